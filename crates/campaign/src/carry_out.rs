@@ -72,7 +72,7 @@ pub(super) fn carry_out(
         all.iter().filter(|planned| !made.contains(planned)).map(|planned| (*planned, false)).collect();
     let (mut failed, mut last_failure, mut n_failures) = (Vec::new(), None, 0);
     while let Some((planned, is_again)) = to_make.pop_front() {
-        if stop.is_asked() {
+        if stop.is_requested() {
             return Err(interrupted(entries.len()));
         }
         let is_begun = entries.iter().any(|entry| entry.planned.block == planned.block);
@@ -85,8 +85,8 @@ pub(super) fn carry_out(
         observer.starts(&planned, entries.len());
         let next = std::iter::once(&planned).chain(to_make.iter().map(|(next, _)| next));
         executor.expect(&mut next.filter_map(|next| Some((header.cells.get(next.cell_index)?, next.block))), stop);
-        let keeper = writer.as_deref().filter(|_| header.samples);
-        let samples = keeper.map(|writer| writer.samples(&planned)).transpose()?;
+        let samples_writer = writer.as_deref().filter(|_| header.samples);
+        let samples = samples_writer.map(|writer| writer.samples(&planned)).transpose()?;
         let record = executor.execute(cell, planned.block, samples.as_deref(), stop, &mut |p| observer.progress(p));
         let record = match record {
             Ok(Record { ended: Ended::Interrupted, .. }) => {
@@ -96,11 +96,12 @@ pub(super) fn carry_out(
             }
             Ok(record) => record,
             // An error after a stop request is not a failure of the cell.
-            Err(_) if stop.is_asked() => return Err(interrupted(entries.len())),
+            Err(_) if stop.is_requested() => return Err(interrupted(entries.len())),
             Err(source) => {
                 samples.iter().for_each(|path| store::discard_samples(path));
                 n_failures += 1;
-                if source.is_mistake() || entries.is_empty() && n_failures >= TRIES * header.cells.len().max(TRIES) {
+                if source.is_unsupported() || entries.is_empty() && n_failures >= TRIES * header.cells.len().max(TRIES)
+                {
                     return Err(CampaignError::Cell { cell: name.clone(), source });
                 }
                 let failure = Failed { planned, reason: source.to_string() };

@@ -26,12 +26,12 @@ impl Executor for Child {
         observe: &mut dyn FnMut(&Progress),
     ) -> Result<Record, Failure> {
         if cell.kernel != Kernel::Running {
-            return Err(Failure::Mistake(format!("{} is not the kernel that runs here", cell.kernel)));
+            return Err(Failure::Unsupported(format!("kernel {} is not the running kernel", cell.kernel)));
         }
         let mut child = CellProcess::start(samples)?;
         // The child has its CPUs now. The threads that read its output and draw its progress stay off the measured
         // ones.
-        let _aside = Aside::keep_off(&cell.cpus)?;
+        let _affinity = AffinityGuard::leave(&cell.cpus)?;
         child.give(cell)?;
         let output = listen(&mut child, stop, observe);
         if child.wait()?.signal().is_some() {
@@ -40,8 +40,8 @@ impl Executor for Child {
         }
         match child.record(output?) {
             Err(CellFailure::Exit(status, reason)) => {
-                let kind = if status.code() == Some(1) { Failure::Mistake } else { Failure::Said };
-                Err(reason.map_or(Failure::Ended(status), kind))
+                let kind = if status.code() == Some(1) { Failure::Unsupported } else { Failure::Reported };
+                Err(reason.map_or(Failure::Exited(status), kind))
             }
             ended => {
                 for line in child.notes() {
@@ -49,7 +49,7 @@ impl Executor for Child {
                 }
                 ended.map_err(|failure| match failure {
                     CellFailure::Io(err) => Failure::Process(err),
-                    CellFailure::Exit(status, _) => Failure::Ended(status),
+                    CellFailure::Exit(status, _) => Failure::Exited(status),
                     CellFailure::NoRecord(err) => Failure::NoRecord(err),
                 })
             }
@@ -73,7 +73,7 @@ fn listen(child: &mut CellProcess, stop: &Stop, observe: &mut dyn FnMut(&Progres
             host::no_thread(&err)
         };
         let output = Builder::new().spawn_scoped(scope, move || output.read()).map_err(no_thread)?;
-        Builder::new().spawn_scoped(scope, || tell_to_stop(pid, stop, &is_over)).map_err(no_thread)?;
+        Builder::new().spawn_scoped(scope, || forward_stop(pid, stop, &is_over)).map_err(no_thread)?;
         for line in lines {
             if let Some(progress) = child.take(line) {
                 observe(&progress);
@@ -87,24 +87,24 @@ fn listen(child: &mut CellProcess, stop: &Stop, observe: &mut dyn FnMut(&Progres
 
 /// Keeps this thread, and those it starts meanwhile, off the measured CPUs if there are others.
 #[derive(Debug)]
-struct Aside {
+struct AffinityGuard {
     /// The previous affinity; `None` when nothing was changed.
     before: Option<CpuSet>,
 }
 
-impl Aside {
-    fn keep_off(measured: &CpuSet) -> io::Result<Aside> {
+impl AffinityGuard {
+    fn leave(measured: &CpuSet) -> io::Result<AffinityGuard> {
         let before = sched::affinity(0)?;
         let others = before.minus(measured);
         if others.is_empty() {
-            return Ok(Aside { before: None });
+            return Ok(AffinityGuard { before: None });
         }
         sched::set_affinity(0, &others)?;
-        Ok(Aside { before: Some(before) })
+        Ok(AffinityGuard { before: Some(before) })
     }
 }
 
-impl Drop for Aside {
+impl Drop for AffinityGuard {
     fn drop(&mut self) {
         // The next child inherits the affinity of this thread. If this fails, that child reports the missing CPU.
         let _ = self.before.as_ref().map(|before| sched::set_affinity(0, before));
@@ -112,10 +112,10 @@ impl Drop for Aside {
 }
 
 /// Sends SIGINT to a cell after a stop request.
-fn tell_to_stop(pid: u32, stop: &Stop, is_over: &AtomicBool) {
+fn forward_stop(pid: u32, stop: &Stop, is_over: &AtomicBool) {
     while !is_over.load(Relaxed) {
         stop.wait();
-        if stop.is_asked() && !is_over.load(Relaxed) {
+        if stop.is_requested() && !is_over.load(Relaxed) {
             // Not reaped yet: the parent waits for it only after this thread has ended.
             return child::interrupt(pid);
         }
@@ -127,16 +127,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn who_listens_keeps_off_the_measured_cpus_and_comes_back() {
+    fn the_listening_thread_leaves_the_measured_cpus_and_returns() {
         let all = sched::affinity(0).unwrap();
         let first: CpuSet = all.iter().take(1).collect();
         let others = all.minus(&first);
-        let aside = Aside::keep_off(&first).unwrap();
+        let guard = AffinityGuard::leave(&first).unwrap();
         assert_eq!(sched::affinity(0).unwrap(), if others.is_empty() { all.clone() } else { others });
-        drop(aside);
-        let aside = Aside::keep_off(&all).unwrap();
+        drop(guard);
+        let guard = AffinityGuard::leave(&all).unwrap();
         assert_eq!(sched::affinity(0).unwrap(), all, "nowhere else to go");
-        drop(aside);
+        drop(guard);
         assert_eq!(sched::affinity(0).unwrap(), all);
     }
 }

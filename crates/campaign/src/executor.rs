@@ -34,24 +34,24 @@ pub const CELL_FAILED: u8 = 4;
 pub enum Failure {
     /// The request cannot be met on this machine; another attempt does not help.
     #[error("{0}")]
-    Mistake(String),
+    Unsupported(String),
     /// The process cannot be started, or its pipes failed.
     #[error("cannot carry out the cell: {0}")]
     Process(#[from] io::Error),
     /// The process reported an error.
     #[error("{0}")]
-    Said(String),
+    Reported(String),
     /// The process ended without an error message.
-    #[error("the measuring process ended early ({0}); nothing of this cell is recorded")]
-    Ended(std::process::ExitStatus),
+    #[error("the measuring process exited early ({0}); this cell is not recorded")]
+    Exited(std::process::ExitStatus),
     /// The output is not a record.
-    #[error("the measuring process gave no readable record: {0}")]
+    #[error("invalid record from the measuring process: {0}")]
     NoRecord(serde_json::Error),
 }
 
 impl Failure {
     /// Whether the plan or this machine is the cause, and not the measurement.
-    pub(crate) fn is_mistake(&self) -> bool {
-        matches!(self, Failure::Mistake(_))
+    pub(crate) fn is_unsupported(&self) -> bool {
+        matches!(self, Failure::Unsupported(_))
     }
 }

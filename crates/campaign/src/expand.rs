@@ -38,18 +38,18 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
     let is_elsewhere = plan.conditions.roles.is_logged_elsewhere();
     if !absent.is_empty() && !is_elsewhere {
         let allowed = &machine.cpus;
-        return Err(format!("CPU {absent} cannot be used here; this process may use {allowed} (--cpus, key `cpus`)"));
+        return Err(format!("cannot use CPU {absent}: this process may use {allowed} (--cpus, key `cpus`)"));
     }
     if plan.conditions.timer_slack.is_some() && plan.axes.policy.iter().all(|policy| policy.is_realtime()) {
-        return Err("timer slack does not apply: real-time threads, the only ones asked for, have none".to_owned());
+        return Err("unsupported: timer slack of real-time threads, the only ones here; leave it out".to_owned());
     }
     let is_costs = plan.axes.runtime.is_empty() && plan.axes.task.iter().all(|task| !task.has_latencies());
     if is_costs && !plan.require.is_empty() {
-        return Err("a requirement is one of latencies, and only costs are asked for; leave it out".to_owned());
+        return Err("unsupported: requirements in a plan of costs; they limit latencies; leave them out".to_owned());
     }
     let n = plan.axes.n_points().saturating_mul(if plan.aa { 2 } else { 1 });
     if n > MOST_CELLS {
-        return Err(format!("the axes have {n} combinations, and a run has at most {MOST_CELLS} cells; ask for fewer"));
+        return Err(format!("the axes have {n} combinations, a run at most {MOST_CELLS} cells; remove some values"));
     }
     let load_cpus = plan.load_cpus.resolve(&machine.cpus, &cpus)?;
     let (mut cells, mut skipped) = (Vec::new(), Vec::new());
@@ -127,7 +127,7 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
 /// measured ones, because the first receives most device interrupts.
 fn one_of(measured: &CpuSet, plan: &Plan, is_alone: bool) -> Result<CpuSet, String> {
     match plan.cpus.as_ref().filter(|cpus| is_alone && cpus.len() > 1) {
-        Some(cpus) => Err(format!("the processes of the cost suite share one CPU, not {cpus}; name one")),
+        Some(cpus) => Err(format!("invalid CPUs `{cpus}`: the cost suite runs on one CPU; name one")),
         None => Ok(measured.iter().last().into_iter().collect()),
     }
 }
@@ -196,7 +196,7 @@ mod tests {
         assert_eq!(expand(&plan, &machine).unwrap().0.len(), 2000);
         assert_eq!((policies.get(), loads.get()), (2, 2));
         plan.axes.period = periods(25_001);
-        let refused = "the axes have 100004 combinations, and a run has at most 100000 cells; ask for fewer";
+        let refused = "the axes have 100004 combinations, a run at most 100000 cells; remove some values";
         assert_eq!(expand(&plan, &machine).unwrap_err(), refused);
         (plan.axes.period, plan.aa) = (periods(12_501), true);
         assert_eq!(expand(&plan, &machine).unwrap_err(), refused.replace('4', "8"));
@@ -207,7 +207,7 @@ mod tests {
         let plan = Plan { cpus: Some("1,99".parse().unwrap()), ..Plan::default() };
         assert_eq!(
             expand(&plan, &machine(&|_| true)).unwrap_err(),
-            "CPU 99 cannot be used here; this process may use 0-1 (--cpus, key `cpus`)"
+            "cannot use CPU 99: this process may use 0-1 (--cpus, key `cpus`)"
         );
     }
 

@@ -25,14 +25,15 @@ pub(super) fn header(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>
 /// If the plan is impossible here, or none of its cells can be measured.
 pub(super) fn preview(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>> {
     if samples && plan.conditions.roles.is_logged_elsewhere() {
-        return Err(
-            "samples are kept where they are measured, and the logger is another machine; leave --samples out".into()
-        );
+        return Err("unsupported: --samples with the logger on another machine; leave one of them out".into());
     }
     if let Some(policy) =
         plan.conditions.load_policy.filter(|_| plan.axes.load.iter().all(|load| load.parts().is_empty()))
     {
-        return Err(format!("there is no load to run as {policy}; name one, like --load cpu, or leave it out").into());
+        return Err(format!(
+            "cannot run the load as {policy}: there is no load; name one, like --load cpu, or leave the policy out"
+        )
+        .into());
     }
     let cpus = sys::sched::affinity(0)?;
     let privileges = Privileges::here(plan.cpus.as_ref().unwrap_or(&cpus).len(), samples);
@@ -47,7 +48,7 @@ pub(super) fn preview(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
     let (cells, skipped) = expand(&plan, &machine)?;
     if cells.is_empty() {
         let reason = skipped.first().map(|skipped| skipped.reason.clone()).unwrap_or_default();
-        return Err(format!("nothing can be measured: {reason}").into());
+        return Err(format!("cannot measure anything: {reason}").into());
     }
     let is_traced_here = |cell: &Cell| cell.conditions.explain.is_some() && cell.kernel == Kernel::Running;
     if cells.iter().any(is_traced_here) && !plan.conditions.roles.is_logged_elsewhere() {
@@ -70,7 +71,11 @@ pub(super) fn preview(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
     };
     let longest = Duration::from_nanos(Span::MAX.ns());
     if expected(&header, header.n_measurements()) > longest {
-        return Err(format!("{} measurements take longer than a year; ask for less", header.n_measurements()).into());
+        return Err(format!(
+            "{} measurements take more than a year; reduce the duration or the number of blocks",
+            header.n_measurements()
+        )
+        .into());
     }
     Ok(header)
 }

@@ -31,7 +31,7 @@ pub struct KernelLimits {
 
 /// Accumulated results of the phases.
 #[derive(Debug, Default)]
-struct Measured {
+struct PhaseTotals {
     phases: u32,
     all: Histogram,
     /// The longest wait that was still open when its cell ended, ns.
@@ -42,7 +42,7 @@ struct Measured {
     costs_ns: Vec<f64>,
 }
 
-impl Measured {
+impl PhaseTotals {
     /// Adds a phase. Returns the reason if it is unusable.
     fn add(&mut self, record: &Record) -> Option<String> {
         if let Some(load) = record.loads.iter().find(|load| load.failure.is_some()) {
@@ -92,12 +92,12 @@ impl KernelLimits {
         is_cost: bool,
     ) -> Result<TestOutcome, &'static str> {
         let (cell, stop, phases) = (session.cell(), session.stop(), session.header.plan.repetitions);
-        let mut measured = Measured { is_cost, ..Measured::default() };
+        let mut measured = PhaseTotals { is_cost, ..PhaseTotals::default() };
         for phase in 0..phases {
             executor.expect(&mut (phase..phases).map(|phase| (cell, phase)), stop);
             let record = match executor.execute(cell, phase, None, stop, &mut |_| ()) {
                 Ok(record) => record,
-                Err(_) if stop.is_asked() => return Err("interrupted; nothing is said of this kernel"),
+                Err(_) if stop.is_requested() => return Err("interrupted; no verdict on this kernel"),
                 Err(failure) => return Ok(TestOutcome::Failed(failure)),
             };
             if let Some(why) = measured.add(&record) {
@@ -112,12 +112,12 @@ impl KernelLimits {
         Ok(if is_good { TestOutcome::Good(line) } else { TestOutcome::Bad(line) })
     }
 
-    fn is_max_exceeded(&self, measured: &Measured) -> bool {
+    fn is_max_exceeded(&self, measured: &PhaseTotals) -> bool {
         self.max.is_some_and(|limit| is_above(measured.max_ns(), limit))
     }
 
     /// Whether all limits are kept, with the reason in words.
-    fn judge(&self, measured: &Measured, phases: u32) -> (bool, String) {
+    fn judge(&self, measured: &PhaseTotals, phases: u32) -> (bool, String) {
         let p99 = analysis::quantile(&measured.all, 0.99).map_or(0, |ns| ns.max(0));
         let max = if measured.is_cost { "median cost" } else { "max" };
         let asked = [(max, self.max, measured.max_ns()), ("p99", self.p99, p99)];
@@ -148,11 +148,11 @@ mod tests {
     #[test]
     fn a_maximum_is_kept_up_to_its_last_nanosecond_and_a_quantile_to_its_bucket() {
         let us = |us: u64| Some(Span(us * 1000));
-        let measured = |phases, latencies: &[i64], open_ns| Measured {
+        let measured = |phases, latencies: &[i64], open_ns| PhaseTotals {
             phases,
             all: Histogram::of(latencies),
             open_ns,
-            ..Measured::default()
+            ..PhaseTotals::default()
         };
         let mut many = vec![5_000; 99];
         many.push(30_000);

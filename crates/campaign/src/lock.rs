@@ -31,7 +31,7 @@ pub(super) fn take_machine(wait: bool, note: &dyn Fn(&str)) -> Result<MachineLoc
         recovery_lines(&all, &removed).iter().for_each(|line| note(&format!("punctual: {line}")));
     }
     match all.iter().flat_map(|recovered| &recovered.failed).next() {
-        Some(reason) => Err(format!("{reason}; nothing is measured on a machine that is not as it was").into()),
+        Some(reason) => Err(format!("cannot measure: {reason}").into()),
         None => Ok(lock),
     }
 }
@@ -40,21 +40,20 @@ pub(super) fn take_machine(wait: bool, note: &dyn Fn(&str)) -> Result<MachineLoc
 pub fn recovery_lines(all: &[Recovered], removed: &[PathBuf]) -> Vec<String> {
     let mut lines = Vec::new();
     for recovered in all {
-        let who =
-            recovered.pid.map_or_else(|| "a process".to_owned(), |pid| format!("process {pid}, which was killed"));
+        let process = recovered.pid.map_or_else(|| "a process".to_owned(), |pid| format!("killed process {pid}"));
         if recovered.rebooted {
-            lines.push(format!("{who}, had changed settings before this boot, which has put them back"));
+            lines.push(format!("settings changed by {process} before this boot were restored by the boot"));
         }
-        let restored = recovered.restored.iter().map(|what| format!("put back, left changed by {who}: {what}"));
+        let restored = recovered.restored.iter().map(|what| format!("restored, left changed by {process}: {what}"));
         let left = recovered.left.iter().chain(&recovered.failed).cloned();
         lines.extend(restored.chain(left));
     }
     lines.extend(removed.iter().map(|path| {
-        let what = if host::is_process(path) { "ended" } else { "removed" };
-        format!("{what}, left by a process that was killed: {}", path.display())
+        let what = if host::is_process(path) { "terminated" } else { "removed" };
+        format!("{what}, left behind by a killed process: {}", path.display())
     }));
     if lines.is_empty() {
-        lines.push("nothing was left changed, and nothing was left behind".to_owned());
+        lines.push("nothing to restore and nothing to remove".to_owned());
     }
     lines
 }

@@ -1,9 +1,9 @@
 //! A command of this program on another machine, which ends when its stdin is closed.
 //!
 //! `ssh`, or another command that reaches the machine, is a child of this process. When this process ends, for whatever
-//! reason, the pipe closes and `punctual leash` on the other machine ends the command.
+//! reason, the pipe closes and `punctual supervise` on the other machine ends the command.
 
-mod way;
+mod transport;
 
 use cell::child;
 use model::{Site, Span};
@@ -32,7 +32,7 @@ const READY: &str = "; Ctrl-C ends it";
 
 /// Description of a role to start.
 #[derive(Debug)]
-pub(crate) struct Asked<'a> {
+pub(crate) struct RoleCommand<'a> {
     /// Name for messages: `target`.
     pub(crate) role: &'static str,
     pub(crate) site: &'a Site,
@@ -47,10 +47,10 @@ pub(crate) struct Asked<'a> {
 /// Events of a role.
 #[derive(Debug)]
 enum Event {
-    /// Greeting line: whether this program is installed there.
-    Greeting(String),
+    /// Handshake line: whether this program is installed there.
+    Handshake(String),
     /// A line on stderr.
-    Said(String),
+    Line(String),
     /// End of stdout, with its content.
     Ended(Vec<u8>),
     /// Request to end the wait.
@@ -59,7 +59,7 @@ enum Event {
 
 /// A running role. Dropping it ends the command and waits for it.
 #[derive(Debug)]
-pub(crate) struct Held {
+pub(crate) struct RunningRole {
     /// Role and site.
     name: String,
     child: Child,
@@ -68,38 +68,38 @@ pub(crate) struct Held {
     events: Receiver<Event>,
     /// Sender for [`Event::Stop`].
     stop: Sender<Event>,
-    has_gone: Arc<AtomicBool>,
+    has_exited: Arc<AtomicBool>,
 }
 
-impl Held {
-    /// Starts a role; `at_its_end` is called when it has ended.
+impl RunningRole {
+    /// Starts a role; `on_exit` is called when it has ended.
     ///
     /// # Errors
-    /// One line: the role and the reason why it cannot be started; also if `is_asked_to_stop` is set.
+    /// One line: the role and the reason why it cannot be started; also if `is_stop_requested` is set.
     pub(crate) fn start(
-        asked: &Asked<'_>,
-        is_asked_to_stop: &AtomicBool,
-        at_its_end: impl FnOnce() + Send + 'static,
-    ) -> Result<Held, String> {
-        let name = format!("{} {}", asked.role, asked.site);
+        command: &RoleCommand<'_>,
+        is_stop_requested: &AtomicBool,
+        on_exit: impl FnOnce() + Send + 'static,
+    ) -> Result<RunningRole, String> {
+        let name = format!("{} {}", command.role, command.site);
         let failed = |err: &dyn std::fmt::Display| format!("{name}: {err}");
-        let (mut command, greets) = way::to(asked).map_err(|err| failed(&err))?;
-        let program = command.get_program().to_string_lossy().into_owned();
-        let mut child = command.spawn().map_err(|err| failed(&format!("cannot start {program}: {err}")))?;
-        let missing = || failed(&"a pipe is missing");
+        let (mut process, has_handshake) = transport::command(command).map_err(|err| failed(&err))?;
+        let program = process.get_program().to_string_lossy().into_owned();
+        let mut child = process.spawn().map_err(|err| failed(&format!("cannot start {program}: {err}")))?;
+        let missing = || failed(&"no pipe to it");
         let mut stdin = child.stdin.take().ok_or_else(missing)?;
         let stdout = child.stdout.take().ok_or_else(missing)?;
         let stderr = child.stderr.take().ok_or_else(missing)?;
         let (sender, events) = channel();
         let (files, to_send) = channel::<File>();
         let send = move || while to_send.recv().is_ok_and(|mut file| io::copy(&mut file, &mut stdin).is_ok()) {};
-        let (lines, stop, has_gone) = (sender.clone(), sender.clone(), Arc::new(AtomicBool::new(false)));
-        let gone = Arc::clone(&has_gone);
+        let (lines, stop, has_exited) = (sender.clone(), sender.clone(), Arc::new(AtomicBool::new(false)));
+        let gone = Arc::clone(&has_exited);
         let listen = move || {
-            let text = read_stdout(stdout, greets, &sender);
+            let text = read_stdout(stdout, has_handshake, &sender);
             gone.store(true, Relaxed);
             let _ = sender.send(Event::Ended(text));
-            at_its_end();
+            on_exit();
         };
         let threads = Builder::new()
             .spawn(send)
@@ -110,56 +110,56 @@ impl Held {
             let _ = child.wait();
             return Err(failed(&host::no_thread(&err)));
         }
-        let mut held = Held { name, child, stdin: Some(files), events, stop, has_gone };
-        if greets {
-            held.provide(is_asked_to_stop)?;
+        let mut running = RunningRole { name, child, stdin: Some(files), events, stop, has_exited };
+        if has_handshake {
+            running.provide(is_stop_requested)?;
         }
-        Ok(held)
+        Ok(running)
     }
 
     /// Waits until the role reports that it is ready.
     ///
     /// # Errors
     /// One line: the reason why it is not ready.
-    pub(crate) fn wait_until_ready(&mut self, is_asked_to_stop: &AtomicBool) -> Result<(), String> {
-        let mut said = Vec::new();
+    pub(crate) fn wait_until_ready(&mut self, is_stop_requested: &AtomicBool) -> Result<(), String> {
+        let mut lines = Vec::new();
         let until = Instant::now() + READY_TIMEOUT;
         loop {
-            match self.next(is_asked_to_stop, until)? {
-                Event::Said(line) if line.ends_with(READY) => return Ok(()),
-                Event::Said(line) => said.push(line),
-                Event::Ended(_) => return Err(self.failure(said)),
-                Event::Greeting(_) | Event::Stop => {}
+            match self.next(is_stop_requested, until)? {
+                Event::Line(line) if line.ends_with(READY) => return Ok(()),
+                Event::Line(line) => lines.push(line),
+                Event::Ended(_) => return Err(self.failure(lines)),
+                Event::Handshake(_) | Event::Stop => {}
             }
         }
     }
 
     /// Sends this program if it is missing there.
-    fn provide(&mut self, is_asked_to_stop: &AtomicBool) -> Result<(), String> {
-        let mut said = Vec::new();
+    fn provide(&mut self, is_stop_requested: &AtomicBool) -> Result<(), String> {
+        let mut lines = Vec::new();
         let until = Instant::now() + READY_TIMEOUT;
         loop {
-            match self.next(is_asked_to_stop, until)? {
-                Event::Greeting(greeting) => {
-                    let Some(lacks) = greeting.strip_prefix(way::LACKS) else { return Ok(()) };
+            match self.next(is_stop_requested, until)? {
+                Event::Handshake(handshake) => {
+                    let Some(lacks) = handshake.strip_prefix(transport::LACKS) else { return Ok(()) };
                     let failed = |reason: String| format!("{}: {reason}", self.name);
-                    way::can_send(lacks).map_err(failed)?;
+                    transport::can_send(lacks).map_err(failed)?;
                     let program = File::open(host::THIS_PROGRAM).map_err(|err| failed(err.to_string()))?;
                     // If the role has ended meanwhile, the next event reports it.
                     let _ = self.stdin.as_ref().map(|stdin| stdin.send(program));
                     return Ok(());
                 }
-                Event::Said(line) => said.push(line),
-                Event::Ended(_) => return Err(self.failure(said)),
+                Event::Line(line) => lines.push(line),
+                Event::Ended(_) => return Err(self.failure(lines)),
                 Event::Stop => {}
             }
         }
     }
 
-    fn next(&self, is_asked_to_stop: &AtomicBool, until: Instant) -> Result<Event, String> {
+    fn next(&self, is_stop_requested: &AtomicBool, until: Instant) -> Result<Event, String> {
         loop {
             // Read before the wait: the end of the role sends its event first and then requests a stop.
-            let is_asked = is_asked_to_stop.load(Relaxed);
+            let is_asked = is_stop_requested.load(Relaxed);
             match self.events.recv_timeout(STOP_CHECK_INTERVAL) {
                 Ok(event) => return Ok(event),
                 Err(RecvTimeoutError::Timeout) => {}
@@ -169,22 +169,22 @@ impl Held {
                 return Err(format!("{}: interrupted before it was ready", self.name));
             }
             if Instant::now() >= until {
-                return Err(format!("{}: was not ready within {} s", self.name, READY_TIMEOUT.as_secs()));
+                return Err(format!("{}: timeout: not ready after {} s", self.name, READY_TIMEOUT.as_secs()));
             }
         }
     }
 
     /// Whether it has ended by itself.
-    pub(crate) fn has_gone(&self) -> bool {
-        self.has_gone.load(Relaxed)
+    pub(crate) fn has_exited(&self) -> bool {
+        self.has_exited.load(Relaxed)
     }
 
     /// The error of a role that has ended by itself.
-    pub(crate) fn why_gone(mut self) -> String {
+    pub(crate) fn exit_error(mut self) -> String {
         self.failure(Vec::new())
     }
 
-    /// Returns a function that ends the wait in [`Held::listen`].
+    /// Returns a function that ends the wait in [`RunningRole::listen`].
     pub(crate) fn stopper(&self) -> impl Fn() + Send + use<> {
         let stop = self.stop.clone();
         move || drop(stop.send(Event::Stop))
@@ -195,15 +195,15 @@ impl Held {
     /// # Errors
     /// One line: the reason of its failure.
     pub(crate) fn listen(mut self, mut hear: impl FnMut(&str) -> bool) -> Result<Vec<u8>, String> {
-        let mut said = Vec::new();
+        let mut lines = Vec::new();
         loop {
             match self.events.recv() {
-                Ok(Event::Said(line)) if hear(&line) => {}
-                Ok(Event::Said(line)) => said.push(line),
+                Ok(Event::Line(line)) if hear(&line) => {}
+                Ok(Event::Line(line)) => lines.push(line),
                 Ok(Event::Stop) => self.stdin = None,
-                Ok(Event::Greeting(_)) => {}
-                Ok(Event::Ended(text)) => return self.outcome(text, said),
-                Err(_) => return self.outcome(Vec::new(), said),
+                Ok(Event::Handshake(_)) => {}
+                Ok(Event::Ended(text)) => return self.outcome(text, lines),
+                Err(_) => return self.outcome(Vec::new(), lines),
             }
         }
     }
@@ -217,24 +217,24 @@ impl Held {
         self.listen(|_| false)
     }
 
-    fn outcome(&mut self, text: Vec<u8>, said: Vec<String>) -> Result<Vec<u8>, String> {
+    fn outcome(&mut self, text: Vec<u8>, lines: Vec<String>) -> Result<Vec<u8>, String> {
         let status = self.shut_down().map_err(|err| format!("{}: {err}", self.name))?;
-        if status.success() { Ok(text) } else { Err(self.failure(said)) }
+        if status.success() { Ok(text) } else { Err(self.failure(lines)) }
     }
 
     /// The error for a role that ended early, with the last lines of its stderr.
-    fn failure(&mut self, mut said: Vec<String>) -> String {
+    fn failure(&mut self, mut lines: Vec<String>) -> String {
         let status = self.shut_down();
         let until = Instant::now() + Duration::from_secs(1);
         // Its stderr may be read later than its stdout.
         while let Ok(event) = self.events.recv_timeout(until.saturating_duration_since(Instant::now())) {
-            if let Event::Said(line) = event {
-                said.push(line);
+            if let Event::Line(line) = event {
+                lines.push(line);
             }
         }
-        let last = said.len().saturating_sub(MAX_ERROR_LINES);
-        let reason = child::reason(said.get(last..).unwrap_or_default()).unwrap_or_else(|| match status {
-            Ok(status) => format!("ended ({status}) without a word"),
+        let last = lines.len().saturating_sub(MAX_ERROR_LINES);
+        let reason = child::reason(lines.get(last..).unwrap_or_default()).unwrap_or_else(|| match status {
+            Ok(status) => format!("exited ({status}) without a message"),
             Err(err) => err.to_string(),
         });
         format!("{}: {reason}", self.name)
@@ -257,7 +257,7 @@ impl Held {
     }
 }
 
-impl Drop for Held {
+impl Drop for RunningRole {
     fn drop(&mut self) {
         let _ = self.shut_down();
     }
@@ -268,20 +268,20 @@ fn read_stderr(stderr: ChildStderr, events: &Sender<Event>) {
     for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
         let line = String::from_utf8_lossy(&line);
         let line: String = line.trim().chars().filter(|c| model::is_plain(*c)).take(MAX_LINE_CHARS).collect();
-        let is_over = !line.is_empty() && events.send(Event::Said(line)).is_err();
+        let is_over = !line.is_empty() && events.send(Event::Line(line)).is_err();
         if is_over {
             return;
         }
     }
 }
 
-/// Reads stdout to its end; output before the greeting, for example of a login shell, is skipped.
-fn read_stdout(stdout: ChildStdout, greets: bool, events: &Sender<Event>) -> Vec<u8> {
+/// Reads stdout to its end; output before the handshake, for example of a login shell, is skipped.
+fn read_stdout(stdout: ChildStdout, has_handshake: bool, events: &Sender<Event>) -> Vec<u8> {
     let mut stdout = BufReader::new(stdout);
     let mut line = String::new();
-    while greets && stdout.read_line(&mut line).is_ok_and(|n| n > 0) {
-        if let Some(greeting) = line.trim_end().strip_prefix(way::GREETING) {
-            let _ = events.send(Event::Greeting(greeting.to_owned()));
+    while has_handshake && stdout.read_line(&mut line).is_ok_and(|n| n > 0) {
+        if let Some(handshake) = line.trim_end().strip_prefix(transport::HANDSHAKE) {
+            let _ = events.send(Event::Handshake(handshake.to_owned()));
             break;
         }
         line.clear();

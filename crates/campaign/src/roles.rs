@@ -3,7 +3,7 @@
 use super::child::Child;
 use super::executor::{Executor, Failure};
 use super::stop::Stop;
-use crate::role::{Asked, Held};
+use crate::role::{RoleCommand, RunningRole};
 use model::{Cell, Conditions, Ended, Load, LoadRecord, Progress, Record, Roles, Shares, Site, Span, TargetRecord};
 use std::io;
 use std::path::Path;
@@ -26,20 +26,20 @@ pub(super) fn execute(
 ) -> Result<Record, Failure> {
     // Set by a stop request of the campaign, and by the end of a role.
     let own = Arc::new(Stop::new()?);
-    listening(stop, || own.ask(), || between(cell, samples, &own, observe))?
+    listening(stop, || own.request(), || between(cell, samples, &own, observe))?
 }
 
-/// Runs `work` and returns its result; meanwhile `when_asked` is called on a stop request.
+/// Runs `work` and returns its result; meanwhile `on_stop` is called on a stop request.
 ///
 /// # Errors
 /// If a thread cannot be created; `work` has not run then.
-fn listening<T>(stop: &Stop, when_asked: impl FnOnce() + Send, work: impl FnOnce() -> T) -> io::Result<T> {
+fn listening<T>(stop: &Stop, on_stop: impl FnOnce() + Send, work: impl FnOnce() -> T) -> io::Result<T> {
     let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         let listen = || {
             while !is_over.load(Relaxed) {
-                if stop.is_asked() {
-                    return when_asked();
+                if stop.is_requested() {
+                    return on_stop();
                 }
                 stop.wait();
             }
@@ -84,8 +84,8 @@ fn between(
     if record.ended == Ended::Interrupted {
         return Ok(record);
     }
-    let host = host.map(|host| loads_of(&host.end()?)).transpose().map_err(Failure::Said)?.unwrap_or_default();
-    let target = target.map(|target| target_of(&target.end()?)).transpose().map_err(Failure::Said)?;
+    let host = host.map(|host| loads_of(&host.end()?)).transpose().map_err(Failure::Reported)?.unwrap_or_default();
+    let target = target.map(|target| target_of(&target.end()?)).transpose().map_err(Failure::Reported)?;
     join(&mut record, cell, target, host);
     Ok(record)
 }
@@ -97,17 +97,17 @@ fn start(
     command: Vec<String>,
     cell: &Cell,
     stop: &Arc<Stop>,
-) -> Result<Held, Failure> {
-    let asked = Asked { role, site, command, input: None, at_most: at_most(cell) };
-    let at_its_end = Arc::clone(stop);
-    let held = Held::start(&asked, stop.flag(), move || at_its_end.ask());
-    held.and_then(|mut held| held.wait_until_ready(stop.flag()).map(|()| held)).map_err(Failure::Said)
+) -> Result<RunningRole, Failure> {
+    let command = RoleCommand { role, site, command, input: None, at_most: at_most(cell) };
+    let on_exit = Arc::clone(stop);
+    let running = RunningRole::start(&command, stop.flag(), move || on_exit.request());
+    running.and_then(|mut running| running.wait_until_ready(stop.flag()).map(|()| running)).map_err(Failure::Reported)
 }
 
 /// Returns the role unless it has ended by itself.
-fn lasting(role: Option<Held>) -> Result<Option<Held>, Failure> {
+fn lasting(role: Option<RunningRole>) -> Result<Option<RunningRole>, Failure> {
     match role {
-        Some(role) if role.has_gone() => Err(Failure::Said(role.why_gone())),
+        Some(role) if role.has_exited() => Err(Failure::Reported(role.exit_error())),
         role => Ok(role),
     }
 }
@@ -138,22 +138,22 @@ fn loading(load: &Load) -> Vec<String> {
 
 /// The record of a cell measured on another machine.
 fn logged_there(site: &Site, cell: &Cell, stop: &Stop, observe: &mut dyn FnMut(&Progress)) -> Result<Record, Failure> {
-    let asked = Asked {
+    let command = RoleCommand {
         role: "logger",
         site,
         command: words(&["cell", "--progress"]),
         input: Some(serde_json::to_string(cell).map_err(std::io::Error::from)?),
         at_most: at_most(cell),
     };
-    let held = Held::start(&asked, stop.flag(), || {}).map_err(Failure::Said)?;
-    let end = held.stopper();
-    let hear = |line: &str| serde_json::from_str(line).map(|progress| observe(&progress)).is_ok();
-    let record = listening(stop, end, || held.listen(hear))?;
-    serde_json::from_slice(&record.map_err(Failure::Said)?).map_err(Failure::NoRecord)
+    let running = RunningRole::start(&command, stop.flag(), || {}).map_err(Failure::Reported)?;
+    let end = running.stopper();
+    let take_progress = |line: &str| serde_json::from_str(line).map(|progress| observe(&progress)).is_ok();
+    let record = listening(stop, end, || running.listen(take_progress))?;
+    serde_json::from_slice(&record.map_err(Failure::Reported)?).map_err(Failure::NoRecord)
 }
 
 fn target_of(text: &[u8]) -> Result<TargetRecord, String> {
-    serde_json::from_slice(text).map_err(|err| format!("the target did not say what it answered: {err}"))
+    serde_json::from_slice(text).map_err(|err| format!("invalid record from the target: {err}"))
 }
 
 /// The load records in the output of `punctual load`.
@@ -163,7 +163,7 @@ fn loads_of(text: &[u8]) -> Result<Vec<LoadRecord>, String> {
         loads: Vec<LoadRecord>,
     }
     let document: Result<Document, _> = serde_json::from_slice(text);
-    document.map(|document| document.loads).map_err(|err| format!("the host did not say what it did: {err}"))
+    document.map(|document| document.loads).map_err(|err| format!("invalid record from the host: {err}"))
 }
 
 /// Adds the records of the roles to that of the logger, which then describes the whole `cell`.

@@ -205,10 +205,10 @@ fn check_same_machine(header: &Header, force: bool, note: &dyn Fn(&str)) -> Resu
     if !force && !differences.is_empty() {
         let named = differences.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         return Err(format!(
-            "this machine is not what it was when the run began: {named}; put that back and resume, or begin another run; \
-             --force goes on all the same"
+            "cannot resume: this machine has changed since the run began: {named}; restore it, or begin another run; \
+             --force resumes anyway"
         ));
     }
-    differences.iter().for_each(|one| note(&format!("not as when the run began: {one}")));
+    differences.iter().for_each(|one| note(&format!("changed since the run began: {one}")));
     Ok(())
 }

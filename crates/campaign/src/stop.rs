@@ -11,7 +11,7 @@ use std::time::Instant;
 /// A wait costs nothing: a polling thread would disturb every measurement.
 #[derive(Debug)]
 pub struct Stop {
-    asked: Arc<AtomicBool>,
+    requested: Arc<AtomicBool>,
     wake_rx: UnixStream,
     /// Written to by the signal handlers, and by [`Stop::wake`].
     wake_tx: UnixStream,
@@ -21,7 +21,7 @@ impl Stop {
     /// Creates a stop flag that is not set.
     pub(crate) fn new() -> io::Result<Stop> {
         let (wake_rx, wake_tx) = UnixStream::pair()?;
-        Ok(Stop { asked: Arc::default(), wake_rx, wake_tx })
+        Ok(Stop { requested: Arc::default(), wake_rx, wake_tx })
     }
 
     /// Set by the first SIGINT, SIGTERM or SIGHUP (sent when a terminal closes); the second signal ends this process.
@@ -30,8 +30,8 @@ impl Stop {
         let stop = Stop::new()?;
         let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter();
         for signal in signals.filter(|signal| !sys::signal::is_ignored(*signal)) {
-            signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop.asked))?;
-            signal_hook::flag::register(signal, Arc::clone(&stop.asked))?;
+            signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop.requested))?;
+            signal_hook::flag::register(signal, Arc::clone(&stop.requested))?;
             // After the flag, so that a woken thread finds it set.
             signal_hook::low_level::pipe::register(signal, stop.wake_tx.try_clone()?)?;
         }
@@ -39,13 +39,13 @@ impl Stop {
     }
 
     /// Whether a stop was requested.
-    pub fn is_asked(&self) -> bool {
-        self.asked.load(Relaxed)
+    pub fn is_requested(&self) -> bool {
+        self.requested.load(Relaxed)
     }
 
     /// The flag, for polling.
     pub fn flag(&self) -> &Arc<AtomicBool> {
-        &self.asked
+        &self.requested
     }
 
     /// Waits for a signal or [`Stop::wake`].
@@ -70,8 +70,8 @@ impl Stop {
     }
 
     /// Requests a stop.
-    pub(crate) fn ask(&self) {
-        self.asked.store(true, Relaxed);
+    pub(crate) fn request(&self) {
+        self.requested.store(true, Relaxed);
         self.wake();
     }
 }

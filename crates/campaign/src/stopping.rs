@@ -19,7 +19,7 @@ pub(super) fn bounded(mut header: Header, at_most: Span) -> Result<Header, Strin
             let cells = header.first_cells();
             if cells.len() != 2 {
                 let cells = things(u64::try_from(cells.len()).unwrap_or(u64::MAX), "cell");
-                return Err(format!("--until decided compares two cells, and this plan has {cells} here"));
+                return Err(format!("--until decided compares two cells, this plan has {cells}"));
             }
             header.cells.iter().try_for_each(can_be_decided)?;
             MIN_BLOCKS
@@ -30,7 +30,7 @@ pub(super) fn bounded(mut header: Header, at_most: Span) -> Result<Header, Strin
     if header.plan.repetitions < needed {
         let time = duration(block.saturating_mul(needed).as_nanos() as f64);
         return Err(format!(
-            "--at-most {at_most} is too short: about {time} for {}",
+            "invalid --at-most {at_most}: expected about {time} for {}",
             things(u64::from(needed), "block")
         ));
     }
@@ -48,7 +48,7 @@ fn can_be_decided(cell: &Cell) -> Result<(), String> {
     }
     let each = Span(need.div_ceil(cpus.max(1)).saturating_mul(cell.period.ns()));
     Err(format!(
-        "--until decided compares {}: a measurement has {}, it takes {}: --duration {each}",
+        "--until decided compares {}: a measurement has {}, but needs {}; use --duration {each}",
         Level::P99,
         things(have, "wake-up"),
         count(need)
@@ -201,18 +201,16 @@ mod tests {
         let hour = bounded(run.header.clone(), Span(3_600_000_000_000)).unwrap();
         assert_eq!(hour.plan.repetitions, 692);
         let error = bounded(run.header.clone(), Span(10_000_000_000)).unwrap_err();
-        assert_eq!(error, "--at-most 10s is too short: about 41.6 s for 8 blocks");
+        assert_eq!(error, "invalid --at-most 10s: expected about 41.6 s for 8 blocks");
         let mut short = run.clone();
         short.header.cells[1].duration = Span(999_000_000);
         let error = bounded(short.header, Span(3_600_000_000_000)).unwrap_err();
         assert_eq!(
             error,
-            "--until decided compares p99: a measurement has 1 998 wake-ups, it takes 2 000: --duration 1s"
+            "--until decided compares p99: a measurement has 1 998 wake-ups, but needs 2 000; use --duration 1s"
         );
         let mut three = run.clone();
         three.cell("messaging", "other");
-        assert!(
-            bounded(three.header, Span(3_600_000_000_000)).unwrap_err().ends_with("and this plan has 3 cells here")
-        );
+        assert!(bounded(three.header, Span(3_600_000_000_000)).unwrap_err().ends_with("this plan has 3 cells"));
     }
 }

@@ -16,7 +16,7 @@ struct Fake {
     calls: usize,
     /// Numbers of the calls that fail.
     fail: Vec<usize>,
-    /// The call that fails with [`Failure::Mistake`].
+    /// The call that fails with [`Failure::Unsupported`].
     mistake_at: Option<usize>,
     interrupt_at: Option<usize>,
 }
@@ -38,14 +38,14 @@ impl Executor for Fake {
         let call = self.calls;
         self.calls += 1;
         if self.fail.contains(&call) {
-            return Err(Failure::Said("the load died".to_owned()));
+            return Err(Failure::Reported("the load died".to_owned()));
         }
         if self.mistake_at == Some(call) {
-            return Err(Failure::Mistake("no such load".to_owned()));
+            return Err(Failure::Unsupported("no such load".to_owned()));
         }
         if self.interrupt_at == Some(n) {
-            stop.ask();
-            return Err(Failure::Said("interrupted before the first measured cycle".to_owned()));
+            stop.request();
+            return Err(Failure::Reported("interrupted before the first measured cycle".to_owned()));
         }
         self.executed.push(cell.label());
         Ok(record(cell))
@@ -283,20 +283,23 @@ fn what_is_no_run_is_refused() {
     let message = |result: Result<(), store::StoreError>| result.unwrap_err().to_string();
     let create = || store::create(&campaign.dir, &campaign.header).map(drop);
     let dir = campaign.dir.display();
-    assert!(message(store::read(&campaign.dir).map(drop)).contains("is no run: it has no run.jsonl"));
+    assert!(message(store::read(&campaign.dir).map(drop)).contains(": it has no run.jsonl"));
     std::fs::create_dir_all(&campaign.dir).unwrap();
     std::fs::write(campaign.dir.join("notes.txt"), "mine").unwrap();
-    assert_eq!(message(create()), format!("{dir} exists and is not a run; name a new directory with --out"));
+    assert_eq!(
+        message(create()),
+        format!("cannot create {dir}: it exists and is not a run; name a new directory with --out")
+    );
     std::fs::remove_file(campaign.dir.join("notes.txt")).unwrap();
     create().unwrap();
-    assert!(message(create()).contains("holds a run already"));
+    assert!(message(create()).contains("it holds a run"));
     let endless =
         serde_json::to_string(&campaign.header).unwrap().replace("\"repetitions\":3", "\"repetitions\":4000000000");
     for (text, reason) in [
-        ("", "cut off"),
-        ("{}\n", "names no format"),
+        ("", "truncated line"),
+        ("{}\n", "no format number"),
         ("{\"format\":99}\n", "newer"),
-        (&(endless + "\n"), "impossible"),
+        (&(endless + "\n"), "invalid number of repetitions"),
     ] {
         std::fs::write(campaign.file(), text).unwrap();
         let refused = message(store::read(&campaign.dir).map(drop));

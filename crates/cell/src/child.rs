@@ -150,7 +150,7 @@ pub fn interrupt(id: u32) {
 }
 
 fn pipe_is_missing() -> io::Error {
-    io::Error::other("a pipe is missing")
+    io::Error::other("no pipe to it")
 }
 
 /// The reason of a failure, from the stderr lines that are not progress; `None` without any.

@@ -120,7 +120,7 @@ impl Measurers for Children {
         for CpuProcess { cell, process, .. } in &mut self.children {
             process
                 .give(cell)
-                .map_err(|err| CellError::Child(format!("CPU {}: the measuring process ended: {err}", cell.cpus)))?;
+                .map_err(|err| CellError::Child(format!("CPU {}: the measuring process exited: {err}", cell.cpus)))?;
             let align = if cell.conditions.align.is_some() { Span::SECOND.ns() } else { 0 };
             longest = longest.max(Span(cell.end_cycle().saturating_mul(cell.period.ns()).saturating_add(align)));
         }
@@ -188,12 +188,15 @@ impl Measurers for Children {
 /// The record of a process that has ended.
 fn record(child: &mut CpuProcess) -> Result<Record, CellError> {
     let cpus = &child.cell.cpus;
-    let output = child.output.take().ok_or_else(|| CellError::Child(format!("CPU {cpus}: the process did not end")))?;
+    let output = child
+        .output
+        .take()
+        .ok_or_else(|| CellError::Child(format!("CPU {cpus}: the measuring process has not exited")))?;
     child.process.record(output).map_err(|failure| {
         CellError::Child(match failure {
             CellFailure::Io(err) => format!("CPU {cpus}: {err}"),
             CellFailure::Exit(status, reason) => reason.unwrap_or_else(|| format!("CPU {cpus}: {status}")),
-            CellFailure::NoRecord(err) => format!("CPU {cpus}: no readable record: {err}"),
+            CellFailure::NoRecord(err) => format!("CPU {cpus}: invalid record: {err}"),
         })
     })
 }

@@ -2,21 +2,20 @@
 //!
 //! One thread off the measured CPUs takes the frozen trace and restarts it; another one finds the causes.
 
-mod backlog;
-mod explaining;
-mod kept;
-mod taking;
+mod analyzer;
+mod results;
+mod trace_queue;
+mod trace_reader;
 
 use super::on_spike::OnSpike;
-use crate::trace::{Decoder, Export, Instance, TraceError, Watched};
+use crate::trace::{Decoder, Export, Instance, TraceError, TraceRequest};
 use analysis::explain::{Answered, Answers, Facts, Stages, Taker, WaitsFor, Watched as WatchedThread};
-use backlog::Backlog;
-use explaining::Explaining;
-use kept::Kept;
+use analyzer::Analyzer;
 use model::{
     AnswerStages, Cell, Explain, ExplainRecord, Host, IrqLatency, Kernel, Link, MonoTime, OnSpikeRecord, Policy,
     Schedule, Span,
 };
+use results::Results;
 use rt::{LateReader, SpikeWatch};
 use std::cell::OnceCell;
 use std::io::PipeReader;
@@ -24,13 +23,14 @@ use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{Builder, JoinHandle};
-use taking::{Seen, Taking};
+use trace_queue::TraceQueue;
+use trace_reader::{TraceReader, TraceStatistics};
 
 /// Margin after a restart of the trace before a wake-up is covered: its timer is started earlier than its due time.
-const MARGIN: Span = Span(100_000);
+const COVERAGE_MARGIN: Span = Span(100_000);
 /// A measured thread whose late wake-ups are explained.
 #[derive(Debug)]
-pub(super) struct Measured {
+pub(super) struct MeasuredThread {
     pub(super) cpu: u32,
     /// Its thread ID, gettid(2).
     pub(super) tid: u32,
@@ -41,15 +41,16 @@ pub(super) struct Measured {
 }
 
 /// The explanations, and the record of the command that runs at spikes.
-type Found = (ExplainRecord, Option<OnSpikeRecord>);
+type Explained = (ExplainRecord, Option<OnSpikeRecord>);
 
 /// The running threads: the one that takes traces, and the one that explains them.
-type Threads = (JoinHandle<(Seen, Stages, Answers, Instance)>, JoinHandle<(Explaining, Option<OnSpikeRecord>)>);
+type Threads =
+    (JoinHandle<(TraceStatistics, Stages, Answers, Instance)>, JoinHandle<(Analyzer, Option<OnSpikeRecord>)>);
 
 /// The trace of a cell, before and during the measurement. Dropping it removes the trace.
 #[derive(Debug)]
 pub(super) struct Explainer {
-    asked: Explain,
+    request: Explain,
     watch: Arc<SpikeWatch>,
     is_over: Arc<AtomicBool>,
     facts: Facts,
@@ -72,10 +73,10 @@ impl Explainer {
     ///
     /// # Errors
     /// Without tracefs, or without permission to use it.
-    pub(super) fn create(asked: Explain, kernel: &Kernel, host: &Host) -> Result<Explainer, TraceError> {
+    pub(super) fn create(request: Explain, kernel: &Kernel, host: &Host) -> Result<Explainer, TraceError> {
         let instance = Instance::create()?;
         let (marker, tracing_on) = instance.freezer()?;
-        let (watch, bell) = SpikeWatch::new(marker, tracing_on).map_err(TraceError::Process)?;
+        let (watch, wake_rx) = SpikeWatch::new(marker, tracing_on).map_err(TraceError::Process)?;
         let taker = match &host.hypervisor {
             _ if kernel.is_virtual() => Taker::Nobody,
             Some(_) => Taker::Hypervisor,
@@ -85,21 +86,21 @@ impl Explainer {
         let facts = Facts { taker, has_cpu_quota, ..Facts::default() };
         let is_over = Arc::default();
         Ok(Explainer {
-            asked,
+            request,
             watch,
             is_over,
             facts,
             idle_states: !host.power.idle_states.is_empty(),
             witnesses: Vec::new(),
             on_spike: None,
-            ready: Some((instance, None, bell)),
+            ready: Some((instance, None, wake_rx)),
             threads: None,
             instance: None,
         })
     }
 
     /// Sets the command that runs at every explained spike.
-    pub(super) fn tell(&mut self, on_spike: Option<OnSpike>) {
+    pub(super) fn set_command(&mut self, on_spike: Option<OnSpike>) {
         self.on_spike = on_spike;
     }
 
@@ -117,9 +118,9 @@ impl Explainer {
         let Some((instance, decoder, _)) = &mut self.ready else { return Ok(()) };
         let pids: Option<Vec<i32>> = host::is_initial_pid_namespace()
             .then(|| tids.iter().map(|tid| i32::try_from(*tid).unwrap_or(-1)).collect());
-        let enabled = instance.enable(Watched {
+        let enabled = instance.enable(TraceRequest {
             pids: pids.as_deref(),
-            stacks: self.asked.stacks,
+            stacks: self.request.stacks,
             idle_states: self.idle_states,
         })?;
         self.facts.sees_page_faults = enabled.sees_page_faults();
@@ -135,18 +136,18 @@ impl Explainer {
         &mut self,
         cell: &Cell,
         started: MonoTime,
-        measured: Vec<(Measured, LateReader)>,
+        measured: Vec<(MeasuredThread, LateReader)>,
     ) -> Result<(), TraceError> {
         let (measured, late): (Vec<_>, Vec<_>) = measured.into_iter().unzip();
         let has_own_cpu = sys::sched::affinity(0).is_ok_and(|mine| !mine.minus(&cell.cpus).is_empty());
-        let Some((mut instance, Some(decoder), bell)) = self.ready.take() else { return Ok(()) };
-        if let Some(period) = self.asked.witness {
+        let Some((mut instance, Some(decoder), wake_rx)) = self.ready.take() else { return Ok(()) };
+        if let Some(period) = self.request.witness {
             let ticks = measured.iter().map(|thread| sys::perf::tick(thread.cpu, period.ns()));
             self.witnesses = ticks.collect::<Result<_, _>>().map_err(TraceError::Witness)?;
             self.facts.witness_ns = Some(period.ns());
         }
         instance.start()?;
-        let export = self.asked.export.as_deref().map(|dir| Export::new(dir, &instance)).transpose()?;
+        let export = self.request.export.as_deref().map(|dir| Export::new(dir, &instance)).transpose()?;
         let missing = std::mem::take(&mut instance.missing);
         let (first, end) = (cell.first_cycle(), cell.end_cycle());
         let watched = measured.iter().filter_map(|thread| {
@@ -166,28 +167,28 @@ impl Explainer {
             let pid = i32::try_from(thread.tid).ok().filter(|_| host::is_initial_pid_namespace())?;
             Some(Answered { pid, measured_ns: measured })
         });
-        let backlog = Arc::new(Backlog::new(has_own_cpu));
-        let taking = Taking {
+        let queue = Arc::new(TraceQueue::new(has_own_cpu));
+        let reader = TraceReader {
             stages: Stages::new(watched),
             answers: Answers::new(answered),
             is_cut: false,
             pages: vec![Vec::new(); instance.n_cpus()],
             instance,
             decoder: decoder.clone(),
-            bell,
+            wake_rx,
             watch: Arc::clone(&self.watch),
             is_over: Arc::clone(&self.is_over),
-            backlog: Arc::clone(&backlog),
+            queue: Arc::clone(&queue),
             has_own_cpu,
             clock: cell.task.clock(),
             waits_for,
             late,
-            armed_ns: sys::clock::monotonic().plus(MARGIN).0,
-            seen: Seen::default(),
+            armed_ns: sys::clock::monotonic().plus(COVERAGE_MARGIN).0,
+            statistics: TraceStatistics::default(),
         };
-        let explaining = Explaining {
+        let analyzer = Analyzer {
             decoder,
-            backlog,
+            queue,
             watch: Arc::clone(&self.watch),
             facts: self.facts,
             waits_for,
@@ -197,21 +198,21 @@ impl Explainer {
             symbols: OnceCell::new(),
             export,
             on_spike: self.on_spike.take(),
-            kept: Kept::new(self.asked.keep, missing),
+            results: Results::new(self.request.keep, missing),
         };
-        if let Some(above) = self.asked.above {
+        if let Some(above) = self.request.above {
             self.set_threshold(above);
         }
         self.watch.arm();
-        let explaining = Builder::new().name("explainer".to_owned()).spawn(move || explaining.run());
-        let explaining = explaining.map_err(TraceError::Process)?;
-        let taking = Builder::new().name("trace-taker".to_owned()).spawn(move || taking.run());
-        self.threads = Some((taking.map_err(TraceError::Process)?, explaining));
+        let analyzer = Builder::new().name("explainer".to_owned()).spawn(move || analyzer.run());
+        let analyzer = analyzer.map_err(TraceError::Process)?;
+        let reader = Builder::new().name("trace-taker".to_owned()).spawn(move || reader.run());
+        self.threads = Some((reader.map_err(TraceError::Process)?, analyzer));
         Ok(())
     }
 
     /// Whether the threshold is not set yet.
-    pub(super) fn wants_threshold(&self) -> bool {
+    pub(super) fn needs_threshold(&self) -> bool {
         self.watch.above_ns() == i64::MAX
     }
 
@@ -221,23 +222,23 @@ impl Explainer {
     }
 
     /// Stops the threads, and returns the results.
-    pub(super) fn finish(&mut self) -> Option<Found> {
+    pub(super) fn finish(&mut self) -> Option<Explained> {
         self.witnesses.clear();
         self.is_over.store(true, Relaxed);
         self.watch.wake();
-        let (taking, explaining) = self.threads.take()?;
-        let (seen, stages, answers, instance) = taking.join().ok()?;
+        let (reader, analyzer) = self.threads.take()?;
+        let (statistics, stages, answers, instance) = reader.join().ok()?;
         self.instance = Some(instance);
-        let (mut explaining, ran) = explaining.join().ok()?;
-        explaining.not_covered(&seen.rest, seen.ahead_ns);
-        let cpus: Vec<u32> = explaining.measured.iter().map(|thread| thread.cpu).collect();
+        let (mut analyzer, ran) = analyzer.join().ok()?;
+        analyzer.not_covered(&statistics.rest, statistics.ahead_ns);
+        let cpus: Vec<u32> = analyzer.measured.iter().map(|thread| thread.cpu).collect();
         let irq = cpus.iter().zip(stages.histograms()).filter(|(_, histogram)| histogram.n > 0);
-        explaining.kept.irq = irq.map(|(cpu, histogram)| IrqLatency { cpu: *cpu, histogram }).collect();
+        analyzer.results.irq = irq.map(|(cpu, histogram)| IrqLatency { cpu: *cpu, histogram }).collect();
         let answers = cpus.iter().zip(answers.histograms()).filter(|(_, [handler, _])| handler.n > 0);
         let answers = answers.map(|(cpu, [handler, queue])| AnswerStages { cpu: *cpu, handler, queue });
-        explaining.kept.answers = answers.collect();
-        explaining.kept.seen = seen;
-        Some((explaining.finish(), ran))
+        analyzer.results.answers = answers.collect();
+        analyzer.results.statistics = statistics;
+        Some((analyzer.finish(), ran))
     }
 }
 

@@ -59,7 +59,7 @@ pub enum CellError {
     Silent(String),
     /// More cycles left a trace than were due: a defect of this program.
     #[error(
-        "CPU {cpu}: {accounted} cycles are accounted for, but only {cycles_due} were due; please report this defect"
+        "CPU {cpu}: {accounted} cycles recorded, lost or open, but only {cycles_due} due; please report this defect"
     )]
     Unaccounted {
         /// The CPU of the thread.

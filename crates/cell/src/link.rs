@@ -30,5 +30,5 @@ fn timers(cell: &Cell) -> Result<LinkEnd, String> {
 
 #[cfg(not(target_arch = "x86_64"))]
 fn timers(_: &Cell) -> Result<LinkEnd, String> {
-    Err("response:uio is known on x86-64 only".to_owned())
+    Err("unsupported: response:uio on other machines than x86-64".to_owned())
 }

@@ -13,8 +13,8 @@ use workload::runtime::{Launch, launch_command};
 const END_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Largest stderr output that is kept, bytes; and the part of its first line that is repeated, characters.
-const SAID: u64 = 64 << 10;
-const REPEATED: usize = 200;
+const STDERR_BYTES: u64 = 64 << 10;
+const MAX_QUOTED_CHARS: usize = 200;
 /// The kernel's default (`PR_SET_TIMERSLACK(2const)`).
 const SLACK: Span = Span(50_000);
 
@@ -43,8 +43,8 @@ impl OnSpike {
     }
 
     /// Starts the command with this spike, unless it still runs for another one.
-    pub(super) fn tell(&mut self, spike: &Explanation) {
-        self.look();
+    pub(super) fn start_for(&mut self, spike: &Explanation) {
+        self.reap();
         if self.running.is_some() {
             self.record.skipped += 1;
             return;
@@ -52,7 +52,7 @@ impl OnSpike {
         self.record.runs += 1;
         match self.start(spike) {
             Ok(running) => self.running = Some(running),
-            Err(err) => self.failed(format!("cannot be started: {err}")),
+            Err(err) => self.failed(format!("cannot start it: {err}")),
         }
     }
 
@@ -62,7 +62,7 @@ impl OnSpike {
         let mut stdin = storage::bounded_memory_file("spike", json.len() as u64)?;
         stdin.write_all(&json)?;
         stdin.rewind()?;
-        let said = storage::bounded_memory_file("said", SAID)?;
+        let said = storage::bounded_memory_file("said", STDERR_BYTES)?;
         let settings = Launch { cpu: self.cpu, policy: Policy::OTHER, timer_slack: SLACK };
         let mut command = launch_command(Some(&settings), "sh");
         command.arg("-c").arg(&self.command).process_group(0);
@@ -71,7 +71,7 @@ impl OnSpike {
     }
 
     /// Checks whether the command has ended.
-    fn look(&mut self) {
+    fn reap(&mut self) {
         let Some(running) = &mut self.running else { return };
         let ended = match running.child.try_wait() {
             Ok(None) => return,
@@ -93,13 +93,13 @@ impl OnSpike {
     /// Waits until the command ends, at most `END_TIMEOUT`, and returns its record.
     pub(super) fn finish(mut self) -> OnSpikeRecord {
         let began = Instant::now();
-        self.look();
+        self.reap();
         while self.running.is_some() && began.elapsed() < END_TIMEOUT {
             std::thread::sleep(POLL_INTERVAL);
-            self.look();
+            self.reap();
         }
         if self.running.is_some() {
-            self.failed(format!("still ran {} s after the cell", END_TIMEOUT.as_secs()));
+            self.failed(format!("timeout: still running {} s after the cell", END_TIMEOUT.as_secs()));
         }
         std::mem::take(&mut self.record)
     }
@@ -121,8 +121,8 @@ fn first_line(said: &mut File) -> String {
     let _ = said.rewind();
     let _ = said.take(length).read_to_end(&mut text);
     let text = String::from_utf8_lossy(&text);
-    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("it said nothing");
-    line.chars().filter(|c| model::is_plain(*c)).take(REPEATED).collect()
+    let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no message on stderr");
+    line.chars().filter(|c| model::is_plain(*c)).take(MAX_QUOTED_CHARS).collect()
 }
 
 #[cfg(test)]
@@ -145,7 +145,7 @@ mod tests {
     /// This test binary has no `launch` command, so that the settings are left to the tests of the whole program.
     fn told(command: &str) -> OnSpikeRecord {
         let mut on_spike = OnSpike::new(command.to_owned(), &[0].into_iter().collect()).unwrap();
-        on_spike.tell(&spike());
+        on_spike.start_for(&spike());
         on_spike.finish()
     }
 
@@ -164,7 +164,7 @@ mod tests {
             file.write_all(text.as_bytes()).unwrap();
             first_line(&mut file)
         };
-        assert_eq!(said(""), "it said nothing");
+        assert_eq!(said(""), "no message on stderr");
         assert_eq!(said("\n  sh: 1: \tx: not found \nmore"), "sh: 1: x: not found");
     }
 }

@@ -36,11 +36,11 @@ impl Prepared {
         cell.check().and_then(|()| cell.check_on(&allowed)).map_err(CellError::Impossible)?;
         let absent = cell.cpus.minus(&allowed);
         if !absent.is_empty() {
-            let reason = format!("CPU {absent} cannot be used here; this process may use {allowed}");
+            let reason = format!("cannot use CPU {absent}: this process may use {allowed}");
             return Err(CellError::Impossible(reason));
         }
         if let Some(cpus) = cell.load_cpus.as_ref().filter(|cpus| cpus.is_empty() || !cpus.minus(&allowed).is_empty()) {
-            let reason = format!("the load cannot use CPU {cpus} here; this process may use {allowed}");
+            let reason = format!("cannot run the load on CPU {cpus}: this process may use {allowed}");
             return Err(CellError::Impossible(reason));
         }
         let fs = HostFs::here();

@@ -78,19 +78,18 @@ impl Threads {
         let others = prepared.allowed.minus(&cell.cpus);
         let mut on_spike = cell.conditions.on_spike.clone().and_then(|command| OnSpike::new(command, &others));
         if let Some(explainer) = &mut explainer {
-            explainer.tell(on_spike.take());
+            explainer.set_command(on_spike.take());
         }
         let watch = explainer.as_ref().map(Explainer::watch);
         let (end, link) = link::end_of(&cell)?;
-        let team = Team::muster(threads(&cell, settings, &prepared.allowed, end), limits, room, watch)?;
+        let team = Team::spawn(threads(&cell, settings, &prepared.allowed, end), limits, room, watch)?;
         if let Some(explainer) = &mut explainer {
             explainer.enable(&team.members.iter().map(|member| member.tid).collect::<Vec<_>>())?;
         }
 
         let memory_locked_bytes = host::memory_locked_bytes_of(std::process::id()).unwrap_or(0);
         if cell.lock_memory && memory_locked_bytes == 0 {
-            let found =
-                "memory was locked, but the kernel reports none locked (VmLck); measuring would not be what was asked";
+            let found = "cannot lock memory: the kernel reports none locked (VmLck)";
             return Err(CellError::Setting(found.to_owned()));
         }
         Ok(Threads {
@@ -119,7 +118,7 @@ impl Threads {
         let latest = measurement.threads.iter().filter_map(worst).max_by_key(|(.., worst)| worst.latency_ns);
         if let Some((cpu, offset, worst)) = latest.filter(|_| self.is_stopped()) {
             let due_ns = self.cell.period.ns().saturating_mul(worst.cycle).saturating_add(offset.ns());
-            on_spike.tell(&Explanation {
+            on_spike.start_for(&Explanation {
                 cpu,
                 cycle: i64::try_from(worst.cycle).unwrap_or(i64::MAX),
                 due_ns: i64::try_from(due_ns).unwrap_or(i64::MAX),
@@ -139,7 +138,7 @@ impl Threads {
         let schedule = self.schedule;
         let measured = |member: &mut Member| {
             let late = member.late.take()?;
-            let measured = explainer::Measured {
+            let measured = explainer::MeasuredThread {
                 cpu: member.spec.cpu,
                 tid: member.tid,
                 policy: member.policy,
@@ -154,7 +153,7 @@ impl Threads {
 
     /// Sets the spike threshold where the cell has none: twice the p99 of the worst CPU.
     fn find_threshold(&self) {
-        let Some(explainer) = self.explainer.as_ref().filter(|explainer| explainer.wants_threshold()) else { return };
+        let Some(explainer) = self.explainer.as_ref().filter(|explainer| explainer.needs_threshold()) else { return };
         let known: Option<Vec<i64>> = self.collectors.iter().map(Collector::spike_above_ns).collect();
         let above = known.and_then(|above| above.into_iter().max()).and_then(|ns| u64::try_from(ns).ok());
         if let Some(above) = above {

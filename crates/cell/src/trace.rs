@@ -17,7 +17,7 @@ mod rate;
 
 pub use decode::Decoder;
 pub use export::Export;
-pub use instance::{Instance, Watched};
+pub use instance::{Instance, TraceRequest};
 
 use std::io;
 use std::path::PathBuf;
@@ -42,7 +42,7 @@ pub enum TraceError {
         advice: &'static str,
     },
     /// A perf timer on a measured CPU is not available.
-    #[error("cannot have a witness: {0}; leave --witness out, or run as root (perf_event_open(2))")]
+    #[error("cannot start the witness: {0}; leave --witness out, or run as root (perf_event_open(2))")]
     Witness(io::Error),
     /// This process cannot get a resource that it needs.
     #[error("cannot explain: {0}")]
@@ -65,7 +65,7 @@ impl TraceError {
             let advice = match source.raw_os_error() {
                 Some(libc::EACCES) => "; run as root",
                 Some(libc::EPERM) => "; run as root, on a kernel whose lockdown allows tracing (not `confidentiality`)",
-                Some(libc::ENOMEM) => "; there is too little memory for the trace",
+                Some(libc::ENOMEM) => "; too little memory for the trace",
                 _ => "",
             };
             TraceError::File { path, source, advice }

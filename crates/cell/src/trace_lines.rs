@@ -36,7 +36,7 @@ fn line(text: &str) -> Result<Option<Line<'_>>, String> {
 }
 
 fn malformed(text: &str) -> String {
-    format!("the trace has a line that is not understood: `{}`; please report this, with the kernel", text.trim())
+    format!("invalid line `{}` in the trace; please report this, with the kernel version", text.trim())
 }
 
 /// Adds a line of timerlat to the record of its CPU; lines of CPUs that are not measured are ignored.

@@ -24,7 +24,7 @@ impl Prepared {
     pub fn trace(self) -> Result<TracersRecord, CellError> {
         let cell = &self.cell;
         if !cell.conditions.tracers {
-            return Err(CellError::Impossible("this cell asks for no tracers".to_owned()));
+            return Err(CellError::Impossible("this cell has no tracers".to_owned()));
         }
         if !Tracer::exists(TIMERLAT) && !Tracer::exists(OSNOISE) {
             return Ok(TracersRecord { timerlat: None, osnoise: None });

@@ -81,7 +81,7 @@ pub(super) fn run(options: &Options, usable: &CpuSet, console: &mut Console<'_>)
         console.say(&format!("INFO: debugfs mountpoint: {}/\n", trace.dir.display()));
     }
     let requests = Requests::accept()?;
-    let team = machine::muster(options, usable)?;
+    let team = machine::spawn_threads(options, usable)?;
     let asked = requests.forward(team.waker())?;
     machine::place_main(options, usable)?;
 
@@ -162,7 +162,7 @@ impl Engine<'_> {
                 console.say(&text::snapshot(&self.shown, self.options.nanoseconds));
             }
             if self.asked.for_shared_memory() {
-                console.say("SIGUSR2 is not carried out; SIGUSR1 prints the status\n");
+                console.say("SIGUSR2 is not supported; SIGUSR1 prints the status\n");
             }
             self.check_waits()?;
             if self.is_over() {

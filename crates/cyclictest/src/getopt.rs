@@ -55,7 +55,7 @@ pub(super) fn options<Id: Copy>(
             by_letters(known, cluster, &mut words, &mut given)?;
         } else if word != "--" || words.peek().is_some() {
             let word = if word == "--" { words.next().unwrap_or(word) } else { word };
-            return Err(format!("`{word}` belongs to no option; see --help"));
+            return Err(format!("unexpected argument `{word}`; see --help"));
         }
     }
     Ok(given)
@@ -79,14 +79,14 @@ fn by_name<Id: Copy>(
                 [option] => Ok(option),
                 _ => {
                     let names: Vec<_> = fitting.iter().map(|option| format!("--{}", option.long)).collect();
-                    Err(format!("`{typed}` is ambiguous; write one of {}", names.join(" ")))
+                    Err(format!("ambiguous option `{typed}`: expected one of {}", names.join(" ")))
                 }
             }
         },
         Ok,
     )?;
     if option.takes == Takes::Nothing && attached.is_some() {
-        return Err(format!("{typed} takes no value"));
+        return Err(format!("unexpected value for {typed}"));
     }
     let value = attached.or_else(|| next_word(option.takes, words));
     complete(option, typed, value)
@@ -173,19 +173,19 @@ mod tests {
             (&["-p 80"], "p 80"),
             (&["--priority=80"], "p80"),
             (&["--priority", "80"], "p80"),
-            (&["--pri", "x"], "`--pri` is ambiguous; write one of --priority --priospread"),
+            (&["--pri", "x"], "ambiguous option `--pri`: expected one of --priority --priospread"),
             (&["--prior=7", "--qui"], "p7,q"),
             (&["--quick"], "o"),
             (&["--quic"], "unknown option `--quic`; see --help"),
             (&["--threads", "--thr=3"], "t,t3"),
             (&["--"], ""),
-            (&["--", "-q"], "`-q` belongs to no option; see --help"),
-            (&["-q", "word"], "`word` belongs to no option; see --help"),
-            (&["-"], "`-` belongs to no option; see --help"),
+            (&["--", "-q"], "unexpected argument `-q`; see --help"),
+            (&["-q", "word"], "unexpected argument `word`; see --help"),
+            (&["-"], "unexpected argument `-`; see --help"),
             (&["-qz"], "unknown option `-z` in `-qz`; see --help"),
             (&["--=x"], "unknown option `--`; see --help"),
             (&["--nosuch=1"], "unknown option `--nosuch`; see --help"),
-            (&["--quiet=1"], "--quiet takes no value"),
+            (&["--quiet=1"], "unexpected value for --quiet"),
             (&["-p"], "-p needs a value; see --help"),
             (&["--prior"], "--prior needs a value; see --help"),
         ] {

@@ -25,7 +25,7 @@ pub(super) fn lock_memory(options: &Options) -> Result<(), Box<dyn Error>> {
         sys::memory::lock_all()
             .map_err(|err| format!("-m: cannot lock memory: {err}; raise `ulimit -l`, or run as root"))?;
         if host::memory_locked_bytes_of(std::process::id()) == Some(0) {
-            return Err("-m: memory was locked, but the kernel reports none locked (VmLck)".into());
+            return Err("-m: cannot lock memory: the kernel reports none locked (VmLck)".into());
         }
     }
     Ok(())
@@ -36,7 +36,7 @@ pub(super) fn lock_memory(options: &Options) -> Result<(), Box<dyn Error>> {
 pub(super) fn hold_dma_latency(options: &Options, notes: &mut Vec<String>) -> Result<Option<DmaLatency>, String> {
     let Some(us) = options.cpu_dma_latency_us else { return Ok(None) };
     if !DmaLatency::is_permitted() {
-        notes.push("WARN: cannot write to /dev/cpu_dma_latency: idle states stay as the system has them".to_owned());
+        notes.push("WARN: cannot write to /dev/cpu_dma_latency: idle states are not limited".to_owned());
         return Ok(None);
     }
     DmaLatency::hold(us).map(|(held, _)| Some(held))
@@ -93,7 +93,7 @@ pub(super) fn smi_counters(options: &Options) -> Result<Vec<(SmiCounter, u64)>, 
         return Ok(Vec::new());
     }
     let counter = |thread: &ThreadOptions| {
-        let cpu = thread.cpu.ok_or("--smi counts for each CPU: pin the threads with -a")?;
+        let cpu = thread.cpu.ok_or("--smi counts per CPU; pin the threads with -a")?;
         let counter = SmiCounter::open(cpu).map_err(|err| format!("--smi: {err}"))?;
         let count = counter.count().map_err(|err| format!("--smi: CPU {cpu}: {err}"))?;
         Ok((counter, count))
@@ -133,7 +133,7 @@ pub(super) fn start_time(options: &Options) -> ClockTime {
 
 /// Creates the threads, verifies their settings, and leaves them at the barrier. The first cycle of a thread is due one
 /// interval and its phase after the barrier opens.
-pub(super) fn muster(options: &Options, usable: &CpuSet) -> Result<Team, Box<dyn Error>> {
+pub(super) fn spawn_threads(options: &Options, usable: &CpuSet) -> Result<Team, Box<dyn Error>> {
     let mut tasks = Vec::new();
     for (thread, phase) in options.threads.iter().zip(phases(options)) {
         let period = period(thread)?;
@@ -159,7 +159,7 @@ pub(super) fn muster(options: &Options, usable: &CpuSet) -> Result<Team, Box<dyn
     let room = (LOG_SECONDS * Span::SECOND.ns() / shortest).clamp(LEAST_ROOM, MOST_ROOM);
     // A thread makes at most this many loops, except for those before it is ended.
     let room = options.loops.map_or(room, |loops| room.min(loops.max(LEAST_ROOM)));
-    Ok(Team::muster(tasks, limits, usize::try_from(room)?, None)?)
+    Ok(Team::spawn(tasks, limits, usize::try_from(room)?, None)?)
 }
 
 /// Due time of a thread's first cycle, relative to the start.

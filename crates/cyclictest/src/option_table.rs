@@ -66,7 +66,7 @@ const fn legacy(id: Id, short: Option<char>, long: &'static str, takes: Takes) -
 }
 
 /// Advice for options that enable a tracer.
-const TRACER: &str = "it switches on a kernel tracer, which changes what is measured; start one with trace-cmd(1)";
+const TRACER: &str = "it enables a kernel tracer, which changes latency; start one with trace-cmd(1)";
 
 /// Options of cyclictest 2.4 to 2.10, of older releases (0.83 to 1.10), and our own.
 pub(super) const OPTIONS: &[OptionSpec<Id>] = &[

@@ -9,14 +9,14 @@ pub(super) fn number(typed: &str, text: &str, what: &str, range: RangeInclusive<
     let (least, most) = (range.start(), range.end());
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let number = text.parse::<u64>().ok().filter(|number| digits && range.contains(number));
-    number.ok_or_else(|| format!("{typed}: invalid {what} \"{text}\": expected a number from {least} to {most}"))
+    number.ok_or_else(|| format!("{typed}: invalid {what} `{text}`: expected a number from {least} to {most}"))
 }
 
 /// Parses a duration: seconds, or a number with one of the units s, m, h, d.
 pub(super) fn duration(typed: &str, text: &str) -> Result<Span, String> {
     let text = text.trim();
     let malformed =
-        || format!("{typed}: `{text}` is no duration; write seconds, or a number with s, m, h or d, like 90s");
+        || format!("{typed}: invalid duration `{text}`: expected seconds, or a number with s, m, h or d, like 90s");
     let (digits, unit) = text.split_at(text.bytes().take_while(u8::is_ascii_digit).count());
     let factor = match unit {
         "" | "s" => 1,
@@ -27,7 +27,7 @@ pub(super) fn duration(typed: &str, text: &str) -> Result<Span, String> {
     };
     let number: u64 = digits.parse().map_err(|_| malformed())?;
     let ns = number.checked_mul(factor * Span::SECOND.ns()).filter(|ns| *ns <= Span::MAX.ns());
-    ns.map(Span).ok_or_else(|| format!("{typed}: `{text}` is too long; the longest duration is 366d"))
+    ns.map(Span).ok_or_else(|| format!("{typed}: invalid duration `{text}`: expected at most 366d"))
 }
 
 /// Parses an interval in us.
@@ -40,7 +40,7 @@ pub(super) fn clock(typed: &str, text: &str) -> Result<ClockId, String> {
     match text.trim().to_ascii_lowercase().trim_start_matches("clock_") {
         "0" | "monotonic" => Ok(ClockId::Monotonic),
         "1" | "realtime" => Ok(ClockId::Realtime),
-        _ => Err(format!("{typed}: `{}` is no clock; write 0 (monotonic) or 1 (realtime)", text.trim())),
+        _ => Err(format!("{typed}: invalid clock `{}`: expected 0 (monotonic) or 1 (realtime)", text.trim())),
     }
 }
 
@@ -55,10 +55,10 @@ pub(super) fn cpus(typed: &str, text: &str, usable: &CpuSet) -> Result<CpuSet, S
     };
     let absent = cpus.minus(usable);
     if !absent.is_empty() {
-        return Err(format!("{typed}: CPU {absent} cannot be used here; this process may use {usable}"));
+        return Err(format!("{typed}: cannot use CPU {absent}: this process may use {usable}"));
     }
     if cpus.is_empty() {
-        return Err(format!("{typed}: `{text}` leaves no CPU of {usable}"));
+        return Err(format!("{typed}: invalid CPUs `{text}`: none of {usable} is left"));
     }
     Ok(cpus)
 }
@@ -68,7 +68,7 @@ pub(super) fn break_status(typed: &str, text: &str) -> Result<u8, String> {
     match text.trim() {
         "0" => Ok(0),
         "2" => Ok(2),
-        other => Err(format!("{typed}: invalid exit status \"{other}\": expected 0 or 2")),
+        other => Err(format!("{typed}: invalid exit status `{other}`: expected 0 or 2")),
     }
 }
 
@@ -77,7 +77,7 @@ pub(super) fn layout(typed: &str, text: &str) -> Result<Layout, String> {
     match text.trim() {
         "2.4" => Ok(Layout::V2_4),
         "2.7" => Ok(Layout::V2_7),
-        other => Err(format!("{typed}: `{other}` is no layout; write 2.4 (up to 2.6) or 2.7 (and later)")),
+        other => Err(format!("{typed}: invalid layout `{other}`: expected 2.4 (up to 2.6) or 2.7 (and later)")),
     }
 }
 

@@ -93,7 +93,8 @@ pub(super) enum Start {
 pub(super) fn read(words: &[String], usable: &CpuSet, layout: Option<&str>) -> Result<Invocation, String> {
     if let Some(word) = words.iter().find(|word| word.starts_with("-smp")) {
         return Err(format!(
-            "`{word}` would mean -s (nanosleep), -m and -p; for one thread on each CPU write --smp or -S, like -S -m -p80"
+            "ambiguous option `{word}`: it means -s (nanosleep), -m and -p; for one thread on each CPU use \
+             --smp or -S, like -S -m -p80"
         ));
     }
     let given = getopt::options(OPTIONS, words)?;
@@ -101,7 +102,7 @@ pub(super) fn read(words: &[String], usable: &CpuSet, layout: Option<&str>) -> R
         match option.id {
             Id::Help => return Ok(Invocation::Help),
             Id::Version => return Ok(Invocation::Version),
-            Id::Refused(instead) => return Err(format!("{} is not carried out; {instead}", option.typed)),
+            Id::Refused(instead) => return Err(format!("unsupported: {}; {instead}", option.typed)),
             _ => {}
         }
     }
@@ -138,9 +139,7 @@ fn decide(typed: ParsedOptions, usable: &CpuSet) -> Result<Options, String> {
     let distance_us = if typed.histogram.is_some() { 0 } else { typed.distance_us.unwrap_or(500) };
     let last_us = distance_us.saturating_mul(n_threads.saturating_sub(1) as u64).saturating_add(typed.interval_us);
     if last_us > 100_000_000 {
-        return Err(format!(
-            "-d: the last of {n_threads} threads has an interval of {last_us} us; the longest is 100 s"
-        ));
+        return Err(format!("-d: the last of {n_threads} threads has an interval of {last_us} us; the limit is 100 s"));
     }
     let policies = policies(typed.policy, typed.priority, typed.prio_spread, n_threads, &mut notes)?;
     let threads = policies.into_iter().enumerate().map(|(index, (policy, priority))| ThreadOptions {
@@ -152,10 +151,10 @@ fn decide(typed: ParsedOptions, usable: &CpuSet) -> Result<Options, String> {
     let histogram =
         typed.histogram.map(|(rows, of_all)| HistogramOptions { rows, of_all, file: typed.histfile.clone() });
     if histogram.is_none() && typed.histfile.is_some() {
-        return Err("--histfile without -h or -H: there is no histogram to write".to_owned());
+        return Err("--histfile requires -h or -H".to_owned());
     }
     if typed.trace_mark && typed.break_above.is_none() {
-        notes.push("--tracemark does nothing without -b".to_owned());
+        notes.push("--tracemark requires -b".to_owned());
     }
     if typed.reduce > 1 && !typed.verbose {
         return Err("-o is only meaningful with -v".to_owned());
@@ -188,12 +187,12 @@ fn decide(typed: ParsedOptions, usable: &CpuSet) -> Result<Options, String> {
 
 fn method(clock: ClockId, system: bool, posix_timers: bool, relative: bool) -> Result<Method, String> {
     match (system, posix_timers) {
-        (true, true) => Err("-s and -x are two ways to wait; write one of them".to_owned()),
+        (true, true) => Err("-s and -x conflict; use one of them".to_owned()),
         (true, false) if clock != ClockId::Monotonic => {
-            Err("-s: nanosleep waits by the monotonic clock; leave out -c, or -s".to_owned())
+            Err("-s: nanosleep uses the monotonic clock; leave out -c, or -s".to_owned())
         }
         (true, false) => Ok(Method::Nanosleep),
-        (false, true) if relative => Err("-r says nothing of a periodic timer; leave out -r, or -x".to_owned()),
+        (false, true) if relative => Err("-r does not apply to a periodic timer; leave out -r, or -x".to_owned()),
         (false, true) => Ok(Method::PosixTimer { clock }),
         (false, false) => Ok(Method::ClockNanosleep { clock, relative }),
     }
@@ -201,7 +200,7 @@ fn method(clock: ClockId, system: bool, posix_timers: bool, relative: bool) -> R
 
 fn start(aligned: Option<Span>, sec_aligned: Option<Span>) -> Result<Start, String> {
     match (aligned, sec_aligned) {
-        (Some(_), Some(_)) => Err("--aligned and --secaligned are two ways to start; write one of them".to_owned()),
+        (Some(_), Some(_)) => Err("--aligned and --secaligned conflict; use one of them".to_owned()),
         (Some(offset), None) => Ok(Start::Aligned(offset)),
         (None, Some(offset)) => Ok(Start::SecAligned(offset)),
         (None, None) => Ok(Start::Spread),
@@ -226,7 +225,7 @@ fn policies(
     if let Some((name, policy)) = normal {
         if priority.is_some_and(|priority| priority > 0) || spread {
             return Err(format!(
-                "--policy={name} has no priority; leave out -p and --priospread, or write --policy=fifo"
+                "--policy={name} has no priority; leave out -p and --priospread, or use --policy=fifo"
             ));
         }
         return Ok(vec![(policy, 0); n_threads]);
@@ -246,7 +245,7 @@ fn policies(
         let priority = if spread { first.checked_sub(index as u64) } else { Some(first) };
         let priority = priority.and_then(|priority| RtPriority::new(u32::try_from(priority).ok()?));
         let priority = priority.ok_or_else(|| {
-            format!("-p: {n_threads} threads from priority {first} do not all lie between 1 and 99; give another -p")
+            format!("-p: {n_threads} threads from priority {first} exceed the range 1 to 99; use another -p")
         })?;
         let policy =
             if named == Some(PolicyName::RoundRobin) { Policy::RoundRobin(priority) } else { Policy::Fifo(priority) };

@@ -93,7 +93,7 @@ impl ParsedOptions {
             Id::BreakTrace => self.break_above = Some(number("latency", 1..=MOST)?),
             Id::Clock => self.clock = option_values::clock(typed, text)?,
             Id::Compat => self.layout = option_values::layout(typed, text)?,
-            Id::Debug => self.notes.push(format!("{typed} does nothing here")),
+            Id::Debug => self.notes.push(format!("{typed} has no effect")),
             Id::DefaultSystem => {
                 self.cpu_dma_latency_us = None;
                 self.notes.push("WARN: not setting cpu_dma_latency from cyclictest".to_owned());
@@ -122,11 +122,11 @@ impl ParsedOptions {
             Id::NoOperation => {
                 let why =
                     if typed == "--notrace" { "no tracer is switched on" } else { "clock_nanosleep is the default" };
-                self.notes.push(format!("{typed} does nothing: {why}"));
+                self.notes.push(format!("{typed} has no effect: {why}"));
             }
             Id::Numa => {
                 self.smp = true;
-                self.notes.push(format!("{typed} is taken as -S: a thread on each CPU"));
+                self.notes.push(format!("{typed} is read as -S: a thread on each CPU"));
             }
             Id::Oscilloscope => self.reduce = number("reduction", 1..=MOST)?,
             Id::Policy => self.policy = Some(policy(typed, text)?),
@@ -164,7 +164,7 @@ fn policy(typed: &str, text: &str) -> Result<PolicyName, String> {
         "idle" => Ok(PolicyName::Idle),
         "fifo" => Ok(PolicyName::Fifo),
         "rr" => Ok(PolicyName::RoundRobin),
-        "deadline" => Err(format!("{typed}: cyclictest has no deadline; see `punctual measure deadline`")),
+        "deadline" => Err(format!("{typed}: unsupported: SCHED_DEADLINE; see `punctual measure deadline`")),
         other => Err(format!("{typed}: unknown policy `{other}` (known: other normal batch idle fifo rr)")),
     }
 }

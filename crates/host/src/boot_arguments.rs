@@ -28,14 +28,13 @@ fn complaints(fs: &HostFs, words: &[&str], log: &[String]) -> Vec<String> {
         let Some((word, asked)) = last(key) else { continue };
         let set = fs.cpu_list(&format!("sys/devices/system/cpu/{file}")).unwrap_or_default();
         if let Some(missing) = not_in(asked, &set) {
-            complaints
-                .push(format!("{word} has no effect on {missing}: /sys/devices/system/cpu/{file} has none of it"));
+            complaints.push(format!("{word} has no effect on {missing}, which /sys/devices/system/cpu/{file} lacks"));
         }
     }
     let known: Vec<_> = complaints.iter().filter_map(|said| said.split(' ').next()).map(str::to_owned).collect();
     let unknown = log.iter().filter_map(|message| unknown_words(message)).flatten();
     let unknown = unknown.filter(|word| words.contains(word) && known.iter().all(|before| before != word));
-    complaints.extend(unknown.map(|word| format!("{word} has no effect: this kernel does not know it")));
+    complaints.extend(unknown.map(|word| format!("{word} has no effect: unknown to this kernel")));
     complaints
 }
 
@@ -79,16 +78,16 @@ mod tests {
             let log: Vec<_> = log.iter().map(|line| (*line).to_owned()).collect();
             complaints(&here, &words.split(' ').collect::<Vec<_>>(), &log)
         };
-        let lazy = "preempt=lazy has no effect: this kernel knows none voluntary full, and has voluntary";
+        let lazy = "preempt=lazy has no effect: this kernel supports none voluntary full and uses voluntary";
         for (words, log, expected) in [
             ("preempt=voluntary quiet", vec![], vec![]),
             ("preempt=voluntary preempt=lazy", vec![unknown], vec![lazy]),
             (
                 "preempt=ful",
                 vec![],
-                vec!["preempt=ful has no effect: this kernel knows none voluntary full, and has voluntary"],
+                vec!["preempt=ful has no effect: this kernel supports none voluntary full and uses voluntary"],
             ),
-            ("frobnicate=1", vec!["other", unknown], vec!["frobnicate=1 has no effect: this kernel does not know it"]),
+            ("frobnicate=1", vec!["other", unknown], vec!["frobnicate=1 has no effect: unknown to this kernel"]),
             ("threadirqs", vec![unknown], vec![]),
             ("isolcpus=2-3", vec![], vec![]),
             ("isolcpus=managed_irq,0", vec![], vec![]),
@@ -96,12 +95,12 @@ mod tests {
             (
                 "isolcpus=0",
                 vec![],
-                vec!["isolcpus=0 has no effect on CPU 0: /sys/devices/system/cpu/isolated has none of it"],
+                vec!["isolcpus=0 has no effect on CPU 0, which /sys/devices/system/cpu/isolated lacks"],
             ),
             (
                 "nohz_full=1",
                 vec![],
-                vec!["nohz_full=1 has no effect on CPU 1: /sys/devices/system/cpu/nohz_full has none of it"],
+                vec!["nohz_full=1 has no effect on CPU 1, which /sys/devices/system/cpu/nohz_full lacks"],
             ),
         ] {
             assert_eq!(said(words, &log), expected, "{words}");
@@ -111,7 +110,7 @@ mod tests {
         assert_eq!(said("preempt=full", &["Dynamic Preempt: none", "Dynamic Preempt: full"]), Vec::<String>::new());
         assert_eq!(
             said("preempt=full", &["Dynamic Preempt: none"]),
-            ["preempt=full has no effect: this kernel has none"]
+            ["preempt=full has no effect: this kernel uses none"]
         );
         assert_eq!(
             said("preempt=full", &[]),

@@ -78,7 +78,7 @@ pub fn cpu_us_of_group(path: &Path) -> Option<u64> {
 /// One line with the group and the reason.
 pub fn enter_group(path: &Path) -> Result<(), String> {
     let failed =
-        |err: io::Error| format!("cannot move to the control group {}: {err}; it has to be there", path.display());
+        |err: io::Error| format!("cannot move to the control group {}: {err}; the group must exist", path.display());
     let mut file = OpenOptions::new().write(true).open(path.join("cgroup.procs")).map_err(failed)?;
     file.write_all(b"0").map_err(failed)
 }

@@ -28,7 +28,9 @@ impl DmaLatency {
         file.read_exact(&mut found).map_err(explain)?;
         let found = u32::from_ne_bytes(found);
         if found > us {
-            return Err(format!("{PATH} was set to {us} us and says {found} us; measure with --cpu-dma-latency leave"));
+            return Err(format!(
+                "cannot hold {us} us in {PATH}: it reads {found} us; measure with --cpu-dma-latency leave"
+            ));
         }
         Ok((DmaLatency { _file: file }, found))
     }

@@ -20,9 +20,11 @@ const FIRST_MEMORY: u64 = 0x10;
 /// One line with the missing part and the reason.
 pub fn dma_timers(fs: &HostFs, count: u64) -> Result<Vec<DmaTimer>, String> {
     if !fs.exists(DRIVER) {
-        return Err("response:uio: this kernel has no uio_pci_generic; give its guests the modules uio.ko and \
+        return Err(
+            "response:uio: unsupported: this kernel has no uio_pci_generic; give its guests the modules uio.ko and \
              uio_pci_generic.ko (modules=)"
-            .to_owned());
+                .to_owned(),
+        );
     }
     let is_one = |name: &String| {
         let number = |file: &str| fs.text(format!("{DEVICES}/{name}/{file}"));
@@ -31,7 +33,7 @@ pub fn dma_timers(fs: &HostFs, count: u64) -> Result<Vec<DmaTimer>, String> {
     let names: Vec<_> = fs.names_in(DEVICES).into_iter().filter(is_one).collect();
     let count = usize::try_from(count).unwrap_or(usize::MAX);
     if names.len() < count {
-        return Err(format!("response:uio: {count} devices are needed, and this machine has {}", names.len()));
+        return Err(format!("response:uio: needs {count} devices, this machine has {}", names.len()));
     }
     names
         .iter()
@@ -41,7 +43,7 @@ pub fn dma_timers(fs: &HostFs, count: u64) -> Result<Vec<DmaTimer>, String> {
 }
 
 fn ready(fs: &HostFs, name: &str) -> io::Result<DmaTimer> {
-    let none = |what: &str| io::Error::other(format!("it has no {what}"));
+    let none = |what: &str| io::Error::other(format!("no {what}"));
     let place = fs.root.join(DEVICES).join(name);
     let open = |path: PathBuf| {
         let file = File::options().read(true).write(true).open(&path);
@@ -85,6 +87,6 @@ mod tests {
         let fs = scratch.machine();
         assert!(dma_timers(&fs, 1).unwrap_err().contains("no uio_pci_generic"));
         std::fs::create_dir_all(scratch.path(DRIVER)).unwrap();
-        assert!(dma_timers(&fs, 2).unwrap_err().ends_with("2 devices are needed, and this machine has 0"));
+        assert!(dma_timers(&fs, 2).unwrap_err().ends_with("needs 2 devices, this machine has 0"));
     }
 }

@@ -139,7 +139,11 @@ pub fn open_to_append(path: &Path) -> io::Result<File> {
 }
 
 fn regular(found: &fs::Metadata) -> io::Result<()> {
-    if found.is_file() { Ok(()) } else { Err(io::Error::other(format!("it is {}, no regular file", kind(found)))) }
+    if found.is_file() {
+        Ok(())
+    } else {
+        Err(io::Error::other(format!("expected a regular file, found {}", kind(found))))
+    }
 }
 
 fn kind(found: &fs::Metadata) -> &'static str {
@@ -163,7 +167,7 @@ pub fn read_named(path: &Path, most: u64) -> io::Result<(File, Vec<u8>)> {
     let found = fs::metadata(path)?;
     let is_device = found.file_type().is_block_device() || found.file_type().is_char_device() && !is_terminal(path);
     if is_device {
-        return Err(io::Error::other("it is a device; name a file or a pipe"));
+        return Err(io::Error::other("expected a file or a pipe, found a device"));
     }
     let file = File::open(path)?;
     let mut bytes = Vec::new();
@@ -171,7 +175,7 @@ pub fn read_named(path: &Path, most: u64) -> io::Result<(File, Vec<u8>)> {
     if u64::try_from(bytes.len()).is_ok_and(|length| length <= most) {
         return Ok((file, bytes));
     }
-    Err(io::Error::other(format!("it holds more than {} MiB", most >> 20)))
+    Err(io::Error::other(format!("larger than {} MiB", most >> 20)))
 }
 
 fn is_terminal(path: &Path) -> bool {
@@ -284,10 +288,10 @@ mod tests {
             (&pipe, "a pipe", "a pipe"),
             (&scratch.dir().to_owned(), "a directory", "a directory"),
         ] {
-            assert_eq!(said(open(path)), Err(format!("it is {kind}, no regular file")));
-            assert_eq!(said(open_to_append(path)), Err(format!("it is {kind_to_append}, no regular file")));
+            assert_eq!(said(open(path)), Err(format!("expected a regular file, found {kind}")));
+            assert_eq!(said(open_to_append(path)), Err(format!("expected a regular file, found {kind_to_append}")));
         }
-        assert_eq!(said(open_to_append(&link)), Err("it is a link, no regular file".to_owned()));
+        assert_eq!(said(open_to_append(&link)), Err("expected a regular file, found a link".to_owned()));
     }
 
     #[test]
@@ -297,8 +301,8 @@ mod tests {
         let read =
             |path: &Path, most| read_named(path, most).map(|(_, bytes)| bytes.len()).map_err(|err| err.to_string());
         assert_eq!(read(&file, 1 << 20), Ok(1 << 20));
-        assert_eq!(read(&file, (1 << 20) - 1), Err("it holds more than 0 MiB".to_owned()));
-        assert_eq!(read(Path::new("/dev/zero"), 1 << 20), Err("it is a device; name a file or a pipe".to_owned()));
+        assert_eq!(read(&file, (1 << 20) - 1), Err("larger than 0 MiB".to_owned()));
+        assert_eq!(read(Path::new("/dev/zero"), 1 << 20), Err("expected a file or a pipe, found a device".to_owned()));
         assert_eq!(read(scratch.dir(), 1 << 20), Err("Is a directory (os error 21)".to_owned()));
         let pipe = scratch.fifo("pipe");
         let writer = std::thread::spawn({

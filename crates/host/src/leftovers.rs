@@ -163,7 +163,7 @@ fn remove(path: &Path) -> bool {
         let (path, mount) = (path.display(), mount.display());
         let _ = writeln!(
             io::stderr(),
-            "punctual: {path} was left behind, but {mount} is mounted there; umount {mount}, then: punctual recover"
+            "punctual: cannot remove {path}: {mount} is mounted there; umount {mount}, then: punctual recover"
         );
         return false;
     }

@@ -83,7 +83,7 @@ impl MachineLock {
             let (holder, has_ended) = holder(&file);
             let timeout = if has_ended { ending } else { ending.min(KILLED_TIMEOUT) };
             if began.elapsed() >= timeout {
-                let more = if has_ended { ", which has ended; a process that it started may still run" } else { "" };
+                let more = if has_ended { ", which has exited; one of its child processes may still run" } else { "" };
                 return Err(LockError::Held { holder: format!("{holder}{more}") });
             }
             std::thread::sleep(POLL_INTERVAL);
@@ -171,11 +171,13 @@ fn open(path: &Path) -> io::Result<File> {
                 file
             }
         },
-        Err(err) if err.raw_os_error() == Some(libc::ELOOP) => return Err(io::Error::other("it is a symbolic link")),
+        Err(err) if err.raw_os_error() == Some(libc::ELOOP) => {
+            return Err(io::Error::other("expected a regular file, found a symbolic link"));
+        }
         file => file?,
     };
     let is_file = file.metadata()?.is_file();
-    if is_file { Ok(file) } else { Err(io::Error::other("it is no regular file")) }
+    if is_file { Ok(file) } else { Err(io::Error::other("expected a regular file")) }
 }
 
 #[cfg(test)]
@@ -240,7 +242,7 @@ mod tests {
         // Above the highest id that there can be (proc_sys_kernel(5), pid_max).
         first.say(&format!("pid {} (started 14:32)", (1 << 22) + 1));
         let refused = place.take().unwrap_err().to_string();
-        assert!(refused.contains(", which has ended; a process that it started may still run;"), "{refused}");
+        assert!(refused.contains(", which has exited; one of its child processes may still run;"), "{refused}");
         let path = place.path();
         let second = std::thread::spawn(move || MachineLock::take_at(&path, false, Duration::from_secs(600)));
         std::thread::sleep(Duration::from_millis(50));
@@ -259,13 +261,13 @@ mod tests {
             assert!(line.starts_with(&begin) && line.ends_with("; remove it, as its owner or as root"), "{line}");
         };
         std::os::unix::fs::symlink(&target, place.path()).unwrap();
-        refused("it is a symbolic link");
+        refused("expected a regular file, found a symbolic link");
         assert_eq!(std::fs::read_to_string(&target).unwrap(), "precious");
         std::fs::remove_file(place.path()).unwrap();
         std::fs::create_dir(place.path()).unwrap();
         refused("Is a directory");
         std::fs::remove_dir(place.path()).unwrap();
         place.0.fifo("punctual.lock");
-        refused("it is no regular file");
+        refused("expected a regular file");
     }
 }

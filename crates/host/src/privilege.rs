@@ -21,7 +21,7 @@ pub fn how_to_allow(policy: Policy) -> String {
         _ => !policy.is_realtime(),
     };
     if needs_no_privilege {
-        return format!("{policy} is below the nice value that this process runs at; start it without `nice`");
+        return format!("{policy} is below the nice value of this process; start it without `nice`");
     }
     if let Policy::Deadline(_) = policy {
         return format!("{policy} needs CAP_SYS_NICE and all CPUs; run as root, without taskset, outside any cpuset");
@@ -46,7 +46,7 @@ pub fn drop_rights_of_file() -> io::Result<()> {
 pub fn how_to_allow_others(err: &io::Error) -> &'static str {
     match err.raw_os_error() {
         Some(libc::EPERM) if sys::process::has_rights_of_its_file() => {
-            "; the right that setcap gave this program is for measured threads only: run as root"
+            "; the capability from setcap is for measured threads only: run as root"
         }
         _ => "",
     }

@@ -37,7 +37,7 @@ pub fn is_gone(pid: u32) -> bool {
 
 /// The error for a thread that cannot be created.
 pub fn no_thread(err: &io::Error) -> io::Error {
-    io::Error::other(format!("no thread: {err}; raise `ulimit -u`, or pids.max of the control group"))
+    io::Error::other(format!("cannot create a thread: {err}; raise `ulimit -u`, or pids.max of the control group"))
 }
 
 /// The release of the running kernel, like `6.1.0-56-amd64`.

@@ -22,7 +22,7 @@ impl SmiCounter {
             let path = format!("/dev/cpu/{cpu}/msr");
             let advice = match err.raw_os_error() {
                 Some(libc::ENOENT) => "run `modprobe msr`",
-                Some(libc::EIO) => "this CPU has no such counter",
+                Some(libc::EIO) => "this CPU lacks the counter",
                 _ => "run as root",
             };
             format!("cannot count system management interrupts of CPU {cpu}: {path}: {err}; {advice}")

@@ -40,7 +40,7 @@ impl TraceMark {
     /// The kernel's error; also when tracing is off (tracing_mark_write, kernel/trace/trace.c).
     pub fn stop(&mut self, text: &str) -> io::Result<()> {
         self.marker.write_all(text.as_bytes()).map_err(|err| match err.raw_os_error() {
-            Some(libc::EBADF) => io::Error::other("nothing is being traced (tracing_on is 0)"),
+            Some(libc::EBADF) => io::Error::other("tracing is off (tracing_on is 0)"),
             _ => err,
         })?;
         self.tracing_on.write_all(b"0")

@@ -22,7 +22,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(1);
 #[derive(Debug, thiserror::Error)]
 pub enum NoTracer {
     /// The kernel was built without it.
-    #[error("the kernel has no such tracer")]
+    #[error("unsupported: the kernel lacks this tracer")]
     Lacking,
     /// A file of the trace cannot be used.
     #[error("{path}: {source}")]
@@ -83,7 +83,7 @@ impl Tracer {
     /// Starts the tracer.
     ///
     /// # Errors
-    /// When the kernel has no such tracer, or does not accept the request.
+    /// When unsupported: the kernel lacks this tracer, or does not accept the request.
     pub fn start(request: &TracerRequest<'_>) -> Result<Tracer, NoTracer> {
         let dir = Tracer::dir(request.name).ok_or(NoTracer::Lacking)?;
         let tracer = Tracer { dir, name: request.name };
@@ -111,7 +111,7 @@ impl Tracer {
             sched::set_policy(thread, policy).map_err(failed)?;
             let achieved = sched::policy(thread).map_err(failed)?.to_string();
             if achieved != policy.to_string() {
-                return Err(failed(io::Error::other(format!("{policy} was asked for, and they have {achieved}"))));
+                return Err(failed(io::Error::other(format!("requested {policy}, the kernel reports {achieved}"))));
             }
         }
         Ok(())
@@ -130,7 +130,10 @@ impl Tracer {
                 return Ok(thread);
             }
             if began.elapsed() > SETUP_TIMEOUT {
-                return Err(io::Error::other(format!("{name} did not start within {} s", SETUP_TIMEOUT.as_secs())));
+                return Err(io::Error::other(format!(
+                    "timeout: {name} not started after {} s",
+                    SETUP_TIMEOUT.as_secs()
+                )));
             }
             std::thread::sleep(POLL_INTERVAL);
         }

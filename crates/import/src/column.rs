@@ -20,7 +20,7 @@ impl Column {
     /// Adds `n` samples of `value` units.
     pub(super) fn add(&mut self, value: u64, n: u64, line: usize) -> Result<(), Flaw> {
         if n > 0 {
-            let too_many = || Flaw::at(line, format!("{n} samples are more than anybody can take"));
+            let too_many = || Flaw::at(line, format!("invalid count {n}: more samples than a measurement can have"));
             self.n = self.n.checked_add(n).filter(|all| *all <= MOST).ok_or_else(too_many)?;
             *self.counts.entry(value).or_default() += n;
         }
@@ -50,7 +50,7 @@ impl Column {
         let mut histogram = Histogram::default();
         let mut least_ns = least_ns;
         for (value, n) in &self.counts {
-            let value = i64::try_from(*value).map_err(|_| Flaw::of_file(format!("{value} is no latency")))?;
+            let value = i64::try_from(*value).map_err(|_| Flaw::of_file(format!("invalid latency {value}")))?;
             let value_ns = ns(value, unit_ns).map_err(Flaw::of_file)?;
             histogram.record_n(least_ns.take().map_or(value_ns, |least_ns| value_ns.max(least_ns)), *n);
         }

@@ -103,7 +103,7 @@ impl Parsed {
         match whole.split(':').map(str::trim).collect::<Vec<_>>()[..] {
             [thread, cycle, value] => self.value(thread, cycle, value, line),
             [_] if has_blank() && whole.starts_with(|c: char| c.is_ascii_digit()) => self.row(whole, line),
-            _ => Err(Flaw::at(line, "no line that cyclictest writes")),
+            _ => Err(Flaw::at(line, "invalid line: expected output of cyclictest")),
         }
     }
 
@@ -124,7 +124,10 @@ impl Parsed {
         }
         if counts.len() != self.columns.len() {
             let expected = self.columns.len();
-            return Err(Flaw::at(line, format!("{} counts where the rows before have {expected}", counts.len())));
+            return Err(Flaw::at(
+                line,
+                format!("expected as many counts as in the rows before ({expected}), found {}", counts.len()),
+            ));
         }
         for (column, count) in self.columns.iter_mut().zip(counts) {
             column.add(value, count, line)?;
@@ -152,7 +155,7 @@ impl Parsed {
             self.reported = one_policy(policies.split_ascii_whitespace().map(Some));
         } else if let Some(value) = text.strip_prefix("Break value:") {
             let value: u64 = number(value, line, "latency")?;
-            self.remarks.push(format!("stopped by -b at a latency of {value}: its end was chosen by its maximum"));
+            self.remarks.push(format!("stopped by -b at a latency of {value}: the maximum ended the measurement"));
         }
         Ok(())
     }
@@ -163,7 +166,7 @@ impl Parsed {
         let unit = stated.unit.or(seen.map(|nanoseconds| if nanoseconds { Unit::Ns } else { Unit::Us }));
         unit.unwrap_or_else(|| {
             self.remarks.push(
-                "the file does not say whether its values are us or ns (-N): taken as us, the tool's default; \
+                "the file does not state its unit, us or ns (-N): taken as us, the tool's default; \
                  if they are ns: --unit ns"
                     .to_owned(),
             );
@@ -200,7 +203,7 @@ impl Parsed {
         conditions.period = conditions.period.or(asked.as_ref().and_then(|asked| asked.period));
         if !self.feet.contains_key("missed") {
             self.remarks.push(
-                "cyclictest passes over due times that are past, and does not count them: a stall of many periods is \
+                "cyclictest skips missed periods and does not count them: a stall of many periods is \
                  one sample"
                     .to_owned(),
             );
@@ -253,7 +256,7 @@ impl Parsed {
             thread.histogram = Some(pooled);
         }
         if threads.is_empty() {
-            return Err(Flaw::of_file("no thread is in it: no T: line, no histogram, no values"));
+            return Err(Flaw::of_file("no thread: no T: line, no histogram, no values"));
         }
         Ok(threads.into_values().collect())
     }
@@ -268,13 +271,13 @@ impl Parsed {
             && columns.iter().try_fold(0_u64, |all, column| all.checked_add(column.n)) == Some(of_all[0].n);
         if !is_empty && (columns.len() != n || !(of_all.is_empty() || has_sum)) {
             let all = self.columns.len();
-            return Err(Flaw::of_file(format!("the rows have {all} counts, and the lines below them {n} threads")));
+            return Err(Flaw::of_file(format!("the rows have {all} counts, the lines below them {n} threads")));
         }
         let foot = |key, i: usize| self.feet.get(key).and_then(|values| values.get(i)).copied();
         let scaled = |value: i64| ns(value, unit.ns()).ok();
         for i in 0..n {
             let number = u32::try_from(i).ok().filter(|number| *number < MOST_THREADS);
-            let number = number.ok_or_else(|| Flaw::of_file(format!("{n} threads are more than there can be")))?;
+            let number = number.ok_or_else(|| Flaw::of_file(format!("too many threads: {n}")))?;
             let thread =
                 threads.entry(number).or_insert_with(|| ImportedThread { number, ..ImportedThread::default() });
             let histogram = columns.get(i).map_or(Ok(Histogram::default()), |column| column.histogram(unit.ns()))?;
@@ -283,7 +286,7 @@ impl Parsed {
             // The last status line of a run without -q is up to 10 ms older than the histogram and its footer.
             if let Some((status, total)) = thread.samples.zip(total).filter(|(status, total)| status > total) {
                 return Err(Flaw::of_file(format!(
-                    "thread {number}: its T: line has {status} cycles, and its histogram {total}"
+                    "thread {number}: its T: line has {status} cycles, its histogram {total}"
                 )));
             }
             thread.samples = total.or(thread.samples.map(|samples| samples.max(histogram.n)));
@@ -335,12 +338,12 @@ fn gaps(values: &[(u64, i64)]) -> u64 {
 
 fn thread_number(word: &str, line: usize) -> Result<u32, Flaw> {
     let thread: u32 = number(word, line, "thread")?;
-    if thread < MOST_THREADS { Ok(thread) } else { Err(Flaw::at(line, format!("{thread} is no thread's number"))) }
+    if thread < MOST_THREADS { Ok(thread) } else { Err(Flaw::at(line, format!("invalid thread number `{thread}`"))) }
 }
 
 /// Parses the text after `T:`.
 fn status(rest: &str, line: usize) -> Result<(u32, Status), Flaw> {
-    let missing = |key: &str| Flaw::at(line, format!("a T: line without {key}"));
+    let missing = |key: &str| Flaw::at(line, format!("T: line without {key}"));
     let field = |key: &str| -> Result<i64, Flaw> {
         let (_, after) = rest.split_once(key).ok_or_else(|| missing(key))?;
         number(after.split_ascii_whitespace().next().unwrap_or_default(), line, "number")

@@ -56,7 +56,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     let document: Document = serde_json::from_str(text).map_err(|err| no_json(&err))?;
     // `-N`; older releases omit the key, and have microseconds unless it is set.
     let unit_ns = if document.resolution_in_ns == Some(1) { 1 } else { 1_000 };
-    let count = u32::try_from(document.thread.len()).map_err(|_| Flaw::of_file("it has too many threads"))?;
+    let count = u32::try_from(document.thread.len()).map_err(|_| Flaw::of_file("too many threads"))?;
     let command_line = document.original_command_line.or(document.command_line);
     let asked = command_line.as_deref().and_then(|line| asked_there(line, count));
     let mut threads = Vec::new();
@@ -65,20 +65,20 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     }
     threads.sort_by_key(|thread| thread.number);
     if threads.is_empty() {
-        return Err(Flaw::of_file("it has no thread"));
+        return Err(Flaw::of_file("no thread"));
     }
     let time = |text: &Option<String>| text.as_deref().and_then(unix_s);
     let (start, end) = (time(&document.start_time), time(&document.end_time));
     let mut remarks = Vec::new();
     if threads.iter().all(|thread| thread.missed.is_none()) {
         remarks.push(
-            "cyclictest passes over due times that are past, and does not count them: a stall of many periods is one \
+            "cyclictest skips missed periods and does not count them: a stall of many periods is one \
              sample"
                 .to_owned(),
         );
     }
     if asked.is_none() {
-        remarks.push("its command line is not understood: period and policy are not known".to_owned());
+        remarks.push("unknown command line: period and policy are not known".to_owned());
     }
     let reported = one_policy(document.thread.values().map(|thread| thread.policy.as_deref()));
     Ok(Imported {
@@ -111,7 +111,7 @@ pub(super) fn one_policy<'a>(mut words: impl Iterator<Item = Option<&'a str>>) -
 
 fn one(key: &str, thread: &Thread, unit_ns: u64, rows: Option<u64>) -> Result<ImportedThread, Flaw> {
     let of_thread = |reason: String| Flaw::of_file(format!("thread {key}: {reason}"));
-    let number = key.parse().map_err(|_| Flaw::of_file(format!("`{}` is no thread's number", key.escape_debug())))?;
+    let number = key.parse().map_err(|_| Flaw::of_file(format!("invalid thread number `{}`", key.escape_debug())))?;
     let scaled = |value: Option<i64>| value.map(|value| ns(value, unit_ns)).transpose().map_err(of_thread);
     let counts = thread.histogram.as_ref().map(|counts| column(counts).map_err(of_thread)).transpose()?;
     // The maximum is exact; of values beyond the histogram only the number is known.
@@ -142,7 +142,7 @@ fn one(key: &str, thread: &Thread, unit_ns: u64, rows: Option<u64>) -> Result<Im
 pub(super) fn column(counts: &BTreeMap<String, u64>) -> Result<Column, String> {
     let mut column = Column::default();
     for (value, n) in counts {
-        let value = value.parse().map_err(|_| format!("`{}` is no latency", value.escape_debug()))?;
+        let value = value.parse().map_err(|_| format!("invalid latency `{}`", value.escape_debug()))?;
         column.add(value, *n, 0).map_err(|flaw| flaw.reason)?;
     }
     Ok(column)

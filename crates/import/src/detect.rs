@@ -74,7 +74,8 @@ pub(super) fn kind(text: &str) -> Result<Kind, Flaw> {
         return Ok(Kind::Table);
     }
     Err(Flaw::of_file(
-        "no output of cyclictest, jitterdebugger, rtla, rteval, latency, latmus, and no table of latencies and counts",
+        "unknown format: expected output of cyclictest, jitterdebugger, rtla, rteval, latency or latmus, or a \
+         table of latencies and counts",
     ))
 }
 

@@ -11,14 +11,14 @@ pub(super) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
 
 /// Parses a number.
 pub(super) fn number<T: FromStr>(word: &str, line: usize, what: &str) -> Result<T, Flaw> {
-    word.trim().parse().map_err(|_| Flaw::at(line, format!("`{}` is no {what}", shortened(word.trim()))))
+    word.trim().parse().map_err(|_| Flaw::at(line, format!("invalid {what} `{}`", shortened(word.trim()))))
 }
 
 /// Converts `value` units of `unit_ns` to ns.
 pub(super) fn ns(value: i64, unit_ns: u64) -> Result<i64, String> {
     let ns = i64::try_from(unit_ns).ok().and_then(|unit| value.checked_mul(unit));
     let is_sane = |ns: &i64| ns.unsigned_abs() <= Span::MAX.ns();
-    ns.filter(is_sane).ok_or_else(|| format!("a latency of {value} is longer than a year"))
+    ns.filter(is_sane).ok_or_else(|| format!("invalid latency {value}: longer than a year"))
 }
 
 /// Parses a latency in microseconds with decimals; returns ns.
@@ -26,7 +26,7 @@ pub(super) fn us(word: &str, line: usize) -> Result<i64, Flaw> {
     let us: f64 = number(word, line, "latency in microseconds")?;
     let ns = us * 1e3;
     if !ns.is_finite() || ns.abs() > Span::MAX.ns() as f64 {
-        return Err(Flaw::at(line, format!("a latency of {us} us is longer than a year")));
+        return Err(Flaw::at(line, format!("invalid latency {us} us: longer than a year")));
     }
     #[expect(clippy::cast_possible_truncation, reason = "rounded and below 2^55")]
     let whole = ns.round() as i64;

@@ -33,16 +33,19 @@ struct Thread {
 
 /// Remark for every file of jitterdebugger.
 pub(super) const EVERY_DUE_TIME: &str =
-    "jitterdebugger waits for every due time, also those that are past: a stall is many samples, not one";
+    "jitterdebugger waits for every due time, even in the past: a stall is many samples, not one";
 
 /// Remark: its numbers are those of threads; with `-a` they are not CPU numbers.
-pub(super) const NUMBERS: &str = "its numbers are those of threads, which are CPUs only without -a";
+pub(super) const NUMBERS: &str = "thread numbers are CPU numbers only without -a";
 
 /// Parses a whole document.
 pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     let document: Document = serde_json::from_str(text).map_err(|err| no_json(&err))?;
     if document.version != VERSION {
-        return Err(Flaw::of_file(format!("version {} of results.json is not read, only {VERSION}", document.version)));
+        return Err(Flaw::of_file(format!(
+            "unsupported: version {} of results.json; expected {VERSION}",
+            document.version
+        )));
     }
     let sysinfo = document.sysinfo.unwrap_or_default();
     let unit_ns = match sysinfo.resolution_in_ns {
@@ -50,7 +53,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
         // 0 in releases that support no other unit.
         Some(0 | 1_000) | None => 1_000,
         Some(other) => {
-            return Err(Flaw::of_file(format!("a resolution of {other} ns is unknown; 1 and 1000 are read")));
+            return Err(Flaw::of_file(format!("invalid resolution {other} ns: expected 1 or 1000")));
         }
     };
     let mut threads = Vec::new();
@@ -59,7 +62,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     }
     threads.sort_by_key(|thread| thread.number);
     if threads.is_empty() {
-        return Err(Flaw::of_file("it has no thread"));
+        return Err(Flaw::of_file("no thread"));
     }
     Ok(Imported {
         host: sysinfo.host(),
@@ -71,7 +74,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
 
 fn one(key: &str, thread: &Thread, unit_ns: u64) -> Result<ImportedThread, Flaw> {
     let of_thread = |reason: String| Flaw::of_file(format!("cpu {key}: {reason}"));
-    let number = key.parse().map_err(|_| Flaw::of_file(format!("`{}` is no number", key.escape_debug())))?;
+    let number = key.parse().map_err(|_| Flaw::of_file(format!("invalid number `{}`", key.escape_debug())))?;
     let column: Column = column(&thread.histogram).map_err(of_thread)?;
     let missing = thread.count.checked_sub(column.n);
     let missing = missing.ok_or_else(|| of_thread(format!("{} samples, more than its count", column.n)))?;

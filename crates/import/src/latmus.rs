@@ -42,14 +42,14 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
         at_least_ns: i64::try_from(value.saturating_mul(UNIT_NS)).unwrap_or(i64::MAX),
     });
     let known = parsed.column.n.checked_add(parsed.last.map_or(0, |(_, n)| n));
-    let known = known.ok_or_else(|| Flaw::of_file("more samples than anybody can take"))?;
+    let known = known.ok_or_else(|| Flaw::of_file("more samples than a measurement can have"))?;
     let mut remarks = Vec::new();
     if beyond.is_some() {
         remarks.push("the last row of the histogram holds everything above it".to_owned());
     }
     let said = parsed.samples.filter(|said| *said != known);
     if let Some(said) = said {
-        remarks.push(format!("it says {said} samples, and shows {known}"));
+        remarks.push(format!("the file states {said} samples and holds {known}"));
     }
     Ok(Imported {
         conditions: StatedConditions {
@@ -109,7 +109,7 @@ impl Parsed {
     }
 
     fn row(&mut self, text: &str, line: usize) -> Result<(), Flaw> {
-        let wrong = || Flaw::at(line, "no row of a histogram; it is a latency and a count");
+        let wrong = || Flaw::at(line, "invalid histogram row: expected a latency and a count");
         let (value, n) = text.split_once(char::is_whitespace).ok_or_else(wrong)?;
         let n = number(n, line, "count")?;
         match value.strip_suffix('+') {

@@ -139,7 +139,7 @@ pub fn import(path: &Path, stated: &ImportOptions) -> Result<Vec<Imported>, Impo
             raw::RawError::Flaw(reason) => flaw(reason),
         })?
     } else if length > MOST_TEXT {
-        return Err(flaw(Flaw::of_file("too large for a text of any of these tools: more than 2 GiB")));
+        return Err(flaw(Flaw::of_file("too large for the text of a known tool: more than 2 GiB")));
     } else {
         let mut bytes = head;
         file.take(MOST_TEXT).read_to_end(&mut bytes).map_err(io)?;
@@ -155,7 +155,7 @@ pub fn import(path: &Path, stated: &ImportOptions) -> Result<Vec<Imported>, Impo
 fn text(bytes: &[u8], name: &str, stated: &ImportOptions) -> Result<Vec<Imported>, Flaw> {
     let text = std::str::from_utf8(bytes).map_err(|err| {
         let line = bytes[..err.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
-        Flaw::at(line, "neither text nor samples.raw of jitterdebugger")
+        Flaw::at(line, "expected text, or samples.raw of jitterdebugger")
     })?;
     let all = match detect::kind(text)? {
         Kind::Cyclictest => vec![cyclictest::read(text, name, stated)?],
@@ -170,7 +170,7 @@ fn text(bytes: &[u8], name: &str, stated: &ImportOptions) -> Result<Vec<Imported
         Kind::Table => vec![table::read(text, name, stated)?],
     };
     let is_sound = |imported: &Imported| imported.threads.iter().all(ImportedThread::is_consistent);
-    if all.iter().all(is_sound) { Ok(all) } else { Err(Flaw::of_file("its counts contradict each other")) }
+    if all.iter().all(is_sound) { Ok(all) } else { Err(Flaw::of_file("contradictory counts")) }
 }
 
 /// Default measurement of wake-ups.

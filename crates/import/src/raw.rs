@@ -100,7 +100,7 @@ pub(super) fn read(
         }
     }
     if n == 0 {
-        return Err(flaw("not one whole record of 28 bytes".to_owned()));
+        return Err(flaw("no complete record of 28 bytes".to_owned()));
     }
     let unit = match unit {
         Some(unit) => unit,
@@ -113,7 +113,7 @@ pub(super) fn read(
     threads.iter_mut().for_each(|thread| thread.settle(unit));
     let mut remarks = vec![EVERY_DUE_TIME.to_owned(), NUMBERS.to_owned()];
     if held > 0 {
-        remarks.push(format!("the file ends within a record: its last {held} bytes are left out"));
+        remarks.push(format!("truncated last record: {held} bytes ignored"));
     }
     let period = if begin.is_empty() { None } else { period_of(&begin, unit) };
     Ok(vec![imported(threads, (unit, period), name, remarks)])
@@ -121,10 +121,10 @@ pub(super) fn read(
 
 /// Error for the `n`th record if it is all zeros: it would be a wake-up at boot with a latency of 0.
 fn only_zeros(n: u64) -> String {
-    let zeros = format!("record {n} is only zeros, which a power cut leaves of a file");
+    let zeros = format!("record {n} is only zeros, as after a power failure");
     match n - 1 {
         0 => format!("{zeros}; there is nothing to import"),
-        whole => format!("{zeros}; keep what is before it: truncate -s {} FILE", whole * RECORD as u64),
+        whole => format!("{zeros}; keep the records before it: truncate -s {} FILE", whole * RECORD as u64),
     }
 }
 
@@ -154,9 +154,10 @@ fn sample(record: &[u8]) -> Result<Sample, String> {
     let (seconds, nanoseconds, latency) = (word(4), word(12), word(20));
     let woke_ns = seconds.checked_mul(Span::SECOND.ns()).and_then(|ns| ns.checked_add(nanoseconds));
     let woke_ns = woke_ns.filter(|ns| nanoseconds < Span::SECOND.ns() && i64::try_from(*ns).is_ok());
-    let woke_ns = woke_ns.ok_or("no time of the monotonic clock; is it samples.raw of a little-endian machine?")?;
+    let woke_ns =
+        woke_ns.ok_or("invalid time of the monotonic clock; expected samples.raw of a little-endian machine")?;
     if latency > Span::MAX.ns() {
-        return Err(format!("a latency of {latency} is longer than a year"));
+        return Err(format!("invalid latency {latency}: longer than a year"));
     }
     Ok(Sample { thread, woke_ns, latency })
 }
@@ -192,7 +193,7 @@ fn count(threads: &mut Vec<Counted>, sample: Sample, unit: Unit, n: u64, per_sli
         _ => {
             let ns = latency.checked_mul(unit.ns()).filter(|ns| *ns <= Span::MAX.ns());
             let ns = ns.and_then(|ns| i64::try_from(ns).ok());
-            let too_long = || format!("record {n}: a latency of {latency} is longer than a year");
+            let too_long = || format!("record {n}: invalid latency {latency}: longer than a year");
             slice.histogram.record(ns.ok_or_else(too_long)?);
         }
     }
@@ -223,7 +224,7 @@ fn distances(begin: &[Sample], unit: Unit) -> Option<(u64, f64)> {
 
 /// Latencies in ns give due times exactly a period apart; latencies truncated to us add noise below 1 us.
 fn unit_of(begin: &[Sample]) -> Result<Unit, String> {
-    let unclear = || "whether its latencies are us or ns cannot be told from so few; say it: --unit us".to_owned();
+    let unclear = || "too few samples to tell us from ns; add --unit us or --unit ns".to_owned();
     let (_, exact) = distances(begin, Unit::Ns).ok_or_else(unclear)?;
     if exact > 0.9 { Ok(Unit::Ns) } else { Ok(Unit::Us) }
 }

@@ -70,24 +70,21 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     let Document { format, system, processor, kernel, condition, latency } = document;
     if format.version.split('.').next() != Some("1") {
         let version = format.version.escape_debug();
-        return Err(Flaw::of_file(format!("unsupported: version {version} of RT Dataset; only version 1 is read")));
+        return Err(Flaw::of_file(format!("unsupported: version {version} of RT Dataset; expected 1")));
     }
     let unit_ns = match latency.granularity.as_str() {
         "microseconds" => 1_000,
         "nanoseconds" => 1,
         other => {
             let other = other.escape_debug();
-            return Err(Flaw::of_file(format!(
-                "invalid granularity \"{other}\": expected microseconds or nanoseconds"
-            )));
+            return Err(Flaw::of_file(format!("invalid granularity `{other}`: expected microseconds or nanoseconds")));
         }
     };
     let mut remarks = vec![
-        "cyclictest passes over due times that are past, and does not count them: a stall of many periods is one sample"
-            .to_owned(),
+        "cyclictest skips missed periods and does not count them: a stall of many periods is one sample".to_owned(),
     ];
     if latency.maxima.is_empty() {
-        remarks.push("the file has no maxima: what was beyond the histogram is not known".to_owned());
+        remarks.push("no maxima in the file: values beyond the histogram are unknown".to_owned());
     }
     let threads = threads(&latency, unit_ns)?;
     let count = u32::try_from(threads.len()).unwrap_or(u32::MAX);
@@ -128,7 +125,7 @@ fn threads(latency: &Latency, unit_ns: u64) -> Result<Vec<ImportedThread>, Flaw>
         return Err(Flaw::of_file(format!("latency.maxima has {maxima} values for {cores} cores")));
     }
     if classes.windows(2).any(|pair| pair[0] >= pair[1]) {
-        return Err(Flaw::of_file("latency.cores begins with latency classes that do not ascend"));
+        return Err(Flaw::of_file("latency.cores begins with latency classes in descending order"));
     }
     let end = classes.last().map_or(0, |last| last.saturating_add(1));
     let end_ns = i64::try_from(end).map_err(|_| Flaw::of_file(format!("latency class {end} is out of range")))?;
@@ -146,7 +143,7 @@ fn threads(latency: &Latency, unit_ns: u64) -> Result<Vec<ImportedThread>, Flaw>
         let histogram = column.histogram(unit_ns)?;
         let stated = latency.maxima.get(at - 1).map(|max| ns(*max, unit_ns).map_err(of_core)).transpose()?;
         if let Some((max, last)) = stated.zip(histogram.max_ns).filter(|(max, last)| max < last) {
-            return Err(of_core(format!("its maximum is {max} ns, and its histogram goes to {last} ns")));
+            return Err(of_core(format!("its maximum is {max} ns, its histogram goes to {last} ns")));
         }
         let max_ns = stated.filter(|_| histogram.n > 0).or(histogram.max_ns);
         threads.push(ImportedThread {

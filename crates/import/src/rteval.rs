@@ -15,17 +15,20 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
     super::xml::check_shape(text)?;
     let document = Document::parse(text).map_err(|err| {
         let line = usize::try_from(err.pos().row).unwrap_or(0);
-        Flaw::at(line, format!("no XML: {}", err.to_string().split(" at ").next().unwrap_or_default()))
+        Flaw::at(line, format!("invalid XML: {}", err.to_string().split(" at ").next().unwrap_or_default()))
     })?;
     let root = document.root_element();
     if root.tag_name().name() != "rteval" {
-        return Err(Flaw::at(line(root), format!("<{}> is no report of rteval", root.tag_name().name())));
+        return Err(Flaw::at(
+            line(root),
+            format!("invalid root element <{}>: expected a report of rteval", root.tag_name().name()),
+        ));
     }
     let named = |name: &'static str| root.descendants().filter(move |node| node.has_tag_name(name));
     let tools = named("cyclictest").chain(named("timerlat")).filter(|node| node.has_attribute("command_line"));
     let report = Report { name, version: root.attribute("version"), host: host(root), measured: measured(root) };
     let all: Vec<_> = tools.map(|node| of_tool(node, &report)).collect::<Result<_, _>>()?;
-    if all.is_empty() { Err(Flaw::of_file("it holds no measurement of cyclictest or timerlat")) } else { Ok(all) }
+    if all.is_empty() { Err(Flaw::of_file("no measurement of cyclictest or timerlat")) } else { Ok(all) }
 }
 
 /// Common properties of all measurements of a report.
@@ -60,17 +63,16 @@ fn of_tool(node: Node<'_, '_>, report: &Report<'_>) -> Result<Imported, Flaw> {
     if is_timerlat {
         remarks.push("rteval adds interrupt, thread and user latencies of timerlat into one distribution".to_owned());
         remarks.push(
-            "rteval leaves out whatever was beyond timerlat's histogram, and does not say how much: its maximum may be \
+            "rteval drops samples beyond timerlat's histogram without their number: its maximum may be \
              too small"
                 .to_owned(),
         );
     }
     if threads.iter().any(|thread| thread.samples != thread.histogram.as_ref().map(|histogram| histogram.n)) {
-        remarks.push(
-            "rteval gives no statistics, or not of all samples, where a latency is beyond the histogram".to_owned(),
-        );
+        remarks
+            .push("rteval gives no statistics, or not of all samples, if a latency is beyond the histogram".to_owned());
     }
-    let skips = "cyclictest and timerlat pass over due times that are past, and do not count them";
+    let skips = "cyclictest and timerlat skip missed periods and do not count them";
     remarks.push(skips.to_owned());
     let count = u32::try_from(threads.len()).unwrap_or(u32::MAX);
     let asked = asked_there(command_line, count);

@@ -61,19 +61,19 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
         } else if has_index && first.starts_with(|c: char| c.is_ascii_digit()) {
             end = end.max(row(&mut series, first, words, line)?.saturating_add(1));
         } else if !text.contains(' ') || first.starts_with(|c: char| c.is_ascii_digit()) {
-            return Err(Flaw::at(line, "a row before the line `Index ...`; --no-index and --no-header cannot be read"));
+            return Err(Flaw::at(line, "a row before the line `Index ...`; unsupported: --no-index and --no-header"));
         }
         // All other lines are messages about a threshold stop.
     }
-    let unit_ns = unit_ns.ok_or_else(|| Flaw::of_file("no line `# Time unit is ...`; --no-header cannot be read"))?;
+    let unit_ns = unit_ns.ok_or_else(|| Flaw::of_file("no line `# Time unit is ...`; unsupported: --no-header"))?;
     if series.is_empty() && has_index && is_whole && tool == "rtla osnoise" {
         return Ok(vec![no_noise(unit_ns, measured, name)]);
     }
     if series.is_empty() {
-        return Err(Flaw::of_file("it has no column: nothing was measured, or the output was cut off"));
+        return Err(Flaw::of_file("no column: nothing was measured, or the output is truncated"));
     }
     if is_stopped {
-        remarks.push("it stopped at a threshold (-i, -T, -s, -S): its end was chosen by its maximum".to_owned());
+        remarks.push("stopped at a threshold (-i, -T, -s, -S): the maximum ended the measurement".to_owned());
     }
     let mut kinds: Vec<&str> = Vec::new();
     for series in &series {
@@ -95,7 +95,7 @@ fn no_noise(unit_ns: u64, measured: Option<Span>, name: &str) -> Imported {
             ..ImportedThread::default()
         }],
         remarks: vec![
-            "no CPU had any noise above the tracer's threshold; which CPUs were watched is not in the file".to_owned(),
+            "no CPU had noise above the tracer's threshold; the file does not list the traced CPUs".to_owned(),
         ],
         ..measurement(source("rtla osnoise", name), unit_ns)
     }
@@ -103,7 +103,7 @@ fn no_noise(unit_ns: u64, measured: Option<Span>, name: &str) -> Imported {
 
 /// Parses a column header such as `IRQ-000`.
 fn head(word: &str, line: usize) -> Result<Series, Flaw> {
-    let unknown = || Flaw::at(line, format!("`{}` is no column of rtla", word.escape_debug()));
+    let unknown = || Flaw::at(line, format!("invalid column `{}` of rtla", word.escape_debug()));
     let (kind, cpu) = word.split_once('-').ok_or_else(unknown)?;
     let is_known = ["IRQ", "Thr", "Usr", "CPU"].contains(&kind);
     let cpu = cpu.parse().ok().filter(|_| is_known).ok_or_else(unknown)?;
@@ -174,12 +174,12 @@ fn of_kind(
         "Thr" => "thread",
         "Usr" => "user",
         _ => {
-            remarks.push("noise of a busy thread: how long it was kept from running, not how late it woke".to_owned());
+            remarks.push("noise of a busy thread: the time it was kept from running, not a wake-up latency".to_owned());
             "noise"
         }
     };
     if what != "noise" {
-        remarks.push("timerlat passes over due times that are past, and does not count them".to_owned());
+        remarks.push("timerlat skips missed periods and does not count them".to_owned());
     }
     let of_kind: Vec<_> = series.iter().filter(|series| series.kind == kind).collect();
     let step = of_kind.iter().fold(0, |step, s| super::column::greatest_common_divisor(step, s.column.step()));
@@ -199,12 +199,12 @@ fn one(series: &Series, (unit_ns, end): (u64, u64), remarks: &mut Vec<String>) -
     let scaled = |key| foot(key).map(|value| ns(value, unit_ns).map_err(Flaw::of_file)).transpose();
     let over = foot("over").and_then(|n| u64::try_from(n).ok());
     let known = column.n.checked_add(over.unwrap_or(0));
-    let known = known.ok_or_else(|| Flaw::of_file(format!("CPU {cpu}: more samples than anybody can take")))?;
+    let known = known.ok_or_else(|| Flaw::of_file(format!("CPU {cpu}: more samples than a measurement can have")))?;
     let counted = foot("count").and_then(|n| u64::try_from(n).ok());
     if counted.is_some_and(|count| count != known) {
         let said = foot("count").unwrap_or_default();
         // Its counters are C ints, and events between the kernel and rtla may be lost.
-        remarks.push(format!("CPU {cpu}: it says {said} samples, and shows {known}"));
+        remarks.push(format!("CPU {cpu}: the file states {said} samples and holds {known}"));
     }
     let has_samples = known > 0;
     let end_ns = i64::try_from(end).ok().and_then(|end| ns(end, unit_ns).ok()).unwrap_or(0);

@@ -16,14 +16,17 @@ pub(super) fn read(text: &str, name: &str, stated: &ImportOptions) -> Result<Imp
         let value: u64 = number(value, line, "latency class")?;
         let counts: Vec<u64> = fields.map(|field| number(field, line, "count")).collect::<Result<_, _>>()?;
         if counts.is_empty() {
-            return Err(Flaw::at(line, "a latency class without a count"));
+            return Err(Flaw::at(line, "latency class without a count"));
         }
         if columns.is_empty() {
             columns.resize_with(counts.len(), Column::default);
         }
         if counts.len() != columns.len() {
             let expected = columns.len();
-            return Err(Flaw::at(line, format!("{} counts where the rows before have {expected}", counts.len())));
+            return Err(Flaw::at(
+                line,
+                format!("expected as many counts as in the rows before ({expected}), found {}", counts.len()),
+            ));
         }
         for (column, n) in columns.iter_mut().zip(counts) {
             column.add(value, n, line)?;
@@ -44,12 +47,12 @@ pub(super) fn read(text: &str, name: &str, stated: &ImportOptions) -> Result<Imp
         });
     }
     if threads.is_empty() {
-        return Err(Flaw::of_file("a table without any row"));
+        return Err(Flaw::of_file("no row in the table"));
     }
-    let mut remarks = vec!["a table says nothing of what was beyond it: its maximum may be too small".to_owned()];
+    let mut remarks = vec!["a table does not show values beyond its range: its maximum may be too small".to_owned()];
     if stated.unit.is_none() {
         remarks.push(
-            "the file does not say whether its values are us or ns: taken as us; if they are ns: --unit ns".to_owned(),
+            "the file does not state its unit, us or ns: taken as us; if the values are ns: --unit ns".to_owned(),
         );
     }
     Ok(Imported { threads, remarks, ..measurement(source("table", name), unit.ns()) })

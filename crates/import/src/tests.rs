@@ -124,7 +124,7 @@ fn the_histogram_counts_where_the_status_lines_are_older() {
     // More cycles than in the histogram indicate two runs, or a damaged file.
     assert_eq!(
         refused(&text.replace("C:2999375", "C:2999426")),
-        "-: thread 0: its T: line has 2999426 cycles, and its histogram 2999425"
+        "-: thread 0: its T: line has 2999426 cycles, its histogram 2999425"
     );
     // Without the overflow line the histogram may be incomplete.
     let bare = text.replace("# Histogram Overflows: 00604\n", "");
@@ -155,7 +155,7 @@ fn a_copied_console_tells_the_command_line() {
         );
     }
     for line in ["$ make", "make > log", "100%", "hello"] {
-        assert_eq!(refused(&format!("{status}{line}\n")), "2: no line that cyclictest writes", "{line}");
+        assert_eq!(refused(&format!("{status}{line}\n")), "2: invalid line: expected output of cyclictest", "{line}");
     }
 }
 
@@ -191,17 +191,17 @@ fn classes_of_xenomais_plot_are_exact() {
     for (of, reason) in [
         (
             &(|lines: &mut Vec<String>| drop(lines.remove(13))) as &dyn Fn(&mut Vec<String>),
-            "14: a class that does not follow the one before",
+            "14: class that does not follow the one before",
         ),
         (
             &|lines| lines.truncate(16),
-            "-: no rows between the outer edges of its classes: it was cut off, or nothing was measured",
+            "-: no rows between the outer edges of its classes: truncated, or nothing was measured",
         ),
         (&|lines| lines[17] = "7 1".to_owned(), "18: an end that is not the edge of the last class"),
         (&|lines| lines[13] = "2.5 0".to_owned(), "14: a class with 0, where each has its samples and one"),
-        (&|lines| lines[13] = "2.5".to_owned(), "14: not a row of latency -g: expected a latency in us and a number"),
+        (&|lines| lines[13] = "2.5".to_owned(), "14: invalid row of latency -g: expected a latency in us and a number"),
         (&|lines| drop(lines.remove(2)), "-: no line of figures below `# ----lat min|`"),
-        (&|lines| lines[2] = "# 1|2|3|".to_owned(), "3: `` is no number of overruns"),
+        (&|lines| lines[2] = "# 1|2|3|".to_owned(), "3: invalid number of overruns ``"),
     ] {
         assert_eq!(rows(of), reason);
     }
@@ -224,11 +224,11 @@ fn a_data_set_of_osadl_says_what_it_says_and_no_more() {
     );
     let text = std::fs::read_to_string(fixture("osadl-rt-dataset.json")).unwrap();
     for (from, to, reason) in [
-        ("\"1.0\"", "\"2.0\"", "-: unsupported: version 2.0 of RT Dataset; only version 1 is read"),
-        ("microseconds", "ticks", "-: invalid granularity \"ticks\": expected microseconds or nanoseconds"),
+        ("\"1.0\"", "\"2.0\"", "-: unsupported: version 2.0 of RT Dataset; expected 1"),
+        ("microseconds", "ticks", "-: invalid granularity `ticks`: expected microseconds or nanoseconds"),
         ("[ 41, 9 ]", "[ 41 ]", "-: latency.maxima has 1 values for 2 cores"),
-        ("[ 41, 9 ]", "[ 41, 8 ]", "-: latency.cores[2]: its maximum is 8000 ns, and its histogram goes to 9000 ns"),
-        ("[ 0, 1, 2,", "[ 0, 1, 1,", "-: latency.cores begins with latency classes that do not ascend"),
+        ("[ 41, 9 ]", "[ 41, 8 ]", "-: latency.cores[2]: its maximum is 8000 ns, its histogram goes to 9000 ns"),
+        ("[ 0, 1, 2,", "[ 0, 1, 1,", "-: latency.cores begins with latency classes in descending order"),
         ("[ 0, 0, 5444,", "[ 0, 5444,", "-: latency.cores[1]: 9 counts for 10 latency classes"),
     ] {
         assert_eq!(refused(&text.replace(from, to)), reason);
@@ -236,7 +236,7 @@ fn a_data_set_of_osadl_says_what_it_says_and_no_more() {
     let without =
         super::text(text.replace("[ 41, 9 ]", "[]").as_bytes(), "x", &ImportOptions::default()).unwrap().remove(0);
     assert_eq!((without.threads[0].max_ns, without.threads[0].beyond), (Some(8_000), None));
-    assert!(without.remarks.iter().any(|remark| remark.starts_with("the file has no maxima")));
+    assert!(without.remarks.iter().any(|remark| remark.starts_with("no maxima in the file")));
 }
 
 #[test]
@@ -246,7 +246,7 @@ fn no_noise_is_a_result_only_of_a_whole_file_of_osnoise() {
     assert_eq!((imported.threads.len(), imported.threads[0].samples), (1, Some(0)));
     let summary = analysis::summarise_imported(&[imported], &model::Requirement::default());
     assert_eq!((summary.cells[0].samples, summary.cells[0].mean_ns, summary.cells[0].max_ns), (Some(0), None, None));
-    let none = "-: it has no column: nothing was measured, or the output was cut off";
+    let none = "-: no column: nothing was measured, or the output is truncated";
     assert_eq!(refused(text.split_once("avg:").unwrap().0), none);
     assert_eq!(refused(&text.replace("osnoise", "timerlat")), none);
 }
@@ -349,10 +349,10 @@ fn raw_records_of_zeros_are_refused() {
         Err(raw::RawError::Flaw(flaw)) => flaw.reason,
         other => panic!("{other:?}"),
     };
-    let zeros = "is only zeros, which a power cut leaves of a file";
+    let zeros = "is only zeros, as after a power failure";
     assert_eq!(refused(&[0; 2800]), format!("record 1 {zeros}; there is nothing to import"));
     let cut = [&whole[..50 * 28], &[0; 4096]].concat();
-    assert_eq!(refused(&cut), format!("record 51 {zeros}; keep what is before it: truncate -s 1400 FILE"));
+    assert_eq!(refused(&cut), format!("record 51 {zeros}; keep the records before it: truncate -s 1400 FILE"));
 }
 
 #[test]
@@ -390,57 +390,57 @@ fn mistakes_are_named_with_their_line() {
     for (text, reason) in [
         (
             "",
-            "-: no output of cyclictest, jitterdebugger, rtla, rteval, latency, latmus, and no table of latencies and counts",
+            "-: unknown format: expected output of cyclictest, jitterdebugger, rtla, rteval, latency or latmus, or a table of latencies and counts",
         ),
         (
             "hello\n",
-            "-: no output of cyclictest, jitterdebugger, rtla, rteval, latency, latmus, and no table of latencies and counts",
+            "-: unknown format: expected output of cyclictest, jitterdebugger, rtla, rteval, latency or latmus, or a table of latencies and counts",
         ),
         ("{}", "1: missing field `thread`"),
         ("{\"thread\": {\n \"0\": {\"cycles\": -1}}}", "2: invalid value: integer `-1`, expected u64"),
-        ("{\"thread\": {\"0\": {\"histogram\": {\"x\": 1}}}}", "-: thread 0: `x` is no latency"),
-        ("{\"version\": 2, \"cpu\": {}}", "-: version 2 of results.json is not read, only 3"),
+        ("{\"thread\": {\"0\": {\"histogram\": {\"x\": 1}}}}", "-: thread 0: invalid latency `x`"),
+        ("{\"version\": 2, \"cpu\": {}}", "-: unsupported: version 2 of results.json; expected 3"),
         (
             "{\"version\": 3, \"cpu\": {\"0\": {\"histogram\": {\"5\": 2}, \"count\": 1, \"min\": 5, \"max\": 5, \"avg\": 5}}}",
             "-: cpu 0: 2 samples, more than its count",
         ),
-        (&h.replace("000034", "00x034"), "4: `00x034` is no count"),
-        (&h.replace("000003 000034\t", "000003 "), "4: 1 counts where the rows before have 2"),
+        (&h.replace("000034", "00x034"), "4: invalid count `00x034`"),
+        (&h.replace("000003 000034\t", "000003 "), "4: expected as many counts as in the rows before (2), found 1"),
         (
             &h.replace("# Min Latencies: 00003 ", "# Min Latencies: 00003 1 1 "),
-            "-: the rows have 2 counts, and the lines below them 4 threads",
+            "-: the rows have 2 counts, the lines below them 4 threads",
         ),
-        (&h.replace("# Histogram\n", "# Histogram\nfoo bar\n"), "3: no line that cyclictest writes"),
-        ("T: 0 ( 1) P:80 I:1000 C: 5 Min: 1 Act: 1 Avg: 1\n", "1: a T: line without Max:"),
-        ("T: 0 ( 1) P:80 I:1000 C: x Min: 1 Act: 1 Avg: 1 Max: 1\n", "1: `x` is no number"),
-        ("       0:       1:      21\n       0:       x:      21\n", "2: `x` is no cycle"),
+        (&h.replace("# Histogram\n", "# Histogram\nfoo bar\n"), "3: invalid line: expected output of cyclictest"),
+        ("T: 0 ( 1) P:80 I:1000 C: 5 Min: 1 Act: 1 Avg: 1\n", "1: T: line without Max:"),
+        ("T: 0 ( 1) P:80 I:1000 C: x Min: 1 Act: 1 Avg: 1 Max: 1\n", "1: invalid number `x`"),
+        ("       0:       1:      21\n       0:       x:      21\n", "2: invalid cycle `x`"),
         (&rtla.replace("38990     52000 ", "38990 "), "6: 5 counts for 6 columns"),
-        (&rtla.replace("Usr-001", "Foo-001"), "4: `Foo-001` is no column of rtla"),
+        (&rtla.replace("Usr-001", "Foo-001"), "4: invalid column `Foo-001` of rtla"),
         (
             &rtla.replace("Index   IRQ-000   Thr-000   Usr-000   IRQ-001   Thr-001   Usr-001\n", ""),
-            "4: a row before the line `Index ...`; --no-index and --no-header cannot be read",
+            "4: a row before the line `Index ...`; unsupported: --no-index and --no-header",
         ),
         (
             "# RTLA timerlat histogram\nIndex IRQ-000\n0 1\n",
-            "-: no line `# Time unit is ...`; --no-header cannot be read",
+            "-: no line `# Time unit is ...`; unsupported: --no-header",
         ),
-        ("<rteval>\n<a></b></rteval>", "2: no XML: expected 'a' tag, not 'b'"),
-        ("<foo/>", "1: <foo> is no report of rteval"),
-        ("<rteval/>", "-: it holds no measurement of cyclictest or timerlat"),
-        ("RTH|--\nRTD| 1|2\n", "2: a line RTD with less than seven columns"),
-        ("RTT| x\n", "-: no line RTD or RTS: nothing was measured, or the output was cut off"),
-        ("# context: user\n1\n", "2: no row of a histogram; it is a latency and a count"),
-        ("1 2\n2 3 4\n", "2: 2 counts where the rows before have 1"),
-        ("1 2\n2\n", "2: a latency class without a count"),
-        ("1 18446744073709551615\n", "1: 18446744073709551615 samples are more than anybody can take"),
-        ("99999999999999999 1\n", "-: a latency of 99999999999999999 is longer than a year"),
+        ("<rteval>\n<a></b></rteval>", "2: invalid XML: expected 'a' tag, not 'b'"),
+        ("<foo/>", "1: invalid root element <foo>: expected a report of rteval"),
+        ("<rteval/>", "-: no measurement of cyclictest or timerlat"),
+        ("RTH|--\nRTD| 1|2\n", "2: line RTD with fewer than seven columns"),
+        ("RTT| x\n", "-: no line RTD or RTS: nothing was measured, or the output is truncated"),
+        ("# context: user\n1\n", "2: invalid histogram row: expected a latency and a count"),
+        ("1 2\n2 3 4\n", "2: expected as many counts as in the rows before (1), found 2"),
+        ("1 2\n2\n", "2: latency class without a count"),
+        ("1 18446744073709551615\n", "1: invalid count 18446744073709551615: more samples than a measurement can have"),
+        ("99999999999999999 1\n", "-: invalid latency 99999999999999999: longer than a year"),
     ] {
         assert_eq!(refused(text), reason, "{text:?}");
     }
     let latin1 = import(&fixture("nowhere"), &ImportOptions::default()).unwrap_err().to_string();
     assert!(latin1.starts_with("cannot read ") && latin1.contains("nowhere: No such file"), "{latin1}");
     let invalid = super::text(b"T: 0\n\xff\n", "x", &ImportOptions::default()).unwrap_err();
-    assert_eq!(invalid, Flaw::at(2, "neither text nor samples.raw of jitterdebugger"));
+    assert_eq!(invalid, Flaw::at(2, "expected text, or samples.raw of jitterdebugger"));
 }
 
 #[test]
@@ -449,7 +449,7 @@ fn a_record_that_is_cut_off_is_said() {
     let cut = bytes.len() - 5;
     let all = raw::read(&bytes[..cut], cut as u64, "x", &ImportOptions::default()).unwrap();
     assert_eq!(all[0].threads.iter().filter_map(|thread| thread.samples).sum::<u64>(), 499);
-    assert_eq!(all[0].remarks.last().unwrap(), "the file ends within a record: its last 23 bytes are left out");
+    assert_eq!(all[0].remarks.last().unwrap(), "truncated last record: 23 bytes ignored");
 }
 
 proptest! {

@@ -41,11 +41,11 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
         parsed.line(text.trim(), line)?;
     }
     let Some(Figures { min_ns, mean_ns, max_ns, overruns, measured }) = parsed.result else {
-        return Err(Flaw::of_file("no line RTD or RTS: nothing was measured, or the output was cut off"));
+        return Err(Flaw::of_file("no line RTD or RTS: nothing was measured, or the output is truncated"));
     };
     let mut remarks = Vec::new();
     if mean_ns.is_none() {
-        remarks.push("it was cut off before its line RTS: no mean".to_owned());
+        remarks.push("truncated before its line RTS: no mean".to_owned());
     }
     let beyond = if parsed.column.n > 0 {
         remarks.push(FOLDED.to_owned());
@@ -90,7 +90,7 @@ impl Parsed {
             "RTD" => {
                 let fields: Vec<_> = fields.collect();
                 let [_, _, _, overruns, _, best, worst, ..] = fields[..] else {
-                    return Err(Flaw::at(line, "a line RTD with less than seven columns"));
+                    return Err(Flaw::at(line, "line RTD with fewer than seven columns"));
                 };
                 let (min_ns, max_ns) = (us(best, line)?, us(worst, line)?);
                 let overruns = number(overruns, line, "number of overruns")?;
@@ -99,7 +99,7 @@ impl Parsed {
             "RTS" => {
                 let fields: Vec<_> = fields.collect();
                 let [min, avg, max, overruns, rest @ ..] = &fields[..] else {
-                    return Err(Flaw::at(line, "a line RTS with less than four columns"));
+                    return Err(Flaw::at(line, "line RTS with fewer than four columns"));
                 };
                 // `00:00:04/00:01:00`: measured time and requested time.
                 let measured = rest.iter().find_map(|field| clock(field.split('/').next()?));
@@ -173,7 +173,7 @@ pub(super) fn beyond(
     }
     let Some((value, n)) = column.take_last() else { return Ok(None) };
     remarks.push("the last row of the histogram holds everything above it".to_owned());
-    let at_least_ns = i64::try_from(value).map_err(|_| format!("{value} is no latency"));
+    let at_least_ns = i64::try_from(value).map_err(|_| format!("invalid latency {value}"));
     let at_least_ns = at_least_ns.and_then(|value| ns(value, unit_ns)).map_err(Flaw::of_file)?;
     Ok(Some(Beyond { samples: Some(n), at_least_ns }))
 }

@@ -79,7 +79,7 @@ impl Parsed {
         } else if !text.starts_with("----") && text.contains('|') {
             let fields: Vec<_> = text.split('|').map(str::trim).collect();
             let [min, avg, max, overruns, ..] = fields[..] else {
-                return Err(Flaw::at(line, "figures with less than four columns"));
+                return Err(Flaw::at(line, "figures with fewer than four columns"));
             };
             self.figures = Some(Figures {
                 min_ns: us(min, line)?,
@@ -109,7 +109,7 @@ impl Parsed {
     }
 
     fn row(&mut self, text: &str, line: usize) -> Result<(), Flaw> {
-        let wrong = || Flaw::at(line, "not a row of latency -g: expected a latency in us and a number");
+        let wrong = || Flaw::at(line, "invalid row of latency -g: expected a latency in us and a number");
         let (value, n) = text.split_once(char::is_whitespace).ok_or_else(wrong)?;
         let value: f64 = number(value, line, "latency in us")?;
         // A histogram has at most 2^31 classes (-H), each below a second (-B).
@@ -125,7 +125,7 @@ impl Parsed {
 fn classes(rows: &[(usize, f64, u64)]) -> Result<(Column, u64), Flaw> {
     let [(line, edge_us, 1), within @ .., (last, end_us, 1)] = rows else {
         return Err(Flaw::of_file(
-            "no rows between the outer edges of its classes: it was cut off, or nothing was measured",
+            "no rows between the outer edges of its classes: truncated, or nothing was measured",
         ));
     };
     let Some((_, middle_us, _)) = within.first() else {
@@ -143,7 +143,7 @@ fn classes(rows: &[(usize, f64, u64)]) -> Result<(Column, u64), Flaw> {
     let mut index = first.round();
     for (line, middle_us, n) in within {
         if !is(*middle_us, (index + 0.5) * class_ns / 1e3) {
-            return Err(Flaw::at(*line, "a class that does not follow the one before"));
+            return Err(Flaw::at(*line, "class that does not follow the one before"));
         }
         let samples =
             n.checked_sub(1).ok_or_else(|| Flaw::at(*line, "a class with 0, where each has its samples and one"))?;

@@ -23,10 +23,7 @@ pub(super) fn kernel_cache() -> PathBuf {
 pub(super) fn cache(kind: &str) -> Result<PathBuf, LabError> {
     let cache = caches().join(kind);
     let unusable = |err| {
-        LabError::file(
-            &cache,
-            format!("{kind} are kept here, and cannot be: {err}; set XDG_CACHE_HOME to a directory with room"),
-        )
+        LabError::file(&cache, format!("cannot cache {kind} here: {err}; set XDG_CACHE_HOME to a directory with room"))
     };
     fs::create_dir_all(&cache).map_err(unusable)?;
     remove_abandoned(&cache);
@@ -50,7 +47,7 @@ pub(super) fn in_cache(cache: &Path, name: &str) -> Result<PrivateDirectory, Lab
 }
 
 fn new_in(parent: &Path, stem: &str) -> Result<PrivateDirectory, LabError> {
-    let failed = |err| LabError::file(parent, format!("cannot make a directory here: {err}"));
+    let failed = |err| LabError::file(parent, format!("cannot create a directory here: {err}"));
     PrivateDirectory::new(parent, stem).map_err(failed)
 }
 

@@ -2,7 +2,7 @@
 
 use super::packages::{self, Package};
 use super::unpack::unpack;
-use super::{LabError, Monitor, directories, hash, last_words, preemption_models, regular_file};
+use super::{LabError, Monitor, directories, error_line, hash, preemption_models, regular_file};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -68,7 +68,7 @@ fn intact_in(dir: &Path, monitor: Monitor<'_>) -> Result<Option<PathBuf>, LabErr
         return Ok(Some(kernel));
     }
     if dir.exists() {
-        (monitor.say)(&format!("{} is damaged, or was kept without a checksum; it is made again", dir.display()));
+        (monitor.say)(&format!("{} is damaged or has no checksum; building it again", dir.display()));
         fs::remove_dir_all(dir).map_err(|err| LabError::file(dir, err))?;
     }
     Ok(None)
@@ -92,7 +92,7 @@ pub(super) fn from_package(
     let archive = entry_that(place.path(), |name| name.ends_with(".deb"))?;
     let found = sha256(&archive)?;
     if let Some(promised) = about.sha256.as_ref().filter(|promised| **promised != found) {
-        let reason = format!("what was fetched has the checksum {found}, and {promised} was promised; try again");
+        let reason = format!("checksum mismatch: expected {promised}, got {found}; try again");
         return Err(LabError::program("apt-get", format!("{package}: {reason}")));
     }
     keep(&about, &archive, found, &dir, monitor)
@@ -189,12 +189,12 @@ fn download(
         }
         if (monitor.is_stopped)() {
             child.kill().and_then(|()| child.wait()).map_err(failed)?;
-            return Err(LabError::program(PROGRAM, "was stopped"));
+            return Err(LabError::program(PROGRAM, "interrupted"));
         }
         std::thread::sleep(POLL_INTERVAL);
     };
     let said = fs::read(&said).unwrap_or_default();
-    if status.success() { Ok(()) } else { Err(LabError::program(PROGRAM, last_words(&said))) }
+    if status.success() { Ok(()) } else { Err(LabError::program(PROGRAM, error_line(&said))) }
 }
 
 /// Size limit of packages, bytes. Debian's packages with debug information have 1 GB.
@@ -207,11 +207,11 @@ fn sha256(path: &Path) -> Result<String, LabError> {
     let output = Command::new(PROGRAM).stdin(file).output().map_err(|err| LabError::program(PROGRAM, err))?;
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let sum = text.get(..64).filter(|sum| sum.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    sum.map(str::to_owned).ok_or_else(|| LabError::file(path, last_words(&output.stderr)))
+    sum.map(str::to_owned).ok_or_else(|| LabError::file(path, error_line(&output.stderr)))
 }
 
 fn entry_that(dir: &Path, is_it: impl Fn(&str) -> bool) -> Result<PathBuf, LabError> {
     let entries = fs::read_dir(dir).map_err(|err| LabError::file(dir, err))?;
     let found = entries.flatten().find(|entry| entry.file_name().to_str().is_some_and(&is_it));
-    found.map(|entry| entry.path()).ok_or_else(|| LabError::file(dir, "holds no such file"))
+    found.map(|entry| entry.path()).ok_or_else(|| LabError::file(dir, "missing file"))
 }

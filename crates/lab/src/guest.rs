@@ -4,8 +4,8 @@
 //! for any number of measurements. Every guest resumes from the snapshot: it reads its job, carries it out, reports the
 //! result, and ends QEMU.
 
-use super::protocol::{self, AT_REST, END, FAILED, Job, READY, RECORD, REFUSED, RESULT, SETTLE, TARGET, TRACERS};
-use super::{machine, modules, shipped};
+use super::protocol::{self, AT_REST, END, FAILED, Job, READY, RECORD, REFUSED, RESULT, SETTLE_TIME, TARGET, TRACERS};
+use super::{guest_files, machine, modules};
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -13,7 +13,7 @@ use sys::boot;
 
 /// Busy time after a resume, in which QEMU settles: a millisecond of the guest is about one of QEMU's CPU time,
 /// whatever the load.
-const BUSY: Duration = Duration::from_millis(50);
+const BUSY_TIME: Duration = Duration::from_millis(50);
 
 /// Whether this process is the init process of a guest.
 pub fn is_first_process() -> bool {
@@ -29,14 +29,14 @@ pub fn run() -> ExitCode {
             return Ok(Err(without_effect.join("; ")));
         }
         modules::load_all()?;
-        std::thread::sleep(SETTLE);
+        std::thread::sleep(SETTLE_TIME);
         signal(AT_REST, 1)?;
-        stay_busy();
-        protocol::given_job().map(Ok)
+        spin();
+        protocol::read_job().map(Ok)
     });
     match outcome {
         Ok(Ok(job)) => finish(&measured(&job)),
-        Ok(Err(reason)) => finish(&format!("{REFUSED}is not what is asked for: {reason}")),
+        Ok(Err(reason)) => finish(&format!("{REFUSED}differs from the plan: {reason}")),
         Err(err) => finish(&format!("{FAILED}{err}")),
     }
 }
@@ -46,9 +46,9 @@ pub fn run() -> ExitCode {
 /// QEMU (7.2 at least) may account for idle time twice if its main loop runs just when a CPU halts, before the
 /// instructions of that CPU are counted: virtual time then jumps. A main loop that runs because of the halt itself is
 /// harmless; external events are the other cause, and there are none after the start.
-fn stay_busy() {
+fn spin() {
     let began = Instant::now();
-    while began.elapsed() < BUSY {
+    while began.elapsed() < BUSY_TIME {
         // Plain instructions: QEMU leaves its translated code for each read of the clock and each spin-loop hint.
         for n in 0..100_000 {
             std::hint::black_box(n);
@@ -61,10 +61,10 @@ fn measured(job: &Job) -> String {
     let limit = Duration::from_nanos(job.limit_ns);
     let limited = std::thread::Builder::new().spawn(move || {
         std::thread::sleep(limit);
-        finish(&format!("{FAILED}gave no record within {} s of its own time", limit.as_secs()))
+        finish(&format!("{FAILED}timeout: no record after {} s of guest time", limit.as_secs()))
     });
     if let Err(err) = limited {
-        return format!("{FAILED}no thread: {err}");
+        return format!("{FAILED}cannot create a thread: {err}");
     }
     std::thread::sleep(Duration::from_nanos(job.wait_ns));
     carry_out(job).unwrap_or_else(|err| format!("{FAILED}{err}"))
@@ -95,28 +95,28 @@ fn target(job: &Job) -> io::Result<String> {
     let mut command = Command::new(host::THIS_PROGRAM);
     let command = command.args(["respond", "--on", &link.to_string(), "--policy", &job.cell.policy.to_string()]);
     let command = command.args(["--load", &job.cell.load.to_string(), "--until-silent", "5s", "--format", "json"]);
-    let command = command.env("PATH", shipped::PATH).stdin(Stdio::null());
+    let command = command.env("PATH", guest_files::PATH).stdin(Stdio::null());
     let mut respond = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     let mut first = String::new();
     if let Some(stderr) = respond.stderr.as_mut() {
         BufReader::with_capacity(1, stderr).read_line(&mut first)?;
     }
     if first.starts_with("answering") {
-        tell(READY)?;
+        write_result(READY)?;
     }
     let respond = respond.wait_with_output()?;
     Ok(if respond.status.success() {
         let document: serde_json::Value = serde_json::from_slice(&respond.stdout)?;
         format!("{TARGET}{document}")
     } else {
-        format!("{FAILED}says: {first}{}", String::from_utf8_lossy(&respond.stderr)).trim_end().replace('\n', "; ")
+        format!("{FAILED}reports: {first}{}", String::from_utf8_lossy(&respond.stderr)).trim_end().replace('\n', "; ")
     })
 }
 
 /// The output of `punctual cell`, or its error.
 fn cell(job: &Job, arguments: &[&str]) -> io::Result<Result<String, String>> {
     let mut command = Command::new(host::THIS_PROGRAM);
-    let command = command.arg("cell").args(arguments).env("PATH", shipped::PATH);
+    let command = command.arg("cell").args(arguments).env("PATH", guest_files::PATH);
     let mut cell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     if let Some(mut stdin) = cell.stdin.take() {
         stdin.write_all(&serde_json::to_vec(&job.cell)?)?;
@@ -128,18 +128,18 @@ fn cell(job: &Job, arguments: &[&str]) -> io::Result<Result<String, String>> {
     let said = String::from_utf8_lossy(&cell.stderr);
     let said = said.trim_end().replace('\n', "; ");
     let said = said.strip_prefix("punctual: ").unwrap_or(&said);
-    Ok(Err(format!("says: {}", if said.is_empty() { cell.status.to_string() } else { said.to_owned() })))
+    Ok(Err(format!("reports: {}", if said.is_empty() { cell.status.to_string() } else { said.to_owned() })))
 }
 
 /// Reports the result and ends the guest.
 fn finish(line: &str) -> ExitCode {
-    let _ = tell(line);
+    let _ = write_result(line);
     let _ = signal(END, 0);
     let _ = boot::restart();
     ExitCode::FAILURE
 }
 
-fn tell(line: &str) -> io::Result<()> {
+fn write_result(line: &str) -> io::Result<()> {
     write(RESULT, format!("{line}\n").as_bytes())
 }
 

@@ -31,7 +31,7 @@ pub(super) fn uncompressed(path: &Path, kernel: &[u8]) -> Result<Option<Vec<u8>>
             Some(elf) if elf.is_pvh => Ok(Some(kernel.to_vec())),
             Some(_) => Err(LabError::file(
                 path,
-                "a vmlinux without PVH (CONFIG_PVH), which QEMU cannot start; name its bzImage",
+                "unsupported: vmlinux without PVH (CONFIG_PVH), which QEMU cannot boot; name its bzImage",
             )),
             None => Err(foreign(path)),
         };
@@ -39,14 +39,14 @@ pub(super) fn uncompressed(path: &Path, kernel: &[u8]) -> Result<Option<Vec<u8>>
     if is_foreign(kernel) {
         return Err(foreign(path));
     }
-    let payload =
-        payload(kernel).ok_or_else(|| LabError::file(path, "no bzImage and no vmlinux of x86; name another file"))?;
+    let payload = payload(kernel)
+        .ok_or_else(|| LabError::file(path, "expected a bzImage or a vmlinux for x86; name another file"))?;
     let is_startable = |kernel: &Vec<u8>| elf::read(kernel).is_some_and(|elf| elf.is_pvh);
     Ok(decompressed(payload).filter(is_startable))
 }
 
 fn foreign(path: &Path) -> LabError {
-    LabError::file(path, "a kernel for another architecture; the lab boots kernels for x86-64")
+    LabError::file(path, "unsupported: kernel for another architecture; the lab boots kernels for x86-64")
 }
 
 /// Whether it is an `Image` of arm64 or riscv (Documentation/arch/arm64/booting.rst, .../riscv/boot-image-header.rst),
@@ -152,7 +152,7 @@ mod tests {
         kernel[3 * 512 + 64] = 0;
         assert_eq!(uncompressed(path, &kernel).unwrap(), None, "an unknown compression is QEMU's to start");
         for broken in [&kernel[..0x300], b"", b"#!/bin/sh"] {
-            assert!(uncompressed(path, broken).unwrap_err().to_string().starts_with("/k: no bzImage"));
+            assert!(uncompressed(path, broken).unwrap_err().to_string().starts_with("/k: expected a bzImage"));
         }
     }
 
@@ -164,12 +164,15 @@ mod tests {
         let mut i386 = bzimage(b"");
         i386[0x236] = 0;
         for (kernel, expected) in [
-            (arm, "/k: a kernel for another architecture"),
-            (packed, "/k: a kernel for another architecture"),
-            (i386, "/k: a kernel for another architecture"),
-            (elf(183, PVH), "/k: a kernel for another architecture"),
-            (b"\x7fELF\x01\x01 of 32 bits".to_vec(), "/k: a kernel for another architecture"),
-            (elf(62, b""), "/k: a vmlinux without PVH (CONFIG_PVH), which QEMU cannot start; name its bzImage"),
+            (arm, "/k: unsupported: kernel for another architecture"),
+            (packed, "/k: unsupported: kernel for another architecture"),
+            (i386, "/k: unsupported: kernel for another architecture"),
+            (elf(183, PVH), "/k: unsupported: kernel for another architecture"),
+            (b"\x7fELF\x01\x01 of 32 bits".to_vec(), "/k: unsupported: kernel for another architecture"),
+            (
+                elf(62, b""),
+                "/k: unsupported: vmlinux without PVH (CONFIG_PVH), which QEMU cannot boot; name its bzImage",
+            ),
         ] {
             let said = uncompressed(Path::new("/k"), &kernel).unwrap_err().to_string();
             assert!(said.starts_with(expected), "{said}");

@@ -127,10 +127,7 @@ fn kept_modules(
         return Ok(modules);
     }
     if dir.exists() {
-        (monitor.say)(&format!(
-            "{} has no modules beside its kernel, or damaged ones; it is made again",
-            dir.display()
-        ));
+        (monitor.say)(&format!("{} has no modules, or damaged ones; building it again", dir.display()));
         fs::remove_dir_all(dir).map_err(|err| LabError::file(dir, err))?;
     }
     fetch()?;
@@ -160,7 +157,7 @@ fn unpacked(name: String, kernel: &Path, cache: &Path, monitor: Monitor<'_>) -> 
         if is_intact {
             return Ok(BootableKernel { name, file, hash: of_whole });
         }
-        (monitor.say)(&format!("{} is damaged; it is made again", file.display()));
+        (monitor.say)(&format!("{} is damaged; building it again", file.display()));
         fs::remove_file(&file).map_err(|err| LabError::file(&file, err))?;
     }
     let Some(elf) = image::uncompressed(kernel, &whole)? else {

@@ -10,6 +10,7 @@ mod directories;
 mod elf;
 mod fetch;
 mod guest;
+mod guest_files;
 mod guests;
 mod image;
 mod initramfs;
@@ -26,7 +27,6 @@ mod protocol;
 mod qemu;
 mod refusal;
 mod regular_file;
-mod shipped;
 mod snapshot;
 mod tar;
 mod two_guests;
@@ -72,7 +72,7 @@ pub enum LabError {
         reason: String,
     },
     /// The kernel cannot be measured as requested: it does not boot, or its arguments have no effect.
-    #[error("the guest on {kernel} {reason}")]
+    #[error("guest on {kernel}: {reason}")]
     Kernel {
         /// The kernel as named in the plan.
         kernel: String,
@@ -80,7 +80,7 @@ pub enum LabError {
         reason: String,
     },
     /// The guest gave no record.
-    #[error("the guest on {kernel} {reason}")]
+    #[error("guest on {kernel}: {reason}")]
     Guest {
         /// The kernel as named in the plan.
         kernel: String,
@@ -100,11 +100,11 @@ impl LabError {
 }
 
 /// The error message of a failed program: its last line, but apt's first error line, because warnings may follow.
-fn last_words(stderr: &[u8]) -> String {
+fn error_line(stderr: &[u8]) -> String {
     let said = String::from_utf8_lossy(stderr);
     let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
     let error = lines.clone().find_map(|line| line.strip_prefix("E: "));
-    error.or_else(|| lines.next_back()).unwrap_or("failed without a word").to_owned()
+    error.or_else(|| lines.next_back()).unwrap_or("failed without a message").to_owned()
 }
 
 /// Hash of content: 16 hexadecimal digits (XXH3). It detects accidental changes, not malicious ones.

@@ -2,9 +2,9 @@
 
 use super::devices::Devices;
 use super::initramfs::{Archive, stripped_program};
-use super::protocol::{AT_REST, FAILED, JOB_NAME, Job, READY, RECORD, REFUSED, RESULT, SETTLE, TARGET, TRACERS};
+use super::protocol::{AT_REST, FAILED, JOB_NAME, Job, READY, RECORD, REFUSED, RESULT, SETTLE_TIME, TARGET, TRACERS};
 use super::qemu::{QemuError, version};
-use super::{BootableKernel, LabError, Monitor, directories, hash, memory, ready, shipped};
+use super::{BootableKernel, LabError, Monitor, directories, guest_files, hash, memory, ready};
 use model::{LabClock, LabKernel, LabRecord, Record, TargetRecord};
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -177,17 +177,17 @@ impl Setup {
 
     /// The record of a responder guest, written at its end.
     pub(super) fn target(&self, files: &Files) -> Result<TargetRecord, LabError> {
-        let record = files.said(TARGET).and_then(|json| serde_json::from_str(&json).ok());
-        record.ok_or_else(|| self.said_nothing(files, "ended without saying what it answered"))
+        let record = files.result_line(TARGET).and_then(|json| serde_json::from_str(&json).ok());
+        record.ok_or_else(|| self.missing_result(files, "exited without a record of its answers"))
     }
 
     /// The record written by the guest.
     pub(super) fn record(&self, files: &Files, job: &Job) -> Result<Record, LabError> {
-        let record = files.said(RECORD).and_then(|json| serde_json::from_str::<Record>(&json).ok());
-        let mut record = record.ok_or_else(|| self.said_nothing(files, "ended without a record"))?;
+        let record = files.result_line(RECORD).and_then(|json| serde_json::from_str::<Record>(&json).ok());
+        let mut record = record.ok_or_else(|| self.missing_result(files, "exited without a record"))?;
         if job.cell.conditions.tracers {
-            let seen = files.said(TRACERS).and_then(|json| serde_json::from_str(&json).ok());
-            let missing = || self.error(format!("ended before its tracers said anything; {}", files.last_words()));
+            let seen = files.result_line(TRACERS).and_then(|json| serde_json::from_str(&json).ok());
+            let missing = || self.error(format!("exited before the results of its tracers; {}", files.console_tail()));
             record.tracers = Some(seen.ok_or_else(missing)?);
         }
         record.lab = Some(LabRecord {
@@ -199,35 +199,37 @@ impl Setup {
             qemu: version().unwrap_or_default().to_owned(),
             machine: self.machine(),
             memory_mib: memory::MIB,
-            settled_ns: u64::try_from(SETTLE.as_nanos()).unwrap_or(u64::MAX).saturating_add(job.wait_ns),
+            settled_ns: u64::try_from(SETTLE_TIME.as_nanos()).unwrap_or(u64::MAX).saturating_add(job.wait_ns),
         });
         Ok(record)
     }
 
     /// The error of a guest without a record: the guest's own message, else the end of QEMU.
     pub(super) fn failed(&self, files: &Files, gone: QemuError) -> LabError {
-        if let Some(reason) = files.said(REFUSED) {
+        if let Some(reason) = files.result_line(REFUSED) {
             return self.unusable(reason);
         }
-        match files.said(FAILED) {
+        match files.result_line(FAILED) {
             Some(said) => self.error(said),
             None if matches!(gone, QemuError::Stopped | QemuError::Refused(_)) => self.error(gone.to_string()),
-            None => self.error(format!("{gone}; {}", files.last_words())),
+            None => self.error(format!("{gone}; {}", files.console_tail())),
         }
     }
 
     /// The error of a guest that ended without its output: the guest's own message, else `what`.
-    fn said_nothing(&self, files: &Files, what: &str) -> LabError {
-        match files.said(REFUSED) {
+    fn missing_result(&self, files: &Files, what: &str) -> LabError {
+        match files.result_line(REFUSED) {
             Some(reason) => self.unusable(reason),
-            None => self.error(files.said(FAILED).unwrap_or_else(|| format!("{what}; {}", files.last_words()))),
+            None => {
+                self.error(files.result_line(FAILED).unwrap_or_else(|| format!("{what}; {}", files.console_tail())))
+            }
         }
     }
 
     /// The error of a guest that did not come to rest. If it exited by itself, it would do so again, whatever is
     /// measured on it.
     pub(super) fn not_at_rest(&self, files: &Files, gone: QemuError) -> LabError {
-        let is_its_own = matches!(&gone, QemuError::Ended { status, .. } if status.code().is_some());
+        let is_its_own = matches!(&gone, QemuError::Exited { status, .. } if status.code().is_some());
         match self.failed(files, gone) {
             LabError::Guest { reason, .. } if is_its_own => self.unusable(reason),
             err => err,
@@ -246,21 +248,21 @@ impl Setup {
 impl Files {
     /// Whether a responder guest is ready.
     pub(super) fn is_ready(&self) -> bool {
-        self.said(READY).is_some()
+        self.result_line(READY).is_some()
     }
 
     /// The rest of the result line that begins with `begin`.
-    fn said(&self, begin: &str) -> Option<String> {
+    fn result_line(&self, begin: &str) -> Option<String> {
         let result = fs::read_to_string(&self.result).ok()?;
         result.lines().find_map(|line| line.strip_prefix(begin)).map(str::to_owned)
     }
 
-    fn last_words(&self) -> String {
+    fn console_tail(&self) -> String {
         let console = fs::read(&self.console).unwrap_or_default();
         let console = String::from_utf8_lossy(&console).into_owned();
         let lines: Vec<_> = console.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         match lines.len() {
-            0 => "its console (ttyS0) stayed empty".to_owned(),
+            0 => "its console (ttyS0) is empty".to_owned(),
             n => format!("its console ends with: {}", lines.get(n.saturating_sub(3)..).unwrap_or_default().join(" | ")),
         }
     }
@@ -273,6 +275,6 @@ fn initramfs(kernel: &LabKernel, devices: Devices, monitor: Monitor<'_>) -> Resu
         archive.directory(directory);
     }
     archive.program("init", stripped_program()?);
-    shipped::add(&mut archive, kernel, devices.modules(), monitor)?;
+    guest_files::add(&mut archive, kernel, devices.modules(), monitor)?;
     Ok(archive.finish())
 }

@@ -10,21 +10,21 @@ use model::{Cell, LabClock, LabKernel, Record};
 use std::time::Duration;
 
 /// Additional start delay per block: not a multiple of a clock tick (4 ms) or of a usual period.
-const PHASE: Duration = Duration::from_nanos(1_270_007);
+const BLOCK_DELAY_STEP: Duration = Duration::from_nanos(1_270_007);
 /// Start delay of the first block, so that the effects of starting it have settled.
-const FIRST_PHASE: Duration = Duration::from_millis(20);
+const FIRST_BLOCK_DELAY: Duration = Duration::from_millis(20);
 
 /// CPU time limit for the start of a guest, and the CPU seconds added for each of its seconds.
-const CPU_TO_START: Duration = Duration::from_secs(60);
-const CPU_FOR_A_SECOND: u32 = 30;
+const BOOT_CPU_LIMIT: Duration = Duration::from_secs(60);
+const CPU_LIMIT_PER_SECOND: u32 = 30;
 /// Timeout without any CPU time used.
-const STILL: Duration = Duration::from_secs(600);
+const STALL_TIMEOUT: Duration = Duration::from_secs(600);
 /// Factor of the run time with tracers, which run one after the other and may have to wait.
-const WITH_TRACERS: u32 = 5;
+const TRACERS_FACTOR: u32 = 5;
 /// Timeout of a guest in its own time, beyond the duration of the cell.
-const LONGER: Duration = Duration::from_secs(30);
+const GUEST_TIME_MARGIN: Duration = Duration::from_secs(30);
 /// The same timeout if its time is the host's, which may be busy.
-const LONGER_HERE: Duration = Duration::from_secs(1800);
+const HOST_TIME_MARGIN: Duration = Duration::from_secs(1800);
 
 /// Measures `cell` on `kernel`; stops early, without a record, on request of `monitor`. Each `block` starts at another
 /// phase of the kernel's clock tick, so that blocks are not copies of each other.
@@ -34,13 +34,13 @@ const LONGER_HERE: Duration = Duration::from_secs(1800);
 pub fn carry_out(cell: &Cell, kernel: &LabKernel, block: u32, monitor: Monitor<'_>) -> Result<Record, LabError> {
     let setup = Setup::of(cell.kernel.to_string(), kernel, Devices::of(cell), monitor)?;
     let busy = Duration::from_nanos(cell.duration.ns().saturating_add(cell.conditions.warm_up.ns()));
-    let busy = busy.saturating_mul(if cell.conditions.tracers { WITH_TRACERS } else { 1 });
-    let cpu = CPU_TO_START + busy.saturating_mul(CPU_FOR_A_SECOND);
-    let limits = Limits { monitor, cpu, still: STILL };
-    let longer = if setup.clock == LabClock::Virtual { LONGER } else { LONGER_HERE };
+    let busy = busy.saturating_mul(if cell.conditions.tracers { TRACERS_FACTOR } else { 1 });
+    let cpu = BOOT_CPU_LIMIT + busy.saturating_mul(CPU_LIMIT_PER_SECOND);
+    let limits = Limits { monitor, cpu, stall: STALL_TIMEOUT };
+    let margin = if setup.clock == LabClock::Virtual { GUEST_TIME_MARGIN } else { HOST_TIME_MARGIN };
     let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-    let wait_ns = ns(FIRST_PHASE + PHASE.saturating_mul(block));
-    let job = Job { cell: cell.clone(), wait_ns, limit_ns: ns(longer + busy.saturating_mul(2)), is_target: false };
+    let wait_ns = ns(FIRST_BLOCK_DELAY + BLOCK_DELAY_STEP.saturating_mul(block));
+    let job = Job { cell: cell.clone(), wait_ns, limit_ns: ns(margin + busy.saturating_mul(2)), is_target: false };
     if Devices::of(cell) == Devices::Line {
         return two_guests::carry_out(&setup, &job, limits);
     }
@@ -54,7 +54,7 @@ pub fn carry_out(cell: &Cell, kernel: &LabKernel, block: u32, monitor: Monitor<'
     let files = setup.files_below(place.path(), Some(&job))?;
     let incoming = saved.iter().flat_map(snapshot::arguments);
     let mut qemu = Qemu::start(setup.arguments(&files).into_iter().chain(incoming).collect())?;
-    let gone_on = saved.as_ref().map_or(Ok(()), |saved| snapshot::go_on(&mut qemu, saved, limits));
-    gone_on.and_then(|()| qemu.wait(limits)).map_err(|gone| setup.failed(&files, gone))?;
+    let resumed = saved.as_ref().map_or(Ok(()), |saved| snapshot::resume(&mut qemu, saved, limits));
+    resumed.and_then(|()| qemu.wait(limits)).map_err(|gone| setup.failed(&files, gone))?;
     setup.record(&files, &job)
 }

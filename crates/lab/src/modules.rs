@@ -25,12 +25,13 @@ pub(super) fn below(path: &Path) -> Result<Vec<(String, Vec<u8>)>, LabError> {
     files.sort();
     match files.len() {
         0 if path.is_file() => {
-            return Err(LabError::file(path, "is no module; name a file like x.ko, or their directory"));
+            return Err(LabError::file(path, "expected a module; name a file like x.ko, or a directory of modules"));
         }
-        0 => return Err(LabError::file(path, "holds no modules, which are files like x.ko")),
+        0 => return Err(LabError::file(path, "expected a directory of modules (files like x.ko)")),
         n if n > AT_MOST => {
-            let reason =
-                format!("holds {n} modules, and a guest loads at most {AT_MOST}; copy those it needs elsewhere");
+            let reason = format!(
+                "has {n} modules, a guest loads at most {AT_MOST}; copy the required ones to another directory"
+            );
             return Err(LabError::file(path, reason));
         }
         _ => {}
@@ -74,7 +75,7 @@ pub(super) fn stem(path: &Path) -> Option<&str> {
 
 fn read(path: &Path) -> Result<(String, Vec<u8>), LabError> {
     let content = regular_file::read(path, LARGEST)?;
-    let reason = "is no module, or compressed by a program that is not here (xz, zstd, gzip)";
+    let reason = "expected a module, plain or compressed by an installed program (xz, zstd, gzip)";
     uncompressed(path, content).ok_or_else(|| LabError::file(path, reason))
 }
 
@@ -115,8 +116,8 @@ pub(super) fn load_all() -> io::Result<()> {
 /// The kernel's reason (init_module(2)).
 fn why(err: &io::Error) -> String {
     match err.raw_os_error() {
-        Some(libc::ENOEXEC) => "it was built for another kernel".to_owned(),
-        Some(libc::ENOENT) => "it needs symbols of a module that is not in the directory".to_owned(),
+        Some(libc::ENOEXEC) => "built for another kernel".to_owned(),
+        Some(libc::ENOENT) => "requires symbols of a module that is not in the directory".to_owned(),
         _ => err.to_string(),
     }
 }
@@ -138,7 +139,7 @@ mod tests {
         assert_eq!(found, expected);
         assert_eq!(below(&dir.join("kernel/b.ko")).unwrap(), expected[..1]);
         scratch.file("kernel/c.ko", "text");
-        assert!(below(dir).unwrap_err().to_string().contains("c.ko: is no module"));
+        assert!(below(dir).unwrap_err().to_string().contains("c.ko: expected a module"));
         for n in 0..=AT_MOST {
             scratch.file(&format!("{n}.ko"), b"\x7fELF");
         }

@@ -9,7 +9,7 @@ use std::sync::{Mutex, PoisonError};
 use sys::sched;
 
 /// CPUs in use by guests of this process, one entry for each guest.
-static TAKEN: Mutex<Vec<u32>> = Mutex::new(Vec::new());
+static CPUS_IN_USE: Mutex<Vec<u32>> = Mutex::new(Vec::new());
 
 /// Pins the calling thread, and the processes it starts, to one CPU until this value is dropped.
 #[derive(Debug)]
@@ -22,20 +22,20 @@ impl OneCpu {
     /// Takes the CPU with the fewest guests among those that the thread may use; `None` if the affinity cannot be set.
     pub(super) fn take() -> Option<OneCpu> {
         let before = sched::affinity(0).ok()?;
-        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-        let guests = |cpu: u32| taken.iter().filter(|other| **other == cpu).count();
+        let mut in_use = CPUS_IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        let guests = |cpu: u32| in_use.iter().filter(|other| **other == cpu).count();
         let cpu = before.iter().min_by_key(|cpu| guests(*cpu))?;
         sched::set_affinity(0, &[cpu].into_iter().collect()).ok()?;
-        taken.push(cpu);
+        in_use.push(cpu);
         Some(OneCpu { cpu, before })
     }
 }
 
 impl Drop for OneCpu {
     fn drop(&mut self) {
-        let mut taken = TAKEN.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some(place) = taken.iter().position(|cpu| *cpu == self.cpu) {
-            taken.swap_remove(place);
+        let mut in_use = CPUS_IN_USE.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(place) = in_use.iter().position(|cpu| *cpu == self.cpu) {
+            in_use.swap_remove(place);
         }
         // Restores the previous affinity.
         let _ = sched::set_affinity(0, &self.before);

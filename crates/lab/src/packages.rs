@@ -1,6 +1,6 @@
 //! Kernel packages known to the package manager.
 
-use super::{LabError, directories, last_words};
+use super::{LabError, directories, error_line};
 use std::cmp::Ordering;
 use std::io;
 use std::path::Path;
@@ -48,7 +48,7 @@ pub(super) fn named(package: &str) -> Option<KernelPackageName<'_>> {
 
 /// Runs a query of the package manager. Where it keeps no index (as in container images), each query takes half a
 /// second; an index in the cache of the lab avoids that, and the package manager keeps it up to date.
-fn ask<'a>(question: impl IntoIterator<Item = &'a str>) -> io::Result<Output> {
+fn run_apt_cache<'a>(question: impl IntoIterator<Item = &'a str>) -> io::Result<Output> {
     let mut command = Command::new(APT);
     command.args(question);
     if let Some(place) = directories::cache("apt").ok().filter(|_| !Path::new("/var/cache/apt/pkgcache.bin").exists()) {
@@ -64,7 +64,7 @@ fn ask<'a>(question: impl IntoIterator<Item = &'a str>) -> io::Result<Output> {
 /// If the query fails, for example because package lists are damaged or there is no room to read them.
 pub(super) fn known(series: &str) -> Result<Option<Vec<String>>, LabError> {
     let begin = format!("linux-image-{series}");
-    match ask(["pkgnames", &begin]) {
+    match run_apt_cache(["pkgnames", &begin]) {
         Ok(output) => known_by(&output).map(Some),
         Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
         Err(err) => Err(LabError::program(APT, err)),
@@ -73,7 +73,7 @@ pub(super) fn known(series: &str) -> Result<Option<Vec<String>>, LabError> {
 
 fn known_by(output: &Output) -> Result<Vec<String>, LabError> {
     if !output.status.success() {
-        return Err(LabError::program(APT, last_words(&output.stderr)));
+        return Err(LabError::program(APT, error_line(&output.stderr)));
     }
     let text = String::from_utf8_lossy(&output.stdout);
     let names = text.lines().map(str::trim);
@@ -82,7 +82,7 @@ fn known_by(output: &Output) -> Result<Vec<String>, LabError> {
 
 /// The descriptions of packages; unknown ones are left out.
 pub(super) fn described(packages: &[&str]) -> Vec<Package> {
-    let output = ask(["show", "--no-all-versions"].into_iter().chain(packages.iter().copied()));
+    let output = run_apt_cache(["show", "--no-all-versions"].into_iter().chain(packages.iter().copied()));
     output.map(|output| read(&String::from_utf8_lossy(&output.stdout))).unwrap_or_default()
 }
 
@@ -122,9 +122,9 @@ pub(super) fn newest(series: &str, flavour: &str, cached: &[String]) -> Result<S
             "apt-get update, add the release that has it (6.12 for Debian 12 is in bookworm-backports), or name a \
              kernel's file"
         } else {
-            "this system has no apt, and none was fetched before; name a kernel's file, /path/of/vmlinuz"
+            "this system has no apt, and none is cached; name a kernel's file, /path/of/vmlinuz"
         };
-        LabError::program(APT, format!("knows no package of debian:{series}{flavour}; {reason}"))
+        LabError::program(APT, format!("found no package of debian:{series}{flavour}; {reason}"))
     };
     newest.or(cached).ok_or_else(none)
 }

@@ -17,7 +17,7 @@ pub(super) const TARGET: &str = "target ";
 
 /// Settling time of the kernel, which finishes its start in the background. The guest is idle meanwhile, so it costs
 /// next to nothing in virtual time.
-pub(super) const SETTLE: Duration = Duration::from_secs(5);
+pub(super) const SETTLE_TIME: Duration = Duration::from_secs(5);
 
 /// I/O port that signals to QEMU that the guest is at rest; without effect unless a snapshot is taken.
 pub(super) const AT_REST: u16 = 0x505;
@@ -49,7 +49,7 @@ pub(super) const JOB_NAME: &str = "opt/punctual/job";
 /// selected by a number at one port and read byte by byte at the next. It needs no driver, and its content is not part
 /// of a snapshot.
 #[cfg(target_arch = "x86_64")]
-pub(super) fn given_job() -> io::Result<Job> {
+pub(super) fn read_job() -> io::Result<Job> {
     use sys::port;
     const SELECT: u16 = 0x510;
     const DATA: u16 = 0x511;
@@ -67,10 +67,10 @@ pub(super) fn given_job() -> io::Result<Job> {
             return serde_json::from_slice(&json).map_err(io::Error::other);
         }
     }
-    Err(io::Error::other(format!("QEMU gives no file {JOB_NAME}")))
+    Err(io::Error::other(format!("no file {JOB_NAME} from QEMU")))
 }
 
 #[cfg(not(target_arch = "x86_64"))]
-pub(super) fn given_job() -> io::Result<Job> {
+pub(super) fn read_job() -> io::Result<Job> {
     Err(io::Error::from(io::ErrorKind::Unsupported))
 }

@@ -42,7 +42,7 @@ pub(super) struct Limits<'a> {
     pub(super) cpu: Duration,
     /// Timeout without any CPU time used: the guest then waits for an event that does not come. Elapsed wall-clock time
     /// is no criterion, because the host may be arbitrarily busy.
-    pub(super) still: Duration,
+    pub(super) stall: Duration,
 }
 
 /// Progress of a QEMU process, measured by its CPU time.
@@ -54,14 +54,14 @@ struct Progress {
 
 impl Progress {
     /// The error if a limit is exceeded, given `cpu` time used by `now`.
-    fn too_long(&mut self, cpu: Duration, now: Instant, limits: Limits<'_>) -> Option<QemuError> {
+    fn check_limits(&mut self, cpu: Duration, now: Instant, limits: Limits<'_>) -> Option<QemuError> {
         if cpu > self.cpu {
             *self = Progress { cpu, since: now };
         }
         match () {
-            () if cpu > limits.cpu => Some(QemuError::TooLong(format!("{} s of CPU time", limits.cpu.as_secs()))),
-            () if now.duration_since(self.since) > limits.still => {
-                Some(QemuError::TooLong(format!("{} s without using CPU time", limits.still.as_secs())))
+            () if cpu > limits.cpu => Some(QemuError::TimedOut(format!("{} s of CPU time", limits.cpu.as_secs()))),
+            () if now.duration_since(self.since) > limits.stall => {
+                Some(QemuError::TimedOut(format!("{} s without using CPU time", limits.stall.as_secs())))
             }
             () => None,
         }
@@ -72,34 +72,34 @@ impl Progress {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum QemuError {
     /// QEMU exited.
-    #[error("ended with {QEMU} ({status}), which said: {said}")]
-    Ended {
+    #[error("{QEMU} exited ({status}): {said}")]
+    Exited {
         /// Exit status.
         status: ExitStatus,
         /// Its last line on stderr.
         said: String,
     },
-    /// The result is no longer wanted.
-    #[error("was ended by a signal")]
+    /// The result is no margin wanted.
+    #[error("interrupted")]
     Stopped,
     /// A limit was exceeded.
-    #[error("gave no record within {0}; ended")]
-    TooLong(String),
+    #[error("timeout: no record after {0}; killed")]
+    TimedOut(String),
     /// QEMU rejected a command.
-    #[error("cannot go on: {QEMU} says: {0}")]
+    #[error("{QEMU} reports: {0}")]
     Refused(String),
     /// QEMU cannot be started, or its state cannot be read.
-    #[error("cannot be talked to: {0}")]
+    #[error("cannot control {QEMU}: {0}")]
     Process(#[from] std::io::Error),
 }
 
 /// The version of QEMU, the first line of `--version`; queried once. `None` when it cannot be started.
 pub(super) fn version() -> Option<&'static str> {
-    static SAID: LazyLock<Option<String>> = LazyLock::new(|| {
+    static VERSION: LazyLock<Option<String>> = LazyLock::new(|| {
         let output = Command::new(QEMU).arg("--version").stdin(Stdio::null()).output().ok()?;
         Some(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
     });
-    SAID.as_deref()
+    VERSION.as_deref()
 }
 
 /// A QEMU process; it is killed when this value is dropped.
@@ -137,25 +137,25 @@ impl Qemu {
     }
 
     /// Enters command mode of QMP; the first command of a connection.
-    pub(super) fn greet(&mut self, limits: Limits<'_>) -> Result<(), QemuError> {
-        self.ask("qmp_capabilities", json!({}), limits).map(drop)
+    pub(super) fn negotiate(&mut self, limits: Limits<'_>) -> Result<(), QemuError> {
+        self.execute("qmp_capabilities", json!({}), limits).map(drop)
     }
 
     /// Gives QEMU's main loop, which its first thread runs, priority over the vCPU thread. Both share one host CPU
     /// ([`super::one_cpu`]), so the main loop is never halfway done when a vCPU halts. It sleeps when idle; its work
     /// comes from the guest, which has limits. Without the privilege the policy stays as it is.
-    pub(super) fn let_main_loop_go_first(&self) {
+    pub(super) fn raise_main_loop_priority(&self) {
         let first = RtPriority::new(1).map(Policy::Fifo);
         let _ = first.map(|first| sys::sched::set_policy(self.child.id(), first));
     }
 
     /// Sends a command and returns the response.
-    pub(super) fn ask(&mut self, command: &str, arguments: Value, limits: Limits<'_>) -> Result<Value, QemuError> {
+    pub(super) fn execute(&mut self, command: &str, arguments: Value, limits: Limits<'_>) -> Result<Value, QemuError> {
         let line = format!("{}\n", json!({ "execute": command, "arguments": arguments }));
         // The write fails if QEMU has just ended; the reason is found below.
         let _ = self.input.as_mut().map(|input| input.write_all(line.as_bytes()));
         loop {
-            let mut value = self.hear(limits)?;
+            let mut value = self.receive(limits)?;
             match (value.get_mut("return").map(Value::take), &value["error"]["desc"], &value["event"]) {
                 (Some(answer), ..) => return Ok(answer),
                 (None, Value::String(reason), _) => return Err(QemuError::Refused(format!("{command}: {reason}"))),
@@ -168,7 +168,7 @@ impl Qemu {
     /// Waits for an event of QEMU, unless it was received before.
     pub(super) fn wait_for(&mut self, event: &str, limits: Limits<'_>) -> Result<(), QemuError> {
         while !self.events.iter().any(|before| before == event) {
-            let value = self.hear(limits)?;
+            let value = self.receive(limits)?;
             self.events.extend(value["event"].as_str().map(str::to_owned));
         }
         Ok(())
@@ -177,8 +177,8 @@ impl Qemu {
     /// Waits until QEMU has exited on request of its guest.
     pub(super) fn wait(&mut self, limits: Limits<'_>) -> Result<(), QemuError> {
         loop {
-            match self.hear(limits) {
-                Err(QemuError::Ended { status, .. }) if matches!(status.code(), Some(0 | 1)) => return Ok(()),
+            match self.receive(limits) {
+                Err(QemuError::Exited { status, .. }) if matches!(status.code(), Some(0 | 1)) => return Ok(()),
                 Err(gone) => return Err(gone),
                 Ok(_) => {}
             }
@@ -186,32 +186,32 @@ impl Qemu {
     }
 
     /// The next response or event.
-    fn hear(&mut self, limits: Limits<'_>) -> Result<Value, QemuError> {
+    fn receive(&mut self, limits: Limits<'_>) -> Result<Value, QemuError> {
         loop {
             match self.said.recv_timeout(POLL_INTERVAL) {
                 Ok(value) => return Ok(value),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
             }
-            if let Some(gone) = self.must_end(limits) {
+            if let Some(gone) = self.limit_exceeded(limits) {
                 return Err(gone);
             }
         }
     }
 
-    fn must_end(&mut self, limits: Limits<'_>) -> Option<QemuError> {
+    fn limit_exceeded(&mut self, limits: Limits<'_>) -> Option<QemuError> {
         if (limits.monitor.is_stopped)() {
             return Some(QemuError::Stopped);
         }
         let cpu = usage::cpu_time_of(self.child.id()).map_or(Duration::ZERO, |used| Duration::from_nanos(used.ns()));
-        self.progress.too_long(cpu, Instant::now(), limits)
+        self.progress.check_limits(cpu, Instant::now(), limits)
     }
 
-    /// The error if QEMU has exited or exceeds a limit; `None` when it still runs after `a_while`.
-    pub(super) fn has_gone(&mut self, limits: Limits<'_>, a_while: Duration) -> Option<QemuError> {
-        std::thread::sleep(a_while);
+    /// The error if QEMU has exited or exceeds a limit; `None` when it still runs after `interval`.
+    pub(super) fn has_exited(&mut self, limits: Limits<'_>, interval: Duration) -> Option<QemuError> {
+        std::thread::sleep(interval);
         match self.child.try_wait() {
-            Ok(None) => self.must_end(limits),
+            Ok(None) => self.limit_exceeded(limits),
             _ => Some(self.ended()),
         }
     }
@@ -226,8 +226,8 @@ impl Qemu {
             Ok(status) => status,
             Err(err) => return QemuError::Process(err),
         };
-        let by_signal = status.signal().map(|_| "nothing; it was killed").unwrap_or("nothing");
-        QemuError::Ended { status, said: said.lines().last().unwrap_or(by_signal).to_owned() }
+        let by_signal = status.signal().map(|_| "killed").unwrap_or("no message");
+        QemuError::Exited { status, said: said.lines().last().unwrap_or(by_signal).to_owned() }
     }
 }
 
@@ -245,11 +245,11 @@ const QMP_QUIT: &[u8] = b"{\"execute\":\"qmp_capabilities\"}\n{\"execute\":\"qui
 
 /// QEMU's error message if KVM is not available; `None` where a machine can be created. Checked once.
 pub(super) fn why_no_kvm() -> Option<&'static str> {
-    static TRIED: LazyLock<Option<String>> = LazyLock::new(|| try_kvm().err());
+    static TRIED: LazyLock<Option<String>> = LazyLock::new(|| check_kvm().err());
     TRIED.as_deref()
 }
 
-fn try_kvm() -> Result<(), String> {
+fn check_kvm() -> Result<(), String> {
     let mut command = Command::new("timeout");
     command.args([KVM_TIMEOUT, QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-S"]);
     command.args(["-accel", "kvm", "-cpu", "host", "-qmp", "stdio"]);
@@ -265,7 +265,7 @@ fn try_kvm() -> Result<(), String> {
     let mut lines =
         said.lines().map(|line| line.trim_start_matches(QEMU).trim_start_matches(": ").trim_start_matches("error: "));
     // The first line is the reason, the following ones are its consequences.
-    Err(lines.next().map_or_else(|| format!("no machine within {KVM_TIMEOUT} s"), str::to_owned))
+    Err(lines.next().map_or_else(|| format!("timeout: no virtual machine after {KVM_TIMEOUT} s"), str::to_owned))
 }
 
 #[cfg(test)]
@@ -275,26 +275,26 @@ mod tests {
     #[test]
     fn a_guest_has_as_much_time_as_it_uses_cpu_time_and_none_when_it_uses_none() {
         let monitor = Monitor { is_stopped: &|| false, say: &|_| () };
-        let limits = Limits { monitor, cpu: Duration::from_secs(60), still: Duration::from_secs(300) };
+        let limits = Limits { monitor, cpu: Duration::from_secs(60), stall: Duration::from_secs(300) };
         let began = Instant::now();
         let seconds = Duration::from_secs;
         let mut progress = Progress { cpu: Duration::ZERO, since: began };
         // A hundred hours on a machine that gives it a millisecond in five minutes.
         for n in 1..1200 {
             let cpu = Duration::from_millis(n);
-            assert!(progress.too_long(cpu, began + seconds(300 * n), limits).is_none(), "{n}");
+            assert!(progress.check_limits(cpu, began + seconds(300 * n), limits).is_none(), "{n}");
         }
         let last = began + seconds(300 * 1199);
         let said = |gone: Option<QemuError>| gone.map(|gone| gone.to_string());
         let cpu = Duration::from_millis(1199);
-        assert_eq!(said(progress.too_long(cpu, last + seconds(300), limits)), None);
+        assert_eq!(said(progress.check_limits(cpu, last + seconds(300), limits)), None);
         assert_eq!(
-            said(progress.too_long(cpu, last + seconds(301), limits)).as_deref(),
-            Some("gave no record within 300 s without using CPU time; ended")
+            said(progress.check_limits(cpu, last + seconds(301), limits)).as_deref(),
+            Some("timeout: no record after 300 s without using CPU time; killed")
         );
         assert_eq!(
-            said(progress.too_long(seconds(61), last, limits)).as_deref(),
-            Some("gave no record within 60 s of CPU time; ended")
+            said(progress.check_limits(seconds(61), last, limits)).as_deref(),
+            Some("timeout: no record after 60 s of CPU time; killed")
         );
     }
 }

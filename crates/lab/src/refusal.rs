@@ -1,6 +1,6 @@
 //! Checks of cells that the lab cannot carry out, made before anything is started.
 
-use super::{kernels, qemu, shipped};
+use super::{guest_files, kernels, qemu};
 use model::{Cell, Kernel, LabClock, Link, LoadPart, Task};
 
 /// The oldest tested QEMU: older ones count instructions in another way.
@@ -12,31 +12,38 @@ pub fn why_not(cell: &Cell) -> Option<String> {
     if let Task::Sleep(runtime) = cell.task
         && kernel.files.is_empty()
     {
-        return Some(format!("{runtime} is in no guest by itself; ship it with all it needs: files = [\"/usr/...\"]"));
+        return Some(format!("guests do not contain {runtime}; add it with its files: files = [\"/usr/...\"]"));
     }
     let programs = cell.load.parts().iter().filter_map(|part| match part {
         LoadPart::Program(program) => Some(program.tool.command()),
         _ => None,
     });
-    if let Some(missing) = programs.into_iter().find(|name| !shipped::has_program(kernel, name)) {
+    if let Some(missing) = programs.into_iter().find(|name| !guest_files::has_program(kernel, name)) {
         let example = if missing == "sh" { "/usr/bin/dash:/bin/sh".to_owned() } else { format!("/usr/bin/{missing}") };
-        return Some(format!("{missing} is in no guest by itself; ship it, like files = [\"{example}\"]"));
+        return Some(format!("guests do not contain {missing}; add it, like files = [\"{example}\"]"));
     }
     if cell.conditions.on_spike.is_some() {
-        return Some("a guest has no CPU and no shell for the command of on_spike; leave it out".to_owned());
+        return Some("unsupported: on_spike in a guest, which has no CPU and no shell for it; leave it out".to_owned());
     }
     match cell.task.link() {
         Some(Link::Udp(_)) => {
-            return Some("guests have no network; name a serial line, like response:serial:/dev/ttyS2".to_owned());
+            return Some(
+                "unsupported: response:udp in a guest, which has no network; name a serial line, \
+                 like response:serial:/dev/ttyS2"
+                    .to_owned(),
+            );
         }
         Some(link @ (Link::Gpio(_) | Link::Parport(_))) => {
             return Some(format!(
-                "a guest has nothing at the other end of {link}; name a serial line, like response:serial:/dev/ttyS2"
+                "unsupported: response:{link} in a guest, which has no such device; name a serial line, \
+                 like response:serial:/dev/ttyS2"
             ));
         }
         Some(Link::Serial { .. }) if kernel.clock == LabClock::Virtual => {
             return Some(
-                "two guests have no virtual time in common; add clock=emulated, or name another link".to_owned(),
+                "unsupported: two guests in virtual time, whose clocks differ; add clock=emulated, \
+                 or name another link"
+                    .to_owned(),
             );
         }
         _ => {}
@@ -44,16 +51,16 @@ pub fn why_not(cell: &Cell) -> Option<String> {
     let asked = cell.cpus.len();
     if kernel.clock == LabClock::Virtual && asked > 1 {
         return Some(
-            "a guest in virtual time has one CPU: its instructions are the clock, and two CPUs would take turns at \
+            "unsupported: several CPUs in virtual time, whose clock counts instructions: CPUs would take turns at \
              whole time slices; leave `cpus` out, or name one"
                 .to_owned(),
         );
     }
     if asked > usize::try_from(kernel.cpus).unwrap_or(usize::MAX) {
-        return Some(format!("{asked} CPUs are to be measured and the guest has {}; add cpus={asked}", kernel.cpus));
+        return Some(format!("cannot measure {asked} CPUs: the guest has {}; add cpus={asked}", kernel.cpus));
     }
     if !cfg!(target_arch = "x86_64") {
-        return Some("the lab has kernels for x86-64 only, and runs them on such machines only".to_owned());
+        return Some("unsupported: the lab on other machines than x86-64".to_owned());
     }
     let Some(version) = qemu::version() else {
         return Some(format!("{} is not installed; apt-get install qemu-system-x86", qemu::QEMU));
@@ -61,14 +68,16 @@ pub fn why_not(cell: &Cell) -> Option<String> {
     let (major, minor) = OLDEST;
     match numbers(version) {
         Some(numbers) if numbers < OLDEST => {
-            Some(format!("this QEMU is too old for virtual time: {version}; install {major}.{minor} or newer"))
+            Some(format!("unsupported: {version}, too old for virtual time; install {major}.{minor} or newer"))
         }
         Some(_) => {
             let kvm = (kernel.clock == LabClock::Kvm).then(qemu::why_no_kvm).flatten();
-            let kvm = kvm.map(|why| format!("KVM does not work here: {why}; clock=virtual needs none"));
+            let kvm = kvm.map(|why| format!("cannot use KVM: {why}; clock=virtual does not need it"));
             kvm.or_else(|| kernels::why_none(&kernel.source))
         }
-        None => Some(format!("{} says no version, but: {version}; install {major}.{minor} or newer", qemu::QEMU)),
+        None => {
+            Some(format!("unsupported: unknown version of {}: {version}; install {major}.{minor} or newer", qemu::QEMU))
+        }
     }
 }
 

@@ -13,7 +13,7 @@ use std::path::Path;
 /// If it cannot be opened, is not a regular file, or has more than `at_most` bytes.
 pub(super) fn open(path: &Path, at_most: u64) -> Result<File, LabError> {
     let check = |about: &fs::Metadata| match about.len() {
-        _ if !about.is_file() => Err(io::Error::other("is not a regular file; name another file")),
+        _ if !about.is_file() => Err(io::Error::other("expected a regular file; name another file")),
         bytes if bytes > at_most => Err(too_large(at_most)),
         _ => Ok(()),
     };
@@ -33,7 +33,7 @@ pub(super) fn read(path: &Path, at_most: u64) -> Result<Vec<u8>, LabError> {
 }
 
 fn too_large(at_most: u64) -> io::Error {
-    io::Error::other(format!("has more than {} MiB; name another file", at_most >> 20))
+    io::Error::other(format!("larger than {} MiB; name another file", at_most >> 20))
 }
 
 #[cfg(test)]
@@ -53,12 +53,12 @@ mod tests {
             assert_eq!(read(path, 1 << 20).unwrap().len(), 1 << 20);
         }
         for (path, expected) in [
-            (fifo.as_path(), "is not a regular file"),
-            (Path::new("/dev/zero"), "is not a regular file"),
-            (directory.dir(), "is not a regular file"),
-            (&sparse, "has more than 1 MiB"),
+            (fifo.as_path(), "expected a regular file"),
+            (Path::new("/dev/zero"), "expected a regular file"),
+            (directory.dir(), "expected a regular file"),
+            (&sparse, "larger than 1 MiB"),
             // procfs reports size 0.
-            (Path::new("/proc/kallsyms"), "has more than 1 MiB"),
+            (Path::new("/proc/kallsyms"), "larger than 1 MiB"),
             (Path::new("/nowhere"), "No such file or directory"),
         ] {
             let said = read(path, 1 << 20).unwrap_err().to_string();

@@ -17,13 +17,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Number of snapshots kept, 100 MB each; the least recently used ones are removed.
-const KEPT: usize = 24;
+const MAX_SNAPSHOTS: usize = 24;
 
 /// A snapshot: a directory of the cache.
 #[derive(Debug)]
-pub(super) struct Saved(PathBuf);
+pub(super) struct Snapshot(PathBuf);
 
-impl Saved {
+impl Snapshot {
     /// File of the guest's memory; guests change private copies of it.
     pub(super) fn memory(&self) -> PathBuf {
         self.0.join("memory")
@@ -50,7 +50,7 @@ impl Saved {
 }
 
 /// Returns the snapshot of this setup, created if it is missing or damaged.
-pub(super) fn ready(setup: &Setup, limits: Limits<'_>) -> Result<Saved, LabError> {
+pub(super) fn ready(setup: &Setup, limits: Limits<'_>) -> Result<Snapshot, LabError> {
     static CHECKED: Mutex<Option<HashMap<String, Arc<Mutex<bool>>>>> = Mutex::new(None);
     let key = setup.key();
     let is_checked = {
@@ -60,11 +60,11 @@ pub(super) fn ready(setup: &Setup, limits: Limits<'_>) -> Result<Saved, LabError
     // Concurrent guests may need the same snapshot: the second one waits for the first one to create it.
     let mut is_checked = is_checked.lock().unwrap_or_else(PoisonError::into_inner);
     let dir = directories::cache("snapshots")?;
-    let saved = Saved(dir.join(&key));
+    let saved = Snapshot(dir.join(&key));
     if !*is_checked {
         if !saved.is_whole() {
             save(setup, &dir, &saved, limits)?;
-            forget_oldest(&dir);
+            remove_oldest(&dir);
         }
         *is_checked = true;
     }
@@ -73,13 +73,13 @@ pub(super) fn ready(setup: &Setup, limits: Limits<'_>) -> Result<Saved, LabError
     Ok(saved)
 }
 
-fn save(setup: &Setup, dir: &Path, saved: &Saved, limits: Limits<'_>) -> Result<(), LabError> {
-    (limits.monitor.say)(&format!("booting {} and saving it at rest", setup.name()));
+fn save(setup: &Setup, dir: &Path, saved: &Snapshot, limits: Limits<'_>) -> Result<(), LabError> {
+    (limits.monitor.say)(&format!("booting {} and saving a snapshot", setup.name()));
     let place = directories::for_guest()?;
     let files = setup.files_below(place.path(), None)?;
     let unfinished = directories::in_cache(dir, &setup.key())?;
-    let new = Saved(unfinished.path().to_owned());
-    let failed = |err: io::Error| LabError::file(&saved.0, format!("the guest at rest cannot be saved: {err}"));
+    let new = Snapshot(unfinished.path().to_owned());
+    let failed = |err: io::Error| LabError::file(&saved.0, format!("cannot save the snapshot: {err}"));
     let memory = Memory::new().map_err(failed)?;
     let paused = memory.arguments().into_iter().chain(["-S".into()]);
     let mut qemu = Qemu::start(setup.arguments(&files).into_iter().chain(paused).collect())?;
@@ -95,21 +95,18 @@ fn save(setup: &Setup, dir: &Path, saved: &Saved, limits: Limits<'_>) -> Result<
 
 /// Boots the guest to rest and saves it.
 fn at_rest_into(qemu: &mut Qemu, file: &Path, limits: Limits<'_>) -> Result<(), QemuError> {
-    qemu.greet(limits)?;
-    memory_is_elsewhere(qemu, limits)?;
+    qemu.negotiate(limits)?;
+    keep_memory_in_file(qemu, limits)?;
     start(qemu, limits)?;
     qemu.wait_for("GUEST_PANICKED", limits)?;
-    qemu.ask("migrate", json!({ "uri": format!("exec:cat > {}", quoted(file)) }), limits)?;
+    qemu.execute("migrate", json!({ "uri": format!("exec:cat > {}", quoted(file)) }), limits)?;
     loop {
-        let told = qemu.ask("query-migrate", json!({}), limits)?;
+        let told = qemu.execute("query-migrate", json!({}), limits)?;
         match told["status"].as_str() {
             Some("completed") => return Ok(()),
             Some("failed") => {
-                let reason = told["error-desc"].as_str().unwrap_or("no reason");
-                return Err(QemuError::Refused(format!(
-                    "the guest at rest cannot be saved to {}: {reason}",
-                    file.display()
-                )));
+                let reason = told["error-desc"].as_str().unwrap_or("unknown error");
+                return Err(QemuError::Refused(format!("cannot save the snapshot to {}: {reason}", file.display())));
             }
             _ => std::thread::sleep(Duration::from_millis(2)),
         }
@@ -117,16 +114,16 @@ fn at_rest_into(qemu: &mut Qemu, file: &Path, limits: Limits<'_>) -> Result<(), 
 }
 
 /// QEMU arguments to wait for an incoming snapshot.
-pub(super) fn arguments(saved: &Saved) -> impl Iterator<Item = OsString> {
+pub(super) fn arguments(saved: &Snapshot) -> impl Iterator<Item = OsString> {
     memory::of_file(&saved.memory()).into_iter().chain(["-incoming".into(), "defer".into()])
 }
 
 /// Resumes the snapshot in a new QEMU, started with [`arguments`].
-pub(super) fn go_on(qemu: &mut Qemu, saved: &Saved, limits: Limits<'_>) -> Result<(), QemuError> {
-    qemu.greet(limits)?;
-    memory_is_elsewhere(qemu, limits)?;
-    qemu.ask("migrate-incoming", json!({ "uri": format!("exec:cat {}", quoted(&saved.devices())) }), limits)?;
-    while qemu.ask("query-status", json!({}), limits)?["status"] == "inmigrate" {
+pub(super) fn resume(qemu: &mut Qemu, saved: &Snapshot, limits: Limits<'_>) -> Result<(), QemuError> {
+    qemu.negotiate(limits)?;
+    keep_memory_in_file(qemu, limits)?;
+    qemu.execute("migrate-incoming", json!({ "uri": format!("exec:cat {}", quoted(&saved.devices())) }), limits)?;
+    while qemu.execute("query-status", json!({}), limits)?["status"] == "inmigrate" {
         std::thread::sleep(Duration::from_millis(2));
     }
     start(qemu, limits)
@@ -134,14 +131,14 @@ pub(super) fn go_on(qemu: &mut Qemu, saved: &Saved, limits: Limits<'_>) -> Resul
 
 /// Starts the paused guest. All external input has been given before: only the guest wakes QEMU's main loop.
 fn start(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), QemuError> {
-    qemu.let_main_loop_go_first();
-    qemu.ask("cont", json!({}), limits).map(drop)
+    qemu.raise_main_loop_priority();
+    qemu.execute("cont", json!({}), limits).map(drop)
 }
 
 /// Excludes the memory, which is already a file, from QEMU's migration.
-fn memory_is_elsewhere(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), QemuError> {
+fn keep_memory_in_file(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), QemuError> {
     let capability = json!({ "capability": "x-ignore-shared", "state": true });
-    qemu.ask("migrate-set-capabilities", json!({ "capabilities": [capability] }), limits).map(drop)
+    qemu.execute("migrate-set-capabilities", json!({ "capabilities": [capability] }), limits).map(drop)
 }
 
 /// A path as one word of sh(1).
@@ -149,8 +146,8 @@ fn quoted(path: &Path) -> String {
     format!("'{}'", path.display().to_string().replace('\'', "'\\''"))
 }
 
-/// Removes the least recently used snapshots beyond [`KEPT`].
-fn forget_oldest(dir: &Path) {
+/// Removes the least recently used snapshots beyond [`MAX_SNAPSHOTS`].
+fn remove_oldest(dir: &Path) {
     let entries = fs::read_dir(dir).into_iter().flatten().flatten();
     let is_saved = |entry: &fs::DirEntry| !entry.file_name().to_string_lossy().starts_with('.');
     let saved = entries.filter(is_saved);
@@ -158,7 +155,7 @@ fn forget_oldest(dir: &Path) {
         saved.filter_map(|entry| Some((entry.metadata().ok()?.modified().ok()?, entry.path()))).collect();
     saved.sort();
     saved.reverse();
-    for (_, path) in saved.into_iter().skip(KEPT) {
+    for (_, path) in saved.into_iter().skip(MAX_SNAPSHOTS) {
         // Snapshots of an earlier version were files.
         let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
     }

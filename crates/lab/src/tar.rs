@@ -93,7 +93,7 @@ fn padded(bytes: u64) -> io::Result<u64> {
 }
 
 fn damaged() -> io::Error {
-    io::Error::new(io::ErrorKind::InvalidData, "the archive is damaged")
+    io::Error::new(io::ErrorKind::InvalidData, "damaged archive")
 }
 
 /// The name in a header; POSIX headers have a prefix field for directories.

@@ -10,7 +10,7 @@ use std::path::Path;
 use std::time::Duration;
 
 /// Additional timeout of the responder, which starts before the measuring guest, ns.
-const LONGER: u64 = 120_000_000_000;
+const RESPONDER_MARGIN_NS: u64 = 120_000_000_000;
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// Measures the cell of `job`; its load runs in the responder guest.
@@ -19,7 +19,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(20);
 /// If either guest gives no record.
 pub(crate) fn carry_out(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<Record, LabError> {
     let cell = &job.cell;
-    let of_target = Job { is_target: true, limit_ns: job.limit_ns.saturating_add(LONGER), ..job.clone() };
+    let of_target = Job { is_target: true, limit_ns: job.limit_ns.saturating_add(RESPONDER_MARGIN_NS), ..job.clone() };
     let mut of_logger = job.clone();
     of_logger.cell.load = Load::NONE;
     of_logger.cell.conditions.load_policy = None;
@@ -31,7 +31,7 @@ pub(crate) fn carry_out(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<
     let mut target = Qemu::start([setup.arguments(&files), end(&line, ",server=on,wait=off")].concat())?;
     while !files.is_ready() {
         // The responder ends early only on an error.
-        if let Some(gone) = target.has_gone(limits, POLL_INTERVAL) {
+        if let Some(gone) = target.has_exited(limits, POLL_INTERVAL) {
             return Err(setup.target(&files).err().unwrap_or_else(|| setup.failed(&files, gone)));
         }
     }

@@ -9,7 +9,7 @@ use std::process::{Command, Stdio};
 
 /// Content of a package. Packages are untrusted and may be read as root, so nothing is unpacked on disk.
 #[derive(Debug)]
-pub(super) struct Unpacked {
+pub(super) struct PackageContents {
     pub(super) kernel: Vec<u8>,
     pub(super) config: Option<String>,
     /// Uncompressed modules, by name.
@@ -38,7 +38,7 @@ fn at_most(name: &str) -> Option<u64> {
 ///
 /// # Errors
 /// If the package is incomplete, holds no kernel, or has special files in place of regular ones.
-pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<Unpacked, LabError> {
+pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<PackageContents, LabError> {
     const PROGRAM: &str = "dpkg-deb";
     let failed = |err: io::Error| match err.kind() {
         io::ErrorKind::NotFound => {
@@ -49,25 +49,25 @@ pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<Unpacked, L
     let mut command = Command::new(PROGRAM);
     let command = command.arg("--fsys-tarfile").arg(archive).stdin(Stdio::null());
     let mut unpacker = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().map_err(failed)?;
-    let stdout = unpacker.stdout.take().ok_or_else(|| failed(io::Error::other("a pipe is missing")))?;
+    let stdout = unpacker.stdout.take().ok_or_else(|| failed(io::Error::other("no pipe to it")))?;
     let files = tar::read(&mut UntilStopped { stream: stdout, monitor }, &at_most);
     if (monitor.is_stopped)() {
         let _ = unpacker.kill();
     }
     let output = unpacker.wait_with_output().map_err(failed)?;
-    let in_package = |name: &str, what: String| LabError::file(archive, format!("{name} in the package {what}"));
+    let in_package = |name: &str, what: String| LabError::file(archive, format!("{name} in the package: {what}"));
     let files = match files {
-        Err(TarError::NotRegular(name)) => return Err(in_package(&name, "is not a regular file".to_owned())),
+        Err(TarError::NotRegular(name)) => return Err(in_package(&name, "expected a regular file".to_owned())),
         Err(TarError::TooLarge(name, most)) => {
-            return Err(in_package(&name, format!("has more than {} MiB", most >> 20)));
+            return Err(in_package(&name, format!("larger than {} MiB", most >> 20)));
         }
         _ if !output.status.success() => {
-            let said = super::last_words(&output.stderr);
+            let said = super::error_line(&output.stderr);
             let said = said.trim_start_matches("dpkg-deb: error: ").trim_start_matches("dpkg-deb (subprocess): ");
-            return Err(LabError::file(archive, format!("no whole package; fetch it again ({PROGRAM}: {said})")));
+            return Err(LabError::file(archive, format!("damaged package ({PROGRAM}: {said}); fetch it again")));
         }
         Err(TarError::Io(err)) => {
-            return Err(LabError::file(archive, format!("no whole package; fetch it again ({err})")));
+            return Err(LabError::file(archive, format!("damaged package ({err}); fetch it again")));
         }
         Ok(files) => files,
     };
@@ -80,8 +80,8 @@ pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<Unpacked, L
             () => found.extend(modules::uncompressed(Path::new(&name), content)),
         }
     }
-    let none = || LabError::file(archive, "the package holds no kernel; name another, like linux-image-*.deb");
-    Ok(Unpacked { kernel: kernel.ok_or_else(none)?, config, modules: found })
+    let none = || LabError::file(archive, "no kernel in the package; name another, like linux-image-*.deb");
+    Ok(PackageContents { kernel: kernel.ok_or_else(none)?, config, modules: found })
 }
 
 /// A stream that fails after a stop request.

@@ -15,7 +15,6 @@ mod import;
 mod kept;
 mod lab;
 mod launch;
-mod leash;
 mod list;
 mod live;
 mod load;
@@ -27,13 +26,14 @@ mod plan;
 mod progress;
 mod read;
 mod recover;
-mod redrawn;
+mod redraw;
 mod report;
 mod respond;
 mod response;
 mod run;
 mod show;
 mod sleep;
+mod supervise;
 mod usage;
 
 use arguments::{Arguments, Command};
@@ -59,7 +59,7 @@ const STACK_BYTES: u64 = 1 << 20;
 /// Runs the command of this process. The only place that decides an exit status.
 pub(crate) fn main() -> ExitCode {
     if let Err(err) = process::have_stack(STACK_BYTES) {
-        note(format_args!("punctual: the stack may not grow to {} KiB: {err}; ulimit -s {0}", STACK_BYTES >> 10));
+        note(format_args!("punctual: cannot grow the stack to {} KiB: {err}; ulimit -s {0}", STACK_BYTES >> 10));
         return ExitCode::from(ERROR);
     }
     // The parent may ignore SIGCHLD, but children have to be reaped.
@@ -72,7 +72,7 @@ pub(crate) fn main() -> ExitCode {
         Some(arguments) => Command::Cyclictest(arguments),
         None => match Arguments::try_parse_from(&words) {
             Ok(arguments) => arguments.command,
-            Err(err) => return usage::report(&err, lab::status_of_mistake(&words)),
+            Err(err) => return usage::report(&err, lab::usage_error_status(&words)),
         },
     };
     let outcome = leave_deadline().and_then(|()| execute(command));
@@ -114,7 +114,7 @@ fn execute(command: Command) -> Outcome {
         Command::Cell(arguments) => cell::cell(&arguments),
         Command::Operation(arguments) => operation::operation(&arguments),
         Command::Launch(arguments) => launch::launch_program(arguments),
-        Command::Leash(arguments) => leash::leash(arguments),
+        Command::Supervise(arguments) => supervise::supervise(arguments),
     }
 }
 
@@ -136,7 +136,7 @@ fn shown(line: &str) -> String {
         return line.into_owned();
     }
     let part = |from: usize| line.chars().skip(from).take(LEFT).collect::<String>();
-    format!("{} ... ({} characters left out) ... {}", part(0), n - 2 * LEFT, part(n - LEFT))
+    format!("{} ... ({} characters omitted) ... {}", part(0), n - 2 * LEFT, part(n - LEFT))
 }
 
 /// The text of an error on one line.
@@ -161,6 +161,6 @@ mod tests {
         assert_eq!(shown(&long(9_976)), long(9_976));
         let cut = shown(&long(1_000_000));
         assert!(cut.len() < 2_100 && cut.starts_with("unknown `xxx") && cut.ends_with("xxx`; see --help"), "{cut}");
-        assert!(cut.contains("x ... (998022 characters left out) ... x"), "{cut}");
+        assert!(cut.contains("x ... (998022 characters omitted) ... x"), "{cut}");
     }
 }

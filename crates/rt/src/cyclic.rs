@@ -1,7 +1,7 @@
 //! The measured loop: wait for a due time, read the clock, append to the log.
 
 use crate::log::{LogWriter, Sample};
-use crate::spike::{Late, Watcher};
+use crate::spike::{LateWakeup, Watcher};
 use crate::{Completion, RtSection, Triggered, Wait};
 use model::{Nanos, Schedule, Span};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
@@ -19,7 +19,7 @@ pub struct Limits {
 
 /// Results of a thread at its end that are not in its samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub struct Ended {
+pub struct LoopResult {
     /// Upper bound of the delay of the kernel's due times against the schedule.
     pub origin_uncertainty: Span,
     /// Overruns that the kernel counted in recorded cycles.
@@ -42,9 +42,9 @@ pub fn run_cycles<W: Wait>(
     limits: &Limits,
     log: &mut LogWriter,
     watcher: &mut Option<Watcher>,
-) -> Result<Ended, i32> {
+) -> Result<LoopResult, i32> {
     let stop_above = Nanos(limits.stop_above_ns.load(Relaxed));
-    let mut ended = Ended { origin_uncertainty: wait.start(rt, schedule)?, ..Ended::default() };
+    let mut ended = LoopResult { origin_uncertainty: wait.start(rt, schedule)?, ..LoopResult::default() };
     let record_late = |log: &mut LogWriter, sample: Sample| {
         if sample.cycle >= limits.first_recorded {
             log.push(rt, sample);
@@ -88,7 +88,7 @@ pub fn run_cycles<W: Wait>(
             }
             if let Some(watcher) = watcher
                 && watcher.is_spike(rt, latency)
-                && watcher.take(rt, Late { due: cycle.due, latency })
+                && watcher.take(rt, LateWakeup { due: cycle.due, latency })
             {
                 // The next wait is for a due time after all this.
                 latency = wait.now(rt).since(cycle.due);

@@ -19,15 +19,15 @@ mod team;
 mod wait;
 mod wire;
 
-pub use cyclic::{Ended, Limits, run_cycles};
-pub use line::{Heard, Line, Message};
+pub use cyclic::{Limits, LoopResult, run_cycles};
+pub use line::{Line, LineEvent, Message};
 #[cfg(target_arch = "x86_64")]
 pub use link::DmaTimer;
 pub use link::{LinkCounts, LinkEnd, Logger, Target};
 pub use log::{LogReader, LogWriter, Sample, sample_log};
 pub use section::RtSection;
 pub use settings::{SettingError, Settings};
-pub use spike::{Late, LateReader, SpikeWatch, Watcher};
+pub use spike::{LateReader, LateWakeup, SpikeWatch, Watcher};
 pub use team::{Member, Outcome, Team, TeamError, ThreadSpec, Waker};
 pub use wait::{Completion, Triggered, Wait};
 pub use wire::{GpioLines, Interrupt, Parport, UioDevice};

@@ -83,7 +83,7 @@ impl Message {
 
 /// An event received over a line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Heard {
+pub enum LineEvent {
     /// A message, its sender, and the kernel's receive time, ns of `CLOCK_REALTIME`, if available.
     Message(Message, SocketAddr, Option<u64>),
     /// A byte of a serial line.
@@ -149,24 +149,24 @@ impl Line {
     /// # Errors
     /// The errno, `EINTR` included; `ENODEV` when a device is gone.
     #[inline]
-    pub fn hear(&self) -> Result<Heard, i32> {
+    pub fn receive(&self) -> Result<LineEvent, i32> {
         // One byte more than a message has: a longer datagram is no message.
         let mut bytes = [0; Message::BYTES + 1];
         match self {
             Line::Udp { socket, .. } => {
                 let socket::Received { len, from, at_ns } = socket::receive(socket, &mut bytes, false)?;
                 let message = bytes.get(..len).and_then(Message::read).zip(from);
-                Ok(message.map_or(Heard::Foreign, |(message, from)| Heard::Message(message, from, at_ns)))
+                Ok(message.map_or(LineEvent::Foreign, |(message, from)| LineEvent::Message(message, from, at_ns)))
             }
             Line::Serial(file) => {
                 let mut byte = [0];
                 let len = (&mut &*file).read(&mut byte).map_err(errno)?;
                 let [byte] = byte;
-                if len == 0 { Err(libc::ENODEV) } else { Ok(Heard::Byte(byte)) }
+                if len == 0 { Err(libc::ENODEV) } else { Ok(LineEvent::Byte(byte)) }
             }
-            Line::Gpio(lines) => lines.hear().map(Heard::Interrupt),
-            Line::Parport(port) => port.hear().map(Heard::Interrupt),
-            Line::Uio(device) => device.hear().map(Heard::Interrupt),
+            Line::Gpio(lines) => lines.receive().map(LineEvent::Interrupt),
+            Line::Parport(port) => port.receive().map(LineEvent::Interrupt),
+            Line::Uio(device) => device.receive().map(LineEvent::Interrupt),
         }
     }
 

@@ -6,7 +6,7 @@ mod exchange;
 mod signals;
 mod sleep;
 
-use crate::{Ended, Limits, LinkEnd, LogWriter, RtSection, Wait, Watcher, run_cycles};
+use crate::{Limits, LinkEnd, LogWriter, LoopResult, RtSection, Wait, Watcher, run_cycles};
 #[cfg(target_arch = "x86_64")]
 use devices::Timers;
 use exchange::{LoggerWait, TargetWait};
@@ -83,9 +83,9 @@ impl AnyWait {
         limits: &Limits,
         log: &mut LogWriter,
         watcher: &mut Option<Watcher>,
-    ) -> Result<Ended, i32> {
+    ) -> Result<LoopResult, i32> {
         type With<'a> = (&'a RtSection<'a>, &'a Schedule, &'a Limits, &'a mut LogWriter, &'a mut Option<Watcher>);
-        fn run<W: Wait>(wait: &W, (rt, schedule, limits, log, watcher): With<'_>) -> Result<Ended, i32> {
+        fn run<W: Wait>(wait: &W, (rt, schedule, limits, log, watcher): With<'_>) -> Result<LoopResult, i32> {
             run_cycles(rt, wait, schedule, limits, log, watcher)
         }
         let with = (rt, schedule, limits, log, watcher);

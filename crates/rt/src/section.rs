@@ -15,7 +15,7 @@ pub struct RtSection<'a> {
 impl RtSection<'_> {
     /// Runs `section` on this thread; returns its result and the number of its calls to the memory allocator.
     pub fn enter<R>(section: impl FnOnce(&RtSection<'_>) -> R) -> (R, u64) {
-        let watch = alloc::Watch::start();
+        let watch = alloc::AllocationCounter::start();
         let result = section(&RtSection { not_send: PhantomData });
         (result, watch.stop())
     }

@@ -26,7 +26,7 @@ pub enum SettingError {
     #[error("{0} needs CAP_SYS_NICE (or, for other, a start without nice); run as root")]
     PolicyPrivilege(Policy),
     /// A deadline policy was refused, by the admission test or for lack of privilege.
-    #[error("the kernel does not admit {policy}: {source}; {advice}")]
+    #[error("cannot set {policy}: {source}; {advice}")]
     NotAdmitted {
         /// The policy asked for.
         policy: Policy,
@@ -44,7 +44,7 @@ pub enum SettingError {
         source: io::Error,
     },
     /// The kernel accepted a setting and reports another.
-    #[error("{what} was set to {asked}, but the kernel reports {found}; measuring would not be what was asked")]
+    #[error("cannot set {what} to {asked}: the kernel reports {found}")]
     NotKept {
         /// The setting.
         what: &'static str,
@@ -129,7 +129,7 @@ impl Settings {
     fn refused(&self, source: io::Error) -> SettingError {
         let policy = self.policy;
         let advice = match (source.raw_os_error(), policy) {
-            (Some(libc::EBUSY), Policy::Deadline(_)) => "the CPUs have no such bandwidth left (sched(7)); ask for less",
+            (Some(libc::EBUSY), Policy::Deadline(_)) => "the CPUs lack the bandwidth (sched(7)); reduce the runtime",
             (Some(libc::EPERM), Policy::Deadline(_)) => "run as root, on all CPUs, outside any cpuset (sched(7))",
             (Some(libc::EINVAL), Policy::Deadline(_)) => {
                 "a runtime is 1024 ns or more, a period 100us to 4194304us unless changed (sched_deadline_period_min_us)"

@@ -41,7 +41,7 @@ pub struct Watcher {
 
 /// One late wake-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Late {
+pub struct LateWakeup {
     /// Due time, by the clock of its method.
     pub due: ClockTime,
     /// `woke - due`.
@@ -54,8 +54,8 @@ pub struct LateReader(LogReader);
 
 impl LateReader {
     /// Passes the late wake-ups since the last call to `take`, in order of time.
-    pub fn drain(&mut self, mut take: impl FnMut(Late)) {
-        self.0.drain(|Sample { cycle, latency }| take(Late { due: ClockTime(cycle), latency }));
+    pub fn drain(&mut self, mut take: impl FnMut(LateWakeup)) {
+        self.0.drain(|Sample { cycle, latency }| take(LateWakeup { due: ClockTime(cycle), latency }));
     }
 
     /// Late wake-ups lost for lack of room.
@@ -139,7 +139,7 @@ impl Watcher {
     /// Records a spike, and stops the trace unless it is already stopped. Returns whether it stopped the trace. The two
     /// or three calls come after the reading of the clock, and their time is not counted as lateness.
     #[cold]
-    pub(crate) fn take(&mut self, rt: &RtSection<'_>, Late { due, latency }: Late) -> bool {
+    pub(crate) fn take(&mut self, rt: &RtSection<'_>, LateWakeup { due, latency }: LateWakeup) -> bool {
         self.late.push(rt, Sample { cycle: due.0, latency });
         if self.watch.is_frozen.compare_exchange(false, true, AcqRel, Relaxed).is_err() {
             return false;
@@ -174,7 +174,7 @@ mod tests {
     fn the_first_spike_stops_the_trace_and_the_others_are_noted() {
         let (watch, mut wake_rx, [mut marks, mut ons]) = watch();
         let (mut watcher, mut late) = watch.watcher();
-        let late_by = |ns| Late { due: ClockTime(5), latency: Nanos(ns) };
+        let late_by = |ns| LateWakeup { due: ClockTime(5), latency: Nanos(ns) };
         let (said, allocations) = RtSection::enter(|rt| {
             let before = watcher.is_spike(rt, Nanos(i64::MAX));
             watch.set_above_ns(100);

@@ -7,7 +7,7 @@
 
 use crate::gate::Gate;
 use crate::log::{LogReader, LogWriter, sample_log};
-use crate::{Ended, LateReader, Limits, LinkEnd, RtSection, SettingError, Settings, SpikeWatch, Watcher};
+use crate::{LateReader, Limits, LinkEnd, LoopResult, RtSection, SettingError, Settings, SpikeWatch, Watcher};
 use model::{ClockTime, CpuSet, Policy, Schedule, Span, Usage};
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
@@ -42,7 +42,7 @@ pub enum TeamError {
         source: std::io::Error,
     },
     /// A thread did not get the CPU time to set itself up.
-    #[error("the thread for CPU {0} got no CPU time to set itself up in 10 s; end what keeps the CPUs busy")]
+    #[error("timeout: the thread for CPU {0} got no CPU time in 10 s; stop what keeps the CPUs busy")]
     Starved(u32),
 }
 
@@ -67,7 +67,7 @@ pub struct Outcome {
     /// Resource usage between the barrier and the end; `None` when it cannot be read.
     pub usage: Option<Usage>,
     /// Results besides the samples, or the errno that ended the thread early.
-    pub result: Result<Ended, i32>,
+    pub result: Result<LoopResult, i32>,
     /// Whether the kernel counts overruns for its method.
     pub counts_overruns: bool,
 }
@@ -164,14 +164,14 @@ impl Team {
     ///
     /// # Errors
     /// When a thread cannot be created, or one of its settings is refused or not kept; the threads made so far end.
-    pub fn muster(
+    pub fn spawn(
         specs: Vec<ThreadSpec>,
         limits: Limits,
         room: usize,
         watch: Option<&Arc<SpikeWatch>>,
     ) -> Result<Team, TeamError> {
         for signal in [signal::ALARM, signal::of_timers()] {
-            signal::Awaited::new(signal).block().map_err(|source| TeamError::Setting {
+            signal::SignalSet::new(signal).block().map_err(|source| TeamError::Setting {
                 cpu: specs.first().map_or(0, |spec| spec.cpu),
                 source: SettingError::refused("the signal mask")(source),
             })?;

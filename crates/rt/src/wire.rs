@@ -42,7 +42,7 @@ impl GpioLines {
 
     /// Waits for an edge of the input line.
     #[inline]
-    pub(crate) fn hear(&self) -> Result<Interrupt, i32> {
+    pub(crate) fn receive(&self) -> Result<Interrupt, i32> {
         let gpio::Edge { at_ns, is_rising, number } = gpio::edge(&self.file)?;
         let unseen = self.last.get().map_or(0, |last| unseen(last, (number, is_rising)));
         self.last.set(Some((number, is_rising)));
@@ -84,7 +84,7 @@ impl Parport {
 
     /// Waits for an interrupt.
     #[inline]
-    pub(crate) fn hear(&self) -> Result<Interrupt, i32> {
+    pub(crate) fn receive(&self) -> Result<Interrupt, i32> {
         loop {
             if let Some(others) = parport::take_interrupts(&self.file)?.checked_sub(1) {
                 return Ok(Interrupt { level: None, unseen: others, at_ns: None });
@@ -138,7 +138,7 @@ impl UioDevice {
 
     /// Waits for an interrupt.
     #[inline]
-    pub(crate) fn hear(&self) -> Result<Interrupt, i32> {
+    pub(crate) fn receive(&self) -> Result<Interrupt, i32> {
         let mut count = [0; 4];
         let len = (&mut &self.file).read(&mut count).map_err(errno)?;
         if len < count.len() {
@@ -182,7 +182,7 @@ mod tests {
         drop(writer);
         let device = UioDevice::counted_in(OwnedFd::from(reader).into());
         let came = |unseen| Ok(Interrupt { level: None, unseen, at_ns: None });
-        assert_eq!([(); 4].map(|()| device.hear()), [came(0), came(0), came(2), Err(libc::ENODEV)]);
+        assert_eq!([(); 4].map(|()| device.receive()), [came(0), came(0), came(2), Err(libc::ENODEV)]);
         assert_eq!(device.turn_on(), Ok(()));
         let none = UioDevice::new(File::open("/dev/null").unwrap()).unwrap_err();
         assert_eq!(none.raw_os_error(), Some(libc::EBADF), "opened without the right to write");

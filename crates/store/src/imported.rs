@@ -64,12 +64,12 @@ pub fn read(named: &Path) -> Result<Option<ImportedRun>, StoreError> {
 }
 
 fn measurement(line: &Line) -> Result<Imported, String> {
-    let damaged = |why: String| format!("the line is damaged ({why})");
+    let damaged = |why: String| format!("damaged line ({why})");
     let text = reader::intact(line).map_err(damaged)?;
     let imported: Imported = foreign::from_str(text).map_err(|err| damaged(err.to_string()))?;
     if imported.format > RECORD_FORMAT {
-        return Err(format!("record format {} is newer than this program reads", imported.format));
+        return Err(format!("unsupported: record format {} is newer than this program", imported.format));
     }
     let is_sound = !imported.threads.is_empty() && imported.threads.iter().all(ImportedThread::is_consistent);
-    if is_sound { Ok(imported) } else { Err("its counts contradict each other".to_owned()) }
+    if is_sound { Ok(imported) } else { Err("contradictory counts".to_owned()) }
 }

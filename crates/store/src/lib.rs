@@ -79,22 +79,22 @@ pub enum StoreError {
         source: io::Error,
     },
     /// The directory does not contain a run.
-    #[error("{path} is no run: it has no {FILE}; name a directory that `punctual run` made", path = .0.display())]
+    #[error("invalid run {path}: it has no {FILE}; name a directory written by `punctual run`", path = .0.display())]
     NoRun(PathBuf),
     /// Imported measurements in place of a run.
-    #[error("{path} holds measurements of other tools, without the blocks that this needs; see them by: punctual show {path}", path = .0.display())]
+    #[error("unsupported: {path} holds measurements of other tools, without blocks; show them with: punctual show {path}", path = .0.display())]
     Imported(PathBuf),
     /// The path exists and is not a run.
-    #[error("{path} exists and is not a run; name a new directory with --out", path = .0.display())]
+    #[error("cannot create {path}: it exists and is not a run; name a new directory with --out", path = .0.display())]
     NotARun(PathBuf),
     /// A run exists already.
-    #[error("{path} holds a run already; go on with it by --resume, or name a new directory", path = .0.display())]
+    #[error("cannot create {path}: it holds a run; continue it with --resume, or name a new directory", path = .0.display())]
     Exists(PathBuf),
     /// A sample file exists already.
-    #[error("{path} exists; name another file with --samples, or remove it", path = .0.display())]
+    #[error("cannot create {path}: it exists; name another file with --samples, or remove it", path = .0.display())]
     SamplesExist(PathBuf),
     /// The header is missing or damaged.
-    #[error("{path}:1: the header is damaged ({reason}); without it the run cannot be read", path = path.display())]
+    #[error("{path}:1: invalid header: {reason}; the run cannot be read without it", path = path.display())]
     Header {
         /// The file.
         path: PathBuf,
@@ -102,7 +102,7 @@ pub enum StoreError {
         reason: String,
     },
     /// Format of a later version of this program.
-    #[error("{path}:1: format {format} is newer than this program reads ({known}); use a newer punctual", path = path.display())]
+    #[error("{path}:1: unsupported: format {format} is newer than this program ({known}); use a newer punctual", path = path.display())]
     Format {
         /// The file.
         path: PathBuf,
@@ -112,7 +112,7 @@ pub enum StoreError {
         known: u32,
     },
     /// A write error while recording, such as a full disk.
-    #[error("cannot record in {path}: {source}; {kept} whole measurements are kept, go on with: punctual run --resume --out {dir}", path = path.display(), dir = dir.display())]
+    #[error("cannot write {path}: {source}; {kept} complete measurements are kept, continue with: punctual run --resume --out {dir}", path = path.display(), dir = dir.display())]
     Append {
         /// The file.
         path: PathBuf,

@@ -34,9 +34,9 @@ impl Lines {
             }
             let is_whole = line.ends_with(b"\n");
             if flaw.is_none() && line[from..].contains(&0) {
-                flaw = Some("it holds NUL bytes, as after a power cut");
+                flaw = Some("NUL bytes, as after a power failure");
             } else if flaw.is_none() && line.len() > self.longest {
-                flaw = Some("it is longer than 1 GiB");
+                flaw = Some("longer than 1 GiB");
             }
             if flaw.is_some() {
                 // The rest of the line is skipped.
@@ -78,11 +78,11 @@ mod tests {
         file.write_all(&vec![0; 3 * chunk]).unwrap();
         drop(file);
         let mut lines = Lines { longest: 2 * chunk, ..Lines::new(File::open(&path).unwrap()) };
-        let nuls = Err("it holds NUL bytes, as after a power cut");
+        let nuls = Err("NUL bytes, as after a power failure");
         let text = |text: &str| Ok(text.as_bytes().to_vec());
         assert_eq!(lines.next().unwrap(), Some(text("a\n")));
         assert_eq!(lines.next().unwrap(), Some(text("\n")));
-        assert_eq!(lines.next().unwrap(), Some(Err("it is longer than 1 GiB")));
+        assert_eq!(lines.next().unwrap(), Some(Err("longer than 1 GiB")));
         assert_eq!(lines.next().unwrap(), Some(text(&(longest + "\n"))));
         assert_eq!(lines.next().unwrap(), Some(nuls.clone()));
         assert_eq!(lines.next().unwrap(), Some(text("d\n")));

@@ -59,9 +59,9 @@ impl fmt::Display for Damage {
         let again = if path.file_name().is_some_and(|name| name == super::IMPORTED_FILE) {
             "import its file again"
         } else {
-            "--resume makes what is missing"
+            "--resume repeats the measurement"
         };
-        write!(f, "{}:{line}: {reason}; this line is left out, {again}", path.display())
+        write!(f, "{}:{line}: {reason}; line ignored; {again}", path.display())
     }
 }
 
@@ -97,7 +97,7 @@ pub fn read(dir: &Path) -> Result<Run, StoreError> {
             line += 1;
             match entry {
                 Ok(Some(entry)) if !seen.insert((entry.planned.block, entry.planned.cell_index)) => {
-                    let reason = "the measurement was there already".to_owned();
+                    let reason = "duplicate measurement".to_owned();
                     damage.push(Damage { path: path.clone(), line, reason });
                 }
                 Ok(entry) => entries.extend(entry.map(|entry| hosts.shared(entry))),
@@ -131,7 +131,7 @@ impl Hosts {
 pub(super) fn intact(line: &Line) -> Result<&str, String> {
     let bytes = line.as_ref().map_err(|flaw| (*flaw).to_owned())?;
     if seal::check(bytes) == Seal::Broken {
-        return Err("its checksum does not match".to_owned());
+        return Err("checksum mismatch".to_owned());
     }
     // UTF-8 is checked once here, which is faster than key by key.
     str::from_utf8(bytes.trim_ascii_end()).map_err(|err| err.to_string())
@@ -146,11 +146,11 @@ pub(super) fn first_line<T: DeserializeOwned>(line: Option<Line>, path: &Path) -
     let line = line.unwrap_or_else(|| Ok(Vec::new()));
     let is_cut_off = line.as_ref().is_ok_and(|line| !line.ends_with(b"\n"));
     if is_cut_off {
-        return Err(damaged("the line is cut off".to_owned()));
+        return Err(damaged("truncated line".to_owned()));
     }
     let text = intact(&line).map_err(damaged)?;
     let value: serde_json::Value = serde_json::from_str(text).map_err(|err| damaged(err.to_string()))?;
-    let format = value["format"].as_u64().ok_or_else(|| damaged("it names no format".to_owned()))?;
+    let format = value["format"].as_u64().ok_or_else(|| damaged("no format number".to_owned()))?;
     if format > u64::from(RUN_FORMAT) {
         return Err(StoreError::Format { path: path.to_owned(), format, known: RUN_FORMAT });
     }
@@ -160,7 +160,7 @@ pub(super) fn first_line<T: DeserializeOwned>(line: Option<Line>, path: &Path) -
 fn header(line: Option<Line>, path: &Path) -> Result<Header, StoreError> {
     let header: Header = first_line(line, path)?;
     let is_sane = Plan::REPETITIONS.contains(&header.plan.repetitions);
-    let reason = "its number of repetitions is impossible".to_owned();
+    let reason = "invalid number of repetitions".to_owned();
     if is_sane { Ok(header) } else { Err(StoreError::Header { path: path.to_owned(), reason }) }
 }
 
@@ -171,19 +171,18 @@ fn entry(line: &Line, header: &Header) -> Result<Option<Entry>, String> {
         return Ok(None);
     }
     let is_ended = line.as_ref().map_or(true, |line| line.ends_with(b"\n"));
-    let damaged =
-        |why: String| if is_ended { format!("the line is damaged ({why})") } else { "the line is cut off".to_owned() };
+    let damaged = |why: String| if is_ended { format!("damaged line ({why})") } else { "truncated line".to_owned() };
     let text = intact(line).map_err(damaged)?;
     let entry: Entry = foreign::from_str(text).map_err(|err| damaged(err.to_string()))?;
     if entry.record.format > RECORD_FORMAT {
-        return Err(format!("record format {} is newer than this program reads", entry.record.format));
+        return Err(format!("unsupported: record format {} is newer than this program", entry.record.format));
     }
     let is_planned = entry.planned.block < header.plan.repetitions;
     if !is_planned || header.cells.get(entry.planned.cell_index) != Some(&entry.record.cell) {
-        return Err("the record is of a measurement that the header does not plan".to_owned());
+        return Err("the header does not plan this measurement".to_owned());
     }
     if !entry.record.threads.iter().all(ThreadRecord::is_consistent) {
-        return Err("the record's counts do not add up".to_owned());
+        return Err("inconsistent counts".to_owned());
     }
     Ok(Some(entry))
 }

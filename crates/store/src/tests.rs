@@ -132,10 +132,10 @@ fn a_date_beyond_calendars_is_named_with_its_line_and_field() {
     let reason = "invalid started_unix_ms `253402300800000`: expected a date up to the year 9999";
     fs::write(&file, format!("{good}\n{}\n", late(&entry, entries[0].record.started_unix_ms))).unwrap();
     let damage = read(scratch.dir()).unwrap().damage[0].to_string();
-    assert!(damage.starts_with(&format!("{}:2: the line is damaged ({reason}", file.display())), "{damage}");
+    assert!(damage.starts_with(&format!("{}:2: damaged line ({reason}", file.display())), "{damage}");
     fs::write(&file, late(&good, header.started_unix_ms) + "\n").unwrap();
     let refused = read(scratch.dir()).unwrap_err().to_string();
-    assert!(refused.starts_with(&format!("{}:1: the header is damaged ({reason}", file.display())), "{refused}");
+    assert!(refused.starts_with(&format!("{}:1: invalid header: {reason}", file.display())), "{refused}");
 }
 
 #[test]
@@ -157,13 +157,11 @@ fn imports_have_checksums_and_dates_too() {
     let text = fs::read_to_string(&file).unwrap();
     fs::write(&file, text.replace("\"missed\":2000", "\"missed\":2001")).unwrap();
     let damage = read().unwrap().damage[0].to_string();
-    assert!(damage.contains(":2: the line is damaged (its checksum does not match); "), "{damage}");
+    assert!(damage.contains(":2: damaged line (checksum mismatch); "), "{damage}");
     fs::write(&file, text.replace("\"imported_unix_ms\":5", "\"imported_unix_ms\":6")).unwrap();
-    assert!(read().unwrap_err().to_string().contains(":1: the header is damaged (its checksum does not match); "));
+    assert!(read().unwrap_err().to_string().contains(":1: invalid header: checksum mismatch; "));
     let late = text.replace("\"started_unix_ms\":7", "\"started_unix_ms\":253402300800000");
     let late: Vec<_> = late.lines().map(|line| line.split(",\"xxh3\"").next().unwrap().to_owned() + "}\n").collect();
     fs::write(&file, late.concat()).unwrap();
-    assert!(
-        read().unwrap().damage[0].to_string().contains(":2: the line is damaged (started_unix_ms 253402300800000 is ")
-    );
+    assert!(read().unwrap().damage[0].to_string().contains(":2: damaged line (started_unix_ms 253402300800000 is "));
 }

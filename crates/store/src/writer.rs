@@ -123,7 +123,7 @@ impl Writer {
         // A symbolic link may point to a directory chosen by another user.
         let is_own = fs::symlink_metadata(&dir).is_ok_and(|found| found.is_dir());
         if !is_own {
-            let source = io::Error::other("it is a link; remove it");
+            let source = io::Error::other("expected a directory, found a link; remove it");
             return Err(StoreError::Io { action: "write samples to", path: dir, source });
         }
         let path = dir.join(format!("b{:02}-c{:02}.parquet", planned.block, planned.cell_index));

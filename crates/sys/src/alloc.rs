@@ -46,13 +46,13 @@ unsafe impl GlobalAlloc for CountingAllocator {
 
 /// Counting for one thread, from start to stop.
 #[derive(Debug)]
-pub struct Watch(());
+pub struct AllocationCounter(());
 
-impl Watch {
+impl AllocationCounter {
     /// Counts from now on, in the calling thread.
-    pub fn start() -> Watch {
+    pub fn start() -> AllocationCounter {
         CALLS.set(Some(0));
-        Watch(())
+        AllocationCounter(())
     }
 
     /// Number of calls since the start; 0 also when [`CountingAllocator`] is not the program's allocator.

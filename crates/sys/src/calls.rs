@@ -74,25 +74,25 @@ pub fn unlink(path: &CStr) -> io::Result<()> {
 }
 
 /// Files to test for readability.
-pub struct Watched {
+pub struct FileSet {
     polled: Vec<libc::pollfd>,
     selected: libc::fd_set,
     /// One more than the largest descriptor, as `select(2)` requires it.
     end: libc::c_int,
 }
 
-impl std::fmt::Debug for Watched {
+impl std::fmt::Debug for FileSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Watched").field("files", &self.polled.len()).finish_non_exhaustive()
+        f.debug_struct("FileSet").field("files", &self.polled.len()).finish_non_exhaustive()
     }
 }
 
-impl Watched {
+impl FileSet {
     /// The set of `files`, which have to stay open.
     ///
     /// # Errors
     /// When a descriptor is above 1023, the largest that `select(2)` supports.
-    pub fn new<'a>(files: impl IntoIterator<Item = BorrowedFd<'a>>) -> io::Result<Watched> {
+    pub fn new<'a>(files: impl IntoIterator<Item = BorrowedFd<'a>>) -> io::Result<FileSet> {
         let mut set = MaybeUninit::<libc::fd_set>::zeroed();
         // SAFETY: `set` is memory for a set of descriptors.
         unsafe { libc::FD_ZERO(set.as_mut_ptr()) };
@@ -109,7 +109,7 @@ impl Watched {
             polled.push(libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
             end = end.max(fd + 1);
         }
-        Ok(Watched { polled, selected: set, end })
+        Ok(FileSet { polled, selected: set, end })
     }
 
     /// Number of files that can be read now, `select(2)`.
@@ -148,7 +148,7 @@ mod tests {
     fn what_can_be_read_is_seen_by_both_calls() {
         let mut pipes: Vec<_> = (0..10).map(|_| io::pipe().unwrap()).collect();
         let watch = |pipes: &[(io::PipeReader, io::PipeWriter)]| {
-            let mut watched = Watched::new(pipes.iter().map(|(reader, _)| reader.as_fd())).unwrap();
+            let mut watched = FileSet::new(pipes.iter().map(|(reader, _)| reader.as_fd())).unwrap();
             (watched.select().unwrap(), watched.poll().unwrap())
         };
         assert_eq!(watch(&pipes), (0, 0));

@@ -10,11 +10,11 @@ pub const ALARM: i32 = libc::SIGALRM;
 
 /// Signals to wait for.
 #[derive(Clone, Copy)]
-pub struct Awaited(libc::sigset_t);
+pub struct SignalSet(libc::sigset_t);
 
-impl std::fmt::Debug for Awaited {
+impl std::fmt::Debug for SignalSet {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Awaited").finish_non_exhaustive()
+        f.debug_struct("SignalSet").finish_non_exhaustive()
     }
 }
 
@@ -26,7 +26,7 @@ pub fn of_timers() -> i32 {
 
 /// Blocks no signal for the calling thread.
 pub fn block_none() {
-    let none = Awaited::any(&[]);
+    let none = SignalSet::any(&[]);
     // SAFETY: the set is initialized; a null old set is allowed; the call fails only for an invalid `how`.
     unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const none.0, std::ptr::null_mut()) };
 }
@@ -48,16 +48,16 @@ pub fn take_by_default(signal: i32) {
     unsafe { libc::signal(signal, libc::SIG_DFL) };
 }
 
-impl Awaited {
+impl SignalSet {
     /// The set of `signal` alone.
     #[must_use]
-    pub fn new(signal: i32) -> Awaited {
-        Awaited::any(&[signal])
+    pub fn new(signal: i32) -> SignalSet {
+        SignalSet::any(&[signal])
     }
 
     /// The set of `signals`.
     #[must_use]
-    pub fn any(signals: &[i32]) -> Awaited {
+    pub fn any(signals: &[i32]) -> SignalSet {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
         // SAFETY: `set` is memory for a signal set; the call initializes it and cannot fail (sigsetops(3)).
         unsafe { libc::sigemptyset(set.as_mut_ptr()) };
@@ -67,7 +67,7 @@ impl Awaited {
             // SAFETY: `set` is an initialized signal set; an invalid signal is only refused.
             unsafe { libc::sigaddset(&raw mut set, *signal) };
         }
-        Awaited(set)
+        SignalSet(set)
     }
 
     /// Blocks the signals for the calling thread and its children, so that they stay pending until a wait.
@@ -91,7 +91,7 @@ impl Awaited {
         errno_of(signal.into()).map(|()| signal)
     }
 
-    /// As [`Awaited::wait`], for `longest` at most, `sigtimedwait(2)`.
+    /// As [`SignalSet::wait`], for `longest` at most, `sigtimedwait(2)`.
     ///
     /// # Errors
     /// The errno: `EAGAIN` at the timeout, `EINTR` included.

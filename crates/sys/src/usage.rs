@@ -67,7 +67,7 @@ pub fn cpu_time_of(pid: u32) -> io::Result<Span> {
 
 /// A child that has ended, with the resource usage of it and its reaped children.
 #[derive(Debug, Clone, Copy)]
-pub struct Reaped {
+pub struct ExitedChild {
     /// Its exit status as `waitpid(2)` encodes it; 0 for success.
     pub status: i32,
     /// CPU time, faults and switches.
@@ -80,11 +80,11 @@ pub struct Reaped {
 ///
 /// # Errors
 /// `ECHILD` when the process is not our child or was already reaped.
-pub fn wait(pid: u32) -> io::Result<Reaped> {
+pub fn wait(pid: u32) -> io::Result<ExitedChild> {
     let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
     // SAFETY: `status` and `usage` are memory of the right types.
     check(unsafe { libc::wait4(pid.cast_signed(), &raw mut status, 0, usage.as_mut_ptr()) }.into())?;
     // SAFETY: all zeroes is a valid rusage, and the kernel has filled it in.
     let usage = unsafe { usage.assume_init() };
-    Ok(Reaped { status, usage: of(&usage), max_rss_kib: usage.ru_maxrss.cast_unsigned() })
+    Ok(ExitedChild { status, usage: of(&usage), max_rss_kib: usage.ru_maxrss.cast_unsigned() })
 }

@@ -102,14 +102,14 @@ fn make(operation: &CostOperation, directory: &Directory) -> Result<ReadyOperati
 
 /// The error for a name in the table without an implementation: a defect, which a test finds.
 fn unknown(name: &str) -> NotReady {
-    NotReady::Failed(io::Error::other(format!("no operation {name}")))
+    NotReady::Failed(io::Error::other(format!("unknown operation {name}")))
 }
 
 /// An error in words, with advice.
 fn worded(err: io::Error) -> NotReady {
     match err.raw_os_error() {
         Some(libc::ENOSYS | libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT | libc::EOPNOTSUPP) => {
-            NotReady::Missing(format!("this kernel has none ({err})"))
+            NotReady::Missing(format!("unsupported by this kernel ({err})"))
         }
         Some(libc::ENETUNREACH | libc::EADDRNOTAVAIL | libc::ENODEV) => {
             NotReady::Missing(format!("no loopback device ({err})"))
@@ -146,11 +146,11 @@ impl Directory {
     fn new() -> Result<Directory, String> {
         let parent = std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from(PARENT), PathBuf::from);
         let shown = parent.display();
-        let failed = |err: io::Error| format!("cannot make a directory in {shown}: {err}; name another in TMPDIR");
+        let failed = |err: io::Error| format!("cannot create a directory in {shown}: {err}; name another in TMPDIR");
         let free = storage::free_bytes(&parent).map_err(failed)?;
         if free < FILE_BYTES {
             let (need, free) = (FILE_BYTES >> 20, free >> 20);
-            return Err(format!("{shown} has {free} MiB free, and files need {need} MiB; name another in TMPDIR"));
+            return Err(format!("{shown} has {free} MiB free, files need {need} MiB; name another in TMPDIR"));
         }
         let path = parent.join(host::named("punctual-cost", std::process::id()));
         std::fs::create_dir(&path).map_err(failed)?;
@@ -189,7 +189,7 @@ pub(crate) fn for_ever(path: &Path, count: &dyn Fn()) -> io::Result<()> {
 /// When `scope` is several operations, `n` is not a number of whole batches, or the operation fails.
 pub fn carry_out(scope: CostScope, n: u64) -> Result<Usage, String> {
     let (Some(operation), 1) = (scope.operations().next(), scope.operations().count()) else {
-        return Err(format!("{scope} is several operations; name one, like syscall/read"));
+        return Err(format!("invalid operation `{scope}`: expected one operation, like syscall/read"));
     };
     let failed = |err: io::Error| format!("{}: {err}", operation.name);
     let cpus = sched::affinity(0).map_err(failed)?;
@@ -198,7 +198,7 @@ pub fn carry_out(scope: CostScope, n: u64) -> Result<Usage, String> {
     let mut ready = make(operation, &directory).map_err(|err| format!("{}: {err}", operation.name))?;
     let (Batch::Of(batch) | Batch::Exactly(batch)) = ready.batch;
     if !n.is_multiple_of(batch) {
-        return Err(format!("{} makes batches of {batch}; {n} is no multiple of that", operation.name));
+        return Err(format!("invalid number {n}: expected a multiple of {batch}, the batch of {}", operation.name));
     }
     let before = usage::thread().map_err(failed)?;
     let at_a_time = if ready.batch == Batch::Exactly(batch) { batch } else { n };
@@ -238,7 +238,7 @@ mod tests {
     #[test]
     fn errors_say_what_to_do_and_what_is_missing_is_no_error() {
         let of = |errno| worded(io::Error::from_raw_os_error(errno));
-        assert!(matches!(of(libc::ENOSYS), NotReady::Missing(why) if why.starts_with("this kernel has none")));
+        assert!(matches!(of(libc::ENOSYS), NotReady::Missing(why) if why.starts_with("unsupported by this kernel")));
         assert!(matches!(of(libc::ENETUNREACH), NotReady::Missing(why) if why.starts_with("no loopback device")));
         assert!(of(libc::EMFILE).to_string().ends_with("raise `ulimit -n` to 256"));
         assert!(of(libc::EAGAIN).to_string().ends_with("raise `ulimit -u`"));

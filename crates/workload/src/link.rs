@@ -5,7 +5,7 @@ mod gpio;
 
 use host::HostFs;
 use model::{AnswerParts, Histogram, Link, OwnExchange, Period, Pins, ResponseRecord, Span};
-use rt::{Heard, Line, LinkCounts, LogReader, Logger, Message, Sample, Target};
+use rt::{Line, LineEvent, LinkCounts, LogReader, Logger, Message, Sample, Target};
 use std::fs::File;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
@@ -64,18 +64,18 @@ pub fn target(link: Link, peer: Option<&str>) -> Result<(Target, LinkMonitor), S
     let line = match link {
         Link::Udp(place) => {
             let address = resolve(place.as_str())?;
-            let socket = UdpSocket::bind(address).map_err(|err| format!("{link}: cannot listen there: {err}"))?;
+            let socket = UdpSocket::bind(address).map_err(|err| format!("{link}: cannot listen: {err}"))?;
             // Only the host counts, not the port.
             Line::Udp { socket, peer: peer.map(|peer| resolve(&with_port(peer))).transpose()? }
         }
         Link::Uio | Link::SerialLoop(_) | Link::GpioLoop(_) => {
-            return Err(format!("{link} answers itself; measure it with: punctual measure response --to {link}"));
+            return Err(format!("{link} needs no responder; measure it with: punctual measure response --to {link}"));
         }
         Link::Serial { .. } if peer.is_some() => {
-            return Err(format!("{link}: a serial line has one other end; leave --peer out"));
+            return Err(format!("{link}: a serial line has one peer; leave --peer out"));
         }
         Link::Gpio(_) | Link::Parport(_) | Link::UioDevice(_) if peer.is_some() => {
-            return Err(format!("{link}: a wire has one other end; leave --peer out"));
+            return Err(format!("{link}: a wire has one peer; leave --peer out"));
         }
         Link::Serial { device, baud } => Line::Serial(port(link, device.as_str(), baud)?),
         Link::Gpio(pins) => Line::Gpio(gpio::open(link, &pins)?),
@@ -103,18 +103,18 @@ pub fn logger(link: Link, period: Period, first: u64) -> Result<(Logger, LinkMon
             let peer = resolve(place.as_str())?;
             let own: SocketAddr =
                 if peer.is_ipv4() { (Ipv4Addr::UNSPECIFIED, 0).into() } else { (Ipv6Addr::UNSPECIFIED, 0).into() };
-            let socket = UdpSocket::bind(own).map_err(|err| format!("{link}: cannot make a socket: {err}"))?;
+            let socket = UdpSocket::bind(own).map_err(|err| format!("{link}: cannot create a socket: {err}"))?;
             Line::Udp { socket, peer: Some(peer) }
         }
         Link::Serial { device, baud } => Line::Serial(port(link, device.as_str(), baud)?),
         Link::SerialLoop(device) => {
             let port = port(link, device.as_str(), LOOP_BAUD)?;
-            sys::serial::set_loop(&port, true).map_err(|err| format!("{link}: cannot let it send to itself: {err}"))?;
+            sys::serial::set_loop(&port, true).map_err(|err| format!("{link}: cannot set loop-back mode: {err}"))?;
             Line::Serial(port)
         }
         Link::Gpio(pins) | Link::GpioLoop(pins) => Line::Gpio(gpio::open(link, &pins)?),
         Link::Parport(device) => Line::Parport(devices::open_parport(link, device.as_str())?),
-        Link::Uio | Link::UioDevice(_) => return Err(format!("{link} is no line")),
+        Link::Uio | Link::UioDevice(_) => return Err(format!("invalid line `{link}`")),
     };
     // The low bit distinguishes the tries to reach the peer from triggers.
     let session = (sys::clock::monotonic().0.rotate_left(20) ^ u64::from(std::process::id())) & !1;
@@ -217,7 +217,7 @@ impl LinkMonitor {
     /// The error message when the measured thread has given up.
     pub fn fell_silent(&self, period: Period) -> String {
         format!(
-            "{} has stopped answering: no trigger of the last {} had an answer",
+            "{} has stopped answering: no answer to any trigger of the last {}",
             self.link,
             peer_timeout(self.link, period)
         )
@@ -243,8 +243,8 @@ fn peer_timeout(link: Link, period: Period) -> Span {
 /// The error for a device that cannot be opened; `how` is advice for missing permission.
 fn unusable(link: Link, err: &std::io::Error, how: &str) -> String {
     match err.raw_os_error() {
-        Some(libc::EACCES | libc::EPERM) => format!("{link}: cannot be opened: {err}; {how}"),
-        _ => format!("{link}: cannot be opened: {err}"),
+        Some(libc::EACCES | libc::EPERM) => format!("{link}: cannot open it: {err}; {how}"),
+        _ => format!("{link}: cannot open it: {err}"),
     }
 }
 
@@ -254,9 +254,9 @@ fn with_port(host: &str) -> String {
 }
 
 fn resolve(place: &str) -> Result<SocketAddr, String> {
-    let unknown = |why: String| format!("udp:{place}: no such address: {why}");
+    let unknown = |why: String| format!("cannot resolve udp:{place}: {why}");
     let mut found = place.to_socket_addrs().map_err(|err| unknown(err.to_string()))?;
-    found.next().ok_or_else(|| unknown("it has none".to_owned()))
+    found.next().ok_or_else(|| unknown("no address found".to_owned()))
 }
 
 /// Opens a serial port, set up to pass on every byte at once.
@@ -264,12 +264,12 @@ fn port(link: Link, device: &str, baud: u32) -> Result<File, String> {
     let path = Path::new(device);
     let advice = |err: &std::io::Error| match err.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => "; run as root, or join the group that owns it (dialout)",
-        Some(libc::ENXIO | libc::ENODEV | libc::EIO) => "; there is no chip behind it",
+        Some(libc::ENXIO | libc::ENODEV | libc::EIO) => "; no serial controller",
         _ => "",
     };
-    let file = sys::serial::open(path).map_err(|err| format!("{link}: cannot be opened: {err}{}", advice(&err)))?;
+    let file = sys::serial::open(path).map_err(|err| format!("{link}: cannot open it: {err}{}", advice(&err)))?;
     let set = sys::serial::make_raw(&file, baud);
-    set.map_err(|err| format!("{link} is no serial port of that speed: {err}{}", advice(&err)))?;
+    set.map_err(|err| format!("{link}: expected a serial port that supports the speed: {err}{}", advice(&err)))?;
     // Only some drivers support these: they otherwise collect bytes for a while (16550: up to 14, or 4 characters'
     // time).
     let _ = sys::serial::set_low_latency(&file);
@@ -294,14 +294,14 @@ fn try_to_reach(line: &Line, link: Link, session: u64) -> Result<u64, String> {
                 break;
             }
             let left = Span(u64::try_from(left.as_nanos()).unwrap_or(0));
-            match line.wait(left).and_then(|is_there| if is_there { line.hear().map(Some) } else { Ok(None) }) {
-                Ok(Some(Heard::Message(message, ..))) if message.is_answer && message.session == session => {
+            match line.wait(left).and_then(|is_there| if is_there { line.receive().map(Some) } else { Ok(None) }) {
+                Ok(Some(LineEvent::Message(message, ..))) if message.is_answer && message.session == session => {
                     return drain(line).map(|()| number).map_err(failed);
                 }
-                Ok(Some(Heard::Byte(byte))) if u64::from(byte) == number => {
+                Ok(Some(LineEvent::Byte(byte))) if u64::from(byte) == number => {
                     return drain(line).map(|()| number).map_err(failed);
                 }
-                Ok(Some(Heard::Interrupt(came))) if came.level.is_none_or(|level| level == trigger.level()) => {
+                Ok(Some(LineEvent::Interrupt(came))) if came.level.is_none_or(|level| level == trigger.level()) => {
                     return drain(line).map(|()| number).map_err(failed);
                 }
                 Ok(_) | Err(libc::EINTR) => {}
@@ -310,28 +310,26 @@ fn try_to_reach(line: &Line, link: Link, session: u64) -> Result<u64, String> {
         }
     }
     let advice = match link {
-        Link::SerialLoop(_) => "its chip has no loop-back, or is none".to_owned(),
+        Link::SerialLoop(_) => "its controller is missing or has no loop-back mode".to_owned(),
         Link::GpioLoop(Pins { input, output, .. }) => format!("is line {output} wired to line {input}?"),
         Link::Gpio(_) => {
-            "is `punctual respond --on gpio:CHIP/IN,OUT` running at the other end, and OUT of each end wired to \
+            "is `punctual respond --on gpio:CHIP/IN,OUT` running on the peer, and OUT of each end wired to \
                           IN of the other?"
                 .to_owned()
         }
-        Link::Parport(_) => {
-            "is `punctual respond --on parport:/dev/parportN` running at the other end, and pin 2 of each \
+        Link::Parport(_) => "is `punctual respond --on parport:/dev/parportN` running on the peer, and pin 2 of each \
                              wired to pin 10 of the other?"
-                .to_owned()
-        }
-        _ => format!("is `punctual respond --on {link}` running at the other end?"),
+            .to_owned(),
+        _ => format!("is `punctual respond --on {link}` running on the peer?"),
     };
-    Err(format!("{link} does not answer within {PEER_TIMEOUT}; {advice}"))
+    Err(format!("{link}: timeout: no answer within {PEER_TIMEOUT}; {advice}"))
 }
 
 /// Drains the answers to earlier tries. An endless stream is drained for at most the timeout of the peer.
 fn drain(line: &Line) -> Result<(), i32> {
     let began = Instant::now();
     while began.elapsed() < Duration::from_nanos(PEER_TIMEOUT.ns()) && line.wait(Span(20_000_000))? {
-        line.hear()?;
+        line.receive()?;
     }
     Ok(())
 }

@@ -1,19 +1,19 @@
 //! Background work during a measurement: processes that are counted, checked, and always stopped.
 //!
-//! Each part of a load has a keeper. This process starts the workers, reports when one ends, and kills all of them and
+//! Each part of a load has a supervisor. This process starts the workers, reports when one ends, and kills all of them and
 //! removes their files when it is stopped or its parent has ended.
 
 mod catalogue;
 mod cpu;
 mod files;
 mod job;
-mod keeper;
 mod kernel;
 mod messaging;
 mod monitor;
 mod programs;
 mod report;
 mod running;
+mod supervisor;
 mod workers;
 
 pub use catalogue::CATALOGUE;
@@ -46,7 +46,7 @@ pub struct LoadError {
 
 /// Starts all parts of `load` and returns when all of them work; an empty list for `none`.
 ///
-/// Call it while this process has one thread: the keepers are forked.
+/// Call it while this process has one thread: the supervisors are forked.
 ///
 /// # Errors
 /// When a part cannot be started or does not begin to work; what was started is stopped again.
@@ -69,7 +69,7 @@ fn count_one(count: Option<&AtomicU64>) {
     }
 }
 
-/// The name of the directory and the control group that keeper `pid` creates for its load.
+/// The name of the directory and the control group that supervisor `pid` creates for its load.
 fn own_name(pid: u32) -> String {
     host::named("punctual-load", pid)
 }

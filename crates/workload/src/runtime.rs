@@ -31,7 +31,7 @@ pub enum RuntimeError {
         packages: &'static str,
     },
     /// The sleep program cannot be stored.
-    #[error("cannot keep the program for {runtime} in {path}: {source}; set TMPDIR to a directory with room", path = path.display())]
+    #[error("cannot write the program for {runtime} to {path}: {source}; set TMPDIR to a directory with room", path = path.display())]
     Keep {
         /// The language.
         runtime: Runtime,
@@ -61,7 +61,7 @@ pub enum RuntimeError {
         source: io::Error,
     },
     /// The process ended, which it never does by itself.
-    #[error("CPU {cpu}: the program for {runtime} ended: {said}")]
+    #[error("CPU {cpu}: the program for {runtime} exited: {said}")]
     Ended {
         /// Its CPU.
         cpu: u32,
@@ -71,7 +71,7 @@ pub enum RuntimeError {
         said: String,
     },
     /// The process did not become ready.
-    #[error("CPU {cpu}: {runtime} was not ready to sleep after {seconds} s; end what keeps the CPU busy")]
+    #[error("CPU {cpu}: timeout: {runtime} not ready after {seconds} s; stop what keeps the CPU busy")]
     NotReady {
         /// Its CPU.
         cpu: u32,
@@ -81,7 +81,7 @@ pub enum RuntimeError {
         seconds: u64,
     },
     /// The process sent an invalid line.
-    #[error("CPU {cpu}: {runtime} says {source}")]
+    #[error("CPU {cpu}: {runtime} reports {source}")]
     Protocol {
         /// Its CPU.
         cpu: u32,

@@ -4,7 +4,7 @@ use model::{Cell, CpuSet, MonoTime, Span};
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
-use sys::usage::Reaped;
+use sys::usage::ExitedChild;
 
 /// A finished process.
 pub(super) struct Finished {
@@ -12,7 +12,7 @@ pub(super) struct Finished {
     pub(super) started: MonoTime,
     pub(super) stdout: String,
     /// Resources used by it and the children it waited for.
-    pub(super) reaped: Reaped,
+    pub(super) reaped: ExitedChild,
 }
 
 /// The program in cargo's release directory.
@@ -47,7 +47,7 @@ pub(super) fn finish(command: &mut Command, input: &[u8]) -> Result<Finished, St
 }
 
 /// CPU time of a finished process for each of `wakeups`, us.
-pub(super) fn cpu_us_per_wakeup(reaped: &Reaped, wakeups: u64) -> f64 {
+pub(super) fn cpu_us_per_wakeup(reaped: &ExitedChild, wakeups: u64) -> f64 {
     (reaped.usage.user_us + reaped.usage.system_us) as f64 / wakeups as f64
 }
 

@@ -69,7 +69,7 @@ finding!(
     [MeasurementsFailed {
         cell: "cost/other".into(),
         measurements: 1,
-        reason: "the guest on debian:6.1 ended with qemu-system-x86_64 (signal: 9 (SIGKILL))".into()
+        reason: "guest on debian:6.1: qemu-system-x86_64 exited (signal: 9 (SIGKILL))".into()
     }]
 );
 

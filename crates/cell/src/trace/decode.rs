@@ -88,7 +88,7 @@ const COMMON_BYTES: usize = 8;
 
 /// Counts of the content of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Counted {
+pub(crate) struct ReadCounts {
     /// Events, including those that are not decoded.
     pub(crate) events: u64,
     /// Damaged pages.
@@ -175,8 +175,8 @@ impl Decoder {
 
     /// Adds the pages of one CPU to `trace`, oldest first. A damaged page is counted, and decoding continues with the
     /// next.
-    pub(crate) fn read(&self, trace: &mut Trace, cpu: usize, pages: &[u8]) -> Counted {
-        let mut counted = Counted::default();
+    pub(crate) fn read(&self, trace: &mut Trace, cpu: usize, pages: &[u8]) -> ReadCounts {
+        let mut counted = ReadCounts::default();
         let Some(mut events) = trace.cpus.get_mut(cpu).map(std::mem::take) else { return counted };
         let mut names = Names::default();
         for (index, page) in pages.chunks(self.layout.page_bytes).enumerate() {

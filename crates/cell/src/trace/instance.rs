@@ -22,7 +22,7 @@ const WHOLE: usize = 1 << 16;
 
 /// The threads and events to trace.
 #[derive(Debug, Clone, Copy)]
-pub struct Watched<'a> {
+pub struct TraceRequest<'a> {
     /// IDs of the measured threads in the kernel's initial namespace; `None` when not known.
     pub(crate) pids: Option<&'a [i32]>,
     /// Whether the kernel's stack is recorded where a measured thread is woken and switched in.
@@ -138,7 +138,7 @@ impl Instance {
     ///
     /// # Errors
     /// When an essential event does not exist, or a filter is not kept.
-    pub(crate) fn enable(&mut self, watched: Watched<'_>) -> Result<Decoder, TraceError> {
+    pub(crate) fn enable(&mut self, watched: TraceRequest<'_>) -> Result<Decoder, TraceError> {
         let mut formats = Vec::new();
         for wanted in EVENTS.iter().filter(|wanted| watched.idle_states || wanted.path != IDLE) {
             match self.format(wanted.path)? {
@@ -157,10 +157,8 @@ impl Instance {
         }
         let layout_path = self.root.join("events/header_page");
         let text = read_at_once(&layout_path).map_err(TraceError::file(&layout_path))?;
-        let mut layout = page_layout(&text).ok_or_else(|| TraceError::Content {
-            path: layout_path,
-            what: "the layout of a page is not known".to_owned(),
-        })?;
+        let mut layout = page_layout(&text)
+            .ok_or_else(|| TraceError::Content { path: layout_path, what: "unknown page layout".to_owned() })?;
         // A page may be larger than a memory page, also for this instance only.
         if let Some(kib) = self.read("buffer_subbuf_size_kb").and_then(|text| text.trim().parse::<usize>().ok()) {
             layout.page_bytes = (kib * 1024).max(layout.page_bytes);
@@ -201,7 +199,7 @@ impl Instance {
             };
             let trigger = format!("stacktrace if {condition}");
             if let Err(err) = self.write(&format!("events/{event}/trigger"), &trigger) {
-                self.missing.push(format!("no stacks ({err}): where interrupts were off, and who let go where"));
+                self.missing.push(format!("no stacks ({err}): the functions that disabled interrupts or left the CPU"));
                 return;
             }
         }
@@ -215,7 +213,7 @@ impl Instance {
         if kept.trim() == wanted {
             return Ok(());
         }
-        let what = format!("the filter `{wanted}` was set and says `{}`", kept.trim());
+        let what = format!("the filter `{wanted}` was set and reads `{}`", kept.trim());
         Err(TraceError::Content { path: self.dir.join(name), what })
     }
 
@@ -223,7 +221,7 @@ impl Instance {
         // Formats are the same for all instances; those of `ftrace/` exist only at the root.
         let path = self.root.join("events").join(event).join("format");
         let Ok(text) = fs::read_to_string(&path) else { return Ok(None) };
-        let unreadable = || TraceError::Content { path, what: "it is no format of an event".to_owned() };
+        let unreadable = || TraceError::Content { path, what: "invalid event format".to_owned() };
         Format::parse(&text).map(Some).ok_or_else(unreadable)
     }
 

@@ -19,7 +19,7 @@ pub(super) struct PageLayout {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum PageError {
     /// The page is shorter than its own head declares.
-    #[error("a page of {0} bytes is cut off")]
+    #[error("truncated page of {0} bytes")]
     Short(usize),
     /// A record is longer than the page.
     #[error("a record at byte {0} is longer than its page")]

@@ -58,7 +58,7 @@ fn gist(options: &Options) -> String {
     text.join(" ")
 }
 
-const N_NOTE: &str = "[-n does nothing: clock_nanosleep is the default]";
+const N_NOTE: &str = "[-n has no effect: clock_nanosleep is the default]";
 
 #[test]
 fn every_invocation_in_use_is_understood() {
@@ -127,16 +127,16 @@ fn every_invocation_in_use_is_understood() {
         // yardstick
         (
             "-i 1000 -p 99 -l 1000 -t 1 -h 90 -m -n -q --notrace",
-            "0=fifo:99/1000 l1000 h90 m q [-n does nothing: clock_nanosleep is the default; --notrace does nothing: no tracer is switched on]",
+            "0=fifo:99/1000 l1000 h90 m q [-n has no effect: clock_nanosleep is the default; --notrace has no effect: no tracer is switched on]",
         ),
         // m4r1k/Cyclictest_and_Plot, OSADL's -U
         (
             "--nanosleep --numa -p 99 -q -i 200 -h 400",
-            "0=fifo:99/200 1=fifo:99/200 2=fifo:99/200 3=fifo:99/200 h400 q [--nanosleep does nothing: clock_nanosleep is the default; --numa is taken as -S: a thread on each CPU]",
+            "0=fifo:99/200 1=fifo:99/200 2=fifo:99/200 3=fifo:99/200 h400 q [--nanosleep has no effect: clock_nanosleep is the default; --numa is read as -S: a thread on each CPU]",
         ),
         (
             "-l100000000 -m -Up99 -i200 -h400 -q",
-            "0=fifo:99/200 1=fifo:99/200 2=fifo:99/200 3=fifo:99/200 l100000000 h400 m q [-U is taken as -S: a thread on each CPU]",
+            "0=fifo:99/200 1=fifo:99/200 2=fifo:99/200 3=fifo:99/200 l100000000 h400 m q [-U is read as -S: a thread on each CPU]",
         ),
         ("", "0=other/1000"),
     ] {
@@ -172,7 +172,7 @@ fn what_options_mean_together() {
         ("-p 0", "0=fifo:2/1000 [defaulting realtime priority to 2]"),
         ("-p 0 -t3 -d0", "0=fifo:4/1000 1=fifo:4/1000 2=fifo:4/1000 [defaulting realtime priority to 4]"),
         ("-y rr -p5", "0=rr:5/1000"),
-        ("-e 30 -X", "0=other/1000 dma=Some(30) [-X does nothing here]"),
+        ("-e 30 -X", "0=other/1000 dma=Some(30) [-X has no effect]"),
         ("-Q -t2 -p3", "0=fifo:3/1000 1=fifo:2/1500"),
         ("--policy=normal", "0=other/1000"),
         ("--policy=other -p0", "0=other/1000"),
@@ -193,8 +193,8 @@ fn what_options_mean_together() {
         ("--latency=30", "0=other/1000 dma=Some(30)"),
         ("--laptop --latency=30", "0=other/1000 dma=None [WARN: not setting cpu_dma_latency to save battery power]"),
         ("-vo 3 -N", "0=other/1000 v N o3"),
-        ("--tracemark", "0=other/1000 mark [--tracemark does nothing without -b]"),
-        ("--dbg_cyclictest", "0=other/1000 [--dbg_cyclictest does nothing here]"),
+        ("--tracemark", "0=other/1000 mark [--tracemark requires -b]"),
+        ("--dbg_cyclictest", "0=other/1000 [--dbg_cyclictest has no effect]"),
         ("-i10 -i100000000", "0=other/100000000"),
     ] {
         let found = read_line(line).map_or_else(|err| err, |options| gist(&options));
@@ -202,70 +202,69 @@ fn what_options_mean_together() {
     }
 }
 
-const TRACED: &str = "is not carried out; it switches on a kernel tracer, which changes what is measured; start one with \
-                      trace-cmd(1)";
+const TRACED: &str = "it enables a kernel tracer, which changes latency; start one with trace-cmd(1)";
 
 #[test]
 fn what_the_original_hangs_on_or_changes_in_silence_is_refused() {
-    let smp = "would mean -s (nanosleep), -m and -p; for one thread on each CPU write --smp or -S, like -S -m -p80";
+    let smp = "it means -s (nanosleep), -m and -p; for one thread on each CPU use --smp or -S, like -S -m -p80";
     for (line, message) in [
-        ("-D foo", "-D: `foo` is no duration; write seconds, or a number with s, m, h or d, like 90s"),
-        ("-D 5x", "-D: `5x` is no duration; write seconds, or a number with s, m, h or d, like 90s"),
-        ("-D -1", "-D: `-1` is no duration; write seconds, or a number with s, m, h or d, like 90s"),
-        ("-D m", "-D: `m` is no duration; write seconds, or a number with s, m, h or d, like 90s"),
-        ("-D 367d", "-D: `367d` is too long; the longest duration is 366d"),
-        ("-i abc", "-i: invalid interval in us \"abc\": expected a number from 10 to 100000000"),
-        ("-i 0", "-i: invalid interval in us \"0\": expected a number from 10 to 100000000"),
-        ("-i -5", "-i: invalid interval in us \"-5\": expected a number from 10 to 100000000"),
-        ("-i 9", "-i: invalid interval in us \"9\": expected a number from 10 to 100000000"),
-        ("-i 200000000", "-i: invalid interval in us \"200000000\": expected a number from 10 to 100000000"),
-        ("-i 1000x", "-i: invalid interval in us \"1000x\": expected a number from 10 to 100000000"),
-        ("-i 99999999 -t2", "-d: the last of 2 threads has an interval of 100000499 us; the longest is 100 s"),
-        ("-l abc", "-l: invalid number of loops \"abc\": expected a number from 0 to 2147483647"),
-        ("-l +5", "-l: invalid number of loops \"+5\": expected a number from 0 to 2147483647"),
-        ("-p 100", "-p: invalid priority \"100\": expected a number from 0 to 99"),
-        ("-p -p", "-p: invalid priority \"-p\": expected a number from 0 to 99"),
-        ("-smp -p 80", &format!("`-smp` {smp}")),
-        ("-smp80", &format!("`-smp80` {smp}")),
-        ("-t0", "-t: invalid number of threads \"0\": expected a number from 1 to 1024"),
-        ("-t foo", "-t: invalid number of threads \"foo\": expected a number from 1 to 1024"),
-        ("-t2 --priospread -p1", "-p: 2 threads from priority 1 do not all lie between 1 and 99; give another -p"),
-        ("-t99 --policy=fifo", "-p: 99 threads from priority 100 do not all lie between 1 and 99; give another -p"),
+        ("-D foo", "-D: invalid duration `foo`: expected seconds, or a number with s, m, h or d, like 90s"),
+        ("-D 5x", "-D: invalid duration `5x`: expected seconds, or a number with s, m, h or d, like 90s"),
+        ("-D -1", "-D: invalid duration `-1`: expected seconds, or a number with s, m, h or d, like 90s"),
+        ("-D m", "-D: invalid duration `m`: expected seconds, or a number with s, m, h or d, like 90s"),
+        ("-D 367d", "-D: invalid duration `367d`: expected at most 366d"),
+        ("-i abc", "-i: invalid interval in us `abc`: expected a number from 10 to 100000000"),
+        ("-i 0", "-i: invalid interval in us `0`: expected a number from 10 to 100000000"),
+        ("-i -5", "-i: invalid interval in us `-5`: expected a number from 10 to 100000000"),
+        ("-i 9", "-i: invalid interval in us `9`: expected a number from 10 to 100000000"),
+        ("-i 200000000", "-i: invalid interval in us `200000000`: expected a number from 10 to 100000000"),
+        ("-i 1000x", "-i: invalid interval in us `1000x`: expected a number from 10 to 100000000"),
+        ("-i 99999999 -t2", "-d: the last of 2 threads has an interval of 100000499 us; the limit is 100 s"),
+        ("-l abc", "-l: invalid number of loops `abc`: expected a number from 0 to 2147483647"),
+        ("-l +5", "-l: invalid number of loops `+5`: expected a number from 0 to 2147483647"),
+        ("-p 100", "-p: invalid priority `100`: expected a number from 0 to 99"),
+        ("-p -p", "-p: invalid priority `-p`: expected a number from 0 to 99"),
+        ("-smp -p 80", &format!("ambiguous option `-smp`: {smp}")),
+        ("-smp80", &format!("ambiguous option `-smp80`: {smp}")),
+        ("-t0", "-t: invalid number of threads `0`: expected a number from 1 to 1024"),
+        ("-t foo", "-t: invalid number of threads `foo`: expected a number from 1 to 1024"),
+        ("-t2 --priospread -p1", "-p: 2 threads from priority 1 exceed the range 1 to 99; use another -p"),
+        ("-t99 --policy=fifo", "-p: 99 threads from priority 100 exceed the range 1 to 99; use another -p"),
         ("--policy=foo", "--policy: unknown policy `foo` (known: other normal batch idle fifo rr)"),
-        ("--policy=deadline", "--policy: cyclictest has no deadline; see `punctual measure deadline`"),
-        ("--policy=idle -p5", "--policy=idle has no priority; leave out -p and --priospread, or write --policy=fifo"),
-        ("-a 7", "-a: CPU 7 cannot be used here; this process may use 0-3"),
-        ("-a !0-3", "-a: `!0-3` leaves no CPU of 0-3"),
+        ("--policy=deadline", "--policy: unsupported: SCHED_DEADLINE; see `punctual measure deadline`"),
+        ("--policy=idle -p5", "--policy=idle has no priority; leave out -p and --priospread, or use --policy=fifo"),
+        ("-a 7", "-a: cannot use CPU 7: this process may use 0-3"),
+        ("-a !0-3", "-a: invalid CPUs `!0-3`: none of 0-3 is left"),
         ("-a x", "-a: invalid CPU list `x`: expected a list like 0-3,5"),
-        ("--mainaffinity 9", "--mainaffinity: CPU 9 cannot be used here; this process may use 0-3"),
-        ("-c 2", "-c: `2` is no clock; write 0 (monotonic) or 1 (realtime)"),
-        ("-h 0", "-h: invalid number of rows \"0\": expected a number from 1 to 10000000"),
-        ("-h 10000001", "-h: invalid number of rows \"10000001\": expected a number from 1 to 10000000"),
+        ("--mainaffinity 9", "--mainaffinity: cannot use CPU 9: this process may use 0-3"),
+        ("-c 2", "-c: invalid clock `2`: expected 0 (monotonic) or 1 (realtime)"),
+        ("-h 0", "-h: invalid number of rows `0`: expected a number from 1 to 10000000"),
+        ("-h 10000001", "-h: invalid number of rows `10000001`: expected a number from 1 to 10000000"),
         ("-b", "-b needs a value; see --help"),
-        ("-b 0", "-b: invalid latency \"0\": expected a number from 1 to 2147483647"),
+        ("-b 0", "-b: invalid latency `0`: expected a number from 1 to 2147483647"),
         ("-o2", "-o is only meaningful with -v"),
-        ("--histfile=x", "--histfile without -h or -H: there is no histogram to write"),
+        ("--histfile=x", "--histfile requires -h or -H"),
         ("--json=", "--json needs a file name"),
-        ("-s -x", "-s and -x are two ways to wait; write one of them"),
-        ("-s -c1", "-s: nanosleep waits by the monotonic clock; leave out -c, or -s"),
-        ("-x -r", "-r says nothing of a periodic timer; leave out -r, or -x"),
-        ("-A --secaligned", "--aligned and --secaligned are two ways to start; write one of them"),
-        ("--smp=3", "--smp takes no value"),
+        ("-s -x", "-s and -x conflict; use one of them"),
+        ("-s -c1", "-s: nanosleep uses the monotonic clock; leave out -c, or -s"),
+        ("-x -r", "-r does not apply to a periodic timer; leave out -r, or -x"),
+        ("-A --secaligned", "--aligned and --secaligned conflict; use one of them"),
+        ("--smp=3", "unexpected value for --smp"),
         ("--nosuch", "unknown option `--nosuch`; see --help"),
-        ("-q word", "`word` belongs to no option; see --help"),
-        ("--hist=3", "`--hist` is ambiguous; write one of --histogram --histofall --histfile"),
-        ("--compat=3", "--compat: `3` is no layout; write 2.4 (up to 2.6) or 2.7 (and later)"),
-        ("-F x", "-F is not carried out; read the status with SIGUSR1 instead"),
-        ("--spike=5", "--spike is not carried out; `-v` prints every value, with its cycle"),
-        ("--spike-nodes=5", "--spike-nodes is not carried out; `-v` prints every value, with its cycle"),
-        ("-qfb 50", &format!("-f {TRACED}")),
-        ("--ftrace", &format!("--ftrace {TRACED}")),
-        ("-T wakeup", &format!("-T {TRACED}")),
+        ("-q word", "unexpected argument `word`; see --help"),
+        ("--hist=3", "ambiguous option `--hist`: expected one of --histogram --histofall --histfile"),
+        ("--compat=3", "--compat: invalid layout `3`: expected 2.4 (up to 2.6) or 2.7 (and later)"),
+        ("-F x", "unsupported: -F; read the status with SIGUSR1 instead"),
+        ("--spike=5", "unsupported: --spike; `-v` prints every value, with its cycle"),
+        ("--spike-nodes=5", "unsupported: --spike-nodes; `-v` prints every value, with its cycle"),
+        ("-qfb 50", &format!("unsupported: -f; {TRACED}")),
+        ("--ftrace", &format!("unsupported: --ftrace; {TRACED}")),
+        ("-T wakeup", &format!("unsupported: -T; {TRACED}")),
         ("--nano", "unknown option `--nano`; see --help"),
-        ("-g 5", "-g is not carried out; `-H` has a column for all threads"),
+        ("-g 5", "unsupported: -g; `-H` has a column for all threads"),
         (
             "--deepest-idle-state=1",
-            "--deepest-idle-state is not carried out; --latency limits idle states by their exit latency",
+            "unsupported: --deepest-idle-state; --latency limits idle states by their exit latency",
         ),
     ] {
         assert_eq!(read_line(line).map(|options| gist(&options)), Err(message.to_owned()), "{line}");
@@ -284,6 +283,6 @@ fn help_version_and_the_environment() {
     };
     assert_eq!(layout("", Some("2.7")), Layout::V2_7);
     assert_eq!(layout("--compat 2.4", Some("2.7")), Layout::V2_4);
-    let message = "PUNCTUAL_CYCLICTEST_COMPAT: `new` is no layout; write 2.4 (up to 2.6) or 2.7 (and later)";
+    let message = "PUNCTUAL_CYCLICTEST_COMPAT: invalid layout `new`: expected 2.4 (up to 2.6) or 2.7 (and later)";
     assert_eq!(read(&[], &usable, Some("new")), Err(message.to_owned()));
 }

@@ -75,7 +75,7 @@ impl Change {
                 Err(err) => {
                     let advice = match err.kind() {
                         io::ErrorKind::PermissionDenied => advice(sys::process::effective_user_id()),
-                        io::ErrorKind::ReadOnlyFilesystem => "; a container may not change it: prepare the host itself",
+                        io::ErrorKind::ReadOnlyFilesystem => "; containers cannot change it: prepare the host itself",
                         _ => "",
                     };
                     Err(format!("cannot set /{path} to {during}: {err}{advice}"))
@@ -83,8 +83,8 @@ impl Change {
                 Ok(()) => match read(fs, path, *form) {
                     Some(now) if form.is_same(&now, during) => Ok(true),
                     now => {
-                        let now = now.unwrap_or_else(|| "nothing that can be read".to_owned());
-                        Err(format!("/{path} was set to {during} and says {now}"))
+                        let now = now.unwrap_or_else(|| "nothing readable".to_owned());
+                        Err(format!("cannot set /{path} to {during}: it reads {now}"))
                     }
                 },
             },
@@ -111,7 +111,7 @@ impl Change {
         match self {
             Change::File { path, before, during, form } => {
                 let Some(now) = read(fs, path, *form) else {
-                    return Ok(Undone::LeftAlone(format!("/{path} cannot be read any more; it was {before}")));
+                    return Ok(Undone::LeftAlone(format!("cannot read /{path} to restore {before}")));
                 };
                 if form.is_same(&now, before) {
                     return Ok(Undone::AsBefore);
@@ -119,8 +119,8 @@ impl Change {
                 // Where an ordinary file stands for the kernel's, a kill during the write leaves it empty.
                 if !form.is_same(&now, during) && !now.is_empty() {
                     return Ok(Undone::LeftAlone(format!(
-                        "/{path} was {before}, was set to {during}, and is now {now}: something else has changed it, \
-                         so it is left alone"
+                        "/{path} was {before}, was set to {during}, and is now {now}: changed by another program, \
+                         so it is not restored"
                     )));
                 }
                 let written = match write(fs, path, before) {
@@ -133,10 +133,10 @@ impl Change {
                     }
                     written => written,
                 };
-                written.map_err(|err| format!("cannot put /{path} back to {before}: {err}"))?;
+                written.map_err(|err| format!("cannot restore /{path} to {before}: {err}"))?;
                 match read(fs, path, *form) {
                     Some(now) if form.is_same(&now, before) => Ok(Undone::PutBack(format!("/{path}: {before}"))),
-                    _ => Err(format!("/{path} was put back to {before}, but does not say so")),
+                    _ => Err(format!("cannot restore /{path} to {before}: it reads another value")),
                 }
             }
             Change::Stopped { pid, name, started_ticks } => {
@@ -146,10 +146,10 @@ impl Change {
                 let was_stopped = process::state_of(*pid) == Some('T');
                 sys::process::signal(*pid, libc::SIGCONT)
                     .map(|()| match was_stopped {
-                        true => Undone::PutBack(format!("{name} (process {pid}): goes on")),
+                        true => Undone::PutBack(format!("{name} (process {pid}): resumed")),
                         false => Undone::AsBefore,
                     })
-                    .map_err(|err| format!("cannot let {name} (process {pid}) go on: {err}"))
+                    .map_err(|err| format!("cannot resume {name} (process {pid}): {err}"))
             }
         }
     }
@@ -212,7 +212,7 @@ fn mode(fs: &HostFs, path: &str) -> Option<u32> {
 /// Advice for `user` on a missing privilege.
 fn advice(user: u32) -> &'static str {
     match user {
-        0 => "; a container, lockdown or the kernel itself refuses it, also to root",
+        0 => "; refused by a container, lockdown or the kernel itself, also for root",
         _ => "; run as root",
     }
 }

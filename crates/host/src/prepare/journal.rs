@@ -52,10 +52,7 @@ impl Journal {
             changes: changes.to_vec(),
         };
         let failed = |err: io::Error| {
-            format!(
-                "cannot note in {} what is to be put back: {err}; nothing was changed (run as root)",
-                path.display()
-            )
+            format!("cannot write the journal of settings {}: {err}; nothing was changed (run as root)", path.display())
         };
         DirBuilder::new().recursive(true).mode(0o755).create(&directory).map_err(failed)?;
         check_directory(&directory)?;
@@ -100,7 +97,7 @@ pub(super) fn all(fs: &HostFs) -> Vec<(PathBuf, Result<Entry, String>)> {
         if name.ends_with(SUFFIX) {
             let entry = read(&path).map_err(|reason| {
                 format!(
-                    "{}: {reason}; settings may have been left changed: look at them, then remove this file",
+                    "invalid journal {}: {reason}; settings may still be changed: check them, then remove this file",
                     path.display()
                 )
             });
@@ -123,17 +120,17 @@ fn read(path: &Path) -> Result<Entry, String> {
     let file = OpenOptions::new().read(true).custom_flags(flags).open(path).map_err(|err| err.to_string())?;
     let metadata = file.metadata().map_err(|err| err.to_string())?;
     if !metadata.is_file() {
-        return Err("it is no regular file".to_owned());
+        return Err("expected a regular file".to_owned());
     }
     if metadata.len() > JOURNAL_BYTES {
-        return Err(format!("it has more than {} MiB", JOURNAL_BYTES >> 20));
+        return Err(format!("larger than {} MiB", JOURNAL_BYTES >> 20));
     }
     why_not_ours(&metadata, 0o022).map_or(Ok(()), Err)?;
     let mut text = Vec::new();
     file.take(JOURNAL_BYTES).read_to_end(&mut text).map_err(|err| err.to_string())?;
     let entry: Entry = serde_json::from_slice(&text).map_err(|err| err.to_string())?;
     match entry.changes.iter().filter_map(Change::path).find(|path| !is_setting(path)) {
-        Some(path) => Err(format!("/{path} is no setting of this program's")),
+        Some(path) => Err(format!("/{path} is not a setting that punctual changes")),
         None => Ok(entry),
     }
 }
@@ -152,13 +149,11 @@ fn is_setting(path: &str) -> bool {
 fn check_directory(directory: &Path) -> Result<(), String> {
     let failed = |reason: String| {
         let shown = directory.display();
-        format!(
-            "{shown}: {reason}, so its journals are not used; look at what they say was changed, then remove {shown}"
-        )
+        format!("cannot use the journals in {shown}: {reason}; check the settings that they list, then remove {shown}")
     };
     let metadata = directory.symlink_metadata().map_err(|err| failed(err.to_string()))?;
     if !metadata.is_dir() {
-        return Err(failed("it is no directory".to_owned()));
+        return Err(failed("expected a directory".to_owned()));
     }
     // With the sticky bit no other user can replace a file there; the owner of each journal is checked, too.
     let others = if metadata.mode() & 0o1000 == 0 { 0o022 } else { 0 };
@@ -169,9 +164,9 @@ fn check_directory(directory: &Path) -> Result<(), String> {
 fn why_not_ours(metadata: &Metadata, others: u32) -> Option<String> {
     let owner = metadata.uid();
     if owner != 0 && owner != sys::process::effective_user_id() {
-        return Some(format!("it belongs to user {owner}"));
+        return Some(format!("owned by user {owner}"));
     }
-    (metadata.mode() & others != 0).then(|| "other users may write it".to_owned())
+    (metadata.mode() & others != 0).then(|| "writable by other users".to_owned())
 }
 
 /// Whether `name` is an unfinished journal of an ended process.

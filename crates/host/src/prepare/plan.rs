@@ -47,7 +47,7 @@ pub(super) fn changes(fs: &HostFs, prepare: &Prepare, measured: &CpuSet) -> Resu
 
 /// The change of one file; `None` when it already has the value.
 fn file(fs: &HostFs, setting: &str, path: &str, value: &str, form: Form) -> Result<Option<Change>, String> {
-    let before = read(fs, path, form).ok_or_else(|| format!("{setting} cannot be set: there is no /{path} here"))?;
+    let before = read(fs, path, form).ok_or_else(|| format!("cannot set {setting}: no /{path} on this machine"))?;
     Ok((before != value).then(|| Change::File { path: path.to_owned(), before, during: value.to_owned(), form }))
 }
 
@@ -55,7 +55,7 @@ fn governor(fs: &HostFs, cpu: u32, governor: &str) -> Result<Option<Change>, Str
     let directory = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq");
     let available = fs.text(format!("{directory}/scaling_available_governors")).unwrap_or_default();
     if !available.is_empty() && !available.split_whitespace().any(|name| name == governor) {
-        return Err(format!("governor {governor} is not one that CPU {cpu} can have; it can have: {available}"));
+        return Err(format!("invalid governor `{governor}` for CPU {cpu}: expected one of {available}"));
     }
     file(fs, "governor", &format!("{directory}/scaling_governor"), governor, Form::Text)
 }
@@ -69,7 +69,7 @@ fn idle_states(fs: &HostFs, cpu: u32, latency: Span) -> Result<Vec<Change>, Stri
     });
     let states: Vec<(u32, u64)> = latencies.collect();
     if states.is_empty() {
-        return Err(format!("idle_latency cannot be set: CPU {cpu} shows no idle states in /{directory}"));
+        return Err(format!("cannot set idle_latency: CPU {cpu} has no idle states in /{directory}"));
     }
     let deep = states.into_iter().filter(|(_, us)| us.saturating_mul(1000) > latency.ns());
     let forbid = |(state, _)| file(fs, "idle_latency", &format!("{directory}/state{state}/disable"), "1", Form::Text);
@@ -164,8 +164,7 @@ fn mask(cpus: &CpuSet) -> String {
 
 fn resolved(setting: &str, fs: &HostFs, cpus: &CpusAway, measured: &CpuSet) -> Result<CpuSet, String> {
     let online = fs.text("sys/devices/system/cpu/online").and_then(|list| list.parse().ok());
-    let online: CpuSet =
-        online.ok_or_else(|| format!("{setting} cannot be set: it is not known which CPUs are there"))?;
+    let online: CpuSet = online.ok_or_else(|| format!("cannot set {setting}: the CPUs of this machine are unknown"))?;
     cpus.resolve(&online, measured).map_err(|err| format!("{setting}: {err}"))
 }
 

@@ -22,7 +22,7 @@ pub fn recover(fs: &HostFs) -> Vec<Recovered> {
             Ok(entry) if is_alive(&entry) => {
                 let (pid, path) = (entry.pid, path.display());
                 let reason = format!(
-                    "process {pid} has changed settings and still runs ({path}); wait until it ends, or: kill {pid}"
+                    "process {pid} has changed settings and is still running ({path}); wait until it exits, or: kill {pid}"
                 );
                 not(Some(pid), reason)
             }

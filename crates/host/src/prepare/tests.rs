@@ -127,10 +127,10 @@ fn a_setting_that_cannot_be_is_one_line_and_nothing_stays_changed() {
     std::fs::remove_dir_all(machine.fs.root.join("sys/devices/system/cpu/cpu3/cpufreq")).unwrap();
     let before = machine.all();
     for (text, message) in [
-        ("governor=schedutil", "governor schedutil is not one that CPU 2 can have; it can have: performance powersave"),
+        ("governor=schedutil", "invalid governor `schedutil` for CPU 2: expected one of performance powersave"),
         (
             "timer_migration=off,governor=performance",
-            "governor cannot be set: there is no /sys/devices/system/cpu/cpu3/cpufreq/scaling_governor here",
+            "cannot set governor: no /sys/devices/system/cpu/cpu3/cpufreq/scaling_governor on this machine",
         ),
         ("irq_cpus=9", "irq_cpus: CPU 9 is not online; online CPUs: 0-3"),
     ] {
@@ -146,7 +146,7 @@ fn a_value_that_the_kernel_does_not_take_is_noticed_and_the_rest_put_back() {
     std::fs::remove_file(machine.fs.root.join(THP)).unwrap();
     std::os::unix::fs::symlink("/dev/null", machine.fs.root.join(THP)).unwrap();
     let refused = machine.prepare("timer_migration=off,transparent_hugepages=never").unwrap_err();
-    assert_eq!(refused, format!("/{THP} was set to never and says "));
+    assert_eq!(refused, format!("cannot set /{THP} to never: it reads "));
     assert_eq!(machine.get("proc/sys/kernel/timer_migration"), "1");
 }
 
@@ -185,7 +185,7 @@ fn recover_puts_back_what_a_killed_process_left_and_only_that() {
     let before = machine.all();
     let living = machine.prepare("timer_migration=off").unwrap();
     let [recovered] = &recover(&machine.fs)[..] else { panic!("its process lives") };
-    let told = format!("process {} has changed settings and still runs (", std::process::id());
+    let told = format!("process {} has changed settings and is still running (", std::process::id());
     assert!(recovered.failed[0].starts_with(&told) && recovered.restored.is_empty(), "{recovered:?}");
     assert_eq!((machine.journals(), machine.get("proc/sys/kernel/timer_migration").as_str()), (1, "0"));
     drop(living);
@@ -225,8 +225,8 @@ fn a_journal_that_cannot_be_used_is_named_and_kept() {
     let path = machine.fs.root.join("run/punctual/1.journal.json");
     let expect = |reason: &str| {
         let said = refused(&machine);
-        let begin = format!("{}: {reason}", path.display());
-        let end = "; settings may have been left changed: look at them, then remove this file";
+        let begin = format!("invalid journal {}: {reason}", path.display());
+        let end = "; settings may still be changed: check them, then remove this file";
         assert!(said.starts_with(&begin) && said.ends_with(end), "{said}");
     };
     for (text, reason) in [("", "EOF"), ("{", "EOF"), ("[1]", "invalid ")] {
@@ -241,7 +241,7 @@ fn a_journal_that_cannot_be_used_is_named_and_kept() {
     machine.set("outside", "0");
     for bad in ["outside", "sys/../outside", "../outside", &outside.display().to_string()] {
         machine.set("run/punctual/1.journal.json", &journal(bad));
-        expect(&format!("/{bad} is no setting of this program's"));
+        expect(&format!("/{bad} is not a setting that punctual changes"));
     }
     machine.set("proc/sys/kernel/timer_migration", "0");
     machine.set("run/punctual/1.journal.json", &journal("proc/sys/kernel/timer_migration"));
@@ -249,7 +249,7 @@ fn a_journal_that_cannot_be_used_is_named_and_kept() {
         std::fs::set_permissions(path, std::os::unix::fs::PermissionsExt::from_mode(mode)).unwrap();
     };
     mode(&path, 0o646);
-    expect("other users may write it");
+    expect("writable by other users");
     mode(&path, 0o644);
     // Neither through a link nor out of a FIFO, which would block.
     std::fs::rename(&path, &outside).unwrap();
@@ -257,13 +257,16 @@ fn a_journal_that_cannot_be_used_is_named_and_kept() {
     expect("Too many levels of symbolic links");
     std::fs::remove_file(&path).unwrap();
     std::process::Command::new("mkfifo").arg(&path).status().unwrap();
-    expect("it is no regular file");
+    expect("expected a regular file");
     std::fs::remove_file(&path).unwrap();
     std::fs::rename(&outside, &path).unwrap();
     let directory = path.parent().unwrap();
     mode(directory, 0o777);
-    assert!(refused(&machine).starts_with(&format!("{}: other users may write it, so", directory.display())));
-    assert!(machine.prepare("transparent_hugepages=never").unwrap_err().contains("other users may write it, so"));
+    assert!(
+        refused(&machine)
+            .starts_with(&format!("cannot use the journals in {}: writable by other users;", directory.display()))
+    );
+    assert!(machine.prepare("transparent_hugepages=never").unwrap_err().contains("writable by other users;"));
     mode(directory, 0o1777);
     assert_eq!(recover(&machine.fs)[0].restored, ["/proc/sys/kernel/timer_migration: 1"]);
     assert_eq!(machine.journals(), 0);

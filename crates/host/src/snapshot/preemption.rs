@@ -65,8 +65,8 @@ pub(crate) fn why_not(fs: &HostFs, log: &[String], asked: &str) -> Option<String
     match choice.as_deref().and_then(chosen).or_else(|| logged(log)) {
         Some(found) if found == asked => None,
         Some(found) => Some(match &choice {
-            Some(choice) => format!("this kernel knows {}, and has {found}", choice.replace(['(', ')'], "").trim()),
-            None => format!("this kernel has {found}"),
+            Some(choice) => format!("this kernel supports {} and uses {found}", choice.replace(['(', ')'], "").trim()),
+            None => format!("this kernel uses {found}"),
         }),
         None => Some("the preemption model of this kernel is built in".to_owned()),
     }

@@ -20,7 +20,7 @@ pub(super) use keep::Keep;
 pub(super) use lab::{
     LabArguments, LabBisectArguments, LabCheckArguments, LabCommand, LabFetchArguments, LabListArguments,
 };
-pub(super) use response::{LeashArguments, RespondArguments, ResponseArguments};
+pub(super) use response::{RespondArguments, ResponseArguments, SuperviseArguments};
 pub(super) use results::{CheckArguments, ImportArguments, ImportUnit, ListArguments, RunFormat, ShowArguments};
 pub(super) use sleep::{MeasureCommand, SleepArguments};
 
@@ -87,7 +87,7 @@ pub(super) enum Command {
     Launch(LaunchArguments),
     /// Run another command of this program for as long as stdin is open: a role of a plan, on its machine
     #[command(hide = true)]
-    Leash(LeashArguments),
+    Supervise(SuperviseArguments),
 }
 
 #[derive(Debug, Args)]

@@ -1,7 +1,7 @@
 //! `punctual check`: checks an existing run against limits or an older run.
 
 use super::arguments::{CheckArguments, RunFormat};
-use super::output::{self, Shown};
+use super::output::{self, OutputOptions};
 use super::read::Read;
 use super::{Outcome, kept};
 use analysis::comparison::Question;
@@ -24,7 +24,7 @@ pub(super) fn check(arguments: &CheckArguments) -> Outcome {
 /// Imported measurements against limits.
 fn of_imported(mut run: ImportedRun, arguments: &CheckArguments) -> Result<Read, Box<dyn Error>> {
     if arguments.baseline.is_some() {
-        return Err("imported measurements have no blocks to compare; leave --baseline out".into());
+        return Err("unsupported: --baseline with imported measurements, which have no blocks; leave it out".into());
     }
     run.header.require = arguments.require.unwrap_or(run.header.require);
     asks_something(&run.header.require, false)?;
@@ -70,15 +70,15 @@ fn deadlines(header: &Header) -> Result<(), String> {
     }
 }
 
-fn write(results: &Results<'_>, shown: Shown) -> Result<(), Box<dyn Error>> {
-    let text = match shown.format {
+fn write(results: &Results<'_>, options: OutputOptions) -> Result<(), Box<dyn Error>> {
+    let text = match options.format {
         RunFormat::Text => {
             let mut text = Vec::new();
             report::cases(&mut text, results, output::style(false))?;
             text
         }
-        RunFormat::Hgrm => return Err("a verdict is no distribution; ask for another --format".into()),
-        _ => output::document(results, shown)?,
+        RunFormat::Hgrm => return Err("unsupported: --format hgrm for a verdict; use another format".into()),
+        _ => output::document(results, options)?,
     };
     output::write(&text)
 }

@@ -15,12 +15,12 @@ use store::Run;
 pub(super) fn compare(arguments: &CompareArguments) -> Outcome {
     let question =
         Question { metric: arguments.metric, margin: arguments.margin, force: arguments.force, ..Question::default() };
-    let named = Named::of(&arguments.words)?;
+    let named = NamedRuns::of(&arguments.words)?;
     let comparison = match imported::compare(&named, &question)? {
         Some(comparison) => comparison,
         None => match of_runs(&named, question)? {
-            Compared::Latency(comparison) => *comparison,
-            Compared::Cost(comparison) => return costs(&comparison, arguments),
+            ComparisonKind::Latency(comparison) => *comparison,
+            ComparisonKind::Cost(comparison) => return costs(&comparison, arguments),
         },
     };
     if let Some(why) = comparison.why_not() {
@@ -36,50 +36,50 @@ pub(super) fn compare(arguments: &CompareArguments) -> Outcome {
 }
 
 /// Runs and cells, as the command line names them.
-struct Named<'a> {
+struct NamedRuns<'a> {
     first: PathBuf,
     second: Option<PathBuf>,
     /// The words after the runs.
     cells: &'a [String],
 }
 
-impl Named<'_> {
+impl NamedRuns<'_> {
     /// Separates runs from cells: the first words that name a run are runs, at most two. Without any, the latest run is
     /// used.
-    fn of(words: &[String]) -> Result<Named<'_>, Box<dyn Error>> {
+    fn of(words: &[String]) -> Result<NamedRuns<'_>, Box<dyn Error>> {
         let is_run = |word: Option<&String>| word.filter(|word| store::is_run(Path::new(word))).map(PathBuf::from);
         let Some(first) = is_run(words.first()) else {
             let latest = kept::named_or_latest(None).map_err(|err| match words.first() {
                 Some(word) => store::read(Path::new(word)).map_or_else(Into::into, |_| err),
                 None => err,
             })?;
-            return Ok(Named { first: latest, second: None, cells: words });
+            return Ok(NamedRuns { first: latest, second: None, cells: words });
         };
         let names = imported::names_of(&first)?;
         // An imported measurement is named like its file, which may exist here as well.
         let second = is_run(words.get(1).filter(|word| !names.contains(word)));
         let n_runs = 1 + usize::from(second.is_some());
-        Ok(Named { first, second, cells: words.get(n_runs..).unwrap_or_default() })
+        Ok(NamedRuns { first, second, cells: words.get(n_runs..).unwrap_or_default() })
     }
 }
 
 /// Result of a comparison.
-enum Compared {
+enum ComparisonKind {
     Latency(Box<Comparison>),
     Cost(Box<CostComparison>),
 }
 
 /// Compares costs if both have them, otherwise latencies.
-fn judged(a: &Arm<'_>, b: &Arm<'_>, question: &Question<'_>, latency: impl FnOnce() -> Comparison) -> Compared {
+fn judged(a: &Arm<'_>, b: &Arm<'_>, question: &Question<'_>, latency: impl FnOnce() -> Comparison) -> ComparisonKind {
     match compare_costs(a, b, question) {
-        Some(costs) => Compared::Cost(Box::new(costs)),
-        None => Compared::Latency(Box::new(latency())),
+        Some(costs) => ComparisonKind::Cost(Box::new(costs)),
+        None => ComparisonKind::Latency(Box::new(latency())),
     }
 }
 
 fn costs(comparison: &CostComparison, arguments: &CompareArguments) -> Outcome {
     if arguments.metric.is_some() || arguments.margin.is_some() {
-        return Err("--metric and --margin are of latencies; costs are compared operation by operation".into());
+        return Err("--metric and --margin apply to latencies; costs are compared by operation".into());
     }
     if let Some(why) = comparison.why_not() {
         return Err(why.into());
@@ -93,7 +93,7 @@ fn costs(comparison: &CostComparison, arguments: &CompareArguments) -> Outcome {
     Ok(comparison.exit_status())
 }
 
-fn of_runs(named: &Named<'_>, question: Question<'_>) -> Result<Compared, Box<dyn Error>> {
+fn of_runs(named: &NamedRuns<'_>, question: Question<'_>) -> Result<ComparisonKind, Box<dyn Error>> {
     let first = read(&named.first)?;
     Ok(match &named.second {
         Some(second_path) => {

@@ -25,7 +25,8 @@ impl Origin {
     pub(super) fn of(path: &Path, opened: &File) -> io::Result<Origin> {
         let link = path.symlink_metadata().ok().filter(Metadata::is_symlink).map(|link| link.uid());
         let file = opened.metadata()?;
-        let found = Found { is_file: file.is_file() || file.is_dir(), owner: file.uid(), mode: file.mode(), link };
+        let found =
+            FileOwnership { is_file: file.is_file() || file.is_dir(), owner: file.uid(), mode: file.mode(), link };
         let users = users();
         let foreign =
             found.why_foreign(&users).or_else(|| why_place_is_foreign(path, &users).filter(|_| file.is_file()));
@@ -147,7 +148,7 @@ fn loads(header: &Header) -> impl Iterator<Item = &Load> {
 
 /// Ownership of a file, from which its possible authors follow.
 #[derive(Debug)]
-struct Found {
+struct FileOwnership {
     /// Whether it lies in a file system; the origin of a pipe's content is unknown.
     is_file: bool,
     owner: u32,
@@ -156,16 +157,18 @@ struct Found {
     link: Option<u32>,
 }
 
-impl Found {
+impl FileOwnership {
     /// Reason for which the file does not belong to one of `users`.
     fn why_foreign(&self, users: &[u32]) -> Option<String> {
         let is_foreign = |owner: &u32| !users.contains(owner);
         match self {
-            Found { is_file: false, .. } => Some("is no file, so nobody knows who wrote it".to_owned()),
-            Found { owner, .. } if is_foreign(owner) => Some(format!("belongs to user {owner}")),
-            Found { link: Some(owner), .. } if is_foreign(owner) => Some(format!("is a link of user {owner}")),
+            FileOwnership { is_file: false, .. } => Some("is not a file, so its owner is unknown".to_owned()),
+            FileOwnership { owner, .. } if is_foreign(owner) => Some(format!("is owned by user {owner}")),
+            FileOwnership { link: Some(owner), .. } if is_foreign(owner) => Some(format!("is a link of user {owner}")),
             // Write permission of group and others (inode(7)).
-            Found { mode, .. } if mode & 0o022 != 0 => Some("others may write it (chmod go-w)".to_owned()),
+            FileOwnership { mode, .. } if mode & 0o022 != 0 => {
+                Some("is writable by other users (chmod go-w)".to_owned())
+            }
             _ => None,
         }
     }
@@ -176,16 +179,16 @@ impl Found {
 fn why_place_is_foreign(path: &Path, users: &[u32]) -> Option<String> {
     let is_foreign = |owner: &u32| *owner != 0 && !users.contains(owner);
     if let Some(owner) = owners_of_links(path).into_iter().find(is_foreign) {
-        return Some(format!("is reached by a link of user {owner}"));
+        return Some(format!("is reached through a link of user {owner}"));
     }
     let directory = path.canonicalize().ok()?.parent()?.metadata().ok()?;
     let (owner, mode) = (directory.uid(), directory.mode());
     if is_foreign(&owner) {
-        return Some(format!("lies in a directory of user {owner}"));
+        return Some(format!("is in a directory of user {owner}"));
     }
     // The sticky bit prevents the replacement of other users' files (inode(7)).
     (mode & 0o022 != 0 && mode & 0o1000 == 0)
-        .then(|| "lies in a directory that others may write (chmod go-w)".to_owned())
+        .then(|| "is in a directory that other users may write (chmod go-w)".to_owned())
 }
 
 /// Owners of all symbolic links on the way from the root to `path` (path_resolution(7)).
@@ -249,8 +252,8 @@ pub(super) fn permit_floods_of<'a>(loads: impl Iterator<Item = &'a Load>, yes: b
         if let Some(other) = addresses.map(|address| address.ip().to_canonical()).find(|address| !is_here(*address)) {
             let what = if other.to_string() == *host { String::new() } else { format!(" ({other})") };
             return Err(format!(
-                "{program} would flood {host}{what}, which is not this machine; ask for ping:127.0.0.1, or add --yes if \
-                 you may"
+                "{program} would flood {host}{what}, which is not this machine; use ping:127.0.0.1, or add --yes if \
+                 you are permitted to"
             ));
         }
     }
@@ -274,25 +277,25 @@ mod tests {
     fn a_file_is_own_when_nobody_else_can_have_written_it() {
         let root = &[0][..];
         let sudo = &[0, 1000][..];
-        let no_file = Some("is no file, so nobody knows who wrote it");
-        let open = Some("others may write it (chmod go-w)");
+        let no_file = Some("is not a file, so its owner is unknown");
+        let open = Some("is writable by other users (chmod go-w)");
         for (is_file, owner, mode, link, users, why) in [
             (true, 0, 0o100_644, None, root, None),
             (true, 0, 0o100_600, Some(0), root, None),
-            (true, 1000, 0o100_644, None, root, Some("belongs to user 1000")),
+            (true, 1000, 0o100_644, None, root, Some("is owned by user 1000")),
             (true, 1000, 0o100_644, None, sudo, None),
-            (true, 1001, 0o100_644, None, sudo, Some("belongs to user 1001")),
-            (true, 0, 0o100_644, None, &[1000], Some("belongs to user 0")),
+            (true, 1001, 0o100_644, None, sudo, Some("is owned by user 1001")),
+            (true, 0, 0o100_644, None, &[1000], Some("is owned by user 0")),
             (true, 0, 0o100_664, None, root, open),
             (true, 0, 0o100_646, None, root, open),
             (true, 0, 0o040_777, None, root, open),
             (true, 0, 0o100_644, Some(1000), root, Some("is a link of user 1000")),
             (true, 0, 0o100_644, Some(1000), sudo, None),
-            (true, 1001, 0o100_644, Some(0), root, Some("belongs to user 1001")),
+            (true, 1001, 0o100_644, Some(0), root, Some("is owned by user 1001")),
             (false, 0, 0o010_600, None, root, no_file),
             (false, 0, 0o010_600, Some(0), root, no_file),
         ] {
-            let found = Found { is_file, owner, mode, link };
+            let found = FileOwnership { is_file, owner, mode, link };
             assert_eq!(found.why_foreign(users).as_deref(), why, "{found:?} of {users:?}");
         }
     }
@@ -352,7 +355,7 @@ mod tests {
         for host in ["192.0.2.1", "2001:db8::1", "224.0.0.1", "255.255.255.255", "::ffff:192.0.2.1"] {
             let refused = permit(&format!("cpu+ping:{host}"), false).unwrap_err();
             let says = format!("ping:{host} would flood {host}");
-            assert!(refused.starts_with(&says) && refused.contains("which is not this machine; ask for"), "{refused}");
+            assert!(refused.starts_with(&says) && refused.contains("which is not this machine; use "), "{refused}");
             assert_eq!(permit(&format!("ping:{host}"), true), Ok(()));
         }
         let unknown = permit("ping:no-such-host.invalid", false).unwrap_err();

@@ -15,7 +15,7 @@ pub(super) fn cost(arguments: CostArguments) -> Outcome {
         let text = match arguments.common.format {
             RunFormat::Text => report::cost::list_text(scope, output::style(false)),
             RunFormat::Json => report::cost::list_json(scope),
-            _ => return Err("--list is text or json".into()),
+            _ => return Err("invalid --format for --list: expected text or json".into()),
         };
         return output::write(&text).map(|()| 0);
     }
@@ -37,7 +37,7 @@ pub(super) fn cost(arguments: CostArguments) -> Outcome {
     }
     let status = kept::finish(&session, dir.as_deref(), format.into())?;
     if session.entries.iter().any(|entry| entry.record.ended != Ended::Completed) {
-        return Err("interrupted; what is shown was measured before".into());
+        return Err("interrupted; partial results are shown".into());
     }
     Ok(status)
 }

@@ -17,7 +17,9 @@ pub(super) fn by_name(words: &[OsString]) -> Option<CyclictestArguments> {
 const SIGPIPE_STATUS: u8 = 141;
 
 pub(super) fn cyclictest(arguments: CyclictestArguments) -> Outcome {
-    let text = |word: OsString| word.into_string().map_err(|word| format!("`{}` is not UTF-8", word.display()));
+    let text = |word: OsString| {
+        word.into_string().map_err(|word| format!("invalid argument `{}`: expected UTF-8", word.display()))
+    };
     let words = arguments.words.into_iter().map(text).collect::<Result<Vec<_>, _>>()?;
     let command_line =
         std::env::args_os().map(|word| word.to_string_lossy().into_owned()).collect::<Vec<_>>().join(" ");

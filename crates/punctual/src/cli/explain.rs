@@ -3,7 +3,7 @@
 use super::Outcome;
 use super::arguments::ExplainArguments;
 use super::one_cell::one;
-use super::output::Shown;
+use super::output::OutputOptions;
 use model::{Conditions, Explain, Plan};
 use std::error::Error;
 use std::path::PathBuf;
@@ -15,7 +15,7 @@ pub(super) fn explain(arguments: ExplainArguments) -> Outcome {
     asked.check()?;
     let (common, keep, plan) = one_cell.ask("explain", waiting.task);
     let plan = Plan { conditions: Conditions { explain: Some(asked), ..plan.conditions }, ..plan };
-    one(plan, &common, &keep, None, Shown { each_spike: true, ..common.format.into() })
+    one(plan, &common, &keep, None, OutputOptions { each_spike: true, ..common.format.into() })
 }
 
 /// Creates the directory if needed and returns its absolute path, valid in other processes.

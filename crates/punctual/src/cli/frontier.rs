@@ -28,7 +28,7 @@ pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
     let cell = session.cell();
     let (label, Cell { cpus, duration, .. }) = (cell.label(), cell);
     note(format_args!(
-        "{label}, {task}, on CPU {cpus}: about {trials} trials of {duration}, more when stalls come by chance"
+        "{label}, {task}, on CPU {cpus}: about {trials} trials of {duration}, more if stalls are random"
     ));
     let mut search = Search::new(asked);
     let frontier = carry_out(&mut search, &session)?;
@@ -54,14 +54,12 @@ fn asked(arguments: &FrontierArguments) -> Result<SearchParameters, Box<dyn Erro
     asked.check()?;
     if task.is_relative() || !task.has_latencies() {
         return Err(format!(
-            "{task} has no due times that could be missed; ask for one that waits until an instant, like timerfd"
+            "unsupported: {task} has no due times that can be missed; use a method with absolute times, like timerfd"
         )
         .into());
     }
     if task == Task::Cyclic(Method::Deadline) {
-        return Err(
-            "method deadline has the period of its policy, which cannot be searched; ask for another method".into()
-        );
+        return Err("unsupported: method deadline, whose period is that of its policy; use another method".into());
     }
     Ok(asked)
 }
@@ -90,14 +88,14 @@ fn carry_out(search: &mut Search, session: &Session) -> Result<Option<Frontier>,
 
 /// Measures one period; `None` if interrupted, because the remaining misses are unknown.
 fn trial(cell: &Cell, period: Period, stop: &Stop) -> Result<Option<frontier::Outcome>, Box<dyn Error>> {
-    if stop.is_asked() {
+    if stop.is_requested() {
         return Ok(None);
     }
     match Child.execute(&Cell { period, ..cell.clone() }, 0, None, stop, &mut |_| ()) {
         Ok(Record { ended: Ended::Interrupted, .. }) => Ok(None),
         Ok(record) => Ok(Some(frontier::Outcome::of(&record))),
         // The error of an interrupted cell is not a failure.
-        Err(_) if stop.is_asked() => Ok(None),
+        Err(_) if stop.is_requested() => Ok(None),
         Err(err) => Err(format!("a trial of {period}: {err}").into()),
     }
 }

@@ -25,7 +25,7 @@ pub(super) fn import(arguments: &ImportArguments) -> Outcome {
     let mut measurements = Vec::new();
     for file in &arguments.files {
         if !named.insert(file) {
-            return Err(format!("{} is named twice; name each file once", file.display()).into());
+            return Err(format!("duplicate file {}; name each file once", file.display()).into());
         }
         measurements.extend(read(file, &stated)?);
     }

@@ -1,7 +1,7 @@
 //! Directories of runs: the one that a measuring command makes, and the latest.
 
 use super::arguments::{Keep, RunFormat};
-use super::output::{self, Shown};
+use super::output::{self, OutputOptions};
 use super::{note, report};
 use campaign::{Session, stamp};
 use model::Header;
@@ -40,12 +40,12 @@ pub(super) fn new_directory(header: &Header) -> PathBuf {
 ///
 /// # Errors
 /// If stdout cannot be written.
-pub(super) fn finish(session: &Session, dir: Option<&Path>, shown: Shown) -> Result<u8, Box<dyn Error>> {
+pub(super) fn finish(session: &Session, dir: Option<&Path>, options: OutputOptions) -> Result<u8, Box<dyn Error>> {
     let Session { header, entries, .. } = session;
     let name = dir.map(|dir| dir.display().to_string()).unwrap_or_default();
-    let status = output::show(&name, header, entries, shown)?;
+    let status = output::show(&name, header, entries, options)?;
     if let Some(dir) = dir {
-        if shown.format == RunFormat::Text {
+        if options.format == RunFormat::Text {
             output::name_run(header, dir);
         }
         report::beside_run(dir, header, entries);

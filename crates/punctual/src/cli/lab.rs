@@ -22,14 +22,14 @@ pub(super) fn lab(command: LabCommand) -> Outcome {
 }
 
 /// Exit status of an invalid command line: status 1 would mean "bad" to `git bisect run`.
-pub(super) fn status_of_mistake(words: &[OsString]) -> u8 {
+pub(super) fn usage_error_status(words: &[OsString]) -> u8 {
     let is_step = words.iter().skip(1).map(OsString::as_os_str).take(2).eq(["lab", "bisect-step"].map(OsStr::new));
     if is_step { bisect::ABORT } else { ERROR }
 }
 
 /// Parameters of one cell of the lab.
 #[derive(Debug)]
-struct Asked {
+struct TestCell {
     kernel: Kernel,
     load: Load,
     policy: Policy,
@@ -43,14 +43,16 @@ struct Asked {
 /// Warm-up time, in which the load reaches its rate.
 const WARM_UP: Span = Span(50_000_000);
 
-impl Asked {
+impl TestCell {
     /// Takes the machine for a run with this cell.
     ///
     /// # Errors
     /// If the kernel does not belong to the lab, the lab cannot run it here, or the machine is not available.
     fn begin(self, title: &str, wait: bool) -> Result<Session, Box<dyn Error>> {
         if self.kernel == Kernel::Running {
-            return Err("`running` is this machine's own kernel, which no guest boots; name one like debian:6.1".into());
+            return Err("invalid kernel `running`: it is the host's kernel, which guests do not boot; expected \
+                one like debian:6.1"
+                .into());
         }
         let plan = Plan {
             title: title.to_owned(),

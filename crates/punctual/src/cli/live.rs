@@ -5,7 +5,7 @@ mod drawing;
 use super::note;
 use super::output::shows_unicode;
 use super::progress::latency;
-use super::redrawn::Redrawn;
+use super::redraw::RedrawnLines;
 use drawing::Room;
 use model::{Cell, Progress, Span};
 
@@ -13,7 +13,7 @@ use model::{Cell, Progress, Span};
 #[derive(Debug)]
 pub(super) struct Live {
     /// `None`: plain lines.
-    redrawn: Option<Redrawn>,
+    redrawn: Option<RedrawnLines>,
     unicode: bool,
     duration: Span,
 }
@@ -22,13 +22,13 @@ impl Live {
     /// Begins the view of `cell`.
     pub(super) fn new(cell: &Cell) -> Self {
         note(format_args!("{}, every {}, for {} on CPU {}", cell.label(), cell.period, cell.duration, cell.cpus));
-        Live { redrawn: Redrawn::on_terminal(), unicode: shows_unicode(), duration: cell.duration }
+        Live { redrawn: RedrawnLines::on_terminal(), unicode: shows_unicode(), duration: cell.duration }
     }
 
     /// Shows the progress, which the cell reports about once a second.
     pub(super) fn show(&mut self, progress: &Progress) {
         if let Some(redrawn) = &mut self.redrawn {
-            let size = Redrawn::size();
+            let size = RedrawnLines::size();
             // The last column stays empty because terminals differ in wrapping there; the last row holds the cursor.
             let room = Room {
                 width: size.columns.saturating_sub(1),

@@ -1,6 +1,6 @@
 //! `punctual load`: runs one load alone and shows its rate each second; or lists all loads.
 
-mod shown;
+mod view;
 
 use super::arguments::{Format, LoadCommandArguments};
 use super::{Outcome, consent, note, output};
@@ -8,9 +8,9 @@ use analysis::LoadRate;
 use campaign::Stop;
 use host::{ActivityLog, HostFs};
 use model::{AboutLoad, CpuSet, LoadRecord, MachineSecond, Policy, Span};
-use shown::Shown;
 use std::time::{Duration, Instant};
 use sys::{clock, process, sched};
+use view::LoadView;
 use workload::load::{self, CATALOGUE, LoadError, LoadMonitor, Place, Running};
 
 /// Interval between readings.
@@ -34,8 +34,8 @@ pub(super) fn load(arguments: &LoadCommandArguments) -> Outcome {
     sched::set_policy(0, Policy::OTHER).map_err(|err| format!("cannot run at nice 0 (start without `nice`): {err}"))?;
     let running = load::start(load, &place)?;
     let mut work = Work::begin(&running, arguments.format == Format::Json);
-    let mut shown = Shown::begin(arguments.format, online, arguments.duration);
-    shown.started(&work.records(), place.cpus)?;
+    let mut view = LoadView::begin(arguments.format, online, arguments.duration);
+    view.started(&work.records(), place.cpus)?;
     if arguments.format == Format::Json {
         // The JSON document follows at the end.
         note(format_args!("load {load} works; Ctrl-C ends it"));
@@ -49,17 +49,17 @@ pub(super) fn load(arguments: &LoadCommandArguments) -> Outcome {
         if let Err(err) = work.read(&running) {
             break Err(err);
         }
-        if !shown.second(&work)? || stop.is_asked() || ends.is_some_and(|ends| tick >= ends) {
+        if !view.second(&work)? || stop.is_requested() || ends.is_some_and(|ends| tick >= ends) {
             break Ok(());
         }
     };
     let stopping = Instant::now();
     drop(running);
     let stopped = stopping.elapsed();
-    shown.finish();
+    view.finish();
     outcome?;
     if arguments.format == Format::Text {
-        shown::sum(&work, stopped)?;
+        view::sum(&work, stopped)?;
         return Ok(0);
     }
     let summary: Vec<LoadRate> = work.records().iter().map(rate).collect();
@@ -81,16 +81,16 @@ pub(super) fn load(arguments: &LoadCommandArguments) -> Outcome {
 fn check(arguments: &LoadCommandArguments) -> Result<(), String> {
     let LoadCommandArguments { load, duration, policy, yes, .. } = arguments;
     if load.as_ref().is_some_and(|load| load.parts().is_empty()) {
-        return Err("none is no load; punctual load --list says which there are".to_owned());
+        return Err("invalid load `none`: expected one of punctual load --list".to_owned());
     }
     if *duration == Some(Span(0)) {
-        return Err("--for: a load of no time does nothing; write how long, like 10s".to_owned());
+        return Err("--for: invalid duration `0s`: expected a positive duration, like 10s".to_owned());
     }
     if let Policy::Deadline(_) = policy {
         return Err("a load cannot run under SCHED_DEADLINE: it has many processes; choose another policy".to_owned());
     }
     if policy.is_realtime() && duration.is_none() {
-        return Err("a real-time load can take a CPU from everything else; say how long it may, like --for 10s".into());
+        return Err("a real-time load can starve all other processes; limit its duration, like --for 10s".into());
     }
     consent::permit_floods_of(load.iter(), *yes)
 }
@@ -100,10 +100,8 @@ fn cpus(arguments: &LoadCommandArguments) -> Result<CpuSet, String> {
     let cpus = arguments.cpus.clone().unwrap_or_else(|| allowed.clone());
     let absent = cpus.minus(&allowed);
     match () {
-        () if cpus.is_empty() => Err("--cpus names no CPU; name at least one, like 0".to_owned()),
-        () if !absent.is_empty() => {
-            Err(format!("CPU {absent} cannot be used here; this process may use {allowed} (--cpus)"))
-        }
+        () if cpus.is_empty() => Err("--cpus: empty list; name at least one CPU, like 0".to_owned()),
+        () if !absent.is_empty() => Err(format!("cannot use CPU {absent}: this process may use {allowed} (--cpus)")),
         () => Ok(cpus),
     }
 }

@@ -2,7 +2,7 @@
 
 use super::arguments::{Common, Keep, RunFormat};
 use super::live::Live;
-use super::output::Shown;
+use super::output::OutputOptions;
 use super::{Outcome, consent, kept, note};
 use analysis::enough::Outlook;
 use campaign::{Request, Session};
@@ -10,7 +10,7 @@ use model::{Header, Plan};
 use std::path::Path;
 
 /// Measures the one cell of `plan` and prints it. Its latencies go to the new file `samples`, if given.
-pub(super) fn one(plan: Plan, common: &Common, keep: &Keep, samples: Option<&Path>, shown: Shown) -> Outcome {
+pub(super) fn one(plan: Plan, common: &Common, keep: &Keep, samples: Option<&Path>, options: OutputOptions) -> Outcome {
     let permit = |header: &Header| Ok(consent::permit_floods(header, common.yes)?);
     let (keeps, wait) = (samples.is_some(), common.wait);
     let request = Request { plan, samples: keeps, at_most: None, wait, permit: &permit, note: &|line| note(line) };
@@ -24,8 +24,8 @@ pub(super) fn one(plan: Plan, common: &Common, keep: &Keep, samples: Option<&Pat
         session.discard_empty();
         return Err(err);
     }
-    let status = kept::finish(&session, dir.as_deref(), shown)?;
-    if let Some(samples) = samples.filter(|_| shown.format == RunFormat::Text) {
+    let status = kept::finish(&session, dir.as_deref(), options)?;
+    if let Some(samples) = samples.filter(|_| options.format == RunFormat::Text) {
         note(format_args!("samples: {}", samples.display()));
     }
     Ok(status)

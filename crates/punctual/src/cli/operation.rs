@@ -14,7 +14,7 @@ pub(super) fn operation(arguments: &OperationArguments) -> Outcome {
             "minor_faults": used.minor_faults,
             "voluntary_switches": used.voluntary_switches,
             "involuntary_switches": used.involuntary_switches,
-            "signals_and_faults_handled": sys::handled::handled(),
+            "signals_and_faults_handled": sys::signal_handler::n_handled(),
         }),
     )?;
     output::write(&text).map(|()| 0)

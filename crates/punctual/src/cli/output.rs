@@ -12,7 +12,7 @@ use std::path::Path;
 
 /// Options of the output of a run.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Shown {
+pub(super) struct OutputOptions {
     pub(super) format: RunFormat,
     /// Whether every finding is shown, not only the most important.
     pub(super) all_findings: bool,
@@ -20,10 +20,10 @@ pub(super) struct Shown {
     pub(super) each_spike: bool,
 }
 
-impl From<RunFormat> for Shown {
+impl From<RunFormat> for OutputOptions {
     /// The options at the end of a measurement.
     fn from(format: RunFormat) -> Self {
-        Shown { format, all_findings: false, each_spike: false }
+        OutputOptions { format, all_findings: false, each_spike: false }
     }
 }
 
@@ -32,7 +32,8 @@ pub(super) fn check(header: &Header, format: RunFormat) -> Result<(), Box<dyn Er
     let is_one_of_many = format == RunFormat::Hgrm && header.cells.len() > 1;
     if is_one_of_many {
         return Err(
-            "hgrm holds one cell; measure now, and show each later: punctual show RUN --format hgrm --cell NAME".into(),
+            "hgrm holds one cell; measure first, then show each cell: punctual show RUN --format hgrm --cell NAME"
+                .into(),
         );
     }
     Ok(())
@@ -40,10 +41,15 @@ pub(super) fn check(header: &Header, format: RunFormat) -> Result<(), Box<dyn Er
 
 /// Summarizes the run in the directory `name`, which is empty if it was not kept, writes it to stdout, and returns the
 /// exit status of its verdict.
-pub(super) fn show(name: &str, header: &Header, entries: &[Entry], shown: Shown) -> Result<u8, Box<dyn Error>> {
+pub(super) fn show(
+    name: &str,
+    header: &Header,
+    entries: &[Entry],
+    options: OutputOptions,
+) -> Result<u8, Box<dyn Error>> {
     let summary = analysis::summarise(header, entries);
     let results = Results::Own(OwnRun { name, header, entries, summary: &summary });
-    write(&document(&results, shown)?)?;
+    write(&document(&results, options)?)?;
     Ok(summary.verdict.exit_status())
 }
 
@@ -107,8 +113,8 @@ pub(super) fn name_run(header: &Header, dir: &Path) {
 }
 
 /// A run or imported measurements in the requested format.
-pub(super) fn document(results: &Results<'_>, shown: Shown) -> Result<Vec<u8>, Box<dyn Error>> {
-    let Shown { format, all_findings, each_spike } = shown;
+pub(super) fn document(results: &Results<'_>, options: OutputOptions) -> Result<Vec<u8>, Box<dyn Error>> {
+    let OutputOptions { format, all_findings, each_spike } = options;
     let page = || report::Page::of(results, all_findings);
     let mut text = Vec::new();
     match format {

@@ -2,7 +2,7 @@
 
 use super::note;
 use analysis::enough::Outlook;
-use analysis::wording::duration;
+use analysis::wording::{duration, things};
 use campaign::{Observer, expected};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::{Entry, Failed, Header, Kernel, Planned, Progress, Task};
@@ -29,14 +29,16 @@ impl Lines {
     pub(super) fn new(header: &Header, done: usize) -> Self {
         let blocks = header.plan.repetitions;
         let all = header.n_measurements();
-        let resumed = if done > 0 { format!(", {done} of them done") } else { String::new() };
+        let resumed = if done > 0 { format!(", {done} already done") } else { String::new() };
         let left = match expected(header, all.saturating_sub(done)).as_secs() {
             0 => "nothing left to measure".to_owned(),
             seconds => format!("about {}", humantime::format_duration(Duration::from_secs(seconds))),
         };
         let most = if header.plan.until.is_some() { "at most " } else { "" };
-        let cells = header.cells.len();
-        note(format_args!("{cells} cells x {most}{blocks} blocks = {most}{all} measurements{resumed}, {most}{left}"));
+        let cells = things(header.cells.len() as u64, "cell");
+        let blocks = things(u64::from(blocks), "block");
+        let measurements = things(all as u64, "measurement");
+        note(format_args!("{cells} x {most}{blocks} = {most}{measurements}{resumed}, {most}{left}"));
         outlook(header);
         let all_cells: Vec<_> =
             header.cells.iter().chain(header.skipped.iter().map(|skipped| &skipped.cell)).cloned().collect();
@@ -100,7 +102,7 @@ impl Observer for Lines {
     fn failed(&mut self, failed: &Failed, is_last: bool) {
         let name = self.names.get(failed.planned.cell_index).map_or("", String::as_str);
         let block = failed.planned.block + 1;
-        let then = if is_last { "it is left out" } else { "it is tried again at the end" };
+        let then = if is_last { "skipped" } else { "retried at the end" };
         self.bar.suspend(|| note(format_args!("punctual: {name}, block {block}: {}; {then}", failed.reason)));
     }
 

@@ -43,7 +43,7 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
     let cpus: CpuSet = [cpu].into_iter().collect();
     let spec = ThreadSpec { cpu, cpus: cpus.clone(), settings, phase: Span(0), link: Some(LinkEnd::Target(target)) };
     let limits = Limits { first_recorded: 0, end: AtomicU64::new(u64::MAX), stop_above_ns: AtomicI64::new(i64::MAX) };
-    let mut team = Team::muster(vec![spec], limits, LOG_CAPACITY, None)?;
+    let mut team = Team::spawn(vec![spec], limits, LOG_CAPACITY, None)?;
     let others = allowed.minus(&cpus);
     if !others.is_empty() {
         sys::sched::set_affinity(0, &others)?;
@@ -53,7 +53,7 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
     let mut own = Histogram::default();
     answer(&mut team, &mut own, &mut watch, &mut work, &stop, arguments)?;
     watch.collect();
-    let [member] = &team.members[..] else { return Err("there is no thread that answers".into()) };
+    let [member] = &team.members[..] else { return Err("no responder thread".into()) };
     let achieved = Achieved {
         policy: member.policy,
         cpus: member.cpus.clone(),
@@ -71,15 +71,18 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
 /// Rejects invalid options of any link; returns the CPU to answer on.
 fn check(arguments: &RespondArguments) -> Result<u32, String> {
     if let Policy::Deadline(_) = arguments.policy {
-        return Err(format!("who waits for triggers has no period of its own and cannot have {}", arguments.policy));
+        return Err(format!(
+            "unsupported: {} for a responder, which has no period; use another policy",
+            arguments.policy
+        ));
     }
     if arguments.duration == Some(Span(0)) {
-        return Err("--for: answering for no time does nothing; write how long, like 10s".to_owned());
+        return Err("--for: invalid duration `0s`: expected a positive duration, like 10s".to_owned());
     }
     let allowed = sys::sched::affinity(0).map_err(|err| err.to_string())?;
-    let cpu = arguments.cpu.or_else(|| allowed.iter().last()).ok_or("this process may use no CPU")?;
+    let cpu = arguments.cpu.or_else(|| allowed.iter().last()).ok_or("no CPU is available to this process")?;
     let is_allowed = allowed.iter().any(|other| other == cpu);
-    let absent = || format!("CPU {cpu} cannot be used here; this process may use {allowed} (--cpu)");
+    let absent = || format!("cannot use CPU {cpu}: this process may use {allowed} (--cpu)");
     is_allowed.then_some(cpu).ok_or_else(absent)
 }
 
@@ -137,7 +140,7 @@ fn answer(
         for member in &mut team.members {
             member.log.drain(|sample| own.record(sample.latency.0));
             if let Some(errno) = member.outcome.and_then(|outcome| outcome.result.err()) {
-                return Err(format!("it cannot go on answering: {}", std::io::Error::from_raw_os_error(errno)).into());
+                return Err(format!("cannot continue to answer: {}", std::io::Error::from_raw_os_error(errno)).into());
             }
         }
         watch.collect();
@@ -146,7 +149,7 @@ fn answer(
             heard = (own.n, Instant::now());
         }
         let is_silent = silence.is_some_and(|silence| own.n > 0 && heard.1.elapsed() >= silence);
-        if has_ended || is_silent || stop.is_asked() || ends.is_some_and(|ends| Instant::now() >= ends) {
+        if has_ended || is_silent || stop.is_requested() || ends.is_some_and(|ends| Instant::now() >= ends) {
             return Ok(());
         }
     }

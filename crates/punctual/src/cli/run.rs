@@ -6,7 +6,7 @@ use super::plan::plan;
 use super::progress::Lines;
 use super::{Outcome, kept, note, output, report};
 use analysis::doctor;
-use campaign::{CampaignError, HereOrLab, Limits, Request, Session, decision};
+use campaign::{CampaignError, Limits, LocalOrLab, Request, Session, decision};
 use model::Header;
 use std::error::Error;
 use std::fs::File;
@@ -17,7 +17,7 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     let limits = Limits { at_most: arguments.at_most, blocks: arguments.blocks };
     let (dir, mut session) = if arguments.resume { resume(arguments)? } else { begin(arguments)? };
     let mut lines = Lines::new(&session.header, session.entries.len());
-    let mut executor = HereOrLab::new(lines.say_above());
+    let mut executor = LocalOrLab::new(lines.say_above());
     let result = session.carry_out(&mut executor, &mut lines, limits);
     lines.finish();
     result.map_err(|err| with_next_step(err, &dir, &session))?;

@@ -1,7 +1,7 @@
 //! `punctual show`: shows the summary of a run.
 
 use super::arguments::{RunFormat, ShowArguments};
-use super::output::{self, Shown};
+use super::output::{self, OutputOptions};
 use super::read::Read;
 use super::{ERROR, Outcome, kept};
 
@@ -10,8 +10,8 @@ pub(super) fn show(arguments: &ShowArguments) -> Outcome {
     let ShowArguments { run, all, cell, format } = arguments;
     let dir = kept::named_or_latest(run.as_deref())?;
     let read = Read::open_cell(&dir, cell.as_deref())?;
-    let shown = Shown { format: *format, all_findings: *all, each_spike: *all };
-    output::write(&output::document(&read.results(&dir.display().to_string()), shown)?)?;
+    let options = OutputOptions { format: *format, all_findings: *all, each_spike: *all };
+    output::write(&output::document(&read.results(&dir.display().to_string()), options)?)?;
     if let (RunFormat::Text, Read::Own(run, _)) = (format, &read) {
         output::name_samples(&run.header, &dir);
     }

@@ -66,5 +66,5 @@ fn plan(arguments: SleepArguments) -> Result<Plan, String> {
 fn none_twice<T: Eq + Hash + Display>(option: &str, values: &[T]) -> Result<(), String> {
     let mut seen = HashSet::new();
     let twice = values.iter().find(|value| !seen.insert(*value));
-    twice.map_or(Ok(()), |value| Err(format!("{option}: `{value}` stands twice")))
+    twice.map_or(Ok(()), |value| Err(format!("{option}: duplicate value `{value}`")))
 }

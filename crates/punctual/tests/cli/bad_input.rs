@@ -32,7 +32,7 @@ fn a_wrong_value_is_refused_before_anything_is_measured() {
             "--runtime: unknown runtime `pyton3` (did you mean `python3`? known: c python3 node go java)",
         ),
         ("measure sleep --targets 1us", "--targets: invalid period `1us`: expected 10us to 100s"),
-        ("measure sleep --policy other,other", "--policy: `other` stands twice"),
+        ("measure sleep --policy other,other", "--policy: duplicate value `other`"),
         (
             "measure sleep:c --policy deadline:1ms/10ms/10ms --period 10ms",
             "method sleep cannot run under SCHED_DEADLINE: a runtime has several threads; choose another policy",
@@ -40,12 +40,18 @@ fn a_wrong_value_is_refused_before_anything_is_measured() {
         ("run --duration 10us", "duration 10us is shorter than the period of 1ms; measure at least 1ms"),
         ("run --cpus=", "no CPU is selected; name at least one, like 0"),
         ("measure --timer-slack 0s", "invalid timer slack: expected 1ns to 1s; to the kernel 0 means \"the default\""),
-        ("run --duration 366d --repetitions 10000", "40000 measurements take longer than a year; ask for less"),
+        (
+            "run --duration 366d --repetitions 10000",
+            "40000 measurements take more than a year; reduce the duration or the number of blocks",
+        ),
         ("run no-such-plan.toml", "no-such-plan.toml: No such file or directory (os error 2)"),
-        ("show no-such-run", "no-such-run is no run: it has no run.jsonl; name a directory that `punctual run` made"),
+        (
+            "show no-such-run",
+            "invalid run no-such-run: it has no run.jsonl; name a directory written by `punctual run`",
+        ),
         (
             "measure --policy fifo:80 --timer-slack 1us",
-            "timer slack does not apply: real-time threads, the only ones asked for, have none",
+            "unsupported: timer slack of real-time threads, the only ones here; leave it out",
         ),
     ] {
         punctual(arguments).expect_error(line);
@@ -65,7 +71,7 @@ fn a_cpu_that_is_not_there_is_refused() {
     for arguments in ["measure --cpus 99", "run --cpus 99"] {
         let said = punctual(arguments);
         assert_eq!(said.status, 1);
-        assert!(said.stderr.starts_with("punctual: CPU 99 cannot be used here; this process may use "), "{said:?}");
+        assert!(said.stderr.starts_with("punctual: cannot use CPU 99: this process may use "), "{said:?}");
         assert_eq!(said.stderr.lines().count(), 1);
     }
 }
@@ -98,9 +104,11 @@ fn a_directory_that_holds_something_else_is_refused() {
     let dir = scratch.dir().display();
     let _machine = machine();
     let said = run(command("run --wait --out").arg(scratch.dir()));
-    said.expect_error(&format!("{dir} exists and is not a run; name a new directory with --out"));
+    said.expect_error(&format!(
+        "cannot create cannot create {dir}: it: it exists and is not a run; name a new directory with --out"
+    ));
     let said = run(command("run --resume --out").arg(scratch.dir()));
-    said.expect_error(&format!("{dir} is no run: it has no run.jsonl; name a directory that `punctual run` made"));
+    said.expect_error(&format!("invalid run {dir}: it has no run.jsonl; name a directory written by `punctual run`"));
 }
 
 #[test]

@@ -59,10 +59,13 @@ fn a_run_is_checked_against_limits_and_an_older_run() {
         "misses were counted against 1ms while measuring, not against max=1ns; check them apart, or measure with \
          --require max=1ns",
     );
-    check("--require max=1h --format hgrm").expect_error("a verdict is no distribution; ask for another --format");
+    check("--require max=1h --format hgrm")
+        .expect_error("unsupported: --format hgrm for a verdict; use another format");
     let nowhere = of("nowhere");
-    punctual(&format!("check {nowhere} --require max=1ms"))
-        .expect_error(&format!("{nowhere} is no run: it has no run.jsonl; name a directory that `punctual run` made"));
-    check(&format!("--baseline {nowhere}"))
-        .expect_error(&format!("{nowhere} is no run: it has no run.jsonl; name a directory that `punctual run` made"));
+    punctual(&format!("check {nowhere} --require max=1ms")).expect_error(&format!(
+        "invalid run {nowhere}: it has no run.jsonl; name a directory written by `punctual run`"
+    ));
+    check(&format!("--baseline {nowhere}")).expect_error(&format!(
+        "invalid run {nowhere}: it has no run.jsonl; name a directory written by `punctual run`"
+    ));
 }

@@ -114,15 +114,12 @@ fn a_run_resumes_only_on_its_own_machine_unless_forced() {
 
     let refused = resume(&elsewhere, "");
     assert_eq!((refused.status, refused.stderr.lines().count(), n_lines(&elsewhere)), (1, 1, 2), "{refused:?}");
-    let begin = "punctual: this machine is not what it was when the run began: CPU model (Elbrus 8C and ";
-    assert!(
-        refused.stderr.starts_with(begin) && refused.stderr.ends_with("; --force goes on all the same\n"),
-        "{refused:?}"
-    );
+    let begin = "punctual: cannot resume: this machine has changed since the run began: CPU model (Elbrus 8C and ";
+    assert!(refused.stderr.starts_with(begin) && refused.stderr.ends_with("; --force resumes anyway\n"), "{refused:?}");
 
     let forced = resume(&elsewhere, "--force");
     assert_eq!((forced.status, n_lines(&elsewhere)), (0, 3), "{forced:?}");
-    assert!(forced.stderr.contains("not as when the run began: CPU model (Elbrus 8C and "), "{forced:?}");
+    assert!(forced.stderr.contains("changed since the run began: CPU model (Elbrus 8C and "), "{forced:?}");
     let findings = on("show --format json", &[&elsewhere], "").json()["run"]["findings"].clone();
     let is_found = |finding: &serde_json::Value| finding["kind"] == "host_changed" && finding["fact"] == "CPU model";
     assert!(findings.as_array().unwrap().iter().any(is_found), "{findings}");

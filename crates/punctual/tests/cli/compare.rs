@@ -93,7 +93,7 @@ fn imported_measurements_stand_side_by_side_and_no_force_compares_them() {
     let ours = scratch.run("ours", &RunBuilder::new()).display().to_string();
     for words in [[&a, &ours], [&ours, &a]] {
         compare(&words.map(String::as_str)).expect_error(
-            "one is a run and one is imported: there are no blocks that hold both; see them side by side with `punctual \
+            "unsupported: comparison of a run with imported measurements, which have no blocks; show both with `punctual \
              report`",
         );
     }
@@ -177,9 +177,9 @@ fn a_run_ends_when_it_is_decided_or_its_time_is_over() {
     let slow = PLAN.replace("200ms", "1s").replace("\"other:nice=5\"", "\"other\"").replace("\"other\", ", "");
     let plan = scratch.file("plan.toml", slow.replace("[axes]", "timer_slack = \"1us\"\n[axes]"));
     let refused = run(command("run --until decided --at-most 1min").arg(&plan));
-    refused.expect_error("--until decided compares two cells, and this plan has 1 cell here");
+    refused.expect_error("--until decided compares two cells, this plan has 1 cell");
     let short = run(command("run --until enough --at-most 1s").arg(&plan));
-    assert!(short.stderr.starts_with("punctual: --at-most 1s is too short: about "), "{short:?}");
+    assert!(short.stderr.starts_with("punctual: invalid --at-most 1s: expected about "), "{short:?}");
 
     let out = scratch.path("out");
     let said = run(command("run --wait --until enough --at-most 8s --format json --out").arg(&out).arg(&plan))

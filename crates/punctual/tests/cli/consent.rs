@@ -54,7 +54,7 @@ fn a_plan_writable_by_others_runs_no_program_without_yes() {
     expect_run(&run_plan(&scratch, &plan, "own", ""), &plan);
 
     set_mode(&plan, 0o646);
-    expect_refusal(&run_plan(&scratch, &plan, "open", ""), &plan, "others may write it (chmod go-w)");
+    expect_refusal(&run_plan(&scratch, &plan, "open", ""), &plan, "is writable by other users (chmod go-w)");
     assert!(!scratch.path("open").exists());
     expect_run(&run_plan(&scratch, &plan, "open", "--yes"), &plan);
 
@@ -75,7 +75,7 @@ fn a_plan_in_a_directory_of_others_runs_no_program_without_yes() {
     expect_refusal(
         &run_plan(&scratch, &plan, "a", ""),
         &plan,
-        "lies in a directory that others may write (chmod go-w)",
+        "is in a directory that other users may write (chmod go-w)",
     );
     // The sticky bit, as on /tmp: no other user can replace the file.
     directory(0o1777);
@@ -85,9 +85,9 @@ fn a_plan_in_a_directory_of_others_runs_no_program_without_yes() {
         std::os::unix::fs::symlink(scratch.path("open"), scratch.path("link")).unwrap();
         std::os::unix::fs::lchown(scratch.path("link"), Some(65534), None).unwrap();
         let linked = scratch.path("link/plan.toml");
-        expect_refusal(&run_plan(&scratch, &linked, "b", ""), &linked, "is reached by a link of user 65534");
+        expect_refusal(&run_plan(&scratch, &linked, "b", ""), &linked, "is reached through a link of user 65534");
         chown(scratch.path("open"), Some(65534), None).unwrap();
-        expect_refusal(&run_plan(&scratch, &plan, "c", ""), &plan, "lies in a directory of user 65534");
+        expect_refusal(&run_plan(&scratch, &plan, "c", ""), &plan, "is in a directory of user 65534");
         expect_run(&run_plan(&scratch, &plan, "yes", "--yes"), &plan);
     }
 }
@@ -112,7 +112,7 @@ fn a_plan_writable_by_others_reaches_nothing_without_yes() {
         let plan = own(scratch.file("plan.toml", text));
         set_mode(&plan, 0o666);
         let refused = run_plan(&scratch, &plan, "out", "");
-        let why = "and others may write it (chmod go-w); read it, then add --yes";
+        let why = "and is writable by other users (chmod go-w); read it, then add --yes";
         refused.expect_error(&format!("{} would {would}, {why}", plan.display()));
         assert!(!scratch.path("out").exists());
     }
@@ -136,7 +136,7 @@ fn a_plan_writable_by_others_changes_no_setting_without_yes() {
     for plan in [&plan, &both] {
         set_mode(plan, 0o646);
     }
-    let why = "and others may write it (chmod go-w); read it, then add --yes";
+    let why = "and is writable by other users (chmod go-w); read it, then add --yes";
     let would = "set timer_migration=off on this machine";
     measure(&plan, "open", "").expect_error(&format!("{} would {would}, {why}", plan.display()));
     let refused = measure(&both, "open", "");
@@ -158,7 +158,10 @@ fn a_plan_writable_by_others_changes_no_setting_without_yes() {
         let mut resume = run_command(&scratch, "yes", "--resume");
         let refused = run(resume.env("PUNCTUAL_ROOT", scratch.dir()));
         assert_eq!(refused.status, 1, "{refused:?}");
-        assert!(refused.stderr.contains(&format!(" would {would}, and belongs to user 65534; read it")), "{refused:?}");
+        assert!(
+            refused.stderr.contains(&format!(" would {would}, and is owned by user 65534; read it")),
+            "{refused:?}"
+        );
     }
 }
 
@@ -174,7 +177,7 @@ fn a_plan_from_a_pipe_runs_no_program_without_yes() {
         said
     };
     let refused = from_pipe("pipe", "");
-    expect_refusal(&refused, stdin, "is no file, so nobody knows who wrote it");
+    expect_refusal(&refused, stdin, "is not a file, so its owner is unknown");
     // A pipe can be read only once.
     expect_run(&from_pipe("permitted", "--yes"), stdin);
     // The file behind /dev/stdin belongs to the user; for root, so does the name.
@@ -194,7 +197,7 @@ fn root_a_plan_or_run_of_another_user_runs_no_program_without_yes() {
     expect_run(&run_plan(&scratch, &link, "linked", ""), &link);
     chown(&plan, Some(65534), None).unwrap();
     for named in [&plan, &link] {
-        expect_refusal(&run_plan(&scratch, named, "other", ""), named, "belongs to user 65534");
+        expect_refusal(&run_plan(&scratch, named, "other", ""), named, "is owned by user 65534");
     }
     // The user that calls sudo has written the plan.
     let said = run(run_command(&scratch, "sudo", "").arg(&plan).env("SUDO_UID", "65534"));
@@ -204,11 +207,11 @@ fn root_a_plan_or_run_of_another_user_runs_no_program_without_yes() {
     let (dir, file) = (scratch.path("sudo"), scratch.path("sudo/run.jsonl"));
     expect_run(&resume(""), &dir);
     chown(&file, Some(65534), None).unwrap();
-    expect_refusal(&resume(""), &file, "belongs to user 65534");
+    expect_refusal(&resume(""), &file, "is owned by user 65534");
     expect_run(&resume("--yes"), &dir);
     chown(&file, Some(0), None).unwrap();
     set_mode(&dir, 0o777);
-    expect_refusal(&resume(""), &dir, "others may write it (chmod go-w)");
+    expect_refusal(&resume(""), &dir, "is writable by other users (chmod go-w)");
 }
 
 #[test]
@@ -225,7 +228,7 @@ fn root_another_machine_is_not_flooded_by_accident() {
         format!("run {plan} --out {out}"),
     ] {
         punctual(&arguments).expect_error(
-            "ping:192.0.2.1 would flood 192.0.2.1, which is not this machine; ask for ping:127.0.0.1, or add --yes if you may",
+            "ping:192.0.2.1 would flood 192.0.2.1, which is not this machine; use ping:127.0.0.1, or add --yes if you are permitted to",
         );
     }
 }

@@ -332,10 +332,10 @@ fn it_is_also_called_by_its_name_and_fails_where_the_original_hangs() {
     assert!(named("--help").stdout.starts_with("How late threads wake up"));
     assert!(ours("--help").stdout.starts_with("How late threads wake up"));
     for (line, what) in [
-        ("-D foo", "-D: `foo` is no duration; write seconds, or a number with s, m, h or d, like 90s"),
-        ("-i 0", "-i: invalid interval in us \"0\": expected a number from 10 to 100000000"),
+        ("-D foo", "-D: invalid duration `foo`: expected seconds, or a number with s, m, h or d, like 90s"),
+        ("-i 0", "-i: invalid interval in us `0`: expected a number from 10 to 100000000"),
         ("--nosuch", "unknown option `--nosuch`; see --help"),
-        ("-q word", "`word` belongs to no option; see --help"),
+        ("-q word", "unexpected argument `word`; see --help"),
         ("-h", "-h needs a value; see --help"),
     ] {
         named(line).expect_error(&format!("cyclictest: {what}"));
@@ -369,7 +369,7 @@ fn a_break_is_no_failure_under_the_name_of_cyclictest_unless_asked_for() {
         assert!(json["break_value"].as_i64().is_some_and(|value| value > 1), "{json}");
     }
     let said = run(drop_in("-q -l 1").env("PUNCTUAL_CYCLICTEST_BREAK_STATUS", "1"));
-    said.expect_error("cyclictest: PUNCTUAL_CYCLICTEST_BREAK_STATUS: invalid exit status \"1\": expected 0 or 2");
+    said.expect_error("cyclictest: PUNCTUAL_CYCLICTEST_BREAK_STATUS: invalid exit status `1`: expected 0 or 2");
 }
 
 #[test]

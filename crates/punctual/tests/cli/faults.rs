@@ -47,8 +47,16 @@ fn root_a_full_or_read_only_directory_is_an_error_that_names_it() {
     let (_machine, scratch) = machine_and_scratch("no-room");
     let dir = scratch.dir().display();
     for (work, options, reason) in [
-        ("disk", "ro", format!("cannot make a directory in {dir}: Read-only file system (os error 30); name another")),
-        ("files", "ro", format!("cannot make a directory in {dir}: Read-only file system (os error 30); name another")),
+        (
+            "disk",
+            "ro",
+            format!("cannot create a directory in {dir}: Read-only file system (os error 30); name another"),
+        ),
+        (
+            "files",
+            "ro",
+            format!("cannot create a directory in {dir}: Read-only file system (os error 30); name another"),
+        ),
         ("files", "nr_inodes=20", format!("in {dir}: No space left on device (os error 28); name another directory")),
     ] {
         let load = format!("{work}:{dir}");
@@ -96,7 +104,7 @@ fn root_a_limit_that_is_reached_is_an_error_that_says_what_to_raise() {
     let (_machine, scratch) = machine_and_scratch("limits");
     let n_cpus = sys::sched::affinity(0).unwrap().len();
     let again = "Resource temporarily unavailable (os error 11)";
-    let raise = "raise `ulimit -u` or `ulimit -n`, or ask for less, like messaging:groups=1";
+    let raise = "raise `ulimit -u` or `ulimit -n`, or reduce the load, like messaging:groups=1";
     // The cell and the supervisor count as well.
     for (limit, load, reason) in [
         ("--nproc=1".to_owned(), "pipe", format!("cannot start a process: {again}; raise `ulimit -u`")),
@@ -104,7 +112,7 @@ fn root_a_limit_that_is_reached_is_an_error_that_says_what_to_raise() {
         ("--nproc=30".to_owned(), "messaging", format!("cannot start process 29 of 400: {again}; {raise}")),
         (format!("--nproc={}", 2 + n_cpus), "fork", format!("{again}; raise `ulimit -u`")),
         (format!("--nproc={}", 2 + n_cpus), "exec", format!("{again}; raise `ulimit -u`")),
-        ("--nproc=3".to_owned(), "cmd:sleep 1 & sleep 1", "sh ended (exit status: 2): sh: 0: Cannot fork".to_owned()),
+        ("--nproc=3".to_owned(), "cmd:sleep 1 & sleep 1", "sh exited (exit status: 2): sh: 0: Cannot fork".to_owned()),
     ] {
         let wrapper = [&["prlimit", &limit], UNPRIVILEGED].concat();
         let (status, said) = error_of(start_cell(wrapped(&scratch, &wrapper, "cell"), &cell_of(load)), load);

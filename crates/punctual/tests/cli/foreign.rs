@@ -103,24 +103,23 @@ fn what_has_no_end_is_refused() {
         for command in ["show", "report", "check", "compare"] {
             let file = dir.join("run.jsonl");
             bounded(&[command, path(dir)])
-                .expect_error(&format!("cannot read {}: it is {kind}, no regular file", file.display()));
+                .expect_error(&format!("cannot read {}: expected a regular file, found {kind}", file.display()));
         }
     }
-    bounded(&["import", "/dev/zero"]).expect_error("cannot read /dev/zero: it is a device; name a file or a pipe");
-    bounded(&["run", "/dev/zero"]).expect_error("/dev/zero: it is a device; name a file or a pipe");
+    bounded(&["import", "/dev/zero"]).expect_error("cannot read /dev/zero: expected a file or a pipe, found a device");
+    bounded(&["run", "/dev/zero"]).expect_error("/dev/zero: expected a file or a pipe, found a device");
     let file = nuls.join("run.jsonl");
     let opened = fs::OpenOptions::new().write(true).open(&file).unwrap();
     // A hole, which takes no space.
     opened.set_len(opened.metadata().unwrap().len() + (3 << 30)).unwrap();
     let said = bounded(&["show", path(&nuls)]);
-    let named =
-        format!("punctual: {}:4: the line is damaged (it holds NUL bytes, as after a power cut); ", file.display());
+    let named = format!("punctual: {}:4: damaged line (NUL bytes, as after a power failure); ", file.display());
     assert!(said.stderr.starts_with(&named) && said.stderr.lines().count() == 1, "{:?} {}", said.stderr, said.status);
 
     let periods: Vec<_> = (0..25_001).map(|n| format!("\"{}us\"", 10 + n)).collect();
     let plan = scratch.file("many.toml", format!("duration = \"1s\"\n[axes]\nperiod = [{}]\n", periods.join(",")));
     bounded(&["run", path(&plan)])
-        .expect_error("the axes have 100004 combinations, and a run has at most 100000 cells; ask for fewer");
+        .expect_error("the axes have 100004 combinations, a run at most 100000 cells; remove some values");
 }
 
 #[test]
@@ -143,7 +142,7 @@ fn a_plan_and_an_import_may_come_from_a_pipe() {
     };
     piped(&["run", "/dev/stdin"], b"[axes]\nload = []\n")
         .expect_error("/dev/stdin:2:8: axis `load` is empty; give it a value or leave it out");
-    piped(&["run", "/dev/stdin"], &vec![b'#'; (16 << 20) + 1]).expect_error("/dev/stdin: it holds more than 16 MiB");
+    piped(&["run", "/dev/stdin"], &vec![b'#'; (16 << 20) + 1]).expect_error("/dev/stdin: larger than 16 MiB");
     for name in ["cyclictest-h.txt", "jitterdebugger-us.raw"] {
         let file = import_fixture(name);
         let import = |from: &str, bytes: &[u8], out: &str| {
@@ -166,7 +165,7 @@ fn a_date_beyond_calendars_is_one_line() {
     for words in [&["report", path(&dir)][..], &["show", path(&dir), "--format", "junit"]] {
         let said = bounded(words);
         let begin = format!(
-            "punctual: {}:1: the header is damaged (invalid started_unix_ms `253402300800000`: expected a date up to the year 9999",
+            "punctual: {}:1: invalid header: invalid started_unix_ms `253402300800000`: expected a date up to the year 9999",
             file.display()
         );
         assert!(said.status == 1 && said.stderr.starts_with(&begin) && said.stderr.lines().count() == 1, "{said:?}");

@@ -43,7 +43,7 @@ fn a_run_is_shown_in_every_format() {
     assert_eq!(one.stdout.lines().count(), 2, "{one:?}");
     assert_eq!(show("hgrm --cell NONE/other:nice").stdout, show("hgrm --cell none/other:nice=5").stdout);
     punctual(&format!("run {} --format hgrm", plan.display())).expect_error(
-        "hgrm holds one cell; measure now, and show each later: punctual show RUN --format hgrm --cell NAME",
+        "hgrm holds one cell; measure first, then show each cell: punctual show RUN --format hgrm --cell NAME",
     );
 }
 
@@ -65,7 +65,7 @@ fn runs_are_listed_and_damaged_ones_named() {
     scratch.file("d/broken/run.jsonl", "{}\n");
     let listed = punctual(&format!("list {}", scratch.dir().display()));
     assert_eq!((listed.status, listed.stderr.as_str()), (0, ""));
-    assert!(listed.stdout.contains(&format!("damaged: {cut}/run.jsonl:2: the line is cut off;")), "{listed:?}");
+    assert!(listed.stdout.contains(&format!("damaged: {cut}/run.jsonl:2: truncated line;")), "{listed:?}");
     assert!(listed.stdout.contains(&format!("damaged: {}/run.jsonl:1: ", of("d/broken"))), "{listed:?}");
     assert!(listed.stdout.contains("\n3 runs, 2 damaged, "), "{listed:?}");
     let listed = punctual(&format!("list --format json {}", scratch.dir().display())).json();

@@ -103,26 +103,29 @@ fn what_cannot_be_searched_is_refused_before_anything_is_measured() {
         ("--cpus=", "no CPU is selected; name at least one, like 0"),
         (
             "nanosleep",
-            "nanosleep has no due times that could be missed; ask for one that waits until an instant, like timerfd",
+            "unsupported: nanosleep has no due times that can be missed; use a method with absolute times, like timerfd",
         ),
         (
             "sleep:c",
-            "sleep:c has no due times that could be missed; ask for one that waits until an instant, like timerfd",
+            "unsupported: sleep:c has no due times that can be missed; use a method with absolute times, like timerfd",
         ),
-        ("cost", "cost has no due times that could be missed; ask for one that waits until an instant, like timerfd"),
+        (
+            "cost",
+            "unsupported: cost has no due times that can be missed; use a method with absolute times, like timerfd",
+        ),
         (
             "clock_nanosleep:relative",
-            "clock_nanosleep:relative has no due times that could be missed; ask for one that waits until an instant, like timerfd",
+            "unsupported: clock_nanosleep:relative has no due times that can be missed; use a method with absolute times, like timerfd",
         ),
         (
             "deadline --policy deadline:200us/1ms/1ms",
-            "method deadline has the period of its policy, which cannot be searched; ask for another method",
+            "unsupported: method deadline, whose period is that of its policy; use another method",
         ),
         ("itimer --from 10.5us", "invalid period `10500ns` for method itimer: expected whole microseconds"),
         ("--period 1ms", "unknown argument `--period` (see punctual --help)"),
         (
             "--policy fifo:80 --timer-slack 1us",
-            "timer slack does not apply: real-time threads, the only ones asked for, have none",
+            "unsupported: timer slack of real-time threads, the only ones here; leave it out",
         ),
     ] {
         punctual(&format!("frontier {arguments}")).expect_error(line);
@@ -141,5 +144,5 @@ fn settings_are_made_for_each_trial_and_put_back() {
     assert_eq!(std::fs::read_to_string(&setting).unwrap(), "1\n");
     // The setting is applied, not only recorded.
     let said = search("transparent_hugepages=never");
-    assert!(said.status == 1 && said.stderr.contains("transparent_hugepages cannot be set: there is no "), "{said:?}");
+    assert!(said.status == 1 && said.stderr.contains("cannot set transparent_hugepages: no "), "{said:?}");
 }

@@ -354,7 +354,8 @@ fn what_is_imported_is_shown_listed_and_checked_like_a_run() {
     assert!(late.status == 2 && late.stdout.contains("Verdict: FAIL "), "{late:?}");
     let case = "cyclictest.json max=1us: FAIL ";
     assert!(late.stdout.starts_with(case) && late.stdout.matches(" max=1us: ").count() == 4, "{late:?}");
-    check("--require max=1us --format hgrm").expect_error("a verdict is no distribution; ask for another --format");
+    check("--require max=1us --format hgrm")
+        .expect_error("unsupported: --format hgrm for a verdict; use another format");
     let open = check("--require misses_per_hour=1 --format junit");
     assert!(open.status == 3 && open.stdout.contains("errors=\"4\""), "{open:?}");
     check("").expect_error(
@@ -362,7 +363,7 @@ fn what_is_imported_is_shown_listed_and_checked_like_a_run() {
          an older run with --baseline",
     );
     check(&format!("--require max=1s --baseline {}", kept.display()))
-        .expect_error("imported measurements have no blocks to compare; leave --baseline out");
+        .expect_error("unsupported: --baseline with imported measurements, which have no blocks; leave it out");
 }
 
 #[test]
@@ -386,7 +387,7 @@ fn a_load_in_other_words_is_kept_and_shown() {
         assert!(made.status == 0 && page.replace("&quot;", "\"").contains(load), "{made:?}");
     }
     let said = run(command(&format!("import {table} --out")).arg(scratch.path("x")).args(["--load", " "]));
-    said.expect_error("--load: invalid load \"\": expected one line of 1 to 200 characters");
+    said.expect_error("--load: invalid load ``: expected one line of 1 to 200 characters");
 }
 
 #[test]
@@ -402,7 +403,7 @@ fn what_cannot_be_imported_is_named_with_file_line_and_reason() {
     for (name, bytes, place, reason) in [
         ("empty.txt", Vec::new(), "", unknown),
         ("prose.txt", b"hello\n".to_vec(), "", unknown),
-        ("count.txt", h.replace("000034", "00x034").into_bytes(), ":4", "`00x034` is no count"),
+        ("count.txt", h.replace("000034", "00x034").into_bytes(), ":4", "invalid count `00x034`"),
         (
             "key.json",
             b"{\"thread\": {\n \"0\": {\"cycles\": -1}}}".to_vec(),
@@ -410,14 +411,14 @@ fn what_cannot_be_imported_is_named_with_file_line_and_reason() {
             "invalid value: integer `-1`, expected u64",
         ),
         ("tag.xml", b"<rteval>\n<a></b></rteval>".to_vec(), ":2", "no XML: expected 'a' tag, not 'b'"),
-        ("binary.txt", b"T: 0\n\xff\n".to_vec(), ":2", "neither text nor samples.raw of jitterdebugger"),
+        ("binary.txt", b"T: 0\n\xff\n".to_vec(), ":2", "expected text, or samples.raw of jitterdebugger"),
         (
             "big-endian.raw",
             broken_raw,
             "",
-            "record 3: no time of the monotonic clock; is it samples.raw of a little-endian machine?",
+            "record 3: invalid time of the monotonic clock; expected samples.raw of a little-endian machine",
         ),
-        ("cut.raw", raw[..20].to_vec(), "", "not one whole record of 28 bytes"),
+        ("cut.raw", raw[..20].to_vec(), "", "no complete record of 28 bytes"),
     ] {
         let file = scratch.file(name, bytes);
         import(&file, "").expect_error(&format!("{}{place}: {reason}", file.display()));
@@ -430,5 +431,5 @@ fn what_cannot_be_imported_is_named_with_file_line_and_reason() {
         .expect_error(&format!("cannot read {}: Is a directory (os error 21)", scratch.dir().display()));
     let table = import_fixture("osadl-table.txt").display().to_string();
     punctual(&format!("import {table} {table} --out {}", of("twice")))
-        .expect_error(&format!("{table} is named twice; name each file once"));
+        .expect_error(&format!("duplicate file {table}; name each file once"));
 }

@@ -143,8 +143,8 @@ fn vm_a_killed_qemu_is_one_line_and_its_measurement_is_repeated() {
     let guests = || guests_with(&of_campaign);
     assert!(comes_true(|| guests().first().is_some_and(|pid| sys::process::signal(*pid, libc::SIGKILL).is_ok())));
     let said = finish(campaign).expect_success().stderr;
-    let of_killed = said.lines().find(|line| line.contains("ended with qemu-system-x86_64 (signal: 9 (SIGKILL))"));
-    assert!(of_killed.is_some_and(|line| line.ends_with("; it is tried again at the end")), "{said}");
+    let of_killed = said.lines().find(|line| line.contains("qemu-system-x86_64 exited (signal: 9 (SIGKILL))"));
+    assert!(of_killed.is_some_and(|line| line.ends_with("; retried at the end")), "{said}");
     assert!(said.contains("booting ") && said.contains("guest 1 of 8: block 1  "), "{said}");
     assert!(comes_true(|| guests().is_empty()), "the other guests end, too");
     assert_eq!(entries(&out).len(), 8);
@@ -186,18 +186,18 @@ fn vm_what_cannot_boot_is_one_line() {
         run(command("run").arg(plan).arg("--out").arg(out).arg("--wait"))
     };
     for (kernel, expected) in [
-        (text.display().to_string(), "no bzImage and no vmlinux of x86; name another file"),
+        (text.display().to_string(), "expected a bzImage or a vmlinux for x86; name another file"),
         ("/nowhere/vmlinuz".to_owned(), "/nowhere/vmlinuz: No such file or directory"),
-        ("debian:1.3".to_owned(), "knows no package of debian:1.3"),
+        ("debian:1.3".to_owned(), "found no package of debian:1.3"),
         (format!("{} rdinit=/nowhere root=/dev/nowhere", good.display()), "its console ends with: "),
         (
             format!("{} preempt=lazy", good.display()),
-            "is not what is asked for: preempt=lazy has no effect: this kernel knows none voluntary full, and has ",
+            "differs from the plan: preempt=lazy has no effect: this kernel supports none voluntary full and uses ",
         ),
         (
             format!("{} preempt=full isolcpus=0 frobnicate=1", good.display()),
-            "is not what is asked for: isolcpus=0 has no effect on CPU 0: /sys/devices/system/cpu/isolated has none of it; \
-             frobnicate=1 has no effect: this kernel does not know it",
+            "differs from the plan: isolcpus=0 has no effect on CPU 0, which /sys/devices/system/cpu/isolated lacks; \
+             frobnicate=1 has no effect: unknown to this kernel",
         ),
     ] {
         let said = with(&kernel);

@@ -106,11 +106,11 @@ fn a_kernel_is_a_regular_file_of_a_sensible_size() {
     }
     fs::File::create(&sparse).unwrap().set_len(1 << 40).unwrap();
     for (path, expected) in [
-        (Path::new("/dev/zero"), "is not a regular file; name another file"),
-        (&fifo, "is not a regular file; name another file"),
-        (&fifo_package, "is not a regular file; name another file"),
-        (system.scratch.dir(), "is not a regular file; name another file"),
-        (&sparse, "has more than 2048 MiB; name another file"),
+        (Path::new("/dev/zero"), "expected a regular file; name another file"),
+        (&fifo, "expected a regular file; name another file"),
+        (&fifo_package, "expected a regular file; name another file"),
+        (system.scratch.dir(), "expected a regular file; name another file"),
+        (&sparse, "larger than 2048 MiB; name another file"),
     ] {
         let said = ended(&mut system.command(&format!("lab fetch {}", path.display())));
         said.expect_error(&format!("{}: {expected}", path.display()));

@@ -76,7 +76,7 @@ fn a_directory_that_was_named_is_removed_when_its_supervisor_is_killed() {
         kill_and_wait(&mut child);
         assert!(comes_true(|| running().is_empty()) && !is_clean(scratch.dir()), "{load}");
         let said = run(&mut command("recover --wait"));
-        let told = format!("removed, left by a process that was killed: {}/punctual-load-", scratch.dir().display());
+        let told = format!("removed, left behind by a killed process: {}/punctual-load-", scratch.dir().display());
         assert!(said.status == 0 && said.stdout.contains(&told) && is_clean(scratch.dir()), "{load}: {said:?}");
     }
 }
@@ -232,6 +232,6 @@ fn root_semaphores_of_the_suite_go_with_it_or_are_recovered() {
     assert!(comes_true(|| running().is_empty()), "{:?} left", running());
     assert!(!sets_of_the_suite().is_empty(), "the kernel keeps it");
     let said = crate::program::punctual("recover");
-    assert!(said.stdout.contains("removed, left by a process that was killed: /proc/sysvipc/sem "), "{said:?}");
+    assert!(said.stdout.contains("removed, left behind by a killed process: /proc/sysvipc/sem "), "{said:?}");
     assert_eq!((said.status, sets_of_the_suite()), (0, Vec::new()));
 }

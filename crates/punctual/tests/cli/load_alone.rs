@@ -73,20 +73,20 @@ fn it_ends_when_nobody_reads_it_any_more() {
 #[test]
 fn what_cannot_run_is_one_line() {
     let _machine = machine();
-    punctual("load none").expect_error("none is no load; punctual load --list says which there are");
+    punctual("load none").expect_error("invalid load `none`: expected one of punctual load --list");
     punctual("load cpu --policy fifo:1")
-        .expect_error("a real-time load can take a CPU from everything else; say how long it may, like --for 10s");
-    punctual("load cpu --for 0s").expect_error("--for: a load of no time does nothing; write how long, like 10s");
+        .expect_error("a real-time load can starve all other processes; limit its duration, like --for 10s");
+    punctual("load cpu --for 0s").expect_error("--for: invalid duration `0s`: expected a positive duration, like 10s");
     punctual("load cpu --policy deadline:1ms/10ms/10ms --for 1s")
         .expect_error("a load cannot run under SCHED_DEADLINE: it has many processes; choose another policy");
     // An address for documentation (RFC 5737).
     punctual("load ping:192.0.2.1 --for 1s").expect_error(
-        "ping:192.0.2.1 would flood 192.0.2.1, which is not this machine; ask for ping:127.0.0.1, or add --yes if you may",
+        "ping:192.0.2.1 would flood 192.0.2.1, which is not this machine; use ping:127.0.0.1, or add --yes if you are permitted to",
     );
     let absent = punctual("load cpu --for 1s --cpus 4095");
-    assert!(absent.stderr.starts_with("punctual: CPU 4095 cannot be used here"), "{absent:?}");
+    assert!(absent.stderr.starts_with("punctual: cannot use CPU 4095: "), "{absent:?}");
     let failing = run(command("load --for 5s").arg("cmd:echo it is broken >&2; exit 7"));
-    failing.expect_error("load cmd:echo it is broken >&2; exit 7: sh ended (exit status: 7): it is broken");
+    failing.expect_error("load cmd:echo it is broken >&2; exit 7: sh exited (exit status: 7): it is broken");
 }
 
 #[test]

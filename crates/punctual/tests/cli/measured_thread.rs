@@ -152,7 +152,7 @@ fn root_a_deadline_policy_that_does_not_fit_is_refused_with_a_reason() {
         said.stderr
     };
     let said = refused("deadline:1ms/1ms/1ms");
-    assert!(said.contains("does not admit deadline:1ms/1ms/1ms: ") && said.contains("no such bandwidth"), "{said}");
+    assert!(said.contains("cannot set deadline:1ms/1ms/1ms: ") && said.contains("lack the bandwidth"), "{said}");
     let said = refused("deadline:1us/10us/10us");
     assert!(said.contains("sched_deadline_period_min_us"), "{said}");
 }

@@ -82,7 +82,7 @@ fn a_run_begins_and_goes_on_beside_what_is_planted() {
     fs::rename(&run, scratch.path("elsewhere")).unwrap();
     symlink(scratch.path("elsewhere"), &run).unwrap();
     let refused = in_time(&resume);
-    refused.expect_error(&format!("cannot append to {}: it is a link, no regular file", run.display()));
+    refused.expect_error(&format!("cannot append to {}: expected a regular file, found a link", run.display()));
 }
 
 #[test]
@@ -103,8 +103,10 @@ fn samples_go_through_no_link() {
     fs::remove_dir_all(dir.join("samples")).unwrap();
     symlink(&other, dir.join("samples")).unwrap();
     let said = in_time(&format!("run --resume --wait --force --out {}", dir.display()));
-    let line =
-        format!("punctual: cannot write samples to {}: it is a link; remove it\n", dir.join("samples").display());
+    let line = format!(
+        "punctual: cannot write samples to {}: expected a directory, found a link; remove it\n",
+        dir.join("samples").display()
+    );
     assert!(said.status == 1 && said.stderr.ends_with(&line), "{said:?}");
     assert_eq!(fs::read_dir(other).unwrap().count(), 0);
 }

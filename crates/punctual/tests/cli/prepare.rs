@@ -85,7 +85,7 @@ fn the_next_measurement_puts_back_what_a_killed_one_left_and_says_so() {
     assert_eq!(read(root, TIMER_MIGRATION), "0");
     let said = run(&mut on(root, "measure --wait --duration 100ms --cpus 0"));
     let told = format!(
-        "punctual: put back, left changed by process {}, which was killed: /proc/sys/kernel/timer_migration: 1",
+        "punctual: restored, left changed by killed process {}: /proc/sys/kernel/timer_migration: 1",
         child.id()
     );
     assert!(said.stderr.contains(&told), "{said:?}");
@@ -100,7 +100,7 @@ fn what_a_killed_cell_left_is_put_back_before_it_is_reaped() {
     let stat = format!("/proc/{}/stat", child.id());
     assert!(comes_true(|| std::fs::read_to_string(&stat).unwrap().contains(") Z ")), "nothing reaps it");
     let said = run(&mut on(root, "recover --wait"));
-    let told = format!("put back, left changed by process {}, which was killed", child.id());
+    let told = format!("restored, left changed by killed process {}", child.id());
     assert!(said.status == 0 && said.stdout.contains(&told), "{said:?}");
     assert_eq!(read(root, TIMER_MIGRATION), "1");
     child.wait().unwrap();
@@ -124,7 +124,7 @@ fn a_cell_killed_under_a_living_campaign_is_cleaned_up_by_it() {
 fn a_setting_that_is_not_there_stops_the_measurement() {
     let (_machine, scratch) = machine_and_scratch("prepare-refused");
     let said = run(&mut on(scratch.dir(), "measure --wait --duration 100ms --cpus 0 --prepare timer_migration=off"));
-    let reason = "punctual: timer_migration cannot be set: there is no /proc/sys/kernel/timer_migration here\n";
+    let reason = "punctual: cannot set timer_migration: no /proc/sys/kernel/timer_migration on this machine\n";
     assert!(said.stderr.ends_with(reason) && said.status == 1, "{said:?}");
     let said = punctual("measure --prepare governer=performance");
     assert!(said.stderr.contains("did you mean `governor`?"), "{said:?}");
@@ -197,7 +197,7 @@ fn the_machine_is_busy_until_a_killed_campaigns_processes_have_exited() {
     kill_and_wait(&mut campaign);
     let said = run(&mut on(root, "recover"));
     assert!(running().is_empty(), "{:?} still run; {said:?}", running());
-    assert!(said.status == 0 && said.stdout.contains("put back, left changed by process "), "{said:?}");
+    assert!(said.status == 0 && said.stdout.contains("restored, left changed by killed process "), "{said:?}");
     assert_eq!(read(root, TIMER_MIGRATION), "1");
 }
 
@@ -206,7 +206,7 @@ fn a_journal_of_a_process_that_still_runs_is_not_nothing() {
     // Without a campaign, and therefore without the lock.
     let (_machine, scratch, mut child) = prepared_cell("prepare-living", "60s");
     let root = scratch.dir();
-    let told = format!("process {} has changed settings and still runs (", child.id());
+    let told = format!("process {} has changed settings and is still running (", child.id());
     let said = run(&mut on(root, "recover --wait"));
     assert!(said.status == 1 && said.stdout.starts_with(&told) && said.stdout.lines().count() == 1, "{said:?}");
     let said = run(&mut on(root, "measure --wait --duration 100ms --cpus 0"));

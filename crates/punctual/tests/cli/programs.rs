@@ -54,14 +54,19 @@ fn a_program_with_wrong_options_is_an_error_in_its_own_words() {
     let job = scratch.file("bad.fio", "[j]\nrw=bogus\n");
     let absent = scratch.path("absent.fio");
     for (load, program, package, words) in [
-        ("stress-ng:--foo", "stress-ng", "stress-ng", "ended (exit status: 1): stress-ng: unrecognized option '--foo'"),
+        (
+            "stress-ng:--foo",
+            "stress-ng",
+            "stress-ng",
+            "exited (exit status: 1): stress-ng: unrecognized option '--foo'",
+        ),
         // The error follows two informational lines.
         ("stress-ng:--hdd 1 --temp-path /proc", "stress-ng", "stress-ng", "): stress-ng: fail: "),
-        ("hackbench:-g x", "hackbench", "rt-tests", "ended (exit status: 1): hackbench: --groups"),
-        (&format!("fio:{}", job.display()), "fio", "fio", "ended (exit status: 1): fio: failed parsing rw=bogus"),
+        ("hackbench:-g x", "hackbench", "rt-tests", "exited (exit status: 1): hackbench: --groups"),
+        (&format!("fio:{}", job.display()), "fio", "fio", "exited (exit status: 1): fio: failed parsing rw=bogus"),
         (&format!("fio:{}", absent.display()), "fio", "fio", "absent.fio: No such file or directory"),
-        ("cmd:echo no such thing >&2; exit 7", "sh", "dash", "sh ended (exit status: 7): no such thing"),
-        ("cmd:exit 7", "sh", "dash", "sh ended (exit status: 7): it said nothing; try it by hand"),
+        ("cmd:echo no such thing >&2; exit 7", "sh", "dash", "sh exited (exit status: 7): no such thing"),
+        ("cmd:exit 7", "sh", "dash", "sh exited (exit status: 7): no message; try it by hand"),
     ] {
         if !is_installed(program, package) {
             continue;
@@ -137,5 +142,5 @@ fn a_missing_program_is_skipped_in_a_plan_and_an_error_alone() {
     assert_eq!((skipped.len(), &skipped[0]["reason"]), (1, &reason.into()));
     assert!(said.stderr.contains(&format!("skipped stress-ng:--cpu 1/other: {reason}\n")), "{}", said.stderr);
     let said = run(&mut without_programs("measure --wait --duration 100ms --load", &["stress-ng:--cpu 1"]));
-    said.expect_error(&format!("nothing can be measured: {reason}"));
+    said.expect_error(&format!("cannot measure anything: {reason}"));
 }

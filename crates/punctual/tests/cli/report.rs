@@ -40,7 +40,7 @@ fn what_cannot_be_read_or_written_is_one_line() {
     let scratch = Scratch::new("report-errors");
     let absent = scratch.path("absent");
     punctual(&format!("report {}", absent.display())).expect_error(&format!(
-        "{} is no run: it has no run.jsonl; name a directory that `punctual run` made",
+        "invalid run {}: it has no run.jsonl; name a directory written by `punctual run`",
         absent.display()
     ));
     run(command("report").current_dir(scratch.dir()))

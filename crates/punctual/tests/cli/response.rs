@@ -178,7 +178,7 @@ fn root_a_flooded_target_answers_a_logger_and_each_may_be_killed() {
     wait_until_measuring(&mut logger);
     kill_and_wait(&mut target);
     let said = finish(logger);
-    let silent = "has stopped answering: no trigger of the last 3s had an answer";
+    let silent = "has stopped answering: no answer to any trigger of the last 3s";
     assert_eq!((said.status, said.last_line()), (1, format!("punctual: {ANSWERS} {silent}").as_str()));
     assert!(said.stdout.is_empty());
     assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
@@ -252,12 +252,12 @@ fn links_that_cannot_be_used_are_refused_by_name() {
     for (arguments, expected) in [
         (
             format!("measure response --to {link} --duration 1s --wait"),
-            format!("{link} does not answer within 3s; is `punctual respond --on {link}` running at the other end?"),
+            format!("{link}: timeout: no answer within 3s; is `punctual respond --on {link}` running on the peer?"),
         ),
         (
             format!("frontier response:{link} --cpus 0 --duration 100ms --wait"),
             format!(
-                "a trial of 10ms: {link} does not answer within 3s; is `punctual respond --on {link}` running at the other end?"
+                "a trial of 10ms: {link}: timeout: no answer within 3s; is `punctual respond --on {link}` running on the peer?"
             ),
         ),
         (
@@ -266,28 +266,28 @@ fn links_that_cannot_be_used_are_refused_by_name() {
         ),
         (
             "measure response --to serial:/dev/null --duration 1s --wait".to_owned(),
-            "serial:/dev/null is no serial port of that speed: Inappropriate ioctl for device (os error 25)".to_owned(),
+            "serial:/dev/null: expected a serial port that supports the speed: Inappropriate ioctl for device (os error 25)".to_owned(),
         ),
         (
             "measure response --to serial:/dev/nothing --duration 1s --wait".to_owned(),
-            "serial:/dev/nothing: cannot be opened: No such file or directory (os error 2)".to_owned(),
+            "serial:/dev/nothing: cannot open it: No such file or directory (os error 2)".to_owned(),
         ),
-        (format!("respond --on {link}"), format!("{link}: cannot listen there: Address already in use (os error 98)")),
+        (format!("respond --on {link}"), format!("{link}: cannot listen: Address already in use (os error 98)")),
         (
             "respond --on uio".to_owned(),
-            "uio answers itself; measure it with: punctual measure response --to uio".to_owned(),
+            "uio needs no responder; measure it with: punctual measure response --to uio".to_owned(),
         ),
         (
             "respond --on udp:127.0.0.1:4001 --for 0s".to_owned(),
-            "--for: answering for no time does nothing; write how long, like 10s".to_owned(),
+            "--for: invalid duration `0s`: expected a positive duration, like 10s".to_owned(),
         ),
         (
             "respond --on serial:/dev/null --peer 10.0.0.1".to_owned(),
-            "serial:/dev/null: a serial line has one other end; leave --peer out".to_owned(),
+            "serial:/dev/null: a serial line has one peer; leave --peer out".to_owned(),
         ),
         (
             "respond --on udp:127.0.0.1:4001 --policy deadline:1ms/2ms/2ms".to_owned(),
-            "who waits for triggers has no period of its own and cannot have deadline:1ms/2ms/2ms".to_owned(),
+            "unsupported: deadline:1ms/2ms/2ms for a responder, which has no period; use another policy".to_owned(),
         ),
     ] {
         let said = punctual(&arguments);

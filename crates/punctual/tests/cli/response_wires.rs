@@ -173,36 +173,36 @@ fn vm_edges_of_gpio_lines_are_answered() {
     );
     said.expect_error(
         "nobody",
-        "gpio:gpiochip0/0,1 does not answer within 3s; is `punctual respond --on gpio:CHIP/IN,OUT` running at the other end, \
+        "gpio:gpiochip0/0,1: timeout: no answer within 3s; is `punctual respond --on gpio:CHIP/IN,OUT` running on the peer, \
          and OUT of each end wired to IN of the other?",
     );
-    said.expect_error("unwired", "gpio-loop:gpiochip0/0,5 does not answer within 3s; is line 5 wired to line 0?");
+    said.expect_error("unwired", "gpio-loop:gpiochip0/0,5: timeout: no answer within 3s; is line 5 wired to line 0?");
     said.expect_error(
         "taken",
         "gpio:gpiochip0/7,1: line 7 is used by `panel reset`; free it, or name another (gpioinfo lists them)",
     );
-    said.expect_error("beyond", "gpio:gpiochip0/0,8: gpiochip0 has lines 0 to 7, and no line 8");
+    said.expect_error("beyond", "gpio:gpiochip0/0,8: invalid line 8: gpiochip0 has lines 0 to 7");
     let refused = |input, output| {
         format!(
-            "gpio:gpiochip0/{input},{output}: the chip does not give line {input} as an input with an interrupt and line {output} as an output: "
+            "gpio:gpiochip0/{input},{output}: cannot request line {input} as an input with an interrupt and line {output} as an output: "
         )
     };
     for (name, input, output) in [("mute", 6, 1), ("deaf", 0, 2)] {
         assert!(said.line(name, "err").contains(&refused(input, output)), "{}", said.line(name, "err"));
         assert_eq!(said.line(name, "status"), "1");
     }
-    said.expect_error("null", "gpio:null/0,1: /dev/null is no GPIO chip");
-    said.expect_error("absent", "gpio:gpiochip9/0,1: cannot be opened: No such file or directory (os error 2)");
+    said.expect_error("null", "gpio:null/0,1: /dev/null is not a GPIO chip");
+    said.expect_error("absent", "gpio:gpiochip9/0,1: cannot open it: No such file or directory (os error 2)");
     said.expect_error(
         "denied",
-        "gpio:gpiochip0/2,3: cannot be opened: Permission denied (os error 13); run as root, or join the group that owns it (gpio)",
+        "gpio:gpiochip0/2,3: cannot open it: Permission denied (os error 13); run as root, or join the group that owns it (gpio)",
     );
     said.expect_error(
         "loops",
-        "gpio-loop:gpiochip0/4,5 answers itself; measure it with: punctual measure response --to gpio-loop:gpiochip0/4,5",
+        "gpio-loop:gpiochip0/4,5 needs no responder; measure it with: punctual measure response --to gpio-loop:gpiochip0/4,5",
     );
-    said.expect_error("peer", "gpio:gpiochip0/2,3: a wire has one other end; leave --peer out");
-    said.expect_error("silent", "gpio:gpiochip0/0,1 has stopped answering: no trigger of the last 3s had an answer");
+    said.expect_error("peer", "gpio:gpiochip0/2,3: a wire has one peer; leave --peer out");
+    said.expect_error("silent", "gpio:gpiochip0/0,1 has stopped answering: no answer to any trigger of the last 3s");
 }
 
 #[test]
@@ -227,22 +227,22 @@ fn vm_interrupts_of_parallel_ports_are_answered() {
         (&serde_json::Value::Null, None),
         "a port has no time stamps"
     );
-    said.expect_error("held", "parport:/dev/parport1: cannot be claimed: it is used by ppdev1; unload or end that");
+    said.expect_error("held", "parport:/dev/parport1: cannot claim it: used by ppdev1; unload or stop the user");
     said.expect_error(
         "nobody",
-        "parport:/dev/parport0 does not answer within 3s; is `punctual respond --on parport:/dev/parportN` running at the other \
-         end, and pin 2 of each wired to pin 10 of the other?",
+        "parport:/dev/parport0: timeout: no answer within 3s; is `punctual respond --on parport:/dev/parportN` running on the \
+         peer, and pin 2 of each wired to pin 10 of the other?",
     );
     said.expect_error(
         "mute",
         "parport:/dev/parport2: the port has no interrupt; load its driver with one: modprobe parport_pc io=0x378 irq=7",
     );
-    said.expect_error("null", "parport:/dev/null: /dev/null is no parallel port (ppdev)");
+    said.expect_error("null", "parport:/dev/null: /dev/null is not a parallel port (ppdev)");
     said.expect_error(
         "denied",
-        "parport:/dev/parport1: cannot be opened: Permission denied (os error 13); run as root, or join the group that owns it (lp)",
+        "parport:/dev/parport1: cannot open it: Permission denied (os error 13); run as root, or join the group that owns it (lp)",
     );
-    said.expect_error("absent", "parport:/dev/parport3: cannot be opened: No such file or directory (os error 2)");
+    said.expect_error("absent", "parport:/dev/parport3: cannot open it: No such file or directory (os error 2)");
 }
 
 #[test]
@@ -274,15 +274,15 @@ fn vm_a_device_that_interrupts_by_itself_is_answered() {
     said.expect_error("mute", "uio:/dev/uio1: the device has no interrupt");
     said.expect_error(
         "foreign",
-        "uio:/dev/uio2: uio_pci_generic turns each interrupt off until the program that knows the device has acknowledged it; a \
-         driver that does that itself is needed",
+        "uio:/dev/uio2: unsupported: uio_pci_generic masks each interrupt until a program for the device has acknowledged it; \
+         use a driver that acknowledges interrupts itself",
     );
-    said.expect_error("null", "uio:/dev/null: /dev/null is no device of UIO");
+    said.expect_error("null", "uio:/dev/null: /dev/null is not a UIO device");
     said.expect_error(
         "denied",
-        "uio:/dev/uio0: cannot be opened: Permission denied (os error 13); run as root, or let its owner give you the right to",
+        "uio:/dev/uio0: cannot open it: Permission denied (os error 13); run as root, or get permission from its owner",
     );
-    said.expect_error("absent", "uio:/dev/uio3: cannot be opened: No such file or directory (os error 2)");
+    said.expect_error("absent", "uio:/dev/uio3: cannot open it: No such file or directory (os error 2)");
 }
 
 #[test]

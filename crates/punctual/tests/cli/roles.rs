@@ -110,7 +110,7 @@ fn root_the_load_runs_on_target_and_host_and_one_record_tells_of_all() {
     let asked = format!("run {} --wait --out {}", plan.display(), out.display());
     // The machine is only a namespace away, but the user has to confirm it.
     run(&mut network.on(LOGGER, PROGRAM, &asked)).expect_error(
-        "ping:10.213.7.2 would flood 10.213.7.2, which is not this machine; ask for ping:127.0.0.1, or add --yes if you may",
+        "ping:10.213.7.2 would flood 10.213.7.2, which is not this machine; use ping:127.0.0.1, or add --yes if you are permitted to",
     );
     let said = run(&mut network.on(LOGGER, PROGRAM, &format!("{asked} --yes"))).expect_success();
     let site = format!("exec:ip netns exec {}", network.names[TARGET]);
@@ -154,15 +154,13 @@ fn root_a_killed_role_ends_its_cell_and_is_named() {
     let [host, target, _] = network.names.each_ref().map(|name| format!("exec:ip netns exec {name}"));
     for (number, (what, word, expected)) in [
         ("respond", ANSWERS, Some(format!("target {target}: respond was killed by signal 9"))),
-        ("leash", ANSWERS, Some(format!("target {target}: ended (signal: 9 (SIGKILL)) without a word"))),
+        ("supervise", ANSWERS, Some(format!("target {target}: exited (signal: 9 (SIGKILL)) without a message"))),
         ("load", "ping", Some(format!("host {host}: load was killed by signal 9"))),
-        ("leash", "ping", Some(format!("host {host}: ended (signal: 9 (SIGKILL)) without a word"))),
+        ("supervise", "ping", Some(format!("host {host}: exited (signal: 9 (SIGKILL)) without a message"))),
         (
             "cell",
             "--progress",
-            Some(
-                "the measuring process ended early (signal: 9 (SIGKILL)); nothing of this cell is recorded".to_owned(),
-            ),
+            Some("the measuring process exited early (signal: 9 (SIGKILL)); this cell is not recorded".to_owned()),
         ),
         ("run", "plan.toml", None),
     ]
@@ -224,18 +222,18 @@ fn root_another_machine_logs_and_can_be_interrupted() {
 
 /// A connection that breaks silently leaves stdin open.
 #[test]
-fn what_a_leash_holds_ends_with_stdin_or_when_its_time_is_over() {
+fn a_supervised_command_ends_with_stdin_or_at_the_timeout() {
     let _machine = machine();
     for (asked, closes) in
-        [("leash --for 1s -- load light --format json", false), ("leash -- load light --format json", true)]
+        [("supervise --for 1s -- load light --format json", false), ("supervise -- load light --format json", true)]
     {
-        let mut leash = piped(command(asked)).start_piped();
-        let stdin = leash.stdin.take().unwrap();
+        let mut supervisor = piped(command(asked)).start_piped();
+        let stdin = supervisor.stdin.take().unwrap();
         let mut line = String::new();
-        BufReader::new(leash.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+        BufReader::new(supervisor.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
         assert_eq!(line, "load light works; Ctrl-C ends it\n");
         let held = Some(stdin).filter(|_| !closes);
-        let said = finish(leash);
+        let said = finish(supervisor);
         assert!(said.status == 0 && said.stderr.is_empty(), "{asked}: {said:?}");
         assert!(said.json()["loads"].is_array());
         assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
@@ -247,14 +245,14 @@ fn what_a_leash_holds_ends_with_stdin_or_when_its_time_is_over() {
 fn a_role_that_does_not_end_is_said_to_be_killed_for_that() {
     let _machine = machine();
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let mut leash = piped(command(&format!("leash -- respond --on udp:{free}"))).start_piped();
+    let mut supervisor = piped(command(&format!("supervise -- respond --on udp:{free}"))).start_piped();
     let mut line = String::new();
-    BufReader::new(leash.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
+    BufReader::new(supervisor.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert!(line.starts_with("answering on "), "{line}");
     let [held] = doing("respond", &free)[..] else { panic!("{:?}", doing("respond", &free)) };
     process::signal(held, libc::SIGSTOP).unwrap();
-    drop(leash.stdin.take());
-    assert_eq!(last_line(&finish(leash)), "punctual: respond did not end within 15 s of SIGTERM; killed");
+    drop(supervisor.stdin.take());
+    assert_eq!(last_line(&finish(supervisor)), "punctual: timeout: respond still running 15 s after SIGTERM; killed");
     assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
 }
 
@@ -319,12 +317,12 @@ fn roles_that_cannot_be_had_are_one_line() {
             "none/other: target exec:no-such-program: cannot start no-such-program: No such file or directory (os error 2) KEPT"
                 .to_owned(),
         ),
-        ("target = \"exec:false\"", &udp, "none/other: target exec:false: ended (exit status: 1) without a word KEPT".to_owned()),
+        ("target = \"exec:false\"", &udp, "none/other: target exec:false: exited (exit status: 1) without a message KEPT".to_owned()),
         (
             &format!("target = \"{other}\""),
             &udp,
             format!(
-                "none/other: target {other}: there is no punctual in its PATH, and this one is for {arch}, not s390x; install \
+                "none/other: target {other}: no punctual in its PATH, and this binary is for {arch}, not s390x; install \
                  {tool} there KEPT"
             ),
         ),
@@ -332,7 +330,7 @@ fn roles_that_cannot_be_had_are_one_line() {
             &format!("target = \"{old}\""),
             &udp,
             format!(
-                "none/other: target {old}: punctual 0.0.1 is in its PATH, this is {tool}, and for {arch}, not s390x; install \
+                "none/other: target {old}: punctual 0.0.1 is in its PATH, this is {tool} for {arch}, not s390x; install \
                  the same version there KEPT"
             ),
         ),
@@ -340,7 +338,7 @@ fn roles_that_cannot_be_had_are_one_line() {
             "target = \"here\"\ntarget_cpu = 4095",
             &udp,
             format!(
-                "none/other: target here: CPU 4095 cannot be used here; this process may use {} (--cpu) KEPT",
+                "none/other: target here: cannot use CPU 4095: this process may use {} (--cpu) KEPT",
                 sys::sched::affinity(0).unwrap()
             ),
         ),
@@ -379,7 +377,7 @@ fn a_plan_writable_by_others_reaches_no_machine_without_yes() {
     let user =
         if process::effective_user_id() == 0 { "root".to_owned() } else { format!("user {}", process::user_id()) };
     run("").expect_error(&format!(
-        "{} would reach its target by `exec:env` as {user}, and others may write it (chmod go-w); read it, then add --yes",
+        "{} would reach its target by `exec:env` as {user}, and is writable by other users (chmod go-w); read it, then add --yes",
         plan.display()
     ));
     assert!(!out.exists());
@@ -465,7 +463,7 @@ fn root_a_target_is_reached_by_ssh_and_does_not_outlive_the_connection() {
     assert!(target.answered > 500 && target.host.is_some(), "{target:?}");
     assert_eq!(target.loads[0].load, "cmd:echo it\\'s \"$HOME\" >/dev/null; sleep 60");
     assert!(target.loads[0].failure.is_none(), "{target:?}");
-    let is_over = || doing("respond", &link).is_empty() && doing("leash", &link).is_empty();
+    let is_over = || doing("respond", &link).is_empty() && doing("supervise", &link).is_empty();
     assert!(comes_true(is_over), "nothing stays there");
 
     for (number, who) in ["campaign", "ssh", "session", "respond"].into_iter().enumerate() {
@@ -485,7 +483,7 @@ fn root_a_target_is_reached_by_ssh_and_does_not_outlive_the_connection() {
         }
         let said = match who {
             "campaign" => None,
-            "ssh" => Some("ended (signal: 9 (SIGKILL)) without a word"),
+            "ssh" => Some("exited (signal: 9 (SIGKILL)) without a message"),
             // The message of ssh(1).
             "session" => Some(""),
             _ => Some("respond was killed by signal 9"),

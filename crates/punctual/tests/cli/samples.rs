@@ -131,7 +131,10 @@ fn a_file_that_is_there_is_not_overwritten() {
     let (_machine, scratch) = machine_and_scratch("samples-there");
     let path = scratch.file("a.parquet", "mine");
     let said = run(command("measure --wait --duration 100ms --samples").arg(&path));
-    let line = format!("punctual: {} exists; name another file with --samples, or remove it", path.display());
+    let line = format!(
+        "punctual: cannot create {}: it exists; name another file with --samples, or remove it",
+        path.display()
+    );
     assert_eq!((said.status, said.last_line()), (1, line.as_str()), "{said:?}");
     assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
     let said = run(command("measure --wait --duration 100ms --samples").arg(scratch.path("no/such/a.parquet")));

@@ -184,14 +184,11 @@ fn a_program_that_says_what_cannot_be_true_is_no_measurement() {
     for (script, error) in [
         ("exit 3", "the program for python3 ended: exit status: 3"),
         ("echo 'SyntaxError: x' >&2; exit 1", "the program for python3 ended: SyntaxError: x"),
-        (
-            "echo hello; sleep 60",
-            "python3 says `hello`, which is not what our program says; is another program of that name started?",
-        ),
+        ("echo hello; sleep 60", "python3 reports an invalid line `hello`; is another program of that name started?"),
         ("echo ready $$ x; read go; exit 0", "the program for python3 ended: exit status: 0"),
         (
             "echo ready $$ x; read go; echo 7 6; sleep 60",
-            &format!("python3 says that a sleep ended 1 ns before it began; {other_clock}"),
+            &format!("python3 reports a sleep that ended 1 ns before it began; {other_clock}"),
         ),
     ] {
         let child = start_cell(with_python(&scratch, script, "cell"), &sleeps("python3", "1ms", "other", "10s"));
@@ -245,6 +242,6 @@ fn languages_and_targets_become_a_table_with_missing_ones_named() {
 
     std::fs::remove_file(scratch.path("python3")).unwrap();
     let nothing =
-        "nothing can be measured: python3 is not installed: no working `python3`; on Debian: apt-get install python3";
+        "cannot measure anything: python3 is not installed: no working `python3`; on Debian: apt-get install python3";
     measure("--targets 1ms").expect_error(nothing);
 }

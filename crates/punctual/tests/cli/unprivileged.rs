@@ -24,7 +24,7 @@ fn root_nobody_measures_normal_threads_and_is_told_what_the_rest_needs() {
 
     let refused = run(&mut wrapped(&scratch, UNPRIVILEGED, "measure --wait --policy fifo:80 --duration 100ms"));
     refused.expect_error(&format!(
-        "nothing can be measured: fifo:80 needs CAP_SYS_NICE; run as root, or once, as root: {advice}"
+        "cannot measure anything: fifo:80 needs CAP_SYS_NICE; run as root, or once, as root: {advice}"
     ));
 }
 
@@ -48,7 +48,7 @@ fn root_the_right_that_came_with_the_file_is_for_measured_threads_only() {
     of_user(&format!("measure --wait --policy fifo:1 --duration 100ms --cpus {cpu} --format json"), &[])
         .expect_success();
 
-    let advice = "; the right that setcap gave this program is for measured threads only: run as root\n";
+    let advice = "; the capability from setcap is for measured threads only: run as root\n";
     assert_eq!(of_user("load cpu --policy fifo:1 --for 1s", &[]).stderr, format!("{cannot}{advice}"));
     let launch = |policy: &str| {
         let parent = std::process::id();
@@ -112,7 +112,7 @@ fn root_limits_and_signals_of_the_parent_are_met_in_good_order() {
     let refused = bare(&[&["prlimit", "--stack=65536:65536"], UNPRIVILEGED].concat(), "load --list");
     expect_one_line(
         &refused,
-        "the stack may not grow to 1024 KiB: Operation not permitted (os error 1); ulimit -s 1024",
+        "cannot grow the stack to 1024 KiB: Operation not permitted (os error 1); ulimit -s 1024",
     );
 
     let full = bare(&["prlimit", "--fsize=0"], "run --wait --quick --out run");
@@ -123,5 +123,7 @@ fn root_limits_and_signals_of_the_parent_are_met_in_good_order() {
         bare(&["env", "--ignore-signal=CHLD"], &arguments).expect_success();
     }
     let said = run(Command::new(PROGRAM).args(["measure", "--load-policy", "batch", "--duration", "100ms"]));
-    said.expect_error("there is no load to run as batch; name one, like --load cpu, or leave it out");
+    said.expect_error(
+        "cannot run the load as batch: there is no load; name one, like --load cpu, or leave the policy out",
+    );
 }

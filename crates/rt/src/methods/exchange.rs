@@ -5,7 +5,7 @@ mod target;
 mod triggers;
 mod wires;
 
-use crate::line::{Heard, Line, Message};
+use crate::line::{Line, LineEvent, Message};
 use crate::link::{Logger, add, count};
 use crate::{Completion, LogWriter, RtSection, Sample, Triggered, Wait};
 use model::{ClockId, ClockTime, Cycle, Nanos, Schedule, Span};
@@ -66,10 +66,10 @@ impl LoggerWait {
 
     /// Classifies a received event.
     #[inline]
-    fn judge(&self, heard: Heard) -> Answer {
+    fn judge(&self, event: LineEvent) -> Answer {
         let open = |trigger: Trigger| if trigger.is_open { Answer::To(trigger) } else { Answer::Duplicate };
-        match heard {
-            Heard::Message(message, from, _) => {
+        match event {
+            LineEvent::Message(message, from, _) => {
                 let is_peer = matches!(&self.logger.line, Line::Udp { peer: Some(peer), .. } if *peer == from);
                 let is_ours = is_peer && message.is_answer && message.session == self.logger.session;
                 if !is_ours || message.number > self.triggers.number() {
@@ -77,13 +77,13 @@ impl LoggerWait {
                 }
                 self.triggers.get(message.number).map_or(Answer::Duplicate, open)
             }
-            Heard::Byte(byte) => {
+            LineEvent::Byte(byte) => {
                 let trigger = self.triggers.in_slot_of(byte.into());
                 let is_known = trigger.is_open || trigger.number + REMEMBERED >= self.triggers.number();
                 if trigger.number > 0 && is_known { open(trigger) } else { Answer::Foreign }
             }
-            Heard::Interrupt(interrupt) => self.judge_interrupt(interrupt),
-            Heard::Foreign => Answer::Foreign,
+            LineEvent::Interrupt(interrupt) => self.judge_interrupt(interrupt),
+            LineEvent::Foreign => Answer::Foreign,
         }
     }
 
@@ -91,8 +91,8 @@ impl LoggerWait {
     /// both datagrams: until the trigger was passed to the network, from then until the answer came from it, and from
     /// then until this thread has received it.
     #[inline]
-    fn note_parts(&self, rt: &RtSection<'_>, heard: Heard, trigger: &Trigger, came: ClockTime) {
-        let Heard::Message(_, _, Some(came_ns)) = heard else { return };
+    fn note_parts(&self, rt: &RtSection<'_>, event: LineEvent, trigger: &Trigger, came: ClockTime) {
+        let LineEvent::Message(_, _, Some(came_ns)) = event else { return };
         let Some(handed_on_ns) = trigger.handed_on_ns else { return };
         let Ok(mut parts) = self.parts.try_borrow_mut() else { return };
         let Some([sending, away, waking]) = parts.as_mut().filter(|_| self.counts(trigger)) else { return };
@@ -120,22 +120,22 @@ impl LoggerWait {
     /// The errno of receiving.
     #[inline]
     fn take(&self, rt: &RtSection<'_>) -> Result<Option<Trigger>, i32> {
-        let heard = self.logger.line.hear()?;
+        let event = self.logger.line.receive()?;
         let came = self.now(rt);
         let counts = &self.logger.counts;
         let is_counted = self.counts(&self.triggers.present());
-        if let Heard::Interrupt(interrupt) = heard
+        if let LineEvent::Interrupt(interrupt) = event
             && is_counted
         {
             add(&counts.foreign, interrupt.unseen);
         }
-        let counter = match self.judge(heard) {
+        let counter = match self.judge(event) {
             Answer::To(trigger) => {
                 self.triggers.answer(trigger.number);
                 self.consecutive_timeouts.set(0);
-                match heard {
-                    Heard::Interrupt(interrupt) => self.note_way(rt, interrupt, &trigger, came),
-                    _ => self.note_parts(rt, heard, &trigger, came),
+                match event {
+                    LineEvent::Interrupt(interrupt) => self.note_way(rt, interrupt, &trigger, came),
+                    _ => self.note_parts(rt, event, &trigger, came),
                 }
                 return Ok(Some(trigger));
             }

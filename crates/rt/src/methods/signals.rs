@@ -3,14 +3,14 @@
 use crate::{Completion, RtSection, Wait};
 use model::{ClockId, ClockTime, Schedule, Span};
 use std::io;
-use sys::signal::{self, Awaited};
+use sys::signal::{self, SignalSet};
 use sys::timers::{PosixTimer, arm_itimer};
 
 /// Waits for an expiration that is due at or after `due`. The pending one may belong to a due time that was already
 /// past, and counted as missed, when the wait began.
 #[inline]
 fn wait_for(
-    signal: &Awaited,
+    signal: &SignalSet,
     rt: &RtSection<'_>,
     now: impl Fn(&RtSection<'_>) -> ClockTime,
     due: ClockTime,
@@ -26,7 +26,7 @@ fn wait_for(
 /// `setitimer(2)` with `ITIMER_REAL`: one per process, in whole microseconds, relative to the call.
 #[derive(Debug)]
 pub(crate) struct Itimer {
-    signal: Awaited,
+    signal: SignalSet,
     period: Span,
 }
 
@@ -41,7 +41,7 @@ const MAX_CLOCK_READS: u32 = 1_000;
 
 impl Itimer {
     pub(super) fn new(period: Span) -> Itimer {
-        Itimer { signal: Awaited::new(signal::ALARM), period }
+        Itimer { signal: SignalSet::new(signal::ALARM), period }
     }
 }
 
@@ -94,14 +94,14 @@ impl Drop for Itimer {
 pub(crate) struct SignalTimer {
     clock: ClockId,
     timer: PosixTimer,
-    signal: Awaited,
+    signal: SignalSet,
     period: Span,
 }
 
 impl SignalTimer {
     pub(super) fn new(clock: ClockId, period: Span) -> io::Result<SignalTimer> {
         let timer = PosixTimer::for_this_thread(clock)?;
-        Ok(SignalTimer { clock, timer, signal: Awaited::new(signal::of_timers()), period })
+        Ok(SignalTimer { clock, timer, signal: SignalSet::new(signal::of_timers()), period })
     }
 }
 

@@ -8,7 +8,12 @@ use sys::signal;
 
 /// Runs 20 cycles of `period` by `wait`, the first of them `soon`; returns the cycles and latencies (ns), and the
 /// result of the run.
-pub(super) fn run(wait: &AnyWait, clock: ClockId, period: Period, soon: Span) -> (Vec<(u64, i64)>, Result<Ended, i32>) {
+pub(super) fn run(
+    wait: &AnyWait,
+    clock: ClockId,
+    period: Period,
+    soon: Span,
+) -> (Vec<(u64, i64)>, Result<LoopResult, i32>) {
     let schedule = Schedule { first_due: sys::clock::now(clock).plus(soon), period };
     let limits = Limits { first_recorded: 0, end: AtomicU64::new(20), stop_above_ns: AtomicI64::new(i64::MAX) };
     let (mut writer, mut reader) = sample_log(32);
@@ -20,10 +25,10 @@ pub(super) fn run(wait: &AnyWait, clock: ClockId, period: Period, soon: Span) ->
 }
 
 /// As [`run`], by `method` and every 500 us.
-fn cycles(method: &str) -> (Vec<(u64, i64)>, Ended) {
+fn cycles(method: &str) -> (Vec<(u64, i64)>, LoopResult) {
     let method: Method = method.parse().unwrap();
     let period = Period::try_from(Span(500_000)).unwrap();
-    signal::Awaited::new(signal::of_timers()).block().unwrap();
+    signal::SignalSet::new(signal::of_timers()).block().unwrap();
     let wait = AnyWait::new(method, period, None).unwrap();
     let (samples, ended) = run(&wait, method.clock(), period, Span(2_000_000));
     (samples, ended.unwrap())

@@ -146,7 +146,10 @@ fn nothing_is_overwritten_and_nothing_unfinished_is_left() {
     let said = SampleWriter::create(&scratch.path("a.parquet")).unwrap_err().to_string();
     assert_eq!(
         said,
-        format!("{} exists; name another file with --samples, or remove it", scratch.path("a.parquet").display())
+        format!(
+            "cannot create {}: it exists; name another file with --samples, or remove it",
+            scratch.path("a.parquet").display()
+        )
     );
     assert_eq!(std::fs::read_to_string(scratch.path("a.parquet")).unwrap(), "mine");
 }

@@ -4,8 +4,8 @@ use super::{Batch, Directory, NotReady, Operation, ReadyOperation, file, unknown
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsFd;
-use sys::calls::{self, Watched};
-use sys::handled::{Faults, Handler, OneSelf};
+use sys::calls::{self, FileSet};
+use sys::signal_handler::{Faults, Handler, OneSelf};
 
 pub(crate) fn make(name: &str, directory: &Directory) -> Result<ReadyOperation, NotReady> {
     let data = directory.name(file::DATA)?;
@@ -59,9 +59,9 @@ impl Operation for WrongWrites {
 }
 
 /// Pipes that stay empty: both ends of each are kept, because a pipe without a writer is readable at its end.
-fn pipes(n: usize) -> io::Result<(Vec<(PipeReader, PipeWriter)>, Watched)> {
+fn pipes(n: usize) -> io::Result<(Vec<(PipeReader, PipeWriter)>, FileSet)> {
     let pipes: Vec<_> = (0..n).map(|_| io::pipe()).collect::<Result<_, _>>()?;
-    let watched = Watched::new(pipes.iter().map(|(reader, _)| reader.as_fd()))?;
+    let watched = FileSet::new(pipes.iter().map(|(reader, _)| reader.as_fd()))?;
     Ok((pipes, watched))
 }
 
@@ -77,5 +77,5 @@ fn poll(n: usize) -> io::Result<ReadyOperation> {
 
 /// Checks that no pipe is ready: empty pipes are not readable.
 fn none_of(_: &[(PipeReader, PipeWriter)], ready: usize) -> io::Result<()> {
-    if ready == 0 { Ok(()) } else { Err(io::Error::other("an empty pipe was said to be readable")) }
+    if ready == 0 { Ok(()) } else { Err(io::Error::other("an empty pipe was reported readable")) }
 }

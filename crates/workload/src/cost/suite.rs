@@ -82,10 +82,13 @@ impl Suite {
         while suite.clock_ns.is_none() {
             let left = until.saturating_duration_since(Instant::now());
             if left.is_zero() {
-                return Err(CostError(format!("its process was not ready after {} s", READY_TIMEOUT.as_secs())));
+                return Err(CostError(format!(
+                    "timeout: its process was not ready after {} s",
+                    READY_TIMEOUT.as_secs()
+                )));
             }
             if suite.listen(left)? == SuiteEvent::Everything && suite.clock_ns.is_none() {
-                return Err(CostError("its process ended early".to_owned()));
+                return Err(CostError("its process exited early".to_owned()));
             }
         }
         Ok(suite)
@@ -101,7 +104,7 @@ impl Suite {
     /// # Errors
     /// When the process has ended.
     pub fn release(&mut self) -> Result<(), CostError> {
-        self.gate.write_all(&[1]).map_err(|err| CostError(format!("its process has ended: {err}")))
+        self.gate.write_all(&[1]).map_err(|err| CostError(format!("its process has exited: {err}")))
     }
 
     /// Reads the next messages of the process; waits for at most `timeout`.
@@ -109,7 +112,7 @@ impl Suite {
     /// # Errors
     /// The failure of the process.
     pub fn listen(&mut self, timeout: Duration) -> Result<SuiteEvent, CostError> {
-        let failed = |err: io::Error| CostError(format!("cannot listen to its process: {err}"));
+        let failed = |err: io::Error| CostError(format!("cannot read from its process: {err}"));
         if self.has_ended {
             return Ok(SuiteEvent::Everything);
         }
@@ -125,7 +128,8 @@ impl Suite {
         self.unread.extend(bytes.iter().take(n));
         while let Some(end) = self.unread.iter().position(|byte| *byte == b'\n') {
             let line: Vec<u8> = self.unread.drain(..=end).collect();
-            let word = serde_json::from_slice(&line).map_err(|err| CostError(format!("its process said: {err}")))?;
+            let word = serde_json::from_slice(&line)
+                .map_err(|err| CostError(format!("invalid message from its process: {err}")))?;
             self.take(word)?;
         }
         Ok(if self.has_ended { SuiteEvent::Everything } else { SuiteEvent::Something })
@@ -178,7 +182,7 @@ impl Suite {
                 }
                 (_, Some(reason)) => skipped.push(SkippedOperation { name, reason: reason.clone() }),
                 _ if scope.operations().any(|meant| meant == operation) => {
-                    skipped.push(SkippedOperation { name, reason: "it was over before its turn".to_owned() });
+                    skipped.push(SkippedOperation { name, reason: "the measurement ended before its turn".to_owned() });
                 }
                 _ => {}
             }

@@ -75,7 +75,7 @@ fn carry_out(request: &SuiteRequest, directory: &Directory, ends: &mut Ends<'_>)
     sched::set_inherited_policy(0, request.policy).map_err(|err| format!("cannot run as {}: {err}", request.policy))?;
     let found = sched::policy(0).map_err(|err| format!("cannot read its policy: {err}"))?.to_string();
     if found != request.policy.to_string() {
-        return Err(format!("asked to run as {}, and runs as {found}", request.policy));
+        return Err(format!("cannot run as {}: the kernel reports {found}", request.policy));
     }
     // All of them once, so that errors are reported before anything is measured.
     let mut able: Vec<(u8, &CostOperation)> = Vec::new();

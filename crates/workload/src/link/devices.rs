@@ -16,21 +16,20 @@ const FOR_ITS_OWN_PROGRAM: &str = "uio_pci_generic";
 pub(super) fn open_uio(link: Link, device: &str) -> Result<UioDevice, String> {
     let path = Path::new(device);
     let file = File::options().read(true).write(true).open(path);
-    let file =
-        file.map_err(|err| super::unusable(link, &err, "run as root, or let its owner give you the right to"))?;
+    let file = file.map_err(|err| super::unusable(link, &err, "run as root, or get permission from its owner"))?;
     match host::uio_name(&HostFs::here(), path).as_deref() {
-        None => return Err(format!("{link}: {device} is no device of UIO")),
+        None => return Err(format!("{link}: {device} is not a UIO device")),
         Some(FOR_ITS_OWN_PROGRAM) => {
             return Err(format!(
-                "{link}: {FOR_ITS_OWN_PROGRAM} turns each interrupt off until the program that knows the device has \
-                 acknowledged it; a driver that does that itself is needed"
+                "{link}: unsupported: {FOR_ITS_OWN_PROGRAM} masks each interrupt until a program for the device has \
+                 acknowledged it; use a driver that acknowledges interrupts itself"
             ));
         }
         Some(_) => {}
     }
     UioDevice::new(file).map_err(|err| match err.raw_os_error() {
         Some(libc::EIO) => format!("{link}: the device has no interrupt"),
-        _ => format!("{link}: its interrupt cannot be turned on: {err}"),
+        _ => format!("{link}: cannot enable its interrupt: {err}"),
     })
 }
 
@@ -42,7 +41,7 @@ pub(super) fn open_parport(link: Link, device: &str) -> Result<Parport, String> 
     let path = Path::new(device);
     let port = File::options().read(true).write(true).open(path);
     let port = port.map_err(|err| super::unusable(link, &err, "run as root, or join the group that owns it (lp)"))?;
-    sys::parport::ask_for_all(&port).map_err(|_| format!("{link}: {device} is no parallel port (ppdev)"))?;
+    sys::parport::ask_for_all(&port).map_err(|_| format!("{link}: {device} is not a parallel port (ppdev)"))?;
     let about = host::parallel_port(&HostFs::here(), path);
     if about.has_interrupt == Some(false) {
         return Err(format!(
@@ -50,8 +49,8 @@ pub(super) fn open_parport(link: Link, device: &str) -> Result<Parport, String> 
         ));
     }
     sys::parport::claim(&port).map_err(|err| match about.users.as_slice() {
-        [] => format!("{link}: cannot be claimed: {err}"),
-        users => format!("{link}: cannot be claimed: it is used by {}; unload or end that", users.join(", ")),
+        [] => format!("{link}: cannot claim it: {err}"),
+        users => format!("{link}: cannot claim it: used by {}; unload or stop the user", users.join(", ")),
     })?;
     Ok(Parport::new(port))
 }

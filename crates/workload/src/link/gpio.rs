@@ -16,15 +16,15 @@ pub(super) fn open(link: Link, pins: &Pins) -> Result<GpioLines, String> {
     let path = Path::new("/dev").join(name);
     let chip = File::options().read(true).write(true).open(&path);
     let chip = chip.map_err(|err| super::unusable(link, &err, "run as root, or join the group that owns it (gpio)"))?;
-    let count = sys::gpio::lines_of(&chip).map_err(|_| format!("{link}: {} is no GPIO chip", path.display()))?;
+    let count = sys::gpio::lines_of(&chip).map_err(|_| format!("{link}: {} is not a GPIO chip", path.display()))?;
     for line in [input, output] {
         if line >= count {
             let last = count.saturating_sub(1);
-            return Err(format!("{link}: {name} has lines 0 to {last}, and no line {line}"));
+            return Err(format!("{link}: invalid line {line}: {name} has lines 0 to {last}"));
         }
         let user = sys::gpio::user_of(&chip, line);
         let user = user.map_err(|err| {
-            format!("{link}: the kernel does not say who uses line {line}: {err}; it has to be Linux 5.10 or newer")
+            format!("{link}: cannot read the user of line {line}: {err}; Linux 5.10 or newer is required")
         })?;
         if let Some(user) = user {
             let user = if user.is_empty() { "the kernel".to_owned() } else { format!("`{user}`") };
@@ -40,9 +40,9 @@ pub(super) fn open(link: Link, pins: &Pins) -> Result<GpioLines, String> {
 /// The error for lines that exist and are free, but which the kernel refuses.
 fn refused(link: Link, (input, output): (u32, u32), err: &io::Error) -> String {
     match err.raw_os_error() {
-        Some(libc::EBUSY) => format!("{link}: one of the lines was taken just now"),
+        Some(libc::EBUSY) => format!("{link}: another program has just requested one of the lines"),
         _ => format!(
-            "{link}: the chip does not give line {input} as an input with an interrupt and line {output} as an output: {err}"
+            "{link}: cannot request line {input} as an input with an interrupt and line {output} as an output: {err}"
         ),
     }
 }

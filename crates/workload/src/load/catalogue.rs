@@ -9,7 +9,7 @@ const fn about(load: &'static str, does: &'static str, disturbs: &'static str, c
 /// All loads, in the order of `model::Load::KNOWN`. Latencies in it were measured on Debian's 6.1 in a deterministic
 /// virtual machine of one CPU: a kernel without preemption / fully preemptible / `PREEMPT_RT`.
 pub const CATALOGUE: &[AboutLoad] = &[
-    about("none", "nothing; whatever else the machine does goes on", "nothing", "nothing"),
+    about("none", "no load; other activity of the machine continues", "nothing", "nothing"),
     about(
         "cpu[:PERCENT]",
         "a process on each CPU computes, for the given share of its time or all of it",
@@ -36,13 +36,13 @@ pub const CATALOGUE: &[AboutLoad] = &[
     ),
     about(
         "fork",
-        "make a process that ends at once",
-        "copying page tables, RCU callbacks of what has ended: 29 / 11 / 9 us",
+        "fork a process that exits at once",
+        "copying page tables, RCU callbacks of ended processes: 29 / 11 / 9 us",
         "1 process a CPU, and one at a time of each",
     ),
     about(
         "exec",
-        "make a process that becomes this program, which ends at once",
+        "fork a process that executes this program, which exits at once",
         "mapping and unmapping a program: 55 / 21 / 9 us; its mean tells all preemption models apart",
         "1 process a CPU, and one at a time of each",
     ),
@@ -60,20 +60,20 @@ pub const CATALOGUE: &[AboutLoad] = &[
     ),
     about(
         "disk[:DIR]",
-        "write a file of 1 MiB, read it, sync it, remove it; in /var/tmp unless told otherwise",
+        "write a file of 1 MiB, read it, sync it, remove it; in /var/tmp by default",
         "block device interrupts, kernel threads of the file system, RCU callbacks in bursts of up to 2 ms",
         "1 process and 1 MiB a CPU; refused when that is more than a tenth of what is free",
     ),
     about(
         "files[:DIR]",
-        "create 100 empty files, look at each, remove them; in /var/tmp unless told otherwise",
+        "create 100 empty files, look at each, remove them; in /var/tmp by default",
         "the directory cache and its RCU callbacks, the journal of the file system",
         "1 process a CPU, 100 empty files each",
     ),
     about(
         "sync",
-        "have everything written to disk that is not yet, 1 ms after it was",
-        "what others have written comes at once; the block device's interrupts",
+        "write all dirty pages to disk (sync), 1 ms after the previous time",
+        "pages of all programs are written in bursts; block device interrupts",
         "1 process a CPU",
     ),
     about(
@@ -88,7 +88,7 @@ pub const CATALOGUE: &[AboutLoad] = &[
         "one interrupt that handles all of them: 760 / 760 / 6 us",
         "1 process a CPU",
     ),
-    about("signals", "send oneself a signal and handle it", "little: 9 / 8 / 7 us", "1 process a CPU"),
+    about("signals", "send a signal to itself and handle it", "little: 9 / 8 / 7 us", "1 process a CPU"),
     about(
         "proc",
         "read the state, the memory map and the limits of every process",
@@ -97,19 +97,19 @@ pub const CATALOGUE: &[AboutLoad] = &[
     ),
     about(
         "interrupts",
-        "have a timer interrupt as often as user space can",
-        "whatever runs is interrupted some 50 000 times a second on each CPU",
+        "request timer interrupts as often as user space can",
+        "the running thread is interrupted some 50 000 times a second on each CPU",
         "1 process a CPU",
     ),
     about(
         "light",
-        "look at all processes twice a second, as a system monitor does, and ten times a second in the first two seconds",
-        "as `proc`, but seldom",
+        "read all processes twice a second, as a system monitor does, and ten times a second in the first two seconds",
+        "as `proc`, but less often",
         "1 process a CPU, a few percent of it",
     ),
     about(
         "cost[:DIR]",
-        "carry out the operations of `measure cost`, a millisecond of each in turn; its files are in /var/tmp unless told otherwise",
+        "carry out the operations of `measure cost`, a millisecond of each in turn; its files are in /var/tmp by default",
         "a little of everything: what a machine that does ordinary work does",
         "1 process a CPU, up to 15 more for a millisecond, 32 MiB each",
     ),

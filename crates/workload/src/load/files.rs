@@ -18,7 +18,7 @@ const FILES: u32 = 100;
 
 /// Forks a worker for each of `n_cpus` CPUs, with distinct names in the directory.
 pub(super) fn start(workers: &mut Workers<'_>, work: FileLoad, n_cpus: usize) -> Result<(), String> {
-    let directory = workers.directory.ok_or("it has no directory")?;
+    let directory = workers.directory.ok_or("no directory")?;
     (0..n_cpus).try_for_each(|counter| {
         workers.fork(Some(counter), |count| {
             let outcome = match work {

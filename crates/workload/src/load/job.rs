@@ -100,9 +100,7 @@ impl Job {
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
         if let Some(free) = host::memory_available_bytes().filter(|free| self.memory_bytes > free / PART_OF_MEMORY) {
             let (need, free) = (mib(self.memory_bytes), free >> 20);
-            return Err(format!(
-                "needs {need} MiB, more than half of the {free} MiB that are free; give it fewer CPUs"
-            ));
+            return Err(format!("needs {need} MiB, more than half of the {free} MiB free; use fewer CPUs"));
         }
         let Some(directory) = &self.directory else { return Ok(()) };
         let free = room_in(directory)?;

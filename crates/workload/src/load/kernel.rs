@@ -8,7 +8,7 @@ use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
-use sys::signal::{self, Awaited};
+use sys::signal::{self, SignalSet};
 use sys::timers::PosixTimer;
 use sys::work;
 
@@ -220,7 +220,7 @@ const EXPIRY_INTERVAL: Span = Span(10_000_000);
 
 /// Timers that expire together. Their signals stay pending: the cost is that all expire in one interrupt.
 fn timers(count: &dyn Fn()) -> io::Result<()> {
-    Awaited::new(signal::of_timers()).block()?;
+    SignalSet::new(signal::of_timers()).block()?;
     let timers: Vec<_> =
         (0..TIMERS).map(|_| PosixTimer::for_this_thread(ClockId::Monotonic)).collect::<Result<_, _>>()?;
     let mut due: ClockTime = sys::clock::now(ClockId::Monotonic);

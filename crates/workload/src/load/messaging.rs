@@ -51,7 +51,7 @@ pub(super) fn start(workers: &mut Workers<'_>, n_receivers: usize) -> Result<Gat
     Ok(Gate { inlet, senders: n_receivers })
 }
 
-/// Forks one group, whose receivers count from `first_counter` on. The keeper's ends of the sockets are closed on
+/// Forks one group, whose receivers count from `first_counter` on. The supervisor's ends of the sockets are closed on
 /// return.
 fn start_group(workers: &mut Workers<'_>, first_counter: usize, gate: &PipeReader) -> Result<(), String> {
     let mut outlets = Vec::with_capacity(PER_GROUP);

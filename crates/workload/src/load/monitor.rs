@@ -61,7 +61,7 @@ impl LoadMonitor {
         self.record.seconds.push(LoadSecond { elapsed, operations: Some(operations), cpu_us: used_us });
         if let Some(reason) = load.failure().or_else(|| self.stall()) {
             if self.must_hold.is_some() {
-                return Err(load.error(format!("{reason}; it must hold, so nothing of this cell is recorded")));
+                return Err(load.error(format!("{reason}; the load must hold, so this cell is not recorded")));
             }
             // The first reason is the cause; later ones follow from it.
             self.record.failure.get_or_insert(LoadFailure { at, reason });
@@ -86,7 +86,7 @@ impl LoadMonitor {
         let least = must_hold.get();
         Err(load.error(format!(
             "fell to {percent:.0} % of its rate at the start, below the {least} % that it must hold; \
-             nothing of this cell is recorded"
+             this cell is not recorded"
         )))
     }
 

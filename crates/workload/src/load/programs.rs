@@ -48,7 +48,7 @@ pub(super) fn look_up(program: &Program) -> Result<(PathBuf, Vec<OsString>), Str
     let path =
         on_path(command).ok_or_else(|| format!("{command} is not installed; on Debian: apt-get install {package}"))?;
     if program.tool == Tool::Ping && process::user_id() != 0 {
-        return Err("ping floods for root only (ping(8)); run as root, or ask for load udp".to_owned());
+        return Err("ping -f needs root (ping(8)); run as root, or use load udp".to_owned());
     }
     let words = program.arguments.split_whitespace().map(OsString::from);
     let arguments = match program.tool {
@@ -71,7 +71,8 @@ pub(super) fn look_up(program: &Program) -> Result<(PathBuf, Vec<OsString>), Str
 /// As [`look_up`], or when memory runs out.
 pub(super) fn find(program: &Program) -> Result<InstalledProgram, String> {
     let (path, arguments) = look_up(program)?;
-    let said = storage::bounded_memory_file("load-said", SAID_BYTES).map_err(|err| format!("no memory: {err}"))?;
+    let said = storage::bounded_memory_file("load-said", SAID_BYTES)
+        .map_err(|err| format!("cannot allocate memory: {err}"))?;
     let version = version(program.tool, &path);
     let record = ProgramRecord { path: path.display().to_string(), version };
     Ok(InstalledProgram { record, tool: program.tool, arguments, said })
@@ -133,8 +134,8 @@ pub(super) fn ended(workers: &mut Workers<'_>, program: &InstalledProgram, statu
         return Ok(());
     }
     let name = Path::new(&program.record.path).file_name().unwrap_or_default().display();
-    let said = said.unwrap_or_else(|| "it said nothing; try it by hand".to_owned());
-    Err(format!("{name} ended ({status}): {said}"))
+    let said = said.unwrap_or_else(|| "no message; try it by hand".to_owned());
+    Err(format!("{name} exited ({status}): {said}"))
 }
 
 /// Starts the program again.

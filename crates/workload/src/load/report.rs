@@ -5,7 +5,7 @@ use std::io;
 use std::os::unix::net::UnixDatagram;
 use std::path::PathBuf;
 
-/// A message of a keeper or a worker to the process that started the load.
+/// A message of a supervisor or a worker to the process that started the load.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) enum LoadMessage {
     /// All of the load works.
@@ -29,10 +29,10 @@ pub(super) struct Report(UnixDatagram);
 impl Report {
     /// Creates the sending end for messages, and the receiving end.
     pub(super) fn pair() -> io::Result<(Report, UnixDatagram)> {
-        let (mouth, ear) = UnixDatagram::pair()?;
+        let (tx, rx) = UnixDatagram::pair()?;
         // A thousand workers that fail at once must not block on a full socket.
-        mouth.set_nonblocking(true)?;
-        Ok((Report(mouth), ear))
+        tx.set_nonblocking(true)?;
+        Ok((Report(tx), rx))
     }
 
     pub(super) fn send(&self, message: &LoadMessage) {

@@ -1,8 +1,8 @@
 //! A running part of a load, as seen by the process that started it.
 
 use super::job::Job;
-use super::keeper;
 use super::report::{LoadMessage, Report};
+use super::supervisor;
 use super::{LoadError, Place};
 use model::{LoadPart, LoadRecord, ProgramRecord, Span, plain};
 use std::cell::OnceCell;
@@ -17,9 +17,9 @@ use sys::memory::SharedCounters;
 use sys::process::{self, Child};
 use sys::usage;
 
-/// Timeout until a keeper has started everything, beyond that of its workers.
+/// Timeout until a supervisor has started everything, beyond that of its workers.
 const READY_TIMEOUT: Duration = Duration::from_secs(20);
-/// Timeout until a keeper has ended.
+/// Timeout until a supervisor has ended.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// The longest message, bytes.
@@ -31,10 +31,10 @@ pub struct Running {
     part: String,
     /// The name of one operation, in the singular.
     operation: &'static str,
-    keeper: u32,
-    /// The exit status of the keeper, once known.
+    supervisor: u32,
+    /// The exit status of the supervisor, once known.
     ended: OnceCell<ExitStatus>,
-    /// Parent of the keeper's directory.
+    /// Parent of the supervisor's directory.
     directory: Option<PathBuf>,
     report_rx: UnixDatagram,
     /// Operations of each worker that counts.
@@ -58,16 +58,17 @@ impl Running {
         let failed = |reason: String| LoadError { load: part.to_string(), reason };
         let job = Job::of(part, place.cpus.len()).map_err(failed)?;
         let began = Instant::now();
-        let memory = |len| SharedCounters::new(len).map_err(|err| failed(format!("no shared memory: {err}")));
+        let memory =
+            |len| SharedCounters::new(len).map_err(|err| failed(format!("cannot allocate shared memory: {err}")));
         let (counters, pids) = (memory(job.counters)?, memory(job.workers)?);
-        let (report, report_rx) = Report::pair().map_err(|err| failed(format!("no socket: {err}")))?;
-        let keep = || keeper::keep(&job, place, (&counters, &pids), &report).unwrap_or(1);
-        let keeper = process::fork_tied(None, libc::SIGTERM, keep)
+        let (report, report_rx) = Report::pair().map_err(|err| failed(format!("cannot create a socket: {err}")))?;
+        let supervise = || supervisor::supervise(&job, place, (&counters, &pids), &report).unwrap_or(1);
+        let supervisor = process::fork_tied(None, libc::SIGTERM, supervise)
             .map_err(|err| failed(format!("cannot start a process: {err}; raise `ulimit -u`")))?;
         let mut running = Running {
             part: part.to_string(),
             operation: job.operation,
-            keeper,
+            supervisor,
             ended: OnceCell::new(),
             directory: job.directory,
             report_rx,
@@ -84,7 +85,10 @@ impl Running {
     }
 
     fn wait_until_it_works(&mut self, began: Instant) -> Result<(), LoadError> {
-        let lost = |err: io::Error| LoadError { load: self.part.clone(), reason: format!("cannot hear of it: {err}") };
+        let lost = |err: io::Error| LoadError {
+            load: self.part.clone(),
+            reason: format!("cannot read from its supervisor: {err}"),
+        };
         self.report_rx.set_read_timeout(Some(POLL_INTERVAL)).map_err(lost)?;
         while began.elapsed() < READY_TIMEOUT {
             match self.receive() {
@@ -94,11 +98,11 @@ impl Running {
                     return self.report_rx.set_nonblocking(true).map_err(lost);
                 }
                 Some(LoadMessage::Failed { reason }) => return Err(self.error(reason)),
-                None if self.has_lost_its_keeper() => return Err(self.error("its keeper ended".to_owned())),
+                None if self.has_supervisor_exited() => return Err(self.error("its supervisor exited".to_owned())),
                 None => {}
             }
         }
-        Err(self.error(format!("did not start within {} s", READY_TIMEOUT.as_secs())))
+        Err(self.error(format!("timeout: not started after {} s", READY_TIMEOUT.as_secs())))
     }
 
     /// The next message, if there is one.
@@ -108,8 +112,8 @@ impl Running {
         serde_json::from_slice(bytes.get(..length)?).ok()
     }
 
-    fn has_lost_its_keeper(&self) -> bool {
-        match process::reap(Some(self.keeper)) {
+    fn has_supervisor_exited(&self) -> bool {
+        match process::reap(Some(self.supervisor)) {
             Ok(Child::Running) => false,
             Ok(Child::Ended(_, status)) => self.ended.set(status).is_ok(),
             Ok(Child::None) | Err(_) => true,
@@ -120,7 +124,7 @@ impl Running {
     pub fn failure(&self) -> Option<String> {
         match self.receive() {
             Some(LoadMessage::Failed { reason }) => Some(reason),
-            _ => self.has_lost_its_keeper().then(|| format!("process {}, its keeper, ended", self.keeper)),
+            _ => self.has_supervisor_exited().then(|| format!("its supervisor (process {}) exited", self.supervisor)),
         }
     }
 
@@ -166,23 +170,23 @@ impl Running {
 impl Drop for Running {
     fn drop(&mut self) {
         let until = Instant::now() + STOP_TIMEOUT;
-        let _ = process::signal(self.keeper, libc::SIGTERM);
-        while !self.has_lost_its_keeper() {
+        let _ = process::signal(self.supervisor, libc::SIGTERM);
+        while !self.has_supervisor_exited() {
             if Instant::now() > until {
-                let _ = process::signal(self.keeper, libc::SIGKILL);
-                let advice = format_args!("did not stop within {} s and was killed", STOP_TIMEOUT.as_secs());
+                let _ = process::signal(self.supervisor, libc::SIGKILL);
+                let advice = format_args!("timeout: not stopped after {} s; killed", STOP_TIMEOUT.as_secs());
                 let _ = writeln!(io::stderr(), "punctual: load {}: {advice}", plain(&self.part.to_string()));
                 break;
             }
             std::thread::sleep(POLL_INTERVAL);
         }
-        while !self.has_lost_its_keeper() && Instant::now() < until + STOP_TIMEOUT {
+        while !self.has_supervisor_exited() && Instant::now() < until + STOP_TIMEOUT {
             std::thread::sleep(POLL_INTERVAL);
         }
-        // A keeper that was killed by a signal has not cleaned up.
+        // A supervisor that was killed by a signal has not cleaned up.
         if self.ended.get().is_some_and(|status| status.signal().is_some()) {
             let first = self.pids.get(0).and_then(|pid| u32::try_from(pid.load(Relaxed)).ok()).filter(|pid| *pid != 0);
-            keeper::clean_up_after(self.keeper, first, self.directory.as_deref());
+            supervisor::clean_up_after(self.supervisor, first, self.directory.as_deref());
         }
     }
 }

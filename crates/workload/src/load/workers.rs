@@ -66,7 +66,7 @@ impl<'a> Workers<'a> {
         let count = counter.and_then(|index| self.counters.get(index));
         let (place, report, own_pid) = (self.place, self.report, self.pids.get(self.started));
         let forked = process::fork_tied(self.group, libc::SIGKILL, || {
-            // The worker stores its PID as well: its keeper may be killed before it has done so.
+            // The worker stores its PID as well: its supervisor may be killed before it has done so.
             own_pid.iter().for_each(|pid| pid.store(std::process::id().into(), Relaxed));
             let settled = sys::sched::set_inherited_policy(0, place.policy);
             if place.policy.is_realtime() {
@@ -80,7 +80,7 @@ impl<'a> Workers<'a> {
                 io::Error::other(format!("cannot run as {}: {err}{advice}", place.policy))
             });
             match settled.and_then(|()| work(count)) {
-                // The partner has ended, which the keeper notices.
+                // The partner has ended, which the supervisor notices.
                 Err(err) if PARTNER_GONE.contains(&err.kind()) => {}
                 Err(err) => report.send(&LoadMessage::Failed { reason: err.to_string() }),
                 Ok(()) => return 0,
@@ -133,7 +133,7 @@ impl<'a> Workers<'a> {
             std::thread::sleep(POLL_INTERVAL);
         }
         let me = std::process::id();
-        let _ = writeln!(io::stderr(), "punctual: a load does not end; look at it with: ps --ppid {me}");
+        let _ = writeln!(io::stderr(), "punctual: cannot stop a load; list its processes with: ps --ppid {me}");
     }
 
     /// Runs `start` in the control group, if there is one, so that its processes are born there.
@@ -148,7 +148,7 @@ impl<'a> Workers<'a> {
     /// The error for a worker that could not be prepared or forked.
     pub(super) fn start_error(&self, source: &io::Error) -> String {
         format!(
-            "cannot start process {} of {}: {source}; raise `ulimit -u` or `ulimit -n`, or ask for less, like \
+            "cannot start process {} of {}: {source}; raise `ulimit -u` or `ulimit -n`, or reduce the load, like \
              messaging:groups=1",
             self.started + 1,
             self.planned
@@ -171,7 +171,7 @@ impl<'a> Workers<'a> {
             if Instant::now() > until {
                 let workers = self.counters.iter().count();
                 return Err(format!(
-                    "{idle} of {workers} workers had done nothing after 10 s; ask for less, like messaging:groups=1"
+                    "timeout: {idle} of {workers} workers idle after 10 s; reduce the load, like messaging:groups=1"
                 ));
             }
             std::thread::sleep(POLL_INTERVAL);
@@ -217,7 +217,7 @@ fn kill_descendants() {
     }
 }
 
-/// The exit status of a worker whose end is reported, by itself or by the keeper.
+/// The exit status of a worker whose end is reported, by itself or by the supervisor.
 const REPORTED: i32 = 3;
 
 /// Errors by which a worker notices that its partner has ended.
@@ -226,7 +226,7 @@ const PARTNER_GONE: [io::ErrorKind; 3] =
 
 /// The error for a worker that ended by itself.
 pub(super) fn ended(pid: u32, status: ExitStatus) -> String {
-    format!("process {pid} ended ({status})")
+    format!("process {pid} exited ({status})")
 }
 
 /// Whether the reason of this worker's end is reported already.

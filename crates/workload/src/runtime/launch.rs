@@ -21,8 +21,8 @@ pub struct Launch {
 ///
 /// Returns only on failure, with one line of text that states the reason.
 pub fn launch(parent: u32, settings: Option<&Launch>, program: &[OsString]) -> String {
-    let Some((program, arguments)) = program.split_first() else { return "no program is named".to_owned() };
-    let tied = sys::process::die_with(parent).map_err(|err| cannot("end with the parent", err));
+    let Some((program, arguments)) = program.split_first() else { return "no program given".to_owned() };
+    let tied = sys::process::die_with(parent).map_err(|err| cannot("set the parent death signal", err));
     if let Err(reason) = tied.and_then(|()| settings.map_or(Ok(()), apply)) {
         return reason;
     }
@@ -36,13 +36,13 @@ fn apply(settings: &Launch) -> Result<(), String> {
     let cpus: CpuSet = [cpu].into_iter().collect();
     sys::sched::set_affinity(0, &cpus).map_err(|err| cannot(format_args!("run on CPU {cpu}"), err))?;
     if !policy.is_realtime() {
-        let slack = format!("have a timer slack of {timer_slack}");
+        let slack = format!("set a timer slack of {timer_slack}");
         sys::thread::set_timer_slack(timer_slack).map_err(|err| cannot(&slack, err))?;
         let found = sys::thread::timer_slack().map_err(|err| cannot(&slack, err))?;
         same("timer slack", timer_slack, found)?;
     }
     // Last: from here on the thread may get little CPU time, or all of it.
-    host::drop_rights_of_file().map_err(|err| cannot("give up rights", err))?;
+    host::drop_rights_of_file().map_err(|err| cannot("drop capabilities", err))?;
     let refused = |err| {
         let advice = host::how_to_allow_others(&err);
         format!("{}{advice}", cannot(format_args!("run as {policy}"), err))
@@ -71,5 +71,5 @@ fn cannot(what: impl Display, err: std::io::Error) -> String {
 
 fn same(what: &str, asked: impl Display, found: impl Display) -> Result<(), String> {
     let (asked, found) = (asked.to_string(), found.to_string());
-    if asked == found { Ok(()) } else { Err(format!("{what} {asked} was asked for, the kernel reports {found}")) }
+    if asked == found { Ok(()) } else { Err(format!("cannot set {what} {asked}: the kernel reports {found}")) }
 }

@@ -16,16 +16,16 @@ use model::{MonoTime, Nanos, Span};
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ProtocolError {
     /// Not two numbers, or no ready line.
-    #[error("`{0}`, which is not what our program says; is another program of that name started?")]
+    #[error("an invalid line `{0}`; is another program of that name started?")]
     Malformed(String),
     /// The sleep ended before it began.
-    #[error("that a sleep ended {0} ns before it began; its clock is not CLOCK_MONOTONIC")]
+    #[error("a sleep that ended {0} ns before it began; its clock is not CLOCK_MONOTONIC")]
     Backwards(u64),
     /// The sleep began before the previous one had ended, or before the release.
-    #[error("that a sleep began {0} ns too early; its clock is not CLOCK_MONOTONIC")]
+    #[error("a sleep that began {0} ns too early; its clock is not CLOCK_MONOTONIC")]
     TooEarly(u64),
     /// The sleep ended after its line was read.
-    #[error("that a sleep ended {0} ns from now; its clock is not CLOCK_MONOTONIC")]
+    #[error("a sleep that ended {0} ns in the future; its clock is not CLOCK_MONOTONIC")]
     Future(u64),
 }
 

@@ -60,7 +60,7 @@ impl Sleeper {
             .spawn()
             .map_err(failed)?;
         let pipes = child.stdin.take().zip(child.stdout.take());
-        let (input, output) = pipes.ok_or_else(|| failed(io::Error::other("a pipe is missing")))?;
+        let (input, output) = pipes.ok_or_else(|| failed(io::Error::other("no pipe to it")))?;
         Ok(Sleeper { runtime, cpu, child, input, output, text: Vec::new(), reader: None, is_over: false })
     }
 
@@ -204,7 +204,7 @@ impl Sleeper {
     /// The error for a program that has ended.
     fn ended(&mut self) -> RuntimeError {
         let status =
-            self.wait(EXIT_TIMEOUT).map_or_else(|| "it closed its output".to_owned(), |status| status.to_string());
+            self.wait(EXIT_TIMEOUT).map_or_else(|| "closed its output".to_owned(), |status| status.to_string());
         let mut words = vec![0; PIPE_BYTES];
         // Only present text: a child of the process may hold the pipe open.
         let n_bytes = self.child.stderr.take().map_or(0, |mut stderr| {

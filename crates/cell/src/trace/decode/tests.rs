@@ -103,7 +103,7 @@ pub(in crate::trace) fn all_kinds() -> Vec<Record> {
     events.into_iter().map(|data| Record::Event(10, data)).collect()
 }
 
-fn decoded(pages: &[u8]) -> (Trace, Counted) {
+fn decoded(pages: &[u8]) -> (Trace, ReadCounts) {
     let decoder = Decoder::new(LAYOUT, &formats());
     let mut trace = decoder.begin(1);
     let counted = decoder.read(&mut trace, 0, pages);
@@ -113,7 +113,7 @@ fn decoded(pages: &[u8]) -> (Trace, Counted) {
 #[test]
 fn every_kind_of_event_is_decoded_and_others_are_passed_over() {
     let (trace, counted) = decoded(&page(1000, 0, &written(&all_kinds()), &LAYOUT, None));
-    assert_eq!(counted, Counted { events: 20, damaged: 0 });
+    assert_eq!(counted, ReadCounts { events: 20, damaged: 0 });
     let what: Vec<_> = trace.cpus[0].events.iter().map(|event| event.what).collect();
     let want = [
         What::Switch { prev: 7, prev_priority: 120, prev_state: 1, next: 8, next_priority: -1 },

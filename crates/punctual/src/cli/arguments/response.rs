@@ -1,4 +1,4 @@
-//! What can be typed after `measure response`, after `respond`, and after `leash`, which holds a role.
+//! What can be typed after `measure response`, after `respond`, and after `supervise`, which runs a role.
 
 use super::{EXIT_STATUS, Format, OneCell};
 use clap::Args;
@@ -51,7 +51,7 @@ pub(in crate::cli) struct RespondArguments {
 }
 
 #[derive(Debug, Args)]
-pub(in crate::cli) struct LeashArguments {
+pub(in crate::cli) struct SuperviseArguments {
     /// End it after so long, too
     #[arg(long = "for", value_name = "TIME")]
     pub(in crate::cli) at_most: Option<Span>,

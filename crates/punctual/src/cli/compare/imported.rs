@@ -1,7 +1,7 @@
 //! Imported measurements side by side: two of one import, or one of each of two.
 
 use super::super::{cells, note};
-use super::Named;
+use super::NamedRuns;
 use analysis::ImportedCell;
 use analysis::comparison::{Comparison, Question, compare_imported};
 use std::error::Error;
@@ -12,7 +12,7 @@ use store::ImportedRun;
 ///
 /// # Errors
 /// If only one of two runs is imported, or the words do not name two measurements.
-pub(super) fn compare(named: &Named<'_>, question: &Question<'_>) -> Result<Option<Comparison>, Box<dyn Error>> {
+pub(super) fn compare(named: &NamedRuns<'_>, question: &Question<'_>) -> Result<Option<Comparison>, Box<dyn Error>> {
     let second = named.second.as_deref().map(read).transpose()?;
     let (first, second) = match (read(&named.first)?, second) {
         (None, None | Some(None)) => return Ok(None),
@@ -66,7 +66,7 @@ fn read(dir: &Path) -> Result<Option<Vec<ImportedCell>>, store::StoreError> {
 }
 
 fn mixed() -> String {
-    "one is a run and one is imported: there are no blocks that hold both; see them side by side with `punctual report`"
+    "unsupported: comparison of a run with imported measurements, which have no blocks; show both with `punctual report`"
         .to_owned()
 }
 

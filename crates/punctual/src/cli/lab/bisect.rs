@@ -2,8 +2,8 @@
 
 use super::super::arguments::LabBisectArguments;
 use super::super::{Outcome, note, one_line, output};
-use super::Asked;
-use campaign::{HereOrLab, KernelLimits, TestOutcome};
+use super::TestCell;
+use campaign::{KernelLimits, LocalOrLab, TestOutcome};
 use model::{Load, Policy, Task};
 use std::error::Error;
 use std::str::FromStr;
@@ -38,12 +38,12 @@ fn step(arguments: LabBisectArguments) -> Result<(u8, String), Box<dyn Error>> {
     let asked = match arguments.cost {
         None => format!("{load}, {policy} every {}", arguments.period),
         Some(cost) if cost.operations().count() > 1 => {
-            return Err(format!("{cost} is several operations; name one, like syscall/read").into());
+            return Err(format!("invalid operation `{cost}`: expected one operation, like syscall/read").into());
         }
         Some(cost) => format!("{cost}, {load}, {policy}"),
     };
     let kernel = arguments.kernel.to_string();
-    let asked_cell = Asked {
+    let test_cell = TestCell {
         kernel: arguments.kernel,
         load,
         policy,
@@ -52,15 +52,15 @@ fn step(arguments: LabBisectArguments) -> Result<(u8, String), Box<dyn Error>> {
         duration: arguments.duration,
         blocks: arguments.phases,
     };
-    let session = asked_cell.begin("lab bisect-step", true)?;
-    let mut lab = HereOrLab::new(Arc::new(|line| note(line)));
+    let session = test_cell.begin("lab bisect-step", true)?;
+    let mut lab = LocalOrLab::new(Arc::new(|line| note(line)));
     let (status, word, line) = match limits.test(&session, &mut lab, arguments.cost.is_some())? {
         TestOutcome::Good(line) => (GOOD, "good", line),
         TestOutcome::Bad(line) => (BAD, "bad", line),
         TestOutcome::Failed(failure) => {
-            return Ok((CANNOT_BE_TESTED, format!("cannot be tested: {}", one_line(&failure))));
+            return Ok((CANNOT_BE_TESTED, format!("cannot test: {}", one_line(&failure))));
         }
-        TestOutcome::Unusable(why) => return Ok((CANNOT_BE_TESTED, format!("cannot be tested: {kernel}: {why}"))),
+        TestOutcome::Unusable(why) => return Ok((CANNOT_BE_TESTED, format!("cannot test {kernel}: {why}"))),
     };
     let time = if arguments.cost.is_some() { "instructions, not time" } else { "virtual time" };
     Ok((status, format!("{word}: {line} ({kernel}; {asked}; {time})")))

@@ -2,8 +2,8 @@
 
 use super::super::arguments::{Format, LabCheckArguments};
 use super::super::{ERROR, Outcome, note, output};
-use super::Asked;
-use campaign::{Executor, HereOrLab};
+use super::TestCell;
+use campaign::{Executor, LocalOrLab};
 use model::{CpuSet, Load, Period, Policy, Record, Span};
 use report::json::{LabCheckDocument, RecordDifference};
 use serde_json::Value;
@@ -21,7 +21,7 @@ type Difference = RecordDifference<Value>;
 
 pub(super) fn check(arguments: LabCheckArguments) -> Outcome {
     let kernel = arguments.kernel.to_string();
-    let asked = Asked {
+    let asked = TestCell {
         kernel: arguments.kernel,
         load: "exec".parse()?,
         policy: "fifo:90".parse()?,
@@ -33,12 +33,12 @@ pub(super) fn check(arguments: LabCheckArguments) -> Outcome {
     let session = asked.begin("lab check", arguments.wait)?;
     session.announce(2);
     let (cell, stop) = (session.cell(), session.stop());
-    let mut lab = HereOrLab::new(Arc::new(|line| note(line)));
+    let mut lab = LocalOrLab::new(Arc::new(|line| note(line)));
     let mut measure = || lab.execute(cell, 0, None, stop, &mut |_| ()).map_err(|err| format!("{kernel}: {err}"));
     note(format_args!("1 of 2: a cell of {} under load exec on {kernel}", cell.duration));
     let alone = measure()?;
     let cpus = sched::affinity(0)?;
-    note(format_args!("2 of 2: the same beside a load on {}", cpus_of(&cpus)));
+    note(format_args!("2 of 2: the same cell under a host load on {}", cpus_of(&cpus)));
     let loaded = {
         let _load = beside(&cpus)?;
         measure()?
@@ -73,11 +73,11 @@ fn said(kernel: &str, alone: &Record, cpus: &CpuSet, differences: &[Difference])
         let numbers = histogram.and_then(|histogram| Some((histogram.n, histogram.max_ns?)));
         let numbers = numbers.map(|(n, max_ns)| format!(", {n} cycles with a maximum of {max_ns} virtual ns"));
         let numbers = numbers.unwrap_or_default();
-        return format!("{kernel}: identical, alone and beside a load on {}{numbers}\n", cpus_of(cpus));
+        return format!("{kernel}: identical, alone and under a host load on {}{numbers}\n", cpus_of(cpus));
     }
     let mut text = format!("{kernel}: DIFFERENT in {}\n", things(differences.len()));
     for Difference { path, alone, loaded } in differences.iter().take(MAX_SHOWN) {
-        text += &format!("  {path}: {alone} alone, {loaded} beside a load\n");
+        text += &format!("  {path}: {alone} alone, {loaded} under a host load\n");
     }
     if differences.len() > MAX_SHOWN {
         text += &format!("  and {} more; --format json has all\n", differences.len() - MAX_SHOWN);

@@ -1,7 +1,7 @@
 //! `punctual lab fetch`: downloads kernels into the cache, with a progress line.
 
 use super::super::arguments::LabFetchArguments;
-use super::super::redrawn::Redrawn;
+use super::super::redraw::RedrawnLines;
 use super::super::{Outcome, note, output};
 use campaign::Stop;
 use lab::{Fetching, Monitor};
@@ -9,15 +9,18 @@ use model::Kernel;
 
 pub(super) fn fetch(arguments: &LabFetchArguments) -> Outcome {
     let stop = Stop::on_signals()?;
-    let monitor = Monitor { is_stopped: &|| stop.is_asked(), say: &|line| note(line) };
+    let monitor = Monitor { is_stopped: &|| stop.is_requested(), say: &|line| note(line) };
     for kernel in &arguments.kernels {
         let Kernel::Lab(of_lab) = kernel else {
-            return Err("`running` is this machine's own kernel, which is not fetched; name one like debian:6.1".into());
+            return Err(
+                "invalid kernel `running`: it is the host's kernel, which is not fetched; expected one like debian:6.1"
+                    .into(),
+            );
         };
-        let mut terminal = Redrawn::on_terminal();
+        let mut terminal = RedrawnLines::on_terminal();
         let mut is_said = false;
         let ready = lab::ready_observed(&of_lab.source, monitor, &mut |fetching| match &mut terminal {
-            Some(terminal) => terminal.draw(&[line(fetching)], Redrawn::size().columns),
+            Some(terminal) => terminal.draw(&[line(fetching)], RedrawnLines::size().columns),
             None if !is_said => {
                 is_said = true;
                 note(format_args!("fetching {}{}", fetching.package, size_of(fetching)));
@@ -27,8 +30,8 @@ pub(super) fn fetch(arguments: &LabFetchArguments) -> Outcome {
         if let Some(terminal) = &mut terminal {
             terminal.erase();
         }
-        if stop.is_asked() {
-            return Err("interrupted; what was fetched so far is removed".into());
+        if stop.is_requested() {
+            return Err("interrupted; the partial download is removed".into());
         }
         let ready = ready?;
         output::write(format!("{kernel}: {}, {}\n", ready.name, ready.file.display()).as_bytes())?;

@@ -16,7 +16,7 @@ pub(super) fn list(arguments: &LabListArguments) -> Outcome {
     output::write(&text)?;
     let none = match asked {
         Ok(true) if !kernels.is_empty() => None,
-        Ok(true) => Some("apt knows no kernels (apt-get update)".to_owned()),
+        Ok(true) => Some("apt lists no kernels (apt-get update)".to_owned()),
         Ok(false) => Some("this system has no apt".to_owned()),
         Err(err) => Some(err.to_string()),
     };

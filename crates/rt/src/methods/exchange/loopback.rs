@@ -1,7 +1,7 @@
 //! The logger's own share of a latency: exchanges with itself over the loopback device.
 
 use super::LoggerWait;
-use crate::line::{Heard, Line, Message};
+use crate::line::{Line, LineEvent, Message};
 use model::{ClockId, Span};
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
@@ -27,7 +27,7 @@ impl LoggerWait {
             let began = sys::clock::monotonic();
             let exchange = || -> Result<bool, i32> {
                 line.send(&message, None)?;
-                Ok(line.wait_before(&self.timer)? && line.hear()? != Heard::Foreign)
+                Ok(line.wait_before(&self.timer)? && line.receive()? != LineEvent::Foreign)
             };
             match exchange() {
                 Ok(true) => *took = sys::clock::monotonic().0.saturating_sub(began.0),

@@ -1,6 +1,6 @@
 //! The target: waits for triggers and answers them.
 
-use crate::line::{Heard, Line, Message};
+use crate::line::{Line, LineEvent, Message};
 use crate::link::{Target, add, count};
 use crate::wire::Interrupt;
 use crate::{Completion, LogWriter, RtSection, Sample, Triggered, Wait};
@@ -40,21 +40,21 @@ impl TargetWait {
     }
 
     /// The answer to an event received at `now`, if it calls for one.
-    pub(super) fn accept(&self, heard: Heard, now: ClockTime) -> Option<(Message, Option<SocketAddr>)> {
+    pub(super) fn accept(&self, event: LineEvent, now: ClockTime) -> Option<(Message, Option<SocketAddr>)> {
         let counts = &self.target.counts;
-        let (message, from) = match heard {
-            Heard::Byte(byte) => (Message { is_answer: true, session: 0, number: byte.into() }, None),
-            Heard::Interrupt(interrupt) => {
+        let (message, from) = match event {
+            LineEvent::Byte(byte) => (Message { is_answer: true, session: 0, number: byte.into() }, None),
+            LineEvent::Interrupt(interrupt) => {
                 add(&counts.missed, interrupt.unseen);
                 (Message { is_answer: true, session: 0, number: interrupt.level.unwrap_or(true).into() }, None)
             }
-            Heard::Message(message, from, _)
+            LineEvent::Message(message, from, _)
                 // A peer is a machine: each of its measurements has another port.
                 if !message.is_answer && self.peer.get().is_none_or(|peer| peer.ip() == from.ip()) =>
             {
                 (message, Some(from))
             }
-            Heard::Message(..) | Heard::Foreign => {
+            LineEvent::Message(..) | LineEvent::Foreign => {
                 count(&counts.foreign);
                 return None;
             }
@@ -82,8 +82,8 @@ impl TargetWait {
 
     /// Records the time from the kernel's time stamp of a trigger, if it has one, to this thread's wake-up at `woke`.
     #[inline]
-    fn note_waking(&self, rt: &RtSection<'_>, heard: Heard, cycle: u64, woke: ClockTime) {
-        let Heard::Interrupt(Interrupt { at_ns: Some(at_ns), .. }) = heard else { return };
+    fn note_waking(&self, rt: &RtSection<'_>, event: LineEvent, cycle: u64, woke: ClockTime) {
+        let LineEvent::Interrupt(Interrupt { at_ns: Some(at_ns), .. }) = event else { return };
         let Ok(mut waking) = self.waking.try_borrow_mut() else { return };
         if let Some(log) = waking.as_mut() {
             log.push(rt, Sample { cycle, latency: woke.since(ClockTime(at_ns)) });
@@ -99,14 +99,14 @@ impl Wait for TargetWait {
 
     fn trigger(&self, rt: &RtSection<'_>, _schedule: &Schedule, cycle: Cycle) -> Result<Triggered, i32> {
         loop {
-            let heard = match self.target.line.hear() {
+            let event = match self.target.line.receive() {
                 Err(libc::EINTR) => continue,
-                heard => heard?,
+                event => event?,
             };
             let woke = self.now(rt);
-            if let Some(trigger) = self.accept(heard, woke) {
+            if let Some(trigger) = self.accept(event, woke) {
                 self.trigger.set(Some(trigger));
-                self.note_waking(rt, heard, cycle.index, woke);
+                self.note_waking(rt, event, cycle.index, woke);
                 return Ok(Triggered::Cycle(Cycle { due: woke, ..cycle }));
             }
         }

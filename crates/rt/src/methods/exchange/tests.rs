@@ -4,7 +4,7 @@ use super::*;
 use crate::LinkCounts;
 use crate::link::Target;
 use crate::methods::{AnyWait, tests::run as run_by};
-use crate::{Ended, LinkEnd, LogReader, sample_log};
+use crate::{LinkEnd, LogReader, LoopResult, sample_log};
 use model::Period;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -84,16 +84,16 @@ fn an_answer_is_for_its_own_trigger_and_late_ones_are_told_from_duplicates() {
         (answer(7, 99), PEER, DUPLICATE),
         (answer(7, 1), PEER, DUPLICATE),
     ] {
-        let found = judged(wait.judge(Heard::Message(message, from, None)));
+        let found = judged(wait.judge(LineEvent::Message(message, from, None)));
         found.iter().for_each(|number| wait.triggers.answer(*number));
         assert_eq!(found, expected, "{message:?}");
     }
     // After 63 more triggers, 101 is still known to be open; after one more it is given up.
     (101..=164).for_each(|number| sent(&wait, number));
-    let heard = |number| judged(wait.judge(Heard::Message(answer(7, number), PEER, None)));
-    assert_eq!(heard(101), Ok(101));
+    let event = |number| judged(wait.judge(LineEvent::Message(answer(7, number), PEER, None)));
+    assert_eq!(event(101), Ok(101));
     let given_up = wait.triggers.send(Trigger { number: 165, is_open: true, ..Trigger::default() });
-    assert_eq!((given_up.map(|trigger| trigger.number), heard(101)), (Some(101), DUPLICATE));
+    assert_eq!((given_up.map(|trigger| trigger.number), event(101)), (Some(101), DUPLICATE));
 }
 
 #[test]
@@ -101,10 +101,10 @@ fn a_byte_is_the_end_of_a_number() {
     let wait = of_bytes();
     (100..=256).for_each(|number| sent(&wait, number));
     (100..=254).for_each(|number| wait.triggers.answer(number));
-    let heard = [0, 255, 254, 192, 191, 100, 99].map(|byte| judged(wait.judge(Heard::Byte(byte))));
+    let event = [0, 255, 254, 192, 191, 100, 99].map(|byte| judged(wait.judge(LineEvent::Byte(byte))));
     let duplicate = Err("duplicate");
     let foreign = Err("foreign");
-    assert_eq!(heard, [Ok(256), Ok(255), duplicate, duplicate, foreign, foreign, foreign]);
+    assert_eq!(event, [Ok(256), Ok(255), duplicate, duplicate, foreign, foreign, foreign]);
 }
 
 #[test]
@@ -126,14 +126,14 @@ fn a_trigger_that_an_answer_could_not_be_told_from_is_waited_for() {
 fn a_target_answers_its_peer_once_and_nobody_else() {
     let (target, counts) = target(None, 0);
     let trigger = |session, number| Message { is_answer: false, session, number };
-    let accept = |message, from| target.accept(Heard::Message(message, from, None), ClockTime(1)).is_some();
+    let accept = |message, from| target.accept(LineEvent::Message(message, from, None), ClockTime(1)).is_some();
     assert!(!accept(answer(1, 1), PEER), "what is no trigger gets none");
     assert!(accept(trigger(1, 1), PEER));
     assert!(!accept(trigger(1, 1), PEER) && !accept(trigger(1, 0), PEER));
     assert!(!accept(trigger(2, 1), OTHER), "the first to ask is the peer");
     assert!(accept(trigger(1, 5), SocketAddr::new(PEER.ip(), 10)), "from another port");
     assert!(accept(trigger(2, 1), PEER), "another session begins anew");
-    assert!(target.accept(Heard::Foreign, ClockTime(1)).is_none());
+    assert!(target.accept(LineEvent::Foreign, ClockTime(1)).is_none());
     let counted = [&counts.triggers, &counts.duplicate, &counts.foreign, &counts.missed, &counts.too_soon];
     assert_eq!(counted.map(|counter| counter.load(Relaxed)), [3, 2, 3, 3, 0]);
 }
@@ -146,7 +146,7 @@ fn answers_are_limited_in_the_long_run() {
         let once = |_: &u64| {
             number += 1;
             let message = Message { is_answer: false, session: 1, number };
-            target.accept(Heard::Message(message, PEER, None), ClockTime(now)).is_some()
+            target.accept(LineEvent::Message(message, PEER, None), ClockTime(now)).is_some()
         };
         (0..times).filter(once).count()
     };
@@ -157,7 +157,7 @@ fn answers_are_limited_in_the_long_run() {
 }
 
 /// 20 triggers of 5 ms; returns the samples.
-fn run(end: LinkEnd) -> (Vec<(u64, i64)>, Result<Ended, i32>) {
+fn run(end: LinkEnd) -> (Vec<(u64, i64)>, Result<LoopResult, i32>) {
     let period = Period::try_from(Span(5_000_000)).unwrap();
     let waiting = AnyWait::new(model::Method::CLOCK_NANOSLEEP, period, Some(end)).unwrap();
     run_by(&waiting, ClockId::Monotonic, period, Span(20_000_000))

@@ -10,16 +10,16 @@ const DEFAULT_SIZE: Size = Size { columns: 80, rows: 24 };
 
 /// The last frame on the terminal.
 #[derive(Debug, Default)]
-pub(super) struct Redrawn {
+pub(super) struct RedrawnLines {
     /// Width of each line of the last frame; the cursor is below them.
     drawn: Vec<usize>,
 }
 
-impl Redrawn {
+impl RedrawnLines {
     /// A terminal without a frame; `None` if stderr is not a terminal that can move its cursor.
-    pub(super) fn on_terminal() -> Option<Redrawn> {
+    pub(super) fn on_terminal() -> Option<RedrawnLines> {
         let is_dumb = std::env::var_os("TERM").is_none_or(|term| term.is_empty() || term == "dumb");
-        (io::stderr().is_terminal() && !is_dumb).then(Redrawn::default)
+        (io::stderr().is_terminal() && !is_dumb).then(RedrawnLines::default)
     }
 
     /// The current size of the terminal.
@@ -37,7 +37,7 @@ impl Redrawn {
     /// Erases the last frame.
     pub(super) fn erase(&mut self) {
         if !self.drawn.is_empty() {
-            self.draw(&[], Redrawn::size().columns);
+            self.draw(&[], RedrawnLines::size().columns);
         }
     }
 }

@@ -1,7 +1,7 @@
 //! Output of a load that runs alone: a redrawn block on a terminal, otherwise a line each second.
 
 use super::super::arguments::Format;
-use super::super::redrawn::Redrawn;
+use super::super::redraw::RedrawnLines;
 use super::super::{note, output};
 use super::Work;
 use analysis::wording::{duration, things};
@@ -11,37 +11,37 @@ use std::io::{self, IsTerminal};
 use std::time::Duration;
 
 /// Output of a load.
-pub(super) struct Shown {
-    way: Way,
+pub(super) struct LoadView {
+    mode: ViewMode,
     /// Number of CPUs over which the machine's idle time is summed.
     online: Option<usize>,
     /// Requested duration.
     ends: Option<Span>,
 }
 
-enum Way {
+enum ViewMode {
     /// No output before the end.
-    Not,
+    Silent,
     /// A line each second on stdout.
     Lines,
     /// A block on the terminal.
-    Block(Redrawn),
+    Block(RedrawnLines),
 }
 
-impl Shown {
-    pub(super) fn begin(format: Format, online: Option<usize>, ends: Option<Span>) -> Shown {
-        let terminal = Redrawn::on_terminal().filter(|_| io::stdout().is_terminal());
-        let way = match (format, terminal) {
-            (Format::Json, _) => Way::Not,
-            (Format::Text, Some(redrawn)) => Way::Block(redrawn),
-            (Format::Text, None) => Way::Lines,
+impl LoadView {
+    pub(super) fn begin(format: Format, online: Option<usize>, ends: Option<Span>) -> LoadView {
+        let terminal = RedrawnLines::on_terminal().filter(|_| io::stdout().is_terminal());
+        let mode = match (format, terminal) {
+            (Format::Json, _) => ViewMode::Silent,
+            (Format::Text, Some(redrawn)) => ViewMode::Block(redrawn),
+            (Format::Text, None) => ViewMode::Lines,
         };
-        Shown { way, online, ends }
+        LoadView { mode, online, ends }
     }
 
     /// Prints the parts that were started.
     pub(super) fn started(&self, records: &[LoadRecord], cpus: &CpuSet) -> Result<(), Box<dyn Error>> {
-        if matches!(self.way, Way::Not) {
+        if matches!(self.mode, ViewMode::Silent) {
             return Ok(());
         }
         let lines: String = records.iter().map(|record| started(record, cpus) + "\n").collect();
@@ -51,11 +51,11 @@ impl Shown {
     /// Shows the last reading; returns whether stdout still has a reader.
     pub(super) fn second(&mut self, work: &Work) -> Result<bool, Box<dyn Error>> {
         let machine = work.machine.last().map(|row| report::machine_share(row, self.online)).unwrap_or_default();
-        match &mut self.way {
-            Way::Not => Ok(true),
-            Way::Lines => output::write_while_read(line(work, &machine).as_bytes()),
-            Way::Block(redrawn) => {
-                let size = Redrawn::size();
+        match &mut self.mode {
+            ViewMode::Silent => Ok(true),
+            ViewMode::Lines => output::write_while_read(line(work, &machine).as_bytes()),
+            ViewMode::Block(redrawn) => {
+                let size = RedrawnLines::size();
                 // The last column stays empty because terminals differ in wrapping there.
                 let fitting = |line: String| line.chars().take(size.columns.saturating_sub(1)).collect();
                 let lines: Vec<String> = block(work, &machine, self.ends).into_iter().map(fitting).collect();
@@ -68,7 +68,7 @@ impl Shown {
 
     /// Erases the block.
     pub(super) fn finish(&mut self) {
-        if let Way::Block(redrawn) = &mut self.way {
+        if let ViewMode::Block(redrawn) = &mut self.mode {
             redrawn.erase();
         }
     }

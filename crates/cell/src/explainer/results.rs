@@ -1,13 +1,13 @@
 //! Results of explanations: the worst ones, the sums over all, and the counts.
 
-use super::taking::Seen;
+use super::trace_reader::TraceStatistics;
 use analysis::explain::Totals;
 use model::{AnswerStages, ExplainRecord, Explanation, IrqLatency, NotCovered, Span};
 use rt::SpikeWatch;
 
 /// Growing results.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct Results {
     /// The number of worst explanations to keep.
     most: usize,
     missing: Vec<String>,
@@ -16,7 +16,7 @@ pub(super) struct Kept {
     pub(super) irq: Vec<IrqLatency>,
     pub(super) answers: Vec<AnswerStages>,
     /// Statistics of the trace and its gaps.
-    pub(super) seen: Seen,
+    pub(super) statistics: TraceStatistics,
     not_covered: u64,
     latest_not_covered: Option<NotCovered>,
     totals: Totals,
@@ -24,10 +24,10 @@ pub(super) struct Kept {
     worst: Vec<Explanation>,
 }
 
-impl Kept {
-    pub(super) fn new(most: u32, missing: Vec<String>) -> Kept {
+impl Results {
+    pub(super) fn new(most: u32, missing: Vec<String>) -> Results {
         let most = usize::try_from(most).unwrap_or(usize::MAX);
-        Kept { most, missing, ..Kept::default() }
+        Results { most, missing, ..Results::default() }
     }
 
     /// Counts a spike that the trace does not cover.
@@ -51,7 +51,7 @@ impl Kept {
     }
 
     /// The threshold above which a wake-up would still be kept, ns; `None` while there is room.
-    pub(super) fn raised(&self) -> Option<i64> {
+    pub(super) fn raised_threshold_ns(&self) -> Option<i64> {
         let least = self.worst.get(self.most.checked_sub(1)?)?;
         i64::try_from(least.latency.ns()).ok()
     }
@@ -59,17 +59,20 @@ impl Kept {
     pub(super) fn finish(self, watch: &SpikeWatch) -> ExplainRecord {
         let above_at_end = known(watch.above_ns());
         ExplainRecord {
-            above: self.seen.first_above_ns.and_then(known).or(above_at_end),
+            above: self.statistics.first_above_ns.and_then(known).or(above_at_end),
             above_at_end,
-            spikes: self.totals.explained + self.not_covered + self.seen.lost,
+            spikes: self.totals.explained + self.not_covered + self.statistics.lost,
             explained: self.totals.explained,
-            not_covered: self.not_covered + self.seen.lost,
+            not_covered: self.not_covered + self.statistics.lost,
             latest_not_covered: self.latest_not_covered,
-            stood_still: Some(self.seen.stood_still),
-            overwritten: Some(self.seen.overwritten),
+            stood_still: Some(self.statistics.stood_still),
+            overwritten: Some(self.statistics.overwritten),
             longest_freeze: watch.longest_freeze_ns().map(Span),
             events: self.events,
-            explaining_us: self.explaining_us.zip(self.seen.used_us).map(|(explaining, taking)| explaining + taking),
+            explaining_us: self
+                .explaining_us
+                .zip(self.statistics.used_us)
+                .map(|(explaining, taking)| explaining + taking),
             late: Span(self.totals.late_ns),
             evidence_ns: self.totals.evidence_ns,
             irq: self.irq,
@@ -105,21 +108,21 @@ mod tests {
 
     #[test]
     fn the_worst_are_kept_and_the_threshold_rises_when_there_is_no_room() {
-        let mut kept = Kept::new(2, Vec::new());
+        let mut kept = Results::new(2, Vec::new());
         kept.take(explanation(20));
-        assert_eq!(kept.raised(), None);
+        assert_eq!(kept.raised_threshold_ns(), None);
         kept.take(explanation(50));
-        assert_eq!(kept.raised(), Some(20));
+        assert_eq!(kept.raised_threshold_ns(), Some(20));
         kept.take(explanation(15));
         kept.take(explanation(30));
-        assert_eq!(kept.raised(), Some(30));
+        assert_eq!(kept.raised_threshold_ns(), Some(30));
         assert_eq!(kept.worst.iter().map(|one| one.latency.ns()).collect::<Vec<_>>(), [50, 30]);
         assert_eq!(kept.totals.explained, 4);
     }
 
     #[test]
     fn the_latest_that_was_not_covered_is_kept() {
-        let mut kept = Kept::new(2, Vec::new());
+        let mut kept = Results::new(2, Vec::new());
         for (due_ns, latency) in [(1, 20), (2, 50), (3, 50), (4, 30)] {
             kept.not_covered(NotCovered { cpu: 0, due_ns, latency: Span(latency) });
         }

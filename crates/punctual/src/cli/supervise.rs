@@ -1,9 +1,9 @@
-//! `punctual leash`: supervises another command of this program until stdin is closed. Runs the roles of a plan.
+//! `punctual supervise`: supervises another command of this program until stdin is closed. Runs the roles of a plan.
 //!
 //! It is a separate process, so that the measuring process needs no thread for the command; the supervisor only sleeps.
 
 use super::Outcome;
-use super::arguments::LeashArguments;
+use super::arguments::SuperviseArguments;
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
@@ -16,8 +16,8 @@ use sys::process;
 /// Time for the command to exit after SIGTERM. It first stops its load, which takes up to 10 s.
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 
-pub(super) fn leash(arguments: LeashArguments) -> Outcome {
-    let LeashArguments { at_most, input, command } = arguments;
+pub(super) fn supervise(arguments: SuperviseArguments) -> Outcome {
+    let SuperviseArguments { at_most, input, command } = arguments;
     let name = command.first().cloned().unwrap_or_default();
     let mut child = Command::new(host::THIS_PROGRAM)
         .args(command)
@@ -27,7 +27,7 @@ pub(super) fn leash(arguments: LeashArguments) -> Outcome {
         .spawn()
         .map_err(|err| format!("cannot start {name}: {err}"))?;
     if let Some((mut stdin, input)) = child.stdin.take().zip(input) {
-        stdin.write_all(input.as_bytes()).map_err(|err| format!("{name} does not take its input: {err}"))?;
+        stdin.write_all(input.as_bytes()).map_err(|err| format!("cannot write the input of {name}: {err}"))?;
     }
     let pid = child.id();
     let has_timed_out = Arc::new(AtomicBool::new(false));
@@ -54,7 +54,7 @@ pub(super) fn leash(arguments: LeashArguments) -> Outcome {
         // A killed command has not restored its settings.
         host::recover(&host::HostFs::here());
         return Err(if has_timed_out.load(SeqCst) {
-            format!("{name} did not end within {} s of SIGTERM; killed", STOP_TIMEOUT.as_secs())
+            format!("timeout: {name} still running {} s after SIGTERM; killed", STOP_TIMEOUT.as_secs())
         } else {
             format!("{name} was killed by signal {signal}")
         }

@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin";
 
 /// Size limit of all files, bytes: they are in memory twice while the kernel unpacks them.
-const AT_MOST_BYTES: usize = 160 << 20;
+const MAX_BYTES: usize = 160 << 20;
 
 /// Paths reserved for the lab.
 const OURS: [&str; 2] = ["/init", modules::PLACE];
@@ -33,25 +33,25 @@ pub(super) fn add(
     own: &[&str],
     monitor: Monitor<'_>,
 ) -> Result<(), LabError> {
-    let mut shipped = Shipped::default();
+    let mut files = GuestFiles::default();
     for (name, content) in kernels::modules(kernel, own, monitor)? {
-        shipped.put(&format!("{}/{name}", modules::PLACE), Entry::File(content), Path::new(&name))?;
+        files.put(&format!("{}/{name}", modules::PLACE), Entry::File(content), Path::new(&name))?;
     }
     if let Some(path) = &kernel.modules {
         for (name, content) in modules::below(Path::new(path))? {
-            shipped.put(&format!("{}/{name}", modules::PLACE), Entry::File(content), Path::new(path))?;
+            files.put(&format!("{}/{name}", modules::PLACE), Entry::File(content), Path::new(path))?;
         }
     }
     for file in &kernel.files {
         // These mount points would hide files of the archive.
         let taken = host::mount_points().chain(OURS).find(|place| Path::new(&file.to).starts_with(place));
         if let Some(place) = taken {
-            let reason = format!("{place} of a guest is not a plan's; put it elsewhere, like {}:/opt/it", file.from);
+            let reason = format!("reserved path {place} of a guest; choose another path, like {}:/opt/it", file.from);
             return Err(LabError::file(Path::new(&file.to), reason));
         }
-        shipped.tree(Path::new(&file.from), &file.to, true)?;
+        files.tree(Path::new(&file.from), &file.to, true)?;
     }
-    shipped.into_archive(archive);
+    files.into_archive(archive);
     Ok(())
 }
 
@@ -64,14 +64,14 @@ enum Entry {
     Link(String),
 }
 
-/// Shipped files by their path in the guest; sorted, so that archives are reproducible.
+/// GuestFiles files by their path in the guest; sorted, so that archives are reproducible.
 #[derive(Debug, Default)]
-struct Shipped {
+struct GuestFiles {
     entries: BTreeMap<String, Entry>,
     bytes: usize,
 }
 
-impl Shipped {
+impl GuestFiles {
     /// Adds a file, or a directory with its content. Missing libraries are an error only for programs that the plan
     /// names itself: a directory may hold programs that do not run on this machine either.
     fn tree(&mut self, from: &Path, to: &str, is_named: bool) -> Result<(), LabError> {
@@ -102,13 +102,13 @@ impl Shipped {
         }
         let about = fs::metadata(from).map_err(|err| LabError::file(from, err))?;
         if !about.is_file() {
-            return Err(LabError::file(from, "is neither a file nor a directory; leave it out of `files`"));
+            return Err(LabError::file(from, "expected a file or a directory; leave it out of `files`"));
         }
         let more = usize::try_from(about.len()).unwrap_or(usize::MAX);
-        if self.bytes.saturating_add(more) > AT_MOST_BYTES {
+        if self.bytes.saturating_add(more) > MAX_BYTES {
             return Err(self.too_large(from, more));
         }
-        let content = regular_file::read(from, AT_MOST_BYTES as u64)?;
+        let content = regular_file::read(from, MAX_BYTES as u64)?;
         let is_program = about.permissions().mode() & 0o111 != 0;
         let elf = elf::read(&content);
         let script = content.strip_prefix(b"#!").filter(|_| is_program).map(|rest| {
@@ -127,7 +127,7 @@ impl Shipped {
     /// Adds the loader and the libraries of a program or a library.
     fn libraries(&mut self, elf: &Elf, from: &Path, to: &str) -> Result<(), LabError> {
         if elf.machine != elf::X86_64 {
-            return Err(LabError::file(from, "is a program for another processor; guests are x86-64"));
+            return Err(LabError::file(from, "unsupported: program for another processor; guests are x86-64"));
         }
         if let Some(loader) = &elf.interpreter {
             self.file(Path::new(loader), loader, true)?;
@@ -138,7 +138,7 @@ impl Shipped {
             (at(&origin(from)), at(&origin(Path::new(to))))
         });
         let usual = LIBRARIES.iter().map(|place| ((*place).to_owned(), (*place).to_owned()));
-        let further = further_libraries();
+        let further = configured_library_directories();
         let told = further.iter().map(|place| (place.clone(), place.clone()));
         let places: Vec<(String, String)> = own.chain(usual).chain(told).collect();
         for name in &elf.needed {
@@ -148,7 +148,8 @@ impl Shipped {
             }
             let found = places.iter().find(|(here, _)| Path::new(here).join(name).is_file());
             let Some((here, there)) = found else {
-                let reason = format!("needs {name}, which is in no usual place; add it to `files` beside it");
+                let reason =
+                    format!("requires {name}, which is not in a standard directory; add it to `files` as well");
                 let is_listed = self.entries.keys().any(|path| path.ends_with(&format!("/{name}")));
                 if is_listed {
                     continue;
@@ -167,7 +168,7 @@ impl Shipped {
         if let Entry::Program(content) | Entry::File(content) = &entry {
             self.bytes += content.len();
         }
-        if self.bytes > AT_MOST_BYTES {
+        if self.bytes > MAX_BYTES {
             return Err(self.too_large(from, 0));
         }
         let _ = self.entries.insert(to.to_owned(), entry);
@@ -185,12 +186,9 @@ impl Shipped {
         sizes.sort_unstable();
         let shown = |(bytes, path): &(usize, &str)| format!("{path} ({} MiB)", bytes >> 20);
         let largest: Vec<_> = sizes.iter().rev().take(NAMED).map(shown).collect();
-        let beside = if largest.is_empty() { String::new() } else { format!(" beside {}", largest.join(", ")) };
-        let (more, most) = (more >> 20, AT_MOST_BYTES >> 20);
-        LabError::file(
-            from,
-            format!("{more} MiB{beside} are more than a guest has room for, {most} MiB in all; name less"),
-        )
+        let beside = if largest.is_empty() { String::new() } else { format!(" after {}", largest.join(", ")) };
+        let (more, most) = (more >> 20, MAX_BYTES >> 20);
+        LabError::file(from, format!("too large for a guest: {more} MiB{beside}; the limit is {most} MiB in all"))
     }
 
     /// Writes the entries, each after its parent directories.
@@ -231,7 +229,7 @@ fn interpreter(line: &str) -> Option<PathBuf> {
 }
 
 /// Further library directories of this machine (ldconfig(8)).
-fn further_libraries() -> Vec<String> {
+fn configured_library_directories() -> Vec<String> {
     let files = fs::read_dir("/etc/ld.so.conf.d").into_iter().flatten().flatten().map(|entry| entry.path());
     let mut files: Vec<_> = files.collect();
     files.sort();
@@ -266,7 +264,7 @@ mod tests {
         }
     }
 
-    fn shipped(words: &str) -> Result<Vec<String>, String> {
+    fn added(words: &str) -> Result<Vec<String>, String> {
         let mut archive = Archive::default();
         add(&mut archive, &kernel(words), &[], Monitor { is_stopped: &|| false, say: &|_| () })
             .map_err(|err| err.to_string())?;
@@ -275,7 +273,7 @@ mod tests {
 
     #[test]
     fn a_program_is_shipped_with_what_it_needs() {
-        let names = shipped("file=/bin/sh:/opt/bin/sh").unwrap();
+        let names = added("file=/bin/sh:/opt/bin/sh").unwrap();
         assert!(names.starts_with(&["lib".to_owned()]) || names.contains(&"opt/bin/sh".to_owned()), "{names:?}");
         assert!(names.iter().position(|name| name == "opt/bin") < names.iter().position(|name| name == "opt/bin/sh"));
         let shell = elf::read(&fs::read("/bin/sh").unwrap()).unwrap();
@@ -283,8 +281,8 @@ mod tests {
             let end = needed.rsplit('/').next().unwrap();
             assert!(names.iter().any(|name| name.ends_with(end)), "{needed} is missing: {names:?}");
         }
-        assert_eq!(shipped("file=/bin/sh:/opt/bin/sh").unwrap(), names, "the same each time");
-        assert_eq!(shipped("").unwrap(), Vec::<String>::new());
+        assert_eq!(added("file=/bin/sh:/opt/bin/sh").unwrap(), names, "the same each time");
+        assert_eq!(added("").unwrap(), Vec::<String>::new());
     }
 
     #[test]
@@ -295,11 +293,11 @@ mod tests {
         for (script, text) in [("a/run", "#!/bin/sh\n"), ("a/lost", "#!/no/such/interpreter\n")] {
             fs::set_permissions(scratch.file(script, text), fs::Permissions::from_mode(0o755)).unwrap();
         }
-        let names = shipped(&format!("file={}:/opt/a", scratch.path("a").display())).unwrap();
+        let names = added(&format!("file={}:/opt/a", scratch.path("a").display())).unwrap();
         for expected in ["opt", "opt/a", "opt/a/b", "opt/a/b/text", "opt/a/b/up", "opt/a/run", "bin/sh"] {
             assert!(names.contains(&expected.to_owned()), "{expected}: {names:?}");
         }
-        let named = shipped(&format!("file={}:/opt/lost", scratch.path("a/lost").display())).unwrap_err();
+        let named = added(&format!("file={}:/opt/lost", scratch.path("a/lost").display())).unwrap_err();
         assert!(named.contains("/no/such/interpreter"), "{named}");
     }
 
@@ -308,9 +306,8 @@ mod tests {
         let scratch = Scratch::make();
         let (large, endless) = (scratch.file("large", vec![0; 2 << 20]), scratch.path("endless"));
         fs::File::create(&endless).unwrap().set_len(1 << 40).unwrap();
-        let said = shipped(&format!("file={}:/opt/a file={}:/opt/b", large.display(), endless.display())).unwrap_err();
-        let expected =
-            "1048576 MiB beside /opt/a (2 MiB) are more than a guest has room for, 160 MiB in all; name less";
+        let said = added(&format!("file={}:/opt/a file={}:/opt/b", large.display(), endless.display())).unwrap_err();
+        let expected = "too large for a guest: 1048576 MiB after /opt/a (2 MiB); the limit is 160 MiB in all";
         assert_eq!(said, format!("{}: {expected}", endless.display()));
     }
 
@@ -318,13 +315,13 @@ mod tests {
     fn what_cannot_be_in_a_guest_is_one_line() {
         for (words, expected) in [
             ("file=/nowhere/x", "/nowhere/x: No such file or directory"),
-            ("file=/bin/sh:/tmp/sh", "/tmp of a guest is not a plan's"),
-            ("file=/bin/sh:/init", "/init of a guest is not a plan's"),
-            ("file=/dev/null:/opt/null", "is neither a file nor a directory"),
+            ("file=/bin/sh:/tmp/sh", "reserved path /tmp of a guest"),
+            ("file=/bin/sh:/init", "reserved path /init of a guest"),
+            ("file=/dev/null:/opt/null", "expected a file or a directory"),
             ("modules=/nowhere", "/nowhere: No such file or directory"),
-            ("modules=/etc/hostname", "is no module"),
+            ("modules=/etc/hostname", "expected a module"),
         ] {
-            let said = shipped(words).unwrap_err();
+            let said = added(words).unwrap_err();
             assert!(said.contains(expected), "{words}: {said}");
         }
     }

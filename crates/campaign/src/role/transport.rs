@@ -2,16 +2,16 @@
 //!
 //! The command is chosen by the user.
 
-use super::Asked;
+use super::RoleCommand;
 use model::{Site, TOOL};
 use std::env::consts::ARCH;
 use std::io;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 
-/// Prefixes of the greeting line: it shows whether this version is installed there, and otherwise the architecture and
+/// Prefixes of the handshake line: it shows whether this version is installed there, and otherwise the architecture and
 /// the installed version.
-pub(super) const GREETING: &str = "punctual-role ";
+pub(super) const HANDSHAKE: &str = "punctual-role ";
 pub(super) const LACKS: &str = "lacks ";
 
 /// Shell script for the other machine: it starts this program if the same version is installed, and otherwise the
@@ -39,21 +39,21 @@ const SSH: [&str; 11] = [
     "ControlMaster=no",
 ];
 
-/// The command that starts the role, and whether it sends a greeting.
+/// The command that starts the role, and whether it sends a handshake.
 ///
 /// # Errors
 /// If the size of this program cannot be read.
-pub(super) fn to(asked: &Asked<'_>) -> io::Result<(Command, bool)> {
-    let mut words = vec!["leash".to_owned(), "--for".to_owned(), asked.at_most.to_string()];
-    words.extend(asked.input.iter().flat_map(|input| ["--input".to_owned(), input.clone()]));
+pub(super) fn command(role: &RoleCommand<'_>) -> io::Result<(Command, bool)> {
+    let mut words = vec!["supervise".to_owned(), "--for".to_owned(), role.at_most.to_string()];
+    words.extend(role.input.iter().flat_map(|input| ["--input".to_owned(), input.clone()]));
     words.push("--".to_owned());
-    words.extend(asked.command.iter().cloned());
+    words.extend(role.command.iter().cloned());
     let there = || -> io::Result<Vec<String>> {
         let size = std::fs::metadata(host::THIS_PROGRAM)?.len().to_string();
         let start = ["sh", "-c", SCRIPT, "punctual", TOOL].map(str::to_owned);
         Ok(start.into_iter().chain([size]).chain(words.iter().cloned()).collect())
     };
-    let (mut command, greets) = match asked.site {
+    let (mut command, has_handshake) = match role.site {
         Site::Here => {
             let mut command = Command::new(host::THIS_PROGRAM);
             command.args(&words);
@@ -75,7 +75,7 @@ pub(super) fn to(asked: &Asked<'_>) -> io::Result<(Command, bool)> {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     // A process group of its own: Ctrl-C reaches this process only, which then ends the role in order.
     command.process_group(0);
-    Ok((command, greets))
+    Ok((command, has_handshake))
 }
 
 /// Checks that this program can run on a machine that lacks it; `lacks` is the architecture (`x86_64`) and the
@@ -88,10 +88,10 @@ pub(super) fn can_send(lacks: &str) -> Result<(), String> {
     match version.trim() {
         _ if architecture == ARCH => Ok(()),
         "" => Err(format!(
-            "there is no punctual in its PATH, and this one is for {ARCH}, not {architecture}; install {TOOL} there"
+            "no punctual in its PATH, and this binary is for {ARCH}, not {architecture}; install {TOOL} there"
         )),
         version => Err(format!(
-            "{version} is in its PATH, this is {TOOL}, and for {ARCH}, not {architecture}; install the same version there"
+            "{version} is in its PATH, this is {TOOL} for {ARCH}, not {architecture}; install the same version there"
         )),
     }
 }
@@ -119,12 +119,12 @@ mod tests {
         assert_eq!(can_send(&format!("{ARCH} punctual 0.0.1")), Ok(()));
         assert_eq!(
             can_send("s390x").unwrap_err(),
-            format!("there is no punctual in its PATH, and this one is for {ARCH}, not s390x; install {TOOL} there")
+            format!("no punctual in its PATH, and this binary is for {ARCH}, not s390x; install {TOOL} there")
         );
         assert_eq!(
             can_send("s390x punctual 0.0.1").unwrap_err(),
             format!(
-                "punctual 0.0.1 is in its PATH, this is {TOOL}, and for {ARCH}, not s390x; install the same version there"
+                "punctual 0.0.1 is in its PATH, this is {TOOL} for {ARCH}, not s390x; install the same version there"
             )
         );
     }

@@ -1,4 +1,4 @@
-//! The keeper: the supervisor process of one part of a load.
+//! The supervisor process of one part of a load.
 
 use super::job::Job;
 use super::report::{LoadMessage, Report};
@@ -11,7 +11,7 @@ use std::time::{Duration, Instant};
 use sys::memory::SharedCounters;
 use sys::process::{self, Child};
 use sys::sched;
-use sys::signal::Awaited;
+use sys::signal::SignalSet;
 use sys::thread;
 
 /// Minimum uptime of a program before it counts as started: wrong options end it earlier.
@@ -23,7 +23,7 @@ const RESTART_INTERVAL: Duration = Duration::from_millis(100);
 /// Timeout until killed workers have ended.
 const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// Cleans up after keeper `pid` was killed by SIGKILL: ends its workers, of which `first` was the first one, with
+/// Cleans up after supervisor `pid` was killed by SIGKILL: ends its workers, of which `first` was the first one, with
 /// everything in their process group or control group or with their environment, and removes the directory in `parent`.
 pub(super) fn clean_up_after(pid: u32, first: Option<u32>, parent: Option<&Path>) {
     let name = own_name(pid);
@@ -42,13 +42,13 @@ pub(super) fn clean_up_after(pid: u32, first: Option<u32>, parent: Option<&Path>
 
 /// Starts the workers of `job`, reports that, and keeps them until SIGTERM, which the kernel also sends when the parent
 /// of this process ends. Returns the exit status.
-pub(super) fn keep(
+pub(super) fn supervise(
     job: &Job,
     place: &Place<'_>,
     counters: (&SharedCounters, &SharedCounters),
     report: &Report,
 ) -> io::Result<i32> {
-    let signals = Awaited::any(&[libc::SIGTERM, libc::SIGCHLD]);
+    let signals = SignalSet::any(&[libc::SIGTERM, libc::SIGCHLD]);
     signals.block()?;
     process::adopt_orphans()?;
     host::drop_rights_of_file()?;
@@ -65,7 +65,9 @@ pub(super) fn keep(
         None => None,
         Some(parent) => match OwnDirectory::make(parent, &name) {
             Ok(directory) => Some(directory),
-            Err(err) => return failed(format!("cannot make a directory in {}: {err}; name another", parent.display())),
+            Err(err) => {
+                return failed(format!("cannot create a directory in {}: {err}; name another", parent.display()));
+            }
         },
     };
     let cgroup = Cgroup::make(&HostFs::here(), &name);

@@ -10,18 +10,18 @@ use std::path::Path;
 
 /// Carries out each cell on its kernel: in a child process, with roles on other machines, or in a lab guest.
 #[expect(missing_debug_implementations, reason = "a closure has nothing to show")]
-pub struct HereOrLab {
+pub struct LocalOrLab {
     guests: Guests,
 }
 
-impl HereOrLab {
+impl LocalOrLab {
     /// Creates the executor; `say` receives messages about slow operations of lab guests.
-    pub fn new(say: Say) -> HereOrLab {
-        HereOrLab { guests: Guests::new(say) }
+    pub fn new(say: Say) -> LocalOrLab {
+        LocalOrLab { guests: Guests::new(say) }
     }
 }
 
-impl Executor for HereOrLab {
+impl Executor for LocalOrLab {
     fn expect(&mut self, next: &mut dyn Iterator<Item = (&Cell, u32)>, stop: &Stop) {
         self.guests.run_ahead(next, stop.flag());
     }
@@ -38,8 +38,8 @@ impl Executor for HereOrLab {
             Kernel::Running if !cell.conditions.roles.is_empty() => roles::execute(cell, samples, stop, observe),
             Kernel::Running => Child.execute(cell, block, samples, stop, observe),
             Kernel::Lab(_) => self.guests.record(cell, block, stop.flag()).map_err(|err| match err {
-                LabError::Guest { .. } => Failure::Said(err.to_string()),
-                _ => Failure::Mistake(err.to_string()),
+                LabError::Guest { .. } => Failure::Reported(err.to_string()),
+                _ => Failure::Unsupported(err.to_string()),
             }),
         }
     }

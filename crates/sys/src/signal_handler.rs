@@ -16,7 +16,7 @@ const PAGE_BYTES: usize = 4096;
 
 /// Number of signals and faults that this process has handled.
 #[must_use]
-pub fn handled() -> u64 {
+pub fn n_handled() -> u64 {
     HANDLED.load(Relaxed)
 }
 
@@ -169,17 +169,17 @@ mod tests {
 
     #[test]
     fn signals_and_faults_are_handled_as_often_as_asked() {
-        let before = handled();
+        let before = n_handled();
         let handler = Handler::counting().unwrap();
         handler.install().unwrap();
         let me = OneSelf::now();
         (0..3).for_each(|_| handler.send(&me).unwrap());
-        assert_eq!(handled() - before, 3);
+        assert_eq!(n_handled() - before, 3);
         let mut faults = Faults::new().unwrap();
         for n in [1, 2, 64] {
-            let before = handled();
+            let before = n_handled();
             faults.take(n).unwrap();
-            assert_eq!(handled() - before, n);
+            assert_eq!(n_handled() - before, n);
         }
     }
 }

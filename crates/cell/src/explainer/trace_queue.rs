@@ -1,6 +1,6 @@
 //! Queue of traces that were taken and are not explained yet, from the taking to the explaining thread.
 
-use rt::Late;
+use rt::LateWakeup;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Largest size of waiting traces, bytes; from half of that on they are explained even where that disturbs the
@@ -12,19 +12,19 @@ pub(super) type Pages = Vec<Vec<u8>>;
 
 /// A trace as a spike stopped it, and the spikes.
 #[derive(Debug)]
-pub(super) struct Taken {
+pub(super) struct TakenTrace {
     pub(super) pages: Pages,
     /// Whether older pages were dropped.
     pub(super) is_cut: bool,
     /// The late wake-ups of each measured thread.
-    pub(super) late: Vec<Vec<Late>>,
+    pub(super) late: Vec<Vec<LateWakeup>>,
     /// Start of the complete part of the trace, `CLOCK_MONOTONIC`, ns.
     pub(super) armed_ns: u64,
     /// Offset of the method's clock from `CLOCK_MONOTONIC`, ns; positive when ahead.
     pub(super) ahead_ns: i64,
 }
 
-impl Taken {
+impl TakenTrace {
     fn bytes(&self) -> usize {
         self.pages.iter().map(Vec::len).sum()
     }
@@ -36,13 +36,13 @@ impl Taken {
 }
 
 /// Late wake-ups of each measured thread in a trace dropped for lack of room, and the offset of the method's clock, ns.
-pub(super) type NoRoom = (Vec<Vec<Late>>, i64);
+pub(super) type DroppedTrace = (Vec<Vec<LateWakeup>>, i64);
 
 #[derive(Debug, Default)]
 struct Waiting {
-    traces: Vec<Taken>,
+    traces: Vec<TakenTrace>,
     /// The spikes of traces dropped for lack of room.
-    dropped: Vec<NoRoom>,
+    dropped: Vec<DroppedTrace>,
     /// Pages of explained traces, for reuse.
     spare: Vec<Pages>,
     is_over: bool,
@@ -50,7 +50,7 @@ struct Waiting {
 
 /// The waiting traces.
 #[derive(Debug)]
-pub(super) struct Backlog {
+pub(super) struct TraceQueue {
     /// Whether traces are explained as they arrive, not only at the end or when there is little room.
     at_once: bool,
     most_bytes: usize,
@@ -58,9 +58,9 @@ pub(super) struct Backlog {
     changed: Condvar,
 }
 
-impl Backlog {
-    pub(super) fn new(at_once: bool) -> Backlog {
-        Backlog { at_once, most_bytes: MOST_BYTES, waiting: Mutex::default(), changed: Condvar::new() }
+impl TraceQueue {
+    pub(super) fn new(at_once: bool) -> TraceQueue {
+        TraceQueue { at_once, most_bytes: MOST_BYTES, waiting: Mutex::default(), changed: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {
@@ -68,13 +68,14 @@ impl Backlog {
     }
 
     /// Adds a trace. Without room, those with the smallest latencies are dropped.
-    pub(super) fn push(&self, taken: Taken) {
+    pub(super) fn push(&self, taken: TakenTrace) {
         let mut waiting = self.lock();
         waiting.traces.push(taken);
         // Largest latency last.
-        waiting.traces.sort_by_key(Taken::worst_ns);
-        while waiting.traces.len() > 1 && waiting.traces.iter().map(Taken::bytes).sum::<usize>() > self.most_bytes {
-            let Taken { late, pages, ahead_ns, .. } = waiting.traces.remove(0);
+        waiting.traces.sort_by_key(TakenTrace::worst_ns);
+        while waiting.traces.len() > 1 && waiting.traces.iter().map(TakenTrace::bytes).sum::<usize>() > self.most_bytes
+        {
+            let TakenTrace { late, pages, ahead_ns, .. } = waiting.traces.remove(0);
             waiting.dropped.push((late, ahead_ns));
             waiting.spare.push(pages);
         }
@@ -104,10 +105,10 @@ impl Backlog {
     }
 
     /// The trace with the largest latency, once one may be explained; `None` after the last one.
-    pub(super) fn next(&self) -> Option<Taken> {
+    pub(super) fn next(&self) -> Option<TakenTrace> {
         let mut waiting = self.lock();
         loop {
-            let is_full = || waiting.traces.iter().map(Taken::bytes).sum::<usize>() > self.most_bytes / 2;
+            let is_full = || waiting.traces.iter().map(TakenTrace::bytes).sum::<usize>() > self.most_bytes / 2;
             if self.at_once || waiting.is_over || is_full() {
                 match waiting.traces.pop() {
                     None if waiting.is_over => return None,
@@ -120,7 +121,7 @@ impl Backlog {
     }
 
     /// The spikes of the traces dropped for lack of room.
-    pub(super) fn dropped(&self) -> Vec<NoRoom> {
+    pub(super) fn dropped(&self) -> Vec<DroppedTrace> {
         std::mem::take(&mut self.lock().dropped)
     }
 }
@@ -130,49 +131,49 @@ mod tests {
     use super::*;
     use model::{ClockTime, Nanos};
 
-    fn taken(latency: i64, bytes: usize) -> Taken {
-        let late = vec![vec![Late { due: ClockTime(5), latency: Nanos(latency) }], Vec::new()];
-        Taken { pages: vec![vec![0; bytes]], is_cut: false, late, armed_ns: 0, ahead_ns: 0 }
+    fn taken(latency: i64, bytes: usize) -> TakenTrace {
+        let late = vec![vec![LateWakeup { due: ClockTime(5), latency: Nanos(latency) }], Vec::new()];
+        TakenTrace { pages: vec![vec![0; bytes]], is_cut: false, late, armed_ns: 0, ahead_ns: 0 }
     }
 
     #[test]
     fn the_latest_is_explained_first_and_the_least_late_is_dropped_without_room() {
-        let backlog = Backlog { most_bytes: 100, ..Backlog::new(true) };
+        let queue = TraceQueue { most_bytes: 100, ..TraceQueue::new(true) };
         for (latency, bytes) in [(10, 50), (300, 40), (20, 10), (200, 30)] {
-            backlog.push(taken(latency, bytes));
+            queue.push(taken(latency, bytes));
         }
-        backlog.end();
-        let order: Vec<i64> = std::iter::from_fn(|| backlog.next()).map(|taken| taken.worst_ns()).collect();
+        queue.end();
+        let order: Vec<i64> = std::iter::from_fn(|| queue.next()).map(|taken| taken.worst_ns()).collect();
         assert_eq!(order, [300, 200, 20]);
-        let dropped = backlog.dropped().into_iter().flat_map(|(late, _)| late).flatten();
+        let dropped = queue.dropped().into_iter().flat_map(|(late, _)| late).flatten();
         let dropped: Vec<i64> = dropped.map(|late| late.latency.0).collect();
         assert_eq!(dropped, [10]);
         // A single trace is kept, whatever its size.
-        let backlog = Backlog { most_bytes: 100, ..Backlog::new(true) };
-        backlog.push(taken(1, 500));
-        assert!(backlog.next().is_some() && backlog.dropped().is_empty());
+        let queue = TraceQueue { most_bytes: 100, ..TraceQueue::new(true) };
+        queue.push(taken(1, 500));
+        assert!(queue.next().is_some() && queue.dropped().is_empty());
     }
 
     #[test]
     fn where_explaining_disturbs_traces_wait_for_the_end_or_until_there_is_little_room() {
-        let backlog = Backlog { most_bytes: 100, ..Backlog::new(false) };
-        backlog.push(taken(1, 51));
-        assert!(backlog.next().is_some());
-        backlog.push(taken(1, 50));
+        let queue = TraceQueue { most_bytes: 100, ..TraceQueue::new(false) };
+        queue.push(taken(1, 51));
+        assert!(queue.next().is_some());
+        queue.push(taken(1, 50));
         let waits = std::thread::scope(|scope| {
-            let explaining = scope.spawn(|| backlog.next().is_some());
-            backlog.end();
+            let explaining = scope.spawn(|| queue.next().is_some());
+            queue.end();
             explaining.join().unwrap()
         });
-        assert!(waits && backlog.next().is_none());
+        assert!(waits && queue.next().is_none());
     }
 
     #[test]
     fn pages_are_used_again_and_empty() {
-        let backlog = Backlog::new(true);
-        backlog.reuse(vec![vec![7; 9]; 2]);
-        let pages = backlog.pages(2);
+        let queue = TraceQueue::new(true);
+        queue.reuse(vec![vec![7; 9]; 2]);
+        let pages = queue.pages(2);
         assert!(pages.len() == 2 && pages.iter().all(|pages| pages.is_empty() && pages.capacity() >= 9));
-        assert_eq!(backlog.pages(3).len(), 3);
+        assert_eq!(queue.pages(3).len(), 3);
     }
 }

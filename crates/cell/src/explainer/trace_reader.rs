@@ -2,12 +2,12 @@
 //!
 //! While the trace is stopped, nothing is recorded. This thread therefore does nothing else: another one explains.
 
-use super::MARGIN;
-use super::backlog::{Backlog, Pages, Taken};
+use super::COVERAGE_MARGIN;
+use super::trace_queue::{Pages, TakenTrace, TraceQueue};
 use crate::trace::{Decoder, Instance};
 use analysis::explain::{Answers, Stages, WaitsFor};
 use model::{ClockId, Nice, Policy, RtPriority, Span};
-use rt::{Late, LateReader, SpikeWatch};
+use rt::{LateReader, LateWakeup, SpikeWatch};
 use std::io::{PipeReader, Read};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -15,20 +15,20 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 /// Interval at which the running trace is drained for per-wake-up statistics, before it is overwritten.
-const OFTEN: Duration = Duration::from_millis(200);
+const DRAIN_INTERVAL: Duration = Duration::from_millis(200);
 /// The same interval after more than a quarter of the trace's capacity arrived in one interval.
-const OFTENER: Duration = Duration::from_millis(50);
+const BUSY_DRAIN_INTERVAL: Duration = Duration::from_millis(50);
 /// The same interval where draining runs on a measured CPU.
-const SELDOM: Duration = Duration::from_secs(1);
+const SHARED_CPU_DRAIN_INTERVAL: Duration = Duration::from_secs(1);
 
 /// The state of the taking thread.
-pub(super) struct Taking {
+pub(super) struct TraceReader {
     pub(super) instance: Instance,
     pub(super) decoder: Decoder,
-    pub(super) bell: PipeReader,
+    pub(super) wake_rx: PipeReader,
     pub(super) watch: Arc<SpikeWatch>,
     pub(super) is_over: Arc<AtomicBool>,
-    pub(super) backlog: Arc<Backlog>,
+    pub(super) queue: Arc<TraceQueue>,
     /// Whether the thread has a CPU that is not measured.
     pub(super) has_own_cpu: bool,
     pub(super) clock: ClockId,
@@ -44,12 +44,12 @@ pub(super) struct Taking {
     pub(super) is_cut: bool,
     /// Start of the complete part of the trace, `CLOCK_MONOTONIC`, ns.
     pub(super) armed_ns: u64,
-    pub(super) seen: Seen,
+    pub(super) statistics: TraceStatistics,
 }
 
 /// Statistics of the trace and its gaps.
 #[derive(Debug, Default)]
-pub(super) struct Seen {
+pub(super) struct TraceStatistics {
     /// The threshold at the first spike, ns.
     pub(super) first_above_ns: Option<i64>,
     /// Total time during which the trace was stopped.
@@ -59,15 +59,15 @@ pub(super) struct Seen {
     /// CPU time of the thread, us.
     pub(super) used_us: Option<u64>,
     /// Late wake-ups after the last trace, of each measured thread.
-    pub(super) rest: Vec<Vec<Late>>,
+    pub(super) rest: Vec<Vec<LateWakeup>>,
     /// Offset of the clock of their due times from `CLOCK_MONOTONIC`, ns; positive when ahead.
     pub(super) ahead_ns: i64,
     /// Late wake-ups that found no room in the logs.
     pub(super) lost: u64,
 }
 
-impl Taking {
-    pub(super) fn run(mut self) -> (Seen, Stages, Answers, Instance) {
+impl TraceReader {
+    pub(super) fn run(mut self) -> (TraceStatistics, Stages, Answers, Instance) {
         // Each turn takes a fraction of a millisecond, and under load a normal thread waits many milliseconds for it.
         // Without the permission, or on a measured CPU, the thread runs at the highest nice priority.
         let urgent = RtPriority::new(1).filter(|_| self.has_own_cpu).map(Policy::Fifo);
@@ -75,55 +75,61 @@ impl Taking {
             let _ = sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
         }
         let before = sys::usage::thread().ok();
-        let mut patience = OFTEN;
+        let mut interval = DRAIN_INTERVAL;
         while !self.is_over.load(Relaxed) {
             if !self.has_own_cpu {
-                patience = SELDOM;
+                interval = SHARED_CPU_DRAIN_INTERVAL;
             }
-            match sys::pipe::wait_readable(self.bell.as_fd(), patience) {
-                Ok(true) if self.bell.read(&mut [0]).is_ok() && !self.is_over.load(Relaxed) => self.look(),
-                Ok(false) => patience = if self.gather() > self.instance.buffer_bytes() / 4 { OFTENER } else { OFTEN },
+            match sys::pipe::wait_readable(self.wake_rx.as_fd(), interval) {
+                Ok(true) if self.wake_rx.read(&mut [0]).is_ok() && !self.is_over.load(Relaxed) => self.take_trace(),
+                Ok(false) => {
+                    interval = if self.drain() > self.instance.buffer_bytes() / 4 {
+                        BUSY_DRAIN_INTERVAL
+                    } else {
+                        DRAIN_INTERVAL
+                    }
+                }
                 _ => {}
             }
         }
         // A trace that was just stopped is taken, too.
         if self.watch.disarm() {
-            self.look();
+            self.take_trace();
         }
-        self.gather();
-        self.backlog.end();
+        self.drain();
+        self.queue.end();
         let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
-        self.seen.used_us = used.map(|used| used.user_us + used.system_us);
-        self.seen.rest = self.late.iter_mut().map(taken).collect();
-        self.seen.ahead_ns = host::ahead_of_monotonic_ns(self.clock);
-        self.seen.lost = self.late.iter().map(LateReader::lost).sum();
-        (self.seen, self.stages, self.answers, self.instance)
+        self.statistics.used_us = used.map(|used| used.user_us + used.system_us);
+        self.statistics.rest = self.late.iter_mut().map(taken).collect();
+        self.statistics.ahead_ns = host::ahead_of_monotonic_ns(self.clock);
+        self.statistics.lost = self.late.iter().map(LateReader::lost).sum();
+        (self.statistics, self.stages, self.answers, self.instance)
     }
 
     /// Takes the stopped trace, restarts it, and pushes it to the explaining thread.
-    fn look(&mut self) {
-        self.seen.first_above_ns.get_or_insert(self.watch.above_ns());
-        self.gather();
+    fn take_trace(&mut self) {
+        self.statistics.first_above_ns.get_or_insert(self.watch.above_ns());
+        self.drain();
         self.stages.stood_still();
-        let fresh = self.backlog.pages(self.pages.len());
+        let fresh = self.queue.pages(self.pages.len());
         let pages = std::mem::replace(&mut self.pages, fresh);
         let is_cut = std::mem::take(&mut self.is_cut);
         let late = self.late.iter_mut().map(taken).collect();
         let ahead_ns = host::ahead_of_monotonic_ns(self.clock);
-        let whole = Taken { pages, is_cut, late, armed_ns: self.armed_ns, ahead_ns };
+        let whole = TakenTrace { pages, is_cut, late, armed_ns: self.armed_ns, ahead_ns };
         if !self.is_over.load(Relaxed) && self.instance.start().is_ok() {
             let now = sys::clock::monotonic();
             let still = self.watch.frozen_since().map_or(0, |since| now.0.saturating_sub(since.0));
-            self.seen.stood_still = Span(self.seen.stood_still.ns().saturating_add(still));
-            self.armed_ns = now.plus(MARGIN).0;
+            self.statistics.stood_still = Span(self.statistics.stood_still.ns().saturating_add(still));
+            self.armed_ns = now.plus(COVERAGE_MARGIN).0;
             self.watch.arm();
         }
-        self.backlog.push(whole);
+        self.queue.push(whole);
     }
 
     /// Drains the trace, and evaluates its timers; returns the most bytes of one CPU. At most as much is kept as fits
     /// the kernel's own buffer.
-    fn gather(&mut self) -> usize {
+    fn drain(&mut self) -> usize {
         self.stages.set_ahead_ns(host::ahead_of_monotonic_ns(self.clock));
         let (page_bytes, most) = (self.decoder.page_bytes(), self.instance.buffer_bytes());
         let mut timers = Vec::new();
@@ -137,7 +143,7 @@ impl Taking {
             let new = pages.get(before..).unwrap_or_default();
             largest = largest.max(new.len());
             match &mut fresh {
-                None => self.seen.overwritten += self.decoder.timers(new, |event| timers.push(event)),
+                None => self.statistics.overwritten += self.decoder.timers(new, |event| timers.push(event)),
                 Some(fresh) => drop(self.decoder.read(fresh, cpu, new)),
             }
             let surplus = pages.len().saturating_sub(most).next_multiple_of(page_bytes);
@@ -155,7 +161,7 @@ impl Taking {
     }
 }
 
-fn taken(log: &mut LateReader) -> Vec<Late> {
+fn taken(log: &mut LateReader) -> Vec<LateWakeup> {
     let mut late = Vec::new();
     log.drain(|one| late.push(one));
     late
