@@ -45,7 +45,7 @@ pub const COST_OPERATIONS: &[CostOperation] = {
             200_000,
             "sigaction(2): install a handler that is installed already",
         ),
-        of(Signal, "signal/deliver", "signal", None, 60_000, "tgkill(2) to oneself; the handler counts and returns"),
+        of(Signal, "signal/deliver", "signal", None, 60_000, "tgkill(2) to itself; the handler counts and returns"),
         of(
             Signal,
             "signal/fault",
@@ -55,14 +55,14 @@ pub const COST_OPERATIONS: &[CostOperation] = {
             "write to a page that may only be read; the handler counts and returns, so that the write faults again; \
              mprotect(2) twice for 64 of them",
         ),
-        of(Process, "process/fork", "process", None, 500, "fork(2); the child ends at once; waitpid(2)"),
+        of(Process, "process/fork", "process", None, 500, "fork(2); the child exits at once; waitpid(2)"),
         of(
             Process,
             "process/exec",
             "process",
             None,
             200,
-            "fork(2), execve(2) of this program, which ends before its command line is looked at; waitpid(2)",
+            "fork(2), execve(2) of this program, which exits before it parses its command line; waitpid(2)",
         ),
         of(Process, "process/shell", "process", None, 100, "fork(2), execve(2) of `/bin/sh -c :`, waitpid(2)"),
         of(
@@ -71,7 +71,7 @@ pub const COST_OPERATIONS: &[CostOperation] = {
             "switch",
             None,
             20_000,
-            "a byte goes round 2 processes through pipes; between two of them lie a write(2), a read(2) and a switch",
+            "a byte circulates through pipes between 2 processes; each step is a write(2), a read(2) and a switch",
         ),
         of(
             Switch,
@@ -103,7 +103,7 @@ pub const COST_OPERATIONS: &[CostOperation] = {
             "round trip",
             None,
             10_000,
-            "an eventfd(2) lets another process go on, which answers likewise",
+            "an eventfd(2) wakes another process, which answers in the same way",
         ),
         of(
             Ipc,
@@ -111,7 +111,7 @@ pub const COST_OPERATIONS: &[CostOperation] = {
             "round trip",
             None,
             10_000,
-            "FUTEX_WAKE on a shared word lets another process go on, which answers likewise",
+            "FUTEX_WAKE on a shared word wakes another process, which answers in the same way",
         ),
         of(Ipc, "ipc/mqueue", "round trip", None, 10_000, "a POSIX message of 1 byte to another process and back"),
         of(
@@ -120,7 +120,7 @@ pub const COST_OPERATIONS: &[CostOperation] = {
             "round trip",
             None,
             10_000,
-            "System V semaphores: semop(2) lets another process go on and back",
+            "System V semaphores: semop(2) wakes another process, which answers in the same way",
         ),
         of(
             Ipc,
@@ -153,7 +153,7 @@ pub const COST_OPERATIONS: &[CostOperation] = {
             "connection",
             None,
             2_000,
-            "connect(2) over TCP to another process, which accepts and closes; ours is reset, so that no port stays taken",
+            "connect(2) over TCP to another process, which accepts and closes; the client's end is reset, which frees its port",
         ),
         of(
             Net,
@@ -163,7 +163,7 @@ pub const COST_OPERATIONS: &[CostOperation] = {
             2_000,
             "write(2) of 64 KiB over TCP to another process through the loopback device; it answers once for a batch",
         ),
-        of(Memory, "memory/mmap", "mapping", None, 60_000, "mmap(2) of 64 KiB that nobody touches, munmap(2)"),
+        of(Memory, "memory/mmap", "mapping", None, 60_000, "mmap(2) of 64 KiB without access to it, munmap(2)"),
         of(
             Memory,
             "memory/fault",
