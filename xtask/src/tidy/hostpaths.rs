@@ -1,5 +1,4 @@
-//! Access to the kernel's files from `host` only, so that every change is restored and a recorded machine can replace
-//! them.
+//! The kernel files are opened in `host` only, so that changes are restored and recorded machines can replace them.
 
 use super::tree::Tree;
 use super::{Violation, source};
