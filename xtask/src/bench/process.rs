@@ -19,7 +19,7 @@ pub(super) struct Finished {
 pub(super) fn program(root: &Path) -> Result<PathBuf, String> {
     let targets = std::fs::read_dir(root.join("target")).map_err(|err| err.to_string())?.flatten();
     let path = targets.map(|target| target.path().join("release/punctual")).find(|path| path.is_file());
-    path.ok_or_else(|| "there is no release build; run `make build` first".to_owned())
+    path.ok_or_else(|| "cannot find a release build; run `make build` first".to_owned())
 }
 
 /// Runs `command` to its end with `input` on its stdin.

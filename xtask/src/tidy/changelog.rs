@@ -31,7 +31,7 @@ pub(super) fn form(tree: &Tree) -> Vec<Violation> {
             n_sections += 1;
             match version(heading) {
                 _ if heading == "[Unreleased]" && n_sections == 1 => {}
-                None => add(line, format!("`{heading}` is no version heading"), "write `## [1.2.3] - 2026-01-31`"),
+                None => add(line, format!("invalid version heading `{heading}`"), "write `## [1.2.3] - 2026-01-31`"),
                 Some(version) if last.is_some_and(|last| version >= last) => {
                     add(line, format!("`{heading}` is out of order"), "put the newest version first");
                 }
@@ -79,13 +79,13 @@ mod tests {
             (
                 "# Changelog\n## 0.1.0\n### New\n",
                 vec![
-                    "CHANGELOG.md:2: `0.1.0` is no version heading; write `## [1.2.3] - 2026-01-31`",
+                    "CHANGELOG.md:2: invalid version heading `0.1.0`; write `## [1.2.3] - 2026-01-31`",
                     "CHANGELOG.md:3: unknown heading `New`; use Added, Changed, Deprecated, Removed, Fixed or Security",
                 ],
             ),
             (
                 "# Changelog\n## [0.1.0] - 2026-1-30\n",
-                vec!["CHANGELOG.md:2: `[0.1.0] - 2026-1-30` is no version heading; write `## [1.2.3] - 2026-01-31`"],
+                vec!["CHANGELOG.md:2: invalid version heading `[0.1.0] - 2026-1-30`; write `## [1.2.3] - 2026-01-31`"],
             ),
         ] {
             assert_eq!(lines(form, &[("CHANGELOG.md", text)]), want, "{text}");

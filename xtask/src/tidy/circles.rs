@@ -94,7 +94,7 @@ mod tests {
             [("a", "use crate::b;\n"), ("b", "use crate::c::part::f;\n"), ("c", ""), ("c/part", "use crate::a;\n")];
         assert_eq!(found(&closed), [circle]);
         let with_user = [closed.as_slice(), &[("d", "use crate::a;\n")]].concat();
-        assert_eq!(found(&with_user), [circle], "who uses a circle is no part of it");
+        assert_eq!(found(&with_user), [circle], "a module that uses a cycle is not part of it");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::tree::Tree;
 pub(super) fn opening(tree: &Tree) -> Vec<Violation> {
     let remedy = "write one that says what the file is, from a capital or a code word to a full stop";
     let broken = tree.files(".rs").filter(|file| !file.text.lines().next().is_some_and(is_opening));
-    broken.map(|file| Violation::new(&file.path, 1, "the first line is no `//!` sentence", remedy)).collect()
+    broken.map(|file| Violation::new(&file.path, 1, "the first line is not a `//!` sentence", remedy)).collect()
 }
 
 fn is_opening(line: &str) -> bool {
