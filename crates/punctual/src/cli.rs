@@ -53,6 +53,9 @@ type Outcome = Result<u8, Box<dyn Error>>;
 /// Exit status of an error: nothing was measured, or not as requested. The other statuses are verdicts.
 const ERROR: u8 = 1;
 
+/// Directory of the runs without a named one, below the current directory.
+const RUNS: &str = "runs";
+
 /// Stack of the first thread: parsing the command line needs the most, about 200 KiB without optimization.
 const STACK_BYTES: u64 = 1 << 20;
 

@@ -4,7 +4,8 @@ mod imported;
 
 use super::arguments::{CompareArguments, Format};
 use super::cells::{self, NamedCell};
-use super::{Outcome, kept, note, output};
+use super::read;
+use super::{Outcome, note, output};
 use analysis::comparison::{self, Arm, Comparison, Question};
 use analysis::cost::{CostComparison, compare_costs};
 use model::Selector;
@@ -49,7 +50,7 @@ impl NamedRuns<'_> {
     fn of(words: &[String]) -> Result<NamedRuns<'_>, Box<dyn Error>> {
         let is_run = |word: Option<&String>| word.filter(|word| store::is_run(Path::new(word))).map(PathBuf::from);
         let Some(first) = is_run(words.first()) else {
-            let latest = kept::named_or_latest(None).map_err(|err| match words.first() {
+            let latest = read::named_or_latest(None).map_err(|err| match words.first() {
                 Some(word) => store::read(Path::new(word)).map_or_else(Into::into, |_| err),
                 None => err,
             })?;
@@ -94,10 +95,10 @@ fn costs(comparison: &CostComparison, arguments: &CompareArguments) -> Outcome {
 }
 
 fn of_runs(named: &NamedRuns<'_>, question: Question<'_>) -> Result<ComparisonKind, Box<dyn Error>> {
-    let first = read(&named.first)?;
+    let first = run_in(&named.first)?;
     Ok(match &named.second {
         Some(second_path) => {
-            let second = read(second_path)?;
+            let second = run_in(second_path)?;
             let (a, b) = two_runs(&first, &second, named.cells)?;
             // What the names of the two cells set apart is the question.
             let asked = if named.cells.len() > 1 { a.selector.apart_from(&b.selector) } else { Vec::new() };
@@ -118,7 +119,7 @@ fn of_runs(named: &NamedRuns<'_>, question: Question<'_>) -> Result<ComparisonKi
     })
 }
 
-fn read(dir: &Path) -> Result<Run, Box<dyn Error>> {
+fn run_in(dir: &Path) -> Result<Run, Box<dyn Error>> {
     let run = store::read(dir)?;
     run.damage.iter().for_each(|damage| note(format_args!("punctual: {damage}")));
     Ok(run)

@@ -1,16 +1,13 @@
-//! Directories of runs: the one that a measuring command makes, and the latest.
+//! The run directory of a measuring command, and the end of its output.
 
 use super::arguments::{Keep, RunFormat};
 use super::output::{self, OutputOptions};
-use super::{note, report};
+use super::{RUNS, report};
 use campaign::{Session, stamp};
 use model::Header;
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
-
-/// Directory of the runs without a named one, below the current directory.
-const RUNS: &str = "runs";
 
 /// Creates the directory of a run, unless it is not to be kept.
 ///
@@ -51,18 +48,4 @@ pub(super) fn finish(session: &Session, dir: Option<&Path>, options: OutputOptio
         report::beside_run(dir, header, entries);
     }
     Ok(output::status_with_failures(status, header))
-}
-
-/// The run that a command reads: the named one, or the latest below `runs`, which is named on stderr.
-///
-/// # Errors
-/// If none is named and there is none.
-pub(super) fn named_or_latest(named: Option<&Path>) -> Result<PathBuf, Box<dyn Error>> {
-    if let Some(named) = named {
-        return Ok(named.to_owned());
-    }
-    let latest = if Path::new(RUNS).is_dir() { store::latest(Path::new(RUNS))? } else { None };
-    let latest = latest.ok_or("no run below runs/: name the directory of a run, or measure first: punctual run")?;
-    note(format_args!("latest run: {}", latest.display()));
-    Ok(latest)
 }

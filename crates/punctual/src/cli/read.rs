@@ -1,11 +1,25 @@
 //! Reading and summary of a directory: a run of this program, or imported measurements.
 
-use super::{ERROR, cells, note};
+use super::{ERROR, RUNS, cells, note};
 use analysis::{ImportedSummary, RunSummary};
 use report::{ImportedSet, OwnRun, Results};
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use store::{ImportedRun, Run};
+
+/// The run that a command reads: the named one, or the latest below `runs`, which is named on stderr.
+///
+/// # Errors
+/// If none is named and there is none.
+pub(super) fn named_or_latest(named: Option<&Path>) -> Result<PathBuf, Box<dyn Error>> {
+    if let Some(named) = named {
+        return Ok(named.to_owned());
+    }
+    let latest = if Path::new(RUNS).is_dir() { store::latest(Path::new(RUNS))? } else { None };
+    let latest = latest.ok_or("no run below runs/: name the directory of a run, or measure first: punctual run")?;
+    note(format_args!("latest run: {}", latest.display()));
+    Ok(latest)
+}
 
 /// Data of a directory and their summary.
 pub(super) enum Read {

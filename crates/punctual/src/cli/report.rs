@@ -1,8 +1,8 @@
 //! `punctual report`: writes runs and imported measurements as one page for a browser.
 
 use super::arguments::ReportArguments;
-use super::read::Read;
-use super::{Outcome, kept, note, output};
+use super::read::{self, Read};
+use super::{Outcome, note, output};
 use model::{Entry, Header};
 use report::{OwnRun, Results, html};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub(super) fn report(arguments: &ReportArguments) -> Outcome {
     let mut paths = arguments.runs.clone();
     if paths.is_empty() {
-        paths.push(kept::named_or_latest(None)?);
+        paths.push(read::named_or_latest(None)?);
     }
     let mut runs = Vec::new();
     for path in &paths {
