@@ -28,7 +28,7 @@ pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
     let axis = Log::around(low, high);
     page.section("compared", "later", "Comparisons, block by block", None);
     page.raw(
-        "<p>Ratio of the second cell to the first. A dot is one block, the bar the 95 % interval of all blocks; in the grey band \
+        "<p>Ratio of the second cell to the first. A dot is one block, the bar the 95 % interval of all blocks; in the gray band \
          a difference does not matter. Quantiles are by due time here: a missed period counts with its delay. These \
          comparisons are exploratory; <code>punctual compare</code> answers a single question.</p>\n",
     );

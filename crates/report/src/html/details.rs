@@ -98,7 +98,7 @@ fn findings(page: &mut Markup, member: &Member<'_>) {
     }
 }
 
-/// Draws a line for each CPU, in its own colour.
+/// Draws a line for each CPU, in its own color.
 fn few_cpus(page: &mut Markup, member: &Member<'_>, cpus: &Cpus<'_>, axes: &Axes, is_drawn: bool) {
     let title = format!("{} histogram by {}", capital(axes.counted.latency()), member.of_number());
     begin(page, Kind::Histogram, &title, &format!("{title}: {}", member.name()));
@@ -112,7 +112,7 @@ fn few_cpus(page: &mut Markup, member: &Member<'_>, cpus: &Cpus<'_>, axes: &Axes
     end(page, "");
 }
 
-/// Draws all CPUs over each other in one colour, and the latest one in another.
+/// Draws all CPUs over each other in one color, and the latest one in another.
 fn all_cpus(page: &mut Markup, member: &Member<'_>, cpus: &Cpus<'_>, axes: &Axes) {
     let of = member.of_number();
     let title = format!("{} histogram, all {} {of}s", capital(axes.counted.latency()), cpus.len());

@@ -75,8 +75,8 @@ fn causes(page: &mut Markup, record: &ExplainRecord) {
     numbers(page, "Causes", "", &explained::totals(record));
 }
 
-/// Returns the colour of a cause: kinds of causes, as many as eyes tell apart.
-fn colour(cause: Cause) -> usize {
+/// Returns the color of a cause: kinds of causes, as many as eyes tell apart.
+fn color(cause: Cause) -> usize {
     match cause {
         Cause::HigherPriority | Cause::EqualPriority | Cause::FairScheduling => 0,
         Cause::NonPreemptible => 1,
@@ -94,15 +94,15 @@ fn colour(cause: Cause) -> usize {
 fn key(page: &mut Markup, explained: &ExplainRecord) {
     let segments = explained.worst.iter().flat_map(|one| &one.segments);
     let mut causes: Vec<Cause> = segments.map(|segment| segment.cause).collect();
-    causes.sort_by_key(|cause| (colour(*cause), *cause));
+    causes.sort_by_key(|cause| (color(*cause), *cause));
     causes.dedup();
     if causes.is_empty() {
         return;
     }
     page.raw("<ul class=key>");
-    for colours in causes.chunk_by(|a, b| colour(*a) == colour(*b)) {
-        let names: Vec<_> = colours.iter().map(|cause| cause_name(*cause, None)).collect();
-        let class = colours.first().map_or(0, |cause| colour(*cause));
+    for colors in causes.chunk_by(|a, b| color(*a) == color(*b)) {
+        let names: Vec<_> = colors.iter().map(|cause| cause_name(*cause, None)).collect();
+        let class = colors.first().map_or(0, |cause| color(*cause));
         let words = Text(names.join(", "));
         page.add(format_args!(
             "<li><svg viewBox=\"0 0 32 10\"><rect class=w{class} width=32 height=10 /></svg>{words}"
@@ -178,10 +178,10 @@ fn listed(page: &mut Markup, mut segments: Vec<&Segment>) {
     page.raw("</ul>");
 }
 
-/// Returns the class of a segment: its colour, and whether its evidence is ambiguous.
+/// Returns the class of a segment: its color, and whether its evidence is ambiguous.
 fn class(segment: &Segment) -> String {
     let is_open = matches!(segment.evidence, Evidence::TwoReadings | Evidence::CannotTell);
-    format!("w{}{}", colour(segment.cause), if is_open { " open" } else { "" })
+    format!("w{}{}", color(segment.cause), if is_open { " open" } else { "" })
 }
 
 /// Returns the owner, the cause, the length and the place of a segment.
@@ -310,7 +310,7 @@ mod tests {
     }
 
     #[test]
-    fn every_cause_has_a_colour_of_the_style() {
+    fn every_cause_has_a_color_of_the_style() {
         let style = include_str!("style.css");
         assert!((0..=8).all(|class| style.contains(&format!(".w{class} {{"))));
     }

@@ -51,7 +51,7 @@ impl Markup {
         let mut list = String::new();
         for Entry { id, title, letter } in &self.contents {
             let letter = letter.map(|letter| format!(" {letter}")).unwrap_or_default();
-            let _ = write!(list, "<a href=#{id}>{}{letter}</a>\n", Text(title));
+            let _ = writeln!(list, "<a href=#{id}>{}{letter}</a>", Text(title));
         }
         list
     }

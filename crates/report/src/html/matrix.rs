@@ -1,4 +1,4 @@
-//! The table of cells: one row each, coloured by latency, sorted by the script.
+//! The table of cells: one row each, colored by latency, sorted by the script.
 
 use super::cells::Member;
 use super::columns::Column;
@@ -15,10 +15,10 @@ use model::Span;
 /// tables, and those out of sight are laid out later.
 const ROWS: usize = 100;
 
-/// Steps of the colour scale.
+/// Steps of the color scale.
 const HEATS: f64 = 8.0;
 
-/// A scale of colours by latency, the same for the whole page.
+/// A scale of colors by latency, the same for the whole page.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Heat(Log);
 
@@ -83,7 +83,7 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &[Column], 
 
 fn caption(page: &mut Markup, members: &[Member<'_>]) {
     page.raw(
-        "<p class=quiet>Below a quantile: its 95 % interval. Colour: the darker, the later, on one logarithmic scale for maxima \
+        "<p class=quiet>Below a quantile: its 95 % interval. Color: the darker, the later, on one logarithmic scale for maxima \
          and quantiles. ~ is an estimate and \u{2265} a lower limit, where fewer than 10 independent samples lie above the \
          quantile or a lower one; below it, the time still to be measured.",
     );

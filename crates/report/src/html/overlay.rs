@@ -10,7 +10,7 @@ use analysis::{Curves, Origin};
 use model::{ImportedLoad, LabClock};
 use std::collections::{BTreeSet, HashSet};
 
-/// Lines in one picture: as many as there are colours that all kinds of colour vision tell apart, each with its own dashes.
+/// Lines in one picture: as many as there are colors that all kinds of color vision tell apart, each with its own dashes.
 pub(super) const LINES: usize = 8;
 
 /// The most CPUs with a histogram each; of more, one histogram counts all.

@@ -97,7 +97,7 @@ pub(super) fn write(page: &mut Markup, strip: &Strip, heat: Heat, counted: Count
     page.raw("</figure>\n");
 }
 
-/// Returns all boxes of one colour as one path; neighbours are one box.
+/// Returns all boxes of one color as one path; neighbours are one box.
 fn boxes(rows: &[(u32, Vec<Option<i64>>)], heat: Heat, step: i64) -> String {
     let mut data = String::new();
     for (index, (_, row)) in rows.iter().enumerate() {

@@ -164,7 +164,7 @@ fn verdict(page: &mut Markup, verdict: &Verdict) {
     banner(page, class, word, reason);
 }
 
-/// Writes a coloured paragraph that begins with a word in capitals.
+/// Writes a colored paragraph that begins with a word in capitals.
 fn banner(page: &mut Markup, class: &str, word: &str, reason: &str) {
     page.add(format_args!("<p class=\"verdict {class}\"><strong>{word}</strong> {}</p>\n", Prose(reason)));
 }
