@@ -37,7 +37,7 @@ impl Member<'_> {
         self.letter.map_or_else(|| self.row.name.to_owned(), |letter| format!("{letter} {}", self.row.name))
     }
 
-    /// Whether there is anything to draw.
+    /// Whether it was measured.
     pub(super) fn is_measured(&self) -> bool {
         self.row.own().is_none_or(|cell| cell.blocks > 0)
     }
@@ -47,7 +47,7 @@ impl Member<'_> {
         if self.is_by_thread() { "thread" } else { "CPU" }
     }
 
-    /// Whether its numbers of CPUs are only those of threads, which may have been anywhere.
+    /// Whether its histograms are of threads on unknown CPUs.
     pub(super) fn is_by_thread(&self) -> bool {
         self.row.cpus.is_none()
     }

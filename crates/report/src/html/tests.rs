@@ -19,7 +19,7 @@ fn page(run: &RunBuilder) -> String {
     page
 }
 
-/// What is true of every page: it asks for nothing, its names are there once, its links lead somewhere, and no number of
+/// Checks the properties of every page: it loads nothing, its names are unique, its links lead somewhere, and no number of
 /// a picture is none.
 fn check(page: &str) {
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
