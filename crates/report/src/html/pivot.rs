@@ -77,7 +77,7 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &[Column], 
             for column in &columns {
                 match cells.get(&(head.clone(), *column)) {
                     Some(member) => pair(page, member, heat),
-                    None => page.raw("<td>-"),
+                    None => page.raw("<td><div>-</div>"),
                 }
             }
             page.raw("\n");
@@ -92,7 +92,7 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &[Column], 
 
 /// Writes the numbers of one pair.
 fn pair(page: &mut Markup, member: &Member<'_>, heat: Option<Heat>) {
-    let Some(max) = max(&member.row) else { return page.raw("<td>-") };
+    let Some(max) = max(&member.row) else { return page.raw("<td><div>-</div>") };
     let class = |ns: Option<i64>| ns.zip(heat).map(|(ns, heat)| format!(" class=t{}", heat.of(ns))).unwrap_or_default();
     page.add(format_args!("<td><div{}>", class(member.row.max_ns)));
     match &member.curves {
