@@ -85,7 +85,7 @@ pub use selector::Selector;
 pub use study::Study;
 pub use task::{Runtime, Task, TaskError};
 pub use units::{ClockTime, MonoTime, Nanos, Period, Span, SpanError};
-pub use word::UnknownWord;
+pub use word::{UnknownWord, nearest};
 
 /// Name and version of the program, as records keep them.
 pub const TOOL: &str = concat!("punctual ", env!("CARGO_PKG_VERSION"));

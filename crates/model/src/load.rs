@@ -58,7 +58,7 @@ const WORDS: &[&str] = &[
     "high",
     "half",
     "low",
-    "stress-ng:ARGS",
+    "stress-ng[:ARGS]",
     "hackbench:ARGS",
     "ping:HOST",
     "fio:FILE",
@@ -89,6 +89,9 @@ pub enum LoadError {
     /// A program without arguments.
     #[error("invalid load `{0}`: expected arguments on one line, like `{1}`")]
     Arguments(String, &'static str),
+    /// An option after `=` in place of `:`.
+    #[error("invalid load `{0}`: expected {1}")]
+    Equals(String, String),
     /// The same part twice.
     #[error("duplicate part `{0}` in a load; give each part once")]
     Twice(String),
@@ -127,7 +130,7 @@ impl Load {
         Load { name: None, parts: vec![LoadPart::Messaging { groups: None }] }
     }
 
-    /// Parses a load whose parts may also be `named` ones.
+    /// Parses a load whose parts may also be `named` ones. `idle` is another word for `none`.
     ///
     /// # Errors
     /// If a part is neither named nor known, or has an invalid option.
@@ -140,9 +143,15 @@ impl Load {
             return Ok(load.clone());
         }
         if let Some((name, parts)) = named_text(text) {
+            // `cpu=50` is `cpu:50` rather than a load called cpu.
+            if is_known(name) {
+                let with_colon = format!("{name}:{parts}");
+                Load::parse(&with_colon, named).map_err(|_| LoadError::Taken(name.to_owned()))?;
+                return Err(LoadError::Equals(text.to_owned(), with_colon));
+            }
             return Load::parse(parts, named)?.named(name);
         }
-        if text == "none" {
+        if text == "none" || text == "idle" {
             return Ok(Load::NONE);
         }
         let mut load = Load::NONE;
@@ -151,7 +160,7 @@ impl Load {
             let (part, more) = first_part(text);
             rest = more;
             match part {
-                "none" => return Err(LoadError::NoneAndMore),
+                "none" | "idle" => return Err(LoadError::NoneAndMore),
                 part if named.contains_key(part) || PRESETS.iter().any(|(name, _)| *name == part) => {
                     load.parts.extend(Load::parse(part, named)?.parts);
                 }
@@ -180,7 +189,7 @@ impl Load {
         if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(is_word) {
             return Err(LoadError::Name(name.to_owned()));
         }
-        if WORDS.iter().any(|form| form.split([':', '[']).next() == Some(name)) {
+        if is_known(name) {
             return Err(LoadError::Taken(name.to_owned()));
         }
         Ok(Load { name: Some(name.to_owned()), ..self })
@@ -206,6 +215,11 @@ impl Load {
         let parts: Vec<_> = self.parts.iter().map(ToString::to_string).collect();
         if parts.is_empty() { "none".to_owned() } else { parts.join("+") }
     }
+}
+
+/// Whether a name is that of a built-in load.
+fn is_known(name: &str) -> bool {
+    WORDS.iter().any(|form| form.split([':', '[']).next() == Some(name))
 }
 
 /// Splits a text into its first part and the rest. A program takes all of the rest, because its arguments may have any

@@ -11,6 +11,10 @@ use std::str::FromStr;
 pub struct RtPriority(u8);
 
 impl RtPriority {
+    /// Priority of `fifo` and `rr` without a number: 80, above threaded interrupt handlers (50) and below the kernel's
+    /// migration and watchdog threads (99).
+    pub const DEFAULT: RtPriority = RtPriority(80);
+
     /// `None` outside 1..=99.
     #[must_use]
     pub fn new(value: u32) -> Option<Self> {
@@ -89,9 +93,14 @@ pub enum PolicyError {
         /// The text in place of the priority.
         given: String,
     },
-    /// `fifo` alone.
-    #[error("invalid policy `{0}`: expected a priority from 1 to 99, like {0}:80")]
-    NoPriority(&'static str),
+    /// A priority without a policy: `rt:80`, `80`.
+    #[error("invalid policy `{given}`: expected fifo:{priority} or rr:{priority}")]
+    NoPolicy {
+        /// The policy as typed.
+        given: String,
+        /// The priority as typed, or the default one.
+        priority: u32,
+    },
     /// A nice value outside -20..=19, or not a number.
     #[error("invalid policy `other:{0}`: expected a nice value from -20 to 19, like other:nice=5")]
     Nice(String),
@@ -125,11 +134,17 @@ impl Policy {
     }
 }
 
-/// The priority of a real-time policy, from text.
+/// The priority of a real-time policy, from text; [`RtPriority::DEFAULT`] if none is given.
 fn priority(policy: &'static str, given: Option<&str>) -> Result<RtPriority, PolicyError> {
-    let given = given.filter(|given| !given.is_empty()).ok_or(PolicyError::NoPriority(policy))?;
+    let Some(given) = given else { return Ok(RtPriority::DEFAULT) };
     let priority = given.parse().ok().and_then(RtPriority::new);
     priority.ok_or_else(|| PolicyError::Priority { policy, given: given.to_owned() })
+}
+
+/// Error for a priority whose policy is missing.
+fn no_policy(text: &str, given: Option<&str>) -> PolicyError {
+    let priority = priority("fifo", given).unwrap_or(RtPriority::DEFAULT).get();
+    PolicyError::NoPolicy { given: text.to_owned(), priority }
 }
 
 /// The nice value, from `nice=N`.
@@ -154,16 +169,21 @@ fn budget(option: &str) -> Result<DeadlineBudget, PolicyError> {
 impl FromStr for Policy {
     type Err = PolicyError;
 
+    /// Parses a policy in any case, with or without the prefix of the kernel's constants: `SCHED_FIFO:80` is `fifo:80`.
     fn from_str(text: &str) -> Result<Self, PolicyError> {
-        let (name, option) = text.split_once(':').map_or((text, None), |(name, option)| (name, Some(option)));
+        let lower = text.to_ascii_lowercase();
+        let word = lower.strip_prefix("sched_").unwrap_or(&lower);
+        let (name, option) = word.split_once(':').map_or((word, None), |(name, option)| (name, Some(option)));
         match (name, option) {
-            ("other", None) => Ok(Policy::OTHER),
+            ("other" | "normal", None) => Ok(Policy::OTHER),
             ("other", Some(option)) => nice(option).map(Policy::Other),
             ("batch", None) => Ok(Policy::Batch),
             ("idle", None) => Ok(Policy::Idle),
             ("fifo", given) => priority("fifo", given).map(Policy::Fifo),
             ("rr", given) => priority("rr", given).map(Policy::RoundRobin),
             ("deadline", given) => budget(given.unwrap_or_default()).map(Policy::Deadline),
+            ("rt" | "realtime", given) => Err(no_policy(text, given)),
+            (number, None) if priority("fifo", Some(number)).is_ok() => Err(no_policy(text, Some(number))),
             _ => Err(UnknownWord::new("scheduling policy", text, Policy::KNOWN).into()),
         }
     }
@@ -212,6 +232,23 @@ mod tests {
     }
 
     #[test]
+    fn the_kernel_s_names_any_case_and_a_default_priority_are_understood() {
+        for (text, policy) in [
+            ("fifo", "fifo:80"),
+            ("rr", "rr:80"),
+            ("FIFO:80", "fifo:80"),
+            ("SCHED_FIFO:80", "fifo:80"),
+            ("sched_rr", "rr:80"),
+            ("SCHED_OTHER", "other"),
+            ("SCHED_NORMAL", "other"),
+            ("Other:nice=5", "other:nice=5"),
+            ("SCHED_DEADLINE:200us/1ms/1ms", "deadline:200us/1ms/1ms"),
+        ] {
+            assert_eq!(text.parse::<Policy>().map(|policy| policy.to_string()), Ok(policy.to_owned()));
+        }
+    }
+
+    #[test]
     fn invalid_priorities_nice_values_and_policies_are_refused() {
         let known = "known: other other:nice=N batch idle fifo:PRIORITY rr:PRIORITY deadline:RUNTIME/DEADLINE/PERIOD";
         let budget = "0 < RUNTIME <= DEADLINE <= PERIOD, like deadline:200us/1ms/1ms";
@@ -219,8 +256,11 @@ mod tests {
             ("fifo:0", "invalid policy `fifo:0`: expected a priority from 1 to 99, like fifo:80"),
             ("fifo:100", "invalid policy `fifo:100`: expected a priority from 1 to 99, like fifo:80"),
             ("rr:-1", "invalid policy `rr:-1`: expected a priority from 1 to 99, like rr:80"),
-            ("fifo", "invalid policy `fifo`: expected a priority from 1 to 99, like fifo:80"),
-            ("rr:", "invalid policy `rr`: expected a priority from 1 to 99, like rr:80"),
+            ("rr:", "invalid policy `rr:`: expected a priority from 1 to 99, like rr:80"),
+            ("rt:70", "invalid policy `rt:70`: expected fifo:70 or rr:70"),
+            ("RT", "invalid policy `RT`: expected fifo:80 or rr:80"),
+            ("99", "invalid policy `99`: expected fifo:99 or rr:99"),
+            ("100", &format!("unknown scheduling policy `100` ({known})")),
             (
                 "other:nice=20",
                 "invalid policy `other:nice=20`: expected a nice value from -20 to 19, like other:nice=5",

@@ -49,7 +49,7 @@ impl ClockTime {
 #[serde(transparent)]
 pub struct Nanos(pub i64);
 
-/// A length of time in nanoseconds, never negative. Typed with a unit: `500us`, `1ms`, `1.5s`, `2min`, `8h`.
+/// A length of time in nanoseconds, never negative. Typed with a unit: `500us`, `1ms`, `1.5s`, `2min`, `8h`, `1h30m`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(transparent)]
@@ -70,6 +70,11 @@ pub enum SpanError {
     /// Longer than [`Span::MAX`].
     #[error("invalid duration `{0}`: expected at most 366d")]
     TooLong(String),
+    /// A frequency whose period is not a whole number of nanoseconds.
+    #[error(
+        "invalid period `{0}`: expected a frequency with a period of whole nanoseconds, like 1kHz, or a time like 1ms"
+    )]
+    Frequency(String),
     /// A [`Period`] outside its range.
     #[error("invalid period `{0}`: expected 10us to 100s")]
     Period(String),
@@ -85,6 +90,12 @@ const UNITS: [(&str, u64); 7] = [
     ("us", 1_000),
     ("ns", 1),
 ];
+
+/// Other spellings of units: `m` as in `1h30m`, and the micro sign and the Greek letter in `µs`.
+const SPELLINGS: [(&str, &str); 3] = [("m", "min"), ("\u{b5}s", "us"), ("\u{3bc}s", "us")];
+
+/// Frequencies that a period may be given as, in Hz.
+const FREQUENCIES: [(&str, u64); 3] = [("mhz", 1_000_000), ("khz", 1_000), ("hz", 1)];
 
 impl Span {
     /// One second.
@@ -115,18 +126,33 @@ impl FromStr for Span {
             let is_span = rest.starts_with(|c: char| c.is_ascii_digit());
             return Err(if is_span { SpanError::Negative(text.to_owned()) } else { malformed() });
         }
-        let unit_at = trimmed.find(|c: char| !c.is_ascii_digit() && c != '.').unwrap_or(trimmed.len());
-        let (number, unit) = trimmed.split_at(unit_at);
-        if number.is_empty() {
-            return Err(malformed());
+        if !trimmed.is_empty() && trimmed.chars().all(is_of_number) {
+            return Err(if trimmed == "0" { malformed() } else { SpanError::NoUnit(text.to_owned()) });
         }
-        if unit.is_empty() {
-            return Err(if number == "0" { malformed() } else { SpanError::NoUnit(text.to_owned()) });
-        }
-        let factor = UNITS.iter().find(|(name, _)| *name == unit.trim_start()).ok_or_else(malformed)?.1;
-        let ns = scaled(number, factor).ok_or_else(malformed)?;
+        let ns = sum_of_parts(trimmed).ok_or_else(malformed)?;
         let ns = u64::try_from(ns).ok().filter(|ns| *ns <= Span::MAX.0);
         ns.map(Span).ok_or_else(|| SpanError::TooLong(text.to_owned()))
+    }
+}
+
+fn is_of_number(c: char) -> bool {
+    c.is_ascii_digit() || c == '.'
+}
+
+/// The sum of `1h30m` in ns: numbers with units, the larger unit first; `None` for any other text.
+fn sum_of_parts(text: &str) -> Option<u128> {
+    let (mut rest, mut sum, mut larger) = (text, 0u128, u64::MAX);
+    loop {
+        let (number, after) = rest.split_at(rest.find(|c| !is_of_number(c))?);
+        let (unit, next) = after.split_at(after.find(is_of_number).unwrap_or(after.len()));
+        let unit = unit.trim();
+        let unit = SPELLINGS.iter().find(|(spelling, _)| *spelling == unit).map_or(unit, |(_, unit)| unit);
+        let factor = UNITS.iter().find(|(name, factor)| *name == unit && *factor < larger)?.1;
+        sum = sum.saturating_add(scaled(number, factor)?);
+        if next.is_empty() {
+            return Some(sum);
+        }
+        (rest, larger) = (next, factor);
     }
 }
 
@@ -203,14 +229,27 @@ impl From<Period> for Span {
 impl FromStr for Period {
     type Err = SpanError;
 
+    /// Parses a time like `1ms`, or a frequency like `1kHz`.
     fn from_str(text: &str) -> Result<Self, SpanError> {
-        match text.parse::<Span>() {
+        match period_of_frequency(text).unwrap_or_else(|| text.parse::<Span>()) {
             Ok(span) => Period::try_from(span).map_err(|_| SpanError::Period(text.to_owned())),
             Err(SpanError::Negative(_)) => Err(SpanError::Period(text.to_owned())),
             Err(SpanError::Malformed(_)) if text.trim() == "0" => Err(SpanError::Period(text.to_owned())),
             Err(err) => Err(err),
         }
     }
+}
+
+/// One period of `1kHz`; `None` when the text is not a frequency.
+fn period_of_frequency(text: &str) -> Option<Result<Span, SpanError>> {
+    let lower = text.trim().to_ascii_lowercase();
+    let (number, hertz) = FREQUENCIES.iter().find_map(|(unit, hertz)| Some((lower.strip_suffix(unit)?, hertz)))?;
+    // In nHz, so that 0.5Hz and 44.1kHz are whole numbers.
+    let nanohertz = scaled(number.trim_end(), hertz * 1_000_000_000).filter(|nanohertz| *nanohertz > 0);
+    const NS_TIMES_NANOHERTZ: u128 = 1_000_000_000_000_000_000;
+    let ns = nanohertz.filter(|nanohertz| NS_TIMES_NANOHERTZ.is_multiple_of(*nanohertz));
+    let ns = ns.and_then(|nanohertz| u64::try_from(NS_TIMES_NANOHERTZ / nanohertz).ok());
+    Some(ns.map(Span).ok_or_else(|| SpanError::Frequency(text.to_owned())))
 }
 
 impl fmt::Display for Period {
@@ -237,6 +276,13 @@ mod tests {
             ("2min", 120_000_000_000),
             ("8h", 28_800_000_000_000),
             ("366d", Span::MAX.0),
+            ("1h30m", 5_400_000_000_000),
+            ("1h 30min", 5_400_000_000_000),
+            ("1m", 60_000_000_000),
+            ("1s500ms", 1_500_000_000),
+            ("1d0.5s", 86_400_500_000_000),
+            ("50µs", 50_000),
+            ("50\u{3bc}s", 50_000),
         ] {
             assert_eq!(ns(text), Ok(value), "{text}");
         }
@@ -247,7 +293,8 @@ mod tests {
         assert_eq!(ns("-5us"), Err(SpanError::Negative(own("-5us"))));
         assert_eq!(ns("367d"), Err(SpanError::TooLong(own("367d"))));
         assert_eq!(ns("99999999999999999999999d"), Err(SpanError::TooLong(own("99999999999999999999999d"))));
-        for text in ["1.s", ".5s", "1..5s", "0.1ns", "1 fortnight", "1e3s", "+1s", "1msx"] {
+        for text in ["1.s", ".5s", "1..5s", "0.1ns", "1 fortnight", "1e3s", "+1s", "1msx", "30m1h", "1h30", "1s1s", "h"]
+        {
             assert!(matches!(ns(text), Err(SpanError::Malformed(_))), "{text}");
         }
     }
@@ -259,6 +306,18 @@ mod tests {
         }
         assert_eq!("-5us".parse::<Period>(), Err(SpanError::Period("-5us".to_owned())));
         assert_eq!("1".parse::<Period>(), Err(SpanError::NoUnit("1".to_owned())));
+    }
+
+    #[test]
+    fn a_frequency_is_the_period_that_it_has() {
+        for (text, ns) in [("1kHz", 1_000_000), ("8 khz", 125_000), ("0.01Hz", Period::MAX.0), ("0.1MHz", 10_000)] {
+            assert_eq!(text.parse::<Period>().map(Period::ns), Ok(ns), "{text}");
+        }
+        for text in ["3kHz", "0Hz", "kHz", "-1kHz"] {
+            assert_eq!(text.parse::<Period>(), Err(SpanError::Frequency(text.to_owned())), "{text}");
+        }
+        assert_eq!("1MHz".parse::<Period>(), Err(SpanError::Period("1MHz".to_owned())));
+        assert!("1kHz".parse::<Span>().is_err());
     }
 
     #[test]

@@ -30,21 +30,27 @@ impl UnknownWord {
     #[must_use]
     pub fn nearest(&self) -> Option<String> {
         let (head, rest) = self.given.split_once(':').map_or((self.given.as_str(), None), |(h, r)| (h, Some(r)));
-        // No known word is half as long, and the cost of a comparison is the product of the lengths.
-        if head.len() > LONGEST {
-            return None;
-        }
-        let score = |word: &str| strsim::damerau_levenshtein(head, word) as f64 / head.len().max(word.len()) as f64;
-        let word = self
-            .known
-            .iter()
-            .map(|form| form.split([':', '[']).next().unwrap_or(form))
-            .map(|word| (word, 1.0 - score(word)))
-            .max_by(|a, b| a.1.total_cmp(&b.1))
-            .filter(|(word, similarity)| *similarity > SUGGEST_ABOVE && *word != head)?
-            .0;
+        let word = nearest(head, self.known.iter().map(|form| form.split([':', '[']).next().unwrap_or(form)))?;
         Some(rest.map_or_else(|| word.to_owned(), |rest| format!("{word}:{rest}")))
     }
+}
+
+/// Returns the word of `known` nearest to `given`, in any case of its letters; `None` when none is near, or `given` is
+/// known itself.
+#[must_use]
+pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
+    // Nothing that is known is half as long, and comparing takes the product of the lengths.
+    if given.len() > LONGEST {
+        return None;
+    }
+    let lower = given.to_ascii_lowercase();
+    let score = |word: &str| strsim::damerau_levenshtein(&lower, word) as f64 / lower.len().max(word.len()) as f64;
+    known
+        .into_iter()
+        .map(|word| (word, 1.0 - score(word)))
+        .max_by(|a, b| a.1.total_cmp(&b.1))
+        .filter(|(word, similarity)| *similarity > SUGGEST_ABOVE && *word != given)
+        .map(|(word, _)| word)
 }
 
 impl fmt::Display for UnknownWord {
@@ -93,6 +99,7 @@ mod tests {
         }
         let policies: &[&str] = &["other", "fifo:PRIORITY"];
         assert_eq!(UnknownWord::new("policy", "fifoo:80", policies).nearest().as_deref(), Some("fifo:80"));
+        assert_eq!(UnknownWord::new("policy", "FIFOO:80", policies).nearest().as_deref(), Some("fifo:80"));
         // Not compared: the comparison would take minutes.
         assert_eq!(UnknownWord::new("policy", &"fifo".repeat(1_000_000), policies).nearest(), None);
     }

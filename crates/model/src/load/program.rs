@@ -28,6 +28,9 @@ pub enum Tool {
 }
 
 impl Tool {
+    /// Arguments of `stress-ng` alone: a CPU stressor on each CPU, and one that maps and touches memory.
+    pub const STRESS_NG_DEFAULT: &str = "--cpu 0 --vm 1";
+
     /// All programs, in the order of the list.
     pub const ALL: [Tool; 5] = [Tool::StressNg, Tool::Hackbench, Tool::Ping, Tool::Fio, Tool::Command];
 
@@ -56,7 +59,7 @@ impl Tool {
     fn arguments(self) -> &'static str {
         match self {
             Tool::StressNg => "stress-ng:--vm 1",
-            Tool::Hackbench => "hackbench:-g 10",
+            Tool::Hackbench => "hackbench:-g 10, or the built-in load messaging",
             Tool::Ping => "ping:127.0.0.1",
             Tool::Fio => "fio:job.fio",
             Tool::Command => "cmd:make -j4",
@@ -68,7 +71,8 @@ impl Program {
     /// Parses a program and its arguments; `None` when `word` is not a program.
     pub(super) fn parse(word: &str, arguments: Option<&str>) -> Option<Result<Program, LoadError>> {
         let tool = Tool::ALL.into_iter().find(|tool| tool.name() == word)?;
-        let arguments = arguments.unwrap_or_default().trim();
+        let default = if tool == Tool::StressNg { Tool::STRESS_NG_DEFAULT } else { "" };
+        let arguments = arguments.unwrap_or(default).trim();
         // One line, so that arguments do not break tables and messages.
         let is_one_line = !arguments.is_empty() && !arguments.contains(char::is_control);
         let host = tool != Tool::Ping || !arguments.contains(char::is_whitespace) && !arguments.starts_with('-');

@@ -20,9 +20,15 @@ fn loads_print_as_they_are_typed() {
         "high",
     ];
     let words = Load::KNOWN.iter().filter(|form| !form.contains(':') || form.contains('['));
-    let words = words.map(|form| form.split(['[', ':']).next().unwrap_or(form));
+    let words = words.map(|form| form.split(['[', ':']).next().unwrap_or(form)).filter(|word| *word != "stress-ng");
     for text in words.chain(with_options) {
         assert_eq!(text.parse::<Load>().map(|load| load.to_string()), Ok(text.to_owned()));
+    }
+    assert_eq!("idle".parse(), Ok(Load::NONE));
+    for (text, whole) in
+        [("stress-ng", "stress-ng:--cpu 0 --vm 1"), ("disk+stress-ng", "disk+stress-ng:--cpu 0 --vm 1")]
+    {
+        assert_eq!(text.parse::<Load>().map(|load| load.to_string()), Ok(whole.to_owned()));
     }
     assert_eq!("cpu:100".parse::<Load>().map(|load| load.to_string()), Ok("cpu".to_owned()));
     assert_eq!("high+messaging".parse::<Load>().map(|load| load.to_string()), Ok("cpu+disk+messaging".to_owned()));
@@ -71,6 +77,11 @@ fn what_is_no_load_is_one_line_that_says_what_to_write() {
         ("cmd:", program("cmd", "cmd:make -j4")),
         ("cmd", program("cmd", "cmd:make -j4")),
         ("cmd:a\nb", program("cmd", "cmd:make -j4")),
+        ("stress-ng:", program("stress-ng", "stress-ng:--vm 1")),
+        ("hackbench", program("hackbench", "hackbench:-g 10, or the built-in load messaging")),
+        ("cpu=50", "invalid load `cpu=50`: expected cpu:50".to_owned()),
+        ("messaging=groups=2", "invalid load `messaging=groups=2`: expected messaging:groups=2".to_owned()),
+        ("idle+cpu", "load `none` cannot be combined with others; leave it out".to_owned()),
         ("ping:-c1 host", program("ping", "ping:127.0.0.1")),
         ("disk+cpu+disk", "duplicate part `disk` in a load; give each part once".to_owned()),
         ("none+cpu", "load `none` cannot be combined with others; leave it out".to_owned()),

@@ -117,8 +117,8 @@ pub const CATALOGUE: &[AboutLoad] = &[
     about("half", "cpu:50: every CPU computes for half of its time", "as cpu", "as cpu"),
     about("low", "light: a system monitor", "as light", "as light"),
     about(
-        "stress-ng:ARGS",
-        "stress-ng with these arguments, which has hundreds of stressors",
+        "stress-ng[:ARGS]",
+        "stress-ng, which has hundreds of stressors, with these arguments or `--cpu 0 --vm 1`",
         "what its stressors do",
         "what its arguments say; its files go to a directory of its own",
     ),

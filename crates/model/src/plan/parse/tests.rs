@@ -145,12 +145,12 @@ fn a_mistake_is_named_with_its_place() {
         ),
         (
             "[loads]\nnoisy = \"mesaging\"",
-            "2:9: unknown load `mesaging` (did you mean `messaging`? known: none cpu[:PERCENT] messaging[:groups=N] pipe mmap fork exec tcp udp disk[:DIR] files[:DIR] sync memory timers signals proc interrupts light cost[:DIR] high half low stress-ng:ARGS hackbench:ARGS ping:HOST fio:FILE cmd:COMMAND)",
+            "2:9: unknown load `mesaging` (did you mean `messaging`? known: none cpu[:PERCENT] messaging[:groups=N] pipe mmap fork exec tcp udp disk[:DIR] files[:DIR] sync memory timers signals proc interrupts light cost[:DIR] high half low stress-ng[:ARGS] hackbench:ARGS ping:HOST fio:FILE cmd:COMMAND)",
         ),
         ("[loads]\ncpu = \"disk\"", "2:1: invalid load name `cpu`: already a built-in load; choose another name"),
         (
             "[loads]\na = \"b\"\nb = \"disk\"",
-            "2:5: unknown load `b` (known: none cpu[:PERCENT] messaging[:groups=N] pipe mmap fork exec tcp udp disk[:DIR] files[:DIR] sync memory timers signals proc interrupts light cost[:DIR] high half low stress-ng:ARGS hackbench:ARGS ping:HOST fio:FILE cmd:COMMAND)",
+            "2:5: unknown load `b` (known: none cpu[:PERCENT] messaging[:groups=N] pipe mmap fork exec tcp udp disk[:DIR] files[:DIR] sync memory timers signals proc interrupts light cost[:DIR] high half low stress-ng[:ARGS] hackbench:ARGS ping:HOST fio:FILE cmd:COMMAND)",
         ),
         ("[prepare]\ntimer_migration = \"x\"", "2:19: invalid setting `timer_migration = x`: expected on or off"),
         ("load_must_hold = 101", "1:18: expected a whole number from 1 to 100, or true"),
