@@ -89,6 +89,11 @@ pub enum LoadError {
     /// A program without arguments.
     #[error("invalid load `{0}`: expected arguments on one line, like `{1}`")]
     Arguments(String, &'static str),
+    /// `hackbench` alone.
+    #[error(
+        "invalid load `hackbench`: expected hackbench:ARGUMENTS like hackbench:-g 10, or messaging, which is built in"
+    )]
+    Hackbench,
     /// An option after `=` in place of `:`.
     #[error("invalid load `{0}`: expected {1}")]
     Equals(String, String),

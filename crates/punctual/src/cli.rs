@@ -5,12 +5,14 @@ mod cell;
 mod cells;
 mod check;
 mod compare;
+mod completion;
 mod consent;
 mod cost;
 mod cyclictest;
 mod doctor;
 mod explain;
 mod frontier;
+mod help;
 mod import;
 mod kept;
 mod lab;
@@ -18,6 +20,7 @@ mod launch;
 mod list;
 mod live;
 mod load;
+mod man;
 mod measure;
 mod one_cell;
 mod operation;
@@ -37,7 +40,6 @@ mod supervise;
 mod usage;
 
 use arguments::{Arguments, Command};
-use clap::Parser;
 use model::{Policy, plain};
 use std::error::Error;
 use std::ffi::OsString;
@@ -73,9 +75,9 @@ pub(crate) fn main() -> ExitCode {
     let words: Vec<OsString> = std::env::args_os().collect();
     let command = match cyclictest::by_name(&words) {
         Some(arguments) => Command::Cyclictest(arguments),
-        None => match Arguments::try_parse_from(&words) {
+        None => match Arguments::read(&words) {
             Ok(arguments) => arguments.command,
-            Err(err) => return usage::report(&err, lab::usage_error_status(&words)),
+            Err(err) => return usage::report(&err, &words, lab::usage_error_status(&words)),
         },
     };
     let outcome = leave_deadline().and_then(|()| execute(command));
@@ -114,6 +116,9 @@ fn execute(command: Command) -> Outcome {
         Command::Respond(arguments) => respond::respond(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),
+        Command::Completion(arguments) => completion::completion(&arguments),
+        Command::Man(arguments) => man::man(&arguments),
+        Command::Help(arguments) => help::help(&arguments),
         Command::Cell(arguments) => cell::cell(&arguments),
         Command::Operation(arguments) => operation::operation(&arguments),
         Command::Launch(arguments) => launch::launch_program(arguments),

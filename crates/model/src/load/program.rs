@@ -59,7 +59,7 @@ impl Tool {
     fn arguments(self) -> &'static str {
         match self {
             Tool::StressNg => "stress-ng:--vm 1",
-            Tool::Hackbench => "hackbench:-g 10, or the built-in load messaging",
+            Tool::Hackbench => "hackbench:-g 10",
             Tool::Ping => "ping:127.0.0.1",
             Tool::Fio => "fio:job.fio",
             Tool::Command => "cmd:make -j4",
@@ -71,6 +71,9 @@ impl Program {
     /// Parses a program and its arguments; `None` when `word` is not a program.
     pub(super) fn parse(word: &str, arguments: Option<&str>) -> Option<Result<Program, LoadError>> {
         let tool = Tool::ALL.into_iter().find(|tool| tool.name() == word)?;
+        if tool == Tool::Hackbench && arguments.is_none() {
+            return Some(Err(LoadError::Hackbench));
+        }
         let default = if tool == Tool::StressNg { Tool::STRESS_NG_DEFAULT } else { "" };
         let arguments = arguments.unwrap_or(default).trim();
         // One line, so that arguments do not break tables and messages.

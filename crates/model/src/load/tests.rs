@@ -78,7 +78,12 @@ fn what_is_no_load_is_one_line_that_says_what_to_write() {
         ("cmd", program("cmd", "cmd:make -j4")),
         ("cmd:a\nb", program("cmd", "cmd:make -j4")),
         ("stress-ng:", program("stress-ng", "stress-ng:--vm 1")),
-        ("hackbench", program("hackbench", "hackbench:-g 10, or the built-in load messaging")),
+        (
+            "hackbench",
+            "invalid load `hackbench`: expected hackbench:ARGUMENTS like hackbench:-g 10, or messaging, which is built in"
+                .to_owned(),
+        ),
+        ("hackbench:", program("hackbench", "hackbench:-g 10")),
         ("cpu=50", "invalid load `cpu=50`: expected cpu:50".to_owned()),
         ("messaging=groups=2", "invalid load `messaging=groups=2`: expected messaging:groups=2".to_owned()),
         ("idle+cpu", "load `none` cannot be combined with others; leave it out".to_owned()),

@@ -1,86 +1,257 @@
 //! Mistakes on the command line, each as one line that says what to do.
 
-use super::note;
-use clap::Error;
+mod cyclictest_options;
+
+use super::arguments::{command, page};
+use super::{note, output};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, Error};
+use model::{CpuSet, Load, Policy, Span, nearest};
+use std::ffi::OsString;
 use std::process::ExitCode;
 
+/// Commands that take the options of a cell, and those where users of cyclictest try them.
+const LIKE_CYCLICTEST: &[&str] = &["", "run", "measure", "explain"];
+
+/// Words for commands that other programs use.
+const OTHER_WORDS: &[(&str, &str)] = &[
+    ("version", "punctual --version"),
+    ("diff", "punctual compare"),
+    ("view", "punctual show"),
+    ("trace", "punctual explain"),
+    ("stress", "punctual load"),
+    ("bench", "punctual measure cost"),
+    ("latency", "punctual measure"),
+];
+
 /// Shows help as help, and any mistake as one line with this exit status.
-pub(super) fn report(err: &Error, status: u8) -> ExitCode {
-    if !err.use_stderr() {
-        // `--help` and `--version`. A reader that goes away early is none of our business.
-        let _ = err.print();
+pub(super) fn report(err: &Error, words: &[OsString], status: u8) -> ExitCode {
+    let typed = Typed::new(words);
+    let histogram = (err.kind() == ErrorKind::DisplayHelp).then(|| typed.histogram()).flatten();
+    if !err.use_stderr() && histogram.is_none() {
+        // `--help` and `--version`. A closed pipe is not an error.
+        let _ = match err.kind() {
+            ErrorKind::DisplayHelp => output::write(page(typed.command()).as_bytes()),
+            _ => output::write(format!("{}\n", err.to_string().trim_end()).as_bytes()),
+        };
         return ExitCode::SUCCESS;
     }
-    note(format_args!("punctual: {}", line(err)));
+    note(format_args!("punctual: {}", histogram.unwrap_or_else(|| typed.line(err))));
     ExitCode::from(status)
 }
 
-fn line(err: &Error) -> String {
-    let context = |kind| match err.get(kind) {
-        Some(ContextValue::String(text)) => Some(text.clone()),
-        Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
-        _ => None,
+/// The error for a word that is no command below `command`.
+pub(super) fn unknown_command(command: &Command, word: &str) -> String {
+    let known = command.get_subcommands().filter(|below| !below.is_hide_set()).map(Command::get_name);
+    let hint = match OTHER_WORDS.iter().find(|(other, _)| *other == word) {
+        Some((_, write)) => format!("write `{write}`; "),
+        None => nearest(word, known).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default(),
     };
-    let argument = context(ContextKind::InvalidArg).unwrap_or_default();
-    // `--period <TIME>` is `--period` to whoever typed it.
-    let option = argument.split(' ').next().unwrap_or_default();
-    let see = "see punctual --help";
-    match err.kind() {
-        ErrorKind::ValueValidation => {
-            let reason = std::error::Error::source(err).map(ToString::to_string).unwrap_or_default();
-            format!("{option}: {reason}")
+    format!("unknown command `{word}` ({hint}see `{} --help`)", command.get_bin_name().unwrap_or("punctual"))
+}
+
+/// A command line that has a mistake.
+struct Typed {
+    root: Command,
+    /// Words after `punctual` that name the command.
+    path: String,
+    /// Words after these.
+    rest: Vec<String>,
+}
+
+impl Typed {
+    fn new(words: &[OsString]) -> Typed {
+        let mut root = command();
+        root.build();
+        let mut rest: Vec<_> = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+        let (mut found, mut path) = (&root, Vec::new());
+        while let Some(below) = rest.first().and_then(|word| found.find_subcommand(word)) {
+            found = below;
+            path.push(rest.remove(0));
         }
-        ErrorKind::InvalidValue => {
-            let value = context(ContextKind::InvalidValue).unwrap_or_default();
-            let valid = context(ContextKind::ValidValue).unwrap_or_default();
-            if value.is_empty() {
-                return format!("{option} needs a value; {see}");
+        let path = path.join(" ");
+        Typed { root, path, rest }
+    }
+
+    fn command(&self) -> &Command {
+        let words = self.path.split_whitespace();
+        words.fold(&self.root, |found, word| found.find_subcommand(word).unwrap_or(found))
+    }
+
+    /// Where to read on.
+    fn see(&self) -> String {
+        format!("see `{} --help`", self.command().get_bin_name().unwrap_or("punctual"))
+    }
+
+    /// The first form in which the command is written.
+    fn synopsis(&self) -> String {
+        let usage = self.command().clone().render_usage().to_string();
+        usage.lines().next().unwrap_or_default().trim_start_matches("Usage: ").to_owned()
+    }
+
+    /// The answer to `-h 400`, which is help to clap and a histogram to users of cyclictest.
+    fn histogram(&self) -> Option<String> {
+        let is_number = |word: &String| !word.is_empty() && word.chars().all(|c| c.is_ascii_digit());
+        let at = self.rest.iter().position(|word| word.starts_with("-h") && !word.starts_with("--"))?;
+        let attached = self.rest[at][2..].to_owned();
+        let is_histogram = is_number(&attached) || attached.is_empty() && self.rest.get(at + 1).is_some_and(is_number);
+        is_histogram.then(|| self.habit("-h")).flatten()
+    }
+
+    /// The answer to an option of cyclictest.
+    fn habit(&self, option: &str) -> Option<String> {
+        let is_known = |name: &str| has_option(self.command(), name);
+        let is_answered = LIKE_CYCLICTEST.contains(&self.path.as_str());
+        is_answered.then(|| cyclictest_options::answer(option, &self.path, &self.rest, is_known)).flatten()
+    }
+
+    fn line(&self, err: &Error) -> String {
+        let context = |kind| match err.get(kind) {
+            Some(ContextValue::String(text)) => Some(text.clone()),
+            Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
+            _ => None,
+        };
+        let argument = context(ContextKind::InvalidArg).unwrap_or_default();
+        let value = context(ContextKind::InvalidValue).unwrap_or_default();
+        // `--period <TIME>` is typed as `--period`.
+        let option = argument.split(' ').next().unwrap_or_default().trim_matches(['[', ']', '<', '>', '.']);
+        let see = self.see();
+        match err.kind() {
+            ErrorKind::ValueValidation => {
+                let reason = std::error::Error::source(err).map(ToString::to_string).unwrap_or_default();
+                let misplaced = (option == "METHOD").then(|| misplaced(&value)).flatten();
+                misplaced.unwrap_or_else(|| format!("{option}: {reason}"))
             }
-            format!("{option}: unknown value `{value}` (known: {valid})")
-        }
-        ErrorKind::UnknownArgument => {
-            let near = context(ContextKind::SuggestedArg).map(|near| format!("did you mean `{near}`? "));
-            format!("unknown argument `{option}` ({}{see})", near.unwrap_or_default())
-        }
-        ErrorKind::InvalidSubcommand => {
-            let command = context(ContextKind::InvalidSubcommand).unwrap_or_default();
-            let near = context(ContextKind::SuggestedSubcommand).map(|near| format!("did you mean `{near}`? "));
-            format!("unknown command `{command}` ({}{see})", near.unwrap_or_default())
-        }
-        ErrorKind::ArgumentConflict => {
-            let other = context(ContextKind::PriorArg).unwrap_or_default();
-            format!("{option} cannot be combined with {other}")
-        }
-        ErrorKind::MissingRequiredArgument => format!("{argument} is missing; {see}"),
-        ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
-            format!("a command is missing, like `punctual run`; {see}")
-        }
-        _ => {
-            let text = err.to_string();
-            let first = text.lines().next().unwrap_or_default();
-            format!("{}; {see}", first.strip_prefix("error: ").unwrap_or(first))
+            ErrorKind::InvalidValue if value.is_empty() => format!("{option} needs a value; {see}"),
+            ErrorKind::InvalidValue => {
+                let valid = context(ContextKind::ValidValue).unwrap_or_default();
+                format!("{option}: unknown value `{value}` (known: {valid})")
+            }
+            ErrorKind::UnknownArgument => self.unknown_argument(option),
+            ErrorKind::InvalidSubcommand => {
+                unknown_command(self.command(), &context(ContextKind::InvalidSubcommand).unwrap_or_default())
+            }
+            // A second word where one method can stand.
+            ErrorKind::ArgumentConflict if argument.is_empty() => {
+                self.unknown_argument(&context(ContextKind::InvalidSubcommand).unwrap_or_default())
+            }
+            ErrorKind::ArgumentConflict => {
+                let other = context(ContextKind::PriorArg).unwrap_or_default();
+                format!("{option} cannot be combined with {other}")
+            }
+            ErrorKind::MissingRequiredArgument => {
+                format!("{argument} is missing: {}; {see}", self.synopsis())
+            }
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+                format!("a command is missing: {}; {see}", self.synopsis())
+            }
+            _ => {
+                let text = err.to_string();
+                let first = text.lines().next().unwrap_or_default();
+                format!("{}; {see}", first.strip_prefix("error: ").unwrap_or(first))
+            }
         }
     }
+
+    /// The answer to an option, or a word, that the command does not take.
+    fn unknown_argument(&self, option: &str) -> String {
+        if let Some(answer) = self.habit(option) {
+            return answer;
+        }
+        let see = self.see();
+        let Some(name) = option.strip_prefix("--") else {
+            let method = self.command().get_positionals().any(|arg| arg.get_id() == "task");
+            let misplaced = method.then(|| misplaced(option)).flatten();
+            return misplaced.unwrap_or_else(|| format!("unknown argument `{option}` ({see})"));
+        };
+        let elsewhere: Vec<_> = self.root.get_subcommands().filter(|other| !other.is_hide_set()).collect();
+        let elsewhere = elsewhere.iter().filter(|other| has_option(other, name)).take(3);
+        let elsewhere: Vec<_> = elsewhere.map(|other| format!("`punctual {}`", other.get_name())).collect();
+        if !elsewhere.is_empty() {
+            return format!("unknown argument `{option}` (an option of {}; {see})", elsewhere.join(", "));
+        }
+        let own = self.command().get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(|arg| arg.get_long());
+        let near = nearest(name, own).map(|near| format!("did you mean `--{near}`? "));
+        format!("unknown argument `{option}` ({}{see})", near.unwrap_or_default())
+    }
+}
+
+fn has_option(command: &Command, name: &str) -> bool {
+    command.get_arguments().any(|arg| arg.get_long() == Some(name) && !arg.is_hide_set())
+}
+
+/// The option for a value that stands in the place of a method.
+fn misplaced(value: &str) -> Option<String> {
+    let (is, write) = if value.parse::<Policy>().is_ok() {
+        ("a policy", "--policy")
+    } else if value.parse::<Span>().is_ok() {
+        ("a time", "--duration")
+    } else if value.parse::<Load>().is_ok() {
+        ("a load", "--load")
+    } else if value.parse::<CpuSet>().is_ok() {
+        ("a list of CPUs", "--cpus")
+    } else if value.ends_with(".toml") {
+        return Some(format!("`{value}` is a plan: write `punctual run {value}`"));
+    } else if value == "help" {
+        return Some("write `punctual help measure`".to_owned());
+    } else {
+        return None;
+    };
+    Some(format!("`{value}` is {is}: write {write} {value}"))
 }
 
 #[cfg(test)]
 mod tests {
     use super::super::arguments::Arguments;
     use super::*;
-    use clap::{CommandFactory, Parser};
 
     #[test]
     fn the_definition_is_sound() {
-        Arguments::command().debug_assert();
+        command().debug_assert();
     }
 
     #[test]
     fn every_mistake_is_one_line_that_says_what_to_do() {
         for (arguments, message) in [
-            ("", "a command is missing, like `punctual run`; see punctual --help"),
-            ("mesure", "unknown command `mesure` (did you mean `measure`? see punctual --help)"),
-            ("measure --polcy other", "unknown argument `--polcy` (did you mean `--policy`? see punctual --help)"),
+            ("", "a command is missing: punctual <COMMAND>; see `punctual --help`"),
+            ("lab", "a command is missing: punctual lab <COMMAND>; see `punctual lab --help`"),
+            ("mesure", "unknown command `mesure` (did you mean `measure`? see `punctual --help`)"),
+            (
+                "measure --polcy other",
+                "unknown argument `--polcy` (did you mean `--policy`? see `punctual measure --help`)",
+            ),
+            ("version", "unknown command `version` (write `punctual --version`; see `punctual --help`)"),
+            ("operations", "unknown command `operations` (see `punctual --help`)"),
+            ("completions", "unknown command `completions` (did you mean `completion`? see `punctual --help`)"),
+            ("lab lst", "unknown command `lst` (did you mean `list`? see `punctual lab --help`)"),
+            (
+                "load --samples",
+                "unknown argument `--samples` (an option of `punctual run`, `punctual measure`; see `punctual load --help`)",
+            ),
+            (
+                "doctor --require max=1ms",
+                "unknown argument `--require` (an option of `punctual run`, `punctual measure`, `punctual explain`; see `punctual doctor --help`)",
+            ),
+            ("measure --holdings", "unknown argument `--holdings` (see `punctual measure --help`)"),
+            (
+                "measure -p 80",
+                "`-p` is an option of cyclictest: write --policy fifo:80, or run `punctual cyclictest -p 80`",
+            ),
+            (
+                "run --smp -p80",
+                "`--smp` is an option of cyclictest: write `punctual measure --policy fifo:80` (without --smp), or run `punctual cyclictest -S -p 80`",
+            ),
+            (
+                "-i 200",
+                "`-i` is an option of cyclictest: write `punctual measure --period 200us`, or run `punctual cyclictest -i 200`",
+            ),
+            ("doctor -q", "unknown argument `-q` (see `punctual doctor --help`)"),
+            ("measure fifo:80", "`fifo:80` is a policy: write --policy fifo:80"),
+            ("measure 10s", "`10s` is a time: write --duration 10s"),
+            ("measure messaging", "`messaging` is a load: write --load messaging"),
+            ("explain 0-1", "`0-1` is a list of CPUs: write --cpus 0-1"),
+            ("measure poll fifo", "`fifo` is a policy: write --policy fifo"),
+            ("measure a.toml", "`a.toml` is a plan: write `punctual run a.toml`"),
             (
                 "measure --policy fifo:0",
                 "--policy: invalid policy `fifo:0`: expected a priority from 1 to 99, like fifo:80",
@@ -102,23 +273,40 @@ mod tests {
             ("measure --period 0", "--period: invalid period `0`: expected 10us to 100s"),
             ("measure --period -5us", "--period: invalid period `-5us`: expected 10us to 100s"),
             ("measure --cpus -1", "--cpus: invalid CPU list `-1`: expected a list like 0-3,5"),
-            ("measure --period", "--period needs a value; see punctual --help"),
-            ("show", "<RUN> is missing; see punctual --help"),
+            ("measure --period", "--period needs a value; see `punctual measure --help`"),
+            ("import", "<FILE>... is missing: punctual import [OPTIONS] <FILE>...; see `punctual import --help`"),
             (
                 "show x --format xml",
                 "--format: unknown value `xml` (known: text, json, csv, md, junit, tap, lava, hgrm, prom)",
             ),
-            ("run --resume", "--out <DIR> is missing; see punctual --help"),
+            ("run --resume", "--out <DIR> is missing: punctual run [OPTIONS] [PLAN]; see `punctual run --help`"),
             ("run --resume --out x --seed 1", "--resume cannot be combined with --seed <N>"),
             ("run --repetitions 0", "--repetitions: 0 is not in 1..=10000"),
             (
                 "measure clock_nanoslep",
-                "[METHOD]: unknown method `clock_nanoslep` (did you mean `clock_nanosleep`? known: clock_nanosleep[:relative][:CLOCK] nanosleep timerfd[:CLOCK] itimer posix_timer[:CLOCK] futex[:CLOCK] poll deadline sleep:RUNTIME response:LINK cost[:GROUP])",
+                "METHOD: unknown method `clock_nanoslep` (did you mean `clock_nanosleep`? known: clock_nanosleep[:relative][:CLOCK] nanosleep timerfd[:CLOCK] itimer posix_timer[:CLOCK] futex[:CLOCK] poll deadline sleep:RUNTIME response:LINK cost[:GROUP])",
             ),
         ] {
-            let typed = std::iter::once("punctual").chain(arguments.split_whitespace());
-            let err = Arguments::try_parse_from(typed).expect_err(arguments);
-            assert_eq!(line(&err), message, "{arguments}");
+            let (words, err) = mistake(arguments);
+            assert_eq!(Typed::new(&words).line(&err), message, "{arguments}");
+        }
+    }
+
+    /// The words of a command line, and the error of parsing them.
+    fn mistake(arguments: &str) -> (Vec<OsString>, Error) {
+        let words: Vec<_> = ["punctual"].into_iter().chain(arguments.split_whitespace()).map(OsString::from).collect();
+        let err = Arguments::read(&words).expect_err(arguments);
+        (words, err)
+    }
+
+    #[test]
+    fn a_histogram_of_cyclictest_is_not_help() {
+        let (words, err) = mistake("measure -h 400 -p 80");
+        assert_eq!(err.kind(), ErrorKind::DisplayHelp);
+        let answer = "`-h` is an option of cyclictest: write --policy fifo:80 (without -h), or run `punctual cyclictest -h 400 -p 80`";
+        assert_eq!(Typed::new(&words).histogram().as_deref(), Some(answer));
+        for help in ["measure -h", "measure --help", "doctor -h 400"] {
+            assert_eq!(Typed::new(&mistake(help).0).histogram(), None, "{help}");
         }
     }
 }

@@ -439,7 +439,7 @@ fn a_mistake_in_a_step_of_a_bisection_says_nothing_of_the_kernel() {
     for (arguments, expected) in [
         ("lab bisect-step", "is missing"),
         ("lab bisect-step --kernel vmlinuz --max 30us", "--kernel: unknown kernel `vmlinuz`"),
-        ("lab bisect-step --kernel /k/vmlinuz --max 0us", "--max: a limit of 0 can never be kept"),
+        ("lab bisect-step --kernel /k/vmlinuz --max 0us", "--max: invalid limit `0`: expected a time above 0"),
         ("lab bisect-step --kernel /k/vmlinuz", "is missing"),
         ("lab bisect-step --kernel running --max 1ms", "which no guest boots"),
         ("lab bisect-step --kernel /k/vmlinuz --max 1ms", "qemu-system-x86_64 is not installed"),

@@ -1,42 +1,48 @@
-//! What can be typed after `punctual compare`.
+//! Arguments of `punctual compare`.
 
 use super::Format;
 use analysis::Level;
 use clap::Args;
 
 const AFTER: &str = "\
+A cell is named as printed, by a part of that like fifo:80, or like
+load=none,policy=fifo:80.
+
 Exit status: 0 equivalent, 1 error, 2 different, 3 undecided.
 
-Two cells of one run are compared within its blocks; two runs only if they were measured in alternation:
-docs/compare.md says how. Imported measurements are shown side by side only. What is not shown to differ is not called the same.";
+Two cells of one run are compared block by block; two runs only if they were
+measured in alternation (docs/compare.md). Imported measurements are only shown
+side by side. Undecided does not mean equal.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(in crate::cli) struct CompareArguments {
-    /// Runs, then cells: one run and two of its cells; two runs, and a cell of each or one for both. Without a run: the
-    /// latest below runs/. A cell is named as printed, by a part of it like fifo:80, or like load=none,policy=fifo:80
+    /// One run and two of its cells, or two runs and a cell of each or one for both [default: the latest run below runs/]
     #[arg(value_name = "RUN|CELL", num_args = 0..=4)]
     pub(in crate::cli) words: Vec<String>,
-    /// The one metric that decides: p50, p99 or p99.9 [default: p99.9 where 20 wake-ups of each measurement lie above
-    /// it, else p99]
+    /// Deciding metric: p50, p99 or p99.9 [default: p99.9 if 20 wake-ups of each measurement exceed it, else p99]
     #[arg(long, value_parser = metric)]
     pub(in crate::cli) metric: Option<Level>,
-    /// The ratio below which a difference does not matter, like 1.25 or 25% [default: 1.10 for p50, else 1.25]
+    /// Ratio below which a difference does not matter, e.g. 1.25 or 25% [default: p50 1.10, else 1.25]
     #[arg(long, value_name = "RATIO", value_parser = margin)]
     pub(in crate::cli) margin: Option<f64>,
-    /// Compare all the same what was measured one after the other, in different boots, on different machines, or with
-    /// another period or method
+    /// Compare although runs differ in time, boot, machine, period or method
     #[arg(long)]
     pub(in crate::cli) force: bool,
-    /// Form of the result on stdout
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(in crate::cli) format: Format,
 }
 
 pub(super) fn metric(text: &str) -> Result<Level, String> {
     match text {
-        "max" => Err("a maximum decides nothing: it differs by more than 20 % between most equal runs".to_owned()),
-        other => other.parse().map_err(|_| format!("`{other}` does not decide; write {}", Level::KNOWN.join(" "))),
+        "max" => {
+            Err("unsupported metric `max`: maxima of most equal runs differ by more than 20 %; use p50, p99 or p99.9"
+                .to_owned())
+        }
+        other => {
+            other.parse().map_err(|_| format!("invalid metric `{other}`: expected one of {}", Level::KNOWN.join(" ")))
+        }
     }
 }
 
@@ -47,7 +53,7 @@ pub(super) fn margin(text: &str) -> Result<f64, String> {
     };
     ratio
         .filter(|ratio| *ratio > 1.0 && *ratio <= 100.0)
-        .ok_or_else(|| format!("`{text}` is no margin; write a ratio above 1 like 1.25, or 25%"))
+        .ok_or_else(|| format!("invalid margin `{text}`: expected a ratio above 1 like 1.25, or 25%"))
 }
 
 #[cfg(test)]
@@ -67,7 +73,7 @@ mod tests {
     #[test]
     fn a_maximum_does_not_decide() {
         assert_eq!((metric("p99.9"), metric("p999")), (Ok(Level::P999), Ok(Level::P999)));
-        assert!(metric("max").unwrap_err().starts_with("a maximum decides nothing"));
+        assert!(metric("max").unwrap_err().starts_with("unsupported metric `max`"));
         assert!(metric("p99.9999").is_err());
     }
 }

@@ -1,19 +1,19 @@
-//! What can be typed for `punctual doctor`.
+//! Arguments of `punctual doctor`.
 
 use super::Format;
 use clap::Args;
 
-const EXIT_STATUS: &str = "Exit status: 0 nothing will make it late, 1 error, 2 something will.";
+const EXIT_STATUS: &str = "Exit status: 0 no cause of latency found, 1 error, 2 causes found.";
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(in super::super) struct DoctorArguments {
-    /// Checks to explain in full [default: all of them, in brief]
+    /// Checks to explain in full [default: all, in brief]
     pub(in super::super) checks: Vec<String>,
-    /// Every check, not only those that found something
+    /// Show every check, also those that passed
     #[arg(long)]
     pub(in super::super) all: bool,
-    /// Form of the result on stdout
+    /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(in super::super) format: Format,
 }

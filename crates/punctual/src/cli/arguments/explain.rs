@@ -1,33 +1,33 @@
 //! The arguments of `punctual explain`.
 
+use super::heading;
 use super::{EXIT_STATUS, HowToWait, OneCell};
 use clap::Args;
 use model::Span;
 use std::path::PathBuf;
 
-/// A threshold: a length of time, or `None` for what is usual.
+/// Threshold; `None`: derived from the first second.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Above(pub(crate) Option<Span>);
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(crate) struct ExplainArguments {
-    /// A wake-up later than this is explained; auto: twice the p99 of the first second in which it is known
+    /// Threshold of explained wake-ups; auto: 2 x the first p99
     #[arg(long, value_name = "TIME", default_value = "auto", value_parser = above, allow_hyphen_values = true)]
     pub(crate) above: Above,
-    /// Keep the worst so many; the threshold rises when there are as many
+    /// Keep the worst N (raises --above)
     #[arg(long, value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) keep: u32,
-    /// Trace the kernel's stack at each waking of a measured thread and switch to it: says where interrupts were off and who
-    /// let go where; costs some microseconds each
-    #[arg(long)]
+    /// Trace the kernel stack at each wake-up of and switch to a measured thread: shows where interrupts were off;
+    /// costs some microseconds each
+    #[arg(long, help_heading = heading::SPIKES)]
     pub(crate) stacks: bool,
-    /// Have an interrupt every so often, like 100us, on each measured CPU, which shows whether it ran; changes what is
-    /// measured
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    /// Interval of an interrupt on each measured CPU, e.g. 100us, that shows whether the CPU ran; changes the latencies
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = heading::SPIKES)]
     pub(crate) witness: Option<Span>,
-    /// Write each kept spike into this directory: .json for Perfetto or chrome://tracing, .dat for KernelShark and trace-cmd
-    #[arg(long, value_name = "DIR")]
+    /// Write each kept spike into this directory: .json for Perfetto, .dat for KernelShark and trace-cmd
+    #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]
     pub(crate) export: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) waiting: HowToWait,

@@ -1,0 +1,101 @@
+//! Help fits a screen, and its examples can be typed.
+
+use super::super::heading;
+use super::*;
+
+/// Lines of a screen.
+const LINES: usize = 24;
+
+/// Each visible command with its words after `punctual`, but cyclictest, which prints help of its own.
+fn commands() -> Vec<(String, Command)> {
+    fn collect(command: &Command, path: &str, into: &mut Vec<(String, Command)>) {
+        for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
+            let path = format!("{path} {}", below.get_name()).trim_start().to_owned();
+            collect(below, &path, into);
+        }
+        into.push((path.to_owned(), command.clone()));
+    }
+    let mut root = command();
+    root.build();
+    let mut all = Vec::new();
+    collect(&root, "", &mut all);
+    all.retain(|(path, _)| path != "cyclictest");
+    all
+}
+
+/// The part of a help before the options and notes that few need.
+fn first_part(help: &str) -> &str {
+    let few_need = [
+        heading::EXTENT,
+        heading::BASELINE,
+        heading::LOAD,
+        heading::TIMING,
+        heading::SPIKES,
+        heading::MACHINE,
+        heading::OUTPUT,
+        MORE,
+        "METHOD",
+        "POLICY",
+        "LOAD",
+        "LINK",
+        "FORMAT",
+        "Exit status",
+    ];
+    let starts = few_need.iter().filter_map(|title| help.find(&format!("\n{title}:")));
+    &help[..starts.min().unwrap_or(help.len())]
+}
+
+#[test]
+fn what_most_need_fits_a_screen_with_an_example() {
+    for (path, command) in commands() {
+        let help = page(&command);
+        let first = first_part(&help);
+        assert!(first.trim_end().lines().count() <= LINES, "{path}: {} lines\n{first}", first.lines().count());
+        assert!(first.contains("\nExample: "), "{path}: no example\n{first}");
+        assert!(path.is_empty() || first.contains("-h, --help"), "{path}\n{first}");
+        let wide: Vec<_> = help.lines().filter(|line| line.chars().count() > COLUMNS).collect();
+        assert!(wide.is_empty(), "{path}: {wide:#?}");
+    }
+}
+
+#[test]
+fn long_lines_are_wrapped_below_their_description() {
+    let words = "word ".repeat(20);
+    let notes: String = wrapped(&format!("NOTE: {words}"));
+    assert_eq!(notes.lines().map(str::len).collect::<Vec<_>>(), [80, 24]);
+    let option = wrapped(&format!("      --name <X>  {words}"));
+    assert!(option.lines().skip(1).all(|line| line.starts_with(&" ".repeat(18)) && &line[18..19] == "w"), "{option}");
+    for short in
+        ["", "Usage: punctual show [OPTIONS] <RUN>", "  run         Run a plan", "         punctual load --list"]
+    {
+        assert_eq!(wrapped(short), format!("{short}\n"));
+    }
+    assert_eq!(wrapped(&"x".repeat(100)), "x".repeat(100) + "\n");
+}
+
+#[test]
+fn examples_can_be_typed() {
+    for (path, examples) in EXAMPLES {
+        for example in *examples {
+            let at = example.find("punctual ").unwrap();
+            let words: Vec<_> = example[at..].split_whitespace().take_while(|word| *word != ">").collect();
+            let typed = command().try_get_matches_from(&words);
+            assert!(typed.is_ok(), "{example}: {:?}", typed.err());
+            assert!(path.is_empty() || words[1..].join(" ").starts_with(path), "{path}: {example}");
+        }
+    }
+    assert_eq!(EXAMPLES.len(), commands().len() + 1, "one of each command, and of cyclictest");
+}
+
+#[test]
+fn every_command_of_a_group_exists() {
+    let root = command();
+    for name in GROUPS.iter().flat_map(|(_, names)| *names) {
+        assert!(root.find_subcommand(name).is_some_and(|below| !below.is_hide_set()), "{name}");
+    }
+    let page = page(&root);
+    for below in root.get_subcommands() {
+        let shown = page.contains(&format!("\n  {} ", below.get_name()));
+        assert_eq!(shown, !below.is_hide_set(), "{}", below.get_name());
+    }
+}
