@@ -7,13 +7,23 @@ setup = toolchain=$$(scripts/setup $(1)) && eval "$$toolchain" &&
 # Cargo counts its own jobs; without this, `make -j` makes it warn about a job server that it cannot reach.
 unexport MAKEFLAGS MFLAGS
 
-.PHONY: help build run test test-long check bench
+# Where `make install` puts things; packages set DESTDIR, too.
+PREFIX = /usr/local
+
+.PHONY: help build install uninstall run test test-long check bench
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST)
 
-build: ## the static binary, below target/
-	@$(call setup) "$$CARGO" build --release
+build: ## the static binary, below target/, and its symbols beside it
+	@$(call setup) "$$CARGO" build --release && scripts/install symbols
+
+install: ## binary, man pages and completions, below PREFIX=/usr/local
+	@scripts/install built || $(MAKE) build
+	@scripts/install add "$(DESTDIR)$(PREFIX)"
+
+uninstall: ## removes what install has put there
+	@scripts/install remove "$(DESTDIR)$(PREFIX)"
 
 run: ## measure this machine: punctual run $(ARGS)
 	@$(call setup) "$$CARGO" build --release && "$$CARGO" run --release --quiet -- run $(ARGS)
