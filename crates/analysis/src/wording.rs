@@ -74,7 +74,7 @@ fn grouped(digits: &str) -> String {
 }
 
 /// Texts of two facts that differ, shortened to the difference. Of long lists only the items that the other does not
-/// have; of other long texts the beginning.
+/// have; of other long texts the beginning, or the part from where they differ.
 #[must_use]
 pub fn facts_apart(a: Option<&str>, b: Option<&str>) -> (String, String) {
     let [a, b] = [a, b].map(|fact| fact.unwrap_or("unknown"));
@@ -93,7 +93,13 @@ pub fn facts_apart(a: Option<&str>, b: Option<&str>) -> (String, String) {
     // A list that differs in its order only has no such items.
     let (only_a, only_b) = (own(a, b), own(b, a));
     let (a, b) = if only_a == only_b { (a.to_owned(), b.to_owned()) } else { (only_a, only_b) };
-    let cut = |text: String| if is_long(&text) { text.chars().take(LONG).chain("...".chars()).collect() } else { text };
+    // Texts that are equal for so long are shown from where they differ.
+    let shared = Some(a.chars().zip(b.chars()).take_while(|(a, b)| a == b).count()).filter(|shared| *shared >= LONG);
+    let cut = |text: String| {
+        let (before, rest) = (shared.map_or("", |_| "..."), text.chars().skip(shared.unwrap_or(0)));
+        let after = if rest.clone().count() > LONG { "..." } else { "" };
+        format!("{before}{}{after}", rest.take(LONG).collect::<String>())
+    };
     (cut(a), cut(b))
 }
 
@@ -147,6 +153,7 @@ mod tests {
                 "l1tf=Not affected, mds=Mitigation: Clear CPU buffers; SMT off, srbds=Not affected",
                 ("mds=Vulnerable", "mds=Mitigation: Clear CPU buffers; S..."),
             ),
+            (&format!("{}1", "x".repeat(40)), &format!("{}2", "x".repeat(40)), ("...1", "...2")),
             ("short", &"x".repeat(40), ("short", &format!("{}...", "x".repeat(36)))),
             ("one two three four five six seven 8", "two one three four five six seven eight", ("8", "eight")),
             (

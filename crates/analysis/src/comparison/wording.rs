@@ -154,7 +154,7 @@ impl Refusal {
                 )
             }
             Refusal::NotPositive => {
-                format!("{metric} is not above 0 in every measurement (early wake-ups), so there is no ratio.")
+                format!("{metric} is not above 0 in every measurement (early wake-ups), so no ratio exists.")
             }
         }
     }

@@ -105,8 +105,8 @@ finding!(
     },
     importance = 4,
     format!(
-        "virtual machine ({hypervisor}): the host can preempt it at any time; these numbers are no bound for the \
-             hardware"
+        "virtual machine ({hypervisor}): the host can preempt it at any time; the numbers do not bound those of \
+             the hardware"
     ),
     [VirtualMachine { hypervisor: "KVM".into() }]
 );

@@ -72,7 +72,7 @@ impl fmt::Display for Outlook {
             None => f.write_str("too few wake-ups for any quantile")?,
         }
         let rate = self.per_hour.map(|rate| number(three_digits(rate)));
-        rate.map_or(Ok(()), |rate| write!(f, "; a rate below {rate} per hour cannot be excluded"))
+        rate.map_or(Ok(()), |rate| write!(f, "; events rarer than {rate} per hour may be missed (95 %)"))
     }
 }
 
@@ -135,15 +135,15 @@ mod tests {
     fn what_can_be_shown_is_said_before() {
         let mut cell = crate::testing::cell("none", "other");
         for (seconds, period, blocks, said) in [
-            (10, "1ms", 1, "10 s at 1 ms: p99.9 at best; a rate below 1 080 per hour cannot be excluded"),
-            (2, "1ms", 1, "2 s at 1 ms: p99 at best; a rate below 5 400 per hour cannot be excluded"),
-            (2, "1ms", 6, "12 s at 1 ms: p99.9 at best; a rate below 899 per hour cannot be excluded"),
-            (36_000, "10us", 1, "10 h at 10 us: p99.999 at best; a rate below 0.3 per hour cannot be excluded"),
+            (10, "1ms", 1, "10 s at 1 ms: p99.9 at best; events rarer than 1 080 per hour may be missed (95 %)"),
+            (2, "1ms", 1, "2 s at 1 ms: p99 at best; events rarer than 5 400 per hour may be missed (95 %)"),
+            (2, "1ms", 6, "12 s at 1 ms: p99.9 at best; events rarer than 899 per hour may be missed (95 %)"),
+            (36_000, "10us", 1, "10 h at 10 us: p99.999 at best; events rarer than 0.3 per hour may be missed (95 %)"),
             (
                 2,
                 "1s",
                 1,
-                "2 s at 1 s: too few wake-ups for any quantile; a rate below 5 400 per hour cannot be excluded",
+                "2 s at 1 s: too few wake-ups for any quantile; events rarer than 5 400 per hour may be missed (95 %)",
             ),
         ] {
             (cell.duration, cell.period) = (Span(seconds * 1_000_000_000), period.parse().unwrap());

@@ -120,7 +120,7 @@ mod tests {
 
             swap: may
               found   8 GiB
-              why     Pages that are not locked may be written out; reading one again takes
+              why     Pages that are not locked may be swapped out; reading one back takes
                       milliseconds.
               source  mlockall(2), swapon(8)
               change  swapoff -a

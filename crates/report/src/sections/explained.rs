@@ -116,7 +116,7 @@ fn causes(
     );
     lines.heading(out, &head)?;
     if *not_covered > 0 {
-        let why = "the trace stood still for another one, or had just begun again";
+        let why = "the trace was being read for another one, or had just restarted";
         lines.paragraph(out, "", &format!("{} not covered: {why}.", count(*not_covered)))?;
     }
     let percent = |ns: u64| ns as f64 * 100.0 / late.ns().max(1) as f64;
@@ -194,7 +194,7 @@ pub(crate) fn unseen(stages: &Stages, explained: &ExplainRecord) -> Option<Strin
         times => format!(", or after events were overwritten ({} times)", count(times)),
     };
     Some(format!(
-        "{} not seen: their timer was started or expired while the trace stood still ({still} in all){overwritten}.",
+        "{} not seen: their timer was started or expired while the trace was stopped ({still} in all){overwritten}.",
         count(n)
     ))
 }
@@ -292,7 +292,7 @@ mod tests {
               Doubt: 1 switch of CPU 1 left no event.
 
             What makes it late: 3 wake-ups above 100 us, 1 explained, 412 us in all
-            2 not covered: the trace stood still for another one, or had just begun again.
+            2 not covered: the trace was being read for another one, or had just restarted.
               cause               share     worst  wake-ups  blamed  by
               not preemptible      95 %    391 us         1       1  kworker vmstat_update
               softirq               3 %     13 us         1       0  softirq RCU
@@ -304,7 +304,7 @@ mod tests {
               of every wake-up           seen       min       p50       p99       max
               irq: to its interrupt         3      1 us   2.01 us      9 us      9 us
               thread: to its clock      4 000      5 us      5 us      5 us      5 us
-              3 997 not seen: their timer was started or expired while the trace stood still (2.1 ms
+              3 997 not seen: their timer was started or expired while the trace was stopped (2.1 ms
                 in all), or after events were overwritten (2 times).
 
         "#]]

@@ -39,17 +39,11 @@ impl CostComparison {
             }
             _ if of == 0 => "UNDECIDED: no operation was measured in every block of both.".to_owned(),
             0 if few => format!(
-                "UNDECIDED: to show that one of {of} operations differs takes {needed} blocks with both, and there are \
-                 {}; measure more (--repetitions {needed}).{all}",
-                self.blocks
+                "UNDECIDED: {blocks} with both, {needed} are needed to show that one of {of} operations differs: measure \
+                 more (--repetitions {needed}).{all}"
             ),
-            0 => format!(
-                "Not shown to differ: none of {of} operations ({blocks}; a wrong one is found with a chance of 5 % at \
-                 most).{all}"
-            ),
-            n => format!(
-                "DIFFERENT: {n} of {of} operations ({blocks}; a wrong one is among them with a chance of 5 % at most).{all}"
-            ),
+            0 => format!("No difference shown: none of {of} operations ({blocks}; family-wise error rate 5 %).{all}"),
+            n => format!("DIFFERENT: {n} of {of} operations ({blocks}; family-wise error rate 5 %).{all}"),
         }
     }
 

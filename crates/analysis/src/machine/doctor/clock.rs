@@ -21,8 +21,8 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "timer-device",
-        why: "A timer that belongs to no CPU must be programmed over the bus, and its interrupt is passed on to the CPU that \
-              waits.",
+        why: "A timer that is not per CPU is programmed over the bus, and its interrupt is forwarded to the waiting \
+              CPU.",
         source: "Documentation/timers/highres.rst, kernel/time/tick-broadcast.c",
         examine: timer_device,
     },
@@ -44,7 +44,7 @@ fn clock_source(host: &Host) -> Outcome {
 
 fn tsc(host: &Host) -> Outcome {
     match (host.clocks.tsc_is_invariant, host.clock_source.as_deref()) {
-        (None, _) => Outcome::not_here("no time stamp counter shows itself"),
+        (None, _) => Outcome::not_here("no time stamp counter found"),
         (Some(true), _) => Outcome::ok("constant_tsc and nonstop_tsc"),
         (Some(false), Some("tsc")) => {
             Outcome::may("the clock source is a counter without constant_tsc and nonstop_tsc")

@@ -6,31 +6,31 @@ use model::Host;
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "lock-checking",
-        why: "Proving the correctness of all locking adds work to every lock, and the worst case grows most.",
+        why: "Lock validation adds work to every lock, most of all in the worst case.",
         source: "Documentation/core-api/real-time/kernel-configuration.rst (PROVE_LOCKING: high)",
         examine: lock_checking,
     },
     Check {
         name: "memory-checking",
-        why: "Sanitisers and poisoning add work to every memory access or allocation of the kernel.",
+        why: "Sanitizers and poisoning add work to every memory access or allocation of the kernel.",
         source: "Documentation/dev-tools/kasan.rst, kcsan.rst, kmsan.rst, kmemleak.rst; Documentation/mm/slab.rst",
         examine: memory_checking,
     },
     Check {
         name: "debug-checks",
-        why: "Most debug options of the kernel add overhead at run time and make the worst case later.",
+        why: "Most debug options of the kernel add run-time overhead and increase the worst case.",
         source: "Documentation/core-api/real-time/kernel-configuration.rst (Kernel Debug Options)",
         examine: debug_checks,
     },
     Check {
         name: "latency-tracers",
-        why: "The tracers irqsoff and preemptoff cost time wherever interrupts are switched, even while they are not used.",
+        why: "The tracers irqsoff and preemptoff cost time wherever interrupts are switched, even while not in use.",
         source: "Documentation/core-api/real-time/kernel-configuration.rst (IRQSOFF_TRACER, PREEMPT_TRACER: high)",
         examine: latency_tracers,
     },
     Check {
         name: "tracer",
-        why: "A running tracer adds work to what it watches: the function tracer to every function of the kernel.",
+        why: "A running tracer adds overhead to what it traces: the function tracer to every function of the kernel.",
         source: "Documentation/trace/ftrace.rst, kernel-configuration.rst (TRACING)",
         examine: tracer,
     },

@@ -19,26 +19,26 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "energy-preference",
-        why: "Hardware that chooses the frequency itself is told by this how long to hesitate before it goes up.",
+        why: "Where the hardware selects the frequency, this preference sets how fast it raises it.",
         source: "Documentation/admin-guide/pm/intel_pstate.rst and amd-pstate.rst (energy_performance_preference)",
         examine: energy_preference,
     },
     Check {
         name: "turbo",
-        why: "Above its nominal frequency a CPU is as fast as its neighbours and its temperature let it be, which changes \
-              from one second to the next.",
+        why: "Above the nominal frequency, the speed of a CPU depends on its neighbors and its temperature, and \
+              changes from second to second.",
         source: "Documentation/admin-guide/pm/intel_pstate.rst (no_turbo), cpufreq.rst (boost)",
         examine: turbo,
     },
     Check {
         name: "power-daemon",
-        why: "A daemon that manages power sets governors and limits again after they were changed.",
+        why: "A power management daemon resets governors and limits after they were changed.",
         source: "tuned(8), thermald(8), powerprofilesctl(1)",
         examine: power_daemon,
     },
     Check {
         name: "thermal-throttling",
-        why: "A CPU that is too hot is slowed down or stopped for moments, whatever the kernel wants.",
+        why: "A CPU that is too hot is throttled or briefly stopped by the hardware, whatever the kernel sets.",
         source: "Documentation/ABI/testing/sysfs-devices-system-cpu (thermal_throttle)",
         examine: thermal_throttling,
     },
@@ -145,7 +145,7 @@ fn energy_preference(host: &Host) -> Outcome {
     let other: Vec<_> =
         told.iter().copied().filter(|on| on.value.energy_preference.as_deref() != Some("performance")).collect();
     if told.is_empty() {
-        return Outcome::not_here("the hardware is told none");
+        return Outcome::not_here("no preference is passed to the hardware");
     }
     if other.is_empty() {
         return Outcome::ok("performance");
@@ -158,11 +158,11 @@ fn energy_preference(host: &Host) -> Outcome {
 
 fn turbo(host: &Host) -> Outcome {
     match host.power.turbo {
-        None => Outcome::not_here("no switch for it here"),
+        None => Outcome::not_here("no switch for it"),
         Some(false) => Outcome::ok("off"),
         Some(true) => {
             let drivers = host.power.frequency.iter().filter_map(|on| on.value.driver.as_deref());
-            let on = Outcome::may("on: the frequency depends on temperature and neighbours");
+            let on = Outcome::may("on: the frequency depends on temperature and neighbors");
             if drivers.into_iter().any(|driver| driver.starts_with("intel")) {
                 on.write("/sys/devices/system/cpu/intel_pstate/no_turbo", 1, 0)
             } else {
@@ -199,7 +199,7 @@ fn thermal_throttling(host: &Host) -> Outcome {
         Some(0) => Outcome::ok("never since boot"),
         Some(events) => Outcome::may(format!("{} since boot", crate::wording::things(events, "event")))
             .change("better cooling, or a lower scaling_max_freq", "raise scaling_max_freq again"),
-        None if host.hypervisor.is_some() => Outcome::not_here("the hypervisor's machine counts it"),
+        None if host.hypervisor.is_some() => Outcome::not_here("only the host counts it"),
         None => Outcome::unknown("not counted by this hardware, or the count cannot be read"),
     }
 }
@@ -211,7 +211,7 @@ fn temperature(host: &Host) -> Outcome {
     let degrees = |millicelsius: i64| crate::wording::number(millicelsius as f64 / 1000.0);
     let Some(zone) = &host.platform.hottest else {
         return if host.hypervisor.is_some() {
-            Outcome::not_here("the guest has no thermometer")
+            Outcome::not_here("the guest has no temperature sensor")
         } else {
             Outcome::unknown("no thermal zone can be read")
         };

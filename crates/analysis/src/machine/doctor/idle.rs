@@ -6,26 +6,27 @@ use model::{Host, IdleState};
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "idle-states",
-        why: "A CPU in a deep idle state needs the time to leave it before it can run anything; caches may be empty too.",
+        why: "Leaving a deep idle state takes time before the CPU can run anything; its caches may be empty, too.",
         source: "Documentation/admin-guide/pm/cpuidle.rst, core-api/real-time/kernel-configuration.rst (CPU_IDLE)",
         examine: idle_states,
     },
     Check {
         name: "idle-poll",
-        why: "CPUs that wait awake are quick, but heat the package, cost the other thread of their core its share and, in a \
-              guest, never give the CPU back to the host.",
+        why: "CPUs that poll while idle respond fast, but heat the package, slow down the other thread of their core \
+              and, in a guest, never yield to the host.",
         source: "Documentation/admin-guide/kernel-parameters.txt (idle=), core-api/real-time/hardware.rst (Virtualization)",
         examine: idle_poll,
     },
     Check {
         name: "guest-halt",
-        why: "A guest's CPU that halts goes back to the host, which has to schedule it again before it can take its timer.",
+        why: "A vCPU that halts is descheduled by the host, which has to schedule it again before it can take its \
+              timer interrupt.",
         source: "Documentation/virt/guest-halt-polling.rst, drivers/cpuidle/governors/haltpoll.c",
         examine: guest_halt,
     },
     Check {
         name: "pcie-aspm",
-        why: "A link that was put to sleep delays the device's interrupt and every access to its registers.",
+        why: "A link in a low-power state delays the device's interrupt and every access to its registers.",
         source: "Documentation/core-api/real-time/hardware.rst (Hardware buses), kernel-parameters.txt (pcie_aspm.policy=)",
         examine: pcie_aspm,
     },
@@ -91,14 +92,14 @@ fn idle_poll(host: &Host) -> Outcome {
 /// Caution on idle states. The haltpoll governor also polls at a latency limit of 0
 /// (drivers/cpuidle/governors/haltpoll.c, `haltpoll_select`).
 const DMA_LATENCY_CAUTION: &str =
-    "while it measures, punctual holds /dev/cpu_dma_latency at 0 unless told otherwise, which keeps CPUs awake";
+    "during a measurement punctual holds /dev/cpu_dma_latency at 0 by default, which keeps CPUs awake";
 
 const HALT_POLL: &str = "/sys/module/haltpoll/parameters/guest_halt_poll_ns";
 
 fn guest_halt(host: &Host) -> Outcome {
     let power = &host.power;
     if host.hypervisor.is_none() {
-        return Outcome::not_here("no hypervisor shows itself");
+        return Outcome::not_here("no hypervisor detected");
     }
     match (power.idle_driver.as_deref(), power.idle_governor.as_deref(), power.halt_poll_ns) {
         _ if host.boot_parameter("idle") == Some("poll") => Outcome::ok("idle=poll: CPUs never halt"),

@@ -19,26 +19,26 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "irqbalance",
-        why: "It moves interrupts between CPUs every ten seconds, also to a CPU that is measured.",
+        why: "It moves interrupts between CPUs every ten seconds, also to measured CPUs.",
         source: "irqbalance(1)",
         examine: irqbalance,
     },
     Check {
         name: "soft-watchdog",
-        why: "Every few seconds a timer interrupts each CPU, and a thread above all priorities runs.",
+        why: "Every few seconds a timer interrupts each CPU, and a thread of the highest priority runs.",
         source: "Documentation/admin-guide/lockup-watchdogs.rst, kernel-configuration.rst (LOCKUP_DETECTOR: high)",
         examine: soft_watchdog,
     },
     Check {
         name: "nmi-watchdog",
-        why: "An interrupt that cannot be masked, counted out by the performance counters, comes every few seconds of work.",
+        why: "A non-maskable interrupt from the performance counters arrives every few seconds of work.",
         source: "Documentation/admin-guide/lockup-watchdogs.rst, kernel-configuration.rst (LOCKUP_DETECTOR: high)",
         examine: nmi_watchdog,
     },
     Check {
         name: "statistics-interval",
-        why: "At this interval a kernel worker brings each busy CPU's memory statistics up to date, and without PREEMPT_RT \
-              runs to its end first.",
+        why: "At this interval a kernel worker updates each busy CPU's memory statistics; without PREEMPT_RT it is \
+              not preempted.",
         source: "Documentation/admin-guide/sysctl/vm.rst (stat_interval), kernel-per-CPU-kthreads.rst (vmstat_update)",
         examine: statistics_interval,
     },

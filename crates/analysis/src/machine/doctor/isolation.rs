@@ -6,13 +6,13 @@ use model::{CpuSet, Host};
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "isolated-cpus",
-        why: "On a CPU that is not isolated the scheduler puts other threads, and balances its load with others.",
+        why: "The scheduler places other threads on a CPU that is not isolated, and balances its load with other CPUs.",
         source: "Documentation/admin-guide/kernel-parameters.txt (isolcpus=), cgroup-v2.rst (cpuset.cpus.partition)",
         examine: isolated_cpus,
     },
     Check {
         name: "nohz-full",
-        why: "On these CPUs every system call and interrupt accounts for time itself. For periodic threads that costs more \
+        why: "On these CPUs every system call and interrupt does time accounting. For periodic threads that costs more \
               than the tick it saves; for threads that only compute it is a gain.",
         source: "Documentation/core-api/real-time/kernel-configuration.rst (NO_HZ_FULL), Documentation/timers/no_hz.rst",
         examine: nohz_full,
@@ -25,25 +25,26 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "rcu-callbacks",
-        why: "Callbacks that are due run on the CPU that asked for them, in its softirq, unless they are offloaded.",
+        why: "RCU callbacks run in a softirq of the CPU that queued them, unless they are offloaded.",
         source: "Documentation/admin-guide/kernel-per-CPU-kthreads.rst (RCU_SOFTIRQ), kernel-parameters.txt (rcu_nocbs=)",
         examine: rcu_callbacks,
     },
     Check {
         name: "workqueues",
-        why: "Work that belongs to no CPU may run on any CPU of this mask.",
+        why: "Unbound kernel work may run on any CPU of this mask.",
         source: "Documentation/core-api/workqueue.rst, Documentation/admin-guide/kernel-per-CPU-kthreads.rst (kworker)",
         examine: workqueues,
     },
     Check {
         name: "smt",
-        why: "Two threads share the core's units and caches: what one does slows the other by up to a half, at any moment.",
+        why: "Two hardware threads share the core's units and caches: one slows the other by up to a half, at any \
+              moment.",
         source: "Documentation/admin-guide/hw-vuln/l1tf.rst (SMT control), core-api/real-time/hardware.rst",
         examine: smt,
     },
     Check {
         name: "numa-balancing",
-        why: "The kernel takes pages away from running threads to see which node uses them: each first access then faults.",
+        why: "The kernel unmaps pages of running threads to see which node uses them: each first access then faults.",
         source: "Documentation/admin-guide/sysctl/kernel.rst (numa_balancing)",
         examine: numa_balancing,
     },
@@ -165,9 +166,10 @@ const SMT_CONTROL: &str = "/sys/devices/system/cpu/smt/control";
 fn smt(host: &Host) -> Outcome {
     let processors = &host.processors;
     match (processors.smt_active, processors.smt.as_deref()) {
-        (Some(false), _) if host.hypervisor.is_some() => {
-            Outcome::not_here("the guest is shown no core with two threads; which CPUs share one, its host knows")
-        }
+        (Some(false), _) if host.hypervisor.is_some() => Outcome::not_here(
+            "no core with two threads is visible in the guest; only the host knows which vCPUs \
+                               share one",
+        ),
         (Some(false), _) => Outcome::ok("no core runs two threads"),
         (Some(true), _) => {
             let isolated = host.isolated().unwrap_or_default();

@@ -6,8 +6,8 @@ use model::{Host, Preemption};
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "preemption-model",
-        why: "A thread that is woken waits until the kernel lets go of the CPU: with PREEMPT_NONE to the end of a system \
-              call, with PREEMPT to the end of a spinlock or softirq, with PREEMPT_RT hardly at all.",
+        why: "A woken thread waits until the kernel can be preempted: with PREEMPT_NONE until the end of a system \
+              call, with PREEMPT until the end of a spinlock or softirq, with PREEMPT_RT hardly at all.",
         source: "Documentation/core-api/real-time/kernel-configuration.rst (PREEMPT_RT: fatal), kernel/Kconfig.preempt",
         examine: preemption_model,
     },
@@ -19,7 +19,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "tick-rate",
-        why: "A normal thread that takes turns with others gets its turn at a tick. Real-time threads do not wait for it.",
+        why: "Normal threads that share a CPU are switched at a tick. Real-time threads do not wait for it.",
         source: "kernel/Kconfig.hz, Documentation/scheduler/sched-eevdf.rst",
         examine: tick_rate,
     },
@@ -31,7 +31,8 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "serial-console",
-        why: "Without PREEMPT_RT, whoever logs a kernel message writes it to a serial console with interrupts off: 87 us a \
+        why: "Without PREEMPT_RT, the task that logs a kernel message writes it to a serial console with interrupts \
+              off: 87 us a \
               character at 115200 baud, 7 ms a line.",
         source: "Documentation/admin-guide/serial-console.rst, Documentation/core-api/printk-basics.rst",
         examine: serial_console,

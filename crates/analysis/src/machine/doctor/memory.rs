@@ -13,19 +13,19 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "swap",
-        why: "Pages that are not locked may be written out; reading one again takes milliseconds.",
+        why: "Pages that are not locked may be swapped out; reading one back takes milliseconds.",
         source: "mlockall(2), swapon(8)",
         examine: swap,
     },
     Check {
         name: "page-merging",
-        why: "A kernel thread compares pages all the time, and a program that writes to a merged one takes a fault.",
+        why: "A kernel thread compares pages all the time, and a write to a merged page faults.",
         source: "Documentation/admin-guide/mm/ksm.rst",
         examine: page_merging,
     },
     Check {
         name: "compaction",
-        why: "A kernel thread moves pages in the background; whoever uses one meanwhile waits for it.",
+        why: "A kernel thread moves pages in the background; an access to such a page waits for it.",
         source: "Documentation/admin-guide/sysctl/vm.rst (compaction_proactiveness)",
         examine: compaction,
     },

@@ -6,13 +6,13 @@ use model::Host;
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "realtime-permission",
-        why: "A thread that may not be a real-time thread takes turns with all others.",
+        why: "Without permission for real-time policies, a thread shares the CPU with all others.",
         source: "sched(7), Privileges and resource limits; capabilities(7), CAP_SYS_NICE",
         examine: realtime_permission,
     },
     Check {
         name: "memory-lock",
-        why: "Memory that is not locked may be taken away, and each first access to a page is a fault.",
+        why: "Memory that is not locked may be reclaimed, and each first access to a page faults.",
         source: "mlockall(2), capabilities(7), CAP_IPC_LOCK",
         examine: memory_lock,
     },

@@ -18,7 +18,7 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "asymmetric-cpus",
-        why: "The same work takes longer on the weaker CPUs, and normal threads wander between both kinds.",
+        why: "The same work takes longer on the slower CPUs, and normal threads migrate between both kinds.",
         source: "Documentation/scheduler/sched-capacity.rst",
         examine: asymmetric_cpus,
     },

@@ -6,13 +6,13 @@ use model::Host;
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "rt-throttling",
-        why: "Real-time threads that together use up their share of a period are stopped for the rest of it.",
+        why: "Real-time threads that together use up their share of a period are throttled for the rest of it.",
         source: "sched(7), Documentation/scheduler/sched-rt-group.rst",
         examine: rt_throttling,
     },
     Check {
         name: "fair-server",
-        why: "Since Linux 6.12 normal threads get 50 ms of each second from real-time ones that keep a CPU busy.",
+        why: "Since Linux 6.12 normal threads get 50 ms of each second on a CPU that real-time threads keep busy.",
         source: "kernel/sched/deadline.c (fair_server_init), kernel/sched/debug.c (fair_server)",
         examine: fair_server,
     },
@@ -38,20 +38,21 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "sched-ext",
-        why: "A BPF program schedules the normal threads, by rules of its own.",
+        why: "A BPF program schedules the normal threads by its own rules.",
         source: "Documentation/scheduler/sched-ext.rst",
         examine: sched_ext,
     },
     Check {
         name: "other-realtime-tasks",
-        why: "A real-time thread of another program runs before every thread of a lower priority for as long as it likes; a \
-              deadline thread before all of them.",
+        why: "A real-time thread of another program runs before every thread of a lower priority, without a time \
+              limit; a deadline thread before all of them.",
         source: "sched(7)",
         examine: other_realtime_tasks,
     },
     Check {
         name: "irq-threads",
-        why: "Interrupt handlers that run as threads come before every real-time thread of a lower priority; they begin at 50.",
+        why: "Threaded interrupt handlers run before every real-time thread of a lower priority; their default \
+              priority is 50.",
         source: "kernel/irq/manage.c (irq_thread), Documentation/core-api/real-time/theory.rst",
         examine: irq_threads,
     },
@@ -115,7 +116,7 @@ fn fair_server(host: &Host) -> Outcome {
         |us| format!("up to {} of each period", text::micros(us)),
     );
     let before = read.iter().map(|on| on.value).max().unwrap_or(50_000).saturating_mul(1000);
-    let found = Outcome::may(format!("normal threads take {share} from real-time ones that never wait"));
+    let found = Outcome::may(format!("normal threads get {share} from busy real-time threads"));
     // A locked-down kernel denies debugfs even to root (kernel_lockdown(7)).
     if let Some(level @ ("integrity" | "confidentiality")) = host.kernel.lockdown.as_deref() {
         return found
@@ -187,7 +188,7 @@ fn autogroup(host: &Host) -> Outcome {
 
 fn sched_ext(host: &Host) -> Outcome {
     match host.scheduling.sched_ext.as_deref() {
-        None => Outcome::not_here("this kernel knows no such schedulers"),
+        None => Outcome::not_here("this kernel does not support such schedulers"),
         Some("none") => Outcome::ok("none is loaded"),
         Some(name) => Outcome::may(format!("{name} is loaded"))
             .change("stop the program that loaded it, or press SysRq-S", "start that program again"),

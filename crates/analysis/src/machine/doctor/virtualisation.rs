@@ -6,20 +6,20 @@ use model::Host;
 pub(super) const CHECKS: &[Check] = &[
     Check {
         name: "virtual-machine",
-        why: "The host stops a guest's CPU at any time and for as long as it likes, and no setting of the guest prevents it.",
+        why: "The host can preempt a vCPU at any time and for any length, and no setting of the guest prevents it.",
         source: "Documentation/core-api/real-time/hardware.rst (Virtualization)",
         examine: virtual_machine,
     },
     Check {
         name: "steal",
-        why: "Time in which a CPU of this guest wanted to run and the host ran something else.",
+        why: "Time in which a vCPU of this guest was runnable and the host ran something else.",
         source: "proc_stat(5), steal",
         examine: steal,
     },
     Check {
         name: "container",
-        why: "Limits of a container on CPUs, time and privileges are part of every latency, and settings seen here may be those \
-              of its machine.",
+        why: "Limits of a container on CPUs, time and privileges are part of every latency, and settings seen here \
+              may be those of its host.",
         source: "namespaces(7), cgroups(7)",
         examine: container,
     },
@@ -29,12 +29,12 @@ fn virtual_machine(host: &Host) -> Outcome {
     match (&host.hypervisor, host.architecture.as_deref()) {
         (Some(name), _) => Outcome::will(name.clone())
             .change(
-                "measure on the machine itself; or, on its host, a CPU for each of this guest's: virsh vcpupin DOMAIN VCPU CPU",
+                "measure on the hardware itself; or pin each vCPU to a CPU of the host: virsh vcpupin DOMAIN VCPU CPU",
                 "virsh vcpupin DOMAIN VCPU with all CPUs",
             )
             .caution("a CPU of the host must then be kept free for each CPU of the guest"),
-        (None, Some("x86_64")) => Outcome::ok("none shows itself"),
-        (None, _) => Outcome::unknown("none shows itself, which says little on this architecture"),
+        (None, Some("x86_64")) => Outcome::ok("none detected"),
+        (None, _) => Outcome::unknown("none detected, which is not reliable on this architecture"),
     }
 }
 
@@ -43,7 +43,7 @@ const OFTEN_PERCENT: f64 = 1.0;
 
 fn steal(host: &Host) -> Outcome {
     if host.hypervisor.is_none() && host.platform.steal_ms.unwrap_or(0) == 0 {
-        return Outcome::not_here("no hypervisor shows itself");
+        return Outcome::not_here("no hypervisor detected");
     }
     let (Some(steal), Some(all)) = (host.platform.steal_ms, host.platform.cpu_time_ms) else {
         return Outcome::unknown("/proc/stat cannot be read");
@@ -55,7 +55,11 @@ fn steal(host: &Host) -> Outcome {
     let (time, share) = (crate::wording::duration(steal as f64 * 1e6), crate::wording::number(percent));
     let found = format!("{time} since boot, {share} % of all CPU time");
     let outcome = if percent >= OFTEN_PERCENT { Outcome::will(found) } else { Outcome::may(found) };
-    outcome.change("on the host: fewer CPUs promised than there are, or a CPU for each of the guest's", "as it was")
+    outcome.change(
+        "on the host: do not overcommit CPUs, or pin each vCPU of the guest to a CPU of its own",
+        "as it \
+                    was",
+    )
 }
 
 fn container(host: &Host) -> Outcome {
@@ -63,6 +67,6 @@ fn container(host: &Host) -> Outcome {
         Some(name) => Outcome::may(name.clone()).change("measure outside of it", "measure in it").caution(
             "or start it with --cap-add=sys_nice --ulimit rtprio=99 --ulimit memlock=-1 and without a CPU quota",
         ),
-        None => Outcome::ok("none shows itself"),
+        None => Outcome::ok("none detected"),
     }
 }
