@@ -3,7 +3,7 @@
 use super::arguments::{CheckArguments, RunFormat};
 use super::output::{self, OutputOptions};
 use super::read::Read;
-use super::{Outcome, kept};
+use super::{Outcome, run_directory};
 use analysis::comparison::Question;
 use model::{Header, Requirement};
 use report::Results;
@@ -11,7 +11,7 @@ use std::error::Error;
 use store::{ImportedRun, Run};
 
 pub(super) fn check(arguments: &CheckArguments) -> Outcome {
-    let dir = kept::named_or_latest(arguments.run.as_deref())?;
+    let dir = run_directory::named_or_latest(arguments.run.as_deref())?;
     let read = match Read::open_cell(&dir, arguments.cell.as_deref())? {
         Read::Imported(imported, _) => of_imported(imported, arguments)?,
         Read::Own(run, _) => of_run(*run, arguments)?,

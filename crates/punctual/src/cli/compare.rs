@@ -4,7 +4,7 @@ mod imported;
 
 use super::arguments::{CompareArguments, Format};
 use super::cells::{self, NamedCell};
-use super::{Outcome, kept, note, output};
+use super::{Outcome, note, output, run_directory};
 use analysis::comparison::{self, Arm, Comparison, Question};
 use analysis::cost::{CostComparison, compare_costs};
 use model::Selector;
@@ -49,7 +49,7 @@ impl NamedRuns<'_> {
     fn of(words: &[String]) -> Result<NamedRuns<'_>, Box<dyn Error>> {
         let is_run = |word: Option<&String>| word.filter(|word| store::is_run(Path::new(word))).map(PathBuf::from);
         let Some(first) = is_run(words.first()) else {
-            let latest = kept::named_or_latest(None).map_err(|err| match words.first() {
+            let latest = run_directory::named_or_latest(None).map_err(|err| match words.first() {
                 Some(word) => store::read(Path::new(word)).map_or_else(Into::into, |_| err),
                 None => err,
             })?;

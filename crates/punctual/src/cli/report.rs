@@ -2,7 +2,7 @@
 
 use super::arguments::ReportArguments;
 use super::read::Read;
-use super::{Outcome, kept, note, output};
+use super::{Outcome, note, output, run_directory};
 use model::{Entry, Header};
 use report::{OwnRun, Results, html};
 use std::path::{Path, PathBuf};
@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 pub(super) fn report(arguments: &ReportArguments) -> Outcome {
     let mut paths = arguments.runs.clone();
     if paths.is_empty() {
-        paths.push(kept::named_or_latest(None)?);
+        paths.push(run_directory::named_or_latest(None)?);
     }
     let mut runs = Vec::new();
     for path in &paths {

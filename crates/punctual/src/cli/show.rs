@@ -3,12 +3,12 @@
 use super::arguments::{RunFormat, ShowArguments};
 use super::output::{self, OutputOptions};
 use super::read::Read;
-use super::{ERROR, Outcome, kept};
+use super::{ERROR, Outcome, run_directory};
 
 /// Prints a run. The verdict does not change the exit status: `check` judges.
 pub(super) fn show(arguments: &ShowArguments) -> Outcome {
     let ShowArguments { run, all, cell, format } = arguments;
-    let dir = kept::named_or_latest(run.as_deref())?;
+    let dir = run_directory::named_or_latest(run.as_deref())?;
     let read = Read::open_cell(&dir, cell.as_deref())?;
     let options = OutputOptions { format: *format, all_findings: *all, each_spike: *all };
     output::write(&output::document(&read.results(&dir.display().to_string()), options)?)?;
