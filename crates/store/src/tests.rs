@@ -163,5 +163,7 @@ fn imports_have_checksums_and_dates_too() {
     let late = text.replace("\"started_unix_ms\":7", "\"started_unix_ms\":253402300800000");
     let late: Vec<_> = late.lines().map(|line| line.split(",\"xxh3\"").next().unwrap().to_owned() + "}\n").collect();
     fs::write(&file, late.concat()).unwrap();
-    assert!(read().unwrap().damage[0].to_string().contains(":2: damaged line (started_unix_ms 253402300800000 is "));
+    assert!(
+        read().unwrap().damage[0].to_string().contains(":2: damaged line (invalid started_unix_ms `253402300800000`: ")
+    );
 }
