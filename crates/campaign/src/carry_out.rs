@@ -60,7 +60,7 @@ pub(super) fn carry_out(
     is_over: &dyn Fn(&[Entry]) -> bool,
 ) -> Result<Vec<Failed>, CampaignError> {
     /// Failures per cell that end a run without any record: they are no accident then.
-    const TRIES: usize = 2;
+    const MAX_FAILURES: usize = 2;
     let all = planned(header.cells.len(), header.plan.repetitions, header.seed);
     let interrupted = |done| CampaignError::Interrupted { done, all: all.len() };
     let names = analysis::cell_names(&header.cells);
@@ -100,7 +100,8 @@ pub(super) fn carry_out(
             Err(source) => {
                 samples.iter().for_each(|path| store::discard_samples(path));
                 n_failures += 1;
-                if source.is_unsupported() || entries.is_empty() && n_failures >= TRIES * header.cells.len().max(TRIES)
+                if source.is_unsupported()
+                    || entries.is_empty() && n_failures >= MAX_FAILURES * header.cells.len().max(MAX_FAILURES)
                 {
                     return Err(CampaignError::Cell { cell: name.clone(), source });
                 }

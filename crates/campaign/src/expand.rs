@@ -4,7 +4,7 @@ use model::{Cell, Conditions, CpuSet, Kernel, Load, Plan, Policy, Runtime, Skipp
 use std::collections::HashMap;
 
 /// Limit of cells of a run: each is in its header and in memory, and takes a second at least.
-const MOST_CELLS: usize = 100_000;
+const MAX_CELLS: usize = 100_000;
 
 /// Capabilities of the machine and privileges of the user that affect cells.
 #[expect(missing_debug_implementations, reason = "a closure has nothing to show")]
@@ -48,8 +48,8 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
         return Err("unsupported: requirements in a plan of costs; they limit latencies; leave them out".to_owned());
     }
     let n = plan.axes.n_points().saturating_mul(if plan.aa { 2 } else { 1 });
-    if n > MOST_CELLS {
-        return Err(format!("the axes have {n} combinations, a run at most {MOST_CELLS} cells; remove some values"));
+    if n > MAX_CELLS {
+        return Err(format!("the axes have {n} combinations, a run at most {MAX_CELLS} cells; remove some values"));
     }
     let load_cpus = plan.load_cpus.resolve(&machine.cpus, &cpus)?;
     let (mut cells, mut skipped) = (Vec::new(), Vec::new());

@@ -4,7 +4,7 @@ use super::child::Child;
 use super::executor::{Executor, Failure};
 use super::roles;
 use super::stop::Stop;
-use lab::{Guests, LabError, Say};
+use lab::{Guests, LabError, MessageSink};
 use model::{Cell, Kernel, Progress, Record};
 use std::path::Path;
 
@@ -16,7 +16,7 @@ pub struct LocalOrLab {
 
 impl LocalOrLab {
     /// Creates the executor; `say` receives messages about slow operations of lab guests.
-    pub fn new(say: Say) -> LocalOrLab {
+    pub fn new(say: MessageSink) -> LocalOrLab {
         LocalOrLab { guests: Guests::new(say) }
     }
 }

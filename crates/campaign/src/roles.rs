@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::Builder;
 
 /// Time after its cell after which a role ends by itself if the connection is lost.
-const AFTERWARDS: Span = Span(300_000_000_000);
+const LOST_CONNECTION_MARGIN: Span = Span(300_000_000_000);
 
 /// Measures `cell`, whose load runs on the machines of its roles. A role that ends early ends the cell.
 ///
@@ -114,7 +114,7 @@ fn lasting(role: Option<RunningRole>) -> Result<Option<RunningRole>, Failure> {
 
 fn at_most(cell: &Cell) -> Span {
     let measured = cell.conditions.warm_up.ns().saturating_add(cell.duration.ns());
-    Span(measured.saturating_add(AFTERWARDS.ns()).min(Span::MAX.ns()))
+    Span(measured.saturating_add(LOST_CONNECTION_MARGIN.ns()).min(Span::MAX.ns()))
 }
 
 fn words(words: &[&str]) -> Vec<String> {

@@ -25,7 +25,7 @@ pub struct Armed {
 }
 
 /// Grace time for a late thread after the last due time, before its open wait is recorded as such.
-const GRACE: Span = Span(250_000_000);
+const END_GRACE: Span = Span(250_000_000);
 /// Interval at which the logs are emptied and the machine is sampled.
 const TICK: Span = Span::SECOND;
 
@@ -78,7 +78,7 @@ impl Armed {
         let mut readings = None;
         let mut ended = Ended::Completed;
         let mut tick = sys::clock::monotonic().plus(TICK).min(started);
-        let grace = Span(GRACE.ns() + self.measurers.lingers().ns());
+        let grace = Span(END_GRACE.ns() + self.measurers.lingers().ns());
         let mut last_moment = window.ends.plus(grace);
         loop {
             let finished = self.measurers.wait(until(tick.min(last_moment)));

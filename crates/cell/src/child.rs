@@ -55,7 +55,7 @@ impl CellProcess {
             // A process group of its own: Ctrl-C reaches this process only, which then interrupts the cell.
             .process_group(0);
         // The lock on the machine is held until the cell has ended, even when this process is killed first.
-        host::hand_on_lock(&mut command);
+        host::pass_lock(&mut command);
         Ok(CellProcess { child: command.spawn()?, lines: Vec::new() })
     }
 

@@ -15,7 +15,7 @@ use store::SampleWriter;
 #[derive(Debug)]
 pub(super) struct Children {
     children: Vec<CpuProcess>,
-    words: Receiver<(usize, Word)>,
+    words: Receiver<(usize, ChildOutput)>,
     cpu_dma_latency_us: Option<u32>,
 }
 
@@ -33,7 +33,7 @@ struct CpuProcess {
 
 /// Output of a process.
 #[derive(Debug)]
-enum Word {
+enum ChildOutput {
     /// A line of stderr.
     Line(String),
     /// All of stdout.
@@ -41,9 +41,9 @@ enum Word {
 }
 
 /// Extra time of a process beyond its cell, to start, to wait for late threads and to write its record.
-const AROUND: Span = Span(1_500_000_000);
+const PROCESS_OVERHEAD: Span = Span(1_500_000_000);
 /// Timeout for an interrupted process to end.
-const END_TIMEOUT: Duration = Duration::from_secs(5);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
 
 impl Children {
     /// Starts the processes; they wait for their cells.
@@ -69,11 +69,11 @@ impl Children {
         self.children.iter().all(|child| child.output.is_some())
     }
 
-    fn take(&mut self, (index, word): (usize, Word)) {
+    fn take(&mut self, (index, word): (usize, ChildOutput)) {
         let Some(child) = self.children.get_mut(index) else { return };
         match word {
-            Word::Output(output) => child.output = Some(output),
-            Word::Line(line) => {
+            ChildOutput::Output(output) => child.output = Some(output),
+            ChildOutput::Line(line) => {
                 if let Some(progress) = child.process.take(line) {
                     child.progress = progress.threads.into_iter().next();
                 }
@@ -104,13 +104,13 @@ fn cells(cell: &Cell) -> Vec<Cell> {
 }
 
 /// Starts one process, with a file for its samples if `samples` is given; `speaker` gets its output.
-fn start(index: usize, samples: Option<&Path>, speaker: &Sender<(usize, Word)>) -> io::Result<CellProcess> {
+fn start(index: usize, samples: Option<&Path>, speaker: &Sender<(usize, ChildOutput)>) -> io::Result<CellProcess> {
     let mut process = CellProcess::start(samples)?;
     let (output, mut lines) = process.streams()?;
     let of_output = speaker.clone();
-    Builder::new().spawn(move || of_output.send((index, Word::Output(output.read()))))?;
+    Builder::new().spawn(move || of_output.send((index, ChildOutput::Output(output.read()))))?;
     let of_lines = speaker.clone();
-    Builder::new().spawn(move || lines.try_for_each(|line| of_lines.send((index, Word::Line(line)))))?;
+    Builder::new().spawn(move || lines.try_for_each(|line| of_lines.send((index, ChildOutput::Line(line)))))?;
     Ok(process)
 }
 
@@ -126,7 +126,7 @@ impl Measurers for Children {
         }
         let now = sys::clock::monotonic();
         let started = self.children.first().map_or(Span(0), |child| child.cell.conditions.warm_up);
-        Ok(Window { started: now.plus(started), ends: now.plus(longest).plus(AROUND) })
+        Ok(Window { started: now.plus(started), ends: now.plus(longest).plus(PROCESS_OVERHEAD) })
     }
 
     fn wait(&mut self, timeout: Duration) -> bool {
@@ -163,7 +163,7 @@ impl Measurers for Children {
     }
 
     fn finish(&mut self, samples: &mut Option<SampleWriter>) -> Result<Measurement, CellError> {
-        self.wait(END_TIMEOUT);
+        self.wait(EXIT_TIMEOUT);
         let records = self.children.iter_mut().map(record).collect::<Result<Vec<Record>, _>>()?;
         if let Some(samples) = samples {
             self.children.iter().flat_map(|child| &child.samples).try_for_each(|part| samples.append(part))?;

@@ -11,16 +11,16 @@ use std::ops::Range;
 
 /// Slices of a cell, and the fewest periods of a slice: a quantile of fewer is meaningless.
 const SLICES: u64 = 64;
-const FEWEST_CYCLES: u64 = 20;
+const MIN_CYCLES: u64 = 20;
 /// The number of largest latencies that are kept one by one. At most one in 20, because those below are not tail and
 /// would be most of the record of a short cell; 100 in any case.
-const WORST: usize = 1000;
-const ONE_IN: u64 = 20;
-const LEAST_WORST: u64 = 100;
+const MAX_WORST: usize = 1000;
+const WORST_DIVISOR: u64 = 20;
+const MIN_WORST: u64 = 100;
 /// Episodes that are kept one by one.
-const EPISODES: usize = 1000;
+const MAX_EPISODES: usize = 1000;
 /// Misses closer than this, ns, belong to one episode.
-const JOIN: u64 = Span::SECOND.0;
+const EPISODE_GAP_NS: u64 = Span::SECOND.0;
 
 /// The tables of one thread, growing.
 #[derive(Debug)]
@@ -64,7 +64,7 @@ impl Collector {
             first,
             end,
             deadline,
-            slice_cycles: (end - first).div_ceil(SLICES).max(FEWEST_CYCLES),
+            slice_cycles: (end - first).div_ceil(SLICES).max(MIN_CYCLES),
             histogram: Histogram::default(),
             early: 0,
             seconds: Vec::new(),
@@ -169,7 +169,7 @@ impl Collector {
     }
 
     fn take_worst(&mut self, worst: Worst) {
-        if self.worst.len() < WORST {
+        if self.worst.len() < MAX_WORST {
             self.worst.push(Reverse(worst));
         } else if let Some(mut least) = self.worst.peek_mut()
             && worst > least.0
@@ -208,7 +208,7 @@ impl Collector {
         let woke = due.saturating_add_signed(latency_ns);
         let new = Episode { first_cycle: cycle, last_cycle: cycle, count: 1, worst_ns: latency_ns, ended_ns: woke };
         match &mut self.open {
-            Some(episode) if due < episode.ended_ns.saturating_add(JOIN) => {
+            Some(episode) if due < episode.ended_ns.saturating_add(EPISODE_GAP_NS) => {
                 episode.last_cycle = cycle;
                 episode.count += 1;
                 episode.worst_ns = episode.worst_ns.max(latency_ns);
@@ -224,7 +224,7 @@ impl Collector {
     fn close(&mut self, ended: Option<Episode>) {
         let Some(episode) = ended else { return };
         self.episodes.count += 1;
-        if self.episodes.first.len() < EPISODES {
+        if self.episodes.first.len() < MAX_EPISODES {
             self.episodes.first.push(episode);
         }
     }
@@ -266,8 +266,8 @@ impl Collector {
         self.close(ended);
         let mut worst: Vec<Worst> = std::mem::take(&mut self.worst).into_iter().map(|Reverse(worst)| worst).collect();
         worst.sort_by(|a, b| b.cmp(a));
-        let tail = (self.histogram.n / ONE_IN).max(LEAST_WORST);
-        worst.truncate(usize::try_from(tail).unwrap_or(WORST));
+        let tail = (self.histogram.n / WORST_DIVISOR).max(MIN_WORST);
+        worst.truncate(usize::try_from(tail).unwrap_or(MAX_WORST));
         worst
     }
 }
@@ -406,6 +406,6 @@ mod tests {
         assert_eq!((worst[0].latency_ns, worst[0].cycle, worst[149].latency_ns), (1499, 2999, 1425));
         assert_eq!(collect(5000, 1_000_000, &samples[..500]).finish(None).len(), 100);
         let many: Vec<_> = (0..30_000_u64).map(|i| (10 + i, 1)).collect();
-        assert_eq!(collect(40_000, 1_000_000, &many).finish(None).len(), WORST);
+        assert_eq!(collect(40_000, 1_000_000, &many).finish(None).len(), MAX_WORST);
     }
 }

@@ -22,8 +22,8 @@ pub(super) struct Costs {
 
 /// Extra time of a suite beyond its batches: to prepare operations, to find the batch size, and for operations that are
 /// slower than their share of time. A load can make all of that many times longer.
-const LONGER: u64 = 4;
-const LONGER_AT_LEAST: Span = Span(120_000_000_000);
+const SUITE_TIME_FACTOR: u64 = 4;
+const MIN_SUITE_MARGIN: Span = Span(120_000_000_000);
 
 impl Costs {
     /// Starts the process of the suite. Call it before any thread is started.
@@ -49,7 +49,8 @@ impl Measurers for Costs {
     fn release(&mut self) -> Result<Window, CellError> {
         self.suite.release()?;
         self.started = sys::clock::monotonic();
-        let longest = Span(self.cell.duration.ns().saturating_mul(LONGER).saturating_add(LONGER_AT_LEAST.ns()));
+        let longest =
+            Span(self.cell.duration.ns().saturating_mul(SUITE_TIME_FACTOR).saturating_add(MIN_SUITE_MARGIN.ns()));
         Ok(Window { started: self.started, ends: self.started.plus(longest) })
     }
 

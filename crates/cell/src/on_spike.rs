@@ -10,7 +10,7 @@ use sys::{process, storage};
 use workload::runtime::{Launch, launch_command};
 
 /// Timeout for a command that still runs after the cell.
-const END_TIMEOUT: Duration = Duration::from_secs(10);
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Largest stderr output that is kept, bytes; and the part of its first line that is repeated, characters.
 const STDERR_BYTES: u64 = 64 << 10;
@@ -90,16 +90,16 @@ impl OnSpike {
         self.record.reason.get_or_insert(reason);
     }
 
-    /// Waits until the command ends, at most `END_TIMEOUT`, and returns its record.
+    /// Waits until the command ends, at most `EXIT_TIMEOUT`, and returns its record.
     pub(super) fn finish(mut self) -> OnSpikeRecord {
         let began = Instant::now();
         self.reap();
-        while self.running.is_some() && began.elapsed() < END_TIMEOUT {
+        while self.running.is_some() && began.elapsed() < EXIT_TIMEOUT {
             std::thread::sleep(POLL_INTERVAL);
             self.reap();
         }
         if self.running.is_some() {
-            self.failed(format!("timeout: still running {} s after the cell", END_TIMEOUT.as_secs()));
+            self.failed(format!("timeout: still running {} s after the cell", EXIT_TIMEOUT.as_secs()));
         }
         std::mem::take(&mut self.record)
     }

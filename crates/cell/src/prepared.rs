@@ -23,7 +23,7 @@ pub struct Prepared {
 }
 
 /// Extra lifetime of a real-time load that nothing else ends: longer than any cell takes to finish.
-const AFTER_THE_CELL: Span = Span(60_000_000_000);
+const LOAD_LIFETIME_MARGIN: Span = Span(60_000_000_000);
 
 impl Prepared {
     /// Checks the cell against this machine and applies its host settings. The raw samples go to the new file
@@ -57,7 +57,7 @@ impl Prepared {
         let place = Place {
             cpus: self.cell.load_cpus.as_ref().unwrap_or(&self.allowed),
             policy: self.cell.conditions.load_policy.unwrap_or(Policy::OTHER),
-            at_most: wanted.iter().fold(AFTER_THE_CELL, sum),
+            at_most: wanted.iter().fold(LOAD_LIFETIME_MARGIN, sum),
         };
         Ok(load::start(&self.cell.load, &place)?)
     }

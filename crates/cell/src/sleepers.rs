@@ -56,7 +56,7 @@ struct Samples {
 /// from filling up; writing to the pipe wakes no reader meanwhile.
 const READ_INTERVAL: Duration = Duration::from_millis(100);
 /// Largest number of sleeps between two reads: half of what a pipe holds, with 30 bytes a line.
-const MOST_BETWEEN: u32 = 1000;
+const MAX_BETWEEN: u32 = 1000;
 
 impl Sleepers {
     /// Starts the processes and waits until each is warm. Call it before the load is started: a SCHED_IDLE runtime that
@@ -115,7 +115,7 @@ impl Sleepers {
 
     /// The interval between two reads.
     fn rest(&self) -> Duration {
-        let many = Duration::from_nanos(self.cell.period.ns()).saturating_mul(MOST_BETWEEN);
+        let many = Duration::from_nanos(self.cell.period.ns()).saturating_mul(MAX_BETWEEN);
         READ_INTERVAL.min(many)
     }
 }

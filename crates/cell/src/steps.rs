@@ -1,6 +1,6 @@
 //! Detection of steps of the clock that is measured.
 
-use host::ahead_of_monotonic_ns;
+use host::offset_from_monotonic_ns;
 use model::{ClockId, ClockStep, MonoTime, Span};
 
 /// Watches one clock against `CLOCK_MONOTONIC`. NTP slews both alike, so their distance changes only when the clock is
@@ -14,24 +14,24 @@ pub(super) struct Steps {
 }
 
 /// Smallest step, ns: smaller changes cannot be distinguished from the time between the two readings.
-const LEAST_NS: u64 = 100_000;
+const MIN_NS: u64 = 100_000;
 
 impl Steps {
     pub(super) fn watch(clock: ClockId) -> Steps {
-        Steps { clock, distance_ns: ahead_of_monotonic_ns(clock), seen: Vec::new() }
+        Steps { clock, distance_ns: offset_from_monotonic_ns(clock), seen: Vec::new() }
     }
 
     /// Checks again; the measured window began at `started`.
     pub(super) fn look(&mut self, started: MonoTime) {
         if self.clock.can_be_set() {
             let at = Span(sys::clock::monotonic().0.saturating_sub(started.0));
-            self.take(at, ahead_of_monotonic_ns(self.clock));
+            self.take(at, offset_from_monotonic_ns(self.clock));
         }
     }
 
     fn take(&mut self, at: Span, distance_ns: i64) {
         let step_ns = distance_ns - std::mem::replace(&mut self.distance_ns, distance_ns);
-        if step_ns.unsigned_abs() >= LEAST_NS {
+        if step_ns.unsigned_abs() >= MIN_NS {
             self.seen.push(ClockStep { at, step_ns });
         }
     }

@@ -37,12 +37,12 @@ pub(super) struct Threads {
 }
 
 /// Most samples in a log: 4 MiB. At a period of 10 us that is 2.6 s, and the log is emptied once a second.
-const MOST_ROOM: u64 = 1 << 18;
+const MAX_LOG_CAPACITY: u64 = 1 << 18;
 /// Time from opening the barrier to the first due time: long enough for every thread to get there and to arm a timer.
 const LEAD: Span = Span(2_000_000);
 
 /// Extra lead where a logger measures itself first: some hundred exchanges.
-const OWN: Span = Span(50_000_000);
+const EXCHANGE_LEAD: Span = Span(50_000_000);
 
 impl Threads {
     /// Sets the threads up, and leaves them at the barrier.
@@ -68,7 +68,7 @@ impl Threads {
             ),
         };
         let cycles = cell.end_cycle() - cell.first_cycle();
-        let room = usize::try_from(cycles.min(MOST_ROOM)).unwrap_or(usize::MAX);
+        let room = usize::try_from(cycles.min(MAX_LOG_CAPACITY)).unwrap_or(usize::MAX);
         let mut explainer = cell
             .conditions
             .explain
@@ -307,7 +307,7 @@ impl Measurers for Threads {
             // The first device expires this long after its start.
             Task::Response(Link::Uio) => Link::DEVICE_DELAY,
             // The logger measures itself first.
-            Task::Response(_) => OWN,
+            Task::Response(_) => EXCHANGE_LEAD,
             _ => Span(0),
         };
         let lead = Span(LEAD.ns() + ready.ns());

@@ -5,7 +5,7 @@ use model::{CpuSet, Period, Policy, Span};
 
 /// Measurement parameters known from a command line alone.
 #[derive(Debug, PartialEq, Eq)]
-pub struct AskedThere {
+pub struct KnownParameters {
     /// Policy; `None` when the threads differ.
     pub policy: Option<Policy>,
     /// Period; `None` when the threads differ, as with `-d` unless it is 0, or when it is outside the range of
@@ -16,10 +16,10 @@ pub struct AskedThere {
 }
 
 /// Larger than the number of CPUs of any machine.
-const MOST_CPUS: u32 = 4_096;
+const MAX_CPUS: u32 = 4_096;
 
 /// Parses the command line of a run with `threads` threads. `None` when it is not understood, so nothing is guessed.
-pub fn asked_there(command_line: &str, threads: u32) -> Option<AskedThere> {
+pub fn asked_there(command_line: &str, threads: u32) -> Option<KnownParameters> {
     let mut words = command_line.split_whitespace().map(str::to_owned);
     let program = words.next()?;
     // Under the name cyclictest, or as a subcommand of this program.
@@ -33,12 +33,12 @@ pub fn asked_there(command_line: &str, threads: u32) -> Option<AskedThere> {
         Ok(Invocation::Measure(options)) => Some(options),
         _ => None,
     };
-    let options = read(threads.max(1)).or_else(|| read(MOST_CPUS))?;
+    let options = read(threads.max(1)).or_else(|| read(MAX_CPUS))?;
     let Options { threads, histogram, .. } = *options;
     let one = |of: &dyn Fn(usize) -> u64| (1..threads.len()).all(|i| of(i) == of(0)).then(|| of(0));
     let period_us = one(&|i| threads[i].interval_us);
     let policy = threads.first()?.policy;
-    Some(AskedThere {
+    Some(KnownParameters {
         policy: threads.iter().all(|thread| thread.policy == policy).then_some(policy),
         period: period_us.and_then(|us| Period::try_from(Span(us.checked_mul(1_000)?)).ok()),
         rows: histogram.map(|histogram| histogram.rows),
@@ -56,7 +56,7 @@ mod tests {
         let fifo = |priority: &str| Some(format!("fifo:{priority}").parse().unwrap());
         assert_eq!(
             asked("cyclictest -q -m -p80 -S -i 1000 -l 3000 -h 30 --json=h.json"),
-            Some(AskedThere { policy: fifo("80"), period: us(1_000), rows: Some(30) })
+            Some(KnownParameters { policy: fifo("80"), period: us(1_000), rows: Some(30) })
         );
         assert_eq!(asked("/usr/bin/cyclictest -p 98 -t 2 -i 200").unwrap().period, None, "threads are 500 us apart");
         assert_eq!(asked("cyclictest -p 98 -t 1 -a 7 -i 500").unwrap().period, us(500), "a CPU that is not known");

@@ -16,7 +16,7 @@ use std::time::Duration;
 const QUIET_TICK: Duration = Duration::from_secs(1);
 const VIEW_TICK: Duration = Duration::from_millis(100);
 /// Time that a late thread gets at the end of a run before its wait is reported as still open.
-const GRACE: Span = Span(50_000_000);
+const END_GRACE: Span = Span(50_000_000);
 
 /// A run in progress.
 #[derive(Debug)]
@@ -40,7 +40,7 @@ pub(super) struct Engine<'a> {
 
 /// Result of a run.
 #[derive(Debug)]
-pub(super) struct Done {
+pub(super) struct RunResult {
     pub(super) shown: Vec<ThreadReport>,
     /// Thread id and value of the break.
     pub(super) broke: Option<(u32, i64)>,
@@ -72,7 +72,7 @@ impl Reducer {
 ///
 /// # Errors
 /// One line: a setting that was rejected or not applied, a failed wait, or an output that cannot be written.
-pub(super) fn run(options: &Options, usable: &CpuSet, console: &mut Console<'_>) -> Result<Done, Box<dyn Error>> {
+pub(super) fn run(options: &Options, usable: &CpuSet, console: &mut Console<'_>) -> Result<RunResult, Box<dyn Error>> {
     let trace = (options.trace_mark && options.break_above.is_some())
         .then(|| TraceMark::open(&HostFs::here()))
         .transpose()
@@ -134,7 +134,7 @@ pub(super) fn run(options: &Options, usable: &CpuSet, console: &mut Console<'_>)
     engine.measure(console)?;
     engine.finish(console)?;
     let clock_was_set = clock_at_start.zip(clock_offset(options)).map(|(before, after)| Nanos(after - before));
-    Ok(Done {
+    Ok(RunResult {
         shown: engine.shown,
         broke: engine.broke.map(|(_, tid, value)| (tid, value)),
         // Smaller steps are below the accuracy of two successive readings.
@@ -145,7 +145,7 @@ pub(super) fn run(options: &Options, usable: &CpuSet, console: &mut Console<'_>)
 /// Offset of the clock of the method from the monotonic one, ns; `None` if the clock cannot be set.
 fn clock_offset(options: &Options) -> Option<i64> {
     let clock = options.method.clock();
-    clock.can_be_set().then(|| host::ahead_of_monotonic_ns(clock))
+    clock.can_be_set().then(|| host::offset_from_monotonic_ns(clock))
 }
 
 impl Engine<'_> {
@@ -177,7 +177,7 @@ impl Engine<'_> {
     /// Ends the threads. A late thread gets a grace time, so that only a wait that hangs is reported as open.
     fn finish(&mut self, console: &mut Console<'_>) -> Result<(), Box<dyn Error>> {
         self.team.end_before(0);
-        let last_moment = sys::clock::monotonic().plus(GRACE);
+        let last_moment = sys::clock::monotonic().plus(END_GRACE);
         loop {
             let before: Vec<_> = self.team.members.iter().map(|member| member.log.waits_for()).collect();
             self.drain(console)?;
@@ -265,7 +265,7 @@ impl Engine<'_> {
             || self.options.loops.is_some_and(|loops| self.shown.iter().any(|shown| shown.tally.cycles >= loops))
             || self.ends.is_some_and(|ends| sys::clock::monotonic() >= ends)
                 && (threads.all(|(follow, shown)| follow.is_over(shown))
-                    || self.ends.is_some_and(|ends| sys::clock::monotonic() >= ends.plus(GRACE))
+                    || self.ends.is_some_and(|ends| sys::clock::monotonic() >= ends.plus(END_GRACE))
                     || self.options.method.clock().can_be_set())
     }
 

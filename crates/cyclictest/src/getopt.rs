@@ -5,7 +5,7 @@ use std::slice::Iter;
 
 /// Argument of an option.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Takes {
+pub(super) enum ArgumentKind {
     /// No argument: `-q`
     Nothing,
     /// Required: `-p80`, `-p 80`, `--priority=80`, `--priority 80`
@@ -20,7 +20,7 @@ pub(super) struct OptionSpec<Id: 'static> {
     pub(super) id: Id,
     pub(super) short: Option<char>,
     pub(super) long: &'static str,
-    pub(super) takes: Takes,
+    pub(super) takes: ArgumentKind,
     /// Not matched by prefixes, so that prefixes of cyclictest 2.4 stay unambiguous: ours, or of older releases.
     pub(super) in_full: bool,
 }
@@ -85,7 +85,7 @@ fn by_name<Id: Copy>(
         },
         Ok,
     )?;
-    if option.takes == Takes::Nothing && attached.is_some() {
+    if option.takes == ArgumentKind::Nothing && attached.is_some() {
         return Err(format!("unexpected value for {typed}"));
     }
     let value = attached.or_else(|| next_word(option.takes, words));
@@ -107,7 +107,8 @@ fn by_letters<Id: Copy>(
             .iter()
             .find(|option| option.short == Some(letter))
             .ok_or_else(|| format!("unknown option `{typed}` in `-{cluster}`; see --help"))?;
-        let attached = (option.takes != Takes::Nothing && !rest.as_str().is_empty()).then(|| rest.as_str().to_owned());
+        let attached =
+            (option.takes != ArgumentKind::Nothing && !rest.as_str().is_empty()).then(|| rest.as_str().to_owned());
         if attached.is_some() {
             rest = "".chars();
         }
@@ -117,12 +118,12 @@ fn by_letters<Id: Copy>(
     Ok(())
 }
 
-/// Takes the next word as the argument: any word if it is required, else one that is not an option.
-fn next_word(takes: Takes, words: &mut Peekable<Iter<'_, String>>) -> Option<String> {
+/// ArgumentKind the next word as the argument: any word if it is required, else one that is not an option.
+fn next_word(takes: ArgumentKind, words: &mut Peekable<Iter<'_, String>>) -> Option<String> {
     match takes {
-        Takes::Nothing => None,
-        Takes::Value => words.next().cloned(),
-        Takes::MaybeValue => words.next_if(|word| !word.is_empty() && !word.starts_with('-')).cloned(),
+        ArgumentKind::Nothing => None,
+        ArgumentKind::Value => words.next().cloned(),
+        ArgumentKind::MaybeValue => words.next_if(|word| !word.is_empty() && !word.starts_with('-')).cloned(),
     }
 }
 
@@ -131,7 +132,7 @@ fn complete<Id: Copy>(
     typed: String,
     value: Option<String>,
 ) -> Result<GivenOption<Id>, String> {
-    if option.takes == Takes::Value && value.is_none() {
+    if option.takes == ArgumentKind::Value && value.is_none() {
         return Err(format!("{typed} needs a value; see --help"));
     }
     Ok(GivenOption { id: option.id, typed, value })
@@ -142,11 +143,11 @@ mod tests {
     use super::*;
 
     const KNOWN: &[OptionSpec<char>] = &[
-        OptionSpec { id: 'q', short: Some('q'), long: "quiet", takes: Takes::Nothing, in_full: false },
-        OptionSpec { id: 'p', short: Some('p'), long: "priority", takes: Takes::Value, in_full: false },
-        OptionSpec { id: 's', short: None, long: "priospread", takes: Takes::Nothing, in_full: false },
-        OptionSpec { id: 't', short: Some('t'), long: "threads", takes: Takes::MaybeValue, in_full: false },
-        OptionSpec { id: 'o', short: None, long: "quick", takes: Takes::Nothing, in_full: true },
+        OptionSpec { id: 'q', short: Some('q'), long: "quiet", takes: ArgumentKind::Nothing, in_full: false },
+        OptionSpec { id: 'p', short: Some('p'), long: "priority", takes: ArgumentKind::Value, in_full: false },
+        OptionSpec { id: 's', short: None, long: "priospread", takes: ArgumentKind::Nothing, in_full: false },
+        OptionSpec { id: 't', short: Some('t'), long: "threads", takes: ArgumentKind::MaybeValue, in_full: false },
+        OptionSpec { id: 'o', short: None, long: "quick", takes: ArgumentKind::Nothing, in_full: true },
     ];
 
     fn parsed(line: &[&str]) -> Result<String, String> {

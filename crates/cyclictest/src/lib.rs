@@ -21,7 +21,7 @@ mod text;
 mod thread_progress;
 
 pub use command_line::asked_there;
-use engine::Done;
+use engine::RunResult;
 use host::HostFs;
 use model::TOOL;
 use options::{Invocation, Options};
@@ -149,7 +149,7 @@ pub fn run(words: &[String], call: &Call, console: &mut Console<'_>) -> Result<u
 }
 
 /// The result as text: the part for the histogram file, if there is one, and the part for stdout.
-fn result(options: &Options, done: &Done) -> (String, String) {
+fn result(options: &Options, done: &RunResult) -> (String, String) {
     let shown = &done.shown;
     let (mut to_file, mut text) = (String::new(), String::new());
     match &options.histogram {

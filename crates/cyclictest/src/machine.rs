@@ -11,12 +11,12 @@ use std::sync::atomic::{AtomicI64, AtomicU64};
 
 /// Capacity of a log: the samples of 4 s, longer than the drain interval, within these bounds.
 const LOG_SECONDS: u64 = 4;
-const LEAST_ROOM: u64 = 1 << 10;
-const MOST_ROOM: u64 = 1 << 18;
+const MIN_LOG_CAPACITY: u64 = 1 << 10;
+const MAX_LOG_CAPACITY: u64 = 1 << 18;
 /// Time from opening the barrier to the first interval: every thread reaches its first wait within it.
 const LEAD: Span = Span(2_000_000);
 /// Minimum time before a start at a full second.
-const SECOND_LEAD: Span = Span(100_000_000);
+const MIN_SECOND_LEAD: Span = Span(100_000_000);
 
 /// Locks memory if requested, and verifies that the kernel did.
 pub(super) fn lock_memory(options: &Options) -> Result<(), Box<dyn Error>> {
@@ -125,7 +125,7 @@ pub(super) fn start_time(options: &Options) -> ClockTime {
     match options.start {
         Start::SecAligned(_) => {
             let second = Span::SECOND.ns();
-            ClockTime(now.plus(SECOND_LEAD).0.div_ceil(second).saturating_mul(second))
+            ClockTime(now.plus(MIN_SECOND_LEAD).0.div_ceil(second).saturating_mul(second))
         }
         Start::Spread | Start::Aligned(_) => now.plus(LEAD),
     }
@@ -156,9 +156,9 @@ pub(super) fn spawn_threads(options: &Options, usable: &CpuSet) -> Result<Team, 
         stop_above_ns: AtomicI64::new(options.break_above.map_or(i64::MAX, stop_above)),
     };
     let shortest = tasks.iter().map(|task| task.settings.period.ns()).min().unwrap_or(1);
-    let room = (LOG_SECONDS * Span::SECOND.ns() / shortest).clamp(LEAST_ROOM, MOST_ROOM);
+    let room = (LOG_SECONDS * Span::SECOND.ns() / shortest).clamp(MIN_LOG_CAPACITY, MAX_LOG_CAPACITY);
     // A thread makes at most this many loops, except for those before it is ended.
-    let room = options.loops.map_or(room, |loops| room.min(loops.max(LEAST_ROOM)));
+    let room = options.loops.map_or(room, |loops| room.min(loops.max(MIN_LOG_CAPACITY)));
     Ok(Team::spawn(tasks, limits, usize::try_from(room)?, None)?)
 }
 

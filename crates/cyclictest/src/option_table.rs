@@ -1,8 +1,8 @@
 //! The options of cyclictest, and our own.
 
 use super::getopt::{
+    ArgumentKind::{self, MaybeValue, Nothing, Value},
     OptionSpec,
-    Takes::{self, MaybeValue, Nothing, Value},
 };
 
 /// Identifier of an option.
@@ -53,15 +53,15 @@ pub(super) enum Id {
     Refused(&'static str),
 }
 
-const fn option(id: Id, short: Option<char>, long: &'static str, takes: Takes) -> OptionSpec<Id> {
+const fn option(id: Id, short: Option<char>, long: &'static str, takes: ArgumentKind) -> OptionSpec<Id> {
     OptionSpec { id, short, long, takes, in_full: false }
 }
 
-const fn ours(id: Id, long: &'static str, takes: Takes) -> OptionSpec<Id> {
+const fn ours(id: Id, long: &'static str, takes: ArgumentKind) -> OptionSpec<Id> {
     legacy(id, None, long, takes)
 }
 
-const fn legacy(id: Id, short: Option<char>, long: &'static str, takes: Takes) -> OptionSpec<Id> {
+const fn legacy(id: Id, short: Option<char>, long: &'static str, takes: ArgumentKind) -> OptionSpec<Id> {
     OptionSpec { id, short, long, takes, in_full: true }
 }
 

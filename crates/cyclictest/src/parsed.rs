@@ -48,9 +48,9 @@ pub(super) struct ParsedOptions {
 }
 
 /// Limit of histogram rows: 10 s in us.
-const MOST_ROWS: u64 = 10_000_000;
+const MAX_ROWS: u64 = 10_000_000;
 /// Limit of threads.
-const MOST_THREADS: u64 = 1024;
+const MAX_THREADS: u64 = 1024;
 /// Upper limit of atoi(3), as used by the original.
 const MOST: u64 = i32::MAX as u64;
 
@@ -111,7 +111,7 @@ impl ParsedOptions {
             Id::Histfile => self.histfile = Some(path(typed, text)?),
             Id::Histogram | Id::HistOfAll => {
                 let of_all = *id == Id::HistOfAll || self.histogram.is_some_and(|(_, of_all)| of_all);
-                self.histogram = Some((number("number of rows", 1..=MOST_ROWS)?, of_all));
+                self.histogram = Some((number("number of rows", 1..=MAX_ROWS)?, of_all));
             }
             Id::Interval => self.interval_us = option_values::interval(typed, text)?,
             Id::Json => self.json = Some(path(typed, text)?),
@@ -140,7 +140,7 @@ impl ParsedOptions {
             Id::Smp => self.smp = true,
             Id::System => self.system = true,
             Id::Threads => {
-                let n = value.as_ref().map(|_| number("number of threads", 1..=MOST_THREADS)).transpose()?;
+                let n = value.as_ref().map(|_| number("number of threads", 1..=MAX_THREADS)).transpose()?;
                 self.threads = Some(n.map(|n| usize::try_from(n).unwrap_or(usize::MAX)));
             }
             Id::TraceMark => self.trace_mark = true,

@@ -10,13 +10,13 @@ pub(super) fn messages(fs: &HostFs) -> Vec<String> {
     /// Longer than any record of the log (CONSOLE_EXT_LOG_MAX, kernel/printk).
     const RECORD: usize = 8192;
     /// Upper bound of the number of records.
-    const AT_MOST: usize = 1 << 20;
+    const MAX_RECORDS: usize = 1 << 20;
     let path = fs.root.join("dev/kmsg");
     let Ok(mut log) = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path) else { return Vec::new() };
     let (mut text, mut record) = (Vec::new(), [0; RECORD]);
-    for _ in 0..AT_MOST {
+    for _ in 0..MAX_RECORDS {
         match log.read(&mut record) {
-            Ok(1..) if text.len() > AT_MOST << 6 => break,
+            Ok(1..) if text.len() > MAX_RECORDS << 6 => break,
             Ok(n @ 1..) => text.extend_from_slice(record.get(..n).unwrap_or_default()),
             // EPIPE: the next record was overwritten before it was read.
             Err(err) if matches!(err.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) => {}

@@ -38,9 +38,9 @@ pub use dma_latency::DmaLatency;
 #[cfg(target_arch = "x86_64")]
 pub use dma_timers::dma_timers;
 pub use leftovers::{MARK, OwnDirectory, end_group, is_process, kill_marked, named, remove_leftovers};
-pub use lock::{LockError, MachineLock, hand_on_lock, keep_lock};
+pub use lock::{LockError, MachineLock, keep_lock, pass_lock};
 pub use mounts::{is_tracing_forbidden, make_system, mount_points, mount_tracing, tracing_dir};
-pub use ports::{hand_on_each_byte, parallel_port, uio_name};
+pub use ports::{disable_rx_buffering, parallel_port, uio_name};
 pub use prepare::{Preparation, recover};
 pub use private_directory::PrivateDirectory;
 pub use privilege::{Privileges, drop_rights_of_file, how_to_allow, how_to_allow_others};
@@ -50,7 +50,7 @@ pub use process::{
 };
 pub use smi::SmiCounter;
 pub use snapshot::snapshot;
-pub use status::{ahead_of_monotonic_ns, configured_cpus, load_average, memory_available_bytes, node_of_cpu};
+pub use status::{configured_cpus, load_average, memory_available_bytes, node_of_cpu, offset_from_monotonic_ns};
 pub use symbols::KernelSymbols;
 pub use trace_mark::TraceMark;
 pub use tracer::{NoTracer, Tracer, TracerRequest};

@@ -11,7 +11,7 @@ use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 
 /// The lock held while measuring. The kernel releases it when this process and the cells that it started have ended,
-/// for any reason (`flock(2)`: a lock belongs to the open file, which [`hand_on_lock`] leaves open in them).
+/// for any reason (`flock(2)`: a lock belongs to the open file, which [`pass_lock`] leaves open in them).
 #[derive(Debug)]
 pub struct MachineLock {
     /// The lock itself: the directory of the lock file, which cannot be removed as a file in it can. While it is
@@ -45,9 +45,9 @@ const PATH: &str = "/tmp/punctual.lock";
 /// Maximum number of bytes read of a holder's description.
 const HOLDER_BYTES: u64 = 200;
 /// Timeout of the end of the cell and the loads of a killed holder.
-const ENDING_TIMEOUT: Duration = Duration::from_secs(15);
+const CHILDREN_EXIT_TIMEOUT: Duration = Duration::from_secs(15);
 /// Timeout of the end of a process that was sent SIGKILL: until then it looks like any other.
-const KILLED_TIMEOUT: Duration = Duration::from_secs(1);
+const KILL_TIMEOUT: Duration = Duration::from_secs(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(10);
 
 /// The descriptor of the lock that this process holds, its own or its parent's; -1: none.
@@ -60,7 +60,7 @@ impl MachineLock {
     /// # Errors
     /// When another process holds it and `wait` is false, or the file cannot be used.
     pub fn take(wait: bool) -> Result<MachineLock, LockError> {
-        let lock = MachineLock::take_at(Path::new(PATH), wait, ENDING_TIMEOUT)?;
+        let lock = MachineLock::take_at(Path::new(PATH), wait, CHILDREN_EXIT_TIMEOUT)?;
         HELD.store(lock.directory.as_raw_fd(), Relaxed);
         lock.say(&format!("pid {}", std::process::id()));
         Ok(lock)
@@ -81,7 +81,7 @@ impl MachineLock {
                 continue;
             }
             let (holder, has_ended) = holder(&file);
-            let timeout = if has_ended { ending } else { ending.min(KILLED_TIMEOUT) };
+            let timeout = if has_ended { ending } else { ending.min(KILL_TIMEOUT) };
             if began.elapsed() >= timeout {
                 let more = if has_ended { ", which has exited; one of its child processes may still run" } else { "" };
                 return Err(LockError::Held { holder: format!("{holder}{more}") });
@@ -104,7 +104,7 @@ impl Drop for MachineLock {
 
 /// Passes the lock that this process holds to the program that `command` starts. The program gets the descriptor as
 /// `--lock` and passes it to [`keep_lock`].
-pub fn hand_on_lock(command: &mut Command) {
+pub fn pass_lock(command: &mut Command) {
     let descriptor = HELD.load(Relaxed);
     if descriptor >= 0 {
         command.args(["--lock", &descriptor.to_string()]);

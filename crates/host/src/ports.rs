@@ -35,7 +35,7 @@ fn name_of(device: &Path) -> Option<String> {
 
 /// Makes the chip of the serial port `device` interrupt for each byte, where its driver supports that: by default it
 /// waits for several (`rx_trig_bytes`, Documentation/ABI/testing/sysfs-tty).
-pub fn hand_on_each_byte(fs: &HostFs, device: &Path) {
+pub fn disable_rx_buffering(fs: &HostFs, device: &Path) {
     if let Some(name) = device.file_name().and_then(|name| name.to_str()) {
         let file = fs.root.join("sys/class/tty").join(name).join("rx_trig_bytes");
         // Most drivers have no such file.

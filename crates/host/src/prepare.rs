@@ -11,7 +11,7 @@ mod recover;
 pub use recover::recover;
 
 use super::HostFs;
-use change::{Change, Undone};
+use change::{Change, UndoResult};
 use journal::Journal;
 use model::{CpuSet, Prepare, PreparedSetting, plain};
 use std::io::{self, Write};
@@ -70,7 +70,7 @@ impl Drop for Preparation {
         for change in self.changes.iter().rev() {
             let undone = change.undo(&self.fs);
             all_back &= undone.is_ok();
-            if let Err(reason) | Ok(Undone::LeftAlone(reason)) = undone {
+            if let Err(reason) | Ok(UndoResult::NotRestored(reason)) = undone {
                 let _ = writeln!(io::stderr(), "punctual: {}", plain(&reason));
             }
         }

@@ -33,7 +33,7 @@ pub fn memory_available_bytes() -> Option<u64> {
 
 /// `clock - CLOCK_MONOTONIC`, ns: of a few readings the shortest, so that a preemption between the two clocks does not
 /// look like a step. NTP slews both alike, so it changes only when the clock is set.
-pub fn ahead_of_monotonic_ns(clock: ClockId) -> i64 {
+pub fn offset_from_monotonic_ns(clock: ClockId) -> i64 {
     let reading = |_| {
         let before = sys::clock::monotonic();
         let there = sys::clock::now(clock);

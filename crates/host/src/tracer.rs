@@ -60,8 +60,8 @@ pub struct Tracer {
 /// Bytes reserved for a line in the kernel's buffer; both tracers need less than 50.
 const LINE_BYTES: u64 = 64;
 /// Minimum and maximum memory of the trace of one CPU, KiB.
-const LEAST_KIB: u64 = 64;
-const MOST_KIB: u64 = 64 * 1024;
+const MIN_KIB: u64 = 64;
+const MAX_KIB: u64 = 64 * 1024;
 
 impl Tracer {
     /// Whether the kernel has a tracer of this name; mounts tracefs first if necessary.
@@ -87,7 +87,7 @@ impl Tracer {
     pub fn start(request: &TracerRequest<'_>) -> Result<Tracer, NoTracer> {
         let dir = Tracer::dir(request.name).ok_or(NoTracer::Lacking)?;
         let tracer = Tracer { dir, name: request.name };
-        let kib = (request.lines.saturating_mul(LINE_BYTES) / 1024).clamp(LEAST_KIB, MOST_KIB);
+        let kib = (request.lines.saturating_mul(LINE_BYTES) / 1024).clamp(MIN_KIB, MAX_KIB);
         tracer.write("tracing_on", "1")?;
         // The beginning is kept, so that lines are lost at the end only, and counted.
         tracer.write("options/overwrite", "0")?;

@@ -1,6 +1,6 @@
 //! One column of a histogram under construction.
 
-use super::Flaw;
+use super::ParseError;
 use super::fields::ns;
 use model::Histogram;
 use std::collections::BTreeMap;
@@ -18,9 +18,10 @@ pub(super) struct Column {
 
 impl Column {
     /// Adds `n` samples of `value` units.
-    pub(super) fn add(&mut self, value: u64, n: u64, line: usize) -> Result<(), Flaw> {
+    pub(super) fn add(&mut self, value: u64, n: u64, line: usize) -> Result<(), ParseError> {
         if n > 0 {
-            let too_many = || Flaw::at(line, format!("invalid count {n}: more samples than a measurement can have"));
+            let too_many =
+                || ParseError::at(line, format!("invalid count {n}: more samples than a measurement can have"));
             self.n = self.n.checked_add(n).filter(|all| *all <= MOST).ok_or_else(too_many)?;
             *self.counts.entry(value).or_default() += n;
         }
@@ -40,18 +41,18 @@ impl Column {
     }
 
     /// Converts the column to a histogram; values are in units of `unit_ns`.
-    pub(super) fn histogram(&self, unit_ns: u64) -> Result<Histogram, Flaw> {
+    pub(super) fn histogram(&self, unit_ns: u64) -> Result<Histogram, ParseError> {
         self.histogram_from(unit_ns, None)
     }
 
     /// Like [`Column::histogram`] with a lower bound `least_ns` from the tool's minimum: its first row may begin far
     /// below that.
-    pub(super) fn histogram_from(&self, unit_ns: u64, least_ns: Option<i64>) -> Result<Histogram, Flaw> {
+    pub(super) fn histogram_from(&self, unit_ns: u64, least_ns: Option<i64>) -> Result<Histogram, ParseError> {
         let mut histogram = Histogram::default();
         let mut least_ns = least_ns;
         for (value, n) in &self.counts {
-            let value = i64::try_from(*value).map_err(|_| Flaw::of_file(format!("invalid latency {value}")))?;
-            let value_ns = ns(value, unit_ns).map_err(Flaw::of_file)?;
+            let value = i64::try_from(*value).map_err(|_| ParseError::of_file(format!("invalid latency {value}")))?;
+            let value_ns = ns(value, unit_ns).map_err(ParseError::of_file)?;
             histogram.record_n(least_ns.take().map_or(value_ns, |least_ns| value_ns.max(least_ns)), *n);
         }
         Ok(histogram)

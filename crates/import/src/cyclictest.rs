@@ -3,7 +3,7 @@
 use super::column::Column;
 use super::cyclictest_json::one_policy;
 use super::fields::{ns, number, period_us};
-use super::{Flaw, ImportOptions, Unit, measurement, source};
+use super::{ImportOptions, ParseError, Unit, measurement, source};
 use cyclictest::asked_there;
 use model::{Beyond, Histogram, Imported, ImportedThread, Policy, RtPriority, Slice, Source, StatedConditions};
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 const SLICES: usize = 64;
 
 /// Limit of threads: no machine has more CPUs.
-const MOST_THREADS: u32 = 4_096;
+const MAX_THREADS: u32 = 4_096;
 
 /// Parsed lines, combined at the end.
 #[derive(Debug, Default)]
@@ -52,7 +52,7 @@ struct Status {
 }
 
 /// Parses a whole output.
-pub(super) fn read(text: &str, name: &str, stated: &ImportOptions) -> Result<Imported, Flaw> {
+pub(super) fn read(text: &str, name: &str, stated: &ImportOptions) -> Result<Imported, ParseError> {
     let mut parsed = Parsed::default();
     for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text)) {
         parsed.line(&without_escapes(text), line)?;
@@ -72,7 +72,7 @@ fn without_escapes(text: &str) -> String {
 }
 
 impl Parsed {
-    fn line(&mut self, text: &str, line: usize) -> Result<(), Flaw> {
+    fn line(&mut self, text: &str, line: usize) -> Result<(), ParseError> {
         let whole = text.trim();
         if let Some(command) = behind_prompt(whole) {
             self.command_line = self.command_line.take().or_else(|| Some(command.to_owned())).filter(|c| !c.is_empty());
@@ -94,28 +94,28 @@ impl Parsed {
             self.intervals.insert(thread_number(thread, line)?, number(us, line, "interval")?);
             return Ok(());
         }
-        const CHATTER: [&str; 8] =
+        const IGNORED_LINES: [&str; 8] =
             ["Max CPUs", "Online CPUs", "INFO:", "WARN:", "WARNING:", "defaulting", "FATAL:", "running unlocked"];
-        if whole.is_empty() || CHATTER.iter().any(|start| whole.starts_with(start)) {
+        if whole.is_empty() || IGNORED_LINES.iter().any(|start| whole.starts_with(start)) {
             return Ok(());
         }
         let has_blank = || whole.contains([' ', '\t']);
         match whole.split(':').map(str::trim).collect::<Vec<_>>()[..] {
             [thread, cycle, value] => self.value(thread, cycle, value, line),
             [_] if has_blank() && whole.starts_with(|c: char| c.is_ascii_digit()) => self.row(whole, line),
-            _ => Err(Flaw::at(line, "invalid line: expected output of cyclictest")),
+            _ => Err(ParseError::at(line, "invalid line: expected output of cyclictest")),
         }
     }
 
     /// Parses a line of `-v`.
-    fn value(&mut self, thread: &str, cycle: &str, value: &str, line: usize) -> Result<(), Flaw> {
+    fn value(&mut self, thread: &str, cycle: &str, value: &str, line: usize) -> Result<(), ParseError> {
         let (cycle, value) = (number(cycle, line, "cycle")?, number(value, line, "latency")?);
         self.values.entry(thread_number(thread, line)?).or_default().push((cycle, value));
         Ok(())
     }
 
     /// Parses a row of the histogram: value, blank, counts separated by tabs.
-    fn row(&mut self, text: &str, line: usize) -> Result<(), Flaw> {
+    fn row(&mut self, text: &str, line: usize) -> Result<(), ParseError> {
         let mut fields = text.split_ascii_whitespace();
         let value: u64 = number(fields.next().unwrap_or_default(), line, "latency")?;
         let counts: Vec<u64> = fields.map(|field| number(field, line, "count")).collect::<Result<_, _>>()?;
@@ -124,7 +124,7 @@ impl Parsed {
         }
         if counts.len() != self.columns.len() {
             let expected = self.columns.len();
-            return Err(Flaw::at(
+            return Err(ParseError::at(
                 line,
                 format!("expected as many counts as in the rows before ({expected}), found {}", counts.len()),
             ));
@@ -137,8 +137,8 @@ impl Parsed {
     }
 
     /// Parses the text after a `#`.
-    fn remark(&mut self, text: &str, line: usize) -> Result<(), Flaw> {
-        const FEET: [(&str, &str); 6] = [
+    fn remark(&mut self, text: &str, line: usize) -> Result<(), ParseError> {
+        const FOOTER_LABELS: [(&str, &str); 6] = [
             ("min", "Min Latenc"),
             ("avg", "Avg Latenc"),
             ("max", "Max Latenc"),
@@ -147,7 +147,7 @@ impl Parsed {
             ("missed", "Missed Cycles:"),
         ];
         self.has_histogram |= text.starts_with("Histogram");
-        if let Some((key, _)) = FEET.iter().find(|(_, start)| text.starts_with(start)) {
+        if let Some((key, _)) = FOOTER_LABELS.iter().find(|(_, start)| text.starts_with(start)) {
             let values = text.split_once(':').map_or("", |(_, values)| values);
             let values = values.split_ascii_whitespace().map(|word| number(word, line, "number"));
             self.feet.insert(key, values.collect::<Result<_, _>>()?);
@@ -174,7 +174,7 @@ impl Parsed {
         })
     }
 
-    fn finish(mut self, name: &str, stated: &ImportOptions) -> Result<Imported, Flaw> {
+    fn finish(mut self, name: &str, stated: &ImportOptions) -> Result<Imported, ParseError> {
         let unit = self.unit(stated);
         let threads = self.threads(unit)?;
         let mut conditions = StatedConditions::of("wake-up");
@@ -217,7 +217,7 @@ impl Parsed {
     }
 
     /// All threads, from any of the three layouts.
-    fn threads(&mut self, unit: Unit) -> Result<Vec<ImportedThread>, Flaw> {
+    fn threads(&mut self, unit: Unit) -> Result<Vec<ImportedThread>, ParseError> {
         let mut threads: BTreeMap<u32, ImportedThread> = BTreeMap::new();
         let of = |number| ImportedThread { number, ..ImportedThread::default() };
         let scaled = |value: i64| ns(value, unit.ns()).ok();
@@ -243,7 +243,7 @@ impl Parsed {
             for (i, chunk) in values.chunks(values.len().div_ceil(SLICES).max(1)).enumerate() {
                 let mut histogram = Histogram::default();
                 for (_, value) in chunk {
-                    histogram.record(ns(*value, unit.ns()).map_err(Flaw::of_file)?);
+                    histogram.record(ns(*value, unit.ns()).map_err(ParseError::of_file)?);
                 }
                 pooled.merge(&histogram);
                 let first = u64::try_from(i * values.len().div_ceil(SLICES)).unwrap_or(u64::MAX);
@@ -256,12 +256,12 @@ impl Parsed {
             thread.histogram = Some(pooled);
         }
         if threads.is_empty() {
-            return Err(Flaw::of_file("no thread: no T: line, no histogram, no values"));
+            return Err(ParseError::of_file("no thread: no T: line, no histogram, no values"));
         }
         Ok(threads.into_values().collect())
     }
 
-    fn histograms(&mut self, unit: Unit, threads: &mut BTreeMap<u32, ImportedThread>) -> Result<(), Flaw> {
+    fn histograms(&mut self, unit: Unit, threads: &mut BTreeMap<u32, ImportedThread>) -> Result<(), ParseError> {
         let lengths = ["min", "avg"].iter().filter_map(|key| self.feet.get(key)).map(Vec::len);
         let n = lengths.max().unwrap_or(self.columns.len());
         // A histogram without rows has all its samples beyond it (rt-tests 2.7 leaves out rows of zeros).
@@ -271,13 +271,13 @@ impl Parsed {
             && columns.iter().try_fold(0_u64, |all, column| all.checked_add(column.n)) == Some(of_all[0].n);
         if !is_empty && (columns.len() != n || !(of_all.is_empty() || has_sum)) {
             let all = self.columns.len();
-            return Err(Flaw::of_file(format!("the rows have {all} counts, the lines below them {n} threads")));
+            return Err(ParseError::of_file(format!("the rows have {all} counts, the lines below them {n} threads")));
         }
         let foot = |key, i: usize| self.feet.get(key).and_then(|values| values.get(i)).copied();
         let scaled = |value: i64| ns(value, unit.ns()).ok();
         for i in 0..n {
-            let number = u32::try_from(i).ok().filter(|number| *number < MOST_THREADS);
-            let number = number.ok_or_else(|| Flaw::of_file(format!("too many threads: {n}")))?;
+            let number = u32::try_from(i).ok().filter(|number| *number < MAX_THREADS);
+            let number = number.ok_or_else(|| ParseError::of_file(format!("too many threads: {n}")))?;
             let thread =
                 threads.entry(number).or_insert_with(|| ImportedThread { number, ..ImportedThread::default() });
             let histogram = columns.get(i).map_or(Ok(Histogram::default()), |column| column.histogram(unit.ns()))?;
@@ -285,7 +285,7 @@ impl Parsed {
             let total = overflows.and_then(|overflows| histogram.n.checked_add(overflows));
             // The last status line of a run without -q is up to 10 ms older than the histogram and its footer.
             if let Some((status, total)) = thread.samples.zip(total).filter(|(status, total)| status > total) {
-                return Err(Flaw::of_file(format!(
+                return Err(ParseError::of_file(format!(
                     "thread {number}: its T: line has {status} cycles, its histogram {total}"
                 )));
             }
@@ -336,15 +336,19 @@ fn gaps(values: &[(u64, i64)]) -> u64 {
     span.saturating_sub(u64::try_from(values.len()).unwrap_or(u64::MAX))
 }
 
-fn thread_number(word: &str, line: usize) -> Result<u32, Flaw> {
+fn thread_number(word: &str, line: usize) -> Result<u32, ParseError> {
     let thread: u32 = number(word, line, "thread")?;
-    if thread < MOST_THREADS { Ok(thread) } else { Err(Flaw::at(line, format!("invalid thread number `{thread}`"))) }
+    if thread < MAX_THREADS {
+        Ok(thread)
+    } else {
+        Err(ParseError::at(line, format!("invalid thread number `{thread}`")))
+    }
 }
 
 /// Parses the text after `T:`.
-fn status(rest: &str, line: usize) -> Result<(u32, Status), Flaw> {
-    let missing = |key: &str| Flaw::at(line, format!("T: line without {key}"));
-    let field = |key: &str| -> Result<i64, Flaw> {
+fn status(rest: &str, line: usize) -> Result<(u32, Status), ParseError> {
+    let missing = |key: &str| ParseError::at(line, format!("T: line without {key}"));
+    let field = |key: &str| -> Result<i64, ParseError> {
         let (_, after) = rest.split_once(key).ok_or_else(|| missing(key))?;
         number(after.split_ascii_whitespace().next().unwrap_or_default(), line, "number")
     };

@@ -2,7 +2,7 @@
 
 use super::column::Column;
 use super::fields::ns;
-use super::{Flaw, measurement, source};
+use super::{ParseError, measurement, source};
 use cyclictest::asked_there;
 use model::{Beyond, Host, Imported, ImportedThread, Policy, Preemption, Source, Span, StatedConditions};
 use serde::Deserialize;
@@ -52,11 +52,11 @@ struct Thread {
 }
 
 /// Parses a whole document.
-pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
+pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
     let document: Document = serde_json::from_str(text).map_err(|err| no_json(&err))?;
     // `-N`; older releases omit the key, and have microseconds unless it is set.
     let unit_ns = if document.resolution_in_ns == Some(1) { 1 } else { 1_000 };
-    let count = u32::try_from(document.thread.len()).map_err(|_| Flaw::of_file("too many threads"))?;
+    let count = u32::try_from(document.thread.len()).map_err(|_| ParseError::of_file("too many threads"))?;
     let command_line = document.original_command_line.or(document.command_line);
     let asked = command_line.as_deref().and_then(|line| asked_there(line, count));
     let mut threads = Vec::new();
@@ -65,7 +65,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     }
     threads.sort_by_key(|thread| thread.number);
     if threads.is_empty() {
-        return Err(Flaw::of_file("no thread"));
+        return Err(ParseError::of_file("no thread"));
     }
     let time = |text: &Option<String>| text.as_deref().and_then(unix_s);
     let (start, end) = (time(&document.start_time), time(&document.end_time));
@@ -109,9 +109,10 @@ pub(super) fn one_policy<'a>(mut words: impl Iterator<Item = Option<&'a str>>) -
     words.all(|word| word == Some(first)).then(|| first.parse().ok())?
 }
 
-fn one(key: &str, thread: &Thread, unit_ns: u64, rows: Option<u64>) -> Result<ImportedThread, Flaw> {
-    let of_thread = |reason: String| Flaw::of_file(format!("thread {key}: {reason}"));
-    let number = key.parse().map_err(|_| Flaw::of_file(format!("invalid thread number `{}`", key.escape_debug())))?;
+fn one(key: &str, thread: &Thread, unit_ns: u64, rows: Option<u64>) -> Result<ImportedThread, ParseError> {
+    let of_thread = |reason: String| ParseError::of_file(format!("thread {key}: {reason}"));
+    let number =
+        key.parse().map_err(|_| ParseError::of_file(format!("invalid thread number `{}`", key.escape_debug())))?;
     let scaled = |value: Option<i64>| value.map(|value| ns(value, unit_ns)).transpose().map_err(of_thread);
     let counts = thread.histogram.as_ref().map(|counts| column(counts).map_err(of_thread)).transpose()?;
     // The maximum is exact; of values beyond the histogram only the number is known.
@@ -149,11 +150,11 @@ pub(super) fn column(counts: &BTreeMap<String, u64>) -> Result<Column, String> {
 }
 
 /// Converts an error of serde_json to a flaw with its line.
-pub(super) fn no_json(err: &serde_json::Error) -> Flaw {
+pub(super) fn no_json(err: &serde_json::Error) -> ParseError {
     let text = err.to_string();
     // serde_json appends the position to its message.
     let reason = text.split(" at line ").next().unwrap_or(&text).to_owned();
-    if err.line() > 0 { Flaw::at(err.line(), reason) } else { Flaw::of_file(reason) }
+    if err.line() > 0 { ParseError::at(err.line(), reason) } else { ParseError::of_file(reason) }
 }
 
 impl SystemInformation {

@@ -1,6 +1,6 @@
 //! Detection of the tool that wrote a file, by content: file names are not reliable.
 
-use super::Flaw;
+use super::ParseError;
 
 /// Supported text formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,7 +34,7 @@ pub(super) fn is_raw(head: &[u8]) -> bool {
 }
 
 /// Detects the format of a text.
-pub(super) fn kind(text: &str) -> Result<Kind, Flaw> {
+pub(super) fn kind(text: &str) -> Result<Kind, ParseError> {
     let start = text.trim_start();
     if start.starts_with('{') {
         if text.contains("\"RT Dataset\"") {
@@ -73,7 +73,7 @@ pub(super) fn kind(text: &str) -> Result<Kind, Flaw> {
     if numbers_first {
         return Ok(Kind::Table);
     }
-    Err(Flaw::of_file(
+    Err(ParseError::of_file(
         "unknown format: expected output of cyclictest, jitterdebugger, rtla, rteval, latency or latmus, or a \
          table of latencies and counts",
     ))

@@ -1,6 +1,6 @@
 //! Parsers for numbers, times and options in the notation of these tools.
 
-use super::Flaw;
+use super::ParseError;
 use model::{Period, Span};
 use std::str::FromStr;
 
@@ -10,8 +10,8 @@ pub(super) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
 }
 
 /// Parses a number.
-pub(super) fn number<T: FromStr>(word: &str, line: usize, what: &str) -> Result<T, Flaw> {
-    word.trim().parse().map_err(|_| Flaw::at(line, format!("invalid {what} `{}`", shortened(word.trim()))))
+pub(super) fn number<T: FromStr>(word: &str, line: usize, what: &str) -> Result<T, ParseError> {
+    word.trim().parse().map_err(|_| ParseError::at(line, format!("invalid {what} `{}`", shortened(word.trim()))))
 }
 
 /// Converts `value` units of `unit_ns` to ns.
@@ -22,11 +22,11 @@ pub(super) fn ns(value: i64, unit_ns: u64) -> Result<i64, String> {
 }
 
 /// Parses a latency in microseconds with decimals; returns ns.
-pub(super) fn us(word: &str, line: usize) -> Result<i64, Flaw> {
+pub(super) fn us(word: &str, line: usize) -> Result<i64, ParseError> {
     let us: f64 = number(word, line, "latency in microseconds")?;
     let ns = us * 1e3;
     if !ns.is_finite() || ns.abs() > Span::MAX.ns() as f64 {
-        return Err(Flaw::at(line, format!("invalid latency {us} us: longer than a year")));
+        return Err(ParseError::at(line, format!("invalid latency {us} us: longer than a year")));
     }
     #[expect(clippy::cast_possible_truncation, reason = "rounded and below 2^55")]
     let whole = ns.round() as i64;

@@ -54,9 +54,9 @@ const WORDS: [&str; 25] = [
 ];
 
 /// Limit of bytes added by a repetition.
-const MOST_ADDED: usize = 1 << 17;
+const MAX_ADDED: usize = 1 << 17;
 /// Timeout of a parser: far more than the largest input takes, even on a busy machine.
-const MOST_TIME: Duration = Duration::from_secs(20);
+const MAX_TIME: Duration = Duration::from_secs(20);
 
 /// Returns a mutation of one of `seeds`.
 fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
@@ -89,7 +89,7 @@ fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
             5 => bytes.truncate(from),
             // Many repetitions, which reveal superlinear cost.
             6 => {
-                let copies = 1 + random.below(MOST_ADDED / (to - from + 1));
+                let copies = 1 + random.below(MAX_ADDED / (to - from + 1));
                 let repeated = bytes[from..to].repeat(copies);
                 drop(bytes.splice(from..to, repeated));
             }
@@ -123,7 +123,7 @@ fn fuzz(prefix: &str) {
         let began = Instant::now();
         let result = std::panic::catch_unwind(|| {
             let is_accepted = accepted_by(&bytes, &stated);
-            assert!(began.elapsed() < MOST_TIME, "{} bytes took {:?}", bytes.len(), began.elapsed());
+            assert!(began.elapsed() < MAX_TIME, "{} bytes took {:?}", bytes.len(), began.elapsed());
             is_accepted
         });
         match result {

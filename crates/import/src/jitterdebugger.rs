@@ -3,7 +3,7 @@
 use super::column::Column;
 use super::cyclictest_json::{SystemInformation, column, no_json};
 use super::fields::ns;
-use super::{Flaw, measurement, source};
+use super::{ParseError, measurement, source};
 use model::{Beyond, Imported, ImportedThread};
 use serde::Deserialize;
 use std::collections::BTreeMap;
@@ -39,10 +39,10 @@ pub(super) const EVERY_DUE_TIME: &str =
 pub(super) const NUMBERS: &str = "thread numbers are CPU numbers only without -a";
 
 /// Parses a whole document.
-pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
+pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
     let document: Document = serde_json::from_str(text).map_err(|err| no_json(&err))?;
     if document.version != VERSION {
-        return Err(Flaw::of_file(format!(
+        return Err(ParseError::of_file(format!(
             "unsupported: version {} of results.json; expected {VERSION}",
             document.version
         )));
@@ -53,7 +53,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
         // 0 in releases that support no other unit.
         Some(0 | 1_000) | None => 1_000,
         Some(other) => {
-            return Err(Flaw::of_file(format!("invalid resolution {other} ns: expected 1 or 1000")));
+            return Err(ParseError::of_file(format!("invalid resolution {other} ns: expected 1 or 1000")));
         }
     };
     let mut threads = Vec::new();
@@ -62,7 +62,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     }
     threads.sort_by_key(|thread| thread.number);
     if threads.is_empty() {
-        return Err(Flaw::of_file("no thread"));
+        return Err(ParseError::of_file("no thread"));
     }
     Ok(Imported {
         host: sysinfo.host(),
@@ -72,9 +72,9 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     })
 }
 
-fn one(key: &str, thread: &Thread, unit_ns: u64) -> Result<ImportedThread, Flaw> {
-    let of_thread = |reason: String| Flaw::of_file(format!("cpu {key}: {reason}"));
-    let number = key.parse().map_err(|_| Flaw::of_file(format!("invalid number `{}`", key.escape_debug())))?;
+fn one(key: &str, thread: &Thread, unit_ns: u64) -> Result<ImportedThread, ParseError> {
+    let of_thread = |reason: String| ParseError::of_file(format!("cpu {key}: {reason}"));
+    let number = key.parse().map_err(|_| ParseError::of_file(format!("invalid number `{}`", key.escape_debug())))?;
     let column: Column = column(&thread.histogram).map_err(of_thread)?;
     let missing = thread.count.checked_sub(column.n);
     let missing = missing.ok_or_else(|| of_thread(format!("{} samples, more than its count", column.n)))?;

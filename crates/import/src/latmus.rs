@@ -2,7 +2,7 @@
 
 use super::column::Column;
 use super::fields::{clock, number, numbered, period_us, us};
-use super::{Flaw, measurement, source};
+use super::{ParseError, measurement, source};
 use model::{Beyond, Host, Imported, ImportedThread, Source, Span, StatedConditions};
 
 /// Unit of rows: whole microseconds.
@@ -28,7 +28,7 @@ struct Parsed {
 }
 
 /// Parses a whole file.
-pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
+pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
     let mut parsed = Parsed::default();
     for (line, text) in numbered(text) {
         match text.strip_prefix('#') {
@@ -42,7 +42,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
         at_least_ns: i64::try_from(value.saturating_mul(UNIT_NS)).unwrap_or(i64::MAX),
     });
     let known = parsed.column.n.checked_add(parsed.last.map_or(0, |(_, n)| n));
-    let known = known.ok_or_else(|| Flaw::of_file("more samples than a measurement can have"))?;
+    let known = known.ok_or_else(|| ParseError::of_file("more samples than a measurement can have"))?;
     let mut remarks = Vec::new();
     if beyond.is_some() {
         remarks.push("the last row of the histogram holds everything above it".to_owned());
@@ -77,7 +77,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
 }
 
 impl Parsed {
-    fn fact(&mut self, text: &str, line: usize) -> Result<(), Flaw> {
+    fn fact(&mut self, text: &str, line: usize) -> Result<(), ParseError> {
         if let Some(version) = text.strip_prefix("Linux version ") {
             self.host.kernel_release = version.split_whitespace().next().map(str::to_owned);
             return Ok(());
@@ -108,8 +108,8 @@ impl Parsed {
         Ok(())
     }
 
-    fn row(&mut self, text: &str, line: usize) -> Result<(), Flaw> {
-        let wrong = || Flaw::at(line, "invalid histogram row: expected a latency and a count");
+    fn row(&mut self, text: &str, line: usize) -> Result<(), ParseError> {
+        let wrong = || ParseError::at(line, "invalid histogram row: expected a latency and a count");
         let (value, n) = text.split_once(char::is_whitespace).ok_or_else(wrong)?;
         let n = number(n, line, "count")?;
         match value.strip_suffix('+') {

@@ -75,7 +75,7 @@ pub enum ImportError {
     },
     /// The content is invalid.
     #[error("{path}{place}: {reason}", path = path.display())]
-    Flaw {
+    ParseError {
         /// The file.
         path: PathBuf,
         /// `:LINE`, or empty.
@@ -87,26 +87,26 @@ pub enum ImportError {
 
 /// An error in a text.
 #[derive(Debug, PartialEq, Eq)]
-struct Flaw {
+struct ParseError {
     /// Line, from 1; `None` for the file as a whole.
     line: Option<usize>,
     reason: String,
 }
 
-impl Flaw {
-    fn at(line: usize, reason: impl Into<String>) -> Flaw {
-        Flaw { line: Some(line), reason: reason.into() }
+impl ParseError {
+    fn at(line: usize, reason: impl Into<String>) -> ParseError {
+        ParseError { line: Some(line), reason: reason.into() }
     }
 
-    fn of_file(reason: impl Into<String>) -> Flaw {
-        Flaw { line: None, reason: reason.into() }
+    fn of_file(reason: impl Into<String>) -> ParseError {
+        ParseError { line: None, reason: reason.into() }
     }
 }
 
 /// Size limit of text files, bytes: a histogram of a million rows and a thousand CPUs fits.
-const MOST_TEXT: u64 = 1 << 31;
+const MAX_TEXT: u64 = 1 << 31;
 /// Size limit of piped input, bytes, which is held in memory.
-const MOST_PIPED: u64 = 1 << 28;
+const MAX_PIPED: u64 = 1 << 28;
 
 /// Imports one file: a measurement for each kind of latency in it.
 ///
@@ -114,7 +114,7 @@ const MOST_PIPED: u64 = 1 << 28;
 /// If it cannot be read, or is not in a known format.
 pub fn import(path: &Path, stated: &ImportOptions) -> Result<Vec<Imported>, ImportError> {
     let io = |source| ImportError::Io { path: path.to_owned(), source };
-    let flaw = |flaw: Flaw| ImportError::Flaw {
+    let flaw = |flaw: ParseError| ImportError::ParseError {
         path: path.to_owned(),
         place: flaw.line.map(|line| format!(":{line}")).unwrap_or_default(),
         reason: flaw.reason,
@@ -125,7 +125,7 @@ pub fn import(path: &Path, stated: &ImportOptions) -> Result<Vec<Imported>, Impo
         let length = file.metadata().map_err(io)?.len();
         (Box::new(BufReader::with_capacity(1 << 20, file)), length)
     } else {
-        let (_, bytes) = file::read_named(path, MOST_PIPED).map_err(io)?;
+        let (_, bytes) = file::read_named(path, MAX_PIPED).map_err(io)?;
         let length = bytes.len() as u64;
         (Box::new(Cursor::new(bytes)), length)
     };
@@ -136,13 +136,13 @@ pub fn import(path: &Path, stated: &ImportOptions) -> Result<Vec<Imported>, Impo
         let (reread, length) = (head.chain(file), length.max(raw::RECORD as u64));
         raw::read(reread, length, &name, stated).map_err(|err| match err {
             raw::RawError::Io(source) => io(source),
-            raw::RawError::Flaw(reason) => flaw(reason),
+            raw::RawError::ParseError(reason) => flaw(reason),
         })?
-    } else if length > MOST_TEXT {
-        return Err(flaw(Flaw::of_file("too large for the text of a known tool: more than 2 GiB")));
+    } else if length > MAX_TEXT {
+        return Err(flaw(ParseError::of_file("too large for the text of a known tool: more than 2 GiB")));
     } else {
         let mut bytes = head;
-        file.take(MOST_TEXT).read_to_end(&mut bytes).map_err(io)?;
+        file.take(MAX_TEXT).read_to_end(&mut bytes).map_err(io)?;
         text(&bytes, &name, stated).map_err(flaw)?
     };
     for imported in &mut all {
@@ -152,10 +152,10 @@ pub fn import(path: &Path, stated: &ImportOptions) -> Result<Vec<Imported>, Impo
 }
 
 /// Parses a text file.
-fn text(bytes: &[u8], name: &str, stated: &ImportOptions) -> Result<Vec<Imported>, Flaw> {
+fn text(bytes: &[u8], name: &str, stated: &ImportOptions) -> Result<Vec<Imported>, ParseError> {
     let text = std::str::from_utf8(bytes).map_err(|err| {
         let line = bytes[..err.valid_up_to()].iter().filter(|byte| **byte == b'\n').count() + 1;
-        Flaw::at(line, "expected text, or samples.raw of jitterdebugger")
+        ParseError::at(line, "expected text, or samples.raw of jitterdebugger")
     })?;
     let all = match detect::kind(text)? {
         Kind::Cyclictest => vec![cyclictest::read(text, name, stated)?],
@@ -170,7 +170,7 @@ fn text(bytes: &[u8], name: &str, stated: &ImportOptions) -> Result<Vec<Imported
         Kind::Table => vec![table::read(text, name, stated)?],
     };
     let is_sound = |imported: &Imported| imported.threads.iter().all(ImportedThread::is_consistent);
-    if all.iter().all(is_sound) { Ok(all) } else { Err(Flaw::of_file("contradictory counts")) }
+    if all.iter().all(is_sound) { Ok(all) } else { Err(ParseError::of_file("contradictory counts")) }
 }
 
 /// Default measurement of wake-ups.

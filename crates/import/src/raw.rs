@@ -17,16 +17,16 @@ pub(super) const RECORD: usize = 28;
 const SLICES: u64 = 64;
 
 /// Limit of threads in a file; each has its own histograms.
-const MOST_THREADS: usize = 4_096;
+const MAX_THREADS: usize = 4_096;
 
 /// Records of one thread used to infer the unit and the period.
-const LOOKED_AT: usize = 512;
+const PROBED_RECORDS: usize = 512;
 
 /// Reason why the file cannot be read.
 #[derive(Debug)]
 pub(super) enum RawError {
     Io(io::Error),
-    Flaw(super::Flaw),
+    ParseError(super::ParseError),
 }
 
 /// One record.
@@ -45,7 +45,7 @@ const TABLE: usize = 1 << 16;
 
 /// Counts of one thread.
 #[derive(Debug)]
-struct Counted {
+struct RecordCounts {
     number: u32,
     slices: Vec<Slice>,
     /// Count of each latency below [`TABLE`] in the last slice.
@@ -64,9 +64,9 @@ pub(super) fn read(
     name: &str,
     stated: &ImportOptions,
 ) -> Result<Vec<Imported>, RawError> {
-    let flaw = |reason: String| RawError::Flaw(super::Flaw::of_file(reason));
+    let flaw = |reason: String| RawError::ParseError(super::ParseError::of_file(reason));
     let per_slice = (length / RECORD as u64).div_ceil(SLICES).max(1);
-    let mut threads: Vec<Counted> = Vec::new();
+    let mut threads: Vec<RecordCounts> = Vec::new();
     let mut begin: Vec<Sample> = Vec::new();
     let (mut buffer, mut held, mut n) = (vec![0; RECORD * 65_536], 0, 0_u64);
     let mut unit: Option<Unit> = stated.unit;
@@ -87,7 +87,7 @@ pub(super) fn read(
             }
             // Held only until the unit is known.
             begin.push(sample);
-            if begin.iter().filter(|other| other.thread == begin[0].thread).count() >= LOOKED_AT {
+            if begin.iter().filter(|other| other.thread == begin[0].thread).count() >= PROBED_RECORDS {
                 let found = unit_of(&begin).map_err(flaw)?;
                 replay(&mut threads, &begin, found, per_slice).map_err(flaw)?;
                 unit = Some(found);
@@ -128,10 +128,10 @@ fn only_zeros(n: u64) -> String {
     }
 }
 
-impl Counted {
-    fn new(number: u32, first_woke_ns: u64) -> Counted {
+impl RecordCounts {
+    fn new(number: u32, first_woke_ns: u64) -> RecordCounts {
         let table = vec![0; TABLE];
-        Counted { number, slices: Vec::new(), table, used: 0, first_woke_ns, last_woke_ns: 0, n: 0 }
+        RecordCounts { number, slices: Vec::new(), table, used: 0, first_woke_ns, last_woke_ns: 0, n: 0 }
     }
 
     /// Moves the counts of the table into the last slice.
@@ -162,20 +162,20 @@ fn sample(record: &[u8]) -> Result<Sample, String> {
     Ok(Sample { thread, woke_ns, latency })
 }
 
-fn replay(threads: &mut Vec<Counted>, begin: &[Sample], unit: Unit, per_slice: u64) -> Result<(), String> {
+fn replay(threads: &mut Vec<RecordCounts>, begin: &[Sample], unit: Unit, per_slice: u64) -> Result<(), String> {
     (1..).zip(begin).try_for_each(|(n, sample)| count(threads, *sample, unit, n, per_slice))
 }
 
 /// Counts a sample, the `n`th of the file.
-fn count(threads: &mut Vec<Counted>, sample: Sample, unit: Unit, n: u64, per_slice: u64) -> Result<(), String> {
+fn count(threads: &mut Vec<RecordCounts>, sample: Sample, unit: Unit, n: u64, per_slice: u64) -> Result<(), String> {
     let Sample { thread: number, woke_ns, latency } = sample;
     let at = match threads.iter().position(|thread| thread.number == number) {
         Some(at) => at,
-        None if threads.len() < MOST_THREADS => {
-            threads.push(Counted::new(number, woke_ns));
+        None if threads.len() < MAX_THREADS => {
+            threads.push(RecordCounts::new(number, woke_ns));
             threads.len() - 1
         }
-        None => return Err(format!("record {n}: more threads than {MOST_THREADS}")),
+        None => return Err(format!("record {n}: more threads than {MAX_THREADS}")),
     };
     let thread = &mut threads[at];
     let begin = n - 1;
@@ -240,7 +240,7 @@ fn period_of(begin: &[Sample], unit: Unit) -> Option<Period> {
 }
 
 fn imported(
-    mut threads: Vec<Counted>,
+    mut threads: Vec<RecordCounts>,
     (unit, period): (Unit, Option<Period>),
     name: &str,
     remarks: Vec<String>,
@@ -250,7 +250,7 @@ fn imported(
         threads.iter().map(|thread| thread.first_woke_ns).min(),
         threads.iter().map(|thread| thread.last_woke_ns).max(),
     );
-    let of_thread = |thread: Counted| {
+    let of_thread = |thread: RecordCounts| {
         let mut all = Histogram::default();
         thread.slices.iter().for_each(|slice| all.merge(&slice.histogram));
         ImportedThread {

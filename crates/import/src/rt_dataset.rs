@@ -3,7 +3,7 @@
 use super::column::Column;
 use super::cyclictest_json::no_json;
 use super::fields::{ns, period_us};
-use super::{Flaw, measurement, source};
+use super::{ParseError, measurement, source};
 use cyclictest::asked_there;
 use model::{Beyond, Host, Imported, ImportedThread, Preemption, Source, StatedConditions};
 use serde::Deserialize;
@@ -65,19 +65,21 @@ struct Latency {
 }
 
 /// Parses a whole document.
-pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
+pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
     let document: Document = serde_json::from_str(text).map_err(|err| no_json(&err))?;
     let Document { format, system, processor, kernel, condition, latency } = document;
     if format.version.split('.').next() != Some("1") {
         let version = format.version.escape_debug();
-        return Err(Flaw::of_file(format!("unsupported: version {version} of RT Dataset; expected 1")));
+        return Err(ParseError::of_file(format!("unsupported: version {version} of RT Dataset; expected 1")));
     }
     let unit_ns = match latency.granularity.as_str() {
         "microseconds" => 1_000,
         "nanoseconds" => 1,
         other => {
             let other = other.escape_debug();
-            return Err(Flaw::of_file(format!("invalid granularity `{other}`: expected microseconds or nanoseconds")));
+            return Err(ParseError::of_file(format!(
+                "invalid granularity `{other}`: expected microseconds or nanoseconds"
+            )));
         }
     };
     let mut remarks = vec![
@@ -116,23 +118,23 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
     })
 }
 
-fn threads(latency: &Latency, unit_ns: u64) -> Result<Vec<ImportedThread>, Flaw> {
+fn threads(latency: &Latency, unit_ns: u64) -> Result<Vec<ImportedThread>, ParseError> {
     let Some((classes, cores)) = latency.cores.split_first().filter(|(_, cores)| !cores.is_empty()) else {
-        return Err(Flaw::of_file("latency.cores has no core"));
+        return Err(ParseError::of_file("latency.cores has no core"));
     };
     if !latency.maxima.is_empty() && latency.maxima.len() != cores.len() {
         let (maxima, cores) = (latency.maxima.len(), cores.len());
-        return Err(Flaw::of_file(format!("latency.maxima has {maxima} values for {cores} cores")));
+        return Err(ParseError::of_file(format!("latency.maxima has {maxima} values for {cores} cores")));
     }
     if classes.windows(2).any(|pair| pair[0] >= pair[1]) {
-        return Err(Flaw::of_file("latency.cores begins with latency classes in descending order"));
+        return Err(ParseError::of_file("latency.cores begins with latency classes in descending order"));
     }
     let end = classes.last().map_or(0, |last| last.saturating_add(1));
-    let end_ns = i64::try_from(end).map_err(|_| Flaw::of_file(format!("latency class {end} is out of range")))?;
-    let end_ns = ns(end_ns, unit_ns).map_err(Flaw::of_file)?;
+    let end_ns = i64::try_from(end).map_err(|_| ParseError::of_file(format!("latency class {end} is out of range")))?;
+    let end_ns = ns(end_ns, unit_ns).map_err(ParseError::of_file)?;
     let mut threads = Vec::new();
     for ((number, counts), at) in (0..).zip(cores).zip(1..) {
-        let of_core = |reason: String| Flaw::of_file(format!("latency.cores[{at}]: {reason}"));
+        let of_core = |reason: String| ParseError::of_file(format!("latency.cores[{at}]: {reason}"));
         if counts.len() != classes.len() {
             return Err(of_core(format!("{} counts for {} latency classes", counts.len(), classes.len())));
         }

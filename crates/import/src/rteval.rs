@@ -2,7 +2,7 @@
 
 use super::column::Column;
 use super::fields::{ns, option, period_us, seconds_span};
-use super::{Flaw, measurement, source};
+use super::{ParseError, measurement, source};
 use cyclictest::asked_there;
 use model::{Beyond, Host, Imported, ImportedThread, Preemption, Source, Span, StatedConditions};
 use roxmltree::{Document, Node};
@@ -11,15 +11,15 @@ use roxmltree::{Document, Node};
 const UNIT_NS: u64 = 1_000;
 
 /// Parses a whole report: one measurement for each tool that rteval ran.
-pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
+pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, ParseError> {
     super::xml::check_shape(text)?;
     let document = Document::parse(text).map_err(|err| {
         let line = usize::try_from(err.pos().row).unwrap_or(0);
-        Flaw::at(line, format!("invalid XML: {}", err.to_string().split(" at ").next().unwrap_or_default()))
+        ParseError::at(line, format!("invalid XML: {}", err.to_string().split(" at ").next().unwrap_or_default()))
     })?;
     let root = document.root_element();
     if root.tag_name().name() != "rteval" {
-        return Err(Flaw::at(
+        return Err(ParseError::at(
             line(root),
             format!("invalid root element <{}>: expected a report of rteval", root.tag_name().name()),
         ));
@@ -28,7 +28,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
     let tools = named("cyclictest").chain(named("timerlat")).filter(|node| node.has_attribute("command_line"));
     let report = Report { name, version: root.attribute("version"), host: host(root), measured: measured(root) };
     let all: Vec<_> = tools.map(|node| of_tool(node, &report)).collect::<Result<_, _>>()?;
-    if all.is_empty() { Err(Flaw::of_file("no measurement of cyclictest or timerlat")) } else { Ok(all) }
+    if all.is_empty() { Err(ParseError::of_file("no measurement of cyclictest or timerlat")) } else { Ok(all) }
 }
 
 /// Common properties of all measurements of a report.
@@ -49,7 +49,7 @@ fn text_of<'a>(root: Node<'a, '_>, name: &str) -> Option<&'a str> {
     root.descendants().find(|node| node.has_tag_name(name))?.text().map(str::trim).filter(|text| !text.is_empty())
 }
 
-fn of_tool(node: Node<'_, '_>, report: &Report<'_>) -> Result<Imported, Flaw> {
+fn of_tool(node: Node<'_, '_>, report: &Report<'_>) -> Result<Imported, ParseError> {
     let command_line = node.attribute("command_line").unwrap_or_default();
     let is_timerlat = node.has_tag_name("timerlat");
     let cores: Vec<_> = node.children().filter(|child| child.has_tag_name("core")).collect();
@@ -57,7 +57,7 @@ fn of_tool(node: Node<'_, '_>, report: &Report<'_>) -> Result<Imported, Flaw> {
     let entries = option(command_line, "-E", "--entries").and_then(|n| n.parse::<i64>().ok()).filter(|_| is_timerlat);
     let threads: Vec<_> = cores.iter().map(|core| of_core(*core, entries)).collect::<Result<_, _>>()?;
     if threads.is_empty() {
-        return Err(Flaw::at(line(node), format!("<{}> has no <core>", node.tag_name().name())));
+        return Err(ParseError::at(line(node), format!("<{}> has no <core>", node.tag_name().name())));
     }
     let mut remarks = Vec::new();
     if is_timerlat {
@@ -133,21 +133,21 @@ fn host(root: Node<'_, '_>) -> Host {
     }
 }
 
-fn of_core(core: Node<'_, '_>, entries: Option<i64>) -> Result<ImportedThread, Flaw> {
+fn of_core(core: Node<'_, '_>, entries: Option<i64>) -> Result<ImportedThread, ParseError> {
     let id = core.attribute("id").and_then(|id| id.parse().ok());
-    let cpu = id.ok_or_else(|| Flaw::at(line(core), "a <core> without the number of its CPU"))?;
+    let cpu = id.ok_or_else(|| ParseError::at(line(core), "a <core> without the number of its CPU"))?;
     let mut column = Column::default();
     for bucket in core.descendants().filter(|node| node.has_tag_name("bucket")) {
         let of = |name: &str| bucket.attribute(name).and_then(|value| value.parse::<u64>().ok());
         let numbers = of("index").zip(of("value"));
-        let (value, n) = numbers.ok_or_else(|| Flaw::at(line(bucket), "a <bucket> without index and value"))?;
-        column.add(value, n, 0).map_err(|flaw| Flaw::at(line(bucket), flaw.reason))?;
+        let (value, n) = numbers.ok_or_else(|| ParseError::at(line(bucket), "a <bucket> without index and value"))?;
+        column.add(value, n, 0).map_err(|flaw| ParseError::at(line(bucket), flaw.reason))?;
     }
     let statistic = |name: &str| text_of(core, name);
     let samples = statistic("samples").and_then(|text| text.parse::<u64>().ok()).filter(|n| *n >= column.n);
     let scaled = |name: &str| {
         let value = statistic(name).and_then(|text| text.parse::<i64>().ok());
-        value.map(|value| ns(value, UNIT_NS).map_err(|reason| Flaw::at(line(core), reason))).transpose()
+        value.map(|value| ns(value, UNIT_NS).map_err(|reason| ParseError::at(line(core), reason))).transpose()
     };
     let missing = samples.map(|samples| samples - column.n).filter(|n| *n > 0);
     let beyond = match (missing, entries) {

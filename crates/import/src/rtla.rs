@@ -4,7 +4,7 @@
 
 use super::column::Column;
 use super::fields::{clock, ns, number, numbered, seconds_span};
-use super::{Flaw, measurement, source};
+use super::{ParseError, measurement, source};
 use model::{Beyond, Histogram, Imported, ImportedThread, Span, StatedConditions};
 use std::collections::BTreeMap;
 
@@ -19,10 +19,10 @@ struct Series {
 }
 
 /// Labels of the footer lines.
-const FEET: [&str; 5] = ["over", "count", "min", "avg", "max"];
+const FOOTER_LABELS: [&str; 5] = ["over", "count", "min", "avg", "max"];
 
 /// Parses a whole output: one measurement for each kind of latency.
-pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
+pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, ParseError> {
     let mut tool = "";
     let (mut unit_ns, mut measured, mut series, mut remarks) = (None, None, Vec::<Series>::new(), Vec::new());
     let (mut has_index, mut is_stopped, mut is_whole) = (false, false, false);
@@ -52,7 +52,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
         if first == "Index" {
             series = words.map(|word| head(word, line)).collect::<Result<_, _>>()?;
             has_index = true;
-        } else if let Some(foot) = FEET.into_iter().find(|foot| first.strip_suffix(':') == Some(foot)) {
+        } else if let Some(foot) = FOOTER_LABELS.into_iter().find(|foot| first.strip_suffix(':') == Some(foot)) {
             feet(&mut series, foot, words, line)?;
             is_whole |= foot == "max";
         } else if first == "ALL:" {
@@ -61,16 +61,20 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, Flaw> {
         } else if has_index && first.starts_with(|c: char| c.is_ascii_digit()) {
             end = end.max(row(&mut series, first, words, line)?.saturating_add(1));
         } else if !text.contains(' ') || first.starts_with(|c: char| c.is_ascii_digit()) {
-            return Err(Flaw::at(line, "a row before the line `Index ...`; unsupported: --no-index and --no-header"));
+            return Err(ParseError::at(
+                line,
+                "a row before the line `Index ...`; unsupported: --no-index and --no-header",
+            ));
         }
         // All other lines are messages about a threshold stop.
     }
-    let unit_ns = unit_ns.ok_or_else(|| Flaw::of_file("no line `# Time unit is ...`; unsupported: --no-header"))?;
+    let unit_ns =
+        unit_ns.ok_or_else(|| ParseError::of_file("no line `# Time unit is ...`; unsupported: --no-header"))?;
     if series.is_empty() && has_index && is_whole && tool == "rtla osnoise" {
         return Ok(vec![no_noise(unit_ns, measured, name)]);
     }
     if series.is_empty() {
-        return Err(Flaw::of_file("no column: nothing was measured, or the output is truncated"));
+        return Err(ParseError::of_file("no column: nothing was measured, or the output is truncated"));
     }
     if is_stopped {
         remarks.push("stopped at a threshold (-i, -T, -s, -S): the maximum ended the measurement".to_owned());
@@ -102,8 +106,8 @@ fn no_noise(unit_ns: u64, measured: Option<Span>, name: &str) -> Imported {
 }
 
 /// Parses a column header such as `IRQ-000`.
-fn head(word: &str, line: usize) -> Result<Series, Flaw> {
-    let unknown = || Flaw::at(line, format!("invalid column `{}` of rtla", word.escape_debug()));
+fn head(word: &str, line: usize) -> Result<Series, ParseError> {
+    let unknown = || ParseError::at(line, format!("invalid column `{}` of rtla", word.escape_debug()));
     let (kind, cpu) = word.split_once('-').ok_or_else(unknown)?;
     let is_known = ["IRQ", "Thr", "Usr", "CPU"].contains(&kind);
     let cpu = cpu.parse().ok().filter(|_| is_known).ok_or_else(unknown)?;
@@ -116,11 +120,11 @@ fn row<'a>(
     value: &str,
     counts: impl Iterator<Item = &'a str>,
     line: usize,
-) -> Result<u64, Flaw> {
+) -> Result<u64, ParseError> {
     let value = number(value, line, "latency")?;
     let counts: Vec<u64> = counts.map(|count| number(count, line, "count")).collect::<Result<_, _>>()?;
     if counts.len() != series.len() {
-        return Err(Flaw::at(line, format!("{} counts for {} columns", counts.len(), series.len())));
+        return Err(ParseError::at(line, format!("{} counts for {} columns", counts.len(), series.len())));
     }
     series.iter_mut().zip(counts).try_for_each(|(series, n)| series.column.add(value, n, line))?;
     Ok(value)
@@ -131,7 +135,7 @@ fn feet<'a>(
     foot: &'static str,
     values: impl Iterator<Item = &'a str>,
     line: usize,
-) -> Result<(), Flaw> {
+) -> Result<(), ParseError> {
     // `-` if a column has no sample.
     let value = |word: &str| match word {
         "-" => Ok(None),
@@ -144,7 +148,7 @@ fn feet<'a>(
         return Ok(());
     }
     if values.len() != series.len() {
-        return Err(Flaw::at(line, format!("{} numbers for {} columns", values.len(), series.len())));
+        return Err(ParseError::at(line, format!("{} numbers for {} columns", values.len(), series.len())));
     }
     for (series, value) in series.iter_mut().zip(values) {
         series.feet.insert(foot, value);
@@ -167,7 +171,7 @@ fn of_kind(
     series: &[Series],
     (tool, name, (unit_ns, end), measured): Common<'_>,
     remarks: &[String],
-) -> Result<Imported, Flaw> {
+) -> Result<Imported, ParseError> {
     let mut remarks = remarks.to_vec();
     let what = match kind {
         "IRQ" => "irq",
@@ -193,13 +197,14 @@ fn of_kind(
     })
 }
 
-fn one(series: &Series, (unit_ns, end): (u64, u64), remarks: &mut Vec<String>) -> Result<ImportedThread, Flaw> {
+fn one(series: &Series, (unit_ns, end): (u64, u64), remarks: &mut Vec<String>) -> Result<ImportedThread, ParseError> {
     let Series { cpu, column, feet, .. } = series;
     let foot = |key| feet.get(key).copied().flatten();
-    let scaled = |key| foot(key).map(|value| ns(value, unit_ns).map_err(Flaw::of_file)).transpose();
+    let scaled = |key| foot(key).map(|value| ns(value, unit_ns).map_err(ParseError::of_file)).transpose();
     let over = foot("over").and_then(|n| u64::try_from(n).ok());
     let known = column.n.checked_add(over.unwrap_or(0));
-    let known = known.ok_or_else(|| Flaw::of_file(format!("CPU {cpu}: more samples than a measurement can have")))?;
+    let known =
+        known.ok_or_else(|| ParseError::of_file(format!("CPU {cpu}: more samples than a measurement can have")))?;
     let counted = foot("count").and_then(|n| u64::try_from(n).ok());
     if counted.is_some_and(|count| count != known) {
         let said = foot("count").unwrap_or_default();

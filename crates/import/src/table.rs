@@ -2,11 +2,11 @@
 
 use super::column::Column;
 use super::fields::{number, numbered};
-use super::{Flaw, ImportOptions, Unit, measurement, source};
+use super::{ImportOptions, ParseError, Unit, measurement, source};
 use model::{Imported, ImportedThread};
 
 /// Parses a whole table. Fields are separated by blanks, tabs, commas or semicolons; `#` begins a comment.
-pub(super) fn read(text: &str, name: &str, stated: &ImportOptions) -> Result<Imported, Flaw> {
+pub(super) fn read(text: &str, name: &str, stated: &ImportOptions) -> Result<Imported, ParseError> {
     let unit = stated.unit.unwrap_or(Unit::Us);
     let mut columns: Vec<Column> = Vec::new();
     for (line, text) in numbered(text) {
@@ -16,14 +16,14 @@ pub(super) fn read(text: &str, name: &str, stated: &ImportOptions) -> Result<Imp
         let value: u64 = number(value, line, "latency class")?;
         let counts: Vec<u64> = fields.map(|field| number(field, line, "count")).collect::<Result<_, _>>()?;
         if counts.is_empty() {
-            return Err(Flaw::at(line, "latency class without a count"));
+            return Err(ParseError::at(line, "latency class without a count"));
         }
         if columns.is_empty() {
             columns.resize_with(counts.len(), Column::default);
         }
         if counts.len() != columns.len() {
             let expected = columns.len();
-            return Err(Flaw::at(
+            return Err(ParseError::at(
                 line,
                 format!("expected as many counts as in the rows before ({expected}), found {}", counts.len()),
             ));
@@ -47,7 +47,7 @@ pub(super) fn read(text: &str, name: &str, stated: &ImportOptions) -> Result<Imp
         });
     }
     if threads.is_empty() {
-        return Err(Flaw::of_file("no row in the table"));
+        return Err(ParseError::of_file("no row in the table"));
     }
     let mut remarks = vec!["a table does not show values beyond its range: its maximum may be too small".to_owned()];
     if stated.unit.is_none() {

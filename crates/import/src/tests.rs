@@ -346,7 +346,7 @@ fn raw_samples_are_those_that_are_in_the_file() {
 fn raw_records_of_zeros_are_refused() {
     let whole = std::fs::read(fixture("jitterdebugger-us.raw")).unwrap();
     let refused = |bytes: &[u8]| match raw::read(bytes, bytes.len() as u64, "x", &ImportOptions::default()) {
-        Err(raw::RawError::Flaw(flaw)) => flaw.reason,
+        Err(raw::RawError::ParseError(flaw)) => flaw.reason,
         other => panic!("{other:?}"),
     };
     let zeros = "is only zeros, as after a power failure";
@@ -379,7 +379,9 @@ fn what_is_stated_fills_only_what_the_file_leaves_open() {
 fn refused(text: &str) -> String {
     match super::text(text.as_bytes(), "x", &ImportOptions::default()) {
         Ok(read) => panic!("read: {read:?}"),
-        Err(Flaw { line, reason }) => format!("{}: {reason}", line.map_or("-".to_owned(), |line| line.to_string())),
+        Err(ParseError { line, reason }) => {
+            format!("{}: {reason}", line.map_or("-".to_owned(), |line| line.to_string()))
+        }
     }
 }
 
@@ -440,7 +442,7 @@ fn mistakes_are_named_with_their_line() {
     let latin1 = import(&fixture("nowhere"), &ImportOptions::default()).unwrap_err().to_string();
     assert!(latin1.starts_with("cannot read ") && latin1.contains("nowhere: No such file"), "{latin1}");
     let invalid = super::text(b"T: 0\n\xff\n", "x", &ImportOptions::default()).unwrap_err();
-    assert_eq!(invalid, Flaw::at(2, "expected text, or samples.raw of jitterdebugger"));
+    assert_eq!(invalid, ParseError::at(2, "expected text, or samples.raw of jitterdebugger"));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use super::column::Column;
 use super::fields::{clock, ns, number, period_us, us};
-use super::{Flaw, measurement, source};
+use super::{ParseError, measurement, source};
 use model::{Beyond, Imported, ImportedThread, RtPriority, Span, StatedConditions};
 
 /// Unit of HSD rows: microseconds unless set by `-B`, which the output does not contain.
@@ -35,20 +35,20 @@ struct Figures {
 }
 
 /// Parses a whole output.
-pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
+pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
     let mut parsed = Parsed::default();
     for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text)) {
         parsed.line(text.trim(), line)?;
     }
     let Some(Figures { min_ns, mean_ns, max_ns, overruns, measured }) = parsed.result else {
-        return Err(Flaw::of_file("no line RTD or RTS: nothing was measured, or the output is truncated"));
+        return Err(ParseError::of_file("no line RTD or RTS: nothing was measured, or the output is truncated"));
     };
     let mut remarks = Vec::new();
     if mean_ns.is_none() {
         remarks.push("truncated before its line RTS: no mean".to_owned());
     }
     let beyond = if parsed.column.n > 0 {
-        remarks.push(FOLDED.to_owned());
+        remarks.push(FOLDED_REMARK.to_owned());
         remarks.push("rows are taken as 1 us each, which they are unless -B was given".to_owned());
         beyond(&mut parsed.column, UNIT_NS, max_ns, &mut remarks)?
     } else {
@@ -80,7 +80,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
 }
 
 impl Parsed {
-    fn line(&mut self, text: &str, line: usize) -> Result<(), Flaw> {
+    fn line(&mut self, text: &str, line: usize) -> Result<(), ParseError> {
         let mut fields = text.split('|').map(str::trim);
         match fields.next().unwrap_or_default() {
             "RTT" => {
@@ -90,7 +90,7 @@ impl Parsed {
             "RTD" => {
                 let fields: Vec<_> = fields.collect();
                 let [_, _, _, overruns, _, best, worst, ..] = fields[..] else {
-                    return Err(Flaw::at(line, "line RTD with fewer than seven columns"));
+                    return Err(ParseError::at(line, "line RTD with fewer than seven columns"));
                 };
                 let (min_ns, max_ns) = (us(best, line)?, us(worst, line)?);
                 let overruns = number(overruns, line, "number of overruns")?;
@@ -99,7 +99,7 @@ impl Parsed {
             "RTS" => {
                 let fields: Vec<_> = fields.collect();
                 let [min, avg, max, overruns, rest @ ..] = &fields[..] else {
-                    return Err(Flaw::at(line, "line RTS with fewer than four columns"));
+                    return Err(ParseError::at(line, "line RTS with fewer than four columns"));
                 };
                 // `00:00:04/00:01:00`: measured time and requested time.
                 let measured = rest.iter().find_map(|field| clock(field.split('/').next()?));
@@ -157,7 +157,7 @@ impl Title {
 }
 
 /// Remark for every histogram of Xenomai (`add_histogram`, testsuite/latency/latency.c).
-pub(super) const FOLDED: &str = "negative latencies are counted as positive ones";
+pub(super) const FOLDED_REMARK: &str = "negative latencies are counted as positive ones";
 
 /// Removes the last row of the histogram, which also counts all larger samples, and returns it; `None` if the maximum
 /// is within the rows.
@@ -166,7 +166,7 @@ pub(super) fn beyond(
     unit_ns: u64,
     max_ns: i64,
     remarks: &mut Vec<String>,
-) -> Result<Option<Beyond>, Flaw> {
+) -> Result<Option<Beyond>, ParseError> {
     let end_ns = column.end().saturating_mul(unit_ns);
     if u64::try_from(max_ns).is_ok_and(|max| max < end_ns) {
         return Ok(None);
@@ -174,6 +174,6 @@ pub(super) fn beyond(
     let Some((value, n)) = column.take_last() else { return Ok(None) };
     remarks.push("the last row of the histogram holds everything above it".to_owned());
     let at_least_ns = i64::try_from(value).map_err(|_| format!("invalid latency {value}"));
-    let at_least_ns = at_least_ns.and_then(|value| ns(value, unit_ns)).map_err(Flaw::of_file)?;
+    let at_least_ns = at_least_ns.and_then(|value| ns(value, unit_ns)).map_err(ParseError::of_file)?;
     Ok(Some(Beyond { samples: Some(n), at_least_ns }))
 }

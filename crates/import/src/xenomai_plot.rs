@@ -6,8 +6,8 @@
 
 use super::column::Column;
 use super::fields::{clock, number, numbered, us};
-use super::xenomai::{FOLDED, Title, beyond};
-use super::{Flaw, measurement, source};
+use super::xenomai::{FOLDED_REMARK, Title, beyond};
+use super::{ParseError, measurement, source};
 use model::{Host, Imported, ImportedThread, Source, Span};
 
 #[derive(Debug, Default)]
@@ -31,7 +31,7 @@ struct Figures {
 }
 
 /// Parses a whole file.
-pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
+pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
     let mut parsed = Parsed::default();
     for (line, text) in numbered(text) {
         match text.strip_prefix('#') {
@@ -41,10 +41,10 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
         }
     }
     let Figures { min_ns, mean_ns, max_ns, overruns } =
-        parsed.figures.ok_or_else(|| Flaw::of_file("no line of figures below `# ----lat min|`"))?;
+        parsed.figures.ok_or_else(|| ParseError::of_file("no line of figures below `# ----lat min|`"))?;
     let (mut column, class_ns) = classes(&parsed.rows)?;
     let samples = column.n;
-    let mut remarks = vec![FOLDED.to_owned()];
+    let mut remarks = vec![FOLDED_REMARK.to_owned()];
     let beyond = beyond(&mut column, class_ns, max_ns, &mut remarks)?;
     Ok(Imported {
         conditions: parsed.title.conditions(),
@@ -66,7 +66,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, Flaw> {
 }
 
 impl Parsed {
-    fn fact(&mut self, text: &str, line: usize) -> Result<(), Flaw> {
+    fn fact(&mut self, text: &str, line: usize) -> Result<(), ParseError> {
         if let Some(uname) = text.strip_prefix("Linux ") {
             self.machine(uname);
         } else if let Some(version) = text.strip_prefix("Xenomai version:") {
@@ -79,7 +79,7 @@ impl Parsed {
         } else if !text.starts_with("----") && text.contains('|') {
             let fields: Vec<_> = text.split('|').map(str::trim).collect();
             let [min, avg, max, overruns, ..] = fields[..] else {
-                return Err(Flaw::at(line, "figures with fewer than four columns"));
+                return Err(ParseError::at(line, "figures with fewer than four columns"));
             };
             self.figures = Some(Figures {
                 min_ns: us(min, line)?,
@@ -108,8 +108,8 @@ impl Parsed {
         self.host.architecture = machine.map(str::to_owned);
     }
 
-    fn row(&mut self, text: &str, line: usize) -> Result<(), Flaw> {
-        let wrong = || Flaw::at(line, "invalid row of latency -g: expected a latency in us and a number");
+    fn row(&mut self, text: &str, line: usize) -> Result<(), ParseError> {
+        let wrong = || ParseError::at(line, "invalid row of latency -g: expected a latency in us and a number");
         let (value, n) = text.split_once(char::is_whitespace).ok_or_else(wrong)?;
         let value: f64 = number(value, line, "latency in us")?;
         // A histogram has at most 2^31 classes (-H), each below a second (-B).
@@ -122,19 +122,19 @@ impl Parsed {
 }
 
 /// Counts of the classes, and the width of a class, ns.
-fn classes(rows: &[(usize, f64, u64)]) -> Result<(Column, u64), Flaw> {
+fn classes(rows: &[(usize, f64, u64)]) -> Result<(Column, u64), ParseError> {
     let [(line, edge_us, 1), within @ .., (last, end_us, 1)] = rows else {
-        return Err(Flaw::of_file(
+        return Err(ParseError::of_file(
             "no rows between the outer edges of its classes: truncated, or nothing was measured",
         ));
     };
     let Some((_, middle_us, _)) = within.first() else {
-        return Err(Flaw::at(*line, "no class between two edges: nothing was measured"));
+        return Err(ParseError::at(*line, "no class between two edges: nothing was measured"));
     };
     let class_ns = ((middle_us - edge_us) * 2e3).round();
     // `-B` is an int.
     if !(1.0..=f64::from(i32::MAX)).contains(&class_ns) {
-        return Err(Flaw::at(*line, "rows that are not the middles of their classes"));
+        return Err(ParseError::at(*line, "rows that are not the middles of their classes"));
     }
     let first = edge_us * 1e3 / class_ns;
     // Latencies are printed with six significant digits (%g).
@@ -143,20 +143,21 @@ fn classes(rows: &[(usize, f64, u64)]) -> Result<(Column, u64), Flaw> {
     let mut index = first.round();
     for (line, middle_us, n) in within {
         if !is(*middle_us, (index + 0.5) * class_ns / 1e3) {
-            return Err(Flaw::at(*line, "class that does not follow the one before"));
+            return Err(ParseError::at(*line, "class that does not follow the one before"));
         }
-        let samples =
-            n.checked_sub(1).ok_or_else(|| Flaw::at(*line, "a class with 0, where each has its samples and one"))?;
+        let samples = n
+            .checked_sub(1)
+            .ok_or_else(|| ParseError::at(*line, "a class with 0, where each has its samples and one"))?;
         #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, from 0 to 1e15")]
         let class = index as u64;
         column.add(class, samples, *line)?;
         index += 1.0;
     }
     if !is(*end_us, index * class_ns / 1e3) {
-        return Err(Flaw::at(*last, "an end that is not the edge of the last class"));
+        return Err(ParseError::at(*last, "an end that is not the edge of the last class"));
     }
     if column.n == 0 {
-        return Err(Flaw::at(*line, "all classes are empty: nothing was measured"));
+        return Err(ParseError::at(*line, "all classes are empty: nothing was measured"));
     }
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "whole, from 1 to 2^31")]
     Ok((column, class_ns as u64))

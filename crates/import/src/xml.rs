@@ -3,18 +3,18 @@
 //! The parser compares each attribute of an element with all others, and copies the namespaces in scope for each
 //! element that declares one.
 
-use super::Flaw;
+use super::ParseError;
 
 /// Limit of attributes of an element; rteval's have up to 10.
-const MOST_ATTRIBUTES: usize = 64;
+const MAX_ATTRIBUTES: usize = 64;
 /// Limit of nested elements; rteval's are 8 deep.
-const MOST_DEPTH: usize = 64;
+const MAX_DEPTH: usize = 64;
 
 /// Limit of namespace declarations in a document; rteval has none.
-const MOST_NAMESPACES: usize = 64;
+const MAX_NAMESPACES: usize = 64;
 
 /// Rejects too many attributes or namespaces, and elements nested too deeply. Malformed XML is left to the parser.
-pub(super) fn check_shape(text: &str) -> Result<(), Flaw> {
+pub(super) fn check_shape(text: &str) -> Result<(), ParseError> {
     let (mut at, mut depth, mut namespaces) = (0, 0_usize, 0);
     while let Some(found) = text[at..].find('<') {
         let start = at + found;
@@ -28,18 +28,18 @@ pub(super) fn check_shape(text: &str) -> Result<(), Flaw> {
         let Some(tag) = Tag::of(rest) else { return Ok(()) };
         let too = |what: String| {
             let line = text[..start].bytes().filter(|byte| *byte == b'\n').count() + 1;
-            Err(Flaw::at(line, what))
+            Err(ParseError::at(line, what))
         };
-        if tag.attributes > MOST_ATTRIBUTES {
-            return too(format!("an element with more than {MOST_ATTRIBUTES} attributes, which rteval never writes"));
+        if tag.attributes > MAX_ATTRIBUTES {
+            return too(format!("an element with more than {MAX_ATTRIBUTES} attributes, which rteval never writes"));
         }
         namespaces += usize::from(tag.has_namespace);
-        if namespaces > MOST_NAMESPACES {
-            return too(format!("more than {MOST_NAMESPACES} elements with namespaces, which rteval never writes"));
+        if namespaces > MAX_NAMESPACES {
+            return too(format!("more than {MAX_NAMESPACES} elements with namespaces, which rteval never writes"));
         }
         depth = if tag.closes { depth.saturating_sub(1) } else { depth + usize::from(!tag.is_empty) };
-        if depth > MOST_DEPTH {
-            return too(format!("elements nested more than {MOST_DEPTH} deep, which rteval never writes"));
+        if depth > MAX_DEPTH {
+            return too(format!("elements nested more than {MAX_DEPTH} deep, which rteval never writes"));
         }
         at = start + tag.length;
     }
@@ -112,7 +112,7 @@ mod tests {
             ("<a b='".to_owned(), None),
             ("<!-- ".to_owned(), None),
         ] {
-            let refused = refused.map_or(Ok(()), |(line, reason)| Err(Flaw::at(line, reason)));
+            let refused = refused.map_or(Ok(()), |(line, reason)| Err(ParseError::at(line, reason)));
             assert_eq!(check_shape(&text), refused, "{}", text.chars().take(50).collect::<String>());
         }
     }

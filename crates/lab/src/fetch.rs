@@ -46,13 +46,13 @@ pub(super) struct CachedKernel {
 }
 
 const KERNEL: &str = "vmlinuz";
-const KEPT: &str = "kept.json";
+const METADATA: &str = "kept.json";
 /// Subdirectory of the modules of a cached kernel.
-const KEPT_MODULES: &str = "modules";
+const MODULES_DIRECTORY: &str = "modules";
 
 /// The metadata of the cached kernel in directory `dir`; `None` when there is no kernel.
 pub(super) fn kept_in(dir: &Path) -> Option<CachedKernel> {
-    serde_json::from_slice(&fs::read(dir.join(KEPT)).ok()?).ok().filter(|_| dir.join(KERNEL).is_file())
+    serde_json::from_slice(&fs::read(dir.join(METADATA)).ok()?).ok().filter(|_| dir.join(KERNEL).is_file())
 }
 
 /// The kernel of directory `dir`.
@@ -103,7 +103,7 @@ pub(super) fn from_package(
 pub(super) fn modules_in(dir: &Path, names: &[&str]) -> Option<Vec<(String, Vec<u8>)>> {
     let kept = kept_in(dir)?.modules?;
     let read = |(name, sum): (&String, &String)| {
-        let content = fs::read(dir.join(KEPT_MODULES).join(name)).ok()?;
+        let content = fs::read(dir.join(MODULES_DIRECTORY).join(name)).ok()?;
         (hash(&content) == *sum).then(|| (name.clone(), content))
     };
     kept.iter().filter(|(name, _)| names.contains(&name.as_str())).map(read).collect()
@@ -133,7 +133,7 @@ fn keep(about: &Package, archive: &Path, sum: String, dir: &Path, monitor: Monit
     let (cache, name) = (dir.parent().unwrap_or(dir), dir.file_name().unwrap_or_default().to_string_lossy());
     let place = directories::in_cache(cache, &name)?;
     let kept = place.path().join("kept");
-    fs::create_dir_all(kept.join(KEPT_MODULES)).map_err(failed)?;
+    fs::create_dir_all(kept.join(MODULES_DIRECTORY)).map_err(failed)?;
     directories::write_new(&kernel_in(&kept), &unpacked.kernel).map_err(failed)?;
     let mut kept_modules = BTreeMap::new();
     for (name, content) in unpacked.modules {
@@ -141,7 +141,7 @@ fn keep(about: &Package, archive: &Path, sum: String, dir: &Path, monitor: Monit
         if kept_modules.contains_key(&name) {
             continue;
         }
-        directories::write_new(&kept.join(KEPT_MODULES).join(&name), &content).map_err(failed)?;
+        directories::write_new(&kept.join(MODULES_DIRECTORY).join(&name), &content).map_err(failed)?;
         kept_modules.insert(name, hash(&content));
     }
     let modes = unpacked.config.as_deref().map(preemption_models::of_config);
@@ -156,7 +156,7 @@ fn keep(about: &Package, archive: &Path, sum: String, dir: &Path, monitor: Monit
         modules: Some(kept_modules),
     };
     let note = serde_json::to_vec_pretty(&note).map_err(io::Error::from).map_err(failed)?;
-    directories::write_new(&kept.join(KEPT), &note).map_err(failed)?;
+    directories::write_new(&kept.join(METADATA), &note).map_err(failed)?;
     match fs::rename(&kept, dir) {
         Err(err) if kept_in(dir).is_none() => Err(failed(err)),
         _ => Ok(kernel_in(dir)),

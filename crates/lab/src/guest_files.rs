@@ -16,7 +16,7 @@ pub(super) const PATH: &str = "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin
 const MAX_BYTES: usize = 160 << 20;
 
 /// Paths reserved for the lab.
-const OURS: [&str; 2] = ["/init", modules::PLACE];
+const RESERVED_PATHS: [&str; 2] = ["/init", modules::PLACE];
 
 /// Default library directories of the dynamic loader (ld.so(8), as Debian builds it).
 const LIBRARIES: [&str; 5] = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/lib", "/usr/lib"];
@@ -44,7 +44,7 @@ pub(super) fn add(
     }
     for file in &kernel.files {
         // These mount points would hide files of the archive.
-        let taken = host::mount_points().chain(OURS).find(|place| Path::new(&file.to).starts_with(place));
+        let taken = host::mount_points().chain(RESERVED_PATHS).find(|place| Path::new(&file.to).starts_with(place));
         if let Some(place) = taken {
             let reason = format!("reserved path {place} of a guest; choose another path, like {}:/opt/it", file.from);
             return Err(LabError::file(Path::new(&file.to), reason));

@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::JoinHandle;
 
 /// Callback for messages to the user; called from any thread.
-pub type Say = Arc<dyn Fn(&str) + Send + Sync>;
+pub type MessageSink = Arc<dyn Fn(&str) + Send + Sync>;
 
 /// Guests that are started before their records are needed: one per CPU, because each keeps one busy.
 ///
@@ -17,7 +17,7 @@ pub type Say = Arc<dyn Fn(&str) + Send + Sync>;
 #[expect(missing_debug_implementations, reason = "a closure has nothing to show")]
 pub struct Guests {
     at_once: usize,
-    say: Say,
+    say: MessageSink,
     running: VecDeque<Guest>,
     is_over: Arc<AtomicBool>,
 }
@@ -31,7 +31,7 @@ struct Guest {
 
 impl Guests {
     /// Creates an empty set; `say` receives messages about slow operations.
-    pub fn new(say: Say) -> Guests {
+    pub fn new(say: MessageSink) -> Guests {
         let at_once = std::thread::available_parallelism().map_or(1, NonZero::get);
         Guests { at_once, say, running: VecDeque::new(), is_over: Arc::default() }
     }

@@ -40,9 +40,9 @@ pub(super) fn why_none(source: &KernelSource) -> Option<String> {
 
 /// The newest package of a version and a flavor. The package manager is queried once for each.
 fn newest(version: &str, flavour: Flavour) -> Result<String, LabError> {
-    type Found = HashMap<(String, Flavour), Result<String, LabError>>;
-    static FOUND: Mutex<Option<Found>> = Mutex::new(None);
-    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    type NewestPackages = HashMap<(String, Flavour), Result<String, LabError>>;
+    static CACHE: Mutex<Option<NewestPackages>> = Mutex::new(None);
+    let mut found = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     let entry = found.get_or_insert_default().entry((version.to_owned(), flavour));
     entry
         .or_insert_with(|| {
@@ -57,8 +57,8 @@ pub fn ready_observed(
     monitor: Monitor<'_>,
     observe: &mut dyn FnMut(Fetching<'_>),
 ) -> Result<BootableKernel, LabError> {
-    static FOUND: Mutex<Option<HashMap<KernelSource, BootableKernel>>> = Mutex::new(None);
-    let mut found = FOUND.lock().unwrap_or_else(PoisonError::into_inner);
+    static CACHE: Mutex<Option<HashMap<KernelSource, BootableKernel>>> = Mutex::new(None);
+    let mut found = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
     let found = found.get_or_insert_default();
     if let Some(ready) = found.get(source) {
         return Ok(ready.clone());

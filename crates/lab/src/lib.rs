@@ -34,7 +34,7 @@ mod unpack;
 
 pub use fetch::Fetching;
 pub use guest::{is_first_process, run as run_guest};
-pub use guests::{Guests, Say};
+pub use guests::{Guests, MessageSink};
 pub use kernels::ready_observed;
 use kernels::{BootableKernel, ready};
 pub use list::list;

@@ -81,9 +81,9 @@ impl Setup {
         devices: Devices,
         monitor: Monitor<'_>,
     ) -> Result<Arc<Setup>, LabError> {
-        type Made = HashMap<(LabKernel, Devices), Arc<Setup>>;
-        static MADE: Mutex<Option<Made>> = Mutex::new(None);
-        let mut made = MADE.lock().unwrap_or_else(PoisonError::into_inner);
+        type Setups = HashMap<(LabKernel, Devices), Arc<Setup>>;
+        static CACHE: Mutex<Option<Setups>> = Mutex::new(None);
+        let mut made = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
         let made = made.get_or_insert_default();
         if let Some(setup) = made.get(&(kernel.clone(), devices)) {
             return Ok(Arc::clone(setup));

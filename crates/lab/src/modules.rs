@@ -10,7 +10,7 @@ use sys::boot;
 pub(super) const PLACE: &str = "/modules";
 
 /// Limit of loaded modules: a distribution has thousands, for devices that no guest has.
-const AT_MOST: usize = 100;
+const MAX_MODULES: usize = 100;
 
 /// Size limit of a module, bytes.
 const LARGEST: u64 = 128 << 20;
@@ -28,9 +28,9 @@ pub(super) fn below(path: &Path) -> Result<Vec<(String, Vec<u8>)>, LabError> {
             return Err(LabError::file(path, "expected a module; name a file like x.ko, or a directory of modules"));
         }
         0 => return Err(LabError::file(path, "expected a directory of modules (files like x.ko)")),
-        n if n > AT_MOST => {
+        n if n > MAX_MODULES => {
             let reason = format!(
-                "has {n} modules, a guest loads at most {AT_MOST}; copy the required ones to another directory"
+                "has {n} modules, a guest loads at most {MAX_MODULES}; copy the required ones to another directory"
             );
             return Err(LabError::file(path, reason));
         }
@@ -140,7 +140,7 @@ mod tests {
         assert_eq!(below(&dir.join("kernel/b.ko")).unwrap(), expected[..1]);
         scratch.file("kernel/c.ko", "text");
         assert!(below(dir).unwrap_err().to_string().contains("c.ko: expected a module"));
-        for n in 0..=AT_MOST {
+        for n in 0..=MAX_MODULES {
             scratch.file(&format!("{n}.ko"), b"\x7fELF");
         }
         assert!(below(dir).unwrap_err().to_string().contains("at most 100"));

@@ -245,8 +245,8 @@ const QMP_QUIT: &[u8] = b"{\"execute\":\"qmp_capabilities\"}\n{\"execute\":\"qui
 
 /// QEMU's error message if KVM is not available; `None` where a machine can be created. Checked once.
 pub(super) fn why_no_kvm() -> Option<&'static str> {
-    static TRIED: LazyLock<Option<String>> = LazyLock::new(|| check_kvm().err());
-    TRIED.as_deref()
+    static ERROR: LazyLock<Option<String>> = LazyLock::new(|| check_kvm().err());
+    ERROR.as_deref()
 }
 
 fn check_kvm() -> Result<(), String> {

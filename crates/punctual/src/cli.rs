@@ -14,7 +14,6 @@ mod explain;
 mod frontier;
 mod help;
 mod import;
-mod kept;
 mod lab;
 mod launch;
 mod list;
@@ -34,6 +33,7 @@ mod report;
 mod respond;
 mod response;
 mod run;
+mod run_directory;
 mod show;
 mod sleep;
 mod supervise;
@@ -135,16 +135,16 @@ fn note(line: impl Display) {
 /// another user.
 fn shown(line: &str) -> String {
     /// Length in characters up to which a line is kept: two paths of `PATH_MAX` (limits.h) fit.
-    const MOST: usize = 10_000;
+    const MAX_LENGTH: usize = 10_000;
     /// Length that remains at the beginning and at the end of a longer line; the end has the hint.
-    const LEFT: usize = 1_000;
+    const END_LENGTH: usize = 1_000;
     let line = plain(line);
     let n = line.chars().count();
-    if n <= MOST {
+    if n <= MAX_LENGTH {
         return line.into_owned();
     }
-    let part = |from: usize| line.chars().skip(from).take(LEFT).collect::<String>();
-    format!("{} ... ({} characters omitted) ... {}", part(0), n - 2 * LEFT, part(n - LEFT))
+    let part = |from: usize| line.chars().skip(from).take(END_LENGTH).collect::<String>();
+    format!("{} ... ({} characters omitted) ... {}", part(0), n - 2 * END_LENGTH, part(n - END_LENGTH))
 }
 
 /// The text of an error on one line.

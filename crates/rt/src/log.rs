@@ -29,15 +29,15 @@ struct Slot {
 /// Separates the data of the two sides into different cache lines; 128 bytes because x86 prefetches lines in pairs.
 #[derive(Debug, Default)]
 #[repr(align(128))]
-struct Own<T>(T);
+struct CacheAligned<T>(T);
 
 #[derive(Debug)]
 struct Shared {
     slots: Box<[Slot]>,
     /// Samples ever written. The writer's release store publishes all earlier samples.
-    written: Own<AtomicU64>,
+    written: CacheAligned<AtomicU64>,
     /// Samples ever taken. The reader's release store frees the slots.
-    taken: Own<AtomicU64>,
+    taken: CacheAligned<AtomicU64>,
     /// Samples that found no free slot. Written by the writer.
     lost: AtomicU64,
     /// The instant that the thread waits for; 0 before its first wait. Written by the writer.
@@ -67,8 +67,8 @@ pub fn sample_log(room: usize) -> (LogWriter, LogReader) {
     let slot = |_| Slot { cycle: AtomicU64::new(u64::MAX), latency_ns: AtomicI64::new(i64::MIN) };
     let shared = Arc::new(Shared {
         slots: (0..room.max(1).next_power_of_two()).map(slot).collect(),
-        written: Own(AtomicU64::new(0)),
-        taken: Own(AtomicU64::new(0)),
+        written: CacheAligned(AtomicU64::new(0)),
+        taken: CacheAligned(AtomicU64::new(0)),
         lost: AtomicU64::new(0),
         waits_for: AtomicU64::new(0),
     });

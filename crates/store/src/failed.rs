@@ -11,7 +11,7 @@ use std::path::Path;
 
 const FILE: &str = "failed.jsonl";
 /// Size limit, larger than any run needs, bytes.
-const AT_MOST: u64 = 64 << 20;
+const MAX_BYTES: u64 = 64 << 20;
 
 /// Writes the failed measurements to the run directory `dir`, replacing previous ones.
 ///
@@ -32,7 +32,7 @@ pub(crate) fn keep(dir: &Path, failed: &[Failed]) -> Result<(), StoreError> {
 pub(super) fn of_run(dir: &Path, header: &Header) -> Vec<Failed> {
     let mut text = String::new();
     // If the file is missing or damaged, these measurements just count as missing.
-    let _ = file::open(&dir.join(FILE)).and_then(|file| file.take(AT_MOST).read_to_string(&mut text));
+    let _ = file::open(&dir.join(FILE)).and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text));
     let failed = text.lines().filter_map(|line| serde_json::from_str::<Failed>(line).ok());
     failed.filter(|failed| failed.planned.cell_index < header.cells.len()).collect()
 }

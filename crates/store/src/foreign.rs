@@ -5,7 +5,7 @@ use serde::de::{DeserializeOwned, Error};
 use serde_json::Value;
 
 /// Parts of a run that `--resume` carries out again: control characters in them are an error and not replaced.
-const CARRIED_OUT: [&str; 3] = ["plan", "cells", "cell"];
+const STRICT_PARTS: [&str; 3] = ["plan", "cells", "cell"];
 
 /// Reads a value from one line. Its texts are displayed on one line: characters that move a cursor or begin another
 /// line are replaced.
@@ -37,7 +37,7 @@ fn clean(value: &mut Value, is_carried_out: bool) -> serde_json::Result<bool> {
         Value::Object(members) => {
             let mut is_changed = false;
             for (key, member) in members.iter_mut() {
-                let is_carried_out = is_carried_out || CARRIED_OUT.contains(&key.as_str());
+                let is_carried_out = is_carried_out || STRICT_PARTS.contains(&key.as_str());
                 match key.as_str() {
                     // A shell script may have several lines; it is displayed only as one line.
                     "on_spike" if is_carried_out && member.is_string() => {}

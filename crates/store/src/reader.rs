@@ -112,7 +112,7 @@ pub fn read(dir: &Path) -> Result<Run, StoreError> {
 pub struct Hosts(VecDeque<Arc<Host>>);
 
 impl Hosts {
-    const KEPT: usize = 8;
+    const CAPACITY: usize = 8;
 
     /// Replaces the host descriptions of an entry by equal ones seen before.
     pub fn shared(&mut self, mut entry: Entry) -> Entry {
@@ -122,7 +122,7 @@ impl Hosts {
                 None => self.0.push_front(Arc::clone(host)),
             }
         }
-        self.0.truncate(Hosts::KEPT);
+        self.0.truncate(Hosts::CAPACITY);
         entry
     }
 }

@@ -79,7 +79,7 @@ impl Handler {
     /// # Errors
     /// When the kernel refuses.
     #[inline]
-    pub fn send(&self, to: &OneSelf) -> io::Result<()> {
+    pub fn send(&self, to: &CallingThread) -> io::Result<()> {
         // SAFETY: the call takes integers; the signal has a handler.
         check(unsafe { libc::syscall(libc::SYS_tgkill, to.process, to.thread, self.signal) }).map(drop)
     }
@@ -103,16 +103,16 @@ fn install(signal: libc::c_int, action: &libc::sigaction) -> io::Result<libc::si
 
 /// The calling thread, as `tgkill(2)` takes it.
 #[derive(Debug, Clone, Copy)]
-pub struct OneSelf {
+pub struct CallingThread {
     process: libc::pid_t,
     thread: libc::pid_t,
 }
 
-impl OneSelf {
+impl CallingThread {
     /// Reads the ids.
     #[must_use]
-    pub fn now() -> OneSelf {
-        OneSelf { process: std::process::id().cast_signed(), thread: crate::thread::id().cast_signed() }
+    pub fn now() -> CallingThread {
+        CallingThread { process: std::process::id().cast_signed(), thread: crate::thread::id().cast_signed() }
     }
 }
 
@@ -172,7 +172,7 @@ mod tests {
         let before = n_handled();
         let handler = Handler::counting().unwrap();
         handler.install().unwrap();
-        let me = OneSelf::now();
+        let me = CallingThread::now();
         (0..3).for_each(|_| handler.send(&me).unwrap());
         assert_eq!(n_handled() - before, 3);
         let mut faults = Faults::new().unwrap();

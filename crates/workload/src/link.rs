@@ -20,7 +20,7 @@ const RETRY_INTERVAL: Span = Span(100_000_000);
 /// Room for parts of answers until they are collected: all of a second at the shortest period.
 const MAX_PARTS: usize = 1 << 17;
 /// Fewest and most remembered triggers; the latter are all of [`PEER_TIMEOUT`] at periods from 46 us on.
-const REMEMBERED: (u64, u64) = (64, 1 << 16);
+const HISTORY_RANGE: (u64, u64) = (64, 1 << 16);
 /// The shortest interval between two answers in the long run, ns: that of the shortest period.
 const MIN_ANSWER_INTERVAL_NS: u64 = 10_000;
 
@@ -134,7 +134,7 @@ pub fn logger(link: Link, period: Period, first: u64) -> Result<(Logger, LinkMon
     }
     let (log, reader) = rt::sample_log(MAX_PARTS);
     watch.unanswered = Some(reader);
-    let (fewest, most) = REMEMBERED;
+    let (fewest, most) = HISTORY_RANGE;
     let remembered = usize::try_from((PEER_TIMEOUT.ns() / period.ns()).clamp(fewest, most)).unwrap_or(usize::MAX);
     let counts = Arc::clone(&watch.counts);
     let peer_timeout = peer_timeout(link, period);
@@ -273,7 +273,7 @@ fn port(link: Link, device: &str, baud: u32) -> Result<File, String> {
     // Only some drivers support these: they otherwise collect bytes for a while (16550: up to 14, or 4 characters'
     // time).
     let _ = sys::serial::set_low_latency(&file);
-    host::hand_on_each_byte(&HostFs::here(), path);
+    host::disable_rx_buffering(&HostFs::here(), path);
     Ok(file)
 }
 

@@ -5,7 +5,7 @@ use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Largest size of waiting traces, bytes; from half of that on they are explained even where that disturbs the
 /// measurement.
-const MOST_BYTES: usize = 128 << 20;
+const MAX_BYTES: usize = 128 << 20;
 
 /// The pages of each CPU.
 pub(super) type Pages = Vec<Vec<u8>>;
@@ -60,7 +60,7 @@ pub(super) struct TraceQueue {
 
 impl TraceQueue {
     pub(super) fn new(at_once: bool) -> TraceQueue {
-        TraceQueue { at_once, most_bytes: MOST_BYTES, waiting: Mutex::default(), changed: Condvar::new() }
+        TraceQueue { at_once, most_bytes: MAX_BYTES, waiting: Mutex::default(), changed: Condvar::new() }
     }
 
     fn lock(&self) -> MutexGuard<'_, Waiting> {

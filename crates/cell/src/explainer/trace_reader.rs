@@ -101,7 +101,7 @@ impl TraceReader {
         let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
         self.statistics.used_us = used.map(|used| used.user_us + used.system_us);
         self.statistics.rest = self.late.iter_mut().map(taken).collect();
-        self.statistics.ahead_ns = host::ahead_of_monotonic_ns(self.clock);
+        self.statistics.ahead_ns = host::offset_from_monotonic_ns(self.clock);
         self.statistics.lost = self.late.iter().map(LateReader::lost).sum();
         (self.statistics, self.stages, self.answers, self.instance)
     }
@@ -115,7 +115,7 @@ impl TraceReader {
         let pages = std::mem::replace(&mut self.pages, fresh);
         let is_cut = std::mem::take(&mut self.is_cut);
         let late = self.late.iter_mut().map(taken).collect();
-        let ahead_ns = host::ahead_of_monotonic_ns(self.clock);
+        let ahead_ns = host::offset_from_monotonic_ns(self.clock);
         let whole = TakenTrace { pages, is_cut, late, armed_ns: self.armed_ns, ahead_ns };
         if !self.is_over.load(Relaxed) && self.instance.start().is_ok() {
             let now = sys::clock::monotonic();
@@ -130,7 +130,7 @@ impl TraceReader {
     /// Drains the trace, and evaluates its timers; returns the most bytes of one CPU. At most as much is kept as fits
     /// the kernel's own buffer.
     fn drain(&mut self) -> usize {
-        self.stages.set_ahead_ns(host::ahead_of_monotonic_ns(self.clock));
+        self.stages.set_ahead_ns(host::offset_from_monotonic_ns(self.clock));
         let (page_bytes, most) = (self.decoder.page_bytes(), self.instance.buffer_bytes());
         let mut timers = Vec::new();
         let mut largest = 0;

@@ -67,11 +67,11 @@ pub(super) const BEGIN: &str = "_entry";
 pub(super) const END: &str = "_exit";
 
 /// Most measured threads for a filter by ID; more are filtered by thread name, because a filter is at most a page long.
-const MOST_PIDS: usize = 64;
+const MAX_PIDS: usize = 64;
 
 /// The filter for the measured threads; `pids` is `None` when their IDs in the kernel's namespace are not known.
 pub(super) fn filter(field: &str, pids: Option<&[i32]>) -> String {
-    match pids.filter(|pids| pids.len() <= MOST_PIDS) {
+    match pids.filter(|pids| pids.len() <= MAX_PIDS) {
         Some(pids) => pids.iter().map(|pid| format!("{field} == {pid}")).collect::<Vec<_>>().join(" || "),
         // `comm` is the name in the event, or else that of the current thread.
         None => "comm ~ \"measured/*\"".to_owned(),

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 /// Prefix of the names of all instances.
 const PREFIX: &str = "punctual";
 /// Memory of the trace of one CPU, KiB, at most and at least; and of all CPUs together.
-const MOST_KIB: usize = 4096;
-const LEAST_KIB: usize = 256;
+const MAX_KIB: usize = 4096;
+const MIN_KIB: usize = 256;
 const ALL_KIB: usize = 64 * 1024;
 /// Buffer size for one whole read: files like `events/header_page` and filters return their text to the first `read`
 /// only.
@@ -77,7 +77,7 @@ impl Instance {
         made.write("tracing_on", "0")?;
         made.write("trace_clock", "mono")?;
         let n_cpus = made.cpus();
-        let kib = (ALL_KIB / n_cpus.max(1)).clamp(LEAST_KIB, MOST_KIB);
+        let kib = (ALL_KIB / n_cpus.max(1)).clamp(MIN_KIB, MAX_KIB);
         made.write("buffer_size_kb", &kib.to_string())?;
         made.buffer_bytes = kib * 1024;
         made.write("options/overwrite", "1")?;

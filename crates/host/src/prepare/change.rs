@@ -57,13 +57,13 @@ const ALL_CPUS: &str = "sys/fs/cgroup/cpuset.cpus.effective";
 
 /// The outcome of undoing a change, with a description.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Undone {
+pub(super) enum UndoResult {
     /// The value was already the previous one.
-    AsBefore,
+    Unchanged,
     /// The previous value was restored.
-    PutBack(String),
+    Restored(String),
     /// The value is neither the previous one nor the one set, or the file or process is gone.
-    LeftAlone(String),
+    NotRestored(String),
 }
 
 impl Change {
@@ -107,18 +107,18 @@ impl Change {
     ///
     /// # Errors
     /// One line, when it cannot be restored; another attempt might succeed.
-    pub(super) fn undo(&self, fs: &HostFs) -> Result<Undone, String> {
+    pub(super) fn undo(&self, fs: &HostFs) -> Result<UndoResult, String> {
         match self {
             Change::File { path, before, during, form } => {
                 let Some(now) = read(fs, path, *form) else {
-                    return Ok(Undone::LeftAlone(format!("cannot read /{path} to restore {before}")));
+                    return Ok(UndoResult::NotRestored(format!("cannot read /{path} to restore {before}")));
                 };
                 if form.is_same(&now, before) {
-                    return Ok(Undone::AsBefore);
+                    return Ok(UndoResult::Unchanged);
                 }
                 // Where an ordinary file stands for the kernel's, a kill during the write leaves it empty.
                 if !form.is_same(&now, during) && !now.is_empty() {
-                    return Ok(Undone::LeftAlone(format!(
+                    return Ok(UndoResult::NotRestored(format!(
                         "/{path} was {before}, was set to {during}, and is now {now}: changed by another program, \
                          so it is not restored"
                     )));
@@ -128,26 +128,26 @@ impl Change {
                     // list of all CPUs.
                     Err(err) if *form == Form::GroupCpus && err.raw_os_error() == Some(libc::ENOSPC) => {
                         let all = fs.text(ALL_CPUS).unwrap_or_default();
-                        let said = Undone::PutBack(format!("/{path}: {all}"));
+                        let said = UndoResult::Restored(format!("/{path}: {all}"));
                         return write(fs, path, &all).map(|()| said).map_err(|err| format!("/{path}: {err}"));
                     }
                     written => written,
                 };
                 written.map_err(|err| format!("cannot restore /{path} to {before}: {err}"))?;
                 match read(fs, path, *form) {
-                    Some(now) if form.is_same(&now, before) => Ok(Undone::PutBack(format!("/{path}: {before}"))),
+                    Some(now) if form.is_same(&now, before) => Ok(UndoResult::Restored(format!("/{path}: {before}"))),
                     _ => Err(format!("cannot restore /{path} to {before}: it reads another value")),
                 }
             }
             Change::Stopped { pid, name, started_ticks } => {
                 if process::started_ticks_of(*pid) != Some(*started_ticks) {
-                    return Ok(Undone::AsBefore);
+                    return Ok(UndoResult::Unchanged);
                 }
                 let was_stopped = process::state_of(*pid) == Some('T');
                 sys::process::signal(*pid, libc::SIGCONT)
                     .map(|()| match was_stopped {
-                        true => Undone::PutBack(format!("{name} (process {pid}): resumed")),
-                        false => Undone::AsBefore,
+                        true => UndoResult::Restored(format!("{name} (process {pid}): resumed")),
+                        false => UndoResult::Unchanged,
                     })
                     .map_err(|err| format!("cannot resume {name} (process {pid}): {err}"))
             }

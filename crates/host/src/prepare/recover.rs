@@ -1,6 +1,6 @@
 //! Restoring the settings that a killed process has left changed.
 
-use super::change::Undone;
+use super::change::UndoResult;
 use super::journal::{self, Entry};
 use crate::HostFs;
 use crate::process;
@@ -49,9 +49,9 @@ fn undo(fs: &HostFs, entry: &Entry) -> Recovered {
         Recovered { pid: Some(entry.pid), restored: Vec::new(), left: Vec::new(), failed: Vec::new(), rebooted };
     for change in entry.changes.iter().rev().filter(|_| !rebooted) {
         match change.undo(fs) {
-            Ok(Undone::AsBefore) => {}
-            Ok(Undone::PutBack(what)) => recovered.restored.push(what),
-            Ok(Undone::LeftAlone(why)) => recovered.left.push(why),
+            Ok(UndoResult::Unchanged) => {}
+            Ok(UndoResult::Restored(what)) => recovered.restored.push(what),
+            Ok(UndoResult::NotRestored(why)) => recovered.left.push(why),
             Err(why) => recovered.failed.push(why),
         }
     }

@@ -8,7 +8,7 @@ use model::{CpuSet, Platform, ThermalZone};
 const TICK_MS: u64 = 10;
 
 /// Maximum number of zones read: some are slow.
-const MOST_ZONES: usize = 32;
+const MAX_ZONES: usize = 32;
 
 pub(super) fn read(fs: &HostFs, online: &CpuSet) -> Platform {
     let dmi = |name: &str| fs.text(format!("sys/class/dmi/id/{name}"));
@@ -51,7 +51,7 @@ fn throttle_events(fs: &HostFs, online: &CpuSet) -> Option<u64> {
 
 fn hottest(fs: &HostFs) -> Option<ThermalZone> {
     let dir = "sys/class/thermal";
-    let zones = fs.numbered(dir, "thermal_zone").into_iter().take(MOST_ZONES);
+    let zones = fs.numbered(dir, "thermal_zone").into_iter().take(MAX_ZONES);
     let temperatures = zones.filter_map(|zone| Some((fs.number(format!("{dir}/thermal_zone{zone}/temp"))?, zone)));
     let (millicelsius, zone) = temperatures.max()?;
     let of = |name: &str| format!("{dir}/thermal_zone{zone}/{name}");

@@ -1,13 +1,13 @@
 //! `punctual measure cost`: the cost suite as one cell.
 
 use super::arguments::{CostArguments, RunFormat};
-use super::{Outcome, consent, kept, note, output};
+use super::{Outcome, consent, note, output, run_directory};
 use campaign::{Request, Session};
 use model::{Axes, CostScope, Ended, Header, Kernel, Plan, Span, Task};
 
 /// Default limit for the batches of all operations; most finish sooner.
 const DURATION: Span = Span(40_000_000_000);
-const QUICK: Span = Span(4_000_000_000);
+const QUICK_DURATION: Span = Span(4_000_000_000);
 
 pub(super) fn cost(arguments: CostArguments) -> Outcome {
     let scope = arguments.only.unwrap_or(CostScope::All);
@@ -30,12 +30,12 @@ pub(super) fn cost(arguments: CostArguments) -> Outcome {
     let mut session = Session::begin(request)?;
     let (n, cell) = (scope.operations().count(), session.cell());
     note(format_args!("{n} operations on CPU {}, at most about {}", cell.cpus, cell.duration));
-    let dir = kept::keep(&mut session, &keep)?;
+    let dir = run_directory::keep(&mut session, &keep)?;
     if let Err(err) = session.measure(None, &mut |_| ()) {
         session.discard_empty();
         return Err(err);
     }
-    let status = kept::finish(&session, dir.as_deref(), format.into())?;
+    let status = run_directory::finish(&session, dir.as_deref(), format.into())?;
     if session.entries.iter().any(|entry| entry.record.ended != Ended::Completed) {
         return Err("interrupted; partial results are shown".into());
     }
@@ -50,7 +50,7 @@ fn plan(arguments: CostArguments, scope: CostScope) -> Plan {
         title: "cost of operations".to_owned(),
         conditions: common.conditions(),
         repetitions: 1,
-        duration: duration.unwrap_or(if quick { QUICK } else { DURATION }),
+        duration: duration.unwrap_or(if quick { QUICK_DURATION } else { DURATION }),
         cpus: common.cpus,
         axes: Axes {
             kernel: vec![Kernel::Running],

@@ -3,7 +3,7 @@
 use super::arguments::{Common, Keep, RunFormat};
 use super::live::Live;
 use super::output::OutputOptions;
-use super::{Outcome, consent, kept, note};
+use super::{Outcome, consent, note, run_directory};
 use analysis::enough::Outlook;
 use campaign::{Request, Session};
 use model::{Header, Plan};
@@ -15,7 +15,7 @@ pub(super) fn one(plan: Plan, common: &Common, keep: &Keep, samples: Option<&Pat
     let (keeps, wait) = (samples.is_some(), common.wait);
     let request = Request { plan, samples: keeps, at_most: None, wait, permit: &permit, note: &|line| note(line) };
     let mut session = Session::begin(request)?;
-    let dir = kept::keep(&mut session, keep)?;
+    let dir = run_directory::keep(&mut session, keep)?;
     note(Outlook::of(session.cell(), 1));
     let mut live = Live::new(session.cell());
     let result = session.measure(samples, &mut |progress| live.show(progress));
@@ -24,7 +24,7 @@ pub(super) fn one(plan: Plan, common: &Common, keep: &Keep, samples: Option<&Pat
         session.discard_empty();
         return Err(err);
     }
-    let status = kept::finish(&session, dir.as_deref(), options)?;
+    let status = run_directory::finish(&session, dir.as_deref(), options)?;
     if let Some(samples) = samples.filter(|_| options.format == RunFormat::Text) {
         note(format_args!("samples: {}", samples.display()));
     }

@@ -4,7 +4,7 @@ use super::arguments::RunArguments;
 use super::consent::{self, Origin};
 use super::plan::plan;
 use super::progress::Lines;
-use super::{Outcome, kept, note, output, report};
+use super::{Outcome, note, output, report, run_directory};
 use analysis::doctor;
 use campaign::{CampaignError, Limits, LocalOrLab, Request, Session, decision};
 use model::Header;
@@ -30,7 +30,7 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
         return Ok(0);
     }
     decision(header, entries).iter().for_each(note);
-    let status = kept::finish(&session, Some(&dir), format.into())?;
+    let status = run_directory::finish(&session, Some(&dir), format.into())?;
     if !header.failed.is_empty() {
         let dir = dir.display();
         note(format_args!("{} failed; try again with: punctual run --resume --out {dir}", output::failures(header)));
@@ -56,7 +56,7 @@ fn begin(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> 
     if common.prepare.is_none() {
         consent::announce_settings(from, header);
     }
-    let dir = arguments.out.unwrap_or_else(|| kept::new_directory(header));
+    let dir = arguments.out.unwrap_or_else(|| run_directory::new_directory(header));
     session.keep_in(&dir)?;
     if session.header.cells.iter().any(|cell| !cell.kernel.is_virtual()) {
         doctor::in_brief(&session.header.host).into_iter().for_each(note);

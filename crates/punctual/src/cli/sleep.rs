@@ -2,7 +2,7 @@
 
 use super::arguments::SleepArguments;
 use super::progress::Lines;
-use super::{Outcome, consent, kept, note, output};
+use super::{Outcome, consent, note, output, run_directory};
 use campaign::{Child, Limits, Request, Session};
 use model::{Axes, Conditions, Header, Kernel, Plan, Span};
 use std::collections::HashSet;
@@ -23,15 +23,15 @@ pub(super) fn sleep(arguments: SleepArguments) -> Outcome {
     let plan = plan(arguments)?;
     let request = Request { plan, samples, at_most: None, wait, permit: &permit, note: &|line| note(line) };
     let mut session = Session::begin(request)?;
-    let dir = kept::keep(&mut session, &keep)?;
+    let dir = run_directory::keep(&mut session, &keep)?;
     let mut lines = Lines::new(&session.header, 0);
     let result = session.carry_out(&mut Child, &mut lines, Limits::default());
     lines.finish();
     match (result, &dir) {
-        (Ok(()), _) => kept::finish(&session, dir.as_deref(), format.into()),
+        (Ok(()), _) => run_directory::finish(&session, dir.as_deref(), format.into()),
         // Completed measurements are shown despite a later error.
         (Err(err), None) if !session.entries.is_empty() => {
-            kept::finish(&session, None, format.into())?;
+            run_directory::finish(&session, None, format.into())?;
             Err(err.into())
         }
         (Err(err), Some(dir)) => {

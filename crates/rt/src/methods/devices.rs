@@ -8,7 +8,7 @@ use std::io::Read;
 use sys::{errno, registers::time_stamp_counter};
 
 /// Registers of `edu` (QEMU, docs/specs/edu.rst): raised interrupts, their acknowledgment, the DMA.
-const RAISED: usize = 0x24;
+const INTERRUPT_STATUS: usize = 0x24;
 const ACKNOWLEDGE: usize = 0x64;
 const DMA_SOURCE: usize = 0x80;
 const DMA_DESTINATION: usize = 0x88;
@@ -51,7 +51,7 @@ impl Turn {
     /// Acknowledges the interrupt and re-enables it.
     fn acknowledge(&self) -> Result<(), i32> {
         let registers = &self.timer.registers;
-        registers.write_u32(ACKNOWLEDGE, registers.read_u32(RAISED).unwrap_or(0));
+        registers.write_u32(ACKNOWLEDGE, registers.read_u32(INTERRUPT_STATUS).unwrap_or(0));
         // The driver has disabled it (uio_pci_generic).
         self.timer.turn_on().map_err(errno)
     }

@@ -18,7 +18,7 @@ use triggers::{Trigger, Triggers};
 
 /// Number of triggers before the present one whose answer, received again over a serial line, counts as a duplicate:
 /// noise on the line is a byte like any other.
-const REMEMBERED: u64 = 64;
+const DUPLICATE_WINDOW: u64 = 64;
 
 /// Classification of a received event.
 #[derive(Debug, Clone, Copy)]
@@ -79,7 +79,7 @@ impl LoggerWait {
             }
             LineEvent::Byte(byte) => {
                 let trigger = self.triggers.in_slot_of(byte.into());
-                let is_known = trigger.is_open || trigger.number + REMEMBERED >= self.triggers.number();
+                let is_known = trigger.is_open || trigger.number + DUPLICATE_WINDOW >= self.triggers.number();
                 if trigger.number > 0 && is_known { open(trigger) } else { Answer::Foreign }
             }
             LineEvent::Interrupt(interrupt) => self.judge_interrupt(interrupt),

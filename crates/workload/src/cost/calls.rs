@@ -5,7 +5,7 @@ use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsFd;
 use sys::calls::{self, FileSet};
-use sys::signal_handler::{Faults, Handler, OneSelf};
+use sys::signal_handler::{CallingThread, Faults, Handler};
 
 pub(crate) fn make(name: &str, directory: &Directory) -> Result<ReadyOperation, NotReady> {
     let data = directory.name(file::DATA)?;
@@ -37,7 +37,7 @@ pub(crate) fn make(name: &str, directory: &Directory) -> Result<ReadyOperation, 
             ReadyOperation::each(move || handler.install())
         }
         "signal/deliver" => {
-            let (handler, me) = (Handler::counting()?, OneSelf::now());
+            let (handler, me) = (Handler::counting()?, CallingThread::now());
             ReadyOperation::each(move || handler.send(&me))
         }
         "signal/fault" => {

@@ -1,7 +1,7 @@
 //! The suite's process, as seen from the cell: start, release, messages, end.
 
 use super::Directory;
-use super::worker::{self, Ends, SuiteMessage, SuiteRequest};
+use super::worker::{self, ChildEnds, SuiteMessage, SuiteRequest};
 use model::{COST_OPERATIONS, CostScope, OperationRecord, SkippedOperation};
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -63,7 +63,7 @@ impl Suite {
         let stop = SharedCounters::new(1).map_err(failed)?;
         let (words, words_tx) = io::pipe().map_err(failed)?;
         let (gate_end, gate) = io::pipe().map_err(failed)?;
-        let ends = Ends { words: words_tx, gate: gate_end, stop: &stop };
+        let ends = ChildEnds { words: words_tx, gate: gate_end, stop: &stop };
         let pid =
             process::fork_tied(None, libc::SIGKILL, || worker::work(request, &directory, ends)).map_err(failed)?;
         let mut suite = Suite {

@@ -17,9 +17,9 @@ const CLOCKS: u64 = 1_000;
 /// The shortest batch: reading some clocks takes less time than their resolution.
 const SHORTEST: Span = Span(50_000);
 /// Tries of a new batch size; the shortest counts.
-const TRIES: u32 = 3;
+const BATCH_ATTEMPTS: u32 = 3;
 /// The largest batch, as a power of two: no operation is so cheap that it needs more.
-const MOST_DOUBLINGS: u32 = 24;
+const MAX_DOUBLINGS: u32 = 24;
 
 /// The operations to measure, and their settings.
 #[derive(Debug, Clone)]
@@ -48,14 +48,14 @@ pub(super) enum SuiteMessage {
 }
 
 /// The ends of the pipes and counters shared with the parent.
-pub(super) struct Ends<'a> {
+pub(super) struct ChildEnds<'a> {
     pub(super) words: PipeWriter,
     pub(super) gate: PipeReader,
     pub(super) stop: &'a SharedCounters,
 }
 
 /// Prepares, reports that it is ready, waits for the gate, runs the request; returns the exit status.
-pub(super) fn work(request: &SuiteRequest, directory: &Directory, mut ends: Ends<'_>) -> i32 {
+pub(super) fn work(request: &SuiteRequest, directory: &Directory, mut ends: ChildEnds<'_>) -> i32 {
     match carry_out(request, directory, &mut ends) {
         Ok(()) => 0,
         Err(reason) => {
@@ -66,7 +66,7 @@ pub(super) fn work(request: &SuiteRequest, directory: &Directory, mut ends: Ends
     }
 }
 
-fn carry_out(request: &SuiteRequest, directory: &Directory, ends: &mut Ends<'_>) -> Result<(), String> {
+fn carry_out(request: &SuiteRequest, directory: &Directory, ends: &mut ChildEnds<'_>) -> Result<(), String> {
     let broken = |err: io::Error| format!("the pipe to the cell broke: {err}");
     // Semaphores and queues then end with this process, whatever kills it. Without the permission, they are removed one
     // by one.
@@ -115,7 +115,7 @@ fn carry_out(request: &SuiteRequest, directory: &Directory, ends: &mut Ends<'_>)
     Ok(())
 }
 
-fn is_stopped(ends: &Ends<'_>) -> bool {
+fn is_stopped(ends: &ChildEnds<'_>) -> bool {
     ends.stop.get(0).is_some_and(|stop| stop.load(Relaxed) != 0)
 }
 
@@ -132,7 +132,7 @@ fn turn(
     size: &mut Option<u64>,
     clock_ns: u64,
     slice: Span,
-    ends: &Ends<'_>,
+    ends: &ChildEnds<'_>,
 ) -> io::Result<(u64, Vec<u64>)> {
     let operation = &mut *ready.operation;
     let n = match (*size, ready.batch) {
@@ -153,10 +153,10 @@ fn turn(
 /// The smallest batch that is long enough for the clock.
 fn suiting(operation: &mut dyn Operation, unit: u64, clock_ns: u64) -> io::Result<u64> {
     let enough = Span(clock_ns.saturating_mul(CLOCKS)).max(SHORTEST);
-    for doublings in 0..MOST_DOUBLINGS {
+    for doublings in 0..MAX_DOUBLINGS {
         let n = unit << doublings;
         let mut shortest = timed(operation, n)?;
-        for _ in 1..TRIES {
+        for _ in 1..BATCH_ATTEMPTS {
             if shortest < enough {
                 break;
             }
@@ -166,7 +166,7 @@ fn suiting(operation: &mut dyn Operation, unit: u64, clock_ns: u64) -> io::Resul
             return Ok(n);
         }
     }
-    Ok(unit << MOST_DOUBLINGS)
+    Ok(unit << MAX_DOUBLINGS)
 }
 
 /// The time of one batch, including that of reading the clock.
@@ -192,7 +192,7 @@ fn fixed_work(mut ready: ReadyOperation, n: u64) -> io::Result<Span> {
 }
 
 /// Length of the turn of an operation when the suite is a load.
-const TURN: Span = Span(1_000_000);
+const TIME_SLICE: Span = Span(1_000_000);
 
 pub(super) fn for_ever(directory: &Directory, count: &dyn Fn()) -> io::Result<()> {
     loop {
@@ -204,7 +204,7 @@ pub(super) fn for_ever(directory: &Directory, count: &dyn Fn()) -> io::Result<()
             };
             let (Batch::Of(n) | Batch::Exactly(n)) = ready.batch;
             let began = clock::monotonic();
-            while since(began) < TURN {
+            while since(began) < TIME_SLICE {
                 ready.operation.prepare(n)?;
                 ready.operation.run(n)?;
                 count();

@@ -11,9 +11,9 @@ use std::time::Duration;
 /// Steps of one operation: some 10 us, so that counting costs nothing.
 const STEPS: u64 = 10_000;
 /// Interval at which a process with a share stops to sleep: ten times a scheduler tick, so that both states are seen.
-const TURN: Span = Span(10_000_000);
+const SLEEP_INTERVAL: Span = Span(10_000_000);
 /// The most CPU time that a process makes up for after it was kept from its share.
-const ARREARS: Span = Span(100_000_000);
+const MAX_CATCH_UP: Span = Span(100_000_000);
 
 /// Forks a process for each CPU.
 pub(super) fn start(workers: &mut Workers<'_>, percent: Percent) -> Result<(), String> {
@@ -43,10 +43,10 @@ fn compute(percent: Percent, count: Option<&AtomicU64>) -> io::Result<()> {
         let (now, used_now) = (sys::clock::monotonic(), sys::work::thread_cpu_time());
         let share_ns = now.since(time).0 / 100 * i64::from(percent.get());
         ahead_ns += used_now.ns().saturating_sub(used.ns()).cast_signed() - share_ns;
-        ahead_ns = ahead_ns.max(-ARREARS.ns().cast_signed());
+        ahead_ns = ahead_ns.max(-MAX_CATCH_UP.ns().cast_signed());
         (time, used) = (now, used_now);
         // A sleep until the share has caught up with the lead, at most for the rest of one turn.
-        let turn_ns = TURN.ns().cast_signed() / 100 * i64::from(100 - percent.get());
+        let turn_ns = SLEEP_INTERVAL.ns().cast_signed() / 100 * i64::from(100 - percent.get());
         let sleep_ns = turn_ns.min(ahead_ns.saturating_mul(100) / i64::from(percent.get()));
         if sleep_ns >= turn_ns / 2 && sleep_ns > 0 {
             std::thread::sleep(Duration::from_nanos(sleep_ns.unsigned_abs()));

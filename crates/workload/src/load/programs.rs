@@ -11,9 +11,9 @@ use std::process::{Command, ExitStatus, Stdio};
 use sys::{mount, process, storage};
 
 /// Largest stderr output of a program that is kept, bytes.
-const SAID_BYTES: u64 = 64 * 1024;
+const STDERR_BYTES: u64 = 64 * 1024;
 /// The most characters of it that are repeated.
-const REPEATED: usize = 200;
+const MAX_QUOTED_CHARS: usize = 200;
 
 /// An installed program, and its arguments.
 #[derive(Debug)]
@@ -71,7 +71,7 @@ pub(super) fn look_up(program: &Program) -> Result<(PathBuf, Vec<OsString>), Str
 /// As [`look_up`], or when memory runs out.
 pub(super) fn find(program: &Program) -> Result<InstalledProgram, String> {
     let (path, arguments) = look_up(program)?;
-    let said = storage::bounded_memory_file("load-said", SAID_BYTES)
+    let said = storage::bounded_memory_file("load-said", STDERR_BYTES)
         .map_err(|err| format!("cannot allocate memory: {err}"))?;
     let version = version(program.tool, &path);
     let record = ProgramRecord { path: path.display().to_string(), version };
@@ -160,6 +160,6 @@ impl InstalledProgram {
         let text = String::from_utf8_lossy(&text);
         // Like "stress-ng: info:  [123] dispatching hogs: 1 cpu".
         let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.contains(": info: "))?;
-        Some(line.chars().filter(|c| model::is_plain(*c)).take(REPEATED).collect())
+        Some(line.chars().filter(|c| model::is_plain(*c)).take(MAX_QUOTED_CHARS).collect())
     }
 }

@@ -85,7 +85,7 @@ impl<'a> Workers<'a> {
                 Err(err) => report.send(&LoadMessage::Failed { reason: err.to_string() }),
                 Ok(()) => return 0,
             }
-            REPORTED
+            REPORTED_STATUS
         });
         let pid = forked.map_err(|err| self.start_error(&err))?;
         self.group = self.group.or(Some(pid));
@@ -218,7 +218,7 @@ fn kill_descendants() {
 }
 
 /// The exit status of a worker whose end is reported, by itself or by the supervisor.
-const REPORTED: i32 = 3;
+const REPORTED_STATUS: i32 = 3;
 
 /// Errors by which a worker notices that its partner has ended.
 const PARTNER_GONE: [io::ErrorKind; 3] =
@@ -231,7 +231,7 @@ pub(super) fn ended(pid: u32, status: ExitStatus) -> String {
 
 /// Whether the reason of this worker's end is reported already.
 pub(super) fn has_reported(status: ExitStatus) -> bool {
-    status.code() == Some(REPORTED)
+    status.code() == Some(REPORTED_STATUS)
 }
 
 impl Drop for Workers<'_> {

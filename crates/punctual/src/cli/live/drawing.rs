@@ -22,9 +22,9 @@ const FIRST: usize = 10;
 const LATENCY: usize = 9;
 const COUNT: usize = 11;
 /// Rows for bins. From 1 us to 100 s there are 25 bins; surplus ones are merged.
-const MOST_BINS: usize = 12;
+const MAX_BINS: usize = 12;
 /// Number of spikes, over all CPUs.
-const MOST_SPIKES: usize = 5;
+const MAX_SPIKES: usize = 5;
 
 /// One column of the rows of CPUs.
 struct Column {
@@ -106,7 +106,7 @@ fn bins(threads: &[ThreadProgress], room: Room) -> Vec<String> {
         .take_while(|lower| *lower <= last)
         .collect();
     // Surplus bins at the low end share a row, which keeps the tail.
-    let shown = &all[all.len().saturating_sub(MOST_BINS)..];
+    let shown = &all[all.len().saturating_sub(MAX_BINS)..];
     let below: u64 =
         counts.iter().filter(|(lower, _)| shown.first().is_some_and(|first| *lower < first)).map(|(_, n)| n).sum();
     let most = counts.values().copied().max().unwrap_or(0).max(below);
@@ -151,7 +151,7 @@ fn spikes(threads: &[ThreadProgress], room: Room) -> Vec<String> {
         return is_watched.then_some(none).into_iter().collect();
     }
     all.sort_by_key(|(at, cpu, _)| (*at, *cpu));
-    let shown = &all[all.len().saturating_sub(MOST_SPIKES)..];
+    let shown = &all[all.len().saturating_sub(MAX_SPIKES)..];
     let line = |(at, cpu, spike): &(Span, u32, &Spike)| {
         let (at, cpu) = (format!("{:.3} s", at.as_secs_f64()), format!("CPU {cpu}"));
         let (late, above) = (duration(spike.latency_ns as f64), duration(spike.above_ns as f64));
