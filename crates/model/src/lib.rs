@@ -66,7 +66,7 @@ pub use load::{
 };
 pub use method::{ClockId, Method, MethodError};
 pub use plain::{is_plain, plain, shell_word};
-pub use plan::{Axes, Plan, PlanError, Point, Requirement, Until};
+pub use plan::{Axes, ChangedPlanError, Plan, PlanError, Point, Requirement, Setting, Until};
 pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};
 pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, Progress, Spike, ThreadProgress};

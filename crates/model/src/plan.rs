@@ -2,14 +2,16 @@
 
 mod parse;
 mod requirement;
+mod setting;
 mod until;
 mod write;
 
 use crate::{Conditions, CpuSet, Kernel, Load, LoadCpus, Period, Policy, RtPriority, Runtime, Span, Study, Task};
 use serde::{Deserialize, Serialize};
 
-pub use parse::PlanError;
+pub use parse::{ChangedPlanError, PlanError};
 pub use requirement::Requirement;
+pub use setting::Setting;
 pub use until::Until;
 
 /// A campaign as requested. It holds no host facts, so the same plan can be run on another machine.

@@ -121,7 +121,7 @@ fn list(out: &mut String, key: &str, values: &[impl Display]) {
 }
 
 /// A basic string of TOML 1.0.
-fn quoted(text: &str) -> String {
+pub(super) fn quoted(text: &str) -> String {
     let mut quoted = String::from("\"");
     for c in text.chars() {
         match c {
