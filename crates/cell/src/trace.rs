@@ -25,12 +25,9 @@ use std::path::PathBuf;
 /// The reason that there is no trace.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// tracefs is not mounted, or not visible.
-    #[error("cannot explain: tracefs is not mounted; as root: mount -t tracefs nodev /sys/kernel/tracing")]
-    NotMounted,
-    /// tracefs is mounted, and belongs to another user.
-    #[error("cannot explain: tracefs is not readable for this user; run as root")]
-    Forbidden,
+    /// There is no tracefs, or no right to use it.
+    #[error("cannot explain: {0}")]
+    Denied(#[from] host::NoTracing),
     /// A file of tracefs cannot be used.
     #[error("cannot explain: {path}: {source}{advice}")]
     File {

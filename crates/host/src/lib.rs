@@ -39,7 +39,7 @@ pub use dma_latency::DmaLatency;
 pub use dma_timers::dma_timers;
 pub use leftovers::{MARK, OwnDirectory, end_group, is_process, kill_marked, named, remove_leftovers};
 pub use lock::{LockError, MachineLock, keep_lock, pass_lock};
-pub use mounts::{is_tracing_forbidden, make_system, mount_points, mount_tracing, tracing_dir};
+pub use mounts::{NoTracing, make_system, mount_points, mount_tracing, tracing_dir};
 pub use ports::{disable_rx_buffering, parallel_port, uio_name};
 pub use prepare::{Preparation, recover};
 pub use private_directory::PrivateDirectory;

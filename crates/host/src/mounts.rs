@@ -2,24 +2,71 @@
 
 use super::HostFs;
 use std::io;
+use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
-use sys::{boot, mount};
+use std::sync::{Mutex, PoisonError};
+use sys::{boot, mount, process};
 
 /// The two mount points of tracefs (Documentation/trace/ftrace.rst).
 pub(super) const TRACEFS_MOUNTS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];
 
-/// The mount point of tracefs that supports instances; `None` when tracefs is not mounted. The lookup mounts it where
-/// the kernel does so by itself (`debug/tracing`).
-pub fn tracing_dir() -> Option<PathBuf> {
-    let root = HostFs::running().root;
-    TRACEFS_MOUNTS.iter().map(|mount| root.join(mount)).find(|dir| dir.join("instances").is_dir())
+/// Reason why this process cannot trace.
+#[derive(Debug, thiserror::Error)]
+pub enum NoTracing {
+    /// The user is not root.
+    #[error("tracing needs root, and this process runs as user {0}; run as root")]
+    NotRoot(u32),
+    /// Root lacks the capability, as in most containers.
+    #[error(
+        "tracing needs CAP_SYS_ADMIN, which root lacks here; run outside the container, or start it with --cap-add \
+         SYS_ADMIN"
+    )]
+    NotCapable,
+    /// The kernel has locked its memory down.
+    #[error(
+        "kernel lockdown `confidentiality` forbids tracing; boot with lockdown=integrity or none (kernel_lockdown(7))"
+    )]
+    Lockdown,
+    /// The kernel has no tracefs, or none that this process can mount.
+    #[error("tracefs cannot be mounted: {0}; as root: mount -t tracefs nodev /sys/kernel/tracing")]
+    Absent(io::Error),
 }
 
-/// Whether tracefs is mounted but this process may not access it: by default only root may.
-pub fn is_tracing_forbidden() -> bool {
-    let root = HostFs::running().root;
-    let mut dirs = TRACEFS_MOUNTS.iter().map(|mount| root.join(mount).join("instances"));
-    dirs.any(|dir| dir.metadata().is_err_and(|err| err.kind() == io::ErrorKind::PermissionDenied))
+/// The root of a tracefs that supports instances: where it is mounted, or else a mount of this process alone, which ends
+/// with the process. The lookup mounts it where the kernel does so by itself (`debug/tracing`).
+///
+/// # Errors
+/// Without tracefs in the kernel, or without the right to use it.
+pub fn tracing_dir() -> Result<PathBuf, NoTracing> {
+    let fs = HostFs::running();
+    let has_instances = |dir: &PathBuf| dir.join("instances").is_dir();
+    if let Some(dir) = TRACEFS_MOUNTS.iter().map(|mount| fs.root.join(mount)).find(has_instances) {
+        return Ok(dir);
+    }
+    let dir = private_tracefs().map_err(|err| match (err.raw_os_error(), process::effective_user_id()) {
+        (Some(libc::EPERM), 0) => NoTracing::NotCapable,
+        (Some(libc::EPERM), user) => NoTracing::NotRoot(user),
+        _ => NoTracing::Absent(err),
+    })?;
+    let is_locked_down =
+        || fs.text("sys/kernel/security/lockdown").is_some_and(|modes| modes.contains("[confidentiality]"));
+    match () {
+        () if has_instances(&dir) => Ok(dir),
+        // tracefs is empty then (tracefs_create_file, fs/tracefs/inode.c).
+        () if is_locked_down() => Err(NoTracing::Lockdown),
+        () => Err(NoTracing::Absent(io::Error::other("it has no instances"))),
+    }
+}
+
+/// The root of a tracefs that is mounted nowhere else, the same one each time.
+fn private_tracefs() -> io::Result<PathBuf> {
+    static ROOT: Mutex<Option<OwnedFd>> = Mutex::new(None);
+    let mut root = ROOT.lock().unwrap_or_else(PoisonError::into_inner);
+    let root = match &mut *root {
+        Some(root) => root,
+        none => none.insert(mount::detached(c"tracefs")?),
+    };
+    Ok(PathBuf::from(format!("/proc/self/fd/{}", root.as_raw_fd())))
 }
 
 /// Mounts tracefs in a system of our own; one with other users is left as it is.
@@ -50,4 +97,23 @@ pub fn make_system() -> io::Result<()> {
     // Without a loopback device `tcp` and `udp` fail with an error of their own.
     let _ = boot::bring_up_loopback();
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn root_a_private_tracefs_is_mounted_nowhere_and_the_same_each_time() {
+        let mounts = || std::fs::read_to_string("/proc/self/mountinfo").unwrap();
+        let before = mounts();
+        match private_tracefs() {
+            Ok(dir) => {
+                assert_eq!(private_tracefs().unwrap(), dir);
+                assert!(dir.join("trace_marker").exists(), "{}", dir.display());
+                assert_eq!(mounts(), before);
+            }
+            Err(err) => println!("skipped: needs root and tracefs ({err})"),
+        }
+    }
 }

@@ -59,7 +59,7 @@ fn check(run: &RunBuilder, width: usize, golden: ExpectFile) {
     text(
         &mut out,
         &own("run", run, &summary),
-        Style { width, colour: false, unicode: true, all_findings: false, each_spike: false },
+        Style { width, colour: false, unicode: true, all_findings: false, spikes: 0 },
     )
     .unwrap();
     let out = String::from_utf8(out).unwrap();
@@ -241,7 +241,7 @@ fn nothing_measured_is_no_panic() {
     let mut run = RunBuilder::new();
     let summary = |run: &RunBuilder| {
         let mut out = Vec::new();
-        let style = Style { width: 0, colour: true, unicode: false, all_findings: false, each_spike: false };
+        let style = Style { width: 0, colour: true, unicode: false, all_findings: false, spikes: 0 };
         text(&mut out, &own("run", run, &summarise(&run.header, &run.entries)), style).unwrap();
         String::from_utf8(out).unwrap()
     };

@@ -3,6 +3,7 @@
 use crate::check;
 use std::ffi::{CStr, CString};
 use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Mount point of POSIX shared memory, shm_overview(7).
 const SHARED_MEMORY: &CStr = c"/dev/shm";
@@ -13,6 +14,35 @@ const SHARED_MEMORY: &CStr = c"/dev/shm";
 /// The kernel's error; `EPERM` without `CAP_SYS_ADMIN`.
 pub fn file_system(kind: &str, place: &str) -> io::Result<()> {
     mount(&CString::new(kind)?, &CString::new(place)?, 0)
+}
+
+/// Makes a new file system of `kind` that is mounted nowhere (fsopen(2), fsmount(2)): it is reached through the descriptor
+/// of its root only, and is gone when that is closed.
+///
+/// # Errors
+/// The kernel's error: `EPERM` without `CAP_SYS_ADMIN`, `ENODEV` for an unknown kind, `ENOSYS` before Linux 5.2.
+pub fn detached(kind: &CStr) -> io::Result<OwnedFd> {
+    // linux/mount.h; the same on all architectures.
+    const FSOPEN_CLOEXEC: libc::c_uint = 1;
+    const FSCONFIG_CMD_CREATE: libc::c_uint = 6;
+    const FSMOUNT_CLOEXEC: libc::c_uint = 1;
+    const NOSUID_NODEV_NOEXEC: libc::c_uint = 0xe;
+    let null = std::ptr::null::<libc::c_char>();
+    // SAFETY: the name ends with NUL and outlives the call.
+    let context = owned(unsafe { libc::syscall(libc::SYS_fsopen, kind.as_ptr(), FSOPEN_CLOEXEC) })?;
+    // SAFETY: the command takes neither key nor value (fsconfig(2)), so both are null.
+    let created = unsafe { libc::syscall(libc::SYS_fsconfig, context.as_raw_fd(), FSCONFIG_CMD_CREATE, null, null, 0) };
+    check(created)?;
+    // SAFETY: the call takes integers only.
+    let root = unsafe { libc::syscall(libc::SYS_fsmount, context.as_raw_fd(), FSMOUNT_CLOEXEC, NOSUID_NODEV_NOEXEC) };
+    owned(root)
+}
+
+/// The descriptor that a call has returned.
+fn owned(returned: libc::c_long) -> io::Result<OwnedFd> {
+    let fd = i32::try_from(check(returned)?).map_err(io::Error::other)?;
+    // SAFETY: the kernel has just made the descriptor for this process, and nothing else knows it.
+    Ok(unsafe { OwnedFd::from_raw_fd(fd) })
 }
 
 /// Unshares shared memory, semaphores and message queues of System V and POSIX. Those that the calling process and its

@@ -94,10 +94,9 @@ impl Instance {
     /// The path of tracefs.
     ///
     /// # Errors
-    /// When tracefs is not mounted, or this user has no access.
+    /// When there is no tracefs, or this user has no access.
     pub fn root() -> Result<PathBuf, TraceError> {
-        let found = host::tracing_dir();
-        found.ok_or_else(|| if host::is_tracing_forbidden() { TraceError::Forbidden } else { TraceError::NotMounted })
+        Ok(host::tracing_dir()?)
     }
 
     /// One more than the highest number of a CPU that has a trace.
@@ -258,7 +257,8 @@ impl Instance {
     /// When the kernel refuses.
     pub(crate) fn start(&mut self) -> Result<(), TraceError> {
         let path = self.dir.join("tracing_on");
-        let file = self.tracing_on.as_mut().ok_or(TraceError::NotMounted)?;
+        let closed = || TraceError::Process(io::Error::from_raw_os_error(libc::EBADF));
+        let file = self.tracing_on.as_mut().ok_or_else(closed)?;
         file.write_all(b"1").map_err(TraceError::file(path))
     }
 

@@ -42,7 +42,7 @@ mod tests {
     use std::collections::BTreeMap;
     use std::path::Path;
 
-    const STYLE: Style = Style { width: 100, colour: false, unicode: false, all_findings: true, each_spike: false };
+    const STYLE: Style = Style { width: 100, colour: false, unicode: false, all_findings: true, spikes: 0 };
 
     fn examined(machine: &str) -> Vec<Examined> {
         doctor::examine(&recorded::host(machine))

@@ -8,14 +8,18 @@ use model::{Conditions, Explain, Plan};
 use std::error::Error;
 use std::path::PathBuf;
 
+/// Spikes that are shown one by one without `--all`.
+const SPIKES: usize = 3;
+
 pub(super) fn explain(arguments: ExplainArguments) -> Outcome {
-    let ExplainArguments { above, keep: most, stacks, witness, export, waiting, cell: one_cell } = arguments;
+    let ExplainArguments { all, above, keep: most, stacks, witness, export, waiting, cell: one_cell } = arguments;
     let export = export.map(directory).transpose()?;
     let asked = Explain { above: above.0, keep: most, stacks, witness, export };
     asked.check()?;
     let (common, keep, plan) = one_cell.ask("explain", waiting.task);
     let plan = Plan { conditions: Conditions { explain: Some(asked), ..plan.conditions }, ..plan };
-    one(plan, &common, &keep, None, OutputOptions { each_spike: true, ..common.format.into() })
+    let spikes = if all { usize::MAX } else { SPIKES };
+    one(plan, &common, &keep, None, OutputOptions { all_findings: all, spikes, ..common.format.into() })
 }
 
 /// Creates the directory if needed and returns its absolute path, valid in other processes.

@@ -16,14 +16,14 @@ pub(super) struct OutputOptions {
     pub(super) format: RunFormat,
     /// Whether every finding is shown, not only the most important.
     pub(super) all_findings: bool,
-    /// Whether every explained spike is shown, not only their causes.
-    pub(super) each_spike: bool,
+    /// Explained spikes that are shown one by one, besides their causes.
+    pub(super) spikes: usize,
 }
 
 impl From<RunFormat> for OutputOptions {
     /// The options at the end of a measurement.
     fn from(format: RunFormat) -> Self {
-        OutputOptions { format, all_findings: false, each_spike: false }
+        OutputOptions { format, all_findings: false, spikes: 0 }
     }
 }
 
@@ -114,11 +114,11 @@ pub(super) fn name_run(header: &Header, dir: &Path) {
 
 /// A run or imported measurements in the requested format.
 pub(super) fn document(results: &Results<'_>, options: OutputOptions) -> Result<Vec<u8>, Box<dyn Error>> {
-    let OutputOptions { format, all_findings, each_spike } = options;
+    let OutputOptions { format, all_findings, spikes } = options;
     let page = || report::Page::of(results, all_findings);
     let mut text = Vec::new();
     match format {
-        RunFormat::Text => report::text(&mut text, results, Style { each_spike, ..style(all_findings) })?,
+        RunFormat::Text => report::text(&mut text, results, Style { spikes, ..style(all_findings) })?,
         RunFormat::Json => json(&mut text, &report::json::of_results(results))?,
         RunFormat::Hgrm => text = hgrm(results)?,
         RunFormat::Csv => text = report::csv(&page()).into_bytes(),
@@ -163,10 +163,15 @@ pub(super) fn json(out: &mut Vec<u8>, document: &impl serde::Serialize) -> serde
 /// Capabilities of the terminal. `NO_COLOR` (no-color.org) and pipes are respected.
 pub(super) fn style(all_findings: bool) -> Style {
     let is_terminal = io::stdout().is_terminal();
-    let colour = is_terminal && std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty());
+    let colour = is_terminal && wants_color();
     let width = sys::terminal::width().filter(|_| is_terminal).unwrap_or(100);
     let unicode = shows_unicode();
-    Style { width, colour, unicode, all_findings, each_spike: false }
+    Style { width, colour, unicode, all_findings, spikes: 0 }
+}
+
+/// Whether the user has not asked for text without color (no-color.org).
+pub(super) fn wants_color() -> bool {
+    std::env::var_os("NO_COLOR").is_none_or(|value| value.is_empty())
 }
 
 /// Whether the locale has UTF-8 (locale(7)).

@@ -10,7 +10,8 @@ pub(super) fn show(arguments: &ShowArguments) -> Outcome {
     let ShowArguments { run, all, cell, format } = arguments;
     let dir = read::named_or_latest(run.as_deref())?;
     let read = Read::open_cell(&dir, cell.as_deref())?;
-    let options = OutputOptions { format: *format, all_findings: *all, each_spike: *all };
+    let spikes = if *all { usize::MAX } else { 0 };
+    let options = OutputOptions { format: *format, all_findings: *all, spikes };
     output::write(&output::document(&read.results(&dir.display().to_string()), options)?)?;
     if let (RunFormat::Text, Read::Own(run, _)) = (format, &read) {
         output::name_samples(&run.header, &dir);

@@ -4,31 +4,47 @@ use crate::lines::{Lines, shortened};
 use crate::table::{Column, Table, UNKNOWN};
 use analysis::explain::{advice, blame, cause_name, evidence_name, not_caught, phase_name, share_line};
 use analysis::wording::{count, duration, things};
-use analysis::{RunSummary, Stages};
-use model::{CauseTotal, Evidence, ExplainRecord, Explanation, PhaseLength};
+use analysis::{CellSummary, RunSummary, Stages};
+use model::{CauseTotal, Evidence, ExplainRecord, Explanation, Header, Kernel, PhaseLength};
 use std::io;
 
 /// Number of shares shown for a wake-up; the rest is summed.
 const SHARES: usize = 4;
+/// The reason why evidence is weak in a guest, once for a run.
+const TWO_READINGS: &str = "In a virtual machine some causes have two readings: the guest's kernel, or the host that took the \
+                            CPU away. --stacks or --witness 100us may decide; on the hardware there is one.";
 /// Least share of the time for which advice is given, percent.
 const NOTABLE_PERCENT: f64 = 5.0;
 
-/// Writes the explanations of each cell; with `each`, also the worst wake-ups one by one.
-pub(crate) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines, each: bool) -> io::Result<()> {
+/// Writes the explanations of each cell, and up to `spikes` of the worst wake-ups one by one.
+pub(crate) fn write(
+    out: &mut dyn io::Write,
+    header: &Header,
+    summary: &RunSummary,
+    lines: &Lines,
+    spikes: usize,
+) -> io::Result<()> {
+    if header.host.hypervisor.is_some() && summary.cells.iter().any(has_two_readings) {
+        lines.paragraph(out, "", TWO_READINGS)?;
+        writeln!(out)?;
+    }
     for cell in &summary.cells {
         let Some(explained) = &cell.explained else { continue };
         let name = if summary.cells.len() > 1 { format!(" {}", cell.name) } else { String::new() };
         let uncaught = not_caught(explained, cell.max.map(|max| max.latency_ns));
-        if let Some(said) = &uncaught {
+        if let Some(first) = uncaught.clone().or_else(|| caught(explained)) {
             let of = if name.is_empty() { String::new() } else { format!("{}: ", name.trim_start()) };
-            lines.paragraph(out, "", &format!("{of}{said}"))?;
+            lines.paragraph(out, "", &format!("{of}{first}"))?;
             writeln!(out)?;
         }
-        if each {
-            for (index, explanation) in explained.worst.iter().enumerate() {
-                one(out, explanation, index + 1, explained.worst.len(), lines)?;
-                writeln!(out)?;
-            }
+        for (index, explanation) in explained.worst.iter().enumerate().take(spikes) {
+            one(out, explanation, index + 1, explained.worst.len(), lines)?;
+            writeln!(out)?;
+        }
+        let more = explained.worst.len().saturating_sub(spikes);
+        if spikes > 0 && more > 0 {
+            lines.paragraph(out, "", &format!("{more} more explained: --all shows them."))?;
+            writeln!(out)?;
         }
         causes(out, &name, explained, lines, uncaught.is_some())?;
         if let Some(stages) = &cell.stages {
@@ -37,6 +53,19 @@ pub(crate) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
         writeln!(out)?;
     }
     Ok(())
+}
+
+/// Whether a notable part of the time that is explained has two readings on this machine.
+fn has_two_readings(cell: &CellSummary) -> bool {
+    let Some(explained) = cell.explained.as_ref().filter(|_| cell.cell.kernel == Kernel::Running) else { return false };
+    let ns = explained.evidence_ns.get(Evidence::TwoReadings.index()).copied().unwrap_or(0);
+    ns as f64 * 100.0 >= NOTABLE_PERCENT * explained.late.ns().max(1) as f64
+}
+
+/// One sentence, where the latest wake-up of a cell is the first of those that are explained.
+fn caught(explained: &ExplainRecord) -> Option<String> {
+    let latest = explained.worst.iter().filter(|one| one.cycle >= 0).max_by_key(|one| one.latency)?;
+    Some(format!("The latest ({}, CPU {}) was caught.", duration(latest.latency.ns() as f64), latest.cpu))
 }
 
 /// Writes one late wake-up.
@@ -48,9 +77,9 @@ fn one(out: &mut dyn io::Write, explanation: &Explanation, n: usize, of: usize, 
         *due_ns as f64 / 1e9
     );
     lines.heading(out, &head)?;
-    for line in bar(phases, latency.ns(), lines.width.min(100) - 4) {
-        writeln!(out, "  {line}")?;
-    }
+    let [drawn, lengths] = bar(phases, latency.ns(), lines.width.min(100) - 4);
+    writeln!(out, "  {drawn}")?;
+    lines.paragraph(out, "  ", &lengths)?;
     lines.paragraph(out, "  ", &blame(explanation))?;
     for share in shares.iter().take(SHARES).skip(1) {
         let said = format!("then {} [{}]", share_line(share), evidence_name(share.evidence));
@@ -263,14 +292,19 @@ mod tests {
         }
     }
 
-    fn shown(explained: ExplainRecord, each: bool) -> String {
+    fn shown(explained: ExplainRecord, spikes: usize) -> String {
+        shown_of(explained, spikes, None)
+    }
+
+    fn shown_of(explained: ExplainRecord, spikes: usize, hypervisor: Option<&str>) -> String {
         let mut run = RunBuilder::new();
         run.cell("none", "fifo:80").measure(0, 0, |_, _| 5_000);
         run.entries[0].record.explained = Some(explained);
+        run.header.host.hypervisor = hypervisor.map(str::to_owned);
         let summary = analysis::summarise(&run.header, &run.entries);
         let style = Style::plain(90);
         let mut out = Vec::new();
-        write(&mut out, &summary, &Lines::new(style), each).unwrap();
+        write(&mut out, &run.header, &summary, &Lines::new(style), spikes).unwrap();
         String::from_utf8(out).unwrap()
     }
 
@@ -308,7 +342,29 @@ mod tests {
                 in all), or after events were overwritten (2 times).
 
         "#]]
-        .assert_eq(&shown(explained(), true));
+        .assert_eq(&shown(explained(), 20));
+    }
+
+    #[test]
+    fn the_worst_few_are_shown_and_the_rest_is_counted() {
+        let one = explained();
+        let three = ExplainRecord { worst: vec![one.worst[0].clone(); 3], latest_not_covered: None, ..one };
+        let text = shown(three.clone(), 1);
+        assert!(text.starts_with("The latest (412 us, CPU 1) was caught.\n\nspike 1 of 3 "), "{text}");
+        assert!(text.contains("\n2 more explained: --all shows them.\n") && !text.contains("spike 2"), "{text}");
+        assert!(!shown(three.clone(), 0).contains("--all") && !shown(three, 3).contains("--all"));
+    }
+
+    #[test]
+    fn that_a_guest_leaves_two_readings_is_said_once_and_only_where_it_does() {
+        let weak = ExplainRecord {
+            evidence_ns: Evidence::ALL.map(|kind| if kind == Evidence::TwoReadings { 30_000 } else { 0 }),
+            ..explained()
+        };
+        let times = |text: String| text.matches("have two readings").count();
+        assert_eq!(times(shown_of(weak.clone(), 20, Some("KVM"))), 1);
+        assert_eq!(times(shown_of(weak, 20, None)), 0);
+        assert_eq!(times(shown_of(explained(), 20, Some("KVM"))), 0);
     }
 
     #[test]
@@ -320,9 +376,9 @@ mod tests {
             above: Some(Span(100_000)),
             ..ExplainRecord::default()
         };
-        assert_eq!(shown(none.clone(), false), "What makes it late: no wake-up was later than 100 us\n\n");
+        assert_eq!(shown(none.clone(), 0), "What makes it late: no wake-up was later than 100 us\n\n");
         let unknown = ExplainRecord { above: None, ..none };
-        assert!(shown(unknown, false).starts_with("What makes it late: nothing was explained\n"));
+        assert!(shown(unknown, 0).starts_with("What makes it late: nothing was explained\n"));
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub(in crate::trace) fn only_instance() -> Option<(MutexGuard<'static, ()>, Inst
     static ONE: Mutex<()> = Mutex::new(());
     let guard = ONE.lock().unwrap_or_else(PoisonError::into_inner);
     let made = Instance::create();
-    let is_refused = matches!(&made, Err(TraceError::NotMounted | TraceError::Forbidden))
+    let is_refused = matches!(&made, Err(TraceError::Denied(_)))
         || matches!(&made, Err(TraceError::File { source, .. }) if source.kind() == io::ErrorKind::PermissionDenied);
     if is_refused {
         eprintln!("skipped: needs root and tracefs");

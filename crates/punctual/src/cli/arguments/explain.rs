@@ -13,6 +13,9 @@ pub(crate) struct Above(pub(crate) Option<Span>);
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(crate) struct ExplainArguments {
+    /// Show all kept spikes, not only the worst three, and every finding
+    #[arg(long)]
+    pub(crate) all: bool,
     /// Threshold of explained wake-ups; auto: 2 x the first p99
     #[arg(long, value_name = "TIME", default_value = "auto", value_parser = above, allow_hyphen_values = true)]
     pub(crate) above: Above,
