@@ -112,11 +112,6 @@ impl Lines {
     }
 }
 
-/// A labelled text below a heading, wrapped.
-pub fn labelled(label: &str, text: &str, style: Style) -> String {
-    Lines::new(style).wrapped("  ", &format!("{label}: {text}"), " ").join("\n") + "\n"
-}
-
 /// The text, cut to `most` characters.
 pub(super) fn shortened(text: &str, most: usize) -> String {
     if text.chars().count() <= most {

@@ -74,7 +74,7 @@ mod tests {
     use expect_test::expect;
 
     #[test]
-    fn runs_stand_in_the_order_of_their_dates_and_damage_is_named() {
+    fn the_newest_run_is_the_first_and_damage_is_named() {
         let mut run = RunBuilder::new();
         run.cell("none", "other").require("max=1ms").measure(0, 0, |_, _| 5_000);
         let mut list = List::default();
@@ -92,8 +92,8 @@ mod tests {
         text(&list, &mut out, "runs", Style::plain(100)).unwrap();
         expect![[r#"
             date (UTC)        host    title                          verdict       measured     size  path
-            2026-09-21 13:13  -       -                              INCONCLUSIVE    0 of 1    999 B  runs/a
             2026-09-21 14:13  board7  How late can this machine be?  PASS                 1  1.23 MB  runs/b
+            2026-09-21 13:13  -       -                              INCONCLUSIVE    0 of 1    999 B  runs/a
             damaged: runs/a/run.jsonl:2: the line is cut off
             damaged: runs/c/run.jsonl:1: the header is damaged
             3 runs, 2 damaged, 1.24 MB

@@ -3,6 +3,7 @@
 use super::arguments::{Format, FrontierArguments};
 use super::{Outcome, consent, note, output};
 use analysis::frontier::{self, Frontier, Search, SearchParameters, Step};
+use analysis::wording::duration;
 use campaign::{Child, Executor, Request, Session, Stop};
 use indicatif::{ProgressBar, ProgressStyle};
 use model::{Axes, Cell, Conditions, Ended, Header, Kernel, Method, Period, Plan, Record, Span, Task};
@@ -26,10 +27,8 @@ pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
     let trials = asked.usual_trials();
     session.announce(usize::try_from(trials)?);
     let cell = session.cell();
-    let (label, Cell { cpus, duration, .. }) = (cell.label(), cell);
-    note(format_args!(
-        "{label}, {task}, on CPU {cpus}: about {trials} trials of {duration}, more if stalls are random"
-    ));
+    let (label, cpus, time) = (cell.label(), &cell.cpus, duration(cell.duration.ns() as f64));
+    note(format_args!("{label}, {task}, on CPU {cpus}: about {trials} trials of {time}, more if stalls are random"));
     let mut search = Search::new(asked);
     let frontier = carry_out(&mut search, &session)?;
     let searched = SearchReport { header: &session.header, cell, asked: &asked, search: &search };
@@ -73,12 +72,14 @@ fn carry_out(search: &mut Search, session: &Session) -> Result<Option<Frontier>,
             Step::Done(frontier) => break Some(frontier),
             Step::Measure(period, purpose) => {
                 let n = search.trials().len() + 1;
-                line.set_message(format!("trial {n}: {} ({purpose})", in_words(period)));
+                let begins = format!("trial {n}: {} ({purpose})", duration(period.ns() as f64));
+                // The outcome is in the table at the end, once.
+                if line.is_hidden() {
+                    note(&begins);
+                }
+                line.set_message(begins);
                 let Some(outcome) = trial(session.cell(), period, session.stop())? else { break None };
                 search.take(outcome);
-                if line.is_hidden() {
-                    note(format_args!("{n:>5}  {:>8}  {purpose:<7}  {outcome}", in_words(period)));
-                }
             }
         }
     };
@@ -98,10 +99,6 @@ fn trial(cell: &Cell, period: Period, stop: &Stop) -> Result<Option<frontier::Ou
         Err(_) if stop.is_requested() => Ok(None),
         Err(err) => Err(format!("a trial of {period}: {err}").into()),
     }
-}
-
-fn in_words(period: Period) -> String {
-    analysis::wording::duration(period.ns() as f64)
 }
 
 /// The plan of every trial, with the longest period.

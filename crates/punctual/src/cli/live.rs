@@ -3,11 +3,13 @@
 mod drawing;
 
 use super::note;
-use super::output::shows_unicode;
+use super::output::{shows_unicode, wants_color};
 use super::progress::latency;
-use super::redraw::RedrawnLines;
-use drawing::Room;
-use model::{Cell, Progress, Span};
+use super::redraw::{Line, RedrawnLines};
+use analysis::wording::duration;
+use drawing::{Room, View};
+use model::{Cell, Progress};
+use report::COLORS;
 
 /// The live view of a cell.
 #[derive(Debug)]
@@ -15,17 +17,20 @@ pub(super) struct Live {
     /// `None`: plain lines.
     redrawn: Option<RedrawnLines>,
     unicode: bool,
-    duration: Span,
+    view: View,
 }
 
 impl Live {
     /// Begins the view of `cell`.
     pub(super) fn new(cell: &Cell) -> Self {
-        note(format_args!("{}, every {}, for {} on CPU {}", cell.label(), cell.period, cell.duration, cell.cpus));
-        Live { redrawn: RedrawnLines::on_terminal(), unicode: shows_unicode(), duration: cell.duration }
+        let cpus = if cell.cpus.len() == 1 { "CPU" } else { "CPUs" };
+        let [period, time] = [cell.period.span(), cell.duration].map(|span| duration(span.ns() as f64));
+        note(format_args!("{}, every {period}, for {time} on {cpus} {}", cell.label(), cell.cpus));
+        let view = View { duration: cell.duration, limit: cell.deadline };
+        Live { redrawn: RedrawnLines::on_terminal(), unicode: shows_unicode(), view }
     }
 
-    /// Shows the progress, which the cell reports about once a second.
+    /// Shows the progress, which the cell sends about once a second; nothing is drawn in between.
     pub(super) fn show(&mut self, progress: &Progress) {
         if let Some(redrawn) = &mut self.redrawn {
             let size = RedrawnLines::size();
@@ -35,7 +40,13 @@ impl Live {
                 height: size.rows.saturating_sub(1),
                 unicode: self.unicode,
             };
-            redrawn.draw(&drawing::lines(progress, self.duration, room), size.columns);
+            let mut lines: Vec<Line> = drawing::lines(progress, self.view, room).into_iter().map(Line::from).collect();
+            let [_, _, green, red, _] = COLORS;
+            let color = drawing::exceeded(progress, self.view).map(|over| if over.is_some() { red } else { green });
+            if let Some(first) = lines.first_mut().filter(|_| wants_color()) {
+                first.color = color;
+            }
+            redrawn.draw(&lines, size.columns);
             return;
         }
         let max_ns = progress.threads.iter().filter_map(|thread| thread.max_ns).max();

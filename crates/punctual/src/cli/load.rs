@@ -6,6 +6,7 @@ use super::arguments::{Format, LoadCommandArguments};
 use super::{Outcome, consent, note, output};
 use analysis::LoadRate;
 use campaign::Stop;
+use comfy_table::{ColumnConstraint, ContentArrangement, Table};
 use host::{ActivityLog, HostFs};
 use model::{AboutLoad, CpuSet, LoadRecord, MachineSecond, Policy, Span};
 use std::time::{Duration, Instant};
@@ -182,17 +183,29 @@ fn list(format: Format) -> Outcome {
         output::write(&text)?;
         return Ok(0);
     }
-    let style = output::style(true);
-    let mut text = String::new();
-    for AboutLoad { load, does, disturbs, costs } in CATALOGUE {
-        text += &format!("{load}\n");
-        for (label, words) in [("does", does), ("disturbs", disturbs), ("costs", costs)] {
-            text += &report::labelled(label, words, style);
-        }
-    }
-    text +=
-        "\nLatencies: Linux 6.1 in a deterministic virtual machine; no preemption / full preemption / PREEMPT_RT.\n";
+    let mut text = table(output::style(true).width);
+    text += "\nLatency: maximum of a real-time thread on Linux 6.1 with preempt=none, preempt=full and\n";
+    text += "PREEMPT_RT, in virtual time.\n";
     text += "Several at once: messaging+disk. Plans name their own in [loads]; see docs/loads.md.\n";
     output::write(text.as_bytes())?;
     Ok(0)
+}
+
+/// A row for each load, wrapped into `width` columns.
+fn table(width: usize) -> String {
+    let mut table = Table::new();
+    table.set_content_arrangement(ContentArrangement::Dynamic);
+    table.set_width(u16::try_from(width).unwrap_or(u16::MAX));
+    table.load_style(comfy_table::presets::NOTHING);
+    table.set_header(["load", "does", "disturbs (latency: none / full / PREEMPT_RT)", "costs"]);
+    for AboutLoad { load, does, disturbs, costs } in CATALOGUE {
+        table.add_row([load, does, disturbs, costs]);
+    }
+    for (i, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((if i == 0 { 0 } else { 2 }, 0));
+        if i == 0 {
+            column.set_constraint(ColumnConstraint::ContentWidth);
+        }
+    }
+    table.lines().map(|line| line.trim_end().to_owned() + "\n").collect()
 }

@@ -8,7 +8,6 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use model::{Entry, Failed, Header, Kernel, Planned, Progress, Task};
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
-use std::time::Duration;
 
 /// The progress of a campaign: one line with the largest latency of each cell so far.
 #[derive(Debug)]
@@ -32,7 +31,7 @@ impl Lines {
         let resumed = if done > 0 { format!(", {done} already done") } else { String::new() };
         let left = match expected(header, all.saturating_sub(done)).as_secs() {
             0 => "nothing left to measure".to_owned(),
-            seconds => format!("about {}", humantime::format_duration(Duration::from_secs(seconds))),
+            seconds => format!("about {}", duration(seconds as f64 * 1e9)),
         };
         let most = if header.plan.until.is_some() { "at most " } else { "" };
         let cells = things(header.cells.len() as u64, "cell");
@@ -75,10 +74,11 @@ impl Lines {
         let worst = self.worst_ns.iter().copied().chain([running_ns]).flatten().max();
         let left = expected(&self.header, self.all.saturating_sub(self.done)).as_secs();
         self.bar.set_message(format!(
-            "block {}/{}  {name}  worst {}  {left} s left",
+            "block {}/{}  {name}  worst {}  {} left",
             now.block + 1,
             self.header.plan.repetitions,
             latency(worst),
+            duration(left as f64 * 1e9),
         ));
     }
 }

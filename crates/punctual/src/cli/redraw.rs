@@ -1,12 +1,28 @@
 //! Lines on stderr that are redrawn in place.
 
 use model::plain;
+use report::COLORS;
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
 use sys::terminal::{self, Size};
 
 /// Size of a terminal that does not report one.
 const DEFAULT_SIZE: Size = Size { columns: 80, rows: 24 };
+
+/// A line of a frame.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Line {
+    /// Its text, which is made plain where it is drawn.
+    pub(super) text: String,
+    /// The escape sequence of its color; `None` for that of the terminal.
+    pub(super) color: Option<&'static str>,
+}
+
+impl From<String> for Line {
+    fn from(text: String) -> Line {
+        Line { text, color: None }
+    }
+}
 
 /// The last frame on the terminal.
 #[derive(Debug, Default)]
@@ -28,10 +44,10 @@ impl RedrawnLines {
     }
 
     /// Replaces the last frame by `lines`, on a terminal with `columns` now.
-    pub(super) fn draw(&mut self, lines: &[String], columns: usize) {
+    pub(super) fn draw(&mut self, lines: &[Line], columns: usize) {
         // A single write avoids flicker; a failure is ignored.
         let _ = io::stderr().write_all(frame(&self.drawn, lines, columns).as_bytes());
-        self.drawn = lines.iter().map(|line| line.chars().count()).collect();
+        self.drawn = lines.iter().map(|line| line.text.chars().count()).collect();
     }
 
     /// Erases the last frame.
@@ -45,7 +61,7 @@ impl RedrawnLines {
 /// The text that replaces the last frame by `lines`, on a terminal with `columns` now.
 ///
 /// A terminal that became narrower has wrapped the old lines, which take more rows.
-fn frame(drawn: &[usize], lines: &[String], columns: usize) -> String {
+fn frame(drawn: &[usize], lines: &[Line], columns: usize) -> String {
     let rows: usize = drawn.iter().map(|width| width.div_ceil(columns.max(1)).max(1)).sum();
     let mut text = String::new();
     if rows > 0 {
@@ -54,8 +70,9 @@ fn frame(drawn: &[usize], lines: &[String], columns: usize) -> String {
     }
     text.push_str("\r\x1b[J");
     for line in lines {
-        text.push_str(&plain(line));
-        text.push('\n');
+        let [_, reset, ..] = COLORS;
+        let (color, reset) = line.color.map_or(("", ""), |color| (color, reset));
+        let _ = writeln!(text, "{color}{}{reset}", plain(&line.text));
     }
     text
 }
@@ -66,7 +83,7 @@ mod tests {
 
     #[test]
     fn a_frame_replaces_the_last_one_on_a_narrower_terminal() {
-        let lines = ["one".to_owned(), "two".to_owned()];
+        let lines = ["one", "two"].map(|text| Line::from(text.to_owned()));
         for (drawn, columns, expected) in [
             (&[][..], 80, "\r\x1b[Jone\ntwo\n"),
             (&[79, 0], 80, "\x1b[2A\r\x1b[Jone\ntwo\n"),
@@ -77,6 +94,8 @@ mod tests {
         ] {
             assert_eq!(frame(drawn, &lines, columns), expected, "{drawn:?} {columns}");
         }
+        let red = Line { text: "x\x1b[2J".to_owned(), color: Some("\x1b[1;31m") };
+        assert_eq!(frame(&[], &[red], 80), "\r\x1b[J\x1b[1;31mx\u{fffd}[2J\x1b[0m\n", "no other escape sequence");
         assert_eq!(frame(&[1, 1], &[], 80), "\x1b[2A\r\x1b[J", "an empty one leaves nothing");
     }
 }

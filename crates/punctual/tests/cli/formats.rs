@@ -74,10 +74,11 @@ fn runs_are_listed_and_damaged_ones_named() {
     let facts = |run: &serde_json::Value| json!([run["path"], run["verdict"], run["measurements"], run["planned"]]);
     assert_eq!(
         runs.iter().map(facts).collect::<Vec<_>>(),
-        [json!([good, "pass", 1, 1]), json!([cut, "not_shown", 0, 1])]
+        [json!([cut, "not_shown", 0, 1]), json!([good, "pass", 1, 1])],
+        "the newest first"
     );
     let files = std::fs::read_dir(scratch.path("a/good")).unwrap().flatten();
-    assert_eq!(runs[0]["bytes"], files.map(|file| file.metadata().unwrap().len()).sum::<u64>());
+    assert_eq!(runs[1]["bytes"], files.map(|file| file.metadata().unwrap().len()).sum::<u64>());
     assert_eq!(listed["unreadable"][0]["path"], of("d/broken"));
     let none = scratch.path("c");
     assert_eq!(punctual(&format!("list {}", none.display())).stdout, format!("no runs below {}\n", none.display()));

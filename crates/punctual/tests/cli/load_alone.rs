@@ -92,7 +92,12 @@ fn what_cannot_run_is_one_line() {
 #[test]
 fn the_list_names_every_load() {
     let said = punctual("load --list");
-    assert!(model::Load::KNOWN.iter().all(|load| said.stdout.lines().any(|line| line == *load)), "{said:?}");
+    let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
+    let loads: Vec<_> = said.stdout.lines().filter(|line| !line.starts_with(' ')).filter_map(first).collect();
+    assert!(model::Load::KNOWN.iter().all(|load| loads.iter().any(|first| first == load)), "{said:?}");
+    assert!(said.stdout.lines().all(|line| line.chars().count() <= 100), "{}", said.stdout);
+    assert_eq!(punctual("load").stdout, said.stdout, "without a load, the list");
+    punctual("load --for 1s").expect_error("<LOAD> is missing; see punctual --help");
     let json = punctual("load --list --format json").json();
     crate::schema::assert_conforms("loads", &json);
     assert_eq!(json.as_array().unwrap().len(), model::Load::KNOWN.len());

@@ -51,7 +51,7 @@ pub struct Unreadable {
 #[derive(Debug, Default, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct List {
-    /// Runs, oldest first.
+    /// Runs, newest first.
     pub runs: Vec<Listed>,
     /// Unreadable runs.
     pub unreadable: Vec<Unreadable>,
@@ -92,7 +92,7 @@ impl List {
             bytes,
             damage,
         });
-        self.runs.sort_by(|a, b| (a.started_unix_ms, &a.path).cmp(&(b.started_unix_ms, &b.path)));
+        self.runs.sort_by(|a, b| (b.started_unix_ms, &a.path).cmp(&(a.started_unix_ms, &b.path)));
     }
 
     /// Adds a directory whose run cannot be read.

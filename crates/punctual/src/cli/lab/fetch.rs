@@ -20,7 +20,7 @@ pub(super) fn fetch(arguments: &LabFetchArguments) -> Outcome {
         let mut terminal = RedrawnLines::on_terminal();
         let mut is_said = false;
         let ready = lab::ready_observed(&of_lab.source, monitor, &mut |fetching| match &mut terminal {
-            Some(terminal) => terminal.draw(&[line(fetching)], RedrawnLines::size().columns),
+            Some(terminal) => terminal.draw(&[line(fetching).into()], RedrawnLines::size().columns),
             None if !is_said => {
                 is_said = true;
                 note(format_args!("fetching {}{}", fetching.package, size_of(fetching)));

@@ -1,7 +1,7 @@
 //! The lines of the live view: a row per CPU, a histogram of all latencies with few bins, the last spikes.
 
 use super::latency;
-use analysis::wording::{count, duration};
+use analysis::wording::{count, duration, durations_apart};
 use model::{Bin, Progress, Span, Spike, ThreadProgress};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
@@ -15,6 +15,15 @@ pub(super) struct Room {
     pub(super) height: usize,
     /// Whether non-ASCII characters are shown.
     pub(super) unicode: bool,
+}
+
+/// The cell that is shown.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct View {
+    /// Time that it is measured for.
+    pub(super) duration: Span,
+    /// Limit of its latencies.
+    pub(super) limit: Option<Span>,
 }
 
 /// Width of the first column, of a latency and of a count.
@@ -35,19 +44,21 @@ struct Column {
     spare: Option<u8>,
 }
 
-const COLUMNS: [Column; 6] = [
+const COLUMNS: [Column; 7] = [
     Column { head: "wake-ups", width: COUNT, show: |thread| count(thread.n), spare: None },
     Column { head: "min", width: LATENCY, show: |thread| latency(thread.min_ns), spare: Some(1) },
+    Column { head: "last", width: LATENCY, show: |thread| latency(thread.last_ns), spare: Some(2) },
     Column { head: "mean", width: LATENCY, show: |thread| latency(thread.mean_ns), spare: Some(0) },
-    Column { head: "p99", width: LATENCY, show: |thread| latency(thread.p99_ns), spare: Some(2) },
+    Column { head: "p99", width: LATENCY, show: |thread| latency(thread.p99_ns), spare: Some(3) },
     Column { head: "max", width: LATENCY, show: |thread| latency(thread.max_ns), spare: None },
     Column { head: "missed", width: LATENCY, show: |thread| count(thread.missed), spare: None },
 ];
 
-/// The view of a cell that is measured for `duration`. Lines and rows stay within the room: the bins or the spikes are
-/// omitted if they do not fit.
-pub(super) fn lines(progress: &Progress, duration: Span, room: Room) -> Vec<String> {
-    let mut lines = cpus(progress, duration, room);
+/// The view of a cell: time left and limit, its CPUs, bins and spikes. Lines and rows stay within the room: the bins or
+/// the spikes are omitted if they do not fit.
+pub(super) fn lines(progress: &Progress, view: View, room: Room) -> Vec<String> {
+    let mut lines = vec![status(progress, view)];
+    lines.extend(cpus(progress, view.duration, Room { height: room.height.saturating_sub(1), ..room }));
     for section in [bins(&progress.threads, room), spikes(&progress.threads, room)] {
         let left = room.height.saturating_sub(lines.len() + 1);
         // A heading without rows is omitted.
@@ -58,6 +69,29 @@ pub(super) fn lines(progress: &Progress, duration: Span, room: Room) -> Vec<Stri
     }
     let cut = |line: String| line.chars().take(room.width).collect::<String>().trim_end().to_owned();
     lines.into_iter().take(room.height).map(cut).collect()
+}
+
+/// Whether the limit is exceeded, and by which thread most; `None` without a limit.
+pub(super) fn exceeded(progress: &Progress, view: View) -> Option<Option<&ThreadProgress>> {
+    let limit = i64::try_from(view.limit?.ns()).unwrap_or(i64::MAX);
+    let latest = progress.threads.iter().max_by_key(|thread| thread.max_ns);
+    Some(latest.filter(|thread| thread.max_ns.is_some_and(|max| max > limit)))
+}
+
+/// The time that is left, and the limit.
+fn status(progress: &Progress, view: View) -> String {
+    let left = view.duration.ns().saturating_sub(progress.elapsed.ns());
+    // Whole seconds: the line changes once a second.
+    let left = format!("{:>FIRST$} left", format!("{} s", left.div_ceil(Span::SECOND.ns())));
+    let Some((over, limit)) = exceeded(progress, view).zip(view.limit) else { return left };
+    match over.and_then(|thread| Some((thread.cpu, thread.max_ns?))) {
+        Some((cpu, max_ns)) => {
+            let limit_ns = i64::try_from(limit.ns()).unwrap_or(i64::MAX);
+            let (limit, max) = durations_apart(limit_ns, max_ns);
+            format!("{left}, limit {limit} EXCEEDED: {max} on CPU {cpu}")
+        }
+        None => format!("{left}, limit {} kept so far", duration(limit.ns() as f64)),
+    }
 }
 
 /// A row for each CPU, or for those with the latest wake-ups if not all fit.

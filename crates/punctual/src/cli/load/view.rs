@@ -1,7 +1,7 @@
 //! Output of a load that runs alone: a redrawn block on a terminal, otherwise a line each second.
 
 use super::super::arguments::Format;
-use super::super::redraw::RedrawnLines;
+use super::super::redraw::{Line, RedrawnLines};
 use super::super::{note, output};
 use super::Work;
 use analysis::wording::{duration, things};
@@ -57,8 +57,9 @@ impl LoadView {
             ViewMode::Block(redrawn) => {
                 let size = RedrawnLines::size();
                 // The last column stays empty because terminals differ in wrapping there.
-                let fitting = |line: String| line.chars().take(size.columns.saturating_sub(1)).collect();
-                let lines: Vec<String> = block(work, &machine, self.ends).into_iter().map(fitting).collect();
+                let fitting =
+                    |line: String| line.chars().take(size.columns.saturating_sub(1)).collect::<String>().into();
+                let lines: Vec<Line> = block(work, &machine, self.ends).into_iter().map(fitting).collect();
                 let rows = lines.len().min(size.rows.saturating_sub(1));
                 redrawn.draw(lines.get(..rows).unwrap_or_default(), size.columns);
                 Ok(true)

@@ -37,7 +37,8 @@ fn progress() -> Progress {
 }
 
 fn check(progress: &Progress, room: Room, expected: &Expect) {
-    let lines = lines(progress, Span(10_000_000_000), room);
+    let view = View { duration: Span(10_000_000_000), limit: None };
+    let lines = lines(progress, view, room);
     assert!(lines.len() <= room.height && lines.iter().all(|line| line.chars().count() <= room.width), "{lines:#?}");
     // The bar keeps the indentation, which `expect!` would strip.
     let drawn: String = lines.iter().map(|line| format!("|{line}\n")).collect();
@@ -50,9 +51,10 @@ fn at_80_columns_everything_is_there() {
         &progress(),
         WIDE,
         &expect![[r#"
-            |    7/10 s   wake-ups      min     mean      p99      max   missed
-            |     CPU 0      6 999  2.14 us  5.23 us   8.7 us    46 us        0
-            |     CPU 1      6 999  2.14 us  5.23 us   8.7 us   126 us    1 204
+            |       3 s left
+            |    7/10 s   wake-ups      min     last     mean      p99      max   missed
+            |     CPU 0      6 999  2.14 us     5 us  5.23 us   8.7 us    46 us        0
+            |     CPU 1      6 999  2.14 us     5 us  5.23 us   8.7 us   126 us    1 204
             |
             |      from   wake-ups  both on a log scale
             |      1 us         12  ████████████████
@@ -79,9 +81,10 @@ fn at_60_columns_the_mean_gives_way_and_a_plain_terminal_gets_ascii() {
         &progress(),
         Room { width: 59, height: 39, unicode: false },
         &expect![[r#"
-            |    7/10 s   wake-ups      min      p99      max   missed
-            |     CPU 0      6 999  2.14 us   8.7 us    46 us        0
-            |     CPU 1      6 999  2.14 us   8.7 us   126 us    1 204
+            |       3 s left
+            |    7/10 s   wake-ups     last      p99      max   missed
+            |     CPU 0      6 999     5 us   8.7 us    46 us        0
+            |     CPU 1      6 999     5 us   8.7 us   126 us    1 204
             |
             |      from   wake-ups  both on a log scale
             |      1 us         12  ##########
@@ -108,6 +111,7 @@ fn at_40_columns_only_what_matters_is_left() {
         &progress(),
         Room { width: 39, height: 39, unicode: false },
         &expect![[r#"
+            |       3 s left
             |    7/10 s   wake-ups      max   missed
             |     CPU 0      6 999    46 us        0
             |     CPU 1      6 999   126 us    1 204
@@ -132,14 +136,28 @@ fn at_40_columns_only_what_matters_is_left() {
 }
 
 #[test]
+fn the_first_line_has_the_time_left_and_the_limit() {
+    let line = |limit: Option<u64>, elapsed_ns| {
+        let view = View { duration: Span(10_000_000_000), limit: limit.map(Span) };
+        let progress = Progress { elapsed: Span(elapsed_ns), ..progress() };
+        lines(&progress, view, WIDE).remove(0)
+    };
+    assert_eq!(line(None, 7_000_900_000), "       3 s left");
+    assert_eq!(line(None, 10_000_000_001), "       0 s left");
+    assert_eq!(line(Some(126_000), 0), "      10 s left, limit 126 us kept so far");
+    assert_eq!(line(Some(125_999), 0), "      10 s left, limit 125 999 ns EXCEEDED: 126 000 ns on CPU 1");
+}
+
+#[test]
 fn what_has_no_room_is_left_out() {
     check(
         &progress(),
         Room { height: 16, ..WIDE },
         &expect![[r#"
-            |    7/10 s   wake-ups      min     mean      p99      max   missed
-            |     CPU 0      6 999  2.14 us  5.23 us   8.7 us    46 us        0
-            |     CPU 1      6 999  2.14 us  5.23 us   8.7 us   126 us    1 204
+            |       3 s left
+            |    7/10 s   wake-ups      min     last     mean      p99      max   missed
+            |     CPU 0      6 999  2.14 us     5 us  5.23 us   8.7 us    46 us        0
+            |     CPU 1      6 999  2.14 us     5 us  5.23 us   8.7 us   126 us    1 204
             |
             |      from   wake-ups  both on a log scale
             |      1 us         12  ████████████████
@@ -155,16 +173,17 @@ fn what_has_no_room_is_left_out() {
         &progress(),
         Room { height: 8, ..WIDE },
         &expect![[r#"
-            |    7/10 s   wake-ups      min     mean      p99      max   missed
-            |     CPU 0      6 999  2.14 us  5.23 us   8.7 us    46 us        0
-            |     CPU 1      6 999  2.14 us  5.23 us   8.7 us   126 us    1 204
+            |       3 s left
+            |    7/10 s   wake-ups      min     last     mean      p99      max   missed
+            |     CPU 0      6 999  2.14 us     5 us  5.23 us   8.7 us    46 us        0
+            |     CPU 1      6 999  2.14 us     5 us  5.23 us   8.7 us   126 us    1 204
         "#]],
     );
     check(
         &progress(),
         Room { height: 1, ..WIDE },
         &expect![[r#"
-            |    7/10 s   wake-ups      min     mean      p99      max   missed
+            |       3 s left
         "#]],
     );
 }
@@ -176,12 +195,12 @@ fn of_many_cpus_the_latest_are_shown() {
         &Progress { elapsed: Span(0), threads },
         Room { height: 6, ..WIDE },
         &expect![[r#"
-            |    0/10 s   wake-ups      min     mean      p99      max   missed
-            |     CPU 2         10  2.14 us  5.23 us   8.7 us    40 us        0
-            |     CPU 4         10  2.14 us  5.23 us   8.7 us    38 us        0
-            |     CPU 9         10  2.14 us  5.23 us   8.7 us    41 us        0
-            |    CPU 11         10  2.14 us  5.23 us   8.7 us    39 us        0
-            |        12 other CPUs, max 37 us
+            |      10 s left
+            |    0/10 s   wake-ups      min     last     mean      p99      max   missed
+            |     CPU 2         10  2.14 us     5 us  5.23 us   8.7 us    40 us        0
+            |     CPU 9         10  2.14 us     5 us  5.23 us   8.7 us    41 us        0
+            |    CPU 11         10  2.14 us     5 us  5.23 us   8.7 us    39 us        0
+            |        13 other CPUs, max 38 us
         "#]],
     );
 }
@@ -193,8 +212,9 @@ fn before_the_first_sample_nothing_is_made_up() {
         &Progress { elapsed: Span(0), threads },
         WIDE,
         &expect![[r#"
-            |    0/10 s   wake-ups      min     mean      p99      max   missed
-            |     CPU 0          0        -        -        -        -        0
+            |      10 s left
+            |    0/10 s   wake-ups      min     last     mean      p99      max   missed
+            |     CPU 0          0        -        -        -        -        -        0
         "#]],
     );
 }
@@ -207,8 +227,9 @@ fn many_bins_keep_the_tail() {
         &Progress { elapsed: Span(1), threads: vec![thread(0, &bins)] },
         WIDE,
         &expect![[r#"
-            |    0/10 s   wake-ups      min     mean      p99      max   missed
-            |     CPU 0         20  2.14 us  5.23 us   8.7 us      1 s        0
+            |      10 s left
+            |    0/10 s   wake-ups      min     last     mean      p99      max   missed
+            |     CPU 0         20  2.14 us     5 us  5.23 us   8.7 us      1 s        0
             |
             |      from   wake-ups  both on a log scale
             |      0 us          8  ████████████████████████████████████████████████████████
