@@ -27,6 +27,8 @@ fn schemas() -> Schemas {
             ("imported.schema.json", written::<json::ImportedDocument<'static>>()),
             ("compare.schema.json", written::<json::ComparisonDocument<'static, analysis::comparison::Comparison>>()),
             ("doctor.schema.json", written::<json::DoctorDocument<'static>>()),
+            ("plan-list.schema.json", written::<json::ReadyPlans>()),
+            ("dry-run.schema.json", written::<json::DryRun<'static>>()),
             ("list.schema.json", written::<json::List>()),
             ("load.schema.json", written::<json::LoadDocument<'static>>()),
             ("respond.schema.json", written::<model::TargetRecord>()),

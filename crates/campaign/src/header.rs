@@ -24,6 +24,23 @@ pub(super) fn header(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>
 /// # Errors
 /// If the plan is impossible here, or none of its cells can be measured.
 pub(super) fn preview(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>> {
+    let header = planned(plan, samples)?;
+    if header.cells.is_empty() {
+        let reason = header.skipped.first().map(|skipped| skipped.reason.clone()).unwrap_or_default();
+        return Err(format!("nothing can be measured: {reason}").into());
+    }
+    let is_traced_here = |cell: &Cell| cell.conditions.explain.is_some() && cell.kernel == Kernel::Running;
+    if header.cells.iter().any(is_traced_here) && !header.plan.conditions.roles.is_logged_elsewhere() {
+        Instance::root()?;
+    }
+    Ok(header)
+}
+
+/// The same run as this machine and user could measure it, even if that is nothing. Needs no privilege.
+///
+/// # Errors
+/// If the plan is impossible here.
+pub(super) fn planned(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>> {
     if samples && plan.conditions.roles.is_logged_elsewhere() {
         return Err("unsupported: --samples with the logger on another machine; leave one of them out".into());
     }
@@ -46,14 +63,6 @@ pub(super) fn preview(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
         why_no_load: &load::why_not,
     };
     let (cells, skipped) = expand(&plan, &machine)?;
-    if cells.is_empty() {
-        let reason = skipped.first().map(|skipped| skipped.reason.clone()).unwrap_or_default();
-        return Err(format!("cannot measure anything: {reason}").into());
-    }
-    let is_traced_here = |cell: &Cell| cell.conditions.explain.is_some() && cell.kernel == Kernel::Running;
-    if cells.iter().any(is_traced_here) && !plan.conditions.roles.is_logged_elsewhere() {
-        Instance::root()?;
-    }
     let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     // The fine digits of the clock differ from run to run, which suffices for a seed; it is recorded.
     let seed = plan.seed.unwrap_or(u64::from(unix.subsec_nanos()) ^ unix.as_secs() << 20);

@@ -101,6 +101,7 @@ fn leave_deadline() -> Result<(), Box<dyn Error>> {
 fn execute(command: Command) -> Outcome {
     match command {
         Command::Run(arguments) => run::run(arguments),
+        Command::Plan(arguments) => plan::command(&arguments.command),
         Command::Measure(arguments) => measure::measure(arguments),
         Command::Explain(arguments) => explain::explain(arguments),
         Command::Frontier(arguments) => frontier::frontier(arguments),

@@ -3,6 +3,7 @@
 mod frontier;
 mod imported;
 mod list;
+mod plan;
 mod run;
 
 use crate::Results;
@@ -19,6 +20,7 @@ use serde_json::Value;
 pub use frontier::FrontierDocument;
 pub use imported::ImportedDocument;
 pub use list::{List, Listed, Unreadable};
+pub use plan::{DryRun, PlannedCell, ReadyPlan, ReadyPlans, SkippedCell};
 pub use run::RunDocument;
 
 /// The document of `punctual show --format json`.

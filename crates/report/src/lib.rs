@@ -11,6 +11,7 @@ mod html;
 pub mod json;
 mod lines;
 mod list;
+mod plan;
 mod published;
 mod results;
 mod sections;
@@ -27,8 +28,9 @@ pub use doctor::Examination;
 pub use formats::{Page, csv, hgrm, junit, lava, markdown, prometheus, tap};
 pub use frontier::SearchReport;
 pub use html::html;
-pub use lines::{COLORS, labelled};
+pub use lines::COLORS;
 pub use list::{size, text as list_text};
+pub use plan::{dry_run, ready_plans};
 pub use results::{ImportedSet, OwnRun, Results};
 pub use sections::intensity::{load_rate, machine_share};
 pub use sections::responses::target;
@@ -61,15 +63,15 @@ pub struct Style {
     pub unicode: bool,
     /// Whether every finding is shown, not only the most important.
     pub all_findings: bool,
-    /// Whether every explained spike is shown, not only their causes.
-    pub each_spike: bool,
+    /// Maximum of explained spikes shown one by one, the worst first, besides their causes.
+    pub spikes: usize,
 }
 
 #[cfg(test)]
 impl Style {
     /// Plain text of this width.
     fn plain(width: usize) -> Style {
-        Style { width, colour: false, unicode: false, all_findings: false, each_spike: false }
+        Style { width, colour: false, unicode: false, all_findings: false, spikes: 0 }
     }
 }
 
@@ -133,7 +135,7 @@ fn write_about(
         }
     }
     writeln!(out)?;
-    explained::write(out, summary, lines, style.each_spike)
+    explained::write(out, header, summary, lines, style.spikes)
 }
 
 /// The tables of latencies and costs, the worst of them, and the verdict.

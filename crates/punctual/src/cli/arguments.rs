@@ -11,6 +11,7 @@ mod internal;
 mod keep;
 mod lab;
 mod load;
+mod plan;
 mod response;
 mod results;
 mod sleep;
@@ -27,12 +28,13 @@ pub(super) use lab::{
     LabArguments, LabBisectArguments, LabCheckArguments, LabCommand, LabFetchArguments, LabListArguments,
 };
 pub(super) use load::{LoadArguments, LoadCommandArguments};
+pub(super) use plan::{PlanArguments, PlanCommand};
 pub(super) use response::{RespondArguments, ResponseArguments};
 pub(super) use results::{CheckArguments, ImportArguments, ImportUnit, ListArguments, RunFormat, ShowArguments};
 pub(super) use sleep::{MeasureCommand, SleepArguments};
 
 use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
-use model::{Axes, Conditions, CpuSet, Kernel, Period, Plan, Policy, Prepare, Requirement, Span, Task, Until};
+use model::{Axes, Conditions, CpuSet, Kernel, Period, Plan, Policy, Prepare, Requirement, Setting, Span, Task, Until};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -58,6 +60,8 @@ const EXIT_STATUS: &str = "Exit status: 0 passed, 1 error, 2 limit violated, 3 i
 pub(super) enum Command {
     /// Run a plan; without one, measure this machine, idle and loaded
     Run(RunArguments),
+    /// List the ready plans of `punctual run`, or print one
+    Plan(PlanArguments),
     /// Measure one cell, with a live view
     Measure(MeasureArguments),
     /// Trace the kernel while measuring; explain late wake-ups (root)
@@ -111,8 +115,14 @@ pub(super) enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(super) struct RunArguments {
-    /// TOML file [default: none and messaging, other and fifo:80, 1ms]
+    /// Ready plan (`punctual plan list`) or TOML file with a `/` or .toml [default: none and messaging, other and fifo:80, 1ms]
     pub(super) plan: Option<PathBuf>,
+    /// Replace the values of an axis or key, like policy=other,fifo:80
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(super) set: Vec<Setting>,
+    /// Show cells, time, disk space, settings and programs only
+    #[arg(long)]
+    pub(super) dry_run: bool,
     /// Trial run: 2 blocks, at most 1 s a cell
     #[arg(long)]
     pub(super) quick: bool,
@@ -126,7 +136,7 @@ pub(super) struct RunArguments {
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
     /// Resume the run in --out: measure what is missing
-    #[arg(long, requires = "out", conflicts_with_all = ["plan", "seed", "quick", "repetitions", "duration", "cpus", "require", "cpu_dma_latency", "prepare", "samples"])]
+    #[arg(long, requires = "out", conflicts_with_all = ["plan", "set", "dry_run", "seed", "quick", "repetitions", "duration", "cpus", "require", "cpu_dma_latency", "prepare", "samples"])]
     pub(super) resume: bool,
     /// Resume although the machine changed (recorded as a finding)
     #[arg(long, requires = "resume", help_heading = heading::EXTENT)]

@@ -83,6 +83,25 @@ pub(super) fn announce_settings(from: &Path, header: &Header) {
     }
 }
 
+/// Everything that a run does to the system besides measuring: settings and devices, then programs and other effects.
+pub(super) fn actions(header: &Header) -> (Vec<String>, Vec<String>) {
+    let latency = header.cells.iter().filter(|cell| cell.kernel == Kernel::Running);
+    let latency = latency.filter_map(|cell| cell.conditions.cpu_dma_latency_us).min();
+    let held = latency.map(|us| format!("/dev/cpu_dma_latency held at {us} us"));
+    let is_traced = header.cells.iter().any(|cell| cell.conditions.explain.is_some() || cell.conditions.tracers);
+    let traced = is_traced.then(|| "a trace instance of the kernel".to_owned());
+    let programs = programs(loads(header)).into_iter().map(ToString::to_string);
+    let reached = sites(header).map(|(role, site)| format!("{role} by {site}"));
+    let at_spikes = on_spike(header).map(|command| format!("at spikes: {command}"));
+    let mut guests: Vec<_> =
+        header.cells.iter().filter(|cell| cell.kernel != Kernel::Running).map(|cell| cell.kernel.to_string()).collect();
+    guests.dedup();
+    let guests =
+        (!guests.is_empty()).then(|| format!("QEMU with {}, fetched unless they are in the cache", guests.join(", ")));
+    let others = guests.into_iter().chain(programs).chain(reached).chain(at_spikes).chain(effects(header));
+    (settings(header).into_iter().chain(held).chain(traced).collect(), others.collect())
+}
+
 /// The settings that the cells change, in the syntax of `--prepare`.
 fn settings(header: &Header) -> Option<String> {
     let prepare = header.cells.iter().map(|cell| &cell.conditions.prepare).find(|prepare| !prepare.is_empty());

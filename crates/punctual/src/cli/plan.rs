@@ -1,30 +1,40 @@
-//! The plan of `punctual run`: a file or the default, with the changes of the command line.
+//! The plan of `punctual run`: a ready one, a file, or the default, with the changes of the command line.
+
+mod dry_run;
+mod ready;
+
+pub(super) use dry_run::dry_run;
+pub(super) use ready::command;
 
 use super::arguments::RunArguments;
 use super::consent::Origin;
-use host::file;
-use model::Plan;
+use host::file::read_named;
+use model::{ChangedPlanError, Plan};
 use std::error::Error;
+use std::path::Path;
 
 /// Maximum size of a plan in bytes. The bundled ones have about 2 KiB.
 const LARGEST_PLAN: u64 = 16 << 20;
 
-/// The plan, from the file or the default, with the options of the command line; and its origin, if it is a file.
+/// The plan with the changes of the command line, and its origin if it is a file.
 pub(super) fn plan(arguments: &RunArguments) -> Result<(Plan, Option<Origin>), Box<dyn Error>> {
     let mut origin = None;
     let mut plan = match &arguments.plan {
-        None => Plan::default(),
+        // A plan without keys is the default but for its title.
+        None => Plan::parse_with(&format!("title = {:?}", Plan::default().title), &arguments.set)?,
         Some(path) => {
-            let read =
-                file::read_named(path, LARGEST_PLAN).and_then(|(file, bytes)| Ok((Origin::of(path, &file)?, bytes)));
-            let (from, bytes) = read.map_err(|err| format!("{}: {err}", path.display()))?;
-            origin = Some(from.with_settings(arguments.common.prepare.is_some()));
-            let text = String::from_utf8(bytes).map_err(|err| {
-                let valid = &err.as_bytes()[..err.utf8_error().valid_up_to()];
-                let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
-                format!("{}:{line}: not UTF-8; save the plan as UTF-8 text", path.display())
-            })?;
-            Plan::parse(&text).map_err(|err| format!("{}:{err}", path.display()))?
+            let (name, text) = match ready_name(path) {
+                Some(name) => (name.to_owned(), ready::text_of(name)?.to_owned()),
+                None => {
+                    let (from, text) = file(path)?;
+                    origin = Some(from.with_settings(arguments.common.prepare.is_some()));
+                    (path.display().to_string(), text)
+                }
+            };
+            Plan::parse_with(&text, &arguments.set).map_err(|err| match err {
+                ChangedPlanError::Text(err) => format!("{name}:{err}"),
+                err @ ChangedPlanError::Setting { .. } => err.to_string(),
+            })?
         }
     };
     if arguments.quick {
@@ -45,4 +55,39 @@ pub(super) fn plan(arguments: &RunArguments) -> Result<(Plan, Option<Origin>), B
     plan.conditions.cpu_dma_latency_us =
         common.cpu_dma_latency.map_or(plan.conditions.cpu_dma_latency_us, |asked| asked.0);
     Ok((plan, origin))
+}
+
+/// The name, if it is that of a ready plan: one word. A path has a `/` or ends with `.toml`.
+fn ready_name(path: &Path) -> Option<&str> {
+    path.to_str().filter(|name| !name.contains('/') && !name.ends_with(".toml"))
+}
+
+/// Reads a plan from a file.
+fn file(path: &Path) -> Result<(Origin, String), String> {
+    let read = read_named(path, LARGEST_PLAN).and_then(|(file, bytes)| Ok((Origin::of(path, &file)?, bytes)));
+    let (origin, bytes) = read.map_err(|err| format!("{}: {err}", path.display()))?;
+    let text = String::from_utf8(bytes).map_err(|err| {
+        let valid = &err.as_bytes()[..err.utf8_error().valid_up_to()];
+        let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;
+        format!("{}:{line}: not UTF-8; save the plan as UTF-8 text", path.display())
+    })?;
+    Ok((origin, text))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_bare_word_is_a_ready_plan_and_everything_else_a_path() {
+        for (typed, name) in [
+            ("quick-look", Some("quick-look")),
+            ("quick-look.toml", None),
+            ("./quick-look", None),
+            ("plans/quick-look.toml", None),
+            ("/dev/stdin", None),
+        ] {
+            assert_eq!(ready_name(Path::new(typed)), name, "{typed}");
+        }
+    }
 }

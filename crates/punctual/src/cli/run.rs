@@ -2,7 +2,7 @@
 
 use super::arguments::RunArguments;
 use super::consent::{self, Origin};
-use super::plan::plan;
+use super::plan::{dry_run, plan};
 use super::progress::Lines;
 use super::{Outcome, note, output, report, run_directory};
 use analysis::doctor;
@@ -13,6 +13,9 @@ use std::fs::File;
 use std::path::{Path, PathBuf};
 
 pub(super) fn run(arguments: RunArguments) -> Outcome {
+    if arguments.dry_run {
+        return dry_run(&arguments);
+    }
     let format = arguments.common.format;
     let limits = Limits { at_most: arguments.at_most, blocks: arguments.blocks };
     let (dir, mut session) = if arguments.resume { resume(arguments)? } else { begin(arguments)? };

@@ -35,6 +35,7 @@ mod loads;
 mod measured_thread;
 mod on_spike;
 mod placement;
+mod plan;
 mod planted;
 mod prepare;
 mod program;

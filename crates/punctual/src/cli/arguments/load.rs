@@ -33,20 +33,19 @@ impl LoadArguments {
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct LoadCommandArguments {
-    /// Load, e.g. messaging, cpu:50, disk+pipe, stress-ng
-    #[arg(required_unless_present = "list")]
+    /// Load, e.g. messaging, cpu:50, disk+pipe, stress-ng [default: list all]
     pub(in crate::cli) load: Option<Load>,
     /// Describe each load: what it does, disturbs and costs
     #[arg(long, conflicts_with_all = ["load", "duration", "cpus", "policy"])]
     pub(in crate::cli) list: bool,
     /// Running time [default: until Ctrl-C]
-    #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true, requires = "load")]
     pub(in crate::cli) duration: Option<Span>,
     /// CPUs of the load, e.g. 0-3,5 [default: all usable ones]
-    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true, requires = "load")]
     pub(in crate::cli) cpus: Option<CpuSet>,
     /// Scheduling policy; a real-time one needs --for
-    #[arg(long, default_value = "other")]
+    #[arg(long, default_value = "other", requires = "load")]
     pub(in crate::cli) policy: Policy,
     /// Allow `ping -f` to other hosts
     #[arg(long)]

@@ -1,0 +1,117 @@
+//! Forecast of a run before it begins: its cells, their order, its time and disk space. Measures and changes nothing.
+
+use super::estimate::{disk_bytes, expected, expected_of};
+use super::expand::{Machine, expand};
+use super::header::planned;
+use super::order;
+use super::stopping::bounded;
+use model::{Header, Plan, Planned, Span};
+use std::error::Error;
+use std::time::Duration;
+
+/// A run of a plan as it would be made here.
+#[derive(Debug)]
+pub struct Forecast {
+    /// Plan, cells, and the combinations that this machine or user cannot measure; without the snapshot of the host.
+    pub header: Header,
+    /// Measurements in order; `None` if the seed is drawn when the run starts.
+    pub order: Option<Vec<Planned>>,
+    /// Expected duration of all measurements.
+    pub time: Duration,
+    /// Expected size of the run directory, bytes.
+    pub disk_bytes: u64,
+}
+
+/// Forecasts a run of `plan`; `at_most` is the time limit of a run that ends by a stopping rule.
+///
+/// # Errors
+/// If the plan is impossible here.
+pub fn forecast(plan: Plan, samples: bool, at_most: Option<Span>) -> Result<Forecast, Box<dyn Error>> {
+    let seed = plan.seed;
+    let header = planned(plan, samples)?;
+    let header = match at_most {
+        Some(at_most) => bounded(header, at_most)?,
+        None => header,
+    };
+    Ok(Forecast {
+        order: seed.map(|seed| order::planned(header.cells.len(), header.plan.repetitions, seed)),
+        time: expected(&header, header.n_measurements()),
+        disk_bytes: disk_bytes(&header),
+        header,
+    })
+}
+
+/// Size of a plan where nothing is missing, whatever this machine and user lack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Extent {
+    /// Cells of a block.
+    pub cells: usize,
+    /// Cells of all blocks.
+    pub measurements: usize,
+    /// Expected duration of all measurements.
+    pub time: Duration,
+}
+
+/// The extent of `plan` on a machine with the CPUs of this one, for a user with every privilege.
+///
+/// # Errors
+/// If this process cannot ask for its CPUs, or the plan is impossible on any machine.
+pub fn extent(plan: &Plan) -> Result<Extent, Box<dyn Error>> {
+    let machine = Machine {
+        // The CPUs that the plan names are those of the machine that it is for.
+        cpus: sys::sched::affinity(0)?.iter().chain(plan.cpus.iter().flat_map(|cpus| cpus.iter())).collect(),
+        lock_memory: true,
+        dma_latency: true,
+        may_have: &|_| true,
+        why_not: &|_| None,
+        why_no_load: &|_| None,
+    };
+    let (cells, _) = expand(plan, &machine)?;
+    let measurements = cells.len().saturating_mul(usize::try_from(plan.repetitions).unwrap_or(usize::MAX));
+    Ok(Extent { cells: cells.len(), measurements, time: expected_of(&cells, measurements) })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::estimate::SAMPLE_BYTES;
+    use super::*;
+
+    #[test]
+    fn an_extent_is_that_of_a_user_with_every_privilege() {
+        let of = |text: &str| extent(&Plan::parse(text).unwrap()).unwrap();
+        let default = of("");
+        // 2.2 s a cell and 0.6 s around it.
+        assert_eq!(default, Extent { cells: 4, measurements: 24, time: Duration::from_millis(24 * 2_800) });
+        // A guest takes 2 s besides; its phases are the blocks.
+        let guest = of("duration = \"1s\"\nwarm_up = \"0s\"\n[axes]\nkernel = [\"debian:6.1\"]\nload = [\"none\"]");
+        assert_eq!(guest, Extent { cells: 2, measurements: 16, time: Duration::from_secs(16 * 3) });
+        assert_eq!(of("cpus = \"900\"").cells, 4, "of another machine");
+    }
+
+    #[test]
+    fn a_forecast_needs_no_privilege_and_has_an_order_where_the_seed_is_fixed() {
+        let of = |text: &str| forecast(Plan::parse(text).unwrap(), false, None).unwrap();
+        let plan = "repetitions = 3\nexplain = true\n[axes]\npolicy = [\"other\"]\n";
+        assert!(of(plan).order.is_none());
+        let forecast = of(&format!("seed = 7\n{plan}"));
+        let order = forecast.order.unwrap();
+        assert_eq!((order.len(), forecast.header.n_measurements()), (6, 6));
+        assert_eq!(order, order::planned(2, 3, 7));
+        let most = "explain = true\nrepetitions = 10000\nduration = \"1h\"\n";
+        assert!(super::forecast(Plan::parse(most).unwrap(), false, None).is_err(), "longer than a year");
+    }
+
+    #[test]
+    fn disk_space_grows_with_blocks_and_samples_and_not_without_bounds() {
+        let bytes = |text: &str, samples| forecast(Plan::parse(text).unwrap(), samples, None).unwrap().disk_bytes;
+        let plan = |blocks: u32, duration: &str| {
+            format!(
+                "cpus = \"0\"\nrepetitions = {blocks}\nduration = \"{duration}\"\n[axes]\npolicy = [\"other\"]\nload = [\"none\"]"
+            )
+        };
+        let one = bytes(&plan(1, "1s"), false);
+        assert_eq!(bytes(&plan(5, "1s"), false), 5 * one);
+        assert_eq!(bytes(&plan(1, "1h"), false), bytes(&plan(1, "2h"), false));
+        assert_eq!(bytes(&plan(1, "1s"), true), one + 1000 * SAMPLE_BYTES);
+    }
+}
