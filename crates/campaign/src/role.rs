@@ -1,7 +1,7 @@
 //! A command of this program on another machine, which ends when its stdin is closed.
 //!
 //! `ssh`, or another command that reaches the machine, is a child of this process. When this process ends, for whatever
-//! reason, the pipe closes and `punctual supervise` on the other machine ends the command.
+//! reason, the pipe closes and `punctual supervise-role` on the other machine ends the command.
 
 mod transport;
 

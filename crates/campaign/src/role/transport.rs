@@ -44,7 +44,7 @@ const SSH: [&str; 11] = [
 /// # Errors
 /// If the size of this program cannot be read.
 pub(super) fn command(role: &RoleCommand<'_>) -> io::Result<(Command, bool)> {
-    let mut words = vec!["supervise".to_owned(), "--for".to_owned(), role.at_most.to_string()];
+    let mut words = vec!["supervise-role".to_owned(), "--for".to_owned(), role.at_most.to_string()];
     words.extend(role.input.iter().flat_map(|input| ["--input".to_owned(), input.clone()]));
     words.push("--".to_owned());
     words.extend(role.command.iter().cloned());

@@ -109,6 +109,7 @@ pub(super) enum Command {
     Launch(LaunchArguments),
     /// Run another command of this program while stdin is open: a role of a plan, on its machine
     #[command(hide = true)]
+    #[command(name = "supervise-role")]
     Supervise(SuperviseArguments),
 }
 

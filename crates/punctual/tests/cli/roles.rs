@@ -154,9 +154,9 @@ fn root_a_killed_role_ends_its_cell_and_is_named() {
     let [host, target, _] = network.names.each_ref().map(|name| format!("exec:ip netns exec {name}"));
     for (number, (what, word, expected)) in [
         ("respond", ANSWERS, Some(format!("target {target}: respond was killed by signal 9"))),
-        ("supervise", ANSWERS, Some(format!("target {target}: exited (signal: 9 (SIGKILL)) without a message"))),
+        ("supervise-role", ANSWERS, Some(format!("target {target}: exited (signal: 9 (SIGKILL)) without a message"))),
         ("load", "ping", Some(format!("host {host}: load was killed by signal 9"))),
-        ("supervise", "ping", Some(format!("host {host}: exited (signal: 9 (SIGKILL)) without a message"))),
+        ("supervise-role", "ping", Some(format!("host {host}: exited (signal: 9 (SIGKILL)) without a message"))),
         (
             "cell",
             "--progress",
@@ -224,9 +224,10 @@ fn root_another_machine_logs_and_can_be_interrupted() {
 #[test]
 fn a_supervised_command_ends_with_stdin_or_at_the_timeout() {
     let _machine = machine();
-    for (asked, closes) in
-        [("supervise --for 1s -- load light --format json", false), ("supervise -- load light --format json", true)]
-    {
+    for (asked, closes) in [
+        ("supervise-role --for 1s -- load light --format json", false),
+        ("supervise-role -- load light --format json", true),
+    ] {
         let mut supervisor = piped(command(asked)).start_piped();
         let stdin = supervisor.stdin.take().unwrap();
         let mut line = String::new();
@@ -245,7 +246,7 @@ fn a_supervised_command_ends_with_stdin_or_at_the_timeout() {
 fn a_role_that_does_not_end_is_said_to_be_killed_for_that() {
     let _machine = machine();
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
-    let mut supervisor = piped(command(&format!("supervise -- respond --on udp:{free}"))).start_piped();
+    let mut supervisor = piped(command(&format!("supervise-role -- respond --on udp:{free}"))).start_piped();
     let mut line = String::new();
     BufReader::new(supervisor.stderr.as_mut().unwrap()).read_line(&mut line).unwrap();
     assert!(line.starts_with("answering on "), "{line}");
@@ -463,7 +464,7 @@ fn root_a_target_is_reached_by_ssh_and_does_not_outlive_the_connection() {
     assert!(target.answered > 500 && target.host.is_some(), "{target:?}");
     assert_eq!(target.loads[0].load, "cmd:echo it\\'s \"$HOME\" >/dev/null; sleep 60");
     assert!(target.loads[0].failure.is_none(), "{target:?}");
-    let is_over = || doing("respond", &link).is_empty() && doing("supervise", &link).is_empty();
+    let is_over = || doing("respond", &link).is_empty() && doing("supervise-role", &link).is_empty();
     assert!(comes_true(is_over), "nothing stays there");
 
     for (number, who) in ["campaign", "ssh", "session", "respond"].into_iter().enumerate() {
