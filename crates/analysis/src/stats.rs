@@ -1,5 +1,6 @@
-//! Pure statistics: quantiles with intervals, rates, tests and tails. Each returns a number or a refusal with its
-//! reason.
+//! Pure statistics: quantiles with intervals, rates, tests and tails.
+//!
+//! Each returns a number, or a refusal with its reason.
 
 pub(crate) mod course;
 mod design;

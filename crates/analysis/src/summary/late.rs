@@ -1,5 +1,4 @@
-//! Share of samples later than a limit: the test of a requirement on a quantile, also where the quantile itself is
-//! refused.
+//! Share of samples later than a limit: the test of a required quantile, also where the quantile is refused.
 //!
 //! "p99 <= limit" requires that at most 1 % is later than the limit. None of 299 independent samples later shows that
 //! (95 %), where p99 itself needs 1 000. Samples are correlated: the smallest effective sample size at p90, p99, p99.9

@@ -5,8 +5,8 @@ use std::collections::HashSet;
 
 /// Names for the cells of one run: load and policy, and every other axis that has more than one value.
 ///
-/// The same words as in the plan: `messaging/fifo:80`, with two periods `messaging/fifo:80/500us`. A cell that is measured
-/// a second time (A/A) ends in `/again`.
+/// The same words as in the plan: `messaging/fifo:80`, with two periods `messaging/fifo:80/500us`. A cell that is
+/// measured a second time (A/A) ends in `/again`.
 #[must_use]
 pub fn of_cells(cells: &[Cell]) -> Vec<String> {
     let (named, mut seen) = (Named::of(cells), HashSet::new());

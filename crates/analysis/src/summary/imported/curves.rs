@@ -66,7 +66,7 @@ mod tests {
         let mut timed = thread(&[5_000, 4_000, 9_000, 9_000]);
         timed.slices = [5_000, 4_000, 9_000, 9_000].map(slice).to_vec();
         let mut imported = imported(vec![timed]);
-        assert_eq!(imported_curves(&imported).new_maxima, [], "nobody knows how long it took");
+        assert_eq!(imported_curves(&imported).new_maxima, [], "the time is unknown");
         imported.measured = Some(Span(8_000));
         let seen = imported_curves(&imported).new_maxima;
         assert_eq!(
