@@ -148,7 +148,7 @@ fn verdicts_have_their_examples() {
         Gap::Incomplete { done: 11, planned: 12 },
         Gap::Incomplete { done: 0, planned: 0 },
         Gap::Skipped { cells: 2, why: "fifo:80 needs CAP_SYS_NICE; run as root".to_owned() },
-        Gap::Untold { cell: cell(), why: "the baseline has no such cell".to_owned() },
+        Gap::Untold { cell: cell(), why: "the baseline has no cell like it".to_owned() },
         Gap::NoSamples { cell: cell() },
         Gap::Load { cell: cell(), load: "messaging".to_owned(), what: "1 of 400 processes ended".to_owned() },
         Gap::Lost { cell: cell(), lost: 3 },

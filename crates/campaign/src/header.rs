@@ -27,7 +27,7 @@ pub(super) fn preview(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
     let header = planned(plan, samples)?;
     if header.cells.is_empty() {
         let reason = header.skipped.first().map(|skipped| skipped.reason.clone()).unwrap_or_default();
-        return Err(format!("nothing can be measured: {reason}").into());
+        return Err(format!("cannot measure anything: {reason}").into());
     }
     let is_traced_here = |cell: &Cell| cell.conditions.explain.is_some() && cell.kernel == Kernel::Running;
     if header.cells.iter().any(is_traced_here) && !header.plan.conditions.roles.is_logged_elsewhere() {
@@ -48,7 +48,7 @@ pub(super) fn planned(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
         plan.conditions.load_policy.filter(|_| plan.axes.load.iter().all(|load| load.parts().is_empty()))
     {
         return Err(format!(
-            "cannot run the load as {policy}: there is no load; name one, like --load cpu, or leave the policy out"
+            "cannot run the load as {policy}: the load is none; name one, like --load cpu, or leave the policy out"
         )
         .into());
     }

@@ -5,7 +5,7 @@ use super::{CellError, prepared::Prepared};
 use model::{Cell, CostRecord, CostScope, Ended, MonoTime, Span, ThreadProgress};
 use std::time::{Duration, Instant};
 use store::SampleWriter;
-use workload::cost::{CostError, Suite, SuiteEvent, SuiteRequest};
+use workload::cost::{CostError, NOT_REACHED, Suite, SuiteEvent, SuiteRequest};
 
 /// The suite of one cell.
 #[derive(Debug)]
@@ -93,7 +93,7 @@ impl Measurers for Costs {
         self.suite.stop();
         let measured = Span(sys::clock::monotonic().0.saturating_sub(self.started.0));
         let (operations, skipped) = self.suite.results(self.scope);
-        if operations.is_empty() && skipped.iter().all(|skipped| skipped.reason.starts_with("it was over")) {
+        if operations.is_empty() && skipped.iter().all(|skipped| skipped.reason == NOT_REACHED) {
             return Err(CellError::NothingMeasured);
         }
         let cost = CostRecord {

@@ -32,8 +32,8 @@ pub enum NoTracing {
     Absent(io::Error),
 }
 
-/// The root of a tracefs that supports instances: where it is mounted, or else a mount of this process alone, which ends
-/// with the process. The lookup mounts it where the kernel does so by itself (`debug/tracing`).
+/// The root of a tracefs that supports instances: where it is mounted, or else a mount of this process alone, which
+/// ends with the process. The lookup mounts it where the kernel does so by itself (`debug/tracing`).
 ///
 /// # Errors
 /// Without tracefs in the kernel, or without the right to use it.

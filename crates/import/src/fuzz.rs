@@ -3,7 +3,7 @@
 //! A parser may accept or reject any input, but must not panic; accepted input must be consistent and survive being
 //! stored.
 
-#![expect(clippy::disallowed_macros, reason = "nobody but a developer reads it")]
+#![expect(clippy::disallowed_macros, reason = "read by developers only")]
 
 use super::*;
 use std::time::{Duration, Instant};

@@ -35,7 +35,7 @@ pub fn why_not(cell: &Cell) -> Option<String> {
         }
         Some(link @ (Link::Gpio(_) | Link::Parport(_))) => {
             return Some(format!(
-                "unsupported: response:{link} in a guest, which has no such device; name a serial line, \
+                "unsupported: response:{link} in a guest, which lacks the device; name a serial line, \
                  like response:serial:/dev/ttyS2"
             ));
         }

@@ -1,9 +1,10 @@
 //! Runs and imported measurements as one HTML page: tables, pictures, findings, machine and plan in one file.
 //!
-//! Pictures are inline SVG. The page is complete without its script, which only sorts the tables and shows values under the
-//! pointer, and loads nothing. Foreign text, such as a plan's title, is escaped by [`Text`].
+//! Pictures are inline SVG. The page is complete without its script, which only sorts the tables and shows values under
+//! the pointer, and loads nothing. Foreign text, such as a plan's title, is escaped by [`Text`].
 
 mod axes;
+mod bins;
 mod cells;
 mod columns;
 mod comparison;

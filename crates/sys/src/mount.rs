@@ -16,8 +16,8 @@ pub fn file_system(kind: &str, place: &str) -> io::Result<()> {
     mount(&CString::new(kind)?, &CString::new(place)?, 0)
 }
 
-/// Makes a new file system of `kind` that is mounted nowhere (fsopen(2), fsmount(2)): it is reached through the descriptor
-/// of its root only, and is gone when that is closed.
+/// Makes a new file system of `kind` that is mounted nowhere (fsopen(2), fsmount(2)): it is reached through the
+/// descriptor of its root only, and is gone when that is closed.
 ///
 /// # Errors
 /// The kernel's error: `EPERM` without `CAP_SYS_ADMIN`, `ENODEV` for an unknown kind, `ENOSYS` before Linux 5.2.

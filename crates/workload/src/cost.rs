@@ -20,7 +20,7 @@ use std::io;
 use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-pub use suite::{CostError, Suite, SuiteEvent};
+pub use suite::{CostError, NOT_REACHED, Suite, SuiteEvent};
 use sys::{sched, storage, usage};
 pub use worker::SuiteRequest;
 

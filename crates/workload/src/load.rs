@@ -1,7 +1,7 @@
 //! Background work during a measurement: processes that are counted, checked, and always stopped.
 //!
-//! Each part of a load has a supervisor. This process starts the workers, reports when one ends, and kills all of them and
-//! removes their files when it is stopped or its parent has ended.
+//! Each part of a load has a supervisor. This process starts the workers, reports when one ends, and kills all of them
+//! and removes their files when it is stopped or its parent has ended.
 
 mod catalogue;
 mod cpu;

@@ -65,13 +65,15 @@ pub(super) fn avoided(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     for file in [".rs", ".md"].iter().flat_map(|end| tree.files(end)).filter(|file| file.path != SELF) {
         let is_rust = file.path.ends_with(".rs");
-        let mut is_block = false;
+        let (mut is_block, mut is_test) = (false, file.is_test());
         for (index, line) in file.text.lines().enumerate() {
+            is_test |= line.trim() == "#[cfg(test)]";
             // Output and code that a document quotes.
             is_block ^= !is_rust && line.trim_start().starts_with("```");
             let (text, words) = match (is_rust, line.trim_start().starts_with("//")) {
                 (false, _) if is_block => continue,
                 (false, _) | (true, true) => (without_code(line), IN_PROSE),
+                (true, false) if is_test => continue,
                 (true, false) => (literals(line), IN_MESSAGES),
             };
             for Avoided { words, reason, instead } in words.iter().filter(|avoided| has_phrase(&text, avoided.words)) {
@@ -88,7 +90,10 @@ pub(super) fn width(tree: &Tree) -> Vec<Violation> {
     for file in tree.files(".rs") {
         for (index, line) in file.text.lines().enumerate() {
             let n = line.chars().count();
-            if n > MAX_WIDTH && line.trim_start().starts_with("//") && !line.contains("://") {
+            let comment = line.trim_start();
+            // Quoted output, four blanks after the slashes, stays as it is.
+            let is_quoted = comment.trim_start_matches(['/', '!']).starts_with("     ");
+            if n > MAX_WIDTH && comment.starts_with("//") && !comment.contains("://") && !is_quoted {
                 let what = format!("a comment of {n} characters");
                 found.push(Violation::new(&file.path, index + 1, what, format!("wrap it at {MAX_WIDTH}")));
             }
@@ -127,6 +132,7 @@ mod tests {
             ("a.rs", "//! Files.\n// Nobody reads it.\n", vec![format!("a.rs:2: {person}")]),
             ("a.rs", "let a = \"nobody\"; // nobody\n", vec![format!("a.rs:1: {person}")]),
             ("a.rs", "let nobody = 1;\n/// The user `nobody`.\n", vec![]),
+            ("a.rs", "#[cfg(test)]\nmod tests {\n    \"nobody\"\n", vec![]),
             ("a.md", "nobody\n```text\nnobody\n```\n", vec![format!("a.md:1: {person}")]),
             ("a.rs", "\"it is not here, it is nothing\"\n", vec![]),
             ("a.rs", "\"`x` is no link\"\n", vec![format!("a.rs:1: `is no`: {INVERTED}; {INVALID}")]),

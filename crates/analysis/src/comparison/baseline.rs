@@ -46,7 +46,7 @@ pub fn check_against(
     for (cell, comparison) in summary.cells.iter().zip(compared) {
         let name = cell.name.clone();
         let verdict = match &comparison {
-            None => untold(&name, "the baseline has no such cell"),
+            None => untold(&name, "the baseline has no cell like it"),
             Some(comparison) => judged(&name, comparison, adjusted.next().unwrap_or(1.0)),
         };
         summary.cases.push(Case { cell: Some(name), limit: "baseline".to_owned(), verdict });
@@ -265,7 +265,7 @@ mod tests {
         let mut old = run(1, 0);
         old.header.cells[0].policy = "fifo:81".parse().unwrap();
         let said = verdict(&run(1, 1), &old, true);
-        assert_eq!(said, "Verdict: INCONCLUSIVE: none/fifo:80: the baseline has no such cell");
+        assert_eq!(said, "Verdict: INCONCLUSIVE: none/fifo:80: the baseline has no cell like it");
     }
 
     #[test]

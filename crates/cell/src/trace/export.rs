@@ -163,7 +163,7 @@ mod tests {
     }
 
     #[test]
-    #[expect(clippy::disallowed_macros, reason = "nobody but a developer reads it")]
+    #[expect(clippy::disallowed_macros, reason = "read by developers only")]
     fn root_trace_cmd_reads_the_same_events_of_the_same_pages() {
         let Some((_only, mut instance)) = only_instance() else { return };
         let pid = i32::try_from(std::process::id()).unwrap();

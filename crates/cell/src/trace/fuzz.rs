@@ -3,7 +3,7 @@
 //! Reader, decoder and analysis run against mutations: nothing may panic, and an explanation has to add up for any
 //! input.
 
-#![expect(clippy::disallowed_macros, reason = "nobody but a developer reads it")]
+#![expect(clippy::disallowed_macros, reason = "read by developers only")]
 
 use super::decode::Decoder;
 use super::decode::tests::{all_kinds, data, formats};

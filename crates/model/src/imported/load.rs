@@ -23,7 +23,7 @@ const MOST: usize = 200;
 
 /// A description that is empty, too long or not one line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("invalid load \"{}\": expected one line of 1 to {MOST} characters", .0.escape_debug())]
+#[error("invalid load `{}`: expected one line of 1 to {MOST} characters", .0.escape_debug())]
 pub struct ImportedLoadError(String);
 
 impl ImportedLoad {
@@ -92,7 +92,7 @@ mod tests {
         assert_eq!("x".repeat(40).parse::<ImportedLoad>().unwrap().label(), format!("{}...", "x".repeat(29)));
         for text in ["", " ", "two\nlines", "\u{1b}[2J", &"x".repeat(201)] {
             let err = text.parse::<ImportedLoad>().unwrap_err().to_string();
-            assert!(err.starts_with("invalid load \"") && !err.contains('\n'), "{err}");
+            assert!(err.starts_with("invalid load `") && !err.contains('\n'), "{err}");
         }
     }
 }

@@ -116,7 +116,8 @@ pub(super) enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(super) struct RunArguments {
-    /// Ready plan (`punctual plan list`) or TOML file with a `/` or .toml [default: none and messaging, other and fifo:80, 1ms]
+    /// Ready plan (`punctual plan list`) or TOML file with a `/` or .toml [default: none and messaging, other and
+    /// fifo:80, 1ms]
     pub(super) plan: Option<PathBuf>,
     /// Replace the values of an axis or key, like policy=other,fifo:80
     #[arg(long, value_name = "KEY=VALUE")]
@@ -273,8 +274,9 @@ pub(super) struct Common {
     /// Value held in /dev/cpu_dma_latency, which limits idle states, or `leave` [default: 0us]
     #[arg(long, value_name = "TIME", value_parser = dma_latency, help_heading = heading::MACHINE)]
     pub(super) cpu_dma_latency: Option<DmaLatencyAsked>,
-    /// System settings for the time of each cell, e.g. governor=performance,timer_migration=off: governor, idle_latency,
-    /// rt_runtime, timer_migration, transparent_hugepages, irqbalance, irq_cpus, housekeeping_cpus, cgroup
+    /// System settings for the time of each cell, e.g. governor=performance,timer_migration=off: governor,
+    /// idle_latency, rt_runtime, timer_migration, transparent_hugepages, irqbalance, irq_cpus, housekeeping_cpus,
+    /// cgroup
     #[arg(long, value_name = "SETTINGS", value_parser = prepare, help_heading = heading::MACHINE)]
     pub(super) prepare: Option<Prepare>,
     /// Wait for other measurements on this machine to end

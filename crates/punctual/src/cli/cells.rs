@@ -33,7 +33,7 @@ pub(super) fn named(run: &Run, word: &str) -> Result<NamedCell, Box<dyn Error>> 
         let index = selected(run, &selector)?;
         return Ok(NamedCell { index, selector });
     }
-    let index = *cells.get(position(&names, word)?).ok_or("no such cell")?;
+    let index = *cells.get(position(&names, word)?).ok_or("the cell is not in the run")?;
     let selector = run.header.cells.get(index).map(Selector::from).unwrap_or_default();
     Ok(NamedCell { index, selector })
 }

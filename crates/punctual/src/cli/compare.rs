@@ -48,7 +48,11 @@ impl NamedRuns<'_> {
     /// Separates runs from cells: the first words that name a run are runs, at most two. Without any, the latest run is
     /// used.
     fn of(words: &[String]) -> Result<NamedRuns<'_>, Box<dyn Error>> {
-        let is_run = |word: Option<&String>| word.filter(|word| store::is_run(Path::new(word))).map(PathBuf::from);
+        // A path that exists is not the name of a cell; reading it says what it is.
+        let is_path = |word: &str| word.contains('/') && Path::new(word).exists();
+        let is_run = |word: Option<&String>| {
+            word.filter(|word| store::is_run(Path::new(word)) || is_path(word)).map(PathBuf::from)
+        };
         let Some(first) = is_run(words.first()) else {
             let latest = read::named_or_latest(None).map_err(|err| match words.first() {
                 Some(word) => store::read(Path::new(word)).map_or_else(Into::into, |_| err),

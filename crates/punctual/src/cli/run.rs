@@ -7,7 +7,7 @@ use super::progress::Lines;
 use super::{Outcome, note, output, report, run_directory};
 use analysis::doctor;
 use campaign::{CampaignError, Limits, LocalOrLab, Request, Session, decision};
-use model::Header;
+use model::{Header, shell_word};
 use std::error::Error;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -23,13 +23,18 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     let mut executor = LocalOrLab::new(lines.say_above());
     let result = session.carry_out(&mut executor, &mut lines, limits);
     lines.finish();
-    result.map_err(|err| with_next_step(err, &dir, &session))?;
     let Session { header, entries, .. } = &session;
+    if let Err(err) = result {
+        if !entries.is_empty() {
+            report::beside_run(&dir, header, entries);
+        }
+        return Err(next_step(&err, &dir).into());
+    }
     if limits.blocks.is_some() && header.plan.until.is_none() && session.is_unfinished() {
         let (done, all) = (entries.len(), header.n_measurements());
         report::beside_run(&dir, header, entries);
         let dir = dir.display();
-        note(format_args!("{done} of {all} measurements made; go on with: punctual run --resume --out {dir}"));
+        note(format_args!("{done} of {all} measurements made; continue with: punctual run --resume --out {dir}"));
         return Ok(0);
     }
     decision(header, entries).iter().for_each(note);
@@ -88,15 +93,12 @@ fn resume(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>>
     Ok((dir, session))
 }
 
-/// An error with the command that continues the run. The page shows what was measured before.
-pub(super) fn with_next_step(err: CampaignError, dir: &Path, session: &Session) -> Box<dyn Error> {
-    if !session.entries.is_empty() {
-        report::beside_run(dir, &session.header, &session.entries);
-    }
-    let dir = dir.display();
+/// An error with the command that continues the run in `dir`.
+pub(super) fn next_step(err: &CampaignError, dir: &Path) -> String {
+    let dir = shell_word(&dir.display().to_string()).into_owned();
     match err {
-        CampaignError::Interrupted { .. } => format!("{err}; go on with: punctual run --resume --out {dir}").into(),
-        CampaignError::Cell { .. } => format!("{err} (kept so far: punctual show {dir})").into(),
-        CampaignError::Store(_) => err.into(),
+        CampaignError::Interrupted { .. } => format!("{err}; continue with: punctual run --resume --out {dir}"),
+        CampaignError::Cell { .. } => format!("{err} (kept so far: punctual show {dir})"),
+        CampaignError::Store(_) => err.to_string(),
     }
 }

@@ -30,15 +30,14 @@ pub(super) fn sleep(arguments: SleepArguments) -> Outcome {
     match (result, &dir) {
         (Ok(()), _) => run_directory::finish(&session, dir.as_deref(), format.into()),
         // Completed measurements are shown despite a later error.
-        (Err(err), None) if !session.entries.is_empty() => {
-            run_directory::finish(&session, None, format.into())?;
+        (Err(err), dir) if !session.entries.is_empty() => {
+            run_directory::finish(&session, dir.as_deref(), format.into())?;
+            Err(dir.as_ref().map_or_else(|| err.to_string(), |dir| super::run::next_step(&err, dir)).into())
+        }
+        (Err(err), _) => {
+            session.discard_empty();
             Err(err.into())
         }
-        (Err(err), Some(dir)) => {
-            session.discard_empty();
-            Err(super::run::with_next_step(err, dir, &session))
-        }
-        (Err(err), None) => Err(err.into()),
     }
 }
 

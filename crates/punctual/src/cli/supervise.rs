@@ -1,4 +1,4 @@
-//! `punctual supervise-role`: supervises another command of this program until stdin is closed. Runs the roles of a plan.
+//! `punctual supervise-role`: runs a role of a plan, another command of this program, until stdin is closed.
 //!
 //! It is a separate process, so that the measuring process needs no thread for the command; the supervisor only sleeps.
 

@@ -104,9 +104,7 @@ fn a_directory_that_holds_something_else_is_refused() {
     let dir = scratch.dir().display();
     let _machine = machine();
     let said = run(command("run --wait --out").arg(scratch.dir()));
-    said.expect_error(&format!(
-        "cannot create cannot create {dir}: it: it exists and is not a run; name a new directory with --out"
-    ));
+    said.expect_error(&format!("cannot create {dir}: it exists and is not a run; name a new directory with --out"));
     let said = run(command("run --resume --out").arg(scratch.dir()));
     said.expect_error(&format!("invalid run {dir}: it has no run.jsonl; name a directory written by `punctual run`"));
 }

@@ -100,7 +100,7 @@ fn ctrl_c_ends_a_campaign_with_the_way_to_go_on() {
     let said = finish(child);
     let last = said.last_line();
     assert_eq!(said.status, 1);
-    let go_on = format!("go on with: punctual run --resume --out {}", dir.display());
+    let go_on = format!("continue with: punctual run --resume --out {}", dir.display());
     assert!(last.contains("interrupted after ") && last.ends_with(&go_on), "{said:?}");
     assert!(comes_true(|| running().is_empty()), "{:?} left", running());
 }

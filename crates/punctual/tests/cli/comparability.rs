@@ -165,6 +165,6 @@ fn what_the_plan_sets_itself_does_not_keep_a_run_from_going_on() {
     std::fs::write(&file, "0\n").unwrap();
     let refused = resume("bare");
     assert_eq!(refused.status, 1, "{refused:?}");
-    assert!(refused.stderr.contains("when the run began: timer migration (on and off); put that back"), "{refused:?}");
+    assert!(refused.stderr.contains("since the run began: timer migration (on and off); restore it"), "{refused:?}");
     resume("set").expect_success();
 }

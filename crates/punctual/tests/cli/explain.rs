@@ -540,9 +540,12 @@ fn root_explain_tells_each_spike_and_what_makes_the_cell_late() {
     let said = punctual(&arguments);
     drop(spinner);
     assert_eq!(said.status, 0, "{said:?}");
-    for part in
-        ["spike 1 of 2 ", "culprit, of higher priority, ran", "What makes it late: ", "doctor: other-realtime-tasks"]
-    {
+    for part in [
+        "spike 1 of 2 ",
+        "culprit, of higher priority, ran",
+        "What makes it late: ",
+        "doctor:\n    other-realtime-tasks",
+    ] {
         assert!(said.stdout.contains(part), "{part}: {}", said.stdout);
     }
     let json = punctual(&format!("{arguments} --format json")).json();

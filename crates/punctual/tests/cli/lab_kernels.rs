@@ -174,7 +174,7 @@ fn without_apt_the_cache_serves_or_an_error_has_a_hint() {
     let system = System::new("kernels-no-apt");
     expect_line(
         &system.say("lab fetch debian:6.1"),
-        "this system has no apt, and none was fetched before; name a kernel's file",
+        "this system has no apt, and none is cached; name a kernel's file",
     );
     let listed = system.say("lab list");
     assert_eq!((listed.status, listed.stdout.as_str()), (0, ""));
@@ -258,7 +258,7 @@ fn files_that_no_guest_here_can_boot_are_named_as_such() {
         said.expect_error(&format!("{}: {expected}", file.display()));
     }
     expect_line(&system.say("lab fetch /nowhere/vmlinuz"), "/nowhere/vmlinuz: No such file or directory");
-    expect_line(&system.say("lab fetch running"), "which is not fetched; name one like debian:6.1");
+    expect_line(&system.say("lab fetch running"), "which is not fetched; expected one like debian:6.1");
 }
 
 #[test]
@@ -441,7 +441,7 @@ fn a_mistake_in_a_step_of_a_bisection_says_nothing_of_the_kernel() {
         ("lab bisect-step --kernel vmlinuz --max 30us", "--kernel: unknown kernel `vmlinuz`"),
         ("lab bisect-step --kernel /k/vmlinuz --max 0us", "--max: invalid limit `0`: expected a time above 0"),
         ("lab bisect-step --kernel /k/vmlinuz", "is missing"),
-        ("lab bisect-step --kernel running --max 1ms", "which no guest boots"),
+        ("lab bisect-step --kernel running --max 1ms", "which guests do not boot"),
         ("lab bisect-step --kernel /k/vmlinuz --max 1ms", "qemu-system-x86_64 is not installed"),
     ] {
         let said = system.say(arguments);

@@ -71,7 +71,7 @@ fn nothing_but_files_is_taken_out_of_a_package() {
         let script = format!("mkdir -p lib/modules/6.1 && {script}");
         let package = system.package_with(&format!("{n}.deb"), &vmlinux(62, true, 0), &script);
         let said = ended(&mut system.command(&format!("lab fetch {}", package.display())));
-        expect_line(&said, &format!("{n}.deb: {name} in the package is not a regular file"));
+        expect_line(&said, &format!("{n}.deb: {name} in the package: expected a regular file"));
     }
     assert_eq!(system.cached(), Vec::<String>::new(), "nothing stays");
 

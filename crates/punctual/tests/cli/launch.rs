@@ -58,7 +58,7 @@ fn what_cannot_be_had_is_one_line_and_nothing_runs() {
     run(&mut launch(a_cpu(), "other", "50us", &["/nowhere/x"]))
         .expect_error("cannot start /nowhere/x: No such file or directory (os error 2)");
     punctual(&format!("launch --parent 1 --cpu {} --policy other --timer-slack 50us -- echo ran", a_cpu()))
-        .expect_error("cannot end with the parent: the parent process has ended");
+        .expect_error("cannot set the parent death signal: the parent process has ended");
 }
 
 #[test]

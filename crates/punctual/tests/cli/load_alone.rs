@@ -97,7 +97,8 @@ fn the_list_names_every_load() {
     assert!(model::Load::KNOWN.iter().all(|load| loads.iter().any(|first| first == load)), "{said:?}");
     assert!(said.stdout.lines().all(|line| line.chars().count() <= 100), "{}", said.stdout);
     assert_eq!(punctual("load").stdout, said.stdout, "without a load, the list");
-    punctual("load --for 1s").expect_error("<LOAD> is missing; see punctual --help");
+    punctual("load --for 1s")
+        .expect_error("<LOAD> is missing: punctual load [OPTIONS] [LOAD]; see `punctual load --help`");
     let json = punctual("load --list --format json").json();
     crate::schema::assert_conforms("loads", &json);
     assert_eq!(json.as_array().unwrap().len(), model::Load::KNOWN.len());

@@ -16,7 +16,8 @@ fn worked_in_every_second(load: &LoadRecord) {
 #[test]
 fn every_load_works_beside_a_measurement_and_nothing_of_it_stays() {
     let _machine = machine();
-    let built_in = Load::KNOWN.iter().filter(|form| !form.contains(':') || form.contains('['));
+    let built_in =
+        Load::KNOWN.iter().filter(|form| !form.contains(':') && !form.starts_with("stress-ng") || form.contains('['));
     let words = built_in.map(|form| form.split('[').next().unwrap_or(form));
     for load in words.chain(["cpu:50", "messaging:groups=1+disk"]).filter(|load| *load != "none") {
         let record = record(start_cell(command("cell"), &cell("other", load, &a_cpu().to_string(), "1500ms")));
@@ -55,7 +56,7 @@ fn a_load_that_must_hold_and_loses_a_process_fails_the_cell() {
     let output = finish(cell_that_loses_a_process(Some(Percent::HALF)));
     let said = output.stderr.lines().find(|line| line.starts_with("punctual:")).unwrap_or(&output.stderr);
     assert_eq!(output.status, 4, "another time it may hold: {said}");
-    assert!(said.starts_with("punctual: load messaging:groups=1: process ") && said.contains(" ended"), "{said}");
+    assert!(said.starts_with("punctual: load messaging:groups=1: process ") && said.contains(" exited"), "{said}");
     assert!(output.stdout.is_empty());
     assert!(comes_true(|| running().is_empty()), "the rest of the load is gone");
 }

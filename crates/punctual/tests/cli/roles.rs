@@ -73,7 +73,7 @@ fn expect_another_try(campaign: &mut Child, begin: &str) {
         (Vec::new(), BufReader::new(campaign.stderr.take().unwrap()).lines().map_while(Result::ok));
     let mut is_it = |line: String| {
         let is_it = line.strip_prefix("punctual: ").is_some_and(|rest| rest.starts_with(begin))
-            && line.ends_with(" is tried again at the end");
+            && line.ends_with("; retried at the end");
         said.push(line);
         is_it
     };
@@ -177,7 +177,7 @@ fn root_a_killed_role_ends_its_cell_and_is_named() {
         let victim = doing(what, word).into_iter().find(|pid| ours.contains(pid));
         kill(victim.unwrap_or_else(|| panic!("{what} {word} is there")));
         if let Some(expected) = expected {
-            expect_another_try(&mut campaign, &format!("{load}/fifo:80, block 1: {expected}; it is"));
+            expect_another_try(&mut campaign, &format!("{load}/fifo:80, block 1: {expected}; retried"));
         }
         campaign.wait().unwrap();
         assert!(comes_true(|| running().is_empty()), "{what}: no orphans: {:?}", running());
@@ -209,12 +209,12 @@ fn root_another_machine_logs_and_can_be_interrupted() {
     process::signal(interrupted.id(), libc::SIGINT).unwrap();
     let said = finish(interrupted);
     let line = last_line(&said);
-    assert!(line.starts_with("punctual: interrupted after 0 of 1 measurements; go on with: "), "{line}");
+    assert!(line.starts_with("punctual: interrupted after 0 of 1 measurements; continue with: "), "{line}");
     assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
 
     let mut killed = campaign("1min", "killed").start_piped();
     kill(until_it_measures(&mut killed));
-    let expected = format!("none/fifo:80, block 1: logger {}: cell was killed by signal 9; it", site(LOGGER));
+    let expected = format!("none/fifo:80, block 1: logger {}: cell was killed by signal 9; retried", site(LOGGER));
     expect_another_try(&mut killed, &expected);
     killed.wait().unwrap();
     assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());

@@ -182,10 +182,10 @@ fn a_program_that_says_what_cannot_be_true_is_no_measurement() {
     let cpu = a_cpu();
     let other_clock = "its clock is not CLOCK_MONOTONIC";
     for (script, error) in [
-        ("exit 3", "the program for python3 ended: exit status: 3"),
+        ("exit 3", "the program for python3 exited: exit status: 3"),
         ("echo 'SyntaxError: x' >&2; exit 1", "the program for python3 ended: SyntaxError: x"),
         ("echo hello; sleep 60", "python3 reports an invalid line `hello`; is another program of that name started?"),
-        ("echo ready $$ x; read go; exit 0", "the program for python3 ended: exit status: 0"),
+        ("echo ready $$ x; read go; exit 0", "the program for python3 exited: exit status: 0"),
         (
             "echo ready $$ x; read go; echo 7 6; sleep 60",
             &format!("python3 reports a sleep that ended 1 ns before it began; {other_clock}"),

@@ -124,6 +124,6 @@ fn root_limits_and_signals_of_the_parent_are_met_in_good_order() {
     }
     let said = run(Command::new(PROGRAM).args(["measure", "--load-policy", "batch", "--duration", "100ms"]));
     said.expect_error(
-        "cannot run the load as batch: there is no load; name one, like --load cpu, or leave the policy out",
+        "cannot run the load as batch: the load is none; name one, like --load cpu, or leave the policy out",
     );
 }

@@ -1,14 +1,14 @@
 //! The axes of a page: one pair for each kind of picture, the same for all cells, so that pictures can be compared.
 
-use super::curves;
+use super::bins::highest_bin;
 use super::markup::{Markup, Text};
 use super::scale::{BOTTOM, LEFT, Log, RIGHT, TOP, percentile_label, power_label, reciprocal_label, time_label};
 use super::words::Counted;
 use analysis::Curves;
 use model::{Requirement, Span};
 
-/// The largest ratio of a limit to the largest latency for a limit that is drawn. A limit farther away would leave no room for
-/// the lines.
+/// The largest ratio of a limit to the largest latency for a limit that is drawn. A limit farther away would leave no
+/// room for the lines.
 const FAR: u64 = 20;
 
 /// The most limits named above a picture.
@@ -85,7 +85,7 @@ impl Axes {
         let highest = limits.filter(|ns| *ns / FAR < seen).chain([seen]).max()?;
         let most =
             curves.clone().filter(|c| c.histogram.n > 0).map(|c| c.histogram.n.saturating_add(c.beyond)).max()?;
-        let bin = curves.clone().filter_map(|curves| curves::highest_bin(&curves.histogram)).max()?;
+        let bin = curves.clone().filter_map(|curves| highest_bin(&curves.histogram)).max()?;
         let rarest = curves.clone().flat_map(|curves| &curves.rungs).map(|rung| rung.exceedance).reduce(f64::min);
         let times = || curves.clone().flat_map(|curves| &curves.new_maxima).map(|new| new.after.ns());
         let longest =

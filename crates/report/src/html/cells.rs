@@ -5,8 +5,8 @@ use analysis::{Curves, Level, Row};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
-/// The most cells with pictures: of more, those with the largest p99.9 and those with the largest maximum, half and half.
-/// A page with more pictures is too large to open.
+/// The most cells with pictures: of more, those with the largest p99.9 and those with the largest maximum, half and
+/// half. A page with more pictures is too large to open.
 pub(super) const PICTURED: usize = 200;
 
 /// A cell of a run.

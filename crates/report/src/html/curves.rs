@@ -1,41 +1,11 @@
 //! Lines of a cell: histogram, percentiles with their band, maxima over time, exceedances.
 
 use super::axes::Axes;
+use super::bins::bins;
 use super::path::Path;
 use super::scale::BOTTOM;
 use analysis::Curves;
 use model::Histogram;
-
-/// Bins of a drawn histogram in each octave. The record has 128; 8 show every mode, and a late single sample is two pixels
-/// wide.
-const STEPS: u64 = 8;
-
-/// Returns the bins of a drawn histogram that hold samples: from, to (excluded), count. Edges are those of the record's
-/// buckets, so no bucket is divided.
-fn bins(histogram: &Histogram) -> Vec<(u64, u64, u64)> {
-    let mut bins: Vec<(u64, u64, u64)> = Vec::new();
-    for bucket in histogram.buckets() {
-        let (from, to) = bin(bucket.lower_ns);
-        match bins.last_mut().filter(|last| last.0 == from) {
-            Some(last) => last.2 += bucket.count,
-            None => bins.push((from, to, bucket.count)),
-        }
-    }
-    bins
-}
-
-/// Returns the number of samples in the largest bin.
-pub(super) fn highest_bin(histogram: &Histogram) -> Option<u64> {
-    bins(histogram).into_iter().map(|(.., n)| n).max()
-}
-
-/// Returns the bin of a latency.
-fn bin(ns: u64) -> (u64, u64) {
-    let octave = 1_u64 << (u64::BITS - 1 - ns.max(1).leading_zeros());
-    let width = (octave / STEPS).max(1);
-    let from = ns / width * width;
-    (from, from.saturating_add(width))
-}
 
 /// Returns the line of a histogram, which goes down to the ground where there is no sample.
 pub(super) fn histogram(histogram: &Histogram, axes: &Axes) -> String {
@@ -123,22 +93,4 @@ pub(super) fn exceedances(curves: &Curves, axes: &Axes) -> String {
         path.line_to(right, share);
     }
     path.into_data()
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn bins_have_the_edges_of_buckets() {
-        for (ns, bin_of) in
-            [(0, (0, 1)), (1, (1, 2)), (15, (15, 16)), (16, (16, 18)), (31, (30, 32)), (1_000, (960, 1_024))]
-        {
-            assert_eq!(bin(ns), bin_of, "{ns}");
-        }
-        let histogram = Histogram::of(&[-5, 0, 1_000, 1_001, 1_030]);
-        assert_eq!(bins(&histogram), [(0, 1, 2), (960, 1_024, 2), (1_024, 1_152, 1)]);
-        let top = bins(&Histogram::of(&[i64::MAX]));
-        assert_eq!((top.len(), top[0].2), (1, 1));
-    }
 }

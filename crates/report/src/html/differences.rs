@@ -24,7 +24,8 @@ pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
     page.raw("</ul>\n</section>\n");
 }
 
-/// Returns the differences of two runs in sentences, each with whether it prevents a comparison; those that do come first.
+/// Returns the differences of two runs in sentences, each with whether it prevents a comparison; those that do come
+/// first.
 fn pair((a, first): (usize, &OwnRun<'_>), (b, run): (usize, &OwnRun<'_>), runs: &[Results<'_>]) -> Vec<(bool, String)> {
     let letters = [a, b].map(|index| super::letter(runs, index).unwrap_or('?'));
     let differences = comparability::of_runs(first.header, run.header);

@@ -11,8 +11,8 @@ use analysis::wording::{count, duration};
 use analysis::{Level, Quantile, Refusal, Row, Told};
 use model::Span;
 
-/// Rows of one table. A browser lays out a table as a whole, which takes seconds with thousands of rows: so there are several
-/// tables, and those out of sight are laid out later.
+/// Rows of one table. A browser lays out a table as a whole, which takes seconds with thousands of rows: so there are
+/// several tables, and those out of sight are laid out later.
 const ROWS: usize = 100;
 
 /// Steps of the color scale.
@@ -50,7 +50,7 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &[Column], 
     }
     page.section("cells", "", "Cells", None);
     if members.is_empty() {
-        page.raw("<p>There is no cell in this run.</p></section>\n");
+        page.raw("<p>This run has no cells.</p></section>\n");
         return;
     }
     let levels = shown_levels(members.iter().map(|member| member.row.quantiles));

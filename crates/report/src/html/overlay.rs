@@ -10,7 +10,8 @@ use analysis::{Curves, Origin};
 use model::{ImportedLoad, LabClock};
 use std::collections::{BTreeSet, HashSet};
 
-/// Lines in one picture: as many as there are colors that all kinds of color vision tell apart, each with its own dashes.
+/// Lines in one picture: as many as there are colors that all kinds of color vision tell apart, each with its own
+/// dashes.
 pub(super) const LINES: usize = 8;
 
 /// The most CPUs with a histogram each; of more, one histogram counts all.
@@ -52,8 +53,8 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &Axes) -> H
     by_cpu
 }
 
-/// Returns groups of cells with the same period, method and kind of time. Those of several kernels, or more than fit, are
-/// divided by load, so that kernels share a picture; then by number.
+/// Returns groups of cells with the same period, method and kind of time. Those of several kernels, or more than fit,
+/// are divided by load, so that kernels share a picture; then by number.
 fn groups<'a, 'b>(members: &'b [Member<'a>]) -> Vec<Group<'a, 'b>> {
     let has_lines = |curves: &Curves| curves.histogram.n > 0 || !curves.new_maxima.is_empty();
     let drawn: Vec<_> = members.iter().filter(|member| member.curves.as_ref().is_some_and(has_lines)).collect();

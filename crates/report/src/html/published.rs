@@ -50,7 +50,7 @@ pub(super) fn write(page: &mut Markup, study: Study, run: &OwnRun<'_>, index: us
         page.raw("</details>\n");
     }
     page.raw(
-        "<p class=quiet>Machines, kernels, loads and lengths of measurement differ: the rows are no ranking.</p>\n</section>\n",
+        "<p class=quiet>Machines, kernels, loads and lengths of measurement differ: do not rank the rows.</p>\n</section>\n",
     );
 }
 

@@ -18,7 +18,8 @@ pub(super) struct Log {
 }
 
 impl Log {
-    /// Returns the axis around both values; its ends are 1, 2 or 5 times a power of ten, and at least half a decade apart.
+    /// Returns the axis around both values; its ends are 1, 2 or 5 times a power of ten, and at least half a decade
+    /// apart.
     pub(super) fn around(low: f64, high: f64) -> Log {
         let low = low.max(f64::MIN_POSITIVE);
         let (from, to) = (nice_below(low).log10(), nice_above(high.max(low * 3.0)).log10());
@@ -57,8 +58,8 @@ impl Log {
         ticks
     }
 
-    /// Returns the ticks with a label: powers of ten, every second or third of them on a long axis; on a short one also 2
-    /// and 5.
+    /// Returns the ticks with a label: powers of ten, every second or third of them on a long axis; on a short one also
+    /// 2 and 5.
     pub(super) fn labelled(self) -> Vec<f64> {
         let decades = self.to - self.from;
         let every = if decades > 14.0 {

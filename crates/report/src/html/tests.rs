@@ -19,8 +19,8 @@ fn page(run: &RunBuilder) -> String {
     page
 }
 
-/// Checks the properties of every page: it loads nothing, its names are unique, its links lead somewhere, and no number of
-/// a picture is none.
+/// Checks the properties of every page: it loads nothing, its names are unique, its links lead somewhere, and no number
+/// of a picture is none.
 fn check(page: &str) {
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
     let body = page.split("</style>").nth(1).unwrap().split("<script>").next().unwrap();
@@ -141,7 +141,7 @@ fn foreign_text_is_shown_and_never_obeyed() {
 #[test]
 fn odd_runs_have_a_page() {
     let empty = RunBuilder::new();
-    assert!(page(&empty).contains("There is no cell in this run."));
+    assert!(page(&empty).contains("This run has no cells."));
 
     let mut unmeasured = RunBuilder::new();
     unmeasured.cell("none", "other").require("max=1ms");

@@ -96,10 +96,9 @@ pub(crate) fn answer(summary: &RunSummary) -> String {
     let slowest = slowest.max_by(|a, b| a.1.total_cmp(&b.1));
     match slowest {
         Some((cell, ns)) => format!("A fixed amount of work took up to {} ({}).", duration(ns), cell.name),
-        None => format!(
-            "{} measured. A cost by itself is no verdict: compare two configurations.",
-            things(operations, "operation")
-        ),
+        None => {
+            format!("{} measured. A cost has no verdict: compare two configurations.", things(operations, "operation"))
+        }
     }
 }
 

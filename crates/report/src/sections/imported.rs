@@ -143,7 +143,7 @@ pub(crate) fn answer(summary: &ImportedSummary) -> String {
         Some((max_ns, cell)) => {
             let time = cell.imported.measured.map(|measured| format!(" in {}", duration(measured.ns() as f64)));
             let (max, time) = (duration(max_ns as f64), time.unwrap_or_default());
-            format!("Largest latency{time}: {max} ({}). A maximum is no bound.", cell.name)
+            format!("Largest latency{time}: {max} ({}). A maximum is not a bound.", cell.name)
         }
         None => "The largest latency is not known.".to_owned(),
     }

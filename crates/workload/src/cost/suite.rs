@@ -11,6 +11,9 @@ use std::time::{Duration, Instant};
 use sys::memory::SharedCounters;
 use sys::{pipe, process, spawn};
 
+/// Reason of an operation whose turn did not come before the end of the measurement.
+pub const NOT_REACHED: &str = "the measurement ended before its turn";
+
 /// The reason that operations were not measured.
 #[derive(Debug, thiserror::Error)]
 #[error("cost: {0}")]
@@ -182,7 +185,7 @@ impl Suite {
                 }
                 (_, Some(reason)) => skipped.push(SkippedOperation { name, reason: reason.clone() }),
                 _ if scope.operations().any(|meant| meant == operation) => {
-                    skipped.push(SkippedOperation { name, reason: "the measurement ended before its turn".to_owned() });
+                    skipped.push(SkippedOperation { name, reason: NOT_REACHED.to_owned() });
                 }
                 _ => {}
             }

@@ -135,7 +135,7 @@ fn rt_group_budget(host: &Host) -> Outcome {
     let scheduling = &host.scheduling;
     let Some(runtime) = scheduling.cgroup_rt_runtime_us else {
         return match has_rt_groups(host) {
-            Some(false) => Outcome::not_here("this kernel has no such groups, or they are switched off"),
+            Some(false) => Outcome::not_here("unsupported by this kernel, or switched off"),
             _ => Outcome::unknown("the budget of this group cannot be read"),
         };
     };
@@ -161,7 +161,7 @@ fn cpu_quota(host: &Host) -> Outcome {
     let scheduling = &host.scheduling;
     let Some(quota) = scheduling.cpu_quota_us else {
         return match host.is_built_with("CFS_BANDWIDTH") {
-            Some(false) => Outcome::not_here("this kernel has no such quotas"),
+            Some(false) => Outcome::not_here("unsupported by this kernel"),
             _ => Outcome::unknown("the quota of this group cannot be read"),
         };
     };

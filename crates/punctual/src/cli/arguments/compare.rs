@@ -17,7 +17,8 @@ side by side. Undecided does not mean equal.";
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]
 pub(in crate::cli) struct CompareArguments {
-    /// One run and two of its cells, or two runs and a cell of each or one for both [default: the latest run below runs/]
+    /// One run and two of its cells, or two runs and a cell of each or one for both [default: the latest run below
+    /// runs/]
     #[arg(value_name = "RUN|CELL", num_args = 0..=4)]
     pub(in crate::cli) words: Vec<String>,
     /// Deciding metric: p50, p99 or p99.9 [default: p99.9 if 20 wake-ups of each measurement exceed it, else p99]

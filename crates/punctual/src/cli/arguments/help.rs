@@ -13,15 +13,18 @@ const TEMPLATE: &str = "{about-with-newline}\n{usage-heading} {usage}\n{before-h
 /// Examples of each command, by its words after `punctual`. A test parses them.
 const EXAMPLES: &[(&str, &[&str])] = &[
     ("", &["punctual run", "punctual measure --policy fifo:80 --load messaging"]),
-    ("run", &["punctual run --quick", "punctual run plans/loads.toml --require max=1ms"]),
+    ("run", &["punctual run --quick", "punctual run loads --set policy=fifo:80 --require max=1ms"]),
+    ("plan", &["punctual plan show loads > my.toml"]),
+    ("plan list", &["punctual plan list"]),
+    ("plan show", &["punctual plan show loads > my.toml"]),
     ("measure", &["punctual measure --policy fifo:80 --load messaging"]),
     ("measure sleep", &["punctual measure sleep --runtime c,python3 --targets 1ms"]),
     ("measure response", &["punctual measure response --to udp:192.0.2.7:4000 --policy fifo:80"]),
     ("measure cost", &["punctual measure cost --only syscall"]),
     ("explain", &["punctual explain --policy fifo:80 --load disk --above 100us"]),
     ("frontier", &["punctual frontier --policy fifo:80 --load messaging"]),
-    ("compare", &["punctual compare runs/a policy=other policy=fifo:80"]),
-    ("show", &["punctual show runs/a --format md"]),
+    ("compare", &["punctual compare messaging/other messaging/fifo:80"]),
+    ("show", &["punctual show --all"]),
     ("check", &["punctual check runs/new --require max=1ms --baseline runs/old"]),
     ("import", &["punctual import cyclictest.txt --load idle"]),
     ("list", &["punctual list"]),
@@ -43,7 +46,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
 
 /// Groups of commands on the first page of help. Commands of no group follow under [`MORE`].
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Measure", &["run", "measure", "explain", "frontier", "doctor"]),
+    ("Measure", &["run", "plan", "measure", "explain", "frontier", "doctor"]),
     ("Results", &["show", "report", "compare", "check", "import", "list"]),
 ];
 

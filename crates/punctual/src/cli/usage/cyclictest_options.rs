@@ -47,8 +47,8 @@ struct Given {
     value: Option<String>,
 }
 
-/// Returns the answer to `option`, which the command at `path` (its words after `punctual`) does not have; `None` when it
-/// is no option of cyclictest. `words` follow the command, `is_known` tells which long options the command has.
+/// Returns the answer to `option`, which the command at `path` (its words after `punctual`) does not have; `None` when
+/// it is no option of cyclictest. `words` follow the command, `is_known` tells which long options the command has.
 pub(super) fn answer(option: &str, path: &str, words: &[String], is_known: impl Fn(&str) -> bool) -> Option<String> {
     let given = given(words, is_known);
     given.iter().find(|given| given.typed == option)?;

@@ -144,7 +144,7 @@ fn pages_of_costs_have_no_table_of_latencies() {
     run.header.cells[0].task = "cost".parse().unwrap();
     let page = page(&run);
     assert!(page.contains("<h1>What do operations cost?</h1>"));
-    for absent in ["id=cells", "id=parts", "50 % probability", "There is no cell"] {
+    for absent in ["id=cells", "id=parts", "50 % probability", "This run has no cells"] {
         assert!(!page.contains(absent), "{absent}");
     }
 }
