@@ -146,9 +146,8 @@ pub const CATALOGUE: &[AboutLoad] = &[
 /// The rows of docs/loads.md.
 #[cfg(test)]
 pub(crate) fn markdown() -> String {
-    let head = "| load | does | disturbs | costs |\n| --- | --- | --- | --- |\n".to_owned();
-    let row =
-        |about: &AboutLoad| format!("| `{}` | {} | {} | {} |\n", about.load, about.does, about.disturbs, about.costs);
+    let head = "| load | does | disturbs |\n| --- | --- | --- |\n".to_owned();
+    let row = |about: &AboutLoad| format!("| `{}` | {} | {} |\n", about.load, about.does, about.disturbs);
     head + &CATALOGUE.iter().map(row).collect::<String>()
 }
 
