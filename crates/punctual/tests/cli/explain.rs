@@ -555,10 +555,12 @@ fn root_explain_tells_each_spike_and_what_makes_the_cell_late() {
 #[test]
 fn root_tracefs_need_not_be_mounted() {
     skip_unless!(instances().is_some() && crate::program::is_installed("unshare", "util-linux"));
-    let (_machine, _scratch) = machine_and_scratch("explain-unmounted");
+    let (_machine, scratch) = machine_and_scratch("explain-unmounted");
     let script = "umount -l /sys/kernel/tracing /sys/kernel/debug 2>/dev/null; [ ! -e /sys/kernel/tracing/instances ] && \
                   exec \"$0\" explain --wait --duration 500ms --above 1us --keep 1";
-    let said = run(std::process::Command::new("unshare").args(["-m", "sh", "-c", script, crate::program::PROGRAM]));
+    let mut command = std::process::Command::new("unshare");
+    command.args(["-m", "sh", "-c", script, crate::program::PROGRAM]).current_dir(scratch.dir());
+    let said = run(&mut command);
     assert_eq!(said.status, 0, "{said:?}");
     assert!(said.stdout.contains("What makes it late: "), "{said:?}");
     let left = instances().map(|dir| ours(&dir)).unwrap_or_default();

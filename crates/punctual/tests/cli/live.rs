@@ -10,7 +10,12 @@ use sys::sched;
 fn on_a_terminal(variables: &[(&str, &str)]) -> String {
     let measure = format!("{PROGRAM} measure --wait --duration 2500ms --cpus {}", a_cpu());
     let mut script = Command::new("script");
-    script.args(["-qec", &measure, "/dev/null"]).stdin(Stdio::null()).env("TERM", "xterm").env("LC_ALL", "C");
+    script
+        .args(["-qec", &measure, "/dev/null"])
+        .current_dir(crate::program::DIRECTORY)
+        .stdin(Stdio::null())
+        .env("TERM", "xterm")
+        .env("LC_ALL", "C");
     let said = run(script.envs(variables.iter().copied())).expect_success();
     said.stdout
 }

@@ -94,7 +94,7 @@ impl ProgramOutput {
 }
 
 /// The current directory of the commands: runs without `--out` are kept below it.
-const DIRECTORY: &str = env!("CARGO_TARGET_TMPDIR");
+pub(crate) const DIRECTORY: &str = env!("CARGO_TARGET_TMPDIR");
 
 /// The command `punctual ARGUMENTS`; arguments are split at blanks.
 pub(crate) fn command(arguments: &str) -> Command {

@@ -52,6 +52,7 @@ impl Network {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[machine], program]).args(arguments.split_whitespace());
         command.stdin(Stdio::null()).env(MARK, std::process::id().to_string());
+        command.current_dir(crate::program::DIRECTORY);
         command
     }
 }
