@@ -410,7 +410,7 @@ fn what_cannot_be_imported_is_named_with_file_line_and_reason() {
             ":2",
             "invalid value: integer `-1`, expected u64",
         ),
-        ("tag.xml", b"<rteval>\n<a></b></rteval>".to_vec(), ":2", "no XML: expected 'a' tag, not 'b'"),
+        ("tag.xml", b"<rteval>\n<a></b></rteval>".to_vec(), ":2", "invalid XML: expected 'a' tag, not 'b'"),
         ("binary.txt", b"T: 0\n\xff\n".to_vec(), ":2", "expected text, or samples.raw of jitterdebugger"),
         (
             "big-endian.raw",
