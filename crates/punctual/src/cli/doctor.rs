@@ -92,8 +92,8 @@ mod tests {
             "# The checks of `punctual doctor`, and the facts of a fingerprint\n\nWritten from the code by its \
                         tests: `UPDATE_EXPECT=1 cargo test -p punctual doctor`.\n\n"
                 .to_owned();
-        text += "| check | why it matters for latency | where that is said |\n| --- | --- | --- |\n";
-        let rows = doctor::checks().map(|check| format!("| `{}` | {} | {} |\n", check.name, check.why, check.source));
+        text += "`punctual doctor NAME` prints the source.\n\n| check | effect on latency |\n| --- | --- |\n";
+        let rows = doctor::checks().map(|check| format!("| `{}` | {} |\n", check.name, check.why));
         text.extend(rows);
         text += "\nThe fingerprint is a hash of these facts, in this order:\n\n";
         text.extend(analysis::facts::of_fingerprint().map(|fact| format!("- {fact}\n")));
