@@ -183,7 +183,7 @@ fn a_program_that_says_what_cannot_be_true_is_no_measurement() {
     let other_clock = "its clock is not CLOCK_MONOTONIC";
     for (script, error) in [
         ("exit 3", "the program for python3 exited: exit status: 3"),
-        ("echo 'SyntaxError: x' >&2; exit 1", "the program for python3 ended: SyntaxError: x"),
+        ("echo 'SyntaxError: x' >&2; exit 1", "the program for python3 exited: SyntaxError: x"),
         ("echo hello; sleep 60", "python3 reports an invalid line `hello`; is another program of that name started?"),
         ("echo ready $$ x; read go; exit 0", "the program for python3 exited: exit status: 0"),
         (
