@@ -2,12 +2,10 @@
 
 use super::arguments::{ImportArguments, ImportUnit, RunFormat};
 use super::read::Read;
-use super::{Outcome, note, output};
-use campaign::stamp;
+use super::{Outcome, note, output, run_directory};
 use import::{ImportOptions, Unit, import as read};
 use model::{ImportHeader, RUN_FORMAT, TOOL};
 use std::collections::BTreeSet;
-use std::path::{Path, PathBuf};
 use std::time::SystemTime;
 use store::ImportedRun;
 
@@ -38,10 +36,10 @@ pub(super) fn import(arguments: &ImportArguments) -> Outcome {
         title: arguments.title.clone().unwrap_or_default(),
         require: arguments.require.unwrap_or_default(),
     };
-    let dir: PathBuf = arguments.out.clone().unwrap_or_else(|| Path::new("runs").join(stamp(now)));
+    let dir = arguments.out.clone().unwrap_or_else(|| run_directory::new_directory(now));
     let path = store::keep_imported(&dir, &header, &measurements)?;
     let read = Read::imported(ImportedRun { header, measurements, damage: Vec::new() });
-    output::write(&output::document(&read.results(""), arguments.format.into())?)?;
+    output::write(&output::document(&read.results(&dir.display().to_string()), arguments.format.into())?)?;
     if arguments.format == RunFormat::Text {
         note(path.display());
     }

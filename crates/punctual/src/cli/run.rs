@@ -64,7 +64,7 @@ fn begin(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> 
     if common.prepare.is_none() {
         consent::announce_settings(from, header);
     }
-    let dir = arguments.out.unwrap_or_else(|| run_directory::new_directory(header));
+    let dir = arguments.out.unwrap_or_else(|| run_directory::new_directory(run_directory::started(header)));
     session.keep_in(&dir)?;
     if session.header.cells.iter().any(|cell| !cell.kernel.is_virtual()) {
         doctor::in_brief(&session.header.host).into_iter().for_each(note);

@@ -17,7 +17,7 @@ pub(super) fn keep(session: &mut Session, keep: &Keep) -> Result<Option<PathBuf>
     if keep.no_keep {
         return Ok(None);
     }
-    let dir = keep.out.clone().unwrap_or_else(|| new_directory(&session.header));
+    let dir = keep.out.clone().unwrap_or_else(|| new_directory(started(&session.header)));
     let kept = session.keep_in(&dir);
     match kept {
         Err(err) if keep.out.is_none() => Err(format!("{err}; name a directory with --out, or add --no-keep").into()),
@@ -26,11 +26,16 @@ pub(super) fn keep(session: &mut Session, keep: &Keep) -> Result<Option<PathBuf>
 }
 
 /// The default directory of a new run, named by the start time in UTC.
-pub(super) fn new_directory(header: &Header) -> PathBuf {
-    let started = stamp(SystemTime::UNIX_EPOCH + Duration::from_millis(header.started_unix_ms));
+pub(super) fn new_directory(started: SystemTime) -> PathBuf {
+    let started = stamp(started);
     let numbered = (2..=99).map(|number| format!("{started}-{number}"));
     let mut names = std::iter::once(started.clone()).chain(numbered).map(|name| Path::new(RUNS).join(name));
     names.find(|path| path.symlink_metadata().is_err()).unwrap_or_else(|| Path::new(RUNS).join(started))
+}
+
+/// The start time of a run.
+pub(super) fn started(header: &Header) -> SystemTime {
+    SystemTime::UNIX_EPOCH + Duration::from_millis(header.started_unix_ms)
 }
 
 /// Prints the result of a session. A kept run gets its page, and is named on stderr. Returns the exit status.

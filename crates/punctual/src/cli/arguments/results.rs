@@ -9,7 +9,7 @@ use model::{ImportedLoad, Period, Policy, Requirement};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
-#[command(after_help = EXIT_STATUS)]
+#[command(after_help = "Exit status: 0 shown, 1 not readable; `punctual check` judges.")]
 pub(in crate::cli) struct ShowArguments {
     /// Directory of a run [default: the latest below runs/]
     pub(in crate::cli) run: Option<PathBuf>,
