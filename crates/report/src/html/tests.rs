@@ -101,7 +101,7 @@ fn a_page_has_every_part() {
         "<figcaption>Share of wake-ups later than a latency (CCDF)</figcaption>",
         "<figcaption>Maximum of each second</figcaption>",
         ">limit 1 ms</text>",
-        "Kernel command line: <code>",
+        "<summary>Kernel command line</summary><code>",
         "200 000 messages/s",
         "<td>1 -&gt; 0",
         "kernel<td>6.1.0-21-rt-arm64",

@@ -7,6 +7,9 @@ use analysis::wording::{count, things};
 use analysis::{RunSummary, Verdict};
 use model::{Host, Requirement};
 
+/// Longest kernel command line that is shown unfolded, characters: a line of the page.
+const SHORT_COMMAND_LINE: usize = 120;
+
 /// The top of a page about one run.
 #[derive(Debug)]
 pub(super) struct Top<'a> {
@@ -54,7 +57,7 @@ fn of_run<'a>(run: &OwnRun<'a>) -> Top<'a> {
         [target] => vec![format!("target: {}", machine::known_facts(target).join(", "))],
         several => vec![things(u64::try_from(several.len()).unwrap_or(u64::MAX), "target")],
     };
-    let qemu = entries.iter().find_map(|entry| entry.record.lab.as_ref()).map(|lab| format!("QEMU {}", lab.qemu));
+    let qemu = entries.iter().find_map(|entry| entry.record.lab.as_ref()).map(|lab| lab.qemu.clone());
     facts.extend(qemu);
     facts.push(header.tool.clone());
     // In virtual time nothing depends on the command line of this machine.
@@ -147,7 +150,12 @@ pub(super) fn write(page: &mut Markup, top: &Top<'_>, letter: Option<char>) {
     page.add(format_args!("<li>{word}<time datetime={date}>{utc} UTC</time></ul>\n"));
     page.add(format_args!("<p class=quiet>{}.</p>\n", Text(&top.extent)));
     if let Some(line) = top.command_line {
-        page.add(format_args!("<p class=\"quiet wide\">Kernel command line: <code>{}</code></p>\n", Text(line)));
+        // A long one would push the answer off the screen.
+        let open = if line.chars().count() <= SHORT_COMMAND_LINE { " open" } else { "" };
+        page.add(format_args!(
+            "<details class=\"quiet wide\"{open}><summary>Kernel command line</summary><code>{}</code></details>\n",
+            Text(line)
+        ));
     }
     page.raw("</header>\n");
 }

@@ -122,7 +122,7 @@ fn pages_of_answers_count_answers_and_name_the_target() {
     for part in [
         "<h1>How soon does board answer?</h1>",
         "<li>target: board, ",
-        "Kernel command line: <code>isolcpus=1</code>",
+        " open><summary>Kernel command line</summary><code>isolcpus=1</code>",
         "<th scope=col class=n>not sent<th scope=col class=n>answers",
         "<figcaption>Response time histogram, CPU 0</figcaption>",
         ">answers per bin</text>",
