@@ -211,7 +211,7 @@ fn what_is_measured_twice_is_not_found_to_differ() {
     assert!(low < 1.25 && high > 1.0 / 1.25, "{json}");
     assert_eq!(json["noise_floor"], json["primary"]["ratio"]["interval"], "the same measurements: {json}");
     let text = run(command("compare --metric p99").arg(&out).arg(&again)).stdout.replace('\n', " ");
-    assert!(text.contains("Noise floor: none/other in "), "{text}");
+    assert!(text.contains("Noise floor: two measurements of none/other in "), "{text}");
     // A margin of 100 covers any difference here.
     let wide = run(command("compare --metric p99 --margin 100").arg(&out).arg(&again));
     assert!(wide.status == 0 && wide.stdout.contains("EQUIVALENT: p99 of "), "{wide:?}");
