@@ -1,7 +1,6 @@
 //! The local end of a link, set up before the barrier.
 
 use super::CellError;
-use host::HostFs;
 use model::{Cell, Link};
 use rt::LinkEnd;
 use workload::link::{self, LinkMonitor};
@@ -25,7 +24,7 @@ pub(super) fn end_of(cell: &Cell) -> Result<(Option<LinkEnd>, Option<LinkMonitor
 #[cfg(target_arch = "x86_64")]
 fn timers(cell: &Cell) -> Result<LinkEnd, String> {
     let count = Link::devices(cell.period).unwrap_or(u64::MAX);
-    host::dma_timers(&HostFs::here(), count).map(LinkEnd::Timers)
+    host::dma_timers(&host::HostFs::here(), count).map(LinkEnd::Timers)
 }
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -84,6 +84,11 @@ impl HostFs {
         HostFs { root: PathBuf::from("/") }
     }
 
+    /// Whether this is the running machine.
+    fn is_running(&self) -> bool {
+        self.root == Path::new("/")
+    }
+
     /// The text of a file, without trailing white space; `None` when it is unreadable, empty or not UTF-8.
     fn text(&self, path: impl AsRef<Path>) -> Option<String> {
         let text = std::fs::read_to_string(self.root.join(path)).ok()?;

@@ -36,7 +36,8 @@ pub fn snapshot(fs: &HostFs) -> Host {
         cpus_allowed: field(&status, "Cpus_allowed_list").and_then(|list| list.parse().ok()),
         cpus_isolated: fs.cpu_list("sys/devices/system/cpu/isolated"),
         memory_bytes: bytes(&meminfo, "MemTotal"),
-        architecture: fs.text("proc/sys/kernel/arch").or_else(|| Some(std::env::consts::ARCH.to_owned())),
+        // Kernels before 6.1 have no such file.
+        architecture: fs.text("proc/sys/kernel/arch").or_else(|| fs.is_running().then(sys::process::machine)),
         preemption: preemption::read(fs, config.as_ref(), kernel_version.as_deref(), command_line.as_deref()),
         kernel: kernel::read(fs, config.as_ref(), command_line.as_deref()),
         kernel_release,

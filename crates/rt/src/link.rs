@@ -3,6 +3,7 @@
 use crate::LogWriter;
 use crate::line::Line;
 use model::Span;
+#[cfg(target_arch = "x86_64")]
 use std::fs::File;
 #[cfg(target_arch = "x86_64")]
 use std::io;

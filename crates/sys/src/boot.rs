@@ -20,7 +20,7 @@ pub fn bring_up_loopback() -> io::Result<()> {
     // SAFETY: all zeroes is a valid ifreq: no name, no flags.
     let mut request: libc::ifreq = unsafe { zeroed() };
     for (to, from) in request.ifr_name.iter_mut().zip(NAME.to_bytes()) {
-        *to = from.cast_signed();
+        *to = std::ffi::c_char::from_ne_bytes([*from]);
     }
     let flags = libc::IFF_UP | libc::IFF_RUNNING;
     request.ifr_ifru.ifru_flags = i16::try_from(flags).map_err(io::Error::other)?;

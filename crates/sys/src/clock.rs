@@ -1,6 +1,7 @@
 //! Reading the kernel's clocks and waiting on them.
 
 use crate::errno_of;
+use crate::time::{self, ns_of, timespec_of};
 use model::{ClockId, ClockTime, MonoTime, Span};
 
 /// The kernel's number of a clock.
@@ -19,10 +20,10 @@ pub(crate) fn number(clock: ClockId) -> libc::clockid_t {
 #[inline]
 #[must_use]
 pub fn now(clock: ClockId) -> ClockTime {
-    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `ts` is a valid timespec to write to. The call cannot fail for these clocks (clock_gettime(2)).
-    unsafe { libc::clock_gettime(number(clock), &raw mut ts) };
-    ClockTime(ts.tv_sec.cast_unsigned() * 1_000_000_000 + ts.tv_nsec.cast_unsigned())
+    let mut now = timespec_of(0);
+    // SAFETY: `now` is a valid timespec to write to. The call cannot fail for these clocks (clock_gettime(2)).
+    unsafe { time::clock_gettime(number(clock), &raw mut now) };
+    ClockTime(ns_of(&now))
 }
 
 /// Time that reading `clock` takes: the median of 1001 intervals between readings. Some microseconds in all.
@@ -42,10 +43,10 @@ pub fn reading(clock: ClockId) -> Span {
 /// Resolution of `clock` as reported by the kernel, clock_getres(2).
 #[must_use]
 pub fn resolution(clock: ClockId) -> Span {
-    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `ts` is a valid timespec to write to. The call cannot fail for these clocks.
-    unsafe { libc::clock_getres(number(clock), &raw mut ts) };
-    Span(ts.tv_sec.cast_unsigned() * 1_000_000_000 + ts.tv_nsec.cast_unsigned())
+    let mut resolution = timespec_of(0);
+    // SAFETY: `resolution` is a valid timespec to write to. The call cannot fail for these clocks.
+    unsafe { time::clock_getres(number(clock), &raw mut resolution) };
+    Span(ns_of(&resolution))
 }
 
 /// The current instant of `CLOCK_MONOTONIC`.
@@ -53,12 +54,6 @@ pub fn resolution(clock: ClockId) -> Span {
 #[must_use]
 pub fn monotonic() -> MonoTime {
     MonoTime(now(ClockId::Monotonic).0)
-}
-
-/// An instant or a duration as a `timespec`.
-#[inline]
-pub(crate) fn timespec(ns: u64) -> libc::timespec {
-    libc::timespec { tv_sec: (ns / 1_000_000_000).cast_signed(), tv_nsec: (ns % 1_000_000_000).cast_signed() }
 }
 
 /// Sleeps until `due`, `clock_nanosleep(2)`.
@@ -70,12 +65,12 @@ pub(crate) fn timespec(ns: u64) -> libc::timespec {
 /// The errno, `EINTR` included; the caller handles it.
 #[inline]
 pub fn sleep_until(clock: ClockId, due: ClockTime) -> Result<(), i32> {
-    let ts = timespec(due.0);
-    let no_rest = std::ptr::null_mut::<libc::timespec>();
-    // SAFETY: `ts` is a valid timespec with the kernel's 64-bit layout and outlives the call; a null `rem` is allowed
+    let due = timespec_of(due.0);
+    let no_rest = std::ptr::null_mut::<time::timespec>();
+    // SAFETY: `due` is a valid timespec with the kernel's 64-bit layout and outlives the call; a null `rem` is allowed
     // with TIMER_ABSTIME (clock_nanosleep(2)).
     errno_of(unsafe {
-        libc::syscall(libc::SYS_clock_nanosleep, number(clock), libc::TIMER_ABSTIME, &raw const ts, no_rest)
+        libc::syscall(time::SYS_clock_nanosleep, number(clock), libc::TIMER_ABSTIME, &raw const due, no_rest)
     })
 }
 
@@ -85,11 +80,11 @@ pub fn sleep_until(clock: ClockId, due: ClockTime) -> Result<(), i32> {
 /// The errno.
 #[inline]
 pub fn sleep_for(clock: ClockId, span: Span) -> Result<(), i32> {
-    let mut left = timespec(span.ns());
+    let mut left = timespec_of(span.ns());
     loop {
-        let asked = left;
+        let request = left;
         // SAFETY: both are valid timespecs that outlive the call.
-        let errno = unsafe { libc::clock_nanosleep(number(clock), 0, &raw const asked, &raw mut left) };
+        let errno = unsafe { time::clock_nanosleep(number(clock), 0, &raw const request, &raw mut left) };
         match errno {
             0 => return Ok(()),
             libc::EINTR => {}
@@ -99,17 +94,18 @@ pub fn sleep_for(clock: ClockId, span: Span) -> Result<(), i32> {
 }
 
 /// Sleeps for `span`, `nanosleep(2)`; an interrupting signal does not shorten the sleep. Called without libc's wrapper,
-/// which turns it into a `clock_nanosleep`.
+/// which turns it into a `clock_nanosleep`. The call's times are words, also where these have 32 bits.
 ///
 /// # Errors
 /// The errno.
 #[inline]
 pub fn nanosleep(span: Span) -> Result<(), i32> {
-    let mut left = timespec(span.ns());
+    let word = |part: u64| libc::c_long::try_from(part).map_err(|_| libc::EINVAL);
+    let mut left = [word(span.ns() / 1_000_000_000)?, word(span.ns() % 1_000_000_000)?];
     loop {
-        let asked = left;
-        // SAFETY: both are valid timespecs that outlive the call.
-        let result = unsafe { libc::syscall(libc::SYS_nanosleep, &raw const asked, &raw mut left) };
+        let request = left;
+        // SAFETY: both have the layout of a timespec of words and outlive the call.
+        let result = unsafe { libc::syscall(libc::SYS_nanosleep, request.as_ptr(), left.as_mut_ptr()) };
         match errno_of(result) {
             Err(libc::EINTR) => {}
             result => return result,

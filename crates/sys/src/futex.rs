@@ -1,6 +1,6 @@
 //! Waiting on a futex with a timeout.
 
-use crate::clock::timespec;
+use crate::time::{self, timespec_of};
 use model::{ClockId, ClockTime};
 use std::io;
 use std::sync::atomic::AtomicU32;
@@ -16,7 +16,7 @@ impl Futex {
     /// The errno, `EINTR` included; the timeout is no error.
     #[inline]
     pub fn wait_until(&self, clock: ClockId, due: ClockTime) -> Result<(), i32> {
-        let timeout = timespec(due.0);
+        let timeout = timespec_of(due.0);
         let realtime = if clock == ClockId::Realtime { libc::FUTEX_CLOCK_REALTIME } else { 0 };
         let operation = libc::FUTEX_WAIT_BITSET | libc::FUTEX_PRIVATE_FLAG | realtime;
         let (word, expected) = (self.0.as_ptr(), 0_u32);
@@ -24,7 +24,7 @@ impl Futex {
         // SAFETY: `word` is a valid futex word and `timeout` a valid timespec; both outlive the call, which ignores the
         // fifth argument.
         let result =
-            unsafe { libc::syscall(libc::SYS_futex, word, operation, expected, &raw const timeout, unused, any) };
+            unsafe { libc::syscall(time::SYS_futex, word, operation, expected, &raw const timeout, unused, any) };
         match io::Error::last_os_error().raw_os_error() {
             _ if result == 0 => Ok(()),
             Some(libc::ETIMEDOUT) | None => Ok(()),

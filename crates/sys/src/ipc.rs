@@ -84,7 +84,7 @@ impl SharedWords {
             if word.fetch_update(SeqCst, SeqCst, |n| n.checked_sub(1)).is_ok() {
                 return Ok(());
             }
-            let (wait, none) = (libc::FUTEX_WAIT, std::ptr::null::<libc::timespec>());
+            let (wait, none) = (libc::FUTEX_WAIT, std::ptr::null::<libc::c_void>());
             // SAFETY: `word` is a valid futex word that outlives the call; a null timeout is allowed.
             match check(unsafe { libc::syscall(libc::SYS_futex, word.as_ptr(), wait, 0, none) }) {
                 Err(err) if !matches!(err.raw_os_error(), Some(libc::EAGAIN | libc::EINTR)) => return Err(err),

@@ -30,6 +30,7 @@ pub mod spawn;
 pub mod storage;
 pub mod terminal;
 pub mod thread;
+mod time;
 pub mod timerfd;
 pub mod timers;
 pub mod usage;
@@ -40,6 +41,11 @@ use std::io;
 /// The result of a call that returns -1 and sets errno on failure.
 fn check(result: libc::c_long) -> io::Result<libc::c_long> {
     if result == -1 { Err(io::Error::last_os_error()) } else { Ok(result) }
+}
+
+/// A count or an amount that is never negative, from a word of C, whose size differs between machines.
+fn unsigned(word: impl TryInto<u64>) -> u64 {
+    word.try_into().unwrap_or(0)
 }
 
 /// The errno of an error that the kernel returned, for the measured thread.

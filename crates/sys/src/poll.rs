@@ -1,6 +1,6 @@
 //! Waiting with a timeout: for a file or, as event loops do between two events, without one.
 
-use crate::clock::timespec;
+use crate::time::{self, timespec_of};
 use crate::timerfd::Timerfd;
 use model::Span;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
@@ -11,10 +11,10 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 /// The errno, `EINTR` included.
 #[inline]
 pub fn wait(span: Span) -> Result<(), i32> {
-    let timeout = timespec(span.ns());
+    let timeout = timespec_of(span.ns());
     // SAFETY: no file is given, so none is read; `timeout` is a valid timespec that outlives the call; a null signal
     // mask is allowed (ppoll(2)).
-    let result = unsafe { libc::ppoll(std::ptr::null_mut(), 0, &raw const timeout, std::ptr::null()) };
+    let result = unsafe { time::ppoll(std::ptr::null_mut(), 0, &raw const timeout, std::ptr::null()) };
     crate::errno_of(result.into())
 }
 
@@ -35,11 +35,11 @@ pub enum Ready {
 /// The errno, `EINTR` included.
 #[inline]
 pub fn readable(file: BorrowedFd<'_>, at_most: Span) -> Result<Ready, i32> {
-    let timeout = timespec(at_most.ns());
+    let timeout = timespec_of(at_most.ns());
     let mut polled = asked(file);
     // SAFETY: `polled` is one valid pollfd, matching the count, and `timeout` a valid timespec; both outlive the call.
     // A null signal mask is allowed (ppoll(2)).
-    let result = unsafe { libc::ppoll(&raw mut polled, 1, &raw const timeout, std::ptr::null()) };
+    let result = unsafe { time::ppoll(&raw mut polled, 1, &raw const timeout, std::ptr::null()) };
     crate::errno_of(result.into())?;
     Ok(ready(&polled))
 }
@@ -53,7 +53,7 @@ pub fn readable_before(file: BorrowedFd<'_>, timer: &Timerfd) -> Result<Ready, i
     let mut polled = [asked(file), asked(timer.as_fd())];
     // SAFETY: `polled` is two valid pollfds, matching the count, and outlives the call. A null timeout waits without
     // limit, and a null signal mask leaves the mask unchanged (ppoll(2)).
-    let result = unsafe { libc::ppoll(polled.as_mut_ptr(), 2, std::ptr::null(), std::ptr::null()) };
+    let result = unsafe { time::ppoll(polled.as_mut_ptr(), 2, std::ptr::null(), std::ptr::null()) };
     crate::errno_of(result.into())?;
     let [file, _] = polled;
     Ok(ready(&file))

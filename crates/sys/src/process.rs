@@ -1,7 +1,9 @@
 //! Processes of a load: forked, tied to their parent, killed as a group, reaped.
 
 use crate::check;
+use std::ffi::CStr;
 use std::io;
+use std::mem::MaybeUninit;
 use std::os::fd::RawFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -92,9 +94,9 @@ pub fn end_after(seconds: u32) {
 /// time (`RLIMIT_CPU`, getrlimit(2)). A limit longer than the present one changes nothing.
 pub fn kill_after_cpu_time(seconds: u32) {
     // With equal soft and hard limits there is no SIGXCPU before, which would dump core.
-    let limit = libc::rlimit { rlim_cur: seconds.into(), rlim_max: seconds.into() };
+    let limit = libc::rlimit64 { rlim_cur: seconds.into(), rlim_max: seconds.into() };
     // SAFETY: `limit` outlives the call; raising a lower limit is refused.
-    unsafe { libc::setrlimit(libc::RLIMIT_CPU, &raw const limit) };
+    unsafe { libc::setrlimit64(libc::RLIMIT_CPU, &raw const limit) };
 }
 
 fn tie_to(parent: u32, signal: i32) -> io::Result<()> {
@@ -154,15 +156,25 @@ pub fn drop_capabilities() -> io::Result<()> {
 /// # Errors
 /// When the hard limit is lower and this process may not raise it.
 pub fn have_stack(bytes: u64) -> io::Result<()> {
-    let mut limit = libc::rlimit { rlim_cur: 0, rlim_max: 0 };
+    let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is memory for the limits.
-    check(unsafe { libc::getrlimit(libc::RLIMIT_STACK, &raw mut limit) }.into())?;
+    check(unsafe { libc::getrlimit64(libc::RLIMIT_STACK, &raw mut limit) }.into())?;
     if limit.rlim_cur >= bytes {
         return Ok(());
     }
-    let limit = libc::rlimit { rlim_cur: bytes, rlim_max: limit.rlim_max.max(bytes) };
+    let limit = libc::rlimit64 { rlim_cur: bytes, rlim_max: limit.rlim_max.max(bytes) };
     // SAFETY: `limit` outlives the call.
-    check(unsafe { libc::setrlimit(libc::RLIMIT_STACK, &raw const limit) }.into()).map(drop)
+    check(unsafe { libc::setrlimit64(libc::RLIMIT_STACK, &raw const limit) }.into()).map(drop)
+}
+
+/// The architecture of the running kernel, `x86_64` or `aarch64`, `uname(2)`: that of this process may be an older one.
+#[must_use]
+pub fn machine() -> String {
+    let mut names = MaybeUninit::<libc::utsname>::zeroed();
+    // SAFETY: `names` is memory for the result, and the call cannot fail with it.
+    unsafe { libc::uname(names.as_mut_ptr()) };
+    // SAFETY: all zeroes is a valid utsname, and the kernel has filled it in with texts that end in 0.
+    unsafe { CStr::from_ptr((*names.as_ptr()).machine.as_ptr()) }.to_string_lossy().into_owned()
 }
 
 /// The user that started this process, `getuid(2)`.

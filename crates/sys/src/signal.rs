@@ -1,6 +1,7 @@
 //! Signals that a thread waits for instead of handling them.
 
 use crate::errno_of;
+use crate::time::{self, timespec_of};
 use std::io;
 use std::mem::MaybeUninit;
 use std::time::Duration;
@@ -96,10 +97,9 @@ impl SignalSet {
     /// # Errors
     /// The errno: `EAGAIN` at the timeout, `EINTR` included.
     pub fn wait_at_most(&self, longest: Duration) -> Result<i32, i32> {
-        let seconds = libc::time_t::try_from(longest.as_secs()).unwrap_or(libc::time_t::MAX);
-        let timeout = libc::timespec { tv_sec: seconds, tv_nsec: longest.subsec_nanos().into() };
+        let timeout = timespec_of(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
         // SAFETY: set and time are initialized and outlive the call; a null info is allowed (sigtimedwait(2)).
-        let signal = unsafe { libc::sigtimedwait(&raw const self.0, std::ptr::null_mut(), &raw const timeout) };
+        let signal = unsafe { time::sigtimedwait(&raw const self.0, std::ptr::null_mut(), &raw const timeout) };
         errno_of(signal.into()).map(|()| signal)
     }
 }

@@ -1,6 +1,6 @@
 //! Free space on disks, and files in memory with a fixed size.
 
-use crate::check;
+use crate::{check, unsigned};
 use std::ffi::CString;
 use std::fs::File;
 use std::io;
@@ -16,12 +16,12 @@ use std::path::Path;
 /// When there is no such path, or it cannot be reached.
 pub fn free_bytes(path: &Path) -> io::Result<u64> {
     let path = CString::new(path.as_os_str().as_bytes())?;
-    let mut found = MaybeUninit::<libc::statvfs>::zeroed();
+    let mut found = MaybeUninit::<libc::statvfs64>::zeroed();
     // SAFETY: `path` is a C string and `found` is memory for the result; both outlive the call.
-    check(unsafe { libc::statvfs(path.as_ptr(), found.as_mut_ptr()) }.into())?;
+    check(unsafe { libc::statvfs64(path.as_ptr(), found.as_mut_ptr()) }.into())?;
     // SAFETY: all zeroes is a valid statvfs, and the kernel has filled it in.
     let found = unsafe { found.assume_init() };
-    Ok(found.f_bavail.saturating_mul(found.f_frsize))
+    Ok(found.f_bavail.saturating_mul(unsigned(found.f_frsize)))
 }
 
 /// A file in memory with a fixed size of `bytes`: writing beyond fails (`memfd_create(2)`, `F_SEAL_GROW`).
@@ -57,10 +57,11 @@ pub fn pass_on(file: &File) -> io::Result<()> {
 /// When the kernel refuses.
 pub fn next_data(file: &File, from: u64) -> io::Result<Option<Range<u64>>> {
     let seek = |to: u64, whence| {
-        let to = libc::off_t::try_from(to).map_err(io::Error::other)?;
+        let to = libc::off64_t::try_from(to).map_err(io::Error::other)?;
         // SAFETY: the call takes integers only.
-        let found = check(unsafe { libc::lseek(file.as_raw_fd(), to, whence) })?;
-        u64::try_from(found).map_err(io::Error::other)
+        let found = unsafe { libc::lseek64(file.as_raw_fd(), to, whence) };
+        // -1 is an error.
+        u64::try_from(found).map_err(|_| io::Error::last_os_error())
     };
     let start = match seek(from, libc::SEEK_DATA) {
         Ok(start) => start,

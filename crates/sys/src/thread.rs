@@ -29,8 +29,10 @@ pub fn set_name(name: &str) -> io::Result<()> {
 /// # Errors
 /// When the kernel refuses.
 pub fn set_timer_slack(slack: Span) -> io::Result<()> {
+    // A word: of 32 bits, 4.29 s, on some machines.
+    let slack_ns = libc::c_ulong::try_from(slack.ns()).map_err(io::Error::other)?;
     // SAFETY: PR_SET_TIMERSLACK takes an integer and no pointers.
-    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack.ns()) }.into()).map(drop)
+    check(unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, slack_ns) }.into()).map(drop)
 }
 
 /// The timer slack of the calling thread, `PR_GET_TIMERSLACK(2const)`; 0 for real-time threads since Linux 6.12.
@@ -41,7 +43,7 @@ pub fn timer_slack() -> io::Result<Span> {
     // SAFETY: PR_GET_TIMERSLACK takes no further arguments and returns the value itself. Called without libc's wrapper,
     // which returns an int and truncates larger values.
     let ns = check(unsafe { libc::syscall(libc::SYS_prctl, libc::PR_GET_TIMERSLACK) })?;
-    Ok(Span(ns.cast_unsigned()))
+    Ok(Span(u64::try_from(ns).map_err(io::Error::other)?))
 }
 
 /// Blocks every signal that can be blocked, so that none is delivered to the calling thread.

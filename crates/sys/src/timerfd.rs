@@ -1,6 +1,7 @@
 //! Timers that are read as files.
 
-use crate::clock::{number, timespec};
+use crate::clock::number;
+use crate::time::{self, timespec_of};
 use crate::{check, errno_of};
 use model::{ClockId, ClockTime};
 use std::io;
@@ -30,11 +31,11 @@ impl Timerfd {
     #[inline]
     pub fn arm(&self, due: ClockTime) -> Result<(), i32> {
         // An instant of 0 would disarm it (timerfd_settime(2)).
-        let it_value = timespec(due.0.max(1));
-        let value = libc::itimerspec { it_interval: libc::timespec { tv_sec: 0, tv_nsec: 0 }, it_value };
+        let it_value = timespec_of(due.0.max(1));
+        let value = time::itimerspec { it_interval: timespec_of(0), it_value };
         let (fd, no_old_value) = (self.0.as_raw_fd(), std::ptr::null_mut());
         // SAFETY: `value` is a valid itimerspec that outlives the call; a null old value is allowed.
-        let result = unsafe { libc::timerfd_settime(fd, libc::TFD_TIMER_ABSTIME, &raw const value, no_old_value) };
+        let result = unsafe { time::timerfd_settime(fd, libc::TFD_TIMER_ABSTIME, &raw const value, no_old_value) };
         errno_of(result.into())
     }
 
@@ -47,7 +48,7 @@ impl Timerfd {
         let mut expirations = 0_u64;
         // SAFETY: `expirations` is memory for the 8 bytes that a timer returns (timerfd_create(2)).
         let read = unsafe { libc::read(self.0.as_raw_fd(), (&raw mut expirations).cast(), size_of::<u64>()) };
-        errno_of(i64::try_from(read).unwrap_or(-1))
+        errno_of(libc::c_long::try_from(read).unwrap_or(-1))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Timers that send signals: the interval timer of the process, and POSIX timers.
 
-use crate::clock::{number, timespec};
+use crate::clock::number;
+use crate::time::{self, timespec_of};
 use crate::{check, errno_of, signal};
 use model::{ClockId, ClockTime, Span};
 use std::io;
@@ -12,15 +13,18 @@ use std::mem::MaybeUninit;
 /// # Errors
 /// The errno.
 pub fn arm_itimer(first: Span, period: Span) -> Result<(), i32> {
-    let timeval = |span: Span| libc::timeval {
-        tv_sec: (span.ns() / 1_000_000_000).cast_signed(),
-        tv_usec: (span.ns() % 1_000_000_000 / 1000).cast_signed(),
-    };
-    let value = libc::itimerval { it_interval: timeval(period), it_value: timeval(first) };
-    // SAFETY: `value` is a valid itimerval that outlives the call; a null old value is allowed (setitimer(2)). Called
-    // without libc's wrapper, whose type for the first argument differs between C libraries.
+    let word = |part: u64| libc::c_long::try_from(part).map_err(|_| libc::EINVAL);
+    let [period_us, first_us] = [period, first].map(|span| span.ns() / 1000);
+    let value = [
+        word(period_us / 1_000_000)?,
+        word(period_us % 1_000_000)?,
+        word(first_us / 1_000_000)?,
+        word(first_us % 1_000_000)?,
+    ];
+    // SAFETY: `value` has the layout of an itimerval, four words, and outlives the call; a null old value is allowed
+    // (setitimer(2)). Called without libc's wrapper, whose types differ between C libraries.
     let result = unsafe {
-        libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, &raw const value, std::ptr::null_mut::<libc::itimerval>())
+        libc::syscall(libc::SYS_setitimer, libc::ITIMER_REAL, value.as_ptr(), std::ptr::null_mut::<libc::c_void>())
     };
     errno_of(result)
 }
@@ -55,11 +59,11 @@ impl PosixTimer {
     /// The errno.
     pub fn arm(&self, due: ClockTime, period: Span) -> Result<(), i32> {
         // An instant of 0 would disarm it (timer_settime(2)).
-        let value = libc::itimerspec { it_interval: timespec(period.ns()), it_value: timespec(due.0.max(1)) };
+        let value = time::itimerspec { it_interval: timespec_of(period.ns()), it_value: timespec_of(due.0.max(1)) };
         // SAFETY: the timer exists as long as `self`; `value` is a valid itimerspec that outlives the call; a null old
         // value is allowed.
         let result =
-            unsafe { libc::timer_settime(self.0, libc::TIMER_ABSTIME, &raw const value, std::ptr::null_mut()) };
+            unsafe { time::timer_settime(self.0, libc::TIMER_ABSTIME, &raw const value, std::ptr::null_mut()) };
         errno_of(result.into())
     }
 

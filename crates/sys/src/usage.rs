@@ -1,23 +1,24 @@
 //! Resource usage of a thread or of a finished child.
 
-use crate::check;
+use crate::time::{self, ns_of, timespec_of};
+use crate::{check, unsigned};
 use model::{Span, Usage};
 use std::io;
 use std::mem::MaybeUninit;
 
 /// Time, us, of a `timeval` that is never negative.
 fn us(time: libc::timeval) -> u64 {
-    time.tv_sec.cast_unsigned() * 1_000_000 + time.tv_usec.cast_unsigned()
+    unsigned(time.tv_sec) * 1_000_000 + unsigned(time.tv_usec)
 }
 
 fn of(usage: &libc::rusage) -> Usage {
     Usage {
         user_us: us(usage.ru_utime),
         system_us: us(usage.ru_stime),
-        minor_faults: usage.ru_minflt.cast_unsigned(),
-        major_faults: usage.ru_majflt.cast_unsigned(),
-        voluntary_switches: usage.ru_nvcsw.cast_unsigned(),
-        involuntary_switches: usage.ru_nivcsw.cast_unsigned(),
+        minor_faults: unsigned(usage.ru_minflt),
+        major_faults: unsigned(usage.ru_majflt),
+        voluntary_switches: unsigned(usage.ru_nvcsw),
+        involuntary_switches: unsigned(usage.ru_nivcsw),
         allocations: 0,
     }
 }
@@ -59,10 +60,10 @@ pub fn cpu_time_of(pid: u32) -> io::Result<Span> {
     if errno != 0 {
         return Err(io::Error::from_raw_os_error(errno));
     }
-    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `ts` is a valid timespec to write to.
-    check(unsafe { libc::clock_gettime(clock, &raw mut ts) }.into())?;
-    Ok(Span(ts.tv_sec.cast_unsigned() * 1_000_000_000 + ts.tv_nsec.cast_unsigned()))
+    let mut used = timespec_of(0);
+    // SAFETY: `used` is a valid timespec to write to.
+    check(unsafe { time::clock_gettime(clock, &raw mut used) }.into())?;
+    Ok(Span(ns_of(&used)))
 }
 
 /// A child that has ended, with the resource usage of it and its reaped children.
@@ -86,5 +87,5 @@ pub fn wait(pid: u32) -> io::Result<ExitedChild> {
     check(unsafe { libc::wait4(pid.cast_signed(), &raw mut status, 0, usage.as_mut_ptr()) }.into())?;
     // SAFETY: all zeroes is a valid rusage, and the kernel has filled it in.
     let usage = unsafe { usage.assume_init() };
-    Ok(ExitedChild { status, usage: of(&usage), max_rss_kib: usage.ru_maxrss.cast_unsigned() })
+    Ok(ExitedChild { status, usage: of(&usage), max_rss_kib: unsigned(usage.ru_maxrss) })
 }

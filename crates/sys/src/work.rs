@@ -1,6 +1,7 @@
 //! Calls that loads make to keep a part of the kernel busy.
 
 use crate::check;
+use crate::time::{self, ns_of, timespec_of};
 use model::Span;
 use std::io;
 use std::ptr::NonNull;
@@ -8,10 +9,10 @@ use std::ptr::NonNull;
 /// The CPU time that the calling thread has used, `CLOCK_THREAD_CPUTIME_ID`.
 #[must_use]
 pub fn thread_cpu_time() -> Span {
-    let mut ts = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `ts` is a valid timespec to write to; the call cannot fail for this clock (clock_gettime(2)).
-    unsafe { libc::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut ts) };
-    Span(ts.tv_sec.cast_unsigned() * 1_000_000_000 + ts.tv_nsec.cast_unsigned())
+    let mut used = timespec_of(0);
+    // SAFETY: `used` is a valid timespec to write to; the call cannot fail for this clock (clock_gettime(2)).
+    unsafe { time::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut used) };
+    Span(ns_of(&used))
 }
 
 /// Maps `bytes` of memory, writes to each page, and unmaps it, `mmap(2)`.
