@@ -35,7 +35,7 @@ test-long: ## those that take long: guests one after the other, whole campaigns,
 	@$(call setup,test) scripts/test long
 
 check: ## format, lints, tidy rules, schema, documentation
-	@$(call setup) "$$CARGO" xtask check $(ARGS)
+	@$(call setup,check) "$$CARGO" xtask check $(ARGS)
 
 bench: ## what measuring itself costs
 	@$(call setup,bench) "$$CARGO" build --release && "$$CARGO" xtask bench $(ARGS)

@@ -34,11 +34,12 @@ struct Step {
     run: fn(&Path) -> Outcome,
 }
 
-const STEPS: [Step; 5] = [
+const STEPS: [Step; 6] = [
     Step { name: "fmt", fast: true, run: fmt },
     Step { name: "tidy", fast: true, run: |root| tidy::run(root).into() },
     Step { name: "schema", fast: true, run: |root| schema::compare(root).into() },
     Step { name: "clippy", fast: false, run: clippy },
+    Step { name: "targets", fast: false, run: targets },
     Step { name: "doc", fast: false, run: doc },
 ];
 
@@ -96,6 +97,29 @@ fn clippy(root: &Path) -> Outcome {
 fn doc(root: &Path) -> Outcome {
     let words = ["doc", "--workspace", "--no-deps", "--document-private-items", "--quiet"];
     cargo(root, &words, Some(("RUSTDOCFLAGS", "-D warnings")))
+}
+
+/// Compiles for the other machines of scripts/targets whose standard library is installed.
+fn targets(root: &Path) -> Outcome {
+    let Some(targets) = std::fs::read_to_string(root.join("scripts/targets")).ok() else {
+        return Outcome::Failed("cannot read scripts/targets".to_owned());
+    };
+    let names = targets.lines().filter_map(|line| line.split_whitespace().next());
+    let names = names.filter(|name| *name != "#" && !name.starts_with(std::env::consts::ARCH));
+    let rustc = || Command::new(tool("RUSTC", "rustc"));
+    let library = |name: &&str| {
+        let directory = output(root, rustc().args(["--print", "target-libdir", "--target", name]));
+        directory.is_some_and(|directory| Path::new(directory.trim_end()).is_dir())
+    };
+    let (found, missing): (Vec<&str>, Vec<&str>) = names.partition(library);
+    let mut words = vec!["check", "--workspace", "--all-targets", "--quiet"];
+    words.extend(found.iter().flat_map(|name| ["--target", name]));
+    match cargo(root, &words, Some(("RUSTFLAGS", "-D warnings"))) {
+        Outcome::Passed if !missing.is_empty() => {
+            Outcome::Skipped(format!("no standard library of {}; scripts/setup cross adds it", missing.join(", ")))
+        }
+        outcome => outcome,
+    }
 }
 
 /// Runs cargo with its output on the terminal, because it is more specific than a summary.
