@@ -159,7 +159,7 @@ mod tests {
     }
 
     #[test]
-    fn without_the_right_only_normal_threads_are_measured_and_the_rest_is_named() {
+    fn only_normal_threads_are_measured_without_privilege_others_are_named() {
         let (cells, skipped) = expand(&Plan::default(), &machine(&|policy| !policy.is_realtime())).unwrap();
         assert!(cells.iter().all(|cell| cell.policy == Policy::OTHER && !cell.lock_memory));
         assert_eq!(cells.iter().filter(|cell| cell.conditions.cpu_dma_latency_us.is_some()).count(), 0);
@@ -176,7 +176,7 @@ mod tests {
     }
 
     #[test]
-    fn rights_and_programs_are_looked_at_once_and_too_many_cells_are_refused_before() {
+    fn privileges_and_programs_are_checked_once_after_the_number_of_cells() {
         let mut plan = Plan::default();
         let periods = |n: u64| (0..n).map(|n| Period::try_from(Span(10_000 + n)).unwrap()).collect();
         plan.axes.period = periods(500);
@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn languages_that_are_not_there_are_skipped_and_the_others_need_no_lock_and_no_warm_up() {
+    fn missing_languages_are_skipped_and_others_need_no_lock_or_warm_up() {
         let mut plan = Plan { min_cycles: Some(3), ..Plan::default() };
         plan.axes.runtime = vec![Runtime::Java, Runtime::Go];
         plan.axes.period = vec!["1ms".parse().unwrap(), "10s".parse().unwrap()];

@@ -146,7 +146,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_maximum_is_kept_up_to_its_last_nanosecond_and_a_quantile_to_its_bucket() {
+    fn maxima_are_limited_to_the_nanosecond_and_quantiles_to_the_bucket() {
         let us = |us: u64| Some(Span(us * 1000));
         let measured = |phases, latencies: &[i64], open_ns| PhaseTotals {
             phases,

@@ -181,7 +181,7 @@ fn a_measurement_that_fails_is_tried_once_more_when_all_others_are_made() {
 }
 
 #[test]
-fn one_that_fails_again_is_left_out_named_in_the_run_and_made_when_the_run_goes_on() {
+fn a_cell_that_fails_twice_is_named_and_measured_again_on_resume() {
     let campaign = Campaign::new();
     let whole = planned(4, 3, 42);
     let (entries, failed) = campaign.try_all(&mut Fake { fail: vec![2, 5, 12], ..Fake::default() }).unwrap();

@@ -216,7 +216,7 @@ mod tests {
     use model::{Method, Task};
 
     #[test]
-    fn each_cpu_is_a_cell_of_its_own_without_the_load_and_phases_become_alignments() {
+    fn each_cpu_becomes_a_cell_without_load_and_phases_become_alignments() {
         let cell = Cell {
             load: Load::messaging(),
             task: Task::Cyclic(Method::Itimer),

@@ -203,7 +203,7 @@ mod tests {
     }
 
     #[test]
-    fn a_second_holder_is_refused_with_the_first_ones_words_until_that_is_gone() {
+    fn a_second_holder_is_refused_with_the_text_of_the_first_until_it_exits() {
         let place = Place::new();
         let first = place.take().unwrap();
         for (words, shown) in [

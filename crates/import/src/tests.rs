@@ -308,7 +308,7 @@ fn a_histogram_of_rtla_agrees_with_the_lines_below_it() {
 
 /// A row of ten microseconds begins at 0, below the minimum; the mean is the tool's own.
 #[test]
-fn rows_of_rtla_that_stand_for_several_microseconds_say_nothing_that_it_denies() {
+fn rows_of_rtla_that_span_microseconds_agree_with_its_statistics() {
     let imported = read("rtla-osnoise.txt").remove(0);
     assert_eq!(imported.resolution, model::Span(10_000));
     let requirement = model::Requirement::default();

@@ -302,7 +302,7 @@ mod tests {
     }
 
     #[test]
-    fn more_than_a_guest_has_room_for_is_refused_before_it_is_read_and_what_is_large_is_named() {
+    fn files_too_large_for_a_guest_are_refused_unread_and_named() {
         let scratch = Scratch::make();
         let (large, endless) = (scratch.file("large", vec![0; 2 << 20]), scratch.path("endless"));
         fs::File::create(&endless).unwrap().set_len(1 << 40).unwrap();

@@ -47,7 +47,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn guests_share_a_cpu_only_when_there_are_more_of_them_and_the_thread_has_its_own_back() {
+    fn guests_share_a_cpu_only_when_outnumbering_and_affinity_is_restored() {
         let before = sched::affinity(0).unwrap();
         let first = OneCpu::take().unwrap();
         assert_eq!(sched::affinity(0).unwrap().len(), 1);

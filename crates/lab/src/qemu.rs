@@ -273,7 +273,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_guest_has_as_much_time_as_it_uses_cpu_time_and_none_when_it_uses_none() {
+    fn the_timeout_of_a_guest_follows_its_cpu_time() {
         let monitor = Monitor { is_stopped: &|| false, say: &|_| () };
         let limits = Limits { monitor, cpu: Duration::from_secs(60), stall: Duration::from_secs(300) };
         let began = Instant::now();

@@ -189,7 +189,7 @@ mod tests {
     }
 
     #[test]
-    fn an_archive_cut_off_or_changed_anywhere_is_an_error_or_less_and_never_ends_the_program() {
+    fn a_truncated_or_damaged_archive_is_an_error_or_less_and_never_a_panic() {
         let whole = made("printf 12345 > boot/vmlinuz-1", "posix");
         for cut in (0..1024).step_by(7) {
             assert!(read(&mut &whole[..cut], &boot).is_err(), "{cut}");

@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn what_comes_for_an_earlier_cycle_is_recorded_beside_the_wait_and_after_the_last() {
+    fn late_arrivals_are_recorded_beside_the_wait_and_after_the_last() {
         let late = (10, 2_500_000);
         // The wait for cycle 12 continues; cycle 13 has no answer yet; another answer comes after the end.
         let lateness = [Ok(1), LATE, Ok(2), TIMED_OUT, LATE, Ok(0)];

@@ -68,7 +68,7 @@ fn any_bit_that_is_flipped_is_named_or_without_effect() {
 }
 
 #[test]
-fn cut_repeated_overwritten_and_spliced_files_are_read_as_far_as_they_are_whole() {
+fn truncated_and_spliced_files_are_read_as_far_as_they_are_whole() {
     let scratch = Scratch::make();
     let (header, entries) = a_run(scratch.dir());
     let file = scratch.path(FILE);

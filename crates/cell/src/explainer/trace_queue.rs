@@ -137,7 +137,7 @@ mod tests {
     }
 
     #[test]
-    fn the_latest_is_explained_first_and_the_least_late_is_dropped_without_room() {
+    fn the_latest_is_explained_first_and_the_least_late_dropped_when_full() {
         let queue = TraceQueue { most_bytes: 100, ..TraceQueue::new(true) };
         for (latency, bytes) in [(10, 50), (300, 40), (20, 10), (200, 30)] {
             queue.push(taken(latency, bytes));
@@ -155,7 +155,7 @@ mod tests {
     }
 
     #[test]
-    fn where_explaining_disturbs_traces_wait_for_the_end_or_until_there_is_little_room() {
+    fn traces_wait_where_explaining_disturbs_until_the_end_or_little_room() {
         let queue = TraceQueue { most_bytes: 100, ..TraceQueue::new(false) };
         queue.push(taken(1, 51));
         assert!(queue.next().is_some());

@@ -125,7 +125,7 @@ mod tests {
     }
 
     #[test]
-    fn a_dynamic_kernel_that_was_asked_nothing_has_the_default_of_its_configuration() {
+    fn a_dynamic_kernel_without_parameter_has_its_configured_default() {
         // preempt_dynamic_init, kernel/sched/core.c, Linux 5.17 to 6.18.
         let fs = HostFs { root: "/does-not-exist".into() };
         for (config, command_line, expected) in [

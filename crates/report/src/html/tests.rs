@@ -250,7 +250,7 @@ fn published_rows_stand_beside_ours() {
 }
 
 #[test]
-fn a_run_of_100_cells_is_below_a_megabyte_and_more_cells_have_no_more_pictures() {
+fn a_page_of_100_cells_is_below_a_megabyte_and_more_add_no_pictures() {
     let mut run = RunBuilder::new();
     for load in ["none", "cpu", "messaging", "pipe", "disk"] {
         for policy in ["other", "batch", "fifo:80", "rr:80"] {

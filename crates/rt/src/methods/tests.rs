@@ -69,7 +69,7 @@ fn every_method_waits_until_its_due_time() {
 }
 
 #[test]
-fn relative_sleeps_are_never_shorter_than_asked_and_drift_through_the_periods() {
+fn relative_sleeps_are_never_shorter_than_requested_and_drift() {
     for method in ["clock_nanosleep:relative", "clock_nanosleep:relative:tai", "nanosleep"] {
         let (samples, _) = cycles(method);
         assert!(samples.iter().all(|(cycle, latency)| *cycle < 20 && *latency >= 0), "{method}: {samples:?}");

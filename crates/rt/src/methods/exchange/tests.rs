@@ -66,7 +66,7 @@ fn answer(session: u64, number: u64) -> Message {
 }
 
 #[test]
-fn an_answer_is_for_its_own_trigger_and_late_ones_are_told_from_duplicates() {
+fn an_answer_counts_for_its_own_trigger_and_duplicates_are_not_late() {
     const DUPLICATE: Result<u64, &str> = Err("duplicate");
     const FOREIGN: Result<u64, &str> = Err("foreign");
     let wait = LoggerWait::new(logger(100, PEER).0).unwrap();
@@ -164,7 +164,7 @@ fn run(end: LinkEnd) -> (Vec<(u64, i64)>, Result<LoopResult, i32>) {
 }
 
 #[test]
-fn late_answers_count_with_their_own_delay_and_what_never_comes_with_how_long_it_was_waited_for() {
+fn late_answers_count_with_their_delay_and_missing_ones_with_the_wait() {
     let socket = socket();
     let address = socket.local_addr().unwrap();
     // Leaves every fifth trigger unanswered, and answers the one before it after two more have come.
