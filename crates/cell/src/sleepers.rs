@@ -231,8 +231,8 @@ impl Measurers for Sleepers {
         let now = sys::clock::monotonic();
         // The first sleep is due in the middle of cycle 0, so that a sleep that ends a little early still falls into
         // the next.
-        let asked = self.cell.period.span();
-        self.schedule.first_due = ClockTime(now.plus(Span(asked.ns() / 2)).0);
+        let period = self.cell.period.span();
+        self.schedule.first_due = ClockTime(now.plus(Span(period.ns() / 2)).0);
         let due = |index| MonoTime(self.schedule.cycle(index).due.0);
         self.window = Window { started: due(self.cell.first_cycle()), ends: due(self.cell.end_cycle()) };
         for process in &mut self.processes {

@@ -58,14 +58,14 @@ fn failed(err: NoTracer) -> CellError {
 
 fn timerlat(cell: &Cell) -> Result<Option<Vec<TimerlatRecord>>, CellError> {
     let cycles = cell.period.cycles_in(cell.duration);
-    let asked = TracerRequest {
+    let request = TracerRequest {
         name: TIMERLAT,
         cpus: &cell.cpus,
         options: &[("timerlat_period_us", cell.period.ns() / 1000)],
         // Two lines a cycle, and as many again for a thread that ends its cycle late.
         lines: cycles.saturating_mul(4),
     };
-    let Some(tracer) = there(Tracer::start(&asked))? else { return Ok(None) };
+    let Some(tracer) = there(Tracer::start(&request))? else { return Ok(None) };
     tracer.set_policy(&cell.cpus, cell.policy).map_err(failed)?;
     std::thread::sleep(Duration::from_nanos(cell.conditions.warm_up.ns()));
     tracer.forget().map_err(failed)?;
@@ -83,19 +83,19 @@ fn osnoise(cell: &Cell) -> Result<Option<Vec<OsnoiseRecord>>, CellError> {
     let sample = Span(cell.duration.min(LONGEST_SAMPLE).ns() / 1000 * 1000);
     let samples = (cell.duration.ns() / sample.ns().max(1)).max(1);
     let sample_us = sample.ns() / 1000;
-    let asked = TracerRequest {
+    let request = TracerRequest {
         name: OSNOISE,
         cpus: &cell.cpus,
         // The runtime never exceeds the period.
         options: &[("runtime_us", sample_us), ("period_us", sample_us)],
         lines: samples.saturating_mul(4),
     };
-    let Some(tracer) = there(Tracer::start(&asked))? else { return Ok(None) };
-    let asked = Duration::from_nanos(cell.duration.ns());
+    let Some(tracer) = there(Tracer::start(&request))? else { return Ok(None) };
+    let duration = Duration::from_nanos(cell.duration.ns());
     let began = Instant::now();
-    std::thread::sleep(asked + OSNOISE_SLEEP.saturating_mul(u32::try_from(samples).unwrap_or(u32::MAX)));
+    std::thread::sleep(duration + OSNOISE_SLEEP.saturating_mul(u32::try_from(samples).unwrap_or(u32::MAX)));
     // A thread that the load keeps from running ends its samples late.
-    while !has_all(&tracer, &cell.cpus, samples)? && began.elapsed() < asked.saturating_mul(2) + POLL_INTERVAL {
+    while !has_all(&tracer, &cell.cpus, samples)? && began.elapsed() < duration.saturating_mul(2) + POLL_INTERVAL {
         std::thread::sleep(POLL_INTERVAL);
     }
     let mut known: Vec<_> = cell.cpus.iter().map(|cpu| OsnoiseRecord { cpu, ..OsnoiseRecord::default() }).collect();
@@ -115,11 +115,11 @@ fn has_all(tracer: &Tracer, cpus: &CpuSet, samples: u64) -> Result<bool, CellErr
 /// Stops a tracer, and passes all its lines to `read`.
 fn taken(tracer: Tracer, mut read: impl FnMut(&str) -> Result<(), String>) -> Result<(), CellError> {
     let mut outcome = Ok(());
-    let told = tracer.finish(|line| {
+    let finished = tracer.finish(|line| {
         if outcome.is_ok() {
             outcome = read(line);
         }
     });
-    told.map_err(failed)?;
+    finished.map_err(failed)?;
     outcome.map_err(CellError::Tracers)
 }

@@ -37,7 +37,7 @@ impl Devices {
     pub(super) fn arguments(self) -> impl Iterator<Item = OsString> {
         let (count, words) = match self {
             Devices::None | Devices::Line => (0, ["", ""]),
-            Devices::Timers => (Link::MOST_DEVICES, ["-device", "edu"]),
+            Devices::Timers => (Link::MAX_DEVICES, ["-device", "edu"]),
             Devices::Serial => (1, ["-serial", "null"]),
         };
         (0..count).flat_map(move |_| words.map(OsString::from))
@@ -54,7 +54,7 @@ impl fmt::Display for Devices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Devices::None => Ok(()),
-            Devices::Timers => write!(f, ", {} edu", Link::MOST_DEVICES),
+            Devices::Timers => write!(f, ", {} edu", Link::MAX_DEVICES),
             Devices::Serial | Devices::Line => write!(f, ", 3 serial ports"),
         }
     }

@@ -125,10 +125,10 @@ fn cell(job: &Job, arguments: &[&str]) -> io::Result<Result<String, String>> {
     if cell.status.success() {
         return Ok(Ok(String::from_utf8_lossy(&cell.stdout).trim_end().to_owned()));
     }
-    let said = String::from_utf8_lossy(&cell.stderr);
-    let said = said.trim_end().replace('\n', "; ");
-    let said = said.strip_prefix("punctual: ").unwrap_or(&said);
-    Ok(Err(format!("reports: {}", if said.is_empty() { cell.status.to_string() } else { said.to_owned() })))
+    let message = String::from_utf8_lossy(&cell.stderr);
+    let message = message.trim_end().replace('\n', "; ");
+    let message = message.strip_prefix("punctual: ").unwrap_or(&message);
+    Ok(Err(format!("reports: {}", if message.is_empty() { cell.status.to_string() } else { message.to_owned() })))
 }
 
 /// Reports the result and ends the guest.

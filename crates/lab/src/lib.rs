@@ -101,8 +101,8 @@ impl LabError {
 
 /// The error message of a failed program: its last line, but apt's first error line, because warnings may follow.
 fn error_line(stderr: &[u8]) -> String {
-    let said = String::from_utf8_lossy(stderr);
-    let mut lines = said.lines().map(str::trim).filter(|line| !line.is_empty());
+    let text = String::from_utf8_lossy(stderr);
+    let mut lines = text.lines().map(str::trim).filter(|line| !line.is_empty());
     let error = lines.clone().find_map(|line| line.strip_prefix("E: "));
     error.or_else(|| lines.next_back()).unwrap_or("failed without a message").to_owned()
 }

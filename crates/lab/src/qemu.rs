@@ -261,9 +261,10 @@ fn check_kvm() -> Result<(), String> {
     if output.status.success() {
         return Ok(());
     }
-    let said = String::from_utf8_lossy(&output.stderr);
-    let mut lines =
-        said.lines().map(|line| line.trim_start_matches(QEMU).trim_start_matches(": ").trim_start_matches("error: "));
+    let message = String::from_utf8_lossy(&output.stderr);
+    let mut lines = message
+        .lines()
+        .map(|line| line.trim_start_matches(QEMU).trim_start_matches(": ").trim_start_matches("error: "));
     // The first line is the reason, the following ones are its consequences.
     Err(lines.next().map_or_else(|| format!("timeout: no virtual machine after {KVM_TIMEOUT} s"), str::to_owned))
 }

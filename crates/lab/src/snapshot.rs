@@ -101,11 +101,11 @@ fn at_rest_into(qemu: &mut Qemu, file: &Path, limits: Limits<'_>) -> Result<(), 
     qemu.wait_for("GUEST_PANICKED", limits)?;
     qemu.execute("migrate", json!({ "uri": format!("exec:cat > {}", quoted(file)) }), limits)?;
     loop {
-        let told = qemu.execute("query-migrate", json!({}), limits)?;
-        match told["status"].as_str() {
+        let migration = qemu.execute("query-migrate", json!({}), limits)?;
+        match migration["status"].as_str() {
             Some("completed") => return Ok(()),
             Some("failed") => {
-                let reason = told["error-desc"].as_str().unwrap_or("unknown error");
+                let reason = migration["error-desc"].as_str().unwrap_or("unknown error");
                 return Err(QemuError::Refused(format!("cannot save the snapshot to {}: {reason}", file.display())));
             }
             _ => std::thread::sleep(Duration::from_millis(2)),

@@ -62,9 +62,9 @@ pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<PackageCont
             return Err(in_package(&name, format!("larger than {} MiB", most >> 20)));
         }
         _ if !output.status.success() => {
-            let said = super::error_line(&output.stderr);
-            let said = said.trim_start_matches("dpkg-deb: error: ").trim_start_matches("dpkg-deb (subprocess): ");
-            return Err(LabError::file(archive, format!("damaged package ({PROGRAM}: {said}); fetch it again")));
+            let message = super::error_line(&output.stderr);
+            let message = message.trim_start_matches("dpkg-deb: error: ").trim_start_matches("dpkg-deb (subprocess): ");
+            return Err(LabError::file(archive, format!("damaged package ({PROGRAM}: {message}); fetch it again")));
         }
         Err(TarError::Io(err)) => {
             return Err(LabError::file(archive, format!("damaged package ({err}); fetch it again")));

@@ -32,7 +32,7 @@ pub struct LabKernel {
     pub files: Vec<GuestFile>,
     /// Clock of its guests.
     pub clock: LabClock,
-    /// CPUs of its guests: 1 to [`LabKernel::MOST_CPUS`], and 1 in virtual time.
+    /// CPUs of its guests: 1 to [`LabKernel::MAX_CPUS`], and 1 in virtual time.
     pub cpus: u32,
 }
 
@@ -137,7 +137,7 @@ pub enum KernelError {
     #[error(transparent)]
     Clock(UnknownWord),
     /// A number of guest CPUs out of range.
-    #[error("invalid number of guest CPUs `{0}`: expected 1 to {most}", most = LabKernel::MOST_CPUS)]
+    #[error("invalid number of guest CPUs `{0}`: expected 1 to {most}", most = LabKernel::MAX_CPUS)]
     Cpus(String),
     /// More than one CPU in virtual time.
     #[error(
@@ -180,7 +180,7 @@ const CPUS: &str = "cpus=";
 
 impl LabKernel {
     /// The limit of QEMU's `pc` machine without further devices.
-    pub const MOST_CPUS: u32 = 255;
+    pub const MAX_CPUS: u32 = 255;
 }
 
 impl FromStr for Kernel {
@@ -215,7 +215,7 @@ impl FromStr for Kernel {
             } else if let Some(clock) = word.strip_prefix(CLOCK) {
                 kernel.clock = clock.parse().map_err(KernelError::Clock)?;
             } else if let Some(cpus) = word.strip_prefix(CPUS) {
-                let number = cpus.parse().ok().filter(|number| (1..=LabKernel::MOST_CPUS).contains(number));
+                let number = cpus.parse().ok().filter(|number| (1..=LabKernel::MAX_CPUS).contains(number));
                 kernel.cpus = number.ok_or_else(|| KernelError::Cpus(cpus.to_owned()))?;
             } else {
                 arguments.push(word);

@@ -123,7 +123,7 @@ impl Link {
     pub const DEVICE_DELAY: Span = Span(100_000_000);
 
     /// The most devices of a guest: its PCI bus has 32 slots, some of them taken.
-    pub const MOST_DEVICES: u64 = 20;
+    pub const MAX_DEVICES: u64 = 20;
 
     /// The number of devices that together interrupt once a `period`, each once in [`Link::DEVICE_DELAY`]; `None` when
     /// no number of them does.
@@ -131,7 +131,7 @@ impl Link {
     pub fn devices(period: Period) -> Option<u64> {
         let (delay, period) = (Link::DEVICE_DELAY.ns(), period.ns());
         let is_exact = delay.is_multiple_of(period) && period.is_multiple_of(1_000_000);
-        Some(delay / period).filter(|count| is_exact && *count <= Link::MOST_DEVICES)
+        Some(delay / period).filter(|count| is_exact && *count <= Link::MAX_DEVICES)
     }
 }
 

@@ -60,13 +60,14 @@ fn late_timers(cpu: &CpuEvents, from: u64, to: u64) -> usize {
                 due.insert(timer, u64::try_from(expires_ns).unwrap_or(0));
             }
             What::TimerExpire { timer, .. } => {
-                let told = due.remove(&timer);
+                let programmed = due.remove(&timer);
                 let before = last.get(&timer).copied();
                 let period = before.map(|(before, _)| at_ns - before);
                 // Three expirations at equal distances make a period.
                 let usual = before.and_then(|(before, distance)| Some((before, distance?)));
                 let guessed = usual.map(|(before, distance)| before + distance);
-                if *at_ns > to && told.or(guessed).is_some_and(|due| (from..to).contains(&due) && at_ns - due > LATE_NS)
+                if *at_ns > to
+                    && programmed.or(guessed).is_some_and(|due| (from..to).contains(&due) && at_ns - due > LATE_NS)
                 {
                     late += 1;
                 }

@@ -176,7 +176,7 @@ pub(super) fn resched_at(cpu: &CpuEvents, from: u64, to: u64) -> Option<u64> {
 
 /// Time at which the request to switch was cleared without a switch, if so: the scheduler ran and kept the same thread.
 pub(super) fn resched_was_answered(cpu: &CpuEvents, from: u64, to: u64) -> Option<u64> {
-    let asked = resched_at(cpu, from, to)?;
-    let rest = cpu.between(asked, to).iter().take_while(|event| !matches!(event.what, What::Switch { .. }));
+    let requested_ns = resched_at(cpu, from, to)?;
+    let rest = cpu.between(requested_ns, to).iter().take_while(|event| !matches!(event.what, What::Switch { .. }));
     rest.skip_while(|event| event.flags & flags::NEED_RESCHED != 0).map(|event| event.at_ns).next()
 }

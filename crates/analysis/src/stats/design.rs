@@ -22,7 +22,7 @@ pub enum Kind {
 }
 
 /// Knobs that can be examined together.
-pub const MOST_KNOBS: usize = 11;
+pub const MAX_KNOBS: usize = 11;
 
 /// The columns of the generators of a fraction in 16 runs: each further knob is the product of these of the first four.
 const GENERATORS: [[usize; 3]; 4] = [[0, 1, 2], [0, 1, 3], [0, 2, 3], [1, 2, 3]];
@@ -32,7 +32,7 @@ const PLACKETT_BURMAN: [bool; 11] = [true, true, false, true, true, true, false,
 
 impl Design {
     /// The design for this many knobs: all combinations up to 4, a fraction in 16 runs up to 8, and 12 runs up to 11.
-    /// `None` without knobs or for more than [`MOST_KNOBS`].
+    /// `None` without knobs or for more than [`MAX_KNOBS`].
     #[must_use]
     pub fn of(knobs: usize) -> Option<Design> {
         let bits = |n: usize, run: usize| (0..n).map(|knob| run >> knob & 1 == 1).collect::<Vec<_>>();
@@ -48,7 +48,7 @@ impl Design {
                 });
                 Some(Design { runs: runs.collect(), kind: Kind::Fraction })
             }
-            9..=MOST_KNOBS => {
+            9..=MAX_KNOBS => {
                 let rotated = |by: usize| PLACKETT_BURMAN.iter().cycle().skip(by).take(knobs).copied().collect();
                 let mut runs: Vec<Vec<bool>> = (0..11).map(rotated).collect();
                 runs.push(vec![false; knobs]);
@@ -69,7 +69,7 @@ mod tests {
 
     #[test]
     fn every_design_is_balanced_and_its_knobs_are_independent() {
-        for knobs in 1..=MOST_KNOBS {
+        for knobs in 1..=MAX_KNOBS {
             let design = Design::of(knobs).unwrap();
             for a in 0..knobs {
                 assert_eq!(design.runs.iter().map(|run| sign(run[a])).sum::<i32>(), 0, "{knobs}: {a} balanced");

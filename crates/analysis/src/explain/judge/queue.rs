@@ -43,10 +43,10 @@ impl Scene<'_> {
     /// run.
     fn parts(&self, cpu: &CpuEvents, stretch: &Stretch) -> Vec<Stretch> {
         let is_fair = self.subject.is_fair() && stretch.priority.is_none_or(|priority| priority >= 100);
-        let asked = timeline::resched_at(cpu, stretch.from_ns, stretch.to_ns);
-        let asked = asked.filter(|at| is_fair && stretch.context.is_none() && stretch.to_ns - at > PROMPT_NS);
-        let asked = asked.filter(|at| *at > stretch.from_ns);
-        let Some(at) = asked else { return vec![*stretch] };
+        let request_ns = timeline::resched_at(cpu, stretch.from_ns, stretch.to_ns);
+        let request_ns = request_ns.filter(|at| is_fair && stretch.context.is_none() && stretch.to_ns - at > PROMPT_NS);
+        let request_ns = request_ns.filter(|at| *at > stretch.from_ns);
+        let Some(at) = request_ns else { return vec![*stretch] };
         let before = Stretch { to_ns: at, ..*stretch };
         let after = Stretch { from_ns: at, is_chosen: false, ..*stretch };
         vec![before, after]
@@ -95,8 +95,8 @@ impl Scene<'_> {
 
     /// Cause of a stretch of a normal thread while the measured normal thread was runnable.
     fn fair(&self, cpu: &CpuEvents, stretch: &Stretch) -> Reading {
-        let asked = timeline::resched_at(cpu, stretch.from_ns, stretch.from_ns).is_some();
-        if asked && stretch.length_ns() > PROMPT_NS && !stretch.is_chosen {
+        let is_requested = timeline::resched_at(cpu, stretch.from_ns, stretch.from_ns).is_some();
+        if is_requested && stretch.length_ns() > PROMPT_NS && !stretch.is_chosen {
             return self.non_preemptible(cpu, stretch);
         }
         // No event distinguishes a thread that waits for its turn from one whose group has used up its quota.

@@ -69,9 +69,9 @@ fn memory_checking(host: &Host) -> Outcome {
     }
     for parameter in ["slub_debug", "slab_debug"] {
         if let Some(value) = host.boot_parameter(parameter).filter(|value| *value != "-") {
-            let asked = if value.is_empty() { parameter.to_owned() } else { format!("{parameter}={value}") };
-            return Outcome::will(format!("kernel parameter {asked}"))
-                .change(format!("boot without {asked}"), format!("kernel parameter {asked}"));
+            let setting = if value.is_empty() { parameter.to_owned() } else { format!("{parameter}={value}") };
+            return Outcome::will(format!("kernel parameter {setting}"))
+                .change(format!("boot without {setting}"), format!("kernel parameter {setting}"));
         }
     }
     built.map_or_else(|| Outcome::unknown(UNREADABLE), |_| Outcome::ok("none built in"))

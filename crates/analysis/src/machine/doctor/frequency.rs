@@ -53,7 +53,7 @@ pub(super) const CHECKS: &[Check] = &[
 const POLICIES: &str = "/sys/devices/system/cpu/cpufreq/policy*";
 
 /// Values of these policies, each once with its CPUs: `CPUs 0-3 powersave`.
-fn said(policies: &[&OnCpus<FrequencyPolicy>], value: impl Fn(&FrequencyPolicy) -> Option<String>) -> String {
+fn values_by_cpus(policies: &[&OnCpus<FrequencyPolicy>], value: impl Fn(&FrequencyPolicy) -> Option<String>) -> String {
     let values = policies.iter().filter_map(|on| Some((on.cpus.clone(), value(&on.value)?)));
     let values = OnCpus::gather(values).into_iter().map(|on| format!("{} {}", text::cpus(&on.cpus), on.value));
     values.collect::<Vec<_>>().join(", ")
@@ -107,11 +107,11 @@ fn governor(host: &Host) -> Outcome {
     let governor = |policy: &FrequencyPolicy| policy.governor.clone();
     if !other.is_empty() {
         let performance = |_: &FrequencyPolicy| Some("performance".to_owned());
-        let found = Outcome::will(said(&other, governor));
+        let found = Outcome::will(values_by_cpus(&other, governor));
         return write_each(found, host, &other, "scaling_governor", performance, governor);
     }
     if unknown.is_empty() {
-        Outcome::ok(said(&known, governor))
+        Outcome::ok(values_by_cpus(&known, governor))
     } else {
         Outcome::unknown("the governor cannot be read")
     }
@@ -131,7 +131,7 @@ fn frequency_limit(host: &Host) -> Outcome {
     }
     let mhz = |(limit, most): (u64, u64)| format!("{} of {} MHz", limit / 1000, most / 1000);
     write_each(
-        Outcome::may(said(&limited, |policy| both(policy).map(mhz))),
+        Outcome::may(values_by_cpus(&limited, |policy| both(policy).map(mhz))),
         host,
         &limited,
         "scaling_max_freq",
@@ -141,10 +141,14 @@ fn frequency_limit(host: &Host) -> Outcome {
 }
 
 fn energy_preference(host: &Host) -> Outcome {
-    let told: Vec<_> = host.power.frequency.iter().filter(|on| on.value.energy_preference.is_some()).collect();
-    let other: Vec<_> =
-        told.iter().copied().filter(|on| on.value.energy_preference.as_deref() != Some("performance")).collect();
-    if told.is_empty() {
+    let with_preference: Vec<_> =
+        host.power.frequency.iter().filter(|on| on.value.energy_preference.is_some()).collect();
+    let other: Vec<_> = with_preference
+        .iter()
+        .copied()
+        .filter(|on| on.value.energy_preference.as_deref() != Some("performance"))
+        .collect();
+    if with_preference.is_empty() {
         return Outcome::not_here("no preference is passed to the hardware");
     }
     if other.is_empty() {
@@ -152,7 +156,7 @@ fn energy_preference(host: &Host) -> Outcome {
     }
     let preference = |policy: &FrequencyPolicy| policy.energy_preference.clone();
     let performance = |_: &FrequencyPolicy| Some("performance".to_owned());
-    let found = Outcome::may(said(&other, preference));
+    let found = Outcome::may(values_by_cpus(&other, preference));
     write_each(found, host, &other, "energy_performance_preference", performance, preference)
 }
 

@@ -138,13 +138,13 @@ fn serial_console(host: &Host) -> Outcome {
 }
 
 fn efi_runtime(host: &Host) -> Outcome {
-    let asked: Vec<&str> = host.boot_parameter("efi").unwrap_or_default().split(',').collect();
+    let options: Vec<&str> = host.boot_parameter("efi").unwrap_or_default().split(',').collect();
     match (host.kernel.efi, host.is_built_with("EFI_DISABLE_RUNTIME")) {
         (Some(false), _) => Outcome::not_here("not started by EFI"),
-        _ if asked.contains(&"noruntime") => Outcome::ok("switched off by the kernel parameter efi=noruntime"),
+        _ if options.contains(&"noruntime") => Outcome::ok("switched off by the kernel parameter efi=noruntime"),
         (None, _) => Outcome::unknown("whether EFI started this machine cannot be read"),
-        (_, Some(true)) if !asked.contains(&"runtime") => Outcome::ok("off by default in this kernel"),
-        (_, None) if host.preemption == Some(Preemption::Realtime) && !asked.contains(&"runtime") => {
+        (_, Some(true)) if !options.contains(&"runtime") => Outcome::ok("off by default in this kernel"),
+        (_, None) if host.preemption == Some(Preemption::Realtime) && !options.contains(&"runtime") => {
             Outcome::ok("off by default with PREEMPT_RT")
         }
         _ => Outcome::may("the kernel may call the firmware")

@@ -69,8 +69,8 @@ fn has_rt_groups(host: &Host) -> Option<bool> {
         return Some(true);
     }
     let built = host.is_built_with("RT_GROUP_SCHED")?;
-    let asked = host.boot_parameter("rt_group_sched");
-    let is_off = match asked {
+    let parameter = host.boot_parameter("rt_group_sched");
+    let is_off = match parameter {
         Some(word) => matches!(word, "0" | "n" | "off"),
         None => host.is_built_with("RT_GROUP_SCHED_DEFAULT_DISABLED") == Some(true),
     };
@@ -205,13 +205,13 @@ fn other_realtime_tasks(host: &Host) -> Outcome {
             Outcome::unknown("not all programs of the machine can be seen here")
         };
     };
-    let said = |task: &&model::RealtimeTask| {
+    let describe = |task: &&model::RealtimeTask| {
         let priority = task.priority.map(|priority| format!(":{priority}")).unwrap_or_default();
         let times = if task.count > 1 { format!(" x {}", task.count) } else { String::new() };
         format!("{} {}{priority}{times}", task.name, task.policy)
     };
     let more = others.len().checked_sub(SHOWN).filter(|more| *more > 0).map(|more| format!(" and {more} more"));
-    let names = others.iter().take(SHOWN).map(said).collect::<Vec<_>>().join(", ");
+    let names = others.iter().take(SHOWN).map(describe).collect::<Vec<_>>().join(", ");
     let outcome = Outcome::may(format!("{names}{}", more.unwrap_or_default()));
     let Some(priority) = first.priority else {
         return outcome.change(format!("stop {}", first.name), format!("start {} again", first.name));

@@ -92,7 +92,7 @@ fn kernel(value: &Spanned<DeValue<'_>>) -> Located<Kernel> {
             "append" => words.push(string(part)?.to_owned()),
             "modules" => words.push(format!("modules={}", string(part)?)),
             "clock" => words.push(format!("clock={}", string(part)?)),
-            "cpus" => words.push(format!("cpus={}", integer(part, 1..=LabKernel::MOST_CPUS)?)),
+            "cpus" => words.push(format!("cpus={}", integer(part, 1..=LabKernel::MAX_CPUS)?)),
             "files" => files = guest_files(part)?,
             other => return Err((key.span().start, UnknownWord::new("key", other, KEYS).to_string())),
         }
