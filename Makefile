@@ -16,10 +16,10 @@ help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST)
 
 build: ## the static binary, below target/, and its symbols beside it
-	@$(call setup) "$$CARGO" build --release && scripts/install symbols
+	@$(call setup) "$$CARGO" build --release && scripts/split-symbols "$$(scripts/install built)"
 
 install: ## binary, man pages and completions, below PREFIX=/usr/local
-	@scripts/install built || $(MAKE) build
+	@scripts/install built >/dev/null || $(MAKE) build
 	@scripts/install add "$(DESTDIR)$(PREFIX)"
 
 uninstall: ## removes what install has put there

@@ -101,6 +101,12 @@ impl HostFs {
         self.text(path)?.trim().parse().ok()
     }
 
+    /// The number in a property of the device tree with one cell, which is big-endian (Devicetree Specification 2.2.4).
+    fn cell(&self, path: impl AsRef<Path>) -> Option<u32> {
+        let bytes = std::fs::read(self.root.join(path)).ok()?;
+        bytes.try_into().ok().map(u32::from_be_bytes)
+    }
+
     /// The names in a directory, sorted; none when it cannot be read.
     fn names_in(&self, path: &str) -> Vec<String> {
         let entries = std::fs::read_dir(self.root.join(path)).into_iter().flatten().flatten();

@@ -13,8 +13,8 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The names of all recorded machines.
-pub const MACHINES: [&str; 9] =
-    ["arm64-guest", "board", "container", "debug", "laptop", "old-pc", "rt", "server", "vm"];
+pub const MACHINES: [&str; 10] =
+    ["arm64-guest", "board", "container", "debug", "laptop", "old-pc", "riscv-board", "rt", "server", "vm"];
 
 /// The facts of a machine.
 pub fn host(machine: &str) -> Host {
@@ -49,7 +49,8 @@ impl Tree {
         let text = format!("\n{text}");
         for section in text.split("\n== ").skip(1) {
             let (path, content) = section.split_once('\n').unwrap_or((section, ""));
-            let ends = if content.is_empty() { "" } else { "\n" };
+            // A property of the device tree is bytes, not lines.
+            let ends = if content.is_empty() || path.starts_with("proc/device-tree/") { "" } else { "\n" };
             tree.unpack(path, &format!("{}{ends}", content.trim_end_matches('\n').replace("\\0", "\0")));
         }
         tree

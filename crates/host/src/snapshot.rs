@@ -130,6 +130,7 @@ fn clocks(fs: &HostFs, cpuinfo: &str, online: &CpuSet) -> Clocks {
     Clocks {
         available: available.split_whitespace().map(str::to_owned).collect(),
         tsc_is_invariant: tsc_is_invariant(cpuinfo),
+        counter_hz: counter_hz(fs),
         timer_devices: OnCpus::gather(devices),
     }
 }
@@ -138,6 +139,14 @@ fn clocks(fs: &HostFs, cpuinfo: &str, online: &CpuSet) -> Clocks {
 fn tsc_is_invariant(cpuinfo: &str) -> Option<bool> {
     let flags: Vec<&str> = field(cpuinfo, "flags")?.split(' ').collect();
     flags.contains(&"tsc").then(|| flags.contains(&"constant_tsc") && flags.contains(&"nonstop_tsc"))
+}
+
+/// The rate of the architecture's counter: in the device tree (timer/arm,arch_timer.yaml, riscv/cpus.yaml), else in a
+/// register.
+fn counter_hz(fs: &HostFs) -> Option<u64> {
+    let property = |name: &str| fs.cell(format!("proc/device-tree/{name}"));
+    let named = property("cpus/timebase-frequency").or_else(|| property("timer/clock-frequency"));
+    named.map(u64::from).or_else(|| fs.is_running().then(sys::clock::counter_hz).flatten())
 }
 
 fn interrupts(fs: &HostFs) -> Interrupts {

@@ -49,6 +49,22 @@ pub fn resolution(clock: ClockId) -> Span {
     Span(ns_of(&resolution))
 }
 
+/// Rate of the processor's counter, Hz, where a register names it: `CNTFRQ_EL0` of 64-bit Arm, which Linux lets
+/// programs read or reads for them (arch/arm64/kernel/traps.c).
+#[must_use]
+pub fn counter_hz() -> Option<u64> {
+    #[cfg(target_arch = "aarch64")]
+    {
+        let hz: u64;
+        // SAFETY: the instruction reads a register, and has no other effect.
+        unsafe { std::arch::asm!("mrs {}, cntfrq_el0", out(reg) hz, options(nomem, nostack, preserves_flags)) };
+        // Firmware that forgot to set it leaves 0.
+        (hz > 0).then_some(hz)
+    }
+    #[cfg(not(target_arch = "aarch64"))]
+    None
+}
+
 /// The current instant of `CLOCK_MONOTONIC`.
 #[inline]
 #[must_use]

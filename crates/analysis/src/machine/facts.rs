@@ -85,6 +85,7 @@ const FACTS: &[Fact] = &[
     both("real-time budget of the group", |host| number(host.scheduling.cgroup_rt_runtime_us)),
     both("CPU quota", |host| number(host.scheduling.cpu_quota_us)),
     holds("fair server", |host| groups(&host.scheduling.fair_server_runtime_us, ToString::to_string)),
+    holds("energy-aware scheduling", |host| switch(host.scheduling.energy_aware)),
     both("sched_ext", |host| host.scheduling.sched_ext.clone()),
     both("autogroup", |host| switch(host.scheduling.autogroup)),
     both("isolated CPUs", |host| cpus(host.cpus_isolated.as_ref())),

@@ -45,6 +45,7 @@ pub fn host() -> Host {
         clocks: Clocks {
             available: vec!["arch_sys_counter".to_owned()],
             tsc_is_invariant: None,
+            counter_hz: Some(54_000_000),
             timer_devices: on_all("arch_sys_timer".to_owned()),
         },
         power: power(),

@@ -24,6 +24,7 @@ pub(super) fn read(fs: &HostFs, status: &str) -> Scheduling {
         numa_balancing: fs.switch("proc/sys/kernel/numa_balancing"),
         autogroup: fs.switch("proc/sys/kernel/sched_autogroup_enabled"),
         fair_server_runtime_us: fair_server(fs),
+        energy_aware: fs.switch("proc/sys/kernel/sched_energy_aware"),
         sched_ext: sched_ext(fs),
         soft_watchdog: fs.switch("proc/sys/kernel/soft_watchdog"),
         nmi_watchdog: fs.switch("proc/sys/kernel/nmi_watchdog"),

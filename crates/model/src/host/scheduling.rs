@@ -35,6 +35,9 @@ pub struct Scheduling {
     /// Runtime of the fair server in each second, us: CPU time for normal threads on a CPU that real-time threads keep
     /// busy (since Linux 6.12, debugfs).
     pub fair_server_runtime_us: Vec<OnCpus<u64>>,
+    /// Whether normal threads are placed where they need the least energy (`kernel.sched_energy_aware`); `null` where
+    /// CPUs are alike or the kernel cannot.
+    pub energy_aware: Option<bool>,
     /// The loaded BPF scheduler, or `none`; `null` where the kernel has no sched_ext.
     pub sched_ext: Option<String>,
     /// Whether the soft lockup detector runs (`kernel.soft_watchdog`).

@@ -20,6 +20,13 @@ pub(super) const CHECKS: &[Check] = &[
         examine: tsc,
     },
     Check {
+        name: "counter-rate",
+        why: "Arm and RISC-V processors count time at a fixed rate. Where it is low, each instant and each latency is a \
+              multiple of many nanoseconds, and a timer expires up to one count late.",
+        source: "Documentation/devicetree/bindings/riscv/cpus.yaml (timebase-frequency), Arm ARM D12 (CNTFRQ_EL0)",
+        examine: counter_rate,
+    },
+    Check {
         name: "timer-device",
         why: "A timer that is not per CPU is programmed over the bus, and its interrupt is forwarded to the waiting \
               CPU.",
@@ -52,6 +59,25 @@ fn tsc(host: &Host) -> Outcome {
                 .caution("keeps it from stopping; its rate may still change with the frequency")
         }
         (Some(false), _) => Outcome::not_here("the counter is not the clock source"),
+    }
+}
+
+fn counter_rate(host: &Host) -> Outcome {
+    /// A latency is then known to a tenth of a microsecond.
+    const FAST_HZ: u64 = 10_000_000;
+    match (host.clocks.counter_hz, host.architecture.as_deref()) {
+        (Some(hz), _) if hz > 0 => {
+            let step = text::nanos((1_000_000_000 + hz / 2) / hz);
+            if hz >= FAST_HZ {
+                return Outcome::ok(format!("{step} a count"));
+            }
+            Outcome::may(format!("times come in steps of {step}")).change(
+                format!("give limits that are many times {step}: the hardware has this rate"),
+                "nothing to undo",
+            )
+        }
+        (_, Some("x86_64")) => Outcome::not_here("x86 counts in fractions of a nanosecond"),
+        _ => Outcome::unknown("nothing names the rate of the counter"),
     }
 }
 

@@ -37,6 +37,13 @@ pub(super) const CHECKS: &[Check] = &[
         examine: autogroup,
     },
     Check {
+        name: "energy-aware",
+        why: "Where CPUs differ, the kernel puts normal threads on the CPU that needs the least energy for them: mostly a \
+              slow one, and another one when the load changes.",
+        source: "Documentation/scheduler/sched-energy.rst",
+        examine: energy_aware,
+    },
+    Check {
         name: "sched-ext",
         why: "A BPF program schedules the normal threads by its own rules.",
         source: "Documentation/scheduler/sched-ext.rst",
@@ -183,6 +190,15 @@ fn autogroup(host: &Host) -> Outcome {
             0,
             1,
         ),
+    }
+}
+
+fn energy_aware(host: &Host) -> Outcome {
+    match host.scheduling.energy_aware {
+        None => Outcome::not_here("the kernel has no energy model of these CPUs"),
+        Some(false) => Outcome::ok("off"),
+        Some(true) if host.processors.capacities.len() < 2 => Outcome::not_here("all CPUs are alike"),
+        Some(true) => Outcome::may("on").sysctl("kernel.sched_energy_aware", 0, 1),
     }
 }
 

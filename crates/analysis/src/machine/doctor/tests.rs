@@ -24,6 +24,10 @@ fn built(host: &mut Host, option: &str) {
     host.kernel.options.insert(option.to_owned(), "y".to_owned());
 }
 
+fn add_slow_cpu(host: &mut Host) {
+    host.processors.capacities.push(OnCpus { cpus: cpus("1"), value: 485 });
+}
+
 fn release(host: &mut Host, release: &str) {
     host.kernel_release = own(release);
 }
@@ -95,6 +99,9 @@ const ROWS: &[Row] = &[
     ("tsc", |h| { h.clocks.tsc_is_invariant = Some(false); h.clock_source = own("tsc") }, May),
     ("tsc", |h| { h.clocks.tsc_is_invariant = Some(true); h.clock_source = own("tsc") }, Good),
     ("tsc", |h| { h.clocks.tsc_is_invariant = Some(false); h.clock_source = own("hpet") }, DoesNotApply),
+    ("counter-rate", |h| h.clocks.counter_hz = Some(4_000_000), May),
+    ("counter-rate", |h| h.clocks.counter_hz = None, Unknown),
+    ("counter-rate", |h| { h.clocks.counter_hz = None; h.architecture = own("x86_64") }, DoesNotApply),
     ("timer-device", |h| h.clocks.timer_devices[0].value = "hpet2".into(), May),
     ("timer-device", |h| h.clocks.timer_devices.clear(), Unknown),
     ("governor", |h| h.power.frequency[0].value.governor = own("schedutil"), Will),
@@ -162,6 +169,9 @@ const ROWS: &[Row] = &[
     ("cpu-quota", |h| h.scheduling.cpu_quota_us = None, Unknown),
     ("autogroup", |h| h.scheduling.autogroup = Some(true), May),
     ("autogroup", |h| h.scheduling.autogroup = None, DoesNotApply),
+    ("energy-aware", |h| { h.scheduling.energy_aware = Some(true); add_slow_cpu(h) }, May),
+    ("energy-aware", |h| { h.scheduling.energy_aware = Some(false); add_slow_cpu(h) }, Good),
+    ("energy-aware", |h| h.scheduling.energy_aware = Some(true), DoesNotApply),
     ("sched-ext", |h| h.scheduling.sched_ext = own("bpfland"), May),
     ("sched-ext", |h| h.scheduling.sched_ext = own("none"), Good),
     ("other-realtime-tasks", |h| h.tasks.realtime = vec![task("pipewire", "rr", Some(20), false)], May),
@@ -238,7 +248,7 @@ const ROWS: &[Row] = &[
     ("mitigations", |h| { h.processors.vulnerabilities.insert("meltdown".into(), "Mitigation: PTI".into()); }, May),
     ("mitigations", |h| { h.processors.vulnerabilities.insert("spectre_v1".into(), "Mitigation: usercopy".into()); }, Good),
     ("mitigations", |h| h.processors.kinds.clear(), Unknown),
-    ("asymmetric-cpus", |h| h.processors.capacities.push(OnCpus { cpus: cpus("1"), value: 485 }), May),
+    ("asymmetric-cpus", add_slow_cpu, May),
     ("asymmetric-cpus", |h| { h.processors.capacities.clear(); h.processors.kinds.push(h.processors.kinds[0].clone()) }, Unknown),
 ];
 

@@ -19,6 +19,11 @@ pub(super) fn micros(us: u64) -> String {
     duration(us as f64 * 1e3)
 }
 
+/// A duration, given in nanoseconds.
+pub(super) fn nanos(ns: u64) -> String {
+    duration(ns as f64)
+}
+
 /// The numbers of a list like `24-27,30` as words for a shell loop.
 pub(super) fn words(list: &str) -> String {
     let word = |part: &str| match part.split_once('-') {
