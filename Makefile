@@ -10,7 +10,7 @@ unexport MAKEFLAGS MFLAGS
 # Where `make install` puts things; packages set DESTDIR, too.
 PREFIX = /usr/local
 
-.PHONY: help build install uninstall run test test-long check bench
+.PHONY: help build install uninstall dist run test test-long check bench
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -24,6 +24,9 @@ install: ## binary, man pages and completions, below PREFIX=/usr/local
 
 uninstall: ## removes what install has put there
 	@scripts/install remove "$(DESTDIR)$(PREFIX)"
+
+dist: ## packages for all machines, in target/packages; ARGS="TARGET..." for some
+	@$(call setup,dist) scripts/dist $(ARGS)
 
 run: ## measure this machine: punctual run $(ARGS)
 	@$(call setup) "$$CARGO" build --release && "$$CARGO" run --release --quiet -- run $(ARGS)

@@ -12,8 +12,8 @@ pub struct Clocks {
     pub available: Vec<String>,
     /// Whether the time stamp counter runs at a constant rate in every state; `null` on machines without one.
     pub tsc_is_invariant: Option<bool>,
-    /// Rate of the counter that the kernel's clock reads on Arm and RISC-V, Hz: times come in steps of one count. `null`
-    /// on x86, and where nothing names it.
+    /// Rate of the counter that the kernel's clock reads on Arm and RISC-V, Hz: times come in steps of one count.
+    /// `null` on x86, and where nothing names it.
     pub counter_hz: Option<u64>,
     /// Timer device of each CPU (`current_device` of clockevents).
     pub timer_devices: Vec<OnCpus<String>>,

@@ -12,7 +12,7 @@ macro_rules! ready_plans {
     ($($name:literal),* $(,)?) => {
         /// Name and TOML of each ready plan, in the order of their names.
         const ALL: &[(&str, &str)] = &[
-            $(($name, include_str!(concat!("../../../../../plans/", $name, ".toml")))),*
+            $(($name, include_str!(concat!("../../../plans/", $name, ".toml")))),*
         ];
         const NAMES: &[&str] = &[$($name),*];
     };
