@@ -101,7 +101,8 @@ impl Armed {
                 Some(readings) => readings.read(&self.loads)?,
             }
             let elapsed = Span(now.0.saturating_sub(started.0));
-            observe(Progress { elapsed, threads: self.measurers.progress() });
+            let loads = readings.as_ref().map_or_else(Vec::new, Readings::progress);
+            observe(Progress { elapsed, threads: self.measurers.progress(), loads });
             if finished || now >= last_moment {
                 break;
             }

@@ -1,7 +1,7 @@
 //! Readings once a second during the measurement: the loads' work and the machine's activity.
 
 use host::{ActivityLog, HostFs};
-use model::{Cell, LoadRecord, MachineSecond, MonoTime, Span};
+use model::{Cell, LoadProgress, LoadRecord, MachineSecond, MonoTime, Span};
 use workload::load::{LoadError, LoadMonitor, Running};
 
 /// The rows so far, and the last readings for comparison.
@@ -36,6 +36,11 @@ impl Readings {
         self.machine.push(self.activity.read(at, elapsed));
         self.time = time;
         self.loads.iter_mut().zip(loads).try_for_each(|(watch, load)| watch.read(load, at, elapsed))
+    }
+
+    /// The work of each load in the last second.
+    pub(super) fn progress(&self) -> Vec<LoadProgress> {
+        self.loads.iter().map(LoadMonitor::progress).collect()
     }
 
     /// All rows.

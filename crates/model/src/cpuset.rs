@@ -38,6 +38,12 @@ impl CpuSet {
         self.0.iter().copied()
     }
 
+    /// The set after its noun: `CPU 3`, `CPUs 0-1`.
+    #[must_use]
+    pub fn named(&self) -> String {
+        format!("{} {self}", if self.len() == 1 { "CPU" } else { "CPUs" })
+    }
+
     /// The number of CPUs.
     #[must_use]
     pub fn len(&self) -> usize {
@@ -124,6 +130,12 @@ as_text!(CpuSet, CpuSetError);
 mod tests {
     use super::*;
     use proptest::prelude::*;
+
+    #[test]
+    fn the_noun_agrees_with_the_number() {
+        let named = |text: &str| text.parse::<CpuSet>().unwrap().named();
+        assert_eq!(["3", "0-1"].map(named), ["CPU 3", "CPUs 0-1"]);
+    }
 
     #[test]
     fn the_kernels_list_format_is_read_and_written() {

@@ -69,7 +69,7 @@ pub use plain::{is_plain, plain, shell_word};
 pub use plan::{Axes, ChangedPlanError, Plan, PlanError, Point, Requirement, Setting, Until};
 pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};
 pub use prepare::{CpusAway, Prepare, PrepareError};
-pub use progress::{Bin, Progress, Spike, ThreadProgress};
+pub use progress::{Bin, LoadProgress, Progress, Spike, ThreadProgress};
 pub use random::SplitMix64;
 pub use record::{
     Achieved, AnswerParts, Censored, ClockStep, CostRecord, Ended, Episode, Episodes, LabRecord, LoadFailure,

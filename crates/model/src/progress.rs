@@ -12,6 +12,19 @@ pub struct Progress {
     pub elapsed: Span,
     /// One entry for each measured CPU.
     pub threads: Vec<ThreadProgress>,
+    /// One entry for each part of the load, in the last second.
+    pub loads: Vec<LoadProgress>,
+}
+
+/// The work of one part of a load in the last second.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LoadProgress {
+    /// The part in its typed form: `messaging`.
+    pub load: String,
+    /// Name of one operation: `message`.
+    pub operation: String,
+    /// Operations a second; `None` before the first reading, and where they are not counted.
+    pub per_second: Option<u64>,
 }
 
 /// The state of one measured thread at one instant.

@@ -1,4 +1,4 @@
-//! A search for the smallest period kept: all trials, then the answer and its limits.
+//! A search for the smallest period sustained: all trials, then the answer and its limits.
 
 use super::table::{Column, Table, UNKNOWN};
 use super::{Style, json, lines::Lines};
@@ -38,15 +38,16 @@ impl SearchReport<'_> {
         self.search.answer().iter().try_for_each(|sentence| lines.paragraph(out, "", sentence))
     }
 
-    /// Subject of the search: `Smallest period without a missed cycle: clock_nanosleep, none/fifo:80, CPU 0-1; ...`.
+    /// Subject of the search: `Smallest period without a missed cycle: clock_nanosleep, none/fifo:80, CPUs 0-1; ...`.
     fn subject(&self) -> String {
         let Cell { task, cpus, duration: of_trial, conditions, .. } = self.cell;
         let prepare = &conditions.prepare;
         let with = if prepare.is_empty() { String::new() } else { format!(", with {prepare}") };
         let text = |span: Span| duration(span.ns() as f64);
         format!(
-            "Smallest period without a missed cycle: {task}, {}, CPU {cpus}; from {} to {}, trials of {}{with}",
+            "Smallest period without a missed cycle: {task}, {}, {}; from {} to {}, trials of {}{with}",
             self.cell.label(),
+            cpus.named(),
             text(self.asked.from.span()),
             text(self.asked.to.span()),
             text(*of_trial),
@@ -127,25 +128,25 @@ mod tests {
         text(
             below_150_us,
             &expect![[r#"
-            punctual 0.1.0  |  board7  |  2 x Cortex-A53
-              Linux 6.1.0-21-rt-arm64 (PREEMPT_RT)  |  no hypervisor seen
-            Smallest period without a missed cycle: clock_nanosleep, none/fifo:80, CPU 0-1;
-              from 100 us to 400 us, trials of 2 s
+                punctual 0.1.0  |  board7  |  2 x Cortex-A53
+                  Linux 6.1.0-21-rt-arm64 (PREEMPT_RT)  |  no hypervisor seen
+                Smallest period without a missed cycle: clock_nanosleep, none/fifo:80, CPUs 0-1;
+                  from 100 us to 400 us, trials of 2 s
 
-              trial  period  for      cycles  missed    max
-                  1  400 us  search    5 000       0  41 us
-                  2  200 us  search   10 000       0  41 us
-                  3  141 us  search   14 184       7  41 us
-                  4  141 us  again    14 184       7  41 us
-                  5  200 us  confirm  10 000       0  41 us
-                  6  200 us  confirm  10 000       0  41 us
+                  trial  period  for      cycles  missed    max
+                      1  400 us  search    5 000       0  41 us
+                      2  200 us  search   10 000       0  41 us
+                      3  141 us  search   14 184       7  41 us
+                      4  141 us  again    14 184       7  41 us
+                      5  200 us  confirm  10 000       0  41 us
+                      6  200 us  confirm  10 000       0  41 us
 
-            Smallest period kept: 200 us (141 us, the next shorter one tried, was not: 7 of
-              14 184 cycles missed, then 7 of 14 184 cycles missed).
-            0 missed in 20 000 cycles of 2 fresh trials: at 95 % fewer than 150 in a
-              million, if each is missed by itself. A stall rarer than once in 1.34 s would
-              not have been seen; longer trials (--duration) or more (--confirm) see more.
-        "#]],
+                Smallest period sustained: 200 us (141 us, the next shorter one tried, was not:
+                  7 of 14 184 cycles missed, then 7 of 14 184 cycles missed).
+                0 missed in 20 000 cycles of 2 fresh trials: at 95 % fewer than 150 in a
+                  million, if each is missed by itself. A stall rarer than once in 1.34 s would
+                  not have been seen; longer trials (--duration) or more (--confirm) see more.
+            "#]],
         );
     }
 
@@ -154,19 +155,19 @@ mod tests {
         text(
             |_, cycles| Outcome { missed: cycles - 1, censored: 1, ..Outcome::default() },
             &expect![[r#"
-            punctual 0.1.0  |  board7  |  2 x Cortex-A53
-              Linux 6.1.0-21-rt-arm64 (PREEMPT_RT)  |  no hypervisor seen
-            Smallest period without a missed cycle: clock_nanosleep, none/fifo:80, CPU 0-1;
-              from 100 us to 400 us, trials of 2 s
+                punctual 0.1.0  |  board7  |  2 x Cortex-A53
+                  Linux 6.1.0-21-rt-arm64 (PREEMPT_RT)  |  no hypervisor seen
+                Smallest period without a missed cycle: clock_nanosleep, none/fifo:80, CPUs 0-1;
+                  from 100 us to 400 us, trials of 2 s
 
-              trial  period  for     cycles  missed  not ended    max
-                  1  400 us  search   5 000   4 999          1  41 us
-                  2  400 us  again    5 000   4 999          1  41 us
+                  trial  period  for     cycles  missed  not ended    max
+                      1  400 us  search   5 000   4 999          1  41 us
+                      2  400 us  again    5 000   4 999          1  41 us
 
-            Not found: even 400 us, the longest period tried, was not kept: 4 999 of
-              5 000 cycles missed, 1 wait not ended, then 4 999 of 5 000 cycles missed,
-              1 wait not ended. Try longer ones with --to.
-        "#]],
+                Not found: even 400 us, the longest period tried, was not sustained: 4 999 of
+                  5 000 cycles missed, 1 wait not ended, then 4 999 of 5 000 cycles missed,
+                  1 wait not ended. Try longer ones with --to.
+            "#]],
         );
     }
 

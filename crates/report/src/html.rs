@@ -1,7 +1,7 @@
 //! Runs and imported measurements as one HTML page: tables, pictures, findings, machine and plan in one file.
 //!
-//! Pictures are inline SVG. The page is complete without its script, which only sorts the tables and shows values under
-//! the pointer, and loads nothing. Foreign text, such as a plan's title, is escaped by [`Text`].
+//! Pictures are inline SVG. The page is complete without its script, which loads nothing: it sorts and copies tables,
+//! shows values under the pointer, and offers a linear axis. Foreign text, such as a plan's title, is escaped by [`Text`].
 
 mod axes;
 mod bins;
@@ -10,6 +10,7 @@ mod columns;
 mod comparison;
 mod cost;
 mod curves;
+mod cyclictest;
 mod details;
 mod differences;
 mod explained;

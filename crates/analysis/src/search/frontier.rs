@@ -6,7 +6,7 @@
 //! * A period is missed by chance, although the machine usually keeps it. A second trial decides, because no later step
 //!   would detect the error.
 //! * A period is kept by chance, although the machine usually misses it. Several fresh trials therefore confirm the
-//!   smallest period kept. If one fails, the next longer kept period is confirmed, and then those in between.
+//!   smallest period sustained. If one fails, the next longer kept period is confirmed, and then those in between.
 
 mod wording;
 
@@ -44,7 +44,7 @@ pub enum Purpose {
     Search,
     /// Narrows the range: repeats a period that was missed.
     Again,
-    /// Confirms the smallest period kept.
+    /// Confirms the smallest period sustained.
     Confirm,
 }
 
@@ -113,7 +113,7 @@ pub enum Frontier {
     },
 }
 
-/// The smallest period kept, and the evidence of its fresh trials.
+/// The smallest period sustained, and the evidence of its fresh trials.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Confirmed {
@@ -157,9 +157,9 @@ pub struct Search {
     asked: SearchParameters,
     /// Lower end of the range: the longest missed period that is shorter than the upper end.
     missed: Option<Period>,
-    /// Upper end of the range while it is narrowed: the smallest period kept.
+    /// Upper end of the range while it is narrowed: the smallest period sustained.
     kept: Option<Period>,
-    /// Smallest period kept in all its fresh trials.
+    /// Smallest period sustained in all its fresh trials.
     confirmed: Option<Period>,
     phase: Phase,
     trials: Vec<Trial>,

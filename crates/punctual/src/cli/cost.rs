@@ -29,7 +29,7 @@ pub(super) fn cost(arguments: CostArguments) -> Outcome {
     let request = Request { plan, samples: false, at_most: None, wait, permit: &permit, note: &|line| note(line) };
     let mut session = Session::begin(request)?;
     let (n, cell) = (scope.operations().count(), session.cell());
-    note(format_args!("{n} operations on CPU {}, at most about {}", cell.cpus, cell.duration));
+    note(format_args!("{n} operations on {}, at most about {}", cell.cpus.named(), cell.duration));
     let dir = run_directory::keep(&mut session, &keep)?;
     if let Err(err) = session.measure(None, &mut |_| ()) {
         session.discard_empty();

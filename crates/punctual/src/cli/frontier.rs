@@ -27,8 +27,8 @@ pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
     let trials = asked.usual_trials();
     session.announce(usize::try_from(trials)?);
     let cell = session.cell();
-    let (label, cpus, time) = (cell.label(), &cell.cpus, duration(cell.duration.ns() as f64));
-    note(format_args!("{label}, {task}, on CPU {cpus}: about {trials} trials of {time}, more if stalls are random"));
+    let (label, cpus, time) = (cell.label(), cell.cpus.named(), duration(cell.duration.ns() as f64));
+    note(format_args!("{label}, {task}, on {cpus}: about {trials} trials of {time}, more if stalls are random"));
     let mut search = Search::new(asked);
     let frontier = carry_out(&mut search, &session)?;
     let searched = SearchReport { header: &session.header, cell, asked: &asked, search: &search };

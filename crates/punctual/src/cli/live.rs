@@ -23,9 +23,8 @@ pub(super) struct Live {
 impl Live {
     /// Begins the view of `cell`.
     pub(super) fn new(cell: &Cell) -> Self {
-        let cpus = if cell.cpus.len() == 1 { "CPU" } else { "CPUs" };
         let [period, time] = [cell.period.span(), cell.duration].map(|span| duration(span.ns() as f64));
-        note(format_args!("{}, every {period}, for {time} on {cpus} {}", cell.label(), cell.cpus));
+        note(format_args!("{}, every {period}, for {time} on {}", cell.label(), cell.cpus.named()));
         let view = View { duration: cell.duration, limit: cell.deadline };
         Live { redrawn: RedrawnLines::on_terminal(), unicode: shows_unicode(), view }
     }

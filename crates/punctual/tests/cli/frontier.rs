@@ -1,4 +1,4 @@
-//! Searches for the smallest period kept, on this machine: form and consistency of the result, not its value.
+//! Searches for the smallest period sustained, on this machine: form and consistency of the result, not its value.
 
 use crate::program::{
     ProgramOutput, Start, a_cpu, comes_true, command, finish, machine, machine_and_scratch, punctual, run, running,
@@ -56,7 +56,8 @@ fn people_get_a_table_and_an_answer() {
         said.stdout.lines().find(|line| line.starts_with("  trial")).unwrap().split_whitespace().collect();
     assert_eq!(head[..3], ["trial", "period", "for"], "{}", said.stdout);
     assert!(said.stdout.contains("timerfd, none/other, CPU"), "{}", said.stdout);
-    let found = said.stdout.contains("Smallest period kept: 100 ms (it is the shortest that was asked for, --from).");
+    let found =
+        said.stdout.contains("Smallest period sustained: 100 ms (it is the shortest that was asked for, --from).");
     assert!(found == (said.status == 0) && [0, 3].contains(&said.status), "{said:?}");
 }
 
@@ -80,7 +81,7 @@ fn ctrl_c_ends_a_search_with_what_was_found() {
     let said = finish(child);
     let json = said.json();
     assert_eq!((said.status, &json["frontier"]["kind"]), (3, &"interrupted".into()));
-    assert_eq!(json["text"][0], "Interrupted after 0 trials: no period was kept; nothing is confirmed.");
+    assert_eq!(json["text"][0], "Interrupted after 0 trials: no period was sustained; nothing is confirmed.");
     assert!(comes_true(|| running().is_empty()), "{:?} left", running());
 }
 

@@ -7,6 +7,7 @@ mod campaign;
 mod check;
 mod comparability;
 mod compare;
+mod completion;
 mod consent;
 mod cost;
 mod cost_runs;

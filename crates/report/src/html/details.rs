@@ -6,7 +6,7 @@ use super::markup::{Markup, Prose, Text};
 use super::matrix::{Heat, ns};
 use super::overlay::{LINES, begin, end, keys};
 use super::words::{Counted, capital};
-use super::{curves, strip};
+use super::{curves, cyclictest, strip};
 use analysis::wording::{count, duration, number, things};
 use analysis::{Curves, Origin};
 use model::{Histogram, Imported};
@@ -68,6 +68,7 @@ fn part(
             } else {
                 few_cpus(page, member, &cpus, axes, is_drawn);
             }
+            cyclictest::write(page, member, &cpus);
             page.raw("</div><div>\n");
             if let Some(heat) = heat {
                 strip::write(page, &curves.strip, heat, axes.counted);

@@ -18,7 +18,7 @@ pub(super) const LINES: usize = 8;
 const CPUS: usize = 4;
 
 /// The note of a histogram.
-const BINS: &str = "8 bins per doubling of latency; both axes are logarithmic.";
+const BINS: &str = "8 bins per doubling of latency; counts on a logarithmic axis.";
 
 /// Cells in one picture, and the conditions that they share.
 struct Group<'a, 'b> {

@@ -1,7 +1,14 @@
-// Sorts the tables, and shows the values of lines under the pointer. The page is complete without it.
+// Sorts and copies tables, shows the values of lines under the pointer, and turns histograms to a linear axis. The page
+// is complete without it.
 (() => {
 'use strict';
 const $ = (selector, from = document) => [...from.querySelectorAll(selector)];
+const element = (name, text, parent) => {
+  const made = document.createElement(name);
+  made.textContent = text;
+  parent.append(made);
+  return made;
+};
 const UNITS = { ns: 1, us: 1e3, ms: 1e6, s: 1e9, min: 60e9, h: 3600e9, d: 86400e9, years: 31557600e9 };
 
 // ---- sorting: all tables of cells are parts of one
@@ -52,7 +59,43 @@ for (const table of tables) {
 }
 
 // ---- dates in the time of the reader
-for (const date of $('time')) date.title = new Date(date.dateTime).toLocaleString();
+const LOCAL = { year: 'numeric', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit', timeZoneName: 'short' };
+for (const date of $('time')) {
+  const at = new Date(date.dateTime);
+  if (at.getTimezoneOffset() !== 0) date.append(` (${at.toLocaleString([], LOCAL)})`);
+}
+
+// ---- copying: the table of cells as Markdown, and blocks of text
+const tool = (text, parent, act) => {
+  const made = element('button', text, parent);
+  made.type = 'button';
+  made.className = 'tool';
+  made.addEventListener('click', () => act(made));
+};
+const copy = (text, made) => {
+  const area = element('textarea', text, document.body), label = made.textContent;
+  area.select();
+  // navigator.clipboard is missing on pages from http.
+  const done = document.execCommand('copy');
+  area.remove();
+  made.focus();
+  made.textContent = done ? 'Copied' : 'Cannot copy';
+  setTimeout(() => { made.textContent = label; }, 2000);
+};
+const field = (cell) => {
+  const small = cell.querySelector('small'), rest = small ? small.textContent : '';
+  const text = cell.textContent.slice(0, cell.textContent.length - rest.length) + (rest && ` (${rest})`);
+  return text.replace(/[\\`*_|<~[\]]/g, '\\$&');
+};
+const markdown = () => {
+  const line = (fields) => `| ${fields.join(' | ')} |\n`;
+  const [head] = $('table.matrix > thead > tr');
+  const ruler = [...head.cells].map((cell) => (cell.classList.contains('n') ? '--:' : '---'));
+  const rows = $('table.matrix > tbody > tr').map((row) => line([...row.cells].map(field)));
+  return line([...head.cells].map(field)) + line(ruler) + rows.join('');
+};
+if (tables.length) tool('Copy as Markdown', tables[0].closest('section').querySelector('h2'), (made) => copy(markdown(), made));
+for (const text of $('pre.copy')) tool('Copy', text.previousElementSibling, (made) => copy(text.textContent, made));
 
 // ---- values under the pointer
 const tip = document.getElementById('tip');
@@ -80,13 +123,13 @@ const KINDS = {
 const points = (data) => {
   const found = [];
   let x = 0, y = 0;
-  for (const [, command, rest] of data.matchAll(/([Mlhv])([^Mlhvz]*)/g)) {
+  for (const [, command, rest] of data.matchAll(/([MLlhv])([^MLlhvz]*)/g)) {
     const n = (rest.match(/-?[\d.]+/g) || []).map(Number);
-    if (command === 'M') [x, y] = n;
+    if (command === 'M' || command === 'L') [x, y] = n;
     else if (command === 'h') x += n[0];
     else if (command === 'v') y += n[0];
     else { x += n[0]; y += n[1]; }
-    found.push([x, y]);
+    found.push([x, y, command === 'M']);
   }
   return found;
 };
@@ -101,7 +144,7 @@ const source = (element) => {
   else if (element.localName === 'g') element = element.firstElementChild;
   return element ? element.getAttribute('d') : '';
 };
-const read = new WeakMap();
+let read = new WeakMap();
 const lines = (plot) => {
   if (!read.has(plot)) {
     const found = $('[class*=s]', plot).flatMap((element) => {
@@ -116,12 +159,6 @@ const lines = (plot) => {
   return read.get(plot);
 };
 const names = (plot) => $('.key > li', plot.closest('.set')).map((item) => item.textContent);
-const element = (name, text, parent) => {
-  const made = document.createElement(name);
-  made.textContent = text;
-  parent.append(made);
-  return made;
-};
 const SVG = 'http://www.w3.org/2000/svg';
 const swatch = (index, parent) => {
   const svg = document.createElementNS(SVG, 'svg'), path = document.createElementNS(SVG, 'path');
@@ -164,9 +201,63 @@ const place = (svg, clientX, clientY) => {
 const client = (svg, x, y) => new DOMPoint(x, y).matrixTransform(svg.getScreenCTM());
 const inside = (svg, event) => new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
 
+// ---- latency on a linear axis, in all histograms at once
+let isLinear = false;
+const [lowest, highest] = (axes.h || [0, 1]).map((power) => Number((10 ** power).toPrecision(3)));
+const straight = (ns) => left + ns / highest * (right - left);
+const unbent = (x) => straight(lowest * (highest / lowest) ** ((x - left) / (right - left)));
+const unbend = (data) => points(data).map(([x, y, begins]) => `${begins ? 'M' : 'L'}${unbent(x).toFixed(1)},${y}`).join('');
+const linearAxis = (axis) => {
+  const size = 10 ** Math.floor(Math.log10(highest / 5) + 1e-9);
+  const step = size * [1, 2, 5, 10].find((n) => n * size * 5 >= highest);
+  const [grid, ticks] = $('path.grid, path.tick', axis);
+  // Vertical lines are drawn anew; the frame goes on with H.
+  for (const path of [grid, ticks]) path.setAttribute('d', path.getAttribute('d').replace(/M[\d.]+ [\d.]+V[\d.]+(?![\d.H])/g, ''));
+  const [sample, ...others] = $('.tx text:not(.name)', axis);
+  others.forEach((label) => label.remove());
+  for (let ns = 0; ns <= highest; ns += step) {
+    grid.setAttribute('d', `${grid.getAttribute('d')}M${straight(ns)} ${bottom}V${top}`);
+    const label = sample.cloneNode();
+    label.setAttribute('x', straight(ns));
+    label.textContent = ns ? time(ns) : '0';
+    sample.before(label);
+  }
+  sample.remove();
+  for (const limit of $('path.limit', axis)) {
+    limit.setAttribute('d', limit.getAttribute('d').replace(/[\d.]+/, (x) => unbent(Number(x)).toFixed(0)));
+  }
+};
+const axis = document.getElementById('ah'), bent = new Map();
+const turn = () => {
+  isLinear = !isLinear;
+  if (isLinear) {
+    bent.set(axis, axis.innerHTML);
+    linearAxis(axis);
+    for (const path of $('svg.plot[data-kind=h] path[d]:not(.cursor)')) {
+      bent.set(path, path.getAttribute('d'));
+      path.setAttribute('d', unbend(bent.get(path)));
+    }
+  } else {
+    for (const [changed, before] of bent) {
+      if (changed === axis) axis.innerHTML = before;
+      else changed.setAttribute('d', before);
+    }
+    bent.clear();
+  }
+  read = new WeakMap();
+  $('.linear').forEach((made) => made.setAttribute('aria-pressed', isLinear));
+};
+for (const svg of $('svg.plot[data-kind=h]')) {
+  const caption = svg.closest('figure').querySelector('figcaption');
+  tool('linear axis', caption, turn);
+  caption.lastChild.classList.add('linear');
+  caption.lastChild.setAttribute('aria-pressed', 'false');
+}
+
 const showPlot = (svg, x, where) => {
   x = Math.min(right, Math.max(left, x));
   const kind = svg.dataset.kind, [x0, x1, y0, y1] = axes[kind], [head, say] = KINDS[kind];
+  const share = (x - left) / (right - left);
   const side = (y) => 10 ** (y0 + (kind === 'c' ? y - top : bottom - y) / (bottom - top) * (y1 - y0));
   const all = lines(svg), named = names(svg);
   const rows = all.filter((line) => !line.band).flatMap(({ index, line }) => {
@@ -177,7 +268,7 @@ const showPlot = (svg, x, where) => {
     const range = high === undefined || low === undefined ? '' : `  [${say(side(low))} to ${say(side(high))}]`;
     return [[index, named[index] || '', say(side(y)) + range]];
   });
-  fill(head(10 ** (x0 + (x - left) / (right - left) * (x1 - x0))), rows);
+  fill(head(kind === 'h' && isLinear ? share * highest : 10 ** (x0 + share * (x1 - x0))), rows);
   cursor(svg, x, top, bottom);
   svg.cursorAt = x;
   place(svg, where ? where.clientX : client(svg, x, top).x, where ? where.clientY : client(svg, x, top).y);

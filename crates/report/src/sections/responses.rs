@@ -125,7 +125,7 @@ fn machine(roles: &Roles, target: &Target) -> (String, String) {
     let site = roles.target.as_ref().map(|site| format!(" ({site})")).unwrap_or_default();
     let facts = host.as_ref().map(|host| known_facts(host).join(", ")).filter(|facts| !facts.is_empty());
     let facts = facts.unwrap_or_else(|| "a machine that is not known".to_owned());
-    let mut place = format!(" on CPU {cpus}");
+    let mut place = format!(" on {}", cpus.named());
     if let Some(site) = &roles.host {
         place.push_str(&format!("; ping comes from the host ({site})"));
     }
@@ -155,7 +155,7 @@ pub fn target(out: &mut dyn io::Write, record: &TargetRecord) -> io::Result<()> 
         ..
     } = record;
     let locked = if achieved.memory_locked_bytes > 0 { "memory locked" } else { "memory not locked" };
-    writeln!(out, "{link}: {} on CPU {}, {locked}", achieved.policy, achieved.cpus)?;
+    writeln!(out, "{link}: {} on {}, {locked}", achieved.policy, achieved.cpus.named())?;
     writeln!(out, "  triggers {}, answered {}, missed {}", count(*triggers), count(*answered), count(*missed))?;
     let (duplicate, foreign, too_soon) = (count(*duplicate), count(*foreign), count(*too_soon));
     writeln!(out, "  not answered: duplicate {duplicate}, foreign {foreign}, too soon {too_soon}")?;

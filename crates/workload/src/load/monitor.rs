@@ -1,7 +1,7 @@
 //! Monitoring of one part of a load while it works: detection of stalls and of a lower rate.
 
 use super::{LoadError, Running};
-use model::{LoadFailure, LoadRecord, LoadSecond, Percent, Span};
+use model::{LoadFailure, LoadProgress, LoadRecord, LoadSecond, Percent, Span};
 
 /// The readings of one part of a load, and the last one for comparison.
 #[derive(Debug)]
@@ -88,6 +88,17 @@ impl LoadMonitor {
             "fell to {percent:.0} % of its rate at the start, below the {least} % that it must hold; \
              this cell is not recorded"
         )))
+    }
+
+    /// The work since the previous reading.
+    pub fn progress(&self) -> LoadProgress {
+        let LoadRecord { load, operation, seconds, .. } = &self.record;
+        let last = seconds.last().filter(|last| self.counts_its_work && last.elapsed > Span(0));
+        let rate = |last: &LoadSecond| {
+            let per_second = u128::from(last.operations?) * 1_000_000_000 / u128::from(last.elapsed.ns());
+            u64::try_from(per_second).ok()
+        };
+        LoadProgress { load: load.clone(), operation: operation.clone(), per_second: last.and_then(rate) }
     }
 
     /// The first failure of the load, if any.

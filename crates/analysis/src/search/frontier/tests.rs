@@ -96,7 +96,7 @@ fn a_trial_is_kept_only_when_every_cycle_left_a_sample() {
 }
 
 #[test]
-fn what_was_kept_by_chance_is_not_confirmed() {
+fn what_was_sustained_by_chance_is_not_confirmed() {
     // Every second trial of a period below 1 ms is missed, so the search goes down to the shortest period.
     let mut n = 0;
     let (search, frontier) = search(asked(10_000, 10_000_000), |period| {
@@ -168,7 +168,7 @@ fn the_answer_says_what_it_rests_on_and_what_was_not_seen() {
     assert_eq!(
         kept.answer(),
         [
-            "Smallest period kept: 300 us (292 us, the next shorter one tried, was not: 1 of 6 849 cycles missed, then \
+            "Smallest period sustained: 300 us (292 us, the next shorter one tried, was not: 1 of 6 849 cycles missed, then \
              1 of 6 849 cycles missed).",
             "0 missed in 33 330 cycles of 5 fresh trials: at 95 % fewer than 89.9 in a million, if each is missed by \
              itself. A stall rarer than once in 3.34 s would not have been seen; longer trials (--duration) or more \
@@ -176,12 +176,12 @@ fn the_answer_says_what_it_rests_on_and_what_was_not_seen() {
         ]
     );
     let shortest = |from| on_threshold(asked(from, 10_000_000), 0).0.answer().swap_remove(0);
-    assert_eq!(shortest(10_000), "Smallest period kept: 10 us (it is the shortest there is).");
-    assert_eq!(shortest(20_000), "Smallest period kept: 20 us (it is the shortest that was asked for, --from).");
+    assert_eq!(shortest(10_000), "Smallest period sustained: 10 us (it is the shortest there is).");
+    assert_eq!(shortest(20_000), "Smallest period sustained: 20 us (it is the shortest that was asked for, --from).");
     assert_eq!(
         on_threshold(asked(10_000, 20_000), 1_000_000).0.answer(),
         [
-            "Not found: even 20 us, the longest period tried, was not kept: 1 of 100 000 cycles missed, then 1 of 100 000 \
+            "Not found: even 20 us, the longest period tried, was not sustained: 1 of 100 000 cycles missed, then 1 of 100 000 \
           cycles missed. Try longer ones with --to."
         ]
     );
@@ -189,7 +189,7 @@ fn the_answer_says_what_it_rests_on_and_what_was_not_seen() {
 
 #[test]
 fn the_answer_names_luck() {
-    // 1 ms is missed in its first trial; below it, one period is kept once.
+    // 1 ms is missed in its first trial; below it, one period is sustained once.
     let mut seen = std::collections::BTreeMap::new();
     let (search, _) = search(asked(500_000, 1_000_000), |period| {
         let n = seen.entry(period).or_insert(0);
@@ -198,11 +198,11 @@ fn the_answer_names_luck() {
     });
     let answer = search.answer();
     assert_eq!(answer.len(), 4, "{answer:#?}");
-    assert!(answer[0].starts_with("Smallest period kept: 1 ms (958 us, "), "{}", answer[0]);
+    assert!(answer[0].starts_with("Smallest period sustained: 1 ms (958 us, "), "{}", answer[0]);
     assert!(answer[2].contains(" missed when tried again. The more are tried, the sooner one passes by luck"));
     assert_eq!(
         answer[3],
-        "1 ms was missed when first tried (1 of 2 000 cycles missed) and kept when tried again: rarely, a stall here is \
+        "1 ms was missed when first tried (1 of 2 000 cycles missed) and sustained when tried again: rarely, a stall here is \
          longer than that."
     );
 }
@@ -221,12 +221,12 @@ fn a_search_that_was_broken_off_says_how_far_it_came() {
     assert_eq!(
         said,
         [
-            so_far("0 trials", "no period was kept"),
-            so_far("1 trial", "no period was kept"),
-            so_far("2 trials", "10 ms was kept in one trial"),
-            so_far("3 trials", "10 ms was kept in one trial"),
-            so_far("4 trials", "10 ms was kept in one trial, 316 us was missed"),
-            so_far("5 trials", "1.78 ms was kept in one trial, 316 us was missed"),
+            so_far("0 trials", "no period was sustained"),
+            so_far("1 trial", "no period was sustained"),
+            so_far("2 trials", "10 ms was sustained in one trial"),
+            so_far("3 trials", "10 ms was sustained in one trial"),
+            so_far("4 trials", "10 ms was sustained in one trial, 316 us was missed"),
+            so_far("5 trials", "1.78 ms was sustained in one trial, 316 us was missed"),
         ]
     );
 }

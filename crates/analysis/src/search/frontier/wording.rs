@@ -38,15 +38,15 @@ impl Search {
             Step::Done(Frontier::Confirmed(confirmed)) => self.found(&confirmed),
             Step::Done(Frontier::LongestMissed { period }) => {
                 vec![format!(
-                    "Not found: even {}, the longest period tried, was not kept: {}. Try longer ones with --to.",
+                    "Not found: even {}, the longest period tried, was not sustained: {}. Try longer ones with --to.",
                     text(period),
                     self.misses(period)
                 )]
             }
             Step::Done(Frontier::NotConfirmed { period }) => {
                 vec![format!(
-                    "Not found: every period that the search kept was not kept again, also the longest, {}: {}. \
-                     Stalls come by chance here: try longer periods with --to.",
+                    "Not found: no period that the search sustained was sustained again, nor was the longest, {}: {}. \
+                     Stalls occur at random here: try longer periods with --to.",
                     text(period),
                     self.misses(period)
                 )]
@@ -62,7 +62,7 @@ impl Search {
             None => "it is the shortest that was asked for, --from".to_owned(),
         };
         let mut answer = vec![
-            format!("Smallest period kept: {} ({below}).", text(found.period)),
+            format!("Smallest period sustained: {} ({below}).", text(found.period)),
             format!(
                 "0 missed in {} of {}: at 95 % fewer than {} in a million, if each is missed by itself. A stall rarer \
                  than once in {} would not have been seen; longer trials (--duration) or more (--confirm) see more.",
@@ -74,7 +74,7 @@ impl Search {
         ];
         if found.not_confirmed > 0 {
             answer.push(format!(
-                "{} that the search kept {} missed when tried again. The more are tried, the sooner one passes by luck: \
+                "{} that the search sustained {} missed when tried again. The more are tried, the sooner one passes by luck: \
                  confirm this one with --from {} --to {}.",
                 things(u64::from(found.not_confirmed), "shorter period"),
                 if found.not_confirmed == 1 { "was" } else { "were" },
@@ -84,7 +84,7 @@ impl Search {
         }
         if let Some(trial) = self.longest_missed_once(found.period) {
             answer.push(format!(
-                "{} was missed when first tried ({}) and kept when tried again: rarely, a stall here is longer than that.",
+                "{} was missed when first tried ({}) and sustained when tried again: rarely, a stall here is longer than that.",
                 text(trial.period),
                 trial.outcome
             ));
@@ -103,10 +103,10 @@ impl Search {
         let trials = things(u64::try_from(self.trials.len()).unwrap_or(u64::MAX), "trial");
         let so_far = match (self.phase, self.kept) {
             (Phase::Confirming { period, kept }, _) => {
-                format!("{} was kept in {kept} of {} fresh trials", text(period), self.asked.confirm)
+                format!("{} was sustained in {kept} of {} fresh trials", text(period), self.asked.confirm)
             }
-            (_, Some(kept)) => format!("{} was kept in one trial", text(kept)),
-            (_, None) => "no period was kept".to_owned(),
+            (_, Some(kept)) => format!("{} was sustained in one trial", text(kept)),
+            (_, None) => "no period was sustained".to_owned(),
         };
         let missed = self.missed.map_or_else(String::new, |missed| format!(", {} was missed", text(missed)));
         format!("Interrupted after {trials}: {so_far}{missed}; nothing is confirmed.")

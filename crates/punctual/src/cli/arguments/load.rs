@@ -17,7 +17,7 @@ pub(in crate::cli) struct LoadArguments {
     /// Scheduling policy of the load [default: other]
     #[arg(long, value_name = "POLICY", help_heading = heading::LOAD)]
     pub(in crate::cli) load_policy: Option<Policy>,
-    /// Fail if the load ends, stalls, or falls below this share of its initial rate [default: 50]
+    /// Fail if the load ends, stalls, or falls below this share of its initial rate, 50 % if none is given
     #[arg(long, value_name = "PERCENT", num_args = 0..=1, require_equals = true, default_missing_value = "50", value_parser = percent, help_heading = heading::LOAD)]
     pub(in crate::cli) load_must_hold: Option<Percent>,
 }

@@ -1,8 +1,8 @@
 //! The lines of the live view: a row per CPU, a histogram of all latencies with few bins, the last spikes.
 
 use super::latency;
-use analysis::wording::{count, duration, durations_apart};
-use model::{Bin, Progress, Span, Spike, ThreadProgress};
+use analysis::wording::{count, duration, durations_apart, things};
+use model::{Bin, LoadProgress, Progress, Span, Spike, ThreadProgress};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -78,8 +78,20 @@ pub(super) fn exceeded(progress: &Progress, view: View) -> Option<Option<&Thread
     Some(latest.filter(|thread| thread.max_ns.is_some_and(|max| max > limit)))
 }
 
-/// The time that is left, and the limit.
+/// The time that is left, the limit, and the rate of the load in the last second.
 fn status(progress: &Progress, view: View) -> String {
+    let rates = progress.loads.iter().filter_map(rate);
+    [time_and_limit(progress, view)].into_iter().chain(rates).collect::<Vec<_>>().join(", ")
+}
+
+/// `messaging 248 000 messages/s`; `None` where operations are not counted.
+fn rate(LoadProgress { load, operation, per_second }: &LoadProgress) -> Option<String> {
+    let things = things((*per_second)?, operation);
+    Some(format!("{load} {things}/s"))
+}
+
+/// The time that is left, and the limit.
+fn time_and_limit(progress: &Progress, view: View) -> String {
     let left = view.duration.ns().saturating_sub(progress.elapsed.ns());
     // Whole seconds: the line changes once a second.
     let left = format!("{:>FIRST$} left", format!("{} s", left.div_ceil(Span::SECOND.ns())));
@@ -90,7 +102,7 @@ fn status(progress: &Progress, view: View) -> String {
             let (limit, max) = durations_apart(limit_ns, max_ns);
             format!("{left}, limit {limit} EXCEEDED: {max} on CPU {cpu}")
         }
-        None => format!("{left}, limit {} kept so far", duration(limit.ns() as f64)),
+        None => format!("{left}, limit {} met so far", duration(limit.ns() as f64)),
     }
 }
 

@@ -84,7 +84,7 @@ fn started(record: &LoadRecord, cpus: &CpuSet) -> String {
         format!("{}{version}, ", program.path)
     });
     let program = program.unwrap_or_default();
-    format!("{}: {program}{processes} on CPU {cpus}, working after {}", record.load, starting.unwrap_or_default())
+    format!("{}: {program}{processes} on {}, working after {}", record.load, cpus.named(), starting.unwrap_or_default())
 }
 
 /// The record with its last reading only.

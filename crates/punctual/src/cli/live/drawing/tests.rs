@@ -33,7 +33,7 @@ fn progress() -> Progress {
     threads[1].missed = 1_204;
     threads[0].spikes = vec![spike(1_003, 21_000), spike(3_412, 26_000), spike(6_999, 40_000)];
     threads[1].spikes = vec![spike(2_000, 18_000), spike(3_412, 126_000), spike(5_001, 19_500)];
-    Progress { elapsed: Span(7_000_900_000), threads }
+    Progress { elapsed: Span(7_000_900_000), threads, loads: Vec::new() }
 }
 
 fn check(progress: &Progress, room: Room, expected: &Expect) {
@@ -144,8 +144,22 @@ fn the_first_line_has_the_time_left_and_the_limit() {
     };
     assert_eq!(line(None, 7_000_900_000), "       3 s left");
     assert_eq!(line(None, 10_000_000_001), "       0 s left");
-    assert_eq!(line(Some(126_000), 0), "      10 s left, limit 126 us kept so far");
+    assert_eq!(line(Some(126_000), 0), "      10 s left, limit 126 us met so far");
     assert_eq!(line(Some(125_999), 0), "      10 s left, limit 125 999 ns EXCEEDED: 126 000 ns on CPU 1");
+}
+
+#[test]
+fn the_first_line_has_the_rate_of_each_load_that_counts() {
+    let load = |load: &str, operation: &str, per_second| LoadProgress {
+        load: load.to_owned(),
+        operation: operation.to_owned(),
+        per_second,
+    };
+    let loads =
+        vec![load("messaging", "message", Some(248_012)), load("make", "run", None), load("disk", "write", Some(1))];
+    let view = View { duration: Span(10_000_000_000), limit: None };
+    let first = lines(&Progress { loads, ..progress() }, view, WIDE).remove(0);
+    assert_eq!(first, "       3 s left, messaging 248 012 messages/s, disk 1 write/s");
 }
 
 #[test]
@@ -192,7 +206,7 @@ fn what_has_no_room_is_left_out() {
 fn of_many_cpus_the_latest_are_shown() {
     let threads = (0..16).map(|cpu| thread(cpu, &[(2_000, 9), (1_000 * u64::from(cpu * 7 % 16), 1)])).collect();
     check(
-        &Progress { elapsed: Span(0), threads },
+        &Progress { elapsed: Span(0), threads, loads: Vec::new() },
         Room { height: 6, ..WIDE },
         &expect![[r#"
             |      10 s left
@@ -209,7 +223,7 @@ fn of_many_cpus_the_latest_are_shown() {
 fn before_the_first_sample_nothing_is_made_up() {
     let threads = vec![ThreadProgress::default()];
     check(
-        &Progress { elapsed: Span(0), threads },
+        &Progress { elapsed: Span(0), threads, loads: Vec::new() },
         WIDE,
         &expect![[r#"
             |      10 s left
@@ -224,7 +238,7 @@ fn many_bins_keep_the_tail() {
     let bins: Vec<_> =
         std::iter::successors(Some(0), |lower| Some(Bin::after(*lower))).take(20).map(|lower| (lower, 1)).collect();
     check(
-        &Progress { elapsed: Span(1), threads: vec![thread(0, &bins)] },
+        &Progress { elapsed: Span(1), threads: vec![thread(0, &bins)], loads: Vec::new() },
         WIDE,
         &expect![[r#"
             |      10 s left
