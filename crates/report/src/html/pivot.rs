@@ -85,7 +85,7 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &[Column], 
         page.raw("</tbody></table>");
     });
     page.raw(
-        "<p class=quiet>Above the maximum, below it p99.9; the darker, the later, on a logarithmic scale. ~ is an estimate, \
+        "<p class=quiet>Above the maximum, below it p99.9; the stronger, the later, on a logarithmic scale. ~ is an estimate, \
          \u{2265} a lower limit, - not measured.</p>\n</section>\n",
     );
 }

@@ -84,8 +84,8 @@ const copy = (text, made) => {
 };
 const field = (cell) => {
   const small = cell.querySelector('small'), rest = small ? small.textContent : '';
-  const text = cell.textContent.slice(0, cell.textContent.length - rest.length) + (rest && ` (${rest})`);
-  return text.replace(/[\\`*_|<~[\]]/g, '\\$&');
+  const text = cell.textContent.trim();
+  return (rest ? `${text.slice(0, text.length - rest.length)} (${rest})` : text).replace(/[\\`*_|<~[\]]/g, '\\$&');
 };
 const markdown = () => {
   const line = (fields) => `| ${fields.join(' | ')} |\n`;
@@ -202,10 +202,10 @@ const client = (svg, x, y) => new DOMPoint(x, y).matrixTransform(svg.getScreenCT
 const inside = (svg, event) => new DOMPoint(event.clientX, event.clientY).matrixTransform(svg.getScreenCTM().inverse());
 
 // ---- latency on a linear axis, in all histograms at once
-let isLinear = false;
-const [lowest, highest] = (axes.h || [0, 1]).map((power) => Number((10 ** power).toPrecision(3)));
-const straight = (ns) => left + ns / highest * (right - left);
-const unbent = (x) => straight(lowest * (highest / lowest) ** ((x - left) / (right - left)));
+let isLinear = false, highest = 1;
+const ns = (x) => { const [from, to] = axes.h; return 10 ** (from + (x - left) / (right - left) * (to - from)); };
+const straight = (latency) => left + latency / highest * (right - left);
+const unbent = (x) => straight(ns(x));
 const unbend = (data) => points(data).map(([x, y, begins]) => `${begins ? 'M' : 'L'}${unbent(x).toFixed(1)},${y}`).join('');
 const linearAxis = (axis) => {
   const size = 10 ** Math.floor(Math.log10(highest / 5) + 1e-9);
@@ -215,11 +215,11 @@ const linearAxis = (axis) => {
   for (const path of [grid, ticks]) path.setAttribute('d', path.getAttribute('d').replace(/M[\d.]+ [\d.]+V[\d.]+(?![\d.H])/g, ''));
   const [sample, ...others] = $('.tx text:not(.name)', axis);
   others.forEach((label) => label.remove());
-  for (let ns = 0; ns <= highest; ns += step) {
-    grid.setAttribute('d', `${grid.getAttribute('d')}M${straight(ns)} ${bottom}V${top}`);
-    const label = sample.cloneNode();
-    label.setAttribute('x', straight(ns));
-    label.textContent = ns ? time(ns) : '0';
+  for (let latency = 0; latency <= highest; latency += step) {
+    const x = straight(latency).toFixed(0), label = sample.cloneNode();
+    grid.setAttribute('d', `${grid.getAttribute('d')}M${x} ${bottom}V${top}`);
+    label.setAttribute('x', x);
+    label.textContent = latency ? time(latency) : '0';
     sample.before(label);
   }
   sample.remove();
@@ -231,9 +231,13 @@ const axis = document.getElementById('ah'), bent = new Map();
 const turn = () => {
   isLinear = !isLinear;
   if (isLinear) {
+    const paths = $('svg.plot[data-kind=h] path[d]:not(.cursor)');
+    // It ends at the largest latency or limit.
+    const farthest = [...paths, ...$('path.limit', axis)].flatMap((path) => points(path.getAttribute('d'))).reduce((most, [x]) => Math.max(most, x), left);
+    highest = ns(farthest);
     bent.set(axis, axis.innerHTML);
     linearAxis(axis);
-    for (const path of $('svg.plot[data-kind=h] path[d]:not(.cursor)')) {
+    for (const path of paths) {
       bent.set(path, path.getAttribute('d'));
       path.setAttribute('d', unbend(bent.get(path)));
     }
