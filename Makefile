@@ -10,7 +10,7 @@ unexport MAKEFLAGS MFLAGS
 # Where `make install` puts things; packages set DESTDIR, too.
 PREFIX = /usr/local
 
-.PHONY: help build install uninstall dist run test test-long check bench
+.PHONY: help build install uninstall dist image run test test-long check bench
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -27,6 +27,10 @@ uninstall: ## removes what install has put there
 
 dist: ## packages for all machines, in target/packages; ARGS="TARGET..." for some
 	@$(call setup,dist) scripts/dist $(ARGS)
+
+image: ## container image `punctual`, FROM scratch, with podman
+	@scripts/install built >/dev/null || $(MAKE) build
+	@scripts/image
 
 run: ## measure this machine: punctual run $(ARGS)
 	@$(call setup) "$$CARGO" build --release && "$$CARGO" run --release --quiet -- run $(ARGS)

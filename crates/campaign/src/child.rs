@@ -111,7 +111,7 @@ impl Drop for AffinityGuard {
     }
 }
 
-/// Sends SIGINT to a cell after a stop request.
+/// Interrupts a cell after a stop request.
 fn forward_stop(pid: u32, stop: &Stop, is_over: &AtomicBool) {
     while !is_over.load(Relaxed) {
         stop.wait();

@@ -36,6 +36,12 @@ pub(super) fn preview(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
     Ok(header)
 }
 
+/// The most cycles of a cell, except those that a minimum adds: such cells have long periods.
+fn most_cycles(plan: &Plan) -> u64 {
+    let shortest = plan.axes.period.iter().map(|period| period.ns()).min().unwrap_or(1);
+    (plan.duration.ns() / shortest.max(1)).max(plan.min_cycles.unwrap_or(0))
+}
+
 /// The same run as this machine and user could measure it, even if that is nothing. Needs no privilege.
 ///
 /// # Errors
@@ -53,7 +59,7 @@ pub(super) fn planned(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
         .into());
     }
     let cpus = sys::sched::affinity(0)?;
-    let privileges = Privileges::here(plan.cpus.as_ref().unwrap_or(&cpus).len(), samples);
+    let privileges = Privileges::here(plan.cpus.as_ref().unwrap_or(&cpus).len(), most_cycles(&plan), samples);
     let machine = Machine {
         cpus,
         lock_memory: privileges.lock_memory,

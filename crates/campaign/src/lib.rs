@@ -28,7 +28,7 @@ pub use kernel_test::{KernelLimits, TestOutcome};
 pub use local_or_lab::LocalOrLab;
 pub use lock::{recovery_lines, take_lock};
 pub use session::{Request, Session, stamp};
-pub use stop::Stop;
+pub use stop::{Interrupted, Stop};
 pub use stopping::{Limits, decision};
 
 #[cfg(test)]

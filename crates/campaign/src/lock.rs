@@ -1,5 +1,6 @@
 //! The machine lock, and recovery of settings that a killed measurement has left changed.
 
+use super::stop::Stop;
 use host::{HostFs, LockError, MachineLock};
 use model::Recovered;
 use std::error::Error;
@@ -19,12 +20,14 @@ pub fn take_lock(wait: bool, note: &dyn Fn(&str)) -> Result<MachineLock, LockErr
     }
 }
 
-/// Takes the lock and restores settings that an earlier measurement has left changed.
+/// Takes the lock and restores settings that an earlier measurement has left changed. A signal ends the wait.
 ///
 /// # Errors
 /// Like [`take_lock`], and if a setting cannot be restored.
-pub(super) fn take_machine(wait: bool, note: &dyn Fn(&str)) -> Result<MachineLock, Box<dyn Error>> {
+pub(super) fn take_machine(wait: bool, stop: &Stop, note: &dyn Fn(&str)) -> Result<MachineLock, Box<dyn Error>> {
     let lock = take_lock(wait, note)?;
+    stop.defer();
+    lock.limit.iter().for_each(|limit| note(&format!("punctual: {limit}")));
     let all = host::recover(&HostFs::here());
     let removed = host::remove_leftovers();
     if !all.is_empty() || !removed.is_empty() {

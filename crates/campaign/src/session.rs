@@ -13,7 +13,7 @@ use super::stop::Stop;
 use super::stopping::{self, Limits, Stopping};
 use analysis::comparability;
 use host::{HostFs, MachineLock};
-use model::{Cell, Entry, Header, Plan, Planned, Progress, Span};
+use model::{Cell, Ended, Entry, Header, Plan, Planned, Progress, Span};
 use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -58,7 +58,8 @@ impl Session {
     /// If nothing can be measured, the run is not permitted, or the machine cannot be locked.
     pub fn begin(request: Request<'_>) -> Result<Session, Box<dyn Error>> {
         let Request { plan, samples, at_most, wait, permit, note } = request;
-        let stop = Stop::on_signals()?;
+        host::check_proc()?;
+        let stop = Stop::at_once_on_signals()?;
         let permitted = |header: Header| {
             permit(&header)?;
             Ok::<_, Box<dyn Error>>(match at_most {
@@ -67,7 +68,7 @@ impl Session {
             })
         };
         permitted(preview(plan.clone(), samples)?)?;
-        let lock = take_machine(wait, note)?;
+        let lock = take_machine(wait, &stop, note)?;
         let header = permitted(header(plan, samples)?)?;
         let session = Session { header, entries: Vec::new(), stop, writer: None, lock };
         session.announce(session.header.n_measurements());
@@ -86,8 +87,8 @@ impl Session {
         permit: Permit<'_>,
         note: &dyn Fn(&str),
     ) -> Result<Session, Box<dyn Error>> {
-        let stop = Stop::on_signals()?;
-        let lock = take_machine(wait, note)?;
+        let stop = Stop::at_once_on_signals()?;
+        let lock = take_machine(wait, &stop, note)?;
         let run = store::read(dir)?;
         permit(&run.header)?;
         if depends_on_this_machine(&run) {
@@ -159,13 +160,25 @@ impl Session {
         samples: Option<&Path>,
         observe: &mut dyn FnMut(&Progress),
     ) -> Result<(), Box<dyn Error>> {
-        let record = Child.execute(self.cell(), 0, samples, &self.stop, observe)?;
+        let record = match Child.execute(self.cell(), 0, samples, &self.stop, observe) {
+            // An error after a stop request is not a failure of the cell.
+            Err(_) if self.stop.is_requested() => {
+                return Err(self.stop.interrupted("interrupted before the first measured cycle").into());
+            }
+            record => record?,
+        };
         let entry = Entry { planned: Planned { block: 0, position: 0, cell_index: 0 }, record };
         if let Some(writer) = &mut self.writer {
             writer.entry(&entry)?;
         }
         self.entries.push(entry);
         Ok(())
+    }
+
+    /// The exit status if a signal has ended a recorded measurement early.
+    pub fn interrupted_status(&self) -> Option<u8> {
+        let is_interrupted = self.entries.iter().any(|entry| entry.record.ended == Ended::Interrupted);
+        is_interrupted.then(|| self.stop.exit_status())
     }
 
     /// Whether measurements remain that a later session can make.

@@ -146,7 +146,7 @@ impl Output {
 /// Interrupts the process `id`, which is not reaped yet: it ends early and still writes its record. Call it once only:
 /// a second signal would end the process at once.
 pub fn interrupt(id: u32) {
-    let _ = process::signal(id, libc::SIGINT);
+    let _ = process::signal(id, libc::SIGTERM);
 }
 
 fn pipe_is_missing() -> io::Error {

@@ -77,8 +77,14 @@ pub fn cpu_us_of_group(path: &Path) -> Option<u64> {
 /// # Errors
 /// One line with the group and the reason.
 pub fn enter_group(path: &Path) -> Result<(), String> {
-    let failed =
-        |err: io::Error| format!("cannot move to the control group {}: {err}; the group must exist", path.display());
+    let failed = |err: io::Error| {
+        let hint = match err.kind() {
+            // cpuset(7): a group of version 1 takes processes only once both have a value.
+            io::ErrorKind::StorageFull => "write CPUs and memory nodes to its cpuset.cpus and cpuset.mems first",
+            _ => "the group must exist",
+        };
+        format!("cannot move to the control group {}: {err}; {hint}", path.display())
+    };
     let mut file = OpenOptions::new().write(true).open(path.join("cgroup.procs")).map_err(failed)?;
     file.write_all(b"0").map_err(failed)
 }

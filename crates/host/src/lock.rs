@@ -14,11 +14,14 @@ use std::time::{Duration, Instant};
 /// for any reason (`flock(2)`: a lock belongs to the open file, which [`pass_lock`] leaves open in them).
 #[derive(Debug)]
 pub struct MachineLock {
-    /// The lock itself: the directory of the lock file, which cannot be removed as a file in it can. While it is
-    /// locked, systemd-tmpfiles does not clean it (tmpfiles.d(5)).
-    directory: File,
-    /// The lock file with the description of the holder. Locked as well, because earlier versions lock nothing else.
-    file: File,
+    /// The open locked files, in the order of locking. The first is passed to cells: the object of the kernel, or the
+    /// directory of the lock file, which cannot be removed as a file in it can. While the directory is locked,
+    /// systemd-tmpfiles does not clean it (tmpfiles.d(5)).
+    locked: Vec<File>,
+    /// The lock file with the description of the holder, if there is a place for it.
+    file: Option<File>,
+    /// The part of the machine that the lock does not reach, as a sentence for users; `None` if it reaches all.
+    pub limit: Option<String>,
 }
 
 /// An error in taking the machine lock.
@@ -31,17 +34,29 @@ pub enum LockError {
         holder: String,
     },
     /// The lock file cannot be used.
-    #[error("cannot lock {path}: {source}; remove it, as its owner or as root", path = path.display())]
+    #[error("cannot lock {path}: {source}; {remedy}", path = path.display(), remedy = remedy(*is_named))]
     File {
         /// The lock file.
         path: PathBuf,
+        /// Whether the user named it.
+        is_named: bool,
         /// The kernel's reason.
         source: io::Error,
     },
 }
 
-/// The lock file, in the one directory that every user of every distribution can write to (hier(7)).
-const PATH: &str = "/tmp/punctual.lock";
+/// Environment variable: the only file to lock. Measurements in containers that have disjoint CPUs, each with a file of
+/// its own, do not exclude each other then.
+const VARIABLE: &str = "PUNCTUAL_LOCK";
+/// The lock files, in directories that every user can write to (hier(7), shm_overview(7)): the first one whose
+/// directory exists and is not read-only. Images without a distribution often have the last one only.
+const PATHS: [&str; 3] = ["/tmp/punctual.lock", "/run/lock/punctual.lock", "/dev/shm/punctual.lock"];
+/// An object of the kernel that processes share across mount, network, PID and user namespaces: container engines and
+/// systemd leave everything in the initial time namespace (time_namespaces(7), Linux 5.6). Unlike files, it is the same
+/// in all containers of a machine.
+const SHARED_OBJECT: &str = "/proc/self/ns/time";
+/// Holder that has described itself in a file which this process does not see.
+const IN_ANOTHER_CONTAINER: &str = "a process in another container or mount namespace";
 /// Maximum number of bytes read of a holder's description.
 const HOLDER_BYTES: u64 = 200;
 /// Timeout of the end of the cell and the loads of a killed holder.
@@ -53,6 +68,53 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The descriptor of the lock that this process holds, its own or its parent's; -1: none.
 static HELD: AtomicI32 = AtomicI32::new(-1);
 
+/// Files to lock.
+#[derive(Debug, Clone)]
+struct Places {
+    /// The object of the kernel.
+    shared: Option<PathBuf>,
+    /// Candidates for the lock file.
+    files: Vec<PathBuf>,
+    /// Whether the user named the file.
+    is_named: bool,
+}
+
+impl Places {
+    fn here() -> Places {
+        match std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
+            Some(path) => Places { shared: None, files: vec![path.into()], is_named: true },
+            None => {
+                let files = PATHS.into_iter().map(PathBuf::from).collect();
+                Places { shared: Some(SHARED_OBJECT.into()), files, is_named: false }
+            }
+        }
+    }
+
+    /// Opens the lock file and its directory; the path is that of the file. `None` if there is no place for it.
+    fn open(&self) -> Result<Option<(File, File, &Path)>, LockError> {
+        for path in &self.files {
+            let directory = || File::open(path.parent().filter(|dir| *dir != Path::new("")).unwrap_or(Path::new(".")));
+            match directory().and_then(|directory| Ok((directory, open(path)?))) {
+                Ok((directory, file)) => return Ok(Some((directory, file, path))),
+                Err(err) if !self.is_named && is_no_place(&err) => {}
+                Err(source) => {
+                    return Err(LockError::File { path: path.clone(), is_named: self.is_named, source });
+                }
+            }
+        }
+        Ok(None)
+    }
+}
+
+/// Whether a directory does not exist or is read-only, for every user.
+fn is_no_place(err: &io::Error) -> bool {
+    matches!(err.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory | io::ErrorKind::ReadOnlyFilesystem)
+}
+
+fn remedy(is_named: bool) -> &'static str {
+    if is_named { "name another file: PUNCTUAL_LOCK=/run/punctual.lock" } else { "remove it, as its owner or as root" }
+}
+
 impl MachineLock {
     /// Takes the lock. With `wait` it waits for any holder; without, only until the processes started by a killed
     /// holder have ended.
@@ -60,45 +122,80 @@ impl MachineLock {
     /// # Errors
     /// When another process holds it and `wait` is false, or the file cannot be used.
     pub fn take(wait: bool) -> Result<MachineLock, LockError> {
-        let lock = MachineLock::take_at(Path::new(PATH), wait, CHILDREN_EXIT_TIMEOUT)?;
-        HELD.store(lock.directory.as_raw_fd(), Relaxed);
+        let lock = MachineLock::take_at(&Places::here(), wait, CHILDREN_EXIT_TIMEOUT)?;
+        HELD.store(lock.descriptor(), Relaxed);
         lock.say(&format!("pid {}", std::process::id()));
         Ok(lock)
     }
 
-    fn take_at(path: &Path, wait: bool, ending: Duration) -> Result<MachineLock, LockError> {
-        let failed = |source| LockError::File { path: path.to_owned(), source };
-        let directory = File::open(path.parent().unwrap_or(Path::new("/"))).map_err(failed)?;
+    fn take_at(places: &Places, wait: bool, ending: Duration) -> Result<MachineLock, LockError> {
         let began = Instant::now();
         loop {
             // Opened again each time: the file may have been removed and recreated since.
-            let file = open(path).map_err(failed)?;
-            if is_locked(&directory, wait).map_err(failed)? && is_locked(&file, wait).map_err(failed)? {
+            let opened = places.open()?;
+            let shared = places.shared.as_ref().and_then(|path| File::open(path).ok());
+            let is_shared = shared.is_some();
+            let (directory, file, path) = opened.map_or((None, None, None), |(a, b, c)| (Some(a), Some(b), Some(c)));
+            let failed = |source| LockError::File {
+                path: path.unwrap_or(Path::new(SHARED_OBJECT)).to_owned(),
+                is_named: places.is_named,
+                source,
+            };
+            let mut all_locked = true;
+            for object in shared.iter().chain(&directory).chain(&file) {
+                all_locked = all_locked && is_locked(object, wait).map_err(failed)?;
+            }
+            if all_locked {
                 // Removed before it was locked: the next holder would write its description to another file.
-                if is_at(&file, path) {
-                    return Ok(MachineLock { directory, file });
+                if file.as_ref().zip(path).is_none_or(|(file, path)| is_at(file, path)) {
+                    let limit = limit(is_shared, path, places.is_named);
+                    return Ok(MachineLock { locked: shared.into_iter().chain(directory).collect(), file, limit });
                 }
                 continue;
             }
-            let (holder, has_ended) = holder(&file);
+            let (holder, has_ended) = file.as_ref().map_or((IN_ANOTHER_CONTAINER.to_owned(), false), holder);
             let timeout = if has_ended { ending } else { ending.min(KILL_TIMEOUT) };
             if began.elapsed() >= timeout {
                 let more = if has_ended { ", which has exited; one of its child processes may still run" } else { "" };
                 return Err(LockError::Held { holder: format!("{holder}{more}") });
             }
+            drop((shared, directory, file));
             std::thread::sleep(POLL_INTERVAL);
         }
     }
 
     /// Writes a description of the holder, for users only: nothing depends on it.
     pub fn say(&self, holder: &str) {
-        let _ = self.file.set_len(0).and_then(|()| self.file.write_all_at(holder.as_bytes(), 0));
+        let write = |file: &File| file.set_len(0).and_then(|()| file.write_all_at(holder.as_bytes(), 0));
+        let _ = self.file.as_ref().map(write);
+    }
+
+    /// The descriptor to pass to cells; -1: none.
+    fn descriptor(&self) -> i32 {
+        self.locked.first().map_or(-1, AsRawFd::as_raw_fd)
     }
 }
 
 impl Drop for MachineLock {
     fn drop(&mut self) {
-        let _ = HELD.compare_exchange(self.directory.as_raw_fd(), -1, Relaxed, Relaxed);
+        // A description that is left belongs to a killed holder.
+        self.say("");
+        let _ = HELD.compare_exchange(self.descriptor(), -1, Relaxed, Relaxed);
+    }
+}
+
+/// The part of the machine that a lock does not reach.
+fn limit(is_shared: bool, path: Option<&Path>, is_named: bool) -> Option<String> {
+    match path {
+        _ if is_shared || is_named => None,
+        Some(path) => Some(format!(
+            "the lock {} does not reach other containers, which may measure at the same time (no {SHARED_OBJECT})",
+            path.display()
+        )),
+        None => Some(format!(
+            "measuring without a lock: another measurement may run at the same time; mount /tmp, or name a file: \
+             {VARIABLE}=PATH"
+        )),
     }
 }
 
@@ -149,7 +246,9 @@ fn holder(file: &File) -> (String, bool) {
         bytes.iter().map(|byte| char::from(*byte)).filter(|c| c.is_ascii_graphic() || *c == ' ').collect();
     let text = text.trim();
     let pid = text.strip_prefix("pid ").and_then(|rest| rest.split(' ').next()?.parse().ok());
-    let holder = if text.is_empty() { "another process" } else { text };
+    // Its holder describes itself at once: a file without description that is not locked is not its file.
+    let nameless = || if file.try_lock().is_ok() { IN_ANOTHER_CONTAINER } else { "another process" };
+    let holder = if text.is_empty() { nameless() } else { text };
     (holder.to_owned(), pid.is_some_and(is_gone))
 }
 
@@ -197,8 +296,12 @@ mod tests {
             self.0.path("punctual.lock")
         }
 
+        fn places(&self) -> Places {
+            Places { shared: None, files: vec![self.path()], is_named: false }
+        }
+
         fn take(&self) -> Result<MachineLock, LockError> {
-            MachineLock::take_at(&self.path(), false, Duration::ZERO)
+            MachineLock::take_at(&self.places(), false, Duration::ZERO)
         }
     }
 
@@ -217,7 +320,7 @@ mod tests {
             assert_eq!(refused, format!("this machine is being measured by {shown}; wait for it with --wait"));
         }
         drop(first);
-        MachineLock::take_at(&place.path(), true, Duration::ZERO).unwrap();
+        MachineLock::take_at(&place.places(), true, Duration::ZERO).unwrap();
     }
 
     #[test]
@@ -243,12 +346,56 @@ mod tests {
         first.say(&format!("pid {} (started 14:32)", (1 << 22) + 1));
         let refused = place.take().unwrap_err().to_string();
         assert!(refused.contains(", which has exited; one of its child processes may still run;"), "{refused}");
-        let path = place.path();
-        let second = std::thread::spawn(move || MachineLock::take_at(&path, false, Duration::from_secs(600)));
+        let places = place.places();
+        let second = std::thread::spawn(move || MachineLock::take_at(&places, false, Duration::from_secs(600)));
         std::thread::sleep(Duration::from_millis(50));
         assert!(!second.is_finished());
         drop(first);
         assert!(second.join().unwrap().is_ok());
+    }
+
+    #[test]
+    fn the_first_directory_that_can_hold_a_file_is_used() {
+        let place = Place::new();
+        let missing = place.0.path("none/punctual.lock");
+        let below_a_file = place.0.file("file", "").join("punctual.lock");
+        let places = |files: &[&PathBuf]| Places {
+            shared: None,
+            files: files.iter().map(|path| (*path).clone()).collect(),
+            is_named: false,
+        };
+        let take = |places: &Places| MachineLock::take_at(places, false, Duration::ZERO);
+        let lock = take(&places(&[&missing, &below_a_file, &place.path()])).unwrap();
+        let limit = lock.limit.clone().unwrap();
+        let expected = format!("the lock {} does not reach other containers", place.path().display());
+        assert!(limit.starts_with(&expected), "{limit}");
+        assert!(matches!(place.take(), Err(LockError::Held { .. })), "the file that both can use");
+        drop(lock);
+        let lock = take(&places(&[&missing])).unwrap();
+        assert!(lock.limit.as_ref().is_some_and(|limit| limit.contains("without a lock")), "{lock:?}");
+        assert_eq!(lock.descriptor(), -1);
+        let named = take(&Places { is_named: true, ..places(&[&missing]) }).unwrap_err().to_string();
+        assert!(named.ends_with("; name another file: PUNCTUAL_LOCK=/run/punctual.lock"), "{named}");
+    }
+
+    #[test]
+    fn a_shared_object_excludes_holders_with_other_files() {
+        let place = Place::new();
+        let object = place.0.file("object", "");
+        let of = |name: &str| Places { shared: Some(object.clone()), files: vec![place.0.path(name)], is_named: false };
+        let take = |name: &str| MachineLock::take_at(&of(name), false, Duration::ZERO);
+        std::fs::create_dir(place.0.path("there")).unwrap();
+        let first = take("there/punctual.lock").unwrap();
+        assert_eq!(first.limit, None);
+        first.say("pid 1");
+        let refused = take("punctual.lock").unwrap_err().to_string();
+        assert!(refused.contains(" measured by a process in another container or mount namespace; "), "{refused}");
+        let nowhere = Places { files: Vec::new(), ..of("") };
+        assert!(MachineLock::take_at(&nowhere, false, Duration::ZERO).is_err());
+        drop(first);
+        assert_eq!(std::fs::read_to_string(place.0.path("there/punctual.lock")).unwrap(), "");
+        assert_eq!(MachineLock::take_at(&nowhere, false, Duration::ZERO).unwrap().limit, None);
+        assert!(File::open(SHARED_OBJECT).is_ok(), "Linux 5.6 and /proc");
     }
 
     #[test]

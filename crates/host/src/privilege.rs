@@ -1,5 +1,6 @@
 //! Privileges of this user, found by trying or from the kernel's files.
 
+use super::snapshot::container;
 use super::{DmaLatency, HostFs};
 use model::Policy;
 use std::io;
@@ -25,6 +26,12 @@ pub fn how_to_allow(policy: Policy) -> String {
     }
     if let Policy::Deadline(_) = policy {
         return format!("{policy} needs CAP_SYS_NICE and all CPUs; run as root, without taskset, outside any cpuset");
+    }
+    if let Some(container) = container(&HostFs::here()) {
+        return format!(
+            "{policy} needs CAP_SYS_NICE, which this container ({container}) lacks; start it with --cap-add SYS_NICE \
+             --cap-add IPC_LOCK (Kubernetes: securityContext.capabilities.add)"
+        );
     }
     let program = std::env::current_exe().map_or_else(|_| "punctual".to_owned(), |path| path.display().to_string());
     // chgrp clears the capabilities of a file, so it comes first (chown(2)).
@@ -52,20 +59,24 @@ pub fn how_to_allow_others(err: &io::Error) -> &'static str {
     }
 }
 
-/// `CAP_IPC_LOCK`, capabilities(7).
-const CAP_IPC_LOCK: u32 = 14;
-/// Maximum memory that a cell locks: program and heap, measured at under 10 MB, and a log and a stack for each CPU.
-const LOCKED_BYTES: u64 = 32 << 20;
-const LOCKED_BYTES_PER_CPU: u64 = 5 << 20;
+/// Maximum address space of a cell, which is what mlockall(2) compares with the limit: measured at 15 MB, and room for
+/// the heap to grow.
+const LOCKED_BYTES: u64 = 24 << 20;
+/// Stack and histograms of a measured thread.
+const LOCKED_BYTES_PER_CPU: u64 = 1 << 20;
+/// A log holds 16 bytes for each cycle, for 2^18 cycles at most.
+const LOG_BYTES_PER_CYCLE: u64 = 16;
+const MAX_LOG_CYCLES: u64 = 1 << 18;
 /// Additional memory for each CPU when samples are kept: one row group and one full log, in vectors that double.
 const LOCKED_BYTES_OF_SAMPLES: u64 = 8 << 20;
 
 impl Privileges {
-    /// The privileges of this process for a measurement on `n_cpus` CPUs, with `samples` kept or not.
-    pub fn here(n_cpus: usize, samples: bool) -> Self {
-        let of_cpu = LOCKED_BYTES_PER_CPU + if samples { LOCKED_BYTES_OF_SAMPLES } else { 0 };
-        let need = LOCKED_BYTES + of_cpu * n_cpus as u64;
-        Privileges { lock_memory: may_lock_memory(&HostFs::here(), need), dma_latency: DmaLatency::is_permitted() }
+    /// The privileges of this process for a measurement of `cycles` on each of `n_cpus` CPUs, with `samples` kept or
+    /// not.
+    pub fn here(n_cpus: usize, cycles: u64, samples: bool) -> Self {
+        let bytes = usize::try_from(locked_bytes(n_cpus as u64, cycles, samples)).unwrap_or(usize::MAX);
+        let lock_memory = sys::memory::try_to_lock(bytes).is_ok();
+        Privileges { lock_memory, dma_latency: DmaLatency::is_permitted() }
     }
 
     /// Whether a thread of this user may have `policy`. It is tried on a new thread, because limits, capabilities,
@@ -78,14 +89,28 @@ impl Privileges {
     }
 }
 
-/// Whether `need` bytes may be locked.
-fn may_lock_memory(fs: &HostFs, need: u64) -> bool {
-    let status = fs.text("proc/self/status").unwrap_or_default();
-    let capabilities = status.lines().find_map(|line| line.strip_prefix("CapEff:"));
-    let capable = capabilities
-        .and_then(|hex| u64::from_str_radix(hex.trim(), 16).ok())
-        .is_some_and(|bits| bits >> CAP_IPC_LOCK & 1 == 1);
-    let limits = fs.text("proc/self/limits").unwrap_or_default();
-    let limit = limits.lines().find_map(|line| line.strip_prefix("Max locked memory")?.split_whitespace().next());
-    capable || limit.is_some_and(|soft| soft == "unlimited" || soft.parse().is_ok_and(|bytes: u64| bytes >= need))
+/// Bytes that the process of a cell locks at most.
+fn locked_bytes(n_cpus: u64, cycles: u64, samples: bool) -> u64 {
+    let log = cycles.min(MAX_LOG_CYCLES) * LOG_BYTES_PER_CYCLE;
+    let of_cpu = LOCKED_BYTES_PER_CPU + log + if samples { LOCKED_BYTES_OF_SAMPLES } else { 0 };
+    LOCKED_BYTES + of_cpu * n_cpus
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_what_a_cell_needs_is_asked_for() {
+        const MB: u64 = 1 << 20;
+        for (n_cpus, cycles, samples, mb) in [
+            (1, 0, false, 25),
+            (1, 1 << 18, false, 29),
+            (1, u64::MAX, false, 29),
+            (2, 1 << 18, true, 50),
+            (64, 1 << 16, false, 152),
+        ] {
+            assert_eq!(locked_bytes(n_cpus, cycles, samples), mb * MB, "{n_cpus} {cycles}");
+        }
+    }
 }

@@ -69,6 +69,15 @@ fn stat_of(fs: &HostFs, path: &str) -> Option<String> {
     stat.rsplit_once(") ").map(|(_, rest)| rest.to_owned())
 }
 
+/// Checks that `/proc` is mounted: without it nothing is known about the machine, and no cell can be started.
+///
+/// # Errors
+/// One line with the command that mounts it.
+pub fn check_proc() -> Result<(), String> {
+    let is_mounted = HostFs::here().exists("proc/self/stat") || HostFs::here().exists("proc/version");
+    if is_mounted { Ok(()) } else { Err("/proc is not mounted; mount -t proc proc /proc".to_owned()) }
+}
+
 /// Memory that process `pid` has locked, bytes (`VmLck` of proc_pid_status(5)); `None` when it cannot be read.
 pub fn memory_locked_bytes_of(pid: u32) -> Option<u64> {
     let status = HostFs::running().text(format!("proc/{pid}/status"))?;

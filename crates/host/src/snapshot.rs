@@ -90,7 +90,7 @@ fn hypervisor(fs: &HostFs, cpuinfo: &str) -> Option<String> {
 
 /// The container engine, by its name in the cgroup path or by a marker file. Such a file is also on a machine whose
 /// disk was made from a container's image; there the kernel threads are visible, which no container shows.
-fn container(fs: &HostFs) -> Option<String> {
+pub(super) fn container(fs: &HostFs) -> Option<String> {
     let cgroup = fs.text("proc/self/cgroup").unwrap_or_default();
     let in_path = ["kubepods", "docker", "libpod", "lxc"].into_iter().find(|name| cgroup.contains(*name));
     let marks = [(".dockerenv", "docker"), ("run/.containerenv", "podman")];

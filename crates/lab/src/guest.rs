@@ -15,9 +15,11 @@ use sys::boot;
 /// whatever the load.
 const BUSY_TIME: Duration = Duration::from_millis(50);
 
-/// Whether this process is the init process of a guest.
+/// Whether this process is the init process of a guest. The name is not enough: a container may run this program as
+/// `/init`, which must not restart its machine.
 pub fn is_first_process() -> bool {
-    std::process::id() == 1 && std::env::args_os().next().is_some_and(|name| name == "/init")
+    let is_named = || std::env::args_os().next().is_some_and(|name| name == "/init");
+    std::process::id() == 1 && is_named() && std::env::var_os(machine::GUEST_VARIABLE).is_some()
 }
 
 /// Runs as PID 1 of a guest. It returns only where a machine cannot be restarted; the kernel then panics, which

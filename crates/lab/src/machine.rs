@@ -30,7 +30,10 @@ const KVM: &[&str] = &["-accel", "kvm", "-cpu", "host"];
 
 /// Kernel command line: no waits for devices that a guest does not have.
 const ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 nokaslr norandmaps no_timer_check cryptomgr.notests i8042.noaux \
-                         i8042.nokbd i8042.nopnp";
+                         i8042.nokbd i8042.nopnp PUNCTUAL_GUEST=1";
+/// The word of [`ARGUMENTS`] that the kernel does not know: it passes it to init as an environment variable
+/// (Documentation/admin-guide/kernel-parameters.rst).
+pub(super) const GUEST_VARIABLE: &str = "PUNCTUAL_GUEST";
 /// Additional arguments in virtual time: clock rates are given and not calibrated, and the processor supplies no
 /// entropy.
 const VIRTUAL_ARGUMENTS: &str = "random.trust_cpu=off tsc=reliable tsc_early_khz=1000000 lpj=4000000";

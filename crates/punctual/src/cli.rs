@@ -40,6 +40,7 @@ mod supervise;
 mod usage;
 
 use arguments::{Arguments, Command};
+use campaign::Interrupted;
 use model::{Policy, plain};
 use std::error::Error;
 use std::ffi::OsString;
@@ -67,8 +68,9 @@ pub(crate) fn main() -> ExitCode {
         note(format_args!("punctual: cannot grow the stack to {} KiB: {err}; ulimit -s {0}", STACK_BYTES >> 10));
         return ExitCode::from(ERROR);
     }
-    // The parent may ignore SIGCHLD, but children have to be reaped.
-    signal::take_by_default(libc::SIGCHLD);
+    // The parent may ignore SIGCHLD, but children have to be reaped; a shell ignores SIGINT for `punctual ... &`.
+    [libc::SIGCHLD, libc::SIGINT, libc::SIGTERM].into_iter().for_each(signal::take_by_default);
+    signal::block_none();
     // With a handler, a write beyond the file size limit fails with an error instead of ending this process. Started
     // programs get the default action again.
     let _ = signal_hook::flag::register(libc::SIGXFSZ, Arc::default());
@@ -84,7 +86,7 @@ pub(crate) fn main() -> ExitCode {
     outcome.map_or_else(
         |err| {
             note(format_args!("punctual: {}", one_line(&*err)));
-            ExitCode::from(ERROR)
+            ExitCode::from(err.downcast_ref::<Interrupted>().map_or(ERROR, |interrupted| interrupted.exit_status))
         },
         ExitCode::from,
     )

@@ -15,6 +15,25 @@ pub fn lock_all() -> io::Result<()> {
     check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }.into()).map(drop)
 }
 
+/// Tries whether this process may lock `bytes` of memory, without using them (`MLOCK_ONFAULT`, mlock2(2)). Capabilities
+/// and limits that /proc shows are not enough: those of a user namespace do not count.
+///
+/// # Errors
+/// `EPERM` or `ENOMEM` as for [`lock_all`]; `ENOSYS` before Linux 4.4.
+pub fn try_to_lock(bytes: usize) -> io::Result<()> {
+    let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+    // SAFETY: an anonymous mapping at an address of the kernel's choice touches no other memory (mmap(2)).
+    let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, libc::PROT_READ, flags, -1, 0) };
+    if start == libc::MAP_FAILED {
+        return Err(io::Error::last_os_error());
+    }
+    // SAFETY: exactly the mapping above.
+    let locked = check(unsafe { libc::syscall(libc::SYS_mlock2, start, bytes, libc::MLOCK_ONFAULT) });
+    // SAFETY: exactly the mapping above, to which nothing refers.
+    unsafe { libc::munmap(start, bytes) };
+    locked.map(drop)
+}
+
 /// Limits the C library's allocator to one arena. Each further arena reserves 64 MB of address space, which would count
 /// as locked memory.
 pub fn use_one_arena() {
@@ -88,6 +107,19 @@ impl Drop for SharedCounters {
 mod tests {
     use super::*;
     use std::sync::atomic::Ordering::Relaxed;
+
+    #[test]
+    fn a_tried_lock_uses_no_memory_and_stays_not() {
+        let locked = || {
+            let status = std::fs::read_to_string("/proc/self/status").unwrap();
+            status.lines().find(|line| line.starts_with("VmLck:")).map(str::to_owned)
+        };
+        let before = locked();
+        try_to_lock(4096).unwrap();
+        assert!(try_to_lock(0).is_err(), "an empty mapping");
+        assert!(try_to_lock(usize::MAX / 2).is_err(), "more than the address space");
+        assert_eq!(locked(), before);
+    }
 
     #[test]
     fn counters_start_at_zero_and_are_as_many_as_asked() {

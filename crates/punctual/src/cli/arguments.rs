@@ -54,7 +54,9 @@ impl Arguments {
     }
 }
 
-const EXIT_STATUS: &str = "Exit status: 0 passed, 1 error, 2 limit violated, 3 inconclusive.";
+const EXIT_STATUS: &str = "\
+Exit status: 0 passed, 1 error, 2 limit violated, 3 inconclusive; interrupted:
+130 by SIGINT, 143 by SIGTERM, 129 by SIGHUP.";
 
 #[derive(Debug, Subcommand)]
 pub(super) enum Command {

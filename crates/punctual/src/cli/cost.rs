@@ -37,7 +37,7 @@ pub(super) fn cost(arguments: CostArguments) -> Outcome {
     }
     let status = run_directory::finish(&session, dir.as_deref(), format.into())?;
     if session.entries.iter().any(|entry| entry.record.ended != Ended::Completed) {
-        return Err("interrupted; partial results are shown".into());
+        return Err(session.stop().interrupted("interrupted; partial results are shown").into());
     }
     Ok(status)
 }

@@ -18,6 +18,7 @@ pub(super) fn doctor(arguments: &DoctorArguments) -> Outcome {
         let near = error.nearest().map(|word| format!("did you mean `{word}`? ")).unwrap_or_default();
         return Err(format!("unknown check `{unknown}` ({near}see punctual doctor --all)").into());
     }
+    host::check_proc()?;
     let host = host::snapshot(&HostFs::here());
     let is_asked = |name: &str| arguments.checks.is_empty() || arguments.checks.iter().any(|asked| asked == name);
     let checks = doctor::examine(&host).into_iter().filter(|check| is_asked(check.name)).collect();

@@ -26,7 +26,7 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
     let allowed = sys::sched::affinity(0)?;
     let mut work = Work::start(arguments, &allowed)?;
     // Missing privileges are omitted and recorded, as for cells.
-    let may = Privileges::here(1, false);
+    let may = Privileges::here(1, LOG_CAPACITY as u64, false);
     let dma_latency = if may.dma_latency { Some(DmaLatency::hold(0)?) } else { None };
     sys::memory::use_one_arena();
     if may.lock_memory {

@@ -6,8 +6,8 @@ use super::plan::{dry_run, plan};
 use super::progress::Lines;
 use super::{Outcome, note, output, report, run_directory};
 use analysis::doctor;
-use campaign::{CampaignError, Limits, LocalOrLab, Request, Session, decision};
-use model::{Header, shell_word};
+use campaign::{Limits, LocalOrLab, Request, Session, decision};
+use model::Header;
 use std::error::Error;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
         if !entries.is_empty() {
             report::beside_run(&dir, header, entries);
         }
-        return Err(next_step(&err, &dir).into());
+        return Err(run_directory::error(&session, &err, Some(&dir)));
     }
     if limits.blocks.is_some() && header.plan.until.is_none() && session.is_unfinished() {
         let (done, all) = (entries.len(), header.n_measurements());
@@ -91,14 +91,4 @@ fn resume(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>>
     };
     let session = Session::resume(&dir, wait, arguments.force, &permit, &|line| note(line))?;
     Ok((dir, session))
-}
-
-/// An error with the command that continues the run in `dir`.
-pub(super) fn next_step(err: &CampaignError, dir: &Path) -> String {
-    let dir = shell_word(&dir.display().to_string()).into_owned();
-    match err {
-        CampaignError::Interrupted { .. } => format!("{err}; continue with: punctual run --resume --out {dir}"),
-        CampaignError::Cell { .. } => format!("{err} (kept so far: punctual show {dir})"),
-        CampaignError::Store(_) => err.to_string(),
-    }
 }

@@ -3,8 +3,8 @@
 use super::arguments::{Keep, RunFormat};
 use super::output::{self, OutputOptions};
 use super::{RUNS, report};
-use campaign::{Session, stamp};
-use model::Header;
+use campaign::{CampaignError, Session, stamp};
+use model::{Header, shell_word};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
@@ -52,5 +52,18 @@ pub(super) fn finish(session: &Session, dir: Option<&Path>, options: OutputOptio
         }
         report::beside_run(dir, header, entries);
     }
-    Ok(output::status_with_failures(status, header))
+    Ok(session.interrupted_status().unwrap_or_else(|| output::status_with_failures(status, header)))
+}
+
+/// The error that ended a campaign, with the command that continues its run, if it is kept in `dir`.
+pub(super) fn error(session: &Session, err: &CampaignError, dir: Option<&Path>) -> Box<dyn Error> {
+    let dir = dir.map(|dir| shell_word(&dir.display().to_string()).into_owned());
+    match (err, dir) {
+        (CampaignError::Interrupted { .. }, Some(dir)) => {
+            session.stop().interrupted(format!("{err}; continue with: punctual run --resume --out {dir}")).into()
+        }
+        (CampaignError::Interrupted { .. }, None) => session.stop().interrupted(err.to_string()).into(),
+        (CampaignError::Cell { .. }, Some(dir)) => format!("{err} (kept so far: punctual show {dir})").into(),
+        _ => err.to_string().into(),
+    }
 }

@@ -32,11 +32,11 @@ pub(super) fn sleep(arguments: SleepArguments) -> Outcome {
         // Completed measurements are shown despite a later error.
         (Err(err), dir) if !session.entries.is_empty() => {
             run_directory::finish(&session, dir.as_deref(), format.into())?;
-            Err(dir.as_ref().map_or_else(|| err.to_string(), |dir| super::run::next_step(&err, dir)).into())
+            Err(run_directory::error(&session, &err, dir.as_deref()))
         }
         (Err(err), _) => {
             session.discard_empty();
-            Err(err.into())
+            Err(run_directory::error(&session, &err, None))
         }
     }
 }

@@ -47,7 +47,7 @@ fn other_kernel(outcome: Outcome, options: &[&str]) -> Outcome {
     outcome.change(format!("boot a kernel built without {}", without.join(", ")), "boot the former kernel")
 }
 
-const UNREADABLE: &str = "the kernel's configuration cannot be read";
+const UNREADABLE: &str = "no /proc/config.gz (modprobe configs) or /boot/config-$(uname -r)";
 
 fn lock_checking(host: &Host) -> Outcome {
     match built_in(host, &["PROVE_LOCKING", "LOCKDEP", "DEBUG_LOCK_ALLOC"]) {
