@@ -14,11 +14,13 @@ mod kernel_log;
 mod leftovers;
 mod lock;
 mod mounts;
+mod pci;
 mod ports;
 mod prepare;
 mod private_directory;
 mod privilege;
 mod process;
+mod programs;
 #[cfg(any(test, feature = "testing"))]
 pub mod recorded;
 mod semaphores;
@@ -40,6 +42,7 @@ pub use dma_timers::dma_timers;
 pub use leftovers::{MARK, OwnDirectory, end_group, is_process, kill_marked, named, remove_leftovers};
 pub use lock::{LockError, MachineLock, keep_lock, pass_lock};
 pub use mounts::{NoTracing, make_system, mount_points, mount_tracing, tracing_dir};
+pub use pci::{DeviceMemory, device_memory};
 pub use ports::{disable_rx_buffering, parallel_port, uio_name};
 pub use prepare::{Preparation, recover};
 pub use private_directory::PrivateDirectory;
@@ -48,6 +51,7 @@ pub use process::{
     check_proc, children_of, is_gone, is_initial_pid_namespace, kernel_release, look_at_all_processes,
     memory_locked_bytes_of, no_thread, pid_namespace, started_ticks_of, threads_of,
 };
+pub use programs::{BINARIES_VARIABLE, program_of};
 pub use smi::SmiCounter;
 pub use snapshot::snapshot;
 pub use status::{configured_cpus, load_average, memory_available_bytes, node_of_cpu, offset_from_monotonic_ns};

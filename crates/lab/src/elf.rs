@@ -17,8 +17,6 @@ pub(super) struct Elf {
     pub(super) is_pvh: bool,
 }
 
-/// `EM_X86_64`
-pub(super) const X86_64: u16 = 62;
 /// Magic number of ELF files.
 pub(super) const MAGIC: &[u8] = b"\x7fELF";
 

@@ -2,14 +2,13 @@
 
 use super::packages::{self, Package};
 use super::unpack::unpack;
-use super::{LabError, Monitor, directories, error_line, hash, preemption_models, regular_file};
+use super::{LabError, Monitor, apt, directories, error_line, hash, preemption_models, regular_file};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Stdio};
-use std::time::Duration;
+use std::process::Command;
 
 /// Progress of downloading a package.
 #[derive(Debug, Clone, Copy)]
@@ -170,31 +169,13 @@ fn download(
     monitor: Monitor<'_>,
     observe: &mut dyn FnMut(Fetching<'_>),
 ) -> Result<(), LabError> {
-    const POLL_INTERVAL: Duration = Duration::from_millis(100);
-    const PROGRAM: &str = "apt-get";
-    let failed = |err: io::Error| LabError::program(PROGRAM, err);
-    let said = dir.join("said");
-    let stderr = fs::File::create(&said).map_err(|err| LabError::file(&said, err))?;
-    let mut command = Command::new(host::THIS_PROGRAM);
-    command.args(["launch", "--parent", &std::process::id().to_string(), "--", PROGRAM, "-q", "download", &about.name]);
-    command.current_dir(dir).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
-    let mut child = command.spawn().map_err(failed)?;
-    let status = loop {
+    let architecture = packages::architecture_of(&about.name);
+    apt::get(architecture, &["download", &about.name], dir, monitor, &mut || {
         let entries = fs::read_dir(dir).into_iter().flatten().flatten();
         let packages = entries.filter(|entry| entry.path().extension().is_some_and(|end| end == "deb"));
         let bytes = packages.filter_map(|entry| Some(entry.metadata().ok()?.len())).sum();
         observe(Fetching { package: &about.name, bytes, of_bytes: about.bytes });
-        if let Some(status) = child.try_wait().map_err(failed)? {
-            break status;
-        }
-        if (monitor.is_stopped)() {
-            child.kill().and_then(|()| child.wait()).map_err(failed)?;
-            return Err(LabError::program(PROGRAM, "interrupted"));
-        }
-        std::thread::sleep(POLL_INTERVAL);
-    };
-    let said = fs::read(&said).unwrap_or_default();
-    if status.success() { Ok(()) } else { Err(LabError::program(PROGRAM, error_line(&said))) }
+    })
 }
 
 /// Size limit of packages, bytes. Debian's packages with debug information have 1 GB.

@@ -4,8 +4,8 @@
 //! for any number of measurements. Every guest resumes from the snapshot: it reads its job, carries it out, reports the
 //! result, and ends QEMU.
 
-use super::protocol::{self, AT_REST, END, FAILED, Job, READY, RECORD, REFUSED, RESULT, SETTLE_TIME, TARGET, TRACERS};
-use super::{guest_files, machine, modules};
+use super::protocol::{FAILED, Job, READY, RECORD, REFUSED, SETTLE_TIME, TARGET, TRACERS};
+use super::{channel, guest_files, machine, modules, platform};
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ const BUSY_TIME: Duration = Duration::from_millis(50);
 /// `/init`, which must not restart its machine.
 pub fn is_first_process() -> bool {
     let is_named = || std::env::args_os().next().is_some_and(|name| name == "/init");
-    std::process::id() == 1 && is_named() && std::env::var_os(machine::GUEST_VARIABLE).is_some()
+    std::process::id() == 1 && is_named() && std::env::var_os(platform::GUEST_VARIABLE).is_some()
 }
 
 /// Runs as PID 1 of a guest. It returns only where a machine cannot be restarted; the kernel then panics, which
@@ -32,9 +32,9 @@ pub fn run() -> ExitCode {
         }
         modules::load_all()?;
         std::thread::sleep(SETTLE_TIME);
-        signal(AT_REST, 1)?;
+        channel::pause()?;
         spin();
-        protocol::read_job().map(Ok)
+        channel::read_job().map(Ok)
     });
     match outcome {
         Ok(Ok(job)) => finish(&measured(&job)),
@@ -104,7 +104,7 @@ fn target(job: &Job) -> io::Result<String> {
         BufReader::with_capacity(1, stderr).read_line(&mut first)?;
     }
     if first.starts_with("answering") {
-        write_result(READY)?;
+        channel::write(READY)?;
     }
     let respond = respond.wait_with_output()?;
     Ok(if respond.status.success() {
@@ -133,30 +133,12 @@ fn cell(job: &Job, arguments: &[&str]) -> io::Result<Result<String, String>> {
     Ok(Err(format!("reports: {}", if message.is_empty() { cell.status.to_string() } else { message.to_owned() })))
 }
 
-/// Reports the result and ends the guest.
+/// Reports the result and ends the guest. Without a channel the console shows it.
 fn finish(line: &str) -> ExitCode {
-    let _ = write_result(line);
-    let _ = signal(END, 0);
+    if let Err(err) = channel::write(line) {
+        eprintln!("punctual: no channel to the lab: {err}; {line}");
+    }
+    channel::end();
     let _ = boot::restart();
     ExitCode::FAILURE
-}
-
-fn write_result(line: &str) -> io::Result<()> {
-    write(RESULT, format!("{line}\n").as_bytes())
-}
-
-fn signal(port: u16, value: u8) -> io::Result<()> {
-    write(port, &[value])
-}
-
-#[cfg(target_arch = "x86_64")]
-fn write(port: u16, bytes: &[u8]) -> io::Result<()> {
-    sys::port::allow(port, 1)?;
-    bytes.iter().for_each(|byte| sys::port::write_byte(port, *byte));
-    Ok(())
-}
-
-#[cfg(not(target_arch = "x86_64"))]
-fn write(_: u16, _: &[u8]) -> io::Result<()> {
-    Err(io::Error::from(io::ErrorKind::Unsupported))
 }

@@ -2,6 +2,7 @@
 
 use super::elf::{self, Elf};
 use super::initramfs::Archive;
+use super::platform::Platform;
 use super::{LabError, Monitor, kernels, modules, regular_file};
 use model::LabKernel;
 use std::collections::{BTreeMap, BTreeSet};
@@ -18,8 +19,6 @@ const MAX_BYTES: usize = 160 << 20;
 /// Paths reserved for the lab.
 const RESERVED_PATHS: [&str; 2] = ["/init", modules::PLACE];
 
-/// Default library directories of the dynamic loader (ld.so(8), as Debian builds it).
-const LIBRARIES: [&str; 5] = ["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/lib", "/usr/lib"];
 /// The loader's cache of further directories.
 const LIBRARY_CACHE: &str = "/etc/ld.so.cache";
 
@@ -30,10 +29,11 @@ const LIBRARY_CACHE: &str = "/etc/ld.so.cache";
 pub(super) fn add(
     archive: &mut Archive,
     kernel: &LabKernel,
+    platform: &'static Platform,
     own: &[&str],
     monitor: Monitor<'_>,
 ) -> Result<(), LabError> {
-    let mut files = GuestFiles::default();
+    let mut files = GuestFiles { platform, entries: BTreeMap::new(), bytes: 0 };
     for (name, content) in kernels::modules(kernel, own, monitor)? {
         files.put(&format!("{}/{name}", modules::PLACE), Entry::File(content), Path::new(&name))?;
     }
@@ -65,8 +65,9 @@ enum Entry {
 }
 
 /// GuestFiles files by their path in the guest; sorted, so that archives are reproducible.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 struct GuestFiles {
+    platform: &'static Platform,
     entries: BTreeMap<String, Entry>,
     bytes: usize,
 }
@@ -126,8 +127,10 @@ impl GuestFiles {
 
     /// Adds the loader and the libraries of a program or a library.
     fn libraries(&mut self, elf: &Elf, from: &Path, to: &str) -> Result<(), LabError> {
-        if elf.machine != elf::X86_64 {
-            return Err(LabError::file(from, "unsupported: program for another processor; guests are x86-64"));
+        let architecture = self.platform.architecture;
+        if elf.machine != architecture.elf_machine() {
+            let reason = format!("unsupported: program for another processor; the guest is {}", architecture.name());
+            return Err(LabError::file(from, reason));
         }
         if let Some(loader) = &elf.interpreter {
             self.file(Path::new(loader), loader, true)?;
@@ -137,8 +140,8 @@ impl GuestFiles {
             let at = |origin: &str| place.replace("${ORIGIN}", origin).replace("$ORIGIN", origin);
             (at(&origin(from)), at(&origin(Path::new(to))))
         });
-        let usual = LIBRARIES.iter().map(|place| ((*place).to_owned(), (*place).to_owned()));
-        let further = configured_library_directories();
+        let usual = self.platform.libraries.iter().map(|place| ((*place).to_owned(), (*place).to_owned()));
+        let further = configured_library_directories(self.platform);
         let told = further.iter().map(|place| (place.clone(), place.clone()));
         let places: Vec<(String, String)> = own.chain(usual).chain(told).collect();
         for name in &elf.needed {
@@ -229,13 +232,13 @@ fn interpreter(line: &str) -> Option<PathBuf> {
 }
 
 /// Further library directories of this machine (ldconfig(8)).
-fn configured_library_directories() -> Vec<String> {
+fn configured_library_directories(platform: &Platform) -> Vec<String> {
     let files = fs::read_dir("/etc/ld.so.conf.d").into_iter().flatten().flatten().map(|entry| entry.path());
     let mut files: Vec<_> = files.collect();
     files.sort();
     let texts = files.iter().filter_map(|path| fs::read_to_string(path).ok());
     let places = texts.flat_map(|text| text.lines().map(|line| line.trim().to_owned()).collect::<Vec<_>>());
-    places.filter(|place| place.starts_with('/') && !LIBRARIES.contains(&place.as_str())).collect()
+    places.filter(|place| place.starts_with('/') && !platform.libraries.contains(&place.as_str())).collect()
 }
 
 /// Whether the files of `kernel` provide the program `name` in a guest's PATH.
@@ -255,7 +258,7 @@ pub(super) fn has_program(kernel: &LabKernel, name: &str) -> bool {
 mod tests {
     use super::*;
     use host::testing::Scratch;
-    use model::Kernel;
+    use model::{Architecture, Kernel};
 
     fn kernel(words: &str) -> LabKernel {
         match format!("/k {words}").parse() {
@@ -266,8 +269,14 @@ mod tests {
 
     fn added(words: &str) -> Result<Vec<String>, String> {
         let mut archive = Archive::default();
-        add(&mut archive, &kernel(words), &[], Monitor { is_stopped: &|| false, say: &|_| () })
-            .map_err(|err| err.to_string())?;
+        add(
+            &mut archive,
+            &kernel(words),
+            Platform::of(Architecture::OWN.unwrap()),
+            &[],
+            Monitor { is_stopped: &|| false, say: &|_| () },
+        )
+        .map_err(|err| err.to_string())?;
         Ok(archive.names().to_vec())
     }
 

@@ -2,8 +2,10 @@
 //!
 //! A bzImage unpacks itself, at the cost of billions of counted instructions. Kernels with `CONFIG_PVH`, as all of
 //! Debian's, can be started as plain ELF instead (Documentation/arch/x86/boot.rst: `payload_offset`, `payload_length`).
+//! An arm64 kernel is an `Image`, which may be compressed as a whole.
 
 use super::{LabError, elf};
+use model::Architecture;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -19,52 +21,99 @@ const COMPRESSORS: [(&[u8], &str, &[&str]); 4] = [
 /// Size limit of decompressed data, bytes: the memory of a guest.
 const LARGEST: u64 = (super::memory::MIB as u64) << 20;
 
-/// The ELF kernel in `kernel`, or `kernel` itself if it is ELF. `None` if no decompressor is available or QEMU cannot
-/// start the ELF kernel directly: QEMU then boots the original file.
+/// Magic numbers of an arm64 `Image` (Documentation/arch/arm64/booting.rst) and of a compressed one that EFI starts
+/// (drivers/firmware/efi/libstub/zboot-header.S).
+const ARM64: (usize, &[u8]) = (0x38, b"ARM\x64");
+const ZBOOT: (usize, &[u8]) = (4, b"zimg");
+
+fn has(kernel: &[u8], (at, magic): (usize, &[u8])) -> bool {
+    kernel.get(at..).is_some_and(|rest| rest.starts_with(magic))
+}
+
+/// The architecture of a kernel, compressed or not; `None` unless the lab has guests of it.
+pub(super) fn architecture_of(kernel: &[u8]) -> Option<Architecture> {
+    if kernel.starts_with(elf::MAGIC) {
+        let machine = elf::read(kernel)?.machine;
+        return Architecture::ALL.into_iter().find(|known| known.elf_machine() == machine);
+    }
+    if let Some(inside) = compressed_image(kernel) {
+        return decompressed(inside).filter(|image| has(image, ARM64)).map(|_| Architecture::Aarch64);
+    }
+    match () {
+        () if has(kernel, ARM64) => Some(Architecture::Aarch64),
+        () if is_bzimage(kernel) => Some(Architecture::X86_64),
+        () => None,
+    }
+}
+
+/// The kernel in `kernel` as QEMU starts it at once: an ELF kernel with PVH, or an arm64 `Image`. `None` if `kernel` is
+/// that already, no decompressor is available or QEMU cannot start what is inside: QEMU then boots the original file.
 ///
 /// # Errors
-/// If it is not a kernel for x86-64, or QEMU cannot start it.
+/// If it is not a kernel for an architecture of the lab, or QEMU cannot start it.
 pub(super) fn uncompressed(path: &Path, kernel: &[u8]) -> Result<Option<Vec<u8>>, LabError> {
     if kernel.starts_with(elf::MAGIC) {
-        return match elf::read(kernel) {
-            Some(elf) if elf.machine != elf::X86_64 => Err(foreign(path)),
-            Some(elf) if elf.is_pvh => Ok(Some(kernel.to_vec())),
-            Some(_) => Err(LabError::file(
-                path,
-                "unsupported: vmlinux without PVH (CONFIG_PVH), which QEMU cannot boot; name its bzImage",
-            )),
-            None => Err(foreign(path)),
+        let unsupported = |what: &str| LabError::file(path, format!("unsupported: {what}"));
+        return match (architecture_of(kernel), elf::read(kernel)) {
+            (Some(Architecture::X86_64), Some(elf)) if elf.is_pvh => Ok(Some(kernel.to_vec())),
+            (Some(Architecture::X86_64), _) => {
+                Err(unsupported("vmlinux without PVH (CONFIG_PVH), which QEMU cannot boot; name its bzImage"))
+            }
+            (Some(Architecture::Aarch64), _) => {
+                Err(unsupported("vmlinux of arm64, which QEMU cannot boot; name its Image (arch/arm64/boot/Image)"))
+            }
+            (None, _) => Err(foreign(path)),
         };
     }
-    if is_foreign(kernel) {
-        return Err(foreign(path));
+    if let Some(inside) = compressed_image(kernel) {
+        let image = decompressed(inside).filter(|image| has(image, ARM64));
+        return image.map(Some).ok_or_else(|| not_a_kernel_here(path, kernel));
     }
-    let payload = payload(kernel)
-        .ok_or_else(|| LabError::file(path, "expected a bzImage or a vmlinux for x86; name another file"))?;
+    if has(kernel, ARM64) {
+        return Ok(None);
+    }
+    let payload = payload(kernel).filter(|_| is_bzimage(kernel)).ok_or_else(|| not_a_kernel_here(path, kernel))?;
     let is_startable = |kernel: &Vec<u8>| elf::read(kernel).is_some_and(|elf| elf.is_pvh);
     Ok(decompressed(payload).filter(is_startable))
 }
 
-fn foreign(path: &Path) -> LabError {
-    LabError::file(path, "unsupported: kernel for another architecture; the lab boots kernels for x86-64")
+fn not_a_kernel(path: &Path) -> LabError {
+    LabError::file(path, "expected a bzImage or a vmlinux for x86, or an Image for arm64; name another file")
 }
 
-/// Whether it is an `Image` of arm64 or riscv (Documentation/arch/arm64/booting.rst, .../riscv/boot-image-header.rst),
-/// plain or gzip-compressed, or a 32-bit bzImage (`xloadflags`, since protocol 2.12 of
-/// Documentation/arch/x86/boot.rst).
-fn is_foreign(kernel: &[u8]) -> bool {
-    const MAGIC_AT: usize = 0x38;
-    const IS_64_BIT: u8 = 1;
+fn foreign(path: &Path) -> LabError {
+    LabError::file(path, "unsupported: kernel for another architecture; the lab boots kernels for x86-64 and arm64")
+}
+
+/// The error of a file that the lab cannot boot: a kernel of another architecture, or anything else.
+pub(super) fn not_a_kernel_here(path: &Path, kernel: &[u8]) -> LabError {
+    /// `Image` of riscv (Documentation/arch/riscv/boot-image-header.rst).
+    const RISCV: (usize, &[u8]) = (0x38, b"RSC\x05");
+    let is_elf = kernel.starts_with(elf::MAGIC);
+    let is_riscv = |kernel: &[u8]| has(kernel, RISCV);
+    let is_packed = || compressed_image(kernel).and_then(decompressed).is_some_and(|image| is_riscv(&image));
+    let is_i386 = kernel.get(0x202..0x206) == Some(b"HdrS") && !is_bzimage(kernel);
+    if is_elf || is_riscv(kernel) || is_i386 || is_packed() { foreign(path) } else { not_a_kernel(path) }
+}
+
+/// The compressed `Image` in a file: gzip, or the payload that EFI would unpack.
+fn compressed_image(kernel: &[u8]) -> Option<&[u8]> {
     if kernel.starts_with(b"\x1f\x8b") {
-        return decompressed(kernel).is_some_and(|kernel| is_foreign(&kernel));
+        return Some(kernel);
     }
-    let magic = kernel.get(MAGIC_AT..MAGIC_AT + 4);
-    if [b"ARM\x64", b"RSC\x05"].iter().any(|other| magic == Some(&other[..])) {
-        return true;
-    }
+    let number = |at: usize| -> Option<usize> {
+        usize::try_from(u32::from_le_bytes(kernel.get(at..at + 4)?.try_into().ok()?)).ok()
+    };
+    let start = has(kernel, ZBOOT).then(|| number(8)).flatten()?;
+    kernel.get(start..start.checked_add(number(12)?)?)
+}
+
+/// Whether it is a 64-bit bzImage (`xloadflags`, since protocol 2.12 of Documentation/arch/x86/boot.rst).
+fn is_bzimage(kernel: &[u8]) -> bool {
+    const IS_64_BIT: u8 = 1;
     let version = kernel.get(0x206..0x208).map(|bytes| u16::from_le_bytes([bytes[0], bytes[1]]));
-    let is_bzimage = kernel.get(0x202..0x206) == Some(b"HdrS") && version >= Some(0x020c);
-    is_bzimage && kernel.get(0x236).is_some_and(|flags| flags & IS_64_BIT == 0)
+    let is_64_bit = version < Some(0x020c) || kernel.get(0x236).is_some_and(|flags| flags & IS_64_BIT != 0);
+    kernel.get(0x202..0x206) == Some(b"HdrS") && is_64_bit
 }
 
 /// Decompressed data; `None` if the format is unknown or its decompressor is missing.
@@ -156,26 +205,67 @@ mod tests {
         }
     }
 
+    /// An `Image` with this magic number at its place.
+    fn image(magic: &[u8]) -> Vec<u8> {
+        let mut image = vec![0; 0x1000];
+        image[..4].copy_from_slice(b"MZ\x40\xfa");
+        image[0x38..][..magic.len()].copy_from_slice(magic);
+        image
+    }
+
+    #[test]
+    fn an_image_of_arm64_is_unpacked_whole() {
+        let path = Path::new("/k");
+        let plain = image(b"ARM\x64");
+        let gzip = piped("gzip", &["-c"], &plain).unwrap();
+        let mut zboot = b"MZ\0\0zimg".to_vec();
+        zboot.extend([64_u32, u32::try_from(gzip.len()).unwrap()].map(u32::to_le_bytes).concat());
+        zboot.resize(64, 0);
+        zboot.extend_from_slice(&gzip);
+        assert_eq!(uncompressed(path, &plain).unwrap(), None, "QEMU starts it as it is");
+        for packed in [&gzip, &zboot] {
+            assert_eq!(uncompressed(path, packed).unwrap().as_deref(), Some(&plain[..]));
+        }
+        for (kernel, expected) in [
+            (&plain[..], Some(Architecture::Aarch64)),
+            (&gzip, Some(Architecture::Aarch64)),
+            (&zboot, Some(Architecture::Aarch64)),
+            (&bzimage(b""), Some(Architecture::X86_64)),
+            (&elf(62, PVH), Some(Architecture::X86_64)),
+            (&elf(183, b""), Some(Architecture::Aarch64)),
+            (&elf(243, b""), None),
+            (&image(b"RSC\x05"), None),
+            (&zboot[..70], None),
+            (b"", None),
+        ] {
+            assert_eq!(architecture_of(kernel), expected);
+        }
+    }
+
     #[test]
     fn kernels_that_cannot_be_started_here_are_named_as_such() {
-        let mut arm = vec![0; 0x1000];
-        arm[0x38..0x3c].copy_from_slice(b"ARM\x64");
-        let packed = piped("gzip", &["-c"], &arm).unwrap();
+        let riscv = image(b"RSC\x05");
+        let packed = piped("gzip", &["-c"], &riscv).unwrap();
         let mut i386 = bzimage(b"");
         i386[0x236] = 0;
+        let foreign = "/k: unsupported: kernel for another architecture; the lab boots kernels for x86-64 and arm64";
         for (kernel, expected) in [
-            (arm, "/k: unsupported: kernel for another architecture"),
-            (packed, "/k: unsupported: kernel for another architecture"),
-            (i386, "/k: unsupported: kernel for another architecture"),
-            (elf(183, PVH), "/k: unsupported: kernel for another architecture"),
-            (b"\x7fELF\x01\x01 of 32 bits".to_vec(), "/k: unsupported: kernel for another architecture"),
+            (riscv, foreign),
+            (packed, foreign),
+            (i386, foreign),
+            (elf(243, PVH), foreign),
+            (b"\x7fELF\x01\x01 of 32 bits".to_vec(), foreign),
+            (elf(183, b""), "/k: unsupported: vmlinux of arm64, which QEMU cannot boot; name its Image"),
             (
                 elf(62, b""),
                 "/k: unsupported: vmlinux without PVH (CONFIG_PVH), which QEMU cannot boot; name its bzImage",
             ),
         ] {
-            let said = uncompressed(Path::new("/k"), &kernel).unwrap_err().to_string();
-            assert!(said.starts_with(expected), "{said}");
+            let message = uncompressed(Path::new("/k"), &kernel).unwrap_err().to_string();
+            assert!(message.starts_with(expected), "{message}");
+            if expected == foreign {
+                assert_eq!(not_a_kernel_here(Path::new("/k"), &kernel).to_string(), message);
+            }
         }
     }
 }

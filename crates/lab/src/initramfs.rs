@@ -5,8 +5,9 @@
 //! Its output is reproducible, because a guest in virtual time would see a difference.
 
 use super::{LabError, elf};
-use std::path::Path;
-use std::sync::OnceLock;
+use model::Architecture;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// An archive under construction.
 #[derive(Debug, Default)]
@@ -79,17 +80,18 @@ fn size(bytes: usize) -> u32 {
     u32::try_from(bytes).unwrap_or(u32::MAX)
 }
 
-/// This program for guests, read once. Sections that are not loaded are removed, because every byte is copied by
-/// counted instructions.
-pub(super) fn stripped_program() -> Result<&'static [u8], LabError> {
-    static STRIPPED: OnceLock<Vec<u8>> = OnceLock::new();
-    if let Some(stripped) = STRIPPED.get() {
-        return Ok(stripped);
+/// This program for guests of an architecture, read once. Sections that are not loaded are removed, because every byte
+/// is copied by counted instructions.
+pub(super) fn stripped_program(architecture: Architecture) -> Result<Arc<[u8]>, LabError> {
+    static STRIPPED: Mutex<BTreeMap<Architecture, Arc<[u8]>>> = Mutex::new(BTreeMap::new());
+    let mut stripped = STRIPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some(program) = stripped.get(&architecture) {
+        return Ok(Arc::clone(program));
     }
-    let path = Path::new(host::THIS_PROGRAM);
-    let whole = std::fs::read(path).map_err(|err| LabError::file(path, err))?;
-    let stripped = elf::without_sections(whole).ok_or_else(|| LabError::file(path, "not a 64-bit ELF program"))?;
-    Ok(STRIPPED.get_or_init(|| stripped))
+    let path = host::program_of(architecture).map_err(|reason| LabError::program("lab", reason))?;
+    let whole = std::fs::read(&path).map_err(|err| LabError::file(&path, err))?;
+    let program = elf::without_sections(whole).ok_or_else(|| LabError::file(&path, "not a 64-bit ELF program"))?;
+    Ok(Arc::clone(stripped.entry(architecture).or_insert(program.into())))
 }
 
 #[cfg(test)]

@@ -1,9 +1,10 @@
 //! Kernels named by plans: download, preparation for booting, and cache.
 
-use super::{LabError, Monitor, directories, fetch, hash, image, modules, packages, regular_file};
+use super::packages::{self, Kind};
+use super::{LabError, Monitor, apt, directories, fetch, hash, image, modules, regular_file, unpack};
 use fetch::Fetching;
-use model::{Flavour, KernelSource, LabKernel};
-use std::collections::HashMap;
+use model::{Architecture, KernelSource, LabKernel};
+use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
@@ -17,6 +18,8 @@ pub struct BootableKernel {
     pub file: PathBuf,
     /// Hash of the kernel before it is unpacked: 16 hexadecimal digits (XXH3).
     pub(crate) hash: String,
+    /// The architecture of its guests.
+    pub(crate) architecture: Architecture,
 }
 
 /// The kernel of `source`, downloaded on a cache miss. Repeated calls in one process return the same kernel.
@@ -32,23 +35,52 @@ pub(super) fn ready(source: &KernelSource, monitor: Monitor<'_>) -> Result<Boota
     })
 }
 
-/// The error if the package manager knows no kernel for `source`. Kernel files are checked later, when they are read.
+/// The error if the package manager knows no kernel for `source`. Kernel files are checked later, when they are read,
+/// packages of another architecture when their lists have been fetched.
 pub(super) fn why_none(source: &KernelSource) -> Option<String> {
-    let KernelSource::Debian { version, flavour } = source else { return None };
-    newest(version, *flavour).err().map(|err| err.to_string())
+    let kind = kind_of(source)?.ok().filter(|kind| apt::has_lists(kind.architecture))?;
+    newest(&kind).err().map(|err| err.to_string())
 }
 
-/// The newest package of a version and a flavor. The package manager is queried once for each.
-fn newest(version: &str, flavour: Flavour) -> Result<String, LabError> {
-    type NewestPackages = HashMap<(String, Flavour), Result<String, LabError>>;
-    static CACHE: Mutex<Option<NewestPackages>> = Mutex::new(None);
+/// The architecture of `source`; `None` for a file that is no kernel or package, whose error follows when it is read.
+pub(super) fn architecture_of(source: &KernelSource) -> Option<Architecture> {
+    static CACHE: Mutex<BTreeMap<String, Option<Architecture>>> = Mutex::new(BTreeMap::new());
+    match source {
+        KernelSource::Debian { architecture, .. } => architecture.or(Architecture::OWN),
+        KernelSource::File(path) => {
+            let mut found = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+            *found.entry(path.clone()).or_insert_with(|| match path.ends_with(".deb") {
+                true => unpack::architecture_of(Path::new(path)),
+                false => image::architecture_of(&regular_file::read(Path::new(path), LARGEST).ok()?),
+            })
+        }
+    }
+}
+
+/// The kind of a package; `None` for a file.
+fn kind_of(source: &KernelSource) -> Option<Result<Kind, LabError>> {
+    let KernelSource::Debian { version, flavour, architecture } = source else { return None };
+    let none = || LabError::program(&source.to_string(), "name its architecture, like debian:6.1-arm64");
+    let architecture = architecture.or(Architecture::OWN).ok_or_else(none);
+    Some(architecture.map(|architecture| Kind { series: version.clone(), flavour: *flavour, architecture }))
+}
+
+/// The newest package of a kind. The package manager is queried once for each.
+fn newest(kind: &Kind) -> Result<String, LabError> {
+    static CACHE: Mutex<BTreeMap<Kind, Result<String, LabError>>> = Mutex::new(BTreeMap::new());
     let mut found = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
-    let entry = found.get_or_insert_default().entry((version.to_owned(), flavour));
-    entry
-        .or_insert_with(|| {
-            packages::newest(version, flavour.suffix(), &directories::names_in(&directories::kernel_cache()))
-        })
-        .clone()
+    let query = || packages::newest(kind, &directories::names_in(&directories::kernel_cache()));
+    found.entry(kind.clone()).or_insert_with(query).clone()
+}
+
+/// The newest package of a Debian kernel, after its lists were fetched where necessary; `None` for a file.
+fn package_of(source: &KernelSource, monitor: Monitor<'_>) -> Result<Option<String>, LabError> {
+    let Some(kind) = kind_of(source).transpose()? else { return Ok(None) };
+    // Without lists a cached kernel will do.
+    match (apt::refresh(kind.architecture, monitor), newest(&kind)) {
+        (_, Ok(package)) => Ok(Some(package)),
+        (Err(err), _) | (Ok(()), Err(err)) => Err(err),
+    }
 }
 
 /// Like [`ready`]; `observe` receives the progress of a download.
@@ -64,16 +96,15 @@ pub fn ready_observed(
         return Ok(ready.clone());
     }
     let cache = directories::cache("kernels")?;
-    let (name, kernel) = match source {
-        KernelSource::File(path) if path.ends_with(".deb") => {
-            (path.clone(), fetch::from_archive(Path::new(path), &cache, monitor)?)
-        }
-        KernelSource::File(path) => (path.clone(), PathBuf::from(path)),
-        KernelSource::Debian { version, flavour } => {
-            let package = newest(version, *flavour)?;
+    let (name, kernel) = match (source, package_of(source, monitor)?) {
+        (_, Some(package)) => {
             let kernel = fetch::from_package(&package, &cache, monitor, observe)?;
             (package, kernel)
         }
+        (KernelSource::File(path), None) if path.ends_with(".deb") => {
+            (path.clone(), fetch::from_archive(Path::new(path), &cache, monitor)?)
+        }
+        (_, None) => (source.to_string(), PathBuf::from(source.to_string())),
     };
     let ready = unpacked(name, &kernel, &cache, monitor)?;
     found.insert(source.clone(), ready.clone());
@@ -92,18 +123,18 @@ pub(super) fn modules(
     if names.is_empty() {
         return Ok(Vec::new());
     }
-    let found = match &kernel.source {
-        KernelSource::File(path) if path.ends_with(".deb") => {
+    let found = match (&kernel.source, package_of(&kernel.source, monitor)?) {
+        (_, Some(package)) => {
+            let cache = directories::cache("kernels")?;
+            let fetch = || fetch::from_package(&package, &cache, monitor, &mut |_| ());
+            kept_modules(&cache.join(&package), names, monitor, fetch)?
+        }
+        (KernelSource::File(path), None) if path.ends_with(".deb") => {
             let (path, cache) = (Path::new(path), directories::cache("kernels")?);
             let fetch = || fetch::from_archive(path, &cache, monitor);
             kept_modules(&fetch::dir_of_archive(path, &cache)?, names, monitor, fetch)?
         }
-        KernelSource::File(path) => installed_modules(Path::new(path), names),
-        KernelSource::Debian { version, flavour } => {
-            let (package, cache) = (newest(version, *flavour)?, directories::cache("kernels")?);
-            let fetch = || fetch::from_package(&package, &cache, monitor, &mut |_| ());
-            kept_modules(&cache.join(&package), names, monitor, fetch)?
-        }
+        (source, None) => installed_modules(Path::new(&source.to_string()), names),
     };
     if found.len() < names.len() && kernel.modules.is_none() {
         let reason =
@@ -148,25 +179,26 @@ const LARGEST: u64 = 2 << 30;
 /// The kernel as QEMU boots it: unpacked if possible, and cached under a name derived from its content.
 fn unpacked(name: String, kernel: &Path, cache: &Path, monitor: Monitor<'_>) -> Result<BootableKernel, LabError> {
     let whole = regular_file::read(kernel, LARGEST)?;
-    let of_whole = hash(&whole);
+    let (of_whole, no_kernel) = (hash(&whole), || image::not_a_kernel_here(kernel, &whole));
+    let architecture = image::architecture_of(&whole).ok_or_else(no_kernel)?;
     let begin = format!("vmlinux-{of_whole}-");
     for old in directories::names_in(cache) {
         let Some(content) = old.strip_prefix(&begin) else { continue };
         let file = cache.join(&old);
         let is_intact = fs::read(&file).is_ok_and(|bytes| hash(&bytes) == content);
         if is_intact {
-            return Ok(BootableKernel { name, file, hash: of_whole });
+            return Ok(BootableKernel { name, file, hash: of_whole, architecture });
         }
         (monitor.say)(&format!("{} is damaged; building it again", file.display()));
         fs::remove_file(&file).map_err(|err| LabError::file(&file, err))?;
     }
-    let Some(elf) = image::uncompressed(kernel, &whole)? else {
-        return Ok(BootableKernel { name, file: kernel.to_owned(), hash: of_whole });
+    let Some(image) = image::uncompressed(kernel, &whole)? else {
+        return Ok(BootableKernel { name, file: kernel.to_owned(), hash: of_whole, architecture });
     };
-    let kept = cache.join(format!("{begin}{}", hash(&elf)));
+    let kept = cache.join(format!("{begin}{}", hash(&image)));
     let unfinished = directories::in_cache(cache, &format!("vmlinux-{of_whole}"))?;
     let new = unfinished.path().join("vmlinux");
-    let written = directories::write_new(&new, &elf).and_then(|()| fs::rename(&new, &kept));
+    let written = directories::write_new(&new, &image).and_then(|()| fs::rename(&new, &kept));
     written.map_err(|err| LabError::file(&kept, format!("{err}; set XDG_CACHE_HOME to a directory with room")))?;
-    Ok(BootableKernel { name, file: kept, hash: of_whole })
+    Ok(BootableKernel { name, file: kept, hash: of_whole, architecture })
 }

@@ -5,6 +5,8 @@
 //! does before it lets a thread run, and nothing about the latency of hardware.
 #![forbid(unsafe_code)]
 
+mod apt;
+mod channel;
 mod devices;
 mod directories;
 mod elf;
@@ -22,11 +24,13 @@ mod memory;
 mod modules;
 mod one_cpu;
 mod packages;
+mod platform;
 mod preemption_models;
 mod protocol;
 mod qemu;
 mod refusal;
 mod regular_file;
+mod shared_memory;
 mod snapshot;
 mod tar;
 mod two_guests;

@@ -1,17 +1,24 @@
 //! List of available kernels: those known to the package manager and those in the cache.
 
 use super::fetch::{self, CachedKernel};
-use super::{LabError, directories, packages};
-use model::ListedKernel;
+use super::{LabError, apt, directories, packages};
+use model::{Architecture, Flavour, ListedKernel};
 use std::path::Path;
 
 /// All available and cached kernels, oldest first, and whether there is a package manager.
 pub fn list() -> (Vec<ListedKernel>, Result<bool, LabError>) {
     let cache = directories::kernel_cache();
     let names = directories::names_in(&cache);
-    let known = packages::known("[0-9]");
+    let own = Architecture::OWN.unwrap_or(Architecture::X86_64);
+    let known = packages::known("[0-9]", own);
     let newest = newest_of_each(known.as_ref().ok().and_then(Option::as_deref).unwrap_or_default());
-    let newest = if newest.is_empty() { newest_of_each(&names) } else { newest };
+    let mut newest = if newest.is_empty() { newest_of_each(&names) } else { newest };
+    // Those of other architectures, where their lists have been fetched for a plan.
+    let others = Architecture::ALL.into_iter().filter(|other| *other != own && apt::has_lists(*other));
+    let of_others = others.filter_map(|other| packages::known("[0-9]", other).ok().flatten());
+    newest.extend(
+        of_others.flat_map(|known| newest_of_each(&known)).filter(|name| !newest.contains(name)).collect::<Vec<_>>(),
+    );
     let described = packages::described(&newest.iter().map(String::as_str).collect::<Vec<_>>());
     let mut all: Vec<ListedKernel> = newest
         .iter()
@@ -39,23 +46,22 @@ pub fn list() -> (Vec<ListedKernel>, Result<bool, LabError>) {
     (all, known.map(|known| known.is_some()))
 }
 
-/// The newest package of each series and flavor.
+/// The newest package of each kind.
 fn newest_of_each(packages: &[String]) -> Vec<String> {
-    let mut kinds: Vec<(&str, &str)> =
-        packages.iter().filter_map(|name| packages::named(name)).map(|named| (named.series, named.flavour)).collect();
+    let mut kinds: Vec<_> =
+        packages.iter().filter_map(|name| packages::named(name)).map(|named| named.kind()).collect();
     kinds.sort_unstable();
     kinds.dedup();
-    kinds.into_iter().filter_map(|(series, flavour)| packages::newest_of(packages, series, flavour)).collect()
+    kinds.into_iter().filter_map(|kind| packages::newest_of(packages, &kind)).collect()
 }
 
 /// The kernel described by the name of a package.
 fn of_name(package: &str) -> Option<ListedKernel> {
     let named = packages::named(package)?;
-    let flavour = named.flavour.strip_prefix('-').unwrap_or("stock");
     Some(ListedKernel {
-        kernel: format!("debian:{}{}", named.series, named.flavour),
-        flavour: Some(flavour),
-        preempt_rt: Some(flavour == "rt"),
+        kernel: named.kind().to_string(),
+        flavour: Some(named.flavour.suffix().strip_prefix('-').unwrap_or("stock")),
+        preempt_rt: Some(named.flavour == Flavour::Rt),
         ..of_package(package)
     })
 }

@@ -2,53 +2,21 @@
 
 use super::devices::Devices;
 use super::initramfs::{Archive, stripped_program};
-use super::protocol::{AT_REST, FAILED, JOB_NAME, Job, READY, RECORD, REFUSED, RESULT, SETTLE_TIME, TARGET, TRACERS};
+use super::platform::{Channel, Platform};
+use super::protocol::{FAILED, Job, READY, RECORD, REFUSED, SETTLE_TIME, TARGET, TRACERS};
 use super::qemu::{QemuError, version};
-use super::{BootableKernel, LabError, Monitor, directories, guest_files, hash, memory, ready};
-use model::{LabClock, LabKernel, LabRecord, Record, TargetRecord};
+use super::{BootableKernel, LabError, Monitor, directories, guest_files, hash, memory, ready, shared_memory};
+use model::{Architecture, LabClock, LabKernel, LabRecord, Record, TargetRecord};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// QEMU options for bit-exact repetition: an instruction-counting clock, no random numbers from the processor, a fixed
-/// date. `sleep=off` lets idle time pass at once.
-const DETERMINISTIC: &[&str] = &[
-    "-accel",
-    "tcg,thread=single",
-    "-icount",
-    "shift=0,sleep=off",
-    "-cpu",
-    "qemu64",
-    "-rtc",
-    "base=2026-01-01,clock=vm",
-];
-
-const EMULATED: &[&str] = &["-accel", "tcg,thread=multi", "-cpu", "qemu64"];
-const KVM: &[&str] = &["-accel", "kvm", "-cpu", "host"];
-
-/// Kernel command line: no waits for devices that a guest does not have.
-const ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 nokaslr norandmaps no_timer_check cryptomgr.notests i8042.noaux \
-                         i8042.nokbd i8042.nopnp PUNCTUAL_GUEST=1";
-/// The word of [`ARGUMENTS`] that the kernel does not know: it passes it to init as an environment variable
-/// (Documentation/admin-guide/kernel-parameters.rst).
-pub(super) const GUEST_VARIABLE: &str = "PUNCTUAL_GUEST";
-/// Additional arguments in virtual time: clock rates are given and not calibrated, and the processor supplies no
-/// entropy.
-const VIRTUAL_ARGUMENTS: &str = "random.trust_cpu=off tsc=reliable tsc_early_khz=1000000 lpj=4000000";
-
-/// Command-line arguments of the lab itself, not of a plan.
+/// Command-line arguments of the lab itself, not of a plan, in guests of this program's architecture.
 pub(super) fn own_arguments() -> String {
-    format!("{ARGUMENTS} {VIRTUAL_ARGUMENTS}")
-}
-
-fn processor(clock: LabClock) -> &'static [&'static str] {
-    match clock {
-        LabClock::Virtual => DETERMINISTIC,
-        LabClock::Emulated => EMULATED,
-        LabClock::Kvm => KVM,
-    }
+    let platform = Architecture::OWN.map(Platform::of);
+    platform.map(|own| format!("{} {}", own.arguments, own.virtual_arguments)).unwrap_or_default()
 }
 
 /// A machine with its kernel, kernel arguments and initramfs.
@@ -56,6 +24,7 @@ fn processor(clock: LabClock) -> &'static [&'static str] {
 pub(super) struct Setup {
     /// The kernel as named in the plan.
     name: String,
+    platform: &'static Platform,
     /// Devices in addition to those of every guest.
     devices: Devices,
     pub(super) clock: LabClock,
@@ -73,6 +42,9 @@ pub(super) struct Files {
     job: PathBuf,
     console: PathBuf,
     result: PathBuf,
+    channel: Channel,
+    /// Serial port of the console.
+    port: &'static str,
 }
 
 impl Setup {
@@ -97,16 +69,19 @@ impl Setup {
     }
 
     fn make(name: String, kernel: &LabKernel, devices: Devices, monitor: Monitor<'_>) -> Result<Setup, LabError> {
-        let archive = initramfs(kernel, devices, monitor)?;
+        let bootable = ready(&kernel.source, monitor)?;
+        let platform = Platform::of(bootable.architecture);
+        let archive = initramfs(kernel, platform, devices, monitor)?;
         let is_virtual = kernel.clock == LabClock::Virtual;
-        let words = [ARGUMENTS, if is_virtual { VIRTUAL_ARGUMENTS } else { "" }, &kernel.arguments];
+        let words = [platform.arguments, if is_virtual { platform.virtual_arguments } else { "" }, &kernel.arguments];
         let words = words.into_iter().filter(|words| !words.is_empty());
         Ok(Setup {
             name,
+            platform,
             devices,
             clock: kernel.clock,
             cpus: kernel.cpus,
-            kernel: ready(&kernel.source, monitor)?,
+            kernel: bootable,
             command_line: words.collect::<Vec<_>>().join(" "),
             archive_hash: hash(&archive),
             archive,
@@ -121,8 +96,8 @@ impl Setup {
     /// Hash of all inputs of the snapshot: 16 hexadecimal digits.
     pub(super) fn key(&self) -> String {
         let Setup { kernel, command_line, archive_hash, clock, .. } = self;
-        let (qemu, kernel, machine) = (version().unwrap_or_default(), &kernel.hash, self.machine());
-        let (processor, memory_mib) = (processor(*clock).join(" "), memory::MIB);
+        let (qemu, kernel, machine) = (self.qemu_version(), &kernel.hash, self.machine());
+        let (processor, memory_mib) = (self.platform.processor(*clock).join(" "), memory::MIB);
         let text = format!("{qemu}\n{machine}\n{memory_mib}\n{processor}\n{kernel}\n{command_line}\n{archive_hash}");
         hash(text.as_bytes())
     }
@@ -131,51 +106,44 @@ impl Setup {
     pub(super) fn files_below(&self, dir: &Path, job: Option<&Job>) -> Result<Files, LabError> {
         let [archive, job_file, console, result] = ["initramfs", "job", "console", "result"].map(|name| dir.join(name));
         let text = job.map_or(Ok(Vec::new()), serde_json::to_vec).map_err(|err| LabError::file(&job_file, err))?;
-        directories::write_new(&job_file, &text).map_err(|err| LabError::file(&job_file, err))?;
+        let Platform { channel, console: port, .. } = *self.platform;
+        let written = match channel {
+            Channel::Ports => directories::write_new(&job_file, &text),
+            Channel::SharedMemory => shared_memory::write(&result, &text),
+        };
+        written.map_err(|err| LabError::file(&job_file, err))?;
         directories::write_new(&archive, &self.archive).map_err(|err| LabError::file(&archive, err))?;
-        Ok(Files { archive, job: job_file, console, result })
+        Ok(Files { archive, job: job_file, console, result, channel, port })
     }
 
     /// QEMU arguments of a guest.
     pub(super) fn arguments(&self, files: &Files) -> Vec<OsString> {
         let console = format!("file:{}", files.console.display());
-        let result = format!("file,id=result,path={}", files.result.display());
-        let at_port = format!("isa-debugcon,iobase={RESULT},chardev=result");
-        let job = format!("name={},file={}", JOB_NAME, files.job.display());
-        let cpus = self.cpus.to_string();
-        let words = [
-            "-smp",
-            &cpus,
-            "-m",
-            &memory::MIB.to_string(),
-            "-serial",
-            &console,
-            // Formerly the result port. It stays because the devices of a machine affect each number.
-            "-serial",
-            "null",
-            "-chardev",
-            &result,
-            "-device",
-            &at_port,
-            "-fw_cfg",
-            &job,
-            "-append",
-            &self.command_line,
-        ];
-        let words = processor(self.clock).iter().copied().chain(words).map(OsString::from);
+        let [cpus, memory_mib] = [self.cpus, memory::MIB].map(|number| number.to_string());
+        let words = ["-smp", &cpus, "-m", &memory_mib, "-serial", &console, "-append", &self.command_line];
+        let machine = [self.platform.machine, self.platform.processor(self.clock)].concat();
+        let words = machine.into_iter().chain(words).map(OsString::from);
+        let words = words.chain(self.platform.channel(&files.job, &files.result));
         let kernel =
             ["-kernel".into(), self.kernel.file.clone().into(), "-initrd".into(), files.archive.clone().into()];
-        // The port at which the guest signals that it is at rest belongs to QEMU's panic device, set to pause the
-        // guest: it stops between two instructions.
-        let pause =
-            ["-action".into(), "panic=pause".into(), "-device".into(), format!("pvpanic,ioport={AT_REST}").into()];
-        let pause = (self.clock == LabClock::Virtual).then_some(pause).into_iter().flatten();
+        let pause = (self.clock == LabClock::Virtual).then(|| self.platform.pause()).into_iter().flatten();
         words.chain(kernel).chain(self.devices.arguments()).chain(pause).collect()
     }
 
     fn machine(&self) -> String {
-        let processor = if self.clock == LabClock::Kvm { "host" } else { "qemu64" };
-        format!("pc, {processor}, {} CPU{}{}", self.cpus, if self.cpus == 1 { "" } else { "s" }, self.devices)
+        let Platform { names: [machine, processor], remark, .. } = self.platform;
+        let (processor, remark) = if self.clock == LabClock::Kvm { ("host", "") } else { (*processor, *remark) };
+        let cpus = format!("{} CPU{}", self.cpus, if self.cpus == 1 { "" } else { "s" });
+        format!("{machine}, {processor}, {cpus}{remark}{}", self.devices)
+    }
+
+    /// QEMU's program.
+    pub(super) fn qemu(&self) -> &'static str {
+        self.platform.qemu
+    }
+
+    fn qemu_version(&self) -> String {
+        version(self.platform.qemu).unwrap_or_default()
     }
 
     /// The record of a responder guest, written at its end.
@@ -199,7 +167,7 @@ impl Setup {
             kernel_hash: self.kernel.hash.clone(),
             command_line: self.command_line.clone(),
             initramfs_hash: self.archive_hash.clone(),
-            qemu: version().unwrap_or_default().to_owned(),
+            qemu: self.qemu_version(),
             machine: self.machine(),
             memory_mib: memory::MIB,
             settled_ns: u64::try_from(SETTLE_TIME.as_nanos()).unwrap_or(u64::MAX).saturating_add(job.wait_ns),
@@ -256,7 +224,10 @@ impl Files {
 
     /// The rest of the result line that begins with `begin`.
     fn result_line(&self, begin: &str) -> Option<String> {
-        let result = fs::read_to_string(&self.result).ok()?;
+        let result = match self.channel {
+            Channel::Ports => fs::read_to_string(&self.result).ok()?,
+            Channel::SharedMemory => shared_memory::read(&self.result).ok()?,
+        };
         result.lines().find_map(|line| line.strip_prefix(begin)).map(str::to_owned)
     }
 
@@ -265,19 +236,24 @@ impl Files {
         let console = String::from_utf8_lossy(&console).into_owned();
         let lines: Vec<_> = console.lines().map(str::trim).filter(|line| !line.is_empty()).collect();
         match lines.len() {
-            0 => "its console (ttyS0) is empty".to_owned(),
+            0 => format!("its console ({}) is empty", self.port),
             n => format!("its console ends with: {}", lines.get(n.saturating_sub(3)..).unwrap_or_default().join(" | ")),
         }
     }
 }
 
-/// The initramfs of a guest: this program as init, and the files of the plan.
-fn initramfs(kernel: &LabKernel, devices: Devices, monitor: Monitor<'_>) -> Result<Vec<u8>, LabError> {
+/// The initramfs of a guest: this program for its architecture as init, and the files of the plan.
+fn initramfs(
+    kernel: &LabKernel,
+    platform: &'static Platform,
+    devices: Devices,
+    monitor: Monitor<'_>,
+) -> Result<Vec<u8>, LabError> {
     let mut archive = Archive::default();
     for directory in ["dev", "proc", "run", "sys", "tmp", "var", "var/tmp"] {
         archive.directory(directory);
     }
-    archive.program("init", stripped_program()?);
-    guest_files::add(&mut archive, kernel, devices.modules(), monitor)?;
+    archive.program("init", &stripped_program(platform.architecture)?);
+    guest_files::add(&mut archive, kernel, platform, devices.modules(), monitor)?;
     Ok(archive.finish())
 }

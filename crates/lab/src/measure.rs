@@ -53,7 +53,7 @@ pub fn carry_out(cell: &Cell, kernel: &LabKernel, block: u32, monitor: Monitor<'
     let place = directories::for_guest()?;
     let files = setup.files_below(place.path(), Some(&job))?;
     let incoming = saved.iter().flat_map(snapshot::arguments);
-    let mut qemu = Qemu::start(setup.arguments(&files).into_iter().chain(incoming).collect())?;
+    let mut qemu = Qemu::start(setup.qemu(), setup.arguments(&files).into_iter().chain(incoming).collect())?;
     let resumed = saved.as_ref().map_or(Ok(()), |saved| snapshot::resume(&mut qemu, saved, limits));
     resumed.and_then(|()| qemu.wait(limits)).map_err(|gone| setup.failed(&files, gone))?;
     setup.record(&files, &job)

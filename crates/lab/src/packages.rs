@@ -1,15 +1,10 @@
 //! Kernel packages known to the package manager.
 
-use super::{LabError, directories, error_line};
+use super::{LabError, apt, error_line};
+use model::{Architecture, Flavour};
 use std::cmp::Ordering;
-use std::io;
-use std::path::Path;
-use std::process::{Command, Output};
-
-const APT: &str = "apt-cache";
-
-/// Suffix of package names of this architecture.
-const ARCHITECTURE: &str = "amd64";
+use std::fmt;
+use std::process::Output;
 
 /// A package: the newest version known to the package manager.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -31,49 +26,82 @@ pub(super) struct KernelPackageName<'a> {
     pub(super) series: &'a str,
     /// All numbers of the version: `6.1.0-56`.
     pub(super) release: &'a str,
-    /// `-rt`, `-cloud`, or empty.
-    pub(super) flavour: &'static str,
+    /// The flavor.
+    pub(super) flavour: Flavour,
+    /// The architecture.
+    pub(super) architecture: Architecture,
 }
 
-/// Parses the name of a package; `None` if it is not a kernel that can be booted here.
+impl KernelPackageName<'_> {
+    /// Series, flavor and architecture.
+    pub(super) fn kind(&self) -> Kind {
+        Kind { series: self.series.to_owned(), flavour: self.flavour, architecture: self.architecture }
+    }
+}
+
+/// Packages of which only the newest is used.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub(super) struct Kind {
+    /// The first two numbers of the version.
+    pub(super) series: String,
+    /// The flavor.
+    pub(super) flavour: Flavour,
+    /// The architecture.
+    pub(super) architecture: Architecture,
+}
+
+/// As in plans: `debian:6.1-rt`, with another architecture than this machine's `debian:6.1-rt-arm64`.
+impl fmt::Display for Kind {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "debian:{}{}", self.series, self.flavour.suffix())?;
+        let is_own = Architecture::OWN == Some(self.architecture);
+        if is_own { Ok(()) } else { write!(f, "-{}", self.architecture.debian()) }
+    }
+}
+
+/// Parses the name of a package; `None` if it is not a kernel of an architecture of the lab.
 pub(super) fn named(package: &str) -> Option<KernelPackageName<'_>> {
-    let whole = package.strip_prefix("linux-image-")?.strip_suffix(ARCHITECTURE)?.strip_suffix('-')?;
-    let flavour = ["-rt", "-cloud"].into_iter().find(|flavour| whole.ends_with(flavour)).unwrap_or("");
-    let release = whole.strip_suffix(flavour)?;
+    let all = package.strip_prefix("linux-image-")?;
+    let of = |named: Architecture| Some((named, all.strip_suffix(named.debian())?.strip_suffix('-')?));
+    let (architecture, whole) = Architecture::ALL.into_iter().find_map(of)?;
+    let flavours = [Flavour::Rt, Flavour::Cloud].into_iter();
+    let flavour = flavours.into_iter().find(|named| whole.ends_with(named.suffix())).unwrap_or(Flavour::Stock);
+    let release = whole.strip_suffix(flavour.suffix())?;
     let mut dots = release.match_indices('.').map(|(at, _)| at);
     let (first, second) = (dots.next()?, dots.next()?);
     let is_version = release.starts_with(|c: char| c.is_ascii_digit()) && !release.ends_with(char::is_alphabetic);
-    (is_version && first + 1 < second).then(|| KernelPackageName { series: &release[..second], release, flavour })
+    (is_version && first + 1 < second).then(|| KernelPackageName {
+        series: &release[..second],
+        release,
+        flavour,
+        architecture,
+    })
 }
 
-/// Runs a query of the package manager. Where it keeps no index (as in container images), each query takes half a
-/// second; an index in the cache of the lab avoids that, and the package manager keeps it up to date.
-fn run_apt_cache<'a>(question: impl IntoIterator<Item = &'a str>) -> io::Result<Output> {
-    let mut command = Command::new(APT);
-    command.args(question);
-    if let Some(place) = directories::cache("apt").ok().filter(|_| !Path::new("/var/cache/apt/pkgcache.bin").exists()) {
-        let place = format!("Dir::Cache={}/", place.display());
-        command.args(["-o", &place, "-o", "Dir::Cache::pkgcache=pkgcache.bin", "-o", "Dir::Cache::srcpkgcache="]);
-    }
-    command.output()
+/// The architecture of a kernel package; that of this machine for other packages.
+pub(super) fn architecture_of(package: &str) -> Architecture {
+    let own = Architecture::OWN.unwrap_or(Architecture::X86_64);
+    named(package).map_or(own, |named| named.architecture)
 }
 
-/// The kernels known to the package manager; `None` if it is not installed.
+/// The kernels of an architecture that the package manager knows; `None` if it is not installed.
 ///
 /// # Errors
 /// If the query fails, for example because package lists are damaged or there is no room to read them.
-pub(super) fn known(series: &str) -> Result<Option<Vec<String>>, LabError> {
-    let begin = format!("linux-image-{series}");
-    match run_apt_cache(["pkgnames", &begin]) {
-        Ok(output) => known_by(&output).map(Some),
-        Err(err) if err.kind() == io::ErrorKind::NotFound => Ok(None),
-        Err(err) => Err(LabError::program(APT, err)),
+pub(super) fn known(series: &str, architecture: Architecture) -> Result<Option<Vec<String>>, LabError> {
+    if !apt::is_here() {
+        return Ok(None);
     }
+    let begin = format!("linux-image-{series}");
+    known_by(&apt::query(architecture, ["pkgnames", &begin])?).map(|mut names| {
+        names.retain(|name| named(name).is_some_and(|named| named.architecture == architecture));
+        Some(names)
+    })
 }
 
 fn known_by(output: &Output) -> Result<Vec<String>, LabError> {
     if !output.status.success() {
-        return Err(LabError::program(APT, error_line(&output.stderr)));
+        return Err(LabError::program(apt::QUERY, error_line(&output.stderr)));
     }
     let text = String::from_utf8_lossy(&output.stdout);
     let names = text.lines().map(str::trim);
@@ -82,8 +110,13 @@ fn known_by(output: &Output) -> Result<Vec<String>, LabError> {
 
 /// The descriptions of packages; unknown ones are left out.
 pub(super) fn described(packages: &[&str]) -> Vec<Package> {
-    let output = run_apt_cache(["show", "--no-all-versions"].into_iter().chain(packages.iter().copied()));
-    output.map(|output| read(&String::from_utf8_lossy(&output.stdout))).unwrap_or_default()
+    let of = |architecture: Architecture| {
+        let names: Vec<_> = packages.iter().copied().filter(|name| architecture_of(name) == architecture).collect();
+        let question = ["show", "--no-all-versions"].into_iter().chain(names.iter().copied());
+        let output = (!names.is_empty()).then(|| apt::query(architecture, question).ok()).flatten();
+        output.map(|output| read(&String::from_utf8_lossy(&output.stdout))).unwrap_or_default()
+    };
+    Architecture::ALL.into_iter().flat_map(of).collect()
 }
 
 /// Parses paragraphs of deb-control(5).
@@ -105,18 +138,18 @@ fn read(text: &str) -> Vec<Package> {
     packages
 }
 
-/// The newest package of a series and a flavor: of those known to the package manager, else of those in the cache.
+/// The newest package of a kind: of those known to the package manager, else of those in the cache.
 ///
 /// # Errors
 /// If there is none, with advice, or if the package manager fails.
-pub(super) fn newest(series: &str, flavour: &str, cached: &[String]) -> Result<String, LabError> {
-    let cached = newest_of(cached, series, flavour);
-    let known = match known(&format!("{series}.")) {
+pub(super) fn newest(kind: &Kind, cached: &[String]) -> Result<String, LabError> {
+    let cached = newest_of(cached, kind);
+    let known = match known(&format!("{}.", kind.series), kind.architecture) {
         // A cached package needs no package manager.
         Err(_) if cached.is_some() => None,
         known => known?,
     };
-    let newest = known.as_ref().and_then(|known| newest_of(known, series, flavour));
+    let newest = known.as_ref().and_then(|known| newest_of(known, kind));
     let none = || {
         let reason = if known.is_some() {
             "apt-get update, add the release that has it (6.12 for Debian 12 is in bookworm-backports), or name a \
@@ -124,16 +157,16 @@ pub(super) fn newest(series: &str, flavour: &str, cached: &[String]) -> Result<S
         } else {
             "this system has no apt, and none is cached; name a kernel's file, /path/of/vmlinuz"
         };
-        LabError::program(APT, format!("found no package of debian:{series}{flavour}; {reason}"))
+        LabError::program(apt::QUERY, format!("found no package of {kind}; {reason}"))
     };
     newest.or(cached).ok_or_else(none)
 }
 
-/// The newest of `packages` with this series and flavor.
-pub(super) fn newest_of(packages: &[String], series: &str, flavour: &str) -> Option<String> {
+/// The newest of `packages` of this kind.
+pub(super) fn newest_of(packages: &[String], kind: &Kind) -> Option<String> {
     let of_kind = packages.iter().filter_map(|name| {
         let found = named(name)?;
-        (found.series == series && found.flavour == flavour).then_some((found.release, name))
+        (found.kind() == *kind).then_some((found.release, name))
     });
     of_kind.max_by(|(a, _), (b, _)| by_numbers(a, b)).map(|(_, name)| name.clone())
 }
@@ -166,17 +199,25 @@ mod tests {
             "linux-image-6.12-amd64",
             "linux-image-amd64",
             "linux-image-6.1.0-60-arm64",
+            "linux-image-6.12.117+deb12-rt-arm64",
+            "linux-image-6.12.118+deb12-arm64-16k",
+            "linux-image-6.1.0-60-riscv64",
         ]
         .map(str::to_owned);
-        for (series, flavour, package) in [
-            ("6.1", "", Some("linux-image-6.1.0-56-amd64")),
-            ("6.1", "-rt", Some("linux-image-6.1.0-58-rt-amd64")),
-            ("6.1", "-cloud", Some("linux-image-6.1.0-59-cloud-amd64")),
-            ("6.12", "", Some("linux-image-6.12.117+deb12-amd64")),
-            ("6.12", "-rt", None),
-            ("6.11", "", None),
+        let (x86, arm) = (Architecture::X86_64, Architecture::Aarch64);
+        for (series, flavour, architecture, package) in [
+            ("6.1", Flavour::Stock, x86, Some("linux-image-6.1.0-56-amd64")),
+            ("6.1", Flavour::Rt, x86, Some("linux-image-6.1.0-58-rt-amd64")),
+            ("6.1", Flavour::Cloud, x86, Some("linux-image-6.1.0-59-cloud-amd64")),
+            ("6.12", Flavour::Stock, x86, Some("linux-image-6.12.117+deb12-amd64")),
+            ("6.12", Flavour::Rt, x86, None),
+            ("6.11", Flavour::Stock, x86, None),
+            ("6.1", Flavour::Stock, arm, Some("linux-image-6.1.0-60-arm64")),
+            ("6.12", Flavour::Rt, arm, Some("linux-image-6.12.117+deb12-rt-arm64")),
+            ("6.12", Flavour::Stock, arm, None),
         ] {
-            assert_eq!(newest_of(&packages, series, flavour).as_deref(), package, "{series}{flavour}");
+            let kind = Kind { series: series.to_owned(), flavour, architecture };
+            assert_eq!(newest_of(&packages, &kind).as_deref(), package, "{kind}");
         }
     }
 

@@ -1,19 +1,18 @@
 //! QEMU as a child process, controlled with the QEMU Machine Protocol (QMP).
 
-use super::protocol::END;
+use super::platform::Platform;
 use super::{LabError, Monitor};
-use model::{Policy, RtPriority};
+use model::{LabClock, Policy, RtPriority};
 use serde_json::{Value, json};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
-use std::sync::LazyLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 use sys::usage;
-
-pub(super) const QEMU: &str = "qemu-system-x86_64";
 
 /// Machine of every guest: no default devices. A guest that restarts, as after a panic, ends.
 const MACHINE: &[&str] = &[
@@ -22,8 +21,6 @@ const MACHINE: &[&str] = &[
     "-display",
     "none",
     "-no-reboot",
-    "-M",
-    "pc",
     "-chardev",
     "stdio,id=control,signal=off",
     "-mon",
@@ -72,8 +69,10 @@ impl Progress {
 #[derive(Debug, thiserror::Error)]
 pub(super) enum QemuError {
     /// QEMU exited.
-    #[error("{QEMU} exited ({status}): {said}")]
+    #[error("{program} exited ({status}): {said}")]
     Exited {
+        /// Name of the program.
+        program: &'static str,
         /// Exit status.
         status: ExitStatus,
         /// Its last line on stderr.
@@ -86,25 +85,28 @@ pub(super) enum QemuError {
     #[error("timeout: no record after {0}; killed")]
     TimedOut(String),
     /// QEMU rejected a command.
-    #[error("{QEMU} reports: {0}")]
+    #[error("QEMU reports: {0}")]
     Refused(String),
     /// QEMU cannot be started, or its state cannot be read.
-    #[error("cannot control {QEMU}: {0}")]
+    #[error("cannot control QEMU: {0}")]
     Process(#[from] std::io::Error),
 }
 
-/// The version of QEMU, the first line of `--version`; queried once. `None` when it cannot be started.
-pub(super) fn version() -> Option<&'static str> {
-    static VERSION: LazyLock<Option<String>> = LazyLock::new(|| {
-        let output = Command::new(QEMU).arg("--version").stdin(Stdio::null()).output().ok()?;
+/// The version of QEMU, the first line of `program --version`; queried once. `None` when it cannot be started.
+pub(super) fn version(program: &'static str) -> Option<String> {
+    static VERSIONS: Mutex<BTreeMap<&str, Option<String>>> = Mutex::new(BTreeMap::new());
+    let mut versions = VERSIONS.lock().unwrap_or_else(PoisonError::into_inner);
+    let query = || {
+        let output = Command::new(program).arg("--version").stdin(Stdio::null()).output().ok()?;
         Some(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
-    });
-    VERSION.as_deref()
+    };
+    versions.entry(program).or_insert_with(query).clone()
 }
 
 /// A QEMU process; it is killed when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Qemu {
+    program: &'static str,
     child: Child,
     input: Option<ChildStdin>,
     /// Its responses and events, one JSON value a line (QMP).
@@ -114,13 +116,13 @@ pub(super) struct Qemu {
 }
 
 impl Qemu {
-    /// Starts QEMU with these arguments, in addition to those of every guest.
-    pub(super) fn start(arguments: Vec<OsString>) -> Result<Qemu, LabError> {
+    /// Starts QEMU's `program` with these arguments, in addition to those of every guest.
+    pub(super) fn start(program: &'static str, arguments: Vec<OsString>) -> Result<Qemu, LabError> {
         let mut command = Command::new(host::THIS_PROGRAM);
-        command.args(["launch", "--parent", &std::process::id().to_string(), "--", QEMU]).args(MACHINE);
-        command.args(["-device", &format!("isa-debug-exit,iobase={END},iosize=1")]);
+        command.args(["launch", "--parent", &std::process::id().to_string(), "--", program]);
+        command.args(MACHINE);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|err| LabError::program(QEMU, err))?;
+        let mut child = command.spawn().map_err(|err| LabError::program(program, err))?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let progress = Progress { cpu: Duration::ZERO, since: Instant::now() };
         let (tell, said) = channel();
@@ -131,9 +133,9 @@ impl Qemu {
         if let Err(err) = listening {
             let _ = child.kill();
             let _ = child.wait();
-            return Err(LabError::program(QEMU, err));
+            return Err(LabError::program(program, err));
         }
-        Ok(Qemu { child, input, said, events: Vec::new(), progress })
+        Ok(Qemu { program, child, input, said, events: Vec::new(), progress })
     }
 
     /// Enters command mode of QMP; the first command of a connection.
@@ -227,7 +229,8 @@ impl Qemu {
             Err(err) => return QemuError::Process(err),
         };
         let by_signal = status.signal().map(|_| "killed").unwrap_or("no message");
-        QemuError::Exited { status, said: said.lines().last().unwrap_or(by_signal).to_owned() }
+        let program = self.program;
+        QemuError::Exited { program, status, said: said.lines().last().unwrap_or(by_signal).to_owned() }
     }
 }
 
@@ -244,15 +247,16 @@ const KVM_TIMEOUT: &str = "20";
 const QMP_QUIT: &[u8] = b"{\"execute\":\"qmp_capabilities\"}\n{\"execute\":\"quit\"}\n";
 
 /// QEMU's error message if KVM is not available; `None` where a machine can be created. Checked once.
-pub(super) fn why_no_kvm() -> Option<&'static str> {
-    static ERROR: LazyLock<Option<String>> = LazyLock::new(|| check_kvm().err());
-    ERROR.as_deref()
+pub(super) fn why_no_kvm(platform: &Platform) -> Option<&'static str> {
+    static ERROR: OnceLock<Option<String>> = OnceLock::new();
+    ERROR.get_or_init(|| check_kvm(platform).err()).as_deref()
 }
 
-fn check_kvm() -> Result<(), String> {
+fn check_kvm(platform: &Platform) -> Result<(), String> {
+    let program = platform.qemu;
     let mut command = Command::new("timeout");
-    command.args([KVM_TIMEOUT, QEMU, "-nodefaults", "-no-user-config", "-display", "none", "-S"]);
-    command.args(["-accel", "kvm", "-cpu", "host", "-qmp", "stdio"]);
+    command.args([KVM_TIMEOUT, program, "-nodefaults", "-no-user-config", "-display", "none", "-S"]);
+    command.args(platform.machine).args(platform.processor(LabClock::Kvm)).args(["-qmp", "stdio"]);
     command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
     let mut child = command.spawn().map_err(|err| err.to_string())?;
     // The write fails if QEMU has already exited.
@@ -264,7 +268,7 @@ fn check_kvm() -> Result<(), String> {
     let message = String::from_utf8_lossy(&output.stderr);
     let mut lines = message
         .lines()
-        .map(|line| line.trim_start_matches(QEMU).trim_start_matches(": ").trim_start_matches("error: "));
+        .map(|line| line.trim_start_matches(program).trim_start_matches(": ").trim_start_matches("error: "));
     // The first line is the reason, the following ones are its consequences.
     Err(lines.next().map_or_else(|| format!("timeout: no virtual machine after {KVM_TIMEOUT} s"), str::to_owned))
 }

@@ -1,7 +1,8 @@
 //! Checks of cells that the lab cannot carry out, made before anything is started.
 
+use super::platform::Platform;
 use super::{guest_files, kernels, qemu};
-use model::{Cell, Kernel, LabClock, Link, LoadPart, Task};
+use model::{Architecture, Cell, Kernel, LabClock, Link, LoadPart, Task};
 
 /// The oldest tested QEMU: older ones count instructions in another way.
 const OLDEST: (u32, u32) = (7, 0);
@@ -59,26 +60,42 @@ pub fn why_not(cell: &Cell) -> Option<String> {
     if asked > usize::try_from(kernel.cpus).unwrap_or(usize::MAX) {
         return Some(format!("cannot measure {asked} CPUs: the guest has {}; add cpus={asked}", kernel.cpus));
     }
-    if !cfg!(target_arch = "x86_64") {
-        return Some("unsupported: the lab on other machines than x86-64".to_owned());
-    }
-    let Some(version) = qemu::version() else {
-        return Some(format!("{} is not installed; apt-get install qemu-system-x86", qemu::QEMU));
+    let Some(architecture) = kernels::architecture_of(&kernel.source).or(Architecture::OWN) else {
+        return Some(
+            "unsupported: guests of this machine's architecture; name another, like debian:6.1-arm64".to_owned(),
+        );
+    };
+    let platform = Platform::of(architecture);
+    platform.why_not(cell).or_else(|| why_no_qemu(platform)).or_else(|| {
+        let kvm = (kernel.clock == LabClock::Kvm).then(|| why_no_kvm(platform)).flatten();
+        let kvm = kvm.map(|why| format!("cannot use KVM: {why}; clock=virtual does not need it"));
+        let program = || host::program_of(architecture).err();
+        kvm.or_else(program).or_else(|| kernels::why_none(&kernel.source))
+    })
+}
+
+fn why_no_qemu(platform: &Platform) -> Option<String> {
+    let Some(version) = qemu::version(platform.qemu) else {
+        return Some(format!("{} is not installed; apt-get install {}", platform.qemu, platform.package));
     };
     let (major, minor) = OLDEST;
-    match numbers(version) {
+    match numbers(&version) {
         Some(numbers) if numbers < OLDEST => {
             Some(format!("unsupported: {version}, too old for virtual time; install {major}.{minor} or newer"))
         }
-        Some(_) => {
-            let kvm = (kernel.clock == LabClock::Kvm).then(qemu::why_no_kvm).flatten();
-            let kvm = kvm.map(|why| format!("cannot use KVM: {why}; clock=virtual does not need it"));
-            kvm.or_else(|| kernels::why_none(&kernel.source))
-        }
-        None => {
-            Some(format!("unsupported: unknown version of {}: {version}; install {major}.{minor} or newer", qemu::QEMU))
-        }
+        Some(_) => None,
+        None => Some(format!(
+            "unsupported: unknown version of {}: {version}; install {major}.{minor} or newer",
+            platform.qemu
+        )),
     }
+}
+
+fn why_no_kvm(platform: &Platform) -> Option<String> {
+    if Architecture::OWN == Some(platform.architecture) {
+        return qemu::why_no_kvm(platform).map(str::to_owned);
+    }
+    Some(format!("the guest is {}, this machine is not", platform.architecture.name()))
 }
 
 /// The first two numbers of `QEMU emulator version 7.2.22 (Debian ...)`.

@@ -28,7 +28,7 @@ pub(crate) fn carry_out(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<
     let [target_place, logger_place] = [directories::for_guest()?, directories::for_guest()?];
     let line = target_place.path().join("line");
     let files = setup.files_below(target_place.path(), Some(&of_target))?;
-    let mut target = Qemu::start([setup.arguments(&files), end(&line, ",server=on,wait=off")].concat())?;
+    let mut target = Qemu::start(setup.qemu(), [setup.arguments(&files), end(&line, ",server=on,wait=off")].concat())?;
     while !files.is_ready() {
         // The responder ends early only on an error.
         if let Some(gone) = target.has_exited(limits, POLL_INTERVAL) {
@@ -36,7 +36,7 @@ pub(crate) fn carry_out(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<
         }
     }
     let logger_files = setup.files_below(logger_place.path(), Some(&of_logger))?;
-    let mut logger = Qemu::start([setup.arguments(&logger_files), end(&line, "")].concat())?;
+    let mut logger = Qemu::start(setup.qemu(), [setup.arguments(&logger_files), end(&line, "")].concat())?;
     logger.wait(limits).map_err(|gone| setup.failed(&logger_files, gone))?;
     let mut record = setup.record(&logger_files, &of_logger)?;
     drop(logger);

@@ -3,6 +3,7 @@
 use super::devices::MODULES;
 use super::tar::{self, TarError};
 use super::{LabError, Monitor, modules};
+use model::Architecture;
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -16,6 +17,7 @@ pub(super) struct PackageContents {
     pub(super) modules: Vec<(String, Vec<u8>)>,
 }
 
+const PROGRAM: &str = "dpkg-deb";
 const KERNEL: &str = "boot/vmlinuz-";
 const CONFIG: &str = "boot/config-";
 
@@ -39,7 +41,6 @@ fn at_most(name: &str) -> Option<u64> {
 /// # Errors
 /// If the package is incomplete, holds no kernel, or has special files in place of regular ones.
 pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<PackageContents, LabError> {
-    const PROGRAM: &str = "dpkg-deb";
     let failed = |err: io::Error| match err.kind() {
         io::ErrorKind::NotFound => {
             LabError::program(PROGRAM, "is not installed; unpack the package elsewhere and name the vmlinuz in it")
@@ -82,6 +83,14 @@ pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<PackageCont
     }
     let none = || LabError::file(archive, "no kernel in the package; name another, like linux-image-*.deb");
     Ok(PackageContents { kernel: kernel.ok_or_else(none)?, config, modules: found })
+}
+
+/// The architecture that a package declares; `None` unless the lab has guests of it.
+pub(super) fn architecture_of(archive: &Path) -> Option<Architecture> {
+    let mut command = Command::new(PROGRAM);
+    let output = command.arg("--field").arg(archive).arg("Architecture").stdin(Stdio::null()).output().ok()?;
+    let name = String::from_utf8_lossy(&output.stdout).trim().to_owned();
+    Architecture::ALL.into_iter().find(|known| known.debian() == name)
 }
 
 /// A stream that fails after a stop request.

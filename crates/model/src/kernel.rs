@@ -1,7 +1,7 @@
 //! The kernels that cells run on.
 
 use crate::word::as_text;
-use crate::{LabClock, UnknownWord};
+use crate::{Architecture, LabClock, UnknownWord};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -54,8 +54,10 @@ pub enum KernelSource {
         version: String,
         /// The flavor.
         flavour: Flavour,
+        /// The architecture; `None` for that of this machine.
+        architecture: Option<Architecture>,
     },
-    /// A file: bzImage, vmlinux, or a package that holds one (`.deb`).
+    /// A file: bzImage, vmlinux, Image, or a package that holds one (`.deb`).
     File(String),
 }
 
@@ -108,7 +110,8 @@ impl Kernel {
     }
 
     /// Every form of a kernel as typed.
-    pub const KNOWN: &[&str] = &["running", "debian:VERSION[-rt|-cloud][ WORDS]", "/PATH/OF/vmlinuz[ WORDS]"];
+    pub const KNOWN: &[&str] =
+        &["running", "debian:VERSION[-rt|-cloud][-amd64|-arm64][ WORDS]", "/PATH/OF/vmlinuz[ WORDS]"];
 
     /// Adds files for its guests; no effect on the running kernel.
     pub fn give(&mut self, files: &[GuestFile]) {
@@ -229,21 +232,27 @@ impl FromStr for Kernel {
     }
 }
 
-/// Parses `6.1-rt`: two numbers and a flavor.
+/// Parses `6.1-rt-arm64`: two numbers, a flavor and an architecture.
 fn debian(text: &str) -> Option<KernelSource> {
+    let of_architecture = |architecture: &Architecture| text.strip_suffix(architecture.debian())?.strip_suffix('-');
+    let named = Architecture::ALL.into_iter().find_map(|named| Some((Some(named), of_architecture(&named)?)));
+    let (architecture, text) = named.unwrap_or((None, text));
     let flavours = Flavour::ALL.into_iter().filter(|(flavour, _)| *flavour != Flavour::Stock);
     let named = flavours.into_iter().find_map(|(flavour, suffix)| Some((flavour, text.strip_suffix(suffix)?)));
     let (flavour, version) = named.unwrap_or((Flavour::Stock, text));
     let (major, minor) = version.split_once('.')?;
     let is_number = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     let version = (is_number(major) && is_number(minor)).then(|| version.to_owned())?;
-    Some(KernelSource::Debian { version, flavour })
+    Some(KernelSource::Debian { version, flavour, architecture })
 }
 
 impl fmt::Display for KernelSource {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            KernelSource::Debian { version, flavour } => write!(f, "debian:{version}{}", flavour.suffix()),
+            KernelSource::Debian { version, flavour, architecture } => {
+                write!(f, "debian:{version}{}", flavour.suffix())?;
+                architecture.map_or(Ok(()), |named| write!(f, "-{}", named.debian()))
+            }
             KernelSource::File(path) => f.write_str(path),
         }
     }
@@ -279,6 +288,9 @@ mod tests {
             ("running", "running"),
             ("debian:6.1", "debian:6.1"),
             ("debian:6.12-rt", "debian:6.12-rt"),
+            ("debian:6.1-rt-arm64 threadirqs", "debian:6.1-rt-arm64 threadirqs"),
+            ("debian:6.12-arm64", "debian:6.12-arm64"),
+            ("debian:6.1-cloud-amd64", "debian:6.1-cloud-amd64"),
             ("debian:6.1-cloud  preempt=none   quiet", "debian:6.1-cloud preempt=none quiet"),
             (" /boot/vmlinuz-6.1 threadirqs", "/boot/vmlinuz-6.1 threadirqs"),
             ("./bzImage", "./bzImage"),
@@ -299,9 +311,18 @@ mod tests {
 
     #[test]
     fn what_is_no_kernel_is_named() {
-        for text in
-            ["", "runing", "debian:", "debian:6", "debian:6.", "debian:6.1-arm", "debian:six.1", "running quiet"]
-        {
+        for text in [
+            "",
+            "runing",
+            "debian:",
+            "debian:6",
+            "debian:6.",
+            "debian:6.1-arm",
+            "debian:6.1-arm64-rt",
+            "debian:6.1arm64",
+            "debian:six.1",
+            "running quiet",
+        ] {
             let message = text.parse::<Kernel>().unwrap_err().to_string();
             assert!(message.starts_with(&format!("unknown kernel `{text}`")), "{message}");
         }

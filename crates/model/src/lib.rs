@@ -4,6 +4,7 @@
 //! code, on the command line, in JSON and in reports (GLOSSARY.md).
 #![forbid(unsafe_code)]
 
+mod architecture;
 mod cell;
 mod conditions;
 mod cost;
@@ -38,6 +39,7 @@ mod task;
 mod units;
 mod word;
 
+pub use architecture::Architecture;
 pub use cell::{Cell, CellId};
 pub use conditions::Conditions;
 pub use cost::{COST_OPERATIONS, CostGroup, CostOperation, CostScope};

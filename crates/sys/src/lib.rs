@@ -19,7 +19,6 @@ pub mod poll;
 #[cfg(target_arch = "x86_64")]
 pub mod port;
 pub mod process;
-#[cfg(target_arch = "x86_64")]
 pub mod registers;
 pub mod sched;
 pub mod serial;

@@ -55,6 +55,23 @@ impl Registers {
         unsafe { place.cast::<u32>().write_volatile(value) }
     }
 
+    /// Reads 64 bits at offset `at`; `None` beyond the mapping.
+    #[inline]
+    #[must_use]
+    pub fn read_u64(&self, at: usize) -> Option<u64> {
+        let place = self.place(at, size_of::<u64>())?.cast::<u64>();
+        // SAFETY: as in `read_u32`.
+        Some(unsafe { place.read_volatile() })
+    }
+
+    /// Writes one byte at offset `at`; ignored beyond the mapping.
+    #[inline]
+    pub fn write_u8(&self, at: usize, value: u8) {
+        let Some(place) = self.place(at, size_of::<u8>()) else { return };
+        // SAFETY: as in `read_u32`.
+        unsafe { place.write_volatile(value) }
+    }
+
     /// Writes 64 bits at offset `at`; ignored beyond the mapping.
     #[inline]
     pub fn write_u64(&self, at: usize, value: u64) {
@@ -71,7 +88,16 @@ impl Drop for Registers {
     }
 }
 
+/// Size of a page of the running kernel, bytes: 4 to 64 KiB.
+#[must_use]
+pub fn page_bytes() -> u64 {
+    // SAFETY: the call takes an integer only.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    u64::try_from(bytes).unwrap_or(4096)
+}
+
 /// The time stamp counter, in its own unit: in virtual time a nanosecond of the clock that QEMU's devices follow.
+#[cfg(target_arch = "x86_64")]
 #[inline]
 #[must_use]
 pub fn time_stamp_counter() -> u64 {
@@ -95,7 +121,18 @@ mod tests {
         registers.write_u32(4096, 0);
         let read = [0, 4, 4092, 4096, 2, usize::MAX].map(|at| registers.read_u32(at));
         assert_eq!(read, [Some(0x0707_0707), Some(0x0102_0304), Some(u32::MAX), None, None, None]);
+        registers.write_u8(8, 0xab);
+        registers.write_u8(4096, 0);
+        assert_eq!(
+            [8, 4092, 4096].map(|at| registers.read_u64(at)),
+            [Some(u64::from_ne_bytes([0xab, 7, 7, 7, 7, 7, 7, 7])), None, None]
+        );
         std::fs::remove_file(path).unwrap();
+    }
+
+    #[cfg(target_arch = "x86_64")]
+    #[test]
+    fn the_time_stamp_counter_advances() {
         let earlier = time_stamp_counter();
         assert!(time_stamp_counter() > earlier);
     }

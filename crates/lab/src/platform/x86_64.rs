@@ -1,0 +1,54 @@
+//! Guests on x86-64: QEMU's `pc`.
+
+use super::{Channel, Platform};
+use crate::protocol::{AT_REST, JOB_NAME, RESULT};
+use model::Architecture;
+use std::ffi::OsString;
+use std::path::Path;
+
+pub(super) static PLATFORM: Platform = Platform {
+    architecture: Architecture::X86_64,
+    qemu: "qemu-system-x86_64",
+    package: "qemu-system-x86",
+    // The device ends QEMU (`protocol::END`).
+    machine: &["-M", "pc", "-device", "isa-debug-exit,iobase=0x501,iosize=1"],
+    names: ["pc", "qemu64"],
+    remark: "",
+    // An instruction-counting clock, no random numbers from the processor, a fixed date. `sleep=off` lets idle time
+    // pass at once.
+    virtual_time: &[
+        "-accel",
+        "tcg,thread=single",
+        "-icount",
+        "shift=0,sleep=off",
+        "-cpu",
+        "qemu64",
+        "-rtc",
+        "base=2026-01-01,clock=vm",
+    ],
+    emulated: &["-accel", "tcg,thread=multi", "-cpu", "qemu64"],
+    kvm: &["-accel", "kvm", "-cpu", "host"],
+    arguments: "console=ttyS0 quiet panic=-1 nokaslr norandmaps no_timer_check cryptomgr.notests i8042.noaux \
+                i8042.nokbd i8042.nopnp PUNCTUAL_GUEST=1",
+    // Clock rates are given and not calibrated, and the processor supplies no entropy.
+    virtual_arguments: "random.trust_cpu=off tsc=reliable tsc_early_khz=1000000 lpj=4000000",
+    console: "ttyS0",
+    libraries: &["/lib/x86_64-linux-gnu", "/usr/lib/x86_64-linux-gnu", "/lib64", "/lib", "/usr/lib"],
+    channel: Channel::Ports,
+};
+
+/// QEMU options of the channel.
+pub(super) fn channel(job: &Path, result: &Path) -> Vec<OsString> {
+    let result = format!("file,id=result,path={}", result.display());
+    let at_port = format!("isa-debugcon,iobase={RESULT},chardev=result");
+    let job = format!("name={JOB_NAME},file={}", job.display());
+    // The second serial port was formerly that of the result. It stays because the devices of a machine affect each
+    // number.
+    let words = ["-serial", "null", "-chardev", &result, "-device", &at_port, "-fw_cfg", &job];
+    words.map(OsString::from).into()
+}
+
+/// The device at which a guest signals that it is at rest.
+pub(super) fn pause() -> OsString {
+    format!("pvpanic,ioport={AT_REST}").into()
+}

@@ -1,0 +1,51 @@
+//! Architectures of lab guests.
+
+/// Architecture of a kernel and of the programs of its guests.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Architecture {
+    /// 64-bit x86.
+    X86_64,
+    /// 64-bit Arm, little-endian.
+    Aarch64,
+}
+
+impl Architecture {
+    /// Every architecture of the lab.
+    pub const ALL: [Architecture; 2] = [Architecture::X86_64, Architecture::Aarch64];
+
+    /// The architecture that this program was built for; `None` if the lab has no guests of it.
+    pub const OWN: Option<Architecture> = if cfg!(target_arch = "x86_64") {
+        Some(Architecture::X86_64)
+    } else if cfg!(target_arch = "aarch64") {
+        Some(Architecture::Aarch64)
+    } else {
+        None
+    };
+
+    /// Name, as `uname(2)` reports it.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            Architecture::X86_64 => "x86_64",
+            Architecture::Aarch64 => "aarch64",
+        }
+    }
+
+    /// Debian's name, which ends the names of its kernel packages.
+    #[must_use]
+    pub fn debian(self) -> &'static str {
+        match self {
+            Architecture::X86_64 => "amd64",
+            Architecture::Aarch64 => "arm64",
+        }
+    }
+
+    /// Number in the header of ELF files: `EM_X86_64`, `EM_AARCH64` (linux/elf-em.h).
+    #[must_use]
+    pub fn elf_machine(self) -> u16 {
+        match self {
+            Architecture::X86_64 => 62,
+            Architecture::Aarch64 => 183,
+        }
+    }
+}
