@@ -10,12 +10,12 @@ pub fn list() -> (Vec<ListedKernel>, Result<bool, LabError>) {
     let cache = directories::kernel_cache();
     let names = directories::names_in(&cache);
     let own = Architecture::OWN.unwrap_or(Architecture::X86_64);
-    let known = packages::known("[0-9]", own);
+    let known = packages::known("", own);
     let newest = newest_of_each(known.as_ref().ok().and_then(Option::as_deref).unwrap_or_default());
     let mut newest = if newest.is_empty() { newest_of_each(&names) } else { newest };
     // Those of other architectures, where their lists have been fetched for a plan.
     let others = Architecture::ALL.into_iter().filter(|other| *other != own && apt::has_lists(*other));
-    let of_others = others.filter_map(|other| packages::known("[0-9]", other).ok().flatten());
+    let of_others = others.filter_map(|other| packages::known("", other).ok().flatten());
     newest.extend(
         of_others.flat_map(|known| newest_of_each(&known)).filter(|name| !newest.contains(name)).collect::<Vec<_>>(),
     );

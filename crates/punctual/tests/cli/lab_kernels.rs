@@ -233,25 +233,27 @@ fn a_package_in_a_file_is_a_kernel_and_a_broken_one_is_named() {
 #[test]
 fn files_that_no_guest_here_can_boot_are_named_as_such() {
     let system = System::new("kernels-foreign");
-    let mut arm64 = vec![0; 0x1000];
-    arm64[0x38..0x3c].copy_from_slice(b"ARM\x64");
+    let mut riscv = vec![0; 0x1000];
+    riscv[0x38..0x3c].copy_from_slice(b"RSC\x05");
     let mut i386 = vec![0; 0x1000];
     i386[0x202..0x206].copy_from_slice(b"HdrS");
     i386[0x206..0x208].copy_from_slice(&[0x0f, 0x02]);
+    let foreign = "unsupported: kernel for another architecture; the lab boots kernels for x86-64 and arm64";
     for (name, content, expected) in [
-        ("Image", arm64, "unsupported: kernel for another architecture; the lab boots kernels for x86-64"),
-        ("bzImage", i386, "unsupported: kernel for another architecture; the lab boots kernels for x86-64"),
-        (
-            "vmlinux-arm",
-            vmlinux(183, true, 0),
-            "unsupported: kernel for another architecture; the lab boots kernels for x86-64",
-        ),
+        ("Image", riscv, foreign),
+        ("bzImage", i386, foreign),
+        ("vmlinux-riscv", vmlinux(243, true, 0), foreign),
+        ("vmlinux-arm", vmlinux(183, true, 0), "unsupported: vmlinux of arm64, which QEMU cannot boot; name its Image"),
         (
             "vmlinux",
             vmlinux(62, false, 0),
             "unsupported: vmlinux without PVH (CONFIG_PVH), which QEMU cannot boot; name its bzImage",
         ),
-        ("notes.txt", b"no kernel".to_vec(), "expected a bzImage or a vmlinux for x86; name another file"),
+        (
+            "notes.txt",
+            b"no kernel".to_vec(),
+            "expected a bzImage or a vmlinux for x86, or an Image for arm64; name another file",
+        ),
     ] {
         let file = system.scratch.file(name, content);
         let said = system.say(&format!("lab fetch {}", file.display()));

@@ -23,6 +23,7 @@ mod import;
 mod inherited;
 mod kept;
 mod lab;
+mod lab_arm64;
 mod lab_explain;
 mod lab_kernels;
 mod lab_response;

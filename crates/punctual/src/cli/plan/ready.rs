@@ -30,6 +30,7 @@ ready_plans![
     "periodic-tasks",
     "periodic-tasks-lab",
     "preemption-models",
+    "preemption-models-arm64",
     "preemption-models-here",
     "quick-look",
     "sleep-error",

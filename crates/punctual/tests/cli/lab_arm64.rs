@@ -1,0 +1,118 @@
+//! arm64 guests on this machine: the same to the bit, kernels ranked, and one line for what is missing.
+
+use crate::lab_kernels::{System, expect_line, plan};
+use crate::program::{
+    Scratch, beside_a_load, entries, is_installed, machine, machine_and_scratch, punctual, run, run_seeded, skip_unless,
+};
+use model::{Entry, LabClock};
+use std::path::Path;
+
+/// Latencies are multiples of the period of the guests' timer, ns.
+const TIMER_STEP_NS: u64 = 16;
+
+/// Whether guests can be booted: QEMU and this program for arm64.
+fn can_boot() -> bool {
+    let is_here = is_installed("qemu-system-aarch64", "qemu-system-arm");
+    let program = host::program_of(model::Architecture::Aarch64);
+    if let Err(reason) = &program {
+        eprintln!("skipped: {reason}");
+    }
+    is_here && program.is_ok()
+}
+
+/// Kernels from the least to the most preemptible one. Debian has two of them; the others are those of an Image with
+/// PREEMPT_DYNAMIC.
+fn models() -> Option<Vec<String>> {
+    let fetched = punctual("lab fetch debian:6.1-arm64 debian:6.1-rt-arm64");
+    if fetched.status != 0 {
+        eprintln!("skipped: {}", fetched.stderr.trim_end());
+        return None;
+    }
+    let Ok(image) = std::env::var("PUNCTUAL_TEST_ARM64_KERNEL") else {
+        eprintln!("skipped: none and full: PUNCTUAL_TEST_ARM64_KERNEL=/path/to/Image with PREEMPT_DYNAMIC");
+        return Some(["debian:6.1-arm64", "debian:6.1-rt-arm64"].map(str::to_owned).into());
+    };
+    let of_image = ["none", "voluntary", "full"].map(|model| format!("{image} preempt={model}"));
+    Some(of_image.into_iter().chain(["debian:6.1-rt-arm64".to_owned()]).collect())
+}
+
+fn heavy_plan(scratch: &Scratch, kernels: &[String]) -> String {
+    let plan = format!(
+        "repetitions = 2\nduration = \"300ms\"\nwarm_up = \"50ms\"\n[axes]\nkernel = {kernels:?}\nload = [\"heavy\"]\n\
+         policy = [\"fifo:99\"]\nperiod = [\"1ms\"]\n[loads]\nheavy = \"cpu+sync+mmap\"\n"
+    );
+    scratch.file("plan.toml", plan).display().to_string()
+}
+
+/// Mean latency of the cells of a kernel, ns.
+fn averages(entries: &[Entry], cell_index: usize) -> Vec<f64> {
+    let of_cell = entries.iter().filter(|entry| entry.planned.cell_index == cell_index);
+    let histograms = of_cell.map(|entry| &entry.record.threads[0].histogram);
+    histograms.map(|histogram| histogram.sum_ns as f64 / histogram.n as f64).collect()
+}
+
+#[test]
+#[ignore = "long: boots guests"]
+fn vm_arm64_guests_are_the_same_to_the_bit_and_rank_preemption_models() {
+    skip_unless!(can_boot());
+    let Some(models) = models() else { return };
+    let (_machine, scratch) = machine_and_scratch("lab-arm64");
+    let plan = heavy_plan(&scratch, &models);
+    let [quiet, busy] = ["quiet", "busy"].map(|name| scratch.path(name));
+    run_seeded(&plan, &quiet);
+    beside_a_load(|| run_seeded(&plan, &busy));
+    let entries = entries_of(&quiet);
+    assert_eq!(entries.len(), 2 * models.len());
+    assert!(entries == entries_of(&busy), "virtual time does not depend on what else the machine does");
+    for entry in &entries {
+        let lab = entry.record.lab.as_ref().unwrap();
+        let machine = (lab.clock, lab.machine.as_str());
+        assert_eq!(machine, (LabClock::Virtual, "virt, cortex-a72, 1 CPU, 62.5 MHz timer (16 ns)"));
+        assert_eq!(entry.record.host.architecture.as_deref(), Some("aarch64"));
+        let thread = &entry.record.threads[0];
+        assert!(thread.is_consistent() && thread.recorded == 300, "{thread:?}");
+        let [min, max] = [thread.histogram.min_ns, thread.histogram.max_ns].map(Option::unwrap);
+        assert!(min > 0 && min.is_multiple_of(TIMER_STEP_NS) && max.is_multiple_of(TIMER_STEP_NS), "{min} {max}");
+    }
+    let averages: Vec<Vec<f64>> = (0..models.len()).map(|model| averages(&entries, model)).collect();
+    for (less, more) in (1..models.len()).map(|more| (more - 1, more)) {
+        let least = averages[less].iter().copied().fold(f64::INFINITY, f64::min);
+        let most = averages[more].iter().copied().fold(0.0, f64::max);
+        assert!(least > most, "{models:?}: {averages:?}");
+    }
+}
+
+/// Entries of a run, in plan order.
+fn entries_of(run: &Path) -> Vec<Entry> {
+    let mut entries = entries(run);
+    entries.sort_by_key(|entry| (entry.planned.cell_index, entry.planned.block));
+    entries
+}
+
+#[test]
+fn what_an_arm64_guest_needs_is_one_line() {
+    let _machine = machine();
+    if cfg!(target_arch = "aarch64") {
+        eprintln!("skipped: these guests are of this machine's architecture");
+        return;
+    }
+    let system = System::new("arm64-refused");
+    let mut image = vec![0; 0x1000];
+    image[0x38..0x3c].copy_from_slice(b"ARM\x64");
+    let image = system.scratch.file("Image", image).display().to_string();
+    let said = |kernel: &str, more: &str| {
+        let plan = system.scratch.file("plan.toml", plan(kernel, "none", more));
+        let mut command = system.command("run --wait --out");
+        run(command.arg(system.scratch.path("out")).arg(plan).env("PUNCTUAL_BINARIES", system.scratch.path("binaries")))
+    };
+    let nothing = "cannot measure anything: ";
+    for kernel in [image.as_str(), "debian:6.1-rt-arm64"] {
+        said(kernel, "")
+            .expect_error(&format!("{nothing}qemu-system-aarch64 is not installed; apt-get install qemu-system-arm"));
+    }
+    system.program("qemu-system-aarch64", "echo QEMU emulator version 7.2.0");
+    expect_line(&said(&image, ""), "found no punctual-aarch64, this program for aarch64; copy it beside this one");
+    system.scratch.file("binaries/punctual-aarch64", std::fs::read("/proc/self/exe").unwrap());
+    expect_line(&said(&image, ""), "binaries/punctual-aarch64: a program of another architecture");
+    expect_line(&said(&format!("{image} clock=kvm"), ""), "cannot use KVM: the guest is aarch64, this machine is not");
+}
