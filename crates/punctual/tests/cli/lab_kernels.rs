@@ -243,7 +243,11 @@ fn files_that_no_guest_here_can_boot_are_named_as_such() {
         ("Image", riscv, foreign),
         ("bzImage", i386, foreign),
         ("vmlinux-riscv", vmlinux(243, true, 0), foreign),
-        ("vmlinux-arm", vmlinux(183, true, 0), "unsupported: vmlinux of arm64, which QEMU cannot boot; name its Image"),
+        (
+            "vmlinux-arm",
+            vmlinux(183, true, 0),
+            "unsupported: vmlinux of arm64, which QEMU cannot boot; name its Image (arch/arm64/boot/Image)",
+        ),
         (
             "vmlinux",
             vmlinux(62, false, 0),
