@@ -1,4 +1,4 @@
-//! Calls of PID 1: the loopback device, kernel modules, the restart.
+//! Calls of PID 1: the loopback device, kernel modules, the random generator, the restart.
 
 use crate::check;
 use std::ffi::CStr;
@@ -36,6 +36,31 @@ pub fn bring_up_loopback() -> io::Result<()> {
 pub fn load_module(file: &impl AsRawFd) -> io::Result<()> {
     // SAFETY: the descriptor is open, and the text ends in 0; both outlive the call.
     check(unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), c"".as_ptr(), 0) }).map(drop)
+}
+
+/// Number of bytes that make the kernel's random generator ready (POOL_READY_BITS in drivers/char/random.c).
+pub const SEED_BYTES: usize = 32;
+
+/// Argument of `RNDADDENTROPY` (`struct rand_pool_info`, linux/random.h).
+#[repr(C)]
+struct Seed {
+    entropy_bits: libc::c_int,
+    bytes: libc::c_int,
+    content: [u8; SEED_BYTES],
+}
+
+/// Adds `seed` to the kernel's random generator, counted as random, which makes the generator ready (random(4)); `file`
+/// is `/dev/random`.
+///
+/// # Errors
+/// `EPERM` without `CAP_SYS_ADMIN`.
+pub fn seed_random(file: &impl AsRawFd, seed: [u8; SEED_BYTES]) -> io::Result<()> {
+    /// `_IOW('R', 3, int[2])` (linux/random.h), the same on all architectures of Linux with generic ioctl numbers.
+    const RNDADDENTROPY: libc::Ioctl = 0x4008_5203;
+    let bytes = libc::c_int::try_from(SEED_BYTES).map_err(io::Error::other)?;
+    let seed = Seed { entropy_bits: bytes * 8, bytes, content: seed };
+    // SAFETY: the descriptor is open, and `seed` has the layout of the call's argument and outlives it.
+    check(unsafe { libc::ioctl(file.as_raw_fd(), RNDADDENTROPY, &raw const seed) }.into()).map(drop)
 }
 
 /// Restarts the machine at once (reboot(2)), without a sync of the file systems. A virtual machine that may not restart

@@ -22,7 +22,7 @@ struct Channel {
 }
 
 /// Passes the channel to `act`; maps it at first use. That must be after the snapshot was taken: QEMU (7.2 at least)
-/// resumes a guest only if such memory was never enabled.
+/// resumes a guest only if such memory was never enabled (`platform::aarch64`).
 fn with_channel<T>(act: impl FnOnce(&mut Channel) -> io::Result<T>) -> io::Result<T> {
     static CHANNEL: Mutex<Option<Channel>> = Mutex::new(None);
     let mut channel = CHANNEL.lock().unwrap_or_else(PoisonError::into_inner);
