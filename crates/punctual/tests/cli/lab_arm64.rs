@@ -1,4 +1,4 @@
-//! arm64 guests on this machine: the same to the bit, kernels ranked, and one line for what is missing.
+//! Guests of arm64 on this machine: the same to the bit, kernels ranked, and one line for what is missing.
 
 use crate::lab_kernels::{System, expect_line, plan};
 use crate::program::{
