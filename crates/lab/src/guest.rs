@@ -152,7 +152,7 @@ fn cell(job: &Job, arguments: &[&str]) -> io::Result<Result<String, String>> {
 /// Reports the result and ends the guest. Without a channel the console shows it.
 fn finish(line: &str) -> ExitCode {
     if let Err(err) = channel::write(line) {
-        eprintln!("punctual: no channel to the lab: {err}; {line}");
+        let _ = writeln!(io::stderr(), "punctual: no channel to the lab: {err}; {line}");
     }
     channel::end();
     let _ = boot::restart();

@@ -173,8 +173,10 @@ pub fn machine() -> String {
     let mut names = MaybeUninit::<libc::utsname>::zeroed();
     // SAFETY: `names` is memory for the result, and the call cannot fail with it.
     unsafe { libc::uname(names.as_mut_ptr()) };
-    // SAFETY: all zeroes is a valid utsname, and the kernel has filled it in with texts that end in 0.
-    unsafe { CStr::from_ptr((*names.as_ptr()).machine.as_ptr()) }.to_string_lossy().into_owned()
+    // SAFETY: all zeroes is a valid utsname, and the kernel has filled it in.
+    let names = unsafe { names.assume_init() };
+    // SAFETY: the kernel ends the text in 0, and `names` outlives the borrow.
+    unsafe { CStr::from_ptr(names.machine.as_ptr()) }.to_string_lossy().into_owned()
 }
 
 /// The user that started this process, `getuid(2)`.
