@@ -99,7 +99,7 @@ fn ctrl_c_ends_a_campaign_with_the_way_to_go_on() {
     process::signal(child.id(), libc::SIGINT).unwrap();
     let said = finish(child);
     let last = said.last_line();
-    assert_eq!(said.status, 1);
+    assert_eq!(said.status, 130);
     let go_on = format!("continue with: punctual run --resume --out {}", dir.display());
     assert!(last.contains("interrupted after ") && last.ends_with(&go_on), "{said:?}");
     assert!(comes_true(|| running().is_empty()), "{:?} left", running());
@@ -118,7 +118,7 @@ fn ctrl_c_ends_a_measurement_with_what_was_measured() {
     let json = said.json();
     assert!(json["cells"][0]["summary"]["samples"].as_u64().unwrap() > 0);
     assert!(json["run"]["findings"].to_string().contains("interrupted"), "{}", json["run"]["findings"]);
-    assert_eq!(said.status, 0);
+    assert_eq!(said.status, 130);
 }
 
 #[test]

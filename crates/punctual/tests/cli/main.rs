@@ -9,6 +9,7 @@ mod comparability;
 mod compare;
 mod completion;
 mod consent;
+mod containers;
 mod cost;
 mod cost_runs;
 mod cyclictest;

@@ -88,7 +88,9 @@ fn ctrl_c_leaves_a_whole_file() {
     assert!(comes_true(|| scratch.path("a.parquet.partial").exists()));
     std::thread::sleep(Duration::from_millis(1500));
     process::signal(child.id(), libc::SIGINT).unwrap();
-    let json = finish(child).expect_success().json();
+    let said = finish(child);
+    assert_eq!(said.status, 130, "{said:?}");
+    let json = said.json();
     let rows: u64 = samples(&path).values().map(|of_cpu| of_cpu.rows).sum();
     assert_eq!(json["cells"][0]["summary"]["samples"].as_u64(), Some(rows));
     assert!(rows > 0 && !scratch.path("a.parquet.partial").exists());

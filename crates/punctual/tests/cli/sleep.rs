@@ -159,7 +159,7 @@ fn ctrl_c_between_targets_shows_what_was_measured() {
     (0..2).for_each(|_| wait_for_progress(&mut child));
     process::signal(child.id(), libc::SIGINT).unwrap();
     let said = finish(child);
-    assert_eq!(said.status, 1);
+    assert_eq!(said.status, 130);
     assert!(said.stderr.contains("punctual: interrupted after "), "{said:?}");
     assert!(said.stdout.contains("\n  python3  other "), "{said:?}");
     assert!(running().is_empty(), "{:?} left", running());
