@@ -34,12 +34,17 @@ fn what_is_not_known_is_refused() {
     }
 }
 
-/// The value without a `tracers` of `false`, which may be omitted.
+/// The value without what may be omitted: `tracers` of `false`, and facts that were added since, if not known.
 fn meaning(value: Value) -> Value {
+    let may_be_omitted = |key: &str, value: &Value| match key {
+        "tracers" => *value == Value::Bool(false),
+        "counter_hz" | "energy_aware" => value.is_null(),
+        _ => false,
+    };
     match value {
         Value::Object(fields) => {
             let fields = fields.into_iter().map(|(key, value)| (key, meaning(value)));
-            Value::Object(fields.filter(|(key, value)| !(key == "tracers" && *value == Value::Bool(false))).collect())
+            Value::Object(fields.filter(|(key, value)| !may_be_omitted(key, value)).collect())
         }
         Value::Array(items) => items.into_iter().map(meaning).collect(),
         other => other,

@@ -376,9 +376,9 @@ fn a_break_is_no_failure_under_the_name_of_cyclictest_unless_asked_for() {
 fn a_reader_that_goes_ends_it_as_the_original_without_a_word() {
     let _machine = machine();
     for line in ["-t1 -v", "-t1", "--help"] {
-        let mut child = drop_in(line).stdin(Stdio::null()).start_piped();
-        drop(child.stdout.take());
-        let said = finish(child);
+        let (reader, writer) = std::io::pipe().unwrap();
+        drop(reader);
+        let said = finish(drop_in(line).stdin(Stdio::null()).stdout(writer).stderr(Stdio::piped()).spawn().unwrap());
         // Without root, stderr has a warning about idle states.
         assert!(said.status == 141 && !said.stderr.contains("punctual:"), "{line}: {said:?}");
     }

@@ -208,7 +208,8 @@ fn root_another_machine_logs_and_can_be_interrupted() {
     until_it_measures(&mut interrupted);
     process::signal(interrupted.id(), libc::SIGINT).unwrap();
     let said = finish(interrupted);
-    let line = last_line(&said);
+    assert_eq!(said.status, 130, "{said:?}");
+    let line = said.last_line();
     assert!(line.starts_with("punctual: interrupted after 0 of 1 measurements; continue with: "), "{line}");
     assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
 
