@@ -35,7 +35,7 @@ pub(crate) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
 pub(crate) fn table(summary: &RunSummary) -> Table {
     let columns = vec![
         Column::text("while measuring").after(1),
-        Column::text("the load did"),
+        Column::text("load rate"),
         Column::figure("CPUs used"),
         Column::figure("idle"),
         Column::figure("steal"),

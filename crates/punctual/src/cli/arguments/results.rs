@@ -13,7 +13,7 @@ use std::path::PathBuf;
 pub(in crate::cli) struct ShowArguments {
     /// Directory of a run [default: the latest below runs/]
     pub(in crate::cli) run: Option<PathBuf>,
-    /// Print everything: all findings and spikes, what the load did
+    /// Print everything: all findings and spikes, load rates
     #[arg(long)]
     pub(in crate::cli) all: bool,
     /// Only this cell, by its printed name or a part, e.g. fifo:80
