@@ -1,7 +1,8 @@
 //! Runs and imported measurements as one HTML page: tables, pictures, findings, machine and plan in one file.
 //!
 //! Pictures are inline SVG. The page is complete without its script, which loads nothing: it sorts and copies tables,
-//! shows values under the pointer, and offers a linear axis. Foreign text, such as a plan's title, is escaped by [`Text`].
+//! shows values under the pointer, and offers a linear axis. Foreign text, such as a plan's title, is escaped by
+//! [`Text`].
 
 mod axes;
 mod bins;
