@@ -74,7 +74,11 @@ fn stat_of(fs: &HostFs, path: &str) -> Option<String> {
 /// # Errors
 /// One line with the command that mounts it.
 pub fn check_proc() -> Result<(), String> {
-    if HostFs::running().exists("proc/self/stat") { Ok(()) } else { Err("/proc is not mounted; mount -t proc proc /proc".to_owned()) }
+    if HostFs::running().exists("proc/self/stat") {
+        Ok(())
+    } else {
+        Err("/proc is not mounted; mount -t proc proc /proc".to_owned())
+    }
 }
 
 /// Memory that process `pid` has locked, bytes (`VmLck` of proc_pid_status(5)); `None` when it cannot be read.

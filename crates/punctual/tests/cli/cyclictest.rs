@@ -1,8 +1,8 @@
 //! `punctual cyclictest` against the installed cyclictest, and under the parsers that read its output.
 
 use crate::program::{
-    PROGRAM, ProgramOutput, Scratch, Start, a_cpu, comes_true, command, finish, is_installed, is_root, is_stopped,
-    machine, machine_and_scratch, punctual, read_json, run, skip_unless,
+    PROGRAM, ProgramOutput, Scratch, a_cpu, comes_true, command, finish, is_installed, is_root, is_stopped, machine,
+    machine_and_scratch, punctual, read_json, run, skip_unless,
 };
 use serde_json::Value;
 use std::io::Write;
