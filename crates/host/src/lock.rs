@@ -90,7 +90,7 @@ impl Places {
         }
     }
 
-    /// Opens the lock file and its directory; the path is that of the file. `None` if there is no place for it.
+    /// Opens the lock file and its directory; the path is that of the file. `None` if no directory can hold it.
     fn open(&self) -> Result<Option<(File, File, &Path)>, LockError> {
         for path in &self.files {
             let directory = || File::open(path.parent().filter(|dir| *dir != Path::new("")).unwrap_or(Path::new(".")));

@@ -16,7 +16,7 @@ pub struct DeviceMemory {
 }
 
 /// Memory number `bar` of the first device with these vendor and device numbers, like `0x1af4`. The device is enabled
-/// and taken from its driver if it has one. `None` if there is no such device.
+/// and taken from its driver if it has one. `None` without such a device.
 ///
 /// # Errors
 /// If the device has no such memory, or without `CAP_SYS_ADMIN`.

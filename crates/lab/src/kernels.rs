@@ -42,7 +42,7 @@ pub(super) fn why_none(source: &KernelSource) -> Option<String> {
     newest(&kind).err().map(|err| err.to_string())
 }
 
-/// The architecture of `source`; `None` for a file that is no kernel or package, whose error follows when it is read.
+/// The architecture of `source`; `None` for a file that is neither kernel nor package; reading it fails.
 pub(super) fn architecture_of(source: &KernelSource) -> Option<Architecture> {
     static CACHE: Mutex<BTreeMap<String, Option<Architecture>>> = Mutex::new(BTreeMap::new());
     match source {

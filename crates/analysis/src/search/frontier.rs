@@ -6,7 +6,7 @@
 //! * A period is missed by chance, although the machine usually keeps it. A second trial decides, because no later step
 //!   would detect the error.
 //! * A period is kept by chance, although the machine usually misses it. Several fresh trials therefore confirm the
-//!   smallest period sustained. If one fails, the next longer kept period is confirmed, and then those in between.
+//!   smallest period sustained. If one fails, the next longer one is confirmed, and then those in between.
 
 mod wording;
 

@@ -49,7 +49,7 @@ fn fish_completes_commands_and_options() {
 fn zsh_completes_commands_and_options() {
     skip_unless!(is_installed("zsh", "zsh"));
     let scratch = script("zsh", "_punctual");
-    // Completion needs a terminal. Each read waits for its pattern; `rea''dy` is no echo of the typed line.
+    // Completion needs a terminal. Each read waits for its pattern; The echo of `rea''dy` does not match.
     let commands = r#"
         zmodload zsh/zpty
         zpty shell zsh -f -i
