@@ -18,7 +18,7 @@ fn interrupted_in_background(signal: i32) -> ProgramOutput {
     let mut shell = Command::new("sh");
     shell.args(["-c", "\"$@\" & echo $! >&2; wait $!", "sh", PROGRAM]);
     shell.args("measure --wait --no-keep --duration 60s --format json".split(' '));
-    shell.env(crate::program::MARK, std::process::id().to_string()).stdin(Stdio::null());
+    shell.env(crate::program::MARK, crate::program::mark()).stdin(Stdio::null());
     let mut child = shell.start_piped();
     let mut stderr = std::io::BufReader::new(child.stderr.take().expect("a pipe"));
     let mut line = String::new();

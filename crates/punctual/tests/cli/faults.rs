@@ -2,7 +2,7 @@
 
 use crate::program::{
     MARK, PROGRAM, UNPRIVILEGED, a_cpu, cell, comes_true, command, finish, is_installed, is_root, machine_and_scratch,
-    may_mount, record, running, set_mode, skip_unless, start_cell, traces, wrapped,
+    mark, may_mount, record, running, set_mode, skip_unless, start_cell, traces, wrapped,
 };
 use model::{Cell, Conditions, CpuSet, Span};
 use std::io::{ErrorKind, Write};
@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 fn with_tmpfs(directory: &Path, options: &str) -> Command {
     let mut command = Command::new("unshare");
     let script = format!("mount -t tmpfs -o {options} none {} && exec \"$0\" cell --progress", directory.display());
-    command.args(["--mount", "sh", "-c", &script, PROGRAM]).env(MARK, std::process::id().to_string());
+    command.args(["--mount", "sh", "-c", &script, PROGRAM]).env(MARK, mark());
     command
 }
 

@@ -69,7 +69,7 @@ fn the_program_ends_with_its_parent() {
     let script =
         format!("{program} launch --parent $$ --cpu {cpu} --policy other --timer-slack 50us -- sleep 600 & wait");
     let mut shell = Command::new("sh");
-    shell.args(["-c", &script]).env(crate::program::MARK, std::process::id().to_string()).stdin(Stdio::null());
+    shell.args(["-c", &script]).env(crate::program::MARK, crate::program::mark()).stdin(Stdio::null());
     let mut shell = shell.spawn().unwrap();
     let is_asleep =
         |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n");

@@ -1,8 +1,8 @@
 //! The measured thread from outside: its settings and its system calls.
 
 use crate::program::{
-    MARK, PROGRAM, Scratch, a_cpu, cell, comes_true, command, finish, is_installed, is_root, machine, record, running,
-    skip_unless, start_cell,
+    MARK, PROGRAM, Scratch, a_cpu, cell, comes_true, command, finish, is_installed, is_root, machine, mark, record,
+    running, skip_unless, start_cell,
 };
 use model::{Cell, Conditions, Span};
 use std::process::Command;
@@ -255,7 +255,7 @@ fn root_a_nice_start_is_not_handed_on_to_the_load() {
     skip_unless!(is_root());
     let _machine = machine();
     let mut nice = Command::new("nice");
-    nice.args(["-n", "19", PROGRAM, "cell"]).env(MARK, std::process::id().to_string());
+    nice.args(["-n", "19", PROGRAM, "cell"]).env(MARK, mark());
     let child = start_cell(nice, &cell("other", "messaging:groups=1", &a_cpu().to_string(), "1s"));
     assert!(comes_true(|| running().len() > 40), "the load is there");
     let nice_of = |pid: u32| {

@@ -12,11 +12,13 @@ use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_punctual");
 
-/// Environment variable that marks the processes of this test run.
-pub(crate) const MARK: &str = "PUNCTUAL_TEST_RUN";
+/// Environment variable that marks the processes of one test, descendants included; its value is [`mark`].
+pub(crate) const MARK: &str = "PUNCTUAL_TEST_THREAD";
 
-/// Environment variable that marks the processes of one test.
-const TEST: &str = "PUNCTUAL_TEST_THREAD";
+/// The mark of this test: the ID of its thread. Tests that run at the same time do not see each other's processes.
+pub(crate) fn mark() -> String {
+    sys::thread::id().to_string()
+}
 
 /// The machine, held by a measuring test: concurrent measurements would disturb each other.
 #[derive(Debug)]
@@ -38,9 +40,8 @@ impl Drop for Machine {
     /// Kills the processes of a failed test: they hold the machine, and the next test would wait for it.
     fn drop(&mut self) {
         if std::thread::panicking() {
-            let mark = format!("{TEST}={}", sys::thread::id());
             comes_true(|| {
-                let left = marked(&mark);
+                let left = running();
                 left.iter().for_each(|pid| drop(sys::process::signal(*pid, libc::SIGKILL)));
                 left.is_empty()
             });
@@ -100,8 +101,7 @@ pub(crate) const DIRECTORY: &str = env!("CARGO_TARGET_TMPDIR");
 pub(crate) fn command(arguments: &str) -> Command {
     let mut command = Command::new(PROGRAM);
     command.current_dir(DIRECTORY);
-    command.args(arguments.split_whitespace()).stdin(Stdio::null()).env(MARK, std::process::id().to_string());
-    command.env(TEST, sys::thread::id().to_string());
+    command.args(arguments.split_whitespace()).stdin(Stdio::null()).env(MARK, mark());
     command
 }
 
@@ -169,7 +169,7 @@ pub(crate) fn wrapped(scratch: &Scratch, wrapper: &[&str], arguments: &str) -> C
     let (first, rest) = wrapper.split_first().expect("a wrapper");
     let mut command = Command::new(first);
     command.args(rest).arg(program).args(arguments.split_whitespace()).current_dir(scratch.dir());
-    command.stdin(Stdio::null()).env(MARK, std::process::id().to_string());
+    command.stdin(Stdio::null()).env(MARK, mark());
     command
 }
 
@@ -357,9 +357,9 @@ pub(crate) fn may_mount() -> bool {
     may
 }
 
-/// IDs of the processes that tests of this run have started, including descendants.
+/// IDs of the processes that this test has started, including descendants.
 pub(crate) fn running() -> Vec<u32> {
-    marked(&format!("{MARK}={}", std::process::id()))
+    marked(&format!("{MARK}={}", mark()))
 }
 
 /// IDs of the processes with `mark` in their environment. A zombie has no environment.
@@ -406,13 +406,13 @@ fn what_a_test_that_fails_has_started_ends_with_it() {
     let failing = std::thread::spawn(|| {
         let _machine = machine();
         let mut load = command("load messaging:groups=1 --for 1min").stdout(Stdio::null()).spawn().unwrap();
-        let mark = format!("{TEST}={}", sys::thread::id());
+        let mark = format!("{MARK}={}", mark());
         assert!(comes_true(|| marked(&mark).len() > 20), "the load works");
         assert!(load.try_wait().unwrap().is_some(), "fails on purpose: {mark}");
     });
     let said = failing.join().unwrap_err();
     let mark = said.downcast_ref::<String>().unwrap().rsplit(' ').next().unwrap();
-    assert!(mark.starts_with(TEST) && marked(mark).is_empty(), "{mark}");
+    assert!(mark.starts_with(MARK) && marked(mark).is_empty(), "{mark}");
     let _machine = machine();
     assert_eq!(traces(), <[String; 0]>::default());
 }

@@ -3,7 +3,7 @@
 use crate::explain::instances;
 use crate::program::{
     MARK, PROGRAM, ProgramOutput, Start, a_cpu, comes_true, finish, is_installed, is_root, kill_and_wait, machine,
-    punctual, run, running, skip_unless,
+    mark, punctual, run, running, skip_unless,
 };
 use model::{ExplainRecord, Explanation, Phase, TargetRecord};
 use serde_json::Value;
@@ -51,7 +51,7 @@ impl Network {
     pub(crate) fn on(&self, machine: usize, program: &str, arguments: &str) -> Command {
         let mut command = Command::new("ip");
         command.args(["netns", "exec", &self.names[machine], program]).args(arguments.split_whitespace());
-        command.stdin(Stdio::null()).env(MARK, std::process::id().to_string());
+        command.stdin(Stdio::null()).env(MARK, mark());
         command.current_dir(crate::program::DIRECTORY);
         command
     }

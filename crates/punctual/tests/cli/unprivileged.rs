@@ -104,7 +104,7 @@ fn root_limits_and_signals_of_the_parent_are_met_in_good_order() {
         // Arguments and environment have to fit in a quarter of the stack (execve(2)).
         let mut command = wrapped(&scratch, wrapper, arguments);
         let path = std::env::var_os("PATH").unwrap_or_default();
-        run(command.env_clear().env("PATH", path).env(crate::program::MARK, std::process::id().to_string()))
+        run(command.env_clear().env("PATH", path).env(crate::program::MARK, crate::program::mark()))
     };
     // The soft limit is raised up to the hard limit.
     let listed = bare(&["prlimit", "--stack=65536:"], "load --list");
