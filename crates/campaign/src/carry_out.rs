@@ -54,7 +54,7 @@ pub(super) fn carry_out(
     header: &Header,
     entries: &mut Vec<Entry>,
     mut writer: Option<&mut Writer>,
-    executor: &mut impl Executor,
+    executor: &mut dyn Executor,
     observer: &mut impl Observer,
     stop: &Stop,
     is_over: &dyn Fn(&[Entry]) -> bool,

@@ -4,9 +4,12 @@ use super::estimate::{disk_bytes, expected, expected_of};
 use super::expand::{Machine, expand};
 use super::header::planned;
 use super::order;
+use super::remote::Board;
+use super::session::may_be_elsewhere;
 use super::stopping::bounded;
-use model::{Header, Plan, Planned, Span};
+use model::{Header, Plan, Planned, Site, Span};
 use std::error::Error;
+use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 /// A run of a plan as it would be made here.
@@ -22,13 +25,26 @@ pub struct Forecast {
     pub disk_bytes: u64,
 }
 
-/// Forecasts a run of `plan`; `at_most` is the time limit of a run that ends by a stopping rule.
+/// Forecasts a run of `plan` on the machine `on`, or on this one; `at_most` is the time limit of a run that ends by a
+/// stopping rule. `note` receives messages.
 ///
 /// # Errors
-/// If the plan is impossible here.
-pub fn forecast(plan: Plan, samples: bool, at_most: Option<Span>) -> Result<Forecast, Box<dyn Error>> {
+/// If the plan is impossible there, or that machine cannot be reached.
+pub fn forecast(
+    plan: Plan,
+    on: Option<&Site>,
+    samples: bool,
+    at_most: Option<Span>,
+    note: &dyn Fn(&str),
+) -> Result<Forecast, Box<dyn Error>> {
     let seed = plan.seed;
-    let header = planned(plan, samples)?;
+    let header = match on.filter(|site| **site != Site::Here) {
+        None => planned(plan, samples)?,
+        Some(site) => {
+            may_be_elsewhere(&plan, samples)?;
+            Board::connect(site, &AtomicBool::new(false), note)?.planned(&plan, samples, note)?
+        }
+    };
     let header = match at_most {
         Some(at_most) => bounded(header, at_most)?,
         None => header,

@@ -2,6 +2,7 @@
 
 use super::child::Child;
 use super::executor::{Executor, Failure};
+use super::remote::Deliveries;
 use super::roles;
 use super::stop::Stop;
 use lab::{Guests, LabError, MessageSink};
@@ -12,12 +13,13 @@ use std::path::Path;
 #[expect(missing_debug_implementations, reason = "a closure has nothing to show")]
 pub struct LocalOrLab {
     guests: Guests,
+    deliveries: Deliveries,
 }
 
 impl LocalOrLab {
     /// Creates the executor; `say` receives messages about slow operations of lab guests.
     pub fn new(say: MessageSink) -> LocalOrLab {
-        LocalOrLab { guests: Guests::new(say) }
+        LocalOrLab { guests: Guests::new(say), deliveries: Deliveries::default() }
     }
 }
 
@@ -35,7 +37,9 @@ impl Executor for LocalOrLab {
         observe: &mut dyn FnMut(&Progress),
     ) -> Result<Record, Failure> {
         match &cell.kernel {
-            Kernel::Running if !cell.conditions.roles.is_empty() => roles::execute(cell, samples, stop, observe),
+            Kernel::Running if !cell.conditions.roles.is_empty() => {
+                roles::execute(cell, samples, &mut self.deliveries, stop, observe)
+            }
             Kernel::Running => Child.execute(cell, block, samples, stop, observe),
             Kernel::Lab(_) => self.guests.record(cell, block, stop.flag()).map_err(|err| match err {
                 LabError::Guest { .. } => Failure::Reported(err.to_string()),

@@ -3,13 +3,10 @@
 use super::child::Child;
 use super::executor::{Executor, Failure};
 use super::stop::Stop;
-use crate::role::{RoleCommand, RunningRole};
+use crate::remote::{Deliveries, RoleCommand, RunningRole};
 use model::{Cell, Conditions, Ended, Load, LoadRecord, Progress, Record, Roles, Shares, Site, Span, TargetRecord};
-use std::io;
 use std::path::Path;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::thread::Builder;
 
 /// Time after its cell after which a role ends by itself if the connection is lost.
 const LOST_CONNECTION_MARGIN: Span = Span(300_000_000_000);
@@ -21,50 +18,30 @@ const LOST_CONNECTION_MARGIN: Span = Span(300_000_000_000);
 pub(super) fn execute(
     cell: &Cell,
     samples: Option<&Path>,
+    deliveries: &mut Deliveries,
     stop: &Stop,
     observe: &mut dyn FnMut(&Progress),
 ) -> Result<Record, Failure> {
     // Set by a stop request of the campaign, and by the end of a role.
     let own = Arc::new(Stop::new()?);
-    listening(stop, || own.request(), || between(cell, samples, &own, observe))?
-}
-
-/// Runs `work` and returns its result; meanwhile `on_stop` is called on a stop request.
-///
-/// # Errors
-/// If a thread cannot be created; `work` has not run then.
-fn listening<T>(stop: &Stop, on_stop: impl FnOnce() + Send, work: impl FnOnce() -> T) -> io::Result<T> {
-    let is_over = AtomicBool::new(false);
-    std::thread::scope(|scope| {
-        let listen = || {
-            while !is_over.load(Relaxed) {
-                if stop.is_requested() {
-                    return on_stop();
-                }
-                stop.wait();
-            }
-        };
-        Builder::new().spawn_scoped(scope, listen).map_err(|err| host::no_thread(&err))?;
-        let outcome = work();
-        is_over.store(true, Relaxed);
-        stop.wake();
-        Ok(outcome)
-    })
+    stop.during(|| own.request(), || between(cell, samples, deliveries, &own, observe))?
 }
 
 fn between(
     cell: &Cell,
     samples: Option<&Path>,
+    deliveries: &mut Deliveries,
     stop: &Arc<Stop>,
     observe: &mut dyn FnMut(&Progress),
 ) -> Result<Record, Failure> {
     let roles = &cell.conditions.roles;
     let Shares { target: on_target, logger: on_logger, host: on_host } = roles.shares(&cell.load);
     // Started before the flood, which may make it unreachable.
-    let target = roles.target.as_ref().map(|site| start("target", site, answering(cell, &on_target), cell, stop));
+    let target =
+        roles.target.as_ref().map(|site| start(("target", site), answering(cell, &on_target), cell, deliveries, stop));
     let target = target.transpose()?;
     let host = roles.host.as_ref().filter(|_| !on_host.parts().is_empty());
-    let host = match host.map(|site| start("host", site, loading(&on_host), cell, stop)).transpose() {
+    let host = match host.map(|site| start(("host", site), loading(&on_host), cell, deliveries, stop)).transpose() {
         Ok(host) => host,
         // The wait for the host also ends when the target has ended; the target's error comes first then.
         Err(failure) => return lasting(target).and(Err(failure)),
@@ -76,7 +53,7 @@ fn between(
     };
     let record = match roles.logger.as_ref().filter(|site| **site != Site::Here) {
         None => Child.execute(&of_logger, 0, samples, stop, observe),
-        Some(site) => logged_there(site, &of_logger, stop, observe),
+        Some(site) => logged_there(site, &of_logger, deliveries, stop, observe),
     };
     // The end of a role is the cause of other errors.
     let (target, host) = (lasting(target)?, lasting(host)?);
@@ -92,15 +69,15 @@ fn between(
 
 /// Starts a role and waits until it is ready.
 fn start(
-    role: &'static str,
-    site: &Site,
+    (role, site): (&'static str, &Site),
     command: Vec<String>,
     cell: &Cell,
+    deliveries: &mut Deliveries,
     stop: &Arc<Stop>,
 ) -> Result<RunningRole, Failure> {
     let command = RoleCommand { role, site, command, input: None, at_most: at_most(cell) };
     let on_exit = Arc::clone(stop);
-    let running = RunningRole::start(&command, stop.flag(), move || on_exit.request());
+    let running = RunningRole::start(&command, deliveries, stop.flag(), move || on_exit.request());
     running.and_then(|mut running| running.wait_until_ready(stop.flag()).map(|()| running)).map_err(Failure::Reported)
 }
 
@@ -137,7 +114,13 @@ fn loading(load: &Load) -> Vec<String> {
 }
 
 /// The record of a cell measured on another machine.
-fn logged_there(site: &Site, cell: &Cell, stop: &Stop, observe: &mut dyn FnMut(&Progress)) -> Result<Record, Failure> {
+fn logged_there(
+    site: &Site,
+    cell: &Cell,
+    deliveries: &mut Deliveries,
+    stop: &Stop,
+    observe: &mut dyn FnMut(&Progress),
+) -> Result<Record, Failure> {
     let command = RoleCommand {
         role: "logger",
         site,
@@ -145,24 +128,24 @@ fn logged_there(site: &Site, cell: &Cell, stop: &Stop, observe: &mut dyn FnMut(&
         input: Some(serde_json::to_string(cell).map_err(std::io::Error::from)?),
         at_most: at_most(cell),
     };
-    let running = RunningRole::start(&command, stop.flag(), || {}).map_err(Failure::Reported)?;
+    let running = RunningRole::start(&command, deliveries, stop.flag(), || {}).map_err(Failure::Reported)?;
     let end = running.stopper();
     let take_progress = |line: &str| serde_json::from_str(line).map(|progress| observe(&progress)).is_ok();
-    let record = listening(stop, end, || running.listen(take_progress))?;
-    serde_json::from_slice(&record.map_err(Failure::Reported)?).map_err(Failure::NoRecord)
+    let record = stop.during(end, || running.listen(take_progress))?;
+    serde_json::from_str(&record.map_err(Failure::Reported)?).map_err(Failure::NoRecord)
 }
 
-fn target_of(text: &[u8]) -> Result<TargetRecord, String> {
-    serde_json::from_slice(text).map_err(|err| format!("invalid record from the target: {err}"))
+fn target_of(text: &str) -> Result<TargetRecord, String> {
+    serde_json::from_str(text).map_err(|err| format!("invalid record from the target: {err}"))
 }
 
 /// The load records in the output of `punctual load`.
-fn loads_of(text: &[u8]) -> Result<Vec<LoadRecord>, String> {
+fn loads_of(text: &str) -> Result<Vec<LoadRecord>, String> {
     #[derive(serde::Deserialize)]
     struct Document {
         loads: Vec<LoadRecord>,
     }
-    let document: Result<Document, _> = serde_json::from_slice(text);
+    let document: Result<Document, _> = serde_json::from_str(text);
     document.map(|document| document.loads).map_err(|err| format!("invalid record from the host: {err}"))
 }
 

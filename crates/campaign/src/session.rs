@@ -8,12 +8,15 @@ use super::child::Child;
 use super::estimate::expected;
 use super::executor::Executor;
 use super::header::{header, preview};
+use super::local_or_lab::LocalOrLab;
 use super::lock::take_machine;
+use super::remote::Board;
 use super::stop::Stop;
 use super::stopping::{self, Limits, Stopping};
 use analysis::comparability;
 use host::{HostFs, MachineLock};
-use model::{Cell, Ended, Entry, Header, Plan, Planned, Progress, Span};
+use lab::MessageSink;
+use model::{Cell, Ended, Entry, Header, Host, Plan, Planned, Progress, Site, Span};
 use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -33,6 +36,8 @@ pub struct Request<'a> {
     pub at_most: Option<Span>,
     /// Whether to wait for the end of another measurement.
     pub wait: bool,
+    /// The machine that measures; `None`: this one.
+    pub on: Option<Site>,
     /// Called before and after the wait for the machine, because the possible cells may have changed.
     pub permit: Permit<'a>,
     /// Shows a line to the user.
@@ -40,7 +45,7 @@ pub struct Request<'a> {
 }
 
 /// The machine, locked for a run. Dropping it releases the lock.
-#[derive(Debug)]
+#[expect(missing_debug_implementations, reason = "a closure has nothing to show")]
 pub struct Session {
     /// First line of the run: plan, cells in order, and the host.
     pub header: Header,
@@ -48,7 +53,13 @@ pub struct Session {
     pub entries: Vec<Entry>,
     stop: Stop,
     writer: Option<Writer>,
-    lock: MachineLock,
+    machine: Machine,
+}
+
+/// The machine that measures.
+enum Machine {
+    Here(MachineLock),
+    There(Box<Board>),
 }
 
 impl Session {
@@ -57,7 +68,7 @@ impl Session {
     /// # Errors
     /// If nothing can be measured, the run is not permitted, or the machine cannot be locked.
     pub fn begin(request: Request<'_>) -> Result<Session, Box<dyn Error>> {
-        let Request { plan, samples, at_most, wait, permit, note } = request;
+        let Request { plan, samples, at_most, wait, on, permit, note } = request;
         host::check_proc()?;
         let stop = Stop::at_once_on_signals()?;
         let permitted = |header: Header| {
@@ -67,10 +78,22 @@ impl Session {
                 None => header,
             })
         };
-        permitted(preview(plan.clone(), samples)?)?;
-        let lock = take_machine(wait, &stop, note)?;
-        let header = permitted(header(plan, samples)?)?;
-        let session = Session { header, entries: Vec::new(), stop, writer: None, lock };
+        let (machine, header) = match on.filter(|site| *site != Site::Here) {
+            None => {
+                permitted(preview(plan.clone(), samples)?)?;
+                let lock = take_machine(wait, &stop, note)?;
+                (Machine::Here(lock), permitted(header(plan, samples)?)?)
+            }
+            Some(site) => {
+                may_be_elsewhere(&plan, samples)?;
+                let mut board = Board::connect(&site, stop.flag(), note)?;
+                permitted(board.preview(&plan, samples, note)?)?;
+                let header = permitted(board.begin(&plan, samples, wait, note)?)?;
+                stop.defer();
+                (Machine::There(Box::new(board)), header)
+            }
+        };
+        let session = Session { header, entries: Vec::new(), stop, writer: None, machine };
         session.announce(session.header.n_measurements());
         Ok(session)
     }
@@ -79,31 +102,53 @@ impl Session {
     /// this one, is rejected unless `force` is set: then each difference is a note, and a finding of the run.
     ///
     /// # Errors
-    /// If the machine cannot be locked, or the run cannot be read, is not permitted, or cannot be continued here.
+    /// If the machine cannot be locked, or the run cannot be read, is not permitted, or cannot be continued there.
     pub fn resume(
         dir: &Path,
+        on: Option<&Site>,
         wait: bool,
         force: bool,
         permit: Permit<'_>,
         note: &dyn Fn(&str),
     ) -> Result<Session, Box<dyn Error>> {
         let stop = Stop::at_once_on_signals()?;
-        let lock = take_machine(wait, &stop, note)?;
-        let run = store::read(dir)?;
+        let (machine, run, now) = match on.filter(|site| **site != Site::Here) {
+            None => {
+                let machine = Machine::Here(take_machine(wait, &stop, note)?);
+                (machine, store::read(dir)?, host::snapshot(&HostFs::here()))
+            }
+            Some(site) => {
+                let mut board = Board::connect(site, stop.flag(), note)?;
+                let now = board.resume(wait, note)?;
+                stop.defer();
+                (Machine::There(Box::new(board)), store::read(dir)?, now)
+            }
+        };
         permit(&run.header)?;
-        if depends_on_this_machine(&run) {
-            check_same_machine(&run.header, force, note)?;
+        if depends_on_its_machine(&run) {
+            check_same_machine(&run.header, &now, force, note)?;
         }
         run.damage.iter().for_each(|damage| note(&format!("punctual: {damage}")));
         let writer = Some(store::append(dir, run.entries.len())?);
-        let session = Session { header: run.header, entries: run.entries, stop, writer, lock };
+        let session = Session { header: run.header, entries: run.entries, stop, writer, machine };
         session.announce(session.header.n_measurements().saturating_sub(session.entries.len()));
         Ok(session)
     }
 
-    /// Writes the holder and the expected end to the lock; `left` is the number of remaining measurements.
+    /// Writes the holder and the expected end to the lock of this machine; `left` is the number of remaining
+    /// measurements.
     pub fn announce(&self, left: usize) {
-        self.lock.say(&holder(&self.header, left));
+        if let Machine::Here(lock) = &self.machine {
+            lock.say(&holder(&self.header, left));
+        }
+    }
+
+    /// The machine that measures, if it is not this one.
+    pub fn on(&self) -> Option<&Site> {
+        match &self.machine {
+            Machine::Here(_) => None,
+            Machine::There(board) => Some(board.site()),
+        }
     }
 
     /// Stores the run in the new directory `dir`.
@@ -133,17 +178,29 @@ impl Session {
     }
 
     /// Makes every missing measurement, until `limits` end the run. Measurements before a failure stay in `entries`.
+    /// `say` receives messages about slow operations.
     ///
     /// # Errors
     /// Like [`carry_out`].
     pub fn carry_out(
         &mut self,
-        executor: &mut impl Executor,
+        say: MessageSink,
         observer: &mut impl Observer,
         limits: Limits,
     ) -> Result<(), CampaignError> {
         let stopping = Stopping::new(limits, &self.entries);
-        let Session { header, entries, stop, writer, .. } = self;
+        let Session { header, entries, stop, writer, machine } = self;
+        let mut local;
+        let executor: &mut dyn Executor = match machine {
+            Machine::Here(_) => {
+                local = LocalOrLab::new(say);
+                &mut local
+            }
+            Machine::There(board) => {
+                board.say_by(say);
+                board.as_mut()
+            }
+        };
         let is_over = |entries: &[Entry]| stopping.is_reached(header, entries);
         let failed = carry_out(header, entries, writer.as_mut(), executor, observer, stop, &is_over)?;
         self.header.failed = failed;
@@ -187,8 +244,22 @@ impl Session {
     }
 }
 
+/// Rejects what only this machine could do.
+///
+/// # Errors
+/// One line with the remedy.
+pub(super) fn may_be_elsewhere(plan: &Plan, samples: bool) -> Result<(), String> {
+    if samples {
+        return Err("unsupported: --samples with --on; the samples would stay there; leave one of them out".to_owned());
+    }
+    if !plan.conditions.roles.is_empty() {
+        return Err("unsupported: [roles] with --on; start punctual run on that machine".to_owned());
+    }
+    Ok(())
+}
+
 /// The text of the lock: its holder and expected end, with `left` remaining measurements.
-fn holder(header: &Header, left: usize) -> String {
+pub(super) fn holder(header: &Header, left: usize) -> String {
     let now = SystemTime::now();
     let clock = |time| humantime::format_rfc3339_seconds(time).to_string()[..16].replace('T', " ");
     // Files may request a longer time than the calendar covers.
@@ -202,19 +273,18 @@ pub fn stamp(time: SystemTime) -> String {
     humantime::format_rfc3339_seconds(time).to_string().replace('T', "-").replace([':', 'Z'], "")
 }
 
-/// Whether a remaining measurement depends on this machine: those in virtual time do not.
-fn depends_on_this_machine(run: &Run) -> bool {
+/// Whether a remaining measurement depends on the machine: those in virtual time do not.
+fn depends_on_its_machine(run: &Run) -> bool {
     let made = |index: usize| run.entries.iter().filter(|entry| entry.planned.cell_index == index).count();
     let blocks = usize::try_from(run.header.plan.repetitions).unwrap_or(usize::MAX);
     let mut cells = run.header.cells.iter().enumerate();
     cells.any(|(index, cell)| !cell.kernel.is_virtual() && made(index) < blocks)
 }
 
-/// Rejects the continuation of a run if the machine has changed since it began, unless `force` is set. Settings of the
-/// plan itself do not count.
-fn check_same_machine(header: &Header, force: bool, note: &dyn Fn(&str)) -> Result<(), String> {
-    let now = host::snapshot(&HostFs::here());
-    let differences = comparability::since(header, &now);
+/// Rejects the continuation of a run if the machine has changed since it began, unless `force` is set; `now` is its
+/// present state. Settings of the plan itself do not count.
+fn check_same_machine(header: &Header, now: &Host, force: bool, note: &dyn Fn(&str)) -> Result<(), String> {
+    let differences = comparability::since(header, now);
     if !force && !differences.is_empty() {
         let named = differences.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         return Err(format!(

@@ -4,6 +4,7 @@ use std::io::{self, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Relaxed};
+use std::thread::Builder;
 use std::time::Instant;
 
 /// The error of a command that a signal has interrupted.
@@ -115,6 +116,29 @@ impl Stop {
     /// Wakes the waiting thread.
     pub(crate) fn wake(&self) {
         let _ = (&self.wake_tx).write(&[0]);
+    }
+
+    /// Runs `work` and returns its result; meanwhile `on_stop` is called on a stop request.
+    ///
+    /// # Errors
+    /// If a thread cannot be created; `work` has not run then.
+    pub(crate) fn during<T>(&self, on_stop: impl FnOnce() + Send, work: impl FnOnce() -> T) -> io::Result<T> {
+        let is_over = AtomicBool::new(false);
+        std::thread::scope(|scope| {
+            let listen = || {
+                while !is_over.load(Relaxed) {
+                    if self.is_requested() {
+                        return on_stop();
+                    }
+                    self.wait();
+                }
+            };
+            Builder::new().spawn_scoped(scope, listen).map_err(|err| host::no_thread(&err))?;
+            let outcome = work();
+            is_over.store(true, Relaxed);
+            self.wake();
+            Ok(outcome)
+        })
     }
 
     /// Requests a stop.

@@ -24,6 +24,7 @@ mod programs;
 #[cfg(any(test, feature = "testing"))]
 pub mod recorded;
 mod semaphores;
+mod sha256;
 mod smi;
 mod snapshot;
 mod status;
@@ -51,7 +52,8 @@ pub use process::{
     check_proc, children_of, is_gone, is_initial_pid_namespace, kernel_release, look_at_all_processes,
     memory_locked_bytes_of, no_thread, pid_namespace, started_ticks_of, threads_of,
 };
-pub use programs::{BINARIES_VARIABLE, program_of};
+pub use programs::{BINARIES_VARIABLE, program_for, program_of};
+pub use sha256::sha256;
 pub use smi::SmiCounter;
 pub use snapshot::snapshot;
 pub use status::{configured_cpus, load_average, memory_available_bytes, node_of_cpu, offset_from_monotonic_ns};

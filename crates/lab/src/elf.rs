@@ -63,8 +63,9 @@ pub(super) fn read(file: &[u8]) -> Option<Elf> {
     Some(elf)
 }
 
-/// Truncates a file after its last loaded byte and clears the section table in its header.
-pub(super) fn without_sections(mut file: Vec<u8>) -> Option<Vec<u8>> {
+/// Truncates a file after its last loaded byte and clears the section table in its header: symbols and debug
+/// information are removed. `None` unless it is a complete 64-bit ELF file.
+pub fn without_sections(mut file: Vec<u8>) -> Option<Vec<u8>> {
     const SECTION_TABLE: Range<usize> = 0x28..0x30;
     const SECTION_COUNTS: Range<usize> = 0x3c..0x40;
     let bytes = Bytes(&file);

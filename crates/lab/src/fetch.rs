@@ -2,13 +2,12 @@
 
 use super::packages::{self, Package};
 use super::unpack::unpack;
-use super::{LabError, Monitor, apt, directories, error_line, hash, preemption_models, regular_file};
+use super::{LabError, Monitor, apt, directories, hash, preemption_models, regular_file};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
-use std::process::Command;
 
 /// Progress of downloading a package.
 #[derive(Debug, Clone, Copy)]
@@ -183,12 +182,8 @@ const LARGEST_PACKAGE: u64 = 4 << 30;
 
 /// SHA-256 of a regular file, 64 hexadecimal digits.
 fn sha256(path: &Path) -> Result<String, LabError> {
-    const PROGRAM: &str = "sha256sum";
     let file = regular_file::open(path, LARGEST_PACKAGE)?;
-    let output = Command::new(PROGRAM).stdin(file).output().map_err(|err| LabError::program(PROGRAM, err))?;
-    let text = String::from_utf8_lossy(&output.stdout).into_owned();
-    let sum = text.get(..64).filter(|sum| sum.bytes().all(|byte| byte.is_ascii_hexdigit()));
-    sum.map(str::to_owned).ok_or_else(|| LabError::file(path, error_line(&output.stderr)))
+    host::sha256(file).map_err(|err| LabError::file(path, err))
 }
 
 fn entry_that(dir: &Path, is_it: impl Fn(&str) -> bool) -> Result<PathBuf, LabError> {

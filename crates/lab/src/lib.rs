@@ -36,6 +36,7 @@ mod tar;
 mod two_guests;
 mod unpack;
 
+pub use elf::without_sections;
 pub use fetch::Fetching;
 pub use guest::{is_first_process, run as run_guest};
 pub use guests::{Guests, MessageSink};

@@ -126,6 +126,7 @@ fn execute(command: Command) -> Outcome {
         Command::Operation(arguments) => operation::operation(&arguments),
         Command::Launch(arguments) => launch::launch_program(arguments),
         Command::Supervise(arguments) => supervise::supervise(arguments),
+        Command::ServeCells => campaign::serve().map(|()| 0),
     }
 }
 

@@ -34,7 +34,9 @@ pub(super) use results::{CheckArguments, ImportArguments, ImportUnit, ListArgume
 pub(super) use sleep::{MeasureCommand, SleepArguments};
 
 use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
-use model::{Axes, Conditions, CpuSet, Kernel, Period, Plan, Policy, Prepare, Requirement, Setting, Span, Task, Until};
+use model::{
+    Axes, Conditions, CpuSet, Kernel, Period, Plan, Policy, Prepare, Requirement, Setting, Site, Span, Task, Until,
+};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -113,6 +115,10 @@ pub(super) enum Command {
     #[command(hide = true)]
     #[command(name = "supervise-role")]
     Supervise(SuperviseArguments),
+    /// Measure the cells of a campaign on another machine, one request a line on stdin
+    #[command(hide = true)]
+    #[command(name = "serve-cells")]
+    ServeCells,
 }
 
 #[derive(Debug, Args)]
@@ -157,6 +163,9 @@ pub(super) struct RunArguments {
     /// Seed of the order of the cells in each block
     #[arg(long, value_name = "N", help_heading = heading::EXTENT)]
     pub(super) seed: Option<u64>,
+    /// Measure on another machine: ssh:HOST, or exec:COMMAND, like exec:docker exec -i box; this program is sent there
+    #[arg(long, value_name = "MACHINE", help_heading = heading::EXTENT)]
+    pub(super) on: Option<Site>,
     /// Keep every latency: a Parquet file for each measurement, in samples/ of the run
     #[arg(long, help_heading = heading::OUTPUT)]
     pub(super) samples: bool,

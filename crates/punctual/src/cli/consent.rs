@@ -17,6 +17,8 @@ pub(super) struct Origin {
     foreign: Option<String>,
     /// Whether the command line replaces its settings.
     settings_are_typed: bool,
+    /// The machine that measures, if it is not this one.
+    on: Option<Site>,
 }
 
 impl Origin {
@@ -30,12 +32,17 @@ impl Origin {
         let users = users();
         let foreign =
             found.why_foreign(&users).or_else(|| why_place_is_foreign(path, &users).filter(|_| file.is_file()));
-        Ok(Origin { path: path.to_owned(), foreign, settings_are_typed: false })
+        Ok(Origin { path: path.to_owned(), foreign, settings_are_typed: false, on: None })
     }
 
     /// Records whether the settings come from the command line (`typed`).
     pub(super) fn with_settings(self, typed: bool) -> Origin {
         Origin { settings_are_typed: typed, ..self }
+    }
+
+    /// Records the machine that measures.
+    pub(super) fn on(self, site: Option<&Site>) -> Origin {
+        Origin { on: site.cloned(), ..self }
     }
 
     /// Refuses programs and settings of a file that is not the user's own, unless `yes`.
@@ -44,16 +51,17 @@ impl Origin {
     /// One line with the intended actions and the remedy.
     pub(super) fn permit(&self, header: &Header, yes: bool) -> Result<(), String> {
         let Some(why) = self.foreign.as_ref().filter(|_| !yes) else { return Ok(()) };
+        let on = self.on.as_ref();
         let programs = programs(loads(header));
         let would_run = programs.split_first().map(|(first, others)| {
             let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
-            format!("run `{first}`{more} as {}", user())
+            format!("run `{first}`{more} {}", actor(on))
         });
-        let at_spikes = on_spike(header).map(|command| format!("run `{command}` as {} at spikes", user()));
+        let at_spikes = on_spike(header).map(|command| format!("run `{command}` {} at spikes", actor(on)));
         let would_set = settings(header)
             .filter(|_| !self.settings_are_typed)
-            .map(|settings| format!("set {settings} on this machine"));
-        let would_reach = sites(header).map(|(role, site)| format!("reach its {role} by `{site}` as {}", user()));
+            .map(|settings| format!("set {settings} on {}", on.map_or("this machine".to_owned(), ToString::to_string)));
+        let would_reach = sites(header).map(|(role, site)| format!("reach its {role} by `{site}` {}", actor(on)));
         let would = would_run.into_iter().chain(would_reach).chain(at_spikes).chain(would_set);
         let would: Vec<_> = would.chain(effects(header)).collect();
         if would.is_empty() {
@@ -63,23 +71,25 @@ impl Origin {
     }
 }
 
-/// Prints one line for each program that the plan or run `from` starts, and for each machine that it reaches.
-pub(super) fn announce(from: &Path, header: &Header) {
+/// Prints one line for each program that the plan or run `from` starts, and for each machine that it reaches; `on`: the
+/// machine that measures, if it is not this one.
+pub(super) fn announce(from: &Path, header: &Header, on: Option<&Site>) {
     for program in programs(loads(header)) {
-        note(format_args!("punctual: {} runs as {}: {program}", from.display(), user()));
+        note(format_args!("punctual: {} runs {}: {program}", from.display(), actor(on)));
     }
     for (role, site) in sites(header) {
-        note(format_args!("punctual: {} reaches its {role} as {}: {site}", from.display(), user()));
+        note(format_args!("punctual: {} reaches its {role} {}: {site}", from.display(), actor(on)));
     }
     if let Some(command) = on_spike(header) {
-        note(format_args!("punctual: {} runs as {} at spikes: {command}", from.display(), user()));
+        note(format_args!("punctual: {} runs {} at spikes: {command}", from.display(), actor(on)));
     }
 }
 
-/// Prints the settings that the plan or run `from` makes on this machine.
-pub(super) fn announce_settings(from: &Path, header: &Header) {
+/// Prints the settings that the plan or run `from` makes on this machine, or on the machine `on`.
+pub(super) fn announce_settings(from: &Path, header: &Header, on: Option<&Site>) {
     if let Some(settings) = settings(header) {
-        note(format_args!("punctual: {} sets for the length of each cell: {settings}", from.display()));
+        let there = on.map(|site| format!(" on {site}")).unwrap_or_default();
+        note(format_args!("punctual: {} sets{there} for the length of each cell: {settings}", from.display()));
     }
 }
 
@@ -153,11 +163,12 @@ fn stays_here(link: Link) -> bool {
     host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.to_canonical().is_loopback())
 }
 
-/// Name of the user as which programs run.
-fn user() -> String {
-    match process::effective_user_id() {
-        0 => "root".to_owned(),
-        id => format!("user {id}"),
+/// User as which programs run, or the machine `on`, whose user is its own matter.
+fn actor(on: Option<&Site>) -> String {
+    match (on, process::effective_user_id()) {
+        (Some(site), _) => format!("on {site}"),
+        (None, 0) => "as root".to_owned(),
+        (None, id) => format!("as user {id}"),
     }
 }
 

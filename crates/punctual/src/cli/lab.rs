@@ -71,6 +71,14 @@ impl TestCell {
             ..Plan::default()
         };
         let note = |line: &str| note(line);
-        Session::begin(Request { plan, samples: false, at_most: None, wait, permit: &|_| Ok(()), note: &note })
+        Session::begin(Request {
+            plan,
+            samples: false,
+            at_most: None,
+            wait,
+            on: None,
+            permit: &|_| Ok(()),
+            note: &note,
+        })
     }
 }

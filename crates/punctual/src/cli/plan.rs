@@ -27,7 +27,7 @@ pub(super) fn plan(arguments: &RunArguments) -> Result<(Plan, Option<Origin>), B
                 Some(name) => (name.to_owned(), ready::text_of(name)?.to_owned()),
                 None => {
                     let (from, text) = file(path)?;
-                    origin = Some(from.with_settings(arguments.common.prepare.is_some()));
+                    origin = Some(from.with_settings(arguments.common.prepare.is_some()).on(arguments.on.as_ref()));
                     (path.display().to_string(), text)
                 }
             };

@@ -6,7 +6,7 @@ use super::plan::{dry_run, plan};
 use super::progress::Lines;
 use super::{Outcome, note, output, report, run_directory};
 use analysis::doctor;
-use campaign::{Limits, LocalOrLab, Request, Session, decision};
+use campaign::{Limits, Request, Session, decision};
 use model::Header;
 use std::error::Error;
 use std::fs::File;
@@ -20,8 +20,7 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     let limits = Limits { at_most: arguments.at_most, blocks: arguments.blocks };
     let (dir, mut session) = if arguments.resume { resume(arguments)? } else { begin(arguments)? };
     let mut lines = Lines::new(&session.header, session.entries.len());
-    let mut executor = LocalOrLab::new(lines.say_above());
-    let result = session.carry_out(&mut executor, &mut lines, limits);
+    let result = session.carry_out(lines.say_above(), &mut lines, limits);
     lines.finish();
     let Session { header, entries, .. } = &session;
     if let Err(err) = result {
@@ -33,15 +32,15 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     if limits.blocks.is_some() && header.plan.until.is_none() && session.is_unfinished() {
         let (done, all) = (entries.len(), header.n_measurements());
         report::beside_run(&dir, header, entries);
-        let dir = dir.display();
-        note(format_args!("{done} of {all} measurements made; continue with: punctual run --resume --out {dir}"));
+        let resume = run_directory::resume(&session, &dir);
+        note(format_args!("{done} of {all} measurements made; continue with: {resume}"));
         return Ok(0);
     }
     decision(header, entries).iter().for_each(note);
     let status = run_directory::finish(&session, Some(&dir), format.into())?;
     if !header.failed.is_empty() {
-        let dir = dir.display();
-        note(format_args!("{} failed; try again with: punctual run --resume --out {dir}", output::failures(header)));
+        let resume = run_directory::resume(&session, &dir);
+        note(format_args!("{} failed; try again with: {resume}", output::failures(header)));
     }
     Ok(status)
 }
@@ -56,13 +55,14 @@ fn begin(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> 
         output::check(header, common.format)
     };
     let (samples, at_most, wait) = (arguments.samples, arguments.at_most, common.wait);
-    let request = Request { plan, samples, at_most, wait, permit: &permit, note: &|line| note(line) };
+    let on = arguments.on;
+    let request = Request { plan, samples, at_most, wait, on, permit: &permit, note: &|line| note(line) };
     let mut session = Session::begin(request)?;
     let header = &session.header;
     let from = arguments.plan.as_deref().unwrap_or(Path::new("the plan"));
-    consent::announce(from, header);
+    consent::announce(from, header, session.on());
     if common.prepare.is_none() {
-        consent::announce_settings(from, header);
+        consent::announce_settings(from, header, session.on());
     }
     let dir = arguments.out.unwrap_or_else(|| run_directory::new_directory(run_directory::started(header)));
     session.keep_in(&dir)?;
@@ -75,20 +75,21 @@ fn begin(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> 
 /// Resumes the run in `--out`; returns its directory and session.
 fn resume(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> {
     let dir = arguments.out.unwrap_or_default();
-    let (yes, wait) = (arguments.common.yes, arguments.common.wait);
+    let (yes, wait, on) = (arguments.common.yes, arguments.common.wait, arguments.on);
     let permit = |header: &Header| {
         let file = store::file_of(&dir);
         // Another user with write permission on the directory can replace the file.
         let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
         for path in [parent, &file] {
             let origin = File::open(path).and_then(|opened| Origin::of(path, &opened));
-            origin.map_err(|err| format!("{}: {err}", path.display()))?.permit(header, yes)?;
+            let origin = origin.map_err(|err| format!("{}: {err}", path.display()))?;
+            origin.on(on.as_ref()).permit(header, yes)?;
         }
         consent::permit_floods(header, yes)?;
-        consent::announce(&dir, header);
-        consent::announce_settings(&dir, header);
+        consent::announce(&dir, header, on.as_ref());
+        consent::announce_settings(&dir, header, on.as_ref());
         Ok(())
     };
-    let session = Session::resume(&dir, wait, arguments.force, &permit, &|line| note(line))?;
+    let session = Session::resume(&dir, on.as_ref(), wait, arguments.force, &permit, &|line| note(line))?;
     Ok((dir, session))
 }

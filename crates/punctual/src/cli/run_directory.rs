@@ -57,13 +57,23 @@ pub(super) fn finish(session: &Session, dir: Option<&Path>, options: OutputOptio
 
 /// The error that ended a campaign, with the command that continues its run, if it is kept in `dir`.
 pub(super) fn error(session: &Session, err: &CampaignError, dir: Option<&Path>) -> Box<dyn Error> {
-    let dir = dir.map(|dir| shell_word(&dir.display().to_string()).into_owned());
     match (err, dir) {
         (CampaignError::Interrupted { .. }, Some(dir)) => {
-            session.stop().interrupted(format!("{err}; continue with: punctual run --resume --out {dir}")).into()
+            session.stop().interrupted(format!("{err}; continue with: {}", resume(session, dir))).into()
         }
         (CampaignError::Interrupted { .. }, None) => session.stop().interrupted(err.to_string()).into(),
-        (CampaignError::Cell { .. }, Some(dir)) => format!("{err} (kept so far: punctual show {dir})").into(),
+        (CampaignError::Cell { .. }, Some(dir)) => {
+            let dir = dir.display().to_string();
+            format!("{err} (kept so far: punctual show {})", shell_word(&dir)).into()
+        }
         _ => err.to_string().into(),
     }
+}
+
+/// The command that continues the run in `dir`.
+pub(super) fn resume(session: &Session, dir: &Path) -> String {
+    let dir = dir.display().to_string();
+    let on = session.on().map(ToString::to_string);
+    let on = on.map(|site| format!(" --on {}", shell_word(&site))).unwrap_or_default();
+    format!("punctual run --resume --out {}{on}", shell_word(&dir))
 }

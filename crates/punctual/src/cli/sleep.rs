@@ -3,7 +3,7 @@
 use super::arguments::SleepArguments;
 use super::progress::Lines;
 use super::{Outcome, consent, note, output, run_directory};
-use campaign::{Child, Limits, Request, Session};
+use campaign::{Limits, Request, Session};
 use model::{Axes, Conditions, Header, Kernel, Plan, Span};
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -21,11 +21,11 @@ pub(super) fn sleep(arguments: SleepArguments) -> Outcome {
         output::check(header, format)
     };
     let plan = plan(arguments)?;
-    let request = Request { plan, samples, at_most: None, wait, permit: &permit, note: &|line| note(line) };
+    let request = Request { plan, samples, at_most: None, wait, on: None, permit: &permit, note: &|line| note(line) };
     let mut session = Session::begin(request)?;
     let dir = run_directory::keep(&mut session, &keep)?;
     let mut lines = Lines::new(&session.header, 0);
-    let result = session.carry_out(&mut Child, &mut lines, Limits::default());
+    let result = session.carry_out(lines.say_above(), &mut lines, Limits::default());
     lines.finish();
     match (result, &dir) {
         (Ok(()), _) => run_directory::finish(&session, dir.as_deref(), format.into()),

@@ -36,6 +36,7 @@ mod live;
 mod load_alone;
 mod loads;
 mod measured_thread;
+mod on_board;
 mod on_spike;
 mod placement;
 mod plan;

@@ -31,7 +31,7 @@ fn path_with(first: &Path) -> String {
 }
 
 /// IDs of the processes of this program that run the command `what` with `word` in an argument.
-fn doing(what: &str, word: &str) -> Vec<u32> {
+pub(crate) fn doing(what: &str, word: &str) -> Vec<u32> {
     let is_it = |pid: &u32| {
         let text = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
         let words: Vec<_> = text.split(|byte| *byte == 0).map(String::from_utf8_lossy).collect();
@@ -259,7 +259,7 @@ fn a_role_that_does_not_end_is_said_to_be_killed_for_that() {
 }
 
 /// Writes an executable shell script.
-fn executable(scratch: &Scratch, name: &str, text: &str) {
+pub(crate) fn executable(scratch: &Scratch, name: &str, text: &str) {
     let path = scratch.file(name, format!("#!/bin/sh\n{text}\n"));
     set_mode(path, 0o755);
 }

@@ -14,7 +14,7 @@ pub(in super::super) fn dry_run(arguments: &RunArguments) -> Outcome {
         return Err("--dry-run has the formats text and json; leave --format out".into());
     }
     let (plan, origin) = plan(arguments)?;
-    let forecast = forecast(plan, arguments.samples, arguments.at_most)?;
+    let forecast = forecast(plan, arguments.on.as_ref(), arguments.samples, arguments.at_most, &|line| note(line))?;
     let header = &forecast.header;
     let run = document(&forecast)?;
     let mut text = Vec::new();

@@ -1,0 +1,106 @@
+//! `punctual serve-cells`: measures cells for a campaign on another machine, which sends one request a line on stdin.
+//!
+//! It holds the lock of this machine from the first request that needs it. It ends when stdin is closed, which
+//! interrupts the cell, or when no request has come for a while: a connection may be lost without notice. Nothing is
+//! sent while a cell measures, because packets would disturb it.
+
+use super::messages::{Answer, Ask};
+use crate::executor::Executor;
+use crate::header::{header, planned, preview};
+use crate::local_or_lab::LocalOrLab;
+use crate::lock::take_machine;
+use crate::session::holder;
+use crate::stop::Stop;
+use host::{HostFs, MachineLock};
+use std::error::Error;
+use std::io::{self, BufRead, Write};
+use std::sync::Arc;
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
+use std::thread::Builder;
+use std::time::Duration;
+
+/// Timeout between requests.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
+
+/// Serves a campaign until its stdin is closed.
+///
+/// # Errors
+/// If a request is malformed or does not come, an answer cannot be written, or a signal requests a stop.
+pub fn serve() -> Result<(), Box<dyn Error>> {
+    let stop = Arc::new(Stop::on_signals()?);
+    let (requests_tx, requests) = channel();
+    let is_over = Arc::clone(&stop);
+    let read = move || {
+        io::stdin().lock().lines().map_while(Result::ok).all(|line| requests_tx.send(line).is_ok());
+        drop(requests_tx);
+        is_over.request();
+    };
+    Builder::new().spawn(read).map_err(|err| host::no_thread(&err))?;
+    host::check_proc()?;
+    Server { executor: LocalOrLab::new(Arc::new(|line| note(&line))), lock: None, stop: &stop }.serve(&requests)
+}
+
+struct Server<'a> {
+    executor: LocalOrLab,
+    lock: Option<MachineLock>,
+    stop: &'a Stop,
+}
+
+impl Server<'_> {
+    fn serve(mut self, requests: &Receiver<String>) -> Result<(), Box<dyn Error>> {
+        loop {
+            let line = match requests.recv_timeout(IDLE_TIMEOUT) {
+                Ok(line) => line,
+                Err(RecvTimeoutError::Disconnected) => return Ok(()),
+                Err(RecvTimeoutError::Timeout) => {
+                    return Err(format!("timeout: no request for {} s", IDLE_TIMEOUT.as_secs()).into());
+                }
+            };
+            let asked: Ask = serde_json::from_str(&line).map_err(|err| format!("invalid request: {err}"))?;
+            let answer = self.answer(asked).unwrap_or_else(|err| Answer::Refused(err.to_string()));
+            write(&answer)?;
+        }
+    }
+
+    fn answer(&mut self, asked: Ask) -> Result<Answer, Box<dyn Error>> {
+        Ok(match asked {
+            Ask::Planned { plan, samples } => Answer::Header(planned(*plan, samples)?.into()),
+            Ask::Preview { plan, samples } => Answer::Header(preview(*plan, samples)?.into()),
+            Ask::Header { plan, samples, wait } => {
+                let lock = self.lock.insert(take_machine(wait, self.stop, &note)?);
+                let header = header(*plan, samples)?;
+                lock.say(&holder(&header, header.n_measurements()));
+                Answer::Header(header.into())
+            }
+            Ask::Host { wait } => {
+                let lock = self.lock.insert(take_machine(wait, self.stop, &note)?);
+                lock.say(&format!("pid {} (resumed from another machine)", std::process::id()));
+                Answer::Host(host::snapshot(&HostFs::here()).into())
+            }
+            Ask::Cell { cell, block } => {
+                if self.lock.is_none() {
+                    return Err("this machine is not locked".into());
+                }
+                match self.executor.execute(&cell, block, None, self.stop, &mut |_| {}) {
+                    Ok(record) => Answer::Record(record.into()),
+                    Err(failure) => {
+                        Answer::Failed { reason: failure.to_string(), is_unsupported: failure.is_unsupported() }
+                    }
+                }
+            }
+        })
+    }
+}
+
+/// Sends a line to the user of the campaign.
+fn note(line: &str) {
+    // The next answer reports a closed stdout.
+    let _ = write(&Answer::Note(line.strip_prefix("punctual: ").unwrap_or(line).to_owned()));
+}
+
+fn write(answer: &Answer) -> Result<(), Box<dyn Error>> {
+    let mut line = serde_json::to_vec(answer)?;
+    line.push(b'\n');
+    let mut stdout = io::stdout().lock();
+    stdout.write_all(&line).and_then(|()| stdout.flush()).map_err(|err| format!("stdout: {err}").into())
+}
