@@ -476,9 +476,13 @@ fn root_a_target_is_reached_by_ssh_and_does_not_outlive_the_connection() {
         match who {
             "campaign" => kill(campaign.id()),
             "ssh" => {
-                let name =
-                    |pid: &&u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "ssh\n");
-                kill(*ours.iter().find(name).unwrap());
+                // Another one keeps the program there.
+                let of_role = |pid: &&u32| {
+                    let command = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+                    command.starts_with(b"/usr/bin/ssh\0")
+                        && String::from_utf8_lossy(&command).contains("supervise-role")
+                };
+                kill(*ours.iter().find(of_role).unwrap());
             }
             "session" => sshd.sessions().into_iter().for_each(kill),
             _ => kill(doing("respond", &link)[0]),
