@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, clippy::disallowed_macros, reason = "a panic in a test is its failure")]
 
 mod bad_input;
+mod board;
 mod browser;
 mod campaign;
 mod check;
