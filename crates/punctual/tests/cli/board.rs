@@ -1,6 +1,6 @@
 //! Emulated boards of other architectures: busybox and dropbear on QEMU's machine `virt`, reached by ssh.
 
-use crate::program::{DIRECTORY, ProgramOutput, Scratch, is_installed, run, set_mode, skip_unless};
+use crate::program::{ProgramOutput, Scratch, is_installed, run, set_mode, skip_unless};
 use std::fs::File;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -145,10 +145,9 @@ impl Drop for Board {
 
 /// The directory of the kernel and initramfs of a board, made where they are missing; `None` if they cannot be made.
 fn made(name: &str) -> Option<PathBuf> {
-    // Beside the directory of temporary files of tests: `target/boards`.
-    let directory = Path::new(DIRECTORY).with_file_name("boards").join(name);
-    let script = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../scripts/board");
-    let made = run(Command::new(script).arg(name).arg(&directory).stdin(Stdio::null()));
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let directory = root.join("target/boards").join(name);
+    let made = run(Command::new(root.join("scripts/board")).arg(name).arg(&directory).stdin(Stdio::null()));
     if made.status != 0 {
         eprintln!("skipped: no board {name}: {}", made.last_line());
         return None;
