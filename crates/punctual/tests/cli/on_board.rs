@@ -1,8 +1,9 @@
 //! `punctual run --on`: whole cells on another machine, here behind `exec:` with a search path without this program.
 
+use crate::board::{Board, UDP_PORT};
 use crate::program::{
-    ProgramOutput, Scratch, Start, a_cpu, comes_true, command, entries, finish, is_root, machine_and_scratch, run,
-    running, skip_unless,
+    ProgramOutput, Scratch, Start, a_cpu, comes_true, command, entries, finish, is_installed, is_root,
+    machine_and_scratch, run, running, set_mode, skip_unless,
 };
 use crate::roles::{doing, executable};
 use std::path::{Path, PathBuf};
@@ -37,7 +38,7 @@ impl Machine {
             a_cpu()
         );
         let plan = self.scratch.file("plan.toml", text);
-        crate::program::set_mode(&plan, 0o644);
+        set_mode(&plan, 0o644);
         plan
     }
 
@@ -226,7 +227,7 @@ fn a_foreign_plan_does_nothing_elsewhere_without_yes() {
     let plan = board.plan(1, "200ms");
     let text = std::fs::read_to_string(&plan).unwrap().replace("light", "cmd:true");
     std::fs::write(&plan, text).unwrap();
-    crate::program::set_mode(&plan, 0o646);
+    set_mode(&plan, 0o646);
     let site = &board.site;
     let said = run(&mut board.campaign(&plan, ""));
     expect_refused(
@@ -251,4 +252,53 @@ fn root_the_lock_of_the_other_machine_is_respected() {
     let said = ProgramOutput::of(second);
     assert!(said.status == 1 && said.stderr.contains("ends about"), "{said:?}");
     assert!(first.wait().unwrap().success());
+}
+
+/// A role and whole cells on an emulated arm64 board with busybox and dropbear, to which this program is sent.
+#[test]
+#[ignore = "long: boots a board"]
+fn vm_an_arm64_board_measures_whole_cells_and_answers() {
+    skip_unless!(is_installed("ssh", "openssh-client"));
+    if let Err(reason) = host::program_of(model::Architecture::Aarch64) {
+        eprintln!("skipped: {reason}");
+        return;
+    }
+    let Some(emulated) = Board::start("arm64") else { return };
+    let (_machine, scratch) = machine_and_scratch("on-board-arm64");
+    let path = format!("{}:{}", emulated.directory().display(), std::env::var("PATH").unwrap());
+    let head = "repetitions = 1\nduration = \"2s\"\nwarm_up = \"100ms\"\n";
+    let campaign = |name: &str, keys: &str, more: &str| {
+        let plan = scratch.file(&format!("{name}.toml"), format!("{head}{keys}"));
+        set_mode(&plan, 0o644);
+        let out = scratch.path(name);
+        let arguments = format!("run {} --wait {more} --out {}", plan.display(), out.display());
+        run(command(&arguments).env("PATH", &path)).expect_success();
+        entries(&out)
+    };
+    let axes = "[axes]\nload = [\"none\", \"pipe\"]\npolicy = [\"other\", \"fifo:80\"]\nperiod = [\"10ms\"]\n";
+    let cells = campaign("cells", axes, "--on ssh:board");
+    assert_eq!(cells.len(), 4);
+    for entry in &cells {
+        let record = &entry.record;
+        assert_eq!(record.host_before.architecture.as_deref(), Some("aarch64"), "{:?}", record.host_before);
+        assert_eq!(record.threads.len(), 2, "two CPUs");
+        for thread in &record.threads {
+            assert!(thread.is_consistent() && thread.recorded > 50, "{thread:?}");
+            assert_eq!(thread.achieved.policy, record.cell.policy);
+        }
+        assert!(record.loads.iter().all(|load| load.failure.is_none() && !load.did_nothing()), "{:?}", record.loads);
+    }
+
+    let udp = format!("127.0.0.1:{}", emulated.udp);
+    let keys = format!(
+        "cpus = \"{}\"\n[roles]\ntarget = \"ssh:board\"\ntarget_link = \"udp:10.0.2.15:{UDP_PORT}\"\n\
+         [axes]\nload = [\"none\"]\npolicy = [\"other\"]\nperiod = [\"20ms\"]\nmethod = [\"response:udp:{udp}\"]\n",
+        a_cpu()
+    );
+    let [answers] = &campaign("role", &keys, "")[..] else { panic!("one record") };
+    let target = answers.record.response.as_ref().unwrap().target.as_ref().unwrap();
+    assert_eq!(target.host.as_ref().unwrap().architecture.as_deref(), Some("aarch64"));
+    assert!(target.answered > 20, "{target:?}");
+    let left = || emulated.ssh("ls -d /tmp/punctual-* /var/tmp/punctual-* 2>/dev/null; pidof punctual").stdout;
+    assert!(comes_true(|| left().is_empty()), "left there: {}", left());
 }
