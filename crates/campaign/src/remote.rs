@@ -3,12 +3,10 @@
 mod board;
 mod connection;
 mod delivery;
-mod messages;
+pub(super) mod messages;
 mod role;
-mod serve;
 mod transport;
 
 pub(super) use board::Board;
 pub(super) use delivery::Deliveries;
 pub(super) use role::{RoleCommand, RunningRole};
-pub use serve::serve;

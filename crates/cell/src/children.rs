@@ -42,8 +42,8 @@ enum ChildOutput {
 
 /// Extra time of a process beyond its cell, to start, to wait for late threads and to write its record.
 const PROCESS_OVERHEAD: Span = Span(1_500_000_000);
-/// Timeout for an interrupted process to end.
-const EXIT_TIMEOUT: Duration = Duration::from_secs(5);
+/// Timeout for the processes to write their records and to end, since the last of them did.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Children {
     /// Starts the processes; they wait for their cells.
@@ -163,7 +163,11 @@ impl Measurers for Children {
     }
 
     fn finish(&mut self, samples: &mut Option<SampleWriter>) -> Result<Measurement, CellError> {
-        self.wait(EXIT_TIMEOUT);
+        while !self.all_have_ended()
+            && let Ok(word) = self.words.recv_timeout(EXIT_TIMEOUT)
+        {
+            self.take(word);
+        }
         let records = self.children.iter_mut().map(record).collect::<Result<Vec<Record>, _>>()?;
         if let Some(samples) = samples {
             self.children.iter().flat_map(|child| &child.samples).try_for_each(|part| samples.append(part))?;

@@ -6,6 +6,7 @@
 mod catalogue;
 mod cpu;
 mod files;
+mod idle_timeout;
 mod job;
 mod kernel;
 mod messaging;

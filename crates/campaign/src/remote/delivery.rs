@@ -16,9 +16,9 @@ use std::process::Command;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
 
-/// Shell script for the other machine, whose `$1` is this version. It prints lines that begin with [`ANSWER`]: `has`, or
-/// `lacks` with architecture, decompressor and installed version, and later `at` with the file. It reads the number of
-/// bytes and the sum in a line, then the bytes.
+/// Shell script for the other machine, whose `$1` is this version. It prints lines that begin with [`ANSWER`]:
+/// `has`, or `lacks` with architecture, decompressor and installed version, and later `at` with the file. It reads the
+/// number of bytes and the sum in a line, then the bytes.
 ///
 /// The directory must permit programs: an empty file is a program without a command, unless it may not be executed. The
 /// script is one line without `!`, which csh(1) would expand.

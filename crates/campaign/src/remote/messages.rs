@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 /// A request of the campaign. Each but [`Ask::Cell`] has one answer of its own kind, or [`Answer::Refused`].
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Ask {
+pub(crate) enum Ask {
     /// The run as that machine and user could measure it, even if that is nothing.
     Planned { plan: Box<Plan>, samples: bool },
     /// The same, and refused if nothing can be measured.
@@ -22,7 +22,7 @@ pub(super) enum Ask {
 /// An answer.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub(super) enum Answer {
+pub(crate) enum Answer {
     /// A line for the user; the answer follows.
     Note(String),
     /// The run of a plan.

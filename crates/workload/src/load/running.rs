@@ -1,5 +1,6 @@
 //! A running part of a load, as seen by the process that started it.
 
+use super::idle_timeout::IdleTimeout;
 use super::job::Job;
 use super::report::{LoadMessage, Report};
 use super::supervisor;
@@ -17,7 +18,7 @@ use sys::memory::SharedCounters;
 use sys::process::{self, Child};
 use sys::usage;
 
-/// Timeout until a supervisor has started everything, beyond that of its workers.
+/// Timeout of a start, since the last worker that was started or did its first operation; beyond that of the workers.
 const READY_TIMEOUT: Duration = Duration::from_secs(20);
 /// Timeout until a supervisor has ended.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
@@ -90,7 +91,8 @@ impl Running {
             reason: format!("cannot read from its supervisor: {err}"),
         };
         self.report_rx.set_read_timeout(Some(POLL_INTERVAL)).map_err(lost)?;
-        while began.elapsed() < READY_TIMEOUT {
+        let mut timeout = IdleTimeout::new(READY_TIMEOUT, began);
+        while !timeout.is_over(self.n_begun(), Instant::now()) {
             match self.receive() {
                 Some(LoadMessage::Works { workers, cgroup }) => {
                     (self.workers, self.cgroup) = (workers, cgroup);
@@ -102,7 +104,15 @@ impl Running {
                 None => {}
             }
         }
-        Err(self.error(format!("timeout: not started after {} s", READY_TIMEOUT.as_secs())))
+        let seconds = READY_TIMEOUT.as_secs();
+        Err(self.error(format!(
+            "timeout: not started, and nothing began for {seconds} s; reduce the load, like messaging:groups=1"
+        )))
+    }
+
+    /// The number of workers that were started, and of those that have done an operation.
+    fn n_begun(&self) -> usize {
+        self.pids.iter().chain(self.counters.iter()).filter(|number| number.load(Relaxed) != 0).count()
     }
 
     /// The next message, if there is one.

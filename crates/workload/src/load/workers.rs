@@ -1,6 +1,7 @@
 //! The processes of one part of a load: forked, counted and killed together.
 
 use super::Place;
+use super::idle_timeout::IdleTimeout;
 use super::report::{LoadMessage, Report};
 use host::Cgroup;
 use model::CpuSet;
@@ -12,7 +13,7 @@ use std::time::{Duration, Instant};
 use sys::memory::SharedCounters;
 use sys::process::{self, Child};
 
-/// Timeout until all workers have done an operation.
+/// Timeout of a start, since the last worker that did its first operation.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
 /// Timeout until all killed workers are gone.
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -157,7 +158,7 @@ impl<'a> Workers<'a> {
 
     /// Waits until every counting worker has done an operation.
     pub(super) fn wait_until_all_work(&self) -> Result<(), String> {
-        let until = Instant::now() + READY_TIMEOUT;
+        let mut timeout = IdleTimeout::new(READY_TIMEOUT, Instant::now());
         loop {
             if let Ok(Child::Ended(pid, status)) = process::reap(None)
                 && self.contains(pid)
@@ -168,10 +169,12 @@ impl<'a> Workers<'a> {
             if idle == 0 {
                 return Ok(());
             }
-            if Instant::now() > until {
-                let workers = self.counters.iter().count();
+            let workers = self.counters.iter().count();
+            if timeout.is_over(workers - idle, Instant::now()) {
                 return Err(format!(
-                    "timeout: {idle} of {workers} workers idle after 10 s; reduce the load, like messaging:groups=1"
+                    "timeout: {idle} of {workers} workers idle, and none began for {} s; reduce the load, like \
+                     messaging:groups=1",
+                    READY_TIMEOUT.as_secs()
                 ));
             }
             std::thread::sleep(POLL_INTERVAL);

@@ -4,13 +4,13 @@
 //! interrupts the cell, or when no request has come for a while: a connection may be lost without notice. Nothing is
 //! sent while a cell measures, because packets would disturb it.
 
-use super::messages::{Answer, Ask};
-use crate::executor::Executor;
-use crate::header::{header, planned, preview};
-use crate::local_or_lab::LocalOrLab;
-use crate::lock::take_machine;
-use crate::session::holder;
-use crate::stop::Stop;
+use super::executor::Executor;
+use super::header::{header, planned, preview};
+use super::local_or_lab::LocalOrLab;
+use super::lock::take_machine;
+use super::remote::messages::{Answer, Ask};
+use super::session::holder;
+use super::stop::Stop;
 use host::{HostFs, MachineLock};
 use std::error::Error;
 use std::io::{self, BufRead, Write};
