@@ -110,6 +110,19 @@ mod tests {
     use crate::testing::Scratch;
 
     #[test]
+    fn a_group_without_cpus_and_a_missing_one_have_different_remedies() {
+        let scratch = Scratch::make();
+        let (full, missing) = (scratch.path("full"), scratch.path("missing"));
+        std::fs::create_dir_all(&full).unwrap();
+        std::os::unix::fs::symlink("/dev/full", full.join("cgroup.procs")).unwrap();
+        let refused = enter_group(&full).unwrap_err();
+        let remedy = "(os error 28); write CPUs and memory nodes to its cpuset.cpus and cpuset.mems first";
+        assert!(refused.ends_with(remedy), "{refused}");
+        let refused = enter_group(&missing).unwrap_err();
+        assert!(refused.ends_with("(os error 2); the group must exist"), "{refused}");
+    }
+
+    #[test]
     fn our_group_is_found_below_its_mount() {
         let scratch = Scratch::make();
         let fs = scratch.machine();

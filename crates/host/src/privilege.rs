@@ -17,6 +17,11 @@ pub struct Privileges {
 
 /// The reason why this user cannot measure `policy`, and the one command that changes it.
 pub fn how_to_allow(policy: Policy) -> String {
+    how_to_allow_in(policy, container(&HostFs::here()).as_deref())
+}
+
+/// The same for a process in `container`, if it is in one.
+fn how_to_allow_in(policy: Policy, container: Option<&str>) -> String {
     let needs_no_privilege = match policy {
         Policy::Other(nice) => nice.get() >= 0,
         _ => !policy.is_realtime(),
@@ -27,7 +32,7 @@ pub fn how_to_allow(policy: Policy) -> String {
     if let Policy::Deadline(_) = policy {
         return format!("{policy} needs CAP_SYS_NICE and all CPUs; run as root, without taskset, outside any cpuset");
     }
-    if let Some(container) = container(&HostFs::here()) {
+    if let Some(container) = container {
         return format!(
             "{policy} needs CAP_SYS_NICE, which this container ({container}) lacks; start it with --cap-add SYS_NICE \
              --cap-add IPC_LOCK (Kubernetes: securityContext.capabilities.add)"
@@ -99,6 +104,20 @@ fn locked_bytes(n_cpus: u64, cycles: u64, samples: bool) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_container_needs_another_command_than_a_machine() {
+        let policy = |text: &str| text.parse::<Policy>().unwrap();
+        let advice = how_to_allow_in(policy("fifo:80"), Some("podman"));
+        assert!(advice.starts_with("fifo:80 needs CAP_SYS_NICE, which this container (podman) lacks; "), "{advice}");
+        assert!(advice.contains("--cap-add SYS_NICE --cap-add IPC_LOCK") && !advice.contains("setcap"), "{advice}");
+        let advice = how_to_allow_in(policy("fifo:80"), None);
+        assert!(advice.contains("setcap cap_sys_nice,cap_ipc_lock+ep") && !advice.contains("--cap-add"), "{advice}");
+        for container in [None, Some("docker")] {
+            let advice = how_to_allow_in(Policy::OTHER, container);
+            assert!(advice.ends_with("start it without `nice`"), "{advice}");
+        }
+    }
 
     #[test]
     fn only_what_a_cell_needs_is_asked_for() {
