@@ -104,9 +104,13 @@ mod tests {
         assert_eq!(of("cpus = \"900\"").cells, 4, "of another machine");
     }
 
+    fn here(plan: &str, samples: bool) -> Result<Forecast, Box<dyn Error>> {
+        forecast(Plan::parse(plan).unwrap(), None, samples, None, &|_| {})
+    }
+
     #[test]
     fn a_forecast_needs_no_privilege_and_has_an_order_where_the_seed_is_fixed() {
-        let of = |text: &str| forecast(Plan::parse(text).unwrap(), false, None).unwrap();
+        let of = |text: &str| here(text, false).unwrap();
         let plan = "repetitions = 3\nexplain = true\n[axes]\npolicy = [\"other\"]\n";
         assert!(of(plan).order.is_none());
         let forecast = of(&format!("seed = 7\n{plan}"));
@@ -114,12 +118,12 @@ mod tests {
         assert_eq!((order.len(), forecast.header.n_measurements()), (6, 6));
         assert_eq!(order, order::planned(2, 3, 7));
         let most = "explain = true\nrepetitions = 10000\nduration = \"1h\"\n";
-        assert!(super::forecast(Plan::parse(most).unwrap(), false, None).is_err(), "longer than a year");
+        assert!(here(most, false).is_err(), "longer than a year");
     }
 
     #[test]
     fn disk_space_grows_with_blocks_and_samples_and_not_without_bounds() {
-        let bytes = |text: &str, samples| forecast(Plan::parse(text).unwrap(), samples, None).unwrap().disk_bytes;
+        let bytes = |text: &str, samples| here(text, samples).unwrap().disk_bytes;
         let plan = |blocks: u32, duration: &str| {
             format!(
                 "cpus = \"0\"\nrepetitions = {blocks}\nduration = \"{duration}\"\n[axes]\npolicy = [\"other\"]\nload = [\"none\"]"
