@@ -148,3 +148,43 @@ fn compressed(program: &[u8]) -> std::io::Result<Vec<u8>> {
     encoder.write_all(program)?;
     encoder.finish()
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use flate2::read::GzDecoder;
+    use std::io::Read;
+
+    #[test]
+    fn what_is_sent_is_this_program_with_its_size_and_sum() {
+        let whole = std::fs::read(host::THIS_PROGRAM).unwrap();
+        for decompressor in ["gunzip", "cat"] {
+            let parcel = parcel(&format!("{ARCH} {decompressor} ")).unwrap();
+            let end = parcel.iter().position(|byte| *byte == b'\n').unwrap();
+            let (line, sent) = (std::str::from_utf8(&parcel[..end]).unwrap(), &parcel[end + 1..]);
+            let mut program = sent.to_vec();
+            if decompressor == "gunzip" {
+                program.clear();
+                GzDecoder::new(sent).read_to_end(&mut program).unwrap();
+                assert!(sent.len() < program.len() / 2);
+            }
+            assert_eq!(line, format!("{} {}", sent.len(), host::sha256(&program[..]).unwrap()));
+            assert!(program.starts_with(b"\x7fELF") && program.len() < whole.len());
+        }
+    }
+
+    #[test]
+    fn a_machine_without_a_program_for_it_is_told_what_to_do() {
+        let refused = |there: &str| parcel(there).unwrap_err();
+        assert_eq!(
+            refused("s390x cat "),
+            format!("no punctual in its PATH, and this binary is for {ARCH}, not s390x; install {TOOL} there")
+        );
+        assert_eq!(
+            refused("s390x gunzip punctual 0.0.1"),
+            format!(
+                "punctual 0.0.1 is in its PATH, this is {TOOL} for {ARCH}, not s390x; install the same version there"
+            )
+        );
+    }
+}

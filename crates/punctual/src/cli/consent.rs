@@ -1,12 +1,13 @@
 //! Actions that need the user's consent: programs and settings of a foreign file, floods of other machines.
 
+mod ownership;
+
 use super::note;
 use model::{Cell, Header, Kernel, KernelSource, Link, Load, LoadPart, Program, Site, Tool};
-use std::fs::{File, Metadata};
+use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs, UdpSocket};
-use std::os::unix::fs::MetadataExt;
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 use sys::process;
 
 /// A plan or a run as a source of programs and settings.
@@ -25,13 +26,7 @@ impl Origin {
     /// The file `opened` under the name `path`. The checks use the open file, because the name may lead to another one
     /// by now.
     pub(super) fn of(path: &Path, opened: &File) -> io::Result<Origin> {
-        let link = path.symlink_metadata().ok().filter(Metadata::is_symlink).map(|link| link.uid());
-        let file = opened.metadata()?;
-        let found =
-            FileOwnership { is_file: file.is_file() || file.is_dir(), owner: file.uid(), mode: file.mode(), link };
-        let users = users();
-        let foreign =
-            found.why_foreign(&users).or_else(|| why_place_is_foreign(path, &users).filter(|_| file.is_file()));
+        let foreign = ownership::why_foreign(path, opened)?;
         Ok(Origin { path: path.to_owned(), foreign, settings_are_typed: false, on: None })
     }
 
@@ -176,79 +171,6 @@ fn loads(header: &Header) -> impl Iterator<Item = &Load> {
     header.cells.iter().map(|cell| &cell.load)
 }
 
-/// Ownership of a file, from which its possible authors follow.
-#[derive(Debug)]
-struct FileOwnership {
-    /// Whether it lies in a file system; the origin of a pipe's content is unknown.
-    is_file: bool,
-    owner: u32,
-    mode: u32,
-    /// Owner of the symbolic link that leads to it.
-    link: Option<u32>,
-}
-
-impl FileOwnership {
-    /// Reason for which the file does not belong to one of `users`.
-    fn why_foreign(&self, users: &[u32]) -> Option<String> {
-        let is_foreign = |owner: &u32| !users.contains(owner);
-        match self {
-            FileOwnership { is_file: false, .. } => Some("is not a file, so its owner is unknown".to_owned()),
-            FileOwnership { owner, .. } if is_foreign(owner) => Some(format!("is owned by user {owner}")),
-            FileOwnership { link: Some(owner), .. } if is_foreign(owner) => Some(format!("is a link of user {owner}")),
-            // Write permission of group and others (inode(7)).
-            FileOwnership { mode, .. } if mode & 0o022 != 0 => {
-                Some("is writable by other users (chmod go-w)".to_owned())
-            }
-            _ => None,
-        }
-    }
-}
-
-/// Reason for which another user may have placed the file at `path`, though it belongs to one of `users`: a link on its
-/// path, or its directory. Root may place files anywhere.
-fn why_place_is_foreign(path: &Path, users: &[u32]) -> Option<String> {
-    let is_foreign = |owner: &u32| *owner != 0 && !users.contains(owner);
-    if let Some(owner) = owners_of_links(path).into_iter().find(is_foreign) {
-        return Some(format!("is reached through a link of user {owner}"));
-    }
-    let directory = path.canonicalize().ok()?.parent()?.metadata().ok()?;
-    let (owner, mode) = (directory.uid(), directory.mode());
-    if is_foreign(&owner) {
-        return Some(format!("is in a directory of user {owner}"));
-    }
-    // The sticky bit prevents the replacement of other users' files (inode(7)).
-    (mode & 0o022 != 0 && mode & 0o1000 == 0)
-        .then(|| "is in a directory that other users may write (chmod go-w)".to_owned())
-}
-
-/// Owners of all symbolic links on the way from the root to `path` (path_resolution(7)).
-fn owners_of_links(path: &Path) -> Vec<u32> {
-    /// Limit of the kernel for followed links.
-    const MOST: usize = 40;
-    let Ok(absolute) = std::path::absolute(path) else { return Vec::new() };
-    let components = |path: &Path| path.components().rev().map(|part| part.as_os_str().to_owned()).collect::<Vec<_>>();
-    let (mut left, mut at, mut owners) = (components(&absolute), PathBuf::new(), Vec::new());
-    while let Some(part) = left.pop() {
-        match Path::new(&part).components().next() {
-            Some(Component::ParentDir) => drop(at.pop()),
-            _ => at.push(part),
-        }
-        let Some(link) = at.symlink_metadata().ok().filter(Metadata::is_symlink) else { continue };
-        owners.push(link.uid());
-        let Some(target) = std::fs::read_link(&at).ok().filter(|_| owners.len() < MOST) else { break };
-        at.pop();
-        left.extend(components(&target));
-    }
-    owners
-}
-
-/// User IDs of the user: the effective one, and under sudo that of the caller.
-fn users() -> Vec<u32> {
-    let effective = process::effective_user_id();
-    let caller = std::env::var("SUDO_UID").ok().filter(|_| effective == 0).and_then(|id| id.parse().ok());
-    [effective].into_iter().chain(caller).collect()
-}
-
 /// The programs of `loads`, without duplicates.
 fn programs<'a>(loads: impl Iterator<Item = &'a Load>) -> Vec<&'a Program> {
     let mut programs = Vec::new();
@@ -302,53 +224,6 @@ fn is_here(address: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn a_file_is_own_when_nobody_else_can_have_written_it() {
-        let root = &[0][..];
-        let sudo = &[0, 1000][..];
-        let no_file = Some("is not a file, so its owner is unknown");
-        let open = Some("is writable by other users (chmod go-w)");
-        for (is_file, owner, mode, link, users, why) in [
-            (true, 0, 0o100_644, None, root, None),
-            (true, 0, 0o100_600, Some(0), root, None),
-            (true, 1000, 0o100_644, None, root, Some("is owned by user 1000")),
-            (true, 1000, 0o100_644, None, sudo, None),
-            (true, 1001, 0o100_644, None, sudo, Some("is owned by user 1001")),
-            (true, 0, 0o100_644, None, &[1000], Some("is owned by user 0")),
-            (true, 0, 0o100_664, None, root, open),
-            (true, 0, 0o100_646, None, root, open),
-            (true, 0, 0o040_777, None, root, open),
-            (true, 0, 0o100_644, Some(1000), root, Some("is a link of user 1000")),
-            (true, 0, 0o100_644, Some(1000), sudo, None),
-            (true, 1001, 0o100_644, Some(0), root, Some("is owned by user 1001")),
-            (false, 0, 0o010_600, None, root, no_file),
-            (false, 0, 0o010_600, Some(0), root, no_file),
-        ] {
-            let found = FileOwnership { is_file, owner, mode, link };
-            assert_eq!(found.why_foreign(users).as_deref(), why, "{found:?} of {users:?}");
-        }
-    }
-
-    #[test]
-    fn links_are_followed_one_by_one() {
-        let root = std::env::temp_dir().canonicalize().unwrap().join(format!("punctual-links-{}", std::process::id()));
-        let _ = std::fs::remove_dir_all(&root);
-        std::fs::create_dir_all(root.join("a/b")).unwrap();
-        std::fs::write(root.join("a/b/plan"), "").unwrap();
-        let link = |name: &str, target: &str| std::os::unix::fs::symlink(target, root.join(name)).unwrap();
-        link("to-b", "a/b");
-        link("to-plan", "to-b/../b/plan");
-        link("absolute", &root.join("to-plan").display().to_string());
-        link("loop", "loop");
-        let user = process::effective_user_id();
-        for (path, links) in
-            [("a/b/plan", 0), ("to-b/plan", 1), ("to-plan", 2), ("absolute", 3), ("a/../to-b/./plan", 1), ("loop", 40)]
-        {
-            assert_eq!(owners_of_links(&root.join(path)), vec![user; links], "{path}");
-        }
-        std::fs::remove_dir_all(root).unwrap();
-    }
 
     #[test]
     fn only_udp_to_this_machine_stays_here() {

@@ -221,6 +221,30 @@ fn board_is_free(board: &Machine, victim: &str) {
 }
 
 #[test]
+fn strange_answers_of_the_other_machine_are_one_line() {
+    let (_machine, scratch) = machine_and_scratch("board-strange");
+    let board = Machine::new(scratch);
+    let (plan, name) = (board.plan(1, "200ms"), format!("board {}", board.site));
+    let version = env!("CARGO_PKG_VERSION");
+    for (answer, reason) in [
+        ("echo welcome; echo '{\"nonsense\":1}'", "invalid answer: unknown variant `nonsense`"),
+        ("echo '{'", "invalid answer: EOF while parsing"),
+        ("echo '{\"failed\":{\"reason\":\"x\",\"is_unsupported\":true}}'", "unexpected answer: a failure"),
+        ("echo '{\"refused\":\"no \\u001b[31mred\"}'", "no \u{fffd}[31mred"),
+        ("echo cannot be >&2; exit 3", "cannot be"),
+        ("exit 3", "exited (exit status: 3) without a message"),
+    ] {
+        let script =
+            format!("[ \"$1\" = --version ] && {{ echo punctual {version}; exit; }}; {answer}; cat >/dev/null");
+        board.replace("punctual", &script);
+        let said = run(&mut board.campaign(&plan, ""));
+        let line = said.last_line();
+        assert!(line.starts_with(&format!("punctual: {name}: {reason}")) && said.status == 1, "{answer}: {said:?}");
+    }
+    assert!(!board.scratch.path("run").exists(), "nothing was measured");
+}
+
+#[test]
 fn a_foreign_plan_does_nothing_elsewhere_without_yes() {
     let (_machine, scratch) = machine_and_scratch("board-consent");
     let board = Machine::new(scratch);
