@@ -7,8 +7,15 @@ use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
 
-/// Size of the smallest page, bytes.
-pub const PAGE_BYTES: usize = 4096;
+/// Size of a small page of the running kernel, bytes: 4, 16 or 64 KiB.
+#[inline]
+#[must_use]
+pub fn page_bytes() -> usize {
+    // SAFETY: the call takes an integer only.
+    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    // It never fails (sysconf(3)).
+    usize::try_from(bytes).unwrap_or(4096)
+}
 
 /// A mapping owned by this value; unmapped when dropped.
 #[derive(Debug)]
@@ -58,7 +65,7 @@ impl Mapping {
     /// Writes a byte to each page of an anonymous mapping.
     #[inline]
     pub fn touch(&mut self) {
-        for offset in (0..self.bytes).step_by(PAGE_BYTES) {
+        for offset in (0..self.bytes).step_by(page_bytes()) {
             // SAFETY: `offset` lies within the mapping.
             let page = unsafe { self.start.add(offset) };
             // SAFETY: the page belongs to the mapping, which is writable and has no other user.
@@ -96,7 +103,7 @@ mod tests {
         let file = File::open(&path).unwrap();
         std::fs::remove_file(&path).unwrap();
         assert_eq!(Mapping::of_file(&file, words.len()).unwrap().sum(), 1023 * 1024 / 2);
-        let mut memory = Mapping::anonymous(4 * PAGE_BYTES).unwrap();
+        let mut memory = Mapping::anonymous(4 * page_bytes()).unwrap();
         memory.in_small_pages();
         memory.touch();
         assert_eq!(memory.sum(), 4, "a byte of each page");

@@ -88,14 +88,6 @@ impl Drop for Registers {
     }
 }
 
-/// Size of a page of the running kernel, bytes: 4 to 64 KiB.
-#[must_use]
-pub fn page_bytes() -> u64 {
-    // SAFETY: the call takes an integer only.
-    let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    u64::try_from(bytes).unwrap_or(4096)
-}
-
 /// The time stamp counter, in its own unit: in virtual time a nanosecond of the clock that QEMU's devices follow.
 #[cfg(target_arch = "x86_64")]
 #[inline]

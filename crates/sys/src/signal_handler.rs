@@ -12,7 +12,8 @@ static HANDLED: AtomicU64 = AtomicU64::new(0);
 static FAULTS_LEFT: AtomicU64 = AtomicU64::new(0);
 static PAGE: AtomicPtr<libc::c_void> = AtomicPtr::new(std::ptr::null_mut());
 
-const PAGE_BYTES: usize = 4096;
+/// Length of the mapping, bytes; the kernel rounds it up to a page.
+const MAPPED_BYTES: usize = 1;
 
 /// Number of signals and faults that this process has handled.
 #[must_use]
@@ -30,7 +31,7 @@ extern "C" fn count_fault(_signal: libc::c_int) {
     if FAULTS_LEFT.fetch_sub(1, Relaxed) <= 1 {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: the page is one that `Faults` has mapped; mprotect is a plain system call.
-        unsafe { libc::mprotect(PAGE.load(Relaxed), PAGE_BYTES, protection) };
+        unsafe { libc::mprotect(PAGE.load(Relaxed), MAPPED_BYTES, protection) };
     }
 }
 
@@ -131,7 +132,7 @@ impl Faults {
     pub fn new() -> io::Result<Faults> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         // SAFETY: an anonymous mapping at an address of the kernel's choice touches no other memory (mmap(2)).
-        let page = unsafe { libc::mmap(std::ptr::null_mut(), PAGE_BYTES, libc::PROT_READ, flags, -1, 0) };
+        let page = unsafe { libc::mmap(std::ptr::null_mut(), MAPPED_BYTES, libc::PROT_READ, flags, -1, 0) };
         if page == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
@@ -149,7 +150,7 @@ impl Faults {
         FAULTS_LEFT.store(n, Relaxed);
         let page = self.page.as_ptr().cast();
         // SAFETY: exactly the page that was mapped above.
-        check(unsafe { libc::mprotect(page, PAGE_BYTES, libc::PROT_READ) }.into())?;
+        check(unsafe { libc::mprotect(page, MAPPED_BYTES, libc::PROT_READ) }.into())?;
         // SAFETY: the page is ours; the faults of writing to it are handled until it may be written to.
         unsafe { self.page.write_volatile(1) };
         Ok(())
@@ -159,7 +160,7 @@ impl Faults {
 impl Drop for Faults {
     fn drop(&mut self) {
         // SAFETY: exactly the page that was mapped; no reference to it is left.
-        unsafe { libc::munmap(self.page.as_ptr().cast(), PAGE_BYTES) };
+        unsafe { libc::munmap(self.page.as_ptr().cast(), MAPPED_BYTES) };
     }
 }
 

@@ -74,19 +74,20 @@ pub fn next_data(file: &File, from: u64) -> io::Result<Option<Range<u64>>> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mapping::page_bytes;
     use std::io::Write;
     use std::os::unix::fs::FileExt;
 
     #[test]
     fn data_is_found_between_holes() {
-        const PAGE: u64 = 4096;
-        let file = bounded_memory_file("sparse", 64 * PAGE).unwrap();
+        let page = u64::try_from(page_bytes()).unwrap();
+        let file = bounded_memory_file("sparse", 64 * page).unwrap();
         assert_eq!(next_data(&file, 0).unwrap(), None, "all of it is a hole");
-        file.write_all_at(b"x", 3 * PAGE + 7).unwrap();
-        file.write_all_at(b"y", 63 * PAGE).unwrap();
-        assert_eq!(next_data(&file, 0).unwrap(), Some(3 * PAGE..4 * PAGE));
-        assert_eq!(next_data(&file, 4 * PAGE).unwrap(), Some(63 * PAGE..64 * PAGE));
-        assert_eq!(next_data(&file, 64 * PAGE).unwrap(), None);
+        file.write_all_at(b"x", 3 * page + 7).unwrap();
+        file.write_all_at(b"y", 63 * page).unwrap();
+        assert_eq!(next_data(&file, 0).unwrap(), Some(3 * page..4 * page));
+        assert_eq!(next_data(&file, 4 * page).unwrap(), Some(63 * page..64 * page));
+        assert_eq!(next_data(&file, 64 * page).unwrap(), None);
     }
 
     #[test]

@@ -1,6 +1,7 @@
 //! Calls that loads make to keep a part of the kernel busy.
 
 use crate::check;
+use crate::mapping::page_bytes;
 use crate::time::{self, ns_of, timespec_of};
 use model::Span;
 use std::io;
@@ -27,7 +28,7 @@ pub fn map_and_touch(bytes: usize) -> io::Result<()> {
         return Err(io::Error::last_os_error());
     }
     let start: NonNull<u8> = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-    for offset in (0..bytes).step_by(4096) {
+    for offset in (0..bytes).step_by(page_bytes()) {
         // SAFETY: `offset` lies within the mapping just made.
         let page = unsafe { start.add(offset) };
         // SAFETY: the page belongs to the mapping, which is writable and has no other user.

@@ -4,7 +4,8 @@ use crate::protocol::{Job, SHARED_MIB, SHARED_RESULT};
 use host::HostFs;
 use std::io;
 use std::sync::{Mutex, PoisonError};
-use sys::registers::{Registers, page_bytes};
+use sys::mapping::page_bytes;
+use sys::registers::Registers;
 
 /// Vendor and device number of ivshmem (QEMU, docs/specs/ivshmem-spec.rst), and the number of its memory.
 const SHARED_MEMORY: ([&str; 2], usize) = (["0x1af4", "0x1110"], 2);
@@ -41,7 +42,7 @@ pub(crate) fn pause() -> io::Result<()> {
     const PANICKED: u8 = 1;
     let (ids, bar) = PANIC;
     let Some(device) = host::device_memory(&HostFs::here(), ids, bar)? else { return Ok(()) };
-    let at = usize::try_from(device.address % page_bytes()).map_err(io::Error::other)?;
+    let at = usize::try_from(device.address).map_err(io::Error::other)? % page_bytes();
     Registers::map(&device.file, at + 1)?.write_u8(at, PANICKED);
     Ok(())
 }

@@ -170,7 +170,7 @@ pub const COST_OPERATIONS: &[CostOperation] = {
             "page",
             None,
             60_032,
-            "the first write to a page of 4 KiB of a mapping of 64 pages that was made before",
+            "the first write to a small page of a mapping of 64 of them that was made before",
         ),
         of(
             Memory,
@@ -178,7 +178,7 @@ pub const COST_OPERATIONS: &[CostOperation] = {
             "mapping",
             None,
             6_000,
-            "mmap(2) of 64 KiB, a write to each of its 16 pages, munmap(2)",
+            "mmap(2) of 64 KiB, a write to each of its pages, munmap(2)",
         ),
         of(Memory, "memory/copy", "block", Some(1024 * KIB), 500, "copy 1 MiB; blocks of 16 MiB take turns"),
         of(Memory, "memory/read", "block", Some(1024 * KIB), 500, "add up 1 MiB; blocks of 16 MiB take turns"),

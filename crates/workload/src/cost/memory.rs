@@ -3,7 +3,7 @@
 use super::{Batch, NotReady, Operation, ReadyOperation, unknown};
 use std::hint::black_box;
 use std::io;
-use sys::mapping::{Mapping, PAGE_BYTES};
+use sys::mapping::{Mapping, page_bytes};
 
 /// Bytes of a mapping.
 const MAPPING_BYTES: usize = 64 * 1024;
@@ -74,7 +74,7 @@ struct FirstWrites(Option<Mapping>);
 
 impl Operation for FirstWrites {
     fn prepare(&mut self, n: u64) -> io::Result<()> {
-        let mapping = Mapping::anonymous(usize::try_from(n).map_err(io::Error::other)? * PAGE_BYTES)?;
+        let mapping = Mapping::anonymous(usize::try_from(n).map_err(io::Error::other)? * page_bytes())?;
         mapping.in_small_pages();
         self.0 = Some(mapping);
         Ok(())
