@@ -111,9 +111,6 @@ fn worded(err: io::Error) -> NotReady {
         Some(libc::ENOSYS | libc::EAFNOSUPPORT | libc::EPROTONOSUPPORT | libc::EOPNOTSUPP) => {
             NotReady::Missing(format!("unsupported by this kernel ({err})"))
         }
-        Some(libc::ENETUNREACH | libc::EADDRNOTAVAIL | libc::ENODEV) => {
-            NotReady::Missing(format!("no loopback device ({err})"))
-        }
         Some(libc::EMFILE | libc::ENFILE) => {
             NotReady::Failed(io::Error::other(format!("{err}; raise `ulimit -n` to {OPEN_FILES}")))
         }
@@ -239,7 +236,6 @@ mod tests {
     fn errors_say_what_to_do_and_what_is_missing_is_no_error() {
         let of = |errno| worded(io::Error::from_raw_os_error(errno));
         assert!(matches!(of(libc::ENOSYS), NotReady::Missing(why) if why.starts_with("unsupported by this kernel")));
-        assert!(matches!(of(libc::ENETUNREACH), NotReady::Missing(why) if why.starts_with("no loopback device")));
         assert!(of(libc::EMFILE).to_string().ends_with("raise `ulimit -n` to 256"));
         assert!(of(libc::EAGAIN).to_string().ends_with("raise `ulimit -u`"));
     }

@@ -6,12 +6,14 @@ use super::{NotReady, ReadyOperation, unknown};
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
+use std::time::Duration;
 use sys::socket;
 
 /// Any free port of this machine.
 const ANY: &str = "127.0.0.1:0";
 
 pub(crate) fn make(name: &str) -> Result<ReadyOperation, NotReady> {
+    find_loopback()?;
     Ok(match name {
         "tcp" => {
             let (ours, theirs) = streams()?;
@@ -31,6 +33,22 @@ pub(crate) fn make(name: &str) -> Result<ReadyOperation, NotReady> {
         }
         other => return Err(unknown(other)),
     })
+}
+
+/// Timeout of a datagram to the same socket, which arrives before the call that sends it returns.
+const LOOPBACK_TIMEOUT: Duration = Duration::from_secs(1);
+
+/// Passes a datagram through the loopback device. While the device is down, it drops what is sent without an error, or
+/// there is no route, and a connection would wait for minutes.
+fn find_loopback() -> Result<(), NotReady> {
+    let socket = UdpSocket::bind(ANY)?;
+    socket.set_read_timeout(Some(LOOPBACK_TIMEOUT))?;
+    let pass = || -> io::Result<usize> {
+        socket.connect(socket.local_addr()?)?;
+        socket.send(&[1])?;
+        socket.recv(&mut [0])
+    };
+    pass().map(drop).map_err(|err| NotReady::Missing(format!("cannot reach 127.0.0.1 ({err}); ip link set lo up")))
 }
 
 /// Two ends of a connection that sends every byte at once.
