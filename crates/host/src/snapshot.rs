@@ -61,18 +61,25 @@ pub fn snapshot(fs: &HostFs) -> Host {
     }
 }
 
-/// The CPU model: x86 has it in cpuinfo, boards with a device tree have it there; else arm64's part number.
+/// Models in the device trees of virtual machines: that of QEMU, kvmtool and crosvm on Arm, and QEMU's on RISC-V. They
+/// name neither a board nor a CPU.
+const VIRTUAL_MODELS: [&str; 2] = ["linux,dummy-virt", "riscv-virtio,qemu"];
+
+/// The CPU model: x86 has it in cpuinfo, boards with a device tree have it there; else the name of Arm's part number.
 fn cpu_model(fs: &HostFs, cpuinfo: &str) -> Option<String> {
+    let is_board = |model: &String| !VIRTUAL_MODELS.contains(&model.as_str());
     (field(cpuinfo, "model name").or_else(|| field(cpuinfo, "Hardware")).map(str::to_owned))
-        .or_else(|| fs.text("proc/device-tree/model"))
-        .or_else(|| field(cpuinfo, "CPU part").map(|part| format!("CPU part {part}")))
+        .or_else(|| fs.text("proc/device-tree/model").filter(is_board))
+        .or_else(|| processors::arm_core(cpuinfo))
 }
 
-/// The hypervisor's own name. When only the CPU flag `hypervisor` shows it (cpufeatures.h): its product name, the name
-/// by its clock source, or `unnamed`.
+/// The hypervisor's own name, or QEMU where its firmware configuration device or the firmware's tables show it. When
+/// only the CPU flag `hypervisor` (cpufeatures.h) or the device tree's model shows one: its product name, the name by
+/// its clock source, or `unnamed`.
 fn hypervisor(fs: &HostFs, cpuinfo: &str) -> Option<String> {
     let flagged = field(cpuinfo, "flags").is_some_and(|flags| flags.split(' ').any(|flag| flag == "hypervisor"));
     let named = fs.text("sys/hypervisor/type").or_else(|| fs.text("proc/device-tree/hypervisor/compatible"));
+    let is_fw_cfg = |name: &String| name.starts_with("fw-cfg");
     let dmi = |name: &str| fs.text(format!("sys/class/dmi/id/{name}"));
     let product = || {
         let names: Vec<_> = [dmi("sys_vendor"), dmi("product_name")].into_iter().flatten().collect();
@@ -85,7 +92,17 @@ fn hypervisor(fs: &HostFs, cpuinfo: &str) -> Option<String> {
         makers.into_iter().find(|(clock, _)| clocks.contains(clock)).map(|(_, maker)| maker.to_owned())
     };
     let unnamed = || product().or_else(|| by_clock(clocks())).unwrap_or_else(|| "unnamed".to_owned());
-    named.or_else(|| flagged.then(unnamed))
+    let is_qemu = || {
+        fs.names_in("proc/device-tree").iter().any(is_fw_cfg)
+            || dmi("sys_vendor").is_some_and(|vendor| vendor == "QEMU")
+    };
+    let is_virtual = || fs.text("proc/device-tree/model").is_some_and(|model| VIRTUAL_MODELS.contains(&model.as_str()));
+    match named {
+        None if flagged => Some(unnamed()),
+        None if is_qemu() => Some("QEMU".to_owned()),
+        None => is_virtual().then(unnamed),
+        named => named,
+    }
 }
 
 /// The container engine, by its name in the cgroup path or by a marker file. Such a file is also on a machine whose

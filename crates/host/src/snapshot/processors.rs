@@ -44,6 +44,34 @@ fn kind(cpu: &str) -> Option<String> {
     x86().or_else(arm).or_else(|| of("uarch").map(str::to_owned))
 }
 
+/// Names of Arm's own cores, by their part numbers (arch/arm64/include/asm/cputype.h).
+const ARM_CORES: [(&str, &str); 16] = [
+    ("0xd03", "Cortex-A53"),
+    ("0xd04", "Cortex-A35"),
+    ("0xd05", "Cortex-A55"),
+    ("0xd07", "Cortex-A57"),
+    ("0xd08", "Cortex-A72"),
+    ("0xd09", "Cortex-A73"),
+    ("0xd0a", "Cortex-A75"),
+    ("0xd0b", "Cortex-A76"),
+    ("0xd0c", "Neoverse-N1"),
+    ("0xd40", "Neoverse-V1"),
+    ("0xd41", "Cortex-A78"),
+    ("0xd42", "Cortex-A78AE"),
+    ("0xd46", "Cortex-A510"),
+    ("0xd47", "Cortex-A710"),
+    ("0xd49", "Neoverse-N2"),
+    ("0xd4f", "Neoverse-V2"),
+];
+
+/// The core of an Arm processor, the first of several kinds: its name, or its part number.
+pub(super) fn arm_core(cpuinfo: &str) -> Option<String> {
+    let part = field(cpuinfo, "CPU part")?;
+    let is_arm = field(cpuinfo, "CPU implementer") == Some("0x41");
+    let known = ARM_CORES.iter().find(|(number, _)| is_arm && *number == part);
+    Some(known.map_or_else(|| format!("CPU part {part}"), |(_, name)| (*name).to_owned()))
+}
+
 /// Offline CPUs that are present: `offline` also contains those that are only possible.
 fn present(fs: &HostFs, offline: CpuSet) -> CpuSet {
     fs.cpu_list("sys/devices/system/cpu/present").map_or(offline.clone(), |present| offline.common(&present))
