@@ -101,6 +101,10 @@ fn guest_halt(host: &Host) -> Outcome {
     if host.hypervisor.is_none() {
         return Outcome::not_here("no hypervisor detected");
     }
+    // drivers/cpuidle/Kconfig: HALTPOLL_CPUIDLE depends on X86.
+    if host.architecture.as_deref().is_some_and(|architecture| architecture != "x86_64") {
+        return Outcome::not_here("guests poll before they halt on x86 only");
+    }
     match (power.idle_driver.as_deref(), power.idle_governor.as_deref(), power.halt_poll_ns) {
         _ if host.boot_parameter("idle") == Some("poll") => Outcome::ok("idle=poll: CPUs never halt"),
         (_, Some("haltpoll"), Some(0)) => {

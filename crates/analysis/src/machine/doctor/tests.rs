@@ -40,6 +40,11 @@ fn guest(host: &mut Host) {
     host.hypervisor = own("KVM");
 }
 
+fn x86_guest(host: &mut Host) {
+    guest(host);
+    host.architecture = own("x86_64");
+}
+
 fn contained(host: &mut Host) {
     host.container = own("docker");
 }
@@ -139,10 +144,11 @@ const ROWS: &[Row] = &[
     ("idle-poll", |h| { boot(h, "idle=poll"); guest(h) }, May),
     ("idle-poll", |h| { boot(h, "idle=poll"); h.processors.smt_active = Some(true) }, May),
     ("idle-poll", |h| boot(h, "idle=poll"), Good),
-    ("guest-halt", |h| { guest(h); h.power.idle_governor = own("haltpoll"); h.power.halt_poll_ns = Some(0) }, May),
-    ("guest-halt", |h| { guest(h); h.power.idle_governor = own("haltpoll"); h.power.halt_poll_ns = Some(200_000) }, Good),
-    ("guest-halt", guest, May),
-    ("guest-halt", |h| { guest(h); (h.power.idle_driver, h.power.idle_governor) = (None, None) }, Unknown),
+    ("guest-halt", |h| { x86_guest(h); h.power.idle_governor = own("haltpoll"); h.power.halt_poll_ns = Some(0) }, May),
+    ("guest-halt", |h| { x86_guest(h); h.power.idle_governor = own("haltpoll"); h.power.halt_poll_ns = Some(200_000) }, Good),
+    ("guest-halt", x86_guest, May),
+    ("guest-halt", guest, DoesNotApply),
+    ("guest-halt", |h| { x86_guest(h); (h.power.idle_driver, h.power.idle_governor) = (None, None) }, Unknown),
     ("pcie-aspm", |h| h.power.pcie_aspm = own("powersave"), May),
     ("pcie-aspm", |h| h.power.pcie_aspm = own("performance"), Good),
     ("pcie-aspm", |h| h.power.pcie_aspm = own("default"), Unknown),
