@@ -2,7 +2,7 @@
 //!
 //! A bzImage unpacks itself, at the cost of billions of counted instructions. Kernels with `CONFIG_PVH`, as all of
 //! Debian's, can be started as plain ELF instead (Documentation/arch/x86/boot.rst: `payload_offset`, `payload_length`).
-//! An arm64 kernel is an `Image`, which may be compressed as a whole.
+//! A kernel of arm64 or riscv64 is an `Image`, which may be compressed as a whole.
 
 use super::{LabError, elf};
 use model::Architecture;
@@ -21,13 +21,20 @@ const COMPRESSORS: [(&[u8], &str, &[&str]); 4] = [
 /// Size limit of decompressed data, bytes: the memory of a guest.
 const LARGEST: u64 = (super::memory::MIB as u64) << 20;
 
-/// Magic numbers of an arm64 `Image` (Documentation/arch/arm64/booting.rst) and of a compressed one that EFI starts
-/// (drivers/firmware/efi/libstub/zboot-header.S).
-const ARM64: (usize, &[u8]) = (0x38, b"ARM\x64");
+/// Magic numbers of `Image` files (Documentation/arch/arm64/booting.rst, Documentation/arch/riscv/boot-image-header.rst).
+const IMAGES: [(Architecture, (usize, &[u8])); 2] =
+    [(Architecture::Aarch64, (0x38, b"ARM\x64")), (Architecture::Riscv64, (0x38, b"RSC\x05"))];
+
+/// Magic number of a compressed `Image` that EFI starts (drivers/firmware/efi/libstub/zboot-header.S).
 const ZBOOT: (usize, &[u8]) = (4, b"zimg");
 
 fn has(kernel: &[u8], (at, magic): (usize, &[u8])) -> bool {
     kernel.get(at..).is_some_and(|rest| rest.starts_with(magic))
+}
+
+/// The architecture of an uncompressed `Image`.
+fn architecture_of_image(kernel: &[u8]) -> Option<Architecture> {
+    IMAGES.into_iter().find(|(_, magic)| has(kernel, *magic)).map(|(architecture, _)| architecture)
 }
 
 /// The architecture of a kernel, compressed or not; `None` unless the lab has guests of it.
@@ -37,16 +44,12 @@ pub(super) fn architecture_of(kernel: &[u8]) -> Option<Architecture> {
         return Architecture::ALL.into_iter().find(|known| known.elf_machine() == machine);
     }
     if let Some(inside) = compressed_image(kernel) {
-        return decompressed(inside).filter(|image| has(image, ARM64)).map(|_| Architecture::Aarch64);
+        return architecture_of_image(&decompressed(inside)?);
     }
-    match () {
-        () if has(kernel, ARM64) => Some(Architecture::Aarch64),
-        () if is_bzimage(kernel) => Some(Architecture::X86_64),
-        () => None,
-    }
+    architecture_of_image(kernel).or_else(|| is_bzimage(kernel).then_some(Architecture::X86_64))
 }
 
-/// The kernel in `kernel` as QEMU starts it at once: an ELF kernel with PVH, or an arm64 `Image`. `None` if `kernel` is
+/// The kernel in `kernel` as QEMU starts it at once: an ELF kernel with PVH, or an `Image`. `None` if `kernel` is
 /// that already, no decompressor is available or QEMU cannot start what is inside: QEMU then boots the original file.
 ///
 /// # Errors
@@ -62,14 +65,17 @@ pub(super) fn uncompressed(path: &Path, kernel: &[u8]) -> Result<Option<Vec<u8>>
             (Some(Architecture::Aarch64), _) => {
                 Err(unsupported("vmlinux of arm64, which QEMU cannot boot; name its Image (arch/arm64/boot/Image)"))
             }
+            (Some(Architecture::Riscv64), _) => {
+                Err(unsupported("vmlinux of riscv64, which QEMU cannot boot; name its Image (arch/riscv/boot/Image)"))
+            }
             (None, _) => Err(foreign(path)),
         };
     }
     if let Some(inside) = compressed_image(kernel) {
-        let image = decompressed(inside).filter(|image| has(image, ARM64));
+        let image = decompressed(inside).filter(|image| architecture_of_image(image).is_some());
         return image.map(Some).ok_or_else(|| not_a_kernel_here(path, kernel));
     }
-    if has(kernel, ARM64) {
+    if architecture_of_image(kernel).is_some() {
         return Ok(None);
     }
     let payload = payload(kernel).filter(|_| is_bzimage(kernel)).ok_or_else(|| not_a_kernel_here(path, kernel))?;
@@ -78,22 +84,21 @@ pub(super) fn uncompressed(path: &Path, kernel: &[u8]) -> Result<Option<Vec<u8>>
 }
 
 fn not_a_kernel(path: &Path) -> LabError {
-    LabError::file(path, "expected a bzImage or a vmlinux for x86, or an Image for arm64; name another file")
+    LabError::file(path, "expected a bzImage or a vmlinux for x86, or an Image for arm64 or riscv64; name another file")
 }
 
 fn foreign(path: &Path) -> LabError {
-    LabError::file(path, "unsupported: kernel for another architecture; the lab boots kernels for x86-64 and arm64")
+    LabError::file(
+        path,
+        "unsupported: kernel for another architecture; the lab boots kernels for x86-64, arm64 and riscv64",
+    )
 }
 
 /// The error of a file that the lab cannot boot: a kernel of another architecture, or anything else.
 pub(super) fn not_a_kernel_here(path: &Path, kernel: &[u8]) -> LabError {
-    /// `Image` of riscv (Documentation/arch/riscv/boot-image-header.rst).
-    const RISCV: (usize, &[u8]) = (0x38, b"RSC\x05");
     let is_elf = kernel.starts_with(elf::MAGIC);
-    let is_riscv = |kernel: &[u8]| has(kernel, RISCV);
-    let is_packed = || compressed_image(kernel).and_then(decompressed).is_some_and(|image| is_riscv(&image));
     let is_i386 = kernel.get(0x202..0x206) == Some(b"HdrS") && !is_bzimage(kernel);
-    if is_elf || is_riscv(kernel) || is_i386 || is_packed() { foreign(path) } else { not_a_kernel(path) }
+    if is_elf || is_i386 { foreign(path) } else { not_a_kernel(path) }
 }
 
 /// The compressed `Image` in a file: gzip, or the payload that EFI would unpack.
@@ -214,7 +219,7 @@ mod tests {
     }
 
     #[test]
-    fn an_image_of_arm64_is_unpacked_whole() {
+    fn an_image_is_unpacked_whole() {
         let path = Path::new("/k");
         let plain = image(b"ARM\x64");
         let gzip = piped("gzip", &["-c"], &plain).unwrap();
@@ -233,8 +238,10 @@ mod tests {
             (&bzimage(b""), Some(Architecture::X86_64)),
             (&elf(62, PVH), Some(Architecture::X86_64)),
             (&elf(183, b""), Some(Architecture::Aarch64)),
-            (&elf(243, b""), None),
-            (&image(b"RSC\x05"), None),
+            (&elf(243, b""), Some(Architecture::Riscv64)),
+            (&image(b"RSC\x05"), Some(Architecture::Riscv64)),
+            (&elf(8, b""), None),
+            (&image(b"RSC\x06"), None),
             (&zboot[..70], None),
             (b"", None),
         ] {
@@ -244,16 +251,14 @@ mod tests {
 
     #[test]
     fn kernels_that_cannot_be_started_here_are_named_as_such() {
-        let riscv = image(b"RSC\x05");
-        let packed = piped("gzip", &["-c"], &riscv).unwrap();
         let mut i386 = bzimage(b"");
         i386[0x236] = 0;
-        let foreign = "/k: unsupported: kernel for another architecture; the lab boots kernels for x86-64 and arm64";
+        let foreign =
+            "/k: unsupported: kernel for another architecture; the lab boots kernels for x86-64, arm64 and riscv64";
         for (kernel, expected) in [
-            (riscv, foreign),
-            (packed, foreign),
             (i386, foreign),
-            (elf(243, PVH), foreign),
+            (elf(8, PVH), foreign),
+            (elf(243, PVH), "/k: unsupported: vmlinux of riscv64, which QEMU cannot boot; name its Image"),
             (b"\x7fELF\x01\x01 of 32 bits".to_vec(), foreign),
             (elf(183, b""), "/k: unsupported: vmlinux of arm64, which QEMU cannot boot; name its Image"),
             (

@@ -121,7 +121,7 @@ impl Setup {
         let console = format!("file:{}", files.console.display());
         let [cpus, memory_mib] = [self.cpus, memory::MIB].map(|number| number.to_string());
         let words = ["-smp", &cpus, "-m", &memory_mib, "-serial", &console, "-append", &self.command_line];
-        let machine = [self.platform.machine, self.platform.processor(self.clock)].concat();
+        let machine = [self.platform.machine, &self.platform.processor(self.clock)].concat();
         let words = machine.into_iter().chain(words).map(OsString::from);
         let words = words.chain(self.platform.channel(&files.job, &files.result));
         let kernel =

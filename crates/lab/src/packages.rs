@@ -204,7 +204,7 @@ mod tests {
             "linux-image-6.1.0-60-riscv64",
         ]
         .map(str::to_owned);
-        let (x86, arm) = (Architecture::X86_64, Architecture::Aarch64);
+        let [x86, arm, riscv] = Architecture::ALL;
         for (series, flavour, architecture, package) in [
             ("6.1", Flavour::Stock, x86, Some("linux-image-6.1.0-56-amd64")),
             ("6.1", Flavour::Rt, x86, Some("linux-image-6.1.0-58-rt-amd64")),
@@ -215,6 +215,7 @@ mod tests {
             ("6.1", Flavour::Stock, arm, Some("linux-image-6.1.0-60-arm64")),
             ("6.12", Flavour::Rt, arm, Some("linux-image-6.12.117+deb12-rt-arm64")),
             ("6.12", Flavour::Stock, arm, None),
+            ("6.1", Flavour::Stock, riscv, Some("linux-image-6.1.0-60-riscv64")),
         ] {
             let kind = Kind { series: series.to_owned(), flavour, architecture };
             assert_eq!(newest_of(&packages, &kind).as_deref(), package, "{kind}");

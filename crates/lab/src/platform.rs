@@ -1,9 +1,11 @@
 //! Everything about guests that depends on their architecture.
 
 mod aarch64;
+mod riscv64;
 mod x86_64;
 
 use super::devices::Devices;
+use super::protocol::SHARED_MIB;
 use model::{Architecture, Cell, LabClock, Link};
 use std::ffi::OsString;
 use std::path::Path;
@@ -22,14 +24,14 @@ pub(super) struct Platform {
     pub(super) package: &'static str,
     /// QEMU options of every guest: its machine.
     pub(super) machine: &'static [&'static str],
-    /// Name of the machine and of its translated processor, for records.
+    /// Names of the machine and of its translated processor, as QEMU has them.
     pub(super) names: [&'static str; 2],
     /// Further properties of the machine that limit what times mean; may be empty.
     pub(super) remark: &'static str,
-    /// QEMU options for bit-exact repetition.
-    virtual_time: &'static [&'static str],
-    emulated: &'static [&'static str],
-    kvm: &'static [&'static str],
+    /// QEMU options in virtual time, in addition to those of every architecture; `None` where two guests would differ.
+    virtual_options: Option<&'static [&'static str]>,
+    /// QEMU options with KVM, in addition to those of every architecture.
+    kvm_options: &'static [&'static str],
     /// Kernel command line: no waits for devices that a guest does not have.
     pub(super) arguments: &'static str,
     /// Additional arguments in virtual time.
@@ -51,21 +53,30 @@ pub(super) enum Channel {
     SharedMemory,
 }
 
+/// QEMU options of virtual time: a clock that counts instructions and starts at a fixed date. `sleep=off` lets idle time
+/// pass at once.
+const VIRTUAL_TIME: &[&str] =
+    &["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm"];
+
 impl Platform {
     /// The platform of an architecture.
     pub(super) fn of(architecture: Architecture) -> &'static Platform {
         match architecture {
             Architecture::X86_64 => &x86_64::PLATFORM,
             Architecture::Aarch64 => &aarch64::PLATFORM,
+            Architecture::Riscv64 => &riscv64::PLATFORM,
         }
     }
 
     /// QEMU options for a clock.
-    pub(super) fn processor(&self, clock: LabClock) -> &'static [&'static str] {
+    pub(super) fn processor(&self, clock: LabClock) -> Vec<&'static str> {
+        let [_, processor] = self.names;
         match clock {
-            LabClock::Virtual => self.virtual_time,
-            LabClock::Emulated => self.emulated,
-            LabClock::Kvm => self.kvm,
+            LabClock::Virtual => {
+                [VIRTUAL_TIME, &["-cpu", processor], self.virtual_options.unwrap_or_default()].concat()
+            }
+            LabClock::Emulated => vec!["-accel", "tcg,thread=multi", "-cpu", processor],
+            LabClock::Kvm => [&["-accel", "kvm", "-cpu", "host"], self.kvm_options].concat(),
         }
     }
 
@@ -73,7 +84,7 @@ impl Platform {
     pub(super) fn channel(&self, job: &Path, result: &Path) -> Vec<OsString> {
         match self.channel {
             Channel::Ports => x86_64::channel(job, result),
-            Channel::SharedMemory => aarch64::channel(result),
+            Channel::SharedMemory => shared_memory(result),
         }
     }
 
@@ -88,7 +99,13 @@ impl Platform {
     }
 
     /// Reason why guests of this architecture cannot carry out a cell that others can.
-    pub(super) fn why_not(&self, cell: &Cell) -> Option<String> {
+    pub(super) fn why_not(&self, cell: &Cell, clock: LabClock) -> Option<String> {
+        if clock == LabClock::Virtual && self.virtual_options.is_none() {
+            return Some(format!(
+                "unsupported: virtual time in a guest of {}, whose runs would differ; add clock=emulated",
+                self.architecture.name()
+            ));
+        }
         if self.architecture == Architecture::X86_64 || Devices::of(cell) == Devices::None {
             return None;
         }
@@ -98,6 +115,15 @@ impl Platform {
             self.architecture.name()
         ))
     }
+}
+
+/// QEMU options of the channel by shared memory. The device is the owner of its memory (`master`), otherwise QEMU refuses
+/// to save it.
+fn shared_memory(file: &Path) -> Vec<OsString> {
+    // A comma ends a value unless it is doubled.
+    let path = file.display().to_string().replace(',', ",,");
+    let object = format!("memory-backend-file,id=channel,mem-path={path},size={SHARED_MIB}M,share=on");
+    ["-object", &object, "-device", "ivshmem-plain,memdev=channel,master=on"].map(OsString::from).into()
 }
 
 #[cfg(test)]

@@ -66,7 +66,7 @@ pub fn why_not(cell: &Cell) -> Option<String> {
         );
     };
     let platform = Platform::of(architecture);
-    platform.why_not(cell).or_else(|| why_no_qemu(platform)).or_else(|| {
+    platform.why_not(cell, kernel.clock).or_else(|| why_no_qemu(platform)).or_else(|| {
         let kvm = (kernel.clock == LabClock::Kvm).then(|| why_no_kvm(platform)).flatten();
         let kvm = kvm.map(|why| format!("cannot use KVM: {why}; clock=virtual does not need it"));
         let program = || host::program_of(architecture).err();

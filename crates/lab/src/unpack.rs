@@ -18,7 +18,8 @@ pub(super) struct PackageContents {
 }
 
 const PROGRAM: &str = "dpkg-deb";
-const KERNEL: &str = "boot/vmlinuz-";
+/// Beginnings of the name of the kernel; it is `vmlinux` on riscv64.
+const KERNELS: [&str; 2] = ["boot/vmlinuz-", "boot/vmlinux-"];
 const CONFIG: &str = "boot/config-";
 
 /// Size limit of a file with this name, bytes; `None` when it is not needed.
@@ -29,7 +30,7 @@ fn at_most(name: &str) -> Option<u64> {
         below && modules::stem(Path::new(name)).is_some_and(|stem| MODULES.contains(&stem)) && !name.ends_with('/')
     };
     match () {
-        () if is_in_boot(KERNEL) => Some(256 << 20),
+        () if KERNELS.into_iter().any(is_in_boot) => Some(256 << 20),
         () if is_in_boot(CONFIG) => Some(4 << 20),
         () if is_module() => Some(32 << 20),
         () => None,
@@ -75,7 +76,7 @@ pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<PackageCont
     let (mut kernel, mut config, mut found) = (None, None, Vec::new());
     for (name, content) in files {
         match () {
-            () if name.starts_with(KERNEL) => kernel = kernel.or(Some(content)),
+            () if KERNELS.iter().any(|begin| name.starts_with(begin)) => kernel = kernel.or(Some(content)),
             () if name.starts_with(CONFIG) => config = config.or(String::from_utf8(content).ok()),
             // A module that cannot be decompressed is reported as missing later, where it is needed.
             () => found.extend(modules::uncompressed(Path::new(&name), content)),
@@ -116,6 +117,7 @@ mod tests {
     fn only_the_kernel_its_configuration_and_modules_of_the_lab_are_wanted() {
         for (name, is_wanted) in [
             ("boot/vmlinuz-6.1.0-9-amd64", true),
+            ("boot/vmlinux-6.12.9-riscv64", true),
             ("boot/config-6.1.0-9-amd64", true),
             ("boot/System.map-6.1.0-9-amd64", false),
             ("boot/vmlinuz-x/y", false),

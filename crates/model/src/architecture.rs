@@ -7,17 +7,21 @@ pub enum Architecture {
     X86_64,
     /// 64-bit Arm, little-endian.
     Aarch64,
+    /// 64-bit RISC-V.
+    Riscv64,
 }
 
 impl Architecture {
     /// Every architecture of the lab.
-    pub const ALL: [Architecture; 2] = [Architecture::X86_64, Architecture::Aarch64];
+    pub const ALL: [Architecture; 3] = [Architecture::X86_64, Architecture::Aarch64, Architecture::Riscv64];
 
     /// The architecture that this program was built for; `None` if the lab has no guests of it.
     pub const OWN: Option<Architecture> = if cfg!(target_arch = "x86_64") {
         Some(Architecture::X86_64)
     } else if cfg!(target_arch = "aarch64") {
         Some(Architecture::Aarch64)
+    } else if cfg!(target_arch = "riscv64") {
+        Some(Architecture::Riscv64)
     } else {
         None
     };
@@ -28,6 +32,7 @@ impl Architecture {
         match self {
             Architecture::X86_64 => "x86_64",
             Architecture::Aarch64 => "aarch64",
+            Architecture::Riscv64 => "riscv64",
         }
     }
 
@@ -37,15 +42,17 @@ impl Architecture {
         match self {
             Architecture::X86_64 => "amd64",
             Architecture::Aarch64 => "arm64",
+            Architecture::Riscv64 => "riscv64",
         }
     }
 
-    /// Number in the header of ELF files: `EM_X86_64`, `EM_AARCH64` (linux/elf-em.h).
+    /// Number in the header of ELF files: `EM_X86_64`, `EM_AARCH64`, `EM_RISCV` (linux/elf-em.h).
     #[must_use]
     pub fn elf_machine(self) -> u16 {
         match self {
             Architecture::X86_64 => 62,
             Architecture::Aarch64 => 183,
+            Architecture::Riscv64 => 243,
         }
     }
 }

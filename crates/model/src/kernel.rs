@@ -111,7 +111,7 @@ impl Kernel {
 
     /// Every form of a kernel as typed.
     pub const KNOWN: &[&str] =
-        &["running", "debian:VERSION[-rt|-cloud][-amd64|-arm64][ WORDS]", "/PATH/OF/vmlinuz[ WORDS]"];
+        &["running", "debian:VERSION[-rt|-cloud][-amd64|-arm64|-riscv64][ WORDS]", "/PATH/OF/vmlinuz[ WORDS]"];
 
     /// Adds files for its guests; no effect on the running kernel.
     pub fn give(&mut self, files: &[GuestFile]) {
@@ -290,6 +290,7 @@ mod tests {
             ("debian:6.12-rt", "debian:6.12-rt"),
             ("debian:6.1-rt-arm64 threadirqs", "debian:6.1-rt-arm64 threadirqs"),
             ("debian:6.12-arm64", "debian:6.12-arm64"),
+            ("debian:6.12-riscv64", "debian:6.12-riscv64"),
             ("debian:6.1-cloud-amd64", "debian:6.1-cloud-amd64"),
             ("debian:6.1-cloud  preempt=none   quiet", "debian:6.1-cloud preempt=none quiet"),
             (" /boot/vmlinuz-6.1 threadirqs", "/boot/vmlinuz-6.1 threadirqs"),

@@ -1,10 +1,7 @@
 //! Guests on arm64: QEMU's `virt`.
 
 use super::{Channel, Platform};
-use crate::protocol::SHARED_MIB;
 use model::Architecture;
-use std::ffi::OsString;
-use std::path::Path;
 
 pub(super) static PLATFORM: Platform = Platform {
     architecture: Architecture::Aarch64,
@@ -14,22 +11,10 @@ pub(super) static PLATFORM: Platform = Platform {
     names: ["virt", "cortex-a72"],
     // Frequency of the generic timer (QEMU, GTIMER_SCALE in target/arm/internals.h).
     remark: ", 62.5 MHz timer (16 ns)",
-    // As on x86-64, and a fixed seed of the random numbers that the device tree passes to the kernel (`rng-seed`,
-    // `kaslr-seed`). The guest's init makes the kernel's generator ready.
-    virtual_time: &[
-        "-accel",
-        "tcg,thread=single",
-        "-icount",
-        "shift=0,sleep=off",
-        "-cpu",
-        "cortex-a72",
-        "-rtc",
-        "base=2026-01-01,clock=vm",
-        "-seed",
-        "1",
-    ],
-    emulated: &["-accel", "tcg,thread=multi", "-cpu", "cortex-a72"],
-    kvm: &["-accel", "kvm", "-cpu", "host", "-machine", "gic-version=max"],
+    // A fixed seed of the random numbers that the device tree passes to the kernel (`rng-seed`, `kaslr-seed`). The guest's
+    // init makes the kernel's generator ready.
+    virtual_options: Some(&["-seed", "1"]),
+    kvm_options: &["-machine", "gic-version=max"],
     arguments: "console=ttyAMA0 quiet panic=-1 nokaslr norandmaps cryptomgr.notests PUNCTUAL_GUEST=1",
     // The processor supplies no entropy. The driver virtio_pci would enable every device of this vendor to look at it,
     // the channel, too, and QEMU (7.2 at least) then cannot resume the guest: `Mismatched GPAs`.
@@ -38,11 +23,3 @@ pub(super) static PLATFORM: Platform = Platform {
     libraries: &["/lib/aarch64-linux-gnu", "/usr/lib/aarch64-linux-gnu", "/lib", "/usr/lib"],
     channel: Channel::SharedMemory,
 };
-
-/// QEMU options of the channel. The device is the owner of its memory (`master`), otherwise QEMU refuses to save it.
-pub(super) fn channel(shared: &Path) -> Vec<OsString> {
-    // A comma ends a value unless it is doubled.
-    let path = shared.display().to_string().replace(',', ",,");
-    let object = format!("memory-backend-file,id=channel,mem-path={path},size={SHARED_MIB}M,share=on");
-    ["-object", &object, "-device", "ivshmem-plain,memdev=channel,master=on"].map(OsString::from).into()
-}

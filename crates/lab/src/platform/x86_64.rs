@@ -14,20 +14,9 @@ pub(super) static PLATFORM: Platform = Platform {
     machine: &["-M", "pc", "-device", "isa-debug-exit,iobase=0x501,iosize=1"],
     names: ["pc", "qemu64"],
     remark: "",
-    // An instruction-counting clock, no random numbers from the processor, a fixed date. `sleep=off` lets idle time
-    // pass at once.
-    virtual_time: &[
-        "-accel",
-        "tcg,thread=single",
-        "-icount",
-        "shift=0,sleep=off",
-        "-cpu",
-        "qemu64",
-        "-rtc",
-        "base=2026-01-01,clock=vm",
-    ],
-    emulated: &["-accel", "tcg,thread=multi", "-cpu", "qemu64"],
-    kvm: &["-accel", "kvm", "-cpu", "host"],
+    // The processor has no random numbers.
+    virtual_options: Some(&[]),
+    kvm_options: &[],
     arguments: "console=ttyS0 quiet panic=-1 nokaslr norandmaps no_timer_check cryptomgr.notests i8042.noaux \
                 i8042.nokbd i8042.nopnp PUNCTUAL_GUEST=1",
     // Clock rates are given and not calibrated, and the processor supplies no entropy.

@@ -144,7 +144,7 @@ impl Drop for Board {
 }
 
 /// The directory of the kernel and initramfs of a board, made where they are missing; `None` if they cannot be made.
-fn made(name: &str) -> Option<PathBuf> {
+pub(crate) fn made(name: &str) -> Option<PathBuf> {
     let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
     let directory = root.join("target/boards").join(name);
     let made = run(Command::new(root.join("scripts/board")).arg(name).arg(&directory).stdin(Stdio::null()));
