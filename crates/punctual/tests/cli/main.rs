@@ -3,6 +3,7 @@
 
 mod bad_input;
 mod board;
+mod board_tries;
 mod browser;
 mod campaign;
 mod check;
