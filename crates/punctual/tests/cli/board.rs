@@ -163,23 +163,15 @@ fn free_udp_port() -> u16 {
     std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port").port()
 }
 
-/// Boots the board `name` and asserts that it is the machine `expected` (uname -m), with a network and tracefs.
-#[track_caller]
-fn expect_board(name: &str, expected: &str) {
-    let Some(board) = Board::start(name) else { return };
+#[test]
+#[ignore = "long: boots a board"]
+fn vm_a_board_is_reached_by_ssh() {
+    skip_unless!(is_installed("ssh", "openssh-client"));
+    let Some(board) = Board::start("arm64") else { return };
     let script =
         board.scratch.file("script", "#!/bin/sh\nuname -m; nproc; cat /sys/class/net/lo/operstate; hostname\n");
     board.copy(&script, "/tmp/script");
     let said = board.ssh("/tmp/script; ls -d /sys/kernel/tracing/events/sched").expect_success();
-    assert_eq!(said.stdout, format!("{expected}\n2\nunknown\nboard\n/sys/kernel/tracing/events/sched\n"));
+    assert_eq!(said.stdout, "aarch64\n2\nunknown\nboard\n/sys/kernel/tracing/events/sched\n");
     assert!(board.directory().join("ssh").exists() && board.udp > 0);
-}
-
-#[test]
-#[ignore = "long: boots a board"]
-fn vm_boards_are_reached_by_ssh() {
-    skip_unless!(is_installed("ssh", "openssh-client"));
-    for (name, machine) in [("arm64", "aarch64"), ("riscv64", "riscv64"), ("armhf", "armv7l")] {
-        expect_board(name, machine);
-    }
 }

@@ -33,11 +33,11 @@ struct Equipped {
 }
 
 impl Equipped {
-    fn of(known: &Known) -> Option<Equipped> {
-        let program = program(known.program)?;
-        let board = Board::start(known.board)?;
+    fn of(name: &str, program_name: &str) -> Option<Equipped> {
+        let program = program(program_name)?;
+        let board = Board::start(name)?;
         board.copy(&program, "/usr/bin/punctual");
-        Some(Equipped { board, scratch: Scratch::new(&format!("tries-{}", known.board)) })
+        Some(Equipped { board, scratch: Scratch::new(&format!("tries-{name}")) })
     }
 
     /// Runs `punctual ARGUMENTS` there.
@@ -92,7 +92,7 @@ const PLAN: &str = "repetitions = 2\nduration = \"500ms\"\nwarm_up = \"100ms\"\n
 /// Runs the commands on the board.
 #[track_caller]
 fn expect_board_measures(known: &Known) {
-    let Some(board) = Equipped::of(known) else { return };
+    let Some(board) = Equipped::of(known.board, known.program) else { return };
     for (name, policy) in [("fifo", "fifo:80"), ("other", "other")] {
         let run = board.measured(name, &format!("measure --policy {policy} --period 20ms --duration 2s"));
         expect_facts(&header(&run).host, known);
@@ -179,4 +179,22 @@ fn vm_an_armhf_board_is_measured() {
         clock_source: "arch_sys_counter",
         counter_hz: None,
     });
+}
+
+#[test]
+#[ignore = "long: boots a board"]
+fn vm_pages_of_16_kib_are_counted_and_traced() {
+    skip_unless!(can_boot());
+    let _machine = machine();
+    let Some(board) = Equipped::of("arm64-16k", "punctual-aarch64") else { return };
+    for (operation, n, pages) in [("memory/fault", 64, 64), ("memory/fault", 640, 640), ("memory/map_touch", 64, 256)] {
+        let used = board.say(&format!("operation {operation} {n}")).expect_success().json();
+        let faults = used["minor_faults"].as_u64().unwrap();
+        assert!((pages..pages + 32).contains(&faults), "{operation}: {faults} faults of {pages} pages");
+    }
+    let explain = "explain --policy fifo:80 --period 20ms --duration 2s --above 50us --wait --no-keep --format json";
+    let document = board.say(explain).expect_success().json();
+    let seen = &document["cells"][0]["summary"]["explained"];
+    // A wrong size of the buffer's pages would leave no event that can be read.
+    assert!(seen["explained"].as_u64() > Some(0) && seen["events"].as_u64() > Some(100), "{seen:#}");
 }
