@@ -21,7 +21,7 @@ const COMPRESSORS: [(&[u8], &str, &[&str]); 4] = [
 /// Size limit of decompressed data, bytes: the memory of a guest.
 const LARGEST: u64 = (super::memory::MIB as u64) << 20;
 
-/// Magic numbers of `Image` files (Documentation/arch/arm64/booting.rst, Documentation/arch/riscv/boot-image-header.rst).
+/// Magic numbers of `Image` files (Documentation/arch/arm64/booting.rst, riscv/boot-image-header.rst).
 const IMAGES: [(Architecture, (usize, &[u8])); 2] =
     [(Architecture::Aarch64, (0x38, b"ARM\x64")), (Architecture::Riscv64, (0x38, b"RSC\x05"))];
 

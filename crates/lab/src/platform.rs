@@ -53,8 +53,8 @@ pub(super) enum Channel {
     SharedMemory,
 }
 
-/// QEMU options of virtual time: a clock that counts instructions and starts at a fixed date. `sleep=off` lets idle time
-/// pass at once.
+/// QEMU options of virtual time: a clock that counts instructions and starts at a fixed date. `sleep=off` lets idle
+/// time pass at once.
 const VIRTUAL_TIME: &[&str] =
     &["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm"];
 
@@ -117,8 +117,8 @@ impl Platform {
     }
 }
 
-/// QEMU options of the channel by shared memory. The device is the owner of its memory (`master`), otherwise QEMU refuses
-/// to save it.
+/// QEMU options of the channel by shared memory. The device is the owner of its memory (`master`), otherwise QEMU
+/// refuses to save it.
 fn shared_memory(file: &Path) -> Vec<OsString> {
     // A comma ends a value unless it is doubled.
     let path = file.display().to_string().replace(',', ",,");

@@ -11,8 +11,8 @@ pub(super) static PLATFORM: Platform = Platform {
     names: ["virt", "cortex-a72"],
     // Frequency of the generic timer (QEMU, GTIMER_SCALE in target/arm/internals.h).
     remark: ", 62.5 MHz timer (16 ns)",
-    // A fixed seed of the random numbers that the device tree passes to the kernel (`rng-seed`, `kaslr-seed`). The guest's
-    // init makes the kernel's generator ready.
+    // A fixed seed of the random numbers that the device tree passes to the kernel (`rng-seed`, `kaslr-seed`). The
+    // guest's init makes the kernel's generator ready.
     virtual_options: Some(&["-seed", "1"]),
     kvm_options: &["-machine", "gic-version=max"],
     arguments: "console=ttyAMA0 quiet panic=-1 nokaslr norandmaps cryptomgr.notests PUNCTUAL_GUEST=1",
