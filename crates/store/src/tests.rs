@@ -43,6 +43,11 @@ fn found(dir: &Path, header: &Header, entries: &[Entry], what: &str) -> Found {
     }
 }
 
+/// A random place below `end`, the same for every size of pointers.
+fn below(random: &mut SplitMix64, end: usize) -> usize {
+    usize::try_from(random.next_bits() % end as u64).unwrap()
+}
+
 #[test]
 fn any_bit_that_is_flipped_is_named_or_without_effect() {
     let scratch = Scratch::make();
@@ -53,7 +58,7 @@ fn any_bit_that_is_flipped_is_named_or_without_effect() {
     let ends = whole.iter().enumerate().filter(|(_, byte)| **byte == b'\n').map(|(at, _)| at);
     // The last bytes of each line, where the checksums are, and random positions.
     let ends = ends.take(2).flat_map(|end| end - 30..=end).collect::<Vec<_>>();
-    let anywhere: Vec<_> = (0..100).map(|_| usize::try_from(random.next_bits()).unwrap() % whole.len()).collect();
+    let anywhere: Vec<_> = (0..100).map(|_| below(&mut random, whole.len())).collect();
     let (mut named, mut tried) = (0, 0);
     for at in ends.into_iter().chain(anywhere) {
         let bit = random.next_bits() % 8;
@@ -75,7 +80,7 @@ fn truncated_and_spliced_files_are_read_as_far_as_they_are_whole() {
     let whole = fs::read(&file).unwrap();
     let lines: Vec<&[u8]> = whole.split_inclusive(|byte| *byte == b'\n').collect();
     let mut random = SplitMix64::new(2);
-    let mut below = |end: usize| usize::try_from(random.next_bits()).unwrap() % end;
+    let mut below = |end: usize| below(&mut random, end);
     for n in 0..200 {
         let (from, to) = (below(whole.len()), below(whole.len()));
         let (from, to) = (from.min(to), from.max(to));
