@@ -28,7 +28,7 @@ pub(super) struct Platform {
     pub(super) names: [&'static str; 2],
     /// Further properties of the machine that limit what times mean; may be empty.
     pub(super) remark: &'static str,
-    /// QEMU options in virtual time, in addition to those of every architecture; `None` where two guests would differ.
+    /// QEMU options in virtual time, in addition to those of every architecture; `None` where it is unsupported.
     virtual_options: Option<&'static [&'static str]>,
     /// QEMU options with KVM, in addition to those of every architecture.
     kvm_options: &'static [&'static str],
@@ -102,7 +102,7 @@ impl Platform {
     pub(super) fn why_not(&self, cell: &Cell, clock: LabClock) -> Option<String> {
         if clock == LabClock::Virtual && self.virtual_options.is_none() {
             return Some(format!(
-                "unsupported: virtual time in a guest of {}, whose runs would differ; add clock=emulated",
+                "unsupported: virtual time in a guest of {}; add clock=emulated",
                 self.architecture.name()
             ));
         }
