@@ -130,13 +130,13 @@ fn logged_there(
     };
     let running = RunningRole::start(&command, deliveries, stop.flag(), || {}).map_err(Failure::Reported)?;
     let end = running.stopper();
-    let take_progress = |line: &str| serde_json::from_str(line).map(|progress| observe(&progress)).is_ok();
+    let take_progress = |line: &str| serde_json::from_slice(line.as_bytes()).map(|progress| observe(&progress)).is_ok();
     let record = stop.during(end, || running.listen(take_progress))?;
-    serde_json::from_str(&record.map_err(Failure::Reported)?).map_err(Failure::NoRecord)
+    serde_json::from_slice(record.map_err(Failure::Reported)?.as_bytes()).map_err(Failure::NoRecord)
 }
 
 fn target_of(text: &str) -> Result<TargetRecord, String> {
-    serde_json::from_str(text).map_err(|err| format!("invalid record from the target: {err}"))
+    serde_json::from_slice(text.as_bytes()).map_err(|err| format!("invalid record from the target: {err}"))
 }
 
 /// The load records in the output of `punctual load`.
@@ -145,7 +145,7 @@ fn loads_of(text: &str) -> Result<Vec<LoadRecord>, String> {
     struct Document {
         loads: Vec<LoadRecord>,
     }
-    let document: Result<Document, _> = serde_json::from_str(text);
+    let document: Result<Document, _> = serde_json::from_slice(text.as_bytes());
     document.map(|document| document.loads).map_err(|err| format!("invalid record from the host: {err}"))
 }
 

@@ -56,7 +56,8 @@ impl Server<'_> {
                     return Err(format!("timeout: no request for {} s", IDLE_TIMEOUT.as_secs()).into());
                 }
             };
-            let asked: Ask = serde_json::from_str(&line).map_err(|err| format!("invalid request: {err}"))?;
+            let asked: Ask =
+                serde_json::from_slice(line.as_bytes()).map_err(|err| format!("invalid request: {err}"))?;
             let answer = self.answer(asked).unwrap_or_else(|err| Answer::Refused(err.to_string()));
             write(&answer)?;
         }

@@ -86,7 +86,7 @@ impl CellProcess {
 
     /// Parses a line of stderr: returns progress, and keeps any other line.
     pub fn take(&mut self, line: String) -> Option<Progress> {
-        let progress = serde_json::from_str(&line).ok();
+        let progress = serde_json::from_slice(line.as_bytes()).ok();
         if progress.is_none() {
             self.lines.push(line);
         }

@@ -40,7 +40,7 @@ pub(super) const NUMBERS: &str = "thread numbers are CPU numbers only without -a
 
 /// Parses a whole document.
 pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
-    let document: Document = serde_json::from_str(text).map_err(|err| no_json(&err))?;
+    let document: Document = serde_json::from_slice(text.as_bytes()).map_err(|err| no_json(&err))?;
     if document.version != VERSION {
         return Err(ParseError::of_file(format!(
             "unsupported: version {} of results.json; expected {VERSION}",

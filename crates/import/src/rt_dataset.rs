@@ -66,7 +66,7 @@ struct Latency {
 
 /// Parses a whole document.
 pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
-    let document: Document = serde_json::from_str(text).map_err(|err| no_json(&err))?;
+    let document: Document = serde_json::from_slice(text.as_bytes()).map_err(|err| no_json(&err))?;
     let Document { format, system, processor, kernel, condition, latency } = document;
     if format.version.split('.').next() != Some("1") {
         let version = format.version.escape_debug();

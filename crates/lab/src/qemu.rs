@@ -128,7 +128,7 @@ impl Qemu {
         let (tell, said) = channel();
         let listening = std::thread::Builder::new().spawn(move || {
             let lines = output.into_iter().flat_map(|output| BufReader::new(output).lines().map_while(Result::ok));
-            lines.filter_map(|line| serde_json::from_str(&line).ok()).try_for_each(|value| tell.send(value))
+            lines.filter_map(|line| serde_json::from_slice(line.as_bytes()).ok()).try_for_each(|value| tell.send(value))
         });
         if let Err(err) = listening {
             let _ = child.kill();

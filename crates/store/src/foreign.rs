@@ -3,6 +3,7 @@
 use model::{is_plain, plain};
 use serde::de::{DeserializeOwned, Error};
 use serde_json::Value;
+use std::borrow::Cow;
 
 /// Parts of a run that `--resume` carries out again: control characters in them are an error and not replaced.
 const STRICT_PARTS: [&str; 3] = ["plan", "cells", "cell"];
@@ -16,10 +17,11 @@ pub(super) fn from_str<T: DeserializeOwned>(line: &str) -> serde_json::Result<T>
     // ASCII without escapes needs no replacement: this is the case for nearly all lines.
     let is_clean = line.is_ascii() && !line.contains('\\');
     if is_clean {
-        return serde_json::from_str(line);
+        return serde_json::from_slice(line.as_bytes());
     }
-    let mut value: Value = serde_json::from_str(line)?;
-    if clean(&mut value, false)? { serde_json::from_value(value) } else { serde_json::from_str(line) }
+    let mut value: Value = serde_json::from_slice(line.as_bytes())?;
+    let text = if clean(&mut value, false)? { Cow::Owned(value.to_string()) } else { Cow::Borrowed(line) };
+    serde_json::from_slice(text.as_bytes())
 }
 
 /// Cleans all texts below `value`. Returns whether one was changed.

@@ -149,7 +149,7 @@ pub(super) fn first_line<T: DeserializeOwned>(line: Option<Line>, path: &Path) -
         return Err(damaged("truncated line".to_owned()));
     }
     let text = intact(&line).map_err(damaged)?;
-    let value: serde_json::Value = serde_json::from_str(text).map_err(|err| damaged(err.to_string()))?;
+    let value: serde_json::Value = serde_json::from_slice(text.as_bytes()).map_err(|err| damaged(err.to_string()))?;
     let format = value["format"].as_u64().ok_or_else(|| damaged("no format number".to_owned()))?;
     if format > u64::from(RUN_FORMAT) {
         return Err(StoreError::Format { path: path.to_owned(), format, known: RUN_FORMAT });

@@ -110,7 +110,7 @@ impl Board {
         self.connection.send(line.into());
         loop {
             match self.connection.next() {
-                Event::Output(line) => match serde_json::from_str(&line) {
+                Event::Output(line) => match serde_json::from_slice(line.as_bytes()) {
                     Ok(Answer::Note(note)) => {
                         say(&format!("punctual: {}: {}", self.site, model::plain(&note)));
                     }

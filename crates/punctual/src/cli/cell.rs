@@ -16,7 +16,7 @@ pub(super) fn cell(arguments: &CellArguments) -> Outcome {
     let stop = Stop::on_signals()?;
     let mut text = String::new();
     io::stdin().read_to_string(&mut text).map_err(|err| format!("stdin: {err}; a cell is JSON text"))?;
-    let cell: Cell = serde_json::from_str(&text)
+    let cell: Cell = serde_json::from_slice(text.as_bytes())
         .map_err(|err| format!("stdin: {err}; a cell is JSON as in schema/cell.schema.json"))?;
     let observe = |progress: Progress| {
         if arguments.progress
