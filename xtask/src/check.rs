@@ -5,7 +5,7 @@ use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Instant;
 
-use crate::{schema, tidy};
+use crate::{recipes, schema, tidy};
 
 /// Selection of the steps.
 #[derive(Clone, Copy, PartialEq)]
@@ -34,10 +34,11 @@ struct Step {
     run: fn(&Path) -> Outcome,
 }
 
-const STEPS: [Step; 6] = [
+const STEPS: [Step; 7] = [
     Step { name: "fmt", fast: true, run: fmt },
     Step { name: "tidy", fast: true, run: |root| tidy::run(root).into() },
     Step { name: "schema", fast: true, run: |root| schema::compare(root).into() },
+    Step { name: "recipes", fast: true, run: |root| recipes::compare(root).into() },
     Step { name: "clippy", fast: false, run: clippy },
     Step { name: "targets", fast: false, run: targets },
     Step { name: "doc", fast: false, run: doc },

@@ -5,6 +5,7 @@
 mod bench;
 mod check;
 mod fuzz;
+mod recipes;
 mod schema;
 mod simulate;
 mod tidy;
@@ -17,6 +18,7 @@ const USAGE: &str = "\
 cargo xtask check [--fast]     all checks of CI; --fast: only those that compile nothing
 cargo xtask tidy               rules about files: edges, sizes, unsafe, text, documents
 cargo xtask schema [--check]   write schema/*.json, or say whether they are up to date
+cargo xtask recipes            write the list of crates of the Yocto recipe; `check` compares it
 cargo xtask fuzz [NAME] [--for TIME]  parsers of import against mutated files: 10 min each unless told
 cargo xtask bench [OPTION...]  this program against the installed cyclictest, in pairs
 cargo xtask simulate NAME      how often the statistics are right, on noise whose truth is known; or all;
@@ -32,6 +34,7 @@ fn main() -> ExitCode {
         ["tidy"] => tidy::run(&root),
         ["schema"] => schema::write(&root),
         ["schema", "--check"] => schema::compare(&root),
+        ["recipes"] => recipes::write(&root),
         ["fuzz", rest @ ..] => fuzz::run(&root, rest),
         ["bench", rest @ ..] => bench::run(&root, rest),
         ["simulate", rest @ ..] => simulate::run(rest),
