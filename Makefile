@@ -41,7 +41,7 @@ test: ## the tests; says at the end what had to be skipped, and why
 test-long: ## those that take long: guests one after the other, whole campaigns, all interleavings
 	@$(call setup,test) scripts/test long
 
-check: ## format, lints, tidy rules, schema, documentation
+check: ## format, lints, tidy rules, schema, licenses, documentation
 	@$(call setup,check) "$$CARGO" xtask check $(ARGS)
 
 bench: ## what measuring itself costs

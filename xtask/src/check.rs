@@ -34,11 +34,12 @@ struct Step {
     run: fn(&Path) -> Outcome,
 }
 
-const STEPS: [Step; 7] = [
+const STEPS: [Step; 8] = [
     Step { name: "fmt", fast: true, run: fmt },
     Step { name: "tidy", fast: true, run: |root| tidy::run(root).into() },
     Step { name: "schema", fast: true, run: |root| schema::compare(root).into() },
     Step { name: "recipes", fast: true, run: |root| recipes::compare(root).into() },
+    Step { name: "licenses", fast: true, run: licenses },
     Step { name: "clippy", fast: false, run: clippy },
     Step { name: "targets", fast: false, run: targets },
     Step { name: "doc", fast: false, run: doc },
@@ -63,7 +64,7 @@ pub(crate) fn run(root: &Path, extent: Extent) -> Result<(), String> {
             }
         };
         let gap = if why.is_empty() { "" } else { "  " };
-        println!("{:<8}{word:<8}{seconds:>7.1} s{gap}{why}", step.name);
+        println!("{:<9}{word:<8}{seconds:>7.1} s{gap}{why}", step.name);
     }
     let note = if skipped.is_empty() { String::new() } else { format!(" (skipped: {})", skipped.join(", ")) };
     if failed.is_empty() {
@@ -79,6 +80,18 @@ fn fmt(root: &Path) -> Outcome {
         return Outcome::Skipped("no rustfmt for this toolchain; rustup has it".to_owned());
     }
     cargo(root, &["fmt", "--all", "--check"], None)
+}
+
+/// Licenses, duplicates and sources of all crates, as deny.toml allows them.
+fn licenses(root: &Path) -> Outcome {
+    let built = root.join("target/tools/bin/cargo-deny");
+    let program = if built.is_file() { built.into_os_string() } else { "cargo-deny".into() };
+    let words = ["--log-level", "error", "check", "--hide-inclusion-graph", "licenses", "bans", "sources"];
+    match Command::new(program).args(words).current_dir(root).status() {
+        Ok(status) if status.success() => Outcome::Passed,
+        Ok(_) => Outcome::Failed("see above; deny.toml".to_owned()),
+        Err(_) => Outcome::Skipped("no cargo-deny; scripts/setup check builds it".to_owned()),
+    }
 }
 
 /// Skipped, too, when clippy belongs to another compiler version than the one in use, whose output it cannot read.

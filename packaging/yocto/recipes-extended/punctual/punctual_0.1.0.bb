@@ -1,7 +1,7 @@
 SUMMARY = "Laboratory for Linux real-time performance"
 DESCRIPTION = "Measures wake-up latency under load, explains each late wake-up, and says how sure the numbers are."
 SECTION = "tests"
-LICENSE = "MIT | Apache-2.0"
+LICENSE = "Apache-2.0 OR MIT"
 LIC_FILES_CHKSUM = "file://LICENSE-MIT;md5=3b9dc3da261b32fd0c309789c03fc20b \
                     file://LICENSE-APACHE;md5=3b83ef96387f14655fc854ddc3c6bd57"
 
@@ -12,10 +12,8 @@ require ${BPN}-crates.inc
 
 inherit cargo cargo-update-recipe-crates systemd useradd
 
-# The profile of packages is optimized for size, except what measures. wrynose has the second and third variable for it.
+# The profile of packages: optimized for size, except what measures.
 CARGO_PROFILE = "dist"
-BUILD_MODE = "--profile dist"
-BUILD_DIR = "dist"
 
 SYSTEMD_SERVICE:${PN} = "punctual@.service"
 SYSTEMD_AUTO_ENABLE = "disable"
