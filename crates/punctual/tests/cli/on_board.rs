@@ -188,8 +188,7 @@ fn a_campaign_elsewhere_ends_with_its_connection_and_can_be_resumed() {
                 assert!([130, 143].contains(&said.status), "{said:?}");
             }
             (_, Some(said)) => {
-                let expected =
-                    format!("none/other: board {}: exited (signal: 9 (SIGKILL)) without a message", board.site);
+                let expected = format!("/other: board {}: exited (signal: 9 (SIGKILL)) without a message", board.site);
                 assert!(said.last_line().contains(&expected) && said.status == 1, "{said:?}");
             }
             (_, None) => {}
