@@ -188,7 +188,7 @@ fn vm_what_cannot_boot_is_one_line() {
     for (kernel, expected) in [
         (
             text.display().to_string(),
-            "expected a bzImage or a vmlinux for x86, or an Image for arm64; name another file",
+            "expected a bzImage or a vmlinux for x86, or an Image for arm64 or riscv64; name another file",
         ),
         ("/nowhere/vmlinuz".to_owned(), "/nowhere/vmlinuz: No such file or directory"),
         ("debian:1.3".to_owned(), "found no package of debian:1.3"),

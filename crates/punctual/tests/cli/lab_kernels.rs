@@ -233,16 +233,18 @@ fn a_package_in_a_file_is_a_kernel_and_a_broken_one_is_named() {
 #[test]
 fn files_that_no_guest_here_can_boot_are_named_as_such() {
     let system = System::new("kernels-foreign");
-    let mut riscv = vec![0; 0x1000];
-    riscv[0x38..0x3c].copy_from_slice(b"RSC\x05");
     let mut i386 = vec![0; 0x1000];
     i386[0x202..0x206].copy_from_slice(b"HdrS");
     i386[0x206..0x208].copy_from_slice(&[0x0f, 0x02]);
-    let foreign = "unsupported: kernel for another architecture; the lab boots kernels for x86-64 and arm64";
+    let foreign = "unsupported: kernel for another architecture; the lab boots kernels for x86-64, arm64 and riscv64";
     for (name, content, expected) in [
-        ("Image", riscv, foreign),
         ("bzImage", i386, foreign),
-        ("vmlinux-riscv", vmlinux(243, true, 0), foreign),
+        ("vmlinux-s390", vmlinux(22, true, 0), foreign),
+        (
+            "vmlinux-riscv",
+            vmlinux(243, true, 0),
+            "unsupported: vmlinux of riscv64, which QEMU cannot boot; name its Image (arch/riscv/boot/Image)",
+        ),
         (
             "vmlinux-arm",
             vmlinux(183, true, 0),
@@ -256,7 +258,7 @@ fn files_that_no_guest_here_can_boot_are_named_as_such() {
         (
             "notes.txt",
             b"no kernel".to_vec(),
-            "expected a bzImage or a vmlinux for x86, or an Image for arm64; name another file",
+            "expected a bzImage or a vmlinux for x86, or an Image for arm64 or riscv64; name another file",
         ),
     ] {
         let file = system.scratch.file(name, content);
