@@ -28,7 +28,7 @@ const SCRIPT: &str = "v=$(punctual --version 2>/dev/null); \
     echo \"punctual-role lacks $(uname -m) $z $v\"; \
     read -r bytes sum || exit 1; \
     for p in \"${TMPDIR:-/tmp}\" /var/tmp /dev/shm /run \"$HOME\"; do \
-    d=$(mktemp -d \"$p/punctual-XXXXXX\" 2>/dev/null) || continue; \
+    [ \"$p\" ] && d=$(mktemp -d \"$p/punctual-XXXXXX\" 2>/dev/null) || continue; \
     f=$d/punctual; : >\"$f\"; chmod 700 \"$f\"; \"$f\" 2>/dev/null && break; rm -rf \"$d\"; d=; done; \
     [ \"$d\" ] || { echo \"no directory for a program (tried ${TMPDIR:-/tmp}, /var/tmp, /dev/shm, /run, $HOME)\" >&2; exit 1; }; \
     trap 'rm -rf \"$d\"' 0; trap 'exit 1' 1 2 15; \
