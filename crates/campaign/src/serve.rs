@@ -37,7 +37,7 @@ pub fn serve() -> Result<(), Box<dyn Error>> {
     };
     Builder::new().spawn(read).map_err(|err| host::no_thread(&err))?;
     host::check_proc()?;
-    Server { executor: LocalOrLab::new(Arc::new(|line| note(line))), lock: None, stop: &stop }.serve(&requests)
+    Server { executor: LocalOrLab::new(Arc::new(note)), lock: None, stop: &stop }.serve(&requests)
 }
 
 struct Server<'a> {
