@@ -160,6 +160,7 @@ mod tests {
         }
         assert_eq!(program_of(Architecture::OWN.unwrap_or(other)).is_ok(), Architecture::OWN.is_some());
     }
+
     #[test]
     fn a_machine_is_called_as_uname_calls_it() {
         let own = Ok(PathBuf::from(THIS_PROGRAM));

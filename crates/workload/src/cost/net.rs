@@ -39,7 +39,7 @@ pub(crate) fn make(name: &str) -> Result<ReadyOperation, NotReady> {
 const LOOPBACK_TIMEOUT: Duration = Duration::from_secs(1);
 
 /// Passes a datagram through the loopback device. While the device is down, it drops what is sent without an error, or
-/// there is no route, and a connection would wait for minutes.
+/// a route is missing, and a connection would wait for minutes.
 fn find_loopback() -> Result<(), NotReady> {
     let socket = UdpSocket::bind(ANY)?;
     socket.set_read_timeout(Some(LOOPBACK_TIMEOUT))?;
