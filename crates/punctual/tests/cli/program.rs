@@ -7,6 +7,7 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 /// The program under test.
@@ -179,7 +180,10 @@ pub(crate) struct Scratch(PathBuf);
 
 impl Scratch {
     pub(crate) fn new(name: &str) -> Scratch {
-        let dir = std::env::temp_dir().join(format!("punctual-test-{name}-{}", std::process::id()));
+        static CREATED: AtomicU32 = AtomicU32::new(0);
+        // Tests run at the same time, and two of them can choose the same name.
+        let number = CREATED.fetch_add(1, Ordering::Relaxed);
+        let dir = std::env::temp_dir().join(format!("punctual-test-{name}-{}-{number}", std::process::id()));
         let _ = std::fs::remove_dir_all(&dir);
         std::fs::create_dir_all(&dir).expect("a scratch directory");
         Scratch(dir)
