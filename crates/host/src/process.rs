@@ -10,6 +10,11 @@ pub fn threads_of(pid: u32) -> Vec<u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
+/// Name of thread `tid` of process `pid`; `None` when it has ended.
+pub fn name_of_thread(pid: u32, tid: u32) -> Option<String> {
+    HostFs::running().text(format!("proc/{pid}/task/{tid}/comm"))
+}
+
 /// Start time of process `pid`, clock ticks since boot (field 22 of proc_pid_stat(5)); `None` after its end, reaped or
 /// not.
 pub fn started_ticks_of(pid: u32) -> Option<u64> {

@@ -13,6 +13,7 @@ mod elf;
 mod fetch;
 mod guest;
 mod guest_files;
+mod guest_threads;
 mod guests;
 mod image;
 mod initramfs;

@@ -1,12 +1,13 @@
 //! The machine of a guest, and everything else that determines its snapshot.
 
 use super::devices::Devices;
+use super::guest_threads::{self, HOLD};
 use super::initramfs::{Archive, stripped_program};
 use super::platform::{Channel, Platform};
 use super::protocol::{FAILED, Job, READY, RECORD, REFUSED, SETTLE_TIME, TARGET, TRACERS};
-use super::qemu::{QemuError, version};
+use super::qemu::{Limits, Qemu, QemuError, version};
 use super::{BootableKernel, LabError, Monitor, directories, guest_files, hash, memory, ready, shared_memory};
-use model::{Architecture, LabClock, LabKernel, LabRecord, Record, TargetRecord};
+use model::{Architecture, GuestThread, GuestThreads, LabClock, LabKernel, LabRecord, Record, TargetRecord};
 use std::collections::HashMap;
 use std::ffi::OsString;
 use std::fs;
@@ -29,6 +30,7 @@ pub(super) struct Setup {
     devices: Devices,
     pub(super) clock: LabClock,
     cpus: u32,
+    threads: GuestThreads,
     kernel: BootableKernel,
     command_line: String,
     archive: Vec<u8>,
@@ -81,6 +83,7 @@ impl Setup {
             devices,
             clock: kernel.clock,
             cpus: kernel.cpus,
+            threads: kernel.threads.clone(),
             kernel: bootable,
             command_line: words.collect::<Vec<_>>().join(" "),
             archive_hash: hash(&archive),
@@ -130,6 +133,25 @@ impl Setup {
         words.chain(kernel).chain(self.devices.arguments()).chain(pause).collect()
     }
 
+    /// Starts QEMU with `more` arguments and the scheduling of its threads that the plan sets; returns those threads.
+    pub(super) fn start(
+        &self,
+        files: &Files,
+        more: Vec<OsString>,
+        limits: Limits<'_>,
+    ) -> Result<(Qemu, Vec<GuestThread>), LabError> {
+        let hold = (!self.threads.is_empty()).then(|| HOLD.into());
+        let mut qemu = Qemu::start(self.qemu(), self.arguments(files).into_iter().chain(more).chain(hold).collect())?;
+        if self.threads.is_empty() {
+            return Ok((qemu, Vec::new()));
+        }
+        match guest_threads::release(&mut qemu, &self.threads, limits) {
+            Ok(threads) => Ok((qemu, threads)),
+            Err(QemuError::Refused(reason)) => Err(self.unusable(reason)),
+            Err(gone) => Err(self.failed(files, gone)),
+        }
+    }
+
     fn machine(&self) -> String {
         let Platform { names: [machine, processor], remark, .. } = self.platform;
         let (processor, remark) = if self.clock == LabClock::Kvm { ("host", "") } else { (*processor, *remark) };
@@ -170,6 +192,7 @@ impl Setup {
             qemu: self.qemu_version(),
             machine: self.machine(),
             memory_mib: memory::MIB,
+            threads: Vec::new(),
             settled_ns: u64::try_from(SETTLE_TIME.as_nanos()).unwrap_or(u64::MAX).saturating_add(job.wait_ns),
         });
         Ok(record)

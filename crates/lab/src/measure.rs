@@ -4,7 +4,7 @@ use super::devices::Devices;
 use super::machine::Setup;
 use super::one_cpu::OneCpu;
 use super::protocol::Job;
-use super::qemu::{Limits, Qemu};
+use super::qemu::Limits;
 use super::{LabError, Monitor, directories, snapshot, two_guests};
 use model::{Cell, LabClock, LabKernel, Record};
 use std::time::Duration;
@@ -53,8 +53,10 @@ pub fn carry_out(cell: &Cell, kernel: &LabKernel, block: u32, monitor: Monitor<'
     let place = directories::for_guest()?;
     let files = setup.files_below(place.path(), Some(&job))?;
     let incoming = saved.iter().flat_map(snapshot::arguments);
-    let mut qemu = Qemu::start(setup.qemu(), setup.arguments(&files).into_iter().chain(incoming).collect())?;
+    let (mut qemu, threads) = setup.start(&files, incoming.collect(), limits)?;
     let resumed = saved.as_ref().map_or(Ok(()), |saved| snapshot::resume(&mut qemu, saved, limits));
     resumed.and_then(|()| qemu.wait(limits)).map_err(|gone| setup.failed(&files, gone))?;
-    setup.record(&files, &job)
+    let mut record = setup.record(&files, &job)?;
+    record.lab.iter_mut().for_each(|lab| lab.threads.clone_from(&threads));
+    Ok(record)
 }

@@ -138,6 +138,11 @@ impl Qemu {
         Ok(Qemu { program, child, input, said, events: Vec::new(), progress })
     }
 
+    /// Its process ID, which stays valid while this value exists.
+    pub(super) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// Enters command mode of QMP; the first command of a connection.
     pub(super) fn negotiate(&mut self, limits: Limits<'_>) -> Result<(), QemuError> {
         self.execute("qmp_capabilities", json!({}), limits).map(drop)

@@ -1,7 +1,7 @@
 //! Checks of cells that the lab cannot carry out, made before anything is started.
 
 use super::platform::Platform;
-use super::{guest_files, kernels, qemu};
+use super::{guest_files, guest_threads, kernels, qemu};
 use model::{Architecture, Cell, Kernel, LabClock, Link, LoadPart, Task};
 
 /// The oldest tested QEMU: older ones count instructions in another way.
@@ -48,6 +48,9 @@ pub fn why_not(cell: &Cell) -> Option<String> {
             );
         }
         _ => {}
+    }
+    if let Some(reason) = guest_threads::why_not(&kernel.threads) {
+        return Some(reason);
     }
     let asked = cell.cpus.len();
     if kernel.clock == LabClock::Virtual && asked > 1 {

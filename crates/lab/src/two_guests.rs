@@ -2,7 +2,7 @@
 
 use super::machine::Setup;
 use super::protocol::Job;
-use super::qemu::{Limits, Qemu, QemuError};
+use super::qemu::{Limits, QemuError};
 use super::{LabError, directories};
 use model::{Load, Record};
 use std::ffi::OsString;
@@ -28,7 +28,7 @@ pub(crate) fn carry_out(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<
     let [target_place, logger_place] = [directories::for_guest()?, directories::for_guest()?];
     let line = target_place.path().join("line");
     let files = setup.files_below(target_place.path(), Some(&of_target))?;
-    let mut target = Qemu::start(setup.qemu(), [setup.arguments(&files), end(&line, ",server=on,wait=off")].concat())?;
+    let (mut target, mut threads) = setup.start(&files, end(&line, ",server=on,wait=off"), limits)?;
     while !files.is_ready() {
         // The responder ends early only on an error.
         if let Some(gone) = target.has_exited(limits, POLL_INTERVAL) {
@@ -36,7 +36,8 @@ pub(crate) fn carry_out(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<
         }
     }
     let logger_files = setup.files_below(logger_place.path(), Some(&of_logger))?;
-    let mut logger = Qemu::start(setup.qemu(), [setup.arguments(&logger_files), end(&line, "")].concat())?;
+    let (mut logger, of_logger_guest) = setup.start(&logger_files, end(&line, ""), limits)?;
+    threads.extend(of_logger_guest);
     logger.wait(limits).map_err(|gone| setup.failed(&logger_files, gone))?;
     let mut record = setup.record(&logger_files, &of_logger)?;
     drop(logger);
@@ -47,6 +48,7 @@ pub(crate) fn carry_out(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<
     if let Some(response) = &mut record.response {
         response.target = Some(Box::new(target));
     }
+    record.lab.iter_mut().for_each(|lab| lab.threads.clone_from(&threads));
     (record.cell_id, record.cell) = (cell.id(), cell.clone());
     Ok(record)
 }

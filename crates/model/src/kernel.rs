@@ -1,7 +1,7 @@
 //! The kernels that cells run on.
 
 use crate::word::as_text;
-use crate::{Architecture, LabClock, UnknownWord};
+use crate::{Architecture, GuestThreads, GuestThreadsError, LabClock, UnknownWord};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -34,6 +34,8 @@ pub struct LabKernel {
     pub clock: LabClock,
     /// CPUs of its guests: 1 to [`LabKernel::MAX_CPUS`], and 1 in virtual time.
     pub cpus: u32,
+    /// Scheduling of its threads on this machine; none in virtual time, which does not depend on it.
+    pub threads: GuestThreads,
 }
 
 /// A file or a directory of this machine that is copied into a guest.
@@ -148,6 +150,12 @@ pub enum KernelError {
          slices; leave cpus out, or add clock=emulated"
     )]
     VirtualCpus,
+    /// An invalid setting of a guest's threads.
+    #[error(transparent)]
+    Threads(#[from] GuestThreadsError),
+    /// Settings of threads in virtual time.
+    #[error("virtual time does not depend on the scheduling of this machine; leave `{0}` out, or add clock=emulated")]
+    VirtualThreads(String),
 }
 
 impl FromStr for GuestFile {
@@ -205,6 +213,7 @@ impl FromStr for Kernel {
             files: Vec::new(),
             clock: LabClock::default(),
             cpus: 1,
+            threads: GuestThreads::default(),
         };
         let mut arguments = Vec::new();
         for word in words.split_whitespace() {
@@ -220,12 +229,15 @@ impl FromStr for Kernel {
             } else if let Some(cpus) = word.strip_prefix(CPUS) {
                 let number = cpus.parse().ok().filter(|number| (1..=LabKernel::MAX_CPUS).contains(number));
                 kernel.cpus = number.ok_or_else(|| KernelError::Cpus(cpus.to_owned()))?;
-            } else {
+            } else if !kernel.threads.take(word)? {
                 arguments.push(word);
             }
         }
         if kernel.clock == LabClock::Virtual && kernel.cpus > 1 {
             return Err(KernelError::VirtualCpus);
+        }
+        if kernel.clock == LabClock::Virtual && !kernel.threads.is_empty() {
+            return Err(KernelError::VirtualThreads(kernel.threads.to_string()));
         }
         kernel.arguments = arguments.join(" ");
         Ok(Kernel::Lab(kernel))
@@ -262,12 +274,13 @@ impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Kernel::Running => f.pad("running"),
-            Kernel::Lab(LabKernel { source, arguments, modules, files, clock, cpus }) => {
+            Kernel::Lab(LabKernel { source, arguments, modules, files, clock, cpus, threads }) => {
                 let arguments = Some(arguments).filter(|arguments| !arguments.is_empty());
                 let mut words = vec![source.to_string()];
                 words.extend(arguments.cloned());
                 words.extend((*clock != LabClock::default()).then(|| format!("{CLOCK}{clock}")));
                 words.extend((*cpus != 1).then(|| format!("{CPUS}{cpus}")));
+                words.extend((!threads.is_empty()).then(|| threads.to_string()));
                 words.extend(modules.iter().map(|path| format!("{MODULES}{path}")));
                 words.extend(files.iter().map(|file| format!("{FILE}{file}")));
                 f.pad(&words.join(" "))
@@ -298,6 +311,10 @@ mod tests {
             ("./bzImage clock=virtual cpus=1", "./bzImage"),
             ("debian:6.1 cpus=2 quiet clock=emulated", "debian:6.1 quiet clock=emulated cpus=2"),
             ("debian:6.1-rt clock=kvm", "debian:6.1-rt clock=kvm"),
+            (
+                "debian:6.1 emulator_cpus=0 cpus=2 vcpu_policy=fifo:50 clock=emulated",
+                "debian:6.1 clock=emulated cpus=2 vcpu_policy=fifo:50 emulator_cpus=0",
+            ),
             ("arch/x86/boot/bzImage quiet", "arch/x86/boot/bzImage quiet"),
             (
                 "debian:6.1 file=/usr/bin/fio modules=/m preempt=none file=/bin/dash:/bin/sh quiet",
@@ -336,6 +353,8 @@ mod tests {
             assert_eq!(message, format!("invalid number of guest CPUs `{cpus}`: expected 1 to 255"));
         }
         assert_eq!("/k cpus=2".parse::<Kernel>(), Err(KernelError::VirtualCpus));
+        let message = "/k vcpu_policy=fifo:50".parse::<Kernel>().unwrap_err().to_string();
+        assert!(message.contains("leave `vcpu_policy=fifo:50` out, or add clock=emulated"), "{message}");
         let message = "/k clock=vitual".parse::<Kernel>().unwrap_err().to_string();
         assert!(message.contains("did you mean `virtual`?"), "{message}");
         assert_eq!("/k modules=/a modules=/b".parse::<Kernel>(), Err(KernelError::ModulesTwice));

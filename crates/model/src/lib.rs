@@ -11,6 +11,7 @@ mod cost;
 mod cpuset;
 mod date;
 mod explanation;
+mod guest_threads;
 mod hash;
 mod histogram;
 mod host;
@@ -49,6 +50,7 @@ pub use explanation::{
     AnswerStages, Cause, CauseTotal, Evidence, Explain, ExplainRecord, Explanation, IrqLatency, NotCovered, Owner,
     Phase, PhaseLength, Segment, Share,
 };
+pub use guest_threads::{GuestThreadKind, GuestThreadSettings, GuestThreads, GuestThreadsError};
 pub use hash::fnv1a;
 pub use histogram::{Bucket, Histogram};
 pub use host::{
@@ -74,10 +76,10 @@ pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, LoadProgress, Progress, Spike, ThreadProgress};
 pub use random::SplitMix64;
 pub use record::{
-    Achieved, AnswerParts, Censored, ClockStep, CostRecord, Ended, Episode, Episodes, LabRecord, LoadFailure,
-    LoadRecord, LoadSecond, MachineSecond, OnSpikeRecord, OperationRecord, OsnoiseRecord, OwnExchange, PreparedSetting,
-    ProgramRecord, RECORD_FORMAT, Record, ResponseRecord, RuntimeRecord, Second, SkippedOperation, Slice, TargetRecord,
-    ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
+    Achieved, AnswerParts, Censored, ClockStep, CostRecord, Ended, Episode, Episodes, GuestThread, LabRecord,
+    LoadFailure, LoadRecord, LoadSecond, MachineSecond, OnSpikeRecord, OperationRecord, OsnoiseRecord, OwnExchange,
+    PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, ResponseRecord, RuntimeRecord, Second, SkippedOperation,
+    Slice, TargetRecord, ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
 };
 pub use recovered::{Recovered, Recovery};
 pub use roles::{Roles, Shares, Site, SiteError};

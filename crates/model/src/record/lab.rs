@@ -1,6 +1,6 @@
 //! The guest of a measurement.
 
-use crate::LabClock;
+use crate::{CpuSet, GuestThreadKind, LabClock};
 use serde::{Deserialize, Serialize};
 
 /// Everything that the result of a guest depends on: with equal values and an equal cell, the result is the same to the
@@ -26,4 +26,21 @@ pub struct LabRecord {
     pub memory_mib: u32,
     /// Idle time of the guest before the cell, ns.
     pub settled_ns: u64,
+    /// Threads of QEMU whose scheduling the plan sets, as read back before the guest started.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub threads: Vec<GuestThread>,
+}
+
+/// A thread of a guest on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct GuestThread {
+    /// Its kind.
+    pub kind: GuestThreadKind,
+    /// Its name: `CPU 0/TCG`.
+    pub name: String,
+    /// Its scheduling policy in its typed form, as the kernel reports it: `fifo:50`.
+    pub policy: String,
+    /// The CPUs that it may use.
+    pub cpus: CpuSet,
 }

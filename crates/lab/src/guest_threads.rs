@@ -1,0 +1,149 @@
+//! Scheduling of QEMU's threads on this machine, set from outside before the guest's first instruction.
+//!
+//! QEMU names its vCPU and I/O threads over QMP; all other threads of its process are the emulator's. Only threads of
+//! that process are touched.
+
+use super::qemu::{Limits, Qemu, QemuError};
+use model::{GuestThread, GuestThreadKind, GuestThreads};
+use serde_json::{Value, json};
+use std::collections::BTreeMap;
+use sys::sched;
+
+/// Option of a QEMU whose guest waits for [`release`].
+pub(super) const HOLD: &str = "-S";
+
+/// Reason why the settings of `threads` cannot be had on this machine; `None` when they can.
+pub(super) fn why_not(threads: &GuestThreads) -> Option<String> {
+    if threads.is_empty() {
+        return None;
+    }
+    let here = sched::affinity(0).ok()?;
+    for kind in GuestThreadKind::ALL {
+        let (name, settings) = (kind.name(), threads.of(kind));
+        let is_set = settings.policy.is_some() || settings.cpus.is_some();
+        if kind == GuestThreadKind::Io && is_set {
+            return Some(
+                "guests have no I/O thread, which only a disk needs; leave io_policy and io_cpus out".to_owned(),
+            );
+        }
+        if let Some(cpus) = settings.cpus.as_ref().filter(|cpus| !cpus.minus(&here).is_empty()) {
+            return Some(format!("cannot use {name}_cpus={cpus}: this process may use {here}"));
+        }
+        let Some(policy) = settings.policy else { continue };
+        if !host::Privileges::may_have(policy) {
+            return Some(format!("{name}_policy: {}", host::how_to_allow(policy)));
+        }
+        // A guest may use all the time of its CPUs; something has to be able to end it.
+        let cpus = settings.cpus.as_ref().unwrap_or(&here);
+        if policy.is_realtime() && here.minus(cpus).is_empty() {
+            return Some(format!(
+                "{name}_policy={policy} on all CPUs ({here}) would leave none for this program; name fewer, like \
+                 {name}_cpus={}",
+                here.iter().last().unwrap_or(0)
+            ));
+        }
+    }
+    None
+}
+
+/// Sets the scheduling of the threads of a held guest, reads it back, and lets the guest run. Returns the threads whose
+/// scheduling was set.
+///
+/// # Errors
+/// If QEMU rejects a command, or a setting has no effect.
+pub(super) fn release(
+    qemu: &mut Qemu,
+    threads: &GuestThreads,
+    limits: Limits<'_>,
+) -> Result<Vec<GuestThread>, QemuError> {
+    qemu.negotiate(limits)?;
+    let kinds = kinds(qemu, limits)?;
+    let mut set = Vec::new();
+    for (tid, kind) in kinds {
+        let settings = threads.of(kind);
+        if settings.policy.is_none() && settings.cpus.is_none() {
+            continue;
+        }
+        let name = host::name_of_thread(qemu.id(), tid).unwrap_or_default();
+        let failed = |what: &str, reason: &dyn std::fmt::Display| {
+            QemuError::Refused(format!("cannot set {}_{what} of thread {tid} ({name}): {reason}", kind.name()))
+        };
+        if let Some(cpus) = &settings.cpus {
+            sched::set_affinity(tid, cpus).map_err(|err| failed("cpus", &err))?;
+        }
+        if let Some(policy) = settings.policy {
+            // The emulator's threads start helpers, which work for it.
+            sched::set_inherited_policy(tid, policy).map_err(|err| failed("policy", &err))?;
+        }
+        let found = sched::policy(tid).map_err(|err| failed("policy", &err))?.to_string();
+        let cpus = sched::affinity(tid).map_err(|err| failed("cpus", &err))?;
+        if let Some(policy) = settings.policy.filter(|policy| policy.to_string() != found) {
+            return Err(failed("policy", &format!("it has {found}, not {policy}")));
+        }
+        if let Some(asked) = settings.cpus.as_ref().filter(|asked| **asked != cpus) {
+            return Err(failed("cpus", &format!("it has {cpus}, not {asked}")));
+        }
+        set.push(GuestThread { kind, name, policy: found, cpus });
+    }
+    qemu.execute("cont", json!({}), limits)?;
+    Ok(set)
+}
+
+/// The kind of each thread of QEMU, by thread ID.
+fn kinds(qemu: &mut Qemu, limits: Limits<'_>) -> Result<BTreeMap<u32, GuestThreadKind>, QemuError> {
+    let all = host::threads_of(qemu.id());
+    let mut kinds: BTreeMap<u32, GuestThreadKind> =
+        all.into_iter().map(|tid| (tid, GuestThreadKind::Emulator)).collect();
+    for (command, kind) in [("query-cpus-fast", GuestThreadKind::Vcpu), ("query-iothreads", GuestThreadKind::Io)] {
+        let answer = qemu.execute(command, json!({}), limits)?;
+        for tid in thread_ids(&answer) {
+            match kinds.get_mut(&tid) {
+                Some(found) => *found = kind,
+                None => return Err(QemuError::Refused(format!("{command}: thread {tid} is not one of QEMU's"))),
+            }
+        }
+    }
+    Ok(kinds)
+}
+
+/// The thread IDs in an answer of QMP.
+fn thread_ids(answer: &Value) -> Vec<u32> {
+    let all = answer.as_array().into_iter().flatten();
+    all.filter_map(|one| u32::try_from(one["thread-id"].as_u64()?).ok()).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{GuestThreadSettings, Kernel};
+
+    fn of(words: &str) -> GuestThreads {
+        match format!("/k clock=emulated {words}").parse() {
+            Ok(Kernel::Lab(kernel)) => kernel.threads,
+            other => panic!("{other:?}"),
+        }
+    }
+
+    #[test]
+    fn settings_that_this_machine_cannot_have_are_one_line() {
+        let here = sched::affinity(0).unwrap();
+        assert_eq!(why_not(&GuestThreads::default()), None);
+        assert_eq!(why_not(&of(&format!("vcpu_cpus={here} emulator_policy=batch"))), None);
+        let refused = |words: &str| why_not(&of(words)).unwrap();
+        assert_eq!(refused("vcpu_cpus=4000"), format!("cannot use vcpu_cpus=4000: this process may use {here}"));
+        assert!(refused("io_policy=other").starts_with("guests have no I/O thread"));
+        if sys::process::effective_user_id() == 0 {
+            let message = refused("vcpu_policy=fifo:50");
+            assert!(message.starts_with(&format!("vcpu_policy=fifo:50 on all CPUs ({here}) would leave none")));
+        }
+    }
+
+    #[test]
+    fn thread_ids_are_read_from_answers_of_qmp() {
+        let answer = json!([{"cpu-index": 0, "thread-id": 4711, "target": "x86_64"}, {"thread-id": 4712}, {}]);
+        assert_eq!(thread_ids(&answer), [4711, 4712]);
+        assert!(thread_ids(&json!({})).is_empty());
+        let empty = GuestThreadSettings::default();
+        assert_eq!(*GuestThreads::default().of(GuestThreadKind::Vcpu), empty);
+    }
+}
