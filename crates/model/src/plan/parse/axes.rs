@@ -15,7 +15,7 @@ use toml::de::{DeTable, DeValue};
 pub(super) fn axes(table: &DeTable<'_>, named: &NamedLoads, axes: &mut Axes) -> Located<()> {
     for (key, value) in table {
         match key.get_ref().as_ref() {
-            "kernel" => axes.kernel = axis_of(key, value, kernel)?,
+            "kernel" => axes.kernel = axis_of(key, value, kernels)?,
             "load" => axes.load = axis(key, value, |text| Load::parse(text, named))?,
             "policy" => axes.policy = axis(key, value, str::parse)?,
             "period" => axes.period = axis(key, value, str::parse)?,
@@ -42,14 +42,16 @@ where
     T: Eq + Hash + Clone + Display,
     E: Display,
 {
-    axis_of(key, value, |item| parse(string(item)?).map_err(|err| (item.span().start, err.to_string())))
+    axis_of(key, value, |item| {
+        parse(string(item)?).map(|value| vec![value]).map_err(|err| (item.span().start, err.to_string()))
+    })
 }
 
-/// The values of one axis: at least one, no duplicates.
+/// The values of one axis: at least one, no duplicates. An item may stand for several.
 fn axis_of<T>(
     key: &Spanned<Cow<'_, str>>,
     value: &Spanned<DeValue<'_>>,
-    parse: impl Fn(&Spanned<DeValue<'_>>) -> Located<T>,
+    parse: impl Fn(&Spanned<DeValue<'_>>) -> Located<Vec<T>>,
 ) -> Located<Vec<T>>
 where
     T: Eq + Hash + Clone + Display,
@@ -64,19 +66,23 @@ where
     let mut seen = HashSet::new();
     let mut values = Vec::new();
     for item in items.iter() {
-        let value = parse(item)?;
-        if !seen.insert(value.clone()) {
-            return Err((item.span().start, format!("duplicate value `{value}` in axis `{name}`")));
+        for value in parse(item)? {
+            if !seen.insert(value.clone()) {
+                return Err((item.span().start, format!("duplicate value `{value}` in axis `{name}`")));
+            }
+            values.push(value);
         }
-        values.push(value);
     }
     Ok(values)
 }
 
-/// A kernel as one text, or as a table of its parts.
-fn kernel(value: &Spanned<DeValue<'_>>) -> Located<Kernel> {
-    const KEYS: &[&str] = &["image", "append", "modules", "files", "clock", "cpus"];
-    let DeValue::Table(parts) = value.get_ref() else { return parsed(value) };
+/// A kernel as one text, or as a table of its parts. Lists of settings of its threads stand for all combinations.
+fn kernels(value: &Spanned<DeValue<'_>>) -> Located<Vec<Kernel>> {
+    const KEYS: &[&str] = &[
+        "image", "append", "modules", "files", "clock", "cpus", "vcpu_policy", "vcpu_cpus", "io_policy", "io_cpus",
+        "emulator_policy", "emulator_cpus",
+    ];
+    let DeValue::Table(parts) = value.get_ref() else { return parsed(value).map(|kernel| vec![kernel]) };
     let Some(image) = parts.get("image") else {
         return Err((value.span().start, "missing key `image`; write { image = \"/path/of/vmlinuz\" }".to_owned()));
     };
@@ -86,6 +92,8 @@ fn kernel(value: &Spanned<DeValue<'_>>) -> Located<Kernel> {
         return Err((image.span().start, message));
     }
     let mut files = Vec::new();
+    // One entry for each combination of the settings that are lists.
+    let mut settings = vec![Vec::new()];
     for (key, part) in parts {
         match key.get_ref().as_ref() {
             "image" => {}
@@ -94,20 +102,43 @@ fn kernel(value: &Spanned<DeValue<'_>>) -> Located<Kernel> {
             "clock" => words.push(format!("clock={}", string(part)?)),
             "cpus" => words.push(format!("cpus={}", integer(part, 1..=LabKernel::MAX_CPUS)?)),
             "files" => files = guest_files(part)?,
+            setting if KEYS.contains(&setting) => settings = combined(&settings, setting, part)?,
             other => return Err((key.span().start, UnknownWord::new("key", other, KEYS).to_string())),
         }
     }
-    let mut kernel: Kernel =
-        words.join(" ").parse().map_err(|err: KernelError| (value.span().start, err.to_string()))?;
-    if kernel == Kernel::Running {
+    if words[0] == "running" {
         return Err((
             image.span().start,
             "invalid image `running`: expected a path or debian:VERSION; write the running kernel as \"running\""
                 .to_owned(),
         ));
     }
-    kernel.give(&files);
-    Ok(kernel)
+    let kernel = |settings: Vec<String>| {
+        let words = words.iter().cloned().chain(settings).collect::<Vec<_>>().join(" ");
+        let mut kernel: Kernel = words.parse().map_err(|err: KernelError| (value.span().start, err.to_string()))?;
+        kernel.give(&files);
+        Ok(kernel)
+    };
+    settings.into_iter().map(kernel).collect()
+}
+
+/// The words of `before`, each with every value of one more setting: a text or a list of texts.
+fn combined(before: &[Vec<String>], key: &str, value: &Spanned<DeValue<'_>>) -> Located<Vec<Vec<String>>> {
+    let values: Vec<&str> = match value.get_ref() {
+        DeValue::Array(items) if items.is_empty() => {
+            return Err((value.span().start, format!("`{key}` is empty; give it a value or leave it out")));
+        }
+        DeValue::Array(items) => items.iter().map(string).collect::<Located<_>>()?,
+        _ => vec![string(value)?],
+    };
+    if let Some(blank) = values.iter().find(|value| value.contains(char::is_whitespace)) {
+        return Err((value.span().start, format!("invalid {key} `{blank}`: expected no blanks")));
+    }
+    let with = |value: &&str| {
+        let word = format!("{key}={value}");
+        before.iter().map(move |words| words.iter().cloned().chain([word.clone()]).collect())
+    };
+    Ok(values.iter().flat_map(with).collect())
 }
 
 /// Files for guests.

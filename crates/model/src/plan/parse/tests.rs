@@ -198,6 +198,37 @@ fn a_plan_can_ask_for_a_a() {
 }
 
 #[test]
+fn lists_in_the_table_of_a_kernel_are_combined() {
+    let plan = Plan::parse(
+        "[axes]\nkernel = [\"running\", { image = \"/k\", clock = \"emulated\", cpus = 2, vcpu_cpus = \"1\", \
+         vcpu_policy = [\"other\", \"fifo:50\"], emulator_policy = [\"other\", \"fifo:51\"] }]",
+    )
+    .unwrap();
+    let kernels: Vec<_> = plan.axes.kernel.iter().map(ToString::to_string).collect();
+    let expected = [("other", "other"), ("fifo:50", "other"), ("other", "fifo:51"), ("fifo:50", "fifo:51")];
+    let expected: Vec<_> = expected
+        .map(|(vcpu, emulator)| {
+            format!("/k clock=emulated cpus=2 vcpu_policy={vcpu} vcpu_cpus=1 emulator_policy={emulator}")
+        })
+        .into();
+    assert_eq!(kernels[0], "running");
+    let sorted = |mut all: Vec<String>| {
+        all.sort();
+        all
+    };
+    assert_eq!(sorted(kernels[1..].to_vec()), sorted(expected));
+    for (table, message) in [
+        ("vcpu_policy = []", "`vcpu_policy` is empty"),
+        ("vcpu_policy = [\"fifo:50 quiet\"]", "invalid vcpu_policy `fifo:50 quiet`: expected no blanks"),
+        ("vcpu_policy = \"fifo:0\"", "vcpu_policy: invalid policy `fifo:0`"),
+        ("vcpu_cpus = [1]", "expected text"),
+    ] {
+        let text = format!("[axes]\nkernel = [{{ image = \"/k\", clock = \"emulated\", {table} }}]");
+        assert!(mistake(&text).contains(message), "{}", mistake(&text));
+    }
+}
+
+#[test]
 fn kernels_may_be_tables_and_guests_be_given_files() {
     let plan = Plan::parse(
         r#"
@@ -240,7 +271,8 @@ fn kernels_may_be_tables_and_guests_be_given_files() {
         ),
         (
             "[axes]\nkernel = [{ image = \"/k\", apend = \"\" }]",
-            "2:27: unknown key `apend` (did you mean `append`? known: image append modules files clock cpus)",
+            "2:27: unknown key `apend` (did you mean `append`? known: image append modules files clock cpus vcpu_policy \
+             vcpu_cpus io_policy io_cpus emulator_policy emulator_cpus)",
         ),
         (
             "[axes]\nkernel = [\"/k quiet\", { image = \"/k\", append = \"quiet\" }]",
