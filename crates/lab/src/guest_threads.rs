@@ -1,19 +1,18 @@
-//! Scheduling of QEMU's threads on this machine, set from outside before the guest's first instruction.
+//! Scheduling of QEMU's threads on this machine, set from outside while the guest is at rest: booting at a real-time
+//! priority would take all the time of its CPUs.
 //!
 //! QEMU names its vCPU and I/O threads over QMP; all other threads of its process are the emulator's. Only threads of
 //! that process are touched.
 
 use super::qemu::{Limits, Qemu, QemuError};
-use model::{GuestThread, GuestThreadKind, GuestThreads};
+use model::{GuestThread, GuestThreadKind, GuestThreads, LabKernel, Load, Policy};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use sys::sched;
 
-/// Option of a QEMU whose guest waits for [`release`].
-pub(super) const HOLD: &str = "-S";
-
-/// Reason why the settings of `threads` cannot be had on this machine; `None` when they can.
-pub(super) fn why_not(threads: &GuestThreads) -> Option<String> {
+/// Reason why the threads of a guest on `kernel` under `load` cannot be scheduled as the plan says; `None` when they can.
+pub(super) fn why_not(kernel: &LabKernel, load: &Load) -> Option<String> {
+    let threads = &kernel.threads;
     if threads.is_empty() {
         return None;
     }
@@ -33,12 +32,20 @@ pub(super) fn why_not(threads: &GuestThreads) -> Option<String> {
         if !host::Privileges::may_have(policy) {
             return Some(format!("{name}_policy: {}", host::how_to_allow(policy)));
         }
-        // A guest may use all the time of its CPUs; something has to be able to end it.
         let cpus = settings.cpus.as_ref().unwrap_or(&here);
-        if policy.is_realtime() && here.minus(cpus).is_empty() {
+        let has_less = kind == GuestThreadKind::Vcpu && cpus.len() < usize::try_from(kernel.cpus).unwrap_or(0);
+        if has_less && matches!(policy, Policy::Fifo(_)) {
             return Some(format!(
-                "{name}_policy={policy} on all CPUs ({here}) would leave none for this program; name fewer, like \
-                 {name}_cpus={}",
+                "vcpu_policy={policy} of {} guest CPUs on CPU {cpus}: a guest CPU that waits for another would never let \
+                 it run; use rr, or as many CPUs",
+                kernel.cpus
+            ));
+        }
+        // A loaded guest uses all the time of its CPUs; something has to be able to end it.
+        if policy.is_realtime() && here.minus(cpus).is_empty() && !load.parts().is_empty() {
+            return Some(format!(
+                "{name}_policy={policy} of a loaded guest on all CPUs ({here}) would leave none for this program; name \
+                 fewer, like {name}_cpus={}",
                 here.iter().last().unwrap_or(0)
             ));
         }
@@ -46,17 +53,18 @@ pub(super) fn why_not(threads: &GuestThreads) -> Option<String> {
     None
 }
 
-/// Sets the scheduling of the threads of a held guest, reads it back, and lets the guest run. Returns the threads whose
-/// scheduling was set.
+/// Waits until a booting guest is at rest, sets the scheduling of its threads, reads it back, and lets it run. Returns
+/// the threads whose scheduling was set.
 ///
 /// # Errors
-/// If QEMU rejects a command, or a setting has no effect.
-pub(super) fn release(
+/// If the guest does not come to rest, QEMU rejects a command, or a setting has no effect.
+pub(super) fn settle(
     qemu: &mut Qemu,
     threads: &GuestThreads,
     limits: Limits<'_>,
 ) -> Result<Vec<GuestThread>, QemuError> {
     qemu.negotiate(limits)?;
+    qemu.wait_for("GUEST_PANICKED", limits)?;
     let kinds = kinds(qemu, limits)?;
     let mut set = Vec::new();
     for (tid, kind) in kinds {
@@ -115,26 +123,29 @@ fn thread_ids(answer: &Value) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{GuestThreadSettings, Kernel};
+    use model::Kernel;
 
-    fn of(words: &str) -> GuestThreads {
-        match format!("/k clock=emulated {words}").parse() {
-            Ok(Kernel::Lab(kernel)) => kernel.threads,
-            other => panic!("{other:?}"),
-        }
+    fn refused(kernel: &str, load: &str) -> Option<String> {
+        let kernel: Kernel = format!("/k clock=emulated {kernel}").parse().unwrap();
+        let Kernel::Lab(kernel) = kernel else { panic!("{kernel} is of the lab") };
+        why_not(&kernel, &load.parse().unwrap())
     }
 
     #[test]
     fn settings_that_this_machine_cannot_have_are_one_line() {
         let here = sched::affinity(0).unwrap();
-        assert_eq!(why_not(&GuestThreads::default()), None);
-        assert_eq!(why_not(&of(&format!("vcpu_cpus={here} emulator_policy=batch"))), None);
-        let refused = |words: &str| why_not(&of(words)).unwrap();
-        assert_eq!(refused("vcpu_cpus=4000"), format!("cannot use vcpu_cpus=4000: this process may use {here}"));
-        assert!(refused("io_policy=other").starts_with("guests have no I/O thread"));
+        assert_eq!(refused("", "cpu"), None);
+        assert_eq!(refused(&format!("vcpu_cpus={here} emulator_policy=batch"), "cpu"), None);
+        let message = format!("cannot use vcpu_cpus=4000: this process may use {here}");
+        assert_eq!(refused("vcpu_cpus=4000", "none"), Some(message));
+        assert!(refused("io_policy=other", "none").unwrap().starts_with("guests have no I/O thread"));
         if sys::process::effective_user_id() == 0 {
-            let message = refused("vcpu_policy=fifo:50");
-            assert!(message.starts_with(&format!("vcpu_policy=fifo:50 on all CPUs ({here}) would leave none")));
+            let message = refused("vcpu_policy=fifo:50", "cpu").unwrap();
+            assert!(message.starts_with(&format!("vcpu_policy=fifo:50 of a loaded guest on all CPUs ({here}) ")));
+            assert_eq!(refused("vcpu_policy=fifo:50", "none"), None);
+            let message = refused("vcpu_policy=fifo:50 vcpu_cpus=0 cpus=2", "none").unwrap();
+            assert!(message.starts_with("vcpu_policy=fifo:50 of 2 guest CPUs on CPU 0: "), "{message}");
+            assert_eq!(refused("vcpu_policy=rr:50 vcpu_cpus=0 cpus=2", "none"), None);
         }
     }
 
@@ -143,7 +154,5 @@ mod tests {
         let answer = json!([{"cpu-index": 0, "thread-id": 4711, "target": "x86_64"}, {"thread-id": 4712}, {}]);
         assert_eq!(thread_ids(&answer), [4711, 4712]);
         assert!(thread_ids(&json!({})).is_empty());
-        let empty = GuestThreadSettings::default();
-        assert_eq!(*GuestThreads::default().of(GuestThreadKind::Vcpu), empty);
     }
 }

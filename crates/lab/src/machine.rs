@@ -1,7 +1,7 @@
 //! The machine of a guest, and everything else that determines its snapshot.
 
 use super::devices::Devices;
-use super::guest_threads::{self, HOLD};
+use super::guest_threads;
 use super::initramfs::{Archive, stripped_program};
 use super::platform::{Channel, Platform};
 use super::protocol::{FAILED, Job, READY, RECORD, REFUSED, SETTLE_TIME, TARGET, TRACERS};
@@ -129,7 +129,8 @@ impl Setup {
         let words = words.chain(self.platform.channel(&files.job, &files.result));
         let kernel =
             ["-kernel".into(), self.kernel.file.clone().into(), "-initrd".into(), files.archive.clone().into()];
-        let pause = (self.clock == LabClock::Virtual).then(|| self.platform.pause()).into_iter().flatten();
+        let pauses = self.clock == LabClock::Virtual || !self.threads.is_empty();
+        let pause = pauses.then(|| self.platform.pause()).into_iter().flatten();
         words.chain(kernel).chain(self.devices.arguments()).chain(pause).collect()
     }
 
@@ -140,15 +141,14 @@ impl Setup {
         more: Vec<OsString>,
         limits: Limits<'_>,
     ) -> Result<(Qemu, Vec<GuestThread>), LabError> {
-        let hold = (!self.threads.is_empty()).then(|| HOLD.into());
-        let mut qemu = Qemu::start(self.qemu(), self.arguments(files).into_iter().chain(more).chain(hold).collect())?;
+        let mut qemu = Qemu::start(self.qemu(), [self.arguments(files), more].concat())?;
         if self.threads.is_empty() {
             return Ok((qemu, Vec::new()));
         }
-        match guest_threads::release(&mut qemu, &self.threads, limits) {
+        match guest_threads::settle(&mut qemu, &self.threads, limits) {
             Ok(threads) => Ok((qemu, threads)),
             Err(QemuError::Refused(reason)) => Err(self.unusable(reason)),
-            Err(gone) => Err(self.failed(files, gone)),
+            Err(gone) => Err(self.not_at_rest(files, gone)),
         }
     }
 

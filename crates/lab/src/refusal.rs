@@ -49,7 +49,7 @@ pub fn why_not(cell: &Cell) -> Option<String> {
         }
         _ => {}
     }
-    if let Some(reason) = guest_threads::why_not(&kernel.threads) {
+    if let Some(reason) = guest_threads::why_not(kernel, &cell.load) {
         return Some(reason);
     }
     let asked = cell.cpus.len();
