@@ -31,6 +31,7 @@ mod lab_explain;
 mod lab_kernels;
 mod lab_response;
 mod lab_riscv64;
+mod lab_threads;
 mod lab_tracers;
 mod lab_untrusted;
 mod launch;

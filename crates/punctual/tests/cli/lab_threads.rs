@@ -1,0 +1,53 @@
+//! Scheduling of a guest's threads on this machine.
+
+use crate::program::{entries, is_root, machine_and_scratch, punctual, skip_unless};
+use crate::vm::kernel;
+use model::GuestThreadKind;
+
+#[test]
+fn root_vm_policies_of_a_guests_threads_are_set_and_read_back() {
+    let Some(kernel) = kernel().filter(|_| is_root()) else { return };
+    let (_machine, scratch) = machine_and_scratch("lab-threads");
+    let last = sys::sched::affinity(0).unwrap().iter().last().unwrap();
+    let first = sys::sched::affinity(0).unwrap().iter().next().unwrap();
+    skip_unless!(first != last);
+    let text = format!(
+        "repetitions = 1\nduration = \"500ms\"\nwarm_up = \"100ms\"\n[axes]\nload = [\"none\"]\npolicy = [\"fifo:80\"]\n\
+         period = [\"5ms\"]\nkernel = [{{ image = \"{kernel}\", clock = \"emulated\", vcpu_policy = [\"other\", \"fifo:50\"], \
+         vcpu_cpus = \"{last}\", emulator_policy = \"rr:51\", emulator_cpus = \"{first}\" }}]\n"
+    );
+    let (plan, out) = (scratch.file("plan.toml", text), scratch.path("run"));
+    punctual(&format!("run {} --wait --out {}", plan.display(), out.display())).expect_success();
+    let entries = entries(&out);
+    assert_eq!(entries.len(), 2);
+    for entry in &entries {
+        let asked = entry.record.cell.kernel.to_string();
+        let threads = &entry.record.lab.as_ref().unwrap().threads;
+        let (vcpus, others): (Vec<_>, Vec<_>) = threads.iter().partition(|thread| thread.kind == GuestThreadKind::Vcpu);
+        let [vcpu] = &vcpus[..] else { panic!("one vCPU: {threads:?}") };
+        assert!(asked.contains(&format!("vcpu_policy={} ", vcpu.policy)), "{asked}: {vcpu:?}");
+        assert_eq!(vcpu.cpus.to_string(), last.to_string());
+        assert!(!others.is_empty() && others.iter().all(|thread| thread.kind == GuestThreadKind::Emulator));
+        let is_set =
+            |thread: &&&model::GuestThread| thread.policy == "rr:51" && thread.cpus.to_string() == first.to_string();
+        assert!(others.iter().all(|thread| is_set(&thread)), "{others:?}");
+        assert!(entry.record.threads[0].is_consistent() && entry.record.threads[0].recorded > 10);
+    }
+}
+
+#[test]
+fn settings_of_threads_that_cannot_be_had_are_one_line() {
+    let (_machine, scratch) = machine_and_scratch("lab-threads-refused");
+    let here = sys::sched::affinity(0).unwrap();
+    for (words, reason) in [
+        ("vcpu_policy=fifo:50", "virtual time does not depend on the scheduling of this machine".to_owned()),
+        ("clock=emulated vcpu_policy=fofo", "vcpu_policy: unknown policy `fofo`".to_owned()),
+        ("clock=emulated vcpu_cpus=4000", format!("cannot use vcpu_cpus=4000: this process may use {here}")),
+        ("clock=emulated io_policy=other", "guests have no I/O thread".to_owned()),
+    ] {
+        let text = format!("[axes]\nkernel = [\"debian:6.1 {words}\"]\nload = [\"none\"]\n");
+        let plan = scratch.file("plan.toml", text);
+        let said = punctual(&format!("run {} --wait --out {}", plan.display(), scratch.path("run").display()));
+        assert!(said.status == 1 && said.last_line().contains(&reason), "{words}: {said:?}");
+    }
+}
