@@ -12,13 +12,16 @@ mod expiry;
 mod implied;
 mod inherited;
 mod judge;
+mod lanes;
 mod locate;
+mod on_host;
 mod own;
 mod shares;
 mod silence;
 mod stack;
 mod stages;
 mod story;
+mod tie;
 mod timeline;
 mod totals;
 mod wording;
@@ -26,9 +29,12 @@ mod wording;
 pub use advice::{Advice, advice};
 pub use answers::{Answered, Answers};
 pub use event::{Context, CpuEvents, Event, Trace, What, flags, state};
+pub use lanes::{LanePiece, LaneState, Lanes};
 pub use locate::{Subject, WaitsFor};
+pub use on_host::{join, subjects};
 pub use stages::{Stages, Watched};
 pub use story::{Slice, slices};
+pub use tie::GuestClock;
 pub use totals::{Totals, merged};
 pub use wording::{blame, cause_name, evidence_name, not_caught, phase_name, share_line};
 
@@ -108,6 +114,7 @@ pub fn explain(trace: &Trace, subject: &Subject, facts: &Facts, symbols: Symbols
         shares,
         segments,
         doubts: doubts(trace, subject, &pieces),
+        host: None,
     })
 }
 

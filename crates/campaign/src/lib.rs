@@ -1,6 +1,7 @@
 //! Execution of a plan: its cells in random order, one at a time, each in a process of its own.
 #![forbid(unsafe_code)]
 
+mod beside_guest;
 mod carry_out;
 mod child;
 mod estimate;

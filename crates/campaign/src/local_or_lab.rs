@@ -1,5 +1,6 @@
 //! The executor of runs: dispatches each cell to its kernel.
 
+use super::beside_guest::Companions;
 use super::child::Child;
 use super::executor::{Executor, Failure};
 use super::remote::Deliveries;
@@ -8,6 +9,7 @@ use super::stop::Stop;
 use lab::{Guests, LabError, MessageSink};
 use model::{Cell, Kernel, Progress, Record};
 use std::path::Path;
+use std::sync::Arc;
 
 /// Carries out each cell on its kernel: in a child process, with roles on other machines, or in a lab guest.
 #[expect(missing_debug_implementations, reason = "a closure has nothing to show")]
@@ -19,7 +21,7 @@ pub struct LocalOrLab {
 impl LocalOrLab {
     /// Creates the executor; `say` receives messages about slow operations of lab guests.
     pub fn new(say: MessageSink) -> LocalOrLab {
-        LocalOrLab { guests: Guests::new(say), deliveries: Deliveries::default() }
+        LocalOrLab { guests: Guests::new(say, Arc::new(Companions)), deliveries: Deliveries::default() }
     }
 }
 

@@ -119,6 +119,7 @@ impl Explainer {
         let pids: Option<Vec<i32>> = host::is_initial_pid_namespace()
             .then(|| tids.iter().map(|tid| i32::try_from(*tid).unwrap_or(-1)).collect());
         let enabled = instance.enable(TraceRequest {
+            only_scheduling: false,
             pids: pids.as_deref(),
             stacks: self.request.stacks,
             idle_states: self.idle_states,
@@ -198,7 +199,7 @@ impl Explainer {
             symbols: OnceCell::new(),
             export,
             on_spike: self.on_spike.take(),
-            results: Results::new(self.request.keep, missing),
+            results: Results::new(&self.request, missing),
         };
         if let Some(above) = self.request.above {
             self.set_threshold(above);

@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod armed;
+pub mod beside_guest;
 pub mod child;
 mod children;
 mod collector;

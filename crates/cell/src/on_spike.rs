@@ -139,6 +139,7 @@ mod tests {
             shares: Vec::new(),
             segments: Vec::new(),
             doubts: Vec::new(),
+            host: None,
         }
     }
 

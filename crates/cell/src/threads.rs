@@ -127,6 +127,7 @@ impl Threads {
                 shares: Vec::new(),
                 segments: Vec::new(),
                 doubts: Vec::new(),
+                host: None,
             });
         }
         on_spike.finish()

@@ -7,4 +7,4 @@ mod way;
 #[path = "channel/shared.rs"]
 mod way;
 
-pub(super) use way::{end, pause, read_job, write};
+pub(super) use way::{end, pause, read_job, with_memory, write};

@@ -5,7 +5,7 @@
 //! result, and ends QEMU.
 
 use super::protocol::{FAILED, Job, READY, RECORD, REFUSED, SETTLE_TIME, TARGET, TRACERS};
-use super::{channel, guest_files, machine, modules, platform};
+use super::{channel, clock_marks, guest_files, machine, modules, platform};
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -96,7 +96,13 @@ fn carry_out(job: &Job) -> io::Result<String> {
     if job.is_target {
         return target(job);
     }
+    if job.has_marks {
+        clock_marks::exchange(1)?;
+    }
     let record = cell(job, &[])?;
+    if job.has_marks {
+        clock_marks::exchange(2)?;
+    }
     Ok(match record {
         Ok(record) if job.cell.conditions.tracers => match cell(job, &["--tracers"])? {
             Ok(seen) => format!("{RECORD}{record}\n{TRACERS}{seen}"),

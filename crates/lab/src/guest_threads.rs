@@ -4,6 +4,7 @@
 //! QEMU names its vCPU and I/O threads over QMP; all other threads of its process are the emulator's. Only threads of
 //! that process are touched.
 
+use super::GuestTids;
 use super::qemu::{Limits, Qemu, QemuError};
 use model::{GuestThread, GuestThreadKind, GuestThreads, LabKernel, Load, Policy};
 use serde_json::{Value, json};
@@ -53,8 +54,8 @@ pub(super) fn why_not(kernel: &LabKernel, load: &Load) -> Option<String> {
     None
 }
 
-/// Waits until a booting guest is at rest, sets the scheduling of its threads, reads it back, and lets it run. Returns
-/// the threads whose scheduling was set.
+/// Waits until a booting guest is at rest, sets the scheduling of its threads, and reads it back. Returns all threads,
+/// and those whose scheduling was set.
 ///
 /// # Errors
 /// If the guest does not come to rest, QEMU rejects a command, or a setting has no effect.
@@ -62,10 +63,11 @@ pub(super) fn settle(
     qemu: &mut Qemu,
     threads: &GuestThreads,
     limits: Limits<'_>,
-) -> Result<Vec<GuestThread>, QemuError> {
+) -> Result<(GuestTids, Vec<GuestThread>), QemuError> {
     qemu.negotiate(limits)?;
     qemu.wait_for("GUEST_PANICKED", limits)?;
-    let kinds = kinds(qemu, limits)?;
+    let vcpus = thread_ids(&qemu.execute("query-cpus-fast", json!({}), limits)?);
+    let kinds = kinds(qemu, &vcpus, limits)?;
     let mut set = Vec::new();
     for (tid, kind) in kinds {
         let settings = threads.of(kind);
@@ -93,28 +95,31 @@ pub(super) fn settle(
         }
         set.push(GuestThread { kind, name, policy: found, cpus });
     }
-    qemu.execute("cont", json!({}), limits)?;
-    Ok(set)
+    Ok((GuestTids { vcpus, emulator: qemu.id() }, set))
 }
 
 /// The kind of each thread of QEMU, by thread ID.
-fn kinds(qemu: &mut Qemu, limits: Limits<'_>) -> Result<BTreeMap<u32, GuestThreadKind>, QemuError> {
+fn kinds(
+    qemu: &mut Qemu,
+    vcpus: &[u32],
+    limits: Limits<'_>,
+) -> Result<BTreeMap<u32, GuestThreadKind>, QemuError> {
     let all = host::threads_of(qemu.id());
     let mut kinds: BTreeMap<u32, GuestThreadKind> =
         all.into_iter().map(|tid| (tid, GuestThreadKind::Emulator)).collect();
-    for (command, kind) in [("query-cpus-fast", GuestThreadKind::Vcpu), ("query-iothreads", GuestThreadKind::Io)] {
-        let answer = qemu.execute(command, json!({}), limits)?;
-        for tid in thread_ids(&answer) {
-            match kinds.get_mut(&tid) {
+    let io = thread_ids(&qemu.execute("query-iothreads", json!({}), limits)?);
+    for (tids, kind) in [(vcpus, GuestThreadKind::Vcpu), (&io, GuestThreadKind::Io)] {
+        for tid in tids {
+            match kinds.get_mut(tid) {
                 Some(found) => *found = kind,
-                None => return Err(QemuError::Refused(format!("{command}: thread {tid} is not one of QEMU's"))),
+                None => return Err(QemuError::Refused(format!("thread {tid} is not one of QEMU's"))),
             }
         }
     }
     Ok(kinds)
 }
 
-/// The thread IDs in an answer of QMP.
+/// The thread IDs in an answer of QMP, in its order: that of the vCPUs' numbers.
 fn thread_ids(answer: &Value) -> Vec<u32> {
     let all = answer.as_array().into_iter().flatten();
     all.filter_map(|one| u32::try_from(one["thread-id"].as_u64()?).ok()).collect()

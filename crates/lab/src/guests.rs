@@ -1,6 +1,6 @@
 //! Concurrent guests, each with its own virtual clock.
 
-use super::{LabError, Monitor, carry_out};
+use super::{Beside, LabError, Monitor, carry_out};
 use model::{Cell, Kernel, Record};
 use std::collections::VecDeque;
 use std::num::NonZero;
@@ -18,6 +18,7 @@ pub type MessageSink = Arc<dyn Fn(&str) + Send + Sync>;
 pub struct Guests {
     at_once: usize,
     say: MessageSink,
+    beside: Arc<dyn Beside>,
     running: VecDeque<Guest>,
     is_over: Arc<AtomicBool>,
 }
@@ -30,10 +31,11 @@ struct Guest {
 }
 
 impl Guests {
-    /// Creates an empty set; `say` receives messages about slow operations.
-    pub fn new(say: MessageSink) -> Guests {
+    /// Creates an empty set; `say` receives messages about slow operations, `beside` starts what runs on this machine
+    /// beside guests of machine time.
+    pub fn new(say: MessageSink, beside: Arc<dyn Beside>) -> Guests {
         let at_once = std::thread::available_parallelism().map_or(1, NonZero::get);
-        Guests { at_once, say, running: VecDeque::new(), is_over: Arc::default() }
+        Guests { at_once, say, beside, running: VecDeque::new(), is_over: Arc::default() }
     }
 
     /// Starts the `next` cells in this order, up to the limit; `is_asked` stops them.
@@ -68,13 +70,13 @@ impl Guests {
         block: u32,
         is_asked: Arc<AtomicBool>,
     ) -> Result<JoinHandle<Result<Record, LabError>>, LabError> {
-        let (is_over, say) = (Arc::clone(&self.is_over), Arc::clone(&self.say));
+        let (is_over, say, beside) = (Arc::clone(&self.is_over), Arc::clone(&self.say), Arc::clone(&self.beside));
         let record = std::thread::Builder::new().spawn(move || {
             let Kernel::Lab(kernel) = &cell.kernel else {
                 return Err(LabError::program("lab", "no kernel of the lab"));
             };
             let is_stopped = || is_asked.load(Relaxed) || is_over.load(Relaxed);
-            carry_out(&cell, kernel, block, Monitor { is_stopped: &is_stopped, say: &*say })
+            carry_out(&cell, kernel, block, &*beside, Monitor { is_stopped: &is_stopped, say: &*say })
         });
         record.map_err(|err| LabError::program("lab", host::no_thread(&err)))
     }

@@ -6,7 +6,9 @@
 #![forbid(unsafe_code)]
 
 mod apt;
+mod beside;
 mod channel;
+mod clock_marks;
 mod devices;
 mod directories;
 mod elf;
@@ -37,6 +39,7 @@ mod tar;
 mod two_guests;
 mod unpack;
 
+pub use beside::{Beside, BesideGuest, GuestClocks, GuestTids, Nothing};
 pub use elf::without_sections;
 pub use fetch::Fetching;
 pub use guest::{is_first_process, run as run_guest};

@@ -4,13 +4,14 @@ use super::devices::Devices;
 use super::guest_threads;
 use super::initramfs::{Archive, stripped_program};
 use super::platform::{Channel, Platform};
-use super::protocol::{FAILED, Job, READY, RECORD, REFUSED, SETTLE_TIME, TARGET, TRACERS};
+use super::protocol::{FAILED, Job, READY, RECORD, REFUSED, SETTLE_TIME, SHARED_RESULT, TARGET, TRACERS};
 use super::qemu::{Limits, Qemu, QemuError, version};
-use super::{BootableKernel, LabError, Monitor, directories, guest_files, hash, memory, ready, shared_memory};
+use super::{BootableKernel, GuestTids, LabError, Monitor, directories, guest_files, hash, memory, ready, shared_memory};
 use model::{Architecture, GuestThread, GuestThreads, LabClock, LabKernel, LabRecord, Record, TargetRecord};
+use serde_json::json;
 use std::collections::HashMap;
 use std::ffi::OsString;
-use std::fs;
+use std::fs::{self, File};
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -129,27 +130,32 @@ impl Setup {
         let words = words.chain(self.platform.channel(&files.job, &files.result));
         let kernel =
             ["-kernel".into(), self.kernel.file.clone().into(), "-initrd".into(), files.archive.clone().into()];
-        let pauses = self.clock == LabClock::Virtual || !self.threads.is_empty();
-        let pause = pauses.then(|| self.platform.pause()).into_iter().flatten();
-        words.chain(kernel).chain(self.devices.arguments()).chain(pause).collect()
+        words.chain(kernel).chain(self.devices.arguments()).chain(self.platform.pause()).collect()
     }
 
-    /// Starts QEMU with `more` arguments and the scheduling of its threads that the plan sets; returns those threads.
-    pub(super) fn start(
-        &self,
-        files: &Files,
-        more: Vec<OsString>,
-        limits: Limits<'_>,
-    ) -> Result<(Qemu, Vec<GuestThread>), LabError> {
+    /// Boots a guest of machine time to its rest, with `more` arguments, and schedules its threads as the plan says.
+    pub(super) fn boot(&self, files: &Files, more: Vec<OsString>, limits: Limits<'_>) -> Result<AtRest, LabError> {
         let mut qemu = Qemu::start(self.qemu(), [self.arguments(files), more].concat())?;
-        if self.threads.is_empty() {
-            return Ok((qemu, Vec::new()));
-        }
         match guest_threads::settle(&mut qemu, &self.threads, limits) {
-            Ok(threads) => Ok((qemu, threads)),
+            Ok((tids, threads)) => Ok(AtRest { qemu, tids, threads }),
             Err(QemuError::Refused(reason)) => Err(self.unusable(reason)),
             Err(gone) => Err(self.not_at_rest(files, gone)),
         }
+    }
+
+    /// Lets a guest go on from its rest.
+    pub(super) fn go_on(&self, qemu: &mut Qemu, files: &Files, limits: Limits<'_>) -> Result<(), LabError> {
+        qemu.execute("cont", json!({}), limits).map(drop).map_err(|gone| self.not_at_rest(files, gone))
+    }
+
+    /// Creates the memory for the guest's clock marks; returns the QEMU arguments for it.
+    pub(super) fn marks(&self, files: &Files) -> Result<Vec<OsString>, LabError> {
+        let file = files.marks();
+        if self.platform.channel == Channel::Ports {
+            let sized = File::create_new(&file).and_then(|made| made.set_len(SHARED_RESULT as u64));
+            sized.map_err(|err| LabError::file(&file, err))?;
+        }
+        Ok(self.platform.marks(&file))
     }
 
     fn machine(&self) -> String {
@@ -193,6 +199,7 @@ impl Setup {
             machine: self.machine(),
             memory_mib: memory::MIB,
             threads: Vec::new(),
+            host: None,
             settled_ns: u64::try_from(SETTLE_TIME.as_nanos()).unwrap_or(u64::MAX).saturating_add(job.wait_ns),
         });
         Ok(record)
@@ -239,7 +246,25 @@ impl Setup {
     }
 }
 
+/// A guest of machine time that has booted and is paused.
+#[derive(Debug)]
+pub(super) struct AtRest {
+    pub(super) qemu: Qemu,
+    /// Its threads.
+    pub(super) tids: GuestTids,
+    /// Those whose scheduling the plan sets.
+    pub(super) threads: Vec<GuestThread>,
+}
+
 impl Files {
+    /// The file of the memory with the guest's clock marks.
+    pub(super) fn marks(&self) -> PathBuf {
+        match self.channel {
+            Channel::Ports => self.result.with_file_name("marks"),
+            Channel::SharedMemory => self.result.clone(),
+        }
+    }
+
     /// Whether a responder guest is ready.
     pub(super) fn is_ready(&self) -> bool {
         self.result_line(READY).is_some()

@@ -1,12 +1,13 @@
 //! One measurement in a guest.
 
 use super::devices::Devices;
-use super::machine::Setup;
+use super::clock_marks::ClockMarks;
+use super::machine::{AtRest, Setup};
 use super::one_cpu::OneCpu;
 use super::protocol::Job;
-use super::qemu::Limits;
-use super::{LabError, Monitor, directories, snapshot, two_guests};
-use model::{Cell, LabClock, LabKernel, Record};
+use super::qemu::{Limits, Qemu};
+use super::{Beside, GuestClocks, LabError, Monitor, directories, snapshot, two_guests};
+use model::{Cell, Explain, LabClock, LabKernel, Record};
 use std::time::Duration;
 
 /// Additional start delay per block: not a multiple of a clock tick (4 ms) or of a usual period.
@@ -31,7 +32,13 @@ const HOST_TIME_MARGIN: Duration = Duration::from_secs(1800);
 ///
 /// # Errors
 /// If there is no such kernel, or the guest gives no record.
-pub fn carry_out(cell: &Cell, kernel: &LabKernel, block: u32, monitor: Monitor<'_>) -> Result<Record, LabError> {
+pub fn carry_out(
+    cell: &Cell,
+    kernel: &LabKernel,
+    block: u32,
+    beside: &dyn Beside,
+    monitor: Monitor<'_>,
+) -> Result<Record, LabError> {
     let setup = Setup::of(cell.kernel.to_string(), kernel, Devices::of(cell), monitor)?;
     let busy = Duration::from_nanos(cell.duration.ns().saturating_add(cell.conditions.warm_up.ns()));
     let busy = busy.saturating_mul(if cell.conditions.tracers { TRACERS_FACTOR } else { 1 });
@@ -40,23 +47,58 @@ pub fn carry_out(cell: &Cell, kernel: &LabKernel, block: u32, monitor: Monitor<'
     let margin = if setup.clock == LabClock::Virtual { GUEST_TIME_MARGIN } else { HOST_TIME_MARGIN };
     let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let wait_ns = ns(FIRST_BLOCK_DELAY + BLOCK_DELAY_STEP.saturating_mul(block));
-    let job = Job { cell: cell.clone(), wait_ns, limit_ns: ns(margin + busy.saturating_mul(2)), is_target: false };
-    if Devices::of(cell) == Devices::Line {
-        return two_guests::carry_out(&setup, &job, limits);
+    let limit_ns = ns(margin + busy.saturating_mul(2));
+    let job = Job { cell: cell.clone(), wait_ns, limit_ns, is_target: false, has_marks: false };
+    match setup.clock {
+        LabClock::Virtual => in_virtual_time(&setup, &job, limits),
+        LabClock::Emulated | LabClock::Kvm if Devices::of(cell) == Devices::Line => {
+            let beside = beside.begin(cell, None)?;
+            let mut record = two_guests::carry_out(&setup, &job, limits)?;
+            beside.map_or(Ok(()), |beside| beside.finish(GuestClocks::default(), &mut record))?;
+            Ok(record)
+        }
+        LabClock::Emulated | LabClock::Kvm => in_machine_time(&setup, job, beside, limits),
     }
-    let _one_cpu = (setup.clock == LabClock::Virtual).then(OneCpu::take);
-    // Only virtual time can be stopped and resumed without a trace.
-    let saved = match setup.clock {
-        LabClock::Virtual => Some(snapshot::ready(&setup, limits)?),
-        LabClock::Emulated | LabClock::Kvm => None,
-    };
+}
+
+/// Resumes a guest from its snapshot. Only virtual time can be stopped and resumed without a trace.
+fn in_virtual_time(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<Record, LabError> {
+    let _one_cpu = OneCpu::take();
+    let saved = snapshot::ready(setup, limits)?;
+    let place = directories::for_guest()?;
+    let files = setup.files_below(place.path(), Some(job))?;
+    let incoming = snapshot::arguments(&saved);
+    let mut qemu = Qemu::start(setup.qemu(), setup.arguments(&files).into_iter().chain(incoming).collect())?;
+    let resumed = snapshot::resume(&mut qemu, &saved, limits);
+    resumed.and_then(|()| qemu.wait(limits)).map_err(|gone| setup.failed(&files, gone))?;
+    setup.record(&files, job)
+}
+
+/// Boots a guest, and lets it measure beside what the plan wants on this machine.
+fn in_machine_time(
+    setup: &Setup,
+    mut job: Job,
+    beside: &dyn Beside,
+    limits: Limits<'_>,
+) -> Result<Record, LabError> {
+    let cell = job.cell.clone();
+    if let Some(explain) = &mut job.cell.conditions.explain {
+        // The causes are summed up again after the host's part is known.
+        (explain.for_host, explain.keep, job.has_marks) = (true, *Explain::KEEP.end(), true);
+    }
     let place = directories::for_guest()?;
     let files = setup.files_below(place.path(), Some(&job))?;
-    let incoming = saved.iter().flat_map(snapshot::arguments);
-    let (mut qemu, threads) = setup.start(&files, incoming.collect(), limits)?;
-    let resumed = saved.as_ref().map_or(Ok(()), |saved| snapshot::resume(&mut qemu, saved, limits));
-    resumed.and_then(|()| qemu.wait(limits)).map_err(|gone| setup.failed(&files, gone))?;
+    let memory = if job.has_marks { setup.marks(&files)? } else { Vec::new() };
+    let marks = job.has_marks.then(|| ClockMarks::start(&files.marks())).transpose()?;
+    let AtRest { mut qemu, tids, threads } = setup.boot(&files, memory, limits)?;
+    let beside = beside.begin(&cell, Some(tids))?;
+    setup.go_on(&mut qemu, &files, limits)?;
+    qemu.wait(limits).map_err(|gone| setup.failed(&files, gone))?;
     let mut record = setup.record(&files, &job)?;
+    (record.cell_id, record.cell) = (cell.id(), cell);
     record.lab.iter_mut().for_each(|lab| lab.threads.clone_from(&threads));
+    let marks = marks.map(ClockMarks::finish).unwrap_or_default();
+    let clocks = GuestClocks { marks, stops: qemu.stops() };
+    beside.map_or(Ok(()), |beside| beside.finish(clocks, &mut record))?;
     Ok(record)
 }

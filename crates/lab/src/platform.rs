@@ -5,7 +5,7 @@ mod riscv64;
 mod x86_64;
 
 use super::devices::Devices;
-use super::protocol::SHARED_MIB;
+use super::protocol::{SHARED_MIB, SHARED_RESULT};
 use model::{Architecture, Cell, LabClock, Link};
 use std::ffi::OsString;
 use std::path::Path;
@@ -84,7 +84,15 @@ impl Platform {
     pub(super) fn channel(&self, job: &Path, result: &Path) -> Vec<OsString> {
         match self.channel {
             Channel::Ports => x86_64::channel(job, result),
-            Channel::SharedMemory => shared_memory(result),
+            Channel::SharedMemory => shared_memory(result, &format!("{SHARED_MIB}M")),
+        }
+    }
+
+    /// QEMU options of the memory for clock marks, in this file, where the channel has none.
+    pub(super) fn marks(&self, file: &Path) -> Vec<OsString> {
+        match self.channel {
+            Channel::Ports => shared_memory(file, &SHARED_RESULT.to_string()),
+            Channel::SharedMemory => Vec::new(),
         }
     }
 
@@ -119,10 +127,10 @@ impl Platform {
 
 /// QEMU options of the channel by shared memory. The device is the owner of its memory (`master`), otherwise QEMU
 /// refuses to save it.
-fn shared_memory(file: &Path) -> Vec<OsString> {
+fn shared_memory(file: &Path, size: &str) -> Vec<OsString> {
     // A comma ends a value unless it is doubled.
     let path = file.display().to_string().replace(',', ",,");
-    let object = format!("memory-backend-file,id=channel,mem-path={path},size={SHARED_MIB}M,share=on");
+    let object = format!("memory-backend-file,id=channel,mem-path={path},size={size},share=on");
     ["-object", &object, "-device", "ivshmem-plain,memdev=channel,master=on"].map(OsString::from).into()
 }
 

@@ -33,6 +33,10 @@ pub(super) const RESULT: u16 = 0xe9;
 pub(super) const SHARED_MIB: u32 = 64;
 /// Offset of the result in the shared memory.
 pub(super) const SHARED_RESULT: usize = 1 << 20;
+/// Offset of the clock marks, the end of the job; guests with I/O ports share memory up to the result for them alone.
+pub(super) const SHARED_MARKS: usize = SHARED_RESULT - 4096;
+/// Vendor and device number of ivshmem (QEMU, docs/specs/ivshmem-spec.rst), and the number of its memory.
+pub(super) const SHARED_DEVICE: ([&str; 2], usize) = (["0x1af4", "0x1110"], 2);
 
 /// One measurement for a guest that has already booted.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
@@ -46,6 +50,9 @@ pub(super) struct Job {
     /// Whether to respond to the triggers of another guest, which measures the cell.
     #[serde(default)]
     pub(super) is_target: bool,
+    /// Whether the lab reads the guest's clock before and after the cell.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) has_marks: bool,
 }
 
 /// Name of the job among the firmware configuration files of QEMU.

@@ -2,7 +2,7 @@
 
 use super::platform::Platform;
 use super::{LabError, Monitor};
-use model::{LabClock, Policy, RtPriority};
+use model::{ClockId, GuestStop, LabClock, Policy, RtPriority};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -103,6 +103,22 @@ pub(super) fn version(program: &'static str) -> Option<String> {
     versions.entry(program).or_insert_with(query).clone()
 }
 
+/// An event of QEMU.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Event {
+    name: String,
+    /// Time by the host's real-time clock, us.
+    at_us: u64,
+}
+
+impl Event {
+    fn of(value: &Value) -> Option<Event> {
+        let time = |part: &str| value["timestamp"][part].as_u64().unwrap_or_default();
+        let at_us = time("seconds").saturating_mul(1_000_000).saturating_add(time("microseconds"));
+        Some(Event { name: value["event"].as_str()?.to_owned(), at_us })
+    }
+}
+
 /// A QEMU process; it is killed when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Qemu {
@@ -111,7 +127,7 @@ pub(super) struct Qemu {
     input: Option<ChildStdin>,
     /// Its responses and events, one JSON value a line (QMP).
     said: Receiver<Value>,
-    events: Vec<String>,
+    events: Vec<Event>,
     progress: Progress,
 }
 
@@ -163,10 +179,9 @@ impl Qemu {
         let _ = self.input.as_mut().map(|input| input.write_all(line.as_bytes()));
         loop {
             let mut value = self.receive(limits)?;
-            match (value.get_mut("return").map(Value::take), &value["error"]["desc"], &value["event"]) {
-                (Some(answer), ..) => return Ok(answer),
-                (None, Value::String(reason), _) => return Err(QemuError::Refused(format!("{command}: {reason}"))),
-                (None, _, Value::String(event)) => self.events.push(event.clone()),
+            match (value.get_mut("return").map(Value::take), &value["error"]["desc"]) {
+                (Some(answer), _) => return Ok(answer),
+                (None, Value::String(reason)) => return Err(QemuError::Refused(format!("{command}: {reason}"))),
                 _ => {}
             }
         }
@@ -174,11 +189,28 @@ impl Qemu {
 
     /// Waits for an event of QEMU, unless it was received before.
     pub(super) fn wait_for(&mut self, event: &str, limits: Limits<'_>) -> Result<(), QemuError> {
-        while !self.events.iter().any(|before| before == event) {
-            let value = self.receive(limits)?;
-            self.events.extend(value["event"].as_str().map(str::to_owned));
+        while !self.events.iter().any(|before| before.name == event) {
+            self.receive(limits)?;
         }
         Ok(())
+    }
+
+    /// Times for which the guest was stopped on request since it went on from its rest.
+    pub(super) fn stops(&self) -> Vec<GuestStop> {
+        let ahead_us = host::offset_from_monotonic_ns(ClockId::Realtime) / 1000;
+        let monotonic_ns = |event: &Event| event.at_us.saturating_add_signed(-ahead_us).saturating_mul(1000);
+        let mut stops = Vec::new();
+        let mut since = None;
+        for event in self.events.iter().skip_while(|event| event.name != "RESUME") {
+            match event.name.as_str() {
+                "STOP" => since = Some(monotonic_ns(event)),
+                "RESUME" => {
+                    stops.extend(since.take().map(|from_ns| GuestStop { from_ns, to_ns: monotonic_ns(event) }));
+                }
+                _ => {}
+            }
+        }
+        stops
     }
 
     /// Waits until QEMU has exited on request of its guest.
@@ -196,7 +228,10 @@ impl Qemu {
     fn receive(&mut self, limits: Limits<'_>) -> Result<Value, QemuError> {
         loop {
             match self.said.recv_timeout(POLL_INTERVAL) {
-                Ok(value) => return Ok(value),
+                Ok(value) => {
+                    self.events.extend(Event::of(&value));
+                    return Ok(value);
+                }
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return Err(self.ended()),
             }

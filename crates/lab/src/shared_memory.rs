@@ -1,6 +1,6 @@
 //! The lab's side of the memory that it shares with guests without I/O ports.
 
-use super::protocol::{SHARED_MIB, SHARED_RESULT};
+use super::protocol::{SHARED_MARKS, SHARED_MIB, SHARED_RESULT};
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
@@ -12,7 +12,7 @@ use std::path::Path;
 /// If the file exists or cannot be written, or the job is too large.
 pub(super) fn write(path: &Path, job: &[u8]) -> io::Result<()> {
     let length = u64::try_from(job.len()).map_err(io::Error::other)?.to_le_bytes();
-    if length.len() + job.len() > SHARED_RESULT {
+    if length.len() + job.len() > SHARED_MARKS {
         return Err(io::ErrorKind::FileTooLarge.into());
     }
     let file = File::create_new(path)?;
@@ -61,7 +61,7 @@ mod tests {
             assert_eq!(read(&path).unwrap(), result);
         }
         assert!(write(&path, b"").is_err(), "it exists");
-        let limit = SHARED_RESULT - 8;
+        let limit = SHARED_MARKS - 8;
         assert!(write(&scratch.path("full"), &vec![1; limit]).is_ok());
         assert!(write(&scratch.path("more"), &vec![1; limit + 1]).is_err());
     }

@@ -1,6 +1,6 @@
 //! Two guests connected by a serial line: one responds to triggers under the load of the cell, the other one measures.
 
-use super::machine::Setup;
+use super::machine::{AtRest, Setup};
 use super::protocol::Job;
 use super::qemu::{Limits, QemuError};
 use super::{LabError, directories};
@@ -28,7 +28,9 @@ pub(crate) fn carry_out(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<
     let [target_place, logger_place] = [directories::for_guest()?, directories::for_guest()?];
     let line = target_place.path().join("line");
     let files = setup.files_below(target_place.path(), Some(&of_target))?;
-    let (mut target, mut threads) = setup.start(&files, end(&line, ",server=on,wait=off"), limits)?;
+    let AtRest { qemu: mut target, mut threads, .. } =
+        setup.boot(&files, end(&line, ",server=on,wait=off"), limits)?;
+    setup.go_on(&mut target, &files, limits)?;
     while !files.is_ready() {
         // The responder ends early only on an error.
         if let Some(gone) = target.has_exited(limits, POLL_INTERVAL) {
@@ -36,7 +38,9 @@ pub(crate) fn carry_out(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<
         }
     }
     let logger_files = setup.files_below(logger_place.path(), Some(&of_logger))?;
-    let (mut logger, of_logger_guest) = setup.start(&logger_files, end(&line, ""), limits)?;
+    let AtRest { qemu: mut logger, threads: of_logger_guest, .. } =
+        setup.boot(&logger_files, end(&line, ""), limits)?;
+    setup.go_on(&mut logger, &logger_files, limits)?;
     threads.extend(of_logger_guest);
     logger.wait(limits).map_err(|gone| setup.failed(&logger_files, gone))?;
     let mut record = setup.record(&logger_files, &of_logger)?;

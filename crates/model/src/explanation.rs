@@ -1,12 +1,14 @@
 //! Explanation of a late wake-up: its latency divided into phases and owners, each with a cause.
 
 mod cause;
+mod guest;
 mod options;
 
 use crate::{Histogram, Span};
 use serde::{Deserialize, Serialize};
 
 pub use cause::{Cause, Evidence};
+pub use guest::{ClockMark, ClockTie, GuestStop, HostLanes, HostPiece, HostState};
 pub use options::Explain;
 
 /// An interval between the due time of a wake-up and its first clock reading. Phases follow each other in this order,
@@ -132,6 +134,9 @@ pub struct Explanation {
     pub segments: Vec<Segment>,
     /// Reasons that weaken the explanation, as text; empty when there are none.
     pub doubts: Vec<String>,
+    /// The guest's threads on the host meanwhile; `null` unless it was measured in a guest that the host traced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostLanes>,
 }
 
 impl Explanation {
@@ -236,6 +241,9 @@ pub struct ExplainRecord {
     /// The latest of those; `null` when the trace covered all, and in old runs.
     #[serde(default)]
     pub latest_not_covered: Option<NotCovered>,
+    /// The latest of those, as many as explanations are kept, latest first; only where a host may explain them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others_not_covered: Vec<NotCovered>,
     /// Total time, ns, in which the trace was stopped: `irq` lacks wake-ups of this time. `null` in old runs.
     #[serde(default, rename = "stood_still_ns")]
     pub stood_still: Option<Span>,

@@ -1,7 +1,7 @@
 //! The kernels that cells run on.
 
 use crate::word::as_text;
-use crate::{Architecture, GuestThreads, GuestThreadsError, LabClock, UnknownWord};
+use crate::{Architecture, GuestThreads, GuestThreadsError, LabClock, Load, LoadError, UnknownWord};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -36,6 +36,8 @@ pub struct LabKernel {
     pub cpus: u32,
     /// Scheduling of its threads on this machine; none in virtual time, which does not depend on it.
     pub threads: GuestThreads,
+    /// Background work on this machine while the guest measures; none in virtual time.
+    pub host_load: Load,
 }
 
 /// A file or a directory of this machine that is copied into a guest.
@@ -153,9 +155,12 @@ pub enum KernelError {
     /// An invalid setting of a guest's threads.
     #[error(transparent)]
     Threads(#[from] GuestThreadsError),
-    /// Settings of threads in virtual time.
-    #[error("virtual time does not depend on the scheduling of this machine; leave `{0}` out, or add clock=emulated")]
-    VirtualThreads(String),
+    /// An invalid load of this machine.
+    #[error("host_load: {0}")]
+    HostLoad(LoadError),
+    /// Settings of threads, or a load of this machine, in virtual time.
+    #[error("virtual time does not depend on what runs on this machine; leave `{0}` out, or add clock=emulated")]
+    VirtualHost(String),
 }
 
 impl FromStr for GuestFile {
@@ -188,10 +193,18 @@ const FILE: &str = "file=";
 const MODULES: &str = "modules=";
 const CLOCK: &str = "clock=";
 const CPUS: &str = "cpus=";
+const HOST_LOAD: &str = "host_load=";
 
 impl LabKernel {
     /// The limit of QEMU's `pc` machine without further devices.
     pub const MAX_CPUS: u32 = 255;
+
+    /// The words on what runs on this machine besides the guest, one blank between two; may be empty.
+    fn words_of_host(&self) -> String {
+        let load = Some(&self.host_load).filter(|load| !load.parts().is_empty());
+        let threads = Some(self.threads.to_string()).filter(|words| !words.is_empty());
+        threads.into_iter().chain(load.map(|load| format!("{HOST_LOAD}{load}"))).collect::<Vec<_>>().join(" ")
+    }
 }
 
 impl FromStr for Kernel {
@@ -214,6 +227,7 @@ impl FromStr for Kernel {
             clock: LabClock::default(),
             cpus: 1,
             threads: GuestThreads::default(),
+            host_load: Load::NONE,
         };
         let mut arguments = Vec::new();
         for word in words.split_whitespace() {
@@ -229,6 +243,8 @@ impl FromStr for Kernel {
             } else if let Some(cpus) = word.strip_prefix(CPUS) {
                 let number = cpus.parse().ok().filter(|number| (1..=LabKernel::MAX_CPUS).contains(number));
                 kernel.cpus = number.ok_or_else(|| KernelError::Cpus(cpus.to_owned()))?;
+            } else if let Some(load) = word.strip_prefix(HOST_LOAD) {
+                kernel.host_load = load.parse().map_err(KernelError::HostLoad)?;
             } else if !kernel.threads.take(word)? {
                 arguments.push(word);
             }
@@ -236,10 +252,11 @@ impl FromStr for Kernel {
         if kernel.clock == LabClock::Virtual && kernel.cpus > 1 {
             return Err(KernelError::VirtualCpus);
         }
-        if kernel.clock == LabClock::Virtual && !kernel.threads.is_empty() {
-            return Err(KernelError::VirtualThreads(kernel.threads.to_string()));
-        }
         kernel.arguments = arguments.join(" ");
+        let of_host = kernel.words_of_host();
+        if kernel.clock == LabClock::Virtual && !of_host.is_empty() {
+            return Err(KernelError::VirtualHost(of_host));
+        }
         Ok(Kernel::Lab(kernel))
     }
 }
@@ -274,13 +291,14 @@ impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Kernel::Running => f.pad("running"),
-            Kernel::Lab(LabKernel { source, arguments, modules, files, clock, cpus, threads }) => {
+            Kernel::Lab(kernel) => {
+                let LabKernel { source, arguments, modules, files, clock, cpus, threads: _, host_load: _ } = kernel;
                 let arguments = Some(arguments).filter(|arguments| !arguments.is_empty());
                 let mut words = vec![source.to_string()];
                 words.extend(arguments.cloned());
                 words.extend((*clock != LabClock::default()).then(|| format!("{CLOCK}{clock}")));
                 words.extend((*cpus != 1).then(|| format!("{CPUS}{cpus}")));
-                words.extend((!threads.is_empty()).then(|| threads.to_string()));
+                words.extend(Some(kernel.words_of_host()).filter(|words| !words.is_empty()));
                 words.extend(modules.iter().map(|path| format!("{MODULES}{path}")));
                 words.extend(files.iter().map(|file| format!("{FILE}{file}")));
                 f.pad(&words.join(" "))
@@ -312,8 +330,8 @@ mod tests {
             ("debian:6.1 cpus=2 quiet clock=emulated", "debian:6.1 quiet clock=emulated cpus=2"),
             ("debian:6.1-rt clock=kvm", "debian:6.1-rt clock=kvm"),
             (
-                "debian:6.1 emulator_cpus=0 cpus=2 vcpu_policy=fifo:50 clock=emulated",
-                "debian:6.1 clock=emulated cpus=2 vcpu_policy=fifo:50 emulator_cpus=0",
+                "debian:6.1 host_load=cpu+disk emulator_cpus=0 cpus=2 vcpu_policy=fifo:50 clock=emulated",
+                "debian:6.1 clock=emulated cpus=2 vcpu_policy=fifo:50 emulator_cpus=0 host_load=cpu+disk",
             ),
             ("arch/x86/boot/bzImage quiet", "arch/x86/boot/bzImage quiet"),
             (

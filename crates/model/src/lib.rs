@@ -47,8 +47,8 @@ pub use cost::{COST_OPERATIONS, CostGroup, CostOperation, CostScope};
 pub use cpuset::{CpuSet, CpuSetError};
 pub use date::LAST_UNIX_MS;
 pub use explanation::{
-    AnswerStages, Cause, CauseTotal, Evidence, Explain, ExplainRecord, Explanation, IrqLatency, NotCovered, Owner,
-    Phase, PhaseLength, Segment, Share,
+    AnswerStages, Cause, CauseTotal, ClockMark, ClockTie, Evidence, Explain, ExplainRecord, Explanation, GuestStop,
+    HostLanes, HostPiece, HostState, IrqLatency, NotCovered, Owner, Phase, PhaseLength, Segment, Share,
 };
 pub use guest_threads::{GuestThreadKind, GuestThreadSettings, GuestThreads, GuestThreadsError};
 pub use hash::fnv1a;
@@ -76,7 +76,7 @@ pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, LoadProgress, Progress, Spike, ThreadProgress};
 pub use random::SplitMix64;
 pub use record::{
-    Achieved, AnswerParts, Censored, ClockStep, CostRecord, Ended, Episode, Episodes, GuestThread, LabRecord,
+    Achieved, AnswerParts, Censored, ClockStep, CostRecord, Ended, Episode, Episodes, GuestThread, HostSideRecord, LabRecord,
     LoadFailure, LoadRecord, LoadSecond, MachineSecond, OnSpikeRecord, OperationRecord, OsnoiseRecord, OwnExchange,
     PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, ResponseRecord, RuntimeRecord, Second, SkippedOperation,
     Slice, TargetRecord, ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,

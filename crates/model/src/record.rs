@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 pub use cost::{CostRecord, OperationRecord, SkippedOperation};
-pub use lab::{GuestThread, LabRecord};
+pub use lab::{GuestThread, HostSideRecord, LabRecord};
 pub use load::{LoadFailure, LoadRecord, LoadSecond, ProgramRecord};
 pub use machine::MachineSecond;
 pub use response::{AnswerParts, OwnExchange, ResponseRecord, TargetRecord};

@@ -64,6 +64,16 @@ pub fn advice(cause: Cause) -> Option<Advice> {
             ("use a longer period if this one is too short for the machine; else explain the wake-up before", &[])
         }
         Cause::Away => ("examine the link and the responding machine; this one waited", &[]),
+        Cause::VcpuWaiting => (
+            "host: give vCPUs CPUs of their own, or a real-time policy (vcpu_cpus, vcpu_policy)",
+            &["virtual-machine", "steal"],
+        ),
+        Cause::EmulatorWaiting => (
+            "host: give the emulator a CPU of its own, or a policy above that of the load (emulator_cpus, emulator_policy)",
+            &[],
+        ),
+        Cause::Emulation => ("use clock=kvm; times of a translated guest are no latency of hardware", &[]),
+        Cause::GuestStopped => ("find the sender of SIGSTOP, or the program that stopped the guest over QMP", &[]),
         // The events name no cause, so there is no advice.
         Cause::Ordinary | Cause::Unknown => return None,
     };
@@ -93,6 +103,10 @@ mod tests {
             Cause::Stopped,
             Cause::OwnOverrun,
             Cause::Away,
+            Cause::VcpuWaiting,
+            Cause::EmulatorWaiting,
+            Cause::Emulation,
+            Cause::GuestStopped,
         ];
         for cause in causes {
             let advice = advice(cause).unwrap();

@@ -66,6 +66,13 @@ pub enum What {
         /// ID of the woken thread.
         pid: i32,
     },
+    /// `sched_migrate_task`: a thread that does not run is moved to another CPU.
+    Migrate {
+        /// ID of the thread.
+        pid: i32,
+        /// Its new CPU.
+        cpu: u32,
+    },
     /// `hrtimer_start`.
     TimerStart {
         /// Address of the timer.

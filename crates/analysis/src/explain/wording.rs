@@ -22,6 +22,10 @@ pub fn cause_name(cause: Cause, or: Option<Cause>) -> String {
         Cause::Stopped => "stopped",
         Cause::OwnOverrun => "own overrun",
         Cause::Away => "link and target",
+        Cause::VcpuWaiting => "vCPU off the CPU",
+        Cause::EmulatorWaiting => "emulator off the CPU",
+        Cause::Emulation => "emulation",
+        Cause::GuestStopped => "guest stopped",
         Cause::Ordinary => "the wake-up itself",
         Cause::Unknown => "unknown",
     };
@@ -148,6 +152,12 @@ fn clause(share: &Share) -> String {
         (Cause::Stopped, None) => format!("it was stopped for {took}{pieces} by a signal or a debugger"),
         (Cause::OwnOverrun, None) => format!("the measured thread was not yet waiting for {took}{pieces}"),
         (Cause::Away, None) => format!("the answer took {took}{pieces} on the link and at the responder"),
+        (Cause::VcpuWaiting, None) => format!("{who} ran {took}{pieces} on the host instead of the vCPU"),
+        (Cause::EmulatorWaiting, None) => {
+            format!("{who} ran {took}{pieces} on the host instead of the emulator, which was to wake the vCPU")
+        }
+        (Cause::Emulation, None) => format!("the emulator worked for {took}{pieces}"),
+        (Cause::GuestStopped, None) => format!("the guest was stopped on the host for {took}{pieces}"),
         (Cause::Ordinary, None) => format!("the wake-up itself took {took}"),
         (Cause::Unknown, None) => format!("no event explains {took}{pieces} with {who} on the CPU"),
     }
@@ -187,6 +197,7 @@ mod tests {
             shares,
             segments: Vec::new(),
             doubts: Vec::new(),
+            host: None,
         }
     }
 

@@ -2,7 +2,7 @@
 
 use super::trace_reader::TraceStatistics;
 use analysis::explain::Totals;
-use model::{AnswerStages, ExplainRecord, Explanation, IrqLatency, NotCovered, Span};
+use model::{AnswerStages, Explain, ExplainRecord, Explanation, IrqLatency, NotCovered, Span};
 use rt::SpikeWatch;
 
 /// Growing results.
@@ -19,20 +19,27 @@ pub(super) struct Results {
     pub(super) statistics: TraceStatistics,
     not_covered: u64,
     latest_not_covered: Option<NotCovered>,
+    /// The latest of those, latest first, if a host explains them.
+    others: Option<Vec<NotCovered>>,
     totals: Totals,
     /// Worst first.
     worst: Vec<Explanation>,
 }
 
 impl Results {
-    pub(super) fn new(most: u32, missing: Vec<String>) -> Results {
-        let most = usize::try_from(most).unwrap_or(usize::MAX);
-        Results { most, missing, ..Results::default() }
+    pub(super) fn new(request: &Explain, missing: Vec<String>) -> Results {
+        let most = usize::try_from(request.keep).unwrap_or(usize::MAX);
+        Results { most, missing, others: request.for_host.then(Vec::new), ..Results::default() }
     }
 
     /// Counts a spike that the trace does not cover.
     pub(super) fn not_covered(&mut self, one: NotCovered) {
         self.not_covered += 1;
+        if let Some(others) = &mut self.others {
+            let at = others.partition_point(|kept| kept.latency >= one.latency);
+            others.insert(at, one);
+            others.truncate(self.most);
+        }
         let latest = self.latest_not_covered.take().filter(|latest| latest.latency >= one.latency);
         self.latest_not_covered = latest.or(Some(one));
     }
@@ -65,6 +72,7 @@ impl Results {
             explained: self.totals.explained,
             not_covered: self.not_covered + self.statistics.lost,
             latest_not_covered: self.latest_not_covered,
+            others_not_covered: self.others.unwrap_or_default(),
             stood_still: Some(self.statistics.stood_still),
             overwritten: Some(self.statistics.overwritten),
             longest_freeze: watch.longest_freeze_ns().map(Span),
@@ -103,12 +111,13 @@ mod tests {
             shares: Vec::new(),
             segments: Vec::new(),
             doubts: Vec::new(),
+            host: None,
         }
     }
 
     #[test]
     fn the_worst_are_kept_and_the_threshold_rises_when_there_is_no_room() {
-        let mut kept = Results::new(2, Vec::new());
+        let mut kept = Results::new(&Explain { keep: 2, ..Explain::default() }, Vec::new());
         kept.take(explanation(20));
         assert_eq!(kept.raised_threshold_ns(), None);
         kept.take(explanation(50));
@@ -122,10 +131,20 @@ mod tests {
 
     #[test]
     fn the_latest_that_was_not_covered_is_kept() {
-        let mut kept = Results::new(2, Vec::new());
+        let mut kept = Results::new(&Explain { keep: 2, ..Explain::default() }, Vec::new());
         for (due_ns, latency) in [(1, 20), (2, 50), (3, 50), (4, 30)] {
             kept.not_covered(NotCovered { cpu: 0, due_ns, latency: Span(latency) });
         }
         assert_eq!(kept.latest_not_covered.map(|latest| (latest.due_ns, kept.not_covered)), Some((2, 4)));
+        assert_eq!(kept.others, None);
+    }
+
+    #[test]
+    fn for_a_host_as_many_of_them_are_kept_as_explanations() {
+        let mut kept = Results::new(&Explain { keep: 2, for_host: true, ..Explain::default() }, Vec::new());
+        for (due_ns, latency) in [(1, 20), (2, 50), (3, 50), (4, 30)] {
+            kept.not_covered(NotCovered { cpu: 0, due_ns, latency: Span(latency) });
+        }
+        assert_eq!(kept.others.unwrap().iter().map(|one| one.due_ns).collect::<Vec<_>>(), [2, 3]);
     }
 }

@@ -24,6 +24,10 @@ enum Kind {
     Waking {
         pid: Field,
     },
+    Migrate {
+        pid: Field,
+        cpu: Field,
+    },
     TimerStart {
         timer: Field,
         expires: Field,
@@ -148,6 +152,7 @@ impl Decoder {
                 next_priority: field("next_prio")?,
             },
             "sched_waking" => Kind::Waking { pid: field("pid")? },
+            "sched_migrate_task" => Kind::Migrate { pid: field("pid")?, cpu: field("dest_cpu")? },
             "hrtimer_start" => {
                 Kind::TimerStart { timer: field("hrtimer")?, expires: field("expires")?, soft: field("softexpires")? }
             }
@@ -254,6 +259,9 @@ impl Decoder {
                 }
             }
             Kind::Waking { pid } => What::Waking { pid: int(data, *pid)? },
+            Kind::Migrate { pid, cpu } => {
+                What::Migrate { pid: int(data, *pid)?, cpu: u32::try_from(int(data, *cpu)?).ok()? }
+            }
             Kind::TimerStart { timer, expires, soft } => What::TimerStart {
                 timer: long(data, *timer)?,
                 expires_ns: long(data, *expires)?.cast_signed(),

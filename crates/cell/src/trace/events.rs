@@ -54,11 +54,18 @@ pub(super) const EVENTS: [EventRequest; 17] = [
     all_threads("ftrace/print", None),
 ];
 
+/// The events of the scheduling of some threads, and of the CPUs that they wait for. All are needed.
+pub(super) const SCHEDULING: [EventRequest; 3] = [
+    all_threads("sched/sched_switch", None),
+    EventRequest { path: "sched/sched_waking", of: EventScope::MeasuredThreads("pid"), tells: None },
+    EventRequest { path: "sched/sched_migrate_task", of: EventScope::MeasuredThreads("pid"), tells: None },
+];
+
 /// Event of entering and leaving an idle state.
 pub(super) const IDLE: &str = "power/cpu_idle";
 
-/// Events without which nothing can be explained.
-pub(super) const NEEDED: [&str; 2] = ["sched/sched_switch", "sched/sched_waking"];
+/// Events without which nothing can be explained, where they are requested.
+pub(super) const NEEDED: [&str; 3] = ["sched/sched_switch", "sched/sched_waking", "sched/sched_migrate_task"];
 
 /// Directory of the processor's own interrupts, each traced by a pair of events, where they exist (x86).
 pub(super) const VECTORS: &str = "irq_vectors";
@@ -94,6 +101,7 @@ mod tests {
 
     #[test]
     fn what_is_needed_is_wanted() {
-        assert!(NEEDED.iter().all(|needed| EVENTS.iter().any(|wanted| wanted.path == *needed)));
+        let all = || EVENTS.iter().chain(&SCHEDULING);
+        assert!(NEEDED.iter().all(|needed| all().any(|wanted| wanted.path == *needed)));
     }
 }

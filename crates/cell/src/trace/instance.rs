@@ -3,7 +3,7 @@
 use super::TraceError;
 use super::dat::Head;
 use super::decode::Decoder;
-use super::events::{BEGIN, END, EVENTS, EventScope, IDLE, NEEDED, VECTORS, filter};
+use super::events::{BEGIN, END, EVENTS, EventRequest, EventScope, IDLE, NEEDED, SCHEDULING, VECTORS, filter};
 use super::format::{Format, page_layout};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -23,6 +23,8 @@ const WHOLE: usize = 1 << 16;
 /// The threads and events to trace.
 #[derive(Debug, Clone, Copy)]
 pub struct TraceRequest<'a> {
+    /// Whether only scheduling is traced, and nothing else of the explanation of a wake-up.
+    pub(crate) only_scheduling: bool,
     /// IDs of the measured threads in the kernel's initial namespace; `None` when not known.
     pub(crate) pids: Option<&'a [i32]>,
     /// Whether the kernel's stack is recorded where a measured thread is woken and switched in.
@@ -139,7 +141,8 @@ impl Instance {
     /// When an essential event does not exist, or a filter is not kept.
     pub(crate) fn enable(&mut self, watched: TraceRequest<'_>) -> Result<Decoder, TraceError> {
         let mut formats = Vec::new();
-        for wanted in EVENTS.iter().filter(|wanted| watched.idle_states || wanted.path != IDLE) {
+        let events: &[EventRequest] = if watched.only_scheduling { &SCHEDULING } else { &EVENTS };
+        for wanted in events.iter().filter(|wanted| watched.idle_states || wanted.path != IDLE) {
             match self.format(wanted.path)? {
                 Some(format) => formats.push((wanted.path.to_owned(), format)),
                 None if NEEDED.contains(&wanted.path) => {
@@ -151,7 +154,7 @@ impl Instance {
         }
         let stack = "ftrace/kernel_stack";
         formats.extend(self.format(stack)?.map(|format| (stack.to_owned(), format)));
-        for vector in self.vectors() {
+        for vector in if watched.only_scheduling { Vec::new() } else { self.vectors() } {
             formats.extend(self.format(&vector)?.map(|format| (vector, format)));
         }
         let layout_path = self.root.join("events/header_page");
@@ -168,7 +171,7 @@ impl Instance {
         let is_on = |path: &str| !path.starts_with("ftrace/");
         for (path, _) in formats.iter().filter(|(path, _)| is_on(path)) {
             let of =
-                EVENTS.iter().find(|wanted| wanted.path == path).map_or(EventScope::AllThreads, |wanted| wanted.of);
+                events.iter().find(|wanted| wanted.path == path).map_or(EventScope::AllThreads, |wanted| wanted.of);
             if let EventScope::MeasuredThreads(field) = of {
                 self.filter(path, &filter(field, watched.pids))?;
             }

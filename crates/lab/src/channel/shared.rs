@@ -1,15 +1,13 @@
 //! The channel of architectures without I/O ports: the memory of a PCI device.
 
-use crate::protocol::{Job, SHARED_MIB, SHARED_RESULT};
+use crate::protocol::{Job, SHARED_DEVICE, SHARED_MARKS, SHARED_MIB, SHARED_RESULT};
 use host::HostFs;
 use std::io;
 use std::sync::{Mutex, PoisonError};
 use sys::mapping::page_bytes;
 use sys::registers::Registers;
 
-/// Vendor and device number of ivshmem (QEMU, docs/specs/ivshmem-spec.rst), and the number of its memory.
-const SHARED_MEMORY: ([&str; 2], usize) = (["0x1af4", "0x1110"], 2);
-/// Those of the panic device (QEMU, docs/specs/pvpanic.rst).
+/// Vendor and device number of the panic device (QEMU, docs/specs/pvpanic.rst), and the number of its memory.
 const PANIC: ([&str; 2], usize) = (["0x1b36", "0x0011"], 0);
 
 const SHARED_BYTES: usize = (SHARED_MIB as usize) << 20;
@@ -28,13 +26,18 @@ fn with_channel<T>(act: impl FnOnce(&mut Channel) -> io::Result<T>) -> io::Resul
     static CHANNEL: Mutex<Option<Channel>> = Mutex::new(None);
     let mut channel = CHANNEL.lock().unwrap_or_else(PoisonError::into_inner);
     if channel.is_none() {
-        let (ids, bar) = SHARED_MEMORY;
+        let (ids, bar) = SHARED_DEVICE;
         let device = host::device_memory(&HostFs::here(), ids, bar)?;
         let device = device.ok_or_else(|| io::Error::other("no shared memory: the kernel needs PCI_HOST_GENERIC"))?;
         let memory = Registers::map(&device.file, SHARED_BYTES)?;
         *channel = Some(Channel { memory, at: SHARED_RESULT });
     }
     channel.as_mut().map_or_else(|| Err(io::ErrorKind::NotConnected.into()), act)
+}
+
+/// Passes the shared memory to `act`.
+pub(crate) fn with_memory<T>(act: impl FnOnce(&Registers) -> T) -> io::Result<T> {
+    with_channel(|channel| Ok(act(&channel.memory)))
 }
 
 /// Signals that the guest is at rest, where a snapshot is taken: other guests lack the device.
@@ -52,7 +55,7 @@ pub(crate) fn read_job() -> io::Result<Job> {
     let json = with_channel(|channel| {
         let word = |at| channel.memory.read_u64(at);
         let bytes = usize::try_from(word(0).map_or(0, u64::from_le)).unwrap_or(usize::MAX);
-        if bytes > SHARED_RESULT - WORD {
+        if bytes > SHARED_MARKS - WORD {
             return Err(io::Error::other("job too large"));
         }
         let words = (0..bytes.div_ceil(WORD)).filter_map(|n| word(WORD + n * WORD));

@@ -37,6 +37,14 @@ pub enum Cause {
     OwnOverrun,
     /// The answer was in transit or not yet sent: the link and the peer.
     Away,
+    /// In a guest: its vCPU was ready to run, and another thread of the host had the CPU.
+    VcpuWaiting,
+    /// In a guest: its vCPU slept, and the emulator, which was to wake it, waited for a CPU of the host.
+    EmulatorWaiting,
+    /// In a guest: the emulator itself was at work.
+    Emulation,
+    /// In a guest: it was stopped on the host, by a signal, a debugger or over QMP.
+    GuestStopped,
     /// The ordinary cost of a wake-up.
     Ordinary,
     /// No event shows the cause.

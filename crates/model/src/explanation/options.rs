@@ -25,6 +25,9 @@ pub struct Explain {
     /// Directory to which each kept spike is written, for other programs; it must exist. `null`: none.
     #[serde(default)]
     pub export: Option<PathBuf>,
+    /// Whether the host of this guest explains late wake-ups, too: then those are named that the trace does not cover.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub for_host: bool,
 }
 
 impl Explain {
@@ -52,12 +55,12 @@ impl Explain {
 
 impl Default for Explain {
     fn default() -> Self {
-        Explain { above: None, keep: 20, stacks: false, witness: None, export: None }
+        Explain { above: None, keep: 20, stacks: false, witness: None, export: None, for_host: false }
     }
 }
 
 impl fmt::Display for Explain {
-    /// The options that change the measurement or the kept explanations; the directory changes neither.
+    /// The options that change the measurement or the kept explanations; the directory and the host change neither.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.above {
             Some(above) => write!(f, "above {above}")?,

@@ -28,6 +28,7 @@ fn phases_and_shares_have_to_add_up() {
         shares: vec![share(7), share(3)],
         segments: Vec::new(),
         doubts: Vec::new(),
+        host: None,
     };
     assert!(explanation.is_complete());
     assert_eq!(explanation.time_with(Evidence::Direct), Span(10));
@@ -52,6 +53,7 @@ fn what_is_asked_has_limits() {
         stacks: true,
         witness: Some(Span(100_000)),
         export: Some("/tmp".into()),
+        for_host: true,
     };
     assert_eq!(all.to_string(), "above 100us keep 3 stacks witness 100us");
 }

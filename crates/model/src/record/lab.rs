@@ -1,6 +1,7 @@
 //! The guest of a measurement.
 
-use crate::{CpuSet, GuestThreadKind, LabClock};
+use super::LoadRecord;
+use crate::{ClockTie, CpuSet, GuestStop, GuestThreadKind, LabClock};
 use serde::{Deserialize, Serialize};
 
 /// Everything that the result of a guest depends on: with equal values and an equal cell, the result is the same to the
@@ -29,6 +30,24 @@ pub struct LabRecord {
     /// Threads of QEMU whose scheduling the plan sets, as read back before the guest started.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub threads: Vec<GuestThread>,
+    /// This machine while the guest measured; `null` unless it ran a load or was traced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host: Option<HostSideRecord>,
+}
+
+/// The machine of a guest while it measured.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HostSideRecord {
+    /// Activity of each part of its load; empty without a load.
+    pub loads: Vec<LoadRecord>,
+    /// How the guest's clock followed this machine's; `null` when late wake-ups are not explained on both.
+    pub tie: Option<ClockTie>,
+    /// Reason why late wake-ups are explained by the guest alone; `null` when they are not, or not explained at all.
+    pub not_joined: Option<String>,
+    /// Times for which QEMU had stopped the guest on request.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub stops: Vec<GuestStop>,
 }
 
 /// A thread of a guest on this machine.

@@ -3,9 +3,11 @@
 use super::{Outcome, arguments::CellArguments, note, one_line};
 use campaign::{CELL_FAILED, Stop};
 use cell::Prepared;
+use cell::beside_guest::{BesideGuest, READY, Request, Window};
 use model::{Cell, Progress};
 use serde::Serialize;
 use std::io::{self, Read, Write};
+use std::os::fd::AsFd;
 use sys::process;
 
 pub(super) fn cell(arguments: &CellArguments) -> Outcome {
@@ -13,6 +15,9 @@ pub(super) fn cell(arguments: &CellArguments) -> Outcome {
     // process ID, because it may have exited before this line.
     process::die_with(arguments.parent.unwrap_or_else(std::os::unix::process::parent_id))?;
     arguments.lock.map_or(Ok(()), host::keep_lock).map_err(|err| format!("--lock: {err}"))?;
+    if arguments.beside_guest {
+        return beside_guest();
+    }
     let stop = Stop::on_signals()?;
     let mut text = String::new();
     io::stdin().read_to_string(&mut text).map_err(|err| format!("stdin: {err}; a cell is JSON text"))?;
@@ -41,6 +46,26 @@ pub(super) fn cell(arguments: &CellArguments) -> Outcome {
         }
         Err(err) => Err(err.into()),
     }
+}
+
+/// Runs load and trace of this machine beside a guest, until the campaign asks for the answer or has ended.
+fn beside_guest() -> Outcome {
+    let line = || {
+        let mut line = String::new();
+        io::stdin().read_line(&mut line).map(|_| line).map_err(|err| format!("stdin: {err}"))
+    };
+    let request: Request = serde_json::from_slice(line()?.as_bytes())
+        .map_err(|err| format!("stdin: {err}; a request is JSON of the same version"))?;
+    let mut beside = BesideGuest::start(&request)?;
+    writeln!(io::stdout(), "{READY}").map_err(|err| format!("stdout: {err}"))?;
+    // An end of stdin is also a reason to end.
+    beside.watch(&|interval| sys::pipe::wait_readable(io::stdin().as_fd(), interval).unwrap_or(true))?;
+    let windows = line()?;
+    if windows.is_empty() {
+        return Ok(0);
+    }
+    let windows: Vec<Window> = serde_json::from_slice(windows.as_bytes()).map_err(|err| format!("stdin: {err}"))?;
+    write(&beside.answer(&windows))
 }
 
 fn write(what: &impl Serialize) -> Outcome {

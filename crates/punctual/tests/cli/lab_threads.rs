@@ -40,7 +40,7 @@ fn settings_of_threads_that_cannot_be_had_are_one_line() {
     let (_machine, scratch) = machine_and_scratch("lab-threads-refused");
     let here = sys::sched::affinity(0).unwrap();
     for (words, reason) in [
-        ("vcpu_policy=fifo:50", "virtual time does not depend on the scheduling of this machine".to_owned()),
+        ("vcpu_policy=fifo:50", "virtual time does not depend on what runs on this machine".to_owned()),
         ("clock=emulated vcpu_policy=fofo", "vcpu_policy: unknown policy `fofo`".to_owned()),
         ("clock=emulated vcpu_cpus=4000", format!("cannot use vcpu_cpus=4000: this process may use {here}")),
         ("clock=emulated io_policy=other", "guests have no I/O thread".to_owned()),

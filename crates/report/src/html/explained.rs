@@ -78,12 +78,12 @@ fn causes(page: &mut Markup, record: &ExplainRecord) {
 /// Returns the color of a cause: kinds of causes, as many as eyes tell apart.
 fn color(cause: Cause) -> usize {
     match cause {
-        Cause::HigherPriority | Cause::EqualPriority | Cause::FairScheduling => 0,
-        Cause::NonPreemptible => 1,
+        Cause::HigherPriority | Cause::EqualPriority | Cause::FairScheduling | Cause::VcpuWaiting => 0,
+        Cause::NonPreemptible | Cause::EmulatorWaiting => 1,
         Cause::Interrupt | Cause::Softirq => 2,
         Cause::IrqsOff => 3,
-        Cause::Steal => 4,
-        Cause::Throttling | Cause::Stopped => 5,
+        Cause::Steal | Cause::Emulation => 4,
+        Cause::Throttling | Cause::Stopped | Cause::GuestStopped => 5,
         Cause::TimerSlack | Cause::IdleExit => 6,
         Cause::PageFault | Cause::OwnOverrun | Cause::Away | Cause::Unknown => 7,
         Cause::Ordinary => 8,
@@ -290,6 +290,7 @@ mod tests {
                 segment(258_000, 1, Cause::Softirq, None, Evidence::Direct, "softirq RCU"),
             ],
             doubts: Vec::new(),
+            host: None,
         };
         let mut page = Markup::default();
         spike(&mut page, &one);

@@ -267,6 +267,7 @@ mod tests {
             ],
             segments: Vec::new(),
             doubts: vec!["1 switch of CPU 1 left no event".to_owned()],
+            host: None,
         };
         let mut totals = analysis::explain::Totals::default();
         totals.add(&explanation);

@@ -76,11 +76,12 @@ where
     Ok(values)
 }
 
-/// A kernel as one text, or as a table of its parts. Lists of settings of its threads stand for all combinations.
+/// A kernel as one text, or as a table of its parts. Lists of what runs on this machine besides the guest stand for all
+/// combinations.
 fn kernels(value: &Spanned<DeValue<'_>>) -> Located<Vec<Kernel>> {
     const KEYS: &[&str] = &[
         "image", "append", "modules", "files", "clock", "cpus", "vcpu_policy", "vcpu_cpus", "io_policy", "io_cpus",
-        "emulator_policy", "emulator_cpus",
+        "emulator_policy", "emulator_cpus", "host_load",
     ];
     let DeValue::Table(parts) = value.get_ref() else { return parsed(value).map(|kernel| vec![kernel]) };
     let Some(image) = parts.get("image") else {

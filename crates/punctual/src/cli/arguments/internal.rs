@@ -22,6 +22,9 @@ pub(in crate::cli) struct CellArguments {
     /// Run the kernel's tracers instead of measured threads, and write their results instead of the record
     #[arg(long, conflicts_with_all = ["progress", "samples"])]
     pub(in crate::cli) tracers: bool,
+    /// Run load and trace of this machine beside a guest that measures
+    #[arg(long, conflicts_with_all = ["progress", "samples", "tracers"])]
+    pub(in crate::cli) beside_guest: bool,
 }
 
 #[derive(Debug, Args)]

@@ -1,0 +1,194 @@
+//! Late wake-ups of a guest, explained through both kernels: the guest's explanation is cut by what the host did with
+//! the guest's threads. While the vCPU ran, the guest's own cause holds.
+
+use super::shares;
+use super::totals::Totals;
+use model::{
+    Cause, Evidence, ExplainRecord, Explanation, HostLanes, HostPiece, HostState, NotCovered, Owner, Period, Phase,
+    PhaseLength, Segment, Span,
+};
+
+/// Owner of the time in which no thread of the host is to blame.
+const EMULATOR: &str = "the emulator";
+
+/// Explains the late wake-ups of a guest with the host's part of each: `lanes` of `subjects(record)`, in this order.
+/// `error_ns` is that of the guest's times on the host; `keep` explanations are kept.
+pub fn join(record: &mut ExplainRecord, period: Period, lanes: Vec<HostLanes>, error_ns: u64, keep: usize) {
+    let all = subjects(record, period);
+    let known = record.worst.len();
+    if usize::try_from(record.explained).is_ok_and(|explained| explained > known) {
+        record.missing.push(format!("causes on the host: those of the {known} latest of {}", record.explained));
+    }
+    let mut worst: Vec<_> = all.into_iter().zip(lanes).map(|(one, lanes)| on_host(one, lanes, error_ns)).collect();
+    let mut totals = Totals::default();
+    worst.iter().for_each(|one| totals.add(one));
+    let added = u64::try_from(record.others_not_covered.len()).unwrap_or(0);
+    record.explained += added;
+    record.not_covered = record.not_covered.saturating_sub(added);
+    if !std::mem::take(&mut record.others_not_covered).is_empty() {
+        record.latest_not_covered = None;
+    }
+    (record.late, record.evidence_ns, record.causes) = (Span(totals.late_ns), totals.evidence_ns, totals.causes());
+    worst.sort_by_key(|one| std::cmp::Reverse(one.latency));
+    worst.truncate(keep);
+    record.worst = worst;
+}
+
+/// The late wake-ups of a guest that a host may explain: the explained ones, and those that the guest's trace does not
+/// cover.
+#[must_use]
+pub fn subjects(record: &ExplainRecord, period: Period) -> Vec<Explanation> {
+    let others = record.others_not_covered.iter().map(|one| not_traced(one, period));
+    record.worst.iter().cloned().chain(others).collect()
+}
+
+/// A wake-up of which the guest's trace says nothing.
+fn not_traced(one: &NotCovered, period: Period) -> Explanation {
+    let NotCovered { cpu, due_ns, latency } = *one;
+    let period_ns = i64::try_from(period.span().ns()).unwrap_or(i64::MAX).max(1);
+    let segment = Segment {
+        at: Span(0),
+        length: latency,
+        phase: Phase::Undivided,
+        owner: Owner { name: "?".to_owned(), pid: None },
+        cause: Cause::Unknown,
+        or: None,
+        evidence: Evidence::CannotTell,
+        place: Some("the guest's trace does not cover it".to_owned()),
+    };
+    Explanation {
+        cpu,
+        cycle: due_ns.div_euclid(period_ns),
+        due_ns,
+        latency,
+        phases: vec![PhaseLength { phase: Phase::Undivided, length: latency }],
+        shares: shares::roll_up(std::slice::from_ref(&segment)),
+        segments: vec![segment],
+        doubts: Vec::new(),
+        host: None,
+    }
+}
+
+/// The explanation with the host's part.
+fn on_host(guest: Explanation, lanes: HostLanes, error_ns: u64) -> Explanation {
+    let latency = guest.latency.ns();
+    let phases = guest.phases.iter().scan(0, |at, phase| {
+        let from = *at;
+        *at += phase.length.ns();
+        Some((from, *at, phase.phase))
+    });
+    let phases: Vec<_> = phases.collect();
+    let ends = |piece: &HostPiece| [piece.at.ns(), piece.at.ns() + piece.length.ns()];
+    let mut cuts: Vec<u64> = phases.iter().flat_map(|(from, to, _)| [*from, *to]).collect();
+    cuts.extend(guest.segments.iter().flat_map(|one| [one.at.ns(), one.at.ns() + one.length.ns()]));
+    cuts.extend(lanes.vcpu.iter().chain(&lanes.emulator).flat_map(ends));
+    cuts.extend([0, latency]);
+    cuts.retain(|at| *at <= latency);
+    cuts.sort_unstable();
+    cuts.dedup();
+    let mut segments: Vec<Segment> = Vec::new();
+    for (from, to) in cuts.iter().zip(cuts.iter().skip(1)).map(|(from, to)| (*from, *to)) {
+        let phase = phases.iter().find(|(begin, end, _)| (*begin..*end).contains(&from)).map(|(.., phase)| *phase);
+        let own = guest.segments.iter().find(|one| (one.at.ns()..one.at.ns() + one.length.ns()).contains(&from));
+        let at = |lane: &[HostPiece]| {
+            lane.iter().find(|piece| (piece.at.ns()..piece.at.ns() + piece.length.ns()).contains(&from)).cloned()
+        };
+        let part = Part { phase: phase.unwrap_or(Phase::Undivided), own, error_ns };
+        let judged = part.judge(guest.cpu, at(&lanes.vcpu), at(&lanes.emulator));
+        let next = Segment { at: Span(from), length: Span(to - from), ..judged };
+        let is_same = |last: &&mut Segment| {
+            let moved = Segment { at: last.at, length: last.length, ..next.clone() };
+            moved == **last
+        };
+        match segments.last_mut().filter(is_same) {
+            Some(last) => last.length = Span(to - last.at.ns()),
+            None => segments.push(next),
+        }
+    }
+    let shares = shares::roll_up(&segments);
+    shares::keep_longest(&mut segments);
+    Explanation { shares, segments, host: Some(shortened(lanes)), ..guest }
+}
+
+/// One interval in which nothing changes.
+struct Part<'a> {
+    phase: Phase,
+    /// The guest's own explanation of it, if it was kept.
+    own: Option<&'a Segment>,
+    error_ns: u64,
+}
+
+impl Part<'_> {
+    /// Its cause, with the states of both threads.
+    fn judge(&self, cpu: u32, vcpu: Option<HostPiece>, emulator: Option<HostPiece>) -> Segment {
+        let Some(vcpu) = vcpu else { return self.unknown("the host's trace does not cover it") };
+        match vcpu.state {
+            HostState::Running => self.guest(),
+            HostState::Waiting => {
+                self.waiting(Cause::VcpuWaiting, &vcpu, |on| format!("vCPU {cpu} waited for host CPU {on}"))
+            }
+            HostState::Stopped => {
+                let owner = Owner { name: "a signal or a debugger".to_owned(), pid: None };
+                let place = Some(format!("vCPU {cpu} was stopped on the host"));
+                self.segment(Cause::GuestStopped, owner, self.evidence(&vcpu), place)
+            }
+            HostState::Unknown => self.unknown("events of the host were lost"),
+            HostState::Asleep => match emulator {
+                Some(emulator) if emulator.state == HostState::Waiting => {
+                    self.waiting(Cause::EmulatorWaiting, &emulator, |on| format!("the emulator waited for host CPU {on}"))
+                }
+                Some(emulator) if emulator.state == HostState::Running => {
+                    let owner = Owner { name: EMULATOR.to_owned(), pid: None };
+                    let place = Some(format!("vCPU {cpu} slept"));
+                    self.segment(Cause::Emulation, owner, self.evidence(&emulator), place)
+                }
+                Some(emulator) if emulator.state == HostState::Asleep => {
+                    self.unknown("vCPU and emulator slept on the host")
+                }
+                _ => self.unknown("events of the host were lost"),
+            },
+        }
+    }
+
+    /// The guest's own cause while its vCPU ran: what it takes for a stalled CPU is the emulator's work.
+    fn guest(&self) -> Segment {
+        let Some(own) = self.own else { return self.unknown("the guest has more parts than are kept") };
+        let mut segment = Segment { phase: self.phase, ..own.clone() };
+        if own.cause == Cause::Steal {
+            segment.owner = Owner { name: EMULATOR.to_owned(), pid: None };
+            (segment.cause, segment.place) = (Cause::Emulation, Some("the vCPU's thread ran on the host".to_owned()));
+        } else if own.or == Some(Cause::Steal) {
+            segment.or = Some(Cause::Emulation);
+        }
+        segment
+    }
+
+    fn waiting(&self, cause: Cause, piece: &HostPiece, place: impl Fn(u32) -> String) -> Segment {
+        let owner = piece.owner.clone().unwrap_or_else(|| Owner { name: "?".to_owned(), pid: None });
+        self.segment(cause, owner, self.evidence(piece), piece.cpu.map(place))
+    }
+
+    /// An interval shorter than the error of its ends may belong beside it.
+    fn evidence(&self, piece: &HostPiece) -> Evidence {
+        if piece.length.ns() < 2 * self.error_ns { Evidence::Inferred } else { Evidence::Direct }
+    }
+
+    fn unknown(&self, place: &str) -> Segment {
+        let owner = self.own.map_or_else(|| Owner { name: "?".to_owned(), pid: None }, |own| own.owner.clone());
+        self.segment(Cause::Unknown, owner, Evidence::CannotTell, Some(place.to_owned()))
+    }
+
+    fn segment(&self, cause: Cause, owner: Owner, evidence: Evidence, place: Option<String>) -> Segment {
+        Segment { at: Span(0), length: Span(0), phase: self.phase, owner, cause, or: None, evidence, place }
+    }
+}
+
+/// The lanes with their longest pieces, as many as a picture needs.
+fn shortened(mut lanes: HostLanes) -> HostLanes {
+    for lane in [&mut lanes.vcpu, &mut lanes.emulator] {
+        lane.sort_by_key(|piece| std::cmp::Reverse(piece.length));
+        lane.truncate(Explanation::STRETCHES);
+        lane.sort_by_key(|piece| piece.at);
+    }
+    lanes
+}

@@ -1,0 +1,51 @@
+//! What happens on this machine beside a guest that measures in machine time; the caller of the lab provides it.
+
+use super::LabError;
+use model::{Cell, ClockMark, GuestStop, Record};
+
+/// The threads of a guest on this machine, by thread ID.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GuestTids {
+    /// The vCPUs, by number.
+    pub vcpus: Vec<u32>,
+    /// The emulator's main loop.
+    pub emulator: u32,
+}
+
+/// What the lab has seen of a guest.
+#[derive(Debug, Clone, Default)]
+pub struct GuestClocks {
+    /// Readings of its clock at the start of the cell, and at its end.
+    pub marks: [Vec<ClockMark>; 2],
+    /// Times for which QEMU had stopped it.
+    pub stops: Vec<GuestStop>,
+}
+
+/// Starts the load of this machine, and the trace of a guest's threads.
+pub trait Beside: Send + Sync {
+    /// Starts what `cell` needs beside its guest, which is at rest; `None` if nothing. Without `threads` none are
+    /// traced.
+    ///
+    /// # Errors
+    /// If the load does not run.
+    fn begin(&self, cell: &Cell, threads: Option<GuestTids>) -> Result<Option<Box<dyn BesideGuest>>, LabError>;
+}
+
+/// The running load and trace. Dropping it ends both.
+pub trait BesideGuest {
+    /// Ends both, and adds what they tell to the record of the guest.
+    ///
+    /// # Errors
+    /// If the load did not last.
+    fn finish(self: Box<Self>, clocks: GuestClocks, record: &mut Record) -> Result<(), LabError>;
+}
+
+/// Nothing beside a guest.
+#[derive(Debug, Clone, Copy)]
+pub struct Nothing;
+
+impl Beside for Nothing {
+    fn begin(&self, _: &Cell, _: Option<GuestTids>) -> Result<Option<Box<dyn BesideGuest>>, LabError> {
+        Ok(None)
+    }
+}
