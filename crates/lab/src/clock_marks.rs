@@ -29,9 +29,10 @@ const END: u64 = u64::MAX;
 /// Limits of one reading and of an exchange: a busy machine may keep either side waiting.
 const READING_LIMIT: Duration = Duration::from_millis(20);
 const EXCHANGE_LIMIT: Duration = Duration::from_secs(2);
-/// Interval at which the lab looks for an exchange, and pause of a guest that waits for the lab: its CPU may be the one
-/// that the lab needs.
-const POLL_INTERVAL: Duration = Duration::from_millis(2);
+/// Interval at which the lab looks for an exchange: the guest shares the machine with it.
+const POLL_INTERVAL: Duration = Duration::from_millis(20);
+/// Pause of a guest that waits for the lab: its CPU may be the one that the lab needs.
+const PAUSE: Duration = Duration::from_millis(1);
 /// Time for which the guest waits for the next counter without a pause.
 const SPIN: Duration = Duration::from_micros(300);
 
@@ -58,7 +59,7 @@ pub(super) fn exchange(number: u64) -> io::Result<()> {
                 memory.write_u64(COPY, counter);
                 (last, since) = (counter, Instant::now());
             } else if since.elapsed() > SPIN {
-                std::thread::sleep(POLL_INTERVAL);
+                std::thread::sleep(PAUSE);
             }
         }
     })

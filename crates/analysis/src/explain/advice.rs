@@ -72,6 +72,7 @@ pub fn advice(cause: Cause) -> Option<Advice> {
             "host: give the emulator a CPU of its own, or a policy above that of the load (emulator_cpus, emulator_policy)",
             &[],
         ),
+        Cause::Guest => ("explain the same cell with fewer wake-ups, so that the guest's trace covers it", &[]),
         Cause::Emulation => ("use clock=kvm; times of a translated guest are no latency of hardware", &[]),
         Cause::GuestStopped => ("find the sender of SIGSTOP, or the program that stopped the guest over QMP", &[]),
         // The events name no cause, so there is no advice.
@@ -105,6 +106,7 @@ mod tests {
             Cause::Away,
             Cause::VcpuWaiting,
             Cause::EmulatorWaiting,
+            Cause::Guest,
             Cause::Emulation,
             Cause::GuestStopped,
         ];

@@ -10,6 +10,9 @@ use model::{
 
 /// Owner of the time in which no thread of the host is to blame.
 const EMULATOR: &str = "the emulator";
+/// Reasons why the guest's trace does not say more.
+const NOT_COVERED: &str = "the guest's trace does not explain it";
+const MORE_PARTS: &str = "the guest's explanation has more parts than are kept";
 
 /// Explains the late wake-ups of a guest with the host's part of each: `lanes` of `subjects(record)`, in this order.
 /// `error_ns` is that of the guest's times on the host; `keep` explanations are kept.
@@ -54,7 +57,7 @@ fn not_traced(one: &NotCovered, period: Period) -> Explanation {
         cause: Cause::Unknown,
         or: None,
         evidence: Evidence::CannotTell,
-        place: Some("the guest's trace does not cover it".to_owned()),
+        place: Some(NOT_COVERED.to_owned()),
     };
     Explanation {
         cpu,
@@ -152,7 +155,11 @@ impl Part<'_> {
 
     /// The guest's own cause while its vCPU ran: what it takes for a stalled CPU is the emulator's work.
     fn guest(&self) -> Segment {
-        let Some(own) = self.own else { return self.unknown("the guest has more parts than are kept") };
+        let Some(own) = self.own.filter(|own| own.cause != Cause::Unknown) else {
+            let owner = Owner { name: "the guest".to_owned(), pid: None };
+            let place = Some(self.own.map_or(MORE_PARTS, |_| NOT_COVERED).to_owned());
+            return self.segment(Cause::Guest, owner, Evidence::Direct, place);
+        };
         let mut segment = Segment { phase: self.phase, ..own.clone() };
         if own.cause == Cause::Steal {
             segment.owner = Owner { name: EMULATOR.to_owned(), pid: None };

@@ -24,6 +24,7 @@ pub fn cause_name(cause: Cause, or: Option<Cause>) -> String {
         Cause::Away => "link and target",
         Cause::VcpuWaiting => "vCPU off the CPU",
         Cause::EmulatorWaiting => "emulator off the CPU",
+        Cause::Guest => "the guest itself",
         Cause::Emulation => "emulation",
         Cause::GuestStopped => "guest stopped",
         Cause::Ordinary => "the wake-up itself",
@@ -156,6 +157,7 @@ fn clause(share: &Share) -> String {
         (Cause::EmulatorWaiting, None) => {
             format!("{who} ran {took}{pieces} on the host instead of the emulator, which was to wake the vCPU")
         }
+        (Cause::Guest, None) => format!("the vCPU ran {took}{pieces} on the host: the guest itself was late"),
         (Cause::Emulation, None) => format!("the emulator worked for {took}{pieces}"),
         (Cause::GuestStopped, None) => format!("the guest was stopped on the host for {took}{pieces}"),
         (Cause::Ordinary, None) => format!("the wake-up itself took {took}"),

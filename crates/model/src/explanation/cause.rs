@@ -41,6 +41,8 @@ pub enum Cause {
     VcpuWaiting,
     /// In a guest: its vCPU slept, and the emulator, which was to wake it, waited for a CPU of the host.
     EmulatorWaiting,
+    /// In a guest: its vCPU ran on the host, so that the guest itself was late; its own trace says no more.
+    Guest,
     /// In a guest: the emulator itself was at work.
     Emulation,
     /// In a guest: it was stopped on the host, by a signal, a debugger or over QMP.

@@ -14,7 +14,7 @@ const SPIKES: usize = 3;
 pub(super) fn explain(arguments: ExplainArguments) -> Outcome {
     let ExplainArguments { all, above, keep: most, stacks, witness, export, waiting, cell: one_cell } = arguments;
     let export = export.map(directory).transpose()?;
-    let asked = Explain { above: above.0, keep: most, stacks, witness, export };
+    let asked = Explain { above: above.0, keep: most, stacks, witness, export, for_host: false };
     asked.check()?;
     let (common, keep, plan) = one_cell.ask("explain", waiting.task);
     let plan = Plan { conditions: Conditions { explain: Some(asked), ..plan.conditions }, ..plan };

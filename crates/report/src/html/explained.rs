@@ -85,7 +85,7 @@ fn color(cause: Cause) -> usize {
         Cause::Steal | Cause::Emulation => 4,
         Cause::Throttling | Cause::Stopped | Cause::GuestStopped => 5,
         Cause::TimerSlack | Cause::IdleExit => 6,
-        Cause::PageFault | Cause::OwnOverrun | Cause::Away | Cause::Unknown => 7,
+        Cause::PageFault | Cause::OwnOverrun | Cause::Away | Cause::Guest | Cause::Unknown => 7,
         Cause::Ordinary => 8,
     }
 }
