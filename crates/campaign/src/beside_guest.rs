@@ -118,6 +118,7 @@ impl Companion {
             (Err(reason), _) | (_, Err(reason)) => {
                 explained.worst.truncate(keep);
                 explained.others_not_covered.clear();
+                explained.missing.push(format!("the guest's threads on this machine: {reason}"));
                 host.not_joined = Some(reason);
             }
         }

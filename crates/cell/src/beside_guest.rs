@@ -186,9 +186,10 @@ impl Drop for Tracer {
 impl Scheduling {
     fn piece(&self, piece: &LanePiece, due_ns: u64) -> HostPiece {
         let owner = match piece.state {
-            LaneState::Waiting { owner } => Some(self.owner(owner)),
+            LaneState::Waiting { owner, .. } => Some(self.owner(owner)),
             _ => None,
         };
+        let is_inferred = matches!(piece.state, LaneState::Waiting { is_inferred: true, .. });
         let state = match piece.state {
             LaneState::Running => HostState::Running,
             LaneState::Waiting { .. } => HostState::Waiting,
@@ -197,7 +198,7 @@ impl Scheduling {
             LaneState::Unknown => HostState::Unknown,
         };
         let (at, length) = (Span(piece.from_ns - due_ns), Span(piece.to_ns - piece.from_ns));
-        HostPiece { at, length, state, cpu: piece.cpu, owner }
+        HostPiece { at, length, state, cpu: piece.cpu, owner, is_inferred }
     }
 
     fn owner(&self, pid: Option<i32>) -> Owner {

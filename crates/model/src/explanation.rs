@@ -271,6 +271,9 @@ pub struct ExplainRecord {
     /// Stages of every answer, with methods that wait for answers; else empty.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub answers: Vec<AnswerStages>,
+    /// Largest error, ns, of the guest's times on its host; `null` unless the host explains them, too.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub host_error_ns: Option<u64>,
     /// Events that could not be traced here, with the explanations that this makes impossible.
     pub missing: Vec<String>,
     /// Causes, largest first.

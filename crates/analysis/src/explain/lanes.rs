@@ -12,6 +12,8 @@ pub enum LaneState {
     Waiting {
         /// ID of the other thread; `None` if no event names it.
         owner: Option<i32>,
+        /// Whether the switch to it left no event: the CPU seemed idle, and this thread had it at its end.
+        is_inferred: bool,
     },
     /// It slept.
     Asleep,
@@ -113,14 +115,17 @@ impl Lanes {
 
     fn switch(&mut self, cpu: u32, at_ns: u64, (prev, prev_state): (i32, u32), next: i32) {
         if let Some(slot) = usize::try_from(cpu).ok().and_then(|cpu| self.cpus.get_mut(cpu)) {
-            slot.0 = Some(next);
+            let current = slot.0.replace(next);
+            if let Some(current) = current.filter(|current| *current != prev) {
+                self.lanes.iter_mut().for_each(|lane| lane.correct(cpu, current, prev));
+            }
         }
         if let Some(lane) = self.lane(prev) {
             lane.cpu = Some(cpu);
             match prev_state {
                 stopped if stopped & state::STOPPED != 0 => self.change(prev, at_ns, LaneState::Stopped, None),
                 sleeps if sleeps & state::NOT_RUNNABLE != 0 => self.change(prev, at_ns, LaneState::Asleep, None),
-                _ => self.change(prev, at_ns, LaneState::Waiting { owner: Some(next) }, Some(cpu)),
+                _ => self.change(prev, at_ns, waiting(Some(next)), Some(cpu)),
             }
         }
         if let Some(lane) = self.lane(next) {
@@ -134,8 +139,7 @@ impl Lanes {
         };
         let mut changed = 0;
         for lane in self.lanes.iter_mut().filter(waits) {
-            let state = LaneState::Waiting { owner: Some(next) };
-            lane.changes.push(Change { at_ns, state, cpu: Some(cpu) });
+            lane.changes.push(Change { at_ns, state: waiting(Some(next)), cpu: Some(cpu) });
             changed += 1;
         }
         self.n_changes += changed;
@@ -143,7 +147,7 @@ impl Lanes {
 
     fn waits(&mut self, pid: i32, at_ns: u64, cpu: Option<u32>) {
         let current = cpu.and_then(|cpu| self.cpus.get(usize::try_from(cpu).ok()?)?.0);
-        self.change(pid, at_ns, LaneState::Waiting { owner: current }, cpu);
+        self.change(pid, at_ns, waiting(current), cpu);
     }
 
     fn change(&mut self, pid: i32, at_ns: u64, state: LaneState, cpu: Option<u32>) {
@@ -179,8 +183,132 @@ impl Lanes {
     }
 }
 
+fn waiting(owner: Option<i32>) -> LaneState {
+    LaneState::Waiting { owner, is_inferred: false }
+}
+
 impl Lane {
+    /// Corrects the owner of the latest waits: `current` seemed to have the CPU, and `prev` left it. A kernel may omit
+    /// the switch away from an idle thread (seen on Linux 6.18): nobody waits for an idle CPU, so `prev` had it. After
+    /// another thread the owner is unknown.
+    fn correct(&mut self, cpu: u32, current: i32, prev: i32) {
+        for change in self.changes.iter_mut().rev() {
+            let LaneState::Waiting { owner, .. } = change.state else { return };
+            if change.cpu != Some(cpu) || owner != Some(current) {
+                return;
+            }
+            let owner = if current == 0 { Some(prev) } else { None };
+            change.state = LaneState::Waiting { owner, is_inferred: true };
+        }
+    }
+
     fn last(&self) -> LaneState {
         self.changes.last().map_or(LaneState::Unknown, |last| last.state)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    const VCPU: i32 = 7;
+
+    fn switch(prev: i32, prev_state: u32, next: i32) -> What {
+        What::Switch { prev, prev_priority: 120, prev_state, next, next_priority: 120 }
+    }
+
+    fn lanes(events: &[(u32, u64, What)]) -> Lanes {
+        let mut lanes = Lanes::new(&[VCPU], 2);
+        events.iter().for_each(|(cpu, at_ns, what)| lanes.take(*cpu, *at_ns, what));
+        lanes
+    }
+
+    fn states(lanes: &Lanes, from_ns: u64, to_ns: u64) -> Vec<(u64, LaneState, Option<u32>)> {
+        let pieces = lanes.between(VCPU, from_ns, to_ns);
+        pieces.iter().map(|piece| (piece.to_ns - piece.from_ns, piece.state, piece.cpu)).collect()
+    }
+
+
+    #[test]
+    fn a_thread_waits_for_the_threads_that_have_its_cpu() {
+        let lanes = lanes(&[
+            (0, 100, switch(1, 0, VCPU)),
+            (0, 200, switch(VCPU, 0, 20)),
+            (1, 250, switch(5, 1, 6)),
+            (0, 300, switch(20, 1, 21)),
+            (0, 400, switch(21, 1, VCPU)),
+            (0, 500, switch(VCPU, 1, 0)),
+            (0, 600, What::Waking { pid: VCPU }),
+            (0, 605, What::Migrate { pid: VCPU, cpu: 1 }),
+            (1, 640, switch(6, 1, VCPU)),
+            (1, 700, switch(VCPU, 4, 0)),
+        ]);
+        let expected = [
+            (50, LaneState::Unknown, None),
+            (100, LaneState::Running, Some(0)),
+            (100, waiting(Some(20)), Some(0)),
+            (100, waiting(Some(21)), Some(0)),
+            (100, LaneState::Running, Some(0)),
+            (100, LaneState::Asleep, None),
+            (5, waiting(Some(0)), Some(0)),
+            (35, waiting(Some(6)), Some(1)),
+            (60, LaneState::Running, Some(1)),
+            (100, LaneState::Stopped, None),
+        ];
+        assert_eq!(states(&lanes, 50, 800), expected);
+        assert_eq!(states(&lanes, 350, 360), [(10, waiting(Some(21)), Some(0))]);
+        assert_eq!(lanes.between(8, 0, 10)[0].state, LaneState::Unknown, "another thread");
+    }
+
+    #[test]
+    fn lost_events_make_everything_since_the_last_one_unknown() {
+        let mut lanes = lanes(&[(0, 100, switch(1, 0, VCPU)), (1, 150, switch(5, 1, 6))]);
+        lanes.lost(1, 300);
+        assert_eq!(states(&lanes, 100, 400), [(50, LaneState::Running, Some(0)), (250, LaneState::Unknown, None)]);
+        lanes.take(0, 500, &switch(VCPU, 1, 0));
+        assert_eq!(states(&lanes, 450, 600), [(50, LaneState::Unknown, None), (100, LaneState::Asleep, None)]);
+    }
+
+    #[test]
+    fn a_switch_without_an_event_is_inferred_after_idle_and_unknown_after_a_thread() {
+        let waits = |current: i32| {
+            let lanes = lanes(&[
+                (0, 100, switch(VCPU, 1, current)),
+                (0, 200, What::Waking { pid: VCPU }),
+                (0, 300, switch(30, 0, VCPU)),
+            ]);
+            states(&lanes, 200, 300)
+        };
+        let inferred = |owner| vec![(100, LaneState::Waiting { owner, is_inferred: true }, Some(0))];
+        assert_eq!(waits(30), [(100, waiting(Some(30)), Some(0))]);
+        assert_eq!(waits(0), inferred(Some(30)));
+        assert_eq!(waits(20), inferred(None));
+    }
+
+    proptest! {
+        /// Whatever happens, the pieces of a window follow each other without a gap.
+        #[test]
+        fn pieces_have_no_gaps(
+            steps in prop::collection::vec((0u32..2, 1u64..50, 0u8..5, 0i32..4, 0u32..6), 0..200),
+            from in 0u64..3000, length in 1u64..3000,
+        ) {
+            let mut lanes = Lanes::new(&[VCPU], 2);
+            let mut at = 0;
+            for (cpu, after, kind, other, prev_state) in steps {
+                at += after;
+                match kind {
+                    0 => lanes.take(cpu, at, &switch(VCPU, prev_state, other)),
+                    1 => lanes.take(cpu, at, &switch(other, prev_state, VCPU)),
+                    2 => lanes.take(cpu, at, &What::Waking { pid: VCPU }),
+                    3 => lanes.take(cpu, at, &What::Migrate { pid: VCPU, cpu: 1 - cpu }),
+                    _ => lanes.lost(cpu, at),
+                }
+            }
+            let pieces = lanes.between(VCPU, from, from + length);
+            prop_assert_eq!(pieces.first().map(|piece| piece.from_ns), Some(from));
+            prop_assert_eq!(pieces.last().map(|piece| piece.to_ns), Some(from + length));
+            prop_assert!(pieces.windows(2).all(|two| two[0].to_ns == two[1].from_ns));
+        }
     }
 }

@@ -31,6 +31,7 @@ pub fn join(record: &mut ExplainRecord, period: Period, lanes: Vec<HostLanes>, e
     if !std::mem::take(&mut record.others_not_covered).is_empty() {
         record.latest_not_covered = None;
     }
+    record.host_error_ns = Some(error_ns);
     (record.late, record.evidence_ns, record.causes) = (Span(totals.late_ns), totals.evidence_ns, totals.causes());
     worst.sort_by_key(|one| std::cmp::Reverse(one.latency));
     worst.truncate(keep);
@@ -177,7 +178,8 @@ impl Part<'_> {
 
     /// An interval shorter than the error of its ends may belong beside it.
     fn evidence(&self, piece: &HostPiece) -> Evidence {
-        if piece.length.ns() < 2 * self.error_ns { Evidence::Inferred } else { Evidence::Direct }
+        let is_short = piece.length.ns() < 2 * self.error_ns;
+        if is_short || piece.is_inferred { Evidence::Inferred } else { Evidence::Direct }
     }
 
     fn unknown(&self, place: &str) -> Segment {
@@ -198,4 +200,131 @@ fn shortened(mut lanes: HostLanes) -> HostLanes {
         lane.sort_by_key(|piece| piece.at);
     }
     lanes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(at: u64, length: u64, state: HostState, owner: Option<&str>) -> HostPiece {
+        let owner = owner.map(|name| Owner { name: name.to_owned(), pid: Some(9) });
+        HostPiece { at: Span(at), length: Span(length), state, cpu: owner.as_ref().map(|_| 1), owner, is_inferred: false }
+    }
+
+    fn segment(at: u64, length: u64, cause: Cause, or: Option<Cause>) -> Segment {
+        Segment {
+            at: Span(at),
+            length: Span(length),
+            phase: Phase::Queue,
+            owner: Owner { name: "swapper".to_owned(), pid: None },
+            cause,
+            or,
+            evidence: Evidence::Direct,
+            place: None,
+        }
+    }
+
+    fn guest(segments: Vec<Segment>) -> Explanation {
+        Explanation {
+            cpu: 0,
+            cycle: 3,
+            due_ns: 3_000_000,
+            latency: Span(1_000_000),
+            phases: vec![
+                PhaseLength { phase: Phase::Expiry, length: Span(400_000) },
+                PhaseLength { phase: Phase::Queue, length: Span(600_000) },
+            ],
+            shares: Vec::new(),
+            segments,
+            doubts: Vec::new(),
+            host: None,
+        }
+    }
+
+    fn shares(one: &Explanation) -> Vec<(Cause, &str, u64)> {
+        one.shares.iter().map(|share| (share.cause, share.owner.name.as_str(), share.total.ns())).collect()
+    }
+
+    #[test]
+    fn the_guests_own_cause_holds_while_its_vcpu_ran() {
+        use HostState::{Asleep, Running, Stopped, Waiting};
+        let lanes = HostLanes {
+            vcpu: vec![
+                piece(0, 300_000, Asleep, None),
+                piece(300_000, 200_000, Waiting, Some("load/cpu")),
+                piece(500_000, 350_000, Running, None),
+                piece(850_000, 150_000, Stopped, None),
+            ],
+            emulator: vec![
+                piece(0, 50_000, Asleep, None),
+                piece(50_000, 150_000, Waiting, Some("kworker")),
+                piece(200_000, 800_000, Running, None),
+            ],
+        };
+        let own = vec![
+            segment(0, 600_000, Cause::Steal, None),
+            segment(600_000, 100_000, Cause::Softirq, None),
+            segment(700_000, 300_000, Cause::IrqsOff, Some(Cause::Steal)),
+        ];
+        let joined = on_host(guest(own), lanes.clone(), 2_000);
+        assert!(joined.is_complete());
+        let expected = [
+            (Cause::VcpuWaiting, "load/cpu", 200_000),
+            (Cause::Emulation, "the emulator", 200_000),
+            (Cause::GuestStopped, "a signal or a debugger", 150_000),
+            (Cause::EmulatorWaiting, "kworker", 150_000),
+            (Cause::IrqsOff, "swapper", 150_000),
+            (Cause::Softirq, "swapper", 100_000),
+            (Cause::Unknown, "swapper", 50_000),
+        ];
+        let mut found = shares(&joined);
+        found.sort_by_key(|(cause, _, ns)| (std::cmp::Reverse(*ns), expected.iter().position(|one| one.0 == *cause)));
+        assert_eq!(found, expected);
+        assert_eq!(joined.shares.iter().find(|share| share.cause == Cause::IrqsOff).unwrap().or, Some(Cause::Emulation));
+        assert_eq!(joined.host, Some(lanes));
+    }
+
+    #[test]
+    fn an_interval_shorter_than_the_error_is_not_direct() {
+        let lanes = || HostLanes {
+            vcpu: vec![piece(0, 3_000, HostState::Waiting, Some("load")), piece(3_000, 997_000, HostState::Running, None)],
+            emulator: Vec::new(),
+        };
+        let evidence = |error_ns| {
+            let joined = on_host(guest(vec![segment(0, 1_000_000, Cause::Softirq, None)]), lanes(), error_ns);
+            joined.shares.iter().find(|share| share.cause == Cause::VcpuWaiting).unwrap().evidence
+        };
+        assert_eq!((evidence(1_500), evidence(1_501)), (Evidence::Direct, Evidence::Inferred));
+    }
+
+    #[test]
+    fn wake_ups_that_the_guest_did_not_trace_are_explained_by_the_host() {
+        let period = Period::try_from(Span(1_000_000)).unwrap();
+        let late = |due_ns, latency| NotCovered { cpu: 0, due_ns, latency: Span(latency) };
+        let mut record = ExplainRecord {
+            explained: 1,
+            not_covered: 2,
+            latest_not_covered: Some(late(7_000_000, 20_000)),
+            others_not_covered: vec![late(7_000_000, 20_000), late(-1, 10_000)],
+            worst: vec![guest(vec![segment(0, 1_000_000, Cause::Softirq, None)])],
+            ..ExplainRecord::default()
+        };
+        let subjects = subjects(&record, period);
+        assert_eq!(subjects.iter().map(|one| one.cycle).collect::<Vec<_>>(), [3, 7, -1]);
+        let lanes = |one: &Explanation| HostLanes {
+            vcpu: vec![
+                piece(0, 8_000, HostState::Stopped, None),
+                piece(8_000, one.latency.ns() - 8_000, HostState::Running, None),
+            ],
+            emulator: Vec::new(),
+        };
+        let lanes = subjects.iter().map(lanes).collect();
+        join(&mut record, period, lanes, 100, 2);
+        assert_eq!((record.explained, record.not_covered, record.latest_not_covered), (3, 0, None));
+        assert_eq!((record.worst.len(), record.host_error_ns, record.late), (2, Some(100), Span(1_030_000)));
+        let expected = [(Cause::Guest, "the guest", 12_000), (Cause::GuestStopped, "a signal or a debugger", 8_000)];
+        assert_eq!(shares(&record.worst[1]), expected);
+        assert!(record.worst.iter().all(Explanation::is_complete) && record.missing.is_empty());
+        assert_eq!(record.causes.iter().map(|total| total.total.ns()).sum::<u64>(), 1_030_000);
+    }
 }

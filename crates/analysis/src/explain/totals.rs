@@ -97,6 +97,7 @@ pub fn merged<'a>(records: impl Iterator<Item = &'a ExplainRecord>) -> Option<Ex
         all.overwritten = [all.overwritten, record.overwritten].into_iter().flatten().reduce(|a, b| a + b);
         all.longest_freeze = all.longest_freeze.max(record.longest_freeze);
         all.events += record.events;
+        all.host_error_ns = all.host_error_ns.max(record.host_error_ns);
         all.explaining_us = [all.explaining_us, record.explaining_us].into_iter().flatten().reduce(|a, b| a + b);
         all.late = Span(all.late.ns() + record.late.ns());
         for (sum, ns) in all.evidence_ns.iter_mut().zip(record.evidence_ns) {

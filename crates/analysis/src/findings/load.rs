@@ -3,7 +3,7 @@
 use super::{Finding, when};
 use crate::summary::pool::Pool;
 use crate::wording::things;
-use model::{LoadRecord, Percent};
+use model::{Entry, LoadRecord, Percent};
 
 finding!(
     /// A load failed before the end of the measurement.
@@ -67,13 +67,19 @@ finding!(
 
 /// Findings about each part of the load, over all measurements of a cell.
 pub(super) fn findings(pool: &Pool<'_>) -> Vec<Finding> {
-    let parts = pool.entries.iter().map(|entry| entry.record.loads.len()).max().unwrap_or(0);
+    let parts = pool.entries.iter().map(|entry| loads(entry).count()).max().unwrap_or(0);
     let least = pool.cell.conditions.load_must_hold.unwrap_or(Percent::HALF);
     (0..parts).flat_map(|part| of_part(pool, part, least)).collect()
 }
 
+/// The parts of the load, in a guest and beside it.
+fn loads(entry: &Entry) -> impl Iterator<Item = &LoadRecord> {
+    let host = entry.record.lab.iter().filter_map(|lab| lab.host.as_ref()).flat_map(|host| &host.loads);
+    entry.record.loads.iter().chain(host)
+}
+
 fn of_part(pool: &Pool<'_>, part: usize, least: Percent) -> Vec<Finding> {
-    let records: Vec<&LoadRecord> = pool.entries.iter().filter_map(|entry| entry.record.loads.get(part)).collect();
+    let records: Vec<&LoadRecord> = pool.entries.iter().filter_map(|entry| loads(entry).nth(part)).collect();
     let Some(load) = records.first().map(|record| record.load.clone()) else { return Vec::new() };
     let failures: Vec<_> = records.iter().filter_map(|record| record.failure.as_ref()).collect();
     let failed = failures.first().map(|first| LoadFailed {

@@ -85,6 +85,7 @@ impl Results {
             evidence_ns: self.totals.evidence_ns,
             irq: self.irq,
             answers: self.answers,
+            host_error_ns: None,
             missing: self.missing,
             causes: self.totals.causes(),
             worst: self.worst,

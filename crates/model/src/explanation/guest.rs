@@ -36,6 +36,9 @@ pub struct HostPiece {
     pub cpu: Option<u32>,
     /// Thread that had this CPU; `null` unless the thread waited.
     pub owner: Option<Owner>,
+    /// Whether the owner is inferred, because the switch to it left no event.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub is_inferred: bool,
 }
 
 /// Both threads during a late wake-up, each without gaps.

@@ -6,7 +6,7 @@ use super::{Results, runs};
 use crate::sections::explained::{self, stages, unseen};
 use analysis::explain::{blame, cause_name, evidence_name, not_caught, phase_name};
 use analysis::wording::{count, duration};
-use model::{Cause, Evidence, ExplainRecord, Explanation, PhaseLength, Segment};
+use model::{Cause, Evidence, ExplainRecord, Explanation, HostLanes, HostPiece, HostState, PhaseLength, Segment};
 use std::cmp::Reverse;
 use std::fmt::Write;
 
@@ -17,6 +17,10 @@ const WIDTH: f64 = 1720.0;
 const LEFT: f64 = 20.0;
 const PHASES: (u32, u32) = (4, 44);
 const OWNERS: (u32, u32) = (56, 84);
+/// Places of a guest's threads on the host, and what they add to the height.
+const VCPU: (u32, u32) = (148, 44);
+const EMULATOR: (u32, u32) = (196, 44);
+const LANES: u32 = 100;
 const AXIS: u32 = 152;
 const HEIGHT: u32 = 200;
 /// Approximate width of a character. A name without room is in the list below the timeline.
@@ -61,7 +65,7 @@ pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
 
 /// Writes the table of causes.
 fn causes(page: &mut Markup, record: &ExplainRecord) {
-    let ExplainRecord { above, spikes, explained: n, not_covered, causes, .. } = record;
+    let ExplainRecord { above, spikes, explained: n, not_covered, causes, host_error_ns, .. } = record;
     let above = above.map_or_else(|| "a threshold that was not found".to_owned(), |above| duration(above.ns() as f64));
     page.add(format_args!(
         "<p>{} wake-ups later than {above}: {} explained, {} not covered by the trace.</p>\n",
@@ -69,6 +73,12 @@ fn causes(page: &mut Markup, record: &ExplainRecord) {
         count(*n),
         count(*not_covered)
     ));
+    if let Some(error_ns) = host_error_ns {
+        page.add(format_args!(
+            "<p>Explained through both kernels: below a wake-up, the guest's threads on this machine; times within {}.</p>\n",
+            duration(*error_ns as f64)
+        ));
+    }
     if causes.is_empty() {
         return;
     }
@@ -115,14 +125,16 @@ fn key(page: &mut Markup, explained: &ExplainRecord) {
 
 /// Writes one late wake-up: its phases above, the CPU's owners below, and time.
 fn spike(page: &mut Markup, one: &Explanation) {
-    let Explanation { cpu, due_ns, latency, phases, segments, doubts, .. } = one;
+    let Explanation { cpu, due_ns, latency, phases, segments, doubts, host, .. } = one;
     let scale = WIDTH / latency.ns().max(1) as f64;
     let late = duration(latency.ns() as f64);
+    let below = if host.is_some() { LANES } else { 0 };
     page.add(format_args!(
         "<figure class=spike><figcaption>{late} late, CPU {cpu}, {:.4} s into the measurement</figcaption>\
-         <svg viewBox=\"0 0 1760 {HEIGHT}\" role=img aria-label=\"A wake-up {late} late: phases and owners of the CPU\">\
+         <svg viewBox=\"0 0 1760 {}\" role=img aria-label=\"A wake-up {late} late: phases and owners of the CPU\">\
          <g transform=\"translate({LEFT})\">",
-        *due_ns as f64 / 1e9
+        *due_ns as f64 / 1e9,
+        HEIGHT + below
     ));
     let mut at = 0.0;
     let mut short_phases = Vec::new();
@@ -144,7 +156,11 @@ fn spike(page: &mut Markup, one: &Explanation) {
             short.push(segment);
         }
     }
-    axis(page, latency.ns(), scale);
+    if let Some(HostLanes { vcpu, emulator }) = host {
+        lane(page, ("vCPU", 0), VCPU, vcpu, scale);
+        lane(page, ("emulator", 1), EMULATOR, emulator, scale);
+    }
+    axis(page, latency.ns(), scale, AXIS + below);
     page.add(format_args!("</g></svg><p class=note>{}", Prose(blame(one))));
     doubts.iter().for_each(|doubt| page.add(format_args!(" Doubt: {}.", Text(doubt))));
     if !short_phases.is_empty() {
@@ -153,6 +169,24 @@ fn spike(page: &mut Markup, one: &Explanation) {
     page.raw("</p>");
     listed(page, short);
     page.raw("</figure>\n");
+}
+
+/// Draws a thread of a guest on the host; `waiting` is the color of its waits.
+fn lane(page: &mut Markup, (thread, waiting): (&str, usize), row: (u32, u32), pieces: &[HostPiece], scale: f64) {
+    for HostPiece { at, length, state, cpu, owner, .. } in pieces {
+        let by = owner.as_ref().map_or("", |owner| owner.name.as_str());
+        let (class, name) = match state {
+            HostState::Running => ("w8".to_owned(), format!("{thread} ran")),
+            HostState::Waiting => (format!("w{waiting}"), format!("{thread} waited: {by}")),
+            HostState::Asleep => ("phase".to_owned(), format!("{thread} slept")),
+            HostState::Stopped => ("w5".to_owned(), format!("{thread} stopped")),
+            HostState::Unknown => ("w7 open".to_owned(), "unknown".to_owned()),
+        };
+        let on = cpu.map(|cpu| format!(", host CPU {cpu}")).unwrap_or_default();
+        let title = format!("{name} {}{on}", duration(length.ns() as f64));
+        let place = (at.ns() as f64 * scale, length.ns() as f64 * scale);
+        boxed(page, &format!("\"{class}\""), place, row, &name, &title);
+    }
 }
 
 /// Lists the segments without room for their name, in the order of time.
@@ -211,14 +245,14 @@ fn boxed(
     let has_room = name.chars().count() as f64 * CHARACTER < width;
     if has_room {
         let (x, y) = (at + width / 2.0, top + height / 2 + 10);
-        let kind = if class == "phase" { "" } else { " class=on" };
+        let kind = if class.contains("phase") { "" } else { " class=on" };
         page.add(format_args!("<text{kind} x={x:.1} y={y}>{}</text>", Text(name)));
     }
     has_room
 }
 
 /// Draws the axis of time since the wake-up was due, at round values.
-fn axis(page: &mut Markup, latency_ns: u64, scale: f64) {
+fn axis(page: &mut Markup, latency_ns: u64, scale: f64, axis: u32) {
     let step = step(latency_ns);
     let mut ticks = String::new();
     let mut names = String::new();
@@ -226,16 +260,16 @@ fn axis(page: &mut Markup, latency_ns: u64, scale: f64) {
     while at_ns <= latency_ns {
         let x = at_ns as f64 * scale;
         // Writing to a String never fails.
-        let _ = write!(ticks, "M{x:.1},{}v14", AXIS - 6);
+        let _ = write!(ticks, "M{x:.1},{}v14", axis - 6);
         let anchor = if at_ns == 0 { " class=first" } else { "" };
         let name = if at_ns == 0 { "due".to_owned() } else { duration(at_ns as f64) };
         // The last one would leave the picture.
         let is_last = latency_ns - at_ns < step / 4 && at_ns > 0;
         let anchor = if is_last { " class=last" } else { anchor };
-        let _ = write!(names, "<text{anchor} x={x:.1} y={}>{name}</text>", AXIS + 38);
+        let _ = write!(names, "<text{anchor} x={x:.1} y={}>{name}</text>", axis + 38);
         at_ns += step;
     }
-    page.add(format_args!("<path class=tick d=\"M0,{AXIS}h{WIDTH}{ticks}\"/><g class=tx>{names}</g>"));
+    page.add(format_args!("<path class=tick d=\"M0,{axis}h{WIDTH}{ticks}\"/><g class=tx>{names}</g>"));
 }
 
 /// Returns a round distance of ticks, for four to ten of them.
@@ -308,6 +342,31 @@ mod tests {
             assert!(page.contains(part), "{part}: {page}");
         }
         assert!(!page.contains("<b>&"), "{page}");
+        let piece = |at, length, state, owner: Option<&str>| HostPiece {
+            at: Span(at),
+            length: Span(length),
+            state,
+            cpu: owner.map(|_| 1),
+            owner: owner.map(|name| Owner { name: name.to_owned(), pid: Some(9) }),
+            is_inferred: false,
+        };
+        let vcpu = vec![
+            piece(0, 215_000, HostState::Waiting, Some("<load>")),
+            piece(215_000, 215_000, HostState::Running, None),
+        ];
+        let emulator = vec![piece(0, 430_000, HostState::Asleep, None)];
+        let one = Explanation { host: Some(HostLanes { vcpu, emulator }), ..one };
+        let mut page = Markup::default();
+        spike(&mut page, &one);
+        let page = page.into_string();
+        for part in [
+            "<svg viewBox=\"0 0 1760 300\"",
+            "class=\"w0\" x=0.0 y=148 width=860.0 height=44><title>vCPU waited: &lt;load&gt; 215 us, host CPU 1</title>",
+            "class=\"w8\" x=860.0 y=148 width=860.0",
+            "class=\"phase\" x=0.0 y=196 width=1720.0 height=44><title>emulator slept 430 us</title>",
+        ] {
+            assert!(page.contains(part), "{part}: {page}");
+        }
     }
 
     #[test]

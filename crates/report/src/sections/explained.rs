@@ -126,7 +126,7 @@ fn causes(
     lines: &Lines,
     is_uncaught: bool,
 ) -> io::Result<()> {
-    let ExplainRecord { above, spikes, explained: n, not_covered, late, causes, missing, .. } = explained;
+    let ExplainRecord { above, spikes, explained: n, not_covered, late, causes, missing, host_error_ns, .. } = explained;
     let Some(above) = above else {
         lines.heading(out, &format!("What makes it late:{name} nothing was explained"))?;
         let why = "There were too few wake-ups to know what is usual; measure longer, or say --above.";
@@ -165,6 +165,11 @@ fn causes(
             let name = cause_name(cause.cause, cause.or);
             lines.paragraph(out, "", &format!("{name}: {}{}.", advice.what, checks(advice.checks)))?;
         }
+    }
+    if let Some(error_ns) = host_error_ns {
+        let error = duration(*error_ns as f64);
+        let said = format!("Explained through both kernels; times of the guest on this machine are within {error}.");
+        lines.paragraph(out, "", &said)?;
     }
     missing.iter().try_for_each(|lost| lines.paragraph(out, "", &format!("Not traced here: {lost}.")))
 }
@@ -290,6 +295,7 @@ mod tests {
             missing: vec!["no event nmi/nmi_handler: non-maskable interrupts".to_owned()],
             causes: totals.causes(),
             worst: vec![explanation],
+            ..ExplainRecord::default()
         }
     }
 
