@@ -31,7 +31,7 @@ pub use answers::{Answered, Answers};
 pub use event::{Context, CpuEvents, Event, Trace, What, flags, state};
 pub use lanes::{LanePiece, LaneState, Lanes};
 pub use locate::{Subject, WaitsFor};
-pub use on_host::{join, subjects};
+pub use on_host::{join, subjects, with_stops};
 pub use stages::{Stages, Watched};
 pub use story::{Slice, slices};
 pub use tie::GuestClock;

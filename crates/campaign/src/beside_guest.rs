@@ -112,6 +112,9 @@ impl Companion {
         let Some(((keep, _, clock), explained)) = tied.zip(record.explained.as_mut()) else { return Ok(host) };
         match (clock, lanes) {
             (Ok(clock), Ok(lanes)) => {
+                let lanes = lanes.into_iter().zip(&windows);
+                let lanes =
+                    lanes.map(|(lanes, window)| explain::with_stops(lanes, window.due_ns, &host.stops)).collect();
                 explain::join(explained, period, lanes, clock.tie.error_ns, keep);
                 host.tie = Some(clock.tie);
             }

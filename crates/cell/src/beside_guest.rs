@@ -102,7 +102,10 @@ impl BesideGuest {
             let now = sys::clock::monotonic();
             let (at, elapsed) = (Span(now.0 - self.since.0), Span(now.0 - self.last.0));
             self.last = now;
-            self.monitors.iter_mut().zip(&self.loads).try_for_each(|(monitor, load)| monitor.read(load, at, elapsed))?;
+            self.monitors
+                .iter_mut()
+                .zip(&self.loads)
+                .try_for_each(|(monitor, load)| monitor.read(load, at, elapsed))?;
             if ends {
                 return Ok(());
             }

@@ -262,7 +262,7 @@ mod tests {
 
     fn kernel(words: &str) -> LabKernel {
         match format!("/k {words}").parse() {
-            Ok(Kernel::Lab(kernel)) => kernel,
+            Ok(Kernel::Lab(kernel)) => *kernel,
             other => panic!("{other:?}"),
         }
     }

@@ -99,11 +99,7 @@ pub(super) fn settle(
 }
 
 /// The kind of each thread of QEMU, by thread ID.
-fn kinds(
-    qemu: &mut Qemu,
-    vcpus: &[u32],
-    limits: Limits<'_>,
-) -> Result<BTreeMap<u32, GuestThreadKind>, QemuError> {
+fn kinds(qemu: &mut Qemu, vcpus: &[u32], limits: Limits<'_>) -> Result<BTreeMap<u32, GuestThreadKind>, QemuError> {
     let all = host::threads_of(qemu.id());
     let mut kinds: BTreeMap<u32, GuestThreadKind> =
         all.into_iter().map(|tid| (tid, GuestThreadKind::Emulator)).collect();

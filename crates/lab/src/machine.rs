@@ -6,7 +6,9 @@ use super::initramfs::{Archive, stripped_program};
 use super::platform::{Channel, Platform};
 use super::protocol::{FAILED, Job, READY, RECORD, REFUSED, SETTLE_TIME, SHARED_RESULT, TARGET, TRACERS};
 use super::qemu::{Limits, Qemu, QemuError, version};
-use super::{BootableKernel, GuestTids, LabError, Monitor, directories, guest_files, hash, memory, ready, shared_memory};
+use super::{
+    BootableKernel, GuestTids, LabError, Monitor, directories, guest_files, hash, memory, ready, shared_memory,
+};
 use model::{Architecture, GuestThread, GuestThreads, LabClock, LabKernel, LabRecord, Record, TargetRecord};
 use serde_json::json;
 use std::collections::HashMap;

@@ -1,7 +1,7 @@
 //! One measurement in a guest.
 
-use super::devices::Devices;
 use super::clock_marks::ClockMarks;
+use super::devices::Devices;
 use super::machine::{AtRest, Setup};
 use super::one_cpu::OneCpu;
 use super::protocol::Job;
@@ -75,12 +75,7 @@ fn in_virtual_time(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<Recor
 }
 
 /// Boots a guest, and lets it measure beside what the plan wants on this machine.
-fn in_machine_time(
-    setup: &Setup,
-    mut job: Job,
-    beside: &dyn Beside,
-    limits: Limits<'_>,
-) -> Result<Record, LabError> {
+fn in_machine_time(setup: &Setup, mut job: Job, beside: &dyn Beside, limits: Limits<'_>) -> Result<Record, LabError> {
     let cell = job.cell.clone();
     if let Some(explain) = &mut job.cell.conditions.explain {
         // The causes are summed up again after the host's part is known.

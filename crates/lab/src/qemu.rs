@@ -119,6 +119,21 @@ impl Event {
     }
 }
 
+/// The stops among `events` after the first start; the clock of these is `ahead_us` of `CLOCK_MONOTONIC`.
+fn stops(events: &[Event], ahead_us: i64) -> Vec<GuestStop> {
+    let monotonic_ns = |event: &Event| event.at_us.saturating_add_signed(-ahead_us).saturating_mul(1000);
+    let mut stops = Vec::new();
+    let mut since = None;
+    for event in events.iter().skip_while(|event| event.name != "RESUME") {
+        match event.name.as_str() {
+            "STOP" => since = Some(monotonic_ns(event)),
+            "RESUME" => stops.extend(since.take().map(|from_ns| GuestStop { from_ns, to_ns: monotonic_ns(event) })),
+            _ => {}
+        }
+    }
+    stops
+}
+
 /// A QEMU process; it is killed when this value is dropped.
 #[derive(Debug)]
 pub(super) struct Qemu {
@@ -197,20 +212,7 @@ impl Qemu {
 
     /// Times for which the guest was stopped on request since it went on from its rest.
     pub(super) fn stops(&self) -> Vec<GuestStop> {
-        let ahead_us = host::offset_from_monotonic_ns(ClockId::Realtime) / 1000;
-        let monotonic_ns = |event: &Event| event.at_us.saturating_add_signed(-ahead_us).saturating_mul(1000);
-        let mut stops = Vec::new();
-        let mut since = None;
-        for event in self.events.iter().skip_while(|event| event.name != "RESUME") {
-            match event.name.as_str() {
-                "STOP" => since = Some(monotonic_ns(event)),
-                "RESUME" => {
-                    stops.extend(since.take().map(|from_ns| GuestStop { from_ns, to_ns: monotonic_ns(event) }));
-                }
-                _ => {}
-            }
-        }
-        stops
+        stops(&self.events, host::offset_from_monotonic_ns(ClockId::Realtime) / 1000)
     }
 
     /// Waits until QEMU has exited on request of its guest.
@@ -316,6 +318,23 @@ fn check_kvm(platform: &Platform) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn stops_of_a_guest_are_those_after_its_rest() {
+        let event = |name: &str, us: u64| {
+            let time = json!({ "seconds": 1_700_000_000_u64 + us / 1_000_000, "microseconds": us % 1_000_000 });
+            Event::of(&json!({ "event": name, "timestamp": time })).unwrap()
+        };
+        let ahead_us = 1_699_999_999_000_000;
+        let mut events = vec![event("GUEST_PANICKED", 1), event("STOP", 2), event("RESUME", 500_000)];
+        assert_eq!(stops(&events, ahead_us), []);
+        events.extend([event("STOP", 999_990), event("NIC_RX_FILTER_CHANGED", 999_995), event("RESUME", 1_019_990)]);
+        let one = GuestStop { from_ns: 1_999_990_000, to_ns: 2_019_990_000 };
+        assert_eq!(stops(&events, ahead_us), [one]);
+        events.push(event("STOP", 3_000_000));
+        assert_eq!(stops(&events, ahead_us), [one], "it never went on");
+        assert_eq!(Event::of(&json!({ "return": {} })), None);
+    }
 
     #[test]
     fn the_timeout_of_a_guest_follows_its_cpu_time() {

@@ -28,8 +28,7 @@ pub(crate) fn carry_out(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<
     let [target_place, logger_place] = [directories::for_guest()?, directories::for_guest()?];
     let line = target_place.path().join("line");
     let files = setup.files_below(target_place.path(), Some(&of_target))?;
-    let AtRest { qemu: mut target, mut threads, .. } =
-        setup.boot(&files, end(&line, ",server=on,wait=off"), limits)?;
+    let AtRest { qemu: mut target, mut threads, .. } = setup.boot(&files, end(&line, ",server=on,wait=off"), limits)?;
     setup.go_on(&mut target, &files, limits)?;
     while !files.is_ready() {
         // The responder ends early only on an error.

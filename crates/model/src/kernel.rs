@@ -14,7 +14,7 @@ pub enum Kernel {
     /// The kernel of this machine, as booted.
     Running,
     /// A kernel that is booted in the lab.
-    Lab(LabKernel),
+    Lab(Box<LabKernel>),
 }
 
 /// A kernel of the lab: source, further arguments, and files of its guests.
@@ -257,7 +257,7 @@ impl FromStr for Kernel {
         if kernel.clock == LabClock::Virtual && !of_host.is_empty() {
             return Err(KernelError::VirtualHost(of_host));
         }
-        Ok(Kernel::Lab(kernel))
+        Ok(Kernel::Lab(Box::new(kernel)))
     }
 }
 
@@ -292,7 +292,7 @@ impl fmt::Display for Kernel {
         match self {
             Kernel::Running => f.pad("running"),
             Kernel::Lab(kernel) => {
-                let LabKernel { source, arguments, modules, files, clock, cpus, threads: _, host_load: _ } = kernel;
+                let LabKernel { source, arguments, modules, files, clock, cpus, threads: _, host_load: _ } = &**kernel;
                 let arguments = Some(arguments).filter(|arguments| !arguments.is_empty());
                 let mut words = vec![source.to_string()];
                 words.extend(arguments.cloned());

@@ -229,7 +229,6 @@ mod tests {
         pieces.iter().map(|piece| (piece.to_ns - piece.from_ns, piece.state, piece.cpu)).collect()
     }
 
-
     #[test]
     fn a_thread_waits_for_the_threads_that_have_its_cpu() {
         let lanes = lanes(&[

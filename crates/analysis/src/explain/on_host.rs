@@ -4,12 +4,14 @@
 use super::shares;
 use super::totals::Totals;
 use model::{
-    Cause, Evidence, ExplainRecord, Explanation, HostLanes, HostPiece, HostState, NotCovered, Owner, Period, Phase,
-    PhaseLength, Segment, Span,
+    Cause, Evidence, ExplainRecord, Explanation, GuestStop, HostLanes, HostPiece, HostState, NotCovered, Owner, Period,
+    Phase, PhaseLength, Segment, Span,
 };
 
 /// Owner of the time in which no thread of the host is to blame.
 const EMULATOR: &str = "the emulator";
+/// Owner of the time in which all threads of the guest were stopped.
+const SIGNAL: &str = "a signal, a debugger or QMP";
 /// Reasons why the guest's trace does not say more.
 const NOT_COVERED: &str = "the guest's trace does not explain it";
 const MORE_PARTS: &str = "the guest's explanation has more parts than are kept";
@@ -36,6 +38,26 @@ pub fn join(record: &mut ExplainRecord, period: Period, lanes: Vec<HostLanes>, e
     worst.sort_by_key(|one| std::cmp::Reverse(one.latency));
     worst.truncate(keep);
     record.worst = worst;
+}
+
+/// The lanes of a wake-up due at `due_ns` of the host, with the times for which QEMU had stopped the guest: its vCPU then
+/// sleeps like an idle one.
+#[must_use]
+pub fn with_stops(mut lanes: HostLanes, due_ns: u64, stops: &[GuestStop]) -> HostLanes {
+    for stop in stops {
+        let (from, to) = (stop.from_ns.saturating_sub(due_ns), stop.to_ns.saturating_sub(due_ns));
+        let parts = |piece: &HostPiece| {
+            let (begin, end) = (piece.at.ns(), piece.at.ns() + piece.length.ns());
+            let (a, b) = (from.clamp(begin, end), to.clamp(begin, end));
+            let part = |at: u64, to: u64| HostPiece { at: Span(at), length: Span(to - at), ..piece.clone() };
+            let stopped =
+                HostPiece { state: HostState::Stopped, cpu: None, owner: None, is_inferred: false, ..part(a, b) };
+            [part(begin, a), stopped, part(b, end)]
+        };
+        let cut = lanes.vcpu.iter().flat_map(parts).filter(|piece| piece.length.ns() > 0);
+        lanes.vcpu = cut.collect();
+    }
+    lanes
 }
 
 /// The late wake-ups of a guest that a host may explain: the explained ones, and those that the guest's trace does not
@@ -132,14 +154,16 @@ impl Part<'_> {
                 self.waiting(Cause::VcpuWaiting, &vcpu, |on| format!("vCPU {cpu} waited for host CPU {on}"))
             }
             HostState::Stopped => {
-                let owner = Owner { name: "a signal or a debugger".to_owned(), pid: None };
+                let owner = Owner { name: SIGNAL.to_owned(), pid: None };
                 let place = Some(format!("vCPU {cpu} was stopped on the host"));
                 self.segment(Cause::GuestStopped, owner, self.evidence(&vcpu), place)
             }
             HostState::Unknown => self.unknown("events of the host were lost"),
             HostState::Asleep => match emulator {
                 Some(emulator) if emulator.state == HostState::Waiting => {
-                    self.waiting(Cause::EmulatorWaiting, &emulator, |on| format!("the emulator waited for host CPU {on}"))
+                    self.waiting(Cause::EmulatorWaiting, &emulator, |on| {
+                        format!("the emulator waited for host CPU {on}")
+                    })
                 }
                 Some(emulator) if emulator.state == HostState::Running => {
                     let owner = Owner { name: EMULATOR.to_owned(), pid: None };
@@ -208,7 +232,14 @@ mod tests {
 
     fn piece(at: u64, length: u64, state: HostState, owner: Option<&str>) -> HostPiece {
         let owner = owner.map(|name| Owner { name: name.to_owned(), pid: Some(9) });
-        HostPiece { at: Span(at), length: Span(length), state, cpu: owner.as_ref().map(|_| 1), owner, is_inferred: false }
+        HostPiece {
+            at: Span(at),
+            length: Span(length),
+            state,
+            cpu: owner.as_ref().map(|_| 1),
+            owner,
+            is_inferred: false,
+        }
     }
 
     fn segment(at: u64, length: u64, cause: Cause, or: Option<Cause>) -> Segment {
@@ -271,7 +302,7 @@ mod tests {
         let expected = [
             (Cause::VcpuWaiting, "load/cpu", 200_000),
             (Cause::Emulation, "the emulator", 200_000),
-            (Cause::GuestStopped, "a signal or a debugger", 150_000),
+            (Cause::GuestStopped, SIGNAL, 150_000),
             (Cause::EmulatorWaiting, "kworker", 150_000),
             (Cause::IrqsOff, "swapper", 150_000),
             (Cause::Softirq, "swapper", 100_000),
@@ -280,14 +311,35 @@ mod tests {
         let mut found = shares(&joined);
         found.sort_by_key(|(cause, _, ns)| (std::cmp::Reverse(*ns), expected.iter().position(|one| one.0 == *cause)));
         assert_eq!(found, expected);
-        assert_eq!(joined.shares.iter().find(|share| share.cause == Cause::IrqsOff).unwrap().or, Some(Cause::Emulation));
+        assert_eq!(
+            joined.shares.iter().find(|share| share.cause == Cause::IrqsOff).unwrap().or,
+            Some(Cause::Emulation)
+        );
         assert_eq!(joined.host, Some(lanes));
+    }
+
+    #[test]
+    fn a_stop_over_qmp_is_cut_out_of_the_vcpus_lane() {
+        let lane = |pieces: &[(u64, u64, HostState)]| HostLanes {
+            vcpu: pieces.iter().map(|(at, length, state)| piece(*at, *length, *state, None)).collect(),
+            emulator: Vec::new(),
+        };
+        use HostState::{Asleep, Running, Stopped};
+        let before = lane(&[(0, 400, Running), (400, 600, Asleep)]);
+        let stop = |from_ns, to_ns| GuestStop { from_ns, to_ns };
+        let after = with_stops(before.clone(), 5_000, &[stop(5_300, 5_700), stop(1, 2), stop(9_000, 9_100)]);
+        let expected = lane(&[(0, 300, Running), (300, 100, Stopped), (400, 300, Stopped), (700, 300, Asleep)]);
+        assert_eq!(after, expected);
+        assert_eq!(with_stops(before.clone(), 5_000, &[]), before);
     }
 
     #[test]
     fn an_interval_shorter_than_the_error_is_not_direct() {
         let lanes = || HostLanes {
-            vcpu: vec![piece(0, 3_000, HostState::Waiting, Some("load")), piece(3_000, 997_000, HostState::Running, None)],
+            vcpu: vec![
+                piece(0, 3_000, HostState::Waiting, Some("load")),
+                piece(3_000, 997_000, HostState::Running, None),
+            ],
             emulator: Vec::new(),
         };
         let evidence = |error_ns| {
@@ -322,7 +374,7 @@ mod tests {
         join(&mut record, period, lanes, 100, 2);
         assert_eq!((record.explained, record.not_covered, record.latest_not_covered), (3, 0, None));
         assert_eq!((record.worst.len(), record.host_error_ns, record.late), (2, Some(100), Span(1_030_000)));
-        let expected = [(Cause::Guest, "the guest", 12_000), (Cause::GuestStopped, "a signal or a debugger", 8_000)];
+        let expected = [(Cause::Guest, "the guest", 12_000), (Cause::GuestStopped, SIGNAL, 8_000)];
         assert_eq!(shares(&record.worst[1]), expected);
         assert!(record.worst.iter().all(Explanation::is_complete) && record.missing.is_empty());
         assert_eq!(record.causes.iter().map(|total| total.total.ns()).sum::<u64>(), 1_030_000);

@@ -44,7 +44,9 @@ impl GuestClock {
             without if stopped > 0 && within(without) => (without, stops.to_vec()),
             _ => {
                 let (host, guest) = (host as f64 / 1e6, guest as f64 / 1e6);
-                return Err(format!("the clock marks disagree: {guest:.3} ms of the guest are {host:.3} ms of the host"));
+                return Err(format!(
+                    "the clock marks disagree: {guest:.3} ms of the guest are {host:.3} ms of the host"
+                ));
             }
         };
         let drift = (i128::from(host) - i128::from(guest)) * 1_000_000_000 / i128::from(guest);
@@ -124,7 +126,10 @@ mod tests {
         let refused = |begin: &[ClockMark], end: &[ClockMark]| GuestClock::tie(begin, end, &[]).unwrap_err();
         assert_eq!(refused(&[], &[end]), "no clock marks at the start of the measurement");
         assert_eq!(refused(&[good], &[]), "no clock marks at the end of the measurement");
-        assert_eq!(refused(&[good, mark(9_000, 100, 1_000)], &[end]), "the clock marks at the start disagree by 6950 ns");
+        assert_eq!(
+            refused(&[good, mark(9_000, 100, 1_000)], &[end]),
+            "the clock marks at the start disagree by 6950 ns"
+        );
         assert_eq!(refused(&[end], &[good]), "the guest's clock went back between its marks");
         let jumped = mark(30_001_000, 100, 10_000_000);
         let message = "the clock marks disagree: 10.000 ms of the guest are 30.000 ms of the host";

@@ -167,7 +167,9 @@ mod tests {
     fn root_trace_cmd_reads_the_same_events_of_the_same_pages() {
         let Some((_only, mut instance)) = only_instance() else { return };
         let pid = i32::try_from(std::process::id()).unwrap();
-        let decoder = instance.enable(TraceRequest { only_scheduling: false, pids: Some(&[pid]), stacks: false, idle_states: true }).unwrap();
+        let decoder = instance
+            .enable(TraceRequest { only_scheduling: false, pids: Some(&[pid]), stacks: false, idle_states: true })
+            .unwrap();
         let (mut marker, tracing_on) = instance.freezer().unwrap();
         instance.start().unwrap();
         std::thread::sleep(std::time::Duration::from_millis(100));

@@ -42,22 +42,27 @@ fn asked(policy: &str, above: &str, duration: &str) -> Cell {
     }
 }
 
-/// A thread named `culprit` on the measured CPU that runs for `burst` every `pause`, until it is dropped or for 4 s.
-struct Spinner {
+/// A thread named `culprit` that runs for `burst` every `pause`, until it is dropped or its time is over.
+pub(crate) struct Spinner {
     is_over: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
 }
 
 impl Spinner {
+    /// On the measured CPU, for 4 s.
     fn start(policy: &str, burst: Duration, pause: Duration) -> Spinner {
+        Spinner::on(a_cpu(), Duration::from_secs(4), policy, burst, pause)
+    }
+
+    pub(crate) fn on(cpu: u32, time: Duration, policy: &str, burst: Duration, pause: Duration) -> Spinner {
         let policy: Policy = policy.parse().unwrap();
         let is_over = Arc::new(AtomicBool::new(false));
         let told = Arc::clone(&is_over);
         let spin = move || {
-            sched::set_affinity(0, &[a_cpu()].into_iter().collect()).unwrap();
+            sched::set_affinity(0, &[cpu].into_iter().collect()).unwrap();
             sched::set_policy(thread::id(), policy).unwrap();
             let begin = Instant::now();
-            while !told.load(Relaxed) && begin.elapsed() < Duration::from_secs(4) {
+            while !told.load(Relaxed) && begin.elapsed() < time {
                 let burst_begins = Instant::now();
                 while burst_begins.elapsed() < burst && !told.load(Relaxed) {
                     std::hint::spin_loop();

@@ -13,8 +13,9 @@ fn root_vm_policies_of_a_guests_threads_are_set_and_read_back() {
     skip_unless!(first != last);
     let text = format!(
         "repetitions = 1\nduration = \"500ms\"\nwarm_up = \"100ms\"\n[axes]\nload = [\"none\"]\npolicy = [\"fifo:80\"]\n\
-         period = [\"5ms\"]\nkernel = [{{ image = \"{kernel}\", clock = \"emulated\", vcpu_policy = [\"other\", \"fifo:50\"], \
-         vcpu_cpus = \"{last}\", emulator_policy = \"rr:51\", emulator_cpus = \"{first}\" }}]\n"
+         period = [\"5ms\"]\nkernel = [{{ image = \"{}\", clock = \"emulated\", vcpu_policy = [\"other\", \"fifo:50\"], \
+         vcpu_cpus = \"{last}\", emulator_policy = \"rr:51\", emulator_cpus = \"{first}\" }}]\n",
+        kernel.display()
     );
     let (plan, out) = (scratch.file("plan.toml", text), scratch.path("run"));
     punctual(&format!("run {} --wait --out {}", plan.display(), out.display())).expect_success();
@@ -41,7 +42,7 @@ fn settings_of_threads_that_cannot_be_had_are_one_line() {
     let here = sys::sched::affinity(0).unwrap();
     for (words, reason) in [
         ("vcpu_policy=fifo:50", "virtual time does not depend on what runs on this machine".to_owned()),
-        ("clock=emulated vcpu_policy=fofo", "vcpu_policy: unknown policy `fofo`".to_owned()),
+        ("clock=emulated vcpu_policy=fofo", "vcpu_policy: unknown scheduling policy `fofo`".to_owned()),
         ("clock=emulated vcpu_cpus=4000", format!("cannot use vcpu_cpus=4000: this process may use {here}")),
         ("clock=emulated io_policy=other", "guests have no I/O thread".to_owned()),
     ] {

@@ -28,6 +28,7 @@ mod kept;
 mod lab;
 mod lab_arm64;
 mod lab_explain;
+mod lab_host;
 mod lab_kernels;
 mod lab_response;
 mod lab_riscv64;

@@ -126,7 +126,8 @@ fn causes(
     lines: &Lines,
     is_uncaught: bool,
 ) -> io::Result<()> {
-    let ExplainRecord { above, spikes, explained: n, not_covered, late, causes, missing, host_error_ns, .. } = explained;
+    let ExplainRecord { above, spikes, explained: n, not_covered, late, causes, missing, host_error_ns, .. } =
+        explained;
     let Some(above) = above else {
         lines.heading(out, &format!("What makes it late:{name} nothing was explained"))?;
         let why = "There were too few wake-ups to know what is usual; measure longer, or say --above.";

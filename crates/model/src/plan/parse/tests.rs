@@ -53,7 +53,13 @@ fn late_wake_ups_are_explained_by_default_or_as_told() {
     let asked = |text: &str| Plan::parse(text).unwrap().conditions.explain;
     assert_eq!((asked(""), asked("explain = false"), asked("explain = true")), (None, None, Some(Explain::default())));
     let told = asked("[explain]\nabove = \"100us\"\nkeep = 3\nstacks = true\nwitness = \"50us\"\n").unwrap();
-    let want = Explain { above: Some(Span(100_000)), keep: 3, stacks: true, witness: Some(Span(50_000)), ..Explain::default() };
+    let want = Explain {
+        above: Some(Span(100_000)),
+        keep: 3,
+        stacks: true,
+        witness: Some(Span(50_000)),
+        ..Explain::default()
+    };
     assert_eq!(told, want);
     assert_eq!(asked("explain = { above = \"auto\", keep = 1000 }").unwrap().keep, 1000);
     assert_eq!(mistake("explain = 5"), "1:11: expected true, false or a table like { above = \"100us\" }");
