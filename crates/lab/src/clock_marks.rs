@@ -1,5 +1,6 @@
-//! Readings of a guest's clock between two readings of this machine's, through shared memory, which takes neither side
-//! into its kernel.
+//! Readings of a guest's clock between two readings of this machine's, through shared memory.
+//!
+//! Shared memory takes neither side into its kernel.
 //!
 //! The guest announces an exchange by its number. The lab then writes a counter, again and again; the guest answers
 //! each with its clock.

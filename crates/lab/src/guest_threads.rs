@@ -1,5 +1,6 @@
-//! Scheduling of QEMU's threads on this machine, set from outside while the guest is at rest: booting at a real-time
-//! priority would take all the time of its CPUs.
+//! Scheduling of QEMU's threads on this machine, set from outside while the guest is at rest.
+//!
+//! Booting at a real-time priority would take all the time of its CPUs.
 //!
 //! QEMU names its vCPU and I/O threads over QMP; all other threads of its process are the emulator's. Only threads of
 //! that process are touched.
@@ -11,7 +12,8 @@ use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use sys::sched;
 
-/// Reason why the threads of a guest on `kernel` under `load` cannot be scheduled as the plan says; `None` when they can.
+/// Reason why the threads of a guest on `kernel` under `load` cannot be scheduled as the plan says; `None` when they
+/// can.
 pub(super) fn why_not(kernel: &LabKernel, load: &Load) -> Option<String> {
     let threads = &kernel.threads;
     if threads.is_empty() {

@@ -73,7 +73,7 @@ pub fn advice(cause: Cause) -> Option<Advice> {
             &[],
         ),
         Cause::Guest => ("explain the same cell with fewer wake-ups, so that the guest's trace covers it", &[]),
-        Cause::Emulation => ("use clock=kvm; times of a translated guest are no latency of hardware", &[]),
+        Cause::Emulation => ("use clock=kvm; times of a translated guest are not those of hardware", &[]),
         Cause::GuestStopped => ("find the sender of SIGSTOP, or the program that stopped the guest over QMP", &[]),
         // The events name no cause, so there is no advice.
         Cause::Ordinary | Cause::Unknown => return None,

@@ -1,5 +1,6 @@
-//! Scheduling of some threads over a whole measurement, from the switches of all CPUs: when each of them ran, waited
-//! for a CPU and because of whom, slept, or was stopped.
+//! Scheduling of some threads over a whole measurement, from the switches of all CPUs.
+//!
+//! It says when each thread ran, waited for a CPU and which thread had it, slept, or was stopped.
 
 use super::event::{What, state};
 
@@ -189,7 +190,7 @@ fn waiting(owner: Option<i32>) -> LaneState {
 
 impl Lane {
     /// Corrects the owner of the latest waits: `current` seemed to have the CPU, and `prev` left it. A kernel may omit
-    /// the switch away from an idle thread (seen on Linux 6.18): nobody waits for an idle CPU, so `prev` had it. After
+    /// the switch away from an idle thread (seen on Linux 6.18): a thread does not wait for an idle CPU, so `prev` had it. After
     /// another thread the owner is unknown.
     fn correct(&mut self, cpu: u32, current: i32, prev: i32) {
         for change in self.changes.iter_mut().rev() {

@@ -1,5 +1,6 @@
-//! Late wake-ups of a guest, explained through both kernels: the guest's explanation is cut by what the host did with
-//! the guest's threads. While the vCPU ran, the guest's own cause holds.
+//! Late wake-ups of a guest, explained through both kernels.
+//!
+//! The states of the guest's threads on the host cut its explanation: its own causes hold while the vCPU ran.
 
 use super::shares;
 use super::totals::Totals;
@@ -40,8 +41,8 @@ pub fn join(record: &mut ExplainRecord, period: Period, lanes: Vec<HostLanes>, e
     record.worst = worst;
 }
 
-/// The lanes of a wake-up due at `due_ns` of the host, with the times for which QEMU had stopped the guest: its vCPU then
-/// sleeps like an idle one.
+/// The lanes of a wake-up due at `due_ns` of the host, with the times for which QEMU had stopped the guest: its vCPU
+/// then sleeps like an idle one.
 #[must_use]
 pub fn with_stops(mut lanes: HostLanes, due_ns: u64, stops: &[GuestStop]) -> HostLanes {
     for stop in stops {

@@ -2,7 +2,7 @@
 
 use model::{ClockMark, ClockTie, GuestStop};
 
-/// The largest difference in rate, parts in 10^9, of two clocks that count the same oscillator: guests calibrate theirs.
+/// The largest difference in rate, parts in 10^9, of two clocks that count one oscillator: guests calibrate theirs.
 const MAX_DRIFT_PPB: i64 = 500_000;
 /// The same within the readings at one end, with their resolution, ns.
 const MARK_RESOLUTION_NS: i64 = 1_000;
