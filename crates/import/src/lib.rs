@@ -13,6 +13,7 @@ mod fields;
 mod fuzz;
 mod jitterdebugger;
 mod latmus;
+mod libvirt;
 mod raw;
 mod rt_dataset;
 mod rteval;
@@ -23,6 +24,8 @@ mod tests;
 mod xenomai;
 mod xenomai_plot;
 mod xml;
+
+pub use libvirt::{Domain, libvirt_domain};
 
 use detect::Kind;
 use host::file;
@@ -101,6 +104,15 @@ impl ParseError {
     fn of_file(reason: impl Into<String>) -> ParseError {
         ParseError { line: None, reason: reason.into() }
     }
+
+    /// The error in this file.
+    fn of(self, path: &Path) -> ImportError {
+        ImportError::ParseError {
+            path: path.to_owned(),
+            place: self.line.map(|line| format!(":{line}")).unwrap_or_default(),
+            reason: self.reason,
+        }
+    }
 }
 
 /// Size limit of text files, bytes: a histogram of a million rows and a thousand CPUs fits.
@@ -114,11 +126,7 @@ const MAX_PIPED: u64 = 1 << 28;
 /// If it cannot be read, or is not in a known format.
 pub fn import(path: &Path, stated: &ImportOptions) -> Result<Vec<Imported>, ImportError> {
     let io = |source| ImportError::Io { path: path.to_owned(), source };
-    let flaw = |flaw: ParseError| ImportError::ParseError {
-        path: path.to_owned(),
-        place: flaw.line.map(|line| format!(":{line}")).unwrap_or_default(),
-        reason: flaw.reason,
-    };
+    let flaw = |flaw: ParseError| flaw.of(path);
     let is_file = std::fs::metadata(path).map_err(io)?.is_file();
     let (mut file, length): (Box<dyn BufRead>, u64) = if is_file {
         let file = file::open(path).map_err(io)?;

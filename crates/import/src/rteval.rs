@@ -5,18 +5,14 @@ use super::fields::{ns, option, period_us, seconds_span};
 use super::{ParseError, measurement, source};
 use cyclictest::asked_there;
 use model::{Beyond, Host, Imported, ImportedThread, Preemption, Source, Span, StatedConditions};
-use roxmltree::{Document, Node};
+use roxmltree::Node;
 
 /// Unit of rteval's values: microseconds (`unit="us"`).
 const UNIT_NS: u64 = 1_000;
 
 /// Parses a whole report: one measurement for each tool that rteval ran.
 pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, ParseError> {
-    super::xml::check_shape(text)?;
-    let document = Document::parse(text).map_err(|err| {
-        let line = usize::try_from(err.pos().row).unwrap_or(0);
-        ParseError::at(line, format!("invalid XML: {}", err.to_string().split(" at ").next().unwrap_or_default()))
-    })?;
+    let document = super::xml::document(text)?;
     let root = document.root_element();
     if root.tag_name().name() != "rteval" {
         return Err(ParseError::at(

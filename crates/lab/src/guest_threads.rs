@@ -15,6 +15,9 @@ use sys::sched;
 /// Reason why the threads of a guest on `kernel` under `load` cannot be scheduled as the plan says; `None` when they
 /// can.
 pub(super) fn why_not(kernel: &LabKernel, load: &Load) -> Option<String> {
+    if let Some(path) = &kernel.libvirt {
+        return Some(format!("unsupported: libvirt={path} here; name it in the plan of a run"));
+    }
     let threads = &kernel.threads;
     if threads.is_empty() {
         return None;

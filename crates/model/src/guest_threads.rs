@@ -89,7 +89,8 @@ impl GuestThreads {
         }
     }
 
-    fn of_mut(&mut self, kind: GuestThreadKind) -> &mut GuestThreadSettings {
+    /// Settings of the threads of a kind, to be changed.
+    pub fn of_mut(&mut self, kind: GuestThreadKind) -> &mut GuestThreadSettings {
         match kind {
             GuestThreadKind::Vcpu => &mut self.vcpu,
             GuestThreadKind::Io => &mut self.io,

@@ -38,6 +38,8 @@ pub struct LabKernel {
     pub threads: GuestThreads,
     /// Background work on this machine while the guest measures; none in virtual time.
     pub host_load: Load,
+    /// File of a domain of libvirt whose settings of threads are still to be taken over; `None` once they are.
+    pub libvirt: Option<String>,
 }
 
 /// A file or a directory of this machine that is copied into a guest.
@@ -194,6 +196,7 @@ const MODULES: &str = "modules=";
 const CLOCK: &str = "clock=";
 const CPUS: &str = "cpus=";
 const HOST_LOAD: &str = "host_load=";
+const LIBVIRT: &str = "libvirt=";
 
 impl LabKernel {
     /// The limit of QEMU's `pc` machine without further devices.
@@ -203,7 +206,9 @@ impl LabKernel {
     fn words_of_host(&self) -> String {
         let load = Some(&self.host_load).filter(|load| !load.parts().is_empty());
         let threads = Some(self.threads.to_string()).filter(|words| !words.is_empty());
-        threads.into_iter().chain(load.map(|load| format!("{HOST_LOAD}{load}"))).collect::<Vec<_>>().join(" ")
+        let libvirt = self.libvirt.as_ref().map(|path| format!("{LIBVIRT}{path}"));
+        let words = threads.into_iter().chain(load.map(|load| format!("{HOST_LOAD}{load}"))).chain(libvirt);
+        words.collect::<Vec<_>>().join(" ")
     }
 }
 
@@ -228,6 +233,7 @@ impl FromStr for Kernel {
             cpus: 1,
             threads: GuestThreads::default(),
             host_load: Load::NONE,
+            libvirt: None,
         };
         let mut arguments = Vec::new();
         for word in words.split_whitespace() {
@@ -245,6 +251,8 @@ impl FromStr for Kernel {
                 kernel.cpus = number.ok_or_else(|| KernelError::Cpus(cpus.to_owned()))?;
             } else if let Some(load) = word.strip_prefix(HOST_LOAD) {
                 kernel.host_load = load.parse().map_err(KernelError::HostLoad)?;
+            } else if let Some(path) = word.strip_prefix(LIBVIRT) {
+                kernel.libvirt = Some(path.to_owned()).filter(|path| !path.is_empty());
             } else if !kernel.threads.take(word)? {
                 arguments.push(word);
             }
@@ -292,7 +300,8 @@ impl fmt::Display for Kernel {
         match self {
             Kernel::Running => f.pad("running"),
             Kernel::Lab(kernel) => {
-                let LabKernel { source, arguments, modules, files, clock, cpus, threads: _, host_load: _ } = &**kernel;
+                let LabKernel { source, arguments, modules, files, clock, cpus, threads: _, host_load: _, libvirt: _ } =
+                    &**kernel;
                 let arguments = Some(arguments).filter(|arguments| !arguments.is_empty());
                 let mut words = vec![source.to_string()];
                 words.extend(arguments.cloned());

@@ -189,9 +189,10 @@ fn waiting(owner: Option<i32>) -> LaneState {
 }
 
 impl Lane {
-    /// Corrects the owner of the latest waits: `current` seemed to have the CPU, and `prev` left it. A kernel may omit
-    /// the switch away from an idle thread (seen on Linux 6.18): a thread does not wait for an idle CPU, so `prev` had it. After
-    /// another thread the owner is unknown.
+    /// Corrects the owner of the latest waits: `current` seemed to have the CPU, and `prev` left it.
+    ///
+    /// A kernel may omit the switch away from an idle thread (seen on Linux 6.18). A thread does not wait for an idle
+    /// CPU, so `prev` had it. After another thread the owner is unknown.
     fn correct(&mut self, cpu: u32, current: i32, prev: i32) {
         for change in self.changes.iter_mut().rev() {
             let LaneState::Waiting { owner, .. } = change.state else { return };

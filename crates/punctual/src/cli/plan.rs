@@ -1,6 +1,7 @@
 //! The plan of `punctual run`: a ready one, a file, or the default, with the changes of the command line.
 
 mod dry_run;
+mod libvirt;
 mod ready;
 
 pub(super) use dry_run::dry_run;
@@ -37,6 +38,7 @@ pub(super) fn plan(arguments: &RunArguments) -> Result<(Plan, Option<Origin>), B
             })?
         }
     };
+    libvirt::take_over(&mut plan.axes.kernel)?;
     if arguments.quick {
         plan = plan.quick();
     }

@@ -81,7 +81,7 @@ where
 fn kernels(value: &Spanned<DeValue<'_>>) -> Located<Vec<Kernel>> {
     const KEYS: &[&str] = &[
         "image", "append", "modules", "files", "clock", "cpus", "vcpu_policy", "vcpu_cpus", "io_policy", "io_cpus",
-        "emulator_policy", "emulator_cpus", "host_load",
+        "emulator_policy", "emulator_cpus", "host_load", "libvirt",
     ];
     let DeValue::Table(parts) = value.get_ref() else { return parsed(value).map(|kernel| vec![kernel]) };
     let Some(image) = parts.get("image") else {

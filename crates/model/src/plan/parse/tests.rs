@@ -278,7 +278,7 @@ fn kernels_may_be_tables_and_guests_be_given_files() {
         (
             "[axes]\nkernel = [{ image = \"/k\", apend = \"\" }]",
             "2:27: unknown key `apend` (did you mean `append`? known: image append modules files clock cpus vcpu_policy \
-             vcpu_cpus io_policy io_cpus emulator_policy emulator_cpus host_load)",
+             vcpu_cpus io_policy io_cpus emulator_policy emulator_cpus host_load libvirt)",
         ),
         (
             "[axes]\nkernel = [\"/k quiet\", { image = \"/k\", append = \"quiet\" }]",
