@@ -3,19 +3,34 @@
 use analysis::explain::{self, GuestClock};
 use cell::beside_guest::{Answer, READY, Request, Threads, Window};
 use lab::{Beside, BesideGuest, GuestClocks, GuestTids, LabError};
-use model::{Cell, Explain, HostSideRecord, Kernel, Period, Record, Span};
+use model::{Cell, Explain, GuestFile, HostSideRecord, Kernel, Period, Record, Runtime, Span};
 use serde::Serialize;
+use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
+use std::sync::{Mutex, PoisonError};
+use workload::runtime::{self, ForGuests};
 
 /// Lifetime of a load beyond its cell: the guest boots at rest and stays within its own limits.
 const LOAD_MARGIN: Span = Span(3_600_000_000_000);
 
-/// Starts a process beside each guest that needs one.
-#[derive(Debug)]
-pub(crate) struct Companions;
+/// Starts a process beside each guest that needs one, and makes the programs of languages for guests, once.
+#[derive(Debug, Default)]
+pub(crate) struct Companions {
+    languages: Mutex<HashMap<Runtime, ForGuests>>,
+}
 
 impl Beside for Companions {
+    fn files(&self, cell: &Cell) -> Result<Vec<GuestFile>, LabError> {
+        let Some(runtime) = cell.task.runtime() else { return Ok(Vec::new()) };
+        let mut made = self.languages.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(made) = made.get(&runtime) {
+            return Ok(made.files.clone());
+        }
+        let new = runtime::for_guests(runtime).map_err(|err| program(runtime.name(), &err.to_string()))?;
+        Ok(made.entry(runtime).or_insert(new).files.clone())
+    }
+
     fn begin(&self, cell: &Cell, threads: Option<GuestTids>) -> Result<Option<Box<dyn BesideGuest>>, LabError> {
         let Kernel::Lab(kernel) = &cell.kernel else { return Ok(None) };
         let explain = cell.conditions.explain.clone();
@@ -152,5 +167,9 @@ fn window(clock: &GuestClock, record: &Record, one: &model::Explanation) -> Wind
 }
 
 fn beside(reason: &str) -> LabError {
-    LabError::Program { program: "beside the guest".to_owned(), reason: reason.to_owned() }
+    program("beside the guest", reason)
+}
+
+fn program(name: &str, reason: &str) -> LabError {
+    LabError::Program { program: name.to_owned(), reason: reason.to_owned() }
 }

@@ -99,18 +99,19 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
         if is_here {
             cell.check_on(&machine.cpus)?;
         }
-        let why_not = |runtime: Runtime| languages.entry(runtime).or_insert_with(|| (machine.why_not)(runtime)).clone();
+        let mut why_not = |runtime: Runtime| languages.entry(runtime).or_insert_with(|| (machine.why_not)(runtime)).clone();
+        let missing = language.filter(|_| !is_elsewhere).and_then(&mut why_not);
         let mut may_have = |policy| *policies.entry(policy).or_insert_with(|| (machine.may_have)(policy));
         let mut why_no_load =
             |load: Load| loads.entry(load).or_insert_with_key(|load| (machine.why_no_load)(load)).clone();
-        let here = || match () {
+        let mut here = || match () {
             () if !may_have(policy) => Some(host::how_to_allow(policy)),
-            () => language.and_then(why_not).or_else(|| why_no_load(plan.conditions.roles.shares(&cell.load).logger)),
+            () => missing.clone().or_else(|| why_no_load(plan.conditions.roles.shares(&cell.load).logger)),
         };
         let reason = match () {
             () if is_elsewhere => None,
             () if is_here => here(),
-            () => lab::why_not(&cell),
+            () => lab::why_not(&cell).or(missing),
         };
         match reason {
             None => cells.push(cell),

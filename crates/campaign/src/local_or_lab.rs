@@ -21,7 +21,7 @@ pub struct LocalOrLab {
 impl LocalOrLab {
     /// Creates the executor; `say` receives messages about slow operations of lab guests.
     pub fn new(say: MessageSink) -> LocalOrLab {
-        LocalOrLab { guests: Guests::new(say, Arc::new(Companions)), deliveries: Deliveries::default() }
+        LocalOrLab { guests: Guests::new(say, Arc::new(Companions::default())), deliveries: Deliveries::default() }
     }
 }
 

@@ -66,9 +66,8 @@ impl Sleepers {
     /// When the language is not installed, a process does not start up, or its settings differ from those of the cell.
     pub(super) fn arm(prepared: &Prepared, runtime: Runtime) -> Result<Sleepers, CellError> {
         let cell = prepared.cell.clone();
-        let installed = runtime::find(runtime)?;
         // The files are removed when all processes have read them.
-        let made = runtime::make(&installed)?;
+        let (implementation, made) = runtime::ready(runtime)?;
         let settings = |cpu| Launch {
             cpu,
             policy: cell.policy,
@@ -96,7 +95,7 @@ impl Sleepers {
             processes.push(CpuSleeper { settings, sleeper, pid, memory_locked_bytes, samples, cut: None });
         }
         Ok(Sleepers {
-            runtime: RuntimeRecord { version, program: installed.program.display().to_string() },
+            runtime: RuntimeRecord { version, program: implementation.display().to_string() },
             processes,
             cpu_dma_latency_us: prepared.dma_latency.as_ref().map(|(_, us)| *us),
             schedule,

@@ -1,7 +1,7 @@
-//! What happens on this machine beside a guest that measures in machine time; the caller of the lab provides it.
+//! What this machine does for a guest besides running it; the caller of the lab provides it.
 
 use super::LabError;
-use model::{Cell, ClockMark, GuestStop, Record};
+use model::{Cell, ClockMark, GuestFile, GuestStop, Record};
 
 /// The threads of a guest on this machine, by thread ID.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -23,6 +23,12 @@ pub struct GuestClocks {
 
 /// Starts the load of this machine, and the trace of a guest's threads.
 pub trait Beside: Send + Sync {
+    /// Files that `cell` needs in its guest, in addition to those of its kernel.
+    ///
+    /// # Errors
+    /// If this machine does not have them.
+    fn files(&self, cell: &Cell) -> Result<Vec<GuestFile>, LabError>;
+
     /// Starts what `cell` needs beside its guest, which is at rest; `None` if nothing. Without `threads` none are
     /// traced.
     ///
@@ -45,6 +51,10 @@ pub trait BesideGuest {
 pub struct Nothing;
 
 impl Beside for Nothing {
+    fn files(&self, _: &Cell) -> Result<Vec<GuestFile>, LabError> {
+        Ok(Vec::new())
+    }
+
     fn begin(&self, _: &Cell, _: Option<GuestTids>) -> Result<Option<Box<dyn BesideGuest>>, LabError> {
         Ok(None)
     }

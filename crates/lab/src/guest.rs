@@ -5,7 +5,7 @@
 //! result, and ends QEMU.
 
 use super::protocol::{FAILED, Job, READY, RECORD, REFUSED, SETTLE_TIME, TARGET, TRACERS};
-use super::{channel, clock_marks, guest_files, machine, modules, platform};
+use super::{channel, clock_marks, guest_files, machine, modules};
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -19,7 +19,7 @@ const BUSY_TIME: Duration = Duration::from_millis(50);
 /// `/init`, which must not restart its machine.
 pub fn is_first_process() -> bool {
     let is_named = || std::env::args_os().next().is_some_and(|name| name == "/init");
-    std::process::id() == 1 && is_named() && std::env::var_os(platform::GUEST_VARIABLE).is_some()
+    std::process::id() == 1 && is_named() && std::env::var_os(host::GUEST_VARIABLE).is_some()
 }
 
 /// Runs as PID 1 of a guest. It returns only where a machine cannot be restarted; the kernel then panics, which

@@ -39,7 +39,10 @@ pub fn carry_out(
     beside: &dyn Beside,
     monitor: Monitor<'_>,
 ) -> Result<Record, LabError> {
-    let setup = Setup::of(cell.kernel.to_string(), kernel, Devices::of(cell), monitor)?;
+    // The files of a language are no part of the cell: they follow from it, and from what is installed here.
+    let mut kernel = kernel.clone();
+    kernel.files.extend(beside.files(cell)?);
+    let setup = Setup::of(cell.kernel.to_string(), &kernel, Devices::of(cell), monitor)?;
     let busy = Duration::from_nanos(cell.duration.ns().saturating_add(cell.conditions.warm_up.ns()));
     let busy = busy.saturating_mul(if cell.conditions.tracers { TRACERS_FACTOR } else { 1 });
     let cpu = BOOT_CPU_LIMIT + busy.saturating_mul(CPU_LIMIT_PER_SECOND);

@@ -10,10 +10,6 @@ use model::{Architecture, Cell, LabClock, Link};
 use std::ffi::OsString;
 use std::path::Path;
 
-/// Word of every guest's command line that the kernel does not know: it passes it to init as an environment variable
-/// (Documentation/admin-guide/kernel-parameters.rst).
-pub(super) const GUEST_VARIABLE: &str = "PUNCTUAL_GUEST";
-
 /// The machine of guests of one architecture.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct Platform {
@@ -137,6 +133,7 @@ fn shared_memory(file: &Path, size: &str) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use host::GUEST_VARIABLE;
 
     #[test]
     fn every_architecture_has_its_platform() {

@@ -10,11 +10,6 @@ const OLDEST: (u32, u32) = (7, 0);
 /// Reason why a cell cannot be carried out in the lab; `None` when it can.
 pub fn why_not(cell: &Cell) -> Option<String> {
     let Kernel::Lab(kernel) = &cell.kernel else { return None };
-    if let Task::Sleep(runtime) = cell.task
-        && kernel.files.is_empty()
-    {
-        return Some(format!("guests do not contain {runtime}; add it with its files: files = [\"/usr/...\"]"));
-    }
     let programs = cell.load.parts().iter().filter_map(|part| match part {
         LoadPart::Program(program) => Some(program.tool.command()),
         _ => None,
@@ -69,6 +64,11 @@ pub fn why_not(cell: &Cell) -> Option<String> {
         );
     };
     let platform = Platform::of(architecture);
+    if let Task::Sleep(runtime) = cell.task
+        && Architecture::OWN != Some(architecture)
+    {
+        return Some(format!("unsupported: the {runtime} of this machine in a guest of {}", architecture.name()));
+    }
     platform.why_not(cell, kernel.clock).or_else(|| why_no_qemu(platform)).or_else(|| {
         let kvm = (kernel.clock == LabClock::Kvm).then(|| why_no_kvm(platform)).flatten();
         let kvm = kvm.map(|why| format!("cannot use KVM: {why}; clock=virtual does not need it"));

@@ -1,14 +1,16 @@
 //! Sleep programs in several languages, started as a user would start them, that report the times of their sleeps.
 
 mod find;
+mod guest;
 mod launch;
 mod make;
 mod protocol;
 mod sleeper;
 
 pub use find::{Installed, find};
+pub use guest::{ForGuests, for_guests, ready};
 pub use launch::{Launch, command as launch_command, launch};
-pub use make::{SleepProgram, make};
+pub use make::SleepProgram;
 pub use protocol::Sleep;
 pub use sleeper::Sleeper;
 

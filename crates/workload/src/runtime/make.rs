@@ -26,15 +26,27 @@ pub struct SleepProgram {
     pub(crate) runtime: Runtime,
     /// The command, and its first arguments; those of the program follow.
     pub(super) command: (OsString, Vec<OsString>),
-    /// Removes the files when dropped.
-    _directory: PrivateDirectory,
+    /// Removes the files when dropped; `None` in a guest, which ends with them.
+    directory: Option<PrivateDirectory>,
+}
+
+impl SleepProgram {
+    /// A program that is there already.
+    pub(super) fn at(runtime: Runtime, command: (OsString, Vec<OsString>)) -> SleepProgram {
+        SleepProgram { runtime, command, directory: None }
+    }
+
+    /// The directory of its files.
+    pub(super) fn directory(&self) -> &Path {
+        self.directory.as_ref().map_or(Path::new("/"), PrivateDirectory::path)
+    }
 }
 
 /// Writes the program, and compiles it for a compiled language.
 ///
 /// # Errors
 /// When no file can be written, or the compiler fails.
-pub fn make(installed: &Installed) -> Result<SleepProgram, RuntimeError> {
+pub(super) fn make(installed: &Installed) -> Result<SleepProgram, RuntimeError> {
     let Installed { runtime, program } = installed;
     let runtime = *runtime;
     let keep = |path: &Path, source| RuntimeError::Keep { runtime, path: path.to_owned(), source };
@@ -74,7 +86,7 @@ pub fn make(installed: &Installed) -> Result<SleepProgram, RuntimeError> {
         }
         Runtime::Python3 | Runtime::Node => (program.into(), vec![file.into()]),
     };
-    Ok(SleepProgram { runtime, command, _directory: directory })
+    Ok(SleepProgram { runtime, command, directory: Some(directory) })
 }
 
 /// Runs `compiler` with the arguments that `arguments` adds.
