@@ -99,7 +99,8 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
         if is_here {
             cell.check_on(&machine.cpus)?;
         }
-        let mut why_not = |runtime: Runtime| languages.entry(runtime).or_insert_with(|| (machine.why_not)(runtime)).clone();
+        let mut why_not =
+            |runtime: Runtime| languages.entry(runtime).or_insert_with(|| (machine.why_not)(runtime)).clone();
         let missing = language.filter(|_| !is_elsewhere).and_then(&mut why_not);
         let mut may_have = |policy| *policies.entry(policy).or_insert_with(|| (machine.may_have)(policy));
         let mut why_no_load =

@@ -66,8 +66,10 @@ use std::path::{Path, PathBuf};
 /// This program, also when its file was replaced since it started (proc_pid_exe(5)).
 pub const THIS_PROGRAM: &str = "/proc/self/exe";
 
-/// Word of every lab guest's command line that the kernel does not know: it passes it to init as an environment variable
-/// (Documentation/admin-guide/kernel-parameters.rst), and init to its children.
+/// Word of every lab guest's command line that the kernel does not know.
+///
+/// It passes it to init as an environment variable (Documentation/admin-guide/kernel-parameters.rst), and init to its
+/// children.
 pub const GUEST_VARIABLE: &str = "PUNCTUAL_GUEST";
 
 /// The path under which a process started with this open file can open it (proc_pid_fd(5)). The descriptors of another

@@ -4,7 +4,9 @@
 //! for any number of measurements. Every guest resumes from the snapshot: it reads its job, carries it out, reports the
 //! result, and ends QEMU.
 
-use super::protocol::{FAILED, Job, READY, RECORD, REFUSED, SETTLE_TIME, TARGET, TRACERS};
+use super::protocol::{
+    FAILED, Job, MACHINE_SETTLE_TIME, MACHINE_TIME_VARIABLE, READY, RECORD, REFUSED, SETTLE_TIME, TARGET, TRACERS,
+};
 use super::{channel, clock_marks, guest_files, machine, modules};
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, ExitCode, Stdio};
@@ -32,7 +34,8 @@ pub fn run() -> ExitCode {
         }
         modules::load_all()?;
         seed_random()?;
-        std::thread::sleep(SETTLE_TIME);
+        let is_machine_time = std::env::var_os(MACHINE_TIME_VARIABLE).is_some();
+        std::thread::sleep(if is_machine_time { MACHINE_SETTLE_TIME } else { SETTLE_TIME });
         channel::pause()?;
         spin();
         channel::read_job().map(Ok)

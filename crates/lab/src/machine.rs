@@ -4,7 +4,10 @@ use super::devices::Devices;
 use super::guest_threads;
 use super::initramfs::{Archive, stripped_program};
 use super::platform::{Channel, Platform};
-use super::protocol::{FAILED, Job, READY, RECORD, REFUSED, SETTLE_TIME, SHARED_RESULT, TARGET, TRACERS};
+use super::protocol::{
+    FAILED, Job, MACHINE_SETTLE_TIME, MACHINE_TIME_VARIABLE, READY, RECORD, REFUSED, SETTLE_TIME, SHARED_RESULT,
+    TARGET, TRACERS,
+};
 use super::qemu::{Limits, Qemu, QemuError, version};
 use super::{
     BootableKernel, GuestTids, LabError, Monitor, directories, guest_files, hash, memory, ready, shared_memory,
@@ -20,7 +23,12 @@ use std::sync::{Arc, Mutex, PoisonError};
 /// Command-line arguments of the lab itself, not of a plan, in guests of this program's architecture.
 pub(super) fn own_arguments() -> String {
     let platform = Architecture::OWN.map(Platform::of);
-    platform.map(|own| format!("{} {}", own.arguments, own.virtual_arguments)).unwrap_or_default()
+    platform.map(|own| format!("{} {} {}", own.arguments, own.virtual_arguments, machine_time())).unwrap_or_default()
+}
+
+/// Word of the command line in machine time.
+fn machine_time() -> String {
+    format!("{MACHINE_TIME_VARIABLE}=1")
 }
 
 /// A machine with its kernel, kernel arguments and initramfs.
@@ -78,7 +86,8 @@ impl Setup {
         let platform = Platform::of(bootable.architecture);
         let archive = initramfs(kernel, platform, devices, monitor)?;
         let is_virtual = kernel.clock == LabClock::Virtual;
-        let words = [platform.arguments, if is_virtual { platform.virtual_arguments } else { "" }, &kernel.arguments];
+        let of_clock = if is_virtual { platform.virtual_arguments.to_owned() } else { machine_time() };
+        let words = [platform.arguments, &of_clock, &kernel.arguments];
         let words = words.into_iter().filter(|words| !words.is_empty());
         Ok(Setup {
             name,
@@ -191,6 +200,7 @@ impl Setup {
             let missing = || self.error(format!("exited before the results of its tracers; {}", files.console_tail()));
             record.tracers = Some(seen.ok_or_else(missing)?);
         }
+        let settle_time = if self.clock == LabClock::Virtual { SETTLE_TIME } else { MACHINE_SETTLE_TIME };
         record.lab = Some(LabRecord {
             clock: self.clock,
             kernel: self.kernel.name.clone(),
@@ -202,7 +212,7 @@ impl Setup {
             memory_mib: memory::MIB,
             threads: Vec::new(),
             host: None,
-            settled_ns: u64::try_from(SETTLE_TIME.as_nanos()).unwrap_or(u64::MAX).saturating_add(job.wait_ns),
+            settled_ns: u64::try_from(settle_time.as_nanos()).unwrap_or(u64::MAX).saturating_add(job.wait_ns),
         });
         Ok(record)
     }

@@ -17,6 +17,10 @@ pub(super) const TARGET: &str = "target ";
 /// Settling time of the kernel, which finishes its start in the background. The guest is idle meanwhile, so it costs
 /// next to nothing in virtual time.
 pub(super) const SETTLE_TIME: Duration = Duration::from_secs(5);
+/// The same in machine time, where each guest takes it: the kernel chooses its clock within about 2 s.
+pub(super) const MACHINE_SETTLE_TIME: Duration = Duration::from_secs(3);
+/// Environment variable of guests in machine time, from their command line, as [`host::GUEST_VARIABLE`].
+pub(super) const MACHINE_TIME_VARIABLE: &str = "PUNCTUAL_MACHINE_TIME";
 
 /// I/O port that signals to QEMU that the guest is at rest; without effect unless a snapshot is taken.
 pub(super) const AT_REST: u16 = 0x505;

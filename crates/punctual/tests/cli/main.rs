@@ -32,6 +32,7 @@ mod lab_host;
 mod lab_kernels;
 mod lab_response;
 mod lab_riscv64;
+mod lab_sleep;
 mod lab_threads;
 mod lab_tracers;
 mod lab_untrusted;

@@ -105,8 +105,7 @@ fn linked(java: &Installed, to: &Path) -> Result<(), RuntimeError> {
 
 /// What a program of the language prints.
 fn output(installed: &Installed, program: &Path, arguments: &[&str]) -> Result<String, RuntimeError> {
-    let refused =
-        |said| RuntimeError::Compile { runtime: installed.runtime, compiler: program.to_owned(), said };
+    let refused = |said| RuntimeError::Compile { runtime: installed.runtime, compiler: program.to_owned(), said };
     let ended = command(None, program).args(arguments).stdin(Stdio::null()).output();
     let ended = ended.map_err(|err| refused(err.to_string()))?;
     if !ended.status.success() {

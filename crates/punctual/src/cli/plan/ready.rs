@@ -34,6 +34,7 @@ ready_plans![
     "preemption-models-here",
     "quick-look",
     "sleep-error",
+    "sleep-error-guest",
 ];
 
 /// The TOML of the ready plan with this name.
