@@ -93,7 +93,9 @@ fn asked(summary: &RunSummary) -> (Vec<Field>, Vec<&CellSummary>) {
     let are_sleeps = are_sleeps(&cells);
     if are_sleeps {
         // Groups the sleeps of one language, in the requested order.
-        cells.sort_by_key(|cell| (cell.cell.task, cell.cell.policy, cell.cell.load.clone()));
+        cells.sort_by_key(|cell| {
+            (cell.cell.task, cell.cell.kernel.clone(), cell.cell.policy, cell.cell.load.clone())
+        });
     }
     let mut fields = if are_sleeps { sleep_axes(&cells) } else { axes(&cells) };
     fields.extend(if are_sleeps { sleep_figures() } else { figures(&levels_of(&cells)) });
@@ -123,7 +125,8 @@ fn sleep_axes(cells: &[&CellSummary]) -> Vec<Field> {
     let mut columns: Vec<Field> =
         vec![(Column::text("runtime"), runtime), (Column::text("policy"), |cell| cell.cell.policy.to_string())];
     let load: Field = (Column::text("load"), |cell| cell.cell.load.label());
-    columns.extend(varies(cells, load.1).then_some(load));
+    let kernel: Field = (Column::text("kernel"), |cell| cell.cell.kernel.to_string());
+    columns.extend([load, kernel].into_iter().filter(|axis| varies(cells, axis.1)));
     columns.push((Column::figure("asked"), |cell| cell.cell.period.to_string()));
     columns
 }
