@@ -2,7 +2,7 @@
 
 use super::packages::{self, Package};
 use super::unpack::unpack;
-use super::{LabError, Monitor, apt, directories, hash, preemption_models, regular_file};
+use super::{LabError, Monitor, apt, devices, directories, hash, preemption_models, regular_file};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -41,6 +41,9 @@ pub(super) struct CachedKernel {
     /// cached without modules.
     #[serde(default)]
     pub(super) modules: Option<BTreeMap<String, String>>,
+    /// Modules for devices of the lab that the package does not contain.
+    #[serde(default)]
+    pub(super) absent_modules: Vec<String>,
 }
 
 const KERNEL: &str = "vmlinuz";
@@ -99,7 +102,12 @@ pub(super) fn from_package(
 /// The modules with these names that were cached with the kernel in `dir`; `None` when they are missing or damaged, and
 /// the entry has to be built again.
 pub(super) fn modules_in(dir: &Path, names: &[&str]) -> Option<Vec<(String, Vec<u8>)>> {
-    let kept = kept_in(dir)?.modules?;
+    let CachedKernel { modules, absent_modules, .. } = kept_in(dir)?;
+    let kept = modules?;
+    // Cached before the lab had this device.
+    if !names.iter().all(|name| kept.contains_key(*name) || absent_modules.iter().any(|absent| absent == name)) {
+        return None;
+    }
     let read = |(name, sum): (&String, &String)| {
         let content = fs::read(dir.join(MODULES_DIRECTORY).join(name)).ok()?;
         (hash(&content) == *sum).then(|| (name.clone(), content))
@@ -151,6 +159,10 @@ fn keep(about: &Package, archive: &Path, sum: String, dir: &Path, monitor: Monit
         kernel_sha256: sha256(&kernel_in(&kept))?,
         preempt_rt: modes.as_ref().map(|modes| modes.is_rt),
         preempt: modes.map(|modes| modes.arguments).unwrap_or_default(),
+        absent_modules: devices::all_modules()
+            .filter(|name| !kept_modules.contains_key(*name))
+            .map(str::to_owned)
+            .collect(),
         modules: Some(kept_modules),
     };
     let note = serde_json::to_vec_pretty(&note).map_err(io::Error::from).map_err(failed)?;

@@ -7,7 +7,7 @@
 use super::protocol::{
     FAILED, Job, MACHINE_SETTLE_TIME, MACHINE_TIME_VARIABLE, READY, RECORD, REFUSED, SETTLE_TIME, TARGET, TRACERS,
 };
-use super::{channel, clock_marks, guest_files, machine, modules};
+use super::{channel, clock_marks, disk, guest_files, machine, modules};
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -95,6 +95,11 @@ fn measured(job: &Job) -> String {
 fn carry_out(job: &Job) -> io::Result<String> {
     if job.cell.conditions.explain.is_some() {
         host::mount_tracing().map_err(|err| io::Error::other(format!("cannot explain: tracefs: {err}")))?;
+    }
+    if job.has_disk
+        && let Err(err) = disk::mount()
+    {
+        return Ok(format!("{REFUSED}{err}"));
     }
     if job.is_target {
         return target(job);

@@ -10,7 +10,10 @@ use super::qemu::{Limits, Qemu, QemuError};
 use model::{GuestThread, GuestThreadKind, GuestThreads, LabKernel, Load, Policy};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
+use std::time::{Duration, Instant};
 use sys::sched;
+
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Reason why the threads of a guest on `kernel` under `load` cannot be scheduled as the plan says; `None` when they
 /// can.
@@ -25,12 +28,6 @@ pub(super) fn why_not(kernel: &LabKernel, load: &Load) -> Option<String> {
     let here = sched::affinity(0).ok()?;
     for kind in GuestThreadKind::ALL {
         let (name, settings) = (kind.name(), threads.of(kind));
-        let is_set = settings.policy.is_some() || settings.cpus.is_some();
-        if kind == GuestThreadKind::Io && is_set {
-            return Some(
-                "guests have no I/O thread, which only a disk needs; leave io_policy and io_cpus out".to_owned(),
-            );
-        }
         if let Some(cpus) = settings.cpus.as_ref().filter(|cpus| !cpus.minus(&here).is_empty()) {
             return Some(format!("cannot use {name}_cpus={cpus}: this process may use {here}"));
         }
@@ -72,7 +69,11 @@ pub(super) fn settle(
     qemu.negotiate(limits)?;
     qemu.wait_for("GUEST_PANICKED", limits)?;
     let vcpus = thread_ids(&qemu.execute("query-cpus-fast", json!({}), limits)?);
-    let kinds = kinds(qemu, &vcpus, limits)?;
+    let io = thread_ids(&qemu.execute("query-iothreads", json!({}), limits)?);
+    if !threads.is_empty() && !io.is_empty() {
+        wait_for_helpers(qemu, limits)?;
+    }
+    let kinds = kinds(qemu, &vcpus, &io)?;
     let mut set = Vec::new();
     for (tid, kind) in kinds {
         let settings = threads.of(kind);
@@ -103,13 +104,27 @@ pub(super) fn settle(
     Ok((GuestTids { vcpus, emulator: qemu.id() }, set))
 }
 
+/// Time after which an idle helper of an I/O thread exits (10 s in QEMU's util/thread-pool.c), and a margin.
+const HELPERS_IDLE: Duration = Duration::from_secs(11);
+
+/// Waits until the helpers that read a disk while the guest booted have exited. Those that are started later have the
+/// scheduling of their I/O thread; QEMU does not say which thread helps which one.
+fn wait_for_helpers(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), QemuError> {
+    let began = Instant::now();
+    while began.elapsed() < HELPERS_IDLE {
+        if let Some(gone) = qemu.has_exited(limits, POLL_INTERVAL) {
+            return Err(gone);
+        }
+    }
+    Ok(())
+}
+
 /// The kind of each thread of QEMU, by thread ID.
-fn kinds(qemu: &mut Qemu, vcpus: &[u32], limits: Limits<'_>) -> Result<BTreeMap<u32, GuestThreadKind>, QemuError> {
+fn kinds(qemu: &Qemu, vcpus: &[u32], io: &[u32]) -> Result<BTreeMap<u32, GuestThreadKind>, QemuError> {
     let all = host::threads_of(qemu.id());
     let mut kinds: BTreeMap<u32, GuestThreadKind> =
         all.into_iter().map(|tid| (tid, GuestThreadKind::Emulator)).collect();
-    let io = thread_ids(&qemu.execute("query-iothreads", json!({}), limits)?);
-    for (tids, kind) in [(vcpus, GuestThreadKind::Vcpu), (&io, GuestThreadKind::Io)] {
+    for (tids, kind) in [(vcpus, GuestThreadKind::Vcpu), (io, GuestThreadKind::Io)] {
         for tid in tids {
             match kinds.get_mut(tid) {
                 Some(found) => *found = kind,
@@ -143,8 +158,8 @@ mod tests {
         assert_eq!(refused("", "cpu"), None);
         assert_eq!(refused(&format!("vcpu_cpus={here} emulator_policy=batch"), "cpu"), None);
         let message = format!("cannot use vcpu_cpus=4000: this process may use {here}");
-        assert_eq!(refused("vcpu_cpus=4000", "none"), Some(message));
-        assert!(refused("io_policy=other", "none").unwrap().starts_with("guests have no I/O thread"));
+        assert_eq!(refused("vcpu_cpus=4000", "none"), Some(message.clone()));
+        assert_eq!(refused("io_policy=other io_cpus=4000", "none"), Some(message.replace("vcpu", "io")));
         if sys::process::effective_user_id() == 0 {
             let message = refused("vcpu_policy=fifo:50", "cpu").unwrap();
             assert!(message.starts_with(&format!("vcpu_policy=fifo:50 of a loaded guest on all CPUs ({here}) ")));

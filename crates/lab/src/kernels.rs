@@ -1,7 +1,7 @@
 //! Kernels named by plans: download, preparation for booting, and cache.
 
 use super::packages::{self, Kind};
-use super::{LabError, Monitor, apt, directories, fetch, hash, image, modules, regular_file, unpack};
+use super::{LabError, Monitor, apt, devices, directories, fetch, hash, image, modules, regular_file, unpack};
 use fetch::Fetching;
 use model::{Architecture, KernelSource, LabKernel};
 use std::collections::{BTreeMap, HashMap};
@@ -114,7 +114,7 @@ pub fn ready_observed(
 /// The modules with these names for `kernel`, uncompressed.
 ///
 /// # Errors
-/// If modules are missing and the plan does not provide modules either.
+/// If modules are missing that cannot be built in, and the plan does not provide modules either.
 pub(super) fn modules(
     kernel: &LabKernel,
     names: &[&str],
@@ -136,9 +136,11 @@ pub(super) fn modules(
         }
         (source, None) => installed_modules(Path::new(&source.to_string()), names),
     };
-    if found.len() < names.len() && kernel.modules.is_none() {
+    let is_missing = |name: &&&str| devices::is_required(name) && !found.iter().any(|(known, _)| known == **name);
+    let missing: Vec<&str> = names.iter().filter(is_missing).copied().collect();
+    if !missing.is_empty() && kernel.modules.is_none() {
         let reason =
-            format!("needs its modules {}; name the directory that holds them: modules=/path", names.join(" and "));
+            format!("needs its modules {}; name the directory that holds them: modules=/path", missing.join(" and "));
         return Err(LabError::program(&kernel.source.to_string(), reason));
     }
     Ok(found)

@@ -11,6 +11,7 @@ mod channel;
 mod clock_marks;
 mod devices;
 mod directories;
+mod disk;
 mod elf;
 mod fetch;
 mod guest;

@@ -10,7 +10,7 @@ use super::protocol::{
 };
 use super::qemu::{Limits, Qemu, QemuError, version};
 use super::{
-    BootableKernel, GuestTids, LabError, Monitor, directories, guest_files, hash, memory, ready, shared_memory,
+    BootableKernel, GuestTids, LabError, Monitor, directories, disk, guest_files, hash, memory, ready, shared_memory,
 };
 use model::{Architecture, GuestThread, GuestThreads, LabClock, LabKernel, LabRecord, Record, TargetRecord};
 use serde_json::json;
@@ -128,7 +128,11 @@ impl Setup {
         };
         written.map_err(|err| LabError::file(&job_file, err))?;
         directories::write_new(&archive, &self.archive).map_err(|err| LabError::file(&archive, err))?;
-        Ok(Files { archive, job: job_file, console, result, channel, port })
+        let files = Files { archive, job: job_file, console, result, channel, port };
+        if self.devices.has_disk {
+            disk::make(&files.disk())?;
+        }
+        Ok(files)
     }
 
     /// QEMU arguments of a guest.
@@ -141,7 +145,8 @@ impl Setup {
         let words = words.chain(self.platform.channel(&files.job, &files.result));
         let kernel =
             ["-kernel".into(), self.kernel.file.clone().into(), "-initrd".into(), files.archive.clone().into()];
-        words.chain(kernel).chain(self.devices.arguments()).chain(self.platform.pause()).collect()
+        let disk = self.devices.has_disk.then(|| disk::arguments(&files.disk())).into_iter().flatten();
+        words.chain(kernel).chain(self.devices.arguments()).chain(disk).chain(self.platform.pause()).collect()
     }
 
     /// Boots a guest of machine time to its rest, with `more` arguments, and schedules its threads as the plan says.
@@ -269,6 +274,11 @@ pub(super) struct AtRest {
 }
 
 impl Files {
+    /// The image of the guest's disk.
+    fn disk(&self) -> PathBuf {
+        self.result.with_file_name("disk")
+    }
+
     /// The file of the memory with the guest's clock marks.
     pub(super) fn marks(&self) -> PathBuf {
         match self.channel {
@@ -314,6 +324,6 @@ fn initramfs(
         archive.directory(directory);
     }
     archive.program("init", &stripped_program(platform.architecture)?);
-    guest_files::add(&mut archive, kernel, platform, devices.modules(), monitor)?;
+    guest_files::add(&mut archive, kernel, platform, &devices.modules(), monitor)?;
     Ok(archive.finish())
 }

@@ -1,7 +1,7 @@
 //! One measurement in a guest.
 
 use super::clock_marks::ClockMarks;
-use super::devices::Devices;
+use super::devices::{Devices, LinkDevices};
 use super::machine::{AtRest, Setup};
 use super::one_cpu::OneCpu;
 use super::protocol::Job;
@@ -51,10 +51,17 @@ pub fn carry_out(
     let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let wait_ns = ns(FIRST_BLOCK_DELAY + BLOCK_DELAY_STEP.saturating_mul(block));
     let limit_ns = ns(margin + busy.saturating_mul(2));
-    let job = Job { cell: cell.clone(), wait_ns, limit_ns, is_target: false, has_marks: false };
+    let job = Job {
+        cell: cell.clone(),
+        wait_ns,
+        limit_ns,
+        is_target: false,
+        has_marks: false,
+        has_disk: Devices::of(cell).has_disk,
+    };
     match setup.clock {
         LabClock::Virtual => in_virtual_time(&setup, &job, limits),
-        LabClock::Emulated | LabClock::Kvm if Devices::of(cell) == Devices::Line => {
+        LabClock::Emulated | LabClock::Kvm if Devices::of(cell).link == LinkDevices::Line => {
             let beside = beside.begin(cell, None)?;
             let mut record = two_guests::carry_out(&setup, &job, limits)?;
             beside.map_or(Ok(()), |beside| beside.finish(GuestClocks::default(), &mut record))?;

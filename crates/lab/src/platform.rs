@@ -4,7 +4,7 @@ mod aarch64;
 mod riscv64;
 mod x86_64;
 
-use super::devices::Devices;
+use super::devices::{Devices, LinkDevices};
 use super::protocol::{SHARED_MIB, SHARED_RESULT};
 use model::{Architecture, Cell, LabClock, Link};
 use std::ffi::OsString;
@@ -110,7 +110,7 @@ impl Platform {
                 self.architecture.name()
             ));
         }
-        if self.architecture == Architecture::X86_64 || Devices::of(cell) == Devices::None {
+        if self.architecture == Architecture::X86_64 || Devices::of(cell).link == LinkDevices::None {
             return None;
         }
         let link = cell.task.link().map(|link: Link| link.to_string()).unwrap_or_default();

@@ -57,6 +57,9 @@ pub(super) struct Job {
     /// Whether the lab reads the guest's clock before and after the cell.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) has_marks: bool,
+    /// Whether the guest has a disk.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) has_disk: bool,
 }
 
 /// Name of the job among the firmware configuration files of QEMU.

@@ -1,7 +1,8 @@
 //! Checks of cells that the lab cannot carry out, made before anything is started.
 
+use super::devices::Devices;
 use super::platform::Platform;
-use super::{guest_files, guest_threads, kernels, qemu};
+use super::{disk, guest_files, guest_threads, kernels, qemu};
 use model::{Architecture, Cell, Kernel, LabClock, Link, LoadPart, Task};
 
 /// The oldest tested QEMU: older ones count instructions in another way.
@@ -45,6 +46,11 @@ pub fn why_not(cell: &Cell) -> Option<String> {
         _ => {}
     }
     if let Some(reason) = guest_threads::why_not(kernel, &cell.load) {
+        return Some(reason);
+    }
+    if Devices::of(cell).has_disk
+        && let Some(reason) = disk::why_not()
+    {
         return Some(reason);
     }
     let asked = cell.cpus.len();

@@ -1,6 +1,6 @@
 //! Extraction of the kernel from a package, with its configuration and the modules that the lab needs.
 
-use super::devices::MODULES;
+use super::devices;
 use super::tar::{self, TarError};
 use super::{LabError, Monitor, modules};
 use model::Architecture;
@@ -27,7 +27,9 @@ fn at_most(name: &str) -> Option<u64> {
     let is_in_boot = |begin| name.strip_prefix(begin).is_some_and(|rest: &str| !rest.contains('/'));
     let is_module = || {
         let below = ["lib/modules/", "usr/lib/modules/"].iter().any(|begin| name.starts_with(begin));
-        below && modules::stem(Path::new(name)).is_some_and(|stem| MODULES.contains(&stem)) && !name.ends_with('/')
+        below
+            && modules::stem(Path::new(name)).is_some_and(|stem| devices::all_modules().any(|known| known == stem))
+            && !name.ends_with('/')
     };
     match () {
         () if KERNELS.into_iter().any(is_in_boot) => Some(256 << 20),

@@ -16,6 +16,14 @@ pub fn file_system(kind: &str, place: &str) -> io::Result<()> {
     mount(&CString::new(kind)?, &CString::new(place)?, 0)
 }
 
+/// Mounts the block device `source`, which has a file system of `kind`, at `place`, which must exist (mount(2)).
+///
+/// # Errors
+/// The kernel's error: `EPERM` without `CAP_SYS_ADMIN`, `ENODEV` for an unknown kind.
+pub fn device(source: &str, kind: &str, place: &str) -> io::Result<()> {
+    mount_source(&CString::new(source)?, &CString::new(kind)?, &CString::new(place)?, 0)
+}
+
 /// Makes a new file system of `kind` that is mounted nowhere (fsopen(2), fsmount(2)): it is reached through the
 /// descriptor of its root only, and is gone when that is closed.
 ///
@@ -58,9 +66,13 @@ pub fn unshare_ipc() -> io::Result<()> {
     mount(c"tmpfs", SHARED_MEMORY, libc::MS_NOSUID | libc::MS_NODEV)
 }
 
-/// mount(2) without a source.
+/// Mounts a file system without a device: its source is its name only.
 fn mount(kind: &CStr, place: &CStr, flags: libc::c_ulong) -> io::Result<()> {
+    mount_source(kind, kind, place, flags)
+}
+
+fn mount_source(source: &CStr, kind: &CStr, place: &CStr, flags: libc::c_ulong) -> io::Result<()> {
     // SAFETY: all strings end with NUL and outlive the call; a null `data` is allowed (mount(2)).
-    check(unsafe { libc::mount(kind.as_ptr(), place.as_ptr(), kind.as_ptr(), flags, std::ptr::null()) }.into())
+    check(unsafe { libc::mount(source.as_ptr(), place.as_ptr(), kind.as_ptr(), flags, std::ptr::null()) }.into())
         .map(drop)
 }
