@@ -109,8 +109,15 @@ impl Reader<'_, '_> {
                 }
                 self.domain.threads.of_mut(GuestThreadKind::Vcpu).policy = Some(policy);
             }
-            "emulatorsched" => self.domain.threads.of_mut(GuestThreadKind::Emulator).policy = Some(self.policy(node)?),
-            // Guests have no I/O threads yet.
+            "emulatorsched" => {
+                self.domain.threads.of_mut(GuestThreadKind::Emulator).policy = Some(self.policy(node)?);
+            }
+            // Guests here have one I/O thread.
+            "iothreadpin" => {
+                let cpus = self.cpus(node, self.attribute(node, "cpuset")?)?;
+                self.domain.threads.of_mut(GuestThreadKind::Io).cpus = Some(cpus);
+            }
+            "iothreadsched" => self.domain.threads.of_mut(GuestThreadKind::Io).policy = Some(self.policy(node)?),
             other => self.not_taken(other),
         }
         Ok(())
@@ -191,10 +198,10 @@ mod tests {
                     <emulatorpin cpuset='0-3,^2,^3'/>\n    <vcpusched vcpus='0-1' scheduler='fifo' priority='50'/>\n    \
                     <emulatorsched scheduler='rr' priority='10'/>\n    <quota>-1</quota>\n    \
                     <iothreadsched iothreads='1' scheduler='fifo' priority='49'/>\n    <quota>5</quota>";
-        let expected = "vcpu_policy=fifo:50 vcpu_cpus=2-3 emulator_policy=rr:10 emulator_cpus=0-1";
+        let expected = "vcpu_policy=fifo:50 vcpu_cpus=2-3 io_policy=fifo:49 emulator_policy=rr:10 emulator_cpus=0-1";
         let (vcpus, threads, not_taken) = words("<vcpu placement='static'>2</vcpu>", tune).unwrap();
         assert_eq!((vcpus, threads.as_str()), (Some(2), expected));
-        assert_eq!(not_taken, ["quota", "iothreadsched"]);
+        assert_eq!(not_taken, ["quota"]);
         let (_, threads, not_taken) = words("<vcpu cpuset='1-2'>2</vcpu>", "<shares>2048</shares>").unwrap();
         assert_eq!((threads.as_str(), not_taken), ("vcpu_cpus=1-2 emulator_cpus=1-2", vec!["shares".to_owned()]));
         let one_by_one = "<vcpupin vcpu='0' cpuset='2'/><vcpupin vcpu='1' cpuset='3'/>\

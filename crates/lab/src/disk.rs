@@ -12,7 +12,7 @@ use std::time::{Duration, Instant};
 /// Size of the image, bytes: a file with holes; more than ten times what `disk` writes on the most CPUs.
 const BYTES: u64 = 4 << 30;
 
-/// Options of mke2fs(8). Everything is initialized now, so that no kernel thread of the guest does it while it measures.
+/// Options of mke2fs(8). Everything is initialized now: no kernel thread of the guest does it while the guest measures.
 const OPTIONS: [&str; 11] = [
     "-q",
     "-F",

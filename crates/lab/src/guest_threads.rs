@@ -80,7 +80,8 @@ pub(super) fn settle(
         if settings.policy.is_none() && settings.cpus.is_none() {
             continue;
         }
-        let name = host::name_of_thread(qemu.id(), tid).unwrap_or_default();
+        // Helpers of the emulator come and go.
+        let Some(name) = host::name_of_thread(qemu.id(), tid) else { continue };
         let failed = |what: &str, reason: &dyn std::fmt::Display| {
             QemuError::Refused(format!("cannot set {}_{what} of thread {tid} ({name}): {reason}", kind.name()))
         };

@@ -150,7 +150,7 @@ mod tests {
                 assert!(loads.iter().any(|row| stands_for(&load, row)), "{}: {load}", path.display());
             }
         }
-        assert_eq!(repeat, 11);
+        assert_eq!(repeat, 12);
     }
 
     #[test]

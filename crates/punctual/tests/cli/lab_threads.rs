@@ -44,7 +44,7 @@ fn settings_of_threads_that_cannot_be_had_are_one_line() {
         ("vcpu_policy=fifo:50", "virtual time does not depend on what runs on this machine".to_owned()),
         ("clock=emulated vcpu_policy=fofo", "vcpu_policy: unknown scheduling policy `fofo`".to_owned()),
         ("clock=emulated vcpu_cpus=4000", format!("cannot use vcpu_cpus=4000: this process may use {here}")),
-        ("clock=emulated io_policy=other", "guests have no I/O thread".to_owned()),
+        ("clock=emulated io_cpus=4000", format!("cannot use io_cpus=4000: this process may use {here}")),
     ] {
         let text = format!("[axes]\nkernel = [\"debian:6.1 {words}\"]\nload = [\"none\"]\n");
         let plan = scratch.file("plan.toml", text);

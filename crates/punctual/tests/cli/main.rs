@@ -27,6 +27,7 @@ mod inherited;
 mod kept;
 mod lab;
 mod lab_arm64;
+mod lab_devices;
 mod lab_explain;
 mod lab_host;
 mod lab_kernels;

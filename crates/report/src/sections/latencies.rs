@@ -93,9 +93,7 @@ fn asked(summary: &RunSummary) -> (Vec<Field>, Vec<&CellSummary>) {
     let are_sleeps = are_sleeps(&cells);
     if are_sleeps {
         // Groups the sleeps of one language, in the requested order.
-        cells.sort_by_key(|cell| {
-            (cell.cell.task, cell.cell.kernel.clone(), cell.cell.policy, cell.cell.load.clone())
-        });
+        cells.sort_by_key(|cell| (cell.cell.task, cell.cell.kernel.clone(), cell.cell.policy, cell.cell.load.clone()));
     }
     let mut fields = if are_sleeps { sleep_axes(&cells) } else { axes(&cells) };
     fields.extend(if are_sleeps { sleep_figures() } else { figures(&levels_of(&cells)) });

@@ -1,0 +1,30 @@
+//! Devices of guests in machine time.
+
+use crate::program::{entries, is_root, machine_and_scratch, punctual, skip_unless};
+use crate::vm::kernel;
+use model::GuestThreadKind;
+
+#[test]
+#[ignore = "long: boots a guest and waits for QEMU's helpers"]
+fn root_vm_the_io_thread_of_a_disk_has_its_policy_while_the_disk_is_written() {
+    let Some(kernel) = kernel().filter(|_| is_root()) else { return };
+    let (_machine, scratch) = machine_and_scratch("lab-disk");
+    let here = sys::sched::affinity(0).unwrap();
+    let last = here.iter().last().unwrap();
+    skip_unless!(here.len() > 1);
+    let text = format!(
+        "repetitions = 1\nduration = \"2s\"\nwarm_up = \"100ms\"\n[axes]\nload = [\"disk\"]\npolicy = [\"fifo:80\"]\n\
+         period = [\"10ms\"]\nkernel = [{{ image = \"{}\", clock = \"emulated\", io_policy = \"fifo:49\", io_cpus = \"{last}\" }}]\n",
+        kernel.display()
+    );
+    let (plan, out) = (scratch.file("plan.toml", text), scratch.path("run"));
+    punctual(&format!("run {} --wait --out {}", plan.display(), out.display())).expect_success();
+    let record = entries(&out).remove(0).record;
+    let lab = record.lab.as_ref().unwrap();
+    assert!(lab.machine.ends_with(", virtio disk"), "{}", lab.machine);
+    let [thread] = &lab.threads[..] else { panic!("one I/O thread: {:?}", lab.threads) };
+    assert_eq!((thread.kind, thread.policy.as_str()), (GuestThreadKind::Io, "fifo:49"));
+    assert_eq!(thread.cpus.to_string(), last.to_string());
+    let [load] = &record.loads[..] else { panic!("one load") };
+    assert!(load.failure.is_none() && load.seconds.iter().any(|second| second.operations > Some(0)), "{load:?}");
+}
