@@ -4,7 +4,7 @@ use super::{ImportError, ParseError};
 use host::file;
 use model::{CpuSet, GuestThreadKind, GuestThreads, LabKernel, Policy};
 use roxmltree::{Document, Node};
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// Size limit of a domain's file, bytes: they have some tens of KiB.
@@ -43,7 +43,7 @@ fn domain(text: &str) -> Result<Domain, ParseError> {
         ));
     }
     let child = |name: &'static str| root.children().find(move |node| node.has_tag_name(name));
-    let mut reader = Reader { document: &document, domain: Domain::default(), pinned: BTreeSet::new() };
+    let mut reader = Reader { document: &document, domain: Domain::default(), pinned: BTreeMap::new() };
     if let Some(vcpu) = child("vcpu") {
         reader.vcpus(vcpu)?;
     }
@@ -56,8 +56,8 @@ fn domain(text: &str) -> Result<Domain, ParseError> {
 struct Reader<'a, 'text> {
     document: &'a Document<'text>,
     domain: Domain,
-    /// CPUs of single vCPUs, where they differ.
-    pinned: BTreeSet<String>,
+    /// Different sets of CPUs of single threads.
+    pinned: BTreeMap<GuestThreadKind, BTreeSet<String>>,
 }
 
 impl Reader<'_, '_> {
@@ -80,16 +80,8 @@ impl Reader<'_, '_> {
     fn setting(&mut self, node: Node<'_, '_>) -> Result<(), ParseError> {
         let name = node.tag_name().name();
         match name {
-            "vcpupin" => {
-                let cpus = self.cpus(node, self.attribute(node, "cpuset")?)?;
-                self.pinned.insert(cpus.to_string());
-                let before = self.domain.threads.vcpu.cpus.take().filter(|_| self.pinned.len() > 1);
-                let all = before.iter().flat_map(CpuSet::iter).chain(cpus.iter()).collect();
-                self.domain.threads.vcpu.cpus = Some(all);
-                if self.pinned.len() > 1 {
-                    self.not_taken("vcpupin of each vCPU: all may use all of their CPUs");
-                }
-            }
+            "vcpupin" => self.pin(node, GuestThreadKind::Vcpu)?,
+            "iothreadpin" => self.pin(node, GuestThreadKind::Io)?,
             "emulatorpin" => {
                 let cpus = self.cpus(node, self.attribute(node, "cpuset")?)?;
                 self.domain.threads.of_mut(GuestThreadKind::Emulator).cpus = Some(cpus);
@@ -98,28 +90,47 @@ impl Reader<'_, '_> {
                 let (vcpus, policy) = (self.attribute(node, "vcpus")?.to_owned(), self.policy(node)?);
                 let vcpus = self.cpus(node, &vcpus)?;
                 let all = self.domain.vcpus.unwrap_or(1);
-                if let Some(before) = self.domain.threads.vcpu.policy.filter(|before| *before != policy) {
-                    let message = format!(
-                        "unsupported: vcpusched {policy} after {before}: guests here have one policy for all vCPUs"
-                    );
-                    return Err(self.at(node, message));
-                }
                 if !(0..all).all(|vcpu| vcpus.iter().any(|named| named == vcpu)) {
                     self.not_taken("vcpusched of some vCPUs: all have this policy");
                 }
-                self.domain.threads.of_mut(GuestThreadKind::Vcpu).policy = Some(policy);
+                self.schedule(node, GuestThreadKind::Vcpu, policy)?;
             }
-            "emulatorsched" => {
-                self.domain.threads.of_mut(GuestThreadKind::Emulator).policy = Some(self.policy(node)?);
-            }
-            // Guests here have one I/O thread.
-            "iothreadpin" => {
-                let cpus = self.cpus(node, self.attribute(node, "cpuset")?)?;
-                self.domain.threads.of_mut(GuestThreadKind::Io).cpus = Some(cpus);
-            }
-            "iothreadsched" => self.domain.threads.of_mut(GuestThreadKind::Io).policy = Some(self.policy(node)?),
+            "iothreadsched" => self.schedule(node, GuestThreadKind::Io, self.policy(node)?)?,
+            "emulatorsched" => self.domain.threads.of_mut(GuestThreadKind::Emulator).policy = Some(self.policy(node)?),
             other => self.not_taken(other),
         }
+        Ok(())
+    }
+
+    /// Takes over the CPUs of one thread; threads of a kind share the CPUs of all.
+    fn pin(&mut self, node: Node<'_, '_>, kind: GuestThreadKind) -> Result<(), ParseError> {
+        let cpus = self.cpus(node, self.attribute(node, "cpuset")?)?;
+        let pinned = self.pinned.entry(kind).or_default();
+        pinned.insert(cpus.to_string());
+        let differ = pinned.len() > 1;
+        let settings = self.domain.threads.of_mut(kind);
+        let before = settings.cpus.take().filter(|_| differ);
+        settings.cpus = Some(before.iter().flat_map(CpuSet::iter).chain(cpus.iter()).collect());
+        match kind {
+            GuestThreadKind::Vcpu if differ => self.not_taken("vcpupin of each vCPU: all may use all of their CPUs"),
+            GuestThreadKind::Io if differ => {
+                self.not_taken("iothreadpin of each I/O thread: guests have one, with all of their CPUs");
+            }
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Takes over a policy, which threads of a kind have in common.
+    fn schedule(&mut self, node: Node<'_, '_>, kind: GuestThreadKind, policy: Policy) -> Result<(), ParseError> {
+        let settings = self.domain.threads.of_mut(kind);
+        if let Some(before) = settings.policy.filter(|before| *before != policy) {
+            let name = node.tag_name().name();
+            let message =
+                format!("unsupported: {name} {policy} after {before}: guests here have one {}_policy", kind.name());
+            return Err(self.at(node, message));
+        }
+        settings.policy = Some(policy);
         Ok(())
     }
 
@@ -197,11 +208,14 @@ mod tests {
         let tune = "    <vcpupin vcpu='0' cpuset='2-3'/>\n    <vcpupin vcpu='1' cpuset='2,3'/>\n    \
                     <emulatorpin cpuset='0-3,^2,^3'/>\n    <vcpusched vcpus='0-1' scheduler='fifo' priority='50'/>\n    \
                     <emulatorsched scheduler='rr' priority='10'/>\n    <quota>-1</quota>\n    \
-                    <iothreadsched iothreads='1' scheduler='fifo' priority='49'/>\n    <quota>5</quota>";
-        let expected = "vcpu_policy=fifo:50 vcpu_cpus=2-3 io_policy=fifo:49 emulator_policy=rr:10 emulator_cpus=0-1";
+                    <iothreadsched iothreads='1' scheduler='fifo' priority='49'/>\n    <quota>5</quota>\n    \
+                    <iothreadpin iothread='1' cpuset='4'/>\n    <iothreadpin iothread='2' cpuset='5'/>";
+        let expected =
+            "vcpu_policy=fifo:50 vcpu_cpus=2-3 io_policy=fifo:49 io_cpus=4-5 emulator_policy=rr:10 emulator_cpus=0-1";
         let (vcpus, threads, not_taken) = words("<vcpu placement='static'>2</vcpu>", tune).unwrap();
         assert_eq!((vcpus, threads.as_str()), (Some(2), expected));
-        assert_eq!(not_taken, ["quota"]);
+        let joined = "iothreadpin of each I/O thread: guests have one, with all of their CPUs";
+        assert_eq!(not_taken, ["quota", joined]);
         let (_, threads, not_taken) = words("<vcpu cpuset='1-2'>2</vcpu>", "<shares>2048</shares>").unwrap();
         assert_eq!((threads.as_str(), not_taken), ("vcpu_cpus=1-2 emulator_cpus=1-2", vec!["shares".to_owned()]));
         let one_by_one = "<vcpupin vcpu='0' cpuset='2'/><vcpupin vcpu='1' cpuset='3'/>\
@@ -217,6 +231,10 @@ mod tests {
             ("<vcpupin vcpu='0'/>", "Some(7): <vcpupin> has no attribute `cpuset`"),
             ("<emulatorpin cpuset='^0'/>", "Some(7): invalid CPUs `^0`"),
             ("<vcpusched vcpus='0' scheduler='deadline'/>", "Some(7): invalid scheduler `deadline`"),
+            (
+                "<iothreadsched iothreads='1' scheduler='idle'/><iothreadsched iothreads='2' scheduler='batch'/>",
+                "Some(7): unsupported: iothreadsched batch after idle: guests here have one io_policy",
+            ),
             ("<emulatorsched scheduler='fifo'/>", "Some(7): <emulatorsched> has no attribute `priority`"),
             ("<emulatorsched scheduler='fifo' priority='100'/>", "Some(7): invalid policy `fifo:100`"),
             ("<emulatorsched", "Some("),

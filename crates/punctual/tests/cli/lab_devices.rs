@@ -28,3 +28,20 @@ fn root_vm_the_io_thread_of_a_disk_has_its_policy_while_the_disk_is_written() {
     let [load] = &record.loads[..] else { panic!("one load") };
     assert!(load.failure.is_none() && load.seconds.iter().any(|second| second.operations > Some(0)), "{load:?}");
 }
+
+#[test]
+fn vm_a_kernel_without_drivers_for_a_disk_is_one_line() {
+    let Some(kernel) = kernel() else { return };
+    let (_machine, scratch) = machine_and_scratch("lab-no-disk");
+    // Without its modules beside it.
+    std::fs::copy(kernel, scratch.path("vmlinuz")).unwrap();
+    let text = format!(
+        "repetitions = 1\nduration = \"1s\"\n[axes]\nload = [\"disk\"]\nperiod = [\"10ms\"]\n\
+         kernel = [\"{} clock=emulated\"]\n",
+        scratch.path("vmlinuz").display()
+    );
+    let plan = scratch.file("plan.toml", text);
+    let said = punctual(&format!("run {} --wait --out {}", plan.display(), scratch.path("run").display()));
+    let reason = "no disk: the kernel needs virtio_pci and virtio_blk, built in or as modules";
+    assert!(said.status == 1 && said.last_line().contains(reason), "{said:?}");
+}
