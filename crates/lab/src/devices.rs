@@ -26,6 +26,8 @@ pub(super) enum LinkDevices {
     Serial,
     /// A third serial port, connected to that of another guest.
     Line,
+    /// A network device, connected to that of another guest.
+    Network,
 }
 
 /// Kernel modules of the timers, without the suffix of a compressor.
@@ -46,14 +48,27 @@ const DISK_MODULES: [&str; 11] = [
     "ext4.ko",
 ];
 
+/// Kernel modules of the network device, in the same way.
+const NETWORK_MODULES: [&str; 8] = [
+    "virtio.ko",
+    "virtio_ring.ko",
+    "virtio_pci.ko",
+    "virtio_pci_legacy_dev.ko",
+    "virtio_pci_modern_dev.ko",
+    "failover.ko",
+    "net_failover.ko",
+    "virtio_net.ko",
+];
+
 /// Names of the modules of all devices.
 pub(super) fn all_modules() -> impl Iterator<Item = &'static str> {
-    TIMER_MODULES.into_iter().chain(DISK_MODULES)
+    let others = NETWORK_MODULES.into_iter().filter(|name| !DISK_MODULES.contains(name));
+    TIMER_MODULES.into_iter().chain(DISK_MODULES).chain(others)
 }
 
 /// Whether a guest with the device of module `name` cannot start without that module.
 pub(super) fn is_required(name: &str) -> bool {
-    !DISK_MODULES.contains(&name)
+    TIMER_MODULES.contains(&name)
 }
 
 /// Whether a guest on `kernel` under `load` has a disk: one that is written, or whose thread has settings.
@@ -74,6 +89,7 @@ impl Devices {
             Some(Link::Uio) => LinkDevices::Timers,
             Some(Link::SerialLoop(_)) => LinkDevices::Serial,
             Some(Link::Serial { .. }) => LinkDevices::Line,
+            Some(Link::Udp(_)) => LinkDevices::Network,
             _ => LinkDevices::None,
         };
         Devices { link, has_disk: has_disk(&cell.kernel, &cell.load) }
@@ -82,7 +98,7 @@ impl Devices {
     /// QEMU arguments that do not depend on the guest.
     pub(super) fn arguments(self) -> impl Iterator<Item = OsString> {
         let (count, words) = match self.link {
-            LinkDevices::None | LinkDevices::Line => (0, ["", ""]),
+            LinkDevices::None | LinkDevices::Line | LinkDevices::Network => (0, ["", ""]),
             LinkDevices::Timers => (Link::MAX_DEVICES, ["-device", "edu"]),
             LinkDevices::Serial => (1, ["-serial", "null"]),
         };
@@ -92,7 +108,11 @@ impl Devices {
     /// Modules of the kernel that drive these devices.
     pub(super) fn modules(self) -> Vec<&'static str> {
         let timers = (self.link == LinkDevices::Timers).then_some(TIMER_MODULES).into_iter().flatten();
-        timers.chain(self.has_disk.then_some(DISK_MODULES).into_iter().flatten()).collect()
+        let disk = self.has_disk.then_some(DISK_MODULES).into_iter().flatten();
+        let network = (self.link == LinkDevices::Network).then_some(NETWORK_MODULES).into_iter().flatten();
+        let mut all: Vec<_> = timers.chain(disk).collect();
+        all.extend(network.filter(|name| !(self.has_disk && DISK_MODULES.contains(name))));
+        all
     }
 }
 
@@ -103,6 +123,7 @@ impl fmt::Display for Devices {
             LinkDevices::None => {}
             LinkDevices::Timers => write!(f, ", {} edu", Link::MAX_DEVICES)?,
             LinkDevices::Serial | LinkDevices::Line => write!(f, ", 3 serial ports")?,
+            LinkDevices::Network => write!(f, ", virtio network")?,
         }
         if self.has_disk { write!(f, ", virtio disk") } else { Ok(()) }
     }

@@ -7,7 +7,7 @@
 use super::protocol::{
     FAILED, Job, MACHINE_SETTLE_TIME, MACHINE_TIME_VARIABLE, READY, RECORD, REFUSED, SETTLE_TIME, TARGET, TRACERS,
 };
-use super::{channel, clock_marks, disk, guest_files, machine, modules};
+use super::{channel, clock_marks, disk, guest_files, machine, modules, network};
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -98,6 +98,11 @@ fn carry_out(job: &Job) -> io::Result<String> {
     }
     if job.has_disk
         && let Err(err) = disk::mount()
+    {
+        return Ok(format!("{REFUSED}{err}"));
+    }
+    if let Some(address) = job.address
+        && let Err(err) = network::set_up(address)
     {
         return Ok(format!("{REFUSED}{err}"));
     }

@@ -26,6 +26,7 @@ mod machine;
 mod measure;
 mod memory;
 mod modules;
+mod network;
 mod one_cpu;
 mod packages;
 mod platform;

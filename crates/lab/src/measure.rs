@@ -58,10 +58,13 @@ pub fn carry_out(
         is_target: false,
         has_marks: false,
         has_disk: Devices::of(cell).has_disk,
+        address: None,
     };
     match setup.clock {
         LabClock::Virtual => in_virtual_time(&setup, &job, limits),
-        LabClock::Emulated | LabClock::Kvm if Devices::of(cell).link == LinkDevices::Line => {
+        LabClock::Emulated | LabClock::Kvm
+            if matches!(Devices::of(cell).link, LinkDevices::Line | LinkDevices::Network) =>
+        {
             let beside = beside.begin(cell, None)?;
             let mut record = two_guests::carry_out(&setup, &job, limits)?;
             beside.map_or(Ok(()), |beside| beside.finish(GuestClocks::default(), &mut record))?;

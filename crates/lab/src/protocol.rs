@@ -2,6 +2,7 @@
 
 use model::Cell;
 use serde::{Deserialize, Serialize};
+use std::net::Ipv4Addr;
 use std::time::Duration;
 
 /// Prefixes of the result lines: the record, the output of the kernel's tracers, and the reason of a failure.
@@ -60,6 +61,9 @@ pub(super) struct Job {
     /// Whether the guest has a disk.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub(super) has_disk: bool,
+    /// Its address in the network of two guests.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) address: Option<Ipv4Addr>,
 }
 
 /// Name of the job among the firmware configuration files of QEMU.

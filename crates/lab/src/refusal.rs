@@ -2,7 +2,7 @@
 
 use super::devices::Devices;
 use super::platform::Platform;
-use super::{disk, guest_files, guest_threads, kernels, qemu};
+use super::{disk, guest_files, guest_threads, kernels, network, qemu};
 use model::{Architecture, Cell, Kernel, LabClock, Link, LoadPart, Task};
 
 /// The oldest tested QEMU: older ones count instructions in another way.
@@ -23,27 +23,24 @@ pub fn why_not(cell: &Cell) -> Option<String> {
         return Some("unsupported: on_spike in a guest, which has no CPU and no shell for it; leave it out".to_owned());
     }
     match cell.task.link() {
-        Some(Link::Udp(_)) => {
-            return Some(
-                "unsupported: response:udp in a guest, which has no network; name a serial line, \
-                 like response:serial:/dev/ttyS2"
-                    .to_owned(),
-            );
-        }
         Some(link @ (Link::Gpio(_) | Link::Parport(_))) => {
             return Some(format!(
                 "unsupported: response:{link} in a guest, which lacks the device; name a serial line, \
                  like response:serial:/dev/ttyS2"
             ));
         }
-        Some(Link::Serial { .. }) if kernel.clock == LabClock::Virtual => {
+        Some(Link::Serial { .. } | Link::Udp(_)) if kernel.clock == LabClock::Virtual => {
             return Some(
                 "unsupported: two guests in virtual time, whose clocks differ; add clock=emulated, \
                  or name another link"
                     .to_owned(),
             );
         }
-        _ => {}
+        link => {
+            if let Some(reason) = link.and_then(network::why_not) {
+                return Some(reason);
+            }
+        }
     }
     if let Some(reason) = guest_threads::why_not(kernel, &cell.load) {
         return Some(reason);

@@ -4,6 +4,7 @@ use crate::check;
 use std::ffi::CStr;
 use std::io;
 use std::mem::zeroed;
+use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
 /// Brings up the loopback device, which is down when a system starts (netdevice(7)).
@@ -11,7 +12,38 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 /// # Errors
 /// When there is no such device, or without `CAP_NET_ADMIN`.
 pub fn bring_up_loopback() -> io::Result<()> {
-    const NAME: &CStr = c"lo";
+    bring_up(c"lo")
+}
+
+/// Brings up the network device `name` (netdevice(7)).
+///
+/// # Errors
+/// As [`bring_up_loopback`].
+pub fn bring_up(name: &CStr) -> io::Result<()> {
+    let flags = i16::try_from(libc::IFF_UP | libc::IFF_RUNNING).map_err(io::Error::other)?;
+    configure(name, libc::SIOCSIFFLAGS, |request| request.ifr_ifru.ifru_flags = flags)
+}
+
+/// Sets address and network mask of the network device `name` (netdevice(7)).
+///
+/// # Errors
+/// As [`bring_up_loopback`].
+pub fn set_address(name: &CStr, address: Ipv4Addr, mask: Ipv4Addr) -> io::Result<()> {
+    for (call, value) in [(libc::SIOCSIFADDR, address), (libc::SIOCSIFNETMASK, mask)] {
+        // SAFETY: all zeroes is a valid sockaddr.
+        let mut place: libc::sockaddr = unsafe { zeroed() };
+        place.sa_family = libc::sa_family_t::try_from(libc::AF_INET).map_err(io::Error::other)?;
+        // A sockaddr_in: two bytes of port, then the address in network order (ip(7)).
+        for (to, from) in place.sa_data.iter_mut().skip(2).zip(value.octets()) {
+            *to = std::ffi::c_char::from_ne_bytes([from]);
+        }
+        configure(name, call, |request| request.ifr_ifru.ifru_addr = place)?;
+    }
+    Ok(())
+}
+
+/// Makes a call of netdevice(7) on a network device, with the part of the request that `set` fills in.
+fn configure(name: &CStr, call: libc::Ioctl, set: impl FnOnce(&mut libc::ifreq)) -> io::Result<()> {
     // SAFETY: the call takes integers only.
     let socket = check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) }.into())?;
     let socket = i32::try_from(socket).map_err(io::Error::other)?;
@@ -19,13 +51,12 @@ pub fn bring_up_loopback() -> io::Result<()> {
     let socket = unsafe { OwnedFd::from_raw_fd(socket) };
     // SAFETY: all zeroes is a valid ifreq: no name, no flags.
     let mut request: libc::ifreq = unsafe { zeroed() };
-    for (to, from) in request.ifr_name.iter_mut().zip(NAME.to_bytes()) {
+    for (to, from) in request.ifr_name.iter_mut().zip(name.to_bytes()) {
         *to = std::ffi::c_char::from_ne_bytes([*from]);
     }
-    let flags = libc::IFF_UP | libc::IFF_RUNNING;
-    request.ifr_ifru.ifru_flags = i16::try_from(flags).map_err(io::Error::other)?;
+    set(&mut request);
     // SAFETY: the socket is open, and `request` is an ifreq that outlives the call.
-    check(unsafe { libc::ioctl(socket.as_raw_fd(), libc::SIOCSIFFLAGS, &raw const request) }.into()).map(drop)
+    check(unsafe { libc::ioctl(socket.as_raw_fd(), call, &raw const request) }.into()).map(drop)
 }
 
 /// Loads the kernel module in `file` without parameters (init_module(2)).

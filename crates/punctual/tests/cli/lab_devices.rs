@@ -45,3 +45,25 @@ fn vm_a_kernel_without_drivers_for_a_disk_is_one_line() {
     let reason = "no disk: the kernel needs virtio_pci and virtio_blk, built in or as modules";
     assert!(said.status == 1 && said.last_line().contains(reason), "{said:?}");
 }
+
+#[test]
+#[ignore = "long: boots two guests"]
+fn vm_two_guests_exchange_datagrams() {
+    let Some(kernel) = kernel() else { return };
+    let (_machine, scratch) = machine_and_scratch("lab-network");
+    let text = format!(
+        "repetitions = 1\nduration = \"5s\"\nwarm_up = \"200ms\"\n[axes]\nkernel = [\"{} clock=emulated\"]\nload = [\"none\"]\n\
+         policy = [\"fifo:90\"]\nperiod = [\"20ms\"]\nmethod = [\"response:udp:10.0.0.1:7000\"]\n",
+        kernel.display()
+    );
+    let (plan, out) = (scratch.file("plan.toml", text), scratch.path("run"));
+    punctual(&format!("run {} --wait --out {}", plan.display(), out.display())).expect_success();
+    let record = entries(&out).remove(0).record;
+    assert!(record.lab.as_ref().unwrap().machine.ends_with(", virtio network"));
+    let (thread, response) = (&record.threads[0], record.response.as_ref().unwrap());
+    let target = response.target.as_ref().unwrap();
+    assert!(thread.is_consistent() && thread.recorded > 125, "{thread:?}");
+    assert_eq!((response.foreign, response.duplicate), (0, 0), "{response:?}");
+    // Datagrams take time: both kernels and QEMU's main loops are on the way.
+    assert!(thread.histogram.min_ns.unwrap() > 1_000 && target.answered >= thread.recorded, "{target:?}");
+}
