@@ -108,7 +108,7 @@ fn explained(record: &Record) -> &ExplainRecord {
 /// Runs the round; if it fails, four more, of which three must succeed. The machine has other causes of latency, which
 /// at times make most of the spikes of a round.
 #[track_caller]
-fn in_most_rounds(mut round: impl FnMut() -> Result<(), String>) {
+pub(crate) fn in_most_rounds(mut round: impl FnMut() -> Result<(), String>) {
     if let Err(first) = round() {
         eprintln!("four rounds more, because in the first: {first}");
         let again: Vec<_> = (0..4).map(|_| round()).collect();
