@@ -37,6 +37,11 @@ pub(super) fn rows(study: Study) -> Vec<Row> {
     [WAKE_UPS, SLEEPS, INTERRUPTS].into_iter().flat_map(|file| of_study(file, study)).collect()
 }
 
+/// Whether a study measured sleep errors, of which it published means only.
+pub(super) fn are_sleeps(study: Study) -> bool {
+    of_study(SLEEPS, study).next().is_some()
+}
+
 /// Rows of a study about throughput: `change_percent` is relative to the kernel `baseline`.
 pub(super) fn throughput(study: Study) -> Vec<Row> {
     of_study(THROUGHPUT, study).collect()

@@ -1,5 +1,7 @@
 //! Published rows of the study that a run repeats, next to the run's own, without a ranking.
 
+mod sleeps;
+
 use super::OwnRun;
 use super::markup::{Markup, Text};
 use super::matrix::ns;
@@ -21,6 +23,12 @@ struct Topic<'a> {
     period_us: Option<&'a str>,
 }
 
+impl<'a> Topic<'a> {
+    fn of(row: &'a Row) -> Topic<'a> {
+        Topic { load: row.text("load"), our_load: row.get("our_load"), period_us: row.get("period_us") }
+    }
+}
+
 pub(super) fn write(page: &mut Markup, study: Study, run: &OwnRun<'_>, index: usize, letter: Option<char>) {
     let (about, rows) = (published::about(study), published::rows(study));
     page.section(&format!("published{index}"), "later", "Published results", letter);
@@ -31,27 +39,35 @@ pub(super) fn write(page: &mut Markup, study: Study, run: &OwnRun<'_>, index: us
         Text(about.text("note"))
     ));
     conditions(page, &about, &rows, run);
+    if published::are_sleeps(study) {
+        sleeps::write(page, &rows, run);
+    } else {
+        by_topic(page, &rows, run);
+    }
+    page.raw(
+        "<p class=quiet>Machines, kernels, loads and lengths of measurement differ: do not rank the rows.</p>\n</section>\n",
+    );
+}
+
+/// Writes the groups of rows; those without a cell here are folded.
+fn by_topic(page: &mut Markup, rows: &[Row], run: &OwnRun<'_>) {
     let mut topics: Vec<Topic<'_>> = Vec::new();
-    for row in &rows {
-        let topic = Topic { load: row.text("load"), our_load: row.get("our_load"), period_us: row.get("period_us") };
+    for topic in rows.iter().map(Topic::of) {
         if !topics.contains(&topic) {
             topics.push(topic);
         }
     }
     let measured = |topic: &Topic<'_>| run.summary.cells.iter().any(|cell| cell.blocks > 0 && is_of(cell, topic));
     let (both, theirs): (Vec<_>, Vec<_>) = topics.into_iter().partition(measured);
-    table(page, &both, &rows, run);
+    table(page, &both, rows, run);
     if !theirs.is_empty() {
         page.add(format_args!(
             "<details><summary>{} more published groups without a cell here</summary>\n",
             theirs.len()
         ));
-        table(page, &theirs, &rows, run);
+        table(page, &theirs, rows, run);
         page.raw("</details>\n");
     }
-    page.raw(
-        "<p class=quiet>Machines, kernels, loads and lengths of measurement differ: do not rank the rows.</p>\n</section>\n",
-    );
 }
 
 fn table(page: &mut Markup, topics: &[Topic<'_>], rows: &[Row], run: &OwnRun<'_>) {
