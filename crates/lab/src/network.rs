@@ -12,7 +12,6 @@ use sys::boot;
 const MASK: Ipv4Addr = Ipv4Addr::new(255, 255, 255, 0);
 /// Name of the device in a guest, as the kernel gives it.
 const DEVICE: &std::ffi::CStr = c"eth0";
-const DEVICE_DIRECTORY: &str = "/sys/class/net/eth0";
 /// Timeout for the device to appear after its driver was loaded.
 const DEVICE_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
@@ -60,15 +59,18 @@ pub(super) fn arguments(socket: &Path, number: u8) -> Vec<OsString> {
 /// If the kernel has no driver for the device.
 pub(super) fn set_up(address: Ipv4Addr) -> io::Result<()> {
     let began = Instant::now();
-    while !Path::new(DEVICE_DIRECTORY).exists() {
-        if began.elapsed() > DEVICE_TIMEOUT {
-            let reason = "no network: the kernel needs virtio_pci and virtio_net, built in or as modules";
-            return Err(io::Error::other(reason));
-        }
-        std::thread::sleep(POLL_INTERVAL);
-    }
     let failed = |err| io::Error::other(format!("cannot set up the network: {err}"));
-    boot::set_address(DEVICE, address, MASK).and_then(|()| boot::bring_up(DEVICE)).map_err(failed)
+    loop {
+        match boot::set_address(DEVICE, address, MASK) {
+            Ok(()) => return boot::bring_up(DEVICE).map_err(failed),
+            Err(err) if err.raw_os_error() != Some(libc::ENODEV) => return Err(failed(err)),
+            Err(_) if began.elapsed() > DEVICE_TIMEOUT => {
+                let reason = "no network: the kernel needs virtio_pci and virtio_net, built in or as modules";
+                return Err(io::Error::other(reason));
+            }
+            Err(_) => std::thread::sleep(POLL_INTERVAL),
+        }
+    }
 }
 
 #[cfg(test)]

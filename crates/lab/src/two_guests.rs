@@ -1,4 +1,6 @@
-//! Two guests connected by a serial line or a network: one responds to triggers under the load of the cell, the other one measures.
+//! Two guests connected by a serial line or a network.
+//!
+//! One responds to triggers under the load of the cell, the other one measures.
 
 use super::machine::{AtRest, Setup};
 use super::protocol::Job;
