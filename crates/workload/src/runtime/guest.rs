@@ -113,23 +113,3 @@ fn output(installed: &Installed, program: &Path, arguments: &[&str]) -> Result<S
     }
     Ok(String::from_utf8_lossy(&ended.stdout).into_owned())
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_language_comes_with_its_program_and_its_command() {
-        for runtime in [Runtime::C, Runtime::Python3] {
-            let Ok(made) = for_guests(runtime) else { continue };
-            assert!(made.files.iter().all(|file| Path::new(&file.from).exists()), "{:?}", made.files);
-            let command = made.files.iter().find(|file| file.to == format!("{PLACE}/{COMMAND}")).unwrap();
-            let text = std::fs::read_to_string(&command.from).unwrap();
-            let program = text.lines().nth(1).unwrap();
-            assert!(made.files.iter().any(|file| file.to == program), "{program}");
-            let directory = Path::new(&command.from).parent().unwrap().to_owned();
-            drop(made);
-            assert!(!directory.exists());
-        }
-    }
-}

@@ -67,7 +67,9 @@ pub(super) fn make(installed: &Installed) -> Result<SleepProgram, RuntimeError> 
                 compile(runtime, program, |go| {
                     cache.map(|cache| go.env("GOCACHE", cache));
                     // The user's module settings do not apply to this program.
-                    go.env("GO111MODULE", "off").env("GOWORK", "off").args(["build", "-o"]).arg(&binary).arg(&file)
+                    go.env("GO111MODULE", "off").env("GOWORK", "off");
+                    // The same program from any directory: in virtual time, a guest would see the difference.
+                    go.args(["build", "-trimpath", "-ldflags=-buildid=", "-o"]).arg(&binary).arg(&file)
                 })
             };
             match build(None) {
