@@ -112,7 +112,7 @@ fn conditions(page: &mut Markup, about: &Row, rows: &[Row], run: &OwnRun<'_>) {
         ("machine", given("machine"), ours),
         ("year", given("year"), started.get(..4).unwrap_or_default().to_owned()),
         ("kernel", kernels, kernels_here.into_iter().collect::<Vec<_>>().join(", ")),
-        ("time", "real".to_owned(), times.join(", ")),
+        ("time", "real".to_owned(), times.join("; ")),
     ] {
         // Time differs only where cells ran in guests.
         if what == "time" && published == here {

@@ -40,7 +40,7 @@ pub(super) fn write(page: &mut Markup, rows: &[Row], run: &OwnRun<'_>) {
     let [host, guest] = [Place::Host, Place::Guest].map(|place| columns(place, rows, &cells));
     framed(page, "scroll", "Published sleep errors", |page| {
         page.add(format_args!(
-            "<table class=\"beside sleeps\"><thead><tr><td><th scope=colgroup colspan={}>on the host\
+            "<table class=sleeps><thead><tr><td><th scope=colgroup colspan={}>on the host\
              <th scope=colgroup colspan={}>in a QEMU guest\n<tr><th scope=col>asked",
             host.len(),
             guest.len()
@@ -95,7 +95,7 @@ fn group(page: &mut Markup, policy: &str, rows: &[&Row], columns: &[Source<'_>],
 /// Writes the head of a column.
 fn head(page: &mut Markup, source: Source<'_>, cells: &[&CellSummary], run: &OwnRun<'_>) {
     let name = match source {
-        Source::Published(kernel) => kernel.to_owned(),
+        Source::Published(kernel) => format!("published: {kernel}"),
         Source::Here(here) => cells
             .iter()
             .find(|cell| cell.cell.kernel == *here)
