@@ -1,6 +1,6 @@
 //! Published sleep errors in the layout of their study, a row for each policy and length, next to our means.
 
-use super::super::markup::{Markup, Name, Text};
+use super::super::markup::{Markup, Text};
 use super::super::table::framed;
 use super::{OwnRun, Topic, is_of, kernel};
 use crate::published::Row;
@@ -54,9 +54,7 @@ pub(super) fn write(page: &mut Markup, rows: &[Row], run: &OwnRun<'_>) {
         }
         page.raw("</table>");
     });
-    page.raw(
-        "<p class=quiet>Mean errors; in brackets the number of sleeps, where it is not the published three.</p>\n",
-    );
+    page.raw("<p class=quiet>Mean errors; in brackets our number of sleeps; published means are of three.</p>\n");
 }
 
 /// Writes the rows of one policy.
@@ -102,7 +100,7 @@ fn head(page: &mut Markup, source: Source<'_>, cells: &[&CellSummary], run: &Own
             .map_or_else(String::new, |cell| format!("here: {}", kernel(cell, run))),
         Source::Nothing => "here".to_owned(),
     };
-    page.add(format_args!("<th scope=col>{}", Name(&name)));
+    page.add(format_args!("<th scope=col>{}", Text(name)));
 }
 
 /// Columns of a place: published kernels, then ours; [`Source::Nothing`] if nothing was measured there.
