@@ -60,7 +60,7 @@ pub struct Window {
 pub struct Answer {
     /// Activity of each part of the load.
     pub loads: Vec<LoadRecord>,
-    /// The guest's threads in each window, in order; the reason if there is no trace.
+    /// The guest's threads in each window, in order; the reason where none was traced.
     pub lanes: Result<Vec<HostLanes>, String>,
 }
 

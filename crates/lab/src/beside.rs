@@ -45,17 +45,3 @@ pub trait BesideGuest {
     /// If the load did not last.
     fn finish(self: Box<Self>, clocks: GuestClocks, record: &mut Record) -> Result<(), LabError>;
 }
-
-/// Nothing beside a guest.
-#[derive(Debug, Clone, Copy)]
-pub struct Nothing;
-
-impl Beside for Nothing {
-    fn files(&self, _: &Cell) -> Result<Vec<GuestFile>, LabError> {
-        Ok(Vec::new())
-    }
-
-    fn begin(&self, _: &Cell, _: Option<GuestTids>) -> Result<Option<Box<dyn BesideGuest>>, LabError> {
-        Ok(None)
-    }
-}

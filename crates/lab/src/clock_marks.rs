@@ -43,7 +43,7 @@ pub(super) type Readings = [Vec<ClockMark>; 2];
 /// Carries out an exchange in the guest. Without the lab it ends by itself.
 ///
 /// # Errors
-/// If there is no shared memory.
+/// Without shared memory.
 pub(super) fn exchange(number: u64) -> io::Result<()> {
     channel::with_memory(|memory| {
         let word = |at| memory.read_u64(at).unwrap_or(END);

@@ -33,37 +33,19 @@ pub(super) enum LinkDevices {
 /// Kernel modules of the timers, without the suffix of a compressor.
 const TIMER_MODULES: [&str; 2] = ["uio.ko", "uio_pci_generic.ko"];
 
-/// Kernel modules of the disk and of its file system. A kernel may have each of them built in.
-const DISK_MODULES: [&str; 11] = [
-    "virtio.ko",
-    "virtio_ring.ko",
-    "virtio_pci.ko",
-    "virtio_pci_legacy_dev.ko",
-    "virtio_pci_modern_dev.ko",
-    "virtio_blk.ko",
-    "crc16.ko",
-    "crc32c_generic.ko",
-    "mbcache.ko",
-    "jbd2.ko",
-    "ext4.ko",
-];
+/// Kernel modules of all virtio devices. A kernel may have each of them built in.
+const VIRTIO_MODULES: [&str; 5] =
+    ["virtio.ko", "virtio_ring.ko", "virtio_pci.ko", "virtio_pci_legacy_dev.ko", "virtio_pci_modern_dev.ko"];
 
-/// Kernel modules of the network device, in the same way.
-const NETWORK_MODULES: [&str; 8] = [
-    "virtio.ko",
-    "virtio_ring.ko",
-    "virtio_pci.ko",
-    "virtio_pci_legacy_dev.ko",
-    "virtio_pci_modern_dev.ko",
-    "failover.ko",
-    "net_failover.ko",
-    "virtio_net.ko",
-];
+/// Further ones of the disk and of its file system.
+const DISK_MODULES: [&str; 6] = ["virtio_blk.ko", "crc16.ko", "crc32c_generic.ko", "mbcache.ko", "jbd2.ko", "ext4.ko"];
+
+/// Further ones of the network device.
+const NETWORK_MODULES: [&str; 3] = ["failover.ko", "net_failover.ko", "virtio_net.ko"];
 
 /// Names of the modules of all devices.
 pub(super) fn all_modules() -> impl Iterator<Item = &'static str> {
-    let others = NETWORK_MODULES.into_iter().filter(|name| !DISK_MODULES.contains(name));
-    TIMER_MODULES.into_iter().chain(DISK_MODULES).chain(others)
+    TIMER_MODULES.into_iter().chain(VIRTIO_MODULES).chain(DISK_MODULES).chain(NETWORK_MODULES)
 }
 
 /// Whether a guest with the device of module `name` cannot start without that module.
@@ -107,12 +89,14 @@ impl Devices {
 
     /// Modules of the kernel that drive these devices.
     pub(super) fn modules(self) -> Vec<&'static str> {
-        let timers = (self.link == LinkDevices::Timers).then_some(TIMER_MODULES).into_iter().flatten();
-        let disk = self.has_disk.then_some(DISK_MODULES).into_iter().flatten();
-        let network = (self.link == LinkDevices::Network).then_some(NETWORK_MODULES).into_iter().flatten();
-        let mut all: Vec<_> = timers.chain(disk).collect();
-        all.extend(network.filter(|name| !(self.has_disk && DISK_MODULES.contains(name))));
-        all
+        let has_network = self.link == LinkDevices::Network;
+        let needed: [(bool, &[&str]); 4] = [
+            (self.link == LinkDevices::Timers, &TIMER_MODULES),
+            (self.has_disk || has_network, &VIRTIO_MODULES),
+            (self.has_disk, &DISK_MODULES),
+            (has_network, &NETWORK_MODULES),
+        ];
+        needed.into_iter().filter(|(is_needed, _)| *is_needed).flat_map(|(_, names)| names).copied().collect()
     }
 }
 

@@ -1,6 +1,6 @@
 //! Disk of a guest: an image with an ext4 file system, which an I/O thread of QEMU serves.
 
-use super::LabError;
+use super::{LabError, qemu};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -56,7 +56,7 @@ fn program() -> Option<&'static str> {
 /// Makes the image `path`, which must not exist.
 ///
 /// # Errors
-/// If it exists, there is no room, or mke2fs fails or is missing.
+/// If it exists, the file system here is full, or mke2fs fails or is missing.
 pub(super) fn make(path: &Path) -> Result<(), LabError> {
     File::create_new(path).and_then(|file| file.set_len(BYTES)).map_err(|err| LabError::file(path, err))?;
     let program =
@@ -69,8 +69,7 @@ pub(super) fn make(path: &Path) -> Result<(), LabError> {
 
 /// QEMU arguments of the disk with the image `path`.
 pub(super) fn arguments(path: &Path) -> [OsString; 6] {
-    // A comma ends a value unless it is doubled.
-    let path = path.display().to_string().replace(',', ",,");
+    let path = qemu::value(path);
     let drive = format!("if=none,id=disk,format=raw,file={path}");
     ["-object", "iothread,id=io", "-drive", &drive, "-device", "virtio-blk-pci,drive=disk,iothread=io"]
         .map(OsString::from)

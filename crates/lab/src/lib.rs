@@ -41,7 +41,7 @@ mod tar;
 mod two_guests;
 mod unpack;
 
-pub use beside::{Beside, BesideGuest, GuestClocks, GuestTids, Nothing};
+pub use beside::{Beside, BesideGuest, GuestClocks, GuestTids};
 pub use elf::without_sections;
 pub use fetch::Fetching;
 pub use guest::{is_first_process, run as run_guest};

@@ -46,8 +46,7 @@ pub(super) fn of_file(path: &Path) -> [OsString; 4] {
 }
 
 fn arguments(path: &Path, share: &str) -> [OsString; 4] {
-    // A comma ends a value unless it is doubled.
-    let path = path.display().to_string().replace(',', ",,");
+    let path = super::qemu::value(path);
     let object = format!("memory-backend-file,id=memory,mem-path={path},size={MIB}M,share={share}");
     ["-object".into(), object.into(), "-machine".into(), "memory-backend=memory".into()]
 }
