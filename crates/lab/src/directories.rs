@@ -56,6 +56,11 @@ pub(super) fn write_new(path: &Path, content: &[u8]) -> io::Result<()> {
     fs::File::create_new(path)?.write_all(content)
 }
 
+/// A path as a value in an option of QEMU: a comma ends a value unless it is doubled.
+pub(super) fn as_value(path: &Path) -> String {
+    path.display().to_string().replace(',', ",,")
+}
+
 /// Removes unfinished cache entries of processes that have ended.
 pub(super) fn remove_abandoned(cache: &Path) {
     let entries = fs::read_dir(cache).into_iter().flatten().flatten();

@@ -1,6 +1,6 @@
 //! Disk of a guest: an image with an ext4 file system, which an I/O thread of QEMU serves.
 
-use super::{LabError, qemu};
+use super::{LabError, directories};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io;
@@ -69,7 +69,7 @@ pub(super) fn make(path: &Path) -> Result<(), LabError> {
 
 /// QEMU arguments of the disk with the image `path`.
 pub(super) fn arguments(path: &Path) -> [OsString; 6] {
-    let path = qemu::value(path);
+    let path = directories::as_value(path);
     let drive = format!("if=none,id=disk,format=raw,file={path}");
     ["-object", "iothread,id=io", "-drive", &drive, "-device", "virtio-blk-pci,drive=disk,iothread=io"]
         .map(OsString::from)

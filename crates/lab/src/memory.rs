@@ -46,7 +46,7 @@ pub(super) fn of_file(path: &Path) -> [OsString; 4] {
 }
 
 fn arguments(path: &Path, share: &str) -> [OsString; 4] {
-    let path = super::qemu::value(path);
+    let path = super::directories::as_value(path);
     let object = format!("memory-backend-file,id=memory,mem-path={path},size={MIB}M,share={share}");
     ["-object".into(), object.into(), "-machine".into(), "memory-backend=memory".into()]
 }

@@ -1,6 +1,6 @@
 //! Network between two guests: a socket of this machine that joins their devices, and the addresses in the guests.
 
-use super::qemu;
+use super::directories;
 use model::{Cell, Link};
 use std::ffi::OsString;
 use std::io;
@@ -45,7 +45,7 @@ pub(super) fn addresses(cell: &Cell) -> Option<[Ipv4Addr; 2]> {
 
 /// QEMU arguments of the end with `number` of the network that meets at `socket`; end 0 makes it.
 pub(super) fn arguments(socket: &Path, number: u8) -> Vec<OsString> {
-    let path = qemu::value(socket);
+    let path = directories::as_value(socket);
     let server = if number == 0 { "on" } else { "off" };
     let network = format!("stream,id=net,server={server},addr.type=unix,addr.path={path}");
     // Without a boot ROM, which guests with a kernel do not use.

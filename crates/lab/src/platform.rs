@@ -5,8 +5,8 @@ mod riscv64;
 mod x86_64;
 
 use super::devices::{Devices, LinkDevices};
+use super::directories;
 use super::protocol::{SHARED_MIB, SHARED_RESULT};
-use super::qemu;
 use model::{Architecture, Cell, LabClock, Link};
 use std::ffi::OsString;
 use std::path::Path;
@@ -125,7 +125,7 @@ impl Platform {
 /// QEMU options of the channel by shared memory. The device is the owner of its memory (`master`), otherwise QEMU
 /// refuses to save it.
 fn shared_memory(file: &Path, size: &str) -> Vec<OsString> {
-    let path = qemu::value(file);
+    let path = directories::as_value(file);
     let object = format!("memory-backend-file,id=channel,mem-path={path},size={size},share=on");
     ["-object", &object, "-device", "ivshmem-plain,memdev=channel,master=on"].map(OsString::from).into()
 }

@@ -8,7 +8,6 @@ use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::process::ExitStatusExt;
-use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -133,11 +132,6 @@ fn stops(events: &[Event], ahead_us: i64) -> Vec<GuestStop> {
         }
     }
     stops
-}
-
-/// A path as a value in an option of QEMU: a comma ends a value unless it is doubled.
-pub(super) fn value(path: &Path) -> String {
-    path.display().to_string().replace(',', ",,")
 }
 
 /// A QEMU process; it is killed when this value is dropped.
