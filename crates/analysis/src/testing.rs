@@ -172,6 +172,7 @@ impl RunBuilder {
             clock_reading: None,
             clock_steps: Vec::new(),
             runtime: None,
+            instrument: None,
             response: cell.task.link().map(|_| ResponseRecord {
                 triggers: cell.period.cycles_in(cell.duration),
                 late: late_answers,

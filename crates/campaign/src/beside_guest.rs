@@ -9,6 +9,7 @@ use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
+use workload::instrument;
 use workload::runtime::{self, ForGuests};
 
 /// Lifetime of a load beyond its cell: the guest boots at rest and stays within its own limits.
@@ -22,6 +23,10 @@ pub(crate) struct Companions {
 
 impl Beside for Companions {
     fn files(&self, cell: &Cell) -> Result<Vec<GuestFile>, LabError> {
+        if let Some(instrument) = cell.task.instrument() {
+            let files = instrument::for_guests(instrument);
+            return files.map_err(|err| program(&instrument.name(), &err.to_string()));
+        }
         let Some(runtime) = cell.task.runtime() else { return Ok(Vec::new()) };
         let mut made = self.languages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(made) = made.get(&runtime) {

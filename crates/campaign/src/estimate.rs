@@ -48,7 +48,7 @@ pub(super) fn disk_bytes(header: &Header) -> u64 {
 
 /// Expected duration of `n` measurements, from the mean over these cells.
 pub(super) fn expected_of(cells: &[Cell], n: usize) -> Duration {
-    let overhead = |cell: &Cell| match cell.task {
+    let overhead = |cell: &Cell| match &cell.task {
         _ if cell.kernel.is_virtual() => GUEST_OVERHEAD,
         _ if cell.kernel != Kernel::Running => BOOT_OVERHEAD,
         _ if !cell.conditions.roles.is_empty() => ROLES_OVERHEAD,

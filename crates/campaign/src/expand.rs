@@ -1,6 +1,6 @@
 //! Expansion of a plan into the cells for this machine and user.
 
-use model::{Cell, Conditions, CpuSet, Kernel, Load, Plan, Policy, Runtime, Skipped, Task};
+use model::{Cell, Conditions, CpuSet, Kernel, Load, Plan, Policy, Skipped, Task};
 use std::collections::HashMap;
 
 /// Limit of cells of a run: each is in its header and in memory, and takes a second at least.
@@ -17,8 +17,9 @@ pub struct Machine<'a> {
     pub dma_latency: bool,
     /// Whether a thread may have a policy. Queried once for each.
     pub may_have: &'a dyn Fn(Policy) -> bool,
-    /// Reason why a language cannot be measured; `None` when it can. Queried once for each.
-    pub why_not: &'a dyn Fn(Runtime) -> Option<String>,
+    /// Reason why the program of a task, a language or an outside one, cannot be run; `None` when it can, or the task
+    /// has none. Queried once for each.
+    pub why_not: &'a dyn Fn(&Task) -> Option<String>,
     /// Reason why a load is not available; `None` when it is. Queried once for each.
     pub why_no_load: &'a dyn Fn(&Load) -> Option<String>,
 }
@@ -54,12 +55,12 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
     let load_cpus = plan.load_cpus.resolve(&machine.cpus, &cpus)?;
     let (mut cells, mut skipped) = (Vec::new(), Vec::new());
     // A check of a policy takes a thread, and a search for a program the whole of PATH.
-    let mut languages: HashMap<Runtime, Option<String>> = HashMap::new();
+    let mut programs: HashMap<Task, Option<String>> = HashMap::new();
     let mut policies: HashMap<Policy, bool> = HashMap::new();
     let mut loads: HashMap<Load, Option<String>> = HashMap::new();
     // A guest has all privileges, and CPUs of its own: as many of them are measured as the plan names.
     let named = plan.cpus.as_ref().and_then(|cpus| u32::try_from(cpus.len()).ok());
-    let measured = |kernel: &Kernel, task: Task| match kernel {
+    let measured = |kernel: &Kernel, task: &Task| match kernel {
         // One thread waits for responses: on the last CPU, which is the least busy on most machines.
         Kernel::Running if task.link().is_some() && named.is_none() => cpus.iter().last().into_iter().collect(),
         Kernel::Running => cpus.clone(),
@@ -72,24 +73,24 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
             continue;
         }
         let is_here = kernel == Kernel::Running;
-        let language = task.runtime();
+        let has_program = task.runtime().is_some() || task.instrument().is_some();
         let is_loaded = !load.parts().is_empty();
-        let conditions = plan.conditions.that_apply(task, policy, is_loaded);
+        let conditions = plan.conditions.that_apply(&task, policy, is_loaded);
         let cell = Cell {
             cpus: if task.has_latencies() {
-                measured(&kernel, task)
+                measured(&kernel, &task)
             } else {
-                one_of(&measured(&kernel, task), plan, is_costs)?
+                one_of(&measured(&kernel, &task), plan, is_costs)?
             },
             kernel,
             load,
             policy,
             period,
-            task,
             duration: plan.duration_of(period),
             deadline: plan.require.max.filter(|_| task.has_latencies()),
-            lock_memory: (machine.lock_memory || !is_here) && language.is_none() && task.has_latencies(),
+            lock_memory: (machine.lock_memory || !is_here) && !has_program && task.has_latencies(),
             load_cpus: load_cpus.clone().filter(|_| is_loaded && is_here),
+            task,
             conditions: Conditions {
                 cpu_dma_latency_us: conditions.cpu_dma_latency_us.filter(|_| machine.dma_latency || !is_here),
                 ..conditions
@@ -100,8 +101,8 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
             cell.check_on(&machine.cpus)?;
         }
         let mut why_not =
-            |runtime: Runtime| languages.entry(runtime).or_insert_with(|| (machine.why_not)(runtime)).clone();
-        let missing = language.filter(|_| !is_elsewhere).and_then(&mut why_not);
+            |task: &Task| programs.entry(task.clone()).or_insert_with_key(|task| (machine.why_not)(task)).clone();
+        let missing = Some(&cell.task).filter(|_| has_program && !is_elsewhere).and_then(&mut why_not);
         let mut may_have = |policy| *policies.entry(policy).or_insert_with(|| (machine.may_have)(policy));
         let mut why_no_load =
             |load: Load| loads.entry(load).or_insert_with_key(|load| (machine.why_no_load)(load)).clone();
@@ -137,12 +138,12 @@ fn one_of(measured: &CpuSet, plan: &Plan, is_alone: bool) -> Result<CpuSet, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Period;
+    use model::{Period, Runtime};
     use model::Span;
     use std::cell::Cell;
 
     fn machine(may_have: &dyn Fn(Policy) -> bool) -> Machine<'_> {
-        let why_not = &|runtime| (runtime == Runtime::Java).then(|| "java is not installed".to_owned());
+        let why_not = &|task: &Task| (*task == Task::Sleep(Runtime::Java)).then(|| "java is not installed".to_owned());
         Machine {
             cpus: [0, 1].into_iter().collect(),
             lock_memory: false,

@@ -4,10 +4,10 @@ use super::estimate::expected;
 use super::expand::{Machine, expand};
 use cell::trace::Instance;
 use host::{HostFs, Privileges};
-use model::{Cell, Header, Host, Kernel, Plan, RUN_FORMAT, Span, TOOL};
+use model::{Cell, Header, Host, Instrument, Kernel, Plan, RUN_FORMAT, Span, TOOL, Task};
 use std::error::Error;
 use std::time::{Duration, SystemTime};
-use workload::load;
+use workload::{instrument, load};
 use workload::runtime;
 
 /// The run of `plan` on the machine in its present state; `samples`: whether all latencies are recorded.
@@ -65,7 +65,7 @@ pub(super) fn planned(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
         lock_memory: privileges.lock_memory,
         dma_latency: privileges.dma_latency,
         may_have: &Privileges::may_have,
-        why_not: &|runtime| runtime::find(runtime).err().map(|err| err.to_string()),
+        why_not: &why_no_program,
         why_no_load: &load::why_not,
     };
     let (cells, skipped) = expand(&plan, &machine)?;
@@ -94,3 +94,11 @@ pub(super) fn planned(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
     }
     Ok(header)
 }
+/// Reason why the program of a task cannot be run here.
+fn why_no_program(task: &Task) -> Option<String> {
+    let words = task.instrument().map(Instrument::command_words);
+    let of_instrument = words.and_then(|words| instrument::find(words.first().map_or("", String::as_str)).err());
+    let of_language = task.runtime().and_then(|runtime| runtime::find(runtime).err());
+    of_instrument.map(|err| err.to_string()).or_else(|| of_language.map(|err| err.to_string()))
+}
+

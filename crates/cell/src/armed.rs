@@ -6,6 +6,7 @@ use super::costs::Costs;
 use super::measured::Measured;
 use super::measurers::Measurers;
 use super::prepared::Prepared;
+use super::program::OutsideProgram;
 use super::readings::Readings;
 use super::sleepers::Sleepers;
 use super::threads::Threads;
@@ -42,8 +43,8 @@ impl Prepared {
         // The parent may run nice or in real time; the load must not inherit that.
         sys::sched::set_policy(0, Policy::OTHER)
             .map_err(|err| CellError::setting("run at nice 0 (start without `nice`)", err))?;
-        let sleepers = match cell.task {
-            Task::Sleep(runtime) => Some(Sleepers::arm(&self, runtime)?),
+        let sleepers = match &cell.task {
+            Task::Sleep(runtime) => Some(Sleepers::arm(&self, *runtime)?),
             _ => None,
         };
         let loads = self.start_load(&[cell.conditions.warm_up, cell.duration])?;
@@ -53,6 +54,7 @@ impl Prepared {
         }
         let measurers: Box<dyn Measurers> = match sleepers {
             Some(sleepers) => Box::new(sleepers),
+            None if let Task::Program(instrument) = &cell.task => Box::new(OutsideProgram::arm(&self, instrument)?),
             None if let Task::Cost(scope) = cell.task => Box::new(Costs::arm(&self, scope)?),
             None if cell.task.is_in_other_processes() && cell.cpus.len() > 1 => Box::new(Children::arm(&self)?),
             None => Box::new(Threads::arm(&self)?),

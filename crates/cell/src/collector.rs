@@ -56,7 +56,7 @@ pub(super) struct Collector {
 
 impl Collector {
     /// Creates the tables for `cycles` of `schedule`; a wake-up later than `deadline` is a miss.
-    pub(super) fn new(schedule: Schedule, task: Task, cycles: Range<u64>, deadline: Span) -> Self {
+    pub(super) fn new(schedule: Schedule, task: &Task, cycles: Range<u64>, deadline: Span) -> Self {
         let Range { start: first, end } = cycles;
         Collector {
             schedule,
@@ -289,7 +289,7 @@ mod tests {
 
     fn collect(end: u64, deadline: u64, samples: &[(u64, i64)]) -> Collector {
         let schedule = Schedule { first_due: ClockTime(7), period: Period::try_from(Span(1_000_000)).unwrap() };
-        let mut collector = Collector::new(schedule, Task::CLOCK_NANOSLEEP, 10..end, Span(deadline));
+        let mut collector = Collector::new(schedule, &Task::CLOCK_NANOSLEEP, 10..end, Span(deadline));
         for &(cycle, latency_ns) in samples {
             collector.take(Sample { cycle, latency: Nanos(latency_ns) });
         }
@@ -367,7 +367,7 @@ mod tests {
     fn a_trigger_without_an_answer_is_a_miss_and_late_answers_miss_nothing() {
         let schedule = Schedule { first_due: ClockTime(7), period: Period::try_from(Span(1_000_000)).unwrap() };
         let method: Task = "response:udp:x:1".parse().unwrap();
-        let mut collector = Collector::new(schedule, method, 10..5010, Span(1_000_000));
+        let mut collector = Collector::new(schedule, &method, 10..5010, Span(1_000_000));
         let sample = |cycle, latency_ns| Sample { cycle, latency: Nanos(latency_ns) };
         collector.take(sample(10, 50_000_000));
         collector.take_unanswered(sample(9, 3_000_000_000));
@@ -385,7 +385,7 @@ mod tests {
             slices.map(|slice| (slice.first_cycle, slice.histogram.n, slice.histogram.min_ns)).collect();
         assert_eq!(slices, [(0, 1, Some(3_000_000_000)), (4424, 1, Some(400_000)), (4977, 2, Some(0))]);
         let wired: Task = "response:gpio:gpiochip0/1,2".parse().unwrap();
-        let mut collector = Collector::new(schedule, wired, 10..5010, Span(1_000_000));
+        let mut collector = Collector::new(schedule, &wired, 10..5010, Span(1_000_000));
         collector.take(sample(10, 50_000_000));
         assert_eq!(collector.missed, 49, "no trigger could be sent meanwhile");
     }

@@ -16,6 +16,7 @@ mod measured;
 mod measurers;
 mod on_spike;
 mod prepared;
+mod program;
 mod readings;
 mod sleepers;
 mod steps;
@@ -29,6 +30,7 @@ pub use prepared::Prepared;
 use crate::trace::TraceError;
 use store::StoreError;
 use workload::cost::CostError;
+use workload::instrument::InstrumentError;
 use workload::load::LoadError;
 use workload::runtime::RuntimeError;
 
@@ -79,6 +81,9 @@ pub enum CellError {
     /// The program of a language failed.
     #[error(transparent)]
     Runtime(#[from] RuntimeError),
+    /// The outside program gave no result.
+    #[error(transparent)]
+    Program(#[from] InstrumentError),
     /// The cost suite cannot be run.
     #[error(transparent)]
     Cost(#[from] CostError),
@@ -101,6 +106,7 @@ impl CellError {
             | CellError::Wait { .. }
             | CellError::Silent(_)
             | CellError::Runtime(_)
+            | CellError::Program(_)
             | CellError::Child(_)
             | CellError::Team(rt::TeamError::Starved(_) | rt::TeamError::Spawn { .. }) => true,
             CellError::Impossible(_)

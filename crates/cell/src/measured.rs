@@ -42,6 +42,7 @@ impl Measured {
             clock_steps: measurement.clock_steps,
             clock_reading: Some(sys::clock::reading(prepared.cell.task.clock())),
             runtime: measurement.runtime,
+            instrument: measurement.instrument.map(Box::new),
             response: measurement.response,
             loads,
             lab: None,

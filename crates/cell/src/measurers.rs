@@ -2,8 +2,8 @@
 
 use super::CellError;
 use model::{
-    ClockStep, CostRecord, Ended, ExplainRecord, MonoTime, OnSpikeRecord, Period, ResponseRecord, RuntimeRecord, Span,
-    ThreadProgress, ThreadRecord,
+    ClockStep, CostRecord, Ended, ExplainRecord, InstrumentRecord, MonoTime, OnSpikeRecord, Period, ResponseRecord,
+    RuntimeRecord, Span, ThreadProgress, ThreadRecord,
 };
 use std::fmt::Debug;
 use std::time::Duration;
@@ -69,6 +69,8 @@ pub(super) struct Measurement {
     pub(super) clock_steps: Vec<ClockStep>,
     /// The language, if one was measured.
     pub(super) runtime: Option<RuntimeRecord>,
+    /// The outside program, if one measured.
+    pub(super) instrument: Option<InstrumentRecord>,
     /// Other events of a link besides answers in time, if a link was measured.
     pub(super) response: Option<ResponseRecord>,
     /// Explanations of late wake-ups, if requested.
@@ -105,6 +107,7 @@ impl Measurement {
             threads,
             clock_steps: Vec::new(),
             runtime: None,
+            instrument: None,
             response: None,
             explained: None,
             on_spike: None,

@@ -63,7 +63,7 @@ impl OnSpike {
         stdin.write_all(&json)?;
         stdin.rewind()?;
         let said = storage::bounded_memory_file("said", STDERR_BYTES)?;
-        let settings = Launch { cpu: self.cpu, policy: Policy::OTHER, timer_slack: SLACK };
+        let settings = Launch { cpus: CpuSet::from_iter([self.cpu]), policy: Policy::OTHER, timer_slack: SLACK };
         let mut command = launch_command(Some(&settings), "sh");
         command.arg("-c").arg(&self.command).process_group(0);
         let command = command.stdin(stdin).stdout(Stdio::null()).stderr(said.try_clone()?);

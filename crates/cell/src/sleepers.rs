@@ -29,6 +29,7 @@ pub(super) struct Sleepers {
 /// The process of one CPU.
 #[derive(Debug)]
 struct CpuSleeper {
+    cpu: u32,
     settings: Launch,
     sleeper: Sleeper,
     /// The process that sleeps: the one that was started, or a child of it.
@@ -69,7 +70,7 @@ impl Sleepers {
         // The files are removed when all processes have read them.
         let (implementation, made) = runtime::ready(runtime)?;
         let settings = |cpu| Launch {
-            cpu,
+            cpus: CpuSet::from_iter([cpu]),
             policy: cell.policy,
             timer_slack: cell.conditions.timer_slack.unwrap_or(Settings::KERNEL_SLACK),
         };
@@ -78,12 +79,12 @@ impl Sleepers {
         let start = |cpu| -> Result<_, RuntimeError> {
             let settings = settings(cpu);
             let started = Launch { policy: starts_as, ..settings.clone() };
-            Ok((Sleeper::start(&made, &started, cell.period.span())?, settings))
+            Ok((cpu, Sleeper::start(&made, cpu, &started, cell.period.span())?, settings))
         };
         let started = cell.cpus.iter().map(start).collect::<Result<Vec<_>, _>>()?;
         let schedule = Schedule { first_due: ClockTime(0), period: cell.period };
         let (mut processes, mut version) = (Vec::new(), String::new());
-        for (mut sleeper, settings) in started {
+        for (cpu, mut sleeper, settings) in started {
             let ready = sleeper.wait_until_ready()?;
             let (pid, memory_locked_bytes) = (ready.pid, host::memory_locked_bytes_of(ready.pid).unwrap_or(0));
             if starts_as != cell.policy {
@@ -92,7 +93,7 @@ impl Sleepers {
             sleeper.check_threads(pid, &settings)?;
             version = ready.version;
             let samples = Samples::new(schedule, &cell, MonoTime(0));
-            processes.push(CpuSleeper { settings, sleeper, pid, memory_locked_bytes, samples, cut: None });
+            processes.push(CpuSleeper { cpu, settings, sleeper, pid, memory_locked_bytes, samples, cut: None });
         }
         Ok(Sleepers {
             runtime: RuntimeRecord { version, program: implementation.display().to_string() },
@@ -123,7 +124,7 @@ impl Samples {
     /// Creates samples for a process that is released at `released`.
     fn new(schedule: Schedule, cell: &Cell, released: MonoTime) -> Samples {
         let (first, end, asked) = (cell.first_cycle(), cell.end_cycle(), cell.period.span());
-        let collector = Collector::new(schedule, cell.task, first..end, cell.deadline());
+        let collector = Collector::new(schedule, &cell.task, first..end, cell.deadline());
         Samples { schedule, asked, collector, next_cycle: 0, next_due: released.plus(asked), rows: Vec::new() }
     }
 
@@ -181,10 +182,10 @@ impl CpuSleeper {
     ) -> Result<ThreadRecord, CellError> {
         // Checked again: a runtime may start threads later.
         self.sleeper.check_threads(self.pid, &self.settings)?;
-        let CpuSleeper { settings, mut sleeper, mut samples, memory_locked_bytes, cut, .. } = self;
+        let CpuSleeper { cpu, settings, mut sleeper, mut samples, memory_locked_bytes, cut, .. } = self;
         let now = sleeper.end(|sleep| samples.take(sleep))?;
         let cut = cut.unwrap_or(now);
-        samples.hand_on(settings.cpu, rows);
+        samples.hand_on(cpu, rows);
         let first = cell.first_cycle();
         let censored = samples.open_sleep(cut, first);
         let mut collector = samples.collector;
@@ -192,15 +193,15 @@ impl CpuSleeper {
         let cycles_due = collector.end().saturating_sub(first);
         let open_cycles = u64::from(censored.is_some_and(|wait| wait.cycle >= 0));
         let accounted = collector.histogram.n + open_cycles;
-        let unaccounted = CellError::Unaccounted { cpu: settings.cpu, cycles_due, accounted };
+        let unaccounted = CellError::Unaccounted { cpu, cycles_due, accounted };
         Ok(ThreadRecord {
-            cpu: settings.cpu,
+            cpu,
             offset: Span(0),
             origin_uncertainty: None,
             timer_overruns: None,
             achieved: Achieved {
                 policy: settings.policy,
-                cpus: CpuSet::from_iter([settings.cpu]),
+                cpus: settings.cpus,
                 timer_slack_ns: if settings.policy.is_realtime() { 0 } else { settings.timer_slack.ns() },
                 memory_locked_bytes,
                 cpu_dma_latency_us,
@@ -277,7 +278,7 @@ impl Measurers for Sleepers {
         if let Some(err) = self.failed.take() {
             return Err(err.into());
         }
-        self.processes.iter_mut().for_each(|process| process.samples.hand_on(process.settings.cpu, samples));
+        self.processes.iter_mut().for_each(|process| process.samples.hand_on(process.cpu, samples));
         Ok(samples.as_mut().map_or(Ok(()), SampleWriter::write_full)?)
     }
 
@@ -286,7 +287,7 @@ impl Measurers for Sleepers {
     }
 
     fn progress(&self) -> Vec<ThreadProgress> {
-        self.processes.iter().map(|process| process.samples.collector.progress(process.settings.cpu)).collect()
+        self.processes.iter().map(|process| process.samples.collector.progress(process.cpu)).collect()
     }
 
     fn finish(&mut self, samples: &mut Option<SampleWriter>) -> Result<Measurement, CellError> {

@@ -318,7 +318,7 @@ impl Measurers for Threads {
         let (first, end) = (cell.first_cycle(), cell.end_cycle());
         let last_phase = self.team.members.iter().map(|member| member.spec.phase).max().unwrap_or_default();
         self.window = Window { started: due(first), ends: due(end).plus(last_phase) };
-        let collector = |_| Collector::new(self.schedule, cell.task, first..end, cell.deadline());
+        let collector = |_| Collector::new(self.schedule, &cell.task, first..end, cell.deadline());
         self.collectors = self.team.members.iter().map(collector).collect();
         self.start_explaining()?;
         self.team.release(self.schedule.first_due);

@@ -10,8 +10,9 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Prefixes of such names; the process follows, as in [`named`]: the supervisor of a load, a cell that measures a
-/// language or the cost of operations, the starter of a guest.
-const NAMES: [&str; 4] = ["punctual-load-", "punctual-sleep-", "punctual-cost-", "punctual-guest-"];
+/// language, the cost of operations or with an outside program, the starter of a guest.
+const NAMES: [&str; 5] =
+    ["punctual-load-", "punctual-sleep-", "punctual-cost-", "punctual-guest-", "punctual-program-"];
 
 /// Directory in which every user can leave a link to a directory elsewhere.
 const NOTES: &str = "/var/tmp";

@@ -1,6 +1,7 @@
 //! Detection of the tool that wrote a file, by content: file names are not reliable.
 
 use super::ParseError;
+use model::ResultTool;
 
 /// Supported text formats.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,10 +22,29 @@ pub(super) enum Kind {
     XenomaiPlot,
     /// `-g` of latmus.
     Latmus,
+    /// Text of oslat.
+    Oslat,
     /// OSADL's JSON exchange format.
     RtDataset,
     /// Table of latency classes and frequencies.
     Table,
+}
+
+impl Kind {
+    /// The programs that write it.
+    pub(super) fn tools(self) -> &'static [ResultTool] {
+        match self {
+            Kind::Cyclictest | Kind::CyclictestJson => &[ResultTool::Cyclictest],
+            Kind::Jitterdebugger => &[ResultTool::Jitterdebugger],
+            Kind::Rtla => &[ResultTool::Rtla],
+            Kind::Oslat => &[ResultTool::Oslat],
+            // latmus prints the lines of Xenomai's program.
+            Kind::Xenomai | Kind::XenomaiPlot => &[ResultTool::XenomaiLatency, ResultTool::Latmus],
+            Kind::Latmus => &[ResultTool::Latmus],
+            Kind::Table => &[ResultTool::TableUs, ResultTool::TableNs],
+            Kind::Rteval | Kind::RtDataset => &[],
+        }
+    }
 }
 
 /// Whether the first bytes are a record of `samples.raw`: a CPU number below 65 536 and a time of less than 2^40 s
@@ -56,6 +76,9 @@ pub(super) fn kind(text: &str) -> Result<Kind, ParseError> {
         if starts(&["RTT|", "RTH|", "RTD|", "== Sampling period"]) {
             return Ok(Kind::Xenomai);
         }
+        if starts(&["oslat V "]) {
+            return Ok(Kind::Oslat);
+        }
         if starts(&["# ----lat min|"]) {
             return Ok(Kind::XenomaiPlot);
         }
@@ -74,7 +97,7 @@ pub(super) fn kind(text: &str) -> Result<Kind, ParseError> {
         return Ok(Kind::Table);
     }
     Err(ParseError::of_file(
-        "unknown format: expected output of cyclictest, jitterdebugger, rtla, rteval, latency or latmus, or a \
+        "unknown format: expected output of cyclictest, jitterdebugger, rtla, rteval, oslat, latency or latmus, or a \
          table of latencies and counts",
     ))
 }

@@ -14,6 +14,7 @@ mod fuzz;
 mod jitterdebugger;
 mod latmus;
 mod libvirt;
+mod oslat;
 mod raw;
 mod rt_dataset;
 mod rteval;
@@ -29,7 +30,10 @@ pub use libvirt::{Domain, libvirt_domain};
 
 use detect::Kind;
 use host::file;
-use model::{Host, Imported, ImportedLoad, ImportedThread, Period, Policy, Source, Span, StatedConditions};
+use model::{
+    Host, Imported, ImportedLoad, ImportedThread, Period, Policy, ResultFormat, ResultTool, Source, Span,
+    StatedConditions,
+};
 use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
@@ -159,6 +163,68 @@ pub fn import(path: &Path, stated: &ImportOptions) -> Result<Vec<Imported>, Impo
     Ok(all)
 }
 
+/// Parses the result that an outside program has just written in format `read`; `name` is for the source.
+///
+/// # Errors
+/// One line: when the text is empty, truncated, of another program, or has no latency or several kinds of them.
+pub fn result(bytes: &[u8], read: &ResultFormat, name: &str) -> Result<Imported, String> {
+    let wanted = |what: String| format!("no result of {read}: {what}");
+    let described = |err: ParseError| {
+        let line = err.line.map(|line| format!("line {line}: ")).unwrap_or_default();
+        wanted(format!("{line}{}", err.reason))
+    };
+    if bytes.trim_ascii().is_empty() {
+        return Err(wanted("nothing was written".to_owned()));
+    }
+    let unit = match read.tool {
+        ResultTool::TableUs => Some(Unit::Us),
+        ResultTool::TableNs => Some(Unit::Ns),
+        _ => None,
+    };
+    let stated = ImportOptions { unit, ..ImportOptions::default() };
+    let is_raw = detect::is_raw(bytes);
+    let is_expected = if is_raw {
+        read.tool == ResultTool::Jitterdebugger
+    } else {
+        let kind = std::str::from_utf8(bytes).ok().and_then(|text| detect::kind(text).ok());
+        kind.is_some_and(|kind| kind.tools().contains(&read.tool))
+    };
+    if !is_expected {
+        return Err(wanted("the output is in another format".to_owned()));
+    }
+    let all = if is_raw {
+        raw::read(bytes, bytes.len() as u64, name, &stated).map_err(|err| match err {
+            raw::RawError::Io(err) => wanted(err.to_string()),
+            raw::RawError::ParseError(err) => described(err),
+        })?
+    } else {
+        text(bytes, name, &stated).map_err(described)?
+    };
+    let kinds: Vec<String> = all.iter().map(|imported| imported.conditions.what.clone()).collect();
+    let is_wanted = |imported: &Imported| read.kind.as_ref().is_none_or(|kind| *kind == imported.conditions.what);
+    let mut found = all.into_iter().filter(is_wanted);
+    match (found.next(), found.next()) {
+        (Some(one), None) if has_latencies(&one) => Ok(one),
+        (Some(_), None) => Err(wanted("it has no sample".to_owned())),
+        (None, _) => Err(wanted(format!("it has latencies of kind {}", kinds.join(", ")))),
+        (Some(_), Some(_)) => {
+            let (kinds, last) = (kinds.join(", "), kinds.last().cloned().unwrap_or_default());
+            Err(wanted(format!(
+                "it has latencies of several kinds ({kinds}); name one, like {}/{last}",
+                read.tool_name()
+            )))
+        }
+    }
+}
+
+/// Whether there is a sample at all: tools that were interrupted early print extremes of none.
+fn has_latencies(imported: &Imported) -> bool {
+    imported.threads.iter().any(|thread| {
+        let extremes = thread.min_ns.zip(thread.max_ns);
+        thread.samples != Some(0) && (thread.samples.is_some() || thread.histogram.is_some() || extremes.is_some())
+    })
+}
+
 /// Parses a text file.
 fn text(bytes: &[u8], name: &str, stated: &ImportOptions) -> Result<Vec<Imported>, ParseError> {
     let text = std::str::from_utf8(bytes).map_err(|err| {
@@ -175,6 +241,7 @@ fn text(bytes: &[u8], name: &str, stated: &ImportOptions) -> Result<Vec<Imported
         Kind::XenomaiPlot => vec![xenomai_plot::read(text, name)?],
         Kind::RtDataset => vec![rt_dataset::read(text, name)?],
         Kind::Latmus => vec![latmus::read(text, name)?],
+        Kind::Oslat => vec![oslat::read(text, name)?],
         Kind::Table => vec![table::read(text, name, stated)?],
     };
     let is_sound = |imported: &Imported| imported.threads.iter().all(ImportedThread::is_consistent);

@@ -58,11 +58,11 @@ pub struct Conditions {
 impl Conditions {
     /// The conditions that apply to a cell of `task` and `policy`. A cell without a load has no conditions of the load.
     #[must_use]
-    pub fn that_apply(&self, task: Task, policy: Policy, is_loaded: bool) -> Conditions {
+    pub fn that_apply(&self, task: &Task, policy: Policy, is_loaded: bool) -> Conditions {
         let all = if task.has_latencies() { self.clone() } else { self.of_costs() };
         Conditions {
-            // A language's program warms up by itself before the start.
-            warm_up: if task.runtime().is_some() { Span(0) } else { all.warm_up },
+            // Programs warm up by themselves.
+            warm_up: if task.runtime().is_some() || task.instrument().is_some() { Span(0) } else { all.warm_up },
             timer_slack: all.timer_slack.filter(|_| !policy.is_realtime()),
             load_policy: all.load_policy.filter(|_| is_loaded),
             load_must_hold: all.load_must_hold.filter(|_| is_loaded),

@@ -16,6 +16,7 @@ mod hash;
 mod histogram;
 mod host;
 mod imported;
+mod instrument;
 mod kernel;
 mod lab_clock;
 mod level;
@@ -60,6 +61,7 @@ pub use host::{
 pub use imported::{
     Beyond, ImportHeader, Imported, ImportedLoad, ImportedLoadError, ImportedThread, Source, StatedConditions,
 };
+pub use instrument::{Instrument, InstrumentError, ResultFormat, ResultTool};
 pub use kernel::{Flavour, GuestFile, Kernel, KernelError, KernelSource, LabKernel};
 pub use lab_clock::LabClock;
 pub use level::Level;
@@ -77,9 +79,10 @@ pub use progress::{Bin, LoadProgress, Progress, Spike, ThreadProgress};
 pub use random::SplitMix64;
 pub use record::{
     Achieved, AnswerParts, Censored, ClockStep, CostRecord, Ended, Episode, Episodes, GuestThread, HostSideRecord,
-    LabRecord, LoadFailure, LoadRecord, LoadSecond, MachineSecond, OnSpikeRecord, OperationRecord, OsnoiseRecord,
-    OwnExchange, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, ResponseRecord, RuntimeRecord, Second,
-    SkippedOperation, Slice, TargetRecord, ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
+    InstrumentRecord, InstrumentThread, LabRecord, LoadFailure, LoadRecord, LoadSecond, MachineSecond, OnSpikeRecord,
+    OperationRecord, OsnoiseRecord, OwnExchange, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, ResponseRecord,
+    RuntimeRecord, Second, SkippedOperation, Slice, TargetRecord, ThreadRecord, TimerlatRecord, TracersRecord, Usage,
+    Worst,
 };
 pub use recovered::{Recovered, Recovery};
 pub use roles::{Roles, Shares, Site, SiteError};

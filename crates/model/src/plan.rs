@@ -103,7 +103,7 @@ impl Axes {
                 for task in tasks {
                     for load in &self.load {
                         for policy in &self.policy {
-                            points.push((kernel.clone(), load.clone(), *policy, *period, *task));
+                            points.push((kernel.clone(), load.clone(), *policy, *period, task.clone()));
                         }
                     }
                 }

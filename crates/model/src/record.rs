@@ -1,6 +1,7 @@
 //! The raw result of one cell: counts and samples, never derived numbers.
 
 mod cost;
+mod instrument;
 mod lab;
 mod load;
 mod machine;
@@ -12,6 +13,7 @@ use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 pub use cost::{CostRecord, OperationRecord, SkippedOperation};
+pub use instrument::{InstrumentRecord, InstrumentThread};
 pub use lab::{GuestThread, HostSideRecord, LabRecord};
 pub use load::{LoadFailure, LoadRecord, LoadSecond, ProgramRecord};
 pub use machine::MachineSecond;
@@ -25,7 +27,7 @@ pub const RECORD_FORMAT: u32 = 1;
 ///
 /// Invariant, for each thread: `recorded + missed + lost + passed over + censored = cycles_due`, where `censored`
 /// counts 1 for a wait still open at the end, unless that wait began in the warm-up ([`ThreadRecord::is_consistent`]).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
     /// [`RECORD_FORMAT`] of the program that wrote it.
@@ -59,6 +61,9 @@ pub struct Record {
     /// The language whose sleep was measured; `null` for every method but `sleep`.
     #[serde(default)]
     pub runtime: Option<RuntimeRecord>,
+    /// The outside program that measured, with its result; `null` for every method but `program`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub instrument: Option<Box<InstrumentRecord>>,
     /// Messages over the link besides answers in time; `null` for every method but `response`, and where a device
     /// triggers.
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -97,7 +97,7 @@ pub struct Planned {
 }
 
 /// One line of `run.jsonl` after the header.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Entry {
     /// The measurement within the run.
     #[serde(flatten)]

@@ -57,7 +57,7 @@ impl From<&Cell> for Selector {
             load: Some(SelectedLoad::Text(cell.load.clone())),
             policy: Some(cell.policy),
             period: Some(cell.period),
-            task: Some(cell.task),
+            task: Some(cell.task.clone()),
         }
     }
 }
@@ -115,7 +115,7 @@ impl FromStr for SelectedLoad {
     }
 }
 
-/// Splits a selector at commas. A load that runs a program may have commas in its arguments.
+/// Splits a selector at commas. A program may have commas in its arguments.
 fn parts(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -124,7 +124,8 @@ fn parts(text: &str) -> Vec<&str> {
         let begins_axis = |text: &str| {
             Selector::AXES.iter().any(|axis| text.strip_prefix(axis).is_some_and(|rest| rest.starts_with('=')))
         };
-        if part.starts_with("load=") && part.contains(':') && !begins_axis(rest) {
+        let has_program = part.starts_with("load=") || part.starts_with("method=program:");
+        if has_program && part.contains(':') && !begins_axis(rest) {
             continue;
         }
         parts.push(part);

@@ -1,7 +1,7 @@
 //! The task of a cell: the thing that is measured.
 
 use crate::word::as_text;
-use crate::{ClockId, CostScope, Link, LinkError, Method, MethodError, UnknownWord};
+use crate::{ClockId, CostScope, Instrument, InstrumentError, Link, LinkError, Method, MethodError, UnknownWord};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -59,7 +59,7 @@ impl fmt::Display for Runtime {
 as_text!(Runtime, UnknownWord);
 
 /// The thing that is measured in a cell. Its key in plans and records is `method`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(try_from = "String", into = "String")]
 pub enum Task {
@@ -71,6 +71,8 @@ pub enum Task {
     Response(Link),
     /// Costs of the kernel's operations.
     Cost(CostScope),
+    /// Latencies that an outside program measures and reports.
+    Program(Box<Instrument>),
 }
 
 impl Task {
@@ -90,63 +92,76 @@ impl Task {
         "sleep:RUNTIME",
         "response:LINK",
         "cost[:GROUP]",
+        "program:RESULT:COMMAND",
     ];
 
     /// Whether latencies are measured, not costs.
     #[must_use]
-    pub fn has_latencies(self) -> bool {
+    pub fn has_latencies(&self) -> bool {
         !matches!(self, Task::Cost(_))
     }
 
     /// The wait method; `None` where no thread waits for due times.
     #[must_use]
-    pub fn method(self) -> Option<Method> {
-        if let Task::Cyclic(method) = self { Some(method) } else { None }
+    pub fn method(&self) -> Option<Method> {
+        if let Task::Cyclic(method) = self { Some(*method) } else { None }
     }
 
     /// The language whose sleep is measured, if any.
     #[must_use]
-    pub fn runtime(self) -> Option<Runtime> {
-        if let Task::Sleep(runtime) = self { Some(runtime) } else { None }
+    pub fn runtime(&self) -> Option<Runtime> {
+        if let Task::Sleep(runtime) = self { Some(*runtime) } else { None }
     }
 
     /// The link whose answers are measured, if any.
     #[must_use]
-    pub fn link(self) -> Option<Link> {
-        if let Task::Response(link) = self { Some(link) } else { None }
+    pub fn link(&self) -> Option<Link> {
+        if let Task::Response(link) = self { Some(*link) } else { None }
+    }
+
+    /// The outside program that measures, if any.
+    #[must_use]
+    pub fn instrument(&self) -> Option<&Instrument> {
+        if let Task::Program(instrument) = self { Some(instrument) } else { None }
+    }
+
+    /// Label for tables: the word as typed, without the options of an outside program.
+    #[must_use]
+    pub fn label(&self) -> String {
+        self.instrument().map_or_else(|| self.to_string(), Instrument::name)
     }
 
     /// Whether waits are for a length of time, so that there are no due times on a grid.
     #[must_use]
-    pub fn is_relative(self) -> bool {
+    pub fn is_relative(&self) -> bool {
         self.runtime().is_some() || self.method().is_some_and(Method::is_relative)
     }
 
     /// Whether a late wake-up misses the due times before it. Not with relative waits, and not where each trigger has
     /// an answer of its own, independent of a late one before it.
     #[must_use]
-    pub fn misses_when_late(self) -> bool {
+    pub fn misses_when_late(&self) -> bool {
         let is_answered_one_by_one =
             self.link().is_some_and(|link| !matches!(link, Link::Gpio(_) | Link::GpioLoop(_) | Link::Parport(_)));
-        !self.is_relative() && !is_answered_one_by_one
+        !self.is_relative() && !is_answered_one_by_one && self.instrument().is_none()
     }
 
     /// The clock of its due times.
     #[must_use]
-    pub fn clock(self) -> ClockId {
+    pub fn clock(&self) -> ClockId {
         self.method().map_or(ClockId::Monotonic, Method::clock)
     }
 
     /// Whether timer slack delays its wake-ups.
     #[must_use]
-    pub fn has_timer_slack(self) -> bool {
-        self.runtime().is_some() || self.method().is_some_and(Method::has_timer_slack)
+    pub fn has_timer_slack(&self) -> bool {
+        self.runtime().is_some() || self.instrument().is_some() || self.method().is_some_and(Method::has_timer_slack)
     }
 
-    /// Whether it measures in processes of their own: one for each CPU, or a language's program.
+    /// Whether it measures in processes of their own: one for each CPU, a language's program, or an outside one.
     #[must_use]
-    pub fn is_in_other_processes(self) -> bool {
-        self.runtime().is_some() || self.method().is_some_and(Method::is_one_a_process)
+    pub fn is_in_other_processes(&self) -> bool {
+        self.runtime().is_some() || self.instrument().is_some() || self.method().is_some_and(Method::is_one_a_process)
     }
 }
 
@@ -168,6 +183,9 @@ pub enum TaskError {
     /// A malformed link.
     #[error(transparent)]
     Link(#[from] LinkError),
+    /// A malformed outside program.
+    #[error(transparent)]
+    Instrument(#[from] InstrumentError),
 }
 
 impl FromStr for Task {
@@ -178,6 +196,7 @@ impl FromStr for Task {
         Ok(match word {
             "sleep" => Task::Sleep(of_what.ok_or(TaskError::NoRuntime)?.parse()?),
             "response" => Task::Response(of_what.ok_or(TaskError::NoLink)?.parse()?),
+            "program" => Task::Program(Box::new(of_what.unwrap_or_default().parse()?)),
             "cost" => Task::Cost(of_what.map_or(Ok(CostScope::All), str::parse)?),
             _ => Task::Cyclic(text.parse().map_err(|err| match err {
                 MethodError::Unknown(_) => UnknownWord::new("method", text, Task::KNOWN).into(),
@@ -193,6 +212,7 @@ impl fmt::Display for Task {
             Task::Cyclic(method) => method.fmt(f),
             Task::Sleep(runtime) => f.pad(&format!("sleep:{runtime}")),
             Task::Response(link) => f.pad(&format!("response:{link}")),
+            Task::Program(instrument) => f.pad(&instrument.to_string()),
             Task::Cost(CostScope::All) => f.pad("cost"),
             Task::Cost(scope) => f.pad(&format!("cost:{scope}")),
         }
@@ -220,6 +240,7 @@ mod tests {
             "cost:total",
             "cost:syscall",
             "cost:switch/2p_0k",
+            "program:cyclictest,timeout=2m:cyclictest -D 60 -q",
         ] {
             assert_eq!(text.parse::<Task>().map(|task| task.to_string()), Ok(text.to_owned()));
         }

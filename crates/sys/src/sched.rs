@@ -42,6 +42,12 @@ pub struct FoundPolicy {
 }
 
 impl FoundPolicy {
+    /// The policy; `None` for one that punctual never sets.
+    #[must_use]
+    pub fn known(&self) -> Option<Policy> {
+        self.known
+    }
+
     /// Whether it is SCHED_FIFO, SCHED_RR or SCHED_DEADLINE.
     #[must_use]
     pub fn is_realtime(&self) -> bool {

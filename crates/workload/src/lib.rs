@@ -1,7 +1,8 @@
-//! Work that runs during a measurement: loads, the cost suite's operations, programs in other languages, links.
+//! Work that runs during a measurement: loads, the cost suite's operations, outside programs that measure, programs in other languages, links.
 #![forbid(unsafe_code)]
 
 pub mod cost;
+pub mod instrument;
 pub mod link;
 pub mod load;
 pub mod runtime;

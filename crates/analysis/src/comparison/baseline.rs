@@ -81,8 +81,8 @@ fn arm(name: String, entries: &[Entry], cell: usize) -> Arm<'_> {
 
 /// Whether two cells have the same conditions, apart from their duration.
 fn is_same(a: &Cell, b: &Cell) -> bool {
-    (&a.kernel, &a.load, a.policy, a.period, a.task, &a.cpus)
-        == (&b.kernel, &b.load, b.policy, b.period, b.task, &b.cpus)
+    (&a.kernel, &a.load, a.policy, a.period, &a.task, &a.cpus)
+        == (&b.kernel, &b.load, b.policy, b.period, &b.task, &b.cpus)
 }
 
 /// Result of a gate that compares a cell with its baseline.

@@ -25,6 +25,8 @@ struct Named {
     kernel: bool,
     period: bool,
     method: bool,
+    /// Whether two outside programs have the same label, so that the command lines tell them apart.
+    is_label_unclear: bool,
 }
 
 impl Named {
@@ -34,6 +36,10 @@ impl Named {
             kernel: varies(|a, b| a.kernel != b.kernel),
             period: varies(|a, b| a.period != b.period),
             method: varies(|a, b| a.task != b.task),
+            is_label_unclear: cells.iter().any(|a| {
+                let is_other = |b: &Cell| b.task != a.task && b.task.label() == a.task.label();
+                a.task.instrument().is_some() && cells.iter().any(is_other)
+            }),
         }
     }
 
@@ -42,7 +48,7 @@ impl Named {
             self.kernel.then(|| cell.kernel.to_string()),
             Some(cell.label()),
             self.period.then(|| cell.period.to_string()),
-            self.method.then(|| cell.task.to_string()),
+            self.method.then(|| if self.is_label_unclear { cell.task.to_string() } else { cell.task.label() }),
             is_again.then(|| "again".to_owned()),
         ];
         parts.into_iter().flatten().collect::<Vec<_>>().join("/")

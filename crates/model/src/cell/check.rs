@@ -16,7 +16,7 @@ impl Cell {
     /// # Errors
     /// One line: the error and the remedy.
     pub fn check(&self) -> Result<(), String> {
-        let (task, asked) = (self.task, &self.conditions);
+        let (task, asked) = (&self.task, &self.conditions);
         if self.cpus.is_empty() {
             return Err("no CPU is selected; name at least one, like 0".to_owned());
         }
@@ -40,7 +40,10 @@ impl Cell {
             return Err("invalid align: expected an offset into a second, from 0us to below 1s".to_owned());
         }
         if asked.align.or(asked.distance).is_some()
-            && (task.is_relative() || task == Task::Cyclic(Method::Deadline) || task.link().is_some())
+            && (task.is_relative()
+                || task.instrument().is_some()
+                || task.method() == Some(Method::Deadline)
+                || task.link().is_some())
         {
             let why = "its due times depend on when it starts to wait";
             return Err(format!("align and distance do not apply to method {task}: {why}"));
@@ -78,7 +81,7 @@ impl Cell {
 
     /// Conditions that contradict the cost suite, whose processes do not wait for due times.
     fn check_cost(&self) -> Result<(), String> {
-        let (task, asked) = (self.task, &self.conditions);
+        let (task, asked) = (&self.task, &self.conditions);
         let given = [
             ("explain", asked.explain.is_some()),
             ("stop_above", asked.stop_above.is_some()),
@@ -138,7 +141,7 @@ impl Cell {
 
     /// Conditions that contradict the task.
     fn check_task(&self) -> Result<(), String> {
-        let (task, asked) = (self.task, &self.conditions);
+        let (task, asked) = (&self.task, &self.conditions);
         if task.is_in_other_processes() && asked.explain.is_some() {
             return Err(format!(
                 "explain does not apply to method {task}, which measures in other processes; leave it out"
@@ -150,7 +153,7 @@ impl Cell {
             ));
         }
         match task {
-            Task::Cyclic(method) => self.check_method(method),
+            Task::Cyclic(method) => self.check_method(*method),
             Task::Sleep(_) if self.lock_memory => {
                 Err("lock_memory does not apply to method sleep, where the program decides; set it to false".to_owned())
             }
@@ -162,9 +165,31 @@ impl Cell {
                 "method sleep cannot run under SCHED_DEADLINE: a runtime has several threads; choose another policy"
                     .to_owned(),
             ),
-            Task::Response(link) => self.check_link(link),
+            Task::Response(link) => self.check_link(*link),
+            Task::Program(_) => self.check_program(),
             Task::Sleep(_) | Task::Cost(_) => Ok(()),
         }
+    }
+
+    /// Conditions that contradict an outside program.
+    fn check_program(&self) -> Result<(), String> {
+        let Self { task, conditions: asked, .. } = self;
+        let name = task.label();
+        let given = [
+            ("lock_memory", self.lock_memory),
+            ("cgroup", asked.prepare.cgroup.is_some()),
+            ("tracers", asked.tracers),
+            ("warm_up", asked.warm_up > Span(0)),
+        ];
+        if let Some((key, _)) = given.iter().find(|(_, is_given)| *is_given) {
+            return Err(format!("{key} does not apply to {name}, an outside program; leave it out"));
+        }
+        if matches!(self.policy, Policy::Deadline(_)) {
+            return Err(format!(
+                "{name} cannot be started under SCHED_DEADLINE, which forbids threads; choose another policy"
+            ));
+        }
+        Ok(())
     }
 
     /// Policies and periods that contradict the wait method.
@@ -213,7 +238,7 @@ impl Cell {
 
     /// Conditions that contradict the roles.
     fn check_roles(&self) -> Result<(), String> {
-        let (task, asked) = (self.task, &self.conditions);
+        let (task, asked) = (&self.task, &self.conditions);
         let roles = &asked.roles;
         let link = task.link().filter(|link| !matches!(link, Link::Uio | Link::SerialLoop(_) | Link::GpioLoop(_)));
         let of_logger = [

@@ -6,7 +6,7 @@ use analysis::frontier::{self, Frontier, Search, SearchParameters, Step};
 use analysis::wording::duration;
 use campaign::{Child, Executor, Request, Session, Stop};
 use indicatif::{ProgressBar, ProgressStyle};
-use model::{Axes, Cell, Conditions, Ended, Header, Kernel, Method, Period, Plan, Record, Span, Task};
+use model::{Axes, Cell, Conditions, Ended, Header, Kernel, Method, Period, Plan, Record, Span};
 use report::SearchReport;
 use std::error::Error;
 
@@ -14,8 +14,9 @@ use std::error::Error;
 const NOT_FOUND: u8 = 3;
 
 pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
-    let FrontierArguments { task, from, wait, yes, format, .. } = arguments;
     let asked = asked(&arguments)?;
+    let FrontierArguments { from, wait, yes, format, .. } = arguments;
+    let task = arguments.task.label();
     let permit = |header: &Header| {
         consent::permit_floods(header, yes)?;
         let cell = header.cells.first().ok_or("nothing to measure")?;
@@ -47,18 +48,18 @@ pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
 /// # Errors
 /// If the range is empty, or the method has no due times whose period could be searched.
 fn asked(arguments: &FrontierArguments) -> Result<SearchParameters, Box<dyn Error>> {
-    let FrontierArguments { task, from, to, confirm, resolution, .. } = *arguments;
+    let FrontierArguments { ref task, from, to, confirm, resolution, .. } = *arguments;
     // setitimer(2) takes microseconds.
-    let unit = Span(if task == Task::Cyclic(Method::Itimer) { 1_000 } else { 1 });
+    let unit = Span(if task.method() == Some(Method::Itimer) { 1_000 } else { 1 });
     let asked = SearchParameters { from, to, unit, confirm, resolution };
     asked.check()?;
-    if task.is_relative() || !task.has_latencies() {
+    if task.is_relative() || task.instrument().is_some() || !task.has_latencies() {
         return Err(format!(
             "unsupported: {task} has no due times that can be missed; use a method with absolute times, like timerfd"
         )
         .into());
     }
-    if task == Task::Cyclic(Method::Deadline) {
+    if task.method() == Some(Method::Deadline) {
         return Err("unsupported: method deadline, whose period is that of its policy; use another method".into());
     }
     Ok(asked)

@@ -5,8 +5,8 @@ use super::arguments::LaunchArguments;
 use workload::runtime::{Launch, launch};
 
 pub(super) fn launch_program(arguments: LaunchArguments) -> Outcome {
-    let LaunchArguments { parent, cpu, policy, timer_slack, program } = arguments;
-    let settings = cpu.zip(policy).zip(timer_slack);
-    let settings = settings.map(|((cpu, policy), timer_slack)| Launch { cpu, policy, timer_slack });
+    let LaunchArguments { parent, cpus, policy, timer_slack, program } = arguments;
+    let settings = cpus.zip(policy).zip(timer_slack);
+    let settings = settings.map(|((cpus, policy), timer_slack)| Launch { cpus, policy, timer_slack });
     Err(launch(parent, settings.as_ref(), &program).into())
 }

@@ -21,7 +21,7 @@ pub struct FrontierDocument<'a> {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 struct AskedDocument<'a> {
-    method: Task,
+    method: &'a Task,
     policy: Policy,
     load: &'a Load,
     cpus: &'a CpuSet,
@@ -67,7 +67,7 @@ pub(crate) fn document<'a>(
         started_unix_ms: header.started_unix_ms,
         host: &header.host,
         asked: AskedDocument {
-            method: *task,
+            method: task,
             policy: *policy,
             load,
             cpus,

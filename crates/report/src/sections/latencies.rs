@@ -93,7 +93,7 @@ fn asked(summary: &RunSummary) -> (Vec<Field>, Vec<&CellSummary>) {
     let are_sleeps = are_sleeps(&cells);
     if are_sleeps {
         // Groups the sleeps of one language, in the requested order.
-        cells.sort_by_key(|cell| (cell.cell.task, cell.cell.kernel.clone(), cell.cell.policy, cell.cell.load.clone()));
+        cells.sort_by_key(|cell| (cell.cell.task.clone(), cell.cell.kernel.clone(), cell.cell.policy, cell.cell.load.clone()));
     }
     let mut fields = if are_sleeps { sleep_axes(&cells) } else { axes(&cells) };
     fields.extend(if are_sleeps { sleep_figures() } else { figures(&levels_of(&cells)) });
@@ -116,7 +116,7 @@ pub(crate) fn table(summary: &RunSummary) -> Table {
 
 /// The columns that identify a cell of sleeps.
 fn sleep_axes(cells: &[&CellSummary]) -> Vec<Field> {
-    let runtime = |cell: &CellSummary| match cell.cell.task {
+    let runtime = |cell: &CellSummary| match &cell.cell.task {
         Task::Sleep(runtime) => runtime.to_string(),
         other => other.to_string(),
     };
@@ -133,7 +133,7 @@ fn sleep_axes(cells: &[&CellSummary]) -> Vec<Field> {
 fn axes(cells: &[&CellSummary]) -> Vec<Field> {
     let kernel: Field = (Column::text("kernel"), |cell| cell.cell.kernel.to_string());
     let period: Field = (Column::text("period"), |cell| duration(cell.cell.period.ns() as f64));
-    let method: Field = (Column::text("method"), |cell| cell.cell.task.to_string());
+    let method: Field = (Column::text("method"), |cell| cell.cell.task.label());
     let mut columns: Vec<Field> = vec![
         (Column::text("load"), |cell| cell.cell.load.label()),
         (Column::text("policy"), |cell| cell.cell.policy.to_string()),

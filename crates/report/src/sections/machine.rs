@@ -77,12 +77,12 @@ pub(crate) fn measured(header: &Header, summary: &RunSummary) -> String {
     let duration = format!("{}{}", span(shortest), longest.unwrap_or_default());
     let mut parts = vec![format!("{} x {blocks} of {duration}", things(n_cells, "cell"))];
     let periods: BTreeSet<_> = header.cells.iter().map(|cell| cell.period).collect();
-    let methods: BTreeSet<_> = header.cells.iter().map(|cell| cell.task).collect();
+    let methods: BTreeSet<_> = header.cells.iter().map(|cell| &cell.task).collect();
     if let ([period], [method]) = (&Vec::from_iter(periods)[..], &Vec::from_iter(methods)[..]) {
         parts.push(if method.has_latencies() {
-            format!("every {} ({method})", span(period.span()))
+            format!("every {} ({})", span(period.span()), method.label())
         } else {
-            method.to_string()
+            method.label()
         });
     }
     let cpus: BTreeSet<_> = header.cells.iter().map(|cell| &cell.cpus).collect();

@@ -8,8 +8,8 @@ use std::process::Command;
 /// Settings of the launched program.
 #[derive(Debug, Clone)]
 pub struct Launch {
-    /// The only CPU that it may use.
-    pub cpu: u32,
+    /// The CPUs that it may use.
+    pub cpus: CpuSet,
     /// The policy of all its threads.
     pub policy: Policy,
     /// The timer slack of all its threads; real-time ones have none.
@@ -32,9 +32,8 @@ pub fn launch(parent: u32, settings: Option<&Launch>, program: &[OsString]) -> S
 
 /// Applies the settings to the calling thread and reads them back.
 fn apply(settings: &Launch) -> Result<(), String> {
-    let Launch { cpu, policy, timer_slack } = *settings;
-    let cpus: CpuSet = [cpu].into_iter().collect();
-    sys::sched::set_affinity(0, &cpus).map_err(|err| cannot(format_args!("run on CPU {cpu}"), err))?;
+    let Launch { ref cpus, policy, timer_slack } = *settings;
+    sys::sched::set_affinity(0, cpus).map_err(|err| cannot(format_args!("run on CPU {cpus}"), err))?;
     if !policy.is_realtime() {
         let slack = format!("set a timer slack of {timer_slack}");
         sys::thread::set_timer_slack(timer_slack).map_err(|err| cannot(&slack, err))?;
@@ -49,7 +48,7 @@ fn apply(settings: &Launch) -> Result<(), String> {
     };
     sys::sched::set_inherited_policy(0, policy).map_err(refused)?;
     same("policy", policy, sys::sched::policy(0).map_err(refused)?)?;
-    same("CPUs", &cpus, sys::sched::affinity(0).map_err(refused)?)
+    same("CPUs", cpus, sys::sched::affinity(0).map_err(refused)?)
 }
 
 /// The command that starts `program` so that it ends with this process, which has to wait for it; `settings` are those
@@ -57,8 +56,8 @@ fn apply(settings: &Launch) -> Result<(), String> {
 pub fn command(settings: Option<&Launch>, program: impl AsRef<OsStr>) -> Command {
     let mut command = Command::new(host::THIS_PROGRAM);
     command.args(["launch", "--parent", &std::process::id().to_string()]);
-    if let Some(Launch { cpu, policy, timer_slack }) = settings {
-        command.args(["--cpu", &cpu.to_string(), "--policy", &policy.to_string()]);
+    if let Some(Launch { cpus, policy, timer_slack }) = settings {
+        command.args(["--cpus", &cpus.to_string(), "--policy", &policy.to_string()]);
         command.args(["--timer-slack", &timer_slack.to_string()]);
     }
     command.arg("--").arg(program);

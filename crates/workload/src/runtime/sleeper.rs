@@ -46,8 +46,8 @@ impl Sleeper {
     ///
     /// # Errors
     /// When the process cannot be started.
-    pub fn start(made: &SleepProgram, settings: &Launch, asked: Span) -> Result<Sleeper, RuntimeError> {
-        let (runtime, cpu) = (made.runtime, settings.cpu);
+    pub fn start(made: &SleepProgram, cpu: u32, settings: &Launch, asked: Span) -> Result<Sleeper, RuntimeError> {
+        let runtime = made.runtime;
         let failed = |source| RuntimeError::Process { cpu, runtime, source };
         let (program, arguments) = &made.command;
         let mut child = launch::command(Some(settings), program)

@@ -4,7 +4,7 @@ use super::Located;
 use super::values::{integer, kind, parsed, string};
 use crate::plan::Axes;
 use crate::plan::setting::AXES;
-use crate::{GuestFile, Kernel, KernelError, LabKernel, Load, NamedLoads, UnknownWord};
+use crate::{GuestFile, Instrument, Kernel, KernelError, LabKernel, Load, NamedLoads, Task, UnknownWord};
 use std::borrow::Cow;
 use std::collections::HashSet;
 use std::fmt::Display;
@@ -19,7 +19,7 @@ pub(super) fn axes(table: &DeTable<'_>, named: &NamedLoads, axes: &mut Axes) -> 
             "load" => axes.load = axis(key, value, |text| Load::parse(text, named))?,
             "policy" => axes.policy = axis(key, value, str::parse)?,
             "period" => axes.period = axis(key, value, str::parse)?,
-            "method" => axes.task = axis(key, value, str::parse)?,
+            "method" => axes.task = axis_of(key, value, |item| task(item).map(|task| vec![task]))?,
             "runtime" => axes.runtime = axis(key, value, str::parse)?,
             other => return Err((key.span().start, UnknownWord::new("axis", other, AXES).to_string())),
         }
@@ -74,6 +74,30 @@ where
         }
     }
     Ok(values)
+}
+
+/// A task as one text, or an outside program as a table of its parts.
+fn task(value: &Spanned<DeValue<'_>>) -> Located<Task> {
+    const KEYS: &[&str] = &["program", "read", "timeout", "output", "files", "stop"];
+    let DeValue::Table(parts) = value.get_ref() else { return parsed(value) };
+    let (Some(program), Some(read)) = (parts.get("program"), parts.get("read")) else {
+        let message =
+            "missing key `program` or `read`; write { program = \"cyclictest -q -D 60\", read = \"cyclictest\" }";
+        return Err((value.span().start, message.to_owned()));
+    };
+    let at = |part: &Spanned<DeValue<'_>>| part.span().start;
+    let instrument = Instrument::new(parsed(read)?, string(program)?);
+    let mut instrument = instrument.map_err(|err| (at(program), err.to_string()))?;
+    for (key, part) in parts {
+        let text = match (key.get_ref().as_ref(), part.get_ref()) {
+            ("program" | "read", _) => continue,
+            ("files", DeValue::Array(items)) => items.iter().map(string).collect::<Located<Vec<_>>>()?.join("+"),
+            (name, _) if KEYS.contains(&name) => string(part)?.to_owned(),
+            (other, _) => return Err((key.span().start, UnknownWord::new("key", other, KEYS).to_string())),
+        };
+        instrument.set(key.get_ref(), &text).map_err(|err| (at(part), err.to_string()))?;
+    }
+    Ok(Task::Program(Box::new(instrument)))
 }
 
 /// A kernel as one text, or as a table of its parts. Lists of what runs on this machine besides the guest stand for all

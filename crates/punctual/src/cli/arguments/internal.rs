@@ -1,7 +1,7 @@
 //! Arguments of hidden commands, which this program calls itself.
 
 use clap::Args;
-use model::{CostScope, Policy, Span};
+use model::{CostScope, CpuSet, Policy, Span};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -32,14 +32,14 @@ pub(in crate::cli) struct LaunchArguments {
     /// Process that the program ends with
     #[arg(long, value_name = "PID")]
     pub(in crate::cli) parent: u32,
-    /// CPU that it may use
+    /// CPUs that it may use
     #[arg(long, requires_all = ["policy", "timer_slack"])]
-    pub(in crate::cli) cpu: Option<u32>,
+    pub(in crate::cli) cpus: Option<CpuSet>,
     /// Scheduling policy of its threads
-    #[arg(long, requires = "cpu")]
+    #[arg(long, requires = "cpus")]
     pub(in crate::cli) policy: Option<Policy>,
     /// Timer slack of its threads
-    #[arg(long, value_name = "TIME", requires = "cpu")]
+    #[arg(long, value_name = "TIME", requires = "cpus")]
     pub(in crate::cli) timer_slack: Option<Span>,
     /// The program and its arguments
     #[arg(required = true, last = true)]
