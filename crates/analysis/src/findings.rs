@@ -39,6 +39,7 @@ mod cell;
 mod coincidence;
 mod cost;
 mod imported;
+mod instrument;
 mod load;
 mod machine;
 mod run;
@@ -119,6 +120,8 @@ kinds!(
     load::LoadFailed,
     load::LoadFell,
     load::LoadDidNothing,
+    instrument::ProgramDiffers,
+    instrument::BeyondHistogram,
     settings::SettingLost,
     run::Interrupted,
     run::Stopped,
@@ -148,6 +151,7 @@ kinds!(
     throttling::MaxIsThrottleQuantum,
     throttling::RtThrottling,
     throttling::FairServer,
+    instrument::ProgramTellsLess,
     settings::TimerSlack,
     machine::VirtualTime,
     machine::EmulatedTime,
@@ -225,6 +229,7 @@ pub(crate) fn of_cell(
     realtime: &Realtime<'_>,
 ) -> Vec<Finding> {
     let mut findings = cell::findings(header, pool, summary);
+    findings.extend(instrument::findings(pool, summary));
     findings.extend(turns::finding(&header.host, pool, summary, realtime));
     findings.sort_by_key(Finding::importance);
     findings

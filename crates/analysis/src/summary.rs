@@ -5,6 +5,7 @@ pub(crate) mod cost;
 pub(crate) mod curves;
 pub(crate) mod due_time;
 pub(crate) mod imported;
+pub(crate) mod instrument;
 pub(crate) mod intensity;
 pub(crate) mod late;
 pub(crate) mod looks;

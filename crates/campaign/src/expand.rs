@@ -138,8 +138,8 @@ fn one_of(measured: &CpuSet, plan: &Plan, is_alone: bool) -> Result<CpuSet, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Period, Runtime};
     use model::Span;
+    use model::{Period, Runtime};
     use std::cell::Cell;
 
     fn machine(may_have: &dyn Fn(Policy) -> bool) -> Machine<'_> {

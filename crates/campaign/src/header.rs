@@ -7,8 +7,8 @@ use host::{HostFs, Privileges};
 use model::{Cell, Header, Host, Instrument, Kernel, Plan, RUN_FORMAT, Span, TOOL, Task};
 use std::error::Error;
 use std::time::{Duration, SystemTime};
-use workload::{instrument, load};
 use workload::runtime;
+use workload::{instrument, load};
 
 /// The run of `plan` on the machine in its present state; `samples`: whether all latencies are recorded.
 ///
@@ -101,4 +101,3 @@ fn why_no_program(task: &Task) -> Option<String> {
     let of_language = task.runtime().and_then(|runtime| runtime::find(runtime).err());
     of_instrument.map(|err| err.to_string()).or_else(|| of_language.map(|err| err.to_string()))
 }
-

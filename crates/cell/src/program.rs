@@ -3,8 +3,8 @@
 use super::measurers::{Measurement, Measurers, Window};
 use super::{CellError, prepared::Prepared};
 use model::{
-    Achieved, Cell, Ended, Histogram, ImportedThread, Instrument, InstrumentRecord, InstrumentThread, MonoTime,
-    Policy, Slice, Span, ThreadProgress, ThreadRecord,
+    Achieved, Cell, Ended, Histogram, ImportedThread, Instrument, InstrumentRecord, InstrumentThread, MonoTime, Policy,
+    Slice, Span, ThreadProgress, ThreadRecord,
 };
 use rt::Settings;
 use std::collections::BTreeSet;

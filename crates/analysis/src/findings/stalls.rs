@@ -133,26 +133,30 @@ finding!(
 /// Findings about waits that took longer than a period, or did not end.
 pub(super) fn findings(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
     let mut findings = Vec::new();
-    let samples = summary.samples;
+    let (samples, missed) = (summary.samples, summary.missed.unwrap_or(0));
     let starved = summary.censored.map(|open| Starved { waits: open.waits, at_least_ns: open.at_least_ns, samples });
     findings.extend(starved.map(Finding::from));
     let due = pool.sum(|thread| thread.cycles_due);
+    if summary.instrument.is_some() {
+        // An outside program tells nothing about single waits.
+        return Vec::new();
+    }
     if let Some(response) = &summary.response {
         findings.extend(answers::findings(due, summary, response));
     } else if pool.cell.task.is_relative() {
         // A program of consecutive sleeps has no period to meet.
         let is_periodic = !matches!(pool.cell.task, Task::Sleep(_));
-        findings.extend(when(summary.missed > 0 && is_periodic, Drift { periods: summary.missed, due }));
-    } else if let (1.., Some(max)) = (summary.missed, summary.max) {
+        findings.extend(when(missed > 0 && is_periodic, Drift { periods: missed, due }));
+    } else if let (1.., Some(max)) = (missed, summary.max) {
         // A thread that is still waiting has the finding above.
-        let is_starved = summary.missed > due / 2 && summary.censored.is_none();
+        let is_starved = missed > due / 2 && summary.censored.is_none();
         findings.extend(when(is_starved, StarvedOfCpu { woke: samples, due }));
         let over = pool.sum(|thread| thread.histogram.count_above(pool.cell.period.ns()));
         let open = summary.censored.map_or(0, |open| open.waits);
         let missed = Missed {
-            missed: summary.missed,
+            missed,
             // A stall just longer than the period may share a bucket with shorter waits: there was at least one.
-            stalls: (over + open).clamp(1, summary.missed.max(1)),
+            stalls: (over + open).clamp(1, missed.max(1)),
             longest_ns: max.latency_ns,
             at_least: max.at_least,
             p99_by_due_time_ns: summary.due_times.quantiles.p99.value_ns().filter(|_| !summary.due_times.at_least),

@@ -6,6 +6,7 @@ use crate::stats::levels::Quantiles;
 use crate::stats::rate::Rate;
 use crate::summary::cost::{self, CostSummary};
 use crate::summary::due_time::{self, DueTimes};
+use crate::summary::instrument::{self, InstrumentSummary};
 use crate::summary::intensity::{self, Busy, LoadRate};
 use crate::summary::late::{self, Late, Views};
 use crate::summary::pool::Pool;
@@ -36,8 +37,8 @@ pub struct CellSummary {
     pub measured: Span,
     /// Wake-ups recorded.
     pub samples: u64,
-    /// Missed due times; for responses, due times without one.
-    pub missed: u64,
+    /// Missed due times; for responses, due times without one. `None` if an outside program does not count them.
+    pub missed: Option<u64>,
     /// Wake-ups before their due time.
     pub early: u64,
     /// Samples lost because the log was full.
@@ -72,6 +73,9 @@ pub struct CellSummary {
     pub misses: Option<Rate>,
     /// Language of the measured program; `None` for other methods, or without a record.
     pub runtime: Option<RuntimeRecord>,
+    /// The outside program; `None` for every other method, or without a record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub instrument: Option<InstrumentSummary>,
     /// Events on the link besides answers, and triggers without one; `None` without a link.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub response: Option<Response>,
@@ -133,22 +137,28 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
     let due_times = DueTimes::of(pool, quantiles, by_due_time.as_ref());
     let views = Views { by_wakeup: (&histogram, &slices), by_due_time: by_due_time.as_ref() };
     let late = late::of(&header.plan.require, &views, pool.cell.period);
+    let instrument = instrument::of(pool);
+    let of_program = instrument.as_ref();
     CellSummary {
         cell: pool.cell.clone(),
         again: name.ends_with("/again"),
         name,
         blocks: u32::try_from(pool.entries.len()).unwrap_or(u32::MAX),
         measured: pool.measured(),
-        samples: pool.sum(|thread| thread.recorded),
-        missed: pool.sum(|thread| thread.missed + thread.never_answered()),
+        samples: of_program.and_then(|program| program.samples).unwrap_or_else(|| pool.sum(|thread| thread.recorded)),
+        missed: match of_program {
+            Some(program) => program.missed,
+            None if pool.cell.task.instrument().is_some() => None,
+            None => Some(pool.sum(|thread| thread.missed + thread.never_answered())),
+        },
         early: pool.sum(|thread| thread.early),
         lost: pool.sum(|thread| thread.lost),
         censored: open_waits(pool),
         clock_reading_ns: pool.entries.iter().filter_map(|entry| entry.record.clock_reading).max().map(Span::ns),
-        min_ns: histogram.min_ns,
-        mean_ns: (histogram.n > 0).then(|| histogram.sum_ns as f64 / histogram.n as f64),
+        min_ns: histogram.min_ns.or(of_program.and_then(|program| program.extremes.min_ns)),
+        mean_ns: of_program.and_then(|program| program.mean_ns(&histogram)).or_else(|| mean_of(&histogram)),
         stddev_ns: standard_deviation(&histogram),
-        max: max(header, pool),
+        max: of_program.map_or_else(|| max(header, pool), InstrumentSummary::max),
         n_eff: quantiles.p99.n_eff(),
         steadiness,
         due_times: DueTimes { quantiles: shown(due_times.quantiles), ..due_times },
@@ -157,6 +167,7 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
         misses: Rate::of(&pool.episode_starts_ns(), pool.measured()),
         runtime: pool.entries.iter().find_map(|entry| entry.record.runtime.clone()),
         response: responses::of(pool),
+        instrument,
         loads: intensity::loads(pool),
         tracers: tracers::of(pool),
         cost: cost::summary(pool.entries.iter().map(|entry| &entry.record)),
@@ -164,6 +175,10 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
         stages: tracers::stages(pool),
         explained: explain::merged(pool.entries.iter().filter_map(|entry| entry.record.explained.as_ref())),
     }
+}
+
+fn mean_of(histogram: &Histogram) -> Option<f64> {
+    (histogram.n > 0).then(|| histogram.sum_ns as f64 / histogram.n as f64)
 }
 
 fn open_waits(pool: &Pool<'_>) -> Option<Open> {
@@ -252,7 +267,7 @@ mod tests {
         let expected = Max { latency_ns: 500_000_000, at_least: true, block: 0, cpu: 1, run_ms: Some(2_500) };
         assert_eq!(cell.max, Some(expected));
         assert_eq!(cell.censored, Some(Open { waits: 2, at_least_ns: 500_000_000 }));
-        assert_eq!((cell.samples, cell.missed), (7_000, 998));
+        assert_eq!((cell.samples, cell.missed), (7_000, Some(998)));
         assert!(cell.due_times.at_least);
         assert_eq!(cell.due_times.n, 8_000, "each due time once");
         assert_eq!(cell.misses.map(|rate| rate.episodes), Some(2));
@@ -262,7 +277,7 @@ mod tests {
     fn missed_due_times_show_in_the_second_view_only() {
         // One stall of 400 ms in each block: 0.05 % of the wake-ups, but a fifth of the time.
         let cell = run(|_, cycle| if cycle == 1_000 { 400_000_000 } else { 5_000 });
-        assert_eq!((cell.samples, cell.missed), (4 * 1_601, 4 * 399));
+        assert_eq!((cell.samples, cell.missed), (4 * 1_601, Some(4 * 399)));
         assert_eq!(cell.due_times.n, 8_000);
         let max_ns = cell.max.map(|max| max.latency_ns);
         assert_eq!(max_ns, Some(400_000_000));

@@ -5,11 +5,13 @@ use crate::findings::NotSent;
 use crate::row::{Origin, Row};
 use crate::summary::cell::CellSummary;
 use crate::summary::imported::ImportedCell;
+use crate::summary::instrument::InstrumentSummary;
 use model::{Level, Span};
 
 /// Reason why `limit` cannot be shown to be met; `None` if it can.
 pub(super) fn why(row: &Row<'_>, limit: Limit) -> Option<String> {
     match (row.origin, limit) {
+        (Origin::Own(cell, _), limit) if let Some(instrument) = &cell.instrument => of_program(cell, instrument, limit),
         (Origin::Own(cell, _), Limit::Quantile(level, _)) => of_answers(cell, level),
         (Origin::Own(..), _) => None,
         (Origin::Imported(cell, _), Limit::Max(limit)) => of_largest(cell, limit).map(str::to_owned),
@@ -25,11 +27,29 @@ pub(super) fn why(row: &Row<'_>, limit: Limit) -> Option<String> {
 /// The delay of answers to triggers that were not sent is unknown: they may be at most half of the share allowed beyond
 /// the limit.
 fn of_answers(cell: &CellSummary, level: Level) -> Option<String> {
-    let due = cell.samples + cell.missed;
+    let due = cell.samples + cell.missed.unwrap_or(0);
     let unsent = cell.response.as_ref()?.unsent;
     let is_untold =
         cell.samples > 0 && unsent as f64 > due as f64 * (1.0 - level.p()) / 2.0 && !cell.cell.task.misses_when_late();
     is_untold.then(|| format!("{level} is unknown: {}", NotSent { unsent, due }))
+}
+
+/// An outside program shows that a maximum is met, and a quantile only if it counts missed due times and has none.
+fn of_program(cell: &CellSummary, instrument: &InstrumentSummary, limit: Limit) -> Option<String> {
+    let program = &instrument.program;
+    match limit {
+        Limit::Max(_) if instrument.beyond.is_none() => Some("samples beyond the histogram are missing".to_owned()),
+        Limit::Max(limit) if instrument.may_exceed(limit) => {
+            Some("its values are truncated, so the largest may be above the limit".to_owned())
+        }
+        Limit::Max(_) => None,
+        Limit::Quantile(..) => match cell.missed {
+            Some(0) => None,
+            Some(_) => Some(format!("{program} does not report when it missed due times")),
+            None => Some(format!("{program} does not count missed due times")),
+        },
+        Limit::MissesPerHour(_) => Some(format!("{program} does not report single misses")),
+    }
 }
 
 /// A file can show that a maximum is violated, and rarely that it is met.

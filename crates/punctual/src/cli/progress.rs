@@ -107,8 +107,9 @@ impl Observer for Lines {
     }
 
     fn recorded(&mut self, entry: &Entry) {
-        let maxima = entry.record.threads.iter().map(|thread| thread.histogram.max_ns);
-        let max_ns = maxima.max().flatten();
+        let of_threads = entry.record.threads.iter().filter_map(|thread| thread.histogram.max_ns);
+        let of_program = entry.record.instrument.iter().flat_map(|program| &program.result.threads);
+        let max_ns = of_threads.chain(of_program.filter_map(|thread| thread.max_ns)).max();
         if let Some(worst) = self.worst_ns.get_mut(entry.planned.cell_index) {
             *worst = (*worst).max(max_ns);
         }

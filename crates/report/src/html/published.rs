@@ -156,7 +156,7 @@ fn group(page: &mut Markup, topic: &Topic<'_>, rows: &[Row], ours: &[&CellSummar
     }
     for cell in ours {
         let virtually = if cell.cell.kernel.is_virtual() { ", virtual time" } else { "" };
-        let missed = if cell.cell.task.is_relative() { dash() } else { count(cell.missed) };
+        let missed = if cell.cell.task.is_relative() { dash() } else { cell.missed.map_or_else(dash, count) };
         let values = [
             format!("here: {}{virtually}", kernel(cell, run)),
             cell.cell.policy.to_string(),

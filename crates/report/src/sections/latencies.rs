@@ -93,7 +93,9 @@ fn asked(summary: &RunSummary) -> (Vec<Field>, Vec<&CellSummary>) {
     let are_sleeps = are_sleeps(&cells);
     if are_sleeps {
         // Groups the sleeps of one language, in the requested order.
-        cells.sort_by_key(|cell| (cell.cell.task.clone(), cell.cell.kernel.clone(), cell.cell.policy, cell.cell.load.clone()));
+        cells.sort_by_key(|cell| {
+            (cell.cell.task.clone(), cell.cell.kernel.clone(), cell.cell.policy, cell.cell.load.clone())
+        });
     }
     let mut fields = if are_sleeps { sleep_axes(&cells) } else { axes(&cells) };
     fields.extend(if are_sleeps { sleep_figures() } else { figures(&levels_of(&cells)) });
@@ -180,7 +182,7 @@ pub(crate) fn latency_or_dash(ns: Option<i64>) -> String {
 
 /// Relative waits have no due times to miss.
 fn missed(cell: &CellSummary) -> String {
-    if cell.cell.task.is_relative() { dash() } else { count(cell.missed) }
+    if cell.cell.task.is_relative() { dash() } else { cell.missed.map_or_else(dash, count) }
 }
 
 fn value(cell: &CellSummary, level: Level) -> String {
