@@ -282,7 +282,12 @@ impl RunningProgram {
         }
         let Some(name) = output else { return Ok(std::mem::take(&mut self.written)) };
         let unreadable = |source| InstrumentError::Output { program: program.clone(), file: name.to_owned(), source };
-        let file = host::file::open(&self.directory.path().join(name)).map_err(unreadable)?;
+        let path = self.directory.path().join(name);
+        // A link may lead to a file that is no result.
+        if path.is_symlink() {
+            return Err(unreadable(io::Error::other("expected a regular file, found a link")));
+        }
+        let file = host::file::open(&path).map_err(unreadable)?;
         let mut bytes = Vec::new();
         file.take(MAX_RESULT + 1).read_to_end(&mut bytes).map_err(unreadable)?;
         if bytes.len() as u64 > MAX_RESULT {

@@ -24,6 +24,7 @@ mod formats;
 mod frontier;
 mod import;
 mod inherited;
+mod instrument;
 mod kept;
 mod lab;
 mod lab_arm64;
