@@ -41,7 +41,7 @@ impl OutsideProgram {
     /// When it is not installed.
     pub(super) fn arm(prepared: &Prepared, instrument: &Instrument) -> Result<OutsideProgram, CellError> {
         let cell = prepared.cell.clone();
-        let words = instrument.words(&cell);
+        let words = cell.words_of(instrument);
         instrument::find(words.first().map_or("", String::as_str))?;
         Ok(OutsideProgram {
             instrument: instrument.clone(),
@@ -78,7 +78,7 @@ impl Measurers for OutsideProgram {
         let settings = Launch { cpus: cpus.clone(), policy: *policy, timer_slack };
         self.started = sys::clock::monotonic();
         self.running = Some(RunningProgram::start(&self.words, &settings)?);
-        Ok(Window { started: self.started, ends: self.started.plus(self.instrument.timeout(&self.cell)) })
+        Ok(Window { started: self.started, ends: self.started.plus(self.cell.timeout_of(&self.instrument)) })
     }
 
     fn wait(&mut self, timeout: Duration) -> bool {
@@ -128,7 +128,7 @@ impl Measurers for OutsideProgram {
 
     fn finish(&mut self, _: &mut Option<SampleWriter>) -> Result<Measurement, CellError> {
         let Some(mut running) = self.running.take() else { return Err(CellError::NothingMeasured) };
-        let limit = self.instrument.timeout(&self.cell);
+        let limit = self.cell.timeout_of(&self.instrument);
         let bytes = running.result(self.instrument.output.as_deref(), self.is_interrupted, limit);
         let program = self.instrument.name();
         let parsed = bytes.and_then(|bytes| {

@@ -180,6 +180,11 @@ fn fuzz_rteval() {
 }
 
 #[test]
+fn fuzz_oslat() {
+    fuzz("oslat");
+}
+
+#[test]
 fn fuzz_xenomai() {
     fuzz("xenomai");
 }

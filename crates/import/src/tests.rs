@@ -72,6 +72,7 @@ fn every_kind_of_file_is_read() {
         "xenomai-plot-full.txt",
         "latmus-live.txt",
         "latmus-plot.txt",
+        "oslat.txt",
         "osadl-table.txt",
         "osadl-rt-dataset.json",
     ];
@@ -79,6 +80,75 @@ fn every_kind_of_file_is_read() {
     expect_file!["../tests/golden.txt"].assert_eq(&all);
     let found = std::fs::read_dir(fixture("")).unwrap().count();
     assert_eq!(found, names.len(), "every file of tests/files is read here");
+}
+
+/// The result of a program in a file of `tests/files`, cut off after `bytes`.
+fn result_of(name: &str, read: &str, bytes: usize) -> Result<Imported, String> {
+    let text = std::fs::read(fixture(name)).unwrap();
+    result(&text[..bytes.min(text.len())], &read.parse().unwrap(), name)
+}
+
+#[test]
+fn results_of_programs_are_read_only_in_the_format_that_is_expected() {
+    const ALL: usize = usize::MAX;
+    for (name, read, expected) in [
+        ("cyclictest-h.txt", "cyclictest", None),
+        ("cyclictest.json", "cyclictest", None),
+        ("jitterdebugger.json", "jitterdebugger", None),
+        ("jitterdebugger-us.raw", "jitterdebugger", None),
+        ("oslat.txt", "oslat", None),
+        ("xenomai-latency.txt", "xenomai-latency", None),
+        ("latmus-plot.txt", "latmus", None),
+        ("osadl-table.txt", "table-us", None),
+        ("rtla-timerlat.txt", "rtla/thread", None),
+        ("rtla-timerlat.txt", "rtla", Some("latencies of several kinds (irq, thread")),
+        ("rtla-timerlat.txt", "rtla/noise", Some("it has latencies of kind irq, thread")),
+        ("cyclictest-h.txt", "oslat", Some("no result of oslat: the output is in another format")),
+        ("osadl-table.txt", "cyclictest", Some("another format")),
+        ("jitterdebugger-us.raw", "cyclictest", Some("another format")),
+    ] {
+        match (result_of(name, read, ALL), expected) {
+            (Ok(_), None) => {}
+            (Err(reason), Some(expected)) => assert!(reason.contains(expected), "{name} as {read}: {reason}"),
+            (found, _) => panic!("{name} as {read}: {found:?}"),
+        }
+    }
+    assert_eq!(result_of("oslat.txt", "oslat", 0), Err("no result of oslat: nothing was written".to_owned()));
+    // The last line but one: half a result is none.
+    let text = std::fs::read_to_string(fixture("oslat.txt")).unwrap();
+    let cut = text.find("    Duration").unwrap();
+    let reason = result_of("oslat.txt", "oslat", cut).unwrap_err();
+    assert!(reason.contains("the output may be truncated"), "{reason}");
+}
+
+#[test]
+fn oslat_tells_its_samples_beyond_the_histogram() {
+    let imported = read("oslat.txt").remove(0);
+    let [first, second] = &imported.threads[..] else { panic!("two CPUs") };
+    assert_eq!((first.cpu, second.cpu, imported.source.version.as_deref()), (Some(0), Some(1), Some("2.40")));
+    assert_eq!(first.beyond, Some(model::Beyond { samples: Some(288), at_least_ns: 20_000 }));
+    assert_eq!((first.min_ns, first.max_ns, first.mean_ns), (Some(1_000), Some(20_058_000), Some(1_103.0)));
+    assert_eq!((imported.conditions.what.as_str(), imported.measured), ("noise", Some(Span(1_014_000_000))));
+}
+
+#[test]
+fn xenomais_latency_without_statistics_is_refused_and_negative_latencies_have_no_histogram() {
+    let head = "RTT|  00:00:01  (periodic user-mode task, 1000 us period, priority 99)\n\
+                RTH|----lat min|----lat avg|----lat max|-overrun|---msw|---lat best|--lat worst\n";
+    let read = |text: &str| result(format!("{head}{text}").as_bytes(), &"xenomai-latency".parse().unwrap(), "latency");
+    let too_short = "RTS|  10000.000|      0.000| -10000.000|       0|     0|    00:00:01/00:00:01\n";
+    let reason = read(too_short).unwrap_err();
+    assert!(reason.contains("measure 3 s at least (-T 3)"), "{reason}");
+    let rows = "HSD|    avg|   0 -  1 |     2998\nHSD|    avg|   1 -  2 |        1\n";
+    let early = read(&format!("{rows}RTS|     -0.482|     -0.474|     -0.447|       0|     0|    00:00:03/00:00:03\n"));
+    let early = early.unwrap();
+    assert_eq!((early.threads[0].min_ns, early.threads[0].max_ns), (Some(-482), Some(-447)));
+    assert_eq!((&early.threads[0].histogram, early.threads[0].samples), (&None, None));
+    assert!(
+        early.remarks[0].contains("the histogram is left out; set the clock's gravity to 0"),
+        "{:?}",
+        early.remarks
+    );
 }
 
 /// Cyclictest's own figures below its histogram, read by an independent parser.
@@ -392,11 +462,11 @@ fn mistakes_are_named_with_their_line() {
     for (text, reason) in [
         (
             "",
-            "-: unknown format: expected output of cyclictest, jitterdebugger, rtla, rteval, latency or latmus, or a table of latencies and counts",
+            "-: unknown format: expected output of cyclictest, jitterdebugger, rtla, rteval, oslat, latency or latmus, or a table of latencies and counts",
         ),
         (
             "hello\n",
-            "-: unknown format: expected output of cyclictest, jitterdebugger, rtla, rteval, latency or latmus, or a table of latencies and counts",
+            "-: unknown format: expected output of cyclictest, jitterdebugger, rtla, rteval, oslat, latency or latmus, or a table of latencies and counts",
         ),
         ("{}", "1: missing field `thread`"),
         ("{\"thread\": {\n \"0\": {\"cycles\": -1}}}", "2: invalid value: integer `-1`, expected u64"),

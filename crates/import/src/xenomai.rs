@@ -47,6 +47,14 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
     if mean_ns.is_none() {
         remarks.push("truncated before its line RTS: no mean".to_owned());
     }
+    if min_ns > max_ns {
+        return Err(ParseError::of_file("no statistics yet: it was ended too early; measure 3 s at least (-T 3)"));
+    }
+    // Wake-ups before their due time, by the gravity of Cobalt's clock, would be most of the histogram.
+    if min_ns < 0 && min_ns.unsigned_abs() > max_ns.unsigned_abs() && parsed.column.n > 0 {
+        parsed.column = Column::default();
+        remarks.push(format!("{FOLDED_REMARK}, so the histogram is left out; set the clock's gravity to 0"));
+    }
     let beyond = if parsed.column.n > 0 {
         remarks.push(FOLDED_REMARK.to_owned());
         remarks.push("rows are taken as 1 us each, which they are unless -B was given".to_owned());

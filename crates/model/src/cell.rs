@@ -1,6 +1,7 @@
 //! One point of the matrix, complete: everything needed to measure it.
 
 mod check;
+mod program;
 
 use crate::hash::fnv1a;
 use crate::{Conditions, CpuSet, Kernel, Load, Period, Policy, Span, Task};

@@ -1,7 +1,7 @@
 //! An outside program that is the instrument of a cell: how it is run, and how its result is read.
 
 use crate::word::as_text;
-use crate::{Cell, GuestFile, Policy, Span, SpanError, UnknownWord};
+use crate::{GuestFile, Span, SpanError, UnknownWord};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -17,8 +17,8 @@ use std::str::FromStr;
 #[cfg_attr(feature = "schema", schemars(with = "String"))]
 #[serde(try_from = "String", into = "String")]
 pub struct Instrument {
-    /// The command line: words as in a shell, but no shell runs them, with the names of [`Instrument::words`] in
-    /// braces.
+    /// The command line: words as in a shell, but no shell runs them, with names in braces
+    /// ([`Cell::words_of`](crate::Cell::words_of)).
     pub command: String,
     /// Format of its result.
     pub read: ResultFormat,
@@ -175,20 +175,8 @@ impl Instrument {
         if is_set { Err(InstrumentError::Twice(key.to_owned())) } else { Ok(()) }
     }
 
-    /// The command line for `cell`: its first word is the program.
-    #[must_use]
-    pub fn words(&self, cell: &Cell) -> Vec<String> {
-        let value = |name: &str| match name {
-            "cpus" => cell.cpus.to_string(),
-            "cpu" => cell.cpus.iter().next().unwrap_or(0).to_string(),
-            "n_cpus" => cell.cpus.len().to_string(),
-            "policy" => cell.policy.to_string().split(':').next().unwrap_or_default().to_owned(),
-            "priority" => priority(cell.policy).to_string(),
-            "period_us" => (cell.period.ns() / 1_000).to_string(),
-            "period_ns" => cell.period.ns().to_string(),
-            "duration_s" => cell.duration.ns().div_ceil(Span::SECOND.ns()).to_string(),
-            _ => cell.period.cycles_in(cell.duration).to_string(),
-        };
+    /// The command line with `value` in place of each name in braces; its first word is the program.
+    pub(crate) fn words_with(&self, value: impl Fn(&str) -> String) -> Vec<String> {
         let filled = |word: String| {
             names(&word).fold(word.clone(), |word, name| word.replace(&format!("{{{name}}}"), &value(name)))
         };
@@ -213,27 +201,12 @@ impl Instrument {
     pub fn guest_files(&self) -> Vec<GuestFile> {
         self.files.iter().map(|path| GuestFile { from: path.clone(), to: path.clone() }).collect()
     }
-
-    /// The longest time from its start to its end in `cell`.
-    #[must_use]
-    pub fn timeout(&self, cell: &Cell) -> Span {
-        const MORE: Span = Span(60_000_000_000);
-        self.timeout.unwrap_or(Span(cell.duration.ns().saturating_add(MORE.ns())))
-    }
 }
 
-/// The names in braces in a word. Other braces, as in `awk '{print}'`, are left alone only if they hold more than a name.
+/// The names in braces in a word. Braces that hold anything else, as in `awk '{print $1}'`, are left alone.
 fn names(word: &str) -> impl Iterator<Item = &str> {
     let is_name = |text: &&str| !text.is_empty() && text.chars().all(|c| c.is_ascii_lowercase() || c == '_');
     word.split('{').skip(1).filter_map(|rest| rest.split_once('}').map(|(name, _)| name)).filter(is_name)
-}
-
-/// Priority of a real-time policy; 0 for all others.
-fn priority(policy: Policy) -> u32 {
-    match policy {
-        Policy::Fifo(priority) | Policy::RoundRobin(priority) => priority.get(),
-        _ => 0,
-    }
 }
 
 impl FromStr for ResultFormat {
@@ -296,7 +269,6 @@ as_text!(Instrument, InstrumentError);
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::cell::tests::cell;
 
     fn error(text: &str) -> String {
         text.parse::<Instrument>().unwrap_err().to_string()
@@ -333,19 +305,5 @@ mod tests {
         ] {
             assert!(error(text).starts_with(message), "{text}: {}", error(text));
         }
-    }
-
-    #[test]
-    fn the_command_takes_the_values_of_its_cell() {
-        let one: Instrument =
-            "program:cyclictest:/usr/bin/cyclictest -a{cpus} -t {n_cpus} -p{priority} -i{period_us} -D{duration_s} awk '{print $1}'"
-                .parse()
-                .unwrap();
-        let cell = Cell { policy: "fifo:80".parse().unwrap(), cpus: "0,2".parse().unwrap(), ..cell() };
-        let words = one.words(&cell);
-        assert_eq!(words[..4], ["/usr/bin/cyclictest", "-a0,2", "-t", "2"]);
-        assert_eq!(words[4..6], ["-p80", "-i1000"]);
-        assert_eq!(words.last().map(String::as_str), Some("{print $1}"));
-        assert_eq!(one.name(), "cyclictest");
     }
 }

@@ -36,6 +36,7 @@ mod roles;
 mod run;
 mod schedule;
 mod selector;
+mod slice;
 mod study;
 mod task;
 mod units;
@@ -81,14 +82,14 @@ pub use record::{
     Achieved, AnswerParts, Censored, ClockStep, CostRecord, Ended, Episode, Episodes, GuestThread, HostSideRecord,
     InstrumentRecord, InstrumentThread, LabRecord, LoadFailure, LoadRecord, LoadSecond, MachineSecond, OnSpikeRecord,
     OperationRecord, OsnoiseRecord, OwnExchange, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, ResponseRecord,
-    RuntimeRecord, Second, SkippedOperation, Slice, TargetRecord, ThreadRecord, TimerlatRecord, TracersRecord, Usage,
-    Worst,
+    RuntimeRecord, Second, SkippedOperation, TargetRecord, ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
 };
 pub use recovered::{Recovered, Recovery};
 pub use roles::{Roles, Shares, Site, SiteError};
 pub use run::{Entry, Failed, Header, Planned, RUN_FORMAT, Skipped};
 pub use schedule::{Cycle, Schedule};
 pub use selector::Selector;
+pub use slice::Slice;
 pub use study::Study;
 pub use task::{Runtime, Task, TaskError};
 pub use units::{ClockTime, MonoTime, Nanos, Period, Span, SpanError};

@@ -8,7 +8,7 @@ mod machine;
 mod response;
 mod tracers;
 
-use crate::{Cell, CellId, CpuSet, ExplainRecord, Histogram, Host, MonoTime, Policy, Span};
+use crate::{Cell, CellId, CpuSet, ExplainRecord, Histogram, Host, MonoTime, Policy, Slice, Span};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -276,18 +276,6 @@ pub struct Second {
     pub over_deadline: u64,
     /// Due times missed by wake-ups of this second, plus its triggers that were never answered.
     pub missed: u64,
-}
-
-/// The latencies of one interval of the window.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Slice {
-    /// First cycle, counted from the first measured one.
-    pub first_cycle: u64,
-    /// Cycles in the slice.
-    pub cycles: u64,
-    /// Latencies whose due time lies in the slice.
-    pub histogram: Histogram,
 }
 
 /// One of the largest latencies.

@@ -1,4 +1,4 @@
-//! Work that runs during a measurement: loads, the cost suite's operations, outside programs that measure, programs in other languages, links.
+//! Work that runs during a measurement: loads, the cost suite's operations, outside programs, other languages, links.
 #![forbid(unsafe_code)]
 
 pub mod cost;

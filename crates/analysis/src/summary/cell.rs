@@ -155,10 +155,10 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
         lost: pool.sum(|thread| thread.lost),
         censored: open_waits(pool),
         clock_reading_ns: pool.entries.iter().filter_map(|entry| entry.record.clock_reading).max().map(Span::ns),
-        min_ns: histogram.min_ns.or(of_program.and_then(|program| program.extremes.min_ns)),
+        min_ns: of_program.and_then(|program| program.extremes.min_ns).or(histogram.min_ns),
         mean_ns: of_program.and_then(|program| program.mean_ns(&histogram)).or_else(|| mean_of(&histogram)),
         stddev_ns: standard_deviation(&histogram),
-        max: of_program.map_or_else(|| max(header, pool), InstrumentSummary::max),
+        max: of_program.map_or_else(|| max(header, pool), max_of_program),
         n_eff: quantiles.p99.n_eff(),
         steadiness,
         due_times: DueTimes { quantiles: shown(due_times.quantiles), ..due_times },
@@ -175,6 +175,12 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
         stages: tracers::stages(pool),
         explained: explain::merged(pool.entries.iter().filter_map(|entry| entry.record.explained.as_ref())),
     }
+}
+
+/// The largest latency that an outside program reports, whose moment is unknown.
+fn max_of_program(program: &InstrumentSummary) -> Option<Max> {
+    let (block, cpu) = program.extremes.max_at?;
+    Some(Max { latency_ns: program.extremes.max_ns?, at_least: false, block, cpu, run_ms: None })
 }
 
 fn mean_of(histogram: &Histogram) -> Option<f64> {

@@ -1,6 +1,5 @@
 //! A cell measured by an outside program: what its results contain, and what they leave out.
 
-use crate::summary::cell::Max;
 use crate::summary::pool::Pool;
 use model::{Histogram, ImportedThread, InstrumentRecord, Period, Span};
 use serde::Serialize;
@@ -110,12 +109,6 @@ impl InstrumentSummary {
     /// Mean latency as reported, ns, where the histogram has none; `None` where it has: most programs truncate theirs.
     pub(crate) fn mean_ns(&self, histogram: &Histogram) -> Option<f64> {
         self.extremes.mean_ns.filter(|_| self.beyond != Some(0) || histogram.n == 0)
-    }
-
-    /// The largest latency as reported, whose moment is unknown.
-    pub(crate) fn max(&self) -> Option<Max> {
-        let (block, cpu) = self.extremes.max_at?;
-        Some(Max { latency_ns: self.extremes.max_ns?, at_least: false, block, cpu, run_ms: None })
     }
 
     /// Whether its largest value may be above `limit`, because it is truncated or a sample beyond the histogram.

@@ -398,7 +398,7 @@ fn what_cannot_be_imported_is_named_with_file_line_and_reason() {
     let mut broken_raw = raw.clone();
     // The nanoseconds of the third record exceed a second.
     broken_raw[2 * 28 + 12..2 * 28 + 20].copy_from_slice(&2_000_000_000_u64.to_le_bytes());
-    let unknown = "unknown format: expected output of cyclictest, jitterdebugger, rtla, rteval, latency or latmus, or a \
+    let unknown = "unknown format: expected output of cyclictest, jitterdebugger, rtla, rteval, oslat, latency or latmus, or a \
                    table of latencies and counts";
     for (name, bytes, place, reason) in [
         ("empty.txt", Vec::new(), "", unknown),

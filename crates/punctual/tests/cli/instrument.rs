@@ -1,5 +1,4 @@
-//! Outside programs as instruments of cells: real tools here and in a guest, and everything that such a program can do
-//! wrong.
+//! Outside programs as instruments of cells: real tools here and in a guest, and what they can do wrong.
 
 use crate::program::{
     Scratch, a_cpu, comes_true, entries, is_installed, machine_and_scratch, punctual, run_seeded, running,
@@ -111,7 +110,11 @@ fn what_a_program_does_wrong_is_one_line_and_nothing_of_it_is_left() {
         ),
         ("yes", "", "yes wrote more than 64 MiB; choose options with less output"),
         ("true", ", output = \"r.json\"", "cannot read r.json of true: No such file"),
-        ("ln -s /etc/passwd r.json", ", output = \"r.json\"", "cannot read r.json of ln: expected a regular file, found a link"),
+        (
+            "ln -s /etc/passwd r.json",
+            ", output = \"r.json\"",
+            "cannot read r.json of ln: expected a regular file, found a link",
+        ),
         ("mkfifo r.json", ", output = \"r.json\"", "cannot read r.json of mkfifo"),
         ("sh -c 'setsid sleep 1003 & setsid sleep 1004 & echo'", "", nothing),
     ];
