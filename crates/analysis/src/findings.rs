@@ -115,6 +115,7 @@ macro_rules! kinds {
 kinds!(
     cell::Allocations,
     cell::Lost,
+    cell::ModeSwitches,
     machine::HostChanged,
     machine::BaselineDiffers,
     load::LoadFailed,

@@ -195,17 +195,16 @@ impl OutsideProgram {
             worst: Vec::new(),
             episodes: model::Episodes::default(),
             usage: None,
+            cobalt: None,
         })
     }
 
     /// Settings of the thread that most likely measured on `cpu`: the one of the highest priority there.
     fn achieved(&self, cpu: u32, record: &InstrumentRecord) -> Achieved {
         let on_cpu = record.threads.iter().filter(|thread| thread.cpus.contains(cpu));
-        let priority = |thread: &&InstrumentThread| match thread.policy {
-            Policy::Deadline(_) => 100,
-            Policy::Fifo(priority) | Policy::RoundRobin(priority) => priority.get(),
-            _ => 0,
-        };
+        // Deadline threads run before all priorities.
+        let deadline = |policy: Policy| matches!(policy, Policy::Deadline(_)).then_some(u32::MAX);
+        let priority = |thread: &&InstrumentThread| deadline(thread.policy).or(thread.policy.priority());
         let found = on_cpu.max_by_key(priority);
         Achieved {
             policy: found.map_or(self.cell.policy, |thread| thread.policy),

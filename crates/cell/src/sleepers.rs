@@ -222,6 +222,7 @@ impl CpuSleeper {
             episodes: collector.episodes,
             // The kernel's counts for a process include start-up and warm-up.
             usage: None,
+            cobalt: None,
         })
     }
 }

@@ -7,13 +7,14 @@ use super::on_spike::OnSpike;
 use super::steps::Steps;
 use super::{CellError, link, prepared::Prepared};
 use model::{
-    Achieved, Cell, Censored, ClockTime, CpuSet, Ended, Explanation, Link, Method, MonoTime, OnSpikeRecord, Schedule,
-    Span, Task, ThreadProgress, ThreadRecord,
+    Achieved, Cell, Censored, ClockTime, CobaltRecord, CpuSet, Ended, Explanation, Link, Method, MonoTime,
+    OnSpikeRecord, Schedule, Span, Task, ThreadProgress, ThreadRecord,
 };
 use rt::{Limits, LinkEnd, Logger, Member, Settings, Team, ThreadSpec};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use store::SampleWriter;
+use sys::cobalt::ThreadCounters;
 use workload::link::{Fate, LinkMonitor};
 
 /// The threads, and their samples.
@@ -242,6 +243,7 @@ impl Threads {
             worst,
             episodes: collector.episodes,
             usage: member.outcome.and_then(|outcome| outcome.usage),
+            cobalt: member.outcome.and_then(|outcome| outcome.cobalt).map(cobalt_record),
         })
     }
 
@@ -254,6 +256,11 @@ impl Threads {
         let index = cycle.index.cast_signed().wrapping_sub_unsigned(self.cell.first_cycle());
         is_open.then(|| (cycle.index, Censored { cycle: index, at_least_ns: cut.0 - cycle.due.0 }))
     }
+}
+
+fn cobalt_record(counters: ThreadCounters) -> CobaltRecord {
+    let ThreadCounters { mode_switches, context_switches, system_calls, page_faults, .. } = counters;
+    CobaltRecord { mode_switches, context_switches, system_calls, page_faults: page_faults.into() }
 }
 
 /// One thread for each CPU of the cell; the first one has the link.

@@ -79,10 +79,11 @@ pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, LoadProgress, Progress, Spike, ThreadProgress};
 pub use random::SplitMix64;
 pub use record::{
-    Achieved, AnswerParts, Censored, ClockStep, CostRecord, Ended, Episode, Episodes, GuestThread, HostSideRecord,
-    InstrumentRecord, InstrumentThread, LabRecord, LoadFailure, LoadRecord, LoadSecond, MachineSecond, OnSpikeRecord,
-    OperationRecord, OsnoiseRecord, OwnExchange, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, ResponseRecord,
-    RuntimeRecord, Second, SkippedOperation, TargetRecord, ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
+    Achieved, AnswerParts, Censored, ClockStep, CobaltRecord, CostRecord, Ended, Episode, Episodes, GuestThread,
+    HostSideRecord, InstrumentRecord, InstrumentThread, LabRecord, LoadFailure, LoadRecord, LoadSecond, MachineSecond,
+    OnSpikeRecord, OperationRecord, OsnoiseRecord, OwnExchange, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record,
+    ResponseRecord, RuntimeRecord, Second, SkippedOperation, TargetRecord, ThreadRecord, TimerlatRecord, TracersRecord,
+    Usage, Worst,
 };
 pub use recovered::{Recovered, Recovery};
 pub use roles::{Roles, Shares, Site, SiteError};

@@ -79,6 +79,8 @@ pub enum Method {
     Poll,
     /// `sched_yield(2)` of a `SCHED_DEADLINE` thread, which ends its job of this period (sched(7)).
     Deadline,
+    /// `clock_nanosleep` of Cobalt, the co-kernel of Xenomai 3, until an instant on `CLOCK_MONOTONIC`, in primary mode.
+    Cobalt,
 }
 
 impl Method {
@@ -92,6 +94,7 @@ impl Method {
         "futex[:CLOCK]",
         "poll",
         "deadline",
+        "cobalt",
     ];
 
     /// The most common method: `clock_nanosleep` until an instant on `CLOCK_MONOTONIC`.
@@ -113,7 +116,7 @@ impl Method {
             | Method::Futex { clock } => clock,
             // The scheduler counts periods on its own clock, which NTP does not slew.
             Method::Deadline => ClockId::MonotonicRaw,
-            Method::Nanosleep | Method::Itimer | Method::Poll => ClockId::Monotonic,
+            Method::Nanosleep | Method::Itimer | Method::Poll | Method::Cobalt => ClockId::Monotonic,
         }
     }
 
@@ -121,7 +124,10 @@ impl Method {
     /// kernel/time/posix-timers.c and kernel/time/itimer.c set none).
     #[must_use]
     pub fn has_timer_slack(self) -> bool {
-        !matches!(self, Method::Timerfd { .. } | Method::Itimer | Method::PosixTimer { .. } | Method::Deadline)
+        !matches!(
+            self,
+            Method::Timerfd { .. } | Method::Itimer | Method::PosixTimer { .. } | Method::Deadline | Method::Cobalt
+        )
     }
 
     /// Whether a process can wait by it in one thread only.
@@ -142,6 +148,7 @@ impl Method {
             Method::Futex { clock } => ("futex", false, clock),
             Method::Poll => ("poll", false, default),
             Method::Deadline => ("deadline", false, default),
+            Method::Cobalt => ("cobalt", false, default),
         }
     }
 }
@@ -201,6 +208,7 @@ impl FromStr for Method {
             "futex" => Method::Futex { clock },
             "poll" => Method::Poll,
             "deadline" => Method::Deadline,
+            "cobalt" => Method::Cobalt,
             _ => return Err(UnknownWord::new("method", text, Method::KNOWN).into()),
         })
     }
@@ -237,6 +245,7 @@ mod tests {
             "futex:realtime",
             "poll",
             "deadline",
+            "cobalt",
         ] {
             assert_eq!(text.parse::<Method>().map(|method| method.to_string()), Ok(text.to_owned()));
         }

@@ -113,6 +113,15 @@ pub enum PolicyError {
 }
 
 impl Policy {
+    /// The priority of a FIFO or round-robin policy, 1 to 99; `None` for all others.
+    #[must_use]
+    pub fn priority(self) -> Option<u32> {
+        match self {
+            Policy::Fifo(priority) | Policy::RoundRobin(priority) => Some(priority.get()),
+            _ => None,
+        }
+    }
+
     /// Every policy in its typed form.
     pub const KNOWN: &[&str] =
         &["other", "other:nice=N", "batch", "idle", "fifo:PRIORITY", "rr:PRIORITY", "deadline:RUNTIME/DEADLINE/PERIOD"];

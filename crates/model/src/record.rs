@@ -198,6 +198,10 @@ pub struct ThreadRecord {
     pub episodes: Episodes,
     /// Resources used by the thread; `null` when it did not end.
     pub usage: Option<Usage>,
+    /// Counters of Cobalt between the first and the last cycle; `null` for every method but `cobalt`, or when the
+    /// thread did not end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cobalt: Option<CobaltRecord>,
 }
 
 impl ThreadRecord {
@@ -312,6 +316,20 @@ pub struct Episode {
     pub worst_ns: i64,
     /// Time of its last late wake-up, ns after the first measured due time.
     pub ended_ns: u64,
+}
+
+/// What Cobalt counted for a thread during its cycles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CobaltRecord {
+    /// Switches to secondary mode, where Linux schedules the thread; any number but 0 makes its latencies those of Linux.
+    pub mode_switches: u64,
+    /// Context switches in primary mode.
+    pub context_switches: u64,
+    /// System calls of Cobalt.
+    pub system_calls: u64,
+    /// Page faults in primary mode.
+    pub page_faults: u64,
 }
 
 /// Resources used by a measured thread between the barrier and its end, `getrusage(2)` with `RUSAGE_THREAD`.

@@ -89,6 +89,7 @@ impl Task {
         "futex[:CLOCK]",
         "poll",
         "deadline",
+        "cobalt",
         "sleep:RUNTIME",
         "response:LINK",
         "cost[:GROUP]",

@@ -1,5 +1,6 @@
 //! The methods: a [`Wait`] for each, made before the barrier.
 
+mod cobalt;
 #[cfg(target_arch = "x86_64")]
 mod devices;
 mod exchange;
@@ -7,13 +8,15 @@ mod signals;
 mod sleep;
 
 use crate::{Limits, LinkEnd, LogWriter, LoopResult, RtSection, Wait, Watcher, run_cycles};
+use cobalt::CobaltSleep;
 #[cfg(target_arch = "x86_64")]
 use devices::Timers;
 use exchange::{LoggerWait, TargetWait};
-use model::{Method, Period, Schedule};
+use model::{Method, Period, Policy, Schedule};
 use signals::{Itimer, SignalTimer};
 use sleep::{FutexTimeout, PollTimeout, Relative, Sleep, TimerFile, Yield};
 use std::io;
+use sys::cobalt::ThreadCounters;
 
 /// The [`Wait`] of any method, with its kernel objects.
 #[derive(Debug)]
@@ -26,6 +29,7 @@ pub(crate) enum AnyWait {
     Futex(FutexTimeout),
     Poll(PollTimeout),
     Yield(Yield),
+    Cobalt(CobaltSleep),
     #[cfg(target_arch = "x86_64")]
     Timers(Timers),
     Logger(Box<LoggerWait>),
@@ -37,10 +41,10 @@ impl AnyWait {
     ///
     /// # Errors
     /// When the kernel refuses.
-    pub(crate) fn new(method: Method, period: Period, link: Option<LinkEnd>) -> io::Result<AnyWait> {
+    pub(crate) fn new(method: Method, policy: Policy, period: Period, link: Option<LinkEnd>) -> io::Result<AnyWait> {
         match link {
             Some(link) => AnyWait::of_link(link),
-            None => AnyWait::of_method(method, period),
+            None => AnyWait::of_method(method, policy, period),
         }
     }
 
@@ -53,7 +57,7 @@ impl AnyWait {
         })
     }
 
-    fn of_method(method: Method, period: Period) -> io::Result<AnyWait> {
+    fn of_method(method: Method, policy: Policy, period: Period) -> io::Result<AnyWait> {
         let span = period.span();
         Ok(match method {
             Method::ClockNanosleep { clock, relative: false } => AnyWait::Sleep(Sleep(clock)),
@@ -67,12 +71,18 @@ impl AnyWait {
             Method::Futex { clock } => AnyWait::Futex(FutexTimeout::new(clock)),
             Method::Poll => AnyWait::Poll(PollTimeout),
             Method::Deadline => AnyWait::Yield(Yield),
+            Method::Cobalt => AnyWait::Cobalt(CobaltSleep::new(policy.priority().unwrap_or(0))?),
         })
     }
 
     /// Whether the kernel counts overruns of this method.
     pub(crate) fn counts_overruns(&self) -> bool {
         matches!(self, AnyWait::SignalTimer(_))
+    }
+
+    /// Counters of the cycles by Cobalt, where it schedules this thread.
+    pub(crate) fn cobalt(&self) -> Option<ThreadCounters> {
+        if let AnyWait::Cobalt(wait) = self { wait.counted() } else { None }
     }
 
     /// Runs the cycles, see [`run_cycles`].
@@ -98,6 +108,7 @@ impl AnyWait {
             AnyWait::Futex(wait) => run(wait, with),
             AnyWait::Poll(wait) => run(wait, with),
             AnyWait::Yield(wait) => run(wait, with),
+            AnyWait::Cobalt(wait) => run(wait, with),
             #[cfg(target_arch = "x86_64")]
             AnyWait::Timers(wait) => run(wait, with),
             AnyWait::Logger(wait) => run(&**wait, with),

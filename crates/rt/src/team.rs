@@ -14,6 +14,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, Thread};
 use std::time::{Duration, Instant};
+use sys::cobalt::ThreadCounters;
 use sys::signal;
 
 /// Stack of a measured thread, bytes. Small, because all of it is locked into memory.
@@ -70,6 +71,8 @@ pub struct Outcome {
     pub result: Result<LoopResult, i32>,
     /// Whether the kernel counts overruns for its method.
     pub counts_overruns: bool,
+    /// Counters of Cobalt, where it schedules the thread.
+    pub cobalt: Option<ThreadCounters>,
 }
 
 /// One measured thread, waiting at the gate or measuring.
@@ -149,10 +152,10 @@ impl Start {
             RtSection::enter(|rt| wait.run(rt, &schedule, &self.limits, &mut self.log, &mut self.watcher));
         let usage = before.ok().zip(sys::usage::thread().ok());
         let usage = usage.map(|(before, after)| Usage { allocations, ..sys::usage::since(&before, &after) });
-        let counts_overruns = wait.counts_overruns();
+        let (counts_overruns, cobalt) = (wait.counts_overruns(), wait.cobalt());
         // The method's kernel objects go first: the end of this thread may start the next one.
         drop(wait);
-        let _ = self.events_tx.send(Some((self.index, Outcome { usage, result, counts_overruns })));
+        let _ = self.events_tx.send(Some((self.index, Outcome { usage, result, counts_overruns, cobalt })));
     }
 }
 

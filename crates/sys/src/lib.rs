@@ -6,6 +6,7 @@ pub mod alloc;
 pub mod boot;
 pub mod calls;
 pub mod clock;
+pub mod cobalt;
 pub mod futex;
 pub mod gpio;
 pub mod ipc;

@@ -7,6 +7,20 @@ use crate::wording::{count, duration, things};
 use model::{Header, OnSpikeRecord, Usage};
 
 finding!(
+    /// Threads of Cobalt left its primary mode between two cycles.
+    pub struct ModeSwitches {
+        /// Number of switches to secondary mode.
+        pub switches: u64,
+    },
+    importance = 1,
+    format_args!(
+        "mode switches: {} to secondary mode during the cycles; those latencies are of Linux, not of Cobalt",
+        count(*switches)
+    ),
+    [ModeSwitches { switches: 3 }]
+);
+
+finding!(
     /// Memory allocations inside the measured section: a defect of this program.
     pub struct Allocations {
         /// Number of calls.
@@ -89,6 +103,8 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
     let allocations = usage(|usage| usage.allocations);
     findings.extend(when(allocations > 0, Allocations { allocations }));
     findings.extend(when(summary.lost > 0, Lost { lost: summary.lost }));
+    let switches = summary.mode_switches;
+    findings.extend(when(switches > 0, ModeSwitches { switches }));
     findings.extend(stalls::findings(pool, summary));
     findings.extend(stalls::clock(pool));
     findings.extend(throttling::of_cell(header, summary));

@@ -43,6 +43,9 @@ pub struct CellSummary {
     pub early: u64,
     /// Samples lost because the log was full.
     pub lost: u64,
+    /// Switches of its threads to secondary mode of Cobalt during their cycles; 0 for every other method.
+    #[serde(skip)]
+    pub(crate) mode_switches: u64,
     /// Waits still open at the end of their block; `None` without one.
     pub censored: Option<Open>,
     /// Time to read the clock, ns: the longest of its blocks. `None` if not recorded.
@@ -153,6 +156,7 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
         },
         early: pool.sum(|thread| thread.early),
         lost: pool.sum(|thread| thread.lost),
+        mode_switches: pool.sum(|thread| thread.cobalt.map_or(0, |cobalt| cobalt.mode_switches)),
         censored: open_waits(pool),
         clock_reading_ns: pool.entries.iter().filter_map(|entry| entry.record.clock_reading).max().map(Span::ns),
         min_ns: of_program.and_then(|program| program.extremes.min_ns).or(histogram.min_ns),

@@ -76,6 +76,7 @@ pub(super) fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl
         worst,
         episodes: Episodes { count, first: episodes },
         usage: Some(Usage::default()),
+        cobalt: None,
     }
 }
 

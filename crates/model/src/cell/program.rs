@@ -1,7 +1,7 @@
 //! A cell as an outside program sees it: its command line and its time.
 
 use super::Cell;
-use crate::{Instrument, Policy, Span};
+use crate::{Instrument, Span};
 
 /// Time that a program may take beyond its duration, unless its timeout is given.
 const MORE: Span = Span(60_000_000_000);
@@ -15,10 +15,7 @@ impl Cell {
             "cpu" => self.cpus.iter().next().unwrap_or(0).to_string(),
             "n_cpus" => self.cpus.len().to_string(),
             "policy" => self.policy.to_string().split(':').next().unwrap_or_default().to_owned(),
-            "priority" => match self.policy {
-                Policy::Fifo(priority) | Policy::RoundRobin(priority) => priority.get().to_string(),
-                _ => "0".to_owned(),
-            },
+            "priority" => self.policy.priority().unwrap_or(0).to_string(),
             "period_us" => (self.period.ns() / 1_000).to_string(),
             "period_ns" => self.period.ns().to_string(),
             "duration_s" => self.duration.ns().div_ceil(Span::SECOND.ns()).to_string(),
