@@ -40,6 +40,10 @@ pub struct Prepare {
     /// application there.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cgroup: Option<String>,
+    /// Gravity of Cobalt's clock, ns: the time by which its timers fire early, for interrupts, kernel and user threads
+    /// alike (`/proc/xenomai/clock/coreclk`).
+    #[serde(rename = "cobalt_gravity_ns", skip_serializing_if = "Option::is_none")]
+    pub cobalt_gravity: Option<Span>,
 }
 
 /// CPUs that other work is confined to, away from the measured ones.
@@ -83,6 +87,7 @@ impl Prepare {
         "irq_cpus",
         "housekeeping_cpus",
         "cgroup",
+        "cobalt_gravity",
     ];
 
     /// Whether no setting is changed.
@@ -136,6 +141,10 @@ impl Prepare {
             "cgroup" => {
                 let path = Some(value.to_owned()).filter(|path| path.starts_with('/'));
                 self.cgroup = Some(path.ok_or(wrong("cgroup", "an absolute path, like /sys/fs/cgroup/rt"))?);
+            }
+            "cobalt_gravity" => {
+                let gravity = value.parse().ok().filter(|gravity: &Span| *gravity < Span::SECOND);
+                self.cobalt_gravity = Some(gravity.ok_or(wrong("cobalt_gravity", "a time below 1s, like 0us"))?);
             }
             _ => return Err(UnknownWord::new("setting", key, Prepare::KNOWN).into()),
         }
@@ -192,6 +201,7 @@ impl fmt::Display for Prepare {
             ("irq_cpus", self.irq_cpus.as_ref().map(ToString::to_string)),
             ("housekeeping_cpus", self.housekeeping_cpus.as_ref().map(ToString::to_string)),
             ("cgroup", self.cgroup.clone()),
+            ("cobalt_gravity", self.cobalt_gravity.map(|gravity| gravity.to_string())),
         ];
         let set = values.into_iter().filter_map(|(key, value)| value.map(|value| format!("{key}={value}")));
         f.write_str(&set.collect::<Vec<_>>().join(","))

@@ -181,6 +181,7 @@ fn made_by(prepare: &Prepare) -> Vec<&'static str> {
         irq_cpus,
         housekeeping_cpus,
         cgroup,
+        cobalt_gravity: _,
     } = prepare;
     let made = [
         (governor.is_some(), &["frequency governor", "energy preference"][..]),

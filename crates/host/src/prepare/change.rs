@@ -46,6 +46,9 @@ pub(super) enum Form {
     GroupCpus,
     /// The CPU list of an interrupt, which the kernel may refuse to move.
     Interrupt,
+    /// Gravity of Cobalt's clock in a line among others, `gravity: irq=0 kernel=2000 user=2000`; `0i 2000k 2000u` is
+    /// written.
+    Gravity,
     /// CPUs as hexadecimal digits: `00000000,0000000f`.
     Mask,
     /// The controllers of a control group; `+cpuset` and `-cpuset` are written.
@@ -183,7 +186,7 @@ impl Form {
         let cpus = |text: &str| text.parse::<CpuSet>().ok();
         let mask = |text: &str| text.replace(',', "").trim_start_matches('0').to_ascii_lowercase();
         match self {
-            Form::Text | Form::Choice => now == meant,
+            Form::Text | Form::Choice | Form::Gravity => now == meant,
             Form::GroupCpus | Form::Interrupt => now == meant || cpus(now).is_some() && cpus(now) == cpus(meant),
             Form::Mask => mask(now) == mask(meant),
             Form::Controllers => {
@@ -237,9 +240,19 @@ pub(super) fn read(fs: &HostFs, path: &str, form: Form) -> Option<String> {
         Form::Choice => {
             text.split_whitespace().find_map(|word| word.strip_prefix('[')?.strip_suffix(']')).unwrap_or(text)
         }
+        Form::Gravity => return gravity(text),
         _ => text,
     };
     Some(value.to_owned())
+}
+
+/// The gravity in the form in which it is written.
+fn gravity(text: &str) -> Option<String> {
+    let line = text.lines().find_map(|line| line.strip_prefix("gravity:"))?;
+    let value = |key: &str| -> Option<u64> {
+        line.split_whitespace().find_map(|word| word.strip_prefix(key)?.strip_prefix('=')?.parse().ok())
+    };
+    Some(format!("{}i {}k {}u", value("irq")?, value("kernel")?, value("user")?))
 }
 
 /// Writes a value. Never creates a file: a missing file is a missing setting.
@@ -251,6 +264,17 @@ fn write(fs: &HostFs, path: &str, value: &str) -> io::Result<()> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_gravity_is_read_as_it_is_written() {
+        let text =
+            "gravity: irq=0 kernel=1500 user=2000\n devices: timer=lapic, clock=<Linux clocksource>\nwatchdog: off";
+        assert_eq!(gravity(text).as_deref(), Some("0i 1500k 2000u"));
+        for wrong in ["", "gravity: irq=0 kernel=1500", "gravity: irq=x kernel=1500 user=2000", "irq=0 kernel=0 user=0"]
+        {
+            assert_eq!(gravity(wrong), None, "{wrong}");
+        }
+    }
 
     #[test]
     fn an_interrupt_that_no_user_may_move_is_no_matter_of_rights() {

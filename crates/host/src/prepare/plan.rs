@@ -28,6 +28,11 @@ pub(super) fn changes(fs: &HostFs, prepare: &Prepare, measured: &CpuSet) -> Resu
         let value = if on { "1" } else { "0" };
         changes.extend(file(fs, "timer_migration", "proc/sys/kernel/timer_migration", value, Form::Text)?);
     }
+    if let Some(gravity) = prepare.cobalt_gravity {
+        let ns = gravity.ns();
+        let (path, value) = ("proc/xenomai/clock/coreclk", format!("{ns}i {ns}k {ns}u"));
+        changes.extend(file(fs, "cobalt_gravity", path, &value, Form::Gravity)?);
+    }
     if let Some(when) = &prepare.transparent_hugepages {
         let path = "sys/kernel/mm/transparent_hugepage/enabled";
         changes.extend(file(fs, "transparent_hugepages", path, when, Form::Choice)?);

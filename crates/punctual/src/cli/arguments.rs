@@ -287,7 +287,7 @@ pub(super) struct Common {
     pub(super) cpu_dma_latency: Option<DmaLatencyAsked>,
     /// System settings for the time of each cell, e.g. governor=performance,timer_migration=off: governor,
     /// idle_latency, rt_runtime, timer_migration, transparent_hugepages, irqbalance, irq_cpus, housekeeping_cpus,
-    /// cgroup
+    /// cgroup, cobalt_gravity
     #[arg(long, value_name = "SETTINGS", value_parser = prepare, help_heading = heading::MACHINE)]
     pub(super) prepare: Option<Prepare>,
     /// Wait for other measurements on this machine to end

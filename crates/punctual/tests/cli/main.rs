@@ -28,6 +28,7 @@ mod instrument;
 mod kept;
 mod lab;
 mod lab_arm64;
+mod lab_cobalt;
 mod lab_devices;
 mod lab_explain;
 mod lab_host;
