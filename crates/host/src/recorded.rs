@@ -13,8 +13,10 @@ use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
 
 /// The names of all recorded machines.
-pub const MACHINES: [&str; 10] =
-    ["arm64-guest", "board", "container", "debug", "laptop", "old-pc", "riscv-board", "rt", "server", "vm"];
+pub const MACHINES: [&str; 14] = [
+    "arm64-guest", "board", "cobalt", "cobalt-guest", "cobalt-off", "container", "debug", "evl", "laptop", "old-pc",
+    "riscv-board", "rt", "server", "vm",
+];
 
 /// The facts of a machine.
 pub fn host(machine: &str) -> Host {

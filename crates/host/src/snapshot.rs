@@ -1,6 +1,7 @@
 //! Reading the facts of a machine.
 
 mod cgroup;
+mod cokernel;
 mod config;
 mod kernel;
 mod platform;
@@ -29,7 +30,9 @@ pub fn snapshot(fs: &HostFs) -> Host {
     let cpus_online = fs.cpu_list("sys/devices/system/cpu/online");
     let online = cpus_online.clone().unwrap_or_default();
     let config = Config::read(fs, kernel_release.as_deref());
+    let clocks = clocks(fs, &cpuinfo, &online);
     Host {
+        cokernel: cokernel::read(fs, config.as_ref(), kernel_version.as_deref(), command_line.as_deref(), &clocks),
         hostname: fs.text("proc/sys/kernel/hostname").map(|name| model::plain(&name).into_owned()),
         cpu_model: cpu_model(fs, &cpuinfo),
         cpus_online,
@@ -51,7 +54,7 @@ pub fn snapshot(fs: &HostFs) -> Host {
         rt_period_us: fs.number("proc/sys/kernel/sched_rt_period_us"),
         boot_id: fs.text("proc/sys/kernel/random/boot_id"),
         processors: processors::read(fs, &cpuinfo, &online),
-        clocks: clocks(fs, &cpuinfo, &online),
+        clocks,
         power: power::read(fs, &online),
         scheduling: scheduling::read(fs, &status),
         tasks: tasks::read(fs),

@@ -1,6 +1,7 @@
 //! Facts about a machine: an immutable snapshot.
 
 mod clock;
+mod cokernel;
 mod interrupts;
 mod kernel;
 mod memory;
@@ -13,6 +14,7 @@ mod scheduling;
 mod tasks;
 
 pub use clock::Clocks;
+pub use cokernel::{CoKernel, Cobalt, Evl, Gravity, ModeSwitches, Pipeline, SwitchingThread};
 pub use interrupts::{Interrupts, IrqGroup};
 pub use kernel::KernelFacts;
 pub use memory::Memory;
@@ -96,6 +98,9 @@ pub struct Host {
     /// Firmware, temperature and steal time.
     #[serde(default)]
     pub platform: Platform,
+    /// A co-kernel beside Linux; `null` when nothing shows one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cokernel: Option<CoKernel>,
 }
 
 impl Host {

@@ -56,8 +56,9 @@ pub use guest_threads::{GuestThreadKind, GuestThreadSettings, GuestThreads, Gues
 pub use hash::fnv1a;
 pub use histogram::{Bucket, Histogram};
 pub use host::{
-    Cache, Clocks, FrequencyPolicy, Host, IdleState, Interrupts, IrqGroup, KernelFacts, Memory, MemoryNode, OnCpus,
-    Permissions, Platform, Power, Preemption, Processors, RealtimeTask, Scheduling, Tasks, ThermalZone,
+    Cache, Clocks, CoKernel, Cobalt, Evl, FrequencyPolicy, Gravity, Host, IdleState, Interrupts, IrqGroup, KernelFacts,
+    Memory, MemoryNode, ModeSwitches, OnCpus, Permissions, Pipeline, Platform, Power, Preemption, Processors,
+    RealtimeTask, Scheduling, SwitchingThread, Tasks, ThermalZone,
 };
 pub use imported::{
     Beyond, ImportHeader, Imported, ImportedLoad, ImportedLoadError, ImportedThread, Source, StatedConditions,

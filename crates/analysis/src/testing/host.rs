@@ -75,6 +75,7 @@ pub fn host() -> Host {
             }),
             ..Platform::default()
         },
+        cokernel: None,
     }
 }
 
