@@ -1,6 +1,7 @@
 //! Checks for properties of a machine that make wake-ups late. Each is a pure function of the machine's facts.
 
 mod clock;
+mod cokernel;
 mod debug;
 mod frequency;
 mod idle;
@@ -48,7 +49,7 @@ pub struct Examined {
 }
 
 /// All checks, by topic.
-const TOPICS: [&[Check]; 12] = [
+const TOPICS: [&[Check]; 13] = [
     kernel::CHECKS,
     debug::CHECKS,
     clock::CHECKS,
@@ -61,6 +62,7 @@ const TOPICS: [&[Check]; 12] = [
     permission::CHECKS,
     virtualisation::CHECKS,
     platform::CHECKS,
+    cokernel::CHECKS,
 ];
 
 /// All checks, in the order of the topics.

@@ -34,6 +34,10 @@ const fn compares(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact
     Fact { name, text, holds: false, compares: true, identifies: false }
 }
 
+const fn shown(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact {
+    Fact { name, text, holds: false, compares: false, identifies: false }
+}
+
 /// Clock sources that are read without a system call, in tens of nanoseconds (drivers/clocksource, Linux 6.12).
 pub(crate) const FAST_CLOCKS: [&str; 6] =
     ["tsc", "kvm-clock", "hyperv_clocksource_tsc_page", "arch_sys_counter", "riscv_clocksource", "timebase"];
@@ -105,10 +109,35 @@ const FACTS: &[Fact] = &[
     both("compaction", |host| number(host.memory.compaction_proactiveness)),
     both("compaction of locked pages", |host| switch(host.memory.compacts_locked_pages)),
     both("statistics interval, s", |host| number(host.memory.stat_interval_s)),
+    // Fingerprints are stored, so that later facts stay out of them.
+    holds("co-kernel", co_kernel),
+    holds("co-kernel parameters", |host| pairs(&host.cokernel.as_ref()?.cobalt.as_ref()?.parameters)),
+    holds("co-kernel CPUs", |host| cpus(host.cokernel.as_ref()?.cpus())),
+    holds("co-kernel timer", co_kernel_timer),
+    holds("gravity, ns", gravity),
+    shown("mode switches", mode_switches),
+    shown("co-kernel faults", co_kernel_faults),
+];
+
+/// Facts about the co-kernel.
+const CO_KERNEL: [&str; 7] = [
+    "co-kernel",
+    "co-kernel parameters",
+    "co-kernel CPUs",
+    "co-kernel timer",
+    "gravity, ns",
+    "mode switches",
+    "co-kernel faults",
 ];
 
 /// A fact that differs between two hosts: its name and both texts.
 pub type Difference = (&'static str, Option<String>, Option<String>);
+
+/// The known facts of the co-kernel of `host`: names and texts.
+pub fn of_cokernel(host: &Host) -> impl Iterator<Item = (&'static str, String)> {
+    let facts = FACTS.iter().filter(|fact| CO_KERNEL.contains(&fact.name));
+    facts.filter_map(|fact| Some((fact.name, (fact.text)(host)?)))
+}
 
 /// The names of all facts.
 pub fn names() -> impl Iterator<Item = &'static str> {
@@ -229,7 +258,7 @@ impl fmt::Display for Fingerprint {
 mod tests {
     use super::*;
     use crate::testing::host;
-    use model::RealtimeTask;
+    use model::{CoKernel, Cobalt, Gravity, ModeSwitches, RealtimeTask};
 
     #[test]
     fn a_machine_changes_only_where_both_sides_are_known() {
@@ -285,6 +314,23 @@ mod tests {
         for change in changes {
             assert_ne!(same, of(change));
         }
+    }
+
+    #[test]
+    fn a_co_kernel_is_not_in_the_fingerprint_and_its_gravity_holds() {
+        let gravity = |user_ns| Some(Gravity { irq_ns: Some(0), kernel_ns: None, user_ns });
+        let mut with = host();
+        let cobalt = Cobalt { version: Some("3.2.2".to_owned()), gravity: gravity(Some(2000)), ..Cobalt::default() };
+        with.cokernel = Some(CoKernel { cobalt: Some(cobalt), ..CoKernel::default() });
+        assert_eq!(Fingerprint::of(&host()), Fingerprint::of(&with));
+        assert_eq!(differences(&host(), &with), []);
+        let mut later = with.clone();
+        let cobalt = later.cokernel.as_mut().unwrap().cobalt.as_mut().unwrap();
+        (cobalt.gravity, cobalt.faults) = (gravity(Some(0)), Some([("Page fault".to_owned(), 1)].into()));
+        cobalt.mode_switches = Some(ModeSwitches { threads: 1, switches: 9, most: None });
+        let texts = ["irq 0, kernel ?, user 2000", "irq 0, kernel ?, user 0"].map(|text| Some(text.to_owned()));
+        let [before, after] = texts;
+        assert_eq!(changes(&with, &later, &Prepare::default(), &Roles::default()), [("gravity, ns", before, after)]);
     }
 
     #[test]
@@ -345,5 +391,6 @@ mod tests {
     fn names_are_unique() {
         let names: std::collections::BTreeSet<_> = FACTS.iter().map(|fact| fact.name).collect();
         assert_eq!(names.len(), FACTS.len());
+        assert!(CO_KERNEL.iter().all(|name| names.contains(name)));
     }
 }

@@ -2,6 +2,7 @@
 
 use model::{CpuSet, Host, OnCpus};
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 /// Boot parameters that name files and disks, which differ between machines of the same kind.
 const PLACES: [&str; 9] =
@@ -51,6 +52,40 @@ pub(super) fn other_tasks(host: &Host) -> Option<String> {
     host.tasks.is_complete.then(|| texts.collect::<Vec<_>>().join(", "))
 }
 
+/// The co-kernel and its interrupt pipeline: `Cobalt 3.2.2 on Dovetail`.
+pub(super) fn co_kernel(host: &Host) -> Option<String> {
+    let it = host.cokernel.as_ref()?;
+    let has_core = it.cobalt.is_some() || it.evl.is_some();
+    let below = it.pipeline.filter(|_| has_core).map(|pipeline| format!(" on {}", pipeline.name()));
+    Some(format!("{}{}", it.name()?, below.unwrap_or_default()))
+}
+
+pub(super) fn co_kernel_timer(host: &Host) -> Option<String> {
+    let cobalt = host.cokernel.as_ref()?.cobalt.as_ref()?;
+    let named = [("timer", &cobalt.timer), ("clock", &cobalt.clock)];
+    let texts = named.into_iter().filter_map(|(word, name)| Some(format!("{word} {}", name.as_ref()?)));
+    Some(texts.collect::<Vec<_>>().join(", ")).filter(|text| !text.is_empty())
+}
+
+pub(super) fn gravity(host: &Host) -> Option<String> {
+    let values = host.cokernel.as_ref()?.gravity()?.values();
+    let text = |(name, ns): (&str, Option<i64>)| format!("{name} {}", number(ns).unwrap_or_else(|| "?".to_owned()));
+    Some(values.map(text).join(", "))
+}
+
+/// Switches of all real-time threads: `9 by 3 threads, 7 of them by logger`.
+pub(super) fn mode_switches(host: &Host) -> Option<String> {
+    let it = host.cokernel.as_ref()?.mode_switches()?;
+    let most = it.most.as_ref().map(|most| format!(", {} of them by {}", most.switches, most.name));
+    let threads = crate::wording::things(u64::from(it.threads), "thread");
+    Some(format!("{} by {threads}{}", it.switches, most.unwrap_or_default()))
+}
+
+pub(super) fn co_kernel_faults(host: &Host) -> Option<String> {
+    let faults = host.cokernel.as_ref()?.cobalt.as_ref()?.faults.as_ref()?;
+    Some(pairs(faults).unwrap_or_else(|| "none".to_owned()))
+}
+
 pub(super) fn switch(on: Option<bool>) -> Option<String> {
     on.map(|on| if on { "on" } else { "off" }.to_owned())
 }
@@ -75,7 +110,7 @@ pub(super) fn words(words: &[String]) -> Option<String> {
     (!words.is_empty()).then(|| words.join(" "))
 }
 
-pub(super) fn pairs(pairs: &BTreeMap<String, String>) -> Option<String> {
+pub(super) fn pairs<T: Display>(pairs: &BTreeMap<String, T>) -> Option<String> {
     let texts: Vec<_> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
     (!texts.is_empty()).then(|| texts.join(", "))
 }

@@ -1,5 +1,7 @@
 //! Checks on machines with and without each problem.
 
+mod cokernel;
+
 use super::*;
 use crate::testing::host;
 use model::{IrqGroup, MemoryNode, OnCpus, Preemption, RealtimeTask, ThermalZone};
@@ -258,9 +260,14 @@ const ROWS: &[Row] = &[
     ("asymmetric-cpus", |h| { h.processors.capacities.clear(); h.processors.kinds.push(h.processors.kinds[0].clone()) }, Unknown),
 ];
 
+/// All rows.
+fn rows() -> impl Iterator<Item = &'static Row> {
+    ROWS.iter().chain(cokernel::ROWS)
+}
+
 #[test]
 fn each_check_says_what_its_fact_means() {
-    for (row, (name, change, severity)) in ROWS.iter().enumerate() {
+    for (row, (name, change, severity)) in rows().enumerate() {
         let mut changed = host();
         change(&mut changed);
         let check = checks().find(|check| check.name == *name).unwrap_or_else(|| panic!("no check {name}"));
@@ -272,7 +279,7 @@ fn each_check_says_what_its_fact_means() {
 #[test]
 fn each_check_can_fire() {
     let fired: BTreeSet<_> =
-        ROWS.iter().filter(|(_, _, severity)| matches!(severity, Will | May)).map(|(name, ..)| *name).collect();
+        rows().filter(|(_, _, severity)| matches!(severity, Will | May)).map(|(name, ..)| *name).collect();
     let silent: Vec<_> = checks().map(|check| check.name).filter(|name| !fired.contains(name)).collect();
     assert_eq!(silent, [""; 0], "no row fires these");
 }
@@ -302,7 +309,7 @@ fn names_are_unique_and_every_check_says_why_by_whom_and_what_to_do() {
         assert!(check.name.chars().all(|c| c.is_ascii_lowercase() || c == '-'), "{}", check.name);
         assert!(check.why.ends_with('.') && !check.why.contains("  ") && !check.source.is_empty(), "{}", check.name);
     }
-    for (name, change, _) in ROWS {
+    for (name, change, _) in rows() {
         let mut changed = host();
         change(&mut changed);
         let said = checks().find(|check| check.name == *name).unwrap().examine(&changed).outcome;
