@@ -4,7 +4,7 @@ use super::lines::Lines;
 use super::{Style, json};
 use crate::sections::machine::named;
 use analysis::doctor::{Examined, Outcome, Severity};
-use analysis::facts::Fingerprint;
+use analysis::facts::{self, Fingerprint};
 use model::Host;
 use serde_json::Value;
 use std::io;
@@ -43,6 +43,10 @@ impl Examination<'_> {
         let mut machine = vec![self.tool.to_owned()];
         machine.extend(named(self.host));
         lines.facts(out, &machine)?;
+        let cokernel: Vec<_> = facts::of_cokernel(self.host).map(|(name, text)| format!("{name}: {text}")).collect();
+        if !cokernel.is_empty() {
+            lines.facts(out, &cokernel)?;
+        }
         lines.facts(out, &self.totals())?;
         writeln!(out)?;
         let is_shown = |severity| style.all_findings || matches!(severity, Severity::Will | Severity::May);

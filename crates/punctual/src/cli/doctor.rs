@@ -82,7 +82,7 @@ mod tests {
         let will = |machine| examined(machine).iter().any(|one| one.outcome.severity == Severity::Will);
         assert_eq!(
             MACHINES.map(|machine| (machine, will(machine))).into_iter().filter(|(_, will)| !will).collect::<Vec<_>>(),
-            [("rt", false)]
+            [("evl", false), ("rt", false)]
         );
         assert_eq!(doctor::in_brief(&recorded::host("rt")), None);
     }
@@ -146,7 +146,7 @@ mod tests {
         expect![[r#"
             punctual  |  cell4  |  4 x Intel Atom(R) x6425E Processor @ 2.00GHz
               Linux 6.1.0-28-rt-amd64 (PREEMPT_RT)  |  bare metal
-            1 may  |  1 unknown  |  51 ok  |  9 not here  |  fingerprint 58505ffd1e9dfc0a
+            1 may  |  1 unknown  |  51 ok  |  16 not here  |  fingerprint 58505ffd1e9dfc0a
 
              ! tick-rate               CONFIG_HZ=250: normal threads take turns of 4 ms or
                                        more

@@ -32,14 +32,15 @@ pub(crate) fn measured_on(header: &Header) -> Vec<String> {
 /// Known facts of a machine that was not examined here: absence permits no conclusion.
 pub(crate) fn known_facts(host: &Host) -> Vec<String> {
     let hypervisor = host.hypervisor.as_ref().map(|_| ground(host));
-    let all = [host.hostname.clone(), processors(host), kernel(host), host.architecture.clone(), hypervisor];
+    let all =
+        [host.hostname.clone(), processors(host), kernel(host), cokernel(host), host.architecture.clone(), hypervisor];
     all.into_iter().flatten().collect()
 }
 
 /// Known facts of the machine.
 pub(crate) fn named(host: &Host) -> Vec<String> {
     let container = host.container.as_ref().map(|name| format!("container ({name})"));
-    let all = [host.hostname.clone(), processors(host), kernel(host), Some(ground(host)), container];
+    let all = [host.hostname.clone(), processors(host), kernel(host), cokernel(host), Some(ground(host)), container];
     all.into_iter().flatten().collect()
 }
 
@@ -54,6 +55,13 @@ fn processors(host: &Host) -> Option<String> {
 fn kernel(host: &Host) -> Option<String> {
     let model = host.preemption.map(|model| format!(" ({})", model.name())).unwrap_or_default();
     host.kernel_release.as_ref().map(|release| format!("Linux {release}{model}"))
+}
+
+/// The co-kernel, with the gravity that its programs' latencies are smaller by.
+fn cokernel(host: &Host) -> Option<String> {
+    let it = host.cokernel.as_ref()?;
+    let gravity = it.gravity().and_then(|gravity| gravity.user_ns).filter(|ns| *ns != 0);
+    Some(it.name()? + &gravity.map(|ns| format!(" (gravity {ns} ns)")).unwrap_or_default())
 }
 
 /// Platform of the kernel. On x86 a hypervisor announces itself unless it hides (a bit of CPUID); on other
@@ -213,6 +221,31 @@ pub(crate) fn changes(header: &Header, entries: &[Entry]) -> Changes {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use model::{CoKernel, Cobalt, Gravity};
+
+    #[test]
+    fn a_co_kernel_is_named_with_its_gravity() {
+        let with = |user_ns| {
+            let gravity = Some(Gravity { user_ns, ..Gravity::default() });
+            let cobalt = Some(Cobalt { version: Some("3.2.2".to_owned()), gravity, ..Cobalt::default() });
+            Host { cokernel: Some(CoKernel { cobalt, ..CoKernel::default() }), ..Host::default() }
+        };
+        assert_eq!(known_facts(&with(Some(2000))), ["Cobalt 3.2.2 (gravity 2000 ns)"]);
+        assert_eq!(known_facts(&with(Some(0))), ["Cobalt 3.2.2"]);
+        assert_eq!(named(&with(None)), ["Cobalt 3.2.2", "no hypervisor seen"]);
+    }
+
+    #[test]
+    fn a_fact_of_a_co_kernel_is_in_the_table() {
+        let cobalt = Cobalt { faults: Some([("Page fault".to_owned(), 3)].into()), ..Cobalt::default() };
+        let host = Host { cokernel: Some(CoKernel { cobalt: Some(cobalt), ..CoKernel::default() }), ..Host::default() };
+        let machine = Machine { head: String::new(), facts: facts::all(&host).collect(), is_target: false };
+        let machines = [machine];
+        let table = super::facts(&machines, &[]);
+        let value = |name| table.iter().find(|fact| fact.name == name).and_then(|fact| fact.values[0]);
+        assert_eq!((value("co-kernel"), value("co-kernel faults")), (Some("Cobalt"), Some("Page fault=3")));
+        assert_eq!(value("mode switches"), None);
+    }
 
     #[test]
     fn bare_metal_is_said_only_where_a_hypervisor_would_show() {
