@@ -210,7 +210,7 @@ fn made_by(prepare: &Prepare) -> Vec<&'static str> {
         irq_cpus,
         housekeeping_cpus,
         cgroup,
-        cobalt_gravity: _,
+        cobalt_gravity,
     } = prepare;
     let made = [
         (governor.is_some(), &["frequency governor", "energy preference"][..]),
@@ -220,6 +220,7 @@ fn made_by(prepare: &Prepare) -> Vec<&'static str> {
         (transparent_hugepages.is_some(), &["transparent huge pages"]),
         (irq_cpus.is_some(), &["interrupt affinities", "default interrupt affinity"]),
         (housekeeping_cpus.is_some(), &["workqueue CPUs"]),
+        (cobalt_gravity.is_some(), &["gravity, ns"]),
         (cgroup.is_some(), &["real-time budget of the group", "CPU quota"]),
     ];
     made.into_iter().filter(|(is_made, _)| *is_made).flat_map(|(_, names)| names).copied().collect()

@@ -31,7 +31,9 @@ pub(super) fn changes(fs: &HostFs, prepare: &Prepare, measured: &CpuSet) -> Resu
     if let Some(gravity) = prepare.cobalt_gravity {
         let ns = gravity.ns();
         let (path, value) = ("proc/xenomai/clock/coreclk", format!("{ns}i {ns}k {ns}u"));
-        changes.extend(file(fs, "cobalt_gravity", path, &value, Form::Gravity)?);
+        let change = file(fs, "cobalt_gravity", path, &value, Form::Gravity);
+        changes
+            .extend(change.map_err(|_| "cannot set cobalt_gravity: Cobalt does not run on this machine".to_owned())?);
     }
     if let Some(when) = &prepare.transparent_hugepages {
         let path = "sys/kernel/mm/transparent_hugepage/enabled";

@@ -11,6 +11,7 @@ struct Machine {
 }
 
 const IRQ: &str = "proc/irq/24/smp_affinity_list";
+const GRAVITY: &str = "proc/xenomai/clock/coreclk";
 const THP: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 
 impl Machine {
@@ -41,6 +42,13 @@ impl Machine {
             machine.set(&format!("proc/irq/{irq}/smp_affinity_list"), "0-3");
         }
         machine
+    }
+
+    /// Adds a running Cobalt.
+    fn with_cobalt(self) -> Machine {
+        self.set("sys/devices/system/clockevents/clockevent0/current_device", "proxy");
+        self.set(GRAVITY, "gravity: irq=0 kernel=2000 user=2000\n devices: timer=lapic, clock=<Linux clocksource>");
+        self
     }
 
     fn set(&self, path: &str, value: &str) {
@@ -287,4 +295,19 @@ fn a_stopped_process_goes_on_afterwards() {
     }));
     child.kill().unwrap();
     child.wait().unwrap();
+}
+
+#[test]
+fn the_gravity_of_a_clock_is_read_from_a_running_core_only() {
+    let none = Machine::new().prepare("cobalt_gravity=0us").unwrap_err();
+    assert_eq!(none, "cannot set cobalt_gravity: Cobalt does not run on this machine");
+    let machine = Machine::new().with_cobalt();
+    machine.set("sys/devices/system/clockevents/clockevent0/current_device", "lapic");
+    assert_eq!(machine.prepare("cobalt_gravity=0us").unwrap_err(), none, "a stopped core is not read");
+    machine.set("sys/devices/system/clockevents/clockevent0/current_device", "proxy");
+    drop(machine.prepare("cobalt_gravity=2us").unwrap_err());
+    assert_eq!(machine.get(GRAVITY), "2000i 2000k 2000u", "written, and here not read back as a line");
+    let same = Machine::new().with_cobalt();
+    same.set(GRAVITY, "gravity: irq=0 kernel=0 user=0");
+    assert!(same.prepare("cobalt_gravity=0us").unwrap().settings().is_empty(), "it has the value");
 }
