@@ -84,7 +84,7 @@ impl<'a> Row<'a> {
             method: Some(asked.task.label()),
             cpus: Some(asked.cpus.to_string()),
             measured: Some(summary.measured),
-            samples: Some(summary.samples),
+            samples: summary.known_samples(),
             missed: summary.missed.filter(|_| !asked.task.is_relative()),
             min_ns: summary.min_ns,
             mean_ns: summary.mean_ns,

@@ -8,7 +8,8 @@ use std::str::FromStr;
 
 /// An outside program whose result is that of the cell.
 ///
-/// Its text form is `program:RESULT[,KEY=VALUE]...:COMMAND`, like `program:cyclictest,timeout=2m:cyclictest -q -D 60`.
+/// Its text form is `program:RESULT[,KEY=VALUE]...:COMMAND`, like
+/// `program:cyclictest,timeout=2min:cyclictest -q -D 60`.
 ///
 /// Invariant of a parsed one: the command has at least one word, no path has a blank, comma or colon, and paths of
 /// files are absolute.
@@ -278,7 +279,7 @@ mod tests {
     fn programs_print_as_they_are_typed() {
         for text in [
             "program:cyclictest:cyclictest -q -D 60 --histogram 400",
-            "program:xenomai-latency,timeout=2m,output=out.txt,files=/lib/a+/lib/b:latency -t0 -g '/tmp/o ut'",
+            "program:xenomai-latency,timeout=2min,output=out.txt,files=/lib/a+/lib/b:latency -t0 -g '/tmp/o ut'",
             "program:rtla/thread,stop=SIGINT:rtla timerlat hist -c {cpus}",
             "program:table-us:sh -c 'echo 1:2, 3'",
         ] {

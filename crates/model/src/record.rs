@@ -322,7 +322,7 @@ pub struct Episode {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CobaltRecord {
-    /// Switches to secondary mode, where Linux schedules the thread; any number but 0 makes its latencies those of Linux.
+    /// Switches to secondary mode, where Linux schedules the thread: those latencies are of Linux.
     pub mode_switches: u64,
     /// Context switches in primary mode.
     pub context_switches: u64,

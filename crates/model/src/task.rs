@@ -241,7 +241,7 @@ mod tests {
             "cost:total",
             "cost:syscall",
             "cost:switch/2p_0k",
-            "program:cyclictest,timeout=2m:cyclictest -D 60 -q",
+            "program:cyclictest,timeout=2min:cyclictest -D 60 -q",
         ] {
             assert_eq!(text.parse::<Task>().map(|task| task.to_string()), Ok(text.to_owned()));
         }

@@ -220,7 +220,7 @@ mod calls {
             names: [[0; 32]; 2],
             reserved: [0; 8],
         };
-        // SAFETY: the kernel writes one `struct cobalt_threadstat`, for which there is room, and which outlives the call.
+        // SAFETY: the kernel writes one `struct cobalt_threadstat`; there is room for it, and it outlives the call.
         unsafe { call(THREAD_GETSTAT, [0, std::ptr::from_mut(&mut statistics) as u64, 0, 0, 0]) }?;
         let Statistics { mode_switches, context_switches, system_calls, page_faults, status, .. } = statistics;
         Ok(ThreadCounters { mode_switches, context_switches, system_calls, page_faults, status })

@@ -181,6 +181,15 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
     }
 }
 
+impl CellSummary {
+    /// Number of latencies; `None` if an outside program does not report it.
+    #[must_use]
+    pub fn known_samples(&self) -> Option<u64> {
+        let is_unknown = self.instrument.as_ref().is_some_and(|program| program.samples.is_none());
+        (!is_unknown || self.samples > 0).then_some(self.samples)
+    }
+}
+
 /// The largest latency that an outside program reports, whose moment is unknown.
 fn max_of_program(program: &InstrumentSummary) -> Option<Max> {
     let (block, cpu) = program.extremes.max_at?;

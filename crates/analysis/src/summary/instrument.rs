@@ -42,7 +42,7 @@ pub struct InstrumentSummary {
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub(crate) struct Extremes {
     pub(crate) min_ns: Option<i64>,
-    /// `None` unless every result has a mean and a number of samples.
+    /// `None` unless every result has a mean.
     pub(crate) mean_ns: Option<f64>,
     pub(crate) max_ns: Option<i64>,
     /// Block and CPU of the maximum; the CPU is the first of the cell where the result names none.
@@ -91,8 +91,11 @@ fn extremes(pool: &Pool<'_>, results: &[(u32, &InstrumentRecord)]) -> Extremes {
     let largest =
         threads().filter_map(|(block, thread)| Some((thread.max_ns?, (block, thread.cpu.unwrap_or(first_cpu)))));
     let largest = largest.reduce(|best, next| if next.0 > best.0 { next } else { best });
+    // Without their numbers of samples, blocks of one length count alike.
+    let is_counted = threads().any(|(_, thread)| thread.samples.is_some());
+    let weight = |thread: &ImportedThread| if is_counted { thread.samples.map(|n| n as f64) } else { Some(1.0) };
     let parts: Option<Vec<(f64, f64)>> =
-        threads().map(|(_, thread)| Some((thread.mean_ns?, thread.samples? as f64))).collect();
+        threads().map(|(_, thread)| Some((thread.mean_ns?, weight(thread)?))).collect();
     let mean = |parts: Vec<(f64, f64)>| {
         let samples: f64 = parts.iter().map(|(_, n)| n).sum();
         (samples > 0.0).then(|| parts.iter().map(|(mean, n)| mean * n).sum::<f64>() / samples)

@@ -7,7 +7,7 @@ use std::process::{Command, Stdio};
 fn launch(cpu: u32, policy: &str, slack: &str, program: &[&str]) -> Command {
     let (parent, cpu) = (std::process::id().to_string(), cpu.to_string());
     let mut command = crate::program::command("launch");
-    command.args(["--parent", &parent, "--cpu", &cpu, "--policy", policy, "--timer-slack", slack, "--"]);
+    command.args(["--parent", &parent, "--cpus", &cpu, "--policy", policy, "--timer-slack", slack, "--"]);
     command.args(program);
     command
 }
@@ -57,7 +57,7 @@ fn what_cannot_be_had_is_one_line_and_nothing_runs() {
     refused.expect_error(&format!("cannot run on CPU {absent}: Invalid argument (os error 22)"));
     run(&mut launch(a_cpu(), "other", "50us", &["/nowhere/x"]))
         .expect_error("cannot start /nowhere/x: No such file or directory (os error 2)");
-    punctual(&format!("launch --parent 1 --cpu {} --policy other --timer-slack 50us -- echo ran", a_cpu()))
+    punctual(&format!("launch --parent 1 --cpus {} --policy other --timer-slack 50us -- echo ran", a_cpu()))
         .expect_error("cannot set the parent death signal: the parent process has ended");
 }
 
@@ -67,7 +67,7 @@ fn the_program_ends_with_its_parent() {
     let cpu = a_cpu();
     let program = crate::program::PROGRAM;
     let script =
-        format!("{program} launch --parent $$ --cpu {cpu} --policy other --timer-slack 50us -- sleep 600 & wait");
+        format!("{program} launch --parent $$ --cpus {cpu} --policy other --timer-slack 50us -- sleep 600 & wait");
     let mut shell = Command::new("sh");
     shell.args(["-c", &script]).env(crate::program::MARK, crate::program::mark()).stdin(Stdio::null());
     let mut shell = shell.spawn().unwrap();

@@ -22,7 +22,7 @@ fn interval_of(order: u8) -> Column {
 
 fn figures(levels: &[Level]) -> Vec<Field> {
     let mut figures: Vec<Field> = vec![
-        (Column::figure("wake-ups"), |cell| count(cell.samples)),
+        (Column::figure("wake-ups"), |cell| cell.known_samples().map_or_else(dash, count)),
         (Column::figure(EFFECTIVE).spare(0), |cell| cell.n_eff.map_or_else(dash, count)),
         (Column::figure("missed"), missed),
         (Column::figure("min").spare(2), |cell| latency_or_dash(cell.min_ns)),

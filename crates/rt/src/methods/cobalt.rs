@@ -6,8 +6,8 @@ use std::cell::Cell;
 use std::io;
 use sys::cobalt::{self, ThreadCounters};
 
-/// `clock_nanosleep` of Cobalt to an absolute instant. The clock is Linux's, read through the vDSO, which does not leave
-/// primary mode.
+/// `clock_nanosleep` of Cobalt to an absolute instant. The clock is Linux's, read through the vDSO, which does not
+/// leave primary mode.
 #[derive(Debug)]
 pub(crate) struct CobaltSleep {
     tid: u32,

@@ -29,7 +29,7 @@ fn cycles(method: &str) -> (Vec<(u64, i64)>, LoopResult) {
     let method: Method = method.parse().unwrap();
     let period = Period::try_from(Span(500_000)).unwrap();
     signal::SignalSet::new(signal::of_timers()).block().unwrap();
-    let wait = AnyWait::new(method, period, None).unwrap();
+    let wait = AnyWait::new(method, model::Policy::OTHER, period, None).unwrap();
     let (samples, ended) = run(&wait, method.clock(), period, Span(2_000_000));
     (samples, ended.unwrap())
 }
@@ -88,7 +88,7 @@ fn a_due_time_that_is_past_ends_the_wait_at_once() {
         let schedule = Schedule { first_due: ClockTime(begun.0 - 5_000_000), period };
         let limits = Limits { first_recorded: 0, end: AtomicU64::new(1), stop_above_ns: AtomicI64::new(i64::MAX) };
         let (mut writer, mut reader) = sample_log(1);
-        let wait = AnyWait::new(method.parse().unwrap(), period, None).unwrap();
+        let wait = AnyWait::new(method.parse().unwrap(), model::Policy::OTHER, period, None).unwrap();
         let (ended, _) = RtSection::enter(|rt| wait.run(rt, &schedule, &limits, &mut writer, &mut None));
         ended.unwrap();
         let mut latency = 0;
