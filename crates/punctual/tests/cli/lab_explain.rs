@@ -180,13 +180,10 @@ fn vm_a_guest_whose_host_stops_it_says_that_its_cpus_stood_still() {
     let entries = entries(&out);
     let explained = explained(&entries[0]);
     // The trace of this machine shows the stop itself. The guest alone, which has no steal clock, sees it only by its
-    // other CPUs and by the interrupt; that is said of wake-ups without a trace of this machine.
-    let is_meant = |one: &&Explanation| {
-        let blame = one.blame().unwrap();
-        let causes = [Some(blame.cause), blame.or];
-        causes.contains(&Some(Cause::GuestStopped)) || causes.contains(&Some(Cause::Steal))
-    };
-    let meant = explained.worst.iter().filter(is_meant).count();
-    // Other work of this machine delays the guest as well.
-    assert!(meant >= 3 && meant * 10 >= explained.worst.len() * 9, "{meant}: {:#?}", explained.causes);
+    // other CPUs and by the interrupt; that is said of wake-ups without a trace of this machine. Other work of this
+    // machine delays the guest as well, but never for as long in sum.
+    let first = explained.causes.first().unwrap();
+    let names_the_stop = [Some(first.cause), first.or].into_iter().flatten();
+    let is_named = names_the_stop.into_iter().any(|cause| matches!(cause, Cause::GuestStopped | Cause::Steal));
+    assert!(is_named && first.blamed >= 10, "{:#?}", explained.causes);
 }
