@@ -67,7 +67,7 @@ fn core(host: &Host) -> Result<(&CoKernel, Core<'_>), Outcome> {
     cobalt.or_else(evl).ok_or_else(|| Outcome::not_here("no co-kernel"))
 }
 
-/// As [`core`], for checks of a core that initialized: a disabled one has no settings.
+/// As [`core()`], for checks of a core that initialized: a disabled one has no settings.
 fn initialized(host: &Host) -> Result<(&CoKernel, Core<'_>), Outcome> {
     match core(host)? {
         (_, Core::Cobalt(Cobalt { is_initialized: Some(false), .. })) => {
