@@ -55,7 +55,7 @@ pub use process::{
 pub use programs::{BINARIES_VARIABLE, program_for, program_of};
 pub use sha256::sha256;
 pub use smi::SmiCounter;
-pub use snapshot::snapshot;
+pub use snapshot::{kernel_config, snapshot};
 pub use status::{configured_cpus, load_average, memory_available_bytes, node_of_cpu, offset_from_monotonic_ns};
 pub use symbols::KernelSymbols;
 pub use trace_mark::TraceMark;

@@ -13,6 +13,7 @@ mod scheduling;
 mod tasks;
 
 use config::Config;
+pub use config::kernel_config;
 
 use super::HostFs;
 use model::{Clocks, CpuSet, Host, Interrupts, IrqGroup, Memory, OnCpus};

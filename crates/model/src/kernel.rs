@@ -202,6 +202,20 @@ impl LabKernel {
     /// The limit of QEMU's `pc` machine without further devices.
     pub const MAX_CPUS: u32 = 255;
 
+    /// The words after its source, in the order of its text form; may be empty.
+    #[must_use]
+    pub fn words(&self) -> String {
+        let LabKernel { source: _, arguments, modules, files, clock, cpus, threads: _, host_load: _, libvirt: _ } =
+            self;
+        let mut words = Vec::from_iter(Some(arguments.clone()).filter(|arguments| !arguments.is_empty()));
+        words.extend((*clock != LabClock::default()).then(|| format!("{CLOCK}{clock}")));
+        words.extend((*cpus != 1).then(|| format!("{CPUS}{cpus}")));
+        words.extend(Some(self.words_of_host()).filter(|words| !words.is_empty()));
+        words.extend(modules.iter().map(|path| format!("{MODULES}{path}")));
+        words.extend(files.iter().map(|file| format!("{FILE}{file}")));
+        words.join(" ")
+    }
+
     /// The words on what runs on this machine besides the guest, one blank between two; may be empty.
     fn words_of_host(&self) -> String {
         let load = Some(&self.host_load).filter(|load| !load.parts().is_empty());
@@ -300,16 +314,8 @@ impl fmt::Display for Kernel {
         match self {
             Kernel::Running => f.pad("running"),
             Kernel::Lab(kernel) => {
-                let LabKernel { source, arguments, modules, files, clock, cpus, threads: _, host_load: _, libvirt: _ } =
-                    &**kernel;
-                let arguments = Some(arguments).filter(|arguments| !arguments.is_empty());
-                let mut words = vec![source.to_string()];
-                words.extend(arguments.cloned());
-                words.extend((*clock != LabClock::default()).then(|| format!("{CLOCK}{clock}")));
-                words.extend((*cpus != 1).then(|| format!("{CPUS}{cpus}")));
-                words.extend(Some(kernel.words_of_host()).filter(|words| !words.is_empty()));
-                words.extend(modules.iter().map(|path| format!("{MODULES}{path}")));
-                words.extend(files.iter().map(|file| format!("{FILE}{file}")));
+                let words = [kernel.source.to_string(), kernel.words()];
+                let words: Vec<_> = words.into_iter().filter(|words| !words.is_empty()).collect();
                 f.pad(&words.join(" "))
             }
         }

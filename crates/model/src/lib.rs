@@ -18,6 +18,7 @@ mod host;
 mod imported;
 mod instrument;
 mod kernel;
+mod kernel_config;
 mod lab_clock;
 mod level;
 mod link;
@@ -65,6 +66,7 @@ pub use imported::{
 };
 pub use instrument::{Instrument, InstrumentError, ResultFormat, ResultTool};
 pub use kernel::{Flavour, GuestFile, Kernel, KernelError, KernelSource, LabKernel};
+pub use kernel_config::{ConfigGroup, ConfigSummary, KernelConfig, KernelConfigError, LARGEST_CONFIG};
 pub use lab_clock::LabClock;
 pub use level::Level;
 pub use link::{Link, LinkError, Pins, Place};

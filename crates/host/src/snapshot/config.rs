@@ -2,65 +2,16 @@
 
 use crate::HostFs;
 use flate2::read::GzDecoder;
+use model::{KernelFacts, LARGEST_CONFIG};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
 
-/// Recorded options: those of preemption, timers and ticks, limits of real-time threads, moving work to other CPUs,
-/// and checks that cost time (Documentation/core-api/real-time/kernel-configuration.rst).
-const OPTIONS: [&str; 48] = [
-    "COMPACTION",
-    "CPU_FREQ",
-    "CPU_IDLE",
-    "CPU_ISOLATION",
-    "CFS_BANDWIDTH",
-    "DEBUG_ATOMIC_SLEEP",
-    "DEBUG_KMEMLEAK",
-    "DEBUG_LOCK_ALLOC",
-    "DEBUG_MUTEXES",
-    "DEBUG_OBJECTS",
-    "DEBUG_PAGEALLOC",
-    "DEBUG_PAGEALLOC_ENABLE_DEFAULT",
-    "DEBUG_PREEMPT",
-    "DEBUG_SPINLOCK",
-    "DEBUG_VM",
-    "EFI_DISABLE_RUNTIME",
-    "HIGH_RES_TIMERS",
-    "HZ",
-    "IRQSOFF_TRACER",
-    "IRQ_FORCED_THREADING",
-    "KASAN",
-    "KCSAN",
-    "KFENCE",
-    "KMSAN",
-    "LOCKDEP",
-    "LOCKUP_DETECTOR",
-    "NO_HZ_FULL",
-    "NO_HZ_IDLE",
-    "HZ_PERIODIC",
-    "NUMA_BALANCING",
-    "PAGE_OWNER",
-    "PARAVIRT",
-    "PREEMPT",
-    "PREEMPT_DYNAMIC",
-    "PREEMPT_LAZY",
-    "PREEMPT_NONE",
-    "PREEMPT_RT",
-    "PREEMPT_TRACER",
-    "PREEMPT_VOLUNTARY",
-    "PROVE_LOCKING",
-    "RCU_BOOST",
-    "RCU_NOCB_CPU",
-    "RCU_NOCB_CPU_DEFAULT_ALL",
-    "RT_GROUP_SCHED",
-    "RT_GROUP_SCHED_DEFAULT_DISABLED",
-    "SLUB_DEBUG_ON",
-    "UBSAN",
-    "VIRT_CPU_ACCOUNTING_GEN",
-];
-
-/// Maximum size, bytes: configurations have about 300 KB.
-const LONGEST_BYTES: u64 = 4 << 20;
+/// The configuration of the running kernel, and the file that it was read from; `None` if none can be read.
+pub fn kernel_config(fs: &HostFs) -> Option<(String, String)> {
+    let release = fs.text("proc/sys/kernel/osrelease");
+    Config::read(fs, release.as_deref()).map(|config| (config.file, config.text))
+}
 
 /// The text of a configuration.
 #[derive(Debug)]
@@ -102,14 +53,14 @@ impl Config {
     /// The recorded options that are set.
     pub(super) fn options(&self) -> BTreeMap<String, String> {
         let pairs = self.text.lines().filter_map(|line| line.strip_prefix("CONFIG_")?.split_once('='));
-        let kept = pairs.filter(|(option, _)| OPTIONS.contains(option));
+        let kept = pairs.filter(|(option, _)| KernelFacts::OPTIONS.contains(option));
         kept.map(|(option, value)| (option.to_owned(), value.to_owned())).collect()
     }
 }
 
 fn unpack(fs: &HostFs, path: &str) -> Option<String> {
     let mut text = String::new();
-    GzDecoder::new(File::open(fs.root.join(path)).ok()?).take(LONGEST_BYTES).read_to_string(&mut text).ok()?;
+    GzDecoder::new(File::open(fs.root.join(path)).ok()?).take(LARGEST_CONFIG).read_to_string(&mut text).ok()?;
     Some(text)
 }
 

@@ -1,7 +1,7 @@
 //! The guest of a measurement.
 
 use super::LoadRecord;
-use crate::{ClockTie, CpuSet, GuestStop, GuestThreadKind, LabClock};
+use crate::{ClockTie, ConfigSummary, CpuSet, GuestStop, GuestThreadKind, LabClock};
 use serde::{Deserialize, Serialize};
 
 /// Everything that the result of a guest depends on: with equal values and an equal cell, the result is the same to the
@@ -15,6 +15,9 @@ pub struct LabRecord {
     pub kernel: String,
     /// Hash of that file's contents: 16 hexadecimal digits (FNV-1a, 64 bits).
     pub kernel_hash: String,
+    /// The kernel's build configuration; `null`: unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub config: Option<ConfigSummary>,
     /// The kernel's command line.
     pub command_line: String,
     /// Hash of the initramfs, which holds this program and the cell.
