@@ -16,9 +16,11 @@ mod metric;
 mod wording;
 
 use crate::comparison::comparability::Difference;
+use crate::machine::config::Likeness;
 use crate::stats::paired::{
     blocks_needed, confidence_sequence, deviation, evidence_of, hodges_lehmann, holm, signed_rank,
 };
+use crate::summary::work::{self, ComparedLoad};
 pub use causes::CauseOfOne;
 pub use cells::{arm, compare_cells, only_pair};
 pub use imported::compare_imported;
@@ -99,6 +101,10 @@ pub struct Comparison {
     pub differences: Vec<Difference>,
     /// Causes of late wake-ups that only one of them has; empty unless both were explained.
     pub causes: Vec<CauseOfOne>,
+    /// Work of the loads that both have, by part.
+    pub loads: Vec<ComparedLoad>,
+    /// Whether the kernels of two guests are built alike; `None` where a configuration is unknown, or it is one kernel.
+    pub kernels: Option<Likeness>,
     /// The answer.
     pub answer: Answer,
 }
@@ -284,6 +290,8 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
         noise_floor: again.and_then(|again| noise_floor(a, again, metric)),
         differences: unequal,
         causes: causes::of_one(a, b),
+        loads: work::compared(&a.entries, &b.entries),
+        kernels: layout::likeness([a, b]),
         answer,
     }
 }

@@ -40,6 +40,7 @@ mod coincidence;
 mod cost;
 mod imported;
 mod instrument;
+mod kernels;
 mod load;
 mod machine;
 mod run;
@@ -123,6 +124,7 @@ kinds!(
     load::LoadDidNothing,
     instrument::ProgramDiffers,
     instrument::BeyondHistogram,
+    kernels::LoadRatesDiffer,
     settings::SettingLost,
     run::Interrupted,
     run::Stopped,
@@ -154,6 +156,7 @@ kinds!(
     throttling::FairServer,
     instrument::ProgramTellsLess,
     settings::TimerSlack,
+    kernels::KernelsNotAlike,
     machine::VirtualTime,
     machine::EmulatedTime,
     machine::GuestTime,
@@ -218,6 +221,7 @@ fn when(holds: bool, finding: impl Into<Finding>) -> Option<Finding> {
 pub(crate) fn of_run(header: &Header, entries: &[Entry], cells: &[CellSummary]) -> Vec<Finding> {
     let mut findings = run::findings(header, entries, cells);
     findings.extend(machine::findings(header, entries));
+    findings.extend(kernels::findings(header, entries));
     findings.sort_by_key(Finding::importance);
     findings
 }

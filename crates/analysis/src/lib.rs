@@ -36,7 +36,7 @@ pub mod enough {
 pub use comparison::baseline::{Gate as BaselineGate, RunRef, check_against};
 pub use comparison::comparability;
 pub use findings::{Finding, ImportedFinding, run_progress};
-pub use machine::{doctor, facts};
+pub use machine::{config, doctor, facts};
 pub use model::Level;
 pub use row::{Origin, Row};
 pub use run::{ImportedSummary, RunSummary, on_all_cpus, summarise, summarise_imported};
@@ -60,6 +60,7 @@ pub use summary::pool::histograms;
 pub use summary::responses::{Part, Response, Target};
 pub use summary::steadiness::Steadiness;
 pub use summary::tracers::{Osnoise, Stages, Timerlat, TracedLatency, Tracers};
+pub use summary::work::ComparedLoad;
 pub use verdict::{Case, Count, Gap, Kept, Verdict, Violation};
 
 #[cfg(test)]

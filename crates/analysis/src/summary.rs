@@ -15,3 +15,4 @@ pub(crate) mod responses;
 pub(crate) mod steadiness;
 pub(crate) mod tracers;
 pub(crate) mod trade_offs;
+pub(crate) mod work;

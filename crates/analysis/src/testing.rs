@@ -1,9 +1,9 @@
 //! Builder of runs for tests, from given latencies.
 
 use model::{
-    Achieved, Cell, Conditions, CpuSet, Ended, Entry, Header, Histogram, Host, ImportedThread, Kernel, Link, Load,
-    MonoTime, Period, Plan, Planned, Policy, RECORD_FORMAT, RUN_FORMAT, Record, Requirement, ResponseRecord, Span,
-    TargetRecord, Task, ThreadRecord,
+    Achieved, Cell, Conditions, CpuSet, Ended, Entry, Header, Histogram, Host, ImportedThread, Kernel, LabClock,
+    LabRecord, Link, Load, MonoTime, Period, Plan, Planned, Policy, RECORD_FORMAT, RUN_FORMAT, Record, Requirement,
+    ResponseRecord, Span, TargetRecord, Task, ThreadRecord,
 };
 
 /// Number of slices of each measurement.
@@ -80,6 +80,25 @@ pub fn response(host: Host) -> ResponseRecord {
         own: None,
         parts: None,
         target: Some(Box::new(target)),
+    }
+}
+
+/// Record of a guest in virtual time on a kernel of unknown configuration.
+#[must_use]
+pub fn lab() -> LabRecord {
+    LabRecord {
+        clock: LabClock::Virtual,
+        kernel: "linux-image-6.1.0-9-amd64".to_owned(),
+        kernel_hash: "0".repeat(16),
+        config: None,
+        command_line: String::new(),
+        initramfs_hash: "0".repeat(16),
+        qemu: "QEMU emulator version 7.2.0".to_owned(),
+        machine: "pc, qemu64, 1 CPU".to_owned(),
+        memory_mib: 256,
+        settled_ns: 5_000_000_000,
+        threads: Vec::new(),
+        host: None,
     }
 }
 

@@ -211,6 +211,8 @@ fn comparison(answer: Answer, ratio: Option<(f64, f64, f64)>) -> Comparison {
         noise_floor: None,
         differences: Vec::new(),
         causes: Vec::new(),
+        loads: Vec::new(),
+        kernels: None,
         answer,
     }
 }

@@ -37,6 +37,8 @@ pub fn compare_imported(a: &ImportedCell, b: &ImportedCell, question: &Question<
         noise_floor: None,
         differences: differences(a, b),
         causes: Vec::new(),
+        loads: Vec::new(),
+        kernels: None,
         answer: Answer::Refused { why: Refusal::NoBlocks { forced: question.force } },
     }
 }

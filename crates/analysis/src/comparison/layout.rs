@@ -2,7 +2,8 @@
 
 use super::{Arm, MIN_BLOCKS, MIN_OF_EACH, Refusal, count};
 use crate::comparison::comparability::{self, Difference, Role};
-use model::Entry;
+use crate::machine::config::{Likeness, compare_summaries};
+use model::{Entry, Kernel};
 use std::collections::BTreeSet;
 
 /// Position of the measurements of both in time.
@@ -71,6 +72,20 @@ pub(super) fn differences(pairs: &[(&Entry, &Entry)], arms: [&Arm<'_>; 2], asked
         all.extend(new);
     }
     all
+}
+
+/// Whether the kernels of the guests of both are built alike; `None` where a configuration is unknown, or both are one
+/// kernel.
+pub(super) fn likeness(arms: [&Arm<'_>; 2]) -> Option<Likeness> {
+    let of = |arm: &Arm<'_>| {
+        let record = &arm.entries.first()?.record;
+        let Kernel::Lab(kernel) = &record.cell.kernel else { return None };
+        let lab = record.lab.as_ref()?;
+        Some((lab.config.clone()?, kernel.words(), lab.kernel_hash.clone()))
+    };
+    let ((a, a_words, a_hash), (b, b_words, b_hash)) = (of(arms[0])?, of(arms[1])?);
+    let is_one = a_hash == b_hash && a_words == b_words;
+    (!is_one).then(|| compare_summaries((&a, &a_words), (&b, &b_words)))
 }
 
 /// Factor by which each measurement has to be longer to have enough wake-ups above the quantile; `None` if unknown.

@@ -3,7 +3,8 @@
 use super::layout::times_as_long;
 use super::{Answer, Comparison, MIN_BLOCKS, Measured, Metric, Ratio, Refusal};
 use crate::comparison::comparability::{self, Difference, Role};
-use crate::wording::{count, duration, number, things};
+use crate::machine::config::Likeness;
+use crate::wording::{count, different_work, duration, number, things};
 use std::fmt;
 
 impl Comparison {
@@ -63,7 +64,20 @@ impl Comparison {
     /// Remarks on the answer, one sentence each.
     #[must_use]
     pub fn remarks(&self) -> Vec<String> {
-        let Comparison { a, b, blocks, a_first, noise_floor, differences, causes, answer, is_again, .. } = self;
+        let Comparison {
+            a,
+            b,
+            blocks,
+            a_first,
+            noise_floor,
+            differences,
+            causes,
+            loads,
+            kernels,
+            answer,
+            is_again,
+            ..
+        } = self;
         let mut remarks = Vec::new();
         if let Some((low, high)) = noise_floor {
             let (low, high) = (digits(*low), digits(*high));
@@ -82,6 +96,17 @@ impl Comparison {
             remarks.push(format!(
                 "{a} was always measured {first}: carry-over from one to the other is part of the ratio."
             ));
+        }
+        for load in loads.iter().filter(|load| load.differs) {
+            let (Some(of_a), Some(of_b)) = (load.a_per_second, load.b_per_second) else { continue };
+            let Some(factor) = load.factor() else { continue };
+            let [a, b] = [(a.as_str(), of_a), (b.as_str(), of_b)];
+            let (more, less) = if of_a > of_b { (a, b) } else { (b, a) };
+            let work = different_work((&load.load, &load.operation), factor, more, less, "in");
+            remarks.push(format!("Different work: {work}."));
+        }
+        if let Some(Likeness::NotLikeForLike { reasons }) = kernels {
+            remarks.push(format!("Kernels not like for like: {}.", reasons.join(", ")));
         }
         for cause in causes {
             let (name, with, without, ns) = match (cause.a_ns, cause.b_ns) {
