@@ -6,9 +6,10 @@ mod list;
 mod plan;
 mod run;
 
-use crate::Results;
+use crate::{ComparedKernel, Results};
 use analysis::LoadRate;
 use analysis::comparison::Comparison;
+use analysis::config::{ConfigDifference, KernelDifference, Likeness};
 use analysis::cost::CostComparison;
 use analysis::doctor::{Examined, Severity};
 use analysis::facts::Fingerprint;
@@ -137,6 +138,27 @@ pub struct LabCheckDocument<'a, V> {
     pub alone: &'a Record,
     /// The record measured beside a load on the host.
     pub loaded: &'a Record,
+}
+
+/// Two kernels and what differs between their build configurations.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ConfigCheckDocument<'a> {
+    /// The kernels A and B.
+    pub kernels: &'a [ComparedKernel; 2],
+    /// Facts besides options that differ; `null` when a configuration is unknown.
+    pub facts: Option<&'a Vec<KernelDifference>>,
+    /// Options that differ, by group, the most important first; `null` when a configuration is unknown.
+    pub options: Option<&'a Vec<ConfigDifference>>,
+    /// Whether they are like for like.
+    pub likeness: Likeness,
+    /// The same in words.
+    pub sentence: String,
+}
+
+/// The comparison of two configurations as a JSON document.
+pub(crate) fn of_config_check(document: &ConfigCheckDocument<'_>) -> Value {
+    value(document)
 }
 
 /// A field with different values in two records.

@@ -74,16 +74,25 @@ const OF_TRACERS: [Column; 15] = [
     ("osnoise_thread", |row| known(osnoise(row).map(|seen| seen.thread))),
 ];
 
+/// The last column: operations a second of each part of the load.
+const RATES: Column = ("load_per_second", |row| own(row, rates));
+
 /// The cells of a run as CSV. The first columns identify the run, so that files can be concatenated.
 pub fn csv(page: &Page<'_>) -> String {
     let is_traced = page.rows.iter().any(|row| row.own().is_some_and(|cell| cell.tracers.is_some()));
-    let columns: Vec<&Column> = COLUMNS.iter().chain(OF_TRACERS.iter().filter(|_| is_traced)).collect();
+    let columns: Vec<&Column> = COLUMNS.iter().chain(OF_TRACERS.iter().filter(|_| is_traced)).chain([&RATES]).collect();
     let line = |fields: Vec<String>| fields.join(",") + "\n";
     let mut text = line(columns.iter().map(|(head, _)| (*head).to_owned()).collect());
     for row in &page.rows {
         text += &line(columns.iter().map(|(_, show)| field(&show(row))).collect());
     }
     text
+}
+
+/// Operations a second of each part of the load, in its order; empty where unknown.
+fn rates(cell: &CellSummary) -> String {
+    let rates = cell.loads.iter().map(|part| known(part.per_second.map(|rate| format!("{rate:.3}"))));
+    rates.collect::<Vec<_>>().join("+")
 }
 
 fn timerlat<'a>(row: &Row<'a>) -> Option<&'a Timerlat> {

@@ -21,6 +21,9 @@ impl Column {
     }
 }
 
+/// The head of the column of kernels.
+const KERNEL: &str = "kernel";
+
 /// The head of the column of second measurements.
 pub(super) const REPEAT: &str = "A/A";
 
@@ -30,7 +33,7 @@ type Axis = (&'static str, fn(&Member<'_>) -> String);
 /// Axes in the order of columns.
 const AXES: [Axis; 7] = [
     ("run", |member| member.letter().map(String::from).unwrap_or_default()),
-    ("kernel", |member| member.row.own().map(|cell| cell.cell.kernel.to_string()).unwrap_or_default()),
+    (KERNEL, |member| member.row.own().map(|cell| cell.cell.kernel.to_string()).unwrap_or_default()),
     ("load", |member| member.row.load.as_ref().map(ImportedLoad::label).unwrap_or_default()),
     ("policy", |member| member.row.policy.clone().unwrap_or_default()),
     ("period", |member| member.row.period.map(|period| duration(period.ns() as f64)).unwrap_or_default()),
@@ -40,6 +43,12 @@ const AXES: [Axis; 7] = [
         if is_again { "again".to_owned() } else { "first".to_owned() }
     }),
 ];
+
+/// Whether tables have the rates of loads: kernels are comparable only with the same work.
+pub(super) fn has_kernel_rates(members: &[Member<'_>], axes: &[Column]) -> bool {
+    let has_load = |member: &Member<'_>| member.row.own().is_some_and(|cell| !cell.loads.is_empty());
+    axes.iter().any(|axis| axis.head == KERNEL) && members.iter().any(has_load)
+}
 
 /// Returns the axes that vary; load and policy where none does. Imported measurements have names instead of axes.
 pub(super) fn varying(members: &[Member<'_>]) -> Vec<Column> {

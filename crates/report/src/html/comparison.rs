@@ -5,6 +5,7 @@ use super::scale::Log;
 use super::table::framed;
 use super::{Results, letter, runs};
 use crate::sections::comparison::comparisons;
+use crate::sections::intensity;
 use analysis::comparison::{Answer, Comparison, Ratio};
 use analysis::wording::number;
 use std::fmt::Write;
@@ -55,11 +56,13 @@ fn row(page: &mut Markup, comparison: &Comparison, axis: Log) {
     };
     let sentence = comparison.sentence();
     let reason = sentence.split_once(": ").map_or("", |(_, reason)| reason);
+    page.add(format_args!("<tr><th scope=row>{} <small>against</small> {}", Text(b), Text(a)));
+    let [of_a, of_b] = intensity::of_both(&comparison.loads);
+    if !of_a.is_empty() && !of_b.is_empty() {
+        page.add(format_args!(" <small>load: {} against {}</small>", Text(of_b), Text(of_a)));
+    }
     page.add(format_args!(
-        "<tr><th scope=row>{} <small>against</small> {}<td class={class}><details><summary><b>{word}</b></summary>{}</details>\
-         <td class=n>",
-        Text(b),
-        Text(a),
+        "<td class={class}><details><summary><b>{word}</b></summary>{}</details><td class=n>",
         Prose(reason)
     ));
     match primary.ratio {

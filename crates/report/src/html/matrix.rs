@@ -1,11 +1,12 @@
 //! The table of cells: one row each, colored by latency, sorted by the script.
 
 use super::cells::Member;
-use super::columns::Column;
+use super::columns::{self, Column};
 use super::markup::{Markup, Name, Text};
 use super::scale::Log;
 use super::table::framed;
 use super::words::Counted;
+use crate::sections::intensity;
 use crate::sections::latencies::{dash, shown_levels};
 use analysis::wording::{count, duration};
 use analysis::{Level, Quantile, Refusal, Row, Told};
@@ -60,6 +61,7 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &[Column], 
         .chain(levels.iter().rev().map(Level::to_string))
         .chain([counted.missed(), counted.name(), "min", "mean"].map(str::to_owned))
         .collect();
+    let has_rates = columns::has_kernel_rates(members, axes);
     let are_many = members.len() > ROWS;
     let (class, table) = if are_many { ("scroll later", "\"matrix pieces\"") } else { ("scroll", "matrix") };
     for (index, rows) in members.chunks(ROWS).enumerate() {
@@ -68,10 +70,16 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &[Column], 
         framed(page, class, &format!("Table of cells{from}"), |page| {
             page.add(format_args!("<table class={table}><thead><tr>"));
             axes.iter().for_each(|axis| page.add(format_args!("<th scope=col>{}", Text(axis.head))));
+            if has_rates {
+                page.raw("<th scope=col class=n title=\"operations of the load a second\">load/s");
+            }
             figures.iter().for_each(|head| page.add(format_args!("<th scope=col class=n>{}", Text(head))));
             page.raw("</thead><tbody>\n");
             for (index, member) in (first..).zip(rows) {
                 row_head(page, member, axes, index);
+                if has_rates {
+                    page.add(format_args!("<td>{}", Text(member.row.own().map_or_else(dash, intensity::rates))));
+                }
                 row(page, member, &levels, heat);
             }
             page.raw("</tbody></table>");

@@ -1,10 +1,11 @@
 //! Pivot of two axes as a heat map: the maximum and the p99.9 of each pair.
 
 use super::cells::Member;
-use super::columns::{Column, REPEAT};
+use super::columns::{self, Column, REPEAT};
 use super::markup::{Markup, Name, Text};
 use super::matrix::{Heat, max, quantile};
 use super::table::framed;
+use crate::sections::intensity;
 use analysis::Level;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
@@ -54,6 +55,7 @@ impl<'a> Pivot<'a> {
 pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &[Column], heat: Option<Heat>) {
     let Some(pivot) = Pivot::of(axes).filter(|_| members.len() <= CELLS) else { return };
     let columns = pivot.columns.distinct();
+    let has_rates = columns::has_kernel_rates(members, axes);
     let row = pivot.rows.first().map_or("", |axis| axis.head);
     let title = format!("Overview: {row} x {}", pivot.columns.head);
     page.section("pivot", "", &title, None);
@@ -76,7 +78,7 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &[Column], 
             head.iter().for_each(|value| page.add(format_args!("<th scope=row>{}", Name(value))));
             for column in &columns {
                 match cells.get(&(head.clone(), *column)) {
-                    Some(member) => pair(page, member, heat),
+                    Some(member) => pair(page, member, heat, has_rates),
                     None => page.raw("<td><div>-</div>"),
                 }
             }
@@ -84,14 +86,15 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &[Column], 
         }
         page.raw("</tbody></table>");
     });
-    page.raw(
+    let rates = if has_rates { " load: its operations a second." } else { "" };
+    page.add(format_args!(
         "<p class=quiet>Above the maximum, below it p99.9; the stronger, the later, on a logarithmic scale. ~ is an estimate, \
-         \u{2265} a lower limit, - not measured.</p>\n</section>\n",
-    );
+         \u{2265} a lower limit, - not measured.{rates}</p>\n</section>\n",
+    ));
 }
 
 /// Writes the numbers of one pair.
-fn pair(page: &mut Markup, member: &Member<'_>, heat: Option<Heat>) {
+fn pair(page: &mut Markup, member: &Member<'_>, heat: Option<Heat>, has_rate: bool) {
     let Some(max) = max(&member.row) else { return page.raw("<td><div>-</div>") };
     let class = |ns: Option<i64>| ns.zip(heat).map(|(ns, heat)| format!(" class=t{}", heat.of(ns))).unwrap_or_default();
     page.add(format_args!("<td><div{}>", class(member.row.max_ns)));
@@ -107,6 +110,9 @@ fn pair(page: &mut Markup, member: &Member<'_>, heat: Option<Heat>) {
     }
     let (p999, ns) = quantile(member.row.quantiles.at(Level::P999));
     page.add(format_args!("</div><div{}><small>p99.9 {}</small></div>", class(ns), Text(p999)));
+    if let Some(cell) = member.row.own().filter(|cell| has_rate && !cell.loads.is_empty()) {
+        page.add(format_args!("<div><small>load {}/s</small></div>", Text(intensity::rates(cell))));
+    }
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
 //! Two configurations side by side with the answer; selection of the comparisons on a page.
 
+use super::intensity;
 use crate::Style;
 use crate::lines::Lines;
 use analysis::comparison::{
@@ -19,7 +20,7 @@ const MOST: usize = 40;
 /// If writing to `out` fails.
 pub fn text(out: &mut dyn io::Write, comparison: &Comparison, style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
-    let Comparison { a, b, blocks, margin, primary, secondary, answer, .. } = comparison;
+    let Comparison { a, b, blocks, margin, primary, secondary, loads, answer, .. } = comparison;
     let head = match answer {
         Answer::Refused { why: Refusal::NoBlocks { .. } } => {
             format!("{} side by side (by wake-up, imported: no blocks)", primary.metric)
@@ -32,8 +33,12 @@ pub fn text(out: &mut dyn io::Write, comparison: &Comparison, style: Style) -> i
     lines.heading(out, &head)?;
     let width = a.chars().count().max(b.chars().count());
     let ratio = primary.ratio.map_or_else(String::new, |ratio| format!("   ratio {ratio}"));
-    writeln!(out, "  {a:width$}  {:>8}", primary.value(primary.a))?;
-    writeln!(out, "  {b:width$}  {:>8}{ratio}", primary.value(primary.b))?;
+    let [of_a, of_b] = intensity::of_both(loads).map(|rate| if rate.is_empty() { rate } else { format!("   {rate}") });
+    let rates = of_a.chars().count().max(of_b.chars().count());
+    for (name, value, rate, ratio) in [(a, primary.a, of_a, ""), (b, primary.b, of_b, &ratio)] {
+        let line = format!("  {name:width$}  {:>8}{rate:rates$}{ratio}", primary.value(value));
+        writeln!(out, "{}", line.trim_end())?;
+    }
     let has_ratios = secondary.iter().any(|other| other.ratio.is_some());
     let tests = secondary.iter().filter(|other| other.ratio.is_some()).count();
     let adjusted = if has_ratios { format!(" (adjusted for {tests} tests)") } else { String::new() };
@@ -137,6 +142,7 @@ fn with_load(cell: &Cell, of: &Cell) -> Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use analysis::ComparedLoad;
     use analysis::testing::RunBuilder;
     use expect_test::expect;
 
@@ -182,6 +188,22 @@ mod tests {
               part of the ratio.
         "#]]
         .assert_eq(&shown(&compared(0.02, 12)));
+    }
+
+    #[test]
+    fn the_work_of_the_load_stands_beside_both() {
+        let mut comparison = compared(0.02, 4);
+        comparison.loads = vec![ComparedLoad {
+            load: "messaging".to_owned(),
+            operation: "message".to_owned(),
+            a_per_second: Some(1_000.0),
+            b_per_second: Some(90_000.0),
+            differs: true,
+        }];
+        let text = shown(&comparison);
+        assert!(text.contains("  messaging/other      108 us   1 000 messages/s\n"), "{text}");
+        assert!(text.contains("  messaging/fifo:80   2.32 us   90 000 messages/s\n"), "{text}");
+        assert!(text.contains("Different work: load messaging did 90 times as much in messaging/fifo:80"), "{text}");
     }
 
     #[test]

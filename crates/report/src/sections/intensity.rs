@@ -4,7 +4,7 @@ use super::latencies::dash;
 use crate::lines::{Lines, shortened};
 use crate::table::{Column, Table};
 use analysis::wording::{number, things};
-use analysis::{CellSummary, LoadRate, RunSummary};
+use analysis::{CellSummary, ComparedLoad, LoadRate, RunSummary};
 use model::{LoadRecord, MachineSecond};
 use std::io;
 
@@ -72,6 +72,21 @@ fn rate(per_second: Option<f64>, operation: &str) -> String {
     format!("{} {thing}/s", number(three_digits(per_second)))
 }
 
+/// Rates of the parts of a cell's load as operations a second, in the order of the load: `440`, `440+12 300`. A dash
+/// without a load.
+pub(crate) fn rates(cell: &CellSummary) -> String {
+    let rate = |part: &LoadRate| part.per_second.map_or_else(|| "?".to_owned(), |rate| number(three_digits(rate)));
+    if cell.loads.is_empty() { dash() } else { cell.loads.iter().map(rate).collect::<Vec<_>>().join("+") }
+}
+
+/// Work of the loads that two configurations have in common, of each: `440 mappings/s`. Empty without one.
+pub(crate) fn of_both(loads: &[ComparedLoad]) -> [String; 2] {
+    [|load: &ComparedLoad| load.a_per_second, |load: &ComparedLoad| load.b_per_second].map(|per_second| {
+        let known = loads.iter().filter_map(|load| Some(rate(Some(per_second(load)?), &load.operation)));
+        known.collect::<Vec<_>>().join(" + ")
+    })
+}
+
 /// Rate of one part of a load: `745 000 messages/s, 1.9 CPUs`.
 pub fn load_rate(record: &LoadRecord) -> String {
     let used = record.cpus_used().map(|cpus| format!(", {cpus:.2} CPUs")).unwrap_or_default();
@@ -128,6 +143,22 @@ mod tests {
         ] {
             assert_eq!(machine_share(&row, online), text);
         }
+    }
+
+    #[test]
+    fn work_of_both_is_that_of_the_parts_in_common() {
+        let load = |a_per_second, b_per_second| ComparedLoad {
+            load: "mmap".to_owned(),
+            operation: "mapping".to_owned(),
+            a_per_second,
+            b_per_second,
+            differs: true,
+        };
+        assert_eq!(of_both(&[]), ["", ""]);
+        assert_eq!(
+            of_both(&[load(Some(440.0), Some(199.0)), load(None, Some(1.0))]),
+            ["440 mappings/s", "199 mappings/s + 1 mappings/s"]
+        );
     }
 
     #[test]

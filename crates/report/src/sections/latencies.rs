@@ -1,5 +1,6 @@
 //! The table of latencies: one row for each cell, as many columns as fit the terminal.
 
+use super::intensity;
 use crate::lines::Lines;
 use crate::table::{Column, Table, UNKNOWN};
 use analysis::wording::{count, duration};
@@ -11,6 +12,9 @@ type Field = crate::table::Field<CellSummary>;
 
 /// Head of an interval's column.
 const INTERVAL: &str = "[95 %]";
+
+/// The head of the column of the load's operations a second.
+const RATE: &str = "load/s";
 
 /// The head of the column of effective sample sizes.
 const EFFECTIVE: &str = "n_eff";
@@ -74,6 +78,7 @@ pub(crate) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
     let is_about = cells.iter().any(|cell| levels.iter().any(|level| value(cell, *level).starts_with(ABOUT)));
     let legend = [
         (true, crate::unit(summary)),
+        (has(RATE), "load/s: operations of the load a second"),
         (has(INTERVAL), "[95 %]: confidence interval"),
         (has(EFFECTIVE), "n_eff: effective sample size"),
         (is_about, "~: few samples"),
@@ -134,6 +139,7 @@ fn sleep_axes(cells: &[&CellSummary]) -> Vec<Field> {
 /// The columns that identify a cell: an axis with a single value appears above the table.
 fn axes(cells: &[&CellSummary]) -> Vec<Field> {
     let kernel: Field = (Column::text("kernel"), |cell| cell.cell.kernel.to_string());
+    let rate: Field = (Column::figure(RATE), intensity::rates);
     let period: Field = (Column::text("period"), |cell| duration(cell.cell.period.ns() as f64));
     let method: Field = (Column::text("method"), |cell| cell.cell.task.label());
     let mut columns: Vec<Field> = vec![
@@ -142,6 +148,10 @@ fn axes(cells: &[&CellSummary]) -> Vec<Field> {
     ];
     columns.extend([period, method].into_iter().filter(|axis| varies(cells, axis.1)));
     if varies(cells, kernel.1) {
+        // Latencies of kernels are comparable only with the same work of the load.
+        if cells.iter().any(|cell| !cell.loads.is_empty()) {
+            columns.insert(1, rate);
+        }
         columns.insert(0, kernel);
     }
     let again: Field = (Column::text("A/A"), |cell| if cell.again { "again".to_owned() } else { String::new() });
