@@ -1,15 +1,15 @@
 //! The JSON documents of commands, with units in their keys; `schema/` holds their schemas.
 
+mod configs;
 mod frontier;
 mod imported;
 mod list;
 mod plan;
 mod run;
 
-use crate::{ComparedKernel, Results};
+use crate::Results;
 use analysis::LoadRate;
 use analysis::comparison::Comparison;
-use analysis::config::{ConfigDifference, KernelDifference, Likeness};
 use analysis::cost::CostComparison;
 use analysis::doctor::{Examined, Severity};
 use analysis::facts::Fingerprint;
@@ -18,6 +18,8 @@ use model::{Cell, CpuSet, Header, Host, LoadRecord, MachineSecond, Policy, Recor
 use serde::Serialize;
 use serde_json::Value;
 
+pub(crate) use configs::of_config_check;
+pub use configs::{ComparedKernel, ConfigCheckDocument};
 pub use frontier::FrontierDocument;
 pub use imported::ImportedDocument;
 pub use list::{List, Listed, Unreadable};
@@ -138,27 +140,6 @@ pub struct LabCheckDocument<'a, V> {
     pub alone: &'a Record,
     /// The record measured beside a load on the host.
     pub loaded: &'a Record,
-}
-
-/// Two kernels and what differs between their build configurations.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ConfigCheckDocument<'a> {
-    /// The kernels A and B.
-    pub kernels: &'a [ComparedKernel; 2],
-    /// Facts besides options that differ; `null` when a configuration is unknown.
-    pub facts: Option<&'a Vec<KernelDifference>>,
-    /// Options that differ, by group, the most important first; `null` when a configuration is unknown.
-    pub options: Option<&'a Vec<ConfigDifference>>,
-    /// Whether they are like for like.
-    pub likeness: Likeness,
-    /// The same in words.
-    pub sentence: String,
-}
-
-/// The comparison of two configurations as a JSON document.
-pub(crate) fn of_config_check(document: &ConfigCheckDocument<'_>) -> Value {
-    value(document)
 }
 
 /// A field with different values in two records.

@@ -1,12 +1,12 @@
 //! Two kernels' build configurations side by side, as text and JSON.
 
+use super::Style;
+use super::json::{self, ComparedKernel, ConfigCheckDocument};
 use super::lines::{Lines, shortened};
 use super::table::{Column, Table, UNKNOWN};
-use super::{Style, json};
 use analysis::config::{ConfigComparison, ConfigDifference, Likeness};
 use analysis::wording::{count, things};
 use model::ConfigGroup;
-use serde::Serialize;
 use serde_json::Value;
 use std::io;
 
@@ -15,20 +15,6 @@ const ROWS: usize = 12;
 const ROWS_OF_OTHERS: usize = 4;
 /// Longest value in a brief table, characters.
 const LONGEST: usize = 24;
-
-/// A kernel that was compared.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct ComparedKernel {
-    /// The kernel as requested.
-    pub kernel: String,
-    /// The file of its configuration; `null`: none was found.
-    pub file: Option<String>,
-    /// Version in the configuration; `null`: unknown.
-    pub version: Option<String>,
-    /// Number of options that are set; `null`: unknown.
-    pub options: Option<usize>,
-}
 
 /// Two kernels, and what differs between their configurations.
 #[derive(Debug)]
@@ -62,7 +48,7 @@ impl KernelPair {
         };
         let likeness = self.likeness();
         let sentence = likeness.sentence();
-        json::of_config_check(&json::ConfigCheckDocument { kernels: &self.kernels, facts, options, likeness, sentence })
+        json::of_config_check(&ConfigCheckDocument { kernels: &self.kernels, facts, options, likeness, sentence })
     }
 
     /// Writes the kernels, the options that differ by group, and the verdict; all options with `style.all_findings`.

@@ -29,7 +29,7 @@ pub use doctor::Examination;
 pub use formats::{Page, csv, hgrm, junit, lava, markdown, prometheus, tap};
 pub use frontier::SearchReport;
 pub use html::html;
-pub use kernels::{ComparedKernel, KernelPair};
+pub use kernels::KernelPair;
 pub use lines::COLORS;
 pub use list::{size, text as list_text};
 pub use plan::{dry_run, ready_plans};

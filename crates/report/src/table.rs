@@ -7,6 +7,11 @@ use std::io;
 
 /// A field without a known value.
 pub(super) const UNKNOWN: &str = "-";
+/// The text of an unknown value.
+pub(super) fn dash() -> String {
+    UNKNOWN.to_owned()
+}
+
 /// Default number of spaces before a column.
 const SPACE: u16 = 2;
 

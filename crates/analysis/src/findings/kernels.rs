@@ -162,7 +162,7 @@ mod tests {
     use crate::testing::{RunBuilder, lab};
     use model::{KernelConfig, LabRecord, LoadRecord, LoadSecond, Span};
 
-    /// Findings of a run of two blocks on these kernels, each with its load's operations a second and its configuration.
+    /// Findings of a run on these kernels, each with its load's operations a second and its configuration.
     fn said(kernels: &[(&str, u64, &str)]) -> Vec<String> {
         let mut run = RunBuilder::new();
         run.header.plan.repetitions = 2;

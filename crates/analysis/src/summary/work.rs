@@ -53,7 +53,7 @@ impl Work {
         self.amount / self.seconds
     }
 
-    /// Work of this part in the blocks in which it lasted; `None` where it is unknown in one of them, or never measured.
+    /// Work of this part in the blocks in which it lasted; `None` if unknown in one of them, or never measured.
     fn of<'a>(records: impl Iterator<Item = &'a LoadRecord>) -> Option<Work> {
         let mut all: Option<Work> = None;
         for record in records.filter(|record| record.failure.is_none() && !record.seconds.is_empty()) {

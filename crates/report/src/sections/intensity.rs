@@ -1,8 +1,7 @@
 //! The table of activity during the measurement: the load's work and the machine's CPU time.
 
-use super::latencies::dash;
 use crate::lines::{Lines, shortened};
-use crate::table::{Column, Table};
+use crate::table::{Column, Table, dash};
 use analysis::wording::{number, things};
 use analysis::{CellSummary, ComparedLoad, LoadRate, RunSummary};
 use model::{LoadRecord, MachineSecond};

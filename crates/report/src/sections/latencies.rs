@@ -2,7 +2,8 @@
 
 use super::intensity;
 use crate::lines::Lines;
-use crate::table::{Column, Table, UNKNOWN};
+pub(crate) use crate::table::dash;
+use crate::table::{Column, Table};
 use analysis::wording::{count, duration};
 use analysis::{CellSummary, Level, Quantile, Quantiles, RunSummary, Told};
 use model::Task;
@@ -78,7 +79,7 @@ pub(crate) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
     let is_about = cells.iter().any(|cell| levels.iter().any(|level| value(cell, *level).starts_with(ABOUT)));
     let legend = [
         (true, crate::unit(summary)),
-        (has(RATE), "load/s: operations of the load a second"),
+        (has(RATE), "load/s: rate of the load"),
         (has(INTERVAL), "[95 %]: confidence interval"),
         (has(EFFECTIVE), "n_eff: effective sample size"),
         (is_about, "~: few samples"),
@@ -161,10 +162,6 @@ fn axes(cells: &[&CellSummary]) -> Vec<Field> {
 
 fn varies(cells: &[&CellSummary], show: fn(&CellSummary) -> String) -> bool {
     cells.windows(2).any(|pair| show(pair[0]) != show(pair[1]))
-}
-
-pub(crate) fn dash() -> String {
-    UNKNOWN.to_owned()
 }
 
 /// A latency in the form of the table: microseconds, and from 100 000 us milliseconds or seconds with their unit.

@@ -97,7 +97,7 @@ fn the_rate_of_the_load_stands_beside_each_latency_of_a_kernel() {
     let mut run = lab(&["preempt=none", "preempt=full"]);
     assert!(!page(&run).contains("load/s"), "without a load");
     for entry in &mut run.entries {
-        let operations = if entry.planned.cell_index < run.header.cells.len() / 2 { 440 } else { 199 };
+        let operations = if entry.planned.cell_index.is_multiple_of(2) { 440 } else { 199 };
         let second = LoadSecond { elapsed: Span::SECOND, operations: Some(operations), cpu_us: None };
         entry.record.loads = vec![LoadRecord {
             load: "mmap".to_owned(),
@@ -107,7 +107,8 @@ fn the_rate_of_the_load_stands_beside_each_latency_of_a_kernel() {
         }];
     }
     let page = page(&run);
-    for words in [">load/s", "<td>440<td", "<td>199<td", "<div><small>load 440/s</small></div>", "different work: load mmap"]
+    for words in
+        [">load/s", "<td>440<td", "<td>199<td", "<div><small>load 440/s</small></div>", "different work: load mmap"]
     {
         assert!(page.contains(words), "{words}");
     }
@@ -115,7 +116,7 @@ fn the_rate_of_the_load_stands_beside_each_latency_of_a_kernel() {
     let summary = analysis::summarise(&run.header, &run.entries);
     crate::text(&mut text, &own("run", &run, &summary), crate::Style::plain(80)).unwrap();
     let text = String::from_utf8(text).unwrap();
-    assert!(text.contains("load/s: operations of the load a second"), "{text}");
+    assert!(text.contains("load/s: rate of the load"), "{text}");
     assert!(text.lines().any(|line| line.contains("preempt=none") && line.contains(" 440 ")), "{text}");
     assert!(text.contains("different work: load mmap did 2.21 times as much"), "{text}");
 }
