@@ -36,6 +36,7 @@ fn schemas() -> Schemas {
             ("recover.schema.json", written::<model::Recovery>()),
             ("lab-list.schema.json", written::<model::ListedKernels<'static>>()),
             ("lab-check.schema.json", written::<json::LabCheckDocument<'static, Value>>()),
+            ("lab-check-config.schema.json", written::<json::ConfigCheckDocument<'static>>()),
             ("frontier.schema.json", written::<json::FrontierDocument<'static>>()),
         ]
         .map(|(name, schema)| (name, schema.to_value())),

@@ -3,6 +3,7 @@
 use super::packages::{self, Package};
 use super::unpack::unpack;
 use super::{LabError, Monitor, apt, devices, directories, hash, preemption_models, regular_file};
+use model::LARGEST_CONFIG;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -44,10 +45,14 @@ pub(super) struct CachedKernel {
     /// Modules for devices of the lab that the package does not contain.
     #[serde(default)]
     pub(super) absent_modules: Vec<String>,
+    /// Hash of its configuration, empty when the package has none; `None` when it was cached without looking.
+    #[serde(default)]
+    pub(super) config: Option<String>,
 }
 
 const KERNEL: &str = "vmlinuz";
 const METADATA: &str = "kept.json";
+const CONFIG: &str = "config";
 /// Subdirectory of the modules of a cached kernel.
 const MODULES_DIRECTORY: &str = "modules";
 
@@ -115,6 +120,30 @@ pub(super) fn modules_in(dir: &Path, names: &[&str]) -> Option<Vec<(String, Vec<
     kept.iter().filter(|(name, _)| names.contains(&name.as_str())).map(read).collect()
 }
 
+/// Configuration that was cached with a kernel.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum CachedConfig {
+    /// Its file and its text.
+    Known(PathBuf, String),
+    /// The package has none.
+    Absent,
+    /// It was not looked for, or is damaged: the entry has to be built again.
+    NotKept,
+}
+
+/// The configuration of the cached kernel in directory `dir`.
+pub(super) fn config_in(dir: &Path) -> CachedConfig {
+    let Some(sum) = kept_in(dir).and_then(|kept| kept.config) else { return CachedConfig::NotKept };
+    if sum.is_empty() {
+        return CachedConfig::Absent;
+    }
+    let file = dir.join(CONFIG);
+    match regular_file::read(&file, LARGEST_CONFIG).ok().filter(|bytes| hash(bytes) == sum).map(String::from_utf8) {
+        Some(Ok(text)) => CachedConfig::Known(file, text),
+        _ => CachedConfig::NotKept,
+    }
+}
+
 /// The cache directory for the kernel of a package file.
 pub(super) fn dir_of_archive(archive: &Path, cache: &Path) -> Result<PathBuf, LabError> {
     Ok(cache.join(format!("deb-{}", &sha256(archive)?[..16])))
@@ -150,6 +179,9 @@ fn keep(about: &Package, archive: &Path, sum: String, dir: &Path, monitor: Monit
         directories::write_new(&kept.join(MODULES_DIRECTORY).join(&name), &content).map_err(failed)?;
         kept_modules.insert(name, hash(&content));
     }
+    if let Some(config) = &unpacked.config {
+        directories::write_new(&kept.join(CONFIG), config.as_bytes()).map_err(failed)?;
+    }
     let modes = unpacked.config.as_deref().map(preemption_models::of_config);
     let note = CachedKernel {
         package: about.name.clone(),
@@ -164,6 +196,7 @@ fn keep(about: &Package, archive: &Path, sum: String, dir: &Path, monitor: Monit
             .map(str::to_owned)
             .collect(),
         modules: Some(kept_modules),
+        config: Some(unpacked.config.as_ref().map(|config| hash(config.as_bytes())).unwrap_or_default()),
     };
     let note = serde_json::to_vec_pretty(&note).map_err(io::Error::from).map_err(failed)?;
     directories::write_new(&kept.join(METADATA), &note).map_err(failed)?;

@@ -18,6 +18,9 @@ const COMPRESSORS: [(&[u8], &str, &[&str]); 4] = [
     (b"\x02\x21\x4c\x18", "lz4", &["-d", "-c", "-q"]),
 ];
 
+/// Size limit of kernel files, bytes: a vmlinux with debug information has some hundred MiB.
+pub(super) const LARGEST_KERNEL: u64 = 2 << 30;
+
 /// Size limit of decompressed data, bytes: the memory of a guest.
 const LARGEST: u64 = (super::memory::MIB as u64) << 20;
 
@@ -81,6 +84,19 @@ pub(super) fn uncompressed(path: &Path, kernel: &[u8]) -> Result<Option<Vec<u8>>
     let payload = payload(kernel).filter(|_| is_bzimage(kernel)).ok_or_else(|| not_a_kernel_here(path, kernel))?;
     let is_startable = |kernel: &Vec<u8>| elf::read(kernel).is_some_and(|elf| elf.is_pvh);
     Ok(decompressed(payload).filter(is_startable))
+}
+
+/// The unpacked kernel in a file, whatever QEMU can start; `None` if the file is unpacked, or cannot be unpacked here.
+///
+/// # Errors
+/// If the file does not begin like a kernel.
+pub(super) fn inside(kernel: &[u8]) -> Result<Option<Vec<u8>>, ()> {
+    let is_plain = kernel.starts_with(elf::MAGIC) || architecture_of_image(kernel).is_some();
+    match compressed_image(kernel).or_else(|| payload(kernel)) {
+        _ if is_plain => Ok(None),
+        Some(packed) => Ok(decompressed(packed)),
+        None => Err(()),
+    }
 }
 
 fn not_a_kernel(path: &Path) -> LabError {

@@ -1,9 +1,10 @@
 //! Kernels named by plans: download, preparation for booting, and cache.
 
+use super::image::LARGEST_KERNEL;
 use super::packages::{self, Kind};
-use super::{LabError, Monitor, apt, devices, directories, fetch, hash, image, modules, regular_file, unpack};
+use super::{LabError, Monitor, apt, config, devices, directories, fetch, hash, image, modules, regular_file, unpack};
 use fetch::Fetching;
-use model::{Architecture, KernelSource, LabKernel};
+use model::{Architecture, ConfigSummary, KernelSource, LabKernel};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -20,6 +21,8 @@ pub struct BootableKernel {
     pub(crate) hash: String,
     /// The architecture of its guests.
     pub(crate) architecture: Architecture,
+    /// Its build configuration; `None` if unknown.
+    pub(crate) config: Option<ConfigSummary>,
 }
 
 /// The kernel of `source`, downloaded on a cache miss. Repeated calls in one process return the same kernel.
@@ -51,7 +54,7 @@ pub(super) fn architecture_of(source: &KernelSource) -> Option<Architecture> {
             let mut found = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
             *found.entry(path.clone()).or_insert_with(|| match path.ends_with(".deb") {
                 true => unpack::architecture_of(Path::new(path)),
-                false => image::architecture_of(&regular_file::read(Path::new(path), LARGEST).ok()?),
+                false => image::architecture_of(&regular_file::read(Path::new(path), LARGEST_KERNEL).ok()?),
             })
         }
     }
@@ -83,14 +86,31 @@ fn package_of(source: &KernelSource, monitor: Monitor<'_>) -> Result<Option<Stri
     }
 }
 
+/// The kernels that are ready.
+static READY: Mutex<Option<HashMap<KernelSource, BootableKernel>>> = Mutex::new(None);
+
+/// Lets the next call look for a kernel again.
+pub(super) fn forget(source: &KernelSource) {
+    let mut found = READY.lock().unwrap_or_else(PoisonError::into_inner);
+    found.iter_mut().for_each(|found| drop(found.remove(source)));
+}
+
+/// The cache directory of a kernel from a package that is ready.
+pub(super) fn cached_dir(source: &KernelSource, monitor: Monitor<'_>) -> Result<PathBuf, LabError> {
+    let cache = directories::cache("kernels")?;
+    match package_of(source, monitor)? {
+        Some(package) => Ok(cache.join(package)),
+        None => fetch::dir_of_archive(Path::new(&source.to_string()), &cache),
+    }
+}
+
 /// Like [`ready`]; `observe` receives the progress of a download.
 pub fn ready_observed(
     source: &KernelSource,
     monitor: Monitor<'_>,
     observe: &mut dyn FnMut(Fetching<'_>),
 ) -> Result<BootableKernel, LabError> {
-    static CACHE: Mutex<Option<HashMap<KernelSource, BootableKernel>>> = Mutex::new(None);
-    let mut found = CACHE.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut found = READY.lock().unwrap_or_else(PoisonError::into_inner);
     let found = found.get_or_insert_default();
     if let Some(ready) = found.get(source) {
         return Ok(ready.clone());
@@ -106,7 +126,9 @@ pub fn ready_observed(
         }
         (_, None) => (source.to_string(), PathBuf::from(source.to_string())),
     };
-    let ready = unpacked(name, &kernel, &cache, monitor)?;
+    let mut ready = unpacked(name, &kernel, &cache, monitor)?;
+    let dir = kernel.parent().filter(|dir| dir.parent() == Some(&cache));
+    ready.config = config::summary(&ready.name, dir, &kernel, &ready.file);
     found.insert(source.clone(), ready.clone());
     Ok(ready)
 }
@@ -175,12 +197,9 @@ fn installed_modules(kernel: &Path, names: &[&str]) -> Vec<(String, Vec<u8>)> {
     modules::named(&root.join("lib/modules").join(release), names)
 }
 
-/// Size limit of kernel files, bytes: a vmlinux with debug information has some hundred MiB.
-const LARGEST: u64 = 2 << 30;
-
 /// The kernel as QEMU boots it: unpacked if possible, and cached under a name derived from its content.
 fn unpacked(name: String, kernel: &Path, cache: &Path, monitor: Monitor<'_>) -> Result<BootableKernel, LabError> {
-    let whole = regular_file::read(kernel, LARGEST)?;
+    let whole = regular_file::read(kernel, LARGEST_KERNEL)?;
     let (of_whole, no_kernel) = (hash(&whole), || image::not_a_kernel_here(kernel, &whole));
     let architecture = image::architecture_of(&whole).ok_or_else(no_kernel)?;
     let begin = format!("vmlinux-{of_whole}-");
@@ -189,18 +208,18 @@ fn unpacked(name: String, kernel: &Path, cache: &Path, monitor: Monitor<'_>) -> 
         let file = cache.join(&old);
         let is_intact = fs::read(&file).is_ok_and(|bytes| hash(&bytes) == content);
         if is_intact {
-            return Ok(BootableKernel { name, file, hash: of_whole, architecture });
+            return Ok(BootableKernel { name, file, hash: of_whole, architecture, config: None });
         }
         (monitor.say)(&format!("{} is damaged; building it again", file.display()));
         fs::remove_file(&file).map_err(|err| LabError::file(&file, err))?;
     }
     let Some(image) = image::uncompressed(kernel, &whole)? else {
-        return Ok(BootableKernel { name, file: kernel.to_owned(), hash: of_whole, architecture });
+        return Ok(BootableKernel { name, file: kernel.to_owned(), hash: of_whole, architecture, config: None });
     };
     let kept = cache.join(format!("{begin}{}", hash(&image)));
     let unfinished = directories::in_cache(cache, &format!("vmlinux-{of_whole}"))?;
     let new = unfinished.path().join("vmlinux");
     let written = directories::write_new(&new, &image).and_then(|()| fs::rename(&new, &kept));
     written.map_err(|err| LabError::file(&kept, format!("{err}; set XDG_CACHE_HOME to a directory with room")))?;
-    Ok(BootableKernel { name, file: kept, hash: of_whole, architecture })
+    Ok(BootableKernel { name, file: kept, hash: of_whole, architecture, config: None })
 }

@@ -210,6 +210,7 @@ impl Setup {
             clock: self.clock,
             kernel: self.kernel.name.clone(),
             kernel_hash: self.kernel.hash.clone(),
+            config: self.kernel.config.clone(),
             command_line: self.command_line.clone(),
             initramfs_hash: self.archive_hash.clone(),
             qemu: self.qemu_version(),

@@ -3,7 +3,7 @@
 use super::devices;
 use super::tar::{self, TarError};
 use super::{LabError, Monitor, modules};
-use model::Architecture;
+use model::{Architecture, LARGEST_CONFIG};
 use std::io::{self, Read};
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -33,7 +33,7 @@ fn at_most(name: &str) -> Option<u64> {
     };
     match () {
         () if KERNELS.into_iter().any(is_in_boot) => Some(256 << 20),
-        () if is_in_boot(CONFIG) => Some(4 << 20),
+        () if is_in_boot(CONFIG) => Some(LARGEST_CONFIG),
         () if is_module() => Some(32 << 20),
         () => None,
     }

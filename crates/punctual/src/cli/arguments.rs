@@ -25,7 +25,8 @@ pub(super) use help::{command, page};
 pub(super) use internal::{CellArguments, LaunchArguments, OperationArguments, SuperviseArguments};
 pub(super) use keep::Keep;
 pub(super) use lab::{
-    LabArguments, LabBisectArguments, LabCheckArguments, LabCommand, LabFetchArguments, LabListArguments,
+    LabArguments, LabBisectArguments, LabCheckArguments, LabCheckConfigArguments, LabCommand, LabFetchArguments,
+    LabListArguments,
 };
 pub(super) use load::{LoadArguments, LoadCommandArguments};
 pub(super) use plan::{PlanArguments, PlanCommand};

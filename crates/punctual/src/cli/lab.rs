@@ -1,7 +1,8 @@
-//! `punctual lab`: the kernels of the lab, and a check of their virtual time.
+//! `punctual lab`: the kernels of the lab, and checks of their virtual time and configurations.
 
 mod bisect;
 mod check;
+mod check_config;
 mod fetch;
 mod list;
 
@@ -17,6 +18,7 @@ pub(super) fn lab(command: LabCommand) -> Outcome {
         LabCommand::List(arguments) => list::list(&arguments),
         LabCommand::Fetch(arguments) => fetch::fetch(&arguments),
         LabCommand::Check(arguments) => check::check(arguments),
+        LabCommand::CheckConfig(arguments) => check_config::check_config(&arguments),
         LabCommand::BisectStep(arguments) => bisect::bisect_step(arguments),
     }
 }

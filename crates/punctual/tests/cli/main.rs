@@ -29,6 +29,7 @@ mod kept;
 mod lab;
 mod lab_arm64;
 mod lab_cobalt;
+mod lab_configs;
 mod lab_devices;
 mod lab_explain;
 mod lab_host;

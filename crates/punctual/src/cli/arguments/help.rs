@@ -34,6 +34,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("lab list", &["punctual lab list"]),
     ("lab fetch", &["punctual lab fetch debian:6.1-rt"]),
     ("lab check", &["punctual lab check debian:6.1"]),
+    ("lab check-config", &["punctual lab check-config debian:6.12 ./bzImage"]),
     ("lab bisect-step", &["git bisect run punctual lab bisect-step --kernel ./bzImage --max 30us"]),
     ("report", &["punctual report runs/a -o a.html"]),
     ("respond", &["punctual respond --on udp:192.0.2.7:4000 --policy fifo:80"]),

@@ -2,7 +2,8 @@
 
 use super::Format;
 use clap::{Args, Subcommand};
-use model::{CostScope, Kernel, Load, Period, Policy, Span};
+use model::{CostScope, Kernel, KernelError, Load, Period, Policy, Span};
+use std::path::Path;
 
 #[derive(Debug, Args)]
 pub(in super::super) struct LabArguments {
@@ -18,6 +19,8 @@ pub(in super::super) enum LabCommand {
     Fetch(LabFetchArguments),
     /// Check that virtual time is exact: idle and loaded give one record
     Check(LabCheckArguments),
+    /// Tell whether two kernels are built alike, so that their latencies are like for like
+    CheckConfig(LabCheckConfigArguments),
     /// Test a kernel against a limit, as a step of `git bisect run`
     BisectStep(LabBisectArguments),
 }
@@ -47,6 +50,39 @@ pub(in super::super) struct LabCheckArguments {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
     pub(in super::super) format: Format,
+}
+
+const CONFIG_STATUS: &str = "\
+A kernel: a name of the lab (debian:6.12), the file of a kernel, a .config file,
+or `running`.
+
+Exit status: 0 like for like, apart from preemption model and co-kernel, 2 not,
+3 a configuration is unknown, 1 an error.";
+
+#[derive(Debug, Args)]
+#[command(after_help = CONFIG_STATUS)]
+pub(in super::super) struct LabCheckConfigArguments {
+    /// First kernel, e.g. debian:6.12 or /path/of/bzImage
+    #[arg(value_parser = kernel_or_file)]
+    pub(in super::super) a: Kernel,
+    /// Second kernel, e.g. debian:6.12-rt or a .config file
+    #[arg(value_parser = kernel_or_file)]
+    pub(in super::super) b: Kernel,
+    /// Show all options that differ
+    #[arg(long)]
+    pub(in super::super) all: bool,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    pub(in super::super) format: Format,
+}
+
+/// Parses a kernel; a file of this directory needs no `./`.
+fn kernel_or_file(text: &str) -> Result<Kernel, KernelError> {
+    text.parse().or_else(|err| {
+        let name = text.split_whitespace().next().unwrap_or_default();
+        let is_file = !name.is_empty() && name != "running" && Path::new(name).is_file();
+        if is_file { format!("./{}", text.trim()).parse() } else { Err(err) }
+    })
 }
 
 const BISECT_STATUS: &str = "\
