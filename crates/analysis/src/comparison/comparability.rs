@@ -6,7 +6,7 @@
 
 use crate::machine::facts;
 use crate::wording::facts_apart;
-use model::{Cell, Conditions, Explain, Header, Host};
+use model::{Cell, Conditions, Explain, Header, Host, Kernel};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -14,6 +14,10 @@ use std::fmt;
 /// Conditions that prevent a comparison unless they are under comparison. The method includes its clock; roles name
 /// machines.
 const PREVENTING: &[&str] = &["time", "period", "method", "roles"];
+
+/// Facts by which a guest's kernel names its machine, if it can (SMBIOS). A lean kernel cannot, on the same machine of
+/// QEMU; clock and architecture tell guests apart.
+const NAMED_BY_KERNEL: &[&str] = &["hypervisor", "machine"];
 
 /// A condition, or a fact about the machine, that is not the same for both.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
@@ -63,7 +67,12 @@ pub fn differences(a: (&Cell, &Host), b: (&Cell, &Host), asked: &[&str]) -> Vec<
         };
         Difference { fact, a: Some(a), b: Some(b), role }
     });
-    conditions.chain(of_machines(a.1, b.1)).collect()
+    let are_guests = [a.0, b.0].iter().all(|cell| matches!(cell.kernel, Kernel::Lab(_)));
+    let of_machines = of_machines(a.1, b.1).into_iter().map(|one| match one.role {
+        Role::Prevents if are_guests && NAMED_BY_KERNEL.contains(&one.fact) => Difference { role: Role::Beside, ..one },
+        _ => one,
+    });
+    conditions.chain(of_machines).collect()
 }
 
 /// Differences between a machine now and at the start of a run, without the settings that the run's plan makes itself.
@@ -273,6 +282,22 @@ mod tests {
             [],
             "no part of a fingerprint"
         );
+    }
+
+    #[test]
+    fn a_guest_whose_kernel_cannot_name_its_machine_is_on_the_same_one() {
+        let lean = Host { hypervisor: Some("unnamed".to_owned()), ..host() };
+        let named = Host { hypervisor: Some("QEMU Standard PC".to_owned()), ..host() };
+        for (kernels, role) in [
+            (["running", "running"], Role::Prevents),
+            (["running", "/k/lean"], Role::Prevents),
+            (["debian:6.1", "/k/lean"], Role::Beside),
+        ] {
+            let [a, b] = kernels.map(|kernel| Cell { kernel: kernel.parse().unwrap(), ..cell("none", "other") });
+            let found = differences((&a, &named), (&b, &lean), &["kernel"]);
+            let of_machine = found.iter().find(|one| one.fact == "hypervisor").unwrap();
+            assert_eq!(of_machine.role, role, "{kernels:?}");
+        }
     }
 
     #[test]
