@@ -117,6 +117,8 @@ kinds!(
     cell::Allocations,
     cell::Lost,
     cell::ModeSwitches,
+    cell::UnknownModeSwitches,
+    cell::EarlyByGravity,
     machine::HostChanged,
     machine::BaselineDiffers,
     load::LoadFailed,

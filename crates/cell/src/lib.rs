@@ -50,10 +50,12 @@ pub enum CellError {
     #[error(transparent)]
     Load(#[from] LoadError),
     /// A wait failed inside the measured section.
-    #[error("CPU {cpu}: the wait failed: {source}")]
+    #[error("CPU {cpu}: {task} failed: {source}")]
     Wait {
         /// The CPU of the thread.
         cpu: u32,
+        /// Its method, as a word.
+        task: String,
         /// The kernel's reason.
         source: std::io::Error,
     },

@@ -8,9 +8,9 @@ use super::steps::Steps;
 use super::{CellError, link, prepared::Prepared};
 use model::{
     Achieved, Cell, Censored, ClockTime, CobaltRecord, CpuSet, Ended, Explanation, Link, Method, MonoTime,
-    OnSpikeRecord, Schedule, Span, Task, ThreadProgress, ThreadRecord,
+    OnSpikeRecord, Schedule, Span, SwitchReason, Task, ThreadProgress, ThreadRecord,
 };
-use rt::{Limits, LinkEnd, Logger, Member, Settings, Team, ThreadSpec};
+use rt::{CobaltOutcome, Limits, LinkEnd, Logger, Member, Settings, Team, ThreadSpec};
 use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 use store::SampleWriter;
@@ -182,7 +182,11 @@ impl Threads {
     ) -> Result<ThreadRecord, CellError> {
         let failed = |errno| match link {
             Some(link) if errno == libc::ETIMEDOUT => CellError::Silent(link.fell_silent(self.cell.period)),
-            _ => CellError::Wait { cpu: member.spec.cpu, source: std::io::Error::from_raw_os_error(errno) },
+            _ => CellError::Wait {
+                cpu: member.spec.cpu,
+                task: self.cell.task.to_string(),
+                source: std::io::Error::from_raw_os_error(errno),
+            },
         };
         let ended = member.outcome.map(|outcome| outcome.result).transpose().map_err(failed)?;
         // Read before and after draining: the thread may have woken and logged its sample since waiting was given up.
@@ -258,9 +262,10 @@ impl Threads {
     }
 }
 
-fn cobalt_record(counters: ThreadCounters) -> CobaltRecord {
-    let ThreadCounters { mode_switches, context_switches, system_calls, page_faults, .. } = counters;
-    CobaltRecord { mode_switches, context_switches, system_calls, page_faults: page_faults.into() }
+fn cobalt_record(outcome: CobaltOutcome) -> CobaltRecord {
+    let ThreadCounters { mode_switches, context_switches, system_calls, page_faults, .. } = outcome.counters;
+    let reason = outcome.reason.map(SwitchReason::of_number);
+    CobaltRecord { mode_switches, context_switches, system_calls, page_faults: page_faults.into(), reason }
 }
 
 /// One thread for each CPU of the cell; the first one has the link.

@@ -85,8 +85,8 @@ pub use record::{
     Achieved, AnswerParts, Censored, ClockStep, CobaltRecord, CostRecord, Ended, Episode, Episodes, GuestThread,
     HostSideRecord, InstrumentRecord, InstrumentThread, LabRecord, LoadFailure, LoadRecord, LoadSecond, MachineSecond,
     OnSpikeRecord, OperationRecord, OsnoiseRecord, OwnExchange, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record,
-    ResponseRecord, RuntimeRecord, Second, SkippedOperation, TargetRecord, ThreadRecord, TimerlatRecord, TracersRecord,
-    Usage, Worst,
+    ResponseRecord, RuntimeRecord, Second, SkippedOperation, SwitchReason, TargetRecord, ThreadRecord, TimerlatRecord,
+    TracersRecord, Usage, Worst,
 };
 pub use recovered::{Recovered, Recovery};
 pub use roles::{Roles, Shares, Site, SiteError};

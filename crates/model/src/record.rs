@@ -1,5 +1,6 @@
 //! The raw result of one cell: counts and samples, never derived numbers.
 
+mod cobalt;
 mod cost;
 mod instrument;
 mod lab;
@@ -12,6 +13,7 @@ use crate::{Cell, CellId, CpuSet, ExplainRecord, Histogram, Host, MonoTime, Poli
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
+pub use cobalt::{CobaltRecord, SwitchReason};
 pub use cost::{CostRecord, OperationRecord, SkippedOperation};
 pub use instrument::{InstrumentRecord, InstrumentThread};
 pub use lab::{GuestThread, HostSideRecord, LabRecord};
@@ -316,20 +318,6 @@ pub struct Episode {
     pub worst_ns: i64,
     /// Time of its last late wake-up, ns after the first measured due time.
     pub ended_ns: u64,
-}
-
-/// What Cobalt counted for a thread during its cycles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct CobaltRecord {
-    /// Switches to secondary mode, where Linux schedules the thread: those latencies are of Linux.
-    pub mode_switches: u64,
-    /// Context switches in primary mode.
-    pub context_switches: u64,
-    /// System calls of Cobalt.
-    pub system_calls: u64,
-    /// Page faults in primary mode.
-    pub page_faults: u64,
 }
 
 /// Resources used by a measured thread between the barrier and its end, `getrusage(2)` with `RUSAGE_THREAD`.

@@ -1,7 +1,9 @@
 //! The task of a cell: the thing that is measured.
 
 use crate::word::as_text;
-use crate::{ClockId, CostScope, Instrument, InstrumentError, Link, LinkError, Method, MethodError, UnknownWord};
+use crate::{
+    ClockId, CostScope, Instrument, InstrumentError, Link, LinkError, Method, MethodError, ResultTool, UnknownWord,
+};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -130,6 +132,20 @@ impl Task {
     #[must_use]
     pub fn label(&self) -> String {
         self.instrument().map_or_else(|| self.to_string(), Instrument::name)
+    }
+
+    /// Whether Cobalt schedules the measured threads.
+    #[must_use]
+    pub fn is_of_cobalt(&self) -> bool {
+        self.method() == Some(Method::Cobalt)
+    }
+
+    /// Whether latencies are smaller by the gravity of a co-kernel: of our own threads, or by a program of Xenomai or
+    /// EVL.
+    #[must_use]
+    pub fn feels_gravity(&self) -> bool {
+        let of_program = |it: &Instrument| matches!(it.read.tool, ResultTool::XenomaiLatency | ResultTool::Latmus);
+        self.is_of_cobalt() || self.instrument().is_some_and(of_program)
     }
 
     /// Whether waits are for a length of time, so that there are no due times on a grid.

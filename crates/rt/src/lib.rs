@@ -25,6 +25,7 @@ pub use line::{Line, LineEvent, Message};
 pub use link::DmaTimer;
 pub use link::{LinkCounts, LinkEnd, Logger, Target};
 pub use log::{LogReader, LogWriter, Sample, sample_log};
+pub use methods::CobaltOutcome;
 pub use section::RtSection;
 pub use settings::{SettingError, Settings};
 pub use spike::{LateReader, LateWakeup, SpikeWatch, Watcher};

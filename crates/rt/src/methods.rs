@@ -8,6 +8,7 @@ mod signals;
 mod sleep;
 
 use crate::{Limits, LinkEnd, LogWriter, LoopResult, RtSection, Wait, Watcher, run_cycles};
+pub use cobalt::CobaltOutcome;
 use cobalt::CobaltSleep;
 #[cfg(target_arch = "x86_64")]
 use devices::Timers;
@@ -16,7 +17,6 @@ use model::{Method, Period, Policy, Schedule};
 use signals::{Itimer, SignalTimer};
 use sleep::{FutexTimeout, PollTimeout, Relative, Sleep, TimerFile, Yield};
 use std::io;
-use sys::cobalt::ThreadCounters;
 
 /// The [`Wait`] of any method, with its kernel objects.
 #[derive(Debug)]
@@ -80,9 +80,9 @@ impl AnyWait {
         matches!(self, AnyWait::SignalTimer(_))
     }
 
-    /// Counters of the cycles by Cobalt, where it schedules this thread.
-    pub(crate) fn cobalt(&self) -> Option<ThreadCounters> {
-        if let AnyWait::Cobalt(wait) = self { wait.counted() } else { None }
+    /// What Cobalt counted for the cycles, where it schedules this thread.
+    pub(crate) fn cobalt(&self) -> Option<CobaltOutcome> {
+        if let AnyWait::Cobalt(wait) = self { wait.outcome() } else { None }
     }
 
     /// Runs the cycles, see [`run_cycles`].

@@ -7,6 +7,7 @@
 
 use crate::gate::Gate;
 use crate::log::{LogReader, LogWriter, sample_log};
+use crate::methods::CobaltOutcome;
 use crate::{LateReader, Limits, LinkEnd, LoopResult, RtSection, SettingError, Settings, SpikeWatch, Watcher};
 use model::{ClockTime, CpuSet, Policy, Schedule, Span, Usage};
 use std::sync::Arc;
@@ -14,7 +15,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, Thread};
 use std::time::{Duration, Instant};
-use sys::cobalt::ThreadCounters;
 use sys::signal;
 
 /// Stack of a measured thread, bytes. Small, because all of it is locked into memory.
@@ -71,8 +71,8 @@ pub struct Outcome {
     pub result: Result<LoopResult, i32>,
     /// Whether the kernel counts overruns for its method.
     pub counts_overruns: bool,
-    /// Counters of Cobalt, where it schedules the thread.
-    pub cobalt: Option<ThreadCounters>,
+    /// What Cobalt counted, where it schedules the thread.
+    pub cobalt: Option<CobaltOutcome>,
 }
 
 /// One measured thread, waiting at the gate or measuring.

@@ -1,8 +1,12 @@
 //! System calls of Cobalt, the co-kernel of Xenomai 3, without its library.
 //!
-//! Numbers and layouts are those of its user-space interface (`include/cobalt/uapi`), revisions 17 to 19.
+//! Numbers and layouts are those of its user-space interface (`include/cobalt/uapi`), revisions 18 and 19.
 
+use crate::signal::SignalSet;
+use model::{ClockId, ClockTime};
 use std::io;
+use std::mem::MaybeUninit;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Counters of a Cobalt thread since it became one (`struct cobalt_threadstat`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -22,12 +26,15 @@ pub struct ThreadCounters {
 /// The revision of the interface that is tried first; a kernel of another one returns its own.
 const REVISION: u32 = 18;
 /// Revisions that have the calls used here, with the same layouts.
-const KNOWN_REVISIONS: std::ops::RangeInclusive<u32> = 17..=19;
+const KNOWN_REVISIONS: std::ops::RangeInclusive<u32> = 18..=19;
+/// How far Cobalt's monotonic clock may be outside two readings of Linux's, ns. They are one clock on Dovetail, but Cobalt
+/// reads a copy that is updated at another moment. On an I-pipe kernel they differ by the time of boot and more.
+const CLOCK_TOLERANCE_NS: u64 = 50_000;
 
 /// Binds the calling process to Cobalt; returns the revision of the interface. All memory must be locked.
 ///
 /// # Errors
-/// One line of text: Cobalt is absent, is stopped, has another interface, or refuses this user.
+/// One line of text: Cobalt is absent, is stopped, has another interface or another clock, or refuses this user.
 pub fn bind() -> Result<u32, String> {
     let mut request = calls::Bind::new(REVISION);
     let mut result = calls::bind(&mut request);
@@ -36,19 +43,38 @@ pub fn bind() -> Result<u32, String> {
         request = calls::Bind::new(theirs);
         result = calls::bind(&mut request);
     }
-    result.map(|()| request.revision()).map_err(|errno| match errno {
-        libc::ENOSYS => "this kernel has no Cobalt; boot one of Xenomai 3.1 to 3.3".to_owned(),
+    result.map_err(|errno| match errno {
+        libc::ENOSYS => "this kernel has no Cobalt; boot one of Xenomai 3.2 or 3.3".to_owned(),
         libc::EAGAIN => {
             "Cobalt is stopped; start it with xenomai.state=enabled on the kernel's command line".to_owned()
         }
         libc::ENOEXEC => {
-            format!("unsupported: interface revision {theirs} of Cobalt; expected 17 to 19 (Xenomai 3.1 to 3.3)")
+            format!("unsupported: interface revision {theirs} of Cobalt; expected 18 or 19 (Xenomai 3.2 or 3.3)")
         }
         libc::EPERM => {
             "Cobalt refuses this user; run as root, or as a member of the group in xenomai.allowed_group".to_owned()
         }
         errno => format!("Cobalt: {}", io::Error::from_raw_os_error(errno)),
-    })
+    })?;
+    expect_clock_of_linux()?;
+    Ok(request.revision())
+}
+
+/// Due times and latencies are of Linux's monotonic clock, so that Cobalt's must be the same.
+fn expect_clock_of_linux() -> Result<(), String> {
+    let before = crate::clock::now(ClockId::Monotonic);
+    let theirs = calls::now().map_err(|errno| format!("Cobalt's clock: {}", io::Error::from_raw_os_error(errno)))?;
+    let after = crate::clock::now(ClockId::Monotonic);
+    if is_between(before, theirs, after) {
+        return Ok(());
+    }
+    Err("unsupported: the clock of this Cobalt is not CLOCK_MONOTONIC of Linux, as on I-pipe kernels; boot a kernel \
+         with Dovetail"
+        .to_owned())
+}
+
+fn is_between(before: ClockTime, theirs: u64, after: ClockTime) -> bool {
+    (before.0.saturating_sub(CLOCK_TOLERANCE_NS)..=after.0.saturating_add(CLOCK_TOLERANCE_NS)).contains(&theirs)
 }
 
 /// Makes the calling thread, `tid`, a Cobalt thread of SCHED_FIFO with this priority.
@@ -68,6 +94,68 @@ pub fn sleep_until(due_ns: u64) -> Result<(), i32> {
     calls::sleep_until(due_ns)
 }
 
+/// Asks Cobalt for a signal whenever the calling thread leaves primary mode, whose first reason is kept for
+/// [`debug_reason`], or ends that. Enters primary mode.
+///
+/// # Errors
+/// The errno: `EPERM` when it is no Cobalt thread.
+pub fn warn_of_switches(is_on: bool) -> Result<(), i32> {
+    if is_on {
+        DEBUG_REASON.with(|reason| reason.store(0, Relaxed));
+        take_debug_signals();
+    }
+    calls::set_mode(if is_on { [0, WARN_OF_SWITCHES] } else { [WARN_OF_SWITCHES, 0] })
+}
+
+/// The reason of the first signal since [`warn_of_switches`]: a number of `SIGDEBUG_*` (`cobalt/uapi/signal.h`); `None`
+/// without any.
+#[must_use]
+pub fn debug_reason() -> Option<u8> {
+    let marked = DEBUG_REASON.with(|reason| reason.load(Relaxed));
+    (marked & DEBUG_MARK_BITS == DEBUG_MARK).then_some(marked.to_le_bytes()[0])
+}
+
+/// Mode bit of a thread: Cobalt sends a signal when it leaves primary mode (`XNWARN`).
+const WARN_OF_SWITCHES: u32 = 0x4000;
+/// Cobalt sends this signal for its own reasons, too (`SIGDEBUG`); its value has the mark then.
+const DEBUG_SIGNAL: i32 = libc::SIGXCPU;
+const DEBUG_MARK: u32 = 0xfccf_0000;
+const DEBUG_MARK_BITS: u32 = 0xffff_0000;
+
+thread_local! {
+    /// Value of the first signal of Cobalt in this thread; 0 before. Constant and without a destructor, so that a signal
+    /// handler may use it.
+    static DEBUG_REASON: AtomicU32 = const { AtomicU32::new(0) };
+}
+
+/// Installs the handler of [`DEBUG_SIGNAL`] and unblocks the signal in the calling thread.
+fn take_debug_signals() {
+    // SAFETY: all zeroes is a valid sigaction.
+    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
+    action.sa_sigaction = on_debug_signal as *const () as usize;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+    // SAFETY: the action is initialized, with an empty mask; the handler is safe in signals; a null old one is allowed.
+    unsafe { libc::sigaction(DEBUG_SIGNAL, &raw const action, std::ptr::null_mut()) };
+    SignalSet::new(DEBUG_SIGNAL).unblock();
+}
+
+/// Keeps the reason, if Cobalt is the sender. The kernel sends the signal at a limit of CPU time, too: that one has its
+/// default effect, which ends the process.
+extern "C" fn on_debug_signal(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
+    // SAFETY: the kernel hands over a valid siginfo, whose value is set by whoever queues a signal; otherwise its bytes are
+    // other integers.
+    let value = unsafe { (*info).si_value() }.sival_ptr as usize as u64;
+    let value = u32::try_from(value & 0xffff_ffff).unwrap_or(0);
+    if value & DEBUG_MARK_BITS == DEBUG_MARK {
+        DEBUG_REASON.with(|reason| reason.compare_exchange(0, value, Relaxed, Relaxed).ok());
+        return;
+    }
+    crate::signal::take_by_default(signal);
+    // SAFETY: raise takes any signal; both calls are safe in handlers (signal-safety(7)). It ends the process once the handler
+    // has returned.
+    unsafe { libc::raise(signal) };
+}
+
 /// The counters of the calling thread. The call does not change its mode.
 ///
 /// # Errors
@@ -85,8 +173,10 @@ mod calls {
     /// Marks a system call as one of Cobalt.
     const COBALT: u64 = 0x1000_0000;
     const BIND: u64 = 0;
+    const THREAD_SETMODE: u64 = 3;
     const THREAD_SETSCHEDPARAM_EX: u64 = 7;
     const THREAD_GETSTAT: u64 = 9;
+    const CLOCK_GETTIME: u64 = 23;
     const CLOCK_NANOSLEEP: u64 = 25;
 
     /// `struct cobalt_bindreq`.
@@ -182,6 +272,23 @@ mod calls {
         unsafe { call(BIND, [std::ptr::from_mut(request) as u64, 0, 0, 0, 0]) }.map(drop)
     }
 
+    /// Cobalt's monotonic clock, ns.
+    pub(super) fn now() -> Result<u64, i32> {
+        let mut now = [0_u64; 2];
+        let clock = u64::from(libc::CLOCK_MONOTONIC.cast_unsigned());
+        // SAFETY: the kernel writes one timespec of two 64-bit numbers, which outlives the call.
+        unsafe { call(CLOCK_GETTIME, [clock, now.as_mut_ptr() as u64, 0, 0, 0]) }?;
+        Ok(now[0].saturating_mul(1_000_000_000).saturating_add(now[1]))
+    }
+
+    /// Clears and sets mode bits of the calling thread.
+    pub(super) fn set_mode([clear, set]: [u32; 2]) -> Result<(), i32> {
+        let mut old = 0_i32;
+        let old = std::ptr::from_mut(&mut old) as u64;
+        // SAFETY: the kernel writes one integer, which outlives the call.
+        unsafe { call(THREAD_SETMODE, [clear.into(), set.into(), old, 0, 0]) }.map(drop)
+    }
+
     pub(super) fn become_fifo(tid: u32, priority: u32) -> Result<(), i32> {
         let parameters = Parameters { priority: priority.cast_signed(), others: [0; 8] };
         let (mut window_offset, mut is_promoted) = (0_u32, 0_i32);
@@ -264,6 +371,14 @@ mod calls {
         Err(libc::ENOSYS)
     }
 
+    pub(super) fn now() -> Result<u64, i32> {
+        Err(libc::ENOSYS)
+    }
+
+    pub(super) fn set_mode(_: [u32; 2]) -> Result<(), i32> {
+        Err(libc::ENOSYS)
+    }
+
     pub(super) fn become_fifo(_: u32, _: u32) -> Result<(), i32> {
         Err(libc::ENOSYS)
     }
@@ -287,6 +402,48 @@ mod tests {
         if let Err(reason) = bind() {
             assert!(!reason.contains('\n') && reason.contains("Cobalt"), "{reason}");
             assert!(counters().is_err());
+        }
+    }
+
+    #[test]
+    fn a_clock_of_another_origin_is_refused() {
+        let (before, after) = (ClockTime(5_000_000_000), ClockTime(5_000_000_400));
+        for (theirs, expected) in [
+            (5_000_000_200, true),
+            (5_000_000_400 + CLOCK_TOLERANCE_NS, true),
+            (5_000_000_401 + CLOCK_TOLERANCE_NS, false),
+            (5_000_000_000 - CLOCK_TOLERANCE_NS, true),
+            (4_999_999_999 - CLOCK_TOLERANCE_NS, false),
+            (0, false),
+            (u64::MAX, false),
+        ] {
+            assert_eq!(is_between(before, theirs, after), expected, "{theirs}");
+        }
+    }
+
+    #[cfg(target_pointer_width = "64")]
+    /// Queues a signal with a value to this thread, as the kernel of Cobalt does.
+    fn queue_to_this_thread(value: u32) {
+        // SAFETY: all zeroes is a valid siginfo.
+        let mut info: libc::siginfo_t = unsafe { MaybeUninit::zeroed().assume_init() };
+        (info.si_signo, info.si_code) = (DEBUG_SIGNAL, libc::SI_QUEUE);
+        // SAFETY: a siginfo has 128 bytes; its value is at 24 on 64-bit machines (`struct siginfo`).
+        unsafe { (&raw mut info).cast::<u32>().add(6).write(value) };
+        let tid = crate::thread::id();
+        // SAFETY: the kernel reads one siginfo, which outlives the call.
+        let result =
+            unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, libc::getpid(), tid, DEBUG_SIGNAL, &raw const info) };
+        assert_eq!(result, 0);
+    }
+
+    #[cfg(target_pointer_width = "64")]
+    #[test]
+    fn the_first_reason_of_cobalt_is_kept() {
+        take_debug_signals();
+        assert_eq!(debug_reason(), None);
+        for (reason, expected) in [(3, 3), (1, 3)] {
+            queue_to_this_thread(DEBUG_MARK | reason);
+            assert_eq!(debug_reason(), Some(expected));
         }
     }
 }

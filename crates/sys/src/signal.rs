@@ -81,6 +81,12 @@ impl SignalSet {
         if errno == 0 { Ok(()) } else { Err(io::Error::from_raw_os_error(errno)) }
     }
 
+    /// Unblocks the signals for the calling thread.
+    pub(crate) fn unblock(&self) {
+        // SAFETY: the set is initialized; a null old set is allowed; the call fails only for an invalid `how`.
+        unsafe { libc::pthread_sigmask(libc::SIG_UNBLOCK, &raw const self.0, std::ptr::null_mut()) };
+    }
+
     /// Waits until a signal of the set is pending, consumes it, and returns its number, `sigwaitinfo(2)`.
     ///
     /// # Errors

@@ -72,7 +72,10 @@ pub fn differences(a: (&Cell, &Host), b: (&Cell, &Host), asked: &[&str]) -> Vec<
         Role::Prevents if are_guests && NAMED_BY_KERNEL.contains(&one.fact) => Difference { role: Role::Beside, ..one },
         _ => one,
     });
-    conditions.chain(of_machines).collect()
+    // With another gravity latencies have another zero.
+    let gravity = [a.0, b.0].iter().any(|cell| cell.task.feels_gravity()).then(|| facts::gravities(a.1, b.1)).flatten();
+    let gravity = gravity.map(|(fact, a, b)| Difference { fact, a, b, role: Role::Prevents });
+    conditions.chain(of_machines).chain(gravity).collect()
 }
 
 /// Differences between a machine now and at the start of a run, without the settings that the run's plan makes itself.
@@ -181,7 +184,7 @@ pub fn why_not(differences: &[Difference]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::testing::{RunBuilder, cell, host};
-    use model::{Prepare, Span};
+    use model::{CoKernel, Cobalt, Gravity, Prepare, Span};
 
     fn of_cells(change: impl Fn(&mut Cell), asked: &[&str]) -> Vec<(&'static str, Role)> {
         let mut other = cell("none", "other");
@@ -282,6 +285,25 @@ mod tests {
             [],
             "no part of a fingerprint"
         );
+    }
+
+    #[test]
+    fn latencies_of_a_co_kernel_with_another_gravity_are_not_compared() {
+        let of = |user_ns| {
+            let gravity = Some(Gravity { irq_ns: Some(0), kernel_ns: Some(user_ns), user_ns: Some(user_ns) });
+            let cobalt = Some(Cobalt { gravity, ..Cobalt::default() });
+            Host { cokernel: Some(CoKernel { cobalt, ..CoKernel::default() }), ..host() }
+        };
+        let role = |task: &str, gravity: [i64; 2]| {
+            let cell = Cell { task: task.parse().unwrap(), ..cell("none", "fifo:80") };
+            let found = differences((&cell, &of(gravity[0])), (&cell, &of(gravity[1])), &[]);
+            found.into_iter().find(|one| one.fact == "gravity, ns").map(|one| one.role)
+        };
+        assert_eq!(role("clock_nanosleep", [0, 2000]), None);
+        assert_eq!(role("cobalt", [0, 2000]), Some(Role::Prevents));
+        assert_eq!(role("program:xenomai-latency:latency", [0, 2000]), Some(Role::Prevents));
+        assert_eq!(role("program:cyclictest:cyclictest", [0, 2000]), None);
+        assert_eq!(role("cobalt", [2000, 2000]), None);
     }
 
     #[test]

@@ -2,22 +2,57 @@
 
 use super::{Finding, coincidence, cost, load, settings, stalls, steadiness, throttling, uncertainty, when};
 use crate::summary::cell::CellSummary;
+use crate::summary::cobalt::CobaltThreads;
 use crate::summary::pool::Pool;
 use crate::wording::{count, duration, things};
-use model::{Header, OnSpikeRecord, Usage};
+use model::{Header, OnSpikeRecord, SwitchReason, Usage};
 
 finding!(
     /// Threads of Cobalt left its primary mode between two cycles.
     pub struct ModeSwitches {
         /// Number of switches to secondary mode.
         pub switches: u64,
+        /// Why the first happened; `null` if Cobalt did not say.
+        pub reason: Option<SwitchReason>,
     },
     importance = 1,
     format_args!(
-        "mode switches: {} to secondary mode during the cycles; those latencies are of Linux, not of Cobalt",
-        count(*switches)
+        "mode switches: {} to secondary mode during the cycles{}; those latencies are of Linux, not of Cobalt",
+        count(*switches),
+        reason.map_or_else(String::new, |reason| format!(", the first because of {reason}"))
     ),
-    [ModeSwitches { switches: 3 }]
+    [ModeSwitches { switches: 3, reason: None }, ModeSwitches { switches: 1, reason: Some(SwitchReason::Watchdog) }]
+);
+
+finding!(
+    /// Threads of Cobalt whose mode switches were never counted.
+    pub struct UnknownModeSwitches {
+        /// Number of threads.
+        pub threads: u64,
+    },
+    importance = 1,
+    format!("mode switches of {} are unknown: not ended", things(*threads, "thread")),
+    [UnknownModeSwitches { threads: 1 }]
+);
+
+finding!(
+    /// Wake-ups before their due time that gravity explains.
+    pub struct EarlyByGravity {
+        /// Number of them.
+        pub early: u64,
+        /// The earliest, ns before its due time.
+        pub earliest_ns: u64,
+        /// Gravity for threads of programs, ns; `null` if unknown.
+        pub gravity_ns: Option<i64>,
+    },
+    importance = 5,
+    format_args!(
+        "early wake-ups: {}, up to {} before the due time; gravity fires the timers of Cobalt early{}",
+        count(*early),
+        duration(*earliest_ns as f64),
+        gravity_ns.map_or_else(|| " (unknown here)".to_owned(), |ns| format!(" ({})", duration(ns as f64)))
+    ),
+    [EarlyByGravity { early: 12, earliest_ns: 487, gravity_ns: Some(2000) }]
 );
 
 finding!(
@@ -103,8 +138,10 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
     let allocations = usage(|usage| usage.allocations);
     findings.extend(when(allocations > 0, Allocations { allocations }));
     findings.extend(when(summary.lost > 0, Lost { lost: summary.lost }));
-    let switches = summary.mode_switches;
-    findings.extend(when(switches > 0, ModeSwitches { switches }));
+    if let Some(CobaltThreads { mode_switches: switches, reason, unknown, .. }) = summary.cobalt {
+        findings.extend(when(switches > 0, ModeSwitches { switches, reason }));
+        findings.extend(when(unknown > 0, UnknownModeSwitches { threads: unknown }));
+    }
     findings.extend(stalls::findings(pool, summary));
     findings.extend(stalls::clock(pool));
     findings.extend(throttling::of_cell(header, summary));
@@ -113,7 +150,7 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
     let (minor, major) = (usage(|usage| usage.minor_faults), usage(|usage| usage.major_faults));
     findings.extend(when(minor + major > 0, PageFaults { minor, major }));
     if let (1.., Some(min_ns @ ..0)) = (summary.early, summary.min_ns) {
-        findings.push(Early { early: summary.early, earliest_ns: min_ns.unsigned_abs() }.into());
+        findings.push(early(summary, min_ns));
     }
     findings.extend(settings::of_threads(pool));
     findings.extend(load::findings(pool));
@@ -123,6 +160,17 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
     findings.extend(coincidence::findings(pool));
     findings.extend(uncertainty::uncertainty(pool, summary));
     findings
+}
+
+/// Early wake-ups, by gravity where it can explain the earliest.
+fn early(summary: &CellSummary, min_ns: i64) -> Finding {
+    let (early, earliest_ns) = (summary.early, min_ns.unsigned_abs());
+    match summary.cobalt.map(|cobalt| cobalt.gravity_ns) {
+        Some(gravity_ns) if gravity_ns.is_none_or(|gravity| gravity >= min_ns.saturating_neg()) => {
+            EarlyByGravity { early, earliest_ns, gravity_ns }.into()
+        }
+        _ => Early { early, earliest_ns }.into(),
+    }
 }
 
 /// Failures of the command that runs at spikes, if there were any.

@@ -187,6 +187,11 @@ pub(crate) fn differences_but_made(earlier: &Host, later: &Host, prepare: &Prepa
     differing(FACTS.iter().filter(|fact| fact.compares && !made.contains(&fact.name)), earlier, later)
 }
 
+/// The gravities of two hosts, if they are known and differ.
+pub(crate) fn gravities(a: &Host, b: &Host) -> Option<Difference> {
+    differing(FACTS.iter().filter(|fact| fact.name == "gravity, ns"), a, b).pop()
+}
+
 /// Whether different values of the fact with this name mean different machines.
 pub(crate) fn tells_machines_apart(name: &str) -> bool {
     FACTS.iter().any(|fact| fact.identifies && fact.name == name)

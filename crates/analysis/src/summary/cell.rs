@@ -4,6 +4,7 @@ use crate::explain;
 use crate::stats::histogram::standard_deviation;
 use crate::stats::levels::Quantiles;
 use crate::stats::rate::Rate;
+use crate::summary::cobalt::{self, CobaltThreads};
 use crate::summary::cost::{self, CostSummary};
 use crate::summary::due_time::{self, DueTimes};
 use crate::summary::instrument::{self, InstrumentSummary};
@@ -43,9 +44,9 @@ pub struct CellSummary {
     pub early: u64,
     /// Samples lost because the log was full.
     pub lost: u64,
-    /// Switches of its threads to secondary mode of Cobalt during their cycles; 0 for every other method.
+    /// What is known of its threads as threads of Cobalt; `None` for others.
     #[serde(skip)]
-    pub(crate) mode_switches: u64,
+    pub(crate) cobalt: Option<CobaltThreads>,
     /// Waits still open at the end of their block; `None` without one.
     pub censored: Option<Open>,
     /// Time to read the clock, ns: the longest of its blocks. `None` if not recorded.
@@ -156,7 +157,7 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
         },
         early: pool.sum(|thread| thread.early),
         lost: pool.sum(|thread| thread.lost),
-        mode_switches: pool.sum(|thread| thread.cobalt.map_or(0, |cobalt| cobalt.mode_switches)),
+        cobalt: cobalt::of(pool),
         censored: open_waits(pool),
         clock_reading_ns: pool.entries.iter().filter_map(|entry| entry.record.clock_reading).max().map(Span::ns),
         min_ns: of_program.and_then(|program| program.extremes.min_ns).or(histogram.min_ns),

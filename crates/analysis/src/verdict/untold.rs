@@ -12,8 +12,11 @@ use model::{Level, Span};
 pub(super) fn why(row: &Row<'_>, limit: Limit) -> Option<String> {
     match (row.origin, limit) {
         (Origin::Own(cell, _), limit) if let Some(instrument) = &cell.instrument => of_program(cell, instrument, limit),
-        (Origin::Own(cell, _), _) if cell.mode_switches > 0 => {
+        (Origin::Own(cell, _), _) if cell.cobalt.is_some_and(|cobalt| cobalt.mode_switches > 0) => {
             Some("its threads left primary mode of Cobalt".to_owned())
+        }
+        (Origin::Own(cell, _), _) if cell.cobalt.is_some_and(|cobalt| cobalt.unknown > 0) => {
+            Some("a thread did not end, so that its mode switches are unknown".to_owned())
         }
         (Origin::Own(cell, _), Limit::Quantile(level, _)) => of_answers(cell, level),
         (Origin::Own(..), _) => None,

@@ -49,7 +49,7 @@ fn root_a_kernel_without_cobalt_says_so() {
     let last = said.stderr.trim_end().lines().last().unwrap_or_default().to_owned();
     assert_eq!(said.status, 1, "{}", said.stderr);
     let may_not = last.contains("locked memory") || last.contains("CAP_SYS_NICE");
-    assert!(may_not || last.contains("this kernel has no Cobalt; boot one of Xenomai 3.1 to 3.3"), "{last}");
+    assert!(may_not || last.contains("this kernel has no Cobalt; boot one of Xenomai 3.2 or 3.3"), "{last}");
 }
 
 #[test]

@@ -52,7 +52,8 @@ fn root_the_right_that_came_with_the_file_is_for_measured_threads_only() {
     assert_eq!(of_user("load cpu --policy fifo:1 --for 1s", &[]).stderr, format!("{cannot}{advice}"));
     let launch = |policy: &str| {
         let parent = std::process::id();
-        let settings = format!("launch --parent {parent} --cpus {cpu} --policy {policy} --timer-slack 50us -- echo ran");
+        let settings =
+            format!("launch --parent {parent} --cpus {cpu} --policy {policy} --timer-slack 50us -- echo ran");
         of_user(&settings, &[])
     };
     for policy in ["fifo:99", "rr:1", "other:nice=-5"] {

@@ -14,6 +14,17 @@ pub(crate) struct CobaltSleep {
     priority: u32,
     /// Counters after the first sleep, which enters primary mode, and at the end.
     counters: Cell<(Option<ThreadCounters>, Option<ThreadCounters>)>,
+    /// Why Cobalt let go of the thread for the first time, at the end.
+    reason: Cell<Option<u8>>,
+}
+
+/// What Cobalt counted for a thread during its cycles.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct CobaltOutcome {
+    /// Counters of the cycles alone.
+    pub counters: ThreadCounters,
+    /// Reason of the first switch to secondary mode, a number of `SIGDEBUG_*`; `None` without a signal of Cobalt.
+    pub reason: Option<u8>,
 }
 
 impl CobaltSleep {
@@ -23,19 +34,20 @@ impl CobaltSleep {
     /// In one line: why Cobalt refuses.
     pub(super) fn new(priority: u32) -> io::Result<CobaltSleep> {
         cobalt::bind().map_err(io::Error::other)?;
-        Ok(CobaltSleep { tid: sys::thread::id(), priority, counters: Cell::default() })
+        Ok(CobaltSleep { tid: sys::thread::id(), priority, counters: Cell::default(), reason: Cell::default() })
     }
 
-    /// Counters of the cycles alone; `None` before the end.
-    pub(crate) fn counted(&self) -> Option<ThreadCounters> {
+    /// What was counted; `None` before the end.
+    pub(crate) fn outcome(&self) -> Option<CobaltOutcome> {
         let (Some(first), Some(last)) = self.counters.get() else { return None };
-        Some(ThreadCounters {
+        let counters = ThreadCounters {
             mode_switches: last.mode_switches.saturating_sub(first.mode_switches),
             context_switches: last.context_switches.saturating_sub(first.context_switches),
             system_calls: last.system_calls.saturating_sub(first.system_calls),
             page_faults: last.page_faults.saturating_sub(first.page_faults),
             status: last.status,
-        })
+        };
+        Some(CobaltOutcome { counters, reason: self.reason.get() })
     }
 }
 
@@ -48,7 +60,13 @@ impl Wait for CobaltSleep {
     /// Makes this thread one of Cobalt and enters primary mode.
     fn start(&self, rt: &RtSection<'_>, _schedule: &Schedule) -> Result<Span, i32> {
         cobalt::become_fifo(self.tid, self.priority)?;
-        cobalt::sleep_until(self.now(rt).0)?;
+        cobalt::warn_of_switches(true)?;
+        // A signal at the moment of the switch interrupts this sleep; in the cycles that would be a finding.
+        while let Err(errno) = cobalt::sleep_until(self.now(rt).0) {
+            if errno != libc::EINTR {
+                return Err(errno);
+            }
+        }
         self.counters.set((Some(cobalt::counters()?), None));
         Ok(Span(0))
     }
@@ -60,6 +78,9 @@ impl Wait for CobaltSleep {
 
     fn finish(&self, _rt: &RtSection<'_>) -> Result<Option<crate::Sample>, i32> {
         self.counters.set((self.counters.get().0, Some(cobalt::counters()?)));
+        self.reason.set(cobalt::debug_reason());
+        // What follows is of Linux.
+        cobalt::warn_of_switches(false)?;
         Ok(None)
     }
 }
