@@ -2,11 +2,12 @@
 //!
 //! Numbers and layouts are those of its user-space interface (`include/cobalt/uapi`), revisions 18 and 19.
 
-use crate::signal::SignalSet;
+mod debug;
+
 use model::{ClockId, ClockTime};
 use std::io;
-use std::mem::MaybeUninit;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+
+pub use debug::{debug_reason, warn_of_switches};
 
 /// Counters of a Cobalt thread since it became one (`struct cobalt_threadstat`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -27,8 +28,8 @@ pub struct ThreadCounters {
 const REVISION: u32 = 18;
 /// Revisions that have the calls used here, with the same layouts.
 const KNOWN_REVISIONS: std::ops::RangeInclusive<u32> = 18..=19;
-/// How far Cobalt's monotonic clock may be outside two readings of Linux's, ns. They are one clock on Dovetail, but Cobalt
-/// reads a copy that is updated at another moment. On an I-pipe kernel they differ by the time of boot and more.
+/// How far Cobalt's monotonic clock may be outside two readings of Linux's, ns. They are one clock on Dovetail, but
+/// Cobalt reads a copy that is updated at another moment. On an I-pipe kernel they differ by the time of boot and more.
 const CLOCK_TOLERANCE_NS: u64 = 50_000;
 
 /// Binds the calling process to Cobalt; returns the revision of the interface. All memory must be locked.
@@ -92,68 +93,6 @@ pub fn become_fifo(tid: u32, priority: u32) -> Result<(), i32> {
 #[inline]
 pub fn sleep_until(due_ns: u64) -> Result<(), i32> {
     calls::sleep_until(due_ns)
-}
-
-/// Asks Cobalt for a signal whenever the calling thread leaves primary mode, whose first reason is kept for
-/// [`debug_reason`], or ends that. Enters primary mode.
-///
-/// # Errors
-/// The errno: `EPERM` when it is no Cobalt thread.
-pub fn warn_of_switches(is_on: bool) -> Result<(), i32> {
-    if is_on {
-        DEBUG_REASON.with(|reason| reason.store(0, Relaxed));
-        take_debug_signals();
-    }
-    calls::set_mode(if is_on { [0, WARN_OF_SWITCHES] } else { [WARN_OF_SWITCHES, 0] })
-}
-
-/// The reason of the first signal since [`warn_of_switches`]: a number of `SIGDEBUG_*` (`cobalt/uapi/signal.h`); `None`
-/// without any.
-#[must_use]
-pub fn debug_reason() -> Option<u8> {
-    let marked = DEBUG_REASON.with(|reason| reason.load(Relaxed));
-    (marked & DEBUG_MARK_BITS == DEBUG_MARK).then_some(marked.to_le_bytes()[0])
-}
-
-/// Mode bit of a thread: Cobalt sends a signal when it leaves primary mode (`XNWARN`).
-const WARN_OF_SWITCHES: u32 = 0x4000;
-/// Cobalt sends this signal for its own reasons, too (`SIGDEBUG`); its value has the mark then.
-const DEBUG_SIGNAL: i32 = libc::SIGXCPU;
-const DEBUG_MARK: u32 = 0xfccf_0000;
-const DEBUG_MARK_BITS: u32 = 0xffff_0000;
-
-thread_local! {
-    /// Value of the first signal of Cobalt in this thread; 0 before. Constant and without a destructor, so that a signal
-    /// handler may use it.
-    static DEBUG_REASON: AtomicU32 = const { AtomicU32::new(0) };
-}
-
-/// Installs the handler of [`DEBUG_SIGNAL`] and unblocks the signal in the calling thread.
-fn take_debug_signals() {
-    // SAFETY: all zeroes is a valid sigaction.
-    let mut action: libc::sigaction = unsafe { MaybeUninit::zeroed().assume_init() };
-    action.sa_sigaction = on_debug_signal as *const () as usize;
-    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
-    // SAFETY: the action is initialized, with an empty mask; the handler is safe in signals; a null old one is allowed.
-    unsafe { libc::sigaction(DEBUG_SIGNAL, &raw const action, std::ptr::null_mut()) };
-    SignalSet::new(DEBUG_SIGNAL).unblock();
-}
-
-/// Keeps the reason, if Cobalt is the sender. The kernel sends the signal at a limit of CPU time, too: that one has its
-/// default effect, which ends the process.
-extern "C" fn on_debug_signal(signal: i32, info: *mut libc::siginfo_t, _: *mut libc::c_void) {
-    // SAFETY: the kernel hands over a valid siginfo, whose value is set by whoever queues a signal; otherwise its bytes are
-    // other integers.
-    let value = unsafe { (*info).si_value() }.sival_ptr as usize as u64;
-    let value = u32::try_from(value & 0xffff_ffff).unwrap_or(0);
-    if value & DEBUG_MARK_BITS == DEBUG_MARK {
-        DEBUG_REASON.with(|reason| reason.compare_exchange(0, value, Relaxed, Relaxed).ok());
-        return;
-    }
-    crate::signal::take_by_default(signal);
-    // SAFETY: raise takes any signal; both calls are safe in handlers (signal-safety(7)). It ends the process once the handler
-    // has returned.
-    unsafe { libc::raise(signal) };
 }
 
 /// The counters of the calling thread. The call does not change its mode.
@@ -418,32 +357,6 @@ mod tests {
             (u64::MAX, false),
         ] {
             assert_eq!(is_between(before, theirs, after), expected, "{theirs}");
-        }
-    }
-
-    #[cfg(target_pointer_width = "64")]
-    /// Queues a signal with a value to this thread, as the kernel of Cobalt does.
-    fn queue_to_this_thread(value: u32) {
-        // SAFETY: all zeroes is a valid siginfo.
-        let mut info: libc::siginfo_t = unsafe { MaybeUninit::zeroed().assume_init() };
-        (info.si_signo, info.si_code) = (DEBUG_SIGNAL, libc::SI_QUEUE);
-        // SAFETY: a siginfo has 128 bytes; its value is at 24 on 64-bit machines (`struct siginfo`).
-        unsafe { (&raw mut info).cast::<u32>().add(6).write(value) };
-        let tid = crate::thread::id();
-        // SAFETY: the kernel reads one siginfo, which outlives the call.
-        let result =
-            unsafe { libc::syscall(libc::SYS_rt_tgsigqueueinfo, libc::getpid(), tid, DEBUG_SIGNAL, &raw const info) };
-        assert_eq!(result, 0);
-    }
-
-    #[cfg(target_pointer_width = "64")]
-    #[test]
-    fn the_first_reason_of_cobalt_is_kept() {
-        take_debug_signals();
-        assert_eq!(debug_reason(), None);
-        for (reason, expected) in [(3, 3), (1, 3)] {
-            queue_to_this_thread(DEBUG_MARK | reason);
-            assert_eq!(debug_reason(), Some(expected));
         }
     }
 }
