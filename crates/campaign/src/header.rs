@@ -4,7 +4,7 @@ use super::estimate::expected;
 use super::expand::{Machine, expand};
 use cell::trace::Instance;
 use host::{HostFs, Privileges};
-use model::{Cell, Header, Host, Instrument, Kernel, Plan, RUN_FORMAT, Span, TOOL, Task};
+use model::{Cell, Header, Host, Kernel, Plan, RUN_FORMAT, Span, TOOL, Task};
 use std::error::Error;
 use std::time::{Duration, SystemTime};
 use workload::runtime;
@@ -96,8 +96,7 @@ pub(super) fn planned(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
 }
 /// Reason why the program of a task cannot be run here.
 fn why_no_program(task: &Task) -> Option<String> {
-    let words = task.instrument().map(Instrument::command_words);
-    let of_instrument = words.and_then(|words| instrument::find(words.first().map_or("", String::as_str)).err());
+    let of_instrument = task.instrument().and_then(|instrument| instrument::find_or_expect(instrument).err());
     let of_language = task.runtime().and_then(|runtime| runtime::find(runtime).err());
     of_instrument.map(|err| err.to_string()).or_else(|| of_language.map(|err| err.to_string()))
 }

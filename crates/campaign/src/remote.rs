@@ -3,10 +3,12 @@
 mod board;
 mod connection;
 mod delivery;
+mod files;
 pub(super) mod messages;
 mod role;
 mod transport;
 
 pub(super) use board::Board;
 pub(super) use delivery::Deliveries;
+pub(super) use files::{ReceivedFiles, of_plan as files_of};
 pub(super) use role::{RoleCommand, RunningRole};

@@ -8,6 +8,7 @@ use super::executor::Executor;
 use super::header::{header, planned, preview};
 use super::local_or_lab::LocalOrLab;
 use super::lock::take_machine;
+use super::remote::ReceivedFiles;
 use super::remote::messages::{Answer, Ask};
 use super::session::holder;
 use super::stop::Stop;
@@ -18,6 +19,7 @@ use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::Builder;
 use std::time::Duration;
+use workload::instrument;
 
 /// Timeout between requests.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
@@ -37,12 +39,15 @@ pub fn serve() -> Result<(), Box<dyn Error>> {
     };
     Builder::new().spawn(read).map_err(|err| host::no_thread(&err))?;
     host::check_proc()?;
-    Server { executor: LocalOrLab::new(Arc::new(note)), lock: None, stop: &stop }.serve(&requests)
+    instrument::expect_sent_files();
+    Server { executor: LocalOrLab::new(Arc::new(note)), lock: None, files: None, stop: &stop }.serve(&requests)
 }
 
 struct Server<'a> {
     executor: LocalOrLab,
     lock: Option<MachineLock>,
+    /// Files of instruments that the campaign has sent.
+    files: Option<ReceivedFiles>,
     stop: &'a Stop,
 }
 
@@ -77,6 +82,15 @@ impl Server<'_> {
                 let lock = self.lock.insert(take_machine(wait, self.stop, &note)?);
                 lock.say(&format!("pid {} (resumed from another machine)", std::process::id()));
                 Answer::Host(host::snapshot(&HostFs::here()).into())
+            }
+            Ask::File(sent) => {
+                if self.files.is_none() {
+                    let files = ReceivedFiles::new()?;
+                    instrument::use_sent_files(files.path());
+                    self.files = Some(files);
+                }
+                self.files.iter().try_for_each(|files| files.take(&sent))?;
+                Answer::Kept
             }
             Ask::Cell { cell, block } => {
                 if self.lock.is_none() {

@@ -10,7 +10,7 @@ use super::executor::Executor;
 use super::header::{header, preview};
 use super::local_or_lab::LocalOrLab;
 use super::lock::take_machine;
-use super::remote::Board;
+use super::remote::{Board, files_of};
 use super::stop::Stop;
 use super::stopping::{self, Limits, Stopping};
 use analysis::comparability;
@@ -112,7 +112,7 @@ impl Session {
         note: &dyn Fn(&str),
     ) -> Result<Session, Box<dyn Error>> {
         let stop = Stop::at_once_on_signals()?;
-        let (machine, run, now) = match on.filter(|site| **site != Site::Here) {
+        let (mut machine, run, now) = match on.filter(|site| **site != Site::Here) {
             None => {
                 let machine = Machine::Here(take_machine(wait, &stop, note)?);
                 (machine, store::read(dir)?, host::snapshot(&HostFs::here()))
@@ -125,6 +125,9 @@ impl Session {
             }
         };
         permit(&run.header)?;
+        if let Machine::There(board) = &mut machine {
+            board.send_files(&run.header.plan, note)?;
+        }
         if depends_on_its_machine(&run) {
             check_same_machine(&run.header, &now, force, note)?;
         }
@@ -254,6 +257,9 @@ pub(super) fn may_be_elsewhere(plan: &Plan, samples: bool) -> Result<(), String>
     }
     if !plan.conditions.roles.is_empty() {
         return Err("unsupported: [roles] with --on; start punctual run on that machine".to_owned());
+    }
+    for path in files_of(plan)?.values() {
+        host::file::open(path).map_err(|err| format!("files: {}: {err}", path.display()))?;
     }
     Ok(())
 }

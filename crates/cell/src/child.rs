@@ -54,6 +54,7 @@ impl CellProcess {
             .stderr(Stdio::piped())
             // A process group of its own: Ctrl-C reaches this process only, which then interrupts the cell.
             .process_group(0);
+        command.envs(workload::instrument::variable_of_sent_files());
         // The lock on the machine is held until the cell has ended, even when this process is killed first.
         host::pass_lock(&mut command);
         Ok(CellProcess { child: command.spawn()?, lines: Vec::new() })

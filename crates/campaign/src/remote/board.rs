@@ -2,6 +2,7 @@
 
 use super::Deliveries;
 use super::connection::{Connection, Event};
+use super::files;
 use super::messages::{Answer, Ask};
 use crate::executor::{Executor, Failure};
 use crate::stop::Stop;
@@ -75,7 +76,23 @@ impl Board {
         note: &dyn Fn(&str),
     ) -> Result<Header, String> {
         let asked = Ask::Header { plan: plan.clone().into(), samples, wait };
-        self.header(&asked, plan, note)
+        let header = self.header(&asked, plan, note)?;
+        self.send_files(plan, note)?;
+        Ok(header)
+    }
+
+    /// Sends the files of instruments of `plan`, for the cells that follow.
+    ///
+    /// # Errors
+    /// One line: a file cannot be read here or written there, or the connection is lost.
+    pub(crate) fn send_files(&mut self, plan: &Plan, note: &dyn Fn(&str)) -> Result<(), String> {
+        for (name, path) in files::of_plan(plan)? {
+            match self.ask(&Ask::File(files::read(&name, &path)?.into()), note)? {
+                Answer::Kept => {}
+                answer => return Err(self.unexpected(&answer)),
+            }
+        }
+        Ok(())
     }
 
     /// Locks the machine to continue a run; returns its snapshot.
@@ -135,6 +152,7 @@ impl Board {
             Answer::Note(_) => "a note",
             Answer::Header(_) => "another run",
             Answer::Host(_) => "a snapshot",
+            Answer::Kept => "a file",
             Answer::Record(_) => "another record",
             Answer::Failed { .. } => "a failure",
             Answer::Refused(_) => "a refusal",

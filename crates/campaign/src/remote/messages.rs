@@ -1,5 +1,6 @@
 //! Messages between a campaign and `punctual serve-cells` on the machine that it measures: one JSON line each.
 
+use super::files::SentFile;
 use model::{Cell, Header, Host, Plan, Record};
 use serde::{Deserialize, Serialize};
 
@@ -15,6 +16,8 @@ pub(crate) enum Ask {
     Header { plan: Box<Plan>, samples: bool, wait: bool },
     /// Lock the machine to continue a run.
     Host { wait: bool },
+    /// Keep a file of an instrument for the cells.
+    File(Box<SentFile>),
     /// Measure a cell in a block.
     Cell { cell: Box<Cell>, block: u32 },
 }
@@ -29,6 +32,8 @@ pub(crate) enum Answer {
     Header(Box<Header>),
     /// Snapshot of the locked machine.
     Host(Box<Host>),
+    /// The file is there.
+    Kept,
     /// The record of the cell.
     Record(Box<Record>),
     /// The cell gave no record; `is_unsupported`: another attempt does not help.

@@ -117,6 +117,45 @@ fn an_installed_program_of_this_version_is_used() {
 }
 
 #[test]
+fn an_instrument_is_sent_with_its_files() {
+    if !is_installed("cyclictest", "rt-tests") {
+        return;
+    }
+    let (_machine, scratch) = machine_and_scratch("board-instrument");
+    let board = Machine::new(scratch);
+    let here = board.scratch.path("tool-of-ours");
+    let plan = |files: &str| {
+        let program = "tool-of-ours -q -m -t1 -a{cpu} -i{period_us} -D{duration_s} -h 400";
+        let text = format!(
+            "repetitions = 2\nduration = \"1s\"\ncpus = \"{}\"\n[axes]\nload = [\"none\"]\npolicy = [\"other\"]\n\
+             period = [\"1ms\"]\nmethod = [{{ program = \"{program}\", read = \"cyclictest\", files = [{files}] }}]\n",
+            a_cpu()
+        );
+        let plan = board.scratch.file("plan.toml", text);
+        set_mode(&plan, 0o644);
+        plan
+    };
+    let with_file = plan(&format!("\"{}\"", here.display()));
+    let said = run(&mut board.campaign(&with_file, ""));
+    expect_refused(&said, &format!("files: {}: No such file or directory (os error 2)", here.display()));
+    std::fs::copy("/usr/bin/cyclictest", &here).unwrap();
+
+    run(&mut board.campaign(&with_file, "--blocks 1")).expect_success();
+    run(&mut board.campaign(&with_file, "--resume")).expect_success();
+    let entries = entries(&board.scratch.path("run"));
+    assert_eq!(entries.len(), 2, "the file was sent again");
+    for entry in &entries {
+        assert_eq!(entry.record.instrument.as_ref().unwrap().status, "exit status: 0");
+        assert!(entry.record.threads[0].recorded > 100, "{:?}", entry.record.threads);
+    }
+    board.expect_nothing_left();
+    std::fs::remove_dir_all(board.scratch.path("run")).unwrap();
+    let said = run(&mut board.campaign(&plan(""), ""));
+    assert!(said.status == 1 && said.last_line().contains("tool-of-ours is not installed"), "{said:?}");
+    board.expect_nothing_left();
+}
+
+#[test]
 fn what_cannot_be_sent_is_one_line() {
     let (_machine, scratch) = machine_and_scratch("board-refused");
     let board = Machine::new(scratch);

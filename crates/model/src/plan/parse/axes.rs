@@ -91,6 +91,7 @@ fn task(value: &Spanned<DeValue<'_>>) -> Located<Task> {
     for (key, part) in parts {
         let text = match (key.get_ref().as_ref(), part.get_ref()) {
             ("program" | "read", _) => continue,
+            ("files", DeValue::Array(items)) if items.is_empty() => continue,
             ("files", DeValue::Array(items)) => items.iter().map(string).collect::<Located<Vec<_>>>()?.join("+"),
             (name, _) if KEYS.contains(&name) => string(part)?.to_owned(),
             (other, _) => return Err((key.span().start, UnknownWord::new("key", other, KEYS).to_string())),

@@ -28,6 +28,7 @@ ready_plans![
     "interrupt-response-machines",
     "loads",
     "periodic-tasks",
+    "periodic-tasks-cokernel",
     "periodic-tasks-lab",
     "preemption-models",
     "preemption-models-arm64",
