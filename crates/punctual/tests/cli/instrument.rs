@@ -159,6 +159,36 @@ fn a_wrong_program_in_a_plan_stops_before_anything_runs() {
 }
 
 #[test]
+#[ignore = "long: many blocks are measured"]
+fn root_cyclictest_has_the_median_of_a_cell_of_ours() {
+    if !is_installed("cyclictest", "rt-tests") {
+        return;
+    }
+    let (_machine, scratch) = machine_and_scratch("instrument-agrees");
+    let command = "cyclictest -q -m -t1 -a{cpu} -p{priority} -i{period_us} -D{duration_s} -h 2000";
+    let text = format!(
+        "repetitions = 10\nduration = \"1s\"\ncpus = \"{}\"\n[axes]\nload = [\"none\"]\npolicy = [\"fifo:80\"]\n\
+         period = [\"1ms\"]\nmethod = [\"clock_nanosleep\", {{ program = \"{command}\", read = \"cyclictest\" }}]\n",
+        a_cpu()
+    );
+    let plan = scratch.file("plan.toml", text).display().to_string();
+    // A machine that changes while it is measured has other medians a second later.
+    let agrees = |attempt: u32| {
+        let out = scratch.path(&format!("run-{attempt}"));
+        run_seeded(&plan, &out);
+        let shown = shown(&out);
+        let [ours, theirs] = [0, 1].map(|index| &shown["cells"][index]["summary"]);
+        assert!(ours["instrument"].is_null() && theirs["instrument"]["program"] == "cyclictest");
+        let bounds = [0, 1].map(|end| ours["p50_interval_ns"][end].as_i64().unwrap());
+        let median = theirs["p50_ns"].as_i64().or_else(|| theirs["p50_refused"]["estimate_ns"].as_i64()).unwrap();
+        eprintln!("median of cyclictest {median} ns, interval of ours {bounds:?} ns");
+        // It truncates to microseconds.
+        (bounds[0] - 1_000..=bounds[1]).contains(&median)
+    };
+    assert!((1..=3).any(agrees));
+}
+
+#[test]
 #[ignore = "long: boots guests"]
 fn vm_cyclictest_in_virtual_time_is_the_same_to_the_bit_and_agrees_with_a_cell_of_ours() {
     let Some(kernel) = kernel() else { return };
