@@ -155,7 +155,7 @@ mod tests {
                 assert!(loads.iter().any(|row| stands_for(&load, row)), "{}: {load}", path.display());
             }
         }
-        assert_eq!(repeat, 12);
+        assert_eq!(repeat, 13);
     }
 
     #[test]
