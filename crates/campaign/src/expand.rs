@@ -63,8 +63,12 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
     let measured = |kernel: &Kernel, task: &Task| match kernel {
         // One thread waits for responses: on the last CPU, which is the least busy on most machines.
         Kernel::Running if task.link().is_some() && named.is_none() => cpus.iter().last().into_iter().collect(),
+        // So does the driver; the timer of its handler is always on CPU 0.
+        Kernel::Running if task.cobalt_context().is_some() && named.is_none() => {
+            cpus.iter().next().into_iter().collect()
+        }
         Kernel::Running => cpus.clone(),
-        Kernel::Lab(_) if task.link().is_some() => (0..named.unwrap_or(1)).collect(),
+        Kernel::Lab(_) if task.link().is_some() || task.cobalt_context().is_some() => (0..named.unwrap_or(1)).collect(),
         Kernel::Lab(kernel) => (0..named.unwrap_or(kernel.cpus)).collect(),
     };
     for (kernel, load, policy, period, task) in plan.axes.points() {
@@ -73,7 +77,7 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
             continue;
         }
         let is_here = kernel == Kernel::Running;
-        let has_program = task.runtime().is_some() || task.instrument().is_some();
+        let has_program = task.runtime().is_some() || task.is_reported();
         let is_loaded = !load.parts().is_empty();
         let conditions = plan.conditions.that_apply(&task, policy, is_loaded);
         let cell = Cell {

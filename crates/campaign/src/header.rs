@@ -84,6 +84,9 @@ pub(super) fn planned(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
         samples,
         failed: Vec::new(),
     };
+    if let Some(cell) = header.cells.iter().find(|cell| samples && cell.task.is_reported()) {
+        return Err(format!("unsupported: samples of {}, which reports no single latency", cell.task.label()).into());
+    }
     let longest = Duration::from_nanos(Span::MAX.ns());
     if expected(&header, header.n_measurements()) > longest {
         return Err(format!(

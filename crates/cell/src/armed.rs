@@ -10,6 +10,7 @@ use super::program::OutsideProgram;
 use super::readings::Readings;
 use super::sleepers::Sleepers;
 use super::threads::Threads;
+use super::timerbench::Driver;
 use model::{Ended, MonoTime, Policy, Progress, Span, Task};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -55,6 +56,7 @@ impl Prepared {
         let measurers: Box<dyn Measurers> = match sleepers {
             Some(sleepers) => Box::new(sleepers),
             None if let Task::Program(instrument) = &cell.task => Box::new(OutsideProgram::arm(&self, instrument)?),
+            None if let Task::Timerbench(context) = cell.task => Box::new(Driver::arm(&self, context)?),
             None if let Task::Cost(scope) = cell.task => Box::new(Costs::arm(&self, scope)?),
             None if cell.task.is_in_other_processes() && cell.cpus.len() > 1 => Box::new(Children::arm(&self)?),
             None => Box::new(Threads::arm(&self)?),

@@ -21,6 +21,7 @@ mod readings;
 mod sleepers;
 mod steps;
 mod threads;
+mod timerbench;
 pub mod trace;
 mod trace_lines;
 mod tracers;
@@ -86,6 +87,9 @@ pub enum CellError {
     /// The outside program gave no result.
     #[error(transparent)]
     Program(#[from] InstrumentError),
+    /// The driver of Cobalt gave no result.
+    #[error("{0}")]
+    Driver(String),
     /// The cost suite cannot be run.
     #[error(transparent)]
     Cost(#[from] CostError),
@@ -109,6 +113,7 @@ impl CellError {
             | CellError::Silent(_)
             | CellError::Runtime(_)
             | CellError::Program(_)
+            | CellError::Driver(_)
             | CellError::Child(_)
             | CellError::Team(rt::TeamError::Starved(_) | rt::TeamError::Spawn { .. }) => true,
             CellError::Impossible(_)

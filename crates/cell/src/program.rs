@@ -166,37 +166,9 @@ impl Measurers for OutsideProgram {
 impl OutsideProgram {
     /// The distribution of one thread of the result; `None` if the result has none.
     fn thread(&self, thread: &ImportedThread, record: &InstrumentRecord) -> Option<ThreadRecord> {
-        let mut histogram = thread.histogram.clone()?;
-        // Their values are known only to lie between these two; the larger one never flatters the machine.
-        if let Some(beyond) = &thread.beyond {
-            let largest = thread.max_ns.map_or(beyond.at_least_ns, |max_ns| max_ns.max(beyond.at_least_ns));
-            histogram.record_n(largest, beyond.samples.unwrap_or(0));
-        }
         let cpu = thread.cpu.or_else(|| self.cell.cpus.iter().nth(usize::try_from(thread.number).ok()?));
         let cpu = cpu.or_else(|| self.cell.cpus.iter().next()).unwrap_or(0);
-        let missed = thread.missed.unwrap_or(0);
-        Some(ThreadRecord {
-            cpu,
-            offset: Span(0),
-            origin_uncertainty: None,
-            timer_overruns: None,
-            achieved: self.achieved(cpu, record),
-            cycles_due: histogram.n.saturating_add(missed),
-            recorded: histogram.n,
-            missed,
-            lost: 0,
-            passed_over: 0,
-            early: 0,
-            censored: None,
-            seconds: Vec::new(),
-            slices: slices(thread, &histogram),
-            histogram,
-            unanswered: None,
-            worst: Vec::new(),
-            episodes: model::Episodes::default(),
-            usage: None,
-            cobalt: None,
-        })
+        of_reported(thread, cpu, self.achieved(cpu, record))
     }
 
     /// Settings of the thread that most likely measured on `cpu`: the one of the highest priority there.
@@ -214,6 +186,39 @@ impl OutsideProgram {
             cpu_dma_latency_us: self.cpu_dma_latency_us,
         }
     }
+}
+
+/// The record of a thread that something else measured on `cpu`; `None` if its result has no distribution.
+pub(super) fn of_reported(thread: &ImportedThread, cpu: u32, achieved: Achieved) -> Option<ThreadRecord> {
+    let mut histogram = thread.histogram.clone()?;
+    // Their values are known only to lie between these two; the larger one never flatters the machine.
+    if let Some(beyond) = &thread.beyond {
+        let largest = thread.max_ns.map_or(beyond.at_least_ns, |max_ns| max_ns.max(beyond.at_least_ns));
+        histogram.record_n(largest, beyond.samples.unwrap_or(0));
+    }
+    let missed = thread.missed.unwrap_or(0);
+    Some(ThreadRecord {
+        cpu,
+        offset: Span(0),
+        origin_uncertainty: None,
+        timer_overruns: None,
+        achieved,
+        cycles_due: histogram.n.saturating_add(missed),
+        recorded: histogram.n,
+        missed,
+        lost: 0,
+        passed_over: 0,
+        early: 0,
+        censored: None,
+        seconds: Vec::new(),
+        slices: slices(thread, &histogram),
+        histogram,
+        unanswered: None,
+        worst: Vec::new(),
+        episodes: model::Episodes::default(),
+        usage: None,
+        cobalt: None,
+    })
 }
 
 /// The stretches of the result, or all of it as one.

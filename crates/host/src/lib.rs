@@ -6,6 +6,7 @@
 mod activity;
 mod boot_arguments;
 mod cgroup;
+mod cobalt_threads;
 mod dma_latency;
 #[cfg(target_arch = "x86_64")]
 mod dma_timers;
@@ -37,6 +38,7 @@ mod tracer;
 pub use activity::ActivityLog;
 pub use boot_arguments::without_effect;
 pub use cgroup::{Cgroup, cpu_us_of_group, enter_group};
+pub use cobalt_threads::{CobaltTask, cobalt_tasks};
 pub use dma_latency::DmaLatency;
 #[cfg(target_arch = "x86_64")]
 pub use dma_timers::dma_timers;

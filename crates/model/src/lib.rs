@@ -40,6 +40,7 @@ mod selector;
 mod slice;
 mod study;
 mod task;
+mod timerbench;
 mod units;
 mod word;
 
@@ -96,6 +97,7 @@ pub use selector::Selector;
 pub use slice::Slice;
 pub use study::Study;
 pub use task::{Runtime, Task, TaskError};
+pub use timerbench::CobaltContext;
 pub use units::{ClockTime, MonoTime, Nanos, Period, Span, SpanError};
 pub use word::{UnknownWord, nearest};
 

@@ -2,7 +2,8 @@
 
 use crate::word::as_text;
 use crate::{
-    ClockId, CostScope, Instrument, InstrumentError, Link, LinkError, Method, MethodError, ResultTool, UnknownWord,
+    ClockId, CobaltContext, CostScope, Instrument, InstrumentError, Link, LinkError, Method, MethodError, ResultTool,
+    UnknownWord,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -75,6 +76,8 @@ pub enum Task {
     Cost(CostScope),
     /// Latencies that an outside program measures and reports.
     Program(Box<Instrument>),
+    /// Wake-up latencies that Xenomai's driver `timerbench` measures in the kernel and reports.
+    Timerbench(CobaltContext),
 }
 
 impl Task {
@@ -92,6 +95,8 @@ impl Task {
         "poll",
         "deadline",
         "cobalt",
+        "cobalt:kernel",
+        "cobalt:handler",
         "sleep:RUNTIME",
         "response:LINK",
         "cost[:GROUP]",
@@ -128,6 +133,24 @@ impl Task {
         if let Task::Program(instrument) = self { Some(instrument) } else { None }
     }
 
+    /// The context in which Xenomai's driver measures, if it does.
+    #[must_use]
+    pub fn cobalt_context(&self) -> Option<CobaltContext> {
+        if let Task::Timerbench(context) = self { Some(*context) } else { None }
+    }
+
+    /// Whether something else measures, a program or a driver, so that only its result is known.
+    #[must_use]
+    pub fn is_reported(&self) -> bool {
+        self.instrument().is_some() || self.cobalt_context().is_some()
+    }
+
+    /// Name of the program or driver that measures, if [`Task::is_reported`].
+    #[must_use]
+    pub fn reporter(&self) -> Option<String> {
+        self.instrument().map(Instrument::name).or_else(|| self.cobalt_context().map(|_| "timerbench".to_owned()))
+    }
+
     /// Label for tables: the word as typed, without the options of an outside program.
     #[must_use]
     pub fn label(&self) -> String {
@@ -140,12 +163,12 @@ impl Task {
         self.method() == Some(Method::Cobalt)
     }
 
-    /// Whether latencies are smaller by the gravity of a co-kernel: of our own threads, or by a program of Xenomai or
-    /// EVL.
+    /// Whether latencies are smaller by the gravity of a co-kernel: of our own threads, of Xenomai's driver, or by a
+    /// program of Xenomai or EVL.
     #[must_use]
     pub fn feels_gravity(&self) -> bool {
         let of_program = |it: &Instrument| matches!(it.read.tool, ResultTool::XenomaiLatency | ResultTool::Latmus);
-        self.is_of_cobalt() || self.instrument().is_some_and(of_program)
+        self.is_of_cobalt() || self.cobalt_context().is_some() || self.instrument().is_some_and(of_program)
     }
 
     /// Whether waits are for a length of time, so that there are no due times on a grid.
@@ -160,7 +183,7 @@ impl Task {
     pub fn misses_when_late(&self) -> bool {
         let is_answered_one_by_one =
             self.link().is_some_and(|link| !matches!(link, Link::Gpio(_) | Link::GpioLoop(_) | Link::Parport(_)));
-        !self.is_relative() && !is_answered_one_by_one && self.instrument().is_none()
+        !self.is_relative() && !is_answered_one_by_one && !self.is_reported()
     }
 
     /// The clock of its due times.
@@ -214,6 +237,7 @@ impl FromStr for Task {
             "sleep" => Task::Sleep(of_what.ok_or(TaskError::NoRuntime)?.parse()?),
             "response" => Task::Response(of_what.ok_or(TaskError::NoLink)?.parse()?),
             "program" => Task::Program(Box::new(of_what.unwrap_or_default().parse()?)),
+            "cobalt" if let Some(context) = of_what => Task::Timerbench(context.parse()?),
             "cost" => Task::Cost(of_what.map_or(Ok(CostScope::All), str::parse)?),
             _ => Task::Cyclic(text.parse().map_err(|err| match err {
                 MethodError::Unknown(_) => UnknownWord::new("method", text, Task::KNOWN).into(),
@@ -230,6 +254,7 @@ impl fmt::Display for Task {
             Task::Sleep(runtime) => f.pad(&format!("sleep:{runtime}")),
             Task::Response(link) => f.pad(&format!("response:{link}")),
             Task::Program(instrument) => f.pad(&instrument.to_string()),
+            Task::Timerbench(context) => f.pad(&format!("cobalt:{context}")),
             Task::Cost(CostScope::All) => f.pad("cost"),
             Task::Cost(scope) => f.pad(&format!("cost:{scope}")),
         }
@@ -258,6 +283,9 @@ mod tests {
             "cost:syscall",
             "cost:switch/2p_0k",
             "program:cyclictest,timeout=2min:cyclictest -D 60 -q",
+            "cobalt",
+            "cobalt:kernel",
+            "cobalt:handler",
         ] {
             assert_eq!(text.parse::<Task>().map(|task| task.to_string()), Ok(text.to_owned()));
         }
@@ -274,6 +302,7 @@ mod tests {
             ),
             ("response", "invalid method `response`: expected a link, like response:uio or response:udp:HOST:PORT"),
             ("response:udp:x", "invalid link `udp:x`: expected udp:HOST:PORT"),
+            ("cobalt:kernal", "unknown context of Cobalt `kernal` (did you mean `kernel`? known: kernel handler)"),
             ("sleep:pyton3", "unknown runtime `pyton3` (did you mean `python3`? known: c python3 node go java)"),
         ] {
             assert_eq!(text.parse::<Task>().map_err(|err| err.to_string()), Err(message.to_owned()));

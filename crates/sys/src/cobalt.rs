@@ -3,6 +3,7 @@
 //! Numbers and layouts are those of its user-space interface (`include/cobalt/uapi`), revisions 18 and 19.
 
 mod debug;
+pub mod timerbench;
 
 use model::{ClockId, ClockTime};
 use std::io;
@@ -190,7 +191,7 @@ mod calls {
     /// # Safety
     /// As for the call: pointers among the arguments must be valid for what it reads and writes.
     #[inline]
-    unsafe fn call(number: u64, arguments: [u64; 5]) -> Result<i64, i32> {
+    pub(super) unsafe fn call(number: u64, arguments: [u64; 5]) -> Result<i64, i32> {
         let [a, b, c, d, e] = arguments;
         let result: i64;
         // SAFETY: the caller keeps the contract of the call; the kernel changes rax, rcx and r11 only.

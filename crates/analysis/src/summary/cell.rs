@@ -152,7 +152,7 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
         samples: of_program.and_then(|program| program.samples).unwrap_or_else(|| pool.sum(|thread| thread.recorded)),
         missed: match of_program {
             Some(program) => program.missed,
-            None if pool.cell.task.instrument().is_some() => None,
+            None if pool.cell.task.is_reported() => None,
             None => Some(pool.sum(|thread| thread.missed + thread.never_answered())),
         },
         early: pool.sum(|thread| thread.early),

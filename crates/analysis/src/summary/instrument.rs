@@ -51,7 +51,7 @@ pub(crate) struct Extremes {
 
 /// The outside program of a cell; `None` for every other method, or without a record.
 pub(crate) fn of(pool: &Pool<'_>) -> Option<InstrumentSummary> {
-    let instrument = pool.cell.task.instrument()?;
+    let program = pool.cell.task.reporter()?;
     let results: Vec<(u32, &InstrumentRecord)> = (pool.entries.iter())
         .filter_map(|entry| Some((entry.planned.block, entry.record.instrument.as_deref()?)))
         .collect();
@@ -67,7 +67,7 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<InstrumentSummary> {
     let source = &first.result.source;
     let of_samples = |thread: &ImportedThread| thread.samples.or_else(|| thread.histogram.as_ref().map(|h| h.n));
     Some(InstrumentSummary {
-        program: instrument.name(),
+        program,
         tool: source
             .version
             .as_ref()
@@ -109,9 +109,11 @@ fn extremes(pool: &Pool<'_>, results: &[(u32, &InstrumentRecord)]) -> Extremes {
 }
 
 impl InstrumentSummary {
-    /// Mean latency as reported, ns, where the histogram has none; `None` where it has: most programs truncate theirs.
+    /// Mean latency as reported, ns, where the histogram has none, or none as exact; `None` otherwise: most programs
+    /// truncate theirs to microseconds.
     pub(crate) fn mean_ns(&self, histogram: &Histogram) -> Option<f64> {
-        self.extremes.mean_ns.filter(|_| self.beyond != Some(0) || histogram.n == 0)
+        let is_exact = (2..1_000).contains(&self.resolution_ns);
+        self.extremes.mean_ns.filter(|_| self.beyond != Some(0) || histogram.n == 0 || is_exact)
     }
 
     /// Whether its largest value may be above `limit`, because it is truncated or a sample beyond the histogram.

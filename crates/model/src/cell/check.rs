@@ -1,7 +1,7 @@
 //! Checks of a cell that do not depend on the machine.
 
 use super::Cell;
-use crate::{CpuSet, Explain, Kernel, Link, Method, Policy, Span, Task};
+use crate::{CobaltContext, CpuSet, Explain, Kernel, Link, Method, Policy, Span, Task};
 use std::mem::discriminant;
 
 /// Valid periods of timerlat (`timerlat_period_us`, kernel/trace/trace_osnoise.c).
@@ -41,7 +41,7 @@ impl Cell {
         }
         if asked.align.or(asked.distance).is_some()
             && (task.is_relative()
-                || task.instrument().is_some()
+                || task.is_reported()
                 || task.method() == Some(Method::Deadline)
                 || task.link().is_some())
         {
@@ -153,6 +153,7 @@ impl Cell {
             ));
         }
         match task {
+            Task::Timerbench(context) => self.check_timerbench(*context),
             Task::Cyclic(method) => self.check_method(*method),
             Task::Sleep(_) if self.lock_memory => {
                 Err("lock_memory does not apply to method sleep, where the program decides; set it to false".to_owned())
@@ -171,19 +172,58 @@ impl Cell {
         }
     }
 
-    /// Conditions that contradict an outside program.
-    fn check_program(&self) -> Result<(), String> {
-        let Self { task, conditions: asked, .. } = self;
-        let name = task.label();
+    /// Conditions that do not apply where something else measures: `what` it is.
+    fn check_reported(&self, what: &str) -> Result<(), String> {
+        let asked = &self.conditions;
         let given = [
             ("lock_memory", self.lock_memory),
             ("cgroup", asked.prepare.cgroup.is_some()),
             ("tracers", asked.tracers),
             ("warm_up", asked.warm_up > Span(0)),
         ];
-        if let Some((key, _)) = given.iter().find(|(_, is_given)| *is_given) {
-            return Err(format!("{key} does not apply to {name}, an outside program; leave it out"));
+        match given.iter().find(|(_, is_given)| *is_given) {
+            Some((key, _)) => Err(format!("{key} does not apply to {}, {what}; leave it out", self.task.label())),
+            None => Ok(()),
         }
+    }
+
+    /// Conditions that contradict Xenomai's driver.
+    fn check_timerbench(&self, context: CobaltContext) -> Result<(), String> {
+        let Self { task, policy, period, conditions: asked, .. } = self;
+        let given = [("explain", asked.explain.is_some()), ("stop_above", asked.stop_above.is_some())];
+        if let Some((key, _)) = given.iter().find(|(_, is_given)| *is_given) {
+            return Err(format!(
+                "{key} does not apply to method {task}: the driver tells nothing about single wake-ups; leave it out"
+            ));
+        }
+        self.check_reported("which a driver measures")?;
+        let (shortest, longest) = (CobaltContext::PERIODS.start(), CobaltContext::PERIODS.end());
+        match () {
+            () if !matches!(policy, Policy::Fifo(_)) => {
+                Err(format!("method {task} needs policy fifo, like fifo:80, not {policy}"))
+            }
+            () if !CobaltContext::PERIODS.contains(&period.span()) => {
+                Err(format!("invalid period `{period}` for method {task}: expected {shortest} to {longest}"))
+            }
+            () if self.duration < Span::SECOND => Err(format!(
+                "duration {} is too short for method {task}, whose driver counts in seconds; measure at least 1s",
+                self.duration
+            )),
+            () if self.cpus.len() > 1 => {
+                Err(format!("method {task} measures on one CPU, not on {}; name one (cpus, --cpus)", self.cpus))
+            }
+            () if context == CobaltContext::Handler && !self.cpus.contains(0) => Err(format!(
+                "method {task} measures on CPU 0, not on {}: the driver's timer is always there",
+                self.cpus
+            )),
+            () => Ok(()),
+        }
+    }
+
+    /// Conditions that contradict an outside program.
+    fn check_program(&self) -> Result<(), String> {
+        self.check_reported("an outside program")?;
+        let name = self.task.label();
         if matches!(self.policy, Policy::Deadline(_)) {
             return Err(format!(
                 "{name} cannot be started under SCHED_DEADLINE, which forbids threads; choose another policy"
