@@ -38,6 +38,7 @@ mod lab_response;
 mod lab_riscv64;
 mod lab_sleep;
 mod lab_threads;
+mod lab_timerbench;
 mod lab_tracers;
 mod lab_untrusted;
 mod launch;
