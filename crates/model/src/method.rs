@@ -79,9 +79,15 @@ pub enum Method {
     Poll,
     /// `sched_yield(2)` of a `SCHED_DEADLINE` thread, which ends its job of this period (sched(7)).
     Deadline,
-    /// `clock_nanosleep` of Cobalt, the co-kernel of Xenomai 3, until an instant on `CLOCK_MONOTONIC`, in primary mode.
-    Cobalt,
+    /// A wait of Cobalt, the co-kernel of Xenomai 3, until an instant on `CLOCK_MONOTONIC`, in primary mode.
+    Cobalt {
+        /// A timerfd, armed for each due time, instead of `clock_nanosleep`.
+        timerfd: bool,
+    },
 }
+
+/// The word of the only method with an option that is neither a clock nor `relative`.
+const COBALT_TIMERFD: &str = "cobalt:timerfd";
 
 impl Method {
     /// Every method in its typed form.
@@ -94,7 +100,7 @@ impl Method {
         "futex[:CLOCK]",
         "poll",
         "deadline",
-        "cobalt",
+        "cobalt[:timerfd]",
     ];
 
     /// The most common method: `clock_nanosleep` until an instant on `CLOCK_MONOTONIC`.
@@ -116,7 +122,7 @@ impl Method {
             | Method::Futex { clock } => clock,
             // The scheduler counts periods on its own clock, which NTP does not slew.
             Method::Deadline => ClockId::MonotonicRaw,
-            Method::Nanosleep | Method::Itimer | Method::Poll | Method::Cobalt => ClockId::Monotonic,
+            Method::Nanosleep | Method::Itimer | Method::Poll | Method::Cobalt { .. } => ClockId::Monotonic,
         }
     }
 
@@ -126,7 +132,11 @@ impl Method {
     pub fn has_timer_slack(self) -> bool {
         !matches!(
             self,
-            Method::Timerfd { .. } | Method::Itimer | Method::PosixTimer { .. } | Method::Deadline | Method::Cobalt
+            Method::Timerfd { .. }
+                | Method::Itimer
+                | Method::PosixTimer { .. }
+                | Method::Deadline
+                | Method::Cobalt { .. }
         )
     }
 
@@ -148,7 +158,8 @@ impl Method {
             Method::Futex { clock } => ("futex", false, clock),
             Method::Poll => ("poll", false, default),
             Method::Deadline => ("deadline", false, default),
-            Method::Cobalt => ("cobalt", false, default),
+            Method::Cobalt { timerfd: false } => ("cobalt", false, default),
+            Method::Cobalt { timerfd: true } => (COBALT_TIMERFD, false, default),
         }
     }
 }
@@ -175,6 +186,9 @@ impl FromStr for Method {
     type Err = MethodError;
 
     fn from_str(text: &str) -> Result<Self, MethodError> {
+        if text == COBALT_TIMERFD {
+            return Ok(Method::Cobalt { timerfd: true });
+        }
         use ClockId::{Boottime, Monotonic, Realtime};
         let (word, options) = text.split_once(':').map_or((text, None), |(word, options)| (word, Some(options)));
         // futex(2) and timerfd_create(2) support fewer clocks than clock_nanosleep(2) and timer_create(2).
@@ -208,7 +222,7 @@ impl FromStr for Method {
             "futex" => Method::Futex { clock },
             "poll" => Method::Poll,
             "deadline" => Method::Deadline,
-            "cobalt" => Method::Cobalt,
+            "cobalt" => Method::Cobalt { timerfd: false },
             _ => return Err(UnknownWord::new("method", text, Method::KNOWN).into()),
         })
     }
@@ -246,6 +260,7 @@ mod tests {
             "poll",
             "deadline",
             "cobalt",
+            "cobalt:timerfd",
         ] {
             assert_eq!(text.parse::<Method>().map(|method| method.to_string()), Ok(text.to_owned()));
         }

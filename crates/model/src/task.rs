@@ -94,7 +94,7 @@ impl Task {
         "futex[:CLOCK]",
         "poll",
         "deadline",
-        "cobalt",
+        "cobalt[:timerfd]",
         "cobalt:kernel",
         "cobalt:handler",
         "sleep:RUNTIME",
@@ -160,7 +160,7 @@ impl Task {
     /// Whether Cobalt schedules the measured threads.
     #[must_use]
     pub fn is_of_cobalt(&self) -> bool {
-        self.method() == Some(Method::Cobalt)
+        matches!(self.method(), Some(Method::Cobalt { .. }))
     }
 
     /// Whether latencies are smaller by the gravity of a co-kernel: of our own threads, of Xenomai's driver, or by a
@@ -237,7 +237,9 @@ impl FromStr for Task {
             "sleep" => Task::Sleep(of_what.ok_or(TaskError::NoRuntime)?.parse()?),
             "response" => Task::Response(of_what.ok_or(TaskError::NoLink)?.parse()?),
             "program" => Task::Program(Box::new(of_what.unwrap_or_default().parse()?)),
-            "cobalt" if let Some(context) = of_what => Task::Timerbench(context.parse()?),
+            "cobalt" if let Some(context) = of_what.filter(|what| *what != "timerfd") => {
+                Task::Timerbench(context.parse()?)
+            }
             "cost" => Task::Cost(of_what.map_or(Ok(CostScope::All), str::parse)?),
             _ => Task::Cyclic(text.parse().map_err(|err| match err {
                 MethodError::Unknown(_) => UnknownWord::new("method", text, Task::KNOWN).into(),
@@ -284,6 +286,7 @@ mod tests {
             "cost:switch/2p_0k",
             "program:cyclictest,timeout=2min:cyclictest -D 60 -q",
             "cobalt",
+            "cobalt:timerfd",
             "cobalt:kernel",
             "cobalt:handler",
         ] {

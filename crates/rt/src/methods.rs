@@ -71,7 +71,7 @@ impl AnyWait {
             Method::Futex { clock } => AnyWait::Futex(FutexTimeout::new(clock)),
             Method::Poll => AnyWait::Poll(PollTimeout),
             Method::Deadline => AnyWait::Yield(Yield),
-            Method::Cobalt => AnyWait::Cobalt(CobaltSleep::new(policy.priority().unwrap_or(0))?),
+            Method::Cobalt { timerfd } => AnyWait::Cobalt(CobaltSleep::new(policy.priority().unwrap_or(0), timerfd)?),
         })
     }
 

@@ -4,11 +4,13 @@
 
 mod debug;
 pub mod timerbench;
+mod timerfd;
 
 use model::{ClockId, ClockTime};
 use std::io;
 
 pub use debug::{debug_reason, warn_of_switches};
+pub use timerfd::Timerfd;
 
 /// Counters of a Cobalt thread since it became one (`struct cobalt_threadstat`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

@@ -245,16 +245,16 @@ impl Cell {
                 "method deadline needs policy SCHED_DEADLINE, like deadline:{}us/{period}/{period}",
                 (period.ns() / 5000).max(1)
             )),
-            (Method::Cobalt, Policy::Fifo(_)) if !self.lock_memory => {
+            (Method::Cobalt { .. }, Policy::Fifo(_)) if !self.lock_memory => {
                 Err("method cobalt needs locked memory; raise the limit with ulimit -l unlimited, or run as root"
                     .to_owned())
             }
-            (Method::Cobalt, Policy::Fifo(_)) if self.conditions.explain.is_some() => {
+            (Method::Cobalt { .. }, Policy::Fifo(_)) if self.conditions.explain.is_some() => {
                 Err("explain does not apply to method cobalt, whose threads must not call Linux; leave it out"
                     .to_owned())
             }
-            (Method::Cobalt, Policy::Fifo(_)) => Ok(()),
-            (Method::Cobalt, _) => Err(format!("method cobalt needs policy fifo, like fifo:80, not {policy}")),
+            (Method::Cobalt { .. }, Policy::Fifo(_)) => Ok(()),
+            (Method::Cobalt { .. }, _) => Err(format!("method cobalt needs policy fifo, like fifo:80, not {policy}")),
             // setitimer(2) takes microseconds.
             (Method::Itimer, _) if period.ns() % 1000 != 0 => {
                 Err(format!("invalid period `{period}` for method itimer: expected whole microseconds"))

@@ -60,7 +60,7 @@ fn vm_threads_of_cobalt_are_the_same_to_the_bit_and_below_those_of_linux() {
     let text = format!(
         "repetitions = 2\nduration = \"1s\"\ncpu_dma_latency = \"leave\"\n[prepare]\ncobalt_gravity = \"0us\"\n[axes]\n\
          kernel = [\"{}\"]\nload = [\"none\", \"mmap\"]\npolicy = [\"fifo:90\"]\nperiod = [\"1ms\"]\n\
-         method = [\"clock_nanosleep\", \"cobalt\"]\n",
+         method = [\"clock_nanosleep\", \"cobalt\", \"cobalt:timerfd\"]\n",
         kernel.display()
     );
     let plan = scratch.file("plan.toml", text).display().to_string();
@@ -69,7 +69,7 @@ fn vm_threads_of_cobalt_are_the_same_to_the_bit_and_below_those_of_linux() {
         run_seeded(&plan, &out);
         entries(&out)
     });
-    assert_eq!((first.len(), second.len()), (8, 8));
+    assert_eq!((first.len(), second.len()), (12, 12));
     for (a, b) in first.iter().zip(&second) {
         assert_eq!(a.planned, b.planned);
         assert_eq!(a.record.threads, b.record.threads, "the same to the bit");
@@ -79,7 +79,7 @@ fn vm_threads_of_cobalt_are_the_same_to_the_bit_and_below_those_of_linux() {
         first.iter().filter(is_of).map(|entry| &entry.record.threads[0]).collect::<Vec<_>>()
     };
     let (cobalt, linux) = (of(true), of(false));
-    assert_eq!((cobalt.len(), linux.len()), (4, 4));
+    assert_eq!((cobalt.len(), linux.len()), (8, 4));
     for thread in &cobalt {
         let counted = thread.cobalt.unwrap();
         assert_eq!((counted.mode_switches, counted.page_faults, thread.missed), (0, 0, 0), "{counted:?}");

@@ -4,14 +4,15 @@ use crate::{Completion, RtSection, Wait};
 use model::{ClockId, ClockTime, Schedule, Span};
 use std::cell::Cell;
 use std::io;
-use sys::cobalt::{self, ThreadCounters};
+use sys::cobalt::{self, ThreadCounters, Timerfd};
 
-/// `clock_nanosleep` of Cobalt to an absolute instant. The clock is Linux's, read through the vDSO, which does not
-/// leave primary mode.
+/// `clock_nanosleep` or a timerfd of Cobalt to an absolute instant. The clock is Linux's, read through the vDSO, which
+/// does not leave primary mode.
 #[derive(Debug)]
 pub(crate) struct CobaltSleep {
     tid: u32,
     priority: u32,
+    timer: Option<Timerfd>,
     /// Counters after the first sleep, which enters primary mode, and at the end.
     counters: Cell<(Option<ThreadCounters>, Option<ThreadCounters>)>,
     /// Why Cobalt let go of the thread for the first time, at the end.
@@ -32,9 +33,10 @@ impl CobaltSleep {
     ///
     /// # Errors
     /// In one line: why Cobalt refuses.
-    pub(super) fn new(priority: u32) -> io::Result<CobaltSleep> {
+    pub(super) fn new(priority: u32, has_timer: bool) -> io::Result<CobaltSleep> {
         cobalt::bind().map_err(io::Error::other)?;
-        Ok(CobaltSleep { tid: sys::thread::id(), priority, counters: Cell::default(), reason: Cell::default() })
+        let timer = has_timer.then(Timerfd::new).transpose().map_err(io::Error::from_raw_os_error)?;
+        Ok(CobaltSleep { timer, tid: sys::thread::id(), priority, counters: Cell::default(), reason: Cell::default() })
     }
 
     /// What was counted; `None` before the end.
@@ -73,7 +75,11 @@ impl Wait for CobaltSleep {
 
     #[inline]
     fn complete(&self, _rt: &RtSection<'_>, due: ClockTime) -> Result<Completion, i32> {
-        cobalt::sleep_until(due.0).map(|()| Completion::Done)
+        let ended = match &self.timer {
+            None => cobalt::sleep_until(due.0),
+            Some(timer) => timer.wait_until(due.0),
+        };
+        ended.map(|()| Completion::Done)
     }
 
     fn finish(&self, _rt: &RtSection<'_>) -> Result<Option<crate::Sample>, i32> {
