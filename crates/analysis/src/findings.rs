@@ -126,6 +126,7 @@ kinds!(
     load::LoadDidNothing,
     instrument::ProgramDiffers,
     instrument::BeyondHistogram,
+    instrument::FoldedHistogram,
     kernels::LoadRatesDiffer,
     settings::SettingLost,
     run::Interrupted,

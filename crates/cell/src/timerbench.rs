@@ -38,9 +38,6 @@ pub(super) struct Driver {
 /// Time from the start to the first due time (`timer_task_proc`, `rt_tmbench_start`).
 const FIRST_DUE: Span = Span(1_000_000);
 
-/// Name of the driver's kernel task.
-const TASK: &str = "timerbench";
-
 impl Driver {
     /// Binds this process to Cobalt and opens the device.
     ///
@@ -86,7 +83,7 @@ impl Driver {
         if self.context == CobaltContext::Handler {
             return Ok(None);
         }
-        let tasks = host::cobalt_tasks(&HostFs::here(), TASK).unwrap_or_default();
+        let tasks = host::cobalt_tasks(&HostFs::here(), CobaltContext::DRIVER).unwrap_or_default();
         let newest = tasks.into_iter().max_by_key(|task| task.tid);
         match newest.filter(|task| !self.cell.cpus.contains(task.cpu)) {
             Some(task) => Err(CellError::Driver(format!(
@@ -109,7 +106,7 @@ impl Driver {
         result.threads.iter_mut().for_each(|thread| thread.cpu = Some(self.cpu()));
         let thread = |task: CobaltTask| {
             let cpus = CpuSet::from_iter([task.cpu]);
-            Some(InstrumentThread { name: TASK.to_owned(), policy: task.policy?, cpus })
+            Some(InstrumentThread { name: CobaltContext::DRIVER.to_owned(), policy: task.policy?, cpus })
         };
         let wall = Span(sys::clock::monotonic().0.saturating_sub(self.started.0));
         Ok(InstrumentRecord {

@@ -148,7 +148,9 @@ impl Task {
     /// Name of the program or driver that measures, if [`Task::is_reported`].
     #[must_use]
     pub fn reporter(&self) -> Option<String> {
-        self.instrument().map(Instrument::name).or_else(|| self.cobalt_context().map(|_| "timerbench".to_owned()))
+        self.instrument()
+            .map(Instrument::name)
+            .or_else(|| self.cobalt_context().map(|_| CobaltContext::DRIVER.to_owned()))
     }
 
     /// Label for tables: the word as typed, without the options of an outside program.

@@ -18,6 +18,9 @@ pub enum CobaltContext {
 }
 
 impl CobaltContext {
+    /// Name of the driver, and of its kernel task.
+    pub const DRIVER: &str = "timerbench";
+
     /// Every context in its typed form.
     pub const KNOWN: &[&str] = &["kernel", "handler"];
     const ALL: [CobaltContext; 2] = [CobaltContext::Kernel, CobaltContext::Handler];

@@ -4,7 +4,7 @@ use super::{Finding, when};
 use crate::summary::cell::CellSummary;
 use crate::summary::pool::Pool;
 use crate::wording::{count, duration};
-use model::Period;
+use model::{CobaltContext, Period};
 
 finding!(
     /// The program reports less than a cell of this program has.
@@ -57,14 +57,33 @@ finding!(
         pub samples: Option<u64>,
     },
     importance = 4,
-    match samples {
-        Some(samples) => format!(
-            "{} samples are beyond the histogram of {program} and count as its maximum; make it larger",
-            count(*samples)
-        ),
-        None => format!("samples beyond the histogram of {program} are missing; make it larger"),
+    match (samples, if program == CobaltContext::DRIVER { "" } else { "; make it larger" }) {
+        (Some(samples), advice) => {
+            format!(
+                "{} samples are beyond the histogram of {program} and count as its maximum{advice}",
+                count(*samples)
+            )
+        }
+        (None, advice) => format!("samples beyond the histogram of {program} are missing{advice}"),
     },
     [BeyondHistogram { program: "cyclictest".to_owned(), samples: Some(14) }]
+);
+
+finding!(
+    /// Latencies below 0, which a histogram of magnitudes counts as if they were above.
+    pub struct FoldedHistogram {
+        /// The driver.
+        pub program: String,
+        /// The smallest latency, ns.
+        pub min_ns: i64,
+    },
+    importance = 4,
+    format_args!(
+        "latencies down to {}, below 0 by gravity: {program} counts them as positive ones, so its distribution is left \
+         out; set it with --prepare cobalt_gravity=0us",
+        duration(*min_ns as f64)
+    ),
+    [FoldedHistogram { program: "timerbench".to_owned(), min_ns: -1_500 }]
 );
 
 /// Findings about the program of a cell, if it has one.
@@ -83,8 +102,11 @@ pub(super) fn findings(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
     let differs =
         |reported| ProgramDiffers { program: program(), period_ns: pool.cell.period.ns(), reported_ns: reported };
     let beyond = instrument.beyond;
+    let below_0 = instrument.extremes.min_ns.filter(|min_ns| *min_ns < 0 && !instrument.has_distribution);
+    let below_0 = below_0.filter(|_| pool.cell.task.cobalt_context().is_some());
     let found = [
         reported.map(|reported| differs(reported).into()),
+        below_0.map(|min_ns| FoldedHistogram { program: program(), min_ns }.into()),
         when(beyond != Some(0), BeyondHistogram { program: program(), samples: beyond }),
         when(
             !absent.is_empty(),

@@ -3,23 +3,23 @@
 use crate::{CpuSet, Imported, Policy, Span};
 use serde::{Deserialize, Serialize};
 
-/// An outside program and its result.
+/// An outside program, or a driver that measures, and its result.
 ///
 /// [`Record::threads`](crate::Record::threads) holds the distribution of each thread, if the result has one, as far as
 /// it is known there; counts that no such program makes (early, missed, lost) are 0 and mean nothing.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct InstrumentRecord {
-    /// Path of the program; `null` if it was gone at the end.
+    /// Path of the program, or file of the device; `null` if it was gone at the end.
     pub program: Option<String>,
-    /// Command line as executed, with the values of the cell.
+    /// Command line as executed, with the values of the cell; empty for a driver.
     pub command_line: Vec<String>,
-    /// Exit status in words: `exit status: 0`.
+    /// Exit status in words: `exit status: 0`; empty for a driver.
     pub status: String,
     /// Time from its start to its end, ns.
     #[serde(rename = "wall_ns")]
     pub wall: Span,
-    /// SHA-256 of the bytes that it wrote as its result.
+    /// SHA-256 of the bytes that it wrote as its result; of the numbers of a driver's result, 4 bytes each.
     pub result_sha256: String,
     /// Its threads while it ran, with the settings that the kernel reports; those that lived for less than a second
     /// may be missing.
