@@ -3,6 +3,7 @@
 //! Numbers and layouts are those of `include/cobalt/uapi/syscall.h` and `include/rtdm/uapi/testing.h`, profile 2, the
 //! same in Xenomai 3.1 to 3.3.
 
+use super::rtdm::File;
 use std::io;
 
 /// File of the device.
@@ -48,7 +49,7 @@ pub struct Outcome {
 /// An open device; closed, and its measurement ended, when dropped.
 #[derive(Debug)]
 pub struct Timerbench {
-    descriptor: u32,
+    file: File,
     buckets: usize,
 }
 
@@ -58,8 +59,7 @@ impl Timerbench {
     /// # Errors
     /// The errno: `EADV` when the kernel has no such driver.
     pub fn open() -> Result<Timerbench, i32> {
-        let descriptor = device::open(c"/dev/rtdm/timerbench")?;
-        Ok(Timerbench { descriptor, buckets: 0 })
+        Ok(Timerbench { file: File::open(c"/dev/rtdm/timerbench")?, buckets: 0 })
     }
 
     /// Starts to measure; the first due time is 1 ms later. The timer handler runs on CPU 0, the kernel task where
@@ -82,7 +82,7 @@ impl Timerbench {
         if self.buckets != 0 {
             return Err(libc::EBUSY);
         }
-        device::start(self.descriptor, request)?;
+        device::start(&self.file, request)?;
         self.buckets = usize::try_from(buckets).unwrap_or(0);
         Ok(())
     }
@@ -96,13 +96,7 @@ impl Timerbench {
         if buckets == 0 {
             return Err(libc::EINVAL);
         }
-        device::stop(self.descriptor, buckets)
-    }
-}
-
-impl Drop for Timerbench {
-    fn drop(&mut self) {
-        device::close(self.descriptor);
+        device::stop(&self.file, buckets)
     }
 }
 
@@ -125,11 +119,8 @@ pub fn reason(errno: i32) -> String {
 #[cfg(target_arch = "x86_64")]
 mod device {
     use super::super::calls::call;
-    use super::{Outcome, Request};
-    use std::ffi::CStr;
+    use super::{File, Outcome, Request};
 
-    const OPEN: u64 = 77;
-    const CLOSE: u64 = 79;
     const IOCTL: u64 = 80;
 
     /// `RTDM_CLASS_TESTING`.
@@ -171,14 +162,7 @@ mod device {
         counts_of_maxima: *mut u32,
     }
 
-    pub(super) fn open(path: &CStr) -> Result<u32, i32> {
-        let flags = u64::from(libc::O_RDWR.cast_unsigned());
-        // SAFETY: the kernel reads the path up to its 0, which outlives the call, and writes nothing.
-        let descriptor = unsafe { call(OPEN, [path.as_ptr() as u64, flags, 0, 0, 0]) }?;
-        u32::try_from(descriptor).map_err(|_| libc::EBADF)
-    }
-
-    pub(super) fn start(descriptor: u32, request: &Request) -> Result<(), i32> {
+    pub(super) fn start(file: &File, request: &Request) -> Result<(), i32> {
         let Request { priority, period_ns, buckets, bucket_ns } = *request;
         let config = Config {
             mode: i32::from(priority.is_none()),
@@ -192,10 +176,10 @@ mod device {
         };
         let pointer = std::ptr::from_ref(&config) as u64;
         // SAFETY: the driver reads one configuration, which outlives the call, and writes nothing.
-        unsafe { call(IOCTL, [u64::from(descriptor), START, pointer, 0, 0]) }.map(drop)
+        unsafe { call(IOCTL, [file.descriptor(), START, pointer, 0, 0]) }.map(drop)
     }
 
-    pub(super) fn stop(descriptor: u32, buckets: usize) -> Result<Outcome, i32> {
+    pub(super) fn stop(file: &File, buckets: usize) -> Result<Outcome, i32> {
         let [mut counts, mut minima, mut maxima] = [vec![0_u32; buckets], vec![0_u32; buckets], vec![0_u32; buckets]];
         let mut overall = Overall {
             mean_ns: 0,
@@ -210,14 +194,9 @@ mod device {
         let pointer = std::ptr::from_mut(&mut overall) as u64;
         // SAFETY: the driver writes one result, and through its pointers three histograms with the number of buckets that
         // they were started with, which is that of the vectors; all outlive the call.
-        unsafe { call(IOCTL, [u64::from(descriptor), STOP, pointer, 0, 0]) }?;
+        unsafe { call(IOCTL, [file.descriptor(), STOP, pointer, 0, 0]) }?;
         let Overall { mean_ns, min_ns, max_ns, overruns, loops, .. } = overall;
         Ok(Outcome { mean_ns, min_ns, max_ns, overruns, batches: loops.saturating_sub(1), counts })
-    }
-
-    pub(super) fn close(descriptor: u32) {
-        // SAFETY: the descriptor is that of an open device, which nothing uses afterwards.
-        let _ = unsafe { call(CLOSE, [u64::from(descriptor), 0, 0, 0, 0]) };
     }
 
     #[cfg(test)]
@@ -238,22 +217,15 @@ mod device {
 /// Other machines: Cobalt's calls were tried on x86-64 only.
 #[cfg(not(target_arch = "x86_64"))]
 mod device {
-    use super::{Outcome, Request};
-    use std::ffi::CStr;
+    use super::{File, Outcome, Request};
 
-    pub(super) fn open(_: &CStr) -> Result<u32, i32> {
+    pub(super) fn start(_: &File, _: &Request) -> Result<(), i32> {
         Err(libc::ENOSYS)
     }
 
-    pub(super) fn start(_: u32, _: &Request) -> Result<(), i32> {
+    pub(super) fn stop(_: &File, _: usize) -> Result<Outcome, i32> {
         Err(libc::ENOSYS)
     }
-
-    pub(super) fn stop(_: u32, _: usize) -> Result<Outcome, i32> {
-        Err(libc::ENOSYS)
-    }
-
-    pub(super) fn close(_: u32) {}
 }
 
 #[cfg(test)]
@@ -263,7 +235,8 @@ mod tests {
     #[test]
     fn values_that_the_driver_does_not_check_are_refused() {
         // Never opened: no call reaches a kernel.
-        let mut bench = std::mem::ManuallyDrop::new(Timerbench { descriptor: u32::MAX, buckets: 0 });
+        let file = File::of(i64::MAX).unwrap();
+        let mut bench = std::mem::ManuallyDrop::new(Timerbench { file, buckets: 0 });
         let valid = Request { priority: Some(90), period_ns: 1_000_000, buckets: 10, bucket_ns: 10 };
         for wrong in [
             Request { period_ns: 0, ..valid },
