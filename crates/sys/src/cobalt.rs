@@ -3,7 +3,7 @@
 //! Numbers and layouts are those of its user-space interface (`include/cobalt/uapi`), revisions 18 and 19.
 
 mod debug;
-mod rtdm;
+pub mod rtdm;
 pub mod timerbench;
 mod timerfd;
 

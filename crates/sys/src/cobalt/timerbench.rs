@@ -192,8 +192,8 @@ mod device {
             counts_of_maxima: maxima.as_mut_ptr(),
         };
         let pointer = std::ptr::from_mut(&mut overall) as u64;
-        // SAFETY: the driver writes one result, and through its pointers three histograms with the number of buckets that
-        // they were started with, which is that of the vectors; all outlive the call.
+        // SAFETY: the driver writes one result, and through its pointers three histograms with the number of buckets
+        // that they were started with, which is that of the vectors; all outlive the call.
         unsafe { call(IOCTL, [file.descriptor(), STOP, pointer, 0, 0]) }?;
         let Overall { mean_ns, min_ns, max_ns, overruns, loops, .. } = overall;
         Ok(Outcome { mean_ns, min_ns, max_ns, overruns, batches: loops.saturating_sub(1), counts })
