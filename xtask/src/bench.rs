@@ -10,6 +10,7 @@ mod host;
 mod import;
 mod lab;
 mod loads;
+mod monitor;
 mod process;
 mod programs;
 mod report;
@@ -84,7 +85,7 @@ const HELP: &str = "\
 cargo xtask bench [--pairs N] [--cycles N] [--only WORD]
   against the peers: 10 pairs of 10000 cycles (more at shorter periods) unless told otherwise;
   --only measures the contests whose name holds WORD, like jitterdebugger, or samples, or statistics, or report,
-  or host, or explain (as root), or import (400 MB below TMPDIR), or lab or response (fetch kernels), or
+  or host, or explain or monitor (as root), or import (400 MB below TMPDIR), or lab or response (fetch kernels), or
   cost (linux-perf)";
 
 /// Runs the pairs and prints the tables.
@@ -121,6 +122,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let cpu = cpus.iter().last().ok_or("no CPU may be used")?;
     if only == "explain" {
         return explain::report(root, &program, &cpus, pairs);
+    }
+    if only == "monitor" {
+        return monitor::report(&program, cpu, pairs);
     }
     if only == "cost" {
         return cost::report(&program, cpu, pairs);

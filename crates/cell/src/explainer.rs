@@ -12,16 +12,18 @@ use crate::trace::{Decoder, Export, Instance, TraceError, TraceRequest};
 use analysis::explain::{Answered, Answers, Facts, Stages, Taker, WaitsFor, Watched as WatchedThread};
 use analyzer::Analyzer;
 use model::{
-    AnswerStages, Cell, Explain, ExplainRecord, Host, IrqLatency, Kernel, Link, MonoTime, OnSpikeRecord, Policy,
-    Schedule, Span,
+    AnswerStages, CpuSet, Explain, ExplainRecord, Explanation, Host, IrqLatency, Kernel, MonoTime, NotCovered,
+    OnSpikeRecord, Policy, Schedule, Span, Task,
 };
 use results::Results;
 use rt::{LateReader, SpikeWatch};
 use std::cell::OnceCell;
 use std::io::PipeReader;
+use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::SyncSender;
 use std::thread::{Builder, JoinHandle};
 use trace_queue::TraceQueue;
 use trace_reader::{TraceReader, TraceStatistics};
@@ -38,6 +40,17 @@ pub(super) struct MeasuredThread {
     pub(super) slack: Span,
     /// Its due times.
     pub(super) schedule: Schedule,
+    /// Its measured cycles.
+    pub(super) cycles: Range<u64>,
+}
+
+/// One late wake-up, where they are passed on as they are explained.
+#[derive(Debug, Clone)]
+pub enum SpikeReport {
+    /// Explained.
+    Explained(Explanation),
+    /// Not covered by a trace.
+    NotCovered(NotCovered),
 }
 
 /// The explanations, and the record of the command that runs at spikes.
@@ -60,6 +73,8 @@ pub(super) struct Explainer {
     witnesses: Vec<OwnedFd>,
     /// The command that runs at spikes.
     on_spike: Option<OnSpike>,
+    /// The receiver of each spike in a measurement without an end: nothing is collected then.
+    reports: Option<SyncSender<SpikeReport>>,
     /// `Some` until tracing starts.
     ready: Option<(Instance, Option<Decoder>, PipeReader)>,
     /// `Some` once tracing has started.
@@ -74,7 +89,25 @@ impl Explainer {
     /// # Errors
     /// Without tracefs, or without permission to use it.
     pub(super) fn create(request: Explain, kernel: &Kernel, host: &Host) -> Result<Explainer, TraceError> {
-        let instance = Instance::create()?;
+        Explainer::create_in(Instance::create()?, request, kernel, host)
+    }
+
+    /// As [`Explainer::create`], for a measurement without an end: each spike goes to `reports`, or is dropped where it
+    /// has no room, and the trace is small, because each stop reads all of it.
+    ///
+    /// # Errors
+    /// As [`Explainer::create`].
+    pub(super) fn create_endless(host: &Host, reports: SyncSender<SpikeReport>) -> Result<Explainer, TraceError> {
+        /// Memory of the trace of one CPU, KiB: 15 000 events.
+        const TRACE_KIB: usize = 512;
+        let request = Explain::default();
+        let instance = Instance::create_sized(TRACE_KIB)?;
+        let mut explainer = Explainer::create_in(instance, request, &Kernel::Running, host)?;
+        explainer.reports = Some(reports);
+        Ok(explainer)
+    }
+
+    fn create_in(instance: Instance, request: Explain, kernel: &Kernel, host: &Host) -> Result<Explainer, TraceError> {
         let (marker, tracing_on) = instance.freezer()?;
         let (watch, wake_rx) = SpikeWatch::new(marker, tracing_on).map_err(TraceError::Process)?;
         let taker = match &host.hypervisor {
@@ -93,6 +126,7 @@ impl Explainer {
             idle_states: !host.power.idle_states.is_empty(),
             witnesses: Vec::new(),
             on_spike: None,
+            reports: None,
             ready: Some((instance, None, wake_rx)),
             threads: None,
             instance: None,
@@ -129,18 +163,20 @@ impl Explainer {
         Ok(())
     }
 
-    /// Starts the trace and the thread that explains, which inherits the affinity of the caller.
+    /// Starts the trace and the thread that explains, which inherits the affinity of the caller. `cpus` are those
+    /// measured.
     ///
     /// # Errors
     /// When the trace or a thread cannot be started.
     pub(super) fn start(
         &mut self,
-        cell: &Cell,
+        cpus: &CpuSet,
+        task: &Task,
         started: MonoTime,
         measured: Vec<(MeasuredThread, LateReader)>,
     ) -> Result<(), TraceError> {
         let (measured, late): (Vec<_>, Vec<_>) = measured.into_iter().unzip();
-        let has_own_cpu = sys::sched::affinity(0).is_ok_and(|mine| !mine.minus(&cell.cpus).is_empty());
+        let has_own_cpu = sys::sched::affinity(0).is_ok_and(|mine| !mine.minus(cpus).is_empty());
         let Some((mut instance, Some(decoder), wake_rx)) = self.ready.take() else { return Ok(()) };
         if let Some(period) = self.request.witness {
             let ticks = measured.iter().map(|thread| sys::perf::tick(thread.cpu, period.ns()));
@@ -150,25 +186,26 @@ impl Explainer {
         instance.start()?;
         let export = self.request.export.as_deref().map(|dir| Export::new(dir, &instance)).transpose()?;
         let missing = std::mem::take(&mut instance.missing);
-        let (first, end) = (cell.first_cycle(), cell.end_cycle());
         let watched = measured.iter().filter_map(|thread| {
             Some(WatchedThread {
                 pid: i32::try_from(thread.tid).ok().filter(|_| host::is_initial_pid_namespace())?,
                 schedule: thread.schedule,
-                cycles: (first, end),
+                cycles: (thread.cycles.start, thread.cycles.end),
             })
         });
-        let waits_for = match cell.task.link() {
+        let waits_for = match task.link() {
             None => WaitsFor::Timer,
-            Some(Link::Uio) => WaitsFor::Device,
+            Some(link) if link.is_timers() => WaitsFor::Device,
             Some(_) => WaitsFor::Answer,
         };
         let answered = measured.iter().filter_map(|thread| {
-            let measured = thread.schedule.cycle(first).due.0..thread.schedule.cycle(end).due.0;
+            let measured =
+                thread.schedule.cycle(thread.cycles.start).due.0..thread.schedule.cycle(thread.cycles.end).due.0;
             let pid = i32::try_from(thread.tid).ok().filter(|_| host::is_initial_pid_namespace())?;
             Some(Answered { pid, measured_ns: measured })
         });
-        let queue = Arc::new(TraceQueue::new(has_own_cpu));
+        let is_endless = self.reports.is_some();
+        let queue = Arc::new(TraceQueue::new(has_own_cpu || is_endless));
         let reader = TraceReader {
             stages: Stages::new(watched),
             answers: Answers::new(answered),
@@ -181,7 +218,8 @@ impl Explainer {
             is_over: Arc::clone(&self.is_over),
             queue: Arc::clone(&queue),
             has_own_cpu,
-            clock: cell.task.clock(),
+            keeps_statistics: !is_endless,
+            clock: task.clock(),
             waits_for,
             late,
             armed_ns: sys::clock::monotonic().plus(COVERAGE_MARGIN).0,
@@ -193,13 +231,12 @@ impl Explainer {
             watch: Arc::clone(&self.watch),
             facts: self.facts,
             waits_for,
-            first_cycle: cell.first_cycle(),
             started,
             measured,
             symbols: OnceCell::new(),
             export,
             on_spike: self.on_spike.take(),
-            results: Results::new(&self.request, missing),
+            results: Results::new(&self.request, missing, self.reports.take()),
         };
         if let Some(above) = self.request.above {
             self.set_threshold(above);

@@ -1,5 +1,9 @@
 //! The machine lock: one measurement at a time.
 
+mod monitor;
+
+pub use monitor::MonitorMark;
+
 use super::process::is_gone;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read};
@@ -16,7 +20,8 @@ use std::time::{Duration, Instant};
 pub struct MachineLock {
     /// The open locked files, in the order of locking. The first is passed to cells: the object of the kernel, or the
     /// directory of the lock file, which cannot be removed as a file in it can. While the directory is locked,
-    /// systemd-tmpfiles does not clean it (tmpfiles.d(5)).
+    /// systemd-tmpfiles does not clean it (tmpfiles.d(5)). Of a file that the user named, only that file: others in its
+    /// directory are locks of their own.
     locked: Vec<File>,
     /// The lock file with the description of the holder, if there is a place for it.
     file: Option<File>,
@@ -33,6 +38,9 @@ pub enum LockError {
         /// The holder's description of itself.
         holder: String,
     },
+    /// A monitor measures and does not pause.
+    #[error("a monitor measures this machine and does not pause; end it, or continue it if it was stopped")]
+    Monitored,
     /// The lock file cannot be used.
     #[error("cannot lock {path}: {source}; {remedy}", path = path.display(), remedy = remedy(*is_named))]
     File {
@@ -119,12 +127,15 @@ impl MachineLock {
     /// Takes the lock. With `wait` it waits for any holder; without, only until the processes started by a killed
     /// holder have ended.
     ///
+    /// A monitor pauses meanwhile: it is waited for.
+    ///
     /// # Errors
-    /// When another process holds it and `wait` is false, or the file cannot be used.
+    /// When another process holds it and `wait` is false, a monitor does not pause, or the file cannot be used.
     pub fn take(wait: bool) -> Result<MachineLock, LockError> {
         let lock = MachineLock::take_at(&Places::here(), wait, CHILDREN_EXIT_TIMEOUT)?;
         HELD.store(lock.descriptor(), Relaxed);
         lock.say(&format!("pid {}", std::process::id()));
+        lock.wait_for_monitor(monitor::PAUSE_TIMEOUT)?;
         Ok(lock)
     }
 
@@ -136,6 +147,7 @@ impl MachineLock {
             let shared = places.shared.as_ref().and_then(|path| File::open(path).ok());
             let is_shared = shared.is_some();
             let (directory, file, path) = opened.map_or((None, None, None), |(a, b, c)| (Some(a), Some(b), Some(c)));
+            let directory = directory.filter(|_| !places.is_named);
             let failed = |source| LockError::File {
                 path: path.unwrap_or(Path::new(SHARED_OBJECT)).to_owned(),
                 is_named: places.is_named,
@@ -149,7 +161,11 @@ impl MachineLock {
                 // Removed before it was locked: the next holder would write its description to another file.
                 if file.as_ref().zip(path).is_none_or(|(file, path)| is_at(file, path)) {
                     let limit = limit(is_shared, path, places.is_named);
-                    return Ok(MachineLock { locked: shared.into_iter().chain(directory).collect(), file, limit });
+                    let mut locked: Vec<File> = shared.into_iter().chain(directory).collect();
+                    if let Some(file) = file.as_ref().filter(|_| locked.is_empty()) {
+                        locked.push(file.try_clone().map_err(failed)?);
+                    }
+                    return Ok(MachineLock { locked, file, limit });
                 }
                 continue;
             }
@@ -336,6 +352,25 @@ mod tests {
         assert!(matches!(place.take(), Err(LockError::Held { .. })));
         drop(earlier);
         assert!(place.take().is_ok());
+    }
+
+    #[test]
+    fn files_that_users_name_in_one_directory_are_separate_locks() {
+        let place = Place::new();
+        let take = |name: &str| {
+            let places = Places { shared: None, files: vec![place.0.path(name)], is_named: true };
+            MachineLock::take_at(&places, false, Duration::ZERO)
+        };
+        let first = take("first").unwrap();
+        assert!(matches!(take("first"), Err(LockError::Held { .. })));
+        let second = take("second").unwrap();
+        // A cell that survives its killed parent holds the lock.
+        let passed = first.locked[0].try_clone().unwrap();
+        assert!(first.descriptor() >= 0);
+        drop((first, second));
+        assert!(matches!(take("first"), Err(LockError::Held { .. })));
+        drop(passed);
+        assert!(take("first").is_ok());
     }
 
     #[test]

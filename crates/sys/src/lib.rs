@@ -10,6 +10,7 @@ pub mod cobalt;
 pub mod futex;
 pub mod gpio;
 pub mod ipc;
+pub mod lock;
 pub mod mapping;
 pub mod memory;
 pub mod mount;

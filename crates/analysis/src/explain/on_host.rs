@@ -5,7 +5,7 @@
 use super::shares;
 use super::totals::Totals;
 use model::{
-    Cause, Evidence, ExplainRecord, Explanation, GuestStop, HostLanes, HostPiece, HostState, NotCovered, Owner, Period,
+    Cause, Cell, Evidence, ExplainRecord, Explanation, GuestStop, HostLanes, HostPiece, HostState, NotCovered, Owner,
     Phase, PhaseLength, Segment, Span,
 };
 
@@ -19,8 +19,8 @@ const MORE_PARTS: &str = "the guest's explanation has more parts than are kept";
 
 /// Explains the late wake-ups of a guest with the host's part of each: `lanes` of `subjects(record)`, in this order.
 /// `error_ns` is that of the guest's times on the host; `keep` explanations are kept.
-pub fn join(record: &mut ExplainRecord, period: Period, lanes: Vec<HostLanes>, error_ns: u64, keep: usize) {
-    let all = subjects(record, period);
+pub fn join(record: &mut ExplainRecord, cell: &Cell, lanes: Vec<HostLanes>, error_ns: u64, keep: usize) {
+    let all = subjects(record, cell);
     let known = record.worst.len();
     if usize::try_from(record.explained).is_ok_and(|explained| explained > known) {
         record.missing.push(format!("causes on the host: those of the {known} latest of {}", record.explained));
@@ -64,15 +64,16 @@ pub fn with_stops(mut lanes: HostLanes, due_ns: u64, stops: &[GuestStop]) -> Hos
 /// The late wake-ups of a guest that a host may explain: the explained ones, and those that the guest's trace does not
 /// cover.
 #[must_use]
-pub fn subjects(record: &ExplainRecord, period: Period) -> Vec<Explanation> {
-    let others = record.others_not_covered.iter().map(|one| not_traced(one, period));
+pub fn subjects(record: &ExplainRecord, cell: &Cell) -> Vec<Explanation> {
+    let others = record.others_not_covered.iter().map(|one| not_traced(one, cell));
     record.worst.iter().cloned().chain(others).collect()
 }
 
 /// A wake-up of which the guest's trace says nothing.
-fn not_traced(one: &NotCovered, period: Period) -> Explanation {
+fn not_traced(one: &NotCovered, cell: &Cell) -> Explanation {
     let NotCovered { cpu, due_ns, latency } = *one;
-    let period_ns = i64::try_from(period.span().ns()).unwrap_or(i64::MAX).max(1);
+    let period = cell.period_on(cpu);
+    let [period_ns, lead_ns] = [period.ns(), cell.lead_of(period).ns()].map(|ns| i64::try_from(ns).unwrap_or(i64::MAX));
     let segment = Segment {
         at: Span(0),
         length: latency,
@@ -85,7 +86,7 @@ fn not_traced(one: &NotCovered, period: Period) -> Explanation {
     };
     Explanation {
         cpu,
-        cycle: due_ns.div_euclid(period_ns),
+        cycle: due_ns.saturating_sub(lead_ns).div_euclid(period_ns),
         due_ns,
         latency,
         phases: vec![PhaseLength { phase: Phase::Undivided, length: latency }],
@@ -352,7 +353,9 @@ mod tests {
 
     #[test]
     fn wake_ups_that_the_guest_did_not_trace_are_explained_by_the_host() {
-        let period = Period::try_from(Span(1_000_000)).unwrap();
+        let mut cell = crate::testing::cell("none", "other");
+        // The thread on CPU 0 has the period of the cell, that on CPU 1 is due 1 ms after it first.
+        (cell.conditions.period_step, cell.conditions.warm_up) = (Some(Span(2_000_000)), Span(5_000_000));
         let late = |due_ns, latency| NotCovered { cpu: 0, due_ns, latency: Span(latency) };
         let mut record = ExplainRecord {
             explained: 1,
@@ -362,7 +365,9 @@ mod tests {
             worst: vec![guest(vec![segment(0, 1_000_000, Cause::Softirq, None)])],
             ..ExplainRecord::default()
         };
-        let subjects = subjects(&record, period);
+        let on_cpu_1 = NotCovered { cpu: 1, ..late(7_000_000, 20_000) };
+        assert_eq!(not_traced(&on_cpu_1, &cell).cycle, 2);
+        let subjects = subjects(&record, &cell);
         assert_eq!(subjects.iter().map(|one| one.cycle).collect::<Vec<_>>(), [3, 7, -1]);
         let lanes = |one: &Explanation| HostLanes {
             vcpu: vec![
@@ -372,7 +377,7 @@ mod tests {
             emulator: Vec::new(),
         };
         let lanes = subjects.iter().map(lanes).collect();
-        join(&mut record, period, lanes, 100, 2);
+        join(&mut record, &cell, lanes, 100, 2);
         assert_eq!((record.explained, record.not_covered, record.latest_not_covered), (3, 0, None));
         assert_eq!((record.worst.len(), record.host_error_ns, record.late), (2, Some(100), Span(1_030_000)));
         let expected = [(Cause::Guest, "the guest", 12_000), (Cause::GuestStopped, SIGNAL, 8_000)];

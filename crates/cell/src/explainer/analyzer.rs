@@ -19,7 +19,6 @@ pub(super) struct Analyzer {
     pub(super) watch: Arc<SpikeWatch>,
     pub(super) facts: Facts,
     pub(super) waits_for: WaitsFor,
-    pub(super) first_cycle: u64,
     pub(super) started: MonoTime,
     pub(super) measured: Vec<MeasuredThread>,
     pub(super) symbols: OnceCell<KernelSymbols>,
@@ -34,8 +33,11 @@ impl Analyzer {
     /// Explains until no more traces arrive. Also returns the record of the command that runs at spikes: it is waited
     /// for here, because the kernel kills it when the thread that started it ends (`PR_SET_PDEATHSIG(2const)`).
     pub(super) fn run(mut self) -> (Analyzer, Option<OnSpikeRecord>) {
-        // Without the permission, this thread keeps its policy and may run later.
-        let _ = sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
+        // Without the permission, this thread keeps its policy and may run later. A measurement without an end can
+        // wait, and takes the time of no other program.
+        if !self.results.are_passed_on() {
+            let _ = sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
+        }
         let before = sys::usage::thread().ok();
         while let Some(taken) = self.queue.next() {
             let pages = self.explain(taken);
@@ -103,7 +105,7 @@ impl Analyzer {
                     continue;
                 };
                 let explanation = Explanation {
-                    cycle: cycle.cast_signed().wrapping_sub_unsigned(self.first_cycle),
+                    cycle: cycle.cast_signed().wrapping_sub_unsigned(thread.cycles.start),
                     due_ns: due_ns.cast_signed().wrapping_sub_unsigned(self.started.0),
                     ..explanation
                 };

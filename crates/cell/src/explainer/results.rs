@@ -1,15 +1,19 @@
 //! Results of explanations: the worst ones, the sums over all, and the counts.
 
+use super::SpikeReport;
 use super::trace_reader::TraceStatistics;
 use analysis::explain::Totals;
 use model::{AnswerStages, Explain, ExplainRecord, Explanation, IrqLatency, NotCovered, Span};
 use rt::SpikeWatch;
+use std::sync::mpsc::SyncSender;
 
 /// Growing results.
 #[derive(Debug, Default)]
 pub(super) struct Results {
     /// The number of worst explanations to keep.
     most: usize,
+    /// The receiver of each spike, where none is kept here.
+    reports: Option<SyncSender<SpikeReport>>,
     missing: Vec<String>,
     pub(super) events: u64,
     pub(super) explaining_us: Option<u64>,
@@ -27,13 +31,22 @@ pub(super) struct Results {
 }
 
 impl Results {
-    pub(super) fn new(request: &Explain, missing: Vec<String>) -> Results {
+    pub(super) fn new(request: &Explain, missing: Vec<String>, reports: Option<SyncSender<SpikeReport>>) -> Results {
         let most = usize::try_from(request.keep).unwrap_or(usize::MAX);
-        Results { most, missing, others: request.for_host.then(Vec::new), ..Results::default() }
+        Results { most, reports, missing, others: request.for_host.then(Vec::new), ..Results::default() }
+    }
+
+    /// Whether each spike goes to another thread.
+    pub(super) fn are_passed_on(&self) -> bool {
+        self.reports.is_some()
     }
 
     /// Counts a spike that the trace does not cover.
     pub(super) fn not_covered(&mut self, one: NotCovered) {
+        if let Some(reports) = &self.reports {
+            let _ = reports.try_send(SpikeReport::NotCovered(one));
+            return;
+        }
         self.not_covered += 1;
         if let Some(others) = &mut self.others {
             let at = others.partition_point(|kept| kept.latency >= one.latency);
@@ -51,6 +64,10 @@ impl Results {
 
     /// Adds an explanation; returns the one that is not kept, if any: this one, or one that was kept so far.
     pub(super) fn take(&mut self, explanation: Explanation) -> Option<Explanation> {
+        if let Some(reports) = &self.reports {
+            let _ = reports.try_send(SpikeReport::Explained(explanation));
+            return None;
+        }
         self.totals.add(&explanation);
         let at = self.worst.partition_point(|kept| kept.latency >= explanation.latency);
         self.worst.insert(at, explanation);
@@ -118,7 +135,7 @@ mod tests {
 
     #[test]
     fn the_worst_are_kept_and_the_threshold_rises_when_there_is_no_room() {
-        let mut kept = Results::new(&Explain { keep: 2, ..Explain::default() }, Vec::new());
+        let mut kept = Results::new(&Explain { keep: 2, ..Explain::default() }, Vec::new(), None);
         kept.take(explanation(20));
         assert_eq!(kept.raised_threshold_ns(), None);
         kept.take(explanation(50));
@@ -132,7 +149,7 @@ mod tests {
 
     #[test]
     fn the_latest_that_was_not_covered_is_kept() {
-        let mut kept = Results::new(&Explain { keep: 2, ..Explain::default() }, Vec::new());
+        let mut kept = Results::new(&Explain { keep: 2, ..Explain::default() }, Vec::new(), None);
         for (due_ns, latency) in [(1, 20), (2, 50), (3, 50), (4, 30)] {
             kept.not_covered(NotCovered { cpu: 0, due_ns, latency: Span(latency) });
         }
@@ -142,7 +159,7 @@ mod tests {
 
     #[test]
     fn for_a_host_as_many_of_them_are_kept_as_explanations() {
-        let mut kept = Results::new(&Explain { keep: 2, for_host: true, ..Explain::default() }, Vec::new());
+        let mut kept = Results::new(&Explain { keep: 2, for_host: true, ..Explain::default() }, Vec::new(), None);
         for (due_ns, latency) in [(1, 20), (2, 50), (3, 50), (4, 30)] {
             kept.not_covered(NotCovered { cpu: 0, due_ns, latency: Span(latency) });
         }

@@ -20,6 +20,8 @@ const DRAIN_INTERVAL: Duration = Duration::from_millis(200);
 const BUSY_DRAIN_INTERVAL: Duration = Duration::from_millis(50);
 /// The same interval where draining runs on a measured CPU.
 const SHARED_CPU_DRAIN_INTERVAL: Duration = Duration::from_secs(1);
+/// Timeout of the wait for a stopped trace where nothing is drained before.
+const NO_DRAIN_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// The state of the taking thread.
 pub(super) struct TraceReader {
@@ -31,6 +33,8 @@ pub(super) struct TraceReader {
     pub(super) queue: Arc<TraceQueue>,
     /// Whether the thread has a CPU that is not measured.
     pub(super) has_own_cpu: bool,
+    /// Whether the running trace is drained for statistics of every wake-up; otherwise it is read when it has stopped.
+    pub(super) keeps_statistics: bool,
     pub(super) clock: ClockId,
     pub(super) waits_for: WaitsFor,
     /// One log of late wake-ups for each measured thread.
@@ -80,7 +84,11 @@ impl TraceReader {
             if !self.has_own_cpu {
                 interval = SHARED_CPU_DRAIN_INTERVAL;
             }
+            if !self.keeps_statistics {
+                interval = NO_DRAIN_INTERVAL;
+            }
             match sys::pipe::wait_readable(self.wake_rx.as_fd(), interval) {
+                Ok(false) if !self.keeps_statistics => {}
                 Ok(true) if self.wake_rx.read(&mut [0]).is_ok() && !self.is_over.load(Relaxed) => self.take_trace(),
                 Ok(false) => {
                     interval = if self.drain() > self.instance.buffer_bytes() / 4 {
@@ -143,6 +151,7 @@ impl TraceReader {
             let new = pages.get(before..).unwrap_or_default();
             largest = largest.max(new.len());
             match &mut fresh {
+                _ if !self.keeps_statistics => {}
                 None => self.statistics.overwritten += self.decoder.timers(new, |event| timers.push(event)),
                 Some(fresh) => drop(self.decoder.read(fresh, cpu, new)),
             }

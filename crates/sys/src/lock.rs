@@ -1,0 +1,64 @@
+//! Read locks of an open file description, `F_OFD_SETLK(2const)`.
+//!
+//! They belong to the open file, as `flock(2)` locks do, and neither kind affects the other. The kernel releases them when the file is closed, for whatever reason.
+
+use crate::check;
+use std::io;
+use std::os::fd::{AsFd, AsRawFd};
+
+/// A lock of the first byte. Its `l_pid` must be 0.
+fn first_byte(kind: libc::c_int) -> libc::flock {
+    // SAFETY: an flock consists of numbers, for which all zeroes are valid.
+    let mut lock: libc::flock = unsafe { std::mem::zeroed() };
+    lock.l_type = libc::c_short::try_from(kind).unwrap_or(0);
+    lock.l_whence = libc::c_short::try_from(libc::SEEK_SET).unwrap_or(0);
+    lock.l_len = 1;
+    lock
+}
+
+/// Takes a read lock, which other read locks do not exclude; `file` must be open for reading.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn hold_shared(file: &impl AsFd) -> io::Result<()> {
+    let (fd, lock) = (file.as_fd(), first_byte(libc::F_RDLCK));
+    // SAFETY: `fd` is open as long as it is borrowed, and `lock` is a valid flock.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_SETLK, &raw const lock) }.into())?;
+    Ok(())
+}
+
+/// Whether another open file description holds a lock on this file.
+///
+/// # Errors
+/// When the kernel refuses.
+pub fn is_held(file: &impl AsFd) -> io::Result<bool> {
+    let (fd, mut lock) = (file.as_fd(), first_byte(libc::F_WRLCK));
+    // SAFETY: `fd` is open as long as it is borrowed, and `lock` is a valid flock, which the kernel overwrites.
+    check(unsafe { libc::fcntl(fd.as_raw_fd(), libc::F_OFD_GETLK, &raw mut lock) }.into())?;
+    Ok(i32::from(lock.l_type) != libc::F_UNLCK)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::fs::File;
+
+    #[test]
+    fn readers_share_and_are_seen_by_others_only_until_they_close() {
+        // An object of the kernel, a directory, a file: all that is locked here.
+        for path in ["/proc/self/ns/time", "/tmp", "/proc/self/exe"] {
+            let Ok(first) = File::open(path) else { continue };
+            let (second, seen) = (File::open(path).unwrap(), File::open(path).unwrap());
+            let before = is_held(&seen).unwrap();
+            hold_shared(&first).unwrap();
+            hold_shared(&second).unwrap();
+            assert!(is_held(&seen).unwrap() && is_held(&first).unwrap(), "{path}");
+            drop(first);
+            assert!(is_held(&seen).unwrap(), "{path}");
+            // A flock is of another kind.
+            seen.try_lock_shared().unwrap();
+            drop(second);
+            assert_eq!(is_held(&seen).unwrap(), before, "{path}");
+        }
+    }
+}
