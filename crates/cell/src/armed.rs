@@ -3,6 +3,7 @@
 use super::CellError;
 use super::children::Children;
 use super::costs::Costs;
+use super::link;
 use super::measured::Measured;
 use super::measurers::Measurers;
 use super::prepared::Prepared;
@@ -48,6 +49,8 @@ impl Prepared {
             Task::Sleep(runtime) => Some(Sleepers::arm(&self, *runtime)?),
             _ => None,
         };
+        // Beside a load that fills the only CPU of a guest, binding 20 devices takes seconds of its time.
+        let timers = link::timers_of(cell)?;
         let loads = self.start_load(&[cell.conditions.warm_up, cell.duration])?;
         // Only the measuring process enters the cgroup; the load stays outside.
         if let Some(group) = &cell.conditions.prepare.cgroup {
@@ -59,7 +62,7 @@ impl Prepared {
             None if let Task::Timerbench(context) = cell.task => Box::new(Driver::arm(&self, context)?),
             None if let Task::Cost(scope) = cell.task => Box::new(Costs::arm(&self, scope)?),
             None if cell.task.is_in_other_processes() && cell.cpus.len() > 1 => Box::new(Children::arm(&self)?),
-            None => Box::new(Threads::arm(&self)?),
+            None => Box::new(Threads::arm(&self, timers)?),
         };
         // This thread empties the logs. It leaves the measured CPUs if there are others.
         let others = self.allowed.minus(&cell.cpus);
@@ -113,11 +116,11 @@ impl Armed {
             let next = tick.max(now).plus(TICK);
             tick = if readings.is_some() { next } else { next.min(started) };
         }
+        let (loads, machine) = readings.map_or_else(Default::default, |readings| readings.finish(&self.loads));
         let mut measurement = self.measurers.finish(&mut self.prepared.samples)?;
         if ended == Ended::Interrupted {
             measurement.ended = ended;
         }
-        let (loads, machine) = readings.map_or_else(Default::default, Readings::finish);
         let Armed { measurers, loads: running, prepared } = self;
         Ok(Measured { measurers, running, prepared, measurement, loads, machine })
     }

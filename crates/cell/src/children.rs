@@ -82,7 +82,8 @@ impl Children {
     }
 }
 
-/// The cell of each CPU. Load and idle states belong to the parent; a phase becomes an offset into the second.
+/// The cell of each CPU, with the period of its thread. Load and idle states belong to the parent; a phase becomes an
+/// offset into the second.
 fn cells(cell: &Cell) -> Vec<Cell> {
     let is_aligned = cell.conditions.align.or(cell.conditions.distance).is_some();
     let (align, distance) =
@@ -90,6 +91,7 @@ fn cells(cell: &Cell) -> Vec<Cell> {
     let offset = |n: u64| Span(align.saturating_add(n.saturating_mul(distance)) % Span::SECOND.ns());
     let of_cpu = |(cpu, n): (u32, u64)| Cell {
         cpus: CpuSet::from_iter([cpu]),
+        period: cell.period_on(cpu),
         load: Load::NONE,
         load_cpus: None,
         conditions: Conditions {
@@ -176,9 +178,11 @@ impl Measurers for Children {
         let interrupted = records.iter().any(|record| record.ended == Ended::Interrupted);
         let measured = records.iter().map(|record| record.measured).max().unwrap_or_default();
         let clock_steps = records.first().map(|record| record.clock_steps.clone()).unwrap_or_default();
+        let first_period = records[0].cell.period;
         let thread = |record: Record| {
             let offset = Span(record.started.0 - started.0);
-            let with_offset = move |thread: ThreadRecord| ThreadRecord { offset, ..thread };
+            let period = Some(record.cell.period).filter(|period| *period != first_period);
+            let with_offset = move |thread: ThreadRecord| ThreadRecord { offset, period, ..thread };
             record.threads.into_iter().map(with_offset)
         };
         let mut threads: Vec<ThreadRecord> = records.into_iter().flat_map(thread).collect();
@@ -250,5 +254,9 @@ mod tests {
             ..cell.clone()
         };
         assert_eq!(cells(&apart), [alone("0", Some(999_999_999)), alone("2", Some(4))]);
+        let step = Conditions { period_step: Some(Span(500_000)), ..cell.clone().conditions };
+        let of_cells = cells(&Cell { conditions: step, ..cell.clone() });
+        assert_eq!(of_cells.iter().map(|cell| cell.period.ns()).collect::<Vec<_>>(), [1_000_000, 1_500_000]);
+        assert!(of_cells.iter().all(|cell| cell.check() == Ok(())));
     }
 }

@@ -2,7 +2,8 @@
 
 use analysis::{Level, MIN_EXCEEDANCES, quantile};
 use model::{
-    Bin, Censored, Episode, Episodes, Histogram, Schedule, Second, Slice, Span, Spike, Task, ThreadProgress, Worst,
+    Bin, Cell, Censored, Episode, Episodes, Histogram, Schedule, Second, Slice, Span, Spike, Task, ThreadProgress,
+    Worst,
 };
 use rt::Sample;
 use std::cmp::Reverse;
@@ -32,6 +33,10 @@ pub(super) struct Collector {
     end: u64,
     deadline: Span,
     slice_cycles: u64,
+    /// Length of the stretches of time that slices are cut by, where the threads of the cell have different periods.
+    pub(super) stretch: Option<Span>,
+    /// Time from the start of the window to the first measured due time, where periods differ.
+    lead: Span,
     pub(super) histogram: Histogram,
     pub(super) early: u64,
     pub(super) seconds: Vec<Second>,
@@ -65,6 +70,8 @@ impl Collector {
             end,
             deadline,
             slice_cycles: (end - first).div_ceil(SLICES).max(MIN_CYCLES),
+            stretch: None,
+            lead: Span(0),
             histogram: Histogram::default(),
             early: 0,
             seconds: Vec::new(),
@@ -79,6 +86,26 @@ impl Collector {
             last_ns: None,
             last_cycle: None,
         }
+    }
+
+    /// The tables for the thread of `cell` with this schedule. Where the threads of a cell have different periods,
+    /// their seconds and slices cover the same times, so that those of all threads can be added up.
+    pub(super) fn of_thread(cell: &Cell, schedule: Schedule) -> Self {
+        let period = schedule.period;
+        let alone = Collector::new(schedule, &cell.task, cell.cycles_of(period), cell.deadline_at(period));
+        if !cell.has_several_periods() {
+            return alone;
+        }
+        let cycles = cell.end_cycle() - cell.first_cycle();
+        // Enough cycles of the slowest thread, too.
+        let least = MIN_CYCLES.saturating_mul(cell.period.cycles_in(cell.longest_period().span()));
+        let stretch = Span(cycles.div_ceil(SLICES).max(least).saturating_mul(cell.period.ns()));
+        Collector { stretch: Some(stretch), lead: cell.lead_of(period), ..alone }
+    }
+
+    /// The time of a measured cycle, ns after the start of the window.
+    fn due_ns(&self, cycle: u64) -> u64 {
+        cycle.saturating_mul(self.schedule.period.ns()).saturating_add(self.lead.ns())
     }
 
     /// Records the next sample; returns its cycle, counted from the first measured one. A sample outside the measured
@@ -139,7 +166,7 @@ impl Collector {
 
     /// The row of the second in which `cycle` is due.
     fn second(&mut self, cycle: u64) -> Option<&mut Second> {
-        let second = cycle * self.schedule.period.ns() / Span::SECOND.0;
+        let second = self.due_ns(cycle) / Span::SECOND.0;
         if self.seconds.last().is_none_or(|row| row.second != second) {
             self.seconds.push(Second { second, ..Second::default() });
         }
@@ -148,8 +175,15 @@ impl Collector {
 
     /// The slice that contains `cycle`: its first cycle and its length.
     fn stretch(&self, cycle: u64) -> (u64, u64) {
-        let first_cycle = cycle / self.slice_cycles * self.slice_cycles;
-        (first_cycle, self.slice_cycles.min(self.end - self.first - first_cycle))
+        let cycles = self.end - self.first;
+        let Some(Span(length)) = self.stretch else {
+            let first_cycle = cycle / self.slice_cycles * self.slice_cycles;
+            return (first_cycle, self.slice_cycles.min(cycles - first_cycle));
+        };
+        let begins = self.due_ns(cycle) / length * length;
+        let not_before = |at: u64| at.saturating_sub(self.lead.ns()).div_ceil(self.schedule.period.ns());
+        let (first_cycle, end) = (not_before(begins), not_before(begins.saturating_add(length)));
+        (first_cycle, end.min(cycles) - first_cycle)
     }
 
     fn take_second(&mut self, cycle: u64, latency_ns: i64, missed: u64, is_late: bool) {
@@ -183,7 +217,7 @@ impl Collector {
         if self.spikes.len() == Spike::TOLD {
             self.spikes.pop_front();
         }
-        let at = Span(cycle.saturating_mul(self.schedule.period.ns()));
+        let at = Span(self.due_ns(cycle));
         self.spikes.push_back(Spike { at, latency_ns, above_ns });
     }
 
@@ -283,129 +317,4 @@ fn add_to(slices: &mut Vec<Slice>, (first_cycle, cycles): (u64, u64), latency_ns
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use model::{ClockTime, Nanos, Period};
-
-    fn collect(end: u64, deadline: u64, samples: &[(u64, i64)]) -> Collector {
-        let schedule = Schedule { first_due: ClockTime(7), period: Period::try_from(Span(1_000_000)).unwrap() };
-        let mut collector = Collector::new(schedule, &Task::CLOCK_NANOSLEEP, 10..end, Span(deadline));
-        for &(cycle, latency_ns) in samples {
-            collector.take(Sample { cycle, latency: Nanos(latency_ns) });
-        }
-        collector
-    }
-
-    #[test]
-    fn only_measured_cycles_count() {
-        let collector = collect(20, 1_000_000, &[(9, 5), (10, 6), (19, 7), (20, 8)]);
-        assert_eq!((collector.histogram.n, collector.last_ns, collector.last_cycle), (2, Some(7), Some(20)));
-    }
-
-    #[test]
-    fn missed_due_times_stop_at_the_end() {
-        assert_eq!(collect(20, 1, &[(10, 2_000_001)]).missed, 2);
-        assert_eq!(collect(20, 1, &[(18, 9_000_000)]).missed, 1);
-        assert_eq!(collect(20, 1, &[(19, 9_000_000)]).missed, 0);
-    }
-
-    #[test]
-    fn seconds_and_slices_cut_at_their_boundaries() {
-        let collector = collect(2 * 1280 + 10, 100, &[(10, 5), (1009, -3), (1010, 200), (1049, 9), (1050, 1)]);
-        let rows: Vec<_> =
-            collector.seconds.iter().map(|s| (s.second, s.n, s.max_ns, s.max_cycle, s.over_deadline)).collect();
-        assert_eq!(rows, [(0, 2, Some(5), Some(0), 0), (1, 3, Some(200), Some(1000), 1)]);
-        let slices: Vec<_> = collector.slices.iter().map(|s| (s.first_cycle, s.cycles, s.histogram.n)).collect();
-        assert_eq!(slices, [(0, 40, 1), (960, 40, 1), (1000, 40, 2), (1040, 40, 1)]);
-        assert_eq!(collector.early, 1);
-    }
-
-    #[test]
-    fn a_slice_has_at_least_20_cycles_and_the_last_may_be_shorter() {
-        let collector = collect(10 + 50, 1, &[(10, 1), (59, 1)]);
-        assert_eq!(collector.slices.iter().map(|s| (s.first_cycle, s.cycles)).collect::<Vec<_>>(), [(0, 20), (40, 10)]);
-    }
-
-    #[test]
-    fn misses_closer_than_a_second_are_one_episode() {
-        let late = 2_000_000;
-        // Each wakes 2 ms late. The second is due just within a second of the first wake-up, the third exactly a second
-        // after the second wake-up.
-        let mut collector = collect(5000, 1_000_000, &[(10, late), (1011, late), (1011 + 1002, late)]);
-        let worst = collector.finish(None);
-        let found: Vec<_> = collector.episodes.first.iter().map(|e| (e.first_cycle, e.last_cycle, e.count)).collect();
-        assert_eq!((collector.episodes.count, found), (2, vec![(0, 1001, 2), (2003, 2003, 1)]));
-        assert_eq!(worst.first(), Some(&Worst { latency_ns: late, cycle: 2003 }));
-    }
-
-    #[test]
-    fn a_spike_is_later_than_twice_the_p99_of_before() {
-        let samples: Vec<_> = (0..1000).map(|i| (10 + i, if i < 990 { 5 } else { 50 })).collect();
-        let mut collector = collect(5000, 1_000_000, &samples[..999]);
-        collector.watch_for_spikes();
-        assert_eq!((collector.progress(3).p99_ns, collector.spike_above_ns), (None, None), "too few to know p99");
-        let mut collector = collect(5000, 1_000_000, &samples);
-        assert_eq!(collector.progress(3).p99_ns, Some(5));
-        assert_eq!(collector.progress(3).spikes, [], "none before anybody watches");
-        collector.watch_for_spikes();
-        for (cycle, latency_ns) in [(1010, 10), (1011, 11), (1012, 4)].into_iter().chain((1013..1019).map(|i| (i, 20)))
-        {
-            collector.take(Sample { cycle, latency: Nanos(latency_ns) });
-        }
-        let spikes = collector.progress(3).spikes;
-        assert_eq!(spikes.len(), Spike::TOLD);
-        let last = Spike { at: Span(1_008_000_000), latency_ns: 20, above_ns: 10 };
-        assert_eq!((spikes[0].at, spikes.last()), (Span(1_004_000_000), Some(&last)));
-        let mut other = collect(5000, 1_000_000, &samples);
-        other.watch_for_spikes();
-        other.take(Sample { cycle: 1010, latency: Nanos(10) });
-        other.take(Sample { cycle: 1011, latency: Nanos(11) });
-        assert_eq!(other.spikes.iter().map(|spike| spike.latency_ns).collect::<Vec<_>>(), [11], "equal is none");
-    }
-
-    #[test]
-    fn a_trigger_without_an_answer_is_a_miss_and_late_answers_miss_nothing() {
-        let schedule = Schedule { first_due: ClockTime(7), period: Period::try_from(Span(1_000_000)).unwrap() };
-        let method: Task = "response:udp:x:1".parse().unwrap();
-        let mut collector = Collector::new(schedule, &method, 10..5010, Span(1_000_000));
-        let sample = |cycle, latency_ns| Sample { cycle, latency: Nanos(latency_ns) };
-        collector.take(sample(10, 50_000_000));
-        collector.take_unanswered(sample(9, 3_000_000_000));
-        collector.take_unanswered(sample(11, 3_000_000_000));
-        collector.take(sample(12, 5));
-        collector.take_unanswered(sample(4510, 400_000));
-        collector.take_unanswered(sample(5010, 400_000));
-        collector.take_unknown(2);
-        collector.finish(None);
-        assert_eq!((collector.histogram.n, collector.missed, collector.episodes.count), (2, 2, 1));
-        let rows: Vec<_> = collector.seconds.iter().map(|row| (row.second, row.n, row.missed, row.max_ns)).collect();
-        assert_eq!(rows, [(0, 2, 1, Some(50_000_000)), (4, 0, 1, None)]);
-        let slices = collector.unanswered.iter();
-        let slices: Vec<_> =
-            slices.map(|slice| (slice.first_cycle, slice.histogram.n, slice.histogram.min_ns)).collect();
-        assert_eq!(slices, [(0, 1, Some(3_000_000_000)), (4424, 1, Some(400_000)), (4977, 2, Some(0))]);
-        let wired: Task = "response:gpio:gpiochip0/1,2".parse().unwrap();
-        let mut collector = Collector::new(schedule, &wired, 10..5010, Span(1_000_000));
-        collector.take(sample(10, 50_000_000));
-        assert_eq!(collector.missed, 49, "no trigger could be sent meanwhile");
-    }
-
-    #[test]
-    fn an_open_wait_is_a_miss() {
-        let mut collector = collect(5000, 1_000_000, &[]);
-        collector.finish(Some(Censored { cycle: -3, at_least_ns: 9_300_000_000 }));
-        assert_eq!(collector.episodes.first.first().map(|e| e.worst_ns), Some(9_300_000_000));
-    }
-
-    #[test]
-    fn only_the_largest_are_kept() {
-        let samples: Vec<_> = (0..3000_u64).map(|i| (10 + i, i.cast_signed() % 1500)).collect();
-        let mut collector = collect(5000, 1_000_000, &samples);
-        let worst = collector.finish(None);
-        assert_eq!(worst.len(), 150, "one in 20");
-        assert_eq!((worst[0].latency_ns, worst[0].cycle, worst[149].latency_ns), (1499, 2999, 1425));
-        assert_eq!(collect(5000, 1_000_000, &samples[..500]).finish(None).len(), 100);
-        let many: Vec<_> = (0..30_000_u64).map(|i| (10 + i, 1)).collect();
-        assert_eq!(collect(40_000, 1_000_000, &many).finish(None).len(), MAX_WORST);
-    }
-}
+mod tests;

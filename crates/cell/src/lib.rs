@@ -10,6 +10,7 @@ pub mod child;
 mod children;
 mod collector;
 mod costs;
+mod endless;
 mod explainer;
 mod link;
 mod measured;
@@ -26,6 +27,8 @@ pub mod trace;
 mod trace_lines;
 mod tracers;
 
+pub use endless::EndlessExplainer;
+pub use explainer::SpikeReport;
 pub use prepared::Prepared;
 
 use crate::trace::TraceError;

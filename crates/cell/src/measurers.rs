@@ -2,7 +2,7 @@
 
 use super::CellError;
 use model::{
-    ClockStep, CostRecord, Ended, ExplainRecord, InstrumentRecord, MonoTime, OnSpikeRecord, Period, ResponseRecord,
+    Cell, ClockStep, CostRecord, Ended, ExplainRecord, InstrumentRecord, MonoTime, OnSpikeRecord, ResponseRecord,
     RuntimeRecord, Span, ThreadProgress, ThreadRecord,
 };
 use std::fmt::Debug;
@@ -82,13 +82,16 @@ pub(super) struct Measurement {
 }
 
 impl Measurement {
-    /// A measurement of threads whose cycles are a `period` apart, measured to the end.
+    /// A measurement of threads of `cell`, measured to the end.
     ///
     /// # Errors
     /// When no cycle was due: it ended before the first.
-    pub(super) fn of(started: MonoTime, period: Period, threads: Vec<ThreadRecord>) -> Result<Measurement, CellError> {
-        let cycles = threads.iter().map(|thread| thread.cycles_due).max().filter(|cycles| *cycles > 0);
-        let measured = Span(cycles.ok_or(CellError::NothingMeasured)?.saturating_mul(period.ns()));
+    pub(super) fn of(started: MonoTime, cell: &Cell, threads: Vec<ThreadRecord>) -> Result<Measurement, CellError> {
+        let length = |thread: &ThreadRecord| thread.cycles_due.saturating_mul(thread.period_in(cell).ns());
+        let longest = threads.iter().map(length).max().filter(|ns| *ns > 0).ok_or(CellError::NothingMeasured)?;
+        // The last period of a thread with a longer one exceeds the window, which is that of the first thread.
+        let window = (cell.end_cycle() - cell.first_cycle()).saturating_mul(cell.period.ns());
+        let measured = Span(longest.min(window));
         let ended = Ended::Completed;
         Ok(Measurement::of_threads(started, measured, ended, threads))
     }

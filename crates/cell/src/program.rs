@@ -199,6 +199,8 @@ pub(super) fn of_reported(thread: &ImportedThread, cpu: u32, achieved: Achieved)
     let missed = thread.missed.unwrap_or(0);
     Some(ThreadRecord {
         cpu,
+        period: None,
+        stretch: None,
         offset: Span(0),
         origin_uncertainty: None,
         timer_overruns: None,

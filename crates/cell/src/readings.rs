@@ -43,9 +43,9 @@ impl Readings {
         self.loads.iter().map(LoadMonitor::progress).collect()
     }
 
-    /// All rows.
-    pub(super) fn finish(self) -> (Vec<LoadRecord>, Vec<MachineSecond>) {
-        (self.loads.iter().map(LoadMonitor::record).collect(), self.machine)
+    /// All rows, and the costs of operations that a load timed.
+    pub(super) fn finish(self, loads: &[Running]) -> (Vec<LoadRecord>, Vec<MachineSecond>) {
+        (self.loads.iter().zip(loads).map(|(watch, load)| watch.finish(load)).collect(), self.machine)
     }
 }
 

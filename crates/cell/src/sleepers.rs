@@ -196,6 +196,8 @@ impl CpuSleeper {
         let unaccounted = CellError::Unaccounted { cpu, cycles_due, accounted };
         Ok(ThreadRecord {
             cpu,
+            period: None,
+            stretch: None,
             offset: Span(0),
             origin_uncertainty: None,
             timer_overruns: None,
@@ -294,7 +296,7 @@ impl Measurers for Sleepers {
     fn finish(&mut self, samples: &mut Option<SampleWriter>) -> Result<Measurement, CellError> {
         let finished = |process: CpuSleeper| process.finish(&self.cell, self.cpu_dma_latency_us, samples);
         let threads = self.processes.drain(..).map(finished).collect::<Result<Vec<_>, _>>()?;
-        let measurement = Measurement::of(self.window.started, self.cell.period, threads)?;
+        let measurement = Measurement::of(self.window.started, &self.cell, threads)?;
         Ok(Measurement { runtime: Some(self.runtime.clone()), ..measurement })
     }
 }

@@ -7,11 +7,11 @@ use super::on_spike::OnSpike;
 use super::steps::Steps;
 use super::{CellError, link, prepared::Prepared};
 use model::{
-    Achieved, Cell, Censored, ClockTime, CobaltRecord, CpuSet, Ended, Explanation, Link, Method, MonoTime,
+    Achieved, Cell, Censored, ClockTime, CobaltRecord, CpuSet, Ended, Explanation, Link, Method, MonoTime, Nanos,
     OnSpikeRecord, Schedule, Span, SwitchReason, Task, ThreadProgress, ThreadRecord,
 };
-use rt::{CobaltOutcome, Limits, LinkEnd, Logger, Member, Settings, Team, ThreadSpec};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use rt::{CobaltOutcome, LinkEnd, Logger, Member, Settings, Team, ThreadSpec};
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 use store::SampleWriter;
 use sys::cobalt::ThreadCounters;
@@ -46,11 +46,11 @@ const LEAD: Span = Span(2_000_000);
 const EXCHANGE_LEAD: Span = Span(50_000_000);
 
 impl Threads {
-    /// Sets the threads up, and leaves them at the barrier.
+    /// Sets the threads up, and leaves them at the barrier. `timers` are the devices that one of them answers.
     ///
     /// # Errors
     /// When memory cannot be locked, or a thread's settings are refused or not kept.
-    pub(super) fn arm(prepared: &Prepared) -> Result<Threads, CellError> {
+    pub(super) fn arm(prepared: &Prepared, timers: Option<LinkEnd>) -> Result<Threads, CellError> {
         let cell = prepared.cell.clone();
         sys::memory::use_one_arena();
         if cell.lock_memory {
@@ -59,15 +59,9 @@ impl Threads {
         }
         // A thread that answers over a link has no due times of its own: the method is not used.
         let method = cell.task.method().unwrap_or(Method::CLOCK_NANOSLEEP);
-        let Cell { policy, period, .. } = cell;
-        let settings = Settings { policy, timer_slack: cell.conditions.timer_slack, method, period };
-        let limits = Limits {
-            first_recorded: cell.first_cycle(),
-            end: AtomicU64::new(cell.end_cycle()),
-            stop_above_ns: AtomicI64::new(
-                cell.conditions.stop_above.and_then(|above| i64::try_from(above.ns()).ok()).unwrap_or(i64::MAX),
-            ),
-        };
+        let stop_above = cell.conditions.stop_above.and_then(|above| i64::try_from(above.ns()).ok());
+        let stop_above = Nanos(stop_above.unwrap_or(i64::MAX));
+        // The first thread has the shortest period.
         let cycles = cell.end_cycle() - cell.first_cycle();
         let room = usize::try_from(cycles.min(MAX_LOG_CAPACITY)).unwrap_or(usize::MAX);
         let mut explainer = cell
@@ -83,7 +77,8 @@ impl Threads {
         }
         let watch = explainer.as_ref().map(Explainer::watch);
         let (end, link) = link::end_of(&cell)?;
-        let team = Team::spawn(threads(&cell, settings, &prepared.allowed, end), limits, room, watch)?;
+        let end = timers.or(end);
+        let team = Team::spawn(threads(&cell, method, &prepared.allowed, end), stop_above, room, watch)?;
         if let Some(explainer) = &mut explainer {
             explainer.enable(&team.members.iter().map(|member| member.tid).collect::<Vec<_>>())?;
         }
@@ -114,13 +109,14 @@ impl Threads {
     }
 
     /// Runs the command with the wake-up that has stopped the cell, if there is one.
-    fn told(&self, mut on_spike: OnSpike, measurement: &Measurement) -> OnSpikeRecord {
-        let worst = |thread: &ThreadRecord| Some((thread.cpu, thread.offset, *thread.worst.first()?));
+    fn told<'a>(&self, mut on_spike: OnSpike, measurement: &'a Measurement) -> OnSpikeRecord {
+        let worst = |thread: &'a ThreadRecord| Some((thread, *thread.worst.first()?));
         let latest = measurement.threads.iter().filter_map(worst).max_by_key(|(.., worst)| worst.latency_ns);
-        if let Some((cpu, offset, worst)) = latest.filter(|_| self.is_stopped()) {
-            let due_ns = self.cell.period.ns().saturating_mul(worst.cycle).saturating_add(offset.ns());
+        if let Some((thread, worst)) = latest.filter(|_| self.is_stopped()) {
+            let since_first = thread.period_in(&self.cell).ns().saturating_mul(worst.cycle);
+            let due_ns = since_first.saturating_add(thread.offset.ns());
             on_spike.start_for(&Explanation {
-                cpu,
+                cpu: thread.cpu,
                 cycle: i64::try_from(worst.cycle).unwrap_or(i64::MAX),
                 due_ns: i64::try_from(due_ns).unwrap_or(i64::MAX),
                 latency: Span(u64::try_from(worst.latency_ns).unwrap_or(0)),
@@ -137,7 +133,7 @@ impl Threads {
     /// Starts tracing and explaining, if requested.
     fn start_explaining(&mut self) -> Result<(), CellError> {
         let Some(explainer) = &mut self.explainer else { return Ok(()) };
-        let schedule = self.schedule;
+        let first_due = self.schedule.first_due;
         let measured = |member: &mut Member| {
             let late = member.late.take()?;
             let measured = explainer::MeasuredThread {
@@ -145,12 +141,13 @@ impl Threads {
                 tid: member.tid,
                 policy: member.policy,
                 slack: member.timer_slack,
-                schedule: Schedule { first_due: schedule.first_due.plus(member.spec.phase), ..schedule },
+                schedule: schedule_of(member, first_due),
+                cycles: member.spec.cycles.clone(),
             };
             Some((measured, late))
         };
         let measured = self.team.members.iter_mut().filter_map(measured).collect();
-        Ok(explainer.start(&self.cell, self.window.started, measured)?)
+        Ok(explainer.start(&self.cell.cpus, &self.cell.task, self.window.started, measured)?)
     }
 
     /// Sets the spike threshold where the cell has none: twice the p99 of the worst CPU.
@@ -169,7 +166,7 @@ impl Threads {
 
     /// The number of due times of `member` before `now`.
     fn cycles_before(&self, member: &Member, now: ClockTime) -> u64 {
-        self.schedule.cycles_before(ClockTime(now.0.saturating_sub(member.spec.phase.ns())))
+        schedule_of(member, self.schedule.first_due).cycles_before(now)
     }
 
     fn thread(
@@ -202,7 +199,7 @@ impl Threads {
         let censored = open.filter(|(index, _)| collector.last_cycle < Some(*index)).map(|(_, wait)| wait);
         let worst = collector.finish(censored);
 
-        let first = self.cell.first_cycle();
+        let first = member.spec.cycles.start;
         let cycles_due = collector.end().saturating_sub(first);
         let (recorded, lost) = (collector.histogram.n, member.log.lost());
         let open_cycles = u64::from(censored.is_some_and(|wait| wait.cycle >= 0));
@@ -220,10 +217,13 @@ impl Threads {
         })?;
         let passed_over = ended.map_or(0, |ended| ended.passed_over).min(without);
         let missed = without - passed_over;
+        let period = member.spec.settings.period;
         let outcome = member.outcome.filter(|outcome| outcome.counts_overruns);
         Ok(ThreadRecord {
             cpu: member.spec.cpu,
-            offset: member.spec.phase,
+            period: Some(period).filter(|period| *period != self.cell.period),
+            stretch: collector.stretch,
+            offset: Span(member.spec.phase.ns().saturating_add(self.cell.lead_of(period).ns())),
             origin_uncertainty: ended.map(|ended| ended.origin_uncertainty).filter(|span| *span > Span(0)),
             timer_overruns: outcome.and(ended).map(|ended| ended.overruns),
             achieved: Achieved {
@@ -253,11 +253,11 @@ impl Threads {
 
     /// The wait that was still open when waiting was given up at `cut`, if it was due before `end`; with its cycle.
     fn open_wait(&self, member: &Member, due: Option<ClockTime>, cut: ClockTime, end: u64) -> Option<(u64, Censored)> {
-        let schedule = Schedule { first_due: self.schedule.first_due.plus(member.spec.phase), ..self.schedule };
+        let schedule = schedule_of(member, self.schedule.first_due);
         // A thread that never passed the barrier waits for its first cycle.
         let cycle = schedule.containing(due.unwrap_or(schedule.first_due));
         let is_open = cycle.index < end && cycle.due < cut;
-        let index = cycle.index.cast_signed().wrapping_sub_unsigned(self.cell.first_cycle());
+        let index = cycle.index.cast_signed().wrapping_sub_unsigned(member.spec.cycles.start);
         is_open.then(|| (cycle.index, Censored { cycle: index, at_least_ns: cut.0 - cycle.due.0 }))
     }
 }
@@ -268,13 +268,22 @@ fn cobalt_record(outcome: CobaltOutcome) -> CobaltRecord {
     CobaltRecord { mode_switches, context_switches, system_calls, page_faults: page_faults.into(), reason }
 }
 
+/// The due times of a thread, where those of the team begin at `first_due`.
+fn schedule_of(member: &Member, first_due: ClockTime) -> Schedule {
+    Schedule { first_due: first_due.plus(member.spec.phase), period: member.spec.settings.period }
+}
+
 /// One thread for each CPU of the cell; the first one has the link.
-fn threads(cell: &Cell, settings: Settings, allowed: &CpuSet, mut link: Option<LinkEnd>) -> Vec<ThreadSpec> {
+fn threads(cell: &Cell, method: Method, allowed: &CpuSet, mut link: Option<LinkEnd>) -> Vec<ThreadSpec> {
     let distance = cell.conditions.distance.unwrap_or_default().ns();
     let phases = (0..).map(|n: u64| Span(n.saturating_mul(distance) % cell.period.ns()));
     let cpus = |cpu| if cell.policy.can_be_pinned() { [cpu].into_iter().collect() } else { allowed.clone() };
-    let spec = |(cpu, phase)| ThreadSpec { cpu, cpus: cpus(cpu), settings, phase, link: link.take() };
-    cell.cpus.iter().zip(phases).map(spec).collect()
+    let spec = |((n, cpu), phase)| {
+        let period = cell.period_of(n);
+        let settings = Settings { policy: cell.policy, timer_slack: cell.conditions.timer_slack, method, period };
+        ThreadSpec { cpu, cpus: cpus(cpu), settings, phase, cycles: cell.cycles_of(period), link: link.take() }
+    };
+    cell.cpus.iter().enumerate().zip(phases).map(spec).collect()
 }
 
 /// Drains the log of `member` into its tables, and its measured samples into `samples`. Answers over a link are taken
@@ -318,7 +327,7 @@ impl Measurers for Threads {
             // then.
             Task::Cyclic(Method::Deadline) => Span(2 * cell.period.ns()),
             // The first device expires this long after its start.
-            Task::Response(Link::Uio) => Link::DEVICE_DELAY,
+            Task::Response(link) if link.is_timers() => Link::DEVICE_DELAY,
             // The logger measures itself first.
             Task::Response(_) => EXCHANGE_LEAD,
             _ => Span(0),
@@ -327,10 +336,13 @@ impl Measurers for Threads {
         let (mono, now) = (sys::clock::monotonic(), self.now());
         self.schedule.first_due = first_due(now, lead, cell.conditions.align);
         let due = |index| MonoTime(mono.0.wrapping_add_signed(self.schedule.cycle(index).due.since(now).0));
-        let (first, end) = (cell.first_cycle(), cell.end_cycle());
-        let last_phase = self.team.members.iter().map(|member| member.spec.phase).max().unwrap_or_default();
-        self.window = Window { started: due(first), ends: due(end).plus(last_phase) };
-        let collector = |_| Collector::new(self.schedule, &cell.task, first..end, cell.deadline());
+        let end = |member: &Member| {
+            let after = schedule_of(member, self.schedule.first_due).cycle(member.spec.cycles.end);
+            MonoTime(mono.0.wrapping_add_signed(after.due.since(now).0))
+        };
+        let started = due(cell.first_cycle());
+        self.window = Window { started, ends: self.team.members.iter().map(end).max().unwrap_or(started) };
+        let collector = |member: &Member| Collector::of_thread(cell, schedule_of(member, self.schedule.first_due));
         self.collectors = self.team.members.iter().map(collector).collect();
         self.start_explaining()?;
         self.team.release(self.schedule.first_due);
@@ -350,7 +362,7 @@ impl Measurers for Threads {
         // Before the logs are emptied, so that the tables contain nothing later.
         let now = self.now();
         let ends: Vec<u64> = self.team.members.iter().map(|member| self.cycles_before(member, now)).collect();
-        self.team.end_before(ends.iter().copied().max().unwrap_or(0));
+        self.team.end_before(ends.iter().copied());
         for (collector, end) in self.collectors.iter_mut().zip(ends) {
             collector.end_before(end.max(collector.last_cycle.map_or(0, |last| last + 1)));
         }
@@ -385,7 +397,7 @@ impl Measurers for Threads {
         let thread = |(member, collector)| self.thread(member, collector, cut, &mut link, samples);
         let threads = members.iter_mut().zip(collectors).map(thread).collect::<Result<Vec<_>, _>>()?;
         self.link = link;
-        let measurement = Measurement::of(self.window.started, self.cell.period, threads)?;
+        let measurement = Measurement::of(self.window.started, &self.cell, threads)?;
         let ended = if self.is_stopped() { Ended::Stopped } else { measurement.ended };
         let (explained, told) = self.explainer.as_mut().and_then(Explainer::finish).unzip();
         let on_spike = self.on_spike.take().map(|on_spike| self.told(on_spike, &measurement)).or(told.flatten());

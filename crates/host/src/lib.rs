@@ -43,7 +43,7 @@ pub use dma_latency::DmaLatency;
 #[cfg(target_arch = "x86_64")]
 pub use dma_timers::dma_timers;
 pub use leftovers::{MARK, OwnDirectory, end_group, is_process, kill_marked, named, remove_leftovers};
-pub use lock::{LockError, MachineLock, keep_lock, pass_lock};
+pub use lock::{LockError, MachineLock, MonitorMark, keep_lock, pass_lock};
 pub use mounts::{NoTracing, make_system, mount_points, mount_tracing, tracing_dir};
 pub use pci::{DeviceMemory, device_memory};
 pub use ports::{disable_rx_buffering, parallel_port, uio_name};

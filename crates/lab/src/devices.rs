@@ -22,6 +22,8 @@ pub(super) enum LinkDevices {
     None,
     /// PCI devices that interrupt at known times, as many as the shortest period needs.
     Timers,
+    /// The same devices, for a driver that only a plan can provide.
+    OobTimers,
     /// A third serial port without a backend: its UART loops back to itself.
     Serial,
     /// A third serial port, connected to that of another guest.
@@ -69,6 +71,7 @@ impl Devices {
     pub(super) fn of(cell: &Cell) -> Devices {
         let link = match cell.task.link() {
             Some(Link::Uio) => LinkDevices::Timers,
+            Some(Link::Oob) => LinkDevices::OobTimers,
             Some(Link::SerialLoop(_)) => LinkDevices::Serial,
             Some(Link::Serial { .. }) => LinkDevices::Line,
             Some(Link::Udp(_)) => LinkDevices::Network,
@@ -81,7 +84,7 @@ impl Devices {
     pub(super) fn arguments(self) -> impl Iterator<Item = OsString> {
         let (count, words) = match self.link {
             LinkDevices::None | LinkDevices::Line | LinkDevices::Network => (0, ["", ""]),
-            LinkDevices::Timers => (Link::MAX_DEVICES, ["-device", "edu"]),
+            LinkDevices::Timers | LinkDevices::OobTimers => (Link::MAX_DEVICES, ["-device", "edu"]),
             LinkDevices::Serial => (1, ["-serial", "null"]),
         };
         (0..count).flat_map(move |_| words.map(OsString::from))
@@ -105,7 +108,7 @@ impl fmt::Display for Devices {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.link {
             LinkDevices::None => {}
-            LinkDevices::Timers => write!(f, ", {} edu", Link::MAX_DEVICES)?,
+            LinkDevices::Timers | LinkDevices::OobTimers => write!(f, ", {} edu", Link::MAX_DEVICES)?,
             LinkDevices::Serial | LinkDevices::Line => write!(f, ", 3 serial ports")?,
             LinkDevices::Network => write!(f, ", virtio network")?,
         }

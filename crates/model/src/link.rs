@@ -76,6 +76,8 @@ impl fmt::Display for Pins {
 pub enum Link {
     /// Interrupts of PCI devices in a guest of the lab, at times known to the nanosecond, read from `/dev/uioN`.
     Uio,
+    /// Interrupts of the same devices, handled out of band (`module/punctual_oob`) and read by a thread of Cobalt.
+    Oob,
     /// A serial port whose chip sends to itself (the loop-back bit of a 16550): trigger and answer are the same byte.
     SerialLoop(Place),
     /// A serial port wired to a responder.
@@ -106,6 +108,7 @@ impl Link {
     /// Every link in its typed form.
     pub const KNOWN: &[&str] = &[
         "uio",
+        "oob",
         "serial-loop[:/dev/ttyX]",
         "serial:/dev/ttyX[,BAUD]",
         "udp:HOST:PORT",
@@ -118,9 +121,15 @@ impl Link {
     /// The port of `serial-loop` in guests of the lab. The ports before it carry the console and the results.
     pub const LOOP_PORT: &str = "/dev/ttyS2";
 
-    /// Delay from the start of a device of [`Link::Uio`] to its interrupt: the 100 ms of QEMU's `edu`, from the last
-    /// whole millisecond on (hw/misc/edu.c).
+    /// Delay from the start of a device to its interrupt ([`Link::is_timers`]): the 100 ms of QEMU's `edu`, from the
+    /// last whole millisecond on (hw/misc/edu.c).
     pub const DEVICE_DELAY: Span = Span(100_000_000);
+
+    /// Whether its triggers are interrupts of a guest's devices, whose due times are known.
+    #[must_use]
+    pub fn is_timers(self) -> bool {
+        matches!(self, Link::Uio | Link::Oob)
+    }
 
     /// The most devices of a guest: its PCI bus has 32 slots, some of them taken.
     pub const MAX_DEVICES: u64 = 20;
@@ -180,6 +189,8 @@ impl FromStr for Link {
             ("uio", Some(rest)) => {
                 device(rest).map(Link::UioDevice).ok_or_else(|| wrong("uio:/dev/uioN, or uio alone in the lab"))
             }
+            ("oob", None) => Ok(Link::Oob),
+            ("oob", Some(_)) => Err(wrong("oob alone, in the lab")),
             ("serial-loop", rest) => {
                 let port = device(rest.unwrap_or(Link::LOOP_PORT));
                 port.map(Link::SerialLoop)
@@ -214,6 +225,7 @@ impl fmt::Display for Link {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Link::Uio => f.pad("uio"),
+            Link::Oob => f.pad("oob"),
             Link::SerialLoop(port) if port.as_str() == Link::LOOP_PORT => f.pad("serial-loop"),
             Link::SerialLoop(port) => f.pad(&format!("serial-loop:{}", port.as_str())),
             Link::Serial { device, baud: BAUD } => f.pad(&format!("serial:{}", device.as_str())),
@@ -237,6 +249,7 @@ mod tests {
     fn links_print_as_they_are_typed() {
         for text in [
             "uio",
+            "oob",
             "serial-loop",
             "serial-loop:/dev/ttyS0",
             "serial:/dev/ttyUSB0",
@@ -259,6 +272,7 @@ mod tests {
         let long = format!("udp:{}:1", "h".repeat(62));
         for (text, message) in [
             ("uio:3", "invalid link `uio:3`: expected uio:/dev/uioN, or uio alone in the lab"),
+            ("oob:/dev/rtdm/x", "invalid link `oob:/dev/rtdm/x`: expected oob alone, in the lab"),
             ("gpio", "invalid link `gpio`: expected gpio:CHIP/IN,OUT, like gpio:gpiochip0/23,24"),
             (
                 "gpio:gpiochip0/1",
@@ -293,7 +307,7 @@ mod tests {
             ),
             (
                 "upd:h:1",
-                "unknown link `upd:h:1` (did you mean `udp:h:1`? known: uio serial-loop[:/dev/ttyX] \
+                "unknown link `upd:h:1` (did you mean `udp:h:1`? known: uio oob serial-loop[:/dev/ttyX] \
                          serial:/dev/ttyX[,BAUD] udp:HOST:PORT gpio:CHIP/IN,OUT gpio-loop:CHIP/IN,OUT \
                          parport:/dev/parportN uio:/dev/uioN)",
             ),

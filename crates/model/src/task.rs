@@ -159,9 +159,14 @@ impl Task {
         self.instrument().map_or_else(|| self.to_string(), Instrument::name)
     }
 
-    /// Whether Cobalt schedules the measured threads.
+    /// Whether Cobalt schedules the measured threads: they wait by its system calls, or answer its interrupts.
     #[must_use]
     pub fn is_of_cobalt(&self) -> bool {
+        self.waits_by_cobalt() || self.link() == Some(Link::Oob)
+    }
+
+    /// Whether Cobalt's timers wake the measured threads.
+    fn waits_by_cobalt(&self) -> bool {
         matches!(self.method(), Some(Method::Cobalt { .. }))
     }
 
@@ -170,7 +175,7 @@ impl Task {
     #[must_use]
     pub fn feels_gravity(&self) -> bool {
         let of_program = |it: &Instrument| matches!(it.read.tool, ResultTool::XenomaiLatency | ResultTool::Latmus);
-        self.is_of_cobalt() || self.cobalt_context().is_some() || self.instrument().is_some_and(of_program)
+        self.waits_by_cobalt() || self.cobalt_context().is_some() || self.instrument().is_some_and(of_program)
     }
 
     /// Whether waits are for a length of time, so that there are no due times on a grid.

@@ -4,17 +4,61 @@ use crate::log::{LogWriter, Sample};
 use crate::spike::{LateWakeup, Watcher};
 use crate::{Completion, RtSection, Triggered, Wait};
 use model::{Nanos, Schedule, Span};
-use std::sync::atomic::{AtomicI64, AtomicU64, Ordering::Relaxed};
+use std::ops::Range;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-/// The cycles that run, and those that are recorded.
+/// The cycles of one thread that run, and those that are recorded.
 #[derive(Debug)]
-pub struct Limits {
+pub(crate) struct Limits {
     /// Cycles before this one are warm-up: they run and leave no sample.
-    pub first_recorded: u64,
-    /// One past the last cycle. Only ever lowered, to end a cell early.
-    pub end: AtomicU64,
-    /// Latency, ns, above which the cell ends for all its threads; `i64::MAX` for never.
-    pub stop_above_ns: AtomicI64,
+    first_recorded: u64,
+    /// Latency above which the cell ends for all its threads.
+    stop_above: Nanos,
+    ends: Ends,
+    /// The index of this thread's end.
+    index: usize,
+}
+
+/// The end of each thread of a cell: one past its last cycle. Only ever lowered, to end a cell early.
+#[derive(Debug, Clone)]
+pub(crate) struct Ends(Arc<[AtomicU64]>);
+
+impl Ends {
+    /// The ends of threads with these cycles, of which the first are recorded.
+    pub(crate) fn of<'a>(cycles: impl Iterator<Item = &'a Range<u64>>) -> Ends {
+        Ends(cycles.map(|cycles| AtomicU64::new(cycles.end)).collect())
+    }
+
+    /// The limits of the thread with this index.
+    pub(crate) fn limits(&self, index: usize, first_recorded: u64, stop_above: Nanos) -> Limits {
+        Limits { first_recorded, stop_above, ends: self.clone(), index }
+    }
+
+    /// Ends each thread before its cycle in `ends`, unless it ends earlier.
+    pub(crate) fn lower(&self, ends: impl Iterator<Item = u64>) {
+        for (mine, end) in self.0.iter().zip(ends) {
+            mine.fetch_min(end, Relaxed);
+        }
+    }
+
+    /// Ends all threads now.
+    pub(crate) fn end_all(&self) {
+        self.0.iter().for_each(|end| end.store(0, Relaxed));
+    }
+
+    /// Whether [`Ends::end_all`] was called.
+    pub(crate) fn all_have_ended(&self) -> bool {
+        self.0.iter().all(|end| end.load(Relaxed) == 0)
+    }
+}
+
+impl Limits {
+    /// One past the last cycle.
+    #[inline]
+    fn end(&self) -> u64 {
+        self.ends.0.get(self.index).map_or(0, |end| end.load(Relaxed))
+    }
 }
 
 /// Results of a thread at its end that are not in its samples.
@@ -35,7 +79,7 @@ pub struct LoopResult {
 ///
 /// # Errors
 /// The errno of a wait that failed for a reason other than a signal.
-pub fn run_cycles<W: Wait>(
+pub(crate) fn run_cycles<W: Wait>(
     rt: &RtSection<'_>,
     wait: &W,
     schedule: &Schedule,
@@ -43,18 +87,17 @@ pub fn run_cycles<W: Wait>(
     log: &mut LogWriter,
     watcher: &mut Option<Watcher>,
 ) -> Result<LoopResult, i32> {
-    let stop_above = Nanos(limits.stop_above_ns.load(Relaxed));
     let mut ended = LoopResult { origin_uncertainty: wait.start(rt, schedule)?, ..LoopResult::default() };
     let record_late = |log: &mut LogWriter, sample: Sample| {
         if sample.cycle >= limits.first_recorded {
             log.push(rt, sample);
-            if sample.latency > stop_above {
-                limits.end.store(0, Relaxed);
+            if sample.latency > limits.stop_above {
+                limits.ends.end_all();
             }
         }
     };
     let mut cycle = wait.next(rt, schedule, schedule.cycle(0));
-    while cycle.index < limits.end.load(Relaxed) {
+    while cycle.index < limits.end() {
         match wait.trigger(rt, schedule, cycle)? {
             Triggered::Cycle(triggered) => cycle = triggered,
             Triggered::Late(sample) => {
@@ -80,8 +123,8 @@ pub fn run_cycles<W: Wait>(
         if cycle.index >= limits.first_recorded {
             let sample = Sample { cycle: cycle.index, latency };
             log.push(rt, sample);
-            if latency > stop_above {
-                limits.end.store(0, Relaxed);
+            if latency > limits.stop_above {
+                limits.ends.end_all();
             }
             if latency.0 > schedule.period.ns().cast_signed() {
                 ended.overruns += wait.overruns(rt);
@@ -92,7 +135,7 @@ pub fn run_cycles<W: Wait>(
             {
                 // The next wait is for a due time after all this.
                 latency = wait.now(rt).since(cycle.due);
-                let end = limits.end.load(Relaxed);
+                let end = limits.end();
                 let before_end = |latency| schedule.after(cycle, latency).index.min(end);
                 ended.passed_over += before_end(latency).saturating_sub(before_end(sample.latency));
             }
@@ -176,8 +219,7 @@ mod tests {
     ) -> (Vec<(u64, i64)>, u64, Result<(), i32>) {
         let schedule = Schedule { first_due: ClockTime(1 << 40), period: Period::try_from(Span(1_000_000)).unwrap() };
         let clock = FakeKernel { now: Cell::new(0), lateness: RefCell::new(lateness.iter().copied()) };
-        let limits =
-            Limits { first_recorded: first, end: AtomicU64::new(end), stop_above_ns: AtomicI64::new(stop_above_ns) };
+        let limits = Ends::of(std::iter::once(&(first..end))).limits(0, first, Nanos(stop_above_ns));
         let (mut writer, mut reader) = sample_log(room);
         let (result, allocations) =
             RtSection::enter(|rt| run_cycles(rt, &clock, &schedule, &limits, &mut writer, &mut None));
@@ -225,6 +267,29 @@ mod tests {
     }
 
     #[test]
+    fn each_thread_has_its_own_end_and_a_latency_above_the_limit_ends_all() {
+        let ends = Ends::of([0..6, 0..4].iter());
+        let run = |index: usize, lateness: &[Result<i64, Not>]| {
+            let schedule =
+                Schedule { first_due: ClockTime(1 << 40), period: Period::try_from(Span(1_000_000)).unwrap() };
+            let clock = FakeKernel { now: Cell::new(0), lateness: RefCell::new(lateness.iter().copied()) };
+            let (mut writer, mut reader) = sample_log(8);
+            let limits = ends.limits(index, 1, Nanos(9));
+            let (ended, _) = RtSection::enter(|rt| run_cycles(rt, &clock, &schedule, &limits, &mut writer, &mut None));
+            ended.unwrap();
+            let mut cycles = Vec::new();
+            reader.drain(|sample| cycles.push(sample.cycle));
+            cycles
+        };
+        assert_eq!((run(0, &[]), run(1, &[])), (vec![1, 2, 3, 4, 5], vec![1, 2, 3]));
+        ends.lower([3, 9].into_iter());
+        assert_eq!((run(0, &[]), run(1, &[])), (vec![1, 2], vec![1, 2, 3]), "an end is never raised");
+        assert!(!ends.all_have_ended());
+        assert_eq!((run(1, &[Ok(0), Ok(10)]), run(0, &[])), (vec![1], vec![]));
+        assert!(ends.all_have_ended());
+    }
+
+    #[test]
     fn stopping_the_trace_is_not_counted_as_lateness() {
         /// A clock of which every reading takes 600 us.
         struct SlowClock(Cell<u64>);
@@ -240,7 +305,7 @@ mod tests {
             }
         }
         let schedule = Schedule { first_due: ClockTime(1 << 40), period: Period::try_from(Span(1_000_000)).unwrap() };
-        let limits = Limits { first_recorded: 0, end: AtomicU64::new(6), stop_above_ns: AtomicI64::new(i64::MAX) };
+        let limits = Ends::of(std::iter::once(&(0..6))).limits(0, 0, Nanos(i64::MAX));
         let ((_, marker), (_, on)) = (std::io::pipe().unwrap(), std::io::pipe().unwrap());
         let files = [marker, on].map(|pipe| std::fs::File::from(std::os::fd::OwnedFd::from(pipe)));
         let [marker, on] = files;

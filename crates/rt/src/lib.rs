@@ -19,10 +19,10 @@ mod team;
 mod wait;
 mod wire;
 
-pub use cyclic::{Limits, LoopResult, run_cycles};
+pub use cyclic::LoopResult;
 pub use line::{Line, LineEvent, Message};
 #[cfg(target_arch = "x86_64")]
-pub use link::DmaTimer;
+pub use link::{DmaTimer, Interrupts};
 pub use link::{LinkCounts, LinkEnd, Logger, Target};
 pub use log::{LogReader, LogWriter, Sample, sample_log};
 pub use methods::CobaltOutcome;

@@ -2,7 +2,11 @@
 
 use crate::LogWriter;
 use crate::line::Line;
+#[cfg(target_arch = "x86_64")]
+use model::Link;
 use model::Span;
+#[cfg(target_arch = "x86_64")]
+use std::ffi::CString;
 #[cfg(target_arch = "x86_64")]
 use std::fs::File;
 #[cfg(target_arch = "x86_64")]
@@ -11,6 +15,8 @@ use std::io;
 use std::os::unix::fs::FileExt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+#[cfg(target_arch = "x86_64")]
+use std::time::{Duration, Instant};
 #[cfg(target_arch = "x86_64")]
 use sys::registers::Registers;
 
@@ -109,16 +115,42 @@ pub(crate) fn add(counter: &AtomicU64, more: u64) {
     counter.store(counter.load(Relaxed).wrapping_add(more), Relaxed);
 }
 
+#[cfg(target_arch = "x86_64")]
+#[inline]
+fn acknowledge(registers: &Registers) {
+    registers.write_u32(ACKNOWLEDGE, registers.read_u32(INTERRUPT_STATUS).unwrap_or(0));
+}
+
+/// The source of the interrupts of a [`DmaTimer`].
+#[cfg(target_arch = "x86_64")]
+#[derive(Debug)]
+pub enum Interrupts {
+    /// `/dev/uioN`: a read waits for the next interrupt. The driver disables it each time (uio_pci_generic).
+    Linux(File),
+    /// The path of an RTDM device, which a thread of Cobalt opens. The driver acknowledges interrupts out of band.
+    Cobalt(CString),
+}
+
 /// A PCI device whose DMA takes a known time and ends with an interrupt: `edu` of QEMU (docs/specs/edu.rst).
 #[cfg(target_arch = "x86_64")]
 #[derive(Debug)]
 pub struct DmaTimer {
     pub(crate) registers: Registers,
-    /// `/dev/uioN`: a read waits for the next interrupt.
-    pub(crate) interrupts: File,
+    pub(crate) interrupts: Interrupts,
     /// `config` of the PCI device.
     pub(crate) config: File,
 }
+
+/// Registers of `edu` (QEMU, docs/specs/edu.rst): raised interrupts, their acknowledgment, the command of the DMA.
+#[cfg(target_arch = "x86_64")]
+const INTERRUPT_STATUS: usize = 0x24;
+#[cfg(target_arch = "x86_64")]
+const ACKNOWLEDGE: usize = 0x64;
+#[cfg(target_arch = "x86_64")]
+pub(crate) const DMA_COMMAND: usize = 0x98;
+/// Bit of the command while the DMA runs. The device then ignores its registers of the DMA.
+#[cfg(target_arch = "x86_64")]
+const IS_RUNNING: u64 = 1;
 
 #[cfg(target_arch = "x86_64")]
 impl DmaTimer {
@@ -128,18 +160,48 @@ impl DmaTimer {
     /// Command register of a PCI device: ports, memory and bus mastering on, interrupt not disabled.
     const COMMAND: u64 = 4;
     const COMMAND_ON: [u8; 2] = [7, 0];
+    /// The same with the interrupt disabled.
+    const COMMAND_SILENT: [u8; 2] = [7, 4];
+    /// Interval of the checks whether the DMA of an earlier user has ended.
+    const POLL_INTERVAL: Duration = Duration::from_millis(1);
+
+    /// Ends what an earlier user of the device with these files has left: a DMA that runs, an interrupt that waits. On
+    /// a line that several devices share, it would else be one that no driver handles. Leaves the interrupt disabled.
+    ///
+    /// # Errors
+    /// As [`DmaTimer::new`], or when the DMA does not end.
+    #[expect(clippy::disallowed_methods, reason = "runs before the barrier")]
+    pub fn drain(memory: &File, config: &File) -> io::Result<()> {
+        config.write_at(&Self::COMMAND_SILENT, Self::COMMAND)?;
+        let registers = Registers::map(memory, Self::BYTES)?;
+        let began = Instant::now();
+        while registers.read_u64(DMA_COMMAND).unwrap_or(0) & IS_RUNNING != 0 {
+            if began.elapsed() > Duration::from_nanos(2 * Link::DEVICE_DELAY.ns()) {
+                return Err(io::Error::other("in use by another program"));
+            }
+            std::thread::sleep(Self::POLL_INTERVAL);
+        }
+        acknowledge(&registers);
+        Ok(())
+    }
+
+    /// Acknowledges all interrupts.
+    #[inline]
+    pub(crate) fn acknowledge(&self) {
+        acknowledge(&self.registers);
+    }
 
     /// A timer of the device with these files: first memory, interrupts and configuration. Enables the device.
     ///
     /// # Errors
     /// When the device cannot be enabled, or its registers cannot be mapped.
-    pub fn new(memory: &File, interrupts: File, config: File) -> io::Result<DmaTimer> {
+    pub fn new(memory: &File, interrupts: Interrupts, config: File) -> io::Result<DmaTimer> {
         let timer = DmaTimer { registers: Registers::map(memory, Self::BYTES)?, interrupts, config };
         timer.turn_on()?;
         Ok(timer)
     }
 
-    /// Re-enables the interrupt, which the driver disables each time (uio_pci_generic).
+    /// Enables the device and its interrupt.
     pub(crate) fn turn_on(&self) -> io::Result<()> {
         self.config.write_at(&Self::COMMAND_ON, Self::COMMAND).map(drop)
     }

@@ -7,7 +7,8 @@ mod exchange;
 mod signals;
 mod sleep;
 
-use crate::{Limits, LinkEnd, LogWriter, LoopResult, RtSection, Wait, Watcher, run_cycles};
+use crate::cyclic::{Limits, run_cycles};
+use crate::{LinkEnd, LogWriter, LoopResult, RtSection, Wait, Watcher};
 pub use cobalt::CobaltOutcome;
 use cobalt::CobaltSleep;
 #[cfg(target_arch = "x86_64")]
@@ -43,15 +44,16 @@ impl AnyWait {
     /// When the kernel refuses.
     pub(crate) fn new(method: Method, policy: Policy, period: Period, link: Option<LinkEnd>) -> io::Result<AnyWait> {
         match link {
-            Some(link) => AnyWait::of_link(link),
+            Some(link) => AnyWait::of_link(link, policy),
             None => AnyWait::of_method(method, policy, period),
         }
     }
 
-    fn of_link(link: LinkEnd) -> io::Result<AnyWait> {
+    #[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables, reason = "only devices of x86-64 guests take it"))]
+    fn of_link(link: LinkEnd, policy: Policy) -> io::Result<AnyWait> {
         Ok(match link {
             #[cfg(target_arch = "x86_64")]
-            LinkEnd::Timers(timers) => AnyWait::Timers(Timers::new(timers)),
+            LinkEnd::Timers(timers) => AnyWait::Timers(Timers::new(timers, policy)?),
             LinkEnd::Logger(logger) => AnyWait::Logger(Box::new(LoggerWait::new(logger)?)),
             LinkEnd::Target(target) => AnyWait::Target(TargetWait::new(target)),
         })
@@ -82,7 +84,12 @@ impl AnyWait {
 
     /// What Cobalt counted for the cycles, where it schedules this thread.
     pub(crate) fn cobalt(&self) -> Option<CobaltOutcome> {
-        if let AnyWait::Cobalt(wait) = self { wait.outcome() } else { None }
+        match self {
+            AnyWait::Cobalt(wait) => wait.outcome(),
+            #[cfg(target_arch = "x86_64")]
+            AnyWait::Timers(wait) => wait.cobalt_outcome(),
+            _ => None,
+        }
     }
 
     /// Runs the cycles, see [`run_cycles`].

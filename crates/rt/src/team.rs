@@ -5,13 +5,14 @@
     reason = "runs before the barrier or after the last cycle"
 )]
 
+use crate::cyclic::{Ends, Limits};
 use crate::gate::Gate;
 use crate::log::{LogReader, LogWriter, sample_log};
 use crate::methods::CobaltOutcome;
-use crate::{LateReader, Limits, LinkEnd, LoopResult, RtSection, SettingError, Settings, SpikeWatch, Watcher};
-use model::{ClockTime, CpuSet, Policy, Schedule, Span, Usage};
+use crate::{LateReader, LinkEnd, LoopResult, RtSection, SettingError, Settings, SpikeWatch, Watcher};
+use model::{ClockTime, CpuSet, Nanos, Policy, Schedule, Span, Usage};
+use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::Relaxed;
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{Builder, Thread};
 use std::time::{Duration, Instant};
@@ -58,6 +59,8 @@ pub struct ThreadSpec {
     pub settings: Settings,
     /// Offset of its due times from those of the others.
     pub phase: Span,
+    /// The cycles that are recorded; those before them are warm-up, which runs and leaves no sample.
+    pub cycles: Range<u64>,
     /// Its link end, where a response is measured; the thread takes it.
     pub link: Option<LinkEnd>,
 }
@@ -103,7 +106,7 @@ pub struct Team {
     pub members: Vec<Member>,
     threads: Vec<Thread>,
     gate: Arc<Gate>,
-    limits: Arc<Limits>,
+    ends: Ends,
     events_rx: Receiver<Event>,
     events_tx: Sender<Event>,
 }
@@ -132,7 +135,7 @@ struct Start {
     log: LogWriter,
     watcher: Option<Watcher>,
     gate: Arc<Gate>,
-    limits: Arc<Limits>,
+    limits: Limits,
     ready: Sender<Result<(u32, Span), SettingError>>,
     events_tx: Sender<Event>,
 }
@@ -162,14 +165,15 @@ impl Start {
 impl Team {
     /// Makes one thread for each spec, sets it up, reads its settings back, and leaves it at the gate.
     ///
-    /// `room` is the number of samples that each log holds; `watch` receives late wake-ups. The signals that methods
+    /// A latency above `stop_above` ends the cell for all of them. `room` is the number of samples that each log holds;
+    /// `watch` receives late wake-ups. The signals that methods
     /// wait for are blocked in the calling thread, so that they are delivered to the waiting one.
     ///
     /// # Errors
     /// When a thread cannot be created, or one of its settings is refused or not kept; the threads made so far end.
     pub fn spawn(
         specs: Vec<ThreadSpec>,
-        limits: Limits,
+        stop_above: Nanos,
         room: usize,
         watch: Option<&Arc<SpikeWatch>>,
     ) -> Result<Team, TeamError> {
@@ -180,14 +184,15 @@ impl Team {
             })?;
         }
         let (events_tx, events_rx) = channel();
-        let (gate, limits) = (Arc::new(Gate::default()), Arc::new(limits));
-        let mut team = Team { members: Vec::new(), threads: Vec::new(), gate, limits, events_rx, events_tx };
+        let (gate, ends) = (Arc::new(Gate::default()), Ends::of(specs.iter().map(|spec| &spec.cycles)));
+        let mut team = Team { members: Vec::new(), threads: Vec::new(), gate, ends, events_rx, events_tx };
         for (index, mut spec) in specs.into_iter().enumerate() {
             let (cpu, settings, phase, link) = (spec.cpu, spec.settings, spec.phase, spec.link.take());
             let (log, reader) = sample_log(room);
             let (watcher, late) = watch.map(SpikeWatch::watcher).unzip();
             let (ready, is_ready) = channel();
-            let (gate, limits, events_tx) = (Arc::clone(&team.gate), Arc::clone(&team.limits), team.events_tx.clone());
+            let (gate, events_tx) = (Arc::clone(&team.gate), team.events_tx.clone());
+            let limits = team.ends.limits(index, spec.cycles.start, stop_above);
             let start = Start { index, settings, phase, link, log, watcher, gate, limits, ready, events_tx };
             let thread = Builder::new().name(format!("measured/{cpu}")).stack_size(STACK_BYTES);
             let handle = thread.spawn(move || start.live()).map_err(|source| TeamError::Spawn { cpu, source })?;
@@ -208,15 +213,20 @@ impl Team {
         self.gate.open(first_due, self.threads.iter());
     }
 
-    /// Ends the cell before cycle `end`, unless it ends earlier.
-    pub fn end_before(&self, end: u64) {
-        self.limits.end.fetch_min(end, Relaxed);
+    /// Ends each thread before its cycle in `ends`, unless it ends earlier.
+    pub fn end_before(&self, ends: impl Iterator<Item = u64>) {
+        self.ends.lower(ends);
     }
 
-    /// Whether a late wake-up has ended the cell for all threads ([`Limits::stop_above_ns`]).
+    /// Ends all threads now.
+    pub fn end_now(&self) {
+        self.ends.end_all();
+    }
+
+    /// Whether a late wake-up, or [`Team::end_now`], has ended the cell for all threads.
     #[must_use]
     pub fn is_stopped(&self) -> bool {
-        self.limits.end.load(Relaxed) == 0
+        self.ends.all_have_ended()
     }
 
     /// Waits until every thread has ended. Returns `false` after `timeout`.

@@ -68,7 +68,7 @@ pub fn target(link: Link, peer: Option<&str>) -> Result<(Target, LinkMonitor), S
             // Only the host counts, not the port.
             Line::Udp { socket, peer: peer.map(|peer| resolve(&with_port(peer))).transpose()? }
         }
-        Link::Uio | Link::SerialLoop(_) | Link::GpioLoop(_) => {
+        Link::Uio | Link::Oob | Link::SerialLoop(_) | Link::GpioLoop(_) => {
             return Err(format!("{link} needs no responder; measure it with: punctual measure response --to {link}"));
         }
         Link::Serial { .. } if peer.is_some() => {
@@ -114,7 +114,7 @@ pub fn logger(link: Link, period: Period, first: u64) -> Result<(Logger, LinkMon
         }
         Link::Gpio(pins) | Link::GpioLoop(pins) => Line::Gpio(gpio::open(link, &pins)?),
         Link::Parport(device) => Line::Parport(devices::open_parport(link, device.as_str())?),
-        Link::Uio | Link::UioDevice(_) => return Err(format!("invalid line `{link}`")),
+        Link::Uio | Link::Oob | Link::UioDevice(_) => return Err(format!("invalid line `{link}`")),
     };
     // The low bit distinguishes the tries to reach the peer from triggers.
     let session = (sys::clock::monotonic().0.rotate_left(20) ^ u64::from(std::process::id())) & !1;

@@ -60,6 +60,14 @@ impl Instance {
     /// # Errors
     /// Without tracefs, or without permission to use it.
     pub(crate) fn create() -> Result<Instance, TraceError> {
+        Instance::create_sized(MAX_KIB)
+    }
+
+    /// As [`Instance::create`], with at most this memory for each CPU, KiB.
+    ///
+    /// # Errors
+    /// As [`Instance::create`].
+    pub(crate) fn create_sized(most_kib: usize) -> Result<Instance, TraceError> {
         let root = Instance::root()?;
         let instances = root.join("instances");
         sweep(&instances);
@@ -79,7 +87,7 @@ impl Instance {
         made.write("tracing_on", "0")?;
         made.write("trace_clock", "mono")?;
         let n_cpus = made.cpus();
-        let kib = (ALL_KIB / n_cpus.max(1)).clamp(MIN_KIB, MAX_KIB);
+        let kib = (ALL_KIB / n_cpus.max(1)).clamp(MIN_KIB, most_kib);
         made.write("buffer_size_kb", &kib.to_string())?;
         made.buffer_bytes = kib * 1024;
         made.write("options/overwrite", "1")?;
@@ -99,6 +107,14 @@ impl Instance {
     /// When there is no tracefs, or this user has no access.
     pub fn root() -> Result<PathBuf, TraceError> {
         Ok(host::tracing_dir()?)
+    }
+
+    /// Removes the instances of dead processes; returns their paths. Without access to tracefs there are none.
+    #[must_use]
+    pub fn remove_abandoned() -> Vec<PathBuf> {
+        let Ok(root) = Instance::root() else { return Vec::new() };
+        let instances = root.join("instances");
+        sweep(&instances).into_iter().map(|name| instances.join(name)).collect()
     }
 
     /// One more than the highest number of a CPU that has a trace.

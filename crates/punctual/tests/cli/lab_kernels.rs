@@ -1,13 +1,11 @@
 //! Kernels of the lab: their sources, refusals, files for guests, and the step of a bisection.
 
 use crate::program::{
-    ProgramOutput, Scratch, command, entries, is_installed, machine, machine_and_scratch, may_mount, run, set_mode,
-    skip_unless,
+    ProgramOutput, Scratch, command, entries, is_installed, machine, machine_and_scratch, may_mount, run, skip_unless,
 };
 use crate::vm::kernel;
 use model::GuestFile;
 use std::fs;
-use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -46,12 +44,7 @@ impl System {
     /// Installs a program with this script.
     pub(crate) fn program(&self, name: &str, script: &str) {
         // The name may be a link to this machine's own program, which must not be written to.
-        let path = self.scratch.path(&format!("bin/{name}"));
-        let _ = fs::remove_file(&path);
-        let mut file = fs::File::create_new(&path).unwrap();
-        file.write_all(format!("#!/bin/sh\n{script}\n").as_bytes()).unwrap();
-        drop(file);
-        set_mode(path, 0o755);
+        self.scratch.executable(&format!("bin/{name}"), format!("#!/bin/sh\n{script}\n"));
     }
 
     /// `punctual ARGUMENTS` in this system.

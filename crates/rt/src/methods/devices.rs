@@ -1,19 +1,18 @@
 //! Waiting for interrupts of devices whose due times are known to the nanosecond.
 
-use crate::link::DmaTimer;
-use crate::{Completion, RtSection, Wait};
-use model::{ClockId, ClockTime, Cycle, Link, Schedule, Span};
+use super::cobalt::{CobaltOutcome, CobaltSleep};
+use crate::link::{DMA_COMMAND, DmaTimer, Interrupts};
+use crate::{Completion, RtSection, Sample, Wait};
+use model::{ClockId, ClockTime, Cycle, Link, Policy, Schedule, Span};
 use std::cell::Cell;
-use std::io::Read;
+use std::io::{self, Read};
+use sys::cobalt::{self, rtdm};
 use sys::{errno, registers::time_stamp_counter};
 
-/// Registers of `edu` (QEMU, docs/specs/edu.rst): raised interrupts, their acknowledgment, the DMA.
-const INTERRUPT_STATUS: usize = 0x24;
-const ACKNOWLEDGE: usize = 0x64;
+/// Further registers of `edu`: the DMA.
 const DMA_SOURCE: usize = 0x80;
 const DMA_DESTINATION: usize = 0x88;
 const DMA_COUNT: usize = 0x90;
-const DMA_COMMAND: usize = 0x98;
 /// The DMA copies four bytes of the guest's memory, which is only read, into the device's own.
 const FROM: u64 = 0x1000;
 const TO: u64 = 0x40000;
@@ -28,6 +27,8 @@ const START_MARGIN: u64 = 20_000;
 #[derive(Debug)]
 pub(crate) struct Timers {
     devices: Vec<Turn>,
+    /// The thread, where Cobalt schedules it.
+    cobalt: Option<CobaltSleep>,
     /// Offset of the clock from the counter, ns.
     ahead: Cell<u64>,
     /// Index of the device that is waited for.
@@ -41,6 +42,8 @@ pub(crate) struct Timers {
 #[derive(Debug)]
 struct Turn {
     timer: DmaTimer,
+    /// Its interrupts, where they are those of an RTDM device.
+    rtdm: Option<rtdm::File>,
     /// Due time, by the counter.
     due: Cell<u64>,
     /// Whether the due time is known: not when a millisecond ended during the start.
@@ -48,10 +51,30 @@ struct Turn {
 }
 
 impl Turn {
-    /// Acknowledges the interrupt and re-enables it.
+    /// Opens the device in this thread, where it is one of RTDM.
+    ///
+    /// # Errors
+    /// In one line: the device that cannot be opened.
+    #[expect(clippy::disallowed_macros, reason = "runs before the barrier")]
+    fn new(timer: DmaTimer) -> io::Result<Turn> {
+        let mut turn = Turn { timer, rtdm: None, due: Cell::new(0), is_known: Cell::new(false) };
+        if let Interrupts::Cobalt(path) = &turn.timer.interrupts {
+            // The driver forgets what came before.
+            let failed = |errno| {
+                let err = io::Error::from_raw_os_error(errno);
+                io::Error::other(format!("cannot open {}: {err}", path.to_string_lossy()))
+            };
+            turn.rtdm = Some(rtdm::File::open(path).map_err(failed)?);
+        }
+        Ok(turn)
+    }
+
+    /// Acknowledges the interrupt and re-enables it. The driver of an RTDM device has done both.
     fn acknowledge(&self) -> Result<(), i32> {
-        let registers = &self.timer.registers;
-        registers.write_u32(ACKNOWLEDGE, registers.read_u32(INTERRUPT_STATUS).unwrap_or(0));
+        if self.rtdm.is_some() {
+            return Ok(());
+        }
+        self.timer.acknowledge();
         // The driver has disabled it (uio_pci_generic).
         self.timer.turn_on().map_err(errno)
     }
@@ -74,7 +97,11 @@ impl Turn {
     /// Waits for the interrupt.
     #[inline]
     fn wait(&self) -> Result<(), i32> {
-        (&self.timer.interrupts).read(&mut [0; 4]).map(drop).map_err(errno)
+        match (&self.rtdm, &self.timer.interrupts) {
+            (Some(device), _) => device.read::<4>().map(drop),
+            (None, Interrupts::Linux(file)) => { file }.read(&mut [0; 4]).map(drop).map_err(errno),
+            (None, Interrupts::Cobalt(_)) => Err(libc::EBADF),
+        }
     }
 
     /// Consumes an interrupt that is no sample.
@@ -91,15 +118,26 @@ impl Turn {
 }
 
 impl Timers {
-    pub(super) fn new(timers: Vec<DmaTimer>) -> Timers {
-        let turn = |timer| Turn { timer, due: Cell::new(0), is_known: Cell::new(false) };
-        Timers {
-            devices: timers.into_iter().map(turn).collect(),
+    /// Binds this process to Cobalt, where the interrupts are out of band.
+    ///
+    /// # Errors
+    /// In one line: why Cobalt refuses, or a device that cannot be used.
+    pub(super) fn new(timers: Vec<DmaTimer>, policy: Policy) -> io::Result<Timers> {
+        let is_oob = timers.iter().any(|timer| matches!(timer.interrupts, Interrupts::Cobalt(_)));
+        let cobalt = is_oob.then(|| CobaltSleep::new(policy.priority().unwrap_or(0), false)).transpose()?;
+        Ok(Timers {
+            devices: timers.into_iter().map(Turn::new).collect::<io::Result<_>>()?,
+            cobalt,
             ahead: Cell::new(0),
             current: Cell::new(None),
             last: Cell::new(None),
             failed: Cell::new(0),
-        }
+        })
+    }
+
+    /// What Cobalt counted, as [`CobaltSleep::outcome`].
+    pub(super) fn cobalt_outcome(&self) -> Option<CobaltOutcome> {
+        self.cobalt.as_ref().and_then(CobaltSleep::outcome)
     }
 
     /// Converts an instant of the counter to the clock.
@@ -135,12 +173,19 @@ impl Wait for Timers {
     }
 
     /// Starts one device after the other, so that each is due in the middle of a period.
-    fn start(&self, _rt: &RtSection<'_>, schedule: &Schedule) -> Result<Span, i32> {
+    fn start(&self, rt: &RtSection<'_>, schedule: &Schedule) -> Result<Span, i32> {
+        if let Some(thread) = &self.cobalt {
+            thread.start(rt, schedule)?;
+        }
         self.ahead.set(sys::clock::monotonic().0.wrapping_sub(time_stamp_counter()));
         for (index, device) in (0..).zip(&self.devices) {
             let due = schedule.cycle(index).due.plus(Span(schedule.period.ns() / 2));
             let start = ClockTime(due.0.saturating_sub(Link::DEVICE_DELAY.ns()));
-            while let Err(errno) = sys::clock::sleep_until(ClockId::Monotonic, start) {
+            let sleep = || match self.cobalt {
+                Some(_) => cobalt::sleep_until(start.0),
+                None => sys::clock::sleep_until(ClockId::Monotonic, start),
+            };
+            while let Err(errno) = sleep() {
                 if errno != libc::EINTR {
                     return Err(errno);
                 }
@@ -171,5 +216,9 @@ impl Wait for Timers {
             (0, None) => Err(libc::ENODEV),
             (errno, _) => Err(errno),
         }
+    }
+
+    fn finish(&self, rt: &RtSection<'_>) -> Result<Option<Sample>, i32> {
+        self.cobalt.as_ref().map_or(Ok(None), |thread| thread.finish(rt))
     }
 }

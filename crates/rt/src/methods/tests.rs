@@ -1,9 +1,9 @@
 //! All methods, with the running kernel.
 
 use super::*;
+use crate::cyclic::Ends;
 use crate::sample_log;
-use model::{ClockId, ClockTime, Span};
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use model::{ClockId, ClockTime, Nanos, Span};
 use sys::signal;
 
 /// Runs 20 cycles of `period` by `wait`, the first of them `soon`; returns the cycles and latencies (ns), and the
@@ -15,7 +15,7 @@ pub(super) fn run(
     soon: Span,
 ) -> (Vec<(u64, i64)>, Result<LoopResult, i32>) {
     let schedule = Schedule { first_due: sys::clock::now(clock).plus(soon), period };
-    let limits = Limits { first_recorded: 0, end: AtomicU64::new(20), stop_above_ns: AtomicI64::new(i64::MAX) };
+    let limits = Ends::of(std::iter::once(&(0..20))).limits(0, 0, Nanos(i64::MAX));
     let (mut writer, mut reader) = sample_log(32);
     let (ended, allocations) = RtSection::enter(|rt| wait.run(rt, &schedule, &limits, &mut writer, &mut None));
     assert_eq!(allocations, 0);
@@ -86,7 +86,7 @@ fn a_due_time_that_is_past_ends_the_wait_at_once() {
         let period = Period::try_from(Span(500_000)).unwrap();
         let begun = sys::clock::now(clock);
         let schedule = Schedule { first_due: ClockTime(begun.0 - 5_000_000), period };
-        let limits = Limits { first_recorded: 0, end: AtomicU64::new(1), stop_above_ns: AtomicI64::new(i64::MAX) };
+        let limits = Ends::of(std::iter::once(&(0..1))).limits(0, 0, Nanos(i64::MAX));
         let (mut writer, mut reader) = sample_log(1);
         let wait = AnyWait::new(method.parse().unwrap(), model::Policy::OTHER, period, None).unwrap();
         let (ended, _) = RtSection::enter(|rt| wait.run(rt, &schedule, &limits, &mut writer, &mut None));

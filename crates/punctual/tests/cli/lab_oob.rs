@@ -1,0 +1,154 @@
+//! Interrupts handled out of band by Cobalt: refusals everywhere, latencies on a kernel that the user brings.
+
+use crate::program::{Scratch, entries, is_installed, machine_and_scratch, punctual, run_seeded};
+use model::{Entry, ThreadRecord};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+/// The kernel `PUNCTUAL_TEST_COBALT` and the module built against its tree, `PUNCTUAL_TEST_COBALT_TREE`; prints that
+/// the test is skipped and returns `None` without both.
+fn kernel_and_module(scratch: &Scratch) -> Option<(PathBuf, PathBuf)> {
+    let given = |name| std::env::var_os(name).map(PathBuf::from);
+    let Some((kernel, tree)) = given("PUNCTUAL_TEST_COBALT").zip(given("PUNCTUAL_TEST_COBALT_TREE")) else {
+        eprintln!(
+            "skipped: needs a kernel with Dovetail and Cobalt and its built tree, PUNCTUAL_TEST_COBALT=/path/of/bzImage \
+             PUNCTUAL_TEST_COBALT_TREE=/path/of/linux"
+        );
+        return None;
+    };
+    if !is_installed("make", "make") {
+        return None;
+    }
+    let dir = scratch.path("module");
+    std::fs::create_dir(&dir).unwrap();
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../module/punctual_oob");
+    for name in ["Kbuild", "punctual_oob.c"] {
+        std::fs::copy(source.join(name), dir.join(name)).unwrap();
+    }
+    let mut make = Command::new("make");
+    make.arg("-C").arg(tree).arg(format!("M={}", dir.display())).arg("modules").stdin(Stdio::null());
+    let made = make.output().unwrap();
+    let text = String::from_utf8_lossy(&made.stderr);
+    assert!(made.status.success() && !text.contains("warning"), "{text}");
+    Some((kernel, dir.join("punctual_oob.ko")))
+}
+
+/// A plan of the links `oob` and `uio`. The kernel's word only changes when its boot does what: without it the kernel
+/// that this was written with (Dovetail 5.13, Xenomai 3.2.2) never reaches PID 1 beside 20 devices.
+fn plan(scratch: &Scratch, kernel: &str, loads: &str, duration: &str) -> String {
+    let text = format!(
+        "repetitions = 1\nduration = \"{duration}\"\nwarm_up = \"100ms\"\ncpu_dma_latency = \"leave\"\n[axes]\n\
+         kernel = [\"{kernel} initcall_debug\"]\nload = [{loads}]\npolicy = [\"fifo:90\"]\nperiod = [\"10ms\"]\n\
+         method = [\"response:uio\", \"response:oob\"]\n"
+    );
+    scratch.file("plan.toml", text).display().to_string()
+}
+
+/// The threads of the link that Cobalt answers, or of the other.
+fn threads(entries: &[Entry], is_oob: bool) -> Vec<&ThreadRecord> {
+    let is_of = |entry: &&Entry| (entry.record.cell.task.to_string() == "response:oob") == is_oob;
+    entries.iter().filter(is_of).map(|entry| &entry.record.threads[0]).collect()
+}
+
+#[test]
+fn out_of_band_responses_are_refused_in_one_line_where_they_cannot_be() {
+    let scratch = Scratch::new("oob-refused");
+    let dry_run = |kernel: &str, policy: &str, period: &str, more: &str| {
+        let text = format!(
+            "repetitions = 1\nduration = \"1s\"\n{more}\n[axes]\nkernel = [\"{kernel}\"]\nload = [\"none\"]\n\
+             policy = [\"{policy}\"]\nperiod = [\"{period}\"]\nmethod = [\"response:oob\"]\n"
+        );
+        punctual(&format!("run {} --dry-run", scratch.file("plan.toml", text).display()))
+    };
+    for (kernel, policy, period, more, expected) in [
+        ("running", "other", "10ms", "", "response:oob needs policy fifo, like fifo:80, not other"),
+        ("running", "rr:80", "10ms", "", "response:oob needs policy fifo, like fifo:80, not rr:80"),
+        ("running", "fifo:80", "10ms", "[explain]\nabove = \"1ms\"", "explain does not apply to response:oob"),
+        ("running", "fifo:80", "10ms", "", "response:oob needs a lab guest in virtual time"),
+        ("/k clock=emulated", "fifo:80", "10ms", "", "response:oob needs a lab guest in virtual time"),
+        ("/k", "fifo:80", "3ms", "", "invalid period `3ms` for response:oob: expected one of 5ms 10ms"),
+    ] {
+        let said = dry_run(kernel, policy, period, more);
+        // Without the right to lock memory that comes first.
+        let is_expected = said.stderr.contains(expected) || said.stderr.contains("response:oob needs locked memory");
+        assert!(said.status == 1 && is_expected, "{kernel} {policy} {period}: {}", said.stderr);
+        assert_eq!(said.stderr.trim_end().lines().count(), 1, "{}", said.stderr);
+    }
+    punctual("respond --on oob --for 1s")
+        .expect_error("oob needs no responder; measure it with: punctual measure response --to oob");
+}
+
+#[test]
+#[ignore = "long: boots guests"]
+fn vm_an_interrupt_out_of_band_is_answered_before_any_of_linux() {
+    let (_machine, scratch) = machine_and_scratch("oob");
+    let Some((kernel, module)) = kernel_and_module(&scratch) else { return };
+    let kernel = format!("{} modules={}", kernel.display(), module.display());
+    let plan = plan(&scratch, &kernel, "\"none\", \"mmap\"", "2s");
+    let [first, second] = ["first", "second"].map(|name| {
+        let out = scratch.path(name);
+        run_seeded(&plan, &out);
+        entries(&out)
+    });
+    assert!(first.len() == 4 && first == second, "the same to the bit");
+    let (oob, linux) = (threads(&first, true), threads(&first, false));
+    assert_eq!((oob.len(), linux.len()), (2, 2));
+    for thread in &oob {
+        let counted = thread.cobalt.unwrap();
+        assert_eq!((counted.mode_switches, counted.page_faults), (0, 0), "{counted:?}");
+        // One to read each interrupt.
+        assert!(counted.system_calls >= 200, "{counted:?}");
+    }
+    assert!(linux.iter().all(|thread| thread.cobalt.is_none()));
+    for thread in oob.iter().chain(&linux) {
+        assert_eq!((thread.recorded, thread.missed), (200, 0), "{thread:?}");
+        assert!(thread.is_consistent() && thread.histogram.min_ns > Some(0), "{thread:?}");
+    }
+    let latest = oob.iter().filter_map(|thread| thread.histogram.max_ns).max();
+    let earliest = linux.iter().filter_map(|thread| thread.histogram.min_ns).min();
+    assert!(latest < earliest, "{latest:?} {earliest:?}");
+}
+
+/// Each device has an interrupt that waits and one to come when the cell opens it; for `uio`, the other driver, too.
+#[test]
+#[ignore = "long: boots guests"]
+fn vm_interrupts_left_by_an_earlier_user_are_no_samples() {
+    if !is_installed("cc", "gcc") || !is_installed("dash", "dash") {
+        return;
+    }
+    let (_machine, scratch) = machine_and_scratch("oob-left");
+    let Some((kernel, module)) = kernel_and_module(&scratch) else { return };
+    let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/wires/left_running.c");
+    let program = scratch.path("left_running");
+    let compiled = Command::new("cc").args(["-static", "-O1", "-Wall", "-o"]).args([&program, &source]).status();
+    assert!(compiled.unwrap().success());
+    let (kernel, module, program) = (kernel.display(), module.display(), program.display());
+    let kernel = format!("{kernel} modules={module} file={program}:/left_running file=/usr/bin/dash:/bin/sh");
+    let plan = plan(&scratch, &kernel, "\"cmd:/left_running\"", "500ms");
+    let out = scratch.path("run");
+    run_seeded(&plan, &out);
+    let entries = entries(&out);
+    for entry in &entries {
+        assert!(entry.record.loads.iter().all(|load| load.failure.is_none()), "{:?}", entry.record.loads);
+        let thread = &entry.record.threads[0];
+        assert_eq!((thread.recorded, thread.missed), (50, 0), "{thread:?}");
+        let range = thread.histogram.min_ns.zip(thread.histogram.max_ns).unwrap();
+        assert!(range.0 > 0 && range.1 < 100_000, "{range:?}");
+    }
+    assert_eq!((threads(&entries, true).len(), threads(&entries, false).len()), (1, 1));
+}
+
+/// The driver is absent: a kernel with Cobalt and no module.
+#[test]
+#[ignore = "long: boots a guest"]
+fn vm_a_kernel_without_the_module_is_one_line() {
+    let (_machine, scratch) = machine_and_scratch("oob-none");
+    let Some((kernel, _)) = kernel_and_module(&scratch) else { return };
+    let plan = plan(&scratch, &kernel.display().to_string(), "\"none\"", "500ms");
+    let text = std::fs::read_to_string(&plan).unwrap().replace("\"response:uio\", ", "");
+    std::fs::write(&plan, text).unwrap();
+    let said = punctual(&format!("run {plan} --seed 1 --wait --out {}", scratch.path("run").display()));
+    let reason = "response:oob: unsupported: this kernel has no punctual_oob; build module/punctual_oob for it and name \
+                  the file: modules=/path/of/punctual_oob.ko";
+    assert!(said.status != 0 && said.stderr.contains(reason), "{}", said.stderr);
+}
