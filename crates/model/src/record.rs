@@ -9,12 +9,12 @@ mod machine;
 mod response;
 mod tracers;
 
-use crate::{Cell, CellId, CpuSet, ExplainRecord, Histogram, Host, MonoTime, Policy, Slice, Span};
+use crate::{Cell, CellId, CpuSet, ExplainRecord, Histogram, Host, MonoTime, Period, Policy, Slice, Span};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
 pub use cobalt::{CobaltRecord, SwitchReason};
-pub use cost::{CostRecord, OperationRecord, SkippedOperation};
+pub use cost::{AllBatches, CostRecord, OperationRecord, SkippedOperation};
 pub use instrument::{InstrumentRecord, InstrumentThread};
 pub use lab::{GuestThread, HostSideRecord, LabRecord};
 pub use load::{LoadFailure, LoadRecord, LoadSecond, ProgramRecord};
@@ -154,6 +154,15 @@ pub struct RuntimeRecord {
 pub struct ThreadRecord {
     /// CPU that it was pinned to; for a deadline thread, which cannot be pinned, the CPU that it belongs to.
     pub cpu: u32,
+    /// Its period, ns, if it differs from that of the cell ([`Conditions::period_step`](crate::Conditions)).
+    /// `null`: the period of the cell.
+    #[serde(rename = "period_ns", default, skip_serializing_if = "Option::is_none")]
+    pub period: Option<Period>,
+    /// Length, ns, of the stretches of time from [`Record::started`] that its slices divide, where the threads of the
+    /// cell have different periods: a slice holds the cycles due in one stretch. `null`: slices have equal numbers of
+    /// cycles.
+    #[serde(rename = "stretch_ns", default, skip_serializing_if = "Option::is_none")]
+    pub stretch: Option<Span>,
     /// First measured due time, ns after that of the record ([`Record::started`]).
     #[serde(rename = "offset_ns", default)]
     pub offset: Span,
@@ -200,13 +209,32 @@ pub struct ThreadRecord {
     pub episodes: Episodes,
     /// Resources used by the thread; `null` when it did not end.
     pub usage: Option<Usage>,
-    /// Counters of Cobalt between the first and the last cycle; `null` for every method but `cobalt`, or when the
-    /// thread did not end.
+    /// Counters of Cobalt between the first and the last cycle; `null` for every method but `cobalt` and
+    /// `response:oob`, or when the thread did not end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cobalt: Option<CobaltRecord>,
 }
 
 impl ThreadRecord {
+    /// Its period, in a record of `cell`.
+    #[must_use]
+    pub fn period_in(&self, cell: &Cell) -> Period {
+        self.period.unwrap_or(cell.period)
+    }
+
+    /// The due time of `cycle` in a record of `cell`, ns after that of the record. Offsets of equal periods
+    /// ([`Conditions::distance`](crate::Conditions)) are left out.
+    #[must_use]
+    pub fn due_ns(&self, cycle: u64, cell: &Cell) -> u64 {
+        cycle.saturating_mul(self.period_in(cell).ns()).saturating_add(self.lead().ns())
+    }
+
+    /// The first measured due time of a thread with a period of its own, after that of the record; 0 for others.
+    #[must_use]
+    pub fn lead(&self) -> Span {
+        if self.period.is_some() { self.offset } else { Span(0) }
+    }
+
     /// The number of triggers that were never answered.
     #[must_use]
     pub fn never_answered(&self) -> u64 {

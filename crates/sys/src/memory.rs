@@ -51,55 +51,70 @@ pub fn touch_stack() {
 
 /// Counters that processes made by `fork` share, each in a cache line of its own.
 #[derive(Debug)]
-pub struct SharedCounters {
-    counters: NonNull<Line>,
-    len: usize,
-}
+pub struct SharedCounters(SharedNumbers);
 
-#[derive(Debug)]
-#[repr(align(64))]
-struct Line(AtomicU64);
+/// Numbers in a cache line, of which a counter uses the first.
+const LINE: usize = 64 / size_of::<AtomicU64>();
 
 impl SharedCounters {
     /// `len` counters at 0.
     ///
     /// # Errors
-    /// When there is no memory.
+    /// `ENOMEM`.
     pub fn new(len: usize) -> io::Result<Self> {
-        let bytes = len.max(1) * size_of::<Line>();
+        SharedNumbers::new(len.saturating_mul(LINE)).map(SharedCounters)
+    }
+
+    /// The counter with this index.
+    #[must_use]
+    pub fn get(&self, index: usize) -> Option<&AtomicU64> {
+        self.0.as_slice().get(index.checked_mul(LINE)?)
+    }
+
+    /// All counters in order.
+    pub fn iter(&self) -> impl Iterator<Item = &AtomicU64> {
+        self.0.as_slice().iter().step_by(LINE)
+    }
+}
+
+/// Numbers that processes made by `fork` share, packed: for data that one process writes and another reads, rather than
+/// for counters that several write at the same time. Pages that are never written take no memory.
+#[derive(Debug)]
+pub struct SharedNumbers {
+    numbers: NonNull<AtomicU64>,
+    len: usize,
+}
+
+impl SharedNumbers {
+    /// `len` numbers, all 0.
+    ///
+    /// # Errors
+    /// `ENOMEM`.
+    pub fn new(len: usize) -> io::Result<Self> {
+        let bytes = len.max(1).saturating_mul(size_of::<AtomicU64>());
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
         // SAFETY: an anonymous mapping at an address of the kernel's choice touches no other memory (mmap(2)).
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, protection, flags, -1, 0) };
         if start == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        let counters = NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(SharedCounters { counters, len })
+        Ok(SharedNumbers { numbers: NonNull::new(start.cast()).ok_or(io::ErrorKind::OutOfMemory)?, len })
     }
 
-    fn lines(&self) -> &[Line] {
-        // SAFETY: the mapping holds `len` lines, is zero-filled (0 is a valid AtomicU64), page-aligned, and lives as
-        // long as `self`; other processes write to it through atomics only.
-        unsafe { std::slice::from_raw_parts(self.counters.as_ptr(), self.len) }
-    }
-
-    /// The counter with this index.
+    /// All numbers in order.
     #[must_use]
-    pub fn get(&self, index: usize) -> Option<&AtomicU64> {
-        self.lines().get(index).map(|line| &line.0)
-    }
-
-    /// All counters in order.
-    pub fn iter(&self) -> impl Iterator<Item = &AtomicU64> {
-        self.lines().iter().map(|line| &line.0)
+    pub fn as_slice(&self) -> &[AtomicU64] {
+        // SAFETY: the mapping holds `len` numbers, is zero-filled (0 is a valid AtomicU64), page-aligned, and lives as
+        // long as `self`; other processes write to it through atomics only.
+        unsafe { std::slice::from_raw_parts(self.numbers.as_ptr(), self.len) }
     }
 }
 
-impl Drop for SharedCounters {
+impl Drop for SharedNumbers {
     fn drop(&mut self) {
-        let bytes = self.len.max(1) * size_of::<Line>();
+        let bytes = self.len.max(1) * size_of::<AtomicU64>();
         // SAFETY: exactly the mapping made in `new`; no reference into it outlives `self`.
-        unsafe { libc::munmap(self.counters.as_ptr().cast(), bytes) };
+        unsafe { libc::munmap(self.numbers.as_ptr().cast(), bytes) };
     }
 }
 

@@ -57,10 +57,14 @@ fn owned(returned: libc::c_long) -> io::Result<OwnedFd> {
 /// descendants make from now on are private to them and disappear with the last process (ipc_namespaces(7)).
 ///
 /// # Errors
-/// `EPERM` without `CAP_SYS_ADMIN`; nothing has changed then.
+/// `EPERM` without `CAP_SYS_ADMIN`, `EINVAL` on a kernel without `CONFIG_IPC_NS`; nothing has changed then.
 pub fn unshare_ipc() -> io::Result<()> {
-    // SAFETY: the call takes integers only.
-    check(unsafe { libc::unshare(libc::CLONE_NEWIPC | libc::CLONE_NEWNS) }.into())?;
+    // Two calls: where one for both fails for want of `CONFIG_IPC_NS`, the kernel (5.13) leaves the process in a mount
+    // namespace that it has already taken apart, without `/dev`.
+    for namespace in [libc::CLONE_NEWIPC, libc::CLONE_NEWNS] {
+        // SAFETY: the call takes integers only.
+        check(unsafe { libc::unshare(namespace) }.into())?;
+    }
     // Later mounts stay in this namespace, mount_namespaces(7).
     mount(c"none", c"/", libc::MS_REC | libc::MS_PRIVATE)?;
     mount(c"tmpfs", SHARED_MEMORY, libc::MS_NOSUID | libc::MS_NODEV)

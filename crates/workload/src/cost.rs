@@ -11,18 +11,24 @@ mod net;
 mod process;
 mod ring;
 mod suite;
+mod times;
 mod worker;
 
 use model::{CostGroup, CostOperation, CostScope, Usage};
 pub use process::is_nothing;
 use std::ffi::CString;
+use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
-pub use suite::{CostError, NOT_REACHED, Suite, SuiteEvent};
+pub use suite::{CostError, Suite, SuiteEvent};
 use sys::{sched, storage, usage};
+pub(crate) use times::{Recorder, Times};
 pub use worker::SuiteRequest;
+
+/// Reason of an operation whose turn did not come before the end of the measurement.
+pub const NOT_REACHED: &str = "the measurement ended before its turn";
 
 /// An operation that is ready to run.
 trait Operation {
@@ -100,6 +106,14 @@ fn make(operation: &CostOperation, directory: &Directory) -> Result<ReadyOperati
     })
 }
 
+/// Opens a device, or says that it is missing.
+fn open_device(options: &OpenOptions, path: &str) -> Result<File, NotReady> {
+    options.open(path).map_err(|err| match err.raw_os_error() {
+        Some(libc::ENOENT | libc::ENXIO | libc::ENODEV) => NotReady::Missing(format!("no {path}")),
+        _ => NotReady::Failed(io::Error::other(format!("{path}: {err}"))),
+    })
+}
+
 /// The error for a name in the table without an implementation: a defect, which a test finds.
 fn unknown(name: &str) -> NotReady {
     NotReady::Failed(io::Error::other(format!("unknown operation {name}")))
@@ -168,16 +182,17 @@ impl Drop for Directory {
     }
 }
 
-/// Runs all operations forever, a few of each in turn, and calls `count` after each batch: a load, whose files are in
-/// `path`.
+/// Runs all operations forever, a few of each in turn, with their times, and calls `count` with the number of them: a
+/// load, whose files are in `path`. Operations that this machine lacks are skipped.
 ///
 /// # Errors
-/// When an operation fails.
-pub(crate) fn for_ever(path: &Path, count: &dyn Fn()) -> io::Result<()> {
+/// When an operation fails, which the error names.
+pub(crate) fn for_ever(path: &Path, count: &dyn Fn(u64), recorder: &mut Recorder<'_>) -> io::Result<()> {
     // The owner of the directory removes it.
     let directory = ManuallyDrop::new(Directory(path.to_owned()));
-    file::fill(&directory)?;
-    worker::for_ever(&directory, count)
+    let failed = |err: io::Error| io::Error::other(format!("in {}: {err}; name another directory", path.display()));
+    std::fs::create_dir(path).and_then(|()| file::fill(&directory)).map_err(failed)?;
+    worker::for_ever(&directory, count, recorder)
 }
 
 /// Runs the one operation of `scope` `n` times, on one CPU; returns the usage of this process for that.
@@ -238,5 +253,14 @@ mod tests {
         assert!(matches!(of(libc::ENOSYS), NotReady::Missing(why) if why.starts_with("unsupported by this kernel")));
         assert!(of(libc::EMFILE).to_string().ends_with("raise `ulimit -n` to 256"));
         assert!(of(libc::EAGAIN).to_string().ends_with("raise `ulimit -u`"));
+    }
+
+    #[test]
+    fn an_absent_device_is_missing_and_one_that_cannot_be_opened_is_a_failure() {
+        let open = |path: &str| open_device(OpenOptions::new().write(true), path).map(drop);
+        assert!(open("/dev/null").is_ok());
+        assert!(matches!(open("/dev/no-such"), Err(NotReady::Missing(why)) if why == "no /dev/no-such"));
+        let failed = open("/dev").unwrap_err();
+        assert!(matches!(&failed, NotReady::Failed(_)) && failed.to_string().starts_with("/dev: "), "{failed}");
     }
 }

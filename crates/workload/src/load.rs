@@ -65,8 +65,13 @@ pub fn why_not(load: &Load) -> Option<String> {
 
 /// Counts one operation. The calling worker is the only writer of its counter.
 fn count_one(count: Option<&AtomicU64>) {
+    count_several(count, 1);
+}
+
+/// Counts `n` operations, as [`count_one`] does.
+fn count_several(count: Option<&AtomicU64>, n: u64) {
     if let Some(count) = count {
-        count.store(count.load(Relaxed) + 1, Relaxed);
+        count.store(count.load(Relaxed) + n, Relaxed);
     }
 }
 

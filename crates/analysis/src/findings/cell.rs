@@ -142,6 +142,7 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
         findings.extend(when(switches > 0, ModeSwitches { switches, reason }));
         findings.extend(when(unknown > 0, UnknownModeSwitches { threads: unknown }));
     }
+    findings.extend(cost::of_load(summary));
     findings.extend(stalls::findings(pool, summary));
     findings.extend(stalls::clock(pool));
     findings.extend(throttling::of_cell(header, summary));

@@ -107,7 +107,7 @@ fn rows(entry: &Entry) -> Vec<(i64, &MachineSecond)> {
         for second in &thread.seconds {
             let (Some(max_ns), Some(cycle)) = (second.max_ns, second.max_cycle) else { continue };
             // The first row that was read after the end of the wake-up.
-            let due_ns = thread.offset.ns().saturating_add(cycle.saturating_mul(record.cell.period.ns()));
+            let due_ns = thread.offset.ns().saturating_add(cycle.saturating_mul(thread.period_in(&record.cell).ns()));
             let woke_ns = due_ns.saturating_add_signed(max_ns);
             let row = record.machine.iter().position(|row| row.at.ns() >= woke_ns);
             if let Some(slot) = row.and_then(|row| maxima.get_mut(row)) {

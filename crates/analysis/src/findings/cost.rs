@@ -1,9 +1,10 @@
 //! Findings about the costs of operations.
 
 use super::{Finding, when};
+use crate::summary::cell::CellSummary;
 use crate::summary::pool::Pool;
 use crate::wording::number;
-use model::Span;
+use model::{SkippedOperation, Span};
 use std::collections::BTreeMap;
 
 finding!(
@@ -43,17 +44,25 @@ const STEADY: u64 = 5;
 
 /// Skipped operations, and a change of the CPU frequency.
 pub(super) fn findings(pool: &Pool<'_>) -> Vec<Finding> {
+    let costs = pool.entries.iter().filter_map(|entry| entry.record.cost.as_ref());
+    skipped(costs.flat_map(|cost| &cost.skipped)).into_iter().chain(frequency(pool)).collect()
+}
+
+/// Operations of the load that were skipped in every block.
+pub(super) fn of_load(summary: &CellSummary) -> Vec<Finding> {
+    skipped(summary.load_cost.iter().flat_map(|cost| &cost.skipped))
+}
+
+fn skipped<'a>(operations: impl Iterator<Item = &'a SkippedOperation>) -> Vec<Finding> {
     let mut by_reason: BTreeMap<&str, Vec<String>> = BTreeMap::new();
-    for cost in pool.entries.iter().filter_map(|entry| entry.record.cost.as_ref()) {
-        for skipped in &cost.skipped {
-            let names = by_reason.entry(&skipped.reason).or_default();
-            if !names.contains(&skipped.name) {
-                names.push(skipped.name.clone());
-            }
+    for skipped in operations {
+        let names = by_reason.entry(&skipped.reason).or_default();
+        if !names.contains(&skipped.name) {
+            names.push(skipped.name.clone());
         }
     }
     let skipped = |(reason, operations): (&str, _)| OperationsSkipped { operations, reason: reason.to_owned() }.into();
-    by_reason.into_iter().map(skipped).chain(frequency(pool)).collect()
+    by_reason.into_iter().map(skipped).collect()
 }
 
 fn frequency(pool: &Pool<'_>) -> Option<Finding> {

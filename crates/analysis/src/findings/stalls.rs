@@ -151,7 +151,7 @@ pub(super) fn findings(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
         // A thread that is still waiting has the finding above.
         let is_starved = missed > due / 2 && summary.censored.is_none();
         findings.extend(when(is_starved, StarvedOfCpu { woke: samples, due }));
-        let over = pool.sum(|thread| thread.histogram.count_above(pool.cell.period.ns()));
+        let over = pool.sum(|thread| thread.histogram.count_above(thread.period_in(pool.cell).ns()));
         let open = summary.censored.map_or(0, |open| open.waits);
         let missed = Missed {
             missed,

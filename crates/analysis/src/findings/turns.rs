@@ -1,7 +1,7 @@
 //! Normal threads that are late because they share the CPU, shown by a real-time thread under the same load.
 
 use super::Finding;
-use crate::summary::cell::CellSummary;
+use crate::summary::cell::{CellSummary, Max};
 use crate::summary::pool::Pool;
 use crate::wording::{count, duration};
 use model::{Cell, CpuSet, Entry, Host, Kernel, Load, Period, Policy, Task};
@@ -75,9 +75,9 @@ pub(super) fn finding(host: &Host, pool: &Pool<'_>, summary: &CellSummary, realt
     let workers = |entry: &&Entry| -> u64 { entry.record.loads.iter().map(|load| load.workers).sum() };
     let processes = pool.entries.iter().map(workers).max()?;
     let cpus = host.cpus_allowed.as_ref().or(host.cpus_online.as_ref()).unwrap_or(&pool.cell.cpus).len();
-    let max_ns = summary.max?.latency_ns;
+    let Max { latency_ns: max_ns, cpu, .. } = summary.max?;
     let is_crowded = usize::try_from(processes).is_ok_and(|processes| processes > cpus);
-    if !is_crowded || u64::try_from(max_ns).unwrap_or(0) <= pool.cell.period.ns() {
+    if !is_crowded || u64::try_from(max_ns).unwrap_or(0) <= pool.cell.period_on(cpu).ns() {
         return None;
     }
     let realtime = realtime.beside(summary).filter_map(|other| {

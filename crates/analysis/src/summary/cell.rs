@@ -5,7 +5,7 @@ use crate::stats::histogram::standard_deviation;
 use crate::stats::levels::Quantiles;
 use crate::stats::rate::Rate;
 use crate::summary::cobalt::{self, CobaltThreads};
-use crate::summary::cost::{self, CostSummary};
+use crate::summary::cost::{self, CostSummary, LoadCostChange};
 use crate::summary::due_time::{self, DueTimes};
 use crate::summary::instrument::{self, InstrumentSummary};
 use crate::summary::intensity::{self, Busy, LoadRate};
@@ -13,6 +13,7 @@ use crate::summary::late::{self, Late, Views};
 use crate::summary::pool::Pool;
 use crate::summary::responses::{self, Response};
 use crate::summary::steadiness::Steadiness;
+use crate::summary::threads::{self, ThreadSummary};
 use crate::summary::tracers::{self, Stages, Tracers};
 use model::{Cell, Entry, ExplainRecord, Header, Histogram, RuntimeRecord, Span};
 use serde::Serialize;
@@ -60,6 +61,10 @@ pub struct CellSummary {
     /// The distribution by wake-up.
     #[serde(flatten)]
     pub quantiles: Quantiles,
+    /// Each thread, by CPU; empty without a record, and where something else measures. Documents have it only where the
+    /// threads have different periods, so that the figures above pool different populations.
+    #[serde(skip_serializing_if = "threads::have_one_period")]
+    pub by_thread: Vec<ThreadSummary>,
     /// Largest latency and its moment.
     #[serde(skip)]
     pub max: Option<Max>,
@@ -91,6 +96,13 @@ pub struct CellSummary {
     /// Costs of operations; `None` for every method but `cost`, or without a record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostSummary>,
+    /// Costs of the operations of its load meanwhile; `None` for every load without `cost`, or without a record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_cost: Option<CostSummary>,
+    /// Their change against a cell of method `cost` with the same kernel; `None` without one, or where an operation of
+    /// it had no turn.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub load_cost_change: Option<LoadCostChange>,
     /// Utilization of the machine during the measurement.
     pub machine: Busy,
     /// Causes of late wake-ups; `None` if not requested.
@@ -140,6 +152,7 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
     let by_due_time = due_time::slices(pool);
     let due_times = DueTimes::of(pool, quantiles, by_due_time.as_ref());
     let views = Views { by_wakeup: (&histogram, &slices), by_due_time: by_due_time.as_ref() };
+    // The shortest period, where threads differ: a thread later than a limit is so for the most due times.
     let late = late::of(&header.plan.require, &views, pool.cell.period);
     let instrument = instrument::of(pool);
     let of_program = instrument.as_ref();
@@ -163,6 +176,7 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
         min_ns: of_program.and_then(|program| program.extremes.min_ns).or(histogram.min_ns),
         mean_ns: of_program.and_then(|program| program.mean_ns(&histogram)).or_else(|| mean_of(&histogram)),
         stddev_ns: standard_deviation(&histogram),
+        by_thread: threads::of(pool),
         max: of_program.map_or_else(|| max(header, pool), max_of_program),
         n_eff: quantiles.p99.n_eff(),
         steadiness,
@@ -176,6 +190,8 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
         loads: intensity::loads(pool),
         tracers: tracers::of(pool),
         cost: cost::summary(pool.entries.iter().map(|entry| &entry.record)),
+        load_cost: cost::summary_of_load(pool.entries.iter().map(|entry| &entry.record)),
+        load_cost_change: None,
         machine: intensity::busy(header, pool),
         stages: tracers::stages(pool),
         explained: explain::merged(pool.entries.iter().filter_map(|entry| entry.record.explained.as_ref())),
@@ -183,6 +199,12 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
 }
 
 impl CellSummary {
+    /// Whether its threads have different periods.
+    #[must_use]
+    pub fn has_several_periods(&self) -> bool {
+        !threads::have_one_period(&self.by_thread)
+    }
+
     /// Number of latencies; `None` if an outside program does not report it.
     #[must_use]
     pub fn known_samples(&self) -> Option<u64> {
@@ -210,10 +232,11 @@ fn open_waits(pool: &Pool<'_>) -> Option<Open> {
 /// The largest latency of any thread; an open wait and a trigger without an answer count with the lateness they had
 /// reached.
 fn max(header: &Header, pool: &Pool<'_>) -> Option<Max> {
-    let period_ns = pool.cell.period.ns();
     let of_thread = |(entry, thread): (&Entry, &model::ThreadRecord)| {
         let at = |latency_ns, at_least, cycle: Option<i64>| {
-            let after_start = cycle.map(|cycle| i128::from(cycle) * i128::from(period_ns) / 1_000_000);
+            let period_ns = i128::from(thread.period_in(pool.cell).ns());
+            let due_ns = |cycle| i128::from(cycle) * period_ns + i128::from(thread.lead().ns());
+            let after_start = cycle.map(|cycle: i64| due_ns(cycle) / 1_000_000);
             let since_run = i128::from(entry.record.started_unix_ms) - i128::from(header.started_unix_ms);
             let run_ms = after_start.map(|ms| u64::try_from(since_run + ms).unwrap_or(0));
             Max { latency_ns, at_least, block: entry.planned.block, cpu: thread.cpu, run_ms }

@@ -1,10 +1,10 @@
 //! Costs of operations: the distribution of each over its batches, and groups of them.
 
-use model::{CostOperation, CostScope, OperationRecord, Record, SkippedOperation, Task};
+use model::{AllBatches, CostOperation, CostRecord, CostScope, OperationRecord, Record, SkippedOperation, Task};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
-/// The pooled blocks of a cost cell.
+/// The pooled blocks of a cost cell, or of a load that timed its operations.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct CostSummary {
@@ -34,6 +34,9 @@ pub struct OperationCost {
     pub per_batch: u64,
     /// Time of one operation, ns: the median batch divided by its operations, and the median of those over the blocks.
     pub median_ns: f64,
+    /// Time of one operation, ns: the time of all batches divided by all operations in them, over all blocks. It
+    /// includes whatever interrupted them, in its share of the time.
+    pub mean_ns: f64,
     /// Time of one operation in the batch that 99 % do not exceed, over all blocks, ns.
     pub p99_ns: f64,
     /// Time of one operation in the longest batch, ns.
@@ -52,6 +55,21 @@ pub struct GroupCost {
     pub operations: u64,
     /// Geometric mean of their medians, ns: only its ratios are meaningful.
     pub geometric_mean_ns: f64,
+}
+
+/// Change of the costs of the operations of a load, relative to a cell of method `cost`.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LoadCostChange {
+    /// Name of the cell of method `cost`.
+    pub against: String,
+    /// Operations that both have: all of that cell.
+    pub operations: u64,
+    /// Change of the geometric mean of their medians, percent: what an operation costs between interruptions.
+    pub medians_percent: f64,
+    /// Change of the geometric mean of their means, percent: with the time of interrupts, of the measured thread and of
+    /// other parts of the load.
+    pub means_percent: f64,
 }
 
 /// Time of one operation in a batch, ns, without that of the clock.
@@ -78,15 +96,46 @@ pub(crate) fn geometric_mean(values: &[f64]) -> Option<f64> {
     is_known.then(|| (values.iter().map(|value| value.ln()).sum::<f64>() / values.len() as f64).exp())
 }
 
+/// Geometric mean of the costs of the second relative to the first. `None` unless the second has every operation of the
+/// first: where some had no turn, a mean would be of other work.
+#[must_use]
+pub fn ratio(first: &CostSummary, second: &CostSummary, of: fn(&OperationCost) -> f64) -> Option<f64> {
+    let ratios: Option<Vec<f64>> = first
+        .operations
+        .iter()
+        .map(|one| {
+            let other = second.operations.iter().find(|other| other.name == one.name)?;
+            Some(of(other) / of(one))
+        })
+        .collect();
+    geometric_mean(&ratios?).filter(|ratio| ratio.is_finite())
+}
+
 /// The cost of an operation in one record: the median of its batches, ns.
 #[must_use]
 pub fn cost_of(operation: &OperationRecord, clock_ns: u64) -> Option<f64> {
     median(operation.batches_ns.iter().map(|ns| each(*ns, operation.per_batch, clock_ns)).collect())
 }
 
+/// Costs of the operations of a record's load, if it has timed them.
+pub(crate) fn of_load(record: &Record) -> Option<&CostRecord> {
+    record.loads.iter().find_map(|load| load.cost.as_deref())
+}
+
 /// Summarizes the records of one cell; `None` if none of them is of the cost suite.
 pub(crate) fn summary<'a>(records: impl Iterator<Item = &'a Record> + Clone) -> Option<CostSummary> {
-    let costs = records.clone().filter_map(|record| record.cost.as_ref());
+    let costs = pooled(records.clone().filter_map(|record| record.cost.as_ref()))?;
+    let is_total = records.clone().any(|record| record.cell.task == Task::Cost(CostScope::Total));
+    let total = |record: &Record| total_of(record).filter(|_| is_total);
+    Some(CostSummary { total_ns: median(records.filter_map(total).collect()), ..costs })
+}
+
+/// Summarizes the costs of the operations of a load; `None` unless it has timed them.
+pub(crate) fn summary_of_load<'a>(records: impl Iterator<Item = &'a Record> + Clone) -> Option<CostSummary> {
+    pooled(records.filter_map(of_load))
+}
+
+fn pooled<'a>(costs: impl Iterator<Item = &'a CostRecord> + Clone) -> Option<CostSummary> {
     let clock_ns = costs.clone().map(|cost| cost.clock_ns).max()?;
     let mut by_name: BTreeMap<usize, Vec<(u64, &OperationRecord)>> = BTreeMap::new();
     let mut skipped: Vec<SkippedOperation> = Vec::new();
@@ -102,15 +151,9 @@ pub(crate) fn summary<'a>(records: impl Iterator<Item = &'a Record> + Clone) -> 
         }
     }
     let operations: Vec<OperationCost> = by_name.values().filter_map(|blocks| operation_cost(blocks)).collect();
-    let is_total = records.clone().any(|record| record.cell.task == Task::Cost(CostScope::Total));
-    let total = |record: &Record| total_of(record).filter(|_| is_total);
-    Some(CostSummary {
-        clock_ns,
-        groups: groups(&operations),
-        operations,
-        total_ns: median(records.filter_map(total).collect()),
-        skipped,
-    })
+    // An operation whose turn came in some of the blocks only is measured.
+    skipped.retain(|one| operations.iter().all(|measured| measured.name != one.name));
+    Some(CostSummary { clock_ns, groups: groups(&operations), operations, total_ns: None, skipped })
 }
 
 /// Time of the fixed amount of work, ns; `None` if a part of it was not carried out, or the amount was not fixed.
@@ -125,22 +168,39 @@ fn operation_cost(blocks: &[(u64, &OperationRecord)]) -> Option<OperationCost> {
     let (_, first) = blocks.first()?;
     let known = CostOperation::named(&first.name);
     let median_ns = median(blocks.iter().filter_map(|(clock_ns, operation)| cost_of(operation, *clock_ns)).collect())?;
-    let mut all: Vec<f64> = Vec::new();
+    let mut sample: Vec<f64> = Vec::new();
+    let (mut batches, mut operations, mut total_ns, mut worst_ns) = (0, 0.0, 0.0, 0.0_f64);
     for (clock_ns, operation) in blocks {
-        all.extend(operation.batches_ns.iter().map(|ns| each(*ns, operation.per_batch, *clock_ns)));
+        sample.extend(operation.batches_ns.iter().map(|ns| each(*ns, operation.per_batch, *clock_ns)));
+        let all = all_batches(operation);
+        batches += all.batches;
+        operations += all.batches as f64 * operation.per_batch.max(1) as f64;
+        total_ns += all.total_ns.saturating_sub(all.batches.saturating_mul(*clock_ns)) as f64;
+        worst_ns = worst_ns.max(each(all.worst_ns, operation.per_batch, *clock_ns));
     }
-    all.sort_by(f64::total_cmp);
+    sample.sort_by(f64::total_cmp);
     // One byte a nanosecond is 1 000 million bytes a second.
     let mb_per_s = known.and_then(|known| known.bytes).filter(|_| median_ns > 0.0);
     Some(OperationCost {
         name: first.name.clone(),
         unit: known.map_or_else(|| "operation".to_owned(), |known| known.unit.to_owned()),
-        batches: all.len() as u64,
+        batches,
         per_batch: blocks.iter().map(|(_, operation)| operation.per_batch).min()?,
         median_ns,
-        p99_ns: at(&all, 0.99)?,
-        worst_ns: *all.last()?,
+        mean_ns: total_ns / operations,
+        p99_ns: at(&sample, 0.99)?,
+        worst_ns,
         mb_per_s: mb_per_s.map(|bytes| bytes as f64 / median_ns * 1e3),
+    })
+}
+
+/// Sums over all batches of an operation, also where they are kept one by one.
+fn all_batches(operation: &OperationRecord) -> AllBatches {
+    let kept = &operation.batches_ns;
+    operation.all.unwrap_or_else(|| AllBatches {
+        batches: kept.len() as u64,
+        total_ns: kept.iter().fold(0, |sum: u64, ns| sum.saturating_add(*ns)),
+        worst_ns: kept.iter().copied().max().unwrap_or(0),
     })
 }
 
@@ -161,4 +221,50 @@ fn groups(operations: &[OperationCost]) -> Vec<GroupCost> {
         }));
     }
     groups
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use model::{CpuSet, Policy};
+
+    fn cost(operations: &[(&str, &[u64], Option<AllBatches>)]) -> CostRecord {
+        let operation = |(name, ns, all): &(&str, &[u64], Option<AllBatches>)| OperationRecord {
+            name: (*name).to_owned(),
+            per_batch: 10,
+            batches_ns: ns.to_vec(),
+            all: *all,
+        };
+        CostRecord {
+            policy: Policy::OTHER,
+            cpus: CpuSet::default(),
+            cpu_dma_latency_us: None,
+            clock_ns: 10,
+            operations: operations.iter().map(operation).collect(),
+            skipped: Vec::new(),
+        }
+    }
+
+    #[test]
+    fn means_and_the_longest_are_of_all_batches_and_not_of_the_sample() {
+        let all = Some(AllBatches { batches: 4, total_ns: 4 * 10 + 4_000, worst_ns: 2_510 });
+        for (all, batches, mean_ns, worst_ns) in [(None, 2, 60.0, 70.0), (all, 4, 100.0, 250.0)] {
+            let summary = pooled(std::iter::once(&cost(&[("syscall/read", &[510, 710], all)]))).unwrap();
+            let one = &summary.operations[0];
+            assert_eq!((one.batches, one.mean_ns, one.worst_ns, one.median_ns), (batches, mean_ns, worst_ns, 60.0));
+        }
+    }
+
+    #[test]
+    fn costs_are_compared_where_the_second_has_all_of_the_first() {
+        let of =
+            |operations: &[(&str, &[u64], Option<AllBatches>)]| pooled(std::iter::once(&cost(operations))).unwrap();
+        let (read, write) = (("syscall/read", &[110_u64][..], None), ("syscall/write", &[110_u64][..], None));
+        let (read4, write1) = (("syscall/read", &[410_u64][..], None), ("syscall/write", &[110_u64][..], None));
+        let ratio = |first: &[_], second: &[_]| ratio(&of(first), &of(second), |one| one.median_ns);
+        assert!((ratio(&[read, write], &[read4, write1]).unwrap() - 2.0).abs() < 1e-9);
+        assert!((ratio(&[read], &[read4, write1]).unwrap() - 4.0).abs() < 1e-9);
+        assert_eq!(ratio(&[read, write], &[read4]), None);
+        assert_eq!(ratio(&[read], &[("syscall/read", &[10], None)]), None, "a cost of 0 has no ratio");
+    }
 }

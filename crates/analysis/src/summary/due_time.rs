@@ -3,7 +3,7 @@
 use crate::stats::histogram::merged;
 use crate::stats::levels::Quantiles;
 use crate::stats::quantile::upper_edge;
-use crate::summary::pool::Pool;
+use crate::summary::pool::{Pool, Stretch, stretch_starts};
 use model::{Cell, Histogram, Period, Record, Slice, ThreadRecord, Worst};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -75,21 +75,22 @@ pub(crate) fn slices(pool: &Pool<'_>) -> Option<(Histogram, Vec<Histogram>)> {
     if !pool.threads().any(|(_, thread)| is_open(thread) || fills_in(thread)) {
         return None;
     }
-    let mut slices: BTreeMap<(u32, u64), Histogram> = BTreeMap::new();
+    let mut slices: BTreeMap<Stretch, Histogram> = BTreeMap::new();
     for (entry, thread) in pool.threads() {
-        let mut add = |first_cycle, histogram: &Histogram| {
-            slices.entry((entry.planned.block, first_cycle)).or_default().merge(histogram);
+        let start = stretch_starts(&entry.record, thread);
+        let mut add = |slice: &Slice, histogram: &Histogram| {
+            slices.entry((entry.planned.block, start(slice))).or_default().merge(histogram);
         };
         let parts: Vec<Part<'_>> = thread.slices.iter().map(|slice| Part::of_slice(thread, slice)).collect();
         for (slice, missed) in thread.slices.iter().zip(missed(pool.cell, thread, &parts)) {
-            add(slice.first_cycle, &slice.histogram);
-            add(slice.first_cycle, &missed);
+            add(slice, &slice.histogram);
+            add(slice, &missed);
         }
-        thread.unanswered.iter().flatten().for_each(|slice| add(slice.first_cycle, &slice.histogram));
+        thread.unanswered.iter().flatten().for_each(|slice| add(slice, &slice.histogram));
     }
     let mut slices: Vec<_> = slices.into_values().collect();
     // The open waits form one more slice: they were all open at the end.
-    slices.push(open_waits(pool.threads().map(|(_, thread)| thread), pool.cell.period));
+    slices.push(open_waits(pool.threads().map(|(_, thread)| thread), pool.cell));
     Some((merged(slices.iter()), slices))
 }
 
@@ -103,7 +104,7 @@ pub(crate) fn of_record(record: &Record) -> Histogram {
         let whole = Part { histogram: &thread.histogram, worst: thread.worst.iter().map(|w| w.latency_ns).collect() };
         missed(&record.cell, thread, &[whole]).iter().for_each(|missed| all.merge(missed));
     }
-    all.merge(&open_waits(threads(), record.cell.period));
+    all.merge(&open_waits(threads(), &record.cell));
     all
 }
 
@@ -130,7 +131,7 @@ fn missed(cell: &Cell, thread: &ThreadRecord, parts: &[Part<'_>]) -> Vec<Histogr
     if !is_filled_in(cell, thread) {
         return vec![Histogram::default(); parts.len()];
     }
-    let mut missed: Vec<_> = parts.iter().map(|part| filled_in(part, cell.period)).collect();
+    let mut missed: Vec<_> = parts.iter().map(|part| filled_in(part, thread.period_in(cell))).collect();
     let behind_open = thread.censored.map_or(0, |wait| match u64::try_from(wait.cycle) {
         Ok(cycle) => thread.cycles_due.saturating_sub(cycle).saturating_sub(1),
         Err(_) => thread.cycles_due,
@@ -162,9 +163,10 @@ fn without_lowest(histogram: &Histogram, mut n: u64) -> Histogram {
 }
 
 /// Open waits with the lateness they had reached, and the due times behind them.
-fn open_waits<'a>(threads: impl Iterator<Item = &'a ThreadRecord>, period: Period) -> Histogram {
+fn open_waits<'a>(threads: impl Iterator<Item = &'a ThreadRecord>, cell: &Cell) -> Histogram {
     let mut open = Histogram::default();
-    for (wait, due) in threads.filter_map(|thread| Some((thread.censored?, thread.cycles_due))) {
+    for (wait, thread) in threads.filter_map(|thread| Some((thread.censored?, thread))) {
+        let (due, period) = (thread.cycles_due, thread.period_in(cell));
         // The wait may have begun during warm-up; only due times of the measured window count.
         let first = u64::try_from(wait.cycle).unwrap_or(0);
         let before = wait.cycle.min(0).unsigned_abs().saturating_mul(period.ns());
@@ -262,6 +264,31 @@ mod tests {
             assert_eq!((all.n, merged(slices.iter()).n), (due, due), "{every} {longest_ns}");
             assert_eq!(of_record(&run.entries[0].record).n, due, "{every} {longest_ns}");
         }
+    }
+
+    #[test]
+    fn missed_due_times_are_a_period_of_their_thread_apart() {
+        let mut run = RunBuilder::new();
+        run.cell("none", "fifo:80");
+        run.header.cells[0].conditions.period_step = Some(Span(500_000));
+        run.header.cells[0].duration = Span(3_000_000_000);
+        // 3.2 ms late on both: due times of 1 ms are missed by 2.2, 1.2 and 0.2 ms; those of 1.5 ms by 1.7 and 0.2 ms.
+        run.measure(0, 0, |cpu, cycle| match (cpu, cycle) {
+            (_, 100) => 3_200_000,
+            (1, 1_999) => i64::MAX,
+            _ => 5_000,
+        });
+        let pool = &Pool::of_run(&run.header, &run.entries)[0];
+        let (all, slices) = slices(pool).unwrap();
+        let due: u64 = pool.sum(|thread| thread.cycles_due);
+        assert_eq!(
+            (due, all.n, merged(slices.iter()).n, of_record(&run.entries[0].record).n),
+            (5_000, 5_000, 5_000, 5_000)
+        );
+        let late = [3_200_000, 3_200_000, 2_200_000, 1_700_000, 1_500_000, 1_200_000, 200_000, 200_000];
+        let mut want = Histogram::of(&late);
+        want.record_n(5_000, 5_000 - 8);
+        assert_eq!(all, want);
     }
 
     #[test]

@@ -2,11 +2,51 @@
 
 use crate::stats::histogram::merged;
 use crate::summary::looks;
-use model::{Cell, Entry, Header, Histogram, Span, ThreadRecord};
+use model::{Cell, Entry, Episode, Header, Histogram, Record, Slice, Span, ThreadRecord};
 use std::collections::{BTreeMap, HashSet};
 
 /// Smallest distance between two episodes of misses, also on different CPUs: one cause may stop all of them.
 const JOIN_NS: u64 = Span::SECOND.0;
+
+/// A stretch of time: its block, and its start, ns after the first measured due time of the block.
+pub(crate) type Stretch = (u32, u64);
+
+/// The slices of a thread, each with its stretch.
+pub(crate) fn slices_of<'a>(
+    entry: &'a Entry,
+    thread: &'a ThreadRecord,
+) -> impl Iterator<Item = (Stretch, &'a Slice)> + use<'a> {
+    let start = stretch_starts(&entry.record, thread);
+    thread.slices.iter().map(move |slice| ((entry.planned.block, start(slice)), slice))
+}
+
+/// The start of the stretch that a slice of a thread belongs to, ns.
+///
+/// CPUs share what delays them, so slices of all threads that cover the same time are one unit of the intervals. With
+/// equal periods those have the same first cycle. With different periods either the record has the length of its
+/// stretches, and a slice begins in its own; or, where each thread has cut its slices by itself, stretches are as long
+/// as the longest slice, and a slice belongs to the one that contains its middle.
+pub(crate) fn stretch_starts<'a>(record: &'a Record, thread: &'a ThreadRecord) -> impl Fn(&Slice) -> u64 + use<'a> {
+    let has_several = record.threads.iter().any(|thread| thread.period.is_some());
+    let of_slice =
+        |thread: &ThreadRecord, slice: &Slice| slice.cycles.saturating_mul(thread.period_in(&record.cell).ns());
+    let longest =
+        record.threads.iter().flat_map(|thread| thread.slices.iter().map(move |slice| of_slice(thread, slice)));
+    let length = if has_several { longest.max().unwrap_or(0).max(1) } else { 1 };
+    move |slice| match thread.stretch {
+        _ if !has_several => thread.due_ns(slice.first_cycle, &record.cell),
+        Some(Span(length)) => floor(thread.due_ns(slice.first_cycle, &record.cell), length),
+        None => {
+            let middle = slice.cycles.saturating_mul(thread.period_in(&record.cell).ns()) / 2;
+            floor(thread.due_ns(slice.first_cycle, &record.cell).saturating_add(middle), length)
+        }
+    }
+}
+
+/// The largest multiple of `length` that is not above `at`.
+fn floor(at: u64, length: u64) -> u64 {
+    at - at.checked_rem(length).unwrap_or(0)
+}
 
 /// The records of one cell, by block.
 #[derive(Debug)]
@@ -60,23 +100,19 @@ impl<'a> Pool<'a> {
         self.stretches().into_values().collect()
     }
 
-    /// The slices, each with its block and its first cycle.
-    pub(crate) fn stretches(&self) -> BTreeMap<(u32, u64), Histogram> {
-        let mut slices: BTreeMap<(u32, u64), Histogram> = BTreeMap::new();
-        for (entry, thread) in self.threads() {
-            for slice in &thread.slices {
-                slices.entry((entry.planned.block, slice.first_cycle)).or_default().merge(&slice.histogram);
-            }
+    /// The slices, each with its block and the start of its stretch, ns after the first measured due time.
+    pub(crate) fn stretches(&self) -> BTreeMap<Stretch, Histogram> {
+        let mut slices: BTreeMap<Stretch, Histogram> = BTreeMap::new();
+        for (at, slice) in self.threads().flat_map(|(entry, thread)| slices_of(entry, thread)) {
+            slices.entry(at).or_default().merge(&slice.histogram);
         }
         slices
     }
 
     /// Number of slices.
     pub(crate) fn n_slices(&self) -> usize {
-        let of_thread = |(entry, thread): (&'a Entry, &'a ThreadRecord)| {
-            thread.slices.iter().map(|slice| (entry.planned.block, slice.first_cycle))
-        };
-        self.threads().flat_map(of_thread).collect::<HashSet<_>>().len()
+        let all = self.threads().flat_map(|(entry, thread)| slices_of(entry, thread));
+        all.map(|(at, _)| at).collect::<HashSet<_>>().len()
     }
 
     /// Start of each episode of misses, ns of measured time with the blocks concatenated.
@@ -84,14 +120,16 @@ impl<'a> Pool<'a> {
     /// Of episodes beyond those that a thread lists only the number is known; they are spread evenly over the rest of
     /// their block.
     pub(crate) fn episode_starts_ns(&self) -> Vec<u64> {
-        let period = self.cell.period.ns();
         let mut starts = Vec::new();
         let mut offset = 0;
         for entry in &self.entries {
             let end = entry.record.measured.ns();
             let episodes = || entry.record.threads.iter().map(|thread| &thread.episodes);
-            let listed = episodes().flat_map(|episodes| &episodes.first);
-            let stretches = listed.map(|e| (e.first_cycle.saturating_mul(period), e.ended_ns)).collect();
+            let of_thread = |thread: &'a ThreadRecord| {
+                let began = |e: &Episode| thread.due_ns(e.first_cycle, self.cell);
+                thread.episodes.first.iter().map(move |e| (began(e), e.ended_ns.saturating_add(thread.lead().ns())))
+            };
+            let stretches = entry.record.threads.iter().flat_map(of_thread).collect();
             starts.extend(joined(stretches).into_iter().map(|start| offset + start.min(end)));
             let unlisted = episodes().filter_map(|episodes| {
                 let more = episodes.count.checked_sub(u64::try_from(episodes.first.len()).ok()?)?;
@@ -164,6 +202,72 @@ mod tests {
         ] {
             assert_eq!(starts(late_ns, on_cpu_1), expected, "{late_ns} {on_cpu_1}");
         }
+    }
+
+    /// One block of 3 s on CPUs 0 (1 ms) and 1 (1.5 ms).
+    fn two_periods(latency_ns: impl Fn(u32, u64) -> i64) -> RunBuilder {
+        let mut run = RunBuilder::new();
+        run.cell("none", "fifo:80");
+        run.header.cells[0].conditions.period_step = Some(Span(500_000));
+        run.header.cells[0].duration = Span(3 * SECOND);
+        run.measure(0, 0, latency_ns);
+        run
+    }
+
+    #[test]
+    fn slices_of_different_periods_are_pooled_by_time() {
+        // The first 300 ms are late on both CPUs: 300 cycles, and 200.
+        let late = |cpu: u32, cycle: u64| if cycle * (1_000 + 500 * u64::from(cpu)) < 300_000 { 9_000 } else { 5_000 };
+        let mut run = two_periods(late);
+        let counts = |run: &RunBuilder| -> Vec<(u64, u64, u64)> {
+            let pool = &Pool::of_run(&run.header, &run.entries)[0];
+            let all = pool.stretches();
+            assert_eq!((all.len(), all.values().map(|slice| slice.n).sum::<u64>()), (pool.n_slices(), 5_000));
+            all.into_iter().map(|((_, start), slice)| (start, slice.n, slice.count_above(6_000))).collect()
+        };
+        // 20 slices of 150 and of 100 cycles, cut by each thread: 150 ms each.
+        let want: Vec<_> = (0..20).map(|i| (i * 150_000_000, 250, if i < 2 { 250 } else { 0 })).collect();
+        assert_eq!(counts(&run), want);
+        // Of another length in the second thread: 17 cycles, 25.5 ms. A slice belongs where its middle lies.
+        let thread = &mut run.entries[0].record.threads[1];
+        let all: Vec<_> = (0..2_000).map(|cycle| late(1, cycle)).collect();
+        let slice = |(i, part): (usize, &[i64])| Slice {
+            first_cycle: i as u64 * 17,
+            cycles: part.len() as u64,
+            histogram: Histogram::of(part),
+        };
+        thread.slices = all.chunks(17).enumerate().map(slice).collect();
+        let found = counts(&run);
+        assert_eq!(found.len(), 20, "no more units than of the longest slices");
+        assert!(found.iter().all(|(_, n, _)| n.abs_diff(250) <= 17), "{found:?}");
+        assert!(found[3..].iter().all(|(.., late)| *late == 0), "{found:?}");
+        // With stretches in the record, a slice belongs to the one that it begins in.
+        run.entries[0].record.threads.iter_mut().for_each(|thread| thread.stretch = Some(Span(1_500_000_000)));
+        let found = counts(&run);
+        assert_eq!(found.iter().map(|(start, ..)| *start).collect::<Vec<_>>(), [0, 1_500_000_000]);
+    }
+
+    #[test]
+    fn an_interval_of_two_periods_is_no_narrower_than_that_of_its_thread() {
+        // Both threads are late at the same times, so that the second adds no evidence.
+        let phase = |cpu: u32, cycle: u64| cycle * (1_000 + 500 * u64::from(cpu)) / 150_000 % 3;
+        let run = two_periods(|cpu, cycle| 5_000 + i64::try_from(phase(cpu, cycle) * 1_000 + cycle % 90).unwrap());
+        let both = crate::summarise(&run.header, &run.entries).cells.remove(0).quantiles.p50.interval_ns().unwrap();
+        let mut alone = run;
+        alone.entries[0].record.threads.truncate(1);
+        let first =
+            crate::summarise(&alone.header, &alone.entries).cells.remove(0).quantiles.p50.interval_ns().unwrap();
+        assert!(both.1 - both.0 >= (first.1 - first.0) * 95 / 100, "{both:?} {first:?}");
+    }
+
+    #[test]
+    fn episodes_of_a_thread_follow_its_period() {
+        // CPU 1 is late at its cycle 1500, 2.25 s after the start; CPU 0 at 0.75 s: with its period they would be one.
+        let run = two_periods(
+            |cpu, cycle| if (cpu, cycle) == (1, 1_500) || (cpu, cycle) == (0, 750) { 4_000_000 } else { 5_000 },
+        );
+        let starts = Pool::of_run(&run.header, &run.entries)[0].episode_starts_ns();
+        assert_eq!(starts, [750_000_000, 2_250_000_000]);
     }
 
     #[test]

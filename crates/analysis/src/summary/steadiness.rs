@@ -4,7 +4,7 @@ use crate::stats::course::{Change, Course, Courses, of_levels, of_maxima};
 use crate::stats::special::whole;
 use crate::stats::stationarity::{Gate, MIN_SECONDS, Periodicity, joined, periodicity};
 use crate::stats::tail::{MOST_TIMES, TailLimit, TailRefusal, tail_limit};
-use crate::summary::pool::Pool;
+use crate::summary::pool::{Pool, Stretch};
 use model::{Histogram, Span};
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -32,11 +32,11 @@ pub struct Steadiness {
 impl Steadiness {
     /// Tests the largest latency of any CPU in each second, and the slices (`stretches`, which add up to `pooled`).
     /// CPUs are not repetitions of each other: one cause often delays all of them.
-    pub(crate) fn of(pool: &Pool<'_>, pooled: &Histogram, stretches: &[((u32, u64), Histogram)]) -> Steadiness {
+    pub(crate) fn of(pool: &Pool<'_>, pooled: &Histogram, stretches: &[(Stretch, Histogram)]) -> Steadiness {
         let seconds = seconds(pool);
         let maxima: Vec<f64> = seconds.iter().map(|(_, max_ns)| *max_ns as f64).collect();
         let gate = Gate::of(&maxima);
-        // With a period longer than a second there is one row for each period.
+        // With a period longer than a second there is one row for each period: the shortest, where threads differ.
         let distance_ns = pool.cell.period.ns().max(Span::SECOND.ns());
         let block = if let Gate::Passed { block, .. } = gate { block } else { 1 };
         let spikes_every = periodicity(&joined(&maxima, block)).map(|Periodicity { lag, .. }| {
@@ -54,15 +54,15 @@ impl Steadiness {
 }
 
 /// The courses of the quantiles; untested below half a minute.
-fn levels(pool: &Pool<'_>, pooled: &Histogram, stretches: &[((u32, u64), Histogram)]) -> [Course; 3] {
+fn levels(pool: &Pool<'_>, pooled: &Histogram, stretches: &[(Stretch, Histogram)]) -> [Course; 3] {
     if pool.measured() < Span(MIN_SECONDS as u64 * Span::SECOND.ns()) {
         return [Course::Untested; 3];
     }
     let slices: Vec<Histogram> = stretches.iter().map(|(_, slice)| slice.clone()).collect();
     let blocks: Vec<u32> = stretches.iter().map(|((block, _), _)| *block).collect();
     let when = |at: usize| {
-        let ((block, cycle), _) = stretches.get(at)?;
-        Some(Change { block: *block, second: cycle.saturating_mul(pool.cell.period.ns()) / Span::SECOND.ns() })
+        let ((block, start_ns), _) = stretches.get(at)?;
+        Some(Change { block: *block, second: start_ns / Span::SECOND.ns() })
     };
     of_levels(pooled, &slices, &blocks).map(|course| course.at(|at| when(at).unwrap_or(Change { block: 0, second: 0 })))
 }

@@ -1,5 +1,6 @@
 //! Activity of a load during the measurement: the proof that it ran.
 
+use super::CostRecord;
 use crate::Span;
 use serde::{Deserialize, Deserializer, Serialize};
 
@@ -25,6 +26,9 @@ pub struct LoadRecord {
     /// Failure of the load; `null` for a load that lasted.
     #[serde(default)]
     pub failure: Option<LoadFailure>,
+    /// Costs of its operations in the measured time; `null` for every load but `cost`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub cost: Option<Box<CostRecord>>,
 }
 
 /// The outside program that was found.

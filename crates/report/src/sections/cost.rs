@@ -4,7 +4,7 @@ use super::Section;
 use crate::Style;
 use crate::lines::Lines;
 use crate::table::{Column, Table, UNKNOWN};
-use analysis::cost::{CostComparison, CostSummary, OperationCost};
+use analysis::cost::{CostComparison, CostSummary, OperationCost, ratio};
 use analysis::wording::{count, duration, number, things};
 use analysis::{CellSummary, RunSummary};
 use model::CostScope;
@@ -16,9 +16,13 @@ fn cells(summary: &RunSummary) -> Vec<(&CellSummary, &CostSummary)> {
     summary.cells.iter().filter_map(|cell| Some((cell, cell.cost.as_ref()?))).collect()
 }
 
-/// The costs of a run; `None` without any.
-pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
-    let cells = cells(summary);
+/// The costs of a run; `None` without any. Those of the operations of loads are part of it beside cells of method
+/// `cost`, and with `all`.
+pub(crate) fn of(summary: &RunSummary, all: bool) -> Option<Section> {
+    let mut cells = cells(summary);
+    if all || !cells.is_empty() {
+        cells.extend(summary.cells.iter().filter_map(|cell| Some((cell, cell.load_cost.as_ref()?))));
+    }
     let (table, mut notes) = match cells.as_slice() {
         [] => return None,
         [(_, only)] => of_one(only),
@@ -28,10 +32,109 @@ pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
     notes.push(format!(
         "Time of one operation; every batch was timed by itself, and {clock} ns for reading the clock were subtracted."
     ));
+    if cells.iter().any(|(cell, _)| cell.cost.is_none()) {
+        notes.push("Of a cell that measures latencies: the operations of its load meanwhile.".to_owned());
+    }
     if cells.iter().any(|(cell, _)| cell.cell.kernel.is_virtual()) {
         notes.push("Of lab kernels, a ns is one instruction: so much work, not so much time.".to_owned());
     }
     Some(Section { title: "Cost of operations", table: Some(table), sentences: Vec::new(), notes })
+}
+
+/// A cell whose load timed its operations, and the costs.
+type LoadCost<'a> = (&'a CellSummary, &'a CostSummary);
+
+/// A row for each cell whose load timed its operations: their change against a cell of method `cost`.
+pub(crate) fn of_loads(summary: &RunSummary) -> Option<Section> {
+    let cells: Vec<LoadCost<'_>> =
+        summary.cells.iter().filter_map(|cell| Some((cell, cell.load_cost.as_ref()?))).collect();
+    if cells.is_empty() {
+        return None;
+    }
+    let percent =
+        |percent: Option<f64>| percent.map_or_else(|| UNKNOWN.to_owned(), |percent| format!("{percent:+.1} %"));
+    let row = |(cell, cost): &LoadCost<'_>| {
+        let change = cell.load_cost_change.as_ref();
+        let operations = change.map_or(cost.operations.len() as u64, |change| change.operations);
+        vec![
+            cell.name.clone(),
+            change.map_or_else(|| UNKNOWN.to_owned(), |change| change.against.clone()),
+            count(operations),
+            percent(change.map(|change| change.medians_percent)),
+            percent(change.map(|change| change.means_percent)),
+        ]
+    };
+    let columns = vec![
+        Column::text("operations of the load of"),
+        Column::text("against"),
+        Column::figure("operations"),
+        Column::figure("medians"),
+        Column::figure("means"),
+    ];
+    let table = Table::new(columns, cells.iter().map(row).collect());
+    let notes = if cells.iter().any(|(cell, _)| cell.load_cost_change.is_some()) {
+        "Change of the geometric mean of all operations against the method cost on the same kernel; none where one had \
+         no turn. Means include the time \
+         of interrupts, of the measured thread and of other parts of the load; medians mostly do not."
+    } else {
+        "The load timed its operations (JSON: load_cost; each: punctual show --all). Add the method cost on the same kernel \
+         to see their change."
+    };
+    let title = "Cost of operations meanwhile";
+    Some(Section { title, table: Some(table), sentences: Vec::new(), notes: vec![notes.to_owned()] })
+}
+
+/// One situation: what is measured, and the load.
+type Situation = (String, String);
+
+/// The change of each kernel against the first in the same situation, and of the first kernel against its first
+/// situation; `None` with a single kernel, or where no load timed its operations.
+pub(crate) fn by_kernel(summary: &RunSummary) -> Option<Section> {
+    let of_cell = |cell: &CellSummary| -> Situation {
+        (format!("{}/{}", cell.cell.task, cell.cell.policy), cell.cell.load.label().to_string())
+    };
+    let costs =
+        || summary.cells.iter().filter_map(|cell| Some((cell, cell.cost.as_ref().or(cell.load_cost.as_ref())?)));
+    let (mut kernels, mut situations) = (Vec::new(), Vec::new());
+    for (cell, _) in costs().filter(|(_, cost)| cost.total_ns.is_none()) {
+        if !kernels.contains(&&cell.cell.kernel) {
+            kernels.push(&cell.cell.kernel);
+        }
+        if !situations.contains(&of_cell(cell)) {
+            situations.push(of_cell(cell));
+        }
+    }
+    let is_meanwhile = summary.cells.iter().any(|cell| cell.load_cost.is_some());
+    if kernels.len() < 2 || !is_meanwhile {
+        return None;
+    }
+    let find = |kernel: &model::Kernel, situation: &Situation| {
+        let mut alike = costs().filter(|(cell, _)| cell.cell.kernel == *kernel && of_cell(cell) == *situation);
+        alike.next().map(|(_, cost)| cost)
+    };
+    let changed = |first: Option<&CostSummary>, second: Option<&CostSummary>| {
+        let percent = |of: fn(&OperationCost) -> f64| Some(100.0 * (ratio(first?, second?, of)? - 1.0));
+        let both = percent(|one| one.mean_ns).zip(percent(|one| one.median_ns));
+        both.map_or_else(|| UNKNOWN.to_owned(), |(mean, median)| format!("{mean:+.1} ({median:+.1}) %"))
+    };
+    let row = |situation: &Situation| {
+        let (task, load) = situation;
+        let first = find(kernels.first()?, situation);
+        let plain = situations.first().and_then(|plain| find(kernels.first()?, plain));
+        let mut fields = vec![task.clone(), load.clone(), changed(plain, first)];
+        fields.extend(kernels.iter().skip(1).map(|kernel| changed(first, find(kernel, situation))));
+        Some(fields)
+    };
+    let mut columns = vec![Column::text("measured"), Column::text("load")];
+    columns.extend(kernels.iter().map(|kernel| Column::figure(kernel.to_string())));
+    let notes = "Change of the geometric mean of all operations by their means (by their medians): of the first kernel \
+                 against its first line, of the others against the first kernel in the same line.";
+    Some(Section {
+        title: "Cost of operations by kernel",
+        table: Some(Table::new(columns, situations.iter().filter_map(row).collect())),
+        sentences: Vec::new(),
+        notes: vec![notes.to_owned()],
+    })
 }
 
 /// Table of one cell: the distribution of each operation over its batches.

@@ -8,6 +8,7 @@ use analysis::wording::{count, duration};
 use analysis::{CellSummary, Level, Quantile, Quantiles, RunSummary, Told};
 use model::Task;
 use std::io;
+use std::str::FromStr;
 
 type Field = crate::table::Field<CellSummary>;
 
@@ -19,6 +20,73 @@ const RATE: &str = "load/s";
 
 /// The head of the column of effective sample sizes.
 const EFFECTIVE: &str = "n_eff";
+
+/// Columns of figures that a user can choose.
+const CHOICE: [&str; 11] = ["wake-ups", EFFECTIVE, "missed", "min", "mean", "sd", "p50", "p99", "p99.9", "max", "when"];
+
+/// A choice of the columns of figures in the text table, in the order of the table. Chosen columns stay in narrow
+/// terminals; latencies have tenths of a microsecond instead of two or three digits.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Columns(u16);
+
+impl Columns {
+    fn has(self, head: &str) -> bool {
+        // Sleeps are the samples of their table.
+        let head = if head == "sleeps" { "wake-ups" } else { head };
+        CHOICE.iter().position(|name| *name == head).is_some_and(|index| self.0 & (1 << index) != 0)
+    }
+}
+
+impl FromStr for Columns {
+    type Err = String;
+
+    /// Reads names of columns, separated by commas.
+    fn from_str(text: &str) -> Result<Columns, String> {
+        let mut columns = Columns(0);
+        for name in text.split(',').map(str::trim) {
+            let index = CHOICE.iter().position(|known| *known == name);
+            let index = index.ok_or_else(|| format!("unknown column `{name}` (known: {})", CHOICE.join(", ")))?;
+            columns.0 |= 1 << index;
+        }
+        Ok(columns)
+    }
+}
+
+/// The chosen ones among all columns of a table, none of them spare.
+fn chosen(fields: Vec<Field>, axes: usize, columns: Columns) -> Vec<Field> {
+    let exact: [Field; 4] = [
+        (Column::figure("min"), |cell| cell.min_ns.map_or_else(dash, |ns| tenths(ns as f64))),
+        (Column::figure("mean"), |cell| cell.mean_ns.map_or_else(dash, tenths)),
+        (Column::figure("sd"), |cell| cell.stddev_ns.map_or_else(dash, tenths)),
+        (Column::figure("max"), |cell| max_as(cell, tenths)),
+    ];
+    let mut chosen = Vec::new();
+    for (index, field) in fields.into_iter().enumerate() {
+        let head = field.0.head.clone();
+        if index < axes {
+            chosen.push(field);
+        } else if columns.has(&head) {
+            let exact = exact.iter().find(|(column, _)| column.head == head).cloned();
+            let (column, show) = exact.unwrap_or(field);
+            chosen.push((column.never_spare(), show));
+        }
+        // The table of wake-ups without a choice has no standard deviation; its place is after the mean.
+        if head == "mean" && columns.has("sd") {
+            chosen.extend(exact.iter().find(|(column, _)| column.head == "sd").cloned());
+        }
+    }
+    let mut has_deviation = false;
+    chosen.retain(|(column, _)| column.head != "sd" || !std::mem::replace(&mut has_deviation, true));
+    chosen
+}
+
+/// A latency in microseconds with one decimal, whatever its size.
+fn tenths(ns: f64) -> String {
+    let us = (ns.abs() / 100.0).round() / 10.0;
+    let sign = if ns < 0.0 && us > 0.0 { "-" } else { "" };
+    let (whole, tenth) = (us.trunc(), ((us - us.trunc()) * 10.0).round());
+    format!("{sign}{}.{tenth}", grouped(whole))
+}
 
 /// Column of an interval, which belongs to the figure on its left.
 fn interval_of(order: u8) -> Column {
@@ -69,19 +137,28 @@ fn sleep_figures() -> Vec<Field> {
     ]
 }
 
-/// Writes the table with as many columns as fit; the effective sample size only with `all`.
-pub(crate) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines, all: bool) -> io::Result<()> {
-    let (mut fields, cells) = asked(summary);
-    fields.retain(|(column, _)| all || column.head != EFFECTIVE);
+/// Writes the table with as many columns as fit, or the chosen ones; the effective sample size only with `all`.
+pub(crate) fn write(
+    out: &mut dyn io::Write,
+    summary: &RunSummary,
+    lines: &Lines,
+    all: bool,
+    columns: Option<Columns>,
+) -> io::Result<()> {
+    let (mut fields, axes, cells) = asked(summary);
+    match columns {
+        Some(columns) => fields = chosen(fields, axes, columns),
+        None => fields.retain(|(column, _)| all || column.head != EFFECTIVE),
+    }
     let table = Table::of(&fields, cells.iter().copied()).tightening().fitted(lines.width);
     let has = |head: &str| table.heads().any(|shown| shown == head);
-    let levels = levels_of(&cells);
-    let is_about = cells.iter().any(|cell| levels.iter().any(|level| value(cell, *level).starts_with(ABOUT)));
+    let is_about = table.rows.iter().flatten().any(|field| field.starts_with(ABOUT));
     let legend = [
         (true, crate::unit(summary)),
         (has(RATE), "load/s: rate of the load"),
         (has(INTERVAL), "[95 %]: confidence interval"),
         (has(EFFECTIVE), "n_eff: effective sample size"),
+        (has("sd") && !are_sleeps(&cells), "sd: standard deviation"),
         (is_about, "~: few samples"),
         (has("when"), "when: min:s"),
     ];
@@ -93,8 +170,8 @@ pub(crate) fn write(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines
     lines.paragraph(out, " ", &legend.join("; "))
 }
 
-/// All columns for these cells, and the cells in the order of the table.
-fn asked(summary: &RunSummary) -> (Vec<Field>, Vec<&CellSummary>) {
+/// All columns for these cells, the number of those that identify a cell, and the cells in the order of the table.
+fn asked(summary: &RunSummary) -> (Vec<Field>, usize, Vec<&CellSummary>) {
     let mut cells: Vec<_> = summary.cells.iter().filter(|cell| cell.cell.task.has_latencies()).collect();
     let are_sleeps = are_sleeps(&cells);
     if are_sleeps {
@@ -104,8 +181,9 @@ fn asked(summary: &RunSummary) -> (Vec<Field>, Vec<&CellSummary>) {
         });
     }
     let mut fields = if are_sleeps { sleep_axes(&cells) } else { axes(&cells) };
+    let axes = fields.len();
     fields.extend(if are_sleeps { sleep_figures() } else { figures(&levels_of(&cells)) });
-    (fields, cells)
+    (fields, axes, cells)
 }
 
 fn levels_of(cells: &[&CellSummary]) -> Vec<Level> {
@@ -118,7 +196,7 @@ fn are_sleeps(cells: &[&CellSummary]) -> bool {
 
 /// All columns of all cells: the table without a limit of its width.
 pub(crate) fn table(summary: &RunSummary) -> Table {
-    let (fields, cells) = asked(summary);
+    let (fields, _, cells) = asked(summary);
     Table::of(&fields, cells)
 }
 
@@ -217,6 +295,10 @@ fn interval(cell: &CellSummary, level: Level) -> String {
 
 /// The largest latency; for a wait that never ended, its lower bound.
 fn max(cell: &CellSummary) -> String {
+    max_as(cell, latency)
+}
+
+fn max_as(cell: &CellSummary, latency: fn(f64) -> String) -> String {
     cell.max.map_or_else(dash, |max| {
         let more_than = if max.at_least { ">" } else { "" };
         format!("{more_than}{}", latency(max.latency_ns as f64))
@@ -234,6 +316,29 @@ fn when(cell: &CellSummary) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn chosen_columns_have_all_digits() {
+        for (ns, text) in [
+            (0.0, "0.0"),
+            (-40.0, "0.0"),
+            (-250.0, "-0.3"),
+            (49.0, "0.0"),
+            (951.0, "1.0"),
+            (28_101_026.0, "28 101.0"),
+            (100_000_060.0, "100 000.1"),
+        ] {
+            assert_eq!(tenths(ns), text, "{ns}");
+        }
+        let error = "unknown column `avg` (known: wake-ups, n_eff, missed, min, mean, sd, p50, p99, p99.9, max, when)";
+        assert_eq!("min,avg".parse::<Columns>(), Err(error.to_owned()));
+        assert!("".parse::<Columns>().is_err());
+        let columns: Columns = "max, sd".parse().unwrap();
+        assert_eq!(
+            ["max", "sd", "mean", "sleeps", "[95 %]"].map(|head| columns.has(head)),
+            [true, true, false, false, false]
+        );
+    }
 
     #[test]
     fn latencies_have_the_digits_that_matter_and_an_unambiguous_unit() {

@@ -84,11 +84,12 @@ pub(crate) fn measured(header: &Header, summary: &RunSummary) -> String {
     let shortest = durations.first().copied().unwrap_or(header.plan.duration);
     let duration = format!("{}{}", span(shortest), longest.unwrap_or_default());
     let mut parts = vec![format!("{} x {blocks} of {duration}", things(n_cells, "cell"))];
-    let periods: BTreeSet<_> = header.cells.iter().map(|cell| cell.period).collect();
+    let periods: BTreeSet<_> = header.cells.iter().map(|cell| (cell.period, cell.longest_period())).collect();
     let methods: BTreeSet<_> = header.cells.iter().map(|cell| &cell.task).collect();
-    if let ([period], [method]) = (&Vec::from_iter(periods)[..], &Vec::from_iter(methods)[..]) {
+    if let ([(shortest, longest)], [method]) = (&Vec::from_iter(periods)[..], &Vec::from_iter(methods)[..]) {
         parts.push(if method.has_latencies() {
-            format!("every {} ({})", span(period.span()), method.label())
+            let to = if longest > shortest { format!(" to {}", span(longest.span())) } else { String::new() };
+            format!("every {}{to} ({})", span(shortest.span()), method.label())
         } else {
             method.label()
         });

@@ -1,6 +1,6 @@
 //! Groups `syscall` and `signal`: operations of a single process.
 
-use super::{Batch, Directory, NotReady, Operation, ReadyOperation, file, unknown};
+use super::{Batch, Directory, NotReady, Operation, ReadyOperation, file, open_device, unknown};
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsFd;
@@ -15,11 +15,11 @@ pub(crate) fn make(name: &str, directory: &Directory) -> Result<ReadyOperation, 
             Ok(())
         }),
         "syscall/read" => {
-            let (mut zero, mut byte) = (File::open("/dev/zero")?, [0]);
+            let (mut zero, mut byte) = (open_device(File::options().read(true), "/dev/zero")?, [0]);
             ReadyOperation::each(move || zero.read_exact(&mut byte))
         }
         "syscall/write" => {
-            let mut null = File::options().write(true).open("/dev/null")?;
+            let mut null = open_device(File::options().write(true), "/dev/null")?;
             ReadyOperation::each(move || null.write_all(&[1]))
         }
         "syscall/stat" => ReadyOperation::each(move || calls::stat(&data)),

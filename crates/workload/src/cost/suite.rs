@@ -1,7 +1,7 @@
 //! The suite's process, as seen from the cell: start, release, messages, end.
 
-use super::Directory;
 use super::worker::{self, ChildEnds, SuiteMessage, SuiteRequest};
+use super::{Directory, NOT_REACHED};
 use model::{COST_OPERATIONS, CostScope, OperationRecord, SkippedOperation};
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -10,9 +10,6 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 use sys::memory::SharedCounters;
 use sys::{pipe, process, spawn};
-
-/// Reason of an operation whose turn did not come before the end of the measurement.
-pub const NOT_REACHED: &str = "the measurement ended before its turn";
 
 /// The reason that operations were not measured.
 #[derive(Debug, thiserror::Error)]
@@ -181,7 +178,7 @@ impl Suite {
                 (Some((per_batch, batches_ns)), _) if !batches_ns.is_empty() => {
                     let mut batches_ns = batches_ns.clone();
                     batches_ns.sort_unstable();
-                    operations.push(OperationRecord { name, per_batch: *per_batch, batches_ns });
+                    operations.push(OperationRecord { name, per_batch: *per_batch, batches_ns, all: None });
                 }
                 (_, Some(reason)) => skipped.push(SkippedOperation { name, reason: reason.clone() }),
                 _ if scope.operations().any(|meant| meant == operation) => {

@@ -1,6 +1,6 @@
 //! The suite's process: prepares each operation, and times batch after batch of it.
 
-use super::{Batch, Directory, NotReady, Operation, ReadyOperation, make};
+use super::{Batch, Directory, NotReady, Operation, ReadyOperation, Recorder, make};
 use model::{COST_OPERATIONS, ClockId, CostOperation, CostScope, CpuSet, MonoTime, Policy, Span};
 use serde::{Deserialize, Serialize};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
@@ -194,21 +194,97 @@ fn fixed_work(mut ready: ReadyOperation, n: u64) -> io::Result<Span> {
 /// Length of the turn of an operation when the suite is a load.
 const TIME_SLICE: Span = Span(1_000_000);
 
-pub(super) fn for_ever(directory: &Directory, count: &dyn Fn()) -> io::Result<()> {
+pub(super) fn for_ever(directory: &Directory, count: &dyn Fn(u64), recorder: &mut Recorder<'_>) -> io::Result<()> {
     loop {
-        for operation in COST_OPERATIONS {
-            let mut ready = match make(operation, directory) {
-                Ok(ready) => ready,
-                Err(NotReady::Missing(_)) => continue,
-                Err(NotReady::Failed(err)) => return Err(err),
-            };
-            let (Batch::Of(n) | Batch::Exactly(n)) = ready.batch;
-            let began = clock::monotonic();
-            while since(began) < TIME_SLICE {
-                ready.operation.prepare(n)?;
-                ready.operation.run(n)?;
-                count();
+        for (place, operation) in COST_OPERATIONS.iter().enumerate() {
+            let failed = |err: io::Error| io::Error::other(format!("{}: {err}", operation.name));
+            match make(operation, directory) {
+                Ok(ready) => turn_of_load(ready, place, count, recorder).map_err(failed)?,
+                Err(NotReady::Missing(reason)) => recorder.skip(place, &reason),
+                Err(NotReady::Failed(err)) => return Err(failed(err)),
             }
         }
+    }
+}
+
+/// Batches of the suite's size for the length of a turn, as in [`turn`]: the first is not recorded, at least one is, so
+/// that an operation that takes longer than its turn has a time, too.
+fn turn_of_load(
+    mut ready: ReadyOperation,
+    place: usize,
+    count: &dyn Fn(u64),
+    recorder: &mut Recorder<'_>,
+) -> io::Result<()> {
+    let began = clock::monotonic();
+    let operation = &mut *ready.operation;
+    let (unit, n) = match ready.batch {
+        Batch::Exactly(n) => (n, recorder.size(place, || Ok(n))?),
+        Batch::Of(unit) => (unit, recorder.size(place, || suiting(operation, unit, recorder.clock().ns()))?),
+    };
+    timed(operation, n)?;
+    count(n / unit);
+    loop {
+        let window = recorder.window();
+        let batch = timed(operation, n)?;
+        recorder.record(place, window, batch);
+        count(n / unit);
+        if since(began) >= TIME_SLICE {
+            return Ok(());
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::Times;
+    use super::*;
+    use std::cell::Cell;
+    use std::rc::Rc;
+    use std::time::Duration;
+
+    /// Takes some time for each batch, and counts the operations of each.
+    struct Slow(Duration, Rc<Cell<u64>>);
+
+    impl Operation for Slow {
+        fn run(&mut self, n: u64) -> io::Result<()> {
+            std::thread::sleep(self.0);
+            self.1.set(self.1.get() + n);
+            Ok(())
+        }
+    }
+
+    #[test]
+    fn a_turn_of_the_load_leaves_out_its_first_batch_and_times_at_least_one() {
+        for (ms, turns) in [(5, 1), (5, 3), (0, 1)] {
+            let times = Times::new(1).unwrap();
+            let (mut recorder, run, counted) = (times.recorder(0), Rc::new(Cell::new(0)), Cell::new(0));
+            for _ in 0..turns {
+                let slow = Slow(Duration::from_millis(ms), Rc::clone(&run));
+                let ready = ReadyOperation { operation: Box::new(slow), batch: Batch::Exactly(64) };
+                turn_of_load(ready, 0, &|n| counted.set(counted.get() + n), &mut recorder).unwrap();
+            }
+            let record = times.record(Policy::OTHER, &[0].into_iter().collect());
+            let [one] = &record.operations[..] else { panic!("one operation: {record:?}") };
+            let all = one.all.unwrap();
+            assert_eq!((one.per_batch, run.get()), (64, 64 * counted.get()));
+            assert_eq!(all.batches, counted.get() - turns, "{ms} ms");
+            assert!(all.batches == turns || ms == 0 && all.batches > 1, "{all:?}");
+            assert!(all.worst_ns <= all.total_ns && all.worst_ns >= ms * 1_000_000, "{all:?}");
+        }
+    }
+
+    #[test]
+    fn the_load_ends_with_the_name_of_the_operation_that_failed() {
+        let directory = Directory::new().unwrap();
+        std::fs::remove_file(directory.name("data").unwrap().to_str().unwrap()).unwrap();
+        let times = Times::new(1).unwrap();
+        let counted = Cell::new(0);
+        let failed = for_ever(&directory, &|n| counted.set(counted.get() + n), &mut times.recorder(0)).unwrap_err();
+        assert!(failed.to_string().starts_with("syscall/stat: No such file or directory"), "{failed}");
+        let record = times.record(Policy::OTHER, &[0].into_iter().collect());
+        let measured: Vec<_> = record.operations.iter().map(|one| one.name.as_str()).collect();
+        assert_eq!(measured, ["syscall/null", "syscall/read", "syscall/write"]);
+        let batches: u64 = record.operations.iter().filter_map(|one| Some(one.all?.batches)).sum();
+        assert!(batches > 0 && counted.get() > batches, "operations are counted, not batches of several");
     }
 }

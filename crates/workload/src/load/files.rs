@@ -1,8 +1,8 @@
 //! Loads that work on files: `disk`, `files`, and the operations of the cost suite.
 
-use super::count_one;
 use super::workers::Workers;
-use crate::cost;
+use super::{count_one, count_several};
+use crate::cost::{self, Times};
 use model::FileLoad;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
@@ -17,14 +17,20 @@ const WRITE_BYTES: usize = 64 * 1024;
 const FILES: u32 = 100;
 
 /// Forks a worker for each of `n_cpus` CPUs, with distinct names in the directory.
-pub(super) fn start(workers: &mut Workers<'_>, work: FileLoad, n_cpus: usize) -> Result<(), String> {
+pub(super) fn start(
+    workers: &mut Workers<'_>,
+    work: FileLoad,
+    n_cpus: usize,
+    times: Option<&Times>,
+) -> Result<(), String> {
     let directory = workers.directory.ok_or("no directory")?;
     (0..n_cpus).try_for_each(|counter| {
         workers.fork(Some(counter), |count| {
             let outcome = match work {
                 FileLoad::Disk => disk(&directory.join(counter.to_string()), count),
                 FileLoad::Files => files(directory, counter, count),
-                FileLoad::Cost => operations(&directory.join(counter.to_string()), count),
+                // Its errors name the operation, and the directory where that is the reason.
+                FileLoad::Cost => return operations(&directory.join(counter.to_string()), counter, count, times),
             };
             let place = directory.parent().unwrap_or(directory).display();
             outcome.map_err(|err| io::Error::other(format!("in {place}: {err}; name another directory")))
@@ -32,13 +38,13 @@ pub(super) fn start(workers: &mut Workers<'_>, work: FileLoad, n_cpus: usize) ->
     })
 }
 
-/// Runs the cost suite, whose failures do not concern the directory only.
-fn operations(directory: &Path, count: Option<&AtomicU64>) -> io::Result<()> {
+/// Runs the cost suite, with the times of its operations.
+fn operations(directory: &Path, worker: usize, count: Option<&AtomicU64>, times: Option<&Times>) -> io::Result<()> {
     // Semaphores and queues then end with this process, whatever kills it. Without the permission, `recover` finds the
     // former.
     let _ = mount::unshare_ipc();
-    std::fs::create_dir(directory)?;
-    cost::for_ever(directory, &|| count_one(count))
+    let times = times.ok_or_else(|| io::Error::other("no memory for the times of its operations"))?;
+    cost::for_ever(directory, &|n| count_several(count, n), &mut times.recorder(worker))
 }
 
 /// Writes a file, reads it, syncs it, removes it. Its name is removed at once, so that it is gone whenever this ends.

@@ -4,7 +4,7 @@ use super::messaging::Gate;
 use super::programs::InstalledProgram;
 use super::workers::Workers;
 use super::{cpu, files, kernel, messaging, programs};
-use crate::cost;
+use crate::cost::{self, Times};
 use model::{FileLoad, KernelLoad, LoadPart};
 use std::path::{Path, PathBuf};
 use sys::storage;
@@ -36,6 +36,8 @@ pub(super) struct Job {
     pub(super) directory: Option<PathBuf>,
     /// The outside program, as found.
     pub(super) program: Option<InstalledProgram>,
+    /// Times of the operations of the cost suite; `None` for every other load.
+    pub(super) times: Option<Times>,
 }
 
 impl Job {
@@ -54,6 +56,7 @@ impl Job {
             disk_bytes: 0,
             directory: None,
             program: None,
+            times: None,
         };
         match part {
             LoadPart::Cpu { .. } => {}
@@ -71,6 +74,10 @@ impl Job {
                 let is_suite = *work == FileLoad::Cost;
                 (job.operation, job.forks) = (if is_suite { "batch" } else { "file" }, is_suite);
                 job.disk_bytes = if *work == FileLoad::Files { 0 } else { files::FILE_BYTES * n_cpus as u64 };
+                if is_suite {
+                    let failed = |err| format!("cannot allocate shared memory: {err}");
+                    job.times = Some(Times::new(n_cpus).map_err(failed)?);
+                }
                 job.memory_bytes = if is_suite { cost::MEMORY_BYTES * n_cpus as u64 } else { 0 };
                 job.directory = Some(PathBuf::from(directory.as_deref().unwrap_or(DISK_DIRECTORY)));
             }
@@ -90,7 +97,7 @@ impl Job {
             LoadPart::Cpu { percent } => cpu::start(workers, *percent),
             LoadPart::Messaging { .. } => return messaging::start(workers, self.counters).map(Some),
             LoadPart::Kernel(what) => kernel::start(workers, *what, self.counters),
-            LoadPart::Files { work, .. } => files::start(workers, *work, self.counters),
+            LoadPart::Files { work, .. } => files::start(workers, *work, self.counters, self.times.as_ref()),
             LoadPart::Program(_) => self.program.as_ref().map_or(Ok(()), |program| programs::start(workers, program)),
         }
         .map(|()| None)

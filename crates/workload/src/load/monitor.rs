@@ -37,6 +37,7 @@ const STALLED_AFTER: u64 = 50_000;
 impl LoadMonitor {
     /// Takes the first reading.
     pub fn begin(load: &Running, must_hold: Option<Percent>) -> LoadMonitor {
+        load.begin_costs();
         let counts = load.operations();
         let operations = counts.iter().sum();
         let each = counts.into_iter().map(|count| Worker { operations: count, worked_at: operations }).collect();
@@ -104,6 +105,11 @@ impl LoadMonitor {
     /// The first failure of the load, if any.
     pub fn failure(&self) -> Option<&LoadFailure> {
         self.record.failure.as_ref()
+    }
+
+    /// The readings of the whole measurement, and the costs of the load's operations in it.
+    pub fn finish(&self, load: &Running) -> LoadRecord {
+        LoadRecord { cost: load.costs().map(Box::new), ..self.record() }
     }
 
     /// The readings so far.

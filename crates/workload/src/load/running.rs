@@ -5,7 +5,8 @@ use super::job::Job;
 use super::report::{LoadMessage, Report};
 use super::supervisor;
 use super::{LoadError, Place};
-use model::{LoadPart, LoadRecord, ProgramRecord, Span, plain};
+use crate::cost::Times;
+use model::{CostRecord, CpuSet, LoadPart, LoadRecord, Policy, ProgramRecord, Span, plain};
 use std::cell::OnceCell;
 use std::io::{self, Write};
 use std::os::unix::net::UnixDatagram;
@@ -48,6 +49,10 @@ pub struct Running {
     /// Whether the workers' own CPU time is not all.
     forks: bool,
     starting: Span,
+    cpus: CpuSet,
+    policy: Policy,
+    /// Times of the operations of the cost suite; `None` for every other load.
+    times: Option<Times>,
 }
 
 impl Running {
@@ -80,6 +85,9 @@ impl Running {
             program: job.program.map(|program| program.record),
             forks: job.forks,
             starting: Span(0),
+            cpus: place.cpus.clone(),
+            policy: place.policy,
+            times: job.times,
         };
         running.wait_until_it_works(began)?;
         Ok(running)
@@ -162,6 +170,16 @@ impl Running {
         let pids = self.pids.iter().filter(|_| !self.forks).map(|pid| u32::try_from(pid.load(Relaxed)).unwrap_or(0));
         let times = pids.map(|pid| usage::cpu_time_of(pid).ok().map(|time| time.ns() / 1000));
         times.sum::<Option<u64>>().filter(|_| !self.forks)
+    }
+
+    /// Begins the window in which the costs of its operations are recorded.
+    pub(crate) fn begin_costs(&self) {
+        self.times.iter().for_each(Times::begin_window);
+    }
+
+    /// Costs of its operations in the window so far; `None` for every load but `cost`.
+    pub(crate) fn costs(&self) -> Option<CostRecord> {
+        self.times.as_ref().map(|times| times.record(self.policy, &self.cpus))
     }
 
     /// Its record, without readings.
