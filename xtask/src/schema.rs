@@ -37,6 +37,9 @@ fn schemas() -> Schemas {
             ("lab-list.schema.json", written::<model::ListedKernels<'static>>()),
             ("lab-check.schema.json", written::<json::LabCheckDocument<'static, Value>>()),
             ("lab-check-config.schema.json", written::<json::ConfigCheckDocument<'static>>()),
+            ("study-list.schema.json", written::<report::study::StudyList>()),
+            ("study.schema.json", written::<report::study::StudyReport>()),
+            ("monitor.schema.json", written::<report::MonitorDocument>()),
             ("frontier.schema.json", written::<json::FrontierDocument<'static>>()),
         ]
         .map(|(name, schema)| (name, schema.to_value())),

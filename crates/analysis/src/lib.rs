@@ -13,6 +13,7 @@ mod row;
 mod run;
 mod search;
 mod stats;
+pub mod study;
 mod summary;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
@@ -59,6 +60,7 @@ pub use summary::names::of_cells as cell_names;
 pub use summary::pool::histograms;
 pub use summary::responses::{Part, Response, Target};
 pub use summary::steadiness::Steadiness;
+pub use summary::threads::{ThreadBlock, ThreadFigures, ThreadSummary};
 pub use summary::tracers::{Osnoise, Stages, Timerlat, TracedLatency, Tracers};
 pub use summary::work::ComparedLoad;
 pub use verdict::{Case, Count, Gap, Kept, Verdict, Violation};

@@ -6,7 +6,7 @@ use crate::search::shortfall::{Shortfall, shortfalls};
 use crate::summary::cell::{self, CellSummary};
 use crate::summary::imported::{self, ImportedCell};
 use crate::summary::pool::Pool;
-use crate::summary::{looks, names};
+use crate::summary::{load_costs, looks, names};
 use crate::verdict::{Case, Verdict};
 use model::{Entry, Header, Imported, Requirement};
 use std::num::NonZero;
@@ -59,7 +59,8 @@ pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
     let names = names::of_cells(&header.cells);
     let pools = Pool::of_run(header, entries);
     let named: Vec<_> = pools.iter().zip(names).collect();
-    let cells = on_all_cpus(&named, |(pool, name)| cell::summary(header, pool, name.clone()));
+    let mut cells = on_all_cpus(&named, |(pool, name)| cell::summary(header, pool, name.clone()));
+    load_costs::set_changes(&mut cells);
     let pairs: Vec<_> = pools.iter().zip(&cells).collect();
     let realtime = Realtime::of(&cells);
     let cell_findings = on_all_cpus(&pairs, |(pool, cell)| findings::of_cell(header, pool, cell, &realtime));

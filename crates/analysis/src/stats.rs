@@ -10,6 +10,7 @@ pub(crate) mod levels;
 pub(crate) mod order_interval;
 pub mod paired;
 pub(crate) mod quantile;
+pub(crate) mod rank_sum;
 pub(crate) mod ranks;
 pub(crate) mod rate;
 pub(crate) mod special;

@@ -3,7 +3,7 @@
 use analysis::explain::{self, GuestClock};
 use cell::beside_guest::{Answer, READY, Request, Threads, Window};
 use lab::{Beside, BesideGuest, GuestClocks, GuestTids, LabError};
-use model::{Cell, Explain, GuestFile, HostSideRecord, Kernel, Period, Record, Runtime, Span};
+use model::{Cell, Explain, GuestFile, HostSideRecord, Kernel, Record, Runtime, Span};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -50,7 +50,7 @@ impl Beside for Companions {
                 .filter(|_| explain.is_some())
                 .map(|GuestTids { vcpus, emulator }| Threads { vcpus, emulator }),
         };
-        let started = Companion::start(&request, explain, cell.period);
+        let started = Companion::start(&request, explain);
         started.map(|companion| Some(Box::new(companion) as _)).map_err(|reason| beside(&reason))
     }
 }
@@ -62,11 +62,10 @@ struct Companion {
     input: Option<ChildStdin>,
     output: BufReader<ChildStdout>,
     explain: Option<Explain>,
-    period: Period,
 }
 
 impl Companion {
-    fn start(request: &Request, explain: Option<Explain>, period: Period) -> Result<Companion, String> {
+    fn start(request: &Request, explain: Option<Explain>) -> Result<Companion, String> {
         let mut command = Command::new(host::THIS_PROGRAM);
         command.args(["cell", "--beside-guest", "--parent", &std::process::id().to_string()]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -75,7 +74,7 @@ impl Companion {
         let mut child = command.spawn().map_err(|err| err.to_string())?;
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().ok_or("no pipe to it")?);
-        let mut companion = Companion { child, input, output, explain, period };
+        let mut companion = Companion { child, input, output, explain };
         companion.write(request).map_err(|err| companion.reason(&err))?;
         let mut line = String::new();
         let read = companion.output.read_line(&mut line);
@@ -118,7 +117,7 @@ impl Companion {
             (Some(explain), Some(explained)) => {
                 let keep = usize::try_from(explain.keep).unwrap_or(usize::MAX);
                 let [begin, end] = &clocks.marks;
-                Some((keep, explain::subjects(explained, self.period), GuestClock::tie(begin, end, &stops)))
+                Some((keep, explain::subjects(explained, &record.cell), GuestClock::tie(begin, end, &stops)))
             }
             _ => None,
         };
@@ -128,14 +127,13 @@ impl Companion {
         };
         let Answer { loads, lanes } = self.answer(&windows)?;
         let mut host = HostSideRecord { loads, stops, ..HostSideRecord::default() };
-        let period = self.period;
         let Some(((keep, _, clock), explained)) = tied.zip(record.explained.as_mut()) else { return Ok(host) };
         match (clock, lanes) {
             (Ok(clock), Ok(lanes)) => {
                 let lanes = lanes.into_iter().zip(&windows);
                 let lanes =
                     lanes.map(|(lanes, window)| explain::with_stops(lanes, window.due_ns, &host.stops)).collect();
-                explain::join(explained, period, lanes, clock.tie.error_ns, keep);
+                explain::join(explained, &record.cell, lanes, clock.tie.error_ns, keep);
                 host.tie = Some(clock.tie);
             }
             (Err(reason), _) | (_, Err(reason)) => {

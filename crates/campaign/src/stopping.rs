@@ -40,7 +40,7 @@ pub(super) fn bounded(mut header: Header, at_most: Span) -> Result<Header, Strin
 /// Rejects a cell whose measurements are too short for a decision, whatever their number.
 fn can_be_decided(cell: &Cell) -> Result<(), String> {
     let cpus = u64::try_from(cell.cpus.len()).unwrap_or(u64::MAX);
-    let have = cell.period.cycles_in(cell.duration).saturating_mul(cpus);
+    let have = cell.cycles_of_all();
     // A tail of 1 - p lies above the lowest percentile that decides.
     let need = MIN_OF_EACH * 100;
     if have >= need {

@@ -176,7 +176,7 @@ impl Engine<'_> {
 
     /// Ends the threads. A late thread gets a grace time, so that only a wait that hangs is reported as open.
     fn finish(&mut self, console: &mut Console<'_>) -> Result<(), Box<dyn Error>> {
-        self.team.end_before(0);
+        self.team.end_now();
         let last_moment = sys::clock::monotonic().plus(END_GRACE);
         loop {
             let before: Vec<_> = self.team.members.iter().map(|member| member.log.waits_for()).collect();

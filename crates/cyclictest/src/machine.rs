@@ -3,11 +3,10 @@
 use super::options::{Options, Start, ThreadOptions};
 use super::text;
 use host::{DmaLatency, HostFs, SmiCounter};
-use model::{ClockTime, CpuSet, Method, Period, Span};
-use rt::{Limits, Settings, Team, ThreadSpec};
+use model::{ClockTime, CpuSet, Method, Nanos, Period, Span};
+use rt::{Settings, Team, ThreadSpec};
 use std::error::Error;
 use std::fmt::Write;
-use std::sync::atomic::{AtomicI64, AtomicU64};
 
 /// Capacity of a log: the samples of 4 s, longer than the drain interval, within these bounds.
 const LOG_SECONDS: u64 = 4;
@@ -144,22 +143,19 @@ pub(super) fn spawn_threads(options: &Options, usable: &CpuSet) -> Result<Team, 
             cpus,
             settings,
             phase: phase_of_first_cycle(phase, period),
+            cycles: 0..u64::MAX,
             link: None,
         });
     }
     let unit_ns = if options.nanoseconds { 1 } else { 1000 };
     // Above N whole units means N + 1 units or more.
     let stop_above = |limit: u64| i64::try_from((limit + 1).saturating_mul(unit_ns) - 1).unwrap_or(i64::MAX);
-    let limits = Limits {
-        first_recorded: 0,
-        end: AtomicU64::new(u64::MAX),
-        stop_above_ns: AtomicI64::new(options.break_above.map_or(i64::MAX, stop_above)),
-    };
+    let stop_above = Nanos(options.break_above.map_or(i64::MAX, stop_above));
     let shortest = tasks.iter().map(|task| task.settings.period.ns()).min().unwrap_or(1);
     let room = (LOG_SECONDS * Span::SECOND.ns() / shortest).clamp(MIN_LOG_CAPACITY, MAX_LOG_CAPACITY);
     // A thread makes at most this many loops, except for those before it is ended.
     let room = options.loops.map_or(room, |loops| room.min(loops.max(MIN_LOG_CAPACITY)));
-    Ok(Team::spawn(tasks, limits, usize::try_from(room)?, None)?)
+    Ok(Team::spawn(tasks, stop_above, usize::try_from(room)?, None)?)
 }
 
 /// Due time of a thread's first cycle, relative to the start.

@@ -7,6 +7,7 @@ use crate::hash::fnv1a;
 use crate::{Conditions, CpuSet, Kernel, Load, Period, Policy, Span, Task};
 use serde::{Deserialize, Serialize};
 use std::fmt;
+use std::ops::Range;
 
 /// One measurement, to be made here, in a guest or on another machine.
 ///
@@ -59,10 +60,69 @@ impl Cell {
         self.first_cycle() + self.period.cycles_in(self.duration)
     }
 
-    /// The lateness above which a wake-up is a miss.
+    /// The period of the `n`-th measured thread, from 0, in the order of the CPUs: [`Conditions::period_step`].
+    #[must_use]
+    pub fn period_of(&self, n: usize) -> Period {
+        let step = self.conditions.period_step.unwrap_or_default().ns();
+        let ns = u64::try_from(n).unwrap_or(u64::MAX).saturating_mul(step).saturating_add(self.period.ns());
+        // A checked cell has no period out of range.
+        Period::try_from(Span(ns)).unwrap_or(self.period)
+    }
+
+    /// The period of the thread on `cpu`; of a CPU that is not measured, that of the cell.
+    #[must_use]
+    pub fn period_on(&self, cpu: u32) -> Period {
+        self.cpus.iter().position(|other| other == cpu).map_or(self.period, |n| self.period_of(n))
+    }
+
+    /// The period of the last measured thread, the longest.
+    #[must_use]
+    pub fn longest_period(&self) -> Period {
+        self.period_of(self.cpus.len().saturating_sub(1))
+    }
+
+    /// Whether the threads have different periods.
+    #[must_use]
+    pub fn has_several_periods(&self) -> bool {
+        self.conditions.period_step.is_some() && self.cpus.len() > 1
+    }
+
+    /// The measured cycles of a thread with this period: those due in the window of the first thread. Cycles before
+    /// them are warm-up.
+    #[must_use]
+    pub fn cycles_of(&self, period: Period) -> Range<u64> {
+        let at = |cycle: u64| Span(cycle.saturating_mul(self.period.ns()));
+        period.cycles_in(at(self.first_cycle()))..period.cycles_in(at(self.end_cycle()))
+    }
+
+    /// Time from the first measured due time of the first thread to that of a thread with this period, if cycle 0 of
+    /// both is due at the same time: less than its period.
+    #[must_use]
+    pub fn lead_of(&self, period: Period) -> Span {
+        let at = |period: Period, cycle: u64| cycle.saturating_mul(period.ns());
+        Span(at(period, self.cycles_of(period).start).saturating_sub(at(self.period, self.first_cycle())))
+    }
+
+    /// The measured cycles of all threads together, as requested.
+    #[must_use]
+    pub fn cycles_of_all(&self) -> u64 {
+        let cycles = |n| {
+            let Range { start, end } = self.cycles_of(self.period_of(n));
+            end - start
+        };
+        (0..self.cpus.len()).map(cycles).fold(0, u64::saturating_add)
+    }
+
+    /// The lateness above which a wake-up of a thread with this period is a miss.
+    #[must_use]
+    pub fn deadline_at(&self, period: Period) -> Span {
+        self.deadline.unwrap_or(period.span())
+    }
+
+    /// The lateness above which a wake-up of the first thread is a miss.
     #[must_use]
     pub fn deadline(&self) -> Span {
-        self.deadline.unwrap_or(self.period.span())
+        self.deadline_at(self.period)
     }
 
     /// The identity: a hash of the contents.

@@ -22,6 +22,10 @@ pub struct Conditions {
     /// Offset, ns, between the due times of one CPU and the next. `null`: due times of all CPUs coincide.
     #[serde(rename = "distance_ns", default)]
     pub distance: Option<Span>,
+    /// Difference, ns, between the periods of one measured CPU's thread and the next one's: the thread on the n-th CPU,
+    /// from 0, has the period of the cell plus n times this. `null`: all threads have the period of the cell.
+    #[serde(rename = "period_step_ns", default, skip_serializing_if = "Option::is_none")]
+    pub period_step: Option<Span>,
     /// Value, us, held in `/dev/cpu_dma_latency` during the measurement. `null`: not set.
     pub cpu_dma_latency_us: Option<u32>,
     /// Scheduling policy of the load. `null`: `other` at nice 0.
@@ -81,12 +85,15 @@ impl Conditions {
     /// load. It is part of a cell's identity; unset conditions are omitted, so that a new condition does not change
     /// existing identities.
     pub(crate) fn canonical_text(&self, load_cpus: Option<&CpuSet>) -> String {
-        let Conditions { align, distance, load_policy, load_must_hold, prepare, explain, stop_above, .. } = self;
+        let Conditions {
+            align, distance, period_step, load_policy, load_must_hold, prepare, explain, stop_above, ..
+        } = self;
         let prepare = Some(prepare).filter(|prepare| !prepare.is_empty());
         let roles = Some(&self.roles).filter(|roles| !roles.is_empty());
         let words = [
             align.map(|offset| format!(" align {offset}")),
             distance.map(|distance| format!(" distance {distance}")),
+            period_step.map(|step| format!(" period step {step}")),
             load_cpus.map(|cpus| format!(" load on {cpus}")),
             load_policy.map(|policy| format!(" load as {policy}")),
             load_must_hold.map(|share| format!(" load holds {}", share.get())),

@@ -15,6 +15,11 @@ pub(crate) fn started_if_known<'de, D: Deserializer<'de>>(deserializer: D) -> Re
     Option::deserialize(deserializer)?.map(|ms| checked("started_unix_ms", ms)).transpose()
 }
 
+/// Reads `ended_unix_ms`.
+pub(crate) fn ended<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
+    checked("ended_unix_ms", u64::deserialize(deserializer)?)
+}
+
 /// Reads `imported_unix_ms`.
 pub(crate) fn imported<'de, D: Deserializer<'de>>(deserializer: D) -> Result<u64, D::Error> {
     checked("imported_unix_ms", u64::deserialize(deserializer)?)

@@ -25,6 +25,7 @@ mod link;
 mod listed_kernel;
 mod load;
 mod method;
+mod monitor;
 mod plain;
 mod plan;
 mod policy;
@@ -76,6 +77,10 @@ pub use load::{
     AboutLoad, FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool,
 };
 pub use method::{ClockId, Method, MethodError};
+pub use monitor::{
+    GapReason, LatencyBuckets, MONITOR_FORMAT, MonitorGap, MonitorLine, MonitorSpike, MonitorStart, MonitorStatus,
+    MonitorTotals, MonitorWindow, MonitoredCpu,
+};
 pub use plain::{is_plain, plain, shell_word};
 pub use plan::{Axes, ChangedPlanError, Plan, PlanError, Point, Requirement, Setting, Until};
 pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};
@@ -83,11 +88,11 @@ pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, LoadProgress, Progress, Spike, ThreadProgress};
 pub use random::SplitMix64;
 pub use record::{
-    Achieved, AnswerParts, Censored, ClockStep, CobaltRecord, CostRecord, Ended, Episode, Episodes, GuestThread,
-    HostSideRecord, InstrumentRecord, InstrumentThread, LabRecord, LoadFailure, LoadRecord, LoadSecond, MachineSecond,
-    OnSpikeRecord, OperationRecord, OsnoiseRecord, OwnExchange, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record,
-    ResponseRecord, RuntimeRecord, Second, SkippedOperation, SwitchReason, TargetRecord, ThreadRecord, TimerlatRecord,
-    TracersRecord, Usage, Worst,
+    Achieved, AllBatches, AnswerParts, Censored, ClockStep, CobaltRecord, CostRecord, Ended, Episode, Episodes,
+    GuestThread, HostSideRecord, InstrumentRecord, InstrumentThread, LabRecord, LoadFailure, LoadRecord, LoadSecond,
+    MachineSecond, OnSpikeRecord, OperationRecord, OsnoiseRecord, OwnExchange, PreparedSetting, ProgramRecord,
+    RECORD_FORMAT, Record, ResponseRecord, RuntimeRecord, Second, SkippedOperation, SwitchReason, TargetRecord,
+    ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
 };
 pub use recovered::{Recovered, Recovery};
 pub use roles::{Roles, Shares, Site, SiteError};
@@ -95,7 +100,10 @@ pub use run::{Entry, Failed, Header, Planned, RUN_FORMAT, Skipped};
 pub use schedule::{Cycle, Schedule};
 pub use selector::Selector;
 pub use slice::Slice;
-pub use study::Study;
+pub use study::{
+    Statistic, Study, StudyAxis, StudyBeyond, StudyCells, StudyConclusion, StudyDefinition, StudyKernel, StudyTable,
+    StudyWay, stands_for,
+};
 pub use task::{Runtime, Task, TaskError};
 pub use timerbench::CobaltContext;
 pub use units::{ClockTime, MonoTime, Nanos, Period, Span, SpanError};

@@ -6,7 +6,9 @@ mod setting;
 mod until;
 mod write;
 
-use crate::{Conditions, CpuSet, Kernel, Load, LoadCpus, Period, Policy, RtPriority, Runtime, Span, Study, Task};
+use crate::{
+    Conditions, CpuSet, Kernel, Load, LoadCpus, Period, Policy, RtPriority, Runtime, Selector, Span, Study, Task,
+};
 use serde::{Deserialize, Serialize};
 
 pub use parse::{ChangedPlanError, PlanError};
@@ -78,13 +80,21 @@ pub struct Axes {
     /// Languages whose ordinary sleep is measured, in place of `task`; empty when there is none.
     #[serde(default)]
     pub runtime: Vec<Runtime>,
+    /// Combinations to measure: those that one of these matches; empty for all.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub only: Vec<Selector>,
 }
 
 /// One point of the axes, without the rest of a cell.
 pub type Point = (Kernel, Load, Policy, Period, Task);
 
+/// Whether the point has the values that the selector names.
+fn matches(only: &Selector, (kernel, load, policy, period, task): &Point) -> bool {
+    only.has((kernel, load, *policy, *period, task))
+}
+
 impl Axes {
-    /// The number of combinations, saturating.
+    /// The number of combinations, saturating; those that `only` leaves out count, too.
     #[must_use]
     pub fn n_points(&self) -> usize {
         let n_tasks = if self.runtime.is_empty() { self.task.len() } else { self.runtime.len() };
@@ -92,7 +102,8 @@ impl Axes {
         lengths.into_iter().fold(1, usize::saturating_mul)
     }
 
-    /// Every combination. The last axis varies fastest, except that policies follow loads, as in tables.
+    /// Every combination that is to be measured. The last axis varies fastest, except that policies follow loads, as in
+    /// tables.
     #[must_use]
     pub fn points(&self) -> Vec<Point> {
         let mut points = Vec::new();
@@ -103,7 +114,10 @@ impl Axes {
                 for task in tasks {
                     for load in &self.load {
                         for policy in &self.policy {
-                            points.push((kernel.clone(), load.clone(), *policy, *period, task.clone()));
+                            let point = (kernel.clone(), load.clone(), *policy, *period, task.clone());
+                            if self.only.is_empty() || self.only.iter().any(|only| matches(only, &point)) {
+                                points.push(point);
+                            }
                         }
                     }
                 }
@@ -123,6 +137,7 @@ impl Default for Axes {
             period: Period::try_from(Span(1_000_000)).into_iter().collect(),
             task: vec![Task::CLOCK_NANOSLEEP],
             runtime: Vec::new(),
+            only: Vec::new(),
         }
     }
 }

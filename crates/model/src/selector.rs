@@ -1,11 +1,17 @@
 //! Selection of cells of a run by values of axes.
 
 use crate::{Cell, Kernel, Load, LoadError, Period, Policy, Task, UnknownWord};
-use std::fmt::Display;
+use serde::{Deserialize, Serialize};
+use std::fmt::{self, Display};
 use std::str::FromStr;
 
 /// Values of axes that a cell must have, like `load=messaging,policy=fifo:80`.
-#[derive(Debug, Clone, PartialEq, Eq, Default)]
+///
+/// Its text form is complete, so that a plan can be written from its record.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[cfg_attr(feature = "schema", schemars(with = "String"))]
+#[serde(try_from = "String", into = "String")]
 pub struct Selector {
     kernel: Option<Kernel>,
     load: Option<SelectedLoad>,
@@ -21,14 +27,19 @@ impl Selector {
     /// Whether the cell has all these values.
     #[must_use]
     pub fn matches(&self, cell: &Cell) -> bool {
+        self.has((&cell.kernel, &cell.load, cell.policy, cell.period, &cell.task))
+    }
+
+    /// Whether these values of the axes, in the order of [`Selector::AXES`], are those that it names.
+    pub(crate) fn has(&self, (kernel, load, policy, period, task): (&Kernel, &Load, Policy, Period, &Task)) -> bool {
         fn is<T: PartialEq>(asked: Option<&T>, value: &T) -> bool {
             asked.is_none_or(|asked| asked == value)
         }
-        is(self.kernel.as_ref(), &cell.kernel)
-            && self.load.as_ref().is_none_or(|load| load.matches(&cell.load))
-            && is(self.policy.as_ref(), &cell.policy)
-            && is(self.period.as_ref(), &cell.period)
-            && is(self.task.as_ref(), &cell.task)
+        is(self.kernel.as_ref(), kernel)
+            && self.load.as_ref().is_none_or(|selected| selected.matches(load))
+            && is(self.policy.as_ref(), &policy)
+            && is(self.period.as_ref(), &period)
+            && is(self.task.as_ref(), task)
     }
 
     /// The axes that both name with different values.
@@ -85,8 +96,41 @@ impl FromStr for Selector {
     }
 }
 
+impl fmt::Display for Selector {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Selector { kernel, load, policy, period, task } = self;
+        let load = load.as_ref().map(|load| match load {
+            SelectedLoad::Text(load) => load.to_string(),
+            SelectedLoad::Name(name) => name.clone(),
+        });
+        let values = [
+            kernel.as_ref().map(ToString::to_string),
+            load,
+            policy.as_ref().map(ToString::to_string),
+            period.as_ref().map(ToString::to_string),
+            task.as_ref().map(ToString::to_string),
+        ];
+        let named = Selector::AXES.iter().zip(values).filter_map(|(axis, value)| Some(format!("{axis}={}", value?)));
+        f.write_str(&named.collect::<Vec<_>>().join(","))
+    }
+}
+
+impl From<Selector> for String {
+    fn from(selector: Selector) -> String {
+        selector.to_string()
+    }
+}
+
+impl TryFrom<String> for Selector {
+    type Error = String;
+
+    fn try_from(text: String) -> Result<Selector, String> {
+        text.parse()
+    }
+}
+
 /// A load of a selector.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Hash)]
 enum SelectedLoad {
     /// The load's text form: with the name from a plan's `[loads]`, or without it.
     Text(Load),
@@ -173,6 +217,19 @@ mod tests {
         let high = "load=high".parse::<Selector>().unwrap();
         assert!(high.matches(&of("high")) && !high.matches(&of("half")));
         assert!("load=cpu+disk".parse::<Selector>().unwrap().matches(&of("high")), "what it is made of");
+    }
+
+    #[test]
+    fn a_selector_is_written_as_it_is_read() {
+        for text in [
+            "load=none",
+            "load=pig",
+            "load=cost+udp,policy=fifo:90",
+            "kernel=running,load=hog=cmd:sh -c 'taskset -c 0,1 stress=2'+pipe,policy=other,period=1ms,method=cost",
+        ] {
+            let selector: Selector = text.parse().unwrap();
+            assert_eq!((selector.to_string().as_str(), selector.to_string().parse()), (text, Ok(selector)));
+        }
     }
 
     #[test]

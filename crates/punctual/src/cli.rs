@@ -21,6 +21,7 @@ mod live;
 mod load;
 mod man;
 mod measure;
+mod monitor;
 mod one_cell;
 mod operation;
 mod output;
@@ -36,6 +37,7 @@ mod run;
 mod run_directory;
 mod show;
 mod sleep;
+mod study;
 mod supervise;
 mod usage;
 
@@ -104,7 +106,9 @@ fn execute(command: Command) -> Outcome {
     match command {
         Command::Run(arguments) => run::run(arguments),
         Command::Plan(arguments) => plan::command(&arguments.command),
+        Command::Study(arguments) => study::command(arguments.command),
         Command::Measure(arguments) => measure::measure(arguments),
+        Command::Monitor(arguments) => monitor::monitor(arguments),
         Command::Explain(arguments) => explain::explain(arguments),
         Command::Frontier(arguments) => frontier::frontier(arguments),
         Command::Compare(arguments) => compare::compare(&arguments),

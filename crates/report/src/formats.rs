@@ -1,10 +1,12 @@
 //! A run in the formats of other programs: spreadsheets, issue trackers, CI systems, monitoring.
 
 mod csv;
+mod gnuplot;
 mod hgrm;
 mod junit;
 mod lava;
 mod markdown;
+mod monitor;
 mod page;
 mod prometheus;
 mod tap;
@@ -13,10 +15,13 @@ use analysis::{Case, Row, Verdict};
 use model::Span;
 
 pub use csv::csv;
+pub(crate) use csv::field as csv_field;
+pub use gnuplot::gnuplot;
 pub use hgrm::hgrm;
 pub use junit::junit;
 pub use lava::lava;
 pub use markdown::markdown;
+pub use monitor::monitor_metrics;
 pub use page::Page;
 pub use prometheus::prometheus;
 pub use tap::tap;

@@ -6,7 +6,6 @@
 
 mod axes;
 mod bins;
-mod cells;
 mod columns;
 mod comparison;
 mod cost;
@@ -15,6 +14,7 @@ mod cyclictest;
 mod details;
 mod differences;
 mod explained;
+mod linear;
 mod machine;
 mod markup;
 mod matrix;
@@ -27,18 +27,18 @@ mod scale;
 mod strip;
 mod table;
 mod top;
-mod words;
 
-use super::sections::{Section, imported, responses, tracers};
+use super::sections::{Section, imported, responses, threads, tracers};
 use super::{OwnRun, Results};
+use crate::cells::{self, letter, members};
+use crate::words::Counted;
 use analysis::RunSummary;
 use axes::Axes;
-use cells::members;
 use markup::{Markup, Prose, Text};
-use runs::{letter, lettered};
+use model::Study;
+use runs::lettered;
 use std::collections::HashSet;
 use top::Top;
-use words::Counted;
 
 /// The most findings listed for a run. Those of its cells are in their details, too.
 const FINDINGS: usize = 12;
@@ -77,6 +77,7 @@ fn cells_of(page: &mut Markup, runs: &[Results<'_>], members: &[cells::Member<'_
     matrix::write(page, members, &columns, heat, is_empty);
     let by_cpu = axes.map_or_else(HashSet::new, |axes| overlay::write(page, members, axes));
     explained::write(page, runs);
+    topic(page, runs, "threads", threads::of);
     topic(page, runs, "responses", responses::of);
     topic(page, runs, "tracers", tracers::of);
     cost::write(page, runs);
@@ -117,10 +118,19 @@ fn head(page: &mut Markup, tops: &[Top<'_>]) {
 }
 
 fn published_rows(page: &mut Markup, runs: &[Results<'_>]) {
-    for (index, run) in runs::own(runs) {
-        if let Some(study) = run.header.plan.study {
-            published::write(page, study, run, index, letter(runs, index));
+    let studies = runs::own(runs).filter_map(|(index, run)| Some((run.header.plan.study?, index, run)));
+    let mut studied: Vec<(Study, usize, Vec<OwnRun<'_>>)> = Vec::new();
+    for (study, index, run) in studies {
+        // Rows of which only numbers are known stand beside each run.
+        let is_same = |known: &&mut (Study, usize, Vec<OwnRun<'_>>)| known.0 == study;
+        match studied.iter_mut().find(is_same).filter(|_| !study.definition().tables.is_empty()) {
+            Some((.., together)) => together.push(*run),
+            None => studied.push((study, index, vec![*run])),
         }
+    }
+    for (study, index, together) in studied {
+        let letter = if together.len() > 1 { None } else { letter(runs, index) };
+        published::write(page, study, &together, index, letter);
     }
 }
 

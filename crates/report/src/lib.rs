@@ -4,37 +4,46 @@
 //! [`html()`] makes the page, and [`Page`] is the source of the formats of other programs; all take [`Results`].
 #![forbid(unsafe_code)]
 
+mod cells;
 mod doctor;
 mod formats;
 mod frontier;
 mod html;
 pub mod json;
 mod kernels;
+mod linear;
 mod lines;
 mod list;
+mod monitor;
 mod plan;
 mod published;
 mod results;
 mod sections;
+pub mod study;
 mod table;
+mod words;
 
 use analysis::{Finding, RunSummary, Verdict};
 use lines::Lines;
 use model::{Header, RuntimeRecord, Task};
-use sections::{Section, conclusion, explained, findings, imported, intensity, latencies, machine, responses, tracers};
+use sections::{
+    Section, conclusion, explained, findings, imported, intensity, latencies, machine, responses, threads, tracers,
+};
 use std::io;
 use std::time::{Duration, SystemTime};
 
 pub use doctor::Examination;
-pub use formats::{Page, csv, hgrm, junit, lava, markdown, prometheus, tap};
+pub use formats::{Page, csv, gnuplot, hgrm, junit, lava, markdown, monitor_metrics, prometheus, tap};
 pub use frontier::SearchReport;
 pub use html::html;
 pub use kernels::KernelPair;
 pub use lines::COLORS;
 pub use list::{size, text as list_text};
+pub use monitor::{MonitorDocument, monitor_line, monitor_summary};
 pub use plan::{dry_run, ready_plans};
 pub use results::{ImportedSet, OwnRun, Results};
 pub use sections::intensity::{load_rate, machine_share};
+pub use sections::latencies::Columns;
 pub use sections::responses::target;
 pub use sections::{comparison, cost};
 
@@ -67,13 +76,15 @@ pub struct Style {
     pub all_findings: bool,
     /// Maximum of explained spikes shown one by one, the worst first, besides their causes.
     pub spikes: usize,
+    /// Columns of figures in the table of latencies; `None`: as many as fit.
+    pub columns: Option<Columns>,
 }
 
 #[cfg(test)]
 impl Style {
     /// Plain text of this width.
     fn plain(width: usize) -> Style {
-        Style { width, colour: false, unicode: false, all_findings: false, spikes: 0 }
+        Style { width, colour: false, unicode: false, all_findings: false, spikes: 0, columns: None }
     }
 }
 
@@ -143,9 +154,12 @@ fn write_about(
 /// The tables of latencies and costs, the worst of them, and the verdict.
 fn write_answer(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines, style: Style) -> io::Result<()> {
     if summary.cells.iter().any(|cell| cell.cell.task.has_latencies()) {
-        latencies::write(out, summary, lines, style.all_findings)?;
+        latencies::write(out, summary, lines, style.all_findings, style.columns)?;
     }
-    section(out, cost::of(summary), lines)?;
+    section(out, threads::of(summary), lines)?;
+    for costs in [cost::of(summary, style.all_findings), cost::of_loads(summary), cost::by_kernel(summary)] {
+        section(out, costs, lines)?;
+    }
     if !summary.cells.is_empty() {
         writeln!(out)?;
     }

@@ -38,6 +38,14 @@ pub struct ImportedSet<'a> {
 }
 
 impl<'a> Results<'a> {
+    /// Its directory.
+    pub(crate) fn name(&self) -> &'a str {
+        match self {
+            Results::Own(run) => run.name,
+            Results::Imported(run) => run.name,
+        }
+    }
+
     /// The cells.
     #[must_use]
     pub fn rows(&self) -> Vec<Row<'a>> {

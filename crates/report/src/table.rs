@@ -50,6 +50,11 @@ impl Column {
         Column { least, ..self }
     }
 
+    /// Keeps the column in narrow tables.
+    pub(super) fn never_spare(self) -> Column {
+        Column { spare: None, ..self }
+    }
+
     /// Sets the order of omission in narrow tables, lowest first.
     pub(super) fn spare(self, order: u8) -> Column {
         Column { spare: Some(order), ..self }

@@ -59,7 +59,7 @@ fn check(run: &RunBuilder, width: usize, golden: ExpectFile) {
     text(
         &mut out,
         &own("run", run, &summary),
-        Style { width, colour: false, unicode: true, all_findings: false, spikes: 0 },
+        Style { width, colour: false, unicode: true, all_findings: false, spikes: 0, columns: None },
     )
     .unwrap();
     let out = String::from_utf8(out).unwrap();
@@ -67,6 +67,30 @@ fn check(run: &RunBuilder, width: usize, golden: ExpectFile) {
         assert!(line.chars().count() <= width && !line.ends_with(' '), "{line:?}");
     }
     golden.assert_eq(&out);
+}
+
+#[test]
+fn chosen_columns_are_shown_in_full_on_a_narrow_terminal() {
+    let run = run();
+    let summary = summarise(&run.header, &run.entries);
+    let shown = |columns: &str| {
+        let mut out = Vec::new();
+        let style = Style { columns: Some(columns.parse().unwrap()), ..Style::plain(60) };
+        text(&mut out, &own("run", &run, &summary), style).unwrap();
+        let text = String::from_utf8(out).unwrap();
+        let table = text.lines().skip_while(|line| !line.trim_start().starts_with("load ")).take(6);
+        table.map(str::to_owned).collect::<Vec<_>>()
+    };
+    let table = shown("max,sd,mean,min");
+    assert_eq!(table[0].split_whitespace().collect::<Vec<_>>(), ["load", "policy", "min", "mean", "sd", "max"]);
+    let worst = table.iter().find(|line| line.contains("44 000.0")).expect("a maximum in full");
+    let [.., mean, deviation, _, _] = worst.split_whitespace().collect::<Vec<_>>()[..] else { panic!("{worst}") };
+    let cell = &summary.cells[2];
+    assert_eq!(mean, format!("{:.1}", cell.mean_ns.unwrap() / 1e3));
+    assert_eq!(deviation, format!("{:.1}", cell.stddev_ns.unwrap() / 1e3));
+    assert_eq!(table[5], " us unless marked; sd: standard deviation");
+    let every = shown("wake-ups,n_eff,missed,min,mean,sd,p50,p99,p99.9,max,when");
+    assert_eq!(every[0].split_whitespace().count(), 13, "wider than the terminal: {every:?}");
 }
 
 /// Cells of lab kernels that differ in these words, under a light and a heavy load.
@@ -218,6 +242,55 @@ fn traced() -> RunBuilder {
 }
 
 #[test]
+fn threads_of_different_periods_have_a_table_of_their_own() {
+    let mut run = RunBuilder::new();
+    run.header.plan.repetitions = 2;
+    run.cell("none", "fifo:49").cell("messaging", "fifo:49");
+    for cell in &mut run.header.cells {
+        (cell.conditions.period_step, cell.duration) = (Some(Span(500_000)), Span(3_000_000_000));
+    }
+    for block in 0..2 {
+        run.measure(block, 0, |cpu, cycle| spread(4_000, cpu, cycle));
+        run.measure(block, 1, move |cpu, cycle| match (block, cpu, cycle) {
+            (1, 1, 70) => 4_600_000,
+            (1, 0, 2_990) => i64::MAX,
+            _ => spread(9_000, cpu, cycle),
+        });
+    }
+    check(&run, 80, expect_file!["../tests/golden/run-threads.txt"]);
+    let summary = summarise(&run.header, &run.entries);
+    let page = Page::of(&own("run", &run, &summary), false);
+    expect_file!["../tests/golden/run-threads.md"].assert_eq(&markdown(&page));
+    expect_file!["../tests/golden/run-threads.csv"].assert_eq(&csv(&page));
+    let document = crate::json::of_results(&own("run", &run, &summary));
+    let threads = document["cells"][1]["summary"]["by_thread"].as_array().unwrap().clone();
+    let figures = |thread: &serde_json::Value| {
+        (thread["period_ns"].as_u64(), thread["samples"].as_u64(), thread["missed"].as_u64(), thread["max_ns"].as_i64())
+    };
+    let want = [
+        (Some(1_000_000), Some(5_990), Some(9), Some(10_000_000)),
+        (Some(1_500_000), Some(3_997), Some(3), Some(4_600_000)),
+    ];
+    assert_eq!(threads.iter().map(figures).collect::<Vec<_>>(), want);
+    assert_eq!((&threads[0]["max_is_lower_bound"], &threads[1]["blocks"][0]["missed"]), (&true.into(), &0.into()));
+    let html = html(&[own("run", &run, &summary)]);
+    assert!(
+        html.contains("<th scope=col class=n>CPU")
+            && html.contains("Threads of different periods, measured at the same")
+    );
+    assert!(html.contains("T: 1 (    -) P:49 I:1500"), "as cyclictest shows them");
+    // With one period there is neither.
+    run.header.cells.iter_mut().for_each(|cell| cell.conditions.period_step = None);
+    run.entries.clear();
+    for cell in 0..2 {
+        run.measure(0, cell, |cpu, cycle| spread(4_000, cpu, cycle));
+    }
+    let summary = summarise(&run.header, &run.entries);
+    assert!(crate::json::of_results(&own("run", &run, &summary))["cells"][0]["summary"].get("by_thread").is_none());
+    assert!(!csv(&Page::of(&own("run", &run, &summary), false)).contains("thread_"));
+}
+
+#[test]
 fn what_the_kernels_tracers_saw_has_a_table_of_its_own() {
     let run = traced();
     check(&run, 80, expect_file!["../tests/golden/run-tracers-80.txt"]);
@@ -241,7 +314,7 @@ fn nothing_measured_is_no_panic() {
     let mut run = RunBuilder::new();
     let summary = |run: &RunBuilder| {
         let mut out = Vec::new();
-        let style = Style { width: 0, colour: true, unicode: false, all_findings: false, spikes: 0 };
+        let style = Style { width: 0, colour: true, unicode: false, all_findings: false, spikes: 0, columns: None };
         text(&mut out, &own("run", run, &summarise(&run.header, &run.entries)), style).unwrap();
         String::from_utf8(out).unwrap()
     };

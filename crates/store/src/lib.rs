@@ -10,6 +10,7 @@ mod foreign;
 mod imported;
 mod lines;
 mod list;
+mod monitor;
 mod reader;
 mod samples;
 mod seal;
@@ -17,6 +18,7 @@ mod writer;
 
 pub use imported::{ImportedRun, keep as keep_imported, read as read_imported};
 pub use list::{below, latest};
+pub use monitor::{MonitorHistory, MonitorLines, read_monitor};
 pub use reader::{Hosts, Run, read};
 pub use samples::{SampleWriter, discard as discard_samples};
 pub use writer::{Writer, append, create, write_page};

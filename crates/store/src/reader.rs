@@ -144,17 +144,24 @@ pub(super) fn intact(line: &Line) -> Result<&str, String> {
 pub(super) fn first_line<T: DeserializeOwned>(line: Option<Line>, path: &Path) -> Result<T, StoreError> {
     let damaged = |reason: String| StoreError::Header { path: path.to_owned(), reason };
     let line = line.unwrap_or_else(|| Ok(Vec::new()));
-    let is_cut_off = line.as_ref().is_ok_and(|line| !line.ends_with(b"\n"));
-    if is_cut_off {
-        return Err(damaged("truncated line".to_owned()));
-    }
-    let text = intact(&line).map_err(damaged)?;
-    let value: serde_json::Value = serde_json::from_slice(text.as_bytes()).map_err(|err| damaged(err.to_string()))?;
+    let value = first_of(&line, path)?;
     let format = value["format"].as_u64().ok_or_else(|| damaged("no format number".to_owned()))?;
     if format > u64::from(RUN_FORMAT) {
         return Err(StoreError::Format { path: path.to_owned(), format, known: RUN_FORMAT });
     }
+    let text = intact(&line).map_err(damaged)?;
     foreign::from_str(text).map_err(|err| damaged(err.to_string()))
+}
+
+/// The first line of a file as JSON.
+pub(super) fn first_of(line: &Line, path: &Path) -> Result<serde_json::Value, StoreError> {
+    let damaged = |reason: String| StoreError::Header { path: path.to_owned(), reason };
+    let is_cut_off = line.as_ref().is_ok_and(|line| !line.ends_with(b"\n"));
+    if is_cut_off {
+        return Err(damaged("truncated line".to_owned()));
+    }
+    let text = intact(line).map_err(damaged)?;
+    serde_json::from_slice(text.as_bytes()).map_err(|err| damaged(err.to_string()))
 }
 
 fn header(line: Option<Line>, path: &Path) -> Result<Header, StoreError> {

@@ -192,15 +192,17 @@ fn column<T: DataType>(
 }
 
 /// Metadata that describe a file independently of its run.
-fn about(record: &Record) -> [(&'static str, String); 11] {
+fn about(record: &Record) -> [(&'static str, String); 12] {
     let cell = &record.cell;
     let due = if cell.task.is_relative() {
         "the method waits relatively: a row's cycle is the period in which its wait was to end, not the instant itself"
     } else {
-        "due_ns = started_mono_ns + offsets_ns[cpu] + cycle * period_ns, by CLOCK_MONOTONIC; a cycle without a row was missed, lost or still waited for"
+        "due_ns = started_mono_ns + offsets_ns[cpu] + cycle * periods_ns[cpu], by CLOCK_MONOTONIC; a cycle without a row was missed, lost or still waited for"
     };
     let offset = |thread: &ThreadRecord| (thread.cpu.to_string(), thread.offset.ns().into());
     let offsets = record.threads.iter().map(offset).collect::<serde_json::Map<_, _>>();
+    let period = |thread: &ThreadRecord| (thread.cpu.to_string(), thread.period_in(cell).ns().into());
+    let periods = record.threads.iter().map(period).collect::<serde_json::Map<_, _>>();
     let ended = serde_json::to_value(record.ended).unwrap_or_default();
     [
         ("format", FORMAT.to_string()),
@@ -211,6 +213,7 @@ fn about(record: &Record) -> [(&'static str, String); 11] {
         ("started_mono_ns", record.started.0.to_string()),
         ("started_unix_ms", record.started_unix_ms.to_string()),
         ("period_ns", cell.period.ns().to_string()),
+        ("periods_ns", serde_json::Value::Object(periods).to_string()),
         ("offsets_ns", serde_json::Value::Object(offsets).to_string()),
         ("ended", ended.as_str().unwrap_or_default().to_owned()),
         ("due", due.to_owned()),

@@ -77,7 +77,8 @@ pub fn append(dir: &Path, kept: usize) -> Result<Writer, StoreError> {
     Ok(writer)
 }
 
-fn ends_torn(file: &mut File) -> io::Result<bool> {
+/// Whether the last line of a file has no end.
+pub(super) fn ends_torn(file: &mut File) -> io::Result<bool> {
     let mut last = [0];
     file.seek(SeekFrom::End(-1))?;
     file.read_exact(&mut last)?;

@@ -13,7 +13,7 @@ use std::fmt;
 
 /// Conditions that prevent a comparison unless they are under comparison. The method includes its clock; roles name
 /// machines.
-const PREVENTING: &[&str] = &["time", "period", "method", "roles"];
+const PREVENTING: &[&str] = &["time", "period", "period step", "method", "roles"];
 
 /// Facts by which a guest's kernel names its machine, if it can (SMBIOS). A lean kernel cannot, on the same machine of
 /// QEMU; clock and architecture tell guests apart.
@@ -122,6 +122,7 @@ fn conditions(cell: &Cell) -> Vec<(&'static str, String)> {
         timer_slack,
         align,
         distance,
+        period_step,
         cpu_dma_latency_us,
         load_policy,
         load_must_hold: _,
@@ -152,6 +153,7 @@ fn conditions(cell: &Cell) -> Vec<(&'static str, String)> {
         ("timer slack", or(timer_slack.as_ref(), "the kernel's")),
         ("align", or(align.as_ref(), "none")),
         ("distance", or(distance.as_ref(), "none")),
+        ("period step", or(period_step.as_ref(), "none")),
         ("memory", if *lock_memory { "locked" } else { "not locked" }.to_owned()),
         ("cpu_dma_latency, us", or(cpu_dma_latency_us.as_ref(), "left alone")),
         ("CPUs of the load", or(load_cpus.as_ref(), "all")),
@@ -227,6 +229,12 @@ mod tests {
             of_cells(|cell| cell.conditions.roles.target = "ssh:board".parse().ok(), &["load"]),
             [("roles", Role::Prevents)]
         );
+    }
+
+    #[test]
+    fn threads_of_different_periods_are_not_compared_with_threads_of_one() {
+        let step = |cell: &mut Cell| cell.conditions.period_step = Some(Span(500_000));
+        assert_eq!(of_cells(step, &["load"]), [("period step", Role::Prevents)]);
     }
 
     #[test]

@@ -52,13 +52,12 @@ impl Outlook {
     #[must_use]
     pub fn of(cell: &Cell, blocks: u32) -> Outlook {
         let measured = Span(cell.duration.ns().saturating_mul(u64::from(blocks)));
-        let cycles = cell.period.cycles_in(cell.duration).saturating_mul(u64::from(blocks));
-        let cpus = u64::try_from(cell.cpus.len()).unwrap_or(u64::MAX);
+        let cycles = cell.cycles_of_all().saturating_mul(u64::from(blocks));
         let hours = measured.as_secs_f64() / 3600.0;
         Outlook {
             measured,
             period: cell.period,
-            level: highest_level(cycles.saturating_mul(cpus)),
+            level: highest_level(cycles),
             per_hour: (hours > 0.0).then(|| zero_events_upper(hours)),
         }
     }

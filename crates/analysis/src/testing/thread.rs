@@ -8,8 +8,10 @@ use model::{
 
 /// Record of a thread with these latencies.
 pub(super) fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl Fn(u64) -> i64) -> ThreadRecord {
-    let schedule = Schedule { first_due: ClockTime(0), period: cell.period };
-    let (cycles_due, deadline) = (cell.period.cycles_in(cell.duration), cell.deadline().ns());
+    let period = cell.period_on(cpu);
+    let (schedule, lead) = (Schedule { first_due: ClockTime(0), period }, cell.lead_of(period));
+    let cycles = cell.cycles_of(period);
+    let (cycles_due, deadline) = (cycles.end - cycles.start, cell.deadline_at(period).ns());
     let per_slice = cycles_due.div_ceil(SLICES).max(1);
     let mut histogram = Histogram::default();
     let mut slices: Vec<Slice> = (0..cycles_due.div_ceil(per_slice))
@@ -31,12 +33,12 @@ pub(super) fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl
         if late == i64::MAX {
             censored = Some(Censored {
                 cycle: i64::try_from(index).unwrap_or(0),
-                at_least_ns: (cycles_due - index) * cell.period.ns(),
+                at_least_ns: (cycles_due - index) * period.ns(),
             });
             missed += cycles_due - index - 1;
-            let open_ns = i64::try_from((cycles_due - index) * cell.period.ns()).unwrap_or(i64::MAX);
+            let open_ns = i64::try_from((cycles_due - index) * period.ns()).unwrap_or(i64::MAX);
             if open_ns.unsigned_abs() > deadline {
-                episode(&mut episodes, index, open_ns, cell.period);
+                episode(&mut episodes, index, open_ns, period);
             }
             break;
         }
@@ -44,10 +46,10 @@ pub(super) fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl
         let slice = usize::try_from(index / per_slice).unwrap_or(0);
         slices[slice].histogram.record(late);
         worst.push(Worst { latency_ns: late, cycle: index });
-        take_second(&mut seconds, index, late, cell.period);
+        take_second(&mut seconds, lead.ns() + index * period.ns(), index, late);
         early += u64::from(late < 0);
         if u64::try_from(late).is_ok_and(|late| late > deadline) {
-            episode(&mut episodes, index, late, cell.period);
+            episode(&mut episodes, index, late, period);
         }
         let late = if cell.task.link().is_none_or(|_| cell.task.misses_when_late()) { late } else { 0 };
         missed += schedule.missed(Nanos(late)).min(cycles_due - index - 1);
@@ -58,7 +60,10 @@ pub(super) fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl
     let count = u64::try_from(episodes.len()).unwrap_or(0);
     ThreadRecord {
         cpu,
-        offset: Span(0),
+        period: Some(period).filter(|period| *period != cell.period),
+        // As of a method that measures each CPU in a process of its own.
+        stretch: None,
+        offset: lead,
         origin_uncertainty: None,
         timer_overruns: None,
         achieved,
@@ -81,8 +86,8 @@ pub(super) fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl
 }
 
 /// Counts a wake-up in the second of its due time.
-fn take_second(seconds: &mut Vec<Second>, cycle: u64, late_ns: i64, period: Period) {
-    let second = cycle * period.ns() / Span::SECOND.0;
+fn take_second(seconds: &mut Vec<Second>, due_ns: u64, cycle: u64, late_ns: i64) {
+    let second = due_ns / Span::SECOND.0;
     if seconds.last().is_none_or(|row| row.second != second) {
         seconds.push(Second { second, ..Second::default() });
     }

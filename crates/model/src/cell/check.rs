@@ -1,7 +1,7 @@
 //! Checks of a cell that do not depend on the machine.
 
 use super::Cell;
-use crate::{CobaltContext, CpuSet, Explain, Kernel, Link, Method, Policy, Span, Task};
+use crate::{CobaltContext, CpuSet, Explain, Kernel, Link, Method, Period, Policy, Span, Task};
 use std::mem::discriminant;
 
 /// Valid periods of timerlat (`timerlat_period_us`, kernel/trace/trace_osnoise.c).
@@ -51,6 +51,7 @@ impl Cell {
         if asked.distance.is_some_and(|distance| distance >= self.period.span()) {
             return Err(format!("invalid distance: expected less than the period of {}", self.period));
         }
+        self.check_period_step()?;
         self.check_load_policy()?;
         if asked.prepare.rt_runtime_us == Some(-1) && asked.load_policy.is_some_and(Policy::is_realtime) {
             return Err("a real-time load cannot run without real-time throttling: it would use all CPU time; leave \
@@ -79,6 +80,53 @@ impl Cell {
         Ok(())
     }
 
+    /// Conditions that contradict threads of different periods.
+    fn check_period_step(&self) -> Result<(), String> {
+        let (Some(step), task, asked) = (self.conditions.period_step, &self.task, &self.conditions) else {
+            return Ok(());
+        };
+        let n = u64::try_from(self.cpus.len() - 1).unwrap_or(u64::MAX);
+        let longest = Span(step.ns().saturating_mul(n).saturating_add(self.period.ns()));
+        match task {
+            Task::Cyclic(Method::Deadline) => {
+                Err("period_step does not apply to method deadline, whose period is that of the policy; leave it out"
+                    .to_owned())
+            }
+            Task::Cyclic(_) if step == Span(0) => {
+                Err("invalid period_step: expected more than 0, like 500us; leave it out for equal periods".to_owned())
+            }
+            Task::Cyclic(_) if n == 0 => Err(format!(
+                "period_step needs 2 CPUs or more, not only {}; name more (cpus, --cpus), or leave it out",
+                self.cpus
+            )),
+            Task::Cyclic(_) if asked.distance.is_some() => Err(
+                "period_step and distance cannot be combined: due times of different periods have no constant offset; \
+                 leave one out"
+                    .to_owned(),
+            ),
+            Task::Cyclic(_) if asked.tracers => {
+                Err("period_step does not apply to tracers, whose threads have one period; leave one out".to_owned())
+            }
+            Task::Cyclic(_) if longest > Period::MAX => Err(format!(
+                "invalid period_step {step}: the thread on the last CPU would have a period of {longest}, the longest \
+                 is {}",
+                Period::MAX
+            )),
+            Task::Cyclic(_) if self.duration < longest => Err(format!(
+                "duration {} is shorter than the longest period, {longest}; measure at least {longest}",
+                self.duration
+            )),
+            Task::Cyclic(Method::Itimer) if !step.ns().is_multiple_of(1000) => {
+                Err(format!("invalid period_step `{step}` for method itimer: expected whole microseconds"))
+            }
+            Task::Cyclic(_) => Ok(()),
+            _ => Err(format!(
+                "period_step does not apply to method {}, only to threads that wait for due times; leave it out",
+                task.label()
+            )),
+        }
+    }
+
     /// Conditions that contradict the cost suite, whose processes do not wait for due times.
     fn check_cost(&self) -> Result<(), String> {
         let (task, asked) = (&self.task, &self.conditions);
@@ -88,6 +136,7 @@ impl Cell {
             ("on_spike", asked.on_spike.is_some()),
             ("align", asked.align.is_some()),
             ("distance", asked.distance.is_some()),
+            ("period_step", asked.period_step.is_some()),
             ("tracers", asked.tracers),
             ("lock_memory", self.lock_memory),
             ("[roles]", !asked.roles.is_empty()),
@@ -273,12 +322,28 @@ impl Cell {
                 "unsupported: {link} as a link, whose interrupts have no known due times; measure its answers with: \
                  punctual respond --on {link}"
             )),
+            () if link == Link::Oob && !matches!(self.policy, Policy::Fifo(_)) => {
+                Err(format!("response:oob needs policy fifo, like fifo:80, not {}", self.policy))
+            }
+            () if link == Link::Oob && !self.lock_memory => {
+                Err("response:oob needs locked memory; raise the limit with ulimit -l unlimited, or run as root"
+                    .to_owned())
+            }
+            () if link == Link::Oob && self.conditions.explain.is_some() => {
+                Err("explain does not apply to response:oob, whose threads must not call Linux; leave it out"
+                    .to_owned())
+            }
+            () if link == Link::Oob && !self.kernel.is_virtual() => {
+                Err("response:oob needs a lab guest in virtual time; name the file of a kernel with Cobalt, like \
+                     /path/of/bzImage"
+                    .to_owned())
+            }
             () if link == Link::Uio && !self.kernel.is_virtual() => {
                 Err("response:uio needs a lab guest in virtual time; name a kernel like debian:6.1, or another link"
                     .to_owned())
             }
-            () if link == Link::Uio && Link::devices(self.period).is_none() => Err(format!(
-                "invalid period `{}` for response:uio: expected one of 5ms 10ms 20ms 25ms 50ms 100ms",
+            () if link.is_timers() && Link::devices(self.period).is_none() => Err(format!(
+                "invalid period `{}` for response:{link}: expected one of 5ms 10ms 20ms 25ms 50ms 100ms",
                 self.period
             )),
             () if self.cpus.len() > 1 => Err("method response measures on one CPU; name one (cpus, --cpus)".to_owned()),
@@ -290,7 +355,8 @@ impl Cell {
     fn check_roles(&self) -> Result<(), String> {
         let (task, asked) = (&self.task, &self.conditions);
         let roles = &asked.roles;
-        let link = task.link().filter(|link| !matches!(link, Link::Uio | Link::SerialLoop(_) | Link::GpioLoop(_)));
+        let link =
+            task.link().filter(|link| !link.is_timers() && !matches!(link, Link::SerialLoop(_) | Link::GpioLoop(_)));
         let of_logger = [
             ("load_cpus", self.load_cpus.is_some()),
             ("load_policy", asked.load_policy.is_some()),

@@ -42,6 +42,109 @@ fn json_has_units_in_its_keys_and_reads_back() {
     assert!(serde_json::from_str::<Cell>(&json.replace(":1000000,", ":0,")).is_err());
 }
 
+fn with_step(ns: u64) -> Cell {
+    Cell { conditions: Conditions { period_step: Some(Span(ns)), ..cell().conditions }, ..cell() }
+}
+
+#[test]
+fn each_thread_has_the_cycles_of_its_period_in_the_window_of_the_first() {
+    // 250.5 ms of warm-up are 251 cycles of 1 ms; the window is 251 ms to 2251 ms.
+    let step = with_step(500_000);
+    let of = |n: usize| {
+        let period = step.period_of(n);
+        (period.ns(), step.cycles_of(period), step.lead_of(period).ns(), step.deadline_at(period).ns())
+    };
+    assert_eq!(of(0), (1_000_000, 251..2251, 0, 1_000_000));
+    // The first due time from 251 ms on is 252 ms, the last 2250 ms.
+    assert_eq!(of(1), (1_500_000, 168..1501, 1_000_000, 1_500_000));
+    assert_eq!((step.period_on(0).ns(), step.period_on(1).ns(), step.cycles_of_all()), (1_000_000, 1_500_000, 3333));
+    assert!(step.has_several_periods() && !cell().has_several_periods());
+    assert_eq!(
+        (cell().period_of(1), cell().cycles_of(cell().period), cell().cycles_of_all()),
+        (cell().period, 251..2251, 4000)
+    );
+    let apart = Cell { cpus: "1,3-4".parse().unwrap(), ..with_step(250_000) };
+    assert_eq!([1, 3, 4].map(|cpu| apart.period_on(cpu).ns()), [1_000_000, 1_250_000, 1_500_000]);
+    let json = serde_json::to_string(&step).unwrap();
+    assert!(
+        json.contains(r#""period_step_ns":500000"#) && serde_json::from_str::<Cell>(&json).unwrap() == step,
+        "{json}"
+    );
+}
+
+#[test]
+fn periods_that_no_thread_can_have_are_refused() {
+    let with = |change: &dyn Fn(&mut Cell)| {
+        let mut cell = with_step(500_000);
+        change(&mut cell);
+        cell.check()
+    };
+    assert_eq!(with(&|_| ()), Ok(()));
+    let of_method = |method: &str| {
+        let task: Task = method.parse().unwrap();
+        with(&|cell| {
+            (cell.task, cell.lock_memory) = (task.clone(), !task.is_in_other_processes());
+            if !task.has_latencies() {
+                (cell.cpus, cell.lock_memory) = ([0].into_iter().collect(), false);
+            }
+        })
+    };
+    for method in ["clock_nanosleep:relative", "nanosleep", "timerfd", "itimer", "posix_timer", "futex", "poll"] {
+        assert_eq!(of_method(method), Ok(()), "{method}");
+    }
+    for method in ["sleep:c", "response:udp:h:1", "cobalt:kernel", "program:cyclictest:cyclictest -q"] {
+        let refused = of_method(method).unwrap_err();
+        assert!(refused.starts_with("period_step does not apply to method "), "{method}: {refused}");
+    }
+    assert_eq!(
+        of_method("cost"),
+        Err("period_step does not apply to method cost, which has no due times; leave it out".to_owned())
+    );
+    type Change = fn(&mut Cell);
+    let refused: [(Change, &str); 7] = [
+        (
+            |cell: &mut Cell| cell.conditions.period_step = Some(Span(0)),
+            "invalid period_step: expected more than 0, like 500us; leave it out for equal periods",
+        ),
+        (
+            |cell: &mut Cell| cell.cpus = [1].into_iter().collect(),
+            "period_step needs 2 CPUs or more, not only 1; name more (cpus, --cpus), or leave it out",
+        ),
+        (
+            |cell: &mut Cell| cell.conditions.distance = Some(Span(1)),
+            "period_step and distance cannot be combined: due times of different periods have no constant offset; \
+             leave one out",
+        ),
+        (
+            |cell: &mut Cell| (cell.kernel, cell.conditions.tracers) = ("debian:6.1-rt".parse().unwrap(), true),
+            "period_step does not apply to tracers, whose threads have one period; leave one out",
+        ),
+        (
+            |cell: &mut Cell| cell.conditions.period_step = Some(Span(99_999_000_001)),
+            "invalid period_step 99999000001ns: the thread on the last CPU would have a period of 100000000001ns, the \
+             longest is 100s",
+        ),
+        (
+            |cell: &mut Cell| cell.duration = Span(1_499_999),
+            "duration 1499999ns is shorter than the longest period, 1500us; measure at least 1500us",
+        ),
+        (
+            |cell: &mut Cell| {
+                (cell.task, cell.conditions.period_step) = (Task::Cyclic(Method::Itimer), Some(Span(500_001)));
+            },
+            "invalid period_step `500001ns` for method itimer: expected whole microseconds",
+        ),
+    ];
+    for (change, reason) in refused {
+        assert_eq!(with(&change), Err(reason.to_owned()));
+    }
+    assert_eq!(with(&|cell| cell.duration = Span(1_500_000)), Ok(()));
+    assert_eq!(
+        with(&|cell| cell.conditions.period_step = Some(Span(99_999_000_000))).map_err(|why| why.contains("duration")),
+        Err(true)
+    );
+}
+
 #[test]
 fn warm_up_is_rounded_up_to_whole_cycles() {
     assert_eq!((cell().first_cycle(), cell().end_cycle()), (251, 2251));
@@ -59,6 +162,8 @@ fn the_id_follows_from_every_dimension() {
         Cell { conditions: Conditions { timer_slack: Some(Span(1)), ..cell().conditions }, ..cell() },
         Cell { conditions: Conditions { align: Some(Span(0)), ..cell().conditions }, ..cell() },
         Cell { conditions: Conditions { distance: Some(Span(0)), ..cell().conditions }, ..cell() },
+        with_step(500_000),
+        with_step(500_001),
         Cell { load_cpus: Some([0].into_iter().collect()), ..cell() },
         Cell { conditions: Conditions { load_policy: Some(Policy::OTHER), ..cell().conditions }, ..cell() },
         Cell { conditions: Conditions { load_must_hold: Some(Percent::HALF), ..cell().conditions }, ..cell() },
@@ -188,6 +293,36 @@ fn what_no_machine_can_do_is_refused() {
         (
             Cell { task: "response:uio".parse().unwrap(), kernel: "debian:6.1".parse().unwrap(), ..cell() },
             "invalid period `1ms` for response:uio: expected one of 5ms 10ms 20ms 25ms 50ms 100ms",
+        ),
+        (
+            Cell { task: "response:oob".parse().unwrap(), policy: fifo, ..cell() },
+            "response:oob needs a lab guest in virtual time; name the file of a kernel with Cobalt, like /path/of/bzImage",
+        ),
+        (
+            Cell { task: "response:oob".parse().unwrap(), kernel: "/k".parse().unwrap(), policy: fifo, ..cell() },
+            "invalid period `1ms` for response:oob: expected one of 5ms 10ms 20ms 25ms 50ms 100ms",
+        ),
+        (
+            Cell {
+                task: "response:oob".parse().unwrap(),
+                kernel: "/k".parse().unwrap(),
+                policy: Policy::OTHER,
+                ..cell()
+            },
+            "response:oob needs policy fifo, like fifo:80, not other",
+        ),
+        (
+            Cell { task: "response:oob".parse().unwrap(), lock_memory: false, policy: fifo, ..cell() },
+            "response:oob needs locked memory; raise the limit with ulimit -l unlimited, or run as root",
+        ),
+        (
+            Cell {
+                task: "response:oob".parse().unwrap(),
+                conditions: Conditions { explain: Some(Explain::default()), ..cell().conditions },
+                policy: fifo,
+                ..cell()
+            },
+            "explain does not apply to response:oob, whose threads must not call Linux; leave it out",
         ),
         (
             Cell { task: "response:udp:h:1".parse().unwrap(), cpus: "0-1".parse().unwrap(), ..cell() },

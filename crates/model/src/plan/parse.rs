@@ -28,8 +28,8 @@ type Located<T> = Result<T, (usize, String)>;
 
 const KEYS: &[&str] = &[
     "title", "study", "repetitions", "aa", "duration", "cycles", "min_cycles", "warm_up", "seed", "cpus",
-    "timer_slack", "align", "distance", "cpu_dma_latency", "load_cpus", "load_policy", "load_must_hold", "loads",
-    "prepare", "explain", "stop_above", "on_spike", "tracers", "roles", "axes", "require", "files",
+    "timer_slack", "align", "distance", "period_step", "cpu_dma_latency", "load_cpus", "load_policy", "load_must_hold",
+    "loads", "prepare", "explain", "stop_above", "on_spike", "tracers", "roles", "axes", "require", "files",
 ];
 
 /// A mistake in a plan that settings of the command line change: in its text, or in one of them.
@@ -146,6 +146,7 @@ impl<'a> Reading<'a> {
                 "timer_slack" => plan.conditions.timer_slack = Some(parsed(value)?),
                 "align" => plan.conditions.align = Some(parsed(value)?),
                 "distance" => plan.conditions.distance = Some(parsed(value)?),
+                "period_step" => plan.conditions.period_step = Some(parsed(value)?),
                 "cpu_dma_latency" => {
                     plan.conditions.cpu_dma_latency_us =
                         Plan::cpu_dma_latency(string(value)?).map_err(|message| (at, message))?;
@@ -188,6 +189,13 @@ impl<'a> Reading<'a> {
         if let (Some(_), Some((key, value))) = (plan.cycles, replaced.into_iter().flatten().next()) {
             let message = format!("`cycles` and `{}` cannot be combined; leave one out", key.get_ref());
             return Err((value.span().start, message));
+        }
+        if let Some(none) =
+            plan.axes.only.iter().find(|only| !plan.axes.points().iter().any(|point| super::matches(only, point)))
+        {
+            let table = document.get_ref().get("axes").and_then(|axes| axes.get_ref().as_table());
+            let at = table.and_then(|axes| axes.get(axes::ONLY)).map_or(0, |value| value.span().start);
+            return Err((at, format!("`only`: `{none}` matches no combination of the axes; change it or an axis")));
         }
         let longest = plan.axes.period.iter().max().map_or(Span(0), |period| period.span());
         if is_room_checked && plan.cycles.or(plan.min_cycles).is_none() && plan.duration < longest {

@@ -19,6 +19,7 @@ const KEYS: &[(&str, bool)] = &[
     ("timer_slack", false),
     ("align", false),
     ("distance", false),
+    ("period_step", false),
     ("load_cpus", false),
     ("load_policy", false),
     ("load_must_hold", true),
@@ -30,8 +31,8 @@ const KEYS: &[(&str, bool)] = &[
 /// Everything that a setting changes, the axes first.
 const KNOWN: &[&str] = &[
     "kernel", "load", "policy", "period", "method", "runtime", "title", "aa", "cycles", "min_cycles", "warm_up",
-    "timer_slack", "align", "distance", "load_cpus", "load_policy", "load_must_hold", "stop_above", "explain",
-    "tracers",
+    "timer_slack", "align", "distance", "period_step", "load_cpus", "load_policy", "load_must_hold", "stop_above",
+    "explain", "tracers",
 ];
 
 /// Keys of a plan that have an option of their own.

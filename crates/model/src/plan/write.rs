@@ -30,6 +30,7 @@ impl Plan {
         text(&mut out, "timer_slack", asked.timer_slack);
         text(&mut out, "align", asked.align);
         text(&mut out, "distance", asked.distance);
+        text(&mut out, "period_step", asked.period_step);
         text(&mut out, "stop_above", asked.stop_above);
         text(&mut out, "on_spike", asked.on_spike.as_ref());
         let dma = asked.cpu_dma_latency_us.map_or_else(|| "leave".to_owned(), |us| format!("{us}us"));
@@ -60,6 +61,9 @@ impl Plan {
             list(&mut out, "method", &self.axes.task);
         } else {
             list(&mut out, "runtime", &self.axes.runtime);
+        }
+        if !self.axes.only.is_empty() {
+            list(&mut out, "only", &self.axes.only);
         }
 
         if !asked.prepare.is_empty() {
@@ -157,6 +161,7 @@ mod tests {
             timer_slack = "1us"
             align = "10us"
             distance = "20us"
+            period_step = "500us"
             cpu_dma_latency = "leave"
             load_cpus = "others"
             load_policy = "batch"

@@ -11,10 +11,12 @@ mod internal;
 mod keep;
 mod lab;
 mod load;
+mod monitor;
 mod plan;
 mod response;
 mod results;
 mod sleep;
+mod study;
 
 pub(super) use compare::CompareArguments;
 pub(super) use cost::CostArguments;
@@ -29,10 +31,12 @@ pub(super) use lab::{
     LabListArguments,
 };
 pub(super) use load::{LoadArguments, LoadCommandArguments};
+pub(super) use monitor::{MonitorArguments, MonitorCommand, MonitorShowArguments};
 pub(super) use plan::{PlanArguments, PlanCommand};
 pub(super) use response::{RespondArguments, ResponseArguments};
 pub(super) use results::{CheckArguments, ImportArguments, ImportUnit, ListArguments, RunFormat, ShowArguments};
 pub(super) use sleep::{MeasureCommand, SleepArguments};
+pub(super) use study::{StudyArguments, StudyCommand, StudyFormat, StudyRunArguments, StudyShowArguments};
 
 use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use model::{
@@ -67,10 +71,14 @@ pub(super) enum Command {
     Run(RunArguments),
     /// List the ready plans of `punctual run`, or print one
     Plan(PlanArguments),
+    /// Repeat a published study: its tables and conclusions
+    Study(StudyArguments),
     /// Measure one cell, with a live view
     Measure(MeasureArguments),
     /// Trace the kernel while measuring; explain late wake-ups (root)
     Explain(ExplainArguments),
+    /// Measure for weeks at a low rate: maxima of 5 minutes, metrics for Prometheus
+    Monitor(MonitorArguments),
     /// Search for the smallest period without a missed cycle
     Frontier(FrontierArguments),
     /// Compare the latency of two cells or runs
@@ -89,7 +97,7 @@ pub(super) enum Command {
     Load(LoadCommandArguments),
     /// Manage the kernels of the lab and check its virtual time
     Lab(LabArguments),
-    /// Write an HTML report of one or several runs
+    /// Write an HTML report or a gnuplot script of one or several runs
     Report(ReportArguments),
     /// Answer the triggers of `punctual measure response`
     Respond(RespondArguments),
@@ -219,6 +227,9 @@ pub(super) struct OneCell {
     /// Offset between the due times of consecutive CPUs [default: 0]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = heading::TIMING)]
     pub(super) distance: Option<Span>,
+    /// Difference between the periods of consecutive CPUs: the first has --period, the next this much more [default: 0]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = heading::TIMING)]
+    pub(super) period_step: Option<Span>,
     /// Timer slack of a normal thread [default: the kernel's 50us]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = heading::TIMING)]
     pub(super) timer_slack: Option<Span>,
@@ -254,6 +265,7 @@ impl OneCell {
                 period: vec![self.period],
                 task: vec![task],
                 runtime: Vec::new(),
+                only: Vec::new(),
             },
             require: common.require.unwrap_or_default(),
             conditions: Conditions {
@@ -263,6 +275,7 @@ impl OneCell {
                 stop_above: self.stop_above,
                 on_spike: self.on_spike,
                 distance: self.distance,
+                period_step: self.period_step,
                 ..common.conditions()
             },
             ..Plan::default()
@@ -319,6 +332,18 @@ pub(super) struct ReportArguments {
     /// File to write [default: report.html in the run's directory; of several runs, here]
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
+    /// Page, or latency histograms of all cells as a gnuplot script (report.gnuplot)
+    #[arg(long, value_enum, default_value = "html")]
+    pub(super) format: ReportFormat,
+}
+
+/// Format of a report.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(super) enum ReportFormat {
+    /// A page for a browser
+    Html,
+    /// A script for gnuplot, with its data
+    Gnuplot,
 }
 
 #[derive(Debug, Args)]

@@ -77,7 +77,10 @@ fn write(results: &Results<'_>, options: OutputOptions) -> Result<(), Box<dyn Er
             report::cases(&mut text, results, output::style(false))?;
             text
         }
-        RunFormat::Hgrm => return Err("unsupported: --format hgrm for a verdict; use another format".into()),
+        RunFormat::Hgrm | RunFormat::Gnuplot => {
+            let name = if options.format == RunFormat::Hgrm { "hgrm" } else { "gnuplot" };
+            return Err(format!("unsupported: --format {name} for a verdict; use another format").into());
+        }
         _ => output::document(results, options)?,
     };
     output::write(&text)

@@ -152,7 +152,7 @@ fn effects_of(cell: &Cell) -> Vec<String> {
 
 /// Whether `link` reaches only programs on this machine.
 fn stays_here(link: Link) -> bool {
-    let Link::Udp(place) = link else { return link == Link::Uio };
+    let Link::Udp(place) = link else { return link.is_timers() };
     let host = place.as_str().rsplit_once(':').map_or(place.as_str(), |(host, _)| host);
     let host = host.trim_start_matches('[').trim_end_matches(']');
     host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.to_canonical().is_loopback())
@@ -229,6 +229,7 @@ mod tests {
     fn only_udp_to_this_machine_stays_here() {
         for (link, stays) in [
             ("uio", true),
+            ("oob", true),
             ("udp:127.0.0.1:4001", true),
             ("udp:localhost:4001", true),
             ("udp:[::1]:4001", true),

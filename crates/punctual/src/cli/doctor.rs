@@ -43,7 +43,8 @@ mod tests {
     use std::collections::BTreeMap;
     use std::path::Path;
 
-    const STYLE: Style = Style { width: 100, colour: false, unicode: false, all_findings: true, spikes: 0 };
+    const STYLE: Style =
+        Style { width: 100, colour: false, unicode: false, all_findings: true, spikes: 0, columns: None };
 
     fn examined(machine: &str) -> Vec<Examined> {
         doctor::examine(&recorded::host(machine))

@@ -118,6 +118,7 @@ fn plan(arguments: FrontierArguments) -> Plan {
             period: vec![arguments.to],
             task: vec![arguments.task],
             runtime: Vec::new(),
+            only: Vec::new(),
         },
         conditions: Conditions {
             warm_up: arguments.warm_up,

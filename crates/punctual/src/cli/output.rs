@@ -4,7 +4,7 @@ use super::arguments::RunFormat;
 use super::note;
 use analysis::wording::things;
 use model::{Entry, Header, is_plain, plain};
-use report::{COLORS, OwnRun, Results, Style};
+use report::{COLORS, Columns, OwnRun, Results, Style};
 use std::borrow::Cow;
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
@@ -18,12 +18,14 @@ pub(super) struct OutputOptions {
     pub(super) all_findings: bool,
     /// Explained spikes that are shown one by one, besides their causes.
     pub(super) spikes: usize,
+    /// Columns of the text table; `None`: as many as fit.
+    pub(super) columns: Option<Columns>,
 }
 
 impl From<RunFormat> for OutputOptions {
     /// The options at the end of a measurement.
     fn from(format: RunFormat) -> Self {
-        OutputOptions { format, all_findings: false, spikes: 0 }
+        OutputOptions { format, all_findings: false, spikes: 0, columns: None }
     }
 }
 
@@ -114,11 +116,11 @@ pub(super) fn name_run(header: &Header, dir: &Path) {
 
 /// A run or imported measurements in the requested format.
 pub(super) fn document(results: &Results<'_>, options: OutputOptions) -> Result<Vec<u8>, Box<dyn Error>> {
-    let OutputOptions { format, all_findings, spikes } = options;
+    let OutputOptions { format, all_findings, spikes, columns } = options;
     let page = || report::Page::of(results, all_findings);
     let mut text = Vec::new();
     match format {
-        RunFormat::Text => report::text(&mut text, results, Style { spikes, ..style(all_findings) })?,
+        RunFormat::Text => report::text(&mut text, results, Style { spikes, columns, ..style(all_findings) })?,
         RunFormat::Json => json(&mut text, &report::json::of_results(results))?,
         RunFormat::Hgrm => text = hgrm(results)?,
         RunFormat::Csv => text = report::csv(&page()).into_bytes(),
@@ -126,9 +128,15 @@ pub(super) fn document(results: &Results<'_>, options: OutputOptions) -> Result<
         RunFormat::Junit => text = report::junit(&page()).into_bytes(),
         RunFormat::Tap => text = report::tap(&page()).into_bytes(),
         RunFormat::Lava => text = report::lava(&page()).into_bytes(),
+        RunFormat::Gnuplot => text = gnuplot(&[*results])?.into_bytes(),
         RunFormat::Prom => text = report::prometheus(&page()).into_bytes(),
     }
     Ok(text)
+}
+
+/// The histograms of these runs as a gnuplot script.
+pub(super) fn gnuplot(runs: &[Results<'_>]) -> Result<String, Box<dyn Error>> {
+    report::gnuplot(runs).ok_or_else(|| "unsupported: gnuplot without a cell that has a histogram".into())
 }
 
 /// The distribution of the only cell.
@@ -166,7 +174,7 @@ pub(super) fn style(all_findings: bool) -> Style {
     let colour = is_terminal && wants_color();
     let width = sys::terminal::width().filter(|_| is_terminal).unwrap_or(100);
     let unicode = shows_unicode();
-    Style { width, colour, unicode, all_findings, spikes: 0 }
+    Style { width, colour, unicode, all_findings, spikes: 0, columns: None }
 }
 
 /// Whether the user has not asked for text without color (no-color.org).

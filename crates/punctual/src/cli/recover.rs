@@ -9,7 +9,9 @@ use model::Recovery;
 pub(super) fn recover(arguments: &RecoverArguments) -> Outcome {
     // The settings of a running measurement are intended.
     let _lock = take_lock(arguments.wait, &|line| note(line))?;
-    let recovery = Recovery { recovered: host::recover(&HostFs::here()), removed: host::remove_leftovers() };
+    let mut removed = host::remove_leftovers();
+    removed.extend(cell::trace::Instance::remove_abandoned());
+    let recovery = Recovery { recovered: host::recover(&HostFs::here()), removed };
     let Recovery { recovered, removed } = &recovery;
     let text = match arguments.format {
         Format::Json => serde_json::to_string_pretty(&recovery)?,

@@ -1,6 +1,6 @@
-//! `punctual report`: writes runs and imported measurements as one page for a browser.
+//! `punctual report`: writes runs and imported measurements as one page for a browser, or one script for gnuplot.
 
-use super::arguments::ReportArguments;
+use super::arguments::{ReportArguments, ReportFormat};
 use super::read::{self, Read};
 use super::{Outcome, note, output};
 use model::{Entry, Header};
@@ -24,7 +24,14 @@ pub(super) fn report(arguments: &ReportArguments) -> Outcome {
         (None, [run]) => store::report_path(run),
         (None, _) => PathBuf::from("report.html"),
     };
-    store::write_page(&path, arguments.output.is_some(), &html(&shown))?;
+    let (path, text) = match arguments.format {
+        ReportFormat::Html => (path, html(&shown)),
+        ReportFormat::Gnuplot if arguments.output.is_none() => {
+            (path.with_extension("gnuplot"), output::gnuplot(&shown)?)
+        }
+        ReportFormat::Gnuplot => (path, output::gnuplot(&shown)?),
+    };
+    store::write_page(&path, arguments.output.is_some(), &text)?;
     output::write(format!("{}\n", path.display()).as_bytes())?;
     Ok(0)
 }

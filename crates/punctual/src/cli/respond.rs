@@ -4,11 +4,10 @@ use super::arguments::{Format, RespondArguments};
 use super::{Outcome, consent, note, output};
 use campaign::Stop;
 use host::{DmaLatency, HostFs, Privileges};
-use model::{Achieved, CpuSet, Histogram, Method, MonoTime, Nice, Policy, Span, TargetRecord};
-use rt::{Limits, LinkEnd, Member, Settings, Team, ThreadSpec};
+use model::{Achieved, CpuSet, Histogram, Method, MonoTime, Nanos, Nice, Policy, Span, TargetRecord};
+use rt::{LinkEnd, Member, Settings, Team, ThreadSpec};
 use std::error::Error;
-use std::sync::atomic::Ordering::Relaxed;
-use std::sync::atomic::{AtomicI64, AtomicU64};
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use workload::link::{self, LinkMonitor};
 use workload::load::{self, LoadError, Place, Running};
@@ -41,9 +40,15 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
         period: "100s".parse()?,
     };
     let cpus: CpuSet = [cpu].into_iter().collect();
-    let spec = ThreadSpec { cpu, cpus: cpus.clone(), settings, phase: Span(0), link: Some(LinkEnd::Target(target)) };
-    let limits = Limits { first_recorded: 0, end: AtomicU64::new(u64::MAX), stop_above_ns: AtomicI64::new(i64::MAX) };
-    let mut team = Team::spawn(vec![spec], limits, LOG_CAPACITY, None)?;
+    let spec = ThreadSpec {
+        cpu,
+        cpus: cpus.clone(),
+        settings,
+        phase: Span(0),
+        cycles: 0..u64::MAX,
+        link: Some(LinkEnd::Target(target)),
+    };
+    let mut team = Team::spawn(vec![spec], Nanos(i64::MAX), LOG_CAPACITY, None)?;
     let others = allowed.minus(&cpus);
     if !others.is_empty() {
         sys::sched::set_affinity(0, &others)?;
@@ -61,7 +66,7 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
         memory_locked_bytes: host::memory_locked_bytes_of(std::process::id()).unwrap_or(0),
         cpu_dma_latency_us: dma_latency.as_ref().map(|(_, us)| *us),
     };
-    let loads = work.watches.iter().map(load::LoadMonitor::record).collect();
+    let loads = work.watches.iter().zip(&work.running).map(|(watch, load)| watch.finish(load)).collect();
     // Before the snapshot of the machine, which beside 400 processes may take longer than a campaign waits.
     work.running.clear();
     show(&TargetRecord { loads, ..record(arguments, &watch, achieved, own, member) }, arguments.format)?;

@@ -16,20 +16,10 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     if arguments.dry_run {
         return dry_run(&arguments);
     }
-    let format = arguments.common.format;
-    let limits = Limits { at_most: arguments.at_most, blocks: arguments.blocks };
-    let (dir, mut session) = if arguments.resume { resume(arguments)? } else { begin(arguments)? };
-    let mut lines = Lines::new(&session.header, session.entries.len());
-    let result = session.carry_out(lines.say_above(), &mut lines, limits);
-    lines.finish();
+    let (format, is_part) = (arguments.common.format, arguments.blocks.is_some());
+    let (dir, session) = measure(arguments)?;
     let Session { header, entries, .. } = &session;
-    if let Err(err) = result {
-        if !entries.is_empty() {
-            report::beside_run(&dir, header, entries);
-        }
-        return Err(run_directory::error(&session, &err, Some(&dir)));
-    }
-    if limits.blocks.is_some() && header.plan.until.is_none() && session.is_unfinished() {
+    if is_part && header.plan.until.is_none() && session.is_unfinished() {
         let (done, all) = (entries.len(), header.n_measurements());
         report::beside_run(&dir, header, entries);
         let resume = run_directory::resume(&session, &dir);
@@ -38,11 +28,27 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     }
     decision(header, entries).iter().for_each(note);
     let status = run_directory::finish(&session, Some(&dir), format.into())?;
-    if !header.failed.is_empty() {
-        let resume = run_directory::resume(&session, &dir);
-        note(format_args!("{} failed; try again with: {resume}", output::failures(header)));
-    }
+    run_directory::note_failures(&session, &dir);
     Ok(status)
+}
+
+/// Measures the plan, or what is missing of it; returns the directory of the run and its session.
+///
+/// # Errors
+/// If it cannot begin, or ends early; what was measured until then is kept.
+pub(super) fn measure(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> {
+    let limits = Limits { at_most: arguments.at_most, blocks: arguments.blocks };
+    let (dir, mut session) = if arguments.resume { resume(arguments)? } else { begin(arguments)? };
+    let mut lines = Lines::new(&session.header, session.entries.len());
+    let result = session.carry_out(lines.say_above(), &mut lines, limits);
+    lines.finish();
+    if let Err(err) = result {
+        if !session.entries.is_empty() {
+            report::beside_run(&dir, &session.header, &session.entries);
+        }
+        return Err(run_directory::error(&session, &err, Some(&dir)));
+    }
+    Ok((dir, session))
 }
 
 /// Begins a new run; returns its directory and session.

@@ -2,7 +2,7 @@
 
 use super::arguments::{Keep, RunFormat};
 use super::output::{self, OutputOptions};
-use super::{RUNS, report};
+use super::{RUNS, note, report};
 use campaign::{CampaignError, Session, stamp};
 use model::{Header, shell_word};
 use std::error::Error;
@@ -53,6 +53,13 @@ pub(super) fn finish(session: &Session, dir: Option<&Path>, options: OutputOptio
         report::beside_run(dir, header, entries);
     }
     Ok(session.interrupted_status().unwrap_or_else(|| output::status_with_failures(status, header)))
+}
+
+/// Names the measurements that failed, with the command that tries them again.
+pub(super) fn note_failures(session: &Session, dir: &Path) {
+    if !session.header.failed.is_empty() {
+        note(format_args!("{} failed; try again with: {}", output::failures(&session.header), resume(session, dir)));
+    }
 }
 
 /// The error that ended a campaign, with the command that continues its run, if it is kept in `dir`.

@@ -1,6 +1,6 @@
 //! Emulated boards of other architectures: busybox and dropbear on QEMU's machine `virt`, reached by ssh.
 
-use crate::program::{ProgramOutput, Scratch, is_installed, run, set_mode, skip_unless};
+use crate::program::{ProgramOutput, Scratch, is_installed, run, skip_unless};
 use std::fs::File;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
@@ -120,7 +120,7 @@ impl Board {
         );
         let config = self.scratch.file("config", config);
         let ssh = format!("#!/bin/sh\nexec /usr/bin/ssh -F {} \"$@\"\n", config.display());
-        set_mode(self.scratch.file("ssh", ssh), 0o755);
+        self.scratch.executable("ssh", ssh);
     }
 
     fn wait_until_reachable(&mut self) {

@@ -108,7 +108,7 @@ fn a_click_sorts_and_another_turns_it_round() {
 #[test]
 fn pointing_shows_what_is_there() {
     let Some(browser) = opened() else { return };
-    for kind in ["h", "n", "s", "c"] {
+    for kind in ["h", "l", "n", "s", "c"] {
         let script = format!(
             "const svg = document.querySelector('svg.plot[data-kind={kind}]'); svg.scrollIntoView({{block: 'center', behavior: 'instant'}});\
              const box = svg.getBoundingClientRect(); return [box.left, box.top, box.width, box.height]"

@@ -387,7 +387,7 @@ fn page_faults() -> Result<(), String> {
     let scratch = Scratch::new("explain-faults");
     // A copy of the program, whose page cache is charged to the group.
     let program = scratch.path("punctual");
-    std::fs::copy(crate::program::PROGRAM, &program).unwrap();
+    crate::program::install(crate::program::PROGRAM, &program);
     let file = std::fs::File::open(&program).unwrap();
     file.sync_all().unwrap();
     // Cached pages would stay charged to the group that wrote them.

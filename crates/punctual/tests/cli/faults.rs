@@ -2,7 +2,7 @@
 
 use crate::program::{
     MARK, PROGRAM, UNPRIVILEGED, a_cpu, cell, comes_true, command, finish, is_installed, is_root, machine_and_scratch,
-    mark, may_mount, record, running, set_mode, skip_unless, start_cell, traces, wrapped,
+    mark, may_mount, record, running, skip_unless, start_cell, traces, wrapped,
 };
 use model::{Cell, Conditions, CpuSet, Span};
 use std::io::{ErrorKind, Write};
@@ -141,8 +141,7 @@ esac
 fn root_a_load_that_forks_like_mad_is_gone_with_its_cell() {
     skip_unless!(is_root() && is_installed("setpriv", "util-linux"));
     let (_machine, scratch) = machine_and_scratch("forks");
-    let script = scratch.file("forks", FORKS_LIKE_MAD);
-    set_mode(&script, 0o755);
+    let script = scratch.executable("forks", FORKS_LIKE_MAD);
     let load = format!("cmd:{}", script.display());
     // With a control group, and without.
     for wrapper in [&["env"][..], UNPRIVILEGED] {

@@ -29,6 +29,8 @@ fn a_run_is_shown_in_every_format() {
         ("tap", "TAP version 13\n1..3\nok 1 - run complete\n"),
         ("lava", "<LAVA_SIGNAL_TESTCASE TEST_CASE_ID=none-other-min RESULT=pass UNITS=us MEASUREMENT="),
         ("hgrm --cell none/other:nice=5", "# none/other:nice=5: latency by wake-up, us\n"),
+        ("gnuplot", "# punctual run\n#   source: "),
+        ("text --columns min,mean,sd,max", "punctual "),
         ("prom", "# HELP punctual_run_info "),
     ] {
         let said = show(format);
@@ -41,6 +43,14 @@ fn a_run_is_shown_in_every_format() {
     show("csv --cell x").expect_error(&format!("no cell matches `x`; the run has {cells}"));
     let one = show("csv --cell other:nice=5");
     assert_eq!(one.stdout.lines().count(), 2, "{one:?}");
+    let columns = |options: &str| punctual(&format!("show {} {options}", dir.display()));
+    let studied = columns("--columns min,mean,sd,max").stdout;
+    assert!(
+        studied.lines().any(|line| line.split_whitespace().eq(["load", "policy", "min", "mean", "sd", "max"])),
+        "{studied}"
+    );
+    columns("--columns min --format csv")
+        .expect_error("unsupported: --columns with a format other than text; leave one out");
     assert_eq!(show("hgrm --cell NONE/other:nice").stdout, show("hgrm --cell none/other:nice=5").stdout);
     punctual(&format!("run {} --format hgrm", plan.display())).expect_error(
         "hgrm holds one cell; measure first, then show each cell: punctual show RUN --format hgrm --cell NAME",

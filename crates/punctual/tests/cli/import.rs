@@ -334,6 +334,7 @@ fn what_is_imported_is_shown_listed_and_checked_like_a_run() {
         ("tap", "TAP version 13\n1..4\nok 1 - cyclictest.json measured # SKIP nothing was required\n"),
         ("lava", "<LAVA_SIGNAL_TESTCASE TEST_CASE_ID=cyclictest.json-min RESULT=pass UNITS=us MEASUREMENT="),
         ("hgrm --cell cyclictest.json", "# cyclictest.json: latency by wake-up, us\n"),
+        ("gnuplot", "# years\n#   source: "),
         ("prom", "# HELP punctual_run_info "),
     ] {
         let said = show(&format!("--format {format}"));

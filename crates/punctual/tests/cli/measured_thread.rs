@@ -186,6 +186,45 @@ fn a_process_has_one_itimer_so_each_cpu_gets_a_process() {
 }
 
 #[test]
+fn threads_of_different_periods_run_at_the_same_time() {
+    let cpus = sched::affinity(0).unwrap();
+    if cpus.len() < 2 {
+        eprintln!("skipped: needs 2 CPUs");
+        return;
+    }
+    let _machine = machine();
+    let two: model::CpuSet = cpus.iter().take(2).collect();
+    let step = |method: &str| Cell {
+        task: method.parse().unwrap(),
+        conditions: Conditions { period_step: Some(Span(500_000)), warm_up: Span(5_000_000), ..Conditions::default() },
+        ..cell("other", "none", &two.to_string(), "1500ms")
+    };
+    for method in ["clock_nanosleep", "timerfd", "posix_timer", "clock_nanosleep:relative", "itimer"] {
+        let asked = step(method);
+        let record = record(start_cell(command("cell"), &asked));
+        let [first, second] = &record.threads[..] else { panic!("{method}: two threads") };
+        assert!(first.is_consistent() && second.is_consistent(), "{method}: {record:?}");
+        assert_eq!((first.cycles_due, second.cycles_due), (1_500, 1_000), "{method}: 3:2");
+        assert_eq!((first.period, second.period.map(model::Period::ns)), (None, Some(1_500_000)), "{method}");
+        assert_eq!((&record.cell, record.measured), (&asked, Span(1_500_000_000)), "{method}");
+        if method == "itimer" {
+            assert_eq!((first.stretch, second.stretch), (None, None), "each process cuts its own slices");
+        } else {
+            // The warm-up of 5 cycles ends 1 ms before the fifth due time of the slower thread.
+            assert_eq!((first.offset, second.offset), (Span(0), Span(1_000_000)), "{method}");
+            // 20 cycles of the slower thread, each of two periods of the faster.
+            assert_eq!((first.stretch, second.stretch), (Some(Span(40_000_000)), first.stretch), "{method}");
+        }
+    }
+    // A wake-up later than 1 ns ends both, whichever it was.
+    let asked = step("clock_nanosleep");
+    let stopped = Cell { conditions: Conditions { stop_above: Some(Span(1)), ..asked.conditions.clone() }, ..asked };
+    let record = record(start_cell(command("cell"), &stopped));
+    assert_eq!(record.ended, model::Ended::Stopped);
+    assert!(record.threads.iter().all(|thread| thread.is_consistent() && thread.cycles_due < 1_000), "{record:?}");
+}
+
+#[test]
 fn cycles_begin_at_a_full_second_and_cpus_are_apart_as_asked() {
     let _machine = machine();
     let cpus = sched::affinity(0).unwrap();

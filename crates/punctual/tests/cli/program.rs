@@ -164,7 +164,7 @@ pub(crate) const UNPRIVILEGED: &[&str] =
 pub(crate) fn wrapped(scratch: &Scratch, wrapper: &[&str], arguments: &str) -> Command {
     let program = scratch.path("punctual");
     if !program.exists() {
-        std::fs::copy(PROGRAM, &program).expect("a copy of the program");
+        install(PROGRAM, &program);
         set_mode(scratch.dir(), 0o777);
     }
     let (first, rest) = wrapper.split_first().expect("a wrapper");
@@ -172,6 +172,13 @@ pub(crate) fn wrapped(scratch: &Scratch, wrapper: &[&str], arguments: &str) -> C
     command.args(rest).arg(program).args(arguments.split_whitespace()).current_dir(scratch.dir());
     command.stdin(Stdio::null()).env(MARK, mark());
     command
+}
+
+/// Copies an executable file with mode 755, in another process: what other tests start meanwhile inherits files of this
+/// one that are open for writing, and until it has executed its program, execve(2) of the copy fails with ETXTBSY.
+pub(crate) fn install(source: impl AsRef<Path>, path: impl AsRef<Path>) {
+    let status = Command::new("install").args(["-m", "755"]).arg(source.as_ref()).arg(path.as_ref()).status();
+    assert!(status.expect("install starts").success(), "a copy of {}", source.as_ref().display());
 }
 
 /// The directory of one test, removed afterwards.
@@ -198,6 +205,15 @@ impl Scratch {
         let path = self.path(name);
         std::fs::create_dir_all(path.parent().expect("below the directory")).expect("a scratch directory");
         std::fs::write(&path, contents).expect("a scratch file");
+        path
+    }
+
+    /// Writes an executable file, replacing a link, and returns its path.
+    pub(crate) fn executable(&self, name: &str, contents: impl AsRef<[u8]>) -> PathBuf {
+        let source = self.file(&format!("{name}.source"), contents);
+        let path = self.path(name);
+        install(&source, &path);
+        std::fs::remove_file(source).expect("own file");
         path
     }
 

@@ -28,6 +28,14 @@ fn a_run_leaves_its_page_and_report_makes_it_again() {
     punctual(&format!("report {0} {0} -o {1}", run.display(), other.display())).expect_success();
     assert!(fs::read_to_string(&other).unwrap().contains("aria-label=\"B none/other\""));
 
+    let script = run.join("report.gnuplot");
+    let said = punctual(&format!("report {} --format gnuplot", run.display()));
+    assert_eq!((said.stdout, said.status), (format!("{}\n", script.display()), 0));
+    let shown = punctual(&format!("show {} --format gnuplot", run.display()));
+    assert_eq!(fs::read_to_string(&script).unwrap(), shown.stdout, "the same script");
+    punctual(&format!("report {0} {0} --format gnuplot -o {1}", run.display(), other.display())).expect_success();
+    assert!(fs::read_to_string(&other).unwrap().contains("title 'B none/other"));
+
     // The records suffice to reconstruct the plan.
     let text = fs::read_to_string(&page).unwrap();
     let written = text.split("<pre tabindex=0><code>").nth(2).unwrap().split("</code>").next().unwrap();

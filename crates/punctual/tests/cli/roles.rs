@@ -260,8 +260,7 @@ fn a_role_that_does_not_end_is_said_to_be_killed_for_that() {
 
 /// Writes an executable shell script.
 pub(crate) fn executable(scratch: &Scratch, name: &str, text: &str) {
-    let path = scratch.file(name, format!("#!/bin/sh\n{text}\n"));
-    set_mode(path, 0o755);
+    scratch.executable(name, format!("#!/bin/sh\n{text}\n"));
 }
 
 #[test]

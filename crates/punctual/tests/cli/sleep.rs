@@ -2,7 +2,7 @@
 
 use crate::program::{
     Scratch, Start, a_cpu, cell, comes_true, command, finish, is_installed, is_root, kill_and_wait, machine,
-    machine_and_scratch, record, run, running, set_mode, skip_unless, start_cell, wait_for_progress,
+    machine_and_scratch, record, run, running, skip_unless, start_cell, wait_for_progress,
 };
 use crate::samples::assert_agree;
 use model::{Cell, Ended, Record};
@@ -167,8 +167,7 @@ fn ctrl_c_between_targets_shows_what_was_measured() {
 
 /// `punctual ARGUMENTS` with a shell script as `python3`, which prints its path when called with `-c`.
 fn with_python(scratch: &Scratch, script: &str, arguments: &str) -> Command {
-    let path = scratch.file("python3", format!("#!/bin/sh\n[ \"$1\" = -c ] && echo \"$0\" && exit\n{script}\n"));
-    set_mode(&path, 0o755);
+    scratch.executable("python3", format!("#!/bin/sh\n[ \"$1\" = -c ] && echo \"$0\" && exit\n{script}\n"));
     let mut command = command(arguments);
     let others = std::env::var_os("PATH").unwrap_or_default();
     let directories = std::iter::once(scratch.dir().to_owned()).chain(std::env::split_paths(&others));

@@ -1,7 +1,7 @@
 //! Comma-separated values (RFC 4180, but with LF line endings): one row for each cell, units in the column names.
 
 use super::Page;
-use analysis::{CellSummary, Level, Osnoise, Row, Timerlat};
+use analysis::{CellSummary, Level, Osnoise, Row, ThreadSummary, Timerlat};
 use std::fmt::Display;
 
 /// A column: its name, and the value for a cell, empty if unknown.
@@ -74,13 +74,29 @@ const OF_TRACERS: [Column; 15] = [
     ("osnoise_thread", |row| known(osnoise(row).map(|seen| seen.thread))),
 ];
 
+/// Columns of a run with threads of different periods: the values of all threads of a cell, joined by `+`.
+const OF_THREADS: [Column; 9] = [
+    ("thread_cpu", |row| of_threads(row, |thread| known(Some(thread.cpu)))),
+    ("thread_period_ns", |row| of_threads(row, |thread| known(Some(thread.period.ns())))),
+    ("thread_samples", |row| of_threads(row, |thread| known(Some(thread.all.samples)))),
+    ("thread_missed", |row| of_threads(row, |thread| known(Some(thread.all.missed)))),
+    ("thread_min_ns", |row| of_threads(row, |thread| known(thread.all.min_ns))),
+    ("thread_mean_ns", |row| of_threads(row, |thread| known(thread.all.mean_ns))),
+    ("thread_stddev_ns", |row| of_threads(row, |thread| known(thread.all.stddev_ns))),
+    ("thread_max_ns", |row| of_threads(row, |thread| known(thread.all.max_ns))),
+    ("thread_max_is_lower_bound", |row| of_threads(row, |thread| known(Some(thread.all.max_is_lower_bound)))),
+];
+
 /// The last column: operations a second of each part of the load.
 const RATES: Column = ("load_per_second", |row| own(row, rates));
 
 /// The cells of a run as CSV. The first columns identify the run, so that files can be concatenated.
 pub fn csv(page: &Page<'_>) -> String {
     let is_traced = page.rows.iter().any(|row| row.own().is_some_and(|cell| cell.tracers.is_some()));
-    let columns: Vec<&Column> = COLUMNS.iter().chain(OF_TRACERS.iter().filter(|_| is_traced)).chain([&RATES]).collect();
+    let has_threads = page.rows.iter().any(|row| row.own().is_some_and(CellSummary::has_several_periods));
+    let of_tracers = OF_TRACERS.iter().filter(|_| is_traced);
+    let of_threads = OF_THREADS.iter().filter(|_| has_threads);
+    let columns: Vec<&Column> = COLUMNS.iter().chain(of_tracers).chain(of_threads).chain([&RATES]).collect();
     let line = |fields: Vec<String>| fields.join(",") + "\n";
     let mut text = line(columns.iter().map(|(head, _)| (*head).to_owned()).collect());
     for row in &page.rows {
@@ -93,6 +109,12 @@ pub fn csv(page: &Page<'_>) -> String {
 fn rates(cell: &CellSummary) -> String {
     let rates = cell.loads.iter().map(|part| known(part.per_second.map(|rate| format!("{rate:.3}"))));
     rates.collect::<Vec<_>>().join("+")
+}
+
+/// A value of each thread of a cell, in the order of the CPUs; empty where all have one period.
+fn of_threads(row: &Row<'_>, show: fn(&ThreadSummary) -> String) -> String {
+    let threads = row.own().filter(|cell| cell.has_several_periods()).map(|cell| &cell.by_thread);
+    threads.into_iter().flatten().map(show).collect::<Vec<_>>().join("+")
 }
 
 fn timerlat<'a>(row: &Row<'a>) -> Option<&'a Timerlat> {
@@ -126,7 +148,7 @@ fn upper(row: &Row<'_>, level: Level) -> String {
 /// A field in the form of RFC 4180: quoted if it contains a comma, a quote or a line break, or a semicolon or a tab, at
 /// which some spreadsheets split. An apostrophe disarms text that a spreadsheet would take for a formula; numbers stay
 /// numbers.
-fn field(text: &str) -> String {
+pub(crate) fn field(text: &str) -> String {
     let is_formula = text.starts_with(['=', '+', '-', '@', '\t', '\r']) && text.parse::<f64>().is_err();
     let text = if is_formula { format!("'{text}") } else { text.to_owned() };
     if text.contains([',', '"', '\n', '\r', ';', '\t']) { format!("\"{}\"", text.replace('"', "\"\"")) } else { text }

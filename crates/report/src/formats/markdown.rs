@@ -19,9 +19,9 @@ pub fn markdown(page: &Page<'_>) -> String {
         table(&mut text, &page.table);
         let _ = writeln!(text, "\n{}", page.legend);
     }
-    if let Some(traced) = &page.traced {
-        traced.table.iter().for_each(|seen| table(&mut text, seen));
-        let _ = writeln!(text, "\n{}", escaped(&traced.notes.join(" ")));
+    for section in page.threads.iter().chain(&page.traced) {
+        section.table.iter().for_each(|seen| table(&mut text, seen));
+        let _ = writeln!(text, "\n{}", escaped(&section.notes.join(" ")));
     }
     if !page.sentences.is_empty() {
         text.push_str("\n**What stands out**\n\n");

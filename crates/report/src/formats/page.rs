@@ -1,7 +1,7 @@
 //! Content of every format, for own runs and imported measurements; unknown facts are `None`.
 
 use super::super::table::Table;
-use crate::sections::{Section, conclusion, findings, imported, latencies, machine, tracers};
+use crate::sections::{Section, conclusion, findings, imported, latencies, machine, threads, tracers};
 use crate::{ImportedSet, OwnRun, Results};
 use analysis::{Case, Row, Verdict};
 use model::Host;
@@ -22,6 +22,8 @@ pub struct Page<'a> {
     pub(super) table: Table,
     /// Legend of the table.
     pub(super) legend: String,
+    /// Section of threads of different periods; `None` without them.
+    pub(super) threads: Option<Section>,
     /// Section of the kernel's tracers; `None` if not requested.
     pub(super) traced: Option<Section>,
     /// The findings in sentences.
@@ -60,6 +62,7 @@ impl<'a> Page<'a> {
             answer: conclusion::how_late(summary),
             table: latencies::table(summary),
             legend: format!("In {}; [95 %]: interval; when: into the run.", crate::unit(summary)),
+            threads: threads::of(summary),
             traced: tracers::of(summary),
             sentences: if all_findings {
                 findings::all(summary)
@@ -84,6 +87,7 @@ impl<'a> Page<'a> {
             answer: imported::answer(summary),
             table: imported::table(summary),
             legend: "In microseconds where no unit stands; - is not known.".to_owned(),
+            threads: None,
             traced: None,
             sentences: imported::sentences(summary),
             about: format!("{}; {}", header.tool, imported::machines(summary).join("; ")),

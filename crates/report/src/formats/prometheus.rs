@@ -7,7 +7,7 @@ use std::fmt::Write;
 /// A gauge: name, help text and value for a cell; `None` omits the line.
 type Gauge = (&'static str, &'static str, fn(&Row<'_>) -> Option<f64>);
 
-const NS: f64 = 1e-9;
+pub(super) const NS: f64 = 1e-9;
 
 const GAUGES: [Gauge; 8] = [
     ("punctual_latency_min_seconds", "Smallest latency of a wake-up.", |cell| cell.min_ns.map(|ns| ns as f64 * NS)),
@@ -103,7 +103,8 @@ fn bounds(text: &mut String, page: &Page<'_>) {
     metric(text, "punctual_latency_interval_seconds", help, "gauge", rows);
 }
 
-fn metric(text: &mut String, name: &str, help: &str, kind: &str, rows: impl Iterator<Item = (String, f64)>) {
+/// Writes one metric with its rows; without rows, nothing.
+pub(super) fn metric(text: &mut String, name: &str, help: &str, kind: &str, rows: impl Iterator<Item = (String, f64)>) {
     let mut rows = rows.peekable();
     if rows.peek().is_none() {
         return;
@@ -115,7 +116,7 @@ fn metric(text: &mut String, name: &str, help: &str, kind: &str, rows: impl Iter
 }
 
 /// A value with all significant digits.
-fn number(value: f64) -> String {
+pub(super) fn number(value: f64) -> String {
     // Products with 1e-9 have rounding noise; nanoseconds have nine decimals.
     super::decimal(value)
 }
@@ -138,6 +139,6 @@ fn labels(cell: &Row<'_>, more: &[(&str, &str)]) -> String {
 }
 
 /// Value of a label with backslash, quote and line feed escaped.
-fn escaped(text: &str) -> String {
+pub(super) fn escaped(text: &str) -> String {
     text.replace('\\', "\\\\").replace('"', "\\\"").replace('\n', "\\n")
 }

@@ -206,6 +206,92 @@ fn hgrm_is_as_the_original_writes_it() {
     check(&text, expect_file!["../../tests/golden/formats/run.hgrm"]);
 }
 
+/// Draws a script with gnuplot, if it is installed, as an SVG picture.
+fn drawn(script: &str) -> Option<String> {
+    let arguments = ["-e", "set terminal svg", "-"];
+    let mut command = Command::new("gnuplot");
+    command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let Ok(mut child) = command.spawn() else {
+        println!("skipped: needs gnuplot");
+        return None;
+    };
+    child.stdin.take().unwrap().write_all(script.as_bytes()).unwrap();
+    let output = child.wait_with_output().unwrap();
+    let warnings = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success() && warnings.is_empty(), "gnuplot: {warnings}\n{script}");
+    Some(String::from_utf8_lossy(&output.stdout).into_owned())
+}
+
+#[test]
+fn gnuplot_draws_a_curve_for_each_cell() {
+    let run = run();
+    let summary = summarise(&run.header, &run.entries);
+    let script = gnuplot(&[own("runs/x", &run, &summary)]).unwrap();
+    check(&script, expect_file!["../../tests/golden/formats/run.gnuplot"]);
+    let Some(picture) = drawn(&script) else { return };
+    assert_eq!(picture.matches("id=\"gnuplot_plot_").count(), 4, "{picture}");
+    for text in ["none/other", "messaging/fifo:80", "latency (us)", "1 later than 3 ms"] {
+        assert!(picture.contains(text), "{text}");
+    }
+}
+
+#[test]
+fn gnuplot_draws_the_cpus_of_a_single_cell() {
+    let mut run = RunBuilder::new();
+    run.cell("none", "fifo:99").header.cells[0].kernel = "debian:6.1".parse().unwrap();
+    run.measure(0, 0, |cpu, cycle| 4_000 + i64::from(cpu) * 700 + i64::try_from(cycle % 9).unwrap() * 100);
+    let summary = summarise(&run.header, &run.entries);
+    let one = own("runs/x", &run, &summary);
+    let script = gnuplot(&[one]).unwrap();
+    for line in ["virtual us: 1000 instructions", "per class of 100 ns'", "/fifo:99, CPU 0'", "/fifo:99, CPU 1'"] {
+        assert!(script.contains(line), "{line}: {script}");
+    }
+    // The counts of both CPUs, read back from the script.
+    let corners = script.lines().filter_map(|line| line.split_once(' '));
+    let corners: Vec<(f64, u64)> =
+        corners.filter_map(|(us, count)| Some((us.parse().ok()?, count.parse().ok()?))).collect();
+    let steps = corners.windows(2).map(|pair| ((pair[1].0 - pair[0].0) * 10.0).round() * pair[0].1 as f64);
+    assert_eq!(steps.sum::<f64>(), histograms(&run.header, &run.entries)[0].n as f64);
+    drawn(&script);
+    let both = gnuplot(&[one, one]).unwrap();
+    assert!(both.contains("title 'A ") && both.contains("title 'B ") && !both.contains(", CPU "), "{both}");
+    drawn(&both);
+}
+
+#[test]
+fn gnuplot_executes_no_foreign_text() {
+    let directory = tempfile();
+    let mark = directory.join("mark");
+    let evil = format!("'`touch {0}`\"$(touch {0})' . system('touch {0}')\\\n!touch {0}\n@touch\\", mark.display());
+    let mut run = run();
+    run.header.plan.title.clone_from(&evil);
+    run.header.tool.clone_from(&evil);
+    run.header.cells[0].load = "cmd:true '`touch x`' \\".parse().unwrap();
+    let summary = summarise(&run.header, &run.entries);
+    let script = gnuplot(&[own(&evil, &run, &summary)]).unwrap();
+    let commands: Vec<_> = script.lines().filter(|line| line.trim_start().starts_with('!')).collect();
+    assert!(commands.is_empty(), "{commands:?}");
+    drawn(&script);
+    assert!(!mark.exists(), "{script}");
+    std::fs::remove_dir_all(directory).unwrap();
+}
+
+/// A new directory for one test.
+fn tempfile() -> std::path::PathBuf {
+    let directory = std::env::temp_dir().join(format!("punctual-gnuplot-{}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
+}
+
+#[test]
+fn gnuplot_without_samples_is_no_script() {
+    let mut run = RunBuilder::new();
+    run.cell("none", "other");
+    let summary = summarise(&run.header, &run.entries);
+    assert_eq!(gnuplot(&[own("x", &run, &summary)]), None);
+    assert_eq!(gnuplot(&[]), None);
+}
+
 #[test]
 fn numbers_have_no_more_digits_than_they_need() {
     for (value, text) in [

@@ -3,7 +3,7 @@
 use super::bins::highest_bin;
 use super::markup::{Markup, Text};
 use super::scale::{BOTTOM, LEFT, Log, RIGHT, TOP, percentile_label, power_label, reciprocal_label, time_label};
-use super::words::Counted;
+use crate::words::Counted;
 use analysis::Curves;
 use model::{Requirement, Span};
 

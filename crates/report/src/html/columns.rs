@@ -1,6 +1,6 @@
 //! Axes of the plan that vary over the cells of a page: columns of its tables.
 
-use super::cells::Member;
+use crate::cells::Member;
 use analysis::Origin;
 use analysis::wording::duration;
 use model::ImportedLoad;

@@ -13,8 +13,12 @@ use analysis::wording::duration;
 
 pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
     for (index, run) in runs::own(runs) {
-        let Some(costs) = cost::of(run.summary) else { continue };
-        section(page, &costs, &format!("costs{index}"), super::letter(runs, index), |page| {
+        let letter = super::letter(runs, index);
+        for (id, costs) in [("meanwhile", cost::of_loads(run.summary)), ("bykernel", cost::by_kernel(run.summary))] {
+            costs.iter().for_each(|costs| section(page, costs, &format!("{id}{index}"), letter, |_| ()));
+        }
+        let Some(costs) = cost::of(run.summary, true) else { continue };
+        section(page, &costs, &format!("costs{index}"), letter, |page| {
             if let Some(study) = run.header.plan.study {
                 theirs(page, &published::throughput(study));
             }

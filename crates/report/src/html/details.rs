@@ -1,12 +1,14 @@
 //! Details of one cell: its CPUs in one picture, its seconds, its numbers and findings.
 
 use super::axes::{Axes, Kind};
-use super::cells::Member;
+use super::linear::{self, Line};
 use super::markup::{Markup, Prose, Text};
 use super::matrix::{Heat, ns};
 use super::overlay::{LINES, begin, end, keys};
-use super::words::{Counted, capital};
 use super::{curves, cyclictest, strip};
+use crate::cells::Member;
+use crate::linear::are_fine;
+use crate::words::{Counted, capital};
 use analysis::wording::{count, duration, number, things};
 use analysis::{Curves, Origin};
 use model::{Histogram, Imported};
@@ -67,6 +69,7 @@ fn part(
                 maxima(page, member, &cpus, heat);
             } else {
                 few_cpus(page, member, &cpus, axes, is_drawn);
+                linear_cpus(page, member, curves, &cpus, axes);
             }
             cyclictest::write(page, member, &cpus);
             page.raw("</div><div>\n");
@@ -111,6 +114,17 @@ fn few_cpus(page: &mut Markup, member: &Member<'_>, cpus: &Cpus<'_>, axes: &Axes
         }
     }
     end(page, "");
+}
+
+/// Draws a line for each CPU on a linear axis.
+fn linear_cpus(page: &mut Markup, member: &Member<'_>, curves: &Curves, cpus: &Cpus<'_>, axes: &Axes) {
+    let of = member.of_number();
+    let title = format!("{} histogram by {of}, linear axis", capital(axes.counted.latency()));
+    let whole = Some(curves).filter(|_| cpus.len() == 1);
+    let lines = cpus.iter().enumerate();
+    let lines: Vec<_> =
+        lines.map(|(color, (cpu, histogram))| Line { color, name: format!("{of} {cpu}"), histogram, whole }).collect();
+    linear::write(page, &title, &lines, are_fine(std::iter::once(&member.row)), axes);
 }
 
 /// Draws all CPUs over each other in one color, and the latest one in another.

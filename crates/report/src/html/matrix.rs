@@ -1,13 +1,13 @@
 //! The table of cells: one row each, colored by latency, sorted by the script.
 
-use super::cells::Member;
 use super::columns::{self, Column};
 use super::markup::{Markup, Name, Text};
 use super::scale::Log;
 use super::table::framed;
-use super::words::Counted;
+use crate::cells::Member;
 use crate::sections::intensity;
 use crate::sections::latencies::{dash, shown_levels};
+use crate::words::Counted;
 use analysis::wording::{count, duration};
 use analysis::{Level, Quantile, Refusal, Row, Told};
 use model::Span;
@@ -98,7 +98,7 @@ fn caption(page: &mut Markup, members: &[Member<'_>]) {
     if members.iter().filter(|member| member.is_measured()).any(|member| member.curves.is_none()) {
         page.add(format_args!(
             " Pictures are drawn of {} cells: those with the largest p99.9 and the largest maxima.",
-            super::cells::PICTURED
+            crate::cells::PICTURED
         ));
     }
     if members.iter().any(|member| member.row.is_virtual()) {

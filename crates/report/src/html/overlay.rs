@@ -1,10 +1,12 @@
 //! Overlay: cells of one period and method in one picture of each kind.
 
 use super::axes::{Axes, Kind};
-use super::cells::Member;
 use super::curves;
+use super::linear::{self, Line};
 use super::markup::{Markup, Text};
-use super::words::capital;
+use crate::cells::Member;
+use crate::linear::are_fine;
+use crate::words::capital;
 use analysis::wording::duration;
 use analysis::{Curves, Origin};
 use model::{ImportedLoad, LabClock};
@@ -44,6 +46,7 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &Axes) -> H
         if histograms(page, group, axes) {
             by_cpu.extend(group.members.iter().map(|member| member.id));
         }
+        linear_histogram(page, group, axes);
         percentiles(page, group, axes);
         staircases(page, group, axes);
         exceedances(page, group, axes);
@@ -70,7 +73,10 @@ fn groups<'a, 'b>(members: &'b [Member<'a>]) -> Vec<Group<'a, 'b>> {
                     Some(LabClock::Emulated) => ", emulated machines",
                     Some(LabClock::Kvm) => ", KVM guests",
                 };
-                format!("{every} by {}{time}", cell.cell.task)
+                let longest = cell.cell.longest_period();
+                let to = Some(longest).filter(|_| cell.cell.has_several_periods());
+                let to = to.map_or_else(String::new, |longest| format!(" to {}", duration(longest.ns() as f64)));
+                format!("{every}{to} by {}{time}", cell.cell.task)
             }
             // Noise is no latency; the kinds of latency of one tool belong together.
             Origin::Imported(cell, _) if cell.imported.conditions.what == "noise" => {
@@ -186,6 +192,18 @@ fn histograms(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) -> bool {
         end(page, BINS);
     }
     true
+}
+
+/// Draws a histogram of all CPUs on a linear axis.
+fn linear_histogram(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
+    let title = format!("{} histogram, linear axis", capital(axes.counted.latency()));
+    let line = |(color, member, curves): (usize, &Member<'_>, _)| {
+        let curves: &Curves = curves;
+        Line { color, name: member.name(), histogram: &curves.histogram, whole: Some(curves) }
+    };
+    let lines: Vec<_> = group.lines().map(line).collect();
+    let is_fine = are_fine(group.members.iter().map(|member| &member.row));
+    linear::write(page, &title, &lines, is_fine, axes);
 }
 
 fn percentiles(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {

@@ -1,10 +1,10 @@
 //! Pivot of two axes as a heat map: the maximum and the p99.9 of each pair.
 
-use super::cells::Member;
 use super::columns::{self, Column, REPEAT};
 use super::markup::{Markup, Name, Text};
 use super::matrix::{Heat, max, quantile};
 use super::table::framed;
+use crate::cells::Member;
 use crate::sections::intensity;
 use analysis::Level;
 use std::cmp::Reverse;

@@ -1,16 +1,15 @@
 //! Published rows of the study that a run repeats, next to the run's own, without a ranking.
 
-mod sleeps;
-
 use super::OwnRun;
 use super::markup::{Markup, Text};
 use super::matrix::ns;
-use super::table::table as framed_table;
-use crate::published::{self, Row, stands_for};
+use super::table::{numbers, table as framed_table};
+use crate::published::{self, Row};
 use crate::sections::latencies::dash;
+use crate::study;
 use analysis::CellSummary;
 use analysis::wording::{count, duration};
-use model::{Host, Kernel, LabClock, Load, Study};
+use model::{Host, Kernel, LabClock, Load, Study, StudyDefinition, stands_for};
 use std::collections::BTreeSet;
 
 const HEAD: [&str; 8] = ["kernel", "policy", "samples", "min", "mean", "max", "sd", "missed"];
@@ -29,24 +28,42 @@ impl<'a> Topic<'a> {
     }
 }
 
-pub(super) fn write(page: &mut Markup, study: Study, run: &OwnRun<'_>, index: usize, letter: Option<char>) {
-    let (about, rows) = (published::about(study), published::rows(study));
+/// Writes the study of runs: its tables and conclusions, or the published rows beside those of the first run where only
+/// numbers are known.
+pub(super) fn write(page: &mut Markup, study: Study, runs: &[OwnRun<'_>], index: usize, letter: Option<char>) {
+    let Some(first) = runs.first() else { return };
+    let (about, rows) = (study.definition(), published::rows(study));
     page.section(&format!("published{index}"), "later", "Published results", letter);
-    page.add(format_args!(
-        "<p><b>{}.</b> {}. {}.</p>\n",
-        Text(about.text("title")),
-        Text(about.text("source")),
-        Text(about.text("note"))
-    ));
-    conditions(page, &about, &rows, run);
-    if published::are_sleeps(study) {
-        sleeps::write(page, &rows, run);
+    page.add(format_args!("<p><b>{}.</b> {}. {}.</p>\n", Text(&about.title), Text(&about.source), Text(&about.note)));
+    conditions(page, about, &rows, first);
+    if about.tables.is_empty() {
+        by_topic(page, &rows, first);
     } else {
-        by_topic(page, &rows, run);
+        filled(page, study, runs);
     }
     page.raw(
         "<p class=quiet>Machines, kernels, loads and lengths of measurement differ: do not rank the rows.</p>\n</section>\n",
     );
+}
+
+/// Writes the study's own tables, and its conclusions with their verdicts.
+fn filled(page: &mut Markup, study: Study, runs: &[OwnRun<'_>]) {
+    let report = study::of_runs(study, runs, Vec::new());
+    for (title, table) in report.tables() {
+        page.add(format_args!("<h3>{}</h3>\n", Text(title)));
+        numbers(page, title, "study", &table);
+    }
+    page.raw("<h3>Conclusions</h3>\n<dl class=conclusions>\n");
+    for judgment in &report.conclusions {
+        page.add(format_args!(
+            "<dt>{}: <b>{}</b><dd>{}\n",
+            Text(&judgment.says),
+            judgment.verdict.words(),
+            Text(&judgment.why)
+        ));
+    }
+    page.raw("</dl>\n");
+    report.notes().iter().for_each(|note| page.add(format_args!("<p class=quiet>{}</p>\n", Text(note))));
 }
 
 /// Writes the groups of rows; those without a cell here are folded.
@@ -90,12 +107,12 @@ fn is_of(cell: &CellSummary, topic: &Topic<'_>) -> bool {
 }
 
 /// Writes the conditions that differ, before any number.
-fn conditions(page: &mut Markup, about: &Row, rows: &[Row], run: &OwnRun<'_>) {
+fn conditions(page: &mut Markup, about: &StudyDefinition, rows: &[Row], run: &OwnRun<'_>) {
     let host = run.summary.cells.iter().find_map(target).unwrap_or(&run.header.host);
     let started = crate::rfc3339(run.header.started_unix_ms);
     let kernels: BTreeSet<_> = rows.iter().map(|row| row.text("kernel")).collect();
     let kernels = kernels.into_iter().collect::<Vec<_>>().join(", ");
-    let given = |fact| about.get(fact).unwrap_or("not given").to_owned();
+    let given = |fact: Option<String>| fact.unwrap_or_else(|| "not given".to_owned());
     let ours = crate::sections::machine::named(host)
         .into_iter()
         .skip(usize::from(host.hostname.is_some()))
@@ -109,8 +126,8 @@ fn conditions(page: &mut Markup, about: &Row, rows: &[Row], run: &OwnRun<'_>) {
     let ours = if clocks.contains(&None) || clocks.is_empty() { ours } else { format!("QEMU, on {ours}") };
     page.raw("<table class=conditions><thead><tr><th scope=col>differs in<th scope=col>published<th scope=col>here</thead><tbody>\n");
     for (what, published, here) in [
-        ("machine", given("machine"), ours),
-        ("year", given("year"), started.get(..4).unwrap_or_default().to_owned()),
+        ("machine", given(about.machine.clone()), ours),
+        ("year", given(about.year.map(|year| year.to_string())), started.get(..4).unwrap_or_default().to_owned()),
         ("kernel", kernels, kernels_here.into_iter().collect::<Vec<_>>().join(", ")),
         ("time", "real".to_owned(), times.join("; ")),
     ] {

@@ -1,5 +1,6 @@
 //! The runs of a page, own and imported ones, and their letters.
 
+use crate::cells::letter;
 use crate::sections::{findings, imported};
 use crate::{OwnRun, Results};
 use model::Imported;
@@ -21,12 +22,6 @@ pub(super) fn imported<'a>(runs: &'a [Results<'a>]) -> impl Iterator<Item = (Str
         };
         cells.iter().map(move |cell| (lettered(runs, index, &cell.name), &cell.imported))
     })
-}
-
-/// Returns the letter that identifies a run on a page of several; `None` where there is one.
-pub(super) fn letter(runs: &[Results<'_>], index: usize) -> Option<char> {
-    let letter = u8::try_from(index).ok().and_then(|index| b'A'.checked_add(index)).filter(u8::is_ascii_uppercase);
-    (runs.len() > 1).then(|| letter.map_or('?', char::from))
 }
 
 /// Returns a name after the letter of its run.

@@ -2,7 +2,7 @@
 
 use super::markup::Markup;
 use super::matrix::Heat;
-use super::words::Counted;
+use crate::words::Counted;
 use analysis::Strip;
 use std::cmp::Reverse;
 use std::fmt::Write;

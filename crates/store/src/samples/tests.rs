@@ -16,7 +16,8 @@ fn record() -> Record {
     run.cell("messaging", "fifo:80").measure(0, 0, |_, _| 1);
     let mut record = run.entries.remove(0).record;
     record.started = MonoTime(5);
-    let further = ThreadRecord { cpu: 9, offset: Span(7), ..record.threads[0].clone() };
+    let further =
+        ThreadRecord { cpu: 9, offset: Span(7), period: Some("1500us".parse().unwrap()), ..record.threads[0].clone() };
     record.threads.push(further);
     record
 }
@@ -114,7 +115,8 @@ fn a_file_says_what_it_is_of_and_when_a_cycle_was_due() {
     assert_eq!(value("name"), Some("messaging/fifo:80/1ms/clock_nanosleep"));
     assert_eq!((value("format"), value("period_ns"), value("ended")), (Some("1"), Some("1000000"), Some("completed")));
     assert_eq!((value("started_mono_ns"), value("offsets_ns")), (Some("5"), Some(r#"{"0":0,"1":0,"9":7}"#)));
-    assert!(value("due").unwrap().starts_with("due_ns = started_mono_ns + offsets_ns[cpu] + cycle * period_ns"));
+    assert!(value("due").unwrap().starts_with("due_ns = started_mono_ns + offsets_ns[cpu] + cycle * periods_ns[cpu]"));
+    assert_eq!(value("periods_ns"), Some(r#"{"0":1000000,"1":1000000,"9":1500000}"#));
     let cell: model::Cell = serde_json::from_str(value("cell").unwrap()).unwrap();
     assert_eq!(cell, record().cell);
 }

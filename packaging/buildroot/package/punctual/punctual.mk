@@ -28,6 +28,8 @@ PUNCTUAL_POST_INSTALL_TARGET_HOOKS += PUNCTUAL_INSTALL_FILES
 define PUNCTUAL_INSTALL_INIT_SYSTEMD
 	$(INSTALL) -D -m 0644 $(@D)/packaging/punctual@.service \
 		$(TARGET_DIR)/usr/lib/systemd/system/punctual@.service
+	$(INSTALL) -D -m 0644 $(@D)/packaging/punctual-monitor.service \
+		$(TARGET_DIR)/usr/lib/systemd/system/punctual-monitor.service
 endef
 
 define PUNCTUAL_USERS

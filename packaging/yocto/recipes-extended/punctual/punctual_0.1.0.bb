@@ -15,7 +15,7 @@ inherit cargo cargo-update-recipe-crates systemd useradd
 # The profile of packages: optimized for size, except what measures.
 CARGO_PROFILE = "dist"
 
-SYSTEMD_SERVICE:${PN} = "punctual@.service"
+SYSTEMD_SERVICE:${PN} = "punctual@.service punctual-monitor.service"
 SYSTEMD_AUTO_ENABLE = "disable"
 USERADD_PACKAGES = "${PN}"
 GROUPADD_PARAM:${PN} = "--system realtime"
@@ -26,6 +26,7 @@ do_install:append() {
     install -D -m 0644 ${S}/packaging/limits.conf ${D}${sysconfdir}/security/limits.d/punctual.conf
     install -D -m 0644 ${S}/packaging/udev.rules ${D}${nonarch_base_libdir}/udev/rules.d/60-punctual.rules
     install -D -m 0644 ${S}/packaging/punctual@.service ${D}${systemd_system_unitdir}/punctual@.service
+    install -m 0644 ${S}/packaging/punctual-monitor.service ${D}${systemd_system_unitdir}/
 }
 
 FILES:${PN} += "${nonarch_base_libdir}/udev/rules.d ${systemd_system_unitdir}"

@@ -23,6 +23,7 @@ fn run(blocks: u32, scope: CostScope, ns: impl Fn(usize, u32, usize) -> f64) -> 
             let record = &mut run.entries.last_mut().unwrap().record;
             record.threads.clear();
             let operation = |(place, operation): (usize, &'static CostOperation)| OperationRecord {
+                all: None,
                 name: operation.name.to_owned(),
                 per_batch: 100,
                 batches_ns: (0..5)

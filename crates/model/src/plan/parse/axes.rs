@@ -3,7 +3,6 @@
 use super::Located;
 use super::values::{integer, kind, parsed, string};
 use crate::plan::Axes;
-use crate::plan::setting::AXES;
 use crate::{GuestFile, Instrument, Kernel, KernelError, LabKernel, Load, NamedLoads, Task, UnknownWord};
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -11,6 +10,11 @@ use std::fmt::Display;
 use std::hash::Hash;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+/// Key of the table of axes that selects combinations.
+pub(super) const ONLY: &str = "only";
+/// Keys of the table of axes.
+pub(super) const KEYS: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime", ONLY];
 
 pub(super) fn axes(table: &DeTable<'_>, named: &NamedLoads, axes: &mut Axes) -> Located<()> {
     for (key, value) in table {
@@ -21,7 +25,8 @@ pub(super) fn axes(table: &DeTable<'_>, named: &NamedLoads, axes: &mut Axes) -> 
             "period" => axes.period = axis(key, value, str::parse)?,
             "method" => axes.task = axis_of(key, value, |item| task(item).map(|task| vec![task]))?,
             "runtime" => axes.runtime = axis(key, value, str::parse)?,
-            other => return Err((key.span().start, UnknownWord::new("axis", other, AXES).to_string())),
+            ONLY => axes.only = axis(key, value, str::parse)?,
+            other => return Err((key.span().start, UnknownWord::new("axis", other, KEYS).to_string())),
         }
     }
     match table.iter().find(|(key, _)| key.get_ref() == "runtime") {

@@ -119,11 +119,11 @@ fn a_mistake_is_named_with_its_place() {
     for (text, message) in [
         (
             "[axes]\nlaod = []",
-            "2:1: unknown axis `laod` (did you mean `load`? known: kernel load policy period method runtime)",
+            "2:1: unknown axis `laod` (did you mean `load`? known: kernel load policy period method runtime only)",
         ),
         (
             "durration = \"1s\"",
-            "1:1: unknown key `durration` (did you mean `duration`? known: title study repetitions aa duration cycles min_cycles warm_up seed cpus timer_slack align distance cpu_dma_latency load_cpus load_policy load_must_hold loads prepare explain stop_above on_spike tracers roles axes require files)",
+            "1:1: unknown key `durration` (did you mean `duration`? known: title study repetitions aa duration cycles min_cycles warm_up seed cpus timer_slack align distance period_step cpu_dma_latency load_cpus load_policy load_must_hold loads prepare explain stop_above on_spike tracers roles axes require files)",
         ),
         ("[axes]\nload = []", "2:8: axis `load` is empty; give it a value or leave it out"),
         ("[axes]\nload = \"none\"", "2:8: invalid axis `load`: expected a list, like load = [\"...\"]"),
@@ -196,6 +196,25 @@ proptest! {
             prop_assert!(column <= text.chars().count() + 1);
         }
     }
+}
+
+#[test]
+fn a_plan_can_select_combinations() {
+    let axes =
+        "[axes]\nload = [\"none\", \"cost\"]\npolicy = [\"other\", \"fifo:90\"]\nmethod = [\"cost\", \"poll\"]\n";
+    let only = "only = [\"load=none,policy=other,method=cost\", \"load=cost,policy=fifo:90,method=poll\"]\n";
+    let plan = Plan::parse(&format!("{axes}{only}")).unwrap();
+    let points: Vec<_> =
+        plan.axes.points().iter().map(|(_, load, policy, _, task)| format!("{load} {policy} {task}")).collect();
+    assert_eq!(points, ["none other cost", "cost fifo:90 poll"]);
+    assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan));
+    assert_eq!(Plan::parse(axes).unwrap().axes.points().len(), 8);
+    assert_eq!(
+        mistake(&format!("{axes}only = [\"load=none\", \"load=udp\"]")),
+        "5:8: `only`: `load=udp` matches no combination of the axes; change it or an axis"
+    );
+    assert!(mistake(&format!("{axes}only = []")).starts_with("5:8: "));
+    assert!(mistake(&format!("{axes}only = [\"none\"]")).starts_with("5:9: invalid selector `none`"));
 }
 
 #[test]
@@ -288,4 +307,19 @@ fn kernels_may_be_tables_and_guests_be_given_files() {
         assert_eq!(mistake(text), expected);
     }
     assert!(mistake("[axes]\nkernel = [{ image = \"/k\", files = [\"x\"] }]").contains("invalid guest path `x`: "));
+}
+
+#[test]
+fn the_documentation_has_every_key_and_its_example_is_a_plan() {
+    const DOCUMENTED: &str = include_str!("../../../../../docs/plans.md");
+    let rows: Vec<&str> = DOCUMENTED.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
+    let keys = super::KEYS.iter().filter(|key| **key != "axes");
+    let known: Vec<&str> = keys.chain(super::axes::KEYS).copied().collect();
+    assert_eq!(known.iter().filter(|key| !rows.contains(key)).collect::<Vec<_>>(), Vec::<&&str>::new(), "missing");
+    assert_eq!(rows.iter().filter(|key| !known.contains(key)).collect::<Vec<_>>(), Vec::<&&str>::new(), "unknown");
+    for name in crate::Requirement::KNOWN.iter().chain(crate::Roles::KNOWN) {
+        assert!(DOCUMENTED.contains(&format!("`{name}`")), "{name}");
+    }
+    let example = DOCUMENTED.split("```toml\n").nth(1).and_then(|rest| rest.split("```").next()).unwrap();
+    assert_eq!(Plan::parse(example).unwrap().axes.points().len(), 6, "two of eight combinations are left out");
 }

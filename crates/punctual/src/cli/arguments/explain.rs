@@ -38,7 +38,8 @@ pub(crate) struct ExplainArguments {
     pub(crate) cell: OneCell,
 }
 
-fn above(text: &str) -> Result<Above, String> {
+/// Parses a threshold.
+pub(super) fn above(text: &str) -> Result<Above, String> {
     if text == "auto" {
         return Ok(Above(None));
     }

@@ -17,11 +17,26 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("plan", &["punctual plan show loads > my.toml"]),
     ("plan list", &["punctual plan list"]),
     ("plan show", &["punctual plan show loads > my.toml"]),
+    ("study", &["punctual study run toshiba-periodic-2010 --quick"]),
+    ("study list", &["punctual study list"]),
+    (
+        "study show",
+        &["punctual study show adeos-2005", "punctual study show debian10-stock-vs-rt-2020 runs/stock runs/rt"],
+    ),
+    (
+        "study run",
+        &[
+            "punctual study run toshiba-periodic-2010 --quick",
+            "punctual study run arm64-preemption-models --way here --out runs/none",
+        ],
+    ),
     ("measure", &["punctual measure --policy fifo:80 --load messaging"]),
     ("measure sleep", &["punctual measure sleep --runtime c,python3 --targets 1ms"]),
     ("measure response", &["punctual measure response --to udp:192.0.2.7:4000 --policy fifo:80"]),
     ("measure cost", &["punctual measure cost --only syscall"]),
     ("explain", &["punctual explain --policy fifo:80 --load disk --above 100us"]),
+    ("monitor", &["punctual monitor --cpus 3 --listen 127.0.0.1:9769", "punctual monitor show --last 24h"]),
+    ("monitor show", &["punctual monitor show --last 7d"]),
     ("frontier", &["punctual frontier --policy fifo:80 --load messaging"]),
     ("compare", &["punctual compare messaging/other messaging/fifo:80"]),
     ("show", &["punctual show --all"]),
@@ -47,7 +62,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
 
 /// Groups of commands on the first page of help. Commands of no group follow under [`MORE`].
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Measure", &["run", "plan", "measure", "explain", "frontier", "doctor"]),
+    ("Measure", &["run", "plan", "study", "measure", "explain", "frontier", "doctor"]),
     ("Results", &["show", "report", "compare", "check", "import", "list"]),
 ];
 

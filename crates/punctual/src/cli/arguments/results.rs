@@ -6,6 +6,7 @@ use super::{EXIT_STATUS, Format, requirement};
 use analysis::Level;
 use clap::{Args, ValueEnum};
 use model::{ImportedLoad, Period, Policy, Requirement};
+use report::Columns;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -19,6 +20,9 @@ pub(in crate::cli) struct ShowArguments {
     /// Only this cell, by its printed name or a part, e.g. fifo:80
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) cell: Option<String>,
+    /// Columns of the text table, in full, e.g. min,mean,sd,max
+    #[arg(long, value_name = "NAMES")]
+    pub(in crate::cli) columns: Option<Columns>,
     /// Output format, e.g. json, md
     #[arg(long, value_enum, default_value = "text", hide_possible_values = true)]
     pub(in crate::cli) format: RunFormat,
@@ -123,6 +127,8 @@ pub(in crate::cli) enum RunFormat {
     Lava,
     /// Percentile distribution of HdrHistogram, of one cell
     Hgrm,
+    /// Latency histograms as a gnuplot script with its data
+    Gnuplot,
     /// A page for Prometheus' textfile collector
     Prom,
 }

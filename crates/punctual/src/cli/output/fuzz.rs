@@ -125,7 +125,7 @@ fn imports() -> Vec<Value> {
     std::iter::once(serde_json::to_value(header).unwrap()).chain(measurements).collect()
 }
 
-const FORMATS: [RunFormat; 9] = [
+const FORMATS: [RunFormat; 10] = [
     RunFormat::Text,
     RunFormat::Json,
     RunFormat::Csv,
@@ -134,6 +134,7 @@ const FORMATS: [RunFormat; 9] = [
     RunFormat::Tap,
     RunFormat::Lava,
     RunFormat::Hgrm,
+    RunFormat::Gnuplot,
     RunFormat::Prom,
 ];
 

@@ -131,7 +131,7 @@ fn translated(one: &Given, all: &[Given]) -> Option<String> {
             n => format!("--cpus 0-{}", n - 1),
         },
         'b' => format!("--stop-above {}", us(number(100))),
-        'd' if number(500) > 0 => format!("--distance {}", us(number(500))),
+        'd' if number(500) > 0 => format!("--period-step {}", us(number(500))),
         'c' if number(0) == 1 => "clock_nanosleep:realtime".to_owned(),
         'r' => "clock_nanosleep:relative".to_owned(),
         's' => "nanosleep".to_owned(),

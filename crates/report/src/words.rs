@@ -1,6 +1,6 @@
-//! Terms of a page: its samples are wake-ups, answers, sleeps, or samples of any kind.
+//! Terms of pages and plots: its samples are wake-ups, answers, sleeps, or samples of any kind.
 
-use super::cells::Member;
+use crate::cells::Member;
 use analysis::Origin;
 use model::Task;
 

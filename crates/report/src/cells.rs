@@ -1,6 +1,6 @@
 //! The cells of all runs in one list, own and imported ones, and their pictures.
 
-use super::Results;
+use crate::Results;
 use analysis::{Curves, Level, Row};
 use std::cmp::Reverse;
 use std::collections::HashSet;
@@ -57,7 +57,7 @@ impl Member<'_> {
 pub(super) fn members<'a>(runs: &'a [Results<'a>]) -> Vec<Member<'a>> {
     let mut members: Vec<Member<'a>> = Vec::new();
     for (run, shown) in runs.iter().enumerate() {
-        let letter = super::letter(runs, run);
+        let letter = letter(runs, run);
         for (index, row) in shown.rows().into_iter().enumerate() {
             members.push(Member { id: members.len() + 1, run, index, letter, row, curves: None });
         }
@@ -83,6 +83,12 @@ pub(super) fn virtually(members: &[Member<'_>]) -> &'static str {
         n if n == members.len() => ", virtual time",
         _ => ", of lab kernels in virtual time",
     }
+}
+
+/// Returns the letter that identifies a run on a page of several; `None` where there is one.
+pub(super) fn letter(runs: &[Results<'_>], index: usize) -> Option<char> {
+    let letter = u8::try_from(index).ok().and_then(|index| b'A'.checked_add(index)).filter(u8::is_ascii_uppercase);
+    (runs.len() > 1).then(|| letter.map_or('?', char::from))
 }
 
 /// The numbers of the cells with pictures.

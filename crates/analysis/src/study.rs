@@ -1,0 +1,7 @@
+//! Published studies: where the measurements of runs belong in their tables, and whether their conclusions hold here.
+
+mod conclusion;
+mod measured;
+
+pub use conclusion::{StudyJudgment, StudyVerdict, judgments};
+pub use measured::{SINGLES, StudyField, StudyMeasurement, StudyValue, common_operations, field, measurements, value};

@@ -1,0 +1,249 @@
+//! Measurements of runs at their places in a study.
+
+use crate::stats::histogram::{merged, standard_deviation};
+use crate::summary::cost::{cost_of, of_load};
+use model::{
+    Entry, Header, Histogram, Kernel, Load, OperationRecord, Period, Policy, Record, Statistic, StudyCells,
+    StudyDefinition, ThreadRecord,
+};
+use std::collections::{BTreeMap, BTreeSet};
+
+/// A measured thread of one block, or the cost suite of one block, at its place in a study.
+#[derive(Debug)]
+pub struct StudyMeasurement<'a> {
+    /// Names of the study's kernels that its kernel stands for; never empty.
+    pub kernels: Vec<&'a str>,
+    /// Kernel of its cell.
+    pub kernel: &'a Kernel,
+    /// Background load.
+    pub load: &'a Load,
+    /// Scheduling policy.
+    pub policy: Policy,
+    /// Period of the thread, or requested length of its sleep.
+    pub period: Period,
+    /// Position of the thread among those of its cell, from 0.
+    pub cpu: usize,
+    /// Kind of its time: real, or the clock of a guest.
+    pub time: &'static str,
+    /// Whether that is virtual time.
+    pub is_virtual: bool,
+    /// The run and the measurement in it, from 0.
+    pub measurement: (usize, usize),
+    data: Data<'a>,
+}
+
+#[derive(Debug)]
+enum Data<'a> {
+    Thread(&'a ThreadRecord),
+    /// Time of each operation, ns.
+    Costs(BTreeMap<&'a str, f64>),
+}
+
+/// A value of a statistic.
+#[derive(Debug, Clone, Copy, PartialEq, PartialOrd)]
+pub struct StudyValue {
+    /// Latency in ns, number of missed due times, or time of the mean operation in ns.
+    pub value: f64,
+    /// Whether it is a lower bound, because a wait was still open at the end.
+    pub at_least: bool,
+}
+
+/// A field of a table.
+#[derive(Debug, Clone, PartialEq)]
+pub struct StudyField {
+    /// The value of all blocks together.
+    pub value: StudyValue,
+    /// Values of the single blocks, ascending.
+    pub blocks: Vec<f64>,
+    /// The single latencies, ns, ascending, if there are at most [`SINGLES`].
+    pub singles: Vec<i64>,
+    /// Latencies recorded.
+    pub samples: u64,
+    /// Waits still open at the end of their block.
+    pub open: u64,
+}
+
+impl StudyField {
+    /// Whether no wait ended.
+    #[must_use]
+    pub fn is_never(&self) -> bool {
+        self.open > 0 && self.samples == 0
+    }
+}
+
+/// Most latencies of a field that are shown one by one.
+pub const SINGLES: u64 = 12;
+
+/// Returns the measurements of runs that belong to a study: those on a kernel that stands for one of its kernels.
+#[must_use]
+pub fn measurements<'a>(
+    definition: &'a StudyDefinition,
+    runs: &[(&'a Header, &'a [Entry])],
+) -> Vec<StudyMeasurement<'a>> {
+    let mut found = Vec::new();
+    for (run, (_, entries)) in runs.iter().enumerate() {
+        for (index, entry) in entries.iter().enumerate() {
+            let record = &entry.record;
+            let answering = record.response.as_ref().and_then(|response| response.target.as_ref()?.host.as_deref());
+            let host = answering.unwrap_or(&record.host_before);
+            let kernels = definition.kernels_of(&record.cell, host);
+            if kernels.is_empty() {
+                continue;
+            }
+            let at = |cpu, period, data| StudyMeasurement {
+                kernels: kernels.clone(),
+                kernel: &record.cell.kernel,
+                load: &record.cell.load,
+                policy: record.cell.policy,
+                period,
+                cpu,
+                time: record.cell.kernel.time(),
+                is_virtual: record.cell.kernel.is_virtual(),
+                measurement: (run, index),
+                data,
+            };
+            let of_thread = |(cpu, thread): (usize, &'a ThreadRecord)| {
+                at(cpu, thread.period_in(&record.cell), Data::Thread(thread))
+            };
+            found.extend(record.threads.iter().enumerate().map(of_thread));
+            found.extend(costs(record).map(|costs| at(0, record.cell.period, Data::Costs(costs))));
+        }
+    }
+    found
+}
+
+/// Times of the operations of the cost suite: of the cell, or of its load.
+fn costs<'a>(record: &'a Record) -> Option<BTreeMap<&'a str, f64>> {
+    let cost = record.cost.as_ref().or_else(|| of_load(record))?;
+    let of = |operation: &'a OperationRecord| Some((operation.name.as_str(), cost_of(operation, cost.clock_ns)?));
+    Some(cost.operations.iter().filter_map(of).collect())
+}
+
+impl StudyMeasurement<'_> {
+    /// Whether it is among these cells, on any of its kernels.
+    #[must_use]
+    pub fn is_in(&self, cells: &StudyCells) -> bool {
+        let is_on = |kernel: &&str| cells.contain(kernel, Some(self.load), Some(self.policy), Some(self.period));
+        self.kernels.iter().any(is_on)
+    }
+
+    fn thread(&self) -> Option<&ThreadRecord> {
+        match &self.data {
+            Data::Thread(thread) => Some(thread),
+            Data::Costs(_) => None,
+        }
+    }
+}
+
+/// Operations that all of these measurements have: only they are comparable.
+#[must_use]
+pub fn common_operations<'a>(measurements: &[&'a StudyMeasurement<'_>]) -> BTreeSet<&'a str> {
+    let mut common: Option<BTreeSet<&str>> = None;
+    for measurement in measurements {
+        if let Data::Costs(costs) = &measurement.data {
+            let names: BTreeSet<&str> = costs.keys().copied().collect();
+            common = Some(common.map_or_else(|| names.clone(), |common| &common & &names));
+        }
+    }
+    common.unwrap_or_default()
+}
+
+/// The statistic of some measurements together; `None` if none of them has it.
+#[must_use]
+pub fn value(
+    measurements: &[&StudyMeasurement<'_>],
+    statistic: Statistic,
+    operations: &BTreeSet<&str>,
+) -> Option<StudyValue> {
+    let threads = || measurements.iter().filter_map(|measurement| measurement.thread());
+    let histogram = merged(threads().map(|thread| &thread.histogram));
+    let open: Vec<u64> = threads().filter_map(|thread| Some(thread.censored?.at_least_ns)).collect();
+    let known = |value: f64| Some(StudyValue { value, at_least: false });
+    match statistic {
+        Statistic::Min => histogram.min_ns.and_then(|ns| known(ns as f64)),
+        Statistic::Max => {
+            let longest = open.iter().max().map(|ns| *ns as f64);
+            let at_least = longest.filter(|longest| histogram.max_ns.is_none_or(|max| *longest > max as f64));
+            at_least
+                .map(|value| StudyValue { value, at_least: true })
+                .or_else(|| histogram.max_ns.and_then(|ns| known(ns as f64)))
+        }
+        Statistic::Mean => {
+            let n = histogram.n + open.len() as u64;
+            let sum = histogram.sum_ns as f64 + open.iter().map(|ns| *ns as f64).sum::<f64>();
+            (n > 0).then(|| StudyValue { value: sum / n as f64, at_least: !open.is_empty() })
+        }
+        Statistic::Deviation => standard_deviation(&histogram).filter(|_| open.is_empty()).and_then(known),
+        Statistic::Missed => {
+            let due: u64 = threads().map(|thread| thread.cycles_due).sum();
+            (due > 0).then(|| threads().map(|thread| thread.missed).sum::<u64>() as f64).and_then(known)
+        }
+        Statistic::Cost => {
+            let mut logarithms = Vec::new();
+            for measurement in measurements {
+                if let Data::Costs(costs) = &measurement.data {
+                    let shared = costs.iter().filter(|(name, ns)| operations.contains(*name) && **ns > 0.0);
+                    logarithms.extend(shared.map(|(_, ns)| ns.ln()));
+                }
+            }
+            let n = logarithms.len() as f64;
+            (!logarithms.is_empty()).then(|| (logarithms.iter().sum::<f64>() / n).exp()).and_then(known)
+        }
+    }
+}
+
+/// Due times of some measurements.
+pub(crate) fn due_times(measurements: &[&StudyMeasurement<'_>]) -> u64 {
+    measurements.iter().filter_map(|measurement| measurement.thread()).map(|thread| thread.cycles_due).sum()
+}
+
+/// The field of a table for some measurements; `None` if none of them has the statistic.
+#[must_use]
+pub fn field(
+    measurements: &[&StudyMeasurement<'_>],
+    statistic: Statistic,
+    operations: &BTreeSet<&str>,
+) -> Option<StudyField> {
+    let all = value(measurements, statistic, operations)?;
+    let mut blocks: Vec<f64> = by_block(measurements)
+        .iter()
+        .filter_map(|block| value(block, statistic, operations))
+        .map(|value| value.value)
+        .collect();
+    blocks.sort_by(f64::total_cmp);
+    let threads = || measurements.iter().filter_map(|measurement| measurement.thread());
+    let histogram = merged(threads().map(|thread| &thread.histogram));
+    Some(StudyField {
+        value: all,
+        blocks,
+        samples: histogram.n,
+        singles: if histogram.n <= SINGLES { singles(&histogram) } else { Vec::new() },
+        open: threads().filter(|thread| thread.censored.is_some()).count() as u64,
+    })
+}
+
+/// The measurements of each block and cell, in the order of time.
+pub(crate) fn by_block<'a, 'b>(measurements: &[&'a StudyMeasurement<'b>]) -> Vec<Vec<&'a StudyMeasurement<'b>>> {
+    let mut blocks: BTreeMap<(usize, usize), Vec<&StudyMeasurement<'_>>> = BTreeMap::new();
+    for measurement in measurements {
+        blocks.entry(measurement.measurement).or_default().push(measurement);
+    }
+    blocks.into_values().collect()
+}
+
+/// The latencies of a small histogram, by the middles of their buckets; the extremes are exact.
+fn singles(histogram: &Histogram) -> Vec<i64> {
+    let mut all: Vec<i64> = Vec::new();
+    for bucket in histogram.buckets() {
+        let middle = i64::try_from(bucket.lower_ns.midpoint(bucket.upper_ns)).unwrap_or(i64::MAX);
+        all.extend(std::iter::repeat_n(middle, usize::try_from(bucket.count).unwrap_or(0)));
+    }
+    let bounds = histogram.min_ns.zip(histogram.max_ns);
+    if let Some((min, max)) = bounds {
+        all.iter_mut().for_each(|ns| *ns = (*ns).clamp(min, max));
+        // In this order, so that a single latency is exact, too.
+        all.last_mut().into_iter().for_each(|last| *last = max);
+        all.first_mut().into_iter().for_each(|first| *first = min);
+    }
+    all
+}

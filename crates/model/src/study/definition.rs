@@ -1,0 +1,336 @@
+//! Definition of a published study: its source, its tables, the plans that repeat it, and its conclusions as checks.
+
+use crate::word::as_text;
+use crate::{Cell, Host, KernelLoad, LabClock, Load, LoadPart, Period, Policy, Preemption, Tool, UnknownWord};
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer, Serialize};
+use std::collections::BTreeMap;
+use std::fmt;
+use std::str::FromStr;
+
+/// A published study, from `studies/NAME.toml`.
+#[derive(Debug, Default, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StudyDefinition {
+    /// Title of the publication, or what was measured.
+    pub title: String,
+    /// Year of publication; `None` if not known.
+    pub year: Option<u32>,
+    /// Authors and place of publication.
+    pub source: String,
+    /// The machine that was measured; `None` if not given.
+    pub machine: Option<String>,
+    /// How it was measured, in one line.
+    pub note: String,
+    /// Plans that repeat it; empty for a study of which only numbers are known.
+    #[serde(default, rename = "way")]
+    pub ways: Vec<StudyWay>,
+    /// Parts that no plan repeats everywhere.
+    #[serde(default)]
+    pub beyond: Vec<StudyBeyond>,
+    /// Methods of the cells that repeat it, without their details: `itimer`, `sleep:python3`, `response`.
+    #[serde(default)]
+    pub methods: Vec<String>,
+    /// Its kernels, in the order of its tables.
+    #[serde(default, rename = "kernel")]
+    pub kernels: Vec<StudyKernel>,
+    /// Its tables.
+    #[serde(default, rename = "table")]
+    pub tables: Vec<StudyTable>,
+    /// Its conclusions, most important first.
+    #[serde(default, rename = "conclusion")]
+    pub conclusions: Vec<StudyConclusion>,
+}
+
+impl StudyDefinition {
+    /// Names of the study's kernels that stand for that of a cell on `host`, the machine or its guest; none for a cell
+    /// of another method.
+    #[must_use]
+    pub fn kernels_of(&self, cell: &Cell, host: &Host) -> Vec<&str> {
+        let task = cell.task.to_string();
+        let is_method = |method: &String| {
+            task.strip_prefix(method.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
+        };
+        if !self.methods.iter().any(is_method) {
+            return Vec::new();
+        }
+        let stands = self.kernels.iter().filter(|kernel| kernel.stands_for(cell, host));
+        stands.map(|kernel| kernel.name.as_str()).collect()
+    }
+
+    /// The way with this name.
+    ///
+    /// # Errors
+    /// One line with the known names, if there is none.
+    pub fn way(&self, name: &str) -> Result<&StudyWay, String> {
+        let known: Vec<_> = self.ways.iter().map(|way| way.name.as_str()).collect();
+        let found = self.ways.iter().find(|way| way.name == name);
+        found.ok_or_else(|| format!("unknown way `{name}` (known: {})", known.join(" ")))
+    }
+}
+
+/// A ready plan that repeats a study, or a part of it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StudyWay {
+    /// Name within the study.
+    pub name: String,
+    /// Name of the ready plan.
+    pub plan: String,
+    /// Changes of the plan, each `KEY=VALUE`.
+    #[serde(default)]
+    pub set: Vec<String>,
+    /// What it measures, in one line.
+    pub what: String,
+    /// What the user must provide; `None` for a way that runs as it is.
+    pub needs: Option<String>,
+}
+
+/// A part of a study that takes more than a plan.
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(deny_unknown_fields)]
+pub struct StudyBeyond {
+    /// The part.
+    pub item: String,
+    /// The hardware or software that it takes.
+    pub takes: String,
+}
+
+/// A kernel of a study, and the kernels here that stand for it.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StudyKernel {
+    /// Name in tables and conclusions.
+    pub name: String,
+    /// Preemption models that stand for it; empty: any.
+    #[serde(default)]
+    pub preemption: Vec<Preemption>,
+    /// Whether Cobalt measures.
+    #[serde(default)]
+    pub cobalt: bool,
+    /// Whether it runs in a guest in machine time, or is the running kernel; `None`: either, or in virtual time.
+    pub guest: Option<bool>,
+    /// Columns of the published rows of this kernel, with their values.
+    #[serde(default)]
+    pub published: BTreeMap<String, String>,
+}
+
+impl StudyKernel {
+    /// Whether a cell on `host`, the machine or its guest, was measured on such a kernel.
+    fn stands_for(&self, cell: &Cell, host: &Host) -> bool {
+        let is_guest = match cell.kernel.clock() {
+            None => Some(false),
+            Some(LabClock::Emulated | LabClock::Kvm) => Some(true),
+            Some(LabClock::Virtual) => None,
+        };
+        let is_model = |model: &Preemption| host.preemption == Some(*model);
+        self.cobalt == cell.task.is_of_cobalt()
+            && (self.cobalt || self.preemption.is_empty() || self.preemption.iter().any(is_model))
+            && (self.guest.is_none() || self.guest == is_guest)
+    }
+}
+
+/// A table of a study: an axis in rows, another in columns, a field for each statistic.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StudyTable {
+    /// Title.
+    pub title: String,
+    /// Axes of the rows, outermost first.
+    pub rows: Vec<StudyAxis>,
+    /// Axes of the columns; the statistics are the innermost.
+    #[serde(default)]
+    pub columns: Vec<StudyAxis>,
+    /// Statistics of each field.
+    pub statistics: Vec<Statistic>,
+    /// Digits after the decimal point of our values.
+    pub decimals: usize,
+    /// Cells here that belong to it.
+    #[serde(default)]
+    pub only: StudyCells,
+}
+
+/// An axis of a table.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum StudyAxis {
+    /// Kernel of the study.
+    Kernel,
+    /// Background load.
+    Load,
+    /// Scheduling policy.
+    Policy,
+    /// Period, or requested length.
+    Period,
+    /// The n-th measured CPU, from 0.
+    Cpu,
+}
+
+impl StudyAxis {
+    /// Name as in the definition.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        match self {
+            StudyAxis::Kernel => "kernel",
+            StudyAxis::Load => "load",
+            StudyAxis::Policy => "policy",
+            StudyAxis::Period => "period",
+            StudyAxis::Cpu => "cpu",
+        }
+    }
+}
+
+/// A statistic of a study.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub enum Statistic {
+    /// Smallest latency, ns.
+    Min,
+    /// Mean latency, ns.
+    Mean,
+    /// Largest latency, ns.
+    Max,
+    /// Standard deviation of the latency, ns.
+    Deviation,
+    /// Missed due times (overruns), as a number in a table and as their share in a conclusion.
+    Missed,
+    /// Run time of a suite of operations: the change against the baseline in percent.
+    Cost,
+}
+
+impl Statistic {
+    const KNOWN: &[&str] = &["min", "mean", "max", "sd", "missed", "cost"];
+    const ALL: [Statistic; 6] =
+        [Statistic::Min, Statistic::Mean, Statistic::Max, Statistic::Deviation, Statistic::Missed, Statistic::Cost];
+
+    /// Name as in the definition.
+    #[must_use]
+    pub fn name(self) -> &'static str {
+        let index = Statistic::ALL.iter().position(|one| *one == self);
+        index.and_then(|index| Statistic::KNOWN.get(index)).copied().unwrap_or_default()
+    }
+
+    /// Unit of a table; empty for a number of things.
+    #[must_use]
+    pub fn unit(self) -> &'static str {
+        match self {
+            Statistic::Missed => "",
+            Statistic::Cost => "%",
+            _ => "us",
+        }
+    }
+}
+
+impl FromStr for Statistic {
+    type Err = UnknownWord;
+
+    fn from_str(text: &str) -> Result<Self, UnknownWord> {
+        let known = Statistic::ALL.into_iter().find(|statistic| statistic.name() == text);
+        known.ok_or_else(|| UnknownWord::new("statistic", text, Statistic::KNOWN))
+    }
+}
+
+impl fmt::Display for Statistic {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+as_text!(Statistic, UnknownWord);
+
+/// A conclusion of a study.
+#[derive(Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct StudyConclusion {
+    /// The conclusion, a sentence without its full stop.
+    pub says: String,
+    /// The statistic that it is about.
+    pub statistic: Statistic,
+    /// Groups of cells, each with larger values than the next, where all else is equal. Empty with `below`.
+    #[serde(default)]
+    pub falls: Vec<StudyCells>,
+    /// Limit that no value reaches; `None` with `falls`.
+    #[serde(default, deserialize_with = "limit")]
+    pub below: Option<Period>,
+    /// Cells that it is about.
+    #[serde(default)]
+    pub only: StudyCells,
+    /// Reason why virtual time cannot test it; `None` if it can. A limit in time is never tested there.
+    pub needs_hardware: Option<String>,
+}
+
+/// Values of axes, each one or several; an axis without values allows all.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields, default)]
+pub struct StudyCells {
+    /// Names of kernels of the study.
+    #[serde(deserialize_with = "one_or_many")]
+    pub kernel: Vec<String>,
+    /// Background loads.
+    #[serde(deserialize_with = "one_or_many")]
+    pub load: Vec<Load>,
+    /// Scheduling policies.
+    #[serde(deserialize_with = "one_or_many")]
+    pub policy: Vec<Policy>,
+    /// Periods.
+    #[serde(deserialize_with = "one_or_many")]
+    pub period: Vec<Period>,
+}
+
+impl StudyCells {
+    /// The axes that have values.
+    #[must_use]
+    pub fn axes(&self) -> Vec<StudyAxis> {
+        let named = [
+            (StudyAxis::Kernel, self.kernel.is_empty()),
+            (StudyAxis::Load, self.load.is_empty()),
+            (StudyAxis::Policy, self.policy.is_empty()),
+            (StudyAxis::Period, self.period.is_empty()),
+        ];
+        named.into_iter().filter(|(_, is_empty)| !is_empty).map(|(axis, _)| axis).collect()
+    }
+
+    /// Whether a place in a table, whose unknown axes are `None`, is among them.
+    #[must_use]
+    pub fn contain(&self, kernel: &str, load: Option<&Load>, policy: Option<Policy>, period: Option<Period>) -> bool {
+        (self.kernel.is_empty() || self.kernel.iter().any(|name| name == kernel))
+            && (self.load.is_empty() || load.is_some_and(|load| self.load.iter().any(|one| stands_for(load, one))))
+            && (self.policy.is_empty() || policy.is_some_and(|policy| self.policy.contains(&policy)))
+            && (self.period.is_empty() || period.is_some_and(|period| self.period.contains(&period)))
+    }
+}
+
+/// Whether the load of a cell is the equivalent of a published one: `udp` replaces `ping` without a machine that floods
+/// from outside. Names of loads in a plan are free.
+#[must_use]
+pub fn stands_for(ours: &Load, published: &Load) -> bool {
+    let is_alike = |(ours, published): (&LoadPart, &LoadPart)| match ours {
+        LoadPart::Program(program) if program.tool == Tool::Ping => *published == LoadPart::Kernel(KernelLoad::Udp),
+        ours => ours == published,
+    };
+    ours.parts().len() == published.parts().len() && ours.parts().iter().zip(published.parts()).all(is_alike)
+}
+
+/// Values in their text forms, one or several.
+fn one_or_many<'de, D, T>(from: D) -> Result<Vec<T>, D::Error>
+where
+    D: Deserializer<'de>,
+    T: FromStr<Err: fmt::Display>,
+{
+    #[derive(Deserialize)]
+    #[serde(untagged)]
+    enum OneOrMany {
+        One(String),
+        Many(Vec<String>),
+    }
+    let texts = match OneOrMany::deserialize(from)? {
+        OneOrMany::One(one) => vec![one],
+        OneOrMany::Many(many) => many,
+    };
+    texts.iter().map(|text| text.parse().map_err(D::Error::custom)).collect()
+}
+
+fn limit<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Period>, D::Error> {
+    String::deserialize(from)?.parse().map(Some).map_err(D::Error::custom)
+}

@@ -1,0 +1,152 @@
+//! Values of runs in the rows and columns of a study's table.
+
+use super::axes::{self, Axis, Key};
+use super::{FilledField, FilledLine, FilledRow, FilledTable};
+use crate::published::{self, Row};
+use analysis::study::{self, StudyField, StudyMeasurement};
+use model::{Statistic, Study, StudyAxis, StudyDefinition, StudyTable};
+use std::collections::BTreeSet;
+
+/// Fills a table with the published values and with ours; `names` are those of the runs.
+pub(super) fn filled(
+    study: Study,
+    definition: &StudyDefinition,
+    table: &StudyTable,
+    all: &[StudyMeasurement<'_>],
+    names: &[String],
+) -> FilledTable {
+    let is_cost = table.statistics == [Statistic::Cost];
+    let published = if is_cost { published::throughput(study) } else { published::rows(study) };
+    let ours: Vec<&StudyMeasurement<'_>> = all.iter().filter(|one| one.is_in(&table.only)).collect();
+    let operations = study::common_operations(&ours);
+    let ours: Vec<_> =
+        ours.into_iter().filter(|one| study::value(&[*one], table.statistics[0], &operations).is_some()).collect();
+    let axes = |wanted: &[_]| wanted.iter().map(|axis| Axis::of(*axis, definition, &published, &ours)).collect();
+    let (rows, columns): (Vec<Axis>, Vec<Axis>) = (axes(&table.rows), axes(&table.columns));
+    let mut row_keys: BTreeSet<Vec<Key>> = axes::of_rows(&rows, &published);
+    row_keys.extend(axes::of_measurements(&rows, &ours));
+    let mut column_keys: BTreeSet<Vec<Key>> = axes::of_rows(&columns, &published);
+    column_keys.extend(axes::of_measurements(&columns, &ours));
+    let fields: Vec<(&Vec<Key>, Statistic)> =
+        column_keys.iter().flat_map(|key| table.statistics.iter().map(move |statistic| (key, *statistic))).collect();
+    let head = |(key, statistic): &(&Vec<Key>, Statistic)| {
+        let place = axes::labels(&columns, key).join(" ");
+        let unit = if statistic.unit().is_empty() { String::new() } else { format!(", {}", statistic.unit()) };
+        if place.is_empty() { format!("{statistic}{unit}") } else { format!("{place}{unit}") }
+    };
+    let find = |row: &Vec<Key>, column: &Vec<Key>, statistic| {
+        let is_there = |at: &&Row| axes::has_row(&rows, row, at) && axes::has_row(&columns, column, at);
+        published.iter().find(is_there).and_then(|at| theirs(at, statistic))
+    };
+    // Cells that differ in a value outside the axes of the table have separate lines.
+    let is_axis = |axis| table.rows.contains(&axis) || table.columns.contains(&axis);
+    let variant = |one: &StudyMeasurement<'_>| -> Variant {
+        let mut words: Vec<String> = one.kernel.to_string().split(' ').map(str::to_owned).collect();
+        words.extend((!is_axis(StudyAxis::Load)).then(|| one.load.label()));
+        words.extend((!is_axis(StudyAxis::Policy)).then(|| one.policy.to_string()));
+        words.extend((!is_axis(StudyAxis::Period)).then(|| one.period.to_string()));
+        (one.measurement.0, words)
+    };
+    let value = |row: &Vec<Key>, column: &Vec<Key>, statistic, of_variant: &Variant| {
+        let of = |row: &Vec<Key>, is_meant: &dyn Fn(&StudyMeasurement<'_>) -> bool| {
+            let is_there = |one: &&&StudyMeasurement<'_>| {
+                axes::has(&rows, row, one) && axes::has(&columns, column, one) && is_meant(one)
+            };
+            let there: Vec<_> = ours.iter().filter(is_there).copied().collect();
+            study::field(&there, statistic, &operations)
+        };
+        let field = of(row, &|one| variant(one) == *of_variant)?;
+        if statistic != Statistic::Cost {
+            return Some(field_of(&field, statistic, table.decimals));
+        }
+        // The first kernel of the study with a value in this column.
+        let baseline = row_keys.iter().find_map(|row| of(row, &|one| one.measurement.0 == of_variant.0))?;
+        Some(change(&field, &baseline, table.decimals))
+    };
+    let row = |key: &Vec<Key>| FilledRow {
+        keys: axes::labels(&rows, key),
+        published: fields.iter().map(|(column, statistic)| find(key, column, *statistic)).collect(),
+        runs: {
+            let variants: BTreeSet<Variant> =
+                ours.iter().filter(|one| axes::has(&rows, key, one)).map(|one| variant(one)).collect();
+            let line = |of: &Variant| FilledLine {
+                run: source(names, &variants, of),
+                fields: fields.iter().map(|(column, statistic)| value(key, column, *statistic, of)).collect(),
+            };
+            variants.iter().map(line).filter(|line| line.fields.iter().any(Option::is_some)).collect()
+        },
+    };
+    FilledTable {
+        title: table.title.clone(),
+        axes: table.rows.iter().map(|axis| axis.name()).collect(),
+        columns: fields.iter().map(head).collect(),
+        rows: row_keys.iter().map(row).collect(),
+    }
+}
+
+/// The run, and the words of the kernel and of the axes that the table does not have.
+type Variant = (usize, Vec<String>);
+
+/// Name of a line: that of the run, with the words that only some lines of the run have.
+fn source(names: &[String], variants: &BTreeSet<Variant>, (run, words): &Variant) -> String {
+    let of_run = || variants.iter().filter(|(other, _)| other == run).map(|(_, words)| words);
+    let own = words.iter().filter(|word| !of_run().all(|words| words.contains(word)));
+    let name = names.get(*run).map_or("", String::as_str);
+    [name].into_iter().chain(own.map(String::as_str)).collect::<Vec<_>>().join(" ")
+}
+
+/// The column of a statistic in the published rows.
+pub(super) fn column(statistic: Statistic) -> &'static str {
+    match statistic {
+        Statistic::Min => "min_us",
+        Statistic::Mean => "mean_us",
+        Statistic::Max => "max_us",
+        Statistic::Deviation => "stddev_us",
+        Statistic::Missed => "overruns",
+        Statistic::Cost => "lmbench_seconds",
+    }
+}
+
+/// The published value of a statistic; of a cost also its change against the baseline.
+pub(super) fn theirs(row: &Row, statistic: Statistic) -> Option<String> {
+    let value = row.get(column(statistic))?;
+    Some(match (statistic, row.get("change_percent")) {
+        (Statistic::Cost, Some(change)) => format!("{change} ({value} s)"),
+        (Statistic::Cost, None) => format!("base ({value} s)"),
+        _ => value.to_owned(),
+    })
+}
+
+/// A value of ours in the unit of its column.
+fn field_of(field: &StudyField, statistic: Statistic, decimals: usize) -> FilledField {
+    let shown = |value: f64| match statistic {
+        Statistic::Missed => format!("{value:.0}"),
+        _ => format!("{:.decimals$}", value / 1e3),
+    };
+    let value = match (field.value.at_least, field.is_never()) {
+        (_, true) => "never woke".to_owned(),
+        (true, false) => format!("> {}", shown(field.value.value)),
+        (false, false) => shown(field.value.value),
+    };
+    let ends = field.blocks.first().zip(field.blocks.last()).filter(|_| field.blocks.len() > 1);
+    FilledField {
+        value,
+        blocks: ends.map(|(low, high)| (shown(*low), shown(*high))),
+        singles: match statistic {
+            Statistic::Mean => field.singles.iter().map(|ns| shown(*ns as f64)).collect(),
+            _ => Vec::new(),
+        },
+    }
+}
+
+/// A cost as the change against the baseline, percent.
+fn change(field: &StudyField, baseline: &StudyField, decimals: usize) -> FilledField {
+    let shown = |value: f64| format!("{:.decimals$}", (value / baseline.value.value - 1.0) * 100.0);
+    let is_base = field == baseline;
+    let ends = field.blocks.first().zip(field.blocks.last()).filter(|_| field.blocks.len() > 1);
+    FilledField {
+        value: if is_base { "base".to_owned() } else { shown(field.value.value) },
+        blocks: ends.map(|(low, high)| (shown(*low), shown(*high))),
+        singles: Vec::new(),
+    }
+}

@@ -1,0 +1,202 @@
+//! A study with the values of runs as text and CSV.
+
+use super::{FilledField, FilledLine, FilledTable, StudyList, StudyReport, WayReport};
+use crate::Style;
+use crate::lines::Lines;
+use crate::table::{Column, Table, dash};
+use analysis::study::StudyJudgment;
+use analysis::wording::{count, duration, things};
+use model::{StudyBeyond, plain};
+use std::io;
+
+impl StudyList {
+    /// Writes the list for a terminal.
+    ///
+    /// # Errors
+    /// If writing to `out` fails.
+    pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+        let lines = Lines::new(style);
+        for study in &self.studies {
+            let year = study.year.map(|year| format!(" ({year})")).unwrap_or_default();
+            lines.heading(out, study.name)?;
+            lines.paragraph(out, "  ", &format!("{}{year}", study.title))?;
+            let ways = match study.ways.as_slice() {
+                [] => "numbers only, shown beside a run whose plan has this study".to_owned(),
+                ways => format!("ways: {}; {}", ways.join(", "), things(study.conclusions as u64, "conclusion")),
+            };
+            lines.paragraph(out, "  ", &ways)?;
+        }
+        Ok(())
+    }
+}
+
+impl FilledTable {
+    /// The table as lines: for each row of the study the published values, and those of each run with the range over
+    /// its blocks.
+    fn lines(&self) -> Table {
+        let mut columns: Vec<Column> = self.axes.iter().map(|axis| Column::text(*axis).after(0)).collect();
+        columns.iter_mut().skip(1).for_each(|column| *column = column.clone().after(2));
+        columns.push(Column::text("values"));
+        columns.extend(self.columns.iter().map(|head| Column::figure(head.clone())));
+        let mut rows: Vec<Vec<String>> = Vec::new();
+        let mut before: Vec<String> = Vec::new();
+        for row in &self.rows {
+            // Repeated values of outer axes are left out.
+            let shared = row.keys.iter().zip(&before).take_while(|(a, b)| a == b).count();
+            let keys = row.keys.iter().enumerate();
+            let mut keys: Vec<String> =
+                keys.map(|(i, key)| if i < shared { String::new() } else { key.clone() }).collect();
+            before.clone_from(&row.keys);
+            let mut line = |source: &str, fields: Vec<String>| {
+                let mut all = std::mem::replace(&mut keys, vec![String::new(); row.keys.len()]);
+                all.push(source.to_owned());
+                all.extend(fields);
+                rows.push(all);
+            };
+            line("published", row.published.iter().map(|value| value.clone().unwrap_or_else(dash)).collect());
+            for FilledLine { run, fields } in &row.runs {
+                let of = |show: fn(&FilledField) -> Option<String>| -> Vec<String> {
+                    fields.iter().map(|field| field.as_ref().and_then(show).unwrap_or_else(dash)).collect()
+                };
+                line(run, of(|field| Some(field.value.clone())));
+                if fields.iter().flatten().any(|field| field.blocks.is_some()) {
+                    line("  blocks", of(|field| field.blocks.as_ref().map(|(low, high)| format!("{low}..{high}"))));
+                }
+            }
+        }
+        Table::new(columns, rows)
+    }
+
+    /// Fields with few latencies, each shown.
+    fn singles(&self) -> Vec<String> {
+        let mut all = Vec::new();
+        for row in &self.rows {
+            for line in &row.runs {
+                for (head, field) in self.columns.iter().zip(&line.fields) {
+                    if let Some(field) = field.as_ref().filter(|field| !field.singles.is_empty()) {
+                        let place = [&row.keys.join(", "), &line.run, head].map(String::as_str).join(", ");
+                        all.push(format!("{place}: {}", field.singles.join("  ")));
+                    }
+                }
+            }
+        }
+        all
+    }
+}
+
+impl WayReport {
+    fn text(&self, out: &mut dyn io::Write, lines: &Lines) -> io::Result<()> {
+        let extent = self.measurements.zip(self.expected_ns).map(|(measurements, ns)| {
+            format!(" ({}, about {})", things(measurements as u64, "measurement"), duration(ns as f64))
+        });
+        let extent = extent.unwrap_or_default();
+        lines.hanging(out, &format!("  {:<11} ", self.name), &format!("{}; plan {}{extent}", self.what, self.plan))?;
+        let needs = self.needs.map(|needs| format!("needs {needs}"));
+        let missing = self.missing.iter().map(|reason| format!("not here: {}", plain(reason)));
+        needs.into_iter().chain(missing).try_for_each(|note| lines.paragraph(out, "              ", &note))
+    }
+}
+
+/// Most fields whose latencies are shown one by one in text.
+const SINGLE_FIELDS: usize = 40;
+
+impl StudyReport {
+    /// Writes the tables and the conclusions for a terminal.
+    ///
+    /// # Errors
+    /// If writing to `out` fails.
+    pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+        let lines = Lines::new(style);
+        lines.heading(out, &self.title)?;
+        lines.paragraph(out, "", &format!("{}.", self.source))?;
+        for table in &self.tables {
+            writeln!(out)?;
+            lines.heading(out, &table.title)?;
+            table.lines().write(out, &lines)?;
+            let singles = table.singles();
+            if !singles.is_empty() {
+                writeln!(out, "single values:")?;
+                singles.iter().take(SINGLE_FIELDS).try_for_each(|single| lines.paragraph(out, "  ", single))?;
+            }
+            if let Some(more) = singles.len().checked_sub(SINGLE_FIELDS).filter(|more| *more > 0) {
+                writeln!(out, "  ({} more: --format csv)", count(more as u64))?;
+            }
+        }
+        writeln!(out)?;
+        lines.heading(out, "Conclusions")?;
+        for StudyJudgment { says, verdict, why } in &self.conclusions {
+            lines.hanging(out, &format!("{:<16}", verdict.words()), says)?;
+            lines.paragraph(out, "                ", &plain(why))?;
+        }
+        if !self.ways.is_empty() {
+            writeln!(out)?;
+            lines.heading(out, "This machine")?;
+            self.ways.iter().try_for_each(|way| way.text(out, &lines))?;
+            for StudyBeyond { item, takes } in self.beyond {
+                lines.paragraph(out, "  ", &format!("{item}: takes {takes}"))?;
+            }
+        }
+        writeln!(out)?;
+        self.notes().iter().try_for_each(|note| lines.paragraph(out, "", note))
+    }
+
+    /// Explanations of the tables.
+    pub(crate) fn notes(&self) -> Vec<&'static str> {
+        let mut notes = vec![
+            "blocks: smallest and largest value of a block. A conclusion is found again if each step of its order is \
+             shown by an exact rank-sum test of the blocks at 5 %.",
+        ];
+        if self.has_virtual_time {
+            notes.push(
+                "In virtual time 1 us is 1000 instructions: what comes from the kernel's code is repeated exactly; \
+                 caches, buses, devices and rare events of hardware are not there.",
+            );
+        }
+        notes
+    }
+
+    /// The tables as CSV: the rows and columns of the study, and a line for each source. Tables are separated by an
+    /// empty line.
+    #[must_use]
+    pub fn csv(&self) -> String {
+        let mut text = String::new();
+        for table in &self.tables {
+            if !text.is_empty() {
+                text.push('\n');
+            }
+            let mut line = |fields: Vec<&str>| {
+                let quoted: Vec<String> = fields.into_iter().map(crate::formats::csv_field).collect();
+                text.push_str(&quoted.join(","));
+                text.push('\n');
+            };
+            let head = table.axes.iter().copied().chain(["values"]);
+            line(["table"].into_iter().chain(head).chain(table.columns.iter().map(String::as_str)).collect());
+            for row in &table.rows {
+                let keys = || [table.title.as_str()].into_iter().chain(row.keys.iter().map(String::as_str));
+                let published = row.published.iter().map(|value| value.as_deref().unwrap_or(""));
+                line(keys().chain(["published"]).chain(published).collect());
+                for FilledLine { run, fields } in &row.runs {
+                    let mut of = |name: &str, show: fn(&FilledField) -> Option<String>| {
+                        let values: Vec<String> =
+                            fields.iter().map(|field| field.as_ref().and_then(show).unwrap_or_default()).collect();
+                        if values.iter().any(|value| !value.is_empty()) {
+                            line(keys().chain([name]).chain(values.iter().map(String::as_str)).collect());
+                        }
+                    };
+                    of(run, |field| Some(field.value.clone()));
+                    of(&format!("{run}, smallest block"), |field| Some(field.blocks.clone()?.0));
+                    of(&format!("{run}, largest block"), |field| Some(field.blocks.clone()?.1));
+                    of(&format!("{run}, single values"), |field| {
+                        Some(field.singles.join(" ")).filter(|text| !text.is_empty())
+                    });
+                }
+            }
+        }
+        text
+    }
+
+    /// The tables for the page.
+    pub(crate) fn tables(&self) -> impl Iterator<Item = (&str, Table)> {
+        self.tables.iter().map(|table| (table.title.as_str(), table.lines()))
+    }
+}

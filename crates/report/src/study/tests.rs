@@ -1,0 +1,279 @@
+//! Definitions against the published numbers, and the tables of runs.
+
+use super::fill::{column, theirs};
+use super::*;
+use crate::published::{self, Row};
+use analysis::testing::RunBuilder;
+use axes::Axis;
+use model::{
+    Host, Preemption, Runtime, Statistic, StudyAxis, StudyCells, StudyConclusion, StudyDefinition, StudyKernel, Task,
+};
+
+fn study(name: &str) -> Study {
+    name.parse().unwrap()
+}
+
+/// A published number.
+fn number(row: &Row, statistic: Statistic) -> Option<f64> {
+    row.get(column(statistic))?.parse().ok()
+}
+
+/// Whether a published row of a kernel is among some cells.
+fn is_in(cells: &StudyCells, kernel: &StudyKernel, row: &Row) -> bool {
+    let load = row.get("our_load").and_then(|load| load.parse().ok());
+    let policy = row.get("our_policy").and_then(|policy| policy.parse().ok());
+    let period = row.get("period_us").and_then(|us| format!("{us}us").parse().ok());
+    // A table without policies has one policy for all of its rows.
+    let cells = match row.get("policy") {
+        Some(_) => cells.clone(),
+        None => StudyCells { policy: Vec::new(), ..cells.clone() },
+    };
+    cells.contain(&kernel.name, load.as_ref(), policy, period)
+}
+
+/// Values of a group by the axes that are not compared: the largest for a maximum, else the mean.
+fn by_place(
+    definition: &StudyDefinition,
+    conclusion: &StudyConclusion,
+    group: &StudyCells,
+    compared: &[StudyAxis],
+    rows: &[Row],
+) -> std::collections::BTreeMap<String, Vec<f64>> {
+    let mut places = std::collections::BTreeMap::<_, std::collections::BTreeMap<_, Vec<f64>>>::new();
+    for (row, kernel) in rows.iter().flat_map(|row| definition.kernels.iter().map(move |kernel| (row, kernel))) {
+        let is_published = kernel.published.iter().all(|(column, value)| row.get(column) == Some(value));
+        let is_meant = is_published && is_in(group, kernel, row) && is_in(&conclusion.only, kernel, row);
+        let Some(value) = number(row, conclusion.statistic).filter(|_| is_meant) else { continue };
+        let axes = [
+            (StudyAxis::Kernel, kernel.name.as_str()),
+            (StudyAxis::Load, row.text("load")),
+            (StudyAxis::Policy, row.text("policy")),
+            (StudyAxis::Period, row.text("period_us")),
+        ];
+        let same: Vec<_> = axes.iter().filter(|(axis, _)| !compared.contains(axis)).map(|(_, value)| *value).collect();
+        let cell: Vec<_> = axes.iter().map(|(_, value)| *value).collect();
+        places.entry(same.join("/")).or_default().entry(cell.join("/")).or_default().push(value);
+    }
+    let of_cell = |values: Vec<f64>| match conclusion.statistic {
+        Statistic::Max => values.into_iter().fold(f64::NEG_INFINITY, f64::max),
+        _ => values.iter().sum::<f64>() / values.len() as f64,
+    };
+    places.into_iter().map(|(place, cells)| (place, cells.into_values().map(of_cell).collect())).collect()
+}
+
+#[test]
+fn every_conclusion_holds_for_the_published_numbers() {
+    let mut tested = 0;
+    for study in Study::all() {
+        let definition = study.definition();
+        for conclusion in &definition.conclusions {
+            let rows = if conclusion.statistic == Statistic::Cost {
+                published::throughput(study)
+            } else {
+                published::rows(study)
+            };
+            for pair in conclusion.falls.windows(2) {
+                let compared: Vec<_> = pair.iter().flat_map(StudyCells::axes).collect();
+                let [larger, smaller] =
+                    [&pair[0], &pair[1]].map(|group| by_place(definition, conclusion, group, &compared, &rows));
+                for (place, larger) in &larger {
+                    let Some(smaller) = smaller.get(place) else { continue };
+                    let least = larger.iter().copied().fold(f64::INFINITY, f64::min);
+                    let most = smaller.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                    assert!(least > most, "{study}: {}: {place}: {least} {most}", conclusion.says);
+                    tested += 1;
+                }
+            }
+            if let Some(limit) = conclusion.below {
+                let kernels = || definition.kernels.iter();
+                let meant = rows.iter().filter(|row| {
+                    kernels().any(|kernel| {
+                        kernel.published.iter().all(|(column, value)| row.get(column) == Some(value))
+                            && is_in(&conclusion.only, kernel, row)
+                    })
+                });
+                let largest = meant.filter_map(|row| number(row, conclusion.statistic)).fold(0.0, f64::max);
+                assert!(largest > 0.0 && largest * 1e3 < limit.ns() as f64, "{study}: {}", conclusion.says);
+                tested += 1;
+            }
+        }
+    }
+    assert!(tested > 60, "{tested}");
+}
+
+#[test]
+fn every_published_row_of_a_repeated_study_is_in_a_table() {
+    for study in Study::all().filter(|study| !study.definition().ways.is_empty()) {
+        let definition = study.definition();
+        let report = of_runs(study, &[], Vec::new());
+        for (table, filled) in definition.tables.iter().zip(&report.tables) {
+            let rows = match table.statistics.as_slice() {
+                [Statistic::Cost] => published::throughput(study),
+                _ => published::rows(study),
+            };
+            let shown = filled.rows.iter().flat_map(|row| &row.published).filter(|value| value.is_some()).count();
+            let known = |row: &Row| table.statistics.iter().filter(|one| theirs(row, **one).is_some()).count();
+            assert_eq!(shown, rows.iter().map(known).sum::<usize>(), "{study}: {}", table.title);
+        }
+        for way in &definition.ways {
+            let plans = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
+            let text = std::fs::read_to_string(plans.join(format!("{}.toml", way.plan))).unwrap();
+            let set: Vec<_> = way.set.iter().map(|setting| setting.parse().unwrap()).collect();
+            let plan = model::Plan::parse_with(&text, &set).unwrap_or_else(|err| panic!("{study} {}: {err}", way.name));
+            assert_eq!(plan.study, Some(study), "{}", way.plan);
+        }
+    }
+}
+
+/// A run of the study of preemption models: a cell for each load, on a kernel with this model, `blocks` blocks.
+fn run_of(model: Option<Preemption>, late_ns: i64, blocks: u32) -> RunBuilder {
+    let mut run = RunBuilder::new();
+    run.cell("light", "fifo:99").cell("cpu+sync+mmap", "fifo:99");
+    for block in 0..blocks {
+        for cell in 0..2 {
+            let late = late_ns + i64::from(block * 10 + u32::try_from(cell).unwrap());
+            run.measure(block, cell, move |cpu, cycle| late + i64::from(cpu) + i64::try_from(cycle % 7).unwrap());
+        }
+    }
+    for entry in &mut run.entries {
+        let host = Host { preemption: model, ..(*entry.record.host_before).clone() };
+        entry.record.host_before = host.into();
+    }
+    run
+}
+
+/// The study filled with runs, each with its name.
+fn filled_with(name: &str, runs: &[(&str, &RunBuilder)]) -> StudyReport {
+    let summaries: Vec<_> = runs.iter().map(|(_, run)| analysis::summarise(&run.header, &run.entries)).collect();
+    let own: Vec<_> = runs
+        .iter()
+        .zip(&summaries)
+        .map(|((name, run), summary)| OwnRun { name, header: &run.header, entries: &run.entries, summary })
+        .collect();
+    of_runs(study(name), &own, Vec::new())
+}
+
+#[test]
+fn values_of_runs_stand_below_the_published_ones() {
+    let none = run_of(Some(Preemption::None), 400_000, 4);
+    let report = filled_with("arm64-preemption-models", &[("runs/none", &none)]);
+    let first = &report.tables[0].rows[0];
+    assert_eq!(first.keys, ["light", "none", "0"]);
+    assert_eq!(first.published, ["15", "19", "2292"].map(|value| Some(value.to_owned())));
+    let [line] = first.runs.as_slice() else { panic!("{:?}", first.runs) };
+    let values: Vec<_> = line.fields.iter().map(|field| field.as_ref().unwrap().value.as_str()).collect();
+    assert_eq!((line.run.as_str(), values[0], values[2]), ("none", "400.000", "400.036"));
+    let blocks = line.fields[2].as_ref().unwrap().blocks.clone();
+    assert_eq!(blocks, Some(("400.006".to_owned(), "400.036".to_owned())));
+    let text = report.csv();
+    let mut lines = text.lines();
+    assert_eq!(lines.next(), Some("table,load,kernel,cpu,values,\"min, us\",\"mean, us\",\"max, us\""));
+    assert_eq!(lines.next(), Some("Wake-up latency by CPU,light,none,0,published,15,19,2292"));
+    assert!(lines.next().unwrap().starts_with("Wake-up latency by CPU,light,none,0,none,400.000,400.0"));
+    assert!(lines.next().unwrap().starts_with("Wake-up latency by CPU,light,none,0,\"none, smallest block\",400.000,"));
+}
+
+#[test]
+fn kernels_of_separate_runs_are_judged_together() {
+    let runs: Vec<_> = [
+        (Preemption::None, 900_000),
+        (Preemption::Voluntary, 600_000),
+        (Preemption::Full, 60_000),
+        (Preemption::Realtime, 6_000),
+    ]
+    .map(|(model, late)| run_of(Some(model), late, 4))
+    .into();
+    let names = ["a", "b", "c", "d"];
+    let all: Vec<_> = names.into_iter().zip(&runs).collect();
+    let verdicts = |report: &StudyReport| report.conclusions.iter().map(|one| one.verdict.words()).collect::<Vec<_>>();
+    let whole = filled_with("arm64-preemption-models", &all);
+    assert_eq!(verdicts(&whole), ["found again"; 4], "{:#?}", whole.conclusions);
+    let three = filled_with("arm64-preemption-models", &all[1..]);
+    assert_eq!(verdicts(&three)[2], "not tested here");
+    let why = &three.conclusions[2].why;
+    assert!(
+        why.starts_with("no cells with none; the rest is found again: voluntary (600 us) above full (60 us)"),
+        "{why}"
+    );
+    let none = filled_with("arm64-preemption-models", &[]);
+    assert_eq!(verdicts(&none), ["not tested here"; 4]);
+    // The contrary: PREEMPT_RT is the slowest.
+    let slow = run_of(Some(Preemption::Realtime), 2_000_000, 4);
+    let contrary = filled_with("arm64-preemption-models", &[all[0], all[1], all[2], ("d", &slow)]);
+    assert_eq!(verdicts(&contrary), ["not found"; 4]);
+    assert!(
+        contrary.conclusions[0].why.contains("full (60 us) below PREEMPT_RT (2 ms)"),
+        "{:?}",
+        contrary.conclusions[0]
+    );
+}
+
+#[test]
+fn few_blocks_and_unknown_models_decide_nothing() {
+    let runs: Vec<_> = [Preemption::None, Preemption::Voluntary, Preemption::Full, Preemption::Realtime]
+        .into_iter()
+        .zip([900_000, 600_000, 60_000, 6_000])
+        .map(|(model, late)| run_of(Some(model), late, 1))
+        .collect();
+    let all: Vec<_> = ["a", "b", "c", "d"].into_iter().zip(&runs).collect();
+    let report = filled_with("arm64-preemption-models", &all);
+    let last = &report.conclusions[2];
+    assert_eq!(last.verdict.words(), "cannot tell", "{last:?}");
+    assert!(last.why.ends_with("too few blocks to show a difference: --repetitions"), "{}", last.why);
+    let unknown = run_of(None, 5_000, 4);
+    let report = filled_with("arm64-preemption-models", &[("a", &unknown)]);
+    assert!(report.tables[0].rows.iter().all(|row| row.runs.is_empty()));
+}
+
+#[test]
+fn axes_have_published_values_first() {
+    let study = study("python-sleep-2021");
+    let rows = published::rows(study);
+    let axis = Axis::of(StudyAxis::Policy, study.definition(), &rows, &[]);
+    let labels: Vec<_> = (0..3).flat_map(|key| axes::labels(std::slice::from_ref(&axis), &[key])).collect();
+    assert_eq!(labels, ["other", "nice:-20", "fifo:99"]);
+}
+
+/// A run of sleeps, each cell with its kernel, policy, language, load and error.
+fn sleeps(cells: &[(&str, &str, Runtime, &str, i64)]) -> RunBuilder {
+    let mut run = RunBuilder::new();
+    for (index, (kernel, policy, runtime, load, error_ns)) in cells.iter().enumerate() {
+        run.cell(load, policy);
+        let cell = run.header.cells.last_mut().unwrap();
+        (cell.kernel, cell.task, cell.cpus) =
+            (kernel.parse().unwrap(), Task::Sleep(*runtime), [0].into_iter().collect());
+        run.measure(0, index, |_, _| *error_ns);
+    }
+    for entry in &mut run.entries {
+        let host = Host { preemption: Some(Preemption::Full), ..(*entry.record.host_before).clone() };
+        entry.record.host_before = host.into();
+    }
+    run
+}
+
+#[test]
+fn only_what_a_study_measured_fills_its_table() {
+    let emulated = "debian:6.1 clock=emulated";
+    let run = sleeps(&[
+        ("running", "other", Runtime::Python3, "pipe", 61_000),
+        (emulated, "other", Runtime::Python3, "pipe", 420_000),
+        (&format!("{emulated} vcpu_policy=fifo:50"), "other", Runtime::Python3, "pipe", 310_000),
+        // None of these is what the study measured.
+        ("running", "fifo:99", Runtime::C, "pipe", 900_000),
+        ("running", "fifo:99", Runtime::Python3, "none", 900_000),
+        ("debian:6.1", "fifo:99", Runtime::Python3, "pipe", 900_000),
+    ]);
+    let report = filled_with("python-sleep-2021", &[("guest", &run)]);
+    let [table] = report.tables.as_slice() else { panic!("one table") };
+    let at_1_ms = table.columns.iter().position(|head| head == "1 ms, us").unwrap();
+    let mut found = Vec::new();
+    for row in &table.rows {
+        for line in &row.runs {
+            let value = line.fields[at_1_ms].as_ref().unwrap().value.clone();
+            found.push(format!("{}: {}: {value}", row.keys.join(" "), line.run));
+        }
+    }
+    let expected =
+        ["other stock: guest: 61.0", "other QEMU: guest: 420.0", "other QEMU: guest vcpu_policy=fifo:50: 310.0"];
+    assert_eq!(found, expected);
+}
