@@ -209,7 +209,8 @@ impl Monitor {
     fn collect(&mut self) -> Result<(), MonitorError> {
         let Some(session) = &mut self.session else { return Ok(()) };
         let measured = session.collect(&mut self.window, &mut self.present.cpus, self.settings.period)?;
-        self.present.measured = Span(self.present.measured.ns().saturating_add(measured.ns()));
+        self.count_measured(measured);
+        let Some(session) = &mut self.session else { return Ok(()) };
         for report in session.reports() {
             match report {
                 SpikeReport::Explained(explanation) => {
@@ -227,6 +228,10 @@ impl Monitor {
             }
         }
         Ok(())
+    }
+
+    fn count_measured(&mut self, time: Span) {
+        self.present.measured = Span(self.present.measured.ns().saturating_add(time.ns()));
     }
 
     /// Ends the window when the wall clock was set or the machine was suspended.
@@ -309,14 +314,15 @@ impl Monitor {
 
     /// Ends the threads and the trace, and tells the holder of the machine lock by the mark.
     fn pause(&mut self, hooks: &Hooks<'_>) {
-        let now = sys::clock::monotonic();
         if let Some(mut session) = self.session.take() {
             session.end(self.settings.period);
-            let _ = session.collect(&mut self.window, &mut self.present.cpus, self.settings.period);
+            // An error is one of a thread that has ended anyway.
+            let measured = session.collect(&mut self.window, &mut self.present.cpus, self.settings.period);
+            self.count_measured(measured.unwrap_or(Span(0)));
             drop(session);
         }
+        self.paused_since = Some(sys::clock::monotonic());
         self.mark.clear();
-        self.paused_since = Some(now);
         (hooks.note)("paused: another punctual measures this machine");
     }
 

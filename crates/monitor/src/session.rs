@@ -89,7 +89,7 @@ impl Session {
         Ok((session, reason))
     }
 
-    /// Moves the wake-ups since the last call into `window` and `totals`.
+    /// Moves the wake-ups since the last call into `window` and `totals`; returns the measured time.
     ///
     /// # Errors
     /// When a thread has ended by an error.
@@ -128,10 +128,10 @@ impl Session {
                 total.lost += more;
             }
         }
-        let measured = Span(now.0.saturating_sub(self.counted_until.0));
-        self.counted_until = self.counted_until.max(now);
-        window.measured(measured);
-        Ok(measured)
+        let (from, until) = (self.counted_until, self.counted_until.max(now));
+        self.counted_until = until;
+        window.measured(from, until);
+        Ok(Span(until.0.saturating_sub(from.0)))
     }
 
     /// Sets the latency above which a wake-up is explained.

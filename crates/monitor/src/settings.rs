@@ -76,7 +76,7 @@ mod tests {
         assert_eq!(good.check(), Ok(()));
         let second = 1_000_000_000;
         for (bad, what) in [
-            (Settings { window: Span(second - 1), ..good.clone() }, "invalid window `999.999999ms`"),
+            (Settings { window: Span(second - 1), ..good.clone() }, "invalid window `999999999ns`"),
             (Settings { window: Span(86_401 * second), ..good.clone() }, "invalid window"),
             (Settings { window: Span(second + 1), ..good.clone() }, "expected whole seconds"),
             (Settings { period: "51ms".parse().unwrap(), ..good.clone() }, "at least 20 periods of 51ms"),

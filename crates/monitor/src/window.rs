@@ -69,6 +69,8 @@ pub(crate) struct Window {
     not_covered: u64,
     /// Wake-ups that belong to later windows.
     later: Vec<WakeUp>,
+    /// Measured time, from and until, that belongs to later windows.
+    measured_later: Vec<(MonoTime, MonoTime)>,
 }
 
 impl Window {
@@ -86,6 +88,7 @@ impl Window {
             explained: 0,
             not_covered: 0,
             later: Vec::new(),
+            measured_later: Vec::new(),
         }
     }
 
@@ -117,9 +120,13 @@ impl Window {
         }
     }
 
-    /// Adds measured time.
-    pub(crate) fn measured(&mut self, time: Span) {
-        self.measured = Span(self.measured.ns().saturating_add(time.ns()));
+    /// Adds measured time. What is after the end of the window belongs to later ones.
+    pub(crate) fn measured(&mut self, from: MonoTime, until: MonoTime) {
+        let of_this = Span(until.min(self.ends).0.saturating_sub(from.0));
+        self.measured = Span(self.measured.ns().saturating_add(of_this.ns()));
+        if until > self.ends {
+            self.measured_later.push((from.max(self.ends), until));
+        }
     }
 
     /// Adds a gap.
@@ -156,6 +163,7 @@ impl Window {
         let cpus = self.cpus.iter().map(|cpu| cpu.cpu);
         let mut next = Window::begin(ended, clock, length, cpus);
         self.later.into_iter().for_each(|wake_up| next.take(wake_up));
+        self.measured_later.into_iter().for_each(|(from, until)| next.measured(from, until));
         let finished = MonitorWindow {
             started_unix_ms: unix_ms(self.started),
             ended_unix_ms: unix_ms(ended),
@@ -204,18 +212,20 @@ mod tests {
         {
             window.take(wake_up(due, latency));
         }
-        window.measured(Span(5));
+        window.measured(MonoTime(end - 5), MonoTime(end + 10 * SECOND + 3));
         window.open(0, Some(Span(4)));
         window.lost(0, 2);
         let (first, second) = window.end(MonoTime(end + 300), clock, length);
         assert_eq!((first.started_unix_ms, first.ended_unix_ms), (8_000, 10_000));
+        assert_eq!(first.measured, Span(5));
         let [cpu] = &first.cpus[..] else { panic!("one CPU") };
         assert_eq!((cpu.cpu, cpu.histogram.n, cpu.missed, cpu.lost, cpu.open), (3, 3, 3, 2, Some(Span(4))));
         assert_eq!((cpu.histogram.max_ns, cpu.worst_unix_ms), (Some(9), Some(9_999)));
         let (second, third) = second.end(MonoTime(end + 20 * SECOND), clock, length);
-        assert_eq!((second.ended_unix_ms, second.cpus[0].histogram.n, second.measured), (20_000, 2, Span(0)));
+        assert_eq!((second.ended_unix_ms, second.cpus[0].histogram.n, second.measured), (20_000, 2, length));
         let (third, _) = third.end(MonoTime(end + 12 * SECOND), clock, length);
         assert_eq!((third.started_unix_ms, third.ended_unix_ms, third.cpus[0].histogram.n), (20_000, 22_000, 1));
+        assert_eq!(third.measured, Span(3));
     }
 
     #[test]

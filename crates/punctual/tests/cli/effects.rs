@@ -106,10 +106,17 @@ fn assert_found_in_p99_and_not_in_p50(scratch: &Scratch) {
 #[ignore = "long: many blocks are measured"]
 fn root_an_interferer_is_found_in_p99_and_not_in_p50() {
     skip_unless!(is_root());
-    let (_machine, scratch) = machine_and_scratch("interferer");
-    // The interferer runs in 3 % of the time, three times as much as moves p99.
-    interfered(&scratch, Duration::from_millis(5), 8, "600ms");
-    assert_found_in_p99_and_not_in_p50(&scratch);
+    // A machine whose other guests are busy can hide the effect, which is said then ("undecided"): another time, another
+    // answer. Any other answer than "different" is wrong at once.
+    for attempt in 1..=4 {
+        let (_machine, scratch) = machine_and_scratch("interferer");
+        // The interferer runs in 3 % of the time, three times as much as moves p99.
+        interfered(&scratch, Duration::from_millis(5), 8, "600ms");
+        let (_, p99) = compared(&scratch, "p99");
+        if attempt == 4 || p99["answer"]["kind"] != "undecided" {
+            return assert_found_in_p99_and_not_in_p50(&scratch);
+        }
+    }
 }
 
 #[test]
