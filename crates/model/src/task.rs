@@ -303,6 +303,21 @@ mod tests {
     }
 
     #[test]
+    fn cobalt_schedules_waits_by_it_and_answers_out_of_band() {
+        for (text, of_cobalt, gravity) in [
+            ("cobalt", true, true),
+            ("cobalt:timerfd", true, true),
+            ("cobalt:handler", false, true),
+            ("response:oob", true, false),
+            ("response:uio", false, false),
+            ("clock_nanosleep", false, false),
+        ] {
+            let task: Task = text.parse().unwrap();
+            assert_eq!((task.is_of_cobalt(), task.feels_gravity()), (of_cobalt, gravity), "{text}");
+        }
+    }
+
+    #[test]
     fn a_wrong_task_is_one_line() {
         for (text, message) in [
             ("poll:", "invalid option `` for method poll: expected no option"),

@@ -1,6 +1,7 @@
 //! The latency above which a wake-up is explained.
 //!
-//! It is low enough to find the worst of each window, and high enough that explaining stays cheap: each stop of the trace costs some milliseconds of CPU time.
+//! It is low enough to find the worst of each window, and high enough that explaining stays cheap: each stop of the
+//! trace costs some milliseconds of CPU time.
 
 use model::{Histogram, Span};
 

@@ -1,6 +1,7 @@
 //! Read locks of an open file description, `F_OFD_SETLK(2const)`.
 //!
-//! They belong to the open file, as `flock(2)` locks do, and neither kind affects the other. The kernel releases them when the file is closed, for whatever reason.
+//! They belong to the open file, as `flock(2)` locks do, and neither kind affects the other. The kernel releases them
+//! when the file is closed, for whatever reason.
 
 use crate::check;
 use std::io;

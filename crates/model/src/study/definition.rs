@@ -125,7 +125,8 @@ impl StudyKernel {
             Some(LabClock::Virtual) => None,
         };
         let is_model = |model: &Preemption| host.preemption == Some(*model);
-        self.cobalt == cell.task.is_of_cobalt()
+        let is_of_cobalt = cell.task.is_of_cobalt() || cell.task.cobalt_context().is_some();
+        self.cobalt == is_of_cobalt
             && (self.cobalt || self.preemption.is_empty() || self.preemption.iter().any(is_model))
             && (self.guest.is_none() || self.guest == is_guest)
     }

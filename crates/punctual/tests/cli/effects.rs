@@ -106,8 +106,8 @@ fn assert_found_in_p99_and_not_in_p50(scratch: &Scratch) {
 #[ignore = "long: many blocks are measured"]
 fn root_an_interferer_is_found_in_p99_and_not_in_p50() {
     skip_unless!(is_root());
-    // A machine whose other guests are busy can hide the effect, which is said then ("undecided"): another time, another
-    // answer. Any other answer than "different" is wrong at once.
+    // A machine whose other guests are busy can hide the effect, which is said then ("undecided"): another time,
+    // another answer. Any other answer than "different" is wrong at once.
     for attempt in 1..=4 {
         let (_machine, scratch) = machine_and_scratch("interferer");
         // The interferer runs in 3 % of the time, three times as much as moves p99.
