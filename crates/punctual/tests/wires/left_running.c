@@ -1,83 +1,65 @@
-#include <dirent.h>
-#include <fcntl.h>
-#include <stdint.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/mman.h>
-#include <unistd.h>
+#include <linux/io.h>
+#include <linux/module.h>
+#include <linux/pci.h>
+#include <linux/slab.h>
+#include <linux/workqueue.h>
 
 /*
- * A load that, before anything is measured, raises an interrupt of each edu device, which then waits for the next
- * opener, and starts the DMA, whose interrupt comes while the device belongs to the measurement. A device without a
- * driver is bound to that of RTDM first.
+ * An earlier user of all edu devices. It binds them to the driver of RTDM; loaded before that, it is refused, and loaded
+ * again after it. QEMU forgets the devices' registers when it saves a guest, so that each start from the saved state
+ * shows. Then it raises an interrupt of each device, which waits for the next opener, and starts the DMA, whose interrupt
+ * comes 100 ms later, while the device belongs to the measurement.
  */
-static int open_at(const char *name, const char *file, int flags)
+static void look(struct work_struct *work);
+static DECLARE_DELAYED_WORK(again, look);
+
+static void leave_running(struct pci_dev *pci)
 {
-	char path[200];
+	void __iomem *registers = ioremap(pci_resource_start(pci, 0), 4096);
 
-	snprintf(path, sizeof(path), "/sys/bus/pci/devices/%.40s/%s", name, file);
-	return open(path, flags);
-}
-
-static void bind(const char *name)
-{
-	int file = open_at(name, "driver", O_RDONLY);
-
-	if (file >= 0) {
-		close(file);
+	if (!registers)
 		return;
-	}
-	file = open_at(name, "driver_override", O_WRONLY);
-	if (write(file, "punctual_oob", 12) != 12)
-		exit(1);
-	close(file);
-	file = open("/sys/bus/pci/drivers/punctual_oob/bind", O_WRONLY);
-	if (write(file, name, strlen(name)) < 0)
-		exit(1);
-	close(file);
+	pci_write_config_dword(pci, PCI_BASE_ADDRESS_0, pci_resource_start(pci, 0));
+	pci_write_config_word(pci, PCI_COMMAND, PCI_COMMAND_IO | PCI_COMMAND_MEMORY | PCI_COMMAND_MASTER);
+	writel(1, registers + 0x60);
+	writeq(0x40000, registers + 0x80);
+	writeq(0x1000, registers + 0x88);
+	writeq(4, registers + 0x90);
+	writeq(1 | 2 | 4, registers + 0x98);
+	iounmap(registers);
 }
 
-int main(void)
+static void look(struct work_struct *work)
 {
-	DIR *devices = opendir("/sys/bus/pci/devices");
-	struct dirent *entry;
-	int n = 0;
+	struct pci_dev *pci = NULL;
+	bool was_saved = false;
+	u32 memory;
 
-	while (devices && (entry = readdir(devices))) {
-		char text[64] = "";
-		uint16_t on = 7;
-		uint32_t memory;
-		int file = open_at(entry->d_name, "device", O_RDONLY);
-
-		if (file < 0 || read(file, text, 63) < 6 || strncmp(text, "0x11e8", 6))
+	while ((pci = pci_get_device(0x1234, 0x11e8, pci))) {
+		pci_read_config_dword(pci, PCI_BASE_ADDRESS_0, &memory);
+		if (memory & PCI_BASE_ADDRESS_MEM_MASK)
 			continue;
-		close(file);
-		file = open_at(entry->d_name, "resource", O_RDONLY);
-		if (read(file, text, 63) < 18)
-			return 1;
-		memory = strtoull(text, NULL, 16);
-		close(file);
-		file = open_at(entry->d_name, "config", O_RDWR);
-		/* QEMU forgets both when it saves a guest. */
-		if (pwrite(file, &memory, 4, 0x10) != 4 || pwrite(file, &on, 2, 4) != 2)
-			return 1;
-		close(file);
-		bind(entry->d_name);
-		file = open_at(entry->d_name, "resource0", O_RDWR);
-		volatile uint64_t *registers = mmap(NULL, 4096, PROT_READ | PROT_WRITE, MAP_SHARED, file, 0);
-		if (registers == MAP_FAILED)
-			return 1;
-		close(file);
-		((volatile uint32_t *)registers)[0x60 / 4] = 1;
-		registers[0x80 / 8] = 0x40000;
-		registers[0x88 / 8] = 0x1000;
-		registers[0x90 / 8] = 4;
-		registers[0x98 / 8] = 1 | 2 | 4;
-		n++;
+		leave_running(pci);
+		was_saved = true;
 	}
-	if (!n)
-		return 1;
-	for (;;)
-		pause();
+	if (!was_saved)
+		schedule_delayed_work(&again, 1);
 }
+
+static int __init start(void)
+{
+	struct pci_dev *pci = NULL;
+
+	while ((pci = pci_get_device(0x1234, 0x11e8, pci))) {
+		if (!pci->driver_override)
+			pci->driver_override = kstrdup("punctual_oob", GFP_KERNEL);
+		if (device_attach(&pci->dev) != 1) {
+			pci_dev_put(pci);
+			return -ENODEV;
+		}
+	}
+	schedule_delayed_work(&again, 1);
+	return 0;
+}
+module_init(start);
+MODULE_LICENSE("GPL");

@@ -59,8 +59,8 @@ pub(super) fn filled(
         if statistic != Statistic::Cost {
             return Some(field_of(&field, statistic, table.decimals));
         }
-        // The first kernel of the study with a value in this column.
-        let baseline = row_keys.iter().find_map(|row| of(row, &|one| one.measurement.0 == of_variant.0))?;
+        // The first kernel of the study, in the same run: without it there is no change to state.
+        let baseline = of(row_keys.first()?, &|one| one.measurement.0 == of_variant.0)?;
         Some(change(&field, &baseline, table.decimals))
     };
     let row = |key: &Vec<Key>| FilledRow {
