@@ -21,6 +21,7 @@ mod live;
 mod load;
 mod man;
 mod measure;
+mod merge;
 mod monitor;
 mod one_cell;
 mod operation;
@@ -114,6 +115,7 @@ fn execute(command: Command) -> Outcome {
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Show(arguments) => show::show(&arguments),
         Command::Check(arguments) => check::check(&arguments),
+        Command::Merge(arguments) => merge::merge(&arguments),
         Command::Import(arguments) => import::import(&arguments),
         Command::List(arguments) => list::list(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),

@@ -40,6 +40,20 @@ impl Origin {
         Origin { on: site.cloned(), ..self }
     }
 
+    /// Refuses the results of a file that another user may have written, unless `yes`.
+    ///
+    /// # Errors
+    /// One line with the reason and the remedy.
+    pub(super) fn permit_results(&self, yes: bool) -> Result<(), String> {
+        match self.foreign.as_ref().filter(|_| !yes) {
+            Some(why) => Err(format!(
+                "cannot merge {}: it {why}, and a merge makes its plan and results your own; read it, then add --yes",
+                self.path.display()
+            )),
+            None => Ok(()),
+        }
+    }
+
     /// Refuses programs and settings of a file that is not the user's own, unless `yes`.
     ///
     /// # Errors

@@ -64,6 +64,7 @@ mod response_wires;
 mod roles;
 mod samples;
 mod schema;
+mod shards;
 mod sleep;
 mod stalls;
 mod study;

@@ -41,6 +41,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("compare", &["punctual compare messaging/other messaging/fifo:80"]),
     ("show", &["punctual show --all"]),
     ("check", &["punctual check runs/new --require max=1ms --baseline runs/old"]),
+    ("merge", &["punctual merge shards/1 shards/2 shards/3 --out runs/whole"]),
     ("import", &["punctual import cyclictest.txt --load idle"]),
     ("list", &["punctual list"]),
     ("doctor", &["punctual doctor"]),
@@ -63,7 +64,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
 /// Groups of commands on the first page of help. Commands of no group follow under [`MORE`].
 const GROUPS: &[(&str, &[&str])] = &[
     ("Measure", &["run", "plan", "study", "measure", "explain", "frontier", "doctor"]),
-    ("Results", &["show", "report", "compare", "check", "import", "list"]),
+    ("Results", &["show", "report", "compare", "check", "import", "merge", "list"]),
 ];
 
 /// Heading of the commands that few need.
