@@ -6,6 +6,7 @@
 
 mod cells;
 mod doctor;
+pub mod engines;
 mod formats;
 mod frontier;
 mod html;
