@@ -6,6 +6,10 @@
 //! comments and in quoted strings.
 
 pub mod ansible;
+pub mod k8s;
+pub mod labgrid;
+pub mod lava;
+mod logs;
 mod quoting;
 mod text;
 
@@ -56,6 +60,11 @@ impl File {
     /// A file that is read.
     fn plain(name: &str, text: impl Into<String>) -> File {
         File { name: name.to_owned(), text: text.into(), executable: false }
+    }
+
+    /// A file that is run.
+    fn program(name: &str, text: impl Into<String>) -> File {
+        File { executable: true, ..File::plain(name, text) }
     }
 }
 

@@ -4,7 +4,7 @@ use super::arguments::{Engine, ExportArguments};
 use super::{Outcome, output, plan};
 use analysis::wording::things;
 use model::{Architecture, Kernel, Plan};
-use report::engines::{File, Job, ansible};
+use report::engines::{File, Job, ansible, k8s, labgrid, lava};
 use std::error::Error;
 use std::fs::{self, OpenOptions, Permissions};
 use std::io::{self, Write};
@@ -24,6 +24,9 @@ pub(super) fn export(arguments: &ExportArguments) -> Outcome {
     let job = job(arguments, name, &plan, &programs)?;
     let files = match engine {
         Engine::Ansible => ansible::files(&job),
+        Engine::Labgrid => labgrid::files(&job),
+        Engine::Lava => lava::files(&job),
+        Engine::K8s => k8s::files(&job),
     };
     let new = NewDirectory::make(&dir)?;
     for File { name, text, executable } in &files {

@@ -25,6 +25,7 @@ pub fn files(job: &Job) -> Vec<File> {
         ("INTERVAL", &*interval.to_string()),
         ("LOOKS", &*(seconds.saturating_add(PATIENCE) / interval).to_string()),
         ("OPTION", &*job.shard_option("{{ shard }}")),
+        ("ARCHITECTURES", &*job.architectures.join(", ")),
         ("ROOT", if job.needs_root { ROOT } else { "" }),
         ("MERGE", if job.shards == 1 { "" } else { MERGE }),
         ("RUN", if job.shards == 1 { "shards/1" } else { "run" }),
@@ -59,7 +60,7 @@ const PLAYBOOK: &str = r#"# <<TITLE>>
 # Measures plan.toml in <<SHARDS>> shards on the machines of the inventory, each for about <<SECONDS>> s. Written by <<TOOL>>.
 # A machine that does not answer is left out, one that is lost meanwhile costs its shard: the same command again measures
 # the shards that are missing. A machine needs a POSIX shell with mktemp, gzip and base64, such as busybox; no Python.
-# Programs are beside this file, in bin/punctual-ARCHITECTURE.
+# Programs are beside this file, in bin/punctual-ARCHITECTURE: <<ARCHITECTURES>>.
 
 - name: Find the machines that answer
   hosts: all

@@ -42,6 +42,12 @@ pub(in super::super) struct ExportArguments {
 pub(in super::super) enum Engine {
     /// A playbook for machines with ssh
     Ansible,
+    /// Reservations of places, and the boards by ssh
+    Labgrid,
+    /// Jobs with a test definition
+    Lava,
+    /// An indexed Job
+    K8s,
 }
 
 impl Engine {
@@ -49,12 +55,15 @@ impl Engine {
     pub(in super::super) fn name(self) -> &'static str {
         match self {
             Engine::Ansible => "ansible",
+            Engine::Labgrid => "labgrid",
+            Engine::Lava => "lava",
+            Engine::K8s => "k8s",
         }
     }
 
     /// Whether its files need programs for the machines beside them.
     pub(in super::super) fn takes_programs(self) -> bool {
-        matches!(self, Engine::Ansible)
+        matches!(self, Engine::Ansible | Engine::K8s)
     }
 }
 
