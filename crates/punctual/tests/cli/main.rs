@@ -17,6 +17,8 @@ mod cost_runs;
 mod cyclictest;
 mod doctor;
 mod effects;
+mod engine_ansible;
+mod engines;
 mod explain;
 mod faults;
 mod foreign;

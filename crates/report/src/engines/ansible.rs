@@ -134,12 +134,12 @@ const PLAYBOOK: &str = r#"# <<TITLE>>
       block:
         - name: Copy the program
           ansible.builtin.script:
-            cmd: "{{ program }} {{ (directory ~ '/punctual') | quote }}"
+            cmd: "{{ program }} {{ (directory ~ '/') | quote }}"
             executable: cp
 
         - name: Copy the plan
           ansible.builtin.script:
-            cmd: "plan.toml {{ (directory ~ '/plan.toml') | quote }}"
+            cmd: "plan.toml {{ (directory ~ '/') | quote }}"
             executable: cp
 
         - name: Measure a shard on each machine
@@ -211,7 +211,7 @@ const SHARD: &str = r#"# One shard on each machine. Written by <<TOOL>>.
     - name: Start
       ansible.builtin.raw: >-
         trap '' HUP; cd {{ directory | quote }} && mkdir -p shards &&
-        { nohup sh -c './punctual run plan.toml<<OPTION>> --wait --out {{ out }} >log 2>&1;
+        { nohup sh -c './{{ program | basename }} run plan.toml<<OPTION>> --wait --out {{ out }} >log 2>&1;
         echo "status=$?" >status' </dev/null >/dev/null 2>&1 & }
 
     - name: Sleep while they measure
