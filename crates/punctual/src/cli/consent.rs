@@ -40,18 +40,13 @@ impl Origin {
         Origin { on: site.cloned(), ..self }
     }
 
-    /// Refuses the results of a file that another user may have written, unless `yes`.
+    /// Refuses to copy a file that is not the user's own, unless `yes`: the copy would be.
     ///
     /// # Errors
-    /// One line with the reason and the remedy.
-    pub(super) fn permit_results(&self, yes: bool) -> Result<(), String> {
-        match self.foreign.as_ref().filter(|_| !yes) {
-            Some(why) => Err(format!(
-                "cannot merge {}: it {why}, and a merge makes its plan and results your own; read it, then add --yes",
-                self.path.display()
-            )),
-            None => Ok(()),
-        }
+    /// One line with the remedy.
+    pub(super) fn permit_copy(&self, yes: bool) -> Result<(), String> {
+        let Some(why) = self.foreign.as_ref().filter(|_| !yes) else { return Ok(()) };
+        Err(format!("{} {why}, and would run from files of your own; read it, then add --yes", self.path.display()))
     }
 
     /// Refuses programs and settings of a file that is not the user's own, unless `yes`.

@@ -46,10 +46,10 @@ pub(super) fn merge(arguments: &MergeArguments) -> Outcome {
 
 /// Refuses a shard that another user may have written or placed there, unless `yes`.
 fn permit(dir: &Path, part: &Part, yes: bool) -> Result<(), Box<dyn Error>> {
-    Origin::of(part.path(), part.file())?.permit_results(yes)?;
+    Origin::of(part.path(), part.file())?.permit_copy(yes)?;
     // Another user with write permission on the directory can replace the file.
     let opened = File::open(dir)?;
-    Origin::of(dir, &opened)?.permit_results(yes)?;
+    Origin::of(dir, &opened)?.permit_copy(yes)?;
     Ok(())
 }
 

@@ -130,9 +130,9 @@ fn root_shards_of_another_user_are_merged_only_with_consent() {
     let [first, second] = ["1/2", "2/2"].map(|one| shard(&scratch, &plan, one, ""));
     let out = scratch.path("out");
     let refused = |what: &Path, why: &str| {
-        let yours = "and a merge makes its plan and results your own; read it, then add --yes";
+        let yours = "and would run from files of your own; read it, then add --yes";
         merge(&[&first, &second], &out, "")
-            .expect_error(&format!("cannot merge {}: it {why}, {yours}", what.display()));
+            .expect_error(&format!("{} {why}, {yours}", what.display()));
         assert!(!out.exists());
     };
     let file = second.join("run.jsonl");
