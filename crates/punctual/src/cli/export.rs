@@ -57,8 +57,11 @@ fn job(
     let extent = campaign::extent(plan)?;
     let shards = arguments.shards;
     let n = usize::try_from(shards)?;
-    if n > extent.measurements {
-        let has = things(extent.measurements as u64, "measurement");
+    let is_virtual = plan.axes.kernel.iter().all(Kernel::is_virtual);
+    // As `punctual run --shard` divides a plan: whole blocks on real machines.
+    let (most, what) = if is_virtual { (extent.measurements, "measurement") } else { (blocks(plan), "block") };
+    if n > most {
+        let has = things(most as u64, what);
         return Err(format!("cannot make {shards} shards: the plan has {has}; name fewer with --shards").into());
     }
     if let Some((role, site)) = plan.conditions.roles.elsewhere().next().filter(|_| shards > 1) {
@@ -73,7 +76,8 @@ fn job(
             format!("{}: cannot be written as a file; export it without --set", arguments.plan.display()).into()
         );
     }
-    let of_shard = u32::try_from(extent.measurements.div_ceil(n)).unwrap_or(u32::MAX);
+    let of_shard = most.div_ceil(n).saturating_mul(extent.measurements / most.max(1));
+    let of_shard = u32::try_from(of_shard).unwrap_or(u32::MAX);
     let one = extent.time.div_f64(extent.measurements.max(1) as f64);
     Ok(Job {
         name,
@@ -82,12 +86,16 @@ fn job(
         shards,
         duration: one.saturating_mul(of_shard).max(Duration::from_secs(1)),
         needs_root: plan::needs_root(plan),
-        virtual_time: plan.axes.kernel.iter().all(Kernel::is_virtual),
+        virtual_time: is_virtual,
         cpus: cpus(plan),
         architectures: programs.iter().map(|(architecture, _)| (*architecture).to_owned()).collect(),
         targets: arguments.target.clone(),
         source: arguments.from.clone(),
     })
+}
+
+fn blocks(plan: &Plan) -> usize {
+    usize::try_from(plan.repetitions).unwrap_or(usize::MAX)
 }
 
 /// CPUs of a shard: those that the plan measures, and one for everything else. Guests in virtual time have one CPU.

@@ -16,13 +16,13 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     if arguments.dry_run {
         return dry_run(&arguments);
     }
-    if arguments.shard.is_some() && arguments.common.format != RunFormat::Text {
-        return Err("unsupported: --format with --shard; merge the shards, then: punctual show --format".into());
-    }
     let (format, is_part) = (arguments.common.format, arguments.blocks.is_some());
     let (dir, session) = measure(arguments)?;
     let Session { header, entries, .. } = &session;
     if let Some(shard) = header.shard {
+        if format != RunFormat::Text {
+            output::show(&dir.display().to_string(), header, entries, format.into())?;
+        }
         return Ok(end_of_shard(shard, &dir, &session));
     }
     if is_part && header.plan.until.is_none() && session.is_unfinished() {

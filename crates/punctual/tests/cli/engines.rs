@@ -110,7 +110,7 @@ fn what_cannot_be_exported_is_one_line() {
         run(export("k8s", &file, &out).args(more)).expect_error(line);
         assert!(out.symlink_metadata().is_err() || out.symlink_metadata().unwrap().is_symlink() || out.is_dir());
     };
-    refused(&["--shards", "7"], "cannot make 7 shards: the plan has 6 measurements; name fewer with --shards");
+    refused(&["--shards", "7"], "cannot make 7 shards: the plan has 3 blocks; name fewer with --shards");
     assert!(!out.exists(), "nothing was written");
     let said = run(export("k8s", &file, &out).args(["--target", "a b"]));
     assert!(said.status == 1 && said.stderr.contains("at most 63 letters"), "{said:?}");

@@ -108,8 +108,6 @@ fn bad_shards_are_one_line() {
     let with = |options: &str| punctual(&format!("run {plan} --shard 1/2 {options}"));
     assert!(with("").stderr.contains("--out"), "{:?}", with(""));
     assert_eq!(with("--out x --until enough --at-most 1h").status, 1);
-    with("--out x --format json")
-        .expect_error("unsupported: --format with --shard; merge the shards, then: punctual show --format");
     let empty = scratch.path("empty");
     std::fs::create_dir(&empty).unwrap();
     let said = merge(&[&empty], &scratch.path("out"), "");
@@ -131,8 +129,7 @@ fn root_shards_of_another_user_are_merged_only_with_consent() {
     let out = scratch.path("out");
     let refused = |what: &Path, why: &str| {
         let yours = "and would run from files of your own; read it, then add --yes";
-        merge(&[&first, &second], &out, "")
-            .expect_error(&format!("{} {why}, {yours}", what.display()));
+        merge(&[&first, &second], &out, "").expect_error(&format!("{} {why}, {yours}", what.display()));
         assert!(!out.exists());
     };
     let file = second.join("run.jsonl");
