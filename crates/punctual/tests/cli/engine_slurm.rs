@@ -1,8 +1,8 @@
 //! The job array of `punctual export slurm`, on a real cluster of three nodes on this machine, of which one is lost.
 
 use crate::program::{
-    MARK, PROGRAM, ProgramOutput, Scratch, Start, command, is_installed, is_root, kill_and_wait, machine_and_scratch,
-    mark, punctual, run, skip_unless,
+    MARK, PROGRAM, ProgramOutput, Scratch, Start, command, is_installed, is_root, machine_and_scratch, mark, punctual,
+    run, skip_unless,
 };
 use crate::shards::{lines, virtual_plan};
 use std::fs;

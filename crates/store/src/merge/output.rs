@@ -12,10 +12,11 @@ use std::path::{Path, PathBuf};
 /// Names of this program in a directory of an unfinished merge.
 const OURS: [&str; 4] = [FILE, "failed.jsonl", "samples", "report.html"];
 
-/// The directory, locked against other merges.
+/// The directory, locked against other merges. Dropping it removes a new one that is still empty.
 #[derive(Debug)]
 pub(super) struct Output {
     dir: PathBuf,
+    is_new: bool,
     /// Held, not used.
     _lock: File,
 }
@@ -36,7 +37,7 @@ impl Output {
         if is_locked(&lock) {
             return Err(refused("another merge writes it; wait for its end"));
         }
-        let output = Output { dir: dir.to_owned(), _lock: lock };
+        let output = Output { dir: dir.to_owned(), is_new, _lock: lock };
         let path = dir.join(FILE);
         if path.symlink_metadata().is_err() {
             if !is_new && !is_left_over(dir) {
@@ -99,6 +100,15 @@ impl Output {
         });
         copied.map_err(written)?;
         Ok(None)
+    }
+}
+
+impl Drop for Output {
+    fn drop(&mut self) {
+        if self.is_new {
+            // A directory with a run is not removed, rmdir(2).
+            let _ = fs::remove_dir(&self.dir);
+        }
     }
 }
 
