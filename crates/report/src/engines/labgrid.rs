@@ -68,12 +68,12 @@ measure() (
   labgrid-client wait >/dev/null & child=$!
   wait "$child" && labgrid-client -p + lock >/dev/null || exit 1
   locked=yes
-  if [ -e "shards/$shard/run.jsonl" ]; then set -- --resume; else set -- plan.toml<<OPTION>>; fi
-  "$punctual" run "$@" --wait --on exec:./on-place --out "shards/$shard" >"shards/$shard.log" 2>&1 & child=$!
+  rm -rf "shards/$shard.new"
+  "$punctual" run plan.toml<<OPTION>> --wait --on exec:./on-place --out "shards/$shard.new" >"shards/$shard.log" 2>&1 & child=$!
   wait "$child"
   status=$?
   # 2 and 3 are verdicts on the limits of the plan.
-  case $status in 0|2|3) : >"shards/$shard.done";; *) tail -n 1 "shards/$shard.log" >&2; exit 1;; esac
+  case $status in 0|2|3) mv "shards/$shard.new" "shards/$shard";; *) tail -n 1 "shards/$shard.log" >&2; exit 1;; esac
 )
 
 shard=0 pids=''
@@ -81,7 +81,7 @@ trap 'kill $pids 2>/dev/null; wait; exit 130' INT TERM HUP
 while [ "$shard" -lt "$shards" ]; do
   for filter in $filters; do
     shard=$((shard + 1))
-    [ "$shard" -le "$shards" ] && [ ! -e "shards/$shard.done" ] || continue
+    [ "$shard" -le "$shards" ] && [ ! -e "shards/$shard" ] || continue
     measure "$shard" "$filter" &
     pids="$pids $!"
   done
@@ -92,7 +92,7 @@ missing='' all='' shard=0
 while [ "$shard" -lt "$shards" ]; do
   shard=$((shard + 1))
   all="$all shards/$shard"
-  [ -e "shards/$shard.done" ] || missing="$missing $shard"
+  [ -e "shards/$shard" ] || missing="$missing $shard"
 done
 [ -z "$missing" ] || { echo "run: shards missing:$missing; the same command again measures them" >&2; exit 1; }
 <<MERGE>>"#;
@@ -107,11 +107,12 @@ echo "punctual show $PWD/run"
 const ONE: &str = "echo \"punctual show $PWD/shards/1\"\n";
 
 const ON_PLACE: &str = r#"#!/bin/sh
-# on-place COMMAND...: runs it on the place that is reserved by $LG_TOKEN. ssh joins the words, so they are quoted.
+# on-place COMMAND...: runs it on the place that is reserved by $LG_TOKEN. ssh joins the words, so they are quoted. The
+# line begins with a blank, so that it is no option.
 line=''
 for word do
   line="$line '$(printf '%s_' "$word" | sed "s/'/'\\\\''/g")"
   line="${line%_}'"
 done
-exec labgrid-client -p + ssh -- "$line"
+exec labgrid-client -p + ssh "$line"
 "#;
