@@ -207,11 +207,12 @@ const SHARD: &str = r#"# One shard on each machine. Written by <<TOOL>>.
     shard: "{{ (missing + [0] * (ready | length))[round * (ready | length) + ready.index(inventory_hostname)] }}"
     out: "shards/{{ shard }}"
   block:
-    # The machine is locked while it measures; `--wait` waits for other campaigns.
+    # In a session of its own, which outlives the connection. The machine is locked while it measures; `--wait` waits
+    # for other campaigns.
     - name: Start
       ansible.builtin.raw: >-
         trap '' HUP; cd {{ directory | quote }} && mkdir -p shards &&
-        { nohup sh -c './{{ program | basename }} run plan.toml<<OPTION>> --wait --out {{ out }} >log 2>&1;
+        { $(command -v setsid) sh -c './{{ program | basename }} run plan.toml<<OPTION>> --wait --out {{ out }} >log 2>&1;
         echo "status=$?" >status' </dev/null >/dev/null 2>&1 & }
 
     - name: Sleep while they measure
