@@ -156,6 +156,27 @@ fn what_cannot_be_exported_is_one_line() {
     );
 }
 
+#[test]
+fn every_ready_plan_can_be_exported() {
+    let scratch = Scratch::new("engines-ready");
+    let plans = punctual("plan list --format json").json();
+    for plan in plans["plans"].as_array().unwrap() {
+        let name = plan["name"].as_str().unwrap();
+        let out = scratch.path(name);
+        run(&mut export("lava", Path::new(name), &out)).expect_success();
+        let written = model::Plan::parse(&std::fs::read_to_string(out.join("plan.toml")).unwrap()).unwrap();
+        let ready = model::Plan::parse(&punctual(&format!("plan show {name}")).stdout).unwrap();
+        assert!(written.seed.is_some(), "{name}");
+        assert_eq!(model::Plan { seed: ready.seed, ..written }, ready);
+    }
+    let kernel = scratch.file("bzImage", "");
+    let own = scratch.file("own.toml", format!("[axes]\nkernel = [\"{}\"]\n", kernel.display()));
+    set_mode(&own, 0o644);
+    let said = run(&mut export("lava", &own, &scratch.path("own"))).expect_success();
+    let expected = format!("the plan uses files of this machine, which are not exported: {}", kernel.display());
+    assert_eq!(said.last_line(), expected);
+}
+
 /// Removes the shard from a command where this program has none: the whole plan is measured in its place.
 fn without_shards(text: &str, shards: u32) -> String {
     if has_shards() { text.to_owned() } else { text.replace(&format!(" --shard $shard/{shards}"), "") }
