@@ -86,7 +86,7 @@ const PLAYBOOK: &str = r#"# <<TITLE>>
     seconds: <<SECONDS>>                  # expected duration of a shard: nothing looks at the machines until then
     interval: <<INTERVAL>>                 # then once in so many seconds,
     looks: <<LOOKS>>                    # so many times
-    ready: "{{ groups['punctual_ready'] }}"
+    ready: "{{ groups['punctual_ready'] | sort }}"
     uname: "{{ machine.stdout | regex_search('machine=([^ \\r\\n]+)', '\\1') | first }}"
     program: "bin/punctual-{{ {'armv7l': 'arm', 'armv8l': 'arm'}[uname] | default(uname) }}"
     ansible_ssh_transfer_method: piped    # boards have no sftp
