@@ -1,8 +1,6 @@
 //! `punctual export`: the files of each engine, read by the readers of the engines.
 
-use crate::program::{
-    ProgramOutput, Scratch, a_cpu, command, entries, is_installed, machine, punctual, run, set_mode, skip_unless,
-};
+use crate::program::{ProgramOutput, Scratch, a_cpu, command, entries, is_installed, machine, punctual, run, set_mode};
 use std::os::unix::fs::{PermissionsExt, symlink};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -276,24 +274,4 @@ fn runs_come_back_through_logs() {
 fn symlink_program(directory: &Path, name: &str) {
     std::fs::create_dir_all(directory).unwrap();
     symlink(crate::program::PROGRAM, directory.join(name)).unwrap();
-}
-
-#[test]
-fn a_job_of_the_cluster_is_read_by_its_own_client() {
-    skip_unless!(is_installed("kubectl", "kubernetes-client"));
-    let scratch = Scratch::new("engines-kubectl");
-    let file = scratch.file("plan.toml", plan(TITLE, "100ms"));
-    set_mode(&file, 0o644);
-    let out = scratch.path("out");
-    run(export("k8s", &file, &out).args(["--target", "node-1", "--from", "lab.example/punctual:1"])).expect_success();
-    let mut client = Command::new("kubectl");
-    // Without a cluster, objects are parsed but not compared with its schema.
-    client.args(["create", "--dry-run=client", "--validate=false", "-o", "name", "-f"]).arg(out.join("job.yaml"));
-    client.env("KUBECONFIG", "/dev/null");
-    let said = run(&mut client);
-    if said.stderr.contains("connection refused") || said.stderr.contains("was refused") {
-        println!("skipped: this kubectl asks a cluster for its types");
-        return;
-    }
-    assert_eq!(said.expect_success().stdout, "configmap/punctual-plan\njob.batch/punctual-plan\n");
 }
