@@ -1,9 +1,9 @@
 //! `punctual export`: writes the files that carry out the shards of a plan on an engine.
 
 use super::arguments::{Engine, ExportArguments};
-use super::{Outcome, output, plan};
+use super::{Outcome, note, output, plan};
 use analysis::wording::things;
-use model::{Architecture, Kernel, Plan};
+use model::{Architecture, Kernel, KernelSource, Plan};
 use report::engines::{File, Job, ansible, k8s, labgrid, lava, slurm};
 use std::error::Error;
 use std::fs::{self, OpenOptions, Permissions};
@@ -39,6 +39,10 @@ pub(super) fn export(arguments: &ExportArguments) -> Outcome {
         new.write(&format!("bin/punctual-{architecture}"), &program, true)?;
     }
     new.finish()?;
+    let local = local_files(&plan);
+    if !local.is_empty() {
+        note(format_args!("the plan uses files of this machine, which are not exported: {}", local.join(", ")));
+    }
     let listed = files.iter().map(|file| format!("{}\n", dir.join(&file.name).display()));
     output::write(listed.collect::<String>().as_bytes())?;
     Ok(0)
@@ -72,9 +76,7 @@ fn job(
     }
     let text = plan.to_toml();
     if Plan::parse(&text).as_ref() != Ok(plan) {
-        return Err(
-            format!("{}: cannot be written as a file; export it without --set", arguments.plan.display()).into()
-        );
+        return Err(format!("{}: cannot be written as a plan of its own", arguments.plan.display()).into());
     }
     let of_shard = most.div_ceil(n).saturating_mul(extent.measurements / most.max(1));
     let of_shard = u32::try_from(of_shard).unwrap_or(u32::MAX);
@@ -102,6 +104,24 @@ fn blocks(plan: &Plan) -> usize {
 fn cpus(plan: &Plan) -> u32 {
     let measured = plan.cpus.as_ref().map_or(1, |cpus| u32::try_from(cpus.len()).unwrap_or(u32::MAX));
     measured.saturating_add(1)
+}
+
+/// Files of this machine that the plan names, without duplicates: kernels, modules, files of guests and of instruments.
+fn local_files(plan: &Plan) -> Vec<String> {
+    let of_kernel = |kernel: &Kernel| {
+        let Kernel::Lab(kernel) = kernel else { return Vec::new() };
+        let image = match &kernel.source {
+            KernelSource::File(path) => Some(path.clone()),
+            KernelSource::Debian { .. } => None,
+        };
+        let files = kernel.files.iter().map(|file| file.from.clone());
+        image.into_iter().chain(kernel.modules.clone()).chain(files).collect::<Vec<_>>()
+    };
+    let of_instruments = plan.axes.task.iter().filter_map(|task| task.instrument()).flat_map(|it| it.files.clone());
+    let mut all: Vec<_> = plan.axes.kernel.iter().flat_map(of_kernel).chain(of_instruments).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
 }
 
 /// A seed, as a run draws it: the fine digits of the clock differ from one export to the next.

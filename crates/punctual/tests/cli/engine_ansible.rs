@@ -13,7 +13,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 
 /// Addresses of the machines of [`Network`].
-const ADDRESSES: [&str; 3] = ["10.213.7.1", "10.213.7.2", "10.213.7.3"];
+pub(crate) const ADDRESSES: [&str; 3] = ["10.213.7.1", "10.213.7.2", "10.213.7.3"];
 
 /// A playbook with its inventory.
 struct Playbook {
@@ -70,11 +70,11 @@ impl Playbook {
 }
 
 /// A server of ssh for each machine of a network.
-struct Servers(Vec<Child>);
+pub(crate) struct Servers(Vec<Child>);
 
 impl Servers {
     /// Starts them with keys in `scratch`; the files of a machine are kept in its own directory there.
-    fn start(network: &Network, scratch: &Scratch) -> Option<Servers> {
+    pub(crate) fn start(network: &Network, scratch: &Scratch) -> Option<Servers> {
         let sshd = ["/usr/sbin/sshd", "/usr/bin/sshd"].into_iter().find(|path| Path::new(path).exists());
         let Some(sshd) = sshd.filter(|_| is_installed("ssh-keygen", "openssh-client")) else {
             eprintln!("skipped: needs sshd (apt-get install openssh-server)");

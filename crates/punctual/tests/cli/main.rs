@@ -18,6 +18,7 @@ mod cyclictest;
 mod doctor;
 mod effects;
 mod engine_ansible;
+mod engine_labgrid;
 mod engine_slurm;
 mod engines;
 mod explain;

@@ -86,7 +86,7 @@ const PLAYBOOK: &str = r#"# <<TITLE>>
     seconds: <<SECONDS>>                  # expected duration of a shard: nothing looks at the machines until then
     interval: <<INTERVAL>>                 # then once in so many seconds,
     looks: <<LOOKS>>                    # so many times
-    ready: "{{ groups['punctual_ready'] }}"
+    ready: "{{ groups['punctual_ready'] | sort }}"
     uname: "{{ machine.stdout | regex_search('machine=([^ \\r\\n]+)', '\\1') | first }}"
     program: "bin/punctual-{{ {'armv7l': 'arm', 'armv8l': 'arm'}[uname] | default(uname) }}"
     ansible_ssh_transfer_method: piped    # boards have no sftp
@@ -207,11 +207,12 @@ const SHARD: &str = r#"# One shard on each machine. Written by <<TOOL>>.
     shard: "{{ (missing + [0] * (ready | length))[round * (ready | length) + ready.index(inventory_hostname)] }}"
     out: "shards/{{ shard }}"
   block:
-    # The machine is locked while it measures; `--wait` waits for other campaigns.
+    # In a session of its own, which outlives the connection. The machine is locked while it measures; `--wait` waits
+    # for other campaigns.
     - name: Start
       ansible.builtin.raw: >-
         trap '' HUP; cd {{ directory | quote }} && mkdir -p shards &&
-        { nohup sh -c './{{ program | basename }} run plan.toml<<OPTION>> --wait --out {{ out }} >log 2>&1;
+        { $(command -v setsid) sh -c './{{ program | basename }} run plan.toml<<OPTION>> --wait --out {{ out }} >log 2>&1;
         echo "status=$?" >status' </dev/null >/dev/null 2>&1 & }
 
     - name: Sleep while they measure

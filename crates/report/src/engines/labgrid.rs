@@ -56,43 +56,59 @@ for program in labgrid-client "$punctual"; do
 done
 mkdir -p shards
 
-# measure SHARD FILTER: reserves a place, measures there and releases it.
-measure() (
-  shard=$1
+stopped='' child='' pids=''
+
+# attend COMMAND...: runs it to its end and returns its status; a signal to this script ends it.
+attend() {
+  "$@" & child=$!
+  [ -z "$stopped" ] || kill "$child"
+  while :; do
+    wait "$child"
+    status=$?
+    # A signal ends `wait` before the child has ended.
+    kill -0 "$child" 2>/dev/null || break
+  done
+  child=''
+  return "$status"
+}
+
+# measure SHARD FILTER: reserves a place, measures there and releases it. It runs in a process of its own.
+measure() {
+  shard=$1 pids='' locked=''
   LG_TOKEN=$(labgrid-client reserve --shell "$2" | sed -n 's/^export LG_TOKEN=//p')
   [ -n "$LG_TOKEN" ] || { echo "run: shard $shard: no reservation for $2" >&2; exit 1; }
   export LG_TOKEN
-  locked='' child=''
   trap '[ -z "$locked" ] || labgrid-client -p + unlock >/dev/null; labgrid-client cancel-reservation >/dev/null 2>&1' EXIT
-  trap '[ -z "$child" ] || { kill "$child"; wait "$child"; }; exit 130' INT TERM HUP
-  labgrid-client wait >/dev/null & child=$!
-  wait "$child" && labgrid-client -p + lock >/dev/null || exit 1
+  trap 'stopped=yes; [ -z "$child" ] || kill "$child" 2>/dev/null' INT TERM HUP
+  attend labgrid-client wait >/dev/null && [ -z "$stopped" ] && labgrid-client -p + lock >/dev/null || exit 1
   locked=yes
-  if [ -e "shards/$shard/run.jsonl" ]; then set -- --resume; else set -- plan.toml<<OPTION>>; fi
-  "$punctual" run "$@" --wait --on exec:./on-place --out "shards/$shard" >"shards/$shard.log" 2>&1 & child=$!
-  wait "$child"
+  rm -rf "shards/$shard.new"
+  attend "$punctual" run plan.toml<<OPTION>> --wait --on exec:./on-place --out "shards/$shard.new" >"shards/$shard.log" 2>&1
   status=$?
   # 2 and 3 are verdicts on the limits of the plan.
-  case $status in 0|2|3) : >"shards/$shard.done";; *) tail -n 1 "shards/$shard.log" >&2; exit 1;; esac
-)
+  case $status in 0|2|3) mv "shards/$shard.new" "shards/$shard";; *) tail -n 1 "shards/$shard.log" >&2; exit 1;; esac
+}
 
-shard=0 pids=''
-trap 'kill $pids 2>/dev/null; wait; exit 130' INT TERM HUP
+shard=0
+trap 'stopped=yes; kill $pids 2>/dev/null' INT TERM HUP
 while [ "$shard" -lt "$shards" ]; do
   for filter in $filters; do
     shard=$((shard + 1))
-    [ "$shard" -le "$shards" ] && [ ! -e "shards/$shard.done" ] || continue
+    [ "$shard" -le "$shards" ] && [ ! -e "shards/$shard" ] || continue
     measure "$shard" "$filter" &
     pids="$pids $!"
   done
 done
-wait
+for pid in $pids; do
+  while kill -0 "$pid" 2>/dev/null; do wait "$pid"; done
+done
+[ -z "$stopped" ] || exit 130
 
 missing='' all='' shard=0
 while [ "$shard" -lt "$shards" ]; do
   shard=$((shard + 1))
   all="$all shards/$shard"
-  [ -e "shards/$shard.done" ] || missing="$missing $shard"
+  [ -e "shards/$shard" ] || missing="$missing $shard"
 done
 [ -z "$missing" ] || { echo "run: shards missing:$missing; the same command again measures them" >&2; exit 1; }
 <<MERGE>>"#;
@@ -107,11 +123,12 @@ echo "punctual show $PWD/run"
 const ONE: &str = "echo \"punctual show $PWD/shards/1\"\n";
 
 const ON_PLACE: &str = r#"#!/bin/sh
-# on-place COMMAND...: runs it on the place that is reserved by $LG_TOKEN. ssh joins the words, so they are quoted.
+# on-place COMMAND...: runs it on the place that is reserved by $LG_TOKEN. ssh joins the words, so they are quoted. The
+# line begins with a blank, so that it is no option.
 line=''
 for word do
   line="$line '$(printf '%s_' "$word" | sed "s/'/'\\\\''/g")"
   line="${line%_}'"
 done
-exec labgrid-client -p + ssh -- "$line"
+exec labgrid-client -p + ssh "$line"
 "#;

@@ -44,7 +44,7 @@ fn lava_job(job: &Job, shard: u32) -> String {
         ("DESCRIPTION", &*yaml(&job.title)),
         ("MINUTES", &*minutes.to_string()),
         ("ALL", &*minutes.saturating_add(30).to_string()),
-        ("STEPS", &*yaml_block(&steps(job, shard), 14)),
+        ("STEPS", &*yaml_block(&steps(job, shard), 18)),
     ];
     filled(JOB, &values)
 }
