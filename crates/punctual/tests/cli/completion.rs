@@ -29,7 +29,7 @@ fn bash_completes_commands_and_options() {
     let commands = "
         source ./punctual.bash
         complete=$(complete -p punctual); complete=${complete##*-F }; complete=${complete%% *}
-        COMP_WORDS=(punctual me) COMP_CWORD=1; $complete punctual me punctual; echo ${COMPREPLY[@]}
+        COMP_WORDS=(punctual mea) COMP_CWORD=1; $complete punctual mea punctual; echo ${COMPREPLY[@]}
         COMP_WORDS=(punctual measure --load-m) COMP_CWORD=2; $complete punctual --load-m measure; echo ${COMPREPLY[@]}
     ";
     assert_eq!(run_in("bash", &["--norc", "--noprofile"], &scratch, commands), "measure\n--load-must-hold\n");

@@ -72,8 +72,16 @@ def labgrid(directory, title, plan):
     assert (directory / "plan.toml").read_text() == plan
 
 
+def slurm(directory, title, plan):
+    assert (directory / "plan.toml").read_text() == plan
+    # sbatch reads options up to the first line that is not a comment.
+    head = (directory / "job.sh").read_text().split("\nset -eu")[0].splitlines()
+    assert all(line.startswith("#") for line in head), head
+    assert "#SBATCH --array=1-3" in head and "#SBATCH --requeue" in head, head
+
+
 engine, directory, title, plan = sys.argv[1:5]
-{"ansible": ansible, "k8s": k8s, "lava": lava, "labgrid": labgrid}[engine](
+{"ansible": ansible, "k8s": k8s, "lava": lava, "labgrid": labgrid, "slurm": slurm}[engine](
     pathlib.Path(directory), title, pathlib.Path(plan).read_text()
 )
 print(json.dumps({"engine": engine, "title": title}))

@@ -35,7 +35,8 @@ pub fn files(job: &Job) -> Vec<File> {
         ("AMONG", &*of(" --partition", "")),
         ("PROGRAM", PROGRAM),
     ];
-    let mut files = vec![File::program("submit", filled(SUBMIT, &values)), File::plain("job.sh", filled(JOB, &values))];
+    let mut files =
+        vec![File::program("submit", filled(SUBMIT, &values)), File::program("job.sh", filled(JOB, &values))];
     files.extend((job.shards > 1).then(|| File::program("collect", filled(COLLECT, &values))));
     files.push(job.plan_file());
     files
