@@ -29,6 +29,7 @@ mod monitor;
 mod order;
 mod plain;
 mod plan;
+mod planned;
 mod policy;
 mod prepare;
 mod progress;
@@ -86,6 +87,7 @@ pub use monitor::{
 pub use order::planned_order;
 pub use plain::{is_plain, plain, shell_word};
 pub use plan::{Axes, ChangedPlanError, Plan, PlanError, Point, Requirement, Setting, Until};
+pub use planned::Planned;
 pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};
 pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, LoadProgress, Progress, Spike, ThreadProgress};
@@ -99,7 +101,7 @@ pub use record::{
 };
 pub use recovered::{Recovered, Recovery};
 pub use roles::{Roles, Shares, Site, SiteError};
-pub use run::{Entry, Failed, Header, Planned, RUN_FORMAT, Skipped};
+pub use run::{Entry, Failed, Header, RUN_FORMAT, Skipped};
 pub use schedule::{Cycle, Schedule};
 pub use selector::Selector;
 pub use shard::{Shard, ShardError};

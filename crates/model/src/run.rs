@@ -1,6 +1,6 @@
 //! Contents of a run directory: a header, then one entry for each finished cell.
 
-use crate::{Cell, Host, Plan, Record, Shard, planned_order};
+use crate::{Cell, Host, Plan, Planned, Record, Shard, planned_order};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
@@ -102,17 +102,6 @@ pub struct Skipped {
     pub cell: Cell,
     /// Reason and remedy, one sentence.
     pub reason: String,
-}
-
-/// One measurement of a run: a cell in a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Planned {
-    /// The pass over all cells, from 0.
-    pub block: u32,
-    /// Position in the block's random order, from 0.
-    pub position: u32,
-    /// Index into [`Header::cells`].
-    pub cell_index: usize,
 }
 
 /// One line of `run.jsonl` after the header.

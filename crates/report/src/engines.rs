@@ -1,4 +1,4 @@
-//! Files that carry out the shards of a plan on engines that a laboratory has: Ansible, labgrid, LAVA, Kubernetes, Slurm.
+//! Files that run the shards of a plan on engines that a laboratory has: Ansible, labgrid, LAVA, Kubernetes, Slurm.
 //!
 //! Pure text. Every engine runs `punctual run plan.toml --shard I/N` once for each shard, keeps retries and machines
 //! apart by its own means, and brings the shards back into `shards/I`, from which `punctual merge` makes one run. The

@@ -63,8 +63,10 @@ pub(super) fn source(dir: &Path, program: &Path) -> Result<PathBuf, String> {
     Ok(source)
 }
 
-/// Creates a run of many cells in the order of its seed: copies of the records of `source`, under periods that differ by a nanosecond each,
-/// because a run has no duplicate cells. Returns its size in bytes.
+/// Creates a run of many cells in the order of its seed. Returns its size in bytes.
+///
+/// They are copies of the records of `source`, under periods that differ by a nanosecond each, because a run has no
+/// duplicate cells.
 pub(super) fn fabricate(source: &Path, dir: &Path, n_cells: usize, blocks: u32) -> Result<u64, String> {
     let failed = |err: std::io::Error| err.to_string();
     let file = BufReader::new(File::open(source.join("run.jsonl")).map_err(failed)?);

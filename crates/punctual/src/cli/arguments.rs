@@ -172,7 +172,7 @@ pub(super) struct RunArguments {
     /// Measure at most N blocks now; --resume continues
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = heading::EXTENT)]
     pub(super) blocks: Option<u32>,
-    /// Make part I of N of the run: whole blocks, or single measurements in virtual time; `punctual merge` joins the parts
+    /// Make part I of N of the run: whole blocks, or single measurements in virtual time; `punctual merge` joins them
     #[arg(long, value_name = "I/N", requires = "out", conflicts_with = "until", help_heading = heading::EXTENT)]
     pub(super) shard: Option<Shard>,
     /// Stop when two cells are shown to differ or to be equivalent (decided), or when all numbers are precise (enough)
