@@ -3,6 +3,7 @@
 use super::arguments::{Engine, ExportArguments};
 use super::{Outcome, note, output, plan};
 use analysis::wording::things;
+use campaign::Extent;
 use model::{Architecture, Kernel, KernelSource, Plan};
 use report::engines::{File, Job, ansible, k8s, labgrid, lava, slurm};
 use std::error::Error;
@@ -58,7 +59,7 @@ fn job(
     plan: &Plan,
     programs: &[(&str, PathBuf)],
 ) -> Result<Job, Box<dyn Error>> {
-    let extent = campaign::extent(plan)?;
+    let extent = extent(plan)?;
     let shards = arguments.shards;
     let n = usize::try_from(shards)?;
     let is_virtual = plan.axes.kernel.iter().all(Kernel::is_virtual);
@@ -104,6 +105,21 @@ fn blocks(plan: &Plan) -> usize {
 fn cpus(plan: &Plan) -> u32 {
     let measured = plan.cpus.as_ref().map_or(1, |cpus| u32::try_from(cpus.len()).unwrap_or(u32::MAX));
     measured.saturating_add(1)
+}
+
+/// The extent of a plan, also of one whose kernels cannot run here, being of another architecture.
+fn extent(plan: &Plan) -> Result<Extent, Box<dyn Error>> {
+    /// Time of a measurement besides its cycles: the boot of a guest.
+    const OVERHEAD: Duration = Duration::from_secs(20);
+    let here = campaign::extent(plan)?;
+    if here.measurements > 0 {
+        return Ok(here);
+    }
+    let cells = plan.axes.points().len();
+    let measurements = cells.saturating_mul(usize::try_from(plan.repetitions)?);
+    let ns = plan.duration.ns().saturating_add(plan.conditions.warm_up.ns());
+    let one = Duration::from_nanos(ns).saturating_add(OVERHEAD);
+    Ok(Extent { cells, measurements, time: one.saturating_mul(u32::try_from(measurements).unwrap_or(u32::MAX)) })
 }
 
 /// Files of this machine that the plan names, without duplicates: kernels, modules, files of guests and of instruments.

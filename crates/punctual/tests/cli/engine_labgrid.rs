@@ -52,7 +52,9 @@ impl Laboratory {
         let exported = keys.file("exported.yaml", place(1) + &place(2));
         let service = |program: &str, arguments: &str| {
             let program = of_python(program, "labgrid").expect("it was found before");
-            Service(network.on(HOST, program.to_str().unwrap(), arguments).start_silent())
+            let mut command = network.on(HOST, program.to_str().unwrap(), arguments);
+            // The coordinator keeps its places in the current directory.
+            Service(command.current_dir(keys.dir()).start_silent())
         };
         let coordinator = service("labgrid-coordinator", &format!("-l {COORDINATOR}"));
         let exporter = service("labgrid-exporter", &format!("-n lab -c {COORDINATOR} {}", exported.display()));
