@@ -48,7 +48,7 @@ impl Shard {
     /// Whether a measurement belongs to it.
     ///
     /// Whole blocks do on a real machine, so that one machine measures all cells of a block in alternation. In virtual
-    /// time, which is the same everywhere, each measurement is dealt for itself.
+    /// time, which is the same everywhere, single measurements are dealt in turn.
     #[must_use]
     pub fn has(self, planned: &Planned, n_cells: usize, is_virtual: bool) -> bool {
         usize::try_from(self.index).is_ok_and(|index| index == self.index_of(planned, n_cells, is_virtual))

@@ -106,7 +106,7 @@ pub(super) enum Command {
     Lab(LabArguments),
     /// Write an HTML report or a gnuplot script of one or several runs
     Report(ReportArguments),
-    /// Write the files that run a plan by Ansible, labgrid, LAVA or Kubernetes
+    /// Write the files that run a plan by Ansible, labgrid, LAVA, Kubernetes or Slurm
     Export(ExportArguments),
     /// Answer the triggers of `punctual measure response`
     Respond(RespondArguments),
