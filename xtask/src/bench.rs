@@ -10,6 +10,7 @@ mod host;
 mod import;
 mod lab;
 mod loads;
+mod merge;
 mod monitor;
 mod process;
 mod programs;
@@ -85,7 +86,7 @@ const HELP: &str = "\
 cargo xtask bench [--pairs N] [--cycles N] [--only WORD]
   against the peers: 10 pairs of 10000 cycles (more at shorter periods) unless told otherwise;
   --only measures the contests whose name holds WORD, like jitterdebugger, or samples, or statistics, or report,
-  or host, or explain or monitor (as root), or import (400 MB below TMPDIR), or lab or response (fetch kernels), or
+  or merge, or host, or explain or monitor (as root), or import (400 MB below TMPDIR), or lab or response (fetch kernels), or
   cost (linux-perf)";
 
 /// Runs the pairs and prints the tables.
@@ -108,6 +109,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let program = process::program(root)?;
     if only == "statistics" {
         return statistics::report(&program, pairs);
+    }
+    if only == "merge" {
+        return merge::report(&program, pairs);
     }
     if only == "import" {
         return import::report(&program, pairs);
@@ -162,6 +166,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     if only.is_empty() {
         statistics::report(&program, pairs)?;
         import::report(&program, pairs)?;
+        merge::report(&program, pairs)?;
         lab::report(&program, pairs)?;
         cost::report(&program, cpu, pairs)?;
         response::report(&program, pairs)?;

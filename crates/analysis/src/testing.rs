@@ -137,6 +137,7 @@ impl RunBuilder {
                 cells: Vec::new(),
                 skipped: Vec::new(),
                 samples: false,
+                shard: None,
                 failed: Vec::new(),
             },
             entries: Vec::new(),

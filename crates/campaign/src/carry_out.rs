@@ -1,7 +1,6 @@
 //! The loop of a campaign: all measurements in their planned order.
 
 use super::executor::{Executor, Failure};
-use super::order::planned;
 use super::stop::Stop;
 use model::{Ended, Entry, Failed, Header, Planned, Progress, Record};
 use std::collections::{HashSet, VecDeque};
@@ -61,7 +60,7 @@ pub(super) fn carry_out(
 ) -> Result<Vec<Failed>, CampaignError> {
     /// Failures per cell that end a run without any record: they are no accident then.
     const MAX_FAILURES: usize = 2;
-    let all = planned(header.cells.len(), header.plan.repetitions, header.seed);
+    let all = header.measurements();
     let interrupted = |done| CampaignError::Interrupted { done, all: all.len() };
     let names = analysis::cell_names(&header.cells);
     // Most of a record is the description of its host, which hardly changes: thousands of records share it.

@@ -43,7 +43,8 @@ pub(super) fn disk_bytes(header: &Header) -> u64 {
         RECORD_BYTES.saturating_add(threads.saturating_mul((THREAD_BYTES + tables).saturating_add(samples)))
     };
     let of_block = header.cells.iter().map(of_cell).fold(0, u64::saturating_add);
-    of_block.saturating_mul(u64::from(header.plan.repetitions))
+    let n = u64::try_from(header.n_measurements()).unwrap_or(u64::MAX);
+    of_block.saturating_mul(n) / u64::try_from(header.cells.len().max(1)).unwrap_or(u64::MAX)
 }
 
 /// Expected duration of `n` measurements, from the mean over these cells.

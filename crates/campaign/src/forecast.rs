@@ -3,11 +3,11 @@
 use super::estimate::{disk_bytes, expected, expected_of};
 use super::expand::{Machine, expand};
 use super::header::planned;
-use super::order;
 use super::remote::Board;
 use super::session::may_be_elsewhere;
+use super::shard::{seeded, sharded};
 use super::stopping::bounded;
-use model::{Header, Plan, Planned, Site, Span};
+use model::{Header, Plan, Planned, Shard, Site, Span};
 use std::error::Error;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -25,8 +25,8 @@ pub struct Forecast {
     pub disk_bytes: u64,
 }
 
-/// Forecasts a run of `plan` on the machine `on`, or on this one; `at_most` is the time limit of a run that ends by a
-/// stopping rule. `note` receives messages.
+/// Forecasts a run of `plan`, or a `shard` of it, on the machine `on`, or on this one; `at_most` is the time limit of a
+/// run that ends by a stopping rule. `note` receives messages.
 ///
 /// # Errors
 /// If the plan is impossible there, or that machine cannot be reached.
@@ -35,8 +35,10 @@ pub fn forecast(
     on: Option<&Site>,
     samples: bool,
     at_most: Option<Span>,
+    shard: Option<Shard>,
     note: &dyn Fn(&str),
 ) -> Result<Forecast, Box<dyn Error>> {
+    let plan = seeded(plan, shard)?;
     let seed = plan.seed;
     let header = match on.filter(|site| **site != Site::Here) {
         None => planned(plan, samples)?,
@@ -49,8 +51,9 @@ pub fn forecast(
         Some(at_most) => bounded(header, at_most)?,
         None => header,
     };
+    let header = sharded(header, shard)?;
     Ok(Forecast {
-        order: seed.map(|seed| order::planned(header.cells.len(), header.plan.repetitions, seed)),
+        order: seed.map(|_| header.measurements()),
         time: expected(&header, header.n_measurements()),
         disk_bytes: disk_bytes(&header),
         header,
@@ -105,7 +108,7 @@ mod tests {
     }
 
     fn here(plan: &str, samples: bool) -> Result<Forecast, Box<dyn Error>> {
-        forecast(Plan::parse(plan).unwrap(), None, samples, None, &|_| {})
+        forecast(Plan::parse(plan).unwrap(), None, samples, None, None, &|_| {})
     }
 
     #[test]
@@ -116,7 +119,7 @@ mod tests {
         let forecast = of(&format!("seed = 7\n{plan}"));
         let order = forecast.order.unwrap();
         assert_eq!((order.len(), forecast.header.n_measurements()), (6, 6));
-        assert_eq!(order, order::planned(2, 3, 7));
+        assert_eq!(order, model::planned_order(2, 3, 7));
         let most = "explain = true\nrepetitions = 10000\nduration = \"1h\"\n";
         assert!(here(most, false).is_err(), "longer than a year");
     }

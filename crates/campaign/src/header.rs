@@ -82,6 +82,7 @@ pub(super) fn planned(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
         cells,
         skipped,
         samples,
+        shard: None,
         failed: Vec::new(),
     };
     if let Some(cell) = header.cells.iter().find(|cell| samples && cell.task.is_reported()) {

@@ -12,11 +12,11 @@ mod header;
 mod kernel_test;
 mod local_or_lab;
 mod lock;
-mod order;
 mod remote;
 mod roles;
 mod serve;
 mod session;
+mod shard;
 mod stop;
 mod stopping;
 

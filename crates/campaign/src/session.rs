@@ -11,12 +11,14 @@ use super::header::{header, preview};
 use super::local_or_lab::LocalOrLab;
 use super::lock::take_machine;
 use super::remote::{Board, files_of};
+use super::shard::{seeded, sharded};
 use super::stop::Stop;
 use super::stopping::{self, Limits, Stopping};
 use analysis::comparability;
 use host::{HostFs, MachineLock};
 use lab::MessageSink;
-use model::{Cell, Ended, Entry, Header, Host, Plan, Planned, Progress, Site, Span};
+use model::{Cell, Ended, Entry, Header, Host, Plan, Planned, Progress, Shard, Site, Span};
+use std::collections::HashSet;
 use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
@@ -34,6 +36,8 @@ pub struct Request<'a> {
     pub samples: bool,
     /// Time limit of a run that ends by a stopping rule.
     pub at_most: Option<Span>,
+    /// The part of the run to make; `None`: all of it.
+    pub shard: Option<Shard>,
     /// Whether to wait for the end of another measurement.
     pub wait: bool,
     /// The machine that measures; `None`: this one.
@@ -68,15 +72,17 @@ impl Session {
     /// # Errors
     /// If nothing can be measured, the run is not permitted, or the machine cannot be locked.
     pub fn begin(request: Request<'_>) -> Result<Session, Box<dyn Error>> {
-        let Request { plan, samples, at_most, wait, on, permit, note } = request;
+        let Request { plan, samples, at_most, shard, wait, on, permit, note } = request;
+        let plan = seeded(plan, shard)?;
         host::check_proc()?;
         let stop = Stop::at_once_on_signals()?;
         let permitted = |header: Header| {
             permit(&header)?;
-            Ok::<_, Box<dyn Error>>(match at_most {
+            let header = match at_most {
                 Some(at_most) => stopping::bounded(header, at_most)?,
                 None => header,
-            })
+            };
+            Ok::<_, Box<dyn Error>>(sharded(header, shard)?)
         };
         let (machine, header) = match on.filter(|site| *site != Site::Here) {
             None => {
@@ -281,10 +287,10 @@ pub fn stamp(time: SystemTime) -> String {
 
 /// Whether a remaining measurement depends on the machine: those in virtual time do not.
 fn depends_on_its_machine(run: &Run) -> bool {
-    let made = |index: usize| run.entries.iter().filter(|entry| entry.planned.cell_index == index).count();
-    let blocks = usize::try_from(run.header.plan.repetitions).unwrap_or(usize::MAX);
-    let mut cells = run.header.cells.iter().enumerate();
-    cells.any(|(index, cell)| !cell.kernel.is_virtual() && made(index) < blocks)
+    let made: HashSet<Planned> = run.entries.iter().map(|entry| entry.planned).collect();
+    let left = run.header.measurements().into_iter().filter(|planned| !made.contains(planned));
+    let mut cells = left.filter_map(|planned| run.header.cells.get(planned.cell_index));
+    cells.any(|cell| !cell.kernel.is_virtual())
 }
 
 /// Rejects the continuation of a run if the machine has changed since it began, unless `force` is set; `now` is its

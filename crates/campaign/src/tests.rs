@@ -2,11 +2,10 @@
 
 use super::carry_out::carry_out;
 use super::executor::Failure;
-use super::order::planned;
 use super::*;
 use analysis::testing::RunBuilder;
 use host::testing::Scratch;
-use model::{Cell, Entry, Failed, Header, Plan, Planned, Progress, Record};
+use model::{Cell, Entry, Failed, Header, Plan, Planned, Progress, Record, planned_order};
 use std::path::{Path, PathBuf};
 
 /// Executor that returns at once; it fails or is interrupted as configured.
@@ -147,7 +146,7 @@ fn every_cell_is_measured_once_a_block_in_the_planned_order() {
     let campaign = Campaign::new();
     let mut fake = Fake::default();
     let entries = campaign.begin(&mut fake).unwrap();
-    let planned: Vec<_> = planned(4, 3, 42);
+    let planned: Vec<_> = planned_order(4, 3, 42);
     assert_eq!(made(&entries), planned);
     let labels: Vec<_> = planned.iter().map(|p| campaign.header.cells[p.cell_index].label()).collect();
     assert_eq!(fake.executed, labels);
@@ -172,7 +171,7 @@ fn a_resumed_run_equals_an_uninterrupted_one() {
 fn a_measurement_that_fails_is_tried_once_more_when_all_others_are_made() {
     let campaign = Campaign::new();
     let mut fake = Fake { fail: vec![2, 5], ..Fake::default() };
-    let all = planned(4, 3, 42);
+    let all = planned_order(4, 3, 42);
     let (entries, failed) = campaign.try_all(&mut fake).unwrap();
     let is_other = |at: &usize| ![2, 5].contains(at);
     let order: Vec<_> = (0..12).filter(is_other).chain([2, 5]).map(|at| all[at]).collect();
@@ -183,7 +182,7 @@ fn a_measurement_that_fails_is_tried_once_more_when_all_others_are_made() {
 #[test]
 fn a_cell_that_fails_twice_is_named_and_measured_again_on_resume() {
     let campaign = Campaign::new();
-    let whole = planned(4, 3, 42);
+    let whole = planned_order(4, 3, 42);
     let (entries, failed) = campaign.try_all(&mut Fake { fail: vec![2, 5, 12], ..Fake::default() }).unwrap();
     assert_eq!((entries.len(), failed.len(), failed[0].planned), (11, 1, whole[2]));
     let run = store::read(&campaign.dir).unwrap();

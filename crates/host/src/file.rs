@@ -126,6 +126,18 @@ pub fn open_checked(path: &Path, check: impl Fn(&fs::Metadata) -> io::Result<()>
     Ok(file)
 }
 
+/// Opens a regular file for reading, and follows no link.
+///
+/// # Errors
+/// When it cannot be opened, or is not a regular file.
+pub fn open_without_link(path: &Path) -> io::Result<File> {
+    regular(&fs::symlink_metadata(path)?)?;
+    let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
+    let file = OpenOptions::new().read(true).custom_flags(flags).open(path)?;
+    regular(&file.metadata()?)?;
+    Ok(file)
+}
+
 /// Opens a regular file for reading and appending, and follows no link.
 ///
 /// # Errors
@@ -291,6 +303,8 @@ mod tests {
             assert_eq!(said(open(path)), Err(format!("expected a regular file, found {kind}")));
             assert_eq!(said(open_to_append(path)), Err(format!("expected a regular file, found {kind_to_append}")));
         }
+        assert_eq!(said(open_without_link(&file)), Ok(()));
+        assert_eq!(said(open_without_link(&link)), Err("expected a regular file, found a link".to_owned()));
         assert_eq!(said(open_to_append(&link)), Err("expected a regular file, found a link".to_owned()));
     }
 

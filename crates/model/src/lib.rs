@@ -26,8 +26,10 @@ mod listed_kernel;
 mod load;
 mod method;
 mod monitor;
+mod order;
 mod plain;
 mod plan;
+mod planned;
 mod policy;
 mod prepare;
 mod progress;
@@ -38,6 +40,7 @@ mod roles;
 mod run;
 mod schedule;
 mod selector;
+mod shard;
 mod slice;
 mod study;
 mod task;
@@ -81,8 +84,10 @@ pub use monitor::{
     GapReason, LatencyBuckets, MONITOR_FORMAT, MonitorGap, MonitorLine, MonitorSpike, MonitorStart, MonitorStatus,
     MonitorTotals, MonitorWindow, MonitoredCpu,
 };
+pub use order::planned_order;
 pub use plain::{is_plain, plain, shell_word};
 pub use plan::{Axes, ChangedPlanError, Plan, PlanError, Point, Requirement, Setting, Until};
+pub use planned::Planned;
 pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};
 pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, LoadProgress, Progress, Spike, ThreadProgress};
@@ -96,9 +101,10 @@ pub use record::{
 };
 pub use recovered::{Recovered, Recovery};
 pub use roles::{Roles, Shares, Site, SiteError};
-pub use run::{Entry, Failed, Header, Planned, RUN_FORMAT, Skipped};
+pub use run::{Entry, Failed, Header, RUN_FORMAT, Skipped};
 pub use schedule::{Cycle, Schedule};
 pub use selector::Selector;
+pub use shard::{Shard, ShardError};
 pub use slice::Slice;
 pub use study::{
     Statistic, Study, StudyAxis, StudyBeyond, StudyCells, StudyConclusion, StudyDefinition, StudyKernel, StudyTable,

@@ -1,6 +1,6 @@
 //! Contents of a run directory: a header, then one entry for each finished cell.
 
-use crate::{Cell, Host, Plan, Record};
+use crate::{Cell, Host, Plan, Planned, Record, Shard, planned_order};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
@@ -30,6 +30,9 @@ pub struct Header {
     /// Whether the raw samples of each measurement are also kept.
     #[serde(default)]
     pub samples: bool,
+    /// The part of the run that this is; `None` for a whole run.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub shard: Option<Shard>,
     /// Measurements whose every attempt failed; kept in a file of their own, because a later attempt may succeed.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub failed: Vec<Failed>,
@@ -69,10 +72,26 @@ impl Header {
         !self.cells.is_empty() && self.cells.iter().all(|cell| cell.kernel.is_virtual())
     }
 
-    /// The number of measurements of the run.
+    /// Every measurement of the run, or of this shard of it, in order.
+    #[must_use]
+    pub fn measurements(&self) -> Vec<Planned> {
+        let mut all = planned_order(self.cells.len(), self.plan.repetitions, self.seed);
+        if let Some(shard) = self.shard {
+            let is_virtual = self.is_virtual();
+            all.retain(|planned| shard.has(planned, self.cells.len(), is_virtual));
+        }
+        all
+    }
+
+    /// The number of measurements of the run, or of this shard of it.
     #[must_use]
     pub fn n_measurements(&self) -> usize {
-        self.cells.len().saturating_mul(usize::try_from(self.plan.repetitions).unwrap_or(usize::MAX))
+        let blocks = usize::try_from(self.plan.repetitions).unwrap_or(usize::MAX);
+        match self.shard {
+            Some(shard) if self.is_virtual() => shard.share_of(self.cells.len().saturating_mul(blocks)),
+            Some(shard) => self.cells.len().saturating_mul(shard.share_of(blocks)),
+            None => self.cells.len().saturating_mul(blocks),
+        }
     }
 }
 
@@ -83,17 +102,6 @@ pub struct Skipped {
     pub cell: Cell,
     /// Reason and remedy, one sentence.
     pub reason: String,
-}
-
-/// One measurement of a run: a cell in a block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct Planned {
-    /// The pass over all cells, from 0.
-    pub block: u32,
-    /// Position in the block's random order, from 0.
-    pub position: u32,
-    /// Index into [`Header::cells`].
-    pub cell_index: usize,
 }
 
 /// One line of `run.jsonl` after the header.

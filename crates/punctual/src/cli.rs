@@ -11,6 +11,7 @@ mod cost;
 mod cyclictest;
 mod doctor;
 mod explain;
+mod export;
 mod frontier;
 mod help;
 mod import;
@@ -21,6 +22,7 @@ mod live;
 mod load;
 mod man;
 mod measure;
+mod merge;
 mod monitor;
 mod one_cell;
 mod operation;
@@ -114,12 +116,14 @@ fn execute(command: Command) -> Outcome {
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Show(arguments) => show::show(&arguments),
         Command::Check(arguments) => check::check(&arguments),
+        Command::Merge(arguments) => merge::merge(&arguments),
         Command::Import(arguments) => import::import(&arguments),
         Command::List(arguments) => list::list(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Load(arguments) => load::load(&arguments),
         Command::Lab(arguments) => lab::lab(arguments.command),
         Command::Report(arguments) => report::report(&arguments),
+        Command::Export(arguments) => export::export(&arguments),
         Command::Respond(arguments) => respond::respond(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),

@@ -10,6 +10,7 @@ mod foreign;
 mod imported;
 mod lines;
 mod list;
+mod merge;
 mod monitor;
 mod reader;
 mod samples;
@@ -18,6 +19,7 @@ mod writer;
 
 pub use imported::{ImportedRun, keep as keep_imported, read as read_imported};
 pub use list::{below, latest};
+pub use merge::{MergeError, Merged, Part, ShardProgress, merge};
 pub use monitor::{MonitorHistory, MonitorLines, read_monitor};
 pub use reader::{Hosts, Run, read};
 pub use samples::{SampleWriter, discard as discard_samples};

@@ -15,11 +15,13 @@ pub(super) type Line = Result<Vec<u8>, &'static str>;
 pub(super) struct Lines {
     file: BufReader<File>,
     longest: usize,
+    /// Bytes read.
+    position: u64,
 }
 
 impl Lines {
     pub(super) fn new(file: File) -> Lines {
-        Lines { file: BufReader::new(file), longest: LONGEST }
+        Lines { file: BufReader::new(file), longest: LONGEST, position: 0 }
     }
 
     /// The next line; `None` at the end.
@@ -28,6 +30,7 @@ impl Lines {
         loop {
             let from = line.len();
             let n = self.file.by_ref().take(CHUNK).read_until(b'\n', &mut line)?;
+            self.position += n as u64;
             if n == 0 {
                 let is_end = line.is_empty() && flaw.is_none();
                 return Ok((!is_end).then(|| flaw.map_or(Ok(line), Err)));
@@ -46,6 +49,11 @@ impl Lines {
                 return Ok(Some(flaw.map_or(Ok(line), Err)));
             }
         }
+    }
+
+    /// Offset of the next line in the file, bytes.
+    pub(super) fn position(&self) -> u64 {
+        self.position
     }
 
     /// The next lines, up to some megabytes; empty at the end.
@@ -81,7 +89,7 @@ mod tests {
         let nuls = Err("NUL bytes, as after a power failure");
         let text = |text: &str| Ok(text.as_bytes().to_vec());
         assert_eq!(lines.next().unwrap(), Some(text("a\n")));
-        assert_eq!(lines.next().unwrap(), Some(text("\n")));
+        assert_eq!((lines.position(), lines.next().unwrap()), (2, Some(text("\n"))));
         assert_eq!(lines.next().unwrap(), Some(Err("longer than 1 GiB")));
         assert_eq!(lines.next().unwrap(), Some(text(&(longest + "\n"))));
         assert_eq!(lines.next().unwrap(), Some(nuls.clone()));

@@ -164,7 +164,7 @@ pub(super) fn first_of(line: &Line, path: &Path) -> Result<serde_json::Value, St
     serde_json::from_slice(text.as_bytes()).map_err(|err| damaged(err.to_string()))
 }
 
-fn header(line: Option<Line>, path: &Path) -> Result<Header, StoreError> {
+pub(super) fn header(line: Option<Line>, path: &Path) -> Result<Header, StoreError> {
     let header: Header = first_line(line, path)?;
     let is_sane = Plan::REPETITIONS.contains(&header.plan.repetitions);
     let reason = "invalid number of repetitions".to_owned();
@@ -173,7 +173,7 @@ fn header(line: Option<Line>, path: &Path) -> Result<Header, StoreError> {
 
 /// One measurement; `None` for an empty line, which follows a truncated line. A line without a line feed is complete if
 /// it can be parsed: truncated JSON cannot.
-fn entry(line: &Line, header: &Header) -> Result<Option<Entry>, String> {
+pub(super) fn entry(line: &Line, header: &Header) -> Result<Option<Entry>, String> {
     if line.as_ref().is_ok_and(|line| line.trim_ascii_end().is_empty()) {
         return Ok(None);
     }

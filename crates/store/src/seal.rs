@@ -33,6 +33,11 @@ pub(super) fn sealed(mut object: Vec<u8>) -> Vec<u8> {
     object
 }
 
+/// The hash of a line, to recognize it.
+pub(super) fn hash(line: &[u8]) -> u64 {
+    XxHash3_64::oneshot(line)
+}
+
 /// Verifies the checksum of a line.
 pub(super) fn check(line: &[u8]) -> Seal {
     let line = line.trim_ascii_end();

@@ -8,7 +8,7 @@ use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 /// Suffix of the run file until its header is complete.
-const UNFINISHED: &str = ".new";
+pub(super) const UNFINISHED: &str = ".new";
 
 /// Appends measurements to a run.
 #[derive(Debug)]
@@ -46,6 +46,7 @@ pub fn create(dir: &Path, header: &Header) -> Result<Writer, StoreError> {
     let file = written.map_err(StoreError::io("make", &path))?;
     // The entry of the directory itself is synced, too.
     file::sync_directory_of(dir).map_err(StoreError::io("sync", dir))?;
+    mark_as_written(&file);
     Ok(Writer { file, path, dir: dir.to_owned(), kept: 0 })
 }
 
@@ -68,6 +69,7 @@ pub fn write_page(path: &Path, is_named: bool, page: &str) -> Result<(), StoreEr
 pub fn append(dir: &Path, kept: usize) -> Result<Writer, StoreError> {
     let path = super::file_of(dir);
     let mut file = file::open_to_append(&path).map_err(StoreError::io("append to", &path))?;
+    mark_as_written(&file);
     let torn = ends_torn(&mut file).map_err(StoreError::io("read", &path))?;
     let mut writer = Writer { file, path, dir: dir.to_owned(), kept };
     if torn {
@@ -83,6 +85,16 @@ pub(super) fn ends_torn(file: &mut File) -> io::Result<bool> {
     file.seek(SeekFrom::End(-1))?;
     file.read_exact(&mut last)?;
     Ok(last != *b"\n")
+}
+
+/// Name of the file of a measurement's samples.
+pub(super) fn sample_name(planned: &Planned) -> String {
+    format!("b{:02}-c{:02}.parquet", planned.block, planned.cell_index)
+}
+
+/// Marks the file of a run as being written, so that no merge replaces it. Some network file systems have no locks.
+fn mark_as_written(file: &File) {
+    let _ = file.try_lock_shared();
 }
 
 impl Writer {
@@ -127,7 +139,7 @@ impl Writer {
             let source = io::Error::other("expected a directory, found a link; remove it");
             return Err(StoreError::Io { action: "write samples to", path: dir, source });
         }
-        let path = dir.join(format!("b{:02}-c{:02}.parquet", planned.block, planned.cell_index));
+        let path = dir.join(sample_name(planned));
         super::discard_samples(&path);
         Ok(path)
     }

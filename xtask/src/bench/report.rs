@@ -6,7 +6,7 @@ use super::{CONFIDENCE, judged, median};
 mod webdriver;
 
 use analysis::median_interval;
-use model::{Cell, Entry, Header, Period, Planned, Span};
+use model::{Cell, Entry, Header, Period, Span};
 use std::fs::{self, File};
 use std::io::{BufRead, BufReader, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -33,9 +33,7 @@ pub(super) fn report(program: &Path, pairs: u64) -> Result<(), String> {
 }
 
 fn in_directory(dir: &Path, program: &Path, pairs: u64) -> Result<(), String> {
-    let (plan, source) = (dir.join("plan.toml"), dir.join("source"));
-    fs::write(&plan, PLAN).map_err(|err| err.to_string())?;
-    run(Command::new(program).arg("run").arg(&plan).arg("--wait").arg("--out").arg(&source))?;
+    let source = source(dir, program)?;
     for (cells, blocks, seconds, bytes) in SIZES {
         let (run_dir, page) = (dir.join(format!("{cells}")), dir.join(format!("{cells}.html")));
         let size = fabricate(&source, &run_dir, cells, blocks)?;
@@ -57,9 +55,19 @@ fn in_directory(dir: &Path, program: &Path, pairs: u64) -> Result<(), String> {
     Ok(())
 }
 
-/// Creates a run of many cells: copies of the records of `source`, under periods that differ by a nanosecond each,
-/// because a run has no duplicate cells. Returns its size in bytes.
-fn fabricate(source: &Path, dir: &Path, n_cells: usize, blocks: u32) -> Result<u64, String> {
+/// Measures the records of which large runs are made; returns the directory of the run.
+pub(super) fn source(dir: &Path, program: &Path) -> Result<PathBuf, String> {
+    let (plan, source) = (dir.join("plan.toml"), dir.join("source"));
+    fs::write(&plan, PLAN).map_err(|err| err.to_string())?;
+    run(Command::new(program).arg("run").arg(&plan).arg("--wait").arg("--out").arg(&source))?;
+    Ok(source)
+}
+
+/// Creates a run of many cells in the order of its seed. Returns its size in bytes.
+///
+/// They are copies of the records of `source`, under periods that differ by a nanosecond each, because a run has no
+/// duplicate cells.
+pub(super) fn fabricate(source: &Path, dir: &Path, n_cells: usize, blocks: u32) -> Result<u64, String> {
     let failed = |err: std::io::Error| err.to_string();
     let file = BufReader::new(File::open(source.join("run.jsonl")).map_err(failed)?);
     let mut lines = file.lines();
@@ -81,13 +89,12 @@ fn fabricate(source: &Path, dir: &Path, n_cells: usize, blocks: u32) -> Result<u
     let mut out = BufWriter::new(File::create(&path).map_err(failed)?);
     let mut write = |line: Vec<u8>| out.write_all(&line).and_then(|()| out.write_all(b"\n")).map_err(failed);
     write(serde_json::to_vec(&header).map_err(|err| err.to_string())?)?;
-    for block in 0..blocks {
-        for (cell_index, cell) in header.cells.iter().enumerate() {
-            let mut entry = entries[cell_index % entries.len()].clone();
-            entry.planned = Planned { block, position: 0, cell_index };
-            (entry.record.cell_id, entry.record.cell) = (cell.id(), cell.clone());
-            write(serde_json::to_vec(&entry).map_err(|err| err.to_string())?)?;
-        }
+    for planned in header.measurements() {
+        let cell = &header.cells[planned.cell_index];
+        let mut entry = entries[planned.cell_index % entries.len()].clone();
+        entry.planned = planned;
+        (entry.record.cell_id, entry.record.cell) = (cell.id(), cell.clone());
+        write(serde_json::to_vec(&entry).map_err(|err| err.to_string())?)?;
     }
     out.flush().map_err(failed)?;
     Ok(fs::metadata(&path).map_err(failed)?.len())

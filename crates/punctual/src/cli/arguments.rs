@@ -4,6 +4,7 @@ mod compare;
 mod cost;
 mod doctor;
 mod explain;
+mod export;
 mod frontier;
 mod heading;
 mod help;
@@ -11,6 +12,7 @@ mod internal;
 mod keep;
 mod lab;
 mod load;
+mod merge;
 mod monitor;
 mod plan;
 mod response;
@@ -22,6 +24,7 @@ pub(super) use compare::CompareArguments;
 pub(super) use cost::CostArguments;
 pub(super) use doctor::DoctorArguments;
 pub(super) use explain::ExplainArguments;
+pub(super) use export::{Engine, ExportArguments};
 pub(super) use frontier::FrontierArguments;
 pub(super) use help::{command, page};
 pub(super) use internal::{CellArguments, LaunchArguments, OperationArguments, SuperviseArguments};
@@ -31,6 +34,7 @@ pub(super) use lab::{
     LabListArguments,
 };
 pub(super) use load::{LoadArguments, LoadCommandArguments};
+pub(super) use merge::MergeArguments;
 pub(super) use monitor::{MonitorArguments, MonitorCommand, MonitorShowArguments};
 pub(super) use plan::{PlanArguments, PlanCommand};
 pub(super) use response::{RespondArguments, ResponseArguments};
@@ -40,7 +44,8 @@ pub(super) use study::{StudyArguments, StudyCommand, StudyFormat, StudyRunArgume
 
 use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use model::{
-    Axes, Conditions, CpuSet, Kernel, Period, Plan, Policy, Prepare, Requirement, Setting, Site, Span, Task, Until,
+    Axes, Conditions, CpuSet, Kernel, Period, Plan, Policy, Prepare, Requirement, Setting, Shard, Site, Span, Task,
+    Until,
 };
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -89,6 +94,8 @@ pub(super) enum Command {
     Check(CheckArguments),
     /// Import results of cyclictest, rtla, latmus and others
     Import(ImportArguments),
+    /// Merge the shards of a run, made by `punctual run --shard`
+    Merge(MergeArguments),
     /// List the runs below a directory
     List(ListArguments),
     /// Find settings that cause latency; change nothing
@@ -99,6 +106,8 @@ pub(super) enum Command {
     Lab(LabArguments),
     /// Write an HTML report or a gnuplot script of one or several runs
     Report(ReportArguments),
+    /// Write the files that run a plan by Ansible, labgrid, LAVA, Kubernetes or Slurm
+    Export(ExportArguments),
     /// Answer the triggers of `punctual measure response`
     Respond(RespondArguments),
     /// Restore what a killed measurement left changed
@@ -155,7 +164,7 @@ pub(super) struct RunArguments {
     #[arg(long, value_name = "DIR")]
     pub(super) out: Option<PathBuf>,
     /// Resume the run in --out: measure what is missing
-    #[arg(long, requires = "out", conflicts_with_all = ["plan", "set", "dry_run", "seed", "quick", "repetitions", "duration", "cpus", "require", "cpu_dma_latency", "prepare", "samples"])]
+    #[arg(long, requires = "out", conflicts_with_all = ["plan", "set", "dry_run", "seed", "quick", "repetitions", "duration", "cpus", "require", "cpu_dma_latency", "prepare", "samples", "shard"])]
     pub(super) resume: bool,
     /// Resume although the machine changed (recorded as a finding)
     #[arg(long, requires = "resume", help_heading = heading::EXTENT)]
@@ -163,6 +172,9 @@ pub(super) struct RunArguments {
     /// Measure at most N blocks now; --resume continues
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = heading::EXTENT)]
     pub(super) blocks: Option<u32>,
+    /// Make part I of N of the run: whole blocks, or single measurements in virtual time; `punctual merge` joins them
+    #[arg(long, value_name = "I/N", requires = "out", conflicts_with = "until", help_heading = heading::EXTENT)]
+    pub(super) shard: Option<Shard>,
     /// Stop when two cells are shown to differ or to be equivalent (decided), or when all numbers are precise (enough)
     #[arg(long, value_name = "END", requires = "at_most", conflicts_with_all = ["resume", "repetitions"], help_heading = heading::EXTENT)]
     pub(super) until: Option<Until>,

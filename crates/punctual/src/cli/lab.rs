@@ -78,6 +78,7 @@ impl TestCell {
             plan,
             samples: false,
             at_most: None,
+            shard: None,
             wait,
             on: None,
             permit: &|_| Ok(()),

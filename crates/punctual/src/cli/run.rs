@@ -1,13 +1,13 @@
 //! `punctual run`: runs a campaign from a plan to the report.
 
-use super::arguments::RunArguments;
+use super::arguments::{RunArguments, RunFormat};
 use super::consent::{self, Origin};
 use super::plan::{dry_run, plan};
 use super::progress::Lines;
-use super::{Outcome, note, output, report, run_directory};
+use super::{ERROR, Outcome, note, output, report, run_directory};
 use analysis::doctor;
 use campaign::{Limits, Request, Session, decision};
-use model::Header;
+use model::{Header, Shard, shell_word};
 use std::error::Error;
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -19,6 +19,12 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     let (format, is_part) = (arguments.common.format, arguments.blocks.is_some());
     let (dir, session) = measure(arguments)?;
     let Session { header, entries, .. } = &session;
+    if let Some(shard) = header.shard {
+        if format != RunFormat::Text {
+            output::show(&dir.display().to_string(), header, entries, format.into())?;
+        }
+        return Ok(end_of_shard(shard, &dir, &session));
+    }
     if is_part && header.plan.until.is_none() && session.is_unfinished() {
         let (done, all) = (entries.len(), header.n_measurements());
         report::beside_run(&dir, header, entries);
@@ -30,6 +36,26 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     let status = run_directory::finish(&session, Some(&dir), format.into())?;
     run_directory::note_failures(&session, &dir);
     Ok(status)
+}
+
+/// Names the part of the run that is made, and the next command; returns the exit status, which is no verdict: that
+/// needs the whole run.
+fn end_of_shard(shard: Shard, dir: &Path, session: &Session) -> u8 {
+    let (done, all) = (session.entries.len(), session.header.n_measurements());
+    let next = match session.is_unfinished() {
+        true => format!("continue with: {}", run_directory::resume(session, dir)),
+        false => {
+            let dir = dir.display().to_string();
+            format!("merge it with the others: punctual merge {} ... --out DIR", shell_word(&dir))
+        }
+    };
+    if session.header.failed.is_empty() {
+        note(format_args!("shard {shard}: {done} of {all} measurements made; {next}"));
+        return 0;
+    }
+    note(format_args!("shard {shard}: {done} of {all} measurements made"));
+    run_directory::note_failures(session, dir);
+    ERROR
 }
 
 /// Measures the plan, or what is missing of it; returns the directory of the run and its session.
@@ -61,8 +87,8 @@ fn begin(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> 
         output::check(header, common.format)
     };
     let (samples, at_most, wait) = (arguments.samples, arguments.at_most, common.wait);
-    let on = arguments.on;
-    let request = Request { plan, samples, at_most, wait, on, permit: &permit, note: &|line| note(line) };
+    let (on, shard) = (arguments.on, arguments.shard);
+    let request = Request { plan, samples, at_most, shard, wait, on, permit: &permit, note: &|line| note(line) };
     let mut session = Session::begin(request)?;
     let header = &session.header;
     let from = arguments.plan.as_deref().unwrap_or(Path::new("the plan"));

@@ -85,7 +85,7 @@ fn way_report(way: &'static StudyWay) -> WayReport {
     }
     let forecast = run_arguments(way, None).and_then(|run| {
         let (plan, _) = plan::plan(&run)?;
-        forecast(plan, None, false, None, &|_| ())
+        forecast(plan, None, false, None, None, &|_| ())
     });
     match forecast {
         Ok(forecast) => {
@@ -118,6 +118,7 @@ fn run_arguments(way: &StudyWay, study: Option<(&StudyRunArguments, PathBuf)>) -
         blocks: None,
         until: None,
         at_most: None,
+        shard: None,
         seed: None,
         on: None,
         samples: false,

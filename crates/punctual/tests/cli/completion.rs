@@ -29,7 +29,7 @@ fn bash_completes_commands_and_options() {
     let commands = "
         source ./punctual.bash
         complete=$(complete -p punctual); complete=${complete##*-F }; complete=${complete%% *}
-        COMP_WORDS=(punctual me) COMP_CWORD=1; $complete punctual me punctual; echo ${COMPREPLY[@]}
+        COMP_WORDS=(punctual mea) COMP_CWORD=1; $complete punctual mea punctual; echo ${COMPREPLY[@]}
         COMP_WORDS=(punctual measure --load-m) COMP_CWORD=2; $complete punctual --load-m measure; echo ${COMPREPLY[@]}
     ";
     assert_eq!(run_in("bash", &["--norc", "--noprofile"], &scratch, commands), "measure\n--load-must-hold\n");
@@ -39,7 +39,7 @@ fn bash_completes_commands_and_options() {
 fn fish_completes_commands_and_options() {
     skip_unless!(is_installed("fish", "fish"));
     let scratch = script("fish", "punctual.fish");
-    let commands = "source ./punctual.fish; complete -C 'punctual me'; complete -C 'punctual measure --load-m'";
+    let commands = "source ./punctual.fish; complete -C 'punctual mea'; complete -C 'punctual measure --load-m'";
     let said = run_in("fish", &["--no-config"], &scratch, commands);
     let words: Vec<_> = said.lines().filter_map(|line| line.split('\t').next()).collect();
     assert_eq!(words, ["measure", "--load-must-hold"], "{said}");
@@ -55,7 +55,7 @@ fn zsh_completes_commands_and_options() {
         zpty shell zsh -f -i
         zpty -w shell "PS1='> '; fpath=($PWD \$fpath); autoload -U compinit; compinit -u -D; echo rea''dy"
         zpty -r -m shell text '*ready*'
-        zpty -w -n shell $'punctual me\t'
+        zpty -w -n shell $'punctual mea\t'
         zpty -r -m shell text '*measure *'
         zpty -w -n shell $'--load-m\t'
         zpty -r -m shell text '*--load-must-hold*'

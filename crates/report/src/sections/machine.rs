@@ -84,6 +84,7 @@ pub(crate) fn measured(header: &Header, summary: &RunSummary) -> String {
     let shortest = durations.first().copied().unwrap_or(header.plan.duration);
     let duration = format!("{}{}", span(shortest), longest.unwrap_or_default());
     let mut parts = vec![format!("{} x {blocks} of {duration}", things(n_cells, "cell"))];
+    parts.extend(header.shard.map(|shard| format!("shard {shard} of them")));
     let periods: BTreeSet<_> = header.cells.iter().map(|cell| (cell.period, cell.longest_period())).collect();
     let methods: BTreeSet<_> = header.cells.iter().map(|cell| &cell.task).collect();
     if let ([(shortest, longest)], [method]) = (&Vec::from_iter(periods)[..], &Vec::from_iter(methods)[..]) {

@@ -41,6 +41,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("compare", &["punctual compare messaging/other messaging/fifo:80"]),
     ("show", &["punctual show --all"]),
     ("check", &["punctual check runs/new --require max=1ms --baseline runs/old"]),
+    ("merge", &["punctual merge shards/1 shards/2 shards/3 --out runs/whole"]),
     ("import", &["punctual import cyclictest.txt --load idle"]),
     ("list", &["punctual list"]),
     ("doctor", &["punctual doctor"]),
@@ -51,6 +52,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("lab check", &["punctual lab check debian:6.1"]),
     ("lab check-config", &["punctual lab check-config debian:6.12 ./bzImage"]),
     ("lab bisect-step", &["git bisect run punctual lab bisect-step --kernel ./bzImage --max 30us"]),
+    ("export", &["punctual export ansible loads --shards 3 --target board1 --target board2"]),
     ("report", &["punctual report runs/a -o a.html"]),
     ("respond", &["punctual respond --on udp:192.0.2.7:4000 --policy fifo:80"]),
     ("recover", &["punctual recover"]),
@@ -63,7 +65,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
 /// Groups of commands on the first page of help. Commands of no group follow under [`MORE`].
 const GROUPS: &[(&str, &[&str])] = &[
     ("Measure", &["run", "plan", "study", "measure", "explain", "frontier", "doctor"]),
-    ("Results", &["show", "report", "compare", "check", "import", "list"]),
+    ("Results", &["show", "report", "compare", "check", "import", "merge", "list"]),
 ];
 
 /// Heading of the commands that few need.

@@ -14,7 +14,10 @@ pub(in super::super) fn dry_run(arguments: &RunArguments) -> Outcome {
         return Err("--dry-run has the formats text and json; leave --format out".into());
     }
     let (plan, origin) = plan(arguments)?;
-    let forecast = forecast(plan, arguments.on.as_ref(), arguments.samples, arguments.at_most, &|line| note(line))?;
+    let forecast =
+        forecast(plan, arguments.on.as_ref(), arguments.samples, arguments.at_most, arguments.shard, &|line| {
+            note(line)
+        })?;
     let header = &forecast.header;
     let run = document(&forecast)?;
     let mut text = Vec::new();
@@ -37,9 +40,10 @@ fn document(forecast: &Forecast) -> Result<DryRun<'_>, std::num::TryFromIntError
     let mut names = analysis::cell_names(&all);
     let skipped_names = names.split_off(cells.len());
     let (settings, programs) = consent::actions(&forecast.header);
-    // Every block has each cell once.
+    // Every block has each cell once; a shard in virtual time has some of them.
     let of_block = |block: &[model::Planned]| block.iter().map(|planned| planned.cell_index).collect();
-    let order = forecast.order.as_ref().map(|order| order.chunks(cells.len().max(1)).map(of_block).collect());
+    let blocks = |order: &Vec<model::Planned>| order.chunk_by(|a, b| a.block == b.block).map(of_block).collect();
+    let order = forecast.order.as_ref().map(blocks);
     let skipped = skipped_names.into_iter().zip(skipped);
     Ok(DryRun {
         title: &plan.title,
