@@ -67,7 +67,6 @@ fn junit_keeps_the_rules_of_its_schema() {
 #[test]
 fn kcidb_keeps_its_schema() {
     let [unasked, failed, starved, empty] = in_all(kcidb);
-    check(&failed, expect_file!["../../tests/golden/formats/run-fail.kcidb.json"]);
     let statuses = |text: &str| -> BTreeSet<String> {
         let document: serde_json::Value = serde_json::from_str(text).unwrap();
         let tests = document["tests"].as_array().unwrap();
