@@ -80,7 +80,7 @@ fn kcidb_keeps_its_schema() {
     assert_eq!(statuses(&unasked), BTreeSet::from(["DONE".to_owned()]));
     assert!(statuses(&failed).is_superset(&BTreeSet::from(["FAIL".to_owned(), "PASS".to_owned()])), "{failed}");
     assert!(statuses(&starved).contains("ERROR"), "{starved}");
-    let lab = lab(lab()["preempt=none", "clock=emulated"]);
+    let lab = lab(&["preempt=none"]);
     let virtually = kcidb(&Page::of(&own("lab", &lab, &summarise(&lab.header, &lab.entries)), false));
     assert!(virtually.contains("\"virtual-us\"") && !virtually.contains("\"us\""), "{virtually}");
     let script = "import sys\ntry:\n  from kcidb_io.schema import V5_3\nexcept ImportError:\n  print('skipped: needs kcidb-io (PyPI)'); sys.exit()\n\
