@@ -13,6 +13,7 @@ mod doctor;
 mod explain;
 mod frontier;
 mod help;
+mod history;
 mod import;
 mod lab;
 mod launch;
@@ -37,6 +38,7 @@ mod run;
 mod run_directory;
 mod show;
 mod sleep;
+mod store;
 mod study;
 mod supervise;
 mod usage;
@@ -116,6 +118,8 @@ fn execute(command: Command) -> Outcome {
         Command::Check(arguments) => check::check(&arguments),
         Command::Import(arguments) => import::import(&arguments),
         Command::List(arguments) => list::list(&arguments),
+        Command::Store(arguments) => store::command(&arguments.command),
+        Command::History(arguments) => history::history(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Load(arguments) => load::load(&arguments),
         Command::Lab(arguments) => lab::lab(arguments.command),

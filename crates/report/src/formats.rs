@@ -18,6 +18,7 @@ pub use csv::csv;
 pub(crate) use csv::field as csv_field;
 pub use gnuplot::gnuplot;
 pub use hgrm::hgrm;
+pub(crate) use junit::escaped as junit_text;
 pub use junit::junit;
 pub use lava::lava;
 pub use markdown::markdown;

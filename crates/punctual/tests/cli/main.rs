@@ -66,6 +66,8 @@ mod samples;
 mod schema;
 mod sleep;
 mod stalls;
+mod store;
+mod store_postgres;
 mod study;
 mod unprivileged;
 mod vm;
