@@ -74,6 +74,8 @@ fn runs_are_added_once_and_questions_answered() {
     }
     let listed = of(&scratch, "store list").expect_success();
     assert!(listed.stdout.contains("board7") && listed.stdout.contains("/0002"), "{listed:?}");
+    let json = of(&scratch, "store list --format json").expect_success().json();
+    crate::schema::assert_conforms("store-query", &json);
     let csv = of(&scratch, "store list --format csv").expect_success();
     assert_eq!(csv.stdout.lines().next(), Some("started,machine,kernel,title,measured,planned,path"));
     assert_eq!(csv.stdout.lines().count(), 4);
@@ -106,6 +108,7 @@ fn a_change_is_found_with_the_kernel_that_came_with_it() {
     assert!(text.stdout.contains("p99 later since 2026-10-21"), "{text:?}");
     assert!(text.stdout.contains("coincides with kernel: 6.1-rt to 6.12-rt"), "{text:?}");
     let json = of(&scratch, "history --cell none/ --format json").json();
+    crate::schema::assert_conforms("history", &json);
     let change = &json["series"][0]["changes"][0];
     assert_eq!((json["series"].as_array().unwrap().len(), &change["direction"]), (1, &"later".into()));
     let ratio = change["ratio"].as_f64().unwrap();
