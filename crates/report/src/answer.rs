@@ -27,7 +27,8 @@ impl Answer {
         let is_text = |index: usize| self.rows.iter().any(|row| row.get(index).is_some_and(Value::is_string));
         let column = |(index, name): (usize, &String)| {
             let name = model::plain(name).into_owned();
-            if is_text(index) { Column::text(name) } else { Column::figure(name) }
+            let column = if is_text(index) { Column::text(name) } else { Column::figure(name) };
+            if index == 0 { column.after(0) } else { column }
         };
         let columns = self.columns.iter().enumerate().map(column).collect();
         let rows = self.rows.iter().map(|row| row.iter().map(|field| shown(field, UNKNOWN)).collect()).collect();

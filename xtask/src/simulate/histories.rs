@@ -2,7 +2,7 @@
 
 use super::noise::Noise;
 use super::{Expected, ResultRow, Scale};
-use analysis::history::{Budget, Change, Charts, changes, threshold};
+use analysis::history::{Budget, Change, Charts, Expectation, Point, Response, changes, threshold};
 
 /// Runs of a year.
 const YEAR: usize = 365;
@@ -55,6 +55,7 @@ const MANY: Charts = Charts(2_600);
 pub(super) fn run(scale: Scale) -> Vec<ResultRow> {
     let mut rows = false_alarms(scale);
     rows.extend(found(scale));
+    rows.extend(single(scale));
     rows
 }
 
@@ -143,4 +144,46 @@ fn delays(shape: Shape, charts: Charts, n: u32) -> (Vec<usize>, u32) {
     }
     delays.sort_unstable();
     (delays, holds)
+}
+
+/// One run against 30 earlier ones, with a standard deviation of 10 % between runs.
+fn single(scale: Scale) -> Vec<ResultRow> {
+    let n = scale.of(YEARS);
+    let mut rows = Vec::new();
+    for (runs, name) in [(Runs::Normal, "normal"), (Runs::Heavy, "heavy tails")] {
+        for (times, what, expected) in [
+            (1.0, "is said to be later", Expected::AtMost(0.05)),
+            (1.5, "1.5 times later is found", Expected::AtLeast(if matches!(runs, Runs::Normal) { 0.95 } else { 0.5 })),
+        ] {
+            let mut noise = Noise::new(9_004);
+            let said = (0..n).filter(|_| is_later(&runs.year(&mut noise), times)).count();
+            let said = u32::try_from(said).unwrap_or(u32::MAX);
+            rows.push(ResultRow::share(format!("one run against 30, {name}: {what}"), said, n, expected));
+        }
+    }
+    rows
+}
+
+/// Whether the 31st run, as many times later, is said to be later than the 30 before.
+fn is_later(noise: &[f64], times: f64) -> bool {
+    let points: Vec<Point> = noise.iter().take(30).map(|z| point(10_000.0 * (0.1 * z).exp())).collect();
+    let next = noise.get(30).map_or(f64::NAN, |z| 10_000.0 * times * (0.1 * z).exp());
+    Expectation::of(&points, Response::P99).is_some_and(|expected| expected.p_later(next) < 0.05)
+}
+
+fn point(ns: f64) -> Point {
+    Point {
+        run: 0,
+        cell_index: 0,
+        started_unix_ms: 0,
+        kernel_release: None,
+        facts: std::sync::Arc::default(),
+        p99_ns: None,
+        p99_interval_ns: None,
+        max_ns: None,
+        max_at_least: false,
+        typical_p99_ns: Some(ns),
+        typical_max_ns: None,
+        samples: 0,
+    }
 }

@@ -7,6 +7,7 @@
 //! runs of any distribution. Correlation of neighboring runs is estimated from what remains on both sides of the split
 //! and divided out. A decision once made does not change with later runs.
 
+use super::series::median;
 use crate::stats::special::normal_quantile;
 use std::sync::OnceLock;
 
@@ -76,8 +77,9 @@ pub fn changes(logs: &[f64], threshold: f64) -> Vec<Change> {
         end += 1;
         let Some(at) = ranks.change(threshold) else { continue };
         found.push((start + ranks.dropped + at, end - 1));
-        start += ranks.dropped + at;
-        ranks = Ranks::of(logs.get(start..end).unwrap_or_default());
+        // Fresh runs: those behind this decision were chosen for being unusual, and what follows would look like a change
+        // back.
+        (ranks, start) = (Ranks::default(), end);
     }
     (0..found.len()).filter_map(|index| settled(logs, &found, index)).collect()
 }
@@ -90,10 +92,28 @@ fn settled(logs: &[f64], found: &[(usize, usize)], index: usize) -> Option<Chang
     let from = from.max(to.saturating_sub(WINDOW));
     let part = logs.get(from..to)?;
     let split = Ranks::of(part).split()?;
-    let (before, after) = part.split_at_checked(split.at)?;
+    let at = placed(part, &split)?;
+    let (before, after) = part.split_at_checked(at)?;
     let (ratio, interval) = ratio(before, after, split.inflation)?;
-    let range = (from + split.range.0, from + split.range.1);
-    Some(Change { at: from + split.at, range, found: found_at, ratio, interval })
+    let range = (from + split.range.0.min(at), from + split.range.1.max(at));
+    Some(Change { at: from + at, range, found: found_at, ratio, interval })
+}
+
+/// The place of a change within the range of its split: the least sum of distances from the medians of both sides. Scores
+/// tell large steps from larger ones less well than the responses themselves.
+fn placed(part: &[f64], split: &Split) -> Option<usize> {
+    let (before, after) = part.split_at_checked(split.at)?;
+    let (early, late) = (median(before)?, median(after)?);
+    let (first, last) = split.range;
+    let cost = |value: &f64| (value - early).abs() - (value - late).abs();
+    let (mut sum, mut best) = (0.0, (0.0, first));
+    for (index, value) in part.get(first..last)?.iter().enumerate() {
+        sum += cost(value);
+        if sum < best.0 {
+            best = (sum, first + index + 1);
+        }
+    }
+    Some(best.1)
 }
 
 /// The best split of a stretch.

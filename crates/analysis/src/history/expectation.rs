@@ -7,7 +7,7 @@ use crate::run::RunSummary;
 use crate::stats::paired::holm;
 use crate::stats::special::{student_t, student_t_above};
 use crate::verdict::{Case, Gap, Kept, Verdict, Violation};
-use crate::wording::number;
+use crate::wording::{number, things};
 use model::Entry;
 
 /// Least earlier runs of a series.
@@ -62,7 +62,7 @@ impl Expectation {
 }
 
 /// Adds to the summary of a run a verdict for each of its cells: later than its earlier runs, in the order of the
-/// cells, or not. `metric` is p99 or the maximum.
+/// cells, or not.
 pub fn check_against_history(
     summary: &mut RunSummary,
     entries: &[Entry],
@@ -103,7 +103,8 @@ fn measured(entries: &[Entry], cell: usize, response: Response) -> Option<f64> {
 }
 
 fn too_few(n: usize) -> String {
-    format!("the store has {n} earlier runs of it on this machine; {EARLIER_RUNS} since its last change are needed")
+    let runs = things(u64::try_from(n).unwrap_or(u64::MAX), "earlier run");
+    format!("the store has {runs} of it on this machine; {EARLIER_RUNS} since its last change are needed")
 }
 
 fn judged(cell: &str, expected: &Expectation, ns: f64, p: f64, response: Response, margin: f64) -> Verdict {

@@ -139,7 +139,9 @@ fn run(ns: i64) -> RunBuilder {
     let mut run = RunBuilder::new();
     run.cell("none", "fifo:80");
     run.header.plan.repetitions = 4;
-    (0..4).for_each(|block| drop(run.measure(block, 0, move |_, cycle| ns + i64::try_from(cycle % 10).unwrap())));
+    for block in 0..4 {
+        run.measure(block, 0, move |_, cycle| ns + i64::try_from(cycle % 10).unwrap());
+    }
     run
 }
 
@@ -164,7 +166,7 @@ fn a_run_is_compared_with_all_earlier_ones() {
         (10_000, 7, 0.03, "INCONCLUSIVE: none/fifo:80: the store has 7 earlier runs"),
     ] {
         let told = against(ns, earlier, spread);
-        assert!(told.starts_with(verdict), "{told}");
+        assert!(told.contains(verdict), "{told}");
     }
 }
 

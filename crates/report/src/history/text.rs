@@ -5,7 +5,7 @@ use crate::Style;
 use crate::lines::Lines;
 use crate::table::{Column, Field, Table, UNKNOWN};
 use analysis::history::{FIRST_TEST, Point, SeriesHistory, Standing};
-use analysis::wording::{duration, things};
+use analysis::wording::duration;
 use model::plain;
 use std::io;
 
@@ -24,12 +24,11 @@ impl History {
                 lines.paragraph(out, "", &format!("{}: {}.", name(history), sentence(change)))?;
             }
         }
-        let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
         let alarms = self.series.iter().filter(|series| self.alarms(series).next().is_some()).count();
         let of = |standing| self.series.iter().filter(|series| series.standing == standing).count();
         let changed = of(Standing::Changed);
         let mut summary =
-            format!("{}: {changed} changed, {alarms} later lately", things(count(self.series.len()), "series"));
+            format!("{} series: {changed} changed, {alarms} later lately", self.series.len());
         match of(Standing::TooFew) {
             0 => {}
             few => summary += &format!(", {few} with fewer than {FIRST_TEST} runs, which are not tested"),
