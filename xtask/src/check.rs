@@ -137,9 +137,10 @@ fn targets(root: &Path) -> Outcome {
     let mut words = vec!["check", "--workspace", "--all-targets", "--quiet"];
     words.extend(found.iter().flat_map(|(name, _)| ["--target", name.as_str()]));
     match cargo(root, &words, Some(("RUSTFLAGS", "-D warnings"))) {
-        Outcome::Passed if !missing.is_empty() => {
-            Outcome::Skipped(format!("no standard library or C compiler of {}; scripts/setup cross adds it", missing.join(", ")))
-        }
+        Outcome::Passed if !missing.is_empty() => Outcome::Skipped(format!(
+            "no standard library or C compiler of {}; scripts/setup cross adds it",
+            missing.join(", ")
+        )),
         outcome => outcome,
     }
 }

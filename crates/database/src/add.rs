@@ -25,42 +25,14 @@ const CELL: [&str; 10] =
     ["identity", "name", "kernel", "load", "policy", "period_ns", "method", "cpus", "duration_ns", "cell"];
 
 const RUN: [&str; 10] = [
-    "identity",
-    "machine_id",
-    "configuration_id",
-    "started_unix_ms",
-    "title",
-    "path",
-    "tool",
-    "measurements",
-    "planned",
-    "added_unix_ms",
+    "identity", "machine_id", "configuration_id", "started_unix_ms", "title", "path", "tool", "measurements",
+    "planned", "added_unix_ms",
 ];
 
 const MEASUREMENT: [&str; 23] = [
-    "run_id",
-    "cell_index",
-    "cell_id",
-    "machine_id",
-    "started_unix_ms",
-    "again",
-    "kernel_release",
-    "blocks",
-    "measured_ns",
-    "samples",
-    "missed",
-    "lost",
-    "min_ns",
-    "mean_ns",
-    "p50_ns",
-    "p99_ns",
-    "p99_low_ns",
-    "p99_high_ns",
-    "p999_ns",
-    "max_ns",
-    "max_at_least",
-    "typical_p99_ns",
-    "typical_max_ns",
+    "run_id", "cell_index", "cell_id", "machine_id", "started_unix_ms", "again", "kernel_release", "blocks",
+    "measured_ns", "samples", "missed", "lost", "min_ns", "mean_ns", "p50_ns", "p99_ns", "p99_low_ns", "p99_high_ns",
+    "p999_ns", "max_ns", "max_at_least", "typical_p99_ns", "typical_max_ns",
 ];
 
 const BLOCK: [&str; 7] = ["run_id", "cell_index", "block", "started_unix_ms", "samples", "p99_ns", "max_ns"];
@@ -92,7 +64,8 @@ impl Database {
 
 fn put(engine: &mut Engine, contents: &Contents) -> Result<Added, Failure> {
     let run = &contents.run;
-    let known = engine.query("SELECT id, measurements FROM run WHERE identity = $1", &[run.identity.as_str().into()])?;
+    let known =
+        engine.query("SELECT id, measurements FROM run WHERE identity = $1", &[run.identity.as_str().into()])?;
     let known = known.first().and_then(|row| Some((row.first()?.as_int()?, row.get(1)?.as_unsigned()?)));
     let measurements = u64::try_from(run.measurements).unwrap_or(u64::MAX);
     let added = match known {

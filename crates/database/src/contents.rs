@@ -188,7 +188,9 @@ fn row(header: &Header, entries: &[Entry], index: usize, summary: &CellSummary) 
         summary.max.map(|max| max.latency_ns).into(),
         summary.max.is_some_and(|max| max.at_least).into(),
         // An outside program may report no histogram for each block.
-        typical(of_cell.iter().filter_map(|block| block.p99_ns)).or(quantiles.p99.value_ns().map(|ns| ns as f64)).into(),
+        typical(of_cell.iter().filter_map(|block| block.p99_ns))
+            .or(quantiles.p99.value_ns().map(|ns| ns as f64))
+            .into(),
         typical(of_cell.iter().filter_map(|block| block.max_ns))
             .or(summary.max.map(|max| max.latency_ns as f64))
             .into(),

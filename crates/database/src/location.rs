@@ -22,9 +22,8 @@ impl Location {
     /// # Errors
     /// If it is a URL of something else, or empty.
     pub fn parse(named: &str) -> Result<Location, DatabaseError> {
-        let invalid = |reason: &str| {
-            Err(DatabaseError::Location { named: without_password(named), reason: reason.to_owned() })
-        };
+        let invalid =
+            |reason: &str| Err(DatabaseError::Location { named: without_password(named), reason: reason.to_owned() });
         match named.split_once("://") {
             _ if named.is_empty() => invalid("expected a file, a directory or postgresql://USER@HOST/DATABASE"),
             Some(("postgres" | "postgresql", _)) => Ok(Location::Server(named.to_owned())),

@@ -73,14 +73,14 @@ impl Database {
     /// # Errors
     /// If the store cannot be read.
     pub fn series(&mut self, selection: &Selection) -> Result<Vec<Series>, DatabaseError> {
-        let machines = self.named("SELECT id, coalesce(hostname, identity), model, identity FROM machine ORDER BY id")?;
+        let machines =
+            self.named("SELECT id, coalesce(hostname, identity), model, identity FROM machine ORDER BY id")?;
         let cells = self.named("SELECT id, name, policy, identity FROM cell ORDER BY id")?;
         let details = self.details()?;
         let matches = |asked: &Option<String>, names: &[String]| {
             asked.as_ref().is_none_or(|asked| names.iter().any(|name| name.contains(asked.as_str())))
         };
-        let cells: BTreeMap<i64, _> =
-            cells.into_iter().filter(|(_, names)| matches(&selection.cell, names)).collect();
+        let cells: BTreeMap<i64, _> = cells.into_iter().filter(|(_, names)| matches(&selection.cell, names)).collect();
         let mut series = Vec::new();
         for (machine, names) in machines.iter().filter(|(_, names)| matches(&selection.machine, names)) {
             let mut points = self.points(*machine)?;

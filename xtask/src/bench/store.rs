@@ -114,7 +114,8 @@ fn write(dir: &Path, run: &RunBuilder) -> Result<(), String> {
     for entry in &run.entries {
         lines.push(serde_json::to_string(entry).map_err(|err| err.to_string())?);
     }
-    fs::create_dir_all(dir).and_then(|()| fs::write(dir.join("run.jsonl"), lines.join("\n") + "\n"))
+    fs::create_dir_all(dir)
+        .and_then(|()| fs::write(dir.join("run.jsonl"), lines.join("\n") + "\n"))
         .map_err(|err| format!("{}: {err}", dir.display()))
 }
 

@@ -85,7 +85,8 @@ fn false_alarms(scale: Scale) -> Vec<ResultRow> {
         }
     }
     let mut noise = Noise::new(9_002);
-    let alarms = (0..years * 5).map(|_| changes(&Runs::Normal.year(&mut noise), threshold(Budget(0.01), Charts(1))).len());
+    let alarms =
+        (0..years * 5).map(|_| changes(&Runs::Normal.year(&mut noise), threshold(Budget(0.01), Charts(1))).len());
     let alarms = u32::try_from(alarms.sum::<usize>()).unwrap_or(u32::MAX);
     rows.push(ResultRow::share("alarms a year with a budget of 0.01", alarms, years * 5, Expected::AtMost(0.01)));
     rows

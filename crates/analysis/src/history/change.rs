@@ -50,7 +50,7 @@ pub struct Charts(pub usize);
 pub struct Budget(pub f64);
 
 impl Budget {
-    /// One in ten years of nightly runs: a year with two is rarer than one in 200.
+    /// One in ten years of nightly runs, so that a year with two is rarer than one in a hundred.
     pub const NIGHTLY: Budget = Budget(0.1);
 }
 
@@ -205,11 +205,7 @@ const RANGE: f64 = 6.0;
 
 /// Contribution of `other` to the doubled midrank of `value`.
 fn above(value: f64, other: f64) -> usize {
-    if value > other {
-        2
-    } else {
-        usize::from(value <= other && value >= other)
-    }
+    if value > other { 2 } else { usize::from(value <= other && value >= other) }
 }
 
 /// The standardized sum of scores before each split with [`LEAST_SIDE`] on both sides; `None` if all are equal.

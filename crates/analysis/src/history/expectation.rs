@@ -34,8 +34,7 @@ impl Expectation {
     /// The expectation from the earlier runs since the last change; `None` with too few.
     #[must_use]
     pub fn of(earlier: &[Point], response: Response) -> Option<Expectation> {
-        let logs: Vec<f64> =
-            earlier.iter().filter_map(|point| response.of(point)).map(|ns| ns.max(1.0).ln()).collect();
+        let logs: Vec<f64> = earlier.iter().filter_map(|point| response.of(point)).map(|ns| ns.max(1.0).ln()).collect();
         let last = changes(&logs, threshold(Budget::NIGHTLY, Charts(1))).last().map_or(0, |change| change.at);
         let logs = logs.get(last..).filter(|logs| logs.len() >= EARLIER_RUNS)?;
         let center = median(logs)?;

@@ -119,8 +119,10 @@ fn series(n: u64, update: u64, ns: impl Fn(u64) -> f64) -> Series {
 #[test]
 fn a_change_coincides_with_what_changed_then() {
     let wave = noise(11, 100);
-    let ns = |day: u64| 10_000.0 * (0.02 * wave[usize::try_from(day).unwrap()]).exp() * if day < 60 { 1.0 } else { 2.0 };
-    let histories = of_series(vec![series(100, 60, ns), series(100, 30, |_| 5_000.0), series(10, 5, ns)], Budget::NIGHTLY);
+    let ns =
+        |day: u64| 10_000.0 * (0.02 * wave[usize::try_from(day).unwrap()]).exp() * if day < 60 { 1.0 } else { 2.0 };
+    let histories =
+        of_series(vec![series(100, 60, ns), series(100, 30, |_| 5_000.0), series(10, 5, ns)], Budget::NIGHTLY);
     let [changed, unchanged, short] = &histories[..] else { panic!() };
     assert_eq!(
         histories.iter().map(|one| one.standing).collect::<Vec<_>>(),

@@ -18,10 +18,9 @@ const NETWORK_TIMEOUT: Duration = Duration::from_secs(30);
 /// Connects to the server. Its password may be in `PGPASSWORD`, because every user sees the words of a command.
 pub(super) fn open(url: &str, at: &Location, access: Access) -> Result<Client, DatabaseError> {
     let failed = |reason: String| DatabaseError::Open { at: at.to_string(), reason };
-    let mut config: Config = url.parse().map_err(|err: postgres::Error| DatabaseError::Location {
-        named: at.to_string(),
-        reason: words(&err),
-    })?;
+    let mut config: Config = url
+        .parse()
+        .map_err(|err: postgres::Error| DatabaseError::Location { named: at.to_string(), reason: words(&err) })?;
     if config.get_ssl_mode() == SslMode::Require {
         let reason = "unsupported: sslmode=require; reach the server by a socket or through an SSH tunnel";
         return Err(failed(reason.to_owned()));
@@ -79,10 +78,8 @@ pub(super) fn ask(client: &mut Client, sql: &str) -> Result<Rows, Failure> {
     let is_number = |ty: &Type| [Type::INT2, Type::INT4, Type::INT8].contains(ty);
     let is_real = |ty: &Type| [Type::FLOAT4, Type::FLOAT8, Type::NUMERIC].contains(ty);
     let types: Vec<Type> = statement.columns().iter().map(|column| column.type_().clone()).collect();
-    let mut rows = Rows {
-        columns: statement.columns().iter().map(|column| column.name().to_owned()).collect(),
-        rows: Vec::new(),
-    };
+    let mut rows =
+        Rows { columns: statement.columns().iter().map(|column| column.name().to_owned()).collect(), rows: Vec::new() };
     client.batch_execute("BEGIN READ ONLY").map_err(failure)?;
     let answer = client.simple_query(sql).map_err(failure);
     let _ = client.batch_execute("ROLLBACK");
@@ -108,7 +105,9 @@ fn value(row: &postgres::Row, index: usize) -> Result<Value, Failure> {
     let unknown = || Failure::Other(format!("column {index} has another type than expected"));
     Ok(match ty.ok_or_else(unknown)? {
         Type::INT8 => row.try_get::<_, Option<i64>>(index).map_err(failure)?.map_or(Value::Null, Value::Int),
-        Type::INT4 => row.try_get::<_, Option<i32>>(index).map_err(failure)?.map_or(Value::Null, |n| Value::Int(n.into())),
+        Type::INT4 => {
+            row.try_get::<_, Option<i32>>(index).map_err(failure)?.map_or(Value::Null, |n| Value::Int(n.into()))
+        }
         Type::FLOAT8 => row.try_get::<_, Option<f64>>(index).map_err(failure)?.map_or(Value::Null, Value::Real),
         Type::TEXT => row.try_get::<_, Option<String>>(index).map_err(failure)?.map_or(Value::Null, Value::Text),
         Type::BYTEA => row.try_get::<_, Option<Vec<u8>>>(index).map_err(failure)?.map_or(Value::Null, Value::Bytes),
@@ -136,7 +135,6 @@ impl ToSql for Value {
     postgres::types::to_sql_checked!();
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the form of map_err")]
 fn failure(err: postgres::Error) -> Failure {
     let is_lock = err.code() == Some(&postgres::error::SqlState::LOCK_NOT_AVAILABLE);
     if is_lock { Failure::Locked } else { Failure::Other(words(&err)) }

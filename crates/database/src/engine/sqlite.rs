@@ -127,7 +127,6 @@ impl ToSql for Value {
     }
 }
 
-#[expect(clippy::needless_pass_by_value, reason = "the form of map_err")]
 fn failure(err: rusqlite::Error) -> Failure {
     match err.sqlite_error_code() {
         Some(ErrorCode::DatabaseBusy | ErrorCode::DatabaseLocked) => Failure::Locked,

@@ -33,8 +33,7 @@ pub(super) fn history(arguments: &HistoryArguments) -> Outcome {
     let page = (arguments.format == HistoryFormat::Html).then_some(Path::new("history.html"));
     match arguments.output.as_deref().or(page) {
         Some(path) => {
-            host::file::write_named(path, &text)
-                .map_err(|err| format!("cannot write {}: {err}", path.display()))?;
+            host::file::write_named(path, &text).map_err(|err| format!("cannot write {}: {err}", path.display()))?;
             output::write(format!("{}\n", path.display()).as_bytes())?;
         }
         None => output::write(&text)?,

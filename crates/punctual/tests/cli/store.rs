@@ -1,8 +1,6 @@
 //! `punctual store` and `punctual history` with SQLite: additions, questions, changes, and what may go wrong.
 
-use crate::program::{
-    ProgramOutput, Scratch, Start, command, finish, kill_and_wait, punctual, run, wrapped,
-};
+use crate::program::{ProgramOutput, Scratch, Start, command, finish, kill_and_wait, punctual, run, wrapped};
 use analysis::testing::RunBuilder;
 use std::fs;
 use std::path::Path;
@@ -158,9 +156,8 @@ fn a_run_is_checked_against_the_store() {
     // The first night has no earlier one.
     let first = punctual(&format!("check {runs}/0000 --baseline store:{store}"));
     assert!(first.status == 3 && first.stdout.contains("the store has 0 earlier runs of it"), "{first:?}");
-    check(10_000, "--force").expect_error(
-        "unsupported: --force, and a metric other than p99, with a store; leave them out",
-    );
+    check(10_000, "--force")
+        .expect_error("unsupported: --force, and a metric other than p99, with a store; leave them out");
     let none = punctual(&format!("check {runs}/0000 --baseline store:{store}.none"));
     none.expect_error(&format!(
         "no store at {store}.none: `punctual store add RUN` makes it; name another with --store"
@@ -219,7 +216,8 @@ fn what_is_not_a_store_is_refused() {
     let scratch = Scratch::new("store-bad");
     let runs = nights(&scratch, 1, 1.0);
     let add = |path: &Path| punctual(&format!("store add {runs} --store {}", path.display()));
-    let text = scratch.file("text", "not a database, but longer than the header of one, which has 100 bytes in all ....\n");
+    let text =
+        scratch.file("text", "not a database, but longer than the header of one, which has 100 bytes in all ....\n");
     add(&text).expect_error(&format!(
         "{} is a database without a store of punctual; name another file or database",
         text.display()
@@ -234,10 +232,8 @@ fn what_is_not_a_store_is_refused() {
     add(&store).expect_success();
     let link = scratch.path("link.sqlite");
     std::os::unix::fs::symlink(&store, &link).unwrap();
-    add(&link).expect_error(&format!(
-        "cannot open {}: it is not a regular file (links are not followed)",
-        link.display()
-    ));
+    add(&link)
+        .expect_error(&format!("cannot open {}: it is not a regular file (links are not followed)", link.display()));
     assert_eq!(run(Command::new("mkfifo").arg(scratch.path("pipe"))).status, 0);
     assert!(add(&scratch.path("pipe")).stderr.contains("it is not a regular file"));
     sqlite(&store, "INSERT INTO schema_version VALUES (99, 'punctual 9', 0)");
@@ -329,9 +325,8 @@ fn assert_is_sound(path: &Path) {
     let check: String = connection.query_row("PRAGMA integrity_check", [], |row| row.get(0)).unwrap();
     assert_eq!(check, "ok");
     for (table, n) in [("measurement", 2), ("block", 4), ("histogram", 2)] {
-        let sql = format!(
-            "SELECT count(*) FROM run r WHERE (SELECT count(*) FROM {table} t WHERE t.run_id = r.id) <> {n}"
-        );
+        let sql =
+            format!("SELECT count(*) FROM run r WHERE (SELECT count(*) FROM {table} t WHERE t.run_id = r.id) <> {n}");
         let torn: i64 = connection.query_row(&sql, [], |row| row.get(0)).unwrap();
         assert_eq!(torn, 0, "{table}");
     }

@@ -1,6 +1,8 @@
 //! `punctual store` and `punctual history` with a real PostgreSQL server, which may go away.
 
-use crate::program::{ProgramOutput, Scratch, Start, command, finish, is_installed, is_root, punctual, run, skip_unless};
+use crate::program::{
+    ProgramOutput, Scratch, Start, command, finish, is_installed, is_root, punctual, run, skip_unless,
+};
 use crate::store::nights;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -92,10 +94,13 @@ fn a_server_answers_as_a_file_does() {
     skip_unless!(is_available());
     let scratch = Scratch::new("postgres");
     let server = Server::start(&scratch);
-    server.of("history").expect_error("no store at postgresql:///postgres: `punctual store add RUN` makes it; name another with --store");
+    server.of("history").expect_error(
+        "no store at postgresql:///postgres: `punctual store add RUN` makes it; name another with --store",
+    );
     let runs = nights(&scratch, 45, 1.5);
     let file = scratch.path("lab.sqlite").display().to_string();
-    let (first, second) = (server.of(&format!("store add {runs}")), punctual(&format!("store add {runs} --store {file}")));
+    let (first, second) =
+        (server.of(&format!("store add {runs}")), punctual(&format!("store add {runs} --store {file}")));
     assert_eq!((first.status, first.stdout), (0, second.stdout), "{}", first.stderr);
     assert!(server.of(&format!("store add {runs}/0007")).expect_success().stdout.ends_with("/0007: known\n"));
     for words in ["history --format json", "history", "history --format junit", "store list --format csv"] {
@@ -128,7 +133,10 @@ fn a_server_that_goes_away_leaves_whole_runs() {
         let ended = finish(adding);
         assert!(ended.status == 0 || ended.status == 1 && ended.stderr.lines().count() == 1, "{ended:?}");
         let gone = server.of("history");
-        assert!(gone.status == 1 && gone.stderr.starts_with("punctual: cannot open postgresql:///postgres: "), "{gone:?}");
+        assert!(
+            gone.status == 1 && gone.stderr.starts_with("punctual: cannot open postgresql:///postgres: "),
+            "{gone:?}"
+        );
         server.child = Server::spawn(&server.dir);
         server.wait();
         let torn = "SELECT count(*)::bigint FROM run r WHERE (SELECT count(*) FROM block b WHERE b.run_id = r.id) <> 4";
@@ -136,6 +144,7 @@ fn a_server_that_goes_away_leaves_whole_runs() {
     }
     server.of(&format!("store add {runs}")).expect_success();
     assert_eq!(server.number("SELECT count(*)::bigint FROM run"), 40);
-    let both = [(); 2].map(|()| command(&format!("store add {runs} --store {}", server.url())).start_piped()).map(finish);
+    let both =
+        [(); 2].map(|()| command(&format!("store add {runs} --store {}", server.url())).start_piped()).map(finish);
     assert!(both.iter().all(|one| one.status == 0), "{both:?}");
 }

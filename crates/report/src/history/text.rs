@@ -27,8 +27,7 @@ impl History {
         let alarms = self.series.iter().filter(|series| self.alarms(series).next().is_some()).count();
         let of = |standing| self.series.iter().filter(|series| series.standing == standing).count();
         let changed = of(Standing::Changed);
-        let mut summary =
-            format!("{} series: {changed} changed, {alarms} later lately", self.series.len());
+        let mut summary = format!("{} series: {changed} changed, {alarms} later lately", self.series.len());
         match of(Standing::TooFew) {
             0 => {}
             few => summary += &format!(", {few} with fewer than {FIRST_TEST} runs, which are not tested"),

@@ -1,7 +1,7 @@
 //! Arguments of `punctual store` and `punctual history`.
 
-use super::heading;
 use super::compare::margin;
+use super::heading;
 use clap::{Args, Subcommand, ValueEnum};
 use model::Span;
 use std::path::PathBuf;

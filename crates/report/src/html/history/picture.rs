@@ -36,7 +36,8 @@ pub(super) fn write(page: &mut Markup, history: &SeriesHistory, histograms: &[Bu
     let points = all.get(all.len().saturating_sub(histograms.len().max(1))..).unwrap_or_default();
     let maxima = points.iter().filter_map(|point| point.max_ns).filter(|ns| *ns > 0);
     let Some(high) = maxima.max() else { return };
-    let lowest = histograms.iter().flatten().filter_map(|buckets| buckets.iter().map(|bucket| bucket.0).find(|ns| *ns > 0));
+    let lowest =
+        histograms.iter().flatten().filter_map(|buckets| buckets.iter().map(|bucket| bucket.0).find(|ns| *ns > 0));
     let low = lowest.min().map_or(high as f64 / 100.0, |ns| ns as f64);
     let plane = Plane { points, axis: Log::around(low, high as f64) };
     page.add(format_args!(
@@ -74,34 +75,49 @@ fn axes(page: &mut Markup, plane: &Plane<'_>) {
     }
 }
 
-/// Writes one path for each shade.
+/// Writes one path for each shade, in units of runs and rows; equal neighbors share a box.
 fn heat(page: &mut Markup, plane: &Plane<'_>, histograms: &[Buckets]) {
-    let mut shades = vec![String::new(); SHADES];
-    let row_height = (BOTTOM - TOP) / ROWS as f64;
-    for (run, buckets) in histograms.iter().enumerate() {
-        let Some(buckets) = buckets else { continue };
-        let all: u64 = buckets.iter().map(|bucket| bucket.1).fold(0, u64::saturating_add);
-        let mut rows = [0u64; ROWS];
-        for (ns, count) in buckets {
-            let row = (plane.axis.share(*ns as f64) * ROWS as f64).floor();
-            let row = (0..ROWS).find(|index| *index as f64 >= row).unwrap_or(ROWS - 1);
-            if let Some(row) = rows.get_mut(row) {
-                *row = row.saturating_add(*count);
+    let columns: Vec<[Option<usize>; ROWS]> = histograms.iter().map(|buckets| shades(plane, buckets)).collect();
+    page.add(format_args!(
+        "<svg x={LEFT} y={TOP} width={} height={} viewBox=\"0 0 {} {ROWS}\" preserveAspectRatio=none>\n",
+        RIGHT - LEFT,
+        BOTTOM - TOP,
+        columns.len().max(1)
+    ));
+    let mut paths = vec![String::new(); SHADES];
+    for row in 0..ROWS {
+        let shade = |run: usize| columns.get(run).and_then(|column| *column.get(ROWS - 1 - row)?);
+        let mut run = 0;
+        while run < columns.len() {
+            let length = (run..columns.len()).take_while(|other| shade(*other) == shade(run)).count();
+            if let Some(path) = shade(run).and_then(|shade| paths.get_mut(shade)) {
+                let _ = write!(path, "M{run} {row}h{length}v1h-{length}z");
             }
-        }
-        for (row, count) in rows.iter().enumerate().filter(|(_, count)| **count > 0) {
-            let decades = (all as f64 / *count as f64).log10().floor();
-            let shade = (0..SHADES).rev().find(|shade| decades <= (SHADES - 1 - shade) as f64).unwrap_or(0);
-            let (x, y) = (plane.x(run), BOTTOM - (row + 1) as f64 * row_height);
-            let width = plane.x(run + 1) - x;
-            if let Some(path) = shades.get_mut(shade) {
-                let _ = write!(path, "M{x:.1} {y:.1}h{width:.1}v{row_height:.1}h-{width:.1}z");
-            }
+            run += length;
         }
     }
-    for (shade, path) in shades.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
+    for (shade, path) in paths.iter().enumerate().filter(|(_, path)| !path.is_empty()) {
         page.add(format_args!("<path d=\"{path}\" style=\"fill:var(--t{shade})\"/>\n"));
     }
+    page.raw("</svg>\n");
+}
+
+/// The shade of each row of a run, from the lowest latency.
+fn shades(plane: &Plane<'_>, buckets: &Buckets) -> [Option<usize>; ROWS] {
+    let buckets = buckets.as_deref().unwrap_or_default();
+    let all: u64 = buckets.iter().map(|bucket| bucket.1).fold(0, u64::saturating_add);
+    let mut rows = [0u64; ROWS];
+    for (ns, count) in buckets {
+        let at = plane.axis.share(*ns as f64) * ROWS as f64;
+        let row = (1..ROWS).find(|edge| at < *edge as f64).map_or(ROWS - 1, |edge| edge - 1);
+        if let Some(row) = rows.get_mut(row) {
+            *row = row.saturating_add(*count);
+        }
+    }
+    rows.map(|count| {
+        let decades = (all as f64 / count as f64).log10();
+        (0..SHADES).rev().find(|shade| count > 0 && (*shade == 0 || decades < (SHADES - shade) as f64))
+    })
 }
 
 /// Writes a dashed line for each time at which facts of the machine changed.
@@ -110,7 +126,8 @@ fn marks(page: &mut Markup, plane: &Plane<'_>, history: &SeriesHistory) {
     let mut times: Vec<u64> = history.marks.iter().map(|mark| mark.unix_ms).filter(|time| *time > first).collect();
     times.dedup();
     for time in times {
-        let words: Vec<_> = history.marks.iter().filter(|mark| mark.unix_ms == time).map(crate::history::mark).collect();
+        let words: Vec<_> =
+            history.marks.iter().filter(|mark| mark.unix_ms == time).map(crate::history::mark).collect();
         page.add(format_args!(
             "<path d=\"M{:.1} {TOP}V{BOTTOM}\" style=\"stroke:var(--axis);stroke-width:3;stroke-dasharray:8 8\">\
              <title>{} {}</title></path>\n",
