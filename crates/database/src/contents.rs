@@ -6,7 +6,7 @@ use analysis::explain::cause_name;
 use analysis::facts::{self, Fingerprint};
 use analysis::history::{blocks, typical};
 use analysis::{CellSummary, Finding, RunSummary};
-use model::{Cell, Entry, Header, Host, plain};
+use model::{Cell, Entry, Header, Host, Kernel, plain};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -146,10 +146,21 @@ fn json(value: &impl Serialize) -> Value {
     Value::text(&serde_json::to_string(value).unwrap_or_default())
 }
 
+/// Load, policy and period of a cell; and its kernel, if it is not that of the machine. Virtual time is never shown as if
+/// it were time.
+fn name(cell: &Cell) -> String {
+    let name = format!("{} {}", cell.label(), cell.period);
+    match &cell.kernel {
+        Kernel::Running => name,
+        kernel if kernel.is_virtual() => format!("{name} {kernel}, virtual time"),
+        kernel => format!("{name} {kernel}"),
+    }
+}
+
 fn cell_row(cell: &Cell, identity: &str) -> Vec<Value> {
     vec![
         identity.into(),
-        cell.label().as_str().into(),
+        name(cell).as_str().into(),
         cell.kernel.to_string().as_str().into(),
         cell.load.to_string().as_str().into(),
         cell.policy.to_string().as_str().into(),

@@ -55,7 +55,7 @@ pub enum DatabaseError {
     #[error("{0} is locked by another process; repeat the command when it has ended")]
     Locked(String),
     /// Nothing was written.
-    #[error("cannot write {at}: {reason}; the store is as before, repeat the command")]
+    #[error("cannot write {at}: {reason}; each run is in the store whole or not at all, repeat the command")]
     Write {
         /// The store.
         at: String,

@@ -49,7 +49,7 @@ fn versions_follow_each_other_and_a_failed_one_changes_nothing() {
     assert_eq!(version(&mut engine, &at).unwrap(), Some(1));
     let next: Vec<&[&str]> = [MIGRATIONS, &[&["ALTER TABLE run ADD COLUMN note TEXT", "SELEKT"]]].concat();
     let err = migrate(&mut engine, &at, &next).unwrap_err().to_string();
-    assert!(err.contains("the store is as before"), "{err}");
+    assert!(err.contains("whole or not at all"), "{err}");
     assert_eq!(version(&mut engine, &at).unwrap(), Some(1));
     assert!(engine.query("SELECT note FROM run", &[]).is_err());
     let next: Vec<&[&str]> = [MIGRATIONS, &[&["ALTER TABLE run ADD COLUMN note TEXT"]]].concat();
