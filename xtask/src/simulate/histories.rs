@@ -106,11 +106,11 @@ fn found(scale: Scale) -> Vec<ResultRow> {
         ("step of 1 deviation, 1300 series", |_| 1.0, MANY, 90, Expected::AtLeast(0.8)),
         ("step of 2 deviations, 1300 series", |_| 2.0, MANY, 22, Expected::AtLeast(0.9)),
         ("step of 3 deviations, 1300 series", |_| 3.0, MANY, 14, Expected::AtLeast(0.9)),
-        ("step of 10 deviations, 1300 series", |_| 10.0, MANY, 12, Expected::AtLeast(0.9)),
-        ("drift of 1 deviation in 30 runs, one series", |n| n / 30.0, ONE, 40, Expected::AtLeast(0.9)),
-        ("drift of 1 deviation in 100 runs, one series", |n| n / 100.0, ONE, 100, Expected::AtLeast(0.9)),
-        ("drift of 1 deviation in 30 runs, 1300 series", |n| n / 30.0, MANY, 60, Expected::AtLeast(0.9)),
-        ("drift of 1 deviation in 100 runs, 1300 series", |n| n / 100.0, MANY, 140, Expected::AtLeast(0.9)),
+        ("step of 10 deviations, 1300 series", |_| 10.0, MANY, 14, Expected::AtLeast(0.9)),
+        ("drift of 1 deviation in 30 runs, one series", |n| n / 30.0, ONE, 50, Expected::AtLeast(0.9)),
+        ("drift of 1 deviation in 100 runs, one series", |n| n / 100.0, ONE, 115, Expected::AtLeast(0.9)),
+        ("drift of 1 deviation in 30 runs, 1300 series", |n| n / 30.0, MANY, 65, Expected::AtLeast(0.9)),
+        ("drift of 1 deviation in 100 runs, 1300 series", |n| n / 100.0, MANY, 150, Expected::AtLeast(0.9)),
     ];
     for (name, shape, charts, within, expected) in shapes {
         let (delays, holds) = delays(shape, charts, n);
