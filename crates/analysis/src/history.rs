@@ -2,6 +2,7 @@
 
 mod change;
 mod expectation;
+mod median;
 mod responses;
 mod series;
 #[cfg(test)]

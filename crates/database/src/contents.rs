@@ -146,8 +146,8 @@ fn json(value: &impl Serialize) -> Value {
     Value::text(&serde_json::to_string(value).unwrap_or_default())
 }
 
-/// Load, policy and period of a cell; and its kernel, if it is not that of the machine. Virtual time is never shown as if
-/// it were time.
+/// Load, policy and period of a cell; and its kernel, if it is not that of the machine. Virtual time is never shown as
+/// if it were time.
 fn name(cell: &Cell) -> String {
     let name = format!("{} {}", cell.label(), cell.period);
     match &cell.kernel {

@@ -55,12 +55,6 @@ impl History {
         changed.chain(others).take(IN_FULL).collect()
     }
 
-    /// The page. `histograms` are those of the last runs of each series that it shows in full.
-    #[must_use]
-    pub fn html(&self, histograms: &[Vec<Buckets>]) -> String {
-        crate::html::history::page(self, histograms)
-    }
-
     /// All of them.
     pub(crate) fn all(&self) -> &[SeriesHistory] {
         &self.series

@@ -7,7 +7,7 @@
 //! runs of any distribution. Correlation of neighboring runs is estimated from what remains on both sides of the split
 //! and divided out. A decision once made does not change with later runs.
 
-use super::series::median;
+use super::median::median;
 use crate::stats::special::normal_quantile;
 use std::sync::OnceLock;
 
@@ -77,8 +77,8 @@ pub fn changes(logs: &[f64], threshold: f64) -> Vec<Change> {
         end += 1;
         let Some(at) = ranks.change(threshold) else { continue };
         found.push((start + ranks.dropped + at, end - 1));
-        // Fresh runs: those behind this decision were chosen for being unusual, and what follows would look like a change
-        // back.
+        // Fresh runs: those behind this decision were chosen for being unusual, and what follows would look like a
+        // change back.
         (ranks, start) = (Ranks::default(), end);
     }
     (0..found.len()).filter_map(|index| settled(logs, &found, index)).collect()
@@ -99,8 +99,8 @@ fn settled(logs: &[f64], found: &[(usize, usize)], index: usize) -> Option<Chang
     Some(Change { at: from + at, range, found: found_at, ratio, interval })
 }
 
-/// The place of a change within the range of its split: the least sum of distances from the medians of both sides. Scores
-/// tell large steps from larger ones less well than the responses themselves.
+/// The place of a change within the range of its split: the least sum of distances from the medians of both sides.
+/// Scores tell large steps from larger ones less well than the responses themselves.
 fn placed(part: &[f64], split: &Split) -> Option<usize> {
     let (before, after) = part.split_at_checked(split.at)?;
     let (early, late) = (median(before)?, median(after)?);

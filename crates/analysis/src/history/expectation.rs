@@ -1,8 +1,9 @@
 //! Comparison of one run with all earlier runs of its series, since their last change.
 
 use super::change::{Budget, Charts, changes, threshold};
+use super::median::median;
 use super::responses::{blocks, typical};
-use super::series::{Point, Response, median};
+use super::series::{Point, Response};
 use crate::run::RunSummary;
 use crate::stats::paired::holm;
 use crate::stats::special::{student_t, student_t_above};

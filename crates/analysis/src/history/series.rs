@@ -1,6 +1,7 @@
 //! The history of a series: whether and since when a cell on a machine changed, and what else changed then.
 
 use super::change::{Budget, Change, Charts, FIRST_TEST, changes, threshold};
+use super::median::median;
 use crate::run::on_all_cpus;
 use serde::Serialize;
 use std::collections::BTreeMap;
@@ -220,14 +221,6 @@ fn of_response(series: &Series, response: Response, threshold: f64, marks: &[Mar
         })
     };
     changes.iter().enumerate().filter_map(described).collect()
-}
-
-/// The median of some numbers; `None` without any.
-pub(super) fn median(values: &[f64]) -> Option<f64> {
-    let mut sorted = values.to_vec();
-    sorted.sort_by(f64::total_cmp);
-    let (low, high) = (sorted.get(sorted.len().checked_sub(1)? / 2)?, sorted.get(sorted.len() / 2)?);
-    Some((low + high) / 2.0)
 }
 
 /// Facts that a kernel release implies.

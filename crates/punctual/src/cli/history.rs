@@ -4,7 +4,7 @@ use super::arguments::{HistoryArguments, HistoryFormat};
 use super::{Outcome, output, store};
 use analysis::history::{Budget, of_series};
 use database::{Database, Selection};
-use report::{History, Judgment};
+use report::{History, Judgment, history_html};
 use std::path::Path;
 
 /// Exit status: a series became later.
@@ -50,5 +50,5 @@ fn page(database: &mut Database, history: &History) -> Result<String, database::
         let measured: Vec<_> = last.iter().map(|point| (point.run, point.cell_index)).collect();
         histograms.push(database.histograms(&measured)?);
     }
-    Ok(history.html(&histograms))
+    Ok(history_html(history, &histograms))
 }

@@ -10,8 +10,9 @@ use analysis::history::SeriesHistory;
 /// Changes of the machine that are listed for a series; the last ones.
 const MARKS: usize = 40;
 
-/// Returns the page.
-pub(crate) fn page(history: &History, histograms: &[Vec<Buckets>]) -> String {
+/// Returns the page. `histograms` are those of the last runs of each series that [`History::shown_in_full`] returns.
+#[must_use]
+pub fn history_html(history: &History, histograms: &[Vec<Buckets>]) -> String {
     let mut body = Markup::default();
     body.section("series", "", "Series", None);
     table::numbers(&mut body, "Series", "", &rows(history.all()));
