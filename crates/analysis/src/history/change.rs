@@ -9,6 +9,7 @@
 
 use super::median::median;
 use crate::stats::special::normal_quantile;
+use std::cmp::Ordering;
 use std::sync::OnceLock;
 
 /// Runs since the last change before the first test.
@@ -205,7 +206,11 @@ const RANGE: f64 = 6.0;
 
 /// Contribution of `other` to the doubled midrank of `value`.
 fn above(value: f64, other: f64) -> usize {
-    if value > other { 2 } else { usize::from(value <= other && value >= other) }
+    match value.partial_cmp(&other) {
+        Some(Ordering::Greater) => 2,
+        Some(Ordering::Equal) => 1,
+        _ => 0,
+    }
 }
 
 /// The standardized sum of scores before each split with [`LEAST_SIDE`] on both sides; `None` if all are equal.

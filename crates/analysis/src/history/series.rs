@@ -236,10 +236,9 @@ fn marks(points: &[Point]) -> Vec<Mark> {
             before: before.to_owned(),
             after: after.to_owned(),
         };
-        if let (Some(before), Some(after)) = (&earlier.kernel_release, &later.kernel_release) {
-            if before != after {
-                marks.push(mark("kernel", before, after));
-            }
+        match (&earlier.kernel_release, &later.kernel_release) {
+            (Some(before), Some(after)) if before != after => marks.push(mark("kernel", before, after)),
+            _ => {}
         }
         if Arc::ptr_eq(&earlier.facts, &later.facts) {
             continue;
