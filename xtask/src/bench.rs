@@ -18,6 +18,7 @@ mod report;
 mod response;
 mod samples;
 mod statistics;
+mod store;
 
 use analysis::median_interval;
 use std::path::Path;
@@ -86,8 +87,8 @@ const HELP: &str = "\
 cargo xtask bench [--pairs N] [--cycles N] [--only WORD]
   against the peers: 10 pairs of 10000 cycles (more at shorter periods) unless told otherwise;
   --only measures the contests whose name holds WORD, like jitterdebugger, or samples, or statistics, or report,
-  or merge, or host, or explain or monitor (as root), or import (400 MB below TMPDIR), or lab or response (fetch kernels), or
-  cost (linux-perf)";
+   or merge, or host, or explain or monitor (as root), or import (400 MB below TMPDIR), or store (1 GB), or lab or
+   response (fetch kernels), or cost (linux-perf)";
 
 /// Runs the pairs and prints the tables.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
@@ -121,6 +122,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     if only == "lab" {
         return lab::report(&program, pairs);
+    }
+    if only == "store" {
+        return store::report(&program, pairs);
     }
     let cpus = sys::sched::affinity(0).map_err(|err| err.to_string())?;
     let cpu = cpus.iter().last().ok_or("no CPU may be used")?;

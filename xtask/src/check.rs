@@ -113,25 +113,34 @@ fn doc(root: &Path) -> Outcome {
     cargo(root, &words, Some(("RUSTDOCFLAGS", "-D warnings")))
 }
 
-/// Compiles for the other machines of scripts/targets whose standard library is installed.
+/// Compiles for the other machines of scripts/targets whose standard library and C compiler (for SQLite) are installed.
 fn targets(root: &Path) -> Outcome {
     let Some(targets) = std::fs::read_to_string(root.join("scripts/targets")).ok() else {
         return Outcome::Failed("cannot read scripts/targets".to_owned());
     };
-    let names = targets.lines().filter_map(|line| line.split_whitespace().next());
-    let names = names.filter(|name| *name != "#" && !name.starts_with(std::env::consts::ARCH));
+    let named = |line: &'_ str| {
+        let mut words = line.split_whitespace().map(str::to_owned);
+        words.next().zip(words.next())
+    };
+    let names = targets.lines().filter_map(named);
+    let names = names.filter(|(name, _)| name != "#" && !name.starts_with(std::env::consts::ARCH));
     let rustc = || Command::new(tool("RUSTC", "rustc"));
-    let library = |name: &&str| {
+    let can_compile = |(name, prefix): &(String, String)| {
+        if output(root, Command::new(format!("{prefix}-gcc")).arg("--version")).is_none() {
+            return false;
+        }
         let directory = output(root, rustc().args(["--print", "target-libdir", "--target", name]));
         directory.is_some_and(|directory| Path::new(directory.trim_end()).is_dir())
     };
-    let (found, missing): (Vec<&str>, Vec<&str>) = names.partition(library);
+    let (found, missing): (Vec<_>, Vec<_>) = names.partition(can_compile);
+    let missing: Vec<_> = missing.into_iter().map(|(name, _)| name).collect();
     let mut words = vec!["check", "--workspace", "--all-targets", "--quiet"];
-    words.extend(found.iter().flat_map(|name| ["--target", name]));
+    words.extend(found.iter().flat_map(|(name, _)| ["--target", name.as_str()]));
     match cargo(root, &words, Some(("RUSTFLAGS", "-D warnings"))) {
-        Outcome::Passed if !missing.is_empty() => {
-            Outcome::Skipped(format!("no standard library of {}; scripts/setup cross adds it", missing.join(", ")))
-        }
+        Outcome::Passed if !missing.is_empty() => Outcome::Skipped(format!(
+            "no standard library or C compiler of {}; scripts/setup cross adds it",
+            missing.join(", ")
+        )),
         outcome => outcome,
     }
 }

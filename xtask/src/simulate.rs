@@ -5,6 +5,7 @@
 
 mod courses;
 mod fitness;
+mod histories;
 mod knobs;
 mod limits;
 mod misses;
@@ -99,7 +100,7 @@ impl Scale {
     }
 }
 
-const SIMULATIONS: [Simulation; 12] = [
+const SIMULATIONS: [Simulation; 13] = [
     Simulation {
         name: "quantiles",
         about: "S1: does the interval of a quantile hold the true one?",
@@ -139,6 +140,11 @@ const SIMULATIONS: [Simulation; 12] = [
         name: "knobs",
         about: "S8: are knobs that act found, and those that do not left alone?",
         run: knobs::run,
+    },
+    Simulation {
+        name: "histories",
+        about: "S9: false alarms of histories, and how soon steps and drifts are found",
+        run: histories::run,
     },
 ];
 

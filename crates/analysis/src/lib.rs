@@ -8,6 +8,7 @@
 pub mod comparison;
 pub mod explain;
 pub mod findings;
+pub mod history;
 mod machine;
 mod row;
 mod run;

@@ -14,6 +14,7 @@ mod explain;
 mod export;
 mod frontier;
 mod help;
+mod history;
 mod import;
 mod lab;
 mod launch;
@@ -39,6 +40,7 @@ mod run;
 mod run_directory;
 mod show;
 mod sleep;
+mod store;
 mod study;
 mod supervise;
 mod usage;
@@ -119,6 +121,8 @@ fn execute(command: Command) -> Outcome {
         Command::Merge(arguments) => merge::merge(&arguments),
         Command::Import(arguments) => import::import(&arguments),
         Command::List(arguments) => list::list(&arguments),
+        Command::Store(arguments) => store::command(&arguments.command),
+        Command::History(arguments) => history::history(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Load(arguments) => load::load(&arguments),
         Command::Lab(arguments) => lab::lab(arguments.command),

@@ -19,6 +19,7 @@ pub use csv::csv;
 pub(crate) use csv::field as csv_field;
 pub use gnuplot::gnuplot;
 pub use hgrm::hgrm;
+pub(crate) use junit::escaped as junit_text;
 pub use junit::junit;
 pub use kcidb::kcidb;
 pub use lava::lava;

@@ -14,6 +14,7 @@ mod cyclictest;
 mod details;
 mod differences;
 mod explained;
+mod history;
 mod linear;
 mod machine;
 mod markup;
@@ -34,6 +35,7 @@ use crate::cells::{self, letter, members};
 use crate::words::Counted;
 use analysis::RunSummary;
 use axes::Axes;
+pub use history::history_html;
 use markup::{Markup, Prose, Text};
 use model::Study;
 use runs::lettered;
@@ -105,13 +107,18 @@ fn topic(page: &mut Markup, runs: &[Results<'_>], id: &str, of: fn(&RunSummary) 
 
 fn head(page: &mut Markup, tops: &[Top<'_>]) {
     let titles: Vec<_> = tops.iter().map(|top| top.title.as_str()).collect();
+    opening(page, &titles.join("; "));
+}
+
+/// Writes everything before the results.
+fn opening(page: &mut Markup, title: &str) {
     page.add(format_args!(
         "<!doctype html>\n<html lang=en>\n<meta charset=utf-8>\n<title>{}</title>\n\
          <meta name=viewport content=\"width=device-width,initial-scale=1\">\n\
          <meta http-equiv=Content-Security-Policy content=\"default-src 'none';style-src 'unsafe-inline';\
          script-src 'unsafe-inline';img-src data:\">\n\
          <link rel=icon href=\"data:,\">\n<style>\n",
-        Text(titles.join("; "))
+        Text(title)
     ));
     page.raw(include_str!("html/style.css"));
     page.raw("</style>\n<a class=skip href=#top>To the results</a>\n");

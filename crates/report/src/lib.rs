@@ -4,11 +4,13 @@
 //! [`html()`] makes the page, and [`Page`] is the source of the formats of other programs; all take [`Results`].
 #![forbid(unsafe_code)]
 
+mod answer;
 mod cells;
 mod doctor;
 pub mod engines;
 mod formats;
 mod frontier;
+mod history;
 mod html;
 pub mod json;
 mod kernels;
@@ -33,10 +35,12 @@ use sections::{
 use std::io;
 use std::time::{Duration, SystemTime};
 
+pub use answer::Answer;
 pub use doctor::Examination;
 pub use formats::{Page, csv, gnuplot, hgrm, junit, kcidb, lava, markdown, monitor_metrics, prometheus, tap};
 pub use frontier::SearchReport;
-pub use html::html;
+pub use history::{Buckets, History, HistoryDocument, Judgment};
+pub use html::{history_html, html};
 pub use kernels::KernelPair;
 pub use lines::COLORS;
 pub use list::{size, text as list_text};
@@ -62,6 +66,12 @@ fn rfc3339(unix_ms: u64) -> String {
     let since = Duration::from_millis(unix_ms.min(model::LAST_UNIX_MS));
     let time = SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH);
     humantime::format_rfc3339_seconds(time).to_string()
+}
+
+/// A date and time in UTC, to the second: `2026-11-22T08:15:00Z`.
+#[must_use]
+pub fn utc(unix_ms: u64) -> String {
+    rfc3339(unix_ms)
 }
 
 /// Capabilities of the terminal, and the amount of detail.

@@ -176,6 +176,21 @@ pub fn changes(earlier: &Host, later: &Host, prepare: &Prepare, roles: &Roles) -
     differing(held, &with_shared(earlier, later), &with_shared(later, earlier))
 }
 
+/// Identity of a machine over its kernels and settings: 16 hexadecimal digits, a hash of its node name and of the facts
+/// that distinguish machines. [`Fingerprint`] also changes with the kernel and each setting.
+#[must_use]
+pub fn identity(host: &Host) -> String {
+    let facts = FACTS.iter().filter(|fact| fact.identifies).map(|fact| (fact.name, (fact.text)(host)));
+    let facts = std::iter::once(("node name", host.hostname.clone())).chain(facts);
+    let lines = facts.map(|(name, text)| format!("{name}={}\n", text.unwrap_or_else(|| "?".to_owned())));
+    format!("{:016x}", fnv1a(&lines.collect::<String>()))
+}
+
+/// The known facts of the fingerprint of `host`: names and texts.
+pub fn compared(host: &Host) -> impl Iterator<Item = (&'static str, String)> {
+    FACTS.iter().filter(|fact| fact.compares).filter_map(|fact| Some((fact.name, (fact.text)(host)?)))
+}
+
 /// Facts of the fingerprint that differ between `a` and `b`.
 pub(crate) fn differences(a: &Host, b: &Host) -> Vec<Difference> {
     differing(FACTS.iter().filter(|fact| fact.compares), a, b)

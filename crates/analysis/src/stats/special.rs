@@ -161,6 +161,12 @@ pub(crate) fn student_t(df: f64, p: f64) -> f64 {
     newton(normal_quantile(p), |t| (above(t) - (1.0 - p)) / density(t))
 }
 
+/// Chance that Student's t with `df` degrees of freedom exceeds `t`.
+pub(crate) fn student_t_above(df: f64, t: f64) -> f64 {
+    let beyond = 0.5 * beta_i(df / 2.0, 0.5, df / (df + t * t));
+    if t > 0.0 { beyond } else { 1.0 - beyond }
+}
+
 /// Converts a non-negative value to a whole number, saturating at the largest.
 pub(crate) fn whole(value: f64) -> u64 {
     #[expect(

@@ -18,6 +18,7 @@ mod plan;
 mod response;
 mod results;
 mod sleep;
+mod store;
 mod study;
 
 pub(super) use compare::CompareArguments;
@@ -40,6 +41,10 @@ pub(super) use plan::{PlanArguments, PlanCommand};
 pub(super) use response::{RespondArguments, ResponseArguments};
 pub(super) use results::{CheckArguments, ImportArguments, ImportUnit, ListArguments, RunFormat, ShowArguments};
 pub(super) use sleep::{MeasureCommand, SleepArguments};
+pub(super) use store::{
+    HistoryArguments, HistoryFormat, QueryFormat, StoreAddArguments, StoreArguments, StoreCommand, StoreListArguments,
+    StoreName, StoreQueryArguments,
+};
 pub(super) use study::{StudyArguments, StudyCommand, StudyFormat, StudyRunArguments, StudyShowArguments};
 
 use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
@@ -98,6 +103,10 @@ pub(super) enum Command {
     Merge(MergeArguments),
     /// List the runs below a directory
     List(ListArguments),
+    /// Keep runs of many machines and years in one database
+    Store(StoreArguments),
+    /// Show whether and since when latencies of the store changed
+    History(HistoryArguments),
     /// Find settings that cause latency; change nothing
     Doctor(DoctorArguments),
     /// Run a load alone and show its rate; --list describes all loads

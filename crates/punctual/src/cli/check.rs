@@ -5,6 +5,9 @@ use super::arguments::{CheckArguments, RunFormat};
 use super::output::{self, OutputOptions};
 use super::read::{self, Read};
 use analysis::comparison::Question;
+use analysis::history::{Response, check_against_history};
+use analysis::{Level, RunSummary};
+use database::{Database, Location};
 use model::{Header, Requirement};
 use report::Results;
 use std::error::Error;
@@ -36,7 +39,9 @@ fn of_run(mut run: Run, arguments: &CheckArguments) -> Result<Read, Box<dyn Erro
     asks_something(&run.header.plan.require, arguments.baseline.is_some())?;
     deadlines(&run.header)?;
     let mut summary = analysis::summarise(&run.header, &run.entries);
-    if let Some(dir) = &arguments.baseline {
+    if let Some(named) = arguments.baseline.as_ref().and_then(|named| named.to_str()?.strip_prefix("store:")) {
+        against_store(&mut summary, &run, named, arguments)?;
+    } else if let Some(dir) = &arguments.baseline {
         let old = store::read(dir)?;
         let CheckArguments { metric, margin, force, .. } = *arguments;
         let question = Question { metric, margin, force, ..Question::default() };
@@ -45,6 +50,25 @@ fn of_run(mut run: Run, arguments: &CheckArguments) -> Result<Read, Box<dyn Erro
         run.damage.extend(old.damage);
     }
     Ok(Read::Own(Box::new(run), summary))
+}
+
+/// Compares each cell with all earlier runs of its series in the store.
+fn against_store(
+    summary: &mut RunSummary,
+    run: &Run,
+    named: &str,
+    arguments: &CheckArguments,
+) -> Result<(), Box<dyn Error>> {
+    if arguments.force || arguments.metric.is_some_and(|metric| metric != Level::P99) {
+        return Err("unsupported: --force, and a metric other than p99, with a store; leave them out".into());
+    }
+    let named = Some(named).filter(|named| !named.is_empty());
+    let mut database = Database::open_to_read(&Location::named_or_of_user(named)?)?;
+    let header = &run.header;
+    let earlier = |cell| database.earlier(&header.host, cell, header.started_unix_ms);
+    let earlier = header.cells.iter().map(earlier).collect::<Result<Vec<_>, _>>()?;
+    check_against_history(summary, &run.entries, &earlier, Response::P99, arguments.margin);
+    Ok(())
 }
 
 /// Rejects a check without limits and baseline, which would always pass.

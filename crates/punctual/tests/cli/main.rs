@@ -71,6 +71,8 @@ mod schema;
 mod shards;
 mod sleep;
 mod stalls;
+mod store;
+mod store_postgres;
 mod study;
 mod unprivileged;
 mod vm;

@@ -66,7 +66,7 @@ fn timestamp(unix_ms: u64) -> String {
 }
 
 /// Text for an attribute or an element. XML 1.0 cannot represent most control characters; they become blanks.
-fn escaped(text: &str) -> String {
+pub(crate) fn escaped(text: &str) -> String {
     let mut escaped = String::new();
     for c in text.chars() {
         match c {

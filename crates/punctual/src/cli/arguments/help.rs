@@ -40,10 +40,15 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("frontier", &["punctual frontier --policy fifo:80 --load messaging"]),
     ("compare", &["punctual compare messaging/other messaging/fifo:80"]),
     ("show", &["punctual show --all"]),
-    ("check", &["punctual check runs/new --require max=1ms --baseline runs/old"]),
+    ("check", &["punctual check runs/new --require max=1ms --baseline runs/old", "punctual check --baseline store:"]),
     ("merge", &["punctual merge shards/1 shards/2 shards/3 --out runs/whole"]),
     ("import", &["punctual import cyclictest.txt --load idle"]),
     ("list", &["punctual list"]),
+    ("store", &["punctual store add runs/", "punctual history"]),
+    ("store add", &["punctual store add runs/", "punctual store add runs/new --store postgresql://lab@db.example/lab"]),
+    ("store list", &["punctual store list"]),
+    ("store query", &["punctual store query 'SELECT hostname, model FROM machine'"]),
+    ("history", &["punctual history", "punctual history --cell fifo:80 --format html"]),
     ("doctor", &["punctual doctor"]),
     ("load", &["punctual load messaging+disk --for 10s", "punctual load --list"]),
     ("lab", &["punctual lab fetch debian:6.1-rt"]),
@@ -65,7 +70,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
 /// Groups of commands on the first page of help. Commands of no group follow under [`MORE`].
 const GROUPS: &[(&str, &[&str])] = &[
     ("Measure", &["run", "plan", "study", "measure", "explain", "frontier", "doctor"]),
-    ("Results", &["show", "report", "compare", "check", "import", "merge", "list"]),
+    ("Results", &["show", "report", "compare", "check", "import", "merge", "list", "store", "history"]),
 ];
 
 /// Heading of the commands that few need.

@@ -39,7 +39,7 @@ pub(in crate::cli) struct CheckArguments {
     /// Latency limits, e.g. max=1ms,p999=200us [default: those of the run]
     #[arg(long, value_name = "LIMITS", value_parser = requirement)]
     pub(in crate::cli) require: Option<Requirement>,
-    /// Older run: fail if a cell is later than there
+    /// Older run, or store:STORE for all earlier runs in a store: fail if a cell is later than there
     #[arg(long, value_name = "RUN")]
     pub(in crate::cli) baseline: Option<PathBuf>,
     /// Metric: p50, p99 or p99.9 [default: as in compare]

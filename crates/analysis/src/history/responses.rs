@@ -1,0 +1,55 @@
+//! Responses of a run: what one run contributes to a history.
+
+use crate::stats::histogram::merged;
+use crate::stats::quantile::quantile;
+use model::{Entry, ThreadRecord};
+
+/// Samples of a block below which its p99 would be its maximum.
+const LEAST_SAMPLES: u64 = 100;
+
+/// Latencies of one block of a cell, over all of its CPUs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct BlockLatencies {
+    /// Number of the block, from 0.
+    pub block: u32,
+    /// Wall-clock time of its first measured cycle, ms since 1970-01-01 UTC.
+    pub started_unix_ms: u64,
+    /// Wake-ups recorded.
+    pub samples: u64,
+    /// The 99 % quantile, ns; `None` below 100 samples.
+    pub p99_ns: Option<i64>,
+    /// Largest latency, ns; a wait that was still open counts with the lateness it had reached.
+    pub max_ns: Option<i64>,
+}
+
+/// Latencies of each block of the cell with this index, in the order of the blocks.
+#[must_use]
+pub fn blocks(entries: &[Entry], cell_index: usize) -> Vec<BlockLatencies> {
+    let of_cell = entries.iter().filter(|entry| entry.planned.cell_index == cell_index);
+    let mut blocks: Vec<_> = of_cell.map(block).collect();
+    blocks.sort_by_key(|block| block.block);
+    blocks
+}
+
+fn block(entry: &Entry) -> BlockLatencies {
+    let histogram = merged(entry.record.threads.iter().map(|thread| &thread.histogram));
+    let max = |thread: &ThreadRecord| {
+        let open = thread.censored.and_then(|open| i64::try_from(open.at_least_ns).ok());
+        let never = thread.unanswered.iter().flatten().filter_map(|slice| slice.histogram.max_ns).max();
+        [thread.histogram.max_ns, open, never].into_iter().flatten().max()
+    };
+    BlockLatencies {
+        block: entry.planned.block,
+        started_unix_ms: entry.record.started_unix_ms,
+        samples: histogram.n,
+        p99_ns: if histogram.n < LEAST_SAMPLES { None } else { quantile(&histogram, 0.99) },
+        max_ns: entry.record.threads.iter().filter_map(max).max(),
+    }
+}
+
+/// The geometric mean of the blocks of a run: one late block counts as one of many. `None` without a block.
+#[must_use]
+pub fn typical(values_ns: impl IntoIterator<Item = i64>) -> Option<f64> {
+    let logs: Vec<f64> = values_ns.into_iter().map(|ns| (ns.max(1) as f64).ln()).collect();
+    (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())
+}

@@ -1,0 +1,125 @@
+//! Arguments of `punctual store` and `punctual history`.
+
+use super::compare::margin;
+use super::heading;
+use clap::{Args, Subcommand, ValueEnum};
+use model::Span;
+use std::path::PathBuf;
+
+const EXIT_STATUS: &str = "\
+A store is a file of SQLite, or a database of PostgreSQL by URL, e.g.
+postgresql://lab@db.example/lab; default: the variable PUNCTUAL_STORE, or
+punctual/store.sqlite in $XDG_DATA_HOME or ~/.local/share. docs/history.md
+describes its tables.
+
+Exit status: 0 done, 1 error.";
+
+#[derive(Debug, Args)]
+pub(in super::super) struct StoreArguments {
+    #[command(subcommand)]
+    pub(in super::super) command: StoreCommand,
+}
+
+#[derive(Debug, Subcommand)]
+pub(in super::super) enum StoreCommand {
+    /// Add runs to the store; a known run with more measurements is replaced
+    #[command(after_help = EXIT_STATUS)]
+    Add(StoreAddArguments),
+    /// List the runs in the store
+    #[command(after_help = EXIT_STATUS)]
+    List(StoreListArguments),
+    /// Answer a question in SQL; nothing is changed
+    #[command(after_help = EXIT_STATUS)]
+    Query(StoreQueryArguments),
+}
+
+#[derive(Debug, Args)]
+pub(in super::super) struct StoreAddArguments {
+    /// Directories of runs, or directories with runs below them
+    #[arg(required = true, value_name = "RUN")]
+    pub(in super::super) runs: Vec<PathBuf>,
+    #[command(flatten)]
+    pub(in super::super) store: StoreName,
+}
+
+#[derive(Debug, Args)]
+pub(in super::super) struct StoreListArguments {
+    #[command(flatten)]
+    pub(in super::super) store: StoreName,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    pub(in super::super) format: QueryFormat,
+}
+
+#[derive(Debug, Args)]
+pub(in super::super) struct StoreQueryArguments {
+    /// One SQL statement
+    #[arg(value_name = "SQL")]
+    pub(in super::super) sql: String,
+    #[command(flatten)]
+    pub(in super::super) store: StoreName,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    pub(in super::super) format: QueryFormat,
+}
+
+/// The store of a command.
+#[derive(Debug, Args)]
+pub(in super::super) struct StoreName {
+    /// File or directory of SQLite, or URL of PostgreSQL
+    #[arg(long = "store", value_name = "STORE")]
+    pub(in super::super) named: Option<String>,
+}
+
+/// Format of a table of the store.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in super::super) enum QueryFormat {
+    /// For people
+    Text,
+    /// A line for each row
+    Csv,
+    /// One document for programs
+    Json,
+}
+
+const HISTORY_STATUS: &str = "\
+Exit status: 0 no series became later lately, 1 error, 2 one did (--recent,
+--margin). `punctual store add` fills the store.";
+
+#[derive(Debug, Args)]
+#[command(after_help = HISTORY_STATUS)]
+pub(in super::super) struct HistoryArguments {
+    /// Only machines with this in their node name, model or identity
+    #[arg(long, value_name = "NAME")]
+    pub(in super::super) machine: Option<String>,
+    /// Only cells with this in their name, e.g. fifo:80
+    #[arg(long, value_name = "NAME")]
+    pub(in super::super) cell: Option<String>,
+    #[command(flatten)]
+    pub(in super::super) store: StoreName,
+    /// Changes found within this time before the last run of a series decide the exit status
+    #[arg(long, value_name = "TIME", default_value = "30d", allow_hyphen_values = true)]
+    pub(in super::super) recent: Span,
+    /// Ratio below which a change does not matter, e.g. 1.1 or 10%
+    #[arg(long, value_name = "RATIO", default_value = "1.1", value_parser = margin)]
+    pub(in super::super) margin: f64,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    pub(in super::super) format: HistoryFormat,
+    /// File to write [default: stdout; of a page, history.html]
+    #[arg(short, long, value_name = "FILE", help_heading = heading::OUTPUT)]
+    pub(in super::super) output: Option<PathBuf>,
+}
+
+/// Format of a history.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in super::super) enum HistoryFormat {
+    /// For people
+    Text,
+    /// One document for programs
+    Json,
+    /// JUnit XML: a test for each series
+    Junit,
+    /// A page for a browser: latencies over the runs, changes and marks
+    Html,
+}

@@ -1,0 +1,126 @@
+//! Histories as one JSON document.
+
+use super::History;
+use analysis::history::{Budget, FIRST_TEST, Mark, Point, Response, SeriesChange, SeriesHistory, Standing, threshold};
+use serde::Serialize;
+
+/// Histories of the series of one question.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HistoryDocument<'a> {
+    /// The test of all series.
+    pub test: HistoryTest,
+    /// One for each machine and cell.
+    pub series: Vec<HistorySeries<'a>>,
+}
+
+/// The test for changes.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HistoryTest {
+    /// False alarms to expect in 365 runs of all these series together, if runs are independent.
+    pub false_alarms_in_365_runs: f64,
+    /// The statistic above which a split is a change.
+    pub threshold: f64,
+    /// Runs of a series before its first test.
+    pub first_test: usize,
+    /// Ratio below which a change is no alarm.
+    pub margin: f64,
+    /// Time before the last run of a series, ns, within which a change has to be found to be an alarm.
+    pub recent_ns: u64,
+}
+
+/// A series with its runs.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HistorySeries<'a> {
+    /// Node name of the machine, or its identity.
+    pub machine: &'a str,
+    /// Identity of the machine.
+    pub machine_identity: &'a str,
+    /// Name of the cell.
+    pub cell: &'a str,
+    /// Identity of the cell.
+    pub cell_identity: &'a str,
+    /// Method, period, CPUs, duration and kernel of the cell.
+    pub details: &'a str,
+    /// What is known of it.
+    pub standing: Standing,
+    /// Whether it became later lately, by the margin or more.
+    pub alarm: bool,
+    /// Its changes.
+    pub changes: &'a [SeriesChange],
+    /// Changes of the machine.
+    pub marks: &'a [Mark],
+    /// Its runs, in the order of time.
+    pub runs: Vec<HistoryRun>,
+}
+
+/// One run of a series.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct HistoryRun {
+    /// Number of the run in the store.
+    pub run: u64,
+    /// Start, ms since 1970-01-01 UTC.
+    pub started_unix_ms: u64,
+    /// The 99 % quantile, ns; `null` if refused.
+    pub p99_ns: Option<i64>,
+    /// Its interval, ns.
+    pub p99_interval_ns: Option<(i64, i64)>,
+    /// Largest latency, ns.
+    pub max_ns: Option<i64>,
+    /// Whether the largest latency is a lower bound.
+    pub max_at_least: bool,
+    /// Geometric mean of the p99 of its blocks, ns: what is tested.
+    pub typical_p99_ns: Option<f64>,
+    /// Geometric mean of the maxima of its blocks, ns: what is tested.
+    pub typical_max_ns: Option<f64>,
+}
+
+impl History {
+    /// The document.
+    #[must_use]
+    pub fn document(&self) -> HistoryDocument<'_> {
+        let charts = analysis::history::Charts(self.series.len() * Response::ALL.len());
+        HistoryDocument {
+            test: HistoryTest {
+                false_alarms_in_365_runs: Budget::NIGHTLY.0,
+                threshold: threshold(Budget::NIGHTLY, charts),
+                first_test: FIRST_TEST,
+                margin: self.judgment.margin,
+                recent_ns: self.judgment.recent.ns(),
+            },
+            series: self.series.iter().map(|series| self.of_series(series)).collect(),
+        }
+    }
+
+    fn of_series<'a>(&self, history: &'a SeriesHistory) -> HistorySeries<'a> {
+        let series = &history.series;
+        HistorySeries {
+            machine: &series.machine,
+            machine_identity: &series.machine_identity,
+            cell: &series.cell,
+            cell_identity: &series.cell_identity,
+            details: &series.details,
+            standing: history.standing,
+            alarm: self.alarms(history).next().is_some(),
+            changes: &history.changes,
+            marks: &history.marks,
+            runs: series.points.iter().map(run).collect(),
+        }
+    }
+}
+
+fn run(point: &Point) -> HistoryRun {
+    HistoryRun {
+        run: point.run,
+        started_unix_ms: point.started_unix_ms,
+        p99_ns: point.p99_ns,
+        p99_interval_ns: point.p99_interval_ns,
+        max_ns: point.max_ns,
+        max_at_least: point.max_at_least,
+        typical_p99_ns: point.typical_p99_ns,
+        typical_max_ns: point.typical_max_ns,
+    }
+}

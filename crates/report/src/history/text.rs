@@ -1,0 +1,83 @@
+//! Histories for a terminal.
+
+use super::{History, day, name, sentence};
+use crate::Style;
+use crate::lines::Lines;
+use crate::table::{Column, Field, Table, UNKNOWN};
+use analysis::history::{FIRST_TEST, Point, SeriesHistory, Standing};
+use analysis::wording::duration;
+use model::plain;
+use std::io;
+
+impl History {
+    /// Writes a row for each series, a sentence for each change, and what is controlled.
+    ///
+    /// # Errors
+    /// If writing to `out` fails.
+    pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+        let lines = Lines::new(style);
+        let table = table(&self.series).tightening().fitted(style.width);
+        table.write(out, &lines)?;
+        writeln!(out)?;
+        for history in &self.series {
+            for change in &history.changes {
+                lines.paragraph(out, "", &format!("{}: {}.", name(history), sentence(change)))?;
+            }
+        }
+        let alarms = self.series.iter().filter(|series| self.alarms(series).next().is_some()).count();
+        let of = |standing| self.series.iter().filter(|series| series.standing == standing).count();
+        let changed = of(Standing::Changed);
+        let mut summary = format!("{} series: {changed} changed, {alarms} later lately", self.series.len());
+        match of(Standing::TooFew) {
+            0 => {}
+            few => summary += &format!(", {few} with fewer than {FIRST_TEST} runs, which are not tested"),
+        }
+        lines.paragraph(out, "", &format!("{summary}."))?;
+        lines.paragraph(out, "", limits())
+    }
+}
+
+/// What the test promises.
+pub(crate) fn limits() -> &'static str {
+    "If runs are independent, one false alarm of all these series together is expected in ten years of nightly runs \
+     (docs/history.md)."
+}
+
+/// A row for each series.
+pub(crate) fn table(series: &[SeriesHistory]) -> Table {
+    let first = |history: &SeriesHistory| history.series.points.first().map(|point| day(point.started_unix_ms));
+    let last = |history: &SeriesHistory| history.series.points.last().map(|point| day(point.started_unix_ms));
+    let fields: [Field<SeriesHistory>; 8] = [
+        (Column::text("machine").after(0), |history| plain(&history.series.machine).into_owned()),
+        (Column::text("cell"), |history| plain(&history.series.cell).into_owned()),
+        (Column::figure("runs"), |history| history.series.points.len().to_string()),
+        (Column::text("first").spare(0), |_| String::new()),
+        (Column::text("last").spare(1), |_| String::new()),
+        (Column::figure("p99"), |history| newest(history, |point| point.p99_ns)),
+        (Column::figure("max"), |history| newest(history, |point| point.max_ns)),
+        (Column::text("history"), state),
+    ];
+    let mut table = Table::of(&fields, series);
+    for (row, history) in table.rows.iter_mut().zip(series) {
+        for (index, day) in [(3, first(history)), (4, last(history))] {
+            if let Some(field) = row.get_mut(index) {
+                *field = day.unwrap_or_else(|| UNKNOWN.to_owned());
+            }
+        }
+    }
+    table
+}
+
+/// A latency of the last run.
+fn newest(history: &SeriesHistory, of: fn(&Point) -> Option<i64>) -> String {
+    let ns = history.series.points.last().and_then(of);
+    ns.map_or_else(|| UNKNOWN.to_owned(), |ns| duration(ns as f64))
+}
+
+fn state(history: &SeriesHistory) -> String {
+    match (history.standing, history.changes.last()) {
+        (Standing::TooFew, _) => format!("fewer than {FIRST_TEST} runs"),
+        (Standing::Changed, Some(last)) => format!("changed {}", day(last.since_unix_ms)),
+        _ => "no change found".to_owned(),
+    }
+}
