@@ -82,7 +82,7 @@ pub use monitor::{
     MonitorTotals, MonitorWindow, MonitoredCpu,
 };
 pub use plain::{is_plain, plain, shell_word};
-pub use plan::{Axes, ChangedPlanError, Plan, PlanError, Point, Requirement, Setting, Until};
+pub use plan::{Axes, ChangedPlanError, Knob, Plan, PlanError, Point, Requirement, Setting, Until};
 pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};
 pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, LoadProgress, Progress, Spike, ThreadProgress};
