@@ -11,6 +11,7 @@ mod cost;
 mod cyclictest;
 mod doctor;
 mod explain;
+mod export;
 mod frontier;
 mod help;
 mod import;
@@ -120,6 +121,7 @@ fn execute(command: Command) -> Outcome {
         Command::Load(arguments) => load::load(&arguments),
         Command::Lab(arguments) => lab::lab(arguments.command),
         Command::Report(arguments) => report::report(&arguments),
+        Command::Export(arguments) => export::export(&arguments),
         Command::Respond(arguments) => respond::respond(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),

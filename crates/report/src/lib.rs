@@ -6,6 +6,7 @@
 
 mod cells;
 mod doctor;
+pub mod engines;
 mod formats;
 mod frontier;
 mod html;
@@ -33,7 +34,7 @@ use std::io;
 use std::time::{Duration, SystemTime};
 
 pub use doctor::Examination;
-pub use formats::{Page, csv, gnuplot, hgrm, junit, lava, markdown, monitor_metrics, prometheus, tap};
+pub use formats::{Page, csv, gnuplot, hgrm, junit, kcidb, lava, markdown, monitor_metrics, prometheus, tap};
 pub use frontier::SearchReport;
 pub use html::html;
 pub use kernels::KernelPair;

@@ -4,6 +4,7 @@ mod compare;
 mod cost;
 mod doctor;
 mod explain;
+mod export;
 mod frontier;
 mod heading;
 mod help;
@@ -22,6 +23,7 @@ pub(super) use compare::CompareArguments;
 pub(super) use cost::CostArguments;
 pub(super) use doctor::DoctorArguments;
 pub(super) use explain::ExplainArguments;
+pub(super) use export::{Engine, ExportArguments};
 pub(super) use frontier::FrontierArguments;
 pub(super) use help::{command, page};
 pub(super) use internal::{CellArguments, LaunchArguments, OperationArguments, SuperviseArguments};
@@ -99,6 +101,8 @@ pub(super) enum Command {
     Lab(LabArguments),
     /// Write an HTML report or a gnuplot script of one or several runs
     Report(ReportArguments),
+    /// Write the files that run a plan by Ansible, labgrid, LAVA or Kubernetes
+    Export(ExportArguments),
     /// Answer the triggers of `punctual measure response`
     Respond(RespondArguments),
     /// Restore what a killed measurement left changed

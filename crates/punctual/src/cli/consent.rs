@@ -40,6 +40,15 @@ impl Origin {
         Origin { on: site.cloned(), ..self }
     }
 
+    /// Refuses to copy a file that is not the user's own, unless `yes`: the copy would be.
+    ///
+    /// # Errors
+    /// One line with the remedy.
+    pub(super) fn permit_copy(&self, yes: bool) -> Result<(), String> {
+        let Some(why) = self.foreign.as_ref().filter(|_| !yes) else { return Ok(()) };
+        Err(format!("{} {why}, and would run from files of your own; read it, then add --yes", self.path.display()))
+    }
+
     /// Refuses programs and settings of a file that is not the user's own, unless `yes`.
     ///
     /// # Errors

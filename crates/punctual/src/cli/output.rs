@@ -122,6 +122,7 @@ pub(super) fn document(results: &Results<'_>, options: OutputOptions) -> Result<
     match format {
         RunFormat::Text => report::text(&mut text, results, Style { spikes, columns, ..style(all_findings) })?,
         RunFormat::Json => json(&mut text, &report::json::of_results(results))?,
+        RunFormat::Kcidb => text = report::kcidb(&page()).into_bytes(),
         RunFormat::Hgrm => text = hgrm(results)?,
         RunFormat::Csv => text = report::csv(&page()).into_bytes(),
         RunFormat::Md => text = report::markdown(&page()).into_bytes(),

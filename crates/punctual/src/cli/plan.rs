@@ -5,12 +5,12 @@ mod libvirt;
 mod ready;
 
 pub(super) use dry_run::dry_run;
-pub(super) use ready::command;
+pub(super) use ready::{command, needs_root};
 
 use super::arguments::RunArguments;
 use super::consent::Origin;
 use host::file::read_named;
-use model::{ChangedPlanError, Plan};
+use model::{ChangedPlanError, Plan, Setting};
 use std::error::Error;
 use std::path::Path;
 
@@ -19,25 +19,13 @@ const LARGEST_PLAN: u64 = 16 << 20;
 
 /// The plan with the changes of the command line, and its origin if it is a file.
 pub(super) fn plan(arguments: &RunArguments) -> Result<(Plan, Option<Origin>), Box<dyn Error>> {
-    let mut origin = None;
-    let mut plan = match &arguments.plan {
+    let (mut plan, origin) = match &arguments.plan {
         // A plan without keys is the default but for its title.
-        None => Plan::parse_with(&format!("title = {:?}", Plan::default().title), &arguments.set)?,
-        Some(path) => {
-            let (name, text) = match ready_name(path) {
-                Some(name) => (name.to_owned(), ready::text_of(name)?.to_owned()),
-                None => {
-                    let (from, text) = file(path)?;
-                    origin = Some(from.with_settings(arguments.common.prepare.is_some()).on(arguments.on.as_ref()));
-                    (path.display().to_string(), text)
-                }
-            };
-            Plan::parse_with(&text, &arguments.set).map_err(|err| match err {
-                ChangedPlanError::Text(err) => format!("{name}:{err}"),
-                err @ ChangedPlanError::Setting { .. } => err.to_string(),
-            })?
-        }
+        None => (Plan::parse_with(&format!("title = {:?}", Plan::default().title), &arguments.set)?, None),
+        Some(path) => named(path, &arguments.set)?,
     };
+    let settings_are_typed = arguments.common.prepare.is_some();
+    let origin = origin.map(|from| from.with_settings(settings_are_typed).on(arguments.on.as_ref()));
     libvirt::take_over(&mut plan.axes.kernel)?;
     if arguments.quick {
         plan = plan.quick();
@@ -56,6 +44,30 @@ pub(super) fn plan(arguments: &RunArguments) -> Result<(Plan, Option<Origin>), B
     plan.require = common.require.unwrap_or(plan.require);
     plan.conditions.cpu_dma_latency_us =
         common.cpu_dma_latency.map_or(plan.conditions.cpu_dma_latency_us, |asked| asked.0);
+    Ok((plan, origin))
+}
+
+/// The plan that `path` names, with settings of the command line, and its origin if it is a file. Domains of libvirt are
+/// not taken over.
+fn named(path: &Path, set: &[Setting]) -> Result<(Plan, Option<Origin>), Box<dyn Error>> {
+    let (name, text, origin) = match ready_name(path) {
+        Some(name) => (name.to_owned(), ready::text_of(name)?.to_owned(), None),
+        None => {
+            let (from, text) = file(path)?;
+            (path.display().to_string(), text, Some(from))
+        }
+    };
+    let plan = Plan::parse_with(&text, set).map_err(|err| match err {
+        ChangedPlanError::Text(err) => format!("{name}:{err}"),
+        err @ ChangedPlanError::Setting { .. } => err.to_string(),
+    })?;
+    Ok((plan, origin))
+}
+
+/// The plan that `path` names, as it stands in a file for other machines.
+pub(super) fn portable(path: &Path, set: &[Setting]) -> Result<(Plan, Option<Origin>), Box<dyn Error>> {
+    let (mut plan, origin) = named(path, set)?;
+    libvirt::take_over(&mut plan.axes.kernel)?;
     Ok((plan, origin))
 }
 

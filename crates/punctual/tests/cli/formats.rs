@@ -28,6 +28,7 @@ fn a_run_is_shown_in_every_format() {
         ("md", "### punctual run\n\n**PASS** max "),
         ("tap", "TAP version 13\n1..3\nok 1 - run complete\n"),
         ("lava", "<LAVA_SIGNAL_TESTCASE TEST_CASE_ID=none-other-min RESULT=pass UNITS=us MEASUREMENT="),
+        ("kcidb", "{\n  \"builds\": [\n"),
         ("hgrm --cell none/other:nice=5", "# none/other:nice=5: latency by wake-up, us\n"),
         ("gnuplot", "# punctual run\n#   source: "),
         ("text --columns min,mean,sd,max", "punctual "),

@@ -64,6 +64,39 @@ fn junit_keeps_the_rules_of_its_schema() {
     }
 }
 
+#[test]
+fn kcidb_keeps_its_schema() {
+    let [unasked, failed, starved, empty] = in_all(kcidb);
+    check(&failed, expect_file!["../../tests/golden/formats/run-fail.kcidb.json"]);
+    let statuses = |text: &str| -> BTreeSet<String> {
+        let document: serde_json::Value = serde_json::from_str(text).unwrap();
+        let tests = document["tests"].as_array().unwrap();
+        let ids: BTreeSet<_> = tests.iter().map(|test| test["id"].to_string()).collect();
+        assert_eq!(ids.len(), tests.len(), "identifiers are unique");
+        let builds: BTreeSet<_> =
+            document["builds"].as_array().unwrap().iter().map(|build| &build["id"]).map(ToString::to_string).collect();
+        assert!(tests.iter().all(|test| builds.contains(&test["build_id"].to_string())), "{text}");
+        tests.iter().map(|test| test["status"].as_str().unwrap().to_owned()).collect()
+    };
+    assert_eq!(statuses(&unasked), BTreeSet::from(["DONE".to_owned()]));
+    assert!(statuses(&failed).is_superset(&BTreeSet::from(["FAIL".to_owned(), "PASS".to_owned()])), "{failed}");
+    assert!(statuses(&starved).contains("ERROR"), "{starved}");
+    let lab = lab();
+    let virtually = kcidb(&Page::of(&own("lab", &lab, &summarise(&lab.header, &lab.entries)), false));
+    assert!(virtually.contains("\"virtual-us\"") && !virtually.contains("\"us\""), "{virtually}");
+    let script = "import sys\ntry:\n  from kcidb_io.schema import V5_3\nexcept ImportError:\n  print('skipped: needs kcidb-io (PyPI)'); sys.exit()\n\
+                  import json; V5_3.validate_exactly(json.load(sys.stdin)); print('valid')";
+    for text in [unasked, failed, starved, empty, virtually] {
+        accepted(&python(), &["-c", script], &text);
+    }
+}
+
+/// The Python that has the readers of the formats: that of `scripts/setup test`, or the system's.
+fn python() -> String {
+    let ours = concat!(env!("CARGO_MANIFEST_DIR"), "/../../target/python/bin/python3");
+    if std::path::Path::new(ours).exists() { ours.to_owned() } else { "python3".to_owned() }
+}
+
 /// Asserts that an external program, if installed, accepts the text.
 #[track_caller]
 fn accepted(program: &str, arguments: &[&str], text: &str) {
@@ -77,6 +110,7 @@ fn accepted(program: &str, arguments: &[&str], text: &str) {
     let output = child.wait_with_output().unwrap();
     let said = [output.stdout, output.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat();
     assert!(output.status.success(), "{program}: {said}\n{text}");
+    said.lines().filter(|line| line.starts_with("skipped: ")).for_each(|line| println!("{line}"));
 }
 
 /// Asserts the rules of Jenkins' `junit-10.xsd`: nesting of elements, attributes and correct counts.

@@ -125,6 +125,8 @@ pub(in crate::cli) enum RunFormat {
     Tap,
     /// Test-case signals of LAVA
     Lava,
+    /// Report for KCIDB, the database of kernel test results
+    Kcidb,
     /// Percentile distribution of HdrHistogram, of one cell
     Hgrm,
     /// Latency histograms as a gnuplot script with its data

@@ -85,13 +85,18 @@ fn listed(name: &'static str, text: &str) -> Result<ReadyPlan, Box<dyn Error>> {
     })
 }
 
+/// Whether the policies of the plan need root, or its capabilities, on the measuring machine.
+pub(in super::super) fn needs_root(plan: &Plan) -> bool {
+    let is_privileged =
+        |policy: &Policy| policy.is_realtime() || matches!(policy, Policy::Other(nice) if nice.get() < 0);
+    // A guest has all privileges.
+    plan.axes.kernel.contains(&Kernel::Running) && plan.axes.policy.iter().any(is_privileged)
+}
+
 /// Privileges, programs and machines without which cells of the plan are skipped.
 fn needs(plan: &Plan) -> Vec<String> {
-    let needs_root = |policy: &Policy| policy.is_realtime() || matches!(policy, Policy::Other(nice) if nice.get() < 0);
     let is_guest = |kernel: &Kernel| *kernel != Kernel::Running;
-    // A guest has all privileges.
-    let is_root = !plan.axes.kernel.iter().all(is_guest) && plan.axes.policy.iter().any(needs_root);
-    let root = is_root.then(|| "root".to_owned());
+    let root = needs_root(plan).then(|| "root".to_owned());
     let lab = plan.axes.kernel.iter().any(is_guest).then(|| "QEMU".to_owned());
     let n_machines = plan.conditions.roles.elsewhere().count();
     let machines = (n_machines > 0).then(|| things(n_machines as u64, "machine"));

@@ -1,0 +1,110 @@
+//! Arguments of `punctual export`.
+
+use clap::{Args, ValueEnum};
+use model::Setting;
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(in super::super) struct ExportArguments {
+    /// Engine that runs the plan
+    #[arg(value_enum)]
+    pub(in super::super) engine: Engine,
+    /// Ready plan (`punctual plan list`) or TOML file with a `/` or .toml
+    pub(in super::super) plan: PathBuf,
+    /// Parts of the run, each of them measured by one machine
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(in super::super) shards: u32,
+    /// New directory of the files [default: PLAN-ENGINE]
+    #[arg(long, value_name = "DIR")]
+    pub(in super::super) out: Option<PathBuf>,
+    /// Host (ansible), place (labgrid), device type (lava) or node (k8s); repeat for several
+    #[arg(long, value_name = "NAME", value_parser = target)]
+    pub(in super::super) target: Vec<String>,
+    /// Container image (k8s), or address of the static program (lava)
+    #[arg(long, value_name = "IMAGE|URL", value_parser = source)]
+    pub(in super::super) from: Option<String>,
+    /// Replace the values of an axis or key, like policy=other,fifo:80
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(in super::super) set: Vec<Setting>,
+    /// Blocks: passes over all cells [default: the plan's]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(in super::super) repetitions: Option<u32>,
+    /// Seed of the order of the cells in each block [default: the plan's, or drawn]
+    #[arg(long, value_name = "N")]
+    pub(in super::super) seed: Option<u64>,
+    /// Trust a plan owned by another user (its commands and system settings)
+    #[arg(long)]
+    pub(in super::super) yes: bool,
+}
+
+/// What runs the shards of a plan.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in super::super) enum Engine {
+    /// A playbook for machines with ssh
+    Ansible,
+    /// Reservations of places, and the boards by ssh
+    Labgrid,
+    /// Jobs with a test definition
+    Lava,
+    /// An indexed Job
+    K8s,
+}
+
+impl Engine {
+    /// The word of the command line.
+    pub(in super::super) fn name(self) -> &'static str {
+        match self {
+            Engine::Ansible => "ansible",
+            Engine::Labgrid => "labgrid",
+            Engine::Lava => "lava",
+            Engine::K8s => "k8s",
+        }
+    }
+
+    /// Whether its files need programs for the machines beside them.
+    pub(in super::super) fn takes_programs(self) -> bool {
+        matches!(self, Engine::Ansible | Engine::K8s)
+    }
+}
+
+/// Reads the name of a machine, a word that is literal in every file.
+fn target(text: &str) -> Result<String, String> {
+    let is_literal = |c: char| c.is_ascii_alphanumeric() || "._-".contains(c);
+    match text.chars().next() {
+        Some(first) if first.is_ascii_alphanumeric() && text.len() <= 63 && text.chars().all(is_literal) => {
+            Ok(text.to_owned())
+        }
+        _ => Err("expected at most 63 letters, digits, `.`, `_` and `-`, a letter or digit first".to_owned()),
+    }
+}
+
+/// Reads the name of an image or an address, without characters that a shell would act upon.
+fn source(text: &str) -> Result<String, String> {
+    let is_literal = |c: char| c.is_ascii_alphanumeric() || "._-/:@%+~=?,".contains(c);
+    if !text.is_empty() && !text.starts_with('-') && text.len() <= 1000 && text.chars().all(is_literal) {
+        return Ok(text.to_owned());
+    }
+    Err("expected an image like registry.example/punctual:1, or an address like https://lab.example/punctual"
+        .to_owned())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn names_of_machines_are_literal() {
+        for good in ["board1", "192.0.2.1", "qemu-arm64_2"] {
+            assert_eq!(target(good).as_deref(), Ok(good));
+        }
+        for bad in ["", "-x", "a b", "a\nb", "{{x}}", "a:b", "$x", "a'b", &"x".repeat(64)] {
+            assert!(target(bad).is_err(), "{bad}");
+        }
+        for good in ["registry.example:5000/a/punctual@sha256:ab", "https://lab.example/punctual?x=1,2"] {
+            assert_eq!(source(good).as_deref(), Ok(good));
+        }
+        for bad in ["", "-x", "a b", "$(id)", "a'b", "a\"b", "a;b", "a&b"] {
+            assert!(source(bad).is_err(), "{bad}");
+        }
+    }
+}

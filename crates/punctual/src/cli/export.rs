@@ -1,0 +1,198 @@
+//! `punctual export`: writes the files that carry out the shards of a plan on an engine.
+
+use super::arguments::{Engine, ExportArguments};
+use super::{Outcome, note, output, plan};
+use analysis::wording::things;
+use model::{Architecture, Kernel, KernelSource, Plan};
+use report::engines::{File, Job, ansible, k8s, labgrid, lava};
+use std::error::Error;
+use std::fs::{self, OpenOptions, Permissions};
+use std::io::{self, Write};
+use std::os::unix::fs::{OpenOptionsExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+use std::time::{Duration, SystemTime};
+
+pub(super) fn export(arguments: &ExportArguments) -> Outcome {
+    let (mut plan, origin) = plan::portable(&arguments.plan, &arguments.set)?;
+    origin.map_or(Ok(()), |origin| origin.permit_copy(arguments.yes))?;
+    plan.repetitions = arguments.repetitions.unwrap_or(plan.repetitions);
+    plan.seed = arguments.seed.or(plan.seed).or_else(|| Some(drawn()));
+    let name = arguments.plan.file_stem().unwrap_or_default().to_string_lossy().into_owned();
+    let engine = arguments.engine;
+    let dir = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-{}", engine.name())));
+    let programs = if engine.takes_programs() { programs() } else { Vec::new() };
+    let job = job(arguments, name, &plan, &programs)?;
+    let files = match engine {
+        Engine::Ansible => ansible::files(&job),
+        Engine::Labgrid => labgrid::files(&job),
+        Engine::Lava => lava::files(&job),
+        Engine::K8s => k8s::files(&job),
+    };
+    let new = NewDirectory::make(&dir)?;
+    for File { name, text, executable } in &files {
+        new.write(name, text.as_bytes(), *executable)?;
+    }
+    for (architecture, path) in &programs {
+        let whole = fs::read(path).map_err(|err| format!("{}: {err}", path.display()))?;
+        let program = lab::without_sections(whole.clone()).unwrap_or(whole);
+        new.write(&format!("bin/punctual-{architecture}"), &program, true)?;
+    }
+    new.finish()?;
+    let local = local_files(&plan);
+    if !local.is_empty() {
+        note(format_args!("the plan uses files of this machine, which are not exported: {}", local.join(", ")));
+    }
+    let listed = files.iter().map(|file| format!("{}\n", dir.join(&file.name).display()));
+    output::write(listed.collect::<String>().as_bytes())?;
+    Ok(0)
+}
+
+/// The job of a plan.
+///
+/// # Errors
+/// If the plan cannot be carried out in so many shards, or cannot be written.
+fn job(
+    arguments: &ExportArguments,
+    name: String,
+    plan: &Plan,
+    programs: &[(&str, PathBuf)],
+) -> Result<Job, Box<dyn Error>> {
+    let extent = campaign::extent(plan)?;
+    let shards = arguments.shards;
+    let n = usize::try_from(shards)?;
+    if n > extent.measurements {
+        let has = things(extent.measurements as u64, "measurement");
+        return Err(format!("cannot make {shards} shards: the plan has {has}; name fewer with --shards").into());
+    }
+    if let Some((role, site)) = plan.conditions.roles.elsewhere().next().filter(|_| shards > 1) {
+        return Err(format!(
+            "cannot make {shards} shards: the {role} of the plan is one machine, {site}; leave --shards out"
+        )
+        .into());
+    }
+    let text = plan.to_toml();
+    if Plan::parse(&text).as_ref() != Ok(plan) {
+        return Err(format!("{}: cannot be written as a plan of its own", arguments.plan.display()).into());
+    }
+    let of_shard = u32::try_from(extent.measurements.div_ceil(n)).unwrap_or(u32::MAX);
+    let one = extent.time.div_f64(extent.measurements.max(1) as f64);
+    Ok(Job {
+        name,
+        title: plan.title.clone(),
+        plan: text,
+        shards,
+        duration: one.saturating_mul(of_shard).max(Duration::from_secs(1)),
+        needs_root: plan::needs_root(plan),
+        virtual_time: plan.axes.kernel.iter().all(Kernel::is_virtual),
+        cpus: cpus(plan),
+        architectures: programs.iter().map(|(architecture, _)| (*architecture).to_owned()).collect(),
+        targets: arguments.target.clone(),
+        source: arguments.from.clone(),
+    })
+}
+
+/// CPUs of a shard: those that the plan measures, and one for everything else. Guests in virtual time have one CPU.
+fn cpus(plan: &Plan) -> u32 {
+    let measured = plan.cpus.as_ref().map_or(1, |cpus| u32::try_from(cpus.len()).unwrap_or(u32::MAX));
+    measured.saturating_add(1)
+}
+
+/// Files of this machine that the plan names, without duplicates: kernels, modules, files of guests and of instruments.
+fn local_files(plan: &Plan) -> Vec<String> {
+    let of_kernel = |kernel: &Kernel| {
+        let Kernel::Lab(kernel) = kernel else { return Vec::new() };
+        let image = match &kernel.source {
+            KernelSource::File(path) => Some(path.clone()),
+            KernelSource::Debian { .. } => None,
+        };
+        let files = kernel.files.iter().map(|file| file.from.clone());
+        image.into_iter().chain(kernel.modules.clone()).chain(files).collect::<Vec<_>>()
+    };
+    let of_instruments = plan.axes.task.iter().filter_map(|task| task.instrument()).flat_map(|it| it.files.clone());
+    let mut all: Vec<_> = plan.axes.kernel.iter().flat_map(of_kernel).chain(of_instruments).collect();
+    all.sort_unstable();
+    all.dedup();
+    all
+}
+
+/// A seed, as a run draws it: the fine digits of the clock differ from one export to the next.
+fn drawn() -> u64 {
+    let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::from(unix.subsec_nanos()) ^ unix.as_secs() << 20
+}
+
+/// The programs that are at hand, by the names of their architectures.
+fn programs() -> Vec<(&'static str, PathBuf)> {
+    let names = Architecture::ALL.map(|architecture| (architecture.name(), architecture.name()));
+    let all = names.into_iter().chain([("arm", "armv7l")]);
+    all.filter_map(|(name, machine)| Some((name, host::program_for(machine)?.ok()?))).collect()
+}
+
+/// A directory that gets its name when it is complete. Dropping it incomplete removes it.
+#[derive(Debug)]
+struct NewDirectory {
+    path: PathBuf,
+    unfinished: PathBuf,
+}
+
+impl NewDirectory {
+    /// Begins the directory `path`, whose name must be free or that of an empty directory.
+    ///
+    /// # Errors
+    /// One line, if the name is taken, or the directory cannot be made.
+    fn make(path: &Path) -> Result<NewDirectory, String> {
+        let failed = |err: io::Error| format!("cannot make {}: {err}", path.display());
+        match path.symlink_metadata() {
+            Err(err) if err.kind() == io::ErrorKind::NotFound => {}
+            Err(err) => return Err(failed(err)),
+            Ok(found) if found.is_dir() => {
+                if fs::read_dir(path).map_err(failed)?.next().is_some() {
+                    return Err(format!("{} is not empty; name another directory with --out", path.display()));
+                }
+            }
+            Ok(_) => return Err(format!("{} is not a directory; name another with --out", path.display())),
+        }
+        if let Some(parent) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
+            fs::create_dir_all(parent).map_err(failed)?;
+        }
+        // The name of the directory without a slash at its end.
+        let plain: PathBuf = path.components().collect();
+        let unfinished = host::file::with_suffix(&plain, &format!(".new-{}", std::process::id()));
+        // An existing file or link of that name is an error, mkdir(2).
+        fs::create_dir(&unfinished).map_err(failed)?;
+        Ok(NewDirectory { path: plain, unfinished })
+    }
+
+    /// Writes a file of the directory.
+    ///
+    /// # Errors
+    /// One line, if it cannot be written.
+    fn write(&self, name: &str, content: &[u8], executable: bool) -> Result<(), String> {
+        let path = self.unfinished.join(name);
+        let mode = if executable { 0o755 } else { 0o644 };
+        let written = path.parent().map_or(Ok(()), fs::create_dir_all).and_then(|()| {
+            let mut file = OpenOptions::new().write(true).create_new(true).mode(mode).open(&path)?;
+            file.write_all(content)?;
+            // Not through the umask: the engine may be another user.
+            file.set_permissions(Permissions::from_mode(mode))?;
+            file.sync_all()
+        });
+        written.map_err(|err| format!("cannot write {}: {err}", self.path.join(name).display()))
+    }
+
+    /// Gives the directory its name; an empty directory of that name is replaced.
+    ///
+    /// # Errors
+    /// One line, if the name has been taken meanwhile.
+    fn finish(self) -> Result<(), String> {
+        let named = fs::rename(&self.unfinished, &self.path).and_then(|()| host::file::sync_directory_of(&self.path));
+        named.map_err(|err| format!("cannot make {}: {err}", self.path.display()))
+    }
+}
+
+impl Drop for NewDirectory {
+    /// After `finish` there is nothing of that name.
+    fn drop(&mut self) {
+        drop(fs::remove_dir_all(&self.unfinished));
+    }
+}
