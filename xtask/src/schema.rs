@@ -40,6 +40,7 @@ fn schemas() -> Schemas {
             ("study-list.schema.json", written::<report::study::StudyList>()),
             ("study.schema.json", written::<report::study::StudyReport>()),
             ("monitor.schema.json", written::<report::MonitorDocument>()),
+            ("tune.schema.json", written::<report::TuneDocument<'static>>()),
             ("frontier.schema.json", written::<json::FrontierDocument<'static>>()),
         ]
         .map(|(name, schema)| (name, schema.to_value())),

@@ -25,6 +25,7 @@ pub use child::Child;
 pub use estimate::expected;
 pub use executor::{CELL_FAILED, Executor};
 pub use expand::{Machine, expand};
+pub use header::only_cell;
 pub use forecast::{Extent, Forecast, extent, forecast};
 pub use kernel_test::{KernelLimits, TestOutcome};
 pub use local_or_lab::LocalOrLab;

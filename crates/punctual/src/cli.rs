@@ -23,6 +23,7 @@ mod load;
 mod man;
 mod measure;
 mod monitor;
+mod new_directory;
 mod one_cell;
 mod operation;
 mod output;
@@ -40,6 +41,7 @@ mod show;
 mod sleep;
 mod study;
 mod supervise;
+mod tune;
 mod usage;
 
 use arguments::{Arguments, Command};
@@ -112,6 +114,7 @@ fn execute(command: Command) -> Outcome {
         Command::Monitor(arguments) => monitor::monitor(arguments),
         Command::Explain(arguments) => explain::explain(arguments),
         Command::Frontier(arguments) => frontier::frontier(arguments),
+        Command::Tune(arguments) => tune::tune(*arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Show(arguments) => show::show(&arguments),
         Command::Check(arguments) => check::check(&arguments),

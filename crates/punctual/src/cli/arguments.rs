@@ -18,6 +18,7 @@ mod response;
 mod results;
 mod sleep;
 mod study;
+mod tune;
 
 pub(super) use compare::CompareArguments;
 pub(super) use cost::CostArguments;
@@ -39,6 +40,7 @@ pub(super) use response::{RespondArguments, ResponseArguments};
 pub(super) use results::{CheckArguments, ImportArguments, ImportUnit, ListArguments, RunFormat, ShowArguments};
 pub(super) use sleep::{MeasureCommand, SleepArguments};
 pub(super) use study::{StudyArguments, StudyCommand, StudyFormat, StudyRunArguments, StudyShowArguments};
+pub(super) use tune::TuneArguments;
 
 use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use model::{
@@ -83,6 +85,8 @@ pub(super) enum Command {
     Monitor(MonitorArguments),
     /// Search for the smallest period without a missed cycle
     Frontier(FrontierArguments),
+    /// Find out which settings change the latency, with proof and price
+    Tune(Box<TuneArguments>),
     /// Compare the latency of two cells or runs
     Compare(CompareArguments),
     /// Show the summary of a run
