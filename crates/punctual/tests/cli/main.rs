@@ -70,6 +70,7 @@ mod schema;
 mod sleep;
 mod stalls;
 mod study;
+mod tune;
 mod unprivileged;
 mod vm;
 mod waiting;
