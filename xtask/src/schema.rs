@@ -40,6 +40,7 @@ fn schemas() -> Schemas {
             ("study-list.schema.json", written::<report::study::StudyList>()),
             ("study.schema.json", written::<report::study::StudyReport>()),
             ("monitor.schema.json", written::<report::MonitorDocument>()),
+            ("tune.schema.json", written::<report::TuneDocument<'static>>()),
             ("history.schema.json", written::<report::HistoryDocument<'static>>()),
             ("store-query.schema.json", written::<report::Answer>()),
             ("frontier.schema.json", written::<json::FrontierDocument<'static>>()),

@@ -296,6 +296,14 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
     }
 }
 
+/// The number of one measurement that a ratio is made of: ns, or episodes and a half; above 0.
+///
+/// # Errors
+/// If the measurement has too few wake-ups for it.
+pub(crate) fn response(metric: Metric, entry: &Entry) -> Result<f64, Refusal> {
+    metric.value(&Numbers::of(entry))
+}
+
 /// Interval of the ratio of a configuration to a second measurement of itself.
 fn noise_floor(a: &Arm<'_>, again: &Arm<'_>, metric: Metric) -> Option<(f64, f64)> {
     let numbers = numbers(&paired_by_block(&a.entries, &again.entries));

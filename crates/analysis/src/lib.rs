@@ -18,6 +18,7 @@ pub mod study;
 mod summary;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+pub mod tune;
 mod verdict;
 pub mod wording;
 

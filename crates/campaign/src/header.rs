@@ -36,6 +36,21 @@ pub(super) fn preview(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
     Ok(header)
 }
 
+/// The only cell of a plan, as this machine and user can measure it.
+///
+/// # Errors
+/// Like [`preview`], and if the plan has several cells.
+pub fn only_cell(plan: &Plan) -> Result<Cell, Box<dyn Error>> {
+    let header = preview(plan.clone(), false)?;
+    match (header.cells.as_slice(), header.skipped.first()) {
+        (_, Some(skipped)) => Err(skipped.reason.clone().into()),
+        ([cell], None) => Ok(cell.clone()),
+        (cells, None) => {
+            Err(format!("the axes give {} cells, expected one; name one value for each axis", cells.len()).into())
+        }
+    }
+}
+
 /// The most cycles of a cell, except those that a minimum adds: such cells have long periods.
 fn most_cycles(plan: &Plan) -> u64 {
     let shortest = plan.axes.period.iter().map(|period| period.ns()).min().unwrap_or(1);

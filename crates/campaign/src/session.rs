@@ -144,6 +144,19 @@ impl Session {
         Ok(session)
     }
 
+    /// Measures these cells next, in this many blocks, as a run of its own: nothing is measured yet, and it is not kept.
+    pub fn measure_instead(&mut self, cells: Vec<Cell>, blocks: u32) {
+        let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+        self.header.started_unix_ms = u64::try_from(unix.as_millis()).unwrap_or(self.header.started_unix_ms);
+        // Another order than that of the cells before.
+        self.header.seed = self.header.seed.wrapping_add(1);
+        (self.header.cells, self.header.plan.repetitions) = (cells, blocks);
+        self.header.skipped.clear();
+        self.entries.clear();
+        self.writer = None;
+        self.announce(self.header.n_measurements());
+    }
+
     /// Writes the holder and the expected end to the lock of this machine; `left` is the number of remaining
     /// measurements.
     pub fn announce(&self, left: usize) {

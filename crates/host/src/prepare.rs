@@ -5,9 +5,11 @@
 
 mod change;
 mod journal;
+mod knobs;
 mod plan;
 mod recover;
 
+pub use knobs::knobs;
 pub use recover::recover;
 
 use super::HostFs;

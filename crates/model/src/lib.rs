@@ -86,7 +86,7 @@ pub use monitor::{
 };
 pub use order::planned_order;
 pub use plain::{is_plain, plain, shell_word};
-pub use plan::{Axes, ChangedPlanError, Plan, PlanError, Point, Requirement, Setting, Until};
+pub use plan::{Axes, ChangedPlanError, Knob, Plan, PlanError, Point, Requirement, Setting, Until};
 pub use planned::Planned;
 pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};
 pub use prepare::{CpusAway, Prepare, PrepareError};

@@ -1,5 +1,6 @@
 //! The plan: axes, repetitions, duration, requirement.
 
+mod knob;
 mod parse;
 mod requirement;
 mod setting;
@@ -11,6 +12,7 @@ use crate::{
 };
 use serde::{Deserialize, Serialize};
 
+pub use knob::Knob;
 pub use parse::{ChangedPlanError, PlanError};
 pub use requirement::Requirement;
 pub use setting::Setting;
@@ -57,6 +59,9 @@ pub struct Plan {
     pub conditions: Conditions,
     /// The matrix.
     pub axes: Axes,
+    /// Settings whose effects `punctual tune` determines; empty in a plan of `punctual run`.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub knobs: Vec<Knob>,
     /// Limits that the machine must meet; empty when nothing is required.
     pub require: Requirement,
 }
@@ -159,6 +164,7 @@ impl Default for Plan {
             load_cpus: LoadCpus::All,
             conditions: Conditions { warm_up: Span(200_000_000), cpu_dma_latency_us: Some(0), ..Conditions::default() },
             axes: Axes::default(),
+            knobs: Vec::new(),
             require: Requirement::default(),
         }
     }

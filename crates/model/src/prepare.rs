@@ -3,7 +3,7 @@
 use crate::word::as_text;
 use crate::{CpuSet, Span, UnknownWord};
 use serde::{Deserialize, Serialize};
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 use std::fmt;
 use std::str::FromStr;
 
@@ -44,6 +44,10 @@ pub struct Prepare {
     /// alike (`/proc/xenomai/clock/coreclk`).
     #[serde(rename = "cobalt_gravity_ns", skip_serializing_if = "Option::is_none")]
     pub cobalt_gravity: Option<Span>,
+    /// Values of other files of the kernel, by their typed names: `sysctl:vm.stat_interval`, or a path below `/sys` or
+    /// `/proc/sys`.
+    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
+    pub files: BTreeMap<String, String>,
 }
 
 /// CPUs that other work is confined to, away from the measured ones.
@@ -70,6 +74,12 @@ pub enum PrepareError {
     /// The same setting twice.
     #[error("duplicate setting `{0}`; give each setting once")]
     Twice(String),
+    /// A file that is none of the kernel's settings.
+    #[error("invalid setting `{0}`: expected a name like sysctl:vm.stat_interval, or a path below /sys or /proc/sys")]
+    File(String),
+    /// A value that cannot be written to such a file.
+    #[error("invalid value of `{0}`: expected a text without commas and control characters, of 1 to 1000 bytes")]
+    FileValue(String),
     /// Not `key=value`.
     #[error("invalid setting `{0}`: expected KEY=VALUE, like governor=performance")]
     NoValue(String),
@@ -146,9 +156,41 @@ impl Prepare {
                 let gravity = value.parse().ok().filter(|gravity: &Span| *gravity < Span::SECOND);
                 self.cobalt_gravity = Some(gravity.ok_or(wrong("cobalt_gravity", "a time below 1s, like 0us"))?);
             }
+            _ if is_file(key) => {
+                Prepare::file_of(key).ok_or_else(|| PrepareError::File(key.to_owned()))?;
+                let is_plain = |c: char| !c.is_control() && c != ',';
+                if !(1..=1000).contains(&value.len()) || !value.chars().all(is_plain) {
+                    return Err(PrepareError::FileValue(key.to_owned()));
+                }
+                self.files.insert(key.to_owned(), value.to_owned());
+            }
             _ => return Err(UnknownWord::new("setting", key, Prepare::KNOWN).into()),
         }
         Ok(())
+    }
+
+    /// The path, without a leading slash, of a file as it is typed; `None` for anything but the kernel's settings.
+    #[must_use]
+    pub fn file_of(key: &str) -> Option<String> {
+        let path = match key.strip_prefix(SYSCTL) {
+            // The first separator decides, sysctl(8): `net.ipv4.conf.eth0/1.forwarding`, `net/ipv4/conf/eth0.1/forwarding`.
+            Some(name) if name.find(['.', '/']).is_some_and(|at| name[at..].starts_with('.')) => {
+                let swapped = |c| match c {
+                    '.' => '/',
+                    '/' => '.',
+                    c => c,
+                };
+                format!("proc/sys/{}", name.chars().map(swapped).collect::<String>())
+            }
+            Some(name) => format!("proc/sys/{name}"),
+            None => key.strip_prefix('/')?.to_owned(),
+        };
+        let is_named = |part: &str| {
+            !matches!(part, "" | "." | "..")
+                && part.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '=' | ',' | '"'))
+        };
+        let is_setting = path.starts_with("sys/") || path.starts_with("proc/sys/");
+        Some(path).filter(|path| is_setting && path.split('/').all(is_named))
     }
 
     /// Sets several settings from text like `governor=performance,timer_migration=off`.
@@ -174,6 +216,14 @@ impl Prepare {
         }
         Ok(())
     }
+}
+
+/// How the name of a sysctl begins.
+const SYSCTL: &str = "sysctl:";
+
+/// Whether a setting is named by its file.
+fn is_file(key: &str) -> bool {
+    key.starts_with(SYSCTL) || key.starts_with('/')
 }
 
 /// The kernel's value, us: whole microseconds, or -1 for no limit.
@@ -204,7 +254,8 @@ impl fmt::Display for Prepare {
             ("cobalt_gravity", self.cobalt_gravity.map(|gravity| gravity.to_string())),
         ];
         let set = values.into_iter().filter_map(|(key, value)| value.map(|value| format!("{key}={value}")));
-        f.write_str(&set.collect::<Vec<_>>().join(","))
+        let files = self.files.iter().map(|(name, value)| format!("{name}={value}"));
+        f.write_str(&set.chain(files).collect::<Vec<_>>().join(","))
     }
 }
 
@@ -288,6 +339,33 @@ mod tests {
         }
         let unknown = Prepare::default().set("govenor", "performance").unwrap_err().to_string();
         assert!(unknown.starts_with("unknown setting `govenor` (did you mean `governor`?"), "{unknown}");
+    }
+
+    #[test]
+    fn files_are_settings_of_the_kernel_only() {
+        for (key, path) in [
+            ("sysctl:vm.stat_interval", Some("proc/sys/vm/stat_interval")),
+            ("sysctl:net.ipv4.conf.eth0/1.forwarding", Some("proc/sys/net/ipv4/conf/eth0.1/forwarding")),
+            ("sysctl:net/ipv4/conf/eth0.1/forwarding", Some("proc/sys/net/ipv4/conf/eth0.1/forwarding")),
+            ("/sys/kernel/mm/ksm/run", Some("sys/kernel/mm/ksm/run")),
+            ("/proc/sys/vm/swappiness", Some("proc/sys/vm/swappiness")),
+            ("sysctl:", None),
+            ("sysctl:a...b", None),
+            ("sysctl:../../etc/passwd", None),
+            ("/sys/../etc/passwd", None),
+            ("/etc/passwd", None),
+            ("/proc/1/oom_score_adj", None),
+            ("/sys//x", None),
+            ("/sys/a b", None),
+        ] {
+            assert_eq!(Prepare::file_of(key).as_deref(), path, "{key}");
+        }
+        let mut prepare = Prepare::default();
+        prepare.set_all("timer_migration=off,sysctl:vm.stat_interval=120,/sys/a/b=x y").unwrap();
+        assert_eq!(prepare.to_string(), "timer_migration=off,/sys/a/b=x y,sysctl:vm.stat_interval=120");
+        for wrong in ["/etc/passwd=1", "sysctl:vm.x=", "sysctl:=1"] {
+            assert!(Prepare::default().set_all(wrong).unwrap_err().to_string().starts_with("invalid "), "{wrong}");
+        }
     }
 
     #[test]

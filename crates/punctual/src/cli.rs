@@ -25,6 +25,7 @@ mod man;
 mod measure;
 mod merge;
 mod monitor;
+mod new_directory;
 mod one_cell;
 mod operation;
 mod output;
@@ -43,6 +44,7 @@ mod sleep;
 mod store;
 mod study;
 mod supervise;
+mod tune;
 mod usage;
 
 use arguments::{Arguments, Command};
@@ -115,6 +117,7 @@ fn execute(command: Command) -> Outcome {
         Command::Monitor(arguments) => monitor::monitor(arguments),
         Command::Explain(arguments) => explain::explain(arguments),
         Command::Frontier(arguments) => frontier::frontier(arguments),
+        Command::Tune(arguments) => tune::tune(*arguments),
         Command::Compare(arguments) => compare::compare(&arguments),
         Command::Show(arguments) => show::show(&arguments),
         Command::Check(arguments) => check::check(&arguments),

@@ -65,7 +65,7 @@ pub(crate) fn of_checks(tool: &str, host: &Host, checks: &[Examined]) -> Value {
     value(&DoctorDocument { format: FORMAT, tool, fingerprint: Fingerprint::of(host), totals, checks, host })
 }
 
-fn value(document: &impl Serialize) -> Value {
+pub(crate) fn value(document: &impl Serialize) -> Value {
     serde_json::to_value(document).expect("plain fields with text keys always become JSON")
 }
 

@@ -24,6 +24,7 @@ mod results;
 mod sections;
 pub mod study;
 mod table;
+mod tune;
 mod words;
 
 use analysis::{Finding, RunSummary, Verdict};
@@ -51,6 +52,7 @@ pub use sections::intensity::{load_rate, machine_share};
 pub use sections::latencies::Columns;
 pub use sections::responses::target;
 pub use sections::{comparison, cost};
+pub use tune::{TuneDocument, TuneReport};
 
 /// The unit of numbers without one. Virtual time is never shown as if it were time.
 fn unit(summary: &RunSummary) -> &'static str {

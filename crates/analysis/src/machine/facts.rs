@@ -231,6 +231,7 @@ fn made_by(prepare: &Prepare) -> Vec<&'static str> {
         housekeeping_cpus,
         cgroup,
         cobalt_gravity,
+        files,
     } = prepare;
     let made = [
         (governor.is_some(), &["frequency governor", "energy preference"][..]),
@@ -242,6 +243,7 @@ fn made_by(prepare: &Prepare) -> Vec<&'static str> {
         (housekeeping_cpus.is_some(), &["workqueue CPUs"]),
         (cobalt_gravity.is_some(), &["gravity, ns"]),
         (cgroup.is_some(), &["real-time budget of the group", "CPU quota"]),
+        (!files.is_empty(), &["sched_rt_runtime_us", "timer migration", "transparent huge pages"]),
     ];
     made.into_iter().filter(|(is_made, _)| *is_made).flat_map(|(_, names)| names).copied().collect()
 }

@@ -4,7 +4,7 @@ mod axes;
 mod values;
 
 use super::setting::Setting;
-use super::{Plan, Requirement};
+use super::{Knob, Plan, Requirement};
 use crate::{CpuSet, Explain, GuestFile, Kernel, Load, NamedLoads, Percent, Prepare, Roles, Span, UnknownWord, plain};
 use axes::{axes, guest_files};
 use toml::Spanned;
@@ -29,7 +29,7 @@ type Located<T> = Result<T, (usize, String)>;
 const KEYS: &[&str] = &[
     "title", "study", "repetitions", "aa", "duration", "cycles", "min_cycles", "warm_up", "seed", "cpus",
     "timer_slack", "align", "distance", "period_step", "cpu_dma_latency", "load_cpus", "load_policy", "load_must_hold",
-    "loads", "prepare", "explain", "stop_above", "on_spike", "tracers", "roles", "axes", "require", "files",
+    "loads", "prepare", "explain", "stop_above", "on_spike", "tracers", "roles", "axes", "knobs", "require", "files",
 ];
 
 /// A mistake in a plan that settings of the command line change: in its text, or in one of them.
@@ -107,13 +107,15 @@ struct Reading<'a> {
     plan: Plan,
     duration_at: usize,
     files: Option<(Vec<GuestFile>, usize)>,
+    /// Each with its position.
+    knobs: Option<(Vec<(Knob, usize)>, usize)>,
 }
 
 impl<'a> Reading<'a> {
     fn begin(text: &'a str) -> Located<Reading<'a>> {
         let document = document(text)?;
         let plan = Plan { title: String::new(), ..Plan::default() };
-        Ok(Reading { document, named: NamedLoads::new(), plan, duration_at: 0, files: None })
+        Ok(Reading { document, named: NamedLoads::new(), plan, duration_at: 0, files: None, knobs: None })
     }
 
     /// Reads the text itself.
@@ -163,6 +165,7 @@ impl<'a> Reading<'a> {
                 "tracers" => plan.conditions.tracers = boolean(value)?,
                 "roles" => roles(table(value)?, &mut plan.conditions.roles)?,
                 "axes" => axes(table(value)?, &self.named, &mut plan.axes)?,
+                "knobs" => self.knobs = Some((knobs(table(value)?)?, at)),
                 "require" => require(table(value)?, &mut plan.require)?,
                 other => return Err((key.span().start, UnknownWord::new("key", other, KEYS).to_string())),
             }
@@ -172,7 +175,7 @@ impl<'a> Reading<'a> {
 
     /// Checks the keys against each other; `is_room_checked`: also the duration against the periods.
     fn finish(self, is_room_checked: bool) -> Located<Plan> {
-        let Reading { document, mut plan, duration_at, files, .. } = self;
+        let Reading { document, mut plan, duration_at, files, knobs, .. } = self;
         if let Some((files, at)) = files {
             if plan.axes.kernel.iter().all(|kernel| *kernel == Kernel::Running) {
                 return Err((
@@ -196,6 +199,22 @@ impl<'a> Reading<'a> {
             let table = document.get_ref().get("axes").and_then(|axes| axes.get_ref().as_table());
             let at = table.and_then(|axes| axes.get(axes::ONLY)).map_or(0, |value| value.span().start);
             return Err((at, format!("`only`: `{none}` matches no combination of the axes; change it or an axis")));
+        }
+        if let Some((knobs, at)) = knobs {
+            if !(1..=Knob::MOST).contains(&knobs.len()) {
+                let n = knobs.len();
+                return Err((at, format!("`knobs` has {n}; name at least one and at most {} knobs", Knob::MOST)));
+            }
+            let mut checked = Vec::new();
+            for (knob, at) in knobs {
+                plan.knobs = vec![knob];
+                [false, true]
+                    .iter()
+                    .try_for_each(|level| plan.with_knobs(&[*level]).map(drop))
+                    .map_err(|why| (at, why))?;
+                checked.append(&mut plan.knobs);
+            }
+            plan.knobs = checked;
         }
         let longest = plan.axes.period.iter().max().map_or(Span(0), |period| period.span());
         if is_room_checked && plan.cycles.or(plan.min_cycles).is_none() && plan.duration < longest {
@@ -320,6 +339,52 @@ fn require(table: &DeTable<'_>, require: &mut Requirement) -> Located<()> {
         require.set(key.get_ref(), &text).map_err(|err| (at, err.to_string()))?;
     }
     Ok(())
+}
+
+/// The knobs in the order of the text, each with its position.
+fn knobs(table: &DeTable<'_>) -> Located<Vec<(Knob, usize)>> {
+    let mut entries: Vec<(String, usize, &Spanned<DeValue<'_>>)> = Vec::new();
+    for (key, value) in table {
+        if key.get_ref() != "prepare" {
+            entries.push((key.get_ref().to_string(), key.span().start, value));
+            continue;
+        }
+        let settings = self::table(value)?;
+        let named = |(name, value)| {
+            let name: &Spanned<_> = name;
+            (format!("{}{}", Knob::PREPARE, name.get_ref()), name.span().start, value)
+        };
+        entries.extend(settings.iter().map(named));
+    }
+    entries.sort_by_key(|(_, at, _)| *at);
+    let knob = |(key, at, value): (String, usize, &Spanned<DeValue<'_>>)| {
+        let two = || (at, format!("knob `{key}` needs two values, like [\"leave\", \"off\"]"));
+        let DeValue::Array(values) = value.get_ref() else { return Err(two()) };
+        let [as_is, changed] = &values[..] else { return Err(two()) };
+        let text = |value: &Spanned<DeValue<'_>>| match value.get_ref() {
+            DeValue::Boolean(on) => Ok(on.to_string()),
+            DeValue::Integer(n) => Ok(n.as_str().to_owned()),
+            _ => string(value).map(str::to_owned),
+        };
+        let knob = Knob { as_is: text(as_is)?, changed: text(changed)?, key: key.clone() };
+        knob.check().map_err(|why| (at, why))?;
+        Ok((knob, at))
+    };
+    entries.into_iter().map(knob).collect()
+}
+
+/// The plan with the keys of one more line.
+///
+/// # Errors
+/// What is wrong with the line.
+pub(super) fn changed(plan: Plan, line: &str) -> Result<Plan, String> {
+    let read = document(line).and_then(|document| {
+        let mut reading = Reading::begin("")?;
+        reading.plan = plan;
+        reading.keys(document.get_ref())?;
+        Ok(reading.plan)
+    });
+    read.map_err(|(_, why)| why)
 }
 
 /// A non-empty set of CPUs.

@@ -1,5 +1,6 @@
 //! Changes of a plan from the command line: `--set AXIS=VALUE[,VALUE...]`.
 
+use super::Knob;
 use super::write::quoted;
 use crate::UnknownWord;
 use std::str::FromStr;
@@ -34,6 +35,9 @@ const KNOWN: &[&str] = &[
     "timer_slack", "align", "distance", "period_step", "load_cpus", "load_policy", "load_must_hold", "stop_above",
     "explain", "tracers",
 ];
+
+/// Keys with an option of their own that may be knobs.
+const OF_KNOBS: &[&str] = &["cpus", "cpu_dma_latency"];
 
 /// Keys of a plan that have an option of their own.
 const OPTIONS: &[&str] = &["duration", "repetitions", "seed", "cpus", "cpu_dma_latency", "prepare", "require"];
@@ -98,17 +102,34 @@ impl FromStr for Setting {
         if OPTIONS.contains(&key) {
             return Err(format!("`{key}` has an option of its own: --{} {value}", key.replace('_', "-")));
         }
-        let toml = match KEYS.iter().find(|(known, _)| *known == key) {
-            Some((_, is_bare)) if *is_bare && is_bare_word(value) => format!("{key} = {value}"),
-            Some(_) => format!("{key} = {}", quoted(value)),
-            None if !AXES.contains(&key) => return Err(UnknownWord::new("key of a plan", key, KNOWN).to_string()),
-            None if value.starts_with('[') => format!("axes.{key} = {value}"),
-            None => {
-                let values: Vec<_> = value.split(',').map(|value| quoted(value.trim())).collect();
-                format!("axes.{key} = [{}]", values.join(", "))
-            }
+        let toml = if !AXES.contains(&key) {
+            line_of(key, value).map_err(|unknown| unknown.to_string())?
+        } else if value.starts_with('[') {
+            format!("axes.{key} = {value}")
+        } else {
+            let values: Vec<_> = value.split(',').map(|value| quoted(value.trim())).collect();
+            format!("axes.{key} = [{}]", values.join(", "))
         };
         Ok(Setting { key: key.to_owned(), toml })
+    }
+}
+
+/// The line of TOML that gives one key of a plan one value; `prepare.SETTING` is a setting of the machine.
+///
+/// # Errors
+/// If the key is unknown.
+pub(super) fn line_of(key: &str, value: &str) -> Result<String, UnknownWord> {
+    if let Some(setting) = key.strip_prefix(Knob::PREPARE) {
+        return Ok(format!("prepare.{} = {}", quoted(setting), quoted(value)));
+    }
+    if AXES.contains(&key) {
+        return Ok(format!("axes.{key} = [{}]", quoted(value)));
+    }
+    match KEYS.iter().find(|(known, _)| *known == key) {
+        Some((_, is_bare)) if *is_bare && is_bare_word(value) => Ok(format!("{key} = {value}")),
+        Some(_) => Ok(format!("{key} = {}", quoted(value))),
+        None if OF_KNOBS.contains(&key) => Ok(format!("{key} = {}", quoted(value))),
+        None => Err(UnknownWord::new("key of a plan", key, KNOWN)),
     }
 }
 

@@ -1,6 +1,6 @@
 //! Writing a plan as TOML, so that a run can be repeated from its record alone.
 
-use super::Plan;
+use super::{Knob, Plan};
 use crate::{LoadCpus, Prepare, Roles};
 use std::fmt::{Display, Write};
 
@@ -66,6 +66,16 @@ impl Plan {
             list(&mut out, "only", &self.axes.only);
         }
 
+        if !self.knobs.is_empty() {
+            out.push_str("\n[knobs]\n");
+            for Knob { key, as_is, changed } in &self.knobs {
+                let key = match key.strip_prefix(Knob::PREPARE) {
+                    Some(setting) => format!("{}{}", Knob::PREPARE, quoted(setting)),
+                    None => key.clone(),
+                };
+                list(&mut out, &key, &[as_is, changed]);
+            }
+        }
         if !asked.prepare.is_empty() {
             out.push_str("\n[prepare]\n");
             prepare(&mut out, &asked.prepare);
@@ -92,8 +102,10 @@ impl Plan {
 /// Settings in their typed form, one a line; a list of CPUs contains commas.
 fn prepare(out: &mut String, prepare: &Prepare) {
     let typed = prepare.to_string();
-    let starts =
-        |part: &str| Prepare::KNOWN.iter().any(|key| part.strip_prefix(key).is_some_and(|r| r.starts_with('=')));
+    let starts = |part: &str| {
+        let is_known = |key: &str| Prepare::KNOWN.contains(&key) || Prepare::file_of(key).is_some();
+        part.split_once('=').is_some_and(|(key, _)| is_known(key))
+    };
     let mut settings: Vec<String> = Vec::new();
     for part in typed.split(',') {
         match settings.last_mut() {
@@ -102,7 +114,8 @@ fn prepare(out: &mut String, prepare: &Prepare) {
         }
     }
     for (key, value) in settings.iter().filter_map(|setting| setting.split_once('=')) {
-        text(out, key, Some(value));
+        let is_bare = Prepare::KNOWN.contains(&key);
+        text(out, &if is_bare { key.to_owned() } else { quoted(key) }, Some(value));
     }
 }
 
@@ -167,7 +180,8 @@ mod tests {
             load_policy = "batch"
             load_must_hold = 40
             tracers = true
-            prepare = { governor = "performance", irq_cpus = "0,2-3", timer_migration = false, cgroup = "/a=b,c" }
+            prepare = { governor = "performance", irq_cpus = "0,2-3", timer_migration = false, cgroup = "/a=b,c",
+                        "sysctl:vm.stat_interval" = "120", "/sys/kernel/mm/ksm/run" = "0" }
             [axes]
             load = ["build", "high", "cmd:say \"x\" + y"]
             policy = ["other:nice=-20", "deadline:200us/1ms/1ms"]

@@ -20,6 +20,7 @@ mod results;
 mod sleep;
 mod store;
 mod study;
+mod tune;
 
 pub(super) use compare::CompareArguments;
 pub(super) use cost::CostArguments;
@@ -46,6 +47,7 @@ pub(super) use store::{
     StoreName, StoreQueryArguments,
 };
 pub(super) use study::{StudyArguments, StudyCommand, StudyFormat, StudyRunArguments, StudyShowArguments};
+pub(super) use tune::TuneArguments;
 
 use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use model::{
@@ -91,6 +93,8 @@ pub(super) enum Command {
     Monitor(MonitorArguments),
     /// Search for the smallest period without a missed cycle
     Frontier(FrontierArguments),
+    /// Find out which settings change the latency, with proof and price
+    Tune(Box<TuneArguments>),
     /// Compare the latency of two cells or runs
     Compare(CompareArguments),
     /// Show the summary of a run

@@ -26,6 +26,9 @@ pub(super) fn plan(arguments: &RunArguments) -> Result<(Plan, Option<Origin>), B
     };
     let settings_are_typed = arguments.common.prepare.is_some();
     let origin = origin.map(|from| from.with_settings(settings_are_typed).on(arguments.on.as_ref()));
+    if !plan.knobs.is_empty() {
+        return Err("the plan has knobs: punctual tune tries them, run does not".into());
+    }
     libvirt::take_over(&mut plan.axes.kernel)?;
     if arguments.quick {
         plan = plan.quick();

@@ -74,6 +74,7 @@ mod stalls;
 mod store;
 mod store_postgres;
 mod study;
+mod tune;
 mod unprivileged;
 mod vm;
 mod waiting;

@@ -91,7 +91,8 @@ fn samples_go_through_no_link() {
     let (plan, victim) = (scratch.file("plan.toml", PLAN), scratch.file("victim", "precious"));
     let (samples, cpu) = (scratch.path("a.parquet"), a_cpu());
     symlink(&victim, scratch.path("a.parquet.partial")).unwrap();
-    let said = in_time(&format!("measure --wait --no-keep --duration 50ms --cpus {cpu} --samples {}", samples.display()));
+    let said =
+        in_time(&format!("measure --wait --no-keep --duration 50ms --cpus {cpu} --samples {}", samples.display()));
     assert_eq!((said.status, fs::read_to_string(&victim).unwrap().as_str()), (0, "precious"), "{said:?}");
     assert!(fs::symlink_metadata(&samples).unwrap().is_file());
 

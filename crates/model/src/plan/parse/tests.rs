@@ -123,7 +123,7 @@ fn a_mistake_is_named_with_its_place() {
         ),
         (
             "durration = \"1s\"",
-            "1:1: unknown key `durration` (did you mean `duration`? known: title study repetitions aa duration cycles min_cycles warm_up seed cpus timer_slack align distance period_step cpu_dma_latency load_cpus load_policy load_must_hold loads prepare explain stop_above on_spike tracers roles axes require files)",
+            "1:1: unknown key `durration` (did you mean `duration`? known: title study repetitions aa duration cycles min_cycles warm_up seed cpus timer_slack align distance period_step cpu_dma_latency load_cpus load_policy load_must_hold loads prepare explain stop_above on_spike tracers roles axes knobs require files)",
         ),
         ("[axes]\nload = []", "2:8: axis `load` is empty; give it a value or leave it out"),
         ("[axes]\nload = \"none\"", "2:8: invalid axis `load`: expected a list, like load = [\"...\"]"),

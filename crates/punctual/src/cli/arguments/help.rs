@@ -38,6 +38,13 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("monitor", &["punctual monitor --cpus 3 --listen 127.0.0.1:9769", "punctual monitor show --last 24h"]),
     ("monitor show", &["punctual monitor show --last 7d"]),
     ("frontier", &["punctual frontier --policy fifo:80 --load messaging"]),
+    (
+        "tune",
+        &[
+            "punctual tune --quick --load messaging",
+            "punctual tune --knob policy=other,fifo:80 --knob timer_slack=50us,1us",
+        ],
+    ),
     ("compare", &["punctual compare messaging/other messaging/fifo:80"]),
     ("show", &["punctual show --all"]),
     ("check", &["punctual check runs/new --require max=1ms --baseline runs/old", "punctual check --baseline store:"]),
@@ -69,7 +76,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
 
 /// Groups of commands on the first page of help. Commands of no group follow under [`MORE`].
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Measure", &["run", "plan", "study", "measure", "explain", "frontier", "doctor"]),
+    ("Measure", &["run", "plan", "study", "measure", "explain", "frontier", "tune", "doctor"]),
     ("Results", &["show", "report", "compare", "check", "import", "merge", "list", "store", "history"]),
 ];
 

@@ -6,7 +6,7 @@ use clap::Args;
 use model::{Axes, Conditions, CpuSet, Load, LoadCpus, Percent, Plan, Policy, Span};
 
 /// Background load, and how it runs.
-#[derive(Debug, Args)]
+#[derive(Debug, Clone, Args)]
 pub(in crate::cli) struct LoadArguments {
     /// Background load, e.g. messaging
     #[arg(long, default_value = "none")]

@@ -1,0 +1,88 @@
+//! Arguments of `punctual tune`.
+
+use super::heading;
+use super::{Format, LoadArguments};
+use analysis::comparison::Metric;
+use clap::Args;
+use model::{CpuSet, Knob, Level, Period, Policy, Span};
+use std::path::PathBuf;
+
+const EXIT_STATUS: &str = "\
+Exit status: 0 each knob has an answer, 1 error, 3 a knob is undecided.";
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_STATUS)]
+pub(in super::super) struct TuneArguments {
+    /// Plan with a table [knobs] and one cell [default: the options below]
+    #[arg(conflicts_with_all = ["knob", "policy", "period", "load", "load_cpus", "load_policy", "load_must_hold"])]
+    pub(in super::super) plan: Option<PathBuf>,
+    /// Knob and its two values, as it is first [default: what this machine can change]
+    #[arg(long, value_name = "KEY=A,B", value_parser = knob)]
+    pub(in super::super) knob: Vec<Knob>,
+    /// Number to improve: p50, p99, p99.9, max or misses
+    #[arg(long, value_name = "NUMBER", default_value = "p99", value_parser = metric)]
+    pub(in super::super) response: Metric,
+    /// First answer in about 5 minutes: 1 s a measurement, 2 blocks, 8 to confirm
+    #[arg(long)]
+    pub(in super::super) quick: bool,
+    /// Scheduling policy, e.g. fifo:80
+    #[arg(long, default_value = "other")]
+    pub(in super::super) policy: Policy,
+    /// Period or frequency, e.g. 200us, 1kHz
+    #[arg(long, value_name = "TIME", default_value = "1ms", allow_hyphen_values = true)]
+    pub(in super::super) period: Period,
+    #[command(flatten)]
+    pub(in super::super) load: LoadArguments,
+    /// Measured time of one measurement [default: 5s, or the plan's]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(in super::super) duration: Option<Span>,
+    /// CPUs to measure, e.g. 0-3,5 [default: all usable ones]
+    #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
+    pub(in super::super) cpus: Option<CpuSet>,
+    /// Blocks of the screening [default: 3]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000), help_heading = heading::EXTENT)]
+    pub(in super::super) blocks: Option<u32>,
+    /// Blocks of the confirmation [default: 12]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(6..=10_000), help_heading = heading::EXTENT)]
+    pub(in super::super) confirm: Option<u32>,
+    /// Seed of the order of the measurements
+    #[arg(long, value_name = "N", help_heading = heading::EXTENT)]
+    pub(in super::super) seed: Option<u64>,
+    /// Directory of both runs [default: runs/DATE-TIME]
+    #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]
+    pub(in super::super) out: Option<PathBuf>,
+    /// Write what makes the confirmed settings permanent, and what undoes it, into this new directory
+    #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]
+    pub(in super::super) keep: Option<PathBuf>,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    pub(in super::super) format: Format,
+    /// Wait for other measurements on this machine to end
+    #[arg(long, help_heading = heading::MACHINE)]
+    pub(in super::super) wait: bool,
+    /// Trust a plan owned by another user (its commands and system settings), and allow `ping -f` to other hosts
+    #[arg(long, help_heading = heading::MACHINE)]
+    pub(in super::super) yes: bool,
+}
+
+/// `prepare.timer_migration=leave,off`. The key may contain dots, the values no commas.
+fn knob(text: &str) -> Result<Knob, String> {
+    let parts = text.split_once('=').and_then(|(key, values)| Some((key, values.split_once(',')?)));
+    let (key, (as_is, changed)) = parts
+        .filter(|(_, (a, b))| !a.is_empty() && !b.is_empty() && !b.contains(','))
+        .ok_or_else(|| format!("invalid knob `{text}`: expected KEY=A,B, like prepare.timer_migration=leave,off"))?;
+    let knob = Knob { key: key.to_owned(), as_is: as_is.to_owned(), changed: changed.to_owned() };
+    knob.check()?;
+    Ok(knob)
+}
+
+fn metric(text: &str) -> Result<Metric, String> {
+    match text {
+        "max" => Ok(Metric::Max),
+        "misses" => Ok(Metric::Misses),
+        _ => match text.parse() {
+            Ok(level @ (Level::P50 | Level::P99 | Level::P999)) => Ok(Metric::Quantile(level)),
+            _ => Err(format!("invalid number `{text}`: expected p50, p99, p99.9, max or misses")),
+        },
+    }
+}

@@ -1,0 +1,166 @@
+//! Effects of settings: a table with each knob's effect and price, then the answers in words.
+
+use super::table::{Column, Table, UNKNOWN, dash};
+use super::{Style, json, lines::Lines};
+use crate::sections::machine;
+use analysis::comparison::Ratio;
+use analysis::tune::{ConfirmedKnob, KnobAnswer, ScreenedPair, Tuned};
+use analysis::wording::{duration, number, things};
+use model::{Cell, Header, Host};
+use serde::Serialize;
+use std::io;
+
+/// Answers about settings, with what was measured.
+#[derive(Debug, Clone, Copy)]
+pub struct TuneReport<'a> {
+    /// Header of the screening.
+    pub header: &'a Header,
+    /// The cell with every knob as it is.
+    pub cell: &'a Cell,
+    /// The answers.
+    pub tuned: &'a Tuned,
+    /// Directory of the runs.
+    pub dir: &'a str,
+}
+
+/// The same as one document, printed by `punctual tune --format json`.
+#[derive(Debug, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct TuneDocument<'a> {
+    tool: &'a str,
+    started_unix_ms: u64,
+    host: &'a Host,
+    /// The cell with every knob as it is.
+    cell: &'a Cell,
+    /// Directory of both runs, `screening` and `confirmation`.
+    dir: &'a str,
+    #[serde(flatten)]
+    tuned: &'a Tuned,
+}
+
+impl TuneReport<'_> {
+    /// Writes the machine, the table and the answers.
+    ///
+    /// # Errors
+    /// If writing to `out` fails.
+    pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
+        let lines = Lines::new(style);
+        machine::write(out, self.header, &lines)?;
+        lines.paragraph(out, "", &self.subject())?;
+        writeln!(out)?;
+        self.table().write(out, &lines)?;
+        writeln!(out)?;
+        for knob in &self.tuned.knobs {
+            lines.paragraph(out, "", &format!("{}.", knob.sentence))?;
+        }
+        self.remarks().iter().try_for_each(|remark| lines.paragraph(out, "", remark))
+    }
+
+    /// The answers as a JSON document.
+    #[must_use]
+    pub fn json(&self) -> serde_json::Value {
+        let Header { tool, started_unix_ms, host, .. } = self.header;
+        let (cell, dir, tuned) = (self.cell, self.dir, self.tuned);
+        json::value(&TuneDocument { tool, started_unix_ms: *started_unix_ms, host, cell, dir, tuned })
+    }
+
+    /// `Effects on p99: clock_nanosleep, messaging/other, CPUs 0-1; 2 blocks of 8 measurements of 2 s, then ...`.
+    fn subject(&self) -> String {
+        let Cell { task, cpus, duration: of_one, .. } = self.cell;
+        let screening = &self.tuned.screening;
+        let confirmed = match self.tuned.confirmation_blocks {
+            0 => String::new(),
+            blocks => format!(", then {} to confirm", things(blocks, "block")),
+        };
+        format!(
+            "Effects on {}: {}, {}, {}; {} of {} measurements of {}{confirmed}",
+            screening.metric,
+            task.label(),
+            self.cell.label(),
+            cpus.named(),
+            things(screening.blocks, "block"),
+            screening.runs,
+            duration(of_one.ns() as f64),
+        )
+    }
+
+    fn table(&self) -> Table {
+        let columns = vec![
+            Column::text("knob"),
+            Column::text("as is"),
+            Column::text("changed"),
+            Column::figure("screening"),
+            Column::figure("confirmed"),
+            Column::figure("work of the load"),
+            Column::text("answer"),
+        ];
+        let row = |knob: &analysis::tune::TunedKnob| {
+            let screened = times(knob.screened.ratio, knob.screened.interval);
+            let confirmed = knob.confirmed.as_ref();
+            let ratio = confirmed.and_then(|confirmed| confirmed.ratio).map_or_else(dash, of_ratio);
+            let work = confirmed.and_then(work).map_or_else(dash, |work| number(work));
+            let model::Knob { key, as_is, changed } = &knob.knob;
+            vec![key.clone(), as_is.clone(), changed.clone(), screened, ratio, work, word(knob.answer).to_owned()]
+        };
+        Table::new(columns, self.tuned.knobs.iter().map(row).collect())
+    }
+
+    /// What holds for several knobs together.
+    fn remarks(&self) -> Vec<String> {
+        let mut remarks = Vec::new();
+        if let Some(together) = &self.tuned.together {
+            let ratio = together.ratio.map_or_else(|| UNKNOWN.to_owned(), of_ratio);
+            let work =
+                work(together).map_or(String::new(), |work| format!("; the load does {} times the work", number(work)));
+            remarks
+                .push(format!("All confirmed again, changed together: {} {ratio}{work}.", self.tuned.screening.metric));
+        }
+        let name = |index: usize| self.tuned.knobs.get(index).map_or("?", |knob| knob.knob.key.as_str());
+        match &self.tuned.screening.pairs {
+            Some(pairs) => {
+                let shown = |pair: &&ScreenedPair| pair.p < 0.05;
+                for ScreenedPair { knobs: (a, b), factor, p } in pairs.iter().filter(shown) {
+                    remarks.push(format!(
+                        "{} and {} act together: the effect of one is {} times as large with the other changed (p = {}).",
+                        name(*a),
+                        name(*b),
+                        number(*factor),
+                        number(*p)
+                    ));
+                }
+            }
+            None if self.tuned.knobs.len() > 1 => remarks.push(
+                "With this many knobs the screening does not tell interactions from effects: they may hide or imitate \
+                 each other there; the confirmation changes one knob at a time."
+                    .to_owned(),
+            ),
+            None => {}
+        }
+        remarks
+    }
+}
+
+/// Work of the first load with the change, as a ratio to that without.
+fn work(confirmed: &ConfirmedKnob) -> Option<f64> {
+    let load = confirmed.loads.first()?;
+    let (a, b) = (load.a_per_second?, load.b_per_second?);
+    (a > 0.0).then(|| b / a)
+}
+
+fn of_ratio(ratio: Ratio) -> String {
+    times(ratio.value, ratio.interval)
+}
+
+fn times(value: f64, (low, high): (f64, f64)) -> String {
+    format!("{} [{}-{}]", number(value), number(low), number(high))
+}
+
+fn word(answer: KnobAnswer) -> &'static str {
+    match answer {
+        KnobAnswer::Better => "better",
+        KnobAnswer::Worse => "worse",
+        KnobAnswer::MoreMisses => "more misses",
+        KnobAnswer::NoEffect { .. } => "no effect",
+        KnobAnswer::Undecided { .. } => "undecided",
+    }
+}
