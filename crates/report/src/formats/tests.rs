@@ -67,7 +67,6 @@ fn junit_keeps_the_rules_of_its_schema() {
 #[test]
 fn kcidb_keeps_its_schema() {
     let [unasked, failed, starved, empty] = in_all(kcidb);
-    check(&failed, expect_file!["../../tests/golden/formats/run-fail.kcidb.json"]);
     let statuses = |text: &str| -> BTreeSet<String> {
         let document: serde_json::Value = serde_json::from_str(text).unwrap();
         let tests = document["tests"].as_array().unwrap();
@@ -81,7 +80,7 @@ fn kcidb_keeps_its_schema() {
     assert_eq!(statuses(&unasked), BTreeSet::from(["DONE".to_owned()]));
     assert!(statuses(&failed).is_superset(&BTreeSet::from(["FAIL".to_owned(), "PASS".to_owned()])), "{failed}");
     assert!(statuses(&starved).contains("ERROR"), "{starved}");
-    let lab = lab();
+    let lab = lab(&["preempt=none"]);
     let virtually = kcidb(&Page::of(&own("lab", &lab, &summarise(&lab.header, &lab.entries)), false));
     assert!(virtually.contains("\"virtual-us\"") && !virtually.contains("\"us\""), "{virtually}");
     let script = "import sys\ntry:\n  from kcidb_io.schema import V5_3\nexcept ImportError:\n  print('skipped: needs kcidb-io (PyPI)'); sys.exit()\n\
