@@ -191,7 +191,8 @@ fn two_results_of_one_measurement_are_refused() {
 
 #[test]
 fn guests_of_another_qemu_kernel_or_program_are_refused() {
-    let changes: [(fn(&mut model::LabRecord), &str); 3] = [
+    type Change = fn(&mut model::LabRecord);
+    let changes: [(Change, &str); 3] = [
         (
             |lab| lab.qemu = "QEMU emulator version 8.0".to_owned(),
             "their guests differ in QEMU (QEMU emulator version 7.2.0 and QEMU emulator version 8.0)",
