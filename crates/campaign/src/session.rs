@@ -144,7 +144,8 @@ impl Session {
         Ok(session)
     }
 
-    /// Measures these cells next, in this many blocks, as a run of its own: nothing is measured yet, and it is not kept.
+    /// Measures these cells next, in this many blocks, as a run of its own: nothing is measured yet, and it is not
+    /// kept.
     pub fn measure_instead(&mut self, cells: Vec<Cell>, blocks: u32) {
         let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
         self.header.started_unix_ms = u64::try_from(unix.as_millis()).unwrap_or(self.header.started_unix_ms);

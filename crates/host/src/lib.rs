@@ -47,7 +47,7 @@ pub use lock::{LockError, MachineLock, MonitorMark, keep_lock, pass_lock};
 pub use mounts::{NoTracing, make_system, mount_points, mount_tracing, tracing_dir};
 pub use pci::{DeviceMemory, device_memory};
 pub use ports::{disable_rx_buffering, parallel_port, uio_name};
-pub use prepare::{Preparation, knobs, recover};
+pub use prepare::{Permanent, Preparation, knobs, permanent, recover};
 pub use private_directory::PrivateDirectory;
 pub use privilege::{Privileges, drop_rights_of_file, how_to_allow, how_to_allow_others};
 pub use process::{

@@ -6,10 +6,12 @@
 mod change;
 mod journal;
 mod knobs;
+mod permanent;
 mod plan;
 mod recover;
 
 pub use knobs::knobs;
+pub use permanent::{Permanent, permanent};
 pub use recover::recover;
 
 use super::HostFs;

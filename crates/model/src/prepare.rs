@@ -173,7 +173,8 @@ impl Prepare {
     #[must_use]
     pub fn file_of(key: &str) -> Option<String> {
         let path = match key.strip_prefix(SYSCTL) {
-            // The first separator decides, sysctl(8): `net.ipv4.conf.eth0/1.forwarding`, `net/ipv4/conf/eth0.1/forwarding`.
+            // The first separator decides, sysctl(8): net.ipv4.conf.eth0/1.forwarding is also
+            // net/ipv4/conf/eth0.1/forwarding.
             Some(name) if name.find(['.', '/']).is_some_and(|at| name[at..].starts_with('.')) => {
                 let swapped = |c| match c {
                     '.' => '/',

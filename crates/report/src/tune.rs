@@ -98,7 +98,7 @@ impl TuneReport<'_> {
             let screened = times(knob.screened.ratio, knob.screened.interval);
             let confirmed = knob.confirmed.as_ref();
             let ratio = confirmed.and_then(|confirmed| confirmed.ratio).map_or_else(dash, of_ratio);
-            let work = confirmed.and_then(work).map_or_else(dash, |work| number(work));
+            let work = confirmed.and_then(work).map_or_else(dash, number);
             let model::Knob { key, as_is, changed } = &knob.knob;
             vec![key.clone(), as_is.clone(), changed.clone(), screened, ratio, work, word(knob.answer).to_owned()]
         };

@@ -1,9 +1,9 @@
 //! The answer for each knob, from the screening and the confirmation.
 
 use super::screening::{Screened, ScreenedKnob};
+use crate::ComparedLoad;
 use crate::comparison::{Answer, Arm, Comparison, Metric, Question, Ratio, compare};
 use crate::stats::paired::holm;
-use crate::summary::work::ComparedLoad;
 use crate::wording::number;
 use model::{Entry, Knob, Level};
 use serde::Serialize;

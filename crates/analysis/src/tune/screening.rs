@@ -122,8 +122,8 @@ fn why(refusal: &KnobRefusal) -> String {
     }
 }
 
-/// Half of the width of the interval of every effect: Student's t on what blocks and effects do not explain. Interactions
-/// are part of that, so the interval is rather too wide.
+/// Half of the width of the interval of every effect: Student's t on what blocks and effects do not explain.
+/// Interactions are part of that, so the interval is rather too wide.
 fn half_width(design: &Design, blocks: &[Vec<f64>], effects: &[f64]) -> f64 {
     let mut squares = 0.0;
     for block in blocks {

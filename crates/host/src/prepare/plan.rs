@@ -40,8 +40,8 @@ pub(super) fn changes(fs: &HostFs, prepare: &Prepare, measured: &CpuSet) -> Resu
         changes.extend(file(fs, "transparent_hugepages", path, when, Form::Choice)?);
     }
     for (name, value) in &prepare.files {
-        let path =
-            Prepare::file_of(name).ok_or_else(|| format!("cannot set {name}: it is no setting of the kernel"))?;
+        let path = Prepare::file_of(name)
+            .ok_or_else(|| format!("cannot set {name}: expected a sysctl or a path below /sys"))?;
         let is_choice = fs.text(&path).is_some_and(|text| text.contains('['));
         let form = if is_choice { Form::Choice } else { Form::Text };
         changes.extend(file(fs, name, &path, value, form)?);

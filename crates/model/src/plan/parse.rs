@@ -1,12 +1,14 @@
 //! Reading a plan from TOML, with the line and column of every error.
 
 mod axes;
+mod knobs;
 mod values;
 
 use super::setting::Setting;
 use super::{Knob, Plan, Requirement};
 use crate::{CpuSet, Explain, GuestFile, Kernel, Load, NamedLoads, Percent, Prepare, Roles, Span, UnknownWord, plain};
 use axes::{axes, guest_files};
+use knobs::knobs;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 use values::{any_text, boolean, integer, parsed, string, table};
@@ -339,52 +341,6 @@ fn require(table: &DeTable<'_>, require: &mut Requirement) -> Located<()> {
         require.set(key.get_ref(), &text).map_err(|err| (at, err.to_string()))?;
     }
     Ok(())
-}
-
-/// The knobs in the order of the text, each with its position.
-fn knobs(table: &DeTable<'_>) -> Located<Vec<(Knob, usize)>> {
-    let mut entries: Vec<(String, usize, &Spanned<DeValue<'_>>)> = Vec::new();
-    for (key, value) in table {
-        if key.get_ref() != "prepare" {
-            entries.push((key.get_ref().to_string(), key.span().start, value));
-            continue;
-        }
-        let settings = self::table(value)?;
-        let named = |(name, value)| {
-            let name: &Spanned<_> = name;
-            (format!("{}{}", Knob::PREPARE, name.get_ref()), name.span().start, value)
-        };
-        entries.extend(settings.iter().map(named));
-    }
-    entries.sort_by_key(|(_, at, _)| *at);
-    let knob = |(key, at, value): (String, usize, &Spanned<DeValue<'_>>)| {
-        let two = || (at, format!("knob `{key}` needs two values, like [\"leave\", \"off\"]"));
-        let DeValue::Array(values) = value.get_ref() else { return Err(two()) };
-        let [as_is, changed] = &values[..] else { return Err(two()) };
-        let text = |value: &Spanned<DeValue<'_>>| match value.get_ref() {
-            DeValue::Boolean(on) => Ok(on.to_string()),
-            DeValue::Integer(n) => Ok(n.as_str().to_owned()),
-            _ => string(value).map(str::to_owned),
-        };
-        let knob = Knob { as_is: text(as_is)?, changed: text(changed)?, key: key.clone() };
-        knob.check().map_err(|why| (at, why))?;
-        Ok((knob, at))
-    };
-    entries.into_iter().map(knob).collect()
-}
-
-/// The plan with the keys of one more line.
-///
-/// # Errors
-/// What is wrong with the line.
-pub(super) fn changed(plan: Plan, line: &str) -> Result<Plan, String> {
-    let read = document(line).and_then(|document| {
-        let mut reading = Reading::begin("")?;
-        reading.plan = plan;
-        reading.keys(document.get_ref())?;
-        Ok(reading.plan)
-    });
-    read.map_err(|(_, why)| why)
 }
 
 /// A non-empty set of CPUs.

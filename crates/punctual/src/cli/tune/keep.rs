@@ -21,11 +21,9 @@ pub(super) fn write(dir: &Path, plan: &Plan, tuned: &Tuned, confirmed: &[Entry])
     let new = NewDirectory::make(dir)?;
     new.write("plan.toml", kept.to_toml().as_bytes(), false)?;
     let settings = settings(tuned, confirmed);
-    let (mut keep, mut undo) = (Files::default(), Files::default());
-    for setting in &settings {
-        keep.add(setting, &setting.during);
-        undo.add(setting, &setting.before);
-    }
+    let keep = host::permanent(&settings, |setting| &setting.during);
+    let undo = host::permanent(&settings, |setting| &setting.before);
+    let (has_sysctl, has_tmpfiles) = (!keep.sysctl.is_empty(), !keep.tmpfiles.is_empty());
     for (which, files) in [("keep", keep), ("undo", undo)] {
         for (name, text) in [("sysctl.conf", files.sysctl), ("tmpfiles.conf", files.tmpfiles)] {
             if !text.is_empty() {
@@ -33,7 +31,7 @@ pub(super) fn write(dir: &Path, plan: &Plan, tuned: &Tuned, confirmed: &[Entry])
             }
         }
     }
-    new.write("README", readme(tuned, &settings).as_bytes(), false)?;
+    new.write("README", readme(tuned, has_sysctl, has_tmpfiles).as_bytes(), false)?;
     new.finish()?;
     note(format_args!("how to keep it: {}", dir.join("README").display()));
     Ok(())
@@ -51,34 +49,16 @@ fn settings(tuned: &Tuned, confirmed: &[Entry]) -> Vec<PreparedSetting> {
     settings
 }
 
-/// Texts for sysctl.d(5) and tmpfiles.d(5).
-#[derive(Debug, Default)]
-struct Files {
-    sysctl: String,
-    tmpfiles: String,
-}
-
-impl Files {
-    /// A setting with this value. Processes that were stopped are no files.
-    fn add(&mut self, setting: &PreparedSetting, value: &str) {
-        if let Some(name) = setting.what.strip_prefix("/proc/sys/") {
-            let _ = writeln!(self.sysctl, "{name} = {value}");
-        } else if setting.what.starts_with("/sys/") || setting.what.starts_with("/proc/irq/") {
-            let _ = writeln!(self.tmpfiles, "w {} - - - - {}", setting.what, value.replace('%', "%%"));
-        }
-    }
-}
-
-fn readme(tuned: &Tuned, settings: &[PreparedSetting]) -> String {
+fn readme(tuned: &Tuned, has_sysctl: bool, has_tmpfiles: bool) -> String {
     let mut text = String::from("Settings that were confirmed to be better, and how to keep or undo them.\n\n");
     for knob in tuned.knobs.iter().filter(|knob| knob.answer == KnobAnswer::Better) {
         let _ = writeln!(text, "{}.", knob.sentence);
     }
     text += "\nplan.toml measures with them: punctual run plan.toml\n";
-    if settings.iter().any(|setting| setting.what.starts_with("/proc/sys/")) {
+    if has_sysctl {
         text += "keep/sysctl.conf: copy it to /etc/sysctl.d/99-punctual.conf; sysctl --system\n";
     }
-    if settings.iter().any(|setting| setting.what.starts_with("/sys/") || setting.what.starts_with("/proc/irq/")) {
+    if has_tmpfiles {
         text += "keep/tmpfiles.conf: copy it to /etc/tmpfiles.d/99-punctual.conf; systemd-tmpfiles --create\n";
     }
     text += "To undo: remove the copies, and apply the files of undo/ once in the same way.\n";
