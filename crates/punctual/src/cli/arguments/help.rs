@@ -43,7 +43,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("check", &["punctual check runs/new --require max=1ms --baseline runs/old", "punctual check --baseline store:"]),
     ("import", &["punctual import cyclictest.txt --load idle"]),
     ("list", &["punctual list"]),
-    ("store", &["punctual store add runs/", "punctual history"]),
+    ("store", &["punctual store add runs/", "punctual store list"]),
     ("store add", &["punctual store add runs/", "punctual store add runs/new --store postgresql://lab@db.example/lab"]),
     ("store list", &["punctual store list"]),
     ("store query", &["punctual store query 'SELECT hostname, model FROM machine'"]),
