@@ -20,7 +20,7 @@ mod tests;
 pub use add::Added;
 pub use error::DatabaseError;
 pub use location::Location;
-pub use series::{Selection, StoredRun};
+pub use series::{Buckets, Selection, StoredRun};
 pub use value::{Rows, Value};
 
 use engine::{Access, Engine};

@@ -43,6 +43,9 @@ pub struct StoredRun {
     pub planned: u64,
 }
 
+/// Lowest latency, ns, and count of each bucket of a histogram.
+pub type Buckets = Vec<(u64, u64)>;
+
 impl Database {
     /// All runs, newest first.
     ///
@@ -124,7 +127,7 @@ impl Database {
     ///
     /// # Errors
     /// If the store cannot be read.
-    pub fn histograms(&mut self, points: &[(u64, u64)]) -> Result<Vec<Option<Vec<(u64, u64)>>>, DatabaseError> {
+    pub fn histograms(&mut self, points: &[(u64, u64)]) -> Result<Vec<Option<Buckets>>, DatabaseError> {
         let sql = "SELECT counts FROM histogram WHERE run_id = $1 AND cell_index = $2";
         let mut histograms = Vec::new();
         for (run, cell) in points {

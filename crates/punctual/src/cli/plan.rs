@@ -50,8 +50,8 @@ pub(super) fn plan(arguments: &RunArguments) -> Result<(Plan, Option<Origin>), B
     Ok((plan, origin))
 }
 
-/// The plan that `path` names, with settings of the command line, and its origin if it is a file. Domains of libvirt are
-/// not taken over.
+/// The plan that `path` names, with settings of the command line, and its origin if it is a file. Domains of libvirt
+/// are not taken over.
 fn named(path: &Path, set: &[Setting]) -> Result<(Plan, Option<Origin>), Box<dyn Error>> {
     let (name, text, origin) = match ready_name(path) {
         Some(name) => (name.to_owned(), ready::text_of(name)?.to_owned(), None),

@@ -1,5 +1,6 @@
-//! The playbook of `punctual export ansible`, carried out by the real program: on machines with sshd in network
-//! namespaces, and on emulated boards with busybox and dropbear.
+//! The playbook of `punctual export ansible`, carried out by the real program.
+//!
+//! On machines with sshd in network namespaces, and on emulated boards with busybox and dropbear.
 
 use crate::board::Board;
 use crate::engines::{expect_shards, has_shards, of_python, plan};

@@ -1,4 +1,4 @@
-//! labgrid: a reservation for each shard, which the coordinator queues, and the board reached through the client.
+//! The engine labgrid: a reservation for each shard, which the coordinator queues.
 //!
 //! The board needs a shell and nothing else: `punctual run --on exec:` sends the program, and keeps records here. The
 //! connection is that of `labgrid-client ssh`, so proxies and credentials of the laboratory apply.

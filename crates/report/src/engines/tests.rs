@@ -1,3 +1,5 @@
+//! Quoting of the engines' files.
+
 use super::*;
 
 /// A job whose names need every kind of quoting.

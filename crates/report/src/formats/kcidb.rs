@@ -1,8 +1,8 @@
-//! KCIDB, the database of kernel test results: a report of its I/O schema 5.3, for `kcidb-submit` or its REST interface.
+//! KCIDB, the database of kernel test results: a report of its I/O schema 5.3, for `kcidb-submit`.
 //!
 //! Each number and each limit of a cell is a test run. A test belongs to a build of a kernel and that to a checkout of
-//! its source, of which a run knows only the release; whoever built the kernel replaces their identifiers. A violated
-//! limit is FAIL; an inconclusive one is ERROR, because the status of the kernel is unknown.
+//! its source, of which a run knows only the release; the user who built the kernel replaces their identifiers. A
+//! violated limit is FAIL; an inconclusive one is ERROR, because the status of the kernel is unknown.
 
 use super::page::Page;
 use super::{Outcome, as_tests};

@@ -51,7 +51,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("merge", &["punctual merge shards/1 shards/2 shards/3 --out runs/whole"]),
     ("import", &["punctual import cyclictest.txt --load idle"]),
     ("list", &["punctual list"]),
-    ("store", &["punctual store add runs/", "punctual history"]),
+    ("store", &["punctual store add runs/", "punctual store list"]),
     ("store add", &["punctual store add runs/", "punctual store add runs/new --store postgresql://lab@db.example/lab"]),
     ("store list", &["punctual store list"]),
     ("store query", &["punctual store query 'SELECT hostname, model FROM machine'"]),
