@@ -242,7 +242,7 @@ mod tests {
             for (cell, factor) in factors.iter().enumerate() {
                 let base = 20_000.0 * factor * (1.0 + random.below(noise) as f64 / 1000.0);
                 run.measure(block, cell, move |_, cycle| {
-                    crate::stats::special::whole(base) as i64 + i64::try_from(cycle % 97).unwrap()
+                    i64::try_from(crate::stats::special::whole(base) + cycle % 97).unwrap()
                 });
             }
         }

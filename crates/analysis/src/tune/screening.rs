@@ -170,7 +170,7 @@ mod tests {
                 let noise = 1.0 + random.below(100) as f64 / 1000.0 + f64::from(block % 3) * 0.2;
                 let base = 20_000.0 * noise * if levels[0] { factor } else { 1.0 };
                 run.measure(block, cell, move |_, cycle| {
-                    crate::stats::special::whole(base) as i64 + i64::try_from(cycle % 97).unwrap()
+                    i64::try_from(crate::stats::special::whole(base) + cycle % 97).unwrap()
                 });
             }
         }

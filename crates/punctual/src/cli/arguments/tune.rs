@@ -13,7 +13,7 @@ Exit status: 0 each knob has an answer, 1 error, 3 a knob is undecided.";
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(in super::super) struct TuneArguments {
-    /// Plan with a table [knobs] and one cell [default: the options below]
+    /// Plan with a table `knobs` and one cell [default: the options below]
     #[arg(conflicts_with_all = ["knob", "policy", "period", "load", "load_cpus", "load_policy", "load_must_hold"])]
     pub(in super::super) plan: Option<PathBuf>,
     /// Knob and its two values, as it is first [default: what this machine can change]
