@@ -3,7 +3,7 @@
 use crate::program::{
     ProgramOutput, Scratch, Start, command, finish, is_installed, is_root, punctual, run, skip_unless,
 };
-use crate::store::nights;
+use crate::store::{nights, unwrapped};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -108,7 +108,7 @@ fn a_server_answers_as_a_file_does() {
         assert_eq!((server.status, &server.stdout), (file.status, &file.stdout), "{words}: {server:?}");
     }
     let check = server.of("history --cell none/");
-    assert!(check.status == 2 && check.stdout.contains("coincides with kernel: 6.1-rt to 6.12-rt"), "{check:?}");
+    assert!(check.status == 2 && unwrapped(&check).contains("coincides with kernel: 6.1-rt to 6.12-rt"), "{check:?}");
     let baseline = punctual(&format!("check {runs}/0044 --baseline store:{} --margin 3", server.url()));
     assert_eq!(baseline.status, 3, "the step is 15 runs ago, but the spread of its 14 runs decides: {baseline:?}");
     assert_eq!(server.number("SELECT count(*)::bigint FROM block"), 180);
