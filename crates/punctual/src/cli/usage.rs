@@ -277,7 +277,7 @@ mod tests {
             ("import", "<FILE>... is missing: punctual import [OPTIONS] <FILE>...; see `punctual import --help`"),
             (
                 "show x --format xml",
-                "--format: unknown value `xml` (known: text, json, csv, md, junit, tap, lava, hgrm, gnuplot, prom)",
+                "--format: unknown value `xml` (known: text, json, csv, md, junit, tap, lava, kcidb, hgrm, gnuplot, prom)",
             ),
             ("run --resume", "--out <DIR> is missing: punctual run [OPTIONS] [PLAN]; see `punctual run --help`"),
             ("run --resume --out x --seed 1", "--resume cannot be combined with --seed <N>"),

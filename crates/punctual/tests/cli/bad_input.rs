@@ -87,7 +87,7 @@ fn a_mistake_in_a_plan_is_named_with_its_place() {
         ),
         (
             b"repetition = 3\n",
-            "1:1: unknown key `repetition` (did you mean `repetitions`? known: title study repetitions aa duration cycles min_cycles warm_up seed cpus timer_slack align distance period_step cpu_dma_latency load_cpus load_policy load_must_hold loads prepare explain stop_above on_spike tracers roles axes require files)",
+            "1:1: unknown key `repetition` (did you mean `repetitions`? known: title study repetitions aa duration cycles min_cycles warm_up seed cpus timer_slack align distance period_step cpu_dma_latency load_cpus load_policy load_must_hold loads prepare explain stop_above on_spike tracers roles axes knobs require files)",
         ),
         (b"title = \"a\"\ntitle = \"\xff\"\n", "2: not UTF-8; save the plan as UTF-8 text"),
     ] {

@@ -344,7 +344,7 @@ fn killed_additions_leave_no_torn_run() {
 
 #[test]
 #[ignore = "long: 200 killed additions, some minutes"]
-fn two_hundred_killed_additions_leave_no_torn_run() {
+fn series_of_two_hundred_killed_additions_leave_no_torn_run() {
     kills("store-killed-often", 200);
 }
 

@@ -38,13 +38,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("monitor", &["punctual monitor --cpus 3 --listen 127.0.0.1:9769", "punctual monitor show --last 24h"]),
     ("monitor show", &["punctual monitor show --last 7d"]),
     ("frontier", &["punctual frontier --policy fifo:80 --load messaging"]),
-    (
-        "tune",
-        &[
-            "punctual tune --quick --load messaging",
-            "punctual tune --knob policy=other,fifo:80 --knob timer_slack=50us,1us",
-        ],
-    ),
+    ("tune", &["punctual tune --quick --load messaging"]),
     ("compare", &["punctual compare messaging/other messaging/fifo:80"]),
     ("show", &["punctual show --all"]),
     ("check", &["punctual check runs/new --require max=1ms --baseline runs/old", "punctual check --baseline store:"]),

@@ -29,12 +29,12 @@ pub(in super::super) struct TuneArguments {
     #[arg(long, default_value = "other")]
     pub(in super::super) policy: Policy,
     /// Period or frequency, e.g. 200us, 1kHz
-    #[arg(long, value_name = "TIME", default_value = "1ms", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", default_value = "1ms", allow_hyphen_values = true, help_heading = heading::TIMING)]
     pub(in super::super) period: Period,
     #[command(flatten)]
     pub(in super::super) load: LoadArguments,
     /// Measured time of one measurement [default: 5s, or the plan's]
-    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = heading::TIMING)]
     pub(in super::super) duration: Option<Span>,
     /// CPUs to measure, e.g. 0-3,5 [default: all usable ones]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true)]
