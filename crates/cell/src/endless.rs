@@ -7,8 +7,9 @@ use rt::{Member, SpikeWatch};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 
-/// Reports that wait until they are taken; further ones are dropped.
-const WAITING: usize = 64;
+/// Reports that wait until they are taken. The next one is dropped, and none is made until the threshold is set again:
+/// each costs a stop of the trace.
+const WAITING: usize = 12;
 
 /// A running trace, and the threads that take and explain it. Dropping it removes the trace.
 #[derive(Debug)]

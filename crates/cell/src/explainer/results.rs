@@ -14,6 +14,8 @@ pub(super) struct Results {
     most: usize,
     /// The receiver of each spike, where none is kept here.
     reports: Option<SyncSender<SpikeReport>>,
+    /// Whether the receiver had no room for the latest one.
+    is_full: bool,
     missing: Vec<String>,
     pub(super) events: u64,
     pub(super) explaining_us: Option<u64>,
@@ -44,7 +46,7 @@ impl Results {
     /// Counts a spike that the trace does not cover.
     pub(super) fn not_covered(&mut self, one: NotCovered) {
         if let Some(reports) = &self.reports {
-            let _ = reports.try_send(SpikeReport::NotCovered(one));
+            self.is_full = reports.try_send(SpikeReport::NotCovered(one)).is_err();
             return;
         }
         self.not_covered += 1;
@@ -65,7 +67,7 @@ impl Results {
     /// Adds an explanation; returns the one that is not kept, if any: this one, or one that was kept so far.
     pub(super) fn take(&mut self, explanation: Explanation) -> Option<Explanation> {
         if let Some(reports) = &self.reports {
-            let _ = reports.try_send(SpikeReport::Explained(explanation));
+            self.is_full = reports.try_send(SpikeReport::Explained(explanation)).is_err();
             return None;
         }
         self.totals.add(&explanation);
@@ -74,8 +76,12 @@ impl Results {
         if self.worst.len() > self.most { self.worst.pop() } else { None }
     }
 
-    /// The threshold above which a wake-up would still be kept, ns; `None` while there is room.
+    /// The threshold above which a wake-up would still be kept, ns; `None` while there is room. A receiver without room
+    /// sets another one when it has taken the reports.
     pub(super) fn raised_threshold_ns(&self) -> Option<i64> {
+        if self.is_full {
+            return Some(i64::MAX);
+        }
         let least = self.worst.get(self.most.checked_sub(1)?)?;
         i64::try_from(least.latency.ns()).ok()
     }

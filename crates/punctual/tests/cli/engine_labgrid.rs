@@ -96,12 +96,12 @@ fn root_labgrid_reserves_places_and_measures_again_what_was_lost() {
     set_mode(&file, 0o644);
     let out = scratch.path("lab files");
     run(command("export labgrid --shards 3").arg(&file).arg("--out").arg(&out)).expect_success();
-    let script = out.join("run");
+    let script = out.join("measure");
     if !has_shards() {
         // Each place measures the whole plan.
         let text = std::fs::read_to_string(&script).unwrap();
         let text = text.replace(" --shard $shard/3", "").replace("\"$punctual\" merge", "true merge");
-        scratch.executable("lab files/run", text);
+        scratch.executable("lab files/measure", text);
     }
     let measure = || {
         let mut command = laboratory.on_host(script.to_str().unwrap(), "");
@@ -129,7 +129,7 @@ fn root_labgrid_reserves_places_and_measures_again_what_was_lost() {
     victim.into_iter().for_each(|victim| sys::process::signal(victim, libc::SIGKILL).unwrap());
     let said = finish(first);
     assert!(victim.is_some(), "it measures: {said:?}");
-    assert!(said.status == 1 && said.last_line().starts_with("run: shards missing: "), "{said:?}");
+    assert!(said.status == 1 && said.last_line().starts_with("measure: shards missing: "), "{said:?}");
     let missing = (1..=3).filter(|shard| !out.join(format!("shards/{shard}")).exists()).count();
     assert_eq!(missing, 1, "{said:?}");
 

@@ -23,7 +23,7 @@ pub fn files(job: &Job) -> Vec<File> {
         ("MERGE", if job.shards == 1 { ONE } else { MERGE }),
     ];
     vec![
-        File::program("run", filled(RUN, &values)),
+        File::program("measure", filled(RUN, &values)),
         File::program("on-place", filled(ON_PLACE, &values)),
         job.plan_file(),
     ]
@@ -37,7 +37,7 @@ fn names(targets: &[String]) -> String {
 const RUN: &str = r#"#!/bin/sh
 # <<TITLE>>
 #
-#   ./run
+#   ./measure
 #
 # Measures plan.toml in <<SHARDS>> shards on places of labgrid, each for about <<SECONDS>> s. Written by <<TOOL>>.
 # The coordinator (LG_COORDINATOR) queues a reservation for each shard; shards whose filter matches several places are
@@ -110,7 +110,7 @@ while [ "$shard" -lt "$shards" ]; do
   all="$all shards/$shard"
   [ -e "shards/$shard" ] || missing="$missing $shard"
 done
-[ -z "$missing" ] || { echo "run: shards missing:$missing; the same command again measures them" >&2; exit 1; }
+[ -z "$missing" ] || { echo "measure: shards missing:$missing; the same command again measures them" >&2; exit 1; }
 <<MERGE>>"#;
 
 const MERGE: &str = r#"if [ ! -e run/run.jsonl ]; then
