@@ -235,6 +235,8 @@ const SHARD: &str = r#"# One shard on each machine. Written by <<TOOL>>.
         *) cat log; exit 1;; esac
       register: fetched
       changed_when: false
+      # With a terminal, dropbear cuts off what was not sent yet when the command ends.
+      vars: {ansible_ssh_use_tty: false}
 
     - name: Keep
       ansible.builtin.shell:
