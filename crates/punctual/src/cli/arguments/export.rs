@@ -1,5 +1,6 @@
 //! Arguments of `punctual export`.
 
+use super::heading;
 use clap::{Args, ValueEnum};
 use model::Setting;
 use std::path::PathBuf;
@@ -27,13 +28,13 @@ pub(in super::super) struct ExportArguments {
     #[arg(long, value_name = "KEY=VALUE")]
     pub(in super::super) set: Vec<Setting>,
     /// Blocks: passes over all cells [default: the plan's]
-    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = heading::EXTENT)]
     pub(in super::super) repetitions: Option<u32>,
     /// Seed of the order of the cells in each block [default: the plan's, or drawn]
-    #[arg(long, value_name = "N")]
+    #[arg(long, value_name = "N", help_heading = heading::EXTENT)]
     pub(in super::super) seed: Option<u64>,
     /// Trust a plan owned by another user (its commands and system settings)
-    #[arg(long)]
+    #[arg(long, help_heading = heading::MACHINE)]
     pub(in super::super) yes: bool,
 }
 

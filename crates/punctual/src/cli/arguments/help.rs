@@ -58,7 +58,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("lab check", &["punctual lab check debian:6.1"]),
     ("lab check-config", &["punctual lab check-config debian:6.12 ./bzImage"]),
     ("lab bisect-step", &["git bisect run punctual lab bisect-step --kernel ./bzImage --max 30us"]),
-    ("export", &["punctual export ansible loads --shards 3 --target board1 --target board2"]),
+    ("export", &["punctual export ansible loads --shards 2 --target a --target b"]),
     ("report", &["punctual report runs/a -o a.html"]),
     ("respond", &["punctual respond --on udp:192.0.2.7:4000 --policy fifo:80"]),
     ("recover", &["punctual recover"]),
@@ -71,7 +71,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
 /// Groups of commands on the first page of help. Commands of no group follow under [`MORE`].
 const GROUPS: &[(&str, &[&str])] = &[
     ("Measure", &["run", "plan", "study", "measure", "explain", "frontier", "tune", "doctor"]),
-    ("Results", &["show", "report", "compare", "check", "import", "merge", "list", "store", "history"]),
+    ("Results", &["show", "report", "compare", "check", "import", "list", "history"]),
 ];
 
 /// Heading of the commands that few need.
