@@ -69,7 +69,7 @@ pub struct Question<'a> {
 
 impl Question<'_> {
     fn margin_at(&self, level: Level) -> f64 {
-        self.margin.unwrap_or(if level == Level::P50 { 1.10 } else { 1.25 })
+        self.margin.unwrap_or_else(|| default_margin(Metric::Quantile(level)))
     }
 }
 
@@ -294,6 +294,11 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
         kernels: layout::likeness([a, b]),
         answer,
     }
+}
+
+/// Equivalence margin of a metric, unless another is asked for.
+pub(crate) fn default_margin(metric: Metric) -> f64 {
+    if metric == Metric::Quantile(Level::P50) { 1.10 } else { 1.25 }
 }
 
 /// The number of one measurement that a ratio is made of: ns, or episodes and a half; above 0.

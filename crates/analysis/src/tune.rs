@@ -10,7 +10,7 @@ mod screening;
 pub use answer::{ConfirmedKnob, KnobAnswer, Tuned, TunedKnob, tuned};
 pub use screening::{Screened, ScreenedKnob, ScreenedPair, screened};
 
-use crate::factorial::{Design, Kind};
+use crate::factorial::Design;
 use model::Knob;
 
 /// Adjusted p-value of the screening up to which a knob is measured again. It is generous: the confirmation decides.
@@ -32,8 +32,9 @@ pub fn confirmation(knobs: &[Knob], candidates: &[usize]) -> Vec<Vec<bool>> {
     std::iter::once(levels(&[])).chain(alone).chain(together).collect()
 }
 
-/// Whether the design tells interactions of two knobs from each other.
-#[must_use]
-pub fn separates_pairs(knobs: &[Knob]) -> bool {
-    design(knobs).is_some_and(|design| design.kind == Kind::Full)
+/// Settings for tests.
+#[cfg(test)]
+fn knobs(n: usize) -> Vec<Knob> {
+    let knob = |n: usize| Knob { key: format!("prepare.k{n}"), as_is: "leave".into(), changed: "on".into() };
+    (0..n).map(knob).collect()
 }

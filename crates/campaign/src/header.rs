@@ -85,8 +85,7 @@ pub(super) fn planned(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
     };
     let (cells, skipped) = expand(&plan, &machine)?;
     let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    // The fine digits of the clock differ from run to run, which suffices for a seed; it is recorded.
-    let seed = plan.seed.unwrap_or(u64::from(unix.subsec_nanos()) ^ unix.as_secs() << 20);
+    let seed = plan.seed.unwrap_or_else(drawn_seed);
     let header = Header {
         format: RUN_FORMAT,
         tool: TOOL.to_owned(),
@@ -113,6 +112,15 @@ pub(super) fn planned(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
     }
     Ok(header)
 }
+
+/// A seed for a plan without one: the fine digits of the clock differ from run to run, which suffices, because the seed
+/// is recorded.
+#[must_use]
+pub fn drawn_seed() -> u64 {
+    let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    u64::from(unix.subsec_nanos()) ^ unix.as_secs() << 20
+}
+
 /// Reason why the program of a task cannot be run here.
 fn why_no_program(task: &Task) -> Option<String> {
     let of_instrument = task.instrument().and_then(|instrument| instrument::find_or_expect(instrument).err());

@@ -26,7 +26,7 @@ pub use estimate::expected;
 pub use executor::{CELL_FAILED, Executor};
 pub use expand::{Machine, expand};
 pub use forecast::{Extent, Forecast, extent, forecast};
-pub use header::only_cell;
+pub use header::{drawn_seed, only_cell};
 pub use kernel_test::{KernelLimits, TestOutcome};
 pub use local_or_lab::LocalOrLab;
 pub use lock::{recovery_lines, take_lock};

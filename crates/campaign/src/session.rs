@@ -48,6 +48,13 @@ pub struct Request<'a> {
     pub note: &'a dyn Fn(&str),
 }
 
+impl<'a> Request<'a> {
+    /// A request to measure a whole plan on this machine, without samples or limits.
+    pub fn here(plan: Plan, wait: bool, permit: Permit<'a>, note: &'a dyn Fn(&str)) -> Request<'a> {
+        Request { plan, samples: false, at_most: None, shard: None, wait, on: None, permit, note }
+    }
+}
+
 /// The machine, locked for a run. Dropping it releases the lock.
 #[expect(missing_debug_implementations, reason = "a closure has nothing to show")]
 pub struct Session {

@@ -27,7 +27,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 #[derive(Debug)]
 pub struct Listener(TcpListener);
 
-/// The reason why there is no port.
+/// Reason for which a port is not opened.
 #[derive(Debug, thiserror::Error)]
 pub enum ListenError {
     /// The address belongs to a network.

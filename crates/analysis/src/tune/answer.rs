@@ -2,10 +2,10 @@
 
 use super::screening::{Screened, ScreenedKnob};
 use crate::ComparedLoad;
-use crate::comparison::{Answer, Arm, Comparison, Metric, Question, Ratio, compare};
+use crate::comparison::{Answer, Arm, Comparison, Metric, Question, Ratio, compare, default_margin};
 use crate::stats::paired::holm;
 use crate::wording::number;
-use model::{Entry, Knob, Level};
+use model::{Entry, Knob};
 use serde::Serialize;
 
 /// Chance of naming any knob that does nothing.
@@ -124,11 +124,6 @@ pub fn tuned(knobs: &[Knob], screening: Screened, confirmation: &[Entry]) -> Tun
     Tuned { screening, knobs: answers, confirmation_blocks, together }
 }
 
-/// What decides whether an effect matters: as in comparisons.
-fn margin(metric: Metric) -> f64 {
-    if metric == Metric::Quantile(Level::P50) { 1.10 } else { 1.25 }
-}
-
 fn confirmed(comparison: &Comparison, ratio: Option<Ratio>) -> ConfirmedKnob {
     let misses = comparison.secondary.iter().find(|other| other.metric == Metric::Misses);
     let rises = |misses: &&crate::comparison::Measured| {
@@ -154,7 +149,7 @@ fn of_confirmed(confirmed: &ConfirmedKnob, comparison: &Comparison, metric: Metr
             () if confirmed.has_more_misses => KnobAnswer::MoreMisses,
             () => KnobAnswer::Better,
         },
-        () if ratio.is_within(margin(metric)) => KnobAnswer::NoEffect { beyond: beyond(ratio.interval) },
+        () if ratio.is_within(default_margin(metric)) => KnobAnswer::NoEffect { beyond: beyond(ratio.interval) },
         () => undecided(),
     }
 }
@@ -163,7 +158,7 @@ fn of_confirmed(confirmed: &ConfirmedKnob, comparison: &Comparison, metric: Metr
 const SMALL: f64 = 1.02;
 
 fn of_screened(screened: &ScreenedKnob, metric: Metric) -> KnobAnswer {
-    let margin = margin(metric);
+    let margin = default_margin(metric);
     if screened.interval.0 >= 1.0 / margin && screened.interval.1 <= margin {
         KnobAnswer::NoEffect { beyond: beyond(screened.interval) }
     } else {
@@ -213,13 +208,8 @@ fn sentence(
 mod tests {
     use super::*;
     use crate::testing::RunBuilder;
-    use crate::tune::confirmation;
-    use model::SplitMix64;
-
-    fn knobs(n: usize) -> Vec<Knob> {
-        let knob = |n: usize| Knob { key: format!("prepare.k{n}"), as_is: "leave".into(), changed: "on".into() };
-        (0..n).map(knob).collect()
-    }
+    use crate::tune::{confirmation, knobs};
+    use model::{Level, SplitMix64};
 
     fn screening(candidates: &[bool], interval: (f64, f64)) -> Screened {
         let knob = |is_candidate: &bool| ScreenedKnob { ratio: 0.8, interval, p: 0.01, is_candidate: *is_candidate };

@@ -149,13 +149,8 @@ fn half_width(design: &Design, blocks: &[Vec<f64>], effects: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use crate::testing::RunBuilder;
-    use crate::tune::confirmation;
+    use crate::tune::{confirmation, knobs};
     use model::{Level, SplitMix64};
-
-    fn knobs(n: usize) -> Vec<Knob> {
-        let knob = |n: usize| Knob { key: format!("prepare.k{n}"), as_is: "leave".into(), changed: "on".into() };
-        (0..n).map(knob).collect()
-    }
 
     /// A screening in which the first knob multiplies all latencies by `factor`.
     fn run(n: usize, blocks: u32, factor: f64, seed: u64) -> RunBuilder {

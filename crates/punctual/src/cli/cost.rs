@@ -26,16 +26,7 @@ pub(super) fn cost(arguments: CostArguments) -> Outcome {
         output::check(header, format)
     };
     let plan = plan(arguments, scope);
-    let request = Request {
-        plan,
-        samples: false,
-        at_most: None,
-        shard: None,
-        wait,
-        on: None,
-        permit: &permit,
-        note: &|line| note(line),
-    };
+    let request = Request::here(plan, wait, &permit, &|line| note(line));
     let mut session = Session::begin(request)?;
     let (n, cell) = (scope.operations().count(), session.cell());
     note(format_args!("{n} operations on {}, at most about {}", cell.cpus.named(), cell.duration));

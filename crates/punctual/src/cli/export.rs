@@ -10,13 +10,13 @@ use report::engines::{File, Job, ansible, k8s, labgrid, lava, slurm};
 use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 pub(super) fn export(arguments: &ExportArguments) -> Outcome {
     let (mut plan, origin) = plan::portable(&arguments.plan, &arguments.set)?;
     origin.map_or(Ok(()), |origin| origin.permit_copy(arguments.yes))?;
     plan.repetitions = arguments.repetitions.unwrap_or(plan.repetitions);
-    plan.seed = arguments.seed.or(plan.seed).or_else(|| Some(drawn()));
+    plan.seed = arguments.seed.or(plan.seed).or_else(|| Some(campaign::drawn_seed()));
     let name = arguments.plan.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let engine = arguments.engine;
     let dir = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-{}", engine.name())));
@@ -137,12 +137,6 @@ fn local_files(plan: &Plan) -> Vec<String> {
     all.sort_unstable();
     all.dedup();
     all
-}
-
-/// A seed, as a run draws it: the fine digits of the clock differ from one export to the next.
-fn drawn() -> u64 {
-    let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
-    u64::from(unix.subsec_nanos()) ^ unix.as_secs() << 20
 }
 
 /// The programs that are at hand, by the names of their architectures.

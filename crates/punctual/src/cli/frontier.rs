@@ -23,16 +23,7 @@ pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
         Ok(Cell { period: from, ..cell.clone() }.check()?)
     };
     let plan = plan(arguments);
-    let request = Request {
-        plan,
-        samples: false,
-        at_most: None,
-        shard: None,
-        wait,
-        on: None,
-        permit: &permit,
-        note: &|line| note(line),
-    };
+    let request = Request::here(plan, wait, &permit, &|line| note(line));
     let session = Session::begin(request)?;
     let trials = asked.usual_trials();
     session.announce(usize::try_from(trials)?);

@@ -74,15 +74,6 @@ impl TestCell {
             ..Plan::default()
         };
         let note = |line: &str| note(line);
-        Session::begin(Request {
-            plan,
-            samples: false,
-            at_most: None,
-            shard: None,
-            wait,
-            on: None,
-            permit: &|_| Ok(()),
-            note: &note,
-        })
+        Session::begin(Request::here(plan, wait, &|_| Ok(()), &note))
     }
 }

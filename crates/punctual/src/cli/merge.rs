@@ -10,7 +10,7 @@ use std::fs::File;
 use std::path::Path;
 use store::{Merged, Part};
 
-/// Exit status of a run that lacks measurements: there is no verdict yet.
+/// Exit status of a run that lacks measurements: its verdict is not known yet.
 const INCOMPLETE: u8 = 3;
 
 pub(super) fn merge(arguments: &MergeArguments) -> Outcome {

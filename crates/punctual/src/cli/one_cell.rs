@@ -13,16 +13,7 @@ use std::path::Path;
 pub(super) fn one(plan: Plan, common: &Common, keep: &Keep, samples: Option<&Path>, options: OutputOptions) -> Outcome {
     let permit = |header: &Header| Ok(consent::permit_floods(header, common.yes)?);
     let (keeps, wait) = (samples.is_some(), common.wait);
-    let request = Request {
-        plan,
-        samples: keeps,
-        at_most: None,
-        shard: None,
-        wait,
-        on: None,
-        permit: &permit,
-        note: &|line| note(line),
-    };
+    let request = Request { samples: keeps, ..Request::here(plan, wait, &permit, &|line| note(line)) };
     let mut session = Session::begin(request)?;
     let dir = run_directory::keep(&mut session, keep)?;
     note(Outlook::of(session.cell(), 1));

@@ -21,16 +21,7 @@ pub(super) fn sleep(arguments: SleepArguments) -> Outcome {
         output::check(header, format)
     };
     let plan = plan(arguments)?;
-    let request = Request {
-        plan,
-        samples,
-        at_most: None,
-        shard: None,
-        wait,
-        on: None,
-        permit: &permit,
-        note: &|line| note(line),
-    };
+    let request = Request { samples, ..Request::here(plan, wait, &permit, &|line| note(line)) };
     let mut session = Session::begin(request)?;
     let dir = run_directory::keep(&mut session, &keep)?;
     let mut lines = Lines::new(&session.header, 0);

@@ -29,16 +29,8 @@ pub(super) fn tune(arguments: TuneArguments) -> Outcome {
         Ok(())
     };
     let as_is = plan.with_knobs(&vec![false; knobs.len()])?;
-    let request = Request {
-        plan: Plan { knobs: knobs.clone(), ..as_is },
-        samples: false,
-        at_most: None,
-        shard: None,
-        wait: arguments.wait,
-        on: None,
-        permit: &permit,
-        note: &|line| note(line),
-    };
+    let plan_as_is = Plan { knobs: knobs.clone(), ..as_is };
+    let request = Request::here(plan_as_is, arguments.wait, &permit, &|line| note(line));
     let mut session = Session::begin(request)?;
     let dir =
         arguments.out.clone().unwrap_or_else(|| run_directory::new_directory(run_directory::started(&session.header)));
@@ -197,5 +189,5 @@ fn measure(
             format!("a measurement failed twice: {}; the others are in {}", failed.reason, dir.display()).into()
         );
     }
-    Ok((session.header.clone(), session.entries.clone()))
+    Ok((session.header.clone(), std::mem::take(&mut session.entries)))
 }

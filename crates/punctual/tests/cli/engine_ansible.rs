@@ -6,11 +6,11 @@ use crate::board::Board;
 use crate::engines::{expect_shards, has_shards, of_python, plan};
 use crate::program::{
     MARK, ProgramOutput, Scratch, Start, comes_true, command, finish, is_installed, is_root, machine, mark, run,
-    running, set_mode, skip_unless,
+    running, set_mode, skip_unless, sshd_with_keys,
 };
 use crate::response::{HOST, LOGGER, Network, TARGET};
 use crate::roles::doing;
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
 
 /// Addresses of the machines of [`Network`].
@@ -76,17 +76,7 @@ pub(crate) struct Servers(Vec<Child>);
 impl Servers {
     /// Starts them with keys in `scratch`; the files of a machine are kept in its own directory there.
     pub(crate) fn start(network: &Network, scratch: &Scratch) -> Option<Servers> {
-        let sshd = ["/usr/sbin/sshd", "/usr/bin/sshd"].into_iter().find(|path| Path::new(path).exists());
-        let Some(sshd) = sshd.filter(|_| is_installed("ssh-keygen", "openssh-client")) else {
-            eprintln!("skipped: needs sshd (apt-get install openssh-server)");
-            return None;
-        };
-        std::fs::create_dir_all("/run/sshd").unwrap();
-        for key in ["host", "key"] {
-            let mut keygen = Command::new("ssh-keygen");
-            keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(scratch.path(key));
-            assert!(keygen.status().unwrap().success());
-        }
+        let sshd = sshd_with_keys(scratch)?;
         let dir = scratch.dir().display();
         let start = |(machine, address): (usize, &str)| {
             let own = scratch.path(&format!("machine{machine}"));

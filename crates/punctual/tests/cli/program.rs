@@ -279,6 +279,24 @@ pub(crate) fn machine_and_scratch(name: &str) -> (Machine, Scratch) {
     (machine(), Scratch::new(name))
 }
 
+/// The program sshd, with the keys `host` and `key` in `scratch`; prints that the test is skipped and returns `None`
+/// where it is not installed.
+pub(crate) fn sshd_with_keys(scratch: &Scratch) -> Option<&'static str> {
+    let sshd = ["/usr/sbin/sshd", "/usr/bin/sshd"].into_iter().find(|path| Path::new(path).exists());
+    let Some(sshd) = sshd.filter(|_| is_installed("ssh-keygen", "openssh-client")) else {
+        eprintln!("skipped: needs sshd (apt-get install openssh-server)");
+        return None;
+    };
+    // Privilege separation directory, which a service manager creates otherwise.
+    std::fs::create_dir_all("/run/sshd").unwrap();
+    for key in ["host", "key"] {
+        let mut keygen = Command::new("ssh-keygen");
+        keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(scratch.path(key));
+        assert!(keygen.status().unwrap().success());
+    }
+    Some(sshd)
+}
+
 /// Runs `work` while a load runs on every CPU.
 pub(crate) fn beside_a_load<T>(work: impl FnOnce() -> T) -> T {
     let mut load = command("load cpu --for 10min").stdout(Stdio::null()).spawn().expect("the program starts");

@@ -2,7 +2,7 @@
 
 use crate::program::{
     PROGRAM, ProgramOutput, Scratch, Start, a_cpu, comes_true, command, entries, finish, is_installed, is_root,
-    machine, machine_and_scratch, run, running, set_mode, skip_unless,
+    machine, machine_and_scratch, run, running, set_mode, skip_unless, sshd_with_keys,
 };
 use crate::response::{ANSWERS, HOST, LOGGER, Network, TARGET};
 use model::Record;
@@ -392,18 +392,7 @@ struct Sshd(Child);
 impl Sshd {
     /// Starts the server with keys in `scratch`, where `ssh` reaches it as `board`.
     fn start(scratch: &Scratch) -> Option<Sshd> {
-        let sshd = ["/usr/sbin/sshd", "/usr/bin/sshd"].into_iter().find(|path| Path::new(path).exists());
-        let Some(sshd) = sshd.filter(|_| is_installed("ssh-keygen", "openssh-client")) else {
-            eprintln!("skipped: needs sshd (apt-get install openssh-server)");
-            return None;
-        };
-        // Privilege separation directory, which a service manager creates otherwise.
-        std::fs::create_dir_all("/run/sshd").unwrap();
-        for key in ["host", "key"] {
-            let mut keygen = Command::new("ssh-keygen");
-            keygen.args(["-q", "-t", "ed25519", "-N", "", "-f"]).arg(scratch.path(key));
-            assert!(keygen.status().unwrap().success());
-        }
+        let sshd = sshd_with_keys(scratch)?;
         let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
         let dir = scratch.dir().display();
         let config = format!(

@@ -125,7 +125,7 @@ fn a_change_is_found_with_the_kernel_that_came_with_it() {
     for part in ["<h1>History</h1>", "6.12-rt", "stroke-dasharray", "style=\"fill:var(--t7)\"", "</html>"] {
         assert!(html.contains(part), "{part}");
     }
-    // An old change is no alarm; a small one neither.
+    // Neither an old change nor a small one is an alarm.
     assert_eq!(of(&scratch, "history --recent 1h").status, 0);
     assert_eq!(of(&scratch, "history --margin 2").status, 0);
     of(&scratch, "history --machine other").expect_error(&format!(

@@ -24,7 +24,7 @@ pub struct HistoryTest {
     pub threshold: f64,
     /// Runs of a series before its first test.
     pub first_test: usize,
-    /// Ratio below which a change is no alarm.
+    /// Ratio from which on a change is an alarm.
     pub margin: f64,
     /// Time before the last run of a series, ns, within which a change has to be found to be an alarm.
     pub recent_ns: u64,

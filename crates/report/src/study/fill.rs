@@ -59,7 +59,7 @@ pub(super) fn filled(
         if statistic != Statistic::Cost {
             return Some(field_of(&field, statistic, table.decimals));
         }
-        // The first kernel of the study, in the same run: without it there is no change to state.
+        // The first kernel of the study, in the same run: without it the change is unknown.
         let baseline = of(row_keys.first()?, &|one| one.measurement.0 == of_variant.0)?;
         Some(change(&field, &baseline, table.decimals))
     };

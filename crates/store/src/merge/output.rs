@@ -112,7 +112,7 @@ impl Drop for Output {
     }
 }
 
-/// The directory, if it is no link: a link may lead to a directory that another user has chosen.
+/// The directory, unless it is a link: a link may lead to a directory that another user has chosen.
 fn own_directory(dir: PathBuf) -> Result<PathBuf, StoreError> {
     if fs::symlink_metadata(&dir).is_ok_and(|found| found.is_symlink()) {
         let source = io::Error::other("expected a directory, found a link; remove it");

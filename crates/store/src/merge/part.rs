@@ -46,7 +46,7 @@ impl Part {
     /// Opens the run in `dir`, following no link in it; `None` if its process was killed before it wrote the header.
     ///
     /// # Errors
-    /// If there is no run, or its header cannot be read.
+    /// If the directory lacks a run, or its header cannot be read.
     pub fn open(dir: &Path) -> Result<Option<Part>, StoreError> {
         let path = file_of(dir);
         if path.symlink_metadata().is_err_and(|err| err.kind() == io::ErrorKind::NotFound) {
