@@ -4,6 +4,7 @@
 //! clock into phases. The owners of the CPU cut each phase into stretches, and each stretch gets a cause. No time is
 //! left over, so phases and shares add up to the latency to the nanosecond.
 
+mod activation;
 mod advice;
 mod answers;
 mod baseline;
@@ -26,6 +27,7 @@ mod timeline;
 mod totals;
 mod wording;
 
+pub use activation::{Inside, explain_activation};
 pub use advice::{Advice, advice};
 pub use answers::{Answered, Answers};
 pub use event::{Context, CpuEvents, Event, Trace, What, flags, state};
@@ -51,6 +53,8 @@ pub struct Facts {
     pub taker: Taker,
     /// Whether the control group of the measured threads has a CPU quota.
     pub has_cpu_quota: bool,
+    /// Time, ns, in which that quota held threads back around the wake-up; `None` if it is not known.
+    pub throttled_ns: Option<u64>,
     /// Whether the trace contains page faults.
     pub sees_page_faults: bool,
     /// Period, ns, of the witness: an interrupt that shows whether a CPU runs with interrupts on.
@@ -101,7 +105,7 @@ pub fn explain(trace: &Trace, subject: &Subject, facts: &Facts, symbols: Symbols
     let pieces = wake.pieces(subject);
     let baseline = Baseline::of(trace, subject);
     let inherited = Inherited::of(trace);
-    let scene = Scene { trace, subject, facts, symbols, baseline, inherited, wake: &wake };
+    let scene = Scene { trace, subject, facts, symbols, baseline, inherited, wake: &wake, inside: None };
     let mut segments: Vec<Segment> = pieces.iter().flat_map(|piece| scene.judge(piece)).collect();
     let shares = shares::roll_up(&segments);
     shares::keep_longest(&mut segments);
@@ -113,8 +117,9 @@ pub fn explain(trace: &Trace, subject: &Subject, facts: &Facts, symbols: Symbols
         phases: pieces.iter().map(Piece::length).fold(Vec::new(), joined),
         shares,
         segments,
-        doubts: doubts(trace, subject, &pieces),
+        doubts: doubts(trace, subject, woke, &pieces),
         host: None,
+        thread: None,
     })
 }
 
@@ -128,17 +133,17 @@ fn joined(mut phases: Vec<PhaseLength>, next: PhaseLength) -> Vec<PhaseLength> {
 }
 
 /// Sentences on gaps in the events that make the explanation less certain.
-fn doubts(trace: &Trace, subject: &Subject, pieces: &[Piece]) -> Vec<String> {
+fn doubts(trace: &Trace, subject: &Subject, end_ns: u64, pieces: &[Piece]) -> Vec<String> {
     let mut cpus: Vec<u32> = pieces.iter().map(|piece| piece.cpu).chain([subject.cpu]).collect();
     cpus.sort_unstable();
     cpus.dedup();
     let mut doubts = Vec::new();
     for cpu in cpus {
         let Some(events) = trace.cpu(cpu) else { continue };
-        if events.lost_ns.iter().any(|at| (subject.due_ns..=subject.woke_ns).contains(at)) {
+        if events.lost_ns.iter().any(|at| (subject.due_ns..=end_ns).contains(at)) {
             doubts.push(format!("events of CPU {cpu} were lost meanwhile"));
         }
-        let broken = timeline::broken_switches(events, subject.due_ns, subject.woke_ns);
+        let broken = timeline::broken_switches(events, subject.due_ns, end_ns);
         if broken > 0 {
             let what = crate::wording::things(broken, "switch");
             doubts.push(format!("{what} of CPU {cpu} left no event"));

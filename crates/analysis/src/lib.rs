@@ -20,6 +20,7 @@ mod summary;
 pub mod testing;
 pub mod tune;
 mod verdict;
+pub mod watch;
 pub mod wording;
 
 /// Cost of operations, and its comparison between configurations.

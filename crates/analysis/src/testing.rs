@@ -205,6 +205,7 @@ impl RunBuilder {
             on_spike: None,
             tracers: None,
             cost: None,
+            watch: None,
             prepared: Vec::new(),
             machine: Vec::new(),
             host_before: self.header.host.clone().into(),

@@ -77,7 +77,7 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
             continue;
         }
         let is_here = kernel == Kernel::Running;
-        let has_program = task.runtime().is_some() || task.is_reported();
+        let has_program = task.runtime().is_some() || task.is_reported() || task.watch().is_some();
         let is_loaded = !load.parts().is_empty();
         let conditions = plan.conditions.that_apply(&task, policy, is_loaded);
         let cell = Cell {

@@ -125,5 +125,7 @@ pub fn drawn_seed() -> u64 {
 fn why_no_program(task: &Task) -> Option<String> {
     let of_instrument = task.instrument().and_then(|instrument| instrument::find_or_expect(instrument).err());
     let of_language = task.runtime().and_then(|runtime| runtime::find(runtime).err());
-    of_instrument.map(|err| err.to_string()).or_else(|| of_language.map(|err| err.to_string()))
+    let words = task.watch().and_then(model::Watch::words);
+    let of_watch = words.and_then(|words| instrument::why_none(words.first().map_or("", String::as_str)));
+    of_instrument.map(|err| err.to_string()).or_else(|| of_language.map(|err| err.to_string())).or(of_watch)
 }

@@ -12,6 +12,7 @@ use super::readings::Readings;
 use super::sleepers::Sleepers;
 use super::threads::Threads;
 use super::timerbench::Driver;
+use super::watch::Watcher;
 use model::{Ended, MonoTime, Policy, Progress, Span, Task};
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -59,6 +60,7 @@ impl Prepared {
         let measurers: Box<dyn Measurers> = match sleepers {
             Some(sleepers) => Box::new(sleepers),
             None if let Task::Program(instrument) = &cell.task => Box::new(OutsideProgram::arm(&self, instrument)?),
+            None if let Task::Watch(watch) = &cell.task => Box::new(Watcher::arm(&self, watch)?),
             None if let Task::Timerbench(context) = cell.task => Box::new(Driver::arm(&self, context)?),
             None if let Task::Cost(scope) = cell.task => Box::new(Costs::arm(&self, scope)?),
             None if cell.task.is_in_other_processes() && cell.cpus.len() > 1 => Box::new(Children::arm(&self)?),

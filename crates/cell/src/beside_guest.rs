@@ -5,7 +5,7 @@
 //! reads [`READY`] and an [`Answer`] from its stdout.
 
 use crate::CellError;
-use crate::trace::{Decoder, Instance, TraceError, TraceRequest};
+use crate::trace::{Decoder, EventSet, Instance, TraceError, TraceRequest};
 use analysis::explain::{LanePiece, LaneState, Lanes, Trace, What};
 use model::{CpuSet, HostLanes, HostPiece, HostState, Load, LoadRecord, Nice, Owner, Policy, RtPriority, Span};
 use serde::{Deserialize, Serialize};
@@ -148,7 +148,8 @@ impl Tracer {
         let all = threads.vcpus.iter().chain([&threads.emulator]);
         let pids: Vec<i32> = all.filter_map(|tid| i32::try_from(*tid).ok()).collect();
         let mut instance = Instance::create()?;
-        let request = TraceRequest { only_scheduling: true, pids: Some(&pids), stacks: false, idle_states: false };
+        let request =
+            TraceRequest { events: EventSet::Scheduling, pids: Some(&pids), stacks: false, idle_states: false };
         let decoder = instance.enable(request)?;
         instance.start()?;
         let is_over = Arc::new(AtomicBool::new(false));

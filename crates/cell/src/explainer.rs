@@ -8,7 +8,7 @@ mod trace_queue;
 mod trace_reader;
 
 use super::on_spike::OnSpike;
-use crate::trace::{Decoder, Export, Instance, TraceError, TraceRequest};
+use crate::trace::{Decoder, EventSet, Export, Instance, TraceError, TraceRequest};
 use analysis::explain::{Answered, Answers, Facts, Stages, Taker, WaitsFor, Watched as WatchedThread};
 use analyzer::Analyzer;
 use model::{
@@ -153,7 +153,7 @@ impl Explainer {
         let pids: Option<Vec<i32>> = host::is_initial_pid_namespace()
             .then(|| tids.iter().map(|tid| i32::try_from(*tid).unwrap_or(-1)).collect());
         let enabled = instance.enable(TraceRequest {
-            only_scheduling: false,
+            events: EventSet::Explanation,
             pids: pids.as_deref(),
             stacks: self.request.stacks,
             idle_states: self.idle_states,

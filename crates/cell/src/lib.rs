@@ -26,6 +26,7 @@ mod timerbench;
 pub mod trace;
 mod trace_lines;
 mod tracers;
+mod watch;
 
 pub use endless::EndlessExplainer;
 pub use explainer::SpikeReport;

@@ -50,6 +50,7 @@ impl Measured {
             on_spike: measurement.on_spike,
             tracers: None,
             cost: measurement.cost,
+            watch: measurement.watch.map(Box::new),
             prepared: prepared.preparation.settings(),
             machine,
             host_before: prepared.host.into(),

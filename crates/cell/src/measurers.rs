@@ -3,7 +3,7 @@
 use super::CellError;
 use model::{
     Cell, ClockStep, CostRecord, Ended, ExplainRecord, InstrumentRecord, MonoTime, OnSpikeRecord, ResponseRecord,
-    RuntimeRecord, Span, ThreadProgress, ThreadRecord,
+    RuntimeRecord, Span, ThreadProgress, ThreadRecord, WatchRecord,
 };
 use std::fmt::Debug;
 use std::time::Duration;
@@ -79,6 +79,8 @@ pub(super) struct Measurement {
     pub(super) on_spike: Option<OnSpikeRecord>,
     /// Costs of operations, if measured.
     pub(super) cost: Option<CostRecord>,
+    /// Activations of watched threads, if there are any.
+    pub(super) watch: Option<WatchRecord>,
 }
 
 impl Measurement {
@@ -115,6 +117,7 @@ impl Measurement {
             explained: None,
             on_spike: None,
             cost: None,
+            watch: None,
         }
     }
 }

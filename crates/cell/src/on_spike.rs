@@ -140,6 +140,7 @@ mod tests {
             segments: Vec::new(),
             doubts: Vec::new(),
             host: None,
+            thread: None,
         }
     }
 

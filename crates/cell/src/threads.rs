@@ -125,6 +125,7 @@ impl Threads {
                 segments: Vec::new(),
                 doubts: Vec::new(),
                 host: None,
+                thread: None,
             });
         }
         on_spike.finish()

@@ -16,6 +16,7 @@ mod pages;
 mod rate;
 
 pub use decode::Decoder;
+pub(crate) use events::EventSet;
 pub use export::Export;
 pub use instance::{Instance, TraceRequest};
 

@@ -34,6 +34,7 @@ mod symbols;
 pub mod testing;
 mod trace_mark;
 mod tracer;
+mod watched;
 
 pub use activity::ActivityLog;
 pub use boot_arguments::without_effect;
@@ -62,6 +63,7 @@ pub use status::{configured_cpus, load_average, memory_available_bytes, node_of_
 pub use symbols::KernelSymbols;
 pub use trace_mark::TraceMark;
 pub use tracer::{NoTracer, Tracer, TracerRequest};
+pub use watched::{CpuGroups, is_in_group, is_in_unit, open_file, process_of, processes};
 
 use std::path::{Path, PathBuf};
 

@@ -35,6 +35,8 @@ pub enum Phase {
     Return,
     /// An interval that cannot be divided, because events are missing.
     Undivided,
+    /// Of a watched thread: from its return to the program until its next wait.
+    Activation,
 }
 
 /// The thread, interrupt or other code that had the CPU.
@@ -122,6 +124,9 @@ pub struct Explanation {
     pub cycle: i64,
     /// Due time, ns after the first measured due time of the record; negative in the warm-up.
     pub due_ns: i64,
+    /// The watched thread; `null` for a measured one. Its latency is the response time, and its due time the release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub thread: Option<Owner>,
     /// Latency, ns.
     #[serde(rename = "latency_ns")]
     pub latency: Span,

@@ -46,6 +46,7 @@ mod study;
 mod task;
 mod timerbench;
 mod units;
+mod watch;
 mod word;
 
 pub use architecture::Architecture;
@@ -93,11 +94,12 @@ pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use progress::{Bin, LoadProgress, Progress, Spike, ThreadProgress};
 pub use random::SplitMix64;
 pub use record::{
-    Achieved, AllBatches, AnswerParts, Censored, ClockStep, CobaltRecord, CostRecord, Ended, Episode, Episodes,
-    GuestThread, HostSideRecord, InstrumentRecord, InstrumentThread, LabRecord, LoadFailure, LoadRecord, LoadSecond,
-    MachineSecond, OnSpikeRecord, OperationRecord, OsnoiseRecord, OwnExchange, PreparedSetting, ProgramRecord,
-    RECORD_FORMAT, Record, ResponseRecord, RuntimeRecord, Second, SkippedOperation, SwitchReason, TargetRecord,
-    ThreadRecord, TimerlatRecord, TracersRecord, Usage, Worst,
+    Achieved, AllBatches, AnswerParts, Censored, ChainRecord, ChainStage, ClockStep, CobaltRecord, CostRecord,
+    CountedName, Ended, Episode, Episodes, FoundPeriod, GuestThread, HostSideRecord, InstrumentRecord,
+    InstrumentThread, LabRecord, LoadFailure, LoadRecord, LoadSecond, MachineSecond, NamedTime, OnSpikeRecord,
+    OperationRecord, OsnoiseRecord, OwnExchange, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, Releases,
+    ResponseRecord, RuntimeRecord, Second, SkippedOperation, SwitchReason, TargetRecord, ThreadRecord, TimerlatRecord,
+    TracersRecord, Usage, WatchRecord, WatchedThread, Worst,
 };
 pub use recovered::{Recovered, Recovery};
 pub use roles::{Roles, Shares, Site, SiteError};
@@ -113,6 +115,7 @@ pub use study::{
 pub use task::{Runtime, Task, TaskError};
 pub use timerbench::CobaltContext;
 pub use units::{ClockTime, MonoTime, Nanos, Period, Span, SpanError};
+pub use watch::{Watch, WatchError, WatchSample, WatchTarget};
 pub use word::{UnknownWord, nearest};
 
 /// Name and version of the program, as records keep them.

@@ -8,6 +8,7 @@ mod load;
 mod machine;
 mod response;
 mod tracers;
+mod watch;
 
 use crate::{Cell, CellId, CpuSet, ExplainRecord, Histogram, Host, MonoTime, Period, Policy, Slice, Span};
 use serde::{Deserialize, Serialize};
@@ -21,6 +22,7 @@ pub use load::{LoadFailure, LoadRecord, LoadSecond, ProgramRecord};
 pub use machine::MachineSecond;
 pub use response::{AnswerParts, OwnExchange, ResponseRecord, TargetRecord};
 pub use tracers::{OsnoiseRecord, TimerlatRecord, TracersRecord};
+pub use watch::{ChainRecord, ChainStage, CountedName, FoundPeriod, NamedTime, Releases, WatchRecord, WatchedThread};
 
 /// The version of [`Record`] that this program writes.
 pub const RECORD_FORMAT: u32 = 1;
@@ -89,6 +91,9 @@ pub struct Record {
     /// Costs of the operations of the cost suite; `null` for every method but `cost`, which has no waiting threads.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cost: Option<CostRecord>,
+    /// Activations of the watched threads; `null` for every method but `watch`.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub watch: Option<Box<WatchRecord>>,
     /// Settings of the machine that were changed for the cell; empty when none were.
     #[serde(default)]
     pub prepared: Vec<PreparedSetting>,

@@ -3,7 +3,7 @@
 use crate::word::as_text;
 use crate::{
     ClockId, CobaltContext, CostScope, Instrument, InstrumentError, Link, LinkError, Method, MethodError, ResultTool,
-    UnknownWord,
+    UnknownWord, Watch, WatchError,
 };
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -78,6 +78,8 @@ pub enum Task {
     Program(Box<Instrument>),
     /// Wake-up latencies that Xenomai's driver `timerbench` measures in the kernel and reports.
     Timerbench(CobaltContext),
+    /// Activations of threads of another program, seen by the kernel's trace.
+    Watch(Box<Watch>),
 }
 
 impl Task {
@@ -101,6 +103,7 @@ impl Task {
         "response:LINK",
         "cost[:GROUP]",
         "program:RESULT:COMMAND",
+        "watch:COMMAND",
     ];
 
     /// Whether latencies are measured, not costs.
@@ -133,6 +136,12 @@ impl Task {
         if let Task::Program(instrument) = self { Some(instrument) } else { None }
     }
 
+    /// The threads that are watched, if any.
+    #[must_use]
+    pub fn watch(&self) -> Option<&Watch> {
+        if let Task::Watch(watch) = self { Some(watch) } else { None }
+    }
+
     /// The context in which Xenomai's driver measures, if it does.
     #[must_use]
     pub fn cobalt_context(&self) -> Option<CobaltContext> {
@@ -153,10 +162,14 @@ impl Task {
             .or_else(|| self.cobalt_context().map(|_| CobaltContext::DRIVER.to_owned()))
     }
 
-    /// Label for tables: the word as typed, without the options of an outside program.
+    /// Label for tables: the word as typed, without the options of another program.
     #[must_use]
     pub fn label(&self) -> String {
-        self.instrument().map_or_else(|| self.to_string(), Instrument::name)
+        match self {
+            Task::Program(instrument) => instrument.name(),
+            Task::Watch(watch) => format!("watch {}", watch.name()),
+            _ => self.to_string(),
+        }
     }
 
     /// Whether Cobalt schedules the measured threads: they wait by its system calls, or answer its interrupts.
@@ -190,7 +203,7 @@ impl Task {
     pub fn misses_when_late(&self) -> bool {
         let is_answered_one_by_one =
             self.link().is_some_and(|link| !matches!(link, Link::Gpio(_) | Link::GpioLoop(_) | Link::Parport(_)));
-        !self.is_relative() && !is_answered_one_by_one && !self.is_reported()
+        !self.is_relative() && !is_answered_one_by_one && !self.is_reported() && self.watch().is_none()
     }
 
     /// The clock of its due times.
@@ -233,6 +246,9 @@ pub enum TaskError {
     /// A malformed outside program.
     #[error(transparent)]
     Instrument(#[from] InstrumentError),
+    /// Malformed watched threads.
+    #[error(transparent)]
+    Watch(#[from] WatchError),
 }
 
 impl FromStr for Task {
@@ -244,6 +260,7 @@ impl FromStr for Task {
             "sleep" => Task::Sleep(of_what.ok_or(TaskError::NoRuntime)?.parse()?),
             "response" => Task::Response(of_what.ok_or(TaskError::NoLink)?.parse()?),
             "program" => Task::Program(Box::new(of_what.unwrap_or_default().parse()?)),
+            _ if word.split(',').next() == Some("watch") => Task::Watch(Box::new(text.parse()?)),
             "cobalt" if let Some(context) = of_what.filter(|what| *what != "timerfd") => {
                 Task::Timerbench(context.parse()?)
             }
@@ -263,6 +280,7 @@ impl fmt::Display for Task {
             Task::Sleep(runtime) => f.pad(&format!("sleep:{runtime}")),
             Task::Response(link) => f.pad(&format!("response:{link}")),
             Task::Program(instrument) => f.pad(&instrument.to_string()),
+            Task::Watch(watch) => f.pad(&watch.to_string()),
             Task::Timerbench(context) => f.pad(&format!("cobalt:{context}")),
             Task::Cost(CostScope::All) => f.pad("cost"),
             Task::Cost(scope) => f.pad(&format!("cost:{scope}")),
@@ -296,6 +314,7 @@ mod tests {
             "cobalt:timerfd",
             "cobalt:kernel",
             "cobalt:handler",
+            "watch,thread=control:./servo -v",
         ] {
             assert_eq!(text.parse::<Task>().map(|task| task.to_string()), Ok(text.to_owned()));
         }

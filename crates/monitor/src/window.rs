@@ -240,6 +240,7 @@ mod tests {
             segments: Vec::new(),
             doubts: Vec::new(),
             host: None,
+            thread: None,
         };
         let clock = WallClock { ahead_ns: 0 };
         let mut window = Window::begin(MonoTime(0), clock, Span(SECOND), [0].into_iter());

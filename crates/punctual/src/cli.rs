@@ -46,6 +46,7 @@ mod study;
 mod supervise;
 mod tune;
 mod usage;
+mod watch;
 
 use arguments::{Arguments, Command};
 use campaign::Interrupted;
@@ -114,6 +115,7 @@ fn execute(command: Command) -> Outcome {
         Command::Plan(arguments) => plan::command(&arguments.command),
         Command::Study(arguments) => study::command(arguments.command),
         Command::Measure(arguments) => measure::measure(arguments),
+        Command::Watch(arguments) => watch::watch(*arguments),
         Command::Monitor(arguments) => monitor::monitor(arguments),
         Command::Explain(arguments) => explain::explain(arguments),
         Command::Frontier(arguments) => frontier::frontier(arguments),

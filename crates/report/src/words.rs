@@ -24,7 +24,9 @@ impl Counted {
             Origin::Own(cell, _) => match cell.cell.task {
                 Task::Response(_) => Counted::Answers,
                 Task::Sleep(_) => Counted::Sleeps,
-                Task::Cyclic(_) | Task::Cost(_) | Task::Program(_) | Task::Timerbench(_) => Counted::WakeUps,
+                Task::Cyclic(_) | Task::Cost(_) | Task::Program(_) | Task::Timerbench(_) | Task::Watch(_) => {
+                    Counted::WakeUps
+                }
             },
         };
         let Some(first) = members.first().map(kind) else { return Counted::WakeUps };

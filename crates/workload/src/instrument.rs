@@ -297,26 +297,31 @@ impl RunningProgram {
 
     /// Ends the program and everything that it has started: SIGTERM, then SIGKILL.
     fn end(&mut self) {
-        let group = self.child.id();
-        if self.status.is_none() {
-            let _ = process::signal_group(group, libc::SIGTERM);
-            let until = Instant::now() + SIGNAL_GRACE;
-            while self.status.is_none() && Instant::now() < until {
-                self.status = self.child.try_wait().ok().flatten();
-                std::thread::sleep(Duration::from_millis(1));
-            }
-        }
-        let _ = process::signal_group(group, libc::SIGKILL);
-        if self.status.is_none() {
-            self.status = self.child.wait().ok();
-        }
-        // Those that have left the group.
-        host::kill_marked(|mark| mark == self.mark);
+        end_group(&mut self.child, &self.mark, &mut self.status);
     }
 
     fn unreadable(&self, file: &str, source: io::Error) -> InstrumentError {
         InstrumentError::Output { program: self.name.clone(), file: file.to_owned(), source }
     }
+}
+
+/// Ends a program that leads a process group, and everything that it has started: SIGTERM, then SIGKILL.
+pub(crate) fn end_group(child: &mut Child, own_mark: &str, status: &mut Option<ExitStatus>) {
+    let group = child.id();
+    if status.is_none() {
+        let _ = process::signal_group(group, libc::SIGTERM);
+        let until = Instant::now() + SIGNAL_GRACE;
+        while status.is_none() && Instant::now() < until {
+            *status = child.try_wait().ok().flatten();
+            std::thread::sleep(Duration::from_millis(1));
+        }
+    }
+    let _ = process::signal_group(group, libc::SIGKILL);
+    if status.is_none() {
+        *status = child.wait().ok();
+    }
+    // Those that have left the group.
+    host::kill_marked(|mark| mark == own_mark);
 }
 
 impl Drop for RunningProgram {

@@ -6,3 +6,4 @@ pub mod instrument;
 pub mod link;
 pub mod load;
 pub mod runtime;
+pub mod watched;

@@ -45,7 +45,9 @@ pub(super) fn of_one(a: &Arm<'_>, b: &Arm<'_>) -> Vec<CauseOfOne> {
         let is_in = |cause: &model::CauseTotal| {
             other.causes.iter().any(|there| (there.cause, there.or) == (cause.cause, cause.or))
         };
-        let causes = of.causes.iter().filter(|cause| cause.cause != Cause::Ordinary && cause.cause != Cause::Unknown);
+        let causes = of.causes.iter().filter(|cause| {
+            cause.cause != Cause::Ordinary && cause.cause != Cause::UsualRun && cause.cause != Cause::Unknown
+        });
         let causes = causes.filter(|cause| is_notable(cause.total.ns()) && !is_in(cause));
         causes.map(|cause| (cause.cause, cause.or, cause.total.ns())).collect()
     };

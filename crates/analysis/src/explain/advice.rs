@@ -75,8 +75,18 @@ pub fn advice(cause: Cause) -> Option<Advice> {
         Cause::Guest => ("explain the same cell with fewer wake-ups, so that the guest's trace covers it", &[]),
         Cause::Emulation => ("use clock=kvm; times of a translated guest are not those of hardware", &[]),
         Cause::GuestStopped => ("find the sender of SIGSTOP, or the program that stopped the guest over QMP", &[]),
+        Cause::LongRun => ("find what it computed: --stacks names the line of code", &[]),
+        Cause::Lock => ("hold the lock for less time; use one with priority inheritance (PTHREAD_PRIO_INHERIT)", &[]),
+        Cause::PriorityInversion => ("use a lock with priority inheritance (PTHREAD_PRIO_INHERIT)", &[]),
+        Cause::Storage => ("write files in a thread of its own, outside of the loop", &[]),
+        Cause::Memory => (
+            "allocate before the loop; keep freed memory (mallopt M_TRIM_THRESHOLD, M_MMAP_THRESHOLD), lock it (mlockall)",
+            &["memory-lock", "locked-pages"],
+        ),
+        Cause::SystemCall => ("keep calls that can wait out of the loop, or make them in a thread of its own", &[]),
+        Cause::Migration => ("give the thread a CPU of its own (taskset, pthread_setaffinity_np)", &["isolated-cpus"]),
         // The events name no cause, so there is no advice.
-        Cause::Ordinary | Cause::Unknown => return None,
+        Cause::UsualRun | Cause::Ordinary | Cause::Unknown => return None,
     };
     Some(Advice { what, checks })
 }
@@ -109,11 +119,18 @@ mod tests {
             Cause::Guest,
             Cause::Emulation,
             Cause::GuestStopped,
+            Cause::LongRun,
+            Cause::Lock,
+            Cause::PriorityInversion,
+            Cause::Storage,
+            Cause::Memory,
+            Cause::SystemCall,
+            Cause::Migration,
         ];
         for cause in causes {
             let advice = advice(cause).unwrap();
             assert!(advice.checks.iter().all(|check| names.contains(check)), "{cause:?}: {advice:?}");
         }
-        assert_eq!([Cause::Ordinary, Cause::Unknown].map(advice), [None, None]);
+        assert_eq!([Cause::Ordinary, Cause::UsualRun, Cause::Unknown].map(advice), [None, None, None]);
     }
 }

@@ -122,6 +122,22 @@ pub enum What {
     },
     /// `page_fault_user`.
     PageFault,
+    /// `sys_enter`: a watched thread calls the kernel.
+    SysEnter {
+        /// Number of the system call.
+        number: i64,
+        /// Its first three arguments.
+        arguments: [u64; 3],
+    },
+    /// `sys_exit`.
+    SysExit {
+        /// Number of the system call.
+        number: i64,
+        /// Its result; an error is its negative errno.
+        result: i64,
+    },
+    /// `sched_process_exit`: the current thread ends.
+    Exit,
     /// Kernel stack, by its index in [`Trace::stacks`]. It belongs to the event before it.
     Stack(u32),
     /// Mark that a measured thread writes when it stops the trace.

@@ -3,6 +3,7 @@
 mod interrupts;
 mod queue;
 
+use super::activation::{Excess, Inside};
 use super::baseline::Baseline;
 use super::event::{CpuEvents, Trace};
 use super::expiry;
@@ -24,6 +25,8 @@ pub(super) struct Scene<'a> {
     pub(super) baseline: Baseline,
     pub(super) inherited: Inherited,
     pub(super) wake: &'a Wake,
+    /// The activation of a watched thread that follows the wake-up, with what is unusual in it.
+    pub(super) inside: Option<(&'a Inside<'a>, &'a Excess)>,
 }
 
 /// Cause of a stretch, with its evidence.
@@ -85,7 +88,9 @@ impl Scene<'_> {
                 self.stretches(cpu, piece).iter().flat_map(|stretch| self.segments(piece, stretch, judged)).collect()
             }
             Phase::Queue => self.queue(cpu, piece),
-            Phase::NotAsleep | Phase::Sending | Phase::Return | Phase::Undivided => self.by_intervals(piece),
+            Phase::NotAsleep | Phase::Sending | Phase::Return | Phase::Undivided | Phase::Activation => {
+                self.by_intervals(piece)
+            }
         }
     }
 
@@ -106,6 +111,7 @@ impl Scene<'_> {
         let part = |cpu| Piece { cpu, from_ns: interval.from_ns, to_ns: interval.to_ns, ..*piece };
         match interval.state {
             ThreadState::Stopped => one(Reading::direct(Cause::Stopped)),
+            ThreadState::Blocked if piece.phase == Phase::Activation => vec![self.asleep_inside(piece, interval)],
             ThreadState::Blocked
                 if own::first_fault(self.trace, self.subject.pid, piece.from_ns, interval.from_ns).is_some() =>
             {
@@ -136,10 +142,23 @@ impl Scene<'_> {
                     return one(Reading::cannot_tell("the events of its CPU are missing"));
                 };
                 let judged = |stretch: &Stretch| self.running(events, piece, stretch);
-                let stretches = self.stretches(events, &part);
+                let mut stretches = self.stretches(events, &part);
+                if let Some((_, excess)) = self.inside.filter(|_| piece.phase == Phase::Activation) {
+                    stretches = stretches.iter().flat_map(|stretch| excess.parts(stretch)).collect();
+                }
                 stretches.iter().flat_map(|stretch| self.segments(piece, stretch, judged)).collect()
             }
         }
+    }
+
+    /// Segment of a sleep within an activation.
+    fn asleep_inside(&self, piece: &Piece, interval: &Interval) -> Segment {
+        let slept = self.slept(interval.from_ns, interval.to_ns);
+        let name = |pid| Owner { name: self.trace.owner_name(None, pid), pid: Some(pid) };
+        let owner = slept.owner.map_or_else(|| self.own(), name);
+        let evidence = if slept.is_certain { Evidence::Direct } else { Evidence::CannotTell };
+        let reading = Reading { cause: slept.cause, or: None, evidence, place: Some(slept.place) };
+        self.segment(piece.phase, interval.from_ns, interval.to_ns, owner, reading)
     }
 
     /// Stretches of a piece, each of one thread, interrupt or softirq and of one priority.
@@ -179,6 +198,11 @@ impl Scene<'_> {
         let length = stretch.length_ns();
         if let Some(context) = stretch.context {
             return self.context(cpu, context, stretch);
+        }
+        if piece.phase == Phase::Activation {
+            let (cause, or, place) = self.ran(stretch);
+            let reading = or.map_or_else(|| Reading::direct(cause), |or| Reading::either(cause, or));
+            return reading.at(place);
         }
         if own::first_fault(self.trace, self.subject.pid, piece.from_ns, stretch.to_ns.saturating_sub(1)).is_some() {
             return Reading::direct(Cause::PageFault);

@@ -94,6 +94,7 @@ fn not_traced(one: &NotCovered, cell: &Cell) -> Explanation {
         segments: vec![segment],
         doubts: Vec::new(),
         host: None,
+        thread: None,
     }
 }
 
@@ -271,6 +272,7 @@ mod tests {
             segments,
             doubts: Vec::new(),
             host: None,
+            thread: None,
         }
     }
 

@@ -27,6 +27,14 @@ pub fn cause_name(cause: Cause, or: Option<Cause>) -> String {
         Cause::Guest => "the guest itself",
         Cause::Emulation => "emulation",
         Cause::GuestStopped => "guest stopped",
+        Cause::LongRun => "ran longer",
+        Cause::Lock => "lock",
+        Cause::PriorityInversion => "priority inversion",
+        Cause::Storage => "disk",
+        Cause::Memory => "memory from the kernel",
+        Cause::SystemCall => "system call",
+        Cause::Migration => "migration",
+        Cause::UsualRun => "its usual work",
         Cause::Ordinary => "the wake-up itself",
         Cause::Unknown => "unknown",
     };
@@ -57,6 +65,7 @@ pub fn phase_name(phase: Phase) -> &'static str {
         Phase::Queue => "wakeup to switch",
         Phase::Return => "switch to user",
         Phase::Undivided => "whole wake-up",
+        Phase::Activation => "activation",
     }
 }
 
@@ -135,6 +144,9 @@ fn clause(share: &Share) -> String {
         (Cause::Steal, Some(Cause::Interrupt)) => {
             format!("the CPU was stalled (host, SMI) for {took}{pieces} under {who}, or {who} ran so long")
         }
+        (Cause::LongRun, Some(Cause::Steal)) => {
+            format!("it ran {took}{pieces}, longer than usual, or the CPU was stalled (host, SMI)")
+        }
         (Cause::OwnOverrun, Some(Cause::Steal)) => {
             format!("the measured thread was not yet waiting for {took}{pieces}, or the CPU was stalled (host, SMI)")
         }
@@ -160,6 +172,14 @@ fn clause(share: &Share) -> String {
         (Cause::Guest, None) => format!("the vCPU ran {took}{pieces} on the host: the guest itself was late"),
         (Cause::Emulation, None) => format!("the emulator worked for {took}{pieces}"),
         (Cause::GuestStopped, None) => format!("the guest was stopped on the host for {took}{pieces}"),
+        (Cause::LongRun, None) => format!("it ran {took}{pieces}, longer than usual"),
+        (Cause::Lock, None) => format!("it waited {took}{pieces} for a lock"),
+        (Cause::PriorityInversion, None) => format!("priority inversion: it waited {took}{pieces} for a lock"),
+        (Cause::Storage, None) => format!("it waited {took}{pieces} for a disk"),
+        (Cause::Memory, None) => format!("memory from the kernel took {took}{pieces}"),
+        (Cause::SystemCall, None) => format!("a system call took {took}{pieces}"),
+        (Cause::Migration, None) => format!("moving it to another CPU took {took}{pieces}"),
+        (Cause::UsualRun, None) => format!("its usual work took {took}{pieces}"),
         (Cause::Ordinary, None) => format!("the wake-up itself took {took}"),
         (Cause::Unknown, None) => format!("no event explains {took}{pieces} with {who} on the CPU"),
     }
@@ -200,6 +220,7 @@ mod tests {
             segments: Vec::new(),
             doubts: Vec::new(),
             host: None,
+            thread: None,
         }
     }
 

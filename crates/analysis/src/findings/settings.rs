@@ -75,7 +75,7 @@ pub(super) fn of_threads(pool: &Pool<'_>) -> Vec<Finding> {
     let has_slack = |achieved: &&Achieved| !achieved.policy.is_realtime() && pool.cell.task.has_timer_slack();
     let slack_ns = achieved().filter(has_slack).map(|achieved| achieved.timer_slack_ns).max().unwrap_or(0);
     // A program in another language does not lock its memory, and is measured as it is.
-    let is_ours = !matches!(pool.cell.task, Task::Sleep(_) | Task::Program(_) | Task::Timerbench(_));
+    let is_ours = !matches!(pool.cell.task, Task::Sleep(_) | Task::Program(_) | Task::Timerbench(_) | Task::Watch(_));
     let found = [
         when(slack_ns >= SLACK_NS, TimerSlack { slack_ns }),
         when(is_ours && achieved().any(|achieved| achieved.memory_locked_bytes == 0), MemoryUnlocked {}),

@@ -136,6 +136,7 @@ mod tests {
             segments: Vec::new(),
             doubts: Vec::new(),
             host: None,
+            thread: None,
         }
     }
 

@@ -71,6 +71,15 @@ enum Kind {
         function: Field,
     },
     PageFault,
+    SysEnter {
+        number: Field,
+        arguments: Field,
+    },
+    SysExit {
+        number: Field,
+        result: Field,
+    },
+    Exit,
     Stack {
         size: Field,
         callers: Field,
@@ -167,6 +176,9 @@ impl Decoder {
             "cpu_idle" => Kind::Idle { state: field("state")? },
             "workqueue_execute_start" => Kind::Work { function: field("function")? },
             "page_fault_user" => Kind::PageFault,
+            "sys_enter" => Kind::SysEnter { number: field("id")?, arguments: field("args")? },
+            "sys_exit" => Kind::SysExit { number: field("id")?, result: field("ret")? },
+            "sched_process_exit" => Kind::Exit,
             "kernel_stack" => Kind::Stack { size: field("size")?, callers: field("caller")? },
             "print" => Kind::Print,
             _ => return None,
@@ -295,6 +307,17 @@ impl Decoder {
             }
             Kind::Work { function } => What::Work { function: long(data, *function)? },
             Kind::PageFault => What::PageFault,
+            Kind::SysEnter { number, arguments } => {
+                // An array of six words.
+                let bytes = arguments.bytes / 6;
+                let argument = |index: usize| long(data, Field { at: arguments.at + index * bytes, bytes });
+                let arguments = [argument(0)?, argument(1)?, argument(2)?];
+                What::SysEnter { number: signed(data, *number)?, arguments }
+            }
+            Kind::SysExit { number, result } => {
+                What::SysExit { number: signed(data, *number)?, result: signed(data, *result)? }
+            }
+            Kind::Exit => What::Exit,
             Kind::Stack { size, callers } => {
                 let size = usize::try_from(int(data, *size)?).ok()?;
                 let addresses = data.get(callers.at..)?.chunks_exact(8).take(size);
@@ -361,6 +384,15 @@ fn long(data: &[u8], field: Field) -> Option<u64> {
     match field.bytes {
         4 => int(data, field).map(|value| u64::from(value.cast_unsigned())),
         _ => Some(u64::from_ne_bytes(*data.get(field.at..)?.first_chunk()?)),
+    }
+}
+
+/// Reads a signed number of 8 bytes, or of 4 on a 32-bit kernel.
+#[inline]
+fn signed(data: &[u8], field: Field) -> Option<i64> {
+    match field.bytes {
+        4 => int(data, field).map(i64::from),
+        _ => long(data, field).map(u64::cast_signed),
     }
 }
 

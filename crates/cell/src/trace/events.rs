@@ -26,7 +26,7 @@ const fn all_threads(path: &'static str, tells: Option<&'static str>) -> EventRe
 
 /// The traced events, as few as identify all causes: each one costs time on the traced machine. Without the first two
 /// there is no explanation at all.
-pub(super) const EVENTS: [EventRequest; 17] = [
+const EVENTS: [EventRequest; 17] = [
     all_threads("sched/sched_switch", None),
     EventRequest { path: "sched/sched_waking", of: EventScope::MeasuredThreads("pid"), tells: None },
     EventRequest {
@@ -54,8 +54,51 @@ pub(super) const EVENTS: [EventRequest; 17] = [
     all_threads("ftrace/print", None),
 ];
 
+/// A set of events, for one purpose.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum EventSet {
+    /// Those that explain late wake-ups of the measured threads.
+    Explanation,
+    /// Those of the scheduling of some threads.
+    Scheduling,
+    /// All that some threads do and that happens to them, where [`super::Instance::follow`] limits them.
+    Activity,
+    /// The explanation of late wake-ups without what [`EventSet::Activity`] has.
+    Surroundings,
+}
+
+impl EventSet {
+    /// The events of the set.
+    pub(super) fn requests(self) -> Vec<EventRequest> {
+        let is_of_all = |wanted: &EventRequest| wanted.of == EventScope::AllThreads;
+        match self {
+            EventSet::Explanation => EVENTS.to_vec(),
+            EventSet::Scheduling => SCHEDULING.to_vec(),
+            EventSet::Activity => ACTIVITY.to_vec(),
+            EventSet::Surroundings => EVENTS.into_iter().filter(is_of_all).collect(),
+        }
+    }
+
+    /// Whether the processor's own interrupts belong to it.
+    pub(super) fn has_vectors(self) -> bool {
+        matches!(self, EventSet::Explanation | EventSet::Surroundings)
+    }
+}
+
+/// The events of what some threads do. Those without which nothing can be told are among [`NEEDED`].
+const ACTIVITY: [EventRequest; 8] = [
+    all_threads("sched/sched_switch", None),
+    all_threads("sched/sched_waking", None),
+    all_threads("raw_syscalls/sys_enter", None),
+    all_threads("raw_syscalls/sys_exit", None),
+    all_threads("timer/hrtimer_start", Some("due times of timers")),
+    all_threads("exceptions/page_fault_user", Some("page faults")),
+    all_threads("sched/sched_pi_setprio", Some("inherited priorities")),
+    all_threads("sched/sched_process_exit", Some("the end of threads")),
+];
+
 /// The events of the scheduling of some threads, and of the CPUs that they wait for. All are needed.
-pub(super) const SCHEDULING: [EventRequest; 3] = [
+const SCHEDULING: [EventRequest; 3] = [
     all_threads("sched/sched_switch", None),
     EventRequest { path: "sched/sched_waking", of: EventScope::MeasuredThreads("pid"), tells: None },
     EventRequest { path: "sched/sched_migrate_task", of: EventScope::MeasuredThreads("pid"), tells: None },
@@ -65,7 +108,13 @@ pub(super) const SCHEDULING: [EventRequest; 3] = [
 pub(super) const IDLE: &str = "power/cpu_idle";
 
 /// Events without which nothing can be explained, where they are requested.
-pub(super) const NEEDED: [&str; 3] = ["sched/sched_switch", "sched/sched_waking", "sched/sched_migrate_task"];
+pub(super) const NEEDED: [&str; 5] = [
+    "sched/sched_switch",
+    "sched/sched_waking",
+    "sched/sched_migrate_task",
+    "raw_syscalls/sys_enter",
+    "raw_syscalls/sys_exit",
+];
 
 /// Directory of the processor's own interrupts, each traced by a pair of events, where they exist (x86).
 pub(super) const VECTORS: &str = "irq_vectors";
@@ -101,7 +150,7 @@ mod tests {
 
     #[test]
     fn what_is_needed_is_wanted() {
-        let all = || EVENTS.iter().chain(&SCHEDULING);
+        let all = || EVENTS.iter().chain(&SCHEDULING).chain(&ACTIVITY);
         assert!(NEEDED.iter().all(|needed| all().any(|wanted| wanted.path == *needed)));
     }
 }

@@ -168,7 +168,12 @@ mod tests {
         let Some((_only, mut instance)) = only_instance() else { return };
         let pid = i32::try_from(std::process::id()).unwrap();
         let decoder = instance
-            .enable(TraceRequest { only_scheduling: false, pids: Some(&[pid]), stacks: false, idle_states: true })
+            .enable(TraceRequest {
+                events: EventSet::Explanation,
+                pids: Some(&[pid]),
+                stacks: false,
+                idle_states: true,
+            })
             .unwrap();
         let (mut marker, tracing_on) = instance.freezer().unwrap();
         instance.start().unwrap();
@@ -224,6 +229,7 @@ mod tests {
             segments: Vec::new(),
             doubts: Vec::new(),
             host: None,
+            thread: None,
         };
         let subject = Subject {
             pid: 8,

@@ -3,7 +3,7 @@
 use super::TraceError;
 use super::dat::Head;
 use super::decode::Decoder;
-use super::events::{BEGIN, END, EVENTS, EventRequest, EventScope, IDLE, NEEDED, SCHEDULING, VECTORS, filter};
+use super::events::{BEGIN, END, EventScope, EventSet, IDLE, NEEDED, VECTORS, filter};
 use super::format::{Format, page_layout};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -23,8 +23,8 @@ const WHOLE: usize = 1 << 16;
 /// The threads and events to trace.
 #[derive(Debug, Clone, Copy)]
 pub struct TraceRequest<'a> {
-    /// Whether only scheduling is traced, and nothing else of the explanation of a wake-up.
-    pub(crate) only_scheduling: bool,
+    /// The events.
+    pub(crate) events: EventSet,
     /// IDs of the measured threads in the kernel's initial namespace; `None` when not known.
     pub(crate) pids: Option<&'a [i32]>,
     /// Whether the kernel's stack is recorded where a measured thread is woken and switched in.
@@ -63,15 +63,27 @@ impl Instance {
         Instance::create_sized(MAX_KIB)
     }
 
+    /// A second instance of this process, for the events around those of [`Instance::create`].
+    ///
+    /// # Errors
+    /// As [`Instance::create`].
+    pub(crate) fn create_second() -> Result<Instance, TraceError> {
+        Instance::create_named(&format!("{}-2", own_name()), MAX_KIB)
+    }
+
     /// As [`Instance::create`], with at most this memory for each CPU, KiB.
     ///
     /// # Errors
     /// As [`Instance::create`].
     pub(crate) fn create_sized(most_kib: usize) -> Result<Instance, TraceError> {
+        Instance::create_named(&own_name(), most_kib)
+    }
+
+    fn create_named(name: &str, most_kib: usize) -> Result<Instance, TraceError> {
         let root = Instance::root()?;
         let instances = root.join("instances");
         sweep(&instances);
-        let dir = instances.join(own_name());
+        let dir = instances.join(name);
         fs::create_dir(&dir).map_err(TraceError::file(&dir))?;
         let mut made = Instance {
             dir,
@@ -157,7 +169,7 @@ impl Instance {
     /// When an essential event does not exist, or a filter is not kept.
     pub(crate) fn enable(&mut self, watched: TraceRequest<'_>) -> Result<Decoder, TraceError> {
         let mut formats = Vec::new();
-        let events: &[EventRequest] = if watched.only_scheduling { &SCHEDULING } else { &EVENTS };
+        let events = watched.events.requests();
         for wanted in events.iter().filter(|wanted| watched.idle_states || wanted.path != IDLE) {
             match self.format(wanted.path)? {
                 Some(format) => formats.push((wanted.path.to_owned(), format)),
@@ -170,7 +182,7 @@ impl Instance {
         }
         let stack = "ftrace/kernel_stack";
         formats.extend(self.format(stack)?.map(|format| (stack.to_owned(), format)));
-        for vector in if watched.only_scheduling { Vec::new() } else { self.vectors() } {
+        for vector in if watched.events.has_vectors() { self.vectors() } else { Vec::new() } {
             formats.extend(self.format(&vector)?.map(|format| (vector, format)));
         }
         let layout_path = self.root.join("events/header_page");
@@ -197,6 +209,33 @@ impl Instance {
             self.stacks(watched.pids);
         }
         Ok(decoder)
+    }
+
+    /// Limits all events to those of the threads with these IDs, and of the threads that they start: one of them runs,
+    /// or is woken. The kernel checks this before it records anything.
+    ///
+    /// # Errors
+    /// When the kernel refuses, for example because a thread has ended.
+    pub(crate) fn follow(&mut self, pids: &[i32]) -> Result<(), TraceError> {
+        self.write("options/event-fork", "1")?;
+        // A write is a command of its own, of less than a page.
+        for (index, some) in pids.chunks(256).enumerate() {
+            let text = some.iter().map(i32::to_string).collect::<Vec<_>>().join("\n");
+            let path = self.dir.join("set_event_pid");
+            let mut options = OpenOptions::new();
+            let options = if index == 0 { options.write(true).truncate(true) } else { options.append(true) };
+            let written = options.open(&path).and_then(|mut file| file.write_all(text.as_bytes()));
+            written.map_err(TraceError::file(path))?;
+        }
+        Ok(())
+    }
+
+    /// Stops the trace; [`Instance::start`] restarts it.
+    ///
+    /// # Errors
+    /// When the kernel refuses.
+    pub(crate) fn stop(&mut self) -> Result<(), TraceError> {
+        self.set_running(b"0")
     }
 
     /// Paired events of the processor's own interrupts.
@@ -275,10 +314,14 @@ impl Instance {
     /// # Errors
     /// When the kernel refuses.
     pub(crate) fn start(&mut self) -> Result<(), TraceError> {
+        self.set_running(b"1")
+    }
+
+    fn set_running(&mut self, word: &[u8]) -> Result<(), TraceError> {
         let path = self.dir.join("tracing_on");
         let closed = || TraceError::Process(io::Error::from_raw_os_error(libc::EBADF));
         let file = self.tracing_on.as_mut().ok_or_else(closed)?;
-        file.write_all(b"1").map_err(TraceError::file(path))
+        file.write_all(word).map_err(TraceError::file(path))
     }
 
     /// Appends the pages of one CPU, oldest first, to `pages`. `page_bytes` is the size of a page. A stopped trace is

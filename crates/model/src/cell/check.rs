@@ -217,6 +217,7 @@ impl Cell {
             ),
             Task::Response(link) => self.check_link(*link),
             Task::Program(_) => self.check_program(),
+            Task::Watch(_) => self.check_watch(),
             Task::Sleep(_) | Task::Cost(_) => Ok(()),
         }
     }
@@ -232,6 +233,27 @@ impl Cell {
         ];
         match given.iter().find(|(_, is_given)| *is_given) {
             Some((key, _)) => Err(format!("{key} does not apply to {}, {what}; leave it out", self.task.label())),
+            None => Ok(()),
+        }
+    }
+
+    /// Conditions that contradict watching threads of another program.
+    fn check_watch(&self) -> Result<(), String> {
+        if self.conditions.stop_above.is_some() {
+            return Err("stop_above does not apply to method watch, which changes nothing in the watched program; \
+                        leave it out"
+                .to_owned());
+        }
+        let asked = &self.conditions;
+        let given = [
+            ("lock_memory", self.lock_memory),
+            ("cgroup", asked.prepare.cgroup.is_some()),
+            ("tracers", asked.tracers),
+            ("stacks", asked.explain.as_ref().is_some_and(|explain| explain.stacks)),
+            ("witness", asked.explain.as_ref().is_some_and(|explain| explain.witness.is_some())),
+        ];
+        match given.iter().find(|(_, is_given)| *is_given) {
+            Some((key, _)) => Err(format!("{key} does not apply to method watch; leave it out")),
             None => Ok(()),
         }
     }

@@ -47,6 +47,22 @@ pub enum Cause {
     Emulation,
     /// In a guest: it was stopped on the host, by a signal, a debugger or over QMP.
     GuestStopped,
+    /// In an activation: it ran longer than usual, in its own code.
+    LongRun,
+    /// In an activation: another thread held a lock.
+    Lock,
+    /// In an activation: a thread of lower priority held a lock, and others ran instead of it.
+    PriorityInversion,
+    /// In an activation: it waited for a disk.
+    Storage,
+    /// In an activation: it got memory from the kernel or gave some back.
+    Memory,
+    /// In an activation: it waited in a system call, or worked there longer than usual.
+    SystemCall,
+    /// In an activation: it was moved to another CPU.
+    Migration,
+    /// In an activation: its usual work.
+    UsualRun,
     /// The ordinary cost of a wake-up.
     Ordinary,
     /// No event shows the cause.

@@ -29,6 +29,7 @@ fn phases_and_shares_have_to_add_up() {
         segments: Vec::new(),
         doubts: Vec::new(),
         host: None,
+        thread: None,
     };
     assert!(explanation.is_complete());
     assert_eq!(explanation.time_with(Evidence::Direct), Span(10));

@@ -21,6 +21,7 @@ mod sleep;
 mod store;
 mod study;
 mod tune;
+mod watch;
 
 pub(super) use compare::CompareArguments;
 pub(super) use cost::CostArguments;
@@ -48,6 +49,7 @@ pub(super) use store::{
 };
 pub(super) use study::{StudyArguments, StudyCommand, StudyFormat, StudyRunArguments, StudyShowArguments};
 pub(super) use tune::TuneArguments;
+pub(super) use watch::WatchArguments;
 
 use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
 use model::{
@@ -89,6 +91,8 @@ pub(super) enum Command {
     Measure(MeasureArguments),
     /// Trace the kernel while measuring; explain late wake-ups (root)
     Explain(ExplainArguments),
+    /// Watch threads of other programs: how late they are, and why (root)
+    Watch(Box<WatchArguments>),
     /// Measure for weeks at a low rate: maxima of 5 minutes, metrics for Prometheus
     Monitor(MonitorArguments),
     /// Search for the smallest period without a missed cycle

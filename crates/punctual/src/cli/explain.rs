@@ -23,7 +23,7 @@ pub(super) fn explain(arguments: ExplainArguments) -> Outcome {
 }
 
 /// Creates the directory if needed and returns its absolute path, valid in other processes.
-fn directory(path: PathBuf) -> Result<PathBuf, Box<dyn Error>> {
+pub(super) fn directory(path: PathBuf) -> Result<PathBuf, Box<dyn Error>> {
     let made = std::fs::create_dir_all(&path).and_then(|()| path.canonicalize());
     made.map_err(|err| format!("--export {}: {err}", path.display()).into())
 }

@@ -91,12 +91,13 @@ fn color(cause: Cause) -> usize {
         Cause::HigherPriority | Cause::EqualPriority | Cause::FairScheduling | Cause::VcpuWaiting => 0,
         Cause::NonPreemptible | Cause::EmulatorWaiting => 1,
         Cause::Interrupt | Cause::Softirq => 2,
-        Cause::IrqsOff => 3,
+        Cause::IrqsOff | Cause::Lock | Cause::PriorityInversion => 3,
         Cause::Steal | Cause::Emulation => 4,
         Cause::Throttling | Cause::Stopped | Cause::GuestStopped => 5,
         Cause::TimerSlack | Cause::IdleExit => 6,
-        Cause::PageFault | Cause::OwnOverrun | Cause::Away | Cause::Guest | Cause::Unknown => 7,
-        Cause::Ordinary => 8,
+        Cause::PageFault | Cause::Memory | Cause::Storage | Cause::SystemCall | Cause::Migration | Cause::LongRun => 7,
+        Cause::OwnOverrun | Cause::Away | Cause::Guest | Cause::Unknown => 7,
+        Cause::Ordinary | Cause::UsualRun => 8,
     }
 }
 
@@ -325,6 +326,7 @@ mod tests {
             ],
             doubts: Vec::new(),
             host: None,
+            thread: None,
         };
         let mut page = Markup::default();
         spike(&mut page, &one);

@@ -274,6 +274,7 @@ mod tests {
             segments: Vec::new(),
             doubts: vec!["1 switch of CPU 1 left no event".to_owned()],
             host: None,
+            thread: None,
         };
         let mut totals = analysis::explain::Totals::default();
         totals.add(&explanation);

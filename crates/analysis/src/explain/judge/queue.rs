@@ -5,7 +5,7 @@ use crate::explain::event::{CpuEvents, Event, What, flags};
 use crate::explain::locate::Piece;
 use crate::explain::silence;
 use crate::explain::timeline::{self, Stretch};
-use model::{Cause, Segment};
+use model::{Cause, Phase, Segment};
 
 /// Longest time of a switch, ns.
 const SWITCH_NS: u64 = 5_000;
@@ -13,6 +13,9 @@ const SWITCH_NS: u64 = 5_000;
 const PROMPT_NS: u64 = 50_000;
 /// Length of a silence, ns, from which the CPU of a guest may have been taken away.
 const LONG_NS: u64 = 100_000;
+
+/// Prefix of the threads that move others between CPUs (kernel/stop_machine.c).
+const MIGRATION_THREAD: &str = "migration/";
 
 /// Whether an idle CPU returned from an interrupt to idle, although that interrupt should have caused a switch.
 fn idles_on(cpu: &CpuEvents, piece: &Piece) -> bool {
@@ -81,6 +84,9 @@ impl Scene<'_> {
             };
         }
         let inherited = || self.inherited.reason(self.trace, stretch);
+        if piece.phase == Phase::Activation && self.trace.owner_name(None, stretch.pid).starts_with(MIGRATION_THREAD) {
+            return Reading::direct(Cause::Migration);
+        }
         match stretch.priority {
             Some(theirs) if theirs < ours && (theirs < 100 || !is_fair) => {
                 Reading::direct(Cause::HigherPriority).at(inherited())
@@ -101,6 +107,10 @@ impl Scene<'_> {
         }
         // No event distinguishes a thread that waits for its turn from one whose group has used up its quota.
         match self.facts.has_cpu_quota {
+            true if self.facts.throttled_ns == Some(0) => Reading::direct(Cause::FairScheduling),
+            true if self.facts.throttled_ns.is_some_and(|ns| ns * 2 >= stretch.length_ns()) => {
+                Reading::inferred(Cause::Throttling, "the quota of its control group was used up meanwhile")
+            }
             true => Reading::either(Cause::FairScheduling, Cause::Throttling),
             false => Reading::direct(Cause::FairScheduling),
         }

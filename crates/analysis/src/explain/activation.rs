@@ -1,0 +1,345 @@
+//! Explanation of a late activation of a watched thread: its wake-up, and what happened until its next wait.
+
+use super::event::{What, flags};
+use super::judge::Scene;
+use super::locate::{Piece, Wake};
+use super::own::{self, ThreadState};
+use super::timeline::Stretch;
+use super::{Baseline, Facts, Inherited, Subject, Symbols, Trace, doubts, joined, shares};
+use crate::watch::{Activation, Block, Call, CallKind, Usual};
+use model::{Cause, Explanation, Phase, Segment, Span};
+use std::collections::{BTreeMap, HashMap};
+
+/// Smallest excess over the usual time, ns, that is a cause of its own.
+const LEAST_EXCESS_NS: u64 = 20_000;
+/// Longest time of a page fault without a disk, ns, in a guest whose host has to provide the page.
+const FAULT_NS: u64 = 20_000;
+
+/// The activation to explain, and what is usual for its thread.
+#[derive(Debug, Clone, Copy)]
+pub struct Inside<'a> {
+    /// The activation.
+    pub activation: &'a Activation,
+    /// The usual one.
+    pub usual: &'a Usual,
+    /// Priorities of threads that the trace may not show, as the kernel counts.
+    pub priorities: &'a HashMap<i32, i32>,
+    /// Names of the files behind descriptors of the process, like `pipe`.
+    pub files: &'a HashMap<u64, String>,
+    /// Function and line of the program in which most of the activation ran, if its stacks were sampled.
+    pub place: Option<&'a str>,
+}
+
+/// Causes of running longer than usual.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Excess {
+    /// Cause of the time outside of system calls, if it is more than usual, and by how much, ns.
+    user: Option<(Cause, u64)>,
+    /// Causes of the time in each system call.
+    calls: BTreeMap<i64, Cause>,
+    /// System calls, in the order of time: start, end.
+    spans: Vec<(u64, u64, Call)>,
+}
+
+impl Excess {
+    fn of(trace: &Trace, pid: i32, inside: &Inside<'_>) -> Excess {
+        let Inside { activation: one, usual, .. } = inside;
+        let is_much = |excess: u64, usual: u64| excess > (usual / 2).max(LEAST_EXCESS_NS);
+        let mut excess = Excess { spans: spans(trace, pid, one), ..Excess::default() };
+        let mut has_memory_calls = false;
+        for (number, (run_ns, _)) in &one.calls {
+            let usual_ns = usual.calls.get(number).copied().unwrap_or(0);
+            let kind = Call { number: *number, detail: 0 }.kind();
+            let is_more = is_much(run_ns.saturating_sub(usual_ns), usual_ns);
+            has_memory_calls |= kind == CallKind::Memory && !usual.calls.contains_key(number);
+            if is_more {
+                let cause = match kind {
+                    CallKind::Memory => Cause::Memory,
+                    CallKind::Storage => Cause::Storage,
+                    CallKind::Affinity => Cause::Migration,
+                    _ => Cause::SystemCall,
+                };
+                excess.calls.insert(*number, cause);
+                has_memory_calls |= cause == Cause::Memory;
+            }
+        }
+        let more_ns = one.user_run_ns.saturating_sub(usual.user_run_ns);
+        if is_much(more_ns, usual.user_run_ns) {
+            let faults = u64::from(one.faults.saturating_sub(usual.faults));
+            let cause = match faults.saturating_mul(FAULT_NS) >= more_ns {
+                true if has_memory_calls => Cause::Memory,
+                true => Cause::PageFault,
+                false => Cause::LongRun,
+            };
+            excess.user = Some((cause, more_ns));
+        }
+        excess
+    }
+
+    /// The system call at `at_ns`.
+    fn call_at(&self, at_ns: u64) -> Option<Call> {
+        self.spans.iter().find(|(from, to, _)| (*from..*to).contains(&at_ns)).map(|(_, _, call)| *call)
+    }
+
+    /// Parts of a stretch, cut where system calls begin and end.
+    pub(super) fn parts(&self, stretch: &Stretch) -> Vec<Stretch> {
+        let edges = self.spans.iter().flat_map(|(from, to, _)| [*from, *to]);
+        let mut cuts: Vec<u64> = edges.filter(|at| (stretch.from_ns + 1..stretch.to_ns).contains(at)).collect();
+        cuts.sort_unstable();
+        cuts.dedup();
+        cuts.push(stretch.to_ns);
+        let mut from_ns = stretch.from_ns;
+        let part = |to_ns| {
+            let part = Stretch { from_ns, to_ns, ..*stretch };
+            from_ns = to_ns;
+            part
+        };
+        cuts.into_iter().map(part).collect()
+    }
+}
+
+/// System calls of the thread within an activation.
+fn spans(trace: &Trace, pid: i32, one: &Activation) -> Vec<(u64, u64, Call)> {
+    let mut events: Vec<_> = (trace.cpus.iter())
+        .flat_map(|cpu| cpu.between(one.user_ns, one.end_ns))
+        .filter(|event| event.pid == pid && event.flags & (flags::HARDIRQ | flags::SOFTIRQ) == 0)
+        .filter(|event| matches!(event.what, What::SysEnter { .. } | What::SysExit { .. }))
+        .collect();
+    events.sort_by_key(|event| event.at_ns);
+    let mut open = None;
+    let mut spans = Vec::new();
+    for event in events {
+        match event.what {
+            What::SysEnter { number, arguments } => open = Some((event.at_ns, Call::of(number, arguments))),
+            _ => spans.extend(open.take().map(|(from, call)| (from, event.at_ns, call))),
+        }
+    }
+    spans
+}
+
+/// Explains a late activation; `None` if the trace does not cover it. `subject` is its wake-up: due at the release, and
+/// back in the program at its beginning.
+///
+/// `cycle` and `due_ns` of the result are 0; the caller fills them in.
+#[must_use]
+pub fn explain_activation(
+    trace: &Trace,
+    subject: &Subject,
+    inside: &Inside<'_>,
+    facts: &Facts,
+    symbols: Symbols<'_>,
+) -> Option<Explanation> {
+    let one = inside.activation;
+    let due = subject.due_ns;
+    if one.end_ns < subject.woke_ns || facts.armed_ns > due || facts.frozen_ns < one.end_ns {
+        return None;
+    }
+    if subject.woke_ns < due || !trace.covers(subject.cpu, due) {
+        return None;
+    }
+    let wake = Wake::find(trace, subject);
+    let mut pieces = wake.pieces(subject);
+    let from_ns = subject.woke_ns.max(due);
+    if one.end_ns > from_ns {
+        pieces.push(Piece { phase: Phase::Activation, cpu: one.cpu, from_ns, to_ns: one.end_ns });
+    }
+    let baseline = Baseline::of(trace, subject);
+    let inherited = Inherited::of(trace);
+    let excess = Excess::of(trace, subject.pid, inside);
+    let inside = Some((inside, &excess));
+    let scene = Scene { trace, subject, facts, symbols, baseline, inherited, wake: &wake, inside };
+    let mut segments: Vec<Segment> = pieces.iter().flat_map(|piece| scene.judge(piece)).collect();
+    let shares = shares::roll_up(&segments);
+    shares::keep_longest(&mut segments);
+    Some(Explanation {
+        cpu: subject.cpu,
+        cycle: 0,
+        due_ns: 0,
+        latency: Span(one.end_ns - due),
+        phases: pieces.iter().map(Piece::length).fold(Vec::new(), joined),
+        shares,
+        segments,
+        doubts: doubts(trace, subject, one.end_ns, &pieces),
+        host: None,
+        thread: None,
+    })
+}
+
+/// What a sleep within an activation was for.
+pub(super) struct Sleep {
+    pub(super) cause: Cause,
+    /// The thread that it waited for; `None`: itself.
+    pub(super) owner: Option<i32>,
+    pub(super) place: String,
+    /// Whether events show it.
+    pub(super) is_certain: bool,
+}
+
+impl Scene<'_> {
+    /// The sleep of the activation that is under way at `at_ns`.
+    fn block_at(&self, at_ns: u64) -> Option<Block> {
+        let blocks = &self.inside?.0.activation.blocks;
+        blocks.iter().find(|block| (block.from_ns..=block.to_ns).contains(&at_ns)).copied()
+    }
+
+    /// What the thread slept for between two instants of the activation.
+    pub(super) fn slept(&self, from_ns: u64, to_ns: u64) -> Sleep {
+        let unknown =
+            |place: &str| Sleep { cause: Cause::Unknown, owner: None, place: place.to_owned(), is_certain: false };
+        let Some(block) = self.block_at(from_ns + (to_ns - from_ns) / 2) else {
+            return unknown("the events of its sleep are missing");
+        };
+        let certain = |cause, owner, place| Sleep { cause, owner, place, is_certain: true };
+        let Some(call) = block.call else {
+            return match block.is_fault {
+                true => certain(Cause::PageFault, None, "the page came from a file or from swap".to_owned()),
+                false => unknown("it slept outside of system calls, without a page fault"),
+            };
+        };
+        let until = match block.waker {
+            Some(waker) => format!(", until {} woke it", self.named(waker)),
+            None => ", until an interrupt or a timer woke it".to_owned(),
+        };
+        let plain = |cause| certain(cause, None, format!("{}{until}", self.described(call)));
+        match call.kind() {
+            CallKind::PiLock | CallKind::Futex if block.waker.is_none() => plain(Cause::SystemCall),
+            CallKind::PiLock => {
+                let holder = block.waker.map_or_else(String::new, |pid| self.with_priority(pid));
+                certain(Cause::Lock, block.waker, format!("held by {holder}; priority inheritance is on"))
+            }
+            CallKind::Futex if call.text() != "futex" => plain(Cause::SystemCall),
+            CallKind::Futex => self.lock(block),
+            CallKind::Memory => plain(Cause::Memory),
+            CallKind::Storage => plain(Cause::Storage),
+            CallKind::Affinity => plain(Cause::Migration),
+            CallKind::Sleep => certain(Cause::SystemCall, None, format!("it sleeps itself: {}", call.text())),
+            CallKind::Other if block.is_uninterruptible => plain(Cause::Storage),
+            CallKind::Other => plain(Cause::SystemCall),
+        }
+    }
+
+    /// A sleep in a futex that another thread ended: a lock, as far as events show.
+    fn lock(&self, block: Block) -> Sleep {
+        let Some(holder) = block.waker else {
+            return Sleep { cause: Cause::Unknown, owner: None, place: String::new(), is_certain: false };
+        };
+        let who = self.with_priority(holder);
+        let (ours, theirs) = (self.subject.priority, self.priority(holder));
+        let is_lower = theirs.is_some_and(|theirs| theirs > ours);
+        let (between, waited_ns) = self.ran_instead_of(holder, block.from_ns, block.to_ns);
+        let is_inverted = is_lower && waited_ns * 10 > block.to_ns - block.from_ns;
+        match between.filter(|_| is_inverted) {
+            Some(between) => Sleep {
+                cause: Cause::PriorityInversion,
+                owner: Some(holder),
+                place: format!("held by {who}, while {} ran instead of it", self.with_priority(between)),
+                is_certain: true,
+            },
+            None => Sleep {
+                cause: Cause::Lock,
+                owner: Some(holder),
+                place: format!(
+                    "held by {who}{}",
+                    if is_lower { ", of lower priority, without inheritance" } else { "" }
+                ),
+                is_certain: true,
+            },
+        }
+    }
+
+    /// The thread of lower priority than ours that ran longest while `holder` was runnable and did not run, and the time
+    /// of all of them, ns.
+    fn ran_instead_of(&self, holder: i32, from_ns: u64, to_ns: u64) -> (Option<i32>, u64) {
+        let mut by: BTreeMap<i32, u64> = BTreeMap::new();
+        for interval in own::intervals(self.trace, holder, self.subject.cpu, from_ns, to_ns) {
+            let ThreadState::Runnable(cpu) = interval.state else { continue };
+            let Some(events) = self.trace.cpu(cpu) else { continue };
+            for stretch in super::timeline::stretches(events, interval.from_ns, interval.to_ns) {
+                let is_between = stretch.priority.is_some_and(|priority| priority > self.subject.priority);
+                if is_between && stretch.context.is_none() && stretch.pid != holder && stretch.pid != 0 {
+                    *by.entry(stretch.pid).or_default() += stretch.length_ns();
+                }
+            }
+        }
+        let longest = by.iter().max_by_key(|(_, ns)| **ns).map(|(pid, _)| *pid);
+        (longest, by.values().sum())
+    }
+
+    /// Priority of a thread without what it inherits: the lowest with which a switch shows it.
+    fn priority(&self, pid: i32) -> Option<i32> {
+        let shown = self.trace.cpus.iter().flat_map(|cpu| &cpu.events).filter_map(|event| match event.what {
+            What::Switch { next, next_priority, .. } if next == pid => Some(next_priority),
+            What::Switch { prev, prev_priority, .. } if prev == pid => Some(prev_priority),
+            _ => None,
+        });
+        shown.max().or_else(|| self.inside?.0.priorities.get(&pid).copied())
+    }
+
+    fn named(&self, pid: i32) -> String {
+        self.trace.owner_name(None, pid)
+    }
+
+    /// A thread with its priority as users write it: `logger (nice 10)`.
+    fn with_priority(&self, pid: i32) -> String {
+        let name = self.named(pid);
+        match self.priority(pid) {
+            None => name,
+            Some(-1) => format!("{name} (deadline)"),
+            Some(priority) if priority < 100 => format!("{name} (priority {})", 99 - priority),
+            Some(priority) => format!("{name} (nice {})", priority - 120),
+        }
+    }
+
+    /// A system call with the file that it is about.
+    fn described(&self, call: Call) -> String {
+        let text = call.text();
+        let is_about_file = text.ends_with(')') && call.kind() == CallKind::Other;
+        let file = self.inside.filter(|_| is_about_file).and_then(|(inside, _)| inside.files.get(&call.detail));
+        file.map_or(text.clone(), |file| format!("{text} {file}"))
+    }
+
+    /// Cause of running within the activation, and a place.
+    pub(super) fn ran(&self, stretch: &Stretch) -> (Cause, Option<Cause>, Option<String>) {
+        let Some((inside, excess)) = self.inside else { return (Cause::Unknown, None, None) };
+        let usual = (Cause::UsualRun, None, None);
+        match excess.call_at(stretch.from_ns) {
+            Some(call) => match excess.calls.get(&call.number) {
+                Some(cause) => (*cause, None, Some(self.described(call))),
+                None => usual,
+            },
+            None => match excess.user {
+                Some((Cause::LongRun, more_ns)) => {
+                    let usual_us = inside.usual.run_ns as f64;
+                    let place = match inside.place {
+                        Some(place) => format!("in {place}"),
+                        None => format!("usually {}", crate::wording::duration(usual_us)),
+                    };
+                    let or = self.may_be_stolen(stretch, more_ns).then_some(Cause::Steal);
+                    (Cause::LongRun, or, Some(place))
+                }
+                Some((cause, _)) => {
+                    let faults = crate::wording::things(inside.activation.faults.into(), "page fault");
+                    (cause, None, Some(faults))
+                }
+                None => usual,
+            },
+        }
+    }
+
+    /// Whether the CPU may have been taken away for most of an excess.
+    fn may_be_stolen(&self, stretch: &Stretch, more_ns: u64) -> bool {
+        let Some(cpu) = self.trace.cpu(self.cpu_of(stretch)) else { return false };
+        let hole = super::silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
+        self.facts.may_be_taken() && hole.saturating_mul(2) > more_ns
+    }
+
+    /// CPU on which the thread ran in a stretch.
+    fn cpu_of(&self, stretch: &Stretch) -> u32 {
+        let intervals = own::intervals(self.trace, self.subject.pid, self.subject.cpu, stretch.from_ns, stretch.to_ns);
+        let running = intervals.iter().find_map(|interval| match interval.state {
+            ThreadState::Running(cpu) => Some(cpu),
+            _ => None,
+        });
+        running.unwrap_or(self.subject.cpu)
+    }
+}

@@ -1,0 +1,307 @@
+//! Watched threads of other programs: from kernel events to activations, their distributions and sums.
+//!
+//! Pure: events in the order of time in, records out. A thread's system calls, switches, wakings and timers show when
+//! each activation was released, when it ran, was preempted or slept, and when it was over. The call in which a thread
+//! waits for its next activation is found from its own behaviour.
+
+mod activation;
+mod calls;
+mod chain;
+mod period;
+mod samples;
+mod thread;
+mod track;
+mod wait;
+
+pub use activation::{Activation, Block, Hop, Release, Wait};
+pub use calls::Call;
+pub(crate) use calls::CallKind;
+pub use thread::{Settings, Usual};
+
+use crate::explain::{Event, What};
+use chain::Chain;
+use model::{ChainRecord, CountedName, Episodes, NamedTime, Second, Slice, Span, WatchedThread, Worst};
+use std::collections::{BTreeMap, HashMap};
+use thread::{Sleeping, Sum, Thread};
+
+/// Most threads that are kept apart.
+const MOST_THREADS: usize = 4096;
+/// Names that a list has at most.
+const MOST_WAKERS: usize = 5;
+const MOST_CALLS: usize = 10;
+
+/// An activation that is complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Finished {
+    /// Its thread.
+    pub pid: i32,
+    /// The activation.
+    pub activation: Activation,
+    /// Usual response time of the thread, ns; `None` while too few are known.
+    pub usual_response_ns: Option<u64>,
+    /// Response time above which it is late, if known.
+    pub deadline: Option<Span>,
+}
+
+/// Results of one thread: its sums, and its samples as tables.
+#[derive(Debug, Clone)]
+pub struct ThreadResult {
+    /// Its sums.
+    pub thread: WatchedThread,
+    /// Samples in slices.
+    pub slices: Vec<Slice>,
+    /// Samples in seconds.
+    pub seconds: Vec<Second>,
+    /// Largest samples.
+    pub worst: Vec<Worst>,
+    /// Episodes of late activations.
+    pub episodes: Episodes,
+    /// First release, `CLOCK_MONOTONIC`, ns.
+    pub first_release_ns: u64,
+    /// End of the last activation, ns.
+    pub last_end_ns: u64,
+    /// Priority at its last start, as the kernel counts: lower is more.
+    pub priority: i32,
+}
+
+/// All watched threads.
+#[derive(Debug)]
+pub struct WatchedThreads {
+    settings: Settings,
+    threads: BTreeMap<i32, Thread>,
+    priorities: HashMap<i32, i32>,
+    chain: Option<Chain>,
+    /// Offsets of the other clocks from `CLOCK_MONOTONIC`, ns; positive when ahead.
+    offsets: Vec<i64>,
+    /// Names of threads.
+    pub names: HashMap<i32, String>,
+}
+
+impl WatchedThreads {
+    /// Nothing is known yet; `chain` has the names of a chain of threads, or none.
+    #[must_use]
+    pub fn new(settings: Settings, chain: &[String]) -> WatchedThreads {
+        WatchedThreads {
+            settings,
+            threads: BTreeMap::new(),
+            priorities: HashMap::new(),
+            chain: (!chain.is_empty()).then(|| Chain::new(chain)),
+            offsets: Vec::new(),
+            names: HashMap::new(),
+        }
+    }
+
+    /// Sets the start of the measured time, `CLOCK_MONOTONIC`, ns.
+    pub fn begin(&mut self, since_ns: u64) {
+        self.settings.since_ns = since_ns;
+    }
+
+    /// Sets the offsets of the other clocks from `CLOCK_MONOTONIC`, ns.
+    pub fn set_offsets(&mut self, offsets: Vec<i64>) {
+        self.offsets = offsets;
+    }
+
+    /// Takes an event. Events of all CPUs together come in the order of time. Threads are watched from their first
+    /// system call on.
+    pub fn take(&mut self, cpu: u32, event: &Event) -> Vec<Finished> {
+        match event.what {
+            What::Switch { prev, next, next_priority, .. } => {
+                if let Some(priority) = self.threads.contains_key(&next).then_some(next_priority) {
+                    self.priorities.insert(next, priority);
+                }
+                let mut finished = self.pass(prev, cpu, event);
+                finished.extend(self.pass(next, cpu, event));
+                finished
+            }
+            What::Waking { pid } => {
+                let is_effective = self.threads.get(&pid).is_some_and(|thread| thread.track.is_asleep());
+                if is_effective
+                    && let Some(hops) = self.threads.get(&event.pid).and_then(|it| it.track.hops(event.at_ns))
+                {
+                    self.threads.entry(pid).and_modify(|thread| thread.track.caused_by(hops));
+                }
+                self.pass(pid, cpu, event)
+            }
+            What::Exit => {
+                if let Some(thread) = self.threads.get_mut(&event.pid) {
+                    thread.ended_ns = Some(event.at_ns);
+                }
+                Vec::new()
+            }
+            What::SysEnter { .. } | What::SysExit { .. } => {
+                if event.pid > 0 && self.threads.len() < MOST_THREADS {
+                    let settings = &self.settings;
+                    self.threads.entry(event.pid).or_insert_with(|| Thread::new(event.pid, settings));
+                }
+                self.pass(event.pid, cpu, event)
+            }
+            _ => self.pass(event.pid, cpu, event),
+        }
+    }
+
+    fn pass(&mut self, pid: i32, cpu: u32, event: &Event) -> Vec<Finished> {
+        let Some(thread) = self.threads.get_mut(&pid) else { return Vec::new() };
+        let finished = thread.take(pid, cpu, event, &self.offsets, &self.settings);
+        self.finished(pid, finished)
+    }
+
+    fn finished(&mut self, pid: i32, finished: Vec<Activation>) -> Vec<Finished> {
+        if finished.is_empty() {
+            return Vec::new();
+        }
+        let Some(thread) = self.threads.get(&pid) else { return Vec::new() };
+        let (deadline, usual_response_ns) = (thread.tally.deadline(), thread.tally.usual_response_ns);
+        if let Some(chain) = &mut self.chain {
+            let names = &self.names;
+            let is_named = |pid: i32, name: &str| names.get(&pid).is_some_and(|known| known == name);
+            finished.iter().for_each(|one| chain.take(pid, one, is_named));
+        }
+        let finished = finished.into_iter();
+        finished.map(|activation| Finished { pid, activation, usual_response_ns, deadline }).collect()
+    }
+
+    /// Records that events of any CPU before this point were lost.
+    pub fn lost(&mut self) {
+        self.threads.values_mut().for_each(|thread| thread.track.forget());
+    }
+
+    /// The usual activation of a thread; `None` while too few are known.
+    #[must_use]
+    pub fn usual(&self, pid: i32) -> Option<Usual> {
+        self.threads.get(&pid)?.tally.usual()
+    }
+
+    /// IDs of all threads so far that have not ended.
+    pub fn alive(&self) -> impl Iterator<Item = i32> {
+        self.threads.iter().filter(|(_, thread)| thread.ended_ns.is_none()).map(|(pid, _)| *pid)
+    }
+
+    /// Numbers of each thread so far: activations, late ones, the last and the largest response time, ns.
+    pub fn progress(&self) -> impl Iterator<Item = (i32, &model::Histogram, u64)> {
+        self.threads.iter().map(|(pid, thread)| (*pid, &thread.tally.samples.histogram, thread.tally.late))
+    }
+
+    /// Chooses the waits that are still not known, at the end; returns the activations.
+    pub fn settle(&mut self) -> Vec<Finished> {
+        let pids: Vec<i32> = self.threads.keys().copied().collect();
+        let mut all = Vec::new();
+        for pid in pids {
+            let Some(thread) = self.threads.get_mut(&pid) else { continue };
+            let finished = thread.choose_now(pid, &self.offsets, &self.settings);
+            all.extend(self.finished(pid, finished));
+        }
+        all
+    }
+
+    /// The results of the threads with activations, those of the highest priority and rate first; the number of other
+    /// threads; and the chain. `is_meant` says whether a thread of this name is meant.
+    pub fn finish(mut self, is_meant: impl Fn(&str) -> bool) -> (Vec<ThreadResult>, u64, Option<ChainRecord>) {
+        let threads = std::mem::take(&mut self.threads);
+        let (mut results, mut inactive) = (Vec::new(), 0);
+        for (pid, mut thread) in threads {
+            let name = self.names.get(&pid).cloned().unwrap_or_else(|| format!("thread {pid}"));
+            if !is_meant(&name) {
+                continue;
+            }
+            thread.tally.finish();
+            match thread.wait.filter(|_| thread.tally.activations > 0) {
+                Some(wait) => results.push(self.result(pid, name, thread, wait)),
+                None => inactive += 1,
+            }
+        }
+        let rank = |one: &ThreadResult| (one.priority, std::cmp::Reverse(one.thread.activations), one.thread.tid);
+        results.sort_by_key(rank);
+        (results, inactive, self.chain.map(Chain::record))
+    }
+
+    fn result(&self, pid: i32, name: String, thread: Thread, wait: Call) -> ThreadResult {
+        let Thread { mut tally, ended_ns, .. } = thread;
+        let (worst, episodes) = tally.samples.finish();
+        let period = tally.period.result();
+        let named = |pid: i32| match pid {
+            0 => "idle".to_owned(),
+            pid => self.names.get(&pid).cloned().unwrap_or_else(|| format!("thread {pid}")),
+        };
+        let mut wakers: Vec<CountedName> = Vec::new();
+        for (pid, n) in &tally.wakers {
+            let name = named(*pid);
+            match wakers.iter_mut().find(|known| known.name == name) {
+                Some(known) => known.n += n,
+                None => wakers.push(CountedName { name, n: *n }),
+            }
+        }
+        wakers.sort_by(|a, b| b.n.cmp(&a.n).then_with(|| a.name.cmp(&b.name)));
+        wakers.truncate(MOST_WAKERS);
+        let sleeping = |(sleeping, sum): (&Sleeping, &Sum)| {
+            let name = match sleeping {
+                Sleeping::In(call) => call.text(),
+                Sleeping::Fault => "page fault".to_owned(),
+                Sleeping::Stopped => "stopped by a signal or a debugger".to_owned(),
+                Sleeping::Elsewhere => "outside of system calls".to_owned(),
+            };
+            (name, *sum)
+        };
+        let since = self.settings.since_ns;
+        let ended = ended_ns.map(|at| format!("ended after {:.3} s", at.saturating_sub(since) as f64 / 1e9));
+        let wait_text = match wait.is_until_instant() && tally.is_relative() == Some(true) {
+            // Programs that compute the instant from a length of time, like Python's time.sleep.
+            true => format!("{} for a length of time", wait.name()),
+            false => wait.text(),
+        };
+        let record = WatchedThread {
+            tid: pid.unsigned_abs(),
+            name,
+            process: None,
+            policy: None,
+            cpus: None,
+            cpu: tally.cpu(),
+            wait: wait_text,
+            period,
+            deadline: tally.deadline().filter(|_| period.is_some() || self.settings.deadline.is_some()),
+            activations: tally.activations,
+            skipped: tally.skipped,
+            late: tally.late,
+            releases: tally.releases,
+            wakers,
+            latency: std::mem::take(&mut tally.latency),
+            jitter: if period.is_some() { std::mem::take(&mut tally.jitter) } else { model::Histogram::default() },
+            run: std::mem::take(&mut tally.run),
+            preempted: std::mem::take(&mut tally.preempted),
+            blocked: std::mem::take(&mut tally.blocked),
+            response: std::mem::take(&mut tally.response),
+            interval: std::mem::take(&mut tally.interval),
+            preempted_by: times(tally.preempted_by.iter().map(|(pid, sum)| (named(*pid), *sum)), MOST_WAKERS),
+            blocked_in: times(tally.blocked_in.iter().map(sleeping), MOST_CALLS),
+            page_faults: tally.page_faults,
+            migrations: tally.migrations,
+            is_relative: tally.is_relative(),
+            ended,
+        };
+        ThreadResult {
+            thread: record,
+            slices: std::mem::take(&mut tally.samples.slices),
+            seconds: std::mem::take(&mut tally.samples.seconds),
+            worst,
+            episodes,
+            first_release_ns: tally.first_release_ns.unwrap_or(since),
+            last_end_ns: tally.last_end_ns,
+            priority: self.priorities.get(&pid).copied().unwrap_or(i32::MAX),
+        }
+    }
+}
+
+/// Sums by name, most time first.
+fn times(sums: impl Iterator<Item = (String, Sum)>, most: usize) -> Vec<NamedTime> {
+    let mut by_name: BTreeMap<String, NamedTime> = BTreeMap::new();
+    for (name, sum) in sums {
+        let empty = NamedTime { name: name.clone(), n: 0, total: Span(0), longest: Span(0) };
+        let one = by_name.entry(name).or_insert(empty);
+        one.n += sum.n;
+        one.total = Span(one.total.ns() + sum.total_ns);
+        one.longest = one.longest.max(Span(sum.longest_ns));
+    }
+    let mut all: Vec<NamedTime> = by_name.into_values().collect();
+    all.sort_by(|a, b| b.total.cmp(&a.total).then_with(|| a.name.cmp(&b.name)));
+    all.truncate(most);
+    all
+}

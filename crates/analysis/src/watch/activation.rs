@@ -1,0 +1,123 @@
+//! One activation of a thread: from its release to its next wait, and all that happened meanwhile.
+
+use super::calls::Call;
+use std::collections::BTreeMap;
+
+/// What released an activation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Release {
+    /// A timer that the thread had started, at its due time.
+    Timer,
+    /// Another thread, when it woke this one.
+    Thread(i32),
+    /// An interrupt or softirq, when it woke the thread.
+    Interrupt,
+    /// Nothing: the thread did not sleep, because what it waits for had happened.
+    Immediate,
+}
+
+/// A sleep within an activation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Block {
+    /// The system call; `None`: outside of all, as at a page fault.
+    pub call: Option<Call>,
+    /// Whether a page fault had begun just before, outside of all system calls.
+    pub is_fault: bool,
+    /// Whether it could not be interrupted, as in waits for a disk.
+    pub is_uninterruptible: bool,
+    /// Whether a signal or a debugger stopped the thread.
+    pub is_stopped: bool,
+    /// Start, `CLOCK_MONOTONIC`, ns.
+    pub from_ns: u64,
+    /// Waking, ns.
+    pub to_ns: u64,
+    /// Thread that woke it; `None` if an interrupt did.
+    pub waker: Option<i32>,
+}
+
+/// Time of a thread that ran instead.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Wait {
+    /// The thread that ran just before or after; 0 is idle.
+    pub by: i32,
+    /// Length, ns.
+    pub length_ns: u64,
+}
+
+/// A thread whose activation woke the next thread of a chain.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hop {
+    /// Its ID.
+    pub pid: i32,
+    /// Its release, ns.
+    pub release_ns: u64,
+    /// Time from which it ran, ns.
+    pub user_ns: u64,
+    /// Time at which it woke the next, ns.
+    pub woke_next_ns: u64,
+}
+
+/// One activation. Times are `CLOCK_MONOTONIC`, ns.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Activation {
+    /// Index among the activations of the thread, from 0.
+    pub index: u64,
+    /// What released it.
+    pub release: Release,
+    /// The release: the due time of the timer, or the waking, or the call that returned at once.
+    pub release_ns: u64,
+    /// Time at which it was switched in, or the return of a call that did not sleep.
+    pub start_ns: u64,
+    /// Return to the program from the call that waited.
+    pub user_ns: u64,
+    /// Beginning of the next wait.
+    pub end_ns: u64,
+    /// CPU on which it started.
+    pub cpu: u32,
+    /// Its priority at the start, as the kernel counts; `None` when it did not sleep.
+    pub priority: Option<i32>,
+    /// Time on the CPU since the start, ns.
+    pub run_ns: u64,
+    /// That part of it that was outside of system calls.
+    pub user_run_ns: u64,
+    /// Time on the CPU in each system call, and the number of calls.
+    pub calls: BTreeMap<i64, (u64, u32)>,
+    /// Stretches in which it was to run and did not.
+    pub waits: Vec<Wait>,
+    /// Sleeps.
+    pub blocks: Vec<Block>,
+    /// Page faults.
+    pub faults: u32,
+    /// Changes of the CPU since the start of the one before.
+    pub migrations: u32,
+    /// Instant at which the timer was started, if that released it.
+    pub timer_started_ns: Option<u64>,
+    /// Threads that caused it, first one first.
+    pub hops: Vec<Hop>,
+}
+
+impl Activation {
+    /// From the release until the program runs, ns.
+    #[must_use]
+    pub fn latency_ns(&self) -> u64 {
+        self.user_ns.saturating_sub(self.release_ns)
+    }
+
+    /// From the release to the end, ns.
+    #[must_use]
+    pub fn response_ns(&self) -> u64 {
+        self.end_ns.saturating_sub(self.release_ns)
+    }
+
+    /// Sum of its sleeps, ns.
+    #[must_use]
+    pub fn blocked_ns(&self) -> u64 {
+        self.blocks.iter().map(|block| block.to_ns - block.from_ns).sum()
+    }
+
+    /// Sum of the time in which it was to run and did not, ns.
+    #[must_use]
+    pub fn waited_ns(&self) -> u64 {
+        self.waits.iter().map(|wait| wait.length_ns).sum()
+    }
+}

@@ -1,0 +1,138 @@
+//! System calls: their names, and what a thread that sleeps in one of them waits for.
+
+use syscalls::Sysno;
+
+/// A system call of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+pub struct Call {
+    /// Its number on this architecture.
+    pub number: i64,
+    /// What tells apart calls with one number: whether a sleep is until an instant, the operation of a futex, or the
+    /// file descriptor.
+    pub detail: u64,
+}
+
+/// What a sleep in a system call is for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum CallKind {
+    /// A length of time, or an instant.
+    Sleep,
+    /// A futex: a lock, a condition variable or a semaphore.
+    Futex,
+    /// A lock with priority inheritance.
+    PiLock,
+    /// Memory of the process.
+    Memory,
+    /// Data on a disk.
+    Storage,
+    /// CPUs of a thread.
+    Affinity,
+    /// Anything else.
+    Other,
+}
+
+/// `TIMER_ABSTIME` of clock_nanosleep(2).
+const ABSOLUTE: u64 = 1;
+/// Operations of futex(2), without its flags.
+const OPERATION: u64 = 0x7f;
+const WAIT: u64 = 0;
+const WAIT_BITSET: u64 = 9;
+const LOCK_PI: [u64; 2] = [6, 13];
+
+impl Call {
+    /// The call with this number and its first arguments.
+    pub(crate) fn of(number: i64, arguments: [u64; 3]) -> Call {
+        let detail = match sysno(number) {
+            Some(Sysno::clock_nanosleep) => arguments[1] & ABSOLUTE,
+            Some(Sysno::futex) => arguments[1] & OPERATION,
+            Some(other) if takes_descriptor(other.name()) => arguments[0],
+            _ => 0,
+        };
+        Call { number, detail }
+    }
+
+    /// Its name, like `read`.
+    #[must_use]
+    pub fn name(self) -> String {
+        sysno(self.number).map_or_else(|| format!("system call {}", self.number), |known| known.name().to_owned())
+    }
+
+    /// Its name with what tells it apart, like `futex wait` or `read(5)`.
+    #[must_use]
+    pub fn text(self) -> String {
+        let name = self.name();
+        match self.kind() {
+            CallKind::PiLock => "lock with priority inheritance".to_owned(),
+            CallKind::Futex if self.detail == WAIT => "futex".to_owned(),
+            CallKind::Futex if self.detail == WAIT_BITSET => "futex (condition variable)".to_owned(),
+            CallKind::Sleep if self.is_until_instant() => format!("{name} until an instant"),
+            CallKind::Sleep => format!("{name} for a length of time"),
+            _ if takes_descriptor(&name) => format!("{name}({})", self.detail),
+            _ => name,
+        }
+    }
+
+    /// Whether it sleeps until an instant.
+    pub(crate) fn is_until_instant(self) -> bool {
+        sysno(self.number) == Some(Sysno::clock_nanosleep) && self.detail & ABSOLUTE != 0
+    }
+
+    /// Whether it continues a call that a signal interrupted.
+    pub(crate) fn is_restart(self) -> bool {
+        sysno(self.number) == Some(Sysno::restart_syscall)
+    }
+
+    /// What a sleep in it is for.
+    pub(crate) fn kind(self) -> CallKind {
+        let name = self.name();
+        match name.as_str() {
+            "clock_nanosleep" | "nanosleep" | "clock_nanosleep_time64" => CallKind::Sleep,
+            "futex" | "futex_time64" if LOCK_PI.contains(&self.detail) => CallKind::PiLock,
+            "futex" | "futex_time64" | "futex_wait" | "futex_waitv" => CallKind::Futex,
+            "mmap" | "mmap2" | "munmap" | "mremap" | "brk" | "madvise" | "mprotect" => CallKind::Memory,
+            "fsync" | "fdatasync" | "sync" | "syncfs" | "msync" | "sync_file_range" => CallKind::Storage,
+            "sched_setaffinity" => CallKind::Affinity,
+            _ => CallKind::Other,
+        }
+    }
+}
+
+/// Whether the first argument is the descriptor of the file that is waited for.
+fn takes_descriptor(name: &str) -> bool {
+    const OTHERS: [&str; 12] = [
+        "read", "write", "pread64", "pwrite64", "readv", "writev", "recvfrom", "recvmsg", "sendto", "sendmsg", "ioctl",
+        "accept4",
+    ];
+    OTHERS.contains(&name) || name.starts_with("epoll_wait") || name.starts_with("epoll_pwait")
+}
+
+fn sysno(number: i64) -> Option<Sysno> {
+    usize::try_from(number).ok().and_then(Sysno::new)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn call(known: Sysno, arguments: [u64; 3]) -> Call {
+        Call::of(i64::from(known.id()), arguments)
+    }
+
+    #[test]
+    fn calls_have_names_and_kinds() {
+        for (known, arguments, text, kind) in [
+            (Sysno::clock_nanosleep, [1, 1, 0], "clock_nanosleep until an instant", CallKind::Sleep),
+            (Sysno::clock_nanosleep, [0, 0, 0], "clock_nanosleep for a length of time", CallKind::Sleep),
+            (Sysno::futex, [7, 128, 0], "futex", CallKind::Futex),
+            (Sysno::futex, [7, 128 | 9, 0], "futex (condition variable)", CallKind::Futex),
+            (Sysno::futex, [7, 128 | 6, 0], "lock with priority inheritance", CallKind::PiLock),
+            (Sysno::read, [5, 0, 0], "read(5)", CallKind::Other),
+            (Sysno::fsync, [5, 0, 0], "fsync", CallKind::Storage),
+            (Sysno::munmap, [0, 0, 0], "munmap", CallKind::Memory),
+        ] {
+            let call = call(known, arguments);
+            assert_eq!((call.text().as_str(), call.kind()), (text, kind));
+        }
+        assert_eq!(Call { number: 99_999, detail: 0 }.text(), "system call 99999");
+    }
+}

@@ -1,0 +1,402 @@
+//! State of one watched thread, event by event, and the activations that follow from it.
+
+use super::activation::{Activation, Block, Hop, Release, Wait};
+use super::calls::Call;
+use crate::explain::{Event, What, flags, state};
+use std::collections::{BTreeMap, HashMap};
+
+/// Most sleeps and waits of one activation that are kept; later ones are added to the last.
+const MOST_PIECES: usize = 256;
+/// Most timers of one thread that are remembered.
+const MOST_TIMERS: usize = 64;
+/// Most threads of a chain before this one.
+const MOST_HOPS: usize = 8;
+/// Range of results of a system call that a signal interrupted and that goes on (`ERESTARTSYS` to
+/// `ERESTART_RESTARTBLOCK`, include/linux/errno.h).
+const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
+/// Distance between an expiry and a waking by it that clocks may seem to reverse, ns.
+const CLOCK_NS: u64 = 1_000;
+
+/// What the thread does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum State {
+    Unknown,
+    Running,
+    /// It is to run; the thread that runs instead, if known.
+    Ready {
+        since: u64,
+        by: i32,
+    },
+    Asleep {
+        since: u64,
+        is_uninterruptible: bool,
+        is_stopped: bool,
+    },
+}
+
+/// The system call that the thread is in.
+#[derive(Debug, Clone, Copy)]
+struct Current {
+    call: Call,
+    at_ns: u64,
+    is_wait: bool,
+    /// Whether it slept in it.
+    slept: bool,
+    /// The timer that it started in it.
+    timer: Option<u64>,
+    run_ns: u64,
+}
+
+/// The waking from a wait.
+#[derive(Debug, Clone, Copy)]
+struct Woken {
+    at_ns: u64,
+    by: i32,
+    in_interrupt: bool,
+}
+
+/// A timer: when it was started, and the earliest expiry by its own clock, ns.
+#[derive(Debug, Clone, Copy)]
+struct Timer {
+    started_ns: u64,
+    soft_ns: i64,
+}
+
+/// Something that a thread completed.
+#[derive(Debug, Clone)]
+pub(super) enum Completed {
+    /// An activation; only where the wait is known.
+    Activation(Box<Activation>),
+    /// A sleep in a call; only where the wait is not known.
+    Sleep {
+        /// The call.
+        call: Call,
+        /// Its beginning, ns.
+        from_ns: u64,
+        /// The due time of the timer that ended it, or the waking, ns.
+        release_ns: u64,
+        /// Whether a timer of the thread ended it.
+        by_timer: bool,
+    },
+}
+
+/// State of one thread.
+#[derive(Debug)]
+pub(super) struct Track {
+    pid: i32,
+    /// The call in which it waits for its next activation.
+    wait: Option<Call>,
+    state: State,
+    /// The time up to which its running is accounted for, ns.
+    accounted_ns: u64,
+    current: Option<Current>,
+    /// Whether the latest event of the running thread outside of system calls is a page fault.
+    in_fault: bool,
+    woken: Option<Woken>,
+    timers: HashMap<u64, Timer>,
+    cpu: Option<u32>,
+    migrations: u32,
+    n_activations: u64,
+    open: Option<Activation>,
+    /// The threads that caused the next activation.
+    hops: Vec<Hop>,
+}
+
+impl Track {
+    pub(super) fn new(pid: i32, wait: Option<Call>) -> Track {
+        Track {
+            pid,
+            wait,
+            state: State::Unknown,
+            accounted_ns: 0,
+            current: None,
+            in_fault: false,
+            woken: None,
+            timers: HashMap::new(),
+            cpu: None,
+            migrations: 0,
+            n_activations: 0,
+            open: None,
+            hops: Vec::new(),
+        }
+    }
+
+    /// Forgets what may be wrong after lost events.
+    pub(super) fn forget(&mut self) {
+        let Track { pid, wait, n_activations, .. } = *self;
+        *self = Track { n_activations, ..Track::new(pid, wait) };
+    }
+
+    /// The open activation and what caused it, for a thread that it wakes at `at_ns`.
+    pub(super) fn hops(&self, at_ns: u64) -> Option<Vec<Hop>> {
+        let open = self.open.as_ref()?;
+        let mut hops = open.hops.clone();
+        hops.push(Hop { pid: self.pid, release_ns: open.release_ns, user_ns: open.user_ns, woke_next_ns: at_ns });
+        let surplus = hops.len().saturating_sub(MOST_HOPS);
+        hops.drain(..surplus);
+        Some(hops)
+    }
+
+    /// Whether it sleeps, so that a waking has an effect.
+    pub(super) fn is_asleep(&self) -> bool {
+        matches!(self.state, State::Asleep { .. })
+    }
+
+    /// Sets the threads that cause its next activation.
+    pub(super) fn caused_by(&mut self, hops: Vec<Hop>) {
+        self.hops = hops;
+    }
+
+    /// Takes an event by the thread or about it. `offsets` are those of the other clocks from `CLOCK_MONOTONIC`, ns.
+    pub(super) fn take(&mut self, cpu: u32, event: &Event, offsets: &[i64]) -> Option<Completed> {
+        let at = event.at_ns;
+        let is_own = event.pid == self.pid && event.flags & (flags::HARDIRQ | flags::SOFTIRQ) == 0;
+        match event.what {
+            What::Switch { next, prev, prev_state, next_priority, .. } => {
+                if prev == self.pid {
+                    self.switch_out(at, prev_state, next);
+                    None
+                } else if next == self.pid {
+                    self.switch_in(cpu, at, prev, next_priority, offsets)
+                } else {
+                    None
+                }
+            }
+            What::Waking { pid } if pid == self.pid => {
+                let in_interrupt = event.flags & (flags::HARDIRQ | flags::SOFTIRQ) != 0;
+                self.waking(at, event.pid, in_interrupt);
+                None
+            }
+            What::SysEnter { number, arguments } if is_own => self.enter(at, Call::of(number, arguments)),
+            What::SysExit { result, .. } if is_own => self.exit(cpu, at, result, offsets),
+            What::TimerStart { timer, soft_ns, .. } if is_own => {
+                if self.timers.len() >= MOST_TIMERS {
+                    let oldest = self.timers.iter().min_by_key(|(_, timer)| timer.started_ns).map(|(at, _)| *at);
+                    oldest.map(|oldest| self.timers.remove(&oldest));
+                }
+                self.timers.insert(timer, Timer { started_ns: at, soft_ns });
+                if let Some(current) = &mut self.current {
+                    current.timer = Some(timer);
+                }
+                None
+            }
+            What::PageFault if is_own => {
+                self.account(at);
+                self.in_fault = self.current.is_none();
+                if let Some(open) = &mut self.open {
+                    open.faults += 1;
+                }
+                None
+            }
+            _ => None,
+        }
+    }
+
+    /// Adds the time on the CPU up to `at`.
+    fn account(&mut self, at: u64) {
+        let length = at.saturating_sub(self.accounted_ns);
+        self.accounted_ns = at;
+        if self.state != State::Running {
+            return;
+        }
+        if let Some(current) = &mut self.current {
+            current.run_ns += length;
+        }
+        if let Some(open) = &mut self.open {
+            open.run_ns += length;
+            if self.current.is_none() {
+                open.user_run_ns += length;
+            }
+        }
+    }
+
+    fn switch_out(&mut self, at: u64, prev_state: u32, next: i32) {
+        self.account(at);
+        if prev_state & state::NOT_RUNNABLE == 0 {
+            self.state = State::Ready { since: at, by: next };
+            return;
+        }
+        let is_stopped = prev_state & state::STOPPED != 0;
+        self.state =
+            State::Asleep { since: at, is_uninterruptible: prev_state & state::UNINTERRUPTIBLE != 0, is_stopped };
+        self.woken = None;
+        if let Some(current) = &mut self.current {
+            current.slept = true;
+            // A wake-up in the wait that did not end it was none.
+            if current.is_wait && self.open.as_ref().is_some_and(|open| open.user_ns == 0) {
+                self.open = None;
+                self.n_activations -= 1;
+            }
+        }
+    }
+
+    fn waking(&mut self, at: u64, by: i32, in_interrupt: bool) {
+        let State::Asleep { since, is_uninterruptible, is_stopped } = self.state else { return };
+        self.state = State::Ready { since: at, by: 0 };
+        self.woken = Some(Woken { at_ns: at, by, in_interrupt });
+        let call = self.current.map(|current| current.call);
+        let block = Block {
+            call,
+            is_fault: self.in_fault,
+            is_uninterruptible,
+            is_stopped,
+            from_ns: since,
+            to_ns: at,
+            waker: Some(by).filter(|_| !in_interrupt),
+        };
+        if let Some(open) = &mut self.open {
+            let is_full = open.blocks.len() >= MOST_PIECES;
+            match open.blocks.last_mut() {
+                Some(last) if is_full => last.to_ns += at - since,
+                _ => open.blocks.push(block),
+            }
+        }
+    }
+
+    fn switch_in(&mut self, cpu: u32, at: u64, prev: i32, priority: i32, offsets: &[i64]) -> Option<Completed> {
+        let before = std::mem::replace(&mut self.state, State::Running);
+        self.accounted_ns = at;
+        self.migrations += u32::from(self.cpu.is_some_and(|last| last != cpu));
+        self.cpu = Some(cpu);
+        if let (State::Ready { since, by }, Some(open)) = (before, &mut self.open) {
+            let wait = Wait { by: if by == 0 { prev } else { by }, length_ns: at - since };
+            let is_full = open.waits.len() >= MOST_PIECES;
+            match open.waits.last_mut() {
+                Some(last) if is_full => last.length_ns += wait.length_ns,
+                _ => open.waits.push(wait),
+            }
+        }
+        let current = self.current?;
+        let woken = self.woken.take()?;
+        match self.wait {
+            Some(_) if current.is_wait && self.open.is_none() => {
+                let (release, release_ns, timer_started_ns) = self.release(current, woken, offsets);
+                self.begin(cpu, at, release, release_ns);
+                if let Some(open) = &mut self.open {
+                    open.priority = Some(priority);
+                    open.timer_started_ns = timer_started_ns;
+                }
+                None
+            }
+            None if current.slept => {
+                let (release, release_ns, _) = self.release(current, woken, offsets);
+                let by_timer = release == Release::Timer;
+                Some(Completed::Sleep { call: current.call, from_ns: current.at_ns, release_ns, by_timer })
+            }
+            _ => None,
+        }
+    }
+
+    /// What released the thread, when, and the start of its timer.
+    fn release(&self, current: Current, woken: Woken, offsets: &[i64]) -> (Release, u64, Option<u64>) {
+        if woken.in_interrupt || woken.by == 0 {
+            if let Some((due, started)) = self.due(current.timer, woken.at_ns, offsets) {
+                return (Release::Timer, due, Some(started));
+            }
+            return (Release::Interrupt, woken.at_ns, None);
+        }
+        (Release::Thread(woken.by), woken.at_ns, None)
+    }
+
+    /// The due time of the thread's timer that expired at or before `at`, and the start of that timer: of the one that
+    /// its call started, or else the latest.
+    fn due(&self, of_call: Option<u64>, at: u64, offsets: &[i64]) -> Option<(u64, u64)> {
+        let due = |timer: &Timer| {
+            let clocks = offsets.iter().copied().chain([0]);
+            let dues = clocks.filter_map(|ahead| u64::try_from(timer.soft_ns.saturating_sub(ahead)).ok());
+            // Its clock is the one by which it was due after its start, at the latest now.
+            let not_later = dues.filter(|due| *due <= at + CLOCK_NS);
+            Some((not_later.max()?, timer.started_ns))
+        };
+        match of_call.and_then(|timer| self.timers.get(&timer)) {
+            Some(timer) => due(timer),
+            None => self.timers.values().filter_map(due).filter(|(due, _)| at - (*due).min(at) < MOST_LATE_NS).max(),
+        }
+    }
+
+    /// Begins an activation.
+    fn begin(&mut self, cpu: u32, at: u64, release: Release, release_ns: u64) {
+        let index = self.n_activations;
+        self.n_activations += 1;
+        self.open = Some(Activation {
+            index,
+            release,
+            release_ns: release_ns.min(at),
+            start_ns: at,
+            user_ns: 0,
+            end_ns: 0,
+            cpu,
+            priority: None,
+            run_ns: 0,
+            user_run_ns: 0,
+            calls: BTreeMap::new(),
+            waits: Vec::new(),
+            blocks: Vec::new(),
+            faults: 0,
+            migrations: std::mem::take(&mut self.migrations),
+            timer_started_ns: None,
+            hops: if matches!(release, Release::Thread(_)) { std::mem::take(&mut self.hops) } else { Vec::new() },
+        });
+    }
+
+    fn enter(&mut self, at: u64, call: Call) -> Option<Completed> {
+        self.runs(at);
+        self.in_fault = false;
+        // A wait that a signal interrupted goes on.
+        let is_wait = match self.current {
+            Some(before) if call.is_restart() => before.is_wait,
+            _ => self.wait == Some(call),
+        };
+        self.current = Some(Current { call, at_ns: at, is_wait, slept: false, timer: None, run_ns: 0 });
+        if !is_wait {
+            return None;
+        }
+        let open = self.open.take().filter(|open| open.user_ns > 0)?;
+        Some(Completed::Activation(Box::new(Activation { end_ns: at, ..open })))
+    }
+
+    fn exit(&mut self, cpu: u32, at: u64, result: i64, offsets: &[i64]) -> Option<Completed> {
+        self.runs(at);
+        if RESTARTS.contains(&result) {
+            if let Some(open) = self.open.take_if(|open| open.user_ns == 0) {
+                self.n_activations = open.index;
+            }
+            return None;
+        }
+        let current = self.current.take()?;
+        if !current.is_wait {
+            if let Some(open) = &mut self.open {
+                let (run_ns, n) = open.calls.entry(current.call.number).or_default();
+                *run_ns += current.run_ns;
+                *n += 1;
+            }
+            return None;
+        }
+        if self.open.is_none() {
+            // It did not sleep: the due time had passed, or what it waits for had happened.
+            let due = self.due(current.timer, at, offsets);
+            let (release, release_ns) =
+                due.map_or((Release::Immediate, current.at_ns), |(due, _)| (Release::Timer, due));
+            self.begin(cpu, at, release, release_ns);
+            if let Some(open) = &mut self.open {
+                open.timer_started_ns = due.map(|(_, started)| started);
+            }
+        }
+        if let Some(open) = &mut self.open {
+            open.user_ns = at;
+        }
+        None
+    }
+
+    /// An event of the thread itself shows that it runs.
+    fn runs(&mut self, at: u64) {
+        if self.state != State::Running {
+            self.state = State::Running;
+            self.accounted_ns = at;
+        }
+        self.account(at);
+    }
+}
+
+/// Longest time, ns, between the due time of a timer that no call has started just before and a waking by it.
+const MOST_LATE_NS: u64 = 10_000_000_000;

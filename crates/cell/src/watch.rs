@@ -1,0 +1,374 @@
+//! Measuring by watching: activations of threads of another program, from the kernel's trace. Nothing is changed there.
+
+mod late;
+mod reader;
+mod targets;
+
+use super::measurers::{Measurement, Measurers, Window};
+use super::on_spike::OnSpike;
+use super::trace::{EventSet, Export, Instance, TraceRequest};
+use super::{CellError, prepared::Prepared};
+use analysis::explain::{Facts, Taker, Totals};
+use analysis::watch::{Settings as WatchSettings, ThreadResult, WatchedThreads};
+use late::{Explaining, Stopped};
+use model::{
+    Achieved, Cell, Ended, ExplainRecord, MonoTime, NotCovered, OnSpikeRecord, Span, ThreadProgress, ThreadRecord,
+    Watch, WatchRecord, WatchedThread,
+};
+use reader::{Reader, Shared, Surroundings};
+use rt::Settings;
+use std::cell::OnceCell;
+use std::sync::atomic::Ordering::Relaxed;
+use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::{Arc, PoisonError};
+use std::thread::{Builder, JoinHandle};
+use std::time::Duration;
+use store::SampleWriter;
+use targets::Targets;
+use workload::instrument;
+use workload::runtime::Launch;
+use workload::watched::WatchedProgram;
+
+/// Traces that wait to be explained: each has some MiB.
+const MOST_WAITING: usize = 2;
+/// Interval at which the end of the program is noticed.
+const POLL: Duration = Duration::from_millis(20);
+
+type ExplainingThread = JoinHandle<(Explaining, Option<OnSpikeRecord>, Option<u64>)>;
+
+/// The watched threads of one cell.
+#[derive(Debug)]
+pub(super) struct Watcher {
+    cell: Cell,
+    watch: Watch,
+    words: Vec<String>,
+    cpu_dma_latency_us: Option<u32>,
+    facts: Facts,
+    targets: Targets,
+    shared: Arc<Shared>,
+    /// The traces, until they start.
+    ready: Option<Traces>,
+    started: MonoTime,
+    ends: MonoTime,
+    is_stopped: bool,
+    missing: Vec<String>,
+    reader: Option<JoinHandle<Reader>>,
+    explaining: Option<ExplainingThread>,
+    ended_by_itself: bool,
+    /// The last field: its end is not part of what is watched.
+    program: Option<WatchedProgram>,
+}
+
+/// Both traces with their decoders.
+#[derive(Debug)]
+struct Traces {
+    own: (Instance, super::trace::Decoder),
+    around: Option<(Instance, super::trace::Decoder)>,
+}
+
+impl Watcher {
+    /// Finds the threads and prepares the traces; a program starts with the measurement.
+    ///
+    /// # Errors
+    /// When there is nothing to watch, or the kernel cannot be traced.
+    pub(super) fn arm(prepared: &Prepared, watch: &Watch) -> Result<Watcher, CellError> {
+        let cell = prepared.cell.clone();
+        if !host::is_initial_pid_namespace() {
+            return Err(CellError::Impossible(
+                "cannot watch from a PID namespace of its own, where the kernel's thread IDs are unknown; run on the host, \
+                 or with --pid=host"
+                    .to_owned(),
+            ));
+        }
+        let words = watch.words().unwrap_or_default();
+        let targets = Targets::find(watch);
+        match words.first() {
+            Some(program) => drop(instrument::find(program)?),
+            None if targets.tids.is_empty() => return Err(CellError::Impossible(Targets::none(watch))),
+            None => {}
+        }
+        let idle_states = !prepared.host.power.idle_states.is_empty();
+        let prepare = |mut instance: Instance, events| {
+            let request = TraceRequest { events, pids: None, stacks: false, idle_states };
+            let decoder = instance.enable(request)?;
+            Ok::<_, CellError>((instance, decoder))
+        };
+        let mut own = prepare(Instance::create()?, EventSet::Activity)?;
+        let mut missing = std::mem::take(&mut own.0.missing);
+        let around = match &cell.conditions.explain {
+            Some(_) => Some(prepare(Instance::create_second()?, EventSet::Surroundings)?),
+            None => None,
+        };
+        missing.extend(around.iter().flat_map(|(instance, _)| instance.missing.iter().cloned()));
+        let taker = match &prepared.host.hypervisor {
+            _ if cell.kernel.is_virtual() => Taker::Nobody,
+            Some(_) => Taker::Hypervisor,
+            None => Taker::Firmware,
+        };
+        Ok(Watcher {
+            watch: watch.clone(),
+            words,
+            cpu_dma_latency_us: prepared.dma_latency.as_ref().map(|(_, us)| *us),
+            facts: Facts { taker, sees_page_faults: own.1.sees_page_faults(), ..Facts::default() },
+            targets,
+            shared: Arc::default(),
+            ready: Some(Traces { own, around }),
+            started: MonoTime(0),
+            ends: MonoTime(0),
+            is_stopped: false,
+            missing,
+            reader: None,
+            explaining: None,
+            ended_by_itself: false,
+            program: None,
+            cell,
+        })
+    }
+
+    /// Starts both traces, and the threads that read them.
+    fn start(&mut self, pids: &[i32]) -> Result<(), CellError> {
+        let Some(Traces { own: (mut instance, decoder), around }) = self.ready.take() else { return Ok(()) };
+        instance.follow(pids)?;
+        let asked = self.cell.conditions.explain.clone().unwrap_or_default();
+        let surroundings = match around {
+            None => None,
+            Some((mut around, around_decoder)) => {
+                let export = asked.export.as_deref().map(|dir| Export::new(dir, &around)).transpose()?;
+                around.start()?;
+                let floor_ns = Arc::default();
+                let (explaining, taken) = sync_channel(MOST_WAITING);
+                let page_bytes = around_decoder.page_bytes();
+                let state = Explaining {
+                    decoder: around_decoder,
+                    facts: self.facts,
+                    started: self.started,
+                    keep: usize::try_from(asked.keep).unwrap_or(usize::MAX),
+                    symbols: OnceCell::new(),
+                    export,
+                    on_spike: self.on_spike(),
+                    floor_ns: Arc::clone(&floor_ns),
+                    totals: Totals::default(),
+                    worst: Vec::new(),
+                    not_covered: 0,
+                    latest_not_covered: None,
+                    events: 0,
+                };
+                self.explaining = Some(spawn("explainer", move || explain(state, &taken))?);
+                let armed_ns = sys::clock::monotonic().0;
+                Some(Surroundings { instance: around, page_bytes, armed_ns, above: asked.above, floor_ns, explaining })
+            }
+        };
+        instance.start()?;
+        let settings = WatchSettings {
+            period: self.watch.period,
+            deadline: self.watch.deadline.or(self.cell.deadline),
+            wait: self.watch.wait.clone(),
+            sample: self.watch.sample,
+            since_ns: self.started.0,
+        };
+        let threads = WatchedThreads::new(settings, &self.watch.chain);
+        let (shared, targets) = (Arc::clone(&self.shared), self.targets.clone());
+        let traces = (instance, decoder);
+        let reader = Reader::new(self.watch.clone(), traces, threads, shared, surroundings, targets);
+        self.reader = Some(spawn("watcher", move || reader.run())?);
+        Ok(())
+    }
+
+    fn on_spike(&self) -> Option<OnSpike> {
+        let command = self.cell.conditions.on_spike.clone()?;
+        OnSpike::new(command, &self.cell.cpus)
+    }
+
+    /// Stops reading; returns what was read, and what was explained.
+    fn collected(&mut self) -> Option<(Reader, Option<(ExplainRecord, Option<OnSpikeRecord>)>)> {
+        self.shared.is_over.store(true, Relaxed);
+        let reader = self.reader.take()?.join().ok()?;
+        let explained = self.explaining.take().and_then(|thread| thread.join().ok());
+        let explained = explained.map(|(mut state, ran, used_us)| {
+            if let Some((cpu, release_ns, response_ns)) = reader.results.latest_not_taken {
+                let due_ns = release_ns.cast_signed().wrapping_sub_unsigned(self.started.0);
+                state.not_covered(NotCovered { cpu, due_ns, latency: Span(response_ns) });
+            }
+            state.not_covered += reader.results.not_taken.saturating_sub(1);
+            let above = self.cell.conditions.explain.as_ref().and_then(|asked| asked.above);
+            (state.record(above, self.missing.clone(), used_us), ran)
+        });
+        Some((reader, explained))
+    }
+}
+
+fn explain(state: Explaining, taken: &Receiver<Stopped>) -> (Explaining, Option<OnSpikeRecord>, Option<u64>) {
+    state.run(taken)
+}
+
+fn spawn<T: Send + 'static>(name: &str, run: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>, CellError> {
+    let spawned = Builder::new().name(name.to_owned()).spawn(run);
+    spawned.map_err(|err| CellError::Setting(host::no_thread(&err).to_string()))
+}
+
+impl Measurers for Watcher {
+    fn release(&mut self) -> Result<Window, CellError> {
+        let warm_up = self.cell.conditions.warm_up;
+        self.started = sys::clock::monotonic().plus(warm_up);
+        self.ends = self.started.plus(self.cell.duration);
+        let pids: Vec<i32> = if self.words.is_empty() {
+            self.targets.tids.iter().filter_map(|tid| i32::try_from(*tid).ok()).collect()
+        } else {
+            let Cell { cpus, policy, conditions, .. } = &self.cell;
+            let timer_slack = conditions.timer_slack.unwrap_or(Settings::KERNEL_SLACK);
+            let settings = Launch { cpus: cpus.clone(), policy: *policy, timer_slack };
+            let program = WatchedProgram::start(&self.words, &settings)?;
+            let pid = program.pid();
+            self.program = Some(program);
+            i32::try_from(pid).into_iter().collect()
+        };
+        self.start(&pids)?;
+        Ok(Window { started: self.started, ends: self.ends })
+    }
+
+    fn wait(&mut self, timeout: Duration) -> bool {
+        let until = sys::clock::monotonic().plus(Span(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)));
+        loop {
+            let now = sys::clock::monotonic();
+            let has_ended =
+                self.program.as_mut().is_some_and(WatchedProgram::has_ended) || self.shared.has_ended.load(Relaxed);
+            if has_ended {
+                self.ended_by_itself = true;
+                self.ends = self.ends.min(now);
+            }
+            if self.is_stopped || now >= self.ends {
+                return true;
+            }
+            if now >= until {
+                return false;
+            }
+            let left = Duration::from_nanos(until.min(self.ends).0.saturating_sub(now.0));
+            std::thread::sleep(left.min(POLL));
+        }
+    }
+
+    fn stop(&mut self) {
+        self.is_stopped = true;
+        self.ends = self.ends.min(sys::clock::monotonic());
+    }
+
+    fn collect(&mut self, _: &mut Option<SampleWriter>) -> Result<(), CellError> {
+        Ok(())
+    }
+
+    fn thread_ids(&self) -> Vec<u32> {
+        self.shared.tids.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn progress(&self) -> Vec<ThreadProgress> {
+        self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    fn finish(&mut self, _: &mut Option<SampleWriter>) -> Result<Measurement, CellError> {
+        let Some((mut reader, explained)) = self.collected() else { return Err(CellError::NothingMeasured) };
+        let status = self.program.as_mut().filter(|_| self.ended_by_itself).and_then(|program| {
+            program.has_ended();
+            program.status()
+        });
+        let watch = self.watch.clone();
+        let threads = std::mem::replace(&mut reader.threads, WatchedThreads::new(WatchSettings::default(), &[]));
+        let (results, inactive, chain) = threads.finish(|name| watch.is_meant(name));
+        if results.is_empty() {
+            return Err(match &self.program {
+                Some(program) if self.ended_by_itself => program.ended_early().into(),
+                _ if self.is_stopped => CellError::NothingMeasured,
+                _ => CellError::Impossible(format!(
+                    "nothing to report: {inactive} watched threads waited fewer than twice in one call in {}; measure \
+                     longer, or name the call (--wait)",
+                    self.cell.duration
+                )),
+            });
+        }
+        let measured = Span(self.ends.0.saturating_sub(self.started.0));
+        let mut threads = Vec::new();
+        let mut watched = Vec::new();
+        for result in results {
+            let facts = reader.facts(result.thread.tid);
+            let mut one = result.thread.clone();
+            one.process = facts.map(|facts| facts.process);
+            one.policy = facts.and_then(|facts| facts.policy);
+            one.cpus = facts.and_then(|facts| facts.cpus.clone());
+            one.blocked_in.iter_mut().for_each(|call| describe(&mut call.name, one.process));
+            describe(&mut one.wait, one.process);
+            threads.push(self.thread(&result, &one));
+            watched.push(one);
+        }
+        let record = WatchRecord {
+            command_line: self.words.clone(),
+            status,
+            threads: watched,
+            inactive,
+            chain,
+            gaps: reader.results.gaps,
+            events: reader.results.events,
+            watching_us: reader.results.used_us,
+            missing: self.missing.clone(),
+        };
+        drop(reader);
+        let mut plain = Measurement::of_threads(self.started, measured, Ended::Completed, threads);
+        plain.watch = Some(record);
+        if let Some((explained, ran)) = explained {
+            (plain.explained, plain.on_spike) = (Some(explained), ran);
+        }
+        Ok(plain)
+    }
+}
+
+impl Watcher {
+    fn thread(&self, result: &ThreadResult, one: &WatchedThread) -> ThreadRecord {
+        let recorded = one.response.n;
+        let histogram = match self.watch.sample {
+            model::WatchSample::Response => one.response.clone(),
+            model::WatchSample::Latency => one.latency.clone(),
+        };
+        ThreadRecord {
+            cpu: one.cpu,
+            period: one.period.map(|found| found.period),
+            stretch: None,
+            offset: Span(result.first_release_ns.saturating_sub(self.started.0)),
+            origin_uncertainty: None,
+            timer_overruns: None,
+            achieved: Achieved {
+                policy: one.policy.unwrap_or(self.cell.policy),
+                cpus: one.cpus.clone().unwrap_or_else(|| self.cell.cpus.clone()),
+                timer_slack_ns: 0,
+                memory_locked_bytes: one.process.and_then(host::memory_locked_bytes_of).unwrap_or(0),
+                cpu_dma_latency_us: self.cpu_dma_latency_us,
+            },
+            cycles_due: recorded.saturating_add(one.skipped),
+            recorded,
+            missed: one.skipped,
+            lost: 0,
+            passed_over: 0,
+            early: 0,
+            censored: None,
+            histogram,
+            seconds: result.seconds.clone(),
+            slices: result.slices.clone(),
+            unanswered: None,
+            worst: result.worst.clone(),
+            episodes: result.episodes.clone(),
+            usage: None,
+            cobalt: None,
+        }
+    }
+}
+
+/// Adds the kind of file to a call with a descriptor, like `read(5)`.
+fn describe(call: &mut String, process: Option<u32>) {
+    let descriptor = call.strip_suffix(')').and_then(|text| text.rsplit_once('(')).and_then(|(_, fd)| fd.parse().ok());
+    if let Some(file) = process.zip(descriptor).and_then(|(pid, descriptor)| host::open_file(pid, descriptor)) {
+        *call = format!("{call} {file}");
+    }
+}
+
+impl Drop for Watcher {
+    fn drop(&mut self) {
+        let _ = self.collected();
+    }
+}

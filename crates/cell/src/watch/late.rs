@@ -1,0 +1,202 @@
+//! Explanation of late activations: another trace holds what happened around them, and stops when one is seen.
+
+use crate::on_spike::OnSpike;
+use crate::trace::{Decoder, Export};
+use analysis::explain::{self, Event, Facts, Inside, Subject, Totals, Trace, WaitsFor, What};
+use analysis::watch::{Activation, Release, Usual};
+use host::KernelSymbols;
+use model::{ExplainRecord, Explanation, MonoTime, NotCovered, OnSpikeRecord, Owner, Span};
+use std::cell::OnceCell;
+use std::collections::HashMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::Receiver;
+
+/// Timer slack of a normal thread, ns, where the start of its timer is not in the trace.
+const SLACK_NS: u64 = 50_000;
+
+/// A late activation with what is known of its thread.
+#[derive(Debug)]
+pub(super) struct LateActivation {
+    pub(super) pid: i32,
+    pub(super) name: String,
+    pub(super) activation: Activation,
+    pub(super) usual: Usual,
+    /// Priority of the thread, as the kernel counts.
+    pub(super) priority: i32,
+    /// Priorities of the threads that woke it.
+    pub(super) priorities: HashMap<i32, i32>,
+    /// Names of the files behind its descriptors.
+    pub(super) files: HashMap<u64, String>,
+    pub(super) has_cpu_quota: bool,
+    pub(super) throttled_ns: Option<u64>,
+}
+
+/// What was traced around some late activations.
+#[derive(Debug)]
+pub(super) struct Stopped {
+    /// Pages of each CPU of the trace of the surroundings.
+    pub(super) pages: Vec<Vec<u8>>,
+    /// Start and end of that trace, `CLOCK_MONOTONIC`, ns.
+    pub(super) armed_ns: u64,
+    pub(super) frozen_ns: u64,
+    /// Events of the watched threads, with their CPUs, in the order of time.
+    pub(super) own: Vec<(u32, Event)>,
+    pub(super) names: HashMap<i32, String>,
+    pub(super) late: Vec<LateActivation>,
+}
+
+/// The state of the explaining thread.
+pub(super) struct Explaining {
+    pub(super) decoder: Decoder,
+    pub(super) facts: Facts,
+    pub(super) started: MonoTime,
+    pub(super) keep: usize,
+    pub(super) symbols: OnceCell<KernelSymbols>,
+    pub(super) export: Option<Export>,
+    pub(super) on_spike: Option<OnSpike>,
+    /// Response time, ns, above which an activation would still be kept.
+    pub(super) floor_ns: Arc<AtomicU64>,
+    pub(super) totals: Totals,
+    pub(super) worst: Vec<Explanation>,
+    pub(super) not_covered: u64,
+    pub(super) latest_not_covered: Option<NotCovered>,
+    pub(super) events: u64,
+}
+
+impl Explaining {
+    /// Explains until no more arrives. Also returns the record of the command that runs at late activations.
+    pub(super) fn run(mut self, taken: &Receiver<Stopped>) -> (Explaining, Option<OnSpikeRecord>, Option<u64>) {
+        let before = sys::usage::thread().ok();
+        while let Ok(stopped) = taken.recv() {
+            self.explain(&stopped);
+        }
+        let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
+        let ran = self.on_spike.take().map(OnSpike::finish);
+        (self, ran, used.map(|used| used.user_us + used.system_us))
+    }
+
+    fn explain(&mut self, stopped: &Stopped) {
+        let mut trace = self.decoder.begin(stopped.pages.len());
+        for (cpu, pages) in stopped.pages.iter().enumerate() {
+            self.events += self.decoder.read(&mut trace, cpu, pages).events;
+        }
+        add(&mut trace, &stopped.own);
+        trace.names.extend(stopped.names.iter().map(|(pid, name)| (*pid, name.clone())));
+        trace.imply_switches();
+        for late in &stopped.late {
+            self.one(stopped, &trace, late);
+        }
+    }
+
+    fn one(&mut self, stopped: &Stopped, trace: &Trace, late: &LateActivation) {
+        let one = &late.activation;
+        let facts = Facts {
+            armed_ns: stopped.armed_ns,
+            frozen_ns: stopped.frozen_ns,
+            has_cpu_quota: late.has_cpu_quota,
+            throttled_ns: late.throttled_ns,
+            ..self.facts
+        };
+        let subject = Subject {
+            pid: late.pid,
+            waits_for: waits_for(trace, late.pid, one),
+            cpu: one.cpu,
+            priority: late.priority,
+            due_ns: one.release_ns,
+            woke_ns: one.user_ns,
+            slack_ns: if late.priority >= 100 { SLACK_NS } else { 0 },
+        };
+        let inside = Inside {
+            activation: one,
+            usual: &late.usual,
+            priorities: &late.priorities,
+            files: &late.files,
+            place: None,
+        };
+        let symbols = |address| self.symbols.get_or_init(KernelSymbols::read).name(address);
+        let due_ns = one.release_ns.cast_signed().wrapping_sub_unsigned(self.started.0);
+        let Some(explanation) = explain::explain_activation(trace, &subject, &inside, &facts, &symbols) else {
+            self.not_covered(NotCovered { cpu: one.cpu, due_ns, latency: Span(one.response_ns()) });
+            return;
+        };
+        let thread = Some(Owner { name: late.name.clone(), pid: Some(late.pid) });
+        let explanation = Explanation { cycle: one.index.cast_signed(), due_ns, thread, ..explanation };
+        if let Some(export) = &mut self.export {
+            export.write(&explanation, &subject, trace, &stopped.pages, &symbols);
+        }
+        if let Some(on_spike) = &mut self.on_spike {
+            on_spike.start_for(&explanation);
+        }
+        self.totals.add(&explanation);
+        let at = self.worst.partition_point(|kept| kept.latency >= explanation.latency);
+        self.worst.insert(at, explanation);
+        if self.worst.len() > self.keep
+            && let Some(dropped) = self.worst.pop()
+            && let Some(export) = &mut self.export
+        {
+            export.remove(&dropped);
+        }
+        if let Some(least) = self.keep.checked_sub(1).and_then(|last| self.worst.get(last)) {
+            self.floor_ns.store(least.latency.ns(), Relaxed);
+        }
+    }
+
+    /// Counts a late activation that no trace covers.
+    pub(super) fn not_covered(&mut self, one: NotCovered) {
+        self.not_covered += 1;
+        let latest = self.latest_not_covered.take().filter(|latest| latest.latency >= one.latency);
+        self.latest_not_covered = latest.or(Some(one));
+    }
+
+    /// The record of all explanations.
+    pub(super) fn record(mut self, above: Option<Span>, missing: Vec<String>, used_us: Option<u64>) -> ExplainRecord {
+        let mut missing = missing;
+        missing.extend(self.export.as_mut().and_then(Export::failure));
+        let floor = self.floor_ns.load(Relaxed);
+        ExplainRecord {
+            above,
+            above_at_end: Some(Span(floor)).filter(|_| floor > 0).or(above),
+            spikes: self.totals.explained + self.not_covered,
+            explained: self.totals.explained,
+            not_covered: self.not_covered,
+            latest_not_covered: self.latest_not_covered,
+            events: self.events,
+            explaining_us: used_us,
+            late: Span(self.totals.late_ns),
+            evidence_ns: self.totals.evidence_ns,
+            missing,
+            causes: self.totals.causes(),
+            worst: self.worst,
+            ..ExplainRecord::default()
+        }
+    }
+}
+
+/// What its wake-up waited for: a timer only if that timer is the last one that the thread started before. A timer that
+/// the kernel starts anew in the wait itself belongs to the next one.
+fn waits_for(trace: &Trace, pid: i32, one: &Activation) -> WaitsFor {
+    let starts = trace.cpus.iter().flat_map(|cpu| &cpu.events).filter(|event| {
+        event.pid == pid && event.at_ns <= one.user_ns && matches!(event.what, What::TimerStart { .. })
+    });
+    let last = starts.map(|event| event.at_ns).max();
+    match one.release {
+        Release::Timer if last.is_some() && last == one.timer_started_ns => WaitsFor::Timer,
+        _ => WaitsFor::Device,
+    }
+}
+
+/// Adds the events of the watched threads to the trace of the surroundings. Both have the switches and the changes of
+/// priorities.
+fn add(trace: &mut Trace, own: &[(u32, Event)]) {
+    let is_new = |event: &Event| !matches!(event.what, What::Switch { .. } | What::Inherit { .. });
+    for (cpu, event) in own.iter().filter(|(_, event)| is_new(event)) {
+        if let Some(events) = usize::try_from(*cpu).ok().and_then(|cpu| trace.cpus.get_mut(cpu)) {
+            // Not before the surroundings begin: nothing else is known of that time.
+            if events.events.first().is_some_and(|first| first.at_ns <= event.at_ns) {
+                events.events.push(*event);
+            }
+        }
+    }
+    trace.cpus.iter_mut().for_each(|cpu| cpu.events.sort_by_key(|event| event.at_ns));
+}

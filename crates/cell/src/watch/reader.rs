@@ -1,0 +1,359 @@
+//! The thread that reads the activity of the watched threads, while they run.
+
+use super::late::{LateActivation, Stopped};
+use super::targets::Targets;
+use crate::trace::{Decoder, Instance};
+use analysis::explain::Event;
+use analysis::watch::{Finished, Usual, WatchedThreads};
+use analysis::{MIN_EXCEEDANCES, quantile};
+use host::CpuGroups;
+use model::{Bin, ClockId, Nice, Policy, Span, ThreadProgress, Watch, WatchTarget};
+use std::collections::{HashMap, VecDeque};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+/// Interval of reading while late activations are explained: before the trace around them is overwritten.
+const EXPLAINING_INTERVAL: Duration = Duration::from_millis(20);
+/// The same otherwise.
+const INTERVAL: Duration = Duration::from_millis(100);
+/// Events younger than this, ns, wait for those of other CPUs.
+const SETTLING_NS: u64 = 1_000_000;
+/// Own events that are kept for explanations, and their age, ns.
+const MOST_RECENT: usize = 300_000;
+const RECENT_NS: u64 = 3_000_000_000;
+/// Time, ns, after a restart of the surroundings before an activation is covered.
+const COVERAGE_MARGIN_NS: u64 = 100_000;
+/// Addition to twice the usual response time, ns: shorter ones are not late by themselves.
+const NOTABLE_NS: u64 = 50_000;
+
+/// State shared with the measuring cell.
+#[derive(Debug, Default)]
+pub(super) struct Shared {
+    pub(super) is_over: AtomicBool,
+    /// Whether all watched threads have ended.
+    pub(super) has_ended: AtomicBool,
+    pub(super) progress: Mutex<Vec<ThreadProgress>>,
+    /// IDs of the watched threads.
+    pub(super) tids: Mutex<Vec<u32>>,
+}
+
+/// The trace of the surroundings, while late activations are explained.
+#[derive(Debug)]
+pub(super) struct Surroundings {
+    pub(super) instance: Instance,
+    pub(super) page_bytes: usize,
+    pub(super) armed_ns: u64,
+    /// Response time above which an activation is late, if given.
+    pub(super) above: Option<Span>,
+    /// Response time, ns, above which an explanation would still be kept.
+    pub(super) floor_ns: Arc<AtomicU64>,
+    /// The explaining thread.
+    pub(super) explaining: SyncSender<Stopped>,
+}
+
+/// State of the reading thread.
+pub(super) struct Reader {
+    pub(super) watch: Watch,
+    pub(super) instance: Instance,
+    pub(super) decoder: Decoder,
+    pub(super) threads: WatchedThreads,
+    pub(super) shared: Arc<Shared>,
+    pub(super) surroundings: Option<Surroundings>,
+    pub(super) targets: Targets,
+    /// Receives each activation, where they are kept.
+    pub(super) keep: Option<Vec<Finished>>,
+    pub(super) results: ReaderResults,
+    /// Events whose neighbours on other CPUs may not be read yet.
+    pending: Vec<(u32, Event)>,
+    recent: VecDeque<(u32, Event)>,
+    pages: Vec<u8>,
+    /// Facts of each thread, read once a second.
+    facts: HashMap<i32, ThreadFacts>,
+    next_look_ns: u64,
+}
+
+/// What `/proc` and the scheduler say about a thread.
+#[derive(Debug, Clone)]
+pub(super) struct ThreadFacts {
+    pub(super) process: u32,
+    pub(super) policy: Option<Policy>,
+    pub(super) cpus: Option<model::CpuSet>,
+    groups: CpuGroups,
+    /// Throttled time at the last two looks, ns.
+    throttled_ns: [Option<u64>; 2],
+}
+
+/// Results of the reading thread, apart from the activations.
+#[derive(Debug, Default)]
+pub(super) struct ReaderResults {
+    pub(super) events: u64,
+    pub(super) gaps: u64,
+    pub(super) used_us: Option<u64>,
+    /// Late activations that were not explained, because the explaining thread was busy.
+    pub(super) not_taken: u64,
+    pub(super) latest_not_taken: Option<(u32, u64, u64)>,
+}
+
+impl Reader {
+    pub(super) fn new(
+        watch: Watch,
+        (instance, decoder): (Instance, Decoder),
+        threads: WatchedThreads,
+        shared: Arc<Shared>,
+        surroundings: Option<Surroundings>,
+        targets: Targets,
+    ) -> Reader {
+        Reader {
+            watch,
+            instance,
+            decoder,
+            threads,
+            shared,
+            surroundings,
+            targets,
+            keep: None,
+            results: ReaderResults::default(),
+            pending: Vec::new(),
+            recent: VecDeque::new(),
+            pages: Vec::new(),
+            facts: HashMap::new(),
+            next_look_ns: 0,
+        }
+    }
+
+    /// Reads until the cell is over.
+    pub(super) fn run(mut self) -> Reader {
+        // Without the permission, this thread keeps its policy and reads later.
+        let _ = sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
+        let before = sys::usage::thread().ok();
+        let interval = if self.surroundings.is_some() { EXPLAINING_INTERVAL } else { INTERVAL };
+        loop {
+            let is_last = self.shared.is_over.load(Relaxed);
+            self.read(is_last);
+            if is_last {
+                break;
+            }
+            std::thread::sleep(interval);
+        }
+        let settled = self.threads.settle();
+        self.completed(settled);
+        self.look();
+        let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
+        self.results.used_us = used.map(|used| used.user_us + used.system_us);
+        // The explaining thread ends with its last sender.
+        self.surroundings = None;
+        self
+    }
+
+    fn read(&mut self, is_last: bool) {
+        let now = sys::clock::monotonic().0;
+        if now >= self.next_look_ns {
+            self.look();
+            self.next_look_ns = now + Span::SECOND.ns();
+        }
+        let horizon = if is_last { u64::MAX } else { now.saturating_sub(SETTLING_NS) };
+        let mut trace = self.decoder.begin(self.instance.n_cpus());
+        for cpu in 0..self.instance.n_cpus() {
+            self.pages.clear();
+            if self.instance.drain(cpu, self.decoder.page_bytes(), &mut self.pages).is_err() {
+                self.pages.clear();
+            }
+            self.results.events += self.decoder.read(&mut trace, cpu, &self.pages).events;
+        }
+        let lost = trace.cpus.iter().filter(|cpu| cpu.is_cut || !cpu.lost_ns.is_empty()).count();
+        if lost > 0 {
+            self.results.gaps += u64::try_from(lost).unwrap_or(u64::MAX);
+            self.pending.clear();
+            self.threads.lost();
+        }
+        self.threads.names.extend(trace.names);
+        for (cpu, events) in (0..).zip(trace.cpus) {
+            self.pending.extend(events.events.into_iter().map(|event| (cpu, event)));
+        }
+        self.pending.sort_by_key(|(_, event)| event.at_ns);
+        let settled = self.pending.partition_point(|(_, event)| event.at_ns < horizon);
+        let events: Vec<(u32, Event)> = self.pending.drain(..settled).collect();
+        let mut finished = Vec::new();
+        for (cpu, event) in &events {
+            finished.extend(self.threads.take(*cpu, event));
+        }
+        if self.surroundings.is_some() {
+            self.recent.extend(events);
+            let old = self.recent.back().map_or(0, |(_, last)| last.at_ns.saturating_sub(RECENT_NS));
+            while self.recent.len() > MOST_RECENT || self.recent.front().is_some_and(|(_, first)| first.at_ns < old) {
+                self.recent.pop_front();
+            }
+        }
+        self.completed(finished);
+    }
+
+    /// Passes on activations: late ones to the explaining thread, all to the file.
+    fn completed(&mut self, finished: Vec<Finished>) {
+        let late: Vec<LateActivation> = finished.iter().filter_map(|one| self.late(one)).collect();
+        if !late.is_empty() {
+            self.explain(late);
+        }
+        if let Some(kept) = &mut self.keep {
+            kept.extend(finished);
+        }
+    }
+
+    /// A late activation with all that its explanation needs; `None` if it is not late, or not meant.
+    fn late(&self, one: &Finished) -> Option<LateActivation> {
+        let surroundings = self.surroundings.as_ref()?;
+        let response = one.activation.response_ns();
+        let is_above = match surroundings.above {
+            Some(above) => response > above.ns(),
+            None => {
+                let misses = one.deadline.is_some_and(|deadline| response > deadline.ns());
+                misses || one.usual_response_ns.is_some_and(|usual| response > 2 * usual + NOTABLE_NS)
+            }
+        };
+        if !is_above || response <= surroundings.floor_ns.load(Relaxed) {
+            return None;
+        }
+        let usual: Usual = self.threads.usual(one.pid)?;
+        let name = self.threads.names.get(&one.pid).cloned().unwrap_or_default();
+        if !self.watch.is_meant(&name) {
+            return None;
+        }
+        let facts = self.facts.get(&one.pid);
+        let process = facts.map_or(one.pid.unsigned_abs(), |facts| facts.process);
+        let blocks = &one.activation.blocks;
+        let wakers = blocks.iter().filter_map(|block| block.waker);
+        let priorities = wakers.filter_map(|pid| Some((pid, kernel_priority(pid)?))).collect();
+        let calls = one.activation.blocks.iter().filter_map(|block| block.call);
+        let files = calls.filter_map(|call| Some((call.detail, host::open_file(process, call.detail)?))).collect();
+        let groups = facts.map(|facts| facts.groups.clone()).unwrap_or_default();
+        // From the look before the last one to now: it contains the activation unless that took seconds.
+        let before = facts.and_then(|facts| facts.throttled_ns[0]);
+        let throttled_ns = groups.throttled_ns().zip(before).map(|(now, before)| now.saturating_sub(before));
+        Some(LateActivation {
+            pid: one.pid,
+            name,
+            activation: one.activation.clone(),
+            usual,
+            priority: one.activation.priority.or_else(|| kernel_priority(one.pid)).unwrap_or(120),
+            priorities,
+            files,
+            has_cpu_quota: groups.have_quota(),
+            throttled_ns: throttled_ns.filter(|_| groups.have_quota()),
+        })
+    }
+
+    /// Stops the trace of the surroundings, passes it on with the late activations, and restarts it.
+    fn explain(&mut self, late: Vec<LateActivation>) {
+        let Some(surroundings) = &mut self.surroundings else { return };
+        let mut pages = vec![Vec::new(); surroundings.instance.n_cpus()];
+        let frozen_ns = sys::clock::monotonic().0;
+        let _ = surroundings.instance.stop();
+        for (cpu, pages) in pages.iter_mut().enumerate() {
+            if surroundings.instance.drain(cpu, surroundings.page_bytes, pages).is_err() {
+                pages.clear();
+            }
+        }
+        let armed_ns = surroundings.armed_ns;
+        let _ = surroundings.instance.start();
+        surroundings.armed_ns = sys::clock::monotonic().0 + COVERAGE_MARGIN_NS;
+        let own: Vec<(u32, Event)> = self.recent.iter().copied().collect();
+        let mut names = self.threads.names.clone();
+        for waker in late.iter().flat_map(|one| one.activation.blocks.iter().filter_map(|block| block.waker)) {
+            if let Some(name) = host::name_of_thread(waker.unsigned_abs(), waker.unsigned_abs()) {
+                names.entry(waker).or_insert(name);
+            }
+        }
+        let stopped = Stopped { pages, armed_ns, frozen_ns, own, names, late };
+        if let Err(TrySendError::Full(stopped) | TrySendError::Disconnected(stopped)) =
+            surroundings.explaining.try_send(stopped)
+        {
+            self.results.not_taken += u64::try_from(stopped.late.len()).unwrap_or(u64::MAX);
+            let latest = stopped.late.iter().max_by_key(|late| late.activation.response_ns());
+            if let Some(late) = latest {
+                let one = &late.activation;
+                let largest = self.results.latest_not_taken.map_or(0, |(_, _, response)| response);
+                if one.response_ns() > largest {
+                    self.results.latest_not_taken = Some((one.cpu, one.release_ns, one.response_ns()));
+                }
+            }
+        }
+    }
+
+    /// Looks at the watched threads, once a second: new ones, names, policies, quotas, and the numbers so far.
+    fn look(&mut self) {
+        self.threads.set_offsets(
+            [ClockId::Realtime, ClockId::Tai, ClockId::Boottime].map(host::offset_from_monotonic_ns).to_vec(),
+        );
+        if !matches!(self.watch.target, WatchTarget::Command(_)) {
+            let now = Targets::find(&self.watch);
+            if now != self.targets && !now.tids.is_empty() {
+                let pids: Vec<i32> = now.tids.iter().filter_map(|tid| i32::try_from(*tid).ok()).collect();
+                // One that has just ended is left out at the next look.
+                let _ = self.instance.follow(&pids);
+                self.targets = now;
+            }
+        }
+        let alive: Vec<i32> = self.threads.alive().collect();
+        for pid in &alive {
+            let tid = pid.unsigned_abs();
+            let Some(process) = host::process_of(tid) else { continue };
+            if let Some(name) = host::name_of_thread(process, tid) {
+                self.threads.names.insert(*pid, name.trim().to_owned());
+            }
+            let policy = sys::sched::policy(tid).ok().and_then(|found| found.known());
+            let cpus = sys::sched::affinity(tid).ok();
+            let groups = CpuGroups::of(process);
+            let throttled = groups.throttled_ns();
+            let before = self.facts.get(pid).map_or(throttled, |facts| facts.throttled_ns[1]);
+            self.facts.insert(*pid, ThreadFacts { process, policy, cpus, groups, throttled_ns: [before, throttled] });
+        }
+        let tids: Vec<u32> = alive.iter().map(|pid| pid.unsigned_abs()).collect();
+        let has_ended = match &self.watch.target {
+            WatchTarget::Command(_) => false,
+            _ => self.targets.tids.iter().all(|tid| host::process_of(*tid).is_none()),
+        };
+        self.shared.has_ended.store(has_ended, Relaxed);
+        *self.shared.tids.lock().unwrap_or_else(PoisonError::into_inner) = tids;
+        let progress = self.progress();
+        *self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
+    }
+
+    /// Numbers so far of the threads that are meant and have activations.
+    fn progress(&self) -> Vec<ThreadProgress> {
+        let names = &self.threads.names;
+        let meant = |pid: &i32| names.get(pid).is_some_and(|name| self.watch.is_meant(name));
+        let of_thread = |(pid, histogram, late): (i32, &model::Histogram, u64)| {
+            let above = 0.01 * histogram.n as f64;
+            ThreadProgress {
+                cpu: pid.unsigned_abs(),
+                n: histogram.n,
+                min_ns: histogram.min_ns,
+                last_ns: None,
+                mean_ns: histogram.mean_ns(),
+                p99_ns: quantile(histogram, 0.99).filter(|_| above >= MIN_EXCEEDANCES),
+                max_ns: histogram.max_ns,
+                missed: late,
+                bins: Bin::of(histogram),
+                spikes: Vec::new(),
+            }
+        };
+        self.threads.progress().filter(|(pid, histogram, _)| histogram.n > 0 && meant(pid)).map(of_thread).collect()
+    }
+
+    /// What was read last about a thread.
+    pub(super) fn facts(&self, tid: u32) -> Option<&ThreadFacts> {
+        self.facts.get(&i32::try_from(tid).ok()?)
+    }
+}
+
+/// Priority of a thread as the kernel counts (include/linux/sched/prio.h): lower is more.
+fn kernel_priority(pid: i32) -> Option<i32> {
+    let policy = sys::sched::policy(pid.unsigned_abs()).ok()?.known()?;
+    Some(match policy {
+        Policy::Fifo(priority) | Policy::RoundRobin(priority) => 99 - priority.get().cast_signed(),
+        Policy::Deadline(_) => -1,
+        Policy::Other(nice) => 120 + nice.get(),
+        Policy::Batch | Policy::Idle => 120,
+    })
+}

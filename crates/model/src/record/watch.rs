@@ -1,0 +1,170 @@
+//! Results of watched threads: their activations in distributions and sums.
+
+use crate::{CpuSet, Histogram, Period, Policy, Span};
+use serde::{Deserialize, Serialize};
+
+/// Results of a cell that watches threads of other programs.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WatchRecord {
+    /// The program that the cell started, as words; empty when it watched running ones.
+    pub command_line: Vec<String>,
+    /// How the program ended, as text; `null` when it was still running at the end of the cell, or was not started here.
+    pub status: Option<String>,
+    /// The threads with activations, those of the highest priority and rate first.
+    pub threads: Vec<WatchedThread>,
+    /// Number of threads that were watched and never waited for a further activation.
+    pub inactive: u64,
+    /// The chain of threads, if requested.
+    pub chain: Option<ChainRecord>,
+    /// Number of gaps in the trace of the threads' activity: the kernel overwrote events before they were read.
+    pub gaps: u64,
+    /// Number of events read.
+    pub events: u64,
+    /// CPU time, us, of the thread that reads the events and explains; `null` when it cannot be read.
+    pub watching_us: Option<u64>,
+    /// Events that this kernel cannot trace, and what is unknown without them.
+    pub missing: Vec<String>,
+}
+
+/// Activations of one thread.
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WatchedThread {
+    /// Thread ID.
+    pub tid: u32,
+    /// Name of the thread.
+    pub name: String,
+    /// ID of its process; `null` when it ended before that was read.
+    pub process: Option<u32>,
+    /// Policy at the end of the cell, or the last one known; `null` when unknown.
+    pub policy: Option<Policy>,
+    /// CPUs that it may use; `null` when unknown.
+    pub cpus: Option<CpuSet>,
+    /// CPU on which most activations began.
+    pub cpu: u32,
+    /// The call in which it waits for its next activation, as text.
+    pub wait: String,
+    /// Its period; `null` when its activations are not periodic.
+    pub period: Option<FoundPeriod>,
+    /// Response time, ns, above which an activation is late; `null` when neither a deadline nor a period is known.
+    #[serde(rename = "deadline_ns")]
+    pub deadline: Option<Span>,
+    /// Number of complete activations.
+    pub activations: u64,
+    /// Due times that passed while an activation before them was not over.
+    pub skipped: u64,
+    /// Activations whose response time exceeds the deadline.
+    pub late: u64,
+    /// Numbers of releases by what released the activation.
+    pub releases: Releases,
+    /// Names of the threads that released most activations, most frequent first, up to five.
+    pub wakers: Vec<CountedName>,
+    /// From the release until the program runs.
+    pub latency: Histogram,
+    /// Difference of the interval between two starts from the period, without its sign; empty without a period.
+    pub jitter: Histogram,
+    /// Time on the CPU.
+    pub run: Histogram,
+    /// Time in which it was to run within an activation and did not: preempted, or woken and not yet running.
+    pub preempted: Histogram,
+    /// Time in which it slept within an activation.
+    pub blocked: Histogram,
+    /// From the release to the end of the activation.
+    pub response: Histogram,
+    /// Interval between two releases.
+    pub interval: Histogram,
+    /// Threads that ran instead of it within an activation, most time first, up to five. Those of single switches only.
+    pub preempted_by: Vec<NamedTime>,
+    /// Calls in which it slept within an activation, most time first, up to ten.
+    pub blocked_in: Vec<NamedTime>,
+    /// Page faults within activations.
+    pub page_faults: u64,
+    /// Changes of the CPU within and between activations.
+    pub migrations: u64,
+    /// Whether its sleeps last a length of time instead of until an instant, so that its activations drift.
+    pub is_relative: Option<bool>,
+    /// Seconds after the start of the cell at which it ended, and the reason, as text; `null` while it runs.
+    pub ended: Option<String>,
+}
+
+/// Period of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct FoundPeriod {
+    /// The period, ns.
+    #[serde(rename = "period_ns")]
+    pub period: Period,
+    /// Whether the user gave it; else it is the median interval between releases.
+    pub is_given: bool,
+    /// Share of the intervals between releases that are a multiple of it within 10 %.
+    pub regular: f64,
+}
+
+/// Numbers of activations by what released them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Releases {
+    /// A timer of the thread, whose due time is the release.
+    pub timer: u64,
+    /// Another thread, whose waking is the release.
+    pub thread: u64,
+    /// An interrupt, whose waking is the release.
+    pub interrupt: u64,
+    /// Nothing: the call returned at once, and its beginning is the release.
+    pub immediate: u64,
+}
+
+/// A name and how often it occurred.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CountedName {
+    /// The name.
+    pub name: String,
+    /// Number of occurrences.
+    pub n: u64,
+}
+
+/// Time of a name.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct NamedTime {
+    /// The name.
+    pub name: String,
+    /// Number of occurrences.
+    pub n: u64,
+    /// Total time, ns.
+    #[serde(rename = "total_ns")]
+    pub total: Span,
+    /// Longest time, ns.
+    #[serde(rename = "longest_ns")]
+    pub longest: Span,
+}
+
+/// Activations of the last thread of a chain that the first one caused by waking the next, and so on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ChainRecord {
+    /// Names of the threads, from the first to the last.
+    pub threads: Vec<String>,
+    /// Activations of the last thread that something else released.
+    pub other: u64,
+    /// From the release of the first thread to the end of the last one's activation.
+    pub latency: Histogram,
+    /// From the release of the first thread until the last one runs: age of its data then.
+    pub age: Histogram,
+    /// Stages, in order: two of each thread but the last, which has its wake-up and its run.
+    pub stages: Vec<ChainStage>,
+}
+
+/// One stage of a chain.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ChainStage {
+    /// The thread.
+    pub thread: String,
+    /// Whether it is the stage from its release until it runs; else from then until it wakes the next, or ends.
+    pub is_wake_up: bool,
+    /// Its lengths.
+    pub histogram: Histogram,
+}

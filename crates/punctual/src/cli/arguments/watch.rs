@@ -1,0 +1,118 @@
+//! Arguments of `punctual watch`.
+
+use super::explain::{Above, above};
+use super::load::LoadArguments;
+use super::{Common, EXIT_STATUS, Keep, heading};
+use clap::Args;
+use model::{Period, Policy, Span, Watch, WatchError, WatchTarget};
+use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_STATUS)]
+pub(in crate::cli) struct WatchArguments {
+    /// Program to start and watch, with its arguments
+    #[arg(value_name = "COMMAND", last = true, conflicts_with_all = ["pid", "cgroup", "unit"])]
+    pub(in crate::cli) command: Vec<String>,
+    /// Watch a running process
+    #[arg(long, conflicts_with_all = ["cgroup", "unit"])]
+    pub(in crate::cli) pid: Option<u32>,
+    /// Watch the processes of a control group, e.g. /robot
+    #[arg(long, value_name = "PATH", conflicts_with = "unit")]
+    pub(in crate::cli) cgroup: Option<String>,
+    /// Watch the processes of a systemd unit
+    #[arg(long)]
+    pub(in crate::cli) unit: Option<String>,
+    /// Only threads of this name; * and ? stand for any text and one character
+    #[arg(long, value_name = "NAME")]
+    pub(in crate::cli) thread: Option<String>,
+    /// Period of the threads [default: found from their activations]
+    #[arg(long, value_name = "TIME", value_parser = period, default_value = "auto", allow_hyphen_values = true)]
+    pub(in crate::cli) period: FoundOr<Period>,
+    /// Longest response time that is not a miss [default: the period]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(in crate::cli) deadline: Option<Span>,
+    /// Watch for this time
+    #[arg(long = "for", value_name = "TIME", default_value = "10s", allow_hyphen_values = true)]
+    pub(in crate::cli) duration: Span,
+    /// Threads that wake each other, e.g. sensor,controller,actuator: end-to-end latency, and where it was spent
+    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    pub(in crate::cli) chain: Vec<String>,
+    /// Time that is the result: from the release to the end (response), or until the program runs (latency)
+    #[arg(long, value_name = "TIME", default_value = "response")]
+    pub(in crate::cli) sample: String,
+    /// System call in which the threads wait for their next activation, e.g. futex [default: found]
+    #[arg(long, value_name = "CALL", help_heading = heading::TIMING)]
+    pub(in crate::cli) wait_in: Option<String>,
+    /// Activations that begin in this time are not recorded
+    #[arg(long, value_name = "TIME", default_value = "200ms", allow_hyphen_values = true, help_heading = heading::TIMING)]
+    pub(in crate::cli) warm_up: Span,
+    /// Scheduling policy of the started program
+    #[arg(long, default_value = "other")]
+    pub(in crate::cli) policy: Policy,
+    #[command(flatten)]
+    pub(in crate::cli) load: LoadArguments,
+    /// Response time above which an activation is explained; auto: the deadline, or 2 x the usual one
+    #[arg(long, value_name = "TIME", default_value = "auto", value_parser = above, allow_hyphen_values = true, help_heading = heading::SPIKES)]
+    pub(in crate::cli) above: Above,
+    /// Keep the worst N (raises --above)
+    #[arg(long = "keep", value_name = "N", default_value = "20", value_parser = clap::value_parser!(u32).range(1..=1000), help_heading = heading::SPIKES)]
+    pub(in crate::cli) most: u32,
+    /// Trace the watched threads only: late activations stay unexplained
+    #[arg(long, help_heading = heading::SPIKES)]
+    pub(in crate::cli) no_explain: bool,
+    /// Shell command to run at each late activation, with the explanation as JSON on its stdin
+    #[arg(long, value_name = "COMMAND", help_heading = heading::SPIKES, conflicts_with = "no_explain")]
+    pub(in crate::cli) on_spike: Option<String>,
+    /// Show all kept late activations, not only the worst three, and every finding
+    #[arg(long, help_heading = heading::OUTPUT)]
+    pub(in crate::cli) all: bool,
+    /// Write each kept late activation into this directory: .json for Perfetto, .dat for KernelShark and trace-cmd
+    #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT, conflicts_with = "no_explain")]
+    pub(in crate::cli) export: Option<PathBuf>,
+    /// Keep every activation in this new Parquet file
+    #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
+    pub(in crate::cli) record: Option<PathBuf>,
+    #[command(flatten)]
+    pub(in crate::cli) keep: Keep,
+    #[command(flatten)]
+    pub(in crate::cli) common: Common,
+}
+
+/// A value that is given, or found (`None`).
+#[derive(Debug, Clone, Copy)]
+pub(in crate::cli) struct FoundOr<T>(pub(in crate::cli) Option<T>);
+
+fn period(text: &str) -> Result<FoundOr<Period>, String> {
+    if text == "auto" {
+        return Ok(FoundOr(None));
+    }
+    text.parse().map(|period| FoundOr(Some(period))).map_err(|err: model::SpanError| format!("{err}, or auto"))
+}
+
+impl WatchArguments {
+    /// The threads that are asked for.
+    ///
+    /// # Errors
+    /// One line, when nothing is asked for or a value is malformed.
+    pub(in crate::cli) fn watch(&self) -> Result<Watch, WatchError> {
+        let target = match (&self.command[..], self.pid) {
+            ([], Some(pid)) => WatchTarget::Pid(pid),
+            ([], None) => WatchTarget::Everywhere,
+            (words, _) => {
+                WatchTarget::Command(words.iter().map(|word| model::shell_word(word)).collect::<Vec<_>>().join(" "))
+            }
+        };
+        let mut watch = Watch::new(target);
+        let texts = [("cgroup", &self.cgroup), ("unit", &self.unit), ("thread", &self.thread), ("wait", &self.wait_in)];
+        for (key, value) in texts {
+            value.as_ref().map_or(Ok(()), |value| watch.set(key, value))?;
+        }
+        if !self.chain.is_empty() {
+            watch.set("chain", &self.chain.join("+"))?;
+        }
+        watch.set("sample", &self.sample)?;
+        (watch.period, watch.deadline) = (self.period.0, self.deadline);
+        // Once through its text form, which a run keeps: all of it is checked there.
+        watch.to_string().parse()
+    }
+}

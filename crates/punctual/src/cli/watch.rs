@@ -1,0 +1,62 @@
+//! `punctual watch`: how late threads of other programs are, and why.
+
+use super::Outcome;
+use super::arguments::WatchArguments;
+use super::explain::directory;
+use super::one_cell::one;
+use super::output::OutputOptions;
+use model::{Axes, Conditions, CpuSet, Explain, Kernel, Period, Plan, Policy, Span, Task, Watch, WatchTarget};
+use std::error::Error;
+
+/// Late activations that are shown one by one without `--all`.
+const SPIKES: usize = 3;
+/// Period of the cell where none is given; that of each thread is in its record.
+const PERIOD: Span = Span(1_000_000);
+
+pub(super) fn watch(arguments: WatchArguments) -> Outcome {
+    let watch = arguments.watch()?;
+    let WatchArguments { above, most, no_explain, all, export, record, keep, common, duration, load, .. } = arguments;
+    let export = export.map(directory).transpose()?;
+    let asked = Explain { above: above.0, keep: most, export, ..Explain::default() };
+    asked.check()?;
+    let (policy, cpus) = settings(&watch, arguments.policy)?;
+    let period = watch.period.map_or_else(|| Period::try_from(PERIOD), Ok)?;
+    // The watched program is to run as it does without us: no idle state is kept away unless that is asked for.
+    let dma_latency = common.cpu_dma_latency.and_then(|asked| asked.0);
+    let plan = load.ask(Plan {
+        title: format!("watch {}", watch.name()),
+        repetitions: 1,
+        duration,
+        cycles: None,
+        min_cycles: None,
+        seed: None,
+        cpus: common.cpus.clone().or(cpus),
+        axes: Axes {
+            kernel: vec![Kernel::Running],
+            load: Vec::new(),
+            policy: vec![policy],
+            period: vec![period],
+            task: vec![Task::Watch(Box::new(watch))],
+            runtime: Vec::new(),
+            only: Vec::new(),
+        },
+        require: common.require.unwrap_or_default(),
+        conditions: Conditions {
+            warm_up: arguments.warm_up,
+            on_spike: arguments.on_spike,
+            cpu_dma_latency_us: dma_latency,
+            explain: (!no_explain).then_some(asked),
+            ..common.conditions()
+        },
+        ..Plan::default()
+    });
+    let spikes = if all { usize::MAX } else { SPIKES };
+    one(plan, &common, &keep, record.as_deref(), OutputOptions { all_findings: all, spikes, ..common.format.into() })
+}
+
+/// Policy of a started program; else that of the first running thread that is meant, with the CPUs of all.
+fn settings(watch: &Watch, asked: Policy) -> Result<(Policy, Option<CpuSet>), Box<dyn Error>> {
+    let WatchTarget::Pid(pid) = watch.target else { return Ok((asked, None)) };
+    let policy = sys::sched::policy(pid).ok().and_then(|found| found.known());
+    Ok((policy.filter(|policy| !matches!(policy, Policy::Deadline(_))).unwrap_or(asked), None))
+}
