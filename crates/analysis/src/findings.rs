@@ -50,6 +50,7 @@ mod steadiness;
 mod throttling;
 mod turns;
 mod uncertainty;
+mod watched;
 
 use crate::summary::cell::CellSummary;
 use crate::summary::pool::Pool;
@@ -175,6 +176,11 @@ kinds!(
     machine::NotRealtimeKernel,
     machine::Governor,
     machine::ClockSource,
+    watched::ActivityLost,
+    watched::ThreadsPooled,
+    watched::RelativeSleep,
+    watched::NoPeriod,
+    watched::ProgramEnded,
     cost::OperationsSkipped,
     cost::FrequencyChanged,
     settings::MemoryUnlocked,
@@ -238,6 +244,7 @@ pub(crate) fn of_cell(
 ) -> Vec<Finding> {
     let mut findings = cell::findings(header, pool, summary);
     findings.extend(instrument::findings(pool, summary));
+    findings.extend(watched::findings(summary));
     findings.extend(turns::finding(&header.host, pool, summary, realtime));
     findings.sort_by_key(Finding::importance);
     findings

@@ -65,6 +65,7 @@ pub use summary::responses::{Part, Response, Target};
 pub use summary::steadiness::Steadiness;
 pub use summary::threads::{ThreadBlock, ThreadFigures, ThreadSummary};
 pub use summary::tracers::{Osnoise, Stages, Timerlat, TracedLatency, Tracers};
+pub use summary::watched::{ChainSummary, Spread as WatchSpread, StageSummary, WatchSummary, WatchedSummary};
 pub use summary::work::ComparedLoad;
 pub use verdict::{Case, Count, Gap, Kept, Verdict, Violation};
 

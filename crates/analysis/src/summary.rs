@@ -18,4 +18,5 @@ pub(crate) mod steadiness;
 pub(crate) mod threads;
 pub(crate) mod tracers;
 pub(crate) mod trade_offs;
+pub(crate) mod watched;
 pub(crate) mod work;

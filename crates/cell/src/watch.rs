@@ -12,13 +12,13 @@ use analysis::explain::{Facts, Taker, Totals};
 use analysis::watch::{Settings as WatchSettings, ThreadResult, WatchedThreads};
 use late::{Explaining, Stopped};
 use model::{
-    Achieved, Cell, Ended, ExplainRecord, MonoTime, NotCovered, OnSpikeRecord, Span, ThreadProgress, ThreadRecord,
-    Watch, WatchRecord, WatchedThread,
+    Achieved, Cell, Ended, ExplainRecord, MonoTime, NotCovered, OnSpikeRecord, Policy, Span, ThreadProgress,
+    ThreadRecord, Watch, WatchRecord, WatchedThread,
 };
 use reader::{Reader, Shared, Surroundings};
 use rt::Settings;
 use std::cell::OnceCell;
-use std::sync::atomic::Ordering::Relaxed;
+use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, sync_channel};
 use std::sync::{Arc, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -54,6 +54,7 @@ pub(super) struct Watcher {
     missing: Vec<String>,
     reader: Option<JoinHandle<Reader>>,
     explaining: Option<ExplainingThread>,
+    explaining_tid: Arc<AtomicU32>,
     ended_by_itself: bool,
     /// The last field: its end is not part of what is watched.
     program: Option<WatchedProgram>,
@@ -119,6 +120,7 @@ impl Watcher {
             missing,
             reader: None,
             explaining: None,
+            explaining_tid: Arc::default(),
             ended_by_itself: false,
             program: None,
             cell,
@@ -139,6 +141,7 @@ impl Watcher {
                 let (explaining, taken) = sync_channel(MOST_WAITING);
                 let page_bytes = around_decoder.page_bytes();
                 let state = Explaining {
+                    tid: Arc::clone(&self.explaining_tid),
                     decoder: around_decoder,
                     facts: self.facts,
                     started: self.started,
@@ -183,6 +186,10 @@ impl Watcher {
     fn collected(&mut self) -> Option<(Reader, Option<(ExplainRecord, Option<OnSpikeRecord>)>)> {
         self.shared.is_over.store(true, Relaxed);
         let reader = self.reader.take()?.join().ok()?;
+        // Nothing is measured any more: it need not give way.
+        if let tid @ 1.. = self.explaining_tid.load(Relaxed) {
+            let _ = sys::sched::set_policy(tid, Policy::OTHER);
+        }
         let explained = self.explaining.take().and_then(|thread| thread.join().ok());
         let explained = explained.map(|(mut state, ran, used_us)| {
             if let Some((cpu, release_ns, response_ns)) = reader.results.latest_not_taken {
@@ -190,7 +197,8 @@ impl Watcher {
                 state.not_covered(NotCovered { cpu, due_ns, latency: Span(response_ns) });
             }
             state.not_covered += reader.results.not_taken.saturating_sub(1);
-            let above = self.cell.conditions.explain.as_ref().and_then(|asked| asked.above);
+            let given = self.cell.conditions.explain.as_ref().and_then(|asked| asked.above);
+            let above = given.or(reader.results.first_above_ns.map(Span));
             (state.record(above, self.missing.clone(), used_us), ran)
         });
         Some((reader, explained))

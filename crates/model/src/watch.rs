@@ -153,10 +153,11 @@ impl Watch {
         name
     }
 
-    /// Whether a thread of this name is meant: one that matches the pattern, or is part of the chain.
+    /// Whether a thread of this name is meant: one that matches the pattern, or is part of the chain. Without either, all
+    /// are.
     #[must_use]
     pub fn is_meant(&self, name: &str) -> bool {
-        let is_named = self.thread.as_ref().is_none_or(|pattern| matches(pattern, name));
+        let is_named = self.thread.as_ref().map_or(self.chain.is_empty(), |pattern| matches(pattern, name));
         is_named || self.chain.iter().any(|one| matches(one, name))
     }
 

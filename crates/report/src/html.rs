@@ -29,7 +29,7 @@ mod strip;
 mod table;
 mod top;
 
-use super::sections::{Section, imported, responses, threads, tracers};
+use super::sections::{Section, imported, responses, threads, tracers, watched};
 use super::{OwnRun, Results};
 use crate::cells::{self, letter, members};
 use crate::words::Counted;
@@ -81,6 +81,8 @@ fn cells_of(page: &mut Markup, runs: &[Results<'_>], members: &[cells::Member<'_
     explained::write(page, runs);
     topic(page, runs, "threads", threads::of);
     topic(page, runs, "responses", responses::of);
+    topic(page, runs, "watched", watched::of);
+    topic(page, runs, "chain", watched::chains);
     topic(page, runs, "tracers", tracers::of);
     cost::write(page, runs);
     comparison::write(page, runs);

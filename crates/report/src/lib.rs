@@ -32,6 +32,7 @@ use lines::Lines;
 use model::{Header, RuntimeRecord, Task};
 use sections::{
     Section, conclusion, explained, findings, imported, intensity, latencies, machine, responses, threads, tracers,
+    watched,
 };
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -170,6 +171,8 @@ fn write_answer(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines, st
         latencies::write(out, summary, lines, style.all_findings, style.columns)?;
     }
     section(out, threads::of(summary), lines)?;
+    section(out, watched::of(summary), lines)?;
+    section(out, watched::chains(summary), lines)?;
     for costs in [cost::of(summary, style.all_findings), cost::of_loads(summary), cost::by_kernel(summary)] {
         section(out, costs, lines)?;
     }

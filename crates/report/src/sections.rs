@@ -12,6 +12,7 @@ pub(crate) mod machine;
 pub(crate) mod responses;
 pub(crate) mod threads;
 pub(crate) mod tracers;
+pub(crate) mod watched;
 
 use crate::lines::Lines;
 use crate::table::Table;

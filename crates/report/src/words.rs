@@ -12,6 +12,8 @@ pub(super) enum Counted {
     Answers,
     /// Sleeps of a language.
     Sleeps,
+    /// Activations of watched threads.
+    Activations,
     /// Several kinds, or those of other tools.
     Samples,
 }
@@ -24,9 +26,8 @@ impl Counted {
             Origin::Own(cell, _) => match cell.cell.task {
                 Task::Response(_) => Counted::Answers,
                 Task::Sleep(_) => Counted::Sleeps,
-                Task::Cyclic(_) | Task::Cost(_) | Task::Program(_) | Task::Timerbench(_) | Task::Watch(_) => {
-                    Counted::WakeUps
-                }
+                Task::Watch(_) => Counted::Activations,
+                Task::Cyclic(_) | Task::Cost(_) | Task::Program(_) | Task::Timerbench(_) => Counted::WakeUps,
             },
         };
         let Some(first) = members.first().map(kind) else { return Counted::WakeUps };
@@ -39,6 +40,7 @@ impl Counted {
             Counted::WakeUps => "wake-ups",
             Counted::Answers => "answers",
             Counted::Sleeps => "sleeps",
+            Counted::Activations => "activations",
             Counted::Samples => "samples",
         }
     }
@@ -51,7 +53,7 @@ impl Counted {
     /// The measured time.
     pub(super) fn latency(self) -> &'static str {
         match self {
-            Counted::Answers => "response time",
+            Counted::Answers | Counted::Activations => "response time",
             Counted::Sleeps => "sleep error",
             Counted::WakeUps | Counted::Samples => "latency",
         }
@@ -62,6 +64,7 @@ impl Counted {
         match self {
             Counted::Answers => "not sent",
             Counted::WakeUps | Counted::Sleeps | Counted::Samples => "missed",
+            Counted::Activations => "skipped",
         }
     }
 }

@@ -15,6 +15,7 @@ use crate::summary::responses::{self, Response};
 use crate::summary::steadiness::Steadiness;
 use crate::summary::threads::{self, ThreadSummary};
 use crate::summary::tracers::{self, Stages, Tracers};
+use crate::summary::watched::{self, WatchSummary};
 use model::{Cell, Entry, ExplainRecord, Header, Histogram, RuntimeRecord, Span};
 use serde::Serialize;
 
@@ -103,6 +104,9 @@ pub struct CellSummary {
     /// it had no turn.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub load_cost_change: Option<LoadCostChange>,
+    /// Watched threads of another program; `None` for every method but `watch`, or without a record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub watch: Option<WatchSummary>,
     /// Utilization of the machine during the measurement.
     pub machine: Busy,
     /// Causes of late wake-ups; `None` if not requested.
@@ -192,6 +196,7 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
         cost: cost::summary(pool.entries.iter().map(|entry| &entry.record)),
         load_cost: cost::summary_of_load(pool.entries.iter().map(|entry| &entry.record)),
         load_cost_change: None,
+        watch: watched::of(pool),
         machine: intensity::busy(header, pool),
         stages: tracers::stages(pool),
         explained: explain::merged(pool.entries.iter().filter_map(|entry| entry.record.explained.as_ref())),

@@ -54,9 +54,9 @@ pub struct ThreadFigures {
     pub max_is_lower_bound: bool,
 }
 
-/// The threads of a cell, by CPU; none where something else measures.
+/// The threads of a cell, by CPU; none where something else measures, or where several may have one CPU.
 pub(crate) fn of(pool: &Pool<'_>) -> Vec<ThreadSummary> {
-    if pool.cell.task.is_reported() {
+    if pool.cell.task.is_reported() || pool.cell.task.watch().is_some() {
         return Vec::new();
     }
     let mut by_cpu: BTreeMap<u32, Vec<(u32, &ThreadRecord)>> = BTreeMap::new();

@@ -6,6 +6,7 @@ use crate::row::{Origin, Row};
 use crate::summary::cell::CellSummary;
 use crate::summary::imported::ImportedCell;
 use crate::summary::instrument::InstrumentSummary;
+use crate::summary::watched::{WatchSummary, WatchedSummary};
 use model::{Level, Span};
 
 /// Reason why `limit` cannot be shown to be met; `None` if it can.
@@ -18,6 +19,7 @@ pub(super) fn why(row: &Row<'_>, limit: Limit) -> Option<String> {
         (Origin::Own(cell, _), _) if cell.cobalt.is_some_and(|cobalt| cobalt.unknown > 0) => {
             Some("a thread did not end, so that its mode switches are unknown".to_owned())
         }
+        (Origin::Own(cell, _), limit) if let Some(watch) = &cell.watch => of_watched(watch, limit),
         (Origin::Own(cell, _), Limit::Quantile(level, _)) => of_answers(cell, level),
         (Origin::Own(..), _) => None,
         (Origin::Imported(cell, _), Limit::Max(limit)) => of_largest(cell, limit).map(str::to_owned),
@@ -38,6 +40,30 @@ fn of_answers(cell: &CellSummary, level: Level) -> Option<String> {
     let is_untold =
         cell.samples > 0 && unsent as f64 > due as f64 * (1.0 - level.p()) / 2.0 && !cell.cell.task.misses_when_late();
     is_untold.then(|| format!("{level} is unknown: {}", NotSent { unsent, due }))
+}
+
+/// Without gaps in the trace, activations show whether limits are met; a quantile only if each thread alone meets it,
+/// because a rare thread disappears among the activations of the others.
+fn of_watched(watch: &WatchSummary, limit: Limit) -> Option<String> {
+    if watch.gaps > 0 {
+        return Some("events of the watched threads were lost, so late activations may be missing".to_owned());
+    }
+    match limit {
+        Limit::Quantile(level, limit) if watch.threads.len() > 1 => {
+            let within = |interval: (i64, i64)| u64::try_from(interval.1).unwrap_or(0) <= limit.ns();
+            let meets = |one: &&WatchedSummary| one.response.at(level).interval_ns().is_some_and(within);
+            let open = watch.threads.iter().find(|one| !meets(one))?;
+            Some(format!(
+                "{level} of thread {} alone is not shown to be within the limit; choose it with --thread",
+                open.name
+            ))
+        }
+        Limit::MissesPerHour(_) => {
+            let open = watch.threads.iter().find(|one| one.deadline.is_none())?;
+            Some(format!("thread {} has neither a period nor a deadline, so its misses are unknown", open.name))
+        }
+        _ => None,
+    }
 }
 
 /// An outside program shows that a maximum is met, and a quantile only if it counts missed due times and has none.

@@ -5,11 +5,11 @@ use crate::trace::{Decoder, Export};
 use analysis::explain::{self, Event, Facts, Inside, Subject, Totals, Trace, WaitsFor, What};
 use analysis::watch::{Activation, Release, Usual};
 use host::KernelSymbols;
-use model::{ExplainRecord, Explanation, MonoTime, NotCovered, OnSpikeRecord, Owner, Span};
+use model::{ExplainRecord, Explanation, MonoTime, NotCovered, OnSpikeRecord, Owner, Policy, Span};
 use std::cell::OnceCell;
 use std::collections::HashMap;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::Receiver;
 
 /// Timer slack of a normal thread, ns, where the start of its timer is not in the trace.
@@ -48,6 +48,8 @@ pub(super) struct Stopped {
 
 /// The state of the explaining thread.
 pub(super) struct Explaining {
+    /// The ID of this thread, once it runs.
+    pub(super) tid: Arc<AtomicU32>,
     pub(super) decoder: Decoder,
     pub(super) facts: Facts,
     pub(super) started: MonoTime,
@@ -67,6 +69,9 @@ pub(super) struct Explaining {
 impl Explaining {
     /// Explains until no more arrives. Also returns the record of the command that runs at late activations.
     pub(super) fn run(mut self, taken: &Receiver<Stopped>) -> (Explaining, Option<OnSpikeRecord>, Option<u64>) {
+        // The watched program comes first, and all others.
+        let _ = sys::sched::set_policy(0, Policy::Idle);
+        self.tid.store(sys::thread::id(), Relaxed);
         let before = sys::usage::thread().ok();
         while let Ok(stopped) = taken.recv() {
             self.explain(&stopped);

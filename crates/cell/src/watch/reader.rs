@@ -93,6 +93,8 @@ pub(super) struct ReaderResults {
     pub(super) used_us: Option<u64>,
     /// Late activations that were not explained, because the explaining thread was busy.
     pub(super) not_taken: u64,
+    /// The threshold of the first late activation, ns.
+    pub(super) first_above_ns: Option<u64>,
     pub(super) latest_not_taken: Option<(u32, u64, u64)>,
 }
 
@@ -192,6 +194,11 @@ impl Reader {
     /// Passes on activations: late ones to the explaining thread, all to the file.
     fn completed(&mut self, finished: Vec<Finished>) {
         let late: Vec<LateActivation> = finished.iter().filter_map(|one| self.late(one)).collect();
+        if let Some(surroundings) = self.surroundings.as_ref().filter(|_| self.results.first_above_ns.is_none()) {
+            // Of the thread with the longest usual response, as far as all are known by now.
+            let known = finished.iter().filter(|one| one.usual_response_ns.is_some());
+            self.results.first_above_ns = known.filter_map(|one| threshold_ns(surroundings.above, one)).max();
+        }
         if !late.is_empty() {
             self.explain(late);
         }
@@ -204,14 +211,8 @@ impl Reader {
     fn late(&self, one: &Finished) -> Option<LateActivation> {
         let surroundings = self.surroundings.as_ref()?;
         let response = one.activation.response_ns();
-        let is_above = match surroundings.above {
-            Some(above) => response > above.ns(),
-            None => {
-                let misses = one.deadline.is_some_and(|deadline| response > deadline.ns());
-                misses || one.usual_response_ns.is_some_and(|usual| response > 2 * usual + NOTABLE_NS)
-            }
-        };
-        if !is_above || response <= surroundings.floor_ns.load(Relaxed) {
+        let above_ns = threshold_ns(surroundings.above, one)?;
+        if response <= above_ns.max(surroundings.floor_ns.load(Relaxed)) {
             return None;
         }
         let usual: Usual = self.threads.usual(one.pid)?;
@@ -345,6 +346,14 @@ impl Reader {
     pub(super) fn facts(&self, tid: u32) -> Option<&ThreadFacts> {
         self.facts.get(&i32::try_from(tid).ok()?)
     }
+}
+
+/// Response time, ns, above which an activation is late: the one that is given, or else the deadline or twice the usual
+/// one, whichever is less; `None` while nothing is known.
+fn threshold_ns(given: Option<Span>, one: &Finished) -> Option<u64> {
+    let usual = one.usual_response_ns.map(|usual| usual.saturating_mul(2).saturating_add(NOTABLE_NS));
+    let own = [one.deadline.map(Span::ns), usual].into_iter().flatten().min();
+    given.map(Span::ns).or(own)
 }
 
 /// Priority of a thread as the kernel counts (include/linux/sched/prio.h): lower is more.

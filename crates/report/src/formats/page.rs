@@ -1,7 +1,7 @@
 //! Content of every format, for own runs and imported measurements; unknown facts are `None`.
 
 use super::super::table::Table;
-use crate::sections::{Section, conclusion, findings, imported, latencies, machine, threads, tracers};
+use crate::sections::{Section, conclusion, findings, imported, latencies, machine, threads, tracers, watched};
 use crate::{ImportedSet, OwnRun, Results};
 use analysis::{Case, Row, Verdict};
 use model::Host;
@@ -62,7 +62,7 @@ impl<'a> Page<'a> {
             answer: conclusion::how_late(summary),
             table: latencies::table(summary),
             legend: format!("In {}; [95 %]: interval; when: into the run.", crate::unit(summary)),
-            threads: threads::of(summary),
+            threads: threads::of(summary).or_else(|| watched::of(summary)),
             traced: tracers::of(summary),
             sentences: if all_findings {
                 findings::all(summary)

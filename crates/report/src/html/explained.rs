@@ -68,8 +68,9 @@ fn causes(page: &mut Markup, record: &ExplainRecord) {
     let ExplainRecord { above, spikes, explained: n, not_covered, causes, host_error_ns, .. } = record;
     let above = above.map_or_else(|| "a threshold that was not found".to_owned(), |above| duration(above.ns() as f64));
     page.add(format_args!(
-        "<p>{} wake-ups later than {above}: {} explained, {} not covered by the trace.</p>\n",
+        "<p>{} {} later than {above}: {} explained, {} not covered by the trace.</p>\n",
         count(*spikes),
+        if explained::is_watched(record) { "activations" } else { "wake-ups" },
         count(*n),
         count(*not_covered)
     ));

@@ -34,6 +34,7 @@ fn worst_within(summary: &RunSummary, has_time: bool) -> String {
     let event = match () {
         () if waiting().all(|cell| matches!(cell.cell.task, Task::Response(_))) => "response",
         () if waiting().all(|cell| matches!(cell.cell.task, Task::Sleep(_))) => "sleep error",
+        () if waiting().all(|cell| matches!(cell.cell.task, Task::Watch(_))) => "response",
         () => "wake-up",
     };
     let s = if parts.len() == 1 { "" } else { "s" };

@@ -70,12 +70,12 @@ fn caught(explained: &ExplainRecord) -> Option<String> {
 
 /// Writes one late wake-up.
 fn one(out: &mut dyn io::Write, explanation: &Explanation, n: usize, of: usize, lines: &Lines) -> io::Result<()> {
-    let Explanation { cpu, due_ns, latency, phases, shares, doubts, .. } = explanation;
-    let head = format!(
-        "spike {n} of {of}   {} late   CPU {cpu}   {:.4} s",
-        duration(latency.ns() as f64),
-        *due_ns as f64 / 1e9
-    );
+    let Explanation { cpu, due_ns, latency, phases, shares, doubts, thread, .. } = explanation;
+    let what = match thread {
+        Some(thread) => format!("{} took {}", thread.name, duration(latency.ns() as f64)),
+        None => format!("{} late", duration(latency.ns() as f64)),
+    };
+    let head = format!("spike {n} of {of}   {what}   CPU {cpu}   {:.4} s", *due_ns as f64 / 1e9);
     lines.heading(out, &head)?;
     let [drawn, lengths] = bar(phases, latency.ns(), lines.width.min(100) - 4);
     writeln!(out, "  {drawn}")?;
@@ -140,7 +140,7 @@ fn causes(
     }
     let head = format!(
         "What makes it late:{name} {} above {above}, {} explained, {} in all",
-        things(*spikes, "wake-up"),
+        things(*spikes, if is_watched(explained) { "activation" } else { "wake-up" }),
         count(*n),
         duration(late.ns() as f64)
     );
@@ -173,6 +173,11 @@ fn causes(
         lines.paragraph(out, "", &said)?;
     }
     missing.iter().try_for_each(|lost| lines.paragraph(out, "", &format!("Not traced here: {lost}.")))
+}
+
+/// Whether activations of watched threads are explained, not wake-ups of measured ones.
+pub(crate) fn is_watched(explained: &ExplainRecord) -> bool {
+    explained.worst.iter().any(|one| one.thread.is_some())
 }
 
 /// A row for each cause of the explained wake-ups.

@@ -1,0 +1,122 @@
+//! Findings about watched threads of other programs.
+
+use super::{Finding, when};
+use crate::summary::cell::CellSummary;
+use crate::wording::{count, duration, things};
+use model::Span;
+
+finding!(
+    /// Events of the watched threads were lost.
+    pub struct ActivityLost {
+        /// Number of gaps in the trace.
+        pub gaps: u64,
+    },
+    importance = 1,
+    {
+        let gaps = things(*gaps, "gap");
+        format!(
+            "lost events: {gaps} in the trace of the watched threads; late activations may be missing; watch fewer threads"
+        )
+    },
+    [ActivityLost { gaps: 3 }]
+);
+
+finding!(
+    /// The figures pool several threads.
+    pub struct ThreadsPooled {
+        /// Number of threads.
+        pub threads: u64,
+    },
+    importance = 4,
+    {
+        let threads = count(*threads);
+        format!("{threads} threads are watched, and the figures of the cell pool them; choose one with --thread")
+    },
+    [ThreadsPooled { threads: 3 }]
+);
+
+finding!(
+    /// A thread sleeps for a length of time, so that its activations drift.
+    pub struct RelativeSleep {
+        /// Name of the thread.
+        pub thread: String,
+        /// The call that it sleeps in.
+        pub wait: String,
+        /// Median interval between its releases, ns.
+        pub interval_ns: u64,
+        /// The period that was given, ns; `null` if none was.
+        pub period_ns: Option<u64>,
+    },
+    importance = 3,
+    {
+        let interval = duration(*interval_ns as f64);
+        let drift = period_ns
+            .filter(|period| interval_ns > period)
+            .map(|period| format!(", {} later each time than its period", duration((*interval_ns - period) as f64)));
+        let drift = drift.unwrap_or_default();
+        format!(
+            "drift: {thread} sleeps for a length of time ({wait}), so that each activation moves the next: every {interval}{drift}; \
+             sleep until an instant"
+        )
+    },
+    [RelativeSleep {
+        thread: "control".to_owned(),
+        wait: "clock_nanosleep for a length of time".to_owned(),
+        interval_ns: 1_120_000,
+        period_ns: Some(1_000_000),
+    }]
+);
+
+finding!(
+    /// A thread without a period: nothing says when it is late.
+    pub struct NoPeriod {
+        /// Name of the thread.
+        pub thread: String,
+    },
+    importance = 5,
+    format!("no period: {thread} is not periodic, so that misses are unknown; give --deadline or --period"),
+    [NoPeriod { thread: "logger".to_owned() }]
+);
+
+finding!(
+    /// The watched program ended by itself.
+    pub struct ProgramEnded {
+        /// How it ended.
+        pub status: String,
+        /// Measured time, ns.
+        pub measured_ns: u64,
+    },
+    importance = 4,
+    {
+        let after = duration(*measured_ns as f64);
+        format!("the watched program ended by itself after {after} ({status})")
+    },
+    [ProgramEnded { status: "exit status: 1".to_owned(), measured_ns: 2_500_000_000 }]
+);
+
+/// Findings about the watched threads of a cell.
+pub(super) fn findings(summary: &CellSummary) -> Vec<Finding> {
+    let Some(watch) = &summary.watch else { return Vec::new() };
+    let n = u64::try_from(watch.threads.len()).unwrap_or(u64::MAX);
+    let ended = watch
+        .status
+        .as_ref()
+        .map(|status| ProgramEnded { status: status.clone(), measured_ns: summary.measured.ns() }.into());
+    let mut all: Vec<Finding> =
+        [when(watch.gaps > 0, ActivityLost { gaps: watch.gaps }), when(n > 1, ThreadsPooled { threads: n }), ended]
+            .into_iter()
+            .flatten()
+            .collect();
+    for thread in &watch.threads {
+        if thread.is_relative == Some(true) {
+            let given = thread.period.filter(|found| found.is_given).map(|found| found.period.ns());
+            let interval_ns = thread.interval_p50_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
+            let (name, wait) = (thread.name.clone(), thread.wait.clone());
+            all.push(RelativeSleep { thread: name, wait, interval_ns, period_ns: given }.into());
+        }
+        if thread.deadline.is_none_or(|deadline| deadline == Span(0)) {
+            all.push(NoPeriod { thread: thread.name.clone() }.into());
+        }
+    }
+    all
+}

@@ -1,0 +1,265 @@
+//! Watched threads of a cell over all its blocks: their activations in figures.
+
+use crate::stats::histogram::merged;
+use crate::stats::levels::Quantiles;
+use crate::stats::quantile::quantile;
+use crate::summary::pool::Pool;
+use model::{
+    ChainRecord, ChainStage, CountedName, FoundPeriod, Histogram, NamedTime, Policy, Releases, Slice, Span,
+    ThreadRecord, WatchRecord, WatchedThread,
+};
+use serde::Serialize;
+
+/// The watched threads of a cell.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WatchSummary {
+    /// The program that the cell started, as words; empty when it watched running ones.
+    pub command_line: Vec<String>,
+    /// How the program ended by itself, in the first block in which it did; `null` if it never did.
+    pub status: Option<String>,
+    /// The threads, those of the highest priority and rate first. Threads of one name in several blocks are one.
+    pub threads: Vec<WatchedSummary>,
+    /// Threads that never waited for a further activation, in the block with most of them.
+    pub inactive: u64,
+    /// The chain; `null` if none was requested.
+    pub chain: Option<ChainSummary>,
+    /// Gaps in the trace of the threads' activity: events were lost.
+    pub gaps: u64,
+    /// Share of one CPU that reading the events took; `null` when it cannot be read.
+    pub watching_cpus: Option<f64>,
+    /// Events that the kernel cannot trace, and what is unknown without them.
+    pub missing: Vec<String>,
+}
+
+/// Activations of one thread. Times are in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct WatchedSummary {
+    /// Its name.
+    pub name: String,
+    /// Thread ID in the first block.
+    pub tid: u32,
+    /// Policy in the first block; `null` when unknown.
+    pub policy: Option<Policy>,
+    /// CPU on which most activations of the first block began.
+    pub cpu: u32,
+    /// The call in which it waits for its next activation, as text.
+    pub wait: String,
+    /// Its period in the first block; `null` when its activations are not periodic.
+    pub period: Option<FoundPeriod>,
+    /// Response time above which an activation is late; `null` when unknown.
+    #[serde(rename = "deadline_ns")]
+    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
+    pub deadline: Option<Span>,
+    /// Complete activations.
+    pub activations: u64,
+    /// Due times that passed while an activation before them was not over.
+    pub skipped: u64,
+    /// Activations later than the deadline.
+    pub late: u64,
+    /// What released the activations.
+    pub releases: Releases,
+    /// Threads that released most of them.
+    pub wakers: Vec<CountedName>,
+    /// Response time, with intervals.
+    pub response: Quantiles,
+    /// Largest response time.
+    pub response_max_ns: Option<i64>,
+    /// Median interval between releases.
+    pub interval_p50_ns: Option<i64>,
+    /// From the release until the program runs.
+    pub latency: Spread,
+    /// Difference of the interval between starts from the period; of no activation without a period.
+    pub jitter: Spread,
+    /// Time on the CPU.
+    pub run: Spread,
+    /// Time in which it was to run within an activation and did not.
+    pub preempted: Spread,
+    /// Time in which it slept within an activation.
+    pub blocked: Spread,
+    /// Threads that ran instead of it, most time first.
+    pub preempted_by: Vec<NamedTime>,
+    /// Calls in which it slept within an activation, most time first.
+    pub blocked_in: Vec<NamedTime>,
+    /// Page faults within activations.
+    pub page_faults: u64,
+    /// Changes of the CPU.
+    pub migrations: u64,
+    /// Whether its sleeps last a length of time instead of until an instant; `null` when that is not clear.
+    pub is_relative: Option<bool>,
+    /// When it ended, as text; `null` if it ran to the end.
+    pub ended: Option<String>,
+}
+
+/// A distribution in three figures, ns; `null` without values.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Spread {
+    /// Median.
+    pub p50_ns: Option<i64>,
+    /// 99 % quantile of the values as they are, without an interval.
+    pub p99_ns: Option<i64>,
+    /// Largest value.
+    pub max_ns: Option<i64>,
+}
+
+impl Spread {
+    fn of(histogram: &Histogram) -> Spread {
+        Spread { p50_ns: quantile(histogram, 0.5), p99_ns: quantile(histogram, 0.99), max_ns: histogram.max_ns }
+    }
+}
+
+/// A chain of threads.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ChainSummary {
+    /// Names of the threads, from the first to the last.
+    pub threads: Vec<String>,
+    /// Activations of the last thread that the chain released.
+    pub n: u64,
+    /// Those that something else released.
+    pub other: u64,
+    /// From the release of the first thread to the end of the last one's activation.
+    pub latency: Spread,
+    /// From the release of the first thread until the last one runs: age of its data then.
+    pub age: Spread,
+    /// Stages, in order.
+    pub stages: Vec<StageSummary>,
+}
+
+/// A stage of a chain.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StageSummary {
+    /// The thread.
+    pub thread: String,
+    /// Whether it is from the release of the thread until it runs; else from then until it wakes the next, or ends.
+    pub is_wake_up: bool,
+    /// Its lengths.
+    #[serde(flatten)]
+    pub length: Spread,
+    /// Its share of the end-to-end latency, by the means; `null` without any.
+    pub share: Option<f64>,
+}
+
+/// The watched threads of a cell; `None` for every method but `watch`, or without a record.
+pub(crate) fn of(pool: &Pool<'_>) -> Option<WatchSummary> {
+    let records: Vec<(&WatchRecord, &[ThreadRecord])> = (pool.entries.iter())
+        .filter_map(|entry| Some((entry.record.watch.as_deref()?, &entry.record.threads[..])))
+        .collect();
+    let (first, _) = *records.first()?;
+    let mut groups: Vec<((&str, usize), Vec<(&WatchedThread, &[Slice])>)> = Vec::new();
+    for (record, threads) in &records {
+        for (index, thread) in record.threads.iter().enumerate() {
+            // Threads of one name are told apart by their order.
+            let before = record.threads.iter().take(index).filter(|other| other.name == thread.name).count();
+            let slices = threads.get(index).map_or(&[][..], |measured| &measured.slices);
+            let key = (thread.name.as_str(), before);
+            match groups.iter_mut().find(|(known, _)| *known == key) {
+                Some((_, all)) => all.push((thread, slices)),
+                None => groups.push((key, vec![(thread, slices)])),
+            }
+        }
+    }
+    let is_sampled = pool.cell.task.watch().is_some_and(|watch| watch.sample == model::WatchSample::Response);
+    let threads = groups.iter().filter_map(|(_, all)| thread(all, is_sampled, pool.confidence)).collect();
+    let used: Option<u64> = records.iter().map(|(record, _)| record.watching_us).sum();
+    let chains: Vec<&ChainRecord> = records.iter().filter_map(|(record, _)| record.chain.as_ref()).collect();
+    let mut missing: Vec<String> = records.iter().flat_map(|(record, _)| record.missing.iter().cloned()).collect();
+    missing.sort();
+    missing.dedup();
+    Some(WatchSummary {
+        command_line: first.command_line.clone(),
+        status: records.iter().find_map(|(record, _)| record.status.clone()),
+        threads,
+        inactive: records.iter().map(|(record, _)| record.inactive).max().unwrap_or(0),
+        chain: chain(&chains),
+        gaps: records.iter().map(|(record, _)| record.gaps).sum(),
+        watching_cpus: used
+            .filter(|_| pool.measured() > Span(0))
+            .map(|us| us as f64 * 1e3 / pool.measured().ns() as f64),
+        missing,
+    })
+}
+
+fn thread(all: &[(&WatchedThread, &[Slice])], is_sampled: bool, confidence: f64) -> Option<WatchedSummary> {
+    let (first, _) = *all.first()?;
+    let sum = |of: fn(&WatchedThread) -> u64| all.iter().map(|(thread, _)| of(thread)).sum();
+    let pooled = |of: fn(&WatchedThread) -> &Histogram| merged(all.iter().map(|(thread, _)| of(thread)));
+    let spread = |of: fn(&WatchedThread) -> &Histogram| Spread::of(&pooled(of));
+    let response = pooled(|thread| &thread.response);
+    // Where the sample is another time, the response time has no time series.
+    let slices = all.iter().filter(|_| is_sampled).flat_map(|(_, slices)| slices.iter());
+    let slices: Vec<Histogram> = slices.map(|slice| slice.histogram.clone()).collect();
+    let releases = all.iter().fold(Releases::default(), |sum, (thread, _)| Releases {
+        timer: sum.timer + thread.releases.timer,
+        thread: sum.thread + thread.releases.thread,
+        interrupt: sum.interrupt + thread.releases.interrupt,
+        immediate: sum.immediate + thread.releases.immediate,
+    });
+    Some(WatchedSummary {
+        name: first.name.clone(),
+        tid: first.tid,
+        policy: first.policy,
+        cpu: first.cpu,
+        wait: first.wait.clone(),
+        period: first.period,
+        deadline: first.deadline,
+        activations: sum(|thread| thread.activations),
+        skipped: sum(|thread| thread.skipped),
+        late: sum(|thread| thread.late),
+        releases,
+        wakers: first.wakers.clone(),
+        response: Quantiles::of(&response, &slices, confidence),
+        response_max_ns: response.max_ns,
+        interval_p50_ns: spread(|thread| &thread.interval).p50_ns,
+        latency: spread(|thread| &thread.latency),
+        jitter: spread(|thread| &thread.jitter),
+        run: spread(|thread| &thread.run),
+        preempted: spread(|thread| &thread.preempted),
+        blocked: spread(|thread| &thread.blocked),
+        preempted_by: times(all.iter().flat_map(|(thread, _)| &thread.preempted_by)),
+        blocked_in: times(all.iter().flat_map(|(thread, _)| &thread.blocked_in)),
+        page_faults: sum(|thread| thread.page_faults),
+        migrations: sum(|thread| thread.migrations),
+        is_relative: first.is_relative,
+        ended: all.iter().find_map(|(thread, _)| thread.ended.clone()),
+    })
+}
+
+/// Times of one name added up, most time first.
+fn times<'a>(all: impl Iterator<Item = &'a NamedTime>) -> Vec<NamedTime> {
+    let mut sums: Vec<NamedTime> = Vec::new();
+    for one in all {
+        match sums.iter_mut().find(|known| known.name == one.name) {
+            Some(known) => {
+                known.n += one.n;
+                known.total = Span(known.total.ns() + one.total.ns());
+                known.longest = known.longest.max(one.longest);
+            }
+            None => sums.push(one.clone()),
+        }
+    }
+    sums.sort_by(|a, b| b.total.cmp(&a.total));
+    sums
+}
+
+fn chain(all: &[&ChainRecord]) -> Option<ChainSummary> {
+    let first = *all.first()?;
+    let pooled = |of: fn(&ChainRecord) -> &Histogram| merged(all.iter().map(|chain| of(chain)));
+    let latency = pooled(|chain| &chain.latency);
+    let stage = |(index, stage): (usize, &ChainStage)| {
+        let lengths = merged(all.iter().filter_map(|chain| Some(&chain.stages.get(index)?.histogram)));
+        let share = (latency.sum_ns > 0).then(|| lengths.sum_ns as f64 / latency.sum_ns as f64);
+        StageSummary { thread: stage.thread.clone(), is_wake_up: stage.is_wake_up, length: Spread::of(&lengths), share }
+    };
+    Some(ChainSummary {
+        threads: first.threads.clone(),
+        n: latency.n,
+        other: all.iter().map(|chain| chain.other).sum(),
+        latency: Spread::of(&latency),
+        age: Spread::of(&pooled(|chain| &chain.age)),
+        stages: first.stages.iter().enumerate().map(stage).collect(),
+    })
+}

@@ -1,0 +1,211 @@
+//! Watched threads of other programs: a row for each, what they waited for, and the chain.
+
+use super::Section;
+use super::latencies::latency_or_dash;
+use crate::table::{Column, Field, Table, dash};
+use analysis::wording::{count, duration, things};
+use analysis::{CellSummary, RunSummary, StageSummary, WatchSpread, WatchSummary, WatchedSummary};
+use model::{NamedTime, Releases};
+
+/// A watched thread and its cell.
+type Row<'a> = (&'a CellSummary, &'a WatchedSummary);
+
+/// Names of a list that are shown.
+const NAMED: usize = 3;
+
+/// A row for each watched thread, and sentences on what each waits for.
+pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
+    let cells: Vec<(&CellSummary, &WatchSummary)> =
+        summary.cells.iter().filter_map(|cell| Some((cell, cell.watch.as_ref()?))).collect();
+    let rows: Vec<Row<'_>> =
+        cells.iter().flat_map(|(cell, watch)| watch.threads.iter().map(|thread| (*cell, thread))).collect();
+    if rows.is_empty() {
+        return None;
+    }
+    let several = summary.cells.len() > 1;
+    let sentences = cells.iter().flat_map(|(cell, watch)| {
+        let prefix = if several { format!("{}: ", cell.name) } else { String::new() };
+        let of_thread = move |thread| format!("{prefix}{}", sentence(thread));
+        let others = (watch.inactive > 0).then(|| {
+            format!(
+                "{} never waited twice in one call and have no activations.",
+                things(watch.inactive, "other thread")
+            )
+        });
+        watch.threads.iter().map(of_thread).chain(others).collect::<Vec<_>>()
+    });
+    let is_known = |part: fn(&WatchedSummary) -> &WatchSpread| rows.iter().any(|(_, one)| part(one).max_ns > Some(0));
+    let mut notes = vec![format!(
+        "p50 / max in {}. Latency: from the release until the program runs; run: on the CPU; response: from the release to \
+         the next wait.",
+        crate::unit(summary)
+    )];
+    if is_known(|one| &one.preempted) || is_known(|one| &one.blocked) {
+        notes.push("Preempted: to run and not running, within an activation; slept: waiting within one.".to_owned());
+    }
+    Some(Section {
+        title: "Watched threads",
+        table: Some(table(several, &rows)),
+        sentences: sentences.collect(),
+        notes,
+    })
+}
+
+/// The columns: the first one only where there are several cells.
+fn fields<'a>() -> [Field<Row<'a>>; 12] {
+    [
+        (Column::text("cell"), |(cell, _)| cell.name.clone()),
+        (Column::text("thread"), |(_, one)| one.name.clone()),
+        (Column::text("policy").spare(6), |(_, one)| one.policy.map_or_else(dash, |policy| policy.to_string())),
+        (Column::figure("period").spare(7), |(_, one)| {
+            one.period.map_or_else(dash, |found| duration(found.period.ns() as f64))
+        }),
+        (Column::figure("activations"), |(_, one)| count(one.activations)),
+        (Column::figure("late"), |(_, one)| if one.deadline.is_some() { count(one.late) } else { dash() }),
+        (Column::figure("latency").spare(5), |(_, one)| p50_and_max(&one.latency)),
+        (Column::figure("jitter").spare(0), |(_, one)| p50_and_max(&one.jitter)),
+        (Column::figure("run").spare(4), |(_, one)| p50_and_max(&one.run)),
+        (Column::figure("preempted").spare(2), |(_, one)| p50_and_max(&one.preempted)),
+        (Column::figure("slept").spare(3), |(_, one)| p50_and_max(&one.blocked)),
+        (Column::figure("response"), |(_, one)| {
+            let p50_ns = one.response.p50.value_ns();
+            p50_and_max(&WatchSpread { p50_ns, p99_ns: None, max_ns: one.response_max_ns })
+        }),
+    ]
+}
+
+fn table(several: bool, rows: &[Row<'_>]) -> Table {
+    let fields = fields();
+    Table::of(&fields[usize::from(!several)..], rows)
+}
+
+/// `5.0 / 33`; `-` where nothing is known, or nothing took time.
+fn p50_and_max(spread: &WatchSpread) -> String {
+    match (spread.p50_ns, spread.max_ns) {
+        (_, None | Some(0)) => dash(),
+        (p50_ns, max_ns) => format!("{} / {}", latency_or_dash(p50_ns), latency_or_dash(max_ns)),
+    }
+}
+
+/// What a thread waits for, and what it met within its activations.
+fn sentence(thread: &WatchedSummary) -> String {
+    let mut parts = vec![format!("{} waits in {}, released {}", thread.name, thread.wait, released(thread))];
+    if let Some(found) = thread.period {
+        let how = if found.is_given { "given" } else { "found" };
+        parts.push(format!(
+            "period {} ({how}; {:.0} % of the intervals follow it)",
+            duration(found.period.ns() as f64),
+            found.regular * 100.0
+        ));
+    }
+    if !thread.blocked_in.is_empty() {
+        parts.push(format!("slept in {}", named(&thread.blocked_in)));
+    }
+    if !thread.preempted_by.is_empty() {
+        parts.push(format!("gave way to {}", named(&thread.preempted_by)));
+    }
+    for (n, what) in [(thread.page_faults, "page fault"), (thread.migrations, "change of CPU")] {
+        if n > 0 {
+            // The plural of the latter is not formed by an s at its end.
+            parts.push(if n == 1 { format!("1 {what}") } else { format!("{} {}", count(n), plural(what)) });
+        }
+    }
+    if let Some(ended) = &thread.ended {
+        parts.push(ended.clone());
+    }
+    format!("{}.", parts.join("; "))
+}
+
+fn plural(what: &str) -> String {
+    match what.split_once(' ') {
+        Some(("change", rest)) => format!("changes {rest}"),
+        _ => format!("{what}s"),
+    }
+}
+
+/// What released the activations of a thread.
+fn released(thread: &WatchedSummary) -> String {
+    let Releases { timer, thread: by_thread, interrupt, immediate } = thread.releases;
+    let wakers: Vec<&str> = thread.wakers.iter().take(NAMED).map(|waker| waker.name.as_str()).collect();
+    let by_thread_name = if wakers.is_empty() { "other threads".to_owned() } else { wakers.join(", ") };
+    let kinds = [
+        (timer, "by its timer, measured from the due time".to_owned()),
+        (by_thread, format!("by {by_thread_name}, measured from the waking")),
+        (interrupt, "by an interrupt, measured from the waking".to_owned()),
+        (immediate, "at once, because what it waits for had happened".to_owned()),
+    ];
+    let n_kinds = kinds.iter().filter(|(n, _)| *n > 0).count();
+    let text = |(n, how): &(u64, String)| if n_kinds > 1 { format!("{} {how}", count(*n)) } else { how.clone() };
+    kinds.iter().filter(|(n, _)| *n > 0).map(text).collect::<Vec<_>>().join(", ")
+}
+
+/// `fsync 12 times, 3.1 ms at most; read(5) pipe ...`.
+fn named(times: &[NamedTime]) -> String {
+    let one = |time: &NamedTime| {
+        format!("{} ({}, {} at most)", time.name, things(time.n, "time"), duration(time.longest.ns() as f64))
+    };
+    let mut all: Vec<String> = times.iter().take(NAMED).map(one).collect();
+    if times.len() > NAMED {
+        all.push(format!("{} more", times.len() - NAMED));
+    }
+    all.join(", ")
+}
+
+/// A stage of a chain, and the name of its cell.
+type Stage<'a> = (&'a str, &'a StageSummary);
+
+/// The columns of stages: the first one only where there are several cells.
+fn stage_fields<'a>() -> [Field<Stage<'a>>; 7] {
+    [
+        (Column::text("cell"), |(name, _)| (*name).to_owned()),
+        (Column::text("chain"), |(_, stage)| stage.thread.clone()),
+        (Column::text("stage"), |(_, stage)| if stage.is_wake_up { "wake-up" } else { "work" }.to_owned()),
+        (Column::figure("p50"), |(_, stage)| latency_or_dash(stage.length.p50_ns)),
+        (Column::figure("p99"), |(_, stage)| latency_or_dash(stage.length.p99_ns)),
+        (Column::figure("max"), |(_, stage)| latency_or_dash(stage.length.max_ns)),
+        (Column::figure("share"), |(_, stage)| {
+            stage.share.map_or_else(dash, |share| format!("{:.0} %", share * 100.0))
+        }),
+    ]
+}
+
+/// The chains of a run: a row for each stage.
+pub(crate) fn chains(summary: &RunSummary) -> Option<Section> {
+    let chain = |cell: &CellSummary| cell.watch.as_ref()?.chain.clone().map(|chain| (cell.name.clone(), chain));
+    let chains: Vec<_> = summary.cells.iter().filter_map(chain).collect();
+    if chains.is_empty() {
+        return None;
+    }
+    let several = summary.cells.len() > 1;
+    let stages: Vec<Stage<'_>> =
+        chains.iter().flat_map(|(name, chain)| chain.stages.iter().map(move |stage| (name.as_str(), stage))).collect();
+    let fields = stage_fields();
+    let table = Table::of(&fields[usize::from(!several)..], &stages);
+    let sentences = chains.iter().map(|(name, chain)| {
+        let prefix = if several { format!("{name}: ") } else { String::new() };
+        let names = chain.threads.join(" > ");
+        let other = match chain.other {
+            0 => String::new(),
+            other => format!("; {} of the last thread had another cause", things(other, "activation")),
+        };
+        if chain.n == 0 {
+            return format!("{prefix}{names}: the threads never woke each other in this order{other}.");
+        }
+        let ends = |spread: &WatchSpread| {
+            let text = |ns: Option<i64>| ns.map_or_else(dash, |ns| duration(ns as f64));
+            format!("p50 {}, p99 {}, max {}", text(spread.p50_ns), text(spread.p99_ns), text(spread.max_ns))
+        };
+        format!(
+            "{prefix}{names}: {}, end to end {}; age of the data when the last thread runs: {}{other}.",
+            things(chain.n, "activation"),
+            ends(&chain.latency),
+            ends(&chain.age)
+        )
+    });
+    Some(Section {
+        title: "Chain",
+        table: Some(table),
+        sentences: sentences.collect(),
+        notes: vec![format!("In {}; work: until the thread wakes the next one, or ends.", crate::unit(summary))],
+    })
+}
