@@ -126,7 +126,7 @@ impl WatchedThreads {
                 if let Some(thread) = self.threads.get_mut(&event.pid) {
                     thread.ended_ns = Some(event.at_ns);
                 }
-                Vec::new()
+                self.pass(event.pid, cpu, event)
             }
             What::SysEnter { .. } | What::SysExit { .. } => {
                 if event.pid > 0 && self.threads.len() < MOST_THREADS {

@@ -3,7 +3,7 @@
 use super::CellError;
 use host::{DmaLatency, HostFs, Preparation};
 use model::{Cell, CpuSet, Host, Policy, Span};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use store::SampleWriter;
 use workload::load::{self, Place, Running};
 
@@ -18,6 +18,8 @@ pub struct Prepared {
     pub(super) dma_latency: Option<(DmaLatency, u32)>,
     /// The file of raw samples, if they are kept.
     pub(super) samples: Option<SampleWriter>,
+    /// Path of the file of activations of watched threads, if they are kept.
+    pub(super) activations: Option<PathBuf>,
     /// The last field, so that settings are restored when nothing runs any more.
     pub(super) preparation: Preparation,
 }
@@ -47,8 +49,10 @@ impl Prepared {
         let preparation = Preparation::make(&fs, &cell.conditions.prepare, &cell.cpus).map_err(CellError::Setting)?;
         let dma_latency =
             cell.conditions.cpu_dma_latency_us.map(DmaLatency::hold).transpose().map_err(CellError::Setting)?;
-        let samples = samples.map(SampleWriter::create).transpose()?;
-        Ok(Prepared { host: host::snapshot(&fs), cell, allowed, dma_latency, samples, preparation })
+        // Activations are more than one latency each: their file has another form.
+        let activations = samples.filter(|_| cell.task.watch().is_some()).map(Path::to_owned);
+        let samples = samples.filter(|_| activations.is_none()).map(SampleWriter::create).transpose()?;
+        Ok(Prepared { host: host::snapshot(&fs), cell, allowed, dma_latency, samples, activations, preparation })
     }
 
     /// Starts the load of the cell, for the sum of these spans.

@@ -10,6 +10,7 @@ use super::trace::{EventSet, Export, Instance, TraceRequest};
 use super::{CellError, prepared::Prepared};
 use analysis::explain::{Facts, Taker, Totals};
 use analysis::watch::{Settings as WatchSettings, ThreadResult, WatchedThreads};
+use host::KernelSymbols;
 use late::{Explaining, Stopped};
 use model::{
     Achieved, Cell, Ended, ExplainRecord, MonoTime, NotCovered, OnSpikeRecord, Policy, Span, ThreadProgress,
@@ -20,10 +21,10 @@ use rt::Settings;
 use std::cell::OnceCell;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, sync_channel};
-use std::sync::{Arc, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-use store::SampleWriter;
+use store::{ActivationWriter, SampleWriter};
 use targets::Targets;
 use workload::instrument;
 use workload::runtime::Launch;
@@ -33,6 +34,10 @@ use workload::watched::WatchedProgram;
 const MOST_WAITING: usize = 2;
 /// Interval at which the end of the program is noticed.
 const POLL: Duration = Duration::from_millis(20);
+
+/// Functions of timers that wake a thread which waits for them: sleeps and timeouts, timerfd, POSIX timers, setitimer.
+const TIMER_FUNCTIONS: [&str; 5] =
+    ["hrtimer_wakeup", "timerfd_tmrproc", "posix_timer_fn", "it_real_fn", "alarmtimer_fired"];
 
 type ExplainingThread = JoinHandle<(Explaining, Option<OnSpikeRecord>, Option<u64>)>;
 
@@ -56,6 +61,8 @@ pub(super) struct Watcher {
     explaining: Option<ExplainingThread>,
     explaining_tid: Arc<AtomicU32>,
     ended_by_itself: bool,
+    /// The file of activations, if they are kept.
+    file: Option<ActivationWriter>,
     /// The last field: its end is not part of what is watched.
     program: Option<WatchedProgram>,
 }
@@ -95,6 +102,8 @@ impl Watcher {
             Ok::<_, CellError>((instance, decoder))
         };
         let mut own = prepare(Instance::create()?, EventSet::Activity)?;
+        // The scheduler starts timers of its own while the thread goes to sleep.
+        own.1.only_timers_of(KernelSymbols::read().addresses(&TIMER_FUNCTIONS));
         let mut missing = std::mem::take(&mut own.0.missing);
         let around = match &cell.conditions.explain {
             Some(_) => Some(prepare(Instance::create_second()?, EventSet::Surroundings)?),
@@ -112,7 +121,11 @@ impl Watcher {
             cpu_dma_latency_us: prepared.dma_latency.as_ref().map(|(_, us)| *us),
             facts: Facts { taker, sees_page_faults: own.1.sees_page_faults(), ..Facts::default() },
             targets,
-            shared: Arc::default(),
+            shared: Arc::new(Shared {
+                rows: prepared.activations.as_ref().map(|_| Mutex::default()),
+                ..Shared::default()
+            }),
+            file: prepared.activations.as_deref().map(ActivationWriter::create).transpose()?,
             ready: Some(Traces { own, around }),
             started: MonoTime(0),
             ends: MonoTime(0),
@@ -172,7 +185,7 @@ impl Watcher {
         let threads = WatchedThreads::new(settings, &self.watch.chain);
         let (shared, targets) = (Arc::clone(&self.shared), self.targets.clone());
         let traces = (instance, decoder);
-        let reader = Reader::new(self.watch.clone(), traces, threads, shared, surroundings, targets);
+        let reader = Reader::new(self.watch.clone(), traces, threads, shared, surroundings, targets, self.started);
         self.reader = Some(spawn("watcher", move || reader.run())?);
         Ok(())
     }
@@ -261,7 +274,9 @@ impl Measurers for Watcher {
     }
 
     fn collect(&mut self, _: &mut Option<SampleWriter>) -> Result<(), CellError> {
-        Ok(())
+        let (Some(file), Some(rows)) = (&mut self.file, &self.shared.rows) else { return Ok(()) };
+        let rows = std::mem::take(&mut *rows.lock().unwrap_or_else(PoisonError::into_inner));
+        Ok(file.add(&rows)?)
     }
 
     fn thread_ids(&self) -> Vec<u32> {
@@ -272,8 +287,9 @@ impl Measurers for Watcher {
         self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
-    fn finish(&mut self, _: &mut Option<SampleWriter>) -> Result<Measurement, CellError> {
+    fn finish(&mut self, samples: &mut Option<SampleWriter>) -> Result<Measurement, CellError> {
         let Some((mut reader, explained)) = self.collected() else { return Err(CellError::NothingMeasured) };
+        self.collect(samples)?;
         let status = self.program.as_mut().filter(|_| self.ended_by_itself).and_then(|program| {
             program.has_ended();
             program.status()
@@ -291,6 +307,9 @@ impl Measurers for Watcher {
                     self.cell.duration
                 )),
             });
+        }
+        if let Some(file) = self.file.take() {
+            file.finish(&self.cell, self.started)?;
         }
         let measured = Span(self.ends.0.saturating_sub(self.started.0));
         let mut threads = Vec::new();

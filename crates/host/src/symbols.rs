@@ -31,6 +31,12 @@ impl KernelSymbols {
         symbols
     }
 
+    /// The addresses of the functions with one of these names.
+    pub fn addresses(&self, names: &[&str]) -> Vec<u64> {
+        let is_meant = |address: &&u64| self.name(**address).is_some_and(|name| names.contains(&name.as_str()));
+        self.addresses.iter().filter(is_meant).copied().collect()
+    }
+
     /// The function that contains `address`.
     pub fn name(&self, address: u64) -> Option<String> {
         let index = self.addresses.partition_point(|begin| *begin <= address).checked_sub(1)?;

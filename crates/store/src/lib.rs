@@ -22,7 +22,7 @@ pub use list::{below, latest};
 pub use merge::{MergeError, Merged, Part, ShardProgress, merge};
 pub use monitor::{MonitorHistory, MonitorLines, read_monitor};
 pub use reader::{Hosts, Run, read};
-pub use samples::{SampleWriter, discard as discard_samples};
+pub use samples::{ActivationRow, ActivationWriter, SampleWriter, discard as discard_samples};
 pub use writer::{Writer, append, create, write_page};
 
 use serde::Serialize;

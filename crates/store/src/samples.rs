@@ -4,6 +4,10 @@
 //! contains the formula. A cycle without a row was missed, lost or still waited for. A row group belongs to one CPU,
 //! and its rows are in order of their cycles. The file is renamed when it is complete.
 
+mod activations;
+
+pub use activations::{ActivationRow, ActivationWriter};
+
 use super::StoreError;
 use host::file::{Replacement, with_suffix};
 use model::{CpuSet, Record, ThreadRecord};

@@ -180,6 +180,11 @@ impl Track {
                 }
                 None
             }
+            What::Exit if is_own => {
+                self.account(at);
+                let open = self.open.take().filter(|open| open.user_ns > 0)?;
+                Some(Completed::Activation(Box::new(Activation { end_ns: at, ..open })))
+            }
             What::PageFault if is_own => {
                 self.account(at);
                 self.in_fault = self.current.is_none();
@@ -308,10 +313,10 @@ impl Track {
             let not_later = dues.filter(|due| *due <= at + CLOCK_NS);
             Some((not_later.max()?, timer.started_ns))
         };
-        match of_call.and_then(|timer| self.timers.get(&timer)) {
-            Some(timer) => due(timer),
-            None => self.timers.values().filter_map(due).filter(|(due, _)| at - (*due).min(at) < MOST_LATE_NS).max(),
-        }
+        // A timer that the call has started anew for the next expiry is not the one that ended it.
+        of_call.and_then(|timer| due(self.timers.get(&timer)?)).or_else(|| {
+            self.timers.values().filter_map(due).filter(|(due, _)| at - (*due).min(at) < MOST_LATE_NS).max()
+        })
     }
 
     /// Begins an activation.

@@ -30,6 +30,7 @@ enum Kind {
     },
     TimerStart {
         timer: Field,
+        function: Option<Field>,
         expires: Field,
         soft: Field,
     },
@@ -94,6 +95,8 @@ pub struct Decoder {
     /// Indexed by the ID at the start of each event.
     kinds: Vec<Option<Kind>>,
     vectors: Vec<String>,
+    /// Functions of the timers whose starts are events; empty: all.
+    timer_functions: Vec<u64>,
 }
 
 /// Bytes of the fields that every event begins with (`struct trace_entry`).
@@ -111,7 +114,7 @@ pub(crate) struct ReadCounts {
 impl Decoder {
     /// Creates a decoder for the events with these paths and formats, in pages of this layout.
     pub(super) fn new(layout: PageLayout, formats: &[(String, Format)]) -> Decoder {
-        let mut decoder = Decoder { layout, kinds: Vec::new(), vectors: Vec::new() };
+        let mut decoder = Decoder { layout, kinds: Vec::new(), vectors: Vec::new(), timer_functions: Vec::new() };
         for (path, format) in formats {
             let kind = decoder.kind(path, format);
             let id = usize::from(format.id);
@@ -123,6 +126,11 @@ impl Decoder {
             }
         }
         decoder
+    }
+
+    /// Passes over the starts of timers with other functions than these; with none, over no start.
+    pub(crate) fn only_timers_of(&mut self, functions: Vec<u64>) {
+        self.timer_functions = functions;
     }
 
     /// Bytes of a page.
@@ -163,7 +171,8 @@ impl Decoder {
             "sched_waking" => Kind::Waking { pid: field("pid")? },
             "sched_migrate_task" => Kind::Migrate { pid: field("pid")?, cpu: field("dest_cpu")? },
             "hrtimer_start" => {
-                Kind::TimerStart { timer: field("hrtimer")?, expires: field("expires")?, soft: field("softexpires")? }
+                let (timer, function) = (field("hrtimer")?, field("function"));
+                Kind::TimerStart { timer, function, expires: field("expires")?, soft: field("softexpires")? }
             }
             "hrtimer_expire_entry" => Kind::TimerExpire { timer: field("hrtimer")?, function: field("function") },
             "timer_expire_entry" => Kind::WheelExpire { function: field("function")? },
@@ -274,7 +283,12 @@ impl Decoder {
             Kind::Migrate { pid, cpu } => {
                 What::Migrate { pid: int(data, *pid)?, cpu: u32::try_from(int(data, *cpu)?).ok()? }
             }
-            Kind::TimerStart { timer, expires, soft } => What::TimerStart {
+            Kind::TimerStart { function: Some(function), .. }
+                if !self.timer_functions.is_empty() && !self.timer_functions.contains(&long(data, *function)?) =>
+            {
+                return None;
+            }
+            Kind::TimerStart { timer, expires, soft, .. } => What::TimerStart {
                 timer: long(data, *timer)?,
                 expires_ns: long(data, *expires)?.cast_signed(),
                 soft_ns: long(data, *soft)?.cast_signed(),

@@ -4,15 +4,16 @@ use super::late::{LateActivation, Stopped};
 use super::targets::Targets;
 use crate::trace::{Decoder, Instance};
 use analysis::explain::Event;
-use analysis::watch::{Finished, Usual, WatchedThreads};
+use analysis::watch::{Finished, Release, Usual, WatchedThreads};
 use analysis::{MIN_EXCEEDANCES, quantile};
 use host::CpuGroups;
-use model::{Bin, ClockId, Nice, Policy, Span, ThreadProgress, Watch, WatchTarget};
+use model::{Bin, ClockId, MonoTime, Nice, Policy, Span, ThreadProgress, Watch, WatchTarget};
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
+use store::ActivationRow;
 
 /// Interval of reading while late activations are explained: before the trace around them is overwritten.
 const EXPLAINING_INTERVAL: Duration = Duration::from_millis(20);
@@ -35,6 +36,8 @@ pub(super) struct Shared {
     /// Whether all watched threads have ended.
     pub(super) has_ended: AtomicBool,
     pub(super) progress: Mutex<Vec<ThreadProgress>>,
+    /// Activations that are to be kept and not written yet; `None`: none are kept.
+    pub(super) rows: Option<Mutex<Vec<ActivationRow>>>,
     /// IDs of the watched threads.
     pub(super) tids: Mutex<Vec<u32>>,
 }
@@ -62,8 +65,7 @@ pub(super) struct Reader {
     pub(super) shared: Arc<Shared>,
     pub(super) surroundings: Option<Surroundings>,
     pub(super) targets: Targets,
-    /// Receives each activation, where they are kept.
-    pub(super) keep: Option<Vec<Finished>>,
+    pub(super) started: MonoTime,
     pub(super) results: ReaderResults,
     /// Events whose neighbours on other CPUs may not be read yet.
     pending: Vec<(u32, Event)>,
@@ -106,6 +108,7 @@ impl Reader {
         shared: Arc<Shared>,
         surroundings: Option<Surroundings>,
         targets: Targets,
+        started: MonoTime,
     ) -> Reader {
         Reader {
             watch,
@@ -115,7 +118,7 @@ impl Reader {
             shared,
             surroundings,
             targets,
-            keep: None,
+            started,
             results: ReaderResults::default(),
             pending: Vec::new(),
             recent: VecDeque::new(),
@@ -202,9 +205,15 @@ impl Reader {
         if !late.is_empty() {
             self.explain(late);
         }
-        if let Some(kept) = &mut self.keep {
-            kept.extend(finished);
+        if let Some(rows) = &self.shared.rows {
+            let meant = finished.iter().filter(|one| self.is_meant(one.pid));
+            let mut rows = rows.lock().unwrap_or_else(PoisonError::into_inner);
+            rows.extend(meant.map(|one| row(one, self.started)));
         }
+    }
+
+    fn is_meant(&self, pid: i32) -> bool {
+        self.threads.names.get(&pid).is_some_and(|name| self.watch.is_meant(name))
     }
 
     /// A late activation with all that its explanation needs; `None` if it is not late, or not meant.
@@ -216,10 +225,7 @@ impl Reader {
             return None;
         }
         let usual: Usual = self.threads.usual(one.pid)?;
-        let name = self.threads.names.get(&one.pid).cloned().unwrap_or_default();
-        if !self.watch.is_meant(&name) {
-            return None;
-        }
+        let name = self.threads.names.get(&one.pid).filter(|_| self.is_meant(one.pid))?.clone();
         let facts = self.facts.get(&one.pid);
         let process = facts.map_or(one.pid.unsigned_abs(), |facts| facts.process);
         let blocks = &one.activation.blocks;
@@ -322,8 +328,6 @@ impl Reader {
 
     /// Numbers so far of the threads that are meant and have activations.
     fn progress(&self) -> Vec<ThreadProgress> {
-        let names = &self.threads.names;
-        let meant = |pid: &i32| names.get(pid).is_some_and(|name| self.watch.is_meant(name));
         let of_thread = |(pid, histogram, late): (i32, &model::Histogram, u64)| {
             let above = 0.01 * histogram.n as f64;
             ThreadProgress {
@@ -339,12 +343,40 @@ impl Reader {
                 spikes: Vec::new(),
             }
         };
-        self.threads.progress().filter(|(pid, histogram, _)| histogram.n > 0 && meant(pid)).map(of_thread).collect()
+        self.threads
+            .progress()
+            .filter(|(pid, histogram, _)| histogram.n > 0 && self.is_meant(*pid))
+            .map(of_thread)
+            .collect()
     }
 
     /// What was read last about a thread.
     pub(super) fn facts(&self, tid: u32) -> Option<&ThreadFacts> {
         self.facts.get(&i32::try_from(tid).ok()?)
+    }
+}
+
+/// The row of an activation in a file.
+fn row(one: &Finished, started: MonoTime) -> ActivationRow {
+    let activation = &one.activation;
+    ActivationRow {
+        tid: one.pid.unsigned_abs(),
+        activation: activation.index,
+        released_by: match activation.release {
+            Release::Timer => 0,
+            Release::Thread(_) => 1,
+            Release::Interrupt => 2,
+            Release::Immediate => 3,
+        },
+        cpu: activation.cpu,
+        release_ns: activation.release_ns.cast_signed().wrapping_sub_unsigned(started.0),
+        latency_ns: activation.latency_ns(),
+        run_ns: activation.run_ns,
+        preempted_ns: activation.waited_ns(),
+        blocked_ns: activation.blocked_ns(),
+        response_ns: activation.response_ns(),
+        page_faults: activation.faults,
+        migrations: activation.migrations,
     }
 }
 

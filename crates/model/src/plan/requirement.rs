@@ -124,8 +124,10 @@ impl Requirement {
     }
 }
 
-/// The name of a limit. A quantile may also be typed as in table headings: `p99.9` is `p999`.
+/// The name of a limit. A quantile may also be typed as in table headings: `p99.9` is `p999`. Of response times it may
+/// have its name before it: `response_p999`.
 fn name(key: &str) -> &str {
+    let key = key.strip_prefix("response_").unwrap_or(key);
     if let Ok(level) = key.parse::<Level>() { level.key() } else { key }
 }
 
@@ -160,6 +162,7 @@ mod tests {
                 "unknown requirement `p98` (did you mean `p99`? known: max p99 p999 p9999 p99999 misses_per_hour)",
             ),
             ("p99.9=1ms,p999=1ms", "duplicate limit `p999`; give each limit once"),
+            ("response_max=1ms,max=1ms", "duplicate limit `max`; give each limit once"),
         ] {
             assert_eq!(Requirement::default().set_all(text).map_err(|e| e.to_string()), Err(message.to_owned()));
         }

@@ -1,0 +1,153 @@
+//! Activations of watched threads as a Parquet file: one row for each, written while the cell is measured.
+
+use super::{FORMAT, UNFINISHED, column, failed, io_error};
+use crate::StoreError;
+use host::file::Replacement;
+use model::{Cell, MonoTime};
+use parquet::basic::Compression;
+use parquet::data_type::{Int32Type, Int64Type};
+use parquet::errors::ParquetError;
+use parquet::file::metadata::KeyValue;
+use parquet::file::properties::WriterProperties;
+use parquet::file::writer::SerializedFileWriter;
+use parquet::schema::parser::parse_message_type;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+const SCHEMA: &str = "message activations {
+    required int32 tid (INTEGER(32, false));
+    required int64 activation;
+    required int32 released_by;
+    required int32 cpu (INTEGER(32, false));
+    required int64 release_ns;
+    required int64 latency_ns;
+    required int64 run_ns;
+    required int64 preempted_ns;
+    required int64 blocked_ns;
+    required int64 response_ns;
+    required int32 page_faults (INTEGER(32, false));
+    required int32 migrations (INTEGER(32, false));
+}";
+/// Rows that are buffered before they are written: 6 MiB.
+const GROUP: usize = 1 << 16;
+
+/// One activation.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ActivationRow {
+    /// Thread ID.
+    pub tid: u32,
+    /// Index among the activations of the thread.
+    pub activation: u64,
+    /// What released it: 0 a timer, 1 a thread, 2 an interrupt, 3 nothing.
+    pub released_by: u8,
+    /// CPU on which it started.
+    pub cpu: u32,
+    /// Its release, ns after the start of the cell.
+    pub release_ns: i64,
+    /// From the release until the program ran, ns.
+    pub latency_ns: u64,
+    /// Time on the CPU, ns.
+    pub run_ns: u64,
+    /// Time in which it was to run and did not, ns.
+    pub preempted_ns: u64,
+    /// Time in which it slept, ns.
+    pub blocked_ns: u64,
+    /// From the release to the next wait, ns.
+    pub response_ns: u64,
+    /// Page faults.
+    pub page_faults: u32,
+    /// Changes of the CPU.
+    pub migrations: u32,
+}
+
+/// Writer for the activations of one cell.
+#[derive(Debug)]
+pub struct ActivationWriter {
+    path: PathBuf,
+    file: SerializedFileWriter<Replacement>,
+    rows: Vec<ActivationRow>,
+}
+
+impl ActivationWriter {
+    /// Creates a file that is named `path` when it is complete.
+    ///
+    /// # Errors
+    /// If the file exists or cannot be created.
+    pub fn create(path: &Path) -> Result<ActivationWriter, StoreError> {
+        if path.symlink_metadata().is_ok() {
+            return Err(StoreError::SamplesExist(path.to_owned()));
+        }
+        let file = Replacement::new(path, UNFINISHED).map_err(StoreError::io("make", path))?;
+        let schema = parse_message_type(SCHEMA).map_err(failed(path))?;
+        let properties = WriterProperties::builder()
+            .set_created_by(model::TOOL.to_owned())
+            .set_compression(Compression::GZIP(Default::default()))
+            .build();
+        let file = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties)).map_err(failed(path))?;
+        Ok(ActivationWriter { path: path.to_owned(), file, rows: Vec::new() })
+    }
+
+    /// Adds rows, and writes them when they fill a row group.
+    ///
+    /// # Errors
+    /// On a write error, such as a full disk.
+    pub fn add(&mut self, rows: &[ActivationRow]) -> Result<(), StoreError> {
+        self.rows.extend_from_slice(rows);
+        if self.rows.len() >= GROUP { self.write() } else { Ok(()) }
+    }
+
+    fn write(&mut self) -> Result<(), StoreError> {
+        let rows = std::mem::take(&mut self.rows);
+        write(&mut self.file, &rows).map_err(failed(&self.path))
+    }
+
+    /// Writes the remaining rows and the metadata; then renames the file and syncs it to disk.
+    ///
+    /// # Errors
+    /// On a write error, such as a full disk. There is no file then.
+    pub fn finish(mut self, cell: &Cell, started: MonoTime) -> Result<(), StoreError> {
+        self.write()?;
+        let about = [
+            ("format", FORMAT.to_string()),
+            ("tool", model::TOOL.to_owned()),
+            ("cell", serde_json::to_string(cell).unwrap_or_default()),
+            ("cell_id", cell.id().to_string()),
+            ("started_mono_ns", started.0.to_string()),
+            (
+                "released_by",
+                "0 a timer of the thread, 1 another thread, 2 an interrupt, 3 nothing: it did not wait".to_owned(),
+            ),
+            ("release", "release_ns counts from started_mono_ns, by CLOCK_MONOTONIC".to_owned()),
+        ];
+        for (key, value) in about {
+            self.file.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
+        }
+        let mut named = || {
+            self.file.finish().map_err(io_error)?;
+            self.file.inner_mut().commit()
+        };
+        named().map_err(StoreError::io("write samples to", &self.path))
+    }
+}
+
+fn write(file: &mut SerializedFileWriter<Replacement>, rows: &[ActivationRow]) -> Result<(), ParquetError> {
+    if rows.is_empty() {
+        return Ok(());
+    }
+    let mut group = file.next_row_group()?;
+    let ints = |of: fn(&ActivationRow) -> u32| rows.iter().map(|row| of(row).cast_signed()).collect::<Vec<i32>>();
+    let longs = |of: fn(&ActivationRow) -> i64| rows.iter().map(of).collect::<Vec<i64>>();
+    column::<Int32Type>(&mut group, &ints(|row| row.tid))?;
+    column::<Int64Type>(&mut group, &longs(|row| row.activation.cast_signed()))?;
+    column::<Int32Type>(&mut group, &ints(|row| row.released_by.into()))?;
+    column::<Int32Type>(&mut group, &ints(|row| row.cpu))?;
+    column::<Int64Type>(&mut group, &longs(|row| row.release_ns))?;
+    column::<Int64Type>(&mut group, &longs(|row| row.latency_ns.cast_signed()))?;
+    column::<Int64Type>(&mut group, &longs(|row| row.run_ns.cast_signed()))?;
+    column::<Int64Type>(&mut group, &longs(|row| row.preempted_ns.cast_signed()))?;
+    column::<Int64Type>(&mut group, &longs(|row| row.blocked_ns.cast_signed()))?;
+    column::<Int64Type>(&mut group, &longs(|row| row.response_ns.cast_signed()))?;
+    column::<Int32Type>(&mut group, &ints(|row| row.page_faults))?;
+    column::<Int32Type>(&mut group, &ints(|row| row.migrations))?;
+    group.close().map(drop)
+}
