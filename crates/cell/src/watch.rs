@@ -13,7 +13,7 @@ use analysis::watch::{Settings as WatchSettings, ThreadResult, WatchedThreads};
 use host::KernelSymbols;
 use late::{Explaining, Stopped};
 use model::{
-    Achieved, Cell, Ended, ExplainRecord, MonoTime, NotCovered, OnSpikeRecord, Policy, Span, ThreadProgress,
+    Achieved, Cell, Ended, ExplainRecord, MonoTime, Nice, NotCovered, OnSpikeRecord, Policy, Span, ThreadProgress,
     ThreadRecord, Watch, WatchRecord, WatchedThread,
 };
 use reader::{Reader, Shared, Surroundings};
@@ -171,7 +171,16 @@ impl Watcher {
                 };
                 self.explaining = Some(spawn("explainer", move || explain(state, &taken))?);
                 let armed_ns = sys::clock::monotonic().0;
-                Some(Surroundings { instance: around, page_bytes, armed_ns, above: asked.above, floor_ns, explaining })
+                Some(Surroundings {
+                    instance: around,
+                    page_bytes,
+                    armed_ns,
+                    above: asked.above,
+                    floor_ns,
+                    explaining,
+                    stopped_ns: 0,
+                    latest_ns: 0,
+                })
             }
         };
         instance.start()?;
@@ -201,7 +210,7 @@ impl Watcher {
         let reader = self.reader.take()?.join().ok()?;
         // Nothing is measured any more: it need not give way.
         if let tid @ 1.. = self.explaining_tid.load(Relaxed) {
-            let _ = sys::sched::set_policy(tid, Policy::OTHER);
+            let _ = sys::sched::set_policy(tid, Policy::Other(Nice::HIGHEST));
         }
         let explained = self.explaining.take().and_then(|thread| thread.join().ok());
         let explained = explained.map(|(mut state, ran, used_us)| {

@@ -15,6 +15,9 @@ use std::sync::mpsc::Receiver;
 /// Timer slack of a normal thread, ns, where the start of its timer is not in the trace.
 const SLACK_NS: u64 = 50_000;
 
+/// Time before the first release that is kept of a trace, ns: for the usual length of each phase.
+const BEFORE_NS: u64 = 50_000_000;
+
 /// A late activation with what is known of its thread.
 #[derive(Debug)]
 pub(super) struct LateActivation {
@@ -86,6 +89,8 @@ impl Explaining {
         for (cpu, pages) in stopped.pages.iter().enumerate() {
             self.events += self.decoder.read(&mut trace, cpu, pages).events;
         }
+        let since = stopped.late.iter().map(|late| late.activation.release_ns).min().unwrap_or(0);
+        forget_before(&mut trace, since.saturating_sub(BEFORE_NS));
         add(&mut trace, &stopped.own);
         trace.names.extend(stopped.names.iter().map(|(pid, name)| (*pid, name.clone())));
         trace.imply_switches();
@@ -188,6 +193,15 @@ fn waits_for(trace: &Trace, pid: i32, one: &Activation) -> WaitsFor {
     match one.release {
         Release::Timer if last.is_some() && last == one.timer_started_ns => WaitsFor::Timer,
         _ => WaitsFor::Device,
+    }
+}
+
+/// Leaves out what was long before: it explains nothing, and looking through it takes time.
+fn forget_before(trace: &mut Trace, since_ns: u64) {
+    for cpu in &mut trace.cpus {
+        let old = cpu.events.partition_point(|event| event.at_ns < since_ns);
+        cpu.is_cut |= old > 0;
+        cpu.events.drain(..old);
     }
 }
 

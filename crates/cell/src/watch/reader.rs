@@ -4,10 +4,11 @@ use super::late::{LateActivation, Stopped};
 use super::targets::Targets;
 use crate::trace::{Decoder, Instance};
 use analysis::explain::Event;
-use analysis::watch::{Finished, Release, Usual, WatchedThreads};
+use analysis::watch::{Activation, Finished, Release, Usual, WatchedThreads};
 use analysis::{MIN_EXCEEDANCES, quantile};
 use host::CpuGroups;
 use model::{Bin, ClockId, MonoTime, Nice, Policy, Span, ThreadProgress, Watch, WatchTarget};
+use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{SyncSender, TrySendError};
@@ -26,6 +27,11 @@ const MOST_RECENT: usize = 300_000;
 const RECENT_NS: u64 = 3_000_000_000;
 /// Time, ns, after a restart of the surroundings before an activation is covered.
 const COVERAGE_MARGIN_NS: u64 = 100_000;
+/// Late activations that are explained from one trace: each takes milliseconds of CPU time.
+const MOST_AT_ONCE: usize = 5;
+/// Least time, ns, between two stops of the trace, except for an activation later than all before: so that explaining
+/// takes little time where most activations are late.
+const PAUSE_NS: u64 = 250_000_000;
 /// Addition to twice the usual response time, ns: shorter ones are not late by themselves.
 const NOTABLE_NS: u64 = 50_000;
 
@@ -54,6 +60,9 @@ pub(super) struct Surroundings {
     pub(super) floor_ns: Arc<AtomicU64>,
     /// The explaining thread.
     pub(super) explaining: SyncSender<Stopped>,
+    /// The last stop of the trace, and the latest activation so far, ns.
+    pub(super) stopped_ns: u64,
+    pub(super) latest_ns: u64,
 }
 
 /// State of the reading thread.
@@ -93,11 +102,23 @@ pub(super) struct ReaderResults {
     pub(super) events: u64,
     pub(super) gaps: u64,
     pub(super) used_us: Option<u64>,
-    /// Late activations that were not explained, because the explaining thread was busy.
+    /// Late activations that were not explained: the explaining thread was busy, or others were later.
     pub(super) not_taken: u64,
     /// The threshold of the first late activation, ns.
     pub(super) first_above_ns: Option<u64>,
     pub(super) latest_not_taken: Option<(u32, u64, u64)>,
+}
+
+impl ReaderResults {
+    /// Counts late activations that are not explained; the latest of them comes first.
+    fn pass_over(&mut self, n: usize, latest: Option<&Activation>) {
+        self.not_taken += u64::try_from(n).unwrap_or(u64::MAX);
+        let Some(one) = latest.filter(|_| n > 0) else { return };
+        let largest = self.latest_not_taken.map_or(0, |(_, _, response)| response);
+        if one.response_ns() > largest {
+            self.latest_not_taken = Some((one.cpu, one.release_ns, one.response_ns()));
+        }
+    }
 }
 
 impl Reader {
@@ -196,14 +217,15 @@ impl Reader {
 
     /// Passes on activations: late ones to the explaining thread, all to the file.
     fn completed(&mut self, finished: Vec<Finished>) {
-        let late: Vec<LateActivation> = finished.iter().filter_map(|one| self.late(one)).collect();
+        let mut late: Vec<&Finished> = finished.iter().filter(|one| self.is_late(one)).collect();
         if let Some(surroundings) = self.surroundings.as_ref().filter(|_| self.results.first_above_ns.is_none()) {
             // Of the thread with the longest usual response, as far as all are known by now.
             let known = finished.iter().filter(|one| one.usual_response_ns.is_some());
             self.results.first_above_ns = known.filter_map(|one| threshold_ns(surroundings.above, one)).max();
         }
         if !late.is_empty() {
-            self.explain(late);
+            late.sort_by_key(|one| Reverse(one.activation.response_ns()));
+            self.explain(&late);
         }
         if let Some(rows) = &self.shared.rows {
             let meant = finished.iter().filter(|one| self.is_meant(one.pid));
@@ -216,14 +238,16 @@ impl Reader {
         self.threads.names.get(&pid).is_some_and(|name| self.watch.is_meant(name))
     }
 
-    /// A late activation with all that its explanation needs; `None` if it is not late, or not meant.
+    /// Whether an activation is later than what is explained.
+    fn is_late(&self, one: &Finished) -> bool {
+        let Some(surroundings) = &self.surroundings else { return false };
+        let above_ns =
+            threshold_ns(surroundings.above, one).map(|above| above.max(surroundings.floor_ns.load(Relaxed)));
+        above_ns.is_some_and(|above_ns| one.activation.response_ns() > above_ns) && self.is_meant(one.pid)
+    }
+
+    /// A late activation with all that its explanation needs; `None` while nothing is usual for its thread.
     fn late(&self, one: &Finished) -> Option<LateActivation> {
-        let surroundings = self.surroundings.as_ref()?;
-        let response = one.activation.response_ns();
-        let above_ns = threshold_ns(surroundings.above, one)?;
-        if response <= above_ns.max(surroundings.floor_ns.load(Relaxed)) {
-            return None;
-        }
         let usual: Usual = self.threads.usual(one.pid)?;
         let name = self.threads.names.get(&one.pid).filter(|_| self.is_meant(one.pid))?.clone();
         let facts = self.facts.get(&one.pid);
@@ -251,10 +275,20 @@ impl Reader {
     }
 
     /// Stops the trace of the surroundings, passes it on with the late activations, and restarts it.
-    fn explain(&mut self, late: Vec<LateActivation>) {
+    fn explain(&mut self, all: &[&Finished]) {
+        let most = all.first().map_or(0, |late| late.activation.response_ns());
+        let late: Vec<LateActivation> = all.iter().take(MOST_AT_ONCE).filter_map(|one| self.late(one)).collect();
         let Some(surroundings) = &mut self.surroundings else { return };
-        let mut pages = vec![Vec::new(); surroundings.instance.n_cpus()];
         let frozen_ns = sys::clock::monotonic().0;
+        let is_pause = frozen_ns < surroundings.stopped_ns + PAUSE_NS && most <= surroundings.latest_ns;
+        surroundings.latest_ns = surroundings.latest_ns.max(most);
+        if is_pause || late.is_empty() {
+            self.results.pass_over(all.len(), all.first().map(|one| &one.activation));
+            return;
+        }
+        self.results.pass_over(all.len() - late.len(), all.get(late.len()).map(|one| &one.activation));
+        surroundings.stopped_ns = frozen_ns;
+        let mut pages = vec![Vec::new(); surroundings.instance.n_cpus()];
         let _ = surroundings.instance.stop();
         for (cpu, pages) in pages.iter_mut().enumerate() {
             if surroundings.instance.drain(cpu, surroundings.page_bytes, pages).is_err() {
@@ -275,15 +309,7 @@ impl Reader {
         if let Err(TrySendError::Full(stopped) | TrySendError::Disconnected(stopped)) =
             surroundings.explaining.try_send(stopped)
         {
-            self.results.not_taken += u64::try_from(stopped.late.len()).unwrap_or(u64::MAX);
-            let latest = stopped.late.iter().max_by_key(|late| late.activation.response_ns());
-            if let Some(late) = latest {
-                let one = &late.activation;
-                let largest = self.results.latest_not_taken.map_or(0, |(_, _, response)| response);
-                if one.response_ns() > largest {
-                    self.results.latest_not_taken = Some((one.cpu, one.release_ns, one.response_ns()));
-                }
-            }
+            self.results.pass_over(stopped.late.len(), stopped.late.first().map(|late| &late.activation));
         }
     }
 
