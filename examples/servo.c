@@ -343,10 +343,12 @@ static void prepare_malloc(void) { mallopt(M_MMAP_THRESHOLD, 128 << 10); }
 
 static void hit_malloc(void)
 {
-	char *buffer = malloc(MEMORY);
-	memset(buffer, 1, MEMORY);
-	force += buffer[MEMORY / 2] - 1;
-	free(buffer);
+	memory = malloc(MEMORY);
+	if (memory == NULL)
+		die("no memory");
+	for (long at = 0; at < MEMORY; at += 4096)
+		((volatile char *)memory)[at] = 1;
+	free(memory);
 }
 
 /* A log line into a pipe whose reader is slow. */

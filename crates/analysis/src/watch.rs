@@ -10,6 +10,7 @@ mod chain;
 mod period;
 mod samples;
 mod thread;
+mod timers;
 mod track;
 mod wait;
 

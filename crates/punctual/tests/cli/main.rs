@@ -78,4 +78,5 @@ mod tune;
 mod unprivileged;
 mod vm;
 mod waiting;
+mod watch_faults;
 mod webdriver;
