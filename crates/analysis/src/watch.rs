@@ -9,6 +9,8 @@ mod calls;
 mod chain;
 mod period;
 mod samples;
+#[cfg(test)]
+pub(crate) mod script;
 mod thread;
 mod timers;
 mod track;

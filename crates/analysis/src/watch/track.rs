@@ -391,3 +391,6 @@ impl Track {
         self.account(at);
     }
 }
+
+#[cfg(test)]
+mod tests;
