@@ -1,7 +1,11 @@
 //! Programs with planted faults, watched: the cause of each is named, and no other one of the program.
 
 use crate::explain::{Group, instances};
-use crate::program::{ProgramOutput, Scratch, command, entries, is_installed, machine_and_scratch, run, skip_unless};
+use crate::program::{
+    ProgramOutput, Scratch, beside_a_load, command, entries, is_installed, machine_and_scratch, run, run_seeded,
+    skip_unless,
+};
+use crate::vm::kernel;
 use model::{Cause, ExplainRecord, Share};
 use std::path::PathBuf;
 use std::process::Command;
@@ -65,10 +69,14 @@ enum Named {
 
 /// The compiled example.
 fn servo(scratch: &Scratch) -> PathBuf {
+    compiled(scratch, &[])
+}
+
+fn compiled(scratch: &Scratch, options: &[&str]) -> PathBuf {
     let source = scratch.file("servo.c", include_str!("../../../../examples/servo.c"));
     let program = scratch.path("servo");
     let mut cc = Command::new("cc");
-    cc.args(["-O2", "-pthread", "-Wall", "-Wextra", "-Werror", "-o"]).arg(&program).arg(source);
+    cc.args(["-O2", "-pthread", "-Wall", "-Wextra", "-Werror"]).args(options).arg("-o").arg(&program).arg(source);
     let said = run(&mut cc);
     assert_eq!((said.status, said.stderr.as_str()), (0, ""), "{said:?}");
     program
@@ -219,4 +227,51 @@ fn root_a_control_group_that_has_used_up_its_quota_is_named() {
             None => Named::Not(format!("{:#?}", explained.causes)),
         }
     });
+}
+
+#[test]
+fn root_a_garbage_collection_and_a_blocking_log_of_a_program_in_python_are_named() {
+    skip_unless!(instances().is_some() && is_installed("python3", "python3"));
+    let (_machine, scratch) = machine_and_scratch("watch-python");
+    let servo = scratch.file("servo.py", include_str!("../../../../examples/servo.py"));
+    let collection = fault("gc", &[Cause::LongRun], "python3 usually ");
+    let log = fault("log", &[Cause::SystemCall], "pipe, until log-reader woke it");
+    for fault in [collection, log] {
+        let program = ["python3", &servo.display().to_string(), "--fault", fault.name].map(str::to_owned);
+        let round = || {
+            let mut command = command("watch --for 3s --keep 60 --no-keep --wait --format json --policy fifo:80");
+            let said = run(command.args(["--thread", "python*", "--"]).args(&program));
+            named(&explained(&said), &[&fault], 3)
+        };
+        expect_named(1, fault.name, round);
+    }
+}
+
+#[test]
+#[ignore = "long: boots guests"]
+fn vm_a_watched_program_is_explained_the_same_to_the_bit() {
+    let Some(kernel) = kernel() else { return };
+    skip_unless!(is_installed("cc", "gcc"));
+    let (_machine, scratch) = machine_and_scratch("watch-guest");
+    let servo = compiled(&scratch, &["-static"]);
+    let faults = ["service", "nice_lock", "page_fault", "malloc"];
+    let planted: Vec<&Fault> = FAULTS.iter().filter(|fault| faults.contains(&fault.name)).collect();
+    let task = format!("watch,thread=controller:{} --every 25 --fault {}", servo.display(), faults.join("+"));
+    let plan = format!(
+        "repetitions = 1\nduration = \"2s\"\nwarm_up = \"200ms\"\n[explain]\nkeep = 60\n[axes]\n\
+         kernel = [\"{} preempt=full\"]\nload = [\"none\"]\npolicy = [\"other\"]\nperiod = [\"2ms\"]\nmethod = ['{task}']\n",
+        kernel.display()
+    );
+    let plan = scratch.file("plan.toml", plan).display().to_string();
+    let measured = |name: &str| {
+        let out = scratch.path(name);
+        run_seeded(&plan, &out);
+        entries(&out)
+    };
+    let quiet = measured("quiet");
+    let busy = beside_a_load(|| measured("busy"));
+    assert!(quiet == busy, "virtual time does not depend on what else the machine does");
+    let explained = quiet[0].record.explained.as_ref().unwrap();
+    assert_eq!(named(explained, &planted, 5), Named::Right);
+    assert_eq!(explained.not_covered, 0, "{explained:#?}");
 }
