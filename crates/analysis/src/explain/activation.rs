@@ -231,7 +231,7 @@ impl Scene<'_> {
         let Some((inside, excess)) = self.inside else { return (Cause::Unknown, None, None) };
         let usual = (Cause::UsualRun, None, None);
         match excess.call_at(stretch.from_ns) {
-            _ if excess.is_stolen && (excess.user.is_some() || !excess.calls.is_empty()) => {
+            _ if excess.is_stolen => {
                 (Cause::Steal, None, Some("the scheduler counts less time than it had the CPU".to_owned()))
             }
             Some(call) => match excess.calls.get(&call.number) {
@@ -247,21 +247,21 @@ impl Scene<'_> {
                 }
                 None => usual,
             },
-            None => match excess.user {
-                Some((Cause::LongRun, more_ns)) => {
-                    let usual_us = inside.usual.run_ns as f64;
+            None => match (excess.fault_at(stretch.from_ns), excess.user) {
+                (Some(cause), _) => {
+                    let faults = crate::wording::things(inside.activation.faults.into(), "page fault");
+                    (cause, None, Some(faults))
+                }
+                (None, Some(more_ns)) => {
+                    let usual_ns = inside.usual.run_ns as f64;
                     let place = match inside.place {
                         Some(place) => format!("in {place}"),
-                        None => format!("usually {}", crate::wording::duration(usual_us)),
+                        None => format!("usually {}", crate::wording::duration(usual_ns)),
                     };
                     let or = self.may_be_stolen(stretch, more_ns).then_some(Cause::Steal);
                     (Cause::LongRun, or, Some(place))
                 }
-                Some((cause, _)) => {
-                    let faults = crate::wording::things(inside.activation.faults.into(), "page fault");
-                    (cause, None, Some(faults))
-                }
-                None => usual,
+                (None, None) => usual,
             },
         }
     }

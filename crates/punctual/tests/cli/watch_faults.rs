@@ -275,3 +275,53 @@ fn vm_a_watched_program_is_explained_the_same_to_the_bit() {
     assert_eq!(named(explained, &planted, 5), Named::Right);
     assert_eq!(explained.not_covered, 0, "{explained:#?}");
 }
+
+/// Task sets like the examples of rt-app: a run and a sleep, a run and a timer, and timers alone.
+const TASK_SETS: [(&str, &str); 3] = [
+    ("sleep", r#""run": 20000, "sleep": 80000"#),
+    ("timer", r#""run": 10000, "timer": { "ref": "unique", "period": 50000 }"#),
+    ("tick", r#""run": 1000, "timer": { "ref": "tick", "period": 6000 }"#),
+];
+
+#[test]
+#[ignore = "long: three task sets of rt-app"]
+fn root_run_times_and_wake_ups_agree_with_the_log_of_rt_app() {
+    skip_unless!(instances().is_some() && is_installed("rt-app", "rt-app"));
+    let (_machine, scratch) = machine_and_scratch("watch-rt-app");
+    for (name, task) in TASK_SETS {
+        let dir = scratch.dir().display();
+        let text = format!(
+            "{{ \"tasks\": {{ \"{name}\": {{ \"loop\": -1, {task} }} }}, \"global\": {{ \"duration\": 4, \
+             \"calibration\": 100, \"default_policy\": \"SCHED_FIFO\", \"lock_pages\": true, \"logdir\": \"{dir}\", \
+             \"log_basename\": \"log\", \"ftrace\": false, \"gnuplot\": false }} }}"
+        );
+        let (file, out) = (scratch.file(&format!("{name}.json"), text), scratch.path(name));
+        let mut command =
+            command(&format!("watch --for 10s --warm-up 0s --wait --thread {name}* --out {} -- rt-app", out.display()));
+        run(command.arg(file)).expect_success();
+        let watch = entries(&out)[0].record.watch.clone().unwrap();
+        let thread = &watch.threads[0];
+        let log = std::fs::read_to_string(scratch.path(&format!("log-{name}-0.log"))).unwrap();
+        // Columns: index, perf, run, period, start, end, release, slack, and three more, the last the wake-up latency; us.
+        let rows = log.lines().filter(|line| !line.starts_with('#'));
+        let rows: Vec<Vec<f64>> =
+            rows.map(|row| row.split_whitespace().map(|number| number.parse().unwrap()).collect()).collect();
+        let mean = |column: usize| rows.iter().map(|row| row[column]).sum::<f64>() / rows.len() as f64;
+        let us = |histogram: &model::Histogram| histogram.mean_ns().unwrap() / 1e3;
+        let pairs = [
+            // Its log has the time on the clock, without its own work before and after.
+            ("run", us(&thread.run) + us(&thread.preempted), mean(2), 50.0),
+            ("period", us(&thread.interval), mean(3), 0.0),
+            // It reads the clock some microseconds after it runs again; with sleeps for a length of time, never.
+            ("latency", us(&thread.latency), mean(10), 15.0),
+        ];
+        eprintln!("{name}: {} activations, {} in its log: {pairs:?}", thread.activations, rows.len());
+        assert!(thread.activations.abs_diff(rows.len() as u64) <= 2, "{thread:#?}");
+        for (what, ours, theirs, constant) in pairs.into_iter().filter(|pair| pair.2 > 0.0) {
+            assert!(
+                (ours - theirs).abs() <= theirs * 0.05 + constant,
+                "{name}: {what}: {ours} us, in its log {theirs} us"
+            );
+        }
+    }
+}

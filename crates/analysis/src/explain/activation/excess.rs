@@ -1,7 +1,7 @@
 //! Running longer than usual within an activation: in its own code or in system calls, and by how much.
 
 use super::Inside;
-use crate::explain::event::{Event, What, flags};
+use crate::explain::event::{Event, What, flags, state};
 use crate::explain::own::{self, ThreadState};
 use crate::explain::timeline::{self, Stretch};
 use crate::explain::{Facts, Subject, Trace};
@@ -17,8 +17,12 @@ const FAULT_NS: u64 = 20_000;
 /// Running longer than usual: where, and by how much.
 #[derive(Debug, Clone, Default)]
 pub(in crate::explain) struct Excess {
-    /// Cause of the time outside of system calls, if it is more than usual, and by how much, ns.
-    pub(super) user: Option<(Cause, u64)>,
+    /// By how much, ns, the time outside of system calls and of page faults is more than usual, if it is.
+    pub(super) user: Option<u64>,
+    /// Times of page faults outside of system calls, in the order of time: start, end. None where they are usual.
+    faults: Vec<(u64, u64)>,
+    /// Whether memory was got from the kernel or given back, so that page faults are part of that.
+    has_memory_calls: bool,
     /// By how much, ns, the time in each system call is more than usual, if it is.
     pub(super) calls: BTreeMap<i64, u64>,
     /// Time, ns, that a hypervisor took, where the scheduler counts it.
@@ -36,31 +40,30 @@ impl Excess {
         let mut excess = Excess { spans: spans(trace, subject.pid, one), ..Excess::default() };
         let interrupted = excess.interrupted(trace, subject, one);
         let interrupted_in = |number: Option<i64>| interrupted.get(&number).copied().unwrap_or(0);
-        let mut has_memory_calls = false;
         for (number, (run_ns, _)) in &one.calls {
             let usual_ns = usual.calls.get(number).copied().unwrap_or(0);
             let more_ns = run_ns.saturating_sub(usual_ns).saturating_sub(interrupted_in(Some(*number)));
             let is_memory = Call { number: *number, detail: 0 }.kind() == CallKind::Memory;
             let is_more = is_much(more_ns, usual_ns);
-            has_memory_calls |= is_memory && (is_more || !usual.calls.contains_key(number));
+            excess.has_memory_calls |= is_memory && (is_more || !usual.calls.contains_key(number));
             if is_more {
                 excess.calls.insert(*number, more_ns);
             }
         }
         let more_ns = one.user_run_ns.saturating_sub(usual.user_run_ns).saturating_sub(interrupted_in(None));
-        if is_much(more_ns, usual.user_run_ns) {
-            let faults = u64::from(one.faults.saturating_sub(usual.faults));
-            let cause = match faults.saturating_mul(FAULT_NS) >= more_ns {
-                true if has_memory_calls => Cause::Memory,
-                true => Cause::PageFault,
-                false => Cause::LongRun,
-            };
-            excess.user = Some((cause, more_ns));
-        }
-        let total_ns = excess.user.map_or(0, |(_, more_ns)| more_ns) + excess.calls.values().sum::<u64>();
+        let faulted_ns = if is_much(more_ns, usual.user_run_ns) && one.faults > usual.faults {
+            excess.faults = faults(trace, subject.pid, one);
+            excess.faults.iter().map(|(from, to)| to - from).sum()
+        } else {
+            0
+        };
+        let longer_ns = more_ns.saturating_sub(faulted_ns);
+        excess.user = Some(longer_ns).filter(|longer| is_much(*longer, usual.user_run_ns));
+        let total_ns = excess.user.unwrap_or(0) + faulted_ns + excess.calls.values().sum::<u64>();
         excess.stolen_ns = Some(total_ns).filter(|_| facts.counts_stolen).and_then(|_| stolen(trace, subject, one));
-        excess.is_stolen =
-            excess.stolen_ns.is_some_and(|stolen| !is_much(total_ns.saturating_sub(stolen), usual.run_ns));
+        excess.is_stolen = excess.stolen_ns.is_some_and(|stolen_ns| {
+            stolen_ns.saturating_mul(2) > total_ns && !is_much(total_ns.saturating_sub(stolen_ns), usual.run_ns)
+        });
         excess
     }
 
@@ -84,9 +87,17 @@ impl Excess {
         self.spans.iter().find(|(from, to, _)| (*from..*to).contains(&at_ns)).map(|(_, _, call)| *call)
     }
 
-    /// Parts of a stretch, cut where system calls begin and end.
+    /// Cause of running at `at_ns` in a page fault outside of system calls, if it does.
+    pub(super) fn fault_at(&self, at_ns: u64) -> Option<Cause> {
+        let is_in = self.faults.iter().any(|(from, to)| (*from..*to).contains(&at_ns));
+        is_in.then_some(if self.has_memory_calls { Cause::Memory } else { Cause::PageFault })
+    }
+
+    /// Parts of a stretch, cut where system calls and page faults begin and end.
     pub(in crate::explain) fn parts(&self, stretch: &Stretch) -> Vec<Stretch> {
-        let edges = self.spans.iter().flat_map(|(from, to, _)| [*from, *to]);
+        let edges =
+            self.spans.iter().map(|(from, to, _)| (from, to)).chain(self.faults.iter().map(|(from, to)| (from, to)));
+        let edges = edges.flat_map(|(from, to)| [*from, *to]);
         let mut cuts: Vec<u64> = edges.filter(|at| (stretch.from_ns + 1..stretch.to_ns).contains(at)).collect();
         cuts.sort_unstable();
         cuts.dedup();
@@ -125,6 +136,36 @@ fn stolen(trace: &Trace, subject: &Subject, one: &Activation) -> Option<u64> {
     let running = intervals.iter().filter(|interval| matches!(interval.state, ThreadState::Running(_)));
     let had_ns: u64 = running.map(|interval| interval.to_ns - interval.from_ns).sum();
     Some(had_ns.saturating_sub(counted_ns))
+}
+
+/// Times of page faults of the thread within an activation: until it sleeps in one, or until its next event, but at most
+/// for the longest time that one without a disk takes, also after such a sleep.
+fn faults(trace: &Trace, pid: i32, one: &Activation) -> Vec<(u64, u64)> {
+    let mut events: Vec<&Event> = (trace.cpus.iter())
+        .flat_map(|cpu| cpu.between(one.user_ns, one.end_ns))
+        .filter(|event| event.flags & (flags::HARDIRQ | flags::SOFTIRQ) == 0)
+        .filter(|event| event.pid == pid || event.is_switch_to(pid))
+        .collect();
+    events.sort_by_key(|event| event.at_ns);
+    let (mut open, mut is_asleep, mut faults) = (None, false, Vec::new());
+    for event in events {
+        let at = event.at_ns;
+        match event.what {
+            What::Ran { .. } | What::Stack(_) | What::Waking { .. } => continue,
+            What::Switch { prev, prev_state, .. } if prev == pid => {
+                is_asleep = open.is_some() && prev_state & state::NOT_RUNNABLE != 0;
+                faults
+                    .extend(open.take().map(|from: u64| (from, if is_asleep { at } else { at.min(from + FAULT_NS) })));
+            }
+            What::Switch { .. } => open = Some(at).filter(|_| std::mem::take(&mut is_asleep)),
+            what => {
+                faults.extend(open.take().map(|from| (from, at.min(from + FAULT_NS))));
+                open = Some(at).filter(|_| what == What::PageFault);
+            }
+        }
+    }
+    faults.extend(open.map(|from| (from, one.end_ns.min(from + FAULT_NS))));
+    faults
 }
 
 /// System calls of the thread within an activation.
