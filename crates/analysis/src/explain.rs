@@ -57,6 +57,8 @@ pub struct Facts {
     pub throttled_ns: Option<u64>,
     /// Whether the trace contains page faults.
     pub sees_page_faults: bool,
+    /// Whether [`What::Ran`] leaves out the time that a hypervisor took.
+    pub counts_stolen: bool,
     /// Period, ns, of the witness: an interrupt that shows whether a CPU runs with interrupts on.
     pub witness_ns: Option<u64>,
     /// Start of the complete trace, `CLOCK_MONOTONIC`, ns: the last restart of tracing.

@@ -9,7 +9,10 @@ mod calls;
 mod chain;
 mod period;
 mod samples;
+#[cfg(test)]
+pub(crate) mod script;
 mod thread;
+mod timers;
 mod track;
 mod wait;
 

@@ -3,7 +3,7 @@
 use analysis::explain::{self, GuestClock};
 use cell::beside_guest::{Answer, READY, Request, Threads, Window};
 use lab::{Beside, BesideGuest, GuestClocks, GuestTids, LabError};
-use model::{Cell, Explain, GuestFile, HostSideRecord, Kernel, Record, Runtime, Span};
+use model::{Cell, Explain, GuestFile, HostSideRecord, Kernel, Record, Runtime, Span, Watch};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -26,6 +26,11 @@ impl Beside for Companions {
         if let Some(instrument) = cell.task.instrument() {
             let files = instrument::for_guests(instrument);
             return files.map_err(|err| program(&instrument.name(), &err.to_string()));
+        }
+        if let Some(words) = cell.task.watch().and_then(Watch::words) {
+            let name = words.first().map_or("", String::as_str);
+            let file = instrument::program_for_guests(name).map_err(|err| program(name, &err.to_string()))?;
+            return Ok(vec![file]);
         }
         let Some(runtime) = cell.task.runtime() else { return Ok(Vec::new()) };
         let mut made = self.languages.lock().unwrap_or_else(PoisonError::into_inner);

@@ -16,7 +16,9 @@ use std::process::{Child, ChildStdout, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 use sys::{pipe, process, sched, storage};
 
-pub use files::{expect_sent_files, find, find_or_expect, for_guests, use_sent_files, variable_of_sent_files};
+pub use files::{
+    expect_sent_files, find, find_or_expect, for_guests, program_for_guests, use_sent_files, variable_of_sent_files,
+};
 
 /// Reason that an outside program gave no result.
 #[derive(Debug, thiserror::Error)]

@@ -1,19 +1,17 @@
 //! Explanation of a late activation of a watched thread: its wake-up, and what happened until its next wait.
 
-use super::event::{What, flags};
+mod excess;
+
+use super::event::What;
 use super::judge::Scene;
 use super::locate::{Piece, Wake};
 use super::own::{self, ThreadState};
 use super::timeline::Stretch;
 use super::{Baseline, Facts, Inherited, Subject, Symbols, Trace, doubts, joined, shares};
 use crate::watch::{Activation, Block, Call, CallKind, Usual};
+pub(super) use excess::Excess;
 use model::{Cause, Explanation, Phase, Segment, Span};
 use std::collections::{BTreeMap, HashMap};
-
-/// Smallest excess over the usual time, ns, that is a cause of its own.
-const LEAST_EXCESS_NS: u64 = 20_000;
-/// Longest time of a page fault without a disk, ns, in a guest whose host has to provide the page.
-const FAULT_NS: u64 = 20_000;
 
 /// The activation to explain, and what is usual for its thread.
 #[derive(Debug, Clone, Copy)]
@@ -28,93 +26,6 @@ pub struct Inside<'a> {
     pub files: &'a HashMap<u64, String>,
     /// Function and line of the program in which most of the activation ran, if its stacks were sampled.
     pub place: Option<&'a str>,
-}
-
-/// Causes of running longer than usual.
-#[derive(Debug, Clone, Default)]
-pub(super) struct Excess {
-    /// Cause of the time outside of system calls, if it is more than usual, and by how much, ns.
-    user: Option<(Cause, u64)>,
-    /// Causes of the time in each system call.
-    calls: BTreeMap<i64, Cause>,
-    /// System calls, in the order of time: start, end.
-    spans: Vec<(u64, u64, Call)>,
-}
-
-impl Excess {
-    fn of(trace: &Trace, pid: i32, inside: &Inside<'_>) -> Excess {
-        let Inside { activation: one, usual, .. } = inside;
-        let is_much = |excess: u64, usual: u64| excess > (usual / 2).max(LEAST_EXCESS_NS);
-        let mut excess = Excess { spans: spans(trace, pid, one), ..Excess::default() };
-        let mut has_memory_calls = false;
-        for (number, (run_ns, _)) in &one.calls {
-            let usual_ns = usual.calls.get(number).copied().unwrap_or(0);
-            let kind = Call { number: *number, detail: 0 }.kind();
-            let is_more = is_much(run_ns.saturating_sub(usual_ns), usual_ns);
-            has_memory_calls |= kind == CallKind::Memory && !usual.calls.contains_key(number);
-            if is_more {
-                let cause = match kind {
-                    CallKind::Memory => Cause::Memory,
-                    CallKind::Storage => Cause::Storage,
-                    CallKind::Affinity => Cause::Migration,
-                    _ => Cause::SystemCall,
-                };
-                excess.calls.insert(*number, cause);
-                has_memory_calls |= cause == Cause::Memory;
-            }
-        }
-        let more_ns = one.user_run_ns.saturating_sub(usual.user_run_ns);
-        if is_much(more_ns, usual.user_run_ns) {
-            let faults = u64::from(one.faults.saturating_sub(usual.faults));
-            let cause = match faults.saturating_mul(FAULT_NS) >= more_ns {
-                true if has_memory_calls => Cause::Memory,
-                true => Cause::PageFault,
-                false => Cause::LongRun,
-            };
-            excess.user = Some((cause, more_ns));
-        }
-        excess
-    }
-
-    /// The system call at `at_ns`.
-    fn call_at(&self, at_ns: u64) -> Option<Call> {
-        self.spans.iter().find(|(from, to, _)| (*from..*to).contains(&at_ns)).map(|(_, _, call)| *call)
-    }
-
-    /// Parts of a stretch, cut where system calls begin and end.
-    pub(super) fn parts(&self, stretch: &Stretch) -> Vec<Stretch> {
-        let edges = self.spans.iter().flat_map(|(from, to, _)| [*from, *to]);
-        let mut cuts: Vec<u64> = edges.filter(|at| (stretch.from_ns + 1..stretch.to_ns).contains(at)).collect();
-        cuts.sort_unstable();
-        cuts.dedup();
-        cuts.push(stretch.to_ns);
-        let mut from_ns = stretch.from_ns;
-        let part = |to_ns| {
-            let part = Stretch { from_ns, to_ns, ..*stretch };
-            from_ns = to_ns;
-            part
-        };
-        cuts.into_iter().map(part).collect()
-    }
-}
-
-/// System calls of the thread within an activation.
-fn spans(trace: &Trace, pid: i32, one: &Activation) -> Vec<(u64, u64, Call)> {
-    let mut events: Vec<_> = (trace.cpus.iter())
-        .flat_map(|cpu| cpu.between(one.user_ns, one.end_ns))
-        .filter(|event| event.pid == pid && event.flags & (flags::HARDIRQ | flags::SOFTIRQ) == 0)
-        .filter(|event| matches!(event.what, What::SysEnter { .. } | What::SysExit { .. }))
-        .collect();
-    events.sort_by_key(|event| event.at_ns);
-    let mut open = None;
-    let mut spans = Vec::new();
-    for event in events {
-        match event.what {
-            What::SysEnter { number, arguments } => open = Some((event.at_ns, Call::of(number, arguments))),
-            _ => spans.extend(open.take().map(|(from, call)| (from, event.at_ns, call))),
-        }
-    }
-    spans
 }
 
 /// Explains a late activation; `None` if the trace does not cover it. `subject` is its wake-up: due at the release, and
@@ -145,7 +56,7 @@ pub fn explain_activation(
     }
     let baseline = Baseline::of(trace, subject);
     let inherited = Inherited::of(trace);
-    let excess = Excess::of(trace, subject.pid, inside);
+    let excess = Excess::of(trace, subject, facts, inside);
     let inside = Some((inside, &excess));
     let scene = Scene { trace, subject, facts, symbols, baseline, inherited, wake: &wake, inside };
     let mut segments: Vec<Segment> = pieces.iter().flat_map(|piece| scene.judge(piece)).collect();
@@ -298,36 +209,68 @@ impl Scene<'_> {
         file.map_or(text.clone(), |file| format!("{text} {file}"))
     }
 
+    /// Wait for a lock with priority inheritance on the CPU, while the holder ran on another one.
+    fn spun(&self, call: Call, stretch: &Stretch) -> String {
+        let since = self.inside.map_or(stretch.from_ns, |(inside, _)| inside.activation.user_ns);
+        let raised = self
+            .trace
+            .cpus
+            .iter()
+            .flat_map(|cpu| cpu.between(since, stretch.to_ns))
+            .filter(|event| event.pid == self.subject.pid && matches!(event.what, What::Inherit { .. }));
+        match raised.max_by_key(|event| event.at_ns).map(|event| event.what) {
+            Some(What::Inherit { pid, .. }) if pid != self.subject.pid => {
+                format!("held by {}; priority inheritance is on", self.with_priority(pid))
+            }
+            _ => call.text(),
+        }
+    }
+
     /// Cause of running within the activation, and a place.
     pub(super) fn ran(&self, stretch: &Stretch) -> (Cause, Option<Cause>, Option<String>) {
         let Some((inside, excess)) = self.inside else { return (Cause::Unknown, None, None) };
         let usual = (Cause::UsualRun, None, None);
         match excess.call_at(stretch.from_ns) {
+            _ if excess.is_stolen => {
+                (Cause::Steal, None, Some("the scheduler counts less time than it had the CPU".to_owned()))
+            }
             Some(call) => match excess.calls.get(&call.number) {
-                Some(cause) => (*cause, None, Some(self.described(call))),
+                Some(more_ns) => {
+                    let (cause, place) = match call.kind() {
+                        CallKind::Memory => (Cause::Memory, self.described(call)),
+                        CallKind::Storage => (Cause::Storage, self.described(call)),
+                        CallKind::Affinity => (Cause::Migration, self.described(call)),
+                        CallKind::PiLock => (Cause::Lock, self.spun(call, stretch)),
+                        _ => (Cause::SystemCall, self.described(call)),
+                    };
+                    (cause, self.may_be_stolen(stretch, *more_ns).then_some(Cause::Steal), Some(place))
+                }
                 None => usual,
             },
-            None => match excess.user {
-                Some((Cause::LongRun, more_ns)) => {
-                    let usual_us = inside.usual.run_ns as f64;
+            None => match (excess.fault_at(stretch.from_ns), excess.user) {
+                (Some(cause), _) => {
+                    let faults = crate::wording::things(inside.activation.faults.into(), "page fault");
+                    (cause, None, Some(faults))
+                }
+                (None, Some(more_ns)) => {
+                    let usual_ns = inside.usual.run_ns as f64;
                     let place = match inside.place {
                         Some(place) => format!("in {place}"),
-                        None => format!("usually {}", crate::wording::duration(usual_us)),
+                        None => format!("usually {}", crate::wording::duration(usual_ns)),
                     };
                     let or = self.may_be_stolen(stretch, more_ns).then_some(Cause::Steal);
                     (Cause::LongRun, or, Some(place))
                 }
-                Some((cause, _)) => {
-                    let faults = crate::wording::things(inside.activation.faults.into(), "page fault");
-                    (cause, None, Some(faults))
-                }
-                None => usual,
+                (None, None) => usual,
             },
         }
     }
 
     /// Whether the CPU may have been taken away for most of an excess.
     fn may_be_stolen(&self, stretch: &Stretch, more_ns: u64) -> bool {
+        if let Some(stolen_ns) = self.inside.and_then(|(_, excess)| excess.stolen_ns) {
+            return stolen_ns.saturating_mul(2) > more_ns;
+        }
         let Some(cpu) = self.trace.cpu(self.cpu_of(stretch)) else { return false };
         let hole = super::silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
         self.facts.may_be_taken() && hole.saturating_mul(2) > more_ns

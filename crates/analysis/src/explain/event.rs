@@ -136,6 +136,14 @@ pub enum What {
         /// Its result; an error is its negative errno.
         result: i64,
     },
+    /// `sched_stat_runtime`: the scheduler adds this time to the thread's run time, without what a hypervisor took where
+    /// it knows that.
+    Ran {
+        /// ID of the thread.
+        pid: i32,
+        /// The time since the last such event, ns.
+        ran_ns: u64,
+    },
     /// `sched_process_exit`: the current thread ends.
     Exit,
     /// Kernel stack, by its index in [`Trace::stacks`]. It belongs to the event before it.

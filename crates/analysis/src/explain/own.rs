@@ -28,18 +28,18 @@ const LOOK_BACK_NS: u64 = 2_000_000_000;
 
 /// States of `pid` from `from` to `to`, without gaps. `cpu` is its assumed CPU if no event shows it.
 pub(super) fn intervals(trace: &Trace, pid: i32, cpu: u32, from: u64, to: u64) -> Vec<Interval> {
-    let mut turns: Vec<(u64, ThreadState)> = trace
+    let mut turns: Vec<(&Event, ThreadState)> = trace
         .numbered()
         .flat_map(|(cpu, events)| {
             let events = events.between(from.saturating_sub(LOOK_BACK_NS), to).iter();
-            events.filter_map(move |event| turn(event, pid, cpu).map(|state| (event.at_ns, state)))
+            events.filter_map(move |event| turn(event, pid, cpu).map(|state| (event, state)))
         })
         .collect();
-    turns.sort_by_key(|(at, _)| *at);
-    let mut state = ThreadState::Running(cpu);
+    turns.sort_by_key(|(event, _)| event.at_ns);
+    let mut state = at_start(&turns, pid, cpu);
     let mut at = from;
     let mut intervals = Vec::new();
-    for (turn_ns, next) in turns {
+    for (turn_ns, next) in turns.into_iter().map(|(event, next)| (event.at_ns, next)) {
         if next == state {
             continue;
         }
@@ -59,6 +59,16 @@ pub(super) fn intervals(trace: &Trace, pid: i32, cpu: u32, from: u64, to: u64) -
         intervals.push(Interval { from_ns: at, to_ns: to, state });
     }
     intervals
+}
+
+/// State of the thread before its first turn: a trace may begin while it sleeps or waits for the CPU.
+fn at_start(turns: &[(&Event, ThreadState)], pid: i32, cpu: u32) -> ThreadState {
+    let is_in = |turn: Option<&(&Event, ThreadState)>| turn.is_some_and(|(event, _)| event.is_switch_to(pid));
+    match turns {
+        [(_, ThreadState::Running(cpu)), ..] if is_in(turns.first()) => ThreadState::Runnable(*cpu),
+        [(event, _), ..] if event.what == (What::Waking { pid }) && is_in(turns.get(1)) => ThreadState::Blocked,
+        _ => ThreadState::Running(cpu),
+    }
 }
 
 /// State of the thread after `event`; `None` if the event does not change it.

@@ -1,5 +1,6 @@
 //! Tests of every cause, with hand-written events: a wake-up of thread 100 on CPU 0, due at 1 ms.
 
+mod activations;
 mod answers;
 mod causes;
 mod doubts;

@@ -2,20 +2,19 @@
 
 use super::activation::{Activation, Block, Hop, Release, Wait};
 use super::calls::Call;
+use super::timers::Timers;
 use crate::explain::{Event, What, flags, state};
-use std::collections::{BTreeMap, HashMap};
+use std::collections::BTreeMap;
 
 /// Most sleeps and waits of one activation that are kept; later ones are added to the last.
 const MOST_PIECES: usize = 256;
-/// Most timers of one thread that are remembered.
-const MOST_TIMERS: usize = 64;
 /// Most threads of a chain before this one.
 const MOST_HOPS: usize = 8;
 /// Range of results of a system call that a signal interrupted and that goes on (`ERESTARTSYS` to
 /// `ERESTART_RESTARTBLOCK`, include/linux/errno.h).
 const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
-/// Distance between an expiry and a waking by it that clocks may seem to reverse, ns.
-const CLOCK_NS: u64 = 1_000;
+/// Longest time, ns, from a waking by another CPU to the switch out that it does not prevent.
+const SWITCH_OUT_NS: u64 = 50_000;
 
 /// What the thread does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -55,13 +54,6 @@ struct Woken {
     in_interrupt: bool,
 }
 
-/// A timer: when it was started, and the earliest expiry by its own clock, ns.
-#[derive(Debug, Clone, Copy)]
-struct Timer {
-    started_ns: u64,
-    soft_ns: i64,
-}
-
 /// Something that a thread completed.
 #[derive(Debug, Clone)]
 pub(super) enum Completed {
@@ -93,7 +85,9 @@ pub(super) struct Track {
     /// Whether the latest event of the running thread outside of system calls is a page fault.
     in_fault: bool,
     woken: Option<Woken>,
-    timers: HashMap<u64, Timer>,
+    /// A waking while it ran on its way to sleep, with effect if it is switched out right after.
+    woken_early: Option<Woken>,
+    timers: Timers,
     cpu: Option<u32>,
     migrations: u32,
     n_activations: u64,
@@ -112,7 +106,8 @@ impl Track {
             current: None,
             in_fault: false,
             woken: None,
-            timers: HashMap::new(),
+            woken_early: None,
+            timers: Timers::default(),
             cpu: None,
             migrations: 0,
             n_activations: 0,
@@ -124,7 +119,9 @@ impl Track {
     /// Forgets what may be wrong after lost events.
     pub(super) fn forget(&mut self) {
         let Track { pid, wait, n_activations, .. } = *self;
-        *self = Track { n_activations, ..Track::new(pid, wait) };
+        let mut timers = std::mem::take(&mut self.timers);
+        timers.forget();
+        *self = Track { n_activations, timers, ..Track::new(pid, wait) };
     }
 
     /// The open activation and what caused it, for a thread that it wakes at `at_ns`.
@@ -151,13 +148,22 @@ impl Track {
     pub(super) fn take(&mut self, cpu: u32, event: &Event, offsets: &[i64]) -> Option<Completed> {
         let at = event.at_ns;
         let is_own = event.pid == self.pid && event.flags & (flags::HARDIRQ | flags::SOFTIRQ) == 0;
+        // A kernel may omit the switch to it, but its own events show that it runs.
+        let is_unseen = is_own && matches!(self.state, State::Ready { .. } | State::Asleep { .. });
+        let is_unseen = is_unseen && !matches!(event.what, What::Switch { .. } | What::Waking { .. });
+        let sleep = if is_unseen { self.switch_in(cpu, at, 0, None, offsets) } else { None };
+        self.take_known(cpu, event, is_own, offsets).or(sleep)
+    }
+
+    fn take_known(&mut self, cpu: u32, event: &Event, is_own: bool, offsets: &[i64]) -> Option<Completed> {
+        let at = event.at_ns;
         match event.what {
             What::Switch { next, prev, prev_state, next_priority, .. } => {
                 if prev == self.pid {
                     self.switch_out(at, prev_state, next);
                     None
                 } else if next == self.pid {
-                    self.switch_in(cpu, at, prev, next_priority, offsets)
+                    self.switch_in(cpu, at, prev, Some(next_priority), offsets)
                 } else {
                     None
                 }
@@ -170,11 +176,7 @@ impl Track {
             What::SysEnter { number, arguments } if is_own => self.enter(at, Call::of(number, arguments)),
             What::SysExit { result, .. } if is_own => self.exit(cpu, at, result, offsets),
             What::TimerStart { timer, soft_ns, .. } if is_own => {
-                if self.timers.len() >= MOST_TIMERS {
-                    let oldest = self.timers.iter().min_by_key(|(_, timer)| timer.started_ns).map(|(at, _)| *at);
-                    oldest.map(|oldest| self.timers.remove(&oldest));
-                }
-                self.timers.insert(timer, Timer { started_ns: at, soft_ns });
+                self.timers.start(timer, at, soft_ns);
                 if let Some(current) = &mut self.current {
                     current.timer = Some(timer);
                 }
@@ -224,7 +226,7 @@ impl Track {
         let is_stopped = prev_state & state::STOPPED != 0;
         self.state =
             State::Asleep { since: at, is_uninterruptible: prev_state & state::UNINTERRUPTIBLE != 0, is_stopped };
-        self.woken = None;
+        self.woken = self.woken_early.take().filter(|woken| at - woken.at_ns.min(at) <= SWITCH_OUT_NS);
         if let Some(current) = &mut self.current {
             current.slept = true;
             // A wake-up in the wait that did not end it was none.
@@ -236,9 +238,13 @@ impl Track {
     }
 
     fn waking(&mut self, at: u64, by: i32, in_interrupt: bool) {
-        let State::Asleep { since, is_uninterruptible, is_stopped } = self.state else { return };
+        let woken = Woken { at_ns: at, by, in_interrupt };
+        let State::Asleep { since, is_uninterruptible, is_stopped } = self.state else {
+            self.woken_early = Some(woken).filter(|_| self.state == State::Running);
+            return;
+        };
         self.state = State::Ready { since: at, by: 0 };
-        self.woken = Some(Woken { at_ns: at, by, in_interrupt });
+        self.woken = Some(woken);
         let call = self.current.map(|current| current.call);
         let block = Block {
             call,
@@ -258,7 +264,7 @@ impl Track {
         }
     }
 
-    fn switch_in(&mut self, cpu: u32, at: u64, prev: i32, priority: i32, offsets: &[i64]) -> Option<Completed> {
+    fn switch_in(&mut self, cpu: u32, at: u64, prev: i32, priority: Option<i32>, offsets: &[i64]) -> Option<Completed> {
         let before = std::mem::replace(&mut self.state, State::Running);
         self.accounted_ns = at;
         self.migrations += u32::from(self.cpu.is_some_and(|last| last != cpu));
@@ -278,7 +284,7 @@ impl Track {
                 let (release, release_ns, timer_started_ns) = self.release(current, woken, offsets);
                 self.begin(cpu, at, release, release_ns);
                 if let Some(open) = &mut self.open {
-                    open.priority = Some(priority);
+                    open.priority = priority;
                     open.timer_started_ns = timer_started_ns;
                 }
                 None
@@ -293,30 +299,14 @@ impl Track {
     }
 
     /// What released the thread, when, and the start of its timer.
-    fn release(&self, current: Current, woken: Woken, offsets: &[i64]) -> (Release, u64, Option<u64>) {
+    fn release(&mut self, current: Current, woken: Woken, offsets: &[i64]) -> (Release, u64, Option<u64>) {
         if woken.in_interrupt || woken.by == 0 {
-            if let Some((due, started)) = self.due(current.timer, woken.at_ns, offsets) {
-                return (Release::Timer, due, Some(started));
+            if let Some(due) = self.timers.due_of_any(current.timer, woken.at_ns, offsets) {
+                return (Release::Timer, due.at_ns, Some(due.started_ns));
             }
             return (Release::Interrupt, woken.at_ns, None);
         }
         (Release::Thread(woken.by), woken.at_ns, None)
-    }
-
-    /// The due time of the thread's timer that expired at or before `at`, and the start of that timer: of the one that
-    /// its call started, or else the latest.
-    fn due(&self, of_call: Option<u64>, at: u64, offsets: &[i64]) -> Option<(u64, u64)> {
-        let due = |timer: &Timer| {
-            let clocks = offsets.iter().copied().chain([0]);
-            let dues = clocks.filter_map(|ahead| u64::try_from(timer.soft_ns.saturating_sub(ahead)).ok());
-            // Its clock is the one by which it was due after its start, at the latest now.
-            let not_later = dues.filter(|due| *due <= at + CLOCK_NS);
-            Some((not_later.max()?, timer.started_ns))
-        };
-        // A timer that the call has started anew for the next expiry is not the one that ended it.
-        of_call.and_then(|timer| due(self.timers.get(&timer)?)).or_else(|| {
-            self.timers.values().filter_map(due).filter(|(due, _)| at - (*due).min(at) < MOST_LATE_NS).max()
-        })
     }
 
     /// Begins an activation.
@@ -379,12 +369,16 @@ impl Track {
         }
         if self.open.is_none() {
             // It did not sleep: the due time had passed, or what it waits for had happened.
-            let due = self.due(current.timer, at, offsets);
+            let due = self.timers.due(current.timer, at, offsets);
+            if due.is_none() && current.slept {
+                // The event of its waking is missing, and so is the release.
+                return None;
+            }
             let (release, release_ns) =
-                due.map_or((Release::Immediate, current.at_ns), |(due, _)| (Release::Timer, due));
+                due.map_or((Release::Immediate, current.at_ns), |due| (Release::Timer, due.at_ns));
             self.begin(cpu, at, release, release_ns);
             if let Some(open) = &mut self.open {
-                open.timer_started_ns = due.map(|(_, started)| started);
+                open.timer_started_ns = due.map(|due| due.started_ns);
             }
         }
         if let Some(open) = &mut self.open {
@@ -403,5 +397,5 @@ impl Track {
     }
 }
 
-/// Longest time, ns, between the due time of a timer that no call has started just before and a waking by it.
-const MOST_LATE_NS: u64 = 10_000_000_000;
+#[cfg(test)]
+mod tests;

@@ -80,6 +80,10 @@ enum Kind {
         number: Field,
         result: Field,
     },
+    Ran {
+        pid: Field,
+        runtime: Field,
+    },
     Exit,
     Stack {
         size: Field,
@@ -187,6 +191,7 @@ impl Decoder {
             "page_fault_user" => Kind::PageFault,
             "sys_enter" => Kind::SysEnter { number: field("id")?, arguments: field("args")? },
             "sys_exit" => Kind::SysExit { number: field("id")?, result: field("ret")? },
+            "sched_stat_runtime" => Kind::Ran { pid: field("pid")?, runtime: field("runtime")? },
             "sched_process_exit" => Kind::Exit,
             "kernel_stack" => Kind::Stack { size: field("size")?, callers: field("caller")? },
             "print" => Kind::Print,
@@ -331,6 +336,7 @@ impl Decoder {
             Kind::SysExit { number, result } => {
                 What::SysExit { number: signed(data, *number)?, result: signed(data, *result)? }
             }
+            Kind::Ran { pid, runtime } => What::Ran { pid: int(data, *pid)?, ran_ns: long(data, *runtime)? },
             Kind::Exit => What::Exit,
             Kind::Stack { size, callers } => {
                 let size = usize::try_from(int(data, *size)?).ok()?;

@@ -86,7 +86,7 @@ impl EventSet {
 }
 
 /// The events of what some threads do. Those without which nothing can be told are among [`NEEDED`].
-const ACTIVITY: [EventRequest; 8] = [
+const ACTIVITY: [EventRequest; 9] = [
     all_threads("sched/sched_switch", None),
     all_threads("sched/sched_waking", None),
     all_threads("raw_syscalls/sys_enter", None),
@@ -95,6 +95,7 @@ const ACTIVITY: [EventRequest; 8] = [
     all_threads("exceptions/page_fault_user", Some("page faults")),
     all_threads("sched/sched_pi_setprio", Some("inherited priorities")),
     all_threads("sched/sched_process_exit", Some("the end of threads")),
+    all_threads("sched/sched_stat_runtime", None),
 ];
 
 /// The events of the scheduling of some threads, and of the CPUs that they wait for. All are needed.

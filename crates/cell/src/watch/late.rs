@@ -2,7 +2,7 @@
 
 use crate::on_spike::OnSpike;
 use crate::trace::{Decoder, Export};
-use analysis::explain::{self, Event, Facts, Inside, Subject, Totals, Trace, WaitsFor, What};
+use analysis::explain::{self, Event, Facts, Inside, Subject, Totals, Trace, WaitsFor, What, flags};
 use analysis::watch::{Activation, Release, Usual};
 use host::KernelSymbols;
 use model::{ExplainRecord, Explanation, MonoTime, NotCovered, OnSpikeRecord, Owner, Policy, Span};
@@ -183,11 +183,21 @@ impl Explaining {
     }
 }
 
+/// Whether the scheduler leaves out the time that a hypervisor took: the kernel is built so, and the hypervisor, which
+/// took `steal_ms` so far, tells.
+pub(super) fn counts_stolen(steal_ms: Option<u64>) -> bool {
+    let is_built_in = |text: &str| text.lines().any(|line| line == "CONFIG_PARAVIRT_TIME_ACCOUNTING=y");
+    let config = || host::kernel_config(&host::HostFs::here());
+    steal_ms.is_some_and(|steal_ms| steal_ms > 0) && config().is_some_and(|(_, text)| is_built_in(&text))
+}
+
 /// What its wake-up waited for: a timer only if that timer is the last one that the thread started before. A timer that
 /// the kernel starts anew in the wait itself belongs to the next one.
 fn waits_for(trace: &Trace, pid: i32, one: &Activation) -> WaitsFor {
     let starts = trace.cpus.iter().flat_map(|cpu| &cpu.events).filter(|event| {
-        event.pid == pid && event.at_ns <= one.user_ns && matches!(event.what, What::TimerStart { .. })
+        let is_thread = event.flags & (flags::HARDIRQ | flags::SOFTIRQ) == 0;
+        let is_own = event.pid == pid && is_thread && event.at_ns <= one.user_ns;
+        is_own && matches!(event.what, What::TimerStart { .. })
     });
     let last = starts.map(|event| event.at_ns).max();
     match one.release {

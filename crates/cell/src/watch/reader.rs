@@ -17,7 +17,7 @@ use std::time::Duration;
 use store::ActivationRow;
 
 /// Interval of reading while late activations are explained: before the trace around them is overwritten.
-const EXPLAINING_INTERVAL: Duration = Duration::from_millis(20);
+const EXPLAINING_INTERVAL: Duration = Duration::from_millis(40);
 /// The same otherwise.
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Events younger than this, ns, wait for those of other CPUs.

@@ -319,12 +319,12 @@ fn root_raised_priorities_and_timer_functions_are_not_a_halted_cpu() {
 }
 
 /// A control group of a version-1 hierarchy or of version 2; removed when dropped.
-struct Group(PathBuf);
+pub(crate) struct Group(pub(crate) PathBuf);
 
 impl Group {
     /// Makes a group with these settings of version 1 or of version 2; prints that the test is skipped and returns
     /// `None` where neither is available.
-    fn make(controller: &str, version_1: &[(&str, &str)], version_2: &[(&str, &str)]) -> Option<Group> {
+    pub(crate) fn make(controller: &str, version_1: &[(&str, &str)], version_2: &[(&str, &str)]) -> Option<Group> {
         let name = format!("punctual-test-{}", std::process::id());
         let places = [(format!("/sys/fs/cgroup/{controller}"), version_1), ("/sys/fs/cgroup".to_owned(), version_2)];
         for (parent, settings) in places {

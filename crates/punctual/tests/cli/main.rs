@@ -79,4 +79,5 @@ mod unprivileged;
 mod vm;
 mod waiting;
 mod watch;
+mod watch_faults;
 mod webdriver;

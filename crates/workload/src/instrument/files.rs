@@ -15,10 +15,18 @@ const PLACE: &str = "/opt/punctual-program";
 /// When it is not installed on this machine.
 pub fn for_guests(instrument: &Instrument) -> Result<Vec<GuestFile>, InstrumentError> {
     let words = instrument.command_words();
-    let found = find(words.first().map_or("", String::as_str))?;
-    let name = found.file_name().unwrap_or_default().to_string_lossy();
-    let program = GuestFile { from: found.display().to_string(), to: format!("{PLACE}/{name}") };
+    let program = program_for_guests(words.first().map_or("", String::as_str))?;
     Ok(std::iter::once(program).chain(instrument.guest_files()).collect())
+}
+
+/// The file that a guest needs to start `program` of this machine.
+///
+/// # Errors
+/// When it is not installed on this machine.
+pub fn program_for_guests(program: &str) -> Result<GuestFile, InstrumentError> {
+    let found = find(program)?;
+    let name = found.file_name().unwrap_or_default().to_string_lossy();
+    Ok(GuestFile { from: found.display().to_string(), to: format!("{PLACE}/{name}") })
 }
 
 /// Directory of the files that a campaign on another machine has sent, for the processes of its cells.

@@ -1,0 +1,267 @@
+//! What happened inside a late activation of a watched thread: every cause, to the nanosecond.
+
+use super::super::{Inside, explain_activation};
+use super::*;
+use crate::watch::Usual;
+use crate::watch::script::{ME, OTHER, Script, THIRD, TIMER, until_instant};
+use Cause::*;
+use Evidence::*;
+use std::collections::HashMap;
+use syscalls::Sysno;
+
+/// The usual activation: 45 us in the program.
+fn usual() -> Usual {
+    Usual { run_ns: 46_000, user_run_ns: 45_000, response_ns: 50_000, ..Usual::default() }
+}
+
+fn facts() -> Facts {
+    Facts { sees_page_faults: true, frozen_ns: u64::MAX, ..Facts::default() }
+}
+
+#[track_caller]
+fn explained(script: &Script, facts: Facts) -> Explanation {
+    let one = script.activation(until_instant());
+    let subject = Subject {
+        pid: ME,
+        waits_for: WaitsFor::Timer,
+        cpu: one.cpu,
+        priority: 19,
+        due_ns: one.release_ns,
+        woke_ns: one.user_ns,
+        slack_ns: 0,
+    };
+    let (priorities, usual) = (HashMap::from([(OTHER, 130)]), usual());
+    let files = HashMap::from([(7, "socket".to_owned()), (8, "pipe".to_owned())]);
+    let inside = Inside { activation: &one, usual: &usual, priorities: &priorities, files: &files, place: None };
+    let explanation = explain_activation(&script.trace, &subject, &inside, &facts, &symbols).expect("it is covered");
+    assert!(explanation.is_complete(), "{explanation:#?}");
+    assert_eq!(explanation.latency.ns(), one.response_ns());
+    explanation
+}
+
+/// The largest share: cause, alternative, evidence, owner, length in ns, and place.
+#[track_caller]
+fn blamed(script: &Script, facts: Facts) -> (Cause, Option<Cause>, Evidence, String, u64, String) {
+    let explanation = explained(script, facts);
+    let share = explanation.blame().expect("it is late").clone();
+    (share.cause, share.or, share.evidence, share.owner.name, share.total.ns(), share.place.unwrap_or_default())
+}
+
+#[track_caller]
+fn expect(script: &Script, cause: Cause, owner: &str, length_ns: u64, place: &str) {
+    let expected = (cause, None, Direct, owner.to_owned(), length_ns, place.to_owned());
+    assert_eq!(blamed(script, facts()), expected, "{:#?}", explained(script, facts()));
+}
+
+/// An activation that enters a call at 1.01 ms and sleeps in it from 1.012 ms on.
+fn asleep_in(known: Sysno, arguments: [u64; 3]) -> Script {
+    Script::released().enter(1_010_000, known, arguments).sleep(1_012_000, 0)
+}
+
+/// The rest of the activation of [`asleep_in`], which is woken at 2.012 ms.
+fn goes_on(script: Script, known: Sysno) -> Script {
+    script.switch(2_015_000, ME, 0).exit(2_016_000, known, 0).waits(2_050_000)
+}
+
+/// The same, woken by a thread on the other CPU, which runs there since 0.5 ms.
+fn woken(known: Sysno, arguments: [u64; 3], waker: i32) -> Script {
+    let script = Script::released().switch_on(1, 1_006_000, waker, 0);
+    let script = script.enter(1_010_000, known, arguments).sleep(1_012_000, 0);
+    goes_on(script.woken_by(1, 2_012_000), known)
+}
+
+#[test]
+fn phases_reach_from_the_release_to_the_end() {
+    let explanation = explained(&Script::released().waits(1_050_000), facts());
+    let phases: Vec<_> = explanation.phases.iter().map(|phase| (phase.phase, phase.length.ns())).collect();
+    assert_eq!(
+        phases,
+        [
+            (Phase::Expiry, 1_000),
+            (Phase::Handler, 1_000),
+            (Phase::Queue, 2_000),
+            (Phase::Return, 1_000),
+            (Phase::Activation, 45_000)
+        ]
+    );
+    assert_eq!(explanation.blame().unwrap().cause, UsualRun);
+}
+
+#[test]
+fn a_disk_is_named_with_the_call_or_as_a_page_fault() {
+    let disk = |script: Script| script.interrupted(2_011_000, Context::Interrupt(36));
+    let asleep = Script::released().enter(1_010_000, Sysno::fsync, [7, 0, 0]).sleep_for_disk(1_012_000);
+    let script = goes_on(disk(asleep), Sysno::fsync);
+    expect(&script, Storage, "control", 1_000_000, "fsync, until an interrupt or a timer woke it");
+    let asleep = Script::released().at(1_011_000, What::PageFault).sleep_for_disk(1_012_000);
+    let script = disk(asleep).switch(2_015_000, ME, 0).waits(2_050_000);
+    expect(&script, PageFault, "control", 1_000_000, "the page came from a file or from swap");
+    // Without a page fault, nothing shows why it slept.
+    let script = disk(Script::released().sleep_for_disk(1_012_000)).switch(2_015_000, ME, 0).waits(2_050_000);
+    let (cause, _, evidence, ..) = blamed(&script, facts());
+    assert_eq!((cause, evidence), (Unknown, CannotTell));
+}
+
+#[test]
+fn page_faults_without_a_disk_explain_no_more_than_they_can_take() {
+    let faults =
+        |n: u64, script: Script| (0..n).fold(script, |script, i| script.at(1_020_000 + i * 10_000, What::PageFault));
+    // Each until the next, the last for 20 us.
+    let script = faults(20, Script::released()).waits(1_350_000);
+    expect(&script, PageFault, "control", 210_000, "20 page faults");
+    // Two page faults do not take 300 us.
+    let script = faults(2, Script::released()).waits(1_350_000);
+    expect(&script, LongRun, "control", 315_000, "usually 46 us");
+    let map = Script::released().enter(1_010_000, Sysno::mmap, [0, 0, 0]).exit(1_012_000, Sysno::mmap, 0);
+    let script = faults(20, map).waits(1_350_000);
+    expect(&script, Memory, "control", 210_000, "20 page faults");
+    let unmap = Script::released().enter(1_010_000, Sysno::munmap, [0, 0, 0]).exit(1_410_000, Sysno::munmap, 0);
+    expect(&unmap.waits(1_450_000), Memory, "control", 400_000, "munmap");
+}
+
+#[test]
+fn work_around_a_page_that_comes_from_a_disk_is_part_of_the_page_fault() {
+    // 30 us until it sleeps, 121 us of sleep, 3 us until it runs, and 46 us of which up to 20 us belong to the fault.
+    let fault = |script: Script, at: u64| {
+        let asleep = script.at(at, What::PageFault).sleep_for_disk(at + 30_000);
+        asleep.interrupted(at + 150_000, Context::Interrupt(36)).switch(at + 154_000, ME, 0)
+    };
+    let script = (0..4).fold(Script::released(), |script, i| fault(script, 1_010_000 + i * 200_000)).waits(1_810_000);
+    let length_ns = 4 * (30_000 + 121_000 + 20_000);
+    expect(&script, PageFault, "control", length_ns, "the page came from a file or from swap");
+}
+
+#[test]
+fn a_lock_is_held_by_the_thread_that_wakes() {
+    let futex = [0xf00, 128, 0];
+    let script = woken(Sysno::futex, futex, OTHER);
+    expect(&script, Lock, "logger", 1_000_000, "held by logger (nice 10), of lower priority, without inheritance");
+    let script = woken(Sysno::futex, [0xf00, 128 | 6, 0], OTHER);
+    expect(&script, Lock, "logger", 1_000_000, "held by logger (nice 10); priority inheritance is on");
+    // A holder of higher priority.
+    let trace = |priority: i32| {
+        let script = Script::released().priority(OTHER, priority).switch_on(1, 1_006_000, OTHER, 0);
+        let script = script.enter(1_010_000, Sysno::futex, futex).sleep(1_012_000, 0);
+        goes_on(script.woken_by(1, 2_012_000), Sysno::futex)
+    };
+    expect(&trace(9), Lock, "logger", 1_000_000, "held by logger (priority 90)");
+    expect(&trace(-1), Lock, "logger", 1_000_000, "held by logger (deadline)");
+}
+
+#[test]
+fn a_thread_that_runs_instead_of_the_holder_makes_it_an_inversion() {
+    let late = |between: i32| {
+        Script::released()
+            .priority(THIRD, between)
+            .switch_on(1, 1_006_000, OTHER, 0)
+            .enter(1_010_000, Sysno::futex, [0xf00, 128, 0])
+            .sleep(1_012_000, 0)
+            .switch_on(1, 1_100_000, THIRD, 0)
+            .switch_on(1, 1_900_000, OTHER, 0)
+            .woken_by(1, 2_012_000)
+    };
+    let script = goes_on(late(49), Sysno::futex);
+    expect(
+        &script,
+        PriorityInversion,
+        "logger",
+        1_000_000,
+        "held by logger (nice 10), while vision (priority 50) ran instead of it",
+    );
+    // A thread above both of them delays the holder, and would delay this one as well.
+    let script = goes_on(late(9), Sysno::futex);
+    expect(&script, Lock, "logger", 1_000_000, "held by logger (nice 10), of lower priority, without inheritance");
+}
+
+#[test]
+fn a_lock_with_inheritance_can_be_waited_for_on_the_cpu() {
+    let script = Script::released()
+        .enter(1_010_000, Sysno::futex, [0xf00, 128 | 6, 0])
+        .at(1_011_000, What::Inherit { pid: OTHER, priority: 19 })
+        .exit(1_910_000, Sysno::futex, 0)
+        .waits(1_950_000);
+    expect(&script, Lock, "control", 900_000, "held by logger (nice 10); priority inheritance is on");
+}
+
+#[test]
+fn other_calls_are_named_with_their_file_and_waker() {
+    let script = woken(Sysno::recvfrom, [7, 0, 0], OTHER);
+    expect(&script, SystemCall, "control", 1_000_000, "recvfrom(7) socket, until logger woke it");
+    let script = woken(Sysno::write, [8, 0, 0], OTHER);
+    expect(&script, SystemCall, "control", 1_000_000, "write(8) pipe, until logger woke it");
+    let script = woken(Sysno::futex, [0xf00, 128 | 9, 0], OTHER);
+    expect(&script, SystemCall, "control", 1_000_000, "futex (condition variable), until logger woke it");
+    let asleep = asleep_in(Sysno::nanosleep, [0, 0, 0]).timer(1_012_500, TIMER + 8, 2_010_000);
+    let script = goes_on(asleep.tick(2_011_000), Sysno::nanosleep);
+    expect(&script, SystemCall, "control", 1_000_000, "it sleeps itself: nanosleep for a length of time");
+    // Work in the call, without a sleep.
+    let script = Script::released().enter(1_010_000, Sysno::ioctl, [7, 0, 0]).exit(1_410_000, Sysno::ioctl, 0);
+    expect(&script.waits(1_450_000), SystemCall, "control", 400_000, "ioctl(7) socket");
+}
+
+#[test]
+fn a_move_to_another_cpu_is_a_migration() {
+    let mut script = Script::released().priority(400, 0);
+    script.trace.names.insert(400, "migration/0".to_owned());
+    let script = script
+        .enter(1_010_000, Sysno::sched_setaffinity, [0, 8, 0])
+        .switch(1_012_000, 400, 0)
+        .switch(1_412_000, ME, 0)
+        .exit(1_413_000, Sysno::sched_setaffinity, 0)
+        .waits(1_450_000);
+    expect(&script, Migration, "migration/0", 400_000, "");
+}
+
+#[test]
+fn other_threads_on_the_cpu_are_named_by_their_priority() {
+    for (priority, cause) in [(9, HigherPriority), (19, EqualPriority)] {
+        let script = Script::released().priority(THIRD, priority).switch(1_020_000, THIRD, 0);
+        expect(&script.switch(1_420_000, ME, 0).waits(1_450_000), cause, "vision", 400_000, "");
+    }
+    let stopped = Script::released().switch(1_020_000, 0, 4).tick(1_420_000).switch(1_424_000, ME, 0);
+    expect(&stopped.waits(1_450_000), Stopped, "control", 401_000, "");
+}
+
+#[test]
+fn a_long_run_has_two_readings_where_a_hypervisor_may_take_the_cpu() {
+    let hypervisor = |counts_stolen| Facts { taker: Taker::Hypervisor, counts_stolen, ..facts() };
+    // The scheduler counts `ran_ns` of the 1.048 ms from the switch in to the switch out.
+    let late = |ran_ns: u64| {
+        let end = Script::released().enter(2_050_000, Sysno::clock_nanosleep, [1, 1, 0]);
+        end.at(2_051_000, What::Ran { pid: ME, ran_ns }).sleep(2_052_000, 0)
+    };
+    expect(&late(1_048_000), LongRun, "control", 1_045_000, "usually 46 us");
+    let of = |ran_ns: u64, counts: bool| {
+        let (cause, or, evidence, ..) = blamed(&late(ran_ns), hypervisor(counts));
+        (cause, or, evidence)
+    };
+    assert_eq!(of(1_048_000, false), (LongRun, Some(Steal), TwoReadings));
+    assert_eq!(of(1_048_000, true), (LongRun, None, Direct));
+    assert_eq!(of(48_000, true), (Steal, None, Direct));
+    // Most of it was taken, but not all that is unusual.
+    assert_eq!(of(348_000, true), (LongRun, Some(Steal), TwoReadings));
+}
+
+#[test]
+fn time_of_interrupts_is_no_long_run() {
+    let softirq = Context::Softirq(3);
+    let script = Script::released()
+        .on(0, 1_010_000, flags::SOFTIRQ, What::Enter(softirq))
+        .on(0, 1_410_000, flags::SOFTIRQ, What::Leave(softirq))
+        .waits(1_450_000);
+    expect(&script, Softirq, "softirq NET_RX", 400_000, "");
+    let causes: Vec<_> = explained(&script, facts()).shares.iter().map(|share| share.cause).collect();
+    assert!(!causes.contains(&LongRun), "{causes:?}");
+}
+
+#[test]
+fn a_trace_may_begin_while_the_thread_waits_for_the_cpu() {
+    // The thread was woken for the activation before when the trace began: another one of its priority ran.
+    let mut script = Script::released().waits(1_050_000);
+    let one = script.activation(until_instant());
+    script.trace.cpus[0].events.retain(|event| event.at_ns >= 999_000 && event.what != (What::Waking { pid: ME }));
+    let own = super::super::own::intervals(&script.trace, ME, 0, 999_000, one.end_ns);
+    let states: Vec<_> = own.iter().map(|it| (it.to_ns, it.state)).collect();
+    use super::super::own::ThreadState::*;
+    assert_eq!(states, [(1_004_000, Runnable(0)), (1_050_000, Running(0))]);
+}

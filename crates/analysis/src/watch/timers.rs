@@ -1,0 +1,101 @@
+//! Timers of one watched thread: which of them released it, and when it was due.
+
+use std::collections::HashMap;
+
+/// Most timers of one thread that are remembered.
+const MOST_TIMERS: usize = 64;
+/// Distance between an expiry and a waking by it that clocks may seem to reverse, ns.
+const CLOCK_NS: u64 = 1_000;
+/// Longest time, ns, between the due time of a timer and a waking by it.
+const MOST_LATE_NS: u64 = 10_000_000_000;
+/// The same for a timer that is not known as that of the thread's waits.
+const MOST_UNKNOWN_NS: u64 = 1_000_000;
+
+/// One start of a timer: when, and the earliest expiry by the timer's own clock, ns.
+#[derive(Debug, Clone, Copy)]
+struct Start {
+    at_ns: u64,
+    soft_ns: i64,
+}
+
+/// A timer: its latest start, and the one before, which the wait for it may have replaced already.
+#[derive(Debug, Clone, Copy)]
+struct Timer {
+    latest: Start,
+    before: Option<Start>,
+}
+
+/// A due time of a timer, and the start that set it, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Due {
+    pub(super) at_ns: u64,
+    pub(super) started_ns: u64,
+}
+
+/// The timers that one thread started, by address.
+#[derive(Debug, Default)]
+pub(super) struct Timers {
+    known: HashMap<u64, Timer>,
+    /// The timer that the thread's waits wait for, although none of their calls starts it, as with `timerfd_create`.
+    standing: Option<u64>,
+    /// The latest due time that released the thread, ns: each releases it once.
+    last_due_ns: u64,
+}
+
+impl Timers {
+    /// Forgets all but the timer of the waits.
+    pub(super) fn forget(&mut self) {
+        self.known.clear();
+    }
+
+    /// Adds a start.
+    pub(super) fn start(&mut self, timer: u64, at_ns: u64, soft_ns: i64) {
+        let before = self.known.get(&timer).map(|known| known.latest);
+        if before.is_none() && self.known.len() >= MOST_TIMERS {
+            let oldest = self.known.iter().min_by_key(|(_, known)| known.latest.at_ns).map(|(address, _)| *address);
+            oldest.map(|oldest| self.known.remove(&oldest));
+        }
+        self.known.insert(timer, Timer { latest: Start { at_ns, soft_ns }, before });
+    }
+
+    /// The due time by which the thread runs at `at_ns`: of the timer that its call started, or of the one that its
+    /// waits wait for. `offsets` are those of the other clocks from `CLOCK_MONOTONIC`, ns.
+    pub(super) fn due(&mut self, of_call: Option<u64>, at_ns: u64, offsets: &[i64]) -> Option<Due> {
+        let candidates = of_call.or(self.standing).into_iter();
+        let found = candidates.filter_map(|address| self.known.get(&address)?.due(at_ns, offsets)).next();
+        let found = found.filter(|due| due.at_ns > self.last_due_ns && at_ns.saturating_sub(due.at_ns) < MOST_LATE_NS);
+        self.last_due_ns = found.map_or(self.last_due_ns, |due| due.at_ns);
+        found
+    }
+
+    /// The same of any timer of the thread whose interrupt may have woken it at `at_ns`. The kernel starts other timers
+    /// while a thread runs, so one that is not known to be its own counts only right after its due time.
+    pub(super) fn due_of_any(&mut self, of_call: Option<u64>, at_ns: u64, offsets: &[i64]) -> Option<Due> {
+        if let Some(due) = self.due(of_call, at_ns, offsets) {
+            return Some(due);
+        }
+        let dues = self.known.iter().filter_map(|(address, timer)| Some((timer.due(at_ns, offsets)?, *address)));
+        let last = self.last_due_ns;
+        let is_just = |due: &Due| due.at_ns > last && at_ns.saturating_sub(due.at_ns) < MOST_UNKNOWN_NS;
+        let (due, address) = dues.filter(|(due, _)| is_just(due)).max()?;
+        if of_call.is_none() {
+            self.standing = Some(address);
+        }
+        self.last_due_ns = due.at_ns;
+        Some(due)
+    }
+}
+
+impl Timer {
+    /// The latest due time up to `at_ns`.
+    fn due(&self, at_ns: u64, offsets: &[i64]) -> Option<Due> {
+        let of = |start: Start| {
+            let clocks = offsets.iter().copied().chain([0]);
+            let dues = clocks.filter_map(|ahead| u64::try_from(start.soft_ns.saturating_sub(ahead)).ok());
+            // Its clock is the one by which it was due after its start, at the latest now.
+            let due_ns = dues.filter(|due| *due <= at_ns.saturating_add(CLOCK_NS)).max()?;
+            Some(Due { at_ns: due_ns, started_ns: start.at_ns })
+        };
+        of(self.latest).or_else(|| self.before.and_then(of))
+    }
+}
