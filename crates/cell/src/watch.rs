@@ -200,7 +200,8 @@ impl Watcher {
             since_ns: self.started.0,
         };
         let threads = WatchedThreads::new(settings, &self.watch.chain);
-        let (shared, targets) = (Arc::clone(&self.shared), self.targets.clone());
+        let shared = Arc::clone(&self.shared);
+        let targets = (self.targets.clone(), self.program.as_ref().map(WatchedProgram::pid));
         let traces = (instance, decoder);
         let reader = Reader::new(self.watch.clone(), traces, threads, shared, surroundings, targets, self.started);
         self.reader = Some(spawn("watcher", move || reader.run())?);

@@ -351,6 +351,9 @@ impl Decoder {
     }
 }
 
+/// Threads of which the last name is remembered.
+const NAME_SLOTS: usize = 1024;
+
 /// Cache of thread names: most events repeat one that is known.
 #[derive(Debug)]
 struct Names {
@@ -361,7 +364,7 @@ struct Names {
 
 impl Default for Names {
     fn default() -> Self {
-        Names { last: vec![(-1, [0; NAME_BYTES]); 256], function: 0 }
+        Names { last: vec![(-1, [0; NAME_BYTES]); NAME_SLOTS], function: 0 }
     }
 }
 
@@ -376,7 +379,7 @@ impl Names {
 
     fn note(&mut self, names: &mut HashMap<i32, String>, pid: i32, data: &[u8], field: Field) {
         let Some(name) = data.get(field.at..).and_then(|rest| rest.first_chunk::<NAME_BYTES>()) else { return };
-        let slot = usize::try_from(pid & 0xff).ok().and_then(|slot| self.last.get_mut(slot));
+        let slot = usize::try_from(pid).ok().map(|pid| pid % NAME_SLOTS).and_then(|slot| self.last.get_mut(slot));
         let Some(slot) = slot else { return };
         if *slot != (pid, *name) {
             *slot = (pid, *name);

@@ -31,7 +31,7 @@ const COVERAGE_MARGIN_NS: u64 = 100_000;
 const MOST_AT_ONCE: usize = 5;
 /// Least time, ns, between two stops of the trace, except for an activation later than all before: so that explaining
 /// takes little time where most activations are late.
-const PAUSE_NS: u64 = 250_000_000;
+const PAUSE_NS: u64 = 1_000_000_000;
 /// Addition to twice the usual response time, ns: shorter ones are not late by themselves.
 const NOTABLE_NS: u64 = 50_000;
 
@@ -74,6 +74,8 @@ pub(super) struct Reader {
     pub(super) shared: Arc<Shared>,
     pub(super) surroundings: Option<Surroundings>,
     pub(super) targets: Targets,
+    /// The program that the cell has started, if it did.
+    pub(super) program: Option<u32>,
     pub(super) started: MonoTime,
     pub(super) results: ReaderResults,
     /// Events whose neighbours on other CPUs may not be read yet.
@@ -128,7 +130,7 @@ impl Reader {
         threads: WatchedThreads,
         shared: Arc<Shared>,
         surroundings: Option<Surroundings>,
-        targets: Targets,
+        (targets, program): (Targets, Option<u32>),
         started: MonoTime,
     ) -> Reader {
         Reader {
@@ -139,6 +141,7 @@ impl Reader {
             shared,
             surroundings,
             targets,
+            program,
             started,
             results: ReaderResults::default(),
             pending: Vec::new(),
@@ -177,7 +180,9 @@ impl Reader {
         let now = sys::clock::monotonic().0;
         if now >= self.next_look_ns {
             self.look();
-            self.next_look_ns = now + Span::SECOND.ns();
+            // A program starts most of its threads at its beginning.
+            let is_new = now < self.started.0 + Span::SECOND.ns();
+            self.next_look_ns = now + if is_new { Span::SECOND.ns() / 10 } else { Span::SECOND.ns() };
         }
         let horizon = if is_last { u64::MAX } else { now.saturating_sub(SETTLING_NS) };
         let mut trace = self.decoder.begin(self.instance.n_cpus());
@@ -277,12 +282,14 @@ impl Reader {
     /// Stops the trace of the surroundings, passes it on with the late activations, and restarts it.
     fn explain(&mut self, all: &[&Finished]) {
         let most = all.first().map_or(0, |late| late.activation.response_ns());
-        let late: Vec<LateActivation> = all.iter().take(MOST_AT_ONCE).filter_map(|one| self.late(one)).collect();
-        let Some(surroundings) = &mut self.surroundings else { return };
         let frozen_ns = sys::clock::monotonic().0;
-        let is_pause = frozen_ns < surroundings.stopped_ns + PAUSE_NS && most <= surroundings.latest_ns;
+        let is_pause = (self.surroundings.as_ref())
+            .is_none_or(|around| frozen_ns < around.stopped_ns + PAUSE_NS && most <= around.latest_ns);
+        let some = if is_pause { &[] } else { &all[..all.len().min(MOST_AT_ONCE)] };
+        let late: Vec<LateActivation> = some.iter().filter_map(|one| self.late(one)).collect();
+        let Some(surroundings) = &mut self.surroundings else { return };
         surroundings.latest_ns = surroundings.latest_ns.max(most);
-        if is_pause || late.is_empty() {
+        if late.is_empty() {
             self.results.pass_over(all.len(), all.first().map(|one| &one.activation));
             return;
         }
@@ -318,7 +325,21 @@ impl Reader {
         self.threads.set_offsets(
             [ClockId::Realtime, ClockId::Tai, ClockId::Boottime].map(host::offset_from_monotonic_ns).to_vec(),
         );
-        if !matches!(self.watch.target, WatchTarget::Command(_)) {
+        if let Some(program) = self.program {
+            // Those that it had started before the kernel followed it.
+            let mut tree = vec![program];
+            let mut next = 0;
+            while let Some(pid) = tree.get(next).copied() {
+                tree.extend(host::children_of(pid));
+                next += 1;
+            }
+            let tids = tree.into_iter().flat_map(host::threads_of).filter(|tid| !self.targets.tids.contains(tid));
+            let new: Vec<u32> = tids.collect();
+            let pids: Vec<i32> = new.iter().filter_map(|tid| i32::try_from(*tid).ok()).collect();
+            if !pids.is_empty() && self.instance.follow_also(&pids).is_ok() {
+                self.targets.tids.extend(new);
+            }
+        } else {
             let now = Targets::find(&self.watch);
             if now != self.targets && !now.tids.is_empty() {
                 let pids: Vec<i32> = now.tids.iter().filter_map(|tid| i32::try_from(*tid).ok()).collect();
