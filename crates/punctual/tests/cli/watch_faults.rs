@@ -331,7 +331,7 @@ fn root_run_times_and_wake_ups_agree_with_the_log_of_rt_app() {
         let watch = entries(&out)[0].record.watch.clone().unwrap();
         let thread = &watch.threads[0];
         let log = std::fs::read_to_string(scratch.path(&format!("log-{name}-0.log"))).unwrap();
-        // Columns: index, perf, run, period, start, end, release, slack, and three more, the last the wake-up latency; us.
+        // Columns: index, perf, run, period, start, end, release, slack, two more, and the wake-up latency; us.
         let rows = log.lines().filter(|line| !line.starts_with('#'));
         let rows: Vec<Vec<f64>> =
             rows.map(|row| row.split_whitespace().map(|number| number.parse().unwrap()).collect()).collect();
