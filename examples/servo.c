@@ -343,12 +343,12 @@ static void prepare_malloc(void) { mallopt(M_MMAP_THRESHOLD, 128 << 10); }
 
 static void hit_malloc(void)
 {
-	memory = malloc(MEMORY);
-	if (memory == NULL)
+	volatile char *buffer = malloc(MEMORY);
+	if (buffer == NULL)
 		die("no memory");
 	for (long at = 0; at < MEMORY; at += 4096)
-		((volatile char *)memory)[at] = 1;
-	free(memory);
+		buffer[at] = 1;
+	free((char *)buffer);
 }
 
 /* A log line into a pipe whose reader is slow. */

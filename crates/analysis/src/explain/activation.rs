@@ -1,32 +1,15 @@
 //! Explanation of a late activation of a watched thread: its wake-up, and what happened until its next wait.
 
-mod excess;
-
 use super::event::What;
+use super::excess::{Excess, Inside};
 use super::judge::Scene;
 use super::locate::{Piece, Wake};
 use super::own::{self, ThreadState};
 use super::timeline::Stretch;
 use super::{Baseline, Facts, Inherited, Subject, Symbols, Trace, doubts, joined, shares};
-use crate::watch::{Activation, Block, Call, CallKind, Usual};
-pub(super) use excess::Excess;
+use crate::watch::{Block, Call, CallKind};
 use model::{Cause, Explanation, Phase, Segment, Span};
-use std::collections::{BTreeMap, HashMap};
-
-/// The activation to explain, and what is usual for its thread.
-#[derive(Debug, Clone, Copy)]
-pub struct Inside<'a> {
-    /// The activation.
-    pub activation: &'a Activation,
-    /// The usual one.
-    pub usual: &'a Usual,
-    /// Priorities of threads that the trace may not show, as the kernel counts.
-    pub priorities: &'a HashMap<i32, i32>,
-    /// Names of the files behind descriptors of the process, like `pipe`.
-    pub files: &'a HashMap<u64, String>,
-    /// Function and line of the program in which most of the activation ran, if its stacks were sampled.
-    pub place: Option<&'a str>,
-}
+use std::collections::BTreeMap;
 
 /// Explains a late activation; `None` if the trace does not cover it. `subject` is its wake-up: due at the release, and
 /// back in the program at its beginning.
@@ -158,8 +141,8 @@ impl Scene<'_> {
         }
     }
 
-    /// The thread of lower priority than ours that ran longest while `holder` was runnable and did not run, and the time
-    /// of all of them, ns.
+    /// The thread of lower priority than ours that ran longest while `holder` was runnable and did not run, and the
+    /// time of all of them, ns.
     fn ran_instead_of(&self, holder: i32, from_ns: u64, to_ns: u64) -> (Option<i32>, u64) {
         let mut by: BTreeMap<i32, u64> = BTreeMap::new();
         for interval in own::intervals(self.trace, holder, self.subject.cpu, from_ns, to_ns) {

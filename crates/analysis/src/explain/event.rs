@@ -136,8 +136,8 @@ pub enum What {
         /// Its result; an error is its negative errno.
         result: i64,
     },
-    /// `sched_stat_runtime`: the scheduler adds this time to the thread's run time, without what a hypervisor took where
-    /// it knows that.
+    /// `sched_stat_runtime`: the scheduler adds this time to the run time of a thread, without what a hypervisor took
+    /// where it knows that.
     Ran {
         /// ID of the thread.
         pid: i32,

@@ -3,9 +3,9 @@
 mod interrupts;
 mod queue;
 
-use super::activation::{Excess, Inside};
 use super::baseline::Baseline;
 use super::event::{CpuEvents, Trace};
+use super::excess::{Excess, Inside};
 use super::expiry;
 use super::inherited::Inherited;
 use super::locate::{Piece, Subject, Wake};

@@ -1,22 +1,36 @@
-//! Running longer than usual within an activation: in its own code or in system calls, and by how much.
+//! A late activation beside the usual one: in its own code or in system calls it ran longer, and by how much.
 
-use super::Inside;
-use crate::explain::event::{Event, What, flags, state};
-use crate::explain::own::{self, ThreadState};
-use crate::explain::timeline::{self, Stretch};
-use crate::explain::{Facts, Subject, Trace};
-use crate::watch::{Activation, Call, CallKind};
+use super::event::{Event, What, flags, state};
+use super::own::{self, ThreadState};
+use super::timeline::{self, Stretch};
+use super::{Facts, Subject, Trace};
+use crate::watch::{Activation, Call, CallKind, Usual};
 use model::Cause;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
 
 /// Smallest excess over the usual time, ns, that is a cause of its own.
 const LEAST_EXCESS_NS: u64 = 20_000;
 /// Longest time of a page fault without a disk, ns, in a guest whose host has to provide the page.
 const FAULT_NS: u64 = 20_000;
 
+/// The activation to explain, and what is usual for its thread.
+#[derive(Debug, Clone, Copy)]
+pub struct Inside<'a> {
+    /// The activation.
+    pub activation: &'a Activation,
+    /// The usual one.
+    pub usual: &'a Usual,
+    /// Priorities of threads that the trace may not show, as the kernel counts.
+    pub priorities: &'a HashMap<i32, i32>,
+    /// Names of the files behind descriptors of the process, like `pipe`.
+    pub files: &'a HashMap<u64, String>,
+    /// Function and line of the program in which most of the activation ran, if its stacks were sampled.
+    pub place: Option<&'a str>,
+}
+
 /// Running longer than usual: where, and by how much.
 #[derive(Debug, Clone, Default)]
-pub(in crate::explain) struct Excess {
+pub(super) struct Excess {
     /// By how much, ns, the time outside of system calls and of page faults is more than usual, if it is.
     pub(super) user: Option<u64>,
     /// Times of page faults outside of system calls, in the order of time: start, end. None where they are usual.
@@ -94,7 +108,7 @@ impl Excess {
     }
 
     /// Parts of a stretch, cut where system calls and page faults begin and end.
-    pub(in crate::explain) fn parts(&self, stretch: &Stretch) -> Vec<Stretch> {
+    pub(super) fn parts(&self, stretch: &Stretch) -> Vec<Stretch> {
         let edges =
             self.spans.iter().map(|(from, to, _)| (from, to)).chain(self.faults.iter().map(|(from, to)| (from, to)));
         let edges = edges.flat_map(|(from, to)| [*from, *to]);
@@ -138,8 +152,8 @@ fn stolen(trace: &Trace, subject: &Subject, one: &Activation) -> Option<u64> {
     Some(had_ns.saturating_sub(counted_ns))
 }
 
-/// Times of page faults of the thread within an activation: until it sleeps in one, or until its next event, but at most
-/// for the longest time that one without a disk takes, also after such a sleep.
+/// Times of page faults of the thread within an activation: until it sleeps in one, or until its next event, but for no
+/// longer than one without a disk takes, also after such a sleep.
 fn faults(trace: &Trace, pid: i32, one: &Activation) -> Vec<(u64, u64)> {
     let mut events: Vec<&Event> = (trace.cpus.iter())
         .flat_map(|cpu| cpu.between(one.user_ns, one.end_ns))
