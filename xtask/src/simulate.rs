@@ -15,6 +15,7 @@ mod quantiles;
 mod recorded;
 mod stationarity;
 mod tail;
+mod tuned;
 
 use std::process::Command;
 
@@ -100,7 +101,7 @@ impl Scale {
     }
 }
 
-const SIMULATIONS: [Simulation; 13] = [
+const SIMULATIONS: [Simulation; 14] = [
     Simulation {
         name: "quantiles",
         about: "S1: does the interval of a quantile hold the true one?",
@@ -145,6 +146,11 @@ const SIMULATIONS: [Simulation; 13] = [
         name: "histories",
         about: "S9: false alarms of histories, and how soon steps and drifts are found",
         run: histories::run,
+    },
+    Simulation {
+        name: "tune",
+        about: "S10: does tune name knobs without effect, and find those with one?",
+        run: tuned::run,
     },
 ];
 
@@ -253,5 +259,10 @@ mod tests {
     #[test]
     fn knobs_as_specified() {
         check("knobs", 10);
+    }
+
+    #[test]
+    fn experiments_of_tune_as_specified() {
+        check("tune", 20);
     }
 }

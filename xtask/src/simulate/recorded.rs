@@ -11,7 +11,7 @@
 //! adjacent windows.
 
 use super::noise::Noise;
-use super::{Expected, ResultRow};
+use super::{Expected, ResultRow, tuned};
 use analysis::comparison::{Answer, Arm, Comparison, Question, compare};
 use analysis::paired::{decided_after, signed_rank};
 use analysis::{BaselineGate, Level};
@@ -40,8 +40,8 @@ pub(super) fn run(dirs: &[&str]) -> Result<Vec<ResultRow>, String> {
     let mut rows = Vec::new();
     for dir in dirs {
         for (name, entries) in read(Path::new(dir))? {
-            if entries.len() < 2 * SEQUENCE {
-                let (have, need) = (entries.len(), 2 * SEQUENCE);
+            if entries.len() < tuned::LONGEST {
+                let (have, need) = (entries.len(), tuned::LONGEST);
                 return Err(format!("{dir}: {have} measurements of {name} are too few; record {need} at least"));
             }
             let apart = entries.len() / (2 * BLOCKS);
@@ -106,6 +106,7 @@ fn of_recording(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
     }
     rows.extend(gated(name, entries));
     rows.extend(looked_at(name, entries));
+    rows.extend(tuned::of_recording(name, entries));
     rows
 }
 
@@ -138,7 +139,7 @@ fn gated(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
 }
 
 /// The measurement with every latency multiplied by `factor`.
-fn scaled(entry: &Entry, factor: f64) -> Entry {
+pub(super) fn scaled(entry: &Entry, factor: f64) -> Entry {
     #[expect(clippy::cast_possible_truncation, reason = "latencies are below 10^15 ns")]
     let scale = |ns: f64| (ns * factor).round() as i64;
     let mut entry = entry.clone();

@@ -70,12 +70,14 @@ pub fn screened(knobs: &[Knob], metric: Metric, entries: &[Entry], seed: u64) ->
     let design = design(knobs).ok_or_else(|| format!("expected 1 to {} knobs, found {}", Knob::MOST, knobs.len()))?;
     let blocks = blocks(&design, metric, entries)?;
     let effects = factorial::effects(&design, &blocks, seed).map_err(|refusal| why(&refusal))?;
+    // A single knob is always measured again: its few runs give no small p-value.
+    let is_single = effects.len() == 1;
     let margins = half_width(&design, &blocks, &effects.iter().map(|effect| effect.effect).collect::<Vec<_>>());
     let knobs = effects.iter().map(|effect| ScreenedKnob {
         ratio: effect.effect.exp(),
         interval: ((effect.effect - margins).exp(), (effect.effect + margins).exp()),
         p: effect.p,
-        is_candidate: effect.p <= CANDIDATE_P,
+        is_candidate: is_single || effect.p <= CANDIDATE_P,
     });
     let pairs = factorial::interactions(&design, &blocks, seed).ok().map(|pairs| {
         let pair = |pair: factorial::Interaction| ScreenedPair {
