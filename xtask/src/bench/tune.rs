@@ -5,14 +5,11 @@ use serde_json::Value;
 use std::path::Path;
 use std::process::Command;
 
-/// Three knobs that act, and a setting that nothing reads while it is changed.
-const PLAN: &str = "title = \"Known knobs\"\nduration = \"400ms\"\nwarm_up = \"50ms\"\n
-[knobs]\npolicy = [\"other\", \"fifo:80\"]\ntimer_slack = [\"50us\", \"1ns\"]\nload_cpus = [\"all\", \"others\"]
-prepare.\"sysctl:kernel.printk_ratelimit_burst\" = [\"leave\", \"11\"]\n
-[axes]\nload = [\"messaging\"]\npolicy = [\"other\"]\nperiod = [\"1ms\"]\n";
-
-/// Knobs of the plan that act.
-const ACTING: usize = 3;
+/// Two plans with knobs that act, each with a setting that nothing reads while it is changed: real-time threads have no
+/// timer slack, so that both cannot be knobs of one plan.
+const PLANS: [&str; 2] =
+    ["timer_slack = [\"50us\", \"1ns\"]\nload_cpus = [\"all\", \"others\"]", "policy = [\"other\", \"fifo:80\"]"];
+const IDLE: &str = "prepare.\"sysctl:kernel.printk_ratelimit_burst\" = [\"leave\", \"11\"]";
 
 /// Blocks of the confirmation that determines the effects.
 const BLOCKS_OF_TRUTH: &str = "40";
@@ -21,14 +18,20 @@ const BLOCKS_OF_TRUTH: &str = "40";
 pub(super) fn report(program: &Path, cpu: u32, runs: u64) -> Result<(), String> {
     let scratch = std::env::temp_dir().join(format!("punctual-bench-tune-{}", std::process::id()));
     std::fs::create_dir(&scratch).map_err(|err| format!("{}: {err}", scratch.display()))?;
-    let result = counted(program, cpu, runs, &scratch);
+    let all = PLANS.iter().enumerate();
+    let result = all.map(|(n, knobs)| counted(program, cpu, runs, &scratch.join(n.to_string()), knobs)).collect();
     let _ = std::fs::remove_dir_all(&scratch);
     result
 }
 
-fn counted(program: &Path, cpu: u32, runs: u64, scratch: &Path) -> Result<(), String> {
+fn counted(program: &Path, cpu: u32, runs: u64, scratch: &Path, knobs: &str) -> Result<(), String> {
+    std::fs::create_dir(scratch).map_err(|err| err.to_string())?;
     let plan = scratch.join("plan.toml");
-    std::fs::write(&plan, PLAN).map_err(|err| err.to_string())?;
+    let text = format!(
+        "title = \"Known knobs\"\nduration = \"400ms\"\nwarm_up = \"50ms\"\n[knobs]\n{knobs}\n{IDLE}\n\
+         [axes]\nload = [\"messaging\"]\npolicy = [\"other\"]\nperiod = [\"1ms\"]\n"
+    );
+    std::fs::write(&plan, text).map_err(|err| err.to_string())?;
     let experiment = |name: &str, blocks: &str| -> Result<Vec<Value>, String> {
         let mut command = Command::new(program);
         command.args(["tune", "--response", "p50", "--format", "json", "--blocks", "2", "--confirm", blocks]);
@@ -54,10 +57,11 @@ fn counted(program: &Path, cpu: u32, runs: u64, scratch: &Path) -> Result<(), St
         println!("{run}: {}", knobs.iter().filter_map(|knob| knob["sentence"].as_str()).collect::<Vec<_>>().join("; "));
     }
     println!("\n{:<44}{:>8}{:>12}{:>20}", "knob", "effect", "named", "interval holds it");
+    let acting = truth.len() - 1;
     for (index, (truth, (found, held))) in truth.iter().zip(counts).enumerate() {
         let key = truth["key"].as_str().unwrap_or("?");
         let effect = ratio(truth).map_or("none".to_owned(), |ratio| format!("{ratio:.3}"));
-        let held = if index < ACTING { format!("{held} of {runs}") } else { "-".to_owned() };
+        let held = if index < acting { format!("{held} of {runs}") } else { "-".to_owned() };
         println!("{key:<44}{effect:>8}{:>12}{held:>20}", format!("{found} of {runs}"));
     }
     Ok(())

@@ -6,7 +6,7 @@ use super::{Expected, ResultRow, Scale};
 use analysis::Level;
 use analysis::comparison::Metric;
 use analysis::testing::RunBuilder;
-use analysis::tune::{KnobAnswer, Tuned, confirmation, design, screened, tuned};
+use analysis::tune::{KnobAnswer, Tuned, confirmation, design, least_blocks, screened, tuned};
 use model::{CpuSet, Entry, Knob, Planned, Span};
 
 /// Experiments of each row.
@@ -92,8 +92,8 @@ fn is_an_effect(answer: KnobAnswer) -> bool {
 
 /// Knobs with these positions as names.
 fn knobs(n: usize) -> Vec<Knob> {
-    let knob = |n: usize| Knob { key: format!("prepare.k{n}"), as_is: "leave".into(), changed: "on".into() };
-    (0..n).map(knob).collect()
+    let knob = |n: usize| Knob::of(format!("prepare.k{n}"), vec!["leave".into(), "on".into()]);
+    (0..n).filter_map(|n| knob(n).ok()).collect()
 }
 
 fn count(n: usize) -> u32 {
@@ -147,13 +147,20 @@ pub(super) fn experiment(
     noise: &mut Noise,
 ) -> Result<Tuned, String> {
     let design = design(knobs).ok_or("no design")?;
-    let screening = screened(knobs, metric, &measured(&design.runs, BLOCKS[0], source, noise), seed)?;
+    let entries = measured(&design.runs, BLOCKS[0], source, noise);
+    let screening = screened(knobs, metric, &entries, seed)?;
     let candidates = screening.candidates();
     let confirmed = match candidates.is_empty() {
         true => Vec::new(),
-        false => measured(&confirmation(knobs, &candidates), BLOCKS[1], source, noise),
+        false => {
+            let is_changed = |values: &Vec<&str>| -> Vec<bool> {
+                values.iter().zip(knobs).map(|(value, knob)| *value != knob.as_is).collect()
+            };
+            let cells: Vec<_> = confirmation(knobs, &candidates).iter().map(is_changed).collect();
+            measured(&cells, BLOCKS[1].max(least_blocks(knobs, &candidates, 1)), source, noise)
+        }
     };
-    Ok(tuned(knobs, screening, &confirmed))
+    Ok(tuned(knobs, screening, &entries, &confirmed, 1))
 }
 
 fn measured(
