@@ -45,19 +45,21 @@ pub(super) fn run(scale: Scale) -> Vec<ResultRow> {
     for (machine, called) in MACHINES {
         for n in [1, 4, 8] {
             let name = format!("{called}, {n} knobs without effect: any named");
-            rows.push(ResultRow::share(name, named(machine, n, runs), runs, Expected::AtMost(0.05)));
+            rows.push(ResultRow::share(name, named(machine, n, 1, runs), runs, Expected::AtMost(0.05)));
         }
+        let name = format!("{called}, 4 knobs without effect, up to three looks: any named");
+        rows.push(ResultRow::share(name, named(machine, 4, 3, runs), runs, Expected::AtMost(0.05)));
         rows.extend(acting(machine, called, runs));
     }
     rows
 }
 
-/// Experiments in which any of `n` knobs without effect is named.
-fn named(machine: Machine, n: usize, runs: u32) -> u32 {
+/// Experiments in which any of `n` knobs without effect is named, at any of up to this number of looks.
+fn named(machine: Machine, n: usize, looks: u32, runs: u32) -> u32 {
     let knobs = knobs(n);
     let is_named = |seed: &u64| {
         let mut source = source(machine, vec![1.0; n], 4_404 + 2 * seed);
-        let tuned = experiment(&knobs, P50, &mut source, *seed, &mut Noise::new(4_405 + 2 * seed));
+        let tuned = experiment(&knobs, P50, &mut source, *seed, &mut Noise::new(4_405 + 2 * seed), looks);
         tuned.is_ok_and(|tuned| tuned.knobs.iter().any(|knob| is_an_effect(knob.answer)))
     };
     count((0..u64::from(runs)).filter(is_named).count())
@@ -72,7 +74,7 @@ fn acting(machine: Machine, called: &str, runs: u32) -> Vec<ResultRow> {
         for seed in 0..u64::from(runs) {
             let mut source = source(machine, vec![factor, 1.0, 1.0, 1.0], 9_908 + 2 * seed);
             let mut noise = Noise::new(9_909 + 2 * seed);
-            let Ok(tuned) = experiment(&knobs, P50, &mut source, seed, &mut noise) else { continue };
+            let Ok(tuned) = experiment(&knobs, P50, &mut source, seed, &mut noise, 1) else { continue };
             let ratio = tuned.knobs[0].confirmed.as_ref().and_then(|confirmed| confirmed.ratio);
             found += u32::from(tuned.knobs[0].answer == KnobAnswer::Better);
             held += u32::from(ratio.is_some_and(|ratio| ratio.interval.0 <= factor && ratio.interval.1 >= factor));
@@ -116,7 +118,7 @@ pub(super) fn of_recording(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
                     let entry = &entries[at - 1];
                     if levels[0] && factor < 1.0 { scaled(entry, factor) } else { entry.clone() }
                 };
-                let Ok(tuned) = experiment(&knobs, Metric::Quantile(level), &mut source, seed, &mut noise) else {
+                let Ok(tuned) = experiment(&knobs, Metric::Quantile(level), &mut source, seed, &mut noise, 1) else {
                     continue;
                 };
                 let idle = if factor < 1.0 { &tuned.knobs[1..] } else { &tuned.knobs[..] };
@@ -135,7 +137,8 @@ pub(super) fn of_recording(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
 }
 
 /// One experiment. `source` measures a combination of levels; measurements are made in random order within blocks, as
-/// `punctual tune` does.
+/// `punctual tune` does; after one, two and four times the blocks of the confirmation, as many as `looks`, an answer for
+/// all knobs ends it.
 ///
 /// # Errors
 /// If the screening cannot be evaluated.
@@ -145,22 +148,35 @@ pub(super) fn experiment(
     source: &mut dyn FnMut(&[bool]) -> Entry,
     seed: u64,
     noise: &mut Noise,
+    looks: u32,
 ) -> Result<Tuned, String> {
     let design = design(knobs).ok_or("no design")?;
     let entries = measured(&design.runs, BLOCKS[0], source, noise);
     let screening = screened(knobs, metric, &entries, seed)?;
     let candidates = screening.candidates();
-    let confirmed = match candidates.is_empty() {
-        true => Vec::new(),
-        false => {
-            let is_changed = |values: &Vec<&str>| -> Vec<bool> {
-                values.iter().zip(knobs).map(|(value, knob)| *value != knob.as_is).collect()
-            };
-            let cells: Vec<_> = confirmation(knobs, &candidates).iter().map(is_changed).collect();
-            measured(&cells, BLOCKS[1].max(least_blocks(knobs, &candidates, 1)), source, noise)
-        }
+    let is_changed = |values: &Vec<&str>| -> Vec<bool> {
+        values.iter().zip(knobs).map(|(value, knob)| *value != knob.as_is).collect()
     };
-    Ok(tuned(knobs, screening, &entries, &confirmed, 1))
+    let cells: Vec<_> = confirmation(knobs, &candidates).iter().map(is_changed).collect();
+    let first = BLOCKS[1].max(least_blocks(knobs, &candidates, looks));
+    let (mut confirmed, mut done) = (Vec::new(), 0);
+    for look in 0..looks {
+        if candidates.is_empty() {
+            break;
+        }
+        let more = measured(&cells, (first << look) - done, source, noise);
+        let later = |mut entry: Entry| {
+            entry.planned.block += done;
+            entry
+        };
+        confirmed.extend(more.into_iter().map(later));
+        done = first << look;
+        let tuned = tuned(knobs, screening.clone(), &entries, &confirmed, looks);
+        if tuned.is_decided() {
+            return Ok(tuned);
+        }
+    }
+    Ok(tuned(knobs, screening, &entries, &confirmed, looks))
 }
 
 fn measured(

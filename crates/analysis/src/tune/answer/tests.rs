@@ -58,11 +58,10 @@ fn only_what_is_confirmed_is_named() {
 fn few_or_noisy_blocks_leave_it_undecided() {
     let one = knobs(1);
     let few = tuned(&one, screening(&[true], (0.5, 0.9)), &[], &confirmed(&[0.5], 5, 50, 3), 1);
-    assert_eq!(
-        few.knobs[0].answer,
-        KnobAnswer::Undecided { blocks_needed: None, seconds_needed: None },
-        "5 blocks have no interval"
+    let six = KnobAnswer::Undecided { blocks_needed: Some(6), seconds_needed: Some(36) };
+    assert_eq!(few.knobs[0].answer, six, "5 blocks have no interval");
     );
+    assert!(few.knobs[0].sentence.ends_with("about 6 blocks, 36 s would probably decide (--confirm 6)"));
     let none = tuned(&one, screening(&[true], (0.5, 0.9)), &[], &[], 1);
     assert!(matches!(none.knobs[0].answer, KnobAnswer::Undecided { .. }));
     let noisy = tuned(&one, screening(&[true], (0.5, 0.9)), &[], &confirmed(&[0.9], 6, 3_000, 3), 1);
@@ -82,4 +81,29 @@ fn knobs_that_do_nothing_are_hardly_ever_named() {
     });
     // At most 5 expected, standard deviation 2.2.
     assert!(named.count() <= 11);
+}
+
+#[test]
+fn each_value_has_an_answer_and_the_best_is_advised() {
+    let mut knobs = knobs(1);
+    knobs[0].between.push("half".to_owned());
+    let screened = screening(&[true], (0.4, 0.6));
+    let mut entries = confirmed(&[0.7, 0.5], 12, 50, 3);
+    entries.retain(|entry| entry.planned.cell_index < 3);
+    let tuned = tuned(&knobs, screened, &[], &entries, 3);
+    let answers: Vec<_> = tuned.knobs.iter().map(|knob| (knob.knob.changed.as_str(), knob.answer)).collect();
+    assert_eq!(answers, [("half", KnobAnswer::Better), ("on", KnobAnswer::Better)]);
+    let advised: Vec<_> = tuned.advised().iter().map(|knob| knob.knob.changed.clone()).collect();
+    assert_eq!((advised, tuned.together, tuned.is_decided()), (vec!["on".to_owned()], None, true));
+}
+
+#[test]
+fn intervals_over_several_looks_are_wider() {
+    let one = knobs(1);
+    let entries = confirmed(&[0.8], 12, 300, 3);
+    let [once, thrice] = [1, 3].map(|looks| tuned(&one, screening(&[true], (0.5, 0.9)), &[], &entries, looks));
+    let ratio = |tuned: &Tuned| tuned.knobs[0].confirmed.as_ref().unwrap().ratio.unwrap();
+    let (once, thrice) = (ratio(&once), ratio(&thrice));
+    assert!(thrice.interval.0 < once.interval.0 && thrice.interval.1 > once.interval.1, "{once:?} {thrice:?}");
+    assert!((thrice.p - (3.0 * once.p).min(1.0)).abs() < 1e-12 && (thrice.value - once.value).abs() < 1e-12);
 }
