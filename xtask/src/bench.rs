@@ -19,7 +19,6 @@ mod response;
 mod samples;
 mod statistics;
 mod store;
-mod tune;
 
 use analysis::median_interval;
 use std::path::Path;
@@ -89,7 +88,7 @@ cargo xtask bench [--pairs N] [--cycles N] [--only WORD]
   against the peers: 10 pairs of 10000 cycles (more at shorter periods) unless told otherwise;
   --only measures the contests whose name holds WORD, like jitterdebugger, or samples, or statistics, or report,
    or merge, or host, or explain or monitor (as root), or import (400 MB below TMPDIR), or store (1 GB), or lab or
-   response (fetch kernels), or cost (linux-perf), or tune (as root)";
+   response (fetch kernels), or cost (linux-perf)";
 
 /// Runs the pairs and prints the tables.
 pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
@@ -134,9 +133,6 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     if only == "monitor" {
         return monitor::report(&program, cpu, pairs);
-    }
-    if only == "tune" {
-        return tune::report(&program, cpu, pairs);
     }
     if only == "cost" {
         return cost::report(&program, cpu, pairs);

@@ -7,12 +7,14 @@ mod courses;
 mod fitness;
 mod histories;
 mod knobs;
+mod known;
 mod limits;
 mod misses;
 mod noise;
 mod pairs;
 mod quantiles;
 mod recorded;
+mod scaled;
 mod stationarity;
 mod tail;
 mod tuned;
@@ -159,8 +161,9 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let names = SIMULATIONS.map(|simulation| simulation.name).join(", ");
     let name = match arguments {
         ["recorded", dirs @ ..] if !dirs.is_empty() => return printed(recorded::run(dirs)?),
+        ["known", dirs @ ..] if !dirs.is_empty() => return printed(known::run(dirs)?),
         [name] => name,
-        _ => return Err(format!("simulate needs one name: {names}, or all; or `recorded` and recordings")),
+        _ => return Err(format!("simulate needs one name: {names}, or all; or `recorded` or `known` and recordings")),
     };
     let chosen: Vec<_> = SIMULATIONS.iter().filter(|simulation| *name == "all" || simulation.name == *name).collect();
     if chosen.is_empty() {

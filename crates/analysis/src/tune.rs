@@ -6,12 +6,14 @@
 
 mod answer;
 mod disturbance;
+mod knob_answer;
 mod price;
 mod screening;
 mod sentence;
 
-pub use answer::{ConfirmedKnob, KnobAnswer, Tuned, TunedKnob, tuned};
+pub use answer::{Tuned, TunedKnob, tuned};
 pub use disturbance::Disturbance;
+pub use knob_answer::{ConfirmedKnob, KnobAnswer};
 pub use price::Number;
 pub use screening::{Screened, ScreenedKnob, ScreenedPair, screened};
 

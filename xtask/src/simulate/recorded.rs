@@ -11,6 +11,7 @@
 //! adjacent windows.
 
 use super::noise::Noise;
+use super::scaled::scaled;
 use super::{Expected, ResultRow, tuned};
 use analysis::comparison::{Answer, Arm, Comparison, Question, compare};
 use analysis::paired::{decided_after, signed_rank};
@@ -54,17 +55,22 @@ pub(super) fn run(dirs: &[&str]) -> Result<Vec<ResultRow>, String> {
 
 /// The complete measurements of each cell, by its name, in order of time.
 fn read(dir: &Path) -> Result<Vec<(String, Vec<Entry>)>, String> {
-    let path = dir.join("run.jsonl");
-    let text = std::fs::read_to_string(&path).map_err(|err| format!("{}: {err}", path.display()))?;
-    let mut lines = text.lines();
-    let damaged = |err: serde_json::Error| format!("{}: {err}", path.display());
-    let header: Header = serde_json::from_str(lines.next().unwrap_or_default()).map_err(damaged)?;
-    let entries: Vec<Entry> = lines.map(serde_json::from_str).collect::<Result<_, _>>().map_err(damaged)?;
+    let (header, entries) = entries_of(dir)?;
     let of_cell = |(cell, name): (usize, String)| {
         let is_whole = |entry: &&Entry| entry.planned.cell_index == cell && entry.record.ended == Ended::Completed;
         (name, entries.iter().filter(is_whole).cloned().collect())
     };
     Ok(analysis::cell_names(&header.cells).into_iter().enumerate().map(of_cell).collect())
+}
+
+/// The header and all measurements of a run.
+pub(super) fn entries_of(dir: &Path) -> Result<(Header, Vec<Entry>), String> {
+    let path = dir.join("run.jsonl");
+    let text = std::fs::read_to_string(&path).map_err(|err| format!("{}: {err}", path.display()))?;
+    let mut lines = text.lines();
+    let damaged = |err: serde_json::Error| format!("{}: {err}", path.display());
+    let header: Header = serde_json::from_str(lines.next().unwrap_or_default()).map_err(damaged)?;
+    Ok((header, lines.map(serde_json::from_str).collect::<Result<_, _>>().map_err(damaged)?))
 }
 
 /// Assignment of the labels A and B.
@@ -136,22 +142,6 @@ fn gated(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
         }
     }
     rows
-}
-
-/// The measurement with every latency multiplied by `factor`.
-pub(super) fn scaled(entry: &Entry, factor: f64) -> Entry {
-    #[expect(clippy::cast_possible_truncation, reason = "latencies are below 10^15 ns")]
-    let scale = |ns: f64| (ns * factor).round() as i64;
-    let mut entry = entry.clone();
-    for thread in &mut entry.record.threads {
-        let mut histogram = Histogram::default();
-        for bucket in thread.histogram.buckets() {
-            histogram.record_n(scale(bucket.upper_ns as f64), bucket.count);
-        }
-        thread.histogram = histogram;
-        thread.worst.iter_mut().for_each(|worst| worst.latency_ns = scale(worst.latency_ns as f64));
-    }
-    entry
 }
 
 /// The labels of a window: one A and one B in each pair, or the first half A.

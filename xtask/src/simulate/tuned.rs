@@ -1,7 +1,7 @@
 //! S10: whole experiments of `punctual tune`, with knobs whose effects are known, through its own analysis.
 
 use super::noise::Noise;
-use super::recorded::scaled;
+use super::scaled::scaled;
 use super::{Expected, ResultRow, Scale};
 use analysis::Level;
 use analysis::comparison::Metric;
@@ -13,7 +13,7 @@ use model::{CpuSet, Entry, Knob, Planned, Span};
 const EXPERIMENTS: u32 = 1_000;
 
 /// Blocks of the screening and of the confirmation, as with `--quick`.
-const BLOCKS: [u32; 2] = [2, 8];
+pub(super) const BLOCKS: [u32; 2] = [2, 8];
 
 /// Standard deviation of a measurement, as a logarithm.
 const NOISE: f64 = 0.15;
@@ -88,7 +88,7 @@ fn acting(machine: Machine, called: &str, runs: u32) -> Vec<ResultRow> {
     rows
 }
 
-fn is_an_effect(answer: KnobAnswer) -> bool {
+pub(super) fn is_an_effect(answer: KnobAnswer) -> bool {
     matches!(answer, KnobAnswer::Better | KnobAnswer::Worse | KnobAnswer::MoreMisses)
 }
 
@@ -137,8 +137,8 @@ pub(super) fn of_recording(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
 }
 
 /// One experiment. `source` measures a combination of levels; measurements are made in random order within blocks, as
-/// `punctual tune` does; after one, two and four times the blocks of the confirmation, as many as `looks`, an answer for
-/// all knobs ends it.
+/// `punctual tune` does; after one, two and four times the blocks of the confirmation, as many as `looks`, an answer
+/// for all knobs ends it.
 ///
 /// # Errors
 /// If the screening cannot be evaluated.

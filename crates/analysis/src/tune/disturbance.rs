@@ -54,7 +54,7 @@ fn of_one(entry: &Entry, before: Option<&Entry>) -> Vec<(String, String)> {
     let mut all: Vec<(String, String)> = lost.collect();
     let Some(before) = before.map(|before| &before.record.prepared) else { return all };
     // irqbalance moves interrupts all the time.
-    let stays = |one: &&PreparedSetting| !one.what.starts_with("/proc/irq/");
+    let stays = |one: &&PreparedSetting| !one.what.ends_with("smp_affinity_list");
     for one in settings.iter().filter(stays) {
         match named(before, &one.what) {
             Some(other) if other.before != one.before => {

@@ -1,6 +1,6 @@
 //! Answers in words.
 
-use super::answer::{ConfirmedKnob, KnobAnswer};
+use super::knob_answer::{ConfirmedKnob, KnobAnswer};
 use super::screening::ScreenedKnob;
 use crate::comparison::Metric;
 use crate::wording::{duration, number};

@@ -66,7 +66,7 @@ fn settings_are_made_one_at_a_time_and_put_back() {
     }
 }
 
-/// A machine below `scratch` with a setting that nothing reads, and `punctual tune` on it with this setting as its knob.
+/// A machine below `scratch` with a setting that nothing reads, and `punctual tune` on it with this setting as knob.
 fn with_setting(scratch: &Scratch, more: &str) -> Command {
     scratch.file(KSM, "1\n");
     let mut command = command(&small(scratch, &format!("--knob prepare./{KSM}=leave,0 --format json {more}")));
@@ -139,7 +139,8 @@ fn every_value_of_a_knob_is_confirmed_and_the_confirmation_ends_when_it_is_decid
     let said = punctual(&small(&scratch, &format!("{arguments} {} --format json", keep.display())));
     let json = said.json();
     let knobs = json["knobs"].as_array().unwrap();
-    let values: Vec<_> = knobs.iter().map(|knob| (knob["changed"].as_str().unwrap(), &knob["answer"]["kind"])).collect();
+    let values: Vec<_> =
+        knobs.iter().map(|knob| (knob["changed"].as_str().unwrap(), &knob["answer"]["kind"])).collect();
     assert_eq!(values, [("2ms", &"better".into()), ("1ns", &"better".into())], "{json}");
     // Three looks at two values need 8 blocks; the first look decides, 32 would be the last.
     assert_eq!((&json["looks"], &json["confirmation_blocks"]), (&3.into(), &8.into()), "{json}");

@@ -60,7 +60,6 @@ fn few_or_noisy_blocks_leave_it_undecided() {
     let few = tuned(&one, screening(&[true], (0.5, 0.9)), &[], &confirmed(&[0.5], 5, 50, 3), 1);
     let six = KnobAnswer::Undecided { blocks_needed: Some(6), seconds_needed: Some(36) };
     assert_eq!(few.knobs[0].answer, six, "5 blocks have no interval");
-    );
     assert!(few.knobs[0].sentence.ends_with("about 6 blocks, 36 s would probably decide (--confirm 6)"));
     let none = tuned(&one, screening(&[true], (0.5, 0.9)), &[], &[], 1);
     assert!(matches!(none.knobs[0].answer, KnobAnswer::Undecided { .. }));

@@ -16,7 +16,7 @@ pub(in super::super) struct TuneArguments {
     /// Plan with a table `knobs` and one cell [default: the options below]
     #[arg(conflicts_with_all = ["knob", "policy", "period", "load", "load_cpus", "load_policy", "load_must_hold"])]
     pub(in super::super) plan: Option<PathBuf>,
-    /// Knob and its values, as it is first; of several others the last is screened [default: what this machine can change]
+    /// Knob and its values, as it is first, the most different last [default: what this machine can change]
     #[arg(long, value_name = "KEY=A,B[,C...]", value_parser = knob)]
     pub(in super::super) knob: Vec<Knob>,
     /// Number to improve: p50, p99, p99.9, max or misses
@@ -52,7 +52,12 @@ pub(in super::super) struct TuneArguments {
     #[arg(long, value_name = "N", help_heading = heading::EXTENT)]
     pub(in super::super) seed: Option<u64>,
     /// Continue the interrupted experiment in this directory, with the same other options
-    #[arg(long, value_name = "DIR", conflicts_with_all = ["plan", "knob", "out", "seed", "cpus", "duration"], help_heading = heading::OUTPUT)]
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["plan", "knob", "out", "seed", "cpus", "duration"],
+        help_heading = heading::OUTPUT
+    )]
     pub(in super::super) resume: Option<PathBuf>,
     /// Directory of both runs [default: runs/DATE-TIME]
     #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]

@@ -33,8 +33,7 @@ impl Experiment {
         let knobs = plan.knobs.clone();
         let design = tune::design(&knobs).ok_or("no knobs")?;
         // Values between the first and the last are checked before hours of screening, too.
-        let all: Vec<usize> = (0..knobs.len()).collect();
-        let others = cells(&plan, &tune::confirmation(&knobs, &all))?;
+        let others = cells_of_all_values(&plan)?;
         let runs: Vec<Vec<&str>> = design.runs.iter().map(|run| values(&knobs, run)).collect();
         let screening = cells(&plan, &runs)?;
         let permit = |header: &Header| {
@@ -65,7 +64,12 @@ impl Experiment {
         if !store::is_run(&screening) {
             return Err(format!("cannot resume: {} holds no experiment of punctual tune", dir.display()).into());
         }
-        let permit = |header: &Header| Ok(consent::permit_resumption(&screening, header, None, arguments.yes)?);
+        let permit = |header: &Header| {
+            // The confirmation may make settings that the screening does not.
+            let others = cells_of_all_values(&header.plan)?;
+            let all = Header { cells: header.cells.iter().cloned().chain(others).collect(), ..header.clone() };
+            Ok(consent::permit_resumption(&screening, &all, None, arguments.yes)?)
+        };
         let session = Session::resume(&screening, None, arguments.wait, false, &permit, &|line| note(line))?;
         let plan = session.header.plan.clone();
         if tune::design(&plan.knobs).is_none_or(|design| design.runs.len() != session.header.cells.len()) {
@@ -191,6 +195,15 @@ fn screening_of(dir: &Path) -> PathBuf {
 /// The value of each knob in a run of the design.
 fn values<'a>(knobs: &'a [Knob], run: &[bool]) -> Vec<&'a str> {
     knobs.iter().zip(run).map(|(knob, changed)| knob.value(*changed)).collect()
+}
+
+/// The cells of all confirmations that are possible but for combinations.
+///
+/// # Errors
+/// As [`cells`].
+fn cells_of_all_values(plan: &Plan) -> Result<Vec<Cell>, Box<dyn Error>> {
+    let all: Vec<usize> = (0..plan.knobs.len()).collect();
+    cells(plan, &tune::confirmation(&plan.knobs, &all))
 }
 
 /// The cells of these combinations of values.
