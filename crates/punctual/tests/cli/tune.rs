@@ -135,7 +135,7 @@ fn a_file_that_disappears_ends_the_experiment_and_it_can_be_resumed() {
 fn every_value_of_a_knob_is_confirmed_and_the_confirmation_ends_when_it_is_decided() {
     let (_machine, scratch) = machine_and_scratch("tune-values");
     let keep = scratch.path("keep");
-    let arguments = "--knob timer_slack=4ms,2ms,1ns --period 10ms --at-most 1h --keep";
+    let arguments = "--knob timer_slack=4ms,2ms,1ns --period 5ms --at-most 1h --keep";
     let said = punctual(&small(&scratch, &format!("{arguments} {} --format json", keep.display())));
     let json = said.json();
     let knobs = json["knobs"].as_array().unwrap();
@@ -176,6 +176,8 @@ fn an_experiment_killed_at_any_instant_leaves_the_machine_as_before_after_recove
             kill_and_wait(&mut child);
         }
         let read = |path: &str| std::fs::read_to_string(scratch.path(path)).unwrap().trim().to_owned();
+        // The cell of a killed experiment ends by itself.
+        assert!(comes_true(|| running().is_empty()), "{:?} left", running());
         changed += usize::from(settings.iter().any(|(path, value)| read(path) != *value));
         let said = run(command("recover --wait").env("PUNCTUAL_ROOT", scratch.dir()));
         assert_eq!(said.status, 0, "killed after {us} us: {said:?}");
@@ -206,7 +208,9 @@ fn vm_words_of_the_kernel_have_the_same_answer_twice() {
         let mut json = said.json();
         assert!(said.status == 0 || said.status == 3, "{said:?}");
         let fields = json.as_object_mut().unwrap();
-        ["dir", "started_unix_ms"].map(|key| fields.remove(key).expect(key));
+        for key in ["dir", "started_unix_ms"] {
+            fields.remove(key).expect(key);
+        }
         json
     });
     assert_eq!(answers[0], answers[1], "to the bit");
@@ -230,9 +234,13 @@ fn what_cannot_be_tried_is_one_line_and_nothing_is_measured() {
         ("--knob polcy=other,batch".to_owned(), "unknown key of a plan `polcy`"),
         ("--knob policy=other,fifo:200".to_owned(), "fifo:200"),
         ("--knob warm_up=1s,2s --knob warm_up=1s,3s".to_owned(), "duplicate knob"),
-        ("--knob prepare.sysctl:no.such=leave,1 --duration 100ms".to_owned(), "no /proc/sys/no/such"),
+        ("--knob prepare.sysctl:no.such=leave,1".to_owned(), "no /proc/sys/no/such"),
         ("--knob prepare./etc/passwd=leave,1".to_owned(), "below /sys or /proc/sys"),
         ("--response p77".to_owned(), "expected p50, p99"),
+        (
+            format!("--knob warm_up=1s,2s --duration 1s --period 1ms --cpus {}", a_cpu()),
+            "wake-ups, but p99 needs 2000; measure at least 2s (--duration)",
+        ),
         (no_knobs.display().to_string(), "has no knobs"),
         (two_cells.display().to_string(), "give 2 cells"),
     ] {

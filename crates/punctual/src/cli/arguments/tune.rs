@@ -22,7 +22,7 @@ pub(in super::super) struct TuneArguments {
     /// Number to improve: p50, p99, p99.9, max or misses
     #[arg(long, value_name = "NUMBER", default_value = "p99", value_parser = metric)]
     pub(in super::super) response: Metric,
-    /// First answer in about 5 minutes: 1 s a measurement, 2 blocks, 8 to confirm
+    /// First answer in about 5 minutes: 1 s a measurement, or as long as the number needs, 2 blocks, 8 to confirm
     #[arg(long)]
     pub(in super::super) quick: bool,
     /// Scheduling policy, e.g. fifo:80

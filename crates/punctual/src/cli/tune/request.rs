@@ -3,8 +3,9 @@
 use super::super::arguments::TuneArguments;
 use super::super::consent::Origin;
 use super::super::{note, plan};
+use analysis::comparison::{MIN_OF_EACH, Metric};
 use host::HostFs;
-use model::{Axes, Conditions, Kernel, Knob, Plan, Span, Task};
+use model::{Axes, Conditions, CpuSet, Kernel, Knob, Level, Plan, Span, Task};
 use std::error::Error;
 
 /// The plan that is asked for, with its knobs, and its origin if it is a file.
@@ -18,7 +19,10 @@ pub(super) fn asked(arguments: &TuneArguments) -> Result<(Plan, Option<Origin>),
     };
     plan.seed = arguments.seed.or(plan.seed);
     plan.cpus = arguments.cpus.clone().or(plan.cpus);
-    let duration = arguments.duration.or(arguments.quick.then_some(Span(1_000_000_000)));
+    let measured = plan.cpus.clone().map_or_else(|| sys::sched::affinity(0), Ok)?;
+    let period = plan.axes.period.iter().max().map_or(Span(0), |period| period.span());
+    let quick = || least_duration(arguments.response, period, &measured).max(Span(1_000_000_000));
+    let duration = arguments.duration.or_else(|| arguments.quick.then(quick));
     if let Some(duration) = duration {
         (plan.duration, plan.cycles, plan.min_cycles) = (duration, None, None);
     }
@@ -26,7 +30,7 @@ pub(super) fn asked(arguments: &TuneArguments) -> Result<(Plan, Option<Origin>),
         return Err("the plan has no knobs; name them in its table [knobs] (docs/tune.md)".into());
     }
     if plan.knobs.is_empty() {
-        plan.knobs = knobs_of_this_machine(&plan)?;
+        plan.knobs = knobs_of_this_machine(&plan, &measured)?;
     }
     if plan.knobs.len() > Knob::MOST {
         return Err(format!("{} knobs are named, at most {} fit; leave some out", plan.knobs.len(), Knob::MOST).into());
@@ -37,6 +41,24 @@ pub(super) fn asked(arguments: &TuneArguments) -> Result<(Plan, Option<Origin>),
         }
     }
     Ok((plan, origin))
+}
+
+/// Wake-ups that a measurement needs for this number; 0 if any do.
+pub(super) fn wake_ups_needed(metric: Metric) -> u64 {
+    // One of so many lies above the quantile.
+    let one_of = match metric {
+        Metric::Quantile(Level::P50) => 2,
+        Metric::Quantile(Level::P99) => 100,
+        Metric::Quantile(Level::P999) => 1_000,
+        Metric::Quantile(_) | Metric::Max | Metric::Misses => 0,
+    };
+    MIN_OF_EACH * one_of
+}
+
+/// The shortest measurement of threads with this period on these CPUs that has enough wake-ups for the number.
+pub(super) fn least_duration(metric: Metric, period: Span, cpus: &CpuSet) -> Span {
+    let cpus = u64::try_from(cpus.len()).unwrap_or(1).max(1);
+    Span(wake_ups_needed(metric).div_ceil(cpus).saturating_mul(period.ns()))
 }
 
 /// The plan of the options alone.
@@ -65,16 +87,15 @@ fn without_plan(arguments: &TuneArguments) -> Plan {
 ///
 /// # Errors
 /// If there is nothing.
-fn knobs_of_this_machine(plan: &Plan) -> Result<Vec<Knob>, Box<dyn Error>> {
+fn knobs_of_this_machine(plan: &Plan, measured: &CpuSet) -> Result<Vec<Knob>, Box<dyn Error>> {
     let knob = |key: String, as_is: &str, changed: &str| Knob::of(key, vec![as_is.to_owned(), changed.to_owned()]);
-    let measured = plan.cpus.clone().map_or_else(|| sys::sched::affinity(0), Ok)?;
     let mut knobs = Vec::new();
     if plan.axes.policy.iter().all(|policy| !policy.is_realtime()) {
         knobs.push(knob("timer_slack".to_owned(), "50us", "1ns")?);
     }
     if sys::process::effective_user_id() == 0 {
         knobs.push(knob("cpu_dma_latency".to_owned(), Knob::AS_IS, "0us")?);
-        let settings = host::knobs(&HostFs::here(), &measured);
+        let settings = host::knobs(&HostFs::here(), measured);
         for (key, value) in settings {
             knobs.push(knob(format!("{}{key}", Knob::PREPARE), Knob::AS_IS, value)?);
         }

@@ -3,9 +3,10 @@
 use super::super::arguments::TuneArguments;
 use super::super::progress::Lines;
 use super::super::{consent, note, run_directory};
-use super::request::asked;
+use super::request::{asked, least_duration, wake_ups_needed};
+use analysis::comparison::Metric;
 use analysis::tune::{self, Screened, Tuned};
-use analysis::wording::{duration, things};
+use analysis::wording::{self, duration, things};
 use campaign::{CampaignError, Limits, Request, Session};
 use model::{Cell, Entry, Header, Knob, Plan, shell_word};
 use std::error::Error;
@@ -36,6 +37,7 @@ impl Experiment {
         let others = cells_of_all_values(&plan)?;
         let runs: Vec<Vec<&str>> = design.runs.iter().map(|run| values(&knobs, run)).collect();
         let screening = cells(&plan, &runs)?;
+        screening.iter().try_for_each(|cell| has_enough(cell, arguments.response))?;
         let permit = |header: &Header| {
             let cells = screening.iter().chain(&others).cloned().collect();
             let all = Header { cells, ..header.clone() };
@@ -174,7 +176,7 @@ impl Experiment {
                 CampaignError::Interrupted { .. } => {
                     session.stop().interrupted(format!("{err}; continue with: {resume}")).into()
                 }
-                other => other.to_string().into(),
+                other => format!("{other}; continue with: {resume}").into(),
             }
         })?;
         match session.header.failed.first() {
@@ -186,6 +188,17 @@ impl Experiment {
             None => Ok(()),
         }
     }
+}
+
+/// Rejects a cell whose measurements are too short for the number that is compared.
+fn has_enough(cell: &Cell, metric: Metric) -> Result<(), String> {
+    let (have, need) = (cell.cycles_of_all(), wake_ups_needed(metric));
+    if have >= need {
+        return Ok(());
+    }
+    let least = least_duration(metric, cell.period.span(), &cell.cpus);
+    let (have, need) = (things(have, "wake-up"), wording::count(need));
+    Err(format!("a measurement has {have}, but {metric} needs {need}; measure at least {least} (--duration)"))
 }
 
 fn screening_of(dir: &Path) -> PathBuf {
