@@ -12,14 +12,14 @@ use super::{Expected, ResultRow};
 use analysis::Level;
 use analysis::comparison::{Metric, Question, compare};
 use analysis::tune::{confirmation, design, least_blocks, screened, tuned};
-use model::{Entry, Knob};
+use model::{Ended, Entry, Knob};
 use std::path::Path;
 
 /// Experiments on a recording.
 const EXPERIMENTS: u32 = 20;
 
 /// Blocks that a recording needs: as many for the effect as for an experiment.
-const LEAST_BLOCKS: u32 = 40;
+const LEAST_BLOCKS: usize = 40;
 
 /// Counts on the recordings in these directories.
 pub(super) fn run(dirs: &[&str]) -> Result<Vec<ResultRow>, String> {
@@ -33,9 +33,14 @@ pub(super) fn run(dirs: &[&str]) -> Result<Vec<ResultRow>, String> {
 
 fn of_recording(dir: &str, knobs: &[Knob], entries: &[Entry]) -> Result<Vec<ResultRow>, String> {
     let design = design(knobs).ok_or_else(|| format!("{dir}: no screening of punctual tune"))?;
-    let blocks = entries.iter().map(|entry| entry.planned.block).max().unwrap_or(0);
-    if !(2..=4).contains(&knobs.len()) || blocks < LEAST_BLOCKS {
-        return Err(format!("{dir}: expected a screening of 2 to 4 knobs in more than {LEAST_BLOCKS} blocks"));
+    let last = entries.iter().map(|entry| entry.planned.block).max().unwrap_or(0);
+    let is_whole = |block: &u32| {
+        let of_block = entries.iter().filter(|entry| entry.planned.block == *block);
+        of_block.filter(|entry| entry.record.ended == Ended::Completed).count() == design.runs.len()
+    };
+    let blocks: Vec<u32> = (0..=last).filter(is_whole).collect();
+    if !(2..=4).contains(&knobs.len()) || blocks.len() < LEAST_BLOCKS {
+        return Err(format!("{dir}: expected a screening of 2 to 4 knobs in {LEAST_BLOCKS} blocks at least"));
     }
     let metric = Metric::Quantile(Level::P50);
     let cell_of = |values: &[&str]| {
@@ -60,7 +65,7 @@ fn of_recording(dir: &str, knobs: &[Knob], entries: &[Entry]) -> Result<Vec<Resu
     let mut noise = Noise::new(4_407);
     let mut counts = vec![(0u32, 0u32); knobs.len()];
     for seed in 0..u64::from(EXPERIMENTS) {
-        let mut order: Vec<u32> = (0..=blocks).collect();
+        let mut order = blocks.clone();
         (1..order.len()).rev().for_each(|last| order.swap(last, noise.below(last + 1)));
         let mut order = order.into_iter();
         let drawn: Vec<u32> = order.by_ref().take(2).collect();
