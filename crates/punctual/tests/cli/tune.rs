@@ -239,7 +239,7 @@ fn what_cannot_be_tried_is_one_line_and_nothing_is_measured() {
         ("--response p77".to_owned(), "expected p50, p99"),
         (
             format!("--knob warm_up=1s,2s --duration 1s --period 1ms --cpus {}", a_cpu()),
-            "wake-ups, but p99 needs 2000; measure at least 2s (--duration)",
+            "wake-ups, but p99 needs 2 000; measure at least 2s (--duration)",
         ),
         (no_knobs.display().to_string(), "has no knobs"),
         (two_cells.display().to_string(), "give 2 cells"),
