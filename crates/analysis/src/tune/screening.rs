@@ -8,6 +8,9 @@ use crate::stats::special::student_t;
 use model::{Ended, Entry, Knob};
 use serde::Serialize;
 
+/// Adjusted p-value of an interaction up to which both of its knobs are measured again.
+const PAIR_P: f64 = 0.1;
+
 /// Confidence of the interval of an effect.
 const CONFIDENCE: f64 = 0.95;
 
@@ -71,17 +74,25 @@ impl Screened {
 pub fn screened(knobs: &[Knob], metric: Metric, entries: &[Entry], seed: u64) -> Result<Screened, String> {
     let design = design(knobs).ok_or_else(|| format!("expected 1 to {} knobs, found {}", Knob::MOST, knobs.len()))?;
     let blocks = blocks(&design, metric, entries)?;
-    let effects = stepwise(&design, &blocks, seed).map_err(|refusal| why(&refusal))?;
+    let (effects, left) = stepwise(&design, &blocks, seed).map_err(|refusal| why(&refusal))?;
+    // Effects would count as noise of the interactions.
+    let pairs = factorial::interactions(&design, &left, seed).ok();
+    // What one knob takes from the effect of another is hidden in the mean over both.
+    let acts_with_another = |knob: usize| {
+        let of_knob = |pair: &factorial::Interaction| pair.knobs.0 == knob || pair.knobs.1 == knob;
+        pairs.iter().flatten().any(|pair| of_knob(pair) && pair.effect.p <= PAIR_P)
+    };
     // A single knob is always measured again: its few runs give no small p-value.
     let is_single = effects.len() == 1;
     let margins = half_width(&design, &blocks, &effects.iter().map(|effect| effect.effect).collect::<Vec<_>>());
-    let knobs = effects.iter().map(|effect| ScreenedKnob {
+    let knobs = effects.iter().enumerate().map(|(index, effect)| ScreenedKnob {
         ratio: effect.effect.exp(),
         interval: ((effect.effect - margins).exp(), (effect.effect + margins).exp()),
         p: effect.p,
-        is_candidate: is_single || effect.p <= CANDIDATE_P,
+        is_candidate: is_single || effect.p <= CANDIDATE_P || acts_with_another(index),
     });
-    let pairs = factorial::interactions(&design, &blocks, seed).ok().map(|pairs| {
+    let knobs = knobs.collect();
+    let pairs = pairs.map(|pairs| {
         let pair = |pair: factorial::Interaction| ScreenedPair {
             knobs: pair.knobs,
             factor: (2.0 * pair.effect.effect).exp(),
@@ -97,14 +108,14 @@ pub fn screened(knobs: &[Knob], metric: Metric, entries: &[Entry], seed: u64) ->
         blocks: count(blocks.len()),
         runs: count(design.runs.len()),
         block_seconds: super::block_seconds(entries),
-        knobs: knobs.collect(),
+        knobs,
         pairs,
     })
 }
 
-/// The effects of all knobs. Each p-value is that after the removal of the effects with smaller ones, as long as these
+/// The effects of all knobs, and the logarithms without those of candidates. Each p-value is that after the removal of the effects with smaller ones, as long as these
 /// are candidates: a large effect would otherwise count as noise for all others.
-fn stepwise(design: &Design, blocks: &[Vec<f64>], seed: u64) -> Result<Vec<KnobEffect>, KnobRefusal> {
+fn stepwise(design: &Design, blocks: &[Vec<f64>], seed: u64) -> Result<(Vec<KnobEffect>, Vec<Vec<f64>>), KnobRefusal> {
     let mut effects = factorial::effects(design, blocks, seed)?;
     let mut left = blocks.to_vec();
     let mut is_removed = vec![false; effects.len()];
@@ -123,7 +134,7 @@ fn stepwise(design: &Design, blocks: &[Vec<f64>], seed: u64) -> Result<Vec<KnobE
         let open = effects.iter_mut().zip(rest).zip(&is_removed).filter(|(_, is_removed)| !**is_removed);
         open.for_each(|((effect, rest), _)| effect.p = rest.p);
     }
-    Ok(effects)
+    Ok((effects, left))
 }
 
 /// The logarithm of the number of each run, for each whole block.
@@ -239,6 +250,29 @@ mod tests {
         let metric = Metric::Quantile(Level::P50);
         let screened = screened(&knobs(3), metric, &run.entries, 1).unwrap();
         assert_eq!(screened.candidates()[..2], [0, 1], "{screened:?}");
+    }
+
+    #[test]
+    fn a_knob_whose_effect_another_takes_away_is_a_candidate() {
+        let mut random = SplitMix64::new(5);
+        let design = design(&knobs(2)).unwrap();
+        let mut run = RunBuilder::new();
+        for _ in &design.runs {
+            run.cell("none", "other");
+        }
+        for block in 0..3 {
+            for (cell, levels) in design.runs.iter().enumerate() {
+                // The second one halves the latency, but not if the first one has the other value, where it doubles it.
+                let factor = if levels[1] { if levels[0] { 2.0 } else { 0.5 } } else { 1.0 };
+                let base = 20_000.0 * factor * (1.0 + random.below(100) as f64 / 1000.0);
+                run.measure(block, cell, move |_, cycle| {
+                    i64::try_from(crate::stats::special::whole(base) + cycle % 97).unwrap()
+                });
+            }
+        }
+        let screened = screened(&knobs(2), Metric::Quantile(Level::P50), &run.entries, 1).unwrap();
+        assert_eq!(screened.candidates(), [0, 1], "{screened:?}");
+        assert!(screened.pairs.unwrap()[0].p < 0.1);
     }
 
     #[test]
