@@ -114,8 +114,7 @@ pub fn screened(knobs: &[Knob], metric: Metric, entries: &[Entry], seed: u64) ->
 }
 
 /// The effects of all knobs, and the logarithms without those of candidates. Each p-value is that after the removal of
-/// the effects with smaller ones, as long as these are candidates: a large effect would otherwise count as noise for all
-/// others.
+/// the effects with smaller ones, as long as these are candidates: a large effect would otherwise count as noise.
 fn stepwise(design: &Design, blocks: &[Vec<f64>], seed: u64) -> Result<(Vec<KnobEffect>, Vec<Vec<f64>>), KnobRefusal> {
     let mut effects = factorial::effects(design, blocks, seed)?;
     let mut left = blocks.to_vec();
