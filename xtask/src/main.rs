@@ -22,7 +22,7 @@ cargo xtask recipes            write the list of crates of the Yocto recipe; `ch
 cargo xtask fuzz [NAME] [--for TIME]  parsers of import against mutated files: 10 min each unless told
 cargo xtask bench [OPTION...]  this program against the installed cyclictest, in pairs
 cargo xtask simulate NAME      how often the statistics are right, on noise whose truth is known; or all;
-                               `recorded DIR...`: false alarms on real runs of one cell";
+                               `recorded DIR...`, `known DIR...`: on real runs of one cell, of knobs that act";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

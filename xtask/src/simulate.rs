@@ -7,14 +7,17 @@ mod courses;
 mod fitness;
 mod histories;
 mod knobs;
+mod known;
 mod limits;
 mod misses;
 mod noise;
 mod pairs;
 mod quantiles;
 mod recorded;
+mod scaled;
 mod stationarity;
 mod tail;
+mod tuned;
 
 use std::process::Command;
 
@@ -100,7 +103,7 @@ impl Scale {
     }
 }
 
-const SIMULATIONS: [Simulation; 13] = [
+const SIMULATIONS: [Simulation; 14] = [
     Simulation {
         name: "quantiles",
         about: "S1: does the interval of a quantile hold the true one?",
@@ -146,6 +149,11 @@ const SIMULATIONS: [Simulation; 13] = [
         about: "S9: false alarms of histories, and how soon steps and drifts are found",
         run: histories::run,
     },
+    Simulation {
+        name: "tune",
+        about: "S10: does tune name knobs without effect, and find those with one?",
+        run: tuned::run,
+    },
 ];
 
 /// Runs the simulation of this name, or `all`.
@@ -153,8 +161,9 @@ pub(crate) fn run(arguments: &[&str]) -> Result<(), String> {
     let names = SIMULATIONS.map(|simulation| simulation.name).join(", ");
     let name = match arguments {
         ["recorded", dirs @ ..] if !dirs.is_empty() => return printed(recorded::run(dirs)?),
+        ["known", dirs @ ..] if !dirs.is_empty() => return printed(known::run(dirs)?),
         [name] => name,
-        _ => return Err(format!("simulate needs one name: {names}, or all; or `recorded` and recordings")),
+        _ => return Err(format!("simulate needs one name: {names}, or all; or `recorded` or `known` and recordings")),
     };
     let chosen: Vec<_> = SIMULATIONS.iter().filter(|simulation| *name == "all" || simulation.name == *name).collect();
     if chosen.is_empty() {
@@ -253,5 +262,10 @@ mod tests {
     #[test]
     fn knobs_as_specified() {
         check("knobs", 10);
+    }
+
+    #[test]
+    fn experiments_of_tune_as_specified() {
+        check("tune", 20);
     }
 }

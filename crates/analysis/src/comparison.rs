@@ -61,6 +61,9 @@ pub struct Question<'a> {
     pub margin: Option<f64>,
     /// Whether the measurement stopped once the answer was known, so that the data was tested after every block.
     pub looked_at_every_block: bool,
+    /// Number of looks at the data that were planned; 0 and 1 are one look at its end. Intervals and p-values hold over
+    /// all of them (Bonferroni).
+    pub looks: u32,
     /// Whether measurements are compared even if they are separate in time or by boots, or measured something else.
     pub force: bool,
     /// The conditions under comparison, of [`model::Selector::AXES`]; a difference in them does not prevent an answer.
@@ -250,7 +253,7 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
     let refusal = refusal.or_else(|| differences.as_ref().err().cloned());
     let shown = |differences: Result<Vec<f64>, Refusal>| {
         let differences = differences.ok().filter(|_| refusal.is_none())?;
-        ratio(&differences, question.looked_at_every_block)
+        ratio(&differences, question.looked_at_every_block, f64::from(question.looks.max(1)))
     };
     let deviation = differences.as_ref().ok().and_then(|d| deviation(d));
     let ratios = differences.as_ref().map_or_else(|_| Vec::new(), |d| d.iter().map(|d| d.exp()).collect());
@@ -345,14 +348,14 @@ fn differences(metric: Metric, numbers: &[(Numbers, Numbers)]) -> Result<Vec<f64
 }
 
 /// Ratio estimated from these differences of logarithms. `looked_at_every_block` gives an interval that holds at all
-/// looks together (confidence sequence).
-fn ratio(differences: &[f64], looked_at_every_block: bool) -> Option<Ratio> {
-    let effect = hodges_lehmann(differences, CONFIDENCE)?;
+/// looks together (confidence sequence); else they hold over this number of planned `looks`.
+fn ratio(differences: &[f64], looked_at_every_block: bool, looks: f64) -> Option<Ratio> {
+    let effect = hodges_lehmann(differences, 1.0 - (1.0 - CONFIDENCE) / looks)?;
     let (interval, p) = if looked_at_every_block {
         let most = (1..=differences.len()).filter_map(|n| differences.get(..n)).map(evidence_of).fold(1.0, f64::max);
         (confidence_sequence(differences), 1.0 / most)
     } else {
-        let p = signed_rank(differences).map_or(1.0, |test| test.p);
+        let p = signed_rank(differences).map_or(1.0, |test| (test.p * looks).min(1.0));
         ((effect.lower, effect.upper), p)
     };
     let interval = (interval.0.exp(), interval.1.exp());

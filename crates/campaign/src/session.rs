@@ -165,6 +165,18 @@ impl Session {
         self.announce(self.header.n_measurements());
     }
 
+    /// Continues the run in `dir` next, which this process or an earlier one began on this machine.
+    ///
+    /// # Errors
+    /// If it cannot be read, or is no longer writable.
+    pub fn continue_in(&mut self, dir: &Path) -> Result<(), StoreError> {
+        let run = store::read(dir)?;
+        self.writer = Some(store::append(dir, run.entries.len())?);
+        (self.header, self.entries) = (run.header, run.entries);
+        self.announce(self.header.n_measurements().saturating_sub(self.entries.len()));
+        Ok(())
+    }
+
     /// Writes the holder and the expected end to the lock of this machine; `left` is the number of remaining
     /// measurements.
     pub fn announce(&self, left: usize) {

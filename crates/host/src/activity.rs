@@ -1,11 +1,13 @@
 //! The machine's activity, read once a second.
 
 mod counters;
+mod power;
 mod sensors;
 
 use super::HostFs;
 use counters::{Stat, interrupts_of_cpus};
 use model::{CpuSet, MachineSecond, Span};
+use power::Meter;
 use sensors::Sensors;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -22,6 +24,7 @@ pub struct ActivityLog {
     /// The control group of this process.
     group: Option<PathBuf>,
     sensors: Sensors,
+    meter: Meter,
     last: Counters,
 }
 
@@ -37,16 +40,17 @@ struct Counters {
     group_throttlings: Option<u64>,
     heat_throttlings: Option<u64>,
     smis: Option<u64>,
+    energy_uj: Vec<Option<u64>>,
 }
 
 impl ActivityLog {
     /// The first reading.
     pub fn begin(fs: HostFs, measured: &CpuSet, threads: Vec<u32>) -> ActivityLog {
         let group = super::cgroup::our_group(&fs);
-        let sensors = Sensors::find(&fs, measured);
+        let (sensors, meter) = (Sensors::find(&fs, measured), Meter::find(&fs, measured));
         let tells_migrations = migrations_of(sys::thread::id()).is_some() && fs.exists("proc/stat");
         let (measured, last) = (measured.clone(), Counters::default());
-        let mut log = ActivityLog { fs, measured, threads, tells_migrations, group, sensors, last };
+        let mut log = ActivityLog { fs, measured, threads, tells_migrations, group, sensors, meter, last };
         log.last = log.counters();
         log
     }
@@ -76,6 +80,7 @@ impl ActivityLog {
             smis: since(now.smis, before.smis),
             frequency_khz: self.sensors.frequency_khz(&self.fs, &self.measured),
             temperature_mc: self.sensors.temperature_mc(&self.fs),
+            power_mw: self.meter.power_mw(&self.fs, &now.energy_uj, &before.energy_uj, elapsed),
             reading_us: Some((sys::work::thread_cpu_time().ns() - began.ns()) / 1000),
         };
         self.last = now;
@@ -101,6 +106,7 @@ impl ActivityLog {
                 .and_then(|group| value_of(&std::fs::read_to_string(group.join("cpu.stat")).ok()?, "nr_throttled")),
             heat_throttlings: sensors::heat_throttlings(fs, &self.measured),
             smis: self.sensors.smis(),
+            energy_uj: self.meter.counters(fs),
         }
     }
 }

@@ -28,6 +28,7 @@ mod scale;
 mod strip;
 mod table;
 mod top;
+mod tune;
 
 use super::sections::{Section, imported, responses, threads, tracers, watched};
 use super::{OwnRun, Results};
@@ -41,6 +42,7 @@ use model::Study;
 use runs::lettered;
 use std::collections::HashSet;
 use top::Top;
+pub use tune::tune_html;
 
 /// The most findings listed for a run. Those of its cells are in their details, too.
 const FINDINGS: usize = 12;

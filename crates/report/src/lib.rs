@@ -42,7 +42,7 @@ pub use doctor::Examination;
 pub use formats::{Page, csv, gnuplot, hgrm, junit, kcidb, lava, markdown, monitor_metrics, prometheus, tap};
 pub use frontier::SearchReport;
 pub use history::{Buckets, History, HistoryDocument, Judgment};
-pub use html::{history_html, html};
+pub use html::{history_html, html, tune_html};
 pub use kernels::KernelPair;
 pub use lines::COLORS;
 pub use list::{size, text as list_text};

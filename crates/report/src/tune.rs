@@ -65,7 +65,7 @@ impl TuneReport<'_> {
     }
 
     /// `Effects on p99: clock_nanosleep, messaging/other, CPUs 0-1; 2 blocks of 8 measurements of 2 s, then ...`.
-    fn subject(&self) -> String {
+    pub(crate) fn subject(&self) -> String {
         let Cell { task, cpus, duration: of_one, .. } = self.cell;
         let screening = &self.tuned.screening;
         let confirmed = match self.tuned.confirmation_blocks {
@@ -84,30 +84,41 @@ impl TuneReport<'_> {
         )
     }
 
-    fn table(&self) -> Table {
-        let columns = vec![
+    pub(crate) fn table(&self) -> Table {
+        let mut columns = vec![
             Column::text("knob"),
             Column::text("as is"),
             Column::text("changed"),
             Column::figure("screening"),
             Column::figure("confirmed"),
             Column::figure("work of the load"),
-            Column::text("answer"),
         ];
+        let confirmed = || self.tuned.knobs.iter().filter_map(|knob| knob.confirmed.as_ref());
+        let has_wake_ups = confirmed().any(|confirmed| confirmed.wake_ups.ratio().is_some());
+        let has_power = confirmed().any(|confirmed| confirmed.power_mw.ratio().is_some());
+        columns.extend(has_wake_ups.then(|| Column::figure("wake-ups")));
+        columns.extend(has_power.then(|| Column::figure("power")));
+        columns.push(Column::text("answer"));
         let row = |knob: &analysis::tune::TunedKnob| {
             let screened = times(knob.screened.ratio, knob.screened.interval);
             let confirmed = knob.confirmed.as_ref();
             let ratio = confirmed.and_then(|confirmed| confirmed.ratio).map_or_else(dash, of_ratio);
             let work = confirmed.and_then(work).map_or_else(dash, number);
-            let model::Knob { key, as_is, changed } = &knob.knob;
-            vec![key.clone(), as_is.clone(), changed.clone(), screened, ratio, work, word(knob.answer).to_owned()]
+            let model::Knob { key, as_is, changed, between: _ } = &knob.knob;
+            let price = |of: fn(&ConfirmedKnob) -> Option<f64>| confirmed.and_then(of).map_or_else(dash, number);
+            let mut fields = vec![key.clone(), as_is.clone(), changed.clone(), screened, ratio, work];
+            fields.extend(has_wake_ups.then(|| price(|confirmed| confirmed.wake_ups.ratio())));
+            fields.extend(has_power.then(|| price(|confirmed| confirmed.power_mw.ratio())));
+            fields.push(word(knob.answer).to_owned());
+            fields
         };
         Table::new(columns, self.tuned.knobs.iter().map(row).collect())
     }
 
     /// What holds for several knobs together.
-    fn remarks(&self) -> Vec<String> {
-        let mut remarks = Vec::new();
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        let changed = |one: &analysis::tune::Disturbance| format!("Changed by another program: {}.", one.sentence);
+        let mut remarks: Vec<String> = self.tuned.disturbances.iter().map(changed).collect();
         if let Some(together) = &self.tuned.together {
             let ratio = together.ratio.map_or_else(|| UNKNOWN.to_owned(), of_ratio);
             let work =
@@ -141,7 +152,7 @@ impl TuneReport<'_> {
 }
 
 /// Work of the first load with the change, as a ratio to that without.
-fn work(confirmed: &ConfirmedKnob) -> Option<f64> {
+pub(crate) fn work(confirmed: &ConfirmedKnob) -> Option<f64> {
     let load = confirmed.loads.first()?;
     let (a, b) = (load.a_per_second?, load.b_per_second?);
     (a > 0.0).then(|| b / a)
@@ -155,12 +166,13 @@ fn times(value: f64, (low, high): (f64, f64)) -> String {
     format!("{} [{}-{}]", number(value), number(low), number(high))
 }
 
-fn word(answer: KnobAnswer) -> &'static str {
+pub(crate) fn word(answer: KnobAnswer) -> &'static str {
     match answer {
         KnobAnswer::Better => "better",
         KnobAnswer::Worse => "worse",
         KnobAnswer::MoreMisses => "more misses",
         KnobAnswer::NoEffect { .. } => "no effect",
         KnobAnswer::Undecided { .. } => "undecided",
+        KnobAnswer::Disturbed => "disturbed",
     }
 }

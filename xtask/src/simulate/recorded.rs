@@ -11,7 +11,8 @@
 //! adjacent windows.
 
 use super::noise::Noise;
-use super::{Expected, ResultRow};
+use super::scaled::scaled;
+use super::{Expected, ResultRow, tuned};
 use analysis::comparison::{Answer, Arm, Comparison, Question, compare};
 use analysis::paired::{decided_after, signed_rank};
 use analysis::{BaselineGate, Level};
@@ -40,8 +41,8 @@ pub(super) fn run(dirs: &[&str]) -> Result<Vec<ResultRow>, String> {
     let mut rows = Vec::new();
     for dir in dirs {
         for (name, entries) in read(Path::new(dir))? {
-            if entries.len() < 2 * SEQUENCE {
-                let (have, need) = (entries.len(), 2 * SEQUENCE);
+            if entries.len() < tuned::LONGEST {
+                let (have, need) = (entries.len(), tuned::LONGEST);
                 return Err(format!("{dir}: {have} measurements of {name} are too few; record {need} at least"));
             }
             let apart = entries.len() / (2 * BLOCKS);
@@ -54,17 +55,22 @@ pub(super) fn run(dirs: &[&str]) -> Result<Vec<ResultRow>, String> {
 
 /// The complete measurements of each cell, by its name, in order of time.
 fn read(dir: &Path) -> Result<Vec<(String, Vec<Entry>)>, String> {
-    let path = dir.join("run.jsonl");
-    let text = std::fs::read_to_string(&path).map_err(|err| format!("{}: {err}", path.display()))?;
-    let mut lines = text.lines();
-    let damaged = |err: serde_json::Error| format!("{}: {err}", path.display());
-    let header: Header = serde_json::from_str(lines.next().unwrap_or_default()).map_err(damaged)?;
-    let entries: Vec<Entry> = lines.map(serde_json::from_str).collect::<Result<_, _>>().map_err(damaged)?;
+    let (header, entries) = entries_of(dir)?;
     let of_cell = |(cell, name): (usize, String)| {
         let is_whole = |entry: &&Entry| entry.planned.cell_index == cell && entry.record.ended == Ended::Completed;
         (name, entries.iter().filter(is_whole).cloned().collect())
     };
     Ok(analysis::cell_names(&header.cells).into_iter().enumerate().map(of_cell).collect())
+}
+
+/// The header and all measurements of a run.
+pub(super) fn entries_of(dir: &Path) -> Result<(Header, Vec<Entry>), String> {
+    let path = dir.join("run.jsonl");
+    let text = std::fs::read_to_string(&path).map_err(|err| format!("{}: {err}", path.display()))?;
+    let mut lines = text.lines();
+    let damaged = |err: serde_json::Error| format!("{}: {err}", path.display());
+    let header: Header = serde_json::from_str(lines.next().unwrap_or_default()).map_err(damaged)?;
+    Ok((header, lines.map(serde_json::from_str).collect::<Result<_, _>>().map_err(damaged)?))
 }
 
 /// Assignment of the labels A and B.
@@ -106,6 +112,7 @@ fn of_recording(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
     }
     rows.extend(gated(name, entries));
     rows.extend(looked_at(name, entries));
+    rows.extend(tuned::of_recording(name, entries));
     rows
 }
 
@@ -135,22 +142,6 @@ fn gated(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
         }
     }
     rows
-}
-
-/// The measurement with every latency multiplied by `factor`.
-fn scaled(entry: &Entry, factor: f64) -> Entry {
-    #[expect(clippy::cast_possible_truncation, reason = "latencies are below 10^15 ns")]
-    let scale = |ns: f64| (ns * factor).round() as i64;
-    let mut entry = entry.clone();
-    for thread in &mut entry.record.threads {
-        let mut histogram = Histogram::default();
-        for bucket in thread.histogram.buckets() {
-            histogram.record_n(scale(bucket.upper_ns as f64), bucket.count);
-        }
-        thread.histogram = histogram;
-        thread.worst.iter_mut().for_each(|worst| worst.latency_ns = scale(worst.latency_ns as f64));
-    }
-    entry
 }
 
 /// The labels of a window: one A and one B in each pair, or the first half A.

@@ -3,10 +3,13 @@
 use super::{CANDIDATE_P, design};
 use crate::comparison::{Metric, Refusal, response};
 use crate::factorial::Design;
-use crate::stats::factorial::{self, KnobRefusal};
+use crate::stats::factorial::{self, KnobEffect, KnobRefusal};
 use crate::stats::special::student_t;
 use model::{Ended, Entry, Knob};
 use serde::Serialize;
+
+/// Adjusted p-value of an interaction up to which both of its knobs are measured again.
+const PAIR_P: f64 = 0.1;
 
 /// Confidence of the interval of an effect.
 const CONFIDENCE: f64 = 0.95;
@@ -21,6 +24,8 @@ pub struct Screened {
     pub blocks: u64,
     /// Measurements of a block.
     pub runs: u64,
+    /// Mean time of a block, s; `null` if unknown, and in virtual time.
+    pub block_seconds: Option<f64>,
     /// Effects in the order of the knobs.
     pub knobs: Vec<ScreenedKnob>,
     /// Interactions of two knobs, the most certain first; `null` where the design confounds them.
@@ -69,15 +74,25 @@ impl Screened {
 pub fn screened(knobs: &[Knob], metric: Metric, entries: &[Entry], seed: u64) -> Result<Screened, String> {
     let design = design(knobs).ok_or_else(|| format!("expected 1 to {} knobs, found {}", Knob::MOST, knobs.len()))?;
     let blocks = blocks(&design, metric, entries)?;
-    let effects = factorial::effects(&design, &blocks, seed).map_err(|refusal| why(&refusal))?;
+    let (effects, left) = stepwise(&design, &blocks, seed).map_err(|refusal| why(&refusal))?;
+    // Effects would count as noise of the interactions.
+    let pairs = factorial::interactions(&design, &left, seed).ok();
+    // What one knob takes from the effect of another is hidden in the mean over both.
+    let acts_with_another = |knob: usize| {
+        let of_knob = |pair: &factorial::Interaction| pair.knobs.0 == knob || pair.knobs.1 == knob;
+        pairs.iter().flatten().any(|pair| of_knob(pair) && pair.effect.p <= PAIR_P)
+    };
+    // A single knob is always measured again: its few runs give no small p-value.
+    let is_single = effects.len() == 1;
     let margins = half_width(&design, &blocks, &effects.iter().map(|effect| effect.effect).collect::<Vec<_>>());
-    let knobs = effects.iter().map(|effect| ScreenedKnob {
+    let knobs = effects.iter().enumerate().map(|(index, effect)| ScreenedKnob {
         ratio: effect.effect.exp(),
         interval: ((effect.effect - margins).exp(), (effect.effect + margins).exp()),
         p: effect.p,
-        is_candidate: effect.p <= CANDIDATE_P,
+        is_candidate: is_single || effect.p <= CANDIDATE_P || acts_with_another(index),
     });
-    let pairs = factorial::interactions(&design, &blocks, seed).ok().map(|pairs| {
+    let knobs = knobs.collect();
+    let pairs = pairs.map(|pairs| {
         let pair = |pair: factorial::Interaction| ScreenedPair {
             knobs: pair.knobs,
             factor: (2.0 * pair.effect.effect).exp(),
@@ -88,7 +103,38 @@ pub fn screened(knobs: &[Knob], metric: Metric, entries: &[Entry], seed: u64) ->
         pairs
     });
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
-    Ok(Screened { metric, blocks: count(blocks.len()), runs: count(design.runs.len()), knobs: knobs.collect(), pairs })
+    Ok(Screened {
+        metric,
+        blocks: count(blocks.len()),
+        runs: count(design.runs.len()),
+        block_seconds: super::block_seconds(entries),
+        knobs,
+        pairs,
+    })
+}
+
+/// The effects of all knobs, and the logarithms without those of candidates. Each p-value is that after the removal of
+/// the effects with smaller ones, as long as these are candidates: a large effect would otherwise count as noise.
+fn stepwise(design: &Design, blocks: &[Vec<f64>], seed: u64) -> Result<(Vec<KnobEffect>, Vec<Vec<f64>>), KnobRefusal> {
+    let mut effects = factorial::effects(design, blocks, seed)?;
+    let mut left = blocks.to_vec();
+    let mut is_removed = vec![false; effects.len()];
+    loop {
+        let open = effects.iter().enumerate().filter(|(knob, _)| is_removed.get(*knob) == Some(&false));
+        let Some((best, effect)) = open.min_by(|(_, a), (_, b)| a.p.total_cmp(&b.p)) else { break };
+        if effect.p > CANDIDATE_P {
+            break;
+        }
+        let half = 0.5 * effect.effect;
+        for (run, y) in left.iter_mut().flat_map(|block| design.runs.iter().zip(block)) {
+            *y -= if run.get(best) == Some(&true) { half } else { -half };
+        }
+        is_removed.iter_mut().skip(best).take(1).for_each(|removed| *removed = true);
+        let rest = factorial::effects(design, &left, seed)?;
+        let open = effects.iter_mut().zip(rest).zip(&is_removed).filter(|(_, is_removed)| !**is_removed);
+        open.for_each(|((effect, rest), _)| effect.p = rest.p);
+    }
+    Ok((effects, left))
 }
 
 /// The logarithm of the number of each run, for each whole block.
@@ -149,7 +195,7 @@ fn half_width(design: &Design, blocks: &[Vec<f64>], effects: &[f64]) -> f64 {
 mod tests {
     use super::*;
     use crate::testing::RunBuilder;
-    use crate::tune::{confirmation, knobs};
+    use crate::tune::{confirmation, knobs, least_blocks};
     use model::{Level, SplitMix64};
 
     /// A screening in which the first knob multiplies all latencies by `factor`.
@@ -185,6 +231,51 @@ mod tests {
     }
 
     #[test]
+    fn a_large_effect_hides_no_other() {
+        let mut run = run(3, 2, 0.05, 7);
+        // The second knob adds a quarter.
+        let design = design(&knobs(3)).unwrap();
+        let entries = run.entries.iter().map(|entry| (entry.planned.block, entry.planned.cell_index));
+        let entries: Vec<_> = entries.collect();
+        run.entries.clear();
+        let mut random = SplitMix64::new(3);
+        for (block, cell) in entries {
+            let noise = 1.0 + random.below(100) as f64 / 1000.0;
+            let factor = if design.runs[cell][0] { 0.05 } else { 1.0 } * if design.runs[cell][1] { 1.25 } else { 1.0 };
+            let base = 200_000.0 * noise * factor;
+            run.measure(block, cell, move |_, cycle| {
+                i64::try_from(crate::stats::special::whole(base) + cycle % 97).unwrap()
+            });
+        }
+        let metric = Metric::Quantile(Level::P50);
+        let screened = screened(&knobs(3), metric, &run.entries, 1).unwrap();
+        assert_eq!(screened.candidates()[..2], [0, 1], "{screened:?}");
+    }
+
+    #[test]
+    fn a_knob_whose_effect_another_takes_away_is_a_candidate() {
+        let mut random = SplitMix64::new(5);
+        let design = design(&knobs(2)).unwrap();
+        let mut run = RunBuilder::new();
+        for _ in &design.runs {
+            run.cell("none", "other");
+        }
+        for block in 0..3 {
+            for (cell, levels) in design.runs.iter().enumerate() {
+                // The second one halves the latency, but not if the first one has the other value, where it doubles it.
+                let factor = if levels[1] { if levels[0] { 2.0 } else { 0.5 } } else { 1.0 };
+                let base = 20_000.0 * factor * (1.0 + random.below(100) as f64 / 1000.0);
+                run.measure(block, cell, move |_, cycle| {
+                    i64::try_from(crate::stats::special::whole(base) + cycle % 97).unwrap()
+                });
+            }
+        }
+        let screened = screened(&knobs(2), Metric::Quantile(Level::P50), &run.entries, 1).unwrap();
+        assert_eq!(screened.candidates(), [0, 1], "{screened:?}");
+        assert!(screened.pairs.unwrap()[0].p < 0.1);
+    }
+
+    #[test]
     fn intervals_of_knobs_that_do_nothing_hold_one_as_often_as_they_say() {
         let (mut held, mut all) = (0, 0);
         for seed in 0..40 {
@@ -215,8 +306,14 @@ mod tests {
 
     #[test]
     fn candidates_are_confirmed_alone_and_together() {
-        assert_eq!(confirmation(&knobs(3), &[]), [[false; 3]]);
-        assert_eq!(confirmation(&knobs(3), &[1]), [[false, false, false], [false, true, false]]);
-        assert_eq!(confirmation(&knobs(2), &[0, 1]).last().unwrap(), &[true, true]);
+        assert_eq!(confirmation(&knobs(3), &[]), [["leave"; 3]]);
+        assert_eq!(confirmation(&knobs(3), &[1]), [["leave", "leave", "leave"], ["leave", "on", "leave"]]);
+        assert_eq!(confirmation(&knobs(2), &[0, 1]).last().unwrap(), &["on", "on"]);
+        let mut three = knobs(2);
+        three[1].between.push("half".into());
+        let cells = confirmation(&three, &[0, 1]);
+        assert_eq!(cells[1..], [["on", "leave"], ["leave", "half"], ["leave", "on"], ["on", "on"]]);
+        assert_eq!([1, 3].map(|looks| least_blocks(&three, &[0, 1], looks)), [7, 9]);
+        assert_eq!(least_blocks(&knobs(1), &[0], 1), 6);
     }
 }

@@ -209,11 +209,8 @@ impl<'a> Reading<'a> {
             }
             let mut checked = Vec::new();
             for (knob, at) in knobs {
-                plan.knobs = vec![knob];
-                [false, true]
-                    .iter()
-                    .try_for_each(|level| plan.with_knobs(&[*level]).map(drop))
-                    .map_err(|why| (at, why))?;
+                plan.knobs = vec![knob.clone()];
+                knob.values().try_for_each(|value| plan.with_values(&[value]).map(drop)).map_err(|why| (at, why))?;
                 checked.append(&mut plan.knobs);
             }
             plan.knobs = checked;

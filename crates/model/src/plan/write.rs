@@ -68,12 +68,10 @@ impl Plan {
 
         if !self.knobs.is_empty() {
             out.push_str("\n[knobs]\n");
-            for Knob { key, as_is, changed } in &self.knobs {
-                let key = match key.strip_prefix(Knob::PREPARE) {
-                    Some(setting) => format!("{}{}", Knob::PREPARE, quoted(setting)),
-                    None => key.clone(),
-                };
-                list(&mut out, &key, &[as_is, changed]);
+            for knob in &self.knobs {
+                let in_table = |prefix: &str| Some(format!("{prefix}{}", quoted(knob.key.strip_prefix(prefix)?)));
+                let key = [Knob::PREPARE, Knob::BOOT].into_iter().find_map(in_table);
+                list(&mut out, &key.unwrap_or_else(|| knob.key.clone()), &knob.values().collect::<Vec<_>>());
             }
         }
         if !asked.prepare.is_empty() {

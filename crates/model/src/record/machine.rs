@@ -51,6 +51,10 @@ pub struct MachineSecond {
     pub frequency_khz: Option<u64>,
     /// Highest temperature at the end of this interval, thousandths of a degree Celsius.
     pub temperature_mc: Option<i64>,
+    /// Electrical power in this interval, mW: the mean of the processor packages (powercap), or the reading of the
+    /// meters of the machine (hwmon) or of a discharging battery at the end of this interval.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub power_mw: Option<u64>,
     /// CPU time of this reading itself, us.
     pub reading_us: Option<u64>,
 }

@@ -75,6 +75,26 @@ impl Origin {
     }
 }
 
+/// Permits the continuation of the run in `dir`, whose programs and settings are announced; `on`: the machine that
+/// measures, if it is not this one.
+///
+/// # Errors
+/// One line, if its files are not the user's own, unless `yes`.
+pub(super) fn permit_resumption(dir: &Path, header: &Header, on: Option<&Site>, yes: bool) -> Result<(), String> {
+    let file = store::file_of(dir);
+    // Another user with write permission on the directory can replace the file.
+    let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    for path in [parent, &file] {
+        let origin = File::open(path).and_then(|opened| Origin::of(path, &opened));
+        let origin = origin.map_err(|err| format!("{}: {err}", path.display()))?;
+        origin.on(on).permit(header, yes)?;
+    }
+    permit_floods(header, yes)?;
+    announce(dir, header, on);
+    announce_settings(dir, header, on);
+    Ok(())
+}
+
 /// Prints one line for each program that the plan or run `from` starts, and for each machine that it reaches; `on`: the
 /// machine that measures, if it is not this one.
 pub(super) fn announce(from: &Path, header: &Header, on: Option<&Site>) {

@@ -1,7 +1,7 @@
 //! `punctual run`: runs a campaign from a plan to the report.
 
 use super::arguments::{RunArguments, RunFormat};
-use super::consent::{self, Origin};
+use super::consent;
 use super::plan::{dry_run, plan};
 use super::progress::Lines;
 use super::{ERROR, Outcome, note, output, report, run_directory};
@@ -9,7 +9,6 @@ use analysis::doctor;
 use campaign::{Limits, Request, Session, decision};
 use model::{Header, Shard, shell_word};
 use std::error::Error;
-use std::fs::File;
 use std::path::{Path, PathBuf};
 
 pub(super) fn run(arguments: RunArguments) -> Outcome {
@@ -108,20 +107,7 @@ fn begin(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> 
 fn resume(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> {
     let dir = arguments.out.unwrap_or_default();
     let (yes, wait, on) = (arguments.common.yes, arguments.common.wait, arguments.on);
-    let permit = |header: &Header| {
-        let file = store::file_of(&dir);
-        // Another user with write permission on the directory can replace the file.
-        let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
-        for path in [parent, &file] {
-            let origin = File::open(path).and_then(|opened| Origin::of(path, &opened));
-            let origin = origin.map_err(|err| format!("{}: {err}", path.display()))?;
-            origin.on(on.as_ref()).permit(header, yes)?;
-        }
-        consent::permit_floods(header, yes)?;
-        consent::announce(&dir, header, on.as_ref());
-        consent::announce_settings(&dir, header, on.as_ref());
-        Ok(())
-    };
+    let permit = |header: &Header| Ok(consent::permit_resumption(&dir, header, on.as_ref(), yes)?);
     let session = Session::resume(&dir, on.as_ref(), wait, arguments.force, &permit, &|line| note(line))?;
     Ok((dir, session))
 }

@@ -12,30 +12,31 @@ use toml::de::{DeTable, DeValue};
 pub(super) fn knobs(knobs: &DeTable<'_>) -> Located<Vec<(Knob, usize)>> {
     let mut entries: Vec<(String, usize, &Spanned<DeValue<'_>>)> = Vec::new();
     for (key, value) in knobs {
-        if key.get_ref() != "prepare" {
+        let Some(prefix) =
+            [Knob::PREPARE, Knob::BOOT].into_iter().find(|prefix| prefix[..prefix.len() - 1] == **key.get_ref())
+        else {
             entries.push((key.get_ref().to_string(), key.span().start, value));
             continue;
-        }
+        };
         let settings = table(value)?;
         let named = |(name, value)| {
             let name: &Spanned<_> = name;
-            (format!("{}{}", Knob::PREPARE, name.get_ref()), name.span().start, value)
+            (format!("{prefix}{}", name.get_ref()), name.span().start, value)
         };
         entries.extend(settings.iter().map(named));
     }
     entries.sort_by_key(|(_, at, _)| *at);
     let knob = |(key, at, value): (String, usize, &Spanned<DeValue<'_>>)| {
-        let two = || (at, format!("knob `{key}` needs two values, like [\"leave\", \"off\"]"));
-        let DeValue::Array(values) = value.get_ref() else { return Err(two()) };
-        let [as_is, changed] = &values[..] else { return Err(two()) };
+        let DeValue::Array(values) = value.get_ref() else {
+            return Err((at, format!("knob `{key}` needs two values or more, like [\"leave\", \"off\"]")));
+        };
         let text = |value: &Spanned<DeValue<'_>>| match value.get_ref() {
             DeValue::Boolean(on) => Ok(on.to_string()),
             DeValue::Integer(n) => Ok(n.as_str().to_owned()),
             _ => string(value).map(str::to_owned),
         };
-        let knob = Knob { as_is: text(as_is)?, changed: text(changed)?, key: key.clone() };
-        knob.check().map_err(|why| (at, why))?;
-        Ok((knob, at))
+        let values = values.iter().map(text).collect::<Located<Vec<String>>>()?;
+        Ok((Knob::of(key, values).map_err(|why| (at, why))?, at))
     };
     entries.into_iter().map(knob).collect()
 }
@@ -61,9 +62,20 @@ impl Plan {
     /// # Errors
     /// One line with the key and the value that cannot be.
     pub fn with_knobs(&self, levels: &[bool]) -> Result<Plan, String> {
+        self.with_values(&self.knobs.iter().zip(levels).map(|(knob, level)| knob.value(*level)).collect::<Vec<_>>())
+    }
+
+    /// The plan with each knob at this value, in the order of the knobs. It has no knobs itself.
+    ///
+    /// # Errors
+    /// One line with the key and the value that cannot be.
+    pub fn with_values(&self, values: &[&str]) -> Result<Plan, String> {
         let mut plan = Plan { knobs: Vec::new(), ..self.clone() };
-        for (knob, is_changed) in self.knobs.iter().zip(levels) {
-            let value = knob.value(*is_changed);
+        for (knob, value) in self.knobs.iter().zip(values.iter().copied()) {
+            if let Some(word) = knob.key.strip_prefix(Knob::BOOT) {
+                plan.boot_with(word, value).map_err(|why| format!("knob `{}`: {why}", knob.key))?;
+                continue;
+            }
             if knob.key.starts_with(Knob::PREPARE) && value == Knob::AS_IS {
                 continue;
             }
@@ -98,18 +110,43 @@ mod tests {
 
     #[test]
     fn knobs_are_written_and_read_back() {
-        let plan = Plan::parse(PLAN).unwrap();
-        assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan));
+        let more = PLAN.replace("\"1us\"]", "\"10us\", \"5us\", \"1us\"]");
+        for plan in [PLAN, &more, BOOT] {
+            let plan = Plan::parse(plan).unwrap();
+            assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan));
+        }
+        let plan = Plan::parse(&more).unwrap();
+        let knob = &plan.knobs[1];
+        assert_eq!((knob.as_is.as_str(), knob.between.len(), knob.changed.as_str()), ("50us", 2, "1us"));
+        let between = plan.with_values(&["other", "5us", "leave"]).unwrap();
+        assert_eq!(between.conditions.timer_slack.unwrap().to_string(), "5us");
+    }
+
+    const BOOT: &str = "[knobs]\nboot.preempt = [\"leave\", \"none\", \"full\"]\nboot.threadirqs = [\"leave\", \"on\"]\n\
+                        [axes]\nkernel = [\"debian:6.1 preempt=voluntary quiet\"]\n";
+
+    #[test]
+    fn words_of_the_command_line_are_replaced_or_added() {
+        let plan = Plan::parse(BOOT).unwrap();
+        for (values, kernel) in [
+            (["leave", "leave"], "debian:6.1 preempt=voluntary quiet"),
+            (["full", "leave"], "debian:6.1 quiet preempt=full"),
+            (["none", "on"], "debian:6.1 quiet preempt=none threadirqs"),
+            (["off", "off"], "debian:6.1 quiet"),
+        ] {
+            assert_eq!(plan.with_values(&values).unwrap().axes.kernel[0].to_string(), kernel, "{values:?}");
+        }
+        let two_words = plan.with_values(&["none quiet", "on"]).unwrap_err();
+        assert_eq!(two_words, "knob `boot.preempt`: invalid word `preempt=none quiet`: expected one word");
     }
 
     #[test]
     fn a_wrong_knob_is_one_line() {
         for (knobs, message) in [
-            ("policy = [\"other\"]", "knob `policy` needs two values, like [\"leave\", \"off\"]"),
-            (
-                "policy = [\"other\", \"other\"]",
-                "knob `policy` has the value `other` twice; give it two different ones",
-            ),
+            ("policy = [\"other\"]", "knob `policy` needs two values or more, like [\"leave\", \"off\"]"),
+            ("policy = \"other\"", "knob `policy` needs two values or more, like [\"leave\", \"off\"]"),
+            ("boot.preempt = [\"leave\", \"full\"]", "boot words are tried in the lab only"),
+            ("policy = [\"other\", \"other\"]", "knob `policy` has the value `other` twice; give it different ones"),
             ("polcy = [\"other\", \"batch\"]", "unknown key of a plan `polcy` (did you mean `policy`?"),
             ("policy = [\"other\", \"fifo:200\"]", "knob `policy`: "),
             ("prepare.timer_migration = [\"leave\", \"of\"]", "expected on or off"),

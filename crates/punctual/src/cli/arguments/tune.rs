@@ -16,13 +16,13 @@ pub(in super::super) struct TuneArguments {
     /// Plan with a table `knobs` and one cell [default: the options below]
     #[arg(conflicts_with_all = ["knob", "policy", "period", "load", "load_cpus", "load_policy", "load_must_hold"])]
     pub(in super::super) plan: Option<PathBuf>,
-    /// Knob and its two values, as it is first [default: what this machine can change]
-    #[arg(long, value_name = "KEY=A,B", value_parser = knob)]
+    /// Knob and its values, as it is first, the most different last [default: what this machine can change]
+    #[arg(long, value_name = "KEY=A,B[,C...]", value_parser = knob)]
     pub(in super::super) knob: Vec<Knob>,
     /// Number to improve: p50, p99, p99.9, max or misses
     #[arg(long, value_name = "NUMBER", default_value = "p99", value_parser = metric)]
     pub(in super::super) response: Metric,
-    /// First answer in about 5 minutes: 1 s a measurement, 2 blocks, 8 to confirm
+    /// First answer in about 5 minutes: 1 s a measurement, or as long as the number needs, 2 blocks, 8 to confirm
     #[arg(long)]
     pub(in super::super) quick: bool,
     /// Scheduling policy, e.g. fifo:80
@@ -42,12 +42,23 @@ pub(in super::super) struct TuneArguments {
     /// Blocks of the screening [default: 3]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(2..=1_000), help_heading = heading::EXTENT)]
     pub(in super::super) blocks: Option<u32>,
-    /// Blocks of the confirmation [default: 12]
+    /// Blocks of the confirmation; more if an effect could not be shown with them [default: 12]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(6..=10_000), help_heading = heading::EXTENT)]
     pub(in super::super) confirm: Option<u32>,
+    /// Continue the confirmation, up to four times its blocks, until each knob has an answer or this time is over
+    #[arg(long, value_name = "TIME", help_heading = heading::EXTENT)]
+    pub(in super::super) at_most: Option<Span>,
     /// Seed of the order of the measurements
     #[arg(long, value_name = "N", help_heading = heading::EXTENT)]
     pub(in super::super) seed: Option<u64>,
+    /// Continue the interrupted experiment in this directory, with the same other options
+    #[arg(
+        long,
+        value_name = "DIR",
+        conflicts_with_all = ["plan", "knob", "out", "seed", "cpus", "duration"],
+        help_heading = heading::OUTPUT
+    )]
+    pub(in super::super) resume: Option<PathBuf>,
     /// Directory of both runs [default: runs/DATE-TIME]
     #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]
     pub(in super::super) out: Option<PathBuf>,
@@ -65,15 +76,13 @@ pub(in super::super) struct TuneArguments {
     pub(in super::super) yes: bool,
 }
 
-/// `prepare.timer_migration=leave,off`. The key may contain dots, the values no commas.
+/// `prepare.timer_migration=leave,off` or more values. The key may contain dots, the values no commas.
 fn knob(text: &str) -> Result<Knob, String> {
-    let parts = text.split_once('=').and_then(|(key, values)| Some((key, values.split_once(',')?)));
-    let (key, (as_is, changed)) = parts
-        .filter(|(_, (a, b))| !a.is_empty() && !b.is_empty() && !b.contains(','))
+    let parts = text.split_once('=').map(|(key, values)| (key, values.split(',').map(str::to_owned).collect()));
+    let (key, values): (&str, Vec<String>) = parts
+        .filter(|(_, values): &(&str, Vec<String>)| values.len() > 1 && values.iter().all(|value| !value.is_empty()))
         .ok_or_else(|| format!("invalid knob `{text}`: expected KEY=A,B, like prepare.timer_migration=leave,off"))?;
-    let knob = Knob { key: key.to_owned(), as_is: as_is.to_owned(), changed: changed.to_owned() };
-    knob.check()?;
-    Ok(knob)
+    Knob::of(key.to_owned(), values)
 }
 
 fn metric(text: &str) -> Result<Metric, String> {
