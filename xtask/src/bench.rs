@@ -19,6 +19,7 @@ mod response;
 mod samples;
 mod statistics;
 mod store;
+mod watch;
 
 use analysis::median_interval;
 use std::path::Path;
@@ -87,7 +88,7 @@ const HELP: &str = "\
 cargo xtask bench [--pairs N] [--cycles N] [--only WORD]
   against the peers: 10 pairs of 10000 cycles (more at shorter periods) unless told otherwise;
   --only measures the contests whose name holds WORD, like jitterdebugger, or samples, or statistics, or report,
-   or merge, or host, or explain or monitor (as root), or import (400 MB below TMPDIR), or store (1 GB), or lab or
+   or merge, or host, or explain, monitor or watch (as root), or import (400 MB below TMPDIR), or store (1 GB), or lab or
    response (fetch kernels), or cost (linux-perf)";
 
 /// Runs the pairs and prints the tables.
@@ -133,6 +134,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     if only == "monitor" {
         return monitor::report(&program, cpu, pairs);
+    }
+    if only == "watch" {
+        return watch::report(&program, &cpus, pairs);
     }
     if only == "cost" {
         return cost::report(&program, cpu, pairs);

@@ -26,7 +26,10 @@ impl Live {
         let [period, longest, time] =
             [cell.period.span(), cell.longest_period().span(), cell.duration].map(|span| duration(span.ns() as f64));
         let period = if cell.has_several_periods() { format!("{period} to {longest}") } else { period };
-        note(format_args!("{}, every {period}, for {time} on {}", cell.label(), cell.cpus.named()));
+        match cell.task.watch() {
+            Some(watch) => note(format_args!("watching {} for {time}", watch.name())),
+            None => note(format_args!("{}, every {period}, for {time} on {}", cell.label(), cell.cpus.named())),
+        }
         let view = View { duration: cell.duration, limit: cell.deadline };
         Live { redrawn: RedrawnLines::on_terminal(), unicode: shows_unicode(), view }
     }

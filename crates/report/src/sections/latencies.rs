@@ -31,8 +31,12 @@ pub struct Columns(u16);
 
 impl Columns {
     fn has(self, head: &str) -> bool {
-        // Sleeps are the samples of their table.
-        let head = if head == "sleeps" { "wake-ups" } else { head };
+        // Sleeps and activations are the samples of their tables.
+        let head = match head {
+            "sleeps" | "activations" => "wake-ups",
+            "skipped" => "missed",
+            head => head,
+        };
         CHOICE.iter().position(|name| *name == head).is_some_and(|index| self.0 & (1 << index) != 0)
     }
 }
@@ -183,6 +187,15 @@ fn asked(summary: &RunSummary) -> (Vec<Field>, usize, Vec<&CellSummary>) {
     let mut fields = if are_sleeps { sleep_axes(&cells) } else { axes(&cells) };
     let axes = fields.len();
     fields.extend(if are_sleeps { sleep_figures() } else { figures(&levels_of(&cells)) });
+    if !cells.is_empty() && cells.iter().all(|cell| cell.watch.is_some()) {
+        for (column, _) in &mut fields {
+            column.head = match &*column.head {
+                "wake-ups" => "activations".into(),
+                "missed" => "skipped".into(),
+                _ => column.head.clone(),
+            };
+        }
+    }
     (fields, axes, cells)
 }
 

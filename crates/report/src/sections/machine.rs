@@ -3,7 +3,7 @@
 use crate::lines::Lines;
 use analysis::wording::{duration, things};
 use analysis::{ImportedSummary, RunSummary, facts};
-use model::{Entry, Header, Host};
+use model::{Entry, Header, Host, Task};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -90,7 +90,11 @@ pub(crate) fn measured(header: &Header, summary: &RunSummary) -> String {
     if let ([(shortest, longest)], [method]) = (&Vec::from_iter(periods)[..], &Vec::from_iter(methods)[..]) {
         parts.push(if method.has_latencies() {
             let to = if longest > shortest { format!(" to {}", span(longest.span())) } else { String::new() };
-            format!("every {}{to} ({})", span(shortest.span()), method.label())
+            match method {
+                // Its threads have periods of their own.
+                Task::Watch(_) => method.label(),
+                _ => format!("every {}{to} ({})", span(shortest.span()), method.label()),
+            }
         } else {
             method.label()
         });
