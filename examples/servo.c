@@ -147,20 +147,23 @@ struct fault {
 };
 
 static pthread_mutex_t plain_lock, pi_lock;
-static sem_t wanted, rival_wanted;
-static pthread_mutex_t *held; /* the lock that the logger takes */
+static sem_t wanted, taken, rival_wanted;
 static char *memory;
 static int file, pipe_ends[2], service_ends[2];
 
-/* A thread of low priority that holds a lock for 3 ms while it writes a report. */
+/* A thread of low priority that holds the locks until its report is wanted and, 3 ms later, written. */
 static void *logger(void *unused)
 {
 	be("logger", 0, 10);
-	while (sem_wait(&wanted) == 0 || errno == EINTR) {
-		pthread_mutex_lock(held);
+	do {
+		pthread_mutex_lock(&plain_lock);
+		pthread_mutex_lock(&pi_lock);
+		while (sem_wait(&wanted) != 0)
+			;
 		compute(3 * MS);
-		pthread_mutex_unlock(held);
-	}
+		pthread_mutex_unlock(&pi_lock);
+		pthread_mutex_unlock(&plain_lock);
+	} while (sem_wait(&taken) == 0 || errno == EINTR);
 	return unused;
 }
 
@@ -181,22 +184,24 @@ static void prepare_locks(void)
 	make_lock(&plain_lock, PTHREAD_PRIO_NONE);
 	make_lock(&pi_lock, PTHREAD_PRIO_INHERIT);
 	sem_init(&wanted, 0, 0);
+	sem_init(&taken, 0, 0);
 	start(logger);
 }
 
-static void before_nice_lock(void) { held = &plain_lock; sem_post(&wanted); }
-static void before_pi_lock(void) { held = &pi_lock; sem_post(&wanted); }
+static void before_lock(void) { sem_post(&wanted); }
 
 static void hit_nice_lock(void)
 {
 	pthread_mutex_lock(&plain_lock);
 	pthread_mutex_unlock(&plain_lock);
+	sem_post(&taken);
 }
 
 static void hit_pi_lock(void)
 {
 	pthread_mutex_lock(&pi_lock);
 	pthread_mutex_unlock(&pi_lock);
+	sem_post(&taken);
 }
 
 /* Priority inversion: `vision`, above the logger and below the controller, takes the CPU of the logger. */
@@ -228,12 +233,11 @@ static void prepare_inversion(void)
 {
 	make_lock(&plain_lock, PTHREAD_PRIO_NONE);
 	sem_init(&wanted, 0, 0);
+	sem_init(&taken, 0, 0);
 	sem_init(&logger_holds, 0, 0);
 	start(pinned_logger);
 	start(vision);
 }
-
-static void before_inversion(void) { sem_post(&wanted); }
 
 /* Minor page faults: another thread has given the memory back to the kernel, so each page has to be made anew. */
 static sem_t trim_wanted;
@@ -436,9 +440,9 @@ static void prepare_relative_timer(void) { relative = true; }
 static const struct fault faults[] = {
 	{ "page_fault", prepare_page_fault, before_page_fault, hit_page_fault },
 	{ "major_fault", prepare_major_fault, before_page_fault, hit_major_fault },
-	{ "nice_lock", prepare_locks, before_nice_lock, hit_nice_lock },
-	{ "pi_lock", prepare_locks, before_pi_lock, hit_pi_lock },
-	{ "inversion", prepare_inversion, before_inversion, hit_nice_lock },
+	{ "nice_lock", prepare_locks, before_lock, hit_nice_lock },
+	{ "pi_lock", prepare_locks, before_lock, hit_pi_lock },
+	{ "inversion", prepare_inversion, before_lock, hit_nice_lock },
 	{ "fsync", open_file, NULL, hit_fsync },
 	{ "service", prepare_service, NULL, hit_service },
 	{ "malloc", prepare_malloc, NULL, hit_malloc },

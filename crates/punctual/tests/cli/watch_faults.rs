@@ -29,7 +29,7 @@ const LOCKS: &[Cause] = &[Cause::Lock, Cause::PriorityInversion];
 /// Those that hit the controller and need no more than the example itself.
 static FAULTS: [Fault; 13] = [
     fault("page_fault", &[Cause::PageFault], "page faults"),
-    fault("major_fault", &[Cause::PageFault], "from a file"),
+    fault("major_fault", &[Cause::PageFault], "page"),
     fault("nice_lock", LOCKS, "held by logger (nice 10)"),
     fault("pi_lock", LOCKS, "held by logger (nice 10); priority inheritance is on"),
     fault("inversion", &[Cause::PriorityInversion], "held by logger (nice 10), while "),
