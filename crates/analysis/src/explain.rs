@@ -8,7 +8,6 @@ mod activation;
 mod advice;
 mod answers;
 mod baseline;
-mod event;
 mod excess;
 mod expiry;
 mod implied;
@@ -28,10 +27,10 @@ mod timeline;
 mod totals;
 mod wording;
 
+pub use crate::events::{Context, CpuEvents, Event, Trace, What, flags, state};
 pub use activation::explain_activation;
 pub use advice::{Advice, advice};
 pub use answers::{Answered, Answers};
-pub use event::{Context, CpuEvents, Event, Trace, What, flags, state};
 pub use excess::Inside;
 pub use lanes::{LanePiece, LaneState, Lanes};
 pub use locate::{Subject, WaitsFor};
@@ -42,6 +41,7 @@ pub use tie::GuestClock;
 pub use totals::{Totals, merged};
 pub use wording::{blame, cause_name, evidence_name, not_caught, phase_name, share_line};
 
+use crate::events as event;
 use baseline::Baseline;
 use inherited::Inherited;
 use judge::Scene;

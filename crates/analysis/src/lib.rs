@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 pub mod comparison;
+mod events;
 pub mod explain;
 pub mod findings;
 pub mod history;

@@ -2,7 +2,7 @@
 //!
 //! Pure: events in the order of time in, records out. A thread's system calls, switches, wakings and timers show when
 //! each activation was released, when it ran, was preempted or slept, and when it was over. The call in which a thread
-//! waits for its next activation is found from its own behaviour.
+//! waits for its next activation is found from its own behavior.
 
 mod activation;
 mod calls;
@@ -21,7 +21,7 @@ pub use calls::Call;
 pub(crate) use calls::CallKind;
 pub use thread::{Settings, Usual};
 
-use crate::explain::{Event, What};
+use crate::events::{Event, What};
 use chain::Chain;
 use model::{ChainRecord, CountedName, Episodes, NamedTime, Second, Slice, Span, WatchedThread, Worst};
 use std::collections::{BTreeMap, HashMap};

@@ -149,9 +149,6 @@ impl Watcher {
     fn start(&mut self, pids: &[i32]) -> Result<(), CellError> {
         let Some(Traces { own: (mut instance, decoder), around }) = self.ready.take() else { return Ok(()) };
         instance.follow(pids)?;
-        if !self.words.is_empty() {
-            follow_threads(&mut instance, pids)?;
-        }
         let asked = self.cell.conditions.explain.clone().unwrap_or_default();
         let surroundings = match around {
             None => None,
@@ -233,21 +230,6 @@ impl Watcher {
             (state.record(above, self.missing.clone(), used_us), ran)
         });
         Some((reader, explained))
-    }
-}
-
-/// Follows the threads that a program started before the kernel followed it.
-fn follow_threads(instance: &mut Instance, pids: &[i32]) -> Result<(), CellError> {
-    let mut followed = pids.to_vec();
-    loop {
-        let threads = pids.iter().flat_map(|pid| host::threads_of(pid.unsigned_abs()));
-        let all: Vec<i32> = threads.filter_map(|tid| i32::try_from(tid).ok()).collect();
-        if all.iter().all(|tid| followed.contains(tid)) {
-            return Ok(());
-        }
-        // One that has just ended is no longer followed; the next look leaves it out.
-        let _ = instance.follow(&all);
-        followed.extend(all);
     }
 }
 

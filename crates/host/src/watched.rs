@@ -16,8 +16,8 @@ pub fn process_of(tid: u32) -> Option<u32> {
     status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
 }
 
-/// Whether process `pid` belongs to the control group at `path`, a path below the root of any hierarchy, or to one below
-/// it.
+/// Whether process `pid` belongs to the control group at `path`, a path below the root of any hierarchy, or to one
+/// below it.
 #[must_use]
 pub fn is_in_group(pid: u32, path: &str) -> bool {
     groups_of(&HostFs::running(), pid).iter().any(|(_, group)| Path::new(group).starts_with(path))

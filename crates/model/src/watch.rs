@@ -153,8 +153,8 @@ impl Watch {
         name
     }
 
-    /// Whether a thread of this name is meant: one that matches the pattern, or is part of the chain. Without either, all
-    /// are.
+    /// Whether a thread of this name is meant: one that matches the pattern, or is part of the chain. Without either,
+    /// all are.
     #[must_use]
     pub fn is_meant(&self, name: &str) -> bool {
         let is_named = self.thread.as_ref().map_or(self.chain.is_empty(), |pattern| matches(pattern, name));

@@ -24,8 +24,8 @@ pub struct WatchedProgram {
 }
 
 impl WatchedProgram {
-    /// Starts the program of the first of `words`. What it writes to stdout is discarded, and to stderr too, but for its
-    /// beginning.
+    /// Starts the program of the first of `words`. What it writes to stdout is discarded, and to stderr too, but for
+    /// its beginning.
     ///
     /// # Errors
     /// When it is not installed or cannot be started.

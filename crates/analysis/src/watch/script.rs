@@ -3,7 +3,7 @@
 use super::activation::Activation;
 use super::calls::Call;
 use super::track::{Completed, Track};
-use crate::explain::{Context, CpuEvents, Event, Trace, What, flags, state};
+use crate::events::{Context, CpuEvents, Event, Trace, What, flags, state};
 use std::collections::HashMap;
 use syscalls::Sysno;
 

@@ -6,7 +6,7 @@ use super::period::PeriodFinder;
 use super::samples::{Sample, Samples};
 use super::track::{Completed, Track};
 use super::wait::Chooser;
-use crate::explain::Event;
+use crate::events::Event;
 use crate::stats::quantile::quantile;
 use model::{Histogram, Period, Releases, Span, WatchSample};
 use std::collections::BTreeMap;

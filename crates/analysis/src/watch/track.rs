@@ -3,7 +3,7 @@
 use super::activation::{Activation, Block, Hop, Release, Wait};
 use super::calls::Call;
 use super::timers::Timers;
-use crate::explain::{Event, What, flags, state};
+use crate::events::{Event, What, flags, state};
 use std::collections::BTreeMap;
 
 /// Most sleeps and waits of one activation that are kept; later ones are added to the last.

@@ -10,7 +10,8 @@ pub(super) struct Targets {
 }
 
 impl Targets {
-    /// The running threads that are meant. The threads of a program that the cell itself starts follow from its process.
+    /// The running threads that are meant. The threads of a program that the cell itself starts follow from its
+    /// process.
     pub(super) fn find(watch: &Watch) -> Targets {
         let pids = match &watch.target {
             WatchTarget::Command(_) => Vec::new(),

@@ -9,7 +9,8 @@ use serde::{Deserialize, Serialize};
 pub struct WatchRecord {
     /// The program that the cell started, as words; empty when it watched running ones.
     pub command_line: Vec<String>,
-    /// How the program ended, as text; `null` when it was still running at the end of the cell, or was not started here.
+    /// How the program ended, as text; `null` when it was still running at the end of the cell, or was not started
+    /// here.
     pub status: Option<String>,
     /// The threads with activations, those of the highest priority and rate first.
     pub threads: Vec<WatchedThread>,

@@ -167,25 +167,25 @@ pub struct Event {
 
 impl Event {
     /// Whether this thread was current at the event.
-    pub(super) fn is_by(&self, pid: i32) -> bool {
+    pub(crate) fn is_by(&self, pid: i32) -> bool {
         // The stack of a switch follows it, with the previous thread as current.
         self.pid == pid && !matches!(self.what, What::Stack(_))
     }
 
     /// Whether this thread starts a timer to wait for it. The kernel also restarts timers of its own in interrupts,
     /// such as that of the clock tick, while any thread is current.
-    pub(super) fn is_timer_start_of(&self, pid: i32) -> bool {
+    pub(crate) fn is_timer_start_of(&self, pid: i32) -> bool {
         let is_thread = self.flags & (flags::HARDIRQ | flags::SOFTIRQ) == 0;
         self.pid == pid && is_thread && matches!(self.what, What::TimerStart { .. })
     }
 
     /// Whether it is the switch to this thread.
-    pub(super) fn is_switch_to(&self, pid: i32) -> bool {
+    pub(crate) fn is_switch_to(&self, pid: i32) -> bool {
         matches!(self.what, What::Switch { next, .. } if next == pid)
     }
 
     /// Whether this thread ran at the event, or from the event on.
-    pub(super) fn is_run_by(&self, pid: i32) -> bool {
+    pub(crate) fn is_run_by(&self, pid: i32) -> bool {
         self.is_by(pid) || self.is_switch_to(pid)
     }
 }
@@ -203,12 +203,12 @@ pub struct CpuEvents {
 
 impl CpuEvents {
     /// Index of the first event at or after `at_ns`.
-    pub(super) fn from(&self, at_ns: u64) -> usize {
+    pub(crate) fn from(&self, at_ns: u64) -> usize {
         self.events.partition_point(|event| event.at_ns < at_ns)
     }
 
     /// Events from `from` to `to`, both inclusive.
-    pub(super) fn between(&self, from: u64, to: u64) -> &[Event] {
+    pub(crate) fn between(&self, from: u64, to: u64) -> &[Event] {
         let end = self.events.partition_point(|event| event.at_ns <= to);
         self.events.get(self.from(from)..end).unwrap_or_default()
     }
@@ -232,17 +232,17 @@ pub struct Trace {
 }
 
 impl Trace {
-    pub(super) fn cpu(&self, cpu: u32) -> Option<&CpuEvents> {
+    pub(crate) fn cpu(&self, cpu: u32) -> Option<&CpuEvents> {
         self.cpus.get(usize::try_from(cpu).ok()?)
     }
 
     /// All CPUs with their numbers.
-    pub(super) fn numbered(&self) -> impl Iterator<Item = (u32, &CpuEvents)> {
+    pub(crate) fn numbered(&self) -> impl Iterator<Item = (u32, &CpuEvents)> {
         (0..).zip(&self.cpus)
     }
 
     /// Name of the owner of a CPU: a thread, or the context that interrupted it.
-    pub(super) fn owner_name(&self, context: Option<Context>, pid: i32) -> String {
+    pub(crate) fn owner_name(&self, context: Option<Context>, pid: i32) -> String {
         match context {
             None if pid == 0 => "idle".to_owned(),
             None => self.names.get(&pid).cloned().unwrap_or_else(|| "?".to_owned()),
