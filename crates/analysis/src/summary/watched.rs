@@ -143,13 +143,19 @@ pub struct StageSummary {
     pub share: Option<f64>,
 }
 
+/// Name of a thread, and its place among those of that name.
+type Key<'a> = (&'a str, usize);
+
+/// A thread in one block, with its samples in slices.
+type Watched<'a> = (&'a WatchedThread, &'a [Slice]);
+
 /// The watched threads of a cell; `None` for every method but `watch`, or without a record.
 pub(crate) fn of(pool: &Pool<'_>) -> Option<WatchSummary> {
     let records: Vec<(&WatchRecord, &[ThreadRecord])> = (pool.entries.iter())
         .filter_map(|entry| Some((entry.record.watch.as_deref()?, &entry.record.threads[..])))
         .collect();
     let (first, _) = *records.first()?;
-    let mut groups: Vec<((&str, usize), Vec<(&WatchedThread, &[Slice])>)> = Vec::new();
+    let mut groups: Vec<(Key<'_>, Vec<Watched<'_>>)> = Vec::new();
     for (record, threads) in &records {
         for (index, thread) in record.threads.iter().enumerate() {
             // Threads of one name are told apart by their order.
@@ -183,7 +189,7 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<WatchSummary> {
     })
 }
 
-fn thread(all: &[(&WatchedThread, &[Slice])], is_sampled: bool, confidence: f64) -> Option<WatchedSummary> {
+fn thread(all: &[Watched<'_>], is_sampled: bool, confidence: f64) -> Option<WatchedSummary> {
     let (first, _) = *all.first()?;
     let sum = |of: fn(&WatchedThread) -> u64| all.iter().map(|(thread, _)| of(thread)).sum();
     let pooled = |of: fn(&WatchedThread) -> &Histogram| merged(all.iter().map(|(thread, _)| of(thread)));
@@ -241,7 +247,7 @@ fn times<'a>(all: impl Iterator<Item = &'a NamedTime>) -> Vec<NamedTime> {
             None => sums.push(one.clone()),
         }
     }
-    sums.sort_by(|a, b| b.total.cmp(&a.total));
+    sums.sort_by_key(|time| std::cmp::Reverse(time.total));
     sums
 }
 

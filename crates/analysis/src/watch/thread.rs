@@ -204,7 +204,7 @@ impl Tally {
                 sum.add(block.to_ns - block.from_ns);
             }
         }
-        if self.activations % ENOUGH == 0 {
+        if self.activations.is_multiple_of(ENOUGH) {
             let median = quantile(&self.response, 0.5);
             self.usual_response_ns = median.and_then(|ns| u64::try_from(ns).ok());
         }
@@ -231,13 +231,16 @@ impl Tally {
     fn take_interval(&mut self, one: &Activation) -> u64 {
         let Some((release, user)) = self.last.replace((one.release_ns, one.user_ns)) else { return 0 };
         let interval = one.release_ns.saturating_sub(release);
-        if let Some(started) = one.timer_started_ns {
-            self.waits.add(one.release_ns.saturating_sub(started) as f64);
-            self.steps.add(interval as f64);
-        }
         self.interval.record(i64::try_from(interval).unwrap_or(i64::MAX));
         self.period.take(interval);
         let Some(period) = self.period.period() else { return 0 };
+        if let Some(started) = one.timer_started_ns {
+            self.waits.add(one.release_ns.saturating_sub(started) as f64);
+            // Due times that were skipped do not move the grid.
+            let off = interval % period.ns();
+            let is_before = off > period.ns() / 2;
+            self.steps.add(off as f64 - if is_before { period.ns() as f64 } else { 0.0 });
+        }
         let between = one.user_ns.saturating_sub(user);
         self.jitter.record(i64::try_from(between.abs_diff(period.ns())).unwrap_or(i64::MAX));
         // The due times of a timer are on a grid; others are not there to be skipped.

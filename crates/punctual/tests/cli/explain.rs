@@ -26,7 +26,7 @@ pub(crate) fn instances() -> Option<PathBuf> {
 }
 
 /// Names of the trace instances that punctual has made.
-fn ours(instances: &Path) -> Vec<String> {
+pub(crate) fn ours(instances: &Path) -> Vec<String> {
     let names =
         std::fs::read_dir(instances).unwrap().flatten().filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| name.starts_with("punctual-")).collect()

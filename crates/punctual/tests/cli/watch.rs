@@ -1,6 +1,6 @@
 //! `punctual watch`: activations of other programs' threads, beside what those programs say themselves.
 
-use crate::explain::instances;
+use crate::explain::{instances, ours};
 use crate::program::{
     MARK, PROGRAM, ProgramOutput, Scratch, Start, a_cpu, cell, comes_true, command, kill_and_wait, machine_and_scratch,
     mark, punctual, read_json, run, skip_unless,
@@ -231,15 +231,14 @@ fn root_a_killed_watch_leaves_the_program_running_and_nothing_traced() {
     let pid = running.0.id();
     let mut program = command(&format!("watch --pid {pid} --for 60s --no-keep"));
     let mut child = program.start_piped();
-    let traces = || crate::program::traces();
+    let dir = instances().unwrap();
+    let traces = || ours(&dir);
     assert!(comes_true(|| traces().len() >= 2), "two traces");
     std::thread::sleep(Duration::from_millis(300));
     kill_and_wait(&mut child);
     // The cell's process ends with its parent, and the kernel frees what it traced.
-    let is_off = |name: &String| {
-        let on = instances().map(|dir| dir.join(name).join("tracing_on"));
-        on.is_none_or(|on| fs::read_to_string(on).map_or(true, |text| text.trim() == "0"))
-    };
+    let is_off =
+        |name: &String| fs::read_to_string(dir.join(name).join("tracing_on")).map_or(true, |text| text.trim() == "0");
     assert!(comes_true(|| traces().iter().all(is_off)), "{:?}", traces());
     assert!(!crate::program::is_stopped(pid) && Path::new(&format!("/proc/{pid}")).exists());
     punctual("recover").expect_success();
