@@ -69,7 +69,7 @@ fn block_seconds(entries: &[Entry]) -> Option<f64> {
     let (first, last) = (starts().min()?, starts().max()?);
     let cells = entries.iter().map(|entry| entry.planned.cell_index).max()? + 1;
     let each = last.saturating_sub(first) as f64 / 1e3 / entries.len().saturating_sub(1).max(1) as f64;
-    (each > 0.0).then(|| each * cells as f64)
+    (each > 0.0).then_some(each * cells as f64)
 }
 
 /// Settings for tests.
