@@ -275,9 +275,17 @@ static void hit_page_fault(void)
 /* Opens a file without a name, which is gone when the program ends however it ends. */
 static void open_file(void)
 {
+	if (file > 0)
+		return;
 	file = open(directory, O_TMPFILE | O_RDWR, 0600);
-	if (file < 0)
-		die(directory);
+	if (file < 0) { /* a file system without such files */
+		char name[4096];
+		snprintf(name, sizeof name, "%s/servo-XXXXXX", directory);
+		file = mkstemp(name);
+		if (file < 0)
+			die(directory);
+		unlink(name);
+	}
 }
 
 /* Major page faults: pages of a file that has to be read from the disk again. */
@@ -446,16 +454,39 @@ static const struct fault faults[] = {
 static const struct fault *planted[sizeof faults / sizeof *faults];
 static long n_planted;
 
+/* Faults that need the same memory or the same thread for different things. */
+static const char *const apart[][2] = {
+	{ "page_fault", "major_fault" },
+	{ "inversion", "nice_lock" },
+	{ "inversion", "pi_lock" },
+};
+
+static bool can_be_beside(const char *one, const char *other)
+{
+	if (strcmp(one, other) == 0)
+		return false;
+	for (size_t i = 0; i < sizeof apart / sizeof *apart; i++)
+		if ((strcmp(apart[i][0], one) == 0 && strcmp(apart[i][1], other) == 0) ||
+		    (strcmp(apart[i][0], other) == 0 && strcmp(apart[i][1], one) == 0))
+			return false;
+	return true;
+}
+
 static void plant(char *names)
 {
 	for (char *name = strtok(names, "+"); name != NULL; name = strtok(NULL, "+")) {
 		size_t i = 0;
 		while (i < sizeof faults / sizeof *faults && strcmp(faults[i].name, name) != 0)
 			i++;
-		if (i == sizeof faults / sizeof *faults || n_planted == (long)(sizeof planted / sizeof *planted)) {
+		if (i == sizeof faults / sizeof *faults) {
 			fprintf(stderr, "servo: invalid fault \"%s\"; --help lists them\n", name);
 			exit(1);
 		}
+		for (long other = 0; other < n_planted; other++)
+			if (!can_be_beside(name, planted[other]->name)) {
+				fprintf(stderr, "servo: cannot plant %s beside %s\n", name, planted[other]->name);
+				exit(1);
+			}
 		planted[n_planted++] = &faults[i];
 	}
 }

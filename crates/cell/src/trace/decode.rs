@@ -384,8 +384,9 @@ impl Names {
         if *slot != (pid, *name) {
             *slot = (pid, *name);
             // Thread 0 is the idle thread of every CPU.
-            if pid != 0 {
-                names.insert(pid, text(name));
+            let name = text(name);
+            if pid != 0 && names.get(&pid) != Some(&name) {
+                names.insert(pid, name);
             }
         }
     }

@@ -186,6 +186,7 @@ impl Reader {
         }
         let horizon = if is_last { u64::MAX } else { now.saturating_sub(SETTLING_NS) };
         let mut trace = self.decoder.begin(self.instance.n_cpus());
+        trace.names = std::mem::take(&mut self.threads.names);
         for cpu in 0..self.instance.n_cpus() {
             self.pages.clear();
             if self.instance.drain(cpu, self.decoder.page_bytes(), &mut self.pages).is_err() {
@@ -193,13 +194,13 @@ impl Reader {
             }
             self.results.events += self.decoder.read(&mut trace, cpu, &self.pages).events;
         }
+        self.threads.names = std::mem::take(&mut trace.names);
         let lost = trace.cpus.iter().filter(|cpu| cpu.is_cut || !cpu.lost_ns.is_empty()).count();
         if lost > 0 {
             self.results.gaps += u64::try_from(lost).unwrap_or(u64::MAX);
             self.pending.clear();
             self.threads.lost();
         }
-        self.threads.names.extend(trace.names);
         for (cpu, events) in (0..).zip(trace.cpus) {
             self.pending.extend(events.events.into_iter().map(|event| (cpu, event)));
         }

@@ -2,12 +2,12 @@
 
 use crate::explain::{Group, instances};
 use crate::program::{
-    ProgramOutput, Scratch, beside_a_load, command, entries, is_installed, machine_and_scratch, run, run_seeded,
-    skip_unless,
+    DIRECTORY, ProgramOutput, Scratch, beside_a_load, command, entries, is_installed, machine_and_scratch, run,
+    run_seeded, skip_unless,
 };
 use crate::vm::kernel;
 use model::{Cause, ExplainRecord, Share};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::Command;
 
 /// A fault of the example, and its explanation.
@@ -27,7 +27,7 @@ const fn fault(name: &'static str, causes: &'static [Cause], text: &'static str)
 const LOCKS: &[Cause] = &[Cause::Lock, Cause::PriorityInversion];
 
 /// Those that hit the controller and need no more than the example itself.
-const FAULTS: [Fault; 13] = [
+static FAULTS: [Fault; 13] = [
     fault("page_fault", &[Cause::PageFault], "page faults"),
     fault("major_fault", &[Cause::PageFault], "from a file"),
     fault("nice_lock", LOCKS, "held by logger (nice 10)"),
@@ -90,12 +90,10 @@ fn watch(seconds: f64, thread: &str, program: &[String]) -> ProgramOutput {
     run(command.args(program))
 }
 
-fn words(program: &std::path::Path, fault: &str) -> Vec<String> {
-    let dir = program.parent().unwrap();
-    let words =
-        [&program.display().to_string(), "--every", "25", "--dir", &dir.display().to_string()].map(str::to_owned);
-    let fault = ["--fault", fault].map(str::to_owned);
-    words.into_iter().chain(fault).collect()
+/// The words of the example with these faults, and with its files beside those of the build.
+fn words(program: &Path, fault: &str) -> Vec<String> {
+    let program = program.display().to_string();
+    [&program, "--every", "25", "--dir", DIRECTORY, "--fault", fault].map(str::to_owned).into()
 }
 
 #[track_caller]
@@ -156,10 +154,20 @@ fn may_watch() -> bool {
     instances().is_some() && is_installed("cc", "gcc")
 }
 
-/// Whether the machine has the CPUs that the fault needs.
+/// Whether the machine has the CPUs and the disk that the fault needs.
 fn is_possible(fault: &Fault) -> bool {
-    let has_two_cpus = sys::sched::affinity(0).unwrap().iter().count() > 1;
-    has_two_cpus || fault.name != "migration"
+    match fault.name {
+        "migration" => sys::sched::affinity(0).unwrap().len() > 1,
+        "fsync" | "major_fault" => {
+            let kind = run(Command::new("stat").args(["-f", "-c", "%T", DIRECTORY]));
+            let is_disk = kind.stdout.trim() != "tmpfs";
+            if !is_disk {
+                eprintln!("skipped: {} needs a disk, and {DIRECTORY} is in memory", fault.name);
+            }
+            is_disk
+        }
+        _ => true,
+    }
 }
 
 fn by_name(names: &[&str]) -> Vec<&'static Fault> {
@@ -167,7 +175,7 @@ fn by_name(names: &[&str]) -> Vec<&'static Fault> {
 }
 
 /// The controller with these faults in turn, watched for this long.
-fn controller(servo: &std::path::Path, planted: &[&Fault], seconds: f64) -> ExplainRecord {
+fn controller(servo: &Path, planted: &[&Fault], seconds: f64) -> ExplainRecord {
     let names = planted.iter().map(|fault| fault.name).collect::<Vec<_>>().join("+");
     explained(&watch(seconds, "controller", &words(servo, &names)))
 }
@@ -183,7 +191,7 @@ fn root_each_planted_fault_of_a_control_loop_is_named_and_no_other() {
 }
 
 /// Faults that can be planted together, the time of a round in which each hits some times, and how often at least.
-const TOGETHER: [(&[&str], f64, usize); 4] = [
+static TOGETHER: [(&[&str], f64, usize); 4] = [
     (&["page_fault", "nice_lock", "fsync", "service", "malloc", "full_pipe", "migration", "long_run", "sleep"], 3.0, 2),
     (&["major_fault", "pi_lock"], 1.2, 3),
     (&["inversion"], 1.0, 3),
@@ -196,13 +204,13 @@ fn root_each_planted_fault_is_named_in_19_of_20_rounds_and_none_wrongly() {
     skip_unless!(may_watch());
     let (_machine, scratch) = machine_and_scratch("watch-rounds");
     let servo = servo(&scratch);
-    for (names, seconds, least) in TOGETHER {
+    for (names, seconds, least) in &TOGETHER {
         let planted = by_name(names);
         let mut named = vec![0; planted.len()];
         for _ in 0..20 {
-            let counted = counted(&controller(&servo, &planted, seconds), &planted);
+            let counted = counted(&controller(&servo, &planted, *seconds), &planted);
             let counted = counted.unwrap_or_else(|wrong| panic!("{names:?}: a wrong cause: {wrong}"));
-            named.iter_mut().zip(counted).for_each(|(named, n)| *named += usize::from(n >= least));
+            named.iter_mut().zip(counted).for_each(|(named, n)| *named += usize::from(n >= *least));
         }
         let all: Vec<_> = planted.iter().map(|fault| fault.name).zip(&named).collect();
         eprintln!("rounds of 20 in which each is named: {all:?}");
@@ -336,7 +344,7 @@ fn root_run_times_and_wake_ups_agree_with_the_log_of_rt_app() {
         let rows: Vec<Vec<f64>> =
             rows.map(|row| row.split_whitespace().map(|number| number.parse().unwrap()).collect()).collect();
         let mean = |column: usize| rows.iter().map(|row| row[column]).sum::<f64>() / rows.len() as f64;
-        let us = |histogram: &model::Histogram| histogram.mean_ns().unwrap() / 1e3;
+        let us = |histogram: &model::Histogram| histogram.mean_ns().unwrap() as f64 / 1e3;
         let pairs = [
             // Its log has the time on the clock, without its own work before and after.
             ("run", us(&thread.run) + us(&thread.preempted), mean(2), 50.0),
@@ -345,7 +353,7 @@ fn root_run_times_and_wake_ups_agree_with_the_log_of_rt_app() {
             ("latency", us(&thread.latency), mean(10), 15.0),
         ];
         eprintln!("{name}: {} activations, {} in its log: {pairs:?}", thread.activations, rows.len());
-        assert!(thread.activations.abs_diff(rows.len() as u64) <= 2, "{thread:#?}");
+        assert!(thread.activations.abs_diff(u64::try_from(rows.len()).unwrap()) <= 2, "{thread:#?}");
         for (what, ours, theirs, constant) in pairs.into_iter().filter(|pair| pair.2 > 0.0) {
             assert!(
                 (ours - theirs).abs() <= theirs * 0.05 + constant,
