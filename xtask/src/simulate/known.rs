@@ -63,7 +63,7 @@ fn of_recording(dir: &str, knobs: &[Knob], entries: &[Entry]) -> Result<Vec<Resu
     };
     let all_cells: Vec<usize> = (0..design.runs.len()).collect();
     let mut noise = Noise::new(4_407);
-    let mut counts = vec![(0u32, 0u32); knobs.len()];
+    let mut counts = vec![(0u32, 0u32, 0u32); knobs.len()];
     for seed in 0..u64::from(EXPERIMENTS) {
         let mut order = blocks.clone();
         (1..order.len()).rev().for_each(|last| order.swap(last, noise.below(last + 1)));
@@ -85,14 +85,18 @@ fn of_recording(dir: &str, knobs: &[Knob], entries: &[Entry]) -> Result<Vec<Resu
             let ratio = knob.confirmed.as_ref().and_then(|confirmed| confirmed.ratio);
             let held =
                 ratio.zip(effect(&pair)).is_some_and(|(r, truth)| (r.interval.0..=r.interval.1).contains(&truth));
-            count.1 += u32::from(held);
+            count.1 += u32::from(ratio.is_some());
+            count.2 += u32::from(held);
         }
     }
     let mut rows = Vec::new();
-    for (knob, (named, held)) in knobs.iter().zip(counts) {
-        let share =
-            |what: &str, n| ResultRow::share(format!("{}: {what}", knob.key), n, EXPERIMENTS, Expected::Unknown);
-        rows.extend([share("named", named), share("interval holds the effect", held)]);
+    for (knob, (named, confirmed, held)) in knobs.iter().zip(counts) {
+        let share = |what: &str, n, of| ResultRow::share(format!("{}: {what}", knob.key), n, of, Expected::Unknown);
+        rows.push(share("named", named, EXPERIMENTS));
+        // A knob without a hint has no interval of a confirmation.
+        if confirmed > 0 {
+            rows.push(share("interval holds the effect", held, confirmed));
+        }
     }
     Ok(rows)
 }

@@ -10,6 +10,9 @@ use std::path::Path;
 /// The file of a profile of tuned, below its directory.
 const PROFILE: &str = "tuned/punctual/tuned.conf";
 
+/// Which value of a setting a file has.
+type Value = fn(&PreparedSetting) -> &String;
+
 /// Writes the files of the knobs that were confirmed to be better.
 ///
 /// # Errors
@@ -31,7 +34,7 @@ pub(super) fn write(dir: &Path, plan: &Plan, tuned: &Tuned, confirmed: &[Entry])
     new.write("plan.toml", kept.to_toml().as_bytes(), false)?;
     let settings = settings(&advised, plan, tuned, confirmed);
     let mut written = Vec::new();
-    let sides: [(&str, &Plan, fn(&PreparedSetting) -> &String); 2] =
+    let sides: [(_, _, Value); 2] =
         [("keep", &kept, |setting| &setting.during), ("undo", &as_is, |setting| &setting.before)];
     for (which, plan, value) in sides {
         let files = host::permanent(&settings, value);
