@@ -39,6 +39,9 @@ const POLL: Duration = Duration::from_millis(20);
 const TIMER_FUNCTIONS: [&str; 5] =
     ["hrtimer_wakeup", "timerfd_tmrproc", "posix_timer_fn", "it_real_fn", "alarmtimer_fired"];
 
+/// The record of all explanations, and that of the command that runs at late activations.
+type Explained = (ExplainRecord, Option<OnSpikeRecord>);
+
 type ExplainingThread = JoinHandle<(Explaining, Option<OnSpikeRecord>, Option<u64>)>;
 
 /// The watched threads of one cell.
@@ -211,7 +214,7 @@ impl Watcher {
     }
 
     /// Stops reading; returns what was read, and what was explained.
-    fn collected(&mut self) -> Option<(Reader, Option<(ExplainRecord, Option<OnSpikeRecord>)>)> {
+    fn collected(&mut self) -> Option<(Reader, Option<Explained>)> {
         self.shared.is_over.store(true, Relaxed);
         let reader = self.reader.take()?.join().ok()?;
         // Nothing is measured any more: it need not give way.

@@ -170,7 +170,7 @@ mod tests {
             prop_assert_eq!(samples.seconds.iter().map(|row| row.n).sum::<u64>(), n);
             prop_assert_eq!(n + samples.missed, cycle);
             let (worst, episodes) = samples.finish();
-            let largest = lengths.iter().max().map(|ns| *ns as i64);
+            let largest = lengths.iter().max().map(|ns| ns.cast_signed());
             prop_assert_eq!(worst.first().map(|worst| worst.latency_ns), largest);
             let late: u64 = episodes.first.iter().map(|episode| episode.count).sum();
             prop_assert_eq!(late, lengths.len().div_ceil(9) as u64);

@@ -169,7 +169,7 @@ mod tests {
         let pid = i32::try_from(std::process::id()).unwrap();
         let decoder = instance
             .enable(TraceRequest {
-                events: EventSet::Explanation,
+                events: crate::trace::EventSet::Explanation,
                 pids: Some(&[pid]),
                 stacks: false,
                 idle_states: true,

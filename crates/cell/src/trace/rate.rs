@@ -21,7 +21,12 @@ fn root_events_of_the_kernel_are_read() {
     let (_only, mut instance) = only_instance().unwrap();
     let pid = i32::try_from(std::process::id()).unwrap();
     let decoder = instance
-        .enable(TraceRequest { events: EventSet::Explanation, pids: Some(&[pid]), stacks: false, idle_states: true })
+        .enable(TraceRequest {
+            events: crate::trace::EventSet::Explanation,
+            pids: Some(&[pid]),
+            stacks: false,
+            idle_states: true,
+        })
         .unwrap();
     instance.start().unwrap();
     let (here, there) = UnixStream::pair().unwrap();

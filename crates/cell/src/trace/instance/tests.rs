@@ -45,7 +45,12 @@ fn root_an_instance_traces_and_is_gone_afterwards() {
     let dir = instance.dir.clone();
     let pid = i32::try_from(std::process::id()).unwrap();
     let decoder = instance
-        .enable(TraceRequest { events: EventSet::Explanation, pids: Some(&[pid]), stacks: true, idle_states: true })
+        .enable(TraceRequest {
+            events: crate::trace::EventSet::Explanation,
+            pids: Some(&[pid]),
+            stacks: true,
+            idle_states: true,
+        })
         .unwrap();
     assert_eq!(instance.read("events/sched/sched_waking/filter").unwrap().trim(), format!("pid == {pid}"));
     let (mut marker, tracing_on) = instance.freezer().unwrap();
