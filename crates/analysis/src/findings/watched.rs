@@ -52,11 +52,11 @@ finding!(
         let interval = duration(*interval_ns as f64);
         let drift = period_ns
             .filter(|period| interval_ns > period)
-            .map(|period| format!(", {} later each time than its period", duration((*interval_ns - period) as f64)));
+            .map(|period| format!(", {} more than its period", duration((*interval_ns - period) as f64)));
         let drift = drift.unwrap_or_default();
+        let call = wait.split(' ').next().unwrap_or_default();
         format!(
-            "drift: {thread} sleeps for a length of time ({wait}), so that each activation moves the next: every {interval}{drift}; \
-             sleep until an instant"
+            "drift: {thread} sleeps for a length of time ({call}), once every {interval}{drift}; sleep until an instant"
         )
     },
     [RelativeSleep {
