@@ -135,15 +135,16 @@ fn a_file_that_disappears_ends_the_experiment_and_it_can_be_resumed() {
 fn every_value_of_a_knob_is_confirmed_and_the_confirmation_ends_when_it_is_decided() {
     let (_machine, scratch) = machine_and_scratch("tune-values");
     let keep = scratch.path("keep");
-    let arguments = "--knob timer_slack=4ms,2ms,1ns --period 5ms --at-most 1h --keep";
+    let arguments = "--knob timer_slack=4ms,100us,1ns --period 5ms --at-most 1h --keep";
     let said = punctual(&small(&scratch, &format!("{arguments} {} --format json", keep.display())));
     let json = said.json();
     let knobs = json["knobs"].as_array().unwrap();
     let values: Vec<_> =
         knobs.iter().map(|knob| (knob["changed"].as_str().unwrap(), &knob["answer"]["kind"])).collect();
-    assert_eq!(values, [("2ms", &"better".into()), ("1ns", &"better".into())], "{json}");
-    // Three looks at two values need 8 blocks; the first look decides, 32 would be the last.
-    assert_eq!((&json["looks"], &json["confirmation_blocks"]), (&3.into(), &8.into()), "{json}");
+    assert_eq!(values, [("100us", &"better".into()), ("1ns", &"better".into())], "{json}");
+    // Three looks at two values need 8 blocks. The first look decides, or the second on a noisy machine; 32 is the last.
+    let blocks = json["confirmation_blocks"].as_u64().unwrap();
+    assert!(json["looks"] == 3 && (blocks == 8 || blocks == 16), "{json}");
     let plan = std::fs::read_to_string(keep.join("plan.toml")).unwrap();
     assert!(plan.contains("timer_slack = \"1ns\""), "the best of them: {plan}");
 }
