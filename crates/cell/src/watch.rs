@@ -186,7 +186,7 @@ impl Watcher {
                     above: asked.above,
                     floor_ns,
                     explaining,
-                    stopped_ns: 0,
+                    pause_until_ns: 0,
                     latest_ns: 0,
                 })
             }

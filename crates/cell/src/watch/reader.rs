@@ -29,9 +29,9 @@ const RECENT_NS: u64 = 3_000_000_000;
 const COVERAGE_MARGIN_NS: u64 = 100_000;
 /// Late activations that are explained from one trace: each takes milliseconds of CPU time.
 const MOST_AT_ONCE: usize = 5;
-/// Least time, ns, between two stops of the trace, except for an activation later than all before: so that explaining
-/// takes little time where most activations are late.
-const PAUSE_NS: u64 = 1_000_000_000;
+/// Pause after a stop of the trace as a multiple of what it took, except for an activation later than all before: where
+/// most activations are late, stops take 1 % of a CPU.
+const PAUSE: u64 = 100;
 /// Addition to twice the usual response time, ns: shorter ones are not late by themselves.
 const NOTABLE_NS: u64 = 50_000;
 
@@ -60,8 +60,8 @@ pub(super) struct Surroundings {
     pub(super) floor_ns: Arc<AtomicU64>,
     /// The explaining thread.
     pub(super) explaining: SyncSender<Stopped>,
-    /// The last stop of the trace, and the latest activation so far, ns.
-    pub(super) stopped_ns: u64,
+    /// Time until which the trace is not stopped again, and the latest activation so far, ns.
+    pub(super) pause_until_ns: u64,
     pub(super) latest_ns: u64,
 }
 
@@ -285,7 +285,7 @@ impl Reader {
         let most = all.first().map_or(0, |late| late.activation.response_ns());
         let frozen_ns = sys::clock::monotonic().0;
         let is_pause = (self.surroundings.as_ref())
-            .is_none_or(|around| frozen_ns < around.stopped_ns + PAUSE_NS && most <= around.latest_ns);
+            .is_none_or(|around| frozen_ns < around.pause_until_ns && most <= around.latest_ns);
         let some = if is_pause { &[] } else { &all[..all.len().min(MOST_AT_ONCE)] };
         let late: Vec<LateActivation> = some.iter().filter_map(|one| self.late(one)).collect();
         let Some(surroundings) = &mut self.surroundings else { return };
@@ -295,7 +295,6 @@ impl Reader {
             return;
         }
         self.results.pass_over(all.len() - late.len(), all.get(late.len()).map(|one| &one.activation));
-        surroundings.stopped_ns = frozen_ns;
         let mut pages = vec![Vec::new(); surroundings.instance.n_cpus()];
         let _ = surroundings.instance.stop();
         for (cpu, pages) in pages.iter_mut().enumerate() {
@@ -305,7 +304,9 @@ impl Reader {
         }
         let armed_ns = surroundings.armed_ns;
         let _ = surroundings.instance.start();
-        surroundings.armed_ns = sys::clock::monotonic().0 + COVERAGE_MARGIN_NS;
+        let restarted_ns = sys::clock::monotonic().0;
+        surroundings.armed_ns = restarted_ns + COVERAGE_MARGIN_NS;
+        surroundings.pause_until_ns = restarted_ns + (restarted_ns - frozen_ns).saturating_mul(PAUSE);
         let own: Vec<(u32, Event)> = self.recent.iter().copied().collect();
         let mut names = self.threads.names.clone();
         for waker in late.iter().flat_map(|one| one.activation.blocks.iter().filter_map(|block| block.waker)) {
