@@ -69,6 +69,9 @@ pub(super) struct Sleep {
     pub(super) is_certain: bool,
 }
 
+/// Longest standstill of a guest, ns, that its host does not count as stolen.
+const UNCOUNTED_NS: u64 = 1_000_000;
+
 impl Scene<'_> {
     /// The sleep of the activation that is under way at `at_ns`.
     fn block_at(&self, at_ns: u64) -> Option<Block> {
@@ -251,12 +254,14 @@ impl Scene<'_> {
 
     /// Whether the CPU may have been taken away for most of an excess.
     fn may_be_stolen(&self, stretch: &Stretch, more_ns: u64) -> bool {
-        if let Some(stolen_ns) = self.inside.and_then(|(_, excess)| excess.stolen_ns) {
-            return stolen_ns.saturating_mul(2) > more_ns;
-        }
         let Some(cpu) = self.trace.cpu(self.cpu_of(stretch)) else { return false };
         let hole = super::silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
-        self.facts.may_be_taken() && hole.saturating_mul(2) > more_ns
+        let is_silent = self.facts.may_be_taken() && hole.saturating_mul(2) > more_ns;
+        match self.inside.and_then(|(_, excess)| excess.stolen_ns) {
+            // A host counts what it gives to others, not what it needs itself, like for a page of the guest.
+            Some(stolen_ns) => stolen_ns.saturating_mul(2) > more_ns || (is_silent && more_ns < UNCOUNTED_NS),
+            None => is_silent,
+        }
     }
 
     /// CPU on which the thread ran in a stretch.
