@@ -31,6 +31,10 @@ pub(crate) enum CallKind {
     Other,
 }
 
+/// Calls that sleep until an instant or for a length of time, and those of a futex.
+const SLEEPS: [&str; 2] = ["clock_nanosleep", "clock_nanosleep_time64"];
+const FUTEXES: [&str; 2] = ["futex", "futex_time64"];
+
 /// `TIMER_ABSTIME` of clock_nanosleep(2).
 const ABSOLUTE: u64 = 1;
 /// Operations of futex(2), without its flags.
@@ -42,10 +46,11 @@ const LOCK_PI: [u64; 2] = [6, 13];
 impl Call {
     /// The call with this number and its first arguments.
     pub(crate) fn of(number: i64, arguments: [u64; 3]) -> Call {
-        let detail = match sysno(number) {
-            Some(Sysno::clock_nanosleep) => arguments[1] & ABSOLUTE,
-            Some(Sysno::futex) => arguments[1] & OPERATION,
-            Some(other) if takes_descriptor(other.name()) => arguments[0],
+        // By name, because architectures of 32 bits have further calls, for a time of 64.
+        let detail = match sysno(number).map_or("", |known| known.name()) {
+            name if SLEEPS.contains(&name) => arguments[1] & ABSOLUTE,
+            name if FUTEXES.contains(&name) => arguments[1] & OPERATION,
+            name if takes_descriptor(name) => arguments[0],
             _ => 0,
         };
         Call { number, detail }
@@ -74,7 +79,7 @@ impl Call {
 
     /// Whether it sleeps until an instant.
     pub(crate) fn is_until_instant(self) -> bool {
-        sysno(self.number) == Some(Sysno::clock_nanosleep) && self.detail & ABSOLUTE != 0
+        sysno(self.number).is_some_and(|known| SLEEPS.contains(&known.name())) && self.detail & ABSOLUTE != 0
     }
 
     /// Whether it continues a call that a signal interrupted.

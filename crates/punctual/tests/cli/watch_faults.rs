@@ -200,7 +200,7 @@ static TOGETHER: [(&[&str], f64, usize); 4] = [
 
 #[test]
 #[ignore = "long: 20 rounds of each planted fault"]
-fn root_each_planted_fault_is_named_in_19_of_20_rounds_and_none_wrongly() {
+fn root_series_of_20_rounds_name_each_planted_fault_and_none_wrongly() {
     skip_unless!(may_watch());
     let (_machine, scratch) = machine_and_scratch("watch-rounds");
     let servo = servo(&scratch);

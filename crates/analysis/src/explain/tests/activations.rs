@@ -112,7 +112,7 @@ fn page_faults_without_a_disk_explain_no_more_than_they_can_take() {
     // Two page faults do not take 300 us.
     let script = faults(2, Script::released()).waits(1_350_000);
     expect(&script, LongRun, "control", 315_000, "usually 46 us");
-    let map = Script::released().enter(1_010_000, Sysno::mmap, [0, 0, 0]).exit(1_012_000, Sysno::mmap, 0);
+    let map = Script::released().enter(1_010_000, Sysno::mremap, [0, 0, 0]).exit(1_012_000, Sysno::mremap, 0);
     let script = faults(20, map).waits(1_350_000);
     expect(&script, Memory, "control", 210_000, "20 page faults");
     let unmap = Script::released().enter(1_010_000, Sysno::munmap, [0, 0, 0]).exit(1_410_000, Sysno::munmap, 0);
