@@ -142,7 +142,8 @@ fn every_value_of_a_knob_is_confirmed_and_the_confirmation_ends_when_it_is_decid
     let values: Vec<_> =
         knobs.iter().map(|knob| (knob["changed"].as_str().unwrap(), &knob["answer"]["kind"])).collect();
     assert_eq!(values, [("100us", &"better".into()), ("1ns", &"better".into())], "{json}");
-    // Three looks at two values need 8 blocks. The first look decides, or the second on a noisy machine; 32 is the last.
+    // Three looks at two values need 8 blocks. The first look decides, or the second on a noisy machine; 32 is the
+    // last.
     let blocks = json["confirmation_blocks"].as_u64().unwrap();
     assert!(json["looks"] == 3 && (blocks == 8 || blocks == 16), "{json}");
     let plan = std::fs::read_to_string(keep.join("plan.toml")).unwrap();
