@@ -101,8 +101,7 @@ pub type Symbols<'a> = &'a dyn Fn(u64) -> Option<String>;
 /// `cycle` and `due_ns` of the result are 0; the caller fills them in.
 #[must_use]
 pub fn explain(trace: &Trace, subject: &Subject, facts: &Facts, symbols: Symbols<'_>) -> Option<Explanation> {
-    let (due, woke) = (subject.due_ns, subject.woke_ns);
-    if woke < due || facts.armed_ns > due || facts.frozen_ns < woke || !trace.covers(subject.cpu, due) {
+    if !is_covered(trace, subject, facts, subject.woke_ns) {
         return None;
     }
     let wake = Wake::find(trace, subject);
@@ -110,21 +109,33 @@ pub fn explain(trace: &Trace, subject: &Subject, facts: &Facts, symbols: Symbols
     let baseline = Baseline::of(trace, subject);
     let inherited = Inherited::of(trace);
     let scene = Scene { trace, subject, facts, symbols, baseline, inherited, wake: &wake, inside: None };
+    Some(explanation(&scene, &pieces, subject.woke_ns))
+}
+
+/// Whether the trace covers a wake-up and what follows it until `end_ns`.
+fn is_covered(trace: &Trace, subject: &Subject, facts: &Facts, end_ns: u64) -> bool {
+    let (due, woke) = (subject.due_ns, subject.woke_ns);
+    let is_in_order = due <= woke && woke <= end_ns;
+    is_in_order && facts.armed_ns <= due && facts.frozen_ns >= end_ns && trace.covers(subject.cpu, due)
+}
+
+/// The explanation of these pieces, which end at `end_ns`.
+fn explanation(scene: &Scene<'_>, pieces: &[Piece], end_ns: u64) -> Explanation {
     let mut segments: Vec<Segment> = pieces.iter().flat_map(|piece| scene.judge(piece)).collect();
     let shares = shares::roll_up(&segments);
     shares::keep_longest(&mut segments);
-    Some(Explanation {
-        cpu: subject.cpu,
+    Explanation {
+        cpu: scene.subject.cpu,
         cycle: 0,
         due_ns: 0,
-        latency: Span(woke - due),
+        latency: Span(end_ns - scene.subject.due_ns),
         phases: pieces.iter().map(Piece::length).fold(Vec::new(), joined),
         shares,
         segments,
-        doubts: doubts(trace, subject, woke, &pieces),
+        doubts: doubts(scene.trace, scene.subject, end_ns, pieces),
         host: None,
         thread: None,
-    })
+    }
 }
 
 /// Joins consecutive phases of the same kind.

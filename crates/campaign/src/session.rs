@@ -168,7 +168,7 @@ impl Session {
     /// Continues the run in `dir` next, which this process or an earlier one began on this machine.
     ///
     /// # Errors
-    /// If it cannot be read, or is no longer writable.
+    /// If it cannot be read, or cannot be written any more.
     pub fn continue_in(&mut self, dir: &Path) -> Result<(), StoreError> {
         let run = store::read(dir)?;
         self.writer = Some(store::append(dir, run.entries.len())?);

@@ -18,10 +18,6 @@ const MIN_CYCLES: u64 = 20;
 const MAX_WORST: usize = 1000;
 const WORST_DIVISOR: u64 = 20;
 const MIN_WORST: u64 = 100;
-/// Episodes that are kept one by one.
-const MAX_EPISODES: usize = 1000;
-/// Misses closer than this, ns, belong to one episode.
-const EPISODE_GAP_NS: u64 = Span::SECOND.0;
 
 /// The tables of one thread, growing.
 #[derive(Debug)]
@@ -241,26 +237,7 @@ impl Collector {
         let due = cycle * self.schedule.period.ns();
         let woke = due.saturating_add_signed(latency_ns);
         let new = Episode { first_cycle: cycle, last_cycle: cycle, count: 1, worst_ns: latency_ns, ended_ns: woke };
-        match &mut self.open {
-            Some(episode) if due < episode.ended_ns.saturating_add(EPISODE_GAP_NS) => {
-                episode.last_cycle = cycle;
-                episode.count += 1;
-                episode.worst_ns = episode.worst_ns.max(latency_ns);
-                episode.ended_ns = woke;
-            }
-            open => {
-                let ended = open.replace(new);
-                self.close(ended);
-            }
-        }
-    }
-
-    fn close(&mut self, ended: Option<Episode>) {
-        let Some(episode) = ended else { return };
-        self.episodes.count += 1;
-        if self.episodes.first.len() < MAX_EPISODES {
-            self.episodes.first.push(episode);
-        }
+        self.episodes.join(&mut self.open, due, new);
     }
 
     /// The end: one past the last cycle.
@@ -296,8 +273,7 @@ impl Collector {
         {
             self.take_late(u64::try_from(cycle).unwrap_or(0), i64::try_from(at_least_ns).unwrap_or(i64::MAX));
         }
-        let ended = self.open.take();
-        self.close(ended);
+        self.episodes.close(self.open.take());
         let mut worst: Vec<Worst> = std::mem::take(&mut self.worst).into_iter().map(|Reverse(worst)| worst).collect();
         worst.sort_by(|a, b| b.cmp(a));
         let tail = (self.histogram.n / WORST_DIVISOR).max(MIN_WORST);

@@ -110,11 +110,7 @@ impl Explainer {
     fn create_in(instance: Instance, request: Explain, kernel: &Kernel, host: &Host) -> Result<Explainer, TraceError> {
         let (marker, tracing_on) = instance.freezer()?;
         let (watch, wake_rx) = SpikeWatch::new(marker, tracing_on).map_err(TraceError::Process)?;
-        let taker = match &host.hypervisor {
-            _ if kernel.is_virtual() => Taker::Nobody,
-            Some(_) => Taker::Hypervisor,
-            None => Taker::Firmware,
-        };
+        let taker = taker(kernel, host);
         let has_cpu_quota = host.scheduling.cpu_quota_us.is_some_and(|us| us > 0);
         let facts = Facts { taker, has_cpu_quota, ..Facts::default() };
         let is_over = Arc::default();
@@ -277,6 +273,15 @@ impl Explainer {
         analyzer.results.answers = answers.collect();
         analyzer.results.statistics = statistics;
         Some((analyzer.finish(), ran))
+    }
+}
+
+/// The layer below `kernel` on this machine that can take a CPU away.
+pub(super) fn taker(kernel: &Kernel, host: &Host) -> Taker {
+    match &host.hypervisor {
+        _ if kernel.is_virtual() => Taker::Nobody,
+        Some(_) => Taker::Hypervisor,
+        None => Taker::Firmware,
     }
 }
 

@@ -4,14 +4,15 @@ mod late;
 mod reader;
 mod targets;
 
+use super::explainer;
 use super::measurers::{Measurement, Measurers, Window};
 use super::on_spike::OnSpike;
 use super::trace::{EventSet, Export, Instance, TraceRequest};
 use super::{CellError, prepared::Prepared};
-use analysis::explain::{Facts, Taker, Totals};
+use analysis::explain::{Facts, Totals};
 use analysis::watch::{Settings as WatchSettings, ThreadResult, WatchedThreads};
 use host::KernelSymbols;
-use late::{Explaining, Stopped};
+use late::Explaining;
 use model::{
     Achieved, Cell, Ended, ExplainRecord, MonoTime, Nice, NotCovered, OnSpikeRecord, Policy, Span, ThreadProgress,
     ThreadRecord, Watch, WatchRecord, WatchedThread,
@@ -20,7 +21,7 @@ use reader::{Reader, Shared, Surroundings};
 use rt::Settings;
 use std::cell::OnceCell;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::mpsc::{Receiver, sync_channel};
+use std::sync::mpsc::sync_channel;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -113,17 +114,12 @@ impl Watcher {
             None => None,
         };
         missing.extend(around.iter().flat_map(|(instance, _)| instance.missing.iter().cloned()));
-        let taker = match &prepared.host.hypervisor {
-            _ if cell.kernel.is_virtual() => Taker::Nobody,
-            Some(_) => Taker::Hypervisor,
-            None => Taker::Firmware,
-        };
         Ok(Watcher {
             watch: watch.clone(),
             words,
             cpu_dma_latency_us: prepared.dma_latency.as_ref().map(|(_, us)| *us),
             facts: Facts {
-                taker,
+                taker: explainer::taker(&cell.kernel, &prepared.host),
                 sees_page_faults: own.1.sees_page_faults(),
                 counts_stolen: late::counts_stolen(prepared.host.platform.steal_ms),
                 ..Facts::default()
@@ -177,7 +173,7 @@ impl Watcher {
                     latest_not_covered: None,
                     events: 0,
                 };
-                self.explaining = Some(spawn("explainer", move || explain(state, &taken))?);
+                self.explaining = Some(spawn("explainer", move || state.run(&taken))?);
                 let armed_ns = sys::clock::monotonic().0;
                 Some(Surroundings {
                     instance: around,
@@ -234,10 +230,6 @@ impl Watcher {
         });
         Some((reader, explained))
     }
-}
-
-fn explain(state: Explaining, taken: &Receiver<Stopped>) -> (Explaining, Option<OnSpikeRecord>, Option<u64>) {
-    state.run(taken)
 }
 
 fn spawn<T: Send + 'static>(name: &str, run: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>, CellError> {

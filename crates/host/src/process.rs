@@ -116,6 +116,18 @@ pub fn children_of(pid: u32) -> Vec<u32> {
     lists.flat_map(|list| list.split_whitespace().filter_map(|pid| pid.parse().ok()).collect::<Vec<u32>>()).collect()
 }
 
+/// Process `pid` and all its descendants, as far as the kernel lists them ([`children_of`]).
+pub fn with_descendants(pid: u32) -> Vec<u32> {
+    let mut pids = vec![pid];
+    let mut next = 0;
+    // The list grows while it is walked.
+    while let Some(pid) = pids.get(next).copied() {
+        pids.extend(children_of(pid));
+        next += 1;
+    }
+    pids
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

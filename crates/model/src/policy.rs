@@ -113,6 +113,18 @@ pub enum PolicyError {
 }
 
 impl Policy {
+    /// The priority as the kernel counts (include/linux/sched/prio.h): -1 deadline, 0 to 98 real-time, 100 to 139
+    /// normal; a lower number is a higher priority.
+    #[must_use]
+    pub fn kernel_priority(self) -> i32 {
+        match self {
+            Policy::Fifo(priority) | Policy::RoundRobin(priority) => 99 - priority.get().cast_signed(),
+            Policy::Deadline(_) => -1,
+            Policy::Other(nice) => 120 + nice.get(),
+            Policy::Batch | Policy::Idle => 120,
+        }
+    }
+
     /// The priority of a FIFO or round-robin policy, 1 to 99; `None` for all others.
     #[must_use]
     pub fn priority(self) -> Option<u32> {

@@ -337,6 +337,38 @@ pub struct Episodes {
     pub first: Vec<Episode>,
 }
 
+impl Episodes {
+    /// Most episodes that are listed, and the gap, ns, from which a late wake-up begins another one.
+    const LISTED: usize = 1000;
+    const GAP_NS: u64 = Span::SECOND.0;
+
+    /// Adds a late wake-up that was due at `due_ns`, given as an episode of its own: it joins `open`, the last episode,
+    /// or closes that one and takes its place.
+    pub fn join(&mut self, open: &mut Option<Episode>, due_ns: u64, new: Episode) {
+        match open {
+            Some(open) if due_ns < open.ended_ns.saturating_add(Episodes::GAP_NS) => {
+                open.last_cycle = new.last_cycle;
+                open.count += new.count;
+                open.worst_ns = open.worst_ns.max(new.worst_ns);
+                open.ended_ns = new.ended_ns;
+            }
+            open => {
+                let ended = open.replace(new);
+                self.close(ended);
+            }
+        }
+    }
+
+    /// Counts an episode that has ended, if there is one, and lists it if there is room.
+    pub fn close(&mut self, ended: Option<Episode>) {
+        let Some(episode) = ended else { return };
+        self.count += 1;
+        if self.first.len() < Episodes::LISTED {
+            self.first.push(episode);
+        }
+    }
+}
+
 /// A run of wake-ups later than the deadline.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

@@ -71,12 +71,7 @@ impl SampleWriter {
     /// # Errors
     /// If the file exists or cannot be created.
     pub fn create(path: &Path) -> Result<SampleWriter, StoreError> {
-        if path.symlink_metadata().is_ok() {
-            return Err(StoreError::SamplesExist(path.to_owned()));
-        }
-        let file = Replacement::new(path, UNFINISHED).map_err(StoreError::io("make", path))?;
-        let schema = parse_message_type(SCHEMA).map_err(failed(path))?;
-        let file = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties())).map_err(failed(path))?;
+        let file = begin(path, SCHEMA, properties())?;
         Ok(SampleWriter { path: path.to_owned(), file, rows: BTreeMap::new() })
     }
 
@@ -135,14 +130,7 @@ impl SampleWriter {
     /// On a write error, such as a full disk. There is no file then.
     pub fn finish(mut self, record: &Record) -> Result<(), StoreError> {
         self.write_from(1)?;
-        for (key, value) in about(record) {
-            self.file.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
-        }
-        let mut named = || {
-            self.file.finish().map_err(io_error)?;
-            self.file.inner_mut().commit()
-        };
-        named().map_err(StoreError::io("write samples to", &self.path))
+        complete(self.file, &self.path, about(record))
     }
 
     fn write_from(&mut self, least: usize) -> Result<(), StoreError> {
@@ -160,6 +148,36 @@ pub fn discard(path: &Path) {
     for file in [path, &with_suffix(path, UNFINISHED)] {
         let _ = std::fs::remove_file(file);
     }
+}
+
+/// Begins a file of this schema that is named `path` when it is complete.
+fn begin(
+    path: &Path,
+    schema: &str,
+    properties: WriterProperties,
+) -> Result<SerializedFileWriter<Replacement>, StoreError> {
+    if path.symlink_metadata().is_ok() {
+        return Err(StoreError::SamplesExist(path.to_owned()));
+    }
+    let file = Replacement::new(path, UNFINISHED).map_err(StoreError::io("make", path))?;
+    let schema = parse_message_type(schema).map_err(failed(path))?;
+    SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties)).map_err(failed(path))
+}
+
+/// Writes the metadata; then renames the file and syncs it to disk.
+fn complete(
+    mut file: SerializedFileWriter<Replacement>,
+    path: &Path,
+    about: impl IntoIterator<Item = (&'static str, String)>,
+) -> Result<(), StoreError> {
+    for (key, value) in about {
+        file.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
+    }
+    let mut named = || {
+        file.finish().map_err(io_error)?;
+        file.inner_mut().commit()
+    };
+    named().map_err(StoreError::io("write samples to", path))
 }
 
 /// Storage options of the columns. Measured on this kind of data; see docs/decisions.md.

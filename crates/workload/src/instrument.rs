@@ -215,19 +215,12 @@ impl RunningProgram {
     /// Policies and CPUs of its threads, and of those of its children.
     #[must_use]
     pub fn threads(&self) -> BTreeSet<SeenThread> {
-        let mut pids = vec![self.child.id()];
-        let mut next = 0;
-        // Its descendants; the list grows while it is walked.
-        while let Some(pid) = pids.get(next).copied() {
-            pids.extend(host::children_of(pid));
-            next += 1;
-        }
         let thread = |pid: u32, tid: u32| {
             let name = host::name_of_thread(pid, tid)?;
             Some(SeenThread { name, policy: sched::policy(tid).ok()?.known()?, cpus: sched::affinity(tid).ok()? })
         };
         let of_pid = |pid: u32| host::threads_of(pid).into_iter().filter_map(move |tid| thread(pid, tid));
-        pids.into_iter().flat_map(of_pid).collect()
+        host::with_descendants(self.child.id()).into_iter().flat_map(of_pid).collect()
     }
 
     /// The result of the program, which must have ended: the content of `output` in its directory, or of its stdout.

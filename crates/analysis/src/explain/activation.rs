@@ -6,9 +6,9 @@ use super::judge::Scene;
 use super::locate::{Piece, Wake};
 use super::own::{self, ThreadState};
 use super::timeline::Stretch;
-use super::{Baseline, Facts, Inherited, Subject, Symbols, Trace, doubts, joined, shares};
+use super::{Baseline, Facts, Inherited, Subject, Symbols, Trace, explanation, is_covered};
 use crate::watch::{Block, Call, CallKind};
-use model::{Cause, Explanation, Phase, Segment, Span};
+use model::{Cause, Explanation, Phase};
 use std::collections::BTreeMap;
 
 /// Explains a late activation; `None` if the trace does not cover it. `subject` is its wake-up: due at the release, and
@@ -24,39 +24,20 @@ pub fn explain_activation(
     symbols: Symbols<'_>,
 ) -> Option<Explanation> {
     let one = inside.activation;
-    let due = subject.due_ns;
-    if one.end_ns < subject.woke_ns || facts.armed_ns > due || facts.frozen_ns < one.end_ns {
-        return None;
-    }
-    if subject.woke_ns < due || !trace.covers(subject.cpu, due) {
+    if !is_covered(trace, subject, facts, one.end_ns) {
         return None;
     }
     let wake = Wake::find(trace, subject);
     let mut pieces = wake.pieces(subject);
-    let from_ns = subject.woke_ns.max(due);
-    if one.end_ns > from_ns {
-        pieces.push(Piece { phase: Phase::Activation, cpu: one.cpu, from_ns, to_ns: one.end_ns });
+    if one.end_ns > subject.woke_ns {
+        pieces.push(Piece { phase: Phase::Activation, cpu: one.cpu, from_ns: subject.woke_ns, to_ns: one.end_ns });
     }
     let baseline = Baseline::of(trace, subject);
     let inherited = Inherited::of(trace);
     let excess = Excess::of(trace, subject, facts, inside);
     let inside = Some((inside, &excess));
     let scene = Scene { trace, subject, facts, symbols, baseline, inherited, wake: &wake, inside };
-    let mut segments: Vec<Segment> = pieces.iter().flat_map(|piece| scene.judge(piece)).collect();
-    let shares = shares::roll_up(&segments);
-    shares::keep_longest(&mut segments);
-    Some(Explanation {
-        cpu: subject.cpu,
-        cycle: 0,
-        due_ns: 0,
-        latency: Span(one.end_ns - due),
-        phases: pieces.iter().map(Piece::length).fold(Vec::new(), joined),
-        shares,
-        segments,
-        doubts: doubts(trace, subject, one.end_ns, &pieces),
-        host: None,
-        thread: None,
-    })
+    Some(explanation(&scene, &pieces, one.end_ns))
 }
 
 /// What a sleep within an activation was for.
@@ -240,10 +221,7 @@ impl Scene<'_> {
                 }
                 (None, Some(more_ns)) => {
                     let usual_ns = inside.usual.run_ns as f64;
-                    let place = match inside.place {
-                        Some(place) => format!("in {place}"),
-                        None => format!("usually {}", crate::wording::duration(usual_ns)),
-                    };
+                    let place = format!("usually {}", crate::wording::duration(usual_ns));
                     let or = self.may_be_stolen(stretch, more_ns).then_some(Cause::Steal);
                     (Cause::LongRun, or, Some(place))
                 }

@@ -24,8 +24,6 @@ pub struct Inside<'a> {
     pub priorities: &'a HashMap<i32, i32>,
     /// Names of the files behind descriptors of the process, like `pipe`.
     pub files: &'a HashMap<u64, String>,
-    /// Function and line of the program in which most of the activation ran, if its stacks were sampled.
-    pub place: Option<&'a str>,
 }
 
 /// Running longer than usual: where, and by how much.

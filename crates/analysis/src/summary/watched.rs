@@ -158,7 +158,7 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<WatchSummary> {
     let mut groups: Vec<(Key<'_>, Vec<Watched<'_>>)> = Vec::new();
     for (record, threads) in &records {
         for (index, thread) in record.threads.iter().enumerate() {
-            // Threads of one name are told apart by their order.
+            // Threads of one name are distinguished by their order.
             let before = record.threads.iter().take(index).filter(|other| other.name == thread.name).count();
             let slices = threads.get(index).map_or(&[][..], |measured| &measured.slices);
             let key = (thread.name.as_str(), before);

@@ -192,7 +192,7 @@ impl Effect {
     }
 }
 
-/// The answer for a knob that is no candidate.
+/// The answer for a knob that is not a candidate.
 fn of_screened(screened: &ScreenedKnob, screening: &Screened) -> KnobAnswer {
     let margin = default_margin(screening.metric);
     let (low, high) = screened.interval;

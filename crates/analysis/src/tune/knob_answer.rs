@@ -45,7 +45,7 @@ pub enum KnobAnswer {
         /// Time that these blocks take, s; `null` if unknown, and in virtual time.
         seconds_needed: Option<u64>,
     },
-    /// Another program changed its setting meanwhile, so there is no answer.
+    /// Another program changed its setting meanwhile, so its effect is unknown.
     Disturbed,
 }
 

@@ -60,7 +60,7 @@ impl PeriodFinder {
         self.given.or(self.found)
     }
 
-    /// The result; `None` if there is no period: none is given, and the intervals have none in common.
+    /// The result; `None` if a period is neither given nor common to most intervals.
     pub(super) fn result(&self) -> Option<FoundPeriod> {
         let regular = if self.n == 0 { 0.0 } else { self.regular as f64 / self.n as f64 };
         let is_given = self.given.is_some();

@@ -9,9 +9,6 @@ const FIRST_SAMPLES: u64 = 20;
 const MOST_WORST: usize = 1000;
 const WORST_DIVISOR: u64 = 20;
 const LEAST_WORST: u64 = 100;
-/// Episodes that are kept one by one, and the gap between two, ns.
-const MOST_EPISODES: usize = 1000;
-const EPISODE_GAP_NS: u64 = 1_000_000_000;
 
 /// One sample of a thread.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -108,26 +105,7 @@ impl Samples {
         let ended_ns = sample.at_ns.saturating_add(sample.length_ns);
         let Sample { cycle, .. } = sample;
         let new = Episode { first_cycle: cycle, last_cycle: cycle, count: 1, worst_ns: latency_ns, ended_ns };
-        match &mut self.open {
-            Some(open) if sample.at_ns < open.ended_ns.saturating_add(EPISODE_GAP_NS) => {
-                open.last_cycle = cycle;
-                open.count += 1;
-                open.worst_ns = open.worst_ns.max(latency_ns);
-                open.ended_ns = ended_ns;
-            }
-            open => {
-                let ended = open.replace(new);
-                self.close(ended);
-            }
-        }
-    }
-
-    fn close(&mut self, ended: Option<Episode>) {
-        let Some(episode) = ended else { return };
-        self.episodes.count += 1;
-        if self.episodes.first.len() < MOST_EPISODES {
-            self.episodes.first.push(episode);
-        }
+        self.episodes.join(&mut self.open, sample.at_ns, new);
     }
 
     fn keep_worst(&mut self, most: usize) {
@@ -137,8 +115,7 @@ impl Samples {
 
     /// The largest samples, largest first, and the episodes of late ones.
     pub(super) fn finish(&mut self) -> (Vec<Worst>, Episodes) {
-        let ended = self.open.take();
-        self.close(ended);
+        self.episodes.close(self.open.take());
         let tail = (self.histogram.n / WORST_DIVISOR).max(LEAST_WORST);
         self.keep_worst(usize::try_from(tail).unwrap_or(MOST_WORST).min(MOST_WORST));
         (std::mem::take(&mut self.worst), std::mem::take(&mut self.episodes))

@@ -93,7 +93,7 @@ impl Analyzer {
                     pid,
                     waits_for: self.waits_for,
                     cpu: thread.cpu,
-                    priority: kernel_priority(thread.policy),
+                    priority: thread.policy.kernel_priority(),
                     due_ns,
                     woke_ns: due_ns.saturating_add_signed(latency.0),
                     slack_ns: thread.slack.ns(),
@@ -141,14 +141,4 @@ fn kernel_pid(thread: &MeasuredThread, trace: &explain::Trace) -> Option<i32> {
     }
     let name = format!("measured/{}", thread.cpu);
     trace.names.iter().find(|(_, known)| **known == name).map(|(pid, _)| *pid)
-}
-
-/// The priority of a policy as the kernel counts it (include/linux/sched/prio.h): lower is more.
-fn kernel_priority(policy: Policy) -> i32 {
-    match policy {
-        Policy::Fifo(priority) | Policy::RoundRobin(priority) => 99 - priority.get().cast_signed(),
-        Policy::Deadline(_) => -1,
-        Policy::Other(nice) => 120 + nice.get(),
-        Policy::Batch | Policy::Idle => 120,
-    }
 }

@@ -117,13 +117,7 @@ impl Explaining {
             woke_ns: one.user_ns,
             slack_ns: if late.priority >= 100 { SLACK_NS } else { 0 },
         };
-        let inside = Inside {
-            activation: one,
-            usual: &late.usual,
-            priorities: &late.priorities,
-            files: &late.files,
-            place: None,
-        };
+        let inside = Inside { activation: one, usual: &late.usual, priorities: &late.priorities, files: &late.files };
         let symbols = |address| self.symbols.get_or_init(KernelSymbols::read).name(address);
         let due_ns = one.release_ns.cast_signed().wrapping_sub_unsigned(self.started.0);
         let Some(explanation) = explain::explain_activation(trace, &subject, &inside, &facts, &symbols) else {

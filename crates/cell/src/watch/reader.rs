@@ -329,13 +329,8 @@ impl Reader {
         );
         if let Some(program) = self.program {
             // Those that it had started before the kernel followed it.
-            let mut tree = vec![program];
-            let mut next = 0;
-            while let Some(pid) = tree.get(next).copied() {
-                tree.extend(host::children_of(pid));
-                next += 1;
-            }
-            let tids = tree.into_iter().flat_map(host::threads_of).filter(|tid| !self.targets.tids.contains(tid));
+            let tids = host::with_descendants(program).into_iter().flat_map(host::threads_of);
+            let tids = tids.filter(|tid| !self.targets.tids.contains(tid));
             let new: Vec<u32> = tids.collect();
             let pids: Vec<i32> = new.iter().filter_map(|tid| i32::try_from(*tid).ok()).collect();
             if !pids.is_empty() && self.instance.follow_also(&pids).is_ok() {
@@ -351,6 +346,8 @@ impl Reader {
             }
         }
         let alive: Vec<i32> = self.threads.alive().collect();
+        // The threads of a process are in its groups, so these are read once a process.
+        let mut groups_of: HashMap<u32, (CpuGroups, Option<u64>)> = HashMap::new();
         for pid in &alive {
             let tid = pid.unsigned_abs();
             let Some(process) = host::process_of(tid) else { continue };
@@ -359,8 +356,12 @@ impl Reader {
             }
             let policy = sys::sched::policy(tid).ok().and_then(|found| found.known());
             let cpus = sys::sched::affinity(tid).ok();
-            let groups = CpuGroups::of(process);
-            let throttled = groups.throttled_ns();
+            let (groups, throttled) = groups_of.entry(process).or_insert_with(|| {
+                let groups = CpuGroups::of(process);
+                let throttled = groups.throttled_ns();
+                (groups, throttled)
+            });
+            let (groups, throttled) = (groups.clone(), *throttled);
             let before = self.facts.get(pid).map_or(throttled, |facts| facts.throttled_ns[1]);
             self.facts.insert(*pid, ThreadFacts { process, policy, cpus, groups, throttled_ns: [before, throttled] });
         }
@@ -439,11 +440,5 @@ fn threshold_ns(given: Option<Span>, one: &Finished) -> Option<u64> {
 
 /// Priority of a thread as the kernel counts (include/linux/sched/prio.h): lower is more.
 fn kernel_priority(pid: i32) -> Option<i32> {
-    let policy = sys::sched::policy(pid.unsigned_abs()).ok()?.known()?;
-    Some(match policy {
-        Policy::Fifo(priority) | Policy::RoundRobin(priority) => 99 - priority.get().cast_signed(),
-        Policy::Deadline(_) => -1,
-        Policy::Other(nice) => 120 + nice.get(),
-        Policy::Batch | Policy::Idle => 120,
-    })
+    sys::sched::policy(pid.unsigned_abs()).ok()?.known().map(Policy::kernel_priority)
 }

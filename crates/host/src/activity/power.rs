@@ -56,7 +56,7 @@ impl Meter {
         let batteries = fs.names_in(SUPPLIES).into_iter().map(|name| format!("{SUPPLIES}/{name}"));
         let is_battery = |dir: &String| {
             let is = |file: &str, value: &str| fs.text(format!("{dir}/{file}")).as_deref() == Some(value);
-            // That of a mouse is no battery of the machine.
+            // That of a mouse does not supply the machine.
             is("type", "Battery") && !is("scope", "Device")
         };
         let batteries: Vec<String> = batteries.filter(is_battery).collect();

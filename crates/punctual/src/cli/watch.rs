@@ -5,8 +5,7 @@ use super::arguments::WatchArguments;
 use super::explain::directory;
 use super::one_cell::one;
 use super::output::OutputOptions;
-use model::{Axes, Conditions, CpuSet, Explain, Kernel, Period, Plan, Policy, Span, Task, Watch, WatchTarget};
-use std::error::Error;
+use model::{Axes, Conditions, Explain, Kernel, Period, Plan, Policy, Span, Task, Watch, WatchTarget};
 
 /// Late activations that are shown one by one without `--all`.
 const SPIKES: usize = 3;
@@ -19,7 +18,7 @@ pub(super) fn watch(arguments: WatchArguments) -> Outcome {
     let export = export.map(directory).transpose()?;
     let asked = Explain { above: above.0, keep: most, export, ..Explain::default() };
     asked.check()?;
-    let (policy, cpus) = settings(&watch, arguments.policy)?;
+    let policy = policy(&watch, arguments.policy);
     let period = watch.period.map_or_else(|| Period::try_from(PERIOD), Ok)?;
     // The watched program is to run as it does without us: no idle state is kept away unless that is asked for.
     let dma_latency = common.cpu_dma_latency.and_then(|asked| asked.0);
@@ -30,7 +29,7 @@ pub(super) fn watch(arguments: WatchArguments) -> Outcome {
         cycles: None,
         min_cycles: None,
         seed: None,
-        cpus: common.cpus.clone().or(cpus),
+        cpus: common.cpus.clone(),
         axes: Axes {
             kernel: vec![Kernel::Running],
             load: Vec::new(),
@@ -54,9 +53,9 @@ pub(super) fn watch(arguments: WatchArguments) -> Outcome {
     one(plan, &common, &keep, record.as_deref(), OutputOptions { all_findings: all, spikes, ..common.format.into() })
 }
 
-/// Policy of a started program; else that of the first running thread that is meant, with the CPUs of all.
-fn settings(watch: &Watch, asked: Policy) -> Result<(Policy, Option<CpuSet>), Box<dyn Error>> {
-    let WatchTarget::Pid(pid) = watch.target else { return Ok((asked, None)) };
+/// Policy of a started program; that of a running process, which is left as it is.
+fn policy(watch: &Watch, asked: Policy) -> Policy {
+    let WatchTarget::Pid(pid) = watch.target else { return asked };
     let policy = sys::sched::policy(pid).ok().and_then(|found| found.known());
-    Ok((policy.filter(|policy| !matches!(policy, Policy::Deadline(_))).unwrap_or(asked), None))
+    policy.filter(|policy| !matches!(policy, Policy::Deadline(_))).unwrap_or(asked)
 }

@@ -1,18 +1,15 @@
 //! Activations of watched threads as a Parquet file: one row for each, written while the cell is measured.
 
-use super::{FORMAT, UNFINISHED, column, failed, io_error};
+use super::{FORMAT, begin, column, complete, failed};
 use crate::StoreError;
 use host::file::Replacement;
 use model::{Cell, MonoTime};
 use parquet::basic::Compression;
 use parquet::data_type::{Int32Type, Int64Type};
 use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
 use parquet::file::properties::WriterProperties;
 use parquet::file::writer::SerializedFileWriter;
-use parquet::schema::parser::parse_message_type;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 const SCHEMA: &str = "message activations {
     required int32 tid (INTEGER(32, false));
@@ -74,16 +71,11 @@ impl ActivationWriter {
     /// # Errors
     /// If the file exists or cannot be created.
     pub fn create(path: &Path) -> Result<ActivationWriter, StoreError> {
-        if path.symlink_metadata().is_ok() {
-            return Err(StoreError::SamplesExist(path.to_owned()));
-        }
-        let file = Replacement::new(path, UNFINISHED).map_err(StoreError::io("make", path))?;
-        let schema = parse_message_type(SCHEMA).map_err(failed(path))?;
         let properties = WriterProperties::builder()
             .set_created_by(model::TOOL.to_owned())
             .set_compression(Compression::GZIP(Default::default()))
             .build();
-        let file = SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties)).map_err(failed(path))?;
+        let file = begin(path, SCHEMA, properties)?;
         Ok(ActivationWriter { path: path.to_owned(), file, rows: Vec::new() })
     }
 
@@ -119,14 +111,7 @@ impl ActivationWriter {
             ),
             ("release", "release_ns counts from started_mono_ns, by CLOCK_MONOTONIC".to_owned()),
         ];
-        for (key, value) in about {
-            self.file.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
-        }
-        let mut named = || {
-            self.file.finish().map_err(io_error)?;
-            self.file.inner_mut().commit()
-        };
-        named().map_err(StoreError::io("write samples to", &self.path))
+        complete(self.file, &self.path, about)
     }
 }
 
