@@ -222,7 +222,12 @@ impl Scene<'_> {
                 (None, Some(more_ns)) => {
                     let usual_ns = inside.usual.run_ns as f64;
                     let place = format!("usually {}", crate::wording::duration(usual_ns));
-                    let or = self.may_be_stolen(stretch, more_ns).then_some(Cause::Steal);
+                    // Where pages came from a disk, the kernel's work for them has no events but its sleeps.
+                    let reads_pages = inside.activation.blocks.iter().any(|block| block.is_fault);
+                    let or = match self.may_be_stolen(stretch, more_ns) {
+                        true => Some(Cause::Steal),
+                        false => reads_pages.then_some(Cause::PageFault),
+                    };
                     (Cause::LongRun, or, Some(place))
                 }
                 (None, None) => usual,
