@@ -125,7 +125,7 @@ fn what_cannot_be_searched_is_refused_before_anything_is_measured() {
         ("itimer --from 10.5us", "invalid period `10500ns` for method itimer: expected whole microseconds"),
         (
             "--period 1ms",
-            "unknown argument `--period` (an option of `punctual measure`, `punctual explain`, `punctual monitor`; see `punctual frontier --help`)",
+            "unknown argument `--period` (an option of `punctual measure`, `punctual explain`, `punctual watch`; see `punctual frontier --help`)",
         ),
         (
             "--policy fifo:80 --timer-slack 1us",
