@@ -1,6 +1,7 @@
 //! Explanation of a late wake-up: its latency divided into phases and owners, each with a cause.
 
 mod cause;
+mod code;
 mod guest;
 mod options;
 
@@ -8,6 +9,7 @@ use crate::{Histogram, Span};
 use serde::{Deserialize, Serialize};
 
 pub use cause::{Cause, Evidence};
+pub use code::{CodeFrame, CodePlace};
 pub use guest::{ClockMark, ClockTie, GuestStop, HostLanes, HostPiece, HostState};
 pub use options::Explain;
 
@@ -99,6 +101,9 @@ pub struct Share {
     pub pieces: u32,
     /// Place in the kernel where the owner was, or a further observation, at the longest interval.
     pub place: Option<String>,
+    /// Place in the code of the watched program; `null` without samples of its stack.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub code: Option<CodePlace>,
 }
 
 /// The length of one phase.

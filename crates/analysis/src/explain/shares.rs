@@ -40,6 +40,7 @@ pub(super) fn roll_up(segments: &[Segment]) -> Vec<Share> {
         longest: sum.longest.length,
         pieces: sum.pieces,
         place: sum.longest.place.clone(),
+        code: None,
     };
     let mut shares: Vec<_> = sums.into_iter().map(share).collect();
     shares.sort_by(|a, b| b.total.cmp(&a.total).then_with(|| a.owner.cmp(&b.owner)));

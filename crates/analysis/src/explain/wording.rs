@@ -202,6 +202,7 @@ mod tests {
             longest: Span(391_000),
             pieces: 1,
             place: Some("rescheduled in refresh_cpu_vm_stats".to_owned()),
+            code: None,
         }
     }
 

@@ -14,6 +14,7 @@ fn share(total: u64) -> Share {
         longest: Span(total),
         pieces: 1,
         place: None,
+        code: None,
     }
 }
 

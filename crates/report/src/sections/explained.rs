@@ -260,6 +260,7 @@ mod tests {
             pieces: 1,
             place: (cause == Cause::NonPreemptible)
                 .then(|| "rescheduled in refresh_cpu_vm_stats < vmstat_update".to_owned()),
+            code: None,
         }
     }
 

@@ -1,0 +1,94 @@
+//! Places in the code of other programs: from the registers and the stack of a sample to functions, files and lines.
+//!
+//! All input is hostile: another user's process maps the files. Nothing here panics, and sizes are bounded.
+#![forbid(unsafe_code)]
+
+mod elf;
+mod module;
+mod registers;
+mod sample;
+mod symbols;
+mod unwind;
+
+pub use registers::{PERF_REGISTERS, Registers};
+pub use sample::{RawSample, Record, parse};
+
+use host::MappedCode;
+use model::{CodeFrame, CodePlace};
+use module::Module;
+use std::collections::HashMap;
+use std::rc::Rc;
+
+/// Modules that are kept: of more, all are read again.
+const MOST_MODULES: usize = 64;
+/// Places that are kept for addresses that come again.
+const MOST_PLACES: usize = 10_000;
+
+/// One function at an address, with file and line; several where functions are inlined, innermost first.
+type Place = (Option<String>, Option<String>, Option<u32>);
+
+/// Symbols of the files that watched programs have mapped.
+#[derive(Debug, Default)]
+pub struct Resolver {
+    /// By device and inode; `None`: not an ELF file.
+    modules: HashMap<(u64, u64), Option<Rc<Module>>>,
+    places: HashMap<((u64, u64), u64), Rc<Vec<Place>>>,
+}
+
+impl Resolver {
+    /// Stack of a sample, innermost frame first: up to [`CodePlace::FRAMES`]. It ends where nothing tells the caller.
+    pub fn stack(&mut self, sample: &RawSample, mapped: &[MappedCode]) -> Vec<CodeFrame> {
+        let mut find = |address: u64| {
+            let mapping = mapped.iter().find(|one| (one.start..one.end).contains(&address))?;
+            Some((mapping, self.module(mapping)))
+        };
+        let mut addresses = Vec::new();
+        unwind::walk(sample, &mut find, |address| addresses.push(address));
+        let mut frames = Vec::new();
+        for (index, address) in addresses.into_iter().enumerate() {
+            let Some(mapping) = mapped.iter().find(|one| (one.start..one.end).contains(&address)) else { break };
+            // A return address is behind its call.
+            let probe = if index == 0 { address } else { address.saturating_sub(1) };
+            self.add_frames(mapping, address, probe, &mut frames);
+        }
+        frames.truncate(CodePlace::FRAMES);
+        frames
+    }
+
+    /// The module of a mapping; `None` where it has no file, or one that is not understood.
+    fn module(&mut self, mapping: &MappedCode) -> Option<Rc<Module>> {
+        if self.modules.len() > MOST_MODULES {
+            self.modules.clear();
+            self.places.clear();
+        }
+        let file = mapping.file.as_ref()?;
+        let module = self.modules.entry(mapping.id).or_insert_with(|| Module::open(file).map(Rc::new));
+        module.clone()
+    }
+
+    /// Adds the functions at `probe`, an address in the process, in a frame whose instruction is at `address`.
+    fn add_frames(&mut self, mapping: &MappedCode, address: u64, probe: u64, frames: &mut Vec<CodeFrame>) {
+        let frame = |(function, file, line): Place, address| CodeFrame {
+            function,
+            file,
+            line,
+            object: mapping.name.clone(),
+            address,
+        };
+        let Some(module) = self.module(mapping) else {
+            frames.push(frame((None, None, None), None));
+            return;
+        };
+        let in_file =
+            |address: u64| module.address_of(address.wrapping_sub(mapping.start).wrapping_add(mapping.offset));
+        let Some(at) = in_file(probe) else {
+            frames.push(frame((None, None, None), None));
+            return;
+        };
+        if self.places.len() > MOST_PLACES {
+            self.places.clear();
+        }
+        let places = self.places.entry((mapping.id, at)).or_insert_with(|| Rc::new(module.places(at)));
+        frames.extend(places.iter().map(|place| frame(place.clone(), in_file(address))));
+    }
+}

@@ -1,0 +1,201 @@
+//! One mapped file: how to unwind its frames, and the functions and lines at its addresses.
+
+use crate::Place;
+use crate::elf::Elf;
+use crate::registers::{RETURN, Registers, STACK};
+use crate::sample::RawSample;
+use crate::symbols::Symbols;
+use gimli::{
+    BaseAddresses, CfaRule, EhFrame, EhFrameHdr, EndianArcSlice, LittleEndian, ParsedEhFrameHdr, Register,
+    RegisterRule, SectionId, UnwindContext, UnwindSection,
+};
+use std::cell::{OnceCell, RefCell};
+use std::fs::File;
+use std::sync::Arc;
+
+/// Bytes of a file.
+type Bytes = EndianArcSlice<LittleEndian>;
+/// Longest name that is kept, characters.
+const MOST_CHARACTERS: usize = 200;
+/// Most functions that are inlined into one.
+const MOST_INLINED: usize = 16;
+/// Largest `.eh_frame` that is searched from its beginning, where no index is there: bytes.
+const MOST_WITHOUT_INDEX: u64 = 1 << 20;
+
+/// A mapped file.
+pub(crate) struct Module {
+    elf: Elf,
+    unwinding: Option<Unwinding>,
+    /// Read when the first name is needed.
+    names: OnceCell<Names>,
+}
+
+impl std::fmt::Debug for Module {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Module").field("elf", &self.elf).finish_non_exhaustive()
+    }
+}
+
+/// The tables that tell the caller of each address.
+struct Unwinding {
+    frames: EhFrame<Bytes>,
+    index: Option<ParsedEhFrameHdr<Bytes>>,
+    bases: BaseAddresses,
+    context: RefCell<UnwindContext<usize>>,
+}
+
+/// Functions and lines.
+struct Names {
+    symbols: Symbols,
+    lines: Option<addr2line::Context<Bytes>>,
+}
+
+fn bytes(data: Vec<u8>) -> Bytes {
+    Bytes::new(Arc::from(data), LittleEndian)
+}
+
+impl Module {
+    /// Reads the headers of a file; `None` unless it is an ELF file of this machine.
+    pub(crate) fn open(file: &Arc<File>) -> Option<Module> {
+        let elf = Elf::open(file)?;
+        let unwinding = Unwinding::of(&elf);
+        Some(Module { elf, unwinding, names: OnceCell::new() })
+    }
+
+    /// The address, without relocation, of a byte of the file.
+    pub(crate) fn address_of(&self, offset: u64) -> Option<u64> {
+        self.elf.address_of(offset)
+    }
+
+    /// Replaces the registers by those of the caller; `None` where nothing tells them, or none called.
+    pub(crate) fn step(&self, address: u64, registers: &mut Registers, sample: &RawSample) -> Option<()> {
+        self.unwinding.as_ref()?.step(address, registers, sample)
+    }
+
+    /// Functions at an address, innermost first; at least one, possibly without a name.
+    pub(crate) fn places(&self, address: u64) -> Vec<Place> {
+        let names = self.names.get_or_init(|| Names::of(&self.elf));
+        let mut places = names.lines.as_ref().map_or_else(Vec::new, |lines| inlined(lines, address));
+        if places.is_empty() {
+            places.push((None, None, None));
+        }
+        if let Some((function, ..)) = places.last_mut().filter(|(function, ..)| function.is_none()) {
+            let name = names.symbols.name(address);
+            *function = name.map(|name| plain(&addr2line::demangle_auto(name.into(), None)));
+        }
+        places
+    }
+}
+
+/// Only what can be printed, and not too much of it.
+fn plain(name: &str) -> String {
+    name.chars().filter(|c| model::is_plain(*c)).take(MOST_CHARACTERS).collect()
+}
+
+/// Functions at an address with their lines, innermost first.
+fn inlined(lines: &addr2line::Context<Bytes>, address: u64) -> Vec<Place> {
+    let mut places = Vec::new();
+    let Ok(mut frames) = lines.find_frames(address).skip_all_loads() else { return places };
+    while let Ok(Some(frame)) = frames.next() {
+        let name = frame.function.as_ref().and_then(|name| name.demangle().ok().map(|name| plain(&name)));
+        let file = frame.location.as_ref().and_then(|at| at.file.map(plain));
+        let line = frame.location.as_ref().and_then(|at| at.line).filter(|line| *line > 0);
+        places.push((name.filter(|name| !name.is_empty()), file, line));
+        if places.len() >= MOST_INLINED {
+            break;
+        }
+    }
+    places
+}
+
+impl Names {
+    fn of(elf: &Elf) -> Names {
+        // A separate file has what was stripped: symbols, lines or both.
+        let separate = elf.build_id().and_then(|id| {
+            let file = host::debug_file(&id)?;
+            Elf::open(&Arc::new(file)).filter(|found| found.build_id().as_ref() == Some(&id))
+        });
+        let has_lines = |elf: &&Elf| elf.section(".debug_info").is_some();
+        let with_lines = Some(elf).filter(has_lines).or(separate.as_ref().filter(has_lines));
+        let own = Symbols::of(elf);
+        let symbols = match &separate {
+            Some(separate) if elf.section(".symtab").is_none() => {
+                Some(Symbols::of(separate)).filter(|found| !found.is_empty()).unwrap_or(own)
+            }
+            _ => own,
+        };
+        Names { symbols, lines: with_lines.and_then(lines_of) }
+    }
+}
+
+/// Lines of a file with debug information.
+fn lines_of(elf: &Elf) -> Option<addr2line::Context<Bytes>> {
+    let load = |id: SectionId| Ok::<_, gimli::Error>(bytes(elf.data(id.name()).unwrap_or_default()));
+    let dwarf = gimli::Dwarf::load(load).ok()?;
+    addr2line::Context::from_dwarf(dwarf).ok()
+}
+
+impl Unwinding {
+    fn of(elf: &Elf) -> Option<Unwinding> {
+        let section = elf.section(".eh_frame")?;
+        let mut bases = BaseAddresses::default().set_eh_frame(section.address);
+        if let Some(text) = elf.section(".text") {
+            bases = bases.set_text(text.address);
+        }
+        if let Some(got) = elf.section(".got") {
+            bases = bases.set_got(got.address);
+        }
+        let header = elf.section(".eh_frame_hdr");
+        if let Some(header) = header {
+            bases = bases.set_eh_frame_hdr(header.address);
+        }
+        let data = elf.data(".eh_frame")?;
+        let is_small = data.len() as u64 <= MOST_WITHOUT_INDEX;
+        let mut frames = EhFrame::from(bytes(data));
+        frames.set_address_size(elf.address_bytes());
+        let index = header
+            .and_then(|_| elf.data(".eh_frame_hdr"))
+            .and_then(|data| EhFrameHdr::from(bytes(data)).parse(&bases, elf.address_bytes()).ok());
+        let index = index.filter(|index| index.table().is_some());
+        (index.is_some() || is_small).then(|| Unwinding {
+            frames,
+            index,
+            bases,
+            context: RefCell::new(UnwindContext::new()),
+        })
+    }
+
+    fn step(&self, address: u64, registers: &mut Registers, sample: &RawSample) -> Option<()> {
+        let frames = &self.frames;
+        let fde = match self.index.as_ref().and_then(ParsedEhFrameHdr::table) {
+            Some(table) => table.fde_for_address(frames, &self.bases, address, EhFrame::cie_from_offset),
+            None => frames.fde_for_address(&self.bases, address, EhFrame::cie_from_offset),
+        };
+        let fde = fde.ok()?;
+        let mut context = self.context.try_borrow_mut().ok()?;
+        let row = fde.unwind_info_for_address(frames, &self.bases, &mut context, address).ok()?;
+        let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { return None };
+        let cfa = registers.get(usize::from(register.0))?.wrapping_add_signed(*offset);
+        let before = registers.clone();
+        for (number, value) in registers.values.iter_mut().enumerate() {
+            let number = Register(u16::try_from(number).ok()?);
+            *value = match row.register(number) {
+                None | Some(RegisterRule::SameValue) => *value,
+                Some(RegisterRule::Offset(offset)) => sample.word(cfa.wrapping_add_signed(offset)),
+                Some(RegisterRule::ValOffset(offset)) => Some(cfa.wrapping_add_signed(offset)),
+                Some(RegisterRule::Register(other)) => before.get(usize::from(other.0)),
+                Some(RegisterRule::Constant(value)) => Some(value),
+                // Expressions occur in signal handlers and hand-written code: the stack ends there.
+                Some(_) => None,
+            };
+        }
+        let back = usize::from(fde.cie().return_address_register().0);
+        registers.counter = registers.get(back)?;
+        registers.set(STACK, Some(cfa));
+        // Where the call pushed it, it belongs to that frame alone.
+        if cfg!(target_arch = "x86_64") {
+            registers.set(RETURN, None);
+        }
+        Some(())
+    }
+}

@@ -1,0 +1,160 @@
+//! Files of code that another process has mapped, opened without trusting any name.
+
+use crate::{HostFs, file};
+use std::fs::File;
+use std::os::linux::fs::MetadataExt;
+use std::path::PathBuf;
+use std::sync::Arc;
+
+/// Most mappings of code of a process.
+const MOST: usize = 2000;
+/// Beginning of the types of file systems that another process provides: even opening a file there may wait for it.
+const OF_PROCESSES: &str = "fuse";
+
+/// An executable mapping of a process.
+#[derive(Debug, Clone)]
+pub struct MappedCode {
+    /// First address.
+    pub start: u64,
+    /// Address behind the last.
+    pub end: u64,
+    /// Offset of the first byte in the file.
+    pub offset: u64,
+    /// Name of the file without its directory, or that of the kernel, like `[vdso]`.
+    pub name: String,
+    /// Device and inode of the file.
+    pub id: (u64, u64),
+    /// The file itself, whatever has its name now; `None` where there is none, or it cannot be opened.
+    pub file: Option<Arc<File>>,
+}
+
+/// The executable mappings of process `pid`; empty when it has ended. Files that `known` has are not opened again.
+#[must_use]
+pub fn mapped_code(pid: u32, known: &[MappedCode]) -> Vec<MappedCode> {
+    let fs = HostFs::running();
+    let text = |path: String| {
+        let bytes = std::fs::read(fs.root.join(path)).unwrap_or_default();
+        String::from_utf8_lossy(&bytes).into_owned()
+    };
+    let maps = text(format!("proc/{pid}/maps"));
+    // Those of the process, and of what lies below the file systems of a container.
+    let mounts = [text(format!("proc/{pid}/mountinfo")), text("proc/self/mountinfo".to_owned())];
+    let mut all: Vec<MappedCode> = Vec::new();
+    for line in maps.lines() {
+        let Some((range, device, mut one)) = executable(line) else { continue };
+        if device.is_some_and(|device| mounts.iter().find_map(|mounts| is_local(mounts, &device)).unwrap_or(false)) {
+            let same = |old: &&MappedCode| (old.start, old.end, old.offset) == (one.start, one.end, one.offset);
+            one.file = match known.iter().find(|old| same(old) && old.name == one.name && old.inode() == one.inode()) {
+                Some(old) => old.file.clone(),
+                // A link of the kernel to the mapped file itself (proc_pid_map_files(5)).
+                None => file::open(&fs.root.join(format!("proc/{pid}/map_files/{range}"))).ok().map(Arc::new),
+            };
+            if let Some(found) = one.file.as_ref().and_then(|file| file.metadata().ok()) {
+                one.id = (found.st_dev(), found.st_ino());
+            }
+        }
+        all.push(one);
+        if all.len() >= MOST {
+            break;
+        }
+    }
+    all
+}
+
+impl MappedCode {
+    fn inode(&self) -> u64 {
+        self.id.1
+    }
+}
+
+/// Whether the kernel itself provides the file system on a device, as in `mountinfo` (proc_pid_mountinfo(5)); `None` when
+/// it is not mounted there.
+fn is_local(mounts: &str, device: &str) -> Option<bool> {
+    let mut types = mounts.lines().filter_map(|line| {
+        let (before, after) = line.split_once(" - ")?;
+        (before.split(' ').nth(2)? == device).then(|| after.split(' ').next().unwrap_or_default())
+    });
+    types.next().map(|kind| !kind.starts_with(OF_PROCESSES))
+}
+
+/// A line of `maps` (proc_pid_maps(5)): its range as text, the device of its file as in `mountinfo` if it has one, and the
+/// mapping; `None` unless it is code.
+fn executable(line: &str) -> Option<(&str, Option<String>, MappedCode)> {
+    let mut words = line.splitn(6, ' ');
+    let (range, rights, offset, device, inode) =
+        (words.next()?, words.next()?, words.next()?, words.next()?, words.next()?);
+    let path = words.next().unwrap_or_default().trim_start();
+    let (start, end) = range.split_once('-')?;
+    let hexadecimal = |text: &str| u64::from_str_radix(text, 16).ok();
+    if !rights.contains('x') {
+        return None;
+    }
+    let inode: u64 = inode.parse().ok()?;
+    let path = path.strip_suffix(" (deleted)").unwrap_or(path);
+    let name = path.rsplit('/').next().unwrap_or_default();
+    let name: String = name.chars().filter(|c| model::is_plain(*c)).collect();
+    let code = MappedCode {
+        start: hexadecimal(start)?,
+        end: hexadecimal(end)?,
+        offset: hexadecimal(offset)?,
+        name: if name.is_empty() { "[no file]".to_owned() } else { name },
+        id: (0, inode),
+        file: None,
+    };
+    // Hexadecimal here, decimal in `mountinfo`.
+    let (major, minor) = device.split_once(':')?;
+    let device = format!("{}:{}", hexadecimal(major)?, hexadecimal(minor)?);
+    Some((range, Some(device).filter(|_| inode != 0 && path.starts_with('/')), code))
+}
+
+/// The separate file of debug information of a build, below `/usr/lib/debug`.
+#[must_use]
+pub fn debug_file(build_id: &[u8]) -> Option<File> {
+    let hexadecimal: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
+    let (first, rest) = hexadecimal.split_at_checked(2).filter(|(_, rest)| !rest.is_empty())?;
+    let path = PathBuf::from(format!("usr/lib/debug/.build-id/{first}/{rest}.debug"));
+    // Debian's packages have files there, Fedora's have links.
+    file::open(&HostFs::running().root.join(path)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn mappings_of_code_have_the_name_of_their_file() {
+        let found = |line| {
+            let (_, device, one) = executable(line)?;
+            Some((one.start, one.offset, one.name, device.unwrap_or_default()))
+        };
+        for (line, expected) in [
+            (
+                "55d0c0a00000-55d0c0a02000 r-xp 00001000 fe:01 1234                       /opt/a b/servo (deleted)",
+                Some((0x55d0_c0a0_0000, 0x1000, "servo".to_owned(), "254:1".to_owned())),
+            ),
+            ("7f00-7f01 r--p 00000000 fe:01 1234 /opt/servo", None),
+            ("7f00-7f01 r-xp 00000000 00:00 0    [vdso]", Some((0x7f00, 0, "[vdso]".to_owned(), String::new()))),
+            ("7f00-7f01 rwxp 00000000 00:00 0 ", Some((0x7f00, 0, "[no file]".to_owned(), String::new()))),
+            ("7f00-7f01 r-xp 00000000 00:00 7 /x\u{1b}[31m", Some((0x7f00, 0, "x[31m".to_owned(), "0:0".to_owned()))),
+            ("", None),
+            ("x-y r-xp 0 0 0", None),
+        ] {
+            assert_eq!(found(line), expected, "{line}");
+        }
+    }
+
+    #[test]
+    fn own_code_is_found_and_opened_once() {
+        let own = mapped_code(std::process::id(), &[]);
+        let here = own_code_is_found_and_opened_once as fn() as usize as u64;
+        let of = |all: &[MappedCode]| all.iter().find(|one| (one.start..one.end).contains(&here)).cloned();
+        let first = of(&own).unwrap();
+        let Some(file) = first.file else {
+            println!("skipped: needs root");
+            return;
+        };
+        let again = of(&mapped_code(std::process::id(), &own)).and_then(|one| one.file).unwrap();
+        assert!(Arc::ptr_eq(&file, &again));
+        assert!(mapped_code(u32::MAX, &[]).is_empty());
+    }
+}
