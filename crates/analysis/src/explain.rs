@@ -8,6 +8,7 @@ mod activation;
 mod advice;
 mod answers;
 mod baseline;
+mod code;
 mod excess;
 mod expiry;
 mod implied;
@@ -31,6 +32,7 @@ pub use crate::events::{Context, CpuEvents, Event, Trace, What, flags, state};
 pub use activation::explain_activation;
 pub use advice::{Advice, advice};
 pub use answers::{Answered, Answers};
+pub use code::{CodeSample, SAMPLE_PERIOD_NS, SampledAt};
 pub use excess::Inside;
 pub use lanes::{LanePiece, LaneState, Lanes};
 pub use locate::{Subject, WaitsFor};
@@ -39,7 +41,7 @@ pub use stages::{Stages, Watched};
 pub use story::{Slice, slices};
 pub use tie::GuestClock;
 pub use totals::{Totals, merged};
-pub use wording::{blame, cause_name, evidence_name, not_caught, phase_name, share_line};
+pub use wording::{blame, cause_name, code_line, evidence_name, not_caught, phase_name, share_line};
 
 use crate::events as event;
 use baseline::Baseline;
@@ -122,7 +124,10 @@ fn is_covered(trace: &Trace, subject: &Subject, facts: &Facts, end_ns: u64) -> b
 /// The explanation of these pieces, which end at `end_ns`.
 fn explanation(scene: &Scene<'_>, pieces: &[Piece], end_ns: u64) -> Explanation {
     let mut segments: Vec<Segment> = pieces.iter().flat_map(|piece| scene.judge(piece)).collect();
-    let shares = shares::roll_up(&segments);
+    let mut shares = shares::roll_up(&segments);
+    if let Some((inside, _)) = scene.inside {
+        code::place(&mut shares, &segments, inside, scene.subject.due_ns);
+    }
     shares::keep_longest(&mut segments);
     Explanation {
         cpu: scene.subject.cpu,

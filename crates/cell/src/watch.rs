@@ -2,6 +2,7 @@
 
 mod late;
 mod reader;
+mod stacks;
 mod targets;
 
 use super::explainer;
@@ -19,6 +20,7 @@ use model::{
 };
 use reader::{Reader, Shared, Surroundings};
 use rt::Settings;
+use stacks::Stacks;
 use std::cell::OnceCell;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 use std::sync::mpsc::sync_channel;
@@ -105,6 +107,9 @@ impl Watcher {
             let decoder = instance.enable(request)?;
             Ok::<_, CellError>((instance, decoder))
         };
+        if cell.conditions.explain.as_ref().is_some_and(|explain| explain.stacks) {
+            Stacks::check()?;
+        }
         let mut own = prepare(Instance::create()?, EventSet::Activity)?;
         // The scheduler starts timers of its own while the thread goes to sleep.
         own.1.only_timers_of(KernelSymbols::read().addresses(&TIMER_FUNCTIONS));
@@ -199,7 +204,9 @@ impl Watcher {
         let shared = Arc::clone(&self.shared);
         let targets = (self.targets.clone(), self.program.as_ref().map(WatchedProgram::pid));
         let traces = (instance, decoder);
-        let reader = Reader::new(self.watch.clone(), traces, threads, shared, surroundings, targets, self.started);
+        let stacks = asked.stacks.then(Stacks::default).filter(|_| surroundings.is_some());
+        let reader =
+            Reader::new(self.watch.clone(), traces, threads, shared, surroundings, targets, self.started, stacks);
         self.reader = Some(spawn("watcher", move || reader.run())?);
         Ok(())
     }
@@ -226,7 +233,9 @@ impl Watcher {
             state.not_covered += reader.results.not_taken.saturating_sub(1);
             let given = self.cell.conditions.explain.as_ref().and_then(|asked| asked.above);
             let above = given.or(reader.results.first_above_ns.map(Span));
-            (state.record(above, self.missing.clone(), used_us), ran)
+            let mut missing = self.missing.clone();
+            missing.extend(reader.stacks.iter().flat_map(Stacks::missing));
+            (state.record(above, missing, used_us), ran)
         });
         Some((reader, explained))
     }

@@ -1,5 +1,6 @@
 //! A late activation beside the usual one: in its own code or in system calls it ran longer, and by how much.
 
+use super::code::CodeSample;
 use super::event::{Event, What, flags, state};
 use super::own::{self, ThreadState};
 use super::timeline::{self, Stretch};
@@ -24,6 +25,8 @@ pub struct Inside<'a> {
     pub priorities: &'a HashMap<i32, i32>,
     /// Names of the files behind descriptors of the process, like `pipe`.
     pub files: &'a HashMap<u64, String>,
+    /// Samples of the stack of the thread meanwhile; empty where it is not sampled.
+    pub samples: &'a [CodeSample],
 }
 
 /// Running longer than usual: where, and by how much.

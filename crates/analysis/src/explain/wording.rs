@@ -1,7 +1,7 @@
 //! Sentences and names for explanations: one sentence for the main cause, a few words for the rest.
 
 use crate::wording::{duration, things};
-use model::{Cause, Evidence, ExplainRecord, Explanation, NotCovered, Phase, Share, Span};
+use model::{Cause, CodePlace, Evidence, ExplainRecord, Explanation, NotCovered, Phase, Share, Span};
 
 /// Name of a cause in tables.
 #[must_use]
@@ -79,6 +79,9 @@ pub fn blame(explanation: &Explanation) -> String {
         sentence.push_str(": ");
         sentence.push_str(place);
     }
+    if let Some(code) = &share.code {
+        sentence.push_str(&format!(", {}", code_line(code)));
+    }
     if percent < 95 {
         sentence.push_str(&format!(", {percent} % of it"));
     }
@@ -114,7 +117,26 @@ pub fn not_caught(explained: &ExplainRecord, max_ns: Option<i64>) -> Option<Stri
 #[must_use]
 pub fn share_line(share: &Share) -> String {
     let place = share.place.as_ref().map(|place| format!(": {place}")).unwrap_or_default();
-    format!("{}{place}", clause(share))
+    let code = share.code.as_ref().map(|code| format!(", {}", code_line(code))).unwrap_or_default();
+    format!("{}{place}{code}", clause(share))
+}
+
+/// Few words on a place in the code of a program: `at control_step (servo.c:212)`.
+#[must_use]
+pub fn code_line(place: &CodePlace) -> String {
+    let CodePlace { at, samples, of, .. } = place;
+    let object = &at.object;
+    let mut words = match (&at.function, &at.file, at.line) {
+        (Some(function), Some(file), Some(line)) => {
+            format!("at {function} ({}:{line})", file.rsplit('/').next().unwrap_or(file))
+        }
+        (Some(function), ..) => format!("at {function} of {object}"),
+        (None, ..) => format!("in {object}, which has no symbols"),
+    };
+    if *of > 1 {
+        words.push_str(&format!(" ({samples} of {of} samples)"));
+    }
+    words
 }
 
 /// Clause on a share: owner, activity and duration.
@@ -251,6 +273,37 @@ mod tests {
         }
         let early = not_caught(&record(vec![one(5, 300_000)], missed(200_000)), Some(2_000_000));
         assert_eq!(early.as_deref(), Some("The latest (2 ms) was not caught: it came before the threshold was known."));
+    }
+
+    #[test]
+    fn a_place_in_the_code_has_what_is_known() {
+        let place = |function: Option<&str>, line: Option<u32>, samples, of| {
+            let at = model::CodeFrame {
+                function: function.map(str::to_owned),
+                file: line.map(|_| "/src/robot/servo.c".to_owned()),
+                line,
+                object: "servo".to_owned(),
+                address: Some(0x1234),
+            };
+            CodePlace { stack: vec![at.clone()], at, samples, of }
+        };
+        for (place, words) in [
+            (place(Some("control_step"), Some(212), 1, 1), "at control_step (servo.c:212)"),
+            (place(Some("control_step"), Some(212), 12, 14), "at control_step (servo.c:212) (12 of 14 samples)"),
+            (place(Some("control_step"), None, 1, 1), "at control_step of servo"),
+            (place(None, None, 1, 1), "in servo, which has no symbols"),
+        ] {
+            assert_eq!(code_line(&place), words);
+        }
+        let with_code = Share {
+            place: Some("usually 60 us".to_owned()),
+            code: Some(place(Some("solve"), Some(9), 3, 4)),
+            ..share(Cause::LongRun, None, Evidence::Direct)
+        };
+        assert_eq!(
+            said(vec![with_code], 391_000),
+            "It ran 391 us, longer than usual: usually 60 us, at solve (servo.c:9) (3 of 4 samples) [direct]."
+        );
     }
 
     #[test]

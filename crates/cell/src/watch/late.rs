@@ -2,9 +2,12 @@
 
 use crate::on_spike::OnSpike;
 use crate::trace::{Decoder, Export};
-use analysis::explain::{self, Event, Facts, Inside, Subject, Totals, Trace, WaitsFor, What, flags};
+use analysis::explain::{
+    self, CodeSample, Event, Facts, Inside, SampledAt, Subject, Totals, Trace, WaitsFor, What, flags,
+};
 use analysis::watch::{Activation, Release, Usual};
-use host::KernelSymbols;
+use code::{RawSample, Resolver};
+use host::{KernelSymbols, MappedCode};
 use model::{ExplainRecord, Explanation, MonoTime, NotCovered, OnSpikeRecord, Owner, Policy, Span};
 use std::cell::OnceCell;
 use std::collections::HashMap;
@@ -33,6 +36,9 @@ pub(super) struct LateActivation {
     pub(super) files: HashMap<u64, String>,
     pub(super) has_cpu_quota: bool,
     pub(super) throttled_ns: Option<u64>,
+    /// Samples of its stack meanwhile, with the files of its process.
+    pub(super) samples: Vec<(SampledAt, RawSample)>,
+    pub(super) mapped: Arc<Vec<MappedCode>>,
 }
 
 /// What was traced around some late activations.
@@ -76,15 +82,17 @@ impl Explaining {
         let _ = sys::sched::set_policy(0, Policy::Idle);
         self.tid.store(sys::thread::id(), Relaxed);
         let before = sys::usage::thread().ok();
+        // Functions and lines of the watched programs.
+        let mut code = Resolver::default();
         while let Ok(stopped) = taken.recv() {
-            self.explain(&stopped);
+            self.explain(&stopped, &mut code);
         }
         let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
         let ran = self.on_spike.take().map(OnSpike::finish);
         (self, ran, used.map(|used| used.user_us + used.system_us))
     }
 
-    fn explain(&mut self, stopped: &Stopped) {
+    fn explain(&mut self, stopped: &Stopped, code: &mut Resolver) {
         let mut trace = self.decoder.begin(stopped.pages.len());
         for (cpu, pages) in stopped.pages.iter().enumerate() {
             self.events += self.decoder.read(&mut trace, cpu, pages).events;
@@ -95,11 +103,11 @@ impl Explaining {
         trace.names.extend(stopped.names.iter().map(|(pid, name)| (*pid, name.clone())));
         trace.imply_switches();
         for late in &stopped.late {
-            self.one(stopped, &trace, late);
+            self.one(stopped, &trace, late, code);
         }
     }
 
-    fn one(&mut self, stopped: &Stopped, trace: &Trace, late: &LateActivation) {
+    fn one(&mut self, stopped: &Stopped, trace: &Trace, late: &LateActivation, code: &mut Resolver) {
         let one = &late.activation;
         let facts = Facts {
             armed_ns: stopped.armed_ns,
@@ -117,7 +125,22 @@ impl Explaining {
             woke_ns: one.user_ns,
             slack_ns: if late.priority >= 100 { SLACK_NS } else { 0 },
         };
-        let inside = Inside { activation: one, usual: &late.usual, priorities: &late.priorities, files: &late.files };
+        let samples: Vec<CodeSample> = late
+            .samples
+            .iter()
+            .map(|(kind, sample)| CodeSample {
+                at_ns: sample.at_ns,
+                kind: *kind,
+                stack: code.stack(sample, &late.mapped),
+            })
+            .collect();
+        let inside = Inside {
+            activation: one,
+            usual: &late.usual,
+            priorities: &late.priorities,
+            files: &late.files,
+            samples: &samples,
+        };
         let symbols = |address| self.symbols.get_or_init(KernelSymbols::read).name(address);
         let due_ns = one.release_ns.cast_signed().wrapping_sub_unsigned(self.started.0);
         let Some(explanation) = explain::explain_activation(trace, &subject, &inside, &facts, &symbols) else {

@@ -1,6 +1,7 @@
 //! The thread that reads the activity of the watched threads, while they run.
 
 use super::late::{LateActivation, Stopped};
+use super::stacks::Stacks;
 use super::targets::Targets;
 use crate::trace::{Decoder, Instance};
 use analysis::explain::Event;
@@ -85,6 +86,8 @@ pub(super) struct Reader {
     /// Facts of each thread, read once a second.
     facts: HashMap<i32, ThreadFacts>,
     next_look_ns: u64,
+    /// Samples of the stacks, where those are wanted.
+    pub(super) stacks: Option<Stacks>,
 }
 
 /// What `/proc` and the scheduler say about a thread.
@@ -132,6 +135,7 @@ impl Reader {
         surroundings: Option<Surroundings>,
         (targets, program): (Targets, Option<u32>),
         started: MonoTime,
+        stacks: Option<Stacks>,
     ) -> Reader {
         Reader {
             watch,
@@ -149,6 +153,7 @@ impl Reader {
             pages: Vec::new(),
             facts: HashMap::new(),
             next_look_ns: 0,
+            stacks,
         }
     }
 
@@ -207,6 +212,9 @@ impl Reader {
         self.pending.sort_by_key(|(_, event)| event.at_ns);
         let settled = self.pending.partition_point(|(_, event)| event.at_ns < horizon);
         let events: Vec<(u32, Event)> = self.pending.drain(..settled).collect();
+        if let Some(stacks) = &mut self.stacks {
+            stacks.drain();
+        }
         let mut finished = Vec::new();
         for (cpu, event) in &events {
             finished.extend(self.threads.take(*cpu, event));
@@ -253,7 +261,7 @@ impl Reader {
     }
 
     /// A late activation with all that its explanation needs; `None` while nothing is usual for its thread.
-    fn late(&self, one: &Finished) -> Option<LateActivation> {
+    fn late(&mut self, one: &Finished) -> Option<LateActivation> {
         let usual: Usual = self.threads.usual(one.pid)?;
         let name = self.threads.names.get(&one.pid).filter(|_| self.is_meant(one.pid))?.clone();
         let facts = self.facts.get(&one.pid);
@@ -266,6 +274,8 @@ impl Reader {
         let groups = facts.map(|facts| facts.groups.clone()).unwrap_or_default();
         // From the look before the last one to now: it contains the activation unless that took seconds.
         let before = facts.and_then(|facts| facts.throttled_ns[0]);
+        let stacks = self.stacks.as_mut();
+        let (samples, mapped) = stacks.map(|stacks| stacks.of(process, one.pid, &one.activation)).unwrap_or_default();
         let throttled_ns = groups.throttled_ns().zip(before).map(|(now, before)| now.saturating_sub(before));
         Some(LateActivation {
             pid: one.pid,
@@ -277,6 +287,8 @@ impl Reader {
             files,
             has_cpu_quota: groups.have_quota(),
             throttled_ns: throttled_ns.filter(|_| groups.have_quota()),
+            samples,
+            mapped,
         })
     }
 
@@ -364,6 +376,15 @@ impl Reader {
             let (groups, throttled) = (groups.clone(), *throttled);
             let before = self.facts.get(pid).map_or(throttled, |facts| facts.throttled_ns[1]);
             self.facts.insert(*pid, ThreadFacts { process, policy, cpus, groups, throttled_ns: [before, throttled] });
+        }
+        if let Some(stacks) = &mut self.stacks {
+            let is_meant = |pid: &i32| self.threads.names.get(pid).is_some_and(|name| self.watch.is_meant(name));
+            let meant: Vec<(i32, u32)> = alive
+                .iter()
+                .filter(|pid| is_meant(pid))
+                .filter_map(|pid| Some((*pid, self.facts.get(pid)?.process)))
+                .collect();
+            stacks.follow(&meant);
         }
         let tids: Vec<u32> = alive.iter().map(|pid| pid.unsigned_abs()).collect();
         let has_ended = match &self.watch.target {

@@ -249,7 +249,6 @@ impl Cell {
             ("lock_memory", self.lock_memory),
             ("cgroup", asked.prepare.cgroup.is_some()),
             ("tracers", asked.tracers),
-            ("stacks", asked.explain.as_ref().is_some_and(|explain| explain.stacks)),
             ("witness", asked.explain.as_ref().is_some_and(|explain| explain.witness.is_some())),
         ];
         match given.iter().find(|(_, is_given)| *is_given) {

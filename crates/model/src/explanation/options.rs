@@ -15,8 +15,8 @@ pub struct Explain {
     pub above: Option<Span>,
     /// Number of explanations to keep: of the latest wake-ups.
     pub keep: u32,
-    /// Whether kernel stacks are traced at each wake-up and switch of a measured thread. It costs some microseconds
-    /// each.
+    /// Whether stacks are traced: those of the kernel at each wake-up and switch of a measured thread; of a watched
+    /// thread its own, where it leaves the CPU, at page faults and as it runs. It costs some microseconds each.
     #[serde(default)]
     pub stacks: bool,
     /// Period, ns, of an interrupt on every measured CPU that shows intervals with interrupts off. `null`: none.

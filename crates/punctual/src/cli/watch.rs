@@ -16,7 +16,7 @@ pub(super) fn watch(arguments: WatchArguments) -> Outcome {
     let watch = arguments.watch()?;
     let WatchArguments { above, most, no_explain, all, export, record, keep, common, duration, load, .. } = arguments;
     let export = export.map(directory).transpose()?;
-    let asked = Explain { above: above.0, keep: most, export, ..Explain::default() };
+    let asked = Explain { above: above.0, keep: most, stacks: arguments.stacks, export, ..Explain::default() };
     asked.check()?;
     let policy = policy(&watch, arguments.policy);
     let period = watch.period.map_or_else(|| Period::try_from(PERIOD), Ok)?;

@@ -60,6 +60,10 @@ pub(in crate::cli) struct WatchArguments {
     /// Trace the watched threads only: late activations stay unexplained
     #[arg(long, help_heading = heading::SPIKES)]
     pub(in crate::cli) no_explain: bool,
+    /// Name the line of code where a late activation waited or ran: samples the stacks of up to 32 threads; costs some
+    /// microseconds at each sleep
+    #[arg(long, help_heading = heading::SPIKES, conflicts_with = "no_explain")]
+    pub(in crate::cli) stacks: bool,
     /// Shell command to run at each late activation, with the explanation as JSON on its stdin
     #[arg(long, value_name = "COMMAND", help_heading = heading::SPIKES, conflicts_with = "no_explain")]
     pub(in crate::cli) on_spike: Option<String>,

@@ -1,0 +1,200 @@
+//! Places in the code of a watched program: which samples of its stack belong to which share of a late activation.
+
+use super::excess::Inside;
+use model::{Cause, CodeFrame, CodePlace, Phase, Segment, Share};
+
+/// What made the kernel take a sample.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SampledAt {
+    /// The thread left the CPU.
+    Switch,
+    /// A page fault.
+    Fault,
+    /// A time on the CPU was over.
+    Clock,
+}
+
+/// A sample of the stack of a watched thread.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CodeSample {
+    /// Time, `CLOCK_MONOTONIC`, ns.
+    pub at_ns: u64,
+    /// What took it.
+    pub kind: SampledAt,
+    /// Frames, innermost first.
+    pub stack: Vec<CodeFrame>,
+}
+
+/// Time between two samples of a running thread, ns of its CPU time.
+pub const SAMPLE_PERIOD_NS: u64 = 250_000;
+/// Difference of the times of a switch in its event and in its sample, ns: the sample copies the stack first.
+const NEAR_NS: u64 = 50_000;
+
+/// Beginnings of the names of files that are part of every program: the C library, the dynamic linker, those of the
+/// kernel and of languages. A frame there does not tell one program from another.
+const LIBRARIES: [&str; 17] = [
+    "libc.so", "libc-", "libc.musl", "ld-", "ld.so", "libpthread", "librt.", "librt-", "libm.so", "libm-", "libdl",
+    "libgcc_s", "libstdc++", "libc++", "[vdso]", "[vsyscall]", "[uprobes]",
+];
+
+/// Sets the place of each share that the program itself can change. `segments` are all of the activation, whose release is
+/// at `release_ns`.
+pub(super) fn place(shares: &mut [Share], segments: &[Segment], inside: &Inside<'_>, release_ns: u64) {
+    if inside.samples.is_empty() {
+        return;
+    }
+    for share in shares.iter_mut().filter(|share| share.phase == Phase::Activation && is_own(share.cause)) {
+        let is_part = |one: &&Segment| {
+            (&one.owner.name, one.cause, one.or, one.evidence)
+                == (&share.owner.name, share.cause, share.or, share.evidence)
+        };
+        let mut found: Vec<(&CodeSample, u64)> = Vec::new();
+        for segment in segments.iter().filter(is_part) {
+            found.extend(of_segment(segment, share.cause, inside, release_ns));
+        }
+        share.code = chosen(&found);
+    }
+}
+
+/// Whether a cause is about what the program itself did.
+fn is_own(cause: Cause) -> bool {
+    matches!(
+        cause,
+        Cause::LongRun
+            | Cause::Lock
+            | Cause::PriorityInversion
+            | Cause::Storage
+            | Cause::Memory
+            | Cause::SystemCall
+            | Cause::Migration
+            | Cause::PageFault
+    )
+}
+
+/// The samples of a segment with the time, ns, that each stands for: of a sleep the one at its beginning.
+fn of_segment<'a>(segment: &Segment, cause: Cause, inside: &Inside<'a>, release_ns: u64) -> Vec<(&'a CodeSample, u64)> {
+    let from_ns = release_ns.saturating_add(segment.at.ns());
+    let to_ns = from_ns.saturating_add(segment.length.ns());
+    let middle = from_ns + (to_ns - from_ns) / 2;
+    let blocks = &inside.activation.blocks;
+    if let Some(block) = blocks.iter().find(|block| (block.from_ns..=block.to_ns).contains(&middle)) {
+        let switches = inside.samples.iter().filter(|one| one.kind == SampledAt::Switch);
+        let nearest = switches.min_by_key(|one| one.at_ns.abs_diff(block.from_ns));
+        let near = nearest.filter(|one| one.at_ns.abs_diff(block.from_ns) <= NEAR_NS);
+        return near.map(|one| (one, segment.length.ns())).into_iter().collect();
+    }
+    let is_here = |one: &&CodeSample| match one.kind {
+        SampledAt::Switch => false,
+        SampledAt::Fault => matches!(cause, Cause::PageFault | Cause::Memory),
+        SampledAt::Clock => true,
+    };
+    let within = inside.samples.iter().filter(|one| (from_ns..=to_ns).contains(&one.at_ns));
+    within.filter(is_here).map(|one| (one, SAMPLE_PERIOD_NS)).collect()
+}
+
+/// The place with most of the time; of equal ones the first.
+fn chosen(found: &[(&CodeSample, u64)]) -> Option<CodePlace> {
+    let mut places: Vec<(&CodeFrame, u64, Vec<&CodeSample>)> = Vec::new();
+    for (sample, weight) in found {
+        let Some(at) = named(&sample.stack) else { continue };
+        match places.iter_mut().find(|(known, ..)| is_same_function(known, at)) {
+            Some((_, sum, samples)) => {
+                *sum += weight;
+                samples.push(sample);
+            }
+            None => places.push((at, *weight, vec![sample])),
+        }
+    }
+    let most = places.iter().map(|(_, sum, _)| *sum).max()?;
+    let (_, _, samples) = places.iter().find(|(_, sum, _)| *sum == most)?;
+    // Of the function, the line with most samples.
+    let same_line = |one: &CodeSample| {
+        let at = named(&one.stack);
+        samples.iter().filter(|other| named(&other.stack).map(line) == at.map(line)).count()
+    };
+    let most = samples.iter().map(|one| same_line(one)).max()?;
+    let one = samples.iter().find(|one| same_line(one) == most)?;
+    Some(CodePlace {
+        at: named(&one.stack)?.clone(),
+        samples: u32::try_from(samples.len()).unwrap_or(u32::MAX),
+        of: u32::try_from(found.len()).unwrap_or(u32::MAX),
+        stack: one.stack.clone(),
+    })
+}
+
+fn line(frame: &CodeFrame) -> (Option<&str>, Option<u32>) {
+    (frame.file.as_deref(), frame.line)
+}
+
+fn is_same_function(a: &CodeFrame, b: &CodeFrame) -> bool {
+    (&a.object, &a.function, &a.file) == (&b.object, &b.function, &b.file)
+}
+
+/// The frame that names a stack: the innermost one of the program itself with a line, or else with a name, or else any.
+fn named(stack: &[CodeFrame]) -> Option<&CodeFrame> {
+    let is_library = |frame: &CodeFrame| LIBRARIES.iter().any(|start| frame.object.starts_with(start));
+    let own = || stack.iter().filter(|frame| !is_library(frame));
+    own()
+        .find(|frame| frame.line.is_some() && frame.function.is_some())
+        .or_else(|| own().find(|frame| frame.function.is_some()))
+        .or_else(|| own().next())
+        .or_else(|| stack.iter().find(|frame| frame.function.is_some()))
+        .or_else(|| stack.first())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn frame(object: &str, function: Option<&str>, line: Option<u32>) -> CodeFrame {
+        CodeFrame {
+            function: function.map(str::to_owned),
+            file: line.map(|_| "servo.c".to_owned()),
+            line,
+            object: object.to_owned(),
+            address: None,
+        }
+    }
+
+    #[test]
+    fn the_innermost_frame_of_the_program_names_a_stack() {
+        let libc = frame("libc.so.6", Some("fsync"), Some(3));
+        let bare = frame("servo", None, None);
+        let static_part = frame("servo", Some("__fsync"), None);
+        let step = frame("servo", Some("storage_step"), Some(212));
+        let main = frame("servo", Some("main"), Some(400));
+        let vdso = frame("[vdso]", None, None);
+        for (stack, expected) in [
+            (vec![&libc, &step, &main], Some(&step)),
+            (vec![&static_part, &step, &main], Some(&step)),
+            (vec![&bare, &static_part], Some(&static_part)),
+            (vec![&libc, &bare], Some(&bare)),
+            (vec![&vdso, &libc], Some(&libc)),
+            (vec![&vdso], Some(&vdso)),
+            (vec![], None),
+        ] {
+            let stack: Vec<CodeFrame> = stack.into_iter().cloned().collect();
+            assert_eq!(named(&stack), expected, "{stack:?}");
+        }
+    }
+
+    #[test]
+    fn most_time_chooses_the_function_and_most_samples_its_line() {
+        let sample = |function, line| CodeSample {
+            at_ns: 0,
+            kind: SampledAt::Clock,
+            stack: vec![frame("servo", Some(function), Some(line))],
+        };
+        let all = [sample("spin", 10), sample("spin", 11), sample("spin", 11), sample("other", 5)];
+        let short: Vec<_> = all.iter().map(|one| (one, 1)).collect();
+        let place = chosen(&short).unwrap();
+        assert_eq!((place.at.line, place.samples, place.of), (Some(11), 3, 4));
+        let long: Vec<_> = all.iter().map(|one| (one, if one.stack[0].line == Some(5) { 9 } else { 1 })).collect();
+        assert_eq!(chosen(&long).map(|place| (place.at.line, place.samples)), Some((Some(5), 1)));
+        assert_eq!(chosen(&[]), None);
+        // A sample without a stack counts, and names nothing.
+        let empty = CodeSample { stack: Vec::new(), ..all[0].clone() };
+        assert_eq!(chosen(&[(&empty, 9), (&all[3], 1)]).map(|place| (place.samples, place.of)), Some((1, 2)));
+        assert_eq!(chosen(&[(&empty, 9)]), None);
+    }
+}
