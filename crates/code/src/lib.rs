@@ -4,6 +4,8 @@
 #![forbid(unsafe_code)]
 
 mod elf;
+#[cfg(test)]
+mod fuzz;
 mod module;
 mod registers;
 mod sample;

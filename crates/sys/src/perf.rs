@@ -36,6 +36,8 @@ const SOFTWARE: u32 = 1;
 const CPU_CLOCK: u64 = 0;
 /// `PERF_COUNT_SW_PAGE_FAULTS`.
 const PAGE_FAULTS: u64 = 2;
+/// Page faults for each sample: those of some MiB come within a millisecond, and would fill any ring.
+const FAULTS_PER_SAMPLE: u64 = 16;
 /// `PERF_COUNT_SW_CONTEXT_SWITCHES`: each time that the thread leaves a CPU.
 const CONTEXT_SWITCHES: u64 = 3;
 /// `PERF_SAMPLE_IDENTIFIER | PERF_SAMPLE_TID | PERF_SAMPLE_TIME | PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER`.
@@ -90,7 +92,7 @@ pub struct StackSampler {
 }
 
 impl StackSampler {
-    /// Starts to sample thread `tid` when it leaves a CPU, at page faults, and every `period_ns` of its CPU time: the
+    /// Starts to sample thread `tid` when it leaves a CPU, at every 16th page fault, and every `period_ns` of its CPU time: the
     /// registers of `registers` (bits of arch/*/include/uapi/asm/perf_regs.h) and up to `stack_bytes` of its stack.
     /// The times are those of `CLOCK_MONOTONIC`. The ring has `ring_bytes`, a power of two and of pages.
     ///
@@ -107,7 +109,7 @@ impl StackSampler {
         let tid = i32::try_from(tid).map_err(io::Error::other)?;
         let sources = [
             (CONTEXT_SWITCHES, 1, SampleKind::Switch),
-            (PAGE_FAULTS, 1, SampleKind::Fault),
+            (PAGE_FAULTS, FAULTS_PER_SAMPLE, SampleKind::Fault),
             (CPU_CLOCK, period_ns, SampleKind::Clock),
         ];
         let mut events: Vec<(OwnedFd, u64, SampleKind)> = Vec::new();
@@ -204,6 +206,15 @@ mod tests {
                 }
             });
         }
+        let until = std::time::Instant::now() + std::time::Duration::from_millis(20);
+        while std::time::Instant::now() < until {}
+        sampler.drain(|record| {
+            if record[0] == 9 {
+                kinds.push(u64::from_ne_bytes(record[8..16].try_into().unwrap()));
+            }
+        });
+        let of = |kind| kinds.iter().filter(|id| sampler.kind(**id) == Some(kind)).count();
+        assert!(of(SampleKind::Clock) >= 20, "{}", of(SampleKind::Clock));
         assert!(records >= 200, "{records}");
         assert!(kinds.iter().filter(|id| sampler.kind(**id) == Some(SampleKind::Switch)).count() >= 200);
     }

@@ -27,8 +27,8 @@ pub struct CodeSample {
 
 /// Time between two samples of a running thread, ns of its CPU time.
 pub const SAMPLE_PERIOD_NS: u64 = 250_000;
-/// Difference of the times of a switch in its event and in its sample, ns: the sample copies the stack first.
-const NEAR_NS: u64 = 50_000;
+/// Difference of two readings of one clock by different means, ns.
+const NEAR_NS: u64 = 5_000;
 
 /// Beginnings of the names of files that are part of every program: the C library, the dynamic linker, those of the
 /// kernel and of languages. A frame there does not tell one program from another.
@@ -78,10 +78,11 @@ fn of_segment<'a>(segment: &Segment, cause: Cause, inside: &Inside<'a>, release_
     let middle = from_ns + (to_ns - from_ns) / 2;
     let blocks = &inside.activation.blocks;
     if let Some(block) = blocks.iter().find(|block| (block.from_ns..=block.to_ns).contains(&middle)) {
-        let switches = inside.samples.iter().filter(|one| one.kind == SampledAt::Switch);
-        let nearest = switches.min_by_key(|one| one.at_ns.abs_diff(block.from_ns));
-        let near = nearest.filter(|one| one.at_ns.abs_diff(block.from_ns) <= NEAR_NS);
-        return near.map(|one| (one, segment.length.ns())).into_iter().collect();
+        // It leaves the CPU once in a sleep, and the sample comes just after the event.
+        let off_cpu = block.from_ns.saturating_sub(NEAR_NS)..=block.to_ns;
+        let mut switches = inside.samples.iter().filter(|one| one.kind == SampledAt::Switch);
+        let first = switches.find(|one| off_cpu.contains(&one.at_ns));
+        return first.map(|one| (one, segment.length.ns())).into_iter().collect();
     }
     let is_here = |one: &&CodeSample| match one.kind {
         SampledAt::Switch => false,

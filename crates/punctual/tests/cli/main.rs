@@ -80,4 +80,5 @@ mod vm;
 mod waiting;
 mod watch;
 mod watch_faults;
+mod watch_stacks;
 mod webdriver;

@@ -72,7 +72,7 @@ fn servo(scratch: &Scratch) -> PathBuf {
     compiled(scratch, &[])
 }
 
-fn compiled(scratch: &Scratch, options: &[&str]) -> PathBuf {
+pub(crate) fn compiled(scratch: &Scratch, options: &[&str]) -> PathBuf {
     let source = scratch.file("servo.c", include_str!("../../../../examples/servo.c"));
     let program = scratch.path("servo");
     let mut cc = Command::new("cc");
@@ -84,20 +84,25 @@ fn compiled(scratch: &Scratch, options: &[&str]) -> PathBuf {
 
 /// Watches a thread of a program, with the worst 60 activations explained.
 fn watch(seconds: f64, thread: &str, program: &[String]) -> ProgramOutput {
+    watched(seconds, thread, &[], program)
+}
+
+/// The same, with more options.
+pub(crate) fn watched(seconds: f64, thread: &str, options: &[&str], program: &[String]) -> ProgramOutput {
     let ms = (seconds * 1e3).round();
     let mut command =
-        command(&format!("watch --for {ms}ms --keep 60 --no-keep --wait --format json --thread {thread} --"));
-    run(command.args(program))
+        command(&format!("watch --for {ms}ms --keep 60 --no-keep --wait --format json --thread {thread}"));
+    run(command.args(options).arg("--").args(program))
 }
 
 /// The words of the example with these faults, and with its files beside those of the build.
-fn words(program: &Path, fault: &str) -> Vec<String> {
+pub(crate) fn words(program: &Path, fault: &str) -> Vec<String> {
     let program = program.display().to_string();
     [&program, "--every", "25", "--dir", DIRECTORY, "--fault", fault].map(str::to_owned).into()
 }
 
 #[track_caller]
-fn explained(said: &ProgramOutput) -> ExplainRecord {
+pub(crate) fn explained(said: &ProgramOutput) -> ExplainRecord {
     assert_eq!(said.status, 0, "{said:?}");
     let explained = &said.json()["cells"][0]["summary"]["explained"];
     let explained: ExplainRecord = serde_json::from_value(explained.clone()).unwrap();
@@ -150,7 +155,7 @@ fn expect_named(fault: &str, mut round: impl FnMut() -> Named) {
     eprintln!("{fault}: named in two rounds of three; not in this one: {failed:?}");
 }
 
-fn may_watch() -> bool {
+pub(crate) fn may_watch() -> bool {
     instances().is_some() && is_installed("cc", "gcc")
 }
 
