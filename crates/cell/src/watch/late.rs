@@ -89,8 +89,7 @@ impl Explaining {
     }
 
     fn explain(&mut self, stopped: &Stopped) {
-        let first = stopped.late.iter().map(|late| late.activation.release_ns).min().unwrap_or(0);
-        let since = first.saturating_sub(BEFORE_NS);
+        let since = explained_since_ns(stopped.late.iter().map(|late| &late.activation));
         let mut trace = self.decoder.begin(stopped.pages.len());
         for (cpu, pages) in stopped.pages.iter().enumerate() {
             let recent = self.decoder.since(pages, since);
@@ -185,6 +184,11 @@ impl Explaining {
             ..ExplainRecord::default()
         }
     }
+}
+
+/// Time from which events explain these activations, ns.
+pub(super) fn explained_since_ns<'a>(late: impl Iterator<Item = &'a Activation>) -> u64 {
+    late.map(|one| one.release_ns).min().unwrap_or(0).saturating_sub(BEFORE_NS)
 }
 
 /// Whether the scheduler leaves out the time that a hypervisor took: the kernel is built so, and the hypervisor, which

@@ -1,6 +1,6 @@
 //! The thread that reads the activity of the watched threads, while they run.
 
-use super::late::{LateActivation, Stopped};
+use super::late::{LateActivation, Stopped, explained_since_ns};
 use super::targets::Targets;
 use crate::trace::{Decoder, Instance};
 use analysis::explain::Event;
@@ -308,7 +308,9 @@ impl Reader {
         let restarted_ns = sys::clock::monotonic().0;
         surroundings.armed_ns = restarted_ns + COVERAGE_MARGIN_NS;
         surroundings.pause_until_ns = restarted_ns + (restarted_ns - frozen_ns).saturating_mul(PAUSE);
-        let own: Vec<(u32, Event)> = self.recent.iter().copied().collect();
+        let since_ns = explained_since_ns(late.iter().map(|one| &one.activation));
+        let from = self.recent.partition_point(|(_, event)| event.at_ns < since_ns);
+        let own: Vec<(u32, Event)> = self.recent.range(from..).copied().collect();
         let mut names = self.threads.names.clone();
         for waker in late.iter().flat_map(|one| one.activation.blocks.iter().filter_map(|block| block.waker)) {
             if let Some(name) = host::name_of_thread(waker.unsigned_abs(), waker.unsigned_abs()) {
