@@ -50,7 +50,7 @@ pub(super) fn place(shares: &mut [Share], segments: &[Segment], inside: &Inside<
         };
         let mut found: Vec<(&CodeSample, u64)> = Vec::new();
         for segment in segments.iter().filter(is_part) {
-            found.extend(of_segment(segment, share.cause, inside, release_ns));
+            found.extend(of_segment(segment, segments, share.cause, inside, release_ns));
         }
         share.code = chosen(&found);
     }
@@ -72,7 +72,13 @@ fn is_own(cause: Cause) -> bool {
 }
 
 /// The samples of a segment with the time, ns, that each stands for: of a sleep the one at its beginning.
-fn of_segment<'a>(segment: &Segment, cause: Cause, inside: &Inside<'a>, release_ns: u64) -> Vec<(&'a CodeSample, u64)> {
+fn of_segment<'a>(
+    segment: &Segment,
+    segments: &[Segment],
+    cause: Cause,
+    inside: &Inside<'a>,
+    release_ns: u64,
+) -> Vec<(&'a CodeSample, u64)> {
     let from_ns = release_ns.saturating_add(segment.at.ns());
     let to_ns = from_ns.saturating_add(segment.length.ns());
     let middle = from_ns + (to_ns - from_ns) / 2;
@@ -89,7 +95,11 @@ fn of_segment<'a>(segment: &Segment, cause: Cause, inside: &Inside<'a>, release_
         SampledAt::Fault => matches!(cause, Cause::PageFault | Cause::Memory),
         SampledAt::Clock => true,
     };
-    let within = inside.samples.iter().filter(|one| (from_ns..=to_ns).contains(&one.at_ns));
+    // A sample is taken in an interrupt, which follows what it interrupted.
+    let next = segments.iter().filter(|one| !matches!(one.cause, Cause::Interrupt | Cause::Softirq));
+    let next_ns = next.map(|one| release_ns.saturating_add(one.at.ns())).filter(|at| *at > from_ns).min();
+    let until_ns = next_ns.unwrap_or(to_ns).max(to_ns).min(inside.activation.end_ns.max(to_ns));
+    let within = inside.samples.iter().filter(|one| (from_ns..until_ns).contains(&one.at_ns));
     within.filter(is_here).map(|one| (one, SAMPLE_PERIOD_NS)).collect()
 }
 
