@@ -3,7 +3,7 @@
 use crate::module::Module;
 use crate::registers::Registers;
 use crate::sample::RawSample;
-use proptest::prelude::RngCore;
+use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use std::fs::File;
 use std::path::PathBuf;
