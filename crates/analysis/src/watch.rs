@@ -72,7 +72,6 @@ pub struct ThreadResult {
 pub struct WatchedThreads {
     settings: Settings,
     threads: BTreeMap<i32, Thread>,
-    priorities: HashMap<i32, i32>,
     chain: Option<Chain>,
     /// Offsets of the other clocks from `CLOCK_MONOTONIC`, ns; positive when ahead.
     offsets: Vec<i64>,
@@ -87,7 +86,6 @@ impl WatchedThreads {
         WatchedThreads {
             settings,
             threads: BTreeMap::new(),
-            priorities: HashMap::new(),
             chain: (!chain.is_empty()).then(|| Chain::new(chain)),
             offsets: Vec::new(),
             names: HashMap::new(),
@@ -104,63 +102,76 @@ impl WatchedThreads {
         self.offsets = offsets;
     }
 
-    /// Takes an event. Events of all CPUs together come in the order of time. Threads are watched from their first
-    /// system call on.
-    pub fn take(&mut self, cpu: u32, event: &Event) -> Vec<Finished> {
+    /// Takes events of all CPUs together, in the order of time; returns the activations that they complete. Threads are
+    /// watched from their first system call on.
+    pub fn take(&mut self, events: &[(u32, Event)]) -> Vec<Finished> {
+        let mut finished = Vec::new();
+        events.iter().for_each(|(cpu, event)| self.follow(*cpu, event, &mut finished));
+        self.count(&mut finished);
+        finished
+    }
+
+    fn follow(&mut self, cpu: u32, event: &Event, finished: &mut Vec<Finished>) {
         match event.what {
             What::Switch { prev, next, next_priority, .. } => {
-                if let Some(priority) = self.threads.contains_key(&next).then_some(next_priority) {
-                    self.priorities.insert(next, priority);
+                self.pass(prev, cpu, event, finished);
+                self.pass(next, cpu, event, finished);
+                if let Some(thread) = self.threads.get_mut(&next) {
+                    thread.priority = Some(next_priority);
                 }
-                let mut finished = self.pass(prev, cpu, event);
-                finished.extend(self.pass(next, cpu, event));
-                finished
             }
             What::Waking { pid } => {
-                let is_effective = self.threads.get(&pid).is_some_and(|thread| thread.track.is_asleep());
-                if is_effective
-                    && let Some(hops) = self.threads.get(&event.pid).and_then(|it| it.track.hops(event.at_ns))
-                {
-                    self.threads.entry(pid).and_modify(|thread| thread.track.caused_by(hops));
+                if self.chain.is_some() {
+                    self.hand_on(event.pid, pid, event.at_ns);
                 }
-                self.pass(pid, cpu, event)
+                self.pass(pid, cpu, event, finished);
             }
             What::Exit => {
                 if let Some(thread) = self.threads.get_mut(&event.pid) {
                     thread.ended_ns = Some(event.at_ns);
                 }
-                self.pass(event.pid, cpu, event)
+                self.pass(event.pid, cpu, event, finished);
             }
             What::SysEnter { .. } | What::SysExit { .. } => {
                 if event.pid > 0 && self.threads.len() < MOST_THREADS {
                     let settings = &self.settings;
                     self.threads.entry(event.pid).or_insert_with(|| Thread::new(event.pid, settings));
                 }
-                self.pass(event.pid, cpu, event)
+                self.pass(event.pid, cpu, event, finished);
             }
-            _ => self.pass(event.pid, cpu, event),
+            _ => self.pass(event.pid, cpu, event, finished),
         }
     }
 
-    fn pass(&mut self, pid: i32, cpu: u32, event: &Event) -> Vec<Finished> {
-        let Some(thread) = self.threads.get_mut(&pid) else { return Vec::new() };
-        let finished = thread.take(pid, cpu, event, &self.offsets, &self.settings);
-        self.finished(pid, finished)
+    fn pass(&mut self, pid: i32, cpu: u32, event: &Event, finished: &mut Vec<Finished>) {
+        if let Some(thread) = self.threads.get_mut(&pid) {
+            thread.take(pid, cpu, event, &self.offsets, &self.settings, finished);
+        }
     }
 
-    fn finished(&mut self, pid: i32, finished: Vec<Activation>) -> Vec<Finished> {
-        if finished.is_empty() {
-            return Vec::new();
+    /// Notes what caused the next activation of a thread that another one wakes, if it sleeps.
+    fn hand_on(&mut self, waker: i32, woken: i32, at_ns: u64) {
+        let is_effective = self.threads.get(&woken).is_some_and(|thread| thread.track.is_asleep());
+        let hops = self.threads.get(&waker).filter(|_| is_effective).and_then(|thread| thread.track.hops(at_ns));
+        if let (Some(hops), Some(thread)) = (hops, self.threads.get_mut(&woken)) {
+            thread.track.caused_by(hops);
         }
-        let Some(thread) = self.threads.get(&pid) else { return Vec::new() };
-        let (deadline, usual_response_ns) = (thread.tally.deadline(), thread.tally.usual_response_ns);
+    }
+
+    /// Counts activations: those of one thread together, so that its tables stay in the cache of the CPU.
+    fn count(&mut self, finished: &mut [Finished]) {
         if let Some(chain) = &mut self.chain {
             let names = &self.names;
             let is_named = |pid: i32, name: &str| names.get(&pid).is_some_and(|known| known == name);
-            finished.iter().for_each(|one| chain.take(pid, one, is_named));
+            finished.iter().for_each(|one| chain.take(one.pid, &one.activation, is_named));
         }
-        let finished = finished.into_iter();
-        finished.map(|activation| Finished { pid, activation, usual_response_ns, deadline }).collect()
+        let mut by_thread: Vec<&mut Finished> = finished.iter_mut().collect();
+        by_thread.sort_by_key(|one| one.pid);
+        for one in by_thread {
+            let Some(thread) = self.threads.get_mut(&one.pid) else { continue };
+            thread.tally.take(&one.activation);
+            (one.deadline, one.usual_response_ns) = (thread.tally.deadline(), thread.tally.usual_response_ns);
+        }
     }
 
     /// Records that events of any CPU before this point were lost.
@@ -186,14 +197,12 @@ impl WatchedThreads {
 
     /// Chooses the waits that are still not known, at the end; returns the activations.
     pub fn settle(&mut self) -> Vec<Finished> {
-        let pids: Vec<i32> = self.threads.keys().copied().collect();
-        let mut all = Vec::new();
-        for pid in pids {
-            let Some(thread) = self.threads.get_mut(&pid) else { continue };
-            let finished = thread.choose_now(pid, &self.offsets, &self.settings);
-            all.extend(self.finished(pid, finished));
+        let mut finished = Vec::new();
+        for (pid, thread) in &mut self.threads {
+            thread.choose_now(*pid, &self.offsets, &self.settings, &mut finished);
         }
-        all
+        self.count(&mut finished);
+        finished
     }
 
     /// The results of the threads with activations, those of the highest priority and rate first; the number of other
@@ -218,7 +227,7 @@ impl WatchedThreads {
     }
 
     fn result(&self, pid: i32, name: String, thread: Thread, wait: Call) -> ThreadResult {
-        let Thread { mut tally, ended_ns, .. } = thread;
+        let Thread { mut tally, ended_ns, priority, .. } = thread;
         let (worst, episodes) = tally.samples.finish();
         let period = tally.period.result();
         let named = |pid: i32| match pid {
@@ -288,7 +297,7 @@ impl WatchedThreads {
             episodes,
             first_release_ns: tally.first_release_ns.unwrap_or(since),
             last_end_ns: tally.last_end_ns,
-            priority: self.priorities.get(&pid).copied().unwrap_or(i32::MAX),
+            priority: priority.unwrap_or(i32::MAX),
         }
     }
 }

@@ -21,7 +21,7 @@ use reader::{Reader, Shared, Surroundings};
 use rt::Settings;
 use std::cell::OnceCell;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
-use std::sync::mpsc::sync_channel;
+use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
@@ -31,8 +31,8 @@ use workload::instrument;
 use workload::runtime::Launch;
 use workload::watched::WatchedProgram;
 
-/// Traces that wait to be explained: each has some MiB.
-const MOST_WAITING: usize = 2;
+/// Traces that wait to be explained: each has some MiB, as have the one being explained and the one being read.
+const MOST_WAITING: usize = 1;
 /// Interval at which the end of the program is noticed.
 const POLL: Duration = Duration::from_millis(20);
 
@@ -156,9 +156,11 @@ impl Watcher {
                 around.start()?;
                 let floor_ns = Arc::default();
                 let (explaining, taken) = sync_channel(MOST_WAITING);
+                let (explained, used) = channel();
                 let page_bytes = around_decoder.page_bytes();
                 let state = Explaining {
                     tid: Arc::clone(&self.explaining_tid),
+                    used: explained,
                     decoder: around_decoder,
                     facts: self.facts,
                     started: self.started,
@@ -182,6 +184,7 @@ impl Watcher {
                     above: asked.above,
                     floor_ns,
                     explaining,
+                    used,
                     pause_until_ns: 0,
                     latest_ns: 0,
                 })

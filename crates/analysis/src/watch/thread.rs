@@ -1,5 +1,6 @@
 //! One watched thread: its state, the call it waits in, and everything counted of its activations.
 
+use super::Finished;
 use super::activation::{Activation, Release};
 use super::calls::Call;
 use super::period::PeriodFinder;
@@ -162,7 +163,7 @@ impl Tally {
         self.cpus.iter().max_by_key(|(_, n)| **n).map_or(0, |(cpu, _)| *cpu)
     }
 
-    fn take(&mut self, one: &Activation) {
+    pub(super) fn take(&mut self, one: &Activation) {
         let ns = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
         self.activations += 1;
         match one.release {
@@ -331,6 +332,8 @@ pub(super) struct Thread {
     early: Vec<(u32, Event)>,
     pub(super) tally: Tally,
     pub(super) ended_ns: Option<u64>,
+    /// Priority at its last start, as the kernel counts.
+    pub(super) priority: Option<i32>,
 }
 
 impl Thread {
@@ -342,10 +345,11 @@ impl Thread {
             early: Vec::new(),
             tally: Tally::new(settings),
             ended_ns: None,
+            priority: None,
         }
     }
 
-    /// Takes an event; returns the activations that are complete.
+    /// Takes an event; adds the activations that it completes, which are not counted yet.
     pub(super) fn take(
         &mut self,
         pid: i32,
@@ -353,45 +357,64 @@ impl Thread {
         event: &Event,
         offsets: &[i64],
         settings: &Settings,
-    ) -> Vec<Activation> {
+        finished: &mut Vec<Finished>,
+    ) {
         if self.wait.is_some() {
-            return self.known(cpu, event, offsets, settings).into_iter().collect();
+            finished.extend(self.known(pid, cpu, event, offsets, settings));
+            return;
         }
         if self.early.len() < MOST_EVENTS {
             self.early.push((cpu, *event));
         }
         let Some(Completed::Sleep { call, from_ns, release_ns, by_timer }) = self.track.take(cpu, event, offsets)
         else {
-            return Vec::new();
+            return;
         };
         if settings.wait.as_ref().is_some_and(|wait| call.name() != *wait) {
-            return Vec::new();
+            return;
         }
-        match self.chooser.take(call, from_ns, release_ns, by_timer) {
-            Some(wait) => self.choose(pid, wait, offsets, settings),
-            None => Vec::new(),
+        if let Some(wait) = self.chooser.take(call, from_ns, release_ns, by_timer) {
+            self.choose(pid, wait, offsets, settings, finished);
         }
     }
 
-    /// Chooses the wait from what is known so far, at the end; returns the activations.
-    pub(super) fn choose_now(&mut self, pid: i32, offsets: &[i64], settings: &Settings) -> Vec<Activation> {
-        let choice = self.chooser.choice().filter(|_| self.wait.is_none());
-        choice.map_or_else(Vec::new, |wait| self.choose(pid, wait, offsets, settings))
+    /// Chooses the wait from what is known so far, at the end; adds the activations.
+    pub(super) fn choose_now(
+        &mut self,
+        pid: i32,
+        offsets: &[i64],
+        settings: &Settings,
+        finished: &mut Vec<Finished>,
+    ) {
+        if let Some(wait) = self.chooser.choice().filter(|_| self.wait.is_none()) {
+            self.choose(pid, wait, offsets, settings, finished);
+        }
     }
 
-    fn choose(&mut self, pid: i32, wait: Call, offsets: &[i64], settings: &Settings) -> Vec<Activation> {
+    fn choose(
+        &mut self,
+        pid: i32,
+        wait: Call,
+        offsets: &[i64],
+        settings: &Settings,
+        finished: &mut Vec<Finished>,
+    ) {
         self.wait = Some(wait);
         self.track = Track::new(pid, Some(wait));
         let early = std::mem::take(&mut self.early);
-        early.iter().filter_map(|(cpu, event)| self.known(*cpu, event, offsets, settings)).collect()
+        finished.extend(early.iter().filter_map(|(cpu, event)| self.known(pid, *cpu, event, offsets, settings)));
     }
 
-    fn known(&mut self, cpu: u32, event: &Event, offsets: &[i64], settings: &Settings) -> Option<Activation> {
+    fn known(
+        &mut self,
+        pid: i32,
+        cpu: u32,
+        event: &Event,
+        offsets: &[i64],
+        settings: &Settings,
+    ) -> Option<Finished> {
         let Some(Completed::Activation(one)) = self.track.take(cpu, event, offsets) else { return None };
         let is_measured = one.release_ns >= settings.since_ns;
-        is_measured.then(|| {
-            self.tally.take(&one);
-            *one
-        })
+        is_measured.then(|| Finished { pid, activation: *one, usual_response_ns: None, deadline: None })
     }
 }

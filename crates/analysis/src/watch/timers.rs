@@ -1,7 +1,5 @@
 //! Timers of one watched thread: which of them released it, and when it was due.
 
-use std::collections::HashMap;
-
 /// Most timers of one thread that are remembered.
 const MOST_TIMERS: usize = 64;
 /// Distance between an expiry and a waking by it that clocks may seem to reverse, ns.
@@ -35,7 +33,7 @@ pub(super) struct Due {
 /// The timers that one thread started, by address.
 #[derive(Debug, Default)]
 pub(super) struct Timers {
-    known: HashMap<u64, Timer>,
+    known: Vec<(u64, Timer)>,
     /// The timer that the thread's waits wait for, although none of their calls starts it, as with `timerfd_create`.
     standing: Option<u64>,
     /// The latest due time that released the thread, ns: each releases it once.
@@ -50,19 +48,28 @@ impl Timers {
 
     /// Adds a start.
     pub(super) fn start(&mut self, timer: u64, at_ns: u64, soft_ns: i64) {
-        let before = self.known.get(&timer).map(|known| known.latest);
-        if before.is_none() && self.known.len() >= MOST_TIMERS {
-            let oldest = self.known.iter().min_by_key(|(_, known)| known.latest.at_ns).map(|(address, _)| *address);
-            oldest.map(|oldest| self.known.remove(&oldest));
+        let latest = Start { at_ns, soft_ns };
+        if let Some((_, known)) = self.known.iter_mut().find(|(address, _)| *address == timer) {
+            *known = Timer { latest, before: Some(known.latest) };
+            return;
         }
-        self.known.insert(timer, Timer { latest: Start { at_ns, soft_ns }, before });
+        let new = (timer, Timer { latest, before: None });
+        if self.known.len() < MOST_TIMERS {
+            self.known.push(new);
+        } else if let Some(oldest) = self.known.iter_mut().min_by_key(|(_, known)| known.latest.at_ns) {
+            *oldest = new;
+        }
+    }
+
+    fn known(&self, timer: u64) -> Option<&Timer> {
+        self.known.iter().find(|(address, _)| *address == timer).map(|(_, known)| known)
     }
 
     /// The due time by which the thread runs at `at_ns`: of the timer that its call started, or of the one that its
     /// waits wait for. `offsets` are those of the other clocks from `CLOCK_MONOTONIC`, ns.
     pub(super) fn due(&mut self, of_call: Option<u64>, at_ns: u64, offsets: &[i64]) -> Option<Due> {
         let candidates = of_call.or(self.standing).into_iter();
-        let found = candidates.filter_map(|address| self.known.get(&address)?.due(at_ns, offsets)).next();
+        let found = candidates.filter_map(|address| self.known(address)?.due(at_ns, offsets)).next();
         let found = found.filter(|due| due.at_ns > self.last_due_ns && at_ns.saturating_sub(due.at_ns) < MOST_LATE_NS);
         self.last_due_ns = found.map_or(self.last_due_ns, |due| due.at_ns);
         found

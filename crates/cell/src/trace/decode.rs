@@ -2,7 +2,7 @@
 
 use super::events::{BEGIN, END, VECTORS};
 use super::format::{Field, Format};
-use super::pages::{PageError, PageLayout, read_page};
+use super::pages::{PageError, PageLayout, page_begins, read_page};
 use analysis::explain::{Context, CpuEvents, Event, Trace, What};
 use std::collections::HashMap;
 
@@ -236,6 +236,14 @@ impl Decoder {
             *slot = events;
         }
         counted
+    }
+
+    /// The pages of one CPU from the last one on that begins at or before `since_ns`: what was before is left out
+    /// without being decoded.
+    pub(crate) fn since<'a>(&self, pages: &'a [u8], since_ns: u64) -> &'a [u8] {
+        let begins_late = |page: &[u8]| page_begins(page).is_none_or(|begins_ns| begins_ns > since_ns);
+        let early = pages.chunks(self.layout.page_bytes).take_while(|page| !begins_late(page)).count();
+        pages.get(early.saturating_sub(1) * self.layout.page_bytes..).unwrap_or_default()
     }
 
     /// Passes the starts and expiries of timers in these pages to `take`, and ignores all else. Returns the number of

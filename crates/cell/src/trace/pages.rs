@@ -47,6 +47,11 @@ const DELTA_BITS: u32 = 27;
 /// The upper five bits, which an absolute time of 59 bits lacks.
 const HIGH: u64 = 0xf8 << 56;
 
+/// The time of the first record of a page, ns; `None` if the page is shorter than that.
+pub(super) fn page_begins(page: &[u8]) -> Option<u64> {
+    u64_at(page, 0)
+}
+
 /// Passes every event of `page` to `take`, with its time, ns, and its data. The time after records without an event is
 /// also correct.
 ///
@@ -58,7 +63,7 @@ pub(super) fn read_page(
     mut take: impl FnMut(u64, &[u8]),
 ) -> Result<PageHead, PageError> {
     let short = || PageError::Short(page.len());
-    let time_ns = u64_at(page, 0).ok_or_else(short)?;
+    let time_ns = page_begins(page).ok_or_else(short)?;
     let commit = match layout.commit_bytes {
         4 => u64::from(u32_at(page, layout.commit_at).ok_or_else(short)?),
         _ => u64_at(page, layout.commit_at).ok_or_else(short)?,

@@ -7,10 +7,10 @@ use analysis::watch::{Activation, Release, Usual};
 use host::KernelSymbols;
 use model::{ExplainRecord, Explanation, MonoTime, NotCovered, OnSpikeRecord, Owner, Policy, Span};
 use std::cell::OnceCell;
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::Receiver;
+use std::sync::mpsc::{Receiver, Sender};
 
 /// Timer slack of a normal thread, ns, where the start of its timer is not in the trace.
 const SLACK_NS: u64 = 50_000;
@@ -53,6 +53,8 @@ pub(super) struct Stopped {
 pub(super) struct Explaining {
     /// The ID of this thread, once it runs.
     pub(super) tid: Arc<AtomicU32>,
+    /// Takes back the memory of what is explained.
+    pub(super) used: Sender<Vec<Vec<u8>>>,
     pub(super) decoder: Decoder,
     pub(super) facts: Facts,
     pub(super) started: MonoTime,
@@ -78,6 +80,8 @@ impl Explaining {
         let before = sys::usage::thread().ok();
         while let Ok(stopped) = taken.recv() {
             self.explain(&stopped);
+            // Nothing is lost if the reader does not want them any more.
+            let _ = self.used.send(stopped.pages);
         }
         let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
         let ran = self.on_spike.take().map(OnSpike::finish);
@@ -85,14 +89,19 @@ impl Explaining {
     }
 
     fn explain(&mut self, stopped: &Stopped) {
+        let since = explained_since_ns(stopped.late.iter().map(|late| &late.activation));
         let mut trace = self.decoder.begin(stopped.pages.len());
         for (cpu, pages) in stopped.pages.iter().enumerate() {
-            self.events += self.decoder.read(&mut trace, cpu, pages).events;
+            let recent = self.decoder.since(pages, since);
+            self.events += self.decoder.read(&mut trace, cpu, recent).events;
+            if let Some(events) = trace.cpus.get_mut(cpu) {
+                events.is_cut |= recent.len() < pages.len();
+            }
         }
-        let since = stopped.late.iter().map(|late| late.activation.release_ns).min().unwrap_or(0);
-        forget_before(&mut trace, since.saturating_sub(BEFORE_NS));
+        forget_before(&mut trace, since);
         add(&mut trace, &stopped.own);
         trace.names.extend(stopped.names.iter().map(|(pid, name)| (*pid, name.clone())));
+        name_others(&mut trace);
         trace.imply_switches();
         for late in &stopped.late {
             self.one(stopped, &trace, late);
@@ -177,6 +186,11 @@ impl Explaining {
     }
 }
 
+/// Time from which events explain these activations, ns.
+pub(super) fn explained_since_ns<'a>(late: impl Iterator<Item = &'a Activation>) -> u64 {
+    late.map(|one| one.release_ns).min().unwrap_or(0).saturating_sub(BEFORE_NS)
+}
+
 /// Whether the scheduler leaves out the time that a hypervisor took: the kernel is built so, and the hypervisor, which
 /// took `steal_ms` so far, tells.
 pub(super) fn counts_stolen(steal_ms: Option<u64>) -> bool {
@@ -207,6 +221,17 @@ fn forget_before(trace: &mut Trace, since_ns: u64) {
         cpu.is_cut |= old > 0;
         cpu.events.drain(..old);
     }
+}
+
+/// Names the threads that ran all the time, and therefore have no switch in the trace.
+fn name_others(trace: &mut Trace) {
+    let current = trace.cpus.iter().flat_map(|cpu| cpu.events.iter().map(|event| event.pid));
+    let unnamed: BTreeSet<i32> = current.filter(|pid| *pid > 0 && !trace.names.contains_key(pid)).collect();
+    let named = unnamed.into_iter().filter_map(|pid| {
+        let tid = pid.unsigned_abs();
+        Some((pid, host::name_of_thread(tid, tid)?.trim().to_owned()))
+    });
+    trace.names.extend(named.collect::<Vec<_>>());
 }
 
 /// Adds the events of the watched threads to the trace of the surroundings. Both have the switches and the changes of

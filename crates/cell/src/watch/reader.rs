@@ -1,6 +1,6 @@
 //! The thread that reads the activity of the watched threads, while they run.
 
-use super::late::{LateActivation, Stopped};
+use super::late::{LateActivation, Stopped, explained_since_ns};
 use super::targets::Targets;
 use crate::trace::{Decoder, Instance};
 use analysis::explain::Event;
@@ -11,7 +11,7 @@ use model::{Bin, ClockId, MonoTime, Nice, Policy, Span, ThreadProgress, Watch, W
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
-use std::sync::mpsc::{SyncSender, TrySendError};
+use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::ActivationRow;
@@ -60,6 +60,8 @@ pub(super) struct Surroundings {
     pub(super) floor_ns: Arc<AtomicU64>,
     /// The explaining thread.
     pub(super) explaining: SyncSender<Stopped>,
+    /// Memory of what it has explained: new memory would cost more than the reading.
+    pub(super) used: Receiver<Vec<Vec<u8>>>,
     /// Time until which the trace is not stopped again, and the latest activation so far, ns.
     pub(super) pause_until_ns: u64,
     pub(super) latest_ns: u64,
@@ -207,10 +209,7 @@ impl Reader {
         self.pending.sort_by_key(|(_, event)| event.at_ns);
         let settled = self.pending.partition_point(|(_, event)| event.at_ns < horizon);
         let events: Vec<(u32, Event)> = self.pending.drain(..settled).collect();
-        let mut finished = Vec::new();
-        for (cpu, event) in &events {
-            finished.extend(self.threads.take(*cpu, event));
-        }
+        let finished = self.threads.take(&events);
         if self.surroundings.is_some() {
             self.recent.extend(events);
             let old = self.recent.back().map_or(0, |(_, last)| last.at_ns.saturating_sub(RECENT_NS));
@@ -295,7 +294,9 @@ impl Reader {
             return;
         }
         self.results.pass_over(all.len() - late.len(), all.get(late.len()).map(|one| &one.activation));
-        let mut pages = vec![Vec::new(); surroundings.instance.n_cpus()];
+        let used = surroundings.used.try_recv();
+        let mut pages = used.unwrap_or_else(|_| vec![Vec::new(); surroundings.instance.n_cpus()]);
+        pages.iter_mut().for_each(Vec::clear);
         let _ = surroundings.instance.stop();
         for (cpu, pages) in pages.iter_mut().enumerate() {
             if surroundings.instance.drain(cpu, surroundings.page_bytes, pages).is_err() {
@@ -307,7 +308,9 @@ impl Reader {
         let restarted_ns = sys::clock::monotonic().0;
         surroundings.armed_ns = restarted_ns + COVERAGE_MARGIN_NS;
         surroundings.pause_until_ns = restarted_ns + (restarted_ns - frozen_ns).saturating_mul(PAUSE);
-        let own: Vec<(u32, Event)> = self.recent.iter().copied().collect();
+        let since_ns = explained_since_ns(late.iter().map(|one| &one.activation));
+        let from = self.recent.partition_point(|(_, event)| event.at_ns < since_ns);
+        let own: Vec<(u32, Event)> = self.recent.range(from..).copied().collect();
         let mut names = self.threads.names.clone();
         for waker in late.iter().flat_map(|one| one.activation.blocks.iter().filter_map(|block| block.waker)) {
             if let Some(name) = host::name_of_thread(waker.unsigned_abs(), waker.unsigned_abs()) {
