@@ -382,7 +382,7 @@ mod tests {
         let mut random = SplitMix64::new(9);
         for entry in &mut run.entries {
             let factor = if levels[entry.planned.cell_index][1] { 8 } else { 10 };
-            let operations = Some(factor * (1_000 + random.below(20)));
+            let operations = u64::try_from(factor * (1_000 + random.below(20))).ok();
             let second = LoadSecond { elapsed: Span::SECOND, operations, cpu_us: None };
             entry.record.loads = vec![LoadRecord { seconds: vec![second; 2], ..LoadRecord::default() }];
         }
