@@ -312,6 +312,20 @@ pub(crate) fn response(metric: Metric, entry: &Entry) -> Result<f64, Refusal> {
     metric.value(&Numbers::of(entry))
 }
 
+/// Ratio of one metric of the second configuration to the first, `None` if it is refused, and its value in each block;
+/// empty if a measurement has too few wake-ups for this metric. Unlike [`Comparison::secondary`] it depends on no other
+/// metric, and its p-value is adjusted for none.
+#[must_use]
+pub fn ratio_of(metric: Metric, a: &Arm<'_>, b: &Arm<'_>, question: &Question<'_>) -> (Option<Ratio>, Vec<f64>) {
+    let (pairs, _, refusal) = blocks_of([a, b], question.asked, question.force);
+    let differences = differences(metric, &numbers(&pairs)).unwrap_or_default();
+    // The same number of misses in every block has no variance, so its interval and p-value mean nothing.
+    let varies = metric != Metric::Misses || differences.windows(2).any(|pair| pair[0] != pair[1]);
+    let ratio = ratio(&differences, question.looked_at_every_block, f64::from(question.looks.max(1)));
+    let of_blocks = differences.iter().map(|difference| difference.exp()).collect();
+    (ratio.filter(|_| varies && refusal.is_none()), of_blocks)
+}
+
 /// Interval of the ratio of a configuration to a second measurement of itself.
 fn noise_floor(a: &Arm<'_>, again: &Arm<'_>, metric: Metric) -> Option<(f64, f64)> {
     let numbers = numbers(&paired_by_block(&a.entries, &again.entries));

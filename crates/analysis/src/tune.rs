@@ -11,11 +11,11 @@ mod price;
 mod screening;
 mod sentence;
 
-pub use answer::{Tuned, TunedKnob, tuned};
+pub use answer::{Added, Tuned, TunedKnob, tuned};
 pub use disturbance::Disturbance;
 pub use knob_answer::{ConfirmedKnob, KnobAnswer};
 pub use price::Number;
-pub use screening::{Screened, ScreenedKnob, ScreenedPair, screened};
+pub use screening::{ByValue, RatioOfRuns, Screened, ScreenedKnob, ScreenedPair, screened};
 
 use crate::factorial::Design;
 use model::{Entry, Knob};

@@ -4,7 +4,7 @@ use super::table::{Column, Table, UNKNOWN, dash};
 use super::{Style, json, lines::Lines};
 use crate::sections::machine;
 use analysis::comparison::Ratio;
-use analysis::tune::{ConfirmedKnob, KnobAnswer, ScreenedPair, Tuned};
+use analysis::tune::{ByValue, ConfirmedKnob, KnobAnswer, RatioOfRuns, ScreenedPair, Tuned};
 use analysis::wording::{duration, number, things};
 use model::{Cell, Header, Host};
 use serde::Serialize;
@@ -103,7 +103,8 @@ impl TuneReport<'_> {
             let screened = times(knob.screened.ratio, knob.screened.interval);
             let confirmed = knob.confirmed.as_ref();
             let ratio = confirmed.and_then(|confirmed| confirmed.ratio).map_or_else(dash, of_ratio);
-            let work = confirmed.and_then(work).map_or_else(dash, number);
+            let screened_work = knob.screened.work.map(|work| times(work.ratio, work.interval));
+            let work = confirmed.and_then(work).map(number).or(screened_work).unwrap_or_else(dash);
             let model::Knob { key, as_is, changed, between: _ } = &knob.knob;
             let price = |of: fn(&ConfirmedKnob) -> Option<f64>| confirmed.and_then(of).map_or_else(dash, number);
             let mut fields = vec![key.clone(), as_is.clone(), changed.clone(), screened, ratio, work];
@@ -126,20 +127,10 @@ impl TuneReport<'_> {
             remarks
                 .push(format!("All confirmed again, changed together: {} {ratio}{work}.", self.tuned.screening.metric));
         }
-        let name = |index: usize| self.tuned.knobs.get(index).map_or("?", |knob| knob.knob.key.as_str());
+        let added = self.tuned.added.as_ref();
+        remarks.extend(added.map(|added| format!("{}.", added.sentence)));
         match &self.tuned.screening.pairs {
-            Some(pairs) => {
-                let shown = |pair: &&ScreenedPair| pair.p < 0.05;
-                for ScreenedPair { knobs: (a, b), factor, p } in pairs.iter().filter(shown) {
-                    remarks.push(format!(
-                        "{} and {} act together: the effect of one is {} times as large with the other changed (p = {}).",
-                        name(*a),
-                        name(*b),
-                        number(*factor),
-                        number(*p)
-                    ));
-                }
-            }
+            Some(_) => remarks.extend(self.tuned.screening.shown_pairs().map(|pair| self.interaction(pair))),
             None if self.tuned.knobs.len() > 1 => remarks.push(
                 "With this many knobs the screening does not tell interactions from effects: they may hide or imitate \
                  each other there; the confirmation changes one knob at a time."
@@ -148,6 +139,24 @@ impl TuneReport<'_> {
             None => {}
         }
         remarks
+    }
+
+    /// The effects of two knobs that act together, at each value of the other.
+    fn interaction(&self, pair: &ScreenedPair) -> String {
+        let metric = self.tuned.screening.metric;
+        let knobs = &self.header.plan.knobs;
+        let effects = |one: usize, other: usize, effects: &ByValue| -> Option<String> {
+            let (one, other) = (knobs.get(one)?, knobs.get(other)?);
+            let at = |effect: &RatioOfRuns, value: &str| {
+                format!("{} with {} = {value}", times(effect.ratio, effect.interval), other.key)
+            };
+            let (as_is, changed) = (at(&effects.as_is, &other.as_is), at(&effects.changed, &other.changed));
+            Some(format!("{} = {}: {metric} {as_is}, {changed}", one.key, one.changed))
+        };
+        let (a, b) = pair.knobs;
+        let both = [effects(a, b, &pair.effects.0), effects(b, a, &pair.effects.1)];
+        let both: Vec<String> = both.into_iter().flatten().collect();
+        format!("Interaction in the screening (p = {}): {}.", number(pair.p), both.join("; "))
     }
 }
 

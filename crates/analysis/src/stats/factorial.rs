@@ -61,10 +61,18 @@ pub enum KnobRefusal {
 ///
 /// With too few data.
 pub fn effects(design: &Design, replicates: &[Vec<f64>], seed: u64) -> Result<Vec<KnobEffect>, KnobRefusal> {
+    judged(design, &columns(design), replicates, seed)
+}
+
+/// The effect of each knob without a test.
+pub(crate) fn contrasts_of(design: &Design, replicates: &[Vec<f64>]) -> Vec<f64> {
+    contrasts(&columns(design), replicates)
+}
+
+/// For each knob, whether it is at its high value in each run.
+fn columns(design: &Design) -> Vec<Vec<bool>> {
     let knobs = design.runs.first().map_or(0, Vec::len);
-    let columns: Vec<Vec<bool>> =
-        (0..knobs).map(|knob| design.runs.iter().map(|run| run.get(knob) == Some(&true)).collect()).collect();
-    judged(design, &columns, replicates, seed)
+    (0..knobs).map(|knob| design.runs.iter().map(|run| run.get(knob) == Some(&true)).collect()).collect()
 }
 
 /// The interactions of any two knobs, to be examined after the effects, and only in a full design.

@@ -88,6 +88,12 @@ impl Work {
     }
 }
 
+/// Work of the first part of the load in one measurement, a second: operations, or of an outside program the share of a
+/// CPU; `None` without a load, or if unknown.
+pub(crate) fn first_rate(entry: &Entry) -> Option<f64> {
+    Work::of(entry.record.loads.first().into_iter()).map(|work| work.per_second())
+}
+
 /// Work of the parts that the loads of two configurations have in common, in the order of the first.
 pub(crate) fn compared(a: &[&Entry], b: &[&Entry]) -> Vec<ComparedLoad> {
     let parts = |entries: &[&Entry]| entries.iter().map(|entry| entry.record.loads.len()).max().unwrap_or(0);

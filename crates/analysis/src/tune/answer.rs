@@ -5,9 +5,10 @@ use super::knob_answer::{ConfirmedKnob, KnobAnswer};
 use super::screening::{Screened, ScreenedKnob};
 use super::sentence::sentence;
 use super::{confirmed_values, price};
-use crate::comparison::{Arm, Comparison, Metric, Question, Ratio, compare, default_margin};
+use crate::comparison::{Arm, Metric, Question, Ratio, compare, default_margin, ratio_of};
 use crate::stats::paired::{blocks_needed, deviation, holm};
-use model::{Entry, Knob};
+use crate::wording::number;
+use model::{Entry, Knob, Level};
 use serde::Serialize;
 
 /// Chance of naming any knob that does nothing.
@@ -30,6 +31,8 @@ pub struct Tuned {
     pub looks: u32,
     /// All candidates changed together, each to its last value; `null` unless there were several.
     pub together: Option<ConfirmedKnob>,
+    /// All candidates together against the best of them alone; `null` unless several were confirmed to be better.
+    pub added: Option<Added>,
     /// Settings that another program changed meanwhile.
     pub disturbances: Vec<Disturbance>,
 }
@@ -51,6 +54,18 @@ pub struct TunedKnob {
     pub sentence: String,
 }
 
+/// What the other settings add to the best one: one that acts alone may do nothing beside another.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Added {
+    /// Key of the setting with the lowest confirmed ratio.
+    pub best: String,
+    /// The number with all candidates changed, divided by that with this one changed alone.
+    pub ratio: Ratio,
+    /// The same in words.
+    pub sentence: String,
+}
+
 impl Tuned {
     /// What is advised: for each key the value that was confirmed to be better; of several, that with the lowest ratio.
     #[must_use]
@@ -67,6 +82,14 @@ impl Tuned {
             }
         }
         advised
+    }
+
+    /// The advised setting with the lowest ratio, if several are advised.
+    fn best_of_several(&self) -> Option<&TunedKnob> {
+        let ratio = |knob: &TunedKnob| knob.confirmed.as_ref().and_then(|confirmed| confirmed.ratio);
+        let value = |knob: &TunedKnob| ratio(knob).map_or(f64::INFINITY, |ratio| ratio.value);
+        let advised = self.advised();
+        advised.iter().min_by(|a, b| value(a).total_cmp(&value(b))).copied().filter(|_| advised.len() > 1)
     }
 
     /// Whether each candidate of the confirmation has an answer, so that further blocks add nothing.
@@ -89,17 +112,15 @@ pub fn tuned(knobs: &[Knob], screening: Screened, screened: &[Entry], confirmati
         let entries = confirmation.iter().filter(|entry| entry.planned.cell_index == cell).collect();
         Arm { name: cell.to_string(), entries }
     };
-    let level = match screening.metric {
-        Metric::Quantile(level) => Some(level),
-        Metric::Max | Metric::Misses => None,
-    };
+    // Misses beside a maximum need the fewest wake-ups beside the median.
+    let level = if let Metric::Quantile(level) = screening.metric { level } else { Level::P50 };
     // What the knobs change is what is asked for, whatever it is.
-    let question = Question { metric: level, force: true, asked: model::Selector::AXES, looks, ..Question::default() };
+    let question =
+        Question { metric: Some(level), force: true, asked: model::Selector::AXES, looks, ..Question::default() };
     let as_is = arm(0);
     let effect_of = |cell: usize| {
         let changed = arm(cell);
-        let comparison = compare(&as_is, &changed, None, &question);
-        Effect { blocks: comparison.blocks, ..Effect::of(&comparison, screening.metric, &as_is, &changed) }
+        Effect::of(screening.metric, &as_is, &changed, &question)
     };
     let effects: Vec<Effect> = (1..=values.len()).map(effect_of).collect();
     let raw: Vec<f64> = effects.iter().map(|effect| effect.confirmed.ratio.map_or(1.0, |ratio| ratio.p)).collect();
@@ -117,7 +138,8 @@ pub fn tuned(knobs: &[Knob], screening: Screened, screened: &[Entry], confirmati
             None => of_screened(screened, &screening),
         };
         let confirmed = effect.map(|effect| effect.confirmed.clone());
-        let sentence = sentence(&knob, screened, confirmed.as_ref(), answer, screening.metric);
+        let beside = screening.acting_with(index).filter_map(|other| knobs.get(other));
+        let sentence = sentence(&knob, screened, confirmed.as_ref(), answer, screening.metric, beside);
         TunedKnob { knob, screened: *screened, confirmed, answer, sentence }
     };
     let mut rows = Vec::new();
@@ -131,7 +153,32 @@ pub fn tuned(knobs: &[Knob], screening: Screened, screened: &[Entry], confirmati
     }
     let together = (candidates.len() > 1).then(|| effect_of(values.len() + 1).confirmed);
     let confirmation_blocks = effects.first().map_or(0, |effect| effect.blocks);
-    Tuned { knobs: rows, confirmation_blocks, looks, together, disturbances, screening }
+    let mut tuned = Tuned { knobs: rows, confirmation_blocks, looks, together, added: None, disturbances, screening };
+    let added = |best: &TunedKnob| {
+        let is_best = |(index, value): &(usize, &str)| {
+            *value == best.knob.changed && knobs.get(*index).is_some_and(|knob| knob.key == best.knob.key)
+        };
+        let alone = arm(values.iter().position(is_best)? + 1);
+        let (ratio, _) = ratio_of(tuned.screening.metric, &alone, &arm(values.len() + 1), &question);
+        Some(Added::of(&best.knob, ratio?, tuned.screening.metric))
+    };
+    tuned.added = tuned.best_of_several().and_then(added);
+    tuned
+}
+
+impl Added {
+    fn of(best: &Knob, ratio: Ratio, metric: Metric) -> Added {
+        let Knob { key, changed, .. } = best;
+        let (low, high) = ratio.interval;
+        let times = format!("{} times [{}-{}]", number(ratio.value), number(low), number(high));
+        let so = match () {
+            () if high < 1.0 => "together they are better",
+            () if low > 1.0 => "together they are worse",
+            () => "no further improvement by the others is shown; leave out those that have a price",
+        };
+        let sentence = format!("All together against {key} = {changed} alone: {metric} {times}; {so}");
+        Added { best: key.clone(), ratio, sentence }
+    }
 }
 
 /// The effect of one change in the confirmation.
@@ -143,11 +190,9 @@ struct Effect {
 }
 
 impl Effect {
-    fn of(comparison: &Comparison, metric: Metric, as_is: &Arm<'_>, changed: &Arm<'_>) -> Effect {
-        let ratio = match metric {
-            Metric::Quantile(_) => comparison.primary.ratio,
-            metric => comparison.secondary.iter().find(|other| other.metric == metric).and_then(|other| other.ratio),
-        };
+    fn of(metric: Metric, as_is: &Arm<'_>, changed: &Arm<'_>, question: &Question<'_>) -> Effect {
+        let comparison = compare(as_is, changed, None, question);
+        let (ratio, of_blocks) = ratio_of(metric, as_is, changed, question);
         let misses = comparison.secondary.iter().find(|other| other.metric == Metric::Misses);
         let rises = |misses: &&crate::comparison::Measured| {
             misses.differs() && misses.ratio.is_some_and(|ratio| ratio.value > 1.0)
@@ -160,9 +205,8 @@ impl Effect {
             power_mw: price::power_mw(&as_is.entries, &changed.entries),
             wake_ups: price::wake_ups(&as_is.entries, &changed.entries),
         };
-        let differences: Vec<f64> = comparison.ratios.iter().map(|ratio| ratio.ln()).collect();
-        let is_of_ratio = matches!(metric, Metric::Quantile(_));
-        Effect { confirmed, blocks: 0, deviation: deviation(&differences).filter(|_| is_of_ratio) }
+        let differences: Vec<f64> = of_blocks.iter().map(|ratio| ratio.ln()).collect();
+        Effect { confirmed, blocks: comparison.blocks, deviation: deviation(&differences) }
     }
 
     /// The same with an adjusted p-value.

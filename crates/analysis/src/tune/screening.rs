@@ -5,11 +5,15 @@ use crate::comparison::{Metric, Refusal, response};
 use crate::factorial::Design;
 use crate::stats::factorial::{self, KnobEffect, KnobRefusal};
 use crate::stats::special::student_t;
+use crate::summary::work::first_rate;
 use model::{Ended, Entry, Knob};
 use serde::Serialize;
 
 /// Adjusted p-value of an interaction up to which both of its knobs are measured again.
 const PAIR_P: f64 = 0.1;
+
+/// Adjusted p-value of an interaction below which it is shown.
+const SHOWN_P: f64 = 0.05;
 
 /// Confidence of the interval of an effect.
 const CONFIDENCE: f64 = 0.95;
@@ -44,6 +48,9 @@ pub struct ScreenedKnob {
     pub p: f64,
     /// Whether it is worth a confirmation.
     pub is_candidate: bool,
+    /// The price: work of the first load with the changed value, divided by that with the value as it is; `null`
+    /// without a load, or if its work is unknown in a run.
+    pub work: Option<RatioOfRuns>,
 }
 
 /// Interaction of two knobs in the screening.
@@ -56,9 +63,46 @@ pub struct ScreenedPair {
     pub factor: f64,
     /// p-value of a permutation test, adjusted for the number of pairs.
     pub p: f64,
+    /// The effect of the first knob at both values of the second, and of the second at both values of the first.
+    pub effects: (ByValue, ByValue),
+}
+
+/// Effect of a knob at both values of another one, each from the runs with this value alone.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct ByValue {
+    /// With the other knob as it is.
+    pub as_is: RatioOfRuns,
+    /// With the other knob changed.
+    pub changed: RatioOfRuns,
+}
+
+/// Effect of a knob in some of the runs of a screening.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RatioOfRuns {
+    /// The number with the changed value, divided by that with the value as it is.
+    pub ratio: f64,
+    /// 95 % interval of the ratio.
+    pub interval: (f64, f64),
 }
 
 impl Screened {
+    /// Interactions that are certain enough to be shown, the most certain first.
+    pub fn shown_pairs(&self) -> impl Iterator<Item = &ScreenedPair> {
+        self.pairs.iter().flatten().filter(|pair| pair.p < SHOWN_P)
+    }
+
+    /// Positions of the knobs on whose values the effect of this one depends.
+    pub(super) fn acting_with(&self, knob: usize) -> impl Iterator<Item = usize> {
+        let other = move |pair: &ScreenedPair| match pair.knobs {
+            (a, b) if a == knob => Some(b),
+            (a, b) if b == knob => Some(a),
+            _ => None,
+        };
+        self.shown_pairs().filter_map(other)
+    }
+
     /// Positions of the knobs that are worth a confirmation.
     #[must_use]
     pub fn candidates(&self) -> Vec<usize> {
@@ -85,11 +129,13 @@ pub fn screened(knobs: &[Knob], metric: Metric, entries: &[Entry], seed: u64) ->
     // A single knob is always measured again: its few runs give no small p-value.
     let is_single = effects.len() == 1;
     let margins = half_width(&design, &blocks, &effects.iter().map(|effect| effect.effect).collect::<Vec<_>>());
+    let works = works(&design, entries);
     let knobs = effects.iter().enumerate().map(|(index, effect)| ScreenedKnob {
         ratio: effect.effect.exp(),
         interval: ((effect.effect - margins).exp(), (effect.effect + margins).exp()),
         p: effect.p,
         is_candidate: is_single || effect.p <= CANDIDATE_P || acts_with_another(index),
+        work: works.as_ref().and_then(|works| works.get(index)).copied(),
     });
     let knobs = knobs.collect();
     let pairs = pairs.map(|pairs| {
@@ -97,6 +143,10 @@ pub fn screened(knobs: &[Knob], metric: Metric, entries: &[Entry], seed: u64) ->
             knobs: pair.knobs,
             factor: (2.0 * pair.effect.effect).exp(),
             p: pair.effect.p,
+            effects: {
+                let (a, b) = pair.knobs;
+                (by_value(&design, &blocks, a, b), by_value(&design, &blocks, b, a))
+            },
         };
         let mut pairs: Vec<_> = pairs.into_iter().map(pair).collect();
         pairs.sort_by(|a, b| a.p.total_cmp(&b.p));
@@ -137,10 +187,10 @@ fn stepwise(design: &Design, blocks: &[Vec<f64>], seed: u64) -> Result<(Vec<Knob
     Ok((effects, left))
 }
 
-/// The logarithm of the number of each run, for each whole block.
-fn blocks(design: &Design, metric: Metric, entries: &[Entry]) -> Result<Vec<Vec<f64>>, String> {
+/// The measurements of each run, for each whole block.
+fn whole_blocks<'a>(design: &Design, entries: &'a [Entry]) -> Vec<Vec<&'a Entry>> {
     let last = entries.iter().map(|entry| entry.planned.block).max().map_or(0, |block| block + 1);
-    let of_block = |block: u32| -> Option<Result<Vec<f64>, Refusal>> {
+    let of_block = |block: u32| -> Option<Vec<&Entry>> {
         let of_run = |run: usize| {
             entries.iter().find(|entry| {
                 entry.planned.block == block
@@ -148,10 +198,15 @@ fn blocks(design: &Design, metric: Metric, entries: &[Entry]) -> Result<Vec<Vec<
                     && entry.record.ended == Ended::Completed
             })
         };
-        let whole: Option<Vec<&Entry>> = (0..design.runs.len()).map(of_run).collect();
-        Some(whole?.into_iter().map(|entry| response(metric, entry).map(f64::ln)).collect())
+        (0..design.runs.len()).map(of_run).collect()
     };
-    let blocks: Result<Vec<_>, _> = (0..last).filter_map(of_block).collect();
+    (0..last).filter_map(of_block).collect()
+}
+
+/// The logarithm of the number of each run, for each whole block.
+fn blocks(design: &Design, metric: Metric, entries: &[Entry]) -> Result<Vec<Vec<f64>>, String> {
+    let logarithms = |block: Vec<&Entry>| block.into_iter().map(|entry| response(metric, entry).map(f64::ln)).collect();
+    let blocks: Result<Vec<Vec<f64>>, Refusal> = whole_blocks(design, entries).into_iter().map(logarithms).collect();
     blocks.map_err(|refusal| match refusal {
         Refusal::FewExceedances { have, need } => format!(
             "a measurement has {have} wake-ups above {metric}, but needs {need}; measure longer (--duration), or ask \
@@ -166,6 +221,45 @@ fn why(refusal: &KnobRefusal) -> String {
         KnobRefusal::FewReplicates => "the screening needs two whole blocks".to_owned(),
         other => format!("the screening cannot be evaluated: {other:?}"),
     }
+}
+
+/// The effect of each knob on the work of the load, from the blocks in which it is known for every run.
+fn works(design: &Design, entries: &[Entry]) -> Option<Vec<RatioOfRuns>> {
+    let rate = |entry: &Entry| first_rate(entry).filter(|rate| *rate > 0.0).map(f64::ln).ok_or(());
+    let blocks: Vec<Vec<f64>> = whole_blocks(design, entries)
+        .into_iter()
+        .filter_map(|block| block.into_iter().map(rate).collect::<Result<_, ()>>().ok())
+        .collect();
+    let effects = factorial::contrasts_of(design, &blocks);
+    let margin = half_width(design, &blocks, &effects);
+    let ratio = |effect: &f64| RatioOfRuns {
+        ratio: effect.exp(),
+        interval: ((effect - margin).exp(), (effect + margin).exp()),
+    };
+    (blocks.len() >= 2).then(|| effects.iter().map(ratio).collect())
+}
+
+/// The effect of one knob at both values of another. Each comes from the runs with this value alone, because the noise
+/// may differ: a real-time thread is disturbed less than a normal one.
+fn by_value(design: &Design, blocks: &[Vec<f64>], knob: usize, other: usize) -> ByValue {
+    let at = |is_changed: bool| {
+        let is_in: Vec<bool> = design.runs.iter().map(|run| run.get(other) == Some(&is_changed)).collect();
+        let runs = design.runs.iter().zip(&is_in).filter(|(_, is_in)| **is_in).map(|(run, _)| {
+            // The other knob is the same in all of them.
+            let rest = run.iter().enumerate().filter(|(index, _)| *index != other);
+            rest.map(|(_, level)| *level).collect::<Vec<bool>>()
+        });
+        let runs = runs.collect();
+        let of_half =
+            |block: &Vec<f64>| block.iter().zip(&is_in).filter(|(_, is_in)| **is_in).map(|(y, _)| *y).collect();
+        let half = Design { runs, kind: design.kind };
+        let blocks: Vec<Vec<f64>> = blocks.iter().map(of_half).collect();
+        let effects = factorial::contrasts_of(&half, &blocks);
+        let margin = half_width(&half, &blocks, &effects);
+        let effect = effects.get(knob - usize::from(other < knob)).copied().unwrap_or(f64::NAN);
+        RatioOfRuns { ratio: effect.exp(), interval: ((effect - margin).exp(), (effect + margin).exp()) }
+    };
+    ByValue { as_is: at(false), changed: at(true) }
 }
 
 /// Half of the width of the interval of every effect: Student's t on what blocks and effects do not explain.
@@ -196,7 +290,7 @@ mod tests {
     use super::*;
     use crate::testing::RunBuilder;
     use crate::tune::{confirmation, knobs, least_blocks};
-    use model::{Level, SplitMix64};
+    use model::{Level, LoadRecord, LoadSecond, Span, SplitMix64};
 
     /// A screening in which the first knob multiplies all latencies by `factor`.
     fn run(n: usize, blocks: u32, factor: f64, seed: u64) -> RunBuilder {
@@ -272,7 +366,39 @@ mod tests {
         }
         let screened = screened(&knobs(2), Metric::Quantile(Level::P50), &run.entries, 1).unwrap();
         assert_eq!(screened.candidates(), [0, 1], "{screened:?}");
-        assert!(screened.pairs.unwrap()[0].p < 0.1);
+        let pair = screened.pairs.as_ref().unwrap()[0];
+        assert!(pair.p < 0.05, "{pair:?}");
+        assert_eq!((screened.shown_pairs().count(), screened.acting_with(1).collect::<Vec<_>>()), (1, vec![0]));
+        let holds = |effect: RatioOfRuns, truth: f64| effect.interval.0 < truth && effect.interval.1 > truth;
+        let (of_first, of_second) = pair.effects;
+        assert!(holds(of_second.as_is, 0.5) && holds(of_second.changed, 2.0), "{pair:?}");
+        assert!(holds(of_first.as_is, 1.0) && holds(of_first.changed, 4.0), "{pair:?}");
+    }
+
+    #[test]
+    fn the_work_of_the_load_is_a_price_with_an_interval() {
+        let mut run = run(2, 3, 1.0, 7);
+        let levels = design(&knobs(2)).unwrap().runs;
+        let mut random = SplitMix64::new(9);
+        for entry in &mut run.entries {
+            let factor = if levels[entry.planned.cell_index][1] { 8 } else { 10 };
+            let operations = u64::try_from(factor * (1_000 + random.below(20))).ok();
+            let second = LoadSecond { elapsed: Span::SECOND, operations, cpu_us: None };
+            entry.record.loads = vec![LoadRecord { seconds: vec![second; 2], ..LoadRecord::default() }];
+        }
+        let metric = Metric::Quantile(Level::P50);
+        let work = |entries: &[Entry]| {
+            let screened = screened(&knobs(2), metric, entries, 1).unwrap();
+            screened.knobs.iter().map(|knob| knob.work).collect::<Vec<_>>()
+        };
+        let works = work(&run.entries);
+        let [none, some] = works[..] else { panic!("{works:?}") };
+        assert!(none.unwrap().interval.0 < 1.0 && none.unwrap().interval.1 > 1.0, "{works:?}");
+        assert!(some.unwrap().interval.0 < 0.8 && some.unwrap().interval.1 > 0.8, "{works:?}");
+        assert!(some.unwrap().interval.1 < 0.9, "{works:?}");
+        // Unknown in two blocks of three.
+        run.entries.iter_mut().take(5).for_each(|entry| entry.record.loads.clear());
+        assert_eq!(work(&run.entries), [None, None]);
     }
 
     #[test]

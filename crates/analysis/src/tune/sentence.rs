@@ -6,18 +6,22 @@ use crate::comparison::Metric;
 use crate::wording::{duration, number};
 use model::Knob;
 
-/// The sentence of an answer, without its full stop.
-pub(super) fn sentence(
+/// The sentence of an answer, without its full stop. `beside` are the knobs on whose values the effect depends; the
+/// confirmation leaves them as they are.
+pub(super) fn sentence<'a>(
     knob: &Knob,
     screened: &ScreenedKnob,
     confirmed: Option<&ConfirmedKnob>,
     answer: KnobAnswer,
     metric: Metric,
+    beside: impl Iterator<Item = &'a Knob>,
 ) -> String {
     let Knob { key, as_is, changed, between: _ } = knob;
     let ratio = confirmed.and_then(|confirmed| confirmed.ratio);
     let (value, (low, high)) = ratio.map_or((screened.ratio, screened.interval), |ratio| (ratio.value, ratio.interval));
-    let times = format!("{} times [{}-{}]", number(value), number(low), number(high));
+    let beside: Vec<String> = beside.map(|knob| format!("{} = {}", knob.key, knob.as_is)).collect();
+    let beside = ratio.filter(|_| !beside.is_empty()).map_or(String::new(), |_| format!(" with {}", beside.join(", ")));
+    let times = format!("{} times [{}-{}]{beside}", number(value), number(low), number(high));
     match answer {
         KnobAnswer::Better => format!("{key} = {changed}: {metric} {times}. Better than {as_is}"),
         KnobAnswer::Worse => format!("{key} = {changed}: {metric} {times}. Worse than {as_is}"),
@@ -27,7 +31,7 @@ pub(super) fn sentence(
         KnobAnswer::NoEffect { beyond } => {
             // Rounded up, but for what the division has added.
             let percent = (beyond * 100.0 - 1e-9).ceil().max(1.0);
-            format!("{key} = {changed}: no effect on {metric} larger than {percent:.0} %")
+            format!("{key} = {changed}: no effect on {metric} larger than {percent:.0} %{beside}")
         }
         KnobAnswer::Undecided { blocks_needed, seconds_needed } => {
             let option = if confirmed.is_some() { "--confirm" } else { "--blocks" };

@@ -8,16 +8,20 @@ use crate::tune::work;
 use analysis::tune::{KnobAnswer, TunedKnob};
 use analysis::wording::number;
 
-/// Height of a line of the picture of effects, and of its margins, in quarters of a pixel.
-const LINE: f64 = 72.0;
-const MARGIN: f64 = 90.0;
-/// Width of the names left of the plane, and of a picture.
-const NAMES: f64 = 680.0;
+/// Height of a name with its interval in the picture of effects, and of its margins, in quarters of a pixel.
+const LINE: f64 = 124.0;
+const MARGIN: f64 = 60.0;
+/// Left edge of the plane of effects, where names begin, and the width of a picture.
+const BEGIN: f64 = 60.0;
 const WIDTH: f64 = 1760.0;
 /// Height of the picture of the trade-off.
 const HEIGHT: f64 = 1000.0;
-/// Characters of a name in a picture.
-const LONGEST: usize = 38;
+/// Characters of a name in a picture, in the larger letters of a narrow page, too.
+const LONGEST: usize = 50;
+const LONGEST_IN_PLANE: usize = 24;
+/// Distance of two names in the plane of the trade-off, and of two labels of an axis.
+const NAME_HEIGHT: f64 = 54.0;
+const LABEL_WIDTH: f64 = 150.0;
 
 /// Returns the page.
 #[must_use]
@@ -58,63 +62,85 @@ fn color(answer: KnobAnswer) -> &'static str {
     }
 }
 
-fn name(knob: &TunedKnob) -> String {
+fn name(knob: &TunedKnob, longest: usize) -> String {
     let name = format!("{} = {}", knob.knob.key, knob.knob.changed);
-    let cut: String = name.chars().take(LONGEST).collect();
-    if cut.len() < name.len() { format!("{cut}...") } else { cut }
+    let n = name.chars().count();
+    // The end of a path tells more than its beginning.
+    let end: String = name.chars().skip(n.saturating_sub(longest)).collect();
+    if n > longest { format!("...{end}") } else { name }
 }
 
-/// Ratios within which intervals are drawn; wider ones end at the edge.
-const FARTHEST: f64 = 50.0;
+/// Ratios within which values and intervals are drawn; wider ones end at the edge.
+const FARTHEST: f64 = 1000.0;
+const FARTHEST_INTERVAL: f64 = 50.0;
 
-fn limits(knobs: &[TunedKnob]) -> (f64, f64) {
-    let ends = knobs.iter().map(|knob| effect(knob).1).filter(|(low, high)| low.is_finite() && high.is_finite());
-    let (low, high) = ends.fold((0.8f64, 1.25f64), |(low, high), (a, b)| (low.min(a), high.max(b)));
-    (low.max(1.0 / FARTHEST), high.min(FARTHEST))
+/// Axis of ratios around 1 that holds these values, and their intervals unless they are very wide.
+fn axis(effects: impl Iterator<Item = (f64, (f64, f64))>, least: f64) -> Log {
+    let within = |value: f64, most: f64| if value.is_nan() { 1.0 } else { value.clamp(1.0 / most, most) };
+    let ends = effects.flat_map(|(value, (low, high))| {
+        [within(value, FARTHEST), within(low, FARTHEST_INTERVAL), within(high, FARTHEST_INTERVAL)]
+    });
+    let (low, high) = ends.fold((1.0 / least, least), |(low, high), end| (low.min(end), high.max(end)));
+    Log { from: low.log10() - 0.03, to: high.log10() + 0.03 }
+}
+
+/// Ratios for the labels of an axis of this length, 1 among them, as far apart as labels need.
+fn ticks(axis: Log, length: f64) -> Vec<f64> {
+    let place = |ratio: f64| axis.share(ratio) * length;
+    let mut ticks = vec![1.0f64];
+    // First what is most legible.
+    for steps in [&[1.0][..], &[2.0, 5.0], &[1.5, 3.0, 7.0], &[1.1, 1.2, 8.0, 9.0]] {
+        for ratio in (-3..=3).flat_map(|decade| steps.iter().map(move |step| step * 10f64.powi(decade))) {
+            let is_within = ratio.log10() >= axis.from && ratio.log10() <= axis.to;
+            if is_within && ticks.iter().all(|other| (place(*other) - place(ratio)).abs() >= LABEL_WIDTH) {
+                ticks.push(ratio);
+            }
+        }
+    }
+    ticks
+}
+
+/// Color and width of the line of a tick.
+fn line_of(ratio: f64) -> (&'static str, u8) {
+    if (ratio - 1.0).abs() < 1e-9 { ("axis", 5) } else { ("grid", 2) }
 }
 
 /// Writes the picture of all effects with their intervals on an axis of ratios.
 fn effects(page: &mut Markup, report: &TuneReport<'_>) {
     let knobs = &report.tuned.knobs;
-    let (low, high) = limits(knobs);
-    let axis = Log { from: low.log10() - 0.03, to: high.log10() + 0.03 };
-    let x = |ratio: f64| NAMES + axis.share(ratio) * (RIGHT - NAMES);
+    let axis = axis(knobs.iter().map(|knob| (effect(knob).0, effect(knob).1)), 1.25);
+    let x = |ratio: f64| BEGIN + axis.share(ratio) * (RIGHT - BEGIN);
     let bottom = MARGIN + LINE * knobs.len() as f64;
     let metric = report.tuned.screening.metric;
     page.add(format_args!(
         "<section id=effects>\n<h2>Effects</h2>\n<figure><figcaption>{metric} with the change, divided by that of the \
          machine as it is; 95 % intervals; hollow: of the screening only</figcaption>\
-         <svg viewBox=\"0 0 {WIDTH} {:.0}\" role=img aria-label=\"Effects with their intervals\">\n",
-        bottom + MARGIN
+         <svg class=ratios viewBox=\"0 0 {WIDTH} {:.0}\" role=img aria-label=\"Effects with their intervals\">\n",
+        bottom + 80.0
     ));
-    for ratio in [0.02f64, 0.05, 0.1, 0.2, 0.3, 0.5, 0.7, 0.9, 1.0, 1.1, 1.4, 2.0, 3.0, 5.0, 10.0, 20.0, 50.0] {
-        let is_near_one = high / low > 5.0 && (ratio == 0.9 || ratio == 1.1);
-        if ratio.log10() < axis.from || ratio.log10() > axis.to || is_near_one {
-            continue;
-        }
-        let (color, width) = if ratio == 1.0 { ("axis", 5) } else { ("grid", 2) };
+    for ratio in ticks(axis, RIGHT - BEGIN) {
+        let (color, width) = line_of(ratio);
         page.add(format_args!(
             "<path d=\"M{0:.1} {1:.0}V{bottom:.0}\" style=\"stroke:var(--{color});stroke-width:{width}\"/>\
-             <text x={0:.1} y={2:.0} text-anchor=middle style=\"font-size:30px;fill:var(--quiet)\">{3}</text>\n",
+             <text class=tick x={0:.1} y={2:.0} text-anchor=middle>{3}</text>\n",
             x(ratio),
             MARGIN - 30.0,
-            bottom + 50.0,
+            bottom + 56.0,
             number(ratio)
         ));
     }
     for (index, knob) in knobs.iter().enumerate() {
-        let y = MARGIN + LINE * (index as f64 + 0.5);
+        let y = MARGIN + LINE * (index as f64 + 0.75);
         let (value, (low, high), is_confirmed) = effect(knob);
         let color = color(knob.answer);
         let fill = if is_confirmed { color } else { "paper" };
         page.add(format_args!(
-            "<g><title>{}</title><text x={:.0} y={:.0} text-anchor=end style=\"font-size:30px;fill:var(--ink)\">{}\
-             </text><path d=\"M{:.1} {y:.1}H{:.1}\" style=\"stroke:var(--{color});stroke-width:8\"/>\
+            "<g><title>{}</title><text x={:.0} y={:.0}>{}</text><path d=\"M{:.1} {y:.1}H{:.1}\" style=\"stroke:var(--{color});stroke-width:8\"/>\
              <circle cx={:.1} cy={y:.1} r=14 style=\"fill:var(--{fill});stroke:var(--{color});stroke-width:6\"/></g>\n",
             Text(&knob.sentence),
-            NAMES - 30.0,
-            y + 10.0,
-            Text(name(knob)),
+            BEGIN,
+            y - 36.0,
+            Text(name(knob, LONGEST)),
             x(low.max(f64::MIN_POSITIVE)),
             x(high),
             x(value)
@@ -129,7 +155,7 @@ fn trade_off(page: &mut Markup, report: &TuneReport<'_>) {
     let point = |knob: &TunedKnob| {
         let confirmed = knob.confirmed.as_ref()?;
         let (ratio, work) = (confirmed.ratio?, work(confirmed)?);
-        (work > 0.0).then(|| (name(knob), ratio.value, ratio.interval, work, color(knob.answer)))
+        (work > 0.0).then(|| (name(knob, LONGEST_IN_PLANE), ratio.value, ratio.interval, work, color(knob.answer)))
     };
     let mut points: Vec<_> = report.tuned.knobs.iter().filter_map(point).collect();
     if let Some((ratio, work)) =
@@ -141,13 +167,8 @@ fn trade_off(page: &mut Markup, report: &TuneReport<'_>) {
         return;
     }
     points.push(("as it is".to_owned(), 1.0, (1.0, 1.0), 1.0, "s4"));
-    let range = |values: &mut dyn Iterator<Item = f64>| {
-        let clamped = values.filter(|value| value.is_finite()).map(|value| value.clamp(1.0 / FARTHEST, FARTHEST));
-        let (low, high) = clamped.fold((0.9f64, 1.1f64), |(low, high), value| (low.min(value), high.max(value)));
-        Log { from: low.log10() - 0.05, to: high.log10() + 0.05 }
-    };
-    let latency = range(&mut points.iter().flat_map(|point| [point.2.0, point.2.1]));
-    let works = range(&mut points.iter().map(|point| point.3));
+    let latency = axis(points.iter().map(|point| (point.1, point.2)), 1.1);
+    let works = axis(points.iter().map(|point| (point.3, (point.3, point.3))), 1.1);
     let (top, bottom) = (40.0, HEIGHT - 130.0);
     let y = |ratio: f64| bottom - latency.share(ratio) * (bottom - top);
     let right = RIGHT - 300.0;
@@ -156,37 +177,43 @@ fn trade_off(page: &mut Markup, report: &TuneReport<'_>) {
     page.add(format_args!(
         "<section id=price>\n<h2>Latency and throughput</h2>\n<figure><figcaption>{metric} (upwards) against the work of \
          the load (to the right), as ratios to the machine as it is; lower and farther right is better</figcaption>\
-         <svg viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=img aria-label=\"Latency and throughput\">\n\
-         <path d=\"M{LEFT} {0:.1}H{right}M{1:.1} {top}V{bottom}\" style=\"stroke:var(--axis);stroke-width:3;fill:none\"/>\n",
-        y(1.0),
-        x(1.0)
+         <svg class=ratios viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=img aria-label=\"Latency and throughput\">\n"
     ));
-    for (value, place) in [10f64.powf(latency.from), 1.0, 10f64.powf(latency.to)].map(|value| (value, y(value))) {
+    for ratio in ticks(latency, bottom - top) {
+        let (color, width) = line_of(ratio);
         page.add(format_args!(
-            "<text x={:.0} y={:.0} text-anchor=end style=\"font-size:30px;fill:var(--quiet)\">{}</text>\n",
+            "<path d=\"M{LEFT} {0:.1}H{right}\" style=\"stroke:var(--{color});stroke-width:{width}\"/>\
+             <text class=tick x={1:.0} y={2:.0} text-anchor=end>{3}</text>\n",
+            y(ratio),
             LEFT - 20.0,
-            place + 10.0,
-            number(value)
+            y(ratio) + 10.0,
+            number(ratio)
         ));
     }
-    for (value, place) in [10f64.powf(works.from), 1.0, 10f64.powf(works.to)].map(|value| (value, x(value))) {
+    for ratio in ticks(works, right - LEFT) {
+        let (color, width) = line_of(ratio);
         page.add(format_args!(
-            "<text x={place:.0} y={:.0} text-anchor=middle style=\"font-size:30px;fill:var(--quiet)\">{}</text>\n",
-            bottom + 50.0,
-            number(value)
+            "<path d=\"M{0:.1} {top}V{bottom}\" style=\"stroke:var(--{color});stroke-width:{width}\"/>\
+             <text class=tick x={0:.1} y={1:.0} text-anchor=middle>{2}</text>\n",
+            x(ratio),
+            bottom + 56.0,
+            number(ratio)
         ));
     }
+    // Names of points at the same height are moved apart.
+    points.sort_by(|a, b| b.1.total_cmp(&a.1));
+    let mut at = f64::NEG_INFINITY;
     for (name, value, (low, high), work, color) in &points {
+        at = (y(*value) - 16.0).max(at + NAME_HEIGHT);
         page.add(format_args!(
             "<path d=\"M{0:.1} {1:.1}V{2:.1}\" style=\"stroke:var(--{color});stroke-width:5\"/>\
              <circle cx={0:.1} cy={3:.1} r=14 style=\"fill:var(--{color})\"/>\
-             <text x={4:.1} y={5:.1} style=\"font-size:28px;fill:var(--ink)\">{6}</text>\n",
+             <text x={4:.1} y={at:.1}>{5}</text>\n",
             x(*work),
             y(*low),
             y(*high),
             y(*value),
             x(*work) + 24.0,
-            y(*value) + 9.0,
             Text(name)
         ));
     }

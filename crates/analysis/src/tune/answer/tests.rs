@@ -2,11 +2,12 @@
 
 use super::*;
 use crate::testing::RunBuilder;
-use crate::tune::{confirmation, knobs};
+use crate::tune::{ByValue, RatioOfRuns, ScreenedPair, confirmation, knobs};
 use model::{Level, SplitMix64};
 
 fn screening(candidates: &[bool], interval: (f64, f64)) -> Screened {
-    let knob = |is_candidate: &bool| ScreenedKnob { ratio: 0.8, interval, p: 0.01, is_candidate: *is_candidate };
+    let knob =
+        |is_candidate: &bool| ScreenedKnob { ratio: 0.8, interval, p: 0.01, is_candidate: *is_candidate, work: None };
     let knobs: Vec<_> = candidates.iter().map(knob).collect();
     Screened { metric: Metric::Quantile(Level::P50), blocks: 2, runs: 4, block_seconds: None, knobs, pairs: None }
 }
@@ -106,4 +107,43 @@ fn intervals_over_several_looks_are_wider() {
     let (once, thrice) = (ratio(&once), ratio(&thrice));
     assert!(thrice.interval.0 < once.interval.0 && thrice.interval.1 > once.interval.1, "{once:?} {thrice:?}");
     assert!((thrice.p - (3.0 * once.p).min(1.0)).abs() < 1e-12 && (thrice.value - once.value).abs() < 1e-12);
+}
+
+#[test]
+fn what_the_others_add_to_the_best_is_said() {
+    let two = knobs(2);
+    let mut screened = screening(&[true, true], (0.4, 0.6));
+    // `confirmed` multiplies the factors of both: here they add up, below one takes the effect of the other away.
+    let entries = confirmed(&[0.5, 0.8], 12, 50, 3);
+    let both = tuned(&two, screened.clone(), &[], &entries, 1);
+    let added = both.added.as_ref().unwrap();
+    assert_eq!((added.best.as_str(), both.knobs[1].answer), ("prepare.k0", KnobAnswer::Better));
+    assert!(added.ratio.interval.0 < 0.8 && added.ratio.interval.1 > 0.8, "{added:?}");
+    assert!(added.sentence.ends_with("together they are better"), "{added:?}");
+
+    let alone = confirmed(&[0.5, 0.8], 12, 50, 3).into_iter().filter(|entry| entry.planned.cell_index < 3);
+    let again = confirmed(&[0.5], 12, 50, 4).into_iter().filter(|entry| entry.planned.cell_index == 1);
+    let again = again.map(|mut entry| {
+        entry.planned.cell_index = 3;
+        entry
+    });
+    let entries: Vec<Entry> = alone.chain(again).collect();
+    let effect = RatioOfRuns { ratio: 0.5, interval: (0.4, 0.6) };
+    let by = ByValue { as_is: effect, changed: effect };
+    screened.pairs = Some(vec![ScreenedPair { knobs: (0, 1), factor: 1.25, p: 0.01, effects: (by, by) }]);
+    let both = tuned(&two, screened, &[], &entries, 1);
+    let added = both.added.as_ref().unwrap();
+    assert!(added.sentence.contains("no further improvement"), "{added:?}");
+    assert!(both.knobs[1].sentence.contains("] with prepare.k0 = leave. Better"), "{:?}", both.knobs[1]);
+}
+
+#[test]
+fn a_maximum_needs_few_wake_ups() {
+    let one = knobs(1);
+    let screened = Screened { metric: Metric::Max, ..screening(&[true], (0.4, 0.6)) };
+    let mut entries = confirmed(&[0.5], 8, 50, 3);
+    let answer = |entries: &[Entry]| tuned(&one, screened.clone(), &[], entries, 1).knobs[0].answer;
+    assert_eq!(answer(&entries), KnobAnswer::Better, "100 wake-ups have no p99");
+    entries.retain(|entry| entry.planned.block < 5);
+    assert_eq!(answer(&entries), KnobAnswer::Undecided { blocks_needed: Some(6), seconds_needed: Some(36) });
 }

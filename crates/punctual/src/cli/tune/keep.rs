@@ -55,7 +55,7 @@ pub(super) fn write(dir: &Path, plan: &Plan, tuned: &Tuned, confirmed: &[Entry])
             }
         }
     }
-    new.write("README", readme(&advised, &written).as_bytes(), false)?;
+    new.write("README", readme(&advised, tuned, &written).as_bytes(), false)?;
     new.finish()?;
     note(format_args!("how to keep it: {}", dir.join("README").display()));
     Ok(())
@@ -124,9 +124,12 @@ fn command_line(advised: &[&TunedKnob], plan: &Plan) -> String {
     }
 }
 
-fn readme(advised: &[&TunedKnob], written: &[String]) -> String {
+fn readme(advised: &[&TunedKnob], tuned: &Tuned, written: &[String]) -> String {
     let mut text = String::from("Settings that were confirmed to be better, and how to keep or undo them.\n\n");
     advised.iter().for_each(|knob| text += &format!("{}.\n", knob.sentence));
+    if let Some(added) = &tuned.added {
+        let _ = writeln!(text, "\n{}.", added.sentence);
+    }
     text += "\nplan.toml measures with them: punctual run plan.toml\n";
     for (name, how) in [
         ("sysctl.conf", "copy it to /etc/sysctl.d/99-punctual.conf; sysctl --system"),
@@ -168,7 +171,7 @@ mod tests {
     fn advised(key: &str) -> TunedKnob {
         TunedKnob {
             knob: Knob::of(key.to_owned(), vec!["a".to_owned(), "b".to_owned()]).unwrap(),
-            screened: ScreenedKnob { ratio: 0.5, interval: (0.4, 0.6), p: 0.01, is_candidate: true },
+            screened: ScreenedKnob { ratio: 0.5, interval: (0.4, 0.6), p: 0.01, is_candidate: true, work: None },
             confirmed: None,
             answer: KnobAnswer::Better,
             sentence: String::new(),
