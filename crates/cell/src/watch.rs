@@ -208,8 +208,8 @@ impl Watcher {
         let targets = (self.targets.clone(), self.program.as_ref().map(WatchedProgram::pid));
         let traces = (instance, decoder);
         let stacks = asked.stacks.then(Stacks::default).filter(|_| surroundings.is_some());
-        let reader =
-            Reader::new(self.watch.clone(), traces, threads, shared, surroundings, targets, self.started, stacks);
+        let mut reader = Reader::new(self.watch.clone(), traces, threads, shared, surroundings, targets, self.started);
+        reader.stacks = stacks;
         self.reader = Some(spawn("watcher", move || reader.run())?);
         Ok(())
     }

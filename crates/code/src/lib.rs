@@ -29,12 +29,16 @@ const MOST_PLACES: usize = 10_000;
 /// One function at an address, with file and line; several where functions are inlined, innermost first.
 type Place = (Option<String>, Option<String>, Option<u32>);
 
+/// Device and inode of a file.
+type FileId = (u64, u64);
+
 /// Symbols of the files that watched programs have mapped.
 #[derive(Debug, Default)]
 pub struct Resolver {
-    /// By device and inode; `None`: not an ELF file.
-    modules: HashMap<(u64, u64), Option<Rc<Module>>>,
-    places: HashMap<((u64, u64), u64), Rc<Vec<Place>>>,
+    /// `None`: not an ELF file.
+    modules: HashMap<FileId, Option<Rc<Module>>>,
+    /// By file and address in it.
+    places: HashMap<(FileId, u64), Rc<[Place]>>,
 }
 
 impl Resolver {
@@ -90,7 +94,7 @@ impl Resolver {
         if self.places.len() > MOST_PLACES {
             self.places.clear();
         }
-        let places = self.places.entry((mapping.id, at)).or_insert_with(|| Rc::new(module.places(at)));
+        let places = self.places.entry((mapping.id, at)).or_insert_with(|| module.places(at).into());
         frames.extend(places.iter().map(|place| frame(place.clone(), in_file(address))));
     }
 }

@@ -36,6 +36,7 @@ impl RawSample {
 
 /// What one record says.
 #[derive(Debug, Clone, PartialEq, Eq)]
+#[expect(clippy::large_enum_variant, reason = "nearly all are samples")]
 pub enum Record {
     /// A sample with registers of a user.
     Sample(RawSample),

@@ -395,6 +395,6 @@ impl Thread {
     fn known(&mut self, pid: i32, cpu: u32, event: &Event, offsets: &[i64], settings: &Settings) -> Option<Finished> {
         let Some(Completed::Activation(one)) = self.track.take(cpu, event, offsets) else { return None };
         let is_measured = one.release_ns >= settings.since_ns;
-        is_measured.then(|| Finished { pid, activation: *one, usual_response_ns: None, deadline: None })
+        is_measured.then_some(Finished { pid, activation: *one, usual_response_ns: None, deadline: None })
     }
 }

@@ -137,7 +137,6 @@ impl Reader {
         surroundings: Option<Surroundings>,
         (targets, program): (Targets, Option<u32>),
         started: MonoTime,
-        stacks: Option<Stacks>,
     ) -> Reader {
         Reader {
             watch,
@@ -155,7 +154,7 @@ impl Reader {
             pages: Vec::new(),
             facts: HashMap::new(),
             next_look_ns: 0,
-            stacks,
+            stacks: None,
         }
     }
 
