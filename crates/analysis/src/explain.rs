@@ -126,7 +126,7 @@ fn explanation(scene: &Scene<'_>, pieces: &[Piece], end_ns: u64) -> Explanation 
     let mut segments: Vec<Segment> = pieces.iter().flat_map(|piece| scene.judge(piece)).collect();
     let mut shares = shares::roll_up(&segments);
     if let Some((inside, _)) = scene.inside {
-        code::place(&mut shares, &segments, inside, scene.subject.due_ns);
+        code::place(&mut shares, &segments, inside.activation, inside.samples, scene.subject.due_ns);
     }
     shares::keep_longest(&mut segments);
     Explanation {

@@ -67,8 +67,8 @@ impl MappedCode {
     }
 }
 
-/// Whether the kernel itself provides the file system on a device, as in `mountinfo` (proc_pid_mountinfo(5)); `None` when
-/// it is not mounted there.
+/// Whether the kernel itself provides the file system on a device, as in `mountinfo` (proc_pid_mountinfo(5)); `None`
+/// when it is not mounted there.
 fn is_local(mounts: &str, device: &str) -> Option<bool> {
     let mut types = mounts.lines().filter_map(|line| {
         let (before, after) = line.split_once(" - ")?;
@@ -77,8 +77,8 @@ fn is_local(mounts: &str, device: &str) -> Option<bool> {
     types.next().map(|kind| !kind.starts_with(OF_PROCESSES))
 }
 
-/// A line of `maps` (proc_pid_maps(5)): its range as text, the device of its file as in `mountinfo` if it has one, and the
-/// mapping; `None` unless it is code.
+/// A line of `maps` (proc_pid_maps(5)): its range as text, the device of its file as in `mountinfo` if it has one, and
+/// the mapping; `None` unless it is code.
 fn executable(line: &str) -> Option<(&str, Option<String>, MappedCode)> {
     let mut words = line.splitn(6, ' ');
     let (range, rights, offset, device, inode) =

@@ -92,9 +92,9 @@ pub struct StackSampler {
 }
 
 impl StackSampler {
-    /// Starts to sample thread `tid` when it leaves a CPU, at every 16th page fault, and every `period_ns` of its CPU time: the
-    /// registers of `registers` (bits of arch/*/include/uapi/asm/perf_regs.h) and up to `stack_bytes` of its stack.
-    /// The times are those of `CLOCK_MONOTONIC`. The ring has `ring_bytes`, a power of two and of pages.
+    /// Starts to sample thread `tid` when it leaves a CPU, at every 16th page fault, and every `period_ns` of its CPU
+    /// time: the registers of `registers` (bits of arch/*/include/uapi/asm/perf_regs.h) and up to `stack_bytes` of its
+    /// stack. The times are those of `CLOCK_MONOTONIC`. The ring has `ring_bytes`, a power of two and of pages.
     ///
     /// # Errors
     /// The kernel's error; `EACCES` without `CAP_PERFMON` or because of `perf_event_paranoid`, `ESRCH` if there is no

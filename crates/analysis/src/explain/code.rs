@@ -1,6 +1,6 @@
 //! Places in the code of a watched program: which samples of its stack belong to which share of a late activation.
 
-use super::excess::Inside;
+use crate::watch::Activation;
 use model::{Cause, CodeFrame, CodePlace, Phase, Segment, Share};
 
 /// What made the kernel take a sample.
@@ -37,10 +37,16 @@ const LIBRARIES: [&str; 17] = [
     "libgcc_s", "libstdc++", "libc++", "[vdso]", "[vsyscall]", "[uprobes]",
 ];
 
-/// Sets the place of each share that the program itself can change. `segments` are all of the activation, whose release is
-/// at `release_ns`.
-pub(super) fn place(shares: &mut [Share], segments: &[Segment], inside: &Inside<'_>, release_ns: u64) {
-    if inside.samples.is_empty() {
+/// Sets the place of each share that the program itself can change. `segments` are all of the activation, whose release
+/// is at `release_ns`.
+pub(super) fn place(
+    shares: &mut [Share],
+    segments: &[Segment],
+    activation: &Activation,
+    samples: &[CodeSample],
+    release_ns: u64,
+) {
+    if samples.is_empty() {
         return;
     }
     for share in shares.iter_mut().filter(|share| share.phase == Phase::Activation && is_own(share.cause)) {
@@ -50,7 +56,7 @@ pub(super) fn place(shares: &mut [Share], segments: &[Segment], inside: &Inside<
         };
         let mut found: Vec<(&CodeSample, u64)> = Vec::new();
         for segment in segments.iter().filter(is_part) {
-            found.extend(of_segment(segment, segments, share.cause, inside, release_ns));
+            found.extend(of_segment(segment, segments, share.cause, activation, samples, release_ns));
         }
         share.code = chosen(&found);
     }
@@ -76,17 +82,18 @@ fn of_segment<'a>(
     segment: &Segment,
     segments: &[Segment],
     cause: Cause,
-    inside: &Inside<'a>,
+    activation: &Activation,
+    samples: &'a [CodeSample],
     release_ns: u64,
 ) -> Vec<(&'a CodeSample, u64)> {
     let from_ns = release_ns.saturating_add(segment.at.ns());
     let to_ns = from_ns.saturating_add(segment.length.ns());
     let middle = from_ns + (to_ns - from_ns) / 2;
-    let blocks = &inside.activation.blocks;
+    let blocks = &activation.blocks;
     if let Some(block) = blocks.iter().find(|block| (block.from_ns..=block.to_ns).contains(&middle)) {
         // It leaves the CPU once in a sleep, and the sample comes just after the event.
         let off_cpu = block.from_ns.saturating_sub(NEAR_NS)..=block.to_ns;
-        let mut switches = inside.samples.iter().filter(|one| one.kind == SampledAt::Switch);
+        let mut switches = samples.iter().filter(|one| one.kind == SampledAt::Switch);
         let first = switches.find(|one| off_cpu.contains(&one.at_ns));
         return first.map(|one| (one, segment.length.ns())).into_iter().collect();
     }
@@ -98,8 +105,8 @@ fn of_segment<'a>(
     // A sample is taken in an interrupt, which follows what it interrupted.
     let next = segments.iter().filter(|one| !matches!(one.cause, Cause::Interrupt | Cause::Softirq));
     let next_ns = next.map(|one| release_ns.saturating_add(one.at.ns())).filter(|at| *at > from_ns).min();
-    let until_ns = next_ns.unwrap_or(to_ns).max(to_ns).min(inside.activation.end_ns.max(to_ns));
-    let within = inside.samples.iter().filter(|one| (from_ns..until_ns).contains(&one.at_ns));
+    let until_ns = next_ns.unwrap_or(to_ns).max(to_ns).min(activation.end_ns.max(to_ns));
+    let within = samples.iter().filter(|one| (from_ns..until_ns).contains(&one.at_ns));
     within.filter(is_here).map(|one| (one, SAMPLE_PERIOD_NS)).collect()
 }
 

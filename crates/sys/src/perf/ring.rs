@@ -61,7 +61,7 @@ impl Ring {
         for (offset, part) in [(at, before), (0, after)] {
             // SAFETY: `offset` lies within the mapping.
             let source = unsafe { self.start.add(self.page + offset) };
-            // SAFETY: `offset + part.len()` is at most `size`, and the kernel does not write here before the tail moves.
+            // SAFETY: `offset + part.len()` is at most `size`; the kernel does not write here before the tail moves.
             unsafe { source.copy_to_nonoverlapping(NonNull::from(&mut *part).cast(), part.len()) };
         }
     }
