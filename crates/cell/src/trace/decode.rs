@@ -241,8 +241,8 @@ impl Decoder {
     /// The pages of one CPU from the last one on that begins at or before `since_ns`: what was before is left out
     /// without being decoded.
     pub(crate) fn since<'a>(&self, pages: &'a [u8], since_ns: u64) -> &'a [u8] {
-        let begins_late = |page: &[u8]| page_begins(page).is_none_or(|begins_ns| begins_ns > since_ns);
-        let early = pages.chunks(self.layout.page_bytes).take_while(|page| !begins_late(page)).count();
+        let is_early = |page: &&[u8]| page_begins(page).is_some_and(|begins_ns| begins_ns <= since_ns);
+        let early = pages.chunks(self.layout.page_bytes).take_while(is_early).count();
         pages.get(early.saturating_sub(1) * self.layout.page_bytes..).unwrap_or_default()
     }
 
