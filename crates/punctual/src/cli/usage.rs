@@ -284,7 +284,7 @@ mod tests {
             ("run --repetitions 0", "--repetitions: 0 is not in 1..=10000"),
             (
                 "measure clock_nanoslep",
-                "METHOD: unknown method `clock_nanoslep` (did you mean `clock_nanosleep`? known: clock_nanosleep[:relative][:CLOCK] nanosleep timerfd[:CLOCK] itimer posix_timer[:CLOCK] futex[:CLOCK] poll deadline cobalt[:timerfd] cobalt:kernel cobalt:handler sleep:RUNTIME response:LINK cost[:GROUP] program:RESULT:COMMAND)",
+                "METHOD: unknown method `clock_nanoslep` (did you mean `clock_nanosleep`? known: clock_nanosleep[:relative][:CLOCK] nanosleep timerfd[:CLOCK] itimer posix_timer[:CLOCK] futex[:CLOCK] poll deadline cobalt[:timerfd] cobalt:kernel cobalt:handler sleep:RUNTIME response:LINK cost[:GROUP] program:RESULT:COMMAND watch:COMMAND)",
             ),
         ] {
             let (words, err) = mistake(arguments);

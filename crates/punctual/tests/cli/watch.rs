@@ -186,7 +186,7 @@ fn root_a_cell_of_a_plan_can_watch_a_program_beside_loads() {
     let plan = scratch.file(
         "plan.toml",
         format!(
-            "duration = \"700ms\"\nrepetitions = 2\n[axes]\nmethod = [\"watch,period=2ms:python3 {}\"]\n\
+            "duration = \"2s\"\nrepetitions = 2\n[axes]\nmethod = [\"watch,period=2ms:python3 {}\"]\n\
              load = [\"none\", \"messaging\"]\npolicy = [\"other\"]\n",
             script.display()
         ),

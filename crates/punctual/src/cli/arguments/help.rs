@@ -38,6 +38,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("monitor", &["punctual monitor --cpus 3 --listen 127.0.0.1:9769", "punctual monitor show --last 24h"]),
     ("monitor show", &["punctual monitor show --last 7d"]),
     ("frontier", &["punctual frontier --policy fifo:80 --load messaging"]),
+    ("watch", &["punctual watch --pid 4711 --for 1min", "punctual watch --deadline 500us -- ./servo --rate 1000"]),
     ("tune", &["punctual tune --quick --load messaging"]),
     ("compare", &["punctual compare messaging/other messaging/fifo:80"]),
     ("show", &["punctual show --all"]),
@@ -70,8 +71,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
 
 /// Groups of commands on the first page of help. Commands of no group follow under [`MORE`].
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Measure", &["run", "plan", "study", "measure", "explain", "frontier", "tune", "doctor"]),
-    ("Results", &["show", "report", "compare", "check", "import", "list", "history"]),
+    ("Measure", &["run", "plan", "study", "measure", "explain", "watch", "frontier", "tune", "doctor"]),
+    ("Results", &["show", "report", "compare", "check", "list", "history"]),
 ];
 
 /// Heading of the commands that few need.

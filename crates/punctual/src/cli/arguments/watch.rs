@@ -22,23 +22,23 @@ pub(in crate::cli) struct WatchArguments {
     /// Watch the processes of a systemd unit
     #[arg(long)]
     pub(in crate::cli) unit: Option<String>,
-    /// Only threads of this name; * and ? stand for any text and one character
+    /// Only threads of this name; * and ? are wildcards
     #[arg(long, value_name = "NAME")]
     pub(in crate::cli) thread: Option<String>,
-    /// Period of the threads [default: found from their activations]
+    /// Period of each thread; auto finds it
     #[arg(long, value_name = "TIME", value_parser = period, default_value = "auto", allow_hyphen_values = true)]
     pub(in crate::cli) period: FoundOr<Period>,
-    /// Longest response time that is not a miss [default: the period]
+    /// Longest response time that is no miss [default: period]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(in crate::cli) deadline: Option<Span>,
     /// Watch for this time
     #[arg(long = "for", value_name = "TIME", default_value = "10s", allow_hyphen_values = true)]
     pub(in crate::cli) duration: Span,
     /// Threads that wake each other, e.g. sensor,controller,actuator: end-to-end latency, and where it was spent
-    #[arg(long, value_name = "NAMES", value_delimiter = ',')]
+    #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = heading::TIMING)]
     pub(in crate::cli) chain: Vec<String>,
     /// Time that is the result: from the release to the end (response), or until the program runs (latency)
-    #[arg(long, value_name = "TIME", default_value = "response")]
+    #[arg(long, value_name = "TIME", default_value = "response", help_heading = heading::TIMING)]
     pub(in crate::cli) sample: String,
     /// System call in which the threads wait for their next activation, e.g. futex [default: found]
     #[arg(long, value_name = "CALL", help_heading = heading::TIMING)]
@@ -46,7 +46,7 @@ pub(in crate::cli) struct WatchArguments {
     /// Activations that begin in this time are not recorded
     #[arg(long, value_name = "TIME", default_value = "200ms", allow_hyphen_values = true, help_heading = heading::TIMING)]
     pub(in crate::cli) warm_up: Span,
-    /// Scheduling policy of the started program
+    /// Policy of the started program
     #[arg(long, default_value = "other")]
     pub(in crate::cli) policy: Policy,
     #[command(flatten)]
