@@ -53,11 +53,6 @@ impl Cell {
         }
         self.check_period_step()?;
         self.check_load_policy()?;
-        if asked.prepare.rt_runtime_us == Some(-1) && asked.load_policy.is_some_and(Policy::is_realtime) {
-            return Err("a real-time load cannot run without real-time throttling: it would use all CPU time; leave \
-                 rt_runtime or load_policy out"
-                .to_owned());
-        }
         asked.explain.as_ref().map_or(Ok(()), Explain::check)?;
         if asked.on_spike.is_some() && asked.explain.is_none() && asked.stop_above.is_none() {
             return Err("on_spike needs a definition of a spike; add stop_above or explain".to_owned());
@@ -161,6 +156,14 @@ impl Cell {
         match self.conditions.load_policy {
             Some(Policy::Deadline(_)) => {
                 Err("a load cannot run under SCHED_DEADLINE: it has many processes; choose another policy".to_owned())
+            }
+            Some(policy) if policy.is_realtime() => {
+                self.conditions.prepare.without_realtime_limit().map_or(Ok(()), |setting| {
+                    Err(format!(
+                        "a real-time load cannot run where `{setting}` lets real-time threads use all CPU time; leave it \
+                         or load_policy out"
+                    ))
+                })
             }
             _ => Ok(()),
         }
