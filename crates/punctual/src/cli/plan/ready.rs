@@ -38,6 +38,7 @@ ready_plans![
     "quick-look",
     "sleep-error",
     "sleep-error-guest",
+    "watch-program",
 ];
 
 /// The TOML of the ready plan with this name.
@@ -85,12 +86,14 @@ fn listed(name: &'static str, text: &str) -> Result<ReadyPlan, Box<dyn Error>> {
     })
 }
 
-/// Whether the policies of the plan need root, or its capabilities, on the measuring machine.
+/// Whether the policies of the plan, or the trace of a watched program, need root, or its capabilities, on the measuring
+/// machine.
 pub(in super::super) fn needs_root(plan: &Plan) -> bool {
     let is_privileged =
         |policy: &Policy| policy.is_realtime() || matches!(policy, Policy::Other(nice) if nice.get() < 0);
     // A guest has all privileges.
-    plan.axes.kernel.contains(&Kernel::Running) && plan.axes.policy.iter().any(is_privileged)
+    plan.axes.kernel.contains(&Kernel::Running)
+        && (plan.axes.policy.iter().any(is_privileged) || plan.axes.task.iter().any(|task| task.watch().is_some()))
 }
 
 /// Privileges, programs and machines without which cells of the plan are skipped.
@@ -101,7 +104,8 @@ fn needs(plan: &Plan) -> Vec<String> {
     let n_machines = plan.conditions.roles.elsewhere().count();
     let machines = (n_machines > 0).then(|| things(n_machines as u64, "machine"));
     let languages = plan.axes.runtime.iter().map(ToString::to_string);
-    root.into_iter().chain(lab).chain(machines).chain(languages).collect()
+    let programs = plan.axes.task.iter().filter_map(|task| task.watch()?.words()?.into_iter().next());
+    root.into_iter().chain(lab).chain(machines).chain(languages).chain(programs).collect()
 }
 
 #[cfg(test)]
@@ -140,6 +144,7 @@ mod tests {
         assert_eq!(of("loads").cells, 36);
         assert_eq!(of("interrupt-response-machines").needs, ["root", "2 machines"]);
         assert_eq!(of("sleep-error").needs, ["root", "python3"]);
+        assert_eq!(of("watch-program").needs, ["root", "python3"]);
         assert!(ALL.iter().all(|(name, text)| listed(name, text).is_ok_and(|plan| !plan.title.is_empty())));
     }
 }
