@@ -209,15 +209,14 @@ impl Prepare {
         let period = named("/sched_rt_period_us");
         let is_whole = |us: i64, period_us: i64| us < 0 || us >= period_us;
         let whole = match (runtime, period) {
-            (Some((key, us)), period) => {
-                is_whole(us, period.map_or(USUAL_RT_PERIOD_US, |(_, us)| us)).then_some(key)
-            }
+            (Some((key, us)), period) => is_whole(us, period.map_or(USUAL_RT_PERIOD_US, |(_, us)| us)).then_some(key),
             (None, Some((key, us))) => is_whole(USUAL_RT_RUNTIME_US, us).then_some(key),
             (None, None) => None,
         };
         let of_group = named("/cpu.rt_runtime_us").filter(|(_, us)| is_whole(*us, USUAL_RT_PERIOD_US));
         let is_server = |key: &&String| key.contains("/fair_server/") && key.ends_with("/runtime");
-        let unserved = || self.files.iter().find(|(key, value)| is_server(key) && number(value).is_none_or(|ns| ns < 1));
+        let unserved =
+            || self.files.iter().find(|(key, value)| is_server(key) && number(value).is_none_or(|ns| ns < 1));
         whole.or_else(|| of_group.map(|(key, _)| key)).or_else(|| unserved().map(|(key, _)| key.clone()))
     }
 
