@@ -180,8 +180,8 @@ fn a_process_has_one_itimer_so_each_cpu_gets_a_process() {
         // Wall-clock alignment, converted to another clock: exact except for the two readings. Processes that take long
         // to start begin in different seconds.
         let after_first = thread.offset.ns().cast_signed() - record.threads[0].offset.ns().cast_signed();
-        let distance = after_first.rem_euclid(1_000_000_000);
-        assert!(distance.abs_diff(n as i64 * 250_000) < 100_000, "{distance}");
+        let distance = after_first.rem_euclid(1_000_000_000).cast_unsigned();
+        assert!(distance.abs_diff(n as u64 * 250_000) < 100_000, "{distance}");
     }
     assert!(record.loads.iter().all(|load| load.workers == 40) && record.loads.len() == 1, "the load is one for all");
     assert!(comes_true(|| running().is_empty()), "nothing stays");
