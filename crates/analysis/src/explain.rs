@@ -32,7 +32,7 @@ pub use crate::events::{Context, CpuEvents, Event, Trace, What, flags, state};
 pub use activation::explain_activation;
 pub use advice::{Advice, advice};
 pub use answers::{Answered, Answers};
-pub use code::{CodeSample, SAMPLE_PERIOD_NS, SampledAt};
+pub use code::{CodeSample, SAMPLE_PERIOD_NS};
 pub use excess::Inside;
 pub use lanes::{LanePiece, LaneState, Lanes};
 pub use locate::{Subject, WaitsFor};

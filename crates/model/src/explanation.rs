@@ -9,7 +9,7 @@ use crate::{Histogram, Span};
 use serde::{Deserialize, Serialize};
 
 pub use cause::{Cause, Evidence};
-pub use code::{CodeFrame, CodePlace};
+pub use code::{CodeFrame, CodePlace, SampledAt};
 pub use guest::{ClockMark, ClockTie, GuestStop, HostLanes, HostPiece, HostState};
 pub use options::Explain;
 

@@ -58,7 +58,7 @@ pub use date::LAST_UNIX_MS;
 pub use explanation::{
     AnswerStages, Cause, CauseTotal, ClockMark, ClockTie, CodeFrame, CodePlace, Evidence, Explain, ExplainRecord,
     Explanation, GuestStop, HostLanes, HostPiece, HostState, IrqLatency, NotCovered, Owner, Phase, PhaseLength,
-    Segment, Share,
+    SampledAt, Segment, Share,
 };
 pub use guest_threads::{GuestThreadKind, GuestThreadSettings, GuestThreads, GuestThreadsError};
 pub use hash::fnv1a;

@@ -3,6 +3,7 @@
 mod ring;
 
 use crate::check;
+use model::SampledAt;
 use ring::Ring;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
@@ -72,22 +73,11 @@ pub fn tick(cpu: u32, period_ns: u64) -> io::Result<OwnedFd> {
     open(&attributes, -1, i32::try_from(cpu).map_err(io::Error::other)?)
 }
 
-/// What made the kernel take a sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SampleKind {
-    /// The thread left the CPU.
-    Switch,
-    /// A page fault.
-    Fault,
-    /// A time on the CPU was over.
-    Clock,
-}
-
 /// Samples of the user's registers and stack of one thread. The kernel ends them with their descriptors.
 #[derive(Debug)]
 pub struct StackSampler {
     /// The first one owns the ring; all write to it.
-    events: Vec<(OwnedFd, u64, SampleKind)>,
+    events: Vec<(OwnedFd, u64, SampledAt)>,
     ring: Ring,
 }
 
@@ -108,11 +98,11 @@ impl StackSampler {
     ) -> io::Result<StackSampler> {
         let tid = i32::try_from(tid).map_err(io::Error::other)?;
         let sources = [
-            (CONTEXT_SWITCHES, 1, SampleKind::Switch),
-            (PAGE_FAULTS, FAULTS_PER_SAMPLE, SampleKind::Fault),
-            (CPU_CLOCK, period_ns, SampleKind::Clock),
+            (CONTEXT_SWITCHES, 1, SampledAt::Switch),
+            (PAGE_FAULTS, FAULTS_PER_SAMPLE, SampledAt::Fault),
+            (CPU_CLOCK, period_ns, SampledAt::Clock),
         ];
-        let mut events: Vec<(OwnedFd, u64, SampleKind)> = Vec::new();
+        let mut events: Vec<(OwnedFd, u64, SampledAt)> = Vec::new();
         let mut ring = None;
         for (config, sample_period, kind) in sources {
             let attributes = Attributes {
@@ -146,7 +136,7 @@ impl StackSampler {
 
     /// The kind of the samples with this identifier.
     #[must_use]
-    pub fn kind(&self, id: u64) -> Option<SampleKind> {
+    pub fn kind(&self, id: u64) -> Option<SampledAt> {
         self.events.iter().find(|(_, known, _)| *known == id).map(|(.., kind)| *kind)
     }
 }
@@ -214,8 +204,8 @@ mod tests {
             }
         });
         let of = |kind| kinds.iter().filter(|id| sampler.kind(**id) == Some(kind)).count();
-        assert!(of(SampleKind::Clock) >= 20, "{}", of(SampleKind::Clock));
+        assert!(of(SampledAt::Clock) >= 20, "{}", of(SampledAt::Clock));
         assert!(records >= 200, "{records}");
-        assert!(kinds.iter().filter(|id| sampler.kind(**id) == Some(SampleKind::Switch)).count() >= 200);
+        assert!(kinds.iter().filter(|id| sampler.kind(**id) == Some(SampledAt::Switch)).count() >= 200);
     }
 }

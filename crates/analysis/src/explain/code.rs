@@ -1,18 +1,7 @@
 //! Places in the code of a watched program: which samples of its stack belong to which share of a late activation.
 
 use crate::watch::Activation;
-use model::{Cause, CodeFrame, CodePlace, Phase, Segment, Share};
-
-/// What made the kernel take a sample.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum SampledAt {
-    /// The thread left the CPU.
-    Switch,
-    /// A page fault.
-    Fault,
-    /// A time on the CPU was over.
-    Clock,
-}
+use model::{Cause, CodeFrame, CodePlace, Phase, SampledAt, Segment, Share};
 
 /// A sample of the stack of a watched thread.
 #[derive(Debug, Clone, PartialEq, Eq)]

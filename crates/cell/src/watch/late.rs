@@ -2,13 +2,11 @@
 
 use crate::on_spike::OnSpike;
 use crate::trace::{Decoder, Export};
-use analysis::explain::{
-    self, CodeSample, Event, Facts, Inside, SampledAt, Subject, Totals, Trace, WaitsFor, What, flags,
-};
+use analysis::explain::{self, CodeSample, Event, Facts, Inside, Subject, Totals, Trace, WaitsFor, What, flags};
 use analysis::watch::{Activation, Release, Usual};
 use code::{RawSample, Resolver};
 use host::{KernelSymbols, MappedCode};
-use model::{ExplainRecord, Explanation, MonoTime, NotCovered, OnSpikeRecord, Owner, Policy, Span};
+use model::{ExplainRecord, Explanation, MonoTime, NotCovered, OnSpikeRecord, Owner, Policy, SampledAt, Span};
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::sync::Arc;

@@ -1,14 +1,15 @@
 //! Samples of the stacks of watched threads, by perf events of each thread: where it sleeps, and where it runs.
 
 use crate::CellError;
-use analysis::explain::{SAMPLE_PERIOD_NS, SampledAt};
+use analysis::explain::SAMPLE_PERIOD_NS;
 use analysis::watch::Activation;
 use code::{PERF_REGISTERS, RawSample, Record};
 use host::MappedCode;
+use model::SampledAt;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
-use sys::perf::{SampleKind, StackSampler};
+use sys::perf::StackSampler;
 
 /// Most threads that are sampled: each has a ring of the kernel.
 const MOST_THREADS: usize = 32;
@@ -100,12 +101,7 @@ impl Stacks {
             for record in taken {
                 match record {
                     Record::Sample(sample) => {
-                        let kind = match sampler.kind(sample.event) {
-                            Some(SampleKind::Switch) => SampledAt::Switch,
-                            Some(SampleKind::Fault) => SampledAt::Fault,
-                            Some(SampleKind::Clock) => SampledAt::Clock,
-                            None => continue,
-                        };
+                        let Some(kind) = sampler.kind(sample.event) else { continue };
                         *bytes += sample.stack.len() + SAMPLE_BYTES;
                         recent.push_back((kind, sample));
                     }

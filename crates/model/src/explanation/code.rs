@@ -18,6 +18,17 @@ pub struct CodeFrame {
     pub address: Option<u64>,
 }
 
+/// What made the kernel take a sample of a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SampledAt {
+    /// The thread left the CPU.
+    Switch,
+    /// A page fault.
+    Fault,
+    /// A time on the CPU was over.
+    Clock,
+}
+
 /// The place in the code of a share of a late activation.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
