@@ -1,5 +1,7 @@
 //! Settings of the machine that are changed for the length of a cell.
 
+mod realtime_limit;
+
 use crate::word::as_text;
 use crate::{CpuSet, Span, UnknownWord};
 use serde::{Deserialize, Serialize};
@@ -194,32 +196,6 @@ impl Prepare {
         Some(path).filter(|path| is_setting && path.split('/').all(is_named))
     }
 
-    /// The setting, as it is typed, that lets real-time threads use all CPU time: no limit, one of the whole period, or
-    /// no server for normal threads (Linux 6.12).
-    #[must_use]
-    pub fn without_realtime_limit(&self) -> Option<String> {
-        let named = |ends: &str| {
-            let is_it = |(key, _): &(&String, &String)| Prepare::file_of(key).is_some_and(|path| path.ends_with(ends));
-            let (key, value) = self.files.iter().find(is_it)?;
-            // As the kernel reads a number: 0x10 and +1 are numbers, too. What it would refuse limits nothing.
-            Some((key.clone(), number(value).unwrap_or(-1)))
-        };
-        let typed = self.rt_runtime_us.map(|us| ("rt_runtime".to_owned(), us));
-        let runtime = typed.or_else(|| named("/sched_rt_runtime_us"));
-        let period = named("/sched_rt_period_us");
-        let is_whole = |us: i64, period_us: i64| us < 0 || us >= period_us;
-        let whole = match (runtime, period) {
-            (Some((key, us)), period) => is_whole(us, period.map_or(USUAL_RT_PERIOD_US, |(_, us)| us)).then_some(key),
-            (None, Some((key, us))) => is_whole(USUAL_RT_RUNTIME_US, us).then_some(key),
-            (None, None) => None,
-        };
-        let of_group = named("/cpu.rt_runtime_us").filter(|(_, us)| is_whole(*us, USUAL_RT_PERIOD_US));
-        let is_server = |key: &&String| key.contains("/fair_server/") && key.ends_with("/runtime");
-        let unserved =
-            || self.files.iter().find(|(key, value)| is_server(key) && number(value).is_none_or(|ns| ns < 1));
-        whole.or_else(|| of_group.map(|(key, _)| key)).or_else(|| unserved().map(|(key, _)| key.clone()))
-    }
-
     /// Sets several settings from text like `governor=performance,timer_migration=off`.
     ///
     /// # Errors
@@ -247,23 +223,6 @@ impl Prepare {
 
 /// How the name of a sysctl begins.
 const SYSCTL: &str = "sysctl:";
-
-/// Defaults of `sched_rt_period_us` and `sched_rt_runtime_us`.
-const USUAL_RT_PERIOD_US: i64 = 1_000_000;
-const USUAL_RT_RUNTIME_US: i64 = 950_000;
-
-/// A number as the kernel reads it: decimal, 0x for hexadecimal, 0 for octal.
-fn number(text: &str) -> Option<i64> {
-    let text = text.trim();
-    let digits = text.trim_start_matches(['-', '+']);
-    let (digits, base) = match digits.strip_prefix("0x").or(digits.strip_prefix("0X")) {
-        Some(hex) => (hex, 16),
-        None if digits.starts_with('0') && digits.len() > 1 => (&digits[1..], 8),
-        None => (digits, 10),
-    };
-    let value = i64::from_str_radix(digits, base).ok()?;
-    Some(if text.starts_with('-') { -value } else { value })
-}
 
 /// Whether a setting is named by its file.
 fn is_file(key: &str) -> bool {
@@ -350,47 +309,6 @@ as_text!(CpusAway, String);
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn what_lets_realtime_threads_use_all_cpu_time_is_named() {
-        let named = |text: &str| {
-            let mut prepare = Prepare::default();
-            prepare.set_all(text).unwrap();
-            prepare.without_realtime_limit()
-        };
-        for text in [
-            "rt_runtime=unlimited",
-            "rt_runtime=1s",
-            "sysctl:kernel.sched_rt_runtime_us=-1",
-            "sysctl:kernel/sched_rt_runtime_us=-0x1",
-            "sysctl:kernel.sched_rt_runtime_us=1000000",
-            "sysctl:kernel.sched_rt_runtime_us=0xf4240",
-            "sysctl:kernel.sched_rt_runtime_us=all",
-            "/proc/sys/kernel/sched_rt_runtime_us=-1",
-            "sysctl:kernel.sched_rt_period_us=950000",
-            "/sys/fs/cgroup/cpu/cpu.rt_runtime_us=-1",
-            "/sys/fs/cgroup/cpu/robot/cpu.rt_runtime_us=-1",
-            "/sys/kernel/debug/sched/fair_server/cpu0/runtime=0",
-        ] {
-            assert_eq!(named(text).as_deref(), text.split('=').next(), "{text}");
-        }
-        let both = "rt_runtime=400ms,sysctl:kernel.sched_rt_period_us=400000";
-        assert_eq!(named(both).as_deref(), Some("rt_runtime"));
-        for text in [
-            "governor=performance",
-            "rt_runtime=950ms",
-            "rt_runtime=0us",
-            "sysctl:kernel.sched_rt_runtime_us=0",
-            "sysctl:kernel.sched_rt_runtime_us=999999",
-            "rt_runtime=1s,sysctl:kernel.sched_rt_period_us=2000000",
-            "sysctl:kernel.sched_rt_period_us=2000000",
-            "/sys/fs/cgroup/cpu/cpu.rt_runtime_us=500000",
-            "/sys/kernel/debug/sched/fair_server/cpu0/runtime=50000000",
-            "sysctl:vm.stat_interval=-1",
-        ] {
-            assert_eq!(named(text), None, "{text}");
-        }
-    }
 
     #[test]
     fn settings_print_as_they_are_typed() {

@@ -86,8 +86,8 @@ fn listed(name: &'static str, text: &str) -> Result<ReadyPlan, Box<dyn Error>> {
     })
 }
 
-/// Whether the policies of the plan, or the trace of a watched program, need root, or its capabilities, on the measuring
-/// machine.
+/// Whether the policies of the plan, or the trace of a watched program, need root, or its capabilities, on the
+/// measuring machine.
 pub(in super::super) fn needs_root(plan: &Plan) -> bool {
     let is_privileged =
         |policy: &Policy| policy.is_realtime() || matches!(policy, Policy::Other(nice) if nice.get() < 0);
