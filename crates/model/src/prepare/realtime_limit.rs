@@ -24,7 +24,7 @@ impl Prepare {
     /// no server for normal threads (Linux 6.12).
     #[must_use]
     pub fn without_realtime_limit(&self) -> Option<String> {
-        // A file has several names: of each that is typed, its value as the kernel reads it, or -1 where it would refuse.
+        // A file has several names. Of each that is typed: its value as the kernel reads it, -1 where it would refuse.
         let named = |ends: &str| -> Vec<(String, i64)> {
             let is_it = |key: &str| Prepare::file_of(key).is_some_and(|path| path.ends_with(ends));
             let files = self.files.iter().filter(|(key, _)| is_it(key));
