@@ -1,5 +1,6 @@
 //! Places in the code of a watched program: which samples of its stack belong to which share of a late activation.
 
+use super::shares;
 use crate::watch::Activation;
 use model::{Cause, CodeFrame, CodePlace, Phase, SampledAt, Segment, Share};
 
@@ -39,12 +40,8 @@ pub(super) fn place(
         return;
     }
     for share in shares.iter_mut().filter(|share| share.phase == Phase::Activation && is_own(share.cause)) {
-        let is_part = |one: &&Segment| {
-            (&one.owner.name, one.cause, one.or, one.evidence)
-                == (&share.owner.name, share.cause, share.or, share.evidence)
-        };
         let mut found: Vec<(&CodeSample, u64)> = Vec::new();
-        for segment in segments.iter().filter(is_part) {
+        for segment in segments.iter().filter(|one| shares::is_part(one, share)) {
             found.extend(of_segment(segment, segments, share.cause, activation, samples, release_ns));
         }
         share.code = chosen(&found);

@@ -14,14 +14,24 @@ struct Sum<'a> {
 
 type Key<'a> = (&'a str, Cause, Option<Cause>, Evidence);
 
+/// What the stretches of one share have in common.
+fn key(segment: &Segment) -> Key<'_> {
+    // The ordinary cost of a wake-up is one share, regardless of the current thread.
+    let name = if segment.cause == Cause::Ordinary { ORDINARY } else { &segment.owner.name };
+    (name, segment.cause, segment.or, segment.evidence)
+}
+
+/// Whether a stretch is a part of a share.
+pub(super) fn is_part(segment: &Segment, share: &Share) -> bool {
+    key(segment) == (share.owner.name.as_str(), share.cause, share.or, share.evidence)
+}
+
 /// Share of each name and cause, largest first. They add up to the sum of the stretches.
 pub(super) fn roll_up(segments: &[Segment]) -> Vec<Share> {
     let mut sums: BTreeMap<Key<'_>, Sum<'_>> = BTreeMap::new();
     for segment in segments {
-        // The ordinary cost of a wake-up is one share, regardless of the current thread.
-        let name = if segment.cause == Cause::Ordinary { ORDINARY } else { &segment.owner.name };
-        let key = (name, segment.cause, segment.or, segment.evidence);
-        let sum = sums.entry(key).or_insert(Sum { total: 0, pieces: 0, pids: BTreeSet::new(), longest: segment });
+        let sum =
+            sums.entry(key(segment)).or_insert(Sum { total: 0, pieces: 0, pids: BTreeSet::new(), longest: segment });
         sum.total += segment.length.ns();
         sum.pieces = sum.pieces.saturating_add(1);
         sum.pids.insert(segment.owner.pid);
