@@ -32,16 +32,18 @@ impl Prepare {
         };
         let is_whole = |us: i64, period_us: i64| us < 0 || us >= period_us;
         let typed = self.rt_runtime_us.map(|us| ("rt_runtime".to_owned(), us));
-        let runtimes: Vec<_> = typed.into_iter().chain(named("/sched_rt_runtime_us")).collect();
+        let mut runtimes: Vec<_> = typed.into_iter().chain(named("/sched_rt_runtime_us")).collect();
         let shortest = named("/sched_rt_period_us").into_iter().min_by_key(|(_, us)| *us);
         let period_us = shortest.as_ref().map_or(USUAL_RT_PERIOD_US, |(_, us)| *us);
-        let is_shorter = runtimes.is_empty() && is_whole(USUAL_RT_RUNTIME_US, period_us);
+        if runtimes.is_empty() {
+            // A shorter period may be no longer than the time that is left as it is.
+            runtimes.extend(shortest.map(|(key, _)| (key, USUAL_RT_RUNTIME_US)));
+        }
         let whole = runtimes.into_iter().filter(|(_, us)| is_whole(*us, period_us));
-        let shorter = shortest.into_iter().filter(|_| is_shorter);
         let groups = named("/cpu.rt_runtime_us").into_iter().filter(|(_, us)| is_whole(*us, USUAL_RT_PERIOD_US));
         let is_server = |key: &str| key.contains("/fair_server/");
         let servers = named("/runtime").into_iter().filter(|(key, ns)| is_server(key) && *ns < 1);
-        whole.chain(shorter).chain(groups).chain(servers).map(|(key, _)| key).next()
+        whole.chain(groups).chain(servers).map(|(key, _)| key).next()
     }
 }
 

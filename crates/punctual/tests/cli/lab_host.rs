@@ -138,14 +138,15 @@ fn beside_a_culprit(first: u32, last: u32) -> Result<(), String> {
     drop(culprit);
     let record = campaign.record();
     let explained = explained(&record);
-    let limit_ns = 10 * median_ns(&record);
+    let usual_ns = median_ns(&record);
+    let limit_ns = 10 * usual_ns;
     let late: Vec<_> = explained.worst.iter().filter(|one| one.latency.ns() > limit_ns).collect();
     let off = |one: &&model::Explanation| -> u64 {
         let vcpu = &one.host.as_ref().unwrap().vcpu;
         vcpu.iter().filter(|piece| piece.state != HostState::Running).map(|piece| piece.length.ns()).sum()
     };
     // A wake-up is late by the usual without any culprit: under emulation by up to half a millisecond.
-    let lost = |one: &&model::Explanation| one.latency.ns() - median_ns(&record);
+    let lost = |one: &&model::Explanation| one.latency.ns() - usual_ns;
     let (lost, off): (u64, u64) = (late.iter().map(lost).sum(), late.iter().map(off).sum());
     if off * 100 < lost * 95 {
         return Err(format!("{off} of {lost} ns lost in {} wake-ups later than {limit_ns} ns", late.len()));

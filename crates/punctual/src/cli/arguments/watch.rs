@@ -28,7 +28,7 @@ pub(in crate::cli) struct WatchArguments {
     /// Period of each thread; auto finds it
     #[arg(long, value_name = "TIME", value_parser = period, default_value = "auto", allow_hyphen_values = true)]
     pub(in crate::cli) period: FoundOr<Period>,
-    /// Longest response time that is no miss [default: period]
+    /// Deadline, counted from the release [default: period]
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(in crate::cli) deadline: Option<Span>,
     /// Watch for this time
