@@ -117,19 +117,27 @@ fn described(share: &Share) -> String {
     format!("{:?} {:?} {} {}", share.cause, share.or, share.owner.name, share.place.as_deref().unwrap_or_default())
 }
 
+/// Whether a share is that of a fault and may be nothing else.
+fn is_of(share: &Share, fault: &Fault) -> bool {
+    share.or.is_none() && fault.causes.contains(&share.cause) && described(share).contains(fault.text)
+}
+
+/// The same, with the name of the fault.
+pub(crate) fn is_of_fault(share: &Share, name: &str) -> bool {
+    FAULTS.iter().any(|fault| fault.name == name && is_of(share, fault))
+}
+
 /// Numbers of late activations that are blamed on each planted fault; else a cause that is not there.
 fn counted(explained: &ExplainRecord, planted: &[&Fault]) -> Result<Vec<usize>, String> {
     let mut right = vec![0; planted.len()];
     for one in &explained.worst {
         let is_of_program = |share: &&Share| OF_PROGRAMS.contains(&share.cause) && share.or.is_none();
         let Some(share) = one.blame().filter(is_of_program) else { continue };
-        let text = described(share);
-        let is_it = |fault: &&Fault| fault.causes.contains(&share.cause) && text.contains(fault.text);
-        let is_true = || TRUE_TOO.iter().any(|too| planted.iter().any(|fault| fault.name == too.name) && is_it(&too));
-        match planted.iter().position(is_it) {
+        let is_planted = |too: &Fault| planted.iter().any(|fault| fault.name == too.name);
+        match planted.iter().position(|fault| is_of(share, fault)) {
             Some(index) => right[index] += 1,
-            None if is_true() => {}
-            None => return Err(format!("{text} in {one:#?}")),
+            None if TRUE_TOO.iter().any(|too| is_planted(too) && is_of(share, too)) => {}
+            None => return Err(format!("{} in {one:#?}", described(share))),
         }
     }
     Ok(right)

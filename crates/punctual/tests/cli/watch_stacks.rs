@@ -1,38 +1,32 @@
 //! Places in the code: the function and the line of a planted fault are named, and plainly none without symbols.
 
 use crate::program::{Scratch, machine_and_scratch, run, skip_unless};
-use crate::watch_faults::{compiled, explained, may_watch, watched, words};
-use model::{Cause, CodePlace, ExplainRecord};
+use crate::watch_faults::{compiled, explained, is_of_fault, may_watch, watched, words};
+use model::{CodePlace, ExplainRecord};
 use std::process::Command;
 
 const SOURCE: &str = include_str!("../../../../examples/servo.c");
 
-/// A planted fault, its causes, the functions that may be named, and what the line contains.
+/// A planted fault, the functions that may be named, and what the line contains.
 struct Fault {
     name: &'static str,
-    causes: &'static [Cause],
     functions: &'static [&'static str],
     line: &'static str,
 }
 
 static FAULTS: [Fault; 6] = [
-    Fault {
-        name: "nice_lock",
-        causes: &[Cause::Lock, Cause::PriorityInversion],
-        functions: &["hit_nice_lock"],
-        line: "pthread_mutex_lock(&plain_lock)",
-    },
-    Fault { name: "service", causes: &[Cause::SystemCall], functions: &["hit_service"], line: "service_ends[0]" },
-    Fault { name: "fsync", causes: &[Cause::Storage], functions: &["hit_fsync"], line: "fsync(file)" },
-    Fault { name: "sleep", causes: &[Cause::SystemCall], functions: &["hit_sleep", "sleep_ns"], line: "sleep" },
-    Fault { name: "long_run", causes: &[Cause::LongRun], functions: &["hit_long_run", "steps"], line: "" },
-    Fault { name: "page_fault", causes: &[Cause::PageFault], functions: &["hit_page_fault"], line: "" },
+    Fault { name: "nice_lock", functions: &["hit_nice_lock"], line: "pthread_mutex_lock(&plain_lock)" },
+    Fault { name: "service", functions: &["hit_service"], line: "service_ends[0]" },
+    Fault { name: "fsync", functions: &["hit_fsync"], line: "fsync(file)" },
+    Fault { name: "sleep", functions: &["hit_sleep", "sleep_ns"], line: "sleep" },
+    Fault { name: "long_run", functions: &["hit_long_run", "steps"], line: "" },
+    Fault { name: "page_fault", functions: &["hit_page_fault"], line: "" },
 ];
 
-/// Places of the late activations that are blamed on a fault.
+/// Places of the late activations that are blamed on a fault, and on nothing else that may have been it.
 fn places(explained: &ExplainRecord, fault: &Fault) -> Vec<CodePlace> {
     let blames = explained.worst.iter().filter_map(|one| one.blame());
-    blames.filter(|share| fault.causes.contains(&share.cause)).filter_map(|share| share.code.clone()).collect()
+    blames.filter(|share| is_of_fault(share, fault.name)).filter_map(|share| share.code.clone()).collect()
 }
 
 /// Whether a place is that of the fault: its function, and a line of the source with the call.
