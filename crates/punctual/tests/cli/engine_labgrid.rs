@@ -27,7 +27,7 @@ impl Drop for Service {
 struct Laboratory {
     network: Network,
     keys: Scratch,
-    _services: [Service; 2],
+    services: Vec<Service>,
     _servers: Servers,
 }
 
@@ -50,15 +50,11 @@ impl Laboratory {
             format!("place{number}:\n  NetworkService: {{address: {}, username: root}}\n", ADDRESSES[number])
         };
         let exported = keys.file("exported.yaml", place(1) + &place(2));
-        let service = |program: &str, arguments: &str| {
-            let program = of_python(program, "labgrid").expect("it was found before");
-            let mut command = network.on(HOST, program.to_str().unwrap(), arguments);
-            // The coordinator keeps its places in the current directory.
-            Service(command.current_dir(keys.dir()).start_silent())
-        };
-        let coordinator = service("labgrid-coordinator", &format!("-l {COORDINATOR}"));
-        let exporter = service("labgrid-exporter", &format!("-n lab -c {COORDINATOR} {}", exported.display()));
-        let laboratory = Laboratory { network, keys, _services: [coordinator, exporter], _servers: servers };
+        let mut laboratory = Laboratory { network, keys, services: Vec::new(), _servers: servers };
+        // An exporter ends where it finds no coordinator.
+        laboratory.serve("labgrid-coordinator", &format!("-l {COORDINATOR}"));
+        assert!(comes_true(|| laboratory.client("resources").status == 0), "the coordinator answers");
+        laboratory.serve("labgrid-exporter", &format!("-n lab -c {COORDINATOR} {}", exported.display()));
         let is_exported = || laboratory.client("resources").stdout.contains("lab/place2/NetworkService");
         assert!(comes_true(is_exported), "the places are exported");
         for number in [1, 2] {
@@ -69,6 +65,14 @@ impl Laboratory {
             }
         }
         Some(laboratory)
+    }
+
+    /// Starts a program of labgrid that runs until the laboratory is dropped.
+    fn serve(&mut self, program: &str, arguments: &str) {
+        let program = of_python(program, "labgrid").expect("it was found before");
+        let mut command = self.network.on(HOST, program.to_str().unwrap(), arguments);
+        // The coordinator keeps its places in the current directory.
+        self.services.push(Service(command.current_dir(self.keys.dir()).start_silent()));
     }
 
     /// A command in the namespace of the host, with labgrid's programs and the wrapper of ssh in the search path.

@@ -122,7 +122,7 @@ fn vm_a_serial_port_that_sends_to_itself_is_exact_in_virtual_time() {
     let plan = scratch.file(
         "loop.toml",
         format!(
-            "repetitions = 1\nduration = \"200ms\"\nwarm_up = \"20ms\"\n[axes]\nkernel = [\"{}\"]\n\
+            "repetitions = 1\nduration = \"200ms\"\nwarm_up = \"20ms\"\n[axes]\nkernel = [\"{}\"]\nload = [\"none\"]\n\
              policy = [\"fifo:90\"]\nperiod = [\"2ms\"]\nmethod = [\"response:serial-loop\"]\n",
             kernel.display()
         ),

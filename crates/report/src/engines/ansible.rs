@@ -231,12 +231,16 @@ const SHARD: &str = r#"# One shard on each machine. Written by <<TOOL>>.
     - name: Fetch
       ansible.builtin.raw: >-
         cd {{ directory | quote }};
-        case $(cat status) in status=0|status=2|status=3) gzip -c {{ out }}/run.jsonl | base64;;
+        case $(cat status) in status=0|status=2|status=3) gzip -c {{ out }}/run.jsonl | base64; echo .;;
         *) cat log; exit 1;; esac
       register: fetched
       changed_when: false
-      # With a terminal, dropbear cuts off what was not sent yet when the command ends.
+      # Some versions of dropbear cut off what was not sent yet when a command ends, above all with a terminal. The
+      # point, which base64 does not use, shows the end.
       vars: {ansible_ssh_use_tty: false}
+      until: fetched is failed or '.' in fetched.stdout
+      retries: 5
+      delay: 2
 
     - name: Keep
       ansible.builtin.shell:
@@ -244,7 +248,7 @@ const SHARD: &str = r#"# One shard on each machine. Written by <<TOOL>>.
           umask 022; mkdir -p {{ out }} && tr -d '\r' | base64 -d | gzip -d >{{ out }}/new
           && mv {{ out }}/new {{ out }}/run.jsonl
         chdir: "{{ playbook_dir }}"
-        stdin: "{{ fetched.stdout }}"
+        stdin: "{{ fetched.stdout | replace('.', '') }}"
       delegate_to: localhost
       become: false
       vars:
