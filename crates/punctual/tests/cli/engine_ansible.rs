@@ -188,8 +188,8 @@ fn root_ansible_refuses_what_a_machine_lacks() {
     assert!(said.status != 0 && !playbook.dir().join("shards").exists(), "{said:?}");
 }
 
-/// Two emulated boards: arm64 with busybox and dropbear only, the other one of another architecture where its program
-/// is at hand, else of the same.
+/// Two emulated boards with busybox and dropbear only: arm64, and one of another architecture where its program is at
+/// hand, else of the same.
 #[test]
 #[ignore = "long: boots two boards"]
 fn vm_ansible_measures_on_boards_without_python() {
@@ -209,12 +209,19 @@ fn vm_ansible_measures_on_boards_without_python() {
     // A real-time policy, and CPUs of the boards.
     playbook.edit("plan.toml", "policy = [\"other\"]", "policy = [\"fifo:80\"]");
     let variables = |board: &Board| {
-        let config = board.directory().join("config");
-        format!("ansible_host: board, ansible_ssh_common_args: '-F {}'", config.display())
+        // Both have the same name, by which Ansible would share one connection between them.
+        let dir = board.directory().display();
+        format!("ansible_host: board, ansible_ssh_common_args: '-F {dir}/config', ansible_control_path: '{dir}/shared'")
     };
     playbook.inventory(&[("first", variables(first)), ("second", variables(second))]);
-    run(&mut playbook.command(&["env"])).expect_success();
-    expect_shards(&playbook.dir(), 2, 6);
+    let said = run(&mut playbook.command(&["env"]));
+    if riscv64 {
+        // Each has measured, with its own program; the results of such different machines are not one run.
+        assert!(said.status != 0 && said.stdout.contains("their machines differ: kernel ("), "{said:?}");
+    } else {
+        said.expect_success();
+        expect_shards(&playbook.dir(), 2, 6);
+    }
     let of = |shard: u32| crate::program::entries(&playbook.dir().join(format!("shards/{shard}")));
     for (shard, name) in [(1, "aarch64"), (2, if riscv64 { "riscv64" } else { "aarch64" })] {
         for entry in of(shard) {

@@ -231,6 +231,7 @@ const SHARD: &str = r#"# One shard on each machine. Written by <<TOOL>>.
     - name: Fetch
       ansible.builtin.raw: >-
         cd {{ directory | quote }};
+        [ -s {{ out }}/run.jsonl ] || { cat log; exit 1; };
         case $(cat status) in status=0|status=2|status=3) gzip -c {{ out }}/run.jsonl | base64; echo .;;
         *) cat log; exit 1;; esac
       register: fetched
