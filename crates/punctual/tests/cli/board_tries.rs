@@ -1,7 +1,7 @@
 //! This program on boards of other architectures: its commands, its records and the facts of the machine.
 
 use crate::board::Board;
-use crate::program::{ProgramOutput, Scratch, entries, header, is_installed, machine, skip_unless};
+use crate::program::{ProgramOutput, Scratch, entries, header, is_installed, skip_unless};
 use model::{Entry, Host, Record};
 use std::path::PathBuf;
 
@@ -140,7 +140,6 @@ fn can_boot() -> bool {
 #[ignore = "long: boots a board"]
 fn vm_an_arm64_board_is_measured() {
     skip_unless!(can_boot());
-    let _machine = machine();
     expect_board_measures(&Known {
         board: "arm64",
         program: "punctual-aarch64",
@@ -155,7 +154,6 @@ fn vm_an_arm64_board_is_measured() {
 #[ignore = "long: boots a board"]
 fn vm_a_riscv64_board_is_measured() {
     skip_unless!(can_boot());
-    let _machine = machine();
     expect_board_measures(&Known {
         board: "riscv64",
         program: "punctual-riscv64",
@@ -170,7 +168,6 @@ fn vm_a_riscv64_board_is_measured() {
 #[ignore = "long: boots a board"]
 fn vm_an_armhf_board_is_measured() {
     skip_unless!(can_boot());
-    let _machine = machine();
     expect_board_measures(&Known {
         board: "armhf",
         program: "punctual-arm",
@@ -185,7 +182,6 @@ fn vm_an_armhf_board_is_measured() {
 #[ignore = "long: boots a board"]
 fn vm_pages_of_16_kib_are_counted_and_traced() {
     skip_unless!(can_boot());
-    let _machine = machine();
     let Some(board) = Equipped::of("arm64-16k", "punctual-aarch64") else { return };
     for (operation, n, pages) in [("memory/fault", 64, 64), ("memory/fault", 640, 640), ("memory/map_touch", 64, 256)] {
         let used = board.say(&format!("operation {operation} {n}")).expect_success().json();
