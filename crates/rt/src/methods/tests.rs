@@ -71,11 +71,11 @@ fn every_method_waits_until_its_due_time() {
 #[test]
 fn relative_sleeps_are_never_shorter_than_requested_and_drift() {
     for method in ["clock_nanosleep:relative", "clock_nanosleep:relative:tai", "nanosleep"] {
-        let (samples, _) = cycles(method);
+        // Where the CPU is busy, the first sleep may itself begin after its cycle, or after the last one.
+        let samples = (0..20).map(|_| cycles(method).0).find(|samples| !samples.is_empty());
+        let samples = samples.unwrap_or_else(|| panic!("{method}: no sleep in 20 tries"));
         assert!(samples.iter().all(|(cycle, latency)| *cycle < 20 && *latency >= 0), "{method}: {samples:?}");
         assert!(samples.windows(2).all(|pair| pair[0].0 < pair[1].0), "{method}: {samples:?}");
-        // The first sleep may itself begin after its cycle where the CPU is busy, so which cycle it ends is not known.
-        assert!(!samples.is_empty(), "{method}");
     }
 }
 
