@@ -15,8 +15,8 @@ const BLOCK_DELAY_STEP: Duration = Duration::from_nanos(1_270_007);
 /// Start delay of the first block, so that the effects of starting it have settled.
 const FIRST_BLOCK_DELAY: Duration = Duration::from_millis(20);
 
-/// CPU time limit for the start of a guest, and the CPU seconds added for each of its seconds. Hundreds of processes that
-/// take turns need some 200 in a second, because the emulator translates addresses anew at each switch.
+/// CPU time limit for the start of a guest, and the CPU seconds added for each of its seconds. A guest with hundreds of
+/// processes (`messaging`) uses about 200 in a second: the emulator translates addresses anew at each context switch.
 const BOOT_CPU_LIMIT: Duration = Duration::from_secs(60);
 const CPU_LIMIT_PER_SECOND: u32 = 1000;
 /// Timeout without any CPU time used.

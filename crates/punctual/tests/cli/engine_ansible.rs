@@ -209,14 +209,14 @@ fn vm_ansible_measures_on_boards_without_python() {
     // A real-time policy, and CPUs of the boards.
     playbook.edit("plan.toml", "policy = [\"other\"]", "policy = [\"fifo:80\"]");
     let variables = |board: &Board| {
-        // Both have the same name, by which Ansible would share one connection between them.
+        // Both boards have the same host name: by default Ansible would use one SSH control socket for both.
         let dir = board.directory().display();
         format!("ansible_host: board, ansible_ssh_common_args: '-F {dir}/config', ansible_control_path: '{dir}/shared'")
     };
     playbook.inventory(&[("first", variables(first)), ("second", variables(second))]);
     let said = run(&mut playbook.command(&["env"]));
     if riscv64 {
-        // Each has measured, with its own program; the results of such different machines are not one run.
+        // Both boards measured, each with its own program; `merge` refuses machines that differ in their architecture.
         assert!(said.status != 0 && said.stdout.contains("their machines differ: kernel ("), "{said:?}");
     } else {
         said.expect_success();

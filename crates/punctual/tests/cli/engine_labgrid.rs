@@ -51,7 +51,7 @@ impl Laboratory {
         };
         let exported = keys.file("exported.yaml", place(1) + &place(2));
         let mut laboratory = Laboratory { network, keys, services: Vec::new(), _servers: servers };
-        // An exporter ends where it finds no coordinator.
+        // An exporter exits if no coordinator listens.
         laboratory.serve("labgrid-coordinator", &format!("-l {COORDINATOR}"));
         assert!(comes_true(|| laboratory.client("resources").status == 0), "the coordinator answers");
         laboratory.serve("labgrid-exporter", &format!("-n lab -c {COORDINATOR} {}", exported.display()));

@@ -182,7 +182,7 @@ fn an_experiment_killed_at_any_instant_leaves_the_machine_as_before_after_recove
         assert!(comes_true(|| running().is_empty()), "{:?} left", running());
         changed += usize::from(settings.iter().any(|(path, value)| read(path) != *value));
         let recover = || run(command("recover --wait").env("PUNCTUAL_ROOT", scratch.dir()));
-        // While a process ends, it has no environment any more, by which `running` finds it.
+        // A process that is exiting has no environment, by which `running` finds it, and still exists for `recover`.
         let mut said = recover();
         comes_true(|| {
             let is_ending = said.stdout.contains("is still running");

@@ -183,7 +183,7 @@ fn root_a_limit_on_the_response_time_gives_a_verdict() {
 fn root_a_cell_of_a_plan_can_watch_a_program_beside_loads() {
     skip_unless!(may_watch());
     let (_machine, scratch) = machine_and_scratch("watch-plan");
-    // An interpreter may need seconds to start beside a load, and its first second is no part of a cell.
+    // Not a Python script: under a load the interpreter may start too late for any activation after the warm-up time.
     let servo = compiled(&scratch, &[]);
     let plan = scratch.file(
         "plan.toml",

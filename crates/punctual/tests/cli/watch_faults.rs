@@ -117,12 +117,12 @@ fn described(share: &Share) -> String {
     format!("{:?} {:?} {} {}", share.cause, share.or, share.owner.name, share.place.as_deref().unwrap_or_default())
 }
 
-/// Whether a share is that of a fault and may be nothing else.
+/// Whether a share is caused by a fault, without an alternative cause.
 fn is_of(share: &Share, fault: &Fault) -> bool {
     share.or.is_none() && fault.causes.contains(&share.cause) && described(share).contains(fault.text)
 }
 
-/// The same, with the name of the fault.
+/// Whether a share is caused by the fault with this name.
 pub(crate) fn is_of_fault(share: &Share, name: &str) -> bool {
     FAULTS.iter().any(|fault| fault.name == name && is_of(share, fault))
 }

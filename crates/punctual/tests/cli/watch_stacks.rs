@@ -23,7 +23,7 @@ static FAULTS: [Fault; 6] = [
     Fault { name: "page_fault", functions: &["hit_page_fault"], line: "" },
 ];
 
-/// Places of the late activations that are blamed on a fault, and on nothing else that may have been it.
+/// Places of the late activations that are blamed on a fault, without an alternative cause.
 fn places(explained: &ExplainRecord, fault: &Fault) -> Vec<CodePlace> {
     let blames = explained.worst.iter().filter_map(|one| one.blame());
     blames.filter(|share| is_of_fault(share, fault.name)).filter_map(|share| share.code.clone()).collect()

@@ -232,16 +232,12 @@ const SHARD: &str = r#"# One shard on each machine. Written by <<TOOL>>.
       ansible.builtin.raw: >-
         cd {{ directory | quote }};
         [ -s {{ out }}/run.jsonl ] || { cat log; exit 1; };
-        case $(cat status) in status=0|status=2|status=3) gzip -c {{ out }}/run.jsonl | base64; echo .;;
+        case $(cat status) in status=0|status=2|status=3) gzip -c {{ out }}/run.jsonl | base64;;
         *) cat log; exit 1;; esac
       register: fetched
       changed_when: false
-      # Some versions of dropbear cut off what was not sent yet when a command ends, above all with a terminal. The
-      # point, which base64 does not use, shows the end.
+      # With a terminal, dropbear cuts off what was not sent yet when the command ends.
       vars: {ansible_ssh_use_tty: false}
-      until: fetched is failed or '.' in fetched.stdout
-      retries: 5
-      delay: 2
 
     - name: Keep
       ansible.builtin.shell:
@@ -249,7 +245,7 @@ const SHARD: &str = r#"# One shard on each machine. Written by <<TOOL>>.
           umask 022; mkdir -p {{ out }} && tr -d '\r' | base64 -d | gzip -d >{{ out }}/new
           && mv {{ out }}/new {{ out }}/run.jsonl
         chdir: "{{ playbook_dir }}"
-        stdin: "{{ fetched.stdout | replace('.', '') }}"
+        stdin: "{{ fetched.stdout }}"
       delegate_to: localhost
       become: false
       vars:
