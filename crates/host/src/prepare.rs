@@ -20,6 +20,10 @@ use journal::Journal;
 use model::{CpuSet, Prepare, PreparedSetting, plain};
 use std::io::{self, Write};
 
+/// How often the journal is written at most. That takes as long as the disk does, and what another program sets meanwhile
+/// is the value to restore; one that never stops setting it must not keep a cell from beginning.
+const JOURNALS: u32 = 3;
+
 /// The machine, prepared for a cell. Dropping it restores the previous settings.
 #[derive(Debug)]
 pub struct Preparation {
@@ -38,11 +42,18 @@ impl Preparation {
     /// One line with the setting, the value and the reason. Nothing is left changed then.
     pub fn make(fs: &HostFs, prepare: &Prepare, measured: &CpuSet) -> Result<Preparation, String> {
         let mut preparation = Preparation { fs: fs.clone(), changes: Vec::new(), kept: 0, journal: None };
-        let planned = plan::changes(fs, prepare, measured)?;
-        if planned.is_empty() {
-            return Ok(preparation);
+        let mut planned = plan::changes(fs, prepare, measured)?;
+        for attempt in 1..=JOURNALS {
+            if planned.is_empty() {
+                return Ok(preparation);
+            }
+            preparation.journal = Some(Journal::write(fs, &planned)?);
+            let now = plan::changes(fs, prepare, measured)?;
+            if now == planned || attempt == JOURNALS {
+                break;
+            }
+            planned = now;
         }
-        preparation.journal = Some(Journal::write(fs, &planned)?);
         for change in planned {
             // Recorded before it is made: a change that fails halfway is undone, too.
             preparation.changes.push(change);

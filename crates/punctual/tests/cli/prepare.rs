@@ -1,8 +1,8 @@
 //! Settings that a cell changes are restored, whatever happens to the cell.
 
 use crate::program::{
-    Machine, Scratch, Start, a_cpu, cell, comes_true, command, finish, is_root, kill_and_wait, machine,
-    machine_and_scratch, punctual, record, run, running, skip_unless, start_cell, wait_for_progress,
+    Machine, Scratch, Start, a_cpu, cell, comes_true, command, finish, is_installed, is_root, kill_and_wait, machine,
+    machine_and_scratch, punctual, record, run, running, skip_unless, start_cell, wait_for_progress, wrapped,
 };
 use model::{Cell, Conditions, Prepare};
 use std::path::Path;
@@ -15,7 +15,7 @@ const SETTINGS: [(&str, &str); 5] = [
     ("sys/devices/system/cpu/cpu0/cpufreq/scaling_governor", "powersave"),
     ("proc/sys/kernel/sched_rt_runtime_us", "950000"),
     (TIMER_MIGRATION, "1"),
-    ("sys/kernel/mm/transparent_hugepage/enabled", "always"),
+    (HUGEPAGES, "always"),
     ("proc/irq/24/smp_affinity_list", "0-1"),
 ];
 const PREPARE: &str =
@@ -23,6 +23,7 @@ const PREPARE: &str =
 
 /// The setting that most tests change.
 const TIMER_MIGRATION: &str = "proc/sys/kernel/timer_migration";
+const HUGEPAGES: &str = "sys/kernel/mm/transparent_hugepage/enabled";
 
 fn prepared(text: &str, cell: Cell) -> Cell {
     let mut prepare = Prepare::default();
@@ -121,6 +122,24 @@ fn a_cell_killed_under_a_living_campaign_is_cleaned_up_by_it() {
 }
 
 #[test]
+fn a_value_that_another_program_sets_while_the_journal_is_written_is_the_one_to_restore() {
+    skip_unless!(is_installed("strace", "strace"));
+    let (_machine, scratch) = machine_and_scratch("prepare-meanwhile");
+    let hugepages = scratch.file(HUGEPAGES, "always\n");
+    let slow_disk = ["strace", "-f", "-qq", "-o", "/dev/null", "-e", "inject=fsync:delay_enter=500000"];
+    let mut command = wrapped(&scratch, &slow_disk, "cell");
+    command.env("PUNCTUAL_ROOT", scratch.dir());
+    let cell = prepared("transparent_hugepages=never", cell("other", "none", "0", "100ms"));
+    let child = start_cell(command, &cell);
+    let journals = scratch.path("run/punctual");
+    assert!(comes_true(|| std::fs::read_dir(&journals).is_ok_and(|mut all| all.next().is_some())), "no journal");
+    std::fs::write(&hugepages, "madvise\n").unwrap();
+    let settings = record(child).prepared;
+    assert_eq!((settings.len(), settings[0].before.as_str()), (1, "madvise"), "{settings:?}");
+    assert_eq!(std::fs::read_to_string(hugepages).unwrap().trim(), "madvise");
+}
+
+#[test]
 fn a_setting_that_is_not_there_stops_the_measurement() {
     let (_machine, scratch) = machine_and_scratch("prepare-refused");
     let said = run(&mut on(scratch.dir(), "measure --wait --duration 100ms --cpus 0 --prepare timer_migration=off"));
@@ -135,7 +154,7 @@ fn a_setting_that_is_not_there_stops_the_measurement() {
 fn root_real_settings_are_changed_recorded_and_put_back() {
     skip_unless!(is_root());
     let _machine = machine();
-    let files = [TIMER_MIGRATION, "proc/sys/kernel/sched_rt_runtime_us", "sys/kernel/mm/transparent_hugepage/enabled"];
+    let files = [TIMER_MIGRATION, "proc/sys/kernel/sched_rt_runtime_us", HUGEPAGES];
     let all = || files.map(|path| std::fs::read_to_string(Path::new("/").join(path)).ok());
     let before = all();
     if before.iter().any(Option::is_none) || before[1].as_ref().is_none_or(|us| us.trim() != "950000") {
