@@ -190,7 +190,7 @@ impl WatchedThreads {
         self.threads.iter().filter(|(_, thread)| thread.ended_ns.is_none()).map(|(pid, _)| *pid)
     }
 
-    /// Numbers of each thread so far: activations, late ones, the last and the largest response time, ns.
+    /// Each thread so far: its ID, the histogram of its response times, and the number of late activations.
     pub fn progress(&self) -> impl Iterator<Item = (i32, &model::Histogram, u64)> {
         self.threads.iter().map(|(pid, thread)| (*pid, &thread.tally.samples.histogram, thread.tally.late))
     }

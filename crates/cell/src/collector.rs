@@ -2,8 +2,8 @@
 
 use analysis::{Level, MIN_EXCEEDANCES, quantile};
 use model::{
-    Bin, Cell, Censored, Episode, Episodes, Histogram, Schedule, Second, Slice, Span, Spike, Task, ThreadProgress,
-    Worst,
+    Bin, Cell, Censored, Episode, Episodes, Histogram, Measured, Schedule, Second, Slice, Span, Spike, Task,
+    ThreadProgress, Worst,
 };
 use rt::Sample;
 use std::cmp::Reverse;
@@ -248,7 +248,7 @@ impl Collector {
     /// Progress of the thread on `cpu`.
     pub(super) fn progress(&self, cpu: u32) -> ThreadProgress {
         ThreadProgress {
-            cpu,
+            thread: Measured::Cpu(cpu),
             n: self.histogram.n,
             min_ns: self.histogram.min_ns,
             last_ns: self.last_ns,

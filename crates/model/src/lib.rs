@@ -92,7 +92,7 @@ pub use plan::{Axes, ChangedPlanError, Knob, Plan, PlanError, Point, Requirement
 pub use planned::Planned;
 pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};
 pub use prepare::{CpusAway, Prepare, PrepareError};
-pub use progress::{Bin, LoadProgress, Progress, Spike, ThreadProgress};
+pub use progress::{Bin, LoadProgress, Measured, Progress, Spike, ThreadProgress};
 pub use random::SplitMix64;
 pub use record::{
     Achieved, AllBatches, AnswerParts, Censored, ChainRecord, ChainStage, ClockStep, CobaltRecord, CostRecord,

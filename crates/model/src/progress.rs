@@ -1,8 +1,9 @@
 //! Progress reports of a running cell, once a second.
 
-use crate::{Histogram, Span};
+use crate::{Histogram, Span, plain};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
+use std::fmt;
 
 /// The state of a running cell at one instant. Written as one JSON line; not kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -10,7 +11,7 @@ pub struct Progress {
     /// Time since the first measured due time, ns; 0 during warm-up.
     #[serde(rename = "elapsed_ns")]
     pub elapsed: Span,
-    /// One entry for each measured CPU.
+    /// One entry for each measured CPU or watched thread.
     pub threads: Vec<ThreadProgress>,
     /// One entry for each part of the load, in the last second.
     pub loads: Vec<LoadProgress>,
@@ -27,11 +28,35 @@ pub struct LoadProgress {
     pub per_second: Option<u64>,
 }
 
+/// What tells a measured thread from the others of its cell.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Measured {
+    /// The CPU that it is pinned to.
+    Cpu(u32),
+    /// A watched thread, which may run on any CPU.
+    Thread {
+        /// Its name, which the watched program chooses.
+        name: String,
+        /// Its ID; several threads may have the same name.
+        tid: u32,
+    },
+}
+
+impl fmt::Display for Measured {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Measured::Cpu(cpu) => write!(f, "CPU {cpu}"),
+            Measured::Thread { name, tid } => write!(f, "{} {tid}", plain(name)),
+        }
+    }
+}
+
 /// The state of one measured thread at one instant.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ThreadProgress {
-    /// The CPU it is pinned to.
-    pub cpu: u32,
+    /// Which thread it is.
+    pub thread: Measured,
     /// Wake-ups recorded so far.
     pub n: u64,
     /// Smallest latency so far, ns.

@@ -8,7 +8,7 @@ use analysis::explain::Event;
 use analysis::watch::{Activation, Finished, Release, Usual, WatchedThreads};
 use analysis::{MIN_EXCEEDANCES, quantile};
 use host::CpuGroups;
-use model::{Bin, ClockId, MonoTime, Nice, Policy, Span, ThreadProgress, Watch, WatchTarget};
+use model::{Bin, ClockId, Measured, MonoTime, Nice, Policy, Span, ThreadProgress, Watch, WatchTarget};
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
@@ -403,8 +403,9 @@ impl Reader {
     fn progress(&self) -> Vec<ThreadProgress> {
         let of_thread = |(pid, histogram, late): (i32, &model::Histogram, u64)| {
             let above = 0.01 * histogram.n as f64;
+            let name = self.threads.names.get(&pid).cloned().unwrap_or_default();
             ThreadProgress {
-                cpu: pid.unsigned_abs(),
+                thread: Measured::Thread { name, tid: pid.unsigned_abs() },
                 n: histogram.n,
                 min_ns: histogram.min_ns,
                 last_ns: None,

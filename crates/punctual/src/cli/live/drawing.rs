@@ -1,8 +1,8 @@
-//! The lines of the live view: a row per CPU, a histogram of all latencies with few bins, the last spikes.
+//! The lines of the live view: a row per measured thread, a histogram of all latencies with few bins, the last spikes.
 
 use super::latency;
 use analysis::wording::{count, duration, durations_apart, things};
-use model::{Bin, LoadProgress, Progress, Span, Spike, ThreadProgress};
+use model::{Bin, LoadProgress, Measured, Progress, Span, Spike, ThreadProgress};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -32,10 +32,10 @@ const LATENCY: usize = 9;
 const COUNT: usize = 11;
 /// Rows for bins. From 1 us to 100 s there are 25 bins; surplus ones are merged.
 const MAX_BINS: usize = 12;
-/// Number of spikes, over all CPUs.
+/// Number of spikes, over all threads.
 const MAX_SPIKES: usize = 5;
 
-/// One column of the rows of CPUs.
+/// One column of the rows of threads.
 struct Column {
     head: &'static str,
     width: usize,
@@ -54,11 +54,11 @@ const COLUMNS: [Column; 7] = [
     Column { head: "missed", width: LATENCY, show: |thread| count(thread.missed), spare: None },
 ];
 
-/// The view of a cell: time left and limit, its CPUs, bins and spikes. Lines and rows stay within the room: the bins or
-/// the spikes are omitted if they do not fit.
+/// The view of a cell: time left and limit, its threads, bins and spikes. Lines and rows stay within the room: the bins
+/// or the spikes are omitted if they do not fit.
 pub(super) fn lines(progress: &Progress, view: View, room: Room) -> Vec<String> {
     let mut lines = vec![status(progress, view)];
-    lines.extend(cpus(progress, view.duration, Room { height: room.height.saturating_sub(1), ..room }));
+    lines.extend(threads(progress, view.duration, Room { height: room.height.saturating_sub(1), ..room }));
     for section in [bins(&progress.threads, room), spikes(&progress.threads, room)] {
         let left = room.height.saturating_sub(lines.len() + 1);
         // A heading without rows is omitted.
@@ -96,29 +96,39 @@ fn time_and_limit(progress: &Progress, view: View) -> String {
     // Whole seconds: the line changes once a second.
     let left = format!("{:>FIRST$} left", format!("{} s", left.div_ceil(Span::SECOND.ns())));
     let Some((over, limit)) = exceeded(progress, view).zip(view.limit) else { return left };
-    match over.and_then(|thread| Some((thread.cpu, thread.max_ns?))) {
-        Some((cpu, max_ns)) => {
+    match over.and_then(|one| Some((&one.thread, one.max_ns?))) {
+        Some((thread, max_ns)) => {
             let limit_ns = i64::try_from(limit.ns()).unwrap_or(i64::MAX);
             let (limit, max) = durations_apart(limit_ns, max_ns);
-            format!("{left}, limit {limit} EXCEEDED: {max} on CPU {cpu}")
+            format!("{left}, limit {limit} EXCEEDED: {max} {}", of_thread(thread))
         }
         None => format!("{left}, limit {} met so far", duration(limit.ns() as f64)),
     }
 }
 
-/// A row for each CPU, or for those with the latest wake-ups if not all fit.
-fn cpus(progress: &Progress, duration: Span, room: Room) -> Vec<String> {
+/// `on CPU 3`, or `of controller 4711`.
+fn of_thread(thread: &Measured) -> String {
+    match thread {
+        Measured::Cpu(_) => format!("on {thread}"),
+        Measured::Thread { .. } => format!("of {thread}"),
+    }
+}
+
+/// A row for each thread, or for those with the latest wake-ups if not all fit.
+fn threads(progress: &Progress, duration: Span, room: Room) -> Vec<String> {
+    let names = progress.threads.iter().map(|one| one.thread.to_string().chars().count());
+    let first = names.fold(FIRST, usize::max);
     let mut columns: Vec<&Column> = COLUMNS.iter().collect();
-    while FIRST + columns.iter().map(|column| column.width).sum::<usize>() > room.width {
+    while first + columns.iter().map(|column| column.width).sum::<usize>() > room.width {
         let spare = columns.iter().filter_map(|column| column.spare).min();
         let Some(index) = spare.and_then(|spare| columns.iter().position(|column| column.spare == Some(spare))) else {
             break;
         };
         columns.remove(index);
     }
-    let row = |first: String, show: &dyn Fn(&Column) -> String| {
+    let row = |head: String, show: &dyn Fn(&Column) -> String| {
         let others = columns.iter().map(|column| format!("{:>width$}", show(column), width = column.width));
-        format!("{first:>FIRST$}{}", others.collect::<String>())
+        format!("{head:>first$}{}", others.collect::<String>())
     };
     let seconds = progress.elapsed.min(duration).as_secs_f64().floor();
     let mut lines =
@@ -129,16 +139,20 @@ fn cpus(progress: &Progress, duration: Span, room: Room) -> Vec<String> {
     if shown.len() > n_rows {
         shown.sort_by_key(|thread| Reverse(thread.max_ns));
         others = shown.split_off(n_rows.saturating_sub(1));
-        shown.sort_by_key(|thread| thread.cpu);
+        shown.sort_by_key(|one| &one.thread);
     }
-    lines.extend(shown.iter().map(|thread| row(format!("CPU {}", thread.cpu), &|column| (column.show)(thread))));
-    if let Some(max_ns) = others.iter().map(|thread| thread.max_ns).max() {
-        lines.push(format!("{:>FIRST$} other CPUs, max {}", others.len(), latency(max_ns)));
+    lines.extend(shown.iter().map(|thread| row(thread.thread.to_string(), &|column| (column.show)(thread))));
+    if let Some(latest) = others.iter().max_by_key(|one| one.max_ns) {
+        let things = match latest.thread {
+            Measured::Cpu(_) => "CPUs",
+            Measured::Thread { .. } => "threads",
+        };
+        lines.push(format!("{:>first$} other {things}, max {}", others.len(), latency(latest.max_ns)));
     }
     lines
 }
 
-/// Latencies of all CPUs: a row for each bin from the first to the last nonempty one, with a bar on a logarithmic
+/// Latencies of all threads: a row for each bin from the first to the last nonempty one, with a bar on a logarithmic
 /// scale.
 fn bins(threads: &[ThreadProgress], room: Room) -> Vec<String> {
     let mut counts: BTreeMap<u64, u64> = BTreeMap::new();
@@ -185,21 +199,21 @@ fn bar(n: u64, most: u64, longest: usize, unicode: bool) -> String {
     if unicode { "\u{2588}" } else { "#" }.repeat(length)
 }
 
-/// The last spikes of all CPUs, in order of time.
+/// The last spikes of all CPUs, in order of time. Those of watched threads are not looked for.
 fn spikes(threads: &[ThreadProgress], room: Room) -> Vec<String> {
     let factor = Spike::FACTOR;
     let mut all: Vec<_> =
-        threads.iter().flat_map(|thread| thread.spikes.iter().map(|spike| (spike.at, thread.cpu, spike))).collect();
+        threads.iter().flat_map(|one| one.spikes.iter().map(move |spike| (spike.at, &one.thread, spike))).collect();
     if all.is_empty() {
-        let is_watched = threads.iter().any(|thread| thread.p99_ns.is_some());
+        let is_looked_for = |one: &ThreadProgress| matches!(one.thread, Measured::Cpu(_)) && one.p99_ns.is_some();
         let none = format!("{:>FIRST$}  no spike so far", "");
         let none = with_room_for(none, &format!(", later than {factor} x p99 of its CPU"), room);
-        return is_watched.then_some(none).into_iter().collect();
+        return threads.iter().any(is_looked_for).then_some(none).into_iter().collect();
     }
-    all.sort_by_key(|(at, cpu, _)| (*at, *cpu));
+    all.sort_by_key(|(at, thread, _)| (*at, *thread));
     let shown = &all[all.len().saturating_sub(MAX_SPIKES)..];
-    let line = |(at, cpu, spike): &(Span, u32, &Spike)| {
-        let (at, cpu) = (format!("{:.3} s", at.as_secs_f64()), format!("CPU {cpu}"));
+    let line = |(at, thread, spike): &(Span, &Measured, &Spike)| {
+        let (at, cpu) = (format!("{:.3} s", at.as_secs_f64()), thread.to_string());
         let (late, above) = (duration(spike.latency_ns as f64), duration(spike.above_ns as f64));
         let line = format!("{at:>FIRST$}  {cpu:<8}{late:>LATENCY$}");
         with_room_for(line, &format!("   above {above}"), room)

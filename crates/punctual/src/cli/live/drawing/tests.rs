@@ -7,7 +7,7 @@ const WIDE: Room = Room { width: 79, height: 39, unicode: true };
 
 fn thread(cpu: u32, bins: &[(u64, u64)]) -> ThreadProgress {
     ThreadProgress {
-        cpu,
+        thread: Measured::Cpu(cpu),
         n: bins.iter().map(|(_, count)| count).sum(),
         min_ns: Some(2_140),
         last_ns: Some(5_000),
@@ -221,7 +221,8 @@ fn of_many_cpus_the_latest_are_shown() {
 
 #[test]
 fn before_the_first_sample_nothing_is_made_up() {
-    let threads = vec![ThreadProgress::default()];
+    let none = ThreadProgress { min_ns: None, last_ns: None, mean_ns: None, p99_ns: None, ..thread(0, &[]) };
+    let threads = vec![none];
     check(
         &Progress { elapsed: Span(0), threads, loads: Vec::new() },
         WIDE,
@@ -271,4 +272,35 @@ fn a_bar_is_as_long_as_the_logarithm_of_its_count() {
         assert_eq!(bar(n, most, 10, false).len(), length, "{n} of {most}");
     }
     assert_eq!(bar(9, 9, 0, false), "");
+}
+
+#[test]
+fn watched_threads_are_named_and_not_by_a_cpu() {
+    let mut progress = progress();
+    progress.threads.iter_mut().zip([("controller", 4711), ("log\u{1b}[2J", 12)]).for_each(|(one, (name, tid))| {
+        one.thread = Measured::Thread { name: name.to_owned(), tid };
+        one.spikes.clear();
+    });
+    check(
+        &progress,
+        Room { height: 4, ..WIDE },
+        &expect![[r#"
+            |       3 s left
+            |         7/10 s   wake-ups      min     last      p99      max   missed
+            |controller 4711      6 999  2.14 us     5 us   8.7 us    46 us        0
+            |     log�[2J 12      6 999  2.14 us     5 us   8.7 us   126 us    1 204
+        "#]],
+    );
+    check(
+        &progress,
+        Room { height: 3, width: 50, unicode: true },
+        &expect![[r#"
+            |       3 s left
+            |         7/10 s   wake-ups      max   missed
+            |              2 other threads, max 126 us
+        "#]],
+    );
+    let view = View { duration: Span(10_000_000_000), limit: Some(Span(100_000)) };
+    let status = &lines(&progress, view, WIDE)[0];
+    assert!(status.contains("EXCEEDED: 126 us of log"), "{status}");
 }
