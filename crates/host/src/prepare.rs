@@ -20,8 +20,8 @@ use journal::Journal;
 use model::{CpuSet, Prepare, PreparedSetting, plain};
 use std::io::{self, Write};
 
-/// How often the journal is written at most. That takes as long as the disk does, and what another program sets meanwhile
-/// is the value to restore; one that never stops setting it must not keep a cell from beginning.
+/// How often the journal is written at most. That takes as long as the disk does, and what another program sets
+/// meanwhile is the value to restore; one that never stops setting it must not keep a cell from beginning.
 const JOURNALS: u32 = 3;
 
 /// The machine, prepared for a cell. Dropping it restores the previous settings.
