@@ -27,7 +27,11 @@ pub(super) fn supervise(arguments: SuperviseArguments) -> Outcome {
         .spawn()
         .map_err(|err| format!("cannot start {name}: {err}"))?;
     if let Some((mut stdin, input)) = child.stdin.take().zip(input) {
-        stdin.write_all(input.as_bytes()).map_err(|err| format!("cannot write the input of {name}: {err}"))?;
+        match stdin.write_all(input.as_bytes()) {
+            // It has ended, and its status says why.
+            Err(err) if err.kind() == io::ErrorKind::BrokenPipe => {}
+            written => written.map_err(|err| format!("cannot write the input of {name}: {err}"))?,
+        }
     }
     let pid = child.id();
     let has_timed_out = Arc::new(AtomicBool::new(false));

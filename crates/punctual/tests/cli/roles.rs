@@ -244,6 +244,14 @@ fn a_supervised_command_ends_with_stdin_or_at_the_timeout() {
 }
 
 #[test]
+fn a_supervised_command_that_ends_before_it_reads_says_why_itself() {
+    let input = " ".repeat(100_000);
+    let said = run(command("supervise-role").args(["--input", &input, "--", "cell", "--frobnicate"]));
+    assert_eq!(said.status, 1, "{said:?}");
+    assert!(said.stderr.contains("--frobnicate") && !said.stderr.contains("cannot write"), "{said:?}");
+}
+
+#[test]
 fn a_role_that_does_not_end_is_said_to_be_killed_for_that() {
     let _machine = machine();
     let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string();
