@@ -50,8 +50,8 @@ pub(super) struct Sleep {
     pub(super) is_certain: bool,
 }
 
-/// Longest standstill of a guest, ns, that its host does not count as stolen and that is held to be possible while a
-/// program computes: seen are some of 1 ms. A call that enters the host can take any time there.
+/// Longest standstill of a guest, ns, that its host may not count as stolen while the program computes: some of 1 ms
+/// were seen. In a system call there is no limit, because it may need work of the host.
 const UNCOUNTED_NS: u64 = 2_000_000;
 
 impl Scene<'_> {
@@ -211,7 +211,7 @@ impl Scene<'_> {
                         CallKind::PiLock => (Cause::Lock, self.spun(call, stretch)),
                         _ => (Cause::SystemCall, self.described(call)),
                     };
-                    (cause, self.may_be_stolen(stretch, *more_ns, u64::MAX).then_some(Cause::Steal), Some(place))
+                    (cause, self.may_be_stolen(stretch, *more_ns, true).then_some(Cause::Steal), Some(place))
                 }
                 None => usual,
             },
@@ -225,7 +225,7 @@ impl Scene<'_> {
                     let place = format!("usually {}", crate::wording::duration(usual_ns));
                     // Where pages came from a disk, the kernel's work for them has no events but its sleeps.
                     let reads_pages = inside.activation.blocks.iter().any(|block| block.is_fault);
-                    let or = match self.may_be_stolen(stretch, more_ns, UNCOUNTED_NS) {
+                    let or = match self.may_be_stolen(stretch, more_ns, more_ns < UNCOUNTED_NS) {
                         true => Some(Cause::Steal),
                         false => reads_pages.then_some(Cause::PageFault),
                     };
@@ -236,15 +236,15 @@ impl Scene<'_> {
         }
     }
 
-    /// Whether the CPU may have been taken away for most of an excess; where the host counts what it takes, without
-    /// its counting so for less than `uncounted_ns`.
-    fn may_be_stolen(&self, stretch: &Stretch, more_ns: u64, uncounted_ns: u64) -> bool {
+    /// Whether the CPU may have been taken away for most of an excess. `may_be_uncounted`: also by a host that counts
+    /// what it takes, but did not count this.
+    fn may_be_stolen(&self, stretch: &Stretch, more_ns: u64, may_be_uncounted: bool) -> bool {
         let Some(cpu) = self.trace.cpu(self.cpu_of(stretch)) else { return false };
         let hole = super::silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
         let is_silent = self.facts.may_be_taken() && hole.saturating_mul(2) > more_ns;
         match self.inside.and_then(|(_, excess)| excess.stolen_ns) {
             // A host counts what it gives to others, not what it needs itself, like for a page of the guest.
-            Some(stolen_ns) => stolen_ns.saturating_mul(2) > more_ns || (is_silent && more_ns < uncounted_ns),
+            Some(stolen_ns) => stolen_ns.saturating_mul(2) > more_ns || (is_silent && may_be_uncounted),
             None => is_silent,
         }
     }

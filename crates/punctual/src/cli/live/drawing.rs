@@ -141,7 +141,7 @@ fn threads(progress: &Progress, duration: Span, room: Room) -> Vec<String> {
         others = shown.split_off(n_rows.saturating_sub(1));
         shown.sort_by_key(|one| &one.thread);
     }
-    lines.extend(shown.iter().map(|thread| row(thread.thread.to_string(), &|column| (column.show)(thread))));
+    lines.extend(shown.iter().map(|one| row(one.thread.to_string(), &|column| (column.show)(one))));
     if let Some(latest) = others.iter().max_by_key(|one| one.max_ns) {
         let things = match latest.thread {
             Measured::Cpu(_) => "CPUs",
@@ -213,9 +213,9 @@ fn spikes(threads: &[ThreadProgress], room: Room) -> Vec<String> {
     all.sort_by_key(|(at, thread, _)| (*at, *thread));
     let shown = &all[all.len().saturating_sub(MAX_SPIKES)..];
     let line = |(at, thread, spike): &(Span, &Measured, &Spike)| {
-        let (at, cpu) = (format!("{:.3} s", at.as_secs_f64()), thread.to_string());
+        let (at, place) = (format!("{:.3} s", at.as_secs_f64()), thread.to_string());
         let (late, above) = (duration(spike.latency_ns as f64), duration(spike.above_ns as f64));
-        let line = format!("{at:>FIRST$}  {cpu:<8}{late:>LATENCY$}");
+        let line = format!("{at:>FIRST$}  {place:<8}{late:>LATENCY$}");
         with_room_for(line, &format!("   above {above}"), room)
     };
     let head = format!("{:>FIRST$}  last spikes", "when");
