@@ -108,6 +108,42 @@ impl Prepare {
         *self == Prepare::default()
     }
 
+    /// The settings in their typed form, `KEY=VALUE` each.
+    #[must_use]
+    pub fn words(&self) -> Vec<String> {
+        // Without `..`, so that a new setting is never left out.
+        let Prepare {
+            governor,
+            idle_latency,
+            rt_runtime_us,
+            timer_migration,
+            transparent_hugepages,
+            pause_irqbalance,
+            irq_cpus,
+            housekeeping_cpus,
+            cgroup,
+            cobalt_gravity,
+            files,
+        } = self;
+        let runtime = |us: i64| {
+            u64::try_from(us).map_or_else(|_| "unlimited".to_owned(), |us| Span(us.saturating_mul(1000)).to_string())
+        };
+        let values = [
+            ("governor", governor.clone()),
+            ("idle_latency", idle_latency.map(|latency| latency.to_string())),
+            ("rt_runtime", rt_runtime_us.map(runtime)),
+            ("timer_migration", timer_migration.map(|on| if on { "on" } else { "off" }.to_owned())),
+            ("transparent_hugepages", transparent_hugepages.clone()),
+            ("irqbalance", pause_irqbalance.filter(|pause| *pause).map(|_| "pause".to_owned())),
+            ("irq_cpus", irq_cpus.as_ref().map(ToString::to_string)),
+            ("housekeeping_cpus", housekeeping_cpus.as_ref().map(ToString::to_string)),
+            ("cgroup", cgroup.clone()),
+            ("cobalt_gravity", cobalt_gravity.map(|gravity| gravity.to_string())),
+        ];
+        let set = values.into_iter().filter_map(|(key, value)| value.map(|value| format!("{key}={value}")));
+        set.chain(files.iter().map(|(name, value)| format!("{name}={value}"))).collect()
+    }
+
     /// Sets one setting from its text forms.
     ///
     /// # Errors
@@ -241,24 +277,7 @@ fn rt_runtime_us(text: &str) -> Option<i64> {
 impl fmt::Display for Prepare {
     /// The typed form, separated by commas.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let runtime = |us: i64| {
-            u64::try_from(us).map_or_else(|_| "unlimited".to_owned(), |us| Span(us.saturating_mul(1000)).to_string())
-        };
-        let values = [
-            ("governor", self.governor.clone()),
-            ("idle_latency", self.idle_latency.map(|latency| latency.to_string())),
-            ("rt_runtime", self.rt_runtime_us.map(runtime)),
-            ("timer_migration", self.timer_migration.map(|on| if on { "on" } else { "off" }.to_owned())),
-            ("transparent_hugepages", self.transparent_hugepages.clone()),
-            ("irqbalance", self.pause_irqbalance.filter(|pause| *pause).map(|_| "pause".to_owned())),
-            ("irq_cpus", self.irq_cpus.as_ref().map(ToString::to_string)),
-            ("housekeeping_cpus", self.housekeeping_cpus.as_ref().map(ToString::to_string)),
-            ("cgroup", self.cgroup.clone()),
-            ("cobalt_gravity", self.cobalt_gravity.map(|gravity| gravity.to_string())),
-        ];
-        let set = values.into_iter().filter_map(|(key, value)| value.map(|value| format!("{key}={value}")));
-        let files = self.files.iter().map(|(name, value)| format!("{name}={value}"));
-        f.write_str(&set.chain(files).collect::<Vec<_>>().join(","))
+        f.write_str(&self.words().join(","))
     }
 }
 

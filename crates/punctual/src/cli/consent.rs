@@ -1,9 +1,11 @@
-//! Actions that need the user's consent: programs and settings of a foreign file, floods of other machines.
+//! Consent to what a foreign plan or run does, to programs that others may write, and to floods of other machines.
 
+mod actions;
 mod ownership;
 
 use super::note;
-use model::{Cell, Header, Kernel, KernelSource, Link, Load, LoadPart, Program, Site, Tool};
+use actions::{Action, Started};
+use model::{Header, Load, Site};
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs, UdpSocket};
@@ -49,30 +51,66 @@ impl Origin {
         Err(format!("{} {why}, and would run from files of your own; read it, then add --yes", self.path.display()))
     }
 
-    /// Refuses programs and settings of a file that is not the user's own, unless `yes`.
+    /// Refuses the actions of a file that is not the user's own, and programs that other users may have written, unless
+    /// `yes`.
     ///
     /// # Errors
     /// One line with the intended actions and the remedy.
     pub(super) fn permit(&self, header: &Header, yes: bool) -> Result<(), String> {
-        let Some(why) = self.foreign.as_ref().filter(|_| !yes) else { return Ok(()) };
-        let on = self.on.as_ref();
-        let programs = programs(loads(header));
-        let would_run = programs.split_first().map(|(first, others)| {
-            let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
-            format!("run `{first}`{more} {}", actor(on))
-        });
-        let at_spikes = on_spike(header).map(|command| format!("run `{command}` {} at spikes", actor(on)));
-        let would_set = settings(header)
-            .filter(|_| !self.settings_are_typed)
-            .map(|settings| format!("set {settings} on {}", on.map_or("this machine".to_owned(), ToString::to_string)));
-        let would_reach = sites(header).map(|(role, site)| format!("reach its {role} by `{site}` {}", actor(on)));
-        let would = would_run.into_iter().chain(would_reach).chain(at_spikes).chain(would_set);
-        let would: Vec<_> = would.chain(effects(header)).collect();
+        if yes {
+            return Ok(());
+        }
+        let mut actions = actions::of(&header.cells);
+        actions.retain(Action::needs_consent);
+        let why = match &self.foreign {
+            Some(why) => {
+                actions.retain(|action| !self.settings_are_typed || !matches!(action, Action::Set(_)));
+                why.clone()
+            }
+            None => {
+                let foreign = |action: &Action| ownership::why_program_is_foreign(action.command()?);
+                let Some((action, why)) =
+                    actions.into_iter().find_map(|action| foreign(&action).map(|why| (action, why)))
+                else {
+                    return Ok(());
+                };
+                actions = vec![action];
+                why
+            }
+        };
+        let would = clauses(&actions, self.on.as_ref());
         if would.is_empty() {
             return Ok(());
         }
         Err(format!("{} would {}, and {why}; read it, then add --yes", self.path.display(), would.join(" and ")))
     }
+}
+
+/// The actions as clauses after `would`: those of one kind together.
+fn clauses(all: &[Action], on: Option<&Site>) -> Vec<String> {
+    let (actor, machine) = (actor(on), on.map_or("this machine".to_owned(), ToString::to_string));
+    let (mut programs, mut in_guests, mut reach, mut at_spikes) = (Vec::new(), Vec::new(), Vec::new(), Vec::new());
+    let (mut settings, mut others) = (Vec::new(), Vec::new());
+    for action in all {
+        match action {
+            Action::Run(Started { text, .. }) => programs.push(text.as_str()),
+            Action::RunInGuest(Started { text, .. }) => in_guests.push(text.as_str()),
+            Action::Reach(role, site) => reach.push(format!("reach its {role} by `{site}` {actor}")),
+            Action::AtSpikes(command) => at_spikes.push(format!("run `{command}` {actor} at spikes")),
+            Action::Set(setting) => settings.push(setting.as_str()),
+            Action::Other(clause) => others.push(clause.clone()),
+            Action::Language(_) | Action::Guest(_) | Action::Hold(_) | Action::Trace => {}
+        }
+    }
+    others.sort_unstable();
+    let run = |programs: &[&str], by: &str| {
+        let (first, others) = programs.split_first()?;
+        let more = if others.is_empty() { String::new() } else { format!(" and {} more", others.len()) };
+        Some(format!("run `{first}`{more} {by}"))
+    };
+    let set = (!settings.is_empty()).then(|| format!("set {} on {machine}", settings.join(",")));
+    let programs = run(&programs, &actor).into_iter().chain(run(&in_guests, "in a guest"));
+    programs.chain(reach).chain(at_spikes).chain(set).chain(others).collect()
 }
 
 /// Permits the continuation of the run in `dir`, whose programs and settings are announced; `on`: the machine that
@@ -98,20 +136,28 @@ pub(super) fn permit_resumption(dir: &Path, header: &Header, on: Option<&Site>, 
 /// Prints one line for each program that the plan or run `from` starts, and for each machine that it reaches; `on`: the
 /// machine that measures, if it is not this one.
 pub(super) fn announce(from: &Path, header: &Header, on: Option<&Site>) {
-    for program in programs(loads(header)) {
-        note(format_args!("punctual: {} runs {}: {program}", from.display(), actor(on)));
-    }
-    for (role, site) in sites(header) {
-        note(format_args!("punctual: {} reaches its {role} {}: {site}", from.display(), actor(on)));
-    }
-    if let Some(command) = on_spike(header) {
-        note(format_args!("punctual: {} runs {} at spikes: {command}", from.display(), actor(on)));
+    let (from, actor) = (from.display(), actor(on));
+    for action in actions::of(&header.cells) {
+        match action {
+            Action::Run(Started { text, .. }) => note(format_args!("punctual: {from} runs {actor}: {text}")),
+            Action::RunInGuest(Started { text, .. }) => {
+                note(format_args!("punctual: {from} runs in a guest: {text}"));
+            }
+            Action::Reach(role, site) => note(format_args!("punctual: {from} reaches its {role} {actor}: {site}")),
+            Action::AtSpikes(command) => note(format_args!("punctual: {from} runs {actor} at spikes: {command}")),
+            Action::Set(_)
+            | Action::Other(_)
+            | Action::Language(_)
+            | Action::Guest(_)
+            | Action::Hold(_)
+            | Action::Trace => {}
+        }
     }
 }
 
 /// Prints the settings that the plan or run `from` makes on this machine, or on the machine `on`.
 pub(super) fn announce_settings(from: &Path, header: &Header, on: Option<&Site>) {
-    if let Some(settings) = settings(header) {
+    if let Some(settings) = settings(&actions::of(&header.cells)) {
         let there = on.map(|site| format!(" on {site}")).unwrap_or_default();
         note(format_args!("punctual: {} sets{there} for the length of each cell: {settings}", from.display()));
     }
@@ -119,72 +165,37 @@ pub(super) fn announce_settings(from: &Path, header: &Header, on: Option<&Site>)
 
 /// Everything that a run does to the system besides measuring: settings and devices, then programs and other effects.
 pub(super) fn actions(header: &Header) -> (Vec<String>, Vec<String>) {
-    let latency = header.cells.iter().filter(|cell| cell.kernel == Kernel::Running);
-    let latency = latency.filter_map(|cell| cell.conditions.cpu_dma_latency_us).min();
-    let held = latency.map(|us| format!("/dev/cpu_dma_latency held at {us} us"));
-    let is_traced = header.cells.iter().any(|cell| cell.conditions.explain.is_some() || cell.conditions.tracers);
-    let traced = is_traced.then(|| "a trace instance of the kernel".to_owned());
-    let programs = programs(loads(header)).into_iter().map(ToString::to_string);
-    let reached = sites(header).map(|(role, site)| format!("{role} by {site}"));
-    let at_spikes = on_spike(header).map(|command| format!("at spikes: {command}"));
-    let mut guests: Vec<_> =
-        header.cells.iter().filter(|cell| cell.kernel != Kernel::Running).map(|cell| cell.kernel.to_string()).collect();
-    guests.dedup();
+    let all = actions::of(&header.cells);
+    let held = all.iter().filter_map(|action| if let Action::Hold(us) = action { Some(*us) } else { None }).min();
+    let held = held.map(|us| format!("/dev/cpu_dma_latency held at {us} us"));
+    let traced = all.contains(&Action::Trace).then(|| "a trace instance of the kernel".to_owned());
+    let (mut guests, mut programs, mut others) = (Vec::new(), Vec::new(), Vec::new());
+    for action in &all {
+        match action {
+            Action::Guest(kernel) => guests.push(kernel.as_str()),
+            Action::Run(Started { text, .. }) => programs.push(text.clone()),
+            Action::RunInGuest(Started { text, .. }) => programs.push(format!("{text} (in a guest)")),
+            Action::Language(runtime) => programs.push(format!("sleep:{runtime}")),
+            Action::Reach(role, site) => programs.push(format!("{role} by {site}")),
+            Action::AtSpikes(command) => programs.push(format!("at spikes: {command}")),
+            Action::Other(clause) => others.push(clause.clone()),
+            Action::Set(_) | Action::Hold(_) | Action::Trace => {}
+        }
+    }
+    others.sort_unstable();
     let guests =
         (!guests.is_empty()).then(|| format!("QEMU with {}, fetched unless they are in the cache", guests.join(", ")));
-    let others = guests.into_iter().chain(programs).chain(reached).chain(at_spikes).chain(effects(header));
-    (settings(header).into_iter().chain(held).chain(traced).collect(), others.collect())
+    let others = guests.into_iter().chain(programs).chain(others);
+    (settings(&all).into_iter().chain(held).chain(traced).collect(), others.collect())
 }
 
-/// The settings that the cells change, in the syntax of `--prepare`.
-fn settings(header: &Header) -> Option<String> {
-    let prepare = header.cells.iter().map(|cell| &cell.conditions.prepare).find(|prepare| !prepare.is_empty());
-    prepare.map(ToString::to_string)
-}
-
-/// The command that the cells run at spikes, from the plan.
-fn on_spike(header: &Header) -> Option<&str> {
-    header.cells.iter().find_map(|cell| cell.conditions.on_spike.as_deref())
-}
-
-/// The other machines that the cells use, with their roles, from the plan.
-fn sites(header: &Header) -> impl Iterator<Item = (&'static str, &Site)> {
-    header.cells.first().into_iter().flat_map(|cell| cell.conditions.roles.elsewhere())
-}
-
-/// Other effects of the cells beyond this program's own files and threads, without duplicates: files in directories
-/// named by the plan, bytes sent to devices and machines, real-time loads, kernels from files.
-fn effects(header: &Header) -> Vec<String> {
-    let mut all: Vec<String> = header.cells.iter().flat_map(effects_of).collect();
-    all.sort_unstable();
-    all.dedup();
-    all
-}
-
-fn effects_of(cell: &Cell) -> Vec<String> {
-    if let Kernel::Lab(kernel) = &cell.kernel {
-        // All other effects stay in the guest.
-        return match &kernel.source {
-            KernelSource::File(path) => vec![format!("boot {path}")],
-            KernelSource::Debian { .. } => Vec::new(),
-        };
-    }
-    let files = cell.load.parts().iter().filter_map(|part| match part {
-        LoadPart::Files { directory: Some(directory), .. } => Some(format!("write files in {directory}")),
-        _ => None,
-    });
-    let links = cell.task.link().into_iter().chain(cell.conditions.roles.target_link).filter(|link| !stays_here(*link));
-    let policy = cell.conditions.load_policy.filter(|policy| policy.is_realtime() && !cell.load.parts().is_empty());
-    let load = policy.map(|policy| format!("run its load as {policy}"));
-    files.chain(links.map(|link| format!("send to {link}"))).chain(load).collect()
-}
-
-/// Whether `link` reaches only programs on this machine.
-fn stays_here(link: Link) -> bool {
-    let Link::Udp(place) = link else { return link.is_timers() };
-    let host = place.as_str().rsplit_once(':').map_or(place.as_str(), |(host, _)| host);
-    let host = host.trim_start_matches('[').trim_end_matches(']');
-    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.to_canonical().is_loopback())
+/// The settings of the machine among these actions, in the syntax of `--prepare`.
+fn settings(all: &[Action]) -> Option<String> {
+    let words: Vec<&str> = all
+        .iter()
+        .filter_map(|action| if let Action::Set(word) = action { Some(word.as_str()) } else { None })
+        .collect();
+    (!words.is_empty()).then(|| words.join(","))
 }
 
 /// User as which programs run, or the machine `on`, whose user is its own matter.
@@ -196,28 +207,12 @@ fn actor(on: Option<&Site>) -> String {
     }
 }
 
-fn loads(header: &Header) -> impl Iterator<Item = &Load> {
-    header.cells.iter().map(|cell| &cell.load)
-}
-
-/// The programs of `loads`, without duplicates.
-fn programs<'a>(loads: impl Iterator<Item = &'a Load>) -> Vec<&'a Program> {
-    let mut programs = Vec::new();
-    for part in loads.flat_map(Load::parts) {
-        match part {
-            LoadPart::Program(program) if !programs.contains(&program) => programs.push(program),
-            _ => {}
-        }
-    }
-    programs
-}
-
 /// Refuses to flood another machine unless `yes`.
 ///
 /// # Errors
 /// One line that names the host and the remedy.
 pub(super) fn permit_floods(header: &Header, yes: bool) -> Result<(), String> {
-    permit_floods_of(loads(header), yes)
+    permit_floods_by(actions::of(&header.cells), yes)
 }
 
 /// Refuses to flood another machine by loads of the command line, unless `yes`.
@@ -225,13 +220,17 @@ pub(super) fn permit_floods(header: &Header, yes: bool) -> Result<(), String> {
 /// # Errors
 /// As [`permit_floods`].
 pub(super) fn permit_floods_of<'a>(loads: impl Iterator<Item = &'a Load>, yes: bool) -> Result<(), String> {
-    let floods = programs(loads).into_iter().filter(|program| program.tool == Tool::Ping && !yes);
-    for program in floods {
-        let host = &program.arguments;
+    permit_floods_by(loads.flat_map(actions::of_load).collect(), yes)
+}
+
+fn permit_floods_by(all: Vec<Action>, yes: bool) -> Result<(), String> {
+    for action in all.into_iter().filter(|_| !yes) {
+        let (Action::Run(started) | Action::RunInGuest(started)) = action else { continue };
+        let Started { text: program, floods: Some(host), .. } = started else { continue };
         let addresses = (host.as_str(), 0).to_socket_addrs().map_err(|err| format!("{program}: {err}"))?;
         // All addresses: ping may choose any of them.
         if let Some(other) = addresses.map(|address| address.ip().to_canonical()).find(|address| !is_here(*address)) {
-            let what = if other.to_string() == *host { String::new() } else { format!(" ({other})") };
+            let what = if other.to_string() == host { String::new() } else { format!(" ({other})") };
             return Err(format!(
                 "{program} would flood {host}{what}, which is not this machine; use ping:127.0.0.1, or add --yes if \
                  you are permitted to"
@@ -253,31 +252,6 @@ fn is_here(address: IpAddr) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    #[test]
-    fn only_udp_to_this_machine_stays_here() {
-        for (link, stays) in [
-            ("uio", true),
-            ("oob", true),
-            ("udp:127.0.0.1:4001", true),
-            ("udp:localhost:4001", true),
-            ("udp:[::1]:4001", true),
-            ("udp:192.0.2.1:4001", false),
-            ("udp:localhost.example:4001", false),
-            ("serial:/dev/ttyS0", false),
-            ("serial-loop:/dev/ttyS0", false),
-        ] {
-            assert_eq!(stays_here(link.parse().unwrap()), stays, "{link}");
-        }
-    }
-
-    #[test]
-    fn each_program_is_told_once() {
-        let loads = ["none", "cpu+cmd:a + b", "disk+stress-ng:--cpu 1", "x=cmd:a + b"];
-        let loads: Vec<Load> = loads.iter().map(|text| text.parse().unwrap()).collect();
-        let told: Vec<_> = programs(loads.iter()).iter().map(ToString::to_string).collect();
-        assert_eq!(told, ["cmd:a + b", "stress-ng:--cpu 1"]);
-    }
 
     #[test]
     fn only_this_machine_is_flooded_unless_the_user_says_yes() {

@@ -30,13 +30,17 @@ fn run_command(scratch: &Scratch, out: &str, options: &str) -> Command {
     command
 }
 
+/// The user as which programs run, as messages name it.
+fn actor() -> String {
+    let user = sys::process::effective_user_id();
+    if user == 0 { "as root".to_owned() } else { format!("as user {user}") }
+}
+
 #[track_caller]
 fn expect_run(said: &ProgramOutput, from: &Path) {
     assert_eq!(said.status, 0, "{said:?}");
-    let user = sys::process::effective_user_id();
-    let user = if user == 0 { "root".to_owned() } else { format!("user {user}") };
     let told = said.stderr.lines().filter(|line| line.contains(" runs as ")).collect::<Vec<_>>();
-    assert_eq!(told, [format!("punctual: {} runs as {user}: cmd:sleep 60", from.display())]);
+    assert_eq!(told, [format!("punctual: {} runs {}: cmd:sleep 60", from.display(), actor())]);
 }
 
 #[track_caller]
@@ -97,6 +101,7 @@ fn a_plan_writable_by_others_reaches_nothing_without_yes() {
     let scratch = Scratch::new("consent-effects");
     let kernel = scratch.file("vmlinuz", "no kernel").display().to_string();
     let directory = scratch.dir().display().to_string();
+    let actor = actor();
     for (axes, top, would) in [
         (format!("load = [\"disk:{directory}\"]"), "", format!("write files in {directory}")),
         (format!("load = [\"pipe+files:{directory}\"]"), "", format!("write files in {directory}")),
@@ -104,6 +109,27 @@ fn a_plan_writable_by_others_reaches_nothing_without_yes() {
         ("method = [\"response:udp:192.0.2.1:4001\"]".to_owned(), "", "send to udp:192.0.2.1:4001".to_owned()),
         ("method = [\"response:serial:/dev/ttyS0\"]".to_owned(), "", "send to serial:/dev/ttyS0".to_owned()),
         (format!("kernel = [\"{kernel}\"]"), "", format!("boot {kernel}")),
+        (
+            format!("kernel = [\"{kernel} clock=emulated host_load=cmd:true\"]"),
+            "",
+            format!("run `cmd:true` {actor} and boot {kernel}"),
+        ),
+        (
+            "method = [{ program = \"true\", read = \"oslat\" }]".to_owned(),
+            "",
+            format!("run `program:oslat:true` {actor}"),
+        ),
+        (
+            "method = [\"program:cyclictest:true -x\"]".to_owned(),
+            "",
+            format!("run `program:cyclictest:true -x` {actor}"),
+        ),
+        ("method = [\"watch:true\"]".to_owned(), "", format!("run `watch:true` {actor}")),
+        (
+            "load = [\"pipe\"]".to_owned(),
+            "stop_above = \"1ms\"\non_spike = \"true\"\n",
+            format!("run `true` {actor} at spikes"),
+        ),
     ] {
         if axes.starts_with("kernel") && !is_installed("qemu-system-x86_64", "qemu-system-x86") {
             continue;
@@ -111,11 +137,81 @@ fn a_plan_writable_by_others_reaches_nothing_without_yes() {
         let text = format!("repetitions = 1\nduration = \"100ms\"\n{top}[axes]\npolicy = [\"other\"]\n{axes}\n");
         let plan = own(scratch.file("plan.toml", text));
         set_mode(&plan, 0o666);
-        let refused = run_plan(&scratch, &plan, "out", "");
+        let refused = run_plan(&scratch, &plan, "out", "--cpus 0");
         let why = "and is writable by other users (chmod go-w); read it, then add --yes";
         refused.expect_error(&format!("{} would {would}, {why}", plan.display()));
         assert!(!scratch.path("out").exists());
     }
+}
+
+/// A program that measures nothing, and leaves a file beside itself where it runs.
+fn instrument(scratch: &Scratch) -> PathBuf {
+    let program = scratch.file("ev.sh", "#!/bin/sh\n: >\"${0%/*}/ran\"\n");
+    set_mode(&program, 0o755);
+    program
+}
+
+#[test]
+fn an_instrument_of_others_runs_by_no_command_without_yes() {
+    let (_machine, scratch) = machine_and_scratch("consent-instrument");
+    let program = instrument(&scratch);
+    let method = format!("program:cyclictest:{}", program.display());
+    let text = |duration: &str, more: &str| {
+        format!(
+            "repetitions = 2\nduration = \"{duration}\"\n{more}[axes]\nload = [\"none\"]\npolicy = [\"other\"]\nmethod = [\"{method}\"]\n"
+        )
+    };
+    let plan = own(scratch.file("plan.toml", text("100ms", "")));
+    let knobs = own(scratch.file("knobs.toml", text("5s", "[knobs]\nwarm_up = [\"0s\", \"1ms\"]\n")));
+    let ran = scratch.path("ran");
+    let out = scratch.path("out");
+    let by = |options: &str, plan: &Path| run(command(options).arg(plan).arg("--out").arg(&out));
+    let open = "is writable by other users (chmod go-w)";
+    let foreign = |plan: &Path, mode: u32, program_mode: u32, why: &str| {
+        set_mode(plan, mode);
+        set_mode(&program, program_mode);
+        for (options, actor) in
+            [("run", actor()), ("run --shard 1/2", actor()), ("run --on exec:env", "on exec:env".into())]
+        {
+            let refusal =
+                format!("{} would run `{method}` {actor}, and {why}; read it, then add --yes", plan.display());
+            let said = by(&format!("{options} --wait --cpus 0"), plan);
+            assert!(said.status == 1 && said.stderr.ends_with(&format!("punctual: {refusal}\n")), "{said:?}");
+        }
+        let refusal =
+            format!("{} would run `{method}` {}, and {why}; read it, then add --yes", knobs.display(), actor());
+        set_mode(&knobs, mode);
+        by("tune --cpus 0 --wait --response max", &knobs).expect_error(&refusal);
+        assert!(!ran.exists() && !out.exists(), "nothing ran");
+    };
+    foreign(&plan, 0o646, 0o755, open);
+    // A plan of one's own, with a program that others may write.
+    foreign(&plan, 0o644, 0o777, &format!("{} {open}", program.display()));
+    set_mode(&program, 0o755);
+
+    let said = by("run --dry-run --format json", &plan).expect_success().json();
+    assert_eq!(said["programs"], serde_json::json!([method]));
+    let said = by("run --wait --cpus 0", &plan);
+    assert!(ran.exists() && said.status == 1, "it ran, and gave no result: {said:?}");
+    let announced = format!("punctual: {} runs {}: {method}\n", plan.display(), actor());
+    assert!(said.stderr.starts_with(&announced), "{said:?}");
+    let said = by("tune --cpus 0 --wait --response max", &knobs);
+    assert!(said.stderr.contains(&format!(" runs {}: {method}\n", actor())), "{said:?}");
+
+    // The run that has begun has the program, too.
+    let resume = |options: &str| run(&mut run_command(&scratch, "out", &format!("--resume {options}")));
+    std::fs::remove_file(&ran).unwrap();
+    set_mode(&program, 0o777);
+    let refused = resume("");
+    let why = format!(" would run `{method}` {}, and {} {open}; read it, then add --yes\n", actor(), program.display());
+    assert!(refused.status == 1 && refused.stderr.ends_with(&why) && !ran.exists(), "{refused:?}");
+    set_mode(&program, 0o755);
+    set_mode(out.join("run.jsonl"), 0o646);
+    let refused = resume("");
+    assert!(refused.status == 1 && refused.stderr.contains(&format!(" would run `{method}` ")), "{refused:?}");
+    assert!(!ran.exists());
+    resume("--yes");
+    assert!(ran.exists());
 }
 
 #[test]

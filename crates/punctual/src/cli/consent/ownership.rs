@@ -18,6 +18,33 @@ pub(super) fn why_foreign(path: &Path, opened: &File) -> io::Result<Option<Strin
     Ok(found.why_foreign(&users).or_else(|| why_place_is_foreign(path, &users).filter(|_| file.is_file())))
 }
 
+/// Reason for which another user may have written a file that `command` names, with the name of the file: the program,
+/// the script of an interpreter, a file of jobs. `None` where there is none, as far as the words tell.
+pub(super) fn why_program_is_foreign(command: &str) -> Option<String> {
+    // Root may write anything.
+    let users: Vec<u32> = users().into_iter().chain([0]).collect();
+    let is_between = |c: char| c.is_whitespace() || ";|&()<>`$\"'=".contains(c);
+    let mut words = command.split(is_between).filter(|word| !word.is_empty()).peekable();
+    let in_path = words.peek().filter(|word| !word.contains('/')).and_then(|word| in_path(word));
+    let why_place = |path: &Path| why_place_is_foreign(path, &users);
+    // The directories of PATH are the user's own choice.
+    let program = in_path.iter().map(|path| (path.as_path(), None));
+    let named = words.map(Path::new).filter(|path| path.is_file()).map(|path| (path, why_place(path)));
+    let why = |(path, place): (&Path, Option<String>)| {
+        let file = path.metadata().ok()?;
+        let link = path.symlink_metadata().ok().filter(Metadata::is_symlink).map(|link| link.uid());
+        let found = FileOwnership { is_file: file.is_file(), owner: file.uid(), mode: file.mode(), link };
+        found.why_foreign(&users).or(place).map(|why| format!("{} {why}", path.display()))
+    };
+    program.chain(named).find_map(why)
+}
+
+/// The first program of this name in `PATH`.
+fn in_path(name: &str) -> Option<PathBuf> {
+    let directories = std::env::var_os("PATH")?;
+    std::env::split_paths(&directories).map(|directory| directory.join(name)).find(|path| path.is_file())
+}
+
 /// Ownership of a file, from which its possible authors follow.
 #[derive(Debug)]
 struct FileOwnership {
@@ -120,6 +147,46 @@ mod tests {
             let found = FileOwnership { is_file, owner, mode, link };
             assert_eq!(found.why_foreign(users).as_deref(), why, "{found:?} of {users:?}");
         }
+    }
+
+    #[test]
+    fn a_program_is_foreign_when_others_may_write_a_file_of_its_command() {
+        use std::os::unix::fs::PermissionsExt;
+        let root =
+            std::env::temp_dir().canonicalize().unwrap().join(format!("punctual-programs-{}", std::process::id()));
+        let _ = std::fs::remove_dir_all(&root);
+        std::fs::create_dir_all(&root).unwrap();
+        let file = root.join("ev.sh");
+        std::fs::write(&file, "").unwrap();
+        let mode = |path: &Path, mode| std::fs::set_permissions(path, PermissionsExt::from_mode(mode)).unwrap();
+        mode(&root, 0o755);
+        let commands = [
+            "FILE -x",
+            "sh FILE",
+            "sh -c 'FILE a; b'",
+            "A=FILE true",
+            "fio FILE",
+            "awk \"{print}\" <FILE",
+            "--job=FILE",
+        ];
+        let why = |command: &str| why_program_is_foreign(&command.replace("FILE", &file.display().to_string()));
+        for command in commands {
+            mode(&file, 0o755);
+            assert_eq!(why(command), None, "{command}");
+            for open in [0o777, 0o775, 0o666] {
+                mode(&file, open);
+                let expected = format!("{} is writable by other users (chmod go-w)", file.display());
+                assert_eq!(why(command), Some(expected), "{command}");
+            }
+        }
+        mode(&file, 0o755);
+        mode(&root, 0o777);
+        let expected = format!("{} is in a directory that other users may write (chmod go-w)", file.display());
+        assert_eq!(why("FILE"), Some(expected));
+        for command in ["", "true", "no-such-program --x", "/no/such/file"] {
+            assert_eq!(why(command), None, "{command}");
+        }
+        std::fs::remove_dir_all(root).unwrap();
     }
 
     #[test]

@@ -38,9 +38,10 @@ impl Experiment {
         let runs: Vec<Vec<&str>> = design.runs.iter().map(|run| values(&knobs, run)).collect();
         let screening = cells(&plan, &runs)?;
         screening.iter().try_for_each(|cell| has_enough(cell, arguments.response))?;
+        let with_all_cells =
+            |header: &Header| Header { cells: screening.iter().chain(&others).cloned().collect(), ..header.clone() };
         let permit = |header: &Header| {
-            let cells = screening.iter().chain(&others).cloned().collect();
-            let all = Header { cells, ..header.clone() };
+            let all = with_all_cells(header);
             origin.iter().try_for_each(|origin| origin.permit(&all, arguments.yes))?;
             consent::permit_floods(&all, arguments.yes)?;
             Ok(())
@@ -49,6 +50,9 @@ impl Experiment {
         let plan_as_is = Plan { knobs: knobs.clone(), ..as_is };
         let mut session =
             Session::begin(Request::here(plan_as_is.clone(), arguments.wait, &permit, &|line| note(line)))?;
+        if let Some(plan) = &arguments.plan {
+            consent::announce(plan, &with_all_cells(&session.header), None);
+        }
         let default = || run_directory::new_directory(run_directory::started(&session.header));
         let dir = arguments.out.clone().unwrap_or_else(default);
         let blocks = arguments.blocks.unwrap_or(if arguments.quick { 2 } else { 3 });
