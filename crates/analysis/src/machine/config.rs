@@ -85,6 +85,16 @@ impl Likeness {
         }
     }
 
+    /// Two unknown versions are not equal: without another difference, nothing is known.
+    fn with_versions(self, are_known: bool) -> Likeness {
+        match self {
+            Likeness::LikeForLike { .. } if !are_known => {
+                Likeness::Unknown { reason: "the versions of both kernels are unknown".to_owned() }
+            }
+            known => known,
+        }
+    }
+
     /// The verdict: words in capitals, and what differs.
     #[must_use]
     pub fn sentence(&self) -> String {
@@ -102,11 +112,12 @@ impl Likeness {
 pub fn compare_configs(a: ConfiguredKernel<'_>, b: ConfiguredKernel<'_>) -> ConfigComparison {
     let options = differing(&a.config.options, &b.config.options);
     let versions = [a, b].map(|kernel| kernel.config.version.clone());
+    let are_known = versions.iter().any(Option::is_some);
     let facts: Vec<_> = version(versions).into_iter().chain(words(a.words, b.words)).collect();
     let models = [a, b].map(|kernel| model(&kernel.config.options, kernel.words));
     let others = options.iter().filter(|one| one.group == ConfigGroup::Other).count();
     let others = (others > 0).then(|| things(others.try_into().unwrap_or(u64::MAX), "other option"));
-    let likeness = likeness(&facts, &options, models, others);
+    let likeness = likeness(&facts, &options, models, others).with_versions(are_known);
     ConfigComparison { facts, options, likeness }
 }
 
@@ -117,11 +128,12 @@ pub(crate) fn compare_summaries(
 ) -> Likeness {
     let options = differing(&a.options, &b.options);
     let versions = [a.version.clone(), b.version.clone()];
+    let are_known = versions.iter().any(Option::is_some);
     let facts: Vec<_> = version(versions).into_iter().chain(words(a_words, b_words)).collect();
     let models = [model(&a.options, a_words), model(&b.options, b_words)];
     let others = (a.others_hash != b.others_hash)
         .then(|| format!("other options ({} and {} set)", count(a.others), count(b.others)));
-    likeness(&facts, &options, models, others)
+    likeness(&facts, &options, models, others).with_versions(are_known)
 }
 
 fn likeness(
@@ -299,6 +311,8 @@ mod tests {
         assert_eq!(verdict((&older, ""), (&dynamic, "")), "NOT LIKE FOR LIKE: version (6.1.192 and 6.12.117)");
         let unknown = KernelConfig { version: None, ..dynamic.clone() };
         assert_eq!(verdict((&unknown, ""), (&dynamic, "")), "NOT LIKE FOR LIKE: version (unknown and 6.12.117)");
+        assert_eq!(verdict((&unknown, ""), (&unknown, "")), "CANNOT TELL: the versions of both kernels are unknown");
+        assert_eq!(verdict((&unknown, "a"), (&unknown, "")), "NOT LIKE FOR LIKE: arguments (a and none)");
     }
 
     #[test]

@@ -128,6 +128,12 @@ impl Quantile {
         }
     }
 
+    /// Whether both have the same value and the same interval. An unknown one is never equal to another.
+    pub(crate) fn is_known_as(&self, other: &Quantile) -> bool {
+        let known = |quantile: &Quantile| quantile.value_ns().zip(quantile.interval_ns());
+        known(self).zip(known(other)).is_some_and(|(a, b)| a == b)
+    }
+
     /// The same value without its interval.
     #[must_use]
     pub(crate) fn without_interval(self) -> Quantile {

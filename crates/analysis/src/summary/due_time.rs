@@ -37,6 +37,9 @@ pub struct DueTimes {
     /// quantiles are then lower bounds.
     #[serde(rename = "are_lower_bounds")]
     pub at_least: bool,
+    /// Whether no due time was missed, so that this is the distribution by wake-up.
+    #[serde(skip)]
+    pub(crate) is_by_wakeup: bool,
     /// The distribution.
     #[serde(flatten)]
     pub quantiles: Quantiles,
@@ -52,7 +55,7 @@ impl DueTimes {
         let at_least = pool.threads().any(|(_, thread)| is_open(thread));
         let n = by_due_time.map_or_else(|| pool.sum(|thread| thread.recorded), |(all, _)| all.n);
         let of = |(all, slices): &(Histogram, Vec<Histogram>)| Quantiles::of(all, slices, pool.confidence);
-        DueTimes { n, at_least, quantiles: by_due_time.map_or(by_wakeup, of) }
+        DueTimes { n, at_least, is_by_wakeup: by_due_time.is_none(), quantiles: by_due_time.map_or(by_wakeup, of) }
     }
 }
 

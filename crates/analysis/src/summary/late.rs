@@ -32,12 +32,15 @@ pub(crate) struct Late {
     pub(crate) n_eff: f64,
     /// The 95 % interval of the late share.
     pub(crate) share: (f64, f64),
+    /// Whether each stretch of time alone has more late samples than the quantile allows.
+    pub(crate) is_throughout: bool,
     /// Measuring time until the limit is shown to be met, as a multiple; `None` if too many are later, or no finite
     /// time is enough.
     pub(crate) times_as_long: Option<f64>,
 }
 
-/// Late share for each required quantile, by wake-up and by due time; none with fewer than 10 slices.
+/// Late share for each required quantile, by wake-up and by due time; with fewer than 10 slices only if that is enough
+/// to show a violation.
 pub(crate) fn of(require: &Requirement, views: &Views<'_>, period: Period) -> Vec<Late> {
     let both = if views.by_due_time.is_none() { View::Both } else { View::WakeUps };
     let all = |(level, limit): (Level, Span)| {
@@ -63,7 +66,7 @@ impl Late {
 }
 
 /// Whether a requirement on the quantile `level` is shown to be met, and to be violated, where that quantile has no
-/// interval; `None` with fewer than 10 slices.
+/// interval; `None` with fewer than 10 slices, unless they show that it is violated.
 #[must_use]
 pub fn share_later(
     pooled: &Histogram,
@@ -86,8 +89,10 @@ fn of_view(pooled: &Histogram, slices: &[Histogram], (level, limit): (Level, Spa
         slices.iter().filter(|slice| slice.n > 0).map(|slice| Count { n: slice.n, above: above(slice) }).collect()
     };
     let (most, least) = (counts(&at_most), counts(&at_least));
+    let allowed = 1.0 - level.p();
+    let is_throughout = least.iter().all(|count| count.above as f64 > allowed * count.n as f64);
     if most.len() < MIN_SLICES {
-        return None;
+        return of_few(pooled, &most, &least, level, is_throughout);
     }
     let effects = [0.9, 0.99, 0.999].into_iter().filter(|p| pooled.n as f64 * (1.0 - p) >= MIN_EXCEEDANCES);
     let effects = effects.filter_map(|p| {
@@ -97,7 +102,6 @@ fn of_view(pooled: &Histogram, slices: &[Histogram], (level, limit): (Level, Spa
     let of_limit = limit.ns() as f64 / period.ns() as f64;
     let effect = effects.fold(of_limit.max(1.0), f64::max);
     let (upper, lower) = (share(&most, effect)?, share(&least, effect)?);
-    let allowed = 1.0 - level.p();
     let times_as_long = || {
         let mut times = 1.0;
         while share_interval(upper.seen * times, upper.of * times)?.1 > allowed {
@@ -115,8 +119,21 @@ fn of_view(pooled: &Histogram, slices: &[Histogram], (level, limit): (Level, Spa
         of: pooled.n,
         n_eff: upper.of,
         share: (lower.interval.0, upper.interval.1),
+        is_throughout,
         times_as_long: if upper.seen < allowed * upper.of { times_as_long() } else { None },
     })
+}
+
+/// The late share where too few slices show how much they differ: each slice counts as one sample, because its share
+/// varies no more than one sample does. `None` unless the limit is violated.
+fn of_few(pooled: &Histogram, most: &[Count], least: &[Count], level: Level, is_throughout: bool) -> Option<Late> {
+    let of = least.len() as f64;
+    let seen = |counts: &[Count]| counts.iter().map(|count| count.above as f64 / count.n as f64).sum::<f64>();
+    let share = (share_interval(seen(least), of)?.0, share_interval(seen(most), of)?.1);
+    let late = most.iter().map(|count| count.above).sum();
+    let view = View::DueTimes;
+    let late = Late { level, view, late, of: pooled.n, n_eff: of, share, is_throughout, times_as_long: None };
+    late.is_violated().then_some(late)
 }
 
 /// A share in units of independent samples.

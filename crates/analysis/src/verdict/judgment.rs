@@ -91,9 +91,18 @@ impl Judgment {
         is_untold
     }
 
+    /// Adds the gap of a cell that lacks the evidence for a limit, or has wake-ups and not the number that is limited.
+    fn number_is_untold(&mut self, row: &Row<'_>, limit: Limit, is_known: impl Fn(&Row<'_>) -> bool) {
+        if !self.is_untold(row, limit) && row.samples != Some(0) && !is_known(row) {
+            let why = "the number that is limited is unknown".to_owned();
+            self.gaps.push(Gap::Untold { cell: row.name.to_owned(), why });
+        }
+    }
+
     fn max(&mut self, cells: &[Row<'_>], limit: Span) {
         let limit_ns = limit.ns();
-        cells.iter().for_each(|row| _ = self.is_untold(row, Limit::Max(limit)));
+        let is_known = |row: &Row<'_>| row.max_ns.is_some();
+        cells.iter().for_each(|row| self.number_is_untold(row, Limit::Max(limit), is_known));
         let maxima: Vec<_> = cells.iter().filter_map(|row| Some((row, row.max_ns?))).collect();
         let beyond = |ns: i64| u64::try_from(ns).is_ok_and(|ns| ns > limit_ns);
         self.violations.extend(maxima.iter().filter(|(_, value_ns)| beyond(*value_ns)).map(|(row, value_ns)| {
@@ -127,7 +136,8 @@ impl Judgment {
             let is_steady = row.allows_interval(level);
             let all_late = row.own().map_or(&[][..], |cell| &cell.late);
             let counted = |view: View| all_late.iter().find(|late| late.level == level && late.view == view);
-            let is_violated = |late: &Late| late.is_violated() && is_steady;
+            // Where the latency changes, its parts show a violation only together.
+            let is_violated = |late: &Late| late.is_violated() && (is_steady || late.is_throughout);
             let mut open = None;
             let mut ends: Vec<(View, &Quantile, (i64, i64))> = Vec::new();
             let mut counts: Vec<&Late> = Vec::new();
@@ -187,8 +197,11 @@ impl Judgment {
     }
 
     fn misses(&mut self, cells: &[Row<'_>], limit_per_hour: f64) {
-        cells.iter().for_each(|row| _ = self.is_untold(row, Limit::MissesPerHour(limit_per_hour)));
-        let rates: Vec<(&str, Rate)> = cells.iter().filter_map(|row| Some((row.name, row.own()?.misses?))).collect();
+        let misses = |row: &Row<'_>| row.own().and_then(|cell| cell.misses);
+        cells.iter().for_each(|row| {
+            self.number_is_untold(row, Limit::MissesPerHour(limit_per_hour), |row| misses(row).is_some());
+        });
+        let rates: Vec<(&str, Rate)> = cells.iter().filter_map(|row| Some((row.name, misses(row)?))).collect();
         for (name, rate) in &rates {
             let cell = (*name).to_owned();
             let Rate { episodes, hours, lower_per_hour, upper_per_hour, .. } = *rate;
@@ -215,13 +228,13 @@ impl Judgment {
     }
 }
 
-/// The quantile by wake-up and by due time; once if they are equal. Imported files have no due times.
+/// The quantile by wake-up and by due time; once if no due time was missed, or if both are known and equal. Imported
+/// files have no due times.
 fn views(row: &Row<'_>, level: Level) -> Vec<(View, Quantile)> {
     let by_wakeup = *row.quantiles.at(level);
     let Some(cell) = row.own() else { return vec![(View::WakeUps, by_wakeup)] };
     let by_due_time = *cell.due_times.quantiles.at(level);
-    let shown = |quantile: Quantile| (quantile.value_ns(), quantile.interval_ns());
-    if shown(by_wakeup) == shown(by_due_time) {
+    if cell.due_times.is_by_wakeup || by_wakeup.is_known_as(&by_due_time) {
         return vec![(View::Both, by_wakeup)];
     }
     vec![(View::WakeUps, by_wakeup), (View::DueTimes, by_due_time)]

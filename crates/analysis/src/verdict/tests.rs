@@ -4,7 +4,8 @@ use crate::stats::woodruff::Quantile;
 use crate::summarise;
 use crate::testing::{RunBuilder, cell};
 use crate::verdict::Verdict;
-use model::{Ended, Skipped, Span};
+use model::{Ended, Level, Skipped, Span};
+use proptest::prelude::*;
 
 /// Both cells of one block; the second has the latencies `latency_ns`.
 fn run(require: &str, latency_ns: impl Fn(u32, u64) -> i64) -> RunBuilder {
@@ -255,6 +256,72 @@ fn a_view_that_cannot_tell_leaves_it_open() {
     let text = "Verdict: INCONCLUSIVE: messaging/fifo:80: too few samples for p99 by due time <= 2 ms: 798 of 4 000 \
                 later, effective sample size 5; measuring longer will not give PASS";
     assert_eq!(verdict(&run), own(3, text), "one stall holds all due times above p99");
+}
+
+#[test]
+fn a_missed_period_hides_no_late_wake_ups() {
+    // 4 000 samples refuse p99.9, with and without a stall that misses two due times.
+    let of = |require: &str, base_ns: i64, stall_ns: i64| {
+        let mut run = RunBuilder::new();
+        run.cell("none", "fifo:80").require(require);
+        run.measure(0, 0, |cpu, cycle| if (cpu, cycle) == (0, 900) { stall_ns } else { base_ns });
+        assert_eq!(summarise(&run.header, &run.entries).cells[0].quantiles.p999.value_ns(), None);
+        verdict(&run)
+    };
+    for stall_ns in [12_000, 2_500_000] {
+        let (status, text) = of("p999=1us", 12_000, stall_ns);
+        assert_eq!(status, 2, "all of them are later: {text}");
+        assert!(text.contains(" of ") && text.contains(" later, at least 99."), "{text}");
+    }
+    for (limit, stall_ns) in [("p999=50ms", 12_000), ("p999=50ms", 2_500_000), ("p999=3ms", 2_500_000)] {
+        let (status, text) = of(limit, 12_000, stall_ns);
+        assert_eq!(status, 3, "{text}");
+        assert!(text.contains("none of ") && text.contains("; measure about "), "says how long: {text}");
+    }
+}
+
+#[test]
+fn a_cell_that_drifts_violates_what_every_part_of_it_violates() {
+    let of = |require: &str| {
+        let mut run = RunBuilder::new();
+        run.cell("none", "fifo:80").require(require);
+        run.header.cells[0].duration = Span(60_000_000_000);
+        run.measure(0, 0, |_, cycle| 20_000 + cycle.cast_signed());
+        assert!(!summarise(&run.header, &run.entries).cells[0].steadiness.courses.allows_interval(Level::P99));
+        verdict(&run)
+    };
+    let (status, text) = of("p99=10us");
+    assert_eq!((status, text.contains(": 120 000 of 120 000 later, at least ")), (2, true), "{text}");
+    let unsteady =
+        "Verdict: INCONCLUSIVE: none/fifo:80: latency is not stationary, so no p99 is valid for the whole cell";
+    assert_eq!(of("p99=60us"), own(3, unsteady));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(64))]
+
+    /// Where every wake-up is later than the limit, every limit on a quantile is violated: whatever else was missed,
+    /// and whether or not the quantile can be shown.
+    #[test]
+    fn limits_below_every_wake_up_are_violated(
+        stalls in prop::collection::vec((0_u64..2_000, 1_i64..400_000_000), 0..4),
+        duration_ms in 40_u64..2_000,
+    ) {
+        let mut run = RunBuilder::new();
+        run.cell("none", "fifo:80").require("p99=1us,p999=1us");
+        run.header.cells[0].duration = Span(duration_ms * 1_000_000);
+        let late = |cycle| stalls.iter().find(|(at, _)| *at == cycle).map_or(12_000, |(_, late_ns)| 12_000 + late_ns);
+        run.measure(0, 0, |_, cycle| late(cycle));
+        let recorded: u64 = run.entries[0].record.threads.iter().map(|thread| thread.recorded).sum();
+        let summary = summarise(&run.header, &run.entries);
+        for case in summary.cases.iter().filter(|case| case.cell.is_some()) {
+            let status = case.verdict.exit_status();
+            prop_assert!(status != 0, "{} {}", case.limit, case.verdict);
+            if recorded >= 200 {
+                prop_assert_eq!(status, 2, "{} of {}: {}", &case.limit, recorded, &case.verdict);
+            }
+        }
+    }
 }
 
 /// 8 blocks of 1 s on one CPU, two of them with 15 stalls of 9.79 ms.
