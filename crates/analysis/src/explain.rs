@@ -41,7 +41,8 @@ pub use stages::{Stages, Watched};
 pub use story::{Slice, slices};
 pub use tie::GuestClock;
 pub use totals::{Totals, merged};
-pub use wording::{blame, cause_name, code_line, evidence_name, not_caught, phase_name, share_line};
+pub(crate) use wording::not_caught;
+pub use wording::{blame, cause_name, code_line, evidence_name, phase_name, share_line};
 
 use crate::events as event;
 use baseline::Baseline;

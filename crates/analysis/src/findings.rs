@@ -65,6 +65,7 @@ pub use run::progress as run_progress;
 pub use steadiness::{Changed, Drifted};
 pub use throttling::Limiter;
 pub(crate) use turns::Realtime;
+pub(crate) use watched::unfinished;
 
 /// Lists all findings, in the order of the schema.
 macro_rules! kinds {
@@ -181,6 +182,8 @@ kinds!(
     watched::RelativeSleep,
     watched::NoPeriod,
     watched::ProgramEnded,
+    watched::NotFinished,
+    watched::ThreadsUnseen,
     cost::OperationsSkipped,
     cost::FrequencyChanged,
     settings::MemoryUnlocked,

@@ -8,7 +8,7 @@ use crate::stats::course::Measure;
 use crate::summary::due_time::View;
 use crate::testing::cell;
 use crate::verdict::{Gap, Kept, Verdict, Violation};
-use model::{Level, Span};
+use model::{Level, OpenActivation, OpenKind, Span};
 
 const FINDINGS: &str = include_str!("../../../docs/findings.md");
 const STATISTICS: &str = include_str!("../../../docs/statistics.md");
@@ -154,6 +154,19 @@ fn verdicts_have_their_examples() {
         Gap::Lost { cell: cell(), lost: 3 },
         Gap::Open { cell: cell(), at_least_ns: 3_000_000_000 },
         Gap::NeverAnswered { cell: cell(), never: 12 },
+        Gap::Unfinished {
+            cell: cell(),
+            thread: "control".to_owned(),
+            open: OpenActivation {
+                kind: OpenKind::Activation,
+                at_least: Span(6_000_000_000),
+                doing: "sleeps in futex".to_owned(),
+            },
+        },
+        Gap::Ended {
+            cell: cell(),
+            what: "the program ended after 1.85 s of 8 s (signal: 11 (SIGSEGV) (core dumped))".to_owned(),
+        },
     ];
     // The match is exhaustive, so that a new kind of gap does not compile here without an example.
     let is_known = |gap: &Gap| match gap {
@@ -164,6 +177,8 @@ fn verdicts_have_their_examples() {
         | Gap::Load { .. }
         | Gap::Lost { .. }
         | Gap::Open { .. }
+        | Gap::Unfinished { .. }
+        | Gap::Ended { .. }
         | Gap::NeverAnswered { .. }
         | Gap::Quantile { .. }
         | Gap::Unsteady { .. }

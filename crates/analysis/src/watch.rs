@@ -7,10 +7,14 @@
 mod activation;
 mod calls;
 mod chain;
+mod open;
 mod period;
+mod result;
 mod samples;
 #[cfg(test)]
 pub(crate) mod script;
+mod settings;
+mod tally;
 mod thread;
 mod timers;
 mod track;
@@ -19,13 +23,20 @@ mod wait;
 pub use activation::{Activation, Block, Hop, Release, Wait};
 pub use calls::Call;
 pub(crate) use calls::CallKind;
-pub use thread::{Settings, Usual};
+pub use result::ThreadResult;
+pub use settings::Settings;
+pub use tally::Usual;
 
 use crate::events::{Event, What};
 use chain::Chain;
-use model::{ChainRecord, CountedName, Episodes, NamedTime, Second, Slice, Span, WatchedThread, Worst};
+use model::{
+    Censored, ChainRecord, CountedName, NamedTime, OpenActivation, OpenKind, Span, WatchSample, WatchedThread,
+};
+use open::Open;
 use std::collections::{BTreeMap, HashMap};
-use thread::{Sleeping, Sum, Thread};
+use tally::{Sleeping, Sum};
+use thread::Thread;
+use track::Doing;
 
 /// Most threads that are kept apart.
 const MOST_THREADS: usize = 4096;
@@ -44,27 +55,6 @@ pub struct Finished {
     pub usual_response_ns: Option<u64>,
     /// Response time above which it is late, if known.
     pub deadline: Option<Span>,
-}
-
-/// Results of one thread: its sums, and its samples as tables.
-#[derive(Debug, Clone)]
-pub struct ThreadResult {
-    /// Its sums.
-    pub thread: WatchedThread,
-    /// Samples in slices.
-    pub slices: Vec<Slice>,
-    /// Samples in seconds.
-    pub seconds: Vec<Second>,
-    /// Largest samples.
-    pub worst: Vec<Worst>,
-    /// Episodes of late activations.
-    pub episodes: Episodes,
-    /// First release, `CLOCK_MONOTONIC`, ns.
-    pub first_release_ns: u64,
-    /// End of the last activation, ns.
-    pub last_end_ns: u64,
-    /// Priority at its last start, as the kernel counts: lower is more.
-    pub priority: i32,
 }
 
 /// All watched threads.
@@ -95,6 +85,22 @@ impl WatchedThreads {
     /// Sets the start of the measured time, `CLOCK_MONOTONIC`, ns.
     pub fn begin(&mut self, since_ns: u64) {
         self.settings.since_ns = since_ns;
+    }
+
+    /// Sets the end of the measured time, `CLOCK_MONOTONIC`, ns.
+    pub fn end(&mut self, until_ns: u64) {
+        self.settings.until_ns = until_ns;
+    }
+
+    /// Longest response time so far of the threads with an activation that was released in the measured time and is not
+    /// over, ns; `None` if there is no such thread. Events are known up to `at_ns`; `is_meant` as in
+    /// [`WatchedThreads::finish`].
+    pub fn unfinished(&self, at_ns: u64, is_meant: impl Fn(&str) -> bool) -> Option<u64> {
+        let is_meant = |pid: &i32| self.names.get(pid).is_some_and(|name| is_meant(name));
+        let unfinished = |thread: &&Thread| thread.unfinished(at_ns, &self.offsets, &self.settings).is_some();
+        let threads = self.threads.iter().filter(|(pid, _)| is_meant(pid)).map(|(_, thread)| thread);
+        let longest = |thread: &Thread| thread.tally.response.max_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
+        threads.filter(unfinished).map(longest).max()
     }
 
     /// Sets the offsets of the other clocks from `CLOCK_MONOTONIC`, ns.
@@ -206,8 +212,12 @@ impl WatchedThreads {
     }
 
     /// The results of the threads with activations, those of the highest priority and rate first; the number of other
-    /// threads; and the chain. `is_meant` says whether a thread of this name is meant.
-    pub fn finish(mut self, is_meant: impl Fn(&str) -> bool) -> (Vec<ThreadResult>, u64, Option<ChainRecord>) {
+    /// threads; and the chain. Events are known up to `at_ns`. `is_meant` says whether a thread of this name is meant.
+    pub fn finish(
+        mut self,
+        at_ns: u64,
+        is_meant: impl Fn(&str) -> bool,
+    ) -> (Vec<ThreadResult>, u64, Option<ChainRecord>) {
         let threads = std::mem::take(&mut self.threads);
         let (mut results, mut inactive) = (Vec::new(), 0);
         for (pid, mut thread) in threads {
@@ -216,8 +226,9 @@ impl WatchedThreads {
                 continue;
             }
             thread.tally.finish();
-            match thread.wait.filter(|_| thread.tally.activations > 0) {
-                Some(wait) => results.push(self.result(pid, name, thread, wait)),
+            let open = thread.open(at_ns, &self.offsets, &self.settings);
+            match thread.wait.filter(|_| thread.tally.activations > 0 || open.is_some()) {
+                Some(wait) => results.push(self.result(pid, name, thread, wait, open)),
                 None => inactive += 1,
             }
         }
@@ -226,8 +237,17 @@ impl WatchedThreads {
         (results, inactive, self.chain.map(Chain::record))
     }
 
-    fn result(&self, pid: i32, name: String, thread: Thread, wait: Call) -> ThreadResult {
-        let Thread { mut tally, ended_ns, priority, .. } = thread;
+    fn result(&self, pid: i32, name: String, thread: Thread, wait: Call, open: Option<Open>) -> ThreadResult {
+        let Thread { mut tally, ended_ns, priority, track, .. } = thread;
+        let counted = open.filter(|open| open.kind != OpenKind::Silence);
+        counted.iter().for_each(|open| tally.take_open(open));
+        let since = self.settings.since_ns;
+        let is_sample = |open: &Open| self.settings.sample == WatchSample::Response || !open.has_run;
+        let censored = counted.filter(is_sample).map(|open| Censored {
+            // Released before the first measured activation.
+            cycle: if open.due_ns < since { -1 } else { i64::try_from(tally.cycles).unwrap_or(i64::MAX) },
+            at_least_ns: open.at_least_ns,
+        });
         let (worst, episodes) = tally.samples.finish();
         let period = tally.period.result();
         let named = |pid: i32| match pid {
@@ -253,8 +273,17 @@ impl WatchedThreads {
             };
             (name, *sum)
         };
-        let since = self.settings.since_ns;
-        let ended = ended_ns.map(|at| format!("ended after {:.3} s", at.saturating_sub(since) as f64 / 1e9));
+        let after = |at: u64| format!("after {:.3} s", at.saturating_sub(since) as f64 / 1e9);
+        let stopped = match track.doing() {
+            Doing::Stopped(at) if open.is_none() => Some(format!("stopped {} by a signal or a debugger", after(at))),
+            _ => None,
+        };
+        let ended = ended_ns.map(|at| format!("ended {}", after(at))).or(stopped);
+        let open = open.map(|open| OpenActivation {
+            kind: open.kind,
+            at_least: Span(open.at_least_ns),
+            doing: doing(track.doing(), named),
+        });
         let wait_text = match wait.is_until_instant() && tally.is_relative() == Some(true) {
             // Programs that compute the instant from a length of time, like Python's time.sleep.
             true => format!("{} for a length of time", wait.name()),
@@ -288,6 +317,7 @@ impl WatchedThreads {
             migrations: tally.migrations,
             is_relative: tally.is_relative(),
             ended,
+            open,
         };
         ThreadResult {
             thread: record,
@@ -297,8 +327,24 @@ impl WatchedThreads {
             episodes,
             first_release_ns: tally.first_release_ns.unwrap_or(since),
             last_end_ns: tally.last_end_ns,
+            censored,
             priority: priority.unwrap_or(i32::MAX),
         }
+    }
+}
+
+/// Activity of a thread, as text; `named` names other threads.
+fn doing(doing: Doing, named: impl Fn(i32) -> String) -> String {
+    match doing {
+        Doing::Unknown => "its state is unknown".to_owned(),
+        Doing::Runs(None) => "runs".to_owned(),
+        Doing::Runs(Some(call)) => format!("runs in {}", call.text()),
+        Doing::Ready(0) => "waits for a CPU".to_owned(),
+        Doing::Ready(by) => format!("waits for a CPU, taken by {}", named(by)),
+        Doing::Stopped(_) => "stopped by a signal or a debugger".to_owned(),
+        Doing::Sleeps(call) => format!("sleeps in {}", call.text()),
+        Doing::Faults => "sleeps in a page fault".to_owned(),
+        Doing::SleepsElsewhere => "sleeps outside of system calls".to_owned(),
     }
 }
 

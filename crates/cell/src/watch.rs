@@ -11,18 +11,19 @@ use super::on_spike::OnSpike;
 use super::trace::{EventSet, Export, Instance, TraceRequest};
 use super::{CellError, prepared::Prepared};
 use analysis::explain::{Facts, Totals};
-use analysis::watch::{Settings as WatchSettings, ThreadResult, WatchedThreads};
+use analysis::watch::{Settings as WatchSettings, WatchedThreads};
 use host::KernelSymbols;
 use late::Explaining;
 use model::{
     Achieved, Cell, Ended, ExplainRecord, MonoTime, Nice, NotCovered, OnSpikeRecord, Policy, Span, ThreadProgress,
-    ThreadRecord, Watch, WatchRecord, WatchedThread,
+    Watch, WatchRecord, WatchedThread,
 };
 use reader::{Reader, Shared, Surroundings};
 use rt::Settings;
 use stacks::Stacks;
 use std::cell::OnceCell;
-use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
+use std::sync::atomic::AtomicU32;
+use std::sync::atomic::Ordering::{Relaxed, Release};
 use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -202,6 +203,7 @@ impl Watcher {
             wait: self.watch.wait.clone(),
             sample: self.watch.sample,
             since_ns: self.started.0,
+            until_ns: self.ends.0,
         };
         let threads = WatchedThreads::new(settings, &self.watch.chain);
         let shared = Arc::clone(&self.shared);
@@ -219,9 +221,12 @@ impl Watcher {
         OnSpike::new(command, &self.cell.cpus)
     }
 
-    /// Stops reading; returns what was read, and what was explained.
-    fn collected(&mut self) -> Option<(Reader, Option<Explained>)> {
-        self.shared.is_over.store(true, Relaxed);
+    /// Stops reading, after the activations that are not over if `is_finishing`; returns what was read, and what was
+    /// explained.
+    fn collected(&mut self, is_finishing: bool) -> Option<(Reader, Option<Explained>)> {
+        self.shared.until_ns.store(self.ends.0, Relaxed);
+        self.shared.is_finishing.store(is_finishing, Relaxed);
+        self.shared.is_over.store(true, Release);
         let reader = self.reader.take()?.join().ok()?;
         // Nothing is measured any more: it need not give way.
         if let tid @ 1.. = self.explaining_tid.load(Relaxed) {
@@ -310,7 +315,10 @@ impl Measurers for Watcher {
     }
 
     fn finish(&mut self, samples: &mut Option<SampleWriter>) -> Result<Measurement, CellError> {
-        let Some((mut reader, explained)) = self.collected() else { return Err(CellError::NothingMeasured) };
+        let is_finishing = !self.is_stopped && !self.ended_by_itself;
+        let Some((mut reader, explained)) = self.collected(is_finishing) else {
+            return Err(CellError::NothingMeasured);
+        };
         self.collect(samples)?;
         let status = self.program.as_mut().filter(|_| self.ended_by_itself).and_then(|program| {
             program.has_ended();
@@ -318,7 +326,7 @@ impl Measurers for Watcher {
         });
         let watch = self.watch.clone();
         let threads = std::mem::replace(&mut reader.threads, WatchedThreads::new(WatchSettings::default(), &[]));
-        let (results, inactive, chain) = threads.finish(|name| watch.is_meant(name));
+        let (results, inactive, chain) = threads.finish(reader.read_ns, |name| watch.is_meant(name));
         if results.is_empty() {
             return Err(match &self.program {
                 Some(program) if self.ended_by_itself => program.ended_early().into(),
@@ -344,14 +352,16 @@ impl Measurers for Watcher {
             one.cpus = facts.and_then(|facts| facts.cpus.clone());
             one.blocked_in.iter_mut().for_each(|call| describe(&mut call.name, one.process));
             describe(&mut one.wait, one.process);
-            threads.push(self.thread(&result, &one));
+            one.open.iter_mut().for_each(|open| describe(&mut open.doing, one.process));
+            threads.push(result.record(self.started, self.watch.sample, self.achieved(&one)));
             watched.push(one);
         }
         let record = WatchRecord {
             command_line: self.words.clone(),
             status,
-            threads: watched,
             inactive,
+            unseen: self.unseen(&reader, &watched),
+            threads: watched,
             chain,
             gaps: reader.results.gaps,
             events: reader.results.events,
@@ -369,41 +379,30 @@ impl Measurers for Watcher {
 }
 
 impl Watcher {
-    fn thread(&self, result: &ThreadResult, one: &WatchedThread) -> ThreadRecord {
-        let recorded = one.response.n;
-        let histogram = match self.watch.sample {
-            model::WatchSample::Response => one.response.clone(),
-            model::WatchSample::Latency => one.latency.clone(),
+    /// The threads without activations that did not sleep at the end, with their states.
+    fn unseen(&self, reader: &Reader, watched: &[WatchedThread]) -> Vec<String> {
+        let is_seen = |tid: u32| watched.iter().any(|one| one.tid == tid);
+        let text = |(tid, state): &(u32, char)| {
+            let process = host::process_of(*tid)?;
+            let name = host::name_of_thread(process, *tid)?.trim().to_owned();
+            let state = match state {
+                'R' => "running",
+                'D' => "in an uninterruptible sleep",
+                _ => "stopped",
+            };
+            self.watch.is_meant(&name).then(|| format!("{name} ({state})"))
         };
-        ThreadRecord {
-            cpu: one.cpu,
-            period: one.period.map(|found| found.period),
-            stretch: None,
-            offset: Span(result.first_release_ns.saturating_sub(self.started.0)),
-            origin_uncertainty: None,
-            timer_overruns: None,
-            achieved: Achieved {
-                policy: one.policy.unwrap_or(self.cell.policy),
-                cpus: one.cpus.clone().unwrap_or_else(|| self.cell.cpus.clone()),
-                timer_slack_ns: 0,
-                memory_locked_bytes: one.process.and_then(host::memory_locked_bytes_of).unwrap_or(0),
-                cpu_dma_latency_us: self.cpu_dma_latency_us,
-            },
-            cycles_due: recorded.saturating_add(one.skipped),
-            recorded,
-            missed: one.skipped,
-            lost: 0,
-            passed_over: 0,
-            early: 0,
-            censored: None,
-            histogram,
-            seconds: result.seconds.clone(),
-            slices: result.slices.clone(),
-            unanswered: None,
-            worst: result.worst.clone(),
-            episodes: result.episodes.clone(),
-            usage: None,
-            cobalt: None,
+        reader.awake.iter().filter(|(tid, _)| !is_seen(*tid)).filter_map(text).collect()
+    }
+
+    /// The settings of a thread, as far as they are known.
+    fn achieved(&self, one: &WatchedThread) -> Achieved {
+        Achieved {
+            policy: one.policy.unwrap_or(self.cell.policy),
+            cpus: one.cpus.clone().unwrap_or_else(|| self.cell.cpus.clone()),
+            timer_slack_ns: 0,
+            memory_locked_bytes: one.process.and_then(host::memory_locked_bytes_of).unwrap_or(0),
+            cpu_dma_latency_us: self.cpu_dma_latency_us,
         }
     }
 }
@@ -418,6 +417,6 @@ fn describe(call: &mut String, process: Option<u32>) {
 
 impl Drop for Watcher {
     fn drop(&mut self) {
-        let _ = self.collected();
+        let _ = self.collected(false);
     }
 }

@@ -32,6 +32,12 @@ fn started_ticks_below(fs: &HostFs, pid: u32) -> Option<u64> {
     stat.split(' ').nth(19)?.parse().ok()
 }
 
+/// State of thread `tid`, one letter (proc_pid_stat(5)); `None` after its end, reaped or not.
+pub fn state_of_thread(tid: u32) -> Option<char> {
+    let stat = stat_of(&HostFs::running(), &format!("proc/{tid}/stat"))?;
+    stat.chars().next().filter(|state| !ENDED.contains(state))
+}
+
 /// States of a thread that has ended: zombie, dead (proc_pid_stat(5)).
 const ENDED: [char; 3] = ['Z', 'X', 'x'];
 

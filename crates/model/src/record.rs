@@ -22,7 +22,10 @@ pub use load::{LoadFailure, LoadRecord, LoadSecond, ProgramRecord};
 pub use machine::MachineSecond;
 pub use response::{AnswerParts, OwnExchange, ResponseRecord, TargetRecord};
 pub use tracers::{OsnoiseRecord, TimerlatRecord, TracersRecord};
-pub use watch::{ChainRecord, ChainStage, CountedName, FoundPeriod, NamedTime, Releases, WatchRecord, WatchedThread};
+pub use watch::{
+    ChainRecord, ChainStage, CountedName, FoundPeriod, NamedTime, OpenActivation, OpenKind, Releases, WatchRecord,
+    WatchedThread,
+};
 
 /// The version of [`Record`] that this program writes.
 pub const RECORD_FORMAT: u32 = 1;

@@ -94,8 +94,7 @@ pub fn blame(explanation: &Explanation) -> String {
 
 /// One sentence if the latest wake-up of a cell was not caught, with its latency `max_ns`. `None` if it was caught or
 /// was no spike.
-#[must_use]
-pub fn not_caught(explained: &ExplainRecord, max_ns: Option<i64>) -> Option<String> {
+pub(crate) fn not_caught(explained: &ExplainRecord, max_ns: Option<i64>) -> Option<String> {
     let measured = explained.worst.iter().filter(|one| one.cycle >= 0);
     let caught = measured.map(|one| one.latency).max().unwrap_or(Span(0));
     let missed = explained.latest_not_covered.filter(|one| one.due_ns >= 0 && one.latency > caught);

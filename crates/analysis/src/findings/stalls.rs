@@ -134,7 +134,9 @@ finding!(
 pub(super) fn findings(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
     let mut findings = Vec::new();
     let (samples, missed) = (summary.samples, summary.missed.unwrap_or(0));
-    let starved = summary.censored.map(|open| Starved { waits: open.waits, at_least_ns: open.at_least_ns, samples });
+    // Watched threads have a finding of their own.
+    let censored = summary.censored.filter(|_| summary.watch.is_none());
+    let starved = censored.map(|open| Starved { waits: open.waits, at_least_ns: open.at_least_ns, samples });
     findings.extend(starved.map(Finding::from));
     let due = pool.sum(|thread| thread.cycles_due);
     if summary.instrument.is_some() {

@@ -3,7 +3,7 @@
 use super::{Finding, when};
 use crate::summary::cell::CellSummary;
 use crate::wording::{count, duration, things};
-use model::Span;
+use model::{OpenActivation, OpenKind, Span};
 
 finding!(
     /// Events of the watched threads were lost.
@@ -94,20 +94,72 @@ finding!(
     [ProgramEnded { status: "exit status: 1".to_owned(), measured_ns: 2_500_000_000 }]
 );
 
+/// What a thread had not finished at the end, as a clause.
+pub(crate) fn unfinished(thread: &str, open: &OpenActivation) -> String {
+    let OpenActivation { kind, at_least, doing } = open;
+    let time = duration(at_least.ns() as f64);
+    match kind {
+        OpenKind::Activation => format!("{thread} had not finished an activation after {time} ({doing})"),
+        OpenKind::Wait => format!("{thread} was not released for {time} beyond its period ({doing})"),
+        OpenKind::Silence => format!("{thread} was not released for {time} longer than usual ({doing})"),
+    }
+}
+
+finding!(
+    /// A thread had not finished at the end: an activation that is not over, or a wait beyond its period.
+    pub struct NotFinished {
+        /// Name of the thread.
+        pub thread: String,
+        /// What it had not finished.
+        pub open: OpenActivation,
+    },
+    importance = 1,
+    format!("open activation: {}", unfinished(thread, open)),
+    [NotFinished {
+        thread: "control".to_owned(),
+        open: OpenActivation {
+            kind: OpenKind::Activation,
+            at_least: Span(6_000_000_000),
+            doing: "sleeps in futex".to_owned(),
+        },
+    }]
+);
+
+finding!(
+    /// Threads without activations that were not asleep at the end.
+    pub struct ThreadsUnseen {
+        /// The threads, with their state.
+        pub threads: Vec<String>,
+    },
+    importance = 3,
+    {
+        let names = threads.join(", ");
+        format!(
+            "no activations: {names} never waited twice in one call; measure longer, or choose threads with --thread"
+        )
+    },
+    [ThreadsUnseen { threads: vec!["main (running)".to_owned()] }]
+);
+
 /// Findings about the watched threads of a cell.
 pub(super) fn findings(summary: &CellSummary) -> Vec<Finding> {
     let Some(watch) = &summary.watch else { return Vec::new() };
     let n = u64::try_from(watch.threads.len()).unwrap_or(u64::MAX);
-    let ended = watch
-        .status
-        .as_ref()
-        .map(|status| ProgramEnded { status: status.clone(), measured_ns: summary.measured.ns() }.into());
-    let mut all: Vec<Finding> =
-        [when(watch.gaps > 0, ActivityLost { gaps: watch.gaps }), when(n > 1, ThreadsPooled { threads: n }), ended]
-            .into_iter()
-            .flatten()
-            .collect();
+    let ended = watch.status.as_ref().zip(watch.ended_after_ns);
+    let ended = ended.map(|(status, measured_ns)| ProgramEnded { status: status.clone(), measured_ns }.into());
+    let unseen = when(!watch.unseen.is_empty(), ThreadsUnseen { threads: watch.unseen.clone() });
+    let mut all: Vec<Finding> = [
+        when(watch.gaps > 0, ActivityLost { gaps: watch.gaps }),
+        when(n > 1, ThreadsPooled { threads: n }),
+        ended,
+        unseen,
+    ]
+    .into_iter()
+    .flatten()
+    .collect();
     for thread in &watch.threads {
+        let open = thread.open.clone();
+        all.extend(open.map(|open| Finding::from(NotFinished { thread: thread.name.clone(), open })));
         if thread.is_relative == Some(true) {
             let given = thread.period.filter(|found| found.is_given).map(|found| found.period.ns());
             let interval_ns = thread.interval_p50_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);

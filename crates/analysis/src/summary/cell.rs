@@ -210,6 +210,14 @@ impl CellSummary {
         !threads::have_one_period(&self.by_thread)
     }
 
+    /// One sentence if the latest wake-up was not caught by the trace that explains. A wait that is still open has a
+    /// finding of its own.
+    #[must_use]
+    pub fn not_caught(&self) -> Option<String> {
+        let ended = self.max.filter(|max| !max.at_least);
+        explain::not_caught(self.explained.as_ref()?, ended.map(|max| max.latency_ns))
+    }
+
     /// Number of latencies; `None` if an outside program does not report it.
     #[must_use]
     pub fn known_samples(&self) -> Option<u64> {

@@ -5,8 +5,8 @@ use crate::stats::levels::Quantiles;
 use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
 use model::{
-    ChainRecord, ChainStage, CountedName, FoundPeriod, Histogram, NamedTime, Policy, Releases, Slice, Span,
-    ThreadRecord, WatchRecord, WatchedThread,
+    ChainRecord, ChainStage, CountedName, FoundPeriod, Histogram, NamedTime, OpenActivation, Policy, Releases, Slice,
+    Span, ThreadRecord, WatchRecord, WatchedThread,
 };
 use serde::Serialize;
 
@@ -18,10 +18,14 @@ pub struct WatchSummary {
     pub command_line: Vec<String>,
     /// How the program ended by itself, in the first block in which it did; `null` if it never did.
     pub status: Option<String>,
+    /// Measured time of that block until then, ns.
+    pub ended_after_ns: Option<u64>,
     /// The threads, those of the highest priority and rate first. Threads of one name in several blocks are one.
     pub threads: Vec<WatchedSummary>,
     /// Threads that never waited for a further activation, in the block with most of them.
     pub inactive: u64,
+    /// Those of them that were not asleep at the end of a block, with their state, as text: nothing is known of them.
+    pub unseen: Vec<String>,
     /// The chain; `null` if none was requested.
     pub chain: Option<ChainSummary>,
     /// Gaps in the trace of the threads' activity: events were lost.
@@ -56,7 +60,7 @@ pub struct WatchedSummary {
     pub activations: u64,
     /// Due times that passed while an activation before them was not over.
     pub skipped: u64,
-    /// Activations later than the deadline.
+    /// Activations later than the deadline, with those that were not over at the end of a block.
     pub late: u64,
     /// What released the activations.
     pub releases: Releases,
@@ -64,7 +68,7 @@ pub struct WatchedSummary {
     pub wakers: Vec<CountedName>,
     /// Response time, with intervals.
     pub response: Quantiles,
-    /// Largest response time.
+    /// Largest response time of a complete activation.
     pub response_max_ns: Option<i64>,
     /// Median interval between releases.
     pub interval_p50_ns: Option<i64>,
@@ -88,8 +92,11 @@ pub struct WatchedSummary {
     pub migrations: u64,
     /// Whether its sleeps last a length of time instead of until an instant; `null` when that is not clear.
     pub is_relative: Option<bool>,
-    /// When it ended, as text; `null` if it ran to the end.
+    /// When it ended or was stopped, as text; `null` if it ran to the end.
     pub ended: Option<String>,
+    /// What it had not finished at the end of a block: the oldest of all blocks, of the gravest kind; `null` if there
+    /// was nothing.
+    pub open: Option<OpenActivation>,
 }
 
 /// A distribution in three figures, ns; `null` without values.
@@ -154,6 +161,10 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<WatchSummary> {
     let records: Vec<(&WatchRecord, &[ThreadRecord])> = (pool.entries.iter())
         .filter_map(|entry| Some((entry.record.watch.as_deref()?, &entry.record.threads[..])))
         .collect();
+    let ended = pool.entries.iter().find_map(|entry| {
+        let status = entry.record.watch.as_deref()?.status.clone()?;
+        Some((status, entry.record.measured.ns()))
+    });
     let (first, _) = *records.first()?;
     let mut groups: Vec<(Key<'_>, Vec<Watched<'_>>)> = Vec::new();
     for (record, threads) in &records {
@@ -175,11 +186,16 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<WatchSummary> {
     let mut missing: Vec<String> = records.iter().flat_map(|(record, _)| record.missing.iter().cloned()).collect();
     missing.sort();
     missing.dedup();
+    let mut unseen: Vec<String> = records.iter().flat_map(|(record, _)| record.unseen.iter().cloned()).collect();
+    unseen.sort();
+    unseen.dedup();
     Some(WatchSummary {
         command_line: first.command_line.clone(),
-        status: records.iter().find_map(|(record, _)| record.status.clone()),
+        ended_after_ns: ended.as_ref().map(|(_, after_ns)| *after_ns),
+        status: ended.map(|(status, _)| status),
         threads,
         inactive: records.iter().map(|(record, _)| record.inactive).max().unwrap_or(0),
+        unseen,
         chain: chain(&chains),
         gaps: records.iter().map(|(record, _)| record.gaps).sum(),
         watching_cpus: used
@@ -231,6 +247,11 @@ fn thread(all: &[Watched<'_>], is_sampled: bool, confidence: f64) -> Option<Watc
         migrations: sum(|thread| thread.migrations),
         is_relative: first.is_relative,
         ended: all.iter().find_map(|(thread, _)| thread.ended.clone()),
+        open: all
+            .iter()
+            .filter_map(|(thread, _)| thread.open.as_ref())
+            .max_by_key(|open| (open.kind, open.at_least))
+            .cloned(),
     })
 }
 

@@ -8,6 +8,8 @@ use crate::stats::woodruff::Quantile;
 use crate::summary::due_time::View;
 use crate::summary::late::Late;
 use crate::summary::responses::Response;
+use crate::summary::watched::WatchSummary;
+use crate::wording::duration;
 use model::{Entry, Header, Level, Span};
 
 /// Evidence collected so far.
@@ -59,8 +61,10 @@ impl Judgment {
         if let Some((load, what)) = failed {
             self.gaps.push(Gap::Load { cell: cell(), load, what });
         }
-        if let Some(open) = summary.censored {
-            self.gaps.push(Gap::Open { cell: cell(), at_least_ns: open.at_least_ns });
+        match (&summary.watch, summary.censored) {
+            (Some(watch), _) => self.gaps_of_watched(&summary.name, watch, summary.cell.duration),
+            (None, Some(open)) => self.gaps.push(Gap::Open { cell: cell(), at_least_ns: open.at_least_ns }),
+            (None, None) => {}
         }
         match &summary.response {
             Some(Response { left_out: left_out @ 1.., .. }) => {
@@ -71,6 +75,31 @@ impl Judgment {
                 self.gaps.push(Gap::NeverAnswered { cell: cell(), never: *never });
             }
             _ => {}
+        }
+    }
+
+    /// Watched threads that were not seen to the end of the time: what is not over, what has ended, and threads without
+    /// activations.
+    fn gaps_of_watched(&mut self, cell: &str, watch: &WatchSummary, asked: Span) {
+        let cell = || cell.to_owned();
+        for thread in &watch.threads {
+            let unfinished = thread.open.clone();
+            let gap = unfinished.map(|open| Gap::Unfinished { cell: cell(), thread: thread.name.clone(), open });
+            self.gaps.extend(gap);
+        }
+        if let Some((status, after_ns)) = watch.status.as_ref().zip(watch.ended_after_ns) {
+            let (after, asked) = (duration(after_ns as f64), duration(asked.ns() as f64));
+            let what = format!("the program ended after {after} of {asked} ({status})");
+            self.gaps.push(Gap::Ended { cell: cell(), what });
+            return;
+        }
+        for thread in &watch.threads {
+            let ended = thread.ended.as_ref().map(|ended| format!("{} {ended}", thread.name));
+            self.gaps.extend(ended.map(|what| Gap::Ended { cell: cell(), what }));
+        }
+        for thread in &watch.unseen {
+            let why = format!("nothing is known of thread {thread}, which never waited twice in one call");
+            self.gaps.push(Gap::Untold { cell: cell(), why });
         }
     }
 

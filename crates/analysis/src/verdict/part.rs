@@ -1,7 +1,7 @@
 //! Parts of a verdict: limits that were met or violated, and missing evidence.
 
 use crate::summary::due_time::View;
-use model::Level;
+use model::{Level, OpenActivation};
 use serde::Serialize;
 
 /// A limit that was met, in the cell nearest to violating it.
@@ -186,6 +186,22 @@ pub enum Gap {
         cell: String,
         /// Lateness that it had reached, ns.
         at_least_ns: u64,
+    },
+    /// A watched thread had not finished an activation, or had not been released in time: it may end beyond the limit.
+    Unfinished {
+        /// The cell.
+        cell: String,
+        /// The thread.
+        thread: String,
+        /// What it had not finished.
+        open: OpenActivation,
+    },
+    /// The watched program, or a thread of it, ended before the measured time was over: nothing is known of the rest.
+    Ended {
+        /// The cell.
+        cell: String,
+        /// What ended, when and how.
+        what: String,
     },
     /// Triggers without an answer: the answers may come beyond the limit.
     NeverAnswered {

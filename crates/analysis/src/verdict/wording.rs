@@ -1,6 +1,7 @@
 //! The verdict in one line.
 
 use super::{Gap, Kept, Verdict, Violation};
+use crate::findings::unfinished;
 use crate::summary::due_time::View;
 use crate::wording::{count, duration, durations_apart, number, things};
 use std::fmt;
@@ -131,6 +132,8 @@ impl fmt::Display for Gap {
             Gap::Open { cell, at_least_ns } => {
                 write!(f, "{cell}: a wait was still open, {} late so far", ns(*at_least_ns))
             }
+            Gap::Unfinished { cell, thread, open } => write!(f, "{cell}: {}", unfinished(thread, open)),
+            Gap::Ended { cell, what } => write!(f, "{cell}: {what}, and nothing is known of the time after"),
             Gap::NeverAnswered { cell, never } => write!(f, "{cell}: {} without an answer", things(*never, "trigger")),
             Gap::Quantile { cell, level, view, limit_ns, interval_ns: Some((lower, upper)), .. } => {
                 let (lower, upper) = (duration(*lower as f64), duration(*upper as f64));

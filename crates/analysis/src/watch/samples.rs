@@ -101,6 +101,13 @@ impl Samples {
         }
     }
 
+    /// Counts a late sample that is still growing: an episode, but none of the complete samples.
+    pub(super) fn take_open(&mut self, sample: Sample) {
+        if sample.is_late {
+            self.take_late(sample, i64::try_from(sample.length_ns).unwrap_or(i64::MAX));
+        }
+    }
+
     fn take_late(&mut self, sample: Sample, latency_ns: i64) {
         let ended_ns = sample.at_ns.saturating_add(sample.length_ns);
         let Sample { cycle, .. } = sample;

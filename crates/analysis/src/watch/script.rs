@@ -146,11 +146,41 @@ impl Script {
         sleep.timer(at_ns + 1_000, TIMER, at_ns + 1_000_000).sleep(at_ns + 2_000, 0)
     }
 
+    /// The thread waits until `due_ns`, from `at_ns` on.
+    pub(crate) fn waits_until(self, at_ns: u64, due_ns: u64) -> Script {
+        self.enter(at_ns, Sysno::clock_nanosleep, [1, 1, 0]).timer(at_ns + 1_000, TIMER, due_ns).sleep(at_ns + 2_000, 0)
+    }
+
+    /// The timer that is due at `due_ns` wakes the thread, which returns to the program 5 us later.
+    pub(crate) fn runs_at(self, due_ns: u64) -> Script {
+        self.tick(due_ns + 1_000).switch(due_ns + 4_000, ME, 0).exit(due_ns + 5_000, Sysno::clock_nanosleep, 0)
+    }
+
+    /// A loop of `n` activations of 50 us, one in [`Script::PERIOD_NS`]; then the thread is in the program, released at
+    /// `(n + 1) * PERIOD_NS`.
+    pub(crate) fn in_a_loop(n: u64) -> Script {
+        let begin = Script::new().waits_until(100_000, Script::PERIOD_NS);
+        let turn = |script: Script, cycle: u64| {
+            let due_ns = cycle * Script::PERIOD_NS;
+            script.runs_at(due_ns).waits_until(due_ns + 50_000, due_ns + Script::PERIOD_NS)
+        };
+        (1..=n).fold(begin, turn).runs_at((n + 1) * Script::PERIOD_NS)
+    }
+
+    /// Period of [`Script::in_a_loop`], ns.
+    pub(crate) const PERIOD_NS: u64 = 2_000_000;
+
+    /// All events, in the order of time.
+    pub(crate) fn events(&self) -> Vec<(u32, Event)> {
+        let mut events = self.events.clone();
+        events.sort_by_key(|(_, event)| event.at_ns);
+        events
+    }
+
     /// The activations of the thread, whose waits are in `wait`.
     pub(crate) fn activations(&self, wait: Call) -> Vec<Activation> {
         let mut track = Track::new(ME, Some(wait));
-        let mut events = self.events.clone();
-        events.sort_by_key(|(_, event)| event.at_ns);
+        let events = self.events();
         let completed = events.iter().filter_map(|(cpu, event)| track.take(*cpu, event, &[]));
         let one = |completed| match completed {
             Completed::Activation(one) => Some(*one),

@@ -1,326 +1,17 @@
-//! One watched thread: its state, the call it waits in, and everything counted of its activations.
+//! One watched thread: its state, the call it waits in, and what it has not finished at the end.
 
 use super::Finished;
-use super::activation::{Activation, Release};
 use super::calls::Call;
-use super::period::PeriodFinder;
-use super::samples::{Sample, Samples};
-use super::track::{Completed, Track};
+use super::open::Open;
+use super::settings::Settings;
+use super::tally::Tally;
+use super::track::{Completed, Track, Unfinished};
 use super::wait::Chooser;
 use crate::events::Event;
-use crate::stats::quantile::quantile;
-use model::{Histogram, Period, Releases, Span, WatchSample};
-use std::collections::BTreeMap;
+use model::OpenKind;
 
 /// Most events that are kept until the wait is known.
 const MOST_EVENTS: usize = 50_000;
-/// Most different system calls, wakers and other threads that are counted.
-const MOST_NAMES: usize = 64;
-/// Activations that are known before a response time is unusual.
-const ENOUGH: u64 = 50;
-
-/// Usual activation of a thread: medians, ns.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Usual {
-    /// Time on the CPU.
-    pub run_ns: u64,
-    /// That outside of system calls.
-    pub user_run_ns: u64,
-    /// That in each system call.
-    pub calls: BTreeMap<i64, u64>,
-    /// Page faults.
-    pub faults: u32,
-    /// Response time.
-    pub response_ns: u64,
-}
-
-/// Time of one name.
-#[derive(Debug, Clone, Copy, Default)]
-pub(super) struct Sum {
-    pub(super) n: u64,
-    pub(super) total_ns: u64,
-    pub(super) longest_ns: u64,
-}
-
-impl Sum {
-    fn add(&mut self, ns: u64) {
-        self.n += 1;
-        self.total_ns += ns;
-        self.longest_ns = self.longest_ns.max(ns);
-    }
-}
-
-/// Mean and variance of numbers, one by one (Welford).
-#[derive(Debug, Clone, Copy, Default)]
-struct Spread {
-    n: f64,
-    mean: f64,
-    squares: f64,
-}
-
-impl Spread {
-    fn add(&mut self, value: f64) {
-        self.n += 1.0;
-        let off = value - self.mean;
-        self.mean += off / self.n;
-        self.squares += off * (value - self.mean);
-    }
-}
-
-/// A sleep in an activation: in a system call, at a page fault, or anything else.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) enum Sleeping {
-    In(Call),
-    Fault,
-    Stopped,
-    Elsewhere,
-}
-
-/// Counts of the activations of one thread.
-#[derive(Debug, Clone)]
-pub(super) struct Tally {
-    sample: WatchSample,
-    deadline: Option<Span>,
-    pub(super) period: PeriodFinder,
-    pub(super) activations: u64,
-    pub(super) skipped: u64,
-    pub(super) late: u64,
-    pub(super) releases: Releases,
-    pub(super) wakers: BTreeMap<i32, u64>,
-    pub(super) latency: Histogram,
-    pub(super) jitter: Histogram,
-    pub(super) run: Histogram,
-    user_run: Histogram,
-    calls: BTreeMap<i64, Histogram>,
-    faults: Histogram,
-    pub(super) preempted: Histogram,
-    pub(super) blocked: Histogram,
-    pub(super) response: Histogram,
-    pub(super) interval: Histogram,
-    pub(super) preempted_by: BTreeMap<i32, Sum>,
-    pub(super) blocked_in: BTreeMap<Sleeping, Sum>,
-    pub(super) page_faults: u64,
-    pub(super) migrations: u64,
-    cpus: BTreeMap<u32, u64>,
-    pub(super) samples: Samples,
-    last: Option<(u64, u64)>,
-    cycles: u64,
-    /// Activations whose deadline is not known yet: the sample, ns, its release and the response time.
-    pending: Vec<(u64, u64, u64)>,
-    waits: Spread,
-    steps: Spread,
-    /// Usual response time, ns; `None` while too few are known.
-    pub(super) usual_response_ns: Option<u64>,
-    pub(super) first_release_ns: Option<u64>,
-    pub(super) last_end_ns: u64,
-}
-
-impl Tally {
-    fn new(settings: &Settings) -> Tally {
-        Tally {
-            sample: settings.sample,
-            deadline: settings.deadline,
-            period: PeriodFinder::new(settings.period),
-            activations: 0,
-            skipped: 0,
-            late: 0,
-            releases: Releases::default(),
-            wakers: BTreeMap::new(),
-            latency: Histogram::default(),
-            jitter: Histogram::default(),
-            run: Histogram::default(),
-            user_run: Histogram::default(),
-            calls: BTreeMap::new(),
-            faults: Histogram::default(),
-            preempted: Histogram::default(),
-            blocked: Histogram::default(),
-            response: Histogram::default(),
-            interval: Histogram::default(),
-            preempted_by: BTreeMap::new(),
-            blocked_in: BTreeMap::new(),
-            page_faults: 0,
-            migrations: 0,
-            cpus: BTreeMap::new(),
-            samples: Samples::default(),
-            last: None,
-            cycles: 0,
-            pending: Vec::new(),
-            waits: Spread::default(),
-            steps: Spread::default(),
-            usual_response_ns: None,
-            first_release_ns: None,
-            last_end_ns: 0,
-        }
-    }
-
-    /// Response time above which an activation is late, as far as it is known.
-    pub(super) fn deadline(&self) -> Option<Span> {
-        self.deadline.or_else(|| self.period.period().map(Period::span))
-    }
-
-    /// CPU on which most activations began.
-    pub(super) fn cpu(&self) -> u32 {
-        self.cpus.iter().max_by_key(|(_, n)| **n).map_or(0, |(cpu, _)| *cpu)
-    }
-
-    pub(super) fn take(&mut self, one: &Activation) {
-        let ns = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
-        self.activations += 1;
-        match one.release {
-            Release::Timer => self.releases.timer += 1,
-            Release::Interrupt => self.releases.interrupt += 1,
-            Release::Immediate => self.releases.immediate += 1,
-            Release::Thread(pid) => {
-                self.releases.thread += 1;
-                if let Some(n) = slot(&mut self.wakers, pid) {
-                    *n += 1;
-                }
-            }
-        }
-        self.latency.record(ns(one.latency_ns()));
-        self.run.record(ns(one.run_ns));
-        self.user_run.record(ns(one.user_run_ns));
-        self.faults.record(i64::from(one.faults));
-        for (call, (run_ns, _)) in &one.calls {
-            if let Some(histogram) = slot(&mut self.calls, *call) {
-                histogram.record(ns(*run_ns));
-            }
-        }
-        self.preempted.record(ns(one.waited_ns()));
-        self.blocked.record(ns(one.blocked_ns()));
-        self.response.record(ns(one.response_ns()));
-        for wait in &one.waits {
-            if let Some(sum) = slot(&mut self.preempted_by, wait.by) {
-                sum.add(wait.length_ns);
-            }
-        }
-        for block in &one.blocks {
-            let sleeping = match block.call {
-                _ if block.is_stopped => Sleeping::Stopped,
-                Some(call) => Sleeping::In(call),
-                None if block.is_fault => Sleeping::Fault,
-                None => Sleeping::Elsewhere,
-            };
-            if let Some(sum) = slot(&mut self.blocked_in, sleeping) {
-                sum.add(block.to_ns - block.from_ns);
-            }
-        }
-        if self.activations.is_multiple_of(ENOUGH) {
-            let median = quantile(&self.response, 0.5);
-            self.usual_response_ns = median.and_then(|ns| u64::try_from(ns).ok());
-        }
-        self.page_faults += u64::from(one.faults);
-        self.migrations += u64::from(one.migrations);
-        *self.cpus.entry(one.cpu).or_default() += 1;
-        self.first_release_ns.get_or_insert(one.release_ns);
-        self.last_end_ns = one.end_ns;
-        let skipped = self.take_interval(one);
-        let sample = match self.sample {
-            WatchSample::Response => one.response_ns(),
-            WatchSample::Latency => one.latency_ns(),
-        };
-        self.skipped += skipped;
-        self.cycles += skipped;
-        self.samples.missed += skipped;
-        self.pending.push((sample, one.release_ns, one.response_ns()));
-        if self.deadline().is_some() {
-            self.flush();
-        }
-    }
-
-    /// Records the interval since the last activation; returns the number of due times between both.
-    fn take_interval(&mut self, one: &Activation) -> u64 {
-        let Some((release, user)) = self.last.replace((one.release_ns, one.user_ns)) else { return 0 };
-        let interval = one.release_ns.saturating_sub(release);
-        self.interval.record(i64::try_from(interval).unwrap_or(i64::MAX));
-        self.period.take(interval);
-        let Some(period) = self.period.period() else { return 0 };
-        if let Some(started) = one.timer_started_ns {
-            self.waits.add(one.release_ns.saturating_sub(started) as f64);
-            // Due times that were skipped do not move the grid.
-            let off = interval % period.ns();
-            let is_before = off > period.ns() / 2;
-            self.steps.add(off as f64 - if is_before { period.ns() as f64 } else { 0.0 });
-        }
-        let between = one.user_ns.saturating_sub(user);
-        self.jitter.record(i64::try_from(between.abs_diff(period.ns())).unwrap_or(i64::MAX));
-        // The due times of a timer are on a grid; others are not there to be skipped.
-        let periods = (interval + period.ns() / 2) / period.ns();
-        let is_on_grid = one.release == Release::Timer && self.is_relative() != Some(true);
-        periods.saturating_sub(1).min(if is_on_grid { u64::MAX } else { 0 })
-    }
-
-    /// Passes on the activations whose deadline was not known.
-    fn flush(&mut self) {
-        let deadline = self.deadline();
-        let first = self.first_release_ns.unwrap_or(0);
-        for (length_ns, release_ns, response_ns) in std::mem::take(&mut self.pending) {
-            let is_late = deadline.is_some_and(|deadline| response_ns > deadline.ns());
-            self.late += u64::from(is_late);
-            let at_ns = release_ns.saturating_sub(first);
-            self.samples.take(Sample { cycle: self.cycles, at_ns, length_ns, skipped: 0, is_late });
-            self.cycles += 1;
-        }
-    }
-
-    /// Completes the tables.
-    pub(super) fn finish(&mut self) {
-        self.period.find();
-        self.flush();
-    }
-
-    /// Whether its sleeps last a length of time instead of until an instant: then the interval between due times varies
-    /// and the time from the start of the timer to its due time does not. `None` without a clear answer.
-    pub(super) fn is_relative(&self) -> Option<bool> {
-        let (waits, steps) = (self.waits.squares, self.steps.squares);
-        match () {
-            () if self.waits.n < ENOUGH as f64 => None,
-            () if waits * 4.0 < steps => Some(true),
-            () if steps * 4.0 < waits => Some(false),
-            () => None,
-        }
-    }
-
-    /// The usual activation; `None` while too few are known.
-    pub(super) fn usual(&self) -> Option<Usual> {
-        let median =
-            |histogram: &Histogram| quantile(histogram, 0.5).and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
-        (self.activations >= ENOUGH).then(|| Usual {
-            run_ns: median(&self.run),
-            user_run_ns: median(&self.user_run),
-            // A call that is not made in half of the activations is not usual.
-            calls: (self.calls.iter())
-                .filter(|(_, histogram)| histogram.n * 2 >= self.activations)
-                .map(|(call, histogram)| (*call, median(histogram)))
-                .collect(),
-            faults: u32::try_from(median(&self.faults)).unwrap_or(u32::MAX),
-            response_ns: median(&self.response),
-        })
-    }
-}
-
-/// The value of a key, if there is room for it.
-fn slot<K: Ord, V: Default>(map: &mut BTreeMap<K, V>, key: K) -> Option<&mut V> {
-    if map.len() >= MOST_NAMES && !map.contains_key(&key) {
-        return None;
-    }
-    Some(map.entry(key).or_default())
-}
-
-/// Settings of all watched threads.
-#[derive(Debug, Clone, Default)]
-pub struct Settings {
-    /// The period, if given.
-    pub period: Option<Period>,
-    /// The deadline, if given.
-    pub deadline: Option<Span>,
-    /// Name of the call that they wait in, if given.
-    pub wait: Option<String>,
-    /// The time that is the sample.
-    pub sample: WatchSample,
-    /// Start of the measured time, `CLOCK_MONOTONIC`, ns: releases before it do not count.
-    pub since_ns: u64,
-}
 
 /// A thread.
 #[derive(Debug)]
@@ -394,7 +85,60 @@ impl Thread {
 
     fn known(&mut self, pid: i32, cpu: u32, event: &Event, offsets: &[i64], settings: &Settings) -> Option<Finished> {
         let Some(Completed::Activation(one)) = self.track.take(cpu, event, offsets) else { return None };
-        let is_measured = one.release_ns >= settings.since_ns;
+        let is_measured = (settings.since_ns..settings.until_ns).contains(&one.release_ns);
         is_measured.then_some(Finished { pid, activation: *one, usual_response_ns: None, deadline: None })
+    }
+
+    /// The activation that was released in the measured time and is not over; events are known up to `at_ns`.
+    pub(super) fn unfinished(&self, at_ns: u64, offsets: &[i64], settings: &Settings) -> Option<Unfinished> {
+        let is_waiting = self.wait.is_some() && self.ended_ns.is_none();
+        let unfinished = self.track.unfinished(at_ns, offsets).filter(|_| is_waiting)?;
+        (unfinished.release_ns < settings.until_ns).then_some(unfinished)
+    }
+
+    /// What is not finished at the end, after [`Tally::finish`].
+    pub(super) fn open(&self, at_ns: u64, offsets: &[i64], settings: &Settings) -> Option<Open> {
+        if let Some(Unfinished { release_ns, has_run }) = self.unfinished(at_ns, offsets, settings) {
+            let (kind, at_least_ns) = (OpenKind::Activation, at_ns.saturating_sub(release_ns));
+            return Some(Open {
+                kind,
+                due_ns: release_ns,
+                at_least_ns,
+                behind: self.behind(release_ns, settings),
+                has_run,
+            });
+        }
+        self.overdue(settings)
+    }
+
+    /// A wait that is longer than any before it, and than two periods. Where a timer releases the thread, or the period
+    /// is given, a due time has passed; otherwise nothing says that there was anything to do.
+    fn overdue(&self, settings: &Settings) -> Option<Open> {
+        if self.wait.is_none() || self.ended_ns.is_some() {
+            return None;
+        }
+        let (found, last_ns) = self.tally.period.result().zip(self.tally.last_release_ns())?;
+        let period_ns = found.period.ns();
+        let longest_ns = self.tally.interval.max_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
+        let since_ns = settings.until_ns.saturating_sub(last_ns);
+        if since_ns < period_ns.saturating_mul(2) || since_ns <= longest_ns {
+            return None;
+        }
+        let due_ns = last_ns.saturating_add(period_ns);
+        let is_due = found.is_given || self.tally.is_by_timer();
+        Some(Open {
+            kind: if is_due { OpenKind::Wait } else { OpenKind::Silence },
+            due_ns,
+            at_least_ns: settings.until_ns.saturating_sub(due_ns),
+            behind: if is_due { self.behind(due_ns, settings) } else { 0 },
+            has_run: false,
+        })
+    }
+
+    /// The due times after `due_ns` that passed in the measured time.
+    fn behind(&self, due_ns: u64, settings: &Settings) -> u64 {
+        let period = self.tally.period.result().filter(|_| self.tally.is_on_grid());
+        let passed_ns = settings.until_ns.saturating_sub(due_ns).saturating_sub(1);
+        period.map_or(0, |found| passed_ns / found.period.ns())
     }
 }

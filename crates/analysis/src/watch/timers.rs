@@ -31,7 +31,7 @@ pub(super) struct Due {
 }
 
 /// The timers that one thread started, by address.
-#[derive(Debug, Default)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Timers {
     known: Vec<(u64, Timer)>,
     /// The timer that the thread's waits wait for, although none of their calls starts it, as with `timerfd_create`.

@@ -72,6 +72,34 @@ pub(super) enum Completed {
     },
 }
 
+/// An activation that was released and is not over.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Unfinished {
+    /// Its release, ns.
+    pub(super) release_ns: u64,
+    /// Whether the program has run since then, so that its latency is known.
+    pub(super) has_run: bool,
+}
+
+/// What a thread does at an instant.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Doing {
+    /// Unknown, after lost events.
+    Unknown,
+    /// Runs, in this call or outside of calls.
+    Runs(Option<Call>),
+    /// Waits for a CPU, on which this thread runs.
+    Ready(i32),
+    /// Stopped by a signal or a debugger since this instant, ns.
+    Stopped(u64),
+    /// Sleeps in this call.
+    Sleeps(Call),
+    /// Sleeps in a page fault.
+    Faults,
+    /// Sleeps outside of calls.
+    SleepsElsewhere,
+}
+
 /// State of one thread.
 #[derive(Debug)]
 pub(super) struct Track {
@@ -132,6 +160,37 @@ impl Track {
         let surplus = hops.len().saturating_sub(MOST_HOPS);
         hops.drain(..surplus);
         Some(hops)
+    }
+
+    /// The activation that was released and is not over at `at_ns`, the time up to which the events are known.
+    pub(super) fn unfinished(&self, at_ns: u64, offsets: &[i64]) -> Option<Unfinished> {
+        if let Some(open) = &self.open {
+            return Some(Unfinished { release_ns: open.release_ns, has_run: open.user_ns > 0 });
+        }
+        let current = self.current.filter(|current| current.is_wait)?;
+        // A look changes nothing.
+        let mut timers = self.timers.clone();
+        let release_ns = match self.state {
+            State::Unknown | State::Running => return None,
+            State::Ready { .. } => release(&mut timers, current, self.woken?, offsets).1,
+            // Its own timer has expired, and the waking is still to come.
+            State::Asleep { .. } => timers.due(Some(current.timer?), at_ns, offsets)?.at_ns,
+        };
+        Some(Unfinished { release_ns, has_run: false })
+    }
+
+    /// What it does after the last event.
+    pub(super) fn doing(&self) -> Doing {
+        let call = self.current.map(|current| current.call);
+        match (self.state, call) {
+            (State::Unknown, _) => Doing::Unknown,
+            (State::Running, call) => Doing::Runs(call),
+            (State::Ready { by, .. }, _) => Doing::Ready(by),
+            (State::Asleep { is_stopped: true, since, .. }, _) => Doing::Stopped(since),
+            (State::Asleep { .. }, Some(call)) => Doing::Sleeps(call),
+            (State::Asleep { .. }, None) if self.in_fault => Doing::Faults,
+            (State::Asleep { .. }, None) => Doing::SleepsElsewhere,
+        }
     }
 
     /// Whether it sleeps, so that a waking has an effect.
@@ -281,7 +340,7 @@ impl Track {
         let woken = self.woken.take()?;
         match self.wait {
             Some(_) if current.is_wait && self.open.is_none() => {
-                let (release, release_ns, timer_started_ns) = self.release(current, woken, offsets);
+                let (release, release_ns, timer_started_ns) = release(&mut self.timers, current, woken, offsets);
                 self.begin(cpu, at, release, release_ns);
                 if let Some(open) = &mut self.open {
                     open.priority = priority;
@@ -290,23 +349,12 @@ impl Track {
                 None
             }
             None if current.slept => {
-                let (release, release_ns, _) = self.release(current, woken, offsets);
+                let (release, release_ns, _) = release(&mut self.timers, current, woken, offsets);
                 let by_timer = release == Release::Timer;
                 Some(Completed::Sleep { call: current.call, from_ns: current.at_ns, release_ns, by_timer })
             }
             _ => None,
         }
-    }
-
-    /// What released the thread, when, and the start of its timer.
-    fn release(&mut self, current: Current, woken: Woken, offsets: &[i64]) -> (Release, u64, Option<u64>) {
-        if woken.in_interrupt || woken.by == 0 {
-            if let Some(due) = self.timers.due_of_any(current.timer, woken.at_ns, offsets) {
-                return (Release::Timer, due.at_ns, Some(due.started_ns));
-            }
-            return (Release::Interrupt, woken.at_ns, None);
-        }
-        (Release::Thread(woken.by), woken.at_ns, None)
     }
 
     /// Begins an activation.
@@ -395,6 +443,17 @@ impl Track {
         }
         self.account(at);
     }
+}
+
+/// What released a thread from its wait, when, and the start of its timer.
+fn release(timers: &mut Timers, current: Current, woken: Woken, offsets: &[i64]) -> (Release, u64, Option<u64>) {
+    if woken.in_interrupt || woken.by == 0 {
+        if let Some(due) = timers.due_of_any(current.timer, woken.at_ns, offsets) {
+            return (Release::Timer, due.at_ns, Some(due.started_ns));
+        }
+        return (Release::Interrupt, woken.at_ns, None);
+    }
+    (Release::Thread(woken.by), woken.at_ns, None)
 }
 
 #[cfg(test)]

@@ -1,17 +1,20 @@
 //! The thread that reads the activity of the watched threads, while they run.
 
+mod look;
+
 use super::late::{LateActivation, Stopped, explained_since_ns};
 use super::stacks::Stacks;
 use super::targets::Targets;
 use crate::trace::{Decoder, Instance};
 use analysis::explain::Event;
 use analysis::watch::{Activation, Finished, Release, Usual, WatchedThreads};
-use analysis::{MIN_EXCEEDANCES, quantile};
 use host::CpuGroups;
-use model::{Bin, ClockId, Measured, MonoTime, Nice, Policy, Span, ThreadProgress, Watch, WatchTarget};
+use model::{MonoTime, Nice, Policy, Span, ThreadProgress, Watch};
 use std::cmp::Reverse;
 use std::collections::{HashMap, VecDeque};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::ops::RangeInclusive;
+use std::sync::atomic::Ordering::{Acquire, Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -36,10 +39,20 @@ const PAUSE: u64 = 100;
 /// Addition to twice the usual response time, ns: shorter ones are not late by themselves.
 const NOTABLE_NS: u64 = 50_000;
 
+/// Time, ns, for which activations that are not over at the end are followed further: twice the longest of their
+/// threads, within this range. Then they are open.
+const FINISHING_NS: RangeInclusive<u64> = 1_000_000_000..=10_000_000_000;
+/// Interval of looking for their ends.
+const FINISHING_INTERVAL: Duration = Duration::from_millis(20);
+
 /// State shared with the measuring cell.
 #[derive(Debug, Default)]
 pub(super) struct Shared {
     pub(super) is_over: AtomicBool,
+    /// End of the measured time, `CLOCK_MONOTONIC`, ns, once it is over.
+    pub(super) until_ns: AtomicU64,
+    /// Whether activations that are not over then are waited for.
+    pub(super) is_finishing: AtomicBool,
     /// Whether all watched threads have ended.
     pub(super) has_ended: AtomicBool,
     pub(super) progress: Mutex<Vec<ThreadProgress>>,
@@ -90,6 +103,10 @@ pub(super) struct Reader {
     next_look_ns: u64,
     /// Samples of the stacks, where those are wanted.
     pub(super) stacks: Option<Stacks>,
+    /// Time up to which all events are read, `CLOCK_MONOTONIC`, ns.
+    pub(super) read_ns: u64,
+    /// Threads that did not sleep at the end, with their states.
+    pub(super) awake: Vec<(u32, char)>,
 }
 
 /// What `/proc` and the scheduler say about a thread.
@@ -155,6 +172,8 @@ impl Reader {
             facts: HashMap::new(),
             next_look_ns: 0,
             stacks: None,
+            read_ns: 0,
+            awake: Vec::new(),
         }
     }
 
@@ -164,17 +183,15 @@ impl Reader {
         let _ = sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
         let before = sys::usage::thread().ok();
         let interval = if self.surroundings.is_some() { EXPLAINING_INTERVAL } else { INTERVAL };
-        loop {
-            let is_last = self.shared.is_over.load(Relaxed);
-            self.read(is_last);
-            if is_last {
-                break;
-            }
+        while !self.shared.is_over.load(Acquire) {
+            self.read(false);
             std::thread::sleep(interval);
         }
+        self.finish();
         let settled = self.threads.settle();
         self.completed(settled);
         self.look();
+        self.note_awake();
         let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
         self.results.used_us = used.map(|used| used.user_us + used.system_us);
         // The explaining thread ends with its last sender.
@@ -182,15 +199,33 @@ impl Reader {
         self
     }
 
+    /// Reads to the end of the measured time, and on while activations of that time are not over.
+    fn finish(&mut self) {
+        let until_ns = self.shared.until_ns.load(Relaxed);
+        self.threads.end(until_ns);
+        while self.shared.is_finishing.load(Relaxed) {
+            self.read(false);
+            let longest_ns = self.threads.unfinished(self.read_ns, |name| self.watch.is_meant(name));
+            let Some(longest_ns) = longest_ns else { break };
+            let limit_ns = longest_ns.saturating_mul(2).clamp(*FINISHING_NS.start(), *FINISHING_NS.end());
+            if self.read_ns.saturating_sub(until_ns) > limit_ns {
+                break;
+            }
+            std::thread::sleep(FINISHING_INTERVAL);
+        }
+        self.read(true);
+    }
+
     fn read(&mut self, is_last: bool) {
         let now = sys::clock::monotonic().0;
+        self.read_ns = if is_last { now } else { now.saturating_sub(SETTLING_NS) };
         if now >= self.next_look_ns {
             self.look();
             // A program starts most of its threads at its beginning.
             let is_new = now < self.started.0 + Span::SECOND.ns();
             self.next_look_ns = now + if is_new { Span::SECOND.ns() / 10 } else { Span::SECOND.ns() };
         }
-        let horizon = if is_last { u64::MAX } else { now.saturating_sub(SETTLING_NS) };
+        let horizon = if is_last { u64::MAX } else { self.read_ns };
         let mut trace = self.decoder.begin(self.instance.n_cpus());
         trace.names = std::mem::take(&mut self.threads.names);
         for cpu in 0..self.instance.n_cpus() {
@@ -334,94 +369,6 @@ impl Reader {
         {
             self.results.pass_over(stopped.late.len(), stopped.late.first().map(|late| &late.activation));
         }
-    }
-
-    /// Looks at the watched threads, once a second: new ones, names, policies, quotas, and the numbers so far.
-    fn look(&mut self) {
-        self.threads.set_offsets(
-            [ClockId::Realtime, ClockId::Tai, ClockId::Boottime].map(host::offset_from_monotonic_ns).to_vec(),
-        );
-        if let Some(program) = self.program {
-            // Those that it had started before the kernel followed it.
-            let tids = host::with_descendants(program).into_iter().flat_map(host::threads_of);
-            let tids = tids.filter(|tid| !self.targets.tids.contains(tid));
-            let new: Vec<u32> = tids.collect();
-            let pids: Vec<i32> = new.iter().filter_map(|tid| i32::try_from(*tid).ok()).collect();
-            if !pids.is_empty() && self.instance.follow_also(&pids).is_ok() {
-                self.targets.tids.extend(new);
-            }
-        } else {
-            let now = Targets::find(&self.watch);
-            if now != self.targets && !now.tids.is_empty() {
-                let pids: Vec<i32> = now.tids.iter().filter_map(|tid| i32::try_from(*tid).ok()).collect();
-                // One that has just ended is left out at the next look.
-                let _ = self.instance.follow(&pids);
-                self.targets = now;
-            }
-        }
-        let alive: Vec<i32> = self.threads.alive().collect();
-        // The threads of a process are in its groups, so these are read once a process.
-        let mut groups_of: HashMap<u32, (CpuGroups, Option<u64>)> = HashMap::new();
-        for pid in &alive {
-            let tid = pid.unsigned_abs();
-            let Some(process) = host::process_of(tid) else { continue };
-            if let Some(name) = host::name_of_thread(process, tid) {
-                self.threads.names.insert(*pid, name.trim().to_owned());
-            }
-            let policy = sys::sched::policy(tid).ok().and_then(|found| found.known());
-            let cpus = sys::sched::affinity(tid).ok();
-            let (groups, throttled) = groups_of.entry(process).or_insert_with(|| {
-                let groups = CpuGroups::of(process);
-                let throttled = groups.throttled_ns();
-                (groups, throttled)
-            });
-            let (groups, throttled) = (groups.clone(), *throttled);
-            let before = self.facts.get(pid).map_or(throttled, |facts| facts.throttled_ns[1]);
-            self.facts.insert(*pid, ThreadFacts { process, policy, cpus, groups, throttled_ns: [before, throttled] });
-        }
-        if let Some(stacks) = &mut self.stacks {
-            let is_meant = |pid: &i32| self.threads.names.get(pid).is_some_and(|name| self.watch.is_meant(name));
-            let meant: Vec<(i32, u32)> = alive
-                .iter()
-                .filter(|pid| is_meant(pid))
-                .filter_map(|pid| Some((*pid, self.facts.get(pid)?.process)))
-                .collect();
-            stacks.follow(&meant);
-        }
-        let tids: Vec<u32> = alive.iter().map(|pid| pid.unsigned_abs()).collect();
-        let has_ended = match &self.watch.target {
-            WatchTarget::Command(_) => false,
-            _ => self.targets.tids.iter().all(|tid| host::process_of(*tid).is_none()),
-        };
-        self.shared.has_ended.store(has_ended, Relaxed);
-        *self.shared.tids.lock().unwrap_or_else(PoisonError::into_inner) = tids;
-        let progress = self.progress();
-        *self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
-    }
-
-    /// Numbers so far of the threads that are meant and have activations.
-    fn progress(&self) -> Vec<ThreadProgress> {
-        let of_thread = |(pid, histogram, late): (i32, &model::Histogram, u64)| {
-            let above = 0.01 * histogram.n as f64;
-            let name = self.threads.names.get(&pid).cloned().unwrap_or_default();
-            ThreadProgress {
-                thread: Measured::Thread { name, tid: pid.unsigned_abs() },
-                n: histogram.n,
-                min_ns: histogram.min_ns,
-                last_ns: None,
-                mean_ns: histogram.mean_ns(),
-                p99_ns: quantile(histogram, 0.99).filter(|_| above >= MIN_EXCEEDANCES),
-                max_ns: histogram.max_ns,
-                missed: late,
-                bins: Bin::of(histogram),
-                spikes: Vec::new(),
-            }
-        };
-        self.threads
-            .progress()
-            .filter(|(pid, histogram, _)| histogram.n > 0 && self.is_meant(*pid))
-            .map(of_thread)
-            .collect()
     }
 
     /// What was read last about a thread.

@@ -16,6 +16,10 @@ pub struct WatchRecord {
     pub threads: Vec<WatchedThread>,
     /// Number of threads that were watched and never waited for a further activation.
     pub inactive: u64,
+    /// Those of them that ran, were stopped or slept uninterruptibly at the end of the cell, with their state, as text:
+    /// nothing is known of them.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub unseen: Vec<String>,
     /// The chain of threads, if requested.
     pub chain: Option<ChainRecord>,
     /// Number of gaps in the trace of the threads' activity: the kernel overwrote events before they were read.
@@ -85,8 +89,38 @@ pub struct WatchedThread {
     pub migrations: u64,
     /// Whether its sleeps last a length of time instead of until an instant, so that its activations drift.
     pub is_relative: Option<bool>,
-    /// Seconds after the start of the cell at which it ended, and the reason, as text; `null` while it runs.
+    /// Seconds after the start of the cell at which it ended or was stopped, as text; `null` while it runs.
     pub ended: Option<String>,
+    /// What it had not finished at the end of the cell; `null`: nothing, and in records of versions that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub open: Option<OpenActivation>,
+}
+
+/// What a thread had not finished at the end of the cell.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OpenActivation {
+    /// Its kind.
+    pub kind: OpenKind,
+    /// Time, ns, since its release, or since the due time that passed without one: a lower bound.
+    #[serde(rename = "at_least_ns")]
+    pub at_least: Span,
+    /// Activity of the thread at the end, as text, like `sleeps in futex`.
+    pub doing: String,
+}
+
+/// Kinds of what is not finished.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum OpenKind {
+    /// A wait without a release for longer than ever before, of a thread that others release: nothing is known to be
+    /// late.
+    Silence,
+    /// A wait without a release, although the thread's period or its timer's had passed.
+    Wait,
+    /// An activation.
+    Activation,
 }
 
 /// Period of a thread.

@@ -80,5 +80,6 @@ mod vm;
 mod waiting;
 mod watch;
 mod watch_faults;
+mod watch_hangs;
 mod watch_stacks;
 mod webdriver;

@@ -76,8 +76,13 @@ fn servo(scratch: &Scratch) -> PathBuf {
 }
 
 pub(crate) fn compiled(scratch: &Scratch, options: &[&str]) -> PathBuf {
-    let source = scratch.file("servo.c", include_str!("../../../../examples/servo.c"));
-    let program = scratch.path("servo");
+    compiled_from(scratch, "servo", include_str!("../../../../examples/servo.c"), options)
+}
+
+/// The program `name` of a source in C.
+pub(crate) fn compiled_from(scratch: &Scratch, name: &str, source: &str, options: &[&str]) -> PathBuf {
+    let source = scratch.file(&format!("{name}.c"), source);
+    let program = scratch.path(name);
     let mut cc = Command::new("cc");
     cc.args(["-O2", "-pthread", "-Wall", "-Wextra", "-Werror"]).args(options).arg("-o").arg(&program).arg(source);
     let said = run(&mut cc);

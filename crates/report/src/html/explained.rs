@@ -4,7 +4,7 @@ use super::markup::{Markup, Prose, Text};
 use super::table::numbers;
 use super::{Results, runs};
 use crate::sections::explained::{self, stages, unseen};
-use analysis::explain::{blame, cause_name, evidence_name, not_caught, phase_name};
+use analysis::explain::{blame, cause_name, evidence_name, phase_name};
 use analysis::wording::{count, duration};
 use model::{Cause, Evidence, ExplainRecord, Explanation, HostLanes, HostPiece, HostState, PhaseLength, Segment};
 use std::cmp::Reverse;
@@ -40,7 +40,7 @@ pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
         page.section(&id, "later", "Causes of late wake-ups", super::letter(runs, index));
         for (cell, explained) in cells() {
             page.add(format_args!("<h3>{}</h3>\n", Text(&cell.name)));
-            if let Some(said) = not_caught(explained, cell.max.map(|max| max.latency_ns)) {
+            if let Some(said) = cell.not_caught() {
                 page.add(format_args!("<p><b>{}</b></p>\n", Prose(said)));
             }
             causes(page, explained);

@@ -2,7 +2,7 @@
 
 use crate::lines::{Lines, shortened};
 use crate::table::{Column, Table, UNKNOWN};
-use analysis::explain::{advice, blame, cause_name, evidence_name, not_caught, phase_name, share_line};
+use analysis::explain::{advice, blame, cause_name, evidence_name, phase_name, share_line};
 use analysis::wording::{count, duration, things};
 use analysis::{CellSummary, RunSummary, Stages};
 use model::{CauseTotal, Evidence, ExplainRecord, Explanation, Header, Kernel, PhaseLength};
@@ -31,7 +31,7 @@ pub(crate) fn write(
     for cell in &summary.cells {
         let Some(explained) = &cell.explained else { continue };
         let name = if summary.cells.len() > 1 { format!(" {}", cell.name) } else { String::new() };
-        let uncaught = not_caught(explained, cell.max.map(|max| max.latency_ns));
+        let uncaught = cell.not_caught();
         if let Some(first) = uncaught.clone().or_else(|| caught(explained)) {
             let of = if name.is_empty() { String::new() } else { format!("{}: ", name.trim_start()) };
             lines.paragraph(out, "", &format!("{of}{first}"))?;

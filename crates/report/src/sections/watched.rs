@@ -5,7 +5,7 @@ use super::latencies::latency_or_dash;
 use crate::table::{Column, Field, Table, dash};
 use analysis::wording::{count, duration, things};
 use analysis::{CellSummary, RunSummary, StageSummary, WatchSpread, WatchSummary, WatchedSummary};
-use model::{NamedTime, Releases};
+use model::{NamedTime, OpenKind, Releases};
 
 /// A watched thread and its cell.
 type Row<'a> = (&'a CellSummary, &'a WatchedSummary);
@@ -69,7 +69,10 @@ fn fields<'a>() -> [Field<Row<'a>>; 12] {
         (Column::figure("slept").spare(3), |(_, one)| p50_and_max(&one.blocked)),
         (Column::figure("response"), |(_, one)| {
             let p50_ns = one.response.p50.value_ns();
-            p50_and_max(&WatchSpread { p50_ns, p99_ns: None, max_ns: one.response_max_ns })
+            match open_ns(one) {
+                Some(open_ns) => format!("{} / >{}", latency_or_dash(p50_ns), latency_or_dash(Some(open_ns))),
+                None => p50_and_max(&WatchSpread { p50_ns, p99_ns: None, max_ns: one.response_max_ns }),
+            }
         }),
     ]
 }
@@ -85,6 +88,12 @@ fn p50_and_max(spread: &WatchSpread) -> String {
         (_, None | Some(0)) => dash(),
         (p50_ns, max_ns) => format!("{} / {}", latency_or_dash(p50_ns), latency_or_dash(max_ns)),
     }
+}
+
+/// Response time so far of what is not over, ns, if it is larger than every complete one.
+fn open_ns(one: &WatchedSummary) -> Option<i64> {
+    let open = one.open.as_ref().filter(|open| open.kind != OpenKind::Silence)?;
+    i64::try_from(open.at_least.ns()).ok().filter(|open_ns| Some(*open_ns) > one.response_max_ns)
 }
 
 /// What a thread waits for, and what it met within its activations.

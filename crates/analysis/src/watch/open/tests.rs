@@ -1,0 +1,238 @@
+//! What threads had not finished at the end, from hand-made events.
+
+use crate::events::{What, state};
+use crate::summarise;
+use crate::testing::RunBuilder;
+use crate::verdict::Verdict;
+use crate::watch::script::{ME, OTHER, Script};
+use crate::watch::{Settings, ThreadResult, WatchedThreads};
+use model::{Censored, MonoTime, OpenKind, Period, Span, WatchRecord, WatchSample};
+use syscalls::Sysno;
+
+const PERIOD_NS: u64 = Script::PERIOD_NS;
+/// Complete activations, and the release of the one after them, ns.
+const N: u64 = 100;
+const RELEASE_NS: u64 = (N + 1) * PERIOD_NS;
+/// End of the measured time, and the time up to which events are read, ns.
+const UNTIL_NS: u64 = 1_000_000_000;
+const AT_NS: u64 = 1_500_000_000;
+
+/// The results of the thread of `script`.
+fn results(script: &Script, period: Option<Period>) -> (Vec<ThreadResult>, u64) {
+    let settings = Settings { period, until_ns: UNTIL_NS, ..Settings::default() };
+    let mut threads = WatchedThreads::new(settings, &[]);
+    threads.names.insert(ME, "control".to_owned());
+    threads.names.insert(OTHER, "logger".to_owned());
+    threads.take(&script.events());
+    threads.settle();
+    let (results, inactive, _) = threads.finish(AT_NS, |name| name == "control");
+    (results, inactive)
+}
+
+fn result(script: &Script) -> ThreadResult {
+    let [one] = <[ThreadResult; 1]>::try_from(results(script, None).0).expect("one thread");
+    one
+}
+
+/// The loop, and then the thread does something else.
+fn then(what: impl FnOnce(Script) -> Script) -> ThreadResult {
+    result(&what(Script::in_a_loop(N)))
+}
+
+#[test]
+fn an_activation_that_never_ends_counts_with_its_age() {
+    let at = RELEASE_NS + 20_000;
+    let stop = move |script: Script| {
+        let killed = script.enter(at, Sysno::tgkill, [1, 2, 3]).exit(at + 1_000, Sysno::tgkill, 0);
+        killed.switch(at + 2_000, 0, state::STOPPED & 0x04)
+    };
+    type Then = Box<dyn FnOnce(Script) -> Script>;
+    let cases: Vec<(Then, &str)> = vec![
+        (Box::new(|script| script), "runs"),
+        (Box::new(move |script| script.enter(at, Sysno::futex, [7, 128, 0]).sleep(at + 1_000, 0)), "sleeps in futex"),
+        (Box::new(move |script| script.enter(at, Sysno::read, [5, 0, 0]).sleep(at + 1_000, 0)), "sleeps in read(5)"),
+        (Box::new(move |script| script.enter(at, Sysno::getpid, [0; 3])), "runs in getpid"),
+        (Box::new(move |script| script.switch(at, OTHER, 0)), "waits for a CPU, taken by logger"),
+        (Box::new(stop), "stopped by a signal or a debugger"),
+        (Box::new(move |script| script.at(at, What::PageFault).sleep_for_disk(at + 1_000)), "sleeps in a page fault"),
+    ];
+    for (what, doing) in cases {
+        let one = then(what);
+        let open = one.thread.open.as_ref().unwrap();
+        assert_eq!((open.kind, open.doing.as_str()), (OpenKind::Activation, doing));
+        assert_eq!(open.at_least, Span(AT_NS - RELEASE_NS), "{doing}");
+        let censored = Censored { cycle: i64::try_from(N).unwrap(), at_least_ns: AT_NS - RELEASE_NS };
+        assert_eq!(one.censored, Some(censored), "{doing}");
+        // Due times from the one after its release to the end of the measured time.
+        let behind = (UNTIL_NS - 1 - RELEASE_NS) / PERIOD_NS;
+        assert_eq!((one.thread.activations, one.thread.skipped, one.thread.late), (N, behind, 1), "{doing}");
+        assert_eq!((one.episodes.count, one.episodes.first[0].worst_ns), (1, (AT_NS - RELEASE_NS).cast_signed()));
+        assert_eq!((one.thread.response.n, one.thread.ended), (N, None), "{doing}");
+    }
+}
+
+#[test]
+fn a_release_that_never_ran_is_open_too() {
+    let asleep = || Script::in_a_loop(N).waits_until(RELEASE_NS + 50_000, RELEASE_NS + PERIOD_NS);
+    // Woken by its timer, and never on a CPU again.
+    let one = result(&asleep().tick(RELEASE_NS + PERIOD_NS + 1_000));
+    let open = one.thread.open.unwrap();
+    assert_eq!((open.kind, open.doing.as_str()), (OpenKind::Activation, "waits for a CPU"));
+    assert_eq!(open.at_least, Span(AT_NS - RELEASE_NS - PERIOD_NS));
+    // Its timer expired, and nothing woke it.
+    let one = result(&asleep());
+    let open = one.thread.open.unwrap();
+    assert_eq!((open.kind, open.at_least), (OpenKind::Activation, Span(AT_NS - RELEASE_NS - PERIOD_NS)));
+    assert_eq!(open.doing, "sleeps in clock_nanosleep until an instant");
+}
+
+#[test]
+fn a_timer_that_is_not_set_again_leaves_the_thread_overdue() {
+    let hour = 3_600_000_000_000;
+    let one = then(|script| script.waits_until(RELEASE_NS + 50_000, hour));
+    let open = one.thread.open.as_ref().unwrap();
+    let due_ns = RELEASE_NS + PERIOD_NS;
+    assert_eq!((open.kind, open.at_least), (OpenKind::Wait, Span(UNTIL_NS - due_ns)));
+    assert_eq!(one.censored.map(|open| open.at_least_ns), Some(UNTIL_NS - due_ns));
+    // Every due time of the measured time: a complete activation, open, or skipped.
+    let due = (UNTIL_NS - 1) / PERIOD_NS;
+    assert_eq!((one.thread.activations, one.thread.skipped), (N + 1, due - (N + 1) - 1));
+    assert_eq!(one.thread.late, 1);
+}
+
+#[test]
+fn a_thread_that_others_release_owes_nothing_when_they_stop() {
+    let period_ns = PERIOD_NS;
+    let turn = |script: Script, cycle: u64| {
+        let at = cycle * period_ns;
+        script
+            .woken_by(1, at)
+            .switch(at + 3_000, ME, 0)
+            .exit(at + 4_000, Sysno::read, 1)
+            .enter(at + 40_000, Sysno::read, [5, 0, 0])
+            .sleep(at + 41_000, 0)
+    };
+    let begin =
+        || Script::new().switch_on(1, 50_000, OTHER, 0).enter(100_000, Sysno::read, [5, 0, 0]).sleep(101_000, 0);
+    let script = (1..=N).fold(begin(), turn);
+    let one = result(&script);
+    let open = one.thread.open.as_ref().unwrap();
+    assert_eq!((open.kind, one.censored, one.thread.late, one.thread.skipped), (OpenKind::Silence, None, 0, 0));
+    assert_eq!(open.doing, "sleeps in read(5)");
+    // With a period that the user gave, there is something to do.
+    let given = results(&script, Period::try_from(Span(period_ns)).ok()).0;
+    assert_eq!(given[0].thread.open.as_ref().unwrap().kind, OpenKind::Wait);
+    assert!(given[0].censored.is_some() && given[0].thread.late == 1);
+    // It waited longer before, so that this wait is nothing new.
+    let paused = (400..=420).fold((1..=N).fold(begin(), turn), turn);
+    assert_eq!(result(&paused).thread.open, None);
+}
+
+#[test]
+fn what_ends_in_time_is_not_open() {
+    // Its next due time is after the end.
+    let to_the_end = Script::in_a_loop(UNTIL_NS / PERIOD_NS - 1);
+    let release_ns = UNTIL_NS;
+    let one = result(&to_the_end.clone().waits_until(release_ns + 50_000, release_ns + hour()));
+    assert_eq!((one.thread.open, one.censored, one.thread.skipped, one.thread.late), (None, None, 0, 0));
+    // The one that is due at the end does not count, whether or not it is over.
+    assert_eq!(one.thread.activations, UNTIL_NS / PERIOD_NS - 1);
+    assert_eq!(result(&to_the_end).thread.open, None);
+    // Released in time, over later.
+    let last = Script::in_a_loop(UNTIL_NS / PERIOD_NS - 2);
+    let one = result(&last.clone().waits_until(UNTIL_NS + 90_000_000, hour()));
+    assert_eq!((one.thread.open, one.thread.activations, one.thread.late), (None, UNTIL_NS / PERIOD_NS - 1, 1));
+    assert!(result(&last).thread.open.is_some());
+}
+
+fn hour() -> u64 {
+    3_600_000_000_000
+}
+
+#[test]
+fn a_thread_that_ended_or_was_stopped_says_so() {
+    let gone = then(|script| script.at(RELEASE_NS + 30_000, What::Exit));
+    assert_eq!((gone.thread.open, gone.censored), (None, None));
+    assert_eq!(gone.thread.ended.as_deref(), Some("ended after 0.202 s"));
+    // Stopped from outside in a wait that is no longer than others: the program waits for messages.
+    let read = Script::new().enter(100_000, Sysno::read, [5, 0, 0]).sleep(101_000, 0);
+    let turn = |script: Script, at: u64| {
+        let woken = script.woken_by(0, at).switch(at + 3_000, ME, 0).exit(at + 4_000, Sysno::read, 1);
+        woken.enter(at + 40_000, Sysno::read, [5, 0, 0]).sleep(at + 41_000, 0)
+    };
+    let script = [1_000_000, 400_000_000, 700_000_000].into_iter().fold(read, turn);
+    let script = script.woken_by(0, 800_000_000).switch(800_001_000, ME, 0).exit(800_002_000, Sysno::read, -512);
+    let one = result(&script.switch(800_003_000, 0, 0x04));
+    assert_eq!(
+        one.thread.ended.as_deref(),
+        Some("stopped after 0.800 s by a signal or a debugger"),
+        "{:#?}",
+        one.thread.open
+    );
+}
+
+/// The verdict on a run of one measurement that watched the thread of `script`; `change` changes its record.
+fn verdict(script: &Script, require: &str, change: impl FnOnce(&mut WatchRecord)) -> Verdict {
+    let mut run = RunBuilder::new();
+    run.cell("none", "other").require(require).measure(0, 0, |_, _| 0);
+    let (mut results, inactive) = results(script, None);
+    let mut watch = WatchRecord {
+        command_line: Vec::new(),
+        status: None,
+        threads: results.iter().map(|one| one.thread.clone()).collect(),
+        inactive,
+        unseen: Vec::new(),
+        chain: None,
+        gaps: 0,
+        events: 1,
+        watching_us: None,
+        missing: Vec::new(),
+    };
+    change(&mut watch);
+    run.header.cells[0].task = "watch:./control".parse().unwrap();
+    let record = &mut run.entries[0].record;
+    (record.cell, record.measured) = (run.header.cells[0].clone(), Span(UNTIL_NS));
+    let achieved = record.threads[0].achieved.clone();
+    let of = |one: ThreadResult| one.record(MonoTime(0), WatchSample::Response, achieved.clone());
+    record.threads = results.drain(..).map(of).collect();
+    assert!(record.threads.iter().all(model::ThreadRecord::is_consistent), "{:#?}", record.threads);
+    record.watch = Some(Box::new(watch));
+    summarise(&run.header, &run.entries).verdict
+}
+
+#[test]
+fn only_threads_that_were_seen_to_the_end_pass() {
+    let whole = || Script::in_a_loop(UNTIL_NS / PERIOD_NS - 2).waits_until(UNTIL_NS - PERIOD_NS + 50_000, UNTIL_NS);
+    let far = "max=1h,p99=1ms,misses_per_hour=1000000";
+    let passed = verdict(&whole(), far, |_| {});
+    assert_eq!(passed.exit_status(), 0, "{passed}");
+    let asleep = |script: Script| script.waits_until(RELEASE_NS + 50_000, hour());
+    let at = RELEASE_NS + 20_000;
+    let hung = Script::in_a_loop(N).enter(at, Sysno::futex, [7, 128, 0]).sleep(at + 1_000, 0);
+    let told = [
+        (hung.clone(), "control had not finished an activation after 1.3 s (sleeps in futex)"),
+        (Script::in_a_loop(N), "control had not finished an activation after 1.3 s (runs)"),
+        (asleep(Script::in_a_loop(N)), "control was not released for 796 ms beyond its period (sleeps in"),
+        (
+            Script::in_a_loop(N).at(at, What::Exit),
+            "control ended after 0.202 s, and nothing is known of the time after",
+        ),
+    ];
+    for (script, said) in told {
+        for require in ["max=1h", "p99=1h", "misses_per_hour=1000000000", far] {
+            let verdict = verdict(&script, require, |_| {});
+            assert_ne!(verdict.exit_status(), 0, "{require}: {verdict}");
+            assert!(verdict.exit_status() == 2 || verdict.to_string().contains(said), "{require}: {verdict}");
+        }
+    }
+    let late = verdict(&hung, "max=50ms", |_| {});
+    assert_eq!(late.to_string(), "Verdict: FAIL none/other: max at least 1.3 s > 50 ms");
+    let crashed = verdict(&whole(), far, |watch| watch.status = Some("signal: 11 (SIGSEGV)".to_owned()));
+    let said = "Verdict: INCONCLUSIVE: none/other: the program ended after 1 s of 2 s (signal: 11 (SIGSEGV)), and nothing is \
+                known of the time after";
+    assert_eq!(crashed.to_string(), said);
+    let unseen = verdict(&whole(), far, |watch| watch.unseen = vec!["main (running)".to_owned()]);
+    let said = "Verdict: INCONCLUSIVE: none/other: nothing is known of thread main (running), which never waited twice in \
+                one call";
+    assert_eq!(unseen.to_string(), said);
+}

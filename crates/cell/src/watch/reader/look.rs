@@ -1,0 +1,111 @@
+//! Looks at the watched threads, once a second and at the end.
+
+use super::{Reader, ThreadFacts};
+use crate::watch::targets::Targets;
+use analysis::{MIN_EXCEEDANCES, quantile};
+use host::CpuGroups;
+use model::{Bin, ClockId, Measured, ThreadProgress, WatchTarget};
+use std::collections::HashMap;
+use std::sync::PoisonError;
+use std::sync::atomic::Ordering::Relaxed;
+
+impl Reader {
+    /// Looks at the watched threads, once a second: new ones, names, policies, quotas, and the numbers so far.
+    pub(super) fn look(&mut self) {
+        self.threads.set_offsets(
+            [ClockId::Realtime, ClockId::Tai, ClockId::Boottime].map(host::offset_from_monotonic_ns).to_vec(),
+        );
+        if let Some(program) = self.program {
+            // Those that it had started before the kernel followed it.
+            let tids = host::with_descendants(program).into_iter().flat_map(host::threads_of);
+            let tids = tids.filter(|tid| !self.targets.tids.contains(tid));
+            let new: Vec<u32> = tids.collect();
+            let pids: Vec<i32> = new.iter().filter_map(|tid| i32::try_from(*tid).ok()).collect();
+            if !pids.is_empty() && self.instance.follow_also(&pids).is_ok() {
+                self.targets.tids.extend(new);
+            }
+        } else {
+            let now = Targets::find(&self.watch);
+            if now != self.targets && !now.tids.is_empty() {
+                let pids: Vec<i32> = now.tids.iter().filter_map(|tid| i32::try_from(*tid).ok()).collect();
+                // One that has just ended is left out at the next look.
+                let _ = self.instance.follow(&pids);
+                self.targets = now;
+            }
+        }
+        let alive: Vec<i32> = self.threads.alive().collect();
+        // The threads of a process are in its groups, so these are read once a process.
+        let mut groups_of: HashMap<u32, (CpuGroups, Option<u64>)> = HashMap::new();
+        for pid in &alive {
+            let tid = pid.unsigned_abs();
+            let Some(process) = host::process_of(tid) else { continue };
+            if let Some(name) = host::name_of_thread(process, tid) {
+                self.threads.names.insert(*pid, name.trim().to_owned());
+            }
+            let policy = sys::sched::policy(tid).ok().and_then(|found| found.known());
+            let cpus = sys::sched::affinity(tid).ok();
+            let (groups, throttled) = groups_of.entry(process).or_insert_with(|| {
+                let groups = CpuGroups::of(process);
+                let throttled = groups.throttled_ns();
+                (groups, throttled)
+            });
+            let (groups, throttled) = (groups.clone(), *throttled);
+            let before = self.facts.get(pid).map_or(throttled, |facts| facts.throttled_ns[1]);
+            self.facts.insert(*pid, ThreadFacts { process, policy, cpus, groups, throttled_ns: [before, throttled] });
+        }
+        if let Some(stacks) = &mut self.stacks {
+            let is_meant = |pid: &i32| self.threads.names.get(pid).is_some_and(|name| self.watch.is_meant(name));
+            let meant: Vec<(i32, u32)> = alive
+                .iter()
+                .filter(|pid| is_meant(pid))
+                .filter_map(|pid| Some((*pid, self.facts.get(pid)?.process)))
+                .collect();
+            stacks.follow(&meant);
+        }
+        let tids: Vec<u32> = alive.iter().map(|pid| pid.unsigned_abs()).collect();
+        let has_ended = match &self.watch.target {
+            WatchTarget::Command(_) => false,
+            _ => self.targets.tids.iter().all(|tid| host::process_of(*tid).is_none()),
+        };
+        self.shared.has_ended.store(has_ended, Relaxed);
+        *self.shared.tids.lock().unwrap_or_else(PoisonError::into_inner) = tids;
+        let progress = self.progress();
+        *self.shared.progress.lock().unwrap_or_else(PoisonError::into_inner) = progress;
+    }
+
+    /// Numbers so far of the threads that are meant and have activations.
+    fn progress(&self) -> Vec<ThreadProgress> {
+        let of_thread = |(pid, histogram, late): (i32, &model::Histogram, u64)| {
+            let above = 0.01 * histogram.n as f64;
+            let name = self.threads.names.get(&pid).cloned().unwrap_or_default();
+            ThreadProgress {
+                thread: Measured::Thread { name, tid: pid.unsigned_abs() },
+                n: histogram.n,
+                min_ns: histogram.min_ns,
+                last_ns: None,
+                mean_ns: histogram.mean_ns(),
+                p99_ns: quantile(histogram, 0.99).filter(|_| above >= MIN_EXCEEDANCES),
+                max_ns: histogram.max_ns,
+                missed: late,
+                bins: Bin::of(histogram),
+                spikes: Vec::new(),
+            }
+        };
+        self.threads
+            .progress()
+            .filter(|(pid, histogram, _)| histogram.n > 0 && self.is_meant(*pid))
+            .map(of_thread)
+            .collect()
+    }
+
+    /// Notes the watched threads that run, are stopped or sleep uninterruptibly.
+    pub(super) fn note_awake(&mut self) {
+        let tids = match self.program {
+            Some(program) => host::with_descendants(program).into_iter().flat_map(host::threads_of).collect(),
+            None => self.targets.tids.clone(),
+        };
+        let state =
+            |tid: u32| host::state_of_thread(tid).filter(|state| "RDTt".contains(*state)).map(|state| (tid, state));
+        self.awake = tids.into_iter().filter_map(state).collect();
+    }
+}
