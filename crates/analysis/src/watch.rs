@@ -93,7 +93,7 @@ impl WatchedThreads {
     }
 
     /// Longest response time so far of the threads with an activation that was released in the measured time and is not
-    /// over, ns; `None` if there is no such thread. Events are known up to `at_ns`; `is_meant` as in
+    /// over, ns; `None` without one. Events are known up to `at_ns`; `is_meant` as in
     /// [`WatchedThreads::finish`].
     pub fn unfinished(&self, at_ns: u64, is_meant: impl Fn(&str) -> bool) -> Option<u64> {
         let is_meant = |pid: &i32| self.names.get(pid).is_some_and(|name| is_meant(name));

@@ -4,7 +4,7 @@ mod actions;
 mod ownership;
 
 use super::note;
-use actions::{Action, Started};
+use actions::{Action, Harmless, Started};
 use model::{Header, Load, Site};
 use std::fs::File;
 use std::io;
@@ -61,7 +61,6 @@ impl Origin {
             return Ok(());
         }
         let mut actions = actions::of(&header.cells);
-        actions.retain(Action::needs_consent);
         let why = match &self.foreign {
             Some(why) => {
                 actions.retain(|action| !self.settings_are_typed || !matches!(action, Action::Set(_)));
@@ -99,7 +98,7 @@ fn clauses(all: &[Action], on: Option<&Site>) -> Vec<String> {
             Action::AtSpikes(command) => at_spikes.push(format!("run `{command}` {actor} at spikes")),
             Action::Set(setting) => settings.push(setting.as_str()),
             Action::Other(clause) => others.push(clause.clone()),
-            Action::Language(_) | Action::Guest(_) | Action::Hold(_) | Action::Trace => {}
+            Action::Harmless(_) => {}
         }
     }
     others.sort_unstable();
@@ -145,12 +144,7 @@ pub(super) fn announce(from: &Path, header: &Header, on: Option<&Site>) {
             }
             Action::Reach(role, site) => note(format_args!("punctual: {from} reaches its {role} {actor}: {site}")),
             Action::AtSpikes(command) => note(format_args!("punctual: {from} runs {actor} at spikes: {command}")),
-            Action::Set(_)
-            | Action::Other(_)
-            | Action::Language(_)
-            | Action::Guest(_)
-            | Action::Hold(_)
-            | Action::Trace => {}
+            Action::Set(_) | Action::Other(_) | Action::Harmless(_) => {}
         }
     }
 }
@@ -166,22 +160,24 @@ pub(super) fn announce_settings(from: &Path, header: &Header, on: Option<&Site>)
 /// Everything that a run does to the system besides measuring: settings and devices, then programs and other effects.
 pub(super) fn actions(header: &Header) -> (Vec<String>, Vec<String>) {
     let all = actions::of(&header.cells);
-    let held = all.iter().filter_map(|action| if let Action::Hold(us) = action { Some(*us) } else { None }).min();
-    let held = held.map(|us| format!("/dev/cpu_dma_latency held at {us} us"));
-    let traced = all.contains(&Action::Trace).then(|| "a trace instance of the kernel".to_owned());
+    let (mut held_us, mut is_traced) = (None, false);
     let (mut guests, mut programs, mut others) = (Vec::new(), Vec::new(), Vec::new());
     for action in &all {
         match action {
-            Action::Guest(kernel) => guests.push(kernel.as_str()),
             Action::Run(Started { text, .. }) => programs.push(text.clone()),
             Action::RunInGuest(Started { text, .. }) => programs.push(format!("{text} (in a guest)")),
-            Action::Language(runtime) => programs.push(format!("sleep:{runtime}")),
             Action::Reach(role, site) => programs.push(format!("{role} by {site}")),
             Action::AtSpikes(command) => programs.push(format!("at spikes: {command}")),
             Action::Other(clause) => others.push(clause.clone()),
-            Action::Set(_) | Action::Hold(_) | Action::Trace => {}
+            Action::Set(_) => {}
+            Action::Harmless(Harmless::Guest(kernel)) => guests.push(kernel.as_str()),
+            Action::Harmless(Harmless::Language(runtime)) => programs.push(format!("sleep:{runtime}")),
+            Action::Harmless(Harmless::Hold(us)) => held_us = held_us.into_iter().chain([*us]).min(),
+            Action::Harmless(Harmless::Trace) => is_traced = true,
         }
     }
+    let held = held_us.map(|us| format!("/dev/cpu_dma_latency held at {us} us"));
+    let traced = is_traced.then(|| "a trace instance of the kernel".to_owned());
     others.sort_unstable();
     let guests =
         (!guests.is_empty()).then(|| format!("QEMU with {}, fetched unless they are in the cache", guests.join(", ")));

@@ -154,7 +154,7 @@ fn a_thread_that_ended_or_was_stopped_says_so() {
     let gone = then(|script| script.at(RELEASE_NS + 30_000, What::Exit));
     assert_eq!((gone.thread.open, gone.censored), (None, None));
     assert_eq!(gone.thread.ended.as_deref(), Some("ended after 0.202 s"));
-    // Stopped from outside in a wait that is no longer than others: the program waits for messages.
+    // Stopped from outside in a wait for messages that is not longer than others.
     let read = Script::new().enter(100_000, Sysno::read, [5, 0, 0]).sleep(101_000, 0);
     let turn = |script: Script, at: u64| {
         let woken = script.woken_by(0, at).switch(at + 3_000, ME, 0).exit(at + 4_000, Sysno::read, 1);

@@ -24,6 +24,13 @@ pub(super) enum Action {
     Set(String),
     /// Another effect that the plan names: bytes and files written, a policy, a kernel. A clause after `would`.
     Other(String),
+    /// An effect that needs no consent.
+    Harmless(Harmless),
+}
+
+/// An effect that a plan of any user may have.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Harmless {
     /// Starts the programs of a language.
     Language(Runtime),
     /// Starts a guest with this kernel.
@@ -52,32 +59,13 @@ impl Started {
 }
 
 impl Action {
-    /// Whether a plan that another user may have written needs consent to it.
-    pub(super) fn needs_consent(&self) -> bool {
-        match self {
-            Action::Run(_)
-            | Action::RunInGuest(_)
-            | Action::AtSpikes(_)
-            | Action::Reach(..)
-            | Action::Set(_)
-            | Action::Other(_) => true,
-            Action::Language(_) | Action::Guest(_) | Action::Hold(_) | Action::Trace => false,
-        }
-    }
-
     /// The command that it starts on this machine, if it does.
     pub(super) fn command(&self) -> Option<&str> {
         match self {
             Action::Run(started) => Some(&started.command),
-            Action::AtSpikes(command) => Some(command),
-            Action::RunInGuest(_)
-            | Action::Reach(..)
-            | Action::Set(_)
-            | Action::Other(_)
-            | Action::Language(_)
-            | Action::Guest(_)
-            | Action::Hold(_)
-            | Action::Trace => None,
+            Action::AtSpikes(command) | Action::Reach(_, Site::Exec(command)) => Some(command),
+            Action::Reach(_, Site::Here | Site::Ssh(_)) => None,
+            Action::RunInGuest(_) | Action::Set(_) | Action::Other(_) | Action::Harmless(_) => None,
         }
     }
 }
@@ -115,15 +103,9 @@ fn of_cell(cell: &Cell) -> Vec<Action> {
         Action::Run(started) => Some(Action::RunInGuest(started)),
         Action::AtSpikes(command) => Some(Action::RunInGuest(Started::new(command.clone(), command))),
         // The host of a guest may be traced, too.
-        Action::Trace => Some(Action::Trace),
+        Action::Harmless(Harmless::Trace) => Some(Action::Harmless(Harmless::Trace)),
         // Stays in the guest.
-        Action::RunInGuest(_)
-        | Action::Reach(..)
-        | Action::Set(_)
-        | Action::Other(_)
-        | Action::Language(_)
-        | Action::Guest(_)
-        | Action::Hold(_) => None,
+        Action::RunInGuest(_) | Action::Reach(..) | Action::Set(_) | Action::Other(_) | Action::Harmless(_) => None,
     });
     of_kernel(kernel).into_iter().chain(files_of(task)).chain(inside).collect()
 }
@@ -139,7 +121,7 @@ fn of_kernel(kernel: &LabKernel) -> Vec<Action> {
     let threads = Some(threads.to_string()).filter(|words| !words.is_empty());
     let threads = threads.map(|words| Action::Other(format!("run a guest's threads with {words}")));
     let others = boots.into_iter().chain(copied).chain(threads);
-    std::iter::once(Action::Guest(Kernel::Lab(Box::new(kernel.clone())).to_string()))
+    std::iter::once(Action::Harmless(Harmless::Guest(Kernel::Lab(Box::new(kernel.clone())).to_string())))
         .chain(others)
         .chain(of_load(host_load))
         .collect()
@@ -157,7 +139,7 @@ fn files_of(task: &Task) -> Vec<Action> {
 fn of_task(task: &Task) -> Vec<Action> {
     match task {
         Task::Cyclic(_) | Task::Cost(_) | Task::Timerbench(_) => Vec::new(),
-        Task::Sleep(runtime) => vec![Action::Language(*runtime)],
+        Task::Sleep(runtime) => vec![Action::Harmless(Harmless::Language(*runtime))],
         Task::Response(link) => of_link(*link),
         Task::Program(instrument) => {
             // Files are for guests and other machines, and `output` is in a directory of its own.
@@ -231,9 +213,9 @@ fn of_conditions(conditions: &Conditions, is_loaded: bool) -> Vec<Action> {
     } = conditions;
     let load_policy = load_policy.filter(|policy| policy.is_realtime() && is_loaded);
     let mut all: Vec<Action> = prepare.words().into_iter().map(Action::Set).collect();
-    all.extend(cpu_dma_latency_us.map(Action::Hold));
+    all.extend(cpu_dma_latency_us.map(|us| Action::Harmless(Harmless::Hold(us))));
     all.extend(load_policy.map(|policy| Action::Other(format!("run its load as {policy}"))));
-    all.extend((explain.is_some() || *tracers).then_some(Action::Trace));
+    all.extend((explain.is_some() || *tracers).then_some(Action::Harmless(Harmless::Trace)));
     if let Some(Explain { above: _, keep: _, stacks: _, witness: _, export, for_host: _ }) = explain {
         all.extend(export.iter().map(|directory| writes_in(&directory.display().to_string())));
     }

@@ -59,7 +59,7 @@ fn each_program_is_listed_with_its_command() {
     assert_eq!(at_spikes, [Action::AtSpikes("mail me".to_owned())]);
     assert_eq!(at_spikes[0].command(), Some("mail me"));
     let sleep = of_changed(|cell| cell.task = "sleep:python3".parse().unwrap());
-    assert!(sleep == [Action::Language(Runtime::Python3)] && !sleep[0].needs_consent(), "{sleep:?}");
+    assert_eq!(sleep, [Action::Harmless(Harmless::Language(Runtime::Python3))]);
 }
 
 #[test]
@@ -88,10 +88,10 @@ fn each_other_effect_is_listed() {
         (Box::new(move |cell| cell.conditions.load_policy = Some(fifo)), vec![]),
         (
             Box::new(|cell| cell.conditions.explain = Some(export)),
-            vec![Action::Trace, other("write files in /srv/spikes")],
+            vec![Action::Harmless(Harmless::Trace), other("write files in /srv/spikes")],
         ),
-        (Box::new(|cell| cell.conditions.tracers = true), vec![Action::Trace]),
-        (Box::new(|cell| cell.conditions.cpu_dma_latency_us = Some(3)), vec![Action::Hold(3)]),
+        (Box::new(|cell| cell.conditions.tracers = true), vec![Action::Harmless(Harmless::Trace)]),
+        (Box::new(|cell| cell.conditions.cpu_dma_latency_us = Some(3)), vec![Action::Harmless(Harmless::Hold(3))]),
         (
             Box::new(|cell| cell.task = "response:udp:192.0.2.1:4001".parse().unwrap()),
             vec![other("send to udp:192.0.2.1:4001")],
@@ -109,6 +109,8 @@ fn each_other_effect_is_listed() {
     for (change, expected) in cases {
         assert_eq!(of_changed(change), expected);
     }
+    let reach = |site: &str| Action::Reach("target", site.parse().unwrap());
+    assert_eq!((reach("exec:ip netns exec x").command(), reach("ssh:x").command()), (Some("ip netns exec x"), None));
     let set = of_changed(|cell| {
         let prepare = &mut cell.conditions.prepare;
         for (key, value) in [("governor", "performance"), ("rt_runtime", "unlimited"), ("sysctl:vm.stat_interval", "9")]
