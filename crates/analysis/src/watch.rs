@@ -10,6 +10,7 @@ mod chain;
 mod open;
 mod period;
 mod result;
+mod rhythm;
 mod samples;
 #[cfg(test)]
 pub(crate) mod script;

@@ -158,7 +158,7 @@ pub(super) fn findings(summary: &CellSummary) -> Vec<Finding> {
     .flatten()
     .collect();
     for thread in &watch.threads {
-        let open = thread.open.clone();
+        let open = thread.open.clone().filter(|open| open.kind != OpenKind::Silence);
         all.extend(open.map(|open| Finding::from(NotFinished { thread: thread.name.clone(), open })));
         if thread.is_relative == Some(true) {
             let given = thread.period.filter(|found| found.is_given).map(|found| found.period.ns());

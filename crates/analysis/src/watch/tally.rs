@@ -267,20 +267,10 @@ impl Tally {
         self.flush();
     }
 
-    /// Release of the latest complete activation, ns.
-    pub(super) fn last_release_ns(&self) -> Option<u64> {
-        self.last.map(|(release_ns, _)| release_ns)
-    }
-
     /// Whether most activations are released by a timer whose due times are on a grid, so that one that passes is
     /// skipped.
     pub(super) fn is_on_grid(&self) -> bool {
-        self.is_by_timer() && self.is_relative() != Some(true)
-    }
-
-    /// Whether most activations are released by a timer.
-    pub(super) fn is_by_timer(&self) -> bool {
-        self.releases.timer * 2 > self.activations
+        self.releases.timer * 2 > self.activations && self.is_relative() != Some(true)
     }
 
     /// Counts what is not over at the end, after [`Tally::finish`]: late if it is so already, with the due times that

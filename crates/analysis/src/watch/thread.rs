@@ -1,8 +1,9 @@
 //! One watched thread: its state, the call it waits in, and what it has not finished at the end.
 
 use super::Finished;
-use super::calls::Call;
+use super::calls::{Call, CallKind};
 use super::open::Open;
+use super::rhythm::{Missing, Rhythm};
 use super::settings::Settings;
 use super::tally::Tally;
 use super::track::{Completed, Track, Unfinished};
@@ -22,6 +23,7 @@ pub(super) struct Thread {
     /// Events so far, while the wait is not known.
     early: Vec<(u32, Event)>,
     pub(super) tally: Tally,
+    rhythm: Rhythm,
     pub(super) ended_ns: Option<u64>,
     /// Priority at its last start, as the kernel counts.
     pub(super) priority: Option<i32>,
@@ -35,6 +37,7 @@ impl Thread {
             chooser: Chooser::default(),
             early: Vec::new(),
             tally: Tally::new(settings),
+            rhythm: Rhythm::new(settings.period),
             ended_ns: None,
             priority: None,
         }
@@ -85,6 +88,9 @@ impl Thread {
 
     fn known(&mut self, pid: i32, cpu: u32, event: &Event, offsets: &[i64], settings: &Settings) -> Option<Finished> {
         let Some(Completed::Activation(one)) = self.track.take(cpu, event, offsets) else { return None };
+        if one.release_ns < settings.until_ns {
+            self.rhythm.take(&one);
+        }
         let is_measured = (settings.since_ns..settings.until_ns).contains(&one.release_ns);
         is_measured.then_some(Finished { pid, activation: *one, usual_response_ns: None, deadline: None })
     }
@@ -97,48 +103,33 @@ impl Thread {
     }
 
     /// What is not finished at the end, after [`Tally::finish`].
-    pub(super) fn open(&self, at_ns: u64, offsets: &[i64], settings: &Settings) -> Option<Open> {
-        if let Some(Unfinished { release_ns, has_run }) = self.unfinished(at_ns, offsets, settings) {
-            let (kind, at_least_ns) = (OpenKind::Activation, at_ns.saturating_sub(release_ns));
-            return Some(Open {
-                kind,
-                due_ns: release_ns,
-                at_least_ns,
-                behind: self.behind(release_ns, settings),
-                has_run,
-            });
-        }
-        self.overdue(settings)
-    }
-
-    /// A wait that is longer than any before it, and than two periods. Where a timer releases the thread, or the period
-    /// is given, a due time has passed; otherwise nothing says that there was anything to do.
-    fn overdue(&self, settings: &Settings) -> Option<Open> {
-        if self.wait.is_none() || self.ended_ns.is_some() {
-            return None;
-        }
-        let (found, last_ns) = self.tally.period.result().zip(self.tally.last_release_ns())?;
-        let period_ns = found.period.ns();
-        let longest_ns = self.tally.interval.max_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
-        let since_ns = settings.until_ns.saturating_sub(last_ns);
-        if since_ns < period_ns.saturating_mul(2) || since_ns <= longest_ns {
-            return None;
-        }
-        let due_ns = last_ns.saturating_add(period_ns);
-        let is_due = found.is_given || self.tally.is_by_timer();
+    pub(super) fn open(&mut self, at_ns: u64, offsets: &[i64], settings: &Settings) -> Option<Open> {
+        let unfinished = self.unfinished(at_ns, offsets, settings);
+        let wait = self.wait.filter(|_| self.ended_ns.is_none())?;
+        let (kind, due_ns, until_ns) = match unfinished {
+            Some(Unfinished { release_ns, .. }) => (OpenKind::Activation, release_ns, at_ns),
+            None => {
+                let Missing { due_ns, is_by_timer } = self.rhythm.missing(settings.until_ns)?;
+                // A thread that sleeps for lengths of time, or that others release, may have nothing to do.
+                let is_length = self.tally.is_relative() == Some(true)
+                    || wait.kind() == CallKind::Sleep && !wait.is_until_instant();
+                let is_due = settings.period.is_some() || is_by_timer && !is_length;
+                (if is_due { OpenKind::Wait } else { OpenKind::Silence }, due_ns, settings.until_ns)
+            }
+        };
         Some(Open {
-            kind: if is_due { OpenKind::Wait } else { OpenKind::Silence },
+            kind,
             due_ns,
-            at_least_ns: settings.until_ns.saturating_sub(due_ns),
-            behind: if is_due { self.behind(due_ns, settings) } else { 0 },
-            has_run: false,
+            at_least_ns: until_ns.saturating_sub(due_ns),
+            behind: if kind == OpenKind::Silence { 0 } else { self.behind(due_ns, settings) },
+            has_run: unfinished.is_some_and(|unfinished| unfinished.has_run),
         })
     }
 
     /// The due times after `due_ns` that passed in the measured time.
     fn behind(&self, due_ns: u64, settings: &Settings) -> u64 {
-        let period = self.tally.period.result().filter(|_| self.tally.is_on_grid());
-        let passed_ns = settings.until_ns.saturating_sub(due_ns).saturating_sub(1);
-        period.map_or(0, |found| passed_ns / found.period.ns())
+        let Some(found) = self.tally.period.result().filter(|_| self.tally.is_on_grid()) else { return 0 };
+        let before = |at_ns: u64| at_ns.saturating_sub(due_ns).saturating_sub(1) / found.period.ns();
+        before(settings.until_ns) - before(settings.since_ns)
     }
 }

@@ -173,8 +173,12 @@ impl Track {
         let release_ns = match self.state {
             State::Unknown | State::Running => return None,
             State::Ready { .. } => release(&mut timers, current, self.woken?, offsets).1,
-            // Its own timer has expired, and the waking is still to come.
-            State::Asleep { .. } => timers.due(Some(current.timer?), at_ns, offsets)?.at_ns,
+            // Its own timer has expired, and the waking is still to come. A timer that is due in the past at its start
+            // lets nothing sleep: then it counts by another clock.
+            State::Asleep { .. } => {
+                let due = timers.due(Some(current.timer?), at_ns, offsets);
+                due.filter(|due| due.at_ns >= due.started_ns)?.at_ns
+            }
         };
         Some(Unfinished { release_ns, has_run: false })
     }

@@ -114,10 +114,10 @@ pub struct OpenActivation {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum OpenKind {
-    /// A wait without a release for longer than ever before, of a thread that others release: nothing is known to be
-    /// late.
+    /// A wait without a release for longer than ever before, of a thread that others release or that sleeps for lengths
+    /// of time: nothing is known to be late.
     Silence,
-    /// A wait without a release, although the thread's period or its timer's had passed.
+    /// A wait without a release, although the period of the thread has passed.
     Wait,
     /// An activation.
     Activation,

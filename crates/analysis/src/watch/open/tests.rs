@@ -4,7 +4,8 @@ use crate::events::{What, state};
 use crate::summarise;
 use crate::testing::RunBuilder;
 use crate::verdict::Verdict;
-use crate::watch::script::{ME, OTHER, Script};
+use crate::watch::script::{ME, OTHER, Script, TIMER, call};
+use crate::watch::track::Track;
 use crate::watch::{Settings, ThreadResult, WatchedThreads};
 use model::{Censored, MonoTime, OpenKind, Period, Span, WatchRecord, WatchSample};
 use syscalls::Sysno;
@@ -19,7 +20,10 @@ const AT_NS: u64 = 1_500_000_000;
 
 /// The results of the thread of `script`.
 fn results(script: &Script, period: Option<Period>) -> (Vec<ThreadResult>, u64) {
-    let settings = Settings { period, until_ns: UNTIL_NS, ..Settings::default() };
+    results_of(script, Settings { period, until_ns: UNTIL_NS, ..Settings::default() })
+}
+
+fn results_of(script: &Script, settings: Settings) -> (Vec<ThreadResult>, u64) {
     let mut threads = WatchedThreads::new(settings, &[]);
     threads.names.insert(ME, "control".to_owned());
     threads.names.insert(OTHER, "logger".to_owned());
@@ -126,6 +130,55 @@ fn a_thread_that_others_release_owes_nothing_when_they_stop() {
     // It waited longer before, so that this wait is nothing new.
     let paused = (400..=420).fold((1..=N).fold(begin(), turn), turn);
     assert_eq!(result(&paused).thread.open, None);
+}
+
+#[test]
+fn a_sleep_for_a_length_of_time_promises_no_period() {
+    // A loop of nanosleep that sleeps for an hour.
+    let turn = |script: Script, cycle: u64| {
+        let due_ns = cycle * PERIOD_NS;
+        let woken = script.tick(due_ns + 1_000).switch(due_ns + 4_000, ME, 0).exit(due_ns + 5_000, Sysno::nanosleep, 0);
+        let next_ns = if cycle < N { due_ns + PERIOD_NS } else { hour() };
+        let sleeps = woken.enter(due_ns + 50_000, Sysno::nanosleep, [0; 3]).timer(due_ns + 51_000, TIMER, next_ns);
+        sleeps.sleep(due_ns + 52_000, 0)
+    };
+    let begin =
+        Script::new().enter(100_000, Sysno::nanosleep, [0; 3]).timer(101_000, TIMER, PERIOD_NS).sleep(102_000, 0);
+    let one = result(&(1..=N).fold(begin, turn));
+    let open = one.thread.open.as_ref().unwrap();
+    assert_eq!((open.kind, one.censored, one.thread.late, one.thread.skipped), (OpenKind::Silence, None, 0, 0));
+}
+
+#[test]
+fn a_thread_that_hangs_in_the_warm_up_is_open_all_the_time() {
+    let since_ns = 500_000_000;
+    let settings = Settings { since_ns, until_ns: UNTIL_NS, ..Settings::default() };
+    let at = RELEASE_NS + 20_000;
+    let hangs = Script::in_a_loop(N).enter(at, Sysno::futex, [7, 128, 0]).sleep(at + 1_000, 0);
+    let waits = Script::in_a_loop(N).waits_until(RELEASE_NS + 50_000, hour());
+    for (script, kind, at_least_ns) in
+        [(hangs, OpenKind::Activation, AT_NS - RELEASE_NS), (waits, OpenKind::Wait, UNTIL_NS - RELEASE_NS - PERIOD_NS)]
+    {
+        let [one] = <[ThreadResult; 1]>::try_from(results_of(&script, settings.clone()).0).expect("one thread");
+        assert_eq!(one.thread.open.as_ref().map(|open| (open.kind, open.at_least.ns())), Some((kind, at_least_ns)));
+        assert_eq!(one.censored, Some(Censored { cycle: -1, at_least_ns }), "released before the first measured cycle");
+        assert_eq!((one.thread.activations, one.thread.skipped), (0, 0));
+    }
+}
+
+#[test]
+fn a_timer_of_another_clock_is_not_due_by_the_offset_of_a_third() {
+    // CLOCK_REALTIME is 1 000 s ahead, CLOCK_TAI 1 037 s: a sleep until 30 s later looks due 7 s ago by TAI.
+    let (real, tai) = (1_000_000_000_000_i64, 1_037_000_000_000_i64);
+    let base = 20_000_000_000_u64;
+    let script = Script::new().enter(base + 100_000, Sysno::clock_nanosleep, [0, 1, 0]);
+    let due_ns = base + 30_000_000_000 + real.unsigned_abs();
+    let script = script.timer(base + 101_000, TIMER, due_ns).sleep(base + 102_000, 0);
+    let mut track = Track::new(ME, Some(call(Sysno::clock_nanosleep, [0, 1, 0])));
+    script.events().iter().for_each(|(cpu, event)| drop(track.take(*cpu, event, &[real, tai])));
+    assert_eq!(track.unfinished(base + 1_000_000_000, &[real, tai]), None);
+    let unfinished = track.unfinished(base + 30_000_000_001, &[real, tai]);
+    assert_eq!(unfinished.map(|one| one.release_ns), Some(base + 30_000_000_000));
 }
 
 #[test]
