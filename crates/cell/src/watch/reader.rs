@@ -188,8 +188,6 @@ impl Reader {
             std::thread::sleep(interval);
         }
         self.finish();
-        let settled = self.threads.settle();
-        self.completed(settled);
         self.look();
         self.note_awake();
         let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
@@ -203,6 +201,8 @@ impl Reader {
     fn finish(&mut self) {
         let until_ns = self.shared.until_ns.load(Relaxed);
         self.threads.end(until_ns);
+        self.read(false);
+        self.settle();
         while self.shared.is_finishing.load(Relaxed) {
             self.read(false);
             let longest_ns = self.threads.unfinished(self.read_ns, |name| self.watch.is_meant(name));
@@ -214,6 +214,13 @@ impl Reader {
             std::thread::sleep(FINISHING_INTERVAL);
         }
         self.read(true);
+        self.settle();
+    }
+
+    /// Chooses the waits that are still not known.
+    fn settle(&mut self) {
+        let settled = self.threads.settle();
+        self.completed(settled);
     }
 
     fn read(&mut self, is_last: bool) {

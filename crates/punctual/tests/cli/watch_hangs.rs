@@ -113,7 +113,8 @@ fn root_a_thread_that_never_comes_back_is_no_pass() {
     let program = hang(&scratch);
     for (mode, fate) in &MODES {
         let dir = scratch.path(mode);
-        let options = format!("watch --for 1s --warm-up 0s --no-explain --require max=1h --out {}", dir.display());
+        let options =
+            format!("watch --for 1s --warm-up 0s --deadline 2ms --no-explain --require max=1h --out {}", dir.display());
         let said = run(command(&options).args(["--", &program, mode]));
         assert!(said.status == 3 && verdict(&said.stdout).starts_with("Verdict: INCONCLUSIVE: "), "{mode}: {said:?}");
         expect_no_pass(mode, fate, &dir);
