@@ -1,6 +1,6 @@
 //! Build configurations of kernels: like for like or not, and files that are damaged or never end.
 
-use crate::lab_kernels::{System, expect_line, vmlinux};
+use crate::lab_kernels::{CONFIG, System, expect_line, vmlinux};
 use crate::program::{ProgramOutput, is_installed, run, skip_unless};
 use std::io::Write;
 use std::path::Path;
@@ -114,7 +114,7 @@ fn a_package_keeps_its_configuration_in_the_cache() {
     skip_unless!(is_installed("dpkg-deb", "dpkg"));
     let system = System::new("configs-package");
     let package = system.package_with("k.deb", &vmlinux(62, true, 0), "true");
-    let same = system.scratch.file("same.config", "CONFIG_PREEMPT_DYNAMIC=y\n");
+    let same = system.scratch.file("same.config", CONFIG);
     let said = check(&system, &package, &same, "");
     assert_eq!(said.status, 0, "{said:?}");
     let text = said.stdout;
@@ -131,7 +131,7 @@ fn a_package_keeps_its_configuration_in_the_cache() {
         let said = check(&system, &package, &same, "");
         assert_eq!(said.status, 0, "{said:?}");
         assert!(said.stderr.contains("has no configuration; building it again"), "{said:?}");
-        assert_eq!(std::fs::read_to_string(kept.join("config")).unwrap(), "CONFIG_PREEMPT_DYNAMIC=y\n");
+        assert_eq!(std::fs::read_to_string(kept.join("config")).unwrap(), CONFIG);
         assert_eq!(check(&system, &package, &same, "").stderr, "");
     }
     // It comes back when its package cannot be unpacked again.
@@ -146,7 +146,7 @@ fn a_package_keeps_its_configuration_in_the_cache() {
 fn a_package_without_configuration_leaves_it_open() {
     skip_unless!(is_installed("dpkg-deb", "dpkg"));
     let system = System::new("configs-absent");
-    let same = system.scratch.file("same.config", "CONFIG_PREEMPT_DYNAMIC=y\n");
+    let same = system.scratch.file("same.config", CONFIG);
     let without = system.package_with("without.deb", &vmlinux(62, true, 1), "rm boot/config-*");
     let said = check(&system, &without, &same, "");
     assert_eq!((said.status, said.stderr.as_str()), (3, ""), "{said:?}");

@@ -22,6 +22,9 @@ pub(crate) fn vmlinux(machine: u8, has_pvh: bool, n: u8) -> Vec<u8> {
     file
 }
 
+/// The configuration of the kernel of a package.
+pub(crate) const CONFIG: &str = "# Linux/x86 6.1.0 Kernel Configuration\nCONFIG_PREEMPT_DYNAMIC=y\n";
+
 /// A system with its own programs and cache.
 pub(crate) struct System {
     pub(crate) scratch: Scratch,
@@ -72,7 +75,7 @@ impl System {
         let control = "Package: linux-image\nVersion: 1\nArchitecture: amd64\nMaintainer: a <a@b.c>\nDescription: x\n";
         fs::write(tree.join("DEBIAN/control"), control).unwrap();
         fs::write(tree.join("boot/vmlinuz-6.1.0-9-amd64"), kernel).unwrap();
-        fs::write(tree.join("boot/config-6.1.0-9-amd64"), "CONFIG_PREEMPT_DYNAMIC=y\n").unwrap();
+        fs::write(tree.join("boot/config-6.1.0-9-amd64"), CONFIG).unwrap();
         let changed = Command::new("sh").args(["-c", script]).current_dir(&tree).output().unwrap();
         assert!(changed.status.success(), "{script}: {changed:?}");
         let file = self.scratch.path(name);
