@@ -5,7 +5,7 @@ use crate::program::{
     run, run_seeded,
 };
 use crate::vm::kernel;
-use model::{Entry, LabClock};
+use model::{Entry, Histogram, LabClock};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
@@ -58,26 +58,30 @@ fn vm_virtual_time_is_the_same_to_the_bit_and_tells_kernels_apart() {
     // Cells are in plan order: exec and tcp of each model. Every phase of a less preemptible model exceeds every phase
     // of a more preemptible one, with two exceptions: the distance between none and voluntary depends on the layout of
     // this program, and under exec a few late wake-ups move the mean of a phase of full preemption, which is then not
-    // compared.
+    // compared. Full preemption differs from PREEMPT_RT in its late wake-ups (12 and 6 us), by which both are compared;
+    // their means (4.5 to 4.8 and 4.3 to 4.5 us) depend on that layout, too.
     for (load, name) in ["exec", "tcp"].into_iter().enumerate() {
-        let averages: Vec<Vec<f64>> = (0..models.len()).map(|model| averages(&entries[0], 2 * model + load)).collect();
-        let least = |model: usize| averages[model].iter().copied().fold(f64::INFINITY, f64::min);
-        let most = |model: usize| averages[model].iter().copied().fold(0.0, f64::max);
+        let of = |number: fn(&Histogram) -> f64| -> Vec<Vec<f64>> {
+            (0..models.len()).map(|model| of_phases(&entries[0], 2 * model + load, number)).collect()
+        };
+        let (averages, largest) = (of(|all| all.sum_ns as f64 / all.n as f64), of(|all| all.max_ns.unwrap() as f64));
         let pairs = (0..models.len()).flat_map(|less| (less.max(1) + 1..models.len()).map(move |more| (less, more)));
         let is_full = |model: usize| models[model].ends_with("preempt=full");
         for (less, more) in pairs.filter(|(less, more)| name == "tcp" || !is_full(*less) && !is_full(*more)) {
-            assert!(least(less) > most(more), "{name}: {averages:?}");
+            let numbers = if is_full(less) { &largest } else { &averages };
+            let least = numbers[less].iter().copied().fold(f64::INFINITY, f64::min);
+            let most = numbers[more].iter().copied().fold(0.0, f64::max);
+            assert!(least > most, "{name}: {numbers:?}");
         }
     }
     assert!(said.stdout.contains("virtual time: 1 us = 1000 instructions"), "{}", said.stdout);
     assert!(said.stdout.contains("use it to rank"), "{}", said.stdout);
 }
 
-/// Mean latency of a cell in each phase, ns.
-fn averages(entries: &[Entry], cell_index: usize) -> Vec<f64> {
+/// A number of the latencies of a cell in each phase, ns.
+fn of_phases(entries: &[Entry], cell_index: usize, number: fn(&Histogram) -> f64) -> Vec<f64> {
     let of_cell = entries.iter().filter(|entry| entry.planned.cell_index == cell_index);
-    let histograms = of_cell.map(|entry| &entry.record.threads[0].histogram);
-    histograms.map(|histogram| histogram.sum_ns as f64 / histogram.n as f64).collect()
+    of_cell.map(|entry| number(&entry.record.threads[0].histogram)).collect()
 }
 
 #[test]
