@@ -5,6 +5,7 @@ use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
 use sys::process;
+use workload::instrument;
 
 /// Reason for which the file `opened` under the name `path` is not the user's own; `None` if it is.
 ///
@@ -25,7 +26,7 @@ pub(super) fn why_program_is_foreign(command: &str) -> Option<String> {
     let users: Vec<u32> = users().into_iter().chain([0]).collect();
     let is_between = |c: char| c.is_whitespace() || ";|&()<>`$\"'=".contains(c);
     let mut words = command.split(is_between).filter(|word| !word.is_empty()).peekable();
-    let in_path = words.peek().filter(|word| !word.contains('/')).and_then(|word| in_path(word));
+    let in_path = words.peek().filter(|word| !word.contains('/')).and_then(|word| instrument::find(word).ok());
     let why_place = |path: &Path| why_place_is_foreign(path, &users);
     // The directories of PATH are the user's own choice.
     let program = in_path.iter().map(|path| (path.as_path(), None));
@@ -37,12 +38,6 @@ pub(super) fn why_program_is_foreign(command: &str) -> Option<String> {
         found.why_foreign(&users).or(place).map(|why| format!("{} {why}", path.display()))
     };
     program.chain(named).find_map(why)
-}
-
-/// The first program of this name in `PATH`.
-fn in_path(name: &str) -> Option<PathBuf> {
-    let directories = std::env::var_os("PATH")?;
-    std::env::split_paths(&directories).map(|directory| directory.join(name)).find(|path| path.is_file())
 }
 
 /// Ownership of a file, from which its possible authors follow.
