@@ -3,7 +3,7 @@
 use crate::program::{
     a_cpu, cell, comes_true, command, is_root, is_stopped, machine, record, skip_unless, start_cell, wait_for_progress,
 };
-use model::{Ended, Policy, Record};
+use model::{Bucket, Ended, Policy, Record, ThreadRecord};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 use sys::{process, sched, thread};
@@ -21,11 +21,9 @@ fn a_stop_of_200_ms_is_one_late_wake_up_and_199_missed_cycles() {
     let thread = &record.threads[0];
     let max_ns = thread.histogram.max_ns.unwrap();
     assert!(max_ns >= 199_000_000, "{max_ns}");
-    // A due time counts as missed if the thread woke more than a period after it.
-    let missed = |latency_ns: i64| u64::try_from(latency_ns - 1_000_000).unwrap_or(0).div_ceil(1_000_000);
-    assert!(thread.missed >= missed(max_ns) && missed(max_ns) >= 198, "{} missed, {max_ns} ns", thread.missed);
-    let of_all_stalls: u64 = thread.worst.iter().map(|worst| missed(worst.latency_ns)).sum();
-    assert!(thread.missed <= of_all_stalls, "{} missed, {of_all_stalls} follow from the samples", thread.missed);
+    let missed_by_max = missed_by(u64::try_from(max_ns).unwrap());
+    assert!(thread.missed >= missed_by_max && missed_by_max >= 198, "{} missed, {max_ns} ns", thread.missed);
+    assert_missed_follow(thread);
     assert_eq!(thread.recorded + thread.missed, thread.cycles_due);
     assert_eq!((thread.cycles_due, thread.lost, thread.censored), (2500, 0, None));
     assert_eq!(thread.worst[0].latency_ns, max_ns);
@@ -44,6 +42,25 @@ fn root_a_thread_that_never_runs_ends_in_time_with_a_censored_sample() {
     assert!(censored.at_least_ns >= 200_000_000, "{censored:?}");
     assert_eq!(thread.recorded + thread.missed + 1, thread.cycles_due, "the open wait is the one cycle left");
     assert_eq!((thread.usage, starved.ended), (None, Ended::Completed));
+}
+
+/// The due times that a wake-up so late missed: those more than a period (1 ms) before it.
+fn missed_by(latency_ns: u64) -> u64 {
+    latency_ns.saturating_sub(1_000_000).div_ceil(1_000_000)
+}
+
+/// Asserts that the samples account for the due times missed because of them, within the width of the histogram's
+/// buckets. Due times missed before the first sample, and in an open wait, follow from no sample and are in no second.
+fn assert_missed_follow(thread: &ThreadRecord) {
+    let missed: u64 = thread.seconds.iter().map(|second| second.missed).sum();
+    let of_all = |edge: fn(&Bucket) -> u64| -> u64 {
+        thread.histogram.buckets().map(|bucket| bucket.count * missed_by(edge(&bucket))).sum()
+    };
+    let (fewest, most) = (of_all(|bucket| bucket.lower_ns), of_all(|bucket| bucket.upper_ns));
+    // No due times follow the end: the last sample may have missed fewer than its latency says.
+    let last = missed_by(u64::try_from(thread.histogram.max_ns.unwrap()).unwrap());
+    assert!(fewest <= missed + last && missed <= most, "{missed} missed, {fewest} to {most} follow");
+    assert!(missed <= thread.missed, "{missed} of {}", thread.missed);
 }
 
 /// A thread that spins on `cpu` at the highest priority for `length`.
@@ -99,10 +116,7 @@ fn root_a_thread_under_throttling_accounts_for_every_due_time() {
     spinner.join().unwrap();
     let thread = &record.threads[0];
     assert!(thread.is_consistent() && thread.cycles_due == 4000, "{} due", thread.cycles_due);
-    let missed = |latency_ns: i64| u64::try_from(latency_ns - 1_000_000).unwrap_or(0).div_ceil(1_000_000);
-    let of_all_stalls: u64 = thread.worst.iter().map(|worst| missed(worst.latency_ns)).sum();
-    let open = u64::from(thread.censored.is_some());
-    assert!(thread.missed <= of_all_stalls + open, "{} missed, {of_all_stalls} follow", thread.missed);
+    assert_missed_follow(thread);
     // 2.5 s less the share of normal threads, of which this is only one.
     assert!(thread.missed > 1000, "{} missed", thread.missed);
     assert_eq!(thread.seconds.iter().map(|second| second.n).sum::<u64>(), thread.recorded);
