@@ -28,10 +28,12 @@ struct Timer {
 pub(super) struct Due {
     pub(super) at_ns: u64,
     pub(super) started_ns: u64,
+    /// Address of the timer.
+    timer: u64,
 }
 
 /// The timers that one thread started, by address.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Default)]
 pub(super) struct Timers {
     known: Vec<(u64, Timer)>,
     /// The timer that the thread's waits wait for, although none of their calls starts it, as with `timerfd_create`.
@@ -67,41 +69,42 @@ impl Timers {
 
     /// The due time by which the thread runs at `at_ns`: of the timer that its call started, or of the one that its
     /// waits wait for. `offsets` are those of the other clocks from `CLOCK_MONOTONIC`, ns.
-    pub(super) fn due(&mut self, of_call: Option<u64>, at_ns: u64, offsets: &[i64]) -> Option<Due> {
+    pub(super) fn due(&self, of_call: Option<u64>, at_ns: u64, offsets: &[i64]) -> Option<Due> {
         let candidates = of_call.or(self.standing).into_iter();
-        let found = candidates.filter_map(|address| self.known(address)?.due(at_ns, offsets)).next();
-        let found = found.filter(|due| due.at_ns > self.last_due_ns && at_ns.saturating_sub(due.at_ns) < MOST_LATE_NS);
-        self.last_due_ns = found.map_or(self.last_due_ns, |due| due.at_ns);
-        found
+        let found = candidates.filter_map(|address| self.known(address)?.due(address, at_ns, offsets)).next();
+        found.filter(|due| due.at_ns > self.last_due_ns && at_ns.saturating_sub(due.at_ns) < MOST_LATE_NS)
     }
 
     /// The same of any timer of the thread whose interrupt may have woken it at `at_ns`. The kernel starts other timers
     /// while a thread runs, so one that is not known to be its own counts only right after its due time.
-    pub(super) fn due_of_any(&mut self, of_call: Option<u64>, at_ns: u64, offsets: &[i64]) -> Option<Due> {
-        if let Some(due) = self.due(of_call, at_ns, offsets) {
-            return Some(due);
-        }
-        let dues = self.known.iter().filter_map(|(address, timer)| Some((timer.due(at_ns, offsets)?, *address)));
-        let last = self.last_due_ns;
-        let is_just = |due: &Due| due.at_ns > last && at_ns.saturating_sub(due.at_ns) < MOST_UNKNOWN_NS;
-        let (due, address) = dues.filter(|(due, _)| is_just(due)).max()?;
-        if of_call.is_none() {
-            self.standing = Some(address);
-        }
+    pub(super) fn due_of_any(&self, of_call: Option<u64>, at_ns: u64, offsets: &[i64]) -> Option<Due> {
+        let of_any = || {
+            let dues = self.known.iter().filter_map(|(address, timer)| timer.due(*address, at_ns, offsets));
+            let last = self.last_due_ns;
+            dues.filter(|due| due.at_ns > last && at_ns.saturating_sub(due.at_ns) < MOST_UNKNOWN_NS).max()
+        };
+        self.due(of_call, at_ns, offsets).or_else(of_any)
+    }
+
+    /// Takes the due time, if any, that released the thread from a wait whose call started the timer `of_call`.
+    pub(super) fn take(&mut self, due: Option<Due>, of_call: Option<u64>) {
+        let Some(due) = due else { return };
         self.last_due_ns = due.at_ns;
-        Some(due)
+        if of_call.is_none() {
+            self.standing = Some(due.timer);
+        }
     }
 }
 
 impl Timer {
-    /// The latest due time up to `at_ns`.
-    fn due(&self, at_ns: u64, offsets: &[i64]) -> Option<Due> {
+    /// The latest due time up to `at_ns` of this timer at `address`.
+    fn due(&self, address: u64, at_ns: u64, offsets: &[i64]) -> Option<Due> {
         let of = |start: Start| {
             let clocks = offsets.iter().copied().chain([0]);
             let dues = clocks.filter_map(|ahead| u64::try_from(start.soft_ns.saturating_sub(ahead)).ok());
             // Its clock is the one by which it was due after its start, at the latest now.
             let due_ns = dues.filter(|due| *due <= at_ns.saturating_add(CLOCK_NS)).max()?;
-            Some(Due { at_ns: due_ns, started_ns: start.at_ns })
+            Some(Due { at_ns: due_ns, started_ns: start.at_ns, timer: address })
         };
         of(self.latest).or_else(|| self.before.and_then(of))
     }

@@ -2,7 +2,7 @@
 
 use super::activation::{Activation, Block, Hop, Release, Wait};
 use super::calls::Call;
-use super::timers::Timers;
+use super::timers::{Due, Timers};
 use crate::events::{Event, What, flags, state};
 use std::collections::BTreeMap;
 
@@ -168,15 +168,13 @@ impl Track {
             return Some(Unfinished { release_ns: open.release_ns, has_run: open.user_ns > 0 });
         }
         let current = self.current.filter(|current| current.is_wait)?;
-        // A look changes nothing.
-        let mut timers = self.timers.clone();
         let release_ns = match self.state {
             State::Unknown | State::Running => return None,
-            State::Ready { .. } => release(&mut timers, current, self.woken?, offsets).1,
+            State::Ready { .. } => self.release(current, self.woken?, offsets).1,
             // Its own timer has expired, and the waking is still to come. A timer that is due in the past at its start
             // lets nothing sleep: then it counts by another clock.
             State::Asleep { .. } => {
-                let due = timers.due(Some(current.timer?), at_ns, offsets);
+                let due = self.timers.due(Some(current.timer?), at_ns, offsets);
                 due.filter(|due| due.at_ns >= due.started_ns)?.at_ns
             }
         };
@@ -344,21 +342,32 @@ impl Track {
         let woken = self.woken.take()?;
         match self.wait {
             Some(_) if current.is_wait && self.open.is_none() => {
-                let (release, release_ns, timer_started_ns) = release(&mut self.timers, current, woken, offsets);
+                let (release, release_ns, due) = self.release(current, woken, offsets);
+                self.timers.take(due, current.timer);
                 self.begin(cpu, at, release, release_ns);
                 if let Some(open) = &mut self.open {
                     open.priority = priority;
-                    open.timer_started_ns = timer_started_ns;
+                    open.timer_started_ns = due.map(|due| due.started_ns);
                 }
                 None
             }
             None if current.slept => {
-                let (release, release_ns, _) = release(&mut self.timers, current, woken, offsets);
+                let (release, release_ns, due) = self.release(current, woken, offsets);
+                self.timers.take(due, current.timer);
                 let by_timer = release == Release::Timer;
                 Some(Completed::Sleep { call: current.call, from_ns: current.at_ns, release_ns, by_timer })
             }
             _ => None,
         }
+    }
+
+    /// What released the thread, when, and the due time of the timer that did.
+    fn release(&self, current: Current, woken: Woken, offsets: &[i64]) -> (Release, u64, Option<Due>) {
+        if woken.in_interrupt || woken.by == 0 {
+            let due = self.timers.due_of_any(current.timer, woken.at_ns, offsets);
+            return due.map_or((Release::Interrupt, woken.at_ns, None), |due| (Release::Timer, due.at_ns, Some(due)));
+        }
+        (Release::Thread(woken.by), woken.at_ns, None)
     }
 
     /// Begins an activation.
@@ -422,6 +431,7 @@ impl Track {
         if self.open.is_none() {
             // It did not sleep: the due time had passed, or what it waits for had happened.
             let due = self.timers.due(current.timer, at, offsets);
+            self.timers.take(due, current.timer);
             if due.is_none() && current.slept {
                 // The event of its waking is missing, and so is the release.
                 return None;
@@ -447,17 +457,6 @@ impl Track {
         }
         self.account(at);
     }
-}
-
-/// What released a thread from its wait, when, and the start of its timer.
-fn release(timers: &mut Timers, current: Current, woken: Woken, offsets: &[i64]) -> (Release, u64, Option<u64>) {
-    if woken.in_interrupt || woken.by == 0 {
-        if let Some(due) = timers.due_of_any(current.timer, woken.at_ns, offsets) {
-            return (Release::Timer, due.at_ns, Some(due.started_ns));
-        }
-        return (Release::Interrupt, woken.at_ns, None);
-    }
-    (Release::Thread(woken.by), woken.at_ns, None)
 }
 
 #[cfg(test)]

@@ -17,6 +17,8 @@ const RELEASE_NS: u64 = (N + 1) * PERIOD_NS;
 /// End of the measured time, and the time up to which events are read, ns.
 const UNTIL_NS: u64 = 1_000_000_000;
 const AT_NS: u64 = 1_500_000_000;
+/// Longer than everything that is measured, ns.
+const HOUR_NS: u64 = 3_600_000_000_000;
 
 /// The results of the thread of `script`.
 fn results(script: &Script, period: Option<Period>) -> (Vec<ThreadResult>, u64) {
@@ -92,8 +94,7 @@ fn a_release_that_never_ran_is_open_too() {
 
 #[test]
 fn a_timer_that_is_not_set_again_leaves_the_thread_overdue() {
-    let hour = 3_600_000_000_000;
-    let one = then(|script| script.waits_until(RELEASE_NS + 50_000, hour));
+    let one = then(|script| script.waits_until(RELEASE_NS + 50_000, HOUR_NS));
     let open = one.thread.open.as_ref().unwrap();
     let due_ns = RELEASE_NS + PERIOD_NS;
     assert_eq!((open.kind, open.at_least), (OpenKind::Wait, Span(UNTIL_NS - due_ns)));
@@ -138,7 +139,7 @@ fn a_sleep_for_a_length_of_time_promises_no_period() {
     let turn = |script: Script, cycle: u64| {
         let due_ns = cycle * PERIOD_NS;
         let woken = script.tick(due_ns + 1_000).switch(due_ns + 4_000, ME, 0).exit(due_ns + 5_000, Sysno::nanosleep, 0);
-        let next_ns = if cycle < N { due_ns + PERIOD_NS } else { hour() };
+        let next_ns = if cycle < N { due_ns + PERIOD_NS } else { HOUR_NS };
         let sleeps = woken.enter(due_ns + 50_000, Sysno::nanosleep, [0; 3]).timer(due_ns + 51_000, TIMER, next_ns);
         sleeps.sleep(due_ns + 52_000, 0)
     };
@@ -155,7 +156,7 @@ fn a_thread_that_hangs_in_the_warm_up_is_open_all_the_time() {
     let settings = Settings { since_ns, until_ns: UNTIL_NS, ..Settings::default() };
     let at = RELEASE_NS + 20_000;
     let hangs = Script::in_a_loop(N).enter(at, Sysno::futex, [7, 128, 0]).sleep(at + 1_000, 0);
-    let waits = Script::in_a_loop(N).waits_until(RELEASE_NS + 50_000, hour());
+    let waits = Script::in_a_loop(N).waits_until(RELEASE_NS + 50_000, HOUR_NS);
     for (script, kind, at_least_ns) in
         [(hangs, OpenKind::Activation, AT_NS - RELEASE_NS), (waits, OpenKind::Wait, UNTIL_NS - RELEASE_NS - PERIOD_NS)]
     {
@@ -186,20 +187,16 @@ fn what_ends_in_time_is_not_open() {
     // Its next due time is after the end.
     let to_the_end = Script::in_a_loop(UNTIL_NS / PERIOD_NS - 1);
     let release_ns = UNTIL_NS;
-    let one = result(&to_the_end.clone().waits_until(release_ns + 50_000, release_ns + hour()));
+    let one = result(&to_the_end.clone().waits_until(release_ns + 50_000, release_ns + HOUR_NS));
     assert_eq!((one.thread.open, one.censored, one.thread.skipped, one.thread.late), (None, None, 0, 0));
     // The one that is due at the end does not count, whether or not it is over.
     assert_eq!(one.thread.activations, UNTIL_NS / PERIOD_NS - 1);
     assert_eq!(result(&to_the_end).thread.open, None);
     // Released in time, over later.
     let last = Script::in_a_loop(UNTIL_NS / PERIOD_NS - 2);
-    let one = result(&last.clone().waits_until(UNTIL_NS + 90_000_000, hour()));
+    let one = result(&last.clone().waits_until(UNTIL_NS + 90_000_000, HOUR_NS));
     assert_eq!((one.thread.open, one.thread.activations, one.thread.late), (None, UNTIL_NS / PERIOD_NS - 1, 1));
     assert!(result(&last).thread.open.is_some());
-}
-
-fn hour() -> u64 {
-    3_600_000_000_000
 }
 
 #[test]
@@ -259,7 +256,7 @@ fn only_threads_that_were_seen_to_the_end_pass() {
     let far = "max=1h,p99=1ms,misses_per_hour=1000000";
     let passed = verdict(&whole(), far, |_| {});
     assert_eq!(passed.exit_status(), 0, "{passed}");
-    let asleep = |script: Script| script.waits_until(RELEASE_NS + 50_000, hour());
+    let asleep = |script: Script| script.waits_until(RELEASE_NS + 50_000, HOUR_NS);
     let at = RELEASE_NS + 20_000;
     let hung = Script::in_a_loop(N).enter(at, Sysno::futex, [7, 128, 0]).sleep(at + 1_000, 0);
     let told = [
