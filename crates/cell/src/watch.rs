@@ -382,14 +382,9 @@ impl Watcher {
     /// The threads without activations that did not sleep at the end, with their states.
     fn unseen(&self, reader: &Reader, watched: &[WatchedThread]) -> Vec<String> {
         let is_seen = |tid: u32| watched.iter().any(|one| one.tid == tid);
-        let text = |(tid, state): &(u32, char)| {
+        let text = |(tid, state): &(u32, &str)| {
             let process = host::process_of(*tid)?;
             let name = host::name_of_thread(process, *tid)?.trim().to_owned();
-            let state = match state {
-                'R' => "running",
-                'D' => "in an uninterruptible sleep",
-                _ => "stopped",
-            };
             self.watch.is_meant(&name).then(|| format!("{name} ({state})"))
         };
         reader.awake.iter().filter(|(tid, _)| !is_seen(*tid)).filter_map(text).collect()

@@ -9,6 +9,7 @@ use model::{
     Span, ThreadRecord, WatchRecord, WatchedThread,
 };
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// The watched threads of a cell.
 #[derive(Debug, Clone, PartialEq, Serialize)]
@@ -183,25 +184,23 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<WatchSummary> {
     let threads = groups.iter().filter_map(|(_, all)| thread(all, is_sampled, pool.confidence)).collect();
     let used: Option<u64> = records.iter().map(|(record, _)| record.watching_us).sum();
     let chains: Vec<&ChainRecord> = records.iter().filter_map(|(record, _)| record.chain.as_ref()).collect();
-    let mut missing: Vec<String> = records.iter().flat_map(|(record, _)| record.missing.iter().cloned()).collect();
-    missing.sort();
-    missing.dedup();
-    let mut unseen: Vec<String> = records.iter().flat_map(|(record, _)| record.unseen.iter().cloned()).collect();
-    unseen.sort();
-    unseen.dedup();
+    let distinct = |of: fn(&WatchRecord) -> &[String]| -> Vec<String> {
+        let all: BTreeSet<&String> = records.iter().flat_map(|(record, _)| of(record)).collect();
+        all.into_iter().cloned().collect()
+    };
     Some(WatchSummary {
         command_line: first.command_line.clone(),
         ended_after_ns: ended.as_ref().map(|(_, after_ns)| *after_ns),
         status: ended.map(|(status, _)| status),
         threads,
         inactive: records.iter().map(|(record, _)| record.inactive).max().unwrap_or(0),
-        unseen,
+        unseen: distinct(|record| &record.unseen),
         chain: chain(&chains),
         gaps: records.iter().map(|(record, _)| record.gaps).sum(),
         watching_cpus: used
             .filter(|_| pool.measured() > Span(0))
             .map(|us| us as f64 * 1e3 / pool.measured().ns() as f64),
-        missing,
+        missing: distinct(|record| &record.missing),
     })
 }
 

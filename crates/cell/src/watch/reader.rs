@@ -105,8 +105,8 @@ pub(super) struct Reader {
     pub(super) stacks: Option<Stacks>,
     /// Time up to which all events are read, `CLOCK_MONOTONIC`, ns.
     pub(super) read_ns: u64,
-    /// Threads that did not sleep at the end, with their states.
-    pub(super) awake: Vec<(u32, char)>,
+    /// Threads that did not sleep interruptibly at the end, with their states as text.
+    pub(super) awake: Vec<(u32, &'static str)>,
 }
 
 /// What `/proc` and the scheduler say about a thread.

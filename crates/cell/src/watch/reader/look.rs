@@ -17,9 +17,7 @@ impl Reader {
         );
         if let Some(program) = self.program {
             // Those that it had started before the kernel followed it.
-            let tids = host::with_descendants(program).into_iter().flat_map(host::threads_of);
-            let tids = tids.filter(|tid| !self.targets.tids.contains(tid));
-            let new: Vec<u32> = tids.collect();
+            let new: Vec<u32> = threads_below(program).filter(|tid| !self.targets.tids.contains(tid)).collect();
             let pids: Vec<i32> = new.iter().filter_map(|tid| i32::try_from(*tid).ok()).collect();
             if !pids.is_empty() && self.instance.follow_also(&pids).is_ok() {
                 self.targets.tids.extend(new);
@@ -98,14 +96,23 @@ impl Reader {
             .collect()
     }
 
-    /// Notes the watched threads that run, are stopped or sleep uninterruptibly.
+    /// Notes the watched threads that do not sleep interruptibly, with their states as text.
     pub(super) fn note_awake(&mut self) {
         let tids = match self.program {
-            Some(program) => host::with_descendants(program).into_iter().flat_map(host::threads_of).collect(),
+            Some(program) => threads_below(program).collect(),
             None => self.targets.tids.clone(),
         };
-        let state =
-            |tid: u32| host::state_of_thread(tid).filter(|state| "RDTt".contains(*state)).map(|state| (tid, state));
+        let state = |tid: u32| match host::state_of_thread(tid)? {
+            'R' => Some((tid, "running")),
+            'D' => Some((tid, "in an uninterruptible sleep")),
+            'T' | 't' => Some((tid, "stopped")),
+            _ => None,
+        };
         self.awake = tids.into_iter().filter_map(state).collect();
     }
+}
+
+/// The threads of process `program` and of its descendants.
+fn threads_below(program: u32) -> impl Iterator<Item = u32> {
+    host::with_descendants(program).into_iter().flat_map(host::threads_of)
 }
