@@ -85,16 +85,6 @@ impl Likeness {
         }
     }
 
-    /// Two unknown versions are not equal: without another difference, nothing is known.
-    fn with_versions(self, are_known: bool) -> Likeness {
-        match self {
-            Likeness::LikeForLike { .. } if !are_known => {
-                Likeness::Unknown { reason: "the versions of both kernels are unknown".to_owned() }
-            }
-            known => known,
-        }
-    }
-
     /// The verdict: words in capitals, and what differs.
     #[must_use]
     pub fn sentence(&self) -> String {
@@ -111,13 +101,12 @@ impl Likeness {
 #[must_use]
 pub fn compare_configs(a: ConfiguredKernel<'_>, b: ConfiguredKernel<'_>) -> ConfigComparison {
     let options = differing(&a.config.options, &b.config.options);
-    let versions = [a, b].map(|kernel| kernel.config.version.clone());
-    let are_known = versions.iter().any(Option::is_some);
+    let versions = [a, b].map(|kernel| kernel.config.version.as_deref());
     let facts: Vec<_> = version(versions).into_iter().chain(words(a.words, b.words)).collect();
     let models = [a, b].map(|kernel| model(&kernel.config.options, kernel.words));
     let others = options.iter().filter(|one| one.group == ConfigGroup::Other).count();
     let others = (others > 0).then(|| things(others.try_into().unwrap_or(u64::MAX), "other option"));
-    let likeness = likeness(&facts, &options, models, others).with_versions(are_known);
+    let likeness = likeness(versions, &facts, &options, models, others);
     ConfigComparison { facts, options, likeness }
 }
 
@@ -127,16 +116,16 @@ pub(crate) fn compare_summaries(
     (b, b_words): (&ConfigSummary, &str),
 ) -> Likeness {
     let options = differing(&a.options, &b.options);
-    let versions = [a.version.clone(), b.version.clone()];
-    let are_known = versions.iter().any(Option::is_some);
+    let versions = [a.version.as_deref(), b.version.as_deref()];
     let facts: Vec<_> = version(versions).into_iter().chain(words(a_words, b_words)).collect();
     let models = [model(&a.options, a_words), model(&b.options, b_words)];
     let others = (a.others_hash != b.others_hash)
         .then(|| format!("other options ({} and {} set)", count(a.others), count(b.others)));
-    likeness(&facts, &options, models, others).with_versions(are_known)
+    likeness(versions, &facts, &options, models, others)
 }
 
 fn likeness(
+    versions: [Option<&str>; 2],
     facts: &[KernelDifference],
     options: &[ConfigDifference],
     models: [String; 2],
@@ -159,6 +148,10 @@ fn likeness(
     reasons.extend(others);
     if !reasons.is_empty() {
         return Likeness::NotLikeForLike { reasons };
+    }
+    // Two unknown versions are not equal.
+    if versions == [None, None] {
+        return Likeness::Unknown { reason: "the versions of both kernels are unknown".to_owned() };
     }
     let [a, b] = models;
     let mut but = Vec::new();
@@ -188,9 +181,9 @@ fn differing(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> Vec<
     options
 }
 
-fn version([a, b]: [Option<String>; 2]) -> Option<KernelDifference> {
-    let unknown = || "unknown".to_owned();
-    (a != b).then(|| KernelDifference { fact: "version", a: a.unwrap_or_else(unknown), b: b.unwrap_or_else(unknown) })
+fn version([a, b]: [Option<&str>; 2]) -> Option<KernelDifference> {
+    let text = |version: Option<&str>| version.unwrap_or("unknown").to_owned();
+    (a != b).then(|| KernelDifference { fact: "version", a: text(a), b: text(b) })
 }
 
 /// Words that only one of both has. The argument that chooses the preemption model is left out.
