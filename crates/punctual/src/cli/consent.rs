@@ -60,23 +60,17 @@ impl Origin {
         if yes {
             return Ok(());
         }
-        let mut actions = actions::of(&header.cells);
-        let why = match &self.foreign {
-            Some(why) => {
-                actions.retain(|action| !self.settings_are_typed || !matches!(action, Action::Set(_)));
-                why.clone()
-            }
-            None => {
-                let foreign = |action: &Action| ownership::why_program_is_foreign(action.command()?);
-                let Some((action, why)) =
-                    actions.into_iter().find_map(|action| foreign(&action).map(|why| (action, why)))
-                else {
-                    return Ok(());
-                };
-                actions = vec![action];
-                why
-            }
+        let mut all = actions::of(&header.cells).into_iter();
+        let is_meant = |action: &Action| !self.settings_are_typed || !matches!(action, Action::Set(_));
+        let foreign_program = |action: Action| {
+            let why = ownership::why_program_is_foreign(action.command()?)?;
+            Some((vec![action], why))
         };
+        let found = match &self.foreign {
+            Some(why) => Some((all.filter(is_meant).collect(), why.clone())),
+            None => all.find_map(foreign_program),
+        };
+        let Some((actions, why)) = found else { return Ok(()) };
         let would = clauses(&actions, self.on.as_ref());
         if would.is_empty() {
             return Ok(());

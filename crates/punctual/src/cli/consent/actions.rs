@@ -98,7 +98,7 @@ fn of_cell(cell: &Cell) -> Vec<Action> {
     } = cell;
     let here =
         of_task(task).into_iter().chain(of_load(load)).chain(of_conditions(conditions, !load.parts().is_empty()));
-    let Kernel::Lab(kernel) = kernel else { return here.collect() };
+    let Kernel::Lab(guest) = kernel else { return here.collect() };
     let inside = here.filter_map(|action| match action {
         Action::Run(started) => Some(Action::RunInGuest(started)),
         Action::AtSpikes(command) => Some(Action::RunInGuest(Started::new(command.clone(), command))),
@@ -107,12 +107,13 @@ fn of_cell(cell: &Cell) -> Vec<Action> {
         // Stays in the guest.
         Action::RunInGuest(_) | Action::Reach(..) | Action::Set(_) | Action::Other(_) | Action::Harmless(_) => None,
     });
-    of_kernel(kernel).into_iter().chain(files_of(task)).chain(inside).collect()
+    let boots = Action::Harmless(Harmless::Guest(kernel.to_string()));
+    std::iter::once(boots).chain(of_guest(guest)).chain(files_of(task)).chain(inside).collect()
 }
 
-/// A guest: its kernel, the files that are copied into it, and what runs on this machine beside it.
-fn of_kernel(kernel: &LabKernel) -> Vec<Action> {
-    let LabKernel { source, arguments: _, modules, files, clock: _, cpus: _, threads, host_load, libvirt: _ } = kernel;
+/// The files that a guest boots and takes along, its threads, and what runs on this machine beside it.
+fn of_guest(guest: &LabKernel) -> Vec<Action> {
+    let LabKernel { source, arguments: _, modules, files, clock: _, cpus: _, threads, host_load, libvirt: _ } = guest;
     let boots = match source {
         KernelSource::File(path) => Some(Action::Other(format!("boot {path}"))),
         KernelSource::Debian { .. } => None,
@@ -120,11 +121,7 @@ fn of_kernel(kernel: &LabKernel) -> Vec<Action> {
     let copied = modules.iter().chain(files.iter().map(|file| &file.from)).map(|path| copied(path));
     let threads = Some(threads.to_string()).filter(|words| !words.is_empty());
     let threads = threads.map(|words| Action::Other(format!("run a guest's threads with {words}")));
-    let others = boots.into_iter().chain(copied).chain(threads);
-    std::iter::once(Action::Harmless(Harmless::Guest(Kernel::Lab(Box::new(kernel.clone())).to_string())))
-        .chain(others)
-        .chain(of_load(host_load))
-        .collect()
+    boots.into_iter().chain(copied).chain(threads).chain(of_load(host_load)).collect()
 }
 
 fn copied(path: &str) -> Action {
