@@ -10,7 +10,7 @@ unexport MAKEFLAGS MFLAGS
 # Where `make install` puts things; packages set DESTDIR, too.
 PREFIX = /usr/local
 
-.PHONY: help build install uninstall dist image run test test-long check bench
+.PHONY: help build install uninstall dist image run gate check test quick test-host test-field bench
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -35,14 +35,22 @@ image: ## container image `punctual`, FROM scratch, with podman
 run: ## measure this machine: punctual run $(ARGS)
 	@$(call setup) "$$CARGO" build --release && "$$CARGO" run --release --quiet -- run $(ARGS)
 
-test: ## the tests; says at the end what had to be skipped, and why
-	@$(call setup,test) scripts/test
-
-test-long: ## those that take long: guests one after the other, whole campaigns, all interleavings
-	@$(call setup,test) scripts/test long
+gate: check test ## both, as before a change lands: 25 minutes from nothing on 2 CPUs
 
 check: ## format, lints, tidy rules, schema, licenses, documentation
-	@$(call setup,check) "$$CARGO" xtask check $(ARGS)
+	@$(call setup,check) scripts/test check
+
+test: ## the tests that are right on every machine; says at the end what was skipped, and why
+	@$(call setup,test) scripts/test
+
+quick: ## while you work: format, tidy rules, and tests without measuring of what you changed
+	@$(call setup,check) scripts/test quick
+
+test-host: ## what depends on this machine: series, compared with its last; an hour
+	@$(call setup,test) scripts/test host
+
+test-field: ## boards, clusters, servers, browsers, other machines; an hour
+	@$(call setup,field) scripts/test field
 
 bench: ## what measuring itself costs
 	@$(call setup,bench) "$$CARGO" build --release && "$$CARGO" xtask bench $(ARGS)

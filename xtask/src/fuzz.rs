@@ -1,19 +1,20 @@
 //! `cargo xtask fuzz`: runs parsers on mutations of their inputs for the given time.
 //!
-//! The parsers are those of `punctual import`, of the kernel's trace, and of runs, plans and cells. The loops are tests
-//! of the program (`import/fuzz.rs`, `trace/fuzz.rs`, `cli/output/fuzz.rs`), where a short one always runs; this
-//! command runs them optimized and long.
+//! The parsers are those of `punctual import`, of the kernel's trace, of programs, and of runs, plans and cells. The
+//! loops are tests (`fuzz.rs` of their crates), where a short one always runs; this command runs them optimized and
+//! long, by CPU time.
 
 use model::Span;
 use std::path::Path;
 use std::process::Command;
 
-/// Parsers of files, by the beginnings of their names, and of the kernel's trace.
-const TARGETS: [&str; 12] = [
-    "cyclictest", "jitterdebugger", "rtla", "rteval", "xenomai", "latmus", "osadl", TRACE, "runs", "imports", "plans",
-    "cells",
+/// Parsers of files, by the beginnings of their names, of the kernel's trace, and of programs.
+const TARGETS: [&str; 14] = [
+    "cyclictest", "jitterdebugger", "rtla", "rteval", "oslat", "xenomai", "latmus", "osadl", TRACE, ELF, "runs",
+    "imports", "plans", "cells",
 ];
 const TRACE: &str = "trace";
+const ELF: &str = "elf";
 /// Inputs of other commands than `import`.
 const SHOWN: [&str; 4] = ["runs", "imports", "plans", "cells"];
 
@@ -37,13 +38,13 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let seed = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).map_or(1, |since| since.as_secs());
     let mut failed = Vec::new();
     for target in targets {
-        let module = match target {
-            TRACE => "trace",
-            target if SHOWN.contains(&target) => "cli::output",
-            _ => "import",
+        let (package, module) = match target {
+            TRACE => ("punctual-cell", "trace::fuzz"),
+            ELF => ("punctual-code", "fuzz"),
+            target if SHOWN.contains(&target) => ("punctual", "cli::output::fuzz"),
+            _ => ("punctual-import", "fuzz"),
         };
-        let name = format!("{module}::fuzz::fuzz_{target}");
-        let mut cargo = test_of_the_program(root, &name);
+        let mut cargo = one_test(root, package, &format!("{module}::fuzz_{target}"));
         // An overflow is a finding, too. Built separately, because other builds omit these checks.
         let checks = ["OVERFLOW_CHECKS", "DEBUG_ASSERTIONS"].map(|check| format!("CARGO_PROFILE_RELEASE_{check}"));
         cargo.envs(checks.iter().map(|check| (check, "true"))).env("CARGO_TARGET_DIR", root.join("target/fuzz"));
@@ -56,10 +57,10 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     if failed.is_empty() { Ok(()) } else { Err(format!("{} failed with seed {seed}", failed.join(", "))) }
 }
 
-/// A test of the program, optimized, with its output.
-pub(crate) fn test_of_the_program(root: &Path, name: &str) -> Command {
+/// A unit test of a package, optimized, with its output.
+pub(crate) fn one_test(root: &Path, package: &str, name: &str) -> Command {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["test", "--release", "--quiet", "-p", "punctual", "--bin", "punctual", "--", "--exact", name]);
-    cargo.arg("--nocapture").current_dir(root);
+    cargo.args(["test", "--release", "--quiet", "-p", package, if package == "punctual" { "--bins" } else { "--lib" }]);
+    cargo.args(["--", "--exact", name, "--nocapture"]).current_dir(root);
     cargo
 }

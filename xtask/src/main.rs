@@ -6,23 +6,15 @@ mod bench;
 mod check;
 mod fuzz;
 mod recipes;
+mod results;
 mod schema;
 mod simulate;
 mod tidy;
+mod usage;
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
-
-const USAGE: &str = "\
-cargo xtask check [--fast]     all checks of CI; --fast: only those that compile nothing
-cargo xtask tidy               rules about files: edges, sizes, unsafe, text, documents
-cargo xtask schema [--check]   write schema/*.json, or say whether they are up to date
-cargo xtask recipes            write the list of crates of the Yocto recipe; `check` compares it
-cargo xtask fuzz [NAME] [--for TIME]  parsers of import against mutated files: 10 min each unless told
-cargo xtask bench [OPTION...]  this program against the installed cyclictest, in pairs
-cargo xtask simulate NAME      how often the statistics are right, on noise whose truth is known; or all;
-                               `recorded DIR...`, `known DIR...`: on real runs of one cell, of knobs that act";
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
@@ -38,11 +30,9 @@ fn main() -> ExitCode {
         ["fuzz", rest @ ..] => fuzz::run(&root, rest),
         ["bench", rest @ ..] => bench::run(&root, rest),
         ["simulate", rest @ ..] => simulate::run(rest),
-        ["help" | "--help" | "-h"] => {
-            println!("{USAGE}");
-            Ok(())
-        }
-        other => Err(format!("unknown command `{}`; the commands are\n{USAGE}", other.join(" "))),
+        ["results", file] => results::print(Path::new(file)),
+        ["help" | "--help" | "-h"] => usage::print(),
+        other => Err(format!("unknown command `{}`; the commands are\n{}", other.join(" "), usage::USAGE)),
     };
     match result {
         Ok(()) => ExitCode::SUCCESS,

@@ -2,6 +2,7 @@
 
 mod changelog;
 mod circles;
+mod clock;
 mod documents;
 mod edges;
 mod hostpaths;
@@ -22,7 +23,7 @@ use tree::Tree;
 /// A rule: returns all violations in the tree.
 type Rule = fn(&Tree) -> Vec<Violation>;
 
-const RULES: [Rule; 14] = [
+const RULES: [Rule; 16] = [
     edges::crates,
     edges::floors,
     circles::circles,
@@ -35,6 +36,8 @@ const RULES: [Rule; 14] = [
     changelog::form,
     links::targets,
     documents::specification,
+    clock::unread,
+    clock::ignored,
     words::avoided,
     words::width,
 ];

@@ -51,7 +51,7 @@ pub use stats::levels::Quantiles;
 pub use stats::order_interval::{median_interval, order_ranks};
 pub use stats::quantile::quantile;
 pub use stats::rate::{Rate, poisson_interval, visibility_floor, zero_events_upper};
-pub use stats::special::{normal_beyond, normal_quantile};
+pub use stats::special::{normal_beyond, normal_quantile, share_interval};
 pub use stats::woodruff::{CONFIDENCE, MIN_EXCEEDANCES, MIN_SLICES, Quantile, Refusal, Told, estimate, estimate_at};
 pub use stats::{factorial, paired, stationarity, tail};
 pub use summary::cell::{CellSummary, Max, Open};

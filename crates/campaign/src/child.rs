@@ -29,12 +29,16 @@ impl Executor for Child {
             return Err(Failure::Unsupported(format!("kernel {} is not the running kernel", cell.kernel)));
         }
         let mut child = CellProcess::start(samples)?;
+        sys::fail::point("cell-started");
         // The child has its CPUs now. The threads that read its output and draw its progress stay off the measured
         // ones.
         let _affinity = AffinityGuard::leave(&cell.cpus)?;
         child.give(cell)?;
+        sys::fail::point("cell-given");
         let output = listen(&mut child, stop, observe);
-        if child.wait()?.signal().is_some() {
+        let status = child.wait()?;
+        sys::fail::point("cell-ended");
+        if status.signal().is_some() {
             // A killed process could not restore the settings that it had changed.
             host::recover(&HostFs::here());
         }

@@ -100,10 +100,10 @@ mod tests {
         let of = |text: &str| extent(&Plan::parse(text).unwrap()).unwrap();
         let default = of("");
         // 2.2 s a cell and 0.6 s around it.
-        assert_eq!(default, Extent { cells: 4, measurements: 24, time: Duration::from_millis(24 * 2_800) });
+        assert_eq!(default, Extent { cells: 4, measurements: 24, time: Duration::new(2, 800_000_000) * 24 });
         // A guest takes 2 s besides; its phases are the blocks.
         let guest = of("duration = \"1s\"\nwarm_up = \"0s\"\n[axes]\nkernel = [\"debian:6.1\"]\nload = [\"none\"]");
-        assert_eq!(guest, Extent { cells: 2, measurements: 16, time: Duration::from_secs(16 * 3) });
+        assert_eq!(guest, Extent { cells: 2, measurements: 16, time: Duration::new(3, 0) * 16 });
         assert_eq!(of("cpus = \"900\"").cells, 4, "of another machine");
     }
 

@@ -20,14 +20,33 @@ pub fn take_lock(wait: bool, note: &dyn Fn(&str)) -> Result<MachineLock, LockErr
     }
 }
 
-/// Takes the lock and restores settings that an earlier measurement has left changed. A signal ends the wait.
+/// What is measured while the machine is locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Subject {
+    /// This machine, at least in one cell.
+    Machine,
+    /// Guests in virtual time only. They depend on no setting of this machine, but would disturb its measurement.
+    VirtualTime,
+}
+
+/// Takes the lock and, for a measurement of this machine, restores settings that an earlier one has left changed. A
+/// signal ends the wait.
 ///
 /// # Errors
 /// Like [`take_lock`], and if a setting cannot be restored.
-pub(super) fn take_machine(wait: bool, stop: &Stop, note: &dyn Fn(&str)) -> Result<MachineLock, Box<dyn Error>> {
+pub(super) fn take_machine(
+    subject: Subject,
+    wait: bool,
+    stop: &Stop,
+    note: &dyn Fn(&str),
+) -> Result<MachineLock, Box<dyn Error>> {
     let lock = take_lock(wait, note)?;
     stop.defer();
     lock.limit.iter().for_each(|limit| note(&format!("punctual: {limit}")));
+    if subject == Subject::VirtualTime {
+        host::remove_leftovers_of_guests();
+        return Ok(lock);
+    }
     let all = host::recover(&HostFs::here());
     let removed = host::remove_leftovers();
     if !all.is_empty() || !removed.is_empty() {

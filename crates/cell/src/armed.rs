@@ -53,6 +53,7 @@ impl Prepared {
         // Beside a load that fills the only CPU of a guest, binding 20 devices takes seconds of its time.
         let timers = link::timers_of(cell)?;
         let loads = self.start_load(&[cell.conditions.warm_up, cell.duration])?;
+        sys::fail::point("loads-started");
         // Only the measuring process enters the cgroup; the load stays outside.
         if let Some(group) = &cell.conditions.prepare.cgroup {
             host::enter_group(Path::new(group)).map_err(CellError::Setting)?;
@@ -71,6 +72,7 @@ impl Prepared {
         if !others.is_empty() {
             sys::sched::set_affinity(0, &others).map_err(|err| CellError::setting("leave the measured CPUs", err))?;
         }
+        sys::fail::point("cell-armed");
         Ok(Armed { measurers, loads, prepared: self })
     }
 }
@@ -84,6 +86,7 @@ impl Armed {
     pub fn measure(mut self, stop: &AtomicBool, mut observe: impl FnMut(Progress)) -> Result<Measured, CellError> {
         let window = self.measurers.release()?;
         let started = window.started;
+        sys::fail::point("threads-released");
         let mut readings = None;
         let mut ended = Ended::Completed;
         let mut tick = sys::clock::monotonic().plus(TICK).min(started);
@@ -112,6 +115,7 @@ impl Armed {
             let elapsed = Span(now.0.saturating_sub(started.0));
             let loads = readings.as_ref().map_or_else(Vec::new, Readings::progress);
             observe(Progress { elapsed, threads: self.measurers.progress(), loads });
+            sys::fail::point("cell-looked");
             if finished || now >= last_moment {
                 break;
             }
@@ -123,6 +127,7 @@ impl Armed {
         if ended == Ended::Interrupted {
             measurement.ended = ended;
         }
+        sys::fail::point("cell-measured");
         let Armed { measurers, loads: running, prepared } = self;
         Ok(Measured { measurers, running, prepared, measurement, loads, machine })
     }

@@ -5,7 +5,7 @@
 //! reads [`READY`] and an [`Answer`] from its stdout.
 
 use crate::CellError;
-use crate::trace::{Decoder, EventSet, Instance, TraceError, TraceRequest};
+use crate::trace::{Decoder, EventSet, Instance, PageSource, TraceError, TraceRequest};
 use analysis::explain::{LanePiece, LaneState, Lanes, Trace, What};
 use model::{CpuSet, HostLanes, HostPiece, HostState, Load, LoadRecord, Nice, Owner, Policy, RtPriority, Span};
 use serde::{Deserialize, Serialize};

@@ -8,7 +8,7 @@ mod trace_queue;
 mod trace_reader;
 
 use super::on_spike::OnSpike;
-use crate::trace::{Decoder, EventSet, Export, Instance, TraceError, TraceRequest};
+use crate::trace::{Decoder, EventSet, Export, Instance, PageSource, TraceError, TraceRequest};
 use analysis::explain::{Answered, Answers, Facts, Stages, Taker, WaitsFor, Watched as WatchedThread};
 use analyzer::Analyzer;
 use model::{
@@ -207,7 +207,7 @@ impl Explainer {
             answers: Answers::new(answered),
             is_cut: false,
             pages: vec![Vec::new(); instance.n_cpus()],
-            instance,
+            source: instance,
             decoder: decoder.clone(),
             wake_rx,
             watch: Arc::clone(&self.watch),

@@ -30,6 +30,7 @@ impl Measured {
         // Dropped before the host is inspected again.
         drop(measurers);
         drop(running);
+        sys::fail::point("load-over");
         let record = Record {
             format: RECORD_FORMAT,
             tool: model::TOOL.to_owned(),

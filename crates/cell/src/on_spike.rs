@@ -5,7 +5,8 @@ use std::fs::File;
 use std::io::{self, Read, Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use sys::waited::Waited;
 use sys::{process, storage};
 use workload::runtime::{Launch, launch_command};
 
@@ -92,9 +93,9 @@ impl OnSpike {
 
     /// Waits until the command ends, at most `EXIT_TIMEOUT`, and returns its record.
     pub(super) fn finish(mut self) -> OnSpikeRecord {
-        let began = Instant::now();
+        let mut waited = Waited::every(POLL_INTERVAL);
         self.reap();
-        while self.running.is_some() && began.elapsed() < EXIT_TIMEOUT {
+        while self.running.is_some() && waited.look() < EXIT_TIMEOUT {
             std::thread::sleep(POLL_INTERVAL);
             self.reap();
         }

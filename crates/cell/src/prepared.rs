@@ -52,6 +52,7 @@ impl Prepared {
         // Activations are more than one latency each: their file has another form.
         let activations = samples.filter(|_| cell.task.watch().is_some()).map(Path::to_owned);
         let samples = samples.filter(|_| activations.is_none()).map(SampleWriter::create).transpose()?;
+        sys::fail::point("samples-created");
         Ok(Prepared { host: host::snapshot(&fs), cell, allowed, dma_latency, samples, activations, preparation })
     }
 

@@ -69,6 +69,7 @@ impl Sleepers {
         let cell = prepared.cell.clone();
         // The files are removed when all processes have read them.
         let (implementation, made) = runtime::ready(runtime)?;
+        sys::fail::point("sleep-made");
         let settings = |cpu| Launch {
             cpus: CpuSet::from_iter([cpu]),
             policy: cell.policy,
@@ -82,10 +83,12 @@ impl Sleepers {
             Ok((cpu, Sleeper::start(&made, cpu, &started, cell.period.span())?, settings))
         };
         let started = cell.cpus.iter().map(start).collect::<Result<Vec<_>, _>>()?;
+        sys::fail::point("sleep-started");
         let schedule = Schedule { first_due: ClockTime(0), period: cell.period };
         let (mut processes, mut version) = (Vec::new(), String::new());
         for (cpu, mut sleeper, settings) in started {
             let ready = sleeper.wait_until_ready()?;
+            sys::fail::point("sleep-ready");
             let (pid, memory_locked_bytes) = (ready.pid, host::memory_locked_bytes_of(ready.pid).unwrap_or(0));
             if starts_as != cell.policy {
                 sleeper.set_policy(pid, cell.policy)?;
@@ -242,6 +245,7 @@ impl Measurers for Sleepers {
             process.samples = Samples::new(self.schedule, &self.cell, now);
             process.sleeper.release()?;
         }
+        sys::fail::point("sleep-released");
         Ok(self.window)
     }
 

@@ -7,8 +7,8 @@ use super::on_spike::OnSpike;
 use super::steps::Steps;
 use super::{CellError, link, prepared::Prepared};
 use model::{
-    Achieved, Cell, Censored, ClockTime, CobaltRecord, CpuSet, Ended, Explanation, Link, Method, MonoTime, Nanos,
-    OnSpikeRecord, Schedule, Span, SwitchReason, Task, ThreadProgress, ThreadRecord,
+    Achieved, Cell, Censored, ClockId, ClockTime, CobaltRecord, CpuSet, Ended, Explanation, Link, Method, MonoTime,
+    Nanos, OnSpikeRecord, Schedule, Span, SwitchReason, Task, ThreadProgress, ThreadRecord,
 };
 use rt::{CobaltOutcome, LinkEnd, Logger, Member, Settings, Team, ThreadSpec};
 use std::sync::atomic::Ordering::Relaxed;
@@ -335,6 +335,8 @@ impl Measurers for Threads {
         };
         let lead = Span(LEAD.ns() + ready.ns());
         let (mono, now) = (sys::clock::monotonic(), self.now());
+        // Two readings of one clock would differ by the time between them.
+        let mono = if cell.task.clock() == ClockId::Monotonic { MonoTime(now.0) } else { mono };
         self.schedule.first_due = first_due(now, lead, cell.conditions.align);
         let due = |index| MonoTime(mono.0.wrapping_add_signed(self.schedule.cycle(index).due.since(now).0));
         let end = |member: &Member| {

@@ -14,11 +14,17 @@ mod instance;
 mod pages;
 #[cfg(test)]
 mod rate;
+mod source;
 
 pub use decode::Decoder;
+#[cfg(test)]
+pub(crate) use decode::tests as decode_tests;
 pub(crate) use events::EventSet;
 pub use export::Export;
 pub use instance::{Instance, TraceRequest};
+pub(crate) use source::PageSource;
+#[cfg(test)]
+pub(crate) use source::Recorded;
 
 use std::io;
 use std::path::PathBuf;

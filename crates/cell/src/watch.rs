@@ -8,7 +8,7 @@ mod targets;
 use super::explainer;
 use super::measurers::{Measurement, Measurers, Window};
 use super::on_spike::OnSpike;
-use super::trace::{EventSet, Export, Instance, TraceRequest};
+use super::trace::{EventSet, Export, Instance, PageSource, TraceRequest};
 use super::{CellError, prepared::Prepared};
 use analysis::explain::{Facts, Totals};
 use analysis::watch::{Settings as WatchSettings, WatchedThreads};

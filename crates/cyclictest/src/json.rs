@@ -178,12 +178,12 @@ mod tests {
             preemption: Some(Preemption::Realtime),
             ..Host::default()
         };
-        let started = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_220_555);
+        let started = SystemTime::UNIX_EPOCH + Duration::new(1_795_220_555, 0);
         let run = Run {
             command_line,
             layout: Layout::V2_4,
             started,
-            ended: started + Duration::from_secs(86_400),
+            ended: started + Duration::new(86_400, 0),
             exit_status: 2,
             host: &host,
             nanoseconds: false,

@@ -54,7 +54,12 @@ impl Database {
         let contents = contents::of(header, entries, path)?;
         let engine = &mut self.engine;
         engine.begin().map_err(|failure| failure.writing(&self.at))?;
-        let added = put(engine, &contents).and_then(|added| engine.commit().map(|()| added));
+        sys::fail::point("addition-begun");
+        let added = put(engine, &contents).and_then(|added| {
+            sys::fail::point("addition-put");
+            engine.commit().map(|()| added)
+        });
+        sys::fail::point("addition-kept");
         added.map_err(|failure| {
             engine.roll_back();
             failure.writing(&self.at)
@@ -135,6 +140,7 @@ fn rows_of_run(engine: &mut Engine, contents: &Contents, run: i64, machine: i64)
         }
     }
     engine.insert("measurement", &MEASUREMENT, &measurements, "")?;
+    sys::fail::point("addition-half");
     engine.insert("block", &BLOCK, &all(|one| &one.blocks), "")?;
     engine.insert("histogram", &["run_id", "cell_index", "counts"], &histograms, "")?;
     engine.insert("cause", &CAUSE, &all(|one| &one.causes), "")?;

@@ -86,7 +86,9 @@ pub(crate) fn migrate(engine: &mut Engine, at: &Location, migrations: &[&[&str]]
         return Ok(());
     }
     engine.begin().map_err(|failure| failure.writing(at))?;
+    sys::fail::point("schema-begun");
     let migrated = in_transaction(engine, at, migrations);
+    sys::fail::point("schema-kept");
     if migrated.is_err() {
         engine.roll_back();
     }
@@ -105,6 +107,7 @@ fn in_transaction(engine: &mut Engine, at: &Location, migrations: &[&[&str]]) ->
         let row = vec![Value::from(index + 1), Value::text(model::TOOL), Value::from(now_unix_ms())];
         engine.insert("schema_version", &["version", "tool", "applied_unix_ms"], &[row], "").map_err(writing)?;
     }
+    sys::fail::point("schema-put");
     engine.commit().map_err(writing)
 }
 

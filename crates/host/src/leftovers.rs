@@ -14,6 +14,9 @@ use std::time::Duration;
 const NAMES: [&str; 5] =
     ["punctual-load-", "punctual-sleep-", "punctual-cost-", "punctual-guest-", "punctual-program-"];
 
+/// The one of the files of a guest.
+const OF_GUEST: &[u8] = b"punctual-guest-";
+
 /// Directory in which every user can leave a link to a directory elsewhere.
 const NOTES: &str = "/var/tmp";
 
@@ -77,8 +80,12 @@ impl OwnDirectory {
         let own = OwnDirectory::of(parent, name)?;
         // The link comes first, so that no directory is without one. A failure to create the link is ignored.
         own.note.iter().for_each(|note| drop(std::os::unix::fs::symlink(&own.path, note)));
+        sys::fail::point("directory-noted");
         match std::fs::create_dir(&own.path) {
-            Ok(()) => Ok(own),
+            Ok(()) => {
+                sys::fail::point("directory-made");
+                Ok(own)
+            }
             Err(err) => {
                 own.note.iter().for_each(|note| drop(std::fs::remove_file(note)));
                 std::mem::forget(own);
@@ -104,6 +111,7 @@ impl OwnDirectory {
 impl Drop for OwnDirectory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.path);
+        sys::fail::point("directory-removed");
         self.note.iter().for_each(|note| drop(std::fs::remove_file(note)));
     }
 }
@@ -125,13 +133,28 @@ pub fn remove_leftovers() -> Vec<PathBuf> {
             let target = noted(&note);
             // A link without its target is useless.
             let is_done = target.as_ref().is_none_or(|target| remove(target));
-            removed.extend(target.filter(|_| is_done && std::fs::remove_file(&note).is_ok()));
+            sys::fail::point("leftover-noted");
+            let is_removed = is_done && std::fs::remove_file(&note).is_ok();
+            removed.extend(target.filter(|_| is_removed));
         }
     }
     let groups = our_group(&HostFs::running()).map(|group| abandoned_in(&group)).unwrap_or_default();
     removed.extend(groups.into_iter().filter(|group| remove_group(group)));
     removed.extend(semaphores::remove_abandoned());
     removed
+}
+
+/// Removes the files that killed processes have left of guests, and nothing else.
+pub fn remove_leftovers_of_guests() {
+    for path in of_guests_in(&std::env::temp_dir()) {
+        let _ = remove(&path);
+    }
+}
+
+fn of_guests_in(directory: &Path) -> Vec<PathBuf> {
+    let is_of_guest =
+        |path: &PathBuf| path.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(OF_GUEST));
+    abandoned_in(directory).into_iter().filter(is_of_guest).collect()
 }
 
 /// Whether `path` is that of a process among the results of [`remove_leftovers`].
@@ -168,6 +191,7 @@ fn remove(path: &Path) -> bool {
         );
         return false;
     }
+    sys::fail::point("leftover-found");
     std::fs::remove_dir_all(path).is_ok()
 }
 
@@ -259,6 +283,7 @@ mod tests {
         ];
         expected.sort();
         assert_eq!(abandoned, expected.map(|name| directory.join(name)));
+        assert_eq!(of_guests_in(directory), [directory.join(format!("punctual-guest-{DEAD}"))]);
     }
 
     #[test]

@@ -44,7 +44,9 @@ pub use cobalt_threads::{CobaltTask, cobalt_tasks};
 pub use dma_latency::DmaLatency;
 #[cfg(target_arch = "x86_64")]
 pub use dma_timers::dma_timers;
-pub use leftovers::{MARK, OwnDirectory, end_group, is_process, kill_marked, named, remove_leftovers};
+pub use leftovers::{
+    MARK, OwnDirectory, end_group, is_process, kill_marked, named, remove_leftovers, remove_leftovers_of_guests,
+};
 pub use lock::{LockError, MachineLock, MonitorMark, keep_lock, pass_lock};
 pub use mapped::{MappedCode, debug_file, mapped_code};
 pub use mounts::{NoTracing, make_system, mount_points, mount_tracing, tracing_dir};

@@ -12,7 +12,8 @@ use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use sys::waited::Waited;
 
 /// The lock held while measuring. The kernel releases it when this process and the cells that it started have ended,
 /// for any reason (`flock(2)`: a lock belongs to the open file, which [`pass_lock`] leaves open in them).
@@ -134,13 +135,14 @@ impl MachineLock {
     pub fn take(wait: bool) -> Result<MachineLock, LockError> {
         let lock = MachineLock::take_at(&Places::here(), wait, CHILDREN_EXIT_TIMEOUT)?;
         HELD.store(lock.descriptor(), Relaxed);
+        sys::fail::point("lock-taken");
         lock.say(&format!("pid {}", std::process::id()));
         lock.wait_for_monitor(monitor::PAUSE_TIMEOUT)?;
         Ok(lock)
     }
 
     fn take_at(places: &Places, wait: bool, ending: Duration) -> Result<MachineLock, LockError> {
-        let began = Instant::now();
+        let mut waited = Waited::begin();
         loop {
             // Opened again each time: the file may have been removed and recreated since.
             let opened = places.open()?;
@@ -171,7 +173,7 @@ impl MachineLock {
             }
             let (holder, has_ended) = file.as_ref().map_or((IN_ANOTHER_CONTAINER.to_owned(), false), holder);
             let timeout = if has_ended { ending } else { ending.min(KILL_TIMEOUT) };
-            if began.elapsed() >= timeout {
+            if waited.look() >= timeout {
                 let more = if has_ended { ", which has exited; one of its child processes may still run" } else { "" };
                 return Err(LockError::Held { holder: format!("{holder}{more}") });
             }
@@ -341,6 +343,9 @@ mod tests {
 
     #[test]
     fn a_lock_file_that_is_removed_excludes_all_the_same() {
+        if !sys::testing::runs_alone() {
+            return;
+        }
         let place = Place::new();
         let first = place.take().unwrap();
         std::fs::remove_file(place.path()).unwrap();
@@ -356,6 +361,9 @@ mod tests {
 
     #[test]
     fn files_that_users_name_in_one_directory_are_separate_locks() {
+        if !sys::testing::runs_alone() {
+            return;
+        }
         let place = Place::new();
         let take = |name: &str| {
             let places = Places { shared: None, files: vec![place.0.path(name)], is_named: true };
@@ -382,8 +390,14 @@ mod tests {
         let refused = place.take().unwrap_err().to_string();
         assert!(refused.contains(", which has exited; one of its child processes may still run;"), "{refused}");
         let places = place.places();
-        let second = std::thread::spawn(move || MachineLock::take_at(&places, false, Duration::from_secs(600)));
-        std::thread::sleep(Duration::from_millis(50));
+        let (told, tid) = std::sync::mpsc::channel();
+        let second = std::thread::spawn(move || {
+            told.send(sys::thread::id()).unwrap();
+            MachineLock::take_at(&places, false, Duration::MAX)
+        });
+        let tid = tid.recv().unwrap();
+        // It sleeps between two looks.
+        assert!(sys::testing::comes_true(|| crate::process::state_of_thread(tid) == Some('S')));
         assert!(!second.is_finished());
         drop(first);
         assert!(second.join().unwrap().is_ok());
@@ -415,6 +429,9 @@ mod tests {
 
     #[test]
     fn a_shared_object_excludes_holders_with_other_files() {
+        if !sys::testing::runs_alone() {
+            return;
+        }
         let place = Place::new();
         let object = place.0.file("object", "");
         let of = |name: &str| Places { shared: Some(object.clone()), files: vec![place.0.path(name)], is_named: false };

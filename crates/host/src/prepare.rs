@@ -62,10 +62,12 @@ impl Preparation {
                 preparation.changes.pop();
                 preparation.kept += 1;
             }
+            sys::fail::point("setting-made");
         }
         if plan::leaves_its_group(prepare) {
             plan::leave_group(fs)?;
         }
+        sys::fail::point("settings-made");
         Ok(preparation)
     }
 
@@ -85,6 +87,7 @@ impl Drop for Preparation {
         for change in self.changes.iter().rev() {
             let undone = change.undo(&self.fs);
             all_back &= undone.is_ok();
+            sys::fail::point("setting-restored");
             if let Err(reason) | Ok(UndoResult::NotRestored(reason)) = undone {
                 let _ = writeln!(io::stderr(), "punctual: {}", plain(&reason));
             }

@@ -148,13 +148,11 @@ mod tests {
 
     #[test]
     fn a_process_that_was_not_reaped_is_gone() {
-        let mut child = std::process::Command::new("sleep").arg("600").spawn().unwrap();
+        let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let pid = child.id();
         assert!(!is_gone(pid));
         sys::process::signal(pid, libc::SIGKILL).unwrap();
-        while state_of(pid) != Some('Z') {
-            std::thread::sleep(std::time::Duration::from_millis(1));
-        }
+        assert!(sys::testing::comes_true(|| state_of(pid) == Some('Z')));
         assert!(is_gone(pid) && started_ticks_of(pid).is_none());
         child.wait().unwrap();
     }

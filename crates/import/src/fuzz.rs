@@ -6,7 +6,7 @@
 #![expect(clippy::disallowed_macros, reason = "read by developers only")]
 
 use super::*;
-use std::time::{Duration, Instant};
+use sys::testing::{cpu_us, fuzz_runs, fuzz_seed};
 
 /// SplitMix64 (Steele, Lea & Flood 2014): small and portable, so that findings can be reproduced.
 struct Random(u64);
@@ -55,8 +55,8 @@ const WORDS: [&str; 25] = [
 
 /// Limit of bytes added by a repetition.
 const MAX_ADDED: usize = 1 << 17;
-/// Timeout of a parser: far more than the largest input takes, even on a busy machine.
-const MAX_TIME: Duration = Duration::from_secs(20);
+/// CPU time of a parser, us: far more than the largest input takes.
+const MOST_US: u64 = 120_000_000;
 
 /// Returns a mutation of one of `seeds`.
 fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
@@ -112,18 +112,16 @@ fn fuzz(prefix: &str) {
     let is_meant = |path: &&PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(prefix);
     let seeds: Vec<_> = files.iter().filter(is_meant).map(|path| std::fs::read(path).unwrap()).collect();
     assert!(!seeds.is_empty(), "no file {prefix}*");
-    let seconds = std::env::var("PUNCTUAL_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
-    let (start, long) = (Instant::now(), Duration::from_secs(seconds.unwrap_or(0)));
-    let seed = std::env::var("PUNCTUAL_FUZZ_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let seed = fuzz_seed();
     let (mut random, mut runs, mut accepted) = (Random(seed), 0_u64, 0_u64);
-    while if seconds.is_some() { start.elapsed() < long } else { runs < 300 } {
+    for run in fuzz_runs(300) {
         let bytes = mutated(&seeds, &mut random);
         let stated =
             ImportOptions { unit: [None, Some(Unit::Ns), Some(Unit::Us)][random.below(3)], ..ImportOptions::default() };
-        let began = Instant::now();
+        let began = cpu_us();
         let result = std::panic::catch_unwind(|| {
             let is_accepted = accepted_by(&bytes, &stated);
-            assert!(began.elapsed() < MAX_TIME, "{} bytes took {:?}", bytes.len(), began.elapsed());
+            assert!(cpu_us() - began < MOST_US, "{} bytes took {} us", bytes.len(), cpu_us() - began);
             is_accepted
         });
         match result {
@@ -131,7 +129,7 @@ fn fuzz(prefix: &str) {
             Err(panic) => {
                 let path = std::env::temp_dir().join(format!("punctual-fuzz-{prefix}"));
                 std::fs::write(&path, &bytes).unwrap();
-                eprintln!("{prefix}: run {runs} with seed {seed} panics; the file is {}", path.display());
+                eprintln!("{prefix}: run {run} with seed {seed} panics; the file is {}", path.display());
                 std::panic::resume_unwind(panic);
             }
         }

@@ -11,8 +11,9 @@ use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use sys::usage;
+use sys::waited::Waited;
 
 /// Machine of every guest: no default devices. A guest that restarts, as after a panic, ends.
 const MACHINE: &[&str] = &[
@@ -46,18 +47,19 @@ pub(super) struct Limits<'a> {
 #[derive(Debug)]
 struct Progress {
     cpu: Duration,
-    since: Instant,
+    /// The time waited when it was first seen.
+    since: Duration,
 }
 
 impl Progress {
-    /// The error if a limit is exceeded, given `cpu` time used by `now`.
-    fn check_limits(&mut self, cpu: Duration, now: Instant, limits: Limits<'_>) -> Option<QemuError> {
+    /// The error if a limit is exceeded, given `cpu` time used and the time waited.
+    fn check_limits(&mut self, cpu: Duration, waited: Duration, limits: Limits<'_>) -> Option<QemuError> {
         if cpu > self.cpu {
-            *self = Progress { cpu, since: now };
+            *self = Progress { cpu, since: waited };
         }
         match () {
             () if cpu > limits.cpu => Some(QemuError::TimedOut(format!("{} s of CPU time", limits.cpu.as_secs()))),
-            () if now.duration_since(self.since) > limits.stall => {
+            () if waited.saturating_sub(self.since) > limits.stall => {
                 Some(QemuError::TimedOut(format!("{} s without using CPU time", limits.stall.as_secs())))
             }
             () => None,
@@ -144,6 +146,7 @@ pub(super) struct Qemu {
     said: Receiver<Value>,
     events: Vec<Event>,
     progress: Progress,
+    waited: Waited,
 }
 
 impl Qemu {
@@ -155,7 +158,7 @@ impl Qemu {
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().map_err(|err| LabError::program(program, err))?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
-        let progress = Progress { cpu: Duration::ZERO, since: Instant::now() };
+        let progress = Progress { cpu: Duration::ZERO, since: Duration::ZERO };
         let (tell, said) = channel();
         let listening = std::thread::Builder::new().spawn(move || {
             let lines = output.into_iter().flat_map(|output| BufReader::new(output).lines().map_while(Result::ok));
@@ -166,7 +169,7 @@ impl Qemu {
             let _ = child.wait();
             return Err(LabError::program(program, err));
         }
-        Ok(Qemu { program, child, input, said, events: Vec::new(), progress })
+        Ok(Qemu { program, child, input, said, events: Vec::new(), progress, waited: Waited::begin() })
     }
 
     /// Its process ID, which stays valid while this value exists.
@@ -248,7 +251,7 @@ impl Qemu {
             return Some(QemuError::Stopped);
         }
         let cpu = usage::cpu_time_of(self.child.id()).map_or(Duration::ZERO, |used| Duration::from_nanos(used.ns()));
-        self.progress.check_limits(cpu, Instant::now(), limits)
+        self.progress.check_limits(cpu, self.waited.look(), limits)
     }
 
     /// The error if QEMU has exited or exceeds a limit; `None` when it still runs after `interval`.
@@ -339,21 +342,19 @@ mod tests {
     #[test]
     fn the_timeout_of_a_guest_follows_its_cpu_time() {
         let monitor = Monitor { is_stopped: &|| false, say: &|_| () };
-        let limits = Limits { monitor, cpu: Duration::from_secs(60), stall: Duration::from_secs(300) };
-        let began = Instant::now();
-        let seconds = Duration::from_secs;
-        let mut progress = Progress { cpu: Duration::ZERO, since: began };
+        let limits = Limits { monitor, cpu: Duration::new(60, 0), stall: Duration::new(300, 0) };
+        let seconds = |s: u64| Duration::new(s, 0);
+        let mut progress = Progress { cpu: Duration::ZERO, since: Duration::ZERO };
         // A hundred hours on a machine that gives it a millisecond in five minutes.
+        let ms = |n: u32| Duration::new(0, 1_000_000) * n;
         for n in 1..1200 {
-            let cpu = Duration::from_millis(n);
-            assert!(progress.check_limits(cpu, began + seconds(300 * n), limits).is_none(), "{n}");
+            assert!(progress.check_limits(ms(n), seconds(300) * n, limits).is_none(), "{n}");
         }
-        let last = began + seconds(300 * 1199);
+        let last = seconds(300) * 1199;
         let said = |gone: Option<QemuError>| gone.map(|gone| gone.to_string());
-        let cpu = Duration::from_millis(1199);
-        assert_eq!(said(progress.check_limits(cpu, last + seconds(300), limits)), None);
+        assert_eq!(said(progress.check_limits(ms(1199), last + seconds(300), limits)), None);
         assert_eq!(
-            said(progress.check_limits(cpu, last + seconds(301), limits)).as_deref(),
+            said(progress.check_limits(ms(1199), last + seconds(301), limits)).as_deref(),
             Some("timeout: no record after 300 s without using CPU time; killed")
         );
         assert_eq!(

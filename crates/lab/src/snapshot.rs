@@ -18,6 +18,8 @@ use std::time::Duration;
 
 /// Number of snapshots kept, 100 MB each; the least recently used ones are removed.
 const MAX_SNAPSHOTS: usize = 24;
+/// Interval of checking whether another process has saved a snapshot.
+const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(20);
 
 /// A snapshot: a directory of the cache.
 #[derive(Debug)]
@@ -63,14 +65,32 @@ pub(super) fn ready(setup: &Setup, limits: Limits<'_>) -> Result<Snapshot, LabEr
     let saved = Snapshot(dir.join(&key));
     if !*is_checked {
         if !saved.is_whole() {
-            save(setup, &dir, &saved, limits)?;
-            remove_oldest(&dir);
+            // So does another process.
+            let _saving = lock(&dir, &key, limits.monitor.is_stopped);
+            if !saved.is_whole() {
+                save(setup, &dir, &saved, limits)?;
+                remove_oldest(&dir);
+            }
         }
         *is_checked = true;
     }
     // Marks it as the most recently used.
     let _ = fs::File::open(&saved.0).and_then(|dir| dir.set_modified(std::time::SystemTime::now()));
     Ok(saved)
+}
+
+/// Waits until no other process saves a snapshot whose key begins with the same digit, and locks their file until it is
+/// dropped. `None` if the snapshot is no longer wanted, or on a file system without locks: then both save it.
+fn lock(dir: &Path, key: &str, is_stopped: &dyn Fn() -> bool) -> Option<fs::File> {
+    let path = dir.join(format!(".lock-{}", key.get(..1)?));
+    let file = fs::OpenOptions::new().write(true).create(true).truncate(false).open(path).ok()?;
+    loop {
+        match file.try_lock() {
+            Ok(()) => return Some(file),
+            Err(fs::TryLockError::WouldBlock) if !is_stopped() => std::thread::sleep(LOCK_POLL_INTERVAL),
+            Err(_) => return None,
+        }
+    }
 }
 
 fn save(setup: &Setup, dir: &Path, saved: &Snapshot, limits: Limits<'_>) -> Result<(), LabError> {
@@ -158,5 +178,32 @@ fn remove_oldest(dir: &Path) {
     for (_, path) in saved.into_iter().skip(MAX_SNAPSHOTS) {
         // Snapshots of an earlier version were files.
         let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use host::testing::Scratch;
+    use std::cell::Cell;
+
+    #[test]
+    fn one_process_at_a_time_saves_a_snapshot_and_others_wait_until_they_are_stopped() {
+        let cache = Scratch::make();
+        let (asked, never) = (Cell::new(0), || unreachable!("nobody holds it"));
+        let first = lock(cache.dir(), "3f00", &never).unwrap();
+        let _other = lock(cache.dir(), "4000", &never).unwrap();
+        let at_third_look = || {
+            asked.set(asked.get() + 1);
+            asked.get() == 3
+        };
+        assert!(lock(cache.dir(), "3f00", &at_third_look).is_none());
+        assert_eq!(asked.get(), 3);
+        drop(first);
+        assert!(lock(cache.dir(), "3f00", &never).is_some());
+        assert!(lock(&cache.path("nowhere"), "3f00", &never).is_none(), "it is saved without a lock");
+        directories::remove_abandoned(cache.dir());
+        remove_oldest(cache.dir());
+        assert_eq!(cache.names(), [".lock-3", ".lock-4"]);
     }
 }

@@ -13,16 +13,18 @@ use crate::{LateReader, LinkEnd, LoopResult, RtSection, SettingError, Settings, 
 use model::{ClockTime, CpuSet, Nanos, Policy, Schedule, Span, Usage};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::mpsc::{Receiver, Sender, channel};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, Thread};
 use std::time::{Duration, Instant};
 use sys::signal;
+use sys::waited::Waited;
 
 /// Stack of a measured thread, bytes. Small, because all of it is locked into memory.
 const STACK_BYTES: usize = 128 * 1024;
 
 /// Timeout of a thread's setup, after which the cell is canceled.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(10);
+const LOOK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// An error in the setup of the measured threads of a cell.
 #[derive(Debug, thiserror::Error)]
@@ -198,8 +200,7 @@ impl Team {
             let handle = thread.spawn(move || start.live()).map_err(|source| TeamError::Spawn { cpu, source })?;
             team.threads.push(handle.thread().clone());
             let setting = |source| TeamError::Setting { cpu, source };
-            let (tid, timer_slack) =
-                is_ready.recv_timeout(SETUP_TIMEOUT).map_err(|_| TeamError::Starved(cpu))?.map_err(setting)?;
+            let (tid, timer_slack) = report(&is_ready).ok_or(TeamError::Starved(cpu))?.map_err(setting)?;
             // From outside: a thread that pins itself to a busy CPU, or gives itself a policy that runs only on an idle
             // one, might never report.
             let (policy, cpus) = settings.place(tid, &spec.cpus).map_err(setting)?;
@@ -255,6 +256,18 @@ impl Team {
     #[must_use]
     pub fn waker(&self) -> Waker {
         Waker(self.events_tx.clone())
+    }
+}
+
+/// What a thread reports of its setup; `None` after the timeout.
+fn report<T>(is_ready: &Receiver<T>) -> Option<T> {
+    let mut waited = Waited::every(LOOK_INTERVAL);
+    loop {
+        match is_ready.recv_timeout(LOOK_INTERVAL) {
+            Ok(report) => return Some(report),
+            Err(RecvTimeoutError::Timeout) if waited.look() < SETUP_TIMEOUT => {}
+            Err(_) => return None,
+        }
     }
 }
 

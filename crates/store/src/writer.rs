@@ -4,7 +4,7 @@ use super::{FILE, StoreError, line};
 use host::file::{self, Replacement};
 use model::{Entry, Failed, Header, Planned};
 use std::fs::{self, File};
-use std::io::{self, Read, Seek, SeekFrom, Write};
+use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
 
 /// Suffix of the run file until its header is complete.
@@ -36,16 +36,19 @@ pub fn create(dir: &Path, header: &Header) -> Result<Writer, StoreError> {
         }
     }
     fs::create_dir_all(dir).map_err(StoreError::io("make", dir))?;
+    sys::fail::point("run-directory-made");
     // The file is renamed when its header is complete: an existing run can always be resumed.
     let path = dir.join(FILE);
     let written = line(header).and_then(|header| {
         let mut new = Replacement::new(&path, UNFINISHED)?;
-        new.write_all(&header)?;
+        sys::fail::write_all("header-half", &mut new, &header)?;
+        sys::fail::point("header-unnamed");
         new.commit_open()
     });
     let file = written.map_err(StoreError::io("make", &path))?;
     // The entry of the directory itself is synced, too.
     file::sync_directory_of(dir).map_err(StoreError::io("sync", dir))?;
+    sys::fail::point("run-made");
     mark_as_written(&file);
     Ok(Writer { file, path, dir: dir.to_owned(), kept: 0 })
 }
@@ -121,6 +124,7 @@ impl Writer {
     pub fn entry(&mut self, entry: &Entry) -> Result<(), StoreError> {
         let line = line(entry).map_err(|err| self.error(err))?;
         self.write(&line)?;
+        sys::fail::point("record-kept");
         self.kept += 1;
         Ok(())
     }
@@ -146,7 +150,7 @@ impl Writer {
 
     /// Appends with one `write`; on a full disk the line is truncated, which the reader detects.
     fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
-        let written = self.file.write_all(bytes).and_then(|()| self.file.sync_data());
+        let written = sys::fail::write_all("record-half", &mut self.file, bytes).and_then(|()| self.file.sync_data());
         written.map_err(|source| self.error(source))
     }
 

@@ -160,6 +160,7 @@ mod tests {
     #[test]
     fn a_file_is_made_looked_at_and_removed() {
         let path = std::env::temp_dir().join(format!("punctual-calls-{}", std::process::id()));
+        let _ = std::fs::remove_file(&path);
         let name = std::ffi::CString::new(path.to_str().unwrap()).unwrap();
         assert!(stat(&name).is_err() && open_and_close(&name).is_err());
         create_and_close(&name).unwrap();

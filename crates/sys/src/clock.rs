@@ -144,9 +144,9 @@ mod tests {
 
     #[test]
     fn a_relative_sleep_is_never_shorter_than_asked() {
-        for sleep in [|| sleep_for(ClockId::Monotonic, Span(1_000_000)), || nanosleep(Span(1_000_000))] {
+        for wait in [|| sleep_for(ClockId::Monotonic, Span(1_000_000)), || nanosleep(Span(1_000_000))] {
             let began = monotonic();
-            assert_eq!(sleep(), Ok(()));
+            assert_eq!(wait(), Ok(()));
             assert!(monotonic().since(began).0 >= 1_000_000);
         }
     }

@@ -7,6 +7,7 @@ pub mod boot;
 pub mod calls;
 pub mod clock;
 pub mod cobalt;
+pub mod fail;
 pub mod futex;
 pub mod gpio;
 pub mod ipc;
@@ -30,11 +31,14 @@ pub mod socket;
 pub mod spawn;
 pub mod storage;
 pub mod terminal;
+#[cfg(any(test, feature = "testing"))]
+pub mod testing;
 pub mod thread;
 mod time;
 pub mod timerfd;
 pub mod timers;
 pub mod usage;
+pub mod waited;
 pub mod work;
 
 use std::io;

@@ -162,6 +162,11 @@ fn id(event: &OwnedFd) -> io::Result<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::comes_true;
+    use crate::usage;
+
+    const PERF_RECORD_LOST: u8 = 2;
+    const PERF_RECORD_SAMPLE: u8 = 9;
 
     #[test]
     fn the_attributes_are_as_long_as_they_say() {
@@ -183,29 +188,30 @@ mod tests {
                 return;
             }
         };
-        let (mut kinds, mut records) = (Vec::new(), 0);
-        for _ in 0..200 {
-            std::thread::sleep(std::time::Duration::from_micros(50));
+        let before = usage::thread().unwrap();
+        let (mut ids, mut lost) = (Vec::new(), 0);
+        let mut drain = |sampler: &mut StackSampler| {
             sampler.drain(|record| {
-                records += 1;
+                let number = |at: usize| u64::from_ne_bytes(record[at..at + 8].try_into().unwrap());
                 assert!(record.len() >= 8 && record.len().is_multiple_of(8), "{}", record.len());
                 assert_eq!(usize::from(u16::from_ne_bytes([record[6], record[7]])), record.len());
-                // PERF_RECORD_SAMPLE.
-                if record[0] == 9 {
-                    kinds.push(u64::from_ne_bytes(record[8..16].try_into().unwrap()));
+                match record[0] {
+                    PERF_RECORD_LOST => lost += number(16),
+                    PERF_RECORD_SAMPLE => ids.push(number(8)),
+                    _ => {}
                 }
             });
-        }
-        let until = std::time::Instant::now() + std::time::Duration::from_millis(20);
-        while std::time::Instant::now() < until {}
-        sampler.drain(|record| {
-            if record[0] == 9 {
-                kinds.push(u64::from_ne_bytes(record[8..16].try_into().unwrap()));
-            }
-        });
-        let of = |kind| kinds.iter().filter(|id| sampler.kind(**id) == Some(kind)).count();
-        assert!(of(SampledAt::Clock) >= 20, "{}", of(SampledAt::Clock));
-        assert!(records >= 200, "{records}");
-        assert!(kinds.iter().filter(|id| sampler.kind(**id) == Some(SampledAt::Switch)).count() >= 200);
+            let of = |kind| ids.iter().filter(|id| sampler.kind(**id) == Some(kind)).count() as u64;
+            (of(SampledAt::Clock), of(SampledAt::Switch), lost)
+        };
+        // Each look sleeps, and the looks use CPU time.
+        assert!(comes_true(|| {
+            std::hint::black_box((0..1_000_000_u64).fold(0, |sum, n| std::hint::black_box(sum ^ n)));
+            let (clock, switches, _) = drain(&mut sampler);
+            clock >= 20 && switches >= 20
+        }));
+        let used = usage::since(&before, &usage::thread().unwrap());
+        let (_, switches, lost) = drain(&mut sampler);
+        assert!(switches + lost >= used.voluntary_switches + used.involuntary_switches, "{switches} {lost} {used:?}");
     }
 }

@@ -48,9 +48,9 @@ mod tests {
         let (reader, mut writer) = io::pipe().unwrap();
         resize(reader.as_fd(), 1 << 17).unwrap();
         writer.write_all(&[0; 1 << 17]).unwrap();
-        assert!(!wait_closed(reader.as_fd(), Duration::from_millis(1)).unwrap(), "it holds something");
+        assert!(!wait_closed(reader.as_fd(), Duration::ZERO).unwrap(), "it holds something");
         drop(writer);
-        assert!(wait_closed(reader.as_fd(), Duration::from_secs(60)).unwrap());
+        assert!(wait_closed(reader.as_fd(), Duration::MAX).unwrap());
     }
 
     #[test]
@@ -61,6 +61,6 @@ mod tests {
         assert!(wait_readable(reader.as_fd(), Duration::ZERO).unwrap());
         let (reader, writer) = io::pipe().unwrap();
         drop(writer);
-        assert!(wait_readable(reader.as_fd(), Duration::from_secs(60)).unwrap());
+        assert!(wait_readable(reader.as_fd(), Duration::MAX).unwrap());
     }
 }

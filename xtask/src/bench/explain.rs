@@ -111,11 +111,18 @@ fn loaded(program: &Path, cpus: &CpuSet, dir: &Path, pairs: u64) -> Result<(), S
 /// CPU time, ns, of the program's own reader for each event, as printed by one of its tests.
 fn read_ns(root: &Path) -> Result<f64, String> {
     const NAME: &str = "trace::rate::root_events_of_the_kernel_are_read";
-    let finished = finish(crate::fuzz::test_of_the_program(root, NAME).arg("--ignored"), b"")?;
+    const EXCHANGES: &str = "50000";
+    const LEAST_EVENTS: f64 = 100_000.0;
+    let mut test = crate::fuzz::one_test(root, "punctual-cell", NAME);
+    let finished = finish(test.env("PUNCTUAL_TRACE_EXCHANGES", EXCHANGES), b"")?;
     let said = finished.stdout.lines().find_map(|line| line.strip_prefix("events ")?.split_once(" us "));
     let (events, us) = said.ok_or_else(|| format!("{NAME}: nothing was read"))?;
     let number = |text: &str| text.parse::<f64>().map_err(|err| format!("{NAME}: {text}: {err}"));
-    Ok(number(us)? * 1e3 / number(events)?)
+    let events = number(events)?;
+    if events < LEAST_EVENTS {
+        return Err(format!("{NAME}: only {events} events were read"));
+    }
+    Ok(number(us)? * 1e3 / events)
 }
 
 /// CPU time, us, that `trace-cmd report` takes for each event of the spike in `dir`; `None` without either.

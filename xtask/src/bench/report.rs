@@ -1,7 +1,7 @@
 //! The HTML page of a run: time to write it, its size, and the longest task of a browser that opens it.
 
 use super::{CONFIDENCE, judged, median};
-#[path = "../../../crates/punctual/tests/cli/webdriver.rs"]
+#[path = "../../../crates/punctual/tests/cli/field/webdriver.rs"]
 #[expect(dead_code, reason = "the tests do more with a browser")]
 mod webdriver;
 

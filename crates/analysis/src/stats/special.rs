@@ -120,7 +120,7 @@ pub(crate) fn inverse_gamma_p(a: f64, p: f64) -> f64 {
 
 /// The 95 % interval of a share with `k` of `n` seen (Clopper & Pearson 1934), also for fractional numbers; for `k = 0`
 /// the one-sided upper limit. `None` unless `0 <= k <= n` and `n > 0`.
-pub(crate) fn share_interval(k: f64, n: f64) -> Option<(f64, f64)> {
+pub fn share_interval(k: f64, n: f64) -> Option<(f64, f64)> {
     if !(0.0..=n).contains(&k) || n <= 0.0 {
         return None;
     }

@@ -4,7 +4,7 @@
 
 use super::COVERAGE_MARGIN;
 use super::trace_queue::{Pages, TakenTrace, TraceQueue};
-use crate::trace::{Decoder, Instance};
+use crate::trace::{Decoder, PageSource};
 use analysis::explain::{Answers, Stages, WaitsFor};
 use model::{ClockId, Nice, Policy, RtPriority, Span};
 use rt::{LateReader, LateWakeup, SpikeWatch};
@@ -24,8 +24,9 @@ const SHARED_CPU_DRAIN_INTERVAL: Duration = Duration::from_secs(1);
 const NO_DRAIN_INTERVAL: Duration = Duration::from_secs(3600);
 
 /// The state of the taking thread.
-pub(super) struct TraceReader {
-    pub(super) instance: Instance,
+pub(super) struct TraceReader<S> {
+    /// The trace of the kernel, or a recorded one.
+    pub(super) source: S,
     pub(super) decoder: Decoder,
     pub(super) wake_rx: PipeReader,
     pub(super) watch: Arc<SpikeWatch>,
@@ -70,8 +71,8 @@ pub(super) struct TraceStatistics {
     pub(super) lost: u64,
 }
 
-impl TraceReader {
-    pub(super) fn run(mut self) -> (TraceStatistics, Stages, Answers, Instance) {
+impl<S: PageSource> TraceReader<S> {
+    pub(super) fn run(mut self) -> (TraceStatistics, Stages, Answers, S) {
         // Each turn takes a fraction of a millisecond, and under load a normal thread waits many milliseconds for it.
         // Without the permission, or on a measured CPU, the thread runs at the highest nice priority.
         let urgent = RtPriority::new(1).filter(|_| self.has_own_cpu).map(Policy::Fifo);
@@ -91,11 +92,8 @@ impl TraceReader {
                 Ok(false) if !self.keeps_statistics => {}
                 Ok(true) if self.wake_rx.read(&mut [0]).is_ok() && !self.is_over.load(Relaxed) => self.take_trace(),
                 Ok(false) => {
-                    interval = if self.drain() > self.instance.buffer_bytes() / 4 {
-                        BUSY_DRAIN_INTERVAL
-                    } else {
-                        DRAIN_INTERVAL
-                    }
+                    interval =
+                        if self.drain() > self.source.buffer_bytes() / 4 { BUSY_DRAIN_INTERVAL } else { DRAIN_INTERVAL }
                 }
                 _ => {}
             }
@@ -111,7 +109,7 @@ impl TraceReader {
         self.statistics.rest = self.late.iter_mut().map(taken).collect();
         self.statistics.ahead_ns = host::offset_from_monotonic_ns(self.clock);
         self.statistics.lost = self.late.iter().map(LateReader::lost).sum();
-        (self.statistics, self.stages, self.answers, self.instance)
+        (self.statistics, self.stages, self.answers, self.source)
     }
 
     /// Takes the stopped trace, restarts it, and pushes it to the explaining thread.
@@ -125,7 +123,7 @@ impl TraceReader {
         let late = self.late.iter_mut().map(taken).collect();
         let ahead_ns = host::offset_from_monotonic_ns(self.clock);
         let whole = TakenTrace { pages, is_cut, late, armed_ns: self.armed_ns, ahead_ns };
-        if !self.is_over.load(Relaxed) && self.instance.start().is_ok() {
+        if !self.is_over.load(Relaxed) && self.source.start().is_ok() {
             let now = sys::clock::monotonic();
             let still = self.watch.frozen_since().map_or(0, |since| now.0.saturating_sub(since.0));
             self.statistics.stood_still = Span(self.statistics.stood_still.ns().saturating_add(still));
@@ -139,13 +137,13 @@ impl TraceReader {
     /// the kernel's own buffer.
     fn drain(&mut self) -> usize {
         self.stages.set_ahead_ns(host::offset_from_monotonic_ns(self.clock));
-        let (page_bytes, most) = (self.decoder.page_bytes(), self.instance.buffer_bytes());
+        let (page_bytes, most) = (self.decoder.page_bytes(), self.source.buffer_bytes());
         let mut timers = Vec::new();
         let mut largest = 0;
         let mut fresh = (self.waits_for != WaitsFor::Timer).then(|| self.decoder.begin(self.pages.len()));
         for (cpu, pages) in self.pages.iter_mut().enumerate() {
             let before = pages.len();
-            if self.instance.drain(cpu, page_bytes, pages).is_err() {
+            if self.source.drain(cpu, page_bytes, pages).is_err() {
                 pages.clear();
             }
             let new = pages.get(before..).unwrap_or_default();
@@ -174,4 +172,47 @@ fn taken(log: &mut LateReader) -> Vec<LateWakeup> {
     let mut late = Vec::new();
     log.drain(|one| late.push(one));
     late
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::trace::Recorded;
+    use crate::trace::decode_tests::{decoder, page_of_all_kinds};
+    use std::fs::File;
+
+    #[test]
+    fn a_recorded_trace_is_taken_like_a_live_one() {
+        let directory = host::testing::Scratch::make();
+        let pages = [page_of_all_kinds(1_000), page_of_all_kinds(9_000)];
+        for (cpu, pages) in pages.iter().enumerate() {
+            directory.file(&format!("cpu{cpu}"), pages);
+        }
+        let (watch, wake_rx) = SpikeWatch::new(File::create("/dev/null").unwrap(), None).unwrap();
+        let queue = Arc::new(TraceQueue::new(true));
+        let mut reader = TraceReader {
+            source: Recorded::open(directory.dir()).unwrap(),
+            decoder: decoder(),
+            wake_rx,
+            watch,
+            is_over: Arc::new(AtomicBool::new(true)),
+            queue: Arc::clone(&queue),
+            has_own_cpu: false,
+            keeps_statistics: true,
+            clock: ClockId::Monotonic,
+            waits_for: WaitsFor::Timer,
+            late: Vec::new(),
+            stages: Stages::new(std::iter::empty()),
+            answers: Answers::new(std::iter::empty()),
+            pages: vec![Vec::new(); 2],
+            is_cut: false,
+            armed_ns: 500,
+            statistics: TraceStatistics::default(),
+        };
+        reader.take_trace();
+        queue.end();
+        let taken = queue.next().unwrap();
+        assert_eq!((taken.armed_ns, taken.is_cut, taken.pages.as_slice()), (500, false, pages.as_slice()));
+        assert!(queue.next().is_none());
+    }
 }

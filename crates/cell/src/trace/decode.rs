@@ -442,4 +442,4 @@ fn text(bytes: &[u8]) -> String {
 }
 
 #[cfg(test)]
-pub(super) mod tests;
+pub(crate) mod tests;

@@ -132,7 +132,11 @@ fn track(tid: usize, name: &str) -> Value {
 
 #[cfg(test)]
 mod tests {
-    use super::super::instance::{TraceRequest, tests::only_instance};
+    use super::super::instance::{
+        TraceRequest,
+        tests::{only_instance, switch},
+    };
+    use super::super::source::PageSource;
     use super::*;
     use std::collections::HashMap;
     use std::io::Write;
@@ -177,7 +181,7 @@ mod tests {
             .unwrap();
         let (mut marker, tracing_on) = instance.freezer().unwrap();
         instance.start().unwrap();
-        std::thread::sleep(std::time::Duration::from_millis(100));
+        switch(100);
         marker.write_all(b"here").unwrap();
         if let Some(mut tracing_on) = tracing_on {
             tracing_on.write_all(b"0").unwrap();

@@ -10,7 +10,7 @@ use super::decode::tests::{all_kinds, data, formats};
 use super::pages::tests::{LAYOUT, Record, page, written};
 use analysis::explain::{Facts, Subject, Taker, WaitsFor, explain};
 use model::SplitMix64;
-use std::time::{Duration, Instant};
+use sys::testing::{fuzz_runs, fuzz_seed};
 
 struct Random(SplitMix64);
 
@@ -70,13 +70,11 @@ fn mutated(random: &mut Random) -> Vec<u8> {
 
 #[test]
 fn fuzz_trace() {
-    let seconds = std::env::var("PUNCTUAL_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
-    let (start, long) = (Instant::now(), Duration::from_secs(seconds.unwrap_or(0)));
-    let seed = std::env::var("PUNCTUAL_FUZZ_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let seed = fuzz_seed();
     let mut random = Random(SplitMix64::new(seed));
     let decoder = Decoder::new(LAYOUT, &formats());
     let (mut runs, mut damaged, mut explained) = (0_u64, 0_u64, 0_u64);
-    while if seconds.is_some() { start.elapsed() < long } else { runs < 2000 } {
+    for run in fuzz_runs(2000) {
         let mut trace = decoder.begin(2);
         for cpu in 0..2 {
             damaged += decoder.read(&mut trace, cpu, &mutated(&mut random)).damaged;
@@ -95,7 +93,7 @@ fn fuzz_trace() {
         let taker = [Taker::Firmware, Taker::Hypervisor, Taker::Nobody][random.below(3)];
         let facts = Facts { taker, frozen_ns: u64::MAX, ..Facts::default() };
         if let Some(explanation) = explain(&trace, &subject, &facts, &|address| Some(format!("{address:x}"))) {
-            assert!(explanation.is_complete(), "run {runs} with seed {seed}: {explanation:#?}");
+            assert!(explanation.is_complete(), "run {run} with seed {seed}: {explanation:#?}");
             explained += 1;
         }
         runs += 1;

@@ -5,6 +5,7 @@ use super::dat::Head;
 use super::decode::Decoder;
 use super::events::{BEGIN, END, EventScope, EventSet, IDLE, NEEDED, VECTORS, filter};
 use super::format::{Format, page_layout};
+use super::source::PageSource;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -242,7 +243,7 @@ impl Instance {
         Ok(())
     }
 
-    /// Stops the trace; [`Instance::start`] restarts it.
+    /// Stops the trace; [`PageSource::start`] restarts it.
     ///
     /// # Errors
     /// When the kernel refuses.
@@ -321,14 +322,6 @@ impl Instance {
         Ok(head)
     }
 
-    /// Starts the trace, or restarts it.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
-    pub(crate) fn start(&mut self) -> Result<(), TraceError> {
-        self.set_running(b"1")
-    }
-
     fn set_running(&mut self, word: &[u8]) -> Result<(), TraceError> {
         let path = self.dir.join("tracing_on");
         let closed = || TraceError::Process(io::Error::from_raw_os_error(libc::EBADF));
@@ -336,12 +329,35 @@ impl Instance {
         file.write_all(word).map_err(TraceError::file(path))
     }
 
-    /// Appends the pages of one CPU, oldest first, to `pages`. `page_bytes` is the size of a page. A stopped trace is
-    /// read completely. Of a running trace at most one full buffer is read: reading itself may be what fills it.
-    ///
-    /// # Errors
-    /// When the pages cannot be read.
-    pub(crate) fn drain(&mut self, cpu: usize, page_bytes: usize, pages: &mut Vec<u8>) -> io::Result<()> {
+    fn open_for_writing(&self, name: &str) -> Result<File, TraceError> {
+        let path = self.dir.join(name);
+        OpenOptions::new().write(true).open(&path).map_err(TraceError::file(path))
+    }
+
+    fn write(&self, name: &str, text: &str) -> Result<(), TraceError> {
+        let path = self.dir.join(name);
+        let written = OpenOptions::new().write(true).truncate(true).open(&path).and_then(|mut file| {
+            // A single write: each write is a command of its own.
+            file.write_all(text.as_bytes())
+        });
+        written.map_err(TraceError::file(path))
+    }
+
+    fn read(&self, name: &str) -> Option<String> {
+        read_at_once(&self.dir.join(name)).ok()
+    }
+}
+
+impl PageSource for Instance {
+    fn n_cpus(&self) -> usize {
+        self.raw.len()
+    }
+
+    fn buffer_bytes(&self) -> usize {
+        self.buffer_bytes
+    }
+
+    fn drain(&mut self, cpu: usize, page_bytes: usize, pages: &mut Vec<u8>) -> io::Result<()> {
         let Some(file) = self.raw.get_mut(cpu).and_then(Option::as_mut) else { return Ok(()) };
         // One page more, for the reader page.
         let most = pages.len() + self.buffer_bytes.next_multiple_of(page_bytes) + page_bytes;
@@ -369,32 +385,8 @@ impl Instance {
         Ok(())
     }
 
-    /// Memory of the trace of one CPU, bytes.
-    pub(crate) fn buffer_bytes(&self) -> usize {
-        self.buffer_bytes
-    }
-
-    /// The number of CPUs, by the highest CPU number.
-    pub(crate) fn n_cpus(&self) -> usize {
-        self.raw.len()
-    }
-
-    fn open_for_writing(&self, name: &str) -> Result<File, TraceError> {
-        let path = self.dir.join(name);
-        OpenOptions::new().write(true).open(&path).map_err(TraceError::file(path))
-    }
-
-    fn write(&self, name: &str, text: &str) -> Result<(), TraceError> {
-        let path = self.dir.join(name);
-        let written = OpenOptions::new().write(true).truncate(true).open(&path).and_then(|mut file| {
-            // A single write: each write is a command of its own.
-            file.write_all(text.as_bytes())
-        });
-        written.map_err(TraceError::file(path))
-    }
-
-    fn read(&self, name: &str) -> Option<String> {
-        read_at_once(&self.dir.join(name)).ok()
+    fn start(&mut self) -> Result<(), TraceError> {
+        self.set_running(b"1")
     }
 }
 

@@ -1,24 +1,26 @@
-//! Rate at which the kernel's trace is read, for `cargo xtask bench --only explain`.
+//! A trace of the kernel that is read again and again, at a rate that `cargo xtask bench --only explain` shows.
 
 use super::instance::{TraceRequest, tests::only_instance};
+use super::source::PageSource;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use std::time::{Duration, Instant};
+use sys::testing::cpu_us;
 
-/// Duration of the traffic between both ends.
-const TRAFFIC: Duration = Duration::from_millis(500);
+/// Bytes that both ends send to each other unless `PUNCTUAL_TRACE_EXCHANGES` says otherwise.
+const EXCHANGES: u64 = 1000;
 /// Repetitions of reading the same pages.
-const TIMES: u64 = 10;
+const TIMES: usize = 10;
 
-fn exchange(mut end: UnixStream) {
-    let start = Instant::now();
-    while start.elapsed() < TRAFFIC && end.write_all(b"x").is_ok() && end.read_exact(&mut [0]).is_ok() {}
+fn exchange(n: u64, mut end: UnixStream) {
+    for _ in 0..n {
+        end.write_all(b"x").unwrap();
+        end.read_exact(&mut [0]).unwrap();
+    }
 }
 
 #[test]
-#[ignore = "a measurement, for cargo xtask bench --only explain"]
 fn root_events_of_the_kernel_are_read() {
-    let (_only, mut instance) = only_instance().unwrap();
+    let Some((_only, mut instance)) = only_instance() else { return };
     let pid = i32::try_from(std::process::id()).unwrap();
     let decoder = instance
         .enable(TraceRequest {
@@ -28,23 +30,21 @@ fn root_events_of_the_kernel_are_read() {
             idle_states: true,
         })
         .unwrap();
+    let n = std::env::var("PUNCTUAL_TRACE_EXCHANGES").map_or(EXCHANGES, |n| n.parse().unwrap());
     instance.start().unwrap();
     let (here, there) = UnixStream::pair().unwrap();
-    let other = std::thread::spawn(|| exchange(there));
-    exchange(here);
+    let other = std::thread::spawn(move || exchange(n, there));
+    exchange(n, here);
     other.join().unwrap();
     let mut pages = vec![Vec::new(); instance.n_cpus()];
     for (cpu, pages) in pages.iter_mut().enumerate() {
         instance.drain(cpu, decoder.page_bytes(), pages).unwrap();
     }
-    let (mut n_events, before) = (0, sys::usage::thread().unwrap());
-    for _ in 0..TIMES {
+    let began = cpu_us();
+    let events = [(); TIMES].map(|()| {
         let mut trace = decoder.begin(pages.len());
-        n_events +=
-            pages.iter().enumerate().map(|(cpu, pages)| decoder.read(&mut trace, cpu, pages).events).sum::<u64>();
-    }
-    let used = sys::usage::since(&before, &sys::usage::thread().unwrap());
-    let us = used.user_us + used.system_us;
-    println!("events {n_events} us {us}");
-    assert!(n_events > 100_000, "{n_events}");
+        pages.iter().enumerate().map(|(cpu, pages)| decoder.read(&mut trace, cpu, pages).events).sum::<u64>()
+    });
+    println!("events {} us {}", events.iter().sum::<u64>(), cpu_us() - began);
+    assert!(events[0] > 0 && events.iter().all(|n| *n == events[0]), "{events:?}");
 }

@@ -5,7 +5,7 @@ mod look;
 use super::late::{LateActivation, Stopped, explained_since_ns};
 use super::stacks::Stacks;
 use super::targets::Targets;
-use crate::trace::{Decoder, Instance};
+use crate::trace::{Decoder, Instance, PageSource};
 use analysis::explain::Event;
 use analysis::watch::{Activation, Finished, Release, Usual, WatchedThreads};
 use host::CpuGroups;

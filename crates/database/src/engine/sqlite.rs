@@ -9,8 +9,9 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Time that a statement waits for the lock of another process.
-const LOCK_TIMEOUT: Duration = Duration::from_secs(10);
+/// Time that a statement waits for the lock of another process, in looks at it.
+const LOCK_LOOKS: i32 = 1_000;
+const LOCK_INTERVAL: Duration = Duration::from_millis(10);
 
 /// Opens the file. A link is not followed, and another kind of file is not opened.
 pub(super) fn open(path: &Path, access: Access) -> Result<Connection, DatabaseError> {
@@ -58,8 +59,16 @@ fn resolved(path: &Path) -> std::io::Result<PathBuf> {
     Ok(fs::canonicalize(dir)?.join(path.file_name().unwrap_or_default()))
 }
 
+/// Waits for the lock of another process; `false` after the last look. Looks are counted, because a machine that stands
+/// still gives the other process no time to release it.
+fn wait(looks: i32) -> bool {
+    sys::fail::point("store-waits");
+    std::thread::sleep(LOCK_INTERVAL);
+    looks < LOCK_LOOKS
+}
+
 fn set_up(connection: &Connection, access: Access) -> Result<(), Failure> {
-    connection.busy_timeout(LOCK_TIMEOUT).map_err(failure)?;
+    connection.busy_handler(Some(wait)).map_err(failure)?;
     // The file may come from another user: what its schema defines calls no functions but harmless ones, and no
     // statement reaches another file.
     connection.set_limit(Limit::SQLITE_LIMIT_ATTACHED, 0).map_err(failure)?;

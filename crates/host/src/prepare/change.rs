@@ -265,6 +265,7 @@ fn gravity(text: &str) -> Option<String> {
 /// Writes a value. Never creates a file: a missing file is a missing setting.
 fn write(fs: &HostFs, path: &str, value: &str) -> io::Result<()> {
     let mut file = std::fs::OpenOptions::new().write(true).truncate(true).open(fs.root.join(path))?;
+    sys::fail::write("setting-empty")?;
     io::Write::write_all(&mut file, format!("{value}\n").as_bytes())
 }
 

@@ -5,7 +5,7 @@ use crate::HostFs;
 use crate::process;
 use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
-use std::io::{self, Read, Write};
+use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
 use std::path::{Component, Path, PathBuf};
 
@@ -60,21 +60,26 @@ impl Journal {
         let unfinished = path.with_extension("unfinished");
         let _ = std::fs::remove_file(&unfinished);
         let text = serde_json::to_vec(&entry).map_err(io::Error::from).map_err(failed)?;
-        write_synced(&unfinished, &text).and_then(|()| std::fs::rename(&unfinished, &path)).map_err(failed)?;
+        sys::fail::point("journal-begun");
+        write_synced(&unfinished, &text).map_err(failed)?;
+        sys::fail::point("journal-unnamed");
+        std::fs::rename(&unfinished, &path).map_err(failed)?;
         File::open(&directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
+        sys::fail::point("journal-written");
         Ok(Journal { path })
     }
 
     /// Removes the journal, after everything is restored.
     pub(super) fn remove(self) {
         let _ = std::fs::remove_file(self.path);
+        sys::fail::point("journal-removed");
     }
 }
 
 fn write_synced(path: &Path, text: &[u8]) -> io::Result<()> {
     // A new file, so that neither a planted link is followed nor a planted file of another user is written.
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;
-    file.write_all(text)?;
+    sys::fail::write_all("journal-half", &mut file, text)?;
     file.sync_all()
 }
 

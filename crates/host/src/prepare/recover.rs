@@ -29,9 +29,11 @@ pub fn recover(fs: &HostFs) -> Vec<Recovered> {
             Ok(entry) => undo(fs, &entry),
             Err(reason) => not(None, reason),
         };
+        sys::fail::point("recover-undone");
         // A journal with remaining changes stays, for a user with the necessary rights.
         if recovered.failed.is_empty() {
             let _ = std::fs::remove_file(path);
+            sys::fail::point("recover-removed");
         }
         all.push(recovered);
     }
@@ -48,6 +50,7 @@ fn undo(fs: &HostFs, entry: &Entry) -> Recovered {
     let mut recovered =
         Recovered { pid: Some(entry.pid), restored: Vec::new(), left: Vec::new(), failed: Vec::new(), rebooted };
     for change in entry.changes.iter().rev().filter(|_| !rebooted) {
+        sys::fail::point("recover-setting");
         match change.undo(fs) {
             Ok(UndoResult::Unchanged) => {}
             Ok(UndoResult::Restored(what)) => recovered.restored.push(what),

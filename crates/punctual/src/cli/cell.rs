@@ -13,6 +13,7 @@ use sys::process;
 pub(super) fn cell(arguments: &CellArguments) -> Outcome {
     // Without the requesting process the record has no reader, and the cell must not continue. The campaign passes its
     // process ID, because it may have exited before this line.
+    sys::fail::point("cell-untied");
     process::die_with(arguments.parent.unwrap_or_else(std::os::unix::process::parent_id))?;
     arguments.lock.map_or(Ok(()), host::keep_lock).map_err(|err| format!("--lock: {err}"))?;
     if arguments.beside_guest {
@@ -23,6 +24,7 @@ pub(super) fn cell(arguments: &CellArguments) -> Outcome {
     io::stdin().read_to_string(&mut text).map_err(|err| format!("stdin: {err}; a cell is JSON text"))?;
     let cell: Cell = serde_json::from_slice(text.as_bytes())
         .map_err(|err| format!("stdin: {err}; a cell is JSON as in schema/cell.schema.json"))?;
+    sys::fail::point("cell-begun");
     let observe = |progress: Progress| {
         if arguments.progress
             && let Ok(line) = serde_json::to_string(&progress)
@@ -71,6 +73,7 @@ fn beside_guest() -> Outcome {
 fn write(what: &impl Serialize) -> Outcome {
     let mut line = serde_json::to_vec(what)?;
     line.push(b'\n');
-    io::stdout().write_all(&line).map_err(|err| format!("cannot write the record to stdout: {err}"))?;
+    sys::fail::write_all("cell-half-said", &mut io::stdout(), &line)
+        .map_err(|err| format!("cannot write the record to stdout: {err}"))?;
     Ok(0)
 }

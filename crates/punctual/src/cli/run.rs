@@ -67,6 +67,7 @@ pub(super) fn measure(arguments: RunArguments) -> Result<(PathBuf, Session), Box
     let mut lines = Lines::new(&session.header, session.entries.len());
     let result = session.carry_out(lines.say_above(), &mut lines, limits);
     lines.finish();
+    sys::fail::point("campaign-made");
     if let Err(err) = result {
         if !session.entries.is_empty() {
             report::beside_run(&dir, &session.header, &session.entries);

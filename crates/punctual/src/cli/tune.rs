@@ -19,9 +19,11 @@ pub(super) fn tune(arguments: TuneArguments) -> Outcome {
         Some(dir) => Experiment::resume(dir, &arguments)?,
         None => Experiment::begin(&arguments)?,
     };
+    sys::fail::point("experiment-begun");
     let knobs = experiment.knobs().to_vec();
     let (header, screening) = experiment.screening()?;
     let screened = tune::screened(&knobs, arguments.response, &screening, header.seed)?;
+    sys::fail::point("experiment-screened");
     let candidates = screened.candidates();
     let (tuned, confirmed) = if candidates.is_empty() {
         note("no knob shows a hint of an effect; nothing to confirm");
@@ -29,6 +31,7 @@ pub(super) fn tune(arguments: TuneArguments) -> Outcome {
     } else {
         experiment.confirmation(&arguments, &screened, &screening)?
     };
+    sys::fail::point("experiment-confirmed");
     let design = tune::design(&knobs).ok_or("no knobs")?;
     let cell = header.cells.iter().zip(&design.runs).find(|(_, run)| run.iter().all(|changed| !changed));
     let shown = TuneReport {

@@ -1,14 +1,15 @@
 //! Running the program in tests, one measurement at a time.
 
+use crate::wait::comes_true;
 use analysis::testing::RunBuilder;
 use model::{Cell, Conditions, CpuSet, Entry, Header, Record};
 use serde::de::DeserializeOwned;
+use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Mutex, MutexGuard, Once, PoisonError};
 
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_punctual");
@@ -21,20 +22,15 @@ pub(crate) fn mark() -> String {
     sys::thread::id().to_string()
 }
 
-/// The machine, held by a measuring test: concurrent measurements would disturb each other.
+/// The machine, held by a measuring test: concurrent measurements would disturb each other. A lock of a file, because
+/// tests may run in processes of their own.
 #[derive(Debug)]
-pub(crate) struct Machine(#[expect(dead_code, reason = "held, not used")] MutexGuard<'static, ()>);
+pub(crate) struct Machine(#[expect(dead_code, reason = "held, not used")] File);
 
 pub(crate) fn machine() -> Machine {
-    static MACHINE: Mutex<()> = Mutex::new(());
-    static CLEAN: Once = Once::new();
-    let machine = Machine(MACHINE.lock().unwrap_or_else(PoisonError::into_inner));
-    // Remains of a killed test run would be attributed to this one.
-    CLEAN.call_once(|| {
-        drop(command("recover").output());
-        drop(std::fs::remove_dir_all(Path::new(DIRECTORY).join("runs")));
-    });
-    machine
+    let lock = File::create(Path::new(DIRECTORY).join("machine.lock")).expect("the directory of tests");
+    lock.lock().expect("a local file can be locked");
+    Machine(lock)
 }
 
 impl Drop for Machine {
@@ -111,6 +107,12 @@ pub(crate) fn punctual(arguments: &str) -> ProgramOutput {
     ProgramOutput::of(command(arguments).output().expect("the program starts"))
 }
 
+/// Prints that the machine has not let the test find out what it asks, for example because it stood still. The test
+/// passes, is counted and listed.
+pub(crate) fn inconclusive(reason: &str) {
+    eprintln!("inconclusive: {reason}");
+}
+
 /// Returns from the test unless the condition holds; the condition prints the reason.
 macro_rules! skip_unless {
     ($needed:expr) => {
@@ -143,6 +145,19 @@ impl Start for Command {
 /// Waits for the end of a started program and returns its output.
 pub(crate) fn finish(child: Child) -> ProgramOutput {
     ProgramOutput::of(child.wait_with_output().expect("the program ends"))
+}
+
+/// Runs a program that must come to an end by itself: one that stands still, or uses much CPU time, is killed.
+#[track_caller]
+pub(crate) fn ended(command: &mut Command) -> ProgramOutput {
+    let child = command.stdin(Stdio::null()).env(MARK, mark()).start_piped();
+    let pid = child.id();
+    let output = std::thread::spawn(move || finish(child));
+    if !comes_true(|| output.is_finished()) {
+        let _ = sys::process::signal(pid, libc::SIGKILL);
+        panic!("{command:?} does not end");
+    }
+    output.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
 }
 
 /// Kills a program with SIGKILL and reaps it.
@@ -341,6 +356,20 @@ pub(crate) fn wait_for_progress(child: &mut Child) {
     }
 }
 
+/// Reads what a program writes to stderr, up to a line that contains `text`.
+pub(crate) fn wait_for_line(child: &mut Child, text: &str) {
+    let words = child.stderr.as_mut().expect("a pipe");
+    let (mut line, mut byte) = (Vec::new(), [0]);
+    loop {
+        words.read_exact(&mut byte).unwrap_or_else(|err| panic!("no line `{text}`: {err}"));
+        if byte != *b"\n" {
+            line.extend(byte);
+        } else if String::from_utf8_lossy(&std::mem::take(&mut line)).contains(text) {
+            return;
+        }
+    }
+}
+
 /// The record of a started cell.
 #[track_caller]
 pub(crate) fn record(child: Child) -> Record {
@@ -418,25 +447,11 @@ pub(crate) fn traces() -> Vec<String> {
     paths.filter(|path| path.contains("punctual-load-")).collect()
 }
 
-/// Polls until `condition` holds, for at most two minutes because the machine may be busy; returns whether it held.
-pub(crate) fn comes_true(mut condition: impl FnMut() -> bool) -> bool {
-    let begun = std::time::Instant::now();
-    loop {
-        if condition() {
-            return true;
-        }
-        if begun.elapsed() > std::time::Duration::from_secs(120) {
-            return false;
-        }
-        std::thread::sleep(std::time::Duration::from_millis(10));
-    }
-}
-
 /// Whether every thread of the process is stopped: state T in field 3, after the name (proc_pid_stat(5)).
 pub(crate) fn is_stopped(pid: u32) -> bool {
-    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).unwrap().flatten();
-    let mut stats = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok());
-    stats.all(|stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')))
+    let threads = std::fs::read_dir(format!("/proc/{pid}/task")).into_iter().flatten().flatten();
+    let mut stats = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("stat")).ok()).peekable();
+    stats.peek().is_some() && stats.all(|stat| stat.rsplit(") ").next().is_some_and(|rest| rest.starts_with('T')))
 }
 
 #[test]

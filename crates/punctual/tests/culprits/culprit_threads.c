@@ -144,6 +144,25 @@ static void herd(void)
 	_exit(0);
 }
 
+/* Runs for 2.5 ms every 20 ms with this priority. */
+static void burst(int priority)
+{
+	be("culprit", cpu);
+	set_priority(priority);
+	while (!over()) {
+		spin(0.0025);
+		usleep(20000);
+	}
+}
+
+/* Runs without a pause, below the measured thread. */
+static void hog(void)
+{
+	be("culprit", cpu);
+	set_priority(50);
+	spin(8);
+}
+
 int main(int count, char **words)
 {
 	if (count < 3)
@@ -156,6 +175,12 @@ int main(int count, char **words)
 		raise_priority();
 	else if (!strcmp(words[1], "herd"))
 		herd();
+	else if (!strcmp(words[1], "higher"))
+		burst(95);
+	else if (!strcmp(words[1], "equal"))
+		burst(80);
+	else if (!strcmp(words[1], "hog"))
+		hog();
 	else
 		return 2;
 	return 0;

@@ -10,7 +10,7 @@ pub(super) fn job() -> Job {
         title: title.to_owned(),
         plan: format!("title = {title:?}\nrepetitions = 2\n"),
         shards: 3,
-        duration: Duration::from_millis(61_500),
+        duration: Duration::new(61, 500_000_000),
         needs_root: true,
         virtual_time: false,
         cpus: 3,

@@ -62,8 +62,9 @@ fn every_method_waits_until_its_due_time() {
             next = cycle + 1 + u64::try_from((latency - 500_000).max(0)).unwrap().div_ceil(500_000);
         }
         assert!(next >= 20, "{method}: {samples:?}");
-        // Expirations that the kernel skipped are at most those of the run.
-        assert!(ended.overruns <= 20, "{method}: {ended:?}");
+        // Expirations that the kernel skipped are at most those until the last wake-up.
+        let expired = samples.last().map_or(0, |(cycle, latency)| cycle + u64::try_from(*latency).unwrap() / 500_000);
+        assert!(ended.overruns <= expired, "{method}: {ended:?} {samples:?}");
         assert_eq!(ended.origin_uncertainty, Span(0), "{method}");
     }
 }
@@ -72,8 +73,12 @@ fn every_method_waits_until_its_due_time() {
 fn relative_sleeps_are_never_shorter_than_requested_and_drift() {
     for method in ["clock_nanosleep:relative", "clock_nanosleep:relative:tai", "nanosleep"] {
         // Where the CPU is busy, the first sleep may itself begin after its cycle, or after the last one.
-        let samples = (0..20).map(|_| cycles(method).0).find(|samples| !samples.is_empty());
-        let samples = samples.unwrap_or_else(|| panic!("{method}: no sleep in 20 tries"));
+        let mut samples = Vec::new();
+        let has_slept = sys::testing::comes_true(|| {
+            samples = cycles(method).0;
+            !samples.is_empty()
+        });
+        assert!(has_slept, "{method}");
         assert!(samples.iter().all(|(cycle, latency)| *cycle < 20 && *latency >= 0), "{method}: {samples:?}");
         assert!(samples.windows(2).all(|pair| pair[0].0 < pair[1].0), "{method}: {samples:?}");
     }

@@ -58,6 +58,9 @@ fn bytes(dir: &Path) -> Vec<u8> {
 
 #[test]
 fn shards_in_any_order_make_the_same_run_as_one_machine() {
+    if !sys::testing::runs_alone() {
+        return;
+    }
     for is_virtual in [false, true] {
         let scratch = Scratch::make();
         let run = whole(is_virtual);
@@ -87,6 +90,9 @@ fn shards_in_any_order_make_the_same_run_as_one_machine() {
 
 #[test]
 fn what_is_missing_is_named_and_can_be_added() {
+    if !sys::testing::runs_alone() {
+        return;
+    }
     let scratch = Scratch::make();
     let run = whole(false);
     let dirs = shards(&scratch, &run, 3);
@@ -213,6 +219,9 @@ fn guests_of_another_qemu_kernel_or_program_are_refused() {
 
 #[test]
 fn what_lies_in_the_way_is_kept() {
+    if !sys::testing::runs_alone() {
+        return;
+    }
     let scratch = Scratch::make();
     let dirs = shards(&scratch, &whole(false), 2);
     let said = |out: &Path| of(&dirs, out).unwrap_err();

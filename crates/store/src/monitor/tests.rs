@@ -4,7 +4,7 @@ use super::*;
 use host::testing::Scratch;
 use model::{Histogram, MonitoredCpu, Policy, Span};
 use std::os::unix::fs::symlink;
-use std::time::{Duration, Instant};
+use sys::testing::runs_alone;
 
 fn start(started_unix_ms: u64) -> MonitorStart {
     MonitorStart {
@@ -49,6 +49,9 @@ fn ends(lines: &MonitorLines) -> Vec<u64> {
 
 #[test]
 fn a_restart_continues_and_knows_the_last_window() {
+    if !runs_alone() {
+        return;
+    }
     let scratch = Scratch::make();
     let dir = scratch.path("monitor");
     let (mut history, last) = MonitorHistory::open(&dir, start(1)).unwrap();
@@ -58,7 +61,7 @@ fn a_restart_continues_and_knows_the_last_window() {
     let second = MonitorHistory::open(&dir, start(2)).map(drop).unwrap_err().to_string();
     assert!(second.ends_with("another monitor writes to it; name another --dir"), "{second}");
     drop(history);
-    let (mut history, last) = opened_again(&dir, start(2));
+    let (mut history, last) = MonitorHistory::open(&dir, start(2)).unwrap();
     assert_eq!(last, Some(window(20)));
     history.window(&window(30)).unwrap();
     let read = read_monitor(&dir).unwrap();
@@ -66,21 +69,11 @@ fn a_restart_continues_and_knows_the_last_window() {
     assert_eq!(read.damage, None);
 }
 
-/// A history that was open a moment ago. A process that another test has just forked may still hold its lock.
-fn opened_again(dir: &Path, start: MonitorStart) -> (MonitorHistory, Option<MonitorWindow>) {
-    let deadline = Instant::now() + Duration::from_secs(60);
-    loop {
-        match MonitorHistory::open(dir, start.clone()) {
-            Err(err) if Instant::now() < deadline && err.to_string().contains("another monitor") => {
-                std::thread::sleep(Duration::from_millis(5));
-            }
-            opened => return opened.unwrap(),
-        }
-    }
-}
-
 #[test]
 fn what_was_cut_off_costs_itself_only() {
+    if !runs_alone() {
+        return;
+    }
     let scratch = Scratch::make();
     let dir = scratch.dir();
     let (mut history, _) = MonitorHistory::open(dir, start(1)).unwrap();
@@ -91,7 +84,7 @@ fn what_was_cut_off_costs_itself_only() {
     let first = whole.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     for cut in first..whole.len() {
         fs::write(&path, &whole[..cut]).unwrap();
-        let (mut history, last) = opened_again(dir, start(2));
+        let (mut history, last) = MonitorHistory::open(dir, start(2)).unwrap();
         assert_eq!(last.is_some(), cut + 1 == whole.len(), "{cut}");
         history.window(&window(20)).unwrap();
         let read = read_monitor(dir).unwrap();
@@ -122,6 +115,9 @@ fn damage_is_one_line_and_nothing_else_is_lost() {
 
 #[test]
 fn files_have_a_size() {
+    if !runs_alone() {
+        return;
+    }
     let scratch = Scratch::make();
     let dir = scratch.dir();
     let (mut history, _) = MonitorHistory::open_limited(dir, start(1), 2_000).unwrap();
@@ -138,7 +134,7 @@ fn files_have_a_size() {
     // The file that grows has just begun: the last window is in the other one.
     drop(history);
     fs::remove_file(dir.join(FILE)).unwrap();
-    let (_, last) = opened_again(dir, start(2));
+    let (_, last) = MonitorHistory::open(dir, start(2)).unwrap();
     assert!(last.is_some_and(|last| last.ended_unix_ms < 50));
 }
 

@@ -38,8 +38,10 @@ pub(crate) fn make(name: &str) -> Result<ReadyOperation, NotReady> {
         }
         "semaphore" => {
             let which = |place: usize| u16::try_from(place).map_err(io::Error::other);
+            let semaphores = Semaphores::new()?;
+            sys::fail::point("semaphores-made");
             turns(
-                Semaphores::new()?,
+                semaphores,
                 move |semaphores, place| semaphores.post(which(place)?),
                 move |semaphores, place| semaphores.take(which(place)?),
             )?

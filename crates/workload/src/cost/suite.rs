@@ -7,8 +7,9 @@ use std::collections::BTreeMap;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use sys::memory::SharedCounters;
+use sys::waited::Waited;
 use sys::{pipe, process, spawn};
 
 /// The reason that operations were not measured.
@@ -78,16 +79,15 @@ impl Suite {
             skipped: BTreeMap::new(),
             _directory: directory,
         };
-        let until = Instant::now() + READY_TIMEOUT;
+        let mut waited = Waited::begin();
         while suite.clock_ns.is_none() {
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if waited.look() >= READY_TIMEOUT {
                 return Err(CostError(format!(
                     "timeout: its process was not ready after {} s",
                     READY_TIMEOUT.as_secs()
                 )));
             }
-            if suite.listen(left)? == SuiteEvent::Everything && suite.clock_ns.is_none() {
+            if suite.listen(Waited::STEP)? == SuiteEvent::Everything && suite.clock_ns.is_none() {
                 return Err(CostError("its process exited early".to_owned()));
             }
         }
@@ -153,12 +153,10 @@ impl Suite {
         if let Some(stop) = self.stop.get(0) {
             stop.store(1, Relaxed);
         }
-        let until = Instant::now() + STOP_TIMEOUT;
-        while !matches!(
-            self.listen(until.saturating_duration_since(Instant::now())),
-            Ok(SuiteEvent::Everything) | Err(_)
-        ) {
-            if Instant::now() >= until {
+        sys::fail::point("suite-stopped");
+        let mut waited = Waited::begin();
+        while !matches!(self.listen(Waited::STEP), Ok(SuiteEvent::Everything) | Err(_)) {
+            if waited.look() >= STOP_TIMEOUT {
                 return;
             }
         }

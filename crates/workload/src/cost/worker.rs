@@ -92,6 +92,7 @@ fn carry_out(request: &SuiteRequest, directory: &Directory, ends: &mut ChildEnds
         }
     }
     let clock_ns = clock::reading(ClockId::Monotonic).ns();
+    sys::fail::point("suite-ready");
     say(&mut ends.words, &SuiteMessage::Ready { clock_ns }).map_err(broken)?;
     ends.gate.read_exact(&mut [0]).map_err(broken)?;
     let slice = Span(request.duration.ns() / u64::from(ROUNDS) / (able.len() as u64).max(1));
@@ -99,6 +100,7 @@ fn carry_out(request: &SuiteRequest, directory: &Directory, ends: &mut ChildEnds
     let rounds = if request.scope == CostScope::Total { 1 } else { ROUNDS };
     for _ in 0..rounds {
         for ((place, operation), size) in able.iter().zip(&mut sizes) {
+            sys::fail::point("suite-turn");
             if is_stopped(ends) {
                 return Ok(());
             }
@@ -199,7 +201,7 @@ pub(super) fn for_ever(directory: &Directory, count: &dyn Fn(u64), recorder: &mu
         for (place, operation) in COST_OPERATIONS.iter().enumerate() {
             let failed = |err: io::Error| io::Error::other(format!("{}: {err}", operation.name));
             match make(operation, directory) {
-                Ok(ready) => turn_of_load(ready, place, count, recorder).map_err(failed)?,
+                Ok(ready) => turn_of_load(ready, place, TIME_SLICE, count, recorder).map_err(failed)?,
                 Err(NotReady::Missing(reason)) => recorder.skip(place, &reason),
                 Err(NotReady::Failed(err)) => return Err(failed(err)),
             }
@@ -207,11 +209,12 @@ pub(super) fn for_ever(directory: &Directory, count: &dyn Fn(u64), recorder: &mu
     }
 }
 
-/// Batches of the suite's size for the length of a turn, as in [`turn`]: the first is not recorded, at least one is, so
-/// that an operation that takes longer than its turn has a time, too.
+/// Batches of the suite's size for the length of a turn, `slice`, as in [`turn`]: the first is not recorded, at least
+/// one is, so that an operation that takes longer than its turn has a time, too.
 fn turn_of_load(
     mut ready: ReadyOperation,
     place: usize,
+    slice: Span,
     count: &dyn Fn(u64),
     recorder: &mut Recorder<'_>,
 ) -> io::Result<()> {
@@ -228,7 +231,7 @@ fn turn_of_load(
         let batch = timed(operation, n)?;
         recorder.record(place, window, batch);
         count(n / unit);
-        if since(began) >= TIME_SLICE {
+        if since(began) >= slice {
             return Ok(());
         }
     }
@@ -240,14 +243,13 @@ mod tests {
     use super::*;
     use std::cell::Cell;
     use std::rc::Rc;
-    use std::time::Duration;
 
-    /// Takes some time for each batch, and counts the operations of each.
-    struct Slow(Duration, Rc<Cell<u64>>);
+    /// Counts the operations of each batch, of which so many succeed.
+    struct Batches(u64, Rc<Cell<u64>>);
 
-    impl Operation for Slow {
+    impl Operation for Batches {
         fn run(&mut self, n: u64) -> io::Result<()> {
-            std::thread::sleep(self.0);
+            self.0 = self.0.checked_sub(1).ok_or(io::ErrorKind::Other)?;
             self.1.set(self.1.get() + n);
             Ok(())
         }
@@ -255,21 +257,22 @@ mod tests {
 
     #[test]
     fn a_turn_of_the_load_leaves_out_its_first_batch_and_times_at_least_one() {
-        for (ms, turns) in [(5, 1), (5, 3), (0, 1)] {
+        // Turns that are over at once, and one that its operation ends.
+        for (slice, turns, batches) in [(Span(0), 1, 1), (Span(0), 3, 3), (Span(u64::MAX), 1, 99)] {
             let times = Times::new(1).unwrap();
             let (mut recorder, run, counted) = (times.recorder(0), Rc::new(Cell::new(0)), Cell::new(0));
             for _ in 0..turns {
-                let slow = Slow(Duration::from_millis(ms), Rc::clone(&run));
-                let ready = ReadyOperation { operation: Box::new(slow), batch: Batch::Exactly(64) };
-                turn_of_load(ready, 0, &|n| counted.set(counted.get() + n), &mut recorder).unwrap();
+                let operation = Box::new(Batches(100, Rc::clone(&run)));
+                let ready = ReadyOperation { operation, batch: Batch::Exactly(64) };
+                let turn = turn_of_load(ready, 0, slice, &|n| counted.set(counted.get() + n), &mut recorder);
+                assert_eq!(turn.is_ok(), slice == Span(0), "{turn:?}");
             }
             let record = times.record(Policy::OTHER, &[0].into_iter().collect());
             let [one] = &record.operations[..] else { panic!("one operation: {record:?}") };
             let all = one.all.unwrap();
             assert_eq!((one.per_batch, run.get()), (64, 64 * counted.get()));
-            assert_eq!(all.batches, counted.get() - turns, "{ms} ms");
-            assert!(all.batches == turns || ms == 0 && all.batches > 1, "{all:?}");
-            assert!(all.worst_ns <= all.total_ns && all.worst_ns >= ms * 1_000_000, "{all:?}");
+            assert_eq!((all.batches, counted.get()), (batches, batches + turns));
+            assert!(all.worst_ns <= all.total_ns, "{all:?}");
         }
     }
 

@@ -1,27 +1,36 @@
 //! A timeout that starts again whenever something has happened: slow machines need more time in all.
 
-use std::time::{Duration, Instant};
+use super::workers::POLL_INTERVAL;
+use std::time::Duration;
+use sys::waited::Waited;
 
 /// A timeout since the last change of a number that tells progress.
 #[derive(Debug)]
 pub(super) struct IdleTimeout {
     limit: Duration,
     progress: usize,
-    changed: Instant,
+    waited: Waited,
+    /// The time waited at the last change.
+    changed: Duration,
 }
 
 impl IdleTimeout {
-    /// Starts at `now`, with progress 0.
-    pub(super) fn new(limit: Duration, now: Instant) -> IdleTimeout {
-        IdleTimeout { limit, progress: 0, changed: now }
+    /// Starts now, with progress 0; asked every [`POLL_INTERVAL`].
+    pub(super) fn new(limit: Duration) -> IdleTimeout {
+        IdleTimeout { limit, progress: 0, waited: Waited::every(POLL_INTERVAL), changed: Duration::ZERO }
     }
 
     /// Whether `progress` has not changed for longer than the limit.
-    pub(super) fn is_over(&mut self, progress: usize, now: Instant) -> bool {
+    pub(super) fn is_over(&mut self, progress: usize) -> bool {
+        let waited = self.waited.look();
+        self.is_over_after(waited, progress)
+    }
+
+    fn is_over_after(&mut self, waited: Duration, progress: usize) -> bool {
         if progress != self.progress {
-            (self.progress, self.changed) = (progress, now);
+            (self.progress, self.changed) = (progress, waited);
         }
-        now.duration_since(self.changed) > self.limit
+        waited.saturating_sub(self.changed) > self.limit
     }
 }
 
@@ -31,9 +40,8 @@ mod tests {
 
     #[test]
     fn only_a_time_without_change_counts() {
-        let began = Instant::now();
-        let at = |s: u64| began + Duration::from_secs(s);
-        let mut timeout = IdleTimeout::new(Duration::from_secs(10), began);
+        let seconds = |s: u64| Duration::new(s, 0);
+        let mut timeout = IdleTimeout::new(seconds(10));
         for (second, progress, is_over) in [
             (10, 0, false),
             (11, 1, false),
@@ -43,8 +51,8 @@ mod tests {
             (33, 2, true),
             (34, 3, false),
         ] {
-            assert_eq!(timeout.is_over(progress, at(second)), is_over, "{second} s");
+            assert_eq!(timeout.is_over_after(seconds(second), progress), is_over, "{second} s");
         }
-        assert!(IdleTimeout::new(Duration::from_secs(10), began).is_over(0, at(11)));
+        assert!(IdleTimeout::new(seconds(10)).is_over_after(seconds(11), 0));
     }
 }

@@ -18,6 +18,7 @@ use std::time::{Duration, Instant};
 use sys::memory::SharedCounters;
 use sys::process::{self, Child};
 use sys::usage;
+use sys::waited::Waited;
 
 /// Timeout of a start, since the last worker that was started or did its first operation; beyond that of the workers.
 const READY_TIMEOUT: Duration = Duration::from_secs(20);
@@ -89,6 +90,7 @@ impl Running {
             policy: place.policy,
             times: job.times,
         };
+        sys::fail::point("supervisor-forked");
         running.wait_until_it_works(began)?;
         Ok(running)
     }
@@ -99,8 +101,8 @@ impl Running {
             reason: format!("cannot read from its supervisor: {err}"),
         };
         self.report_rx.set_read_timeout(Some(POLL_INTERVAL)).map_err(lost)?;
-        let mut timeout = IdleTimeout::new(READY_TIMEOUT, began);
-        while !timeout.is_over(self.n_begun(), Instant::now()) {
+        let mut timeout = IdleTimeout::new(READY_TIMEOUT);
+        while !timeout.is_over(self.n_begun()) {
             match self.receive() {
                 Some(LoadMessage::Works { workers, cgroup }) => {
                     (self.workers, self.cgroup) = (workers, cgroup);
@@ -197,10 +199,10 @@ impl Running {
 
 impl Drop for Running {
     fn drop(&mut self) {
-        let until = Instant::now() + STOP_TIMEOUT;
+        let mut waited = Waited::begin();
         let _ = process::signal(self.supervisor, libc::SIGTERM);
         while !self.has_supervisor_exited() {
-            if Instant::now() > until {
+            if waited.look() > STOP_TIMEOUT {
                 let _ = process::signal(self.supervisor, libc::SIGKILL);
                 let advice = format_args!("timeout: not stopped after {} s; killed", STOP_TIMEOUT.as_secs());
                 let _ = writeln!(io::stderr(), "punctual: load {}: {advice}", plain(&self.part.to_string()));
@@ -208,7 +210,7 @@ impl Drop for Running {
             }
             std::thread::sleep(POLL_INTERVAL);
         }
-        while !self.has_supervisor_exited() && Instant::now() < until + STOP_TIMEOUT {
+        while !self.has_supervisor_exited() && waited.look() < 2 * STOP_TIMEOUT {
             std::thread::sleep(POLL_INTERVAL);
         }
         // A supervisor that was killed by a signal has not cleaned up.

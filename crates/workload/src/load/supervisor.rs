@@ -13,6 +13,7 @@ use sys::process::{self, Child};
 use sys::sched;
 use sys::signal::SignalSet;
 use sys::thread;
+use sys::waited::Waited;
 
 /// Minimum uptime of a program before it counts as started: wrong options end it earlier.
 const MIN_UPTIME: Duration = Duration::from_millis(100);
@@ -33,8 +34,8 @@ pub(super) fn clean_up_after(pid: u32, first: Option<u32>, parent: Option<&Path>
     host::kill_marked(|mark| mark == name);
     // Waits so that none of them creates a file again. The wait has a timeout, because an ended process may not be
     // reaped yet.
-    let until = Instant::now() + STOP_TIMEOUT;
-    while first.is_some_and(|group| process::signal_group(group, 0).is_ok()) && Instant::now() < until {
+    let mut waited = Waited::begin();
+    while first.is_some_and(|group| process::signal_group(group, 0).is_ok()) && waited.look() < STOP_TIMEOUT {
         std::thread::sleep(POLL_INTERVAL);
     }
     drop(parent.map(|parent| OwnDirectory::of(parent, &name)));
@@ -51,6 +52,7 @@ pub(super) fn supervise(
     let signals = SignalSet::any(&[libc::SIGTERM, libc::SIGCHLD]);
     signals.block()?;
     process::adopt_orphans()?;
+    sys::fail::point("supervisor-made");
     host::drop_rights_of_file()?;
     sched::set_affinity(0, place.cpus)?;
     // Makes the purpose of each process visible in ps(1).
@@ -78,6 +80,7 @@ pub(super) fn supervise(
         Ok(gate) => gate,
         Err(reason) => return failed(reason),
     };
+    sys::fail::point("load-forked");
     if job.program.is_none()
         && let Err(reason) = workers.wait_until_all_work()
     {
@@ -94,11 +97,13 @@ pub(super) fn supervise(
     // Workers that ended while settling come first: their SIGCHLD is pending.
     let mut is_restart_due = reap(&mut workers, job, report);
     report.send(&works);
+    sys::fail::point("load-works");
     loop {
         let left = RESTART_INTERVAL.saturating_sub(began.elapsed());
         let signal = if is_restart_due { signals.wait_at_most(left) } else { signals.wait() };
         match signal {
             Ok(libc::SIGTERM) => {
+                sys::fail::point("load-ends");
                 if job.program.is_some() {
                     workers.terminate();
                 }
@@ -109,6 +114,7 @@ pub(super) fn supervise(
         }
         if let Some(program) = job.program.as_ref().filter(|_| is_restart_due && began.elapsed() >= RESTART_INTERVAL) {
             (is_restart_due, began) = (false, Instant::now());
+            sys::fail::point("load-restarts");
             if let Err(reason) = programs::restart(&mut workers, program) {
                 report.send(&LoadMessage::Failed { reason });
             }

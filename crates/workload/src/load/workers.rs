@@ -12,6 +12,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
 use sys::memory::SharedCounters;
 use sys::process::{self, Child};
+use sys::waited::Waited;
 
 /// Timeout of a start, since the last worker that did its first operation.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -113,8 +114,8 @@ impl<'a> Workers<'a> {
 
     /// Kills the workers, with all their descendants, and waits until all are gone.
     pub(super) fn kill_all(&mut self) {
-        let until = Instant::now() + STOP_TIMEOUT;
-        while Instant::now() < until {
+        let mut waited = Waited::begin();
+        while waited.look() < STOP_TIMEOUT {
             // In each round, so that a process forked while the signal was under way is killed in the next one.
             let killed = self.cgroup.as_ref().is_some_and(|cgroup| cgroup.kill().is_ok());
             if !killed {
@@ -126,6 +127,7 @@ impl<'a> Workers<'a> {
                     Ok(Child::Ended(..)) => {}
                     Ok(Child::Running) => break,
                     Ok(Child::None) | Err(_) => {
+                        sys::fail::point("load-killed");
                         (self.group, self.started) = (None, 0);
                         return;
                     }
@@ -158,7 +160,7 @@ impl<'a> Workers<'a> {
 
     /// Waits until every counting worker has done an operation.
     pub(super) fn wait_until_all_work(&self) -> Result<(), String> {
-        let mut timeout = IdleTimeout::new(READY_TIMEOUT, Instant::now());
+        let mut timeout = IdleTimeout::new(READY_TIMEOUT);
         loop {
             if let Ok(Child::Ended(pid, status)) = process::reap(None)
                 && self.contains(pid)
@@ -170,7 +172,7 @@ impl<'a> Workers<'a> {
                 return Ok(());
             }
             let workers = self.counters.iter().count();
-            if timeout.is_over(workers - idle, Instant::now()) {
+            if timeout.is_over(workers - idle) {
                 return Err(format!(
                     "timeout: {idle} of {workers} workers idle, and none began for {} s; reduce the load, like \
                      messaging:groups=1",

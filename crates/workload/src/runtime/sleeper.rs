@@ -7,7 +7,8 @@ use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use sys::waited::Waited;
 use sys::{clock, pipe, process, sched};
 
 /// Sleeps of 100 us before a program reports that it is ready. More than 200, after which Java compiles its code
@@ -16,6 +17,7 @@ const WARM_UP: u32 = 300;
 /// Timeout until a program is ready. Java takes 1 s on a small machine, 2 s more as the only idle-class
 /// process on a busy one.
 const READY_TIMEOUT: Duration = Duration::from_secs(60);
+const READY_LOOK_INTERVAL: Duration = Duration::from_millis(10);
 /// Timeout of the exit status of a program that has closed its output.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 /// Time between SIGTERM and SIGKILL.
@@ -69,7 +71,7 @@ impl Sleeper {
     /// # Errors
     /// When it ends, writes something else, or exceeds the timeout.
     pub fn wait_until_ready(&mut self) -> Result<ReadyLine, RuntimeError> {
-        let until = Instant::now() + READY_TIMEOUT;
+        let mut waited = Waited::every(READY_LOOK_INTERVAL);
         loop {
             if let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
                 let line = String::from_utf8_lossy(&self.text[..end]).into_owned();
@@ -77,12 +79,11 @@ impl Sleeper {
                 let (cpu, runtime) = (self.cpu, self.runtime);
                 return ready(&line).map_err(|source| RuntimeError::Protocol { cpu, runtime, source });
             }
-            let left = until.saturating_duration_since(Instant::now());
-            if left.is_zero() {
+            if waited.look() >= READY_TIMEOUT {
                 let (cpu, runtime, seconds) = (self.cpu, self.runtime, READY_TIMEOUT.as_secs());
                 return Err(RuntimeError::NotReady { cpu, runtime, seconds });
             }
-            if self.has_words(left)? && !self.take_words()? {
+            if self.has_words(READY_LOOK_INTERVAL)? && !self.take_words()? {
                 return Err(self.ended());
             }
         }
@@ -218,10 +219,10 @@ impl Sleeper {
 
     /// Waits until the started process has ended, for at most `timeout`; returns its exit status.
     fn wait(&mut self, timeout: Duration) -> Option<ExitStatus> {
-        let until = Instant::now() + timeout;
+        let mut waited = Waited::begin();
         loop {
             match self.child.try_wait() {
-                Ok(None) if Instant::now() < until => std::thread::sleep(Duration::from_millis(1)),
+                Ok(None) if waited.look() < timeout => std::thread::sleep(Duration::from_millis(1)),
                 Ok(status) => return status,
                 Err(_) => return None,
             }

@@ -103,8 +103,18 @@ pub(in crate::trace) fn all_kinds() -> Vec<Record> {
     events.into_iter().map(|data| Record::Event(10, data)).collect()
 }
 
+/// The decoder of these formats.
+pub(crate) fn decoder() -> Decoder {
+    Decoder::new(LAYOUT, &formats())
+}
+
+/// A page with one event of each kind, of this time.
+pub(crate) fn page_of_all_kinds(at_ns: u64) -> Vec<u8> {
+    page(at_ns, 0, &written(&all_kinds()), &LAYOUT, None)
+}
+
 fn decoded(pages: &[u8]) -> (Trace, ReadCounts) {
-    let decoder = Decoder::new(LAYOUT, &formats());
+    let decoder = decoder();
     let mut trace = decoder.begin(1);
     let counted = decoder.read(&mut trace, 0, pages);
     (trace, counted)
@@ -112,7 +122,7 @@ fn decoded(pages: &[u8]) -> (Trace, ReadCounts) {
 
 #[test]
 fn pages_before_a_time_are_left_out_but_the_one_that_may_contain_it() {
-    let decoder = Decoder::new(LAYOUT, &formats());
+    let decoder = decoder();
     let pages: Vec<u8> = [1_000, 2_000, 3_000].into_iter().flat_map(|at| page(at, 0, &[], &LAYOUT, None)).collect();
     let one = LAYOUT.page_bytes;
     for (since_ns, first) in [(0, 0), (999, 0), (1_000, 0), (1_999, 0), (2_000, 1), (2_500, 1), (9_000, 2)] {
@@ -125,7 +135,7 @@ fn pages_before_a_time_are_left_out_but_the_one_that_may_contain_it() {
 
 #[test]
 fn every_kind_of_event_is_decoded_and_others_are_passed_over() {
-    let (trace, counted) = decoded(&page(1000, 0, &written(&all_kinds()), &LAYOUT, None));
+    let (trace, counted) = decoded(&page_of_all_kinds(1000));
     assert_eq!(counted, ReadCounts { events: 20, damaged: 0 });
     let what: Vec<_> = trace.cpus[0].events.iter().map(|event| event.what).collect();
     let want = [
@@ -160,7 +170,7 @@ fn every_kind_of_event_is_decoded_and_others_are_passed_over() {
 
 #[test]
 fn lost_and_damaged_pages_are_known() {
-    let good = page(1000, 0, &written(&all_kinds()), &LAYOUT, None);
+    let good = page_of_all_kinds(1000);
     let lost = page(9000, 1 << 31, &written(&all_kinds()), &LAYOUT, None);
     let (trace, _) = decoded(&[good.clone(), lost.clone()].concat());
     assert_eq!((trace.cpus[0].is_cut, &trace.cpus[0].lost_ns[..]), (false, &[9000][..]));

@@ -39,8 +39,16 @@ pub(in crate::trace) fn only_instance() -> Option<(MutexGuard<'static, ()>, Inst
     Some((guard, made.unwrap()))
 }
 
+/// Makes threads one after the other: each begins by a switch to it.
+pub(in crate::trace) fn switch(n: usize) {
+    (0..n).for_each(|_| std::thread::spawn(|| ()).join().unwrap());
+}
+
 #[test]
 fn root_an_instance_traces_and_is_gone_afterwards() {
+    if !sys::testing::runs_alone() {
+        return;
+    }
     let Some((_only, mut instance)) = only_instance() else { return };
     let dir = instance.dir.clone();
     let pid = i32::try_from(std::process::id()).unwrap();
@@ -55,7 +63,7 @@ fn root_an_instance_traces_and_is_gone_afterwards() {
     assert_eq!(instance.read("events/sched/sched_waking/filter").unwrap().trim(), format!("pid == {pid}"));
     let (mut marker, tracing_on) = instance.freezer().unwrap();
     instance.start().unwrap();
-    std::thread::sleep(std::time::Duration::from_millis(20));
+    switch(1);
     marker.write_all(b"here").unwrap();
     if let Some(mut tracing_on) = tracing_on {
         tracing_on.write_all(b"0").unwrap();

@@ -15,7 +15,7 @@ use report::{ImportedSet, html};
 use serde_json::Value;
 use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use std::time::{Duration, Instant};
+use sys::testing;
 
 struct Random(SplitMix64);
 
@@ -177,19 +177,17 @@ fn is_import_shown(dir: &Path) -> bool {
 fn fuzz(name: &str, mut mutated: impl FnMut(&mut Random) -> Vec<u8>, tried: impl Fn(&Path, &[u8]) -> bool) {
     let dir = std::env::temp_dir().join(format!("punctual-fuzz-{name}-{}", std::process::id()));
     std::fs::create_dir_all(&dir).unwrap();
-    let seconds = std::env::var("PUNCTUAL_FUZZ_SECONDS").ok().and_then(|text| text.parse().ok());
-    let (start, long) = (Instant::now(), Duration::from_secs(seconds.unwrap_or(0)));
-    let seed = std::env::var("PUNCTUAL_FUZZ_SEED").ok().and_then(|text| text.parse().ok()).unwrap_or(1);
+    let seed = testing::fuzz_seed();
     let (mut random, mut runs, mut accepted, mut wrapped) = (Random(SplitMix64::new(seed)), 0_u64, 0_u64, 0_u64);
-    while if seconds.is_some() { start.elapsed() < long } else { runs < 40 } {
+    for run in testing::fuzz_runs(40) {
         let bytes = mutated(&mut random);
         match std::panic::catch_unwind(AssertUnwindSafe(|| tried(&dir, &bytes))) {
             Ok(is_accepted) => accepted += u64::from(is_accepted),
-            Err(panic) if is_overflow(&*panic) => wrapped += 1,
+            Err(panic) if testing::is_overflow(&*panic) => wrapped += 1,
             Err(panic) => {
                 let path = dir.with_extension("found");
                 std::fs::write(&path, &bytes).unwrap();
-                eprintln!("{name}: run {runs} with seed {seed} panics; the file is {}", path.display());
+                eprintln!("{name}: run {run} with seed {seed} panics; the file is {}", path.display());
                 std::panic::resume_unwind(panic);
             }
         }
@@ -198,12 +196,6 @@ fn fuzz(name: &str, mut mutated: impl FnMut(&mut Random) -> Vec<u8>, tried: impl
     eprintln!("{name}: {runs} files, {accepted} accepted, {wrapped} with sums that wrap");
     std::fs::remove_dir_all(dir).unwrap();
     assert!(accepted > 0 && accepted < runs, "mutations that are all the same to the reader show nothing");
-}
-
-/// Whether the panic is an arithmetic overflow, which only builds with checks detect.
-fn is_overflow(panic: &(dyn std::any::Any + Send)) -> bool {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.is_some_and(|text| text.starts_with("attempt to ") && text.ends_with(" with overflow"))
 }
 
 /// A file with some values changed and sometimes one bit flipped. Checksums are omitted, because they would reject most

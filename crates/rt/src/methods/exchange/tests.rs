@@ -5,7 +5,8 @@ use crate::LinkCounts;
 use crate::link::Target;
 use crate::methods::{AnyWait, tests::run as run_by};
 use crate::{LinkEnd, LogReader, LoopResult, sample_log};
-use model::Period;
+use model::{MonoTime, Period};
+use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -163,35 +164,49 @@ fn run(end: LinkEnd) -> (Vec<(u64, i64)>, Result<LoopResult, i32>) {
     run_by(&waiting, ClockId::Monotonic, period, Span(20_000_000))
 }
 
+/// Answers triggers until `is_over`, but no fifth one, and the one before it after two more have come. Returns the
+/// numbers that it answered, and how long it held each, ns.
+fn echo(socket: &UdpSocket, is_over: &AtomicBool) -> Vec<(u64, i64)> {
+    let (mut answered, mut bytes) = (Vec::new(), [0; 64]);
+    let mut answer = |trigger: &Message, from: SocketAddr, came: MonoTime| {
+        let held = sys::clock::monotonic().since(came).0;
+        socket.send_to(&Message { is_answer: true, ..*trigger }.bytes(), from).unwrap();
+        answered.push((trigger.number, held));
+    };
+    let mut held: Option<(u64, Message, MonoTime)> = None;
+    loop {
+        let (len, from) = socket.recv_from(&mut bytes).unwrap();
+        let came = sys::clock::monotonic();
+        if is_over.load(Relaxed) {
+            return answered;
+        }
+        let trigger = Message::read(&bytes[..len]).unwrap();
+        match trigger.number % 5 {
+            0 => {}
+            4 => held = Some((trigger.number + 2, trigger, came)),
+            _ => answer(&trigger, from, came),
+        }
+        if let Some((_, trigger, came)) = held.take_if(|(at, ..)| trigger.number >= *at || trigger.number == 20) {
+            answer(&trigger, from, came);
+        }
+    }
+}
+
 #[test]
 fn late_answers_count_with_their_delay_and_missing_ones_with_the_wait() {
     let socket = socket();
     let address = socket.local_addr().unwrap();
-    // Leaves every fifth trigger unanswered, and answers the one before it after two more have come.
     let is_over = Arc::new(AtomicBool::new(false));
-    let ends = Arc::clone(&is_over);
-    socket.set_read_timeout(Some(std::time::Duration::from_millis(20))).unwrap();
-    let echo = std::thread::spawn(move || {
-        let mut bytes = [0; 64];
-        let mut held: Option<(u64, Message)> = None;
-        while !ends.load(Relaxed) {
-            let Ok((len, from)) = socket.recv_from(&mut bytes) else { continue };
-            let trigger = Message::read(&bytes[..len]).unwrap();
-            let reply = Message { is_answer: true, ..trigger };
-            match trigger.number % 5 {
-                0 => {}
-                4 => held = Some((trigger.number + 2, reply)),
-                _ => drop(socket.send_to(&reply.bytes(), from).unwrap()),
-            }
-            if let Some((_, message)) = held.take_if(|(at, _)| trigger.number >= *at || trigger.number == 20) {
-                socket.send_to(&message.bytes(), from).unwrap();
-            }
-        }
+    let echo = std::thread::spawn({
+        let is_over = Arc::clone(&is_over);
+        move || echo(&socket, &is_over)
     });
-    let (logger, counts, mut given_up) = logger(10_000_000_000, address);
+    let (logger, counts, mut given_up) = logger(u64::MAX, address);
     let (mut samples, ended) = run(LinkEnd::Logger(logger));
     is_over.store(true, Relaxed);
-    echo.join().unwrap();
+    // It waits for one more.
+    UdpSocket::bind((Ipv4Addr::LOCALHOST, 0)).unwrap().send_to(b"", address).unwrap();
+    let answered: BTreeMap<u64, i64> = echo.join().unwrap().into_iter().collect();
     ended.unwrap();
     let mut never = Vec::new();
     given_up.drain(|sample| never.push((sample.cycle + 1, sample.latency.0)));
@@ -200,17 +215,22 @@ fn late_answers_count_with_their_delay_and_missing_ones_with_the_wait() {
     let sent = counts.triggers.load(Relaxed);
     assert_eq!(samples.len() + never.len(), usize::try_from(sent).unwrap(), "{samples:?} {never:?}");
     assert!(samples.windows(2).all(|pair| pair[0].0 < pair[1].0), "{samples:?}");
-    assert!(samples.iter().all(|(cycle, latency)| (cycle + 1) % 5 != 0 && *latency > 0), "{samples:?}");
-    // A held one is forgotten when the triggers that would release it were not sent.
-    assert!(never.iter().all(|(number, _)| number % 5 == 0 || number % 5 == 4), "{never:?}");
+    // Only what was answered has a latency, of at least the time for which the answer was held.
+    let is_of_an_answer = |(cycle, latency): &(u64, i64)| answered.get(&(cycle + 1)).is_some_and(|held| latency > held);
+    assert!(samples.iter().all(is_of_an_answer), "{samples:?} {answered:?}");
+    assert!(samples.iter().all(|(cycle, _)| !never.iter().any(|(number, _)| *number == cycle + 1)), "{never:?}");
     assert!(never.iter().all(|(_, waited)| *waited >= Logger::LATE_ANSWER_TIMEOUT.ns().cast_signed()), "{never:?}");
-    // Two periods less the trigger's own delay; the last one is answered immediately after it.
+    // Held until two more had come; the last one is answered immediately after it.
     let late: Vec<_> = samples.iter().filter(|(cycle, _)| (cycle + 1) % 5 == 4 && *cycle < 15).collect();
     let counted = counts.late.load(Relaxed);
     assert!(counted >= late.len() as u64, "{counted} {late:?}");
-    assert!(counted == 0 || samples.iter().any(|(_, latency)| *latency > 1_000_000), "{counted} {samples:?}");
     assert!(counts.settled.load(Relaxed) <= 19);
-    assert!(counts.own_exchanges.load(Relaxed) > 0 && counts.own_ns[0].load(Relaxed) > 0);
+    // Each exchange with itself has a timeout.
+    let own = [0, 1, 2].map(|place| counts.own_ns[place].load(Relaxed));
+    assert!(own.is_sorted() && (own[0] > 0) == (counts.own_exchanges.load(Relaxed) > 0), "{own:?}");
+    if late.is_empty() || own[0] == 0 {
+        println!("inconclusive: {sent} of 20 triggers were sent, {} answered late, own {own:?}", late.len());
+    }
 }
 
 #[test]

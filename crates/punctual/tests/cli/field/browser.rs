@@ -1,0 +1,202 @@
+//! The page of a run in a real browser: no requests, no errors, sorting and pointing work, every text is readable.
+
+use crate::field::webdriver::Browser;
+use crate::program::{machine, punctual};
+use serde_json::Value;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
+
+/// Directory of the screenshots, which are kept for inspection.
+fn pictures() -> PathBuf {
+    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).join("report");
+    std::fs::create_dir_all(&target).expect("a directory for pictures");
+    target
+}
+
+/// Page of a real run with a hostile title; the run is made once for all tests, below `target`.
+fn page() -> &'static Path {
+    static PAGE: OnceLock<PathBuf> = OnceLock::new();
+    PAGE.get_or_init(|| {
+        let dir = pictures();
+        let (plan, run) = (dir.join("plan.toml"), dir.join("run"));
+        let _ = std::fs::remove_dir_all(&run);
+        let title = "</title><script>window.pwned=1</script><img src=x onerror=window.pwned=2>";
+        let text = format!(
+            "title = \"{title}\"\nstudy = \"debian10-stock-vs-rt-2020\"\nrepetitions = 4\nduration = \"200ms\"\n\
+             warm_up = \"0s\"\n[axes]\nload = [\"none\", \"cpu\"]\npolicy = [\"other\"]\nperiod = [\"1ms\", \"250us\"]\n\
+             [require]\nmax = \"10s\"\n"
+        );
+        std::fs::write(&plan, text).expect("a plan");
+        let said = {
+            let _machine = machine();
+            punctual(&format!("run {} --wait --out {}", plan.display(), run.display()))
+        };
+        let page = run.join("report.html");
+        assert!(page.is_file() && said.stderr.contains(&format!("report: {}\n", page.display())), "{said:?}");
+        page
+    })
+}
+
+/// Opens the page in a browser; prints the reason and returns `None` where no browser is available.
+fn opened() -> Option<Browser> {
+    let browser = match Browser::start() {
+        Ok(browser) => browser,
+        Err(reason) => {
+            eprintln!("skipped: {reason}");
+            return None;
+        }
+    };
+    browser.look(1280, 900, false);
+    browser.open(page());
+    Some(browser)
+}
+
+fn number(value: &Value) -> f64 {
+    value.as_f64().unwrap_or_else(|| panic!("a number, not {value}"))
+}
+
+#[test]
+#[ignore = "field: a browser"]
+fn nothing_is_loaded_and_foreign_text_stays_text() {
+    let Some(browser) = opened() else { return };
+    assert_eq!(browser.run("return window.pwned || 0"), 0);
+    assert_eq!(browser.run("return document.images.length"), 0);
+    assert!(browser.run("return document.title").as_str().unwrap().starts_with("</title><script>"));
+    assert_eq!(browser.log("browser"), Vec::<Value>::new(), "console errors and warnings");
+    let own = format!("file://{}", page().display());
+    for entry in browser.log("performance") {
+        let message: Value = serde_json::from_str(entry["message"].as_str().unwrap()).unwrap();
+        let url = &message["message"]["params"]["request"]["url"];
+        if let Some(url) = url.as_str() {
+            assert!(url == own || url.starts_with("data:") || url == "about:blank", "the page asked for {url}");
+        }
+    }
+}
+
+#[test]
+#[ignore = "field: a browser"]
+fn a_click_sorts_and_another_turns_it_round() {
+    let Some(browser) = opened() else { return };
+    let order = |browser: &Browser| {
+        browser
+            .run("return [...document.querySelectorAll('.matrix tbody tr')].map(row => row.querySelector('td').firstChild.data)")
+    };
+    let in_ns = |text: &Value| {
+        let text = text.as_str().unwrap();
+        let (number, unit) = text.trim_start_matches("> ").rsplit_once(' ').unwrap();
+        let factor = [("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)].into_iter().find(|(name, _)| *name == unit);
+        number.replace(' ', "").parse::<f64>().unwrap() * factor.unwrap().1
+    };
+    // The maximum is the first column of numbers.
+    let click = |browser: &Browser| browser.run("document.querySelector('.matrix thead th.n button').click()");
+    let plan_order = order(&browser);
+    click(&browser);
+    let falling: Vec<f64> = order(&browser).as_array().unwrap().iter().map(in_ns).collect();
+    assert!(falling.len() == 4 && falling.is_sorted_by(|a, b| a >= b), "{falling:?}");
+    assert_eq!(browser.run("return document.querySelector('[aria-sort]').ariaSort"), "descending");
+    click(&browser);
+    let rising: Vec<f64> = order(&browser).as_array().unwrap().iter().map(in_ns).collect();
+    assert!(rising.is_sorted(), "{rising:?}");
+    // Sorting by name keeps the same cells, in whatever order.
+    browser.run("document.querySelector('.matrix thead button').click()");
+    assert_eq!(browser.run("return document.querySelectorAll('.matrix tbody tr').length"), 4);
+    assert_eq!(plan_order.as_array().unwrap().len(), 4);
+    // Every name links to an existing section.
+    let missing =
+        "return [...document.querySelectorAll('.matrix a')].filter(a => !document.querySelector(a.hash)).length";
+    assert_eq!(browser.run(missing), 0);
+}
+
+#[test]
+#[ignore = "field: a browser"]
+fn pointing_shows_what_is_there() {
+    let Some(browser) = opened() else { return };
+    for kind in ["h", "l", "n", "s", "c"] {
+        let script = format!(
+            "const svg = document.querySelector('svg.plot[data-kind={kind}]'); svg.scrollIntoView({{block: 'center', behavior: 'instant'}});\
+             const box = svg.getBoundingClientRect(); return [box.left, box.top, box.width, box.height]"
+        );
+        let place = browser.run(&script);
+        let [x, y, width, height] = [0, 1, 2, 3].map(|index| number(&place[index]));
+        // Scrolling hides the values, and a line does not cover the whole plot: at least one point along the plot shows
+        // values.
+        let texts: Vec<String> = (1..20)
+            .map(|step| {
+                browser.wait_for("requestAnimationFrame(() => requestAnimationFrame(done))");
+                browser.point(x + width * f64::from(step) / 20.0, y + height * 0.5);
+                let tip = "const tip = document.getElementById('tip'); return tip.hidden ? '' : tip.textContent";
+                browser.run(tip).as_str().unwrap().to_owned()
+            })
+            .collect();
+        let names_a_cell = |text: &String| text.contains("/other/1ms") || text.contains("/other/250us");
+        assert!(texts.iter().any(names_a_cell), "{kind}: {texts:?}");
+    }
+    // The keyboard works as well, and Escape hides the values.
+    browser.run("document.querySelector('svg.heat, svg.plot').focus({ preventScroll: true })");
+    browser.wait_for("requestAnimationFrame(() => requestAnimationFrame(done))");
+    browser.press("ArrowRight");
+    assert_eq!(browser.run("return document.getElementById('tip').hidden"), false);
+    browser.press("Escape");
+    assert_eq!(browser.run("return document.getElementById('tip').hidden"), true);
+}
+
+/// Script that lists every text whose contrast with its background is below the required minimum (WCAG 2.2, 1.4.3).
+const UNREADABLE: &str = r"
+const channel = (c) => { c /= 255; return c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4; };
+const parse = (text) => { const n = text.match(/[\d.]+/g).map(Number); return n.length < 4 ? [...n, 1] : n; };
+const over = ([r, g, b, a], under) => [r, g, b].map((c, i) => c * a + under[i] * (1 - a)).concat(1);
+const light = ([r, g, b]) => 0.2126 * channel(r) + 0.7152 * channel(g) + 0.0722 * channel(b);
+const ground = (element) => {
+  if (!element) return [255, 255, 255, 1];
+  const own = parse(getComputedStyle(element).backgroundColor);
+  return own[3] === 1 ? own : over(own, ground(element.parentElement));
+};
+const found = [];
+const walker = document.createTreeWalker(document.body, NodeFilter.SHOW_TEXT);
+while (walker.nextNode()) {
+  const element = walker.currentNode.parentElement;
+  if (!walker.currentNode.data.trim() || ['SCRIPT', 'STYLE'].includes(element.tagName)) continue;
+  const style = getComputedStyle(element), under = ground(element);
+  let ink = parse(element.closest('svg') ? style.fill : style.color);
+  ink[3] *= Number(style.opacity);
+  const [a, b] = [light(over(ink, under)), light(under)].sort((x, y) => y - x);
+  const contrast = (a + 0.05) / (b + 0.05);
+  if (contrast < 4.5) found.push(`${contrast.toFixed(2)} ${element.tagName}.${element.className.baseVal ?? element.className}: ${walker.currentNode.data.trim().slice(0, 40)}`);
+}
+for (const line of document.querySelectorAll('.key path, path.tick, path.limit')) {
+  const [a, b] = [light(parse(getComputedStyle(line).stroke)), light(ground(line.closest('ul, section, body')))].sort((x, y) => y - x);
+  const contrast = (a + 0.05) / (b + 0.05);
+  if (contrast < 3) found.push(`${contrast.toFixed(2)} line ${line.className.baseVal}`);
+}
+return found";
+
+#[test]
+#[ignore = "field: a browser"]
+fn everything_can_be_read_in_both_themes_and_at_every_width() {
+    let Some(browser) = opened() else { return };
+    let pictures = pictures();
+    for (theme, is_dark) in [("light", false), ("dark", true)] {
+        for (device, width, height) in [("desktop", 1280, 2600), ("phone", 360, 2600)] {
+            browser.look(width, height, is_dark);
+            assert_eq!(browser.run(UNREADABLE), Value::Array(Vec::new()), "{theme} {device}");
+            let wider = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
+            assert_eq!(browser.run(wider), 0, "the page is wider than a {device}");
+            browser.run("scrollTo(0, 0)");
+            browser.picture(&pictures.join(format!("{theme}-{device}.png")));
+        }
+    }
+    println!("pictures of the page: {}", pictures.display());
+}
+
+#[test]
+#[ignore = "field: a browser"]
+fn without_its_script_the_page_is_whole() {
+    let Some(browser) = opened() else { return };
+    browser.devtools("Emulation.setScriptExecutionDisabled", &serde_json::json!({ "value": true }));
+    browser.open(page());
+    browser.devtools("Emulation.setScriptExecutionDisabled", &serde_json::json!({ "value": false }));
+    assert_eq!(browser.run("return document.querySelectorAll('.matrix button').length"), 0, "its script did not run");
+    assert_eq!(browser.run("return document.querySelectorAll('.matrix tbody tr').length"), 4);
+    let drawn = "return [...document.querySelectorAll('svg.plot')].filter(svg => svg.getBoundingClientRect().height > 100).length";
+    assert!(number(&browser.run(drawn)) >= 4.0 * 2.0);
+}

@@ -1,0 +1,193 @@
+//! The lab: identical to the bit on a busy machine, kernels distinguished, no guest left behind.
+
+use crate::guest::vm::{in_virtual_time, kernel, run_seeded};
+use crate::program::{Scratch, Start, beside_a_load, entries, finish, is_stopped, kill_and_wait, punctual, run};
+use crate::wait::comes_true;
+use model::{Entry, Histogram, LabClock};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+
+/// A plan for these kernels under loads that separate preemption models.
+fn plan(scratch: &Scratch, kernels: &[String], phases: u32) -> String {
+    let kernels = kernels.iter().map(|kernel| format!("\"{kernel}\"")).collect::<Vec<_>>().join(", ");
+    let plan = format!(
+        "repetitions = {phases}\nduration = \"100ms\"\nwarm_up = \"20ms\"\n[axes]\nkernel = [{kernels}]\n\
+         load = [\"exec\", \"tcp\"]\npolicy = [\"fifo:90\"]\nperiod = [\"1ms\"]\n"
+    );
+    scratch.file("plan.toml", plan).display().to_string()
+}
+
+/// The three preemption models of one kernel, and PREEMPT_RT if its package is available.
+fn models() -> Option<Vec<String>> {
+    let kernel = kernel()?.display().to_string();
+    let mut models: Vec<_> = ["none", "voluntary", "full"].map(|model| format!("{kernel} preempt={model}")).into();
+    let fetched = punctual("lab fetch debian:6.1-rt");
+    if fetched.status == 0 {
+        models.push("debian:6.1-rt".to_owned());
+    } else {
+        eprintln!("skipped: PREEMPT_RT among the models: {}", fetched.stderr.trim_end());
+    }
+    Some(models)
+}
+
+#[test]
+fn vm_virtual_time_is_the_same_to_the_bit_and_tells_kernels_apart() {
+    let Some(models) = models() else { return };
+    let scratch = Scratch::new("lab");
+    let plan = plan(&scratch, &models, 2);
+    let [quiet, busy] = ["quiet", "busy"].map(|name| scratch.path(name));
+    let said = run_seeded(&plan, &quiet);
+    // The second run competes with a load on every CPU. It makes the first block only, which has the same order.
+    beside_a_load(|| run_seeded(&format!("{plan} --blocks 1"), &busy));
+
+    let entries = [entries(&quiet), entries(&busy)];
+    assert_eq!([entries[0].len(), entries[1].len()], [models.len() * 2 * 2, models.len() * 2]);
+    for (alone, loaded) in entries[0].iter().zip(&entries[1]) {
+        assert_eq!(alone, loaded, "virtual time does not depend on what else the machine does");
+    }
+    for entry in &entries[0] {
+        let lab = entry.record.lab.as_ref().unwrap();
+        assert_eq!(lab.clock, LabClock::Virtual);
+        assert!(lab.command_line.contains("tsc_early_khz") && lab.qemu.starts_with("QEMU"), "{lab:?}");
+        assert!(entry.record.threads[0].is_consistent());
+        assert_eq!(entry.record.threads[0].recorded, 100);
+    }
+    // Cells are in plan order: exec and tcp of each model. Every phase of a less preemptible model exceeds every phase
+    // of a more preemptible one, with two exceptions: the distance between none and voluntary depends on the layout of
+    // this program, and under exec a few late wake-ups move the mean of a phase of full preemption, which is then not
+    // compared. Full preemption differs from PREEMPT_RT in its late wake-ups (12 and 6 us), by which both are compared;
+    // their means (4.5 to 4.8 and 4.3 to 4.5 us) depend on that layout, too.
+    for (load, name) in ["exec", "tcp"].into_iter().enumerate() {
+        let of = |number: fn(&Histogram) -> f64| -> Vec<Vec<f64>> {
+            (0..models.len()).map(|model| of_phases(&entries[0], 2 * model + load, number)).collect()
+        };
+        let (averages, largest) = (of(|all| all.sum_ns as f64 / all.n as f64), of(|all| all.max_ns.unwrap() as f64));
+        let pairs = (0..models.len()).flat_map(|less| (less.max(1) + 1..models.len()).map(move |more| (less, more)));
+        let is_full = |model: usize| models[model].ends_with("preempt=full");
+        for (less, more) in pairs.filter(|(less, more)| name == "tcp" || !is_full(*less) && !is_full(*more)) {
+            let numbers = if is_full(less) { &largest } else { &averages };
+            let least = numbers[less].iter().copied().fold(f64::INFINITY, f64::min);
+            let most = numbers[more].iter().copied().fold(0.0, f64::max);
+            assert!(least > most, "{name}: {numbers:?}");
+        }
+    }
+    assert!(said.stdout.contains("virtual time: 1 us = 1000 instructions"), "{}", said.stdout);
+    assert!(said.stdout.contains("use it to rank"), "{}", said.stdout);
+}
+
+/// A number of the latencies of a cell in each phase, ns.
+fn of_phases(entries: &[Entry], cell_index: usize, number: fn(&Histogram) -> f64) -> Vec<f64> {
+    let of_cell = entries.iter().filter(|entry| entry.planned.cell_index == cell_index);
+    of_cell.map(|entry| number(&entry.record.threads[0].histogram)).collect()
+}
+
+#[test]
+fn vm_a_state_is_saved_once_for_all_and_made_again_if_it_is_damaged() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new("lab-damaged");
+    let plan = plan(&scratch, &[format!("{} preempt=full", kernel.display())], 1);
+    let cache = scratch.path("cache");
+    let start = |name: &str| {
+        let out = scratch.path(name);
+        let mut command = in_virtual_time(&scratch, &format!("run {plan} --seed 1 --wait --out {}", out.display()));
+        // A lock of its own: those that are begun together run together.
+        command.env("XDG_CACHE_HOME", &cache).env("PUNCTUAL_LOCK", out.with_extension("lock")).start_piped()
+    };
+    let said = ["one", "other"].map(start).map(|child| finish(child).expect_success().stderr).concat();
+    assert_eq!(said.matches("booting ").count(), 1, "the other waits: {said}");
+    let before = entries(&scratch.path("one"));
+    assert_eq!(before, entries(&scratch.path("other")));
+    let states = std::fs::read_dir(cache.join("punctual/snapshots")).unwrap().flatten().map(|entry| entry.path());
+    let states: Vec<_> = states.filter(|path| path.is_dir()).collect();
+    assert_eq!(states.len(), 1, "{states:?}");
+    let state = &states[0].join("memory");
+    let bytes = std::fs::read(state).unwrap();
+    let at = bytes.iter().position(|byte| *byte != 0).unwrap();
+    let file = std::fs::File::options().write(true).open(state).unwrap();
+    file.write_all_at(&[bytes[at] ^ 1], at as u64).unwrap();
+    let said = finish(start("after")).expect_success().stderr;
+    assert_eq!(said.matches("booting ").count(), 1, "a damaged state is not gone on from: {said}");
+    assert_eq!(before, entries(&scratch.path("after")));
+}
+
+#[test]
+fn vm_a_killed_qemu_is_one_line_and_its_measurement_is_repeated() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new("lab-qemu-killed");
+    let plan = plan(&scratch, &[format!("{} preempt=full", kernel.display())], 2);
+    let out = scratch.path("run");
+    let campaign = in_virtual_time(&scratch, &format!("run {plan} --wait --out {}", out.display())).start_piped();
+    let of_campaign = format!("punctual-guest-{}", campaign.id());
+    let guests = || guests_with(&of_campaign);
+    // One that is stopped cannot end before it is killed.
+    let signal = |pid, signal| sys::process::signal(pid, signal).is_ok();
+    let mut stopped = None;
+    let is_one_stopped = || {
+        stopped = guests().first().copied().filter(|pid| signal(*pid, libc::SIGSTOP) && is_stopped(*pid));
+        stopped.is_some()
+    };
+    assert!(comes_true(is_one_stopped), "a guest runs");
+    assert!(signal(stopped.unwrap(), libc::SIGKILL));
+    let said = finish(campaign).expect_success().stderr;
+    let of_killed = said.lines().find(|line| line.contains("qemu-system-x86_64 exited (signal: 9 (SIGKILL))"));
+    assert!(of_killed.is_some_and(|line| line.ends_with("; retried at the end")), "{said}");
+    assert!(said.contains("guest 1 of 4: block 1  "), "{said}");
+    assert!(comes_true(|| guests().is_empty()), "the other guests end, too");
+    assert_eq!(entries(&out).len(), 4);
+}
+
+/// Process IDs of QEMUs with `text` in their command line.
+pub(crate) fn guests_with(text: &str) -> Vec<u32> {
+    let is_guest = |path: &Path| {
+        let line = std::fs::read(path.join("cmdline")).unwrap_or_default();
+        line.starts_with(b"qemu") && String::from_utf8_lossy(&line).contains(text)
+    };
+    let processes = std::fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
+    let guests = processes.filter(|path| is_guest(path));
+    guests.filter_map(|path| path.file_name()?.to_str()?.parse().ok()).collect()
+}
+
+#[test]
+fn vm_a_guest_ends_with_its_campaign() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new("lab-killed");
+    let plan = plan(&scratch, &[format!("{} preempt=full", kernel.display())], 100);
+    let arguments = format!("run {plan} --wait --out {}", scratch.path("run").display());
+    let mut campaign = in_virtual_time(&scratch, &arguments).start_silent();
+    let image = format!("punctual-guest-{}", campaign.id());
+    assert!(comes_true(|| !guests_with(&image).is_empty()), "a guest runs");
+    kill_and_wait(&mut campaign);
+    assert!(comes_true(|| guests_with(&image).is_empty()), "QEMU outlives its campaign");
+}
+
+#[test]
+fn vm_what_cannot_boot_is_one_line() {
+    let Some(good) = kernel() else { return };
+    let scratch = Scratch::new("lab-broken");
+    let text = scratch.file("notes.txt", "no kernel");
+    let with = |kernel: &str| {
+        let plan = format!("repetitions = 1\nduration = \"100ms\"\n[axes]\nkernel = [\"{kernel}\"]\n");
+        let plan = scratch.file("plan.toml", plan);
+        let out = scratch.path(&format!("out-{}", kernel.len()));
+        run(in_virtual_time(&scratch, "run --wait").arg(plan).arg("--out").arg(out))
+    };
+    for (kernel, expected) in [
+        (
+            text.display().to_string(),
+            "expected a bzImage or a vmlinux for x86, or an Image for arm64 or riscv64; name another file",
+        ),
+        ("/nowhere/vmlinuz".to_owned(), "/nowhere/vmlinuz: No such file or directory"),
+        ("debian:1.3".to_owned(), "found no package of debian:1.3"),
+        (format!("{} rdinit=/nowhere root=/dev/nowhere", good.display()), "its console ends with: "),
+        (
+            format!("{} preempt=lazy isolcpus=0 frobnicate=1", good.display()),
+            "differs from the plan: preempt=lazy has no effect: this kernel supports none voluntary full and uses \
+             voluntary; isolcpus=0 has no effect on CPU 0, which /sys/devices/system/cpu/isolated lacks; \
+             frobnicate=1 has no effect: unknown to this kernel",
+        ),
+    ] {
+        let said = with(&kernel);
+        assert_eq!(said.status, 1, "{said:?}");
+        assert!(said.stderr.contains(expected), "{kernel}: {}", said.stderr);
+    }
+}

@@ -1,0 +1,78 @@
+//! The kernel's tracers in guests: present if the kernel has them, identical to the bit, and refused elsewhere.
+
+use crate::guest::vm::{kernel, run_seeded};
+use crate::program::{Scratch, punctual};
+use model::Entry;
+use std::path::Path;
+
+/// A kernel with both tracers.
+const RT: &str = "debian:6.1-rt";
+
+fn entries(run: &Path) -> Vec<Entry> {
+    let mut entries = crate::program::entries(run);
+    entries.sort_by_key(|entry| entry.planned);
+    entries
+}
+
+/// A plan for these kernels, with `keys` at its top.
+fn plan(scratch: &Scratch, name: &str, kernels: &[&str], keys: &str) -> String {
+    let plan = format!(
+        "repetitions = 1\nduration = \"200ms\"\nwarm_up = \"20ms\"\n{keys}\n[axes]\nkernel = {kernels:?}\n\
+         load = [\"exec\"]\npolicy = [\"fifo:90\"]\nperiod = [\"1ms\"]\n"
+    );
+    scratch.file(name, plan).display().to_string()
+}
+
+#[test]
+fn vm_tracers_follow_a_cell_and_are_the_same_to_the_bit() {
+    let Some(without) = kernel() else { return };
+    if punctual(&format!("lab fetch {RT}")).status != 0 {
+        eprintln!("skipped: needs {RT} (Debian's packages, or one fetched before)");
+        return;
+    }
+    let scratch = Scratch::new("lab-tracers");
+    let without = format!("{} preempt=full", without.display());
+    let asked = plan(&scratch, "traced.toml", &[RT, &without], "tracers = true");
+    let [once, again, untraced] = ["once", "again", "untraced"].map(|name| scratch.path(name));
+    let said = run_seeded(&asked, &once);
+    run_seeded(&asked, &again);
+    let entries_of_both = [entries(&once), entries(&again)];
+    assert!(entries_of_both[0] == entries_of_both[1], "virtual time has no chance in it");
+
+    let of_kernel = |name: &str| {
+        let found = entries_of_both[0].iter().find(|entry| entry.record.cell.kernel.to_string() == name);
+        &found.unwrap_or_else(|| panic!("no entry of {name}")).record
+    };
+    let record = of_kernel(RT);
+    assert_eq!(record.threads[0].recorded, 200);
+    let seen = record.tracers.as_ref().unwrap();
+    let [timerlat] = &seen.timerlat.as_ref().unwrap()[..] else { panic!("{seen:?}") };
+    assert_eq!((timerlat.cpu, timerlat.lost), (0, 0));
+    for histogram in [&timerlat.irq, &timerlat.thread] {
+        assert!((195..=205).contains(&histogram.n), "one a millisecond in 200 ms: {histogram:?}");
+    }
+    // The timer's handler wakes the thread.
+    assert!(timerlat.irq.min_ns > Some(0) && timerlat.thread.min_ns > timerlat.irq.min_ns, "{timerlat:?}");
+    assert!(timerlat.thread.sum_ns > timerlat.irq.sum_ns, "{timerlat:?}");
+    let [osnoise] = &seen.osnoise.as_ref().unwrap()[..] else { panic!("{seen:?}") };
+    assert_eq!(osnoise.samples, 1, "{osnoise:?}");
+    assert!((200_000..400_000).contains(&osnoise.runtime_us), "{osnoise:?}");
+    // The clock ticks, and the load, which restarts after the cell, competes for the CPU.
+    assert!(osnoise.irq > 0 && osnoise.thread > 10 && osnoise.noise_us > 10_000, "{osnoise:?}");
+    assert!(osnoise.max_single_us.is_some_and(|longest| longest > 0 && longest <= osnoise.noise_us), "{osnoise:?}");
+    assert_eq!(osnoise.hardware, 0, "nothing but the kernel holds up a virtual machine: {osnoise:?}");
+
+    let none = of_kernel(&without).tracers.as_ref().unwrap();
+    assert_eq!((&none.timerlat, &none.osnoise), (&None, &None), "a kernel for clouds has no such tracers");
+    assert!(said.stdout.contains("irq p50") && said.stdout.contains("thread max"), "{}", said.stdout);
+    assert!(said.stdout.contains("No tracers in"), "{}", said.stdout);
+
+    // A record with tracers differs from one without in the tracers' entry only.
+    let plain = plan(&scratch, "plain.toml", &[RT], "");
+    let said = run_seeded(&plain, &untraced);
+    let text = std::fs::read_to_string(untraced.join("run.jsonl")).unwrap();
+    let record_line = text.lines().nth(1).unwrap();
+    assert!(!record_line.contains("tracers") && !said.stdout.contains("irq p50"), "{record_line:.400}");
+    let [entry] = &entries(&untraced)[..] else { panic!("one cell") };
+    assert_eq!(entry.record.threads[0].recorded, record.threads[0].recorded);
+}

@@ -1,0 +1,216 @@
+//! Programs with planted faults, watched: how often the cause of each is named, and whether another one is.
+
+use crate::program::{command, entries, is_installed, machine_and_scratch, run, skip_unless};
+use crate::real::explain::{Group, instances};
+use crate::series::{Round, series};
+use crate::servo::{
+    Fault, OF_PROGRAMS, by_name, compiled, described, explained, fault, may_watch, named, watched, words,
+};
+use model::{Cause, Share};
+
+/// A series of the controller with these faults in turn, each of which is to be named this often in a round.
+fn planted(name: &str, faults: &[&str], ms: u32, least: usize) {
+    skip_unless!(may_watch());
+    let (_machine, scratch) = machine_and_scratch("watch-faults");
+    let servo = compiled(&scratch, &[]);
+    let planted = by_name(faults);
+    skip_unless!(planted.len() == faults.len());
+    let program = words(&servo, &faults.join("+"));
+    series(name, || named(explained(&watched(ms, "controller", &[], &program)).as_ref(), &planted, least));
+}
+
+/// A series of one fault.
+fn one(name: &str) {
+    planted(&format!("watch fault {name}"), &[name], 1500, 3);
+}
+
+#[test]
+#[ignore = "host: causes in a watched program"]
+fn root_a_page_fault_is_named() {
+    one("page_fault");
+}
+
+#[test]
+#[ignore = "host: causes in a watched program"]
+fn root_a_major_fault_is_named() {
+    one("major_fault");
+}
+
+#[test]
+#[ignore = "host: causes in a watched program"]
+fn root_a_lock_of_a_nice_thread_is_named() {
+    one("nice_lock");
+}
+
+#[test]
+#[ignore = "host: causes in a watched program"]
+fn root_a_lock_with_priority_inheritance_is_named() {
+    one("pi_lock");
+}
+
+#[test]
+#[ignore = "host: causes in a watched program"]
+fn root_a_priority_inversion_is_named() {
+    one("inversion");
+}
+
+#[test]
+#[ignore = "host: causes in a watched program"]
+fn root_a_sync_of_a_file_is_named() {
+    one("fsync");
+}
+
+#[test]
+#[ignore = "host: causes in a watched program"]
+fn root_a_slow_service_is_named() {
+    one("service");
+}
+
+#[test]
+#[ignore = "host: causes in a watched program"]
+fn root_memory_of_malloc_is_named() {
+    one("malloc");
+}
+
+#[test]
+#[ignore = "host: causes in a watched program"]
+fn root_a_full_pipe_is_named() {
+    one("full_pipe");
+}
+
+#[test]
+#[ignore = "host: causes in a watched program"]
+fn root_a_rival_of_equal_priority_is_named() {
+    one("equal_priority");
+}
+
+#[test]
+#[ignore = "host: causes in a watched program"]
+fn root_a_migration_is_named() {
+    one("migration");
+}
+
+#[test]
+#[ignore = "host: causes in a watched program"]
+fn root_a_long_run_is_named() {
+    one("long_run");
+}
+
+#[test]
+#[ignore = "host: causes in a watched program"]
+fn root_a_sleep_is_named() {
+    one("sleep");
+}
+
+#[test]
+#[ignore = "host: causes in a watched program"]
+fn root_faults_that_take_turns_are_named_each() {
+    let faults =
+        ["page_fault", "nice_lock", "fsync", "service", "malloc", "full_pipe", "migration", "long_run", "sleep"];
+    planted("watch faults in turns", &faults, 3000, 2);
+}
+
+#[test]
+#[ignore = "host: causes in a watched program"]
+fn root_a_control_group_that_has_used_up_its_quota_is_named() {
+    skip_unless!(may_watch());
+    let version_1 = [("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "20000")];
+    let Some(group) = Group::make("cpu", &version_1, &[("cpu.max", "20000 100000")]) else { return };
+    let (_machine, scratch) = machine_and_scratch("watch-quota");
+    let servo = compiled(&scratch, &[]);
+    let enter = ["sh", "-c", "echo $$ > \"$0\"/cgroup.procs && exec \"$@\"", &group.0.display().to_string()];
+    let enter = enter.map(str::to_owned).into_iter();
+    let program: Vec<String> =
+        enter.chain(words(&servo, "cpu_limit")).chain(["--priority", "0"].map(str::to_owned)).collect();
+    series("watch fault cpu_limit", || {
+        let Some(explained) = explained(&watched(2000, "controller", &[], &program)) else {
+            return Round::Nothing("the program did nothing".to_owned());
+        };
+        let blames: Vec<_> = explained.worst.iter().filter_map(|one| one.blame()).collect();
+        let right = blames.iter().filter(|share| share.cause == Cause::Throttling && share.or.is_none()).count();
+        let is_wrong = |share: &&&Share| share.or.is_none() && OF_PROGRAMS.contains(&share.cause);
+        match blames.iter().find(is_wrong) {
+            Some(share) => Round::Wrong(described(share)),
+            None => Round::right_if(right >= 3, || format!("{:#?}", explained.causes)),
+        }
+    });
+}
+
+/// A series of the example in Python.
+fn in_python(fault: &Fault) {
+    skip_unless!(instances().is_some() && is_installed("python3", "python3"));
+    let (_machine, scratch) = machine_and_scratch("watch-python");
+    let servo = scratch.file("servo.py", include_str!("../../../../../examples/servo.py"));
+    let program = ["python3", &servo.display().to_string(), "--fault", fault.name].map(str::to_owned);
+    series(&format!("watch fault {} in Python", fault.name), || {
+        let said = watched(3000, "python*", &["--policy", "fifo:80"], &program);
+        named(explained(&said).as_ref(), &[fault], 3)
+    });
+}
+
+#[test]
+#[ignore = "host: causes in a watched program"]
+fn root_a_garbage_collection_of_a_program_in_python_is_named() {
+    in_python(&fault("gc", &[Cause::LongRun], "python3 usually "));
+}
+
+#[test]
+#[ignore = "host: causes in a watched program"]
+fn root_a_blocking_log_of_a_program_in_python_is_named() {
+    in_python(&fault("log", &[Cause::SystemCall], "pipe, until log-reader woke it"));
+}
+
+/// Task sets like the examples of rt-app: a run and a sleep, a run and a timer, and timers alone.
+const TASK_SETS: [(&str, &str); 3] = [
+    ("sleep", r#""run": 20000, "sleep": 80000"#),
+    ("timer", r#""run": 10000, "timer": { "ref": "unique", "period": 50000 }"#),
+    ("tick", r#""run": 1000, "timer": { "ref": "tick", "period": 6000 }"#),
+];
+
+#[test]
+#[ignore = "host: times beside those of another program"]
+fn root_run_times_and_wake_ups_agree_with_the_log_of_rt_app() {
+    skip_unless!(instances().is_some() && is_installed("rt-app", "rt-app"));
+    let (_machine, scratch) = machine_and_scratch("watch-rt-app");
+    for (name, task) in TASK_SETS {
+        let dir = scratch.dir().display();
+        let text = format!(
+            "{{ \"tasks\": {{ \"{name}\": {{ \"loop\": -1, {task} }} }}, \"global\": {{ \"duration\": 4, \
+             \"calibration\": 100, \"default_policy\": \"SCHED_FIFO\", \"lock_pages\": true, \"logdir\": \"{dir}\", \
+             \"log_basename\": \"log\", \"ftrace\": false, \"gnuplot\": false }} }}"
+        );
+        let (file, out) = (scratch.file(&format!("{name}.json"), text), scratch.path(name));
+        series(&format!("watch rt-app {name}"), || {
+            let _ = std::fs::remove_dir_all(&out);
+            let watch = format!("watch --for 10s --warm-up 0s --wait --thread {name}* --out {} --", out.display());
+            run(command(&watch).arg("rt-app").arg(&file)).expect_success();
+            let watch = entries(&out)[0].record.watch.clone().unwrap();
+            agrees(&watch.threads[0], &std::fs::read_to_string(scratch.path(&format!("log-{name}-0.log"))).unwrap())
+        });
+    }
+}
+
+/// Whether a thread has the numbers that its program has logged.
+fn agrees(thread: &model::WatchedThread, log: &str) -> Round {
+    // Columns: index, perf, run, period, start, end, release, slack, two more, and the wake-up latency; us.
+    let rows = log.lines().filter(|line| !line.starts_with('#'));
+    let rows: Vec<Vec<f64>> =
+        rows.map(|row| row.split_whitespace().map(|number| number.parse().unwrap()).collect()).collect();
+    let mean = |column: usize| rows.iter().map(|row| row[column]).sum::<f64>() / rows.len() as f64;
+    let us = |histogram: &model::Histogram| histogram.mean_ns().unwrap() as f64 / 1e3;
+    let pairs = [
+        // Its log has the time on the clock, without its own work before and after.
+        ("run", us(&thread.run) + us(&thread.preempted), mean(2), 50.0),
+        ("period", us(&thread.interval), mean(3), 0.0),
+        // It reads the clock some microseconds after it runs again; with sleeps for a length of time, never.
+        ("latency", us(&thread.latency), mean(10), 15.0),
+    ];
+    let differs = |(_, ours, theirs, constant): &(&str, f64, f64, f64)| {
+        *theirs > 0.0 && (ours - theirs).abs() > theirs * 0.05 + constant
+    };
+    let is_counted = thread.activations.abs_diff(u64::try_from(rows.len()).unwrap()) <= 2;
+    if is_counted && !pairs.iter().any(differs) {
+        return Round::Right;
+    }
+    Round::Wrong(format!("{} activations, {} in its log: {pairs:?}", thread.activations, rows.len()))
+}

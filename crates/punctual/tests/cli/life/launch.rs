@@ -1,0 +1,80 @@
+//! `punctual launch`: a foreign program and its descendants run with a cell's settings.
+
+use crate::program::{a_cpu, is_root, kill_and_wait, machine, punctual, run, running, skip_unless};
+use crate::wait::comes_true;
+use std::process::{Command, Stdio};
+
+/// `punctual launch` of `program` on `cpu`.
+fn launch(cpu: u32, policy: &str, slack: &str, program: &[&str]) -> Command {
+    let (parent, cpu) = (std::process::id().to_string(), cpu.to_string());
+    let mut command = crate::program::command("launch");
+    command.args(["--parent", &parent, "--cpus", &cpu, "--policy", policy, "--timer-slack", slack, "--"]);
+    command.args(program);
+    command
+}
+
+/// Field `n` of a line of proc_pid_stat(5), counted as in that page.
+fn field(stat: &str, n: usize) -> &str {
+    stat.rsplit(')').next().and_then(|rest| rest.split_whitespace().nth(n - 3)).expect("a stat line")
+}
+
+#[test]
+fn settings_reach_what_the_program_starts() {
+    let cpu = a_cpu();
+    // SCHED_OTHER 0, SCHED_BATCH 3, SCHED_IDLE 5 (sched(7)). The nice value of an idle thread is stored but unused.
+    for (policy, slack, number, nice) in [
+        ("other", "50us", "0", Some("0")),
+        ("other:nice=5", "1us", "0", Some("5")),
+        ("batch", "50us", "3", Some("0")),
+        ("idle", "1ns", "5", None),
+    ] {
+        // `cat` is a child of the shell and shows inherited settings.
+        let script = "cat /proc/self/stat; cat /proc/self/timerslack_ns; cat /proc/self/status; :";
+        let said = run(&mut launch(cpu, policy, slack, &["sh", "-c", script]));
+        let mut lines = said.stdout.lines();
+        let stat = lines.next().unwrap_or_else(|| panic!("{said:?}"));
+        assert_eq!(field(stat, 41), number, "{policy}: {stat}");
+        assert!(nice.is_none_or(|nice| field(stat, 19) == nice), "{policy}: {stat}");
+        let slack: model::Span = slack.parse().unwrap();
+        assert_eq!(lines.next(), Some(slack.ns().to_string().as_str()), "{policy}");
+        assert!(said.stdout.contains(&format!("Cpus_allowed_list:\t{cpu}\n")), "{said:?}");
+    }
+}
+
+#[test]
+fn root_a_real_time_policy_reaches_what_the_program_starts() {
+    skip_unless!(is_root());
+    // SCHED_FIFO 1, SCHED_RR 2.
+    for (policy, number, priority) in [("fifo:1", "1", "1"), ("rr:7", "2", "7")] {
+        let said = run(&mut launch(a_cpu(), policy, "50us", &["sh", "-c", "cat /proc/self/stat; :"]));
+        assert_eq!((field(&said.stdout, 41), field(&said.stdout, 40)), (number, priority), "{policy}: {said:?}");
+    }
+}
+
+#[test]
+fn what_cannot_be_had_is_one_line_and_nothing_runs() {
+    let absent = model::CpuSet::MAX_CPU;
+    let refused = run(&mut launch(absent, "other", "50us", &["echo", "ran"]));
+    refused.expect_error(&format!("cannot run on CPU {absent}: Invalid argument (os error 22)"));
+    run(&mut launch(a_cpu(), "other", "50us", &["/nowhere/x"]))
+        .expect_error("cannot start /nowhere/x: No such file or directory (os error 2)");
+    punctual(&format!("launch --parent 1 --cpus {} --policy other --timer-slack 50us -- echo ran", a_cpu()))
+        .expect_error("cannot set the parent death signal: the parent process has ended");
+}
+
+#[test]
+fn the_program_ends_with_its_parent() {
+    let _machine = machine();
+    let cpu = a_cpu();
+    let program = crate::program::PROGRAM;
+    let script =
+        format!("{program} launch --parent $$ --cpus {cpu} --policy other --timer-slack 50us -- sleep 600 & wait");
+    let mut shell = Command::new("sh");
+    shell.args(["-c", &script]).env(crate::program::MARK, crate::program::mark()).stdin(Stdio::null());
+    let mut shell = shell.spawn().unwrap();
+    let is_asleep =
+        |pid: &u32| std::fs::read_to_string(format!("/proc/{pid}/comm")).is_ok_and(|name| name == "sleep\n");
+    assert!(comes_true(|| running().iter().any(is_asleep)), "{:?}", running());
+    kill_and_wait(&mut shell);
+    assert!(comes_true(|| running().is_empty()), "{:?} left", running());
+}

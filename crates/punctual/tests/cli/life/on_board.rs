@@ -1,0 +1,319 @@
+//! `punctual run --on`: whole cells on another machine, here behind `exec:` with a search path without this program.
+
+use crate::life::roles::{doing, executable};
+use crate::places::{Places, go_on};
+use crate::program::{
+    ProgramOutput, Scratch, Start, a_cpu, command, entries, finish, is_installed, is_root, machine_and_scratch,
+    punctual, run, running, set_mode, skip_unless,
+};
+use crate::wait::comes_true;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+use sys::process;
+
+/// A machine that lacks this program: a search path, and a directory for temporary files.
+struct Machine {
+    scratch: Scratch,
+    site: String,
+}
+
+impl Machine {
+    fn new(scratch: Scratch) -> Machine {
+        for directory in ["bin", "tmp"] {
+            std::fs::create_dir(scratch.path(directory)).unwrap();
+        }
+        let dir = scratch.dir().display();
+        let site = format!("exec:env TMPDIR={dir}/tmp PATH={dir}/bin:/usr/bin:/bin");
+        Machine { scratch, site }
+    }
+
+    /// Replaces a program of that machine by a shell script.
+    fn replace(&self, name: &str, script: &str) {
+        executable(&self.scratch, &format!("bin/{name}"), script);
+    }
+
+    fn plan(&self, blocks: u32, duration: &str) -> PathBuf {
+        let axes = "[axes]\nload = [\"none\", \"light\"]\npolicy = [\"other\"]\nperiod = [\"1ms\"]\n";
+        let text = format!(
+            "repetitions = {blocks}\nduration = \"{duration}\"\nwarm_up = \"50ms\"\ncpus = \"{}\"\n{axes}",
+            a_cpu()
+        );
+        let plan = self.scratch.file("plan.toml", text);
+        set_mode(&plan, 0o644);
+        plan
+    }
+
+    /// `punctual run PLAN --on MACHINE` with further arguments.
+    fn campaign(&self, plan: &Path, more: &str) -> Command {
+        let out = self.scratch.path("run");
+        let mut command = command(&format!("run --wait {more} --out {}", out.display()));
+        if !more.contains("--resume") {
+            command.arg(plan);
+        }
+        command.args(["--on", &self.site]);
+        command
+    }
+
+    /// Asserts that nothing of a campaign is left, neither processes nor this program.
+    #[track_caller]
+    fn expect_nothing_left(&self) {
+        assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
+        let is_empty = || std::fs::read_dir(self.scratch.path("tmp")).unwrap().next().is_none();
+        assert!(comes_true(is_empty), "the program is removed");
+    }
+}
+
+#[track_caller]
+fn expect_refused(said: &ProgramOutput, reason: &str) {
+    assert!(said.status == 1 && said.stdout.is_empty(), "{said:?}");
+    assert_eq!(said.last_line(), format!("punctual: {reason}"));
+}
+
+#[test]
+fn a_campaign_elsewhere_is_recorded_here() {
+    let (_machine, scratch) = machine_and_scratch("board");
+    let board = Machine::new(scratch);
+    let sent = board.scratch.path("sent");
+    board.replace("gunzip", &format!("echo sent >>{}; exec /usr/bin/env -u TMPDIR gzip -dc", sent.display()));
+    let plan = board.plan(2, "300ms");
+
+    let said = run(&mut board.campaign(&plan, "--blocks 1")).expect_success();
+    assert!(said.stderr.contains(&format!("punctual: connecting to {}\n", board.site)), "{said:?}");
+    let out = board.scratch.path("run");
+    assert!(said.last_line().ends_with(&format!("--resume --out {} --on '{}'", out.display(), board.site)), "{said:?}");
+    assert_eq!(std::fs::read_to_string(&sent).unwrap(), "sent\n", "once for all cells");
+    board.expect_nothing_left();
+
+    run(&mut board.campaign(&plan, "--resume")).expect_success();
+    assert_eq!(std::fs::read_to_string(&sent).unwrap(), "sent\nsent\n", "once for each campaign");
+    let entries = entries(&out);
+    assert_eq!(entries.len(), 4);
+    for entry in &entries {
+        let [thread] = &entry.record.threads[..] else { panic!("one thread") };
+        assert!(thread.is_consistent() && thread.cycles_due == 300, "{thread:?}");
+        assert_eq!(entry.record.loads.len(), entry.record.cell.load.parts().len());
+    }
+    board.expect_nothing_left();
+}
+
+#[test]
+fn a_dry_run_asks_the_other_machine() {
+    let (_machine, scratch) = machine_and_scratch("board-dry");
+    let board = Machine::new(scratch);
+    let plan = board.plan(3, "1s");
+    let mut asked = command("run --dry-run --format json");
+    let document = run(asked.arg(plan).args(["--on", &board.site])).expect_success().json();
+    assert_eq!(document["measurements"], 6);
+    assert_eq!(document["cells"][0]["cell"]["cpus"], a_cpu().to_string());
+    board.expect_nothing_left();
+}
+
+#[test]
+fn an_installed_program_of_this_version_is_used() {
+    let (_machine, scratch) = machine_and_scratch("board-installed");
+    let board = Machine::new(scratch);
+    std::os::unix::fs::symlink(crate::program::PROGRAM, board.scratch.path("bin/punctual")).unwrap();
+    board.replace("mktemp", "echo nothing may be sent >&2; exit 1");
+    run(&mut board.campaign(&board.plan(1, "200ms"), "")).expect_success();
+}
+
+#[test]
+fn an_instrument_is_sent_with_its_files() {
+    skip_unless!(is_installed("cyclictest", "rt-tests"));
+    let (_machine, scratch) = machine_and_scratch("board-instrument");
+    let board = Machine::new(scratch);
+    let here = board.scratch.path("tool-of-ours");
+    let plan = |files: &str| {
+        let program = "tool-of-ours -q -m -t1 -a{cpu} -i{period_us} -D{duration_s} -h 400";
+        let text = format!(
+            "repetitions = 2\nduration = \"1s\"\ncpus = \"{}\"\n[axes]\nload = [\"none\"]\npolicy = [\"other\"]\n\
+             period = [\"1ms\"]\nmethod = [{{ program = \"{program}\", read = \"cyclictest\", files = [{files}] }}]\n",
+            a_cpu()
+        );
+        let plan = board.scratch.file("plan.toml", text);
+        set_mode(&plan, 0o644);
+        plan
+    };
+    let with_file = plan(&format!("\"{}\"", here.display()));
+    let said = run(&mut board.campaign(&with_file, ""));
+    expect_refused(&said, &format!("files: {}: No such file or directory (os error 2)", here.display()));
+    std::fs::copy("/usr/bin/cyclictest", &here).unwrap();
+
+    run(&mut board.campaign(&with_file, "--blocks 1")).expect_success();
+    run(&mut board.campaign(&with_file, "--resume")).expect_success();
+    let entries = entries(&board.scratch.path("run"));
+    assert_eq!(entries.len(), 2, "the file was sent again");
+    for entry in &entries {
+        assert_eq!(entry.record.instrument.as_ref().unwrap().status, "exit status: 0");
+        assert!(entry.record.threads[0].is_consistent(), "{:?}", entry.record.threads);
+    }
+    board.expect_nothing_left();
+    std::fs::remove_dir_all(board.scratch.path("run")).unwrap();
+    let said = run(&mut board.campaign(&plan(""), ""));
+    assert!(said.status == 1 && said.last_line().contains("tool-of-ours is not installed"), "{said:?}");
+    board.expect_nothing_left();
+}
+
+#[test]
+fn what_cannot_be_sent_is_one_line() {
+    let (_machine, scratch) = machine_and_scratch("board-refused");
+    let board = Machine::new(scratch);
+    let plan = board.plan(1, "200ms");
+    let name = format!("board {}", board.site);
+    let refused = |more: &str, reason: &str| expect_refused(&run(&mut board.campaign(&plan, more)), reason);
+    refused("--samples", "unsupported: --samples with --on; the samples would stay there; leave one of them out");
+    board.replace("gunzip", "gzip -dc | tr '\\000' '\\001'");
+    let said = run(&mut board.campaign(&plan, ""));
+    let line = said.last_line();
+    assert!(line.starts_with(&format!("punctual: {name}: ")) && said.status == 1, "{line}");
+    assert!(line.ends_with("/punctual is not what was sent (another SHA-256)"), "{line}");
+    board.replace("gunzip", "head -c 100000 >/dev/null; echo disk full >&2; exit 1");
+    let said = run(&mut board.campaign(&plan, ""));
+    assert!(said.last_line().contains(": disk full; ") && said.status == 1, "{said:?}");
+    board.replace("mktemp", "exit 1");
+    let home = std::env::var("HOME").unwrap_or_default();
+    let tried = format!("{}, /var/tmp, /dev/shm, /run, {home}", board.scratch.path("tmp").display());
+    refused("", &format!("{name}: no directory for a program (tried {tried})"));
+    board.replace("uname", "echo s390x");
+    let (tool, arch) = (concat!("punctual ", env!("CARGO_PKG_VERSION")), std::env::consts::ARCH);
+    refused(
+        "",
+        &format!("{name}: no punctual in its PATH, and this binary is for {arch}, not s390x; install {tool} there"),
+    );
+    board.expect_nothing_left();
+    assert!(!board.scratch.path("run").exists(), "nothing was measured");
+}
+
+#[test]
+fn a_campaign_elsewhere_ends_with_its_connection_and_can_be_resumed() {
+    let (_machine, scratch) = machine_and_scratch("board-lost");
+    let board = Machine::new(scratch);
+    let plan = board.plan(2, "1h");
+    let out = board.scratch.path("run");
+    let measures = |campaign: &std::process::Child| {
+        comes_true(|| {
+            let ours = running();
+            ours.contains(&campaign.id()) && doing("cell", "--progress").iter().any(|cell| ours.contains(cell))
+        })
+    };
+    for (signal, victim) in
+        [(libc::SIGINT, "run"), (libc::SIGKILL, "run"), (libc::SIGKILL, "serve-cells"), (libc::SIGKILL, "sh")]
+    {
+        let mut campaign = board.campaign(&plan, "").start_piped();
+        assert!(measures(&campaign), "{victim}");
+        let pid = match victim {
+            "run" => campaign.id(),
+            // The shell that keeps the program there.
+            "sh" => shell_among(&running()),
+            _ => running().into_iter().find(|pid| doing(victim, "").contains(pid)).unwrap(),
+        };
+        process::signal(pid, signal).unwrap();
+        if victim == "sh" {
+            // The program runs on, its file is gone, and the campaign goes on.
+            assert!(measures(&campaign));
+            process::signal(campaign.id(), libc::SIGTERM).unwrap();
+        }
+        let said = if signal == libc::SIGKILL && victim == "run" {
+            campaign.wait().unwrap();
+            None
+        } else {
+            Some(finish(campaign))
+        };
+        let resume = format!("punctual run --resume --out {} --on '{}'", out.display(), board.site);
+        match (victim, said) {
+            ("run" | "sh", Some(said)) => {
+                assert!(said.last_line().ends_with(&resume), "{said:?}");
+                assert!([130, 143].contains(&said.status), "{said:?}");
+            }
+            (_, Some(said)) => {
+                let expected = format!("/other: board {}: exited (signal: 9 (SIGKILL)) without a message", board.site);
+                assert!(said.last_line().contains(&expected) && said.status == 1, "{said:?}");
+            }
+            (_, None) => {}
+        }
+        board_is_free(&board, victim);
+        let _ = std::fs::remove_dir_all(&out);
+    }
+}
+
+/// The process of a shell script given with `-c`.
+fn shell_among(processes: &[u32]) -> u32 {
+    let is_it = |pid: &&u32| {
+        std::fs::read(format!("/proc/{pid}/cmdline")).is_ok_and(|text| text.starts_with(b"sh\0-c\0v=$(punctual"))
+    };
+    *processes.iter().find(is_it).expect("a shell")
+}
+
+/// Asserts that no process and no file is left; a killed shell cannot remove its file.
+#[track_caller]
+fn board_is_free(board: &Machine, victim: &str) {
+    if victim == "sh" {
+        assert!(comes_true(|| running().is_empty()), "no orphans: {:?}", running());
+        let tmp = board.scratch.path("tmp");
+        std::fs::remove_dir_all(&tmp).unwrap();
+        std::fs::create_dir(tmp).unwrap();
+    } else {
+        board.expect_nothing_left();
+    }
+}
+
+#[test]
+fn strange_answers_of_the_other_machine_are_one_line() {
+    let (_machine, scratch) = machine_and_scratch("board-strange");
+    let board = Machine::new(scratch);
+    let (plan, name) = (board.plan(1, "200ms"), format!("board {}", board.site));
+    let version = env!("CARGO_PKG_VERSION");
+    for (answer, reason) in [
+        ("echo welcome; echo '{\"nonsense\":1}'", "invalid answer: unknown variant `nonsense`"),
+        ("echo '{'", "invalid answer: EOF while parsing"),
+        ("echo '{\"failed\":{\"reason\":\"x\",\"is_unsupported\":true}}'", "unexpected answer: a failure"),
+        ("echo '{\"refused\":\"no \\u001b[31mred\"}'", "no \u{fffd}[31mred"),
+        ("echo cannot be >&2; exit 3", "cannot be"),
+        ("exit 3", "exited (exit status: 3) without a message"),
+    ] {
+        let script =
+            format!("[ \"$1\" = --version ] && {{ echo punctual {version}; exit; }}; {answer}; cat >/dev/null");
+        board.replace("punctual", &script);
+        let said = run(&mut board.campaign(&plan, ""));
+        let line = said.last_line();
+        assert!(line.starts_with(&format!("punctual: {name}: {reason}")) && said.status == 1, "{answer}: {said:?}");
+    }
+    assert!(!board.scratch.path("run").exists(), "nothing was measured");
+}
+
+#[test]
+fn a_foreign_plan_does_nothing_elsewhere_without_yes() {
+    let (_machine, scratch) = machine_and_scratch("board-consent");
+    let board = Machine::new(scratch);
+    let plan = board.plan(1, "200ms");
+    let text = std::fs::read_to_string(&plan).unwrap().replace("light", "cmd:true");
+    std::fs::write(&plan, text).unwrap();
+    set_mode(&plan, 0o646);
+    let site = &board.site;
+    let said = run(&mut board.campaign(&plan, ""));
+    expect_refused(
+        &said,
+        &format!(
+            "{} would run `cmd:true` on {site}, and is writable by other users (chmod go-w); read it, then add --yes",
+            plan.display()
+        ),
+    );
+    board.expect_nothing_left();
+}
+
+#[test]
+fn root_the_lock_of_the_other_machine_is_respected() {
+    skip_unless!(is_root());
+    let (_machine, scratch) = machine_and_scratch("board-lock");
+    let board = Machine::new(scratch);
+    let (plan, places) = (board.plan(1, "200ms"), Places::new());
+    let text = std::fs::read_to_string(&plan).unwrap().replace(", \"light\"", "");
+    std::fs::write(&plan, text).unwrap();
+    let mut campaign = board.campaign(&plan, "");
+    let mut first = places.act(&mut campaign, "stop:threads-released").start_silent();
+    let cell = places.stopped(&mut first, "threads-released");
+    let said = punctual("measure --duration 100ms");
+    assert!(said.status == 1 && said.stderr.contains("ends about"), "{said:?}");
+    go_on(cell);
+    assert!(first.wait().unwrap().success());
+}

@@ -1,0 +1,137 @@
+//! `punctual load`: a load without a measurement.
+
+use crate::program::{
+    PROGRAM, ProgramOutput, Start, command, finish, inconclusive, is_installed, machine, punctual, run, running,
+    skip_unless,
+};
+use crate::wait::comes_true;
+use std::io::Read;
+use std::process::{Command, Stdio};
+use sys::process;
+
+#[test]
+fn a_load_runs_for_as_long_as_asked_and_shows_its_rate() {
+    let _machine = machine();
+    let said = punctual("load messaging:groups=1+light --for 1500ms --format json");
+    if has_stalled(&said) {
+        return;
+    }
+    let said = said.expect_success();
+    crate::pure::schema::assert_conforms("load", &said.json());
+    let loads = said.json()["loads"].clone();
+    assert_eq!((loads[0]["load"].as_str(), loads[1]["load"].as_str()), (Some("messaging:groups=1"), Some("light")));
+    let operations =
+        loads[0]["seconds"].as_array().unwrap().iter().map(|second| second["operations"].as_u64().unwrap());
+    let operations = operations.sum::<u64>();
+    assert!(said.json()["stopping_ns"].as_u64() > Some(0), "{said:?}");
+    let summary = &said.json()["summary"];
+    let has_rate = summary[0]["per_second"].as_f64() > Some(0.0);
+    assert!(has_rate == (operations > 0) && summary[1]["load"] == "light", "{said:?}");
+    if operations == 0 {
+        inconclusive("the machine did nothing for 1.5 s");
+    }
+    assert!(comes_true(|| running().is_empty()));
+    let said = punctual("load pipe --for 1s");
+    if has_stalled(&said) {
+        return;
+    }
+    let lines: Vec<_> = said.stdout.lines().collect();
+    assert!(lines[0].starts_with("pipe: ") && lines[0].contains(" processes on CPU"), "{said:?}");
+    // One whole second and the total.
+    assert_eq!(lines.len(), 3, "{said:?}");
+    assert!(lines.iter().skip(1).all(|line| line.contains(" round trips/s")), "{said:?}");
+    assert!(lines[1].contains(" %"), "what the machine did: {said:?}");
+    assert!(said.stderr.starts_with("stopped in "), "{said:?}");
+}
+
+/// Whether the machine has kept a load from working for so long that it was given up.
+fn has_stalled(said: &ProgramOutput) -> bool {
+    let has_stalled = said.status == 1 && said.last_line().ends_with(" workers stalled");
+    if has_stalled {
+        inconclusive(said.last_line());
+    }
+    has_stalled
+}
+
+#[test]
+fn a_load_without_an_end_goes_on_until_it_is_told() {
+    let _machine = machine();
+    let child = command("load cpu:50").start_piped();
+    // The supervisor and at least one worker.
+    assert!(comes_true(|| running().len() > 2));
+    process::signal(child.id(), libc::SIGINT).unwrap();
+    let said = finish(child);
+    if has_stalled(&said) {
+        return;
+    }
+    assert!(said.status == 0 && comes_true(|| running().is_empty()), "{said:?}");
+}
+
+#[test]
+fn on_a_terminal_it_is_one_block_that_is_gone_at_the_end() {
+    skip_unless!(is_installed("script", "bsdutils"));
+    let _machine = machine();
+    let mut script = Command::new("script");
+    script.args(["-qec", &format!("{PROGRAM} load pipe+light --for 2s"), "/dev/null"]);
+    let said = run(script.stdin(Stdio::null()).env("TERM", "xterm"));
+    if said.stdout.contains(" workers stalled") {
+        return inconclusive("the load has stalled");
+    }
+    let frames: Vec<_> = said.stdout.split("\x1b[J").collect();
+    // The start lines, one frame per second, and the erasure.
+    assert_eq!(frames.len(), 4, "{said:?}");
+    for frame in &frames[1..3] {
+        assert!(frame.contains(" s of 2s") && frame.contains("  pipe   ") && frame.contains("  light  "), "{said:?}");
+        assert!(frame.lines().all(|line| line.len() < 80), "{said:?}");
+    }
+    let last: Vec<_> = frames[3].lines().collect();
+    assert!(last[0].starts_with("pipe: ") && last[1].starts_with("light: "), "{said:?}");
+}
+
+#[test]
+fn it_ends_when_nobody_reads_it_any_more() {
+    let _machine = machine();
+    let mut child = command("load pipe").start_piped();
+    let mut stdout = child.stdout.take().unwrap();
+    stdout.read_exact(&mut [0]).unwrap();
+    drop(stdout);
+    let said = finish(child);
+    assert!(said.status == 0 || has_stalled(&said), "{said:?}");
+    assert!(comes_true(|| running().is_empty()));
+}
+
+#[test]
+fn what_cannot_run_is_one_line() {
+    let _machine = machine();
+    punctual("load none").expect_error("invalid load `none`: expected one of punctual load --list");
+    punctual("load cpu --policy fifo:1")
+        .expect_error("a real-time load can starve all other processes; limit its duration, like --for 10s");
+    punctual("load cpu --for 0s").expect_error("--for: invalid duration `0s`: expected a positive duration, like 10s");
+    punctual("load cpu --policy deadline:1ms/10ms/10ms --for 1s")
+        .expect_error("a load cannot run under SCHED_DEADLINE: it has many processes; choose another policy");
+    // An address for documentation (RFC 5737).
+    punctual("load ping:192.0.2.1 --for 1s").expect_error(
+        "ping:192.0.2.1 would flood 192.0.2.1, which is not this machine; use ping:127.0.0.1, or add --yes if you are permitted to",
+    );
+    let absent = punctual("load cpu --for 1s --cpus 4095");
+    assert!(absent.stderr.starts_with("punctual: cannot use CPU 4095: "), "{absent:?}");
+    let failing = run(command("load --for 1h").arg("cmd:echo it is broken >&2; exit 7"));
+    let said = "punctual: load cmd:echo it is broken >&2; exit 7: sh exited (exit status: 7): it is broken\n";
+    assert_eq!((failing.status, failing.stderr.as_str()), (1, said));
+    assert!(failing.stdout.is_empty() || failing.stdout.starts_with("cmd:"), "it may have seemed to work: {failing:?}");
+}
+
+#[test]
+fn the_list_names_every_load() {
+    let said = punctual("load --list");
+    let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
+    let loads: Vec<_> = said.stdout.lines().filter(|line| !line.starts_with(' ')).filter_map(first).collect();
+    assert!(model::Load::KNOWN.iter().all(|load| loads.iter().any(|first| first == load)), "{said:?}");
+    assert!(said.stdout.lines().all(|line| line.chars().count() <= 100), "{}", said.stdout);
+    assert_eq!(punctual("load").stdout, said.stdout, "without a load, the list");
+    punctual("load --for 1s")
+        .expect_error("<LOAD> is missing: punctual load [OPTIONS] [LOAD]; see `punctual load --help`");
+    let json = punctual("load --list --format json").json();
+    crate::pure::schema::assert_conforms("loads", &json);
+    assert_eq!(json.as_array().unwrap().len(), model::Load::KNOWN.len());
+}

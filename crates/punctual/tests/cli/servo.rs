@@ -1,0 +1,161 @@
+//! The example program with planted faults, compiled and watched, and whether its explanations name them.
+
+use crate::program::{DIRECTORY, ProgramOutput, Scratch, command, is_installed, run};
+use crate::real::explain::{instances, sums_agree};
+use crate::series::Round;
+use model::{Cause, ExplainRecord, Share};
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// A fault of the example, and its explanation.
+pub(crate) struct Fault {
+    /// Its name in the example.
+    pub(crate) name: &'static str,
+    /// The causes that are right: a lock is one with and without a thread that delays its holder.
+    causes: &'static [Cause],
+    /// What the owner or the place must contain.
+    text: &'static str,
+}
+
+pub(crate) const fn fault(name: &'static str, causes: &'static [Cause], text: &'static str) -> Fault {
+    Fault { name, causes, text }
+}
+
+const LOCKS: &[Cause] = &[Cause::Lock, Cause::PriorityInversion];
+
+/// Those that hit the controller and need no more than the example itself.
+static FAULTS: [Fault; 13] = [
+    fault("page_fault", &[Cause::PageFault], "page faults"),
+    fault("major_fault", &[Cause::PageFault], "page"),
+    fault("nice_lock", LOCKS, "held by logger (nice 10)"),
+    fault("pi_lock", LOCKS, "held by logger (nice 10); priority inheritance is on"),
+    fault("inversion", &[Cause::PriorityInversion], "held by logger (nice 10), while "),
+    fault("fsync", &[Cause::Storage], "fsync"),
+    fault("service", &[Cause::SystemCall], "socket, until service woke it"),
+    fault("malloc", &[Cause::Memory], ""),
+    fault("full_pipe", &[Cause::SystemCall], "pipe, until reader woke it"),
+    fault("equal_priority", &[Cause::EqualPriority], "rival"),
+    fault("migration", &[Cause::Migration], ""),
+    fault("long_run", &[Cause::LongRun], "usually "),
+    fault("sleep", &[Cause::SystemCall], "it sleeps itself: clock_nanosleep for a length of time"),
+];
+
+/// What is as true of a fault, but does not name it: the holder of an inversion's lock is not always delayed.
+const TRUE_TOO: [Fault; 1] = [fault("inversion", &[Cause::Lock], "held by logger (nice 10)")];
+
+/// Causes that are in a program; others are in the machine, and may always be there as well.
+pub(crate) const OF_PROGRAMS: [Cause; 10] = [
+    Cause::LongRun,
+    Cause::Lock,
+    Cause::PriorityInversion,
+    Cause::Storage,
+    Cause::Memory,
+    Cause::SystemCall,
+    Cause::Migration,
+    Cause::PageFault,
+    Cause::EqualPriority,
+    Cause::Stopped,
+];
+
+/// The compiled example.
+pub(crate) fn compiled(scratch: &Scratch, options: &[&str]) -> PathBuf {
+    compiled_from(scratch, "servo", include_str!("../../../../examples/servo.c"), options)
+}
+
+/// The program `name` of a source in C.
+pub(crate) fn compiled_from(scratch: &Scratch, name: &str, source: &str, options: &[&str]) -> PathBuf {
+    let source = scratch.file(&format!("{name}.c"), source);
+    let program = scratch.path(name);
+    let mut cc = Command::new("cc");
+    cc.args(["-O2", "-pthread", "-Wall", "-Wextra", "-Werror"]).args(options).arg("-o").arg(&program).arg(source);
+    let said = run(&mut cc);
+    assert_eq!((said.status, said.stderr.as_str()), (0, ""), "{said:?}");
+    program
+}
+
+/// Watches a thread of a program for this many milliseconds, with the worst 60 activations explained.
+pub(crate) fn watched(ms: u32, thread: &str, options: &[&str], program: &[String]) -> ProgramOutput {
+    let mut command =
+        command(&format!("watch --for {ms}ms --keep 60 --no-keep --wait --format json --thread {thread}"));
+    run(command.args(options).arg("--").args(program))
+}
+
+/// The words of the example with these faults, and with its files beside those of the build.
+pub(crate) fn words(program: &Path, fault: &str) -> Vec<String> {
+    let program = program.display().to_string();
+    [&program, "--every", "25", "--dir", DIRECTORY, "--fault", fault].map(str::to_owned).into()
+}
+
+/// The explanations of a watched program, checked to add up; `None` if the machine let it do nothing meanwhile.
+#[track_caller]
+pub(crate) fn explained(said: &ProgramOutput) -> Option<ExplainRecord> {
+    if said.last_line().contains("nothing to report: ") {
+        return None;
+    }
+    assert_eq!(said.status, 0, "{said:?}");
+    let explained = &said.json()["cells"][0]["summary"]["explained"];
+    let explained: ExplainRecord = serde_json::from_value(explained.clone()).unwrap();
+    sums_agree(&explained);
+    Some(explained)
+}
+
+pub(crate) fn described(share: &Share) -> String {
+    format!("{:?} {:?} {} {}", share.cause, share.or, share.owner.name, share.place.as_deref().unwrap_or_default())
+}
+
+/// Whether a share is caused by a fault, without an alternative cause.
+pub(crate) fn is_of(share: &Share, fault: &Fault) -> bool {
+    share.or.is_none() && fault.causes.contains(&share.cause) && described(share).contains(fault.text)
+}
+
+/// Numbers of late activations that are blamed on each planted fault; else a cause that is not there.
+fn counted(explained: &ExplainRecord, planted: &[&Fault]) -> Result<Vec<usize>, String> {
+    let mut right = vec![0; planted.len()];
+    for one in &explained.worst {
+        let is_of_program = |share: &&Share| OF_PROGRAMS.contains(&share.cause) && share.or.is_none();
+        let Some(share) = one.blame().filter(is_of_program) else { continue };
+        let is_planted = |too: &Fault| planted.iter().any(|fault| fault.name == too.name);
+        match planted.iter().position(|fault| is_of(share, fault)) {
+            Some(index) => right[index] += 1,
+            None if TRUE_TOO.iter().any(|too| is_planted(too) && is_of(share, too)) => {}
+            None => return Err(format!("{} in {one:#?}", described(share))),
+        }
+    }
+    Ok(right)
+}
+
+/// Whether each planted fault is blamed at least this often, and no cause that is not there.
+pub(crate) fn named(explained: Option<&ExplainRecord>, planted: &[&Fault], least: usize) -> Round {
+    let Some(explained) = explained else { return Round::Nothing("the program did nothing".to_owned()) };
+    match counted(explained, planted) {
+        Ok(right) if right.iter().all(|n| *n >= least) => Round::Right,
+        Ok(right) => Round::Nothing(format!("{right:?}, causes {:#?}", explained.causes)),
+        Err(wrong) => Round::Wrong(wrong),
+    }
+}
+
+/// Whether this machine can compile and watch a program; otherwise prints that the test is skipped.
+pub(crate) fn may_watch() -> bool {
+    instances().is_some() && is_installed("cc", "gcc")
+}
+
+/// Whether the machine has the CPUs and the disk that the fault needs; otherwise prints that it is skipped.
+fn is_possible(fault: &Fault) -> bool {
+    let (is_possible, needed) = match fault.name {
+        "migration" => (sys::sched::affinity(0).unwrap().len() > 1, "two CPUs"),
+        "fsync" | "major_fault" => {
+            let kind = run(Command::new("stat").args(["-f", "-c", "%T", DIRECTORY]));
+            (kind.stdout.trim() != "tmpfs", "a target directory on a disk")
+        }
+        _ => (true, ""),
+    };
+    if !is_possible {
+        eprintln!("skipped: {} needs {needed}", fault.name);
+    }
+    is_possible
+}
+
+/// The faults with these names that are possible here.
+pub(crate) fn by_name(names: &[&str]) -> Vec<&'static Fault> {
+    FAULTS.iter().filter(|fault| names.contains(&fault.name) && is_possible(fault)).collect()
+}

@@ -1,0 +1,118 @@
+//! Helpers for tests of all crates, which read no clock (`cargo xtask check`, `tidy/clock.rs`).
+
+use std::process::Command;
+use std::thread;
+use std::time::Duration;
+
+/// Looks, 10 ms apart, after which what a test waits for will not come. A machine that stands still does not look.
+const LOOKS: u32 = 30_000;
+
+/// Looks until `condition` holds; returns whether it did.
+#[must_use]
+pub fn comes_true(mut condition: impl FnMut() -> bool) -> bool {
+    for _ in 0..LOOKS {
+        if condition() {
+            return true;
+        }
+        thread::sleep(Duration::from_millis(10));
+    }
+    condition()
+}
+
+/// Marks the process that [`runs_alone`] starts.
+const ALONE: &str = "PUNCTUAL_TEST_ALONE";
+
+/// Whether the calling test runs in a process of its own: no other test starts processes there, which have copies of
+/// its open files until their exec, or changes what belongs to the process. Elsewhere it is run in one, and has passed.
+///
+/// # Panics
+/// When it has failed there.
+#[must_use]
+#[expect(clippy::print_stdout, reason = "it is the output of a test")]
+pub fn runs_alone() -> bool {
+    let thread = thread::current();
+    // libtest names the thread after the test, and uses the main thread for one test after the other.
+    let Some(name) = thread.name().filter(|name| *name != "main" && std::env::var_os(ALONE).is_none()) else {
+        return true;
+    };
+    match only(name) {
+        Ok(said) => {
+            assert!(said.contains(" 1 passed; 0 failed"), "{said}");
+            said.lines().filter(|line| line.starts_with("skipped: ")).for_each(|line| println!("{line}"));
+        }
+        // QEMU's user emulation starts no program for the emulated machine.
+        Err(err) if err.raw_os_error() == Some(libc::ENOEXEC) => return true,
+        Err(err) => panic!("cannot start this test program: {err}"),
+    }
+    false
+}
+
+/// What this test program says when it runs one test only.
+fn only(name: &str) -> std::io::Result<String> {
+    let mut command = Command::new(std::env::current_exe()?);
+    let ended = command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(ALONE, "1").output()?;
+    Ok([ended.stdout, ended.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat())
+}
+
+/// CPU time of the calling thread so far, us.
+///
+/// # Panics
+/// When the kernel does not tell it.
+#[must_use]
+pub fn cpu_us() -> u64 {
+    let used = crate::usage::thread().expect("own resource usage");
+    used.user_us + used.system_us
+}
+
+/// Runs of a fuzzing test: `n`, or as many as there is CPU time for in the seconds of `PUNCTUAL_FUZZ_SECONDS`, which
+/// `cargo xtask fuzz` sets.
+pub fn fuzz_runs(n: u64) -> impl Iterator<Item = u64> {
+    let seconds = number("PUNCTUAL_FUZZ_SECONDS");
+    let began = cpu_us();
+    (0..).take_while(move |run| seconds.map_or(*run < n, |seconds| cpu_us() - began < seconds * 1_000_000))
+}
+
+/// The seed of a fuzzing test.
+#[must_use]
+pub fn fuzz_seed() -> u64 {
+    number("PUNCTUAL_FUZZ_SEED").unwrap_or(1)
+}
+
+/// Whether a panic is an arithmetic overflow, which only builds with checks detect.
+#[must_use]
+pub fn is_overflow(panic: &(dyn std::any::Any + Send)) -> bool {
+    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
+    text.is_some_and(|text| text.starts_with("attempt to ") && text.ends_with(" with overflow"))
+}
+
+fn number(variable: &str) -> Option<u64> {
+    std::env::var(variable).ok()?.parse().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::cell::Cell;
+
+    #[test]
+    fn a_test_runs_alone_once_and_by_its_name() {
+        let is_alone = std::env::var_os(ALONE).is_some() || thread::current().name() == Some("main");
+        assert_eq!(runs_alone(), is_alone);
+        let said = only("testing::tests::no_such_test").unwrap();
+        assert!(said.contains(" 0 passed; "), "{said}");
+    }
+
+    #[test]
+    fn what_comes_true_is_waited_for() {
+        let looks = Cell::new(0);
+        assert!(comes_true(|| looks.replace(looks.get() + 1) == 2));
+        assert_eq!(looks.get(), 3);
+    }
+
+    #[test]
+    fn fuzzing_has_its_runs() {
+        if number("PUNCTUAL_FUZZ_SECONDS").is_none() {
+            assert_eq!(fuzz_runs(3).collect::<Vec<_>>(), [0, 1, 2]);
+        }
+    }
+}
