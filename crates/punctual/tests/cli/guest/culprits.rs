@@ -24,9 +24,18 @@ fn explained(scratch: &Scratch, rest: &str, policy: &str, period: &str, loads: &
     entries
 }
 
-/// Asserts that at least `least` wake-ups were late, all explained, and each blamed on this cause by this owner.
+/// Asserts that at least `least` wake-ups were late, all explained, each blamed on this cause by this owner, and that no
+/// part of them cannot be told.
 #[track_caller]
 fn expect_all(entry: &Entry, least: usize, cause: (Cause, Option<Cause>), owner: &str) {
+    expect_blamed(entry, least, cause, owner);
+    let explained = entry.record.explained.as_ref().unwrap();
+    assert_eq!(explained.evidence_ns[Evidence::CannotTell.index()], 0, "{:#?}", explained.causes);
+}
+
+/// Asserts that at least `least` wake-ups were late, all explained, and each blamed on this cause by this owner.
+#[track_caller]
+fn expect_blamed(entry: &Entry, least: usize, cause: (Cause, Option<Cause>), owner: &str) {
     let explained = entry.record.explained.as_ref().unwrap();
     sums_agree(explained);
     assert!(explained.not_covered <= 1 && explained.worst.len() >= least, "{:#?}", explained.causes);
@@ -34,7 +43,6 @@ fn expect_all(entry: &Entry, least: usize, cause: (Cause, Option<Cause>), owner:
         let blame = one.blame().unwrap();
         assert_eq!(((blame.cause, blame.or), blame.owner.name.as_str()), (cause, owner), "{one:#?}");
     }
-    assert_eq!(explained.evidence_ns[Evidence::CannotTell.index()], 0, "{:#?}", explained.causes);
 }
 
 #[test]
@@ -42,12 +50,16 @@ fn vm_threads_and_timers_that_have_the_cpu_are_named() {
     let Some(_) = kernel() else { return };
     skip_unless!(is_installed("cc", "gcc"));
     let scratch = Scratch::new("culprits-threads");
-    let loads = ["cmd:/culprit higher 0", "cmd:/culprit equal 0", "cmd:/culprit raise 0", "cmd:/culprit herd 0"];
+    let loads = ["cmd:/culprit higher 0", "cmd:/culprit equal 0", "cmd:/culprit raise 0"];
     let rest = "duration = \"1s\"\nexplain = { above = \"800us\", keep = 60 }";
-    let [higher, equal, raise, herd] = &explained(&scratch, rest, "fifo:80", "1ms", &loads)[..] else { panic!() };
+    let [higher, equal, raise] = &explained(&scratch, rest, "fifo:80", "1ms", &loads)[..] else { panic!() };
     expect_all(higher, 40, (Cause::HigherPriority, None), "culprit");
     expect_all(equal, 40, (Cause::EqualPriority, None), "culprit");
     expect_all(raise, 35, (Cause::HigherPriority, Some(Cause::Throttling)), "culprit");
+    // Its interrupts take 1.2 ms: wherever they begin, a wake-up is due more than 0.15 ms before the end.
+    let scratch = Scratch::new("culprits-herd");
+    let rest = "duration = \"1s\"\nexplain = { above = \"150us\", keep = 60 }";
+    let [herd] = &explained(&scratch, rest, "fifo:80", "1ms", &["cmd:/culprit herd 0"])[..] else { panic!() };
     expect_all(herd, 35, (Cause::Interrupt, None), "interrupt local_timer (timerfd_tmrproc)");
     // Each burst is one late wake-up of 2.5 ms at most, and two due times that passed or are as late.
     for entry in [higher, equal] {
@@ -87,5 +99,12 @@ fn vm_throttling_and_stops_are_named() {
                  while :; do sleep 1; done";
     let rest = "duration = \"1s\"\nexplain = { above = \"30ms\", keep = 60 }";
     let [stopped] = &explained(&scratch, rest, "fifo:80", "1ms", &[stops])[..] else { panic!() };
-    expect_all(stopped, 2, (Cause::Stopped, None), "measured/0");
+    // How the kernel stops and continues a thread, some microseconds each, cannot be told.
+    expect_blamed(stopped, 2, (Cause::Stopped, None), "measured/0");
+    let explained = stopped.record.explained.as_ref().unwrap();
+    assert!(
+        explained.evidence_ns[Evidence::CannotTell.index()] * 1000 < explained.late.ns(),
+        "{:#?}",
+        explained.causes
+    );
 }
