@@ -1,8 +1,10 @@
 //! A timeout that starts again whenever something has happened: slow machines need more time in all.
 
-use super::workers::POLL_INTERVAL;
 use std::time::Duration;
 use sys::waited::Waited;
+
+/// Interval at which progress is looked at.
+pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A timeout since the last change of a number that tells progress.
 #[derive(Debug)]

@@ -1,6 +1,6 @@
 //! A running part of a load, as seen by the process that started it.
 
-use super::idle_timeout::IdleTimeout;
+use super::idle_timeout::{IdleTimeout, POLL_INTERVAL};
 use super::job::Job;
 use super::report::{LoadMessage, Report};
 use super::supervisor;
@@ -24,7 +24,6 @@ use sys::waited::Waited;
 const READY_TIMEOUT: Duration = Duration::from_secs(20);
 /// Timeout until a supervisor has ended.
 const STOP_TIMEOUT: Duration = Duration::from_secs(20);
-const POLL_INTERVAL: Duration = Duration::from_millis(1);
 /// The longest message, bytes.
 const MESSAGE_BYTES: usize = 8192;
 

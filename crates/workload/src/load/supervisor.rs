@@ -1,8 +1,9 @@
 //! The supervisor process of one part of a load.
 
+use super::idle_timeout::POLL_INTERVAL;
 use super::job::Job;
 use super::report::{LoadMessage, Report};
-use super::workers::{self, POLL_INTERVAL, Workers};
+use super::workers::{self, Workers};
 use super::{Place, own_name, programs};
 use host::{Cgroup, HostFs, OwnDirectory};
 use std::io;

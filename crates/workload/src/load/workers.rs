@@ -1,7 +1,7 @@
 //! The processes of one part of a load: forked, counted and killed together.
 
 use super::Place;
-use super::idle_timeout::IdleTimeout;
+use super::idle_timeout::{IdleTimeout, POLL_INTERVAL};
 use super::report::{LoadMessage, Report};
 use host::Cgroup;
 use model::CpuSet;
@@ -20,7 +20,6 @@ const READY_TIMEOUT: Duration = Duration::from_secs(10);
 const STOP_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time between SIGTERM and SIGKILL, for a program to tidy up.
 const KILL_GRACE: Duration = Duration::from_millis(250);
-pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// The workers. Dropping it kills them, with all their descendants, and waits until all are gone.
 pub(super) struct Workers<'a> {

@@ -24,8 +24,8 @@ fn explained(scratch: &Scratch, rest: &str, policy: &str, period: &str, loads: &
     entries
 }
 
-/// Asserts that at least `least` wake-ups were late, all explained, each blamed on this cause by this owner, and that no
-/// part of them cannot be told.
+/// Asserts that at least `least` wake-ups were late, all explained, each blamed on this cause by this owner, and that
+/// no part of them cannot be told.
 #[track_caller]
 fn expect_all(entry: &Entry, least: usize, cause: (Cause, Option<Cause>), owner: &str) {
     expect_blamed(entry, least, cause, owner);
