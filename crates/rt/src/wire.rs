@@ -121,6 +121,7 @@ impl UioDevice {
     }
 
     /// A device whose interrupts a test counts.
+    #[cfg(not(loom))]
     #[cfg(test)]
     pub(crate) fn counted_in(file: File) -> UioDevice {
         UioDevice { file, is_held_off: false, last: Cell::new(None) }

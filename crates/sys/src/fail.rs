@@ -33,7 +33,7 @@ pub fn write(name: &str) -> io::Result<()> {
     }
 }
 
-/// Writes `bytes`; with the feature in two halves, with the place of a [`write`] between them.
+/// Writes `bytes`; with the feature in two halves, with the place of a [`write()`] between them.
 ///
 /// # Errors
 /// Those of the writer, and what the action says.
