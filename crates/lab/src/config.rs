@@ -4,6 +4,7 @@ use super::fetch::{self, CachedConfig};
 use super::image::{self, LARGEST_KERNEL};
 use super::{LabError, regular_file};
 use flate2::read::GzDecoder;
+use memchr::memmem;
 use model::{ConfigSummary, KernelConfig, LARGEST_CONFIG};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -109,7 +110,7 @@ const MARK: usize = 8;
 
 /// The configuration embedded in a kernel with `CONFIG_IKCONFIG`.
 fn embedded(image: &[u8]) -> io::Result<Option<String>> {
-    let Some(at) = image.windows(BEGIN.len()).position(|bytes| bytes == BEGIN) else { return Ok(None) };
+    let Some(at) = memmem::find(image, BEGIN) else { return Ok(None) };
     unpacked(image.get(at + MARK..).unwrap_or_default()).map(Some)
 }
 
@@ -140,8 +141,8 @@ fn release_of_bzimage(kernel: &[u8]) -> Option<String> {
 fn release_of_vmlinux(image: &[u8]) -> Option<String> {
     const BANNER: &[u8] = b"Linux version ";
     let is_release = |at: &usize| image.get(at + BANNER.len()).is_some_and(u8::is_ascii_digit);
-    let mut places = image.windows(BANNER.len()).enumerate().filter(|(_, bytes)| *bytes == BANNER).map(|(at, _)| at);
-    word(image.get(places.find(is_release)? + BANNER.len()..)?)
+    let at = memmem::find_iter(image, BANNER).find(is_release)?;
+    word(image.get(at + BANNER.len()..)?)
 }
 
 /// The first word of bytes, if it may be a release.

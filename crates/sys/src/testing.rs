@@ -1,22 +1,71 @@
 //! Helpers for tests of all crates, which read no clock (`cargo xtask check`, `tidy/clock.rs`).
 
+use std::collections::BTreeMap;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
 
-/// Looks, 10 ms apart, after which what a test waits for will not come. A machine that stands still does not look.
-const LOOKS: u32 = 30_000;
+/// Environment variable that marks the processes of one test, descendants included; its value is [`mark`].
+pub const MARK: &str = "PUNCTUAL_TEST_THREAD";
 
-/// Looks until `condition` holds; returns whether it did.
-#[must_use]
+/// CPU seconds that the processes of a test may use before what they were to do has not come true.
+const BUDGET_S: u64 = 240;
+
+/// Looks, about a second apart, in which no process of the test has used CPU time: nothing will come.
+const STILL: u32 = 60;
+
+/// USER_HZ of proc_pid_stat(5), a constant of Linux.
+const TICKS_PER_S: u64 = 100;
+
+/// Looks until `condition` holds; returns whether it held before the processes of this test stood still or had used up
+/// their CPU time. A machine that stands still does not look.
 pub fn comes_true(mut condition: impl FnMut() -> bool) -> bool {
-    for _ in 0..LOOKS {
-        if condition() {
-            return true;
+    let (mut seen, mut used, mut still) = (ticks(), 0, 0);
+    loop {
+        for _ in 0..100 {
+            if condition() {
+                return true;
+            }
+            thread::sleep(Duration::from_millis(10));
         }
-        thread::sleep(Duration::from_millis(10));
+        let now = ticks();
+        // Processes that have ended count by what their parents have of them.
+        used += now.iter().map(|(pid, n)| n.saturating_sub(seen.get(pid).copied().unwrap_or(0))).sum::<u64>();
+        still = if now == seen { still + 1 } else { 0 };
+        seen = now;
+        if still >= STILL || used / TICKS_PER_S >= BUDGET_S {
+            return condition();
+        }
     }
-    condition()
+}
+
+/// CPU time of each process of this test, with that of children it has waited for: fields 14 to 17 of
+/// proc_pid_stat(5), ticks.
+fn ticks() -> BTreeMap<u32, u64> {
+    let of = |pid: u32| {
+        let stat = std::fs::read_to_string(format!("/proc/{pid}/stat")).ok()?;
+        let fields = stat.rsplit_once(") ")?.1.split(' ');
+        Some((pid, fields.skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum()))
+    };
+    marked(&mark()).into_iter().filter_map(of).collect()
+}
+
+/// The mark of this test: the ID of its thread. Tests that run at the same time do not see each other's processes.
+#[must_use]
+pub fn mark() -> String {
+    crate::thread::id().to_string()
+}
+
+/// IDs of the processes with this mark. A zombie has no environment.
+#[must_use]
+pub fn marked(mark: &str) -> Vec<u32> {
+    let variable = format!("{MARK}={mark}");
+    let is_marked = |entry: &std::fs::DirEntry| {
+        let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
+        environment.split(|byte| *byte == 0).any(|one| one == variable.as_bytes())
+    };
+    let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
+    processes.filter(is_marked).filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
 /// Marks the process that [`runs_alone`] starts.

@@ -12,8 +12,8 @@ const CLOCKS: [&str; 7] =
 
 const HOST: &str = "crates/punctual/tests/cli/host/";
 const FIELD: &str = "crates/punctual/tests/cli/field/";
-/// What may read clocks: series on the machine and tests with other machines, and the helpers that wait.
-const EXEMPT: [&str; 4] = [HOST, FIELD, "crates/punctual/tests/cli/wait.rs", "crates/sys/src/testing.rs"];
+/// What may read clocks: series on the machine and tests with other machines, and the helper that waits.
+const EXEMPT: [&str; 3] = [HOST, FIELD, "crates/sys/src/testing.rs"];
 
 /// Clocks in tests and in their helpers.
 pub(super) fn unread(tree: &Tree) -> Vec<Violation> {
@@ -26,7 +26,7 @@ pub(super) fn unread(tree: &Tree) -> Vec<Violation> {
         for (at, word) in CLOCKS.iter().flat_map(|word| uses(&code, word).map(move |at| (at, word))) {
             if parts.iter().any(|part| part.contains(&at)) {
                 let line = 1 + code[..at].matches('\n').count();
-                let remedy = "wait with comes_true of wait.rs or sys::testing, or move it to tests/cli/host";
+                let remedy = "wait with comes_true of sys::testing, or move it to tests/cli/host";
                 let what = format!("`{word}`: a gate's test reads no clock");
                 found.push(Violation::new(&file.path, line, what, remedy));
             }
@@ -165,12 +165,12 @@ mod tests {
             ("crates/punctual/tests/cli/real/a.rs", SLEEP.to_owned(), 2),
             ("crates/punctual/tests/cli/host/a.rs", SLEEP.to_owned(), 0),
             ("crates/punctual/tests/cli/field/a.rs", SLEEP.to_owned(), 0),
-            ("crates/punctual/tests/cli/wait.rs", SLEEP.to_owned(), 0),
+            ("crates/sys/src/testing.rs", SLEEP.to_owned(), 0),
         ] {
             assert_eq!(lines(unread, &[(path, &text)]).len(), want, "{path} {text}");
         }
         let one = lines(unread, &[("crates/model/tests/a.rs", "\nfn f() { sleep(d) }\n")]);
-        let want = "crates/model/tests/a.rs:2: `sleep(`: a gate's test reads no clock; wait with comes_true of wait.rs or \
+        let want = "crates/model/tests/a.rs:2: `sleep(`: a gate's test reads no clock; wait with comes_true of \
                     sys::testing, or move it to tests/cli/host";
         assert_eq!(one, [want]);
     }

@@ -5,7 +5,6 @@ mod places;
 mod program;
 mod series;
 mod servo;
-mod wait;
 
 mod pure {
     pub(crate) mod bad_input;

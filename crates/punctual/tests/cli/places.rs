@@ -1,13 +1,13 @@
 //! Named places of the program (`sys::fail`): a run lists those that it passes, and a test visits each of them.
 
 use crate::program::{Scratch, is_stopped, set_mode};
-use crate::wait::comes_true;
 use model::Cell;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
+use sys::testing::comes_true;
 
 /// What processes of the program say about the places that they pass.
 #[derive(Debug)]

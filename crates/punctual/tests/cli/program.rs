@@ -1,6 +1,5 @@
 //! Running the program in tests, one measurement at a time.
 
-use crate::wait::comes_true;
 use analysis::testing::RunBuilder;
 use model::{Cell, Conditions, CpuSet, Entry, Header, Record};
 use serde::de::DeserializeOwned;
@@ -9,18 +8,13 @@ use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
+pub(crate) use sys::testing::{MARK, mark};
+use sys::testing::{comes_true, marked};
 
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_punctual");
-
-/// Environment variable that marks the processes of one test, descendants included; its value is [`mark`].
-pub(crate) const MARK: &str = "PUNCTUAL_TEST_THREAD";
-
-/// The mark of this test: the ID of its thread. Tests that run at the same time do not see each other's processes.
-pub(crate) fn mark() -> String {
-    sys::thread::id().to_string()
-}
 
 /// The machine, held by a measuring test: concurrent measurements would disturb each other. A lock of a file, because
 /// tests may run in processes of their own.
@@ -271,11 +265,15 @@ pub(crate) fn header(dir: &Path) -> Header {
     serde_json::from_str(text.lines().next().expect("a header")).expect("a header")
 }
 
-/// The measurements of the run in `dir`, in measured order; all must be complete.
+/// The measurements of the run in `dir`, in the order of the plan and not in the random one in which they were made.
+/// All must be complete.
 #[track_caller]
 pub(crate) fn entries(dir: &Path) -> Vec<Entry> {
     let text = std::fs::read_to_string(dir.join("run.jsonl")).expect("a run");
-    text.lines().skip(1).map(|line| serde_json::from_str(line).expect("a measurement")).collect()
+    let entries = text.lines().skip(1).map(|line| serde_json::from_str::<Entry>(line).expect("a measurement"));
+    let mut entries: Vec<Entry> = entries.collect();
+    entries.sort_by_key(|entry| (entry.planned.block, entry.planned.cell_index));
+    entries
 }
 
 /// Runs `plan` into the directory `out`, always with the same seed.
@@ -312,12 +310,14 @@ pub(crate) fn sshd_with_keys(scratch: &Scratch) -> Option<&'static str> {
     Some(sshd)
 }
 
-/// Runs `work` while a load runs on every CPU.
+/// Runs `work` while a thread spins on every CPU. A load of ours would be seen by tests of what loads leave behind.
 pub(crate) fn beside_a_load<T>(work: impl FnOnce() -> T) -> T {
-    let mut load = command("load cpu --for 10min").stdout(Stdio::null()).spawn().expect("the program starts");
-    let done = work();
-    kill_and_wait(&mut load);
-    done
+    let spins = Arc::new(());
+    for _ in 0..sys::sched::affinity(0).expect("own affinity").len() {
+        let spins = Arc::downgrade(&spins);
+        std::thread::spawn(move || while spins.strong_count() > 0 {});
+    }
+    work()
 }
 
 /// A cell on `cpus` that needs no privilege unless `policy` does.
@@ -426,17 +426,7 @@ pub(crate) fn may_mount() -> bool {
 
 /// IDs of the processes that this test has started, including descendants.
 pub(crate) fn running() -> Vec<u32> {
-    marked(&format!("{MARK}={}", mark()))
-}
-
-/// IDs of the processes with `mark` in their environment. A zombie has no environment.
-fn marked(mark: &str) -> Vec<u32> {
-    let is_ours = |entry: &std::fs::DirEntry| {
-        let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|variable| variable == mark.as_bytes())
-    };
-    let processes = std::fs::read_dir("/proc").expect("/proc").flatten();
-    processes.filter(is_ours).filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    marked(&mark())
 }
 
 /// Names of the files that this program creates for loads: directories in `/var/tmp`, control groups.
@@ -459,13 +449,13 @@ fn what_a_test_that_fails_has_started_ends_with_it() {
     let failing = std::thread::spawn(|| {
         let _machine = machine();
         let mut load = command("load messaging:groups=1 --for 1min").stdout(Stdio::null()).spawn().unwrap();
-        let mark = format!("{MARK}={}", mark());
+        let mark = mark();
         assert!(comes_true(|| marked(&mark).len() > 20), "the load works");
         assert!(load.try_wait().unwrap().is_some(), "fails on purpose: {mark}");
     });
     let said = failing.join().unwrap_err();
     let mark = said.downcast_ref::<String>().unwrap().rsplit(' ').next().unwrap();
-    assert!(mark.starts_with(MARK) && marked(mark).is_empty(), "{mark}");
+    assert!(mark.parse::<u32>().is_ok() && marked(mark).is_empty(), "{mark}");
     let _machine = machine();
     assert_eq!(traces(), <[String; 0]>::default());
 }

@@ -1,4 +1,4 @@
-/* Threads that delay others on one CPU: culprit_threads KIND CPU. Exits after 8 s. */
+/* Threads that delay others on one CPU: culprit_threads KIND CPU [SECONDS]. Exits after SECONDS, or 8 s. */
 #define _GNU_SOURCE
 #include <pthread.h>
 #include <sched.h>
@@ -160,7 +160,7 @@ static void hog(void)
 {
 	be("culprit", cpu);
 	set_priority(50);
-	spin(8);
+	spin(8);	/* or until the end */
 }
 
 int main(int count, char **words)
@@ -168,7 +168,7 @@ int main(int count, char **words)
 	if (count < 3)
 		return 2;
 	cpu = atoi(words[2]);
-	until = now() + 8;
+	until = now() + (count > 3 ? atoi(words[3]) : 8);
 	if (!strcmp(words[1], "inherit"))
 		inherit();
 	else if (!strcmp(words[1], "raise"))

@@ -2,7 +2,7 @@
 
 use crate::field::board::{Board, UDP_PORT};
 use crate::program::{a_cpu, command, entries, is_installed, machine_and_scratch, run, set_mode, skip_unless};
-use crate::wait::comes_true;
+use sys::testing::comes_true;
 
 /// A role and whole cells on an emulated arm64 board with busybox and dropbear, to which this program is sent.
 #[test]

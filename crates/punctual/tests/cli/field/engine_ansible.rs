@@ -10,9 +10,9 @@ use crate::program::{
 };
 use crate::pure::engines::{expect_shards, has_shards, of_python, plan};
 use crate::real::response::{HOST, LOGGER, Network, TARGET};
-use crate::wait::comes_true;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
+use sys::testing::comes_true;
 
 /// Addresses of the machines of [`Network`].
 pub(crate) const ADDRESSES: [&str; 3] = ["10.213.7.1", "10.213.7.2", "10.213.7.3"];

@@ -7,8 +7,8 @@ use crate::program::{
 };
 use crate::pure::engines::{expect_shards, has_shards, of_python, plan};
 use crate::real::response::{HOST, Network};
-use crate::wait::comes_true;
 use std::process::{Child, Command};
+use sys::testing::comes_true;
 
 /// The address of the coordinator, in the namespace of the host.
 const COORDINATOR: &str = "127.0.0.1:22408";

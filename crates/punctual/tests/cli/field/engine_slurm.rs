@@ -6,11 +6,11 @@ use crate::program::{
     MARK, PROGRAM, Scratch, Start, command, is_installed, is_root, machine_and_scratch, mark, run, skip_unless,
 };
 use crate::pure::slurm::export;
-use crate::wait::comes_true;
 use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
+use sys::testing::comes_true;
 
 /// Environment variable of the processes of a node, set before those of jobs have Slurm's own.
 const NODE: &str = "PUNCTUAL_TEST_NODE";

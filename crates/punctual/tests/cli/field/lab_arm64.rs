@@ -4,7 +4,6 @@ use crate::program::{
     Scratch, beside_a_load, entries, is_installed, machine_and_scratch, punctual, run_seeded, skip_unless,
 };
 use model::{Entry, LabClock};
-use std::path::Path;
 
 /// Latencies are multiples of the period of the guests' timer, ns.
 const TIMER_STEP_NS: i64 = 16;
@@ -65,9 +64,9 @@ fn vm_arm64_guests_are_the_same_to_the_bit_and_rank_preemption_models() {
     let [quiet, busy] = ["quiet", "busy"].map(|name| scratch.path(name));
     run_seeded(&plan, &quiet);
     beside_a_load(|| run_seeded(&plan, &busy));
-    let entries = entries_of(&quiet);
+    let [entries, of_busy] = [quiet, busy].map(|run| entries(&run));
     assert_eq!(entries.len(), 2 * 2 * models.len());
-    assert!(entries == entries_of(&busy), "virtual time does not depend on what else the machine does");
+    assert!(entries == of_busy, "virtual time does not depend on what else the machine does");
     for entry in &entries {
         let lab = entry.record.lab.as_ref().unwrap();
         let machine = (lab.clock, lab.machine.as_str());
@@ -86,11 +85,4 @@ fn vm_arm64_guests_are_the_same_to_the_bit_and_rank_preemption_models() {
         (0..2).for_each(|model| expect_order(&entries, heavy(model), heavy(2)));
         (0..2).for_each(|model| expect_order(&entries, tcp(model), tcp(model + 1)));
     }
-}
-
-/// Entries of a run, in plan order.
-fn entries_of(run: &Path) -> Vec<Entry> {
-    let mut entries = entries(run);
-    entries.sort_by_key(|entry| (entry.planned.cell_index, entry.planned.block));
-    entries
 }

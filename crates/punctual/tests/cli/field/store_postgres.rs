@@ -5,9 +5,9 @@ use crate::program::{
     MARK, ProgramOutput, Scratch, Start, command, finish, is_installed, is_root, mark, punctual, run, skip_unless,
 };
 use crate::pure::store::{nights, unwrapped};
-use crate::wait::comes_true;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use sys::testing::comes_true;
 
 /// A server of an own database directory, at a socket only.
 struct Server {

@@ -6,10 +6,10 @@ use crate::program::{
     Scratch, Start, command, entries, finish, inconclusive, kill_and_wait, machine_and_scratch, running,
 };
 use crate::real::explain::{instances, sums_agree};
-use crate::wait::comes_true;
 use model::{ExplainRecord, Record};
 use std::path::{Path, PathBuf};
 use std::process::Child;
+use sys::testing::comes_true;
 
 /// A campaign with one cell in an emulated guest, whose wake-ups above `above` are explained.
 pub(crate) struct Campaign {

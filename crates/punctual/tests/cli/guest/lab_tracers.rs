@@ -1,18 +1,10 @@
 //! The kernel's tracers in guests: present if the kernel has them, identical to the bit, and refused elsewhere.
 
 use crate::guest::vm::{kernel, run_seeded};
-use crate::program::{Scratch, punctual};
-use model::Entry;
-use std::path::Path;
+use crate::program::{Scratch, entries, punctual};
 
 /// A kernel with both tracers.
 const RT: &str = "debian:6.1-rt";
-
-fn entries(run: &Path) -> Vec<Entry> {
-    let mut entries = crate::program::entries(run);
-    entries.sort_by_key(|entry| entry.planned);
-    entries
-}
 
 /// A plan for these kernels, with `keys` at its top.
 fn plan(scratch: &Scratch, name: &str, kernels: &[&str], keys: &str) -> String {

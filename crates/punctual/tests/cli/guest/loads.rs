@@ -15,7 +15,7 @@ fn vm_every_load_works_all_the_time_beside_a_measurement() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new("loads");
     let plan = format!(
-        "repetitions = 1\nduration = \"200ms\"\nwarm_up = \"0ms\"\n[axes]\nkernel = [\"{} preempt=full\"]\nload = {:?}\n\
+        "repetitions = 1\nduration = \"100ms\"\nwarm_up = \"0ms\"\n[axes]\nkernel = [\"{} preempt=full\"]\nload = {:?}\n\
          policy = [\"fifo:90\"]\nperiod = [\"1ms\"]\n",
         kernel.display(),
         loads()

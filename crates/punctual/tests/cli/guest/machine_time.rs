@@ -18,7 +18,7 @@ fn vm_emulated_guests_are_never_compared_with_virtual_time() {
     let out = scratch.path("run");
     let said = punctual(&format!("run {} --wait --out {}", plan.display(), out.display())).expect_success();
     let entries = entries(&out);
-    let of_emulated = entries.iter().find(|entry| entry.planned.cell_index == 0).unwrap();
+    let of_emulated = &entries[0];
     let lab = of_emulated.record.lab.as_ref().unwrap();
     assert_eq!((lab.clock, lab.machine.as_str()), (LabClock::Emulated, "pc, qemu64, 2 CPUs"));
     assert_eq!(of_emulated.record.threads.iter().map(|thread| thread.cpu).collect::<Vec<_>>(), [0, 1]);

@@ -17,8 +17,7 @@ fn measured(scratch: &Scratch, kernel: &Path, conditions: &str, loads: &[&str], 
     );
     let (plan, out) = (scratch.file("plan.toml", plan).display().to_string(), scratch.path("run"));
     run_seeded(&format!("{plan} --yes"), &out);
-    let mut entries = entries(&out);
-    entries.sort_by_key(|entry| entry.planned.cell_index);
+    let entries = entries(&out);
     for entry in &entries {
         assert_eq!(entry.record.ended, Ended::Completed);
         let [thread] = &entry.record.threads[..] else { panic!("one CPU") };
@@ -85,10 +84,10 @@ fn vm_a_thread_that_gets_little_cpu_time_misses_cycles_beside_a_load_that_works(
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new("little");
     let (loads, policies) = (["cpu", "messaging:groups=1"], ["idle", "other:nice=19"]);
-    for entry in measured(&scratch, &kernel, "duration = \"1s\"", &loads, &policies) {
+    for entry in measured(&scratch, &kernel, "duration = \"600ms\"", &loads, &policies) {
         let (thread, name) = (thread(&entry), format!("{}/{}", entry.record.cell.load, entry.record.cell.policy));
-        assert_eq!((thread.cycles_due, thread.achieved.policy), (1000, entry.record.cell.policy), "{name}");
-        assert!(thread.recorded > 0 && thread.missed > 500, "{name}: {} missed", thread.missed);
+        assert_eq!((thread.cycles_due, thread.achieved.policy), (600, entry.record.cell.policy), "{name}");
+        assert!(thread.recorded > 0 && thread.missed > 300, "{name}: {} missed", thread.missed);
         let [load] = &entry.record.loads[..] else { panic!("one load") };
         // The last row may cover only a few milliseconds, possibly without an operation.
         let rows = load.seconds.iter().filter(|second| second.elapsed.ns() >= 500_000_000);

@@ -2,12 +2,12 @@
 
 use crate::places::{Places, go_on, names};
 use crate::program::{Start, a_cpu, command, finish, inconclusive, machine, machine_and_scratch, run, running};
-use crate::wait::comes_true;
 use model::{Entry, Header, LoadPart, Plan, Program, Tool};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Stdio;
 use sys::process;
+use sys::testing::comes_true;
 
 const PLAN: &str = r#"
 title = "Small"

@@ -5,10 +5,10 @@ use crate::program::{
     Scratch, a_cpu, cell, command, inconclusive, machine, machine_and_scratch, punctual, record, run, running,
     start_cell,
 };
-use crate::wait::comes_true;
 use model::{Cell, Conditions, CostGroup, CostScope, Ended, Task};
 use std::path::Path;
 use sys::process;
+use sys::testing::comes_true;
 
 /// A cell of the suite on one CPU.
 fn suite(scope: CostScope, load: &str, duration: &str) -> Cell {

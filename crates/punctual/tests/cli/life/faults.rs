@@ -5,12 +5,12 @@ use crate::program::{
     MARK, PROGRAM, UNPRIVILEGED, a_cpu, cell, command, finish, is_installed, is_root, machine_and_scratch, mark,
     may_mount, record, running, skip_unless, start_cell, traces, wrapped,
 };
-use crate::wait::comes_true;
 use model::{Cell, CpuSet};
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::Command;
 use sys::process;
+use sys::testing::comes_true;
 
 /// `punctual cell` in a mount namespace with a tmpfs made with `options` at `directory`. The tmpfs exists until the
 /// last process of the namespace exits.

@@ -1,8 +1,8 @@
 //! `punctual launch`: a foreign program and its descendants run with a cell's settings.
 
 use crate::program::{a_cpu, is_root, kill_and_wait, machine, punctual, run, running, skip_unless};
-use crate::wait::comes_true;
 use std::process::{Command, Stdio};
+use sys::testing::comes_true;
 
 /// `punctual launch` of `program` on `cpu`.
 fn launch(cpu: u32, policy: &str, slack: &str, program: &[&str]) -> Command {

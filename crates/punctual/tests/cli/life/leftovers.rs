@@ -6,10 +6,10 @@ use crate::program::{
     machine_and_scratch, record, run, running, skip_unless, start_cell, traces, wait_for_progress, wrapped,
 };
 use crate::real::placement::load_of;
-use crate::wait::comes_true;
 use model::{Cell, Conditions, Span};
 use std::process::Child;
 use sys::process;
+use sys::testing::comes_true;
 
 #[test]
 fn a_load_is_gone_with_its_cell() {

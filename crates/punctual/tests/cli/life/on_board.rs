@@ -6,10 +6,10 @@ use crate::program::{
     ProgramOutput, Scratch, Start, a_cpu, command, entries, finish, is_installed, is_root, machine_and_scratch,
     punctual, run, running, set_mode, skip_unless,
 };
-use crate::wait::comes_true;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use sys::process;
+use sys::testing::comes_true;
 
 /// A machine that lacks this program: a search path, and a directory for temporary files.
 struct Machine {

@@ -3,12 +3,12 @@
 use crate::program::{
     ProgramOutput, Scratch, Start, a_cpu, command, finish, kill_and_wait, machine_and_scratch, punctual,
 };
-use crate::wait::comes_true;
 use analysis::testing::RunBuilder;
 use std::fs;
 use std::os::unix::fs::symlink;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use sys::testing::comes_true;
 
 /// A plan that is measured in less than a second.
 const PLAN: &str =

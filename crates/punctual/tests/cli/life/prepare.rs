@@ -5,12 +5,12 @@ use crate::program::{
     Machine, Scratch, Start, a_cpu, cell, command, finish, is_root, kill_and_wait, machine, machine_and_scratch,
     punctual, record, run, running, skip_unless, start_cell, wait_for_progress,
 };
-use crate::wait::comes_true;
 use model::{Cell, Conditions, Prepare, Span};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command};
 use sys::process;
+use sys::testing::comes_true;
 
 /// Five settings and their values, below a test root.
 const SETTINGS: [(&str, &str); 5] = [

@@ -7,11 +7,11 @@ use crate::program::{
     Scratch, a_cpu, cell, command, is_installed, is_root, kill_and_wait, machine, machine_and_scratch, record, run,
     running, skip_unless, start_cell, traces, wait_for_progress,
 };
-use crate::wait::comes_true;
 use model::LoadRecord;
 use std::path::Path;
 use std::process::Command;
 use sys::process;
+use sys::testing::comes_true;
 
 /// The load of a cell.
 fn load_of(load: &str) -> LoadRecord {

@@ -5,13 +5,13 @@ use crate::program::{
     machine, machine_and_scratch, run, running, set_mode, skip_unless, sshd_with_keys,
 };
 use crate::real::response::{ANSWERS, HOST, LOGGER, Network, TARGET};
-use crate::wait::comes_true;
 use model::Record;
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use sys::process;
+use sys::testing::comes_true;
 
 /// A plan of one block with these `roles` and `axes`.
 pub(crate) fn plan(scratch: &Scratch, roles: &str, axes: &str, duration: &str) -> PathBuf {

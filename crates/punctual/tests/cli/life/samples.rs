@@ -4,7 +4,6 @@ use crate::program::{
     Scratch, Start, a_cpu, cell, command, entries, finish, inconclusive, is_root, is_stopped, kill_and_wait, machine,
     machine_and_scratch, record, run, running, skip_unless, start_cell, wait_for_line,
 };
-use crate::wait::comes_true;
 use model::{Cell, Conditions, Record, ThreadRecord};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
@@ -13,6 +12,7 @@ use std::fs::File;
 use std::path::Path;
 use std::process::Command;
 use sys::process;
+use sys::testing::comes_true;
 
 /// Samples of one CPU in a file.
 #[derive(Debug, Default, PartialEq)]

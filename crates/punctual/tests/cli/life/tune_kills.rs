@@ -2,8 +2,8 @@
 
 use crate::places::{Places, names};
 use crate::program::{Start, a_cpu, command, entries, inconclusive, kill_and_wait, machine_and_scratch, run, running};
-use crate::wait::comes_true;
 use std::path::{Path, PathBuf};
+use sys::testing::comes_true;
 
 const KSM: &str = "sys/kernel/mm/ksm/run";
 const SETTINGS: [(&str, &str); 3] =

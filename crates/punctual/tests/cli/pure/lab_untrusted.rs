@@ -2,11 +2,11 @@
 
 use crate::program::{ended, finish, is_installed, is_root, machine, skip_unless};
 use crate::pure::lab_kernels::{System, expect_line, plan, vmlinux};
-use crate::wait::comes_true;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use sys::testing::comes_true;
 
 #[test]
 fn a_directory_that_another_user_has_planted_is_not_used_for_a_guest() {

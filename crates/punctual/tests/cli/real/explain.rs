@@ -4,9 +4,9 @@ use crate::program::{
     a_cpu, cell, command, inconclusive, is_root, kill_and_wait, machine, machine_and_scratch, punctual, read_json,
     record, run, skip_unless, start_cell, wait_for_progress, wrapped,
 };
-use crate::wait::comes_true;
 use model::{Cell, Conditions, Explain, ExplainRecord, Explanation, Phase, Record, Span};
 use std::path::{Path, PathBuf};
+use sys::testing::comes_true;
 use sys::{process, sched};
 
 /// The `instances` directory of tracefs; prints that the test is skipped and returns `None` without tracefs or root.

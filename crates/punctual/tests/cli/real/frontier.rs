@@ -3,9 +3,9 @@
 use crate::program::{
     ProgramOutput, Start, a_cpu, command, finish, machine, machine_and_scratch, punctual, run, running,
 };
-use crate::wait::comes_true;
 use serde_json::Value;
 use sys::process;
+use sys::testing::comes_true;
 
 /// A short search on one CPU.
 fn search(arguments: &str) -> ProgramOutput {

@@ -6,10 +6,10 @@ use crate::program::{
     a_cpu, cell, command, finish, inconclusive, machine, record, running, start_cell, traces, wait_for_progress,
 };
 use crate::real::placement::load_of;
-use crate::wait::comes_true;
 use model::{Cell, Conditions, Load, Percent};
 use std::process::Child;
 use sys::process;
+use sys::testing::comes_true;
 
 /// Every load of this program that needs no other one.
 pub(crate) fn built_in() -> impl Iterator<Item = &'static str> + Clone {
@@ -26,7 +26,7 @@ fn every_load_runs_beside_a_measurement_and_nothing_of_it_stays() {
     let before = traces();
     let left = || traces().into_iter().filter(|trace| !before.contains(trace)).collect::<Vec<_>>();
     for load in built_in() {
-        let record = record(start_cell(command("cell"), &cell("other", load, &a_cpu().to_string(), "1500ms")));
+        let record = record(start_cell(command("cell"), &cell("other", load, &a_cpu().to_string(), "500ms")));
         assert_eq!(record.loads.len(), record.cell.load.parts().len(), "{load}");
         for part in &record.loads {
             assert!(part.workers > 0, "{part:?}");

@@ -4,10 +4,10 @@ use crate::program::{
     MARK, PROGRAM, Scratch, a_cpu, cell, command, finish, inconclusive, is_installed, is_root, machine, mark, record,
     running, skip_unless, start_cell, wait_for_progress,
 };
-use crate::wait::comes_true;
 use model::{Cell, Conditions, Record, Span, ThreadRecord};
 use std::process::Command;
 use sys::sched;
+use sys::testing::comes_true;
 
 #[test]
 fn a_normal_thread_has_what_was_asked() {

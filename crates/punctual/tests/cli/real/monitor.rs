@@ -5,13 +5,13 @@ use crate::program::{
     machine, machine_and_scratch, punctual, run, skip_unless, wrapped,
 };
 use crate::real::explain::instances;
-use crate::wait::comes_true;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use sys::process;
+use sys::testing::comes_true;
 
 /// A monitor of one CPU with windows of a second, which a normal user may start, and its lines on stderr.
 pub(crate) struct Running {

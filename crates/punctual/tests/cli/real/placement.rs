@@ -4,9 +4,9 @@ use crate::program::{
     Start, a_cpu, a_cpu_and_the_others, cell, command, is_root, kill_and_wait, machine, running, skip_unless,
     start_cell, wait_for_progress,
 };
-use crate::wait::comes_true;
 use model::{Cell, Conditions, CpuSet};
 use std::process::Child;
+use sys::testing::comes_true;
 use sys::{process, sched};
 
 /// A process as shown by /proc.

@@ -5,12 +5,12 @@ use crate::program::{
     mark, punctual, run, running, skip_unless,
 };
 use crate::real::explain::instances;
-use crate::wait::comes_true;
 use model::{ExplainRecord, Explanation, TargetRecord};
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
+use sys::testing::comes_true;
 
 /// Three machines on one network, which is in the namespace of the host.
 pub(crate) struct Network {

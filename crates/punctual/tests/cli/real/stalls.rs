@@ -7,8 +7,8 @@ use crate::program::{
     a_cpu, cell, command, inconclusive, is_root, is_stopped, machine, record, skip_unless, start_cell,
     wait_for_progress,
 };
-use crate::wait::comes_true;
 use model::{Bucket, Cell, Conditions, Ended, ThreadRecord};
+use sys::testing::comes_true;
 use sys::{process, sched};
 
 #[test]

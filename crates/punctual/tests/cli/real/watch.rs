@@ -6,12 +6,12 @@ use crate::program::{
 };
 use crate::real::explain::{instances, ours};
 use crate::servo::{compiled, explained, may_watch, words};
-use crate::wait::comes_true;
 use model::{Entry, Record, WatchRecord, WatchedThread};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
+use sys::testing::comes_true;
 
 /// A loop in Python on a grid of 2 ms: its file, which runs until it is ended.
 pub(crate) fn a_loop(scratch: &Scratch) -> PathBuf {
