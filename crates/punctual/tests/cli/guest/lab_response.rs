@@ -4,10 +4,10 @@ use crate::guest::vm::{kernel, run_seeded};
 use crate::program::{Scratch, entries, punctual};
 use model::{Cause, Explanation, Histogram};
 
-fn plan(scratch: &Scratch, kernels: &[String], load: &str, period: &str) -> String {
+fn plan(scratch: &Scratch, kernels: &[String], duration: &str) -> String {
     let plan = format!(
-        "repetitions = 1\nduration = \"150ms\"\nwarm_up = \"20ms\"\n[axes]\nkernel = {kernels:?}\nload = [\"{load}\"]\n\
-         policy = [\"fifo:90\"]\nperiod = [\"{period}\"]\nmethod = [\"response:uio\"]\n"
+        "repetitions = 1\nduration = \"{duration}\"\nwarm_up = \"20ms\"\n[axes]\nkernel = {kernels:?}\nload = [\"mmap\"]\n\
+         policy = [\"fifo:90\"]\nperiod = [\"5ms\"]\nmethod = [\"response:uio\"]\n"
     );
     scratch.file("plan.toml", plan).display().to_string()
 }
@@ -22,7 +22,7 @@ fn vm_interrupts_are_answered_later_on_less_preemptible_kernels() {
     let scratch = Scratch::new("lab-response");
     let of_kernel = |words: &str| format!("{} {words}", kernel.display());
     let kernels = [of_kernel("preempt=none"), of_kernel("preempt=full"), "debian:6.1-rt".to_owned()];
-    let plan = plan(&scratch, &kernels, "mmap", "5ms");
+    let plan = plan(&scratch, &kernels, "150ms");
     let runs = ["once", "again"].map(|name| scratch.path(name));
     for run in &runs {
         run_seeded(&plan, run);
@@ -54,7 +54,7 @@ fn vm_what_keeps_an_interrupt_from_being_answered_is_named() {
     }
     let scratch = Scratch::new("lab-response-explain");
     let none = format!("{} preempt=none", kernel.display());
-    let plan = plan(&scratch, &[none.clone(), "debian:6.1-rt".to_owned()], "mmap", "5ms");
+    let plan = plan(&scratch, &[none.clone(), "debian:6.1-rt".to_owned()], "300ms");
     let text = std::fs::read_to_string(&plan).unwrap();
     std::fs::write(&plan, text.replace("[axes]", "[explain]\nabove = \"1us\"\nkeep = 50\nstacks = true\n[axes]"))
         .unwrap();
@@ -64,9 +64,9 @@ fn vm_what_keeps_an_interrupt_from_being_answered_is_named() {
     let of = |kernel: &str| {
         let entry = entries.iter().find(|entry| entry.record.cell.kernel.to_string() == kernel).unwrap();
         let explained = entry.record.explained.as_ref().unwrap();
-        assert!(explained.explained >= 25 && explained.worst.iter().all(Explanation::is_complete), "{explained:#?}");
+        assert!(explained.explained >= 50 && explained.worst.iter().all(Explanation::is_complete), "{explained:#?}");
         let [stages] = &explained.answers[..] else { panic!("{:?}", explained.answers) };
-        assert!(stages.handler.n >= 25, "{stages:?}");
+        assert!(stages.handler.n >= 50, "{stages:?}");
         (explained, stages)
     };
     let ((none, of_none), (_, of_rt)) = (of(&none), of("debian:6.1-rt"));

@@ -8,7 +8,7 @@ fn vm_words_of_the_kernel_have_the_same_answer_twice() {
     let Some(kernel) = kernel() else { return };
     let scratch = Scratch::new("tune-lab");
     let plan = format!(
-        "duration = \"20ms\"\nwarm_up = \"10ms\"\nseed = 5\n[knobs]\nboot.preempt = [\"none\", \"full\"]\n\
+        "duration = \"40ms\"\nwarm_up = \"10ms\"\nseed = 5\n[knobs]\nboot.preempt = [\"none\", \"full\"]\n\
          [axes]\nkernel = [\"{}\"]\nload = [\"cpu\"]\npolicy = [\"fifo:90\"]\nperiod = [\"1ms\"]\n",
         kernel.display()
     );

@@ -158,6 +158,7 @@ fn vm_a_measured_cpu_that_goes_off_line_is_recorded() {
 /// The command `punctual ARGUMENTS` for guests in virtual time only. They need no machine of their own: it does not
 /// wait for measurements of this one, and its lock is a file.
 pub(crate) fn in_virtual_time(scratch: &Scratch, arguments: &str) -> Command {
+    give_way();
     let mut command = command(arguments);
     command.env("PUNCTUAL_LOCK", scratch.path("lock"));
     command
@@ -166,8 +167,14 @@ pub(crate) fn in_virtual_time(scratch: &Scratch, arguments: &str) -> Command {
 /// Runs a plan of guests in virtual time into the directory `out`, always with the same seed.
 #[track_caller]
 pub(crate) fn run_seeded(plan: &str, out: &Path) -> ProgramOutput {
+    give_way();
     let mut command = command(&format!("run {plan} --seed 1 --wait --out {}", out.display()));
     run(command.env("PUNCTUAL_LOCK", out.with_extension("lock"))).expect_success()
+}
+
+/// Lets other tests have the CPU first, which measure this machine: in virtual time nobody waits for it.
+fn give_way() {
+    sys::sched::set_inherited_policy(0, "other:nice=10".parse().expect("a policy")).expect("everybody may be nice");
 }
 
 /// A kernel to boot; prints that the test is skipped and returns `None` if a requirement is missing.
@@ -210,7 +217,12 @@ pub(crate) enum Clock {
 /// Boots a guest with the files of `scratch` and returns the output of its `init`.
 pub(crate) fn boot(scratch: &Scratch, kernel: &Path, init: &str, clock: Clock) -> String {
     set_mode(scratch.file("init", init), 0o755);
+    if clock == Clock::Virtual {
+        give_way();
+    }
     install(PROGRAM, scratch.path("punctual"));
+    // Symbols are a third of it; without strip(1) they go along.
+    let _ = Command::new("strip").arg(scratch.path("punctual")).status();
     install("/bin/busybox", scratch.path("busybox"));
     let names: Vec<_> = std::fs::read_dir(scratch.dir()).unwrap().flatten().map(|entry| entry.file_name()).collect();
     let image = scratch.path("image");
