@@ -4,9 +4,11 @@ use crate::guest::vm::{kernel, run_seeded};
 use crate::program::{Scratch, entries, punctual};
 use model::{Cause, Explanation, Histogram};
 
-fn plan(scratch: &Scratch, kernels: &[String], duration: &str) -> String {
+/// 120 triggers, of which one in twenty meets what the load does without preemption: hardly any layout of the program
+/// in memory, which is another in each build, lets all of them pass it by.
+fn plan(scratch: &Scratch, kernels: &[String]) -> String {
     let plan = format!(
-        "repetitions = 1\nduration = \"{duration}\"\nwarm_up = \"20ms\"\n[axes]\nkernel = {kernels:?}\nload = [\"mmap\"]\n\
+        "repetitions = 1\nduration = \"600ms\"\nwarm_up = \"20ms\"\n[axes]\nkernel = {kernels:?}\nload = [\"mmap\"]\n\
          policy = [\"fifo:90\"]\nperiod = [\"5ms\"]\nmethod = [\"response:uio\"]\n"
     );
     scratch.file("plan.toml", plan).display().to_string()
@@ -22,22 +24,19 @@ fn vm_interrupts_are_answered_later_on_less_preemptible_kernels() {
     let scratch = Scratch::new("lab-response");
     let of_kernel = |words: &str| format!("{} {words}", kernel.display());
     let kernels = [of_kernel("preempt=none"), of_kernel("preempt=full"), "debian:6.1-rt".to_owned()];
-    let plan = plan(&scratch, &kernels, "150ms");
-    let runs = ["once", "again"].map(|name| scratch.path(name));
-    for run in &runs {
-        run_seeded(&plan, run);
-    }
-    let [once, again] = runs.map(|run| entries(&run));
-    assert!(once == again, "virtual time has no chance in it");
+    let plan = plan(&scratch, &kernels);
+    let run = scratch.path("run");
+    run_seeded(&plan, &run);
+    let entries = entries(&run);
     let of = |kernel: &String| -> &Histogram {
-        let entry = once.iter().find(|entry| entry.record.cell.kernel.to_string() == *kernel).unwrap();
+        let entry = entries.iter().find(|entry| entry.record.cell.kernel.to_string() == *kernel).unwrap();
         let thread = &entry.record.threads[0];
-        assert!(thread.is_consistent() && (thread.recorded, thread.missed) == (30, 0), "{thread:?}");
+        assert!(thread.is_consistent() && (thread.recorded, thread.missed) == (120, 0), "{thread:?}");
         assert!(entry.record.lab.as_ref().unwrap().machine.ends_with("edu"), "{:?}", entry.record.lab);
         &thread.histogram
     };
     let [none, full, rt] = kernels.each_ref().map(of);
-    // Full and PREEMPT_RT are near each other under this load: which one has the worst of 30 depends on the layout of
+    // Full and PREEMPT_RT are near each other under this load: which one has the worst of 120 depends on the layout of
     // the program in memory, that is on its build.
     let earlier = full.max_ns.max(rt.max_ns);
     assert!(none.max_ns > earlier, "{:?} {:?} {:?}", none.max_ns, full.max_ns, rt.max_ns);
@@ -54,7 +53,7 @@ fn vm_what_keeps_an_interrupt_from_being_answered_is_named() {
     }
     let scratch = Scratch::new("lab-response-explain");
     let none = format!("{} preempt=none", kernel.display());
-    let plan = plan(&scratch, &[none.clone(), "debian:6.1-rt".to_owned()], "300ms");
+    let plan = plan(&scratch, &[none.clone(), "debian:6.1-rt".to_owned()]);
     let text = std::fs::read_to_string(&plan).unwrap();
     std::fs::write(&plan, text.replace("[axes]", "[explain]\nabove = \"1us\"\nkeep = 50\nstacks = true\n[axes]"))
         .unwrap();
@@ -71,8 +70,9 @@ fn vm_what_keeps_an_interrupt_from_being_answered_is_named() {
     };
     let ((none, of_none), (_, of_rt)) = (of(&none), of("debian:6.1-rt"));
     // A kernel without preemption frees page tables until it reschedules.
-    let blame = none.worst[0].blame().unwrap();
-    assert_eq!((blame.cause, blame.owner.name.as_str()), (Cause::NonPreemptible, "load/mmap"), "{:#?}", none.causes);
+    let is_of_load = |total: &&model::CauseTotal| total.owners.iter().any(|owner| owner == "load/mmap");
+    let of_load = none.causes.iter().find(|total| total.cause == Cause::NonPreemptible);
+    assert!(of_load.filter(is_of_load).is_some(), "{:#?}", none.causes);
     // The handler of PREEMPT_RT is a thread, which needs a context switch.
     assert!(of_rt.handler.min_ns > of_none.handler.min_ns, "{of_rt:?} {of_none:?}");
     assert!(of_none.queue.max_ns > of_rt.queue.max_ns, "{of_rt:?} {of_none:?}");

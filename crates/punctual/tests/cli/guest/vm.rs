@@ -172,7 +172,7 @@ pub(crate) fn run_seeded(plan: &str, out: &Path) -> ProgramOutput {
     run(command.env("PUNCTUAL_LOCK", out.with_extension("lock"))).expect_success()
 }
 
-/// Lets other tests have the CPU first, which measure this machine: in virtual time nobody waits for it.
+/// Lets other tests have the CPU first, which measure this machine: virtual time does not depend on it.
 fn give_way() {
     sys::sched::set_inherited_policy(0, "other:nice=10".parse().expect("a policy")).expect("everybody may be nice");
 }
