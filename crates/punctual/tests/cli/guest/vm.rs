@@ -174,7 +174,8 @@ pub(crate) fn run_seeded(plan: &str, out: &Path) -> ProgramOutput {
 
 /// Lets other tests have the CPU first, which measure this machine: virtual time does not depend on it.
 fn give_way() {
-    sys::sched::set_inherited_policy(0, "other:nice=10".parse().expect("a policy")).expect("everybody may be nice");
+    // Fails below a nicer caller, and is not needed there.
+    let _ = sys::sched::set_inherited_policy(0, "other:nice=10".parse().expect("a policy"));
 }
 
 /// A kernel to boot; prints that the test is skipped and returns `None` if a requirement is missing.
