@@ -47,13 +47,19 @@ fn ticks() -> BTreeMap<u32, u64> {
         let fields = stat.rsplit_once(") ")?.1.split(' ');
         Some((pid, fields.skip(11).take(4).filter_map(|field| field.parse::<u64>().ok()).sum()))
     };
-    marked(&mark()).into_iter().filter_map(of).collect()
+    running().into_iter().filter_map(of).collect()
 }
 
 /// The mark of this test: the ID of its thread. Tests that run at the same time do not see each other's processes.
 #[must_use]
 pub fn mark() -> String {
     crate::thread::id().to_string()
+}
+
+/// IDs of the processes that this test has started, descendants included.
+#[must_use]
+pub fn running() -> Vec<u32> {
+    marked(&mark())
 }
 
 /// IDs of the processes with this mark. A zombie has no environment.

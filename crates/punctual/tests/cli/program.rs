@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-pub(crate) use sys::testing::{MARK, mark};
+pub(crate) use sys::testing::{MARK, mark, running};
 use sys::testing::{comes_true, marked};
 
 /// The program under test.
@@ -422,11 +422,6 @@ pub(crate) fn may_mount() -> bool {
         eprintln!("skipped: needs mounts of its own (unshare --mount, from util-linux)");
     }
     may
-}
-
-/// IDs of the processes that this test has started, including descendants.
-pub(crate) fn running() -> Vec<u32> {
-    marked(&mark())
 }
 
 /// Names of the files that this program creates for loads: directories in `/var/tmp`, control groups.
