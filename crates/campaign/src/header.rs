@@ -3,7 +3,7 @@
 use super::estimate::expected;
 use super::expand::{Machine, expand};
 use cell::trace::Instance;
-use host::{HostFs, Privileges};
+use host::{HostFs, Preparation, Privileges};
 use model::{Cell, Header, Host, Kernel, Plan, RUN_FORMAT, Span, TOOL, Task};
 use std::error::Error;
 use std::time::{Duration, SystemTime};
@@ -22,17 +22,20 @@ pub(super) fn header(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>
 /// The same run without the snapshot of the host, for checks before the machine is locked.
 ///
 /// # Errors
-/// If the plan is impossible here, or none of its cells can be measured.
+/// If the plan is impossible here, none of its cells can be measured, or this machine lacks one of its settings.
 pub(super) fn preview(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>> {
     let header = planned(plan, samples)?;
     if header.cells.is_empty() {
         let reason = header.skipped.first().map(|skipped| skipped.reason.clone()).unwrap_or_default();
         return Err(format!("cannot measure anything: {reason}").into());
     }
-    let is_traced_here = |cell: &Cell| cell.conditions.explain.is_some() && cell.kernel == Kernel::Running;
-    if header.cells.iter().any(is_traced_here) && !header.plan.conditions.roles.is_logged_elsewhere() {
+    let is_elsewhere = header.plan.conditions.roles.is_logged_elsewhere();
+    let here = || header.cells.iter().filter(|cell| cell.kernel == Kernel::Running && !is_elsewhere);
+    if here().any(|cell| cell.conditions.explain.is_some()) {
         Instance::root()?;
     }
+    let fs = HostFs::here();
+    here().try_for_each(|cell| Preparation::check(&fs, &cell.conditions.prepare, &cell.cpus))?;
     Ok(header)
 }
 

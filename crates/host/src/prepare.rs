@@ -71,6 +71,14 @@ impl Preparation {
         Ok(preparation)
     }
 
+    /// Whether this machine has all settings of `prepare`, with these values. Changes nothing.
+    ///
+    /// # Errors
+    /// One line with the setting and the reason.
+    pub fn check(fs: &HostFs, prepare: &Prepare, measured: &CpuSet) -> Result<(), String> {
+        plan::changes(fs, prepare, measured).map(drop)
+    }
+
     /// The changed settings with their present values, and the number of interrupts that could not be moved.
     pub fn settings(&self) -> Vec<PreparedSetting> {
         let kept = (self.kept > 0).then(|| {

@@ -43,6 +43,7 @@ mod life {
     pub(crate) mod faults;
     pub(crate) mod full_disk;
     pub(crate) mod kept;
+    pub(crate) mod lab_left;
     pub(crate) mod languages;
     pub(crate) mod launch;
     pub(crate) mod leftovers;
@@ -60,6 +61,7 @@ mod life {
 }
 
 mod real {
+    pub(crate) mod cobalt;
     pub(crate) mod compare;
     pub(crate) mod cost;
     pub(crate) mod cyclictest;

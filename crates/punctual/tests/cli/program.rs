@@ -22,6 +22,8 @@ pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_punctual");
 pub(crate) struct Machine(#[expect(dead_code, reason = "held, not used")] File);
 
 pub(crate) fn machine() -> Machine {
+    let beside = std::thread::current().name().is_some_and(runs_beside_others);
+    assert!(!beside, "a test that holds the machine is in life, real, host or field");
     let lock = File::create(Path::new(DIRECTORY).join("machine.lock")).expect("the directory of tests");
     lock.lock().expect("a local file can be locked");
     Machine(lock)
@@ -93,7 +95,17 @@ pub(crate) fn command(arguments: &str) -> Command {
     let mut command = Command::new(PROGRAM);
     command.current_dir(DIRECTORY);
     command.args(arguments.split_whitespace()).stdin(Stdio::null()).env(MARK, mark());
+    if std::thread::current().name().is_some_and(runs_beside_others) {
+        // It would find the machine taken by chance: always, then.
+        command.env("PUNCTUAL_LOCK", "/dev/null/needs-the-machine-alone");
+    }
     command
+}
+
+/// Whether a test of this name may run while another one measures, as `.config/nextest.toml` groups them.
+fn runs_beside_others(test: &str) -> bool {
+    let is_guest = test.starts_with("guest::") && !test.starts_with("guest::machine_time::");
+    test.starts_with("pure::") || is_guest && !test.starts_with("guest::lab_host::")
 }
 
 /// Runs `punctual ARGUMENTS` to its end.

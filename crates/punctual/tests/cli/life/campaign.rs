@@ -1,7 +1,9 @@
 //! Whole campaigns (complete, killed and resumed, interrupted) and the plans of this repository.
 
 use crate::places::{Places, go_on, names};
-use crate::program::{Start, a_cpu, command, finish, inconclusive, machine, machine_and_scratch, run, running};
+use crate::program::{
+    Scratch, Start, a_cpu, command, finish, inconclusive, machine, machine_and_scratch, run, running,
+};
 use model::{Entry, Header, LoadPart, Plan, Program, Tool};
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -280,4 +282,16 @@ fn every_plan_is_what_it_and_the_readme_say() {
         let says = format!(" {measurements} measurements, about ");
         assert!(text.contains(&says) || !text.contains(" measurements, about "), "{name}: it is{says}...");
     }
+}
+
+#[test]
+fn a_directory_that_holds_something_else_is_refused() {
+    let scratch = Scratch::new("occupied");
+    scratch.file("notes.txt", "mine");
+    let dir = scratch.dir().display();
+    let _machine = machine();
+    let said = run(command("run --wait --out").arg(scratch.dir()));
+    said.expect_error(&format!("cannot create {dir}: it exists and is not a run; name a new directory with --out"));
+    let said = run(command("run --resume --out").arg(scratch.dir()));
+    said.expect_error(&format!("invalid run {dir}: it has no run.jsonl; name a directory written by `punctual run`"));
 }

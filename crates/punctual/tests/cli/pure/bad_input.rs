@@ -1,6 +1,6 @@
 //! Invalid input: one line with value, place and remedy; exit status 1; nothing measured, no file left.
 
-use crate::program::{Scratch, command, machine, punctual, run};
+use crate::program::{Scratch, command, punctual, run};
 use std::process::Stdio;
 
 #[test]
@@ -95,18 +95,6 @@ fn a_mistake_in_a_plan_is_named_with_its_place() {
         run(command("run").arg(&plan)).expect_error(&format!("{}:{line}", plan.display()));
     }
     assert_eq!(std::fs::read_dir(scratch.dir()).unwrap().count(), 1, "only the plan is there");
-}
-
-#[test]
-fn a_directory_that_holds_something_else_is_refused() {
-    let scratch = Scratch::new("occupied");
-    scratch.file("notes.txt", "mine");
-    let dir = scratch.dir().display();
-    let _machine = machine();
-    let said = run(command("run --wait --out").arg(scratch.dir()));
-    said.expect_error(&format!("cannot create {dir}: it exists and is not a run; name a new directory with --out"));
-    let said = run(command("run --resume --out").arg(scratch.dir()));
-    said.expect_error(&format!("invalid run {dir}: it has no run.jsonl; name a directory written by `punctual run`"));
 }
 
 #[test]

@@ -1,6 +1,6 @@
 //! Kernels of the lab: their sources, refusals, files for guests, and the step of a bisection.
 
-use crate::program::{ProgramOutput, Scratch, command, is_installed, machine, may_mount, run, skip_unless};
+use crate::program::{ProgramOutput, Scratch, command, is_installed, run, skip_unless};
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -271,68 +271,6 @@ fn a_cache_that_cannot_be_written_is_named_with_what_to_do() {
     expect_line(&said, "set XDG_CACHE_HOME to a directory with room");
 }
 
-#[test]
-fn what_killed_processes_have_left_of_guests_and_downloads_is_removed() {
-    let _machine = machine();
-    let system = System::new("kernels-left");
-    // Above the highest possible process ID (proc_sys_kernel(5), pid_max).
-    let dead = (1 << 22) + 1;
-    let here = std::process::id();
-    for name in [format!("punctual-guest-{dead}"), format!("punctual-guest-{dead}-1"), format!("punctual-guest-{here}")]
-    {
-        fs::create_dir_all(system.scratch.path("tmp").join(name)).unwrap();
-    }
-    run(system.command("recover --wait").env("TMPDIR", system.scratch.path("tmp"))).expect_success();
-    let left = fs::read_dir(system.scratch.path("tmp")).unwrap().map(|entry| entry.unwrap().file_name());
-    assert_eq!(left.collect::<Vec<_>>(), [format!("punctual-guest-{here}").as_str()], "the living keep theirs");
-
-    let cache = system.scratch.path("cache/punctual/kernels");
-    fs::create_dir_all(cache.join(format!(".linux-image-6.1.0-9-amd64.{dead}"))).unwrap();
-    fs::create_dir_all(cache.join(format!(".linux-image-6.1.0-9-amd64.{here}"))).unwrap();
-    fs::write(cache.join(format!(".vmlinux-0.{dead}")), "").unwrap();
-    let kernel = system.scratch.file("vmlinux", vmlinux(62, true, 0));
-    assert_eq!(system.say(&format!("lab fetch {}", kernel.display())).status, 0);
-    let hidden: Vec<_> = system.cached().into_iter().filter(|name| name.starts_with('.')).collect();
-    assert_eq!(hidden, [format!(".linux-image-6.1.0-9-amd64.{here}")]);
-}
-
-/// Runs `command` in a mount namespace with a file system of 64 KiB at `place`.
-fn with_little_room(command: &Command, place: &Path) -> ProgramOutput {
-    let mut inside = Command::new("unshare");
-    let script = format!("/bin/mount -t tmpfs -o size=64k none {} && exec \"$@\"", place.display());
-    inside.args(["--mount", "/bin/sh", "-c", &script, "sh"]).arg(command.get_program()).args(command.get_args());
-    for (name, value) in command.get_envs() {
-        value.map(|value| inside.env(name, value));
-    }
-    // unshare(1) itself is searched there as well.
-    inside.env("PATH", format!("{}:/usr/bin:/bin", place.parent().unwrap().join("bin").display()));
-    run(&mut inside)
-}
-
-#[test]
-fn root_a_full_disk_is_one_line() {
-    skip_unless!(may_mount());
-    let _machine = machine();
-    let system = System::new("kernels-full");
-    let mut large = vmlinux(62, true, 0);
-    large.resize(100_000, 0);
-    let kernel = system.scratch.file("vmlinux", large);
-    fs::create_dir(system.scratch.path("cache")).unwrap();
-    let fetch = system.command(&format!("lab fetch {}", kernel.display()));
-    let said = with_little_room(&fetch, &system.scratch.path("cache"));
-    expect_line(&said, "No space left on device (os error 28); set XDG_CACHE_HOME to a directory with room");
-
-    // A QEMU that never starts: there is no space for the guest's initial files.
-    system.program("qemu-system-x86_64", "echo QEMU emulator version 7.2.0");
-    fs::create_dir(system.scratch.path("tmp")).unwrap();
-    let plan = system.scratch.file("plan.toml", plan(&kernel.display().to_string(), "none", ""));
-    let mut run = system.command("run --wait --out");
-    run.arg(system.scratch.path("out")).arg(plan).env("TMPDIR", system.scratch.path("tmp"));
-    let said = with_little_room(&run, &system.scratch.path("tmp"));
-    assert_eq!(said.status, 1, "{said:?}");
-    assert!(said.last_line().contains("No space left on device"), "{said:?}");
-}
-
 pub(crate) fn plan(kernel: &str, load: &str, more: &str) -> String {
     format!(
         "repetitions = 1\nduration = \"100ms\"\nwarm_up = \"20ms\"\n{more}\n[axes]\nkernel = [\"{kernel}\"]\n\
@@ -342,7 +280,6 @@ pub(crate) fn plan(kernel: &str, load: &str, more: &str) -> String {
 
 #[test]
 fn what_the_lab_cannot_do_is_said_before_anything_is_started() {
-    let _machine = machine();
     let system = System::new("kernels-refused");
     let said = |load: &str, more: &str| {
         let plan = system.scratch.file("plan.toml", plan("/k/vmlinux", load, more));
