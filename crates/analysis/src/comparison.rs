@@ -205,6 +205,11 @@ pub enum Refusal {
         /// Number required.
         need: u64,
     },
+    /// Due times of a measurement were not seen: they may have been later than all others.
+    NotSeen {
+        /// The largest number of any measurement.
+        unseen: u64,
+    },
     /// A value is 0 or less, so the ratio is undefined.
     NotPositive,
 }

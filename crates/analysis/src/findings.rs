@@ -118,6 +118,7 @@ macro_rules! kinds {
 kinds!(
     cell::Allocations,
     cell::Lost,
+    cell::NotSeen,
     cell::ModeSwitches,
     cell::UnknownModeSwitches,
     cell::EarlyByGravity,

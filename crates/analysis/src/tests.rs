@@ -152,6 +152,7 @@ fn verdicts_have_their_examples() {
         Gap::NoSamples { cell: cell() },
         Gap::Load { cell: cell(), load: "messaging".to_owned(), what: "1 of 400 processes ended".to_owned() },
         Gap::Lost { cell: cell(), lost: 3 },
+        Gap::NotSeen { cell: cell(), unseen: 3_893, due: 8_000 },
         Gap::Open { cell: cell(), at_least_ns: 3_000_000_000 },
         Gap::NeverAnswered { cell: cell(), never: 12 },
         Gap::Unfinished {
@@ -176,6 +177,7 @@ fn verdicts_have_their_examples() {
         | Gap::NoSamples { .. }
         | Gap::Load { .. }
         | Gap::Lost { .. }
+        | Gap::NotSeen { .. }
         | Gap::Open { .. }
         | Gap::Unfinished { .. }
         | Gap::Ended { .. }
@@ -259,11 +261,12 @@ fn answers_and_remarks_have_their_examples() {
         refused(Refusal::Separate),
         refused(Refusal::FewBoots { boots: 1 }),
         few.sentence(),
+        refused(Refusal::NotSeen { unseen: 3_893 }),
         refused(Refusal::NotPositive),
     ];
     let small = comparison(Answer::Equivalent, Some((1.1, 1.05, 1.15))).sentence();
     sentences.extend(small.split_once(" (95 %, 12 blocks). ").map(|(_, small)| small.to_owned()));
-    assert_eq!(sentences.len(), 10, "{small}");
+    assert_eq!(sentences.len(), 11, "{small}");
     sentences.extend(remarked.remarks());
     assert_documented(COMPARE, &sentences);
 }

@@ -2,7 +2,7 @@
 
 use analysis::{Level, MIN_EXCEEDANCES, quantile};
 use model::{
-    Bin, Cell, Censored, Episode, Episodes, Histogram, Measured, Schedule, Second, Slice, Span, Spike, Task,
+    Bin, Cell, Censored, Episode, Episodes, Histogram, Measured, Nanos, Schedule, Second, Slice, Span, Spike, Task,
     ThreadProgress, Worst,
 };
 use rt::Sample;
@@ -104,9 +104,10 @@ impl Collector {
         cycle.saturating_mul(self.schedule.period.ns()).saturating_add(self.lead.ns())
     }
 
-    /// Records the next sample; returns its cycle, counted from the first measured one. A sample outside the measured
-    /// cycles is ignored.
-    pub(super) fn take(&mut self, sample: Sample) -> Option<u64> {
+    /// Records the next sample; returns its cycle, counted from the first measured one, and its latency, ns. A sample
+    /// outside the measured cycles is ignored.
+    pub(super) fn take(&mut self, sample: Sample) -> Option<(u64, i64)> {
+        let sample = self.reaching_in(sample);
         self.last_cycle = Some(sample.cycle);
         if !(self.first..self.end).contains(&sample.cycle) {
             return None;
@@ -126,7 +127,26 @@ impl Collector {
         if is_late {
             self.take_late(cycle, latency_ns);
         }
-        Some(cycle)
+        Some((cycle, latency_ns))
+    }
+
+    /// A wake-up of the warm-up that was so late that it missed the first measured due time is the wake-up of that one.
+    fn reaching_in(&self, sample: Sample) -> Sample {
+        let ahead = self.first.saturating_sub(sample.cycle);
+        if ahead == 0 || !self.misses_when_late || self.schedule.missed(sample.latency) < ahead {
+            return sample;
+        }
+        let ahead_ns = i64::try_from(ahead.saturating_mul(self.schedule.period.ns())).unwrap_or(i64::MAX);
+        Sample { cycle: self.first, latency: Nanos(sample.latency.0.saturating_sub(ahead_ns)) }
+    }
+
+    /// A wait of the warm-up that is still open after the first measured due time is the wait for that one.
+    pub(super) fn open_in_window(&self, wait: Censored) -> Censored {
+        let ahead_ns = wait.cycle.min(0).unsigned_abs().saturating_mul(self.schedule.period.ns());
+        match wait.at_least_ns.checked_sub(ahead_ns) {
+            Some(at_least_ns @ 1..) if self.misses_when_late && wait.cycle < 0 => Censored { cycle: 0, at_least_ns },
+            _ => wait,
+        }
     }
 
     /// Records a trigger that was never answered, with the length of the wait as its latency.

@@ -2,7 +2,7 @@
 
 use super::explainer::{Explainer, MeasuredThread, SpikeReport};
 use crate::trace::TraceError;
-use model::{CpuSet, Host, Method, MonoTime, Schedule, Span, Task};
+use model::{Host, Method, MonoTime, Schedule, Span, Task};
 use rt::{Member, SpikeWatch};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
@@ -42,18 +42,17 @@ impl EndlessExplainer {
         self.explainer.enable(&members.iter().map(|member| member.tid).collect::<Vec<_>>())
     }
 
-    /// Starts the trace for these threads, which wait at the gate and use `CLOCK_MONOTONIC`. `schedule` gives the due
-    /// times of each. Due times of explanations count from `started`.
+    /// Starts the trace. Takes as long as the machine lets it, so due times are chosen afterwards.
     ///
     /// # Errors
     /// When the kernel refuses, or a thread cannot be started.
-    pub fn start(
-        &mut self,
-        members: &mut [Member],
-        schedule: impl Fn(&Member) -> Schedule,
-        started: MonoTime,
-    ) -> Result<(), TraceError> {
-        let cpus: CpuSet = members.iter().map(|member| member.spec.cpu).collect();
+    pub fn begin(&mut self, members: &[Member]) -> Result<(), TraceError> {
+        self.explainer.begin(&members.iter().map(|member| member.spec.cpu).collect())
+    }
+
+    /// Explains late wake-ups of these threads from now on, which wait at the gate and use `CLOCK_MONOTONIC`.
+    /// `schedule` gives the due times of each. Due times of explanations count from `started`.
+    pub fn follow(&mut self, members: &mut [Member], schedule: impl Fn(&Member) -> Schedule, started: MonoTime) {
         let measured = members.iter_mut().filter_map(|member| {
             let late = member.late.take()?;
             let measured = MeasuredThread {
@@ -67,7 +66,7 @@ impl EndlessExplainer {
             Some((measured, late))
         });
         let measured = measured.collect();
-        self.explainer.start(&cpus, &Task::Cyclic(Method::CLOCK_NANOSLEEP), started, measured)
+        self.explainer.follow(&Task::Cyclic(Method::CLOCK_NANOSLEEP), started, measured);
     }
 
     /// Sets the latency above which a wake-up is a spike; `None`: none is.

@@ -18,12 +18,12 @@ use model::{
 use results::Results;
 use rt::{LateReader, SpikeWatch};
 use std::cell::OnceCell;
-use std::io::PipeReader;
+use std::io::{self, PipeReader};
 use std::ops::Range;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::mpsc::SyncSender;
+use std::sync::mpsc::{self, Sender, SyncSender};
 use std::thread::{Builder, JoinHandle};
 use trace_queue::TraceQueue;
 use trace_reader::{TraceReader, TraceStatistics};
@@ -56,9 +56,24 @@ pub enum SpikeReport {
 /// The explanations, and the record of the command that runs at spikes.
 type Explained = (ExplainRecord, Option<OnSpikeRecord>);
 
-/// The running threads: the one that takes traces, and the one that explains them.
-type Threads =
-    (JoinHandle<(TraceStatistics, Stages, Answers, Instance)>, JoinHandle<(Analyzer, Option<OnSpikeRecord>)>);
+/// The running threads: the one that takes traces, and the one that explains them. They end without a result if they
+/// are never told what to do.
+type Threads = (
+    JoinHandle<Option<(TraceStatistics, Stages, Answers, Instance)>>,
+    JoinHandle<Option<(Analyzer, Option<OnSpikeRecord>)>>,
+);
+
+/// What has begun before the due times are known: the trace, and both threads, which wait for what they are to do.
+#[derive(Debug)]
+struct Begun {
+    instance: Instance,
+    decoder: Decoder,
+    wake_rx: PipeReader,
+    export: Option<Export>,
+    has_own_cpu: bool,
+    to_reader: Sender<TraceReader<Instance>>,
+    to_analyzer: Sender<Analyzer>,
+}
 
 /// The trace of a cell, before and during the measurement. Dropping it removes the trace.
 #[derive(Debug)]
@@ -77,6 +92,8 @@ pub(super) struct Explainer {
     reports: Option<SyncSender<SpikeReport>>,
     /// `Some` until tracing starts.
     ready: Option<(Instance, Option<Decoder>, PipeReader)>,
+    /// `Some` from the start of tracing until the due times are known.
+    begun: Option<Begun>,
     /// `Some` once tracing has started.
     threads: Option<Threads>,
     /// `Some` at the end. The last field, because an instance cannot be removed while one of its files is open.
@@ -124,6 +141,7 @@ impl Explainer {
             on_spike: None,
             reports: None,
             ready: Some((instance, None, wake_rx)),
+            begun: None,
             threads: None,
             instance: None,
         })
@@ -159,28 +177,33 @@ impl Explainer {
         Ok(())
     }
 
-    /// Starts the trace and the thread that explains, which inherits the affinity of the caller. `cpus` are those
-    /// measured.
+    /// Starts the trace and the threads that take and explain it, which inherit the affinity of the caller. Takes as
+    /// long as the machine lets it, so the due times of the threads on `cpus` are chosen afterwards.
     ///
     /// # Errors
     /// When the trace or a thread cannot be started.
-    pub(super) fn start(
-        &mut self,
-        cpus: &CpuSet,
-        task: &Task,
-        started: MonoTime,
-        measured: Vec<(MeasuredThread, LateReader)>,
-    ) -> Result<(), TraceError> {
-        let (measured, late): (Vec<_>, Vec<_>) = measured.into_iter().unzip();
+    pub(super) fn begin(&mut self, cpus: &CpuSet) -> Result<(), TraceError> {
         let has_own_cpu = sys::sched::affinity(0).is_ok_and(|mine| !mine.minus(cpus).is_empty());
         let Some((mut instance, Some(decoder), wake_rx)) = self.ready.take() else { return Ok(()) };
         if let Some(period) = self.request.witness {
-            let ticks = measured.iter().map(|thread| sys::perf::tick(thread.cpu, period.ns()));
+            let ticks = cpus.iter().map(|cpu| sys::perf::tick(cpu, period.ns()));
             self.witnesses = ticks.collect::<Result<_, _>>().map_err(TraceError::Witness)?;
             self.facts.witness_ns = Some(period.ns());
         }
         instance.start()?;
         let export = self.request.export.as_deref().map(|dir| Export::new(dir, &instance)).transpose()?;
+        let (to_analyzer, analyzer) = waiting("explainer", Analyzer::run).map_err(TraceError::Process)?;
+        let (to_reader, reader) = waiting("trace-taker", TraceReader::run).map_err(TraceError::Process)?;
+        self.threads = Some((reader, analyzer));
+        self.begun = Some(Begun { instance, decoder, wake_rx, export, has_own_cpu, to_reader, to_analyzer });
+        Ok(())
+    }
+
+    /// Explains the late wake-ups of `measured` from now on, in a cell of `task` whose first due time is `started`.
+    pub(super) fn follow(&mut self, task: &Task, started: MonoTime, measured: Vec<(MeasuredThread, LateReader)>) {
+        let Some(begun) = self.begun.take() else { return };
+        let Begun { mut instance, decoder, wake_rx, export, has_own_cpu, to_reader, to_analyzer } = begun;
+        let (measured, late): (Vec<_>, Vec<_>) = measured.into_iter().unzip();
         let missing = std::mem::take(&mut instance.missing);
         let watched = measured.iter().filter_map(|thread| {
             Some(WatchedThread {
@@ -238,11 +261,8 @@ impl Explainer {
             self.set_threshold(above);
         }
         self.watch.arm();
-        let analyzer = Builder::new().name("explainer".to_owned()).spawn(move || analyzer.run());
-        let analyzer = analyzer.map_err(TraceError::Process)?;
-        let reader = Builder::new().name("trace-taker".to_owned()).spawn(move || reader.run());
-        self.threads = Some((reader.map_err(TraceError::Process)?, analyzer));
-        Ok(())
+        // A thread that has ended meanwhile has panicked, which `finish` finds out.
+        let _ = (to_analyzer.send(analyzer), to_reader.send(reader));
     }
 
     /// Whether the threshold is not set yet.
@@ -261,9 +281,10 @@ impl Explainer {
         self.is_over.store(true, Relaxed);
         self.watch.wake();
         let (reader, analyzer) = self.threads.take()?;
-        let (statistics, stages, answers, instance) = reader.join().ok()?;
+        self.begun = None;
+        let (statistics, stages, answers, instance) = reader.join().ok().flatten()?;
         self.instance = Some(instance);
-        let (mut analyzer, ran) = analyzer.join().ok()?;
+        let (mut analyzer, ran) = analyzer.join().ok().flatten()?;
         analyzer.not_covered(&statistics.rest, statistics.ahead_ns);
         let cpus: Vec<u32> = analyzer.measured.iter().map(|thread| thread.cpu).collect();
         let irq = cpus.iter().zip(stages.histograms()).filter(|(_, histogram)| histogram.n > 0);
@@ -274,6 +295,16 @@ impl Explainer {
         analyzer.results.statistics = statistics;
         Some((analyzer.finish(), ran))
     }
+}
+
+/// Starts a thread that runs `run` on what is sent to it; it ends when nothing is.
+fn waiting<T: Send + 'static, R: Send + 'static>(
+    name: &str,
+    run: fn(T) -> R,
+) -> io::Result<(Sender<T>, JoinHandle<Option<R>>)> {
+    let (sender, receiver) = mpsc::channel();
+    let thread = Builder::new().name(name.to_owned()).spawn(move || receiver.recv().ok().map(run))?;
+    Ok((sender, thread))
 }
 
 /// The layer below `kernel` on this machine that can take a CPU away.

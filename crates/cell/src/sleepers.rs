@@ -140,8 +140,7 @@ impl Samples {
     fn take(&mut self, sleep: Sleep) {
         let cycle = self.cycle(sleep.due(self.asked));
         let latency: Nanos = sleep.error(self.asked);
-        let index = self.collector.take(Sample { cycle, latency });
-        self.rows.extend(index.map(|index| (index, latency.0)));
+        self.rows.extend(self.collector.take(Sample { cycle, latency }));
         self.next_cycle = cycle + 1;
         self.next_due = sleep.ended.plus(self.asked);
     }

@@ -131,9 +131,9 @@ impl Threads {
         on_spike.finish()
     }
 
-    /// Starts tracing and explaining, if requested.
-    fn start_explaining(&mut self) -> Result<(), CellError> {
-        let Some(explainer) = &mut self.explainer else { return Ok(()) };
+    /// Explains late wake-ups from now on, if requested.
+    fn follow(&mut self) {
+        let Some(explainer) = &mut self.explainer else { return };
         let first_due = self.schedule.first_due;
         let measured = |member: &mut Member| {
             let late = member.late.take()?;
@@ -148,7 +148,7 @@ impl Threads {
             Some((measured, late))
         };
         let measured = self.team.members.iter_mut().filter_map(measured).collect();
-        Ok(explainer.start(&self.cell.cpus, &self.cell.task, self.window.started, measured)?)
+        explainer.follow(&self.cell.task, self.window.started, measured);
     }
 
     /// Sets the spike threshold where the cell has none: twice the p99 of the worst CPU.
@@ -197,7 +197,9 @@ impl Threads {
         collector.end_before(is_over);
         let is_waiting = ended.is_none() && member.log.waits_for() == waits_for;
         let open = if is_waiting { self.open_wait(member, waits_for, cut, collector.end()) } else { None };
-        let censored = open.filter(|(index, _)| collector.last_cycle < Some(*index)).map(|(_, wait)| wait);
+        let censored = open
+            .filter(|(index, _)| collector.last_cycle < Some(*index))
+            .map(|(_, wait)| collector.open_in_window(wait));
         let worst = collector.finish(censored);
 
         let first = member.spec.cycles.start;
@@ -299,8 +301,8 @@ fn drain(
     let mut rows = samples.as_mut().map(|samples| samples.rows(member.spec.cpu));
     let mut take = |fate| match fate {
         Fate::Answered(sample) => {
-            if let (Some(cycle), Some(rows)) = (collector.take(sample), &mut rows) {
-                rows.push(cycle, sample.latency.0);
+            if let (Some((cycle, latency_ns)), Some(rows)) = (collector.take(sample), &mut rows) {
+                rows.push(cycle, latency_ns);
             }
         }
         Fate::Never(sample) => collector.take_unanswered(sample),
@@ -334,6 +336,8 @@ impl Measurers for Threads {
             _ => Span(0),
         };
         let lead = Span(LEAD.ns() + ready.ns());
+        // On a busy machine this takes long; due times that passed meanwhile would be missed.
+        self.explainer.as_mut().map_or(Ok(()), |explainer| explainer.begin(&cell.cpus))?;
         let (mono, now) = (sys::clock::monotonic(), self.now());
         // Two readings of one clock would differ by the time between them.
         let mono = if cell.task.clock() == ClockId::Monotonic { MonoTime(now.0) } else { mono };
@@ -347,7 +351,7 @@ impl Measurers for Threads {
         self.window = Window { started, ends: self.team.members.iter().map(end).max().unwrap_or(started) };
         let collector = |member: &Member| Collector::of_thread(cell, schedule_of(member, self.schedule.first_due));
         self.collectors = self.team.members.iter().map(collector).collect();
-        self.start_explaining()?;
+        self.follow();
         self.team.release(self.schedule.first_due);
         Ok(self.window)
     }

@@ -97,7 +97,7 @@ pub use random::SplitMix64;
 pub use record::{
     Achieved, AllBatches, AnswerParts, Censored, ChainRecord, ChainStage, ClockStep, CobaltRecord, CostRecord,
     CountedName, Ended, Episode, Episodes, FoundPeriod, GuestThread, HostSideRecord, InstrumentRecord,
-    InstrumentThread, LabRecord, LoadFailure, LoadRecord, LoadSecond, MachineSecond, NamedTime, OnSpikeRecord,
+    InstrumentThread, LabRecord, Ledger, LoadFailure, LoadRecord, LoadSecond, MachineSecond, NamedTime, OnSpikeRecord,
     OpenActivation, OpenKind, OperationRecord, OsnoiseRecord, OwnExchange, PreparedSetting, ProgramRecord,
     RECORD_FORMAT, Record, Releases, ResponseRecord, RuntimeRecord, Second, SkippedOperation, SwitchReason,
     TargetRecord, ThreadRecord, TimerlatRecord, TracersRecord, Usage, WatchRecord, WatchedThread, Worst,

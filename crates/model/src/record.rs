@@ -4,13 +4,16 @@ mod cobalt;
 mod cost;
 mod instrument;
 mod lab;
+mod ledger;
 mod load;
 mod machine;
 mod response;
 mod tracers;
 mod watch;
 
-use crate::{Cell, CellId, CpuSet, ExplainRecord, Histogram, Host, MonoTime, Period, Policy, Slice, Span};
+use crate::{
+    Cell, CellId, CpuSet, ExplainRecord, Histogram, Host, Method, MonoTime, Period, Policy, Slice, Span, Task,
+};
 use serde::{Deserialize, Serialize};
 use std::sync::Arc;
 
@@ -18,6 +21,7 @@ pub use cobalt::{CobaltRecord, SwitchReason};
 pub use cost::{AllBatches, CostRecord, OperationRecord, SkippedOperation};
 pub use instrument::{InstrumentRecord, InstrumentThread};
 pub use lab::{GuestThread, HostSideRecord, LabRecord};
+pub use ledger::Ledger;
 pub use load::{LoadFailure, LoadRecord, LoadSecond, ProgramRecord};
 pub use machine::MachineSecond;
 pub use response::{AnswerParts, OwnExchange, ResponseRecord, TargetRecord};
@@ -32,8 +36,7 @@ pub const RECORD_FORMAT: u32 = 1;
 
 /// The measurement of one cell, complete and raw, so that later versions can apply their statistics to old records.
 ///
-/// Invariant, for each thread: `recorded + missed + lost + passed over + censored = cycles_due`, where `censored`
-/// counts 1 for a wait still open at the end, unless that wait began in the warm-up ([`ThreadRecord::is_consistent`]).
+/// Invariant: the [`Ledger`] of each thread is balanced ([`ThreadRecord::is_consistent`]).
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Record {
@@ -188,8 +191,8 @@ pub struct ThreadRecord {
     pub cycles_due: u64,
     /// Wake-ups recorded.
     pub recorded: u64,
-    /// Due times already past when the thread could wait again; of a cell that measures answers, those whose trigger
-    /// was not sent in time.
+    /// Due times without a wake-up of their own, already past when the thread could wait again; of a cell that measures
+    /// answers, those whose trigger was not sent in time. [`ThreadRecord::ledger`] tells how many of them were seen.
     pub missed: u64,
     /// Samples lost because the buffer was full.
     pub lost: u64,
@@ -249,14 +252,13 @@ impl ThreadRecord {
         self.unanswered.iter().flatten().fold(0, |sum, slice| sum.saturating_add(slice.histogram.n))
     }
 
-    /// Whether the counts add up: every due time gave a sample, was missed, lost, passed over, never answered, or is
-    /// still waited for.
+    /// Whether the counts add up: its ledger is balanced, and every recorded wake-up is in the tables.
     #[must_use]
     pub fn is_consistent(&self) -> bool {
-        let open = u64::from(self.censored.is_some_and(|wait| wait.cycle >= 0));
-        let accounted = [self.recorded, self.missed, self.lost, self.passed_over, self.never_answered(), open];
-        let accounted = accounted.into_iter().try_fold(0, u64::checked_add);
-        accounted == Some(self.cycles_due) && self.recorded == self.histogram.n && self.early <= self.recorded
+        // Which of the missed due times were seen makes no difference to the sum.
+        self.ledger(&Task::Cyclic(Method::CLOCK_NANOSLEEP)).is_balanced()
+            && self.recorded == self.histogram.n
+            && self.early <= self.recorded
     }
 }
 

@@ -77,11 +77,12 @@ impl Session {
         if let Some(Err(err)) = explainer.as_mut().map(|explainer| explainer.enable(&team.members)) {
             (explainer, reason) = (None, Some(err));
         }
-        let first_due = ClockTime(sys::clock::monotonic().0).plus(LEAD);
-        let schedule = |member: &Member| schedule(member, first_due, period);
-        let started = explainer.as_mut().map(|explainer| explainer.start(&mut team.members, schedule, MonoTime(0)));
-        if let Some(Err(err)) = started {
+        if let Some(Err(err)) = explainer.as_mut().map(|explainer| explainer.begin(&team.members)) {
             (explainer, reason) = (None, Some(err));
+        }
+        let first_due = ClockTime(sys::clock::monotonic().0).plus(LEAD);
+        if let Some(explainer) = &mut explainer {
+            explainer.follow(&mut team.members, |member| schedule(member, first_due, period), MonoTime(0));
         }
         team.release(first_due);
         let lost = vec![0; team.members.len()];

@@ -139,6 +139,9 @@ pub(crate) fn run_cycles<W: Wait>(
                 let before_end = |latency| schedule.after(cycle, latency).index.min(end);
                 ended.passed_over += before_end(latency).saturating_sub(before_end(sample.latency));
             }
+        } else if schedule.after(cycle, latency).index > limits.first_recorded {
+            // It passed the first recorded due time: that one's lateness follows from this wake-up.
+            log.push(rt, Sample { cycle: cycle.index, latency });
         }
         cycle = wait.next(rt, schedule, schedule.after(cycle, latency));
     }
@@ -244,6 +247,14 @@ mod tests {
     #[test]
     fn warm_up_runs_and_is_not_recorded() {
         assert_eq!(run(2, 4, 8, &[Ok(7), Ok(7), Ok(1), Ok(2)]).0, [(2, 1), (3, 2)]);
+    }
+
+    #[test]
+    fn a_wake_up_of_the_warm_up_that_passed_the_first_recorded_due_time_is_logged() {
+        assert_eq!(run(2, 6, 8, &[Ok(7), Ok(1_000_000)]).0, [(2, 0), (3, 0), (4, 0), (5, 0)], "that is now");
+        assert_eq!(run(2, 6, 8, &[Ok(7), Ok(1_000_001)]).0, [(1, 1_000_001), (3, 0), (4, 0), (5, 0)]);
+        // As after a late start of the thread.
+        assert_eq!(run(2, 6, 8, &[Ok(4_500_000)]).0, [(0, 4_500_000), (5, 0)]);
     }
 
     #[test]

@@ -45,6 +45,9 @@ impl Metric {
 
     /// The value shown: ns, or a number of episodes.
     pub(super) fn shown(self, numbers: &Numbers) -> Result<f64, Refusal> {
+        if let unseen @ 1.. = numbers.unseen {
+            return Err(Refusal::NotSeen { unseen });
+        }
         match self {
             Metric::Quantile(level) => {
                 let have = above(numbers.due_times, level);
@@ -69,6 +72,8 @@ pub(super) struct Numbers {
     /// Number of due times. The count of the histogram is off by up to 1.6 % of the missed ones.
     due_times: u64,
     episodes: u64,
+    /// Due times of which nothing is known.
+    unseen: u64,
 }
 
 impl Numbers {
@@ -78,7 +83,8 @@ impl Numbers {
         let is_relative = entry.record.cell.task.is_relative();
         let due_times = if is_relative { sum(|thread| thread.recorded) } else { sum(|thread| thread.cycles_due) };
         let episodes = sum(|thread| thread.episodes.count);
-        Numbers { by_due_time: due_time::of_record(&entry.record), due_times, episodes }
+        let unseen = threads.iter().map(|thread| thread.ledger(&entry.record.cell.task).unseen).sum();
+        Numbers { by_due_time: due_time::of_record(&entry.record), due_times, episodes, unseen }
     }
 
     pub(super) fn has_misses(&self) -> bool {

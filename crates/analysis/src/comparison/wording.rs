@@ -178,6 +178,12 @@ impl Refusal {
                     longer.unwrap_or_default()
                 )
             }
+            Refusal::NotSeen { unseen } => {
+                format!(
+                    "{} of a measurement were not seen, and may be later: measure again.",
+                    things(*unseen, "due time")
+                )
+            }
             Refusal::NotPositive => {
                 format!("{metric} is not above 0 in every measurement (early wake-ups), so no ratio exists.")
             }

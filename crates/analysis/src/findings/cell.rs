@@ -81,6 +81,22 @@ finding!(
 );
 
 finding!(
+    /// Due times that passed without a wake-up that tells how late; they are in no number.
+    pub struct NotSeen {
+        /// Number of them.
+        pub unseen: u64,
+        /// All due times.
+        pub due: u64,
+    },
+    importance = 0,
+    {
+        let due = count(*due);
+        format!("not seen: {} of {due} due times have no wake-up that tells how late they were", count(*unseen))
+    },
+    [NotSeen { unseen: 3_893, due: 8_000 }]
+);
+
+finding!(
     /// Failures of the command that runs at spikes.
     pub struct OnSpikeFailed {
         /// Number of failures.
@@ -138,6 +154,8 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
     let allocations = usage(|usage| usage.allocations);
     findings.extend(when(allocations > 0, Allocations { allocations }));
     findings.extend(when(summary.lost > 0, Lost { lost: summary.lost }));
+    let unseen = summary.ledger.not_seen();
+    findings.extend(when(unseen > 0, NotSeen { unseen, due: summary.ledger.due }));
     if let Some(CobaltThreads { mode_switches: switches, reason, unknown, .. }) = summary.cobalt {
         findings.extend(when(switches > 0, ModeSwitches { switches, reason }));
         findings.extend(when(unknown > 0, UnknownModeSwitches { threads: unknown }));

@@ -119,7 +119,7 @@ fn some_of(names: &[String]) -> String {
 /// that were begun.
 #[must_use]
 pub fn progress(header: &Header, entries: &[Entry]) -> (u64, u64) {
-    let done = entries.iter().filter(|entry| entry.record.ended != Ended::Interrupted).count();
+    let done = entries.iter().filter(|entry| entry.record.ended == Ended::Completed).count();
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);
     let begun = entries.iter().map(|entry| u64::from(entry.planned.block) + 1).max().unwrap_or(1);
     let planned = match header.plan.until {

@@ -16,7 +16,7 @@ use crate::summary::steadiness::Steadiness;
 use crate::summary::threads::{self, ThreadSummary};
 use crate::summary::tracers::{self, Stages, Tracers};
 use crate::summary::watched::{self, WatchSummary};
-use model::{Cell, Entry, ExplainRecord, Header, Histogram, RuntimeRecord, Span};
+use model::{Cell, Entry, ExplainRecord, Header, Histogram, Ledger, RuntimeRecord, Span};
 use serde::Serialize;
 
 /// The pooled blocks of one cell.
@@ -42,6 +42,8 @@ pub struct CellSummary {
     pub samples: u64,
     /// Missed due times; for responses, due times without one. `None` if an outside program does not count them.
     pub missed: Option<u64>,
+    /// The account of all due times of its threads; empty where an outside program measures.
+    pub ledger: Ledger,
     /// Wake-ups before their due time.
     pub early: u64,
     /// Samples lost because the log was full.
@@ -160,6 +162,7 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
     let late = late::of(&header.plan.require, &views, pool.cell.period);
     let instrument = instrument::of(pool);
     let of_program = instrument.as_ref();
+    let ledger = pool.ledger();
     CellSummary {
         cell: pool.cell.clone(),
         again: name.ends_with("/again"),
@@ -170,8 +173,9 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
         missed: match of_program {
             Some(program) => program.missed,
             None if pool.cell.task.is_reported() => None,
-            None => Some(pool.sum(|thread| thread.missed + thread.never_answered())),
+            None => Some(ledger.missed + ledger.unanswered),
         },
+        ledger,
         early: pool.sum(|thread| thread.early),
         lost: pool.sum(|thread| thread.lost),
         cobalt: cobalt::of(pool),

@@ -99,7 +99,9 @@ fn of_view(pooled: &Histogram, slices: &[Histogram], (level, limit): (Level, Spa
         let counts: Vec<_> = exceedances(pooled, slices, p)?.into_iter().filter(|count| count.n > 0).collect();
         Some(Spread::of(&counts, CONFIDENCE)?.design_effect)
     });
-    let of_limit = limit.ns() as f64 / period.ns() as f64;
+    // Without a later sample, all that is shown of a smaller limit is shown of this one: of the largest latency, too.
+    let largest = pooled.max_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
+    let of_limit = limit.ns().min(largest) as f64 / period.ns() as f64;
     let effect = effects.fold(of_limit.max(1.0), f64::max);
     let (upper, lower) = (share(&most, effect)?, share(&least, effect)?);
     let times_as_long = || {
@@ -198,10 +200,14 @@ mod tests {
         assert!(short.share.1 > 0.01 && (short.times_as_long.unwrap() - 299.0 / 280.0).abs() < 0.02, "{short:?}");
         let enough = of(15, Level::P99, 1_000_000, |_, _| None);
         assert!(enough.share.1 <= 0.01 && enough.times_as_long == Some(1.0), "{enough:?}");
-        // A thread later than 20 ms is so for 20 ms: 20 due times count as one.
+        // What meets 1 ms meets 20 ms.
         let coarse = of(15, Level::P99, 20_000_000, |_, _| None);
-        assert!((coarse.n_eff - 15.0).abs() < 1e-9 && coarse.share.1 > 0.1, "{coarse:?}");
-        assert!(of(300, Level::P99, 20_000_000, |_, _| None).share.1 <= 0.01);
+        assert_eq!((coarse.n_eff, coarse.share), (enough.n_eff, enough.share));
+        // A thread later than 19 ms is so for 19 ms: 19 due times count as one.
+        let one = |slice, i| ((slice, i) == (7, 3)).then_some(19 * MS);
+        let coarse = of(15, Level::P99, 20_000_000, one);
+        assert!((coarse.n_eff - 300.0 / 19.0).abs() < 1e-9 && coarse.share.1 > 0.1, "{coarse:?}");
+        assert!(of(285, Level::P99, 20_000_000, one).share.1 <= 0.01);
         assert!(of(149, Level::P999, 1_000_000, |_, _| None).share.1 > 0.001);
         assert!(of(150, Level::P999, 1_000_000, |_, _| None).share.1 <= 0.001);
     }

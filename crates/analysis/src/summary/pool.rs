@@ -2,7 +2,7 @@
 
 use crate::stats::histogram::merged;
 use crate::summary::looks;
-use model::{Cell, Entry, Episode, Header, Histogram, Record, Slice, Span, ThreadRecord};
+use model::{Cell, Entry, Episode, Header, Histogram, Ledger, Record, Slice, Span, ThreadRecord};
 use std::collections::{BTreeMap, HashSet};
 
 /// Smallest distance between two episodes of misses, also on different CPUs: one cause may stop all of them.
@@ -82,6 +82,12 @@ impl<'a> Pool<'a> {
     /// The sum over all threads of all blocks.
     pub(crate) fn sum(&self, of: impl Fn(&ThreadRecord) -> u64) -> u64 {
         self.threads().map(|(_, thread)| of(thread)).fold(0, u64::saturating_add)
+    }
+
+    /// The account of the due times of all threads of all blocks; empty where an outside program measures.
+    pub(crate) fn ledger(&self) -> Ledger {
+        let task = &self.cell.task;
+        self.threads().filter(|_| !task.is_reported()).map(|(_, thread)| thread.ledger(task)).sum()
     }
 
     /// Time measured: blocks add up, CPUs do not, because they share it.

@@ -46,7 +46,9 @@ pub(super) fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl
         let slice = usize::try_from(index / per_slice).unwrap_or(0);
         slices[slice].histogram.record(late);
         worst.push(Worst { latency_ns: late, cycle: index });
-        take_second(&mut seconds, lead.ns() + index * period.ns(), index, late);
+        let misses = if cell.task.misses_when_late() { schedule.missed(Nanos(late)) } else { 0 };
+        let misses = misses.min(cycles_due - index - 1);
+        take_second(&mut seconds, lead.ns() + index * period.ns(), index, late, misses);
         early += u64::from(late < 0);
         if u64::try_from(late).is_ok_and(|late| late > deadline) {
             episode(&mut episodes, index, late, period);
@@ -86,13 +88,14 @@ pub(super) fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl
 }
 
 /// Counts a wake-up in the second of its due time.
-fn take_second(seconds: &mut Vec<Second>, due_ns: u64, cycle: u64, late_ns: i64) {
+fn take_second(seconds: &mut Vec<Second>, due_ns: u64, cycle: u64, late_ns: i64, missed: u64) {
     let second = due_ns / Span::SECOND.0;
     if seconds.last().is_none_or(|row| row.second != second) {
         seconds.push(Second { second, ..Second::default() });
     }
     let Some(row) = seconds.last_mut() else { return };
     row.n += 1;
+    row.missed += missed;
     row.sum_ns = row.sum_ns.saturating_add(late_ns);
     if row.max_ns.is_none_or(|max| late_ns > max) {
         (row.max_ns, row.max_cycle) = (Some(late_ns), Some(cycle));

@@ -6,6 +6,7 @@ use crate::factorial::Design;
 use crate::stats::factorial::{self, KnobEffect, KnobRefusal};
 use crate::stats::special::student_t;
 use crate::summary::work::first_rate;
+use crate::wording::things;
 use model::{Ended, Entry, Knob};
 use serde::Serialize;
 
@@ -212,14 +213,18 @@ fn blocks(design: &Design, metric: Metric, entries: &[Entry]) -> Result<Vec<Vec<
             "a measurement has {have} wake-ups above {metric}, but needs {need}; measure longer (--duration), or ask \
              for a lower quantile (--response)"
         ),
-        other => format!("{metric} cannot be compared: {other:?}"),
+        other => other.in_words(metric).trim_end_matches('.').to_owned(),
     })
 }
 
 fn why(refusal: &KnobRefusal) -> String {
     match refusal {
         KnobRefusal::FewReplicates => "the screening needs two whole blocks".to_owned(),
-        other => format!("the screening cannot be evaluated: {other:?}"),
+        KnobRefusal::Incomplete => "a run of the screening has no number to compare".to_owned(),
+        KnobRefusal::NotFull => "the screening confounds the interactions asked for".to_owned(),
+        KnobRefusal::FewBoots { boots } => {
+            format!("a value was measured in {} only; boot again", things(u64::try_from(*boots).unwrap_or(0), "boot"))
+        }
     }
 }
 

@@ -53,6 +53,10 @@ impl Judgment {
         if summary.lost > 0 {
             self.gaps.push(Gap::Lost { cell: cell(), lost: summary.lost });
         }
+        let (unseen, due) = (summary.ledger.not_seen(), summary.ledger.due);
+        if unseen > 0 {
+            self.gaps.push(Gap::NotSeen { cell: cell(), unseen, due });
+        }
         let failed = findings.iter().find_map(|finding| match finding {
             Finding::LoadFailed(LoadFailed { load, reason, .. }) => Some((load.clone(), reason.clone())),
             Finding::LoadDidNothing(LoadDidNothing { load, .. }) => Some((load.clone(), "it did nothing".to_owned())),

@@ -180,6 +180,15 @@ pub enum Gap {
         /// Number of lost samples.
         lost: u64,
     },
+    /// Due times of which nothing is known: any of them may have been later than the limit.
+    NotSeen {
+        /// The cell.
+        cell: String,
+        /// Number of them.
+        unseen: u64,
+        /// All due times.
+        due: u64,
+    },
     /// An open wait: it may end beyond the limit.
     Open {
         /// The cell.

@@ -128,6 +128,10 @@ impl fmt::Display for Gap {
             Gap::Untold { cell, why } => write!(f, "{cell}: {why}"),
             Gap::NoSamples { cell } => write!(f, "{cell}: no wake-ups recorded"),
             Gap::Load { cell, load, what } => write!(f, "{cell}: load {load}: {what}"),
+            Gap::NotSeen { cell, unseen, due } => {
+                let (unseen, due) = (count(*unseen), count(*due));
+                write!(f, "{cell}: {unseen} of {due} due times were not seen, and may be later")
+            }
             Gap::Lost { cell, lost } => write!(f, "{cell}: {}, which may be later", things(*lost, "lost sample")),
             Gap::Open { cell, at_least_ns } => {
                 write!(f, "{cell}: a wait was still open, {} late so far", ns(*at_least_ns))

@@ -19,6 +19,29 @@ fn only_measured_cycles_count() {
 }
 
 #[test]
+fn a_wake_up_that_reaches_into_the_window_is_that_of_its_first_due_time() {
+    let late = |latency_ns| collect(20, 1, &[(8, latency_ns)]);
+    let seen = |collector: &Collector| (collector.histogram.max_ns, collector.missed, collector.last_cycle);
+    // Cycle 10 is due 2 ms after cycle 8: just then it can still be waited for.
+    assert_eq!(seen(&late(2_000_000)), (None, 0, Some(8)));
+    assert_eq!(seen(&late(2_000_001)), (Some(1), 0, Some(10)), "1 ns later it has passed");
+    assert_eq!(seen(&late(3_000_001)), (Some(1_000_001), 1, Some(10)));
+    assert_eq!(seen(&late(99_000_000)), (Some(97_000_000), 9, Some(10)), "all are accounted for");
+    let taken = collect(20, 1, &[]).take(Sample { cycle: 8, latency: Nanos(3_000_001) });
+    assert_eq!(taken, Some((0, 1_000_001)), "as in the file of samples");
+
+    let open = |task: &str, at_least_ns| {
+        let schedule = Schedule { first_due: ClockTime(7), period: Period::try_from(Span(1_000_000)).unwrap() };
+        let collector = Collector::new(schedule, &task.parse().unwrap(), 10..20, Span(1));
+        let wait = collector.open_in_window(Censored { cycle: -2, at_least_ns });
+        (wait.cycle, wait.at_least_ns)
+    };
+    assert_eq!(open("clock_nanosleep", 2_000_000), (-2, 2_000_000));
+    assert_eq!(open("clock_nanosleep", 2_000_001), (0, 1));
+    assert_eq!(open("nanosleep", 2_000_001), (-2, 2_000_001), "a relative wait has no due times behind it");
+}
+
+#[test]
 fn missed_due_times_stop_at_the_end() {
     assert_eq!(collect(20, 1, &[(10, 2_000_001)]).missed, 2);
     assert_eq!(collect(20, 1, &[(18, 9_000_000)]).missed, 1);

@@ -3,6 +3,7 @@
 use analysis::testing::RunBuilder;
 use model::{Cell, Conditions, CpuSet, Entry, Header, Record};
 use serde::de::DeserializeOwned;
+use std::collections::HashMap;
 use std::fs::File;
 use std::io::{Read, Write};
 use std::os::unix::fs::PermissionsExt;
@@ -385,8 +386,22 @@ pub(crate) fn wait_for_line(child: &mut Child, text: &str) {
 /// The record of a started cell.
 #[track_caller]
 pub(crate) fn record(child: Child) -> Record {
-    let said = finish(child).expect_success();
+    record_of(finish(child))
+}
+
+/// The record that a cell has printed.
+pub(crate) fn record_of(said: ProgramOutput) -> Record {
+    let said = said.expect_success();
     serde_json::from_str(&said.stdout).unwrap_or_else(|err| panic!("{err}: {said:?}"))
+}
+
+/// The due times of a cell's summary, each of which is in its ledger once.
+#[track_caller]
+pub(crate) fn due_times(summary: &serde_json::Value) -> u64 {
+    let ledger: HashMap<String, u64> = serde_json::from_value(summary["ledger"].clone()).expect("a ledger");
+    let parts: u64 = ledger.iter().filter(|(name, _)| *name != "due").map(|(_, n)| n).sum();
+    assert_eq!(parts, ledger["due"], "{summary:#}");
+    parts
 }
 
 /// A CPU in this process's affinity mask: the last one, which is the least busy on most machines.
@@ -436,12 +451,20 @@ pub(crate) fn may_mount() -> bool {
     may
 }
 
-/// Names of the files that this program creates for loads: directories in `/var/tmp`, control groups.
+/// Names of the files that this program creates for loads: directories in `/var/tmp`, control groups. Those of a load
+/// that another test runs at the same time, in virtual time, are not of this one.
 pub(crate) fn traces() -> Vec<String> {
+    let is_of_another = |path: &String| {
+        let name = path.rsplit("punctual-load-").next().unwrap_or_default();
+        let pid = name.split(|character: char| !character.is_ascii_digit()).next().unwrap_or_default();
+        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
+        let of = environment.split(|byte| *byte == 0).find_map(|one| one.strip_prefix(format!("{MARK}=").as_bytes()));
+        of.is_some_and(|other| other != mark().as_bytes())
+    };
     let directories = ["/var/tmp", "/tmp", "/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
     let entries = directories.iter().flat_map(std::fs::read_dir).flatten().flatten();
     let paths = entries.map(|entry| entry.path().display().to_string());
-    paths.filter(|path| path.contains("punctual-load-")).collect()
+    paths.filter(|path| path.contains("punctual-load-")).filter(|path| !is_of_another(path)).collect()
 }
 
 /// Whether every thread of the process is stopped: state T in field 3, after the name (proc_pid_stat(5)).

@@ -1,7 +1,7 @@
 //! Responses over links: how many come, and how many late ones are divided.
 
 use crate::life::roles::{can_flood, plan, records, three};
-use crate::program::{PROGRAM, Scratch, is_installed, machine, run, skip_unless};
+use crate::program::{PROGRAM, Scratch, due_times, is_installed, machine, run, skip_unless};
 use crate::real::explain::instances;
 use crate::real::response::{ANSWERS, LOGGER, Network, answered_under_flood, explained_answers, over_a_serial_line};
 use crate::series::{Round, series};
@@ -65,7 +65,7 @@ fn root_the_way_of_late_answers_is_told_from_this_machine() {
         // precedes it on their CPU, sleeps.
         let has = |one: &&Explanation, phase| one.phases.iter().any(|length| length.phase == phase);
         let whole = explained.worst.iter().filter(|one| has(one, Phase::Sending) && has(one, Phase::Away)).count();
-        let n = seen["samples"].as_u64().unwrap() + seen["missed"].as_u64().unwrap();
+        let n = due_times(&seen);
         // A snapshot of the trace sees no events. Late answers have stages as well.
         let staged = explained.answers.first().map_or(0, |stages| stages.handler.n);
         let is_right = explained.explained >= 20 && whole * 10 >= explained.worst.len() * 8 && staged * 2 > n;

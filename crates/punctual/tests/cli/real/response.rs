@@ -1,8 +1,8 @@
 //! Latency of responses over links: between network namespaces, over terminals, and refused links.
 
 use crate::program::{
-    MARK, PROGRAM, ProgramOutput, Start, a_cpu, finish, inconclusive, is_installed, is_root, kill_and_wait, machine,
-    mark, punctual, run, running, skip_unless,
+    MARK, PROGRAM, ProgramOutput, Start, a_cpu, due_times, finish, inconclusive, is_installed, is_root, kill_and_wait,
+    machine, mark, punctual, run, running, skip_unless,
 };
 use crate::real::explain::instances;
 use model::{ExplainRecord, Explanation, TargetRecord};
@@ -200,7 +200,7 @@ fn root_a_flooded_target_answers_a_logger_and_each_may_be_killed() {
     kill_and_wait(&mut logger);
     assert!(comes_true(|| running().len() == 1), "only the target stays: {:?}", running());
     let next = summary(&run(&mut measure(&network, "200ms")));
-    assert_eq!(next["samples"].as_u64().unwrap() + next["missed"].as_u64().unwrap(), 200, "{next:#}");
+    assert_eq!(due_times(&next), 200, "{next:#}");
     let record = ended(target);
     assert_eq!(record.answered, record.triggers - record.too_soon, "{record:?}");
     assert!(record.triggers >= count("samples") + next["samples"].as_u64().unwrap(), "{record:?}");
@@ -274,7 +274,7 @@ fn root_late_answers_are_divided_and_their_parts_add_up() {
     let _machine = machine();
     let (seen, explained) = explained_answers();
     assert!(explained.worst.iter().all(Explanation::is_complete), "{:#?}", explained.worst);
-    let n = seen["samples"].as_u64().unwrap() + seen["missed"].as_u64().unwrap();
+    let n = due_times(&seen);
     assert_eq!(n, 1000, "{seen:#}");
     if explained.explained == 0 {
         inconclusive("no late answer was explained");
