@@ -15,6 +15,17 @@ pub(crate) struct Stratum {
     pub(crate) smaller: Vec<f64>,
 }
 
+impl Stratum {
+    /// The values, each with whether it is of the group that is expected to be larger.
+    pub(crate) fn of(values: impl Iterator<Item = (bool, f64)>) -> Stratum {
+        let mut stratum = Stratum::default();
+        for (is_larger, value) in values {
+            if is_larger { stratum.larger.push(value) } else { stratum.smaller.push(value) }
+        }
+        stratum
+    }
+}
+
 /// Result of the test.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(crate) struct RankSum {

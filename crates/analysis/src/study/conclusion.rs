@@ -1,11 +1,13 @@
 //! Conclusions of a study, judged by measurements here.
 //!
-//! An order is judged step by step: the values of the blocks of one group against those of the next, where all else is
-//! equal, by an exact rank-sum test. A conclusion is found again if every step is shown at 5 %, which as a whole is
-//! then wrong in at most 5 % of cases (intersection-union test).
+//! An order is judged in parts: the values of the blocks of each member of one group against those of each of the next,
+//! where all else is equal, on each kernel alone, by an exact rank-sum test. A conclusion is found again if every part
+//! is shown at 5 %, which as a whole is then wrong in at most 5 % of cases (intersection-union test). One part that
+//! shows the contrary, or a difference below 25 %, refutes it here; what shows neither decides nothing.
 
 use super::measured::{StudyMeasurement, by_block, common_operations, due_times, value};
 use crate::stats::rank_sum::{RankSum, Stratum, rank_sum};
+use crate::stats::ranks::midranks;
 use crate::wording::{count, duration, number, things};
 use model::{Statistic, StudyAxis, StudyCells, StudyConclusion, StudyDefinition};
 use serde::Serialize;
@@ -13,6 +15,8 @@ use std::collections::{BTreeMap, BTreeSet};
 
 /// Level of the tests.
 const LEVEL: f64 = 0.05;
+/// Ratio below which values count as alike where that is shown.
+const ALIKE: f64 = 1.25;
 
 /// Whether a conclusion holds here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
@@ -21,7 +25,7 @@ const LEVEL: f64 = 0.05;
 pub enum StudyVerdict {
     /// Every part of it is shown here.
     FoundAgain,
-    /// The contrary of a part is shown, or no difference although enough blocks were measured to show one.
+    /// The contrary of a part is shown, or a difference below 25 %.
     NotFound,
     /// Too little was measured.
     CannotTell,
@@ -102,12 +106,35 @@ fn below(conclusion: &StudyConclusion, limit_ns: u64, cells: &[&StudyMeasurement
     (verdict, format!("{} {largest}{open}, in {due} of {}", conclusion.statistic, things(blocks, "measurement")))
 }
 
-/// A step of an order: the values of two groups by stratum, and the test.
-struct Step<'a> {
-    larger: &'a StudyCells,
-    smaller: &'a StudyCells,
+/// A part of an order that is tested alone: two members of its groups, in one place of the axes that the conclusion
+/// is about in each of their values.
+struct Part {
+    larger: StudyCells,
+    smaller: StudyCells,
+    /// The kernel, the values of the axes of which each counts, and the kind of time, in words; empty if there is
+    /// nothing to tell apart.
+    place: String,
+    /// Kernel of the study that both groups were measured on; `None` if they differ in it.
+    kernel: Option<String>,
     strata: Vec<Stratum>,
     test: RankSum,
+    /// Whether the values are shown to differ by less than [`ALIKE`].
+    is_alike: bool,
+    /// Boots of both groups, where they are the units: of kernels of this machine, all of one boot is one measurement.
+    boots: Option<(usize, usize)>,
+}
+
+/// Results of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Shown {
+    /// The order.
+    Order,
+    /// Its contrary.
+    Contrary,
+    /// A difference below [`ALIKE`].
+    Alike,
+    /// Nothing.
+    Nothing,
 }
 
 fn order(
@@ -115,88 +142,212 @@ fn order(
     conclusion: &StudyConclusion,
     cells: &[&StudyMeasurement<'_>],
 ) -> (StudyVerdict, String) {
-    let (present, absent): (Vec<&StudyCells>, Vec<&StudyCells>) =
-        conclusion.falls.iter().partition(|group| cells.iter().any(|cell| cell.is_in(group)));
-    let missing = absent.iter().map(|group| words(group)).collect::<Vec<_>>().join(", ");
-    let steps: Option<Vec<Step<'_>>> =
-        present.windows(2).map(|pair| step(definition, conclusion, pair[0], pair[1], cells)).collect();
-    let steps = steps.filter(|steps| !steps.is_empty());
-    let Some(steps) = steps else {
-        let missing = if absent.is_empty() { "that differ in nothing else".to_owned() } else { missing };
-        return (StudyVerdict::NotTested, format!("no cells with {missing}"));
+    let mut absent: Vec<String> = Vec::new();
+    let mut parts: Vec<Part> = Vec::new();
+    for group in &conclusion.falls {
+        let members = group.members().into_iter();
+        absent.extend(members.filter(|one| !cells.iter().any(|cell| cell.is_in(one))).map(|one| words(&one)));
+    }
+    let is_present = |group: &&StudyCells| cells.iter().any(|cell| cell.is_in(group));
+    let present: Vec<&StudyCells> = conclusion.falls.iter().filter(is_present).collect();
+    for pair in present.windows(2) {
+        for larger in pair[0].members() {
+            for smaller in pair[1].members() {
+                parts.extend(self::parts(definition, conclusion, &larger, &smaller, cells));
+            }
+        }
+    }
+    let is_compared = conclusion.falls.iter().any(|group| !group.kernel.is_empty());
+    let is_meant = |name: &&String| conclusion.only.kernel.is_empty() || conclusion.only.kernel.contains(name);
+    let named = definition.kernels.iter().map(|kernel| &kernel.name).filter(|_| !is_compared).filter(is_meant);
+    absent.extend(named.filter(|name| !parts.iter().any(|part| part.kernel.as_ref() == Some(name))).cloned());
+    absent.dedup();
+    let missing = absent.join(", ");
+    if parts.is_empty() {
+        let alike = "that differ in nothing else, machine and kind of time included".to_owned();
+        let missing = if absent.is_empty() { alike } else { format!("with {missing}") };
+        return (StudyVerdict::NotTested, format!("no cells {missing}"));
+    }
+    let statistic = conclusion.statistic;
+    let those = |shown: Shown| parts.iter().filter(|part| part.shown() == shown).collect::<Vec<_>>();
+    let (contrary, alike, nothing) = (those(Shown::Contrary), those(Shown::Alike), those(Shown::Nothing));
+    let against: Vec<&Part> = contrary.into_iter().chain(alike).collect();
+    let listed = |of: &[&Part]| listed(of, statistic);
+    let rest = |n: usize| match parts.len() - n {
+        0 => String::new(),
+        1 => "; 1 other part".to_owned(),
+        others => format!("; {others} other parts"),
     };
-    let shown = steps.iter().map(|step| step.words(conclusion.statistic)).collect::<Vec<_>>().join("; ");
-    let is_contrary = |step: &Step<'_>| step.test.p_smaller <= LEVEL && step.test.p_larger > LEVEL;
-    let verdict = if steps.iter().any(is_contrary) {
-        StudyVerdict::NotFound
-    } else if !absent.is_empty() {
-        let rest = if steps.iter().all(|step| step.test.p_larger <= LEVEL) { "; the rest is found again" } else { "" };
-        return (StudyVerdict::NotTested, format!("no cells with {missing}{rest}: {shown}"));
-    } else if steps.iter().all(|step| step.test.p_larger <= LEVEL) {
-        StudyVerdict::FoundAgain
-    } else if steps.iter().any(|step| step.test.p_larger > LEVEL && step.test.p_least > LEVEL) {
-        return (StudyVerdict::CannotTell, format!("{shown}; too few blocks to show a difference: --repetitions"));
-    } else {
-        StudyVerdict::NotFound
+    if !against.is_empty() {
+        return (StudyVerdict::NotFound, format!("{}{}", listed(&against), rest(against.len())));
+    }
+    let all: Vec<&Part> = parts.iter().collect();
+    if !absent.is_empty() {
+        let found = if nothing.is_empty() { "; the rest is found again" } else { "" };
+        return (StudyVerdict::NotTested, format!("no cells with {missing}{found}: {}", listed(&all)));
+    }
+    if nothing.is_empty() {
+        return (StudyVerdict::FoundAgain, listed(&all));
+    }
+    let why = nothing.iter().map(|part| part.why_nothing()).max().unwrap_or_default();
+    let rest = match parts.len() - nothing.len() {
+        0 => String::new(),
+        shown => format!("; {} shown", things(shown as u64, "other part")),
     };
-    (verdict, shown)
+    (StudyVerdict::CannotTell, format!("{}{rest}; {why}", listed(&nothing)))
 }
 
-/// The axes that make a stratum, with the kind of time: cells of one stratum differ in the groups only.
-type Place<'a> = (&'static str, Option<(&'a str, String)>, Option<String>, Option<String>, Option<u64>);
+/// The parts in words: together if all show the order for one pair of groups, else the first few of them.
+fn listed(parts: &[&Part], statistic: Statistic) -> String {
+    const MOST: usize = 6;
+    let more = match parts.len().saturating_sub(MOST) {
+        0 => String::new(),
+        n => format!("; {} more", count(n as u64)),
+    };
+    format!("{}{more}", parts.iter().take(MOST).map(|part| part.words(statistic)).collect::<Vec<_>>().join("; "))
+}
 
-/// Tests whether the values of one group are above those of another; `None` without cells that differ in nothing else.
-fn step<'a>(
+/// The axes that make a stratum: cells of one stratum differ in the groups only. Cells of this machine are of one run,
+/// unless kernels are compared, which is one a boot; and of one machine then.
+type Place = (String, Option<String>, Option<String>, Option<u64>);
+
+/// A value of one block.
+struct Observed {
+    is_larger: bool,
+    value: f64,
+    boot: String,
+}
+
+/// Tests whether the values of one member are above those of another, alone in each place; empty without cells that
+/// differ in nothing else.
+fn parts(
     definition: &StudyDefinition,
     conclusion: &StudyConclusion,
-    larger: &'a StudyCells,
-    smaller: &'a StudyCells,
+    larger: &StudyCells,
+    smaller: &StudyCells,
     cells: &[&StudyMeasurement<'_>],
-) -> Option<Step<'a>> {
+) -> Vec<Part> {
     let compared: BTreeSet<StudyAxis> = larger.axes().into_iter().chain(smaller.axes()).collect();
     let is_other = |axis| !compared.contains(&axis);
+    let counts_each = |axis: StudyAxis| is_other(axis) && conclusion.each.contains(&axis);
     let operations = common_operations(cells);
-    let mut strata: BTreeMap<Place<'_>, Stratum> = BTreeMap::new();
+    type Key = (&'static str, bool, Option<(String, String)>, Vec<String>);
+    let mut all: BTreeMap<Key, BTreeMap<Place, Vec<Observed>>> = BTreeMap::new();
     for block in by_block(cells) {
-        let mut by_period: BTreeMap<u64, Vec<&StudyMeasurement<'_>>> = BTreeMap::new();
+        let mut by_period: BTreeMap<Option<u64>, Vec<&StudyMeasurement<'_>>> = BTreeMap::new();
         for cell in block {
-            by_period.entry(cell.period.ns()).or_default().push(cell);
+            // Threads of a cell run at the same time: they are one unit, unless periods are compared.
+            by_period.entry((!is_other(StudyAxis::Period)).then(|| cell.period.ns())).or_default().push(cell);
         }
         for threads in by_period.into_values() {
+            let is_one = |cell: &&&StudyMeasurement<'_>| cell.is_in(larger) || cell.is_in(smaller);
+            let threads: Vec<_> = threads.iter().filter(is_one).copied().collect();
             let Some(cell) = threads.first() else { continue };
             // A kernel may stand for several of the study: the first that the conclusion allows.
             let kernel = definition.kernels.iter().map(|kernel| kernel.name.as_str()).find(|name| {
                 cell.kernels.contains(name)
                     && conclusion.only.contain(name, Some(cell.load), Some(cell.policy), Some(cell.period))
             });
-            let place = (
-                cell.time,
-                kernel.filter(|_| is_other(StudyAxis::Kernel)).map(|name| (name, cell.kernel.to_string())),
-                is_other(StudyAxis::Load).then(|| cell.load.to_string()),
-                is_other(StudyAxis::Policy).then(|| cell.policy.to_string()),
-                is_other(StudyAxis::Period).then(|| cell.period.ns()),
-            );
             let Some(found) = value(&threads, conclusion.statistic, &operations) else { continue };
             let found_value = match conclusion.statistic {
                 Statistic::Missed => found.value / due_times(&threads) as f64,
                 _ => found.value,
             };
-            let stratum = strata.entry(place).or_default();
-            if cell.is_in(larger) {
-                stratum.larger.push(found_value);
-            } else if cell.is_in(smaller) {
-                // A lower bound shows nothing about a group that should be smaller.
-                stratum.smaller.push(if found.at_least { f64::INFINITY } else { found_value });
-            }
+            let is_by_boot = !is_other(StudyAxis::Kernel) && cell.is_here;
+            let from = match (is_by_boot, cell.is_virtual) {
+                (true, _) => cell.machine.clone(),
+                (false, true) => String::new(),
+                (false, false) => cell.measurement.0.to_string(),
+            };
+            let (load, policy) = (cell.load.to_string(), cell.policy.to_string());
+            let each = [
+                (StudyAxis::Load, load.clone()),
+                (StudyAxis::Policy, policy.clone()),
+                (StudyAxis::Period, cell.period.to_string()),
+            ];
+            let each = each.into_iter().filter(|(axis, _)| counts_each(*axis)).map(|(_, text)| text).collect();
+            let of_kernel = kernel.filter(|_| is_other(StudyAxis::Kernel));
+            let key = (cell.time, is_by_boot, of_kernel.map(|name| (name.to_owned(), cell.kernel.to_string())), each);
+            let place = (
+                from,
+                is_other(StudyAxis::Load).then_some(load),
+                is_other(StudyAxis::Policy).then_some(policy),
+                is_other(StudyAxis::Period).then(|| cell.period.ns()),
+            );
+            let is_larger = cell.is_in(larger);
+            // A lower bound shows nothing about a group that should be smaller.
+            let value = if found.at_least && !is_larger { f64::INFINITY } else { found_value };
+            let observed = Observed { is_larger, value, boot: cell.boot.clone() };
+            all.entry(key).or_default().entry(place).or_default().push(observed);
         }
     }
-    let strata: Vec<Stratum> =
-        strata.into_values().filter(|stratum| !stratum.larger.is_empty() && !stratum.smaller.is_empty()).collect();
-    let test = rank_sum(&strata)?;
-    Some(Step { larger, smaller, strata, test })
+    let times: BTreeSet<&str> = all.keys().map(|(time, ..)| *time).collect();
+    let part = |((time, is_by_boot, kernel, each), strata): (Key, BTreeMap<Place, Vec<Observed>>)| {
+        let has_both =
+            |all: &Vec<Observed>| all.iter().any(|one| one.is_larger) && all.iter().any(|one| !one.is_larger);
+        let strata: Vec<Vec<Observed>> = strata.into_values().filter(has_both).collect();
+        let values = strata.iter().map(|all| Stratum::of(all.iter().map(|one| (one.is_larger, one.value))));
+        let values: Vec<Stratum> = values.collect();
+        let boots = is_by_boot.then(|| by_boot(&strata));
+        let tested = boots.as_ref().map_or(&values[..], std::slice::from_ref);
+        let test = rank_sum(tested)?;
+        let smaller_by_margin = |stratum: &Stratum| Stratum {
+            larger: stratum.larger.iter().map(|value| value / ALIKE).collect(),
+            smaller: stratum.smaller.clone(),
+        };
+        let alike = rank_sum(&values.iter().map(smaller_by_margin).collect::<Vec<_>>());
+        let is_alike = boots.is_none() && alike.is_some_and(|test| test.p_smaller <= LEVEL);
+        let kernel_name = kernel.map(|(name, _)| name);
+        let time = (times.len() > 1).then(|| time.to_owned());
+        let place = kernel_name.iter().cloned().chain(each).chain(time).collect::<Vec<_>>().join(", ");
+        Some(Part {
+            larger: larger.clone(),
+            smaller: smaller.clone(),
+            place,
+            kernel: kernel_name,
+            strata: values,
+            test,
+            is_alike,
+            boots: boots.map(|boots| (boots.larger.len(), boots.smaller.len())),
+        })
+    };
+    all.into_iter().filter_map(part).collect()
 }
 
-impl Step<'_> {
+/// One value for each boot and group: the mean rank of its blocks within their strata.
+fn by_boot(strata: &[Vec<Observed>]) -> Stratum {
+    let mut ranks: BTreeMap<(bool, &str), Vec<f64>> = BTreeMap::new();
+    for stratum in strata {
+        let values: Vec<f64> = stratum.iter().map(|one| one.value).collect();
+        for (one, rank) in stratum.iter().zip(midranks(&values)) {
+            ranks.entry((one.is_larger, one.boot.as_str())).or_default().push(rank / values.len() as f64);
+        }
+    }
+    let mean = |ranks: &Vec<f64>| ranks.iter().sum::<f64>() / ranks.len() as f64;
+    Stratum::of(ranks.iter().map(|((is_larger, _), ranks)| (*is_larger, mean(ranks))))
+}
+
+impl Part {
+    fn shown(&self) -> Shown {
+        match () {
+            () if self.test.p_larger <= LEVEL => Shown::Order,
+            () if self.test.p_smaller <= LEVEL => Shown::Contrary,
+            () if self.is_alike => Shown::Alike,
+            () => Shown::Nothing,
+        }
+    }
+
+    /// What is missing to show anything.
+    fn why_nothing(&self) -> &'static str {
+        match self.boots {
+            Some(_) => {
+                "what is measured in one boot is one measurement of its kernel: boot each at least 3 times, in turn"
+            }
+            None if self.test.p_least > LEVEL => "too few blocks to show a difference: --repetitions",
+            None => "neither a difference nor one below 25 % is shown: --repetitions",
+        }
+    }
+
     /// Both groups with their values, and the test.
     fn words(&self, statistic: Statistic) -> String {
         let range = |of: fn(&Stratum) -> &Vec<f64>| {
@@ -207,20 +358,27 @@ impl Step<'_> {
         };
         let (larger, smaller) = (range(|stratum| &stratum.larger), range(|stratum| &stratum.smaller));
         let blocks: usize = self.strata.iter().map(|stratum| stratum.larger.len() + stratum.smaller.len()).sum();
-        let (sign, p) = match (self.test.p_larger <= LEVEL, self.test.p_smaller <= LEVEL) {
-            (true, _) => ("above", self.test.p_larger),
-            (false, true) => ("below", self.test.p_smaller),
-            (false, false) => ("not shown to differ from", self.test.p_larger),
+        let (sign, p) = match self.shown() {
+            Shown::Order => ("above", self.test.p_larger),
+            Shown::Contrary => ("below", self.test.p_smaller),
+            Shown::Alike => ("by less than 25 % above", self.test.p_larger),
+            Shown::Nothing => ("not shown to differ from", self.test.p_larger),
         };
         let strata = match self.strata.len() {
             1 => String::new(),
             n => format!(" in {n} groups"),
         };
+        let boots = self.boots.map(|(larger, smaller)| {
+            let (larger, smaller) = (things(larger as u64, "boot"), things(smaller as u64, "boot"));
+            format!(", {larger} against {smaller}")
+        });
+        let place = if self.place.is_empty() { String::new() } else { format!("{}: ", self.place) };
         format!(
-            "{} ({larger}) {sign} {} ({smaller}), {} measurements{strata}, p {}",
-            words(self.larger),
-            words(self.smaller),
+            "{place}{} ({larger}) {sign} {} ({smaller}), {} measurements{strata}{}, p {}",
+            words(&self.larger),
+            words(&self.smaller),
             count(blocks as u64),
+            boots.unwrap_or_default(),
             number(p)
         )
     }

@@ -27,6 +27,12 @@ pub struct StudyMeasurement<'a> {
     pub time: &'static str,
     /// Whether that is virtual time.
     pub is_virtual: bool,
+    /// Whether its kernel is that of a machine, and not of a guest.
+    pub is_here: bool,
+    /// Identity of the machine over its kernels.
+    pub machine: String,
+    /// The boot of the machine: its identifier, or the run where that is unknown.
+    pub boot: String,
     /// The run and the measurement in it, from 0.
     pub measurement: (usize, usize),
     data: Data<'a>,
@@ -99,6 +105,9 @@ pub fn measurements<'a>(
                 cpu,
                 time: record.cell.kernel.time(),
                 is_virtual: record.cell.kernel.is_virtual(),
+                is_here: record.cell.kernel == Kernel::Running,
+                machine: crate::machine::facts::identity(host),
+                boot: host.boot_id.clone().unwrap_or_else(|| format!("run {run}")),
                 measurement: (run, index),
                 data,
             };

@@ -257,6 +257,9 @@ pub struct StudyConclusion {
     /// Cells that it is about.
     #[serde(default)]
     pub only: StudyCells,
+    /// Axes of which it holds at each value alone, besides the kernel; others are pooled.
+    #[serde(default)]
+    pub each: Vec<StudyAxis>,
     /// Reason why virtual time cannot test it; `None` if it can. A limit in time is never tested there.
     pub needs_hardware: Option<String>,
 }
@@ -290,6 +293,26 @@ impl StudyCells {
             (StudyAxis::Period, self.period.is_empty()),
         ];
         named.into_iter().filter(|(_, is_empty)| !is_empty).map(|(axis, _)| axis).collect()
+    }
+
+    /// Each combination of one value of every axis that has values.
+    #[must_use]
+    pub fn members(&self) -> Vec<StudyCells> {
+        fn each<T: Clone>(all: &[T]) -> Vec<Vec<T>> {
+            if all.is_empty() { vec![Vec::new()] } else { all.iter().map(|one| vec![one.clone()]).collect() }
+        }
+        let mut members = Vec::new();
+        for kernel in each(&self.kernel) {
+            for load in each(&self.load) {
+                for policy in each(&self.policy) {
+                    for period in each(&self.period) {
+                        let (kernel, load, policy) = (kernel.clone(), load.clone(), policy.clone());
+                        members.push(StudyCells { kernel, load, policy, period });
+                    }
+                }
+            }
+        }
+        members
     }
 
     /// Whether a place in a table, whose unknown axes are `None`, is among them.

@@ -173,53 +173,120 @@ fn values_of_runs_stand_below_the_published_ones() {
     assert!(lines.next().unwrap().starts_with("Wake-up latency by CPU,light,none,0,\"none, smallest block\",400.000,"));
 }
 
+/// Three boots of each kernel of the study of preemption models, with its latency.
+fn boots(kernels: &[(Preemption, i64)]) -> Vec<(String, RunBuilder)> {
+    let boot = |(kernel, (model, late)): (usize, &(Preemption, i64)), boot: usize| {
+        let mut run = run_of(Some(*model), *late + i64::try_from(boot).unwrap(), 2);
+        for entry in &mut run.entries {
+            let boot_id = Some(format!("{kernel}-{boot}"));
+            entry.record.host_before = Host { boot_id, ..(*entry.record.host_before).clone() }.into();
+        }
+        (format!("{kernel}-{boot}"), run)
+    };
+    kernels.iter().enumerate().flat_map(|kernel| (0..3).map(move |n| boot(kernel, n))).collect()
+}
+
+fn judged(runs: &[(String, RunBuilder)]) -> StudyReport {
+    let runs: Vec<_> = runs.iter().map(|(name, run)| (name.as_str(), run)).collect();
+    filled_with("arm64-preemption-models", &runs)
+}
+
+fn verdicts(report: &StudyReport) -> Vec<&str> {
+    report.conclusions.iter().map(|one| one.verdict.words()).collect()
+}
+
+const FALLING: [(Preemption, i64); 4] = [
+    (Preemption::None, 900_000),
+    (Preemption::Voluntary, 600_000),
+    (Preemption::Full, 60_000),
+    (Preemption::Realtime, 6_000),
+];
+
 #[test]
-fn kernels_of_separate_runs_are_judged_together() {
-    let runs: Vec<_> = [
-        (Preemption::None, 900_000),
-        (Preemption::Voluntary, 600_000),
-        (Preemption::Full, 60_000),
-        (Preemption::Realtime, 6_000),
-    ]
-    .map(|(model, late)| run_of(Some(model), late, 4))
-    .into();
-    let names = ["a", "b", "c", "d"];
-    let all: Vec<_> = names.into_iter().zip(&runs).collect();
-    let verdicts = |report: &StudyReport| report.conclusions.iter().map(|one| one.verdict.words()).collect::<Vec<_>>();
-    let whole = filled_with("arm64-preemption-models", &all);
+fn kernels_of_separate_runs_are_judged_by_their_boots() {
+    let all = boots(&FALLING);
+    let whole = judged(&all);
     assert_eq!(verdicts(&whole), ["found again"; 4], "{:#?}", whole.conclusions);
-    let three = filled_with("arm64-preemption-models", &all[1..]);
-    assert_eq!(verdicts(&three)[2], "not tested here");
-    let why = &three.conclusions[2].why;
+    let why = &whole.conclusions[2].why;
     assert!(
-        why.starts_with("no cells with none; the rest is found again: voluntary (600 us) above full (60 us)"),
+        why.starts_with(
+            "none (900 us) above PREEMPT_RT (6.01 us to 6.02 us), 12 measurements, 3 boots against 3 boots, p "
+        ),
         "{why}"
     );
-    let none = filled_with("arm64-preemption-models", &[]);
-    assert_eq!(verdicts(&none), ["not tested here"; 4]);
+    let three = judged(&all[3..]);
+    assert_eq!(verdicts(&three)[2], "not tested here");
+    let why = &three.conclusions[2].why;
+    assert!(why.starts_with("no cells with none; the rest is found again: voluntary (600 us) above "), "{why}");
+    assert_eq!(verdicts(&judged(&[])), ["not tested here"; 4]);
     // The contrary: PREEMPT_RT is the slowest.
-    let slow = run_of(Some(Preemption::Realtime), 2_000_000, 4);
-    let contrary = filled_with("arm64-preemption-models", &[all[0], all[1], all[2], ("d", &slow)]);
+    let slow = boots(&[FALLING[0], FALLING[1], FALLING[2], (Preemption::Realtime, 2_000_000)]);
+    let contrary = judged(&slow);
     assert_eq!(verdicts(&contrary), ["not found"; 4]);
-    assert!(
-        contrary.conclusions[0].why.contains("full (60 us) below PREEMPT_RT (2 ms)"),
-        "{:?}",
-        contrary.conclusions[0]
-    );
+    let why = &contrary.conclusions[0].why;
+    assert!(why.starts_with("full (60 us) below PREEMPT_RT (2 ms)") && why.ends_with("; 2 other parts"), "{why}");
+    // One boot is one measurement of its kernel, however many blocks it has.
+    let one: Vec<_> = all.into_iter().step_by(3).collect();
+    assert_eq!(verdicts(&judged(&one)), ["cannot tell"; 4]);
+    let why = judged(&one).conclusions.remove(2).why;
+    assert!(why.ends_with("boot each at least 3 times, in turn") && why.contains("1 boot against 1 boot"), "{why}");
 }
 
 #[test]
-fn few_blocks_and_unknown_models_decide_nothing() {
-    let runs: Vec<_> = [Preemption::None, Preemption::Voluntary, Preemption::Full, Preemption::Realtime]
-        .into_iter()
-        .zip([900_000, 600_000, 60_000, 6_000])
-        .map(|(model, late)| run_of(Some(model), late, 1))
-        .collect();
-    let all: Vec<_> = ["a", "b", "c", "d"].into_iter().zip(&runs).collect();
-    let report = filled_with("arm64-preemption-models", &all);
+fn every_member_of_a_group_is_tested_alone() {
+    // Full preemption is no better than PREEMPT_RT: the other two do not hide that.
+    let alike = boots(&[FALLING[0], FALLING[1], (Preemption::Full, 6_000), FALLING[3]]);
+    let report = judged(&alike);
     let last = &report.conclusions[2];
     assert_eq!(last.verdict.words(), "cannot tell", "{last:?}");
-    assert!(last.why.ends_with("too few blocks to show a difference: --repetitions"), "{}", last.why);
+    assert!(last.why.starts_with("full (6.01 us to 6.02 us) not shown to differ from PREEMPT_RT"), "{}", last.why);
+    assert!(last.why.contains("; 2 other parts shown; "), "{}", last.why);
+    let below = boots(&[FALLING[0], FALLING[1], (Preemption::Full, 3_000), FALLING[3]]);
+    assert_eq!(judged(&below).conclusions[2].verdict.words(), "not found");
+}
+
+#[test]
+fn kernels_of_different_machines_are_not_compared() {
+    let mut runs = boots(&FALLING);
+    for (_, run) in &mut runs[9..] {
+        for entry in &mut run.entries {
+            let host = Host { cpu_model: Some("Cortex-A72".to_owned()), ..(*entry.record.host_before).clone() };
+            entry.record.host_before = host.into();
+        }
+    }
+    let last = judged(&runs).conclusions.remove(2);
+    assert_eq!(last.verdict.words(), "not tested here", "{last:?}");
+    assert_eq!(last.why, "no cells that differ in nothing else, machine and kind of time included");
+}
+
+#[test]
+fn blocks_of_one_kernel_are_judged_by_their_number() {
+    let policies = |blocks: u32, fifo_ns: i64| {
+        let mut run = RunBuilder::new();
+        run.cell("none", "other").cell("none", "fifo:49");
+        for block in 0..blocks {
+            for (cell, late) in [(0, 90_000), (1, fifo_ns)] {
+                run.measure(block, cell, move |_, cycle| late + i64::from(block) + i64::try_from(cycle % 7).unwrap());
+            }
+        }
+        for entry in &mut run.entries {
+            let host = Host { preemption: Some(Preemption::Voluntary), ..(*entry.record.host_before).clone() };
+            entry.record.host_before = host.into();
+        }
+        filled_with("debian10-stock-vs-rt-2020", &[("here", &run)]).conclusions.remove(1)
+    };
+    let found = policies(4, 5_000);
+    assert_eq!(found.verdict.words(), "not tested here");
+    let why = "no cells with PREEMPT_RT; the rest is found again: stock: other (90 us) above fifo:49 (5.01 us), 8 measurements";
+    assert!(found.why.starts_with(why), "{}", found.why);
+    assert!(policies(4, 89_999).why.contains("stock: other (90 us) by less than 25 % above fifo:49 (90 us)"));
+    assert_eq!(policies(4, 89_999).verdict.words(), "not found");
+    let few = policies(2, 5_000);
+    assert!(!few.why.contains("found again") && few.why.contains("not shown to differ from"), "{}", few.why);
+}
+
+#[test]
+fn unknown_models_decide_nothing() {
     let unknown = run_of(None, 5_000, 4);
     let report = filled_with("arm64-preemption-models", &[("a", &unknown)]);
     assert!(report.tables[0].rows.iter().all(|row| row.runs.is_empty()));
