@@ -179,6 +179,7 @@ kinds!(
     machine::Governor,
     machine::ClockSource,
     watched::ActivityLost,
+    watched::DataWaited,
     watched::ThreadsPooled,
     watched::RelativeSleep,
     watched::NoPeriod,

@@ -311,6 +311,7 @@ impl WatchedThreads {
             preempted: std::mem::take(&mut tally.preempted),
             blocked: std::mem::take(&mut tally.blocked),
             response: std::mem::take(&mut tally.response),
+            response_at_most: tally.response_at_most(),
             interval: std::mem::take(&mut tally.interval),
             preempted_by: times(tally.preempted_by.iter().map(|(pid, sum)| (named(*pid), *sum)), MOST_WAKERS),
             blocked_in: times(tally.blocked_in.iter().map(sleeping), MOST_CALLS),

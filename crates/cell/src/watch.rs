@@ -331,11 +331,7 @@ impl Measurers for Watcher {
             return Err(match &self.program {
                 Some(program) if self.ended_by_itself => program.ended_early().into(),
                 _ if self.is_stopped => CellError::NothingMeasured,
-                _ => CellError::Impossible(format!(
-                    "nothing to report: {inactive} watched threads waited fewer than twice in one call in {}; measure \
-                     longer, or name the call (--wait)",
-                    self.cell.duration
-                )),
+                _ => CellError::Impossible(nothing(&watch, inactive, self.cell.duration)),
             });
         }
         if let Some(file) = self.file.take() {
@@ -398,6 +394,22 @@ impl Watcher {
             timer_slack_ns: 0,
             memory_locked_bytes: one.process.and_then(host::memory_locked_bytes_of).unwrap_or(0),
             cpu_dma_latency_us: self.cpu_dma_latency_us,
+        }
+    }
+}
+
+/// Why no thread has activations.
+fn nothing(watch: &Watch, inactive: u64, duration: Span) -> String {
+    match (inactive, &watch.thread) {
+        (0, Some(name)) => format!("nothing to report: no thread named `{name}` ran in {duration}; see --thread"),
+        (0, None) => format!("nothing to report: no watched thread ran in {duration}; measure longer"),
+        (1.., _) => {
+            let threads =
+                if inactive == 1 { "1 watched thread".to_owned() } else { format!("{inactive} watched threads") };
+            format!(
+                "nothing to report: {threads} waited fewer than twice in one call in {duration}; measure longer, or name \
+                 the call (--wait-in)"
+            )
         }
     }
 }

@@ -126,6 +126,29 @@ finding!(
 );
 
 finding!(
+    /// Data had waited for a thread, at times for longer than its deadline or its longest response.
+    pub struct DataWaited {
+        /// Name of the thread.
+        pub thread: String,
+        /// Activations whose call returned at once.
+        pub at_once: u64,
+        /// All activations.
+        pub activations: u64,
+        /// Upper bound of the response time, ns.
+        pub at_most_ns: i64,
+    },
+    importance = 2,
+    {
+        let (at_once, all) = (count(*at_once), things(*activations, "activation"));
+        let at_most = duration(*at_most_ns as f64);
+        format!(
+            "backlog: data had waited for {thread} in {at_once} of {all}; with that a response took at most {at_most}"
+        )
+    },
+    [DataWaited { thread: "consumer".to_owned(), at_once: 643, activations: 5_004, at_most_ns: 104_000_000 }]
+);
+
+finding!(
     /// Threads without activations that were not asleep at the end.
     pub struct ThreadsUnseen {
         /// The threads, with their state.
@@ -160,6 +183,12 @@ pub(super) fn findings(summary: &CellSummary) -> Vec<Finding> {
     for thread in &watch.threads {
         let open = thread.open.clone().filter(|open| open.kind != OpenKind::Silence);
         all.extend(open.map(|open| Finding::from(NotFinished { thread: thread.name.clone(), open })));
+        let usual = thread.deadline.filter(|deadline| *deadline > Span(0)).map(|deadline| deadline.ns().cast_signed());
+        let is_longer = |at_most: &i64| Some(*at_most) > usual.max(thread.response_max_ns);
+        if let Some(at_most_ns) = thread.response_max_at_most_ns.filter(is_longer) {
+            let (at_once, activations) = (thread.releases.immediate, thread.activations);
+            all.push(DataWaited { thread: thread.name.clone(), at_once, activations, at_most_ns }.into());
+        }
         if thread.is_relative == Some(true) {
             let given = thread.period.filter(|found| found.is_given).map(|found| found.period.ns());
             let interval_ns = thread.interval_p50_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);

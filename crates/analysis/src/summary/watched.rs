@@ -71,6 +71,11 @@ pub struct WatchedSummary {
     pub response: Quantiles,
     /// Largest response time of a complete activation.
     pub response_max_ns: Option<i64>,
+    /// Upper bound of the largest response time, where calls returned at once; `null` if it is the largest, or unknown.
+    pub response_max_at_most_ns: Option<i64>,
+    /// Upper bounds of the response times; `None` if unknown.
+    #[serde(skip)]
+    pub(crate) at_most: Option<Histogram>,
     /// Median interval between releases.
     pub interval_p50_ns: Option<i64>,
     /// From the release until the program runs.
@@ -213,6 +218,12 @@ fn thread(all: &[Watched<'_>], is_sampled: bool, confidence: f64) -> Option<Watc
     // Where the sample is another time, the response time has no time series.
     let slices = all.iter().filter(|_| is_sampled).flat_map(|(_, slices)| slices.iter());
     let slices: Vec<Histogram> = slices.map(|slice| slice.histogram.clone()).collect();
+    let of_one = |thread: &WatchedThread| {
+        let slept_always = thread.releases.immediate == 0;
+        thread.response_at_most.clone().or_else(|| slept_always.then(|| thread.response.clone()))
+    };
+    let at_most: Option<Vec<Histogram>> = all.iter().map(|(thread, _)| of_one(thread)).collect();
+    let at_most = at_most.map(|all| merged(all.iter()));
     let releases = all.iter().fold(Releases::default(), |sum, (thread, _)| Releases {
         timer: sum.timer + thread.releases.timer,
         thread: sum.thread + thread.releases.thread,
@@ -234,6 +245,8 @@ fn thread(all: &[Watched<'_>], is_sampled: bool, confidence: f64) -> Option<Watc
         wakers: first.wakers.clone(),
         response: Quantiles::of(&response, &slices, confidence),
         response_max_ns: response.max_ns,
+        response_max_at_most_ns: at_most.as_ref().and_then(|all| all.max_ns).filter(|_| releases.immediate > 0),
+        at_most,
         interval_p50_ns: spread(|thread| &thread.interval).p50_ns,
         latency: spread(|thread| &thread.latency),
         jitter: spread(|thread| &thread.jitter),

@@ -7,7 +7,8 @@ use crate::summary::cell::CellSummary;
 use crate::summary::imported::ImportedCell;
 use crate::summary::instrument::InstrumentSummary;
 use crate::summary::watched::{WatchSummary, WatchedSummary};
-use model::{Level, Span};
+use crate::wording::{count, duration, things};
+use model::{Level, Span, WatchSample};
 
 /// Reason why `limit` cannot be shown to be met; `None` if it can.
 pub(super) fn why(row: &Row<'_>, limit: Limit) -> Option<String> {
@@ -19,7 +20,10 @@ pub(super) fn why(row: &Row<'_>, limit: Limit) -> Option<String> {
         (Origin::Own(cell, _), _) if cell.cobalt.is_some_and(|cobalt| cobalt.unknown > 0) => {
             Some("a thread did not end, so that its mode switches are unknown".to_owned())
         }
-        (Origin::Own(cell, _), limit) if let Some(watch) = &cell.watch => of_watched(watch, limit),
+        (Origin::Own(cell, _), limit) if let Some(watch) = &cell.watch => {
+            let sample = cell.cell.task.watch().map(|watch| watch.sample);
+            of_watched(watch, sample == Some(WatchSample::Response), limit)
+        }
         (Origin::Own(cell, _), Limit::Quantile(level, _)) => of_answers(cell, level),
         (Origin::Own(..), _) => None,
         (Origin::Imported(cell, _), Limit::Max(limit)) => of_largest(cell, limit).map(str::to_owned),
@@ -44,9 +48,13 @@ fn of_answers(cell: &CellSummary, level: Level) -> Option<String> {
 
 /// Without gaps in the trace, activations show whether limits are met; a quantile only if each thread alone meets it,
 /// because a rare thread disappears among the activations of the others.
-fn of_watched(watch: &WatchSummary, limit: Limit) -> Option<String> {
+fn of_watched(watch: &WatchSummary, is_response: bool, limit: Limit) -> Option<String> {
     if watch.gaps > 0 {
         return Some("events of the watched threads were lost, so late activations may be missing".to_owned());
+    }
+    let waited = watch.threads.iter().find_map(|one| data_waited(one, limit));
+    if let Some(why) = waited.filter(|_| is_response) {
+        return Some(why);
     }
     match limit {
         Limit::Quantile(level, limit) if watch.threads.len() > 1 => {
@@ -64,6 +72,24 @@ fn of_watched(watch: &WatchSummary, limit: Limit) -> Option<String> {
         }
         _ => None,
     }
+}
+
+/// Where a call returned at once, its data had come before: when is not known, so the response may have taken longer
+/// than it shows.
+fn data_waited(one: &WatchedSummary, limit: Limit) -> Option<String> {
+    let (at_once, all) = (one.releases.immediate, one.activations);
+    let beyond = |limit: Span| one.at_most.as_ref().map_or(at_once, |bounds| bounds.count_above(limit.ns()));
+    let largest = one.at_most.as_ref().map(|bounds| bounds.max_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0));
+    let is_told = match limit {
+        Limit::Max(limit) => largest.is_some_and(|ns| ns <= limit.ns()),
+        Limit::Quantile(level, limit) => beyond(limit) as f64 <= all as f64 * (1.0 - level.p()) / 2.0,
+        Limit::MissesPerHour(_) => beyond(one.deadline?) <= one.late,
+    };
+    let longest = one.response_max_at_most_ns.map(|ns| format!(", at most {}", duration(ns as f64)));
+    (at_once > 0 && !is_told).then(|| {
+        let (at_once, all, longest) = (count(at_once), things(all, "activation"), longest.unwrap_or_default());
+        format!("{}: data had waited in {at_once} of {all}, for an unknown time{longest}", one.name)
+    })
 }
 
 /// An outside program shows that a maximum is met, and a quantile only if it counts missed due times and has none.

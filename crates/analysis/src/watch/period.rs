@@ -6,6 +6,8 @@ use model::{FoundPeriod, Period, Span};
 const ENOUGH: usize = 64;
 /// Largest difference of an interval from a multiple of the period, as a share of the period, that is regular.
 const TOLERANCE: f64 = 0.1;
+/// Fewest intervals with which a found period is one.
+const LEAST: u64 = 10;
 /// Least share of regular intervals with which a found period is one.
 const REGULAR: f64 = 0.8;
 
@@ -64,7 +66,7 @@ impl PeriodFinder {
     pub(super) fn result(&self) -> Option<FoundPeriod> {
         let regular = if self.n == 0 { 0.0 } else { self.regular as f64 / self.n as f64 };
         let is_given = self.given.is_some();
-        let period = self.period().filter(|_| is_given || regular >= REGULAR)?;
+        let period = self.period().filter(|_| is_given || self.n >= LEAST && regular >= REGULAR)?;
         Some(FoundPeriod { period, is_given, regular })
     }
 }
@@ -88,6 +90,7 @@ mod tests {
         assert_eq!(found(&mostly), Some((1_000_000, 0.9)));
         let irregular: Vec<u64> = (1..100).map(|index| index * 377_000 % 1_000_000).collect();
         assert_eq!(found(&irregular), None);
+        assert_eq!((found(&[1_000_000; 10]), found(&[1_000_000; 9])), (Some((1_000_000, 1.0)), None), "enough of them");
         assert_eq!(found(&[]), None);
         assert_eq!(found(&[5_000, 5_000, 5_000]), None, "shorter than any period");
     }

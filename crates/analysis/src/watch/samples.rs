@@ -115,6 +115,12 @@ impl Samples {
         self.episodes.join(&mut self.open, sample.at_ns, new);
     }
 
+    /// Forgets which samples were late: there is no deadline.
+    pub(super) fn forget_late(&mut self) {
+        (self.episodes, self.open) = (Episodes::default(), None);
+        self.seconds.iter_mut().for_each(|second| second.over_deadline = 0);
+    }
+
     fn keep_worst(&mut self, most: usize) {
         self.worst.sort_unstable_by(|a, b| b.cmp(a));
         self.worst.truncate(most);

@@ -92,6 +92,10 @@ pub(super) struct Tally {
     pub(super) preempted: Histogram,
     pub(super) blocked: Histogram,
     pub(super) response: Histogram,
+    /// From the release of the last activation that slept before.
+    at_most: Histogram,
+    /// That release, ns.
+    slept_release_ns: Option<u64>,
     pub(super) interval: Histogram,
     pub(super) preempted_by: BTreeMap<i32, Sum>,
     pub(super) blocked_in: BTreeMap<Sleeping, Sum>,
@@ -133,6 +137,8 @@ impl Tally {
             preempted: Histogram::default(),
             blocked: Histogram::default(),
             response: Histogram::default(),
+            at_most: Histogram::default(),
+            slept_release_ns: None,
             interval: Histogram::default(),
             preempted_by: BTreeMap::new(),
             blocked_in: BTreeMap::new(),
@@ -187,6 +193,11 @@ impl Tally {
         self.preempted.record(ns(one.waited_ns()));
         self.blocked.record(ns(one.blocked_ns()));
         self.response.record(ns(one.response_ns()));
+        if one.release != Release::Immediate {
+            self.slept_release_ns = None;
+        }
+        let slept = *self.slept_release_ns.get_or_insert(one.release_ns);
+        self.at_most.record(ns(one.end_ns.saturating_sub(slept)));
         for wait in &one.waits {
             if let Some(sum) = slot(&mut self.preempted_by, wait.by) {
                 sum.add(wait.length_ns);
@@ -261,10 +272,23 @@ impl Tally {
         }
     }
 
-    /// Completes the tables.
+    /// Completes the tables. A period that most intervals do not follow takes the misses with it that it has implied.
     pub(super) fn finish(&mut self) {
         self.period.find();
         self.flush();
+        if self.period.result().is_none() {
+            self.skipped = 0;
+            self.samples.missed = 0;
+            if self.deadline.is_none() {
+                self.late = 0;
+                self.samples.forget_late();
+            }
+        }
+    }
+
+    /// Upper bounds of the response times; `None` if they are the response times.
+    pub(super) fn response_at_most(&mut self) -> Option<Histogram> {
+        (self.releases.immediate > 0).then(|| std::mem::take(&mut self.at_most))
     }
 
     /// Whether most activations are released by a timer whose due times are on a grid, so that one that passes is

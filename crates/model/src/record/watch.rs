@@ -77,6 +77,11 @@ pub struct WatchedThread {
     pub blocked: Histogram,
     /// From the release to the end of the activation.
     pub response: Histogram,
+    /// Upper bound of that: where a call returned at once, its data came at some time after the last call that slept,
+    /// so it counts from the release of that one. `null` where every activation slept, and in records of versions that
+    /// did not count it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_at_most: Option<Histogram>,
     /// Interval between two releases.
     pub interval: Histogram,
     /// Threads that ran instead of it within an activation, most time first, up to five. Those of single switches only.

@@ -286,3 +286,62 @@ fn only_threads_that_were_seen_to_the_end_pass() {
                 one call";
     assert_eq!(unseen.to_string(), said);
 }
+
+/// A thread that another one releases once in a period; once it sleeps for ten periods, and finds ten messages waiting.
+fn with_a_backlog() -> Script {
+    let turn = |script: Script, cycle: u64| {
+        let at = cycle * PERIOD_NS;
+        let woken = script.woken_by(1, at).switch(at + 3_000, ME, 0).exit(at + 4_000, Sysno::read, 1);
+        woken.enter(at + 40_000, Sysno::read, [5, 0, 0]).sleep(at + 41_000, 0)
+    };
+    let begin = Script::new().switch_on(1, 50_000, OTHER, 0).enter(100_000, Sysno::read, [5, 0, 0]).sleep(101_000, 0);
+    let at = 61 * PERIOD_NS;
+    let slow = (1..=60).fold(begin, turn).woken_by(1, at).switch(at + 3_000, ME, 0).exit(at + 4_000, Sysno::read, 1);
+    let due_ns = at + 10 * PERIOD_NS;
+    let slept = slow.waits_until(at + 10_000, due_ns).runs_at(due_ns);
+    let at_once = |script: Script, n: u64| {
+        let at = due_ns + n * 50_000;
+        script.enter(at, Sysno::read, [5, 0, 0]).exit(at + 2_000, Sysno::read, 1)
+    };
+    let worked = (1..=10).fold(slept, at_once).enter(due_ns + 600_000, Sysno::read, [5, 0, 0]);
+    (72..=498).fold(worked.sleep(due_ns + 601_000, 0), turn)
+}
+
+#[test]
+fn data_that_had_waited_may_have_waited_for_as_long_as_the_backlog_is_old() {
+    let [one] = <[ThreadResult; 1]>::try_from(results(&with_a_backlog(), None).0).expect("one thread");
+    let (immediate, all) = (one.thread.releases.immediate, one.thread.activations);
+    assert_eq!((immediate, all), (10, 60 + 1 + 10 + 427));
+    // From the release of the activation that slept to the end of the last that found its data waiting.
+    let at_most = one.thread.response_at_most.as_ref().unwrap();
+    assert_eq!((at_most.n, at_most.max_ns), (all, Some((10 * PERIOD_NS + 600_000).cast_signed())));
+    assert_eq!(at_most.count_above(15_000_000), 11, "the slow one, and those behind it");
+    assert_eq!(one.thread.response.count_above(15_000_000), 1);
+    // One of 498 responses is late: at most 1 %. With those that may be, it is 2.2 %.
+    let said = verdict(&with_a_backlog(), "p99=15ms", |_| {});
+    let why = "control: data had waited in 10 of 498 activations, for an unknown time, at most 20.6 ms";
+    assert_eq!(said.to_string(), format!("Verdict: INCONCLUSIVE: none/other: {why}"));
+    let far = verdict(&with_a_backlog(), "p99=25ms", |_| {}).to_string();
+    assert!(!far.contains("had waited"), "none of them took that long: {far}");
+    assert_eq!(verdict(&with_a_backlog(), "max=20500us", |_| {}).exit_status(), 3);
+    assert_eq!(verdict(&with_a_backlog(), "max=20600us", |_| {}).exit_status(), 0);
+    assert_eq!(verdict(&with_a_backlog(), "max=15ms", |_| {}).exit_status(), 2);
+    let older = verdict(&with_a_backlog(), "max=1h", |watch| watch.threads[0].response_at_most = None);
+    assert!(older.to_string().ends_with("data had waited in 10 of 498 activations, for an unknown time"), "{older}");
+}
+
+#[test]
+fn a_period_that_is_given_up_takes_its_misses_with_it() {
+    let at_period =
+        |script: Script, (due_ns, next_ns): (u64, u64)| script.runs_at(due_ns).waits_until(due_ns + 50_000, next_ns);
+    // 100 activations at 2 ms, and then 160 at 5 ms.
+    let due: Vec<u64> =
+        (1..=100).map(|n| n * 2_000_000).chain((1..=160).map(|n| 200_000_000 + n * 5_000_000)).collect();
+    let script =
+        due.windows(2).map(|pair| (pair[0], pair[1])).fold(Script::new().waits_until(100_000, due[0]), at_period);
+    let [one] = <[ThreadResult; 1]>::try_from(results(&script, None).0).expect("one thread");
+    assert_eq!(one.thread.period, None, "2 ms is not common to most");
+    assert_eq!((one.thread.skipped, one.thread.late, one.episodes.count), (0, 0, 0));
+    let given = results(&script, Period::try_from(Span(2_000_000)).ok()).0;
+    assert!(given[0].thread.skipped > 100, "they count against a period that was given");
+}

@@ -302,6 +302,7 @@ fn root_nothing_to_watch_is_one_line() {
         ("--no-keep", &["/no/such/program"], "/no/such/program is not installed"),
         ("--for 1h --no-keep", &[ends.to_str().unwrap()], "(exit status: 3): broken configuration"),
         (&silent, &[], "nothing to report: "),
+        ("--thread nosuch --for 300ms --no-keep", &["/bin/sleep", "9"], "no thread named `nosuch` ran in 300ms; see"),
     ] {
         let output = watch(arguments, words);
         assert_eq!(output.status, 1, "{arguments} {words:?}: {output:?}");
