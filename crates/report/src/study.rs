@@ -76,6 +76,8 @@ pub struct FilledRow {
     pub keys: Vec<String>,
     /// Published values with the published digits, one for each column; `null`: not published.
     pub published: Vec<Option<String>>,
+    /// Number of loops of which each published value is, as published; `null`: not published.
+    pub published_loops: Vec<Option<String>>,
     /// Values of each run that has any.
     pub runs: Vec<FilledLine>,
 }
@@ -100,6 +102,8 @@ pub struct FilledField {
     pub blocks: Option<(String, String)>,
     /// The single latencies, if they are few; else empty.
     pub singles: Vec<String>,
+    /// Number of loops of which it is, missed ones included; `null` for costs.
+    pub loops: Option<u64>,
 }
 
 /// The studies that this program knows.

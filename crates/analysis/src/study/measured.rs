@@ -63,6 +63,8 @@ pub struct StudyField {
     pub blocks: Vec<f64>,
     /// The single latencies, ns, ascending, if there are at most [`SINGLES`].
     pub singles: Vec<i64>,
+    /// Due times, the loops of the study; 0 for costs.
+    pub due: u64,
     /// Latencies recorded.
     pub samples: u64,
     /// Waits still open at the end of their block.
@@ -225,6 +227,7 @@ pub fn field(
     Some(StudyField {
         value: all,
         blocks,
+        due: due_times(measurements),
         samples: histogram.n,
         singles: if histogram.n <= SINGLES { singles(&histogram) } else { Vec::new() },
         open: threads().filter(|thread| thread.censored.is_some()).count() as u64,

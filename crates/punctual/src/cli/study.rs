@@ -133,6 +133,8 @@ fn run_arguments(way: &StudyWay, study: Option<(&StudyRunArguments, PathBuf)>) -
         },
     };
     if let Some((study, out)) = study {
+        // Its own values, in place of those of the way.
+        arguments.set.retain(|of_way| study.set.iter().all(|own| own.key() != of_way.key()));
         arguments.set.extend(study.set.iter().cloned());
         (arguments.quick, arguments.repetitions) = (study.quick, study.repetitions);
         (arguments.common.wait, arguments.common.yes) = (study.wait, study.yes);
@@ -158,7 +160,7 @@ fn carry_out(arguments: &StudyRunArguments) -> Outcome {
         match measured {
             Ok((dir, session)) => run_directory::note_failures(&session, &dir),
             Err(err) if err.is::<Interrupted>() => {
-                note(format_args!("all ways: {}", resume(study, &dir)));
+                note(format_args!("all ways: {}", resume(arguments, &dir)));
                 return Err(err);
             }
             Err(err) => {
@@ -187,12 +189,14 @@ fn carry_out(arguments: &StudyRunArguments) -> Outcome {
     if failed.is_empty() {
         return Ok(0);
     }
-    Err(format!("{}: failed; try again with: {}", failed.join(", "), resume(study, &dir)).into())
+    Err(format!("{}: failed; try again with: {}", failed.join(", "), resume(arguments, &dir)).into())
 }
 
-/// The command that continues the runs in `dir`.
-fn resume(study: Study, dir: &Path) -> String {
-    format!("punctual study run {study} --resume --out {}", shell_word(&dir.display().to_string()))
+/// The command that continues the runs in `dir`, of the ways that were named.
+fn resume(arguments: &StudyRunArguments, dir: &Path) -> String {
+    let StudyRunArguments { study, way, .. } = arguments;
+    let ways = if way.is_empty() { String::new() } else { format!(" --way {}", way.join(",")) };
+    format!("punctual study run {study}{ways} --resume --out {}", shell_word(&dir.display().to_string()))
 }
 
 /// The ways to measure: those that are named, or all that need nothing else.

@@ -34,9 +34,9 @@ pub(super) fn filled(
         let unit = if statistic.unit().is_empty() { String::new() } else { format!(", {}", statistic.unit()) };
         if place.is_empty() { format!("{statistic}{unit}") } else { format!("{place}{unit}") }
     };
-    let find = |row: &Vec<Key>, column: &Vec<Key>, statistic| {
+    let find = |row: &Vec<Key>, column: &Vec<Key>| {
         let is_there = |at: &&Row| axes::has_row(&rows, row, at) && axes::has_row(&columns, column, at);
-        published.iter().find(is_there).and_then(|at| theirs(at, statistic))
+        published.iter().find(is_there)
     };
     // Cells that differ in a value outside the axes of the table have separate lines.
     let is_axis = |axis| table.rows.contains(&axis) || table.columns.contains(&axis);
@@ -65,7 +65,8 @@ pub(super) fn filled(
     };
     let row = |key: &Vec<Key>| FilledRow {
         keys: axes::labels(&rows, key),
-        published: fields.iter().map(|(column, statistic)| find(key, column, *statistic)).collect(),
+        published: fields.iter().map(|(column, statistic)| theirs(find(key, column)?, *statistic)).collect(),
+        published_loops: fields.iter().map(|(column, _)| loops_of(find(key, column)?)).collect(),
         runs: {
             let variants: BTreeSet<Variant> =
                 ours.iter().filter(|one| axes::has(&rows, key, one)).map(|one| variant(one)).collect();
@@ -117,6 +118,12 @@ pub(super) fn theirs(row: &Row, statistic: Statistic) -> Option<String> {
     })
 }
 
+/// The published number of loops.
+fn loops_of(row: &Row) -> Option<String> {
+    let loops = row.get("samples").or_else(|| row.get("interrupts"))?;
+    Some(loops.to_owned()).filter(|loops| !loops.is_empty())
+}
+
 /// A value of ours in the unit of its column.
 fn field_of(field: &StudyField, statistic: Statistic, decimals: usize) -> FilledField {
     let shown = |value: f64| match statistic {
@@ -136,6 +143,7 @@ fn field_of(field: &StudyField, statistic: Statistic, decimals: usize) -> Filled
             Statistic::Mean => field.singles.iter().map(|ns| shown(*ns as f64)).collect(),
             _ => Vec::new(),
         },
+        loops: Some(field.due),
     }
 }
 
@@ -148,5 +156,6 @@ fn change(field: &StudyField, baseline: &StudyField, decimals: usize) -> FilledF
         value: if is_base { "base".to_owned() } else { shown(field.value.value) },
         blocks: ends.map(|(low, high)| (shown(*low), shown(*high))),
         singles: Vec::new(),
+        loops: None,
     }
 }

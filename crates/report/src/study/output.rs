@@ -30,6 +30,21 @@ impl StudyList {
     }
 }
 
+/// Numbers of loops, each where it differs from that of the column before; `None` without any.
+fn once(loops: Vec<Option<String>>) -> Option<Vec<String>> {
+    let is_known = loops.iter().any(Option::is_some);
+    let before = std::iter::once(None).chain(loops.iter().cloned());
+    let differs = |(loops, before): (&Option<String>, Option<String>)| {
+        loops.clone().filter(|loops| Some(loops) != before.as_ref()).unwrap_or_default()
+    };
+    is_known.then(|| loops.iter().zip(before).map(differs).collect())
+}
+
+/// A whole number as published, with spaces between groups of digits.
+fn whole(text: &str) -> String {
+    text.parse().map_or_else(|_| text.to_owned(), count)
+}
+
 impl FilledTable {
     /// The table as lines: for each row of the study the published values, and those of each run with the range over
     /// its blocks.
@@ -54,6 +69,9 @@ impl FilledTable {
                 rows.push(all);
             };
             line("published", row.published.iter().map(|value| value.clone().unwrap_or_else(dash)).collect());
+            if let Some(loops) = once(row.published_loops.iter().map(|loops| loops.as_deref().map(whole)).collect()) {
+                line("  loops", loops);
+            }
             for FilledLine { run, fields } in &row.runs {
                 let of = |show: fn(&FilledField) -> Option<String>| -> Vec<String> {
                     fields.iter().map(|field| field.as_ref().and_then(show).unwrap_or_else(dash)).collect()
@@ -62,6 +80,8 @@ impl FilledTable {
                 if fields.iter().flatten().any(|field| field.blocks.is_some()) {
                     line("  blocks", of(|field| field.blocks.as_ref().map(|(low, high)| format!("{low}..{high}"))));
                 }
+                let loops = fields.iter().map(|field| field.as_ref()?.loops.map(count)).collect();
+                once(loops).into_iter().for_each(|loops| line("  loops", loops));
             }
         }
         Table::new(columns, rows)
@@ -143,9 +163,10 @@ impl StudyReport {
     /// Explanations of the tables.
     pub(crate) fn notes(&self) -> Vec<&'static str> {
         let mut notes = vec![
-            "blocks: smallest and largest value of a block. A conclusion is found again if each step of its order is \
+            "blocks: smallest and largest value of a block. A conclusion is found again if each part of its order is \
              shown by an exact rank-sum test of the blocks at 5 %.",
         ];
+        notes.push("loops: due times of which the values are. Of more loops a maximum is larger, and more are missed.");
         if self.has_virtual_time {
             notes.push(
                 "In virtual time 1 us is 1000 instructions: what comes from the kernel's code is repeated exactly; \
@@ -175,6 +196,10 @@ impl StudyReport {
                 let keys = || [table.title.as_str()].into_iter().chain(row.keys.iter().map(String::as_str));
                 let published = row.published.iter().map(|value| value.as_deref().unwrap_or(""));
                 line(keys().chain(["published"]).chain(published).collect());
+                if row.published_loops.iter().any(Option::is_some) {
+                    let loops = row.published_loops.iter().map(|loops| loops.as_deref().unwrap_or(""));
+                    line(keys().chain(["published, loops"]).chain(loops).collect());
+                }
                 for FilledLine { run, fields } in &row.runs {
                     let mut of = |name: &str, show: fn(&FilledField) -> Option<String>| {
                         let values: Vec<String> =
@@ -186,6 +211,7 @@ impl StudyReport {
                     of(run, |field| Some(field.value.clone()));
                     of(&format!("{run}, smallest block"), |field| Some(field.blocks.clone()?.0));
                     of(&format!("{run}, largest block"), |field| Some(field.blocks.clone()?.1));
+                    of(&format!("{run}, loops"), |field| field.loops.map(|loops| loops.to_string()));
                     of(&format!("{run}, single values"), |field| {
                         Some(field.singles.join(" ")).filter(|text| !text.is_empty())
                     });

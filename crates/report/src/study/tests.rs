@@ -169,8 +169,14 @@ fn values_of_runs_stand_below_the_published_ones() {
     let mut lines = text.lines();
     assert_eq!(lines.next(), Some("table,load,kernel,cpu,values,\"min, us\",\"mean, us\",\"max, us\""));
     assert_eq!(lines.next(), Some("Wake-up latency by CPU,light,none,0,published,15,19,2292"));
+    assert_eq!(lines.next(), Some("Wake-up latency by CPU,light,none,0,\"published, loops\",999998,999998,999998"));
     assert!(lines.next().unwrap().starts_with("Wake-up latency by CPU,light,none,0,none,400.000,400.0"));
     assert!(lines.next().unwrap().starts_with("Wake-up latency by CPU,light,none,0,\"none, smallest block\",400.000,"));
+    assert!(text.contains("Wake-up latency by CPU,light,none,0,\"none, loops\",8000,8000,8000"), "{text}");
+    assert_eq!(
+        (first.published_loops[0].as_deref(), line.fields[0].as_ref().unwrap().loops),
+        (Some("999998"), Some(8_000))
+    );
 }
 
 /// Three boots of each kernel of the study of preemption models, with its latency.

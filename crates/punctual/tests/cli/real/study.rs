@@ -16,15 +16,19 @@ fn root_a_study_is_repeated_on_the_running_kernel() {
     let said = punctual(&format!("{words} --format json")).expect_success();
     let shown = said.json();
     assert_conforms("study", &shown);
-    let verdict = |says: &str| {
+    let judged = |says: &str| {
         let conclusions = shown["conclusions"].as_array().unwrap();
         let found = conclusions.iter().find(|one| one["says"].as_str().unwrap().starts_with(says));
-        found.unwrap_or_else(|| panic!("{says}: {conclusions:?}"))["verdict"].as_str().unwrap().to_owned()
+        found.unwrap_or_else(|| panic!("{says}: {conclusions:?}")).clone()
     };
-    assert_eq!(verdict("As SCHED_FIFO, the largest latency of PREEMPT_RT is below"), "not_tested");
+    assert_eq!(judged("As SCHED_FIFO, the largest latency of PREEMPT_RT is below")["verdict"], "not_tested");
+    // Tested on this kernel, and the other is named.
+    let both = judged("On both kernels the largest latency as SCHED_FIFO");
+    let why = both["why"].as_str().unwrap();
+    assert!(both["verdict"] != "found_again", "{both}");
     // A cell without a single wake-up has no largest latency.
     match entries(&out.join("here")).iter().flat_map(|entry| &entry.record.threads).all(|thread| thread.recorded > 0) {
-        true => assert_ne!(verdict("On both kernels the largest latency as SCHED_FIFO"), "not_tested"),
+        true => assert!(why.contains(": other (") && why.contains(" fifo:49 ("), "{both}"),
         false => inconclusive("a thread has not woken up"),
     }
     let rows = shown["tables"][0]["rows"].as_array().unwrap();
