@@ -281,7 +281,9 @@ impl Explainer {
         self.is_over.store(true, Relaxed);
         self.watch.wake();
         let (reader, analyzer) = self.threads.take()?;
-        self.begun = None;
+        if let Some(Begun { instance, .. }) = self.begun.take() {
+            self.instance = Some(instance);
+        }
         let (statistics, stages, answers, instance) = reader.join().ok().flatten()?;
         self.instance = Some(instance);
         let (mut analyzer, ran) = analyzer.join().ok().flatten()?;

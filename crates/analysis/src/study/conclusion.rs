@@ -197,7 +197,7 @@ fn order(
     (StudyVerdict::CannotTell, format!("{}{rest}; {why}", listed(&nothing)))
 }
 
-/// The parts in words: together if all show the order for one pair of groups, else the first few of them.
+/// These parts in words, or the first few of them.
 fn listed(parts: &[&Part], statistic: Statistic) -> String {
     const MOST: usize = 6;
     let more = match parts.len().saturating_sub(MOST) {
