@@ -117,6 +117,8 @@ struct Part {
     /// Kernel of the study that both groups were measured on; `None` if they differ in it.
     kernel: Option<String>,
     strata: Vec<Stratum>,
+    /// The largest lower bound of the group that should be smaller; 0 without one.
+    open: f64,
     test: RankSum,
     /// Whether the values are shown to differ by less than [`ALIKE`].
     is_alike: bool,
@@ -214,7 +216,10 @@ type Place = (String, Option<String>, Option<String>, Option<u64>);
 /// A value of one block.
 struct Observed {
     is_larger: bool,
+    /// Infinite if it is a lower bound in the group that should be smaller, of which it shows nothing.
     value: f64,
+    /// The same as it was seen.
+    seen: f64,
     boot: String,
 }
 
@@ -275,9 +280,8 @@ fn parts(
                 is_other(StudyAxis::Period).then(|| cell.period.ns()),
             );
             let is_larger = cell.is_in(larger);
-            // A lower bound shows nothing about a group that should be smaller.
             let value = if found.at_least && !is_larger { f64::INFINITY } else { found_value };
-            let observed = Observed { is_larger, value, boot: cell.boot.clone() };
+            let observed = Observed { is_larger, value, seen: found_value, boot: cell.boot.clone() };
             all.entry(key).or_default().entry(place).or_default().push(observed);
         }
     }
@@ -288,6 +292,8 @@ fn parts(
         let strata: Vec<Vec<Observed>> = strata.into_values().filter(has_both).collect();
         let values = strata.iter().map(|all| Stratum::of(all.iter().map(|one| (one.is_larger, one.value))));
         let values: Vec<Stratum> = values.collect();
+        let bounds = strata.iter().flatten().filter(|one| one.value.is_infinite()).map(|one| one.seen);
+        let open = bounds.fold(0.0, f64::max);
         let boots = is_by_boot.then(|| by_boot(&strata));
         let tested = boots.as_ref().map_or(&values[..], std::slice::from_ref);
         let test = rank_sum(tested)?;
@@ -306,6 +312,7 @@ fn parts(
             place,
             kernel: kernel_name,
             strata: values,
+            open,
             test,
             is_alike,
             boots: boots.map(|boots| (boots.larger.len(), boots.smaller.len())),
@@ -353,7 +360,11 @@ impl Part {
         let range = |of: fn(&Stratum) -> &Vec<f64>| {
             let all = || self.strata.iter().flat_map(of).copied();
             let (least, most) = (all().fold(f64::INFINITY, f64::min), all().fold(f64::NEG_INFINITY, f64::max));
-            let (least, most) = (shown(least, statistic), shown(most, statistic));
+            let shown = |value: f64| match value.is_finite() {
+                true => shown(value, statistic),
+                false => format!("more than {}", shown(self.open, statistic)),
+            };
+            let (least, most) = (shown(least), shown(most));
             if least == most { least } else { format!("{least} to {most}") }
         };
         let (larger, smaller) = (range(|stratum| &stratum.larger), range(|stratum| &stratum.smaller));
@@ -386,7 +397,6 @@ impl Part {
 
 fn shown(value: f64, statistic: Statistic) -> String {
     match statistic {
-        _ if !value.is_finite() => "never woke".to_owned(),
         Statistic::Missed => format!("{} %", number(value * 100.0)),
         _ => duration(value),
     }
