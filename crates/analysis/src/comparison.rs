@@ -207,7 +207,7 @@ pub enum Refusal {
     },
     /// Due times of a measurement were not seen: they may have been later than all others.
     NotSeen {
-        /// The largest number of any measurement.
+        /// Number of them in the first such measurement.
         unseen: u64,
     },
     /// A value is 0 or less, so the ratio is undefined.

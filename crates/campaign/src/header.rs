@@ -34,8 +34,11 @@ pub(super) fn preview(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
     if here().any(|cell| cell.conditions.explain.is_some()) {
         Instance::root()?;
     }
+    // Thousands of cells have the same settings on the same CPUs.
+    let mut prepared: Vec<_> = here().map(|cell| (&cell.conditions.prepare, &cell.cpus)).collect();
+    prepared.dedup();
     let fs = HostFs::here();
-    here().try_for_each(|cell| Preparation::check(&fs, &cell.conditions.prepare, &cell.cpus))?;
+    prepared.into_iter().try_for_each(|(prepare, cpus)| Preparation::check(&fs, prepare, cpus))?;
     Ok(header)
 }
 

@@ -120,8 +120,7 @@ struct Part {
     /// The largest lower bound of the group that should be smaller; 0 without one.
     open: f64,
     test: RankSum,
-    /// Whether the values are shown to differ by less than [`ALIKE`].
-    is_alike: bool,
+    shown: Shown,
     /// Boots of both groups, where they are the units: of kernels of this machine, all of one boot is one measurement.
     boots: Option<(usize, usize)>,
 }
@@ -171,7 +170,7 @@ fn order(
         return (StudyVerdict::NotTested, format!("no cells {missing}"));
     }
     let statistic = conclusion.statistic;
-    let those = |shown: Shown| parts.iter().filter(|part| part.shown() == shown).collect::<Vec<_>>();
+    let those = |shown: Shown| parts.iter().filter(|part| part.shown == shown).collect::<Vec<_>>();
     let (contrary, alike, nothing) = (those(Shown::Contrary), those(Shown::Alike), those(Shown::Nothing));
     let against: Vec<&Part> = contrary.into_iter().chain(alike).collect();
     let listed = |of: &[&Part]| listed(of, statistic);
@@ -297,12 +296,12 @@ fn parts(
         let boots = is_by_boot.then(|| by_boot(&strata));
         let tested = boots.as_ref().map_or(&values[..], std::slice::from_ref);
         let test = rank_sum(tested)?;
-        let smaller_by_margin = |stratum: &Stratum| Stratum {
-            larger: stratum.larger.iter().map(|value| value / ALIKE).collect(),
-            smaller: stratum.smaller.clone(),
+        let shown = match () {
+            () if test.p_larger <= LEVEL => Shown::Order,
+            () if test.p_smaller <= LEVEL => Shown::Contrary,
+            () if boots.is_none() && are_alike(&values) => Shown::Alike,
+            () => Shown::Nothing,
         };
-        let alike = rank_sum(&values.iter().map(smaller_by_margin).collect::<Vec<_>>());
-        let is_alike = boots.is_none() && alike.is_some_and(|test| test.p_smaller <= LEVEL);
         let kernel_name = kernel.map(|(name, _)| name);
         let time = (times.len() > 1).then(|| time.to_owned());
         let place = kernel_name.iter().cloned().chain(each).chain(time).collect::<Vec<_>>().join(", ");
@@ -314,11 +313,21 @@ fn parts(
             strata: values,
             open,
             test,
-            is_alike,
+            shown,
             boots: boots.map(|boots| (boots.larger.len(), boots.smaller.len())),
         })
     };
     all.into_iter().filter_map(part).collect()
+}
+
+/// Whether the values of the first group are shown to be less than [`ALIKE`] times those of the other.
+fn are_alike(strata: &[Stratum]) -> bool {
+    let smaller_by_margin = |stratum: &Stratum| Stratum {
+        larger: stratum.larger.iter().map(|value| value / ALIKE).collect(),
+        smaller: stratum.smaller.clone(),
+    };
+    let test = rank_sum(&strata.iter().map(smaller_by_margin).collect::<Vec<_>>());
+    test.is_some_and(|test| test.p_smaller <= LEVEL)
 }
 
 /// One value for each boot and group: the mean rank of its blocks within their strata.
@@ -335,15 +344,6 @@ fn by_boot(strata: &[Vec<Observed>]) -> Stratum {
 }
 
 impl Part {
-    fn shown(&self) -> Shown {
-        match () {
-            () if self.test.p_larger <= LEVEL => Shown::Order,
-            () if self.test.p_smaller <= LEVEL => Shown::Contrary,
-            () if self.is_alike => Shown::Alike,
-            () => Shown::Nothing,
-        }
-    }
-
     /// What is missing to show anything.
     fn why_nothing(&self) -> &'static str {
         match self.boots {
@@ -369,7 +369,7 @@ impl Part {
         };
         let (larger, smaller) = (range(|stratum| &stratum.larger), range(|stratum| &stratum.smaller));
         let blocks: usize = self.strata.iter().map(|stratum| stratum.larger.len() + stratum.smaller.len()).sum();
-        let (sign, p) = match self.shown() {
+        let (sign, p) = match self.shown {
             Shown::Order => ("above", self.test.p_larger),
             Shown::Contrary => ("below", self.test.p_smaller),
             Shown::Alike => ("by less than 25 % above", self.test.p_larger),

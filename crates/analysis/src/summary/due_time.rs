@@ -135,11 +135,7 @@ fn missed(cell: &Cell, thread: &ThreadRecord, parts: &[Part<'_>]) -> Vec<Histogr
         return vec![Histogram::default(); parts.len()];
     }
     let mut missed: Vec<_> = parts.iter().map(|part| filled_in(part, thread.period_in(cell))).collect();
-    let behind_open = thread.censored.map_or(0, |wait| match u64::try_from(wait.cycle) {
-        Ok(cycle) => thread.cycles_due.saturating_sub(cycle).saturating_sub(1),
-        Err(_) => thread.cycles_due,
-    });
-    let counted = thread.missed.saturating_sub(behind_open);
+    let counted = thread.missed.saturating_sub(thread.behind_open());
     // Where the edge of a bucket stands for a latency, its last due time may be one too many; due times after the end
     // of the cell do not count. Both are the least late.
     let mut excess = missed.iter().map(|part| part.n).sum::<u64>().saturating_sub(counted);

@@ -325,6 +325,11 @@ fn a_cell_that_drifts_violates_what_every_part_of_it_violates() {
     assert_eq!(of("p99=60us"), own(3, unsteady));
 }
 
+/// 12 us, and more at the cycles that stall.
+fn with_stalls(stalls: &[(u64, i64)], cycle: u64) -> i64 {
+    stalls.iter().find(|(at, _)| *at == cycle).map_or(12_000, |(_, late_ns)| 12_000 + late_ns)
+}
+
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(64))]
 
@@ -338,7 +343,7 @@ proptest! {
         let mut run = RunBuilder::new();
         run.cell("none", "fifo:80").require("p99=1us,p999=1us");
         run.header.cells[0].duration = Span(duration_ms * 1_000_000);
-        let late = |cycle| stalls.iter().find(|(at, _)| *at == cycle).map_or(12_000, |(_, late_ns)| 12_000 + late_ns);
+        let late = |cycle| with_stalls(&stalls, cycle);
         run.measure(0, 0, |_, cycle| late(cycle));
         let recorded: u64 = run.entries[0].record.threads.iter().map(|thread| thread.recorded).sum();
         let summary = summarise(&run.header, &run.entries);
@@ -367,7 +372,7 @@ proptest! {
         let mut run = RunBuilder::new();
         run.cell("none", "fifo:80");
         run.header.cells[0].duration = Span(duration_ms * 1_000_000);
-        let late = |cycle| stalls.iter().find(|(at, _)| *at == cycle).map_or(12_000, |(_, late_ns)| 12_000 + late_ns);
+        let late = |cycle| with_stalls(&stalls, cycle);
         let rough = |cycle| if cycle % every == 0 { step_ns } else { 0 };
         let last = |cycle| is_open && cycle + 9 > duration_ms;
         run.measure(0, 0, |_, cycle| if last(cycle) { i64::MAX } else { late(cycle) + rough(cycle) });

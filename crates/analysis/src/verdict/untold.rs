@@ -52,8 +52,7 @@ fn of_watched(watch: &WatchSummary, is_response: bool, limit: Limit) -> Option<S
     if watch.gaps > 0 {
         return Some("events of the watched threads were lost, so late activations may be missing".to_owned());
     }
-    let waited = watch.threads.iter().find_map(|one| data_waited(one, limit));
-    if let Some(why) = waited.filter(|_| is_response) {
+    if is_response && let Some(why) = watch.threads.iter().find_map(|one| data_waited(one, limit)) {
         return Some(why);
     }
     match limit {
@@ -78,15 +77,17 @@ fn of_watched(watch: &WatchSummary, is_response: bool, limit: Limit) -> Option<S
 /// than it shows.
 fn data_waited(one: &WatchedSummary, limit: Limit) -> Option<String> {
     let (at_once, all) = (one.releases.immediate, one.activations);
+    if at_once == 0 {
+        return None;
+    }
     let beyond = |limit: Span| one.at_most.as_ref().map_or(at_once, |bounds| bounds.count_above(limit.ns()));
-    let largest = one.at_most.as_ref().map(|bounds| bounds.max_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0));
     let is_told = match limit {
-        Limit::Max(limit) => largest.is_some_and(|ns| ns <= limit.ns()),
+        Limit::Max(limit) => one.response_max_at_most_ns.is_some_and(|ns| ns.unsigned_abs() <= limit.ns()),
         Limit::Quantile(level, limit) => beyond(limit) as f64 <= all as f64 * (1.0 - level.p()) / 2.0,
         Limit::MissesPerHour(_) => beyond(one.deadline?) <= one.late,
     };
     let longest = one.response_max_at_most_ns.map(|ns| format!(", at most {}", duration(ns as f64)));
-    (at_once > 0 && !is_told).then(|| {
+    (!is_told).then(|| {
         let (at_once, all, longest) = (count(at_once), things(all, "activation"), longest.unwrap_or_default());
         format!("{}: data had waited in {at_once} of {all}, for an unknown time{longest}", one.name)
     })

@@ -115,8 +115,8 @@ impl Samples {
         self.episodes.join(&mut self.open, sample.at_ns, new);
     }
 
-    /// Forgets which samples were late: there is no deadline.
-    pub(super) fn forget_late(&mut self) {
+    /// Clears what counts late samples: there is no deadline.
+    pub(super) fn clear_late(&mut self) {
         (self.episodes, self.open) = (Episodes::default(), None);
         self.seconds.iter_mut().for_each(|second| second.over_deadline = 0);
     }

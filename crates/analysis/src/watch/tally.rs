@@ -281,7 +281,7 @@ impl Tally {
             self.samples.missed = 0;
             if self.deadline.is_none() {
                 self.late = 0;
-                self.samples.forget_late();
+                self.samples.clear_late();
             }
         }
     }

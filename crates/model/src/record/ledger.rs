@@ -59,6 +59,15 @@ impl Sum for Ledger {
 }
 
 impl ThreadRecord {
+    /// The due times behind the wait that was still open at the end; 0 without one.
+    #[must_use]
+    pub fn behind_open(&self) -> u64 {
+        self.censored.map_or(0, |wait| match u64::try_from(wait.cycle) {
+            Ok(cycle) => self.cycles_due.saturating_sub(cycle).saturating_sub(1),
+            Err(_) => self.cycles_due,
+        })
+    }
+
     /// The account of its due times, in a record of a cell with this task.
     ///
     /// A wake-up implies the due times that it missed ([`crate::Schedule::missed`]), which its second counts. Due times
@@ -67,12 +76,8 @@ impl ThreadRecord {
     #[must_use]
     pub fn ledger(&self, task: &Task) -> Ledger {
         let (unanswered, open) = (self.never_answered(), self.censored.filter(|wait| wait.cycle >= 0));
-        let behind_open = self.censored.map_or(0, |wait| match u64::try_from(wait.cycle) {
-            Ok(cycle) => self.cycles_due.saturating_sub(cycle).saturating_sub(1),
-            Err(_) => self.cycles_due,
-        });
         let by_wakeups = self.seconds.iter().fold(0, |sum: u64, second| sum.saturating_add(second.missed));
-        let implied = by_wakeups.saturating_sub(unanswered).saturating_add(behind_open);
+        let implied = by_wakeups.saturating_sub(unanswered).saturating_add(self.behind_open());
         let unseen = if task.misses_when_late() { self.missed.saturating_sub(implied) } else { 0 };
         Ledger {
             due: self.cycles_due,
