@@ -65,13 +65,18 @@ pub fn running() -> Vec<u32> {
 /// IDs of the processes with this mark. A zombie has no environment.
 #[must_use]
 pub fn marked(mark: &str) -> Vec<u32> {
-    let variable = format!("{MARK}={mark}");
-    let is_marked = |entry: &std::fs::DirEntry| {
-        let environment = std::fs::read(entry.path().join("environ")).unwrap_or_default();
-        environment.split(|byte| *byte == 0).any(|one| one == variable.as_bytes())
-    };
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
-    processes.filter(is_marked).filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
+    let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.filter(|pid| variable_of(*pid, MARK).as_deref() == Some(mark)).collect()
+}
+
+/// The value of a variable in the environment that a process began with; `None` without it, or for a zombie.
+#[must_use]
+pub fn variable_of(pid: u32, name: &str) -> Option<String> {
+    let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
+    let mut values = environment.split(|byte| *byte == 0);
+    let value = values.find_map(|one| one.strip_prefix(name.as_bytes())?.strip_prefix(b"="))?;
+    Some(String::from_utf8_lossy(value).into_owned())
 }
 
 /// Marks the process that [`runs_alone`] starts.

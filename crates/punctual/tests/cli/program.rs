@@ -12,7 +12,7 @@ use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 pub(crate) use sys::testing::{MARK, mark, running};
-use sys::testing::{comes_true, marked};
+use sys::testing::{comes_true, marked, variable_of};
 
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_punctual");
@@ -457,9 +457,8 @@ pub(crate) fn traces() -> Vec<String> {
     let is_of_another = |path: &String| {
         let name = path.rsplit("punctual-load-").next().unwrap_or_default();
         let pid = name.split(|character: char| !character.is_ascii_digit()).next().unwrap_or_default();
-        let environment = std::fs::read(format!("/proc/{pid}/environ")).unwrap_or_default();
-        let of = environment.split(|byte| *byte == 0).find_map(|one| one.strip_prefix(format!("{MARK}=").as_bytes()));
-        of.is_some_and(|other| other != mark().as_bytes())
+        let of = pid.parse().ok().and_then(|pid| variable_of(pid, MARK));
+        of.is_some_and(|other| other != mark())
     };
     let directories = ["/var/tmp", "/tmp", "/sys/fs/cgroup", "/sys/fs/cgroup/unified"];
     let entries = directories.iter().flat_map(std::fs::read_dir).flatten().flatten();

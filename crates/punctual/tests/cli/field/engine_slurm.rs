@@ -10,7 +10,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
-use sys::testing::comes_true;
+use sys::testing::{comes_true, running, variable_of};
 
 /// Environment variable of the processes of a node, set before those of jobs have Slurm's own.
 const NODE: &str = "PUNCTUAL_TEST_NODE";
@@ -136,13 +136,9 @@ fn lose(node: &str) {
 
 /// Processes of this test on a node: its daemon, and the jobs with all that they started.
 fn of_node(node: &str) -> Vec<u32> {
-    let is_there = |path: &Path| {
-        let environment = fs::read(path.join("environ")).unwrap_or_default();
-        let has = |text: String| environment.split(|byte| *byte == 0).any(|variable| variable == text.as_bytes());
-        has(format!("{MARK}={}", mark())) && (has(format!("{NODE}={node}")) || has(format!("SLURMD_NODENAME={node}")))
-    };
-    let processes = fs::read_dir("/proc").unwrap().flatten().map(|entry| entry.path());
-    processes.filter(|path| is_there(path)).filter_map(|path| path.file_name()?.to_str()?.parse().ok()).collect()
+    let is_there =
+        |pid: &u32| [NODE, "SLURMD_NODENAME"].iter().any(|name| variable_of(*pid, name).as_deref() == Some(node));
+    running().into_iter().filter(is_there).collect()
 }
 
 #[test]
