@@ -142,6 +142,7 @@ pub(super) fn arguments(saved: &Snapshot) -> impl Iterator<Item = OsString> {
 pub(super) fn resume(qemu: &mut Qemu, saved: &Snapshot, limits: Limits<'_>) -> Result<(), QemuError> {
     qemu.negotiate(limits)?;
     keep_memory_in_file(qemu, limits)?;
+    announce_nothing(qemu, limits)?;
     qemu.execute("migrate-incoming", json!({ "uri": format!("exec:cat {}", quoted(&saved.devices())) }), limits)?;
     while qemu.execute("query-status", json!({}), limits)?["status"] == "inmigrate" {
         std::thread::sleep(Duration::from_millis(2));
@@ -159,6 +160,13 @@ fn start(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), QemuError> {
 fn keep_memory_in_file(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), QemuError> {
     let capability = json!({ "capability": "x-ignore-shared", "state": true });
     qemu.execute("migrate-set-capabilities", json!({ "capabilities": [capability] }), limits).map(drop)
+}
+
+/// Keeps a resumed guest's network cards from announcing themselves, cards or none: QEMU would set timers of the host's
+/// clock for it, the last one 800 ms later, and each wakes the main loop. A wake-up just when a CPU halts makes virtual
+/// time jump ([`super::one_cpu`]).
+fn announce_nothing(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), QemuError> {
+    qemu.execute("migrate-set-parameters", json!({ "announce-rounds": 0 }), limits).map(drop)
 }
 
 /// A path as one word of sh(1).

@@ -160,6 +160,61 @@ fn vm_a_guest_ends_with_its_campaign() {
     assert!(comes_true(|| guests_with(&image).is_empty()), "QEMU outlives its campaign");
 }
 
+/// A timer of QEMU's main loop is one of the host's clock: those of the guest's clock end its waits by other means.
+#[test]
+fn vm_nothing_but_its_guest_wakes_a_qemu_in_virtual_time() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new("lab-timers");
+    let plan = plan(&scratch, &[format!("{} preempt=full", kernel.display())], 1);
+    let arguments = format!("run {plan} --wait --out {}", scratch.path("run").display());
+    let mut campaign = in_virtual_time(&scratch, &arguments).start_piped();
+    let of_campaign = format!("punctual-guest-{}", campaign.id());
+    let (mut before, mut waits, mut with_timeout) = (Vec::new(), 0, Vec::new());
+    let look_until_it_ends = || {
+        let now: Vec<_> = guests_with(&of_campaign).into_iter().filter_map(wait_of_main_loop).collect();
+        // The same at two looks: what was read belongs together.
+        for wait in now.iter().filter(|wait| before.contains(*wait)) {
+            match wait.timeout {
+                Some([0, 0]) => {}
+                None => waits += 1,
+                Some(timeout) => with_timeout.push(timeout),
+            }
+        }
+        before = now;
+        campaign.try_wait().unwrap().is_some()
+    };
+    assert!(comes_true(look_until_it_ends), "the run ends");
+    finish(campaign).expect_success();
+    assert!(waits > 10, "{waits} waits of the main loop seen");
+    assert_eq!(with_timeout, [[0; 2]; 0], "beside {waits} waits without a timeout");
+}
+
+/// A ppoll(2) in which the first thread of a process waits.
+#[derive(Debug, PartialEq, Eq)]
+struct Wait {
+    /// Process, system call with its arguments, stack pointer and program counter (proc_pid_syscall(5)).
+    call: (u32, String),
+    /// Seconds and nanoseconds.
+    timeout: Option<[u64; 2]>,
+}
+
+fn wait_of_main_loop(pid: u32) -> Option<Wait> {
+    let call = std::fs::read_to_string(format!("/proc/{pid}/syscall")).ok()?;
+    let words: Vec<_> = call.split_whitespace().collect();
+    let [number, _, _, timeout, ..] = words[..] else { return None };
+    if number.parse() != Ok(libc::SYS_ppoll) {
+        return None;
+    }
+    let at = u64::from_str_radix(timeout.strip_prefix("0x")?, 16).ok()?;
+    let mut time = [[0; 8]; 2];
+    if at != 0 {
+        let memory = std::fs::File::open(format!("/proc/{pid}/mem")).ok()?;
+        memory.read_exact_at(time.as_flattened_mut(), at).ok()?;
+    }
+    let timeout = (at != 0).then(|| time.map(u64::from_ne_bytes));
+    Some(Wait { call: (pid, call), timeout })
+}
+
 #[test]
 fn vm_what_cannot_boot_is_one_line() {
     let Some(good) = kernel() else { return };
