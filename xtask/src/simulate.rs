@@ -103,7 +103,7 @@ impl Scale {
     }
 }
 
-const SIMULATIONS: [Simulation; 14] = [
+const SIMULATIONS: [Simulation; 15] = [
     Simulation {
         name: "quantiles",
         about: "S1: does the interval of a quantile hold the true one?",
@@ -117,6 +117,11 @@ const SIMULATIONS: [Simulation; 14] = [
         run: courses::alarms,
     },
     Simulation { name: "courses", about: "S5: which changes of p50 and p99 are found", run: courses::found },
+    Simulation {
+        name: "held",
+        about: "S1 and S5: where latency comes in bursts or wanders, does an interval that is shown hold?",
+        run: courses::held,
+    },
     Simulation {
         name: "limits",
         about: "S1: how often is a limit on p99 said to be kept that is not, and the other way round?",

@@ -46,7 +46,7 @@ pub use model::Level;
 pub use row::{Origin, Row};
 pub use run::{ImportedSummary, RunSummary, on_all_cpus, summarise, summarise_imported};
 pub use search::frontier;
-pub use stats::course::{Change, Course, Courses, Measure, of_levels as courses};
+pub use stats::course::{Change, Course, Courses, Measure, of_levels as courses, of_maxima};
 pub use stats::levels::Quantiles;
 pub use stats::order_interval::{median_interval, order_ranks};
 pub use stats::quantile::quantile;

@@ -6,6 +6,7 @@ use crate::stats::tail::{self, TailRefusal};
 use crate::summary::cell::CellSummary;
 use crate::summary::steadiness::{Steadiness, whole_ns};
 use crate::wording::{count, duration, number, things};
+use model::Level;
 use serde::Serialize;
 
 finding!(
@@ -63,7 +64,7 @@ finding!(
     },
     importance = 3,
     {
-        let (names, none) = (names(what), no_interval(what.iter().copied()));
+        let (names, none) = (listed(what), no_interval(what.iter().copied()));
         format!("not stationary: calm and rough stretches of {names}; {none}measure longer, in more blocks")
     },
     [LatencyInWaves { what: vec![Measure::P99, Measure::Maxima] }]
@@ -153,16 +154,17 @@ pub struct Drifted {
     pub after_ns: i64,
 }
 
-/// Note that numbers have no interval, like `p50 and p99 have no interval; `; empty for maxima alone, which never have
-/// one.
-fn no_interval(of: impl Iterator<Item = Measure>) -> String {
-    let levels: Vec<_> = of.filter(|what| *what != Measure::Maxima).collect();
+/// Note that quantiles have no interval where these numbers changed, like `p99 and p99.9 have no interval; `.
+fn no_interval(changed: impl Iterator<Item = Measure>) -> String {
+    let changed: Vec<_> = changed.collect();
+    let levels = Level::USUAL.into_iter().filter(|level| changed.iter().any(|what| what.spoils(*level)));
+    let levels: Vec<_> = levels.collect();
     let have = if levels.len() == 1 { "has" } else { "have" };
-    if levels.is_empty() { String::new() } else { format!("{} {have} no interval; ", names(&levels)) }
+    format!("{} {have} no interval; ", listed(&levels))
 }
 
 /// `p50, p99 and the maxima of seconds`.
-fn names(of: &[Measure]) -> String {
+fn listed(of: &[impl ToString]) -> String {
     let names: Vec<_> = of.iter().map(ToString::to_string).collect();
     match names.split_last() {
         Some((last, first @ [_, ..])) => format!("{} and {last}", first.join(", ")),

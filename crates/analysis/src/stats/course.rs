@@ -29,6 +29,20 @@ pub enum Measure {
     Maxima,
 }
 
+impl Measure {
+    /// Whether no interval of a quantile is valid for a run in which this number changed: of itself and each higher
+    /// one, whose tests rest on fewer samples and find fewer of the same bursts and waves; where maxima changed, of p99
+    /// and higher ones.
+    #[must_use]
+    pub(crate) fn spoils(self, level: Level) -> bool {
+        match self {
+            Measure::P50 => true,
+            Measure::P99 | Measure::Maxima => level >= Level::P99,
+            Measure::P999 => level >= Level::P999,
+        }
+    }
+}
+
 impl fmt::Display for Measure {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
@@ -113,8 +127,9 @@ pub struct Courses<At = Change> {
 }
 
 impl<At: Copy> Courses<At> {
-    /// Builds the courses from those of p50, p99 and p99.9, and that of the maxima.
-    pub(crate) fn new([p50, p99, p999]: [Course<At>; 3], maxima: Course<At>) -> Courses<At> {
+    /// The courses from those of p50, p99 and p99.9 ([`of_levels`]), and that of the maxima ([`of_maxima`]).
+    #[must_use]
+    pub fn new([p50, p99, p999]: [Course<At>; 3], maxima: Course<At>) -> Courses<At> {
         Courses { maxima, p50, p99, p999 }
     }
 
@@ -141,18 +156,13 @@ impl<At: Copy> Courses<At> {
         all.map(|measure| (measure, self.of(measure)))
     }
 
-    /// Whether an interval of this quantile is valid for the whole run. It is not if the quantile changed or came in
-    /// waves. An untested quantile is as valid as the lower ones and the maxima. One that passed its test is rejected
-    /// where a lower quantile and the maxima both changed, because its own test rests on few samples.
+    /// Whether an interval of this quantile is valid for the whole run: nothing that [spoils](Measure::spoils) it
+    /// changed. What is not tested is as valid as the maxima.
     #[must_use]
     pub fn allows_interval(&self, level: Level) -> bool {
-        let mut below = Level::USUAL.into_iter().filter(|other| *other < level).map(|other| self.of_level(other));
-        let below_changed = below.any(|course| course.is_unsteady());
-        match self.of_level(level) {
-            Course::Untested => !below_changed && !self.maxima.is_unsteady(),
-            Course::Same => !below_changed || !self.maxima.is_unsteady(),
-            _ => false,
-        }
+        let is_untested = matches!(self.of_level(level), Course::Untested);
+        let spoils = |measure: Measure| measure.spoils(level) || measure == Measure::Maxima && is_untested;
+        !self.all().iter().any(|(measure, course)| course.is_unsteady() && spoils(*measure))
     }
 
     /// Whether anything could be tested.
@@ -178,7 +188,8 @@ pub fn of_levels(pooled: &Histogram, slices: &[Histogram], blocks: &[u32]) -> [C
 
 /// Result of the gate for the maxima, with their medians before and after; a change is the number of the second after
 /// it.
-pub(crate) fn of_maxima(gate: Gate, maxima: &[f64]) -> Course<usize> {
+#[must_use]
+pub fn of_maxima(gate: Gate, maxima: &[f64]) -> Course<usize> {
     let parts = |before: &[f64], after: &[f64]| Some((median(before)?, median(after)?));
     let quarter = maxima.len() / 4;
     match gate {

@@ -264,8 +264,12 @@ impl Spread {
         let squares: f64 = counts.iter().map(|c| (c.above as f64 - p * c.n as f64).powi(2)).sum();
         let variance = squares * m / (m - 1.0) / (n * n);
         let independent = p * (1.0 - p) / n;
+        // A few slices may hold nearly all exceedances: then only they tell how much slices differ. Those that count
+        // equally are as many as the inverse of the sum of squared shares (Kish 1965).
+        let squares_of_above: f64 = counts.iter().map(|c| (c.above as f64).powi(2)).sum();
+        let in_effect = (p * n).powi(2) / squares_of_above;
         Some(Spread {
-            relative: student_t(m - 1.0, 0.5 + confidence / 2.0) * variance.sqrt() / p,
+            relative: student_t((in_effect - 1.0).max(1.0), 0.5 + confidence / 2.0) * variance.sqrt() / p,
             // All samples are above the lower edge: nothing varies, so nothing contradicts independence.
             design_effect: if independent > 0.0 { variance / independent } else { 1.0 },
         })

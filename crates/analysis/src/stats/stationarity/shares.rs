@@ -3,7 +3,8 @@
 //! There are 10 to 20 long stretches, so that correlation over less than a twentieth of the time causes no false alarm.
 //! Where correlation lasts as long as 20 stretches, no interval is right.
 
-use super::{best_split, ljung_box, normal_scores, without_line, without_mean};
+use super::{best_split, normal_scores, without_line, without_mean};
+use std::f64::consts::TAU;
 
 /// Most stretches that are compared: the fewest slices that the interval of a quantile rests on.
 pub const STRETCHES: usize = 20;
@@ -14,23 +15,25 @@ pub const MIN_STRETCHES: usize = 10;
 /// Critical values for 10, 11 ... 20 values in a random order.
 ///
 /// The first is exceeded in one of 200 orders: the largest difference between the values before and after any place, of
-/// their normal scores, in standard deviations. The others in one of 400: the statistic of Ljung and Box with a lag for
-/// every four values, of their normal scores, and of whether they are above the median, which finds two alternating
-/// states. Counted in 1 000 000 orders each; `cargo xtask simulate shares` counts again. A statistic that no order
-/// reaches is infinite.
+/// their normal scores, in standard deviations. The others in one of 400: the share of their variance that one wave
+/// explains ([`largest_wave`]), of their normal scores, and of whether they are above the median, which finds two
+/// alternating states. Counted in 1 000 000 orders each; `cargo xtask simulate shares` counts again.
 const CRITICAL: [(f64, f64, f64); STRETCHES - MIN_STRETCHES + 1] = [
-    (2.607, 11.80, f64::INFINITY),
-    (2.720, 11.81, 16.94),
-    (2.817, 15.91, 16.04),
-    (2.840, 15.84, 19.49),
-    (2.873, 15.81, 19.34),
-    (2.944, 15.90, 19.64),
-    (3.009, 18.98, 24.73),
-    (3.034, 19.04, 23.65),
-    (3.080, 18.93, 23.32),
-    (3.111, 18.79, 22.70),
-    (3.134, 22.34, 28.02),
+    (2.607, 0.9021, 1.0),
+    (2.720, 0.8727, 0.9268),
+    (2.817, 0.8480, 1.0),
+    (2.840, 0.8218, 0.9334),
+    (2.873, 0.7975, 0.8693),
+    (2.944, 0.7717, 0.8706),
+    (3.009, 0.7498, 0.8520),
+    (3.034, 0.7257, 0.8477),
+    (3.080, 0.7067, 0.8189),
+    (3.111, 0.6858, 0.8000),
+    (3.134, 0.6667, 0.7828),
 ];
+
+/// Cycles of the longest wave that is tried, and the step to the next ones, in all stretches together.
+const CYCLES: (f64, f64) = (1.0, 0.25);
 
 /// Result of the test for consecutive stretches.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -47,7 +50,7 @@ pub enum Shares {
         /// Whether they rise.
         rises: bool,
     },
-    /// Neighboring stretches are correlated, or alternate, and neither one change nor a drift explains it.
+    /// They rise and fall, or alternate, and neither one change nor a drift explains as much of it.
     Waves,
 }
 
@@ -58,31 +61,29 @@ pub fn shares(shares: &[f64]) -> Option<Shares> {
     let (most_difference, most_of_scores, most_of_signs) = *CRITICAL.get(shares.len().checked_sub(MIN_STRETCHES)?)?;
     // With ties the scores are not centered.
     let scores = without_mean(&normal_scores(shares));
-    let likeness = |values: &[f64], most: f64| ljung_box(values, values.len() / 4).is_some_and(|q| q > most);
     // Residuals of ties are rounding errors, equal for all of them.
     let rounded = |score: &f64| if score.abs() < 1e-9 { 0.0 } else { *score };
     let sign = |score: &f64| if *score == 0.0 { 0.0 } else { score.signum() };
-    let resemble = |scores: &[f64]| {
-        let scores: Vec<f64> = scores.iter().map(rounded).collect();
-        likeness(&scores, most_of_scores) || likeness(&scores.iter().map(sign).collect::<Vec<_>>(), most_of_signs)
-    };
+    let scores: Vec<f64> = scores.iter().map(rounded).collect();
+    let wave = largest_wave(&scores);
     let Some(difference) = largest_difference(&scores) else { return Some(Shares::Same) };
     if difference <= most_difference {
-        return Some(if resemble(&scores) { Shares::Waves } else { Shares::Same });
+        let of_signs = largest_wave(&scores.iter().map(sign).collect::<Vec<_>>());
+        return Some(if wave > most_of_scores || of_signs > most_of_signs { Shares::Waves } else { Shares::Same });
     }
     let at = best_split(&scores);
     let (before, after) = scores.split_at(at);
     let step: Vec<f64> = [before, after].into_iter().flat_map(without_mean).collect();
-    let line = without_line(&scores);
     let squares = |left: &[f64]| left.iter().map(|x| x * x).sum::<f64>();
-    let is_step = squares(&step) <= squares(&line);
-    if resemble(if is_step { &step } else { &line }) {
+    let explained = |left: &[f64]| 1.0 - squares(left) / squares(&scores);
+    let (step, line) = (explained(&step), explained(&without_line(&scores)));
+    if wave > step.max(line) {
         return Some(Shares::Waves);
     }
     let half = scores.len() / 2;
     let sum = |part: &[f64]| part.iter().sum::<f64>();
     let rises = sum(&scores[half..]) > sum(&scores[..half]);
-    Some(if is_step { Shares::Changed { at } } else { Shares::Drifts { rises } })
+    Some(if step >= line { Shares::Changed { at } } else { Shares::Drifts { rises } })
 }
 
 /// The largest difference between the sums before and after any place with at least two values on either side, in
@@ -98,6 +99,30 @@ fn largest_difference(scores: &[f64]) -> Option<f64> {
         if is_inside { f64::abs(sum) / deviation / (k * (n - k) / n).sqrt() } else { 0.0 }
     });
     (deviation > 0.0).then(|| differences.fold(0.0, f64::max))
+}
+
+/// The largest share of the variance of equidistant values that one sine wave explains, of any phase and from one cycle
+/// in all values up to half a cycle a value: the least-squares periodogram (Lomb 1976). 0 when nothing varies.
+fn largest_wave(values: &[f64]) -> f64 {
+    let n = values.len() as f64;
+    let values = without_mean(values);
+    let total: f64 = values.iter().map(|value| value * value).sum();
+    if total <= 0.0 {
+        return 0.0;
+    }
+    let (first, step) = CYCLES;
+    let cycles = (0..).map(|i| first + step * f64::from(i)).take_while(|cycles| *cycles < n / 2.0);
+    let dot = |a: &[f64], b: &[f64]| a.iter().zip(b).map(|(a, b)| a * b).sum::<f64>();
+    let explained = cycles.map(|cycles| {
+        let of = |wave: fn(f64) -> f64| {
+            without_mean(&(0..values.len()).map(|i| wave(TAU * cycles * i as f64 / n)).collect::<Vec<_>>())
+        };
+        let (cosine, sine) = (of(f64::cos), of(f64::sin));
+        let (cc, ss, cs) = (dot(&cosine, &cosine), dot(&sine, &sine), dot(&cosine, &sine));
+        let (a, b) = (dot(&values, &cosine), dot(&values, &sine));
+        (a * a * ss - 2.0 * a * b * cs + b * b * cc) / (cc * ss - cs * cs) / total
+    });
+    explained.fold(0.0, f64::max)
 }
 
 #[cfg(test)]
@@ -124,6 +149,38 @@ mod tests {
         // 1 1 -1 -1: half the sum of squares is explained twice over: 2 / sqrt(2 * 2 / 4).
         assert!((largest_difference(&[1.0, 1.0, -1.0, -1.0]).unwrap() - 2.0).abs() < 1e-12);
         assert_eq!(largest_difference(&[0.0; 5]), None);
+    }
+
+    #[test]
+    fn a_wave_explains_all_of_itself_whatever_its_phase_and_half_of_two() {
+        let wave = |cycles: f64, phase: f64| move |i: usize| (TAU * cycles * i as f64 / 20.0 + phase).sin();
+        let of = |value: &dyn Fn(usize) -> f64| largest_wave(&(0..20).map(value).collect::<Vec<_>>());
+        for (cycles, phase) in [(1.0, 0.3), (3.25, 2.0), (9.75, 1.0)] {
+            assert!((of(&wave(cycles, phase)) - 1.0).abs() < 1e-9, "{cycles} {phase}");
+        }
+        let (slow, fast) = (wave(2.0, 0.1), wave(5.0, 0.7));
+        assert!(
+            (0.5..0.55).contains(&of(&|i| slow(i) + fast(i))),
+            "one between two of these cycles explains a bit more"
+        );
+        assert!(largest_wave(&[3.0; 20]) < 1e-9);
+    }
+
+    #[test]
+    fn two_states_that_alternate_are_found_from_every_stretch_to_once_in_all_of_them() {
+        for length in [1.25, 2.0, 10.0 / 3.0, 4.5, 10.0] {
+            let found = |phase: u32| {
+                let is_rough = |at: f64| ((at + f64::from(phase) / 20.0 * length) / length).floor() % 2.0;
+                // The share of a stretch in the rough state, and noise of a fifth.
+                let state =
+                    |i: u32| (0..20).map(|part| is_rough(f64::from(i) + f64::from(part) / 20.0) / 20.0).sum::<f64>();
+                let values = noise(20, phase.into()).into_iter().zip(0..);
+                let values: Vec<f64> = values.map(|(v, i)| v / f64::from(1 << 30) / 5.0 + state(i)).collect();
+                shares(&values) != Some(Shares::Same)
+            };
+            let found = (0..40).filter(|phase| found(*phase)).count();
+            assert!(found >= 38, "{length}: {found} of 40");
+        }
     }
 
     #[test]
