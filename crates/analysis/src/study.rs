@@ -2,6 +2,8 @@
 
 mod conclusion;
 mod measured;
+mod reach;
 
 pub use conclusion::{StudyJudgment, StudyVerdict, judgments};
 pub use measured::{SINGLES, StudyField, StudyMeasurement, StudyValue, common_operations, field, measurements, value};
+pub use reach::{OutOfReach, out_of_reach};

@@ -112,6 +112,12 @@ pub enum LoadError {
 }
 
 impl Load {
+    /// Whether it times the operations of the cost suite.
+    #[must_use]
+    pub fn times_operations(&self) -> bool {
+        self.parts().iter().any(|part| matches!(part, LoadPart::Files { work: FileLoad::Cost, .. }))
+    }
+
     /// No load; the machine's other work goes on.
     pub const NONE: Load = Load { name: None, parts: Vec::new() };
     /// Every load in its typed form.

@@ -3,13 +3,13 @@
 use crate::stats::histogram::{merged, standard_deviation};
 use crate::summary::cost::{cost_of, of_load};
 use model::{
-    Entry, Header, Histogram, Kernel, Load, OperationRecord, Period, Policy, Record, Statistic, StudyCells,
+    Cell, Entry, Header, Histogram, Host, Kernel, Load, OperationRecord, Period, Policy, Record, Statistic, StudyCells,
     StudyDefinition, ThreadRecord,
 };
 use std::collections::{BTreeMap, BTreeSet};
 
 /// A measured thread of one block, or the cost suite of one block, at its place in a study.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub struct StudyMeasurement<'a> {
     /// Names of the study's kernels that its kernel stands for; never empty.
     pub kernels: Vec<&'a str>,
@@ -38,11 +38,19 @@ pub struct StudyMeasurement<'a> {
     data: Data<'a>,
 }
 
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 enum Data<'a> {
     Thread(&'a ThreadRecord),
     /// Time of each operation, ns.
     Costs(BTreeMap<&'a str, f64>),
+    /// Nothing yet: a value is assumed.
+    Assumed {
+        value: f64,
+        /// Of latencies.
+        latency: bool,
+        /// Of the cost suite.
+        cost: bool,
+    },
 }
 
 /// A value of a statistic.
@@ -99,19 +107,10 @@ pub fn measurements<'a>(
                 continue;
             }
             let at = |cpu, period, data| StudyMeasurement {
-                kernels: kernels.clone(),
-                kernel: &record.cell.kernel,
-                load: &record.cell.load,
-                policy: record.cell.policy,
                 period,
                 cpu,
-                time: record.cell.kernel.time(),
-                is_virtual: record.cell.kernel.is_virtual(),
-                is_here: record.cell.kernel == Kernel::Running,
-                machine: crate::machine::facts::identity(host),
-                boot: host.boot_id.clone().unwrap_or_else(|| format!("run {run}")),
-                measurement: (run, index),
                 data,
+                ..StudyMeasurement::of_cell(&record.cell, host, kernels.clone(), (run, index))
             };
             let of_thread = |(cpu, thread): (usize, &'a ThreadRecord)| {
                 at(cpu, thread.period_in(&record.cell), Data::Thread(thread))
@@ -130,7 +129,50 @@ fn costs<'a>(record: &'a Record) -> Option<BTreeMap<&'a str, f64>> {
     Some(cost.operations.iter().filter_map(of).collect())
 }
 
-impl StudyMeasurement<'_> {
+impl<'a> StudyMeasurement<'a> {
+    /// The first thread of a cell on `host`, with nothing measured yet.
+    pub(super) fn of_cell(
+        cell: &'a Cell,
+        host: &Host,
+        kernels: Vec<&'a str>,
+        measurement: (usize, usize),
+    ) -> StudyMeasurement<'a> {
+        StudyMeasurement {
+            kernels,
+            kernel: &cell.kernel,
+            load: &cell.load,
+            policy: cell.policy,
+            period: cell.period,
+            cpu: 0,
+            time: cell.kernel.time(),
+            is_virtual: cell.kernel.is_virtual(),
+            is_here: cell.kernel == Kernel::Running,
+            machine: crate::machine::facts::identity(host),
+            boot: host.boot_id.clone().unwrap_or_else(|| format!("run {}", measurement.0)),
+            measurement,
+            data: Data::Assumed {
+                value: 0.0,
+                latency: cell.task.has_latencies(),
+                cost: !cell.task.has_latencies() || cell.load.times_operations(),
+            },
+        }
+    }
+
+    /// One for each thread of its cell: all are one unit, but each has its period.
+    pub(super) fn each_thread(&self, cell: &Cell) -> Vec<StudyMeasurement<'a>> {
+        let thread = |cpu| StudyMeasurement { period: cell.period_of(cpu), cpu, ..self.clone() };
+        (0..cell.cpus.len()).map(thread).collect()
+    }
+
+    /// The same with a value that is assumed; unchanged where it is measured.
+    pub(super) fn assuming(&self, value: f64) -> StudyMeasurement<'a> {
+        let data = match self.data.clone() {
+            Data::Assumed { latency, cost, .. } => Data::Assumed { value, latency, cost },
+            measured => measured,
+        };
+        StudyMeasurement { data, ..self.clone() }
+    }
+
     /// Whether it is among these cells, on any of its kernels.
     #[must_use]
     pub fn is_in(&self, cells: &StudyCells) -> bool {
@@ -141,7 +183,16 @@ impl StudyMeasurement<'_> {
     fn thread(&self) -> Option<&ThreadRecord> {
         match &self.data {
             Data::Thread(thread) => Some(thread),
-            Data::Costs(_) => None,
+            Data::Costs(_) | Data::Assumed { .. } => None,
+        }
+    }
+
+    /// Due times that are known, or assumed: one.
+    fn due(&self) -> u64 {
+        match &self.data {
+            Data::Thread(thread) => thread.cycles_due,
+            Data::Costs(_) => 0,
+            Data::Assumed { latency, .. } => u64::from(*latency),
         }
     }
 }
@@ -170,6 +221,15 @@ pub fn value(
     let histogram = merged(threads().map(|thread| &thread.histogram));
     let open: Vec<u64> = threads().filter_map(|thread| Some(thread.censored?.at_least_ns)).collect();
     let known = |value: f64| Some(StudyValue { value, at_least: false });
+    let assumed = measurements.iter().find_map(|measurement| match measurement.data {
+        Data::Assumed { value, latency, cost } => {
+            Some(value).filter(|_| if statistic == Statistic::Cost { cost } else { latency })
+        }
+        _ => None,
+    });
+    if let Some(value) = assumed {
+        return known(value);
+    }
     match statistic {
         Statistic::Min => histogram.min_ns.and_then(|ns| known(ns as f64)),
         Statistic::Max => {
@@ -205,7 +265,7 @@ pub fn value(
 
 /// Due times of some measurements.
 pub(crate) fn due_times(measurements: &[&StudyMeasurement<'_>]) -> u64 {
-    measurements.iter().filter_map(|measurement| measurement.thread()).map(|thread| thread.cycles_due).sum()
+    measurements.iter().map(|measurement| measurement.due()).sum()
 }
 
 /// The field of a table for some measurements; `None` if none of them has the statistic.

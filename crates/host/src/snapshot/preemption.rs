@@ -22,8 +22,8 @@ pub(super) fn read(
     }
     if version.contains("PREEMPT_DYNAMIC") {
         return chosen(&fs.text(CHOICE).unwrap_or_default())
-            .and_then(named)
-            .or_else(|| named(logged(&kernel_log::messages(fs))?))
+            .and_then(Preemption::by_parameter)
+            .or_else(|| Preemption::by_parameter(logged(&kernel_log::messages(fs))?))
             .or_else(|| asked(command_line.unwrap_or_default(), config))
             .or_else(|| configured(config))
             .or(Some(Preemption::Dynamic));
@@ -36,16 +36,6 @@ pub(super) fn read(
     }
     // None and voluntary leave no mark in the version; only the configuration distinguishes them.
     configured(config)
-}
-
-fn named(name: &str) -> Option<Preemption> {
-    match name {
-        "none" => Some(Preemption::None),
-        "voluntary" => Some(Preemption::Voluntary),
-        "full" => Some(Preemption::Full),
-        "lazy" => Some(Preemption::Lazy),
-        _ => None,
-    }
 }
 
 /// The word in brackets of `none voluntary (full)`.
@@ -75,7 +65,7 @@ pub(crate) fn why_not(fs: &HostFs, log: &[String], asked: &str) -> Option<String
 /// The last `preempt=` of the kernel command line that the kernel accepts: it ignores unknown values.
 fn asked(command_line: &str, config: Option<&Config>) -> Option<Preemption> {
     let has_lazy = config.is_some_and(|config| config.value("ARCH_HAS_PREEMPT_LAZY") == Some("y"));
-    let mut asked = command_line.split(' ').filter_map(|word| named(word.strip_prefix("preempt=")?));
+    let mut asked = command_line.split(' ').filter_map(|word| Preemption::by_parameter(word.strip_prefix("preempt=")?));
     asked.rfind(|model| *model != Preemption::Lazy || has_lazy)
 }
 

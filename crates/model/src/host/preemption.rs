@@ -22,6 +22,18 @@ pub enum Preemption {
 }
 
 impl Preemption {
+    /// The model that `preempt=` chooses by this name; `None` for names that the kernel ignores.
+    #[must_use]
+    pub fn by_parameter(name: &str) -> Option<Preemption> {
+        match name {
+            "none" => Some(Preemption::None),
+            "voluntary" => Some(Preemption::Voluntary),
+            "full" => Some(Preemption::Full),
+            "lazy" => Some(Preemption::Lazy),
+            _ => None,
+        }
+    }
+
     /// The name in kernel documentation.
     #[must_use]
     pub fn name(self) -> &'static str {

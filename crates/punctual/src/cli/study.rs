@@ -5,7 +5,9 @@ use super::arguments::{
 };
 use super::read::Read;
 use super::{ERROR, Outcome, note, output, plan, run, run_directory};
+use analysis::study::out_of_reach;
 use campaign::{Interrupted, forecast};
+use host::HostFs;
 use model::{Setting, Study, StudyWay, shell_word};
 use report::study::{StudyList, StudyReport, WayReport, of_runs};
 use report::{Results, html};
@@ -149,6 +151,9 @@ fn carry_out(arguments: &StudyRunArguments) -> Outcome {
     let (ways, here) = (ways(arguments)?, way_reports(study));
     let default = || Path::new(super::RUNS).join(format!("{study}-{}", campaign::stamp(SystemTime::now())));
     let dir = arguments.out.clone().unwrap_or_else(default);
+    if !arguments.resume {
+        note_out_of_reach(arguments, &ways, &here);
+    }
     let mut failed = Vec::new();
     for (index, way) in ways.iter().enumerate() {
         if let Some(nothing) = here.iter().find(|here| here.name == way.name && here.measurements == Some(0)) {
@@ -190,6 +195,28 @@ fn carry_out(arguments: &StudyRunArguments) -> Outcome {
         return Ok(0);
     }
     Err(format!("{}: failed; try again with: {}", failed.join(", "), resume(arguments, &dir)).into())
+}
+
+/// Says which conclusions no result of these ways can show, before they are measured. A way that cannot be forecast
+/// says why when it is carried out.
+fn note_out_of_reach(arguments: &StudyRunArguments, ways: &[&'static StudyWay], here: &[WayReport]) {
+    let is_skipped = |way: &&&StudyWay| here.iter().any(|one| one.name == way.name && one.measurements == Some(0));
+    let header = |way: &&'static StudyWay| {
+        let run = run_arguments(way, Some((arguments, PathBuf::new()))).ok()?;
+        let (plan, _) = plan::plan(&run).ok()?;
+        forecast(plan, None, false, None, None, &|_| ()).ok().map(|forecast| forecast.header)
+    };
+    let headers: Option<Vec<_>> = ways.iter().filter(|way| !is_skipped(way)).map(header).collect();
+    let Some(headers) = headers else { return };
+    let definition = arguments.study.definition();
+    let (headers, here) = (headers.iter().collect::<Vec<_>>(), host::snapshot(&HostFs::here()));
+    let Some(out_of_reach) = out_of_reach(definition, &headers, &here) else { return };
+    let all = definition.conclusions.len();
+    let within = all - out_of_reach.len();
+    note(format_args!("{}: {within} of its {all} conclusions can be judged by these ways", arguments.study));
+    for one in out_of_reach {
+        note(format_args!("  not: {}: {}", one.says.trim_end_matches('.'), one.lacks));
+    }
 }
 
 /// The command that continues the runs in `dir`, of the ways that were named.

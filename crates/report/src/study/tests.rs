@@ -62,6 +62,42 @@ fn by_place(
     places.into_iter().map(|(place, cells)| (place, cells.into_values().map(of_cell).collect())).collect()
 }
 
+/// A run of the study of stock Debian against PREEMPT_RT on these kernels, planned and not measured.
+fn planned(kernels: &[&str], repetitions: u32) -> RunBuilder {
+    let mut run = RunBuilder::new();
+    run.header.plan.repetitions = repetitions;
+    for kernel in kernels {
+        for (load, policy) in [("none", "other"), ("none", "fifo:49"), ("messaging", "other"), ("messaging", "fifo:49")]
+        {
+            run.cell(load, policy);
+            run.header.cells.last_mut().unwrap().kernel = kernel.parse().unwrap();
+        }
+    }
+    run
+}
+
+#[test]
+fn what_no_result_of_a_plan_can_show_is_known_before_it_runs() {
+    let definition = study("debian10-stock-vs-rt-2020").definition();
+    let lacks = |kernels: &[&str], repetitions: u32| -> Option<Vec<String>> {
+        let run = planned(kernels, repetitions);
+        let here = Host { preemption: Some(Preemption::Full), ..Host::default() };
+        let all = analysis::study::out_of_reach(definition, &[&run.header], &here)?;
+        Some(all.into_iter().map(|one| one.lacks).collect())
+    };
+    let both = ["debian:6.1", "debian:6.1-rt"];
+    let limit = "a limit is about real time; virtual time has no hardware";
+    assert_eq!(lacks(&both, 8).unwrap(), [limit]);
+    let too_few = "too few blocks to show a difference: --repetitions";
+    assert_eq!(lacks(&both, 1).unwrap(), [too_few, too_few, too_few, limit]);
+    let no_rt = "no cells with PREEMPT_RT";
+    assert_eq!(lacks(&both[..1], 8).unwrap(), [no_rt, no_rt, no_rt, limit]);
+    assert_eq!(lacks(&["running"], 8).unwrap(), [no_rt; 3]);
+    // Whether it is one of the study's kernels is known when it has booted.
+    assert_eq!(lacks(&["/path/of/bzImage"], 8), None);
+    assert_eq!(lacks(&["/path/of/bzImage preempt=full", "debian:6.1-rt"], 8).unwrap(), [limit]);
+}
+
 #[test]
 fn every_conclusion_holds_for_the_published_numbers() {
     let mut tested = 0;

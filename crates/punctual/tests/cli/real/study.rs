@@ -22,6 +22,17 @@ fn root_a_study_is_repeated_on_the_running_kernel() {
         found.unwrap_or_else(|| panic!("{says}: {conclusions:?}")).clone()
     };
     assert_eq!(judged("As SCHED_FIFO, the largest latency of PREEMPT_RT is below")["verdict"], "not_tested");
+    // What was said before the run is what could not be decided after it.
+    let before: Vec<_> = said.stderr.lines().filter_map(|line| line.trim_start().strip_prefix("not: ")).collect();
+    assert!(said.stderr.contains(" of its 4 conclusions can be judged by these ways"), "{}", said.stderr);
+    for one in shown["conclusions"].as_array().unwrap() {
+        let is_out_of_reach = before.iter().any(|said| said.starts_with(one["says"].as_str().unwrap()));
+        let is_judged = ["found_again", "not_found"].contains(&one["verdict"].as_str().unwrap());
+        assert!(
+            !(is_out_of_reach && is_judged) && (is_out_of_reach || one["verdict"] != "not_tested"),
+            "{one} {before:?}"
+        );
+    }
     // Tested on this kernel, and the other is named.
     let both = judged("On both kernels the largest latency as SCHED_FIFO");
     let why = both["why"].as_str().unwrap();
