@@ -164,7 +164,7 @@ pub(crate) fn write(
         (has(EFFECTIVE), "n_eff: effective sample size"),
         (has("sd") && !are_sleeps(&cells), "sd: standard deviation"),
         (is_about, "~: few samples"),
-        (has("when"), "when: min:s"),
+        (has("when"), "when: min:s of the run"),
     ];
     let legend: Vec<_> = legend.into_iter().filter(|(is_shown, _)| *is_shown).map(|(_, text)| text).collect();
     if are_sleeps(&cells) {
