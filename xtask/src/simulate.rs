@@ -235,6 +235,11 @@ mod tests {
     }
 
     #[test]
+    fn intervals_of_unsteady_cells_as_specified() {
+        check("held", 10);
+    }
+
+    #[test]
     fn limits_as_specified() {
         check("limits", 20);
     }

@@ -62,14 +62,14 @@ pub struct StudyJudgment {
 #[must_use]
 pub fn judgments(definition: &StudyDefinition, measurements: &[StudyMeasurement<'_>]) -> Vec<StudyJudgment> {
     let judged = |conclusion: &StudyConclusion| {
-        let Judged { verdict, why, .. } = judge(definition, conclusion, measurements);
+        let Judgment { verdict, why, .. } = judge(definition, conclusion, measurements);
         StudyJudgment { says: conclusion.says.clone(), verdict, why }
     };
     definition.conclusions.iter().map(judged).collect()
 }
 
 /// A verdict with its reasons.
-pub(super) struct Judged {
+pub(super) struct Judgment {
     pub(super) verdict: StudyVerdict,
     /// The values that decide, or the reason why none do.
     why: String,
@@ -77,15 +77,15 @@ pub(super) struct Judged {
     pub(super) lacks: String,
 }
 
-impl Judged {
+impl Judgment {
     /// A verdict to which nothing is missing, because of these values.
-    fn by(verdict: StudyVerdict, why: String) -> Judged {
-        Judged { verdict, why, lacks: String::new() }
+    fn by(verdict: StudyVerdict, why: String) -> Judgment {
+        Judgment { verdict, why, lacks: String::new() }
     }
 
     /// None, because this is missing.
-    fn without(verdict: StudyVerdict, lacks: String) -> Judged {
-        Judged { verdict, why: lacks.clone(), lacks }
+    fn without(verdict: StudyVerdict, lacks: String) -> Judgment {
+        Judgment { verdict, why: lacks.clone(), lacks }
     }
 }
 
@@ -93,13 +93,13 @@ pub(super) fn judge(
     definition: &StudyDefinition,
     conclusion: &StudyConclusion,
     all: &[StudyMeasurement<'_>],
-) -> Judged {
+) -> Judgment {
     let meant: Vec<_> = all.iter().filter(|measurement| measurement.is_in(&conclusion.only)).collect();
     let in_time: Vec<_> = meant.iter().copied().filter(|measurement| !measurement.is_virtual).collect();
     let reason = conclusion.needs_hardware.as_deref().or(conclusion.below.map(|_| "a limit is about real time"));
     let cells = match reason {
         Some(reason) if in_time.is_empty() && !meant.is_empty() => {
-            return Judged::without(StudyVerdict::NotTested, format!("{reason}; virtual time has no hardware"));
+            return Judgment::without(StudyVerdict::NotTested, format!("{reason}; virtual time has no hardware"));
         }
         Some(_) => in_time,
         None => meant,
@@ -111,9 +111,9 @@ pub(super) fn judge(
 }
 
 /// Judges a limit, which no wake-up may reach.
-fn below(conclusion: &StudyConclusion, limit_ns: u64, cells: &[&StudyMeasurement<'_>]) -> Judged {
+fn below(conclusion: &StudyConclusion, limit_ns: u64, cells: &[&StudyMeasurement<'_>]) -> Judgment {
     let Some(largest) = value(cells, conclusion.statistic, &BTreeSet::new()) else {
-        return Judged::without(StudyVerdict::NotTested, format!("no cell with {}", words(&conclusion.only)));
+        return Judgment::without(StudyVerdict::NotTested, format!("no cell with {}", words(&conclusion.only)));
     };
     let is_later = largest.value >= limit_ns as f64;
     let verdict = match (is_later, largest.at_least) {
@@ -124,7 +124,7 @@ fn below(conclusion: &StudyConclusion, limit_ns: u64, cells: &[&StudyMeasurement
     let (due, blocks) = (due_times(cells), by_block(cells).len() as u64);
     let open = if largest.at_least { " at least, with a wait still open" } else { "" };
     let (largest, due) = (duration(largest.value), things(due, "due time"));
-    Judged::by(
+    Judgment::by(
         verdict,
         format!("{} {largest}{open}, in {due} of {}", conclusion.statistic, things(blocks, "measurement")),
     )
@@ -162,7 +162,7 @@ enum Shown {
     Nothing,
 }
 
-fn order(definition: &StudyDefinition, conclusion: &StudyConclusion, cells: &[&StudyMeasurement<'_>]) -> Judged {
+fn order(definition: &StudyDefinition, conclusion: &StudyConclusion, cells: &[&StudyMeasurement<'_>]) -> Judgment {
     let mut absent: Vec<String> = Vec::new();
     let mut parts: Vec<Part> = Vec::new();
     for group in &conclusion.falls {
@@ -187,7 +187,7 @@ fn order(definition: &StudyDefinition, conclusion: &StudyConclusion, cells: &[&S
     if parts.is_empty() {
         let alike = "that differ in nothing else, machine and kind of time included".to_owned();
         let missing = if absent.is_empty() { alike } else { format!("with {missing}") };
-        return Judged::without(StudyVerdict::NotTested, format!("no cells {missing}"));
+        return Judgment::without(StudyVerdict::NotTested, format!("no cells {missing}"));
     }
     let statistic = conclusion.statistic;
     let those = |shown: Shown| parts.iter().filter(|part| part.shown == shown).collect::<Vec<_>>();
@@ -200,23 +200,23 @@ fn order(definition: &StudyDefinition, conclusion: &StudyConclusion, cells: &[&S
         others => format!("; {others} other parts"),
     };
     if !against.is_empty() {
-        return Judged::by(StudyVerdict::NotFound, format!("{}{}", listed(&against), rest(against.len())));
+        return Judgment::by(StudyVerdict::NotFound, format!("{}{}", listed(&against), rest(against.len())));
     }
     let all: Vec<&Part> = parts.iter().collect();
     if !absent.is_empty() {
         let found = if nothing.is_empty() { "; the rest is found again" } else { "" };
         let lacks = format!("no cells with {missing}");
-        return Judged { verdict: StudyVerdict::NotTested, why: format!("{lacks}{found}: {}", listed(&all)), lacks };
+        return Judgment { verdict: StudyVerdict::NotTested, why: format!("{lacks}{found}: {}", listed(&all)), lacks };
     }
     if nothing.is_empty() {
-        return Judged::by(StudyVerdict::FoundAgain, listed(&all));
+        return Judgment::by(StudyVerdict::FoundAgain, listed(&all));
     }
     let lacks = nothing.iter().map(|part| part.why_nothing()).max().unwrap_or_default().to_owned();
     let rest = match parts.len() - nothing.len() {
         0 => String::new(),
         shown => format!("; {} shown", things(shown as u64, "other part")),
     };
-    Judged { verdict: StudyVerdict::CannotTell, why: format!("{}{rest}; {lacks}", listed(&nothing)), lacks }
+    Judgment { verdict: StudyVerdict::CannotTell, why: format!("{}{rest}; {lacks}", listed(&nothing)), lacks }
 }
 
 /// These parts in words, or the first few of them.

@@ -166,11 +166,11 @@ impl<'a> StudyMeasurement<'a> {
 
     /// The same with a value that is assumed; unchanged where it is measured.
     pub(super) fn assuming(&self, value: f64) -> StudyMeasurement<'a> {
-        let data = match self.data.clone() {
-            Data::Assumed { latency, cost, .. } => Data::Assumed { value, latency, cost },
-            measured => measured,
-        };
-        StudyMeasurement { data, ..self.clone() }
+        let mut assumed = self.clone();
+        if let Data::Assumed { value: of_it, .. } = &mut assumed.data {
+            *of_it = value;
+        }
+        assumed
     }
 
     /// Whether it is among these cells, on any of its kernels.

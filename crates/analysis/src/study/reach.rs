@@ -1,6 +1,6 @@
 //! Conclusions that no result of some plans can show, known before they run.
 
-use super::conclusion::{Judged, StudyVerdict, judge};
+use super::conclusion::{Judgment, StudyVerdict, judge};
 use super::measured::StudyMeasurement;
 use model::{Flavour, Header, Host, Kernel, KernelSource, Preemption, StudyConclusion, StudyDefinition};
 
@@ -21,7 +21,7 @@ pub fn out_of_reach(definition: &StudyDefinition, plans: &[&Header], here: &Host
     let planned = planned(definition, plans, here)?;
     let of = |conclusion: &StudyConclusion| {
         let ideal: Vec<_> = planned.iter().map(|one| one.assuming(as_published(conclusion, one))).collect();
-        let Judged { verdict, lacks, .. } = judge(definition, conclusion, &ideal);
+        let Judgment { verdict, lacks, .. } = judge(definition, conclusion, &ideal);
         (verdict != StudyVerdict::FoundAgain).then(|| OutOfReach { says: conclusion.says.clone(), lacks })
     };
     Some(definition.conclusions.iter().filter_map(of).collect())
@@ -58,9 +58,7 @@ fn planned<'a>(
 /// What is known of the machine of a kernel before it boots.
 fn expected_host(kernel: &Kernel, here: &Host) -> Option<Host> {
     let Kernel::Lab(kernel) = kernel else { return here.preemption.map(|_| here.clone()) };
-    let mut asked =
-        kernel.arguments.split(' ').filter_map(|word| Preemption::by_parameter(word.strip_prefix("preempt=")?));
-    let preemption = match (&kernel.source, asked.next_back()) {
+    let preemption = match (&kernel.source, Preemption::asked_by(&kernel.arguments).next_back()) {
         (KernelSource::Debian { flavour: Flavour::Rt, .. }, _) => Preemption::Realtime,
         (_, Some(asked)) => asked,
         // Debian builds them so.

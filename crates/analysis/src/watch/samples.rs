@@ -115,7 +115,7 @@ impl Samples {
         self.episodes.join(&mut self.open, sample.at_ns, new);
     }
 
-    /// Clears what counts late samples: there is no deadline.
+    /// Clears the numbers of late samples: there is no deadline.
     pub(super) fn clear_late(&mut self) {
         (self.episodes, self.open) = (Episodes::default(), None);
         self.seconds.iter_mut().for_each(|second| second.over_deadline = 0);

@@ -65,8 +65,7 @@ pub(crate) fn why_not(fs: &HostFs, log: &[String], asked: &str) -> Option<String
 /// The last `preempt=` of the kernel command line that the kernel accepts: it ignores unknown values.
 fn asked(command_line: &str, config: Option<&Config>) -> Option<Preemption> {
     let has_lazy = config.is_some_and(|config| config.value("ARCH_HAS_PREEMPT_LAZY") == Some("y"));
-    let mut asked = command_line.split(' ').filter_map(|word| Preemption::by_parameter(word.strip_prefix("preempt=")?));
-    asked.rfind(|model| *model != Preemption::Lazy || has_lazy)
+    Preemption::asked_by(command_line).rfind(|model| *model != Preemption::Lazy || has_lazy)
 }
 
 /// The default of the kernel's configuration.

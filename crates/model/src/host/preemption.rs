@@ -22,6 +22,11 @@ pub enum Preemption {
 }
 
 impl Preemption {
+    /// The models that `preempt=` on a kernel command line asks for, in its order, of which the kernel uses the last.
+    pub fn asked_by(command_line: &str) -> impl DoubleEndedIterator<Item = Preemption> {
+        command_line.split(' ').filter_map(|word| Preemption::by_parameter(word.strip_prefix("preempt=")?))
+    }
+
     /// The model that `preempt=` chooses by this name; `None` for names that the kernel ignores.
     #[must_use]
     pub fn by_parameter(name: &str) -> Option<Preemption> {

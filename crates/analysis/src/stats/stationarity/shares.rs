@@ -59,15 +59,13 @@ pub enum Shares {
 #[must_use]
 pub fn shares(shares: &[f64]) -> Option<Shares> {
     let (most_difference, most_of_scores, most_of_signs) = *CRITICAL.get(shares.len().checked_sub(MIN_STRETCHES)?)?;
-    // With ties the scores are not centered.
-    let scores = without_mean(&normal_scores(shares));
-    // Residuals of ties are rounding errors, equal for all of them.
-    let rounded = |score: &f64| if score.abs() < 1e-9 { 0.0 } else { *score };
-    let sign = |score: &f64| if *score == 0.0 { 0.0 } else { score.signum() };
-    let scores: Vec<f64> = scores.iter().map(rounded).collect();
-    let wave = largest_wave(&scores);
+    // With ties the scores are not centered, and those in the middle are rounding errors.
+    let rounded = |score: f64| if score.abs() < 1e-9 { 0.0 } else { score };
+    let scores: Vec<f64> = without_mean(&normal_scores(shares)).into_iter().map(rounded).collect();
     let Some(difference) = largest_difference(&scores) else { return Some(Shares::Same) };
+    let wave = largest_wave(&scores);
     if difference <= most_difference {
+        let sign = |score: &f64| if *score == 0.0 { 0.0 } else { score.signum() };
         let of_signs = largest_wave(&scores.iter().map(sign).collect::<Vec<_>>());
         return Some(if wave > most_of_scores || of_signs > most_of_signs { Shares::Waves } else { Shares::Same });
     }

@@ -57,7 +57,7 @@ fn root_a_full_disk_is_one_line() {
     let said = with_little_room(&fetch, &system.scratch.path("cache"));
     expect_line(&said, "No space left on device (os error 28); set XDG_CACHE_HOME to a directory with room");
 
-    // QEMU is not started: there is no space for the guest's initial files.
+    // Fails before QEMU starts: the guest's initial files do not fit.
     system.program("qemu-system-x86_64", "echo QEMU emulator version 7.2.0");
     fs::create_dir(system.scratch.path("tmp")).unwrap();
     let plan = system.scratch.file("plan.toml", plan(&kernel.display().to_string(), "none", ""));
