@@ -13,12 +13,12 @@ use super::{CellError, prepared::Prepared};
 use analysis::explain::{Facts, Totals};
 use analysis::watch::{Settings as WatchSettings, WatchedThreads};
 use host::KernelSymbols;
-use late::Explaining;
+use late::{Explaining, Stopped};
 use model::{
     Achieved, Cell, Ended, ExplainRecord, MonoTime, Nice, NotCovered, OnSpikeRecord, Policy, Span, ThreadProgress,
     Watch, WatchRecord, WatchedThread,
 };
-use reader::{Reader, Shared, Surroundings};
+use reader::{Handover, Reader, Shared, Surroundings};
 use rt::Settings;
 use stacks::Stacks;
 use std::cell::OnceCell;
@@ -189,7 +189,7 @@ impl Watcher {
                     armed_ns,
                     above: asked.above,
                     floor_ns,
-                    explaining,
+                    explaining: Handover::new(explaining, Stopped::latest_ns),
                     used,
                     pause_until_ns: 0,
                     latest_ns: 0,
@@ -227,10 +227,13 @@ impl Watcher {
         self.shared.until_ns.store(self.ends.0, Relaxed);
         self.shared.is_finishing.store(is_finishing, Relaxed);
         self.shared.is_over.store(true, Release);
-        let reader = self.reader.take()?.join().ok()?;
+        let mut reader = self.reader.take()?.join().ok()?;
         // Nothing is measured any more: it need not give way.
         if let tid @ 1.. = self.explaining_tid.load(Relaxed) {
             let _ = sys::sched::set_policy(tid, Policy::Other(Nice::HIGHEST));
+        }
+        if let Some(surroundings) = reader.surroundings.take() {
+            surroundings.explaining.end();
         }
         let explained = self.explaining.take().and_then(|thread| thread.join().ok());
         let explained = explained.map(|(mut state, ran, used_us)| {

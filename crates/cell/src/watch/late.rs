@@ -53,6 +53,13 @@ pub(super) struct Stopped {
     pub(super) late: Vec<LateActivation>,
 }
 
+impl Stopped {
+    /// Its longest response time, ns.
+    pub(super) fn latest_ns(&self) -> u64 {
+        self.late.iter().map(|late| late.activation.response_ns()).max().unwrap_or(0)
+    }
+}
+
 /// The state of the explaining thread.
 pub(super) struct Explaining {
     /// The ID of this thread, once it runs.

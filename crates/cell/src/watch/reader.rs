@@ -1,6 +1,9 @@
 //! The thread that reads the activity of the watched threads, while they run.
 
+mod handover;
 mod look;
+
+pub(super) use handover::Handover;
 
 use super::late::{LateActivation, Stopped, explained_since_ns};
 use super::stacks::Stacks;
@@ -15,7 +18,7 @@ use std::collections::{HashMap, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU64};
-use std::sync::mpsc::{Receiver, SyncSender, TrySendError};
+use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 use store::ActivationRow;
@@ -33,8 +36,9 @@ const RECENT_NS: u64 = 3_000_000_000;
 const COVERAGE_MARGIN_NS: u64 = 100_000;
 /// Late activations that are explained from one trace: each takes milliseconds of CPU time.
 const MOST_AT_ONCE: usize = 5;
-/// Pause after a stop of the trace as a multiple of what it took, except for an activation later than all before: where
-/// most activations are late, stops take 1 % of a CPU.
+/// Pause after a stop of the trace as a multiple of the CPU time it took, except for an activation later than all
+/// before: where most activations are late, stops take 1 % of a CPU. Time in which others ran is not its own: a fault
+/// of the program meanwhile would hide the next ones.
 const PAUSE: u64 = 100;
 /// Addition to twice the usual response time, ns: shorter ones are not late by themselves.
 const NOTABLE_NS: u64 = 50_000;
@@ -73,7 +77,7 @@ pub(super) struct Surroundings {
     /// Response time, ns, above which an explanation would still be kept.
     pub(super) floor_ns: Arc<AtomicU64>,
     /// The explaining thread.
-    pub(super) explaining: SyncSender<Stopped>,
+    pub(super) explaining: Handover<Stopped>,
     /// Memory of what it has explained: new memory would cost more than the reading.
     pub(super) used: Receiver<Vec<Vec<u8>>>,
     /// Time until which the trace is not stopped again, and the latest activation so far, ns.
@@ -192,8 +196,6 @@ impl Reader {
         self.note_awake();
         let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
         self.results.used_us = used.map(|used| used.user_us + used.system_us);
-        // The explaining thread ends with its last sender.
-        self.surroundings = None;
         self
     }
 
@@ -259,7 +261,9 @@ impl Reader {
             stacks.drain();
         }
         let finished = self.threads.take(&events);
-        if self.surroundings.is_some() {
+        if let Some(surroundings) = &mut self.surroundings {
+            let none = surroundings.explaining.pass_on(None);
+            debug_assert!(none.is_none(), "one alone is put off again");
             self.recent.extend(events);
             let old = self.recent.back().map_or(0, |(_, last)| last.at_ns.saturating_sub(RECENT_NS));
             while self.recent.len() > MOST_RECENT || self.recent.front().is_some_and(|(_, first)| first.at_ns < old) {
@@ -336,6 +340,7 @@ impl Reader {
     fn explain(&mut self, all: &[&Finished]) {
         let most = all.first().map_or(0, |late| late.activation.response_ns());
         let frozen_ns = sys::clock::monotonic().0;
+        let before = sys::work::thread_cpu_time();
         let is_pause = (self.surroundings.as_ref())
             .is_none_or(|around| frozen_ns < around.pause_until_ns && most <= around.latest_ns);
         let some = if is_pause { &[] } else { &all[..all.len().min(MOST_AT_ONCE)] };
@@ -360,7 +365,8 @@ impl Reader {
         let _ = surroundings.instance.start();
         let restarted_ns = sys::clock::monotonic().0;
         surroundings.armed_ns = restarted_ns + COVERAGE_MARGIN_NS;
-        surroundings.pause_until_ns = restarted_ns + (restarted_ns - frozen_ns).saturating_mul(PAUSE);
+        let took_ns = sys::work::thread_cpu_time().ns().saturating_sub(before.ns());
+        surroundings.pause_until_ns = restarted_ns + took_ns.saturating_mul(PAUSE);
         let since_ns = explained_since_ns(late.iter().map(|one| &one.activation));
         let from = self.recent.partition_point(|(_, event)| event.at_ns < since_ns);
         let own: Vec<(u32, Event)> = self.recent.range(from..).copied().collect();
@@ -371,9 +377,7 @@ impl Reader {
             }
         }
         let stopped = Stopped { pages, armed_ns, frozen_ns, own, names, late };
-        if let Err(TrySendError::Full(stopped) | TrySendError::Disconnected(stopped)) =
-            surroundings.explaining.try_send(stopped)
-        {
+        if let Some(stopped) = surroundings.explaining.pass_on(Some(stopped)) {
             self.results.pass_over(stopped.late.len(), stopped.late.first().map(|late| &late.activation));
         }
     }

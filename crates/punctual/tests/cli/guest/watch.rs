@@ -14,7 +14,7 @@ const TOGETHER: &str = "service+nice_lock+page_fault+malloc+full_pipe+long_run+s
 /// Runs a plan that watches the controller of the example with faults, and explains the worst 60 activations.
 fn watched(scratch: &Scratch, servo: &Path, out: &str, duration: &str, faults: &[&str]) -> Vec<Entry> {
     let kernel = kernel().unwrap();
-    let task = |faults: &&str| format!("'watch,thread=controller:{} --every 25 --fault {faults}'", servo.display());
+    let task = |faults: &&str| format!("'watch,thread=controller:{} --every 40 --fault {faults}'", servo.display());
     let tasks: Vec<String> = faults.iter().map(task).collect();
     let plan = format!(
         "repetitions = 1\nduration = \"{duration}\"\nwarm_up = \"200ms\"\n[explain]\nkeep = 60\n[axes]\n\
@@ -32,8 +32,9 @@ fn watched(scratch: &Scratch, servo: &Path, out: &str, duration: &str, faults: &
 fn explained(entry: &Entry) -> &ExplainRecord {
     let explained = entry.record.explained.as_ref().unwrap();
     sums_agree(explained);
-    // Some are passed over in the pause after a stop.
-    assert!(explained.not_covered * 10 <= explained.spikes, "{explained:#?}");
+    // Faults are further apart than two readings, so that none hides the next one. One may fall into the first stop,
+    // when it is known what is usual.
+    assert!(explained.not_covered <= 1, "{explained:#?}");
     explained
 }
 
@@ -43,11 +44,11 @@ fn vm_a_watched_program_is_explained_the_same_to_the_bit() {
     skip_unless!(is_installed("cc", "gcc"));
     let scratch = Scratch::new("watch-guest");
     let servo = compiled(&scratch, &["-static"]);
-    let quiet = watched(&scratch, &servo, "quiet", "2s", &[TOGETHER]);
-    let busy = beside_a_load(|| watched(&scratch, &servo, "busy", "2s", &[TOGETHER]));
+    let quiet = watched(&scratch, &servo, "quiet", "2800ms", &[TOGETHER]);
+    let busy = beside_a_load(|| watched(&scratch, &servo, "busy", "2800ms", &[TOGETHER]));
     assert!(quiet == busy, "virtual time does not depend on what else the machine does");
     let planted = by_name(&TOGETHER.split('+').collect::<Vec<_>>());
-    // Each hits five times or six.
+    // Each hits five times, some before anything is usual.
     assert_eq!(named(Some(explained(&quiet[0])), &planted, 4), Round::Right);
 }
 
@@ -58,7 +59,7 @@ fn vm_faults_that_need_a_thread_of_their_own_are_named_and_no_others() {
     let scratch = Scratch::new("watch-guest-alone");
     let servo = compiled(&scratch, &["-static"]);
     let faults = ["pi_lock", "equal_priority"];
-    for (fault, entry) in faults.iter().zip(watched(&scratch, &servo, "run", "1s", &faults)) {
+    for (fault, entry) in faults.iter().zip(watched(&scratch, &servo, "run", "1200ms", &faults)) {
         assert_eq!(named(Some(explained(&entry)), &by_name(&[fault]), 10), Round::Right);
     }
 }
