@@ -10,7 +10,7 @@ unexport MAKEFLAGS MFLAGS
 # Where `make install` puts things; packages set DESTDIR, too.
 PREFIX = /usr/local
 
-.PHONY: help build install uninstall dist image run gate check test quick test-host test-field bench
+.PHONY: help build install uninstall dist others image run gate check test quick test-host test-field bench
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -27,6 +27,10 @@ uninstall: ## removes what install has put there
 
 dist: ## packages for all machines, in target/packages; ARGS="TARGET..." for some
 	@$(call setup,dist) scripts/dist $(ARGS)
+
+others: ## the program for other machines, for their guests and boards, beside the one of `make build`
+	@scripts/install built >/dev/null || $(MAKE) build
+	@$(call setup,dist) scripts/dist others
 
 image: ## container image `punctual`, FROM scratch, with podman
 	@scripts/install built >/dev/null || $(MAKE) build

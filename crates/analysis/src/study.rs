@@ -4,6 +4,6 @@ mod conclusion;
 mod measured;
 mod reach;
 
-pub use conclusion::{StudyJudgment, StudyVerdict, judgments};
+pub use conclusion::{StudyJudgment, StudyPart, StudyShown, StudyVerdict, judgments};
 pub use measured::{SINGLES, StudyField, StudyMeasurement, StudyValue, common_operations, field, measurements, value};
 pub use reach::{OutOfReach, out_of_reach};

@@ -70,7 +70,8 @@ fn find(kind: Kind, set: Option<&Path>, here: Option<&Path>) -> Result<PathBuf, 
     let files: Vec<_> = places.into_iter().flatten().map(|place| place.join(&name)).collect();
     let Some(found) = files.iter().find(|path| path.exists()) else {
         return Err(format!(
-            "found no {name}, this program for {}; copy it beside this one, or name its directory: {BINARIES_VARIABLE}=DIR",
+            "found no {name}, this program for {}; copy it beside this one, or name its directory: {BINARIES_VARIABLE}=DIR; \
+             in the source, make others builds it there",
             kind.name
         ));
     };

@@ -104,6 +104,10 @@ mod tests {
                     assert!(known, "{name}: {}: {cells:?}", conclusion.says);
                 }
             }
+            let of_tables = definition.tables.iter().map(|table| &table.method);
+            let named = of_tables.chain(definition.conclusions.iter().map(|conclusion| &conclusion.method));
+            let is_known = |method: &String| definition.methods.contains(method);
+            assert!(named.flatten().all(is_known), "{name}");
             let is_repeated = !definition.ways.is_empty();
             assert_eq!(is_repeated, !definition.conclusions.is_empty(), "{name}");
             assert_eq!(is_repeated, !definition.tables.is_empty(), "{name}");

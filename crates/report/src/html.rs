@@ -75,6 +75,8 @@ pub fn html(runs: &[Results<'_>]) -> String {
 fn cells_of(page: &mut Markup, runs: &[Results<'_>], members: &[cells::Member<'_>], axes: Option<&Axes>) {
     let columns = columns::varying(members);
     let heat = matrix::heat(members);
+    // A run that repeats a study is read for the tables of that study.
+    studies(page, runs, true);
     differences::write(page, runs);
     pivot::write(page, members, &columns, heat);
     let is_empty = runs.iter().all(|run| run.rows().is_empty());
@@ -89,7 +91,7 @@ fn cells_of(page: &mut Markup, runs: &[Results<'_>], members: &[cells::Member<'_
     cost::write(page, runs);
     comparison::write(page, runs);
     findings(page, runs, !members.is_empty());
-    published_rows(page, runs);
+    studies(page, runs, false);
     details::write(page, members, axes, &by_cpu, heat);
 }
 
@@ -128,13 +130,16 @@ fn opening(page: &mut Markup, title: &str) {
     page.raw("</style>\n<a class=skip href=#top>To the results</a>\n");
 }
 
-fn published_rows(page: &mut Markup, runs: &[Results<'_>]) {
-    let studies = runs::own(runs).filter_map(|(index, run)| Some((run.header.plan.study?, index, run)));
+/// Writes the studies that the runs repeat, those with tables of their own or the others.
+fn studies(page: &mut Markup, runs: &[Results<'_>], have_tables: bool) {
     let mut studied: Vec<(Study, usize, Vec<OwnRun<'_>>)> = Vec::new();
-    for (study, index, run) in studies {
+    for (index, run) in runs::own(runs) {
+        let Some(study) = run.header.plan.study else { continue };
+        if study.definition().tables.is_empty() == have_tables {
+            continue;
+        }
         // Rows of which only numbers are known stand beside each run.
-        let is_same = |known: &&mut (Study, usize, Vec<OwnRun<'_>>)| known.0 == study;
-        match studied.iter_mut().find(is_same).filter(|_| !study.definition().tables.is_empty()) {
+        match studied.iter_mut().find(|known| known.0 == study).filter(|_| have_tables) {
             Some((.., together)) => together.push(*run),
             None => studied.push((study, index, vec![*run])),
         }

@@ -139,7 +139,7 @@ mod tests {
                 );
             }
         }
-        assert_eq!(repeat, 15);
+        assert_eq!(repeat, 17);
     }
 
     #[test]

@@ -5,11 +5,11 @@ mod fill;
 mod output;
 
 use crate::OwnRun;
-use analysis::study::{self, StudyJudgment};
+use analysis::study::{self, StudyJudgment, StudyMeasurement};
 use fill::filled;
-use model::{Study, StudyBeyond, plain};
+use model::{Study, StudyBeyond, StudyDefinition, plain};
 use serde::Serialize;
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// A study with the values of runs.
@@ -28,6 +28,10 @@ pub struct StudyReport {
     pub beyond: &'static [StudyBeyond],
     /// Its tables.
     pub tables: Vec<FilledTable>,
+    /// Kernels of the study for which the same measurements stand; empty without any.
+    pub shared: Vec<Vec<String>>,
+    /// Measurements of these runs that are in none of its tables.
+    pub left_out: Vec<LeftOut>,
     /// Its conclusions, judged by these runs together.
     pub conclusions: Vec<StudyJudgment>,
     /// Whether a value was measured in virtual time.
@@ -64,6 +68,8 @@ pub struct FilledTable {
     pub axes: Vec<&'static str>,
     /// Heads of the columns, with their units.
     pub columns: Vec<String>,
+    /// Digits after the decimal point with which values of each column are printed.
+    pub decimals: Vec<usize>,
     /// Rows, in the order of the study.
     pub rows: Vec<FilledRow>,
 }
@@ -78,6 +84,8 @@ pub struct FilledRow {
     pub published: Vec<Option<String>>,
     /// Number of loops of which each published value is, as published; `null`: not published.
     pub published_loops: Vec<Option<String>>,
+    /// Published overruns per million loops; `null` for other statistics.
+    pub published_per_million: Vec<Option<f64>>,
     /// Values of each run that has any.
     pub runs: Vec<FilledLine>,
 }
@@ -86,8 +94,10 @@ pub struct FilledRow {
 #[derive(Debug, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FilledLine {
-    /// Name of the run.
+    /// Name of the run, with what tells its lines apart.
     pub run: String,
+    /// Background load here, where the study's has another name.
+    pub load: Option<String>,
     /// One for each column; `null`: not measured.
     pub fields: Vec<Option<FilledField>>,
 }
@@ -96,14 +106,32 @@ pub struct FilledLine {
 #[derive(Debug, Clone, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct FilledField {
-    /// Over all blocks, as a decimal number; after `>` a lower bound, `never woke` if no wait ended.
-    pub value: String,
+    /// Over all blocks, in the unit of the column; `null` if no wait ended.
+    pub value: Option<f64>,
+    /// Whether it is a lower bound, because a wait was still open at the end.
+    pub is_at_least: bool,
+    /// Whether it is the cost that others are changes of.
+    pub is_baseline: bool,
     /// Smallest and largest value of a block; `null` with one block.
-    pub blocks: Option<(String, String)>,
+    pub blocks: Option<(f64, f64)>,
     /// The single latencies, if they are few; else empty.
-    pub singles: Vec<String>,
+    pub singles: Vec<f64>,
     /// Number of loops of which it is, missed ones included; `null` for costs.
     pub loops: Option<u64>,
+    /// Overruns per million loops; `null` for other statistics.
+    pub per_million: Option<f64>,
+}
+
+/// Measurements of runs that are in no table of a study.
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct LeftOut {
+    /// Their kernel, load, policy and method.
+    pub cells: String,
+    /// Number of measurements.
+    pub measurements: usize,
+    /// Why.
+    pub why: &'static str,
 }
 
 /// The studies that this program knows.
@@ -163,6 +191,8 @@ pub fn of_runs(study: Study, runs: &[OwnRun<'_>], ways: Vec<WayReport>) -> Study
     let entries: Vec<_> = runs.iter().map(|run| (run.header, run.entries)).collect();
     let all = study::measurements(definition, &entries);
     let names = names(runs);
+    let several = all.iter().map(|one| &one.kernels).filter(|kernels| kernels.len() > 1).collect::<BTreeSet<_>>();
+    let shared = several.into_iter().map(|kernels| kernels.iter().map(|name| (*name).to_owned()).collect()).collect();
     StudyReport {
         study: study.name().to_owned(),
         title: definition.title.clone(),
@@ -170,9 +200,36 @@ pub fn of_runs(study: Study, runs: &[OwnRun<'_>], ways: Vec<WayReport>) -> Study
         ways,
         beyond: &definition.beyond,
         tables: definition.tables.iter().map(|table| filled(study, definition, table, &all, &names)).collect(),
+        shared,
+        left_out: left_out(definition, runs, &all),
         conclusions: study::judgments(definition, &all),
         has_virtual_time: all.iter().any(|measurement| measurement.is_virtual),
     }
+}
+
+/// The measurements of `runs` that are in no table of a study, of which `all` are those of its methods and kernels.
+fn left_out(definition: &StudyDefinition, runs: &[OwnRun<'_>], all: &[StudyMeasurement<'_>]) -> Vec<LeftOut> {
+    let is_shown = |one: &&StudyMeasurement<'_>| {
+        definition.tables.iter().any(|table| one.has_method(table.method.as_deref()) && one.is_in(&table.only))
+    };
+    let known: BTreeSet<_> = all.iter().map(|one| one.measurement).collect();
+    let shown: BTreeSet<_> = all.iter().filter(is_shown).map(|one| one.measurement).collect();
+    let mut found: BTreeMap<(String, &'static str), usize> = BTreeMap::new();
+    for (run, own) in runs.iter().enumerate() {
+        for (index, entry) in own.entries.iter().enumerate().filter(|(index, _)| !shown.contains(&(run, *index))) {
+            let cell = &entry.record.cell;
+            let why = match definition.method_of(cell) {
+                None => "another method than those of the study",
+                Some(_) if !known.contains(&(run, index)) => {
+                    "another preemption model or clock than those of the kernels of the study"
+                }
+                Some(_) => "another load or policy than those of the study",
+            };
+            let cells = format!("{} as {} under {}, {}", cell.kernel, cell.policy, cell.load.label(), cell.task);
+            *found.entry((cells, why)).or_default() += 1;
+        }
+    }
+    found.into_iter().map(|((cells, why), measurements)| LeftOut { cells, measurements, why }).collect()
 }
 
 /// Names of the runs: the last part of each path where that is unique.

@@ -47,7 +47,7 @@ impl StudyVerdict {
 }
 
 /// A judged conclusion.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct StudyJudgment {
     /// The conclusion as published.
@@ -56,14 +56,36 @@ pub struct StudyJudgment {
     pub verdict: StudyVerdict,
     /// The values that decide, or the reason why none do.
     pub why: String,
+    /// Its parts, each of which is tested alone; empty for a limit.
+    pub parts: Vec<StudyPart>,
+}
+
+/// A part of an order: a member of one group against one of the next, where all else is equal.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct StudyPart {
+    /// The group that should have the larger values.
+    pub larger: String,
+    /// The group that should have the smaller values.
+    pub smaller: String,
+    /// Kernel, further axes and kind of time of both; empty if there is nothing to tell apart.
+    pub place: String,
+    /// Number of values of both groups: of boots where kernels of this machine are compared, else of blocks.
+    pub n: (usize, usize),
+    /// One-sided p value against the order, exact.
+    pub p_larger: f64,
+    /// One-sided p value against its contrary, exact.
+    pub p_smaller: f64,
+    /// What is shown.
+    pub shown: StudyShown,
 }
 
 /// Judges every conclusion of a study.
 #[must_use]
 pub fn judgments(definition: &StudyDefinition, measurements: &[StudyMeasurement<'_>]) -> Vec<StudyJudgment> {
     let judged = |conclusion: &StudyConclusion| {
-        let Judgment { verdict, why, .. } = judge(definition, conclusion, measurements);
-        StudyJudgment { says: conclusion.says.clone(), verdict, why }
+        let Judgment { verdict, why, parts, .. } = judge(definition, conclusion, measurements);
+        StudyJudgment { says: conclusion.says.clone(), verdict, why, parts }
     };
     definition.conclusions.iter().map(judged).collect()
 }
@@ -75,17 +97,18 @@ pub(super) struct Judgment {
     why: String,
     /// What is missing to decide, without values; empty where nothing is.
     pub(super) lacks: String,
+    parts: Vec<StudyPart>,
 }
 
 impl Judgment {
     /// A verdict to which nothing is missing, because of these values.
     fn by(verdict: StudyVerdict, why: String) -> Judgment {
-        Judgment { verdict, why, lacks: String::new() }
+        Judgment { verdict, why, lacks: String::new(), parts: Vec::new() }
     }
 
     /// None, because this is missing.
     fn without(verdict: StudyVerdict, lacks: String) -> Judgment {
-        Judgment { verdict, why: lacks.clone(), lacks }
+        Judgment { verdict, why: lacks.clone(), lacks, parts: Vec::new() }
     }
 }
 
@@ -94,7 +117,9 @@ pub(super) fn judge(
     conclusion: &StudyConclusion,
     all: &[StudyMeasurement<'_>],
 ) -> Judgment {
-    let meant: Vec<_> = all.iter().filter(|measurement| measurement.is_in(&conclusion.only)).collect();
+    let is_meant =
+        |one: &&StudyMeasurement<'_>| one.has_method(conclusion.method.as_deref()) && one.is_in(&conclusion.only);
+    let meant: Vec<_> = all.iter().filter(is_meant).collect();
     let in_time: Vec<_> = meant.iter().copied().filter(|measurement| !measurement.is_virtual).collect();
     let reason = conclusion.needs_hardware.as_deref().or(conclusion.below.map(|_| "a limit is about real time"));
     let cells = match reason {
@@ -106,7 +131,11 @@ pub(super) fn judge(
     };
     match conclusion.below {
         Some(limit) => below(conclusion, limit.ns(), &cells),
-        None => order(definition, conclusion, &cells),
+        None => {
+            let (parts, absent) = parts_of(definition, conclusion, &cells);
+            let judgment = by_parts(&parts, &absent, conclusion.statistic);
+            Judgment { parts: parts.iter().map(Part::judged).collect(), ..judgment }
+        }
     }
 }
 
@@ -144,25 +173,35 @@ struct Part {
     /// The largest lower bound of the group that should be smaller; 0 without one.
     open: f64,
     test: RankSum,
-    shown: Shown,
+    shown: StudyShown,
     /// Boots of both groups, where they are the units: of kernels of this machine, all of one boot is one measurement.
     boots: Option<(usize, usize)>,
 }
 
-/// Results of a part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Shown {
+/// What is shown of a part.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum StudyShown {
     /// The order.
     Order,
     /// Its contrary.
     Contrary,
-    /// A difference below [`ALIKE`].
+    /// A difference below 25 %.
     Alike,
     /// Nothing.
     Nothing,
 }
 
-fn order(definition: &StudyDefinition, conclusion: &StudyConclusion, cells: &[&StudyMeasurement<'_>]) -> Judgment {
+/// The parts of an order that these cells can show, and what is missing for others.
+fn parts_of(
+    definition: &StudyDefinition,
+    conclusion: &StudyConclusion,
+    cells: &[&StudyMeasurement<'_>],
+) -> (Vec<Part>, Vec<String>) {
+    if cells.is_empty() && conclusion.only != StudyCells::default() {
+        return (Vec::new(), vec![words(&conclusion.only)]);
+    }
     let mut absent: Vec<String> = Vec::new();
     let mut parts: Vec<Part> = Vec::new();
     for group in &conclusion.falls {
@@ -183,15 +222,20 @@ fn order(definition: &StudyDefinition, conclusion: &StudyConclusion, cells: &[&S
     let named = definition.kernels.iter().map(|kernel| &kernel.name).filter(|_| !is_compared).filter(is_meant);
     absent.extend(named.filter(|name| !parts.iter().any(|part| part.kernel.as_ref() == Some(name))).cloned());
     absent.dedup();
+    (parts, absent)
+}
+
+/// Judges an order by its parts, and by what is missing for others.
+fn by_parts(parts: &[Part], absent: &[String], statistic: Statistic) -> Judgment {
     let missing = absent.join(", ");
     if parts.is_empty() {
         let alike = "that differ in nothing else, machine and kind of time included".to_owned();
         let missing = if absent.is_empty() { alike } else { format!("with {missing}") };
         return Judgment::without(StudyVerdict::NotTested, format!("no cells {missing}"));
     }
-    let statistic = conclusion.statistic;
-    let those = |shown: Shown| parts.iter().filter(|part| part.shown == shown).collect::<Vec<_>>();
-    let (contrary, alike, nothing) = (those(Shown::Contrary), those(Shown::Alike), those(Shown::Nothing));
+    let those = |shown: StudyShown| parts.iter().filter(|part| part.shown == shown).collect::<Vec<_>>();
+    let (contrary, alike, nothing) =
+        (those(StudyShown::Contrary), those(StudyShown::Alike), those(StudyShown::Nothing));
     let against: Vec<&Part> = contrary.into_iter().chain(alike).collect();
     let listed = |of: &[&Part]| listed(of, statistic);
     let rest = |n: usize| match parts.len() - n {
@@ -206,7 +250,8 @@ fn order(definition: &StudyDefinition, conclusion: &StudyConclusion, cells: &[&S
     if !absent.is_empty() {
         let found = if nothing.is_empty() { "; the rest is found again" } else { "" };
         let lacks = format!("no cells with {missing}");
-        return Judgment { verdict: StudyVerdict::NotTested, why: format!("{lacks}{found}: {}", listed(&all)), lacks };
+        let why = format!("{lacks}{found}: {}", listed(&all));
+        return Judgment { why, ..Judgment::without(StudyVerdict::NotTested, lacks) };
     }
     if nothing.is_empty() {
         return Judgment::by(StudyVerdict::FoundAgain, listed(&all));
@@ -216,7 +261,8 @@ fn order(definition: &StudyDefinition, conclusion: &StudyConclusion, cells: &[&S
         0 => String::new(),
         shown => format!("; {} shown", things(shown as u64, "other part")),
     };
-    Judgment { verdict: StudyVerdict::CannotTell, why: format!("{}{rest}; {lacks}", listed(&nothing)), lacks }
+    let why = format!("{}{rest}; {lacks}", listed(&nothing));
+    Judgment { why, ..Judgment::without(StudyVerdict::CannotTell, lacks) }
 }
 
 /// These parts in words, or the first few of them.
@@ -318,10 +364,10 @@ fn parts(
         let tested = boots.as_ref().map_or(&values[..], std::slice::from_ref);
         let test = rank_sum(tested)?;
         let shown = match () {
-            () if test.p_larger <= LEVEL => Shown::Order,
-            () if test.p_smaller <= LEVEL => Shown::Contrary,
-            () if boots.is_none() && are_alike(&values) => Shown::Alike,
-            () => Shown::Nothing,
+            () if test.p_larger <= LEVEL => StudyShown::Order,
+            () if test.p_smaller <= LEVEL => StudyShown::Contrary,
+            () if boots.is_none() && are_alike(&values) => StudyShown::Alike,
+            () => StudyShown::Nothing,
         };
         let kernel_name = kernel.map(|(name, _)| name);
         let time = (times.len() > 1).then(|| time.to_owned());
@@ -365,6 +411,19 @@ fn by_boot(strata: &[Vec<Observed>]) -> Stratum {
 }
 
 impl Part {
+    fn judged(&self) -> StudyPart {
+        let blocks = |of: fn(&Stratum) -> &Vec<f64>| self.strata.iter().map(|stratum| of(stratum).len()).sum();
+        StudyPart {
+            larger: words(&self.larger),
+            smaller: words(&self.smaller),
+            place: self.place.clone(),
+            n: self.boots.unwrap_or_else(|| (blocks(|stratum| &stratum.larger), blocks(|stratum| &stratum.smaller))),
+            p_larger: self.test.p_larger,
+            p_smaller: self.test.p_smaller,
+            shown: self.shown,
+        }
+    }
+
     /// What is missing to show anything.
     fn why_nothing(&self) -> &'static str {
         match self.boots {
@@ -391,10 +450,10 @@ impl Part {
         let (larger, smaller) = (range(|stratum| &stratum.larger), range(|stratum| &stratum.smaller));
         let blocks: usize = self.strata.iter().map(|stratum| stratum.larger.len() + stratum.smaller.len()).sum();
         let (sign, p) = match self.shown {
-            Shown::Order => ("above", self.test.p_larger),
-            Shown::Contrary => ("below", self.test.p_smaller),
-            Shown::Alike => ("by less than 25 % above", self.test.p_larger),
-            Shown::Nothing => ("not shown to differ from", self.test.p_larger),
+            StudyShown::Order => ("above", self.test.p_larger),
+            StudyShown::Contrary => ("below", self.test.p_smaller),
+            StudyShown::Alike => ("by less than 25 % above", self.test.p_larger),
+            StudyShown::Nothing => ("not shown to differ from", self.test.p_larger),
         };
         let strata = match self.strata.len() {
             1 => String::new(),

@@ -13,6 +13,8 @@ use std::collections::{BTreeMap, BTreeSet};
 pub struct StudyMeasurement<'a> {
     /// Names of the study's kernels that its kernel stands for; never empty.
     pub kernels: Vec<&'a str>,
+    /// Method of its cell, as the study names it.
+    pub method: &'a str,
     /// Kernel of its cell.
     pub kernel: &'a Kernel,
     /// Background load.
@@ -102,16 +104,10 @@ pub fn measurements<'a>(
             let record = &entry.record;
             let answering = record.response.as_ref().and_then(|response| response.target.as_ref()?.host.as_deref());
             let host = answering.unwrap_or(&record.host_before);
-            let kernels = definition.kernels_of(&record.cell, host);
-            if kernels.is_empty() {
+            let Some(of_cell) = StudyMeasurement::of_cell(definition, &record.cell, host, (run, index)) else {
                 continue;
-            }
-            let at = |cpu, period, data| StudyMeasurement {
-                period,
-                cpu,
-                data,
-                ..StudyMeasurement::of_cell(&record.cell, host, kernels.clone(), (run, index))
             };
+            let at = |cpu, period, data| StudyMeasurement { period, cpu, data, ..of_cell.clone() };
             let of_thread = |(cpu, thread): (usize, &'a ThreadRecord)| {
                 at(cpu, thread.period_in(&record.cell), Data::Thread(thread))
             };
@@ -130,15 +126,18 @@ fn costs<'a>(record: &'a Record) -> Option<BTreeMap<&'a str, f64>> {
 }
 
 impl<'a> StudyMeasurement<'a> {
-    /// The first thread of a cell on `host`, with nothing measured yet.
+    /// The first thread of a cell on `host`, with nothing measured yet; `None` if the study has no such method or
+    /// kernel.
     pub(super) fn of_cell(
+        definition: &'a StudyDefinition,
         cell: &'a Cell,
         host: &Host,
-        kernels: Vec<&'a str>,
         measurement: (usize, usize),
-    ) -> StudyMeasurement<'a> {
-        StudyMeasurement {
+    ) -> Option<StudyMeasurement<'a>> {
+        let (method, kernels) = (definition.method_of(cell)?, definition.kernels_of(cell, host));
+        (!kernels.is_empty()).then(|| StudyMeasurement {
             kernels,
+            method,
             kernel: &cell.kernel,
             load: &cell.load,
             policy: cell.policy,
@@ -155,7 +154,7 @@ impl<'a> StudyMeasurement<'a> {
                 latency: cell.task.has_latencies(),
                 cost: !cell.task.has_latencies() || cell.load.times_operations(),
             },
-        }
+        })
     }
 
     /// One for each thread of its cell: all are one unit, but each has its period.
@@ -171,6 +170,12 @@ impl<'a> StudyMeasurement<'a> {
             *of_it = value;
         }
         assumed
+    }
+
+    /// Whether it has this method of the study, if one is asked for.
+    #[must_use]
+    pub fn has_method(&self, asked: Option<&str>) -> bool {
+        asked.is_none_or(|asked| asked == self.method)
     }
 
     /// Whether it is among these cells, on any of its kernels.

@@ -46,10 +46,8 @@ fn planned<'a>(
         for (index, planned) in header.measurements().into_iter().enumerate() {
             let cell = header.cells.get(planned.cell_index)?;
             let host = expected_host(&cell.kernel, here)?;
-            let kernels = definition.kernels_of(cell, &host);
-            if !kernels.is_empty() {
-                all.extend(StudyMeasurement::of_cell(cell, &host, kernels, (run, index)).each_thread(cell));
-            }
+            let of_cell = StudyMeasurement::of_cell(definition, cell, &host, (run, index));
+            all.extend(of_cell.into_iter().flat_map(|one| one.each_thread(cell)));
         }
     }
     Some(all)

@@ -1,7 +1,7 @@
 //! Definition of a published study: its source, its tables, the plans that repeat it, and its conclusions as checks.
 
 use crate::word::as_text;
-use crate::{Cell, Host, KernelLoad, LabClock, Load, LoadPart, Period, Policy, Preemption, Tool, UnknownWord};
+use crate::{Cell, Host, Kernel, KernelLoad, LabClock, Load, LoadPart, Period, Policy, Preemption, Tool, UnknownWord};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
 use std::collections::BTreeMap;
@@ -43,17 +43,19 @@ pub struct StudyDefinition {
 }
 
 impl StudyDefinition {
-    /// Names of the study's kernels that stand for that of a cell on `host`, the machine or its guest; none for a cell
-    /// of another method.
+    /// The method of the study that a cell has; `None` for another method.
     #[must_use]
-    pub fn kernels_of(&self, cell: &Cell, host: &Host) -> Vec<&str> {
+    pub fn method_of(&self, cell: &Cell) -> Option<&str> {
         let task = cell.task.to_string();
-        let is_method = |method: &String| {
+        let is_method = |method: &&String| {
             task.strip_prefix(method.as_str()).is_some_and(|rest| rest.is_empty() || rest.starts_with(':'))
         };
-        if !self.methods.iter().any(is_method) {
-            return Vec::new();
-        }
+        self.methods.iter().find(is_method).map(String::as_str)
+    }
+
+    /// Names of the study's kernels that stand for that of a cell on `host`, the machine or its guest.
+    #[must_use]
+    pub fn kernels_of(&self, cell: &Cell, host: &Host) -> Vec<&str> {
         let stands = self.kernels.iter().filter(|kernel| kernel.stands_for(cell, host));
         stands.map(|kernel| kernel.name.as_str()).collect()
     }
@@ -109,8 +111,13 @@ pub struct StudyKernel {
     /// Whether Cobalt measures.
     #[serde(default)]
     pub cobalt: bool,
-    /// Whether it runs in a guest in machine time, or is the running kernel; `None`: either, or in virtual time.
+    /// Whether it runs in a guest in machine time; otherwise it is the running kernel, or one in virtual time. `None`:
+    /// either.
     pub guest: Option<bool>,
+    /// Whether this machine works beside its guest; `None`: either.
+    pub host_load: Option<bool>,
+    /// Whether the threads of its guest's CPUs are real-time threads; `None`: either.
+    pub realtime_vcpu: Option<bool>,
     /// Columns of the published rows of this kernel, with their values.
     #[serde(default)]
     pub published: BTreeMap<String, String>,
@@ -119,16 +126,20 @@ pub struct StudyKernel {
 impl StudyKernel {
     /// Whether a cell on `host`, the machine or its guest, was measured on such a kernel.
     fn stands_for(&self, cell: &Cell, host: &Host) -> bool {
-        let is_guest = match cell.kernel.clock() {
-            None => Some(false),
-            Some(LabClock::Emulated | LabClock::Kvm) => Some(true),
-            Some(LabClock::Virtual) => None,
+        let lab = match &cell.kernel {
+            Kernel::Lab(lab) if lab.clock != LabClock::Virtual => Some(lab),
+            _ => None,
         };
+        let is_loaded = lab.is_some_and(|lab| !lab.host_load.parts().is_empty());
+        let is_realtime = lab.is_some_and(|lab| lab.threads.vcpu.policy.is_some_and(Policy::is_realtime));
+        let meets = |asked: Option<bool>, is: bool| asked.is_none_or(|asked| asked == is);
         let is_model = |model: &Preemption| host.preemption == Some(*model);
         let is_of_cobalt = cell.task.is_of_cobalt() || cell.task.cobalt_context().is_some();
         self.cobalt == is_of_cobalt
             && (self.cobalt || self.preemption.is_empty() || self.preemption.iter().any(is_model))
-            && (self.guest.is_none() || self.guest == is_guest)
+            && meets(self.guest, lab.is_some())
+            && meets(self.host_load, is_loaded)
+            && meets(self.realtime_vcpu, is_realtime)
     }
 }
 
@@ -138,6 +149,8 @@ impl StudyKernel {
 pub struct StudyTable {
     /// Title.
     pub title: String,
+    /// The method of its cells; `None`: any of the study.
+    pub method: Option<String>,
     /// Axes of the rows, outermost first.
     pub rows: Vec<StudyAxis>,
     /// Axes of the columns; the statistics are the innermost.
@@ -248,6 +261,8 @@ pub struct StudyConclusion {
     pub says: String,
     /// The statistic that it is about.
     pub statistic: Statistic,
+    /// The method of its cells; `None`: any of the study.
+    pub method: Option<String>,
     /// Groups of cells, each with larger values than the next, where all else is equal. Empty with `below`.
     #[serde(default)]
     pub falls: Vec<StudyCells>,

@@ -33,7 +33,8 @@ impl<'a> Topic<'a> {
 pub(super) fn write(page: &mut Markup, study: Study, runs: &[OwnRun<'_>], index: usize, letter: Option<char>) {
     let Some(first) = runs.first() else { return };
     let (about, rows) = (study.definition(), published::rows(study));
-    page.section(&format!("published{index}"), "later", "Published results", letter);
+    let title = if about.tables.is_empty() { "Published results" } else { "Published study" };
+    page.section(&format!("published{index}"), "later", title, letter);
     page.add(format_args!("<p><b>{}.</b> {}. {}.</p>\n", Text(&about.title), Text(&about.source), Text(&about.note)));
     conditions(page, about, &rows, first);
     if about.tables.is_empty() {
@@ -110,34 +111,44 @@ fn is_of(cell: &CellSummary, topic: &Topic<'_>) -> bool {
 fn conditions(page: &mut Markup, about: &StudyDefinition, rows: &[Row], run: &OwnRun<'_>) {
     let host = run.summary.cells.iter().find_map(target).unwrap_or(&run.header.host);
     let started = crate::rfc3339(run.header.started_unix_ms);
-    let kernels: BTreeSet<_> = rows.iter().map(|row| row.text("kernel")).collect();
-    let kernels = kernels.into_iter().collect::<Vec<_>>().join(", ");
+    let kernels = listed(rows.iter().map(|row| row.text("kernel").to_owned()));
     let given = |fact: Option<String>| fact.unwrap_or_else(|| "not given".to_owned());
     let ours = crate::sections::machine::named(host)
         .into_iter()
         .skip(usize::from(host.hostname.is_some()))
         .collect::<Vec<_>>()
         .join(", ");
-    let kernels_here: BTreeSet<String> = run.summary.cells.iter().map(|cell| kernel(cell, run)).collect();
+    let kernels_here = run.summary.cells.iter().map(|cell| kernel(cell, run));
     let mut clocks: Vec<_> = run.summary.cells.iter().map(|cell| cell.cell.kernel.clock()).collect();
     clocks.sort_unstable();
     clocks.dedup();
+    let loads_here = run.summary.cells.iter().map(|cell| cell.cell.load.label());
+    let threads = rows.iter().filter_map(|row| row.get("thread")).collect::<BTreeSet<_>>().len();
+    let threads = (threads > 0).then(|| threads.to_string()).into_iter();
+    let cpus_here = run.summary.cells.iter().map(|cell| cell.cell.cpus.len().to_string());
     let times: Vec<_> = clocks.iter().map(|clock| time(*clock)).collect();
     let ours = if clocks.contains(&None) || clocks.is_empty() { ours } else { format!("QEMU, on {ours}") };
     page.raw("<table class=conditions><thead><tr><th scope=col>differs in<th scope=col>published<th scope=col>here</thead><tbody>\n");
     for (what, published, here) in [
         ("machine", given(about.machine.clone()), ours),
         ("year", given(about.year.map(|year| year.to_string())), started.get(..4).unwrap_or_default().to_owned()),
-        ("kernel", kernels, kernels_here.into_iter().collect::<Vec<_>>().join(", ")),
+        ("kernel", kernels, listed(kernels_here)),
+        ("load", listed(rows.iter().map(|row| row.text("load").to_owned())), listed(loads_here)),
+        ("CPUs", listed(threads), listed(cpus_here)),
         ("time", "real".to_owned(), times.join("; ")),
     ] {
-        // Time differs only where cells ran in guests.
-        if what == "time" && published == here {
+        if published == here || published.is_empty() {
             continue;
         }
         page.add(format_args!("<tr><th scope=row>{what}<td>{}<td>{}\n", Text(published), Text(here)));
     }
     page.raw("</tbody></table>\n");
+}
+
+/// These texts, each once.
+fn listed(all: impl Iterator<Item = String>) -> String {
+    let all: BTreeSet<String> = all.filter(|text| !text.is_empty()).collect();
+    all.into_iter().collect::<Vec<_>>().join(", ")
 }
 
 fn group(page: &mut Markup, topic: &Topic<'_>, rows: &[Row], ours: &[&CellSummary], run: &OwnRun<'_>) {

@@ -15,9 +15,9 @@ pub(super) fn filled(
     all: &[StudyMeasurement<'_>],
     names: &[String],
 ) -> FilledTable {
-    let is_cost = table.statistics == [Statistic::Cost];
-    let published = if is_cost { published::throughput(study) } else { published::rows(study) };
-    let ours: Vec<&StudyMeasurement<'_>> = all.iter().filter(|one| one.is_in(&table.only)).collect();
+    let published = published_in(study, table);
+    let is_meant = |one: &&StudyMeasurement<'_>| one.has_method(table.method.as_deref()) && one.is_in(&table.only);
+    let ours: Vec<&StudyMeasurement<'_>> = all.iter().filter(is_meant).collect();
     let operations = study::common_operations(&ours);
     let ours: Vec<_> =
         ours.into_iter().filter(|one| study::value(&[*one], table.statistics[0], &operations).is_some()).collect();
@@ -45,7 +45,7 @@ pub(super) fn filled(
         words.extend((!is_axis(StudyAxis::Load)).then(|| one.load.label()));
         words.extend((!is_axis(StudyAxis::Policy)).then(|| one.policy.to_string()));
         words.extend((!is_axis(StudyAxis::Period)).then(|| one.period.to_string()));
-        (one.measurement.0, words)
+        (one.measurement.0, words, one.is_virtual)
     };
     let value = |row: &Vec<Key>, column: &Vec<Key>, statistic, of_variant: &Variant| {
         let of = |row: &Vec<Key>, is_meant: &dyn Fn(&StudyMeasurement<'_>) -> bool| {
@@ -57,21 +57,35 @@ pub(super) fn filled(
         };
         let field = of(row, &|one| variant(one) == *of_variant)?;
         if statistic != Statistic::Cost {
-            return Some(field_of(&field, statistic, table.decimals));
+            return Some(field_of(&field, statistic));
         }
         // The first kernel of the study, in the same run: without it the change is unknown.
         let baseline = of(row_keys.first()?, &|one| one.measurement.0 == of_variant.0)?;
-        Some(change(&field, &baseline, table.decimals))
+        Some(change(&field, &baseline))
+    };
+    let has_both = ours.iter().any(|one| one.is_virtual) && !ours.iter().all(|one| one.is_virtual);
+    // The loads of a line are one, unless they are in columns.
+    let own_load = |key: &Vec<Key>, of: &Variant| {
+        let is_there = |one: &&&StudyMeasurement<'_>| axes::has(&rows, key, one) && variant(one) == *of;
+        let loads: BTreeSet<String> = ours.iter().filter(is_there).map(|one| one.load.label()).collect();
+        let [load] = loads.iter().collect::<Vec<_>>()[..] else { return None };
+        let is_named = axes::labels(&rows, key).contains(load);
+        Some(load.clone()).filter(|_| !is_named && published.iter().all(|row| row.text("load") != load))
     };
     let row = |key: &Vec<Key>| FilledRow {
         keys: axes::labels(&rows, key),
         published: fields.iter().map(|(column, statistic)| theirs(find(key, column)?, *statistic)).collect(),
         published_loops: fields.iter().map(|(column, _)| loops_of(find(key, column)?)).collect(),
+        published_per_million: fields
+            .iter()
+            .map(|(column, statistic)| overruns_of(find(key, column)?, *statistic))
+            .collect(),
         runs: {
             let variants: BTreeSet<Variant> =
                 ours.iter().filter(|one| axes::has(&rows, key, one)).map(|one| variant(one)).collect();
             let line = |of: &Variant| FilledLine {
-                run: source(names, &variants, of),
+                run: source(names, &variants, has_both, of),
+                load: own_load(key, of),
                 fields: fields.iter().map(|(column, statistic)| value(key, column, *statistic, of)).collect(),
             };
             variants.iter().map(line).filter(|line| line.fields.iter().any(Option::is_some)).collect()
@@ -81,19 +95,31 @@ pub(super) fn filled(
         title: table.title.clone(),
         axes: table.rows.iter().map(|axis| axis.name()).collect(),
         columns: fields.iter().map(head).collect(),
+        decimals: fields.iter().map(|(_, statistic)| decimals(*statistic, table.decimals)).collect(),
         rows: row_keys.iter().map(row).collect(),
     }
 }
 
-/// The run, and the words of the kernel and of the axes that the table does not have.
-type Variant = (usize, Vec<String>);
+/// The published rows of a table.
+pub(super) fn published_in(study: Study, table: &StudyTable) -> Vec<Row> {
+    let is_cost = table.statistics == [Statistic::Cost];
+    let mut rows = if is_cost { published::throughput(study) } else { published::rows(study) };
+    rows.retain(|row| table.method.as_deref().zip(row.get("method")).is_none_or(|(asked, method)| asked == method));
+    rows
+}
 
-/// Name of a line: that of the run, with the words that only some lines of the run have.
-fn source(names: &[String], variants: &BTreeSet<Variant>, (run, words): &Variant) -> String {
-    let of_run = || variants.iter().filter(|(other, _)| other == run).map(|(_, words)| words);
+/// The run, the words of the kernel and of the axes that the table does not have, and whether in virtual time.
+type Variant = (usize, Vec<String>, bool);
+
+/// Name of a line: that of the run, with the words that only some lines of the run have; `has_both`: the table has both
+/// kinds of time.
+fn source(names: &[String], variants: &BTreeSet<Variant>, has_both: bool, of: &Variant) -> String {
+    let (run, words, is_virtual) = of;
+    let of_run = || variants.iter().filter(|(other, ..)| other == run).map(|(_, words, _)| words);
     let own = words.iter().filter(|word| !of_run().all(|words| words.contains(word)));
     let name = names.get(*run).map_or("", String::as_str);
-    [name].into_iter().chain(own.map(String::as_str)).collect::<Vec<_>>().join(" ")
+    let time = (has_both && *is_virtual).then_some("in virtual time");
+    [name].into_iter().chain(own.map(String::as_str)).chain(time).collect::<Vec<_>>().join(" ")
 }
 
 /// The column of a statistic in the published rows.
@@ -124,38 +150,52 @@ fn loops_of(row: &Row) -> Option<String> {
     Some(loops.to_owned()).filter(|loops| !loops.is_empty())
 }
 
+/// Published overruns per million loops.
+fn overruns_of(row: &Row, statistic: Statistic) -> Option<f64> {
+    let number = |text: &str| text.parse::<f64>().ok();
+    let (overruns, loops) = (number(row.get(column(statistic))?)?, number(&loops_of(row)?)?);
+    (statistic == Statistic::Missed && loops > 0.0).then(|| overruns / loops * 1e6)
+}
+
+/// Digits after the decimal point of a statistic; overruns are counted.
+fn decimals(statistic: Statistic, of_table: usize) -> usize {
+    if statistic == Statistic::Missed { 0 } else { of_table }
+}
+
+/// Smallest and largest value of several blocks, in the unit of their column.
+fn ends(field: &StudyField, unit: impl Fn(f64) -> f64) -> Option<(f64, f64)> {
+    let (low, high) = field.blocks.first().zip(field.blocks.last()).filter(|_| field.blocks.len() > 1)?;
+    Some((unit(*low), unit(*high)))
+}
+
 /// A value of ours in the unit of its column.
-fn field_of(field: &StudyField, statistic: Statistic, decimals: usize) -> FilledField {
-    let shown = |value: f64| match statistic {
-        Statistic::Missed => format!("{value:.0}"),
-        _ => format!("{:.decimals$}", value / 1e3),
-    };
-    let value = match (field.value.at_least, field.is_never()) {
-        (_, true) => "never woke".to_owned(),
-        (true, false) => format!("> {}", shown(field.value.value)),
-        (false, false) => shown(field.value.value),
-    };
-    let ends = field.blocks.first().zip(field.blocks.last()).filter(|_| field.blocks.len() > 1);
+fn field_of(field: &StudyField, statistic: Statistic) -> FilledField {
+    let is_count = statistic == Statistic::Missed;
+    let unit = |value: f64| if is_count { value } else { value / 1e3 };
     FilledField {
-        value,
-        blocks: ends.map(|(low, high)| (shown(*low), shown(*high))),
+        value: Some(unit(field.value.value)).filter(|_| !field.is_never()),
+        is_at_least: field.value.at_least,
+        is_baseline: false,
+        blocks: ends(field, unit),
         singles: match statistic {
-            Statistic::Mean => field.singles.iter().map(|ns| shown(*ns as f64)).collect(),
+            Statistic::Mean => field.singles.iter().map(|ns| unit(*ns as f64)).collect(),
             _ => Vec::new(),
         },
         loops: Some(field.due),
+        per_million: Some(field.value.value / field.due as f64 * 1e6).filter(|_| is_count && field.due > 0),
     }
 }
 
 /// A cost as the change against the baseline, percent.
-fn change(field: &StudyField, baseline: &StudyField, decimals: usize) -> FilledField {
-    let shown = |value: f64| format!("{:.decimals$}", (value / baseline.value.value - 1.0) * 100.0);
-    let is_base = field == baseline;
-    let ends = field.blocks.first().zip(field.blocks.last()).filter(|_| field.blocks.len() > 1);
+fn change(field: &StudyField, baseline: &StudyField) -> FilledField {
+    let unit = |value: f64| (value / baseline.value.value - 1.0) * 100.0;
     FilledField {
-        value: if is_base { "base".to_owned() } else { shown(field.value.value) },
-        blocks: ends.map(|(low, high)| (shown(*low), shown(*high))),
+        value: Some(unit(field.value.value)),
+        is_at_least: false,
+        is_baseline: field == baseline,
+        blocks: ends(field, unit),
         singles: Vec::new(),
         loops: None,
+        per_million: None,
     }
 }

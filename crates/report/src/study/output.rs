@@ -1,6 +1,6 @@
 //! A study with the values of runs as text and CSV.
 
-use super::{FilledField, FilledLine, FilledTable, StudyList, StudyReport, WayReport};
+use super::{FilledField, FilledLine, FilledTable, LeftOut, StudyList, StudyReport, WayReport};
 use crate::Style;
 use crate::lines::Lines;
 use crate::table::{Column, Table, dash};
@@ -45,6 +45,36 @@ fn whole(text: &str) -> String {
     text.parse().map_or_else(|_| text.to_owned(), count)
 }
 
+impl FilledField {
+    /// The value as printed: `> ` before a lower bound.
+    fn text(&self, decimals: usize) -> String {
+        match self.value {
+            _ if self.is_baseline => "base".to_owned(),
+            None => "never woke".to_owned(),
+            Some(value) => format!("{}{value:.decimals$}", if self.is_at_least { "> " } else { "" }),
+        }
+    }
+
+    /// The single latencies as printed.
+    fn singles(&self, decimals: usize, between: &str) -> Option<String> {
+        let all: Vec<String> = self.singles.iter().map(|value| format!("{value:.decimals$}")).collect();
+        Some(all.join(between)).filter(|_| !all.is_empty())
+    }
+}
+
+impl FilledLine {
+    /// The run, and the load if that has another name in the study.
+    fn source(&self) -> String {
+        let load = self.load.iter().map(|load| format!(" ({load})"));
+        std::iter::once(self.run.clone()).chain(load).collect()
+    }
+}
+
+/// Overruns per million loops as printed.
+fn per_million(value: f64) -> String {
+    format!("{value:.0}")
+}
+
 impl FilledTable {
     /// The table as lines: for each row of the study the published values, and those of each run with the range over
     /// its blocks.
@@ -72,16 +102,30 @@ impl FilledTable {
             if let Some(loops) = once(row.published_loops.iter().map(|loops| loops.as_deref().map(whole)).collect()) {
                 line("  loops", loops);
             }
-            for FilledLine { run, fields } in &row.runs {
-                let of = |show: fn(&FilledField) -> Option<String>| -> Vec<String> {
-                    fields.iter().map(|field| field.as_ref().and_then(show).unwrap_or_else(dash)).collect()
+            let rates = |rates: Vec<Option<f64>>| -> Option<Vec<String>> {
+                let is_known = rates.iter().any(Option::is_some);
+                is_known.then(|| rates.into_iter().map(|rate| rate.map_or_else(dash, per_million)).collect())
+            };
+            rates(row.published_per_million.clone()).into_iter().for_each(|rates| line("  per million", rates));
+            for one in &row.runs {
+                let fields = || one.fields.iter().zip(&self.decimals);
+                let of = |show: &dyn Fn(&FilledField, usize) -> Option<String>| -> Vec<String> {
+                    let shown = |(field, decimals): (&Option<FilledField>, &usize)| show(field.as_ref()?, *decimals);
+                    fields().map(|field| shown(field).unwrap_or_else(dash)).collect()
                 };
-                line(run, of(|field| Some(field.value.clone())));
-                if fields.iter().flatten().any(|field| field.blocks.is_some()) {
-                    line("  blocks", of(|field| field.blocks.as_ref().map(|(low, high)| format!("{low}..{high}"))));
+                line(&one.source(), of(&|field, decimals| Some(field.text(decimals))));
+                if one.fields.iter().flatten().any(|field| field.blocks.is_some()) {
+                    line(
+                        "  blocks",
+                        of(&|field, decimals| {
+                            field.blocks.map(|(low, high)| format!("{low:.decimals$}..{high:.decimals$}"))
+                        }),
+                    );
                 }
-                let loops = fields.iter().map(|field| field.as_ref()?.loops.map(count)).collect();
+                let loops = one.fields.iter().map(|field| field.as_ref()?.loops.map(count)).collect();
                 once(loops).into_iter().for_each(|loops| line("  loops", loops));
+                let overruns = one.fields.iter().map(|field| field.as_ref()?.per_million).collect();
+                rates(overruns).into_iter().for_each(|rates| line("  per million", rates));
             }
         }
         Table::new(columns, rows)
@@ -92,10 +136,10 @@ impl FilledTable {
         let mut all = Vec::new();
         for row in &self.rows {
             for line in &row.runs {
-                for (head, field) in self.columns.iter().zip(&line.fields) {
-                    if let Some(field) = field.as_ref().filter(|field| !field.singles.is_empty()) {
+                for ((head, decimals), field) in self.columns.iter().zip(&self.decimals).zip(&line.fields) {
+                    if let Some(singles) = field.as_ref().and_then(|field| field.singles(*decimals, "  ")) {
                         let place = [&row.keys.join(", "), &line.run, head].map(String::as_str).join(", ");
-                        all.push(format!("{place}: {}", field.singles.join("  ")));
+                        all.push(format!("{place}: {singles}"));
                     }
                 }
             }
@@ -106,9 +150,11 @@ impl FilledTable {
 
 impl WayReport {
     fn text(&self, out: &mut dyn io::Write, lines: &Lines) -> io::Result<()> {
-        let extent = self.measurements.zip(self.expected_ns).map(|(measurements, ns)| {
-            format!(" ({}, about {})", things(measurements as u64, "measurement"), duration(ns as f64))
-        });
+        let extent = self.measurements.zip(self.expected_ns).filter(|(measurements, _)| *measurements > 0).map(
+            |(measurements, ns)| {
+                format!(" ({}, about {})", things(measurements as u64, "measurement"), duration(ns as f64))
+            },
+        );
         let extent = extent.unwrap_or_default();
         lines.hanging(out, &format!("  {:<11} ", self.name), &format!("{}; plan {}{extent}", self.what, self.plan))?;
         let needs = self.needs.map(|needs| format!("needs {needs}"));
@@ -129,7 +175,7 @@ impl StudyReport {
         let lines = Lines::new(style);
         lines.heading(out, &self.title)?;
         lines.paragraph(out, "", &format!("{}.", self.source))?;
-        for table in &self.tables {
+        for table in self.tables.iter().filter(|table| !table.rows.is_empty()) {
             writeln!(out)?;
             lines.heading(out, &table.title)?;
             table.lines().write(out, &lines)?;
@@ -142,9 +188,17 @@ impl StudyReport {
                 writeln!(out, "  ({} more: --format csv)", count(more as u64))?;
             }
         }
+        if !self.left_out.is_empty() {
+            writeln!(out)?;
+            lines.heading(out, "Not in these tables")?;
+            for LeftOut { cells, measurements, why } in &self.left_out {
+                let cells = format!("{}: {}; {why}", plain(cells), things(*measurements as u64, "measurement"));
+                lines.hanging(out, "  ", &cells)?;
+            }
+        }
         writeln!(out)?;
         lines.heading(out, "Conclusions")?;
-        for StudyJudgment { says, verdict, why } in &self.conclusions {
+        for StudyJudgment { says, verdict, why, .. } in &self.conclusions {
             lines.hanging(out, &format!("{:<16}", verdict.words()), says)?;
             lines.paragraph(out, "                ", &plain(why))?;
         }
@@ -161,16 +215,22 @@ impl StudyReport {
     }
 
     /// Explanations of the tables.
-    pub(crate) fn notes(&self) -> Vec<&'static str> {
+    pub(crate) fn notes(&self) -> Vec<String> {
         let mut notes = vec![
             "blocks: smallest and largest value of a block. A conclusion is found again if each part of its order is \
-             shown by an exact rank-sum test of the blocks at 5 %.",
+             shown by an exact rank-sum test of the blocks at 5 %."
+                .to_owned(),
+            "loops: due times of which the values are. Of more loops a maximum is larger, and more are missed."
+                .to_owned(),
         ];
-        notes.push("loops: due times of which the values are. Of more loops a maximum is larger, and more are missed.");
+        for kernels in &self.shared {
+            notes.push(format!("One kernel stands for {}: their values here are the same.", kernels.join(" and ")));
+        }
         if self.has_virtual_time {
             notes.push(
                 "In virtual time 1 us is 1000 instructions: what comes from the kernel's code is repeated exactly; \
-                 caches, buses, devices and rare events of hardware are not there.",
+                 caches, buses, devices and rare events of hardware are not there."
+                    .to_owned(),
             );
         }
         notes
@@ -200,21 +260,36 @@ impl StudyReport {
                     let loops = row.published_loops.iter().map(|loops| loops.as_deref().unwrap_or(""));
                     line(keys().chain(["published, loops"]).chain(loops).collect());
                 }
-                for FilledLine { run, fields } in &row.runs {
-                    let mut of = |name: &str, show: fn(&FilledField) -> Option<String>| {
-                        let values: Vec<String> =
-                            fields.iter().map(|field| field.as_ref().and_then(show).unwrap_or_default()).collect();
+                if row.published_per_million.iter().any(Option::is_some) {
+                    let rates: Vec<String> = row
+                        .published_per_million
+                        .iter()
+                        .map(|rate| rate.map(per_million).unwrap_or_default())
+                        .collect();
+                    line(keys().chain(["published, per million"]).chain(rates.iter().map(String::as_str)).collect());
+                }
+                for one in &row.runs {
+                    let run = one.source();
+                    let mut of = |name: &str, show: &dyn Fn(&FilledField, usize) -> Option<String>| {
+                        let fields = one.fields.iter().zip(&table.decimals);
+                        let values: Vec<String> = fields
+                            .map(|(field, decimals)| show(field.as_ref()?, *decimals))
+                            .map(Option::unwrap_or_default)
+                            .collect();
                         if values.iter().any(|value| !value.is_empty()) {
                             line(keys().chain([name]).chain(values.iter().map(String::as_str)).collect());
                         }
                     };
-                    of(run, |field| Some(field.value.clone()));
-                    of(&format!("{run}, smallest block"), |field| Some(field.blocks.clone()?.0));
-                    of(&format!("{run}, largest block"), |field| Some(field.blocks.clone()?.1));
-                    of(&format!("{run}, loops"), |field| field.loops.map(|loops| loops.to_string()));
-                    of(&format!("{run}, single values"), |field| {
-                        Some(field.singles.join(" ")).filter(|text| !text.is_empty())
+                    of(&run, &|field, decimals| Some(field.text(decimals)));
+                    of(&format!("{run}, smallest block"), &|field, decimals| {
+                        Some(format!("{:.decimals$}", field.blocks?.0))
                     });
+                    of(&format!("{run}, largest block"), &|field, decimals| {
+                        Some(format!("{:.decimals$}", field.blocks?.1))
+                    });
+                    of(&format!("{run}, loops"), &|field, _| field.loops.map(|loops| loops.to_string()));
+                    of(&format!("{run}, per million"), &|field, _| field.per_million.map(per_million));
+                    of(&format!("{run}, single values"), &|field, decimals| field.singles(decimals, " "));
                 }
             }
         }
@@ -223,6 +298,7 @@ impl StudyReport {
 
     /// The tables for the page.
     pub(crate) fn tables(&self) -> impl Iterator<Item = (&str, Table)> {
-        self.tables.iter().map(|table| (table.title.as_str(), table.lines()))
+        let filled = self.tables.iter().filter(|table| !table.rows.is_empty());
+        filled.map(|table| (table.title.as_str(), table.lines()))
     }
 }

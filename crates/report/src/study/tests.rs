@@ -1,6 +1,6 @@
 //! Definitions against the published numbers, and the tables of runs.
 
-use super::fill::{column, theirs};
+use super::fill::{column, published_in, theirs};
 use super::*;
 use crate::published::{self, Row};
 use analysis::testing::RunBuilder;
@@ -43,7 +43,10 @@ fn by_place(
     let mut places = std::collections::BTreeMap::<_, std::collections::BTreeMap<_, Vec<f64>>>::new();
     for (row, kernel) in rows.iter().flat_map(|row| definition.kernels.iter().map(move |kernel| (row, kernel))) {
         let is_published = kernel.published.iter().all(|(column, value)| row.get(column) == Some(value));
-        let is_meant = is_published && is_in(group, kernel, row) && is_in(&conclusion.only, kernel, row);
+        let is_meant = is_published
+            && !kernel.published.is_empty()
+            && is_in(group, kernel, row)
+            && is_in(&conclusion.only, kernel, row);
         let Some(value) = number(row, conclusion.statistic).filter(|_| is_meant) else { continue };
         let axes = [
             (StudyAxis::Kernel, kernel.name.as_str()),
@@ -144,10 +147,7 @@ fn every_published_row_of_a_repeated_study_is_in_a_table() {
         let definition = study.definition();
         let report = of_runs(study, &[], Vec::new());
         for (table, filled) in definition.tables.iter().zip(&report.tables) {
-            let rows = match table.statistics.as_slice() {
-                [Statistic::Cost] => published::throughput(study),
-                _ => published::rows(study),
-            };
+            let rows = published_in(study, table);
             let shown = filled.rows.iter().flat_map(|row| &row.published).filter(|value| value.is_some()).count();
             let known = |row: &Row| table.statistics.iter().filter(|one| theirs(row, **one).is_some()).count();
             assert_eq!(shown, rows.iter().map(known).sum::<usize>(), "{study}: {}", table.title);
@@ -200,10 +200,9 @@ fn values_of_runs_stand_below_the_published_ones() {
     assert_eq!(first.keys, ["light", "none", "0"]);
     assert_eq!(first.published, ["15", "19", "2292"].map(|value| Some(value.to_owned())));
     let [line] = first.runs.as_slice() else { panic!("{:?}", first.runs) };
-    let values: Vec<_> = line.fields.iter().map(|field| field.as_ref().unwrap().value.as_str()).collect();
-    assert_eq!((line.run.as_str(), values[0], values[2]), ("none", "400.000", "400.036"));
-    let blocks = line.fields[2].as_ref().unwrap().blocks.clone();
-    assert_eq!(blocks, Some(("400.006".to_owned(), "400.036".to_owned())));
+    let values: Vec<_> = line.fields.iter().map(|field| field.as_ref().unwrap().value).collect();
+    assert_eq!((line.run.as_str(), values[0], values[2]), ("none", Some(400.0), Some(400.036)));
+    assert_eq!(line.fields[2].as_ref().unwrap().blocks, Some((400.006, 400.036)));
     let text = report.csv();
     let mut lines = text.lines();
     assert_eq!(lines.next(), Some("table,load,kernel,cpu,values,\"min, us\",\"mean, us\",\"max, us\""));
@@ -362,7 +361,9 @@ fn only_what_a_study_measured_fills_its_table() {
         // None of these is what the study measured.
         ("running", "fifo:99", Runtime::C, "pipe", 900_000),
         ("running", "fifo:99", Runtime::Python3, "none", 900_000),
-        ("debian:6.1", "fifo:99", Runtime::Python3, "pipe", 900_000),
+        ("debian:6.1 clock=emulated host_load=pipe", "idle", Runtime::Python3, "pipe", 900_000),
+        // In virtual time it is a kernel of the study, not its guest.
+        ("debian:6.1", "fifo:99", Runtime::Python3, "pipe", 7_000),
     ]);
     let report = filled_with("python-sleep-2021", &[("guest", &run)]);
     let [table] = report.tables.as_slice() else { panic!("one table") };
@@ -370,11 +371,24 @@ fn only_what_a_study_measured_fills_its_table() {
     let mut found = Vec::new();
     for row in &table.rows {
         for line in &row.runs {
-            let value = line.fields[at_1_ms].as_ref().unwrap().value.clone();
-            found.push(format!("{}: {}: {value}", row.keys.join(" "), line.run));
+            let value = line.fields[at_1_ms].as_ref().unwrap().value.unwrap();
+            found.push(format!("{}: {}: {value:.1}", row.keys.join(" "), line.run));
         }
     }
-    let expected =
-        ["other stock: guest: 61.0", "other QEMU: guest: 420.0", "other QEMU: guest vcpu_policy=fifo:50: 310.0"];
+    let expected = [
+        "other stock: guest: 61.0",
+        "other QEMU: guest: 420.0",
+        "other QEMU: guest vcpu_policy=fifo:50: 310.0",
+        "fifo:99 stock: guest in virtual time: 7.0",
+        "idle QEMU, loaded host: guest: 900.0",
+    ];
     assert_eq!(found, expected);
+    let left_out: Vec<_> = report.left_out.iter().map(|one| (one.cells.as_str(), one.measurements, one.why)).collect();
+    let expected = [
+        ("running as fifo:99 under none, sleep:python3", 1, "another load or policy than those of the study"),
+        ("running as fifo:99 under pipe, sleep:c", 1, "another method than those of the study"),
+    ];
+    assert_eq!(left_out, expected);
+    let line = &table.rows.iter().find(|row| !row.runs.is_empty()).unwrap().runs[0];
+    assert_eq!(line.load.as_deref(), Some("pipe"), "the study ran stress-ng --class pipe");
 }

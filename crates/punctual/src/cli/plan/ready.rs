@@ -35,9 +35,11 @@ ready_plans![
     "preemption-models",
     "preemption-models-arm64",
     "preemption-models-here",
+    "preemption-models-interrupts",
     "quick-look",
     "sleep-error",
     "sleep-error-guest",
+    "sleep-error-loaded-host",
     "watch-program",
 ];
 

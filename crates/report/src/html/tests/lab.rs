@@ -17,7 +17,8 @@ fn models_are_curves_beside_the_published_study() {
         assert!(keys.contains(&format!("/boot/vmlinuz preempt=none/{load}/fifo:99")), "{keys}");
         assert!(keys.contains(&format!("/boot/vmlinuz preempt=full/{load}/fifo:99")), "{keys}");
     }
-    let (_, beside) = page.split_once("<h2>Published results").unwrap();
+    let (before, beside) = page.split_once("<h2>Published study").unwrap();
+    assert!(!before.contains("<h3>load "), "its tables stand before the pictures");
     let beside = beside.split("</section>").next().unwrap();
     for row in [
         "<td>none<td>0<td>published<td class=n>15<td class=n>19<td class=n>2292",
