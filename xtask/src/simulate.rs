@@ -14,6 +14,7 @@ mod noise;
 mod pairs;
 mod quantiles;
 mod recorded;
+mod relabelled;
 mod scaled;
 mod stationarity;
 mod tail;

@@ -188,7 +188,7 @@ impl Default for StudyList {
 #[must_use]
 pub fn of_runs(study: Study, runs: &[OwnRun<'_>], ways: Vec<WayReport>) -> StudyReport {
     let definition = study.definition();
-    let entries: Vec<_> = runs.iter().map(|run| (run.header, run.entries)).collect();
+    let entries: Vec<_> = runs.iter().map(|run| run.entries).collect();
     let all = study::measurements(definition, &entries);
     let names = names(runs);
     let several = all.iter().map(|one| &one.kernels).filter(|kernels| kernels.len() > 1).collect::<BTreeSet<_>>();

@@ -12,7 +12,7 @@
 
 use super::noise::Noise;
 use super::scaled::scaled;
-use super::{Expected, ResultRow, tuned};
+use super::{Expected, ResultRow, relabelled, tuned};
 use analysis::comparison::{Answer, Arm, Comparison, Question, compare};
 use analysis::paired::{decided_after, signed_rank};
 use analysis::{BaselineGate, Level};
@@ -48,6 +48,7 @@ pub(super) fn run(dirs: &[&str]) -> Result<Vec<ResultRow>, String> {
             let apart = entries.len() / (2 * BLOCKS);
             println!("{name}: {} measurements, {apart} windows of {} beside each other", entries.len(), 2 * BLOCKS);
             rows.extend(of_recording(&name, &entries));
+            rows.extend(relabelled::of_recording(&name, &entries));
         }
     }
     Ok(rows)

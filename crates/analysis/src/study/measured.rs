@@ -3,7 +3,7 @@
 use crate::stats::histogram::{merged, standard_deviation};
 use crate::summary::cost::{cost_of, of_load};
 use model::{
-    Cell, Entry, Header, Histogram, Host, Kernel, Load, OperationRecord, Period, Policy, Record, Statistic, StudyCells,
+    Cell, Entry, Histogram, Host, Kernel, Load, OperationRecord, Period, Policy, Record, Statistic, StudyCells,
     StudyDefinition, ThreadRecord,
 };
 use std::collections::{BTreeMap, BTreeSet};
@@ -94,12 +94,9 @@ pub const SINGLES: u64 = 12;
 
 /// Returns the measurements of runs that belong to a study: those on a kernel that stands for one of its kernels.
 #[must_use]
-pub fn measurements<'a>(
-    definition: &'a StudyDefinition,
-    runs: &[(&'a Header, &'a [Entry])],
-) -> Vec<StudyMeasurement<'a>> {
+pub fn measurements<'a>(definition: &'a StudyDefinition, runs: &[&'a [Entry]]) -> Vec<StudyMeasurement<'a>> {
     let mut found = Vec::new();
-    for (run, (_, entries)) in runs.iter().enumerate() {
+    for (run, entries) in runs.iter().enumerate() {
         for (index, entry) in entries.iter().enumerate() {
             let record = &entry.record;
             let answering = record.response.as_ref().and_then(|response| response.target.as_ref()?.host.as_deref());

@@ -392,6 +392,41 @@ proptest! {
     }
 }
 
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(24))]
+
+    /// Wake-ups later than the limit that follow a run never make it pass, and a violated maximum stays violated. They
+    /// are not late by a period: of the due times that one misses, the last ones would be within the limit. A violated
+    /// quantile may become inconclusive: a burst is also evidence that fewer of the late samples are independent.
+    #[test]
+    fn later_wake_ups_never_make_a_run_pass(
+        stalls in prop::collection::vec((0_u64..2_000, 1_i64..400_000_000), 0..5),
+        every in 1_u64..2_000,
+        step_ns in 0_i64..200_000,
+        duration_ms in 40_u64..2_000,
+        more_ms in 1_u64..2_000,
+        beyond_ns in 1_i64..700_000,
+    ) {
+        let late = |cycle| with_stalls(&stalls, cycle) + if cycle % every == 0 { step_ns } else { 0 };
+        for what in ["max", "p99", "p999", "p9999"] {
+            for limit in ["1us", "12us", "13us", "50us", "200us"] {
+                let beyond = i64::try_from(limit.parse::<Span>().unwrap().ns()).unwrap() + beyond_ns;
+                let of = |ms: u64| {
+                    let mut run = RunBuilder::new();
+                    run.cell("none", "fifo:80").require(&format!("{what}={limit}"));
+                    run.header.cells[0].duration = Span(ms * 1_000_000);
+                    run.measure(0, 0, |_, cycle| if cycle < duration_ms { late(cycle) } else { beyond });
+                    summarise(&run.header, &run.entries).verdict
+                };
+                let (before, after) = (of(duration_ms), of(duration_ms + more_ms));
+                let keeps = (what == "max") <= (before.word() != "FAIL" || after.word() == "FAIL");
+                prop_assert!(keeps, "{what}={limit}: {before}\n{after}");
+                prop_assert!(after.word() != "PASS" || before.word() == "PASS", "{what}={limit}: {before}\n{after}");
+            }
+        }
+    }
+}
+
 /// 8 blocks of 1 s on one CPU, two of them with 15 stalls of 9.79 ms.
 fn rough_blocks() -> RunBuilder {
     let mut run = RunBuilder::new();
