@@ -68,7 +68,7 @@ pub use summary::threads::{ThreadBlock, ThreadFigures, ThreadSummary};
 pub use summary::tracers::{Osnoise, Stages, Timerlat, TracedLatency, Tracers};
 pub use summary::watched::{ChainSummary, Spread as WatchSpread, StageSummary, WatchSummary, WatchedSummary};
 pub use summary::work::ComparedLoad;
-pub use verdict::{Case, Count, Gap, Kept, Verdict, Violation};
+pub use verdict::{CannotPass, Case, Count, Gap, Kept, Verdict, Violation};
 
 #[cfg(test)]
 mod tests;

@@ -1,5 +1,6 @@
 //! The verdict: limits that are met, violated, or inconclusive.
 
+mod cannot_pass;
 mod case;
 mod judgment;
 mod part;
@@ -7,6 +8,7 @@ mod untold;
 mod wording;
 
 use crate::row::Row;
+pub use cannot_pass::CannotPass;
 pub use case::Case;
 use judgment::Judgment;
 use model::{Entry, Header, Level, Requirement, Span};

@@ -67,6 +67,7 @@ pub fn dry_run(run: &DryRun<'_>, out: &mut dyn io::Write, style: Style) -> io::R
     let limits = run.require.limits().map(|(key, limit)| format!("{key} {}", duration(limit.ns() as f64)));
     let rate = run.require.misses_per_hour.map(|rate| format!("misses per hour {rate}"));
     list(out, &lines, "limits", &limits.chain(rate).collect::<Vec<_>>())?;
+    run.cannot_pass.iter().try_for_each(|limit| lines.paragraph(out, "  ", &limit.to_string()))?;
     list(out, &lines, "settings", &run.settings)?;
     list(out, &lines, "programs", &run.programs)
 }
@@ -121,6 +122,7 @@ fn number(n: usize) -> u64 {
 mod tests {
     use super::super::json::{PlannedCell, SkippedCell};
     use super::*;
+    use analysis::CannotPass;
     use analysis::testing::RunBuilder;
     use expect_test::expect;
     use model::Requirement;
@@ -174,6 +176,7 @@ mod tests {
             expected_ns: 22_400_000_000,
             disk_bytes: 123_000,
             require: &require,
+            cannot_pass: CannotPass::all(&require, names.into_iter().zip(cells), 4),
             settings: vec!["governor=performance".to_owned()],
             programs: vec!["cmd:make -j4".to_owned(), "write files in /mnt".to_owned()],
         };
@@ -188,6 +191,8 @@ mod tests {
             order: random in each block, seed 7; block 1: 1 2; block 2: 2 1; block 3: 2 1;
               ...
             limits: max 1 ms; p999 200 us; misses per hour 1
+              misses_per_hour=1 cannot pass: messaging/fifo:80 takes 1 348 times as long at
+                least (--duration, --repetitions)
             settings: governor=performance
             programs: cmd:make -j4; write files in /mnt
         "#]]
@@ -201,6 +206,7 @@ mod tests {
             seed: None,
             order: None,
             require: &none,
+            cannot_pass: Vec::new(),
             settings: Vec::new(),
             programs: Vec::new(),
             ..run

@@ -17,14 +17,6 @@ pub fn new_maximum(measured: Span, next: Span) -> Option<f64> {
     (measured + next > 0.0).then(|| next / (measured + next))
 }
 
-/// Number of independent samples whose maximum is an upper bound of the `p` quantile at this confidence:
-/// `ln(1 - confidence) / ln p`, rounded up. `None` unless both are between 0 and 1.
-#[must_use]
-pub fn samples_to_bound(p: f64, confidence: f64) -> Option<u64> {
-    let between = |share: f64| 0.0 < share && share < 1.0;
-    (between(p) && between(confidence)).then(|| whole(((-confidence).ln_1p() / p.ln()).ceil()))
-}
-
 /// Highest level of the reported quantiles for which `samples` independent samples suffice: 10 samples above it are
 /// needed. `None` if there are too few for any.
 #[must_use]
@@ -107,14 +99,6 @@ mod tests {
             assert_eq!(new_maximum(hour, Span(hour.ns() * times)), Some(chance), "{times}");
         }
         assert_eq!(new_maximum(Span(0), Span(0)), None);
-    }
-
-    #[test]
-    fn the_maximum_of_so_many_samples_bounds_a_quantile() {
-        for (p, n) in [(0.99, 299), (0.999, 2_995), (0.9999, 29_956), (0.99999, 299_572), (0.999_999, 2_995_731)] {
-            assert_eq!(samples_to_bound(p, 0.95), Some(n), "{p}");
-        }
-        assert_eq!((samples_to_bound(1.0, 0.95), samples_to_bound(0.5, 0.0)), (None, None));
     }
 
     #[test]

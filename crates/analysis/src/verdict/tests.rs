@@ -483,3 +483,35 @@ fn limits_are_judged_together() {
     assert_eq!(verdict(&run("max=1us,p999=30us", tail)).0, 2, "a violation outweighs what is not shown");
     assert!(matches!(summarise(&run("max=1us", tail).header, &[]).verdict, Verdict::NotShown { .. }));
 }
+
+/// The plan of docs/ci.md: 12 blocks of 1 s at 1 ms on two CPUs, 24 000 wake-ups, of which one in `late_in` is 250 us
+/// late.
+fn gate(late_in: u64) -> RunBuilder {
+    let mut run = RunBuilder::new();
+    run.cell("none", "fifo:80").require("max=1ms,p999=200us");
+    (run.header.plan.repetitions, run.header.cells[0].duration) = (12, Span(1_000_000_000));
+    for block in 0..12 {
+        // SplitMix64: no order in time.
+        let random = |cpu: u32, cycle: u64| {
+            let mut bits = (u64::from(block) << 40 | u64::from(cpu) << 32 | cycle).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+            bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+            bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+            bits ^ bits >> 31
+        };
+        let late = |random: u64| {
+            let (usual, is_late) = (5_000 + random % 20_000, (random >> 32).is_multiple_of(late_in));
+            if is_late { 250_000 } else { i64::try_from(usual).unwrap() }
+        };
+        run.measure(block, 0, |cpu, cycle| late(random(cpu, cycle)));
+    }
+    run
+}
+
+#[test]
+fn the_gate_of_the_documentation_passes_on_a_good_machine_and_fails_on_a_bad_one() {
+    assert_eq!(verdict(&gate(1_000_000)).0, 0, "{}", verdict(&gate(1_000_000)).1);
+    assert_eq!(verdict(&gate(6_000)).0, 0, "{}", verdict(&gate(6_000)).1);
+    assert_eq!(verdict(&gate(300)).0, 2, "{}", verdict(&gate(300)).1);
+    // One in a thousand is neither.
+    assert_eq!(verdict(&gate(1_000)).0, 3, "{}", verdict(&gate(1_000)).1);
+}

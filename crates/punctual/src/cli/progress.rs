@@ -1,6 +1,7 @@
 //! Progress of a campaign on stderr: a redrawn line on a terminal, otherwise plain lines.
 
 use super::note;
+use analysis::CannotPass;
 use analysis::enough::Outlook;
 use analysis::wording::{duration, things};
 use campaign::{Observer, expected};
@@ -42,6 +43,10 @@ impl Lines {
         let all_cells: Vec<_> =
             header.cells.iter().chain(header.skipped.iter().map(|skipped| &skipped.cell)).cloned().collect();
         let mut names = analysis::cell_names(&all_cells);
+        let named = names.iter().map(String::as_str).zip(&header.cells);
+        for limit in CannotPass::all(&header.plan.require, named, header.plan.repetitions) {
+            note(limit);
+        }
         for line in skipped(header, &names.split_off(header.cells.len())) {
             note(line);
         }

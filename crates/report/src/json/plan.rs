@@ -1,5 +1,6 @@
 //! Ready plans, and a run before it begins, as JSON: `punctual plan list` and `punctual run --dry-run`.
 
+use analysis::CannotPass;
 use model::{Cell, Requirement};
 use serde::Serialize;
 
@@ -77,6 +78,8 @@ pub struct DryRun<'a> {
     pub disk_bytes: u64,
     /// Limits of latencies.
     pub require: &'a Requirement,
+    /// Those that so many measurements cannot show to be kept.
+    pub cannot_pass: Vec<CannotPass>,
     /// System settings and devices that the cells change or hold, each restored after its cell.
     pub settings: Vec<String>,
     /// Programs that it runs, and other effects outside its own files.

@@ -3,6 +3,7 @@
 use super::super::arguments::{RunArguments, RunFormat};
 use super::super::{Outcome, consent, note, output};
 use super::plan;
+use analysis::CannotPass;
 use campaign::{Forecast, forecast};
 use model::Header;
 use report::json::{DryRun, PlannedCell, SkippedCell};
@@ -45,6 +46,7 @@ fn document(forecast: &Forecast) -> Result<DryRun<'_>, std::num::TryFromIntError
     let blocks = |order: &Vec<model::Planned>| order.chunk_by(|a, b| a.block == b.block).map(of_block).collect();
     let order = forecast.order.as_ref().map(blocks);
     let skipped = skipped_names.into_iter().zip(skipped);
+    let cannot_pass = CannotPass::all(&plan.require, names.iter().map(String::as_str).zip(cells), plan.repetitions);
     Ok(DryRun {
         title: &plan.title,
         cells: names.into_iter().zip(cells).map(|(name, cell)| PlannedCell { name, cell }).collect(),
@@ -57,6 +59,7 @@ fn document(forecast: &Forecast) -> Result<DryRun<'_>, std::num::TryFromIntError
         expected_ns: u64::try_from(forecast.time.as_nanos())?,
         disk_bytes: forecast.disk_bytes,
         require: &plan.require,
+        cannot_pass,
         settings,
         programs,
     })
