@@ -131,8 +131,13 @@ fn threads(progress: &Progress, duration: Span, room: Room) -> Vec<String> {
         format!("{head:>first$}{}", others.collect::<String>())
     };
     let seconds = progress.elapsed.min(duration).as_secs_f64().floor();
-    let mut lines =
-        vec![row(format!("{seconds:.0}/{:.0} s", duration.as_secs_f64()), &|column| column.head.to_owned())];
+    // A watched thread misses no due time of ours: it is late for its own.
+    let is_watched = progress.threads.iter().any(|one| matches!(one.thread, Measured::Thread { .. }));
+    let head = |column: &Column| match column.head {
+        "missed" if is_watched => "late".to_owned(),
+        head => head.to_owned(),
+    };
+    let mut lines = vec![row(format!("{seconds:.0}/{:.0} s", duration.as_secs_f64()), &head)];
     let n_rows = room.height.saturating_sub(1).max(1);
     let mut shown: Vec<_> = progress.threads.iter().collect();
     let mut others = Vec::new();

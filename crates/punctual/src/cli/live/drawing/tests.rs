@@ -286,7 +286,7 @@ fn watched_threads_are_named_and_not_by_a_cpu() {
         Room { height: 4, ..WIDE },
         &expect![[r#"
             |       3 s left
-            |         7/10 s   wake-ups      min     last      p99      max   missed
+            |         7/10 s   wake-ups      min     last      p99      max     late
             |controller 4711      6 999  2.14 us     5 us   8.7 us    46 us        0
             |     log�[2J 12      6 999  2.14 us     5 us   8.7 us   126 us    1 204
         "#]],
@@ -296,7 +296,7 @@ fn watched_threads_are_named_and_not_by_a_cpu() {
         Room { height: 3, width: 50, unicode: true },
         &expect![[r#"
             |       3 s left
-            |         7/10 s   wake-ups      max   missed
+            |         7/10 s   wake-ups      max     late
             |              2 other threads, max 126 us
         "#]],
     );
