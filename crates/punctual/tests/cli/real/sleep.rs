@@ -57,7 +57,7 @@ fn expect_sleeps(record: &Record, language: &str) {
 }
 
 #[test]
-fn root_a_starved_idle_program_is_measured_or_recorded_as_never_woken() {
+fn root_the_sleeps_of_a_starved_idle_program_are_all_accounted_for() {
     skip_unless!(is_root() && is_installed("python3", "python3-minimal"));
     let (_machine, scratch) = machine_and_scratch("sleeps-idle");
     // The spinner leaves an idle process about 30 us of each second; Python would take half an hour to start.
@@ -68,7 +68,9 @@ fn root_a_starved_idle_program_is_measured_or_recorded_as_never_woken() {
     kill_and_wait(&mut hog);
     let thread = &record.threads[0];
     assert_eq!((thread.achieved.policy, record.ended), (record.cell.policy, Ended::Completed));
-    assert!(thread.is_consistent() && (thread.recorded > 0 || thread.censored.is_some()), "{thread:?}");
+    // It may sleep, be in a sleep to the end, or get the CPU for its first sleep only after the window: then all are
+    // missed. None is left out.
+    assert!(thread.is_consistent() && thread.cycles_due > 0 && thread.lost == 0, "{thread:?}");
     nothing_is_left(&scratch);
 }
 
