@@ -6,17 +6,15 @@
 #![expect(clippy::disallowed_macros, reason = "read by developers only")]
 
 use super::*;
+use model::SplitMix64;
 use sys::testing::{cpu_us, fuzz_runs, fuzz_seed};
 
-/// SplitMix64 (Steele, Lea & Flood 2014): small and portable, so that findings can be reproduced.
-struct Random(u64);
+/// Random numbers by seed, so that findings can be reproduced.
+struct Random(SplitMix64);
 
 impl Random {
     fn next(&mut self) -> u64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mixed = (self.0 ^ (self.0 >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        let mixed = (mixed ^ (mixed >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        mixed ^ (mixed >> 31)
+        self.0.next_bits()
     }
 
     fn below(&mut self, end: usize) -> usize {
@@ -113,7 +111,7 @@ fn fuzz(prefix: &str) {
     let seeds: Vec<_> = files.iter().filter(is_meant).map(|path| std::fs::read(path).unwrap()).collect();
     assert!(!seeds.is_empty(), "no file {prefix}*");
     let seed = fuzz_seed();
-    let (mut random, mut runs, mut accepted) = (Random(seed), 0_u64, 0_u64);
+    let (mut random, mut runs, mut accepted) = (Random(SplitMix64::new(seed)), 0_u64, 0_u64);
     for run in fuzz_runs(300) {
         let bytes = mutated(&seeds, &mut random);
         let stated =

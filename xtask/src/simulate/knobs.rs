@@ -59,9 +59,7 @@ fn found(design: &Design, replicates: u32, effect: f64, seed: u64, noise: &mut N
     let replicate = |noise: &mut Noise, made: &mut f64| {
         // Measured in random order, while the machine drifts.
         let mut order: Vec<usize> = (0..design.runs.len()).collect();
-        for last in (1..order.len()).rev() {
-            order.swap(last, noise.below(last + 1));
-        }
+        noise.shuffle(&mut order);
         let mut responses = vec![0.0; design.runs.len()];
         for run in order {
             let acting = design.runs[run].iter().take(2).filter(|high| **high).count() as f64;

@@ -145,7 +145,7 @@ impl<'a> Recording<'a> {
         let mut counts = vec![Counts::default(); self.knobs.len()];
         for seed in 0..u64::from(EXPERIMENTS) {
             let mut order: Vec<usize> = (0..self.blocks.len()).collect();
-            (1..order.len()).rev().for_each(|last| order.swap(last, noise.below(last + 1)));
+            noise.shuffle(&mut order);
             let (drawn, rest) = order.split_at(whole(screening_blocks));
             let screening = self.dealt(&all_cells, drawn);
             let screened = screened(self.knobs, self.metric, &screening, seed)?;

@@ -21,6 +21,10 @@ impl Noise {
         self.0.below(n)
     }
 
+    pub(super) fn shuffle<T>(&mut self, items: &mut [T]) {
+        self.0.shuffle(items);
+    }
+
     pub(super) fn chance(&mut self, p: f64) -> bool {
         self.uniform() < p
     }

@@ -48,7 +48,6 @@ pub(super) fn run(dirs: &[&str]) -> Result<Vec<ResultRow>, String> {
             let apart = entries.len() / (2 * BLOCKS);
             println!("{name}: {} measurements, {apart} windows of {} beside each other", entries.len(), 2 * BLOCKS);
             rows.extend(of_recording(&name, &entries));
-            rows.extend(relabelled::of_recording(&name, &entries));
         }
     }
     Ok(rows)
@@ -114,6 +113,7 @@ fn of_recording(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
     rows.extend(gated(name, entries));
     rows.extend(looked_at(name, entries));
     rows.extend(tuned::of_recording(name, entries));
+    rows.extend(relabelled::of_recording(name, entries));
     rows
 }
 

@@ -18,15 +18,14 @@ const EXPERIMENTS: u32 = 2_000;
 const BOOTS: usize = 3;
 const BLOCKS: usize = 2;
 
-/// The studies whose cells have the method and the period of a recording.
-const STUDIES: [&str; 2] = ["arm64-preemption-models", "debian10-stock-vs-rt-2020"];
-
 /// Level of a conclusion, and the limit of its false alarms.
 const LEVEL: f64 = 0.05;
 
-/// Counts on the measurements of a recorded cell.
+/// Counts on the measurements of a recorded cell, with each study of its method.
 pub(super) fn of_recording(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
-    STUDIES.iter().filter_map(|study| study.parse().ok()).flat_map(|study| rows(name, study, entries)).collect()
+    let has_method =
+        |study: &Study| entries.first().is_some_and(|one| study.definition().method_of(&one.record.cell).is_some());
+    Study::all().filter(has_method).flat_map(|study| rows(name, study, entries)).collect()
 }
 
 /// The cells of a study by their values on all axes.
@@ -59,9 +58,7 @@ impl Cells {
         let boot = |(n, some): (usize, &[Entry])| {
             let kernel = self.kernels[(first + n) % self.kernels.len()];
             let mut cells: Vec<_> = (0..BLOCKS).flat_map(|_| &self.loads_and_policies).collect();
-            for last in (1..cells.len()).rev() {
-                cells.swap(last, noise.below(last + 1));
-            }
+            noise.shuffle(&mut cells);
             some.iter().zip(cells).map(|(entry, cell)| called(entry, kernel, n, cell)).collect()
         };
         window.chunks_exact(of_boot).enumerate().map(boot).collect()
@@ -92,7 +89,7 @@ fn rows(name: &str, study: Study, entries: &[Entry]) -> Vec<ResultRow> {
         }
     }
     let row = |(conclusion, count): (&StudyConclusion, u32)| {
-        // A limit is no difference.
+        // Limits compare no groups.
         let is_order = conclusion.below.is_none();
         let says: String = conclusion.says.chars().take(60).collect();
         is_order.then(|| ResultRow::share(format!("{name}: {says}"), count, EXPERIMENTS, Expected::AtMost(LEVEL)))

@@ -188,7 +188,7 @@ fn measured(
     let mut entries = Vec::new();
     for block in 0..blocks {
         let mut order: Vec<usize> = (0..cells.len()).collect();
-        (1..order.len()).rev().for_each(|last| order.swap(last, noise.below(last + 1)));
+        noise.shuffle(&mut order);
         for (position, cell_index) in (0..).zip(order) {
             let planned = Planned { block, position, cell_index };
             entries.push(Entry { planned, ..source(&cells[cell_index]) });

@@ -2,6 +2,7 @@
 
 use super::*;
 use crate::stats::quantile::quantile;
+use model::SplitMix64;
 use proptest::prelude::*;
 
 fn histogram(latencies: impl IntoIterator<Item = i64>) -> Histogram {
@@ -95,16 +96,12 @@ fn samples_that_do_not_vary_have_an_interval_of_one_bucket() {
     }
 }
 
-/// A small generator for simulations: SplitMix64 (Steele, Lea & Flood 2014) and Box & Muller's transform.
-struct Noise(u64);
+/// Uniform and normal numbers for simulations, the latter by Box & Muller's transform.
+struct Noise(SplitMix64);
 
 impl Noise {
     fn uniform(&mut self) -> f64 {
-        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
-        let mut z = self.0;
-        z = (z ^ (z >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-        z = (z ^ (z >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
-        ((z ^ (z >> 31)) >> 11) as f64 / (1u64 << 53) as f64
+        (self.0.next_bits() >> 11) as f64 / (1u64 << 53) as f64
     }
 
     fn normal(&mut self) -> f64 {
@@ -116,7 +113,7 @@ impl Noise {
 fn coverage(correlation: f64) -> (f64, f64) {
     const RUNS: u32 = 200;
     let truth = (50_000.0 * (0.5f64 * 2.326_347_874).exp()).round();
-    let mut noise = Noise(20_261_120);
+    let mut noise = Noise(SplitMix64::new(20_261_120));
     let mut held = (0, 0);
     for _ in 0..RUNS {
         let mut z = noise.normal();
