@@ -4,7 +4,7 @@ use crate::stats::woodruff::Quantile;
 use crate::summarise;
 use crate::testing::{RunBuilder, cell};
 use crate::verdict::Verdict;
-use model::{Ended, Level, Skipped, Span};
+use model::{Ended, Level, Skipped, Span, SplitMix64};
 use proptest::prelude::*;
 
 /// Both cells of one block; the second has the latencies `latency_ns`.
@@ -325,6 +325,31 @@ fn a_cell_that_drifts_violates_what_every_part_of_it_violates() {
     assert_eq!(of("p99=60us"), own(3, unsteady));
 }
 
+/// Latencies of a cell with a period of 1 ms: 12 us, more at the cycles that stall, and a step at each `every`-th one.
+#[derive(Debug, Clone)]
+struct Course {
+    stalls: Vec<(u64, i64)>,
+    every: u64,
+    step_ns: i64,
+    duration_ms: u64,
+}
+
+impl Course {
+    fn any() -> impl Strategy<Value = Course> {
+        let stalls = prop::collection::vec((0_u64..2_000, 1_i64..400_000_000), 0..5);
+        (stalls, 1_u64..2_000, 0_i64..200_000, 40_u64..2_000).prop_map(|(stalls, every, step_ns, duration_ms)| Course {
+            stalls,
+            every,
+            step_ns,
+            duration_ms,
+        })
+    }
+
+    fn latency_ns(&self, cycle: u64) -> i64 {
+        with_stalls(&self.stalls, cycle) + if cycle.is_multiple_of(self.every) { self.step_ns } else { 0 }
+    }
+}
+
 /// 12 us, and more at the cycles that stall.
 fn with_stalls(stalls: &[(u64, i64)], cycle: u64) -> i64 {
     stalls.iter().find(|(at, _)| *at == cycle).map_or(12_000, |(_, late_ns)| 12_000 + late_ns)
@@ -363,19 +388,14 @@ proptest! {
     /// PASS at a limit is PASS at every larger one, and FAIL at every smaller one.
     #[test]
     fn verdicts_follow_the_limit(
-        stalls in prop::collection::vec((0_u64..2_000, 1_i64..400_000_000), 0..5),
-        every in 1_u64..2_000,
-        step_ns in 0_i64..200_000,
-        duration_ms in 40_u64..2_000,
+        course in Course::any(),
         is_open in any::<bool>(),
     ) {
         let mut run = RunBuilder::new();
         run.cell("none", "fifo:80");
-        run.header.cells[0].duration = Span(duration_ms * 1_000_000);
-        let late = |cycle| with_stalls(&stalls, cycle);
-        let rough = |cycle| if cycle % every == 0 { step_ns } else { 0 };
-        let last = |cycle| is_open && cycle + 9 > duration_ms;
-        run.measure(0, 0, |_, cycle| if last(cycle) { i64::MAX } else { late(cycle) + rough(cycle) });
+        run.header.cells[0].duration = Span(course.duration_ms * 1_000_000);
+        let last = |cycle| is_open && cycle + 9 > course.duration_ms;
+        run.measure(0, 0, |_, cycle| if last(cycle) { i64::MAX } else { course.latency_ns(cycle) });
         for what in ["max", "p99", "p999", "p9999"] {
             let mut before: Option<u8> = None;
             for limit in ["1us", "12us", "13us", "50us", "200us", "1ms", "3ms", "20ms", "100ms", "1s", "10s"] {
@@ -400,14 +420,10 @@ proptest! {
     /// quantile may become inconclusive: a burst is also evidence that fewer of the late samples are independent.
     #[test]
     fn later_wake_ups_never_make_a_run_pass(
-        stalls in prop::collection::vec((0_u64..2_000, 1_i64..400_000_000), 0..5),
-        every in 1_u64..2_000,
-        step_ns in 0_i64..200_000,
-        duration_ms in 40_u64..2_000,
+        course in Course::any(),
         more_ms in 1_u64..2_000,
         beyond_ns in 1_i64..700_000,
     ) {
-        let late = |cycle| with_stalls(&stalls, cycle) + if cycle % every == 0 { step_ns } else { 0 };
         for what in ["max", "p99", "p999", "p9999"] {
             for limit in ["1us", "12us", "13us", "50us", "200us"] {
                 let beyond = i64::try_from(limit.parse::<Span>().unwrap().ns()).unwrap() + beyond_ns;
@@ -415,10 +431,11 @@ proptest! {
                     let mut run = RunBuilder::new();
                     run.cell("none", "fifo:80").require(&format!("{what}={limit}"));
                     run.header.cells[0].duration = Span(ms * 1_000_000);
-                    run.measure(0, 0, |_, cycle| if cycle < duration_ms { late(cycle) } else { beyond });
+                    let is_more = |cycle| cycle >= course.duration_ms;
+                    run.measure(0, 0, |_, cycle| if is_more(cycle) { beyond } else { course.latency_ns(cycle) });
                     summarise(&run.header, &run.entries).verdict
                 };
-                let (before, after) = (of(duration_ms), of(duration_ms + more_ms));
+                let (before, after) = (of(course.duration_ms), of(course.duration_ms + more_ms));
                 let keeps = (what == "max") <= (before.word() != "FAIL" || after.word() == "FAIL");
                 prop_assert!(keeps, "{what}={limit}: {before}\n{after}");
                 prop_assert!(after.word() != "PASS" || before.word() == "PASS", "{what}={limit}: {before}\n{after}");
@@ -486,23 +503,16 @@ fn limits_are_judged_together() {
 
 /// The plan of docs/ci.md: 12 blocks of 1 s at 1 ms on two CPUs, 24 000 wake-ups, of which one in `late_in` is 250 us
 /// late.
-fn gate(late_in: u64) -> RunBuilder {
+fn gate(late_in: usize) -> RunBuilder {
     let mut run = RunBuilder::new();
     run.cell("none", "fifo:80").require("max=1ms,p999=200us");
     (run.header.plan.repetitions, run.header.cells[0].duration) = (12, Span(1_000_000_000));
     for block in 0..12 {
-        // SplitMix64: no order in time.
-        let random = |cpu: u32, cycle: u64| {
-            let mut bits = (u64::from(block) << 40 | u64::from(cpu) << 32 | cycle).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-            bits = (bits ^ bits >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
-            bits = (bits ^ bits >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
-            bits ^ bits >> 31
-        };
-        let late = |random: u64| {
-            let (usual, is_late) = (5_000 + random % 20_000, (random >> 32).is_multiple_of(late_in));
-            if is_late { 250_000 } else { i64::try_from(usual).unwrap() }
-        };
-        run.measure(block, 0, |cpu, cycle| late(random(cpu, cycle)));
+        run.measure(block, 0, |cpu, cycle| {
+            let mut random = SplitMix64::new(u64::from(block) << 40 | u64::from(cpu) << 32 | cycle);
+            let (usual, place) = (random.below(20_000), random.below(late_in));
+            if place == 0 { 250_000 } else { 5_000 + i64::try_from(usual).unwrap() }
+        });
     }
     run
 }
