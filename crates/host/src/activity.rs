@@ -57,7 +57,7 @@ impl ActivityLog {
 
     /// Activity since the previous reading, which was `elapsed` ago; this one is `at` into the measured window.
     pub fn read(&mut self, at: Span, elapsed: Span) -> MachineSecond {
-        let began = sys::work::thread_cpu_time();
+        let began = sys::usage::thread_cpu_time();
         let now = self.counters();
         let before = std::mem::take(&mut self.last);
         let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
@@ -81,7 +81,7 @@ impl ActivityLog {
             frequency_khz: self.sensors.frequency_khz(&self.fs, &self.measured),
             temperature_mc: self.sensors.temperature_mc(&self.fs),
             power_mw: self.meter.power_mw(&self.fs, &now.energy_uj, &before.energy_uj, elapsed),
-            reading_us: Some((sys::work::thread_cpu_time().ns() - began.ns()) / 1000),
+            reading_us: Some((sys::usage::thread_cpu_time().ns() - began.ns()) / 1000),
         };
         self.last = now;
         row

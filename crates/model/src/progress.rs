@@ -69,7 +69,7 @@ pub struct ThreadProgress {
     pub p99_ns: Option<i64>,
     /// Largest latency so far, ns.
     pub max_ns: Option<i64>,
-    /// Due times missed so far.
+    /// Due times missed so far; of a watched thread, late activations.
     pub missed: u64,
     /// The latencies so far in a few bins.
     pub bins: Vec<Bin>,

@@ -210,7 +210,7 @@ pub fn of_runs(study: Study, runs: &[OwnRun<'_>], ways: Vec<WayReport>) -> Study
 /// The measurements of `runs` that are in no table of a study, of which `all` are those of its methods and kernels.
 fn left_out(definition: &StudyDefinition, runs: &[OwnRun<'_>], all: &[StudyMeasurement<'_>]) -> Vec<LeftOut> {
     let is_shown = |one: &&StudyMeasurement<'_>| {
-        definition.tables.iter().any(|table| one.has_method(table.method.as_deref()) && one.is_in(&table.only))
+        definition.tables.iter().any(|table| one.is_meant(table.method.as_deref(), &table.only))
     };
     let known: BTreeSet<_> = all.iter().map(|one| one.measurement).collect();
     let shown: BTreeSet<_> = all.iter().filter(is_shown).map(|one| one.measurement).collect();

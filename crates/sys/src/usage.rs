@@ -49,6 +49,15 @@ pub fn since(before: &Usage, after: &Usage) -> Usage {
     }
 }
 
+/// The CPU time that the calling thread has used, `CLOCK_THREAD_CPUTIME_ID`.
+#[must_use]
+pub fn thread_cpu_time() -> Span {
+    let mut used = timespec_of(0);
+    // SAFETY: `used` is a valid timespec to write to; the call cannot fail for this clock (clock_gettime(2)).
+    unsafe { time::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut used) };
+    Span(ns_of(&used))
+}
+
 /// CPU time of process `pid` so far: of all its threads, without its children (`clock_getcpuclockid(3)`).
 ///
 /// # Errors

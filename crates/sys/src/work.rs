@@ -2,19 +2,8 @@
 
 use crate::check;
 use crate::mapping::page_bytes;
-use crate::time::{self, ns_of, timespec_of};
-use model::Span;
 use std::io;
 use std::ptr::NonNull;
-
-/// The CPU time that the calling thread has used, `CLOCK_THREAD_CPUTIME_ID`.
-#[must_use]
-pub fn thread_cpu_time() -> Span {
-    let mut used = timespec_of(0);
-    // SAFETY: `used` is a valid timespec to write to; the call cannot fail for this clock (clock_gettime(2)).
-    unsafe { time::clock_gettime(libc::CLOCK_THREAD_CPUTIME_ID, &raw mut used) };
-    Span(ns_of(&used))
-}
 
 /// Maps `bytes` of memory, writes to each page, and unmaps it, `mmap(2)`.
 ///

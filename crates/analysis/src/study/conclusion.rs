@@ -117,9 +117,7 @@ pub(super) fn judge(
     conclusion: &StudyConclusion,
     all: &[StudyMeasurement<'_>],
 ) -> Judgment {
-    let is_meant =
-        |one: &&StudyMeasurement<'_>| one.has_method(conclusion.method.as_deref()) && one.is_in(&conclusion.only);
-    let meant: Vec<_> = all.iter().filter(is_meant).collect();
+    let meant: Vec<_> = all.iter().filter(|one| one.is_meant(conclusion.method.as_deref(), &conclusion.only)).collect();
     let in_time: Vec<_> = meant.iter().copied().filter(|measurement| !measurement.is_virtual).collect();
     let reason = conclusion.needs_hardware.as_deref().or(conclusion.below.map(|_| "a limit is about real time"));
     let cells = match reason {

@@ -169,10 +169,10 @@ impl<'a> StudyMeasurement<'a> {
         assumed
     }
 
-    /// Whether it has this method of the study, if one is asked for.
+    /// Whether a part of the study, such as a table, is about it: about its method, if it names one, and its cell.
     #[must_use]
-    pub fn has_method(&self, asked: Option<&str>) -> bool {
-        asked.is_none_or(|asked| asked == self.method)
+    pub fn is_meant(&self, method: Option<&str>, only: &StudyCells) -> bool {
+        method.is_none_or(|method| method == self.method) && self.is_in(only)
     }
 
     /// Whether it is among these cells, on any of its kernels.

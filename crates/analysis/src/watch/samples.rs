@@ -115,7 +115,7 @@ impl Samples {
         self.episodes.join(&mut self.open, sample.at_ns, new);
     }
 
-    /// Clears the numbers of late samples: there is no deadline.
+    /// Sets the counts of late samples to zero, for a thread without a deadline.
     pub(super) fn clear_late(&mut self) {
         (self.episodes, self.open) = (Episodes::default(), None);
         self.seconds.iter_mut().for_each(|second| second.over_deadline = 0);

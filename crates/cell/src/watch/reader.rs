@@ -340,7 +340,7 @@ impl Reader {
     fn explain(&mut self, all: &[&Finished]) {
         let most = all.first().map_or(0, |late| late.activation.response_ns());
         let frozen_ns = sys::clock::monotonic().0;
-        let before = sys::work::thread_cpu_time();
+        let before = sys::usage::thread_cpu_time();
         let is_pause = (self.surroundings.as_ref())
             .is_none_or(|around| frozen_ns < around.pause_until_ns && most <= around.latest_ns);
         let some = if is_pause { &[] } else { &all[..all.len().min(MOST_AT_ONCE)] };
@@ -365,7 +365,7 @@ impl Reader {
         let _ = surroundings.instance.start();
         let restarted_ns = sys::clock::monotonic().0;
         surroundings.armed_ns = restarted_ns + COVERAGE_MARGIN_NS;
-        let took_ns = sys::work::thread_cpu_time().ns().saturating_sub(before.ns());
+        let took_ns = sys::usage::thread_cpu_time().ns().saturating_sub(before.ns());
         surroundings.pause_until_ns = restarted_ns + took_ns.saturating_mul(PAUSE);
         let since_ns = explained_since_ns(late.iter().map(|one| &one.activation));
         let from = self.recent.partition_point(|(_, event)| event.at_ns < since_ns);

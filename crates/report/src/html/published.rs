@@ -124,7 +124,7 @@ fn conditions(page: &mut Markup, about: &StudyDefinition, rows: &[Row], run: &Ow
     clocks.dedup();
     let loads_here = run.summary.cells.iter().map(|cell| cell.cell.load.label());
     let threads = rows.iter().filter_map(|row| row.get("thread")).collect::<BTreeSet<_>>().len();
-    let threads = (threads > 0).then(|| threads.to_string()).into_iter();
+    let threads = if threads > 0 { threads.to_string() } else { String::new() };
     let cpus_here = run.summary.cells.iter().map(|cell| cell.cell.cpus.len().to_string());
     let times: Vec<_> = clocks.iter().map(|clock| time(*clock)).collect();
     let ours = if clocks.contains(&None) || clocks.is_empty() { ours } else { format!("QEMU, on {ours}") };
@@ -134,7 +134,7 @@ fn conditions(page: &mut Markup, about: &StudyDefinition, rows: &[Row], run: &Ow
         ("year", given(about.year.map(|year| year.to_string())), started.get(..4).unwrap_or_default().to_owned()),
         ("kernel", kernels, listed(kernels_here)),
         ("load", listed(rows.iter().map(|row| row.text("load").to_owned())), listed(loads_here)),
-        ("CPUs", listed(threads), listed(cpus_here)),
+        ("CPUs", threads, listed(cpus_here)),
         ("time", "real".to_owned(), times.join("; ")),
     ] {
         if published == here || published.is_empty() {

@@ -16,8 +16,8 @@ pub(super) fn filled(
     names: &[String],
 ) -> FilledTable {
     let published = published_in(study, table);
-    let is_meant = |one: &&StudyMeasurement<'_>| one.has_method(table.method.as_deref()) && one.is_in(&table.only);
-    let ours: Vec<&StudyMeasurement<'_>> = all.iter().filter(is_meant).collect();
+    let ours: Vec<&StudyMeasurement<'_>> =
+        all.iter().filter(|one| one.is_meant(table.method.as_deref(), &table.only)).collect();
     let operations = study::common_operations(&ours);
     let ours: Vec<_> =
         ours.into_iter().filter(|one| study::value(&[*one], table.statistics[0], &operations).is_some()).collect();

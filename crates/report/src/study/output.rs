@@ -175,7 +175,7 @@ impl StudyReport {
         let lines = Lines::new(style);
         lines.heading(out, &self.title)?;
         lines.paragraph(out, "", &format!("{}.", self.source))?;
-        for table in self.tables.iter().filter(|table| !table.rows.is_empty()) {
+        for table in self.with_rows() {
             writeln!(out)?;
             lines.heading(out, &table.title)?;
             table.lines().write(out, &lines)?;
@@ -298,7 +298,11 @@ impl StudyReport {
 
     /// The tables for the page.
     pub(crate) fn tables(&self) -> impl Iterator<Item = (&str, Table)> {
-        let filled = self.tables.iter().filter(|table| !table.rows.is_empty());
-        filled.map(|table| (table.title.as_str(), table.lines()))
+        self.with_rows().map(|table| (table.title.as_str(), table.lines()))
+    }
+
+    /// The tables with anything in them.
+    fn with_rows(&self) -> impl Iterator<Item = &FilledTable> {
+        self.tables.iter().filter(|table| !table.rows.is_empty())
     }
 }

@@ -29,7 +29,7 @@ pub(super) fn start(workers: &mut Workers<'_>, percent: Percent) -> Result<(), S
 fn compute(percent: Percent, count: Option<&AtomicU64>) -> io::Result<()> {
     let mut value = 1_u64;
     // CPU time beyond its share, ns; negative when it is behind.
-    let (mut time, mut used) = (sys::clock::monotonic(), sys::work::thread_cpu_time());
+    let (mut time, mut used) = (sys::clock::monotonic(), sys::usage::thread_cpu_time());
     let mut ahead_ns = 0_i64;
     loop {
         for step in 0..STEPS {
@@ -40,7 +40,7 @@ fn compute(percent: Percent, count: Option<&AtomicU64>) -> io::Result<()> {
         if percent == Percent::ALL {
             continue;
         }
-        let (now, used_now) = (sys::clock::monotonic(), sys::work::thread_cpu_time());
+        let (now, used_now) = (sys::clock::monotonic(), sys::usage::thread_cpu_time());
         let share_ns = now.since(time).0 / 100 * i64::from(percent.get());
         ahead_ns += used_now.ns().saturating_sub(used.ns()).cast_signed() - share_ns;
         ahead_ns = ahead_ns.max(-MAX_CATCH_UP.ns().cast_signed());

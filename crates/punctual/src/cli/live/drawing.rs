@@ -44,15 +44,17 @@ struct Column {
     spare: Option<u8>,
 }
 
-const COLUMNS: [Column; 7] = [
+const COLUMNS: [Column; 6] = [
     Column { head: "wake-ups", width: COUNT, show: |thread| count(thread.n), spare: None },
     Column { head: "min", width: LATENCY, show: |thread| latency(thread.min_ns), spare: Some(1) },
     Column { head: "last", width: LATENCY, show: |thread| latency(thread.last_ns), spare: Some(2) },
     Column { head: "mean", width: LATENCY, show: |thread| latency(thread.mean_ns), spare: Some(0) },
     Column { head: "p99", width: LATENCY, show: |thread| latency(thread.p99_ns), spare: Some(3) },
     Column { head: "max", width: LATENCY, show: |thread| latency(thread.max_ns), spare: None },
-    Column { head: "missed", width: LATENCY, show: |thread| count(thread.missed), spare: None },
 ];
+const MISSED: Column = Column { head: "missed", width: LATENCY, show: |thread| count(thread.missed), spare: None };
+/// Of a watched thread, which misses no due time of ours: it is late for its own.
+const LATE: Column = Column { head: "late", ..MISSED };
 
 /// The view of a cell: time left and limit, its threads, bins and spikes. Lines and rows stay within the room: the bins
 /// or the spikes are omitted if they do not fit.
@@ -118,7 +120,8 @@ fn of_thread(thread: &Measured) -> String {
 fn threads(progress: &Progress, duration: Span, room: Room) -> Vec<String> {
     let names = progress.threads.iter().map(|one| one.thread.to_string().chars().count());
     let first = names.fold(FIRST, usize::max);
-    let mut columns: Vec<&Column> = COLUMNS.iter().collect();
+    let is_watched = progress.threads.iter().any(|one| matches!(one.thread, Measured::Thread { .. }));
+    let mut columns: Vec<&Column> = COLUMNS.iter().chain([if is_watched { &LATE } else { &MISSED }]).collect();
     while first + columns.iter().map(|column| column.width).sum::<usize>() > room.width {
         let spare = columns.iter().filter_map(|column| column.spare).min();
         let Some(index) = spare.and_then(|spare| columns.iter().position(|column| column.spare == Some(spare))) else {
@@ -131,13 +134,8 @@ fn threads(progress: &Progress, duration: Span, room: Room) -> Vec<String> {
         format!("{head:>first$}{}", others.collect::<String>())
     };
     let seconds = progress.elapsed.min(duration).as_secs_f64().floor();
-    // A watched thread misses no due time of ours: it is late for its own.
-    let is_watched = progress.threads.iter().any(|one| matches!(one.thread, Measured::Thread { .. }));
-    let head = |column: &Column| match column.head {
-        "missed" if is_watched => "late".to_owned(),
-        head => head.to_owned(),
-    };
-    let mut lines = vec![row(format!("{seconds:.0}/{:.0} s", duration.as_secs_f64()), &head)];
+    let mut lines =
+        vec![row(format!("{seconds:.0}/{:.0} s", duration.as_secs_f64()), &|column| column.head.to_owned())];
     let n_rows = room.height.saturating_sub(1).max(1);
     let mut shown: Vec<_> = progress.threads.iter().collect();
     let mut others = Vec::new();
