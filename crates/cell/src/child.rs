@@ -65,13 +65,14 @@ impl CellProcess {
         self.child.id()
     }
 
-    /// Writes the cell to the process, which then starts.
+    /// Writes the cell to the process, which then starts. Of a process that has ended, its status tells why.
     ///
     /// # Errors
-    /// When the process has ended.
+    /// When it cannot be written.
     pub fn give(&mut self, cell: &Cell) -> io::Result<()> {
         let text = serde_json::to_vec(cell)?;
-        self.child.stdin.take().ok_or_else(pipe_is_missing)?.write_all(&text)
+        let given = self.child.stdin.take().ok_or_else(pipe_is_missing)?.write_all(&text);
+        given.or_else(|err| if err.kind() == io::ErrorKind::BrokenPipe { Ok(()) } else { Err(err) })
     }
 
     /// The stream of the record, and the stderr lines for [`CellProcess::take`]. Both must be read at the same time, so
@@ -164,6 +165,16 @@ pub fn reason(said: &[String]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn the_status_tells_why_a_process_did_not_take_its_cell() {
+        let mut cell = CellProcess::start(None).unwrap();
+        let _ = process::signal(cell.id(), libc::SIGKILL);
+        // Unlike `wait`, it leaves the pipe open.
+        assert!(sys::testing::comes_true(|| cell.child.try_wait().unwrap().is_some()));
+        cell.give(&analysis::testing::cell("none", "other")).unwrap();
+        assert!(matches!(cell.record(Ok(Vec::new())), Err(CellFailure::Exit(..))));
+    }
 
     #[test]
     fn the_reason_is_what_was_said_without_the_programs_name() {
