@@ -99,10 +99,13 @@ impl ActivationWriter {
     /// On a write error, such as a full disk. There is no file then.
     pub fn finish(mut self, cell: &Cell, started: MonoTime) -> Result<(), StoreError> {
         self.write()?;
+        let mut of_cell = serde_json::to_value(cell).unwrap_or_default();
+        // Of the plan: watched threads have periods of their own.
+        of_cell.as_object_mut().and_then(|cell| cell.remove("period_ns"));
         let about = [
             ("format", FORMAT.to_string()),
             ("tool", model::TOOL.to_owned()),
-            ("cell", serde_json::to_string(cell).unwrap_or_default()),
+            ("cell", of_cell.to_string()),
             ("cell_id", cell.id().to_string()),
             ("started_mono_ns", started.0.to_string()),
             (

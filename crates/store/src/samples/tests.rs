@@ -122,6 +122,17 @@ fn a_file_says_what_it_is_of_and_when_a_cycle_was_due() {
 }
 
 #[test]
+fn a_file_of_activations_has_no_period_but_those_of_its_threads() {
+    let scratch = Scratch::make();
+    let path = scratch.path("a.parquet");
+    ActivationWriter::create(&path).unwrap().finish(&record().cell, MonoTime(5)).unwrap();
+    let file = reader(&path);
+    let metadata = file.metadata().file_metadata().key_value_metadata().unwrap();
+    let cell = metadata.iter().find(|pair| pair.key == "cell").and_then(|pair| pair.value.as_deref()).unwrap();
+    assert!(cell.contains("\"duration_ns\"") && !cell.contains("\"period_ns\""), "{cell}");
+}
+
+#[test]
 fn parts_of_other_processes_are_moved_in_as_they_are() {
     let scratch = Scratch::make();
     let mut whole = SampleWriter::create(&scratch.path("a.parquet")).unwrap();
