@@ -180,6 +180,7 @@ kinds!(
     machine::ClockSource,
     watched::ActivityLost,
     watched::DataWaited,
+    watched::Several,
     watched::ThreadsPooled,
     watched::RelativeSleep,
     watched::NoPeriod,

@@ -54,13 +54,14 @@ pub use stats::rate::{Rate, poisson_interval, visibility_floor, zero_events_uppe
 pub use stats::special::{normal_beyond, normal_quantile, share_interval};
 pub use stats::woodruff::{CONFIDENCE, MIN_EXCEEDANCES, MIN_SLICES, Quantile, Refusal, Told, estimate, estimate_at};
 pub use stats::{factorial, paired, stationarity, tail};
-pub use summary::cell::{CellSummary, Max, Open};
+pub use summary::cell::{CellSummary, Max};
 pub use summary::curves::{Curves, NewMaximum, Rung, Strip, curves};
 pub use summary::due_time::{DueTimes, View, by_due_time};
 pub use summary::imported::{ImportedCell, imported_curves, imported_histogram};
 pub use summary::intensity::{Busy, LoadRate};
 pub use summary::late::share_later;
 pub use summary::names::of_cells as cell_names;
+pub use summary::open::Open;
 pub use summary::pool::histograms;
 pub use summary::responses::{Part, Response, Target};
 pub use summary::steadiness::Steadiness;

@@ -141,6 +141,12 @@ impl<'a> Row<'a> {
         }
     }
 
+    /// Mean latency, ns, and whether it is a lower bound.
+    #[must_use]
+    pub fn mean(&self) -> Option<(f64, bool)> {
+        self.own().map_or(self.mean_ns.map(|mean_ns| (mean_ns, false)), CellSummary::mean)
+    }
+
     /// Largest latency and its time; `None` for an imported cell.
     #[must_use]
     pub fn max(&self) -> Option<Max> {

@@ -5,6 +5,7 @@
 //! waits for its next activation is found from its own behavior.
 
 mod activation;
+mod bounds;
 mod calls;
 mod chain;
 mod open;
@@ -29,6 +30,7 @@ pub use settings::Settings;
 pub use tally::Usual;
 
 use crate::events::{Event, What};
+use bounds::Bounded;
 use chain::Chain;
 use model::{
     Censored, ChainRecord, CountedName, NamedTime, OpenActivation, OpenKind, Span, WatchSample, WatchedThread,
@@ -250,6 +252,7 @@ impl WatchedThreads {
             at_least_ns: open.at_least_ns,
         });
         let (worst, episodes) = tally.samples.finish();
+        let Bounded { at_least, at_most } = tally.bounded();
         let period = tally.period.result();
         let named = |pid: i32| match pid {
             0 => "idle".to_owned(),
@@ -311,7 +314,8 @@ impl WatchedThreads {
             preempted: std::mem::take(&mut tally.preempted),
             blocked: std::mem::take(&mut tally.blocked),
             response: std::mem::take(&mut tally.response),
-            response_at_most: tally.response_at_most(),
+            response_at_least: at_least,
+            response_at_most: at_most,
             interval: std::mem::take(&mut tally.interval),
             preempted_by: times(tally.preempted_by.iter().map(|(pid, sum)| (named(*pid), *sum)), MOST_WAKERS),
             blocked_in: times(tally.blocked_in.iter().map(sleeping), MOST_CALLS),

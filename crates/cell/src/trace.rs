@@ -17,6 +17,7 @@ mod rate;
 mod source;
 
 pub use decode::Decoder;
+pub(crate) use decode::pages_since;
 #[cfg(test)]
 pub(crate) use decode::tests as decode_tests;
 pub(crate) use events::EventSet;

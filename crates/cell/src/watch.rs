@@ -1,5 +1,6 @@
 //! Measuring by watching: activations of threads of another program, from the kernel's trace. Nothing is changed there.
 
+mod handover;
 mod late;
 mod reader;
 mod stacks;
@@ -12,13 +13,14 @@ use super::trace::{EventSet, Export, Instance, PageSource, TraceRequest};
 use super::{CellError, prepared::Prepared};
 use analysis::explain::{Facts, Totals};
 use analysis::watch::{Settings as WatchSettings, WatchedThreads};
+use handover::Handover;
 use host::KernelSymbols;
-use late::{Explaining, Stopped};
+use late::Explaining;
 use model::{
     Achieved, Cell, Ended, ExplainRecord, MonoTime, Nice, NotCovered, OnSpikeRecord, Policy, Span, ThreadProgress,
     Watch, WatchRecord, WatchedThread,
 };
-use reader::{Handover, Reader, Shared, Surroundings};
+use reader::{Reader, Shared, Surroundings};
 use rt::Settings;
 use stacks::Stacks;
 use std::cell::OnceCell;
@@ -189,7 +191,7 @@ impl Watcher {
                     armed_ns,
                     above: asked.above,
                     floor_ns,
-                    explaining: Handover::new(explaining, Stopped::latest_ns),
+                    explaining: Handover::new(explaining),
                     used,
                     pause_until_ns: 0,
                     latest_ns: 0,

@@ -149,6 +149,27 @@ finding!(
 );
 
 finding!(
+    /// Activations of a thread that waits for a futex may be several: a release that finds it running is not seen.
+    pub struct Several {
+        /// Name of the thread.
+        pub thread: String,
+        /// Complete activations.
+        pub activations: u64,
+        /// Most that they may be.
+        pub at_most: u64,
+    },
+    importance = 2,
+    {
+        let (all, at_most) = (things(*activations, "activation"), count(*at_most));
+        format!(
+            "several as one: {all} of {thread} may be up to {at_most}; it waits for a futex, and the kernel sees no release \
+             that finds it running"
+        )
+    },
+    [Several { thread: "consumer".to_owned(), activations: 1_900, at_most: 2_010 }]
+);
+
+finding!(
     /// Threads without activations that were not asleep at the end.
     pub struct ThreadsUnseen {
         /// The threads, with their state.
@@ -188,6 +209,9 @@ pub(super) fn findings(summary: &CellSummary) -> Vec<Finding> {
         if let Some(at_most_ns) = thread.response_max_at_most_ns.filter(is_longer) {
             let (at_once, activations) = (thread.releases.immediate, thread.activations);
             all.push(DataWaited { thread: thread.name.clone(), at_once, activations, at_most_ns }.into());
+        }
+        if let Some(at_most) = thread.activations_at_most {
+            all.push(Several { thread: thread.name.clone(), activations: thread.activations, at_most }.into());
         }
         if thread.is_relative == Some(true) {
             let given = thread.period.filter(|found| found.is_given).map(|found| found.period.ns());

@@ -10,6 +10,7 @@ use crate::summary::due_time::{self, DueTimes};
 use crate::summary::instrument::{self, InstrumentSummary};
 use crate::summary::intensity::{self, Busy, LoadRate};
 use crate::summary::late::{self, Late, Views};
+use crate::summary::open::Open;
 use crate::summary::pool::Pool;
 use crate::summary::responses::{self, Response};
 use crate::summary::steadiness::Steadiness;
@@ -118,16 +119,6 @@ pub struct CellSummary {
     pub stages: Option<Stages>,
 }
 
-/// Waits still open at the end of their block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-pub struct Open {
-    /// Number of them.
-    pub waits: u64,
-    /// Lateness that the longest had reached, ns.
-    pub at_least_ns: u64,
-}
-
 /// The largest latency.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
@@ -179,7 +170,7 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
         early: pool.sum(|thread| thread.early),
         lost: pool.sum(|thread| thread.lost),
         cobalt: cobalt::of(pool),
-        censored: open_waits(pool),
+        censored: Open::of(pool.threads().map(|(_, thread)| thread)),
         clock_reading_ns: pool.entries.iter().filter_map(|entry| entry.record.clock_reading).max().map(Span::ns),
         min_ns: of_program.and_then(|program| program.extremes.min_ns).or(histogram.min_ns),
         mean_ns: of_program.and_then(|program| program.mean_ns(&histogram)).or_else(|| mean_of(&histogram)),
@@ -222,6 +213,12 @@ impl CellSummary {
         explain::not_caught(self.explained.as_ref()?, ended.map(|max| max.latency_ns))
     }
 
+    /// Mean latency, ns, and whether it is a lower bound: waits that are open count with what they had reached.
+    #[must_use]
+    pub fn mean(&self) -> Option<(f64, bool)> {
+        Open::mean(self.censored, self.mean_ns, self.samples)
+    }
+
     /// Number of latencies; `None` if an outside program does not report it.
     #[must_use]
     pub fn known_samples(&self) -> Option<u64> {
@@ -238,12 +235,6 @@ fn max_of_program(program: &InstrumentSummary) -> Option<Max> {
 
 fn mean_of(histogram: &Histogram) -> Option<f64> {
     (histogram.n > 0).then(|| histogram.sum_ns as f64 / histogram.n as f64)
-}
-
-fn open_waits(pool: &Pool<'_>) -> Option<Open> {
-    let waits = pool.sum(|thread| u64::from(thread.censored.is_some()));
-    let longest = pool.threads().filter_map(|(_, thread)| thread.censored).map(|open| open.at_least_ns).max();
-    longest.map(|at_least_ns| Open { waits, at_least_ns })
 }
 
 /// The largest latency of any thread; an open wait and a trigger without an answer count with the lateness they had
@@ -326,7 +317,8 @@ mod tests {
         let cell = run(|cpu, cycle| if cpu == 1 && cycle >= 1_500 { i64::MAX } else { 5_000 });
         let expected = Max { latency_ns: 500_000_000, at_least: true, block: 0, cpu: 1, run_ms: Some(2_500) };
         assert_eq!(cell.max, Some(expected));
-        assert_eq!(cell.censored, Some(Open { waits: 2, at_least_ns: 500_000_000 }));
+        assert_eq!(cell.censored, Some(Open { waits: 2, at_least_ns: 500_000_000, total_ns: 1_000_000_000 }));
+        assert_eq!(cell.mean(), Some(((7_000.0 * 5_000.0 + 1e9) / 7_002.0, true)));
         assert_eq!((cell.samples, cell.missed), (7_000, Some(998)));
         assert!(cell.due_times.at_least);
         assert_eq!(cell.due_times.n, 8_000, "each due time once");

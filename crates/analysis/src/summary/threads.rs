@@ -1,6 +1,7 @@
 //! Figures of each measured thread of a cell: CPUs may differ, and threads may have different periods.
 
 use crate::stats::histogram::{merged, standard_deviation};
+use crate::summary::open::Open;
 use crate::summary::pool::Pool;
 use model::{Period, ThreadRecord};
 use serde::Serialize;
@@ -46,12 +47,23 @@ pub struct ThreadFigures {
     pub min_ns: Option<i64>,
     /// Mean latency, ns; `null` without samples.
     pub mean_ns: Option<f64>,
+    /// Waits that are open at the end.
+    #[serde(skip)]
+    pub(crate) open: Option<Open>,
     /// Standard deviation of the latency, ns; `null` below 2 samples.
     pub stddev_ns: Option<f64>,
     /// Largest latency, ns; `null` without samples and open waits.
     pub max_ns: Option<i64>,
     /// Whether that is a wait still open at the end, or a trigger without an answer: a lower bound.
     pub max_is_lower_bound: bool,
+}
+
+impl ThreadFigures {
+    /// Mean latency, ns, and whether it is a lower bound: waits that are open count with what they had reached.
+    #[must_use]
+    pub fn mean(&self) -> Option<(f64, bool)> {
+        Open::mean(self.open, self.mean_ns, self.samples)
+    }
 }
 
 /// The threads of a cell, by CPU; none where something else measures, or where several may have one CPU.
@@ -90,6 +102,7 @@ fn figures(records: &[&ThreadRecord]) -> ThreadFigures {
         missed: sum(|thread| thread.missed.saturating_add(thread.never_answered())),
         min_ns: histogram.min_ns,
         mean_ns: (histogram.n > 0).then(|| histogram.sum_ns as f64 / histogram.n as f64),
+        open: Open::of(records.iter().copied()),
         stddev_ns: standard_deviation(&histogram),
         max_ns: largest.map(|(ns, _)| ns),
         max_is_lower_bound: largest.is_some_and(|(_, is_bound)| is_bound),

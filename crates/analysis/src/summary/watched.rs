@@ -61,8 +61,11 @@ pub struct WatchedSummary {
     pub activations: u64,
     /// Due times that passed while an activation before them was not over.
     pub skipped: u64,
-    /// Activations later than the deadline, with those that were not over at the end of a block.
-    pub late: u64,
+    /// Activations later than the deadline, with those that were not over at the end of a block; `null` without a
+    /// deadline.
+    pub late: Option<u64>,
+    /// Most activations that the complete ones may be; `null` where none may be several.
+    pub activations_at_most: Option<u64>,
     /// What released the activations.
     pub releases: Releases,
     /// Threads that released most of them.
@@ -73,6 +76,9 @@ pub struct WatchedSummary {
     pub response_max_ns: Option<i64>,
     /// Upper bound of the largest response time, where calls returned at once; `null` if it is the largest, or unknown.
     pub response_max_at_most_ns: Option<i64>,
+    /// Lower bounds of the response times.
+    #[serde(skip)]
+    pub(crate) at_least: Histogram,
     /// Upper bounds of the response times; `None` if unknown.
     #[serde(skip)]
     pub(crate) at_most: Option<Histogram>,
@@ -218,6 +224,8 @@ fn thread(all: &[Watched<'_>], is_sampled: bool, confidence: f64) -> Option<Watc
     // Where the sample is another time, the response time has no time series.
     let slices = all.iter().filter(|_| is_sampled).flat_map(|(_, slices)| slices.iter());
     let slices: Vec<Histogram> = slices.map(|slice| slice.histogram.clone()).collect();
+    let at_least = pooled(|thread| thread.response_at_least.as_ref().unwrap_or(&thread.response));
+    let has_several = all.iter().any(|(thread, _)| thread.response_at_least.is_some());
     let of_one = |thread: &WatchedThread| {
         let slept_always = thread.releases.immediate == 0;
         thread.response_at_most.clone().or_else(|| slept_always.then(|| thread.response.clone()))
@@ -240,12 +248,14 @@ fn thread(all: &[Watched<'_>], is_sampled: bool, confidence: f64) -> Option<Watc
         deadline: first.deadline,
         activations: sum(|thread| thread.activations),
         skipped: sum(|thread| thread.skipped),
-        late: sum(|thread| thread.late),
+        late: all.iter().map(|(thread, _)| thread.deadline.map(|_| thread.late)).sum(),
+        activations_at_most: at_most.as_ref().map(|all| all.n).filter(|_| has_several),
         releases,
         wakers: first.wakers.clone(),
         response: Quantiles::of(&response, &slices, confidence),
         response_max_ns: response.max_ns,
         response_max_at_most_ns: at_most.as_ref().and_then(|all| all.max_ns).filter(|_| releases.immediate > 0),
+        at_least,
         at_most,
         interval_p50_ns: spread(|thread| &thread.interval).p50_ns,
         latency: spread(|thread| &thread.latency),

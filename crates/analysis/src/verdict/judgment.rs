@@ -124,6 +124,17 @@ impl Judgment {
         is_untold
     }
 
+    /// Adds a violation, or the gap of a cell that does not show it.
+    fn violates(&mut self, row: &Row<'_>, limit: Limit, violation: Violation) {
+        let gap = untold::why_not_violated(row, limit).map(|why| Gap::Untold { cell: row.name.to_owned(), why });
+        match gap {
+            // It may be the reason, too, why the limit is not shown to be met.
+            Some(gap) if self.gaps.contains(&gap) => {}
+            Some(gap) => self.gaps.push(gap),
+            None => self.violations.push(violation),
+        }
+    }
+
     /// Adds the gap of a cell that lacks the evidence for a limit, or has wake-ups and not the number that is limited.
     fn number_is_untold(&mut self, row: &Row<'_>, limit: Limit, is_known: impl Fn(&Row<'_>) -> bool) {
         if !self.is_untold(row, limit) && row.samples != Some(0) && !is_known(row) {
@@ -138,10 +149,11 @@ impl Judgment {
         cells.iter().for_each(|row| self.number_is_untold(row, Limit::Max(limit), is_known));
         let maxima: Vec<_> = cells.iter().filter_map(|row| Some((row, row.max_ns?))).collect();
         let beyond = |ns: i64| u64::try_from(ns).is_ok_and(|ns| ns > limit_ns);
-        self.violations.extend(maxima.iter().filter(|(_, value_ns)| beyond(*value_ns)).map(|(row, value_ns)| {
+        for (row, value_ns) in maxima.iter().filter(|(_, value_ns)| beyond(*value_ns)) {
             let at_least = row.max().is_some_and(|max| max.at_least);
-            Violation::Max { cell: row.name.to_owned(), limit_ns, value_ns: *value_ns, at_least }
-        }));
+            let violation = Violation::Max { cell: row.name.to_owned(), limit_ns, value_ns: *value_ns, at_least };
+            self.violates(row, Limit::Max(limit), violation);
+        }
         let measured = cells.iter().filter_map(|row| row.measured).min().unwrap_or_default();
         let largest = maxima.iter().max_by_key(|(_, value_ns)| *value_ns);
         self.kept.extend(largest.map(|(row, value_ns)| Kept::Max {
@@ -162,7 +174,8 @@ impl Judgment {
         let mut largest: Option<(i64, View, &str)> = None;
         let mut latest: Option<(&Late, &str)> = None;
         for row in cells {
-            if self.is_untold(row, Limit::Quantile(level, limit)) || row.samples == Some(0) {
+            let is_untold = self.is_untold(row, Limit::Quantile(level, limit));
+            if row.samples == Some(0) || is_untold && !untold::shows_violations(row) {
                 continue;
             }
             let cell = || row.name.to_owned();
@@ -193,10 +206,14 @@ impl Judgment {
             let beyond = ends.iter().filter(|(.., (lower_ns, _))| !within(*lower_ns)).max_by_key(|(.., ends)| ends.0);
             if let Some((view, quantile, (lower_ns, _))) = beyond {
                 let (view, lower_ns, value_ns) = (*view, *lower_ns, quantile.value_ns().unwrap_or(*lower_ns));
-                self.violations.push(Violation::Quantile { cell: cell(), level, view, limit_ns, value_ns, lower_ns });
+                let violation = Violation::Quantile { cell: cell(), level, view, limit_ns, value_ns, lower_ns };
+                self.violates(row, Limit::Quantile(level, limit), violation);
             } else if let Some(Late { view, late, of, share, .. }) = violated {
                 let (view, late, of, at_least) = (*view, *late, *of, share.0);
-                self.violations.push(Violation::Late { cell: cell(), level, view, limit_ns, late, of, at_least });
+                let violation = Violation::Late { cell: cell(), level, view, limit_ns, late, of, at_least };
+                self.violates(row, Limit::Quantile(level, limit), violation);
+            } else if is_untold {
+                // Its gap is there.
             } else if open.is_some() && !is_steady {
                 self.gaps.push(Gap::Unsteady { cell: cell(), level });
             } else if let Some(view) = open {
@@ -234,12 +251,13 @@ impl Judgment {
         cells.iter().for_each(|row| {
             self.number_is_untold(row, Limit::MissesPerHour(limit_per_hour), |row| misses(row).is_some());
         });
-        let rates: Vec<(&str, Rate)> = cells.iter().filter_map(|row| Some((row.name, misses(row)?))).collect();
-        for (name, rate) in &rates {
-            let cell = (*name).to_owned();
+        let rates: Vec<(&Row<'_>, Rate)> = cells.iter().filter_map(|row| Some((row, misses(row)?))).collect();
+        for (row, rate) in &rates {
+            let cell = row.name.to_owned();
             let Rate { episodes, hours, lower_per_hour, upper_per_hour, .. } = *rate;
             if lower_per_hour > limit_per_hour {
-                self.violations.push(Violation::MissesPerHour { cell, limit_per_hour, episodes, lower_per_hour });
+                let violation = Violation::MissesPerHour { cell, limit_per_hour, episodes, lower_per_hour };
+                self.violates(row, Limit::MissesPerHour(limit_per_hour), violation);
             } else if upper_per_hour > limit_per_hour {
                 let hours_needed = rate.hours_needed(limit_per_hour);
                 self.gaps.push(Gap::MissesPerHour {
@@ -253,8 +271,8 @@ impl Judgment {
             }
         }
         let largest = rates.iter().max_by(|(_, a), (_, b)| a.upper_per_hour.total_cmp(&b.upper_per_hour));
-        self.kept.extend(largest.map(|(cell, rate)| Kept::MissesPerHour {
-            cell: (*cell).to_owned(),
+        self.kept.extend(largest.map(|(row, rate)| Kept::MissesPerHour {
+            cell: row.name.to_owned(),
             limit_per_hour,
             upper_per_hour: rate.upper_per_hour,
         }));

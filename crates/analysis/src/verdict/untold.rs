@@ -1,14 +1,14 @@
 //! Missing evidence of a cell: limits that cannot be shown to be met however small its numbers are.
 
 use super::Limit;
-use crate::findings::NotSent;
+use crate::findings::{NotSent, Several};
 use crate::row::{Origin, Row};
 use crate::summary::cell::CellSummary;
 use crate::summary::imported::ImportedCell;
 use crate::summary::instrument::InstrumentSummary;
 use crate::summary::watched::{WatchSummary, WatchedSummary};
 use crate::wording::{count, duration, things};
-use model::{Level, Span, WatchSample};
+use model::{Level, OpenKind, Span, WatchSample};
 
 /// Reason why `limit` cannot be shown to be met; `None` if it can.
 pub(super) fn why(row: &Row<'_>, limit: Limit) -> Option<String> {
@@ -52,7 +52,7 @@ fn of_watched(watch: &WatchSummary, is_response: bool, limit: Limit) -> Option<S
     if watch.gaps > 0 {
         return Some("events of the watched threads were lost, so late activations may be missing".to_owned());
     }
-    if is_response && let Some(why) = watch.threads.iter().find_map(|one| data_waited(one, limit)) {
+    if is_response && let Some(why) = watch.threads.iter().find_map(|one| releases_unseen(one, limit)) {
         return Some(why);
     }
     match limit {
@@ -73,24 +73,59 @@ fn of_watched(watch: &WatchSummary, is_response: bool, limit: Limit) -> Option<S
     }
 }
 
-/// Where a call returned at once, its data had come before: when is not known, so the response may have taken longer
-/// than it shows.
-fn data_waited(one: &WatchedSummary, limit: Limit) -> Option<String> {
-    let (at_once, all) = (one.releases.immediate, one.activations);
-    if at_once == 0 {
+/// Where a call returned at once, its data had come before, and an activation may be several that the kernel does not
+/// tell apart: responses may have taken longer than they show, or be more.
+fn releases_unseen(one: &WatchedSummary, limit: Limit) -> Option<String> {
+    let at_once = one.releases.immediate;
+    if at_once == 0 && one.activations_at_most.is_none() {
         return None;
     }
     let beyond = |limit: Span| one.at_most.as_ref().map_or(at_once, |bounds| bounds.count_above(limit.ns()));
     let is_told = match limit {
-        Limit::Max(limit) => one.response_max_at_most_ns.is_some_and(|ns| ns.unsigned_abs() <= limit.ns()),
-        Limit::Quantile(level, limit) => beyond(limit) as f64 <= all as f64 * (1.0 - level.p()) / 2.0,
-        Limit::MissesPerHour(_) => beyond(one.deadline?) <= one.late,
+        Limit::Max(limit) => one.at_most.is_some() && beyond(limit) == 0,
+        Limit::Quantile(level, limit) => beyond(limit) as f64 <= one.activations as f64 * (1.0 - level.p()) / 2.0,
+        Limit::MissesPerHour(_) => beyond(one.deadline?) <= one.late?,
     };
     let longest = one.response_max_at_most_ns.map(|ns| format!(", at most {}", duration(ns as f64)));
-    (!is_told).then(|| {
-        let (at_once, all, longest) = (count(at_once), things(all, "activation"), longest.unwrap_or_default());
+    let data_waited = || {
+        let (at_once, all, longest) =
+            (count(at_once), things(one.activations, "activation"), longest.unwrap_or_default());
         format!("{}: data had waited in {at_once} of {all}, for an unknown time{longest}", one.name)
-    })
+    };
+    (!is_told).then(|| several(one).unwrap_or_else(data_waited))
+}
+
+/// That activations may be several; `None` if not.
+fn several(one: &WatchedSummary) -> Option<String> {
+    let most = one.activations_at_most?;
+    Some(Several { thread: one.name.clone(), activations: one.activations, at_most: most }.to_string())
+}
+
+/// Whether a quantile that cannot be shown to meet a limit may still be shown to violate it: of watched threads, what
+/// is unknown is longer than it shows.
+pub(super) fn shows_violations(row: &Row<'_>) -> bool {
+    matches!(row.origin, Origin::Own(cell, _) if cell.watch.as_ref().is_some_and(|watch| watch.gaps == 0))
+}
+
+/// Reason why a violation of `limit` is not shown: each activation beyond it may be several that are not.
+pub(super) fn why_not_violated(row: &Row<'_>, limit: Limit) -> Option<String> {
+    let Origin::Own(cell, _) = row.origin else { return None };
+    let (watch, sample) = (cell.watch.as_ref()?, cell.cell.task.watch()?.sample);
+    let why = watch.threads.iter().find_map(several).filter(|_| sample == WatchSample::Response)?;
+    let all: u64 = watch.threads.iter().map(|one| one.activations).sum();
+    let beyond = |one: &WatchedSummary, limit: Span| {
+        let open = one.open.iter().filter(|open| open.kind != OpenKind::Silence && open.at_least > limit);
+        one.at_least.count_above(limit.ns()) + u64::from(open.count() > 0)
+    };
+    let beyond_all = |limit: Span| watch.threads.iter().map(|one| beyond(one, limit)).sum::<u64>();
+    let is_shown = match limit {
+        Limit::Max(limit) => beyond_all(limit) > 0,
+        Limit::Quantile(level, limit) => beyond_all(limit) as f64 > all as f64 * (1.0 - level.p()),
+        Limit::MissesPerHour(_) => {
+            watch.threads.iter().any(|one| one.deadline.is_some_and(|limit| beyond(one, limit) > 0))
+        }
+    };
+    (!is_shown).then_some(why)
 }
 
 /// An outside program shows that a maximum is met, and a quantile only if it counts missed due times and has none.

@@ -10,7 +10,7 @@ pub(super) struct Open {
     pub(super) kind: OpenKind,
     /// Its release, or the first due time that passed without one, ns.
     pub(super) due_ns: u64,
-    /// Time since then, ns.
+    /// Time since then, ns; of an activation that may be several, its share of it.
     pub(super) at_least_ns: u64,
     /// Further due times that passed meanwhile, within the measured time.
     pub(super) behind: u64,

@@ -1,7 +1,8 @@
 //! Everything counted of the activations of one thread.
 
 use super::activation::{Activation, Release};
-use super::calls::Call;
+use super::bounds::{Bounded, Bounds};
+use super::calls::{Call, CallKind};
 use super::open::Open;
 use super::period::PeriodFinder;
 use super::samples::{Sample, Samples};
@@ -92,10 +93,7 @@ pub(super) struct Tally {
     pub(super) preempted: Histogram,
     pub(super) blocked: Histogram,
     pub(super) response: Histogram,
-    /// From the release of the last activation that slept before.
-    at_most: Histogram,
-    /// That release, ns.
-    slept_release_ns: Option<u64>,
+    pub(super) bounds: Bounds,
     pub(super) interval: Histogram,
     pub(super) preempted_by: BTreeMap<i32, Sum>,
     pub(super) blocked_in: BTreeMap<Sleeping, Sum>,
@@ -137,8 +135,7 @@ impl Tally {
             preempted: Histogram::default(),
             blocked: Histogram::default(),
             response: Histogram::default(),
-            at_most: Histogram::default(),
-            slept_release_ns: None,
+            bounds: Bounds::default(),
             interval: Histogram::default(),
             preempted_by: BTreeMap::new(),
             blocked_in: BTreeMap::new(),
@@ -193,11 +190,7 @@ impl Tally {
         self.preempted.record(ns(one.waited_ns()));
         self.blocked.record(ns(one.blocked_ns()));
         self.response.record(ns(one.response_ns()));
-        if one.release != Release::Immediate {
-            self.slept_release_ns = None;
-        }
-        let slept = *self.slept_release_ns.get_or_insert(one.release_ns);
-        self.at_most.record(ns(one.end_ns.saturating_sub(slept)));
+        self.bounds.take(one);
         for wait in &one.waits {
             if let Some(sum) = slot(&mut self.preempted_by, wait.by) {
                 sum.add(wait.length_ns);
@@ -217,6 +210,7 @@ impl Tally {
         if self.activations.is_multiple_of(ENOUGH) {
             let median = quantile(&self.response, 0.5);
             self.usual_response_ns = median.and_then(|ns| u64::try_from(ns).ok());
+            self.bounds.learn(&self.run, &self.interval);
         }
         self.page_faults += u64::from(one.faults);
         self.migrations += u64::from(one.migrations);
@@ -276,6 +270,7 @@ impl Tally {
     pub(super) fn finish(&mut self) {
         self.period.find();
         self.flush();
+        self.bounds.learn(&self.run, &self.interval);
         if self.period.result().is_none() {
             self.skipped = 0;
             self.samples.missed = 0;
@@ -286,9 +281,14 @@ impl Tally {
         }
     }
 
-    /// Upper bounds of the response times; `None` if they are the response times.
-    pub(super) fn response_at_most(&mut self) -> Option<Histogram> {
-        (self.releases.immediate > 0).then(|| std::mem::take(&mut self.at_most))
+    /// Takes the call that the thread waits in, before the first activation.
+    pub(super) fn wait_in(&mut self, wait: Call) {
+        self.bounds.is_in_user_space = wait.kind() == CallKind::Futex;
+    }
+
+    /// Bounds of the response times, after [`Tally::finish`].
+    pub(super) fn bounded(&mut self) -> Bounded {
+        self.bounds.finish(self.releases.immediate)
     }
 
     /// Whether most activations are released by a timer whose due times are on a grid, so that one that passes is

@@ -81,6 +81,7 @@ impl Thread {
 
     fn choose(&mut self, pid: i32, wait: Call, offsets: &[i64], settings: &Settings, finished: &mut Vec<Finished>) {
         self.wait = Some(wait);
+        self.tally.wait_in(wait);
         self.track = Track::new(pid, Some(wait));
         let early = std::mem::take(&mut self.early);
         finished.extend(early.iter().filter_map(|(cpu, event)| self.known(pid, *cpu, event, offsets, settings)));
@@ -117,10 +118,11 @@ impl Thread {
                 (if is_due { OpenKind::Wait } else { OpenKind::Silence }, due_ns, settings.until_ns)
             }
         };
+        let age_ns = until_ns.saturating_sub(due_ns);
         Some(Open {
             kind,
             due_ns,
-            at_least_ns: until_ns.saturating_sub(due_ns),
+            at_least_ns: age_ns / unfinished.map_or(1, |unfinished| self.tally.bounds.most(unfinished.run_ns, age_ns)),
             behind: if kind == OpenKind::Silence { 0 } else { self.behind(due_ns, settings) },
             has_run: unfinished.is_some_and(|unfinished| unfinished.has_run),
         })

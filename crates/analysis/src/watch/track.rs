@@ -79,6 +79,8 @@ pub(super) struct Unfinished {
     pub(super) release_ns: u64,
     /// Whether the program has run since then, so that its latency is known.
     pub(super) has_run: bool,
+    /// Time on the CPU since then, ns.
+    pub(super) run_ns: u64,
 }
 
 /// What a thread does at an instant.
@@ -165,7 +167,8 @@ impl Track {
     /// The activation that was released and is not over at `at_ns`, the time up to which the events are known.
     pub(super) fn unfinished(&self, at_ns: u64, offsets: &[i64]) -> Option<Unfinished> {
         if let Some(open) = &self.open {
-            return Some(Unfinished { release_ns: open.release_ns, has_run: open.user_ns > 0 });
+            let (release_ns, run_ns) = (open.release_ns, open.run_ns);
+            return Some(Unfinished { release_ns, has_run: open.user_ns > 0, run_ns });
         }
         let current = self.current.filter(|current| current.is_wait)?;
         let release_ns = match self.state {
@@ -178,7 +181,7 @@ impl Track {
                 due.filter(|due| due.at_ns >= due.started_ns)?.at_ns
             }
         };
-        Some(Unfinished { release_ns, has_run: false })
+        Some(Unfinished { release_ns, has_run: false, run_ns: 0 })
     }
 
     /// What it does after the last event.

@@ -238,14 +238,6 @@ impl Decoder {
         counted
     }
 
-    /// The pages of one CPU from the last one on that begins at or before `since_ns`: what was before is left out
-    /// without being decoded.
-    pub(crate) fn since<'a>(&self, pages: &'a [u8], since_ns: u64) -> &'a [u8] {
-        let is_early = |page: &&[u8]| page_begins(page).is_some_and(|begins_ns| begins_ns <= since_ns);
-        let early = pages.chunks(self.layout.page_bytes).take_while(is_early).count();
-        pages.get(early.saturating_sub(1) * self.layout.page_bytes..).unwrap_or_default()
-    }
-
     /// Passes the starts and expiries of timers in these pages to `take`, and ignores all else. Returns the number of
     /// pages before which events were overwritten.
     pub(crate) fn timers(&self, pages: &[u8], mut take: impl FnMut(Event)) -> u64 {
@@ -439,6 +431,14 @@ fn located(data: &[u8], field: Field) -> Option<String> {
 fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
+}
+
+/// The pages, of this size, of one CPU from the last one on that begins at or before `since_ns`: what was before is
+/// left out without being decoded.
+pub(crate) fn pages_since(pages: &[u8], page_bytes: usize, since_ns: u64) -> &[u8] {
+    let is_early = |page: &&[u8]| page_begins(page).is_some_and(|begins_ns| begins_ns <= since_ns);
+    let early = pages.chunks(page_bytes).take_while(is_early).count();
+    pages.get(early.saturating_sub(1) * page_bytes..).unwrap_or_default()
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
 //! Explanation of late activations: another trace holds what happened around them, and stops when one is seen.
 
+use super::handover::Waiting;
 use crate::on_spike::OnSpike;
-use crate::trace::{Decoder, Export};
+use crate::trace::{Decoder, Export, pages_since};
 use analysis::explain::{self, CodeSample, Event, Facts, Inside, Subject, Totals, Trace, WaitsFor, What, flags};
 use analysis::watch::{Activation, Release, Usual};
 use code::{RawSample, Resolver};
@@ -42,8 +43,10 @@ pub(super) struct LateActivation {
 /// What was traced around some late activations.
 #[derive(Debug)]
 pub(super) struct Stopped {
-    /// Pages of each CPU of the trace of the surroundings.
+    /// Pages of each CPU of the trace of the surroundings, of this size, and whether some are left out.
     pub(super) pages: Vec<Vec<u8>>,
+    pub(super) page_bytes: usize,
+    pub(super) is_cut: bool,
     /// Start and end of that trace, `CLOCK_MONOTONIC`, ns.
     pub(super) armed_ns: u64,
     pub(super) frozen_ns: u64,
@@ -53,10 +56,27 @@ pub(super) struct Stopped {
     pub(super) late: Vec<LateActivation>,
 }
 
-impl Stopped {
+impl Waiting for Stopped {
     /// Its longest response time, ns.
-    pub(super) fn latest_ns(&self) -> u64 {
+    fn rank(&self) -> u64 {
         self.late.iter().map(|late| late.activation.response_ns()).max().unwrap_or(0)
+    }
+
+    fn bytes(&self) -> usize {
+        let samples = self.late.iter().flat_map(|late| &late.samples).map(|(_, sample)| sample.stack.len());
+        let names = self.names.len() * size_of::<(i32, String)>();
+        let own = self.own.len() * size_of::<(u32, Event)>();
+        self.pages.iter().map(Vec::capacity).sum::<usize>() + samples.sum::<usize>() + names + own
+    }
+
+    /// Keeps the pages that explain.
+    fn shrink(&mut self) {
+        if self.is_cut {
+            return;
+        }
+        self.is_cut = true;
+        let since_ns = explained_since_ns(self.late.iter().map(|late| &late.activation));
+        self.pages.iter_mut().for_each(|pages| *pages = pages_since(pages, self.page_bytes, since_ns).to_vec());
     }
 }
 
@@ -105,10 +125,10 @@ impl Explaining {
         let since = explained_since_ns(stopped.late.iter().map(|late| &late.activation));
         let mut trace = self.decoder.begin(stopped.pages.len());
         for (cpu, pages) in stopped.pages.iter().enumerate() {
-            let recent = self.decoder.since(pages, since);
+            let recent = pages_since(pages, stopped.page_bytes, since);
             self.events += self.decoder.read(&mut trace, cpu, recent).events;
             if let Some(events) = trace.cpus.get_mut(cpu) {
-                events.is_cut |= recent.len() < pages.len();
+                events.is_cut |= stopped.is_cut || recent.len() < pages.len();
             }
         }
         forget_before(&mut trace, since);

@@ -1,10 +1,8 @@
 //! The thread that reads the activity of the watched threads, while they run.
 
-mod handover;
 mod look;
 
-pub(super) use handover::Handover;
-
+use super::handover::Handover;
 use super::late::{LateActivation, Stopped, explained_since_ns};
 use super::stacks::Stacks;
 use super::targets::Targets;
@@ -263,7 +261,7 @@ impl Reader {
         let finished = self.threads.take(&events);
         if let Some(surroundings) = &mut self.surroundings {
             let none = surroundings.explaining.pass_on(None);
-            debug_assert!(none.is_none(), "one alone is put off again");
+            debug_assert!(none.is_empty(), "what had room has room");
             self.recent.extend(events);
             let old = self.recent.back().map_or(0, |(_, last)| last.at_ns.saturating_sub(RECENT_NS));
             while self.recent.len() > MOST_RECENT || self.recent.front().is_some_and(|(_, first)| first.at_ns < old) {
@@ -376,8 +374,9 @@ impl Reader {
                 names.entry(waker).or_insert(name);
             }
         }
-        let stopped = Stopped { pages, armed_ns, frozen_ns, own, names, late };
-        if let Some(stopped) = surroundings.explaining.pass_on(Some(stopped)) {
+        let page_bytes = surroundings.page_bytes;
+        let stopped = Stopped { pages, page_bytes, is_cut: false, armed_ns, frozen_ns, own, names, late };
+        for stopped in surroundings.explaining.pass_on(Some(stopped)) {
             self.results.pass_over(stopped.late.len(), stopped.late.first().map(|late| &late.activation));
         }
     }

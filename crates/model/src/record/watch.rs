@@ -77,9 +77,14 @@ pub struct WatchedThread {
     pub blocked: Histogram,
     /// From the release to the end of the activation.
     pub response: Histogram,
-    /// Upper bound of that: where a call returned at once, its data came at some time after the last call that slept,
-    /// so it counts from the release of that one. `null` where every activation slept, and in records of versions that
-    /// did not count it.
+    /// Lower bound of the response time, where an activation may be several: the thread waits for a futex, and the
+    /// kernel sees no release that finds it running. One of them took at least an equal share. `null` where none may be
+    /// several.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub response_at_least: Option<Histogram>,
+    /// Upper bound of the response time, once for each activation that one may be: where a call returned at once, its
+    /// data came at some time after the last call that slept, so it counts from the release of that one. `null` where
+    /// every activation slept and none may be several, and in records of versions that did not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub response_at_most: Option<Histogram>,
     /// Interval between two releases.

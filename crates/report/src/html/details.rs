@@ -3,7 +3,7 @@
 use super::axes::{Axes, Kind};
 use super::linear::{self, Line};
 use super::markup::{Markup, Prose, Text};
-use super::matrix::{Heat, ns};
+use super::matrix::{Heat, mean, ns};
 use super::overlay::{LINES, begin, end, keys};
 use super::{curves, cyclictest, strip};
 use crate::cells::Member;
@@ -181,8 +181,12 @@ fn facts(member: &Member<'_>) -> Vec<String> {
     let counted = Counted::of(std::slice::from_ref(member)).name();
     facts.extend(row.samples.map(|samples| format!("{} {counted}", count(samples))));
     facts.extend(row.n_eff.map(|n| format!("effective sample size {} (p99)", count(n))));
-    let ends = [("min", row.min_ns.map(|ns| ns as f64)), ("mean", row.mean_ns), ("standard deviation", row.stddev_ns)];
-    let known = ends.iter().filter_map(|(name, value)| Some(format!("{name} {}", duration((*value)?))));
+    let ends = [
+        ("min", row.min_ns.map(|ns| duration(ns as f64))),
+        ("mean", mean(row)),
+        ("standard deviation", row.stddev_ns.map(duration)),
+    ];
+    let known = ends.iter().filter_map(|(name, value)| Some(format!("{name} {}", value.as_ref()?)));
     facts.extend(Some(known.collect::<Vec<_>>().join(", ")).filter(|known| !known.is_empty()));
     let Some(cell) = row.own() else { return facts };
     let run_ms = cell.max.and_then(|max| max.run_ms);

@@ -144,12 +144,22 @@ fn row(page: &mut Markup, member: &Member<'_>, levels: &[Level], heat: Option<He
     page.add(format_args!("<td{class}>{}", row.missed.map_or_else(dash, count)));
     page.add(format_args!("<td>{}", row.samples.map_or_else(dash, count)));
     page.add(format_args!("<td>{}", row.min_ns.map_or_else(dash, ns)));
-    page.add(format_args!("<td>{}\n", row.mean_ns.map_or_else(dash, duration)));
+    page.add(format_args!("<td>{}\n", mean(row).unwrap_or_else(dash)));
+}
+
+/// The mean latency: `> 1.2 s` with a wait that had not ended; `None` without a sample.
+pub(super) fn mean(row: &Row<'_>) -> Option<String> {
+    row.mean().map(|(mean_ns, at_least)| format!("{}{}", more_than(at_least), duration(mean_ns)))
+}
+
+/// The mark of a lower bound.
+fn more_than(at_least: bool) -> &'static str {
+    if at_least { "> " } else { "" }
 }
 
 /// Returns the largest latency: `> 1.2 s` of a wait that had not ended; `None` without a sample.
 pub(super) fn max(row: &Row<'_>) -> Option<String> {
-    let more_than = if row.max().is_some_and(|max| max.at_least) { "> " } else { "" };
+    let more_than = more_than(row.max().is_some_and(|max| max.at_least));
     row.max_ns.map(|max_ns| format!("{more_than}{}", ns(max_ns)))
 }
 

@@ -60,7 +60,7 @@ impl FromStr for Columns {
 fn chosen(fields: Vec<Field>, axes: usize, columns: Columns) -> Vec<Field> {
     let exact: [Field; 4] = [
         (Column::figure("min"), |cell| cell.min_ns.map_or_else(dash, |ns| tenths(ns as f64))),
-        (Column::figure("mean"), |cell| cell.mean_ns.map_or_else(dash, tenths)),
+        (Column::figure("mean"), |cell| mean_as(cell.mean(), tenths)),
         (Column::figure("sd"), |cell| cell.stddev_ns.map_or_else(dash, tenths)),
         (Column::figure("max"), |cell| max_as(cell, tenths)),
     ];
@@ -103,7 +103,7 @@ fn figures(levels: &[Level]) -> Vec<Field> {
         (Column::figure(EFFECTIVE).spare(0), |cell| cell.n_eff.map_or_else(dash, count)),
         (Column::figure("missed"), missed),
         (Column::figure("min").spare(2), |cell| latency_or_dash(cell.min_ns)),
-        (Column::figure("mean").spare(0), |cell| cell.mean_ns.map_or_else(dash, latency)),
+        (Column::figure("mean").spare(0), |cell| mean_as(cell.mean(), latency)),
         (Column::figure("p50").spare(5), |cell| value(cell, Level::P50)),
         (Column::figure("p99"), |cell| value(cell, Level::P99)),
         (interval_of(1), |cell| interval(cell, Level::P99)),
@@ -131,7 +131,7 @@ fn sleep_figures() -> Vec<Field> {
     vec![
         (Column::figure("sleeps"), |cell| count(cell.samples)),
         (Column::figure("min").spare(3), |cell| latency_or_dash(cell.min_ns)),
-        (Column::figure("mean"), |cell| cell.mean_ns.map_or_else(dash, latency)),
+        (Column::figure("mean"), |cell| mean_as(cell.mean(), latency)),
         (Column::figure("sd"), |cell| cell.stddev_ns.map_or_else(dash, latency)),
         (Column::figure("p50").spare(4), |cell| value(cell, Level::P50)),
         (Column::figure("p99").spare(2), |cell| value(cell, Level::P99)),
@@ -311,11 +311,18 @@ fn max(cell: &CellSummary) -> String {
     max_as(cell, latency)
 }
 
+/// A mean, and whether it is a lower bound.
+pub(super) fn mean_as(mean: Option<(f64, bool)>, latency: fn(f64) -> String) -> String {
+    mean.map_or_else(dash, |(mean_ns, at_least)| format!("{}{}", more_than(at_least), latency(mean_ns)))
+}
+
+/// The mark of a lower bound.
+pub(super) fn more_than(at_least: bool) -> &'static str {
+    if at_least { ">" } else { "" }
+}
+
 fn max_as(cell: &CellSummary, latency: fn(f64) -> String) -> String {
-    cell.max.map_or_else(dash, |max| {
-        let more_than = if max.at_least { ">" } else { "" };
-        format!("{more_than}{}", latency(max.latency_ns as f64))
-    })
+    cell.max.map_or_else(dash, |max| format!("{}{}", more_than(max.at_least), latency(max.latency_ns as f64)))
 }
 
 /// Minutes and seconds since the start of the run.

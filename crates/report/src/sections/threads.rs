@@ -1,7 +1,7 @@
 //! The table of threads of different periods in one cell, common to all formats.
 
 use super::Section;
-use super::latencies::{latency, latency_or_dash};
+use super::latencies::{latency, latency_or_dash, mean_as, more_than};
 use crate::table::{Column, Table, dash};
 use analysis::wording::{count, duration};
 use analysis::{CellSummary, RunSummary, ThreadSummary};
@@ -19,7 +19,7 @@ fn fields<'a>() -> [Field<'a>; 9] {
         (Column::figure("wake-ups"), |(_, thread)| count(thread.all.samples)),
         (Column::figure("missed"), missed),
         (Column::figure("min"), |(_, thread)| latency_or_dash(thread.all.min_ns)),
-        (Column::figure("mean"), |(_, thread)| thread.all.mean_ns.map_or_else(dash, latency)),
+        (Column::figure("mean"), |(_, thread)| mean_as(thread.all.mean(), latency)),
         (Column::figure("max"), max),
         (Column::figure("sd").spare(0), |(_, thread)| thread.all.stddev_ns.map_or_else(dash, latency)),
     ]
@@ -32,7 +32,7 @@ fn missed((cell, thread): &Row<'_>) -> String {
 
 /// The largest latency; for a wait that never ended, its lower bound.
 fn max((_, thread): &Row<'_>) -> String {
-    let more_than = if thread.all.max_is_lower_bound { ">" } else { "" };
+    let more_than = more_than(thread.all.max_is_lower_bound);
     thread.all.max_ns.map_or_else(dash, |max_ns| format!("{more_than}{}", latency(max_ns as f64)))
 }
 

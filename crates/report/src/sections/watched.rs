@@ -61,7 +61,7 @@ fn fields<'a>() -> [Field<Row<'a>>; 12] {
             one.period.map_or_else(dash, |found| duration(found.period.ns() as f64))
         }),
         (Column::figure("activations"), |(_, one)| count(one.activations)),
-        (Column::figure("late"), |(_, one)| if one.deadline.is_some() { count(one.late) } else { dash() }),
+        (Column::figure("late"), |(_, one)| one.late.map_or_else(dash, count)),
         (Column::figure("latency").spare(5), |(_, one)| p50_and_max(&one.latency)),
         (Column::figure("jitter").spare(0), |(_, one)| p50_and_max(&one.jitter)),
         (Column::figure("run").spare(4), |(_, one)| p50_and_max(&one.run)),

@@ -122,15 +122,14 @@ fn decoded(pages: &[u8]) -> (Trace, ReadCounts) {
 
 #[test]
 fn pages_before_a_time_are_left_out_but_the_one_that_may_contain_it() {
-    let decoder = decoder();
     let pages: Vec<u8> = [1_000, 2_000, 3_000].into_iter().flat_map(|at| page(at, 0, &[], &LAYOUT, None)).collect();
     let one = LAYOUT.page_bytes;
     for (since_ns, first) in [(0, 0), (999, 0), (1_000, 0), (1_999, 0), (2_000, 1), (2_500, 1), (9_000, 2)] {
-        assert_eq!(decoder.since(&pages, since_ns), &pages[first * one..], "{since_ns}");
+        assert_eq!(pages_since(&pages, one, since_ns), &pages[first * one..], "{since_ns}");
     }
-    assert_eq!(decoder.since(&[], 5), &[] as &[u8]);
+    assert_eq!(pages_since(&[], one, 5), &[] as &[u8]);
     // A page that was cut is damaged, not old.
-    assert_eq!(decoder.since(&pages[..one + 3], 5_000).len(), one + 3);
+    assert_eq!(pages_since(&pages[..one + 3], one, 5_000).len(), one + 3);
 }
 
 #[test]

@@ -1,0 +1,36 @@
+//! Waits that are open at the end of a block: they count with what they had reached.
+
+use model::ThreadRecord;
+use serde::Serialize;
+
+/// Waits still open at the end of their block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct Open {
+    /// Number of them.
+    pub waits: u64,
+    /// Lateness that the longest had reached, ns.
+    pub at_least_ns: u64,
+    /// Sum of what all had reached, ns.
+    pub total_ns: u64,
+}
+
+impl Open {
+    /// Those of these threads; `None` if all have ended.
+    pub(crate) fn of<'a>(threads: impl Iterator<Item = &'a ThreadRecord>) -> Option<Open> {
+        let ages = threads.filter_map(|thread| thread.censored).map(|open| open.at_least_ns);
+        let add = |sum: Open, one: Open| Open {
+            waits: sum.waits + one.waits,
+            at_least_ns: sum.at_least_ns.max(one.at_least_ns),
+            total_ns: sum.total_ns.saturating_add(one.total_ns),
+        };
+        ages.map(|ns| Open { waits: 1, at_least_ns: ns, total_ns: ns }).reduce(add)
+    }
+
+    /// The mean of `samples` waits that ended, ns, with those that are `open`, and whether it is a lower bound.
+    pub(crate) fn mean(open: Option<Open>, mean_ns: Option<f64>, samples: u64) -> Option<(f64, bool)> {
+        let Some(open) = open else { return mean_ns.map(|mean_ns| (mean_ns, false)) };
+        let sum_ns = mean_ns.unwrap_or(0.0) * samples as f64 + open.total_ns as f64;
+        Some((sum_ns / (samples + open.waits) as f64, true))
+    }
+}
