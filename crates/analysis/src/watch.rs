@@ -10,6 +10,7 @@ mod calls;
 mod chain;
 mod open;
 mod period;
+mod released;
 mod result;
 mod rhythm;
 mod samples;
@@ -142,9 +143,8 @@ impl WatchedThreads {
                 self.pass(event.pid, cpu, event, finished);
             }
             What::SysEnter { .. } | What::SysExit { .. } => {
-                if event.pid > 0 && self.threads.len() < MOST_THREADS {
-                    let settings = &self.settings;
-                    self.threads.entry(event.pid).or_insert_with(|| Thread::new(event.pid, settings));
+                if event.pid > 0 {
+                    self.add(event.pid);
                 }
                 self.pass(event.pid, cpu, event, finished);
             }
@@ -178,14 +178,14 @@ impl WatchedThreads {
         by_thread.sort_by_key(|one| one.pid);
         for one in by_thread {
             let Some(thread) = self.threads.get_mut(&one.pid) else { continue };
-            thread.tally.take(&one.activation);
+            thread.tally.take(&mut one.activation);
             (one.deadline, one.usual_response_ns) = (thread.tally.deadline(), thread.tally.usual_response_ns);
         }
     }
 
     /// Records that events of any CPU before this point were lost.
     pub fn lost(&mut self) {
-        self.threads.values_mut().for_each(|thread| thread.track.forget());
+        self.threads.values_mut().for_each(Thread::lose);
     }
 
     /// The usual activation of a thread; `None` while too few are known.
@@ -197,6 +197,14 @@ impl WatchedThreads {
     /// IDs of all threads so far that have not ended.
     pub fn alive(&self) -> impl Iterator<Item = i32> {
         self.threads.iter().filter(|(_, thread)| thread.ended_ns.is_none()).map(|(pid, _)| *pid)
+    }
+
+    /// Adds a thread that may never have made a system call.
+    pub fn add(&mut self, pid: i32) {
+        if self.threads.len() < MOST_THREADS {
+            let settings = &self.settings;
+            self.threads.entry(pid).or_insert_with(|| Thread::new(pid, settings));
+        }
     }
 
     /// Each thread so far: its ID, the histogram of its response times, and the number of late activations.
@@ -215,11 +223,13 @@ impl WatchedThreads {
     }
 
     /// The results of the threads with activations, those of the highest priority and rate first; the number of other
-    /// threads; and the chain. Events are known up to `at_ns`. `is_meant` says whether a thread of this name is meant.
+    /// threads; and the chain. Events are known up to `at_ns`. `is_meant` says whether a thread of this name is meant,
+    /// `is_awake` whether one did not sleep at the end.
     pub fn finish(
         mut self,
         at_ns: u64,
         is_meant: impl Fn(&str) -> bool,
+        is_awake: impl Fn(i32) -> bool,
     ) -> (Vec<ThreadResult>, u64, Option<ChainRecord>) {
         let threads = std::mem::take(&mut self.threads);
         let (mut results, mut inactive) = (Vec::new(), 0);
@@ -229,10 +239,11 @@ impl WatchedThreads {
                 continue;
             }
             thread.tally.finish();
-            let open = thread.open(at_ns, &self.offsets, &self.settings);
-            match thread.wait.filter(|_| thread.tally.activations > 0 || open.is_some()) {
-                Some(wait) => results.push(self.result(pid, name, thread, wait, open)),
-                None => inactive += 1,
+            let open = thread.open(at_ns, &self.offsets, &self.settings, is_awake(pid));
+            if thread.tally.activations > 0 || open.is_some() {
+                results.push(self.result(pid, name, thread, open));
+            } else {
+                inactive += 1;
             }
         }
         let rank = |one: &ThreadResult| (one.priority, std::cmp::Reverse(one.thread.activations), one.thread.tid);
@@ -240,8 +251,8 @@ impl WatchedThreads {
         (results, inactive, self.chain.map(Chain::record))
     }
 
-    fn result(&self, pid: i32, name: String, thread: Thread, wait: Call, open: Option<Open>) -> ThreadResult {
-        let Thread { mut tally, ended_ns, priority, track, .. } = thread;
+    fn result(&self, pid: i32, name: String, thread: Thread, open: Option<Open>) -> ThreadResult {
+        let Thread { wait, mut tally, ended_ns, priority, track, .. } = thread;
         let counted = open.filter(|open| open.kind != OpenKind::Silence);
         counted.iter().for_each(|open| tally.take_open(open));
         let since = self.settings.since_ns;
@@ -288,10 +299,12 @@ impl WatchedThreads {
             at_least: Span(open.at_least_ns),
             doing: doing(track.doing(), named),
         });
-        let wait_text = match wait.is_until_instant() && tally.is_relative() == Some(true) {
+        let wait_text = match wait {
             // Programs that compute the instant from a length of time, like Python's time.sleep.
-            true => format!("{} for a length of time", wait.name()),
-            false => wait.text(),
+            Some(wait) if wait.is_until_instant() && tally.is_relative() == Some(true) => {
+                format!("{} for a length of time", wait.name())
+            }
+            wait => wait.map(Call::text).unwrap_or_default(),
         };
         let record = WatchedThread {
             tid: pid.unsigned_abs(),
@@ -331,6 +344,7 @@ impl WatchedThreads {
             seconds: std::mem::take(&mut tally.samples.seconds),
             worst,
             episodes,
+            unseen: tally.unseen,
             first_release_ns: tally.first_release_ns.unwrap_or(since),
             last_end_ns: tally.last_end_ns,
             censored,

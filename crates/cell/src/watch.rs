@@ -2,6 +2,7 @@
 
 mod handover;
 mod late;
+mod others;
 mod reader;
 mod stacks;
 mod targets;
@@ -20,6 +21,7 @@ use model::{
     Achieved, Cell, Ended, ExplainRecord, MonoTime, Nice, NotCovered, OnSpikeRecord, Policy, Span, ThreadProgress,
     Watch, WatchRecord, WatchedThread,
 };
+use others::{nothing, others};
 use reader::{Reader, Shared, Surroundings};
 use rt::Settings;
 use stacks::Stacks;
@@ -331,8 +333,11 @@ impl Measurers for Watcher {
         });
         let watch = self.watch.clone();
         let threads = std::mem::replace(&mut reader.threads, WatchedThreads::new(WatchSettings::default(), &[]));
-        let (results, inactive, chain) = threads.finish(reader.read_ns, |name| watch.is_meant(name));
-        if results.is_empty() {
+        let names = threads.names.clone();
+        let is_awake = |pid: i32| reader.awake.contains_key(&pid.cast_unsigned());
+        let (results, inactive, chain) = threads.finish(reader.read_ns, |name| watch.is_meant(name), is_awake);
+        let others = others(&reader, &names, &watch, &results);
+        if results.is_empty() && others.is_empty() {
             return Err(match &self.program {
                 Some(program) if self.ended_by_itself => program.ended_early().into(),
                 _ if self.is_stopped => CellError::NothingMeasured,
@@ -361,7 +366,8 @@ impl Measurers for Watcher {
             command_line: self.words.clone(),
             status,
             inactive,
-            unseen: self.unseen(&reader, &watched),
+            unseen: Vec::new(),
+            others,
             threads: watched,
             chain,
             gaps: reader.results.gaps,
@@ -380,17 +386,6 @@ impl Measurers for Watcher {
 }
 
 impl Watcher {
-    /// The threads without activations that did not sleep at the end, with their states.
-    fn unseen(&self, reader: &Reader, watched: &[WatchedThread]) -> Vec<String> {
-        let is_seen = |tid: u32| watched.iter().any(|one| one.tid == tid);
-        let text = |(tid, state): &(u32, &str)| {
-            let process = host::process_of(*tid)?;
-            let name = host::name_of_thread(process, *tid)?.trim().to_owned();
-            self.watch.is_meant(&name).then(|| format!("{name} ({state})"))
-        };
-        reader.awake.iter().filter(|(tid, _)| !is_seen(*tid)).filter_map(text).collect()
-    }
-
     /// The settings of a thread, as far as they are known.
     fn achieved(&self, one: &WatchedThread) -> Achieved {
         Achieved {
@@ -399,22 +394,6 @@ impl Watcher {
             timer_slack_ns: 0,
             memory_locked_bytes: one.process.and_then(host::memory_locked_bytes_of).unwrap_or(0),
             cpu_dma_latency_us: self.cpu_dma_latency_us,
-        }
-    }
-}
-
-/// Why no thread has activations.
-fn nothing(watch: &Watch, inactive: u64, duration: Span) -> String {
-    match (inactive, &watch.thread) {
-        (0, Some(name)) => format!("nothing to report: no thread named `{name}` ran in {duration}; see --thread"),
-        (0, None) => format!("nothing to report: no watched thread ran in {duration}; measure longer"),
-        (1.., _) => {
-            let threads =
-                if inactive == 1 { "1 watched thread".to_owned() } else { format!("{inactive} watched threads") };
-            format!(
-                "nothing to report: {threads} waited fewer than twice in one call in {duration}; measure longer, or name \
-                 the call (--wait-in)"
-            )
         }
     }
 }

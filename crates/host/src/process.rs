@@ -38,6 +38,14 @@ pub fn state_of_thread(tid: u32) -> Option<char> {
     stat.chars().next().filter(|state| !ENDED.contains(state))
 }
 
+/// Time of thread `tid` on the CPU, and in which it was to run and did not, ns (`/proc/TID/schedstat`,
+/// Documentation/scheduler/sched-stats.rst); `None` after its end, or where the kernel does not count.
+pub fn times_of_thread(tid: u32) -> Option<(u64, u64)> {
+    let text = HostFs::running().text(format!("proc/{tid}/schedstat"))?;
+    let mut numbers = text.split_whitespace().map_while(|word| word.parse().ok());
+    numbers.next().zip(numbers.next())
+}
+
 /// States of a thread that has ended: zombie, dead (proc_pid_stat(5)).
 const ENDED: [char; 3] = ['Z', 'X', 'x'];
 

@@ -98,9 +98,9 @@ pub use record::{
     Achieved, AllBatches, AnswerParts, Censored, ChainRecord, ChainStage, ClockStep, CobaltRecord, CostRecord,
     CountedName, Ended, Episode, Episodes, FoundPeriod, GuestThread, HostSideRecord, InstrumentRecord,
     InstrumentThread, LabRecord, Ledger, LoadFailure, LoadRecord, LoadSecond, MachineSecond, NamedTime, OnSpikeRecord,
-    OpenActivation, OpenKind, OperationRecord, OsnoiseRecord, OwnExchange, PreparedSetting, ProgramRecord,
+    OpenActivation, OpenKind, OperationRecord, OsnoiseRecord, OtherThread, OwnExchange, PreparedSetting, ProgramRecord,
     RECORD_FORMAT, Record, Releases, ResponseRecord, RuntimeRecord, Second, SkippedOperation, SwitchReason,
-    TargetRecord, ThreadRecord, TimerlatRecord, TracersRecord, Usage, WatchRecord, WatchedThread, Worst,
+    TargetRecord, ThreadRecord, ThreadState, TimerlatRecord, TracersRecord, Usage, WatchRecord, WatchedThread, Worst,
 };
 pub use recovered::{Recovered, Recovery};
 pub use roles::{Roles, Shares, Site, SiteError};

@@ -76,7 +76,9 @@ fn cells_of(page: &mut Markup, runs: &[Results<'_>], members: &[cells::Member<'_
     let columns = columns::varying(members);
     let heat = matrix::heat(members);
     // A run that repeats a study is read for the tables of that study.
-    studies(page, runs, true);
+    if studies(page, runs, true) {
+        axes.iter().for_each(|axes| details::by_thread(page, members, axes));
+    }
     differences::write(page, runs);
     pivot::write(page, members, &columns, heat);
     let is_empty = runs.iter().all(|run| run.rows().is_empty());
@@ -130,8 +132,8 @@ fn opening(page: &mut Markup, title: &str) {
     page.raw("</style>\n<a class=skip href=#top>To the results</a>\n");
 }
 
-/// Writes the studies that the runs repeat, those with tables of their own or the others.
-fn studies(page: &mut Markup, runs: &[Results<'_>], have_tables: bool) {
+/// Writes the studies that the runs repeat, those with tables of their own or the others; returns whether there is one.
+fn studies(page: &mut Markup, runs: &[Results<'_>], have_tables: bool) -> bool {
     let mut studied: Vec<(Study, usize, Vec<OwnRun<'_>>)> = Vec::new();
     for (index, run) in runs::own(runs) {
         let Some(study) = run.header.plan.study else { continue };
@@ -144,10 +146,12 @@ fn studies(page: &mut Markup, runs: &[Results<'_>], have_tables: bool) {
             None => studied.push((study, index, vec![*run])),
         }
     }
+    let is_any = !studied.is_empty();
     for (study, index, together) in studied {
         let letter = if together.len() > 1 { None } else { letter(runs, index) };
         published::write(page, study, &together, index, letter);
     }
+    is_any
 }
 
 fn findings(page: &mut Markup, runs: &[Results<'_>], have_details: bool) {

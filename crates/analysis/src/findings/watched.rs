@@ -162,8 +162,8 @@ finding!(
     {
         let (all, at_most) = (things(*activations, "activation"), count(*at_most));
         format!(
-            "several as one: {all} of {thread} may be up to {at_most}; it waits for a futex, and the kernel sees no release \
-             that finds it running"
+            "several as one: {all} of {thread} may be up to {at_most}; it waits for futexes, where the kernel does not see \
+             each release"
         )
     },
     [Several { thread: "consumer".to_owned(), activations: 1_900, at_most: 2_010 }]

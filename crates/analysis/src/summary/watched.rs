@@ -5,10 +5,11 @@ use crate::stats::levels::Quantiles;
 use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
 use model::{
-    ChainRecord, ChainStage, CountedName, FoundPeriod, Histogram, NamedTime, OpenActivation, Policy, Releases, Slice,
-    Span, ThreadRecord, WatchRecord, WatchedThread,
+    ChainRecord, ChainStage, CountedName, FoundPeriod, Histogram, NamedTime, OpenActivation, OtherThread, Policy,
+    Releases, Slice, Span, ThreadRecord, ThreadState, WatchRecord, WatchedThread,
 };
 use serde::Serialize;
+use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 /// The watched threads of a cell.
@@ -25,6 +26,8 @@ pub struct WatchSummary {
     pub threads: Vec<WatchedSummary>,
     /// Threads that never waited for a further activation, in the block with most of them.
     pub inactive: u64,
+    /// Those of them that ran or were not asleep at the end of a block: of each name the one that ran most.
+    pub others: Vec<OtherThread>,
     /// Those of them that were not asleep at the end of a block, with their state, as text: nothing is known of them.
     pub unseen: Vec<String>,
     /// The chain; `null` if none was requested.
@@ -199,13 +202,27 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<WatchSummary> {
         let all: BTreeSet<&String> = records.iter().flat_map(|(record, _)| of(record)).collect();
         all.into_iter().cloned().collect()
     };
+    let of_all = || records.iter().flat_map(|(record, _)| &record.others);
+    let awake = of_all().filter(|other| other.state != ThreadState::Asleep);
+    let awake = awake.map(|other| format!("{} ({})", other.name, other.state));
+    let unseen: BTreeSet<String> = distinct(|record| &record.unseen).into_iter().chain(awake).collect();
+    let mut others: Vec<OtherThread> = Vec::new();
+    for other in of_all() {
+        match others.iter_mut().find(|known| known.name == other.name) {
+            Some(known) if known.ran < other.ran => *known = other.clone(),
+            Some(_) => {}
+            None => others.push(other.clone()),
+        }
+    }
+    others.sort_by_key(|other| Reverse(other.ran));
     Some(WatchSummary {
         command_line: first.command_line.clone(),
         ended_after_ns: ended.as_ref().map(|(_, after_ns)| *after_ns),
         status: ended.map(|(status, _)| status),
         threads,
         inactive: records.iter().map(|(record, _)| record.inactive).max().unwrap_or(0),
-        unseen: distinct(|record| &record.unseen),
+        unseen: unseen.into_iter().collect(),
+        others,
         chain: chain(&chains),
         gaps: records.iter().map(|(record, _)| record.gaps).sum(),
         watching_cpus: used

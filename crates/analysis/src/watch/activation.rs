@@ -33,6 +33,11 @@ pub struct Block {
     pub to_ns: u64,
     /// Thread that woke it; `None` if an interrupt did.
     pub waker: Option<i32>,
+    /// The futex, by address; 0 in other calls.
+    pub futex: u64,
+    /// Whether it may have been the wait for another activation: the thread did not release the futex afterwards, as it
+    /// does with a lock.
+    pub may_be_wait: bool,
 }
 
 /// Time of a thread that ran instead.
@@ -94,6 +99,8 @@ pub struct Activation {
     pub timer_started_ns: Option<u64>,
     /// Threads that caused it, first one first.
     pub hops: Vec<Hop>,
+    /// Time in sleeps that were, by their length, waits for another activation, ns.
+    pub idle_ns: u64,
 }
 
 impl Activation {
@@ -103,10 +110,10 @@ impl Activation {
         self.user_ns.saturating_sub(self.release_ns)
     }
 
-    /// From the release to the end, ns.
+    /// From the release to the end without `idle_ns`, ns.
     #[must_use]
     pub fn response_ns(&self) -> u64 {
-        self.end_ns.saturating_sub(self.release_ns)
+        self.end_ns.saturating_sub(self.release_ns).saturating_sub(self.idle_ns)
     }
 
     /// Sum of its sleeps, ns.

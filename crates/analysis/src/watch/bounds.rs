@@ -7,16 +7,25 @@ use model::Histogram;
 /// The shortest of usual values: 10 % are shorter.
 const SHORT: f64 = 0.1;
 
+/// Most activations that one may be.
+const MOST: u64 = 1_000_000;
+
 /// Response times with a lower and an upper bound.
 ///
 /// - Where a call returned at once, its data came at some time after the last call that slept.
 /// - A semaphore, a condition variable or a queue is a futex with a number in user space. A release that finds the
 ///   thread running changes the number and does not enter the kernel, nor does the thread when it takes what it finds.
-///   An activation longer than the usual interval, with the CPU time of two or more, may be as many.
+///   An activation longer than the usual interval, with the CPU time of two or more, may be as many. Not where a timer
+///   of the thread releases it: its due times are known.
+/// - A thread of a pool (of Go, Java, Rust) waits for work now in one call and now in a futex. A sleep there that is
+///   longer than the usual interval, and in no lock, was such a wait, or one within the activation: its time counts in
+///   the upper bound alone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bounds {
     /// Whether the thread waits for a futex.
     pub(super) is_in_user_space: bool,
+    /// Whether it may wait for its next activation in another futex, too.
+    pub(super) may_wait_elsewhere: bool,
     /// Release of the last activation that slept before, ns.
     slept_release_ns: Option<u64>,
     usual: Option<Usual>,
@@ -32,6 +41,8 @@ pub(super) struct Bounds {
 struct Usual {
     /// Median interval between releases.
     interval_ns: u64,
+    /// A short one.
+    short_ns: u64,
     /// Time on the CPU of a short activation.
     run_ns: u64,
 }
@@ -43,6 +54,9 @@ struct Taken {
     response_ns: u64,
     /// From the release of the last one that slept.
     at_most_ns: u64,
+    /// Sleeps that were waits for another activation.
+    idle: u64,
+    is_by_timer: bool,
 }
 
 /// What is known of the response times.
@@ -61,35 +75,57 @@ impl Bounds {
         }
         let slept_ns = *self.slept_release_ns.get_or_insert(one.release_ns);
         let at_most_ns = one.end_ns.saturating_sub(slept_ns);
-        let taken = Taken { run_ns: one.run_ns, response_ns: one.response_ns(), at_most_ns };
+        let idle = self.idle(one).count() as u64;
+        let is_by_timer = one.release == Release::Timer;
+        let taken = Taken { run_ns: one.run_ns, response_ns: one.response_ns(), at_most_ns, idle, is_by_timer };
         match self.usual {
             None if self.is_in_user_space => self.first.push(taken),
             _ => self.count(taken),
         }
     }
 
+    /// Time in sleeps that were waits for another activation, ns.
+    pub(super) fn idle_ns(&self, one: &Activation) -> u64 {
+        self.idle(one).sum()
+    }
+
+    /// Lengths of the sleeps that were waits for another activation, ns.
+    fn idle(&self, one: &Activation) -> impl Iterator<Item = u64> {
+        let may_be = one.blocks.iter().filter(|block| block.may_be_wait).map(|block| block.to_ns - block.from_ns);
+        may_be.filter(|length_ns| self.is_idle(*length_ns))
+    }
+
+    /// Whether a sleep of this length in a futex that is no lock is a wait for another activation.
+    pub(super) fn is_idle(&self, length_ns: u64) -> bool {
+        self.may_wait_elsewhere && self.usual.is_some_and(|usual| length_ns > usual.interval_ns)
+    }
+
     /// Takes what is usual: times on the CPU, and intervals between releases.
     pub(super) fn learn(&mut self, run: &Histogram, interval: &Histogram) {
-        if !self.is_in_user_space {
+        if !self.is_in_user_space && !self.may_wait_elsewhere {
             return;
         }
         let of = |histogram: &Histogram, p: f64| quantile(histogram, p).and_then(|ns| u64::try_from(ns).ok());
-        let usual = of(run, SHORT).zip(of(interval, 0.5));
-        self.usual = usual.map(|(run_ns, interval_ns)| Usual { interval_ns, run_ns }).or(self.usual);
+        let usual = of(run, SHORT).zip(of(interval, SHORT)).zip(of(interval, 0.5));
+        let usual = usual.map(|((run_ns, short_ns), interval_ns)| Usual { interval_ns, short_ns, run_ns });
+        self.usual = usual.or(self.usual);
         let first = std::mem::take(&mut self.first);
         first.into_iter().for_each(|taken| self.count(taken));
     }
 
-    /// Most activations that one of this CPU time and response time may be.
+    /// Most activations that one of this CPU time and response time may be: by its CPU time, and by the releases for
+    /// which there was time.
     pub(super) fn most(&self, run_ns: u64, response_ns: u64) -> u64 {
         let may_be_several = |usual: &Usual| self.is_in_user_space && response_ns > usual.interval_ns;
-        let most = self.usual.filter(may_be_several).and_then(|usual| run_ns.checked_div(usual.run_ns));
-        most.unwrap_or(1).max(1)
+        let Some(usual) = self.usual.filter(may_be_several) else { return 1 };
+        let by_run = run_ns.checked_div(usual.run_ns).unwrap_or(u64::MAX);
+        let by_time = response_ns.checked_div(usual.short_ns).map_or(u64::MAX, |n| n.saturating_add(1));
+        by_run.min(by_time).clamp(1, MOST)
     }
 
     fn count(&mut self, taken: Taken) {
-        let Taken { run_ns, response_ns, at_most_ns } = taken;
-        let n = self.most(run_ns, response_ns);
+        let Taken { run_ns, response_ns, at_most_ns, idle, is_by_timer } = taken;
+        let n = if is_by_timer { 1 } else { self.most(run_ns, response_ns) } + idle;
         let ns = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
         self.has_several |= n > 1;
         // One of them took at least its share.

@@ -42,6 +42,7 @@ const OPERATION: u64 = 0x7f;
 const WAIT: u64 = 0;
 const WAIT_BITSET: u64 = 9;
 const LOCK_PI: [u64; 2] = [6, 13];
+const WAKE: [u64; 3] = [1, 5, 10];
 
 impl Call {
     /// The call with this number and its first arguments.
@@ -85,6 +86,27 @@ impl Call {
     /// Whether it continues a call that a signal interrupted.
     pub(crate) fn is_restart(self) -> bool {
         sysno(self.number) == Some(Sysno::restart_syscall)
+    }
+
+    /// Whether it wakes threads that sleep in the futex that is its first argument.
+    pub(crate) fn wakes_futex(self) -> bool {
+        self.is_futex() && WAKE.contains(&self.detail)
+    }
+
+    /// Whether it is one of futex(2).
+    pub(crate) fn is_futex(self) -> bool {
+        sysno(self.number).is_some_and(|known| FUTEXES.contains(&known.name()))
+    }
+
+    /// Whether it gives up the CPU and stays runnable.
+    pub(crate) fn is_yield(self) -> bool {
+        sysno(self.number) == Some(Sysno::sched_yield)
+    }
+
+    /// Whether it waits for one of several things.
+    pub(crate) fn polls(self) -> bool {
+        let name = self.name();
+        ["epoll_", "poll", "ppoll", "select", "pselect"].iter().any(|begin| name.starts_with(begin))
     }
 
     /// What a sleep in it is for.

@@ -17,6 +17,8 @@ pub struct ThreadResult {
     pub worst: Vec<Worst>,
     /// Episodes of late activations.
     pub episodes: Episodes,
+    /// Due times that passed while events were lost.
+    pub unseen: u64,
     /// First release, `CLOCK_MONOTONIC`, ns.
     pub first_release_ns: u64,
     /// End of the last activation, ns.
@@ -46,10 +48,10 @@ impl ThreadResult {
             origin_uncertainty: None,
             timer_overruns: None,
             achieved,
-            cycles_due: histogram.n.saturating_add(*skipped).saturating_add(open),
+            cycles_due: histogram.n.saturating_add(*skipped).saturating_add(open).saturating_add(self.unseen),
             recorded: histogram.n,
             missed: *skipped,
-            lost: 0,
+            lost: self.unseen,
             passed_over: 0,
             early: 0,
             censored: self.censored,

@@ -81,6 +81,9 @@ pub(super) struct Tally {
     pub(super) period: PeriodFinder,
     pub(super) activations: u64,
     pub(super) skipped: u64,
+    /// Due times that passed while events were lost.
+    pub(super) unseen: u64,
+    is_after_loss: bool,
     pub(super) late: u64,
     pub(super) releases: Releases,
     pub(super) wakers: BTreeMap<i32, u64>,
@@ -123,6 +126,8 @@ impl Tally {
             period: PeriodFinder::new(settings.period),
             activations: 0,
             skipped: 0,
+            unseen: 0,
+            is_after_loss: false,
             late: 0,
             releases: Releases::default(),
             wakers: BTreeMap::new(),
@@ -164,7 +169,9 @@ impl Tally {
         self.cpus.iter().max_by_key(|(_, n)| **n).map_or(0, |(cpu, _)| *cpu)
     }
 
-    pub(super) fn take(&mut self, one: &Activation) {
+    pub(super) fn take(&mut self, one: &mut Activation) {
+        one.idle_ns = self.bounds.idle_ns(one);
+        let one = &*one;
         let ns = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
         self.activations += 1;
         match one.release {
@@ -231,10 +238,23 @@ impl Tally {
         }
     }
 
+    /// Notes that events were lost: the due times between the activations before and after are not seen.
+    pub(super) fn lose(&mut self) {
+        self.is_after_loss = true;
+    }
+
     /// Records the interval since the last activation; returns the number of due times between both.
     fn take_interval(&mut self, one: &Activation) -> u64 {
+        let is_after_loss = std::mem::take(&mut self.is_after_loss);
         let Some((release, user)) = self.last.replace((one.release_ns, one.user_ns)) else { return 0 };
         let interval = one.release_ns.saturating_sub(release);
+        if is_after_loss {
+            let period = self.period.period().filter(|_| self.is_on_grid());
+            let unseen = period.map_or(0, |period| ((interval + period.ns() / 2) / period.ns()).saturating_sub(1));
+            self.unseen += unseen;
+            self.cycles += unseen;
+            return 0;
+        }
         self.interval.record(i64::try_from(interval).unwrap_or(i64::MAX));
         self.period.take(interval);
         let Some(period) = self.period.period() else { return 0 };
@@ -272,7 +292,7 @@ impl Tally {
         self.flush();
         self.bounds.learn(&self.run, &self.interval);
         if self.period.result().is_none() {
-            self.skipped = 0;
+            (self.skipped, self.unseen) = (0, 0);
             self.samples.missed = 0;
             if self.deadline.is_none() {
                 self.late = 0;
@@ -281,9 +301,10 @@ impl Tally {
         }
     }
 
-    /// Takes the call that the thread waits in, before the first activation.
-    pub(super) fn wait_in(&mut self, wait: Call) {
+    /// Takes the call that the thread waits in, before the first activation, and whether the user has named it.
+    pub(super) fn wait_in(&mut self, wait: Call, is_given: bool) {
         self.bounds.is_in_user_space = wait.kind() == CallKind::Futex;
+        self.bounds.may_wait_elsewhere = !is_given && (wait.kind() == CallKind::Futex || wait.polls());
     }
 
     /// Bounds of the response times, after [`Tally::finish`].

@@ -72,6 +72,14 @@ impl Thread {
         }
     }
 
+    /// Forgets what may be wrong after lost events, and those before the wait is known, which do not join with later
+    /// ones.
+    pub(super) fn lose(&mut self) {
+        self.track.forget();
+        self.tally.lose();
+        self.early.clear();
+    }
+
     /// Chooses the wait from what is known so far, at the end; adds the activations.
     pub(super) fn choose_now(&mut self, pid: i32, offsets: &[i64], settings: &Settings, finished: &mut Vec<Finished>) {
         if let Some(wait) = self.chooser.choice().filter(|_| self.wait.is_none()) {
@@ -81,7 +89,7 @@ impl Thread {
 
     fn choose(&mut self, pid: i32, wait: Call, offsets: &[i64], settings: &Settings, finished: &mut Vec<Finished>) {
         self.wait = Some(wait);
-        self.tally.wait_in(wait);
+        self.tally.wait_in(wait, settings.wait.is_some());
         self.track = Track::new(pid, Some(wait));
         let early = std::mem::take(&mut self.early);
         finished.extend(early.iter().filter_map(|(cpu, event)| self.known(pid, *cpu, event, offsets, settings)));
@@ -103,10 +111,25 @@ impl Thread {
         (unfinished.release_ns < settings.until_ns).then_some(unfinished)
     }
 
-    /// What is not finished at the end, after [`Tally::finish`].
-    pub(super) fn open(&mut self, at_ns: u64, offsets: &[i64], settings: &Settings) -> Option<Open> {
+    /// What is not finished at the end, after [`Tally::finish`]. A thread that was given a period and never waited is
+    /// behind since the beginning, if it is awake; not one that yields, as those of policy deadline do.
+    pub(super) fn open(&mut self, at_ns: u64, offsets: &[i64], settings: &Settings, is_awake: bool) -> Option<Open> {
+        let never_waited = self.wait.is_none() && is_awake && !self.track.yields();
+        if let Some(period) = settings.period.filter(|_| never_waited) {
+            let age_ns = settings.until_ns.saturating_sub(settings.since_ns);
+            let behind = age_ns.saturating_sub(1) / period.ns();
+            let (kind, due_ns) = (OpenKind::Activation, settings.since_ns);
+            return Some(Open { kind, due_ns, at_least_ns: age_ns, behind, has_run: true });
+        }
         let unfinished = self.unfinished(at_ns, offsets, settings);
         let wait = self.wait.filter(|_| self.ended_ns.is_none())?;
+        if let Some(since_ns) = self.track.asleep_in_futex().filter(|_| unfinished.is_some()) {
+            let at_least_ns = at_ns.saturating_sub(since_ns);
+            if self.tally.bounds.is_idle(at_least_ns) {
+                let kind = OpenKind::Silence;
+                return Some(Open { kind, due_ns: since_ns, at_least_ns, behind: 0, has_run: true });
+            }
+        }
         let (kind, due_ns, until_ns) = match unfinished {
             Some(Unfinished { release_ns, .. }) => (OpenKind::Activation, release_ns, at_ns),
             None => {

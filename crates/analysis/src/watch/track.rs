@@ -1,7 +1,8 @@
 //! State of one watched thread, event by event, and the activations that follow from it.
 
 use super::activation::{Activation, Block, Hop, Release, Wait};
-use super::calls::Call;
+use super::calls::{Call, CallKind};
+use super::released::Released;
 use super::timers::{Due, Timers};
 use crate::events::{Event, What, flags, state};
 use std::collections::BTreeMap;
@@ -37,6 +38,8 @@ enum State {
 #[derive(Debug, Clone, Copy)]
 struct Current {
     call: Call,
+    /// Its first argument.
+    first: u64,
     at_ns: u64,
     is_wait: bool,
     /// Whether it slept in it.
@@ -124,6 +127,10 @@ pub(super) struct Track {
     open: Option<Activation>,
     /// The threads that caused the next activation.
     hops: Vec<Hop>,
+    /// Whether it has called sched_yield(2).
+    yields: bool,
+    /// The futexes that it released in the open activation.
+    released: Released,
 }
 
 impl Track {
@@ -143,15 +150,17 @@ impl Track {
             n_activations: 0,
             open: None,
             hops: Vec::new(),
+            yields: false,
+            released: Released::default(),
         }
     }
 
     /// Forgets what may be wrong after lost events.
     pub(super) fn forget(&mut self) {
-        let Track { pid, wait, n_activations, .. } = *self;
+        let Track { pid, wait, n_activations, yields, .. } = *self;
         let mut timers = std::mem::take(&mut self.timers);
         timers.forget();
-        *self = Track { n_activations, timers, ..Track::new(pid, wait) };
+        *self = Track { n_activations, timers, yields, ..Track::new(pid, wait) };
     }
 
     /// The open activation and what caused it, for a thread that it wakes at `at_ns`.
@@ -198,6 +207,19 @@ impl Track {
         }
     }
 
+    /// Whether it has called sched_yield(2).
+    pub(super) fn yields(&self) -> bool {
+        self.yields
+    }
+
+    /// The instant since which it sleeps in a futex, ns.
+    pub(super) fn asleep_in_futex(&self) -> Option<u64> {
+        match (self.state, self.current) {
+            (State::Asleep { since, .. }, Some(current)) if current.call.kind() == CallKind::Futex => Some(since),
+            _ => None,
+        }
+    }
+
     /// Whether it sleeps, so that a waking has an effect.
     pub(super) fn is_asleep(&self) -> bool {
         matches!(self.state, State::Asleep { .. })
@@ -237,7 +259,7 @@ impl Track {
                 self.waking(at, event.pid, in_interrupt);
                 None
             }
-            What::SysEnter { number, arguments } if is_own => self.enter(at, Call::of(number, arguments)),
+            What::SysEnter { number, arguments } if is_own => self.enter(at, Call::of(number, arguments), arguments[0]),
             What::SysExit { result, .. } if is_own => self.exit(cpu, at, result, offsets),
             What::TimerStart { timer, soft_ns, .. } if is_own => {
                 self.timers.start(timer, at, soft_ns);
@@ -248,8 +270,7 @@ impl Track {
             }
             What::Exit if is_own => {
                 self.account(at);
-                let open = self.open.take().filter(|open| open.user_ns > 0)?;
-                Some(Completed::Activation(Box::new(Activation { end_ns: at, ..open })))
+                self.complete(at)
             }
             What::PageFault if is_own => {
                 self.account(at);
@@ -318,6 +339,8 @@ impl Track {
             from_ns: since,
             to_ns: at,
             waker: Some(by).filter(|_| !in_interrupt),
+            futex: self.current.filter(|current| current.call.is_futex()).map_or(0, |current| current.first),
+            may_be_wait: false,
         };
         if let Some(open) = &mut self.open {
             let is_full = open.blocks.len() >= MOST_PIECES;
@@ -395,10 +418,12 @@ impl Track {
             migrations: std::mem::take(&mut self.migrations),
             timer_started_ns: None,
             hops: if matches!(release, Release::Thread(_)) { std::mem::take(&mut self.hops) } else { Vec::new() },
+            idle_ns: 0,
         });
+        self.released = Released::default();
     }
 
-    fn enter(&mut self, at: u64, call: Call) -> Option<Completed> {
+    fn enter(&mut self, at: u64, call: Call, first: u64) -> Option<Completed> {
         self.runs(at);
         self.in_fault = false;
         // A wait that a signal interrupted goes on.
@@ -406,11 +431,20 @@ impl Track {
             Some(before) if call.is_restart() => before.is_wait,
             _ => self.wait == Some(call),
         };
-        self.current = Some(Current { call, at_ns: at, is_wait, slept: false, timer: None, run_ns: 0 });
+        self.current = Some(Current { call, first, at_ns: at, is_wait, slept: false, timer: None, run_ns: 0 });
+        self.yields |= call.is_yield();
+        self.released.take(call, first, at);
         if !is_wait {
             return None;
         }
-        let open = self.open.take().filter(|open| open.user_ns > 0)?;
+        self.complete(at)
+    }
+
+    /// Ends the activation, if the program has run in it.
+    fn complete(&mut self, at: u64) -> Option<Completed> {
+        let released = std::mem::take(&mut self.released);
+        let mut open = self.open.take().filter(|open| open.user_ns > 0)?;
+        released.mark(&mut open.blocks);
         Some(Completed::Activation(Box::new(Activation { end_ns: at, ..open })))
     }
 

@@ -10,9 +10,9 @@ use crate::trace::{Decoder, Instance, PageSource};
 use analysis::explain::Event;
 use analysis::watch::{Activation, Finished, Release, Usual, WatchedThreads};
 use host::CpuGroups;
-use model::{MonoTime, Nice, Policy, Span, ThreadProgress, Watch};
+use model::{MonoTime, Nice, Policy, Span, ThreadProgress, ThreadState, Watch};
 use std::cmp::Reverse;
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap, VecDeque};
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -107,8 +107,18 @@ pub(super) struct Reader {
     pub(super) stacks: Option<Stacks>,
     /// Time up to which all events are read, `CLOCK_MONOTONIC`, ns.
     pub(super) read_ns: u64,
-    /// Threads that did not sleep interruptibly at the end, with their states as text.
-    pub(super) awake: Vec<(u32, &'static str)>,
+    /// Threads that did not sleep interruptibly at the end.
+    pub(super) awake: BTreeMap<u32, ThreadState>,
+    /// Each thread at its first and its latest look.
+    pub(super) times: BTreeMap<u32, [Times; 2]>,
+}
+
+/// What the scheduler has counted of a thread up to an instant, ns.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Times {
+    pub(super) at_ns: u64,
+    pub(super) ran_ns: u64,
+    pub(super) waited_ns: u64,
 }
 
 /// What `/proc` and the scheduler say about a thread.
@@ -175,7 +185,8 @@ impl Reader {
             next_look_ns: 0,
             stacks: None,
             read_ns: 0,
-            awake: Vec::new(),
+            awake: BTreeMap::new(),
+            times: BTreeMap::new(),
         }
     }
 

@@ -17,9 +17,12 @@ pub struct WatchRecord {
     /// Number of threads that were watched and never waited for a further activation.
     pub inactive: u64,
     /// Those of them that ran, were stopped or slept uninterruptibly at the end of the cell, with their state, as text:
-    /// nothing is known of them.
+    /// nothing is known of them. Only in records of versions without `others`.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub unseen: Vec<String>,
+    /// Threads without activations that ran or did not sleep at the end, those that ran longest first.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub others: Vec<OtherThread>,
     /// The chain of threads, if requested.
     pub chain: Option<ChainRecord>,
     /// Number of gaps in the trace of the threads' activity: the kernel overwrote events before they were read.
@@ -48,7 +51,7 @@ pub struct WatchedThread {
     pub cpus: Option<CpuSet>,
     /// CPU on which most activations began.
     pub cpu: u32,
-    /// The call in which it waits for its next activation, as text.
+    /// The call in which it waits for its next activation, as text; empty if it never waited.
     pub wait: String,
     /// Its period; `null` when its activations are not periodic.
     pub period: Option<FoundPeriod>,
@@ -104,6 +107,55 @@ pub struct WatchedThread {
     /// What it had not finished at the end of the cell; `null`: nothing, and in records of versions that did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<OpenActivation>,
+}
+
+/// A watched thread that never waited twice in one call, so that it has no activations.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct OtherThread {
+    /// Thread ID.
+    pub tid: u32,
+    /// Name of the thread.
+    pub name: String,
+    /// Policy at the end of the cell; `null` when unknown.
+    pub policy: Option<Policy>,
+    /// State at the end of the cell.
+    pub state: ThreadState,
+    /// Time on the CPU, ns.
+    #[serde(rename = "ran_ns")]
+    pub ran: Span,
+    /// Time in which it was to run and did not, ns.
+    #[serde(rename = "waited_ns")]
+    pub waited: Span,
+    /// Time in which both were counted, ns.
+    #[serde(rename = "counted_ns")]
+    pub counted: Span,
+}
+
+/// State of a thread.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum ThreadState {
+    /// It sleeps, or has ended.
+    Asleep,
+    /// A signal or a debugger has stopped it.
+    Stopped,
+    /// It sleeps, and no signal wakes it.
+    Uninterruptible,
+    /// It runs, or is to run.
+    Running,
+}
+
+impl std::fmt::Display for ThreadState {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(match self {
+            ThreadState::Asleep => "asleep",
+            ThreadState::Stopped => "stopped",
+            ThreadState::Uninterruptible => "in an uninterruptible sleep",
+            ThreadState::Running => "running",
+        })
+    }
 }
 
 /// What a thread had not finished at the end of the cell.

@@ -128,6 +128,7 @@ mod host {
     pub(crate) mod tune;
     pub(crate) mod watch;
     pub(crate) mod watch_faults;
+    pub(crate) mod watch_kinds;
     pub(crate) mod watch_stacks;
 }
 

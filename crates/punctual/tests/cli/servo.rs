@@ -86,10 +86,19 @@ pub(crate) fn words(program: &Path, fault: &str) -> Vec<String> {
     [&program, "--every", "25", "--dir", DIRECTORY, "--fault", fault].map(str::to_owned).into()
 }
 
+/// Whether no watched thread has activations.
+pub(crate) fn did_nothing(said: &ProgramOutput) -> bool {
+    let has_no_row = match said.stdout.starts_with('{') {
+        true => said.json()["cells"][0]["summary"]["watch"]["threads"].as_array().is_some_and(Vec::is_empty),
+        false => said.stdout.contains("No watched thread has activations."),
+    };
+    has_no_row || said.last_line().contains("nothing to report: ")
+}
+
 /// The explanations of a watched program, checked to add up; `None` if the machine let it do nothing meanwhile.
 #[track_caller]
 pub(crate) fn explained(said: &ProgramOutput) -> Option<ExplainRecord> {
-    if said.last_line().contains("nothing to report: ") {
+    if did_nothing(said) {
         return None;
     }
     assert_eq!(said.status, 0, "{said:?}");

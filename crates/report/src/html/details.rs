@@ -18,6 +18,9 @@ use std::collections::HashSet;
 /// The most CPUs drawn in one picture.
 const ALL: usize = 128;
 
+/// The most cells of a study whose threads are drawn; those of more are in their details alone.
+const PICTURES: usize = 12;
+
 /// The CPUs of a cell with samples, by number.
 type Cpus<'a> = Vec<(u32, &'a Histogram)>;
 
@@ -41,6 +44,27 @@ pub(super) fn write(
     page.raw("</section>\n");
 }
 
+/// Writes a picture for each cell of a study with several threads, as its author drew them: a line for each thread.
+pub(super) fn by_thread(page: &mut Markup, members: &[Member<'_>], axes: &Axes) {
+    let all = members.iter().filter_map(|member| Some((member, cpus_of(member.curves.as_ref()?))));
+    let several: Vec<_> = all.filter(|(_, cpus)| (2..=LINES).contains(&cpus.len())).collect();
+    if several.is_empty() || several.len() > PICTURES {
+        return;
+    }
+    page.section("bythread", "later", "Threads of each cell", None);
+    for (member, cpus) in several {
+        let of = member.of_number();
+        keys(page, cpus.iter().map(|(cpu, _)| (format!("{of} {cpu}"), None)));
+        linear::write(page, &member.name(), &lines(of, &cpus, None), are_fine(std::iter::once(&member.row)), axes);
+    }
+    page.raw("</section>\n");
+}
+
+/// The CPUs with samples.
+fn cpus_of(curves: &Curves) -> Cpus<'_> {
+    curves.by_cpu.iter().filter(|(_, cpu)| cpu.n > 0).map(|(cpu, all)| (*cpu, all)).collect()
+}
+
 fn part(
     page: &mut Markup,
     member: &Member<'_>,
@@ -55,7 +79,7 @@ fn part(
     page.raw("</h3>\n<ul class=facts>");
     facts(member).iter().for_each(|fact| page.add(format_args!("<li>{}", Text(fact))));
     page.raw("</ul>\n");
-    let cpus: Cpus<'_> = curves.by_cpu.iter().filter(|(_, cpu)| cpu.n > 0).map(|(cpu, all)| (*cpu, all)).collect();
+    let cpus = cpus_of(curves);
     match axes {
         Some(axes) if !cpus.is_empty() => {
             let are_many = cpus.len() > LINES;
@@ -121,10 +145,18 @@ fn linear_cpus(page: &mut Markup, member: &Member<'_>, curves: &Curves, cpus: &C
     let of = member.of_number();
     let title = format!("{} histogram by {of}, linear axis", capital(axes.counted.latency()));
     let whole = Some(curves).filter(|_| cpus.len() == 1);
-    let lines = cpus.iter().enumerate();
-    let lines: Vec<_> =
-        lines.map(|(color, (cpu, histogram))| Line { color, name: format!("{of} {cpu}"), histogram, whole }).collect();
-    linear::write(page, &title, &lines, are_fine(std::iter::once(&member.row)), axes);
+    linear::write(page, &title, &lines(of, cpus, whole), are_fine(std::iter::once(&member.row)), axes);
+}
+
+/// A line for each CPU; `whole` are the curves of the only one.
+fn lines<'a>(of: &str, cpus: &Cpus<'a>, whole: Option<&'a Curves>) -> Vec<Line<'a>> {
+    let one = |(color, (cpu, histogram)): (usize, &(u32, &'a Histogram))| Line {
+        color,
+        name: format!("{of} {cpu}"),
+        histogram,
+        whole,
+    };
+    cpus.iter().enumerate().map(one).collect()
 }
 
 /// Draws all CPUs over each other in one color, and the latest one in another.

@@ -153,7 +153,7 @@ pub(super) fn mean(row: &Row<'_>) -> Option<String> {
 }
 
 /// The mark of a lower bound.
-fn more_than(at_least: bool) -> &'static str {
+pub(super) fn more_than(at_least: bool) -> &'static str {
     if at_least { "> " } else { "" }
 }
 

@@ -2,7 +2,7 @@
 
 use super::OwnRun;
 use super::markup::{Markup, Text};
-use super::matrix::ns;
+use super::matrix::{more_than, ns};
 use super::table::{numbers, table as framed_table};
 use crate::published::{self, Row};
 use crate::sections::latencies::dash;
@@ -190,8 +190,8 @@ fn group(page: &mut Markup, topic: &Topic<'_>, rows: &[Row], ours: &[&CellSummar
             cell.cell.policy.to_string(),
             count(cell.samples),
             cell.min_ns.map_or_else(dash, ns),
-            cell.mean_ns.map_or_else(dash, duration),
-            cell.max.map_or_else(dash, |max| format!("{}{}", if max.at_least { "> " } else { "" }, ns(max.latency_ns))),
+            cell.mean().map_or_else(dash, |(ns, at_least)| format!("{}{}", more_than(at_least), duration(ns))),
+            cell.max.map_or_else(dash, |max| format!("{}{}", more_than(max.at_least), ns(max.latency_ns))),
             cell.stddev_ns.map_or_else(dash, duration),
             missed,
         ];

@@ -5,11 +5,13 @@ use super::latencies::latency_or_dash;
 use crate::table::{Column, Field, Table, dash};
 use analysis::wording::{count, duration, things};
 use analysis::{CellSummary, RunSummary, StageSummary, WatchSpread, WatchSummary, WatchedSummary};
-use model::{NamedTime, OpenKind, Releases};
+use model::{NamedTime, OpenKind, OtherThread, Releases};
 
 /// A watched thread and its cell.
 type Row<'a> = (&'a CellSummary, &'a WatchedSummary);
 
+/// Threads without activations that are told one by one.
+const MOST_OTHERS: usize = 5;
 /// Names of a list that are shown.
 const NAMED: usize = 3;
 
@@ -19,20 +21,21 @@ pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
         summary.cells.iter().filter_map(|cell| Some((cell, cell.watch.as_ref()?))).collect();
     let rows: Vec<Row<'_>> =
         cells.iter().flat_map(|(cell, watch)| watch.threads.iter().map(|thread| (*cell, thread))).collect();
-    if rows.is_empty() {
+    if cells.iter().all(|(_, watch)| watch.threads.is_empty() && watch.others.is_empty()) {
         return None;
     }
     let several = summary.cells.len() > 1;
     let sentences = cells.iter().flat_map(|(cell, watch)| {
         let prefix = if several { format!("{}: ", cell.name) } else { String::new() };
-        let of_thread = move |thread| format!("{prefix}{}", sentence(thread));
-        let others = (watch.inactive > 0).then(|| {
-            format!(
-                "{} never waited twice in one call and have no activations.",
-                things(watch.inactive, "other thread")
-            )
+        let of_thread = |thread| format!("{prefix}{}", sentence(thread));
+        let told = watch.others.len().min(MOST_OTHERS);
+        let others = watch.others[..told].iter().map(|one| format!("{prefix}{}", without_activations(one)));
+        let untold = watch.inactive.max(watch.others.len() as u64) - told as u64;
+        let rest = (untold > 0).then(|| {
+            format!("{} never waited twice in one call and have no activations.", things(untold, "other thread"))
         });
-        watch.threads.iter().map(of_thread).chain(others).collect::<Vec<_>>()
+        let none = watch.threads.is_empty().then(|| format!("{prefix}No watched thread has activations."));
+        none.into_iter().chain(watch.threads.iter().map(of_thread)).chain(others).chain(rest).collect::<Vec<_>>()
     });
     let is_known = |part: fn(&WatchedSummary) -> &WatchSpread| rows.iter().any(|(_, one)| part(one).max_ns > Some(0));
     let mut notes = vec![format!(
@@ -45,10 +48,21 @@ pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
     }
     Some(Section {
         title: "Watched threads",
-        table: Some(table(several, &rows)),
+        table: (!rows.is_empty()).then(|| table(several, &rows)),
         sentences: sentences.collect(),
-        notes,
+        notes: if rows.is_empty() { Vec::new() } else { notes },
     })
+}
+
+/// What a thread without activations did.
+fn without_activations(one: &OtherThread) -> String {
+    let policy = one.policy.map(|policy| format!(" ({policy})")).unwrap_or_default();
+    let [ran, waited, counted] = [one.ran, one.waited, one.counted].map(|span| duration(span.ns() as f64));
+    format!(
+        "{}{policy} never waited twice in one call and has no activations: of {counted} it ran {ran} and waited {waited} \
+         for a CPU; {} at the end.",
+        one.name, one.state
+    )
 }
 
 /// The columns: the first one only where there are several cells.
@@ -98,7 +112,10 @@ fn open_ns(one: &WatchedSummary) -> Option<i64> {
 
 /// What a thread waits for, and what it met within its activations.
 fn sentence(thread: &WatchedSummary) -> String {
-    let mut parts = vec![format!("{} waits in {}, released {}", thread.name, thread.wait, released(thread))];
+    let mut parts = vec![match thread.wait.as_str() {
+        "" => format!("{} never waited", thread.name),
+        wait => format!("{} waits in {wait}, released {}", thread.name, released(thread)),
+    }];
     if let Some(found) = thread.period {
         let how = if found.is_given { "given" } else { "found" };
         parts.push(format!(

@@ -1,11 +1,12 @@
 //! Looks at the watched threads, once a second and at the end.
 
-use super::{Reader, ThreadFacts};
+use super::{Reader, ThreadFacts, Times};
 use crate::watch::targets::Targets;
 use analysis::{MIN_EXCEEDANCES, quantile};
 use host::CpuGroups;
-use model::{Bin, ClockId, Measured, ThreadProgress, WatchTarget};
+use model::{Bin, ClockId, Measured, ThreadProgress, ThreadState, WatchTarget};
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 use std::sync::PoisonError;
 use std::sync::atomic::Ordering::Relaxed;
 
@@ -31,6 +32,7 @@ impl Reader {
                 self.targets = now;
             }
         }
+        self.note_times();
         let alive: Vec<i32> = self.threads.alive().collect();
         // The threads of a process are in its groups, so these are read once a process.
         let mut groups_of: HashMap<u32, (CpuGroups, Option<u64>)> = HashMap::new();
@@ -96,19 +98,40 @@ impl Reader {
             .collect()
     }
 
-    /// Notes the watched threads that do not sleep interruptibly, with their states as text.
+    /// Notes the watched threads that do not sleep interruptibly.
     pub(super) fn note_awake(&mut self) {
-        let tids = match self.program {
-            Some(program) => threads_below(program).collect(),
-            None => self.targets.tids.clone(),
-        };
         let state = |tid: u32| match host::state_of_thread(tid)? {
-            'R' => Some((tid, "running")),
-            'D' => Some((tid, "in an uninterruptible sleep")),
-            'T' | 't' => Some((tid, "stopped")),
+            'R' => Some((tid, ThreadState::Running)),
+            'D' => Some((tid, ThreadState::Uninterruptible)),
+            'T' | 't' => Some((tid, ThreadState::Stopped)),
             _ => None,
         };
-        self.awake = tids.into_iter().filter_map(state).collect();
+        self.awake = self.watched().into_iter().filter_map(state).collect();
+        for tid in self.awake.keys() {
+            // It may never have made a system call, by which others become known.
+            self.threads.add(tid.cast_signed());
+            let name = || Some(host::name_of_thread(host::process_of(*tid)?, *tid)?.trim().to_owned());
+            if let (Entry::Vacant(unnamed), Some(name)) = (self.threads.names.entry(tid.cast_signed()), name()) {
+                unnamed.insert(name);
+            }
+        }
+    }
+
+    /// Notes what the scheduler has counted of each watched thread.
+    fn note_times(&mut self) {
+        for tid in self.watched() {
+            let at_ns = sys::clock::monotonic().0;
+            let Some((ran_ns, waited_ns)) = host::times_of_thread(tid) else { continue };
+            let now = Times { at_ns, ran_ns, waited_ns };
+            self.times.entry(tid).or_insert([now; 2])[1] = now;
+        }
+    }
+
+    fn watched(&self) -> Vec<u32> {
+        match self.program {
+            Some(program) => threads_below(program).collect(),
+            None => self.targets.tids.clone(),
+        }
     }
 }
 

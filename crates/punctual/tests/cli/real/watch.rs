@@ -5,7 +5,7 @@ use crate::program::{
     machine_and_scratch, mark, punctual, read_json, run, skip_unless,
 };
 use crate::real::explain::{instances, ours};
-use crate::servo::{compiled, explained, may_watch, words};
+use crate::servo::{compiled, did_nothing, explained, may_watch, words};
 use model::{Entry, Record, WatchRecord, WatchedThread};
 use serde_json::Value;
 use std::fs;
@@ -56,7 +56,7 @@ pub(crate) fn watched(dir: &Path) -> (Record, WatchRecord) {
 
 /// Whether `watch` saw nothing at all, which is inconclusive: the machine let the program do nothing meanwhile.
 pub(crate) fn saw_nothing(said: &ProgramOutput) -> bool {
-    let nothing = said.last_line().contains("nothing to report: ");
+    let nothing = did_nothing(said);
     if nothing {
         inconclusive("the program did nothing");
     }

@@ -180,7 +180,7 @@ fn root_a_plan_whose_program_hangs_is_no_pass() {
     );
     let (plan, dir) = (scratch.file("plan.toml", plan), scratch.path("plan"));
     let said = run(command("run").arg(plan).arg("--wait").arg("--out").arg(&dir));
-    if said.stderr.contains("nothing to report: ") {
+    if said.stderr.contains("nothing to report: ") || watched(&dir).1.threads.is_empty() {
         return inconclusive("the program did nothing");
     }
     let Some(_) = hangs_for_ns(&file, &dir) else { return };
@@ -205,4 +205,29 @@ int main(void) { pthread_t thread; pthread_create(&thread, 0, spin, 0); for (;;)
     skip_unless!(!saw_nothing(&said));
     let verdict = verdict(&said.stdout);
     assert!(said.status == 3 && verdict.contains("nothing is known of thread spins (running)"), "{said:?}");
+}
+
+#[test]
+fn root_a_thread_that_is_always_behind_is_told_and_late_where_it_has_a_period() {
+    skip_unless!(may_watch());
+    let (_machine, scratch) = machine_and_scratch("watch-behind");
+    let source = r#"
+#include <time.h>
+int main(void) { struct timespec used; for (;;) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used); }
+"#;
+    let program = compiled_from(&scratch, "behind", source, &[]).display().to_string();
+    for (period, words) in
+        [("", "nothing is known of thread behind (running)"), ("--period 10ms", "max at least 1 s > 50 ms")]
+    {
+        let options = format!("watch --for 1s --warm-up 0s --no-explain --no-keep {period} --require max=50ms");
+        let said = run(command(&options).args(["--", &program]));
+        if said.last_line().contains("nothing to report: ") {
+            return inconclusive("the program did not start");
+        }
+        let expected = if period.is_empty() { 3 } else { 2 };
+        assert!(said.status == expected && verdict(&said.stdout).contains(words), "{said:?}");
+        let told =
+            if period.is_empty() { "behind (other) never waited twice in one call" } else { "behind never waited" };
+        assert!(said.stdout.contains(told), "{said:?}");
+    }
 }

@@ -1,0 +1,53 @@
+//! Watched threads without activations.
+
+use super::reader::{Reader, Times};
+use analysis::watch::ThreadResult;
+use model::{OtherThread, Span, ThreadState, Watch};
+use std::cmp::Reverse;
+use std::collections::HashMap;
+
+/// The threads without activations that ran or did not sleep at the end, those that ran longest first.
+pub(super) fn others(
+    reader: &Reader,
+    names: &HashMap<i32, String>,
+    watch: &Watch,
+    with_activations: &[ThreadResult],
+) -> Vec<OtherThread> {
+    let one = |(tid, [first, latest]): (&u32, &[Times; 2])| {
+        let name = names.get(&tid.cast_signed()).filter(|name| watch.is_meant(name))?.clone();
+        let state = reader.awake.get(tid).copied().unwrap_or(ThreadState::Asleep);
+        let between = |of: fn(&Times) -> u64| Span(of(latest).saturating_sub(of(first)));
+        let (ran, waited) = (between(|times| times.ran_ns), between(|times| times.waited_ns));
+        let policy = sys::sched::policy(*tid).ok().and_then(|found| found.known());
+        let is_known = with_activations.iter().any(|one| one.thread.tid == *tid);
+        let is_told = !is_known && (ran > Span(0) || state != ThreadState::Asleep);
+        is_told.then(|| OtherThread {
+            tid: *tid,
+            name,
+            policy,
+            state,
+            ran,
+            waited,
+            counted: between(|times| times.at_ns),
+        })
+    };
+    let mut all: Vec<OtherThread> = reader.times.iter().filter_map(one).collect();
+    all.sort_by_key(|one| Reverse(one.ran));
+    all
+}
+
+/// Why no thread has activations.
+pub(super) fn nothing(watch: &Watch, inactive: u64, duration: Span) -> String {
+    match (inactive, &watch.thread) {
+        (0, Some(name)) => format!("nothing to report: no thread named `{name}` ran in {duration}; see --thread"),
+        (0, None) => format!("nothing to report: no watched thread ran in {duration}; measure longer"),
+        (1.., _) => {
+            let threads =
+                if inactive == 1 { "1 watched thread".to_owned() } else { format!("{inactive} watched threads") };
+            format!(
+                "nothing to report: {threads} waited fewer than twice in one call in {duration}; measure longer, or name \
+                 the call (--wait-in)"
+            )
+        }
+    }
+}
