@@ -35,8 +35,8 @@ pub struct Block {
     pub waker: Option<i32>,
     /// The futex, by address; 0 in other calls.
     pub futex: u64,
-    /// Whether it may have been the wait for another activation: the thread did not release the futex afterwards, as it
-    /// does with a lock.
+    /// Whether it may have been the wait for another activation: in a poll, or in a futex that the thread did not
+    /// release afterwards, as it does with a lock.
     pub may_be_wait: bool,
 }
 

@@ -1,6 +1,6 @@
 //! Bounds of the response times of one thread, where the kernel does not show every release.
 
-use super::activation::{Activation, Release};
+use super::activation::{Activation, Block, Release};
 use crate::stats::quantile::quantile;
 use model::Histogram;
 
@@ -17,9 +17,9 @@ const MOST: u64 = 1_000_000;
 ///   thread running changes the number and does not enter the kernel, nor does the thread when it takes what it finds.
 ///   An activation longer than the usual interval, with the CPU time of two or more, may be as many. Not where a timer
 ///   of the thread releases it: its due times are known.
-/// - A thread of a pool (of Go, Java, Rust) waits for work now in one call and now in a futex. A sleep there that is
-///   longer than the usual interval, and in no lock, was such a wait, or one within the activation: its time counts in
-///   the upper bound alone.
+/// - A thread of a pool (of Go, Java, Rust) waits for work now in a poll, now in a futex. A poll of one that waits in a
+///   futex, and a sleep in a futex that is no lock for longer than the usual interval, was such a wait, or one within
+///   the activation: its time counts in the upper bound alone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bounds {
     /// Whether the thread waits for a futex.
@@ -91,8 +91,10 @@ impl Bounds {
 
     /// Lengths of the sleeps that were waits for another activation, ns.
     fn idle(&self, one: &Activation) -> impl Iterator<Item = u64> {
-        let may_be = one.blocks.iter().filter(|block| block.may_be_wait).map(|block| block.to_ns - block.from_ns);
-        may_be.filter(|length_ns| self.is_idle(*length_ns))
+        let length_ns = |block: &Block| block.to_ns - block.from_ns;
+        let is_poll = |block: &Block| self.is_in_user_space && block.futex == 0;
+        let is_idle = move |block: &&Block| self.may_wait_elsewhere && is_poll(block) || self.is_idle(length_ns(block));
+        one.blocks.iter().filter(|block| block.may_be_wait).filter(is_idle).map(length_ns)
     }
 
     /// Whether a sleep of this length in a futex that is no lock is a wait for another activation.
@@ -142,3 +144,6 @@ impl Bounds {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -19,4 +19,4 @@ pub(super) struct Open {
 }
 
 #[cfg(test)]
-mod tests;
+pub(super) mod tests;

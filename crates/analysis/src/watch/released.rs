@@ -23,7 +23,8 @@ impl Released {
     pub(super) fn mark(&self, blocks: &mut [Block]) {
         for block in blocks {
             let is_lock = self.0.iter().any(|(futex, at_ns)| *futex == block.futex && *at_ns >= block.to_ns);
-            block.may_be_wait = block.call.is_some_and(|call| call.kind() == CallKind::Futex) && !is_lock;
+            let may_be = |call: Call| call.polls() || call.kind() == CallKind::Futex && !is_lock;
+            block.may_be_wait = block.call.is_some_and(may_be);
         }
     }
 }

@@ -29,11 +29,12 @@ impl Running {
 
     /// Reads lines until one contains `words`, and returns it.
     pub(crate) fn expect(&mut self, words: &str) -> String {
+        let mut said = String::new();
         loop {
-            let mut line = String::new();
-            assert_ne!(self.stderr.read_line(&mut line).unwrap(), 0, "{words}");
-            if line.contains(words) {
-                return line;
+            let begin = said.len();
+            assert_ne!(self.stderr.read_line(&mut said).unwrap(), 0, "nothing says `{words}`: {said}");
+            if said[begin..].contains(words) {
+                return said.split_off(begin);
             }
         }
     }
