@@ -144,7 +144,7 @@ impl WatchedThreads {
             }
             What::SysEnter { .. } | What::SysExit { .. } => {
                 if event.pid > 0 {
-                    self.add(event.pid);
+                    self.add(event.pid, event.at_ns);
                 }
                 self.pass(event.pid, cpu, event, finished);
             }
@@ -199,11 +199,11 @@ impl WatchedThreads {
         self.threads.iter().filter(|(_, thread)| thread.ended_ns.is_none()).map(|(pid, _)| *pid)
     }
 
-    /// Adds a thread that may never have made a system call.
-    pub fn add(&mut self, pid: i32) {
+    /// Adds a thread that may never have made a system call; it was there at `seen_ns`.
+    pub fn add(&mut self, pid: i32, seen_ns: u64) {
         if self.threads.len() < MOST_THREADS {
             let settings = &self.settings;
-            self.threads.entry(pid).or_insert_with(|| Thread::new(pid, settings));
+            self.threads.entry(pid).or_insert_with(|| Thread::new(pid, seen_ns, settings));
         }
     }
 

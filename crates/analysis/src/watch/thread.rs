@@ -17,6 +17,8 @@ const MOST_EVENTS: usize = 50_000;
 /// A thread.
 #[derive(Debug)]
 pub(super) struct Thread {
+    /// Its first event, or the first look at it, ns.
+    seen_ns: u64,
     pub(super) track: Track,
     pub(super) wait: Option<Call>,
     chooser: Chooser,
@@ -30,8 +32,10 @@ pub(super) struct Thread {
 }
 
 impl Thread {
-    pub(super) fn new(pid: i32, settings: &Settings) -> Thread {
+    /// A thread that was there at `seen_ns`.
+    pub(super) fn new(pid: i32, seen_ns: u64, settings: &Settings) -> Thread {
         Thread {
+            seen_ns,
             track: Track::new(pid, None),
             wait: None,
             chooser: Chooser::default(),
@@ -112,13 +116,13 @@ impl Thread {
     }
 
     /// What is not finished at the end, after [`Tally::finish`]. A thread that was given a period and never waited is
-    /// behind since the beginning, if it is awake; not one that yields, as those of policy deadline do.
+    /// behind since it was seen, if it is awake; not one that yields, as those of policy deadline do.
     pub(super) fn open(&mut self, at_ns: u64, offsets: &[i64], settings: &Settings, is_awake: bool) -> Option<Open> {
         let never_waited = self.wait.is_none() && is_awake && !self.track.yields();
         if let Some(period) = settings.period.filter(|_| never_waited) {
-            let age_ns = settings.until_ns.saturating_sub(settings.since_ns);
-            let behind = age_ns.saturating_sub(1) / period.ns();
-            let (kind, due_ns) = (OpenKind::Activation, settings.since_ns);
+            let due_ns = settings.since_ns.max(self.seen_ns);
+            let age_ns = settings.until_ns.saturating_sub(due_ns);
+            let (kind, behind) = (OpenKind::Activation, age_ns.saturating_sub(1) / period.ns());
             return Some(Open { kind, due_ns, at_least_ns: age_ns, behind, has_run: true });
         }
         let unfinished = self.unfinished(at_ns, offsets, settings);

@@ -109,7 +109,8 @@ impl Reader {
         self.awake = self.watched().into_iter().filter_map(state).collect();
         for tid in self.awake.keys() {
             // It may never have made a system call, by which others become known.
-            self.threads.add(tid.cast_signed());
+            let Some([first, _]) = self.times.get(tid) else { continue };
+            self.threads.add(tid.cast_signed(), first.at_ns);
             let name = || Some(host::name_of_thread(host::process_of(*tid)?, *tid)?.trim().to_owned());
             if let (Entry::Vacant(unnamed), Some(name)) = (self.threads.names.entry(tid.cast_signed()), name()) {
                 unnamed.insert(name);

@@ -211,23 +211,41 @@ int main(void) { pthread_t thread; pthread_create(&thread, 0, spin, 0); for (;;)
 fn root_a_thread_that_is_always_behind_is_told_and_late_where_it_has_a_period() {
     skip_unless!(may_watch());
     let (_machine, scratch) = machine_and_scratch("watch-behind");
+    // Its first argument names a file for the time at which it begins.
     let source = r#"
+#include <stdio.h>
 #include <time.h>
-int main(void) { struct timespec used; for (;;) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &used); }
+int main(int n, char **words) {
+    struct timespec t;
+    clock_gettime(CLOCK_MONOTONIC, &t);
+    FILE *file = fopen(words[n - 1], "w");
+    if (!file || fprintf(file, "%lld", t.tv_sec * 1000000000ll + t.tv_nsec) < 0 || fclose(file)) return 1;
+    for (;;) clock_gettime(CLOCK_THREAD_CPUTIME_ID, &t);
+}
 "#;
     let program = compiled_from(&scratch, "behind", source, &[]).display().to_string();
-    for (period, words) in
-        [("", "nothing is known of thread behind (running)"), ("--period 10ms", "max at least 1 s > 50 ms")]
-    {
-        let options = format!("watch --for 1s --warm-up 0s --no-explain --no-keep {period} --require max=50ms");
-        let said = run(command(&options).args(["--", &program]));
-        if said.last_line().contains("nothing to report: ") {
-            return inconclusive("the program did not start");
+    for period in ["", "--period 10ms"] {
+        let (file, dir) = (scratch.path("begun"), scratch.path(if period.is_empty() { "none" } else { "period" }));
+        let options =
+            format!("watch --for 1s --warm-up 0s --no-explain {period} --require max=50ms --out {}", dir.display());
+        let said = run(command(&options).args(["--", &program]).arg(&file));
+        let begun_ns: Option<u64> = std::fs::read_to_string(&file).ok().and_then(|text| text.parse().ok());
+        if said.last_line().contains("nothing to report: ") || begun_ns.is_none() {
+            return inconclusive("the program did not begin");
         }
-        let expected = if period.is_empty() { 3 } else { 2 };
-        assert!(said.status == expected && verdict(&said.stdout).contains(words), "{said:?}");
-        let told =
-            if period.is_empty() { "behind (other) never waited twice in one call" } else { "behind never waited" };
-        assert!(said.stdout.contains(told), "{said:?}");
+        let (record, watch) = watched(&dir);
+        if begun_ns > Some(record.started.0 + record.measured.ns()) {
+            return inconclusive("the program began after the measured time");
+        }
+        let verdict = verdict(&said.stdout);
+        if period.is_empty() {
+            assert!(said.status == 3 && verdict.contains("nothing is known of thread behind (running)"), "{said:?}");
+            assert!(said.stdout.contains("behind (other) never waited twice in one call"), "{said:?}");
+            continue;
+        }
+        let open = watch.threads.iter().find_map(|thread| thread.open.as_ref()).expect("an open activation");
+        let is_beyond = open.at_least.ns() > 50_000_000;
+        assert!(said.status == if is_beyond { 2 } else { 3 }, "{open:?} {said:?}");
+        assert!(said.stdout.contains("behind never waited"), "{said:?}");
     }
 }
