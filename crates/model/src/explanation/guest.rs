@@ -41,7 +41,8 @@ pub struct HostPiece {
     pub is_inferred: bool,
 }
 
-/// Both threads during a late wake-up, each without gaps.
+/// Both threads during a late wake-up, each without gaps; of more than [`super::Explanation::STRETCHES`] pieces the
+/// longest.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct HostLanes {
