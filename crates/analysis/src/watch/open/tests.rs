@@ -295,7 +295,7 @@ fn only_threads_that_were_seen_to_the_end_pass() {
 }
 
 #[test]
-fn a_thread_that_has_a_period_and_never_waits_is_behind_since_the_beginning() {
+fn a_thread_that_has_a_period_and_never_waits_is_behind_since_its_first_event() {
     let call = |script: Script, cycle: u64| {
         let at = cycle * PERIOD_NS;
         script.enter(at, Sysno::getpid, [0; 3]).exit(at + 1_000, Sysno::getpid, 1)
@@ -305,8 +305,11 @@ fn a_thread_that_has_a_period_and_never_waits_is_behind_since_the_beginning() {
     let (given, _) = results(&never, Period::try_from(Span(PERIOD_NS)).ok());
     let [one] = <[ThreadResult; 1]>::try_from(given).expect("one thread");
     let open = one.thread.open.as_ref().unwrap();
-    assert_eq!((open.at_least, open.doing.as_str(), one.thread.wait.as_str()), (Span(UNTIL_NS), "runs", ""));
-    assert_eq!((one.thread.activations, one.thread.late, one.thread.skipped), (0, 1, UNTIL_NS / PERIOD_NS - 1));
+    assert_eq!(
+        (open.at_least, open.doing.as_str(), one.thread.wait.as_str()),
+        (Span(UNTIL_NS - PERIOD_NS), "runs", "")
+    );
+    assert_eq!((one.thread.activations, one.thread.late, one.thread.skipped), (0, 1, UNTIL_NS / PERIOD_NS - 2));
     let record = one.record(MonoTime(0), WatchSample::Response, achieved());
     assert!(record.is_consistent(), "{record:#?}");
 }
