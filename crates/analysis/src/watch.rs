@@ -344,7 +344,7 @@ impl WatchedThreads {
             seconds: std::mem::take(&mut tally.samples.seconds),
             worst,
             episodes,
-            unseen: tally.unseen,
+            lost: tally.lost,
             first_release_ns: tally.first_release_ns.unwrap_or(since),
             last_end_ns: tally.last_end_ns,
             censored,

@@ -2,6 +2,7 @@
 
 use crate::stats::histogram::{merged, standard_deviation};
 use crate::summary::cost::{cost_of, of_load};
+use crate::summary::open::Open;
 use model::{
     Cell, Entry, Histogram, Host, Kernel, Load, OperationRecord, Period, Policy, Record, Statistic, StudyCells,
     StudyDefinition, ThreadRecord,
@@ -221,7 +222,7 @@ pub fn value(
 ) -> Option<StudyValue> {
     let threads = || measurements.iter().filter_map(|measurement| measurement.thread());
     let histogram = merged(threads().map(|thread| &thread.histogram));
-    let open: Vec<u64> = threads().filter_map(|thread| Some(thread.censored?.at_least_ns)).collect();
+    let open = Open::of(threads());
     let known = |value: f64| Some(StudyValue { value, at_least: false });
     let assumed = measurements.iter().find_map(|measurement| match measurement.data {
         Data::Assumed { value, latency, cost } => {
@@ -235,18 +236,18 @@ pub fn value(
     match statistic {
         Statistic::Min => histogram.min_ns.and_then(|ns| known(ns as f64)),
         Statistic::Max => {
-            let longest = open.iter().max().map(|ns| *ns as f64);
+            let longest = open.map(|open| open.at_least_ns as f64);
             let at_least = longest.filter(|longest| histogram.max_ns.is_none_or(|max| *longest > max as f64));
             at_least
                 .map(|value| StudyValue { value, at_least: true })
                 .or_else(|| histogram.max_ns.and_then(|ns| known(ns as f64)))
         }
         Statistic::Mean => {
-            let n = histogram.n + open.len() as u64;
-            let sum = histogram.sum_ns as f64 + open.iter().map(|ns| *ns as f64).sum::<f64>();
-            (n > 0).then(|| StudyValue { value: sum / n as f64, at_least: !open.is_empty() })
+            let (n, sum_ns) = (histogram.n, histogram.sum_ns as f64);
+            let ended = || (n > 0).then(|| StudyValue { value: sum_ns / n as f64, at_least: false });
+            open.map(|open| StudyValue { value: open.mean_with(sum_ns, n), at_least: true }).or_else(ended)
         }
-        Statistic::Deviation => standard_deviation(&histogram).filter(|_| open.is_empty()).and_then(known),
+        Statistic::Deviation => standard_deviation(&histogram).filter(|_| open.is_none()).and_then(known),
         Statistic::Missed => {
             let due: u64 = threads().map(|thread| thread.cycles_due).sum();
             (due > 0).then(|| threads().map(|thread| thread.missed).sum::<u64>() as f64).and_then(known)

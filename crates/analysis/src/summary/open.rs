@@ -27,10 +27,14 @@ impl Open {
         ages.map(|ns| Open { waits: 1, at_least_ns: ns, total_ns: ns }).reduce(add)
     }
 
+    /// The mean of these waits and of `samples` that ended after `sum_ns` in all, ns: a lower bound.
+    pub(crate) fn mean_with(self, sum_ns: f64, samples: u64) -> f64 {
+        (sum_ns + self.total_ns as f64) / (samples + self.waits) as f64
+    }
+
     /// The mean of `samples` waits that ended, ns, with those that are `open`, and whether it is a lower bound.
     pub(crate) fn mean(open: Option<Open>, mean_ns: Option<f64>, samples: u64) -> Option<(f64, bool)> {
         let Some(open) = open else { return mean_ns.map(|mean_ns| (mean_ns, false)) };
-        let sum_ns = mean_ns.unwrap_or(0.0) * samples as f64 + open.total_ns as f64;
-        Some((sum_ns / (samples + open.waits) as f64, true))
+        Some((open.mean_with(mean_ns.unwrap_or(0.0) * samples as f64, samples), true))
     }
 }

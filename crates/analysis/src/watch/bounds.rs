@@ -18,8 +18,8 @@ const MOST: u64 = 1_000_000;
 ///   An activation longer than the usual interval, with the CPU time of two or more, may be as many. Not where a timer
 ///   of the thread releases it: its due times are known.
 /// - A thread of a pool (of Go, Java, Rust) waits for work now in a poll, now in a futex. A poll of one that waits in a
-///   futex, and a sleep in a futex that is no lock for longer than the usual interval, was such a wait, or one within
-///   the activation: its time counts in the upper bound alone.
+///   futex, and a sleep in a futex that is not a lock for longer than the usual interval, was such a wait, or one
+///   within the activation: its time counts in the upper bound alone.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Bounds {
     /// Whether the thread waits for a futex.
@@ -69,24 +69,21 @@ pub(super) struct Bounded {
 }
 
 impl Bounds {
-    pub(super) fn take(&mut self, one: &Activation) {
+    /// Takes an activation, and sets its time in sleeps that were waits for another one.
+    pub(super) fn take(&mut self, one: &mut Activation) {
+        let (idle, idle_ns) = self.idle(one).fold((0, 0), |(n, sum_ns), ns| (n + 1, sum_ns + ns));
+        one.idle_ns = idle_ns;
         if one.release != Release::Immediate {
             self.slept_release_ns = None;
         }
         let slept_ns = *self.slept_release_ns.get_or_insert(one.release_ns);
         let at_most_ns = one.end_ns.saturating_sub(slept_ns);
-        let idle = self.idle(one).count() as u64;
         let is_by_timer = one.release == Release::Timer;
         let taken = Taken { run_ns: one.run_ns, response_ns: one.response_ns(), at_most_ns, idle, is_by_timer };
         match self.usual {
             None if self.is_in_user_space => self.first.push(taken),
             _ => self.count(taken),
         }
-    }
-
-    /// Time in sleeps that were waits for another activation, ns.
-    pub(super) fn idle_ns(&self, one: &Activation) -> u64 {
-        self.idle(one).sum()
     }
 
     /// Lengths of the sleeps that were waits for another activation, ns.
@@ -97,7 +94,7 @@ impl Bounds {
         one.blocks.iter().filter(|block| block.may_be_wait).filter(is_idle).map(length_ns)
     }
 
-    /// Whether a sleep of this length in a futex that is no lock is a wait for another activation.
+    /// Whether a sleep of this length in a futex that is not a lock is a wait for another activation.
     pub(super) fn is_idle(&self, length_ns: u64) -> bool {
         self.may_wait_elsewhere && self.usual.is_some_and(|usual| length_ns > usual.interval_ns)
     }

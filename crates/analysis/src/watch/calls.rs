@@ -90,7 +90,7 @@ impl Call {
 
     /// Whether it wakes threads that sleep in the futex that is its first argument.
     pub(crate) fn wakes_futex(self) -> bool {
-        self.is_futex() && WAKE.contains(&self.detail)
+        WAKE.contains(&self.detail) && self.is_futex()
     }
 
     /// Whether it is one of futex(2).

@@ -18,7 +18,7 @@ pub struct ThreadResult {
     /// Episodes of late activations.
     pub episodes: Episodes,
     /// Due times that passed while events were lost.
-    pub unseen: u64,
+    pub lost: u64,
     /// First release, `CLOCK_MONOTONIC`, ns.
     pub first_release_ns: u64,
     /// End of the last activation, ns.
@@ -48,10 +48,10 @@ impl ThreadResult {
             origin_uncertainty: None,
             timer_overruns: None,
             achieved,
-            cycles_due: histogram.n.saturating_add(*skipped).saturating_add(open).saturating_add(self.unseen),
+            cycles_due: histogram.n.saturating_add(*skipped).saturating_add(open).saturating_add(self.lost),
             recorded: histogram.n,
             missed: *skipped,
-            lost: self.unseen,
+            lost: self.lost,
             passed_over: 0,
             early: 0,
             censored: self.censored,

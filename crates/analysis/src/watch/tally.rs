@@ -82,7 +82,7 @@ pub(super) struct Tally {
     pub(super) activations: u64,
     pub(super) skipped: u64,
     /// Due times that passed while events were lost.
-    pub(super) unseen: u64,
+    pub(super) lost: u64,
     is_after_loss: bool,
     pub(super) late: u64,
     pub(super) releases: Releases,
@@ -126,7 +126,7 @@ impl Tally {
             period: PeriodFinder::new(settings.period),
             activations: 0,
             skipped: 0,
-            unseen: 0,
+            lost: 0,
             is_after_loss: false,
             late: 0,
             releases: Releases::default(),
@@ -170,7 +170,7 @@ impl Tally {
     }
 
     pub(super) fn take(&mut self, one: &mut Activation) {
-        one.idle_ns = self.bounds.idle_ns(one);
+        self.bounds.take(one);
         let one = &*one;
         let ns = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
         self.activations += 1;
@@ -197,7 +197,6 @@ impl Tally {
         self.preempted.record(ns(one.waited_ns()));
         self.blocked.record(ns(one.blocked_ns()));
         self.response.record(ns(one.response_ns()));
-        self.bounds.take(one);
         for wait in &one.waits {
             if let Some(sum) = slot(&mut self.preempted_by, wait.by) {
                 sum.add(wait.length_ns);
@@ -238,7 +237,7 @@ impl Tally {
         }
     }
 
-    /// Notes that events were lost: the due times between the activations before and after are not seen.
+    /// Notes that events were lost: the due times between the activations before and after are lost, too.
     pub(super) fn lose(&mut self) {
         self.is_after_loss = true;
     }
@@ -250,9 +249,9 @@ impl Tally {
         let interval = one.release_ns.saturating_sub(release);
         if is_after_loss {
             let period = self.period.period().filter(|_| self.is_on_grid());
-            let unseen = period.map_or(0, |period| ((interval + period.ns() / 2) / period.ns()).saturating_sub(1));
-            self.unseen += unseen;
-            self.cycles += unseen;
+            let lost = period.map_or(0, |period| ((interval + period.ns() / 2) / period.ns()).saturating_sub(1));
+            self.lost += lost;
+            self.cycles += lost;
             return 0;
         }
         self.interval.record(i64::try_from(interval).unwrap_or(i64::MAX));
@@ -292,7 +291,7 @@ impl Tally {
         self.flush();
         self.bounds.learn(&self.run, &self.interval);
         if self.period.result().is_none() {
-            (self.skipped, self.unseen) = (0, 0);
+            (self.skipped, self.lost) = (0, 0);
             self.samples.missed = 0;
             if self.deadline.is_none() {
                 self.late = 0;

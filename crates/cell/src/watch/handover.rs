@@ -1,9 +1,8 @@
 //! What goes to the explaining thread, which gives way to all others and therefore has no room at times.
 
-use std::cmp::Reverse;
 use std::sync::mpsc::{SyncSender, TrySendError};
 
-/// Memory of the values that wait, at most, bytes. The newest waits in any case.
+/// Memory of the values that wait, at most, bytes. The largest waits in any case.
 const MOST_BYTES: usize = 32 << 20;
 
 /// A value that can wait.
@@ -52,7 +51,7 @@ impl<T: Waiting> Handover<T> {
         lost
     }
 
-    /// Returns the value if there is no room.
+    /// Returns the value if the channel is full.
     fn send(&self, value: T) -> Option<T> {
         match self.sender.try_send(value) {
             Ok(()) => None,
@@ -61,8 +60,7 @@ impl<T: Waiting> Handover<T> {
     }
 
     /// Waits until what was put off has room, and ends: the receiver gets no more.
-    pub(super) fn end(mut self) {
-        self.put_off.sort_by_key(|one| Reverse(one.rank()));
+    pub(super) fn end(self) {
         // Fails if the receiving thread has panicked, which its `join` tells.
         self.put_off.into_iter().for_each(|one| drop(self.sender.send(one)));
     }

@@ -20,8 +20,8 @@ pub(super) fn others(
         let (ran, waited) = (between(|times| times.ran_ns), between(|times| times.waited_ns));
         let policy = sys::sched::policy(*tid).ok().and_then(|found| found.known());
         let is_known = with_activations.iter().any(|one| one.thread.tid == *tid);
-        let is_told = !is_known && (ran > Span(0) || state != ThreadState::Asleep);
-        is_told.then(|| OtherThread {
+        let is_listed = !is_known && (ran > Span(0) || state != ThreadState::Asleep);
+        is_listed.then(|| OtherThread {
             tid: *tid,
             name,
             policy,

@@ -10,7 +10,7 @@ use model::{NamedTime, OpenKind, OtherThread, Releases};
 /// A watched thread and its cell.
 type Row<'a> = (&'a CellSummary, &'a WatchedSummary);
 
-/// Threads without activations that are told one by one.
+/// Threads without activations that are listed one by one.
 const MOST_OTHERS: usize = 5;
 /// Names of a list that are shown.
 const NAMED: usize = 3;
@@ -28,11 +28,11 @@ pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
     let sentences = cells.iter().flat_map(|(cell, watch)| {
         let prefix = if several { format!("{}: ", cell.name) } else { String::new() };
         let of_thread = |thread| format!("{prefix}{}", sentence(thread));
-        let told = watch.others.len().min(MOST_OTHERS);
-        let others = watch.others[..told].iter().map(|one| format!("{prefix}{}", without_activations(one)));
-        let untold = watch.inactive.max(watch.others.len() as u64) - told as u64;
-        let rest = (untold > 0).then(|| {
-            format!("{} never waited twice in one call and have no activations.", things(untold, "other thread"))
+        let listed = watch.others.len().min(MOST_OTHERS);
+        let others = watch.others[..listed].iter().map(|one| format!("{prefix}{}", without_activations(one)));
+        let unlisted = watch.inactive.max(watch.others.len() as u64) - listed as u64;
+        let rest = (unlisted > 0).then(|| {
+            format!("{} never waited twice in one call and have no activations.", things(unlisted, "other thread"))
         });
         let none = watch.threads.is_empty().then(|| format!("{prefix}No watched thread has activations."));
         none.into_iter().chain(watch.threads.iter().map(of_thread)).chain(others).chain(rest).collect::<Vec<_>>()

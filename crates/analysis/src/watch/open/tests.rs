@@ -326,9 +326,9 @@ fn due_times_that_pass_while_events_are_lost_are_not_missed() {
     threads.take(&events[cut(210)..]);
     let (results, _, _) = threads.finish(UNTIL_NS, |_| true, |_| true);
     let [one] = <[ThreadResult; 1]>::try_from(results).expect("one thread");
-    assert_eq!((one.unseen, one.thread.skipped, one.thread.late), (11, 0, 0));
+    assert_eq!((one.lost, one.thread.skipped, one.thread.late), (11, 0, 0));
     let due = UNTIL_NS / PERIOD_NS - 1;
-    assert_eq!(one.thread.activations + one.unseen + u64::from(one.censored.is_some()), due);
+    assert_eq!(one.thread.activations + one.lost + u64::from(one.censored.is_some()), due);
     assert!(one.record(MonoTime(0), WatchSample::Response, achieved()).is_consistent());
 }
 

@@ -16,9 +16,11 @@ impl Reader {
         self.threads.set_offsets(
             [ClockId::Realtime, ClockId::Tai, ClockId::Boottime].map(host::offset_from_monotonic_ns).to_vec(),
         );
+        let watched: Vec<u32>;
         if let Some(program) = self.program {
             // Those that it had started before the kernel followed it.
-            let new: Vec<u32> = threads_below(program).filter(|tid| !self.targets.tids.contains(tid)).collect();
+            watched = threads_below(program).collect();
+            let new: Vec<u32> = watched.iter().copied().filter(|tid| !self.targets.tids.contains(tid)).collect();
             let pids: Vec<i32> = new.iter().filter_map(|tid| i32::try_from(*tid).ok()).collect();
             if !pids.is_empty() && self.instance.follow_also(&pids).is_ok() {
                 self.targets.tids.extend(new);
@@ -31,8 +33,9 @@ impl Reader {
                 let _ = self.instance.follow(&pids);
                 self.targets = now;
             }
+            watched = self.targets.tids.clone();
         }
-        self.note_times();
+        self.note_times(&watched);
         let alive: Vec<i32> = self.threads.alive().collect();
         // The threads of a process are in its groups, so these are read once a process.
         let mut groups_of: HashMap<u32, (CpuGroups, Option<u64>)> = HashMap::new();
@@ -106,12 +109,16 @@ impl Reader {
             'T' | 't' => Some((tid, ThreadState::Stopped)),
             _ => None,
         };
-        self.awake = self.watched().into_iter().filter_map(state).collect();
+        let watched = match self.program {
+            Some(program) => threads_below(program).collect(),
+            None => self.targets.tids.clone(),
+        };
+        self.awake = watched.into_iter().filter_map(state).collect();
         for tid in self.awake.keys() {
             // It may never have made a system call, by which others become known.
             let Some([first, _]) = self.times.get(tid) else { continue };
             self.threads.add(tid.cast_signed(), first.at_ns);
-            let name = || Some(host::name_of_thread(host::process_of(*tid)?, *tid)?.trim().to_owned());
+            let name = || Some(host::name_of_thread(*tid, *tid)?.trim().to_owned());
             if let (Entry::Vacant(unnamed), Some(name)) = (self.threads.names.entry(tid.cast_signed()), name()) {
                 unnamed.insert(name);
             }
@@ -119,19 +126,12 @@ impl Reader {
     }
 
     /// Notes what the scheduler has counted of each watched thread.
-    fn note_times(&mut self) {
-        for tid in self.watched() {
+    fn note_times(&mut self, watched: &[u32]) {
+        for tid in watched {
             let at_ns = sys::clock::monotonic().0;
-            let Some((ran_ns, waited_ns)) = host::times_of_thread(tid) else { continue };
+            let Some((ran_ns, waited_ns)) = host::times_of_thread(*tid) else { continue };
             let now = Times { at_ns, ran_ns, waited_ns };
-            self.times.entry(tid).or_insert([now; 2])[1] = now;
-        }
-    }
-
-    fn watched(&self) -> Vec<u32> {
-        match self.program {
-            Some(program) => threads_below(program).collect(),
-            None => self.targets.tids.clone(),
+            self.times.entry(*tid).or_insert([now; 2])[1] = now;
         }
     }
 }

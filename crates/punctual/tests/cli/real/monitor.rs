@@ -32,7 +32,7 @@ impl Running {
         let mut said = String::new();
         loop {
             let begin = said.len();
-            assert_ne!(self.stderr.read_line(&mut said).unwrap(), 0, "nothing says `{words}`: {said}");
+            assert_ne!(self.stderr.read_line(&mut said).unwrap(), 0, "no line has `{words}`: {said}");
             if said[begin..].contains(words) {
                 return said.split_off(begin);
             }
