@@ -1,6 +1,7 @@
 //! Sleep error of languages: real programs of each installed language, and programs that violate the protocol.
 
 use crate::life::samples::assert_agree;
+use crate::places::Places;
 use crate::program::{
     Scratch, a_cpu, cell, command, finish, inconclusive, is_installed, is_root, kill_and_wait, machine_and_scratch,
     record, run, running, skip_unless, start_cell, wait_for_progress,
@@ -60,10 +61,16 @@ fn expect_sleeps(record: &Record, language: &str) {
 fn root_the_sleeps_of_a_starved_idle_program_are_all_accounted_for() {
     skip_unless!(is_root() && is_installed("python3", "python3-minimal"));
     let (_machine, scratch) = machine_and_scratch("sleeps-idle");
-    // The spinner leaves an idle process about 30 us of each second; Python would take half an hour to start.
+    // The spinner leaves an idle process about 30 us of each second, and any other too little to start up in time: it
+    // starts when Python is ready.
+    let places = Places::new();
+    let mut idle = command("cell");
+    places.act(idle.env("TMPDIR", scratch.dir()), "stop:sleep-ready");
+    let mut child = start_cell(idle, &sleeps("python3", "10ms", "idle", "1s"));
+    let stopped = places.stopped(&mut child, "sleep-ready");
     let spin = format!("ulimit -t 100; exec taskset -c {} nice -n -20 sh -c 'while :; do :; done'", a_cpu());
     let mut hog = Command::new("sh").args(["-c", &spin]).stdin(Stdio::null()).spawn().unwrap();
-    let child = start(&scratch, &sleeps("python3", "10ms", "idle", "1s"));
+    process::signal(stopped, libc::SIGCONT).unwrap();
     let record = record(child);
     kill_and_wait(&mut hog);
     let thread = &record.threads[0];
