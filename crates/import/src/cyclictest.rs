@@ -250,7 +250,7 @@ impl Parsed {
                 thread.slices.push(Slice { first_cycle: first, cycles: histogram.n, histogram });
             }
             // The last status line of `-v` may be older than the last values.
-            thread.samples = thread.samples.max(Some(pooled.n));
+            thread.samples = thread.samples.max(Some(pooled.n.saturating_add(lost)));
             (thread.min_ns, thread.max_ns) =
                 (thread.min_ns.into_iter().chain(pooled.min_ns).min(), thread.max_ns.max(pooled.max_ns));
             thread.histogram = Some(pooled);

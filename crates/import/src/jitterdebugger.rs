@@ -91,7 +91,8 @@ fn one(key: &str, thread: &Thread, unit_ns: u64) -> Result<ImportedThread, Parse
         min_ns: has_samples.then_some(min_ns),
         max_ns: has_samples.then_some(max_ns),
         mean_ns: mean_ns.map(|avg| avg * unit_ns as f64),
-        missed: None,
+        // It waits for each of them.
+        missed: Some(0),
         slices: Vec::new(),
     })
 }

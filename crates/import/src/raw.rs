@@ -39,6 +39,12 @@ struct Sample {
     latency: u64,
 }
 
+impl Sample {
+    fn due_ns(&self, unit: Unit) -> u64 {
+        self.woke_ns.saturating_sub(self.latency.saturating_mul(unit.ns()))
+    }
+}
+
 /// Latencies below this, in the file's unit, are counted exactly in a table until their slice ends: a hundred times as
 /// fast as in the histogram, and as exact.
 const TABLE: usize = 1 << 16;
@@ -52,8 +58,9 @@ struct RecordCounts {
     table: Vec<u32>,
     /// Index after the largest non-zero entry of the table.
     used: usize,
-    first_woke_ns: u64,
-    last_woke_ns: u64,
+    /// First and last due time, ns, and the same of wake-ups.
+    due_ns: (u64, u64),
+    woke_ns: (u64, u64),
     n: u64,
 }
 
@@ -129,9 +136,16 @@ fn only_zeros(n: u64) -> String {
 }
 
 impl RecordCounts {
-    fn new(number: u32, first_woke_ns: u64) -> RecordCounts {
+    fn new(number: u32) -> RecordCounts {
         let table = vec![0; TABLE];
-        RecordCounts { number, slices: Vec::new(), table, used: 0, first_woke_ns, last_woke_ns: 0, n: 0 }
+        RecordCounts { number, slices: Vec::new(), table, used: 0, due_ns: (u64::MAX, 0), woke_ns: (u64::MAX, 0), n: 0 }
+    }
+
+    /// Number of due times between the first and the last one that have no record.
+    fn lost(&self, period: Period) -> u64 {
+        let (first_ns, last_ns) = self.due_ns;
+        let due = (last_ns.saturating_sub(first_ns) + period.ns() / 2) / period.ns() + 1;
+        due.saturating_sub(self.n)
     }
 
     /// Moves the counts of the table into the last slice.
@@ -172,7 +186,7 @@ fn count(threads: &mut Vec<RecordCounts>, sample: Sample, unit: Unit, n: u64, pe
     let at = match threads.iter().position(|thread| thread.number == number) {
         Some(at) => at,
         None if threads.len() < MAX_THREADS => {
-            threads.push(RecordCounts::new(number, woke_ns));
+            threads.push(RecordCounts::new(number));
             threads.len() - 1
         }
         None => return Err(format!("record {n}: more threads than {MAX_THREADS}")),
@@ -198,8 +212,9 @@ fn count(threads: &mut Vec<RecordCounts>, sample: Sample, unit: Unit, n: u64, pe
         }
     }
     slice.cycles += 1;
-    thread.first_woke_ns = thread.first_woke_ns.min(woke_ns);
-    thread.last_woke_ns = thread.last_woke_ns.max(woke_ns);
+    let span = |(first_ns, last_ns): (u64, u64), ns: u64| (first_ns.min(ns), last_ns.max(ns));
+    thread.woke_ns = span(thread.woke_ns, woke_ns);
+    thread.due_ns = span(thread.due_ns, sample.due_ns(unit));
     thread.n += 1;
     Ok(())
 }
@@ -207,8 +222,7 @@ fn count(threads: &mut Vec<RecordCounts>, sample: Sample, unit: Unit, n: u64, pe
 /// Due times of the first thread's records, ns, if latencies have this unit.
 fn due_times(begin: &[Sample], unit: Unit) -> Vec<u64> {
     let first = begin.first().map(|sample| sample.thread);
-    let due = |sample: &Sample| sample.woke_ns.saturating_sub(sample.latency.saturating_mul(unit.ns()));
-    begin.iter().filter(|sample| Some(sample.thread) == first).map(due).collect()
+    begin.iter().filter(|sample| Some(sample.thread) == first).map(|sample| sample.due_ns(unit)).collect()
 }
 
 /// The median distance between due times, rounded to microseconds, because periods are whole microseconds; and the
@@ -243,26 +257,31 @@ fn imported(
     mut threads: Vec<RecordCounts>,
     (unit, period): (Unit, Option<Period>),
     name: &str,
-    remarks: Vec<String>,
+    mut remarks: Vec<String>,
 ) -> Imported {
     threads.sort_by_key(|thread| thread.number);
-    let (first, last) = (
-        threads.iter().map(|thread| thread.first_woke_ns).min(),
-        threads.iter().map(|thread| thread.last_woke_ns).max(),
-    );
+    let (first, last) =
+        (threads.iter().map(|thread| thread.woke_ns.0).min(), threads.iter().map(|thread| thread.woke_ns.1).max());
+    let lost = |thread: &RecordCounts| period.map_or(0, |period| thread.lost(period));
+    for thread in threads.iter().filter(|thread| lost(thread) > 0) {
+        let (number, lost) = (thread.number, lost(thread));
+        remarks
+            .push(format!("thread {number}: {lost} due times have no record, as if jitterdebugger's buffer was full"));
+    }
     let of_thread = |thread: RecordCounts| {
         let mut all = Histogram::default();
         thread.slices.iter().for_each(|slice| all.merge(&slice.histogram));
         ImportedThread {
             number: thread.number,
             cpu: None,
-            samples: Some(thread.n),
+            samples: Some(thread.n + lost(&thread)),
             min_ns: all.min_ns,
             max_ns: all.max_ns,
             mean_ns: None,
             histogram: Some(all),
             beyond: None,
-            missed: None,
+            // Each due time has a record, or is a missing sample.
+            missed: period.map(|_| 0),
             slices: thread.slices,
         }
     };

@@ -414,6 +414,33 @@ fn raw_samples_are_those_that_are_in_the_file() {
 }
 
 #[test]
+fn due_times_without_a_raw_record_are_missing_samples() {
+    let whole = std::fs::read(fixture("jitterdebugger-ns.raw")).unwrap();
+    let records: Vec<&[u8]> = whole.chunks_exact(28).collect();
+    let first = records[0][..4].to_vec();
+    let is_first = |record: &[u8]| record[..4] == first;
+    // Three of the first thread's in the middle.
+    let middle: Vec<usize> = (records.len() / 2..).filter(|i| is_first(records[*i])).take(3).collect();
+    let kept: Vec<u8> = records
+        .iter()
+        .enumerate()
+        .filter(|(i, _)| !middle.contains(i))
+        .flat_map(|(_, record)| record.to_vec())
+        .collect();
+    let of = |bytes: &[u8]| {
+        let imported = raw::read(bytes, bytes.len() as u64, "x", &ImportOptions::default()).unwrap().remove(0);
+        let number = u32::from_le_bytes(first.clone().try_into().unwrap());
+        let thread = imported.threads.into_iter().find(|thread| thread.number == number).unwrap();
+        (
+            thread.missing(),
+            thread.missed,
+            imported.remarks.into_iter().filter(|remark| remark.contains("no record")).count(),
+        )
+    };
+    assert_eq!([of(&whole), of(&kept)], [(0, Some(0), 0), (3, Some(0), 1)]);
+}
+
+#[test]
 fn raw_records_of_zeros_are_refused() {
     let whole = std::fs::read(fixture("jitterdebugger-us.raw")).unwrap();
     let refused = |bytes: &[u8]| match raw::read(bytes, bytes.len() as u64, "x", &ImportOptions::default()) {

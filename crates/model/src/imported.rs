@@ -111,7 +111,7 @@ pub struct ImportedThread {
     pub number: u32,
     /// CPU of the thread; `null` where only the thread number is known.
     pub cpu: Option<u32>,
-    /// Number of samples that the tool reports.
+    /// Number of samples that the tool took.
     pub samples: Option<u64>,
     /// Samples with a known value; `null` where there is no distribution.
     pub histogram: Option<Histogram>,
@@ -140,6 +140,14 @@ pub struct Beyond {
 }
 
 impl ImportedThread {
+    /// Number of samples of which the file's distribution has neither a value nor a lower bound; 0 without one.
+    #[must_use]
+    pub fn missing(&self) -> u64 {
+        let known = self.histogram.as_ref().zip(self.samples);
+        let beyond = self.beyond.and_then(|beyond| beyond.samples).unwrap_or(0);
+        known.map_or(0, |(histogram, samples)| samples.saturating_sub(histogram.n.saturating_add(beyond)))
+    }
+
     /// Whether the counts and values are consistent, whatever their source.
     #[must_use]
     pub fn is_consistent(&self) -> bool {

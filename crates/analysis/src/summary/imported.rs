@@ -80,7 +80,7 @@ fn sum(threads: &[ImportedThread], of: impl Fn(&ImportedThread) -> Option<u64>) 
 fn cell(imported: &Imported, name: String) -> ImportedCell {
     let threads = &imported.threads;
     let known = imported_histogram(imported);
-    let is_whole = known.is_some() && threads.iter().all(|thread| thread.beyond.is_none());
+    let is_whole = known.is_some() && threads.iter().all(|thread| thread.beyond.is_none() && thread.missing() == 0);
     let largest = threads.iter().filter_map(|thread| Some((thread.max_ns?, thread.cpu.unwrap_or(thread.number))));
     // Among equal ones the first.
     let largest = largest.reduce(|best, next| if next.0 > best.0 { next } else { best });

@@ -26,11 +26,11 @@ pub(super) fn why(row: &Row<'_>, limit: Limit) -> Option<String> {
         }
         (Origin::Own(cell, _), Limit::Quantile(level, _)) => of_answers(cell, level),
         (Origin::Own(..), _) => None,
-        (Origin::Imported(cell, _), Limit::Max(limit)) => of_largest(cell, limit).map(str::to_owned),
-        (Origin::Imported(..), Limit::Quantile(level, _)) => {
+        (Origin::Imported(cell, _), Limit::Max(limit)) => of_largest(cell, limit),
+        (Origin::Imported(cell, _), Limit::Quantile(level, _)) => {
             let is_open = row.allows_interval(level) && row.quantiles.at(level).interval_ns().is_none();
             let why = "the file has no time series, so quantiles have no intervals";
-            is_open.then(|| why.to_owned())
+            if is_open { Some(why.to_owned()) } else { of_due_times(cell) }
         }
         (Origin::Imported(..), Limit::MissesPerHour(_)) => Some("the file has no time series of misses".to_owned()),
     }
@@ -102,9 +102,12 @@ fn several(one: &WatchedSummary) -> Option<String> {
 }
 
 /// Whether a quantile that cannot be shown to meet a limit may still be shown to violate it: of watched threads, what
-/// is unknown is longer than it shows.
+/// is unknown is longer than it shows, and due times that a tool does not count were missed.
 pub(super) fn shows_violations(row: &Row<'_>) -> bool {
-    matches!(row.origin, Origin::Own(cell, _) if cell.watch.as_ref().is_some_and(|watch| watch.gaps == 0))
+    match row.origin {
+        Origin::Own(cell, _) => cell.watch.as_ref().is_some_and(|watch| watch.gaps == 0),
+        Origin::Imported(cell, _) => missing(cell) == 0,
+    }
 }
 
 /// Reason why a violation of `limit` is not shown: each activation beyond it may be several that are not.
@@ -147,18 +150,41 @@ fn of_program(cell: &CellSummary, instrument: &InstrumentSummary, limit: Limit) 
 }
 
 /// A file can show that a maximum is violated, and rarely that it is met.
-fn of_largest(cell: &ImportedCell, limit: Span) -> Option<&'static str> {
-    let Some(max_ns) = cell.max_ns else { return Some("the file has no samples") };
+fn of_largest(cell: &ImportedCell, limit: Span) -> Option<String> {
+    let Some(max_ns) = cell.max_ns else { return Some("the file has no samples".to_owned()) };
     // A value truncated to whole microseconds may be just above its limit.
     let resolution_ns = i64::try_from(cell.imported.resolution.ns()).unwrap_or(i64::MAX);
     let may_be_ns = u64::try_from(max_ns.saturating_add(resolution_ns - 1)).unwrap_or(0);
     let mut beyond = cell.imported.threads.iter().filter_map(|thread| thread.beyond);
-    match () {
-        () if beyond.any(|beyond| beyond.samples.is_none()) => Some("samples beyond the histogram are missing"),
-        () if may_be_ns > limit.ns() => Some("its values are truncated, so the largest may be above the limit"),
+    let why = match () {
+        () if beyond.any(|beyond| beyond.samples.is_none()) => "samples beyond the histogram are missing",
+        () if may_be_ns > limit.ns() => "its values are truncated, so the largest may be above the limit",
         () if cell.imported.measured.is_none_or(|measured| measured == Span(0)) => {
-            Some("the file has no measured time, so no rate is excluded")
+            "the file has no measured time, so no rate is excluded"
         }
-        () => None,
-    }
+        () => return of_missing(cell),
+    };
+    Some(why.to_owned())
+}
+
+/// A file shows that a quantile is met only if each due time has a value in it, as for [`of_program`].
+fn of_due_times(cell: &ImportedCell) -> Option<String> {
+    let tool = &cell.imported.source.tool;
+    let of_missed = || match cell.missed {
+        Some(0) => None,
+        Some(missed) => Some(format!("{} are in no quantile", things(missed, "missed due time"))),
+        None => Some(format!("{tool} does not count missed due times")),
+    };
+    of_missing(cell).or_else(|| of_missed().filter(|_| cell.imported.conditions.what != "noise"))
+}
+
+/// Samples that the tool took, whose values are not in the file.
+fn of_missing(cell: &ImportedCell) -> Option<String> {
+    let missing = missing(cell);
+    let all = cell.samples.unwrap_or(missing);
+    (missing > 0).then(|| format!("{} of {} have no value in the file", count(missing), things(all, "sample")))
+}
+
+fn missing(cell: &ImportedCell) -> u64 {
+    cell.imported.threads.iter().fold(0, |all, thread| all.saturating_add(thread.missing()))
 }

@@ -132,6 +132,11 @@ fn a_file_can_violate_a_limit_and_seldom_keep_it() {
         ("p99=6us", told, "Verdict: INCONCLUSIVE: h.txt: the file has no time series, so quantiles have no intervals"),
         ("misses_per_hour=1", told, "Verdict: INCONCLUSIVE: h.txt: the file has no time series of misses"),
         ("max=6us", |all| all.threads[0].max_ns = None, "Verdict: INCONCLUSIVE: h.txt: the file has no samples"),
+        (
+            "max=6us",
+            |all| (all.measured, all.threads[0].samples) = (Some(Span::SECOND), Some(20_003)),
+            "Verdict: INCONCLUSIVE: h.txt: 3 of 20 003 samples have no value in the file",
+        ),
     ] {
         assert_eq!(verdict(text, change), said, "{text}");
     }
@@ -158,6 +163,7 @@ fn with_course(seconds: u64, latency_ns: impl Fn(u64) -> i64) -> Imported {
     let slice = |i: u64| Slice { first_cycle: i * n / 64, cycles: n / 64, histogram: of(i * n / 64, (i + 1) * n / 64) };
     let mut all = thread(&(0..n).map(&latency_ns).collect::<Vec<_>>());
     all.slices = (0..64).map(slice).collect();
+    all.missed = Some(0);
     Imported { measured: Some(Span(seconds * 1_000_000_000)), ..imported(vec![all]) }
 }
 
@@ -191,4 +197,27 @@ fn a_course_of_time_is_tested_as_records_of_ours_are() {
     assert!(findings.contains("level shift: p99 after 50 % of the file (6 us before, 8 us after)"), "{findings}");
     let (_, findings, cell) = said(with_course(20, noise));
     assert!(!cell.courses.is_tested() && findings.contains("not tested: needs 30 s"), "{findings}");
+}
+
+#[test]
+fn due_times_that_a_tool_hides_let_no_quantile_pass() {
+    let verdict = |text: &str, missed: Option<u64>, change: fn(&mut Imported)| {
+        let mut require = Requirement::default();
+        require.set_all(text).unwrap();
+        let mut imported = with_course(120, noise);
+        imported.threads[0].missed = missed;
+        change(&mut imported);
+        summarise_imported(&[imported], &require).verdict.to_string()
+    };
+    let as_it_is = |_: &mut Imported| {};
+    let uncounted = "Verdict: INCONCLUSIVE: h.txt: cyclictest does not count missed due times";
+    assert_eq!(verdict("p99=12us", None, as_it_is), uncounted);
+    let missed = "Verdict: INCONCLUSIVE: h.txt: 2 missed due times are in no quantile";
+    assert_eq!(verdict("p99=12us", Some(2), as_it_is), missed);
+    assert!(verdict("p99=12us", None, |all| all.conditions.what = "noise".to_owned()).starts_with("Verdict: PASS"));
+    // What is hidden is late.
+    assert!(verdict("p99=2us", None, as_it_is).starts_with("Verdict: FAIL h.txt: p99"));
+    let lost: fn(&mut Imported) = |all| *all.threads[0].samples.as_mut().unwrap() += 500;
+    let said = "Verdict: INCONCLUSIVE: h.txt: 500 of 12 500 samples have no value in the file";
+    assert_eq!([verdict("p99=12us", Some(0), lost), verdict("p99=2us", Some(0), lost)], [said; 2]);
 }
