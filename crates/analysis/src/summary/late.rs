@@ -32,7 +32,8 @@ pub(crate) struct Late {
     pub(crate) n_eff: f64,
     /// The 95 % interval of the late share.
     pub(crate) share: (f64, f64),
-    /// Whether each stretch of time alone has more late samples than the quantile allows.
+    /// Whether each stretch of time alone has more late samples than the quantile allows, or all together have even
+    /// without bursts.
     pub(crate) is_throughout: bool,
     /// Measuring time until the limit is shown to be met, as a multiple; `None` if too many are later, or no finite
     /// time is enough.
@@ -104,6 +105,7 @@ fn of_view(pooled: &Histogram, slices: &[Histogram], (level, limit): (Level, Spa
     let of_limit = limit.ns().min(largest) as f64 / period.ns() as f64;
     let effect = effects.fold(of_limit.max(1.0), f64::max);
     let (upper, lower) = (share(&most, effect)?, share(&least, effect)?);
+    let usual = share(&without_bursts(&least), of_limit.max(1.0)).map_or(0.0, |share| share.interval.0);
     let times_as_long = || {
         let mut times = 1.0;
         while share_interval(upper.seen * times, upper.of * times)?.1 > allowed {
@@ -120,10 +122,22 @@ fn of_view(pooled: &Histogram, slices: &[Histogram], (level, limit): (Level, Spa
         late: most.iter().map(|count| count.above).sum(),
         of: pooled.n,
         n_eff: upper.of,
-        share: (lower.interval.0, upper.interval.1),
-        is_throughout,
+        share: (lower.interval.0.max(usual), upper.interval.1),
+        is_throughout: is_throughout || usual > allowed,
         times_as_long: if upper.seen < allowed * upper.of { times_as_long() } else { None },
     })
+}
+
+/// The counts with no slice above the upper quartile of all: a lower bound of the late share that a burst does not
+/// widen, so that more late samples never take a violation back.
+fn without_bursts(counts: &[Count]) -> Vec<Count> {
+    let mut by_share: Vec<&Count> = counts.iter().collect();
+    let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
+    by_share.sort_by(|a, b| product(a.above, b.n).cmp(&product(b.above, a.n)));
+    let Some(quartile) = by_share.get(by_share.len() * 3 / 4) else { return Vec::new() };
+    let most = |count: &Count| product(quartile.above, count.n) / u128::from(quartile.n);
+    let capped = |count: &Count| u64::try_from(most(count)).map_or(count.above, |most| count.above.min(most));
+    counts.iter().map(|count| Count { above: capped(count), ..*count }).collect()
 }
 
 /// The late share where too few slices show how much they differ: each slice counts as one sample, because its share
