@@ -187,6 +187,23 @@ fn missed_due_times_count() {
 }
 
 #[test]
+fn a_measurement_whose_threads_never_woke_is_the_latest_of_all() {
+    let mut built = RunBuilder::new();
+    built.cell("none", "idle").cell("none", "fifo:80");
+    for block in 0..8 {
+        built.measure(block, 0, |_, _| if block == 4 { i64::MAX } else { 70_000_000 });
+        built.measure(block, 1, |_, _| 25_000);
+    }
+    for level in [Level::P50, Level::P99] {
+        let question = Question { metric: Some(level), ..Question::default() };
+        let found = compare(&arm(&built, 0, "idle"), &arm(&built, 1, "fifo:80"), None, &question);
+        assert_eq!(found.answer, Answer::Different, "{level}: {}", found.sentence());
+        let starved = built.entries.iter().find(|entry| entry.record.threads[0].recorded == 0).unwrap();
+        assert!(response(Metric::Quantile(level), starved).unwrap() > 400e6, "half of a second at least");
+    }
+}
+
+#[test]
 fn as_many_episodes_in_every_block_have_no_ratio_that_is_certain() {
     // Long series of misses, each of which is one episode, however many due times it contains.
     let of_both = |episodes: fn(u32) -> u64| {
