@@ -522,6 +522,28 @@ fn limits_are_judged_together() {
     assert!(matches!(summarise(&run("max=1us", tail).header, &[]).verdict, Verdict::NotShown { .. }));
 }
 
+#[test]
+fn a_limit_beyond_the_tail_is_kept_however_usual_latencies_differ_from_block_to_block() {
+    let mut run = RunBuilder::new();
+    run.cell("none", "fifo:80").require("p999=200us");
+    (run.header.plan.repetitions, run.header.cells[0].duration) = (12, Span(1_000_000_000));
+    for block in 0..12 {
+        run.measure(block, 0, |cpu, cycle| {
+            let random = |cycle| SplitMix64::new(u64::from(block) << 40 | u64::from(cpu) << 32 | cycle);
+            // Five consecutive wake-ups beside the same work: too few independent ones for p99.9.
+            let (mut own, mut of_five) = (random(cycle), random(cycle / 5 + 7_000_000));
+            let (is_late, late, usual) = (of_five.below(40) == 0, of_five.below(10_000), own.below(4_000));
+            let shift = 300 * usize::try_from(block * 7 % 12).unwrap();
+            let latency_ns = if is_late { 20_000 + late } else { 5_000 + shift + usual };
+            i64::try_from(latency_ns).unwrap()
+        });
+    }
+    let cell = &summarise(&run.header, &run.entries).cells[0];
+    assert_eq!(cell.quantiles.p999.value_ns(), None, "{:?}", cell.quantiles.p999);
+    let (status, text) = verdict(&run);
+    assert!(status == 0 && text.contains("none of 24 000 later"), "{text}");
+}
+
 /// The plan of docs/ci.md: 12 blocks of 1 s at 1 ms on two CPUs, 24 000 wake-ups, of which one in `late_in` is 250 us
 /// late.
 fn gate(late_in: usize) -> RunBuilder {

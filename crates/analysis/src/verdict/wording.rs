@@ -151,6 +151,8 @@ impl fmt::Display for Gap {
                     "{cell}: too few samples for {level}{view} <= {limit}: {later}, effective sample size {n_eff}; "
                 )?;
                 match count.more_ns {
+                    // So few would be allowed, if they were known not to come in clusters.
+                    Some(0) => f.write_str("measure longer"),
                     Some(more) => write!(f, "measure about {} longer", ns(more)),
                     None => f.write_str("measuring longer will not give PASS"),
                 }
