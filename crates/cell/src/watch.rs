@@ -337,9 +337,10 @@ impl Measurers for Watcher {
         let is_awake = |pid: i32| reader.awake.contains_key(&pid.cast_unsigned());
         let (results, inactive, chain) = threads.finish(reader.read_ns, |name| watch.is_meant(name), is_awake);
         let others = others(&reader, &names, &watch, &results);
-        if results.is_empty() && others.is_empty() {
-            return Err(match &self.program {
-                Some(program) if self.ended_by_itself => program.ended_early().into(),
+        let ended = self.program.as_ref().filter(|_| self.ended_by_itself);
+        if results.is_empty() && (others.is_empty() || ended.is_some()) {
+            return Err(match ended {
+                Some(program) => program.ended_early().into(),
                 _ if self.is_stopped => CellError::NothingMeasured,
                 _ => CellError::Impossible(nothing(&watch, inactive, self.cell.duration)),
             });

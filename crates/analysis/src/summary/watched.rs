@@ -6,7 +6,7 @@ use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
 use model::{
     ChainRecord, ChainStage, CountedName, FoundPeriod, Histogram, NamedTime, OpenActivation, OtherThread, Policy,
-    Releases, Slice, Span, ThreadRecord, ThreadState, WatchRecord, WatchedThread,
+    Releases, Slice, Span, ThreadRecord, WatchRecord, WatchedThread,
 };
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -203,7 +203,7 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<WatchSummary> {
         all.into_iter().cloned().collect()
     };
     let of_all = || records.iter().flat_map(|(record, _)| &record.others);
-    let awake = of_all().filter(|other| other.state != ThreadState::Asleep);
+    let awake = of_all().filter(|other| other.state.is_awake());
     let awake = awake.map(|other| format!("{} ({})", other.name, other.state));
     let unseen: BTreeSet<String> = distinct(|record| &record.unseen).into_iter().chain(awake).collect();
     let mut others: Vec<OtherThread> = Vec::new();

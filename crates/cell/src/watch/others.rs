@@ -15,12 +15,15 @@ pub(super) fn others(
 ) -> Vec<OtherThread> {
     let one = |(tid, [first, latest]): (&u32, &[Times; 2])| {
         let name = names.get(&tid.cast_signed()).filter(|name| watch.is_meant(name))?.clone();
-        let state = reader.awake.get(tid).copied().unwrap_or(ThreadState::Asleep);
+        let state = match host::state_of_thread(*tid) {
+            None | Some('Z' | 'X') => ThreadState::Ended,
+            Some(_) => reader.awake.get(tid).copied().unwrap_or(ThreadState::Asleep),
+        };
         let between = |of: fn(&Times) -> u64| Span(of(latest).saturating_sub(of(first)));
         let (ran, waited) = (between(|times| times.ran_ns), between(|times| times.waited_ns));
         let policy = sys::sched::policy(*tid).ok().and_then(|found| found.known());
         let is_known = with_activations.iter().any(|one| one.thread.tid == *tid);
-        let is_listed = !is_known && (ran > Span(0) || state != ThreadState::Asleep);
+        let is_listed = !is_known && (ran > Span(0) || state.is_awake());
         is_listed.then(|| OtherThread {
             tid: *tid,
             name,

@@ -137,8 +137,10 @@ pub struct OtherThread {
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadState {
-    /// It sleeps, or has ended.
+    /// It sleeps.
     Asleep,
+    /// It has ended.
+    Ended,
     /// A signal or a debugger has stopped it.
     Stopped,
     /// It sleeps, and no signal wakes it.
@@ -147,10 +149,19 @@ pub enum ThreadState {
     Running,
 }
 
+impl ThreadState {
+    /// Whether the thread is not waiting for its next activation, so that nothing is known of it.
+    #[must_use]
+    pub fn is_awake(self) -> bool {
+        !matches!(self, ThreadState::Asleep | ThreadState::Ended)
+    }
+}
+
 impl std::fmt::Display for ThreadState {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.write_str(match self {
             ThreadState::Asleep => "asleep",
+            ThreadState::Ended => "ended",
             ThreadState::Stopped => "stopped",
             ThreadState::Uninterruptible => "in an uninterruptible sleep",
             ThreadState::Running => "running",

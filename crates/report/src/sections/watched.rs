@@ -5,7 +5,7 @@ use super::latencies::latency_or_dash;
 use crate::table::{Column, Field, Table, dash};
 use analysis::wording::{count, duration, things};
 use analysis::{CellSummary, RunSummary, StageSummary, WatchSpread, WatchSummary, WatchedSummary};
-use model::{NamedTime, OpenKind, OtherThread, Releases};
+use model::{NamedTime, OpenKind, OtherThread, Releases, ThreadState};
 
 /// A watched thread and its cell.
 type Row<'a> = (&'a CellSummary, &'a WatchedSummary);
@@ -58,10 +58,12 @@ pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
 fn without_activations(one: &OtherThread) -> String {
     let policy = one.policy.map(|policy| format!(" ({policy})")).unwrap_or_default();
     let [ran, waited, counted] = [one.ran, one.waited, one.counted].map(|span| duration(span.ns() as f64));
+    let at_end =
+        if one.state == ThreadState::Ended { ", and ended".to_owned() } else { format!("; {} at the end", one.state) };
     format!(
         "{}{policy} never waited twice in one call and has no activations: of {counted} it ran {ran} and waited {waited} \
-         for a CPU; {} at the end.",
-        one.name, one.state
+         for a CPU{at_end}.",
+        one.name
     )
 }
 
