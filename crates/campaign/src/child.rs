@@ -129,6 +129,22 @@ fn forward_stop(pid: u32, stop: &Stop, is_over: &AtomicBool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::process::{Command, Stdio};
+
+    #[test]
+    fn a_stop_request_reaches_the_cell_unless_it_is_over() {
+        let ended_by = |is_over| {
+            let mut cell = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+            let stop = Stop::new().unwrap();
+            stop.flag().store(true, Relaxed);
+            stop.wake();
+            forward_stop(cell.id(), &stop, &AtomicBool::new(is_over));
+            // It ends by itself now, if it was not interrupted.
+            drop(cell.stdin.take());
+            cell.wait().unwrap().signal()
+        };
+        assert_eq!([false, true].map(ended_by), [Some(libc::SIGTERM), None]);
+    }
 
     #[test]
     fn the_listening_thread_leaves_the_measured_cpus_and_returns() {

@@ -229,6 +229,16 @@ mod tests {
     }
 
     #[test]
+    fn one_cpu_of_a_guest_waits_for_responses_and_all_for_timers() {
+        let plan = Plan::parse(
+            "[axes]\nkernel = [\"debian:6.1 clock=emulated cpus=2\"]\nload = [\"none\"]\npolicy = [\"fifo:90\"]\n\
+             period = [\"5ms\"]\nmethod = [\"response:serial-loop\", \"timerfd\"]\n",
+        );
+        let (cells, _) = expand(&plan.unwrap(), &machine(&|_| true)).unwrap();
+        assert_eq!(cells.iter().map(|cell| cell.cpus.to_string()).collect::<Vec<_>>(), ["0", "0-1"]);
+    }
+
+    #[test]
     fn missing_languages_are_skipped_and_others_need_no_lock_or_warm_up() {
         let mut plan = Plan { min_cycles: Some(3), ..Plan::default() };
         plan.axes.runtime = vec![Runtime::Java, Runtime::Go];

@@ -125,6 +125,17 @@ mod tests {
     }
 
     #[test]
+    fn the_machine_that_is_named_makes_the_forecast() {
+        let on = |site: &str| {
+            let plan = Plan::parse("cpus = \"0\"\n[axes]\npolicy = [\"other\"]\nload = [\"none\"]").unwrap();
+            forecast(plan, Some(&site.parse().unwrap()), false, None, None, &|_| {})
+        };
+        assert!(on("here").is_ok());
+        let reason = on("exec:false").unwrap_err().to_string();
+        assert!(reason.starts_with("board exec:false: "), "{reason}");
+    }
+
+    #[test]
     fn disk_space_grows_with_blocks_and_samples_and_not_without_bounds() {
         let bytes = |text: &str, samples| here(text, samples).unwrap().disk_bytes;
         let plan = |blocks: u32, duration: &str| {

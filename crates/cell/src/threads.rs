@@ -322,20 +322,25 @@ fn first_due(now: ClockTime, lead: Span, align: Option<Span>) -> ClockTime {
     ClockTime(second + offset.ns())
 }
 
+/// Time from the release until the first due time.
+fn lead_of(cell: &Cell) -> Span {
+    let ready = match cell.task {
+        // A deadline thread sleeps until one period before its first due time, and must be past its last deadline
+        // then.
+        Task::Cyclic(Method::Deadline) => Span(2 * cell.period.ns()),
+        // The first device expires this long after its start.
+        Task::Response(link) if link.is_timers() => Link::DEVICE_DELAY,
+        // The logger measures itself first.
+        Task::Response(_) => EXCHANGE_LEAD,
+        _ => Span(0),
+    };
+    Span(LEAD.ns() + ready.ns())
+}
+
 impl Measurers for Threads {
     fn release(&mut self) -> Result<Window, CellError> {
         let cell = &self.cell;
-        let ready = match cell.task {
-            // A deadline thread sleeps until one period before its first due time, and must be past its last deadline
-            // then.
-            Task::Cyclic(Method::Deadline) => Span(2 * cell.period.ns()),
-            // The first device expires this long after its start.
-            Task::Response(link) if link.is_timers() => Link::DEVICE_DELAY,
-            // The logger measures itself first.
-            Task::Response(_) => EXCHANGE_LEAD,
-            _ => Span(0),
-        };
-        let lead = Span(LEAD.ns() + ready.ns());
+        let lead = lead_of(cell);
         // On a busy machine this takes long; due times that passed meanwhile would be missed.
         self.explainer.as_mut().map_or(Ok(()), |explainer| explainer.begin(&cell.cpus))?;
         let (mono, now) = (sys::clock::monotonic(), self.now());
@@ -417,6 +422,15 @@ impl Measurers for Threads {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_deadline_thread_has_two_periods_more_until_its_first_due_time() {
+        let of = |task: &str| {
+            let (task, period) = (task.parse().unwrap(), "10ms".parse().unwrap());
+            lead_of(&Cell { task, period, ..analysis::testing::cell("none", "other") })
+        };
+        assert_eq!((of("timerfd"), of("deadline")), (LEAD, Span(LEAD.ns() + 20_000_000)));
+    }
 
     #[test]
     fn an_aligned_cell_begins_after_a_full_second_and_not_too_soon() {

@@ -186,4 +186,16 @@ mod tests {
         reader.drain(|sample| taken.push(sample.cycle));
         assert_eq!(taken, [0, 1, 2, 3, 6]);
     }
+
+    #[test]
+    fn a_log_that_is_drained_in_time_loses_nothing_however_often_it_is_full() {
+        let (mut writer, mut reader) = sample_log(4);
+        let mut taken = Vec::new();
+        for round in 0..5 {
+            let cycles = round * 4..(round + 1) * 4;
+            RtSection::enter(|rt| cycles.for_each(|cycle| writer.push(rt, Sample { cycle, latency: Nanos(1) })));
+            reader.drain(|sample| taken.push(sample.cycle));
+        }
+        assert_eq!((taken, reader.lost()), ((0..20).collect(), 0));
+    }
 }

@@ -200,7 +200,8 @@ impl Team {
             let handle = thread.spawn(move || start.live()).map_err(|source| TeamError::Spawn { cpu, source })?;
             team.threads.push(handle.thread().clone());
             let setting = |source| TeamError::Setting { cpu, source };
-            let (tid, timer_slack) = report(&is_ready).ok_or(TeamError::Starved(cpu))?.map_err(setting)?;
+            let (tid, timer_slack) =
+                report(|time| is_ready.recv_timeout(time)).ok_or(TeamError::Starved(cpu))?.map_err(setting)?;
             // From outside: a thread that pins itself to a busy CPU, or gives itself a policy that runs only on an idle
             // one, might never report.
             let (policy, cpus) = settings.place(tid, &spec.cpus).map_err(setting)?;
@@ -260,10 +261,10 @@ impl Team {
 }
 
 /// What a thread reports of its setup; `None` after the timeout.
-fn report<T>(is_ready: &Receiver<T>) -> Option<T> {
+fn report<T>(mut next: impl FnMut(Duration) -> Result<T, RecvTimeoutError>) -> Option<T> {
     let mut waited = Waited::every(LOOK_INTERVAL);
     loop {
-        match is_ready.recv_timeout(LOOK_INTERVAL) {
+        match next(LOOK_INTERVAL) {
             Ok(report) => return Some(report),
             Err(RecvTimeoutError::Timeout) if waited.look() < SETUP_TIMEOUT => {}
             Err(_) => return None,
@@ -275,5 +276,18 @@ impl Drop for Team {
     /// Threads that wait at the gate exit; those that measure end by themselves.
     fn drop(&mut self) {
         self.gate.cancel(self.threads.iter());
+    }
+}
+
+#[cfg(not(loom))]
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_that_is_slow_to_set_up_is_waited_for_and_one_that_is_gone_is_not() {
+        let mut answers = [Err(RecvTimeoutError::Timeout), Err(RecvTimeoutError::Timeout), Ok(7)].into_iter();
+        assert_eq!(report(|_| answers.next().unwrap()), Some(7));
+        assert_eq!(report::<u8>(|_| Err(RecvTimeoutError::Disconnected)), None);
     }
 }

@@ -159,6 +159,9 @@ pub(super) const ENTRY: u64 = 1;
 pub(super) const UNLOCK: u64 = 2;
 pub(super) const CLEAR_PAGE: u64 = 3;
 pub(super) const SCHEDULE: u64 = 4;
+pub(super) const TRACE: u64 = 5;
+/// An address without a symbol.
+pub(super) const UNKNOWN: u64 = 6;
 
 fn symbols(address: u64) -> Option<String> {
     let name = match address {
@@ -166,6 +169,7 @@ fn symbols(address: u64) -> Option<String> {
         UNLOCK => "_raw_spin_unlock_irqrestore",
         CLEAR_PAGE => "clear_page_erms",
         SCHEDULE => "__schedule",
+        TRACE => "trace_event_raw_event_sched_switch",
         _ => return None,
     };
     Some(name.to_owned())

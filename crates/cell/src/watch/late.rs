@@ -296,3 +296,61 @@ fn add(trace: &mut Trace, own: &[(u32, Event)]) {
     }
     trace.cpus.iter_mut().for_each(|cpu| cpu.events.sort_by_key(|event| event.at_ns));
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::collections::BTreeMap;
+
+    fn late(release_ns: u64, end_ns: u64, idle_ns: u64) -> LateActivation {
+        let activation = Activation {
+            index: 0,
+            release: Release::Interrupt,
+            release_ns,
+            start_ns: release_ns,
+            user_ns: release_ns,
+            end_ns,
+            cpu: 0,
+            priority: None,
+            run_ns: 0,
+            user_run_ns: 0,
+            calls: BTreeMap::new(),
+            waits: vec![],
+            blocks: vec![],
+            faults: 0,
+            migrations: 0,
+            timer_started_ns: None,
+            hops: vec![],
+            idle_ns,
+        };
+        LateActivation {
+            pid: 1,
+            name: String::new(),
+            activation,
+            usual: Usual::default(),
+            priority: 120,
+            priorities: HashMap::new(),
+            files: HashMap::new(),
+            has_cpu_quota: false,
+            throttled_ns: None,
+            samples: vec![],
+            mapped: Arc::default(),
+        }
+    }
+
+    #[test]
+    fn a_trace_ranks_as_the_longest_response_in_it() {
+        let stopped = |late| Stopped {
+            pages: vec![],
+            page_bytes: 4096,
+            is_cut: false,
+            armed_ns: 0,
+            frozen_ns: 0,
+            own: vec![],
+            names: HashMap::new(),
+            late,
+        };
+        assert_eq!(stopped(vec![late(100, 500, 0), late(100, 900, 100), late(800, 1000, 0)]).rank(), 700);
+        assert_eq!(stopped(vec![]).rank(), 0);
+    }
+}

@@ -133,6 +133,54 @@ fn a_file_of_activations_has_no_period_but_those_of_its_threads() {
 }
 
 #[test]
+fn activations_are_read_back_with_each_number_in_its_column() {
+    let scratch = Scratch::make();
+    let path = scratch.path("a.parquet");
+    let row = |n: u32| {
+        let of = |column: u64| u64::from(n) * 100 + column;
+        ActivationRow {
+            tid: n,
+            activation: of(1),
+            released_by: u8::try_from(n % 4).unwrap(),
+            cpu: n + 3,
+            release_ns: -of(4).cast_signed(),
+            latency_ns: of(5),
+            run_ns: of(6),
+            preempted_ns: of(7),
+            blocked_ns: of(8),
+            response_ns: of(9),
+            page_faults: n + 10,
+            migrations: n + 11,
+        }
+    };
+    // The first two fill a row group.
+    let all: Vec<_> = (0..70_000).map(row).collect();
+    let mut writer = ActivationWriter::create(&path).unwrap();
+    [&all[..5], &all[5..69_000], &[], &all[69_000..]].into_iter().for_each(|rows| writer.add(rows).unwrap());
+    writer.finish(&record().cell, MonoTime(5)).unwrap();
+    let read = |row: parquet::record::Row| {
+        let long = |column| row.get_long(column).unwrap().cast_unsigned();
+        ActivationRow {
+            tid: row.get_uint(0).unwrap(),
+            activation: long(1),
+            released_by: row.get_int(2).unwrap().try_into().unwrap(),
+            cpu: row.get_uint(3).unwrap(),
+            release_ns: row.get_long(4).unwrap(),
+            latency_ns: long(5),
+            run_ns: long(6),
+            preempted_ns: long(7),
+            blocked_ns: long(8),
+            response_ns: long(9),
+            page_faults: row.get_uint(10).unwrap(),
+            migrations: row.get_uint(11).unwrap(),
+        }
+    };
+    let file = reader(&path);
+    assert_eq!(file.metadata().num_row_groups(), 2);
+    assert!(file.get_row_iter(None).unwrap().map(|found| read(found.unwrap())).eq(all));
+}
+
+#[test]
 fn parts_of_other_processes_are_moved_in_as_they_are() {
     let scratch = Scratch::make();
     let mut whole = SampleWriter::create(&scratch.path("a.parquet")).unwrap();

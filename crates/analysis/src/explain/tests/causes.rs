@@ -42,7 +42,7 @@ fn kernel_code_that_does_not_let_go_is_named_with_where_it_did() {
     let story = story.guest().runs(DUE + 400_000);
     let mut with_stack = story.clone();
     let behind = with_stack.trace.cpus[0].events.iter().position(|event| event.at_ns == DUE + 400_000).unwrap();
-    with_stack.trace.stacks.push(vec![SCHEDULE, CLEAR_PAGE]);
+    with_stack.trace.stacks.push(vec![UNKNOWN, TRACE, SCHEDULE, CLEAR_PAGE]);
     with_stack.trace.cpus[0]
         .events
         .insert(behind + 1, Event { at_ns: DUE + 400_000, pid: 300, flags: 0, what: What::Stack(0) });
