@@ -99,12 +99,18 @@ fn root_a_measured_thread_has_the_wake_ups_and_latencies_that_it_records() {
     let [theirs] = &theirs.threads[..] else { panic!("one thread") };
     let model::Releases { timer, thread, interrupt, immediate } = ours.releases;
     assert_eq!(ours.activations, timer + thread + interrupt + immediate, "{ours:#?}");
-    assert_eq!((ours.activations, thread, interrupt), (theirs.recorded, 0, 0), "{ours:#?}");
+    // A wait that is open at the end of the cell, which has no sample, may end before the program does.
+    let recorded = theirs.recorded..=theirs.recorded + u64::from(theirs.censored.is_some());
+    let ledger = (theirs.cycles_due, theirs.missed, theirs.lost, theirs.passed_over, theirs.early);
+    assert!(recorded.contains(&ours.activations), "{recorded:?} of {ledger:?}: {ours:#?}");
+    assert_eq!((thread, interrupt), (0, 0), "{ours:#?}");
     assert_eq!(ours.wait, "clock_nanosleep until an instant");
-    assert_eq!(ours.period.map(|found| found.period.ns()), Some(1_000_000));
+    // Where most sleeps begin after their due time, no period is seen.
+    assert!(ours.period.is_none_or(|found| found.period.ns() == 1_000_000), "{ours:#?}");
     // The program reads its clock after its return from the kernel, which is what we see: it is later.
     let [least, most] = [theirs.histogram.min_ns, theirs.histogram.max_ns].map(Option::unwrap);
-    assert!(ours.latency.min_ns <= Some(least + 1_000) && ours.latency.max_ns <= Some(most + 1_000), "{ours:#?}");
+    assert!(ours.latency.min_ns <= Some(least + 1_000), "{ours:#?}");
+    assert!(theirs.censored.is_some() || ours.latency.max_ns <= Some(most + 1_000), "{ours:#?}");
 }
 
 #[test]
