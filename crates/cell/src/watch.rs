@@ -334,7 +334,7 @@ impl Measurers for Watcher {
         let watch = self.watch.clone();
         let threads = std::mem::replace(&mut reader.threads, WatchedThreads::new(WatchSettings::default(), &[]));
         let names = threads.names.clone();
-        let is_awake = |pid: i32| reader.awake.contains_key(&pid.cast_unsigned());
+        let is_awake = |pid: i32| reader.states.get(&pid.cast_unsigned()).is_some_and(|state| state.is_awake());
         let (results, inactive, chain) = threads.finish(reader.read_ns, |name| watch.is_meant(name), is_awake);
         let others = others(&reader, &names, &watch, &results);
         let ended = self.program.as_ref().filter(|_| self.ended_by_itself);

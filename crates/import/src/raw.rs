@@ -263,10 +263,13 @@ fn imported(
     let (first, last) =
         (threads.iter().map(|thread| thread.woke_ns.0).min(), threads.iter().map(|thread| thread.woke_ns.1).max());
     let lost = |thread: &RecordCounts| period.map_or(0, |period| thread.lost(period));
-    for thread in threads.iter().filter(|thread| lost(thread) > 0) {
-        let (number, lost) = (thread.number, lost(thread));
-        remarks
-            .push(format!("thread {number}: {lost} due times have no record, as if jitterdebugger's buffer was full"));
+    for thread in &threads {
+        if let lost @ 1.. = lost(thread) {
+            let number = thread.number;
+            remarks.push(format!(
+                "thread {number}: {lost} due times have no record, as if jitterdebugger's buffer was full"
+            ));
+        }
     }
     let of_thread = |thread: RecordCounts| {
         let mut all = Histogram::default();

@@ -106,9 +106,10 @@ fn of_view(pooled: &Histogram, slices: &[Histogram], (level, limit): (Level, Spa
     // Without a later sample, all that is shown of a smaller limit is shown of this one: of the largest latency, too.
     let largest = pooled.max_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
     let of_limit = limit.ns().min(largest) as f64 / period.ns() as f64;
-    let effect = effects.fold(of_limit.max(1.0), f64::max);
+    let least_effect = of_limit.max(1.0);
+    let effect = effects.fold(least_effect, f64::max);
     let (upper, lower) = (share(&most, effect)?, share(&least, effect)?);
-    let usual = share(&without_bursts(&least), of_limit.max(1.0)).map_or(0.0, |share| share.interval.0);
+    let usual = share(&without_bursts(&least), least_effect).map_or(0.0, |share| share.interval.0);
     let times_as_long = || {
         let mut times = 1.0;
         while share_interval(upper.seen * times, upper.of * times)?.1 > allowed {
@@ -139,7 +140,7 @@ fn without_bursts(counts: &[Count]) -> Vec<Count> {
     by_share.sort_by(|a, b| product(a.above, b.n).cmp(&product(b.above, a.n)));
     let Some(quartile) = by_share.get(by_share.len() * 3 / 4) else { return Vec::new() };
     let most = |count: &Count| product(quartile.above, count.n) / u128::from(quartile.n);
-    let capped = |count: &Count| u64::try_from(most(count)).map_or(count.above, |most| count.above.min(most));
+    let capped = |count: &Count| count.above.min(u64::try_from(most(count)).unwrap_or(u64::MAX));
     counts.iter().map(|count| Count { above: capped(count), ..*count }).collect()
 }
 

@@ -140,11 +140,9 @@ fn of_program(cell: &CellSummary, instrument: &InstrumentSummary, limit: Limit) 
             Some("its values are truncated, so the largest may be above the limit".to_owned())
         }
         Limit::Max(_) => None,
-        Limit::Quantile(..) => match cell.missed {
-            Some(0) => None,
-            Some(_) => Some(format!("{program} does not report when it missed due times")),
-            None => Some(format!("{program} does not count missed due times")),
-        },
+        Limit::Quantile(..) => {
+            of_missed(program, cell.missed, |_| format!("{program} does not report when it missed due times"))
+        }
         Limit::MissesPerHour(_) => Some(format!("{program} does not report single misses")),
     }
 }
@@ -169,13 +167,19 @@ fn of_largest(cell: &ImportedCell, limit: Span) -> Option<String> {
 
 /// A file shows that a quantile is met only if each due time has a value in it, as for [`of_program`].
 fn of_due_times(cell: &ImportedCell) -> Option<String> {
-    let tool = &cell.imported.source.tool;
-    let of_missed = || match cell.missed {
+    let has_due_times = cell.imported.conditions.what != "noise";
+    let counted = |missed| format!("{} are in no quantile", things(missed, "missed due time"));
+    let of_missed = || of_missed(&cell.imported.source.tool, cell.missed, counted).filter(|_| has_due_times);
+    of_missing(cell).or_else(of_missed)
+}
+
+/// Due times that `tool` missed, or does not count: they are late, and not in its numbers.
+fn of_missed(tool: &str, missed: Option<u64>, counted: impl FnOnce(u64) -> String) -> Option<String> {
+    match missed {
         Some(0) => None,
-        Some(missed) => Some(format!("{} are in no quantile", things(missed, "missed due time"))),
+        Some(missed) => Some(counted(missed)),
         None => Some(format!("{tool} does not count missed due times")),
-    };
-    of_missing(cell).or_else(|| of_missed().filter(|_| cell.imported.conditions.what != "noise"))
+    }
 }
 
 /// Samples that the tool took, whose values are not in the file.

@@ -15,10 +15,9 @@ pub(super) fn others(
 ) -> Vec<OtherThread> {
     let one = |(tid, [first, latest]): (&u32, &[Times; 2])| {
         let name = names.get(&tid.cast_signed()).filter(|name| watch.is_meant(name))?.clone();
-        let state = match host::state_of_thread(*tid) {
-            None | Some('Z' | 'X') => ThreadState::Ended,
-            Some(_) => reader.awake.get(tid).copied().unwrap_or(ThreadState::Asleep),
-        };
+        // One that is not watched any more may live on.
+        let left = || host::state_of_thread(*tid).map_or(ThreadState::Ended, |_| ThreadState::Asleep);
+        let state = reader.states.get(tid).copied().unwrap_or_else(left);
         let between = |of: fn(&Times) -> u64| Span(of(latest).saturating_sub(of(first)));
         let (ran, waited) = (between(|times| times.ran_ns), between(|times| times.waited_ns));
         let policy = sys::sched::policy(*tid).ok().and_then(|found| found.known());

@@ -107,8 +107,8 @@ pub(super) struct Reader {
     pub(super) stacks: Option<Stacks>,
     /// Time up to which all events are read, `CLOCK_MONOTONIC`, ns.
     pub(super) read_ns: u64,
-    /// Threads that did not sleep interruptibly at the end.
-    pub(super) awake: BTreeMap<u32, ThreadState>,
+    /// States of the threads that had not ended at the end.
+    pub(super) states: BTreeMap<u32, ThreadState>,
     /// Each thread at its first and its latest look.
     pub(super) times: BTreeMap<u32, [Times; 2]>,
 }
@@ -185,7 +185,7 @@ impl Reader {
             next_look_ns: 0,
             stacks: None,
             read_ns: 0,
-            awake: BTreeMap::new(),
+            states: BTreeMap::new(),
             times: BTreeMap::new(),
         }
     }
@@ -202,7 +202,7 @@ impl Reader {
         }
         self.finish();
         self.look();
-        self.note_awake();
+        self.note_states();
         let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
         self.results.used_us = used.map(|used| used.user_us + used.system_us);
         self

@@ -101,20 +101,23 @@ impl Reader {
             .collect()
     }
 
-    /// Notes the watched threads that do not sleep interruptibly.
-    pub(super) fn note_awake(&mut self) {
-        let state = |tid: u32| match host::state_of_thread(tid)? {
-            'R' => Some((tid, ThreadState::Running)),
-            'D' => Some((tid, ThreadState::Uninterruptible)),
-            'T' | 't' => Some((tid, ThreadState::Stopped)),
-            _ => None,
+    /// Notes the states of the watched threads.
+    pub(super) fn note_states(&mut self) {
+        let state = |tid: u32| {
+            let state = match host::state_of_thread(tid)? {
+                'R' => ThreadState::Running,
+                'D' => ThreadState::Uninterruptible,
+                'T' | 't' => ThreadState::Stopped,
+                _ => ThreadState::Asleep,
+            };
+            Some((tid, state))
         };
         let watched = match self.program {
             Some(program) => threads_below(program).collect(),
             None => self.targets.tids.clone(),
         };
-        self.awake = watched.into_iter().filter_map(state).collect();
-        for tid in self.awake.keys() {
+        self.states = watched.into_iter().filter_map(state).collect();
+        for (tid, _) in self.states.iter().filter(|(_, state)| state.is_awake()) {
             // It may never have made a system call, by which others become known.
             let Some([first, _]) = self.times.get(tid) else { continue };
             self.threads.add(tid.cast_signed(), first.at_ns);
