@@ -10,7 +10,7 @@ unexport MAKEFLAGS MFLAGS
 # Where `make install` puts things; packages set DESTDIR, too.
 PREFIX = /usr/local
 
-.PHONY: help build install uninstall dist others image run gate check test quick test-host test-field bench
+.PHONY: help build install uninstall dist others image run gate check test quick test-host test-field captures bench
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -55,6 +55,10 @@ test-host: ## what depends on this machine: series, compared with its last; an h
 
 test-field: ## boards, clusters, servers, browsers, other machines; an hour
 	@$(call setup,field) scripts/test field
+
+captures: ## record the faults that tests explain again: all, or those in FAULTS
+	@$(call setup,test) PUNCTUAL_CAPTURES="$(or $(FAULTS),all)" "$$CARGO" test --profile gate --package punctual --test cli -- \
+	    --ignored --exact host::captures::root_planted_faults_are_recorded
 
 bench: ## what measuring itself costs
 	@$(call setup,bench) "$$CARGO" build --release && "$$CARGO" xtask bench $(ARGS)

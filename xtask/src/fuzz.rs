@@ -39,7 +39,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let mut failed = Vec::new();
     for target in targets {
         let (package, module) = match target {
-            TRACE => ("punctual-cell", "trace::fuzz"),
+            TRACE => ("punctual-ftrace", "fuzz"),
             ELF => ("punctual-code", "fuzz"),
             target if SHOWN.contains(&target) => ("punctual", "cli::output::fuzz"),
             _ => ("punctual-import", "fuzz"),

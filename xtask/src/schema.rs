@@ -43,6 +43,7 @@ fn schemas() -> Schemas {
             ("tune.schema.json", written::<report::TuneDocument<'static>>()),
             ("history.schema.json", written::<report::HistoryDocument<'static>>()),
             ("store-query.schema.json", written::<report::Answer>()),
+            ("again.schema.json", written::<report::AgainDocument>()),
             ("frontier.schema.json", written::<json::FrontierDocument<'static>>()),
         ]
         .map(|(name, schema)| (name, schema.to_value())),

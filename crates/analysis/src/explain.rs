@@ -8,6 +8,7 @@ mod activation;
 mod advice;
 mod answers;
 mod baseline;
+mod case;
 mod code;
 mod excess;
 mod expiry;
@@ -32,6 +33,7 @@ pub use crate::events::{Context, CpuEvents, Event, Trace, What, flags, state};
 pub use activation::explain_activation;
 pub use advice::{Advice, advice};
 pub use answers::{Answered, Answers};
+pub use case::Case;
 pub use code::{CodeSample, SAMPLE_PERIOD_NS};
 pub use excess::Inside;
 pub use lanes::{LanePiece, LaneState, Lanes};
@@ -50,9 +52,10 @@ use inherited::Inherited;
 use judge::Scene;
 use locate::{Piece, Wake};
 use model::{Explanation, PhaseLength, Segment, Span};
+use serde::{Deserialize, Serialize};
 
 /// Facts about the machine and the trace that the events do not contain.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Facts {
     /// Layer below the kernel that can take a CPU away.
     pub taker: Taker,
@@ -73,7 +76,7 @@ pub struct Facts {
 }
 
 /// Layer below the kernel that can take a CPU away without an event.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Taker {
     /// The firmware only.
     #[default]
@@ -127,20 +130,17 @@ fn explanation(scene: &Scene<'_>, pieces: &[Piece], end_ns: u64) -> Explanation 
     let mut segments: Vec<Segment> = pieces.iter().flat_map(|piece| scene.judge(piece)).collect();
     let mut shares = shares::roll_up(&segments);
     if let Some((inside, _)) = scene.inside {
-        code::place(&mut shares, &segments, inside.activation, inside.samples, scene.subject.due_ns);
+        code::place(&mut shares, &segments, &inside.activation, &inside.samples, scene.subject.due_ns);
     }
     shares::keep_longest(&mut segments);
     Explanation {
         cpu: scene.subject.cpu,
-        cycle: 0,
-        due_ns: 0,
         latency: Span(end_ns - scene.subject.due_ns),
         phases: pieces.iter().map(Piece::length).fold(Vec::new(), joined),
         shares,
         segments,
         doubts: doubts(scene.trace, scene.subject, end_ns, pieces),
-        host: None,
-        thread: None,
+        ..Explanation::default()
     }
 }
 

@@ -42,6 +42,23 @@ pub trait Observer {
     fn failed(&mut self, failed: &Failed, is_last: bool);
 }
 
+/// Adds one of `all` measurements to the run, if that is kept.
+///
+/// # Errors
+/// If it cannot be written.
+pub(super) fn keep(writer: Option<&mut Writer>, mut entry: Entry, all: usize) -> Result<Entry, StoreError> {
+    match writer {
+        Some(writer) => writer.entry_of(&mut entry, all)?,
+        None => {
+            if let Some(explained) = &mut entry.record.explained {
+                explained.captures.clear();
+                explained.worst.iter_mut().for_each(|one| one.capture = None);
+            }
+        }
+    }
+    Ok(entry)
+}
+
 /// Makes every measurement of the run that `entries` does not hold, in planned order, and adds it to `entries` and to
 /// `writer`, if any. Returns the measurements that failed twice. Before each new block `is_over` may end the run early.
 ///
@@ -115,10 +132,7 @@ pub(super) fn carry_out(
                 continue;
             }
         };
-        let entry = Entry { planned, record };
-        if let Some(writer) = &mut writer {
-            writer.entry(&entry)?;
-        }
+        let entry = keep(writer.as_deref_mut(), Entry { planned, record }, all.len())?;
         observer.recorded(&entry);
         entries.push(hosts.shared(entry));
     }

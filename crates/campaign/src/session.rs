@@ -3,7 +3,7 @@
 //! The order is the same for every measuring command. Errors of the plan are reported before the wait for the machine;
 //! the header, whose snapshot describes the host, is made after it.
 
-use super::carry_out::{CampaignError, Observer, carry_out};
+use super::carry_out::{CampaignError, Observer, carry_out, keep};
 use super::child::Child;
 use super::estimate::expected;
 use super::executor::Executor;
@@ -270,11 +270,8 @@ impl Session {
             }
             record => record?,
         };
-        let entry = Entry { planned: Planned { block: 0, position: 0, cell_index: 0 }, record };
-        if let Some(writer) = &mut self.writer {
-            writer.entry(&entry)?;
-        }
-        self.entries.push(entry);
+        let planned = Planned { block: 0, position: 0, cell_index: 0 };
+        self.entries.push(keep(self.writer.as_mut(), Entry { planned, record }, 1)?);
         Ok(())
     }
 

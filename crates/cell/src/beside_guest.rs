@@ -5,8 +5,9 @@
 //! reads [`READY`] and an [`Answer`] from its stdout.
 
 use crate::CellError;
-use crate::trace::{Decoder, EventSet, Instance, PageSource, TraceError, TraceRequest};
+use crate::trace::{EventSet, Instance, PageSource, TraceError, TraceRequest};
 use analysis::explain::{LanePiece, LaneState, Lanes, Trace, What};
+use ftrace::Decoder;
 use model::{CpuSet, HostLanes, HostPiece, HostState, Load, LoadRecord, Nice, Owner, Policy, RtPriority, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;

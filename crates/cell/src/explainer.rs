@@ -8,9 +8,10 @@ mod trace_queue;
 mod trace_reader;
 
 use super::on_spike::OnSpike;
-use crate::trace::{Decoder, EventSet, Export, Instance, PageSource, TraceError, TraceRequest};
+use crate::trace::{EventSet, Instance, PageSource, TraceError, TraceRequest};
 use analysis::explain::{Answered, Answers, Facts, Stages, Taker, WaitsFor, Watched as WatchedThread};
 use analyzer::Analyzer;
+use ftrace::Decoder;
 use model::{
     AnswerStages, CpuSet, Explain, ExplainRecord, Explanation, Host, IrqLatency, Kernel, MonoTime, NotCovered,
     OnSpikeRecord, Policy, Schedule, Span, Task,
@@ -30,6 +31,10 @@ use trace_reader::{TraceReader, TraceStatistics};
 
 /// Margin after a restart of the trace before a wake-up is covered: its timer is started earlier than its due time.
 const COVERAGE_MARGIN: Span = Span(100_000);
+/// Time before a late wake-up that is looked at, for the usual length of each phase: ns and periods, whichever is more.
+const BEFORE_NS: u64 = 50_000_000;
+const BEFORE_PERIODS: u64 = 20;
+
 /// A measured thread whose late wake-ups are explained.
 #[derive(Debug)]
 pub(super) struct MeasuredThread {
@@ -48,7 +53,7 @@ pub(super) struct MeasuredThread {
 #[derive(Debug, Clone)]
 pub enum SpikeReport {
     /// Explained.
-    Explained(Explanation),
+    Explained(Box<Explanation>),
     /// Not covered by a trace.
     NotCovered(NotCovered),
 }
@@ -69,7 +74,6 @@ struct Begun {
     instance: Instance,
     decoder: Decoder,
     wake_rx: PipeReader,
-    export: Option<Export>,
     has_own_cpu: bool,
     to_reader: Sender<TraceReader<Instance>>,
     to_analyzer: Sender<Analyzer>,
@@ -191,18 +195,17 @@ impl Explainer {
             self.facts.witness_ns = Some(period.ns());
         }
         instance.start()?;
-        let export = self.request.export.as_deref().map(|dir| Export::new(dir, &instance)).transpose()?;
         let (to_analyzer, analyzer) = waiting("explainer", Analyzer::run).map_err(TraceError::Process)?;
         let (to_reader, reader) = waiting("trace-taker", TraceReader::run).map_err(TraceError::Process)?;
         self.threads = Some((reader, analyzer));
-        self.begun = Some(Begun { instance, decoder, wake_rx, export, has_own_cpu, to_reader, to_analyzer });
+        self.begun = Some(Begun { instance, decoder, wake_rx, has_own_cpu, to_reader, to_analyzer });
         Ok(())
     }
 
     /// Explains the late wake-ups of `measured` from now on, in a cell of `task` whose first due time is `started`.
     pub(super) fn follow(&mut self, task: &Task, started: MonoTime, measured: Vec<(MeasuredThread, LateReader)>) {
         let Some(begun) = self.begun.take() else { return };
-        let Begun { mut instance, decoder, wake_rx, export, has_own_cpu, to_reader, to_analyzer } = begun;
+        let Begun { mut instance, decoder, wake_rx, has_own_cpu, to_reader, to_analyzer } = begun;
         let (measured, late): (Vec<_>, Vec<_>) = measured.into_iter().unzip();
         let missing = std::mem::take(&mut instance.missing);
         let watched = measured.iter().filter_map(|thread| {
@@ -224,6 +227,8 @@ impl Explainer {
             Some(Answered { pid, measured_ns: measured })
         });
         let is_endless = self.reports.is_some();
+        let layouts = instance.layouts().clone();
+        let longest = measured.iter().map(|thread| thread.schedule.period.ns()).max().unwrap_or(0);
         let queue = Arc::new(TraceQueue::new(has_own_cpu || is_endless));
         let reader = TraceReader {
             stages: Stages::new(watched),
@@ -249,13 +254,13 @@ impl Explainer {
             queue,
             watch: Arc::clone(&self.watch),
             facts: self.facts,
+            before_ns: BEFORE_NS.max(longest.saturating_mul(BEFORE_PERIODS)),
             waits_for,
             started,
             measured,
             symbols: OnceCell::new(),
-            export,
             on_spike: self.on_spike.take(),
-            results: Results::new(&self.request, missing, self.reports.take()),
+            results: Results::new(&self.request, layouts, missing, self.reports.take()),
         };
         if let Some(above) = self.request.above {
             self.set_threshold(above);

@@ -12,6 +12,7 @@ mod collector;
 mod costs;
 mod endless;
 mod explainer;
+mod kept;
 mod link;
 mod measured;
 mod measurers;

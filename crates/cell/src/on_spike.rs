@@ -131,18 +131,7 @@ mod tests {
     use super::*;
 
     fn spike() -> Explanation {
-        Explanation {
-            cpu: 3,
-            cycle: 7,
-            due_ns: 7_000_000,
-            latency: Span(412_000),
-            phases: Vec::new(),
-            shares: Vec::new(),
-            segments: Vec::new(),
-            doubts: Vec::new(),
-            host: None,
-            thread: None,
-        }
+        Explanation { cpu: 3, cycle: 7, due_ns: 7_000_000, latency: Span(412_000), ..Explanation::default() }
     }
 
     /// This test binary has no `launch` command, so that the settings are left to the tests of the whole program.

@@ -120,12 +120,7 @@ impl Threads {
                 cycle: i64::try_from(worst.cycle).unwrap_or(i64::MAX),
                 due_ns: i64::try_from(due_ns).unwrap_or(i64::MAX),
                 latency: Span(u64::try_from(worst.latency_ns).unwrap_or(0)),
-                phases: Vec::new(),
-                shares: Vec::new(),
-                segments: Vec::new(),
-                doubts: Vec::new(),
-                host: None,
-                thread: None,
+                ..Explanation::default()
             });
         }
         on_spike.finish()

@@ -1,27 +1,17 @@
-//! Tracing by ftrace: a private instance, raw reads of the ring buffer, and its events for `analysis::explain`.
+//! Tracing by ftrace: a private instance, raw reads of the ring buffer, and exports. The crate `ftrace` decodes.
 //!
 //! The only module that writes below tracefs, apart from `host::tracer` in guests, and only below directories that it
 //! has created there.
 
-mod dat;
-mod decode;
 mod events;
 mod export;
-mod format;
-#[cfg(test)]
-mod fuzz;
 mod instance;
-mod pages;
 #[cfg(test)]
 mod rate;
 mod source;
 
-pub use decode::Decoder;
-pub(crate) use decode::pages_since;
-#[cfg(test)]
-pub(crate) use decode::tests as decode_tests;
 pub(crate) use events::EventSet;
-pub use export::Export;
+pub(crate) use export::Export;
 pub use instance::{Instance, TraceRequest};
 pub(crate) use source::PageSource;
 #[cfg(test)]

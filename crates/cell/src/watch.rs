@@ -8,12 +8,14 @@ mod stacks;
 mod targets;
 
 use super::explainer;
+use super::kept::Kept;
 use super::measurers::{Measurement, Measurers, Window};
 use super::on_spike::OnSpike;
-use super::trace::{EventSet, Export, Instance, PageSource, TraceRequest};
+use super::trace::{EventSet, Instance, PageSource, TraceRequest};
 use super::{CellError, prepared::Prepared};
-use analysis::explain::{Facts, Totals};
+use analysis::explain::Facts;
 use analysis::watch::{Settings as WatchSettings, WatchedThreads};
+use ftrace::Decoder;
 use handover::Handover;
 use host::KernelSymbols;
 use late::Explaining;
@@ -81,8 +83,9 @@ pub(super) struct Watcher {
 /// Both traces with their decoders.
 #[derive(Debug)]
 struct Traces {
-    own: (Instance, super::trace::Decoder),
-    around: Option<(Instance, super::trace::Decoder)>,
+    own: (Instance, Decoder),
+    /// That of the surroundings; its decoder knows the events of both.
+    around: Option<(Instance, Arc<Decoder>, Kept)>,
 }
 
 impl Watcher {
@@ -117,13 +120,18 @@ impl Watcher {
         }
         let mut own = prepare(Instance::create()?, EventSet::Activity)?;
         // The scheduler starts timers of its own while the thread goes to sleep.
-        own.1.only_timers_of(KernelSymbols::read().addresses(&TIMER_FUNCTIONS));
+        let timers = KernelSymbols::read().addresses(&TIMER_FUNCTIONS);
+        own.1.only_timers_of(timers.clone());
         let mut missing = std::mem::take(&mut own.0.missing);
-        let around = match &cell.conditions.explain {
-            Some(_) => Some(prepare(Instance::create_second()?, EventSet::Surroundings)?),
-            None => None,
-        };
-        missing.extend(around.iter().flat_map(|(instance, _)| instance.missing.iter().cloned()));
+        let around = cell.conditions.explain.as_ref().map(|asked| {
+            let (instance, _) = prepare(Instance::create_second()?, EventSet::Surroundings)?;
+            let layouts = instance.layouts().clone().with(own.0.layouts());
+            let mut decoder = layouts.decoder().map_err(|err| CellError::Impossible(err.to_string()))?;
+            decoder.only_timers_of(timers.clone());
+            Ok::<_, CellError>((instance, Arc::new(decoder), Kept::new(asked, layouts, timers)))
+        });
+        let around = around.transpose()?;
+        missing.extend(around.iter().flat_map(|(instance, ..)| instance.missing.iter().cloned()));
         Ok(Watcher {
             watch: watch.clone(),
             words,
@@ -161,26 +169,20 @@ impl Watcher {
         let asked = self.cell.conditions.explain.clone().unwrap_or_default();
         let surroundings = match around {
             None => None,
-            Some((mut around, around_decoder)) => {
-                let export = asked.export.as_deref().map(|dir| Export::new(dir, &around)).transpose()?;
+            Some((mut around, decoder, kept)) => {
                 around.start()?;
                 let floor_ns = Arc::default();
                 let (explaining, taken) = sync_channel(MOST_WAITING);
                 let (explained, used) = channel();
-                let page_bytes = around_decoder.page_bytes();
                 let state = Explaining {
                     tid: Arc::clone(&self.explaining_tid),
                     used: explained,
-                    decoder: around_decoder,
                     facts: self.facts,
                     started: self.started,
-                    keep: usize::try_from(asked.keep).unwrap_or(usize::MAX),
                     symbols: OnceCell::new(),
-                    export,
                     on_spike: self.on_spike(),
                     floor_ns: Arc::clone(&floor_ns),
-                    totals: Totals::default(),
-                    worst: Vec::new(),
+                    kept,
                     not_covered: 0,
                     latest_not_covered: None,
                     events: 0,
@@ -189,7 +191,7 @@ impl Watcher {
                 let armed_ns = sys::clock::monotonic().0;
                 Some(Surroundings {
                     instance: around,
-                    page_bytes,
+                    decoder,
                     armed_ns,
                     above: asked.above,
                     floor_ns,

@@ -7,7 +7,7 @@ use super::one_cpu::OneCpu;
 use super::protocol::Job;
 use super::qemu::{Limits, Qemu};
 use super::{Beside, GuestClocks, LabError, Monitor, directories, snapshot, two_guests};
-use model::{Cell, Explain, LabClock, LabKernel, Record};
+use model::{Captures, Cell, Explain, LabClock, LabKernel, Record};
 use std::time::Duration;
 
 /// Additional start delay per block: not a multiple of a clock tick (4 ms) or of a usual period.
@@ -94,6 +94,8 @@ fn in_machine_time(setup: &Setup, mut job: Job, beside: &dyn Beside, limits: Lim
     if let Some(explain) = &mut job.cell.conditions.explain {
         // The causes are summed up again after the host's part is known.
         (explain.for_host, explain.keep, job.has_marks) = (true, *Explain::KEEP.end(), true);
+        // Those of all that are kept for the host would be too many.
+        explain.captures = Captures::None;
     }
     let place = directories::for_guest()?;
     let files = setup.files_below(place.path(), Some(&job))?;

@@ -1,5 +1,6 @@
 //! Explanation of a late wake-up: its latency divided into phases and owners, each with a cause.
 
+mod capture;
 mod cause;
 mod code;
 mod guest;
@@ -8,6 +9,7 @@ mod options;
 use crate::{Histogram, Span};
 use serde::{Deserialize, Serialize};
 
+pub use capture::{CaptureFile, Captures};
 pub use cause::{Cause, Evidence};
 pub use code::{CodeFrame, CodePlace, SampledAt};
 pub use guest::{ClockMark, ClockTie, GuestStop, HostLanes, HostPiece, HostState};
@@ -120,7 +122,7 @@ pub struct PhaseLength {
 /// One late wake-up, explained.
 ///
 /// Invariant: the phases add up to the latency, and so do the shares ([`Explanation::is_complete`]).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
 pub struct Explanation {
     /// CPU that the thread belongs to.
@@ -147,6 +149,9 @@ pub struct Explanation {
     /// The guest's threads on the host meanwhile; `null` unless it was measured in a guest that the host traced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostLanes>,
+    /// File below `captures/` with the events that it is made from; `null`: they were not kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub capture: Option<String>,
 }
 
 impl Explanation {
@@ -290,6 +295,9 @@ pub struct ExplainRecord {
     pub causes: Vec<CauseTotal>,
     /// The worst explained wake-ups, worst first.
     pub worst: Vec<Explanation>,
+    /// Captures on their way to the directory of the run; empty in the run itself.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub captures: Vec<CaptureFile>,
 }
 
 #[cfg(test)]

@@ -56,9 +56,9 @@ pub use cost::{COST_OPERATIONS, CostGroup, CostOperation, CostScope};
 pub use cpuset::{CpuSet, CpuSetError};
 pub use date::LAST_UNIX_MS;
 pub use explanation::{
-    AnswerStages, Cause, CauseTotal, ClockMark, ClockTie, CodeFrame, CodePlace, Evidence, Explain, ExplainRecord,
-    Explanation, GuestStop, HostLanes, HostPiece, HostState, IrqLatency, NotCovered, Owner, Phase, PhaseLength,
-    SampledAt, Segment, Share,
+    AnswerStages, CaptureFile, Captures, Cause, CauseTotal, ClockMark, ClockTie, CodeFrame, CodePlace, Evidence,
+    Explain, ExplainRecord, Explanation, GuestStop, HostLanes, HostPiece, HostState, IrqLatency, NotCovered, Owner,
+    Phase, PhaseLength, SampledAt, Segment, Share,
 };
 pub use guest_threads::{GuestThreadKind, GuestThreadSettings, GuestThreads, GuestThreadsError};
 pub use hash::fnv1a;

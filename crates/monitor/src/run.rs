@@ -219,7 +219,7 @@ impl Monitor {
                         *self.present.causes.entry((explanation.cpu, share.cause)).or_default() += 1;
                     }
                     let due = MonoTime(u64::try_from(explanation.due_ns).unwrap_or(0));
-                    self.window.spike(self.clock.unix_ms(due), explanation);
+                    self.window.spike(self.clock.unix_ms(due), *explanation);
                 }
                 SpikeReport::NotCovered(_) => {
                     self.present.not_covered += 1;

@@ -230,18 +230,7 @@ mod tests {
 
     #[test]
     fn the_worst_explanations_are_kept_and_all_are_counted() {
-        let explanation = |ns| Explanation {
-            cpu: 0,
-            cycle: 0,
-            due_ns: 0,
-            latency: Span(ns),
-            phases: Vec::new(),
-            shares: Vec::new(),
-            segments: Vec::new(),
-            doubts: Vec::new(),
-            host: None,
-            thread: None,
-        };
+        let explanation = |ns| Explanation { latency: Span(ns), ..Explanation::default() };
         let clock = WallClock { ahead_ns: 0 };
         let mut window = Window::begin(MonoTime(0), clock, Span(SECOND), [0].into_iter());
         for ns in [5, 9, 2, 7, 8] {

@@ -1,5 +1,6 @@
 //! The command line: parsing, dispatch, output and the exit status.
 
+mod again;
 mod arguments;
 mod cell;
 mod cells;

@@ -4,6 +4,7 @@
 //! [`html()`] makes the page, and [`Page`] is the source of the formats of other programs; all take [`Results`].
 #![forbid(unsafe_code)]
 
+mod again;
 mod answer;
 mod cells;
 mod doctor;
@@ -37,6 +38,7 @@ use sections::{
 use std::io;
 use std::time::{Duration, SystemTime};
 
+pub use again::{AgainDocument, JudgedAgain};
 pub use answer::Answer;
 pub use doctor::Examination;
 pub use formats::{Page, csv, gnuplot, hgrm, junit, kcidb, lava, markdown, monitor_metrics, prometheus, tap};

@@ -5,6 +5,7 @@
 //! and reported by the reader. `samples/` holds the raw samples of each measurement, if requested.
 #![forbid(unsafe_code)]
 
+mod captures;
 mod failed;
 mod foreign;
 mod imported;
@@ -17,6 +18,7 @@ mod samples;
 mod seal;
 mod writer;
 
+pub use captures::{MOST_CAPTURE_BYTES, captures, read_capture};
 pub use imported::{ImportedRun, keep as keep_imported, read as read_imported};
 pub use list::{below, latest};
 pub use merge::{MergeError, Merged, Part, ShardProgress, merge};
@@ -26,6 +28,7 @@ pub use samples::{ActivationRow, ActivationWriter, SampleWriter, discard as disc
 pub use writer::{Writer, append, create, write_page};
 
 use serde::Serialize;
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
@@ -62,6 +65,17 @@ pub fn samples_dir(named: &Path) -> PathBuf {
 pub fn report_path(named: &Path) -> PathBuf {
     let file = imported_file_in(named).unwrap_or_else(|| file_of(named));
     file.with_file_name("report.html")
+}
+
+/// The directory, which is created if needed, unless it is a link: that may lead to a directory that another user has
+/// chosen.
+fn own_directory(dir: PathBuf) -> Result<PathBuf, StoreError> {
+    fs::create_dir_all(&dir).map_err(StoreError::io("make", &dir))?;
+    if fs::symlink_metadata(&dir).is_ok_and(|found| found.is_dir()) {
+        return Ok(dir);
+    }
+    let source = io::Error::other("expected a directory, found a link; remove it");
+    Err(StoreError::Io { action: "write to", path: dir, source })
 }
 
 /// A struct as one line of JSON with a checksum.

@@ -90,9 +90,14 @@ pub(super) fn ends_torn(file: &mut File) -> io::Result<bool> {
     Ok(last != *b"\n")
 }
 
+/// Beginning of the names of a measurement's files.
+pub(super) fn stem(planned: &Planned) -> String {
+    format!("b{:02}-c{:02}", planned.block, planned.cell_index)
+}
+
 /// Name of the file of a measurement's samples.
 pub(super) fn sample_name(planned: &Planned) -> String {
-    format!("b{:02}-c{:02}.parquet", planned.block, planned.cell_index)
+    format!("{}.parquet", stem(planned))
 }
 
 /// Marks the file of a run as being written, so that no merge replaces it. Some network file systems have no locks.
@@ -117,7 +122,27 @@ impl Writer {
         }
     }
 
-    /// Appends one measurement; it is synced to disk when this returns.
+    /// The directory of the run.
+    pub(super) fn dir(&self) -> &Path {
+        &self.dir
+    }
+
+    /// The number of its measurements so far.
+    pub(super) fn kept(&self) -> usize {
+        self.kept
+    }
+
+    /// Writes one measurement of `all` that the run is to have: its captures to files, and the rest to the run. It is
+    /// synced to disk when this returns.
+    ///
+    /// # Errors
+    /// On a write error, such as a full disk; earlier measurements are kept.
+    pub fn entry_of(&mut self, entry: &mut Entry, all: usize) -> Result<(), StoreError> {
+        self.captures(entry, all)?;
+        self.entry(entry)
+    }
+
+    /// Appends one measurement without captures; it is synced to disk when this returns.
     ///
     /// # Errors
     /// On a write error, such as a full disk; earlier measurements are kept.
@@ -135,14 +160,7 @@ impl Writer {
     /// # Errors
     /// If the directory cannot be created.
     pub fn samples(&self, planned: &Planned) -> Result<PathBuf, StoreError> {
-        let dir = super::samples_dir(&self.dir);
-        fs::create_dir_all(&dir).map_err(StoreError::io("make", &dir))?;
-        // A symbolic link may point to a directory chosen by another user.
-        let is_own = fs::symlink_metadata(&dir).is_ok_and(|found| found.is_dir());
-        if !is_own {
-            let source = io::Error::other("expected a directory, found a link; remove it");
-            return Err(StoreError::Io { action: "write samples to", path: dir, source });
-        }
+        let dir = super::own_directory(super::samples_dir(&self.dir))?;
         let path = dir.join(sample_name(planned));
         super::discard_samples(&path);
         Ok(path)

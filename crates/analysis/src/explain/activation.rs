@@ -19,11 +19,11 @@ use std::collections::BTreeMap;
 pub fn explain_activation(
     trace: &Trace,
     subject: &Subject,
-    inside: &Inside<'_>,
+    inside: &Inside,
     facts: &Facts,
     symbols: Symbols<'_>,
 ) -> Option<Explanation> {
-    let one = inside.activation;
+    let one = &inside.activation;
     if !is_covered(trace, subject, facts, one.end_ns) {
         return None;
     }

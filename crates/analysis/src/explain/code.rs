@@ -3,9 +3,10 @@
 use super::shares;
 use crate::watch::Activation;
 use model::{Cause, CodeFrame, CodePlace, Phase, SampledAt, Segment, Share};
+use serde::{Deserialize, Serialize};
 
 /// A sample of the stack of a watched thread.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CodeSample {
     /// Time, `CLOCK_MONOTONIC`, ns.
     pub at_ns: u64,

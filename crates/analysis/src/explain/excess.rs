@@ -7,6 +7,7 @@ use super::timeline::{self, Stretch};
 use super::{Facts, Subject, Trace};
 use crate::watch::{Activation, Call, CallKind, Usual};
 use model::Cause;
+use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 
 /// Smallest excess over the usual time, ns, that is a cause of its own.
@@ -15,18 +16,18 @@ const LEAST_EXCESS_NS: u64 = 20_000;
 const FAULT_NS: u64 = 20_000;
 
 /// The activation to explain, and what is usual for its thread.
-#[derive(Debug, Clone, Copy)]
-pub struct Inside<'a> {
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Inside {
     /// The activation.
-    pub activation: &'a Activation,
+    pub activation: Activation,
     /// The usual one.
-    pub usual: &'a Usual,
+    pub usual: Usual,
     /// Priorities of threads that the trace may not show, as the kernel counts.
-    pub priorities: &'a HashMap<i32, i32>,
+    pub priorities: HashMap<i32, i32>,
     /// Names of the files behind descriptors of the process, like `pipe`.
-    pub files: &'a HashMap<u64, String>,
+    pub files: HashMap<u64, String>,
     /// Samples of the stack of the thread meanwhile; empty where it is not sampled.
-    pub samples: &'a [CodeSample],
+    pub samples: Vec<CodeSample>,
 }
 
 /// Running longer than usual: where, and by how much.
@@ -49,7 +50,7 @@ pub(super) struct Excess {
 }
 
 impl Excess {
-    pub(super) fn of(trace: &Trace, subject: &Subject, facts: &Facts, inside: &Inside<'_>) -> Excess {
+    pub(super) fn of(trace: &Trace, subject: &Subject, facts: &Facts, inside: &Inside) -> Excess {
         let Inside { activation: one, usual, .. } = inside;
         let is_much = |excess: u64, usual: u64| excess > (usual / 2).max(LEAST_EXCESS_NS);
         let mut excess = Excess { spans: spans(trace, subject.pid, one), ..Excess::default() };

@@ -26,7 +26,7 @@ pub(super) struct Scene<'a> {
     pub(super) inherited: Inherited,
     pub(super) wake: &'a Wake,
     /// The activation of a watched thread that follows the wake-up, with what is unusual in it.
-    pub(super) inside: Option<(&'a Inside<'a>, &'a Excess)>,
+    pub(super) inside: Option<(&'a Inside, &'a Excess)>,
 }
 
 /// Cause of a stretch, with its evidence.

@@ -3,6 +3,7 @@
 use super::event::{Context, CpuEvents, Event, Trace, What, state};
 use super::timeline;
 use model::{Phase, PhaseLength, Span};
+use serde::{Deserialize, Serialize};
 
 /// Longest time, ns, between an interrupt and the start of a softirq that belongs to it.
 const BEHIND_NS: u64 = 5_000;
@@ -10,7 +11,7 @@ const BEHIND_NS: u64 = 5_000;
 const IRQ_THREAD_PREFIX: &str = "irq/";
 
 /// Event that a thread waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum WaitsFor {
     /// A timer of its own.
     #[default]
@@ -22,7 +23,7 @@ pub enum WaitsFor {
 }
 
 /// The wake-up to explain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Subject {
     /// Thread ID of the measured thread.
     pub pid: i32,

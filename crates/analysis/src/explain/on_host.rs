@@ -92,9 +92,7 @@ fn not_traced(one: &NotCovered, cell: &Cell) -> Explanation {
         phases: vec![PhaseLength { phase: Phase::Undivided, length: latency }],
         shares: shares::roll_up(std::slice::from_ref(&segment)),
         segments: vec![segment],
-        doubts: Vec::new(),
-        host: None,
-        thread: None,
+        ..Explanation::default()
     }
 }
 
@@ -268,11 +266,8 @@ mod tests {
                 PhaseLength { phase: Phase::Expiry, length: Span(400_000) },
                 PhaseLength { phase: Phase::Queue, length: Span(600_000) },
             ],
-            shares: Vec::new(),
             segments,
-            doubts: Vec::new(),
-            host: None,
-            thread: None,
+            ..Explanation::default()
         }
     }
 

@@ -232,18 +232,7 @@ mod tests {
     }
 
     fn explanation(shares: Vec<Share>, latency: u64) -> Explanation {
-        Explanation {
-            cpu: 0,
-            cycle: 0,
-            due_ns: 0,
-            latency: Span(latency),
-            phases: Vec::new(),
-            shares,
-            segments: Vec::new(),
-            doubts: Vec::new(),
-            host: None,
-            thread: None,
-        }
+        Explanation { latency: Span(latency), shares, ..Explanation::default() }
     }
 
     #[test]

@@ -1,10 +1,11 @@
 //! One activation of a thread: from its release to its next wait, and all that happened meanwhile.
 
 use super::calls::Call;
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What released an activation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Release {
     /// A timer that the thread had started, at its due time.
     Timer,
@@ -17,7 +18,7 @@ pub enum Release {
 }
 
 /// A sleep within an activation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Block {
     /// The system call; `None`: outside of all, as at a page fault.
     pub call: Option<Call>,
@@ -41,7 +42,7 @@ pub struct Block {
 }
 
 /// Time of a thread that ran instead.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Wait {
     /// The thread that ran just before or after; 0 is idle.
     pub by: i32,
@@ -50,7 +51,7 @@ pub struct Wait {
 }
 
 /// A thread whose activation woke the next thread of a chain.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hop {
     /// Its ID.
     pub pid: i32,
@@ -63,7 +64,7 @@ pub struct Hop {
 }
 
 /// One activation. Times are `CLOCK_MONOTONIC`, ns.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Activation {
     /// Index among the activations of the thread, from 0.
     pub index: u64,

@@ -1,9 +1,10 @@
 //! System calls: their names, and what a thread that sleeps in one of them waits for.
 
+use serde::{Deserialize, Serialize};
 use syscalls::Sysno;
 
 /// A system call of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct Call {
     /// Its number on this architecture.
     pub number: i64,

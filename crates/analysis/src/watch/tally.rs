@@ -9,6 +9,7 @@ use super::samples::{Sample, Samples};
 use super::settings::Settings;
 use crate::stats::quantile::quantile;
 use model::{Histogram, Period, Releases, Span, WatchSample};
+use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Most different system calls, wakers and other threads that are counted.
@@ -17,7 +18,7 @@ const MOST_NAMES: usize = 64;
 const ENOUGH: u64 = 50;
 
 /// Usual activation of a thread: medians, ns.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usual {
     /// Time on the CPU.
     pub run_ns: u64,

@@ -4,10 +4,10 @@ use super::MeasuredThread;
 use super::results::Results;
 use super::trace_queue::{Pages, TakenTrace, TraceQueue};
 use crate::on_spike::OnSpike;
-use crate::trace::{Decoder, Export};
-use analysis::explain::{self, Facts, Subject, WaitsFor, What};
+use analysis::explain::{Case, Facts, Subject, Trace, WaitsFor, What};
+use ftrace::{Decoder, Window};
 use host::KernelSymbols;
-use model::{ExplainRecord, Explanation, MonoTime, Nice, NotCovered, OnSpikeRecord, Policy, Span};
+use model::{ExplainRecord, MonoTime, Nice, NotCovered, OnSpikeRecord, Policy, Span};
 use rt::{LateWakeup, SpikeWatch};
 use std::cell::OnceCell;
 use std::sync::Arc;
@@ -18,12 +18,12 @@ pub(super) struct Analyzer {
     pub(super) queue: Arc<TraceQueue>,
     pub(super) watch: Arc<SpikeWatch>,
     pub(super) facts: Facts,
+    /// Time before the first due time that is looked at, ns.
+    pub(super) before_ns: u64,
     pub(super) waits_for: WaitsFor,
     pub(super) started: MonoTime,
     pub(super) measured: Vec<MeasuredThread>,
     pub(super) symbols: OnceCell<KernelSymbols>,
-    /// Export of each kept spike, if requested.
-    pub(super) export: Option<Export>,
     /// The command that runs at each explained spike, if requested.
     pub(super) on_spike: Option<OnSpike>,
     pub(super) results: Results,
@@ -53,10 +53,7 @@ impl Analyzer {
     }
 
     /// The record of all explanations.
-    pub(super) fn finish(mut self) -> ExplainRecord {
-        if let Some(lost) = self.export.as_mut().and_then(Export::failure) {
-            self.results.missed(lost);
-        }
+    pub(super) fn finish(self) -> ExplainRecord {
         self.results.finish(&self.watch)
     }
 
@@ -72,55 +69,53 @@ impl Analyzer {
     /// Explains the late wake-ups of a trace; returns its pages for reuse.
     fn explain(&mut self, taken: TakenTrace) -> Pages {
         let TakenTrace { pages: all, is_cut, late, armed_ns, ahead_ns } = taken;
-        let mut trace = self.decoder.begin(all.len());
-        for (cpu, pages) in all.iter().enumerate() {
-            self.results.events += self.decoder.read(&mut trace, cpu, pages).events;
-        }
-        trace.cpus.iter_mut().for_each(|cpu| cpu.is_cut |= is_cut);
-        trace.imply_switches();
+        let on_trace_clock = |late: &LateWakeup| late.due.0.wrapping_add_signed(-ahead_ns);
+        let first_due_ns = late.iter().flatten().map(on_trace_clock).min().unwrap_or(0);
+        let from_ns = first_due_ns.saturating_sub(self.before_ns);
+        let cut = |pages: &Vec<u8>| Window::cut(&self.decoder, &(from_ns..u64::MAX), pages, is_cut);
+        let window = Window { from_ns, around: all.iter().map(cut).collect(), own: Vec::new() };
+        let (trace, n_events) = window.trace(&self.decoder, |_| ());
+        self.results.events += n_events;
         let marks = trace.cpus.iter().flat_map(|cpu| &cpu.events).filter(|event| event.what == What::Mark);
         // Without the mark, the time at which the trace stopped is unknown.
         let frozen_ns = marks.map(|event| event.at_ns).max().unwrap_or(0);
         let facts = Facts { armed_ns, frozen_ns, ..self.facts };
         let symbols = |address| self.symbols.get_or_init(KernelSymbols::read).name(address);
+        let mut explained = Vec::new();
         for (thread, samples) in self.measured.iter().zip(late) {
             let pid = kernel_pid(thread, &trace);
             for sample in samples {
-                let LateWakeup { due, latency } = sample;
-                let cycle = thread.schedule.containing(due).index;
-                let due_ns = due.0.wrapping_add_signed(-ahead_ns);
+                let due_ns = on_trace_clock(&sample);
                 let subject = pid.map(|pid| Subject {
                     pid,
                     waits_for: self.waits_for,
                     cpu: thread.cpu,
                     priority: thread.policy.kernel_priority(),
                     due_ns,
-                    woke_ns: due_ns.saturating_add_signed(latency.0),
+                    woke_ns: due_ns.saturating_add_signed(sample.latency.0),
                     slack_ns: thread.slack.ns(),
                 });
-                let explained =
-                    subject.and_then(|subject| Some((subject, explain::explain(&trace, &subject, &facts, &symbols)?)));
-                let Some((subject, explanation)) = explained else {
+                let cycle = thread.schedule.containing(sample.due).index.cast_signed();
+                let case = subject.map(|subject| Case {
+                    cycle: cycle.wrapping_sub_unsigned(thread.cycles.start),
+                    due_ns: due_ns.cast_signed().wrapping_sub_unsigned(self.started.0),
+                    thread: None,
+                    subject,
+                    facts,
+                    inside: None,
+                });
+                let one = case.and_then(|case| case.explain(&trace, &symbols).map(|explanation| (case, explanation)));
+                let Some((case, explanation)) = one else {
                     self.results.not_covered(one_not_covered(thread.cpu, self.started, sample, ahead_ns));
                     continue;
                 };
-                let explanation = Explanation {
-                    cycle: cycle.cast_signed().wrapping_sub_unsigned(thread.cycles.start),
-                    due_ns: due_ns.cast_signed().wrapping_sub_unsigned(self.started.0),
-                    ..explanation
-                };
-                if let Some(export) = &mut self.export {
-                    export.write(&explanation, &subject, &trace, &all, &symbols);
-                }
                 if let Some(on_spike) = &mut self.on_spike {
                     on_spike.start_for(&explanation);
                 }
-                let dropped = self.results.take(explanation);
-                if let (Some(export), Some(dropped)) = (&mut self.export, dropped) {
-                    export.remove(&dropped);
-                }
+                explained.push((case, explanation));
             }
         }
+        self.results.take(&window, &trace, &symbols, explained);
         if let Some(above_ns) = self.results.raised_threshold_ns() {
             self.watch.set_above_ns(above_ns.max(self.watch.above_ns()));
         }
@@ -135,7 +130,7 @@ fn one_not_covered(cpu: u32, started: MonoTime, LateWakeup { due, latency }: Lat
 }
 
 /// The ID of a thread in the trace. In a container the kernel's ID differs, so that the thread is found by its name.
-fn kernel_pid(thread: &MeasuredThread, trace: &explain::Trace) -> Option<i32> {
+fn kernel_pid(thread: &MeasuredThread, trace: &Trace) -> Option<i32> {
     if host::is_initial_pid_namespace() {
         return i32::try_from(thread.tid).ok();
     }

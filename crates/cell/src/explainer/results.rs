@@ -2,7 +2,9 @@
 
 use super::SpikeReport;
 use super::trace_reader::TraceStatistics;
-use analysis::explain::Totals;
+use crate::kept::Kept;
+use analysis::explain::{Case, Symbols, Trace};
+use ftrace::{Layouts, Window};
 use model::{AnswerStages, Explain, ExplainRecord, Explanation, IrqLatency, NotCovered, Span};
 use rt::SpikeWatch;
 use std::sync::mpsc::SyncSender;
@@ -10,8 +12,8 @@ use std::sync::mpsc::SyncSender;
 /// Growing results.
 #[derive(Debug, Default)]
 pub(super) struct Results {
-    /// The number of worst explanations to keep.
-    most: usize,
+    /// The explanations.
+    kept: Kept,
     /// The receiver of each spike, where none is kept here.
     reports: Option<SyncSender<SpikeReport>>,
     /// Whether the receiver had no room for the latest one.
@@ -25,17 +27,20 @@ pub(super) struct Results {
     pub(super) statistics: TraceStatistics,
     not_covered: u64,
     latest_not_covered: Option<NotCovered>,
-    /// The latest of those, latest first, if a host explains them.
-    others: Option<Vec<NotCovered>>,
-    totals: Totals,
-    /// Worst first.
-    worst: Vec<Explanation>,
+    /// The latest of those, latest first, and their largest number, if a host explains them.
+    others: Option<(usize, Vec<NotCovered>)>,
 }
 
 impl Results {
-    pub(super) fn new(request: &Explain, missing: Vec<String>, reports: Option<SyncSender<SpikeReport>>) -> Results {
-        let most = usize::try_from(request.keep).unwrap_or(usize::MAX);
-        Results { most, reports, missing, others: request.for_host.then(Vec::new), ..Results::default() }
+    /// No results so far, of a trace with these layouts.
+    pub(super) fn new(
+        request: &Explain,
+        layouts: Layouts,
+        missing: Vec<String>,
+        reports: Option<SyncSender<SpikeReport>>,
+    ) -> Results {
+        let others = request.for_host.then(|| (usize::try_from(request.keep).unwrap_or(usize::MAX), Vec::new()));
+        Results { kept: Kept::new(request, layouts, Vec::new()), reports, missing, others, ..Results::default() }
     }
 
     /// Whether each spike goes to another thread.
@@ -50,30 +55,27 @@ impl Results {
             return;
         }
         self.not_covered += 1;
-        if let Some(others) = &mut self.others {
+        if let Some((most, others)) = &mut self.others {
             let at = others.partition_point(|kept| kept.latency >= one.latency);
             others.insert(at, one);
-            others.truncate(self.most);
+            others.truncate(*most);
         }
         let latest = self.latest_not_covered.take().filter(|latest| latest.latency >= one.latency);
         self.latest_not_covered = latest.or(Some(one));
     }
 
-    /// Records something else that is missing.
-    pub(super) fn missed(&mut self, what: String) {
-        self.missing.push(what);
-    }
-
-    /// Adds an explanation; returns the one that is not kept, if any: this one, or one that was kept so far.
-    pub(super) fn take(&mut self, explanation: Explanation) -> Option<Explanation> {
-        if let Some(reports) = &self.reports {
-            self.is_full = reports.try_send(SpikeReport::Explained(explanation)).is_err();
-            return None;
+    /// Adds what was explained from one trace.
+    pub(super) fn take(
+        &mut self,
+        window: &Window,
+        trace: &Trace,
+        symbols: Symbols<'_>,
+        explained: Vec<(Case, Explanation)>,
+    ) {
+        let Some(reports) = &self.reports else { return self.kept.take(window, trace, symbols, explained) };
+        for (_, explanation) in explained {
+            self.is_full = reports.try_send(SpikeReport::Explained(Box::new(explanation))).is_err();
         }
-        self.totals.add(&explanation);
-        let at = self.worst.partition_point(|kept| kept.latency >= explanation.latency);
-        self.worst.insert(at, explanation);
-        if self.worst.len() > self.most { self.worst.pop() } else { None }
     }
 
     /// The threshold above which a wake-up would still be kept, ns; `None` while there is room. A receiver without room
@@ -82,20 +84,22 @@ impl Results {
         if self.is_full {
             return Some(i64::MAX);
         }
-        let least = self.worst.get(self.most.checked_sub(1)?)?;
-        i64::try_from(least.latency.ns()).ok()
+        i64::try_from(self.kept.floor_ns()?).ok()
     }
 
-    pub(super) fn finish(self, watch: &SpikeWatch) -> ExplainRecord {
+    pub(super) fn finish(mut self, watch: &SpikeWatch) -> ExplainRecord {
+        self.missing.extend(self.kept.failure());
+        let totals = std::mem::take(&mut self.kept.totals);
+        let (worst, captures) = self.kept.finish();
         let above_at_end = known(watch.above_ns());
         ExplainRecord {
             above: self.statistics.first_above_ns.and_then(known).or(above_at_end),
             above_at_end,
-            spikes: self.totals.explained + self.not_covered + self.statistics.lost,
-            explained: self.totals.explained,
+            spikes: totals.explained + self.not_covered + self.statistics.lost,
+            explained: totals.explained,
             not_covered: self.not_covered + self.statistics.lost,
             latest_not_covered: self.latest_not_covered,
-            others_not_covered: self.others.unwrap_or_default(),
+            others_not_covered: self.others.map(|(_, others)| others).unwrap_or_default(),
             stood_still: Some(self.statistics.stood_still),
             overwritten: Some(self.statistics.overwritten),
             longest_freeze: watch.longest_freeze_ns().map(Span),
@@ -104,14 +108,15 @@ impl Results {
                 .explaining_us
                 .zip(self.statistics.used_us)
                 .map(|(explaining, taking)| explaining + taking),
-            late: Span(self.totals.late_ns),
-            evidence_ns: self.totals.evidence_ns,
+            late: Span(totals.late_ns),
+            evidence_ns: totals.evidence_ns,
             irq: self.irq,
             answers: self.answers,
             host_error_ns: None,
             missing: self.missing,
-            causes: self.totals.causes(),
-            worst: self.worst,
+            causes: totals.causes(),
+            worst,
+            captures,
         }
     }
 }
@@ -125,38 +130,9 @@ fn known(above_ns: i64) -> Option<Span> {
 mod tests {
     use super::*;
 
-    fn explanation(latency: u64) -> Explanation {
-        Explanation {
-            cpu: 0,
-            cycle: 0,
-            due_ns: 0,
-            latency: Span(latency),
-            phases: Vec::new(),
-            shares: Vec::new(),
-            segments: Vec::new(),
-            doubts: Vec::new(),
-            host: None,
-            thread: None,
-        }
-    }
-
-    #[test]
-    fn the_worst_are_kept_and_the_threshold_rises_when_there_is_no_room() {
-        let mut kept = Results::new(&Explain { keep: 2, ..Explain::default() }, Vec::new(), None);
-        kept.take(explanation(20));
-        assert_eq!(kept.raised_threshold_ns(), None);
-        kept.take(explanation(50));
-        assert_eq!(kept.raised_threshold_ns(), Some(20));
-        kept.take(explanation(15));
-        kept.take(explanation(30));
-        assert_eq!(kept.raised_threshold_ns(), Some(30));
-        assert_eq!(kept.worst.iter().map(|one| one.latency.ns()).collect::<Vec<_>>(), [50, 30]);
-        assert_eq!(kept.totals.explained, 4);
-    }
-
     #[test]
     fn the_latest_that_was_not_covered_is_kept() {
-        let mut kept = Results::new(&Explain { keep: 2, ..Explain::default() }, Vec::new(), None);
+        let mut kept = Results::new(&Explain { keep: 2, ..Explain::default() }, Layouts::default(), Vec::new(), None);
         for (due_ns, latency) in [(1, 20), (2, 50), (3, 50), (4, 30)] {
             kept.not_covered(NotCovered { cpu: 0, due_ns, latency: Span(latency) });
         }
@@ -166,10 +142,15 @@ mod tests {
 
     #[test]
     fn for_a_host_as_many_of_them_are_kept_as_explanations() {
-        let mut kept = Results::new(&Explain { keep: 2, for_host: true, ..Explain::default() }, Vec::new(), None);
+        let mut kept = Results::new(
+            &Explain { keep: 2, for_host: true, ..Explain::default() },
+            Layouts::default(),
+            Vec::new(),
+            None,
+        );
         for (due_ns, latency) in [(1, 20), (2, 50), (3, 50), (4, 30)] {
             kept.not_covered(NotCovered { cpu: 0, due_ns, latency: Span(latency) });
         }
-        assert_eq!(kept.others.unwrap().iter().map(|one| one.due_ns).collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(kept.others.unwrap().1.iter().map(|one| one.due_ns).collect::<Vec<_>>(), [2, 3]);
     }
 }

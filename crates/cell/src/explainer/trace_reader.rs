@@ -4,8 +4,9 @@
 
 use super::COVERAGE_MARGIN;
 use super::trace_queue::{Pages, TakenTrace, TraceQueue};
-use crate::trace::{Decoder, PageSource};
+use crate::trace::PageSource;
 use analysis::explain::{Answers, Stages, WaitsFor};
+use ftrace::Decoder;
 use model::{ClockId, Nice, Policy, RtPriority, Span};
 use rt::{LateReader, LateWakeup, SpikeWatch};
 use std::io::{PipeReader, Read};
@@ -178,7 +179,7 @@ fn taken(log: &mut LateReader) -> Vec<LateWakeup> {
 mod tests {
     use super::*;
     use crate::trace::Recorded;
-    use crate::trace::decode_tests::{decoder, page_of_all_kinds};
+    use ftrace::testing::{decoder, page_of_all_kinds};
     use std::fs::File;
 
     #[test]

@@ -117,12 +117,6 @@ pub(super) const NEEDED: [&str; 5] = [
     "raw_syscalls/sys_exit",
 ];
 
-/// Directory of the processor's own interrupts, each traced by a pair of events, where they exist (x86).
-pub(super) const VECTORS: &str = "irq_vectors";
-/// Suffixes of their names.
-pub(super) const BEGIN: &str = "_entry";
-pub(super) const END: &str = "_exit";
-
 /// Most measured threads for a filter by ID; more are filtered by thread name, because a filter is at most a page long.
 const MAX_PIDS: usize = 64;
 

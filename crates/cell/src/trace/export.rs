@@ -1,14 +1,12 @@
 //! Export of kept spikes for other programs: a timeline as JSON for Chrome and Perfetto, the raw trace for trace-cmd.
 
-use super::TraceError;
-use super::dat::{self, Head};
-use super::instance::Instance;
-use analysis::explain::{self, Subject, Symbols, Trace, What, blame, phase_name};
+use analysis::explain::{self, Subject, Symbols, Trace, blame, phase_name};
+use ftrace::{DatHead, Layouts, Window};
 use host::file;
 use model::Explanation;
 use serde_json::{Value, json};
 use std::fs;
-use std::io::{self, Write};
+use std::io::Write;
 use std::path::{Path, PathBuf};
 
 /// Time before the due time and after the reading of the clock that a timeline covers, ns.
@@ -17,20 +15,17 @@ const AFTER_NS: u64 = 50_000;
 
 /// Writes spikes to a directory.
 #[derive(Debug)]
-pub struct Export {
+pub(crate) struct Export {
     dir: PathBuf,
-    head: Head,
+    layouts: Layouts,
     /// The first file that could not be written, with the reason.
     failed: Option<String>,
 }
 
 impl Export {
-    /// Creates an export of the trace of `instance`, whose events are enabled.
-    ///
-    /// # Errors
-    /// When the formats cannot be read.
-    pub(crate) fn new(dir: &Path, instance: &Instance) -> Result<Export, TraceError> {
-        Ok(Export { dir: dir.to_owned(), head: instance.dat_head()?, failed: None })
+    /// An export of traces with these layouts.
+    pub(crate) fn new(dir: &Path, layouts: Layouts) -> Export {
+        Export { dir: dir.to_owned(), layouts, failed: None }
     }
 
     /// Returns the first failed file, if any, once.
@@ -41,20 +36,21 @@ impl Export {
     /// Writes both files of a spike.
     pub(crate) fn write(
         &mut self,
+        name: &str,
         explanation: &Explanation,
         subject: &Subject,
         trace: &Trace,
-        pages: &[Vec<u8>],
+        window: &Window,
         symbols: Symbols<'_>,
     ) {
-        let [story, raw] = self.paths(explanation);
-        let text = story_of(explanation, subject, trace).to_string();
-        let mut written = file::create(&story).and_then(|mut file| file.write_all(text.as_bytes()));
+        let [story, raw] = self.paths(name);
+        let write = |path: &Path, content: &[u8]| file::create(path).and_then(|mut file| file.write_all(content));
+        let mut written = write(&story, story_of(explanation, subject, trace).to_string().as_bytes());
         if written.is_ok() {
-            let functions = functions(trace, symbols);
-            written = file::create(&raw).and_then(|mut file| {
-                dat::write(&mut io::BufWriter::new(&mut file), &self.head, pages, &trace.names, &functions)
-            });
+            let functions = ftrace::functions(trace, symbols);
+            let (layouts, names) = (self.layouts.clone(), trace.names.clone());
+            let head = DatHead { layouts, names, functions, own: Vec::new() };
+            written = write(&raw, &head.file(&[("", &window.around)]));
         }
         if let Err(err) = written {
             let what = || format!("{}: {err}; not all spikes are exported", self.dir.display());
@@ -63,29 +59,15 @@ impl Export {
     }
 
     /// Removes the files of a spike that is no longer kept.
-    pub(crate) fn remove(&mut self, explanation: &Explanation) {
-        for path in self.paths(explanation) {
+    pub(crate) fn remove(&mut self, name: &str) {
+        for path in self.paths(name) {
             let _ = fs::remove_file(path);
         }
     }
 
-    fn paths(&self, explanation: &Explanation) -> [PathBuf; 2] {
-        let Explanation { cpu, cycle, .. } = explanation;
-        ["json", "dat"].map(|kind| self.dir.join(format!("spike-cpu{cpu}-cycle{cycle}.{kind}")))
+    fn paths(&self, name: &str) -> [PathBuf; 2] {
+        ["json", "dat"].map(|kind| self.dir.join(format!("{name}.{kind}")))
     }
-}
-
-/// The functions at all addresses of a trace, with their addresses.
-fn functions(trace: &Trace, symbols: Symbols<'_>) -> Vec<(u64, String)> {
-    let works = trace.cpus.iter().flat_map(|cpu| &cpu.events).filter_map(|event| match event.what {
-        What::Work { function } => Some(function),
-        _ => None,
-    });
-    let mut addresses: Vec<u64> =
-        trace.stacks.iter().flatten().copied().chain(works).chain(trace.timer_functions.iter().copied()).collect();
-    addresses.sort_unstable();
-    addresses.dedup();
-    addresses.into_iter().filter_map(|address| Some((address, symbols(address)?))).collect()
 }
 
 /// Events in Chrome's tracing format ("Trace Event Format"), times in us: one track for each CPU, and one for the
@@ -138,8 +120,8 @@ mod tests {
     };
     use super::super::source::PageSource;
     use super::*;
+    use analysis::explain::What;
     use std::collections::HashMap;
-    use std::io::Write;
     use std::process::Command;
 
     /// The events of each CPU as trace-cmd reads them: time, ns, and name, in time order.
@@ -197,8 +179,9 @@ mod tests {
         }
         assert!(n_events > 20, "{n_events}");
         let path = std::env::temp_dir().join(format!("punctual-dat-{pid}"));
-        let mut file = fs::File::create(&path).unwrap();
-        dat::write(&mut file, &instance.dat_head().unwrap(), &pages, &trace.names, &[]).unwrap();
+        let (layouts, names) = (instance.layouts().clone(), trace.names.clone());
+        let head = DatHead { layouts, names, own: b"own".to_vec(), ..DatHead::default() };
+        fs::write(&path, head.file(&[("", &pages)])).unwrap();
         let read = read_by_trace_cmd(&path);
         fs::remove_file(&path).unwrap();
         let Some(read) = read else {
@@ -224,16 +207,10 @@ mod tests {
         let trace = Trace { cpus: vec![cpu, CpuEvents::default()], ..Trace::default() };
         let phase = |phase, ns| PhaseLength { phase, length: Span(ns) };
         let explanation = Explanation {
-            cpu: 0,
             cycle: 3,
-            due_ns: 0,
             latency: Span(7_000),
             phases: vec![phase(Phase::Queue, 4_000), phase(Phase::Return, 3_000)],
-            shares: Vec::new(),
-            segments: Vec::new(),
-            doubts: Vec::new(),
-            host: None,
-            thread: None,
+            ..Explanation::default()
         };
         let subject = Subject {
             pid: 8,

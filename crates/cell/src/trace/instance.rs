@@ -1,11 +1,9 @@
 //! A private tracefs instance: created, set up, read, and always removed.
 
 use super::TraceError;
-use super::dat::Head;
-use super::decode::Decoder;
-use super::events::{BEGIN, END, EventScope, EventSet, IDLE, NEEDED, VECTORS, filter};
-use super::format::{Format, page_layout};
+use super::events::{EventScope, EventSet, IDLE, NEEDED, filter};
 use super::source::PageSource;
+use ftrace::{BEGIN, Decoder, END, Layouts, VECTORS};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -45,10 +43,8 @@ pub struct Instance {
     /// The raw pipe of each CPU, by number.
     raw: Vec<Option<File>>,
     tracing_on: Option<File>,
-    /// Paths of the enabled events, and of those that ftrace itself writes.
-    enabled: Vec<String>,
-    /// Bytes of a page.
-    page_bytes: usize,
+    /// The layouts of the enabled events, and of those that ftrace itself writes.
+    layouts: Layouts,
     /// Memory of the trace of one CPU, bytes.
     buffer_bytes: usize,
     /// Events that the kernel lacks, and the information lost by that.
@@ -92,8 +88,7 @@ impl Instance {
             hold: None,
             raw: Vec::new(),
             tracing_on: None,
-            enabled: Vec::new(),
-            page_bytes: 0,
+            layouts: Layouts::default(),
             buffer_bytes: 0,
             missing: Vec::new(),
         };
@@ -172,7 +167,7 @@ impl Instance {
         let mut formats = Vec::new();
         let events = watched.events.requests();
         for wanted in events.iter().filter(|wanted| watched.idle_states || wanted.path != IDLE) {
-            match self.format(wanted.path)? {
+            match self.format(wanted.path) {
                 Some(format) => formats.push((wanted.path.to_owned(), format)),
                 None if NEEDED.contains(&wanted.path) => {
                     let path = self.dir.join("events").join(wanted.path);
@@ -182,21 +177,28 @@ impl Instance {
             }
         }
         let stack = "ftrace/kernel_stack";
-        formats.extend(self.format(stack)?.map(|format| (stack.to_owned(), format)));
+        formats.extend(self.format(stack).map(|format| (stack.to_owned(), format)));
         for vector in if watched.events.has_vectors() { self.vectors() } else { Vec::new() } {
-            formats.extend(self.format(&vector)?.map(|format| (vector, format)));
+            formats.extend(self.format(&vector).map(|format| (vector, format)));
         }
-        let layout_path = self.root.join("events/header_page");
-        let text = read_at_once(&layout_path).map_err(TraceError::file(&layout_path))?;
-        let mut layout = page_layout(&text)
-            .ok_or_else(|| TraceError::Content { path: layout_path, what: "unknown page layout".to_owned() })?;
+        let whole = |name: &str| {
+            let path = self.root.join("events").join(name);
+            read_at_once(&path).map_err(TraceError::file(path))
+        };
         // A page may be larger than a memory page, also for this instance only.
-        if let Some(kib) = self.read("buffer_subbuf_size_kb").and_then(|text| text.trim().parse::<usize>().ok()) {
-            layout.page_bytes = (kib * 1024).max(layout.page_bytes);
-        }
-        let decoder = Decoder::new(layout, &formats);
-        self.page_bytes = layout.page_bytes;
-        self.enabled = formats.iter().map(|(path, _)| path.clone()).collect();
+        let kib = self.read("buffer_subbuf_size_kb").and_then(|text| text.trim().parse::<usize>().ok());
+        self.layouts = Layouts {
+            page: whole("header_page")?,
+            event: whole("header_event")?,
+            page_bytes: kib.map_or(0, |kib| kib * 1024),
+            formats,
+        };
+        let decoder = self.layouts.decoder().map_err(|err| {
+            let path = self.root.join("events");
+            TraceError::Content { path, what: err.to_string() }
+        })?;
+        self.layouts.page_bytes = decoder.page_bytes();
+        let formats = &self.layouts.formats;
         let is_on = |path: &str| !path.starts_with("ftrace/");
         for (path, _) in formats.iter().filter(|(path, _)| is_on(path)) {
             let of =
@@ -287,39 +289,15 @@ impl Instance {
         Err(TraceError::Content { path: self.dir.join(name), what })
     }
 
-    fn format(&self, event: &str) -> Result<Option<Format>, TraceError> {
+    /// The format of an event; `None` if the kernel lacks it.
+    fn format(&self, event: &str) -> Option<String> {
         // Formats are the same for all instances; those of `ftrace/` exist only at the root.
-        let path = self.root.join("events").join(event).join("format");
-        let Ok(text) = fs::read_to_string(&path) else { return Ok(None) };
-        let unreadable = || TraceError::Content { path, what: "invalid event format".to_owned() };
-        Format::parse(&text).map(Some).ok_or_else(unreadable)
+        fs::read_to_string(self.root.join("events").join(event).join("format")).ok()
     }
 
-    /// The head of a trace-cmd file for this kernel and the enabled events.
-    ///
-    /// # Errors
-    /// When a layout cannot be read.
-    pub(super) fn dat_head(&self) -> Result<Head, TraceError> {
-        let whole = |name: &str| {
-            let path = self.root.join("events").join(name);
-            read_at_once(&path).map_err(TraceError::file(path))
-        };
-        let mut head = Head {
-            page: whole("header_page")?,
-            event: whole("header_event")?,
-            page_bytes: self.page_bytes,
-            ..Head::default()
-        };
-        for event in &self.enabled {
-            let text = whole(&format!("{event}/format"))?;
-            let system = event.split('/').next().unwrap_or_default();
-            match head.systems.iter_mut().find(|(known, _)| known == system) {
-                _ if system == "ftrace" => head.ftrace.push(text),
-                Some((_, formats)) => formats.push(text),
-                None => head.systems.push((system.to_owned(), vec![text])),
-            }
-        }
-        Ok(head)
+    /// How to read its pages elsewhere.
+    pub(crate) fn layouts(&self) -> &Layouts {
+        &self.layouts
     }
 
     fn set_running(&mut self, word: &[u8]) -> Result<(), TraceError> {

@@ -1,15 +1,17 @@
 //! Explanation of late activations: another trace holds what happened around them, and stops when one is seen.
 
 use super::handover::Waiting;
+use crate::kept::Kept;
 use crate::on_spike::OnSpike;
-use crate::trace::{Decoder, Export, pages_since};
-use analysis::explain::{self, CodeSample, Event, Facts, Inside, Subject, Totals, Trace, WaitsFor, What, flags};
-use analysis::watch::{Activation, Release, Usual};
+use analysis::explain::{Case, CodeSample, Facts, Inside, Subject, Trace, WaitsFor, What, flags};
+use analysis::watch::{Activation, Release};
 use code::{RawSample, Resolver};
+use ftrace::{Decoder, Window};
 use host::{KernelSymbols, MappedCode};
-use model::{ExplainRecord, Explanation, MonoTime, NotCovered, OnSpikeRecord, Owner, Policy, SampledAt, Span};
+use model::{ExplainRecord, MonoTime, NotCovered, OnSpikeRecord, Owner, Policy, SampledAt, Span};
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender};
@@ -20,19 +22,18 @@ const SLACK_NS: u64 = 50_000;
 /// Time before the first release that is kept of a trace, ns: for the usual length of each phase.
 const BEFORE_NS: u64 = 50_000_000;
 
+/// Time after the last end that is kept of a trace, ns: for timers of other CPUs that were late as well.
+const AFTER_NS: u64 = 10_000_000;
+
 /// A late activation with what is known of its thread.
 #[derive(Debug)]
 pub(super) struct LateActivation {
     pub(super) pid: i32,
     pub(super) name: String,
-    pub(super) activation: Activation,
-    pub(super) usual: Usual,
     /// Priority of the thread, as the kernel counts.
     pub(super) priority: i32,
-    /// Priorities of the threads that woke it.
-    pub(super) priorities: HashMap<i32, i32>,
-    /// Names of the files behind its descriptors.
-    pub(super) files: HashMap<u64, String>,
+    /// The activation; its samples are not resolved yet.
+    pub(super) inside: Inside,
     pub(super) has_cpu_quota: bool,
     pub(super) throttled_ns: Option<u64>,
     /// Samples of its stack meanwhile, with the files of its process.
@@ -43,30 +44,44 @@ pub(super) struct LateActivation {
 /// What was traced around some late activations.
 #[derive(Debug)]
 pub(super) struct Stopped {
-    /// Pages of each CPU of the trace of the surroundings, of this size, and whether some are left out.
+    /// Decoder of all pages.
+    pub(super) decoder: Arc<Decoder>,
+    /// Pages of each CPU of the trace of the surroundings, and whether some are left out.
     pub(super) pages: Vec<Vec<u8>>,
-    pub(super) page_bytes: usize,
     pub(super) is_cut: bool,
-    /// Start and end of that trace, `CLOCK_MONOTONIC`, ns.
+    /// Pages of each CPU of the trace of the watched threads, of the time of its activations.
+    pub(super) own: Vec<Vec<u8>>,
+    /// Start and end of that of the surroundings, `CLOCK_MONOTONIC`, ns.
     pub(super) armed_ns: u64,
     pub(super) frozen_ns: u64,
-    /// Events of the watched threads, with their CPUs, in the order of time.
-    pub(super) own: Vec<(u32, Event)>,
     pub(super) names: HashMap<i32, String>,
     pub(super) late: Vec<LateActivation>,
+}
+
+impl Stopped {
+    /// Times of the events that explain its activations, ns.
+    fn times_ns(&self) -> Range<u64> {
+        explained_ns(self.late.iter().map(|late| &late.inside.activation))
+    }
+
+    /// Pages of these times.
+    pub(super) fn cut(&self, pages: &[Vec<u8>], is_cut: bool) -> Vec<Vec<u8>> {
+        let times_ns = self.times_ns();
+        pages.iter().map(|pages| Window::cut(&self.decoder, &times_ns, pages, is_cut)).collect()
+    }
 }
 
 impl Waiting for Stopped {
     /// Its longest response time, ns.
     fn rank(&self) -> u64 {
-        self.late.iter().map(|late| late.activation.response_ns()).max().unwrap_or(0)
+        self.late.iter().map(|late| late.inside.activation.response_ns()).max().unwrap_or(0)
     }
 
     fn bytes(&self) -> usize {
         let samples = self.late.iter().flat_map(|late| &late.samples).map(|(_, sample)| sample.stack.len());
         let names = self.names.len() * size_of::<(i32, String)>();
-        let own = self.own.len() * size_of::<(u32, Event)>();
-        self.pages.iter().map(Vec::capacity).sum::<usize>() + samples.sum::<usize>() + names + own
+        let pages = self.pages.iter().chain(&self.own).map(Vec::capacity);
+        pages.sum::<usize>() + samples.sum::<usize>() + names
     }
 
     /// Keeps the pages that explain.
@@ -74,9 +89,8 @@ impl Waiting for Stopped {
         if self.is_cut {
             return;
         }
+        self.pages = self.cut(&self.pages, false);
         self.is_cut = true;
-        let since_ns = explained_since_ns(self.late.iter().map(|late| &late.activation));
-        self.pages.iter_mut().for_each(|pages| *pages = pages_since(pages, self.page_bytes, since_ns).to_vec());
     }
 }
 
@@ -86,17 +100,13 @@ pub(super) struct Explaining {
     pub(super) tid: Arc<AtomicU32>,
     /// Takes back the memory of what is explained.
     pub(super) used: Sender<Vec<Vec<u8>>>,
-    pub(super) decoder: Decoder,
     pub(super) facts: Facts,
     pub(super) started: MonoTime,
-    pub(super) keep: usize,
     pub(super) symbols: OnceCell<KernelSymbols>,
-    pub(super) export: Option<Export>,
     pub(super) on_spike: Option<OnSpike>,
     /// Response time, ns, above which an activation would still be kept.
     pub(super) floor_ns: Arc<AtomicU64>,
-    pub(super) totals: Totals,
-    pub(super) worst: Vec<Explanation>,
+    pub(super) kept: Kept,
     pub(super) not_covered: u64,
     pub(super) latest_not_covered: Option<NotCovered>,
     pub(super) events: u64,
@@ -112,94 +122,72 @@ impl Explaining {
         // Functions and lines of the watched programs.
         let mut code = Resolver::default();
         while let Ok(stopped) = taken.recv() {
-            self.explain(&stopped, &mut code);
+            let pages = self.explain(stopped, &mut code);
             // Nothing is lost if the reader does not want them any more.
-            let _ = self.used.send(stopped.pages);
+            let _ = self.used.send(pages);
         }
         let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
         let ran = self.on_spike.take().map(OnSpike::finish);
         (self, ran, used.map(|used| used.user_us + used.system_us))
     }
 
-    fn explain(&mut self, stopped: &Stopped, code: &mut Resolver) {
-        let since = explained_since_ns(stopped.late.iter().map(|late| &late.activation));
-        let mut trace = self.decoder.begin(stopped.pages.len());
-        for (cpu, pages) in stopped.pages.iter().enumerate() {
-            let recent = pages_since(pages, stopped.page_bytes, since);
-            self.events += self.decoder.read(&mut trace, cpu, recent).events;
-            if let Some(events) = trace.cpus.get_mut(cpu) {
-                events.is_cut |= stopped.is_cut || recent.len() < pages.len();
+    /// Explains the late activations of a trace; returns its pages for reuse.
+    fn explain(&mut self, mut stopped: Stopped, code: &mut Resolver) -> Vec<Vec<u8>> {
+        let around = stopped.cut(&stopped.pages, stopped.is_cut);
+        let window = Window { from_ns: stopped.times_ns().start, around, own: std::mem::take(&mut stopped.own) };
+        let (trace, n_events) = window.trace(&stopped.decoder, |trace| {
+            trace.names.extend(std::mem::take(&mut stopped.names));
+            name_others(trace);
+        });
+        self.events += n_events;
+        let symbols = |address| self.symbols.get_or_init(KernelSymbols::read).name(address);
+        let (mut explained, mut not_covered) = (Vec::new(), Vec::new());
+        for late in std::mem::take(&mut stopped.late) {
+            let case = self.case(&stopped, &trace, late, code);
+            let Some(explanation) = case.explain(&trace, &symbols) else {
+                let latency = Span(case.end_ns().saturating_sub(case.subject.due_ns));
+                not_covered.push(NotCovered { cpu: case.subject.cpu, due_ns: case.due_ns, latency });
+                continue;
+            };
+            if let Some(on_spike) = &mut self.on_spike {
+                on_spike.start_for(&explanation);
             }
+            explained.push((case, explanation));
         }
-        forget_before(&mut trace, since);
-        add(&mut trace, &stopped.own);
-        trace.names.extend(stopped.names.iter().map(|(pid, name)| (*pid, name.clone())));
-        name_others(&mut trace);
-        trace.imply_switches();
-        for late in &stopped.late {
-            self.one(stopped, &trace, late, code);
+        self.kept.take(&window, &trace, &symbols, explained);
+        not_covered.into_iter().for_each(|one| self.not_covered(one));
+        if let Some(floor_ns) = self.kept.floor_ns() {
+            self.floor_ns.store(floor_ns, Relaxed);
         }
+        stopped.pages
     }
 
-    fn one(&mut self, stopped: &Stopped, trace: &Trace, late: &LateActivation, code: &mut Resolver) {
-        let one = &late.activation;
-        let facts = Facts {
-            armed_ns: stopped.armed_ns,
-            frozen_ns: stopped.frozen_ns,
-            has_cpu_quota: late.has_cpu_quota,
-            throttled_ns: late.throttled_ns,
-            ..self.facts
-        };
+    fn case(&self, stopped: &Stopped, trace: &Trace, late: LateActivation, code: &mut Resolver) -> Case {
+        let LateActivation { pid, name, priority, inside, has_cpu_quota, throttled_ns, samples, mapped } = late;
+        let (armed_ns, frozen_ns) = (stopped.armed_ns, stopped.frozen_ns);
+        let facts = Facts { armed_ns, frozen_ns, has_cpu_quota, throttled_ns, ..self.facts };
+        let one = &inside.activation;
         let subject = Subject {
-            pid: late.pid,
-            waits_for: waits_for(trace, late.pid, one),
+            pid,
+            waits_for: waits_for(trace, pid, one),
             cpu: one.cpu,
-            priority: late.priority,
+            priority,
             due_ns: one.release_ns,
             woke_ns: one.user_ns,
-            slack_ns: if late.priority >= 100 { SLACK_NS } else { 0 },
+            slack_ns: if priority >= 100 { SLACK_NS } else { 0 },
         };
-        let samples: Vec<CodeSample> = late
-            .samples
-            .iter()
-            .map(|(kind, sample)| CodeSample {
-                at_ns: sample.at_ns,
-                kind: *kind,
-                stack: code.stack(sample, &late.mapped),
-            })
-            .collect();
-        let inside = Inside {
-            activation: one,
-            usual: &late.usual,
-            priorities: &late.priorities,
-            files: &late.files,
-            samples: &samples,
+        let resolved = |(kind, sample): &(SampledAt, RawSample)| CodeSample {
+            at_ns: sample.at_ns,
+            kind: *kind,
+            stack: code.stack(sample, &mapped),
         };
-        let symbols = |address| self.symbols.get_or_init(KernelSymbols::read).name(address);
-        let due_ns = one.release_ns.cast_signed().wrapping_sub_unsigned(self.started.0);
-        let Some(explanation) = explain::explain_activation(trace, &subject, &inside, &facts, &symbols) else {
-            self.not_covered(NotCovered { cpu: one.cpu, due_ns, latency: Span(one.response_ns()) });
-            return;
-        };
-        let thread = Some(Owner { name: late.name.clone(), pid: Some(late.pid) });
-        let explanation = Explanation { cycle: one.index.cast_signed(), due_ns, thread, ..explanation };
-        if let Some(export) = &mut self.export {
-            export.write(&explanation, &subject, trace, &stopped.pages, &symbols);
-        }
-        if let Some(on_spike) = &mut self.on_spike {
-            on_spike.start_for(&explanation);
-        }
-        self.totals.add(&explanation);
-        let at = self.worst.partition_point(|kept| kept.latency >= explanation.latency);
-        self.worst.insert(at, explanation);
-        if self.worst.len() > self.keep
-            && let Some(dropped) = self.worst.pop()
-            && let Some(export) = &mut self.export
-        {
-            export.remove(&dropped);
-        }
-        if let Some(least) = self.keep.checked_sub(1).and_then(|last| self.worst.get(last)) {
-            self.floor_ns.store(least.latency.ns(), Relaxed);
+        Case {
+            cycle: one.index.cast_signed(),
+            due_ns: one.release_ns.cast_signed().wrapping_sub_unsigned(self.started.0),
+            thread: Some(Owner { name, pid: Some(pid) }),
+            subject,
+            facts,
+            inside: Some(Inside { samples: samples.iter().map(resolved).collect(), ..inside }),
         }
     }
 
@@ -213,30 +201,34 @@ impl Explaining {
     /// The record of all explanations.
     pub(super) fn record(mut self, above: Option<Span>, missing: Vec<String>, used_us: Option<u64>) -> ExplainRecord {
         let mut missing = missing;
-        missing.extend(self.export.as_mut().and_then(Export::failure));
+        missing.extend(self.kept.failure());
         let floor = self.floor_ns.load(Relaxed);
+        let totals = std::mem::take(&mut self.kept.totals);
+        let (worst, captures) = self.kept.finish();
         ExplainRecord {
             above,
             above_at_end: Some(Span(floor)).filter(|_| floor > 0).or(above),
-            spikes: self.totals.explained + self.not_covered,
-            explained: self.totals.explained,
+            spikes: totals.explained + self.not_covered,
+            explained: totals.explained,
             not_covered: self.not_covered,
             latest_not_covered: self.latest_not_covered,
             events: self.events,
             explaining_us: used_us,
-            late: Span(self.totals.late_ns),
-            evidence_ns: self.totals.evidence_ns,
+            late: Span(totals.late_ns),
+            evidence_ns: totals.evidence_ns,
             missing,
-            causes: self.totals.causes(),
-            worst: self.worst,
+            causes: totals.causes(),
+            worst,
+            captures,
             ..ExplainRecord::default()
         }
     }
 }
 
-/// Time from which events explain these activations, ns.
-pub(super) fn explained_since_ns<'a>(late: impl Iterator<Item = &'a Activation>) -> u64 {
-    late.map(|one| one.release_ns).min().unwrap_or(0).saturating_sub(BEFORE_NS)
+/// Times of the events that explain these activations, ns.
+fn explained_ns<'a>(late: impl Iterator<Item = &'a Activation> + Clone) -> Range<u64> {
+    let from_ns = late.clone().map(|one| one.release_ns).min().unwrap_or(0).saturating_sub(BEFORE_NS);
+    from_ns..late.map(|one| one.end_ns).max().unwrap_or(u64::MAX).saturating_add(AFTER_NS)
 }
 
 /// Whether the scheduler leaves out the time that a hypervisor took: the kernel is built so, and the hypervisor, which
@@ -262,15 +254,6 @@ fn waits_for(trace: &Trace, pid: i32, one: &Activation) -> WaitsFor {
     }
 }
 
-/// Leaves out what was long before: it explains nothing, and looking through it takes time.
-fn forget_before(trace: &mut Trace, since_ns: u64) {
-    for cpu in &mut trace.cpus {
-        let old = cpu.events.partition_point(|event| event.at_ns < since_ns);
-        cpu.is_cut |= old > 0;
-        cpu.events.drain(..old);
-    }
-}
-
 /// Names the threads that ran all the time, and therefore have no switch in the trace.
 fn name_others(trace: &mut Trace) {
     let current = trace.cpus.iter().flat_map(|cpu| cpu.events.iter().map(|event| event.pid));
@@ -282,24 +265,10 @@ fn name_others(trace: &mut Trace) {
     trace.names.extend(named.collect::<Vec<_>>());
 }
 
-/// Adds the events of the watched threads to the trace of the surroundings. Both have the switches and the changes of
-/// priorities.
-fn add(trace: &mut Trace, own: &[(u32, Event)]) {
-    let is_new = |event: &Event| !matches!(event.what, What::Switch { .. } | What::Inherit { .. });
-    for (cpu, event) in own.iter().filter(|(_, event)| is_new(event)) {
-        if let Some(events) = usize::try_from(*cpu).ok().and_then(|cpu| trace.cpus.get_mut(cpu)) {
-            // Not before the surroundings begin: nothing else is known of that time.
-            if events.events.first().is_some_and(|first| first.at_ns <= event.at_ns) {
-                events.events.push(*event);
-            }
-        }
-    }
-    trace.cpus.iter_mut().for_each(|cpu| cpu.events.sort_by_key(|event| event.at_ns));
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use analysis::watch::Usual;
     use std::collections::BTreeMap;
 
     fn late(release_ns: u64, end_ns: u64, idle_ns: u64) -> LateActivation {
@@ -323,14 +292,18 @@ mod tests {
             hops: vec![],
             idle_ns,
         };
+        let inside = Inside {
+            activation,
+            usual: Usual::default(),
+            priorities: HashMap::new(),
+            files: HashMap::new(),
+            samples: vec![],
+        };
         LateActivation {
             pid: 1,
             name: String::new(),
-            activation,
-            usual: Usual::default(),
             priority: 120,
-            priorities: HashMap::new(),
-            files: HashMap::new(),
+            inside,
             has_cpu_quota: false,
             throttled_ns: None,
             samples: vec![],
@@ -341,12 +314,12 @@ mod tests {
     #[test]
     fn a_trace_ranks_as_the_longest_response_in_it() {
         let stopped = |late| Stopped {
+            decoder: Arc::new(ftrace::testing::decoder()),
             pages: vec![],
-            page_bytes: 4096,
             is_cut: false,
+            own: vec![],
             armed_ns: 0,
             frozen_ns: 0,
-            own: vec![],
             names: HashMap::new(),
             late,
         };

@@ -3,16 +3,17 @@
 mod look;
 
 use super::handover::Handover;
-use super::late::{LateActivation, Stopped, explained_since_ns};
+use super::late::{LateActivation, Stopped};
 use super::stacks::Stacks;
 use super::targets::Targets;
-use crate::trace::{Decoder, Instance, PageSource};
-use analysis::explain::Event;
+use crate::trace::{Instance, PageSource};
+use analysis::explain::{Event, Inside};
 use analysis::watch::{Activation, Finished, Release, Usual, WatchedThreads};
+use ftrace::Decoder;
 use host::CpuGroups;
 use model::{MonoTime, Nice, Policy, Span, ThreadProgress, ThreadState, Watch};
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
 use std::sync::atomic::Ordering::{Acquire, Relaxed};
 use std::sync::atomic::{AtomicBool, AtomicU64};
@@ -27,9 +28,8 @@ const EXPLAINING_INTERVAL: Duration = Duration::from_millis(40);
 const INTERVAL: Duration = Duration::from_millis(100);
 /// Events younger than this, ns, wait for those of other CPUs.
 const SETTLING_NS: u64 = 1_000_000;
-/// Own events that are kept for explanations, and their age, ns.
-const MOST_RECENT: usize = 300_000;
-const RECENT_NS: u64 = 3_000_000_000;
+/// Own pages of a CPU that are kept for explanations, bytes: as many as the kernel keeps of the surroundings.
+const MOST_RECENT: usize = 4 << 20;
 /// Time, ns, after a restart of the surroundings before an activation is covered.
 const COVERAGE_MARGIN_NS: u64 = 100_000;
 /// Late activations that are explained from one trace: each takes milliseconds of CPU time.
@@ -68,7 +68,8 @@ pub(super) struct Shared {
 #[derive(Debug)]
 pub(super) struct Surroundings {
     pub(super) instance: Instance,
-    pub(super) page_bytes: usize,
+    /// Decoder of its pages and of those of the watched threads.
+    pub(super) decoder: Arc<Decoder>,
     pub(super) armed_ns: u64,
     /// Response time above which an activation is late, if given.
     pub(super) above: Option<Span>,
@@ -98,8 +99,8 @@ pub(super) struct Reader {
     pub(super) results: ReaderResults,
     /// Events whose neighbours on other CPUs may not be read yet.
     pending: Vec<(u32, Event)>,
-    recent: VecDeque<(u32, Event)>,
-    pages: Vec<u8>,
+    /// Latest pages of each CPU; only those just read unless late activations are explained.
+    recent: Vec<Vec<u8>>,
     /// Facts of each thread, read once a second.
     facts: HashMap<i32, ThreadFacts>,
     next_look_ns: u64,
@@ -167,6 +168,7 @@ impl Reader {
         (targets, program): (Targets, Option<u32>),
         started: MonoTime,
     ) -> Reader {
+        let n_cpus = instance.n_cpus();
         Reader {
             watch,
             instance,
@@ -179,8 +181,7 @@ impl Reader {
             started,
             results: ReaderResults::default(),
             pending: Vec::new(),
-            recent: VecDeque::new(),
-            pages: Vec::new(),
+            recent: vec![Vec::new(); n_cpus],
             facts: HashMap::new(),
             next_look_ns: 0,
             stacks: None,
@@ -246,12 +247,19 @@ impl Reader {
         let horizon = if is_last { u64::MAX } else { self.read_ns };
         let mut trace = self.decoder.begin(self.instance.n_cpus());
         trace.names = std::mem::take(&mut self.threads.names);
-        for cpu in 0..self.instance.n_cpus() {
-            self.pages.clear();
-            if self.instance.drain(cpu, self.decoder.page_bytes(), &mut self.pages).is_err() {
-                self.pages.clear();
+        let page_bytes = self.decoder.page_bytes();
+        let most_recent = if self.surroundings.is_some() { MOST_RECENT.next_multiple_of(page_bytes) } else { 0 };
+        for (cpu, pages) in self.recent.iter_mut().enumerate() {
+            // Half of them at once: each time moves the rest.
+            if pages.len() > 2 * most_recent {
+                pages.drain(..pages.len() - most_recent);
             }
-            self.results.events += self.decoder.read(&mut trace, cpu, &self.pages).events;
+            let before = pages.len();
+            if self.instance.drain(cpu, page_bytes, pages).is_err() {
+                pages.truncate(before);
+            }
+            let new = pages.get(before..).unwrap_or_default();
+            self.results.events += self.decoder.read(&mut trace, cpu, new).events;
         }
         self.threads.names = std::mem::take(&mut trace.names);
         let lost = trace.cpus.iter().filter(|cpu| cpu.is_cut || !cpu.lost_ns.is_empty()).count();
@@ -273,11 +281,6 @@ impl Reader {
         if let Some(surroundings) = &mut self.surroundings {
             let none = surroundings.explaining.pass_on(None);
             debug_assert!(none.is_empty(), "what had room has room");
-            self.recent.extend(events);
-            let old = self.recent.back().map_or(0, |(_, last)| last.at_ns.saturating_sub(RECENT_NS));
-            while self.recent.len() > MOST_RECENT || self.recent.front().is_some_and(|(_, first)| first.at_ns < old) {
-                self.recent.pop_front();
-            }
         }
         self.completed(finished);
     }
@@ -330,14 +333,12 @@ impl Reader {
         let stacks = self.stacks.as_mut();
         let (samples, mapped) = stacks.map(|stacks| stacks.of(process, one.pid, &one.activation)).unwrap_or_default();
         let throttled_ns = groups.throttled_ns().zip(before).map(|(now, before)| now.saturating_sub(before));
+        let inside = Inside { activation: one.activation.clone(), usual, priorities, files, samples: Vec::new() };
         Some(LateActivation {
             pid: one.pid,
             name,
-            activation: one.activation.clone(),
-            usual,
             priority: one.activation.priority.or_else(|| kernel_priority(one.pid)).unwrap_or(120),
-            priorities,
-            files,
+            inside,
             has_cpu_quota: groups.have_quota(),
             throttled_ns: throttled_ns.filter(|_| groups.have_quota()),
             samples,
@@ -366,7 +367,7 @@ impl Reader {
         pages.iter_mut().for_each(Vec::clear);
         let _ = surroundings.instance.stop();
         for (cpu, pages) in pages.iter_mut().enumerate() {
-            if surroundings.instance.drain(cpu, surroundings.page_bytes, pages).is_err() {
+            if surroundings.instance.drain(cpu, surroundings.decoder.page_bytes(), pages).is_err() {
                 pages.clear();
             }
         }
@@ -376,19 +377,17 @@ impl Reader {
         surroundings.armed_ns = restarted_ns + COVERAGE_MARGIN_NS;
         let took_ns = sys::usage::thread_cpu_time().ns().saturating_sub(before.ns());
         surroundings.pause_until_ns = restarted_ns + took_ns.saturating_mul(PAUSE);
-        let since_ns = explained_since_ns(late.iter().map(|one| &one.activation));
-        let from = self.recent.partition_point(|(_, event)| event.at_ns < since_ns);
-        let own: Vec<(u32, Event)> = self.recent.range(from..).copied().collect();
         let mut names = self.threads.names.clone();
-        for waker in late.iter().flat_map(|one| one.activation.blocks.iter().filter_map(|block| block.waker)) {
+        for waker in late.iter().flat_map(|one| one.inside.activation.blocks.iter().filter_map(|block| block.waker)) {
             if let Some(name) = host::name_of_thread(waker.unsigned_abs(), waker.unsigned_abs()) {
                 names.entry(waker).or_insert(name);
             }
         }
-        let page_bytes = surroundings.page_bytes;
-        let stopped = Stopped { pages, page_bytes, is_cut: false, armed_ns, frozen_ns, own, names, late };
+        let decoder = Arc::clone(&surroundings.decoder);
+        let mut stopped = Stopped { decoder, pages, is_cut: false, own: Vec::new(), armed_ns, frozen_ns, names, late };
+        stopped.own = stopped.cut(&self.recent, false);
         for stopped in surroundings.explaining.pass_on(Some(stopped)) {
-            self.results.pass_over(stopped.late.len(), stopped.late.first().map(|late| &late.activation));
+            self.results.pass_over(stopped.late.len(), stopped.late.first().map(|late| &late.inside.activation));
         }
     }
 

@@ -19,7 +19,7 @@ pub struct CodeFrame {
 }
 
 /// What made the kernel take a sample of a stack.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SampledAt {
     /// The thread left the CPU.
     Switch,

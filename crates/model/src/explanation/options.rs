@@ -1,5 +1,6 @@
 //! Options of explaining late wake-ups.
 
+use super::Captures;
 use crate::Span;
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -28,11 +29,16 @@ pub struct Explain {
     /// Whether the host of this guest explains late wake-ups, too: then those are named that the trace does not cover.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub for_host: bool,
+    /// The late wake-ups whose events are kept, to be explained again.
+    #[serde(default, skip_serializing_if = "Captures::is_default")]
+    pub captures: Captures,
 }
 
 impl Explain {
     /// Valid numbers of explanations.
     pub const KEEP: std::ops::RangeInclusive<u32> = 1..=1000;
+    /// Most bytes of the captures of a run.
+    pub const CAPTURE_BYTES: usize = 20_000_000;
     /// Valid periods of a witness: a shorter one would be a load of its own.
     pub const WITNESS: std::ops::RangeInclusive<Span> = Span(20_000)..=Span(100_000_000);
 
@@ -55,12 +61,20 @@ impl Explain {
 
 impl Default for Explain {
     fn default() -> Self {
-        Explain { above: None, keep: 20, stacks: false, witness: None, export: None, for_host: false }
+        Explain {
+            above: None,
+            keep: 20,
+            stacks: false,
+            witness: None,
+            export: None,
+            for_host: false,
+            captures: Captures::default(),
+        }
     }
 }
 
 impl fmt::Display for Explain {
-    /// The options that change the measurement or the kept explanations; the directory and the host change neither.
+    /// The options that change the measurement or the kept explanations; all that concerns files and the host does not.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self.above {
             Some(above) => write!(f, "above {above}")?,

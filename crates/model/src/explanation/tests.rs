@@ -27,10 +27,7 @@ fn phases_and_shares_have_to_add_up() {
         latency: Span(10),
         phases: vec![PhaseLength { phase: Phase::Queue, length: Span(10) }],
         shares: vec![share(7), share(3)],
-        segments: Vec::new(),
-        doubts: Vec::new(),
-        host: None,
-        thread: None,
+        ..Explanation::default()
     };
     assert!(explanation.is_complete());
     assert_eq!(explanation.time_with(Evidence::Direct), Span(10));
@@ -56,6 +53,7 @@ fn what_is_asked_has_limits() {
         witness: Some(Span(100_000)),
         export: Some("/tmp".into()),
         for_host: true,
+        captures: Captures::All,
     };
     assert_eq!(all.to_string(), "above 100us keep 3 stacks witness 100us");
 }

@@ -281,8 +281,10 @@ fn explain(value: &Spanned<DeValue<'_>>) -> Located<Option<Explain>> {
             "keep" => asked.keep = integer(value, Explain::KEEP)?,
             "stacks" => asked.stacks = boolean(value)?,
             "witness" => asked.witness = Some(parsed(value)?),
+            "captures" => asked.captures = parsed(value)?,
             other => {
-                let message = UnknownWord::new("key", other, &["above", "keep", "stacks", "witness"]).to_string();
+                const KNOWN: [&str; 5] = ["above", "keep", "stacks", "witness", "captures"];
+                let message = UnknownWord::new("key", other, &KNOWN).to_string();
                 return Err((key.span().start, message));
             }
         }

@@ -1,7 +1,7 @@
 //! Writing a plan as TOML, so that a run can be repeated from its record alone.
 
 use super::{Knob, Plan};
-use crate::{LoadCpus, Prepare, Roles};
+use crate::{Captures, LoadCpus, Prepare, Roles};
 use std::fmt::{Display, Write};
 
 impl Plan {
@@ -84,6 +84,7 @@ impl Plan {
             number(&mut out, "keep", Some(explain.keep.into()));
             let _ = writeln!(out, "stacks = {}", explain.stacks);
             text(&mut out, "witness", explain.witness);
+            text(&mut out, "captures", Some(explain.captures).filter(|captures| *captures != Captures::default()));
         }
         if !self.require.is_empty() {
             out.push_str("\n[require]\n");

@@ -1,5 +1,6 @@
 //! Command-line arguments. Values are parsed here; their meaning on this machine is decided later.
 
+mod again;
 mod compare;
 mod cost;
 mod doctor;
@@ -26,7 +27,7 @@ mod watch;
 pub(super) use compare::CompareArguments;
 pub(super) use cost::CostArguments;
 pub(super) use doctor::DoctorArguments;
-pub(super) use explain::ExplainArguments;
+pub(super) use explain::{ExplainArguments, MethodOrRun};
 pub(super) use export::{Engine, ExportArguments};
 pub(super) use frontier::FrontierArguments;
 pub(super) use help::{command, page};
@@ -71,6 +72,7 @@ impl Arguments {
     /// Parses a command line, whose first word is the name of the program.
     pub(super) fn read(words: &[OsString]) -> Result<Arguments, clap::Error> {
         let mut matches = command().try_get_matches_from(words)?;
+        again::stands_alone(&matches)?;
         Arguments::from_arg_matches_mut(&mut matches)
     }
 }
@@ -216,21 +218,14 @@ pub(super) struct RunArguments {
 pub(super) struct MeasureArguments {
     #[command(subcommand)]
     pub(super) command: Option<MeasureCommand>,
-    #[command(flatten)]
-    pub(super) waiting: HowToWait,
+    /// How the thread waits
+    #[arg(value_name = "METHOD", default_value = "clock_nanosleep")]
+    pub(super) task: Task,
     #[command(flatten)]
     pub(super) cell: OneCell,
     /// Keep every latency in this new Parquet file
     #[arg(long, value_name = "FILE", help_heading = heading::OUTPUT)]
     pub(super) samples: Option<PathBuf>,
-}
-
-/// The method, as `measure` and `explain` take it.
-#[derive(Debug, Args)]
-pub(super) struct HowToWait {
-    /// How the thread waits
-    #[arg(value_name = "METHOD", default_value = "clock_nanosleep")]
-    pub(super) task: Task,
 }
 
 /// One cell without its task.

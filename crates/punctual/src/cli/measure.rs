@@ -14,6 +14,6 @@ pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
         Some(MeasureCommand::Cost(arguments)) => return cost(*arguments),
         None => {}
     }
-    let (common, keep, plan) = arguments.cell.ask("measure", arguments.waiting.task);
+    let (common, keep, plan) = arguments.cell.ask("measure", arguments.task);
     one(plan, &common, &keep, arguments.samples.as_deref(), common.format.into())
 }

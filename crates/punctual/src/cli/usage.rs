@@ -160,7 +160,7 @@ impl Typed {
         }
         let see = self.see();
         let Some(name) = option.strip_prefix("--") else {
-            let method = self.command().get_positionals().any(|arg| arg.get_id() == "task");
+            let method = self.command().get_positionals().any(|arg| arg.get_id() == "task" || arg.get_id() == "what");
             let misplaced = method.then(|| misplaced(option)).flatten();
             return misplaced.unwrap_or_else(|| format!("unknown argument `{option}` ({see})"));
         };

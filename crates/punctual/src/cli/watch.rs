@@ -1,6 +1,7 @@
 //! `punctual watch`: how late threads of other programs are, and why.
 
 use super::Outcome;
+use super::again::again;
 use super::arguments::WatchArguments;
 use super::explain::directory;
 use super::one_cell::one;
@@ -13,10 +14,21 @@ const SPIKES: usize = 3;
 const PERIOD: Span = Span(1_000_000);
 
 pub(super) fn watch(arguments: WatchArguments) -> Outcome {
+    if arguments.again {
+        return again(arguments.run.as_deref(), arguments.common.format);
+    }
+    if let Some(word) = &arguments.run {
+        let word = model::plain(&word.display().to_string()).into_owned();
+        return Err(format!(
+            "unknown argument `{word}`: a program to watch comes after `--`, like punctual watch -- {word}"
+        )
+        .into());
+    }
     let watch = arguments.watch()?;
     let WatchArguments { above, most, no_explain, all, export, record, keep, common, duration, load, .. } = arguments;
     let export = export.map(directory).transpose()?;
-    let asked = Explain { above: above.0, keep: most, stacks: arguments.stacks, export, ..Explain::default() };
+    let (stacks, captures) = (arguments.stacks, arguments.captures.captures);
+    let asked = Explain { above: above.0, keep: most, stacks, export, captures, ..Explain::default() };
     asked.check()?;
     let policy = policy(&watch, arguments.policy);
     let period = watch.period.map_or_else(|| Period::try_from(PERIOD), Ok)?;

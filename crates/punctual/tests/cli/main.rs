@@ -25,6 +25,7 @@ mod pure {
     pub(crate) mod lab_refused;
     pub(crate) mod lab_untrusted;
     pub(crate) mod plan;
+    pub(crate) mod replays;
     pub(crate) mod report;
     pub(crate) mod schema;
     pub(crate) mod slurm;
@@ -113,6 +114,7 @@ mod guest {
 
 mod host {
     pub(crate) mod alignment;
+    pub(crate) mod captures;
     pub(crate) mod effects;
     pub(crate) mod explain;
     pub(crate) mod instrument;

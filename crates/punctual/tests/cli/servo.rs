@@ -24,7 +24,7 @@ pub(crate) const fn fault(name: &'static str, causes: &'static [Cause], text: &'
 const LOCKS: &[Cause] = &[Cause::Lock, Cause::PriorityInversion];
 
 /// Those that hit the controller and need no more than the example itself.
-static FAULTS: [Fault; 13] = [
+pub(crate) static FAULTS: [Fault; 13] = [
     fault("page_fault", &[Cause::PageFault], "page faults"),
     fault("major_fault", &[Cause::PageFault], "page"),
     fault("nice_lock", LOCKS, "held by logger (nice 10)"),
@@ -149,7 +149,7 @@ pub(crate) fn may_watch() -> bool {
 }
 
 /// Whether the machine has the CPUs and the disk that the fault needs; otherwise prints that it is skipped.
-fn is_possible(fault: &Fault) -> bool {
+pub(crate) fn is_possible(fault: &Fault) -> bool {
     let (is_possible, needed) = match fault.name {
         "migration" => (sys::sched::affinity(0).unwrap().len() > 1, "two CPUs"),
         "fsync" | "major_fault" => {

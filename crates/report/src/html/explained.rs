@@ -84,6 +84,9 @@ fn causes(page: &mut Markup, record: &ExplainRecord) {
         return;
     }
     numbers(page, "Causes", "", &explained::totals(record));
+    if let Some(said) = explained::kept_events(record) {
+        page.add(format_args!("<p>{}</p>\n", Prose(&said)));
+    }
 }
 
 /// Returns the color of a cause: kinds of causes, as many as eyes tell apart.
@@ -320,14 +323,11 @@ mod tests {
                 PhaseLength { phase: Phase::Expiry, length: Span(43_000) },
                 PhaseLength { phase: Phase::Queue, length: Span(387_000) },
             ],
-            shares: Vec::new(),
             segments: vec![
                 segment(43_000, 215_000, Cause::NonPreemptible, Some(Cause::Steal), Evidence::TwoReadings, "<b>&"),
                 segment(258_000, 1, Cause::Softirq, None, Evidence::Direct, "softirq RCU"),
             ],
-            doubts: Vec::new(),
-            host: None,
-            thread: None,
+            ..Explanation::default()
         };
         let mut page = Markup::default();
         spike(&mut page, &one);

@@ -172,7 +172,17 @@ fn causes(
         let said = format!("Explained through both kernels; times of the guest on this machine are within {error}.");
         lines.paragraph(out, "", &said)?;
     }
+    kept_events(explained).iter().try_for_each(|said| lines.paragraph(out, "", said))?;
     missing.iter().try_for_each(|lost| lines.paragraph(out, "", &format!("Not traced here: {lost}.")))
+}
+
+/// One sentence on the spikes that can be explained again; `None` without any.
+pub(crate) fn kept_events(explained: &ExplainRecord) -> Option<String> {
+    let kept = explained.worst.iter().filter(|one| one.capture.is_some()).count();
+    let of = things(u64::try_from(explained.worst.len()).unwrap_or(u64::MAX), "spike");
+    let said =
+        format!("The events of {kept} of {of} are kept: punctual explain RUN --again explains them by later rules.");
+    (kept > 0).then_some(said)
 }
 
 /// Whether activations of watched threads are explained, not wake-ups of measured ones.
@@ -277,10 +287,8 @@ mod tests {
                 share("softirq RCU", Cause::Softirq, None, Evidence::Direct, 13_000),
                 share("the wake-up itself", Cause::Ordinary, None, Evidence::Direct, 8_000),
             ],
-            segments: Vec::new(),
             doubts: vec!["1 switch of CPU 1 left no event".to_owned()],
-            host: None,
-            thread: None,
+            ..Explanation::default()
         };
         let mut totals = analysis::explain::Totals::default();
         totals.add(&explanation);

@@ -1,7 +1,8 @@
 //! The directory of the merged run.
 
-use super::super::writer::{UNFINISHED, sample_name};
-use super::super::{FILE, StoreError, line, samples_dir};
+use super::super::captures::{captures_dir, names_in};
+use super::super::writer::{UNFINISHED, sample_name, stem};
+use super::super::{FILE, StoreError, line, own_directory, samples_dir};
 use super::part::{Part, Place};
 use super::{Header, MergeError};
 use host::file::{self, Replacement};
@@ -10,7 +11,7 @@ use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
 
 /// Names of this program in a directory of an unfinished merge.
-const OURS: [&str; 4] = [FILE, "failed.jsonl", "samples", "report.html"];
+const OURS: [&str; 5] = [FILE, "failed.jsonl", "samples", "captures", "report.html"];
 
 /// The directory, locked against other merges. Dropping it removes a new one that is still empty.
 #[derive(Debug)]
@@ -53,7 +54,8 @@ impl Output {
         }
     }
 
-    /// Writes the run of these lines of `parts`, and copies their samples. Returns notes about missing samples.
+    /// Writes the run of these lines of `parts`, and copies their samples and captures. Returns notes about missing
+    /// samples.
     pub(super) fn write(
         &self,
         header: &Header,
@@ -62,11 +64,12 @@ impl Output {
         has_before: bool,
     ) -> Result<Vec<String>, MergeError> {
         let mut notes = Vec::new();
-        if header.samples {
-            let new = lines.iter().filter(|(index, _)| !has_before || *index > 0);
-            for (part, place) in new.filter_map(|(index, place)| Some((parts.get(*index)?, place))) {
+        let new = lines.iter().filter(|(index, _)| !has_before || *index > 0);
+        for (part, place) in new.filter_map(|(index, place)| Some((parts.get(*index)?, place))) {
+            if header.samples {
                 notes.extend(self.copy_samples(part, place)?);
             }
+            self.copy_captures(part, place)?;
         }
         let path = self.dir.join(FILE);
         let written = |err: io::Error| MergeError::from(StoreError::io("write", &path)(err));
@@ -84,23 +87,40 @@ impl Output {
     /// Copies the samples of a measurement; returns a note if the part has none.
     fn copy_samples(&self, part: &Part, place: &Place) -> Result<Option<String>, MergeError> {
         let name = sample_name(&place.planned);
-        let (from, to) = (own_directory(samples_dir(&part.dir))?.join(&name), samples_dir(&self.dir));
-        let mut source = match file::open_without_link(&from) {
-            Err(err) if err.kind() == io::ErrorKind::NotFound => {
-                return Ok(Some(format!("missing samples: {}", from.display())));
-            }
-            source => source.map_err(StoreError::io("read", &from))?,
-        };
-        fs::create_dir_all(&to).map_err(StoreError::io("make", &to))?;
-        let to = own_directory(to)?.join(&name);
-        let written = StoreError::io("write", &to);
-        let copied = Replacement::new(&to, UNFINISHED).and_then(|mut copy| {
-            io::copy(&mut source, &mut copy)?;
-            copy.commit()
-        });
-        copied.map_err(written)?;
-        Ok(None)
+        let (from, to) = (samples_dir(&part.dir), samples_dir(&self.dir));
+        let is_there = copy(&from, &to, &name)?;
+        Ok((!is_there).then(|| format!("missing samples: {}", from.join(name).display())))
     }
+
+    /// Copies the captures of a measurement, if it has any.
+    fn copy_captures(&self, part: &Part, place: &Place) -> Result<(), MergeError> {
+        let begin = format!("{}-", stem(&place.planned));
+        let (from, to) = (captures_dir(&part.dir), captures_dir(&self.dir));
+        for name in names_in(&from).iter().filter(|name| name.starts_with(&begin)) {
+            copy(&from, &to, name)?;
+        }
+        Ok(())
+    }
+}
+
+/// Copies a file to another directory; returns whether it is there.
+fn copy(from: &Path, to: &Path, name: &str) -> Result<bool, MergeError> {
+    let path = from.join(name);
+    let is_link = fs::symlink_metadata(from).is_ok_and(|found| found.is_symlink());
+    let opened =
+        if is_link { Err(io::Error::other("its directory is a link")) } else { file::open_without_link(&path) };
+    let mut source = match opened {
+        Err(err) if err.kind() == io::ErrorKind::NotFound => return Ok(false),
+        source => source.map_err(StoreError::io("read", &path))?,
+    };
+    let to = own_directory(to.to_owned())?.join(name);
+    let written = StoreError::io("write", &to);
+    let copied = Replacement::new(&to, UNFINISHED).and_then(|mut copy| {
+        io::copy(&mut source, &mut copy)?;
+        copy.commit()
+    });
+    copied.map_err(written)?;
+    Ok(true)
 }
 
 impl Drop for Output {
@@ -110,15 +130,6 @@ impl Drop for Output {
             let _ = fs::remove_dir(&self.dir);
         }
     }
-}
-
-/// The directory, unless it is a link: a link may lead to a directory that another user has chosen.
-fn own_directory(dir: PathBuf) -> Result<PathBuf, StoreError> {
-    if fs::symlink_metadata(&dir).is_ok_and(|found| found.is_symlink()) {
-        let source = io::Error::other("expected a directory, found a link; remove it");
-        return Err(StoreError::Io { action: "use", path: dir, source });
-    }
-    Ok(dir)
 }
 
 /// Whether another process has locked the file. Some network file systems have no locks.

@@ -32,7 +32,7 @@ fn explained(script: &Script, facts: Facts) -> Explanation {
     };
     let (priorities, usual) = (HashMap::from([(OTHER, 130)]), usual());
     let files = HashMap::from([(7, "socket".to_owned()), (8, "pipe".to_owned())]);
-    let inside = Inside { activation: &one, usual: &usual, priorities: &priorities, files: &files, samples: &[] };
+    let inside = Inside { activation: one.clone(), usual, priorities, files, samples: Vec::new() };
     let explanation = explain_activation(&script.trace, &subject, &inside, &facts, &symbols).expect("it is covered");
     assert!(explanation.is_complete(), "{explanation:#?}");
     assert_eq!(explanation.latency.ns(), one.response_ns());

@@ -70,7 +70,7 @@ fn late_wake_ups_are_explained_by_default_or_as_told() {
     );
     assert_eq!(
         mistake("explain = { abov = \"1us\" }"),
-        "1:13: unknown key `abov` (did you mean `above`? known: above keep stacks witness)"
+        "1:13: unknown key `abov` (did you mean `above`? known: above keep stacks witness captures)"
     );
     for text in [
         "explain = true",

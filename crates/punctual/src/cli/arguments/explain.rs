@@ -1,18 +1,31 @@
 //! The arguments of `punctual explain`.
 
 use super::heading;
-use super::{EXIT_STATUS, HowToWait, OneCell};
+use super::{EXIT_STATUS, OneCell};
 use clap::Args;
-use model::Span;
+use model::{Captures, Span, Task};
 use std::path::PathBuf;
 
 /// Threshold; `None`: derived from the first second.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Above(pub(crate) Option<Span>);
 
+/// What is explained: the wake-ups of a method, or those of a run that is there.
+#[derive(Debug, Clone)]
+pub(crate) enum MethodOrRun {
+    Method(Task),
+    Run(PathBuf),
+}
+
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(crate) struct ExplainArguments {
+    /// How the thread waits; or the run for --again
+    #[arg(value_name = "METHOD", default_value = "clock_nanosleep", value_parser = method_or_run)]
+    pub(crate) what: MethodOrRun,
+    /// Measure nothing: explain the kept spikes of a run, or of one capture, by the rules of this version
+    #[arg(long, help_heading = heading::SPIKES)]
+    pub(crate) again: bool,
     /// Show all kept spikes, not only the worst three, and every finding
     #[arg(long)]
     pub(crate) all: bool,
@@ -33,9 +46,27 @@ pub(crate) struct ExplainArguments {
     #[arg(long, value_name = "DIR", help_heading = heading::OUTPUT)]
     pub(crate) export: Option<PathBuf>,
     #[command(flatten)]
-    pub(crate) waiting: HowToWait,
+    pub(crate) captures: CapturesArgument,
     #[command(flatten)]
     pub(crate) cell: OneCell,
+}
+
+/// Which events are kept.
+#[derive(Debug, Args)]
+pub(crate) struct CapturesArgument {
+    /// Keep the events of these spikes in the run (20 MB at most), to explain them again: none, spikes (those that are
+    /// kept), all
+    #[arg(long, value_name = "WHICH", default_value = "spikes", help_heading = heading::SPIKES)]
+    pub(crate) captures: Captures,
+}
+
+/// Parses a method, or the path of something that exists.
+fn method_or_run(text: &str) -> Result<MethodOrRun, model::TaskError> {
+    match text.parse() {
+        Ok(task) => Ok(MethodOrRun::Method(task)),
+        Err(_) if PathBuf::from(text).exists() => Ok(MethodOrRun::Run(text.into())),
+        Err(err) => Err(err),
+    }
 }
 
 /// Parses a threshold.

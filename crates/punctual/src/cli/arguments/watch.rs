@@ -1,6 +1,6 @@
 //! Arguments of `punctual watch`.
 
-use super::explain::{Above, above};
+use super::explain::{Above, CapturesArgument, above};
 use super::load::LoadArguments;
 use super::{Common, EXIT_STATUS, Keep, heading};
 use clap::Args;
@@ -10,9 +10,15 @@ use std::path::PathBuf;
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(in crate::cli) struct WatchArguments {
+    /// The run for --again
+    #[arg(value_name = "RUN")]
+    pub(in crate::cli) run: Option<PathBuf>,
     /// Program to start and watch, with its arguments
     #[arg(value_name = "COMMAND", last = true, conflicts_with_all = ["pid", "cgroup", "unit"])]
     pub(in crate::cli) command: Vec<String>,
+    /// Watch nothing: explain the kept late activations of a run, or of one capture, by the rules of this version
+    #[arg(long, help_heading = heading::SPIKES)]
+    pub(in crate::cli) again: bool,
     /// Watch a running process
     #[arg(long, conflicts_with_all = ["cgroup", "unit"])]
     pub(in crate::cli) pid: Option<u32>,
@@ -64,6 +70,8 @@ pub(in crate::cli) struct WatchArguments {
     /// microseconds at each sleep
     #[arg(long, help_heading = heading::SPIKES, conflicts_with = "no_explain")]
     pub(in crate::cli) stacks: bool,
+    #[command(flatten)]
+    pub(in crate::cli) captures: CapturesArgument,
     /// Shell command to run at each late activation, with the explanation as JSON on its stdin
     #[arg(long, value_name = "COMMAND", help_heading = heading::SPIKES, conflicts_with = "no_explain")]
     pub(in crate::cli) on_spike: Option<String>,

@@ -213,7 +213,7 @@ fn of_conditions(conditions: &Conditions, is_loaded: bool) -> Vec<Action> {
     all.extend(cpu_dma_latency_us.map(|us| Action::Harmless(Harmless::Hold(us))));
     all.extend(load_policy.map(|policy| Action::Other(format!("run its load as {policy}"))));
     all.extend((explain.is_some() || *tracers).then_some(Action::Harmless(Harmless::Trace)));
-    if let Some(Explain { above: _, keep: _, stacks: _, witness: _, export, for_host: _ }) = explain {
+    if let Some(Explain { above: _, keep: _, stacks: _, witness: _, export, for_host: _, captures: _ }) = explain {
         all.extend(export.iter().map(|directory| writes_in(&directory.display().to_string())));
     }
     all.extend(on_spike.clone().map(Action::AtSpikes));

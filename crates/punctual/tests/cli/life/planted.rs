@@ -112,7 +112,7 @@ fn samples_go_through_no_link() {
     symlink(&other, dir.join("samples")).unwrap();
     let said = in_time(&format!("run --resume --wait --force --out {}", dir.display()));
     let line = format!(
-        "punctual: cannot write samples to {}: expected a directory, found a link; remove it\n",
+        "punctual: cannot write to {}: expected a directory, found a link; remove it\n",
         dir.join("samples").display()
     );
     assert!(said.status == 1 && said.stderr.ends_with(&line), "{said:?}");

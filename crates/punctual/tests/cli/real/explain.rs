@@ -1,8 +1,8 @@
 //! Explanations of real late wake-ups, whatever their causes: they add up, and nothing is left behind.
 
 use crate::program::{
-    a_cpu, cell, command, inconclusive, is_root, kill_and_wait, machine, machine_and_scratch, punctual, read_json,
-    record, run, skip_unless, start_cell, wait_for_progress, wrapped,
+    a_cpu, cell, command, entries, inconclusive, is_root, kill_and_wait, machine, machine_and_scratch, punctual,
+    read_json, record, run, skip_unless, start_cell, wait_for_progress, wrapped,
 };
 use model::{Cell, Conditions, Explain, ExplainRecord, Explanation, Phase, Record, Span};
 use std::path::{Path, PathBuf};
@@ -381,4 +381,43 @@ fn root_exported_spikes_are_the_kept_ones_and_trace_cmd_reads_them() {
         let text = String::from_utf8_lossy(&said.stdout);
         assert!(said.status.success() && text.contains("punctual: late"), "{said:?}");
     }
+}
+
+/// Asserts that the kept spikes of a run are explained again as they were, to the nanosecond.
+#[track_caller]
+pub(crate) fn is_explained_again(run: &Path) {
+    let explained = entries(run).into_iter().next().unwrap().record.explained.unwrap();
+    assert_eq!(explained.captures, [], "no line of a run holds them");
+    if explained.worst.is_empty() {
+        inconclusive("nothing was late and covered by the trace");
+        return;
+    }
+    let said = punctual(&format!("explain {} --again --format json", run.display()));
+    assert_eq!((said.status, said.stderr.as_str()), (0, ""));
+    let document = said.json();
+    assert_eq!(document["changed"], 0, "{document:#}");
+    let spikes = document["spikes"].as_array().unwrap();
+    for one in &explained.worst {
+        let is_it = |spike: &&serde_json::Value| {
+            let then: Explanation = serde_json::from_value(spike["then"].clone()).unwrap();
+            spike["capture"].as_str() == one.capture.as_deref() && then == Explanation { capture: None, ..one.clone() }
+        };
+        assert!(spikes.iter().any(|spike| is_it(&spike)), "{one:#?} is in {document:#}");
+    }
+    let text = punctual(&format!("watch {} --again", run.display()));
+    assert!(text.stdout.starts_with(&format!("0 of {} verdict", spikes.len())), "{text:?}");
+}
+
+#[test]
+fn root_what_was_explained_is_explained_again_to_the_nanosecond() {
+    skip_unless!(instances().is_some());
+    let (_machine, scratch) = machine_and_scratch("explain-again");
+    let run = scratch.path("run");
+    let said = punctual(&explain(&format!("--keep 9 --stacks --out {}", run.display())));
+    assert_eq!(said.status, 0, "{said:?}");
+    is_explained_again(&run);
+    let captures = |run: &Path| std::fs::read_dir(run.join("captures")).map_or(0, Iterator::count);
+    let without = scratch.path("without");
+    let said = punctual(&explain(&format!("--keep 9 --captures none --out {}", without.display())));
+    assert_eq!((said.status, captures(&without)), (0, 0), "{said:?}");
 }

@@ -270,6 +270,20 @@ fn root_late_activations_add_up_whatever_made_them_late() {
 }
 
 #[test]
+fn root_late_activations_are_explained_again_to_the_nanosecond() {
+    skip_unless!(may_watch());
+    let (_machine, scratch) = machine_and_scratch("watch-again");
+    let servo = compiled(&scratch, &[]);
+    let out = scratch.path("run");
+    let options = format!("watch --for 1200ms --keep 30 --wait --stacks --thread controller --out {}", out.display());
+    let said = run(command(&options).arg("--").args(words(&servo, "page_fault+nice_lock+service+full_pipe")));
+    if !saw_nothing(&said) {
+        assert_eq!(said.status, 0, "{said:?}");
+        super::explain::is_explained_again(&out);
+    }
+}
+
+#[test]
 fn root_a_timer_that_is_set_relative_is_a_property_of_its_thread() {
     skip_unless!(may_watch());
     let (_machine, scratch) = machine_and_scratch("watch-relative");

@@ -1,10 +1,16 @@
 //! Decoding of ring buffer records into the events of an analysis.
 
-use super::events::{BEGIN, END, VECTORS};
 use super::format::{Field, Format};
-use super::pages::{PageError, PageLayout, page_begins, read_page};
+use super::pages::{PageError, PageLayout, read_page};
 use analysis::explain::{Context, CpuEvents, Event, Trace, What};
 use std::collections::HashMap;
+
+/// Directory of the processor's own interrupts, each traced by a pair of events, where they exist (x86).
+pub const VECTORS: &str = "irq_vectors";
+/// Suffixes of their names.
+pub const BEGIN: &str = "_entry";
+/// As [`BEGIN`].
+pub const END: &str = "_exit";
 
 /// Bytes of a thread's name (`TASK_COMM_LEN`).
 const NAME_BYTES: usize = 16;
@@ -95,7 +101,7 @@ enum Kind {
 /// Decoder for the pages of one kernel.
 #[derive(Debug, Clone)]
 pub struct Decoder {
-    layout: PageLayout,
+    pub(super) layout: PageLayout,
     /// Indexed by the ID at the start of each event.
     kinds: Vec<Option<Kind>>,
     vectors: Vec<String>,
@@ -108,11 +114,11 @@ const COMMON_BYTES: usize = 8;
 
 /// Counts of the content of pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct ReadCounts {
+pub struct ReadCounts {
     /// Events, including those that are not decoded.
-    pub(crate) events: u64,
+    pub events: u64,
     /// Damaged pages.
-    pub(crate) damaged: u64,
+    pub damaged: u64,
 }
 
 impl Decoder {
@@ -133,17 +139,19 @@ impl Decoder {
     }
 
     /// Passes over the starts of timers with other functions than these; with none, over no start.
-    pub(crate) fn only_timers_of(&mut self, functions: Vec<u64>) {
+    pub fn only_timers_of(&mut self, functions: Vec<u64>) {
         self.timer_functions = functions;
     }
 
     /// Bytes of a page.
-    pub(crate) fn page_bytes(&self) -> usize {
+    #[must_use]
+    pub fn page_bytes(&self) -> usize {
         self.layout.page_bytes
     }
 
     /// Whether page faults are among the events.
-    pub(crate) fn sees_page_faults(&self) -> bool {
+    #[must_use]
+    pub fn sees_page_faults(&self) -> bool {
         self.kinds.iter().flatten().any(|kind| matches!(kind, Kind::PageFault))
     }
 
@@ -200,13 +208,14 @@ impl Decoder {
     }
 
     /// An empty trace for this many CPUs.
-    pub(crate) fn begin(&self, n_cpus: usize) -> Trace {
+    #[must_use]
+    pub fn begin(&self, n_cpus: usize) -> Trace {
         Trace { cpus: vec![CpuEvents::default(); n_cpus], vectors: self.vectors.clone(), ..Trace::default() }
     }
 
     /// Adds the pages of one CPU to `trace`, oldest first. A damaged page is counted, and decoding continues with the
     /// next.
-    pub(crate) fn read(&self, trace: &mut Trace, cpu: usize, pages: &[u8]) -> ReadCounts {
+    pub fn read(&self, trace: &mut Trace, cpu: usize, pages: &[u8]) -> ReadCounts {
         let mut counted = ReadCounts::default();
         let Some(mut events) = trace.cpus.get_mut(cpu).map(std::mem::take) else { return counted };
         let mut names = Names::default();
@@ -240,7 +249,7 @@ impl Decoder {
 
     /// Passes the starts and expiries of timers in these pages to `take`, and ignores all else. Returns the number of
     /// pages before which events were overwritten.
-    pub(crate) fn timers(&self, pages: &[u8], mut take: impl FnMut(Event)) -> u64 {
+    pub fn timers(&self, pages: &[u8], mut take: impl FnMut(Event)) -> u64 {
         let mut overwritten = 0;
         let mut nothing = (Trace::default(), Names::default());
         let is_timer = |data: &[u8]| {
@@ -433,13 +442,5 @@ fn text(bytes: &[u8]) -> String {
     String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
 }
 
-/// The pages, of this size, of one CPU from the last one on that begins at or before `since_ns`: what was before is
-/// left out without being decoded.
-pub(crate) fn pages_since(pages: &[u8], page_bytes: usize, since_ns: u64) -> &[u8] {
-    let is_early = |page: &&[u8]| page_begins(page).is_some_and(|begins_ns| begins_ns <= since_ns);
-    let early = pages.chunks(page_bytes).take_while(is_early).count();
-    pages.get(early.saturating_sub(1) * page_bytes..).unwrap_or_default()
-}
-
 #[cfg(test)]
-pub(crate) mod tests;
+mod tests;

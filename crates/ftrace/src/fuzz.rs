@@ -5,9 +5,7 @@
 
 #![expect(clippy::disallowed_macros, reason = "read by developers only")]
 
-use super::decode::Decoder;
-use super::decode::tests::{all_kinds, data, formats};
-use super::pages::tests::{LAYOUT, Record, page, written};
+use super::testing::{LAYOUT, all_kinds, decoder, page, wakeup, written};
 use analysis::explain::{Facts, Subject, Taker, WaitsFor, explain};
 use model::SplitMix64;
 use sys::testing::{fuzz_runs, fuzz_seed};
@@ -23,22 +21,7 @@ impl Random {
 /// A page with the wake-up of thread 9, and with all kinds of events.
 fn seed(random: &mut Random) -> Vec<u8> {
     let mut records = all_kinds();
-    let pids = |prev: i32, next: i32| {
-        data(1, prev, 64, &[(24, &prev.to_ne_bytes()), (28, &120_i32.to_ne_bytes()), (56, &next.to_ne_bytes())])
-    };
-    let due = 5_000_u64.to_ne_bytes();
-    records.extend([
-        Record::Event(100, data(3, 9, 48, &[(8, &[1]), (24, &due), (32, &due)])),
-        Record::Event(100, pids(9, 8)),
-        Record::Extend(4000),
-        Record::Event(900, data(15, 8, 12, &[])),
-        Record::Event(100, data(4, 8, 32, &[(8, &[1])])),
-        Record::Event(100, data(2, 8, 28, &[(24, &9_i32.to_ne_bytes())])),
-        Record::Event(100, data(16, 8, 12, &[])),
-        Record::Discarded(5, 3),
-        Record::Event(70_000, pids(8, 9)),
-        Record::Absolute(90_000),
-    ]);
+    records.extend(wakeup());
     for _ in 0..random.below(4) {
         let (a, b) = (random.below(records.len()), random.below(records.len()));
         records.swap(a, b);
@@ -72,7 +55,7 @@ fn mutated(random: &mut Random) -> Vec<u8> {
 fn fuzz_trace() {
     let seed = fuzz_seed();
     let mut random = Random(SplitMix64::new(seed));
-    let decoder = Decoder::new(LAYOUT, &formats());
+    let decoder = decoder();
     let (mut runs, mut damaged, mut explained) = (0_u64, 0_u64, 0_u64);
     for run in fuzz_runs(2000) {
         let mut trace = decoder.begin(2);

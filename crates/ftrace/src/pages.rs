@@ -43,6 +43,15 @@ const LOST_COUNTED: u64 = 1 << 30;
 /// The length itself: the low 20 bits.
 const LENGTH: u64 = 0xf_ffff;
 
+/// Notes in a page's head that events before it are missing.
+pub(super) fn mark_lost(page: &mut [u8], layout: &PageLayout) {
+    // The low 32 bits of the length.
+    let at = if cfg!(target_endian = "big") { layout.commit_at + layout.commit_bytes - 4 } else { layout.commit_at };
+    if let Some(low) = page.get_mut(at..).and_then(|rest| rest.first_chunk_mut::<4>()) {
+        *low = (u32::from_ne_bytes(*low) | 1 << 31).to_ne_bytes();
+    }
+}
+
 const DELTA_BITS: u32 = 27;
 /// The upper five bits, which an absolute time of 59 bits lacks.
 const HIGH: u64 = 0xf8 << 56;
@@ -149,92 +158,10 @@ fn u64_at(bytes: &[u8], at: usize) -> Option<u64> {
 }
 
 #[cfg(test)]
-pub(super) mod tests {
+mod tests {
+    use super::super::testing::{LAYOUT, Record, header, page, written};
     use super::*;
     use proptest::prelude::*;
-
-    /// The layout of a 4 KiB page, as in this program's own kernel.
-    pub(in crate::trace) const LAYOUT: PageLayout =
-        PageLayout { commit_at: 8, commit_bytes: 8, data_at: 16, page_bytes: 4096 };
-
-    /// A record that the kernel may write.
-    #[derive(Debug, Clone, PartialEq, Eq)]
-    pub(in crate::trace) enum Record {
-        /// An event: time since the previous record, and its data in whole words.
-        Event(u32, Vec<u8>),
-        /// A discarded event, with its number of words.
-        Discarded(u32, u32),
-        /// A time extension for more than 27 bits.
-        Extend(u64),
-        /// An absolute time.
-        Absolute(u64),
-    }
-
-    fn header(kind: u32, delta: u32) -> [u8; 4] {
-        (if cfg!(target_endian = "big") { kind << 27 | delta } else { delta << 5 | kind }).to_ne_bytes()
-    }
-
-    fn split(value: u64) -> (u32, [u8; 4]) {
-        let low = u32::try_from(value & 0x7ff_ffff).unwrap();
-        (low, u32::try_from(value >> 27).unwrap().to_ne_bytes())
-    }
-
-    /// The records as the kernel writes them.
-    pub(in crate::trace) fn written(records: &[Record]) -> Vec<u8> {
-        let mut bytes = Vec::new();
-        for record in records {
-            match record {
-                Record::Event(delta, data) if (4..=112).contains(&data.len()) => {
-                    bytes.extend(header(u32::try_from(data.len() / 4).unwrap(), *delta));
-                    bytes.extend(data);
-                }
-                Record::Event(delta, data) => {
-                    bytes.extend(header(0, *delta));
-                    bytes.extend(u32::try_from(data.len() + 4).unwrap().to_ne_bytes());
-                    bytes.extend(data);
-                }
-                Record::Discarded(delta, words) => {
-                    bytes.extend(header(29, *delta));
-                    bytes.extend((words * 4).to_ne_bytes());
-                    bytes.extend(vec![0xee; usize::try_from(*words).unwrap() * 4 - 4]);
-                }
-                Record::Extend(delta) => {
-                    let (low, high) = split(*delta);
-                    bytes.extend(header(30, low));
-                    bytes.extend(high);
-                }
-                Record::Absolute(time) => {
-                    let (low, high) = split(time & ((1 << 59) - 1));
-                    bytes.extend(header(31, low));
-                    bytes.extend(high);
-                }
-            }
-        }
-        bytes
-    }
-
-    /// A page of these records.
-    pub(in crate::trace) fn page(
-        time_ns: u64,
-        flags: u64,
-        records: &[u8],
-        layout: &PageLayout,
-        lost: Option<u64>,
-    ) -> Vec<u8> {
-        let mut page = vec![0; layout.page_bytes.max(layout.data_at + records.len() + 8)];
-        page[..8].copy_from_slice(&time_ns.to_ne_bytes());
-        let commit = records.len() as u64 | flags;
-        if layout.commit_bytes == 4 {
-            page[layout.commit_at..][..4].copy_from_slice(&u32::try_from(commit).unwrap().to_ne_bytes());
-        } else {
-            page[layout.commit_at..][..8].copy_from_slice(&commit.to_ne_bytes());
-        }
-        page[layout.data_at..][..records.len()].copy_from_slice(records);
-        if let Some(lost) = lost {
-            page[layout.data_at + records.len()..][..8].copy_from_slice(&lost.to_ne_bytes());
-        }
-        page
-    }
 
     /// The head of a page, and its events.
     type Taken = (Result<PageHead, PageError>, Vec<(u64, Vec<u8>)>);

@@ -1,0 +1,61 @@
+//! Events of every kind, written as the kernel does and read back.
+
+use super::super::testing::{LAYOUT, all_kinds, decoder, page, page_of_all_kinds, written};
+use super::*;
+use analysis::explain::Trace;
+
+fn decoded(pages: &[u8]) -> (Trace, ReadCounts) {
+    let decoder = decoder();
+    let mut trace = decoder.begin(1);
+    let counted = decoder.read(&mut trace, 0, pages);
+    (trace, counted)
+}
+
+#[test]
+fn every_kind_of_event_is_decoded_and_others_are_passed_over() {
+    let (trace, counted) = decoded(&page_of_all_kinds(1000));
+    assert_eq!(counted, ReadCounts { events: 20, damaged: 0 });
+    let what: Vec<_> = trace.cpus[0].events.iter().map(|event| event.what).collect();
+    let want = [
+        What::Switch { prev: 7, prev_priority: 120, prev_state: 1, next: 8, next_priority: -1 },
+        What::Waking { pid: 9 },
+        What::TimerStart { timer: 0xabc, expires_ns: 50_000, soft_ns: 10 },
+        What::TimerExpire { timer: 0xabc, function: Some(0xf00) },
+        What::Enter(Context::Interrupt(36)),
+        What::Leave(Context::Interrupt(36)),
+        What::Enter(Context::Softirq(9)),
+        What::Leave(Context::Softirq(9)),
+        What::Nmi { length_ns: 65_000 },
+        What::Idle { state: Some(2) },
+        What::Idle { state: None },
+        What::Work { function: 0xfff },
+        What::PageFault,
+        What::Stack(0),
+        What::Mark,
+        What::Enter(Context::Vector(0)),
+        What::Leave(Context::Vector(0)),
+        What::WheelExpire { function: 0xf01 },
+        What::Inherit { pid: 9, priority: 9 },
+    ];
+    assert_eq!(what, want);
+    let first = trace.cpus[0].events[0];
+    assert_eq!((first.at_ns, first.pid, first.flags), (1010, 7, 5));
+    assert_eq!((trace.names[&7].as_str(), trace.names[&8].as_str()), ("a b-[c]", "0123456789abcdef"));
+    assert_eq!((trace.interrupts[&36].as_str(), trace.vectors[0].as_str()), ("virtio1-req", "local_timer"));
+    assert_eq!(trace.stacks, [[0x11, 0x22]]);
+    assert!(trace.timer_functions.iter().eq(&[0xf00, 0xf01]));
+}
+
+#[test]
+fn lost_and_damaged_pages_are_known() {
+    let good = page_of_all_kinds(1000);
+    let lost = page(9000, 1 << 31, &written(&all_kinds()), &LAYOUT, None);
+    let (trace, _) = decoded(&[good.clone(), lost.clone()].concat());
+    assert_eq!((trace.cpus[0].is_cut, &trace.cpus[0].lost_ns[..]), (false, &[9000][..]));
+    // A loss before the first page means that the trace was overwritten.
+    let (trace, _) = decoded(&page(1000, 1 << 31, &written(&all_kinds()), &LAYOUT, None));
+    assert_eq!((trace.cpus[0].is_cut, trace.cpus[0].lost_ns.len()), (true, 0));
+    assert_eq!((trace.covers(0, 1009), trace.covers(0, 1010)), (false, true));
+    let (trace, counted) = decoded(&[good.clone(), vec![0xff; LAYOUT.page_bytes], good].concat());
+    assert_eq!((counted.events, counted.damaged, trace.cpus[0].events.len()), (40, 1, 38));
+}

@@ -1,0 +1,111 @@
+//! Captures: files with the events that explanations are made from.
+
+use crate::UnknownWord;
+use base64::Engine;
+use base64::prelude::BASE64_STANDARD;
+use serde::{Deserialize, Serialize};
+use std::fmt;
+use std::str::FromStr;
+
+/// The late wake-ups whose events are kept.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(rename_all = "snake_case")]
+pub enum Captures {
+    /// None.
+    None,
+    /// Those whose explanations are kept.
+    #[default]
+    Spikes,
+    /// All that are explained.
+    All,
+}
+
+impl Captures {
+    /// All, and their words.
+    const ALL: [Captures; 3] = [Captures::None, Captures::Spikes, Captures::All];
+    const WORDS: [&str; 3] = ["none", "spikes", "all"];
+
+    /// Whether it is the default.
+    pub(crate) fn is_default(&self) -> bool {
+        *self == Captures::default()
+    }
+}
+
+impl FromStr for Captures {
+    type Err = UnknownWord;
+
+    fn from_str(text: &str) -> Result<Captures, UnknownWord> {
+        let known = Captures::WORDS.iter().position(|word| *word == text);
+        let known = known.and_then(|index| Captures::ALL.get(index)).copied();
+        known.ok_or_else(|| UnknownWord::new("captures", text, &Captures::WORDS))
+    }
+}
+
+impl fmt::Display for Captures {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Captures::None => "none",
+            Captures::Spikes => "spikes",
+            Captures::All => "all",
+        })
+    }
+}
+
+/// A capture as part of a record, until it is a file.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct CaptureFile {
+    /// Its name, like `spike-cpu1-cycle77.dat.zst`.
+    pub name: String,
+    /// Its content, base64.
+    base64: String,
+}
+
+impl CaptureFile {
+    /// Suffix of their names: a file of trace-cmd, compressed by zstd.
+    pub const SUFFIX: &str = ".dat.zst";
+
+    /// A file of this content.
+    #[must_use]
+    pub fn new(name: &str, content: &[u8]) -> CaptureFile {
+        CaptureFile { name: name.to_owned(), base64: BASE64_STANDARD.encode(content) }
+    }
+
+    /// Whether a file may be called so: the name leads nowhere else.
+    #[must_use]
+    pub fn is_name(name: &str) -> bool {
+        let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
+        name.chars().all(is_plain) && !name.starts_with('.') && name.ends_with(CaptureFile::SUFFIX) && name.len() < 200
+    }
+
+    /// Its content; `None` if it is not base64, or has another name than a capture.
+    #[must_use]
+    pub fn content(&self) -> Option<Vec<u8>> {
+        BASE64_STANDARD.decode(&self.base64).ok().filter(|_| CaptureFile::is_name(&self.name))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_has_its_content_unless_its_name_leads_elsewhere() {
+        let content = |name: &str| CaptureFile::new(name, b"\x28\xb5\0").content();
+        assert_eq!(content("spike-cpu1-cycle-7.dat.zst").as_deref(), Some(&b"\x28\xb5\0"[..]));
+        for name in ["..", "../x", "/x", "a/b", ".x", "a\n", "a b", &"x".repeat(200), ""] {
+            assert_eq!(content(&format!("{name}.dat.zst")), None, "{name}");
+        }
+        assert_eq!(content("x"), None);
+        assert_eq!(CaptureFile { name: "x.dat.zst".to_owned(), base64: "?".to_owned() }.content(), None);
+    }
+
+    #[test]
+    fn captures_are_words() {
+        for (word, captures) in Captures::WORDS.into_iter().zip(Captures::ALL) {
+            assert_eq!((word.parse(), captures.to_string().as_str()), (Ok(captures), word));
+        }
+        assert!("some".parse::<Captures>().is_err());
+    }
+}

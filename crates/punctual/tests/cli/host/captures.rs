@@ -1,0 +1,42 @@
+//! Recordings of planted faults, for the tests of the gate that judge them again: `make captures` renews them.
+
+use crate::program::{Scratch, command, machine_and_scratch, run, skip_unless};
+use crate::pure::replays::{directory, file_of};
+use crate::servo::{FAULTS, Fault, compiled, explained, is_of, is_possible, may_watch, words};
+use std::path::Path;
+
+/// Attempts at each recording.
+const ATTEMPTS: usize = 10;
+
+/// Watches the controller with a fault; keeps the smallest recording in which it is to blame.
+fn record(scratch: &Scratch, servo: &Path, fault: &Fault) {
+    for attempt in 0..ATTEMPTS {
+        let out = scratch.path(&format!("{}-{attempt}", fault.name));
+        let mut watch = command("watch --for 1500ms --keep 60 --wait --format json --thread controller --stacks --out");
+        let said = run(watch.arg(&out).arg("--").args(words(servo, fault.name)));
+        let Some(all) = explained(&said) else { continue };
+        let blamed = all.worst.iter().filter(|one| one.blame().is_some_and(|share| is_of(share, fault)));
+        let captured = blamed.filter_map(|one| Some(out.join("captures").join(one.capture.as_ref()?)));
+        let sized = captured.map(|path| (std::fs::metadata(&path).unwrap().len(), path));
+        if let Some((_, path)) = sized.min() {
+            std::fs::copy(path, directory().join(file_of(fault))).unwrap();
+            return;
+        }
+    }
+    panic!("{}: not blamed in {ATTEMPTS} attempts", fault.name);
+}
+
+#[test]
+#[ignore = "host: records planted faults, on request"]
+fn root_planted_faults_are_recorded() {
+    skip_unless!(may_watch());
+    let Some(wanted) = std::env::var("PUNCTUAL_CAPTURES").ok() else {
+        eprintln!("skipped: records only with PUNCTUAL_CAPTURES (make captures)");
+        return;
+    };
+    let (_machine, scratch) = machine_and_scratch("captures");
+    let servo = compiled(&scratch, &["-g"]);
+    let is_wanted = |fault: &&Fault| wanted == "all" || wanted.split(' ').any(|name| name == fault.name);
+    let faults = FAULTS.iter().filter(is_wanted).filter(|fault| is_possible(fault));
+    faults.for_each(|fault| record(&scratch, &servo, fault));
+}

@@ -1,0 +1,86 @@
+//! Captures: files with the events that the explanations of a run are made from.
+
+use super::writer::stem;
+use super::{StoreError, Writer, file_of};
+use host::file;
+use model::{CaptureFile, Entry, Explain, Explanation};
+use std::fs;
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+/// Largest capture that is read, bytes.
+pub const MOST_CAPTURE_BYTES: u64 = 64 << 20;
+
+/// The captures directory of a run, which may not exist. `named` is the run's directory or its file.
+pub(super) fn captures_dir(named: &Path) -> PathBuf {
+    file_of(named).with_file_name("captures")
+}
+
+/// The content of a capture of a run, by its name. Only its own checksum tells whether it is damaged.
+///
+/// # Errors
+/// If there is none of this name, it is too large, or cannot be read.
+pub fn read_capture(named: &Path, name: &str) -> Result<Vec<u8>, StoreError> {
+    let path = captures_dir(named).join(name);
+    let read = || {
+        if !CaptureFile::is_name(name) {
+            return Err(io::Error::other("a name that leads elsewhere"));
+        }
+        let mut content = Vec::new();
+        file::open_without_link(&path)?.take(MOST_CAPTURE_BYTES + 1).read_to_end(&mut content)?;
+        if content.len() as u64 > MOST_CAPTURE_BYTES {
+            return Err(io::Error::other(format!("larger than {} MiB", MOST_CAPTURE_BYTES >> 20)));
+        }
+        Ok(content)
+    };
+    read().map_err(StoreError::io("read", &path))
+}
+
+/// The names of all captures of a measurement, or of all measurements, in their order.
+pub(super) fn names_in(dir: &Path) -> Vec<String> {
+    let entries = fs::read_dir(dir).into_iter().flatten().flatten();
+    let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
+    names.retain(|name| CaptureFile::is_name(name));
+    names.sort_unstable();
+    names
+}
+
+/// The names of all captures of a run, in the order of its measurements.
+#[must_use]
+pub fn captures(named: &Path) -> Vec<String> {
+    names_in(&captures_dir(named))
+}
+
+impl Writer {
+    /// Writes the captures that came with a measurement to files, and sets their names. So many are kept that each of
+    /// the `all` measurements of the run gets its share; others are left out.
+    ///
+    /// # Errors
+    /// On a write error, such as a full disk.
+    pub(super) fn captures(&self, entry: &mut Entry, all: usize) -> Result<(), StoreError> {
+        let Some(explained) = entry.record.explained.as_mut().filter(|explained| !explained.captures.is_empty()) else {
+            return Ok(());
+        };
+        let dir = super::own_directory(captures_dir(self.dir()))?;
+        let used: u64 = names_in(&dir)
+            .iter()
+            .filter_map(|name| fs::symlink_metadata(dir.join(name)).ok())
+            .map(|file| file.len())
+            .sum();
+        let share = Explain::CAPTURE_BYTES.saturating_mul(self.kept() + 1) / all.max(self.kept() + 1);
+        let mut left = share.saturating_sub(usize::try_from(used).unwrap_or(usize::MAX));
+        for file in std::mem::take(&mut explained.captures) {
+            let content = file.content().filter(|content| content.len() <= left);
+            let name = content.map(|content| {
+                left -= content.len();
+                let name = format!("{}-{}", stem(&entry.planned), file.name);
+                let path = dir.join(&name);
+                file::replace(&path, &content).map_err(StoreError::io("write", &path)).map(|()| name)
+            });
+            let name = name.transpose()?;
+            let is_here = |one: &&mut Explanation| one.capture.as_ref() == Some(&file.name);
+            explained.worst.iter_mut().filter(is_here).for_each(|one| one.capture.clone_from(&name));
+        }
+        Ok(())
+    }
+}
