@@ -119,6 +119,11 @@ impl Capture {
     /// The file.
     #[must_use]
     pub fn pack(&self) -> Vec<u8> {
+        compress_to_vec(&self.trace_file()[..], CompressionLevel::Fastest)
+    }
+
+    /// The file of trace-cmd in it.
+    pub(crate) fn trace_file(&self) -> Vec<u8> {
         let head = DatHead {
             layouts: self.layouts.clone(),
             names: self.names.clone(),
@@ -128,7 +133,7 @@ impl Capture {
         let Window { around, own, .. } = &self.window;
         let buffers = [("", &around[..]), (OWN, &own[..])];
         let used = if own.is_empty() { 1 } else { 2 };
-        compress_to_vec(&head.file(buffers.get(..used).unwrap_or_default())[..], CompressionLevel::Fastest)
+        head.file(buffers.get(..used).unwrap_or_default())
     }
 
     /// Reads a file.
@@ -136,7 +141,11 @@ impl Capture {
     /// # Errors
     /// When it is no capture, damaged, or of a machine with other system calls.
     pub fn unpack(file: &[u8]) -> Result<Capture, CaptureError> {
-        let mut dat = DatFile::open(Cursor::new(decompressed(file)?))?;
+        Capture::of_trace_file(&decompressed(file)?)
+    }
+
+    pub(crate) fn of_trace_file(file: &[u8]) -> Result<Capture, CaptureError> {
+        let mut dat = DatFile::open(Cursor::new(file))?;
         if dat.head.own.is_empty() {
             return Err(CaptureError::NoCase);
         }
@@ -201,4 +210,4 @@ fn decompressed(file: &[u8]) -> Result<Vec<u8>, CaptureError> {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

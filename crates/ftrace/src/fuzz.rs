@@ -5,6 +5,8 @@
 
 #![expect(clippy::disallowed_macros, reason = "read by developers only")]
 
+use super::Capture;
+use super::capture::tests::capture;
 use super::testing::{LAYOUT, all_kinds, decoder, page, wakeup, written};
 use analysis::explain::{Facts, Subject, Taker, WaitsFor, explain};
 use model::SplitMix64;
@@ -83,4 +85,50 @@ fn fuzz_trace() {
     }
     eprintln!("trace: {runs} traces, {damaged} damaged pages, {explained} explained");
     assert!(damaged > 0 && explained > 0 && explained < runs, "mutations that are all the same show nothing");
+}
+
+/// Mutation of a capture's trace: flipped bits, replaced numbers, cut.
+fn mutated_file(random: &mut Random, file: &[u8]) -> Vec<u8> {
+    let mut bytes = file.to_vec();
+    for _ in 0..=random.below(6) {
+        let at = random.below(bytes.len());
+        match random.below(4) {
+            0 => bytes[at] ^= 1 << random.below(8),
+            1 => bytes[at] = [0, 1, 9, b'-', b'0', 0x7f, 0x80, 0xff][random.below(8)],
+            2 => {
+                let value = random.0.next_bits().to_ne_bytes();
+                let end = (at + 8).min(bytes.len());
+                bytes[at..end].copy_from_slice(&value[..end - at]);
+            }
+            _ if random.below(10) == 0 => bytes.truncate(at.max(1)),
+            _ => {}
+        }
+    }
+    bytes
+}
+
+#[test]
+fn fuzz_capture() {
+    let seed = fuzz_seed();
+    let mut random = Random(SplitMix64::new(seed));
+    let whole = capture().trace_file();
+    let (mut runs, mut refused, mut judged) = (0_u64, 0_u64, 0_u64);
+    for run in fuzz_runs(2000) {
+        let file = mutated_file(&mut random, &whole);
+        match Capture::of_trace_file(&file).and_then(|capture| capture.again()) {
+            Err(err) => {
+                let said = err.to_string();
+                assert!(!said.is_empty() && !said.contains('\n'), "run {run} with seed {seed}: {said}");
+                refused += 1;
+            }
+            Ok(again) => {
+                let now = again.iter().filter_map(|one| one.now.as_ref());
+                assert!(now.clone().all(model::Explanation::is_complete), "run {run} with seed {seed}: {again:#?}");
+                judged += 1;
+            }
+        }
+        runs += 1;
+    }
+    eprintln!("capture: {runs} files, {refused} refused, {judged} judged");
+    assert!(refused > 0 && judged > 0, "mutations that are all the same show nothing");
 }

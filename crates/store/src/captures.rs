@@ -84,3 +84,76 @@ impl Writer {
         Ok(())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use analysis::testing::RunBuilder;
+    use host::testing::Scratch;
+    use model::{ExplainRecord, Span};
+
+    /// A measurement with spikes of these latencies, latest first, each with a capture of so many bytes.
+    fn with_captures(mut entry: Entry, spikes: &[(u64, usize)]) -> Entry {
+        let name = |latency: &u64| format!("spike-cpu0-cycle{latency}.dat.zst");
+        entry.record.explained = Some(ExplainRecord {
+            worst: spikes
+                .iter()
+                .map(|(latency, _)| Explanation {
+                    latency: Span(*latency),
+                    capture: Some(name(latency)),
+                    ..Explanation::default()
+                })
+                .collect(),
+            captures: spikes.iter().map(|(latency, n)| CaptureFile::new(&name(latency), &vec![7; *n])).collect(),
+            ..ExplainRecord::default()
+        });
+        entry
+    }
+
+    fn kept(entry: &Entry) -> Vec<Option<&str>> {
+        entry.record.explained.as_ref().unwrap().worst.iter().map(|one| one.capture.as_deref()).collect()
+    }
+
+    /// A run of two measurements with its writer.
+    fn a_run(dir: &Path) -> (Writer, Vec<Entry>) {
+        let mut run = RunBuilder::new();
+        run.cell("none", "other");
+        run.header.plan.repetitions = 2;
+        [0, 1].into_iter().for_each(|block| {
+            run.measure(block, 0, |_, _| 5_000);
+        });
+        (crate::create(dir, &run.header).unwrap(), run.entries)
+    }
+
+    #[test]
+    fn each_measurement_gets_its_share_and_the_latest_spikes_come_first() {
+        const HALF: usize = Explain::CAPTURE_BYTES / 2;
+        let scratch = Scratch::make();
+        let dir = scratch.path("run");
+        let (mut writer, entries) = a_run(&dir);
+        let mut first = with_captures(entries[0].clone(), &[(900, HALF - 10), (800, 11), (700, 10)]);
+        writer.entry_of(&mut first, 2).unwrap();
+        let name = |latency: u64| format!("b00-c00-spike-cpu0-cycle{latency}.dat.zst");
+        assert_eq!(kept(&first), [Some(&*name(900)), None, Some(&*name(700))]);
+        let mut second = with_captures(entries[1].clone(), &[(600, HALF + 1), (500, HALF)]);
+        writer.entry_of(&mut second, 2).unwrap();
+        assert_eq!(kept(&second), [None, Some("b01-c00-spike-cpu0-cycle500.dat.zst")]);
+        let read = crate::read(&dir).unwrap();
+        assert_eq!(read.entries, [first, second]);
+        assert_eq!(captures(&dir), [name(700), name(900), "b01-c00-spike-cpu0-cycle500.dat.zst".to_owned()]);
+        assert_eq!(read_capture(&dir, &name(700)).unwrap(), [7; 10]);
+        assert!(read_capture(&dir, "../run.jsonl").is_err());
+    }
+
+    #[test]
+    fn no_capture_is_written_through_a_link() {
+        let scratch = Scratch::make();
+        let (dir, other) = (scratch.path("run"), scratch.path("other"));
+        let (mut writer, entries) = a_run(&dir);
+        fs::create_dir(&other).unwrap();
+        std::os::unix::fs::symlink(&other, dir.join("captures")).unwrap();
+        let refused = writer.entry_of(&mut with_captures(entries[0].clone(), &[(9, 9)]), 2).unwrap_err().to_string();
+        assert!(refused.contains("found a link"), "{refused}");
+        assert_eq!(fs::read_dir(other).unwrap().count(), 0);
+    }
+}

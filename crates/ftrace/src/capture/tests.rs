@@ -23,7 +23,7 @@ fn symbols(address: u64) -> Option<String> {
 }
 
 /// A capture of one wake-up, as it is made while a cell runs.
-fn capture() -> Capture {
+pub(crate) fn capture() -> Capture {
     let decoder = layouts().decoder().unwrap();
     let around = vec![Window::cut(&decoder, &(0..90_000), &page_of_wakeup(), false), Vec::new()];
     let window = Window { from_ns: 0, around, own: Vec::new() };

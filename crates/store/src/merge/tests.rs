@@ -274,7 +274,7 @@ fn a_killed_merge_leaves_nothing_in_the_way() {
 }
 
 #[test]
-fn samples_and_failures_come_along() {
+fn samples_captures_and_failures_come_along() {
     let scratch = Scratch::make();
     let (header, mut entries) = whole(false);
     let header = Header { samples: true, ..header };
@@ -283,7 +283,7 @@ fn samples_and_failures_come_along() {
         .into_iter()
         .map(|text| {
             let dir = shard_of(&scratch, &header, &entries, text.parse().unwrap(), &text.replace('/', "of"));
-            fs::create_dir(dir.join("samples")).unwrap();
+            ["samples", "captures"].into_iter().for_each(|name| fs::create_dir(dir.join(name)).unwrap());
             dir
         })
         .collect();
@@ -294,6 +294,8 @@ fn samples_and_failures_come_along() {
         let dir = &dirs[usize::try_from(planned.block % 2).unwrap()];
         fs::write(dir.join("samples").join(super::super::writer::sample_name(&planned)), format!("{planned:?}"))
             .unwrap();
+        let capture = format!("{}-spike.dat.zst", super::super::writer::stem(&planned));
+        fs::write(dir.join("captures").join(capture), format!("{planned:?}")).unwrap();
     }
     let out = scratch.path("out");
     let merged = of(&dirs, &out).unwrap();
@@ -303,5 +305,7 @@ fn samples_and_failures_come_along() {
     for entry in entries.iter().skip(1) {
         let copy = out.join("samples").join(super::super::writer::sample_name(&entry.planned));
         assert_eq!(fs::read_to_string(copy).unwrap(), format!("{:?}", entry.planned));
+        let capture = format!("{}-spike.dat.zst", super::super::writer::stem(&entry.planned));
+        assert_eq!(crate::read_capture(&out, &capture).unwrap(), format!("{:?}", entry.planned).into_bytes());
     }
 }
