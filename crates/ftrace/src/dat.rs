@@ -1,6 +1,6 @@
-//! Files of trace-cmd, version 6: raw pages, with everything needed to read them elsewhere.
+//! Files of trace-cmd: raw pages, with everything needed to read them elsewhere.
 //!
-//! Layout: trace-cmd.dat.v6(5). Numbers are in the byte order of the machine that wrote them, which the head declares.
+//! Layout of version 6, which is written: trace-cmd.dat.v6(5). Numbers are in the byte order of the machine that wrote them, which the head declares.
 
 mod read;
 
@@ -9,9 +9,8 @@ pub use read::{Buffer, DatError, DatFile};
 use super::layouts::Layouts;
 use std::collections::HashMap;
 
-/// Bytes that a file begins with, and the version after them.
+/// Bytes that a file begins with, before its version.
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
-const VERSION: &[u8] = b"6\0";
 /// Marks before the options and the pages.
 const OPTIONS: &[u8] = b"options  \0";
 const PAGES: &[u8] = b"flyrecord\0";
@@ -44,7 +43,7 @@ impl DatHead {
         let page_bytes = self.layouts.page_bytes.max(1);
         let n_cpus = buffers.iter().map(|(_, pages)| pages.len()).max().unwrap_or(0);
         let mut bytes = MAGIC.to_vec();
-        bytes.extend(VERSION);
+        bytes.extend(b"6\0");
         bytes.extend([u8::from(cfg!(target_endian = "big")), 8]);
         bytes.extend(number_32(page_bytes));
         bytes.extend(b"header_page\0");

@@ -1,13 +1,17 @@
-//! Reading of trace.dat: what its head says, and the pages of one CPU after the other.
+//! Reading of trace.dat, versions 6 and 7: what its head says, and the pages of one CPU after the other.
 //!
-//! A file may come from anyone: every length is checked against what the file has, and against a limit.
+//! Layout: trace-cmd.dat.v6(5), trace-cmd.dat.v7(5). A file may come from anyone: every length is checked against what
+//! the file has, and against a limit.
 
-use super::{DatHead, MAGIC, OPTION_BUFFER, OPTION_CLOCK, OPTION_OWN, OPTIONS, PAGES, VERSION};
+mod parser;
+mod sections;
+
+use super::{DatHead, MAGIC, OPTION_BUFFER, OPTION_CLOCK, OPTION_OWN, OPTIONS, PAGES};
 use crate::layouts::Layouts;
-use std::io::{self, Read, Seek, SeekFrom};
+use parser::Parser;
+use std::collections::HashMap;
+use std::io::{self, Read, Seek};
 
-/// Most bytes of all texts of a head: all symbols of a kernel are 15 MB.
-const MOST_TEXT: u64 = 1 << 26;
 /// Largest number of CPUs, buffers and formats.
 const MOST_CPUS: u32 = 8192;
 const MOST_BUFFERS: usize = 1024;
@@ -35,8 +39,24 @@ pub enum DatError {
 pub struct Buffer {
     /// Its name; empty for the first one.
     pub name: String,
-    /// Position and length of the pages of each CPU, bytes.
-    cpus: Vec<(u64, u64)>,
+    /// Where the pages of each CPU are.
+    cpus: Vec<Place>,
+}
+
+/// Where pages are in a file.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+struct Place {
+    at: u64,
+    bytes: u64,
+    is_compressed: bool,
+}
+
+/// Compression of a file.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Compression {
+    None,
+    Zlib,
+    Zstd,
 }
 
 impl Buffer {
@@ -50,11 +70,8 @@ impl Buffer {
 /// An open file.
 #[derive(Debug)]
 pub struct DatFile<R> {
-    input: R,
-    /// Bytes of the file.
-    length: u64,
-    /// Bytes of texts so far.
-    texts: u64,
+    input: Parser<R>,
+    compression: Compression,
     /// All that is no page.
     pub head: DatHead,
     /// The buffers; the first one always exists.
@@ -68,25 +85,16 @@ impl<R: Read + Seek> DatFile<R> {
     ///
     /// # Errors
     /// When it is no file of trace-cmd, one of another version or machine, or damaged.
-    pub fn open(mut input: R) -> Result<DatFile<R>, DatError> {
-        let length = input.seek(SeekFrom::End(0))?;
-        input.seek(SeekFrom::Start(0))?;
-        let mut file = DatFile {
-            input,
-            length,
-            texts: 0,
-            head: DatHead::default(),
-            buffers: Vec::new(),
-            clock: "local".to_owned(),
-        };
-        if file.bytes(MAGIC.len() as u64).ok().as_deref() != Some(MAGIC) {
+    pub fn open(input: R) -> Result<DatFile<R>, DatError> {
+        let mut input = Parser::new(input)?;
+        if input.bytes(MAGIC.len() as u64).ok().as_deref() != Some(MAGIC) {
             return Err(DatError::Kind);
         }
-        let version = file.word()?;
-        if version.as_bytes() != VERSION.strip_suffix(b"\0").unwrap_or_default() {
-            return Err(DatError::Unsupported(format!("version {version} of trace.dat; known is 6")));
+        let version = input.word()?;
+        if !matches!(version.as_str(), "6" | "7") {
+            return Err(DatError::Unsupported(format!("version {version} of trace.dat; known are 6 and 7")));
         }
-        let [is_big, long_bytes] = file.array()?;
+        let [is_big, long_bytes] = input.array()?;
         if (is_big != 0) != cfg!(target_endian = "big") {
             let order = if is_big != 0 { "big" } else { "little" };
             return Err(DatError::Unsupported(format!("a trace of a machine with {order}-endian numbers")));
@@ -94,64 +102,44 @@ impl<R: Read + Seek> DatFile<R> {
         if !matches!(long_bytes, 4 | 8) {
             return Err(DatError::Damaged("a machine with words of neither 32 nor 64 bits"));
         }
-        let page_bytes = file.number_32()?;
-        file.head.layouts = file.layouts(page_bytes)?;
-        let functions = u64::from(file.number_32()?);
-        file.head.functions = functions_of(&file.text(functions)?);
-        let formats = u64::from(file.number_32()?);
-        file.text(formats)?;
-        let names = file.number_64()?;
-        file.head.names = file.text(names)?.lines().filter_map(name).collect();
-        file.after_head()?;
+        let page_bytes = usize::try_from(input.number_32()?).unwrap_or(usize::MAX);
+        let layouts = Layouts { page_bytes, ..Layouts::default() };
+        let mut file = DatFile {
+            input,
+            compression: Compression::None,
+            head: DatHead { layouts, ..DatHead::default() },
+            buffers: Vec::new(),
+            clock: "local".to_owned(),
+        };
+        match version.as_str() {
+            "6" => file.in_a_row()?,
+            _ => file.in_sections()?,
+        }
+        if file.buffers.is_empty() {
+            return Err(DatError::Unsupported("a trace.dat without raw pages".to_owned()));
+        }
         Ok(file)
     }
 
-    fn layouts(&mut self, page_bytes: u32) -> Result<Layouts, DatError> {
-        let mut layouts =
-            Layouts { page_bytes: usize::try_from(page_bytes).unwrap_or(usize::MAX), ..Layouts::default() };
-        for (mark, text) in [("header_page", &mut layouts.page), ("header_event", &mut layouts.event)] {
-            if self.word()? != mark {
-                return Err(DatError::Damaged("no layout of pages"));
-            }
-            *text = self.text_64()?;
-        }
-        let n_own = self.number_32()?;
-        for _ in 0..limited(n_own)? {
-            let text = self.text_64()?;
-            layouts.formats.extend(path("ftrace", text));
-        }
-        let n_systems = self.number_32()?;
-        for _ in 0..limited(n_systems)? {
-            let system = self.word()?;
-            let n = self.number_32()?;
-            for _ in 0..limited(n)? {
-                let text = self.text_64()?;
-                layouts.formats.extend(path(&system, text));
-            }
-        }
-        Ok(layouts)
-    }
-
-    /// The number of CPUs, the options, and the tables of pages.
-    fn after_head(&mut self) -> Result<(), DatError> {
-        let n_cpus = self.number_32()?;
+    /// Version 6: one part after the other.
+    fn in_a_row(&mut self) -> Result<(), DatError> {
+        let DatFile { input, head, .. } = self;
+        header_info(input, &mut head.layouts)?;
+        own_formats(input, &mut head.layouts)?;
+        formats(input, &mut head.layouts)?;
+        head.functions = functions(input)?;
+        let printk = u64::from(input.number_32()?);
+        input.text(printk)?;
+        head.names = names(input)?;
+        let n_cpus = input.number_32()?;
         if n_cpus > MOST_CPUS {
             return Err(DatError::Damaged("too many CPUs"));
         }
-        let mut mark = self.bytes(PAGES.len() as u64)?;
+        let mut mark = self.input.bytes(PAGES.len() as u64)?;
         let mut further = Vec::new();
         let mut has_clock = false;
         if mark == OPTIONS {
-            loop {
-                let id = u16::from_ne_bytes(self.array()?);
-                if id == 0 {
-                    break;
-                }
-                let size = self.number_32()?;
-                if u64::from(size) > MOST_TEXT {
-                    return Err(DatError::Damaged("an option is too long"));
-                }
-                let value = self.bytes(size.into())?;
+            while let Some((id, value)) = self.input.option()?.filter(|(id, _)| *id != 0) {
                 match id {
                     OPTION_CLOCK => {
                         has_clock = true;
@@ -167,19 +155,19 @@ impl<R: Read + Seek> DatFile<R> {
                     _ => {}
                 }
             }
-            mark = self.bytes(PAGES.len() as u64)?;
+            mark = self.input.bytes(PAGES.len() as u64)?;
         }
         if mark != PAGES {
             return Err(DatError::Unsupported("a trace.dat with text instead of raw pages".to_owned()));
         }
         self.table(String::new(), n_cpus)?;
         if has_clock {
-            let size = self.number_64()?;
-            self.clock = chosen_clock(&self.text(size)?);
+            let size = self.input.number_64()?;
+            self.clock = chosen_clock(&self.input.text(size)?);
         }
         for (at, name) in further {
-            self.input.seek(SeekFrom::Start(at))?;
-            if self.bytes(PAGES.len() as u64)? != PAGES {
+            self.input.seek(at)?;
+            if self.input.bytes(PAGES.len() as u64)? != PAGES {
                 return Err(DatError::Damaged("a buffer without pages"));
             }
             self.table(name, n_cpus)?;
@@ -190,75 +178,65 @@ impl<R: Read + Seek> DatFile<R> {
     fn table(&mut self, name: String, n_cpus: u32) -> Result<(), DatError> {
         let mut cpus = Vec::new();
         for _ in 0..n_cpus {
-            let (at, bytes) = (self.number_64()?, self.number_64()?);
-            if at.checked_add(bytes).is_none_or(|end| end > self.length) {
-                return Err(DatError::Damaged("pages beyond its end"));
-            }
-            cpus.push((at, bytes));
+            let (at, bytes) = (self.input.number_64()?, self.input.number_64()?);
+            self.input.check(at, bytes)?;
+            cpus.push(Place { at, bytes, is_compressed: false });
         }
         self.buffers.push(Buffer { name, cpus });
         Ok(())
     }
+}
 
-    /// All pages of one CPU of a buffer; none of one that does not exist.
-    ///
-    /// # Errors
-    /// When they cannot be read.
-    pub fn pages(&mut self, buffer: usize, cpu: usize) -> Result<Vec<u8>, DatError> {
-        let place = self.buffers.get(buffer).and_then(|buffer| buffer.cpus.get(cpu));
-        let Some((at, bytes)) = place.copied() else { return Ok(Vec::new()) };
-        self.input.seek(SeekFrom::Start(at))?;
-        self.bytes(bytes)
-    }
-
-    fn bytes(&mut self, n: u64) -> Result<Vec<u8>, DatError> {
-        let left = self.length.saturating_sub(self.input.stream_position()?);
-        if n > left {
-            return Err(DatError::Damaged("it ends too early"));
+/// The layouts of pages and records.
+fn header_info<R: Read + Seek>(input: &mut Parser<R>, layouts: &mut Layouts) -> Result<(), DatError> {
+    for (mark, text) in [("header_page", &mut layouts.page), ("header_event", &mut layouts.event)] {
+        if input.word()? != mark {
+            return Err(DatError::Damaged("no layout of pages"));
         }
-        let mut bytes = Vec::new();
-        (&mut self.input).take(n).read_to_end(&mut bytes)?;
-        Ok(bytes)
+        *text = input.text_64()?;
     }
+    Ok(())
+}
 
-    fn array<const N: usize>(&mut self) -> Result<[u8; N], DatError> {
-        let bytes = self.bytes(N as u64)?;
-        bytes.first_chunk().copied().ok_or(DatError::Damaged("it ends too early"))
+/// The formats of ftrace itself.
+fn own_formats<R: Read + Seek>(input: &mut Parser<R>, layouts: &mut Layouts) -> Result<(), DatError> {
+    for _ in 0..limited(input.number_32()?)? {
+        layouts.formats.extend(path("ftrace", input.text_64()?));
     }
+    Ok(())
+}
 
-    fn number_32(&mut self) -> Result<u32, DatError> {
-        Ok(u32::from_ne_bytes(self.array()?))
-    }
-
-    fn number_64(&mut self) -> Result<u64, DatError> {
-        Ok(u64::from_ne_bytes(self.array()?))
-    }
-
-    fn text(&mut self, n: u64) -> Result<String, DatError> {
-        self.texts = self.texts.saturating_add(n);
-        if self.texts > MOST_TEXT {
-            return Err(DatError::Damaged("its head is too long"));
-        }
-        Ok(String::from_utf8_lossy(&self.bytes(n)?).trim_end_matches('\0').to_owned())
-    }
-
-    fn text_64(&mut self) -> Result<String, DatError> {
-        let n = self.number_64()?;
-        self.text(n)
-    }
-
-    /// A text up to its terminating zero.
-    fn word(&mut self) -> Result<String, DatError> {
-        const MOST: usize = 256;
-        let mut word = Vec::new();
-        loop {
-            match self.array::<1>()? {
-                [0] => return Ok(String::from_utf8_lossy(&word).into_owned()),
-                _ if word.len() >= MOST => return Err(DatError::Damaged("a name of its head is too long")),
-                [byte] => word.push(byte),
-            }
+/// The other formats, by system.
+fn formats<R: Read + Seek>(input: &mut Parser<R>, layouts: &mut Layouts) -> Result<(), DatError> {
+    for _ in 0..limited(input.number_32()?)? {
+        let system = input.word()?;
+        for _ in 0..limited(input.number_32()?)? {
+            layouts.formats.extend(path(&system, input.text_64()?));
         }
     }
+    Ok(())
+}
+
+/// Functions of the kernel from lines like `ffffffff81000000 T _text [module]`, ascending.
+fn functions<R: Read + Seek>(input: &mut Parser<R>) -> Result<Vec<(u64, String)>, DatError> {
+    let size = u64::from(input.number_32()?);
+    let function = |line: &str| {
+        let mut words = line.split_ascii_whitespace();
+        let address = u64::from_str_radix(words.next()?, 16).ok()?;
+        Some((address, words.nth(1)?.to_owned()))
+    };
+    let mut all: Vec<_> = input.text(size)?.lines().filter_map(function).collect();
+    all.sort_unstable_by_key(|(address, _)| *address);
+    Ok(all)
+}
+
+/// Names of threads from lines like `17 name of a thread`.
+fn names<R: Read + Seek>(input: &mut Parser<R>) -> Result<HashMap<i32, String>, DatError> {
+    let name = |line: &str| {
+        let (pid, name) = line.split_once(' ')?;
+        Some((pid.parse().ok()?, name.to_owned()))
+    };
+    Ok(input.text_64()?.lines().filter_map(name).collect())
 }
 
 fn limited(n: u32) -> Result<u32, DatError> {
@@ -275,22 +253,4 @@ fn path(system: &str, text: String) -> Option<(String, String)> {
 fn chosen_clock(text: &str) -> String {
     let chosen = text.split_once('[').and_then(|(_, rest)| rest.split_once(']')).map(|(chosen, _)| chosen);
     chosen.unwrap_or(text).trim_matches(['\0', ' ', '\n']).to_owned()
-}
-
-/// Lines like `ffffffff81000000 T _text [module]`, ascending.
-fn functions_of(text: &str) -> Vec<(u64, String)> {
-    let function = |line: &str| {
-        let mut words = line.split_ascii_whitespace();
-        let address = u64::from_str_radix(words.next()?, 16).ok()?;
-        Some((address, words.nth(1)?.to_owned()))
-    };
-    let mut all: Vec<_> = text.lines().filter_map(function).collect();
-    all.sort_unstable_by_key(|(address, _)| *address);
-    all
-}
-
-/// A line like `17 name of a thread`.
-fn name(line: &str) -> Option<(i32, String)> {
-    let (pid, name) = line.split_once(' ')?;
-    Some((pid.parse().ok()?, name.to_owned()))
 }
