@@ -4,7 +4,6 @@
 //! KernelShark.
 
 use super::dat::{DatError, DatFile, DatHead};
-use super::decode::Decoder;
 use super::layouts::{LayoutError, Layouts};
 use super::window::Window;
 use analysis::explain::{Case, Symbols, Trace};
@@ -172,14 +171,21 @@ impl Capture {
         Ok(Capture { layouts, names, functions, window, evidence })
     }
 
+    /// Its events, and its cases with their explanations when it was made.
+    ///
+    /// # Errors
+    /// When its events cannot be decoded.
+    pub fn judged(&self) -> Result<(Trace, Vec<(Case, Explanation)>), CaptureError> {
+        let Evidence { cases, verdicts, .. } = &self.evidence;
+        Ok((self.trace()?, cases.iter().cloned().zip(verdicts.iter().cloned()).collect()))
+    }
+
     /// Explains its cases by the rules of this program.
     ///
     /// # Errors
     /// When its events cannot be decoded.
     pub fn again(&self) -> Result<Vec<Again>, CaptureError> {
-        let mut decoder = self.layouts.decoder()?;
-        decoder.only_timers_of(self.evidence.timers.clone());
-        let (trace, _) = self.trace(&decoder);
+        let trace = self.trace()?;
         let symbols = |address: u64| {
             let at = self.functions.binary_search_by_key(&address, |(address, _)| *address).ok()?;
             self.functions.get(at).map(|(_, name)| name.clone())
@@ -188,10 +194,13 @@ impl Capture {
         Ok(both.map(|(case, then)| Again { then: then.clone(), now: case.explain(&trace, &symbols) }).collect())
     }
 
-    fn trace(&self, decoder: &Decoder) -> (Trace, u64) {
-        self.window.trace(decoder, |trace| {
+    fn trace(&self) -> Result<Trace, CaptureError> {
+        let mut decoder = self.layouts.decoder()?;
+        decoder.only_timers_of(self.evidence.timers.clone());
+        let (trace, _) = self.window.trace(&decoder, |trace| {
             trace.names.extend(self.names.iter().map(|(pid, name)| (*pid, name.clone())));
-        })
+        });
+        Ok(trace)
     }
 }
 

@@ -1,6 +1,7 @@
 //! Files of trace-cmd: raw pages, with everything needed to read them elsewhere.
 //!
-//! Layout of version 6, which is written: trace-cmd.dat.v6(5). Numbers are in the byte order of the machine that wrote them, which the head declares.
+//! Layout of version 6, which is written: trace-cmd.dat.v6(5). Numbers are in the byte order of the machine that wrote
+//! them, which the head declares.
 
 mod read;
 

@@ -13,10 +13,12 @@ mod layouts;
 mod pages;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod timeline;
 mod window;
 
 pub use capture::{Again, Capture, CaptureError};
 pub use dat::{Buffer, DatError, DatFile, DatHead};
 pub use decode::{BEGIN, Decoder, END, ReadCounts, VECTORS};
 pub use layouts::{LayoutError, Layouts};
+pub use timeline::{Spike, timeline};
 pub use window::{Window, functions};

@@ -1,17 +1,12 @@
 //! Export of kept spikes for other programs: a timeline as JSON for Chrome and Perfetto, the raw trace for trace-cmd.
 
-use analysis::explain::{self, Subject, Symbols, Trace, blame, phase_name};
-use ftrace::{DatHead, Layouts, Window};
+use analysis::explain::{Subject, Symbols, Trace};
+use ftrace::{DatHead, Layouts, Spike, Window};
 use host::file;
 use model::Explanation;
-use serde_json::{Value, json};
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
-
-/// Time before the due time and after the reading of the clock that a timeline covers, ns.
-const BEFORE_NS: u64 = 500_000;
-const AFTER_NS: u64 = 50_000;
 
 /// Writes spikes to a directory.
 #[derive(Debug)]
@@ -45,7 +40,8 @@ impl Export {
     ) {
         let [story, raw] = self.paths(name);
         let write = |path: &Path, content: &[u8]| file::create(path).and_then(|mut file| file.write_all(content));
-        let mut written = write(&story, story_of(explanation, subject, trace).to_string().as_bytes());
+        let mut written =
+            write(&story, ftrace::timeline(&[Spike { explanation, subject, trace }]).to_string().as_bytes());
         if written.is_ok() {
             let functions = ftrace::functions(trace, symbols);
             let (layouts, names) = (self.layouts.clone(), trace.names.clone());
@@ -68,48 +64,6 @@ impl Export {
     fn paths(&self, name: &str) -> [PathBuf; 2] {
         ["json", "dat"].map(|kind| self.dir.join(format!("{name}.{kind}")))
     }
-}
-
-/// Events in Chrome's tracing format ("Trace Event Format"), times in us: one track for each CPU, and one for the
-/// phases.
-fn story_of(explanation: &Explanation, subject: &Subject, trace: &Trace) -> Value {
-    let us = |ns: u64| ns as f64 / 1000.0;
-    // In Perfetto thread 0 is the idle thread of any process, so that CPU tracks are numbered from 1.
-    let phases_track = trace.cpus.len() + 1;
-    let mut events = vec![
-        json!({ "ph": "M", "name": "process_name", "pid": 1, "tid": phases_track, "args": { "name": "punctual" } }),
-        track(phases_track, &format!("wake-up of CPU {}", explanation.cpu)),
-    ];
-    events.extend((0..trace.cpus.len()).map(|cpu| track(cpu + 1, &format!("CPU {cpu}"))));
-    let mut at = subject.due_ns;
-    for phase in &explanation.phases {
-        let (name, length) = (phase_name(phase.phase), phase.length.ns());
-        events.push(json!({
-            "ph": "X", "name": name, "cat": "phase", "pid": 1, "tid": phases_track, "ts": us(at), "dur": us(length),
-        }));
-        at += length;
-    }
-    let (from, to) = (subject.due_ns.saturating_sub(BEFORE_NS), subject.woke_ns + AFTER_NS);
-    for slice in explain::slices(trace, from, to) {
-        events.push(json!({
-            "ph": "X", "name": slice.name, "cat": slice.kind, "pid": 1, "tid": slice.cpu + 1, "ts": us(slice.from_ns),
-            "dur": us(slice.to_ns - slice.from_ns), "args": { "pid": slice.pid },
-        }));
-    }
-    for (name, ns) in [("due", subject.due_ns), ("woke", subject.woke_ns)] {
-        events.push(json!({
-            "ph": "i", "s": "g", "name": name, "pid": 1, "tid": phases_track, "ts": us(ns),
-        }));
-    }
-    json!({
-        "displayTimeUnit": "ns",
-        "traceEvents": events,
-        "otherData": { "tool": model::TOOL, "latency_ns": explanation.latency.ns(), "blame": blame(explanation) },
-    })
-}
-
-fn track(tid: usize, name: &str) -> Value {
-    json!({ "ph": "M", "name": "thread_name", "pid": 1, "tid": tid, "args": { "name": name } })
 }
 
 #[cfg(test)]
@@ -195,75 +149,5 @@ mod tests {
             let switches = events.events.iter().filter(|event| matches!(event.what, What::Switch { .. })).count();
             assert_eq!(theirs.iter().filter(|(_, name)| name == "sched_switch").count(), switches);
         }
-    }
-
-    #[test]
-    fn a_story_has_a_track_for_each_cpu_and_the_phases_in_their_order() {
-        use analysis::explain::{CpuEvents, Event, WaitsFor};
-        use model::{Phase, PhaseLength, Span};
-        let switch = What::Switch { prev: 7, prev_priority: 120, prev_state: 1, next: 8, next_priority: 19 };
-        let events = vec![Event { at_ns: 5_000, pid: 7, flags: 0, what: switch }];
-        let cpu = CpuEvents { events, ..CpuEvents::default() };
-        let trace = Trace { cpus: vec![cpu, CpuEvents::default()], ..Trace::default() };
-        let phase = |phase, ns| PhaseLength { phase, length: Span(ns) };
-        let explanation = Explanation {
-            cycle: 3,
-            latency: Span(7_000),
-            phases: vec![phase(Phase::Queue, 4_000), phase(Phase::Return, 3_000)],
-            ..Explanation::default()
-        };
-        let subject = Subject {
-            pid: 8,
-            waits_for: WaitsFor::Timer,
-            cpu: 0,
-            priority: 19,
-            due_ns: 1_000,
-            woke_ns: 8_000,
-            slack_ns: 0,
-        };
-        let story = story_of(&explanation, &subject, &trace);
-        let events = story["traceEvents"].as_array().unwrap();
-        let slices: Vec<_> = events.iter().filter(|event| event["ph"] == "X").collect();
-        let times: Vec<_> =
-            slices.iter().map(|slice| (slice["tid"].as_u64(), slice["ts"].as_f64(), slice["dur"].as_f64())).collect();
-        let want = [
-            (Some(3), Some(1.0), Some(4.0)),
-            (Some(3), Some(5.0), Some(3.0)),
-            (Some(1), Some(0.0), Some(5.0)),
-            (Some(1), Some(5.0), Some(53.0)),
-        ];
-        assert_eq!(times, want);
-        assert_valid(&story);
-    }
-
-    /// Checks the requirements of the format ("Trace Event Format", the document that the readers of Chrome and
-    /// Perfetto follow): an object with `traceEvents`; a phase, a process, a thread and a name for each event; a time
-    /// and a length in us for complete events (X), which do not overlap within a thread; a scope for instants (i); a
-    /// name as argument for metadata (M).
-    fn assert_valid(story: &Value) {
-        assert!(["ns", "ms"].contains(&story["displayTimeUnit"].as_str().unwrap()));
-        let events = story["traceEvents"].as_array().unwrap();
-        let mut ends: HashMap<u64, f64> = HashMap::new();
-        let mut named = 0;
-        for event in events {
-            let (pid, tid) = (event["pid"].as_u64().unwrap(), event["tid"].as_u64().unwrap());
-            // Perfetto's idle thread.
-            assert!(pid > 0 && tid > 0 && event["name"].is_string(), "{event}");
-            let ts = || event["ts"].as_f64().filter(|ts| ts.is_finite() && *ts >= 0.0).unwrap();
-            match event["ph"].as_str().unwrap() {
-                "X" => {
-                    let end = ends.entry(tid).or_insert(0.0);
-                    assert!(ts() >= *end - 0.0005, "{event} begins before {end}");
-                    *end = ts() + event["dur"].as_f64().filter(|dur| *dur >= 0.0).unwrap();
-                }
-                "i" => assert!(ts() >= 0.0 && ["g", "p", "t"].contains(&event["s"].as_str().unwrap())),
-                "M" => {
-                    assert!(event["args"]["name"].is_string(), "{event}");
-                    named += u64::from(event["name"] == "thread_name");
-                }
-                other => panic!("no such phase of an event: {other}"),
-            }
-        }
-        assert_eq!(named, 3, "two CPUs and the phases");
     }
 }

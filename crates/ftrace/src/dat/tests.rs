@@ -63,8 +63,11 @@ fn what_is_no_such_file_is_named() {
     }
 }
 
+/// Compresses a part of a file.
+type Pack = fn(&[u8]) -> Vec<u8>;
+
 /// The same file in version 7, its sections changed by `pack`; `compression` is its name.
-fn in_sections(compression: &str, pack: Option<fn(&[u8]) -> Vec<u8>>, buffers: &[(&str, &[Vec<u8>])]) -> Vec<u8> {
+fn in_sections(compression: &str, pack: Option<Pack>, buffers: &[(&str, &[Vec<u8>])]) -> Vec<u8> {
     let head = head();
     let mut bytes = [MAGIC, b"7\0"].concat();
     bytes.extend([u8::from(cfg!(target_endian = "big")), 8]);
@@ -209,7 +212,11 @@ fn what_trace_cmd_converts_to_version_7_is_read_the_same() {
     std::fs::write(&old, head().file(&buffers)).unwrap();
     for compression in ["none", "zstd", "zlib"] {
         let mut command = std::process::Command::new("trace-cmd");
-        command.args(["convert", "--file-version", "7", "--compression", compression, "-i"]).arg(&old).arg("-o").arg(&new);
+        command
+            .args(["convert", "--file-version", "7", "--compression", compression, "-i"])
+            .arg(&old)
+            .arg("-o")
+            .arg(&new);
         let Ok(said) = command.output() else {
             eprintln!("skipped: needs trace-cmd (apt-get install trace-cmd)");
             break;

@@ -2,43 +2,37 @@
 
 use super::arguments::RunFormat;
 use super::{ERROR, Outcome, note, one_line, output, read};
-use ftrace::{Again, Capture, CaptureError};
+use ftrace::{Again, Capture};
 use model::{CaptureFile, plain};
 use report::{AgainDocument, JudgedAgain};
 use std::error::Error;
 use std::path::Path;
+
+/// Captures with their names, and one line for each that cannot be read.
+type Captures = (Vec<(String, Capture)>, Vec<String>);
 
 /// Explains all captures of the run `named`, or of the latest one.
 pub(super) fn again(named: Option<&Path>, format: RunFormat) -> Outcome {
     if !matches!(format, RunFormat::Text | RunFormat::Json) {
         return Err("unsupported: --again in this format; use text or json".into());
     }
-    let dir = read::named_or_latest(named)?;
-    let is_file = dir.is_file() && dir.to_string_lossy().ends_with(CaptureFile::SUFFIX);
-    if !is_file && !store::is_run(&dir) {
-        return Err(store::StoreError::NoRun(dir).into());
-    }
-    let (mut judged, mut unreadable) = (Vec::new(), Vec::new());
-    let names = if is_file { vec![dir.display().to_string()] } else { store::captures(&dir) };
-    for name in names {
-        let content = if is_file { read_named(&dir) } else { store::read_capture(&dir, &name).map_err(Into::into) };
-        match content.and_then(|content| of_file(&content)) {
-            Ok((version, all)) => judged.extend(all.into_iter().map(|Again { then, now }| JudgedAgain {
-                capture: name.clone(),
-                version: version.clone(),
-                is_changed: now.as_ref() != Some(&then),
-                then,
-                now,
-            })),
-            Err(err) => unreadable.push(format!("{name}: {}", one_line(&*err))),
-        }
-    }
-    unreadable.iter().for_each(|line| note(format_args!("punctual: {}", plain(line))));
-    if judged.is_empty() && unreadable.is_empty() {
-        let dir = dir.display();
-        return Err(
-            format!("{dir}: no events are kept of its spikes; those of new runs are, unless --captures none").into()
-        );
+    let (captures, mut unreadable) = captures(&read::named_or_latest(named)?)?;
+    let mut judged = Vec::new();
+    for (name, capture) in captures {
+        let again = match capture.again() {
+            Ok(again) => again,
+            Err(err) => {
+                unreadable.push(unread(&name, &err));
+                continue;
+            }
+        };
+        judged.extend(again.into_iter().map(|Again { then, now }| JudgedAgain {
+            capture: name.clone(),
+            version: capture.version().to_owned(),
+            is_changed: now.as_ref() != Some(&then),
+            then,
+            now,
+        }));
     }
     let status = if unreadable.is_empty() { 0 } else { ERROR };
     let document = AgainDocument::new(env!("CARGO_PKG_VERSION"), judged, unreadable);
@@ -51,11 +45,38 @@ pub(super) fn again(named: Option<&Path>, format: RunFormat) -> Outcome {
     Ok(status)
 }
 
-/// Version of the program that made a capture, and its cases.
-fn of_file(content: &[u8]) -> Result<(String, Vec<Again>), Box<dyn Error>> {
-    let capture = Capture::unpack(content)?;
-    let again: Result<Vec<Again>, CaptureError> = capture.again();
-    Ok((capture.version().to_owned(), again?))
+/// The captures of a run, or the one at this path. Those that cannot be read are named on stderr.
+///
+/// # Errors
+/// If it is no run, or has no captures.
+pub(super) fn captures(path: &Path) -> Result<Captures, Box<dyn Error>> {
+    let is_file = path.is_file() && path.to_string_lossy().ends_with(CaptureFile::SUFFIX);
+    if !is_file && !store::is_run(path) {
+        return Err(store::StoreError::NoRun(path.to_owned()).into());
+    }
+    let names = if is_file { vec![path.display().to_string()] } else { store::captures(path) };
+    if names.is_empty() {
+        let path = path.display();
+        return Err(
+            format!("{path}: no events are kept of its spikes; those of new runs are, unless --captures none").into()
+        );
+    }
+    let (mut whole, mut unreadable) = (Vec::new(), Vec::new());
+    for name in names {
+        let content = if is_file { read_named(path) } else { store::read_capture(path, &name).map_err(Into::into) };
+        match content.and_then(|content| Ok(Capture::unpack(&content)?)) {
+            Ok(capture) => whole.push((name, capture)),
+            Err(err) => unreadable.push(unread(&name, &*err)),
+        }
+    }
+    Ok((whole, unreadable))
+}
+
+/// Names a capture that cannot be read; returns the line.
+fn unread(name: &str, err: &dyn Error) -> String {
+    let line = format!("{name}: {}", one_line(err));
+    note(format_args!("punctual: {}", plain(&line)));
+    line
 }
 
 /// A capture that was named by its path.

@@ -28,7 +28,7 @@ pub(super) use compare::CompareArguments;
 pub(super) use cost::CostArguments;
 pub(super) use doctor::DoctorArguments;
 pub(super) use explain::{ExplainArguments, MethodOrRun};
-pub(super) use export::{Engine, ExportArguments};
+pub(super) use export::{Engine, ExportArguments, ExportCommand, PerfettoArguments};
 pub(super) use frontier::FrontierArguments;
 pub(super) use help::{command, page};
 pub(super) use internal::{CellArguments, LaunchArguments, OperationArguments, SuperviseArguments};

@@ -1,10 +1,11 @@
 //! `punctual export`: writes the files that carry out the shards of a plan on an engine.
 
-use super::arguments::{Engine, ExportArguments};
+use super::arguments::{Engine, ExportArguments, ExportCommand, PerfettoArguments};
 use super::new_directory::NewDirectory;
-use super::{Outcome, note, output, plan};
+use super::{ERROR, Outcome, again, note, output, plan, read};
 use analysis::wording::things;
 use campaign::Extent;
+use ftrace::Spike;
 use model::{Architecture, Kernel, KernelSource, Plan};
 use report::engines::{File, Job, ansible, k8s, labgrid, lava, slurm};
 use std::error::Error;
@@ -13,12 +14,16 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 pub(super) fn export(arguments: &ExportArguments) -> Outcome {
-    let (mut plan, origin) = plan::portable(&arguments.plan, &arguments.set)?;
+    let (engine, path) = match arguments {
+        ExportArguments { command: Some(ExportCommand::Perfetto(arguments)), .. } => return perfetto(arguments),
+        ExportArguments { engine: Some(engine), plan: Some(path), .. } => (*engine, path),
+        _ => return Err("an engine and a plan are missing; see: punctual export --help".into()),
+    };
+    let (mut plan, origin) = plan::portable(path, &arguments.set)?;
     origin.map_or(Ok(()), |origin| origin.permit_copy(arguments.yes))?;
     plan.repetitions = arguments.repetitions.unwrap_or(plan.repetitions);
     plan.seed = arguments.seed.or(plan.seed).or_else(|| Some(campaign::drawn_seed()));
-    let name = arguments.plan.file_stem().unwrap_or_default().to_string_lossy().into_owned();
-    let engine = arguments.engine;
+    let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let dir = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-{}", engine.name())));
     let programs = if engine.takes_programs() { programs() } else { Vec::new() };
     let job = job(arguments, name, &plan, &programs)?;
@@ -46,6 +51,24 @@ pub(super) fn export(arguments: &ExportArguments) -> Outcome {
     let listed = files.iter().map(|file| format!("{}\n", dir.join(&file.name).display()));
     output::write(listed.collect::<String>().as_bytes())?;
     Ok(0)
+}
+
+/// Writes all kept spikes of a run as one file for Perfetto.
+fn perfetto(arguments: &PerfettoArguments) -> Outcome {
+    let dir = read::named_or_latest(arguments.run.as_deref())?;
+    let (captures, unreadable) = again::captures(&dir)?;
+    let judged = captures.iter().map(|(name, capture)| capture.judged().map_err(|err| format!("{name}: {err}")));
+    let judged = judged.collect::<Result<Vec<_>, String>>()?;
+    let spikes: Vec<Spike<'_>> = judged
+        .iter()
+        .flat_map(|(trace, cases)| cases.iter().map(move |(case, explanation)| (trace, case, explanation)))
+        .map(|(trace, case, explanation)| Spike { explanation, subject: &case.subject, trace })
+        .collect();
+    let path = arguments.output.clone().unwrap_or_else(|| store::report_path(&dir).with_file_name("perfetto.json"));
+    let text = ftrace::timeline(&spikes).to_string();
+    store::write_page(&path, arguments.output.is_some(), &text)?;
+    output::write(format!("{}\n", path.display()).as_bytes())?;
+    Ok(if unreadable.is_empty() { 0 } else { ERROR })
 }
 
 /// The job of a plan.
@@ -76,7 +99,7 @@ fn job(
     }
     let text = plan.to_toml();
     if Plan::parse(&text).as_ref() != Ok(plan) {
-        return Err(format!("{}: cannot be written as a plan of its own", arguments.plan.display()).into());
+        return Err(format!("{}: cannot be written as a plan of its own", name).into());
     }
     let of_shard = most.div_ceil(n).saturating_mul(extent.measurements / most.max(1));
     let of_shard = u32::try_from(of_shard).unwrap_or(u32::MAX);

@@ -1,17 +1,21 @@
 //! Arguments of `punctual export`.
 
 use super::heading;
-use clap::{Args, ValueEnum};
+use clap::{Args, Subcommand, ValueEnum};
 use model::Setting;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
+#[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub(in super::super) struct ExportArguments {
+    #[command(subcommand)]
+    pub(in super::super) command: Option<ExportCommand>,
     /// Engine that runs the plan
-    #[arg(value_enum)]
-    pub(in super::super) engine: Engine,
+    #[arg(value_enum, required = true)]
+    pub(in super::super) engine: Option<Engine>,
     /// Ready plan (`punctual plan list`) or TOML file with a `/` or .toml
-    pub(in super::super) plan: PathBuf,
+    #[arg(required = true)]
+    pub(in super::super) plan: Option<PathBuf>,
     /// Parts of the run, each of them measured by one machine
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(in super::super) shards: u32,
@@ -22,7 +26,7 @@ pub(in super::super) struct ExportArguments {
     #[arg(long, value_name = "NAME", value_parser = target)]
     pub(in super::super) target: Vec<String>,
     /// Container image (k8s), or address of the static program (lava)
-    #[arg(long, value_name = "IMAGE|URL", value_parser = source)]
+    #[arg(long, value_name = "IMAGE|URL", value_parser = source, help_heading = heading::OUTPUT)]
     pub(in super::super) from: Option<String>,
     /// Replace the values of an axis or key, like policy=other,fifo:80
     #[arg(long, value_name = "KEY=VALUE")]
@@ -36,6 +40,23 @@ pub(in super::super) struct ExportArguments {
     /// Trust a plan owned by another user (its commands and system settings)
     #[arg(long, help_heading = heading::MACHINE)]
     pub(in super::super) yes: bool,
+}
+
+/// Exports of what was measured.
+#[derive(Debug, Subcommand)]
+pub(in super::super) enum ExportCommand {
+    /// Write all kept spikes of a run as one file for Perfetto
+    Perfetto(PerfettoArguments),
+}
+
+#[derive(Debug, Args)]
+pub(in super::super) struct PerfettoArguments {
+    /// Directory of a run [default: the latest below runs/]
+    #[arg(value_name = "RUN")]
+    pub(in super::super) run: Option<PathBuf>,
+    /// File to write [default: perfetto.json in the run's directory]
+    #[arg(short, long, value_name = "FILE")]
+    pub(in super::super) output: Option<PathBuf>,
 }
 
 /// What runs the shards of a plan.

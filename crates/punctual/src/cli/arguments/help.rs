@@ -60,6 +60,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("lab check-config", &["punctual lab check-config debian:6.12 ./bzImage"]),
     ("lab bisect-step", &["git bisect run punctual lab bisect-step --kernel ./bzImage --max 30us"]),
     ("export", &["punctual export ansible loads --shards 2 --target a --target b"]),
+    ("export perfetto", &["punctual export perfetto runs/2026-11-20-143205"]),
     ("report", &["punctual report runs/a -o a.html"]),
     ("respond", &["punctual respond --on udp:192.0.2.7:4000 --policy fifo:80"]),
     ("recover", &["punctual recover"]),

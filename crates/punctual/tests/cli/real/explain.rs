@@ -367,7 +367,7 @@ fn root_exported_spikes_are_the_kept_ones_and_trace_cmd_reads_them() {
     // The files and the JSON output agree.
     let told = |path: PathBuf| {
         let story: serde_json::Value = read_json(path);
-        let other = &story["otherData"];
+        let other = &story["otherData"]["spikes"][0];
         (other["latency_ns"].as_u64().unwrap(), other["blame"].as_str().unwrap().to_owned())
     };
     let mut in_files: Vec<_> = names("json").into_iter().map(told).collect();
@@ -404,6 +404,9 @@ pub(crate) fn is_explained_again(run: &Path) {
         };
         assert!(spikes.iter().any(|spike| is_it(&spike)), "{one:#?} is in {document:#}");
     }
+    let exported = punctual(&format!("export perfetto {}", run.display())).expect_success();
+    let story: serde_json::Value = read_json(exported.stdout.trim_end());
+    assert_eq!(story["otherData"]["spikes"].as_array().unwrap().len(), spikes.len());
     let text = punctual(&format!("watch {} --again", run.display()));
     assert!(text.stdout.starts_with(&format!("0 of {} verdict", spikes.len())), "{text:?}");
 }
