@@ -7,7 +7,7 @@ use super::event::{Event, Trace, What, state};
 pub(super) enum ThreadState {
     /// Runs on this CPU.
     Running(u32),
-    /// Runnable; the CPU is that of its last event.
+    /// Runnable; the CPU is that of its last event, or where it runs next after a waking: its waker may be on another.
     Runnable(u32),
     /// Stopped by a signal or a debugger.
     Stopped,
@@ -36,6 +36,7 @@ pub(super) fn intervals(trace: &Trace, pid: i32, cpu: u32, from: u64, to: u64) -
         })
         .collect();
     turns.sort_by_key(|(event, _)| event.at_ns);
+    place_wakings(&mut turns, pid, cpu);
     let mut state = at_start(&turns, pid, cpu);
     let mut at = from;
     let mut intervals = Vec::new();
@@ -59,6 +60,26 @@ pub(super) fn intervals(trace: &Trace, pid: i32, cpu: u32, from: u64, to: u64) -
         intervals.push(Interval { from_ns: at, to_ns: to, state });
     }
     intervals
+}
+
+/// Sets the CPU that the thread waits for after each waking: where it runs next, or else where it ran last.
+fn place_wakings(turns: &mut [(&Event, ThreadState)], pid: i32, cpu: u32) {
+    let mut last = cpu;
+    for (event, state) in &mut *turns {
+        match state {
+            ThreadState::Running(cpu) => last = *cpu,
+            ThreadState::Runnable(cpu) if event.what == (What::Waking { pid }) => *cpu = last,
+            _ => {}
+        }
+    }
+    let mut next = None;
+    for (event, state) in turns.iter_mut().rev() {
+        match state {
+            ThreadState::Running(cpu) => next = Some(*cpu),
+            ThreadState::Runnable(cpu) if event.what == (What::Waking { pid }) => *cpu = next.unwrap_or(*cpu),
+            _ => {}
+        }
+    }
 }
 
 /// State of the thread before its first turn: a trace may begin while it sleeps or waits for the CPU.

@@ -88,6 +88,18 @@ fn phases_reach_from_the_release_to_the_end() {
 }
 
 #[test]
+fn a_thread_that_another_cpu_wakes_waits_for_its_own() {
+    // The waker goes on for 20 us and sleeps; the CPU of the thread leaves its idle state 40 us after the waking.
+    let asleep = Script::released().enter(1_010_000, Sysno::read, [7, 0, 0]).sleep(1_012_000, 0);
+    let script = asleep.switch_on(1, 1_500_000, OTHER, 0).woken_by(1, 2_012_000).switch_on(1, 2_032_000, 0, 1);
+    let script = script.switch(2_052_000, ME, 0).exit(2_053_000, Sysno::read, 0).waits(2_090_000);
+    let explanation = explained(&script, facts());
+    let waited = explanation.segments.iter().find(|segment| segment.at.ns() == 1_012_000).expect("after the waking");
+    assert_eq!((waited.cause, waited.owner.name.as_str(), waited.length.ns()), (IdleExit, "idle", 40_000));
+    assert!(explanation.shares.iter().all(|share| share.cause != Throttling), "{explanation:#?}");
+}
+
+#[test]
 fn a_disk_is_named_with_the_call_or_as_a_page_fault() {
     let disk = |script: Script| script.interrupted(2_011_000, Context::Interrupt(36));
     let asleep = Script::released().enter(1_010_000, Sysno::fsync, [7, 0, 0]).sleep_for_disk(1_012_000);
