@@ -56,9 +56,9 @@ test-host: ## what depends on this machine: series, compared with its last; an h
 test-field: ## boards, clusters, servers, browsers, other machines; an hour
 	@$(call setup,field) scripts/test field
 
-captures: ## record the faults that tests explain again: all, or those in FAULTS
-	@$(call setup,test) PUNCTUAL_CAPTURES="$(or $(FAULTS),all)" "$$CARGO" test --profile gate --package punctual --test cli -- \
-	    --ignored --exact host::captures::root_planted_faults_are_recorded
+captures: ## record the faults that tests explain again: all, or those in FAULTS (names of faults, explain)
+	@$(call setup,test) PUNCTUAL_CAPTURES="$(or $(FAULTS),all)" PUNCTUAL_ROUNDS=1 PUNCTUAL_HOST_ROWS=target/tmp "$$CARGO" test \
+	    --profile gate --package punctual --test cli -- --ignored --test-threads 1 host::captures:: host::explain::
 
 bench: ## what measuring itself costs
 	@$(call setup,bench) "$$CARGO" build --release && "$$CARGO" xtask bench $(ARGS)

@@ -1,19 +1,20 @@
 //! `cargo xtask fuzz`: runs parsers on mutations of their inputs for the given time.
 //!
-//! The parsers are those of `punctual import`, of the kernel's trace, of programs, and of runs, plans and cells. The
-//! loops are tests (`fuzz.rs` of their crates), where a short one always runs; this command runs them optimized and
-//! long, by CPU time.
+//! The parsers are those of `punctual import`, of the kernel's trace, of captures, of programs, and of runs, plans and
+//! cells. The loops are tests (`fuzz.rs` of their crates), where a short one always runs; this command runs them
+//! optimized and long, by CPU time.
 
 use model::Span;
 use std::path::Path;
 use std::process::Command;
 
-/// Parsers of files, by the beginnings of their names, of the kernel's trace, and of programs.
-const TARGETS: [&str; 14] = [
-    "cyclictest", "jitterdebugger", "rtla", "rteval", "oslat", "xenomai", "latmus", "osadl", TRACE, ELF, "runs",
-    "imports", "plans", "cells",
+/// Parsers of files, by the beginnings of their names, of the kernel's trace, of captures, and of programs.
+const TARGETS: [&str; 15] = [
+    "cyclictest", "jitterdebugger", "rtla", "rteval", "oslat", "xenomai", "latmus", "osadl", TRACE, CAPTURE, ELF,
+    "runs", "imports", "plans", "cells",
 ];
 const TRACE: &str = "trace";
+const CAPTURE: &str = "capture";
 const ELF: &str = "elf";
 /// Inputs of other commands than `import`.
 const SHOWN: [&str; 4] = ["runs", "imports", "plans", "cells"];
@@ -39,7 +40,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let mut failed = Vec::new();
     for target in targets {
         let (package, module) = match target {
-            TRACE => ("punctual-ftrace", "fuzz"),
+            TRACE | CAPTURE => ("punctual-ftrace", "fuzz"),
             ELF => ("punctual-code", "fuzz"),
             target if SHOWN.contains(&target) => ("punctual", "cli::output::fuzz"),
             _ => ("punctual-import", "fuzz"),

@@ -4,6 +4,7 @@ use crate::trace::Export;
 use analysis::explain::{Case, Symbols, Totals, Trace};
 use ftrace::{Capture, Layouts, Window};
 use model::{CaptureFile, Captures, Explain, Explanation};
+use std::collections::HashSet;
 use std::sync::Arc;
 
 /// A packed capture.
@@ -80,9 +81,11 @@ impl Kept {
         self.limit();
     }
 
-    /// Drops captures above the limit of a run: those that are not of the worst, then those of the least late.
+    /// Drops captures above the limit of a run: those that are not of the worst, then those of the least late. From
+    /// then on only those of the worst are made.
     fn limit(&mut self) {
-        while self.captured().iter().map(|packed| packed.1.len()).sum::<usize>() > Explain::CAPTURE_BYTES {
+        while self.captured().map(|packed| packed.1.len()).sum::<usize>() > Explain::CAPTURE_BYTES {
+            self.captures = Captures::Spikes;
             if self.others.pop().is_none() {
                 let least = self.worst.iter_mut().rev().find_map(|(_, packed)| packed.take());
                 debug_assert!(least.is_some(), "what has bytes is captured");
@@ -91,14 +94,10 @@ impl Kept {
     }
 
     /// All captures, each once.
-    fn captured(&self) -> Vec<&Packed> {
-        let mut all: Vec<&Packed> = Vec::new();
-        for packed in self.worst.iter().filter_map(|(_, packed)| packed.as_ref()).chain(&self.others) {
-            if !all.iter().any(|known| Arc::ptr_eq(known, packed)) {
-                all.push(packed);
-            }
-        }
-        all
+    fn captured(&self) -> impl Iterator<Item = &Packed> {
+        let mut known = HashSet::new();
+        let all = self.worst.iter().filter_map(|(_, packed)| packed.as_ref()).chain(&self.others);
+        all.filter(move |packed| known.insert(Arc::as_ptr(packed)))
     }
 
     /// The latency above which a wake-up would still be kept, ns; `None` while there is room.
@@ -108,7 +107,7 @@ impl Kept {
 
     /// The worst explanations, worst first, and the captures.
     pub(super) fn finish(self) -> (Vec<Explanation>, Vec<CaptureFile>) {
-        let files = self.captured().iter().map(|packed| CaptureFile::new(&packed.0, &packed.1)).collect();
+        let files = self.captured().map(|packed| CaptureFile::new(&packed.0, &packed.1)).collect();
         let worst = self.worst.into_iter().map(|(explanation, packed)| {
             let capture = packed.map(|packed| packed.0.clone());
             Explanation { capture, ..explanation }

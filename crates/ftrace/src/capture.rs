@@ -86,7 +86,7 @@ pub struct Again {
 
 impl Capture {
     /// The capture of cases in a window, with their explanations. `trace` is that of the window, and `timers` as in
-    /// [`Decoder::only_timers_of`].
+    /// `Decoder::only_timers_of`.
     #[must_use]
     pub fn new(
         layouts: Layouts,

@@ -74,7 +74,7 @@ impl Analyzer {
         let from_ns = first_due_ns.saturating_sub(self.before_ns);
         let cut = |pages: &Vec<u8>| Window::cut(&self.decoder, &(from_ns..u64::MAX), pages, is_cut);
         let window = Window { from_ns, around: all.iter().map(cut).collect(), own: Vec::new() };
-        let (trace, n_events) = window.trace(&self.decoder, |_| ());
+        let (trace, n_events) = window.trace(&self.decoder, |trace| name_measured(&self.measured, trace));
         self.results.events += n_events;
         let marks = trace.cpus.iter().flat_map(|cpu| &cpu.events).filter(|event| event.what == What::Mark);
         // Without the mark, the time at which the trace stopped is unknown.
@@ -129,11 +129,23 @@ fn one_not_covered(cpu: u32, started: MonoTime, LateWakeup { due, latency }: Lat
     NotCovered { cpu, due_ns, latency: Span(u64::try_from(latency.0).unwrap_or(0)) }
 }
 
+/// Names measured threads, which may have no switch in the trace.
+fn name_measured(measured: &[MeasuredThread], trace: &mut Trace) {
+    for thread in measured.iter().filter(|_| host::is_initial_pid_namespace()) {
+        let Ok(pid) = i32::try_from(thread.tid) else { continue };
+        trace.names.entry(pid).or_insert_with(|| name_of(thread));
+    }
+}
+
+fn name_of(thread: &MeasuredThread) -> String {
+    format!("measured/{}", thread.cpu)
+}
+
 /// The ID of a thread in the trace. In a container the kernel's ID differs, so that the thread is found by its name.
 fn kernel_pid(thread: &MeasuredThread, trace: &Trace) -> Option<i32> {
     if host::is_initial_pid_namespace() {
         return i32::try_from(thread.tid).ok();
     }
-    let name = format!("measured/{}", thread.cpu);
+    let name = name_of(thread);
     trace.names.iter().find(|(_, known)| **known == name).map(|(pid, _)| *pid)
 }

@@ -1,8 +1,9 @@
 //! Recordings of planted faults, for the tests of the gate that judge them again: `make captures` renews them.
 
 use crate::program::{Scratch, command, machine_and_scratch, run, skip_unless};
-use crate::pure::replays::{directory, file_of};
+use crate::pure::replays::{SPIKES, directory, file_of};
 use crate::servo::{FAULTS, Fault, compiled, explained, is_of, is_possible, may_watch, words};
+use model::{CaptureFile, ExplainRecord};
 use std::path::Path;
 
 /// Attempts at each recording.
@@ -26,11 +27,32 @@ fn record(scratch: &Scratch, servo: &Path, fault: &Fault) {
     panic!("{}: not blamed in {ATTEMPTS} attempts", fault.name);
 }
 
+/// The faults to record now, if any: their names, or `all`.
+fn wanted() -> Option<String> {
+    std::env::var("PUNCTUAL_CAPTURES").ok()
+}
+
+/// Keeps the smallest capture of a cell whose spike is blamed on the cause of this series, if recordings are wanted.
+pub(crate) fn save(series: &str, explained: &ExplainRecord) {
+    let is_wanted = |wanted: String| wanted == "all" || wanted.split(' ').any(|name| name == "explain");
+    if !wanted().is_some_and(is_wanted) {
+        return;
+    }
+    let spike = SPIKES.iter().find(|spike| spike.series == series).expect("a series that is recorded");
+    let blamed = explained.worst.iter().filter(|one| one.blame().is_some_and(|share| spike.is_meant(share)));
+    let captured =
+        blamed.filter_map(|one| explained.captures.iter().find(|file| Some(&file.name) == one.capture.as_ref()));
+    let contents = captured.filter_map(CaptureFile::content);
+    if let Some(smallest) = contents.min_by_key(Vec::len) {
+        std::fs::write(directory().join(spike.file()), smallest).unwrap();
+    }
+}
+
 #[test]
 #[ignore = "host: records planted faults, on request"]
 fn root_planted_faults_are_recorded() {
     skip_unless!(may_watch());
-    let Some(wanted) = std::env::var("PUNCTUAL_CAPTURES").ok() else {
+    let Some(wanted) = wanted() else {
         eprintln!("skipped: records only with PUNCTUAL_CAPTURES (make captures)");
         return;
     };

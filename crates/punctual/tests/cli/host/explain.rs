@@ -1,5 +1,6 @@
 //! Explanations of real late wake-ups beside known culprits: how often each is named, and whether another one is.
 
+use crate::host::captures::save;
 use crate::host::spinner::Spinner;
 use crate::program::{
     Scratch, a_cpu, command, is_installed, machine, machine_and_scratch, punctual, read_json, record, skip_unless,
@@ -59,6 +60,7 @@ fn beside_bursts(name: &str, policy: &str, cause: Cause) {
         let record = record(start_cell(command("cell"), &asked("fifo:80", "800us", "1500ms")));
         drop(spinner);
         let explained = explained(&record);
+        save(name, explained);
         let not_there: Vec<Cause> = OF_TESTS.into_iter().filter(|one| *one != cause).collect();
         let named = most(explained, &not_there, |share| share.cause == cause && share.owner.name == "culprit");
         let direct = explained.evidence_ns[Evidence::Direct.index()];
@@ -93,6 +95,7 @@ fn root_fair_competition_is_named() {
         let record = record(start_cell(command("cell"), &asked("batch", "900us", "1500ms")));
         drop(spinner);
         let not_there = [Cause::EqualPriority, Cause::PageFault, Cause::Stopped];
+        save("explain fair competition", explained(&record));
         most(explained(&record), &not_there, |share| share.cause == Cause::FairScheduling)
     });
 }
@@ -113,6 +116,7 @@ fn root_timer_slack_is_named() {
         // A latency beyond the slack has another cause besides.
         let mut explained = explained(&record).clone();
         explained.worst.retain(|one| one.latency < Span(3_500_000));
+        save("explain timer slack", &explained);
         let not_there = [Cause::EqualPriority, Cause::PageFault, Cause::Stopped];
         most(&explained, &not_there, |share| share.cause == Cause::TimerSlack)
     });
@@ -135,7 +139,9 @@ fn root_a_stopped_process_is_said_to_be_stopped() {
             process::signal(child.id(), libc::SIGCONT).unwrap();
             sleep(Duration::from_millis(100));
         }
-        most(explained(&record(child)), &OF_TESTS, |share| share.cause == Cause::Stopped)
+        let record = record(child);
+        save("explain SIGSTOP", explained(&record));
+        most(explained(&record), &OF_TESTS, |share| share.cause == Cause::Stopped)
     });
 }
 
@@ -151,6 +157,7 @@ fn root_throttling_of_real_time_threads_is_named() {
         let busy = spinner("fifo:50", Duration::from_millis(3500), Duration::ZERO);
         let record = record(start_cell(command("cell"), &asked("fifo:80", "20ms", "2500ms")));
         drop((busy, normal));
+        save("explain real-time throttling", explained(&record));
         // While it is throttled, a normal culprit runs.
         most(explained(&record), &OF_TESTS, |share| share.cause == Cause::Throttling)
     });
@@ -218,6 +225,7 @@ fn page_faults(group: &Group, scratch: &Scratch) -> Round {
         };
     }
     let faults = explained.causes.iter().find(|cause| cause.cause == Cause::PageFault);
+    save("explain page faults", explained);
     let named = faults.is_some_and(|faults| faults.blamed > 0 && faults.owners == [format!("measured/{}", a_cpu())]);
     Round::right_if(named, || format!("{usage:?}: {:#?}", explained.causes))
 }

@@ -3,7 +3,7 @@
 use crate::program::{Scratch, command, punctual, run};
 use crate::servo::{FAULTS, Fault, is_of};
 use expect_test::expect_file;
-use model::Explanation;
+use model::{Cause, Explanation, Share};
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};
@@ -16,6 +16,41 @@ pub(crate) fn directory() -> PathBuf {
 /// The file of the recording of a fault.
 pub(crate) fn file_of(fault: &Fault) -> String {
     format!("servo-{}.dat.zst", fault.name.replace('_', "-"))
+}
+
+/// A recorded late wake-up of a measured thread.
+pub(crate) struct Spike {
+    /// The series of `host/explain` that records it.
+    pub(crate) series: &'static str,
+    cause: Cause,
+    /// The owner, where the series has one.
+    owner: Option<&'static str>,
+}
+
+const fn spike(series: &'static str, cause: Cause, owner: Option<&'static str>) -> Spike {
+    Spike { series, cause, owner }
+}
+
+pub(crate) static SPIKES: [Spike; 7] = [
+    spike("explain higher priority", Cause::HigherPriority, Some("culprit")),
+    spike("explain equal priority", Cause::EqualPriority, Some("culprit")),
+    spike("explain fair competition", Cause::FairScheduling, None),
+    spike("explain timer slack", Cause::TimerSlack, None),
+    spike("explain SIGSTOP", Cause::Stopped, None),
+    spike("explain real-time throttling", Cause::Throttling, None),
+    spike("explain page faults", Cause::PageFault, None),
+];
+
+impl Spike {
+    /// The file of the recording.
+    pub(crate) fn file(&self) -> String {
+        format!("{}.dat.zst", self.series.to_lowercase().replace(' ', "-"))
+    }
+
+    /// Whether this is its cause.
+    pub(crate) fn is_meant(&self, share: &Share) -> bool {
+        share.cause == self.cause && self.owner.is_none_or(|owner| owner == share.owner.name)
+    }
 }
 
 /// Spikes of a recording, as they are explained now.
@@ -35,26 +70,36 @@ fn may_replay() -> bool {
     is_same
 }
 
+/// Adds the explanations of a recording to `text`: each adds up, and one of them is as `is_named` says.
+#[track_caller]
+fn replay(text: &mut String, file: &str, is_named: impl Fn(&Share) -> bool) {
+    let all = again(&directory().join(file));
+    assert!(all.iter().filter_map(Explanation::blame).any(is_named), "{file}: {all:#?}");
+    writeln!(text, "{file}").unwrap();
+    for one in &all {
+        assert!(one.is_complete(), "{one:#?}");
+        let thread = one.thread.as_ref().map_or("measured thread", |thread| &thread.name);
+        writeln!(text, "  {thread}: {} ns", one.latency.ns()).unwrap();
+        for share in &one.shares {
+            let said = (share.total.ns(), share.pieces, share.evidence);
+            let code = share.code.as_ref().map_or("", |code| code.at.function.as_deref().unwrap_or("?"));
+            let line = format!("    {said:?} {} {code}", crate::servo::described(share));
+            writeln!(text, "{}", line.trim_end()).unwrap();
+        }
+    }
+}
+
 #[test]
-fn every_planted_fault_is_named_in_its_recording() {
+fn every_recorded_cause_is_named_again() {
     if !may_replay() {
         return;
     }
     let mut text = String::new();
     for fault in &FAULTS {
-        let all = again(&directory().join(file_of(fault)));
-        let is_named = |one: &Explanation| one.blame().is_some_and(|share| is_of(share, fault));
-        assert!(all.iter().any(is_named), "{}: {all:#?}", fault.name);
-        writeln!(text, "{}", file_of(fault)).unwrap();
-        for one in &all {
-            assert!(one.is_complete(), "{one:#?}");
-            writeln!(text, "  {}: {} ns", one.thread.as_ref().unwrap().name, one.latency.ns()).unwrap();
-            for share in &one.shares {
-                let said = (share.total.ns(), share.pieces, share.evidence);
-                let code = share.code.as_ref().map_or("", |code| code.at.function.as_deref().unwrap_or("?"));
-                writeln!(text, "    {said:?} {} {code}", crate::servo::described(share)).unwrap();
-            }
-        }
+        replay(&mut text, &file_of(fault), |share| is_of(share, fault));
+    }
+    for spike in &SPIKES {
+        replay(&mut text, &spike.file(), |share| spike.is_meant(share));
     }
     expect_file![directory().join("verdicts.txt")].assert_eq(&text);
 }
