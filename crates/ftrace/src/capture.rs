@@ -7,7 +7,7 @@ use super::dat::{DatError, DatFile, DatHead};
 use super::layouts::{LayoutError, Layouts};
 use super::window::Window;
 use analysis::explain::{Case, Symbols, Trace};
-use model::Explanation;
+use model::{Explanation, plain};
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde::{Deserialize, Serialize};
@@ -148,15 +148,15 @@ impl Capture {
         if dat.head.own.is_empty() {
             return Err(CaptureError::NoCase);
         }
-        let evidence: Evidence =
-            serde_json::from_slice(&dat.head.own).map_err(|err| CaptureError::Case(err.to_string()))?;
+        let evidence: Evidence = serde_json::from_slice(&dat.head.own)
+            .map_err(|err| CaptureError::Case(plain(&err.to_string()).into_owned()))?;
         let is_whole = evidence.cases.len() == evidence.verdicts.len();
         if !is_whole || !evidence.cases.iter().all(Case::is_in_order) {
             return Err(CaptureError::Case("times that are not in order".to_owned()));
         }
         let is_watched = evidence.cases.iter().any(|case| case.inside.is_some());
         if is_watched && evidence.architecture != std::env::consts::ARCH {
-            return Err(CaptureError::Architecture(evidence.architecture));
+            return Err(CaptureError::Architecture(plain(&evidence.architecture).into_owned()));
         }
         let mut window = Window { from_ns: evidence.from_ns, ..Window::default() };
         for (index, buffer) in dat.buffers.clone().iter().enumerate() {

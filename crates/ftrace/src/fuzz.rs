@@ -46,7 +46,7 @@ fn mutated(random: &mut Random) -> Vec<u8> {
                 let end = (at + 8).min(bytes.len());
                 bytes[at..end].copy_from_slice(&value[..end - at]);
             }
-            _ if random.below(20) == 0 => bytes.truncate(at),
+            _ if random.below(20) == 0 => bytes.truncate(at.max(1)),
             _ => {}
         }
     }

@@ -8,6 +8,7 @@ mod sections;
 
 use super::{DatHead, MAGIC, OPTION_BUFFER, OPTION_CLOCK, OPTION_OWN, OPTIONS, PAGES};
 use crate::layouts::Layouts;
+use model::plain;
 use parser::Parser;
 use std::collections::HashMap;
 use std::io::{self, Read, Seek};
@@ -92,7 +93,7 @@ impl<R: Read + Seek> DatFile<R> {
         }
         let version = input.word()?;
         if !matches!(version.as_str(), "6" | "7") {
-            return Err(DatError::Unsupported(format!("version {version} of trace.dat; known are 6 and 7")));
+            return Err(DatError::Unsupported(format!("version {} of trace.dat; known are 6 and 7", plain(&version))));
         }
         let [is_big, long_bytes] = input.array()?;
         if (is_big != 0) != cfg!(target_endian = "big") {
