@@ -12,7 +12,6 @@ mod collector;
 mod costs;
 mod endless;
 mod explainer;
-mod kept;
 mod link;
 mod measured;
 mod measurers;
@@ -28,6 +27,7 @@ pub mod trace;
 mod trace_lines;
 mod tracers;
 mod watch;
+mod worst_spikes;
 
 pub use endless::EndlessExplainer;
 pub use explainer::SpikeReport;

@@ -8,10 +8,10 @@ mod stacks;
 mod targets;
 
 use super::explainer;
-use super::kept::Kept;
 use super::measurers::{Measurement, Measurers, Window};
 use super::on_spike::OnSpike;
 use super::trace::{EventSet, Instance, PageSource, TraceRequest};
+use super::worst_spikes::WorstSpikes;
 use super::{CellError, prepared::Prepared};
 use analysis::explain::Facts;
 use analysis::watch::{Settings as WatchSettings, WatchedThreads};
@@ -85,7 +85,7 @@ pub(super) struct Watcher {
 struct Traces {
     own: (Instance, Decoder),
     /// That of the surroundings; its decoder knows the events of both.
-    around: Option<(Instance, Arc<Decoder>, Kept)>,
+    around: Option<(Instance, Arc<Decoder>, WorstSpikes)>,
 }
 
 impl Watcher {
@@ -128,7 +128,7 @@ impl Watcher {
             let layouts = instance.layouts().clone().with(own.0.layouts());
             let mut decoder = layouts.decoder().map_err(|err| CellError::Impossible(err.to_string()))?;
             decoder.only_timers_of(timers.clone());
-            Ok::<_, CellError>((instance, Arc::new(decoder), Kept::new(asked, layouts, timers)))
+            Ok::<_, CellError>((instance, Arc::new(decoder), WorstSpikes::new(asked, layouts, timers)))
         });
         let around = around.transpose()?;
         missing.extend(around.iter().flat_map(|(instance, ..)| instance.missing.iter().cloned()));

@@ -138,7 +138,7 @@ impl Capture {
     /// Reads a file.
     ///
     /// # Errors
-    /// When it is no capture, damaged, or of a machine with other system calls.
+    /// When the file has another format, is damaged, or is of a machine with other system calls.
     pub fn unpack(file: &[u8]) -> Result<Capture, CaptureError> {
         Capture::of_trace_file(&decompressed(file)?)
     }
@@ -171,36 +171,37 @@ impl Capture {
         Ok(Capture { layouts, names, functions, window, evidence })
     }
 
-    /// Its events, and its cases with their explanations when it was made.
-    ///
-    /// # Errors
-    /// When its events cannot be decoded.
-    pub fn judged(&self) -> Result<(Trace, Vec<(Case, Explanation)>), CaptureError> {
-        let Evidence { cases, verdicts, .. } = &self.evidence;
-        Ok((self.trace()?, cases.iter().cloned().zip(verdicts.iter().cloned()).collect()))
+    /// Its cases, with their explanations when it was made.
+    pub fn cases(&self) -> impl Iterator<Item = (&Case, &Explanation)> {
+        self.evidence.cases.iter().zip(&self.evidence.verdicts)
     }
 
-    /// Explains its cases by the rules of this program.
+    /// Its events.
     ///
     /// # Errors
-    /// When its events cannot be decoded.
-    pub fn again(&self) -> Result<Vec<Again>, CaptureError> {
-        let trace = self.trace()?;
-        let symbols = |address: u64| {
-            let at = self.functions.binary_search_by_key(&address, |(address, _)| *address).ok()?;
-            self.functions.get(at).map(|(_, name)| name.clone())
-        };
-        let both = self.evidence.cases.iter().zip(&self.evidence.verdicts);
-        Ok(both.map(|(case, then)| Again { then: then.clone(), now: case.explain(&trace, &symbols) }).collect())
-    }
-
-    fn trace(&self) -> Result<Trace, CaptureError> {
+    /// When they cannot be decoded.
+    pub fn trace(&self) -> Result<Trace, CaptureError> {
         let mut decoder = self.layouts.decoder()?;
         decoder.only_timers_of(self.evidence.timers.clone());
         let (trace, _) = self.window.trace(&decoder, |trace| {
             trace.names.extend(self.names.iter().map(|(pid, name)| (*pid, name.clone())));
         });
         Ok(trace)
+    }
+
+    /// Explains its cases by the rules of this program.
+    ///
+    /// # Errors
+    /// As [`Capture::trace`].
+    pub fn again(&self) -> Result<Vec<Again>, CaptureError> {
+        let trace = self.trace()?;
+        let symbols = |address: u64| {
+            let at = self.functions.binary_search_by_key(&address, |(address, _)| *address).ok()?;
+            self.functions.get(at).map(|(_, name)| name.clone())
+        };
+        let again =
+            |(case, then): (&Case, &Explanation)| Again { then: then.clone(), now: case.explain(&trace, &symbols) };
+        Ok(self.cases().map(again).collect())
     }
 }
 

@@ -80,11 +80,11 @@ impl DatHead {
             further.iter().map(|(name, _)| option(OPTION_BUFFER, &[&[0; 8], name.as_bytes(), &[0]].concat())).collect();
         bytes.extend(0_u16.to_ne_bytes());
         // The first buffer follows the options; they say where the others are.
-        let places = std::iter::once(None).chain(places.into_iter().map(Some));
-        for ((_, pages), place) in buffers.iter().zip(places) {
-            if let Some(place) = place.and_then(|at| bytes.get(at..)?.first_chunk::<8>().map(|_| at)) {
-                let at = (bytes.len() as u64).to_ne_bytes();
-                bytes.splice(place..place + 8, at);
+        for (index, (_, pages)) in buffers.iter().enumerate() {
+            let at = (bytes.len() as u64).to_ne_bytes();
+            let place = index.checked_sub(1).and_then(|index| places.get(index));
+            if let Some(place) = place.and_then(|place| bytes.get_mut(*place..)?.first_chunk_mut()) {
+                *place = at;
             }
             pages_of(&mut bytes, pages, n_cpus, page_bytes);
         }
@@ -93,30 +93,30 @@ impl DatHead {
 
     /// The formats: those of ftrace itself, and the others by system.
     fn formats(&self, bytes: &mut Vec<u8>) {
-        let of = |path: &str| path.split('/').next().unwrap_or_default().to_owned();
-        let mut systems: Vec<(String, Vec<&str>)> = vec![("ftrace".to_owned(), Vec::new())];
+        let mut own: Vec<&str> = Vec::new();
+        let mut systems: Vec<(&str, Vec<&str>)> = Vec::new();
         for (path, text) in &self.layouts.formats {
-            let system = of(path);
+            let system = path.split('/').next().unwrap_or_default();
             match systems.iter_mut().find(|(known, _)| *known == system) {
+                _ if system == "ftrace" => own.push(text),
                 Some((_, formats)) => formats.push(text),
                 None => systems.push((system, vec![text])),
             }
         }
-        for (index, (system, formats)) in systems.iter().enumerate() {
-            if index == 1 {
-                bytes.extend(number_32(systems.len() - 1));
-            }
-            if index > 0 {
-                bytes.extend(system.as_bytes());
-                bytes.push(0);
-            }
-            bytes.extend(number_32(formats.len()));
-            formats.iter().for_each(|format| text_64(bytes, format));
-        }
-        if systems.len() == 1 {
-            bytes.extend(number_32(0));
+        texts(bytes, &own);
+        bytes.extend(number_32(systems.len()));
+        for (system, formats) in &systems {
+            bytes.extend(system.as_bytes());
+            bytes.push(0);
+            texts(bytes, formats);
         }
     }
+}
+
+/// Appends the number of texts, and the texts.
+fn texts(bytes: &mut Vec<u8>, texts: &[&str]) {
+    bytes.extend(number_32(texts.len()));
+    texts.iter().for_each(|text| text_64(bytes, text));
 }
 
 /// Appends the pages of a buffer, after a table of where those of each CPU are, and the clock.

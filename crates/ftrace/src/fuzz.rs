@@ -32,23 +32,28 @@ fn seed(random: &mut Random) -> Vec<u8> {
     page(1000, lost, &written(&records), &LAYOUT, Some(5))
 }
 
-/// Mutation: flipped bits, replaced numbers, cut or repeated pages.
+/// One mutation below `end`: a flipped bit, a byte of `values`, a replaced number, or a cut.
+fn mutate(random: &mut Random, bytes: &mut Vec<u8>, end: usize, values: [u8; 8]) {
+    let at = random.below(bytes.len().min(end));
+    match random.below(4) {
+        0 => bytes[at] ^= 1 << random.below(8),
+        1 => bytes[at] = values[random.below(8)],
+        2 => {
+            let value = random.0.next_bits().to_ne_bytes();
+            let end = (at + 8).min(bytes.len());
+            bytes[at..end].copy_from_slice(&value[..end - at]);
+        }
+        _ if random.below(20) == 0 => bytes.truncate(at.max(1)),
+        _ => {}
+    }
+}
+
+/// Up to two pages, mutated.
 fn mutated(random: &mut Random) -> Vec<u8> {
     let mut bytes: Vec<u8> = (0..=random.below(2)).flat_map(|_| seed(random)).collect();
     for _ in 0..random.below(8) {
         // Most of a page is empty; the records lie at its beginning.
-        let at = random.below(bytes.len().min(1400));
-        match random.below(4) {
-            0 => bytes[at] ^= 1 << random.below(8),
-            1 => bytes[at] = [0, 1, 0x1d, 0x1e, 0x1f, 0x7f, 0x80, 0xff][random.below(8)],
-            2 => {
-                let value = random.0.next_bits().to_ne_bytes();
-                let end = (at + 8).min(bytes.len());
-                bytes[at..end].copy_from_slice(&value[..end - at]);
-            }
-            _ if random.below(20) == 0 => bytes.truncate(at.max(1)),
-            _ => {}
-        }
+        mutate(random, &mut bytes, 1400, [0, 1, 0x1d, 0x1e, 0x1f, 0x7f, 0x80, 0xff]);
     }
     bytes
 }
@@ -87,26 +92,6 @@ fn fuzz_trace() {
     assert!(damaged > 0 && explained > 0 && explained < runs, "mutations that are all the same show nothing");
 }
 
-/// Mutation of a capture's trace: flipped bits, replaced numbers, cut.
-fn mutated_file(random: &mut Random, file: &[u8]) -> Vec<u8> {
-    let mut bytes = file.to_vec();
-    for _ in 0..=random.below(6) {
-        let at = random.below(bytes.len());
-        match random.below(4) {
-            0 => bytes[at] ^= 1 << random.below(8),
-            1 => bytes[at] = [0, 1, 9, b'-', b'0', 0x7f, 0x80, 0xff][random.below(8)],
-            2 => {
-                let value = random.0.next_bits().to_ne_bytes();
-                let end = (at + 8).min(bytes.len());
-                bytes[at..end].copy_from_slice(&value[..end - at]);
-            }
-            _ if random.below(10) == 0 => bytes.truncate(at.max(1)),
-            _ => {}
-        }
-    }
-    bytes
-}
-
 #[test]
 fn fuzz_capture() {
     let seed = fuzz_seed();
@@ -114,7 +99,10 @@ fn fuzz_capture() {
     let whole = capture().trace_file();
     let (mut runs, mut refused, mut judged) = (0_u64, 0_u64, 0_u64);
     for run in fuzz_runs(2000) {
-        let file = mutated_file(&mut random, &whole);
+        let mut file = whole.clone();
+        for _ in 0..=random.below(6) {
+            mutate(&mut random, &mut file, usize::MAX, [0, 1, 9, b'-', b'0', 0x7f, 0x80, 0xff]);
+        }
         match Capture::of_trace_file(&file).and_then(|capture| capture.again()) {
             Err(err) => {
                 let said = err.to_string();

@@ -167,8 +167,8 @@ mod tests {
     #[test]
     fn spikes_have_phases_with_causes_inside_and_each_cpu_is_shown_once() {
         let capture = capture();
-        let (trace, cases) = capture.judged().unwrap();
-        let (case, explanation) = &cases[0];
+        let trace = capture.trace().unwrap();
+        let (case, explanation) = capture.cases().next().unwrap();
         let later = Subject { due_ns: case.subject.due_ns + 1_000, ..case.subject };
         let spike = |subject| Spike { explanation, subject, trace: &trace };
         let alone = timeline(&[spike(&case.subject)]);

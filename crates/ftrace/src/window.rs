@@ -17,16 +17,12 @@ pub struct Window {
 }
 
 impl Window {
-    /// The pages of one CPU with events of these times, `CLOCK_MONOTONIC`, ns. `is_cut`: earlier ones were dropped.
+    /// The pages of each CPU with events of these times, `CLOCK_MONOTONIC`, ns: from the last one that begins at or
+    /// before the start to the last one that begins before the end. If pages are left out, here or before (`is_cut`),
+    /// the first one says that events before it are missing.
     #[must_use]
-    pub fn cut(decoder: &Decoder, times_ns: &Range<u64>, pages: &[u8], is_cut: bool) -> Vec<u8> {
-        within(pages, &decoder.layout, times_ns, is_cut)
-    }
-
-    /// Memory of its pages, bytes.
-    #[must_use]
-    pub fn bytes(&self) -> usize {
-        self.around.iter().chain(&self.own).map(Vec::capacity).sum()
+    pub fn cut(decoder: &Decoder, times_ns: &Range<u64>, pages: &[Vec<u8>], is_cut: bool) -> Vec<Vec<u8>> {
+        pages.iter().map(|pages| within(pages, &decoder.layout, times_ns, is_cut)).collect()
     }
 
     /// Its events, and their number. `name` adds names of threads.
@@ -51,8 +47,7 @@ impl Window {
     }
 }
 
-/// The pages from the last one that begins at or before the start of `times_ns` to the last one that begins before its
-/// end. If pages are left out, the first one says that events before it are missing.
+/// The pages of one CPU, as [`Window::cut`].
 fn within(pages: &[u8], layout: &PageLayout, times_ns: &Range<u64>, is_cut: bool) -> Vec<u8> {
     let begins = || pages.chunks(layout.page_bytes).map(page_begins);
     let is_early = |begins_ns: &Option<u64>| begins_ns.is_some_and(|begins_ns| begins_ns <= times_ns.start);

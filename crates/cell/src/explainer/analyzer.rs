@@ -72,8 +72,8 @@ impl Analyzer {
         let on_trace_clock = |late: &LateWakeup| late.due.0.wrapping_add_signed(-ahead_ns);
         let first_due_ns = late.iter().flatten().map(on_trace_clock).min().unwrap_or(0);
         let from_ns = first_due_ns.saturating_sub(self.before_ns);
-        let cut = |pages: &Vec<u8>| Window::cut(&self.decoder, &(from_ns..u64::MAX), pages, is_cut);
-        let window = Window { from_ns, around: all.iter().map(cut).collect(), own: Vec::new() };
+        let around = Window::cut(&self.decoder, &(from_ns..u64::MAX), &all, is_cut);
+        let window = Window { from_ns, around, own: Vec::new() };
         let (trace, n_events) = window.trace(&self.decoder, |trace| name_measured(&self.measured, trace));
         self.results.events += n_events;
         let marks = trace.cpus.iter().flat_map(|cpu| &cpu.events).filter(|event| event.what == What::Mark);

@@ -2,7 +2,7 @@
 
 use super::SpikeReport;
 use super::trace_reader::TraceStatistics;
-use crate::kept::Kept;
+use crate::worst_spikes::WorstSpikes;
 use analysis::explain::{Case, Symbols, Trace};
 use ftrace::{Layouts, Window};
 use model::{AnswerStages, Explain, ExplainRecord, Explanation, IrqLatency, NotCovered, Span};
@@ -13,7 +13,7 @@ use std::sync::mpsc::SyncSender;
 #[derive(Debug, Default)]
 pub(super) struct Results {
     /// The explanations.
-    kept: Kept,
+    kept: WorstSpikes,
     /// The receiver of each spike, where none is kept here.
     reports: Option<SyncSender<SpikeReport>>,
     /// Whether the receiver had no room for the latest one.
@@ -27,8 +27,8 @@ pub(super) struct Results {
     pub(super) statistics: TraceStatistics,
     not_covered: u64,
     latest_not_covered: Option<NotCovered>,
-    /// The latest of those, latest first, and their largest number, if a host explains them.
-    others: Option<(usize, Vec<NotCovered>)>,
+    /// The latest of those, latest first, if a host explains them.
+    others: Option<Vec<NotCovered>>,
 }
 
 impl Results {
@@ -39,8 +39,8 @@ impl Results {
         missing: Vec<String>,
         reports: Option<SyncSender<SpikeReport>>,
     ) -> Results {
-        let others = request.for_host.then(|| (usize::try_from(request.keep).unwrap_or(usize::MAX), Vec::new()));
-        Results { kept: Kept::new(request, layouts, Vec::new()), reports, missing, others, ..Results::default() }
+        let others = request.for_host.then(Vec::new);
+        Results { kept: WorstSpikes::new(request, layouts, Vec::new()), reports, missing, others, ..Results::default() }
     }
 
     /// Whether each spike goes to another thread.
@@ -55,10 +55,10 @@ impl Results {
             return;
         }
         self.not_covered += 1;
-        if let Some((most, others)) = &mut self.others {
+        if let Some(others) = &mut self.others {
             let at = others.partition_point(|kept| kept.latency >= one.latency);
             others.insert(at, one);
-            others.truncate(*most);
+            others.truncate(self.kept.most);
         }
         let latest = self.latest_not_covered.take().filter(|latest| latest.latency >= one.latency);
         self.latest_not_covered = latest.or(Some(one));
@@ -99,7 +99,7 @@ impl Results {
             explained: totals.explained,
             not_covered: self.not_covered + self.statistics.lost,
             latest_not_covered: self.latest_not_covered,
-            others_not_covered: self.others.map(|(_, others)| others).unwrap_or_default(),
+            others_not_covered: self.others.unwrap_or_default(),
             stood_still: Some(self.statistics.stood_still),
             overwritten: Some(self.statistics.overwritten),
             longest_freeze: watch.longest_freeze_ns().map(Span),
@@ -151,6 +151,6 @@ mod tests {
         for (due_ns, latency) in [(1, 20), (2, 50), (3, 50), (4, 30)] {
             kept.not_covered(NotCovered { cpu: 0, due_ns, latency: Span(latency) });
         }
-        assert_eq!(kept.others.unwrap().1.iter().map(|one| one.due_ns).collect::<Vec<_>>(), [2, 3]);
+        assert_eq!(kept.others.unwrap().iter().map(|one| one.due_ns).collect::<Vec<_>>(), [2, 3]);
     }
 }

@@ -1,8 +1,8 @@
 //! Explanation of late activations: another trace holds what happened around them, and stops when one is seen.
 
 use super::handover::Waiting;
-use crate::kept::Kept;
 use crate::on_spike::OnSpike;
+use crate::worst_spikes::WorstSpikes;
 use analysis::explain::{Case, CodeSample, Facts, Inside, Subject, Trace, WaitsFor, What, flags};
 use analysis::watch::{Activation, Release};
 use code::{RawSample, Resolver};
@@ -66,8 +66,7 @@ impl Stopped {
 
     /// Pages of these times.
     pub(super) fn cut(&self, pages: &[Vec<u8>], is_cut: bool) -> Vec<Vec<u8>> {
-        let times_ns = self.times_ns();
-        pages.iter().map(|pages| Window::cut(&self.decoder, &times_ns, pages, is_cut)).collect()
+        Window::cut(&self.decoder, &self.times_ns(), pages, is_cut)
     }
 }
 
@@ -106,7 +105,7 @@ pub(super) struct Explaining {
     pub(super) on_spike: Option<OnSpike>,
     /// Response time, ns, above which an activation would still be kept.
     pub(super) floor_ns: Arc<AtomicU64>,
-    pub(super) kept: Kept,
+    pub(super) kept: WorstSpikes,
     pub(super) not_covered: u64,
     pub(super) latest_not_covered: Option<NotCovered>,
     pub(super) events: u64,

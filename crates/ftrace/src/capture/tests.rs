@@ -25,7 +25,7 @@ fn symbols(address: u64) -> Option<String> {
 /// A capture of one wake-up, as it is made while a cell runs.
 pub(crate) fn capture() -> Capture {
     let decoder = layouts().decoder().unwrap();
-    let around = vec![Window::cut(&decoder, &(0..90_000), &page_of_wakeup(), false), Vec::new()];
+    let around = Window::cut(&decoder, &(0..90_000), &[page_of_wakeup(), Vec::new()], false);
     let window = Window { from_ns: 0, around, own: Vec::new() };
     let (trace, _) = window.trace(&decoder, |trace| drop(trace.names.insert(9, "servo".to_owned())));
     let explanation = case().explain(&trace, &symbols).unwrap();

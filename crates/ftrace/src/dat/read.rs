@@ -73,7 +73,7 @@ impl Buffer {
 pub struct DatFile<R> {
     input: Parser<R>,
     compression: Compression,
-    /// All that is no page.
+    /// Everything except the pages.
     pub head: DatHead,
     /// The buffers; the first one always exists.
     pub buffers: Vec<Buffer>,
@@ -85,7 +85,7 @@ impl<R: Read + Seek> DatFile<R> {
     /// Reads the head.
     ///
     /// # Errors
-    /// When it is no file of trace-cmd, one of another version or machine, or damaged.
+    /// When the file has another format, is of another version or machine, or is damaged.
     pub fn open(input: R) -> Result<DatFile<R>, DatError> {
         let mut input = Parser::new(input)?;
         if input.bytes(MAGIC.len() as u64).ok().as_deref() != Some(MAGIC) {

@@ -22,9 +22,17 @@ pub enum Captures {
 }
 
 impl Captures {
-    /// All, and their words.
     const ALL: [Captures; 3] = [Captures::None, Captures::Spikes, Captures::All];
-    const WORDS: [&str; 3] = ["none", "spikes", "all"];
+    const WORDS: [&str; 3] = [Captures::ALL[0].word(), Captures::ALL[1].word(), Captures::ALL[2].word()];
+
+    /// The word of the command line and of plans.
+    const fn word(self) -> &'static str {
+        match self {
+            Captures::None => "none",
+            Captures::Spikes => "spikes",
+            Captures::All => "all",
+        }
+    }
 
     /// Whether it is the default.
     pub(crate) fn is_default(&self) -> bool {
@@ -36,19 +44,14 @@ impl FromStr for Captures {
     type Err = UnknownWord;
 
     fn from_str(text: &str) -> Result<Captures, UnknownWord> {
-        let known = Captures::WORDS.iter().position(|word| *word == text);
-        let known = known.and_then(|index| Captures::ALL.get(index)).copied();
+        let known = Captures::ALL.into_iter().find(|captures| captures.word() == text);
         known.ok_or_else(|| UnknownWord::new("captures", text, &Captures::WORDS))
     }
 }
 
 impl fmt::Display for Captures {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Captures::None => "none",
-            Captures::Spikes => "spikes",
-            Captures::All => "all",
-        })
+        f.write_str(self.word())
     }
 }
 

@@ -48,7 +48,7 @@ pub(super) fn again(named: Option<&Path>, format: RunFormat) -> Outcome {
 /// The captures of a run, or the one at this path. Those that cannot be read are named on stderr.
 ///
 /// # Errors
-/// If it is no run, or has no captures.
+/// If the path names neither a run nor a capture, or the run has no captures.
 pub(super) fn captures(path: &Path) -> Result<Captures, Box<dyn Error>> {
     let is_file = path.is_file() && path.to_string_lossy().ends_with(CaptureFile::SUFFIX);
     if !is_file && !store::is_run(path) {

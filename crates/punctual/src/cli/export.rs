@@ -57,13 +57,12 @@ pub(super) fn export(arguments: &ExportArguments) -> Outcome {
 fn perfetto(arguments: &PerfettoArguments) -> Outcome {
     let dir = read::named_or_latest(arguments.run.as_deref())?;
     let (captures, unreadable) = again::captures(&dir)?;
-    let judged = captures.iter().map(|(name, capture)| capture.judged().map_err(|err| format!("{name}: {err}")));
-    let judged = judged.collect::<Result<Vec<_>, String>>()?;
-    let spikes: Vec<Spike<'_>> = judged
-        .iter()
-        .flat_map(|(trace, cases)| cases.iter().map(move |(case, explanation)| (trace, case, explanation)))
-        .map(|(trace, case, explanation)| Spike { explanation, subject: &case.subject, trace })
-        .collect();
+    let traces = captures.iter().map(|(name, capture)| capture.trace().map_err(|err| format!("{name}: {err}")));
+    let traces = traces.collect::<Result<Vec<_>, String>>()?;
+    let mut spikes = Vec::new();
+    for ((_, capture), trace) in captures.iter().zip(&traces) {
+        spikes.extend(capture.cases().map(|(case, explanation)| Spike { explanation, subject: &case.subject, trace }));
+    }
     let path = arguments.output.clone().unwrap_or_else(|| store::report_path(&dir).with_file_name("perfetto.json"));
     let text = ftrace::timeline(&spikes).to_string();
     store::write_page(&path, arguments.output.is_some(), &text)?;

@@ -12,9 +12,9 @@ type Packed = Arc<(String, Vec<u8>)>;
 
 /// The kept explanations.
 #[derive(Debug, Default)]
-pub(super) struct Kept {
+pub(super) struct WorstSpikes {
     /// The number of worst explanations to keep.
-    most: usize,
+    pub(super) most: usize,
     captures: Captures,
     /// How to read the pages of captures, and the timers whose starts count.
     layouts: Layouts,
@@ -28,12 +28,12 @@ pub(super) struct Kept {
     others: Vec<Packed>,
 }
 
-impl Kept {
+impl WorstSpikes {
     /// Nothing is kept so far; `layouts` are those of the trace.
-    pub(super) fn new(request: &Explain, layouts: Layouts, timers: Vec<u64>) -> Kept {
+    pub(super) fn new(request: &Explain, layouts: Layouts, timers: Vec<u64>) -> WorstSpikes {
         let export = request.export.as_deref().map(|dir| Export::new(dir, layouts.clone()));
         let most = usize::try_from(request.keep).unwrap_or(usize::MAX);
-        Kept { most, captures: request.captures, layouts, timers, export, ..Kept::default() }
+        WorstSpikes { most, captures: request.captures, layouts, timers, export, ..WorstSpikes::default() }
     }
 
     /// The first file that could not be exported, with the reason.
@@ -50,12 +50,12 @@ impl Kept {
         explained: Vec<(Case, Explanation)>,
     ) {
         let floor_ns = self.floor_ns();
-        let mut captured = explained.clone();
-        captured.retain(|(_, explanation)| match self.captures {
+        let is_captured = |(_, explanation): &&(Case, Explanation)| match self.captures {
             Captures::None => false,
             Captures::Spikes => floor_ns.is_none_or(|floor_ns| explanation.latency.ns() > floor_ns),
             Captures::All => true,
-        });
+        };
+        let captured: Vec<(Case, Explanation)> = explained.iter().filter(is_captured).cloned().collect();
         let packed = captured.first().map(|(_, first)| name_of(first)).map(|name| {
             let (layouts, window) = (self.layouts.clone(), window.clone());
             let capture = Capture::new(layouts, window, trace, symbols, &self.timers, captured);
@@ -146,12 +146,12 @@ mod tests {
         (case, explanation)
     }
 
-    fn kept(captures: Captures) -> Kept {
+    fn kept(captures: Captures) -> WorstSpikes {
         let request = Explain { keep: 2, captures, ..Explain::default() };
-        Kept::new(&request, ftrace::testing::layouts(), Vec::new())
+        WorstSpikes::new(&request, ftrace::testing::layouts(), Vec::new())
     }
 
-    fn take(kept: &mut Kept, latencies: &[u64]) {
+    fn take(kept: &mut WorstSpikes, latencies: &[u64]) {
         let window = Window { from_ns: 0, around: vec![ftrace::testing::page_of_wakeup()], own: Vec::new() };
         let (trace, _) = window.trace(&ftrace::testing::decoder(), |_| ());
         let explained = latencies.iter().map(|latency| explained(*latency)).collect();
