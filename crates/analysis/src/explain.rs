@@ -65,6 +65,12 @@ pub struct Facts {
     pub throttled_ns: Option<u64>,
     /// Whether the trace contains page faults.
     pub sees_page_faults: bool,
+    /// Whether the trace has no system calls, as the file of another program may.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lacks_calls: bool,
+    /// The same of interrupts.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lacks_interrupts: bool,
     /// Whether [`What::Ran`] leaves out the time that a hypervisor took.
     pub counts_stolen: bool,
     /// Period, ns, of the witness: an interrupt that shows whether a CPU runs with interrupts on.

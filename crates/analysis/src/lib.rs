@@ -11,6 +11,7 @@ pub mod explain;
 pub mod findings;
 pub mod history;
 mod machine;
+pub mod recorded;
 mod row;
 mod run;
 mod search;

@@ -25,10 +25,11 @@ mod wait;
 
 pub use activation::{Activation, Block, Hop, Release, Wait};
 pub use calls::Call;
-pub(crate) use calls::CallKind;
+pub(crate) use calls::{CallKind, UNKNOWN};
 pub use result::ThreadResult;
 pub use settings::Settings;
 pub use tally::Usual;
+pub use timers::WAKING_TIMERS;
 
 use crate::events::{Event, What};
 use bounds::Bounded;
@@ -59,6 +60,20 @@ pub struct Finished {
     pub usual_response_ns: Option<u64>,
     /// Response time above which it is late, if known.
     pub deadline: Option<Span>,
+}
+
+/// Addition to twice the usual response time, ns: shorter ones are not late by themselves.
+const NOTABLE_NS: u64 = 50_000;
+
+impl Finished {
+    /// Response time, ns, above which it is late: the one that is given, or else the deadline or twice the usual one,
+    /// whichever is less; `None` while nothing is known.
+    #[must_use]
+    pub fn late_above_ns(&self, given: Option<Span>) -> Option<u64> {
+        let usual = self.usual_response_ns.map(|usual| usual.saturating_mul(2).saturating_add(NOTABLE_NS));
+        let own = [self.deadline.map(Span::ns), usual].into_iter().flatten().min();
+        given.map(Span::ns).or(own)
+    }
 }
 
 /// All watched threads.

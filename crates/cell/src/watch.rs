@@ -14,7 +14,7 @@ use super::trace::{EventSet, Instance, PageSource, TraceRequest};
 use super::worst_spikes::WorstSpikes;
 use super::{CellError, prepared::Prepared};
 use analysis::explain::Facts;
-use analysis::watch::{Settings as WatchSettings, WatchedThreads};
+use analysis::watch::{Settings as WatchSettings, WAKING_TIMERS, WatchedThreads};
 use ftrace::Decoder;
 use handover::Handover;
 use host::KernelSymbols;
@@ -44,10 +44,6 @@ use workload::watched::WatchedProgram;
 const MOST_WAITING: usize = 1;
 /// Interval at which the end of the program is noticed.
 const POLL: Duration = Duration::from_millis(20);
-
-/// Functions of timers that wake a thread which waits for them: sleeps and timeouts, timerfd, POSIX timers, setitimer.
-const TIMER_FUNCTIONS: [&str; 5] =
-    ["hrtimer_wakeup", "timerfd_tmrproc", "posix_timer_fn", "it_real_fn", "alarmtimer_fired"];
 
 /// The record of all explanations, and that of the command that runs at late activations.
 type Explained = (ExplainRecord, Option<OnSpikeRecord>);
@@ -119,8 +115,7 @@ impl Watcher {
             Stacks::check()?;
         }
         let mut own = prepare(Instance::create()?, EventSet::Activity)?;
-        // The scheduler starts timers of its own while the thread goes to sleep.
-        let timers = KernelSymbols::read().addresses(&TIMER_FUNCTIONS);
+        let timers = KernelSymbols::read().addresses(&WAKING_TIMERS);
         own.1.only_timers_of(timers.clone());
         let mut missing = std::mem::take(&mut own.0.missing);
         let around = cell.conditions.explain.as_ref().map(|asked| {

@@ -5,6 +5,7 @@
 
 mod read;
 
+pub(crate) use read::NextPart;
 pub use read::{Buffer, DatError, DatFile};
 
 use super::layouts::Layouts;

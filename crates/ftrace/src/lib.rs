@@ -11,6 +11,7 @@ mod format;
 mod fuzz;
 mod layouts;
 mod pages;
+mod recording;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
 mod timeline;
@@ -20,5 +21,6 @@ pub use capture::{Again, Capture, CaptureError};
 pub use dat::{Buffer, DatError, DatFile, DatHead};
 pub use decode::{BEGIN, Decoder, END, ReadCounts, VECTORS};
 pub use layouts::{LayoutError, Layouts};
+pub use recording::{DatRecording, RecordingError};
 pub use timeline::{Spike, timeline};
 pub use window::{Window, functions};

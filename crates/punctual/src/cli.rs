@@ -33,6 +33,7 @@ mod output;
 mod plan;
 mod progress;
 mod read;
+mod recorded;
 mod recover;
 mod redraw;
 mod report;

@@ -79,6 +79,9 @@ impl Scene<'_> {
             Some(waker) => format!(", until {} woke it", self.named(waker)),
             None => ", until an interrupt or a timer woke it".to_owned(),
         };
+        if call.is_unknown() {
+            return unknown(&format!("the trace has no system calls{until}"));
+        }
         let plain = |cause| certain(cause, None, format!("{}{until}", self.described(call)));
         match call.kind() {
             CallKind::PiLock | CallKind::Futex if block.waker.is_none() => plain(Cause::SystemCall),

@@ -1,8 +1,18 @@
 //! A case: all that an explanation is made from besides the events, as plain data that can be kept.
 
-use super::{Facts, Inside, Subject, Symbols, Trace, explain, explain_activation};
+use super::event::{What, flags};
+use super::{Facts, Inside, Subject, Symbols, Trace, WaitsFor, explain, explain_activation};
+use crate::watch::{Activation, Release};
 use model::{Explanation, Owner};
 use serde::{Deserialize, Serialize};
+use std::ops::Range;
+
+/// Timer slack of a normal thread, ns, where the start of its timer is not in the trace.
+const SLACK_NS: u64 = 50_000;
+/// Time before the first release that is kept of a trace, ns: for the usual length of each phase.
+const BEFORE_NS: u64 = 50_000_000;
+/// Time after the last end that is kept of a trace, ns: for timers of other CPUs that were late as well.
+const AFTER_NS: u64 = 10_000_000;
 
 /// A late wake-up or activation, and what is known of it besides the events.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -23,6 +33,38 @@ pub struct Case {
 }
 
 impl Case {
+    /// The case of an activation of a watched thread of this priority, as the kernel counts, in a measurement from
+    /// `started_ns` on.
+    #[must_use]
+    pub fn of_activation(
+        trace: &Trace,
+        thread: Owner,
+        priority: i32,
+        inside: Inside,
+        facts: Facts,
+        started_ns: u64,
+    ) -> Case {
+        let one = &inside.activation;
+        let pid = thread.pid.unwrap_or(0);
+        let subject = Subject {
+            pid,
+            waits_for: waits_for(trace, pid, one),
+            cpu: one.cpu,
+            priority,
+            due_ns: one.release_ns,
+            woke_ns: one.user_ns,
+            slack_ns: if priority >= 100 { SLACK_NS } else { 0 },
+        };
+        let due_ns = one.release_ns.cast_signed().wrapping_sub_unsigned(started_ns);
+        Case { cycle: one.index.cast_signed(), due_ns, thread: Some(thread), subject, facts, inside: Some(inside) }
+    }
+
+    /// Times of the events that explain these activations, ns.
+    pub fn times_ns<'a>(late: impl Iterator<Item = &'a Activation> + Clone) -> Range<u64> {
+        let from_ns = late.clone().map(|one| one.release_ns).min().unwrap_or(0).saturating_sub(BEFORE_NS);
+        from_ns..late.map(|one| one.end_ns).max().unwrap_or(u64::MAX).saturating_add(AFTER_NS)
+    }
+
     /// End of what is explained, `CLOCK_MONOTONIC`, ns.
     #[must_use]
     pub fn end_ns(&self) -> u64 {
@@ -47,5 +89,20 @@ impl Case {
         let is_within = |at: u64| (self.subject.due_ns..=one.end_ns).contains(&at);
         [one.release_ns, one.start_ns, one.user_ns, self.subject.woke_ns].into_iter().all(is_within)
             && one.blocks.iter().all(|block| block.from_ns <= block.to_ns && is_within(block.to_ns))
+    }
+}
+
+/// What its wake-up waited for: a timer only if that timer is the last one that the thread started before. A timer that
+/// the kernel starts anew in the wait itself belongs to the next one.
+fn waits_for(trace: &Trace, pid: i32, one: &Activation) -> WaitsFor {
+    let starts = trace.cpus.iter().flat_map(|cpu| &cpu.events).filter(|event| {
+        let is_thread = event.flags & (flags::HARDIRQ | flags::SOFTIRQ) == 0;
+        let is_own = event.pid == pid && is_thread && event.at_ns <= one.user_ns;
+        is_own && matches!(event.what, What::TimerStart { .. })
+    });
+    let last = starts.map(|event| event.at_ns).max();
+    match one.release {
+        Release::Timer if last.is_some() && last == one.timer_started_ns => WaitsFor::Timer,
+        _ => WaitsFor::Device,
     }
 }

@@ -201,6 +201,10 @@ impl Scene<'_> {
         }
         if piece.phase == Phase::Activation {
             let (cause, or, place) = self.ran(stretch);
+            let or = or.or_else(|| (cause == Cause::LongRun && self.facts.lacks_calls).then_some(Cause::SystemCall));
+            if self.facts.lacks_interrupts && cause != Cause::UsualRun {
+                return Reading::cannot_tell("it had the CPU, or an interrupt did: the trace has none");
+            }
             let reading = or.map_or_else(|| Reading::direct(cause), |or| Reading::either(cause, or));
             return reading.at(place);
         }
@@ -232,7 +236,7 @@ impl Scene<'_> {
 
     /// A segment of one phase.
     fn segment(&self, phase: Phase, from_ns: u64, to_ns: u64, owner: Owner, reading: Reading) -> Segment {
-        let Reading { cause, or, evidence, place } = reading;
+        let Reading { cause, or, evidence, place } = self.as_far_as_seen(reading);
         Segment {
             at: Span(from_ns - self.subject.due_ns),
             length: Span(to_ns - from_ns),
@@ -242,6 +246,16 @@ impl Scene<'_> {
             or,
             evidence,
             place,
+        }
+    }
+
+    /// A reading without what is concluded from the lack of interrupts where the trace has none at all.
+    fn as_far_as_seen(&self, reading: Reading) -> Reading {
+        let needs_interrupts = |cause| matches!(cause, Cause::Steal | Cause::IrqsOff | Cause::IdleExit);
+        let is_guess = needs_interrupts(reading.cause) || reading.or.is_some_and(needs_interrupts);
+        match self.facts.lacks_interrupts && is_guess {
+            true => Reading::cannot_tell("the trace has no interrupts"),
+            false => reading,
         }
     }
 

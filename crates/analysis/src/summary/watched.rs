@@ -4,6 +4,7 @@ use crate::stats::histogram::merged;
 use crate::stats::levels::Quantiles;
 use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
+use crate::watch::ThreadResult;
 use model::{
     ChainRecord, ChainStage, CountedName, FoundPeriod, Histogram, NamedTime, OpenActivation, OtherThread, Policy,
     Releases, Slice, Span, ThreadRecord, WatchRecord, WatchedThread,
@@ -163,6 +164,23 @@ pub struct StageSummary {
     pub length: Spread,
     /// Its share of the end-to-end latency, by the means; `null` without any.
     pub share: Option<f64>,
+}
+
+impl WatchedSummary {
+    /// The summary of one measurement of a thread, with figures of this confidence; `is_sampled`: its samples are its
+    /// response times.
+    #[must_use]
+    pub fn of(one: &ThreadResult, is_sampled: bool, confidence: f64) -> Option<WatchedSummary> {
+        thread(&[(&one.thread, &one.slices[..])], is_sampled, confidence)
+    }
+}
+
+impl ChainSummary {
+    /// The summary of one measurement of a chain.
+    #[must_use]
+    pub fn of(one: &ChainRecord) -> Option<ChainSummary> {
+        chain(&[one])
+    }
 }
 
 /// Name of a thread, and its place among those of that name.

@@ -36,6 +36,9 @@ pub(crate) enum CallKind {
 const SLEEPS: [&str; 2] = ["clock_nanosleep", "clock_nanosleep_time64"];
 const FUTEXES: [&str; 2] = ["futex", "futex_time64"];
 
+/// Number of a call that the trace does not have.
+pub(crate) const UNKNOWN: i64 = -1;
+
 /// `TIMER_ABSTIME` of clock_nanosleep(2).
 const ABSOLUTE: u64 = 1;
 /// Operations of futex(2), without its flags.
@@ -53,6 +56,7 @@ impl Call {
             name if SLEEPS.contains(&name) => arguments[1] & ABSOLUTE,
             name if FUTEXES.contains(&name) => arguments[1] & OPERATION,
             name if takes_descriptor(name) => arguments[0],
+            "" if number == UNKNOWN => arguments[0],
             _ => 0,
         };
         Call { number, detail }
@@ -61,7 +65,11 @@ impl Call {
     /// Its name, like `read`.
     #[must_use]
     pub fn name(self) -> String {
-        sysno(self.number).map_or_else(|| format!("system call {}", self.number), |known| known.name().to_owned())
+        match sysno(self.number) {
+            Some(known) => known.name().to_owned(),
+            None if self.is_unknown() => "unknown call".to_owned(),
+            None => format!("system call {}", self.number),
+        }
     }
 
     /// Its name with what tells it apart, like `futex wait` or `read(5)`.
@@ -74,9 +82,15 @@ impl Call {
             CallKind::Futex if self.detail == WAIT_BITSET => "futex (condition variable)".to_owned(),
             CallKind::Sleep if self.is_until_instant() => format!("{name} until an instant"),
             CallKind::Sleep => format!("{name} for a length of time"),
+            _ if self.is_unknown() && self.detail != 0 => format!("{name} with a timer"),
             _ if takes_descriptor(&name) => format!("{name}({})", self.detail),
             _ => name,
         }
+    }
+
+    /// Whether it is a sleep in a trace without system calls.
+    pub(crate) fn is_unknown(self) -> bool {
+        self.number == UNKNOWN
     }
 
     /// Whether it sleeps until an instant.
@@ -162,5 +176,7 @@ mod tests {
             assert_eq!((call.text().as_str(), call.kind()), (text, kind));
         }
         assert_eq!(Call { number: 99_999, detail: 0 }.text(), "system call 99999");
+        assert_eq!(Call::of(UNKNOWN, [0; 3]).text(), "unknown call");
+        assert_eq!(Call::of(UNKNOWN, [1, 0, 0]).text(), "unknown call with a timer");
     }
 }

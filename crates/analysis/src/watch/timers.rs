@@ -1,5 +1,10 @@
 //! Timers of one watched thread: which of them released it, and when it was due.
 
+/// Functions of timers that wake a thread which waits for them: sleeps and timeouts, timerfd, POSIX timers, setitimer.
+/// The scheduler starts timers of its own while a thread goes to sleep.
+pub const WAKING_TIMERS: [&str; 5] =
+    ["hrtimer_wakeup", "timerfd_tmrproc", "posix_timer_fn", "it_real_fn", "alarmtimer_fired"];
+
 /// Most timers of one thread that are remembered.
 const MOST_TIMERS: usize = 64;
 /// Distance between an expiry and a waking by it that clocks may seem to reverse, ns.

@@ -3,8 +3,7 @@
 use super::handover::Waiting;
 use crate::on_spike::OnSpike;
 use crate::worst_spikes::WorstSpikes;
-use analysis::explain::{Case, CodeSample, Facts, Inside, Subject, Trace, WaitsFor, What, flags};
-use analysis::watch::{Activation, Release};
+use analysis::explain::{Case, CodeSample, Facts, Inside, Trace};
 use code::{RawSample, Resolver};
 use ftrace::{Decoder, Window};
 use host::{KernelSymbols, MappedCode};
@@ -15,15 +14,6 @@ use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender};
-
-/// Timer slack of a normal thread, ns, where the start of its timer is not in the trace.
-const SLACK_NS: u64 = 50_000;
-
-/// Time before the first release that is kept of a trace, ns: for the usual length of each phase.
-const BEFORE_NS: u64 = 50_000_000;
-
-/// Time after the last end that is kept of a trace, ns: for timers of other CPUs that were late as well.
-const AFTER_NS: u64 = 10_000_000;
 
 /// A late activation with what is known of its thread.
 #[derive(Debug)]
@@ -61,7 +51,7 @@ pub(super) struct Stopped {
 impl Stopped {
     /// Times of the events that explain its activations, ns.
     fn times_ns(&self) -> Range<u64> {
-        explained_ns(self.late.iter().map(|late| &late.inside.activation))
+        Case::times_ns(self.late.iter().map(|late| &late.inside.activation))
     }
 
     /// Pages of these times.
@@ -165,29 +155,13 @@ impl Explaining {
         let LateActivation { pid, name, priority, inside, has_cpu_quota, throttled_ns, samples, mapped } = late;
         let (armed_ns, frozen_ns) = (stopped.armed_ns, stopped.frozen_ns);
         let facts = Facts { armed_ns, frozen_ns, has_cpu_quota, throttled_ns, ..self.facts };
-        let one = &inside.activation;
-        let subject = Subject {
-            pid,
-            waits_for: waits_for(trace, pid, one),
-            cpu: one.cpu,
-            priority,
-            due_ns: one.release_ns,
-            woke_ns: one.user_ns,
-            slack_ns: if priority >= 100 { SLACK_NS } else { 0 },
-        };
         let resolved = |(kind, sample): &(SampledAt, RawSample)| CodeSample {
             at_ns: sample.at_ns,
             kind: *kind,
             stack: code.stack(sample, &mapped),
         };
-        Case {
-            cycle: one.index.cast_signed(),
-            due_ns: one.release_ns.cast_signed().wrapping_sub_unsigned(self.started.0),
-            thread: Some(Owner { name, pid: Some(pid) }),
-            subject,
-            facts,
-            inside: Some(Inside { samples: samples.iter().map(resolved).collect(), ..inside }),
-        }
+        let inside = Inside { samples: samples.iter().map(resolved).collect(), ..inside };
+        Case::of_activation(trace, Owner { name, pid: Some(pid) }, priority, inside, facts, self.started.0)
     }
 
     /// Counts a late activation that no trace covers.
@@ -224,33 +198,12 @@ impl Explaining {
     }
 }
 
-/// Times of the events that explain these activations, ns.
-fn explained_ns<'a>(late: impl Iterator<Item = &'a Activation> + Clone) -> Range<u64> {
-    let from_ns = late.clone().map(|one| one.release_ns).min().unwrap_or(0).saturating_sub(BEFORE_NS);
-    from_ns..late.map(|one| one.end_ns).max().unwrap_or(u64::MAX).saturating_add(AFTER_NS)
-}
-
 /// Whether the scheduler leaves out the time that a hypervisor took: the kernel is built so, and the hypervisor, which
 /// took `steal_ms` so far, tells.
 pub(super) fn counts_stolen(steal_ms: Option<u64>) -> bool {
     let is_built_in = |text: &str| text.lines().any(|line| line == "CONFIG_PARAVIRT_TIME_ACCOUNTING=y");
     let config = || host::kernel_config(&host::HostFs::here());
     steal_ms.is_some_and(|steal_ms| steal_ms > 0) && config().is_some_and(|(_, text)| is_built_in(&text))
-}
-
-/// What its wake-up waited for: a timer only if that timer is the last one that the thread started before. A timer that
-/// the kernel starts anew in the wait itself belongs to the next one.
-fn waits_for(trace: &Trace, pid: i32, one: &Activation) -> WaitsFor {
-    let starts = trace.cpus.iter().flat_map(|cpu| &cpu.events).filter(|event| {
-        let is_thread = event.flags & (flags::HARDIRQ | flags::SOFTIRQ) == 0;
-        let is_own = event.pid == pid && is_thread && event.at_ns <= one.user_ns;
-        is_own && matches!(event.what, What::TimerStart { .. })
-    });
-    let last = starts.map(|event| event.at_ns).max();
-    match one.release {
-        Release::Timer if last.is_some() && last == one.timer_started_ns => WaitsFor::Timer,
-        _ => WaitsFor::Device,
-    }
 }
 
 /// Names the threads that ran all the time, and therefore have no switch in the trace.
@@ -267,7 +220,7 @@ fn name_others(trace: &mut Trace) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::watch::Usual;
+    use analysis::watch::{Activation, Release, Usual};
     use std::collections::BTreeMap;
 
     fn late(release_ns: u64, end_ns: u64, idle_ns: u64) -> LateActivation {

@@ -38,8 +38,6 @@ const MOST_AT_ONCE: usize = 5;
 /// before: where most activations are late, stops take 1 % of a CPU. Time in which others ran is not its own: a fault
 /// of the program meanwhile would hide the next ones.
 const PAUSE: u64 = 100;
-/// Addition to twice the usual response time, ns: shorter ones are not late by themselves.
-const NOTABLE_NS: u64 = 50_000;
 
 /// Time, ns, for which activations that are not over at the end are followed further: twice the longest of their
 /// threads, within this range. Then they are open.
@@ -291,7 +289,7 @@ impl Reader {
         if let Some(surroundings) = self.surroundings.as_ref().filter(|_| self.results.first_above_ns.is_none()) {
             // Of the thread with the longest usual response, as far as all are known by now.
             let known = finished.iter().filter(|one| one.usual_response_ns.is_some());
-            self.results.first_above_ns = known.filter_map(|one| threshold_ns(surroundings.above, one)).max();
+            self.results.first_above_ns = known.filter_map(|one| one.late_above_ns(surroundings.above)).max();
         }
         if !late.is_empty() {
             late.sort_by_key(|one| Reverse(one.activation.response_ns()));
@@ -312,7 +310,7 @@ impl Reader {
     fn is_late(&self, one: &Finished) -> bool {
         let Some(surroundings) = &self.surroundings else { return false };
         let above_ns =
-            threshold_ns(surroundings.above, one).map(|above| above.max(surroundings.floor_ns.load(Relaxed)));
+            one.late_above_ns(surroundings.above).map(|above| above.max(surroundings.floor_ns.load(Relaxed)));
         above_ns.is_some_and(|above_ns| one.activation.response_ns() > above_ns) && self.is_meant(one.pid)
     }
 
@@ -419,14 +417,6 @@ fn row(one: &Finished, started: MonoTime) -> ActivationRow {
         page_faults: activation.faults,
         migrations: activation.migrations,
     }
-}
-
-/// Response time, ns, above which an activation is late: the one that is given, or else the deadline or twice the usual
-/// one, whichever is less; `None` while nothing is known.
-fn threshold_ns(given: Option<Span>, one: &Finished) -> Option<u64> {
-    let usual = one.usual_response_ns.map(|usual| usual.saturating_mul(2).saturating_add(NOTABLE_NS));
-    let own = [one.deadline.map(Span::ns), usual].into_iter().flatten().min();
-    given.map(Span::ns).or(own)
 }
 
 /// Priority of a thread as the kernel counts (include/linux/sched/prio.h): lower is more.

@@ -10,6 +10,7 @@ use super::{DatHead, MAGIC, OPTION_BUFFER, OPTION_CLOCK, OPTION_OWN, OPTIONS, PA
 use crate::layouts::Layouts;
 use model::plain;
 use parser::Parser;
+pub(crate) use sections::NextPart;
 use std::collections::HashMap;
 use std::io::{self, Read, Seek};
 

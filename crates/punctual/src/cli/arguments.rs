@@ -1,6 +1,5 @@
 //! Command-line arguments. Values are parsed here; their meaning on this machine is decided later.
 
-mod again;
 mod compare;
 mod cost;
 mod doctor;
@@ -13,6 +12,7 @@ mod internal;
 mod keep;
 mod lab;
 mod load;
+mod measureless;
 mod merge;
 mod monitor;
 mod plan;
@@ -72,8 +72,14 @@ impl Arguments {
     /// Parses a command line, whose first word is the name of the program.
     pub(super) fn read(words: &[OsString]) -> Result<Arguments, clap::Error> {
         let mut matches = command().try_get_matches_from(words)?;
-        again::stands_alone(&matches)?;
-        Arguments::from_arg_matches_mut(&mut matches)
+        measureless::stands_alone(&matches)?;
+        let explain = matches.subcommand_matches("explain");
+        let has_period = explain.is_some_and(|given| measureless::is_given(given, "period"));
+        let mut arguments = Arguments::from_arg_matches_mut(&mut matches)?;
+        if let Command::Explain(explain) = &mut arguments.command {
+            explain.has_period = has_period;
+        }
+        Ok(arguments)
     }
 }
 

@@ -5,25 +5,31 @@ use super::again::again;
 use super::arguments::{ExplainArguments, MethodOrRun};
 use super::one_cell::one;
 use super::output::OutputOptions;
-use model::{Conditions, Explain, Plan};
+use super::recorded::judge;
+use super::watch::SPIKES;
+use model::{Conditions, Explain, Plan, Watch, WatchTarget};
 use std::error::Error;
 use std::path::PathBuf;
-
-/// Spikes that are shown one by one without `--all`.
-const SPIKES: usize = 3;
 
 pub(super) fn explain(arguments: ExplainArguments) -> Outcome {
     let ExplainArguments { all, above, keep: most, stacks, witness, export, what, captures, cell: one_cell, .. } =
         arguments;
+    let (thread, has_period) = (arguments.thread, arguments.has_period);
     let task = match what {
         MethodOrRun::Run(run) if arguments.again => return again(Some(&run), one_cell.common.format),
         MethodOrRun::Method(_) if arguments.again => return again(None, one_cell.common.format),
-        MethodOrRun::Run(run) => {
+        MethodOrRun::Run(run) if store::is_run(&run) => {
             let run = run.display().to_string();
             let run = model::shell_word(&run);
             return Err(
                 format!("invalid method `{run}`: expected a way to wait; to explain the spikes of a run: punctual explain {run} --again").into()
             );
+        }
+        MethodOrRun::Run(file) => {
+            let mut watch = Watch::new(WatchTarget::Everywhere);
+            thread.map_or(Ok(()), |thread| watch.set("thread", &thread))?;
+            watch.period = has_period.then_some(one_cell.period);
+            return judge(&file, watch, (above.0, most), all, one_cell.common.format);
         }
         MethodOrRun::Method(task) => task,
     };

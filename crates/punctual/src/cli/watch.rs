@@ -6,16 +6,21 @@ use super::arguments::WatchArguments;
 use super::explain::directory;
 use super::one_cell::one;
 use super::output::OutputOptions;
+use super::recorded::judge;
 use model::{Axes, Conditions, Explain, Kernel, Period, Plan, Policy, Span, Task, Watch, WatchTarget};
 
 /// Late activations that are shown one by one without `--all`.
-const SPIKES: usize = 3;
+pub(super) const SPIKES: usize = 3;
 /// Period of the cell where none is given; that of each thread is in its record.
 const PERIOD: Span = Span(1_000_000);
 
 pub(super) fn watch(arguments: WatchArguments) -> Outcome {
     if arguments.again {
         return again(arguments.run.as_deref(), arguments.common.format);
+    }
+    if let Some(file) = &arguments.from {
+        let (watch, above, keep) = (arguments.watch()?, arguments.above.0, arguments.most);
+        return judge(file, watch, (above, keep), arguments.all, arguments.common.format);
     }
     if let Some(word) = &arguments.run {
         let word = model::plain(&word.display().to_string()).into_owned();

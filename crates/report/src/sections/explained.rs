@@ -37,19 +37,37 @@ pub(crate) fn write(
             lines.paragraph(out, "", &format!("{of}{first}"))?;
             writeln!(out)?;
         }
-        for (index, explanation) in explained.worst.iter().enumerate().take(spikes) {
-            one(out, explanation, index + 1, explained.worst.len(), lines)?;
-            writeln!(out)?;
-        }
-        let more = explained.worst.len().saturating_sub(spikes);
-        if spikes > 0 && more > 0 {
-            lines.paragraph(out, "", &format!("{more} more explained: --all shows them."))?;
-            writeln!(out)?;
-        }
-        causes(out, &name, explained, lines, uncaught.is_some())?;
+        worst(out, explained, lines, spikes)?;
+        let while_reading = "the trace was being read for another one, or had just restarted";
+        causes(out, (&name, while_reading), explained, lines, uncaught.is_some())?;
         if let Some(stages) = &cell.stages {
             write_stages(out, stages, explained, lines)?;
         }
+        writeln!(out)?;
+    }
+    Ok(())
+}
+
+/// Writes the explanations of a recorded trace, as [`write`].
+pub(crate) fn of_recorded(
+    out: &mut dyn io::Write,
+    explained: &ExplainRecord,
+    lines: &Lines,
+    spikes: usize,
+) -> io::Result<()> {
+    worst(out, explained, lines, spikes)?;
+    causes(out, ("", "the trace begins later, ends earlier, or has too many events around them"), explained, lines, false)
+}
+
+/// Writes up to `spikes` of the worst wake-ups one by one.
+fn worst(out: &mut dyn io::Write, explained: &ExplainRecord, lines: &Lines, spikes: usize) -> io::Result<()> {
+    for (index, explanation) in explained.worst.iter().enumerate().take(spikes) {
+        one(out, explanation, index + 1, explained.worst.len(), lines)?;
+        writeln!(out)?;
+    }
+    let more = explained.worst.len().saturating_sub(spikes);
+    if spikes > 0 && more > 0 {
+        lines.paragraph(out, "", &format!("{more} more explained: --all shows them."))?;
         writeln!(out)?;
     }
     Ok(())
@@ -118,10 +136,10 @@ fn bar(phases: &[PhaseLength], latency_ns: u64, width: usize) -> [String; 2] {
     [drawn, phases.iter().map(named).collect::<Vec<_>>().join(" | ")]
 }
 
-/// Writes the table of causes, the evidence, and advice.
+/// Writes the table of causes, the evidence, and advice; with the name of the cell, and why wake-ups are not covered.
 fn causes(
     out: &mut dyn io::Write,
-    name: &str,
+    (name, why): (&str, &str),
     explained: &ExplainRecord,
     lines: &Lines,
     is_uncaught: bool,
@@ -146,7 +164,6 @@ fn causes(
     );
     lines.heading(out, &head)?;
     if *not_covered > 0 {
-        let why = "the trace was being read for another one, or had just restarted";
         lines.paragraph(out, "", &format!("{} not covered: {why}.", count(*not_covered)))?;
     }
     let percent = |ns: u64| ns as f64 * 100.0 / late.ns().max(1) as f64;

@@ -4,11 +4,11 @@ use super::Section;
 use super::latencies::latency_or_dash;
 use crate::table::{Column, Field, Table, dash};
 use analysis::wording::{count, duration, things};
-use analysis::{CellSummary, RunSummary, StageSummary, WatchSpread, WatchSummary, WatchedSummary};
+use analysis::{CellSummary, ChainSummary, RunSummary, StageSummary, WatchSpread, WatchSummary, WatchedSummary};
 use model::{NamedTime, OpenKind, OtherThread, Releases, ThreadState};
 
-/// A watched thread and its cell.
-type Row<'a> = (&'a CellSummary, &'a WatchedSummary);
+/// A watched thread and the name of its cell.
+type Row<'a> = (&'a str, &'a WatchedSummary);
 
 /// Threads without activations that are listed one by one.
 const MOST_OTHERS: usize = 5;
@@ -20,7 +20,7 @@ pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
     let cells: Vec<(&CellSummary, &WatchSummary)> =
         summary.cells.iter().filter_map(|cell| Some((cell, cell.watch.as_ref()?))).collect();
     let rows: Vec<Row<'_>> =
-        cells.iter().flat_map(|(cell, watch)| watch.threads.iter().map(|thread| (*cell, thread))).collect();
+        cells.iter().flat_map(|(cell, watch)| watch.threads.iter().map(|thread| (&*cell.name, thread))).collect();
     if cells.iter().all(|(_, watch)| watch.threads.is_empty() && watch.others.is_empty()) {
         return None;
     }
@@ -37,21 +37,36 @@ pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
         let none = watch.threads.is_empty().then(|| format!("{prefix}No watched thread has activations."));
         none.into_iter().chain(watch.threads.iter().map(of_thread)).chain(others).chain(rest).collect::<Vec<_>>()
     });
-    let is_known = |part: fn(&WatchedSummary) -> &WatchSpread| rows.iter().any(|(_, one)| part(one).max_ns > Some(0));
-    let mut notes = vec![format!(
-        "p50 / max in {}. Latency: from the release until the program runs; run: on the CPU; response: from the release to \
-         the next wait.",
-        crate::unit(summary)
-    )];
-    if is_known(|one| &one.preempted) || is_known(|one| &one.blocked) {
-        notes.push("Preempted: to run and not running, within an activation; slept: waiting within one.".to_owned());
-    }
     Some(Section {
         title: "Watched threads",
         table: (!rows.is_empty()).then(|| table(several, &rows)),
         sentences: sentences.collect(),
-        notes: if rows.is_empty() { Vec::new() } else { notes },
+        notes: if rows.is_empty() { Vec::new() } else { notes(&rows, crate::unit(summary)) },
     })
+}
+
+/// The same of threads without a cell.
+pub(crate) fn of_threads(threads: &[WatchedSummary]) -> Section {
+    let rows: Vec<Row<'_>> = threads.iter().map(|thread| ("", thread)).collect();
+    Section {
+        title: "Watched threads",
+        table: Some(table(false, &rows)),
+        sentences: threads.iter().map(sentence).collect(),
+        notes: notes(&rows, "us unless marked"),
+    }
+}
+
+/// What the columns are.
+fn notes(rows: &[Row<'_>], unit: &str) -> Vec<String> {
+    let is_known = |part: fn(&WatchedSummary) -> &WatchSpread| rows.iter().any(|(_, one)| part(one).max_ns > Some(0));
+    let mut notes = vec![format!(
+        "p50 / max in {unit}. Latency: from the release until the program runs; run: on the CPU; response: from the \
+         release to the next wait."
+    )];
+    if is_known(|one| &one.preempted) || is_known(|one| &one.blocked) {
+        notes.push("Preempted: to run and not running, within an activation; slept: waiting within one.".to_owned());
+    }
+    notes
 }
 
 /// What a thread without activations did.
@@ -70,7 +85,7 @@ fn without_activations(one: &OtherThread) -> String {
 /// The columns: the first one only where there are several cells.
 fn fields<'a>() -> [Field<Row<'a>>; 12] {
     [
-        (Column::text("cell"), |(cell, _)| cell.name.clone()),
+        (Column::text("cell"), |(cell, _)| (*cell).to_owned()),
         (Column::text("thread"), |(_, one)| one.name.clone()),
         (Column::text("policy").spare(6), |(_, one)| one.policy.map_or_else(dash, |policy| policy.to_string())),
         (Column::figure("period").spare(7), |(_, one)| {
@@ -205,6 +220,11 @@ pub(crate) fn chains(summary: &RunSummary) -> Option<Section> {
         return None;
     }
     let several = summary.cells.len() > 1;
+    Some(of_chains(&chains, several, crate::unit(summary)))
+}
+
+/// These chains, each with the name of its cell.
+pub(crate) fn of_chains(chains: &[(String, ChainSummary)], several: bool, unit: &str) -> Section {
     let stages: Vec<Stage<'_>> =
         chains.iter().flat_map(|(name, chain)| chain.stages.iter().map(move |stage| (name.as_str(), stage))).collect();
     let fields = stage_fields();
@@ -230,10 +250,10 @@ pub(crate) fn chains(summary: &RunSummary) -> Option<Section> {
             ends(&chain.age)
         )
     });
-    Some(Section {
+    Section {
         title: "Chain",
         table: Some(table),
         sentences: sentences.collect(),
-        notes: vec![format!("In {}; work: until the thread wakes the next one, or ends.", crate::unit(summary))],
-    })
+        notes: vec![format!("In {unit}; work: until the thread wakes the next one, or ends.")],
+    }
 }

@@ -29,6 +29,11 @@ impl<R: Read + Seek> Parser<R> {
         Ok(())
     }
 
+    /// The place of what is read next.
+    pub(super) fn position(&mut self) -> Result<u64, DatError> {
+        Ok(self.input.stream_position()?)
+    }
+
     /// Checks that so many bytes are at a place.
     pub(super) fn check(&self, at: u64, bytes: u64) -> Result<(), DatError> {
         let is_within = at.checked_add(bytes).is_some_and(|end| end <= self.length);

@@ -22,6 +22,15 @@ const MOST_SECTIONS: usize = 1000;
 /// Most bytes of a section, or of a chunk of pages, when it is decompressed.
 const MOST_CHUNK: u64 = 1 << 26;
 
+/// Where the next part of the pages of a CPU begins.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct NextPart {
+    /// Bytes of the file before it, from the beginning of these pages on.
+    pub(crate) bytes: u64,
+    /// Number of compressed parts that are left.
+    compressed: u32,
+}
+
 impl<R: Read + Seek> DatFile<R> {
     /// Reads the options, and the sections whose places they tell.
     pub(super) fn in_sections(&mut self) -> Result<(), DatError> {
@@ -123,19 +132,50 @@ impl<R: Read + Seek> DatFile<R> {
     /// # Errors
     /// When they cannot be read.
     pub fn pages(&mut self, buffer: usize, cpu: usize) -> Result<Vec<u8>, DatError> {
+        let (mut pages, mut next) = (Vec::new(), NextPart::default());
+        loop {
+            let part = self.part(buffer, cpu, &mut next, u64::MAX)?;
+            if part.is_empty() {
+                return Ok(pages);
+            }
+            pages.extend(part);
+        }
+    }
+
+    /// The next pages of one CPU of a buffer, about `most` bytes, or those that are compressed together; none after the
+    /// last ones.
+    ///
+    /// # Errors
+    /// When they cannot be read.
+    pub(crate) fn part(
+        &mut self,
+        buffer: usize,
+        cpu: usize,
+        next: &mut NextPart,
+        most: u64,
+    ) -> Result<Vec<u8>, DatError> {
         let place = self.buffers.get(buffer).and_then(|buffer| buffer.cpus.get(cpu));
         let Some(Place { at, bytes, is_compressed }) = place.copied().filter(|place| place.bytes > 0) else {
             return Ok(Vec::new());
         };
-        self.input.seek(at)?;
+        self.input.seek(at.saturating_add(next.bytes))?;
         if !is_compressed {
-            return self.input.bytes(bytes);
+            let part = self.input.bytes(bytes.saturating_sub(next.bytes).min(most))?;
+            next.bytes += part.len() as u64;
+            return Ok(part);
         }
-        let mut pages = Vec::new();
-        for _ in 0..self.input.number_32()? {
-            pages.extend(self.chunk()?);
+        if next.bytes == 0 {
+            next.compressed = self.input.number_32()?;
         }
-        Ok(pages)
+        let Some(left) = next.compressed.checked_sub(1) else { return Ok(Vec::new()) };
+        let part = self.chunk()?;
+        *next = NextPart { bytes: self.input.position()?.saturating_sub(at), compressed: left };
+        Ok(part)
+    }
+
+    /// Bytes of the pages of all CPUs of a buffer in the file.
+    pub(crate) fn bytes(&self, buffer: usize) -> u64 {
+        self.buffers.get(buffer).map_or(0, |buffer| buffer.cpus.iter().map(|place| place.bytes).sum())
     }
 
     /// The next compressed part.

@@ -20,12 +20,18 @@ pub(crate) enum MethodOrRun {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(crate) struct ExplainArguments {
-    /// How the thread waits; or the run for --again
+    /// How the thread waits; or a recorded trace (trace.dat); or the run for --again
     #[arg(value_name = "METHOD", default_value = "clock_nanosleep", value_parser = method_or_run)]
     pub(crate) what: MethodOrRun,
     /// Measure nothing: explain the kept spikes of a run, or of one capture, by the rules of this version
     #[arg(long, help_heading = heading::SPIKES)]
     pub(crate) again: bool,
+    /// Only threads of this name in a recorded trace; * and ? are wildcards [default: all that look periodic]
+    #[arg(long, value_name = "NAME", help_heading = heading::SPIKES)]
+    pub(crate) thread: Option<String>,
+    /// Whether a period is given.
+    #[arg(skip)]
+    pub(crate) has_period: bool,
     /// Show all kept spikes, not only the worst three, and every finding
     #[arg(long)]
     pub(crate) all: bool,

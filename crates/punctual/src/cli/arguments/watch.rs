@@ -19,6 +19,9 @@ pub(in crate::cli) struct WatchArguments {
     /// Watch nothing: explain the kept late activations of a run, or of one capture, by the rules of this version
     #[arg(long, help_heading = heading::SPIKES)]
     pub(in crate::cli) again: bool,
+    /// Watch nothing: judge the threads in a recorded trace (trace.dat), all that look periodic or --thread
+    #[arg(long, value_name = "FILE")]
+    pub(in crate::cli) from: Option<PathBuf>,
     /// Watch a running process
     #[arg(long, conflicts_with_all = ["cgroup", "unit"])]
     pub(in crate::cli) pid: Option<u32>,
@@ -124,6 +127,9 @@ impl WatchArguments {
         }
         watch.set("sample", &self.sample)?;
         (watch.period, watch.deadline) = (self.period.0, self.deadline);
+        if self.from.is_some() && self.thread.is_none() {
+            return Ok(watch);
+        }
         // Once through its text form, which a run keeps: all of it is checked there.
         watch.to_string().parse()
     }

@@ -1,0 +1,184 @@
+//! A file of trace-cmd as the events of a recorded trace, read in parts: those of the CPU that is behind come first.
+
+use super::dat::{DatError, DatFile, NextPart};
+use super::decode::Decoder;
+use super::layouts::LayoutError;
+use super::pages::page_begins;
+use super::window::Window;
+use analysis::explain::Trace;
+use analysis::recorded::Recording;
+use analysis::watch::WAKING_TIMERS;
+use std::io::{Read, Seek};
+use std::ops::Range;
+
+/// Bytes of a part, in whole pages: all CPUs have one in memory.
+const PART_BYTES: usize = 1 << 16;
+/// Most bytes of the events around one late activation.
+const MOST_WINDOW: usize = 256 << 20;
+/// A function that no timer has.
+const NO_FUNCTION: u64 = 0;
+/// Clocks that count nanoseconds.
+const CLOCKS: [&str; 7] = [MONOTONIC, "local", "global", "perf", "boot", "mono_raw", "tai"];
+const MONOTONIC: &str = "mono";
+
+/// Reason why a trace cannot be judged.
+#[derive(Debug, thiserror::Error)]
+pub enum RecordingError {
+    /// The file.
+    #[error(transparent)]
+    File(#[from] DatError),
+    /// Its layouts.
+    #[error(transparent)]
+    Layout(#[from] LayoutError),
+    /// Its clock.
+    #[error("unsupported: the clock `{0}`, which does not count nanoseconds; record with `trace-cmd record -C mono`")]
+    Clock(String),
+}
+
+/// The first buffer of a file of trace-cmd.
+#[derive(Debug)]
+pub struct DatRecording<R> {
+    file: DatFile<R>,
+    decoder: Decoder,
+    part_bytes: u64,
+    cpus: Vec<Cursor>,
+}
+
+/// Where reading is on one CPU.
+#[derive(Debug, Clone, Default)]
+struct Cursor {
+    next: NextPart,
+    /// Bytes after the last whole page.
+    rest: Vec<u8>,
+    /// Time up to which its events are known, ns; `None` after the last one.
+    latest_ns: Option<u64>,
+    /// Beginnings of parts: their times, ns, and places.
+    index: Vec<(u64, NextPart)>,
+}
+
+impl<R: Read + Seek> DatRecording<R> {
+    /// The trace in this file.
+    ///
+    /// # Errors
+    /// When its layouts or its clock are not known.
+    pub fn new(file: DatFile<R>) -> Result<DatRecording<R>, RecordingError> {
+        if !CLOCKS.contains(&file.clock.as_str()) {
+            return Err(RecordingError::Clock(model::plain(&file.clock).into_owned()));
+        }
+        let mut decoder = file.head.layouts.decoder()?;
+        let mut timers: Vec<u64> = (file.head.functions.iter())
+            .filter(|(address, name)| *address > 0 && WAKING_TIMERS.contains(&name.as_str()))
+            .map(|(address, _)| *address)
+            .collect();
+        // Due times are of another clock, or the timers of sleeps are not told from others.
+        if file.clock != MONOTONIC || timers.is_empty() {
+            timers = vec![NO_FUNCTION];
+        }
+        decoder.only_timers_of(timers);
+        let part_bytes = PART_BYTES.next_multiple_of(decoder.page_bytes().max(1)) as u64;
+        let n_cpus = file.buffers.first().map_or(0, super::Buffer::n_cpus);
+        let cpus = vec![Cursor { latest_ns: Some(0), ..Cursor::default() }; n_cpus];
+        Ok(DatRecording { file, decoder, part_bytes, cpus })
+    }
+
+    /// The file.
+    pub fn file(&self) -> &DatFile<R> {
+        &self.file
+    }
+
+    /// The next whole pages of a CPU; none after the last ones.
+    fn pages(&mut self, cpu: usize, next: &mut NextPart, rest: &mut Vec<u8>) -> Result<Vec<u8>, DatError> {
+        let page_bytes = self.decoder.page_bytes().max(1);
+        let mut pages = std::mem::take(rest);
+        loop {
+            let part = self.file.part(0, cpu, next, self.part_bytes)?;
+            let is_last = part.is_empty();
+            pages.extend(part);
+            let whole = pages.len() - pages.len() % page_bytes;
+            if is_last || whole > 0 {
+                *rest = pages.split_off(whole);
+                return Ok(pages);
+            }
+        }
+    }
+}
+
+impl<R: Read + Seek> Recording for DatRecording<R> {
+    type Error = RecordingError;
+
+    fn n_cpus(&self) -> usize {
+        self.cpus.len()
+    }
+
+    fn rewind(&mut self) {
+        self.cpus = vec![Cursor { latest_ns: Some(0), ..Cursor::default() }; self.cpus.len()];
+    }
+
+    fn next(&mut self, part: &mut Trace) -> Result<Option<u64>, RecordingError> {
+        let behind = self.cpus.iter().enumerate().filter_map(|(cpu, cursor)| Some((cursor.latest_ns?, cpu))).min();
+        let Some((latest_ns, cpu)) = behind else { return Ok(None) };
+        let mut cursor = self.cpus.get_mut(cpu).map(std::mem::take).unwrap_or_default();
+        let (place, is_aligned) = (cursor.next, cursor.rest.is_empty());
+        let pages = self.pages(cpu, &mut cursor.next, &mut cursor.rest)?;
+        if is_aligned && let Some(begins_ns) = page_begins(&pages) {
+            cursor.index.push((begins_ns, place));
+        }
+        let is_first = latest_ns == 0;
+        let counted = self.decoder.read(part, cpu, &pages);
+        let mut known_ns = None;
+        if let Some(events) = part.cpus.get_mut(cpu) {
+            let last_page = pages.chunks(self.decoder.page_bytes().max(1)).next_back().and_then(page_begins);
+            known_ns = events.events.last().map(|last| last.at_ns).max(last_page);
+            if !is_first && std::mem::take(&mut events.is_cut) {
+                events.lost_ns.extend(page_begins(&pages));
+            }
+            if counted.damaged > 0 && events.lost_ns.is_empty() {
+                events.lost_ns.extend(known_ns);
+            }
+        }
+        // A damaged page may begin earlier than the one before.
+        cursor.latest_ns = known_ns.filter(|_| !pages.is_empty()).map(|known_ns| known_ns.max(latest_ns).max(1));
+        if let Some(slot) = self.cpus.get_mut(cpu) {
+            *slot = cursor;
+        }
+        Ok(Some(self.cpus.iter().filter_map(|cursor| cursor.latest_ns).min().unwrap_or(u64::MAX)))
+    }
+
+    fn window(&mut self, times_ns: &Range<u64>) -> Result<Option<Trace>, RecordingError> {
+        let (mut around, mut bytes) = (Vec::new(), 0);
+        for cpu in 0..self.cpus.len() {
+            let index = self.cpus.get(cpu).map_or(&[][..], |cursor| &cursor.index);
+            let before = index.iter().rev().find(|(at_ns, _)| *at_ns <= times_ns.start).or(index.first());
+            let (mut next, is_cut) = before.map_or_else(Default::default, |(_, place)| (*place, place.bytes > 0));
+            let (mut of_cpu, mut rest) = (Vec::new(), Vec::new());
+            loop {
+                let pages = self.pages(cpu, &mut next, &mut rest)?;
+                bytes += pages.len();
+                if bytes > MOST_WINDOW {
+                    return Ok(None);
+                }
+                let is_past = page_begins(&pages).is_none_or(|begins_ns| begins_ns > times_ns.end);
+                of_cpu.extend(pages);
+                if is_past {
+                    break;
+                }
+            }
+            let cut = Window::cut(&self.decoder, times_ns, std::slice::from_ref(&of_cpu), is_cut);
+            around.extend(cut);
+        }
+        let window = Window { from_ns: times_ns.start, around, own: Vec::new() };
+        Ok(Some(window.trace(&self.decoder, |_| ()).0))
+    }
+
+    fn share(&self) -> f64 {
+        let read: u64 = self.cpus.iter().map(|cursor| cursor.next.bytes).sum();
+        read as f64 / self.file.bytes(0).max(1) as f64
+    }
+
+    fn function(&self, address: u64) -> Option<String> {
+        let functions = &self.file.head.functions;
+        let after = functions.partition_point(|(at, _)| *at <= address);
+        let (at, name) = functions.get(after.checked_sub(1)?)?;
+        (*at > 0).then(|| name.clone())
+    }
+}
