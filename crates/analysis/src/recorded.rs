@@ -8,7 +8,7 @@ mod sleeps;
 
 use crate::events::{CpuEvents, Event, Trace, What};
 use crate::explain::{Case, Facts, Inside, Taker, Totals};
-use crate::watch::{Activation, Finished, Settings, ThreadResult, Usual, WatchedThreads};
+use crate::watch::{Activation, Finished, Settings, ThreadResult, Usual, WatchedThreads, late_above_ns};
 use model::{ChainRecord, ExplainRecord, Explanation, NotCovered, Owner, Span, Watch};
 use sleeps::UnseenCalls;
 use std::cmp::Reverse;
@@ -17,6 +17,8 @@ use std::ops::Range;
 
 /// Late activations that are kept of one thread, where no thread was asked for.
 const MOST_OF_ONE: usize = 5;
+/// Activations of one thread that are remembered until it is known what is late.
+const MOST_UNKNOWN: usize = 1000;
 /// Names of threads that are kept.
 const MOST_NAMES: usize = 1 << 17;
 
@@ -133,12 +135,50 @@ pub struct Judged {
 }
 
 /// A late activation that may be explained.
-#[derive(Debug, Clone)]
+#[derive(Debug)]
 struct Late {
-    pid: i32,
     activation: Activation,
-    usual: Usual,
-    above_ns: u64,
+    /// Response time, ns, above which it is late; `None`: not known when it was over.
+    above_ns: Option<u64>,
+}
+
+/// The late activations of one thread.
+#[derive(Debug, Default)]
+struct LateOnes {
+    /// Their number.
+    n: u64,
+    /// The latest of them, and of those of which nothing was known, latest first.
+    latest: Vec<Late>,
+    /// Response times of which it was not known whether they are late, ns.
+    unknown_ns: Vec<u64>,
+}
+
+impl LateOnes {
+    /// Keeps an activation if it is among the `most` latest ones and not known to be in time.
+    fn take(&mut self, one: Finished, above: Option<Span>, most: usize) {
+        let response_ns = one.activation.response_ns();
+        let above_ns = one.late_above_ns(above);
+        match above_ns {
+            Some(above_ns) if response_ns <= above_ns => return,
+            Some(_) => self.n += 1,
+            None if self.unknown_ns.len() < MOST_UNKNOWN => self.unknown_ns.push(response_ns),
+            None => return,
+        }
+        let at = self.latest.partition_point(|other| other.activation.response_ns() >= response_ns);
+        if at < most {
+            self.latest.insert(at, Late { activation: one.activation, above_ns });
+            self.latest.truncate(most);
+        }
+    }
+
+    /// Decides what was not known, by what is known at the end.
+    fn decide(&mut self, above_ns: u64) {
+        self.n += self.unknown_ns.iter().filter(|response_ns| **response_ns > above_ns).count() as u64;
+        for one in &mut self.latest {
+            one.above_ns.get_or_insert(above_ns);
+        }
+        self.latest.retain(|one| one.above_ns.is_some_and(|above_ns| one.activation.response_ns() > above_ns));
+    }
 }
 
 /// The first reading of a trace.
@@ -156,9 +196,10 @@ struct FirstReading<'a> {
     pending: Vec<(u32, Event)>,
     lost_ns: Vec<u64>,
     since_ns: u64,
-    /// Late activations by thread, the latest first, and their number.
-    late: HashMap<i32, (Vec<Late>, u64)>,
+    late: HashMap<i32, LateOnes>,
     awake: BTreeSet<i32>,
+    /// Threads with names, and whether each is meant, where some were asked for by name.
+    meant: HashMap<i32, bool>,
 }
 
 /// Judges a recorded trace. `progress` is called now and then with the share that is read.
@@ -192,25 +233,31 @@ pub fn judge<R: Recording>(recording: &mut R, wanted: &Wanted, progress: &mut dy
     };
     let FirstReading { threads, seen, events, gaps, since_ns, late, awake, .. } = first;
     let names = threads.names.clone();
+    let usual: HashMap<i32, Usual> = late.keys().filter_map(|pid| Some((*pid, threads.usual(*pid)?))).collect();
     let is_meant = |name: &str| wanted.watch.is_meant(name);
     let (results, mut others, chain) = threads.finish(until_ns, is_meant, |pid| awake.contains(&pid));
     let is_listed = |one: &ThreadResult| wanted.is_of_names() || one.thread.period.is_some();
     let (threads, unlisted): (Vec<_>, Vec<_>) = results.into_iter().partition(is_listed);
     others += unlisted.len() as u64;
     let most_active = most_active(&unlisted);
-    let mut explained = ExplainRecord::default();
-    let listed: BTreeSet<i32> = threads.iter().map(|one| one.thread.tid.cast_signed()).collect();
-    let (late, numbers): (Vec<_>, Vec<_>) =
-        late.into_iter().filter(|(pid, _)| listed.contains(pid)).map(|(_, of_one)| of_one).unzip();
-    explained.spikes = numbers.into_iter().sum();
-    let mut late: Vec<Late> = late.into_iter().flatten().collect();
-    late.sort_by_key(|one| Reverse(one.activation.response_ns()));
-    late.truncate(wanted.keep);
-    explained.above = late.iter().map(|one| Span(one.above_ns)).min().or(wanted.above);
+    let mut explained = ExplainRecord { above: wanted.above, ..ExplainRecord::default() };
+    let mut latest: Vec<(i32, Late, &Usual)> = Vec::new();
+    let mut late = late;
+    for one in &threads {
+        let pid = one.thread.tid.cast_signed();
+        let (Some(mut of_one), Some(usual)) = (late.remove(&pid), usual.get(&pid)) else { continue };
+        let Some(above_ns) = late_above_ns(wanted.above, one.thread.deadline, Some(usual.response_ns)) else { continue };
+        of_one.decide(above_ns);
+        explained.above = explained.above.or(Some(Span(above_ns)));
+        explained.spikes += of_one.n;
+        latest.extend(of_one.latest.into_iter().map(|late| (pid, late, usual)));
+    }
+    latest.sort_by_key(|(_, one, _)| Reverse(one.activation.response_ns()));
+    latest.truncate(wanted.keep);
     let mut totals = Totals::default();
-    for one in late {
+    for (pid, late, usual) in latest {
         progress(1.0);
-        match explain(recording, one, &names, facts, since_ns)? {
+        match explain(recording, (pid, late.activation), usual.clone(), &names, facts, since_ns)? {
             Ok(explanation) => {
                 totals.add(&explanation);
                 explained.worst.push(explanation);
@@ -249,12 +296,12 @@ impl Wanted {
 /// Explains one late activation from the events around it, or says that these do not cover it.
 fn explain<R: Recording>(
     recording: &mut R,
-    late: Late,
+    (pid, activation): (i32, Activation),
+    usual: Usual,
     names: &HashMap<i32, String>,
     facts: Facts,
     since_ns: u64,
 ) -> Result<Result<Explanation, NotCovered>, R::Error> {
-    let Late { pid, activation, usual, .. } = late;
     let not_covered = NotCovered {
         cpu: activation.cpu,
         due_ns: activation.release_ns.cast_signed().wrapping_sub_unsigned(since_ns),
@@ -313,6 +360,7 @@ impl<'a> FirstReading<'a> {
             since_ns: 0,
             late: HashMap::new(),
             awake: BTreeSet::new(),
+            meant: HashMap::new(),
         }
     }
 
@@ -363,6 +411,9 @@ impl<'a> FirstReading<'a> {
     fn add(&mut self, part: &mut Trace) {
         for (pid, name) in part.names.drain() {
             if self.threads.names.len() < MOST_NAMES || self.threads.names.contains_key(&pid) {
+                if self.wanted.is_of_names() {
+                    self.meant.insert(pid, self.wanted.watch.is_meant(&name));
+                }
                 self.threads.names.insert(pid, name);
             }
         }
@@ -372,16 +423,13 @@ impl<'a> FirstReading<'a> {
             self.events += events.events.len() as u64;
             for event in events.events.drain(..) {
                 self.seen.note(event.what);
-                let is_of_threads = matches!(
-                    event.what,
-                    What::Switch { .. }
-                        | What::Waking { .. }
-                        | What::SysEnter { .. }
-                        | What::SysExit { .. }
-                        | What::TimerStart { .. }
-                        | What::PageFault
-                        | What::Exit
-                );
+                let is_of_threads = match event.what {
+                    What::Switch { .. } | What::Waking { .. } | What::Exit => true,
+                    What::SysEnter { .. } | What::SysExit { .. } | What::TimerStart { .. } | What::PageFault => {
+                        self.meant.get(&event.pid) != Some(&false)
+                    }
+                    _ => false,
+                };
                 // Times that go back are those of damaged pages.
                 if is_of_threads && event.at_ns >= self.settled_ns {
                     self.pending.push((cpu, event));
@@ -396,7 +444,8 @@ impl<'a> FirstReading<'a> {
     /// Passes on the events before `horizon_ns`.
     fn settle(&mut self, horizon_ns: u64) {
         self.settled_ns = self.settled_ns.max(horizon_ns);
-        self.pending.sort_by_key(|(_, event)| event.at_ns);
+        // In one order, however the trace is divided.
+        self.pending.sort_by_key(|(cpu, event)| (event.at_ns, *cpu));
         let n = self.pending.partition_point(|(_, event)| event.at_ns < horizon_ns);
         let settled: Vec<(u32, Event)> = self.pending.drain(..n).collect();
         self.lost_ns.sort_unstable();
@@ -439,22 +488,12 @@ impl<'a> FirstReading<'a> {
         self.note_late(finished);
     }
 
-    /// Keeps what is late, and can be explained.
+    /// Keeps what is late.
     fn note_late(&mut self, finished: Vec<Finished>) {
         let most = if self.wanted.is_of_names() { self.wanted.keep } else { self.wanted.keep.min(MOST_OF_ONE) };
         for one in finished {
-            let response_ns = one.activation.response_ns();
-            let Some(above_ns) = one.late_above_ns(self.wanted.above).filter(|above_ns| response_ns > *above_ns) else {
-                continue;
-            };
-            let is_meant = self.threads.names.get(&one.pid).is_some_and(|name| self.wanted.watch.is_meant(name));
-            let Some(usual) = self.threads.usual(one.pid).filter(|_| is_meant) else { continue };
-            let (kept, n) = self.late.entry(one.pid).or_default();
-            *n += 1;
-            let at = kept.partition_point(|other| other.activation.response_ns() >= response_ns);
-            if at < most {
-                kept.insert(at, Late { pid: one.pid, activation: one.activation, usual, above_ns });
-                kept.truncate(most);
+            if self.meant.get(&one.pid) != Some(&false) {
+                self.late.entry(one.pid).or_default().take(one, self.wanted.above, most);
             }
         }
     }

@@ -66,14 +66,23 @@ pub struct Finished {
 const NOTABLE_NS: u64 = 50_000;
 
 impl Finished {
-    /// Response time, ns, above which it is late: the one that is given, or else the deadline or twice the usual one,
-    /// whichever is less; `None` while nothing is known.
+    /// Response time, ns, above which it is late; `None` while nothing is known.
     #[must_use]
     pub fn late_above_ns(&self, given: Option<Span>) -> Option<u64> {
-        let usual = self.usual_response_ns.map(|usual| usual.saturating_mul(2).saturating_add(NOTABLE_NS));
-        let own = [self.deadline.map(Span::ns), usual].into_iter().flatten().min();
-        given.map(Span::ns).or(own)
+        late_above_ns(given, self.deadline, self.usual_response_ns)
     }
+}
+
+/// Response time, ns, above which an activation is late: the one that is given, or else the deadline or twice the usual
+/// one, whichever is less; `None` if nothing is known.
+pub(crate) fn late_above_ns(
+    given: Option<Span>,
+    deadline: Option<Span>,
+    usual_response_ns: Option<u64>,
+) -> Option<u64> {
+    let usual = usual_response_ns.map(|usual| usual.saturating_mul(2).saturating_add(NOTABLE_NS));
+    let own = [deadline.map(Span::ns), usual].into_iter().flatten().min();
+    given.map(Span::ns).or(own)
 }
 
 /// All watched threads.

@@ -43,6 +43,7 @@ enum Kind {
     TimerExpire {
         timer: Field,
         function: Option<Field>,
+        now: Option<Field>,
     },
     WheelExpire {
         function: Field,
@@ -186,7 +187,9 @@ impl Decoder {
                 let (timer, function) = (field("hrtimer")?, field("function"));
                 Kind::TimerStart { timer, function, expires: field("expires")?, soft: field("softexpires")? }
             }
-            "hrtimer_expire_entry" => Kind::TimerExpire { timer: field("hrtimer")?, function: field("function") },
+            "hrtimer_expire_entry" => {
+                Kind::TimerExpire { timer: field("hrtimer")?, function: field("function"), now: field("now") }
+            }
             "timer_expire_entry" => Kind::WheelExpire { function: field("function")? },
             "sched_pi_setprio" => Kind::Inherit { pid: field("pid")?, priority: field("newprio")? },
             "irq_handler_entry" => Kind::InterruptEntry { number: field("irq")?, name: field("name")? },
@@ -268,6 +271,21 @@ impl Decoder {
         overwritten
     }
 
+    /// Passes each expiry of a timer in these pages to `take`: its time by the clock of the trace, and the one shortly
+    /// before by the clock of the timer, ns.
+    pub(super) fn expiries(&self, pages: &[u8], mut take: impl FnMut(u64, u64)) {
+        for page in pages.chunks(self.layout.page_bytes) {
+            // Damaged pages are counted where the whole trace is read.
+            let _ = read_page(page, &self.layout, |at_ns, data| {
+                let id = data.first_chunk::<2>().map(|id| usize::from(u16::from_ne_bytes(*id)));
+                let kind = id.and_then(|id| self.kinds.get(id)?.as_ref());
+                if let Some(Kind::TimerExpire { now: Some(now), .. }) = kind {
+                    long(data, *now).into_iter().for_each(|now_ns| take(at_ns, now_ns));
+                }
+            });
+        }
+    }
+
     #[inline]
     fn event(&self, at_ns: u64, data: &[u8], trace: &mut Trace, names: &mut Names) -> Option<Event> {
         let (head, _) = data.split_first_chunk::<COMMON_BYTES>()?;
@@ -307,7 +325,7 @@ impl Decoder {
                 expires_ns: long(data, *expires)?.cast_signed(),
                 soft_ns: long(data, *soft)?.cast_signed(),
             },
-            Kind::TimerExpire { timer, function } => {
+            Kind::TimerExpire { timer, function, .. } => {
                 let function = function.and_then(|function| long(data, function));
                 function.into_iter().for_each(|function| names.note_function(trace, function));
                 What::TimerExpire { timer: long(data, *timer)?, function }

@@ -1,5 +1,7 @@
 //! A file of trace-cmd as the events of a recorded trace, read in parts: those of the CPU that is behind come first.
 
+mod timer_clock;
+
 use super::dat::{DatError, DatFile, NextPart};
 use super::decode::Decoder;
 use super::layouts::LayoutError;
@@ -10,6 +12,7 @@ use analysis::recorded::Recording;
 use analysis::watch::WAKING_TIMERS;
 use std::io::{Read, Seek};
 use std::ops::Range;
+use timer_clock::TimerClock;
 
 /// Bytes of a part, in whole pages: all CPUs have one in memory.
 const PART_BYTES: usize = 1 << 16;
@@ -52,6 +55,8 @@ struct Cursor {
     rest: Vec<u8>,
     /// Time up to which its events are known, ns; `None` after the last one.
     latest_ns: Option<u64>,
+    /// The clock of timers.
+    timers: TimerClock,
     /// Beginnings of parts: their times, ns, and places.
     index: Vec<(u64, NextPart)>,
 }
@@ -70,8 +75,8 @@ impl<R: Read + Seek> DatRecording<R> {
             .filter(|(address, name)| *address > 0 && WAKING_TIMERS.contains(&name.as_str()))
             .map(|(address, _)| *address)
             .collect();
-        // Due times are of another clock, or the timers of sleeps are not told from others.
-        if file.clock != MONOTONIC || timers.is_empty() {
+        // The timers of sleeps are not told from others.
+        if timers.is_empty() {
             timers = vec![NO_FUNCTION];
         }
         decoder.only_timers_of(timers);
@@ -127,6 +132,9 @@ impl<R: Read + Seek> Recording for DatRecording<R> {
         let counted = self.decoder.read(part, cpu, &pages);
         let mut known_ns = None;
         if let Some(events) = part.cpus.get_mut(cpu) {
+            if self.file.clock != MONOTONIC {
+                cursor.timers.translate(events, &self.decoder, &pages);
+            }
             let last_page = pages.chunks(self.decoder.page_bytes().max(1)).next_back().and_then(page_begins);
             known_ns = events.events.last().map(|last| last.at_ns).max(last_page);
             if !is_first && std::mem::take(&mut events.is_cut) {
@@ -167,7 +175,13 @@ impl<R: Read + Seek> Recording for DatRecording<R> {
             around.extend(cut);
         }
         let window = Window { from_ns: times_ns.start, around, own: Vec::new() };
-        Ok(Some(window.trace(&self.decoder, |_| ()).0))
+        let (mut trace, _) = window.trace(&self.decoder, |_| ());
+        if self.file.clock != MONOTONIC {
+            for (events, pages) in trace.cpus.iter_mut().zip(&window.around) {
+                TimerClock::default().translate(events, &self.decoder, pages);
+            }
+        }
+        Ok(Some(trace))
     }
 
     fn share(&self) -> f64 {

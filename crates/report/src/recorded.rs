@@ -43,14 +43,13 @@ pub struct RecordedDocument {
 }
 
 impl RecordedDocument {
-    /// The document of a trace in this file. `notes` say what is missing besides events.
+    /// The document of a trace in this file, with its clock and number of CPUs.
     #[must_use]
     pub fn new(
         version: &'static str,
         (file, clock, cpus): (String, String, usize),
         judged: Judged,
         sample: WatchSample,
-        notes: Vec<String>,
     ) -> RecordedDocument {
         let Judged { times_ns, events, gaps, seen, threads, others, most_active, chain, explained } = judged;
         let is_sampled = sample == WatchSample::Response;
@@ -62,7 +61,7 @@ impl RecordedDocument {
             length_ns: times_ns.end.saturating_sub(times_ns.start),
             events,
             gaps,
-            missing: seen.missing().into_iter().chain(notes).collect(),
+            missing: seen.missing(),
             threads: threads.iter().filter_map(|one| WatchedSummary::of(one, is_sampled, CONFIDENCE)).collect(),
             others,
             most_active,

@@ -18,7 +18,7 @@ pub(super) fn explain(arguments: ExplainArguments) -> Outcome {
     let task = match what {
         MethodOrRun::Run(run) if arguments.again => return again(Some(&run), one_cell.common.format),
         MethodOrRun::Method(_) if arguments.again => return again(None, one_cell.common.format),
-        MethodOrRun::Run(run) if store::is_run(&run) => {
+        MethodOrRun::Run(run) if run.is_dir() => {
             let run = run.display().to_string();
             let run = model::shell_word(&run);
             return Err(

@@ -14,8 +14,6 @@ use std::path::Path;
 
 /// Steps of the progress.
 const STEPS: u64 = 1000;
-/// The clock of due times.
-const MONOTONIC: &str = "mono";
 
 /// Judges the threads of `watch` in a file; the latest activations above a response time, up to a number, are explained.
 pub(super) fn judge(
@@ -50,12 +48,8 @@ pub(super) fn judge(
         return Err(of_file(&nothing(&judged, &wanted.watch)).into());
     }
     let (clock, cpus) = (recording.file().clock.clone(), analysis::recorded::Recording::n_cpus(&recording));
-    let mut notes = Vec::new();
-    if clock != MONOTONIC {
-        notes.push(format!("due times: its clock is `{clock}`; those of `trace-cmd record -C mono` are told"));
-    }
     let file = (path.display().to_string(), clock, cpus);
-    let document = RecordedDocument::new(env!("CARGO_PKG_VERSION"), file, judged, sample, notes);
+    let document = RecordedDocument::new(env!("CARGO_PKG_VERSION"), file, judged, sample);
     let mut text = Vec::new();
     match format {
         RunFormat::Json => output::json(&mut text, &document)?,

@@ -23,10 +23,29 @@ pub(crate) fn instances() -> Option<PathBuf> {
 }
 
 /// Names of the trace instances that punctual has made.
-pub(crate) fn ours(instances: &Path) -> Vec<String> {
+fn ours(instances: &Path) -> Vec<String> {
     let names =
         std::fs::read_dir(instances).unwrap().flatten().filter_map(|entry| entry.file_name().into_string().ok());
     names.filter(|name| name.starts_with("punctual-")).collect()
+}
+
+/// Those of them whose process has ended: others of this machine may measure meanwhile.
+fn left_behind(instances: &Path) -> Vec<String> {
+    ours(instances).into_iter().filter(|name| !Path::new("/proc").join(owner(name)).exists()).collect()
+}
+
+/// The process that made an instance of this name.
+fn owner(name: &str) -> &str {
+    name.split('-').nth(2).unwrap_or_default()
+}
+
+/// Those that a child of this process has made.
+pub(crate) fn of_child(instances: &Path, pid: u32) -> Vec<String> {
+    let is_parent = |name: &String| {
+        let status = std::fs::read_to_string(Path::new("/proc").join(owner(name)).join("status")).unwrap_or_default();
+        status.lines().any(|line| line.strip_prefix("PPid:").is_some_and(|parent| parent.trim() == pid.to_string()))
+    };
+    ours(instances).into_iter().filter(is_parent).collect()
 }
 
 /// A cell on one CPU whose wake-ups later than `above` are explained.
@@ -289,7 +308,7 @@ fn root_tracefs_need_not_be_mounted() {
     let said = run(&mut command);
     assert_eq!(said.status, 0, "{said:?}");
     assert!(said.stdout.contains("What makes it late: "), "{said:?}");
-    let left = instances().map(|dir| ours(&dir)).unwrap_or_default();
+    let left = instances().map(|dir| left_behind(&dir)).unwrap_or_default();
     assert_eq!(left, Vec::<String>::new());
 }
 
