@@ -128,6 +128,7 @@ impl Capture {
             names: self.names.clone(),
             functions: self.functions.clone(),
             own: serde_json::to_vec(&self.evidence).unwrap_or_default(),
+            machine: None,
         };
         let Window { around, own, .. } = &self.window;
         let buffers = [("", &around[..]), (OWN, &own[..])];
@@ -167,7 +168,7 @@ impl Capture {
                 _ => {}
             }
         }
-        let DatHead { layouts, names, functions, own: _ } = dat.head;
+        let DatHead { layouts, names, functions, .. } = dat.head;
         Ok(Capture { layouts, names, functions, window, evidence })
     }
 

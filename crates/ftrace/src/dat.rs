@@ -9,7 +9,9 @@ pub(crate) use read::NextPart;
 pub use read::{Buffer, DatError, DatFile};
 
 use super::layouts::Layouts;
+use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
+use std::io::{self, Read, Write};
 
 /// Bytes that a file begins with, before its version.
 const MAGIC: &[u8] = b"\x17\x08\x44tracing";
@@ -22,6 +24,8 @@ const OPTION_CLOCK: u16 = 4;
 const OPTION_CPUS: u16 = 8;
 /// The option of this program's own data, which trace-cmd passes over.
 const OPTION_OWN: u16 = 0x7075;
+/// As [`OPTION_OWN`]: the machine of the trace, as JSON.
+const OPTION_MACHINE: u16 = 0x7076;
 /// The clock of the traces, as trace-cmd writes it.
 const CLOCK: &[u8] = b"[mono]\0";
 
@@ -36,18 +40,86 @@ pub struct DatHead {
     pub functions: Vec<(u64, String)>,
     /// Data of this program; empty in files of others.
     pub own: Vec<u8>,
+    /// The machine, in files of `punctual capture`.
+    pub machine: Option<Machine>,
+}
+
+/// The machine of a trace, as far as an explanation of its events needs it. Texts of a file may hold anything.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Machine {
+    /// Version of the program that recorded the trace.
+    pub version: String,
+    /// Architecture, of which the numbers of system calls are.
+    pub architecture: String,
+    /// Release of the kernel.
+    pub kernel: String,
+    /// Hypervisor; `None` when none is detected.
+    pub hypervisor: Option<String>,
+    /// Whether the CPUs have idle states to tell apart.
+    pub idle_states: bool,
 }
 
 impl DatHead {
     /// A file with these buffers: the name of each, which is empty for the first one, and its pages of each CPU.
     #[must_use]
-    pub fn file(&self, buffers: &[(&str, &[Vec<u8>])]) -> Vec<u8> {
-        let page_bytes = self.layouts.page_bytes.max(1);
-        let n_cpus = buffers.iter().map(|(_, pages)| pages.len()).max().unwrap_or(0);
+    pub fn file<'a>(&self, buffers: &[(&str, &'a [Vec<u8>])]) -> Vec<u8> {
+        let sources = |pages: &'a Vec<u8>| (pages.len() as u64, &pages[..]);
+        let mut bytes = Vec::new();
+        // A vector takes every byte, and every source has its length.
+        let _ = self.write(
+            &mut bytes,
+            buffers.iter().map(|(name, cpus)| (*name, cpus.iter().map(sources).collect())).collect(),
+        );
+        bytes
+    }
+
+    /// Writes a file with these buffers: the name of each, and the pages of each CPU as their length, bytes, and their
+    /// source, which is dropped once it is read.
+    ///
+    /// # Errors
+    /// When the file cannot be written, or a source cannot be read or ends early.
+    pub fn write<R: Read>(&self, out: &mut impl Write, buffers: Vec<(&str, Vec<(u64, R)>)>) -> io::Result<()> {
+        let page_bytes = self.layouts.page_bytes.max(1) as u64;
+        let n_cpus = buffers.iter().map(|(_, cpus)| cpus.len()).max().unwrap_or(0);
+        let further: Vec<&str> = buffers.iter().skip(1).map(|(name, _)| *name).collect();
+        let (mut head, places) = self.head(n_cpus, &further);
+        // The first buffer follows the options; they say where the others are.
+        let mut end = head.len() as u64;
+        let mut tables = Vec::new();
+        for (index, (_, cpus)) in buffers.iter().enumerate() {
+            let place = index.checked_sub(1).and_then(|index| places.get(index));
+            if let Some(place) = place.and_then(|place| head.get_mut(*place..)?.first_chunk_mut()) {
+                *place = end.to_ne_bytes();
+            }
+            let lengths = (0..n_cpus).map(|cpu| cpus.get(cpu).map_or(0, |(bytes, _)| *bytes));
+            tables.push(table(&mut end, lengths, page_bytes));
+        }
+        let mut at = head.len() as u64;
+        out.write_all(&head)?;
+        for (table, (_, cpus)) in tables.iter().zip(buffers) {
+            out.write_all(table)?;
+            at += table.len() as u64;
+            for source in cpus.into_iter().map(Some).chain(std::iter::repeat_with(|| None)).take(n_cpus) {
+                let begin = at.next_multiple_of(page_bytes);
+                io::copy(&mut io::repeat(0).take(begin - at), out)?;
+                let (bytes, read) = source.map_or(Ok((0, 0)), |(bytes, source)| {
+                    Ok::<_, io::Error>((bytes, io::copy(&mut source.take(bytes), out)?))
+                })?;
+                if read < bytes {
+                    return Err(io::ErrorKind::UnexpectedEof.into());
+                }
+                at = begin + bytes;
+            }
+        }
+        Ok(())
+    }
+
+    /// All that comes before the first buffer; and the offset in it of the place of each further buffer.
+    fn head(&self, n_cpus: usize, further: &[&str]) -> (Vec<u8>, Vec<usize>) {
         let mut bytes = MAGIC.to_vec();
         bytes.extend(b"6\0");
         bytes.extend([u8::from(cfg!(target_endian = "big")), 8]);
-        bytes.extend(number_32(page_bytes));
+        bytes.extend(number_32(self.layouts.page_bytes.max(1)));
         bytes.extend(b"header_page\0");
         text_64(&mut bytes, &self.layouts.page);
         bytes.extend(b"header_event\0");
@@ -76,20 +148,13 @@ impl DatHead {
         if !self.own.is_empty() {
             option(OPTION_OWN, &self.own);
         }
-        let further = buffers.get(1..).unwrap_or_default();
-        let places: Vec<usize> =
-            further.iter().map(|(name, _)| option(OPTION_BUFFER, &[&[0; 8], name.as_bytes(), &[0]].concat())).collect();
-        bytes.extend(0_u16.to_ne_bytes());
-        // The first buffer follows the options; they say where the others are.
-        for (index, (_, pages)) in buffers.iter().enumerate() {
-            let at = (bytes.len() as u64).to_ne_bytes();
-            let place = index.checked_sub(1).and_then(|index| places.get(index));
-            if let Some(place) = place.and_then(|place| bytes.get_mut(*place..)?.first_chunk_mut()) {
-                *place = at;
-            }
-            pages_of(&mut bytes, pages, n_cpus, page_bytes);
+        if let Some(machine) = &self.machine {
+            option(OPTION_MACHINE, &serde_json::to_vec(machine).unwrap_or_default());
         }
-        bytes
+        let places =
+            further.iter().map(|name| option(OPTION_BUFFER, &[&[0; 8], name.as_bytes(), &[0]].concat())).collect();
+        bytes.extend(0_u16.to_ne_bytes());
+        (bytes, places)
     }
 
     /// The formats: those of ftrace itself, and the others by system.
@@ -120,25 +185,21 @@ fn texts(bytes: &mut Vec<u8>, texts: &[&str]) {
     texts.iter().for_each(|text| text_64(bytes, text));
 }
 
-/// Appends the pages of a buffer, after a table of where those of each CPU are, and the clock.
-fn pages_of(bytes: &mut Vec<u8>, pages: &[Vec<u8>], n_cpus: usize, page_bytes: usize) {
-    bytes.extend(PAGES);
-    let nothing = Vec::new();
-    let all = || (0..n_cpus).map(|cpu| pages.get(cpu).unwrap_or(&nothing));
-    let after = bytes.len() + n_cpus * 16 + 8 + CLOCK.len();
-    // Aligned to the page size for each CPU.
-    let mut at = after.next_multiple_of(page_bytes);
-    for of_cpu in all() {
-        bytes.extend((at as u64).to_ne_bytes());
-        bytes.extend((of_cpu.len() as u64).to_ne_bytes());
-        at += of_cpu.len().next_multiple_of(page_bytes);
+/// The begin of a buffer at offset `end` of a file: where the pages of each CPU are, by their lengths, and the clock.
+/// Moves `end` behind the buffer.
+fn table(end: &mut u64, lengths: impl ExactSizeIterator<Item = u64>, page_bytes: u64) -> Vec<u8> {
+    let mut bytes = PAGES.to_vec();
+    *end += (PAGES.len() + lengths.len() * 16 + 8 + CLOCK.len()) as u64;
+    for length in lengths {
+        // Aligned to the page size for each CPU.
+        let begin = end.next_multiple_of(page_bytes);
+        bytes.extend(begin.to_ne_bytes());
+        bytes.extend(length.to_ne_bytes());
+        *end = begin + length;
     }
     bytes.extend((CLOCK.len() as u64).to_ne_bytes());
     bytes.extend(CLOCK);
-    for of_cpu in all() {
-        bytes.resize(bytes.len().next_multiple_of(page_bytes), 0);
-        bytes.extend(of_cpu);
-    }
+    bytes
 }
 
 fn number_32(n: usize) -> [u8; 4] {

@@ -1,7 +1,7 @@
 //! Decoding of ring buffer records into the events of an analysis.
 
 use super::format::{Field, Format};
-use super::pages::{PageError, PageLayout, read_page};
+use super::pages::{PageError, PageLayout, page_head, read_page};
 use analysis::explain::{Context, CpuEvents, Event, Trace, What};
 use std::collections::HashMap;
 
@@ -284,6 +284,13 @@ impl Decoder {
                 }
             });
         }
+    }
+
+    /// Number of these pages before which events were lost, and of these events as far as the kernel has counted them.
+    #[must_use]
+    pub fn lost(&self, pages: &[u8]) -> (u64, u64) {
+        let heads = pages.chunks(self.layout.page_bytes).filter_map(|page| Some(page_head(page, &self.layout).ok()?.0));
+        heads.filter(|head| head.lost).fold((0, 0), |(n, events), head| (n + 1, events + head.lost_count.unwrap_or(0)))
     }
 
     #[inline]

@@ -18,7 +18,7 @@ mod timeline;
 mod window;
 
 pub use capture::{Again, Capture, CaptureError};
-pub use dat::{Buffer, DatError, DatFile, DatHead};
+pub use dat::{Buffer, DatError, DatFile, DatHead, Machine};
 pub use decode::{BEGIN, Decoder, END, ReadCounts, VECTORS};
 pub use layouts::{LayoutError, Layouts};
 pub use recording::{DatRecording, RecordingError};

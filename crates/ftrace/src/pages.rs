@@ -71,6 +71,16 @@ pub(super) fn read_page(
     layout: &PageLayout,
     mut take: impl FnMut(u64, &[u8]),
 ) -> Result<PageHead, PageError> {
+    let (head, records) = page_head(page, layout)?;
+    read_records(records, head.time_ns, &mut take)?;
+    Ok(head)
+}
+
+/// The head of a page, and its records.
+///
+/// # Errors
+/// When the page is shorter than its head declares.
+pub(super) fn page_head<'a>(page: &'a [u8], layout: &PageLayout) -> Result<(PageHead, &'a [u8]), PageError> {
     let short = || PageError::Short(page.len());
     let time_ns = page_begins(page).ok_or_else(short)?;
     let commit = match layout.commit_bytes {
@@ -82,9 +92,7 @@ pub(super) fn read_page(
     let records = data.get(..length).ok_or_else(short)?;
     let lost = commit & LOST != 0;
     let counted = lost && commit & LOST_COUNTED != 0;
-    let head = PageHead { time_ns, lost, lost_count: u64_at(data, length).filter(|_| counted) };
-    read_records(records, time_ns, &mut take)?;
-    Ok(head)
+    Ok((PageHead { time_ns, lost, lost_count: u64_at(data, length).filter(|_| counted) }, records))
 }
 
 fn read_records(records: &[u8], mut time_ns: u64, take: &mut impl FnMut(u64, &[u8])) -> Result<(), PageError> {

@@ -45,7 +45,7 @@ impl Export {
         if written.is_ok() {
             let functions = ftrace::functions(trace, symbols);
             let (layouts, names) = (self.layouts.clone(), trace.names.clone());
-            let head = DatHead { layouts, names, functions, own: Vec::new() };
+            let head = DatHead { layouts, names, functions, ..DatHead::default() };
             written = write(&raw, &head.file(&[("", &window.around)]));
         }
         if let Err(err) = written {

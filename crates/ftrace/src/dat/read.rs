@@ -6,7 +6,7 @@
 mod parser;
 mod sections;
 
-use super::{DatHead, MAGIC, OPTION_BUFFER, OPTION_CLOCK, OPTION_OWN, OPTIONS, PAGES};
+use super::{DatHead, MAGIC, Machine, OPTION_BUFFER, OPTION_CLOCK, OPTION_MACHINE, OPTION_OWN, OPTIONS, PAGES};
 use crate::layouts::Layouts;
 use model::plain;
 use parser::Parser;
@@ -18,6 +18,8 @@ use std::io::{self, Read, Seek};
 const MOST_CPUS: u32 = 8192;
 const MOST_BUFFERS: usize = 1024;
 const MOST_FORMATS: u32 = 1 << 16;
+/// Most bytes of the description of a machine.
+const MOST_MACHINE: usize = 4096;
 
 /// Reason why a file cannot be read.
 #[derive(Debug, thiserror::Error)]
@@ -148,6 +150,7 @@ impl<R: Read + Seek> DatFile<R> {
                         self.clock = chosen_clock(&String::from_utf8_lossy(&value));
                     }
                     OPTION_OWN => self.head.own = value,
+                    OPTION_MACHINE => self.head.machine = Some(machine(&value)?),
                     OPTION_BUFFER if further.len() < MOST_BUFFERS => {
                         let (at, name) =
                             value.split_first_chunk().ok_or(DatError::Damaged("a buffer without place"))?;
@@ -239,6 +242,14 @@ fn names<R: Read + Seek>(input: &mut Parser<R>) -> Result<HashMap<i32, String>, 
         Some((pid.parse().ok()?, name.to_owned()))
     };
     Ok(input.text_64()?.lines().filter_map(name).collect())
+}
+
+/// The machine of a capture.
+fn machine(value: &[u8]) -> Result<Machine, DatError> {
+    let value = Some(value).filter(|value| value.len() <= MOST_MACHINE);
+    value
+        .and_then(|value| serde_json::from_slice(value).ok())
+        .ok_or(DatError::Damaged("the description of its machine"))
 }
 
 fn limited(n: u32) -> Result<u32, DatError> {

@@ -10,6 +10,11 @@ fn head() -> DatHead {
         names: HashMap::from([(7, "a b-[c]".to_owned()), (8, "0123456789abcde".to_owned())]),
         functions: vec![(0xffff_8000, "hrtimer_wakeup".to_owned()), (0xffff_9000, "it_real_fn".to_owned())],
         own: b"{}".to_vec(),
+        machine: Some(Machine {
+            kernel: "6.1.0-rt".to_owned(),
+            hypervisor: Some("kvm".to_owned()),
+            ..Machine::default()
+        }),
     }
 }
 
@@ -37,6 +42,43 @@ fn a_file_has_what_was_written() {
         }
         assert!(read.pages(9, 0).unwrap().is_empty());
     }
+}
+
+#[test]
+fn a_file_is_written_from_sources_that_are_read_to_their_length() {
+    let pages = [Vec::new(), page_of_all_kinds(1_000), page_of_all_kinds(2_000)];
+    let whole = head().file(&[("", &pages[..2]), ("x", &pages)]);
+    let endless = |pages: &[u8]| (pages.len() as u64, Cursor::new([pages, &[7; 5000]].concat()));
+    let sources = |cpus: &[Vec<u8>]| cpus.iter().map(|pages| endless(pages)).collect::<Vec<_>>();
+    let mut written = Vec::new();
+    head().write(&mut written, vec![("", sources(&pages[..2])), ("x", sources(&pages))]).unwrap();
+    assert!(written == whole);
+    let short = vec![("", vec![(4097, &pages[1][..])])];
+    assert_eq!(head().write(&mut Vec::new(), short).unwrap_err().kind(), io::ErrorKind::UnexpectedEof);
+    let mut small = [0; 10_000];
+    let full = head().write(&mut &mut small[..], vec![("", sources(&pages))]).unwrap_err();
+    assert_eq!(full.kind(), io::ErrorKind::WriteZero);
+}
+
+#[test]
+fn the_machine_of_a_file_is_checked() {
+    let known = serde_json::to_string(&head().machine).unwrap();
+    let long = known.replace("6.1.0-rt", &"6".repeat(5000));
+    let with = |text: &str| {
+        let file = head().file(&[("", &[])]);
+        let option = |text: &str| [&OPTION_MACHINE.to_ne_bytes()[..], &number_32(text.len()), text.as_bytes()].concat();
+        let option_at = file.windows(known.len() + 6).position(|part| part == option(&known)).unwrap();
+        let (before, rest) = (&file[..option_at], &file[option_at + known.len() + 6..]);
+        DatFile::open(Cursor::new([before, &option(text), rest].concat())).map(|file| file.head.machine)
+    };
+    let more = known.replacen('{', "{\"of_a_later_version\":[1],", 1);
+    for text in [&known, &more] {
+        assert_eq!(with(text).unwrap(), head().machine);
+    }
+    for text in ["", "{", "[]", "null", &known[1..], &known.replace("false", "7"), "\u{0}\u{1}", &long] {
+        assert_eq!(with(text).unwrap_err().to_string(), "damaged: the description of its machine", "{text:.80}");
+    }
+    assert_eq!(DatFile::open(Cursor::new(DatHead::default().file(&[("", &[])]))).unwrap().head.machine, None);
 }
 
 #[test]
@@ -136,6 +178,7 @@ fn in_sections(compression: &str, pack: Option<Pack>, buffers: &[(&str, &[Vec<u8
         options.push((3, value));
     }
     options.push((OPTION_OWN, head.own.clone()));
+    options.push((OPTION_MACHINE, serde_json::to_vec(&head.machine).unwrap()));
     // Two sections of options, the first with all but the last.
     let list = |options: &[(u16, Vec<u8>)], next: u64| {
         let mut all = Vec::new();

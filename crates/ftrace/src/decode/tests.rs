@@ -58,4 +58,14 @@ fn lost_and_damaged_pages_are_known() {
     assert_eq!((trace.covers(0, 1009), trace.covers(0, 1010)), (false, true));
     let (trace, counted) = decoded(&[good.clone(), vec![0xff; LAYOUT.page_bytes], good].concat());
     assert_eq!((counted.events, counted.damaged, trace.cpus[0].events.len()), (40, 1, 38));
+    let counted = page(9000, 3 << 30, &written(&all_kinds()), &LAYOUT, Some(7));
+    let decoder = decoder();
+    for (pages, expected) in [
+        (&[][..], (0, 0)),
+        (&page_of_all_kinds(1000), (0, 0)),
+        (&lost, (1, 0)),
+        (&[&counted[..], &lost, &counted, &[0xff; LAYOUT.page_bytes]].concat(), (3, 14)),
+    ] {
+        assert_eq!(decoder.lost(pages), expected);
+    }
 }
