@@ -30,6 +30,7 @@ pub use header::{drawn_seed, only_cell};
 pub use kernel_test::{KernelLimits, TestOutcome};
 pub use local_or_lab::LocalOrLab;
 pub use lock::{recovery_lines, take_lock};
+pub use remote::output_from;
 pub use serve::serve;
 pub use session::{Request, Session, stamp};
 pub use stop::{Interrupted, Stop};

@@ -142,7 +142,7 @@ impl Stop {
     }
 
     /// Requests a stop.
-    pub(crate) fn request(&self) {
+    pub fn request(&self) {
         self.requested.store(true, Relaxed);
         self.wake();
     }

@@ -19,6 +19,7 @@ mod on_spike;
 mod prepared;
 mod program;
 mod readings;
+mod recording;
 mod sleepers;
 mod steps;
 mod threads;
@@ -32,6 +33,7 @@ mod worst_spikes;
 pub use endless::EndlessExplainer;
 pub use explainer::SpikeReport;
 pub use prepared::Prepared;
+pub use recording::Recording;
 
 use crate::trace::TraceError;
 use store::StoreError;

@@ -1,5 +1,6 @@
 //! Replacing, appending to and reading files in directories of any owner, without following planted links.
 
+use crate::PrivateDirectory;
 use std::ffi::OsString;
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, IsTerminal, Read, Write};
@@ -81,6 +82,23 @@ pub fn create(path: &Path) -> io::Result<File> {
     }
     // Appending, because the file of a run is written through this descriptor for as long as the run lasts.
     OpenOptions::new().read(true).append(true).create_new(true).mode(MODE).custom_flags(libc::O_NOFOLLOW).open(path)
+}
+
+/// Creates a file in `directory` that has no name, or none any more: it ends with its last descriptor.
+///
+/// # Errors
+/// When it cannot be created.
+pub fn without_name(directory: &Path) -> io::Result<File> {
+    let mut options = OpenOptions::new();
+    options.read(true).write(true).mode(0o600);
+    match options.clone().custom_flags(libc::O_TMPFILE).open(directory) {
+        // A file system without such files, open(2).
+        Err(err) if matches!(err.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EISDIR)) => {
+            let hidden = PrivateDirectory::new(directory, "punctual-file")?;
+            options.create_new(true).open(hidden.path().join("file"))
+        }
+        opened => opened,
+    }
 }
 
 /// Replaces the file `path` by one with this content.
@@ -222,6 +240,15 @@ mod tests {
 
     fn text(path: &Path) -> String {
         fs::read_to_string(path).unwrap()
+    }
+
+    #[test]
+    fn a_file_without_name_is_in_no_directory() {
+        let scratch = Scratch::make();
+        let mut file = without_name(scratch.dir()).unwrap();
+        file.write_all(b"pages").unwrap();
+        assert_eq!((scratch.names().len(), file.metadata().unwrap().len()), (0, 5));
+        assert_eq!(without_name(&scratch.path("absent")).unwrap_err().kind(), io::ErrorKind::NotFound);
     }
 
     #[test]

@@ -37,6 +37,13 @@ impl KernelSymbols {
         self.addresses.iter().filter(is_meant).copied().collect()
     }
 
+    /// All functions, ascending by address.
+    pub fn all(&self) -> Vec<(u64, String)> {
+        let ends = self.begins.iter().skip(1).copied().chain([self.names.len()]);
+        let name = |(begin, end): (&usize, usize)| self.names.get(*begin..end).unwrap_or_default().to_owned();
+        self.addresses.iter().copied().zip(self.begins.iter().zip(ends).map(name)).collect()
+    }
+
     /// The function that contains `address`.
     pub fn name(&self, address: u64) -> Option<String> {
         let index = self.addresses.partition_point(|begin| *begin <= address).checked_sub(1)?;
@@ -71,6 +78,9 @@ mod tests {
         ] {
             assert_eq!(symbols.name(address).as_deref(), name, "{address:x}");
         }
-        assert_eq!(KernelSymbols::parse("").name(5), None);
+        let all = [(0xffff10, "first"), (0xffff40, "middle"), (0xffff80, "last")];
+        assert_eq!(symbols.all(), all.map(|(address, name)| (address, name.to_owned())));
+        let nothing = KernelSymbols::parse("");
+        assert_eq!((nothing.name(5), nothing.all()), (None, Vec::new()));
     }
 }

@@ -2,6 +2,7 @@
 
 mod again;
 mod arguments;
+mod capture;
 mod cell;
 mod cells;
 mod check;
@@ -118,6 +119,7 @@ fn execute(command: Command) -> Outcome {
         Command::Study(arguments) => study::command(arguments.command),
         Command::Measure(arguments) => measure::measure(arguments),
         Command::Watch(arguments) => watch::watch(*arguments),
+        Command::Capture(arguments) => capture::capture(arguments),
         Command::Monitor(arguments) => monitor::monitor(arguments),
         Command::Explain(arguments) => explain::explain(arguments),
         Command::Frontier(arguments) => frontier::frontier(arguments),

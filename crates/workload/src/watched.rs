@@ -76,13 +76,19 @@ impl WatchedProgram {
         self.status.is_some()
     }
 
+    /// Whether it has ended by itself with a failure.
+    #[must_use]
+    pub fn has_failed(&self) -> bool {
+        self.status.is_some_and(|status| !status.success())
+    }
+
     /// How it ended by itself, as text; `None` while it runs.
     #[must_use]
     pub fn status(&self) -> Option<String> {
         self.status.map(|status| status.to_string())
     }
 
-    /// The error of a program that ended before anything was watched.
+    /// The error of a program that has failed, or has ended before anything was watched.
     #[must_use]
     pub fn ended_early(&self) -> InstrumentError {
         let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);

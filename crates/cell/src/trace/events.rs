@@ -65,6 +65,8 @@ pub(crate) enum EventSet {
     Activity,
     /// The explanation of late wake-ups without what [`EventSet::Activity`] has.
     Surroundings,
+    /// Both of them, of all threads.
+    Everything,
 }
 
 impl EventSet {
@@ -76,12 +78,16 @@ impl EventSet {
             EventSet::Scheduling => SCHEDULING.to_vec(),
             EventSet::Activity => ACTIVITY.to_vec(),
             EventSet::Surroundings => EVENTS.into_iter().filter(is_of_all).collect(),
+            EventSet::Everything => {
+                let is_new = |wanted: &EventRequest| ACTIVITY.iter().all(|known| known.path != wanted.path);
+                ACTIVITY.into_iter().chain(EVENTS.into_iter().filter(is_of_all).filter(is_new)).collect()
+            }
         }
     }
 
     /// Whether the processor's own interrupts belong to it.
     pub(super) fn has_vectors(self) -> bool {
-        matches!(self, EventSet::Explanation | EventSet::Surroundings)
+        matches!(self, EventSet::Explanation | EventSet::Surroundings | EventSet::Everything)
     }
 }
 
@@ -104,6 +110,9 @@ const SCHEDULING: [EventRequest; 3] = [
     EventRequest { path: "sched/sched_waking", of: EventScope::MeasuredThreads("pid"), tells: None },
     EventRequest { path: "sched/sched_migrate_task", of: EventScope::MeasuredThreads("pid"), tells: None },
 ];
+
+/// Events of all system calls.
+pub(super) const SYSTEM_CALLS: [&str; 2] = ["raw_syscalls/sys_enter", "raw_syscalls/sys_exit"];
 
 /// Event of entering and leaving an idle state.
 pub(super) const IDLE: &str = "power/cpu_idle";
@@ -141,6 +150,18 @@ mod tests {
         let many: Vec<i32> = (0..65).collect();
         assert_eq!(filter("pid", Some(&many[..64])).matches("||").count(), 63);
         assert_eq!(filter("pid", Some(&many)), "comm ~ \"measured/*\"");
+    }
+
+    #[test]
+    fn everything_is_of_all_threads_and_requested_once() {
+        let all = EventSet::Everything.requests();
+        assert!(all.iter().all(|wanted| wanted.of == EventScope::AllThreads));
+        let mut paths: Vec<_> = all.iter().map(|wanted| wanted.path).collect();
+        paths.sort_unstable();
+        paths.dedup();
+        assert_eq!(paths.len(), all.len());
+        let has = |wanted: &EventRequest| paths.contains(&wanted.path);
+        assert!(EVENTS.iter().chain(&ACTIVITY).all(has));
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! A private tracefs instance: created, set up, read, and always removed.
 
 use super::TraceError;
-use super::events::{EventScope, EventSet, IDLE, NEEDED, filter};
+use super::events::{EventScope, EventSet, IDLE, NEEDED, SYSTEM_CALLS, filter};
 use super::source::PageSource;
 use ftrace::{BEGIN, Decoder, END, Layouts, VECTORS};
 use std::fs::{self, File, OpenOptions};
@@ -243,6 +243,23 @@ impl Instance {
             written.map_err(TraceError::file(path))?;
         }
         Ok(())
+    }
+
+    /// Leaves out the system calls of threads of this name: reading the trace makes some for each page, which would
+    /// fill the next page.
+    ///
+    /// # Errors
+    /// When the filter is not kept.
+    pub(crate) fn without_calls_of(&mut self, name: &str) -> Result<(), TraceError> {
+        let wanted = format!("comm != \"{name}\"");
+        SYSTEM_CALLS.iter().try_for_each(|event| self.filter(event, &wanted))
+    }
+
+    /// Names of threads that the kernel keeps for its own output: of some that have ended, too.
+    pub(crate) fn kept_names(&self) -> Vec<(i32, String)> {
+        let text = fs::read_to_string(self.root.join("saved_cmdlines")).unwrap_or_default();
+        let name = |line: &str| line.split_once(' ').and_then(|(pid, name)| Some((pid.parse().ok()?, name.to_owned())));
+        text.lines().filter_map(name).collect()
     }
 
     /// Stops the trace; [`PageSource::start`] restarts it.

@@ -1,5 +1,6 @@
 //! Command-line arguments. Values are parsed here; their meaning on this machine is decided later.
 
+mod capture;
 mod compare;
 mod cost;
 mod doctor;
@@ -24,6 +25,7 @@ mod study;
 mod tune;
 mod watch;
 
+pub(super) use capture::CaptureArguments;
 pub(super) use compare::CompareArguments;
 pub(super) use cost::CostArguments;
 pub(super) use doctor::DoctorArguments;
@@ -101,6 +103,8 @@ pub(super) enum Command {
     Explain(ExplainArguments),
     /// Watch threads of other programs: how late they are, and why (root)
     Watch(Box<WatchArguments>),
+    /// Record what all threads do, here or on a board, to analyze it elsewhere (root)
+    Capture(CaptureArguments),
     /// Measure for weeks at a low rate: maxima of 5 minutes, metrics for Prometheus
     Monitor(MonitorArguments),
     /// Search for the smallest period without a missed cycle

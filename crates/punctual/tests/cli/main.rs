@@ -62,6 +62,7 @@ mod life {
 }
 
 mod real {
+    pub(crate) mod capture;
     pub(crate) mod cobalt;
     pub(crate) mod compare;
     pub(crate) mod cost;

@@ -39,6 +39,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("monitor show", &["punctual monitor show --last 7d"]),
     ("frontier", &["punctual frontier --policy fifo:80 --load messaging"]),
     ("watch", &["punctual watch --pid 4711 --for 1min", "punctual watch --deadline 500us -- ./servo --rate 1000"]),
+    ("capture", &["punctual capture --for 30s", "punctual capture --on ssh:root@board --output board.dat"]),
     ("tune", &["punctual tune --quick --load messaging"]),
     ("compare", &["punctual compare messaging/other messaging/fifo:80"]),
     ("show", &["punctual show --all"]),

@@ -109,6 +109,36 @@ fn a_dry_run_asks_the_other_machine() {
 }
 
 #[test]
+fn root_a_capture_comes_back() {
+    skip_unless!(crate::real::explain::instances().is_some());
+    let (_machine, scratch) = machine_and_scratch("board-capture");
+    let board = Machine::new(scratch);
+    // What a login shell prints comes first.
+    let script = format!(
+        "#!/bin/sh\necho welcome\nexec env TMPDIR={}/tmp PATH=/usr/bin:/bin \"$@\"\n",
+        board.scratch.dir().display()
+    );
+    let shell = board.scratch.executable("shell", script);
+    let path = board.scratch.path("trace.dat");
+    let capture = |site: &str, more: &str| {
+        let mut command = command(&format!("capture --for 1h --output {}", path.display()));
+        run(command.args(["--on", site]).args(more.split_whitespace()))
+    };
+    let said = capture(&format!("exec:{}", shell.display()), "-- sleep 0.1").expect_success();
+    assert!(said.last_line().starts_with(&format!("{}: ", path.display())), "{said:?}");
+    let file = ftrace::DatFile::open(std::fs::File::open(&path).unwrap()).unwrap();
+    assert_eq!(file.head.machine.map(|machine| machine.kernel), host::kernel_release());
+    board.expect_nothing_left();
+    std::fs::remove_file(&path).unwrap();
+
+    let refused = capture(&board.site, "-- /no/such/program");
+    let reason = "/no/such/program is not installed (searched in PATH); install it, or name its path";
+    expect_refused(&refused, &format!("{}: {reason}", board.site));
+    assert!(!path.exists() && !board.scratch.path("trace.dat.part").exists());
+    board.expect_nothing_left();
+}
+
+#[test]
 fn an_installed_program_of_this_version_is_used() {
     let (_machine, scratch) = machine_and_scratch("board-installed");
     let board = Machine::new(scratch);

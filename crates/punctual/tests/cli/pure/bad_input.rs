@@ -49,6 +49,14 @@ fn a_wrong_value_is_refused_before_anything_is_measured() {
             "show no-such-run",
             "invalid run no-such-run: it has no run.jsonl; name a directory written by `punctual run`",
         ),
+        ("capture --for 0s", "--for: invalid duration `0s`: expected a positive duration, like 10s"),
+        ("capture --most 5", "--most: invalid size `5`: expected e.g. 500MB or 2GB"),
+        ("capture --output no/such/t.dat", "cannot write no/such/t.dat: No such file or directory (os error 2)"),
+        (
+            "capture --output /dev/null",
+            "cannot write /dev/null: it exists; remove it, or name another file with --output",
+        ),
+        ("capture --on board", "--on: unknown machine `board` (known: here ssh:HOST exec:COMMAND)"),
         (
             "measure --policy fifo:80 --timer-slack 1us",
             "unsupported: timer slack of real-time threads, the only ones here; leave it out",
