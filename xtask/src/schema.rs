@@ -44,6 +44,7 @@ fn schemas() -> Schemas {
             ("history.schema.json", written::<report::HistoryDocument<'static>>()),
             ("store-query.schema.json", written::<report::Answer>()),
             ("again.schema.json", written::<report::AgainDocument>()),
+            ("recorded.schema.json", written::<report::RecordedDocument>()),
             ("frontier.schema.json", written::<json::FrontierDocument<'static>>()),
         ]
         .map(|(name, schema)| (name, schema.to_value())),

@@ -10,6 +10,7 @@ mod format;
 #[cfg(test)]
 mod fuzz;
 mod layouts;
+mod marks;
 mod pages;
 mod recording;
 #[cfg(any(test, feature = "testing"))]
@@ -21,6 +22,7 @@ pub use capture::{Again, Capture, CaptureError};
 pub use dat::{Buffer, DatError, DatFile, DatHead, Machine};
 pub use decode::{BEGIN, Decoder, END, ReadCounts, VECTORS};
 pub use layouts::{LayoutError, Layouts};
+pub use marks::{MARKS, marks};
 pub use recording::{DatRecording, RecordingError};
 pub use timeline::{Spike, timeline};
 pub use window::{Window, functions};

@@ -136,6 +136,28 @@ fn read_records(records: &[u8], mut time_ns: u64, take: &mut impl FnMut(u64, &[u
     Ok(())
 }
 
+/// A record with an absolute time, ns, for the next event.
+pub(super) fn absolute_time(at_ns: u64) -> [u8; 8] {
+    let low = u32::try_from(at_ns & ((1 << DELTA_BITS) - 1)).unwrap_or(0);
+    let high = u32::try_from((at_ns & !HIGH) >> DELTA_BITS).unwrap_or(0);
+    let mut record = [0; 8];
+    let (head, rest) = record.split_at_mut(4);
+    head.copy_from_slice(&joined(31, low));
+    rest.copy_from_slice(&high.to_ne_bytes());
+    record
+}
+
+/// A record with an event of any length in whole words, at the time of the record before.
+pub(super) fn long_event(data: &[u8]) -> Vec<u8> {
+    let length = u32::try_from(data.len() + 4).unwrap_or(0);
+    [&joined(0, 0), &length.to_ne_bytes()[..], data].concat()
+}
+
+/// The first word of a record.
+pub(super) fn joined(kind: u32, delta: u32) -> [u8; 4] {
+    (if cfg!(target_endian = "big") { kind << DELTA_BITS | delta } else { delta << 5 | kind }).to_ne_bytes()
+}
+
 /// The type and the time of a record's first word, which is a bit field of C.
 fn divided(header: u32) -> (u32, u64) {
     if cfg!(target_endian = "big") {

@@ -196,3 +196,6 @@ impl<R: Read + Seek> Recording for DatRecording<R> {
         (*at > 0).then(|| name.clone())
     }
 }
+
+#[cfg(test)]
+mod tests;

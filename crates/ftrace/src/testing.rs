@@ -2,9 +2,11 @@
 #![expect(clippy::unwrap_used, reason = "tests only")]
 #![cfg_attr(not(test), allow(dead_code, reason = "other crates need a part of it"))]
 
+use super::dat::DatHead;
 use super::decode::Decoder;
 use super::layouts::Layouts;
 use super::pages::PageLayout;
+pub(crate) use super::pages::joined as header;
 
 /// The layout of a 4 KiB page, as in this program's own kernel.
 pub(crate) const LAYOUT: PageLayout = PageLayout { commit_at: 8, commit_bytes: 8, data_at: 16, page_bytes: 4096 };
@@ -20,10 +22,6 @@ pub(crate) enum Record {
     Extend(u64),
     /// An absolute time.
     Absolute(u64),
-}
-
-pub(crate) fn header(kind: u32, delta: u32) -> [u8; 4] {
-    (if cfg!(target_endian = "big") { kind << 27 | delta } else { delta << 5 | kind }).to_ne_bytes()
 }
 
 fn split(value: u64) -> (u32, [u8; 4]) {
@@ -108,8 +106,12 @@ pub fn layouts() -> Layouts {
             ],
         ),
         of("sched/sched_waking", 2, &[("pid", 24, 4)]),
-        of("timer/hrtimer_start", 3, &[("hrtimer", 8, 8), ("expires", 24, 8), ("softexpires", 32, 8)]),
-        of("timer/hrtimer_expire_entry", 4, &[("hrtimer", 8, 8), ("function", 24, 8)]),
+        of(
+            "timer/hrtimer_start",
+            3,
+            &[("hrtimer", 8, 8), ("function", 16, 8), ("expires", 24, 8), ("softexpires", 32, 8)],
+        ),
+        of("timer/hrtimer_expire_entry", 4, &[("hrtimer", 8, 8), ("now", 16, 8), ("function", 24, 8)]),
         of("irq/irq_handler_entry", 5, &[("irq", 8, 4), ("name", 12, 4)]),
         of("irq/irq_handler_exit", 6, &[("irq", 8, 4)]),
         of("irq/softirq_entry", 7, &[("vec", 8, 4)]),
@@ -222,4 +224,93 @@ pub(crate) fn wakeup() -> Vec<Record> {
 #[must_use]
 pub fn page_of_wakeup() -> Vec<u8> {
     page(100, 0, &written(&wakeup()), &LAYOUT, None)
+}
+
+/// Period of the thread in [`loop_file`], and the number of its activations.
+pub const LOOP_PERIOD_NS: u64 = 2_000_000;
+/// See [`LOOP_PERIOD_NS`].
+pub const LOOPS: u64 = 120;
+/// Address of the function of its timer.
+const WAKES: u64 = 0xf00;
+
+/// A trace of one CPU and one thread, `control`, that runs for 50 us in each period, 5 us after the interrupt of its
+/// timer; in one of them `logger` keeps the CPU for 400 us. The clock is `CLOCK_MONOTONIC`, or `boot` and this much
+/// ahead of it.
+#[must_use]
+pub fn loop_file(ahead_ns: u64) -> Vec<u8> {
+    let names = [(8, "logger"), (9, "control")].map(|(pid, name)| (pid, name.to_owned()));
+    let head = DatHead {
+        layouts: layouts(),
+        names: names.into_iter().collect(),
+        functions: vec![(WAKES, "hrtimer_wakeup".to_owned())],
+        ..DatHead::default()
+    };
+    let pages: Vec<u8> = (1..=LOOPS).flat_map(|cycle| loop_page(cycle, ahead_ns)).collect();
+    let file = head.file(&[("", &[pages])]);
+    let Some(at) = (0..file.len()).find(|at| ahead_ns > 0 && file[*at..].starts_with(b"[mono]")) else { return file };
+    // Said twice: in the options, and before the pages.
+    let other = file[at..].to_vec();
+    let last = (1..other.len()).find(|at| other[*at..].starts_with(b"[mono]")).unwrap();
+    let mut file = file;
+    for at in [at, at + last] {
+        file[at..at + 6].copy_from_slice(b"[boot]");
+    }
+    file
+}
+
+/// The page of one period: the interrupt, the switch in, the start of the next timer, and the switch out.
+fn loop_page(cycle: u64, ahead_ns: u64) -> Vec<u8> {
+    let due_ns = 1_000_000_000 + cycle * LOOP_PERIOD_NS;
+    let (int, long) = (|value: i32| value.to_ne_bytes(), |value: u64| value.to_ne_bytes());
+    let switch = |prev: i32, prev_state: u64, next: i32| {
+        let priority = |pid| int(if pid == 9 { 19 } else { 120 });
+        let name = |pid| match pid {
+            8 => &b"logger\0"[..],
+            9 => b"control\0",
+            _ => b"swapper\0",
+        };
+        data(
+            1,
+            prev,
+            64,
+            &[
+                (8, name(prev)),
+                (24, &int(prev)),
+                (28, &priority(prev)),
+                (32, &long(prev_state)),
+                (40, name(next)),
+                (56, &int(next)),
+                (60, &priority(next)),
+            ],
+        )
+    };
+    // In an interrupt that asks for a switch.
+    let hard = |mut data: Vec<u8>| {
+        data[2] |= 8;
+        data
+    };
+    let is_late = cycle == LOOPS - 20;
+    // `logger` does not let go at the interrupt.
+    let before = if is_late { 8 } else { 0 };
+    let mut records = Vec::new();
+    if is_late {
+        records.push(Record::Event(0, switch(0, 0, 8)));
+    }
+    let next_ns = due_ns + LOOP_PERIOD_NS;
+    records.extend([
+        Record::Event(600, hard(data(15, before, 12, &[]))),
+        Record::Event(
+            400,
+            hard(data(4, before, 32, &[(8, &long(0xabc)), (16, &long(due_ns + 600)), (24, &long(WAKES))])),
+        ),
+        Record::Event(1_000, hard(data(2, before, 28, &[(24, &int(9))]))),
+        Record::Event(1_000, hard(data(16, before, 12, &[]))),
+        Record::Event(if is_late { 400_000 } else { 2_000 }, switch(before, 0, 9)),
+        Record::Event(
+            45_000,
+            data(3, 9, 48, &[(8, &long(0xabc)), (16, &long(WAKES)), (24, &long(next_ns)), (32, &long(next_ns))]),
+        ),
+        Record::Event(1_000, switch(9, 1, 0)),
+    ]);
+    page(due_ns + ahead_ns, 0, &written(&records), &LAYOUT, None)
 }

@@ -32,7 +32,7 @@ impl Spike<'_> {
     }
 
     /// Name of its track.
-    fn track(&self) -> String {
+    pub(crate) fn track(&self) -> String {
         match &self.explanation.thread {
             Some(thread) => thread.name.clone(),
             None => format!("wake-up of CPU {}", self.explanation.cpu),

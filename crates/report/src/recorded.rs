@@ -62,7 +62,10 @@ impl RecordedDocument {
             events,
             gaps,
             missing: seen.missing(),
-            threads: threads.iter().filter_map(|one| WatchedSummary::of(one, is_sampled, CONFIDENCE)).collect(),
+            threads: threads
+                .iter()
+                .filter_map(|one| WatchedSummary::of(&one.thread, &one.slices, is_sampled, CONFIDENCE))
+                .collect(),
             others,
             most_active,
             chain: chain.as_ref().and_then(ChainSummary::of),

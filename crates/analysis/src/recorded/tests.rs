@@ -158,7 +158,10 @@ fn without_interrupts_or_timers_nothing_is_concluded_from_their_lack() {
     let spike = &judged.explained.worst[0];
     let is_guess = |share: &model::Share| {
         [Some(share.cause), share.or].into_iter().flatten().any(|cause| {
-            matches!(cause, model::Cause::Steal | model::Cause::IrqsOff | model::Cause::IdleExit | model::Cause::LongRun)
+            matches!(
+                cause,
+                model::Cause::Steal | model::Cause::IrqsOff | model::Cause::IdleExit | model::Cause::LongRun
+            )
         })
     };
     assert!(!spike.shares.iter().any(is_guess), "{:#?}", spike.shares);

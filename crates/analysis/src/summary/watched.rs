@@ -4,7 +4,6 @@ use crate::stats::histogram::merged;
 use crate::stats::levels::Quantiles;
 use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
-use crate::watch::ThreadResult;
 use model::{
     ChainRecord, ChainStage, CountedName, FoundPeriod, Histogram, NamedTime, OpenActivation, OtherThread, Policy,
     Releases, Slice, Span, ThreadRecord, WatchRecord, WatchedThread,
@@ -167,11 +166,11 @@ pub struct StageSummary {
 }
 
 impl WatchedSummary {
-    /// The summary of one measurement of a thread, with figures of this confidence; `is_sampled`: its samples are its
-    /// response times.
+    /// The summary of one measurement of a thread, with its samples in slices and figures of this confidence;
+    /// `is_sampled`: the samples are its response times.
     #[must_use]
-    pub fn of(one: &ThreadResult, is_sampled: bool, confidence: f64) -> Option<WatchedSummary> {
-        thread(&[(&one.thread, &one.slices[..])], is_sampled, confidence)
+    pub fn of(one: &WatchedThread, slices: &[Slice], is_sampled: bool, confidence: f64) -> Option<WatchedSummary> {
+        thread(&[(one, slices)], is_sampled, confidence)
     }
 }
 

@@ -1,7 +1,7 @@
 //! Export of kept spikes for other programs: a timeline as JSON for Chrome and Perfetto, the raw trace for trace-cmd.
 
 use analysis::explain::{Subject, Symbols, Trace};
-use ftrace::{DatHead, Layouts, Spike, Window};
+use ftrace::{DatHead, Layouts, MARKS, Spike, Window};
 use host::file;
 use model::Explanation;
 use std::fs;
@@ -40,13 +40,15 @@ impl Export {
     ) {
         let [story, raw] = self.paths(name);
         let write = |path: &Path, content: &[u8]| file::create(path).and_then(|mut file| file.write_all(content));
-        let mut written =
-            write(&story, ftrace::timeline(&[Spike { explanation, subject, trace }]).to_string().as_bytes());
+        let spike = Spike { explanation, subject, trace };
+        let mut written = write(&story, ftrace::timeline(&[spike]).to_string().as_bytes());
         if written.is_ok() {
             let functions = ftrace::functions(trace, symbols);
             let (layouts, names) = (self.layouts.clone(), trace.names.clone());
             let head = DatHead { layouts, names, functions, ..DatHead::default() };
-            written = write(&raw, &head.file(&[("", &window.around)]));
+            let marks = ftrace::marks(&head.layouts, &spike).unwrap_or_default();
+            let buffers = [("", &window.around[..]), (MARKS, &marks)];
+            written = write(&raw, &head.file(buffers.get(..if marks.is_empty() { 1 } else { 2 }).unwrap_or_default()));
         }
         if let Err(err) = written {
             let what = || format!("{}: {err}; not all spikes are exported", self.dir.display());

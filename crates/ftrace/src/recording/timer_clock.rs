@@ -1,7 +1,7 @@
 //! Due times of timers by the clock of the trace, where that is another one than theirs.
 //!
-//! Each expiry of a timer is an event with the time by `CLOCK_MONOTONIC` that the interrupt had read shortly before. The
-//! smallest of the differences is that of the clocks, some hundred nanoseconds too large.
+//! Each expiry of a timer is an event with the time by `CLOCK_MONOTONIC` that the interrupt had read shortly before.
+//! The smallest of the differences is that of the clocks, some hundred nanoseconds too large.
 
 use crate::decode::Decoder;
 use analysis::explain::{CpuEvents, What};

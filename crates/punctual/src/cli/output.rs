@@ -10,6 +10,9 @@ use std::error::Error;
 use std::io::{self, IsTerminal, Write};
 use std::path::Path;
 
+/// Explained spikes that are shown one by one without `--all`.
+pub(super) const SPIKES: usize = 3;
+
 /// Options of the output of a run.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct OutputOptions {

@@ -1,7 +1,7 @@
 //! A recorded trace: how late its threads were, and why. Nothing is measured, and no machine is needed but this one.
 
 use super::arguments::RunFormat;
-use super::watch::SPIKES;
+use super::output::SPIKES;
 use super::{Outcome, output};
 use analysis::explain::Taker;
 use analysis::recorded::{Judged, Wanted};
@@ -15,7 +15,7 @@ use std::path::Path;
 /// Steps of the progress.
 const STEPS: u64 = 1000;
 
-/// Judges the threads of `watch` in a file; the latest activations above a response time, up to a number, are explained.
+/// Judges the threads of `watch` in a file. Explains activations above a response time, at most this number of them.
 pub(super) fn judge(
     path: &Path,
     watch: Watch,
@@ -32,16 +32,20 @@ pub(super) fn judge(
     let mut recording = DatRecording::new(file).map_err(|err| of_file(&err))?;
     let bar = if io::stderr().is_terminal() { ProgressBar::new(STEPS) } else { ProgressBar::hidden() };
     let sample = watch.sample;
+    let machine = recording.file().head.machine.as_ref();
+    let is_bare = machine.is_some_and(|machine| machine.hypervisor.is_none());
     let wanted = Wanted {
         names: recording.file().head.names.clone(),
         watch,
         above,
         keep: usize::try_from(keep).unwrap_or(usize::MAX),
-        // The file does not say whether there is a hypervisor.
-        taker: Taker::Hypervisor,
+        // Files of other programs do not say whether there is a hypervisor.
+        taker: if is_bare { Taker::Firmware } else { Taker::Hypervisor },
     };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a small number")]
-    let judged = analysis::recorded::judge(&mut recording, &wanted, &mut |share| bar.set_position((share * STEPS as f64) as u64));
+    let judged = analysis::recorded::judge(&mut recording, &wanted, &mut |share| {
+        bar.set_position((share * STEPS as f64) as u64)
+    });
     bar.finish_and_clear();
     let judged = judged.map_err(|err| of_file(&err))?;
     if judged.threads.is_empty() {
@@ -53,7 +57,9 @@ pub(super) fn judge(
     let mut text = Vec::new();
     match format {
         RunFormat::Json => output::json(&mut text, &document)?,
-        _ => document.text(&mut text, Style { spikes: if all { usize::MAX } else { SPIKES }, ..output::style(false) })?,
+        _ => {
+            document.text(&mut text, Style { spikes: if all { usize::MAX } else { SPIKES }, ..output::style(false) })?
+        }
     }
     output::write(&text)?;
     Ok(0)
@@ -62,7 +68,11 @@ pub(super) fn judge(
 /// Why there is nothing to show.
 fn nothing(judged: &Judged, watch: &Watch) -> String {
     let Judged { seen, others, most_active, .. } = judged;
-    let of = |what: &str| format!("nothing to report: no event {what}; record it, like trace-cmd record -C mono -e sched -e irq -e timer -e raw_syscalls");
+    let of = |what: &str| {
+        format!(
+            "nothing to report: no event {what}; record it, like trace-cmd record -C mono -e sched -e irq -e timer -e raw_syscalls"
+        )
+    };
     match &watch.thread {
         _ if !seen.switches => of("sched_switch"),
         _ if !seen.wakings => of("sched_waking"),

@@ -5,12 +5,10 @@ use super::again::again;
 use super::arguments::WatchArguments;
 use super::explain::directory;
 use super::one_cell::one;
-use super::output::OutputOptions;
+use super::output::{OutputOptions, SPIKES};
 use super::recorded::judge;
 use model::{Axes, Conditions, Explain, Kernel, Period, Plan, Policy, Span, Task, Watch, WatchTarget};
 
-/// Late activations that are shown one by one without `--all`.
-pub(super) const SPIKES: usize = 3;
 /// Period of the cell where none is given; that of each thread is in its record.
 const PERIOD: Span = Span(1_000_000);
 

@@ -25,6 +25,7 @@ mod pure {
     pub(crate) mod lab_refused;
     pub(crate) mod lab_untrusted;
     pub(crate) mod plan;
+    pub(crate) mod recorded;
     pub(crate) mod replays;
     pub(crate) mod report;
     pub(crate) mod schema;

@@ -56,7 +56,13 @@ pub(crate) fn of_recorded(
     spikes: usize,
 ) -> io::Result<()> {
     worst(out, explained, lines, spikes)?;
-    causes(out, ("", "the trace begins later, ends earlier, or has too many events around them"), explained, lines, false)
+    causes(
+        out,
+        ("", "the trace begins later, ends earlier, or has too many events around them"),
+        explained,
+        lines,
+        false,
+    )
 }
 
 /// Writes up to `spikes` of the worst wake-ups one by one.

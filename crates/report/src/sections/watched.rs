@@ -131,6 +131,7 @@ fn open_ns(one: &WatchedSummary) -> Option<i64> {
 fn sentence(thread: &WatchedSummary) -> String {
     let mut parts = vec![match thread.wait.as_str() {
         "" => format!("{} never waited", thread.name),
+        wait if thread.activations == 0 => format!("{} waits in {wait}", thread.name),
         wait => format!("{} waits in {wait}, released {}", thread.name, released(thread)),
     }];
     if let Some(found) = thread.period {

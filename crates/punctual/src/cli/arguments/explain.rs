@@ -20,7 +20,7 @@ pub(crate) enum MethodOrRun {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(crate) struct ExplainArguments {
-    /// How the thread waits; or a recorded trace (trace.dat); or the run for --again
+    /// How the thread waits; or a recorded trace; or the run for --again
     #[arg(value_name = "METHOD", default_value = "clock_nanosleep", value_parser = method_or_run)]
     pub(crate) what: MethodOrRun,
     /// Measure nothing: explain the kept spikes of a run, or of one capture, by the rules of this version

@@ -9,7 +9,8 @@ use clap::{Arg, ArgMatches, Error};
 const WITH_AGAIN: [&str; 4] = ["again", "what", "run", "format"];
 /// What goes with a recorded trace.
 const WITH_TRACE: [&str; 13] = [
-    "from", "what", "thread", "period", "deadline", "chain", "sample", "wait_in", "above", "most", "keep", "all", "format",
+    "from", "what", "thread", "period", "deadline", "chain", "sample", "wait_in", "above", "most", "keep", "all",
+    "format",
 ];
 
 /// Refuses another option beside `--again` and recorded traces.
@@ -20,8 +21,10 @@ pub(super) fn stands_alone(matches: &ArgMatches) -> Result<(), Error> {
     let Some((name, given)) = matches.subcommand() else { return Ok(()) };
     let (own, with) = match () {
         () if matches!(given.try_get_one::<bool>("again"), Ok(Some(true))) => ("--again", &WITH_AGAIN[..]),
-        () if is_given(given, "from") => ("--from", &WITH_TRACE[..]),
-        () if matches!(given.try_get_one("what"), Ok(Some(super::MethodOrRun::Run(_)))) => ("FILE", &WITH_TRACE[..]),
+        () if name == "watch" && is_given(given, "from") => ("--from", &WITH_TRACE[..]),
+        () if name == "explain" && matches!(given.try_get_one("what"), Ok(Some(super::MethodOrRun::Run(_)))) => {
+            ("FILE", &WITH_TRACE[..])
+        }
         () => return Ok(()),
     };
     // Only arguments of a command that is built can be shown.

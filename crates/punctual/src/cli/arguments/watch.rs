@@ -19,8 +19,8 @@ pub(in crate::cli) struct WatchArguments {
     /// Watch nothing: explain the kept late activations of a run, or of one capture, by the rules of this version
     #[arg(long, help_heading = heading::SPIKES)]
     pub(in crate::cli) again: bool,
-    /// Watch nothing: judge the threads in a recorded trace (trace.dat), all that look periodic or --thread
-    #[arg(long, value_name = "FILE")]
+    /// Watch nothing: judge the threads of a recorded trace, like trace.dat: all that look periodic, or --thread
+    #[arg(long, value_name = "FILE", help_heading = heading::SPIKES)]
     pub(in crate::cli) from: Option<PathBuf>,
     /// Watch a running process
     #[arg(long, conflicts_with_all = ["cgroup", "unit"])]

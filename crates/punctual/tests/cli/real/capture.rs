@@ -3,7 +3,7 @@
 use crate::program::{
     Scratch, UNPRIVILEGED, command, inconclusive, machine_and_scratch, punctual, run, set_mode, skip_unless, wrapped,
 };
-use crate::real::explain::{instances, ours};
+use crate::real::explain::{instances, left_behind};
 use ftrace::DatFile;
 use std::fs::File;
 use std::path::Path;
@@ -46,7 +46,7 @@ fn expect_only(scratch: &Scratch, expected: &[&str]) {
     let mut names: Vec<String> = entries.map(|entry| entry.file_name().into_string().unwrap()).collect();
     names.sort_unstable();
     assert_eq!(names, expected);
-    assert_eq!(instances().map(|dir| ours(&dir)).unwrap_or_default(), Vec::<String>::new());
+    assert_eq!(instances().map(|dir| left_behind(&dir)).unwrap_or_default(), Vec::<String>::new());
 }
 
 #[test]

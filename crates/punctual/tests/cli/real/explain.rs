@@ -30,7 +30,7 @@ fn ours(instances: &Path) -> Vec<String> {
 }
 
 /// Those of them whose process has ended: others of this machine may measure meanwhile.
-fn left_behind(instances: &Path) -> Vec<String> {
+pub(crate) fn left_behind(instances: &Path) -> Vec<String> {
     ours(instances).into_iter().filter(|name| !Path::new("/proc").join(owner(name)).exists()).collect()
 }
 

@@ -1,0 +1,46 @@
+//! Recorded traces in files: the same activations by every clock, and limits of hostile ones.
+
+use super::super::testing::{LOOP_PERIOD_NS, LOOPS, loop_file};
+use super::*;
+use analysis::explain::Taker;
+use analysis::recorded::{Judged, Wanted, judge};
+use model::{Cause, Span, Watch, WatchTarget};
+use std::collections::HashMap;
+use std::io::Cursor;
+
+fn judged(file: Vec<u8>) -> Judged {
+    let mut recording = DatRecording::new(DatFile::open(Cursor::new(file)).unwrap()).unwrap();
+    let watch = Watch::new(WatchTarget::Everywhere);
+    let wanted = Wanted { watch, above: None, keep: 20, taker: Taker::Firmware, names: HashMap::new() };
+    judge(&mut recording, &wanted, &mut |_| ()).unwrap()
+}
+
+#[test]
+fn a_file_has_the_same_activations_by_every_clock() {
+    // By another clock due times are late by what passes between the interrupt and the event of the expiry.
+    for (ahead_ns, later_ns) in [(0, 0), (5_000_000_000, 400)] {
+        let judged = judged(loop_file(ahead_ns));
+        let [control] = &judged.threads[..] else { panic!("{:?}", judged.threads) };
+        let one = &control.thread;
+        // The first one has no due time: the start of its timer is not in the trace.
+        assert_eq!((one.name.as_str(), one.activations, one.skipped), ("control", LOOPS - 1, 0));
+        assert_eq!(one.releases, model::Releases { timer: LOOPS - 1, ..Default::default() }, "{ahead_ns}");
+        assert_eq!((one.period.map(|found| found.period.ns()), one.releases.timer), (Some(LOOP_PERIOD_NS), LOOPS - 1));
+        let at = |ns: i64| Some(ns - later_ns);
+        assert_eq!((one.latency.min_ns, one.latency.max_ns), (at(5_000), at(403_000)));
+        let [spike] = &judged.explained.worst[..] else { panic!("{:#?}", judged.explained) };
+        let first = &spike.shares[0];
+        assert_eq!((first.cause, first.owner.name.as_str()), (Cause::NonPreemptible, "logger"), "{:#?}", spike.shares);
+        assert_eq!((spike.latency, spike.is_complete()), (Span(at(448_000).unwrap().cast_unsigned()), true));
+        assert_eq!((judged.gaps, judged.events), (0, LOOPS * 7 + 1));
+    }
+}
+
+#[test]
+fn clocks_that_count_no_nanoseconds_are_refused() {
+    let mut file = loop_file(5);
+    let at = (0..file.len()).rev().find(|at| file[*at..].starts_with(b"[boot]")).unwrap();
+    file[at..at + 6].copy_from_slice(b"[upti]");
+    let err = DatRecording::new(DatFile::open(Cursor::new(file)).unwrap()).unwrap_err();
+    assert!(err.to_string().starts_with("unsupported: the clock `upti`, which does not count nanoseconds"), "{err}");
+}
