@@ -19,6 +19,7 @@ mod response;
 mod samples;
 mod statistics;
 mod store;
+mod trace;
 mod watch;
 
 use analysis::median_interval;
@@ -88,7 +89,7 @@ const HELP: &str = "\
 cargo xtask bench [--pairs N] [--cycles N] [--only WORD]
   against the peers: 10 pairs of 10000 cycles (more at shorter periods) unless told otherwise;
   --only measures the contests whose name holds WORD, like jitterdebugger, or samples, or statistics, or report,
-   or merge, or host, or explain, monitor or watch (as root), or import (400 MB below TMPDIR), or store (1 GB), or lab or
+   or merge, or host, or explain, monitor, watch or trace (as root), or import (400 MB below TMPDIR), or store (1 GB), or lab or
    response (fetch kernels), or cost (linux-perf)";
 
 /// Runs the pairs and prints the tables.
@@ -137,6 +138,9 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     }
     if only == "watch" {
         return watch::report(&program, &cpus, pairs);
+    }
+    if only == "trace" {
+        return trace::report(&program, pairs);
     }
     if only == "cost" {
         return cost::report(&program, cpu, pairs);

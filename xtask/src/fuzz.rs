@@ -1,20 +1,22 @@
 //! `cargo xtask fuzz`: runs parsers on mutations of their inputs for the given time.
 //!
-//! The parsers are those of `punctual import`, of the kernel's trace, of captures, of programs, and of runs, plans and
-//! cells. The loops are tests (`fuzz.rs` of their crates), where a short one always runs; this command runs them
+//! The parsers are those of `punctual import`, of the kernel's trace, of captures, of recorded traces, of programs,
+//! and of runs, plans and cells. The loops are tests (`fuzz.rs` of their crates), where a short one always runs; this command runs them
 //! optimized and long, by CPU time.
 
 use model::Span;
 use std::path::Path;
 use std::process::Command;
 
-/// Parsers of files, by the beginnings of their names, of the kernel's trace, of captures, and of programs.
-const TARGETS: [&str; 15] = [
-    "cyclictest", "jitterdebugger", "rtla", "rteval", "oslat", "xenomai", "latmus", "osadl", TRACE, CAPTURE, ELF,
+/// Parsers of files, by the beginnings of their names, of the kernel's trace, of captures, of recorded traces, and of
+/// programs.
+const TARGETS: [&str; 16] = [
+    "cyclictest", "jitterdebugger", "rtla", "rteval", "oslat", "xenomai", "latmus", "osadl", TRACE, CAPTURE, RECORDING, ELF,
     "runs", "imports", "plans", "cells",
 ];
 const TRACE: &str = "trace";
 const CAPTURE: &str = "capture";
+const RECORDING: &str = "recording";
 const ELF: &str = "elf";
 /// Inputs of other commands than `import`.
 const SHOWN: [&str; 4] = ["runs", "imports", "plans", "cells"];
@@ -40,7 +42,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     let mut failed = Vec::new();
     for target in targets {
         let (package, module) = match target {
-            TRACE | CAPTURE => ("punctual-ftrace", "fuzz"),
+            TRACE | CAPTURE | RECORDING => ("punctual-ftrace", "fuzz"),
             ELF => ("punctual-code", "fuzz"),
             target if SHOWN.contains(&target) => ("punctual", "cli::output::fuzz"),
             _ => ("punctual-import", "fuzz"),

@@ -5,11 +5,14 @@
 
 #![expect(clippy::disallowed_macros, reason = "read by developers only")]
 
-use super::Capture;
 use super::capture::tests::capture;
-use super::testing::{LAYOUT, all_kinds, decoder, page, wakeup, written};
+use super::testing::{LAYOUT, all_kinds, decoder, loop_file, page, wakeup, written};
+use super::{Capture, DatFile, DatRecording, RecordingError};
 use analysis::explain::{Facts, Subject, Taker, WaitsFor, explain};
-use model::SplitMix64;
+use analysis::recorded::{Wanted, judge};
+use model::{Explanation, SplitMix64, Watch, WatchTarget};
+use std::collections::HashMap;
+use std::io::Cursor;
 use sys::testing::{fuzz_runs, fuzz_seed};
 
 struct Random(SplitMix64);
@@ -119,4 +122,37 @@ fn fuzz_capture() {
     }
     eprintln!("capture: {runs} files, {refused} refused, {judged} judged");
     assert!(refused > 0 && judged > 0, "mutations that are all the same show nothing");
+}
+
+#[test]
+fn fuzz_recording() {
+    let seed = fuzz_seed();
+    let mut random = Random(SplitMix64::new(seed));
+    let whole = loop_file(5_000_000_000);
+    let (mut runs, mut refused, mut explained) = (0_u64, 0_u64, 0_u64);
+    for run in fuzz_runs(300) {
+        let mut file = whole.clone();
+        for _ in 0..=random.below(12) {
+            // The head, or the pages.
+            let end = if random.below(4) == 0 { 8192 } else { file.len() };
+            mutate(&mut random, &mut file, end, [0, 1, 8, 9, 0x1d, 0x1e, 0x1f, 0xff]);
+        }
+        let recording = DatFile::open(Cursor::new(file)).map_err(RecordingError::from).and_then(DatRecording::new);
+        let watch = Watch::new(WatchTarget::Everywhere);
+        let wanted = Wanted { watch, above: None, keep: 5, taker: Taker::Hypervisor, names: HashMap::new() };
+        match recording.and_then(|mut recording| judge(&mut recording, &wanted, &mut |_| ())) {
+            Err(err) => {
+                let line = err.to_string();
+                assert!(!line.contains('\n') && line.len() < 400, "run {run} with seed {seed}: {line}");
+                refused += 1;
+            }
+            Ok(judged) => {
+                assert!(judged.explained.worst.iter().all(Explanation::is_complete), "run {run} with seed {seed}");
+                explained += judged.explained.explained;
+            }
+        }
+        runs += 1;
+    }
+    eprintln!("recording: {runs} files, {refused} refused, {explained} activations explained");
+    assert!(refused > 0 && refused < runs && explained > 0, "mutations that are all the same show nothing");
 }

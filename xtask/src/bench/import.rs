@@ -34,12 +34,12 @@ with open(sys.argv[1], 'rb') as file, open('/dev/null', 'w') as out:
 /// Makes the files, runs the pairs and prints the table.
 pub(super) fn report(program: &Path, pairs: u64) -> Result<(), String> {
     let scratch = Scratch::new()?;
-    let (large, small) = (scratch.0.join("large.raw"), scratch.0.join("small.raw"));
+    let (large, small) = (scratch.path("large.raw"), scratch.path("small.raw"));
     let write = |path: &Path, records| write(path, records).map_err(|err| format!("{}: {err}", path.display()));
     write(&large, LARGE)?;
     write(&small, SMALL)?;
     let import = |file: &Path| {
-        let out = scratch.0.join("imported");
+        let out = scratch.path("imported");
         let finished = timed(Command::new(program).arg("import").arg(file).arg("--out").arg(&out));
         let _ = fs::remove_dir_all(&out);
         finished
@@ -79,13 +79,13 @@ fn megabytes() -> f64 {
     (LARGE * RECORD as u64) as f64 / 1e6
 }
 
-fn at_least(name: &str, values: &[f64], limit: f64) {
+pub(super) fn at_least(name: &str, values: &[f64], limit: f64) {
     let (said, promise) = interval(values, |lower, upper| format!(">= {limit} {}", judged(-upper, -lower, -limit)));
     println!("{name:<46}{:>10.1}  {said:<20}{promise}", median(values.iter().copied()));
 }
 
 /// The interval of a median, and the result of a promise.
-fn interval(values: &[f64], promise: impl Fn(f64, f64) -> String) -> (String, String) {
+pub(super) fn interval(values: &[f64], promise: impl Fn(f64, f64) -> String) -> (String, String) {
     match median_interval(values, CONFIDENCE) {
         Some((lower, _, upper)) => (format!("[{lower:.3}-{upper:.3}]"), promise(lower, upper)),
         None => ("(6 times at least)".to_owned(), String::new()),
@@ -93,13 +93,13 @@ fn interval(values: &[f64], promise: impl Fn(f64, f64) -> String) -> (String, St
 }
 
 /// A finished process with its times.
-struct Timed {
-    wall_s: f64,
-    cpu_s: f64,
-    rss_kib: f64,
+pub(super) struct Timed {
+    pub(super) wall_s: f64,
+    pub(super) cpu_s: f64,
+    pub(super) rss_kib: f64,
 }
 
-fn timed(command: &mut Command) -> Result<Timed, String> {
+pub(super) fn timed(command: &mut Command) -> Result<Timed, String> {
     let Finished { started, reaped, .. } = finish(command, b"")?;
     let wall_ns = sys::clock::monotonic().since(started).0;
     let cpu_s = (reaped.usage.user_us + reaped.usage.system_us) as f64 / 1e6;
@@ -125,13 +125,18 @@ fn write(path: &Path, records: u64) -> std::io::Result<()> {
 }
 
 /// A directory that is removed on drop.
-struct Scratch(PathBuf);
+pub(super) struct Scratch(PathBuf);
 
 impl Scratch {
-    fn new() -> Result<Scratch, String> {
-        let dir = std::env::temp_dir().join(format!("punctual-bench-import-{}", std::process::id()));
+    pub(super) fn new() -> Result<Scratch, String> {
+        let dir = std::env::temp_dir().join(format!("punctual-bench-{}", std::process::id()));
         fs::create_dir_all(&dir).map_err(|err| format!("{}: {err}", dir.display()))?;
         Ok(Scratch(dir))
+    }
+
+    /// The path of a file in it.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.0.join(name)
     }
 }
 
