@@ -1,8 +1,8 @@
 //! `cargo xtask fuzz`: runs parsers on mutations of their inputs for the given time.
 //!
 //! The parsers are those of `punctual import`, of the kernel's trace, of captures, of recorded traces, of programs,
-//! and of runs, plans and cells. The loops are tests (`fuzz.rs` of their crates), where a short one always runs; this command runs them
-//! optimized and long, by CPU time.
+//! and of runs, plans and cells. The loops are tests (`fuzz.rs` of their crates), where a short one always runs; this
+//! command runs them optimized and long, by CPU time.
 
 use model::Span;
 use std::path::Path;
