@@ -71,6 +71,9 @@ pub struct Facts {
     /// The same of interrupts.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub lacks_interrupts: bool,
+    /// The same of the flags that say whether a reschedule was requested.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub lacks_flags: bool,
     /// Whether [`What::Ran`] leaves out the time that a hypervisor took.
     pub counts_stolen: bool,
     /// Period, ns, of the witness: an interrupt that shows whether a CPU runs with interrupts on.

@@ -7,7 +7,7 @@ mod first_reading;
 mod late;
 mod sleeps;
 
-use crate::events::{Trace, What};
+use crate::events::{Event, Trace, What, flags};
 use crate::explain::{Case, Facts, Inside, Taker, Totals};
 use crate::watch::{Activation, ThreadResult, Usual, late_above_ns};
 use first_reading::FirstReading;
@@ -78,11 +78,14 @@ pub struct Seen {
     pub interrupts: bool,
     /// Page faults.
     pub faults: bool,
+    /// Flags that say whether interrupts were off.
+    pub flags: bool,
 }
 
 impl Seen {
-    fn note(&mut self, what: What) {
-        match what {
+    fn note(&mut self, event: Event) {
+        self.flags |= event.flags & flags::IRQS_OFF != 0;
+        match event.what {
             What::Switch { .. } => self.switches = true,
             What::Waking { .. } => self.wakings = true,
             What::SysEnter { .. } | What::SysExit { .. } => self.calls = true,
@@ -101,6 +104,7 @@ impl Seen {
             (self.timers, "starts of timers: due times, so that activations count from the wake-up"),
             (self.interrupts, "interrupts and softirqs: whether one of them took the CPU"),
             (self.faults, "page faults"),
+            (self.flags, "flags of events: whether a reschedule was requested"),
         ];
         kinds.into_iter().filter(|(is_there, _)| !is_there).map(|(_, what)| what.to_owned()).collect()
     }
@@ -133,7 +137,7 @@ pub struct Judged {
 ///
 /// # Errors
 /// When it cannot be read.
-pub fn judge<R: Recording>(
+pub fn judge<R: Recording + ?Sized>(
     recording: &mut R,
     wanted: &Wanted,
     progress: &mut dyn FnMut(f64),
@@ -158,6 +162,7 @@ pub fn judge<R: Recording>(
         sees_page_faults: first.seen.faults,
         lacks_calls: !first.seen.calls,
         lacks_interrupts: !first.seen.interrupts,
+        lacks_flags: !first.seen.flags,
         armed_ns: first.since_ns,
         frozen_ns: first.latest_ns,
         ..Facts::default()
@@ -217,7 +222,7 @@ impl Wanted {
 }
 
 /// Explains one late activation from the events around it, or says that these do not cover it.
-fn explain<R: Recording>(
+fn explain<R: Recording + ?Sized>(
     recording: &mut R,
     (pid, activation): (i32, Activation),
     usual: Usual,

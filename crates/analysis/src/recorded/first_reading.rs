@@ -67,7 +67,7 @@ impl<'a> FirstReading<'a> {
 
     /// Reads the whole trace. Returns false as soon as what was assumed of its system calls is wrong, or, in a try,
     /// seems so.
-    pub(super) fn read<R: Recording>(
+    pub(super) fn read<R: Recording + ?Sized>(
         &mut self,
         recording: &mut R,
         progress: &mut dyn FnMut(f64),
@@ -123,7 +123,7 @@ impl<'a> FirstReading<'a> {
             events.is_cut = false;
             self.events += events.events.len() as u64;
             for event in events.events.drain(..) {
-                self.seen.note(event.what);
+                self.seen.note(event);
                 let is_of_threads = match event.what {
                     What::Switch { .. } | What::Waking { .. } | What::Exit => true,
                     What::SysEnter { .. } | What::SysExit { .. } | What::TimerStart { .. } | What::PageFault => {

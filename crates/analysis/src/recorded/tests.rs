@@ -120,7 +120,7 @@ fn the_parts_of_a_trace_make_no_difference() {
         assert_eq!((one.name.as_str(), one.activations, one.skipped), ("control", LOOPS, 0));
         assert_eq!(one.period.map(|found| found.period.ns()), Some(Script::PERIOD_NS));
         assert_eq!((one.response.max_ns, one.latency.max_ns), (Some(550_000), Some(5_000)));
-        assert_eq!((judged.gaps, judged.others, judged.seen.missing().len()), (0, 0, 1), "{:?}", judged.seen);
+        assert_eq!((judged.gaps, judged.others, judged.seen.missing().len()), (0, 0, 2), "{:?}", judged.seen);
         let [spike] = &judged.explained.worst[..] else { panic!("{:#?}", judged.explained) };
         assert_eq!((spike.cycle, spike.latency), (LATE.cast_signed() - 1, Span(550_000)));
         let first = &spike.shares[0];
@@ -154,7 +154,7 @@ fn without_interrupts_or_timers_nothing_is_concluded_from_their_lack() {
     assert_eq!((control.thread.releases.timer, control.thread.releases.interrupt), (0, LOOPS));
     // From the waking, 2 us after the due time.
     assert_eq!(control.thread.response.max_ns, Some(548_000));
-    assert_eq!(judged.seen.missing().len(), 3, "{:?}", judged.seen);
+    assert_eq!(judged.seen.missing().len(), 4, "{:?}", judged.seen);
     let spike = &judged.explained.worst[0];
     let is_guess = |share: &model::Share| {
         [Some(share.cause), share.or].into_iter().flatten().any(|cause| {

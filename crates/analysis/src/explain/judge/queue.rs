@@ -140,7 +140,7 @@ impl Scene<'_> {
             return self.non_preemptible(cpu, stretch);
         }
         // A thread can raise its own priority without an event, and lower it again.
-        match self.is_left_alone(cpu, piece, to) {
+        match !self.facts.lacks_flags && self.is_left_alone(cpu, piece, to) {
             true => Reading::either(Cause::HigherPriority, Cause::Throttling).at(Some(
                 "no reschedule was requested: its priority was boosted while it ran, or the measured thread was held back"
                     .to_owned(),
