@@ -156,6 +156,30 @@ pub fn open_without_link(path: &Path) -> io::Result<File> {
     Ok(file)
 }
 
+/// The regular files below a directory, with their paths from there on and their sizes, and at most `most` of them. No
+/// link is followed.
+///
+/// # Errors
+/// When a directory cannot be read, or more files are below it.
+pub fn below(directory: &Path, most: usize) -> io::Result<Vec<(PathBuf, u64)>> {
+    let (mut files, mut directories) = (Vec::new(), vec![PathBuf::new()]);
+    while let Some(path) = directories.pop() {
+        for entry in fs::read_dir(directory.join(&path))? {
+            let entry = entry?;
+            let (path, found) = (path.join(entry.file_name()), entry.metadata()?);
+            match found.file_type() {
+                kind if kind.is_dir() => directories.push(path),
+                kind if kind.is_file() => files.push((path, found.len())),
+                _ => {}
+            }
+            if files.len() + directories.len() > most {
+                return Err(io::Error::other(format!("a directory with more than {most} files")));
+            }
+        }
+    }
+    Ok(files)
+}
+
 /// Opens a regular file for reading and appending, and follows no link.
 ///
 /// # Errors
@@ -279,6 +303,23 @@ mod tests {
         fs::create_dir(&unfinished).unwrap();
         assert!(replace(&page, b"new").is_err());
         assert_eq!(scratch.names(), ["page.new", "victim"]);
+    }
+
+    #[test]
+    fn files_below_a_directory_are_listed_without_links() {
+        let scratch = Scratch::make();
+        fs::create_dir_all(scratch.path("a/b")).unwrap();
+        for (name, text) in [("a/b/one", "1"), ("two", "22")] {
+            scratch.file(name, text);
+        }
+        scratch.fifo("pipe");
+        symlink("two", scratch.path("link")).unwrap();
+        symlink("/proc", scratch.path("a/proc")).unwrap();
+        let mut found = below(&scratch.path(""), 3).unwrap();
+        found.sort();
+        assert_eq!(found, [(PathBuf::from("a/b/one"), 1), (PathBuf::from("two"), 2)]);
+        assert!(below(&scratch.path(""), 1).unwrap_err().to_string().contains("more than 1 files"));
+        assert!(below(&scratch.path("nothing"), 1).is_err());
     }
 
     #[test]
