@@ -5,8 +5,8 @@
 
 mod read;
 
-pub(crate) use read::NextPart;
 pub use read::{Buffer, DatError, DatFile};
+pub(crate) use read::{MOST_CPUS, NextPart, Parser, byte_order, head_in_a_row, path};
 
 use super::layouts::Layouts;
 use serde::{Deserialize, Serialize};
@@ -14,7 +14,7 @@ use std::collections::HashMap;
 use std::io::{self, Read, Write};
 
 /// Bytes that a file begins with, before its version.
-const MAGIC: &[u8] = b"\x17\x08\x44tracing";
+pub(crate) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 /// Marks before the options and the pages.
 const OPTIONS: &[u8] = b"options  \0";
 const PAGES: &[u8] = b"flyrecord\0";

@@ -126,7 +126,10 @@ impl Decoder {
     /// Creates a decoder for the events with these paths and formats, in pages of this layout.
     pub(super) fn new(layout: PageLayout, formats: &[(String, Format)]) -> Decoder {
         let mut decoder = Decoder { layout, kinds: Vec::new(), vectors: Vec::new(), timer_functions: Vec::new() };
+        // Traces without the waking itself may have what follows it on the CPU of the woken thread.
+        let has_waking = formats.iter().any(|(path, _)| path == "sched/sched_waking");
         for (path, format) in formats {
+            let path = if path == "sched/sched_wakeup" && !has_waking { "sched/sched_waking" } else { path };
             let kind = decoder.kind(path, format);
             let id = usize::from(format.id);
             if decoder.kinds.len() <= id {
@@ -277,12 +280,17 @@ impl Decoder {
         for page in pages.chunks(self.layout.page_bytes) {
             // Damaged pages are counted where the whole trace is read.
             let _ = read_page(page, &self.layout, |at_ns, data| {
-                let id = data.first_chunk::<2>().map(|id| usize::from(u16::from_ne_bytes(*id)));
-                let kind = id.and_then(|id| self.kinds.get(id)?.as_ref());
-                if let Some(Kind::TimerExpire { now: Some(now), .. }) = kind {
-                    long(data, *now).into_iter().for_each(|now_ns| take(at_ns, now_ns));
-                }
+                self.expiry(data).into_iter().for_each(|now_ns| take(at_ns, now_ns));
             });
+        }
+    }
+
+    /// The time by the clock of the timer, ns, if this data is that of an expiry.
+    pub(super) fn expiry(&self, data: &[u8]) -> Option<u64> {
+        let id = data.first_chunk::<2>().map(|id| usize::from(u16::from_ne_bytes(*id)))?;
+        match self.kinds.get(id)?.as_ref()? {
+            Kind::TimerExpire { now: Some(now), .. } => long(data, *now),
+            _ => None,
         }
     }
 
@@ -293,8 +301,9 @@ impl Decoder {
         heads.filter(|head| head.lost).fold((0, 0), |(n, events), head| (n + 1, events + head.lost_count.unwrap_or(0)))
     }
 
+    /// The event in this data, and what it says besides; `None` of a kind that is not decoded.
     #[inline]
-    fn event(&self, at_ns: u64, data: &[u8], trace: &mut Trace, names: &mut Names) -> Option<Event> {
+    pub(super) fn event(&self, at_ns: u64, data: &[u8], trace: &mut Trace, names: &mut Names) -> Option<Event> {
         let (head, _) = data.split_first_chunk::<COMMON_BYTES>()?;
         let [id_0, id_1, flags, _, pid @ ..] = *head;
         let kind = self.kinds.get(usize::from(u16::from_ne_bytes([id_0, id_1])))?.as_ref()?;
@@ -390,7 +399,7 @@ const NAME_SLOTS: usize = 1024;
 
 /// Cache of thread names: most events repeat one that is known.
 #[derive(Debug)]
-struct Names {
+pub(super) struct Names {
     last: Vec<(i32, [u8; NAME_BYTES])>,
     /// The last timer function.
     function: u64,
@@ -462,7 +471,7 @@ fn located(data: &[u8], field: Field) -> Option<String> {
 }
 
 /// The text up to its terminating zero, or all of it.
-fn text(bytes: &[u8]) -> String {
+pub(super) fn text(bytes: &[u8]) -> String {
     let end = bytes.iter().position(|byte| *byte == 0).unwrap_or(bytes.len());
     String::from_utf8_lossy(bytes.get(..end).unwrap_or_default()).into_owned()
 }

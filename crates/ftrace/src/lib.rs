@@ -11,11 +11,17 @@ mod format;
 mod fuzz;
 mod layouts;
 mod marks;
+mod packed;
 mod pages;
+mod perf;
+mod recorded_file;
 mod recording;
+mod stream;
 #[cfg(any(test, feature = "testing"))]
 pub mod testing;
+mod text;
 mod timeline;
+mod timer_clock;
 mod window;
 
 pub use capture::{Again, Capture, CaptureError};
@@ -23,6 +29,7 @@ pub use dat::{Buffer, DatError, DatFile, DatHead, Machine};
 pub use decode::{BEGIN, Decoder, END, ReadCounts, VECTORS};
 pub use layouts::{LayoutError, Layouts};
 pub use marks::{MARKS, marks};
+pub use recorded_file::RecordedFile;
 pub use recording::{DatRecording, RecordingError};
 pub use timeline::{Spike, timeline};
 pub use window::{Window, functions};

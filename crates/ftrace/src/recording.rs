@@ -1,28 +1,27 @@
 //! A file of trace-cmd as the events of a recorded trace, read in parts: those of the CPU that is behind come first.
 
-mod timer_clock;
-
 use super::dat::{DatError, DatFile, NextPart};
 use super::decode::Decoder;
 use super::layouts::LayoutError;
 use super::pages::page_begins;
+use super::timer_clock::TimerClock;
 use super::window::Window;
-use analysis::explain::Trace;
+use analysis::explain::{CpuEvents, Event, Trace, What};
 use analysis::recorded::Recording;
 use analysis::watch::WAKING_TIMERS;
+use std::collections::HashMap;
 use std::io::{Read, Seek};
 use std::ops::Range;
-use timer_clock::TimerClock;
 
 /// Bytes of a part, in whole pages: all CPUs have one in memory.
 const PART_BYTES: usize = 1 << 16;
 /// Most bytes of the events around one late activation.
-const MOST_WINDOW: usize = 256 << 20;
+pub(super) const MOST_WINDOW: usize = 256 << 20;
 /// A function that no timer has.
 const NO_FUNCTION: u64 = 0;
 /// Clocks that count nanoseconds.
 const CLOCKS: [&str; 7] = [MONOTONIC, "local", "global", "perf", "boot", "mono_raw", "tai"];
-const MONOTONIC: &str = "mono";
+pub(super) const MONOTONIC: &str = "mono";
 
 /// Reason why a trace cannot be judged.
 #[derive(Debug, thiserror::Error)]
@@ -30,9 +29,15 @@ pub enum RecordingError {
     /// The file.
     #[error(transparent)]
     File(#[from] DatError),
+    /// It cannot be read.
+    #[error("{0}")]
+    Io(#[from] std::io::Error),
     /// Its layouts.
     #[error(transparent)]
     Layout(#[from] LayoutError),
+    /// It is of a kind that is not read.
+    #[error("{0}")]
+    Kind(&'static str),
     /// Its clock.
     #[error("unsupported: the clock `{0}`, which does not count nanoseconds; record with `trace-cmd record -C mono`")]
     Clock(String),
@@ -71,19 +76,17 @@ impl<R: Read + Seek> DatRecording<R> {
             return Err(RecordingError::Clock(model::plain(&file.clock).into_owned()));
         }
         let mut decoder = file.head.layouts.decoder()?;
-        let mut timers: Vec<u64> = (file.head.functions.iter())
-            .filter(|(address, name)| *address > 0 && WAKING_TIMERS.contains(&name.as_str()))
-            .map(|(address, _)| *address)
-            .collect();
-        // The timers of sleeps are not told from others.
-        if timers.is_empty() {
-            timers = vec![NO_FUNCTION];
-        }
-        decoder.only_timers_of(timers);
+        only_waking_timers(&mut decoder, &file.head.functions);
         let part_bytes = PART_BYTES.next_multiple_of(decoder.page_bytes().max(1)) as u64;
         let n_cpus = file.buffers.first().map_or(0, super::Buffer::n_cpus);
         let cpus = vec![Cursor { latest_ns: Some(0), ..Cursor::default() }; n_cpus];
-        Ok(DatRecording { file, decoder, part_bytes, cpus })
+        let mut recording = DatRecording { file, decoder, part_bytes, cpus };
+        if recording.file.head.functions.is_empty()
+            && let Some(timers) = waking_timers(&mut recording)?
+        {
+            recording.decoder.only_timers_of(timers);
+        }
+        Ok(recording)
     }
 
     /// The file.
@@ -190,11 +193,54 @@ impl<R: Read + Seek> Recording for DatRecording<R> {
     }
 
     fn function(&self, address: u64) -> Option<String> {
-        let functions = &self.file.head.functions;
-        let after = functions.partition_point(|(at, _)| *at <= address);
-        let (at, name) = functions.get(after.checked_sub(1)?)?;
-        (*at > 0).then(|| name.clone())
+        function_at(&self.file.head.functions, address)
     }
+}
+
+/// Limits the starts of timers to those that wake threads.
+pub(super) fn only_waking_timers(decoder: &mut Decoder, functions: &[(u64, String)]) {
+    let mut timers: Vec<u64> = (functions.iter())
+        .filter(|(address, name)| *address > 0 && WAKING_TIMERS.contains(&name.as_str()))
+        .map(|(address, _)| *address)
+        .collect();
+    // The timers of sleeps are not told from others.
+    if timers.is_empty() {
+        timers = vec![NO_FUNCTION];
+    }
+    decoder.only_timers_of(timers);
+}
+
+/// Functions of the timers that wake threads, from the beginning of a trace without names of functions: the next event
+/// on the CPU after most of their expiries is a waking. `None` if there are none.
+pub(super) fn waking_timers<T: Recording>(recording: &mut T) -> Result<Option<Vec<u64>>, T::Error> {
+    const MOST_PARTS: usize = 256;
+    const LEAST_SHARE: f64 = 0.75;
+    let (mut counts, mut part) = (HashMap::<u64, (u64, u64)>::new(), Trace::default());
+    for _ in 0..MOST_PARTS {
+        part.cpus = vec![CpuEvents::default(); recording.n_cpus()];
+        if recording.next(&mut part)?.is_none() {
+            break;
+        }
+        for two in part.cpus.iter().flat_map(|cpu| cpu.events.windows(2)) {
+            if let [Event { what: What::TimerExpire { function: Some(function), .. }, .. }, next] = two {
+                let (n, wakes) = counts.entry(*function).or_default();
+                *n += 1;
+                *wakes += u64::from(matches!(next.what, What::Waking { .. }));
+            }
+        }
+        part = Trace::default();
+    }
+    recording.rewind();
+    let is_waking = |(n, wakes): &(u64, u64)| *wakes as f64 >= *n as f64 * LEAST_SHARE;
+    let timers = counts.into_iter().filter(|(_, counted)| is_waking(counted)).map(|(function, _)| function);
+    Ok(Some(timers.collect()).filter(|timers: &Vec<u64>| !timers.is_empty()))
+}
+
+/// The function at an address, of all functions by address.
+pub(super) fn function_at(functions: &[(u64, String)], address: u64) -> Option<String> {
+    let after = functions.partition_point(|(at, _)| *at <= address);
+    let (at, name) = functions.get(after.checked_sub(1)?)?;
+    (*at > 0).then(|| name.clone())
 }
 
 #[cfg(test)]

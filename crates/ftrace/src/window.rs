@@ -63,7 +63,7 @@ fn within(pages: &[u8], layout: &PageLayout, times_ns: &Range<u64>, is_cut: bool
 
 /// Leaves out what was long before: it explains nothing, and looking through it takes time. The last event before
 /// stays: it shows that the trace covers a CPU on which little happens.
-fn forget_before(trace: &mut Trace, since_ns: u64) {
+pub(super) fn forget_before(trace: &mut Trace, since_ns: u64) {
     for cpu in &mut trace.cpus {
         let old = cpu.events.partition_point(|event| event.at_ns < since_ns).saturating_sub(1);
         cpu.is_cut |= old > 0;

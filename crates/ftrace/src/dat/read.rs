@@ -9,13 +9,13 @@ mod sections;
 use super::{DatHead, MAGIC, Machine, OPTION_BUFFER, OPTION_CLOCK, OPTION_MACHINE, OPTION_OWN, OPTIONS, PAGES};
 use crate::layouts::Layouts;
 use model::plain;
-use parser::Parser;
+pub(crate) use parser::Parser;
 pub(crate) use sections::NextPart;
 use std::collections::HashMap;
 use std::io::{self, Read, Seek};
 
 /// Largest number of CPUs, buffers and formats.
-const MOST_CPUS: u32 = 8192;
+pub(crate) const MOST_CPUS: u32 = 8192;
 const MOST_BUFFERS: usize = 1024;
 const MOST_FORMATS: u32 = 1 << 16;
 /// Most bytes of the description of a machine.
@@ -98,15 +98,7 @@ impl<R: Read + Seek> DatFile<R> {
         if !matches!(version.as_str(), "6" | "7") {
             return Err(DatError::Unsupported(format!("version {} of trace.dat; known are 6 and 7", plain(&version))));
         }
-        let [is_big, long_bytes] = input.array()?;
-        if (is_big != 0) != cfg!(target_endian = "big") {
-            let order = if is_big != 0 { "big" } else { "little" };
-            return Err(DatError::Unsupported(format!("a trace of a machine with {order}-endian numbers")));
-        }
-        if !matches!(long_bytes, 4 | 8) {
-            return Err(DatError::Damaged("a machine with words of neither 32 nor 64 bits"));
-        }
-        let page_bytes = usize::try_from(input.number_32()?).unwrap_or(usize::MAX);
+        let page_bytes = byte_order(&mut input)?;
         let layouts = Layouts { page_bytes, ..Layouts::default() };
         let mut file = DatFile {
             input,
@@ -128,13 +120,8 @@ impl<R: Read + Seek> DatFile<R> {
     /// Version 6: one part after the other.
     fn in_a_row(&mut self) -> Result<(), DatError> {
         let DatFile { input, head, .. } = self;
-        header_info(input, &mut head.layouts)?;
-        own_formats(input, &mut head.layouts)?;
-        formats(input, &mut head.layouts)?;
-        head.functions = functions(input)?;
-        let printk = u64::from(input.number_32()?);
-        input.text(printk)?;
-        head.names = names(input)?;
+        let page_bytes = head.layouts.page_bytes;
+        *head = head_in_a_row(input, page_bytes)?;
         let n_cpus = input.number_32()?;
         if n_cpus > MOST_CPUS {
             return Err(DatError::Damaged("too many CPUs"));
@@ -180,6 +167,13 @@ impl<R: Read + Seek> DatFile<R> {
         Ok(())
     }
 
+    /// Pages that lie at these places of each CPU, uncompressed: the first byte, and the number of bytes.
+    pub(crate) fn of_places(input: Parser<R>, head: DatHead, clock: String, places: &[(u64, u64)]) -> DatFile<R> {
+        let place = |(at, bytes): &(u64, u64)| Place { at: *at, bytes: *bytes, is_compressed: false };
+        let buffers = vec![Buffer { name: String::new(), cpus: places.iter().map(place).collect() }];
+        DatFile { input, compression: Compression::None, head, buffers, clock }
+    }
+
     fn table(&mut self, name: String, n_cpus: u32) -> Result<(), DatError> {
         let mut cpus = Vec::new();
         for _ in 0..n_cpus {
@@ -190,6 +184,32 @@ impl<R: Read + Seek> DatFile<R> {
         self.buffers.push(Buffer { name, cpus });
         Ok(())
     }
+}
+
+/// The machine that wrote a file: its byte order, the bytes of its words, and those of its pages, which are returned.
+pub(crate) fn byte_order<R: Read + Seek>(input: &mut Parser<R>) -> Result<usize, DatError> {
+    let [is_big, long_bytes] = input.array()?;
+    if (is_big != 0) != cfg!(target_endian = "big") {
+        let order = if is_big != 0 { "big" } else { "little" };
+        return Err(DatError::Unsupported(format!("a trace of a machine with {order}-endian numbers")));
+    }
+    if !matches!(long_bytes, 4 | 8) {
+        return Err(DatError::Damaged("a machine with words of neither 32 nor 64 bits"));
+    }
+    Ok(usize::try_from(input.number_32()?).unwrap_or(usize::MAX))
+}
+
+/// Layouts, functions and names, one part after the other: as in version 6, and as in perf.data.
+pub(crate) fn head_in_a_row<R: Read + Seek>(input: &mut Parser<R>, page_bytes: usize) -> Result<DatHead, DatError> {
+    let mut head = DatHead { layouts: Layouts { page_bytes, ..Layouts::default() }, ..DatHead::default() };
+    header_info(input, &mut head.layouts)?;
+    own_formats(input, &mut head.layouts)?;
+    formats(input, &mut head.layouts)?;
+    head.functions = functions(input)?;
+    let printk = u64::from(input.number_32()?);
+    input.text(printk)?;
+    head.names = names(input)?;
+    Ok(head)
 }
 
 /// The layouts of pages and records.
@@ -257,7 +277,7 @@ fn limited(n: u32) -> Result<u32, DatError> {
 }
 
 /// The path of an event's format, and the text.
-fn path(system: &str, text: String) -> Option<(String, String)> {
+pub(crate) fn path(system: &str, text: String) -> Option<(String, String)> {
     let name = text.lines().find_map(|line| line.strip_prefix("name:"))?.trim();
     Some((format!("{system}/{name}"), text))
 }

@@ -99,7 +99,7 @@ fn what_is_no_such_file_is_named() {
         (with(18, b'x'), "damaged: no layout of pages"),
         (with(37, 0xff), "damaged: its head is too long"),
         (whole[..40].to_vec(), "damaged: it ends too early"),
-        (whole[..whole.len() - 1].to_vec(), "damaged: pages beyond its end"),
+        (whole[..whole.len() - 1].to_vec(), "damaged: content beyond its end"),
     ] {
         assert!(error(&file).contains(said), "{} has no {said}", error(&file));
     }

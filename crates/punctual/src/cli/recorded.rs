@@ -5,15 +5,17 @@ use super::output::SPIKES;
 use super::{Outcome, output};
 use analysis::explain::Taker;
 use analysis::recorded::{Judged, Wanted};
-use ftrace::{DatFile, DatRecording};
+use ftrace::{RecordedFile, RecordingError};
 use indicatif::ProgressBar;
 use model::{Span, Watch};
 use report::{RecordedDocument, Style};
-use std::io::{self, BufReader, IsTerminal};
+use std::io::{self, IsTerminal};
 use std::path::Path;
 
 /// Steps of the progress.
 const STEPS: u64 = 1000;
+/// Most files of a directory with a trace.
+const MOST_FILES: usize = 1 << 17;
 
 /// Judges the threads of `watch` in a file. Explains activations above a response time, at most this number of them.
 pub(super) fn judge(
@@ -27,15 +29,13 @@ pub(super) fn judge(
         return Err("unsupported: a recorded trace in this format; use text or json".into());
     }
     let of_file = |err: &dyn std::fmt::Display| format!("{}: {err}", path.display());
-    let file = host::file::open(path).map_err(|err| of_file(&err))?;
-    let file = DatFile::open(BufReader::new(file)).map_err(|err| of_file(&err))?;
-    let mut recording = DatRecording::new(file).map_err(|err| of_file(&err))?;
+    let RecordedFile { mut recording, clock, names, machine, resolution_ns } =
+        open(path).map_err(|err| of_file(&err))?;
     let bar = if io::stderr().is_terminal() { ProgressBar::new(STEPS) } else { ProgressBar::hidden() };
     let sample = watch.sample;
-    let machine = recording.file().head.machine.as_ref();
     let is_bare = machine.is_some_and(|machine| machine.hypervisor.is_none());
     let wanted = Wanted {
-        names: recording.file().head.names.clone(),
+        names,
         watch,
         above,
         keep: usize::try_from(keep).unwrap_or(usize::MAX),
@@ -43,7 +43,7 @@ pub(super) fn judge(
         taker: if is_bare { Taker::Firmware } else { Taker::Hypervisor },
     };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a small number")]
-    let judged = analysis::recorded::judge(&mut recording, &wanted, &mut |share| {
+    let judged = analysis::recorded::judge(&mut *recording, &wanted, &mut |share| {
         bar.set_position((share * STEPS as f64) as u64)
     });
     bar.finish_and_clear();
@@ -51,9 +51,12 @@ pub(super) fn judge(
     if judged.threads.is_empty() {
         return Err(of_file(&nothing(&judged, &wanted.watch)).into());
     }
-    let (clock, cpus) = (recording.file().clock.clone(), analysis::recorded::Recording::n_cpus(&recording));
+    let cpus = recording.n_cpus();
     let file = (path.display().to_string(), clock, cpus);
-    let document = RecordedDocument::new(env!("CARGO_PKG_VERSION"), file, judged, sample);
+    let mut document = RecordedDocument::new(env!("CARGO_PKG_VERSION"), file, judged, sample);
+    if resolution_ns > 1 {
+        document.missing.push(format!("times finer than {}", analysis::wording::duration(resolution_ns as f64)));
+    }
     let mut text = Vec::new();
     match format {
         RunFormat::Json => output::json(&mut text, &document)?,
@@ -63,6 +66,20 @@ pub(super) fn judge(
     }
     output::write(&text)?;
     Ok(0)
+}
+
+/// Opens a file, or the files of a directory. Links in the directory are not followed.
+fn open(path: &Path) -> Result<RecordedFile, RecordingError> {
+    if !path.is_dir() {
+        return RecordedFile::open(host::file::open(path)?);
+    }
+    let (paths, sizes): (Vec<_>, Vec<_>) = host::file::below(path, MOST_FILES)?.into_iter().unzip();
+    let files = paths.iter().map(|path| path.to_string_lossy().into_owned()).zip(sizes).collect();
+    let directory = path.to_owned();
+    RecordedFile::of_directory(files, move |index| {
+        let path = paths.get(index).ok_or(io::ErrorKind::NotFound)?;
+        host::file::open_without_link(&directory.join(path))
+    })
 }
 
 /// Why there is nothing to show.

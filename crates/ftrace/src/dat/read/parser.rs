@@ -8,7 +8,7 @@ const MOST_TEXT: u64 = 1 << 26;
 
 /// A file, or a part of one, that is read from its beginning on.
 #[derive(Debug)]
-pub(super) struct Parser<R> {
+pub(crate) struct Parser<R> {
     input: R,
     /// Its length, bytes.
     length: u64,
@@ -17,30 +17,35 @@ pub(super) struct Parser<R> {
 }
 
 impl<R: Read + Seek> Parser<R> {
-    pub(super) fn new(mut input: R) -> Result<Parser<R>, DatError> {
+    pub(crate) fn new(mut input: R) -> Result<Parser<R>, DatError> {
         let length = input.seek(SeekFrom::End(0))?;
         input.seek(SeekFrom::Start(0))?;
         Ok(Parser { input, length, texts: 0 })
     }
 
+    /// Its length, bytes.
+    pub(crate) fn length(&self) -> u64 {
+        self.length
+    }
+
     /// Goes on at this place.
-    pub(super) fn seek(&mut self, at: u64) -> Result<(), DatError> {
+    pub(crate) fn seek(&mut self, at: u64) -> Result<(), DatError> {
         self.input.seek(SeekFrom::Start(at))?;
         Ok(())
     }
 
     /// The place of what is read next.
-    pub(super) fn position(&mut self) -> Result<u64, DatError> {
+    pub(crate) fn position(&mut self) -> Result<u64, DatError> {
         Ok(self.input.stream_position()?)
     }
 
     /// Checks that so many bytes are at a place.
-    pub(super) fn check(&self, at: u64, bytes: u64) -> Result<(), DatError> {
+    pub(crate) fn check(&self, at: u64, bytes: u64) -> Result<(), DatError> {
         let is_within = at.checked_add(bytes).is_some_and(|end| end <= self.length);
-        if is_within { Ok(()) } else { Err(DatError::Damaged("pages beyond its end")) }
+        if is_within { Ok(()) } else { Err(DatError::Damaged("content beyond its end")) }
     }
 
-    pub(super) fn bytes(&mut self, n: u64) -> Result<Vec<u8>, DatError> {
+    pub(crate) fn bytes(&mut self, n: u64) -> Result<Vec<u8>, DatError> {
         let left = self.length.saturating_sub(self.input.stream_position()?);
         if n > left {
             return Err(DatError::Damaged("it ends too early"));
@@ -50,42 +55,42 @@ impl<R: Read + Seek> Parser<R> {
         Ok(bytes)
     }
 
-    pub(super) fn array<const N: usize>(&mut self) -> Result<[u8; N], DatError> {
+    pub(crate) fn array<const N: usize>(&mut self) -> Result<[u8; N], DatError> {
         let bytes = self.bytes(N as u64)?;
         bytes.first_chunk().copied().ok_or(DatError::Damaged("it ends too early"))
     }
 
-    pub(super) fn number_16(&mut self) -> Result<u16, DatError> {
+    pub(crate) fn number_16(&mut self) -> Result<u16, DatError> {
         Ok(u16::from_ne_bytes(self.array()?))
     }
 
-    pub(super) fn number_32(&mut self) -> Result<u32, DatError> {
+    pub(crate) fn number_32(&mut self) -> Result<u32, DatError> {
         Ok(u32::from_ne_bytes(self.array()?))
     }
 
-    pub(super) fn number_64(&mut self) -> Result<u64, DatError> {
+    pub(crate) fn number_64(&mut self) -> Result<u64, DatError> {
         Ok(u64::from_ne_bytes(self.array()?))
     }
 
     /// Counts the bytes of a text, or of an option.
-    pub(super) fn count(&mut self, n: u64) -> Result<(), DatError> {
+    pub(crate) fn count(&mut self, n: u64) -> Result<(), DatError> {
         self.texts = self.texts.saturating_add(n);
         if self.texts > MOST_TEXT { Err(DatError::Damaged("its head is too long")) } else { Ok(()) }
     }
 
-    pub(super) fn text(&mut self, n: u64) -> Result<String, DatError> {
+    pub(crate) fn text(&mut self, n: u64) -> Result<String, DatError> {
         self.count(n)?;
         Ok(String::from_utf8_lossy(&self.bytes(n)?).trim_end_matches('\0').to_owned())
     }
 
     /// A text after its length, 64 bits.
-    pub(super) fn text_64(&mut self) -> Result<String, DatError> {
+    pub(crate) fn text_64(&mut self) -> Result<String, DatError> {
         let n = self.number_64()?;
         self.text(n)
     }
 
     /// A text up to its terminating zero.
-    pub(super) fn word(&mut self) -> Result<String, DatError> {
+    pub(crate) fn word(&mut self) -> Result<String, DatError> {
         const MOST: usize = 256;
         let mut word = Vec::new();
         loop {
@@ -98,7 +103,7 @@ impl<R: Read + Seek> Parser<R> {
     }
 
     /// An option: its number and its value. In version 6, number 0 has no value.
-    pub(super) fn option(&mut self) -> Result<Option<(u16, Vec<u8>)>, DatError> {
+    pub(crate) fn option(&mut self) -> Result<Option<(u16, Vec<u8>)>, DatError> {
         let id = self.number_16()?;
         if id == 0 {
             return Ok(None);

@@ -3,8 +3,8 @@
 //! Each expiry of a timer is an event with the time by `CLOCK_MONOTONIC` that the interrupt had read shortly before.
 //! The smallest of the differences is that of the clocks, some hundred nanoseconds too large.
 
-use crate::decode::Decoder;
-use analysis::explain::{CpuEvents, What};
+use super::decode::Decoder;
+use analysis::explain::{CpuEvents, Event, What};
 use std::collections::VecDeque;
 
 /// Most differences that are kept, and their age, ns: clocks that are disciplined apart move by 50 us a second.
@@ -22,7 +22,7 @@ pub(super) struct TimerClock {
 
 impl TimerClock {
     /// Notes an expiry.
-    fn note(&mut self, at_ns: u64, now_ns: u64) {
+    pub(super) fn note(&mut self, at_ns: u64, now_ns: u64) {
         self.seen.push_back((at_ns, at_ns.cast_signed().wrapping_sub_unsigned(now_ns)));
         let is_old = |(first_ns, _): &(u64, i64)| first_ns.saturating_add(RECENT_NS) < at_ns;
         while self.seen.len() > MOST || self.seen.len() > 1 && self.seen.front().is_some_and(is_old) {
@@ -45,17 +45,21 @@ impl TimerClock {
         decoder.expiries(pages, |at_ns, now_ns| expiries.push((at_ns, now_ns)));
         let mut expiries = expiries.into_iter().peekable();
         events.events.retain_mut(|event| {
-            let at_ns = event.at_ns;
-            let What::TimerStart { expires_ns, soft_ns, .. } = &mut event.what else { return true };
-            while let Some((at_ns, now_ns)) = expiries.next_if(|(expired_ns, _)| *expired_ns <= at_ns) {
+            while let Some((at_ns, now_ns)) = expiries.next_if(|(expired_ns, _)| *expired_ns <= event.at_ns) {
                 self.note(at_ns, now_ns);
             }
-            let Some(ahead_ns) = self.ahead_ns() else { return false };
-            *expires_ns = expires_ns.wrapping_add(ahead_ns);
-            *soft_ns = soft_ns.wrapping_add(ahead_ns);
-            true
+            self.translate_one(event)
         });
         expiries.for_each(|(at_ns, now_ns)| self.note(at_ns, now_ns));
+    }
+
+    /// The same for one event, after the expiries before it. Returns false if it is to be left out.
+    pub(super) fn translate_one(&self, event: &mut Event) -> bool {
+        let What::TimerStart { expires_ns, soft_ns, .. } = &mut event.what else { return true };
+        let Some(ahead_ns) = self.ahead_ns() else { return false };
+        *expires_ns = expires_ns.wrapping_add(ahead_ns);
+        *soft_ns = soft_ns.wrapping_add(ahead_ns);
+        true
     }
 }
 
