@@ -1,6 +1,6 @@
 //! Explanation of a late activation of a watched thread: its wake-up, and what happened until its next wait.
 
-use super::event::What;
+use super::event::{CpuEvents, What};
 use super::excess::{Excess, Inside};
 use super::judge::Scene;
 use super::locate::{Piece, Wake};
@@ -197,8 +197,8 @@ impl Scene<'_> {
         }
     }
 
-    /// Cause of running within the activation, and a place.
-    pub(super) fn ran(&self, stretch: &Stretch) -> (Cause, Option<Cause>, Option<String>) {
+    /// Cause of running on this CPU within the activation, and a place.
+    pub(super) fn ran(&self, cpu: &CpuEvents, stretch: &Stretch) -> (Cause, Option<Cause>, Option<String>) {
         let Some((inside, excess)) = self.inside else { return (Cause::Unknown, None, None) };
         let usual = (Cause::UsualRun, None, None);
         match excess.call_at(stretch.from_ns) {
@@ -214,7 +214,7 @@ impl Scene<'_> {
                         CallKind::PiLock => (Cause::Lock, self.spun(call, stretch)),
                         _ => (Cause::SystemCall, self.described(call)),
                     };
-                    (cause, self.may_be_stolen(stretch, *more_ns, true).then_some(Cause::Steal), Some(place))
+                    (cause, self.may_be_stolen(cpu, stretch, *more_ns, true).then_some(Cause::Steal), Some(place))
                 }
                 None => usual,
             },
@@ -228,7 +228,7 @@ impl Scene<'_> {
                     let place = format!("usually {}", crate::wording::duration(usual_ns));
                     // Where pages came from a disk, the kernel's work for them has no events but its sleeps.
                     let reads_pages = inside.activation.blocks.iter().any(|block| block.is_fault);
-                    let or = match self.may_be_stolen(stretch, more_ns, more_ns < UNCOUNTED_NS) {
+                    let or = match self.may_be_stolen(cpu, stretch, more_ns, more_ns < UNCOUNTED_NS) {
                         true => Some(Cause::Steal),
                         false => reads_pages.then_some(Cause::PageFault),
                     };
@@ -241,8 +241,7 @@ impl Scene<'_> {
 
     /// Whether the CPU may have been taken away for most of an excess. `may_be_uncounted`: also by a host that counts
     /// what it takes, but did not count this.
-    fn may_be_stolen(&self, stretch: &Stretch, more_ns: u64, may_be_uncounted: bool) -> bool {
-        let Some(cpu) = self.trace.cpu(self.cpu_of(stretch)) else { return false };
+    fn may_be_stolen(&self, cpu: &CpuEvents, stretch: &Stretch, more_ns: u64, may_be_uncounted: bool) -> bool {
         let hole = super::silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
         let is_silent = self.facts.may_be_taken() && hole.saturating_mul(2) > more_ns;
         match self.inside.and_then(|(_, excess)| excess.stolen_ns) {
@@ -250,15 +249,5 @@ impl Scene<'_> {
             Some(stolen_ns) => stolen_ns.saturating_mul(2) > more_ns || (is_silent && may_be_uncounted),
             None => is_silent,
         }
-    }
-
-    /// CPU on which the thread ran in a stretch.
-    fn cpu_of(&self, stretch: &Stretch) -> u32 {
-        let intervals = own::intervals(self.trace, self.subject.pid, self.subject.cpu, stretch.from_ns, stretch.to_ns);
-        let running = intervals.iter().find_map(|interval| match interval.state {
-            ThreadState::Running(cpu) => Some(cpu),
-            _ => None,
-        });
-        running.unwrap_or(self.subject.cpu)
     }
 }

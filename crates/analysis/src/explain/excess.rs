@@ -100,7 +100,9 @@ impl Excess {
 
     /// The system call at `at_ns`.
     pub(super) fn call_at(&self, at_ns: u64) -> Option<Call> {
-        self.spans.iter().find(|(from, to, _)| (*from..*to).contains(&at_ns)).map(|(_, _, call)| *call)
+        // The last one that begins by then.
+        let after = self.spans.partition_point(|(from, _, _)| *from <= at_ns);
+        self.spans.get(after.checked_sub(1)?).filter(|(_, to, _)| at_ns < *to).map(|(_, _, call)| *call)
     }
 
     /// Cause of running at `at_ns` in a page fault outside of system calls, if it does.

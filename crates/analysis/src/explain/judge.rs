@@ -173,9 +173,12 @@ impl Scene<'_> {
             self.segment(piece.phase, part.from_ns, part.to_ns, self.owner(piece.cpu, part), reading)
         };
         let still = self.trace.cpu(piece.cpu).and_then(|cpu| {
+            if stretch.length_ns() < STANDSTILL_NS || self.facts.never_stands_still() {
+                return None;
+            }
             let hole = silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns);
-            let is_long = hole.length_ns() >= STANDSTILL_NS && !self.facts.never_stands_still();
-            silence::stood_still(self.trace, piece.cpu, hole).filter(|_| is_long).map(|late| (hole, late))
+            let is_long = hole.length_ns() >= STANDSTILL_NS;
+            is_long.then(|| silence::stood_still(self.trace, piece.cpu, hole))?.map(|late| (hole, late))
         });
         let Some((Hole { from_ns, to_ns }, late)) = still else {
             return vec![segment(stretch, judged(stretch))];
@@ -200,7 +203,7 @@ impl Scene<'_> {
             return self.context(cpu, context, stretch);
         }
         if piece.phase == Phase::Activation {
-            let (cause, or, place) = self.ran(stretch);
+            let (cause, or, place) = self.ran(cpu, stretch);
             let or = or.or_else(|| (cause == Cause::LongRun && self.facts.lacks_calls).then_some(Cause::SystemCall));
             if self.facts.lacks_interrupts && cause != Cause::UsualRun {
                 return Reading::cannot_tell("it had the CPU, or an interrupt did: the trace has none");

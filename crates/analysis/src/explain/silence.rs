@@ -21,6 +21,9 @@ pub(super) const NOTABLE_NS: u64 = 20_000;
 /// Lateness of a timer on another CPU, ns, above that of an ordinary timer, from which it counts as held up.
 const LATE_NS: u64 = 15_000;
 
+/// Time before a silence in which the starts of timers are looked for, ns.
+const LOOK_BACK_NS: u64 = 1_000_000_000;
+
 /// The longest stretch without an event of `cpu` from `from` until `to`, whose ends count as events.
 pub(super) fn longest_hole(cpu: &CpuEvents, from: u64, to: u64) -> Hole {
     let (mut at, mut hole) = (from, Hole { from_ns: from, to_ns: from });
@@ -54,7 +57,7 @@ fn late_timers(cpu: &CpuEvents, from: u64, to: u64) -> usize {
     let mut due: HashMap<u64, u64> = HashMap::new();
     let mut last: HashMap<u64, (u64, Option<u64>)> = HashMap::new();
     let mut late = 0;
-    for Event { at_ns, what, .. } in &cpu.events {
+    for Event { at_ns, what, .. } in cpu.between(from.saturating_sub(LOOK_BACK_NS), u64::MAX) {
         match *what {
             What::TimerStart { timer, expires_ns, .. } => {
                 due.insert(timer, u64::try_from(expires_ns).unwrap_or(0));
