@@ -48,7 +48,7 @@ pub(crate) fn write(
     Ok(())
 }
 
-/// Writes the explanations of a recorded trace, as [`write`].
+/// Writes the explanations of a recorded trace, as [`write()`].
 pub(crate) fn of_recorded(
     out: &mut dyn io::Write,
     explained: &ExplainRecord,
