@@ -64,13 +64,7 @@ pub(super) fn report(program: &Path, pairs: u64) -> Result<(), String> {
     println!("{:<46}{:>10}  {:<20}promise", "", "median", "[95 %]");
     at_least("MB a second, wall-clock time", &rates, MB_PER_SECOND);
     at_least("CPU time of Python's conversion / ours", &ratios, TIMES_AS_FAST);
-    let (said, promise) = interval(&growth, |lower, upper| format!("<= {GROWTH} {}", judged(lower, upper, GROWTH)));
-    println!(
-        "{:<46}{:>10.3}  {said:<20}{promise}",
-        "peak RSS / that of a tenth of the file",
-        median(growth.into_iter())
-    );
-    println!("{:<46}{:>10.2}", "  peak RSS, MB", median(rss_mb.into_iter()));
+    memory(growth, rss_mb);
     Ok(())
 }
 
@@ -79,13 +73,24 @@ fn megabytes() -> f64 {
     (LARGE * RECORD as u64) as f64 / 1e6
 }
 
+/// Prints the memory for a file, and its growth over that for a tenth of the file.
+pub(super) fn memory(growth: Vec<f64>, rss_mb: Vec<f64>) {
+    let (said, promise) = interval(&growth, |lower, upper| format!("<= {GROWTH} {}", judged(lower, upper, GROWTH)));
+    println!(
+        "{:<46}{:>10.3}  {said:<20}{promise}",
+        "peak RSS / that of a tenth of the file",
+        median(growth.into_iter())
+    );
+    println!("{:<46}{:>10.2}", "  peak RSS, MB", median(rss_mb.into_iter()));
+}
+
 pub(super) fn at_least(name: &str, values: &[f64], limit: f64) {
     let (said, promise) = interval(values, |lower, upper| format!(">= {limit} {}", judged(-upper, -lower, -limit)));
     println!("{name:<46}{:>10.1}  {said:<20}{promise}", median(values.iter().copied()));
 }
 
 /// The interval of a median, and the result of a promise.
-pub(super) fn interval(values: &[f64], promise: impl Fn(f64, f64) -> String) -> (String, String) {
+fn interval(values: &[f64], promise: impl Fn(f64, f64) -> String) -> (String, String) {
     match median_interval(values, CONFIDENCE) {
         Some((lower, _, upper)) => (format!("[{lower:.3}-{upper:.3}]"), promise(lower, upper)),
         None => ("(6 times at least)".to_owned(), String::new()),
