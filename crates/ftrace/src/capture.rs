@@ -128,7 +128,7 @@ impl Capture {
             names: self.names.clone(),
             functions: self.functions.clone(),
             own: serde_json::to_vec(&self.evidence).unwrap_or_default(),
-            machine: None,
+            ..DatHead::default()
         };
         let Window { around, own, .. } = &self.window;
         let buffers = [("", &around[..]), (OWN, &own[..])];

@@ -18,9 +18,10 @@ pub(crate) const MAGIC: &[u8] = b"\x17\x08\x44tracing";
 /// Marks before the options and the pages.
 const OPTIONS: &[u8] = b"options  \0";
 const PAGES: &[u8] = b"flyrecord\0";
-/// Numbers of the options for a further buffer, for the clock and for the number of CPUs.
+/// Numbers of the options for a further buffer, for the clock, for what uname(1) prints, and for the number of CPUs.
 const OPTION_BUFFER: u16 = 3;
 const OPTION_CLOCK: u16 = 4;
+const OPTION_UNAME: u16 = 5;
 const OPTION_CPUS: u16 = 8;
 /// The option of this program's own data, which trace-cmd passes over.
 const OPTION_OWN: u16 = 0x7075;
@@ -28,6 +29,10 @@ const OPTION_OWN: u16 = 0x7075;
 const OPTION_MACHINE: u16 = 0x7076;
 /// The clock of the traces, as trace-cmd writes it.
 const CLOCK: &[u8] = b"[mono]\0";
+
+/// Beginnings of the names of architectures, as the kernel calls them.
+const ARCHITECTURES: [&str; 11] =
+    ["x86_64", "i386", "i686", "aarch64", "arm", "riscv", "ppc", "s390", "mips", "loongarch", "sparc"];
 
 /// What a file holds besides pages.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -42,6 +47,21 @@ pub struct DatHead {
     pub own: Vec<u8>,
     /// The machine, in files of `punctual capture`.
     pub machine: Option<Machine>,
+    /// Kernel, host and architecture in files of trace-cmd, as uname(1) prints them; not written.
+    pub uname: String,
+}
+
+impl DatHead {
+    /// The architecture of the trace if it is another one than ours, so that its system calls have other numbers.
+    pub(crate) fn foreign_architecture(&self) -> Option<String> {
+        let own = std::env::consts::ARCH;
+        let uname = self.uname.split_whitespace().next_back();
+        let of_uname = uname.filter(|name| ARCHITECTURES.iter().any(|known| name.starts_with(known)));
+        let name = self.machine.as_ref().map(|machine| machine.architecture.as_str()).or(of_uname)?;
+        // As the kernel calls them: armv7l, ppc64le, i686.
+        let is_own = name == own || own != "x86_64" && own != "aarch64" && name.starts_with(own);
+        (!is_own).then(|| model::plain(name).into_owned())
+    }
 }
 
 /// The machine of a trace, as far as an explanation of its events needs it. Texts of a file may hold anything.

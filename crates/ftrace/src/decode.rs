@@ -147,6 +147,15 @@ impl Decoder {
         self.timer_functions = functions;
     }
 
+    /// Passes over system calls, whose numbers may have other names.
+    pub(super) fn without_calls(&mut self) {
+        for kind in &mut self.kinds {
+            if matches!(kind, Some(Kind::SysEnter { .. } | Kind::SysExit { .. })) {
+                *kind = None;
+            }
+        }
+    }
+
     /// Bytes of a page.
     #[must_use]
     pub fn page_bytes(&self) -> usize {

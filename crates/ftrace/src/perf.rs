@@ -15,8 +15,9 @@ pub(super) const PERF: &[u8] = b"PERFILE2";
 pub(super) const OTHERS: [&[u8]; 2] = [b"2ELIFREP", b"PERFFILE"];
 /// Bytes of the head of a pipe's output.
 const PIPE_HEAD: u64 = 16;
-/// Numbers of features: formats of tracepoints, numbers of CPUs, several files, compressed records.
+/// Numbers of features: formats of tracepoints, the architecture, numbers of CPUs, several files, compressed records.
 const TRACING_DATA: usize = 1;
+const ARCHITECTURE: usize = 6;
 const CPUS: usize = 7;
 const DIRECTORY: usize = 24;
 const COMPRESSED: usize = 27;
@@ -72,8 +73,8 @@ pub(super) struct PerfRecords {
     ids: HashMap<u64, usize>,
 }
 
-/// A file with its clock and names of threads.
-pub(super) type PerfFile<R> = (Stream<R, PerfRecords>, &'static str, HashMap<i32, String>);
+/// A file with its clock, names of threads, and its architecture if that is not ours.
+pub(super) type PerfFile<R> = (Stream<R, PerfRecords>, &'static str, HashMap<i32, String>, Option<String>);
 
 /// Reads the head of a file.
 ///
@@ -114,6 +115,7 @@ pub(super) fn open<R: Read + Seek>(mut input: Parser<R>) -> Result<PerfFile<R>, 
     };
     // The places of features follow the data, in the order of their numbers.
     let (mut head, mut n_cpus, end) = (DatHead::default(), 0, data.0.saturating_add(data.1));
+    let mut architecture = String::new();
     for (index, feature) in (0..).zip((0..features.len() * 8).filter(|feature| has(*feature))) {
         input.seek(end.saturating_add(index * 16))?;
         let (at, _) = section(&mut input)?;
@@ -121,12 +123,21 @@ pub(super) fn open<R: Read + Seek>(mut input: Parser<R>) -> Result<PerfFile<R>, 
         match feature {
             CPUS => n_cpus = input.number_32()?.max(input.number_32()?).min(MOST_CPUS),
             TRACING_DATA => head = tracing_data(&mut input)?,
+            ARCHITECTURE => {
+                let length = u64::from(input.number_32()?);
+                architecture = input.text(length)?.trim_matches('\0').to_owned();
+            }
             _ => {}
         }
     }
+    head.uname = architecture;
+    let foreign = head.foreign_architecture();
     let DatHead { layouts, functions, names, .. } = head;
     let mut decoder = layouts.decoder()?;
     only_waking_timers(&mut decoder, &functions);
+    if foreign.is_some() {
+        decoder.without_calls();
+    }
     let is_named = !functions.is_empty();
     let records = PerfRecords { decoder, functions, attributes, ids };
     let n_cpus = usize::try_from(n_cpus).unwrap_or(0);
@@ -135,7 +146,7 @@ pub(super) fn open<R: Read + Seek>(mut input: Parser<R>) -> Result<PerfFile<R>, 
     if !is_named && let Some(timers) = waking_timers(&mut stream)? {
         stream.records.decoder.only_timers_of(timers);
     }
-    Ok((stream, clock, names))
+    Ok((stream, clock, names, foreign))
 }
 
 /// A place in the file, and the bytes there.

@@ -30,6 +30,8 @@ pub struct RecordedFile {
     pub machine: Option<Machine>,
     /// Resolution of its times, ns.
     pub resolution_ns: u64,
+    /// The architecture, if it is another one than ours: the names of its system calls are unknown.
+    pub foreign: Option<String>,
 }
 
 impl fmt::Debug for RecordedFile {
@@ -67,13 +69,14 @@ impl RecordedFile {
             [] => Err(RecordingError::Kind("the file is empty")),
             head if head.starts_with(MAGIC) => RecordedFile::of_pages(DatFile::open(input)?),
             head if head.starts_with(PERF) => {
-                let (stream, clock, names) = perf::open(Parser::new(input)?)?;
+                let (stream, clock, names, foreign) = perf::open(Parser::new(input)?)?;
                 Ok(RecordedFile {
                     recording: Box::new(stream),
                     clock: clock.to_owned(),
                     names,
                     machine: None,
                     resolution_ns: 1,
+                    foreign,
                 })
             }
             head if perf::OTHERS.iter().any(|other| head.starts_with(other)) => {
@@ -99,14 +102,23 @@ impl RecordedFile {
             _ => {
                 let (stream, resolution_ns) = text::open(Parser::new(input)?)?.ok_or(RecordingError::Kind(UNKNOWN))?;
                 let (clock, names) = (text::CLOCK.to_owned(), HashMap::new());
-                Ok(RecordedFile { recording: Box::new(stream), clock, names, machine: None, resolution_ns })
+                Ok(RecordedFile {
+                    recording: Box::new(stream),
+                    clock,
+                    names,
+                    machine: None,
+                    resolution_ns,
+                    foreign: None,
+                })
             }
         }
     }
 
     fn of_pages<R: Read + Seek + 'static>(file: DatFile<R>) -> Result<RecordedFile, RecordingError> {
         let (clock, names, machine) = (file.clock.clone(), file.head.names.clone(), file.head.machine.clone());
-        Ok(RecordedFile { recording: Box::new(DatRecording::new(file)?), clock, names, machine, resolution_ns: 1 })
+        let foreign = file.head.foreign_architecture();
+        let recording = Box::new(DatRecording::new(file)?);
+        Ok(RecordedFile { recording, clock, names, machine, resolution_ns: 1, foreign })
     }
 }
 

@@ -43,11 +43,12 @@ pub enum RecordingError {
     Clock(String),
 }
 
-/// The first buffer of a file of trace-cmd.
+/// The first buffer with events of a file of trace-cmd.
 #[derive(Debug)]
 pub struct DatRecording<R> {
     file: DatFile<R>,
     decoder: Decoder,
+    buffer: usize,
     part_bytes: u64,
     cpus: Vec<Cursor>,
 }
@@ -77,10 +78,15 @@ impl<R: Read + Seek> DatRecording<R> {
         }
         let mut decoder = file.head.layouts.decoder()?;
         only_waking_timers(&mut decoder, &file.head.functions);
+        if file.head.foreign_architecture().is_some() {
+            decoder.without_calls();
+        }
+        // trace-cmd may have recorded in other buffers only.
+        let buffer = (0..file.buffers.len()).find(|buffer| file.bytes(*buffer) > 0).unwrap_or(0);
         let part_bytes = PART_BYTES.next_multiple_of(decoder.page_bytes().max(1)) as u64;
-        let n_cpus = file.buffers.first().map_or(0, super::Buffer::n_cpus);
+        let n_cpus = file.buffers.get(buffer).map_or(0, super::Buffer::n_cpus);
         let cpus = vec![Cursor { latest_ns: Some(0), ..Cursor::default() }; n_cpus];
-        let mut recording = DatRecording { file, decoder, part_bytes, cpus };
+        let mut recording = DatRecording { file, decoder, buffer, part_bytes, cpus };
         if recording.file.head.functions.is_empty()
             && let Some(timers) = waking_timers(&mut recording)?
         {
@@ -99,7 +105,7 @@ impl<R: Read + Seek> DatRecording<R> {
         let page_bytes = self.decoder.page_bytes().max(1);
         let mut pages = std::mem::take(rest);
         loop {
-            let part = self.file.part(0, cpu, next, self.part_bytes)?;
+            let part = self.file.part(self.buffer, cpu, next, self.part_bytes)?;
             let is_last = part.is_empty();
             pages.extend(part);
             let whole = pages.len() - pages.len() % page_bytes;
@@ -189,7 +195,7 @@ impl<R: Read + Seek> Recording for DatRecording<R> {
 
     fn share(&self) -> f64 {
         let read: u64 = self.cpus.iter().map(|cursor| cursor.next.bytes).sum();
-        read as f64 / self.file.bytes(0).max(1) as f64
+        read as f64 / self.file.bytes(self.buffer).max(1) as f64
     }
 
     fn function(&self, address: u64) -> Option<String> {

@@ -6,7 +6,9 @@
 mod parser;
 mod sections;
 
-use super::{DatHead, MAGIC, Machine, OPTION_BUFFER, OPTION_CLOCK, OPTION_MACHINE, OPTION_OWN, OPTIONS, PAGES};
+use super::{
+    DatHead, MAGIC, Machine, OPTION_BUFFER, OPTION_CLOCK, OPTION_MACHINE, OPTION_OWN, OPTION_UNAME, OPTIONS, PAGES,
+};
 use crate::layouts::Layouts;
 use model::plain;
 pub(crate) use parser::Parser;
@@ -137,6 +139,7 @@ impl<R: Read + Seek> DatFile<R> {
                         self.clock = chosen_clock(&String::from_utf8_lossy(&value));
                     }
                     OPTION_OWN => self.head.own = value,
+                    OPTION_UNAME => self.head.uname = uname(&value),
                     OPTION_MACHINE => self.head.machine = Some(machine(&value)?),
                     OPTION_BUFFER if further.len() < MOST_BUFFERS => {
                         let (at, name) =
@@ -210,6 +213,11 @@ pub(crate) fn head_in_a_row<R: Read + Seek>(input: &mut Parser<R>, page_bytes: u
     input.text(printk)?;
     head.names = names(input)?;
     Ok(head)
+}
+
+/// What uname(1) prints, without its terminating zero.
+fn uname(value: &[u8]) -> String {
+    String::from_utf8_lossy(value).trim_matches(['\0', '\n', ' ']).to_owned()
 }
 
 /// The layouts of pages and records.

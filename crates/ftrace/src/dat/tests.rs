@@ -15,6 +15,7 @@ fn head() -> DatHead {
             hypervisor: Some("kvm".to_owned()),
             ..Machine::default()
         }),
+        ..DatHead::default()
     }
 }
 

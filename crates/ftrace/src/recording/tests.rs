@@ -1,5 +1,6 @@
 //! Recorded traces in files: the same activations by every clock, and limits of hostile ones.
 
+use super::super::dat::{DatHead, Machine};
 use super::super::testing::{LOOP_PERIOD_NS, LOOPS, loop_file};
 use super::*;
 use analysis::explain::Taker;
@@ -43,4 +44,25 @@ fn clocks_that_count_no_nanoseconds_are_refused() {
     file[at..at + 6].copy_from_slice(b"[upti]");
     let err = DatRecording::new(DatFile::open(Cursor::new(file)).unwrap()).unwrap_err();
     assert!(err.to_string().starts_with("unsupported: the clock `upti`, which does not count nanoseconds"), "{err}");
+}
+
+#[test]
+fn system_calls_of_another_architecture_have_no_names() {
+    let head = |uname: &str, machine: Option<&str>| DatHead {
+        uname: uname.to_owned(),
+        machine: machine.map(|name| Machine { architecture: name.to_owned(), ..Machine::default() }),
+        ..DatHead::default()
+    };
+    let own = std::env::consts::ARCH;
+    let of_own = format!("Linux board 6.1.0 {own}");
+    for (uname, machine, foreign) in [
+        ("", None, None),
+        (of_own.as_str(), None, None),
+        ("Linux board 6.1.0 sparc64", None, Some("sparc64")),
+        ("something else", None, None),
+        (of_own.as_str(), Some("sparc64"), Some("sparc64")),
+        ("Linux board 6.1.0 sparc64", Some(own), None),
+    ] {
+        assert_eq!(head(uname, machine).foreign_architecture().as_deref(), foreign, "{uname} {machine:?}");
+    }
 }

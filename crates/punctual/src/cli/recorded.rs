@@ -29,7 +29,7 @@ pub(super) fn judge(
         return Err("unsupported: a recorded trace in this format; use text or json".into());
     }
     let of_file = |err: &dyn std::fmt::Display| format!("{}: {err}", path.display());
-    let RecordedFile { mut recording, clock, names, machine, resolution_ns } =
+    let RecordedFile { mut recording, clock, names, machine, resolution_ns, foreign } =
         open(path).map_err(|err| of_file(&err))?;
     let bar = if io::stderr().is_terminal() { ProgressBar::new(STEPS) } else { ProgressBar::hidden() };
     let sample = watch.sample;
@@ -56,6 +56,9 @@ pub(super) fn judge(
     let mut document = RecordedDocument::new(env!("CARGO_PKG_VERSION"), file, judged, sample);
     if resolution_ns > 1 {
         document.missing.push(format!("times finer than {}", analysis::wording::duration(resolution_ns as f64)));
+    }
+    if let Some(architecture) = foreign {
+        document.missing.push(format!("names of system calls: those of {architecture} have other numbers"));
     }
     let mut text = Vec::new();
     match format {

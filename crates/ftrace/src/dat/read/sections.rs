@@ -3,7 +3,7 @@
 use super::parser::Parser;
 use super::{
     Buffer, Compression, DatError, DatFile, MOST_BUFFERS, MOST_CPUS, OPTION_BUFFER, OPTION_CLOCK, OPTION_MACHINE,
-    OPTION_OWN, Place, chosen_clock, formats, functions, header_info, machine, names, own_formats,
+    OPTION_OWN, OPTION_UNAME, Place, chosen_clock, formats, functions, header_info, machine, names, own_formats, uname,
 };
 use flate2::read::ZlibDecoder;
 use ruzstd::decoding::StreamingDecoder;
@@ -68,6 +68,7 @@ impl<R: Read + Seek> DatFile<R> {
             match id {
                 OPTION_CLOCK => self.clock = chosen_clock(&String::from_utf8_lossy(&value)),
                 OPTION_OWN => self.head.own = value,
+                OPTION_UNAME => self.head.uname = uname(&value),
                 OPTION_MACHINE => self.head.machine = Some(machine(&value)?),
                 OPTION_BUFFER if self.buffers.len() < MOST_BUFFERS => self.buffer(value)?,
                 OPTION_HEADER_INFO => header_info(&mut self.section(place)?, &mut self.head.layouts)?,
