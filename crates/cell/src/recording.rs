@@ -117,8 +117,8 @@ impl Recording {
             layouts: self.instance.layouts().clone(),
             names: self.names,
             functions: KernelSymbols::read().all(),
-            own: Vec::new(),
             machine: Some(self.machine),
+            ..DatHead::default()
         };
         drop(self.instance);
         head.write(out, vec![("", self.files)])
