@@ -79,7 +79,7 @@ fn what_is_no_trace_and_what_is_not_asked_of_one_is_refused() {
         ),
         (format!("watch --from {shown} --pid 1"), "--from cannot be combined with --pid <PID>".to_owned()),
         (format!("explain {shown} --cpus 0"), "FILE cannot be combined with --cpus <LIST>".to_owned()),
-        (format!("explain {}", cut.display()), format!("{}: damaged: pages beyond its end", cut.display())),
+        (format!("explain {}", cut.display()), format!("{}: damaged: content beyond its end", cut.display())),
         ("watch --from /dev/zero".to_owned(), "/dev/zero: expected a regular file, found a device".to_owned()),
     ] {
         let said = punctual(&arguments);
