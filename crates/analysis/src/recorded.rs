@@ -177,7 +177,7 @@ pub fn judge<R: Recording + ?Sized>(
     others += unlisted.len() as u64;
     let most_active = most_active(&unlisted);
     let mut explained = ExplainRecord { above: wanted.above, ..ExplainRecord::default() };
-    let mut latest: Vec<(i32, Late, &Usual)> = Vec::new();
+    let mut latest: Vec<(&ThreadResult, Late, &Usual)> = Vec::new();
     let mut late = late;
     for one in &threads {
         let pid = one.thread.tid.cast_signed();
@@ -188,14 +188,14 @@ pub fn judge<R: Recording + ?Sized>(
         of_one.decide(above_ns);
         explained.above = explained.above.or(Some(Span(above_ns)));
         explained.spikes += of_one.n;
-        latest.extend(of_one.latest.into_iter().map(|late| (pid, late, usual)));
+        latest.extend(of_one.latest.into_iter().map(|late| (one, late, usual)));
     }
     latest.sort_by_key(|(_, one, _)| Reverse(one.activation.response_ns()));
     latest.truncate(wanted.keep);
     let mut totals = Totals::default();
-    for (pid, late, usual) in latest {
+    for (thread, late, usual) in latest {
         progress(1.0);
-        match explain(recording, (pid, late.activation), usual.clone(), &names, facts, since_ns)? {
+        match explain(recording, (thread, late.activation), usual.clone(), &names, facts, since_ns)? {
             Ok(explanation) => {
                 totals.add(&explanation);
                 explained.worst.push(explanation);
@@ -224,7 +224,7 @@ impl Wanted {
 /// Explains one late activation from the events around it, or says that these do not cover it.
 fn explain<R: Recording + ?Sized>(
     recording: &mut R,
-    (pid, activation): (i32, Activation),
+    (thread, activation): (&ThreadResult, Activation),
     usual: Usual,
     names: &HashMap<i32, String>,
     facts: Facts,
@@ -241,11 +241,13 @@ fn explain<R: Recording + ?Sized>(
     for (pid, name) in names {
         trace.names.entry(*pid).or_insert_with(|| name.clone());
     }
-    let priority = activation.priority.unwrap_or(120);
+    // One that did not sleep has that of the thread.
+    let known = Some(thread.priority).filter(|priority| *priority != i32::MAX);
+    let priority = activation.priority.or(known).unwrap_or(120);
     let (priorities, files, samples) = (HashMap::new(), HashMap::new(), Vec::new());
     let inside = Inside { activation, usual, priorities, files, samples };
-    let name = names.get(&pid).cloned().unwrap_or_else(|| format!("thread {pid}"));
-    let case = Case::of_activation(&trace, Owner { name, pid: Some(pid) }, priority, inside, facts, since_ns);
+    let owner = Owner { name: thread.thread.name.clone(), pid: Some(thread.thread.tid.cast_signed()) };
+    let case = Case::of_activation(&trace, owner, priority, inside, facts, since_ns);
     let explanation = case.explain(&trace, &|address| recording.function(address));
     Ok(explanation.ok_or(not_covered))
 }
