@@ -95,11 +95,6 @@ impl<R: Read + Seek> DatRecording<R> {
         Ok(recording)
     }
 
-    /// The file.
-    pub fn file(&self) -> &DatFile<R> {
-        &self.file
-    }
-
     /// The next whole pages of a CPU; none after the last ones.
     fn pages(&mut self, cpu: usize, next: &mut NextPart, rest: &mut Vec<u8>) -> Result<Vec<u8>, DatError> {
         let page_bytes = self.decoder.page_bytes().max(1);

@@ -73,8 +73,7 @@ impl<'a> FirstReading<'a> {
         progress: &mut dyn FnMut(f64),
         is_try: bool,
     ) -> Result<bool, R::Error> {
-        let empty = Trace { cpus: vec![CpuEvents::default(); recording.n_cpus()], ..Trace::default() };
-        let mut part = empty.clone();
+        let mut part = Trace { cpus: vec![CpuEvents::default(); recording.n_cpus()], ..Trace::default() };
         let mut first_ns: Vec<Option<(u64, bool)>> = vec![None; recording.n_cpus()];
         while let Some(horizon_ns) = recording.next(&mut part)? {
             progress(recording.share());

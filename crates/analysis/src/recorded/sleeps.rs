@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 /// Longest time, ns, from the start of the timer of a sleep to the switch out.
 const TO_SLEEP_NS: u64 = 50_000;
-/// Starts of timers that are kept of a thread which runs, and threads that are told apart.
+/// Most starts of timers that are kept of a running thread, and most threads.
 const MOST_TIMERS: usize = 16;
 const MOST_THREADS: usize = 1 << 16;
 

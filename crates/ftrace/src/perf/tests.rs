@@ -109,7 +109,7 @@ fn events_are_complete_a_round_later_names_and_gaps_included() {
         round(),
         lost,
         sample(2 * second + 9, 1, &waking(9)),
-        // Of a kind that is no tracepoint; with an identifier that is unknown; of a type that is unknown.
+        // Of a kind other than a tracepoint; with an unknown identifier; of an unknown type.
         record(SAMPLE, &words(&[79, 0, 0, 7])),
         record(SAMPLE, &words(&[80, 0, 0, 7])),
         record(99, &[]),

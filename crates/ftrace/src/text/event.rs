@@ -6,7 +6,7 @@ use analysis::explain::{Context, Trace, What};
 use analysis::watch::WAKING_TIMERS;
 use std::str::FromStr;
 
-/// Most functions and interrupt vectors that are told apart.
+/// Most functions, and most interrupt vectors.
 const MOST_FUNCTIONS: usize = 1 << 16;
 const MOST_VECTORS: usize = 256;
 /// Letters of states with their bits. Kernels differ in `X`, `x`, `P` and `W`: never states of a runnable thread.
