@@ -121,7 +121,7 @@ mod tests {
             (10, "1ms", 1, "10 s at 1 ms: p99.9 at best; events rarer than 1 080 per hour may be missed (95 %)"),
             (2, "1ms", 1, "2 s at 1 ms: p99 at best; events rarer than 5 400 per hour may be missed (95 %)"),
             (2, "1ms", 6, "12 s at 1 ms: p99.9 at best; events rarer than 899 per hour may be missed (95 %)"),
-            (36_000, "10us", 1, "10 h at 10 us: p99.999 at best; events rarer than 0.3 per hour may be missed (95 %)"),
+            (36_000, "10us", 1, "10 h at 10 us: p99.9999 at best; events rarer than 0.3 per hour may be missed (95 %)"),
             (
                 2,
                 "1s",

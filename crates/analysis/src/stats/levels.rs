@@ -32,6 +32,8 @@ pub struct Quantiles {
     pub p9999: Quantile,
     /// 99.999 %.
     pub p99999: Quantile,
+    /// 99.9999 %.
+    pub p999999: Quantile,
 }
 
 impl Quantiles {
@@ -47,6 +49,7 @@ impl Quantiles {
             p999: quantile(Level::P999),
             p9999: quantile(Level::P9999),
             p99999: quantile(Level::P99999),
+            p999999: quantile(Level::P999999),
         }
     }
 
@@ -64,6 +67,7 @@ impl Quantiles {
             Level::P999 => &self.p999,
             Level::P9999 => &self.p9999,
             Level::P99999 => &self.p99999,
+            Level::P999999 => &self.p999999,
         }
     }
 }
@@ -87,10 +91,13 @@ struct QuantilesDocument {
     p99999_ns: Option<i64>,
     p99999_interval_ns: Option<(i64, i64)>,
     p99999_refused: Option<Refusal>,
+    p999999_ns: Option<i64>,
+    p999999_interval_ns: Option<(i64, i64)>,
+    p999999_refused: Option<Refusal>,
 }
 
 impl From<Quantiles> for QuantilesDocument {
-    fn from(Quantiles { p50, p99, p999, p9999, p99999 }: Quantiles) -> QuantilesDocument {
+    fn from(Quantiles { p50, p99, p999, p9999, p99999, p999999 }: Quantiles) -> QuantilesDocument {
         QuantilesDocument {
             p50_ns: p50.value_ns(),
             p50_interval_ns: p50.interval_ns(),
@@ -107,6 +114,9 @@ impl From<Quantiles> for QuantilesDocument {
             p99999_ns: p99999.value_ns(),
             p99999_interval_ns: p99999.interval_ns(),
             p99999_refused: p99999.refusal(),
+            p999999_ns: p999999.value_ns(),
+            p999999_interval_ns: p999999.interval_ns(),
+            p999999_refused: p999999.refusal(),
         }
     }
 }
@@ -169,12 +179,12 @@ mod tests {
             shown
         };
         let near = |of: f64| move |exceedance: f64| (exceedance / of - 1.0).abs() < 0.01;
-        assert_eq!(shown(&|_| false), [true, true, true, true, true]);
-        assert_eq!(shown(&near(0.01)), [true, false, false, false, false], "p99 is refused, p99.9 is not");
-        assert_eq!(shown(&near(0.056_234)), [true, false, false, false, false], "94.4 % is refused");
-        assert_eq!(shown(&near(0.001)), [true, true, false, false, false]);
-        assert_eq!(shown(&near(0.5)), [false; 5]);
-        assert_eq!(shown(&|exceedance| exceedance < 0.0009), [true, true, true, false, false]);
+        assert_eq!(shown(&|_| false), [true; 6]);
+        assert_eq!(shown(&near(0.01)), [true, false, false, false, false, false], "p99 is refused, p99.9 is not");
+        assert_eq!(shown(&near(0.056_234)), [true, false, false, false, false, false], "94.4 % is refused");
+        assert_eq!(shown(&near(0.001)), [true, true, false, false, false, false]);
+        assert_eq!(shown(&near(0.5)), [false; 6]);
+        assert_eq!(shown(&|exceedance| exceedance < 0.0009), [true, true, true, false, false, false]);
         assert_eq!(levels(of(near(0.01))).p999, Quantile::Refused(Refusal::LowerRefused { estimate_ns: 7 }));
     }
 }

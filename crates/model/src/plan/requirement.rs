@@ -24,6 +24,9 @@ pub struct Requirement {
     /// 99.999 % of the wake-ups no later than this.
     #[serde(rename = "p99999_ns", default, skip_serializing_if = "Option::is_none")]
     pub p99999: Option<Span>,
+    /// 99.9999 % of the wake-ups no later than this.
+    #[serde(rename = "p999999_ns", default, skip_serializing_if = "Option::is_none")]
+    pub p999999: Option<Span>,
     /// Maximum rate of episodes of missed deadlines (the `max`, else the period), per hour.
     pub misses_per_hour: Option<f64>,
 }
@@ -53,7 +56,7 @@ pub enum RequirementError {
 
 impl Requirement {
     /// Every limit in its typed form.
-    pub const KNOWN: &[&str] = &["max", "p99", "p999", "p9999", "p99999", "misses_per_hour"];
+    pub const KNOWN: &[&str] = &["max", "p99", "p999", "p9999", "p99999", "p999999", "misses_per_hour"];
 
     /// Whether nothing is required.
     #[must_use]
@@ -68,6 +71,7 @@ impl Requirement {
             (Level::P999, self.p999),
             (Level::P9999, self.p9999),
             (Level::P99999, self.p99999),
+            (Level::P999999, self.p999999),
         ];
         all.into_iter().filter_map(|(level, limit)| Some((level, limit?)))
     }
@@ -94,6 +98,7 @@ impl Requirement {
             "p999" => &mut self.p999,
             "p9999" => &mut self.p9999,
             "p99999" => &mut self.p99999,
+            "p999999" => &mut self.p999999,
             _ => return Err(UnknownWord::new("requirement", key, Requirement::KNOWN).into()),
         };
         let span: Span = value.parse()?;
@@ -141,9 +146,10 @@ mod tests {
         assert!(require.is_empty());
         require.set_all("max=1ms, p999=200us,misses_per_hour=0.5").unwrap();
         let mut higher = Requirement::default();
-        higher.set_all("p99999=2ms,p9999=1ms").unwrap();
+        higher.set_all("p99999=2ms,p9999=1ms,p99.9999=3ms").unwrap();
         let limits: Vec<_> = higher.limits().collect();
-        assert_eq!(limits, [("p9999", Span(1_000_000)), ("p99999", Span(2_000_000))]);
+        let ms = |ms: u64| Span(ms * 1_000_000);
+        assert_eq!(limits, [("p9999", ms(1)), ("p99999", ms(2)), ("p999999", ms(3))]);
         assert_eq!(require.max, Some(Span(1_000_000)));
         assert_eq!((require.p999, require.misses_per_hour), (Some(Span(200_000)), Some(0.5)));
         let mut signs = Requirement::default();
@@ -159,7 +165,7 @@ mod tests {
             ("misses_per_hour=nan", "invalid misses_per_hour `nan`: expected a number above 0, like 1 or 0.01"),
             (
                 "p98=1ms",
-                "unknown requirement `p98` (did you mean `p99`? known: max p99 p999 p9999 p99999 misses_per_hour)",
+                "unknown requirement `p98` (did you mean `p99`? known: max p99 p999 p9999 p99999 p999999 misses_per_hour)",
             ),
             ("p99.9=1ms,p999=1ms", "duplicate limit `p999`; give each limit once"),
             ("response_max=1ms,max=1ms", "duplicate limit `max`; give each limit once"),

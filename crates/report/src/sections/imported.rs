@@ -1,6 +1,6 @@
 //! Imported measurements as text and tables.
 
-use super::latencies::{dash, latency, latency_or_dash, quantile};
+use super::latencies::{dash, latency, latency_or_dash, quantile, shown_levels};
 use super::{findings, machine};
 use crate::Style;
 use crate::lines::Lines;
@@ -53,7 +53,7 @@ pub(crate) fn machines(summary: &ImportedSummary) -> Vec<String> {
 
 /// A row for each measurement, with every column.
 pub(crate) fn table(summary: &ImportedSummary) -> Table {
-    let fields: [Field<ImportedCell>; 13] = [
+    let mut fields: Vec<Field<ImportedCell>> = vec![
         (Column::text("file"), |cell| cell.name.clone()),
         (Column::text("tool").spare(1), |cell| cell.imported.source.tool.clone()),
         (Column::text("policy"), |cell| policy(&cell.imported.conditions)),
@@ -66,8 +66,15 @@ pub(crate) fn table(summary: &ImportedSummary) -> Table {
         (Column::figure("p50").spare(4), |cell| quantile(cell.quantiles.at(Level::P50))),
         (Column::figure("p99"), |cell| quantile(cell.quantiles.at(Level::P99))),
         (Column::figure("p99.9"), |cell| quantile(cell.quantiles.at(Level::P999))),
-        (Column::figure("max"), |cell| latency_or_dash(cell.max_ns)),
     ];
+    let higher: [(Level, Field<ImportedCell>); 3] = [
+        (Level::P9999, (Column::figure("p99.99").spare(6), |cell| quantile(cell.quantiles.at(Level::P9999)))),
+        (Level::P99999, (Column::figure("p99.999").spare(6), |cell| quantile(cell.quantiles.at(Level::P99999)))),
+        (Level::P999999, (Column::figure("p99.9999").spare(6), |cell| quantile(cell.quantiles.at(Level::P999999)))),
+    ];
+    let levels = shown_levels(summary.cells.iter().map(|cell| &cell.quantiles));
+    fields.extend(higher.into_iter().filter(|(level, _)| levels.contains(level)).map(|(_, field)| field));
+    fields.push((Column::figure("max"), |cell| latency_or_dash(cell.max_ns)));
     Table::of(&fields, &summary.cells)
 }
 

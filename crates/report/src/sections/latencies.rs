@@ -110,9 +110,10 @@ fn figures(levels: &[Level]) -> Vec<Field> {
         (Column::figure("p99.9"), |cell| value(cell, Level::P999)),
         (interval_of(3), |cell| interval(cell, Level::P999)),
     ];
-    let higher: [(Level, Field); 2] = [
+    let higher: [(Level, Field); 3] = [
         (Level::P9999, (Column::figure("p99.99").spare(6), |cell| value(cell, Level::P9999))),
         (Level::P99999, (Column::figure("p99.999").spare(6), |cell| value(cell, Level::P99999))),
+        (Level::P999999, (Column::figure("p99.9999").spare(6), |cell| value(cell, Level::P999999))),
     ];
     figures.extend(higher.into_iter().filter(|(level, _)| levels.contains(level)).map(|(_, field)| field));
     let last: [Field; 2] = [(Column::figure("max"), max), (Column::figure("when").spare(4), when)];

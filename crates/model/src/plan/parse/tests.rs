@@ -172,7 +172,7 @@ fn a_mistake_is_named_with_its_place() {
         ("[require]\nmax = \"0us\"", "2:7: invalid limit `max = 0us`: expected more than 0"),
         (
             "[require]\nmaxx = \"1us\"",
-            "2:1: unknown requirement `maxx` (did you mean `max`? known: max p99 p999 p9999 p99999 misses_per_hour)",
+            "2:1: unknown requirement `maxx` (did you mean `max`? known: max p99 p999 p9999 p99999 p999999 misses_per_hour)",
         ),
         (
             "cpu_dma_latency = \"1ns\"",
