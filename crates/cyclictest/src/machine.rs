@@ -155,7 +155,10 @@ pub(super) fn spawn_threads(options: &Options, usable: &CpuSet) -> Result<Team, 
     let room = (LOG_SECONDS * Span::SECOND.ns() / shortest).clamp(MIN_LOG_CAPACITY, MAX_LOG_CAPACITY);
     // A thread makes at most this many loops, except for those before it is ended.
     let room = options.loops.map_or(room, |loops| room.min(loops.max(MIN_LOG_CAPACITY)));
-    Ok(Team::spawn(tasks, stop_above, usize::try_from(room)?, None)?)
+    Team::spawn(tasks, stop_above, usize::try_from(room)?, None).map_err(|err| match err.refused_policy() {
+        Some(policy) => host::how_to_allow(policy).into(),
+        None => err.into(),
+    })
 }
 
 /// Due time of a thread's first cycle, relative to the start.

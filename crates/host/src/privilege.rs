@@ -1,8 +1,8 @@
 //! Privileges of this user, found by trying or from the kernel's files.
 
-use super::snapshot::container;
+use super::snapshot::{container, scheduling};
 use super::{DmaLatency, HostFs};
-use model::Policy;
+use model::{Policy, Scheduling};
 use std::io;
 use std::thread::Builder;
 
@@ -17,11 +17,12 @@ pub struct Privileges {
 
 /// The reason why this user cannot measure `policy`, and the one command that changes it.
 pub fn how_to_allow(policy: Policy) -> String {
-    how_to_allow_in(policy, container(&HostFs::here()).as_deref())
+    let here = HostFs::here();
+    how_to_allow_in(policy, &scheduling(&here), container(&here).as_deref())
 }
 
-/// The same for a process in `container`, if it is in one.
-fn how_to_allow_in(policy: Policy, container: Option<&str>) -> String {
+/// The same for a process with these privileges in `container`, if it is in one.
+fn how_to_allow_in(policy: Policy, scheduling: &Scheduling, container: Option<&str>) -> String {
     let needs_no_privilege = match policy {
         Policy::Other(nice) => nice.get() >= 0,
         _ => !policy.is_realtime(),
@@ -31,6 +32,17 @@ fn how_to_allow_in(policy: Policy, container: Option<&str>) -> String {
     }
     if let Policy::Deadline(_) = policy {
         return format!("{policy} needs CAP_SYS_NICE and all CPUs; run as root, without taskset, outside any cpuset");
+    }
+    let permissions = &scheduling.permissions;
+    let is_privileged = permissions.cap_sys_nice == Some(true) || permissions.realtime_priority.unwrap_or(0) > 0;
+    if is_privileged && scheduling.lacks_rt_budget() {
+        let file = format!("/sys/fs/cgroup/{}", scheduling.rt_budget_file());
+        return format!(
+            "{policy} is refused in control group {}, which has no real-time budget: echo {} > {file} (undo: echo 0 > \
+             {file}; the group above it must have as much to give)",
+            scheduling.group(),
+            Scheduling::RT_BUDGET_US
+        );
     }
     if let Some(container) = container {
         return format!(
@@ -108,15 +120,27 @@ mod tests {
     #[test]
     fn a_container_needs_another_command_than_a_machine() {
         let policy = |text: &str| text.parse::<Policy>().unwrap();
-        let advice = how_to_allow_in(policy("fifo:80"), Some("podman"));
+        let mut scheduling = Scheduling::default();
+        let advice = how_to_allow_in(policy("fifo:80"), &scheduling, Some("podman"));
         assert!(advice.starts_with("fifo:80 needs CAP_SYS_NICE, which this container (podman) lacks; "), "{advice}");
         assert!(advice.contains("--cap-add SYS_NICE --cap-add IPC_LOCK") && !advice.contains("setcap"), "{advice}");
-        let advice = how_to_allow_in(policy("fifo:80"), None);
+        let advice = how_to_allow_in(policy("fifo:80"), &scheduling, None);
         assert!(advice.contains("setcap cap_sys_nice,cap_ipc_lock+ep") && !advice.contains("--cap-add"), "{advice}");
         for container in [None, Some("docker")] {
-            let advice = how_to_allow_in(Policy::OTHER, container);
+            let advice = how_to_allow_in(Policy::OTHER, &scheduling, container);
             assert!(advice.ends_with("start it without `nice`"), "{advice}");
         }
+        // Without the privilege the group is not examined (user_check_sched_setscheduler, kernel/sched/syscalls.c).
+        (scheduling.cgroup, scheduling.cgroup_rt_runtime_us) = (Some("/x".to_owned()), Some(0));
+        assert!(how_to_allow_in(policy("fifo:80"), &scheduling, None).contains("needs CAP_SYS_NICE"));
+        scheduling.permissions.cap_sys_nice = Some(true);
+        assert_eq!(
+            how_to_allow_in(policy("rr:5"), &scheduling, None),
+            "rr:5 is refused in control group /x, which has no real-time budget: echo 950000 > \
+             /sys/fs/cgroup/cpu/x/cpu.rt_runtime_us (undo: echo 0 > /sys/fs/cgroup/cpu/x/cpu.rt_runtime_us; the group \
+             above it must have as much to give)"
+        );
+        assert!(how_to_allow_in(policy("deadline:1ms/2ms/2ms"), &scheduling, None).contains("and all CPUs"));
     }
 
     #[test]

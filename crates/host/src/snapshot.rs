@@ -109,6 +109,11 @@ fn hypervisor(fs: &HostFs, cpuinfo: &str) -> Option<String> {
     }
 }
 
+/// Scheduler settings and privileges of this process.
+pub(super) fn scheduling(fs: &HostFs) -> model::Scheduling {
+    scheduling::read(fs, &fs.text("proc/self/status").unwrap_or_default())
+}
+
 /// The container engine, by its name in the cgroup path or by a marker file. Such a file is also on a machine whose
 /// disk was made from a container's image; there the kernel threads are visible, which no container shows.
 pub(super) fn container(fs: &HostFs) -> Option<String> {

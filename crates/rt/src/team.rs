@@ -50,6 +50,17 @@ pub enum TeamError {
     Starved(u32),
 }
 
+impl TeamError {
+    /// The policy that was refused for lack of rights (EPERM).
+    #[must_use]
+    pub fn refused_policy(&self) -> Option<Policy> {
+        match self {
+            TeamError::Setting { source: SettingError::PolicyPrivilege(policy), .. } => Some(*policy),
+            _ => None,
+        }
+    }
+}
+
 /// The specification of one thread.
 #[derive(Debug)]
 pub struct ThreadSpec {

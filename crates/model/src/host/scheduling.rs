@@ -50,6 +50,30 @@ pub struct Scheduling {
     pub permissions: Permissions,
 }
 
+impl Scheduling {
+    /// A budget that leaves normal threads the rest of a second, us: the kernel's default for the whole machine.
+    pub const RT_BUDGET_US: i64 = 950_000;
+
+    /// Whether the kernel refuses FIFO and round-robin in this process's control group, even to root, with EPERM
+    /// (`__sched_setscheduler`, kernel/sched/syscalls.c; `CONFIG_RT_GROUP_SCHED`).
+    #[must_use]
+    pub fn lacks_rt_budget(&self) -> bool {
+        self.cgroup_rt_runtime_us == Some(0)
+    }
+
+    /// Path of that group.
+    #[must_use]
+    pub fn group(&self) -> &str {
+        self.cgroup.as_deref().unwrap_or("/")
+    }
+
+    /// The file with its real-time budget, below the directory of control groups (cgroup v1).
+    #[must_use]
+    pub fn rt_budget_file(&self) -> String {
+        format!("cpu{}/cpu.rt_runtime_us", self.group().trim_end_matches('/'))
+    }
+}
+
 /// Scheduling privileges of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]

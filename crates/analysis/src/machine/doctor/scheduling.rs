@@ -1,7 +1,7 @@
 //! Checks of scheduling limits and of other threads that compete for the CPU.
 
 use super::{Check, Outcome, text};
-use model::Host;
+use model::{Host, Scheduling};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -146,18 +146,19 @@ fn rt_group_budget(host: &Host) -> Outcome {
             _ => Outcome::unknown("the budget of this group cannot be read"),
         };
     };
-    let group = scheduling.cgroup.as_deref().unwrap_or("/");
+    let (group, file) = (scheduling.group(), format!("/sys/fs/cgroup/{}", scheduling.rt_budget_file()));
     let name = text::shortened(group);
     let period = scheduling.cgroup_rt_period_us.unwrap_or(1_000_000);
-    let file = format!("/sys/fs/cgroup/cpu{}/cpu.rt_runtime_us", group.trim_end_matches('/'));
     match u64::try_from(runtime) {
-        Ok(0) => Outcome::will(format!("group {name} has none: a real-time policy is refused"))
-            .write(&file, 950_000, 0)
-            .caution("the group above it must have as much to give"),
+        _ if scheduling.lacks_rt_budget() => {
+            Outcome::will(format!("group {name} has none: a real-time policy is refused"))
+                .write(&file, Scheduling::RT_BUDGET_US, 0)
+                .caution("the group above it must have as much to give")
+        }
         Ok(us) if group != "/" && us < period => {
             let (runtime, period) = (text::micros(us), text::micros(period));
             Outcome::may(format!("group {name}: real-time threads that use {runtime} of {period} are stopped"))
-                .write(&file, 950_000, us)
+                .write(&file, Scheduling::RT_BUDGET_US, us)
                 .caution("the group above it must have as much to give")
         }
         _ => Outcome::ok(format!("group {name} has no limit of its own")),
