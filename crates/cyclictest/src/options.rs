@@ -142,6 +142,12 @@ fn decide(typed: ParsedOptions, usable: &CpuSet) -> Result<Options, String> {
         return Err(format!("-d: the last of {n_threads} threads has an interval of {last_us} us; the limit is 100 s"));
     }
     let policies = policies(typed.policy, typed.priority, typed.prio_spread, n_threads, &mut notes)?;
+    if pins && n_threads > cpus.len() && !cpus.is_empty() {
+        let shared: CpuSet = cpus.iter().copied().take(n_threads - cpus.len()).collect();
+        notes.push(format!(
+            "WARN: several threads on CPU {shared} delay each other; use one a CPU: -S, or a smaller -t"
+        ));
+    }
     let threads = policies.into_iter().enumerate().map(|(index, (policy, priority))| ThreadOptions {
         cpu: cpus.get(index % cpus.len().max(1)).copied().filter(|_| pins),
         policy,

@@ -70,6 +70,12 @@ fn every_invocation_in_use_is_understood() {
             "-q -p 98 -i 1000 -t 4 -a all -D 5m -m --json=o",
             "0=fifo:98/1000 1=fifo:98/1500 2=fifo:98/2000 3=fifo:98/2500 D5min json=o m q",
         ),
+        // KernelCI
+        (
+            "-q -t 2 -a 0 -p 98",
+            "0=fifo:98/1000 0=fifo:98/1500 q [WARN: several threads on CPU 0 delay each other; use one a CPU: -S, or a \
+             smaller -t]",
+        ),
         // oe-core rt_bmark.py
         ("-S -p 99 -q -i 100 -d 20 -l 30000", "0=fifo:99/100 1=fifo:99/120 2=fifo:99/140 3=fifo:99/160 l30000 q"),
         // rteval
@@ -120,7 +126,8 @@ fn every_invocation_in_use_is_understood() {
         ("-a -t -n -p99", &format!("0=fifo:99/1000 1=fifo:99/1500 2=fifo:99/2000 3=fifo:99/2500 {N_NOTE}")),
         (
             "-p 80 -t5 -n",
-            &format!("0=fifo:80/1000 1=fifo:80/1500 2=fifo:80/2000 3=fifo:80/2500 0=fifo:80/3000 {N_NOTE}"),
+            "0=fifo:80/1000 1=fifo:80/1500 2=fifo:80/2000 3=fifo:80/2500 0=fifo:80/3000 [-n has no effect: clock_nanosleep is \
+             the default; WARN: several threads on CPU 0 delay each other; use one a CPU: -S, or a smaller -t]",
         ),
         // rteval without an interval
         ("\"\" -qmu \"-h 3500\" -p95 -t2 -a0-1", "0=fifo:95/1000 1=fifo:95/1000 h3500 m q"),
@@ -150,7 +157,11 @@ fn what_options_mean_together() {
     for (line, gist_of_it) in [
         ("-t 2 -a !0", "1=other/1000 2=other/1500"),
         ("-t3 -a 3-2,1 -d0", "-a: invalid CPU list `3-2,1`: expected a list like 0-3,5"),
-        ("-t3 -a 2-3 -d 0", "2=other/1000 3=other/1000 2=other/1000"),
+        (
+            "-t3 -a 2-3 -d 0",
+            "2=other/1000 3=other/1000 2=other/1000 [WARN: several threads on CPU 2 delay each other; use one a CPU: -S, \
+             or a smaller -t]",
+        ),
         ("-t -a 1-2", "1=other/1000 2=other/1500"),
         (
             "-S -t1 -a0",
