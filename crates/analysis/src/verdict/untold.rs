@@ -29,7 +29,10 @@ pub(super) fn why(row: &Row<'_>, limit: Limit) -> Option<String> {
         (Origin::Imported(cell, _), Limit::Max(limit)) => of_largest(cell, limit),
         (Origin::Imported(cell, _), Limit::Quantile(level, _)) => {
             let is_open = row.allows_interval(level) && row.quantiles.at(level).interval_ns().is_none();
-            let why = "the file has no time series, so quantiles have no intervals";
+            let why = match cell.stretches {
+                0 => "the file has no time series, so quantiles have no intervals",
+                _ => "too few independent samples, so the quantile has no interval",
+            };
             if is_open { Some(why.to_owned()) } else { of_due_times(cell) }
         }
         (Origin::Imported(..), Limit::MissesPerHour(_)) => Some("the file has no time series of misses".to_owned()),
