@@ -45,6 +45,8 @@ fn findings_of_imports_have_their_examples() {
     let findings = [
         ImportedFinding::Beyond { samples: Some(2), at_least_ns: 100_000 },
         ImportedFinding::Beyond { samples: None, at_least_ns: 100_000 },
+        ImportedFinding::AbovePeriod { mean_ns: 10_738_000.0, period_ns: 1_000_000 },
+        ImportedFinding::SharedCpu { cpu: 0, threads: 2 },
         ImportedFinding::NoCourse,
         ImportedFinding::CourseNotTested,
         ImportedFinding::LatencyChanged { what: Measure::P99, after_percent: 50, before_ns: 12_000, after_ns: 18_000 },

@@ -25,6 +25,20 @@ pub enum ImportedFinding {
         /// A sentence without its full stop.
         text: String,
     },
+    /// The mean wake-up latency is above the period: the values are in another unit, or the thread never kept up.
+    AbovePeriod {
+        /// Mean, ns.
+        mean_ns: f64,
+        /// Period, ns.
+        period_ns: u64,
+    },
+    /// Several threads measured on one CPU and delayed each other.
+    SharedCpu {
+        /// The CPU.
+        cpu: u32,
+        /// Number of threads on it.
+        threads: usize,
+    },
     /// Unknown conditions.
     Unknown {
         /// Their names: "period", "policy", "load".
@@ -87,8 +101,17 @@ pub(crate) fn of_imported(cell: &ImportedCell) -> Vec<ImportedFinding> {
         let samples = beyond.iter().try_fold(0, |all: u64, beyond| all.checked_add(beyond.samples?));
         findings.push(ImportedFinding::Beyond { samples, at_least_ns });
     }
-    findings.extend(cell.imported.remarks.iter().map(|text| ImportedFinding::Remark { text: text.clone() }));
     let conditions = &cell.imported.conditions;
+    if let Some((mean_ns, period)) = cell.mean_ns.zip(conditions.period).filter(|_| conditions.what == "wake-up") {
+        let period_ns = period.ns();
+        let is_above = mean_ns > period_ns as f64;
+        findings.extend(is_above.then_some(ImportedFinding::AbovePeriod { mean_ns, period_ns }));
+    }
+    let mut cpus: Vec<u32> = threads.iter().filter_map(|thread| thread.cpu).collect();
+    cpus.sort_unstable();
+    let shared = cpus.chunk_by(|a, b| a == b).filter(|same| same.len() > 1);
+    findings.extend(shared.map(|same| ImportedFinding::SharedCpu { cpu: same[0], threads: same.len() }));
+    findings.extend(cell.imported.remarks.iter().map(|text| ImportedFinding::Remark { text: text.clone() }));
     let is_noise = conditions.what == "noise";
     let unknown = [
         ("period", conditions.period.is_none() && !is_noise),
@@ -135,8 +158,8 @@ impl ImportedFinding {
     #[must_use]
     pub fn importance(&self) -> u8 {
         match self {
-            ImportedFinding::Beyond { samples: None, .. } => 0,
-            ImportedFinding::Beyond { .. } => 1,
+            ImportedFinding::AbovePeriod { .. } | ImportedFinding::Beyond { samples: None, .. } => 0,
+            ImportedFinding::Beyond { .. } | ImportedFinding::SharedCpu { .. } => 1,
             ImportedFinding::Remark { .. }
             | ImportedFinding::LatencyChanged { .. }
             | ImportedFinding::LatencyDrifts { .. }
@@ -161,6 +184,13 @@ impl fmt::Display for ImportedFinding {
                 write!(f, "missing samples: an unknown number at {limit} or later; every quantile may be too small")
             }
             ImportedFinding::Remark { text } => f.write_str(text),
+            ImportedFinding::AbovePeriod { mean_ns, period_ns } => {
+                let (mean, period) = (duration(*mean_ns), duration(*period_ns as f64));
+                write!(f, "mean {mean} above the period of {period}: the values may be ticks or another unit (--unit)")
+            }
+            ImportedFinding::SharedCpu { cpu, threads } => {
+                write!(f, "CPU {cpu} measured by {threads} threads, which delay each other; measure with one a CPU")
+            }
             ImportedFinding::Unknown { facts } => write!(f, "unknown conditions: {}", facts.join(", ")),
             ImportedFinding::FewSamples { level, n_eff } => {
                 write!(f, "too few samples for {level}: effective sample size at most {}", count(*n_eff))
