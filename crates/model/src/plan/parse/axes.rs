@@ -26,6 +26,11 @@ pub(super) fn axes(table: &DeTable<'_>, named: &NamedLoads, axes: &mut Axes) -> 
             "method" => axes.task = axis_of(key, value, |item| task(item).map(|task| vec![task]))?,
             "runtime" => axes.runtime = axis(key, value, str::parse)?,
             ONLY => axes.only = axis(key, value, str::parse)?,
+            "prepare" => {
+                let advice = "unsupported axis `prepare`: name the setting in [knobs], like prepare.governor = [\"leave\", \
+                              \"performance\"], and compare the arms in blocks with `punctual tune`";
+                return Err((key.span().start, advice.to_owned()));
+            }
             other => return Err((key.span().start, UnknownWord::new("axis", other, KEYS).to_string())),
         }
     }

@@ -122,6 +122,11 @@ fn a_mistake_is_named_with_its_place() {
             "2:1: unknown axis `laod` (did you mean `load`? known: kernel load policy period method runtime only)",
         ),
         (
+            "[axes]\nprepare = []",
+            "2:1: unsupported axis `prepare`: name the setting in [knobs], like prepare.governor = [\"leave\", \
+             \"performance\"], and compare the arms in blocks with `punctual tune`",
+        ),
+        (
             "durration = \"1s\"",
             "1:1: unknown key `durration` (did you mean `duration`? known: title study repetitions aa duration cycles min_cycles warm_up seed cpus timer_slack align distance period_step cpu_dma_latency load_cpus load_policy load_must_hold loads prepare explain stop_above on_spike tracers roles axes knobs require files)",
         ),
