@@ -10,9 +10,9 @@ use std::process::Command;
 
 /// Parsers of files, by the beginnings of their names, of the kernel's trace, of captures, of recorded traces, and of
 /// programs.
-const TARGETS: [&str; 16] = [
-    "cyclictest", "jitterdebugger", "rtla", "rteval", "oslat", "xenomai", "latmus", "osadl", TRACE, CAPTURE, RECORDING,
-    ELF, "runs", "imports", "plans", "cells",
+const TARGETS: [&str; 19] = [
+    "cyclictest", "jitterdebugger", "rtla", "rteval", "oslat", "xenomai", "latmus", "osadl", "hdr", "ros2", "samples",
+    TRACE, CAPTURE, RECORDING, ELF, "runs", "imports", "plans", "cells",
 ];
 const TRACE: &str = "trace";
 const CAPTURE: &str = "capture";

@@ -6,7 +6,7 @@ use model::Histogram;
 use std::collections::BTreeMap;
 
 /// Limit of samples: 146 years of one each nanosecond; sums stay within their types.
-const MOST: u64 = 1 << 62;
+pub(super) const MAX_SAMPLES: u64 = 1 << 62;
 
 /// Counts by value, in the tool's unit.
 #[derive(Debug, Default)]
@@ -22,7 +22,7 @@ impl Column {
         if n > 0 {
             let too_many =
                 || ParseError::at(line, format!("invalid count {n}: more samples than a measurement can have"));
-            self.n = self.n.checked_add(n).filter(|all| *all <= MOST).ok_or_else(too_many)?;
+            self.n = self.n.checked_add(n).filter(|all| *all <= MAX_SAMPLES).ok_or_else(too_many)?;
             *self.counts.entry(value).or_default() += n;
         }
         Ok(())
@@ -56,6 +56,11 @@ impl Column {
             histogram.record_n(least_ns.take().map_or(value_ns, |least_ns| value_ns.max(least_ns)), *n);
         }
         Ok(histogram)
+    }
+
+    /// Counts by ascending value, without zeros.
+    pub(super) fn counts(&self) -> impl Iterator<Item = u64> {
+        self.counts.values().copied()
     }
 
     /// Greatest common divisor of all values relative to the first: the width of a row.

@@ -3,13 +3,10 @@
 use super::column::Column;
 use super::cyclictest_json::one_policy;
 use super::fields::{ns, number, period_us};
-use super::{ImportOptions, ParseError, Unit, measurement, source};
+use super::{ImportOptions, ParseError, Unit, detect, measurement, samples, source};
 use cyclictest::asked_there;
-use model::{Beyond, Histogram, Imported, ImportedThread, Policy, RtPriority, Slice, Source, StatedConditions};
+use model::{Beyond, Histogram, Imported, ImportedThread, Policy, RtPriority, Source, StatedConditions};
 use std::collections::BTreeMap;
-
-/// Number of slices that values are divided into, as in our own records.
-const SLICES: usize = 64;
 
 /// Limit of threads: no machine has more CPUs.
 const MAX_THREADS: u32 = 4_096;
@@ -33,8 +30,12 @@ struct Parsed {
     /// Policy in `# Policies: fifo:80 fifo:80` of `punctual cyclictest`, as reported by the kernel.
     reported: Option<Policy>,
     has_histogram: bool,
-    /// Command after a shell prompt, in a copied console.
+    /// Command line in a copied console or a log.
     command_line: Option<String>,
+    /// From `cyclictest V 2.40`.
+    version: Option<String>,
+    /// Whether a line of the tool was found: those before it, of a console or a container, are skipped.
+    has_begun: bool,
     remarks: Vec<String>,
 }
 
@@ -74,6 +75,23 @@ fn without_escapes(text: &str) -> String {
 impl Parsed {
     fn line(&mut self, text: &str, line: usize) -> Result<(), ParseError> {
         let whole = text.trim();
+        let is_row = || whole.contains(' ') && whole.split_ascii_whitespace().all(|word| word.parse::<u64>().is_ok());
+        // A histogram may lack its header.
+        self.has_begun |= detect::is_of_cyclictest(whole) || is_row();
+        if self.has_begun {
+            return self.own(whole, line);
+        }
+        let command = behind_prompt(whole).filter(|command| !command.is_empty()).or_else(|| command_in(whole));
+        if let Some(version) = whole.strip_prefix("cyclictest V ") {
+            self.version = Some(version.trim().to_owned());
+        } else if let Some(command) = command {
+            self.command_line = Some(command.to_owned());
+        }
+        Ok(())
+    }
+
+    /// Parses a line of the tool, or of the shell after it.
+    fn own(&mut self, whole: &str, line: usize) -> Result<(), ParseError> {
         if let Some(command) = behind_prompt(whole) {
             self.command_line = self.command_line.take().or_else(|| Some(command.to_owned())).filter(|c| !c.is_empty());
             return Ok(());
@@ -199,7 +217,10 @@ impl Parsed {
             });
         let program = self.command_line.as_deref().and_then(|line| Some(&line[line.find("cyclictest")?..]));
         let asked = program.and_then(|line| asked_there(line, u32::try_from(threads.len()).ok()?));
-        conditions.policy = conditions.policy.or(asked.as_ref().and_then(|asked| asked.policy));
+        // A command line that contradicts the table is that of something else.
+        let is_known =
+            |policy: &Policy| conditions.priority.is_none_or(|known| known == policy.priority().unwrap_or(0));
+        conditions.policy = conditions.policy.or(asked.as_ref().and_then(|asked| asked.policy).filter(is_known));
         conditions.period = conditions.period.or(asked.as_ref().and_then(|asked| asked.period));
         if !self.feet.contains_key("missed") {
             self.remarks.push(
@@ -208,11 +229,17 @@ impl Parsed {
                     .to_owned(),
             );
         }
+        if threads.iter().all(|thread| thread.histogram.is_none()) {
+            self.remarks.push(super::NO_HISTOGRAM.to_owned());
+        }
         Ok(Imported {
             conditions,
             threads,
             remarks: self.remarks,
-            ..measurement(Source { command_line: self.command_line, ..source("cyclictest", name) }, unit.ns())
+            ..measurement(
+                Source { version: self.version, command_line: self.command_line, ..source("cyclictest", name) },
+                unit.ns(),
+            )
         })
     }
 
@@ -239,21 +266,13 @@ impl Parsed {
             if lost > 0 {
                 self.remarks.push(format!("thread {number}: {lost} values are missing from the output of -v"));
             }
-            let mut pooled = Histogram::default();
-            for (i, chunk) in values.chunks(values.len().div_ceil(SLICES).max(1)).enumerate() {
-                let mut histogram = Histogram::default();
-                for (_, value) in chunk {
-                    histogram.record(ns(*value, unit.ns()).map_err(ParseError::of_file)?);
-                }
-                pooled.merge(&histogram);
-                let first = u64::try_from(i * values.len().div_ceil(SLICES)).unwrap_or(u64::MAX);
-                thread.slices.push(Slice { first_cycle: first, cycles: histogram.n, histogram });
-            }
+            let values = values.into_iter().map(|(_, value)| ns(value, unit.ns()).map_err(ParseError::of_file));
+            let listed = samples::thread(number, values.len(), values)?;
             // The last status line of `-v` may be older than the last values.
-            thread.samples = thread.samples.max(Some(pooled.n.saturating_add(lost)));
+            thread.samples = thread.samples.max(listed.samples.map(|n| n.saturating_add(lost)));
             (thread.min_ns, thread.max_ns) =
-                (thread.min_ns.into_iter().chain(pooled.min_ns).min(), thread.max_ns.max(pooled.max_ns));
-            thread.histogram = Some(pooled);
+                (thread.min_ns.into_iter().chain(listed.min_ns).min(), thread.max_ns.max(listed.max_ns));
+            (thread.histogram, thread.slices) = (listed.histogram, listed.slices);
         }
         if threads.is_empty() {
             return Err(ParseError::of_file("no thread: no T: line, no histogram, no values"));
@@ -329,6 +348,14 @@ fn behind_prompt(line: &str) -> Option<&str> {
     is_prompt.then_some(command)
 }
 
+/// The command in a line of a log, `cmd to run: cyclictest -q`; only with an option, because prose names the program,
+/// too.
+fn command_in(line: &str) -> Option<&str> {
+    let is_name = |(at, _): &(usize, &str)| line[..*at].ends_with([' ', '/']) || *at == 0;
+    let (at, name) = line.match_indices("cyclictest").find(is_name)?;
+    line[at + name.len()..].starts_with(" -").then(|| &line[at..])
+}
+
 /// Number of missing cycles between the first and the last one.
 fn gaps(values: &[(u64, i64)]) -> u64 {
     let (first, last) = (values.iter().map(|v| v.0).min(), values.iter().map(|v| v.0).max());
@@ -359,7 +386,7 @@ fn status(rest: &str, line: usize) -> Result<(u32, Status), ParseError> {
     let nanoseconds = width.filter(|avg| avg.starts_with(' ')).map(|avg| avg.len() > 5);
     let status = Status {
         priority: u32::try_from(count("P:")?).map_err(|_| missing("P:"))?,
-        interval_us: count("I:").or_else(|err| if rest.contains("I:") { Err(err) } else { Ok(0) })?,
+        interval_us: count("I:")?,
         cycles: count("C:")?,
         min: field("Min:")?,
         avg: field("Avg:")?,

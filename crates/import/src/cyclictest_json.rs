@@ -53,7 +53,7 @@ struct Thread {
 
 /// Parses a whole document.
 pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
-    let document: Document = serde_json::from_str(text).map_err(|err| no_json(&err))?;
+    let document: Document = serde_json::from_slice(text.as_bytes()).map_err(|err| no_json(&err))?;
     // `-N`; older releases omit the key, and have microseconds unless it is set.
     let unit_ns = if document.resolution_in_ns == Some(1) { 1 } else { 1_000 };
     let count = u32::try_from(document.thread.len()).map_err(|_| ParseError::of_file("too many threads"))?;
@@ -76,6 +76,9 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
              sample"
                 .to_owned(),
         );
+    }
+    if threads.iter().all(|thread| thread.histogram.is_none()) {
+        remarks.push(super::NO_HISTOGRAM.to_owned());
     }
     if asked.is_none() {
         remarks.push("unknown command line: period and policy are not known".to_owned());
@@ -114,7 +117,9 @@ fn one(key: &str, thread: &Thread, unit_ns: u64, rows: Option<u64>) -> Result<Im
     let number =
         key.parse().map_err(|_| ParseError::of_file(format!("invalid thread number `{}`", key.escape_debug())))?;
     let scaled = |value: Option<i64>| value.map(|value| ns(value, unit_ns)).transpose().map_err(of_thread);
-    let counts = thread.histogram.as_ref().map(|counts| column(counts).map_err(of_thread)).transpose()?;
+    // Without -h it is an empty object.
+    let counts = thread.histogram.as_ref().filter(|counts| !counts.is_empty() || rows.is_some());
+    let counts = counts.map(|counts| column(counts).map_err(of_thread)).transpose()?;
     // The maximum is exact; of values beyond the histogram only the number is known.
     let known = counts.as_ref().map_or(0, |column| column.n);
     let dropped = thread.cycles.map(|cycles| cycles.saturating_sub(known)).filter(|n| *n > 0 && counts.is_some());

@@ -23,14 +23,22 @@ pub(super) fn ns(value: i64, unit_ns: u64) -> Result<i64, String> {
 
 /// Parses a latency in microseconds with decimals; returns ns.
 pub(super) fn us(word: &str, line: usize) -> Result<i64, ParseError> {
-    let us: f64 = number(word, line, "latency in microseconds")?;
-    let ns = us * 1e3;
-    if !ns.is_finite() || ns.abs() > Span::MAX.ns() as f64 {
-        return Err(ParseError::at(line, format!("invalid latency {us} us: longer than a year")));
-    }
+    decimal(word, 1_000, line)
+}
+
+/// Parses a latency of `unit_ns` with decimals; returns ns.
+pub(super) fn decimal(word: &str, unit_ns: u64, line: usize) -> Result<i64, ParseError> {
+    let value: f64 = number(word, line, "latency")?;
+    rounded(value * unit_ns as f64).ok_or_else(|| {
+        ParseError::at(line, format!("invalid latency `{}`: longer than a year", shortened(word.trim())))
+    })
+}
+
+/// A latency in whole ns; `None` beyond a year.
+pub(super) fn rounded(ns: f64) -> Option<i64> {
     #[expect(clippy::cast_possible_truncation, reason = "rounded and below 2^55")]
-    let whole = ns.round() as i64;
-    Ok(whole)
+    let whole = |ns: f64| ns.round() as i64;
+    Some(ns).filter(|ns| ns.abs() <= Span::MAX.ns() as f64).map(whole)
 }
 
 /// A period in microseconds; `None` outside the range of [`Period`].
@@ -67,7 +75,7 @@ pub(super) fn option<'a>(command_line: &'a str, short: &str, long: &str) -> Opti
 }
 
 /// A word shortened and without control characters, for error messages.
-fn shortened(word: &str) -> String {
+pub(super) fn shortened(word: &str) -> String {
     const LONG: usize = 40;
     let plain: String = word.chars().map(|c| if model::is_plain(c) { c } else { '?' }).take(LONG + 1).collect();
     if plain.chars().count() > LONG { plain.chars().take(LONG).chain("...".chars()).collect() } else { plain }

@@ -139,10 +139,10 @@ fn fuzz(prefix: &str) {
 
 /// Whether the input is accepted; the result must be consistent.
 fn accepted_by(bytes: &[u8], stated: &ImportOptions) -> bool {
-    let read = if detect::is_raw(&bytes[..bytes.len().min(raw::RECORD)]) {
-        raw::read(bytes, bytes.len() as u64, "x", stated).ok()
-    } else {
-        text(bytes, "x", stated).ok()
+    let read = match detect::content(&bytes[..bytes.len().min(512)]) {
+        Ok(Content::Raw) => raw::read(bytes, bytes.len() as u64, "x", stated).ok(),
+        Ok(Content::Text) => text(bytes, "x", stated).ok(),
+        Err(_) => None,
     };
     for imported in read.iter().flatten() {
         assert!(!imported.threads.is_empty());
@@ -188,6 +188,21 @@ fn fuzz_xenomai() {
 #[test]
 fn fuzz_latmus() {
     fuzz("latmus");
+}
+
+#[test]
+fn fuzz_hdr() {
+    fuzz("hdr");
+}
+
+#[test]
+fn fuzz_ros2() {
+    fuzz("ros2");
+}
+
+#[test]
+fn fuzz_samples() {
+    fuzz("samples");
 }
 
 #[test]

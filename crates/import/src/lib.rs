@@ -11,15 +11,19 @@ mod detect;
 mod fields;
 #[cfg(test)]
 mod fuzz;
+mod hdr_log;
 mod jitterdebugger;
 mod latmus;
 mod libvirt;
+mod numbers;
 mod oslat;
+mod performance_test;
 mod raw;
 mod rt_dataset;
 mod rteval;
 mod rtla;
-mod table;
+mod rttest;
+mod samples;
 #[cfg(test)]
 mod tests;
 mod xenomai;
@@ -28,7 +32,7 @@ mod xml;
 
 pub use libvirt::{Domain, libvirt_domain};
 
-use detect::Kind;
+use detect::{Content, Kind};
 use host::file;
 use model::{
     Host, Imported, ImportedLoad, ImportedThread, Period, Policy, ResultFormat, ResultTool, Source, Span,
@@ -57,6 +61,10 @@ pub enum Unit {
     Ns,
     /// Microseconds.
     Us,
+    /// Milliseconds.
+    Ms,
+    /// Seconds.
+    S,
 }
 
 impl Unit {
@@ -65,6 +73,8 @@ impl Unit {
         match self {
             Unit::Ns => 1,
             Unit::Us => 1_000,
+            Unit::Ms => 1_000_000,
+            Unit::S => 1_000_000_000,
         }
     }
 }
@@ -142,9 +152,9 @@ pub fn import(path: &Path, stated: &ImportOptions) -> Result<Vec<Imported>, Impo
         (Box::new(Cursor::new(bytes)), length)
     };
     let mut head = Vec::new();
-    file.by_ref().take(raw::RECORD as u64).read_to_end(&mut head).map_err(io)?;
+    file.by_ref().take(detect::HEAD).read_to_end(&mut head).map_err(io)?;
     let name = path.display().to_string();
-    let mut all = if detect::is_raw(&head) {
+    let mut all = if detect::content(&head).map_err(flaw)? == Content::Raw {
         let (reread, length) = (head.chain(file), length.max(raw::RECORD as u64));
         raw::read(reread, length, &name, stated).map_err(|err| match err {
             raw::RawError::Io(source) => io(source),
@@ -182,7 +192,8 @@ pub fn result(bytes: &[u8], read: &ResultFormat, name: &str) -> Result<Imported,
         _ => None,
     };
     let stated = ImportOptions { unit, ..ImportOptions::default() };
-    let is_raw = detect::is_raw(bytes);
+    let head = &bytes[..bytes.len().min(usize::try_from(detect::HEAD).unwrap_or(usize::MAX))];
+    let is_raw = detect::content(head).is_ok_and(|content| content == Content::Raw);
     let is_expected = if is_raw {
         read.tool == ResultTool::Jitterdebugger
     } else {
@@ -242,7 +253,11 @@ fn text(bytes: &[u8], name: &str, stated: &ImportOptions) -> Result<Vec<Imported
         Kind::RtDataset => vec![rt_dataset::read(text, name)?],
         Kind::Latmus => vec![latmus::read(text, name)?],
         Kind::Oslat => vec![oslat::read(text, name)?],
-        Kind::Table => vec![table::read(text, name, stated)?],
+        Kind::HdrLog => hdr_log::read(text, name, stated)?,
+        Kind::Rttest => vec![rttest::read(text, name)?],
+        Kind::PerformanceTestJson => vec![performance_test::json(text, name)?],
+        Kind::PerformanceTestCsv => vec![performance_test::csv(text, name)?],
+        Kind::Numbers => vec![numbers::read(text, name, stated)?],
     };
     let is_sound = |imported: &Imported| imported.threads.iter().all(ImportedThread::is_consistent);
     if all.iter().all(is_sound) { Ok(all) } else { Err(ParseError::of_file("contradictory counts")) }
@@ -263,6 +278,9 @@ fn measurement(source: Source, resolution_ns: u64) -> Imported {
         remarks: Vec::new(),
     }
 }
+
+/// Remark for results of tools that keep no distribution without an option.
+const NO_HISTOGRAM: &str = "no histogram (-h): no quantile is known";
 
 /// Source of a file `name` written by an unknown version of `tool`.
 fn source(tool: &str, name: &str) -> Source {

@@ -159,6 +159,12 @@ impl RecordCounts {
     }
 }
 
+/// Whether these bytes begin with a record: a small number of a thread, a time, and a latency.
+pub(super) fn is_record(head: &[u8]) -> bool {
+    let record = head.get(..RECORD).map(sample);
+    record.is_some_and(|sample| sample.is_ok_and(|sample| sample.thread < 1 << 16))
+}
+
 fn sample(record: &[u8]) -> Result<Sample, String> {
     let word = |from: usize| {
         let bytes = record.get(from..from + 8).and_then(|bytes| bytes.try_into().ok());

@@ -12,7 +12,10 @@ fn fixture(name: &str) -> PathBuf {
 }
 
 fn read(name: &str) -> Vec<Imported> {
-    import(&fixture(name), &ImportOptions::default()).unwrap_or_else(|err| panic!("{err}"))
+    // Those whose names end in -us do not state their unit.
+    let unit = name.contains("-us.").then_some(Unit::Us).filter(|_| !name.ends_with(".raw"));
+    let stated = ImportOptions { unit, ..ImportOptions::default() };
+    import(&fixture(name), &stated).unwrap_or_else(|err| panic!("{err}"))
 }
 
 /// Summary of an imported file in a few lines.
@@ -53,8 +56,12 @@ fn every_kind_of_file_is_read() {
         "cyclictest-h-2.7.txt",
         "cyclictest-view-h.txt",
         "cyclictest-prompt.txt",
+        "cyclictest-pod.txt",
+        "cyclictest-pasted.txt",
+        "cyclictest-ticks.txt",
         "cyclictest-v.txt",
         "cyclictest.json",
+        "cyclictest-no-histogram.json",
         "jitterdebugger.json",
         "jitterdebugger-us.raw",
         "jitterdebugger-ns.raw",
@@ -75,6 +82,14 @@ fn every_kind_of_file_is_read() {
         "oslat.txt",
         "osadl-table.txt",
         "osadl-rt-dataset.json",
+        "hdr-v0.hlog",
+        "hdr-v1.hlog",
+        "hdr-v2-tagged.hlog",
+        "hdr-us.hlog",
+        "ros2-rttest.txt",
+        "ros2-performance-test.json",
+        "ros2-performance-test.csv",
+        "samples-us.txt",
     ];
     let all: String = names.iter().map(|name| summary(name).replace(env!("CARGO_MANIFEST_DIR"), "")).collect();
     expect_file!["../tests/golden.txt"].assert_eq(&all);
@@ -473,6 +488,10 @@ fn what_is_stated_fills_only_what_the_file_leaves_open() {
     assert_eq!(import(&fixture("osadl-table.txt"), &ns).unwrap()[0].threads[0].max_ns, Some(187));
 }
 
+/// Message for a text without a signature.
+const UNKNOWN: &str = "-: unknown format: expected output of cyclictest, jitterdebugger, rtla, rteval, oslat, latency, \
+                       latmus, rttest or performance_test, an HdrHistogram log, or latencies with --unit";
+
 /// The error message for a rejected text.
 fn refused(text: &str) -> String {
     match super::text(text.as_bytes(), "x", &ImportOptions::default()) {
@@ -488,17 +507,18 @@ fn mistakes_are_named_with_their_line() {
     let of = |name: &str| std::fs::read_to_string(fixture(name)).unwrap();
     let (h, rtla) = (of("cyclictest-h-2.7.txt"), of("rtla-timerlat.txt"));
     for (text, reason) in [
+        ("", UNKNOWN),
+        ("hello\n", UNKNOWN),
+        ("{}", UNKNOWN),
+        ("{\"a\":\n", "2: EOF while parsing a value"),
         (
-            "",
-            "-: unknown format: expected output of cyclictest, jitterdebugger, rtla, rteval, oslat, latency or latmus, or a table of latencies and counts",
+            "{\"cmdline\": \"cyclictest\", \"thread\": {\n \"0\": {\"cycles\": -1}}}",
+            "2: invalid value: integer `-1`, expected u64",
         ),
         (
-            "hello\n",
-            "-: unknown format: expected output of cyclictest, jitterdebugger, rtla, rteval, oslat, latency or latmus, or a table of latencies and counts",
+            "{\"cmdline\": \"cyclictest\", \"thread\": {\"0\": {\"histogram\": {\"x\": 1}}}}",
+            "-: thread 0: invalid latency `x`",
         ),
-        ("{}", "1: missing field `thread`"),
-        ("{\"thread\": {\n \"0\": {\"cycles\": -1}}}", "2: invalid value: integer `-1`, expected u64"),
-        ("{\"thread\": {\"0\": {\"histogram\": {\"x\": 1}}}}", "-: thread 0: invalid latency `x`"),
         ("{\"version\": 2, \"cpu\": {}}", "-: unsupported: version 2 of results.json; expected 3"),
         (
             "{\"version\": 3, \"cpu\": {\"0\": {\"histogram\": {\"5\": 2}, \"count\": 1, \"min\": 5, \"max\": 5, \"avg\": 5}}}",
@@ -530,10 +550,13 @@ fn mistakes_are_named_with_their_line() {
         ("RTH|--\nRTD| 1|2\n", "2: line RTD with fewer than seven columns"),
         ("RTT| x\n", "-: no line RTD or RTS: nothing was measured, or the output is truncated"),
         ("# context: user\n1\n", "2: invalid histogram row: expected a latency and a count"),
-        ("1 2\n2 3 4\n", "2: expected as many counts as in the rows before (1), found 2"),
-        ("1 2\n2\n", "2: latency class without a count"),
-        ("1 18446744073709551615\n", "1: invalid count 18446744073709551615: more samples than a measurement can have"),
-        ("99999999999999999 1\n", "-: invalid latency 99999999999999999: longer than a year"),
+        ("# latency\n1 2\n2 3 4\n", "3: expected as many counts as in the rows before (1), found 2"),
+        ("# latency\n1 2\n2\n", "3: latency class without a count"),
+        (
+            "# latency\n1 18446744073709551615\n",
+            "2: invalid count 18446744073709551615: more samples than a measurement can have",
+        ),
+        ("# latency\n99999999999999999 1\n", "-: invalid latency 99999999999999999: longer than a year"),
     ] {
         assert_eq!(refused(text), reason, "{text:?}");
     }
@@ -541,6 +564,155 @@ fn mistakes_are_named_with_their_line() {
     assert!(latin1.starts_with("cannot read ") && latin1.contains("nowhere: No such file"), "{latin1}");
     let invalid = super::text(b"T: 0\n\xff\n", "x", &ImportOptions::default()).unwrap_err();
     assert_eq!(invalid, ParseError::at(2, "expected text, or samples.raw of jitterdebugger"));
+}
+
+/// A file by its content: what it is, and what reads it.
+#[test]
+fn what_another_program_reads_is_named() {
+    let of = |bytes: &[u8]| match detect::content(bytes) {
+        Ok(Content::Text) => refused(std::str::from_utf8(bytes).unwrap()),
+        Ok(Content::Raw) => "raw".to_owned(),
+        Err(ParseError { line, reason }) => format!("{}: {reason}", line.map_or(0, |line| line)),
+    };
+    let mut page = [0; 512];
+    (page[0], page[8], page[9]) = (7, 0xf0, 0x0f);
+    let mut tar = [b' '; 512];
+    tar[257..262].copy_from_slice(b"ustar");
+    let json = |command: &str| format!("{{\"cmdline:\": \"{command}\", \"thread\": {{\"0\": {{\"cycles\": 1}}}}}}");
+    let [oslat, signaltest, pmqtest] = ["oslat -D 1", "/usr/bin/signaltest -l 9", "./pmqtest"].map(json);
+    let reads = "punctual watch --from FILE reads it";
+    for (bytes, what, remedy) in [
+        (&b"\x17\x08\x44tracing6\0"[..], "trace.dat of trace-cmd", reads),
+        (b"PERFILE2", "perf.data", reads),
+        (b"# tracer: nop\n#\n", "text of ftrace", reads),
+        (b"          <idle>-0     [001] d..2.  52.123456: sched_switch: a=b\n", "text of ftrace", reads),
+        (b"     a b-7 (7) [001] 52.123456: sched_switch: a=b\n", "text of ftrace", reads),
+        (b"cpus=2\n", "text of ftrace", reads),
+        (&page, "raw pages of the kernel's ring buffer", "punctual watch --from DIRECTORY"),
+        (b"\x1f\x8b\x08\0", "compressed data", "gzip -d FILE first"),
+        (b"\x28\xb5\x2f\xfd", "zstd data", "punctual explain FILE --again"),
+        (b"PK\x03\x04", "an archive", "unzip FILE first"),
+        (&tar, "an archive", "tar xf FILE first"),
+        (b"\x89PNG\r\n\x1a\n\0", "a picture", "import the file that it was drawn from"),
+        (b"<svg xmlns='x'/>", "a picture", "import the file that it was drawn from"),
+        (b"<!doctype html>", "a web page", "save the file itself"),
+        (b"\xff\xfeT\0:\0", "UTF-16 text", "iconv"),
+        (b"\x01\0\x02", "unknown binary format", "expected text, or samples.raw"),
+        (b"                   Timer Latency\n  0 00:00:59\n", "rtla top", "rtla timerlat hist"),
+        (b"hwlatdetect:  test duration 10 seconds\n", "hwlatdetect", "without a distribution"),
+        (b"     usecs               : count\n", "bcc or bpftrace", "powers of two"),
+        (b"@us:\n[2, 4)   1 |@@@@|\n", "bcc or bpftrace", "powers of two"),
+        (b"TSC: 3500 MHz\npolicy: fifo\nT: 0 P:10 I:1000 C: 4\n", "ticks of the TSC", "divide them"),
+        (b"T: 0 (17239) P:10 C:     50 Min:     41 Act:   85 Avg:   56 Max:     118\n", "rt-tests", "oslat are read"),
+        (b"T: 0 ( 7) I:1000 C: 50 Min: 4 Act: 8 Avg: 5 Max: 11\n", "another program of rt-tests", "oslat are read"),
+        (b"#0: ID17249, P10, CPU0, I1000; #1: ID17250, P10, CPU1, Cycles 50\n", "rt-tests", "oslat are read"),
+        (b"Min latency: 7049\n", "the statistics of rttest", "import the samples"),
+        (b"{\"format\": 9, \"tool\": \"punctual 0.1.0\"}\n{}\n", "a result of punctual", "punctual show DIR"),
+        (oslat.as_bytes(), "JSON of oslat of rt-tests", "the text of oslat"),
+        (signaltest.as_bytes(), "JSON of signaltest of rt-tests", "only that of cyclictest"),
+        (pmqtest.as_bytes(), "JSON of pmqtest of rt-tests", "only that of cyclictest"),
+        (b"{\"thread\": {\"0\": {\"cycles\": 1}}}", "no `cmdline:` in its JSON", "expected that of cyclictest"),
+        (b"{\"id\":\"x\",\"rate\":100,\"analysis_results\":[]}", "unknown format", "expected output of"),
+    ] {
+        let said = of(bytes);
+        assert!(said.contains(what) && said.contains(remedy), "{}: {said}", String::from_utf8_lossy(bytes));
+    }
+    for (at, magic, foreign) in detect::MAGIC {
+        let bytes = [&vec![b' '; *at], *magic].concat();
+        assert_eq!(detect::content(&bytes), Err((*foreign).into()));
+    }
+}
+
+/// Numbers without a head may be times, and are latencies only if that is stated, and plausible.
+#[test]
+fn numbers_are_latencies_only_where_that_is_stated_and_plausible() {
+    let of = |text: &str, unit: Option<Unit>| {
+        let stated = ImportOptions { unit, ..ImportOptions::default() };
+        super::text(text.as_bytes(), "x", &stated).map(|mut all| all.remove(0)).map_err(|err| err.reason)
+    };
+    let refused = |text: &str, unit: Option<Unit>| of(text, unit).unwrap_err();
+    let times: String = (0..9).map(|i| format!("{i} {i}000000 9893 0 0\n")).collect();
+    assert!(refused(&times, None).starts_with("a table without a head `# Latency` may be anything"));
+    let rising = "not a histogram: its counts rise with the class, as times do";
+    let apart = "not a histogram: its classes are 1000 units apart, as times are";
+    let course = "0,12\n1000,15\n2000,11\n3000,250\n";
+    let slope: String = (1_u64..17).map(|i| format!("{i} {}\n", i * i)).collect();
+    let hill: String = (1_u64..17).map(|i| format!("{i} {}\n", i * (20 - i))).collect();
+    for (text, unit, reason) in [
+        (times.as_str(), Unit::Us, Some(rising)),
+        (course, Unit::Us, Some(apart)),
+        (course, Unit::Ns, None),
+        ("1 2000000000000\n", Unit::Us, Some("not a histogram: 2000000000000 samples")),
+        ("1 1000000000000\n", Unit::Us, None),
+        (&slope, Unit::Us, Some(rising)),
+        (&hill, Unit::Us, None),
+        ("1 10\n2 20\n", Unit::Us, None),
+        ("1 10\n2 20\n3 30\n", Unit::Us, Some(rising)),
+    ] {
+        match (of(text, Some(unit)), reason) {
+            (Ok(_), None) => {}
+            (Err(found), Some(reason)) => assert!(found.starts_with(reason), "{text}: {found}"),
+            (found, _) => panic!("{text}: {found:?}"),
+        }
+    }
+    let lines = "12.5\n13.1\n250.0\n";
+    assert_eq!(refused(lines, None), "one latency a line does not state its unit: add --unit ns, us, ms or s");
+    let max_ns = |unit| of(lines, Some(unit)).unwrap().threads[0].max_ns;
+    assert_eq!(
+        [Unit::Ns, Unit::Us, Unit::Ms, Unit::S].map(max_ns),
+        [Some(250), Some(250_000), Some(250_000_000), Some(250_000_000_000)]
+    );
+    assert_eq!(refused("1\n2 3\n", Some(Unit::Us)), "expected one latency");
+    assert_eq!(
+        refused("1\nnan\n", None),
+        "unknown format: rows of numbers with `nan`; one column of latencies can be \
+        imported with --unit"
+    );
+    assert_eq!(refused("1e30\n", Some(Unit::S)), "invalid latency `1e30`: longer than a year");
+}
+
+/// Defects of an interval log, each in one line.
+#[test]
+fn damaged_interval_logs_are_refused() {
+    let of = |name: &str| std::fs::read_to_string(fixture(name)).unwrap();
+    let (v2, us) = (of("hdr-v2-tagged.hlog"), of("hdr-us.hlog"));
+    let head = "#[Histogram log format version 1.3]\n\"StartTimestamp\",\"Interval_Length\"\n";
+    let line = v2.lines().nth(4).unwrap();
+    let (place, encoded) = line.rsplit_once(',').unwrap();
+    for (text, reason) in [
+        (head.to_owned(), "-: no interval in the HdrHistogram log: nothing was measured"),
+        (us, "5: an HdrHistogram log does not state the unit of its values: add --unit ns, us, ms or s"),
+        (v2.replace("0.127,1.001,", "0.127,"), "5: expected start, length, maximum and histogram"),
+        (v2.replace("0.127,1.001,", "x,1.001,"), "5: invalid start `x`"),
+        (v2.replace("0.127,1.001,", "-1,1.001,"), "5: invalid start or length of an interval"),
+        (v2.replace(encoded, "HIST"), "5: truncated histogram"),
+        (v2.replace(encoded, "AAAAAAAA"), "5: not a compressed HdrHistogram (version 0, 1 or 2)"),
+        (v2.replace(encoded, &encoded[..40]), "5: damaged histogram: "),
+        (v2.replace(encoded, "!"), "5: invalid base64: "),
+        (v2.replace(line, &format!("Tag=x{place}")), "5: "),
+    ] {
+        assert!(refused(&text).starts_with(reason), "{reason}: {}", refused(&text));
+    }
+}
+
+#[test]
+fn lines_before_the_table_are_skipped_and_those_within_are_not() {
+    let status = "T: 0 ( 1) P:80 I:1000 C: 5 Min: 1 Act: 1 Avg: 1 Max: 1\n";
+    let read = |head: &str| {
+        let text = format!("{head}\n{status}");
+        super::text(text.as_bytes(), "x", &ImportOptions::default()).unwrap().remove(0).source
+    };
+    for (head, command, version) in [
+        ("cyclictest V 2.40", None, Some("2.40")),
+        ("cgexec -g cpuset:rt cyclictest -m -p 95", Some("cyclictest -m -p 95"), None),
+        ("cmd to run: /usr/bin/cyclictest -q", Some("cyclictest -q"), None),
+        ("we start cyclictest now", None, None),
+        ("2026-11-28 10:00:00 begin\n### env ###\nplugin 'wakeup_rt'\nHOME=/root", None, None),
+    ] {
+        let source = read(head);
+        assert_eq!((source.command_line.as_deref(), source.version.as_deref()), (command, version), "{head}");
+    }
+    assert_eq!(refused(&format!("{status}HOME=/root\n")), "2: invalid line: expected output of cyclictest");
 }
 
 #[test]
@@ -556,7 +728,7 @@ proptest! {
     #[test]
     fn a_table_is_read_back(rows in prop::collection::btree_map(0_u64..5_000_000, prop::collection::vec(0_u64..1_000_000, 3), 1..50)) {
         let row = |(value, counts): (&u64, &Vec<u64>)| format!("{value}\t{} {}, {}\n", counts[0], counts[1], counts[2]);
-        let text: String = rows.iter().map(row).collect();
+        let text: String = std::iter::once("# Latency\n".to_owned()).chain(rows.iter().map(row)).collect();
         let imported = super::text(text.as_bytes(), "x", &ImportOptions::default()).unwrap().remove(0);
         for (i, thread) in imported.threads.iter().enumerate() {
             let mut histogram = model::Histogram::default();

@@ -66,7 +66,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
         if parsed.column.n > 0 || beyond.is_some() { Some(parsed.column.histogram(UNIT_NS)?) } else { None };
     let samples = histogram.as_ref().map(|h| h.n.saturating_add(beyond.and_then(|b| b.samples).unwrap_or(0)));
     if histogram.is_none() {
-        remarks.push("no histogram (-h): no quantile is known".to_owned());
+        remarks.push(super::NO_HISTOGRAM.to_owned());
     }
     let resolution_ns = if histogram.is_some() { UNIT_NS } else { 1 };
     Ok(Imported {

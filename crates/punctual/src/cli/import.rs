@@ -14,6 +14,8 @@ pub(super) fn import(arguments: &ImportArguments) -> Outcome {
         unit: arguments.unit.map(|unit| match unit {
             ImportUnit::Ns => Unit::Ns,
             ImportUnit::Us => Unit::Us,
+            ImportUnit::Ms => Unit::Ms,
+            ImportUnit::S => Unit::S,
         }),
         period: arguments.period,
         policy: arguments.policy,

@@ -60,7 +60,7 @@ pub(in crate::cli) struct CheckArguments {
 #[command(after_help = EXIT_STATUS)]
 pub(in crate::cli) struct ImportArguments {
     /// Output of cyclictest (text, JSON), jitterdebugger (results.json, samples.raw), rtla, rteval (summary.xml),
-    /// latency, latmus; tables of latencies and counts
+    /// oslat, latency, latmus, rttest, performance_test; HdrHistogram logs; latencies, one a line or with counts
     #[arg(required = true, value_name = "FILE")]
     pub(in crate::cli) files: Vec<PathBuf>,
     /// Directory of the result [default: runs/DATE-TIME]
@@ -69,7 +69,7 @@ pub(in crate::cli) struct ImportArguments {
     /// Title of the result
     #[arg(long)]
     pub(in crate::cli) title: Option<String>,
-    /// Unit of the values, if the file has none
+    /// Unit of the values, if the file has none; states that a table without a head has latencies and counts
     #[arg(long, value_enum)]
     pub(in crate::cli) unit: Option<ImportUnit>,
     /// Period, if the file has none
@@ -96,6 +96,10 @@ pub(in crate::cli) enum ImportUnit {
     Ns,
     /// Microseconds
     Us,
+    /// Milliseconds
+    Ms,
+    /// Seconds
+    S,
 }
 
 #[derive(Debug, Args)]

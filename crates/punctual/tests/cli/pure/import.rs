@@ -87,6 +87,24 @@ fn a_load_in_other_words_is_kept_and_shown() {
     said.expect_error("--load: invalid load ``: expected one line of 1 to 200 characters");
 }
 
+/// What a file says of itself that its numbers depend on.
+#[test]
+fn a_wrong_unit_and_threads_that_share_a_cpu_are_findings() {
+    let scratch = Scratch::new("import-doubts");
+    for (name, sentence) in [
+        ("cyclictest-ticks.txt", "mean 10.7 ms above the period of 1 ms: the values may be ticks or another unit"),
+        ("cyclictest-no-histogram.json", "CPU 0 measured by 2 threads, which delay each other"),
+        ("cyclictest-no-histogram.json", "no histogram (-h): no quantile is known"),
+    ] {
+        let file = scratch.file(name, std::fs::read(import_fixture(name)).unwrap());
+        let said = punctual(&format!("import {} --out {}", file.display(), scratch.path("kept").display()));
+        let shown = punctual(&format!("show {} --all", scratch.path("kept").display()));
+        assert!(said.status == 0 && shown.stdout.contains(sentence), "{name}: {shown:?}");
+        assert!(!shown.stdout.contains("histogram overflow"), "{name}: {shown:?}");
+        std::fs::remove_dir_all(scratch.path("kept")).unwrap();
+    }
+}
+
 #[test]
 fn what_cannot_be_imported_is_named_with_file_line_and_reason() {
     let scratch = Scratch::new("import-bad");
@@ -95,15 +113,15 @@ fn what_cannot_be_imported_is_named_with_file_line_and_reason() {
     let mut broken_raw = raw.clone();
     // The nanoseconds of the third record exceed a second.
     broken_raw[2 * 28 + 12..2 * 28 + 20].copy_from_slice(&2_000_000_000_u64.to_le_bytes());
-    let unknown = "unknown format: expected output of cyclictest, jitterdebugger, rtla, rteval, oslat, latency or latmus, or a \
-                   table of latencies and counts";
+    let unknown = "unknown format: expected output of cyclictest, jitterdebugger, rtla, rteval, oslat, latency, latmus, \
+                   rttest or performance_test, an HdrHistogram log, or latencies with --unit";
     for (name, bytes, place, reason) in [
         ("empty.txt", Vec::new(), "", unknown),
         ("prose.txt", b"hello\n".to_vec(), "", unknown),
         ("count.txt", h.replace("000034", "00x034").into_bytes(), ":4", "invalid count `00x034`"),
         (
             "key.json",
-            b"{\"thread\": {\n \"0\": {\"cycles\": -1}}}".to_vec(),
+            b"{\"cmdline:\": \"cyclictest\", \"thread\": {\n \"0\": {\"cycles\": -1}}}".to_vec(),
             ":2",
             "invalid value: integer `-1`, expected u64",
         ),
@@ -115,7 +133,18 @@ fn what_cannot_be_imported_is_named_with_file_line_and_reason() {
             "",
             "record 3: invalid time of the monotonic clock; expected samples.raw of a little-endian machine",
         ),
-        ("cut.raw", raw[..20].to_vec(), "", "no complete record of 28 bytes"),
+        (
+            "cut.raw",
+            raw[..20].to_vec(),
+            "",
+            "unknown binary format: expected text, or samples.raw of a little-endian machine",
+        ),
+        (
+            "trace.dat",
+            b"\x17\x08\x44tracing6\0".to_vec(),
+            "",
+            "unsupported: trace.dat of trace-cmd; punctual watch --from FILE reads it",
+        ),
     ] {
         let file = scratch.file(name, bytes);
         import(&file, "").expect_error(&format!("{}{place}: {reason}", file.display()));
