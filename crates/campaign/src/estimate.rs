@@ -47,6 +47,12 @@ pub(super) fn disk_bytes(header: &Header) -> u64 {
     of_block.saturating_mul(n) / u64::try_from(header.cells.len().max(1)).unwrap_or(u64::MAX)
 }
 
+/// Time from the start of a cell of this machine after which it has measured, as planned, or its program has timed out.
+pub(super) fn measured_after(cell: &Cell) -> Duration {
+    let measured = cell.task.instrument().map_or(cell.duration, |program| cell.timeout_of(program));
+    Duration::from_nanos(cell.conditions.warm_up.ns().saturating_add(measured.ns()))
+}
+
 /// Expected duration of `n` measurements, from the mean over these cells.
 pub(super) fn expected_of(cells: &[Cell], n: usize) -> Duration {
     let overhead = |cell: &Cell| match &cell.task {

@@ -12,9 +12,9 @@ use super::remote::ReceivedFiles;
 use super::remote::messages::{Answer, Ask};
 use super::session::holder;
 use super::stop::Stop;
-use host::{HostFs, MachineLock};
+use host::{ANSWER_BYTES, HostFs, Lines, MachineLock, OutputLimit};
 use std::error::Error;
-use std::io::{self, BufRead, Write};
+use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::Builder;
@@ -32,15 +32,17 @@ pub fn serve() -> Result<(), Box<dyn Error>> {
     let stop = Arc::new(Stop::on_signals()?);
     let (requests_tx, requests) = channel();
     let is_over = Arc::clone(&stop);
+    let limit = OutputLimit::new(ANSWER_BYTES);
+    let lines = Lines::new(io::stdin(), &limit);
     let read = move || {
-        io::stdin().lock().lines().map_while(Result::ok).all(|line| requests_tx.send(line).is_ok());
+        lines.map_while(Result::ok).all(|line| requests_tx.send(line).is_ok());
         drop(requests_tx);
         is_over.request();
     };
     Builder::new().spawn(read).map_err(|err| host::no_thread(&err))?;
     host::check_proc()?;
     instrument::expect_sent_files();
-    Server { executor: LocalOrLab::new(Arc::new(note)), lock: None, files: None, stop: &stop }.serve(&requests)
+    Server { executor: LocalOrLab::new(Arc::new(note)), lock: None, files: None, stop: &stop }.serve(&requests, &limit)
 }
 
 struct Server<'a> {
@@ -52,10 +54,13 @@ struct Server<'a> {
 }
 
 impl Server<'_> {
-    fn serve(mut self, requests: &Receiver<String>) -> Result<(), Box<dyn Error>> {
+    fn serve(mut self, requests: &Receiver<String>, limit: &OutputLimit) -> Result<(), Box<dyn Error>> {
         loop {
             let line = match requests.recv_timeout(IDLE_TIMEOUT) {
-                Ok(line) => line,
+                Ok(line) => {
+                    limit.give_back(&line);
+                    line
+                }
                 Err(RecvTimeoutError::Disconnected) => return Ok(()),
                 Err(RecvTimeoutError::Timeout) => {
                     return Err(format!("timeout: no request for {} s", IDLE_TIMEOUT.as_secs()).into());

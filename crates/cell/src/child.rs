@@ -7,18 +7,23 @@
 //!   killed, and is read without a thread, which would wake up beside the measured ones;
 //! - the cost suite (`cost`) is a fork of the cell that starts no program, and is stopped by a counter in shared
 //!   memory.
+use host::{ANSWER_BYTES, Lines, OutputLimit};
 use model::{Cell, Progress, Record};
 use std::ffi::OsStr;
-use std::io::{self, BufRead, BufReader, Read, Write};
+use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
 use sys::process;
 
+/// Limit of the stderr of a process besides progress, bytes.
+const NOTE_BYTES: u64 = 1 << 20;
+
 /// A process that runs one cell. Dropping it kills and reaps the process, if that has not been done.
 #[derive(Debug)]
 pub struct CellProcess {
     child: Child,
+    limit: OutputLimit,
     /// Lines of stderr that are not progress: notes, and the reason of a failure.
     lines: Vec<String>,
 }
@@ -57,7 +62,7 @@ impl CellProcess {
         command.envs(workload::instrument::variable_of_sent_files());
         // The lock on the machine is held until the cell has ended, even when this process is killed first.
         host::pass_lock(&mut command);
-        Ok(CellProcess { child: command.spawn()?, lines: Vec::new() })
+        Ok(CellProcess { child: command.spawn()?, limit: OutputLimit::new(NOTE_BYTES), lines: Vec::new() })
     }
 
     /// The process ID, which stays valid until [`CellProcess::record`] reaps the process.
@@ -83,14 +88,16 @@ impl CellProcess {
     pub fn streams(&mut self) -> io::Result<(Output, impl Iterator<Item = String> + Send + use<>)> {
         let output = self.child.stdout.take().ok_or_else(pipe_is_missing)?;
         let stderr = self.child.stderr.take().ok_or_else(pipe_is_missing)?;
-        Ok((Output(output), BufReader::new(stderr).lines().map_while(Result::ok)))
+        let lines = Lines::new(stderr, &self.limit);
+        Ok((Output(output), lines.map(|line| line.unwrap_or_else(|err| format!("punctual: {err}")))))
     }
 
     /// Parses a line of stderr: returns progress, and keeps any other line.
     pub fn take(&mut self, line: String) -> Option<Progress> {
         let progress = serde_json::from_slice(line.as_bytes()).ok();
-        if progress.is_none() {
-            self.lines.push(line);
+        match progress {
+            Some(_) => self.limit.give_back(&line),
+            None => self.lines.push(line),
         }
         progress
     }
@@ -135,13 +142,13 @@ impl Drop for CellProcess {
 }
 
 impl Output {
-    /// Reads to the end.
+    /// Reads to the end; a record that is longer than [`ANSWER_BYTES`] is cut, and not valid.
     ///
     /// # Errors
     /// When it cannot be read.
-    pub fn read(mut self) -> io::Result<Vec<u8>> {
+    pub fn read(self) -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
-        self.0.read_to_end(&mut text).map(|_| text)
+        self.0.take(ANSWER_BYTES).read_to_end(&mut text).map(|_| text)
     }
 }
 

@@ -2,7 +2,7 @@
 
 use model::{CpuSet, Explanation, OnSpikeRecord, Policy, Span};
 use std::fs::File;
-use std::io::{self, Read, Seek, Write};
+use std::io::{self, Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 use std::time::Duration;
@@ -77,7 +77,7 @@ impl OnSpike {
         let ended = match running.child.try_wait() {
             Ok(None) => return,
             Ok(Some(status)) if status.success() => None,
-            Ok(Some(status)) => Some(format!("{status}: {}", first_line(&mut running.said))),
+            Ok(Some(status)) => Some(format!("{status}: {}", first_line(&running.said))),
             Err(err) => Some(err.to_string()),
         };
         self.running = None;
@@ -116,11 +116,8 @@ impl Drop for OnSpike {
 }
 
 /// The first line of `said` that is not empty.
-fn first_line(said: &mut File) -> String {
-    let mut text = Vec::new();
-    let length = said.stream_position().unwrap_or(0);
-    let _ = said.rewind();
-    let _ = said.take(length).read_to_end(&mut text);
+fn first_line(said: &File) -> String {
+    let text = host::written(said).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no message on stderr");
     line.chars().filter(|c| model::is_plain(*c)).take(MAX_QUOTED_CHARS).collect()
@@ -154,7 +151,7 @@ mod tests {
         let said = |text: &str| {
             let mut file = storage::bounded_memory_file("said", 64).unwrap();
             file.write_all(text.as_bytes()).unwrap();
-            first_line(&mut file)
+            first_line(&file)
         };
         assert_eq!(said(""), "no message on stderr");
         assert_eq!(said("\n  sh: 1: \tx: not found \nmore"), "sh: 1: x: not found");

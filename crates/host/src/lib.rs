@@ -16,6 +16,7 @@ mod leftovers;
 mod lock;
 mod mapped;
 mod mounts;
+mod output;
 mod pci;
 mod ports;
 mod prepare;
@@ -50,6 +51,7 @@ pub use leftovers::{
 pub use lock::{LockError, MachineLock, MonitorMark, keep_lock, pass_lock};
 pub use mapped::{MappedCode, debug_file, mapped_code};
 pub use mounts::{NoTracing, make_system, mount_points, mount_tracing, tracing_dir};
+pub use output::{ANSWER_BYTES, Lines, OutputLimit, TooMuchOutput, end_within, output_of, written};
 pub use pci::{DeviceMemory, device_memory};
 pub use ports::{disable_rx_buffering, parallel_port, uio_name};
 pub use prepare::{Permanent, Preparation, knobs, permanent, recover};

@@ -2,16 +2,19 @@
 
 use super::platform::Platform;
 use super::{LabError, Monitor};
+use host::{Lines, OutputLimit, TooMuchOutput, output_of};
 use model::{ClockId, GuestStop, LabClock, Policy, RtPriority};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
-use std::io::{BufRead, BufReader, Read, Write};
+use std::fs::File;
+use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
+use sys::storage::bounded_memory_file;
 use sys::usage;
 use sys::waited::Waited;
 
@@ -28,6 +31,14 @@ const MACHINE: &[&str] = &[
     "chardev=control,mode=control",
 ];
 
+/// Limit of what QEMU says in QMP, bytes. A guest has some ten events.
+const QMP_BYTES: u64 = 16 << 20;
+/// Limit of its stderr, bytes.
+const STDERR_BYTES: u64 = 64 << 10;
+/// Timeout of the end of a QEMU that has closed its output.
+const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Timeout of a QEMU without a guest: for its version, which takes 0.1 s, and for the KVM check, which takes 0.2 s.
+const CHECK_TIMEOUT: Duration = Duration::from_secs(20);
 /// Interval of checking for a stop request and the limits.
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
@@ -80,9 +91,12 @@ pub(super) enum QemuError {
         /// Its last line on stderr.
         said: String,
     },
-    /// The result is no margin wanted.
+    /// A stop was requested.
     #[error("interrupted")]
     Stopped,
+    /// QEMU says too much.
+    #[error("QEMU: {0}; killed")]
+    TooMuch(#[from] TooMuchOutput),
     /// A limit was exceeded.
     #[error("timeout: no record after {0}; killed")]
     TimedOut(String),
@@ -94,13 +108,17 @@ pub(super) enum QemuError {
     Process(#[from] std::io::Error),
 }
 
+/// Longest version, characters.
+const LONGEST_VERSION: usize = 200;
+
 /// The version of QEMU, the first line of `program --version`; queried once. `None` when it cannot be started.
 pub(super) fn version(program: &'static str) -> Option<String> {
     static VERSIONS: Mutex<BTreeMap<&str, Option<String>>> = Mutex::new(BTreeMap::new());
     let mut versions = VERSIONS.lock().unwrap_or_else(PoisonError::into_inner);
     let query = || {
-        let output = Command::new(program).arg("--version").stdin(Stdio::null()).output().ok()?;
-        Some(String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned())
+        let output = output_of(Command::new(program).arg("--version").stdin(Stdio::null()), CHECK_TIMEOUT).ok()?;
+        let line = String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned();
+        Some(model::plain(&line).chars().take(LONGEST_VERSION).collect())
     };
     versions.entry(program).or_insert_with(query).clone()
 }
@@ -143,7 +161,8 @@ pub(super) struct Qemu {
     child: Child,
     input: Option<ChildStdin>,
     /// Its responses and events, one JSON value a line (QMP).
-    said: Receiver<Value>,
+    said: Receiver<Result<Value, TooMuchOutput>>,
+    stderr: File,
     events: Vec<Event>,
     progress: Progress,
     waited: Waited,
@@ -155,21 +174,26 @@ impl Qemu {
         let mut command = Command::new(host::THIS_PROGRAM);
         command.args(["launch", "--parent", &std::process::id().to_string(), "--", program]);
         command.args(MACHINE);
-        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().map_err(|err| LabError::program(program, err))?;
+        let failed = |err: io::Error| LabError::program(program, err);
+        let stderr = bounded_memory_file("qemu", STDERR_BYTES).map_err(failed)?;
+        command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
+        let mut child = command.stderr(stderr.try_clone().map_err(failed)?).spawn().map_err(failed)?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let progress = Progress { cpu: Duration::ZERO, since: Duration::ZERO };
         let (tell, said) = channel();
         let listening = std::thread::Builder::new().spawn(move || {
-            let lines = output.into_iter().flat_map(|output| BufReader::new(output).lines().map_while(Result::ok));
-            lines.filter_map(|line| serde_json::from_slice(line.as_bytes()).ok()).try_for_each(|value| tell.send(value))
+            let limit = OutputLimit::new(QMP_BYTES);
+            let lines = output.into_iter().flat_map(|output| Lines::new(output, &limit));
+            let value =
+                |line: Result<String, _>| line.map(|line| serde_json::from_slice(line.as_bytes()).ok()).transpose();
+            lines.filter_map(value).try_for_each(|value| tell.send(value))
         });
         if let Err(err) = listening {
             let _ = child.kill();
             let _ = child.wait();
-            return Err(LabError::program(program, err));
+            return Err(failed(err));
         }
-        Ok(Qemu { program, child, input, said, events: Vec::new(), progress, waited: Waited::begin() })
+        Ok(Qemu { program, child, input, said, stderr, events: Vec::new(), progress, waited: Waited::begin() })
     }
 
     /// Its process ID, which stays valid while this value exists.
@@ -234,6 +258,7 @@ impl Qemu {
         loop {
             match self.said.recv_timeout(POLL_INTERVAL) {
                 Ok(value) => {
+                    let value = value?;
                     self.events.extend(Event::of(&value));
                     return Ok(value);
                 }
@@ -265,16 +290,13 @@ impl Qemu {
 
     /// The error for a QEMU that has closed its output.
     fn ended(&mut self) -> QemuError {
-        let mut said = String::new();
-        if let Some(mut stderr) = self.child.stderr.take() {
-            let _ = stderr.read_to_string(&mut said);
-        }
-        let status = match self.child.wait() {
+        let status = match host::end_within(&mut self.child, EXIT_TIMEOUT) {
             Ok(status) => status,
             Err(err) => return QemuError::Process(err),
         };
         let by_signal = status.signal().map(|_| "killed").unwrap_or("no message");
-        let program = self.program;
+        let (program, said) = (self.program, host::written(&self.stderr).unwrap_or_default());
+        let said = String::from_utf8_lossy(&said);
         QemuError::Exited { program, status, said: said.lines().last().unwrap_or(by_signal).to_owned() }
     }
 }
@@ -287,8 +309,6 @@ impl Drop for Qemu {
     }
 }
 
-/// Timeout of the KVM check, for timeout(1), seconds; the check takes 0.2 s.
-const KVM_TIMEOUT: &str = "20";
 const QMP_QUIT: &[u8] = b"{\"execute\":\"qmp_capabilities\"}\n{\"execute\":\"quit\"}\n";
 
 /// QEMU's error message if KVM is not available; `None` where a machine can be created. Checked once.
@@ -299,14 +319,13 @@ pub(super) fn why_no_kvm(platform: &Platform) -> Option<&'static str> {
 
 fn check_kvm(platform: &Platform) -> Result<(), String> {
     let program = platform.qemu;
-    let mut command = Command::new("timeout");
-    command.args([KVM_TIMEOUT, program, "-nodefaults", "-no-user-config", "-display", "none", "-S"]);
+    let mut command = Command::new(program);
+    command.args(["-nodefaults", "-no-user-config", "-display", "none", "-S"]);
     command.args(platform.machine).args(platform.processor(LabClock::Kvm)).args(["-qmp", "stdio"]);
-    command.stdin(Stdio::piped()).stdout(Stdio::null()).stderr(Stdio::piped());
-    let mut child = command.spawn().map_err(|err| err.to_string())?;
-    // The write fails if QEMU has already exited.
-    let _ = child.stdin.as_mut().map(|stdin| stdin.write_all(QMP_QUIT));
-    let output = child.wait_with_output().map_err(|err| err.to_string())?;
+    let failed = |err: io::Error| err.to_string();
+    let (stdin, mut commands) = io::pipe().map_err(failed)?;
+    commands.write_all(QMP_QUIT).map_err(failed)?;
+    let output = output_of(command.stdin(stdin), CHECK_TIMEOUT).map_err(failed)?;
     if output.status.success() {
         return Ok(());
     }
@@ -315,7 +334,8 @@ fn check_kvm(platform: &Platform) -> Result<(), String> {
         .lines()
         .map(|line| line.trim_start_matches(program).trim_start_matches(": ").trim_start_matches("error: "));
     // The first line is the reason, the following ones are its consequences.
-    Err(lines.next().map_or_else(|| format!("timeout: no virtual machine after {KVM_TIMEOUT} s"), str::to_owned))
+    let timeout = CHECK_TIMEOUT.as_secs();
+    Err(lines.next().map_or_else(|| format!("timeout: no virtual machine after {timeout} s"), str::to_owned))
 }
 
 #[cfg(test)]

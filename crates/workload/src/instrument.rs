@@ -8,7 +8,7 @@ use host::PrivateDirectory;
 use model::Span;
 use std::collections::BTreeSet;
 use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io::{self, Read};
 use std::os::fd::AsFd;
 use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
@@ -278,11 +278,7 @@ impl RunningProgram {
 
     /// The first line of its stderr, or else the last of its stdout.
     fn said(&self) -> Option<String> {
-        let mut file = &self.stderr;
-        let length = file.stream_position().ok()?;
-        file.rewind().ok()?;
-        let mut bytes = Vec::new();
-        file.take(length).read_to_end(&mut bytes).ok()?;
+        let bytes = host::written(&self.stderr).ok()?;
         let (stderr, stdout) = (String::from_utf8_lossy(&bytes), String::from_utf8_lossy(&self.written));
         let is_word = |line: &&str| !line.trim().is_empty();
         let line = stderr.lines().find(is_word).or_else(|| stdout.lines().rfind(is_word))?.trim();

@@ -124,9 +124,9 @@ impl Board {
     fn ask(&mut self, asked: &Ask, say: &dyn Fn(&str)) -> Result<Answer, String> {
         let mut line = serde_json::to_vec(asked).map_err(|err| err.to_string())?;
         line.push(b'\n');
-        self.connection.send(line.into());
+        self.connection.ask(line.into());
         loop {
-            match self.connection.next() {
+            match self.connection.next(asked.timeout())? {
                 Event::Output(line) => match serde_json::from_slice(line.as_bytes()) {
                     Ok(Answer::Note(note)) => {
                         say(&format!("punctual: {}: {}", self.site, model::plain(&note)));

@@ -4,25 +4,30 @@
 //! closes, and what runs on the other machine ends.
 
 use cell::child;
-use std::io::{self, BufRead, BufReader, Read, Write};
-use std::process::{Child, ChildStderr, ChildStdin, ChildStdout, Command, ExitStatus};
+use host::{ANSWER_BYTES, Lines, OutputLimit};
+use std::io::{self, Write};
+use std::process::{Child, ChildStdin, Command, ExitStatus};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
-use std::time::{Duration, Instant};
+use std::time::Duration;
+use sys::waited::Waited;
 
-/// Timeout of a start, from the last byte that was sent or received. A slow link may need much longer in all.
+/// Timeout of a start, from the last bytes that were sent: what is received does not prolong it.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
+/// Timeout of a whole start: a slow link may take as long for this program.
+const START_TIMEOUT: Duration = Duration::from_secs(1800);
+/// Limit of the output of a start, bytes: what login shells print; and of that after its end.
+const START_BYTES: u64 = 1 << 20;
+/// Timeout of the rest of stderr, which may be read later than stdout.
+const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
 /// Timeout until a command has ended: its load, then the connection.
 const STOP_TIMEOUT: Duration = Duration::from_secs(25);
 /// Interval of checking for a stop request, while nothing is measured.
 const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
-const POLL_INTERVAL: Duration = Duration::from_millis(5);
 /// Bytes written at once; each write counts as progress.
 const SENT_AT_ONCE: usize = 16 << 10;
-/// Size limit of a line on stdout, bytes. A record has some hundred kB.
-const LONGEST_LINE: u64 = 256 << 20;
 /// Limits of the quoted stderr: lines, and characters of each line.
 const MAX_ERROR_LINES: usize = 4;
 const MAX_LINE_CHARS: usize = 300;
@@ -56,7 +61,11 @@ pub(super) struct Connection {
     /// Sender for [`Event::Stop`].
     stop: Sender<Event>,
     has_ended: Arc<AtomicBool>,
-    /// Lines of stderr that nothing has used.
+    limit: OutputLimit,
+    /// The time waited since the start or the last request, and until bytes were last sent.
+    waited: Waited,
+    moved: Duration,
+    /// The last lines of stderr that nothing has used, at most [`MAX_ERROR_LINES`].
     messages: Vec<String>,
     is_silent: bool,
 }
@@ -81,30 +90,64 @@ impl Connection {
         let (events_tx, events) = channel();
         let (stdin_tx, to_send) = channel();
         let has_ended = Arc::new(AtomicBool::new(false));
-        let (ended, sent, messages, stop) =
-            (Arc::clone(&has_ended), events_tx.clone(), events_tx.clone(), events_tx.clone());
-        let read = move || {
-            read_stdout(stdout, &events_tx);
-            ended.store(true, Relaxed);
-            let _ = events_tx.send(Event::Ended);
+        let limit = OutputLimit::new(START_BYTES);
+        let (lines, messages) = (Lines::new(stdout, &limit), Lines::new(stderr, &limit));
+        let (sent, stop) = (events_tx.clone(), events_tx.clone());
+        let [of_stdout, of_stderr] = [(); 2].map(|()| (events_tx.clone(), Arc::clone(&has_ended)));
+        let read_stdout = move || {
+            forward(lines, &of_stdout, Event::Output);
+            end(&of_stdout);
             on_end();
+        };
+        let read_stderr = move || {
+            let printable =
+                |line: String| line.trim().chars().filter(|c| model::is_plain(*c)).take(MAX_LINE_CHARS).collect();
+            forward(messages, &of_stderr, |line| Event::Message(printable(line)));
+            let _ = of_stderr.0.send(Event::Silent);
         };
         let threads = Builder::new()
             .spawn(move || send(stdin, &to_send, &sent))
-            .and_then(|_| Builder::new().spawn(move || read_stderr(stderr, &messages)))
-            .and_then(|_| Builder::new().spawn(read));
+            .and_then(|_| Builder::new().spawn(read_stderr))
+            .and_then(|_| Builder::new().spawn(read_stdout));
         if let Err(err) = threads {
             let _ = child.kill();
             let _ = child.wait();
             return Err(failed(&host::no_thread(&err)));
         }
-        let (stdin, messages) = (Some(stdin_tx), Vec::new());
-        Ok(Connection { name, child, stdin, events, stop, has_ended, messages, is_silent: false })
+        let (stdin, waited, moved) = (Some(stdin_tx), Waited::begin(), Duration::ZERO);
+        let (messages, is_silent) = (Vec::new(), false);
+        Ok(Connection { name, child, stdin, events, stop, has_ended, limit, waited, moved, messages, is_silent })
     }
 
     /// Sends bytes to its stdin, later and in order. If it ends meanwhile, the next event reports that.
-    pub(super) fn send(&self, bytes: Arc<[u8]>) {
+    pub(super) fn send(&mut self, bytes: Arc<[u8]>) {
+        self.moved = self.waited.look();
         let _ = self.stdin.as_ref().map(|stdin| stdin.send(bytes));
+    }
+
+    /// Sends a request, and allows an answer of [`ANSWER_BYTES`]. What came before is none.
+    pub(super) fn ask(&mut self, bytes: Arc<[u8]>) {
+        while let Ok(event) = self.events.try_recv() {
+            match event {
+                Event::Message(line) => self.keep(line),
+                Event::Stop => self.close(),
+                Event::Silent => self.is_silent = true,
+                Event::Output(_) | Event::Sent | Event::Ended => {}
+            }
+        }
+        self.allow_answer();
+        self.waited = Waited::begin();
+        self.send(bytes);
+    }
+
+    /// Allows output of [`ANSWER_BYTES`] from now on.
+    pub(super) fn allow_answer(&self) {
+        self.limit.allow(ANSWER_BYTES);
+    }
+
+    /// Allows as much output again as `line` was, which has been used.
+    pub(super) fn give_back(&self, line: &str) {
+        self.limit.give_back(line);
     }
 
     /// Closes its stdin.
@@ -123,43 +166,66 @@ impl Connection {
         move || drop(stop.send(Event::Stop))
     }
 
-    /// The next event, without a timeout.
-    pub(super) fn next(&mut self) -> Event {
-        let event = self.events.recv().unwrap_or(Event::Ended);
+    /// The next event, if it comes soon.
+    fn next_soon(&mut self) -> Option<Event> {
+        let event = match self.events.recv_timeout(STOP_CHECK_INTERVAL) {
+            Ok(event) => event,
+            // Its event may have been taken as one before a request.
+            Err(RecvTimeoutError::Timeout) if !self.has_ended() => return None,
+            Err(_) => Event::Ended,
+        };
         self.is_silent |= matches!(event, Event::Silent);
-        event
+        Some(event)
+    }
+
+    /// The next event, within `timeout` of the last request, or without one.
+    ///
+    /// # Errors
+    /// One line after the timeout.
+    pub(super) fn next(&mut self, timeout: Option<Duration>) -> Result<Event, String> {
+        loop {
+            let waited = self.waited.look();
+            if let Some(timeout) = timeout.filter(|timeout| waited >= *timeout) {
+                return Err(format!("{}: timeout: no answer within {} s", self.name, timeout.as_secs()));
+            }
+            if let Some(event) = self.next_soon() {
+                return Ok(event);
+            }
+        }
     }
 
     /// The next event of a start. Bytes that are sent are events too.
     ///
     /// # Errors
-    /// One line: a stop request, or nothing has moved for [`IDLE_TIMEOUT`].
+    /// One line: a stop request, or a timeout.
     pub(super) fn next_of_start(&mut self, is_stop_requested: &AtomicBool) -> Result<Event, String> {
-        let until = Instant::now() + IDLE_TIMEOUT;
         loop {
+            let waited = self.waited.look();
+            let limits = [(IDLE_TIMEOUT, waited.saturating_sub(self.moved)), (START_TIMEOUT, waited)];
+            if let Some((limit, _)) = limits.into_iter().find(|(limit, waited)| waited >= limit) {
+                return Err(format!("{}: timeout: not ready after {} s", self.name, limit.as_secs()));
+            }
             // Read before the wait: the end of a role sends its event first and then requests a stop.
             let is_asked = is_stop_requested.load(Relaxed);
-            match self.events.recv_timeout(STOP_CHECK_INTERVAL) {
-                Ok(event) => {
-                    self.is_silent |= matches!(event, Event::Silent);
-                    return Ok(event);
+            if let Some(event) = self.next_soon() {
+                if matches!(event, Event::Sent) {
+                    self.moved = self.waited.look();
                 }
-                Err(RecvTimeoutError::Timeout) => {}
-                Err(RecvTimeoutError::Disconnected) => return Ok(Event::Ended),
+                return Ok(event);
             }
             if is_asked {
                 return Err(format!("{}: interrupted before it was ready", self.name));
-            }
-            if Instant::now() >= until {
-                let seconds = IDLE_TIMEOUT.as_secs();
-                return Err(format!("{}: timeout: not ready, and nothing sent or received for {seconds} s", self.name));
             }
         }
     }
 
     /// Keeps a line of stderr for [`Connection::failure`].
     pub(super) fn keep(&mut self, message: String) {
-        self.messages.push(message);
+        if !message.is_empty() {
+            self.messages.push(message);
+        }
+        let surplus = self.messages.len().saturating_sub(MAX_ERROR_LINES);
+        self.messages.drain(..surplus);
     }
 
     /// Closes its stdin, waits for its end, and returns its status.
@@ -172,20 +238,17 @@ impl Connection {
 
     /// The error of a command that has ended early, with the last lines of its stderr.
     pub(super) fn failure(&mut self) -> String {
+        self.limit.allow(START_BYTES);
         let status = self.shut_down();
-        let until = Instant::now() + Duration::from_secs(1);
-        // Its stderr may be read later than its stdout.
-        while !self.is_silent
-            && let Ok(event) = self.events.recv_timeout(until.saturating_duration_since(Instant::now()))
-        {
-            match event {
-                Event::Message(line) => self.messages.push(line),
-                Event::Silent => self.is_silent = true,
+        let mut waited = Waited::begin();
+        while !self.is_silent && waited.look() < STDERR_TIMEOUT {
+            match self.events.recv_timeout(STOP_CHECK_INTERVAL) {
+                Ok(Event::Message(line)) => self.keep(line),
+                Ok(Event::Silent) => self.is_silent = true,
                 _ => {}
             }
         }
-        let last = self.messages.len().saturating_sub(MAX_ERROR_LINES);
-        let reason = child::reason(self.messages.get(last..).unwrap_or_default()).unwrap_or_else(|| match status {
+        let reason = child::reason(&self.messages).unwrap_or_else(|| match status {
             Ok(status) => format!("exited ({status}) without a message"),
             Err(err) => err.to_string(),
         });
@@ -195,17 +258,7 @@ impl Connection {
     /// Closes its stdin and waits until it has ended; it is killed after the timeout, which closes the connection.
     fn shut_down(&mut self) -> io::Result<ExitStatus> {
         self.stdin = None;
-        let until = Instant::now() + STOP_TIMEOUT;
-        loop {
-            if let Some(status) = self.child.try_wait()? {
-                return Ok(status);
-            }
-            if Instant::now() >= until {
-                self.child.kill()?;
-                return self.child.wait();
-            }
-            std::thread::sleep(POLL_INTERVAL);
-        }
+        host::end_within(&mut self.child, STOP_TIMEOUT)
     }
 }
 
@@ -227,32 +280,22 @@ fn send(mut stdin: ChildStdin, to_send: &Receiver<Arc<[u8]>>, events: &Sender<Ev
     }
 }
 
-/// Forwards every line of stderr.
-fn read_stderr(stderr: ChildStderr, events: &Sender<Event>) {
-    for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
-        let line = String::from_utf8_lossy(&line);
-        let line: String = line.trim().chars().filter(|c| model::is_plain(*c)).take(MAX_LINE_CHARS).collect();
-        if !line.is_empty() && events.send(Event::Message(line)).is_err() {
+/// Forwards the lines of an output, to its end or to the limit, which ends the connection.
+fn forward<R: io::Read>(lines: Lines<R>, to: &(Sender<Event>, Arc<AtomicBool>), event: impl Fn(String) -> Event) {
+    for line in lines {
+        let is_last = line.is_err();
+        let next = line.map_or_else(|err| Event::Message(err.to_string()), &event);
+        if to.0.send(next).is_err() {
             return;
         }
+        if is_last {
+            end(to);
+        }
     }
-    let _ = events.send(Event::Silent);
 }
 
-/// Forwards every line of stdout, to its end or to a line that is too long.
-fn read_stdout(stdout: ChildStdout, events: &Sender<Event>) {
-    let mut stdout = BufReader::new(stdout);
-    let mut line = Vec::new();
-    while stdout.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line).is_ok_and(|bytes| bytes > 0) {
-        if line.len() as u64 >= LONGEST_LINE {
-            let message = format!("more than {} MiB in one line on its stdout", LONGEST_LINE >> 20);
-            let _ = events.send(Event::Message(message));
-            return;
-        }
-        let text = String::from_utf8_lossy(&line).into_owned();
-        line.clear();
-        if events.send(Event::Output(text)).is_err() {
-            return;
-        }
-    }
+/// Reports the end of a connection.
+fn end((events, has_ended): &(Sender<Event>, Arc<AtomicBool>)) {
+    has_ended.store(true, Relaxed);
+    let _ = events.send(Event::Ended);
 }

@@ -1,8 +1,10 @@
 //! Messages between a campaign and `punctual serve-cells` on the machine that it measures: one JSON line each.
 
 use super::files::SentFile;
-use model::{Cell, Header, Host, Plan, Record};
+use crate::estimate::measured_after;
+use model::{Cell, Header, Host, Kernel, Plan, Record};
 use serde::{Deserialize, Serialize};
+use std::time::Duration;
 
 /// A request of the campaign. Each but [`Ask::Cell`] has one answer of its own kind, or [`Answer::Refused`].
 #[derive(Debug, Serialize, Deserialize)]
@@ -20,6 +22,25 @@ pub(crate) enum Ask {
     File(Box<SentFile>),
     /// Measure a cell in a block.
     Cell { cell: Box<Cell>, block: u32 },
+}
+
+/// Timeout of an answer; for a cell, from the time after which it should have measured.
+const ANSWER_TIMEOUT: Duration = Duration::from_secs(600);
+/// Factor of that time: the cost suite takes up to four times its share.
+const CELL_FACTOR: u32 = 4;
+
+impl Ask {
+    /// Timeout of the answer; `None`: it may wait for another measurement, or for a guest, which has its own limits.
+    pub(super) fn timeout(&self) -> Option<Duration> {
+        match self {
+            Ask::Header { wait: true, .. } | Ask::Host { wait: true } => None,
+            Ask::Cell { cell, .. } => {
+                let measured = measured_after(cell).saturating_mul(CELL_FACTOR);
+                (cell.kernel == Kernel::Running).then(|| measured.saturating_add(ANSWER_TIMEOUT))
+            }
+            _ => Some(ANSWER_TIMEOUT),
+        }
+    }
 }
 
 /// An answer.

@@ -3,13 +3,16 @@
 use super::Deliveries;
 use crate::stop::Stop;
 use cell::child;
+use host::{Lines, OutputLimit};
 use model::{Site, plain};
-use std::io::{BufRead, BufReader, Read};
+use std::io::Read;
 use std::process::ChildStderr;
 use std::thread::Builder;
 
 /// Begin of the line on stderr with which a command of this program reports its failure.
 const ERROR: &str = "punctual: ";
+/// Limit of its stderr, bytes.
+const STDERR_BYTES: u64 = 1 << 20;
 
 /// Runs this program with `arguments` at `site`, where it is sent first if it is missing, and returns what `take` makes
 /// of its stdout. `note` receives its messages. A stop request closes its stdin; what it then writes is still taken.
@@ -60,11 +63,11 @@ pub fn output_from<T>(
 /// Forwards the lines of stderr, and returns those that report a failure.
 fn errors(stderr: ChildStderr, site: &Site, note: &(dyn Fn(&str) + Sync)) -> Vec<String> {
     let mut errors = Vec::new();
-    for line in BufReader::new(stderr).split(b'\n').map_while(Result::ok) {
-        let line = String::from_utf8_lossy(&line);
-        match line.trim_end() {
-            line if line.starts_with(ERROR) => errors.push(plain(line).into_owned()),
-            line => note(&format!("punctual: {site}: {}", plain(line))),
+    for line in Lines::new(stderr, &OutputLimit::new(STDERR_BYTES)) {
+        match line.as_deref().map(str::trim_end) {
+            Ok(line) if line.starts_with(ERROR) => errors.push(plain(line).into_owned()),
+            Ok(line) => note(&format!("punctual: {site}: {}", plain(line))),
+            Err(err) => errors.push(err.to_string()),
         }
     }
     errors

@@ -88,9 +88,10 @@ impl RunningRole {
     /// # Errors
     /// One line: the reason of its failure.
     pub(crate) fn listen(mut self, mut hear: impl FnMut(&str) -> bool) -> Result<String, String> {
+        self.connection.allow_answer();
         loop {
-            match self.connection.next() {
-                Event::Message(line) if hear(&line) => {}
+            match self.connection.next(None)? {
+                Event::Message(line) if hear(&line) => self.connection.give_back(&line),
                 Event::Message(line) => self.connection.keep(line),
                 Event::Output(line) => self.output.push_str(&line),
                 Event::Stop => self.connection.close(),

@@ -4,10 +4,11 @@ use super::workers::Workers;
 use model::{Program, ProgramRecord, Tool};
 use std::ffi::OsString;
 use std::fs::File;
-use std::io::{self, Read, Seek};
+use std::io::{self, Seek};
 use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
+use std::time::Duration;
 use sys::{mount, process, storage};
 
 /// Largest stderr output of a program that is kept, bytes.
@@ -78,6 +79,9 @@ pub(super) fn find(program: &Program) -> Result<InstalledProgram, String> {
     Ok(InstalledProgram { record, tool: program.tool, arguments, said })
 }
 
+/// Timeout of the version of a program, which takes milliseconds.
+const VERSION_TIMEOUT: Duration = Duration::from_secs(20);
+
 /// The first line of a program's version output.
 fn version(tool: Tool, path: &Path) -> Option<String> {
     let option = match tool {
@@ -87,7 +91,7 @@ fn version(tool: Tool, path: &Path) -> Option<String> {
         Tool::Hackbench => "--help",
         Tool::Command => return None,
     };
-    let output = Command::new(path).arg(option).stdin(Stdio::null()).output().ok()?;
+    let output = host::output_of(Command::new(path).arg(option).stdin(Stdio::null()), VERSION_TIMEOUT).ok()?;
     let text = String::from_utf8_lossy(if output.stdout.is_empty() { &output.stderr } else { &output.stdout });
     let line = text.lines().map(str::trim).find(|line| line.contains(|c: char| c.is_ascii_digit()))?;
     Some(line.to_owned())
@@ -150,13 +154,8 @@ pub(super) fn restart(workers: &mut Workers<'_>, program: &InstalledProgram) -> 
 impl InstalledProgram {
     /// The first line on stderr since the last call, except information messages.
     fn said(&self) -> Option<String> {
-        let mut file = &self.said;
-        let length = file.stream_position().ok()?;
-        file.rewind().ok()?;
-        let mut text = Vec::new();
-        file.take(length).read_to_end(&mut text).ok()?;
-        let mut file = &self.said;
-        file.rewind().ok()?;
+        let text = host::written(&self.said).ok()?;
+        (&self.said).rewind().ok()?;
         let text = String::from_utf8_lossy(&text);
         // Like "stress-ng: info:  [123] dispatching hogs: 1 cpu".
         let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.contains(": info: "))?;

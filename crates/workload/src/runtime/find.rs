@@ -5,6 +5,7 @@ use model::Runtime;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::time::Duration;
 
 /// An installed language.
 #[derive(Debug, Clone)]
@@ -53,6 +54,9 @@ fn search_for(runtime: Runtime) -> Search {
     }
 }
 
+/// Timeout of that command. Java takes a second on a small machine.
+const FIND_TIMEOUT: Duration = Duration::from_secs(60);
+
 /// Detects a language by running its command once.
 ///
 /// # Errors
@@ -61,7 +65,7 @@ pub fn find(runtime: Runtime) -> Result<Installed, RuntimeError> {
     let Search { command, arguments, packages, program } = search_for(runtime);
     let missing = |missing: &str| RuntimeError::NotInstalled { runtime, missing: format!("`{missing}`"), packages };
     let path = in_path(command).ok_or_else(|| missing(command))?;
-    let said = Command::new(&path).args(arguments).stdin(Stdio::null()).output();
+    let said = host::output_of(Command::new(&path).args(arguments).stdin(Stdio::null()), FIND_TIMEOUT);
     let said = said.ok().filter(|said| said.status.success()).ok_or_else(|| missing(command))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let program = program(&text(&said.stdout), &text(&said.stderr)).unwrap_or(path);

@@ -24,6 +24,8 @@ const EXIT_TIMEOUT: Duration = Duration::from_secs(1);
 const KILL_GRACE: Duration = Duration::from_millis(200);
 /// Most passes over the threads of a program until all have the requested policy.
 const MAX_PASSES: u32 = 10;
+/// Longest line of a program that is ready, bytes.
+const LONGEST_READY: usize = 200;
 /// Capacity of a pipe, bytes (pipe(7)).
 const PIPE_BYTES: usize = 65536;
 
@@ -73,7 +75,9 @@ impl Sleeper {
     pub fn wait_until_ready(&mut self) -> Result<ReadyLine, RuntimeError> {
         let mut waited = Waited::every(READY_LOOK_INTERVAL);
         loop {
-            if let Some(end) = self.text.iter().position(|byte| *byte == b'\n') {
+            // A program that writes no line is not one of ours.
+            let is_cut = self.text.len() > PIPE_BYTES;
+            if let Some(end) = self.text.iter().position(|byte| *byte == b'\n').or(is_cut.then_some(LONGEST_READY)) {
                 let line = String::from_utf8_lossy(&self.text[..end]).into_owned();
                 self.text.clear();
                 let (cpu, runtime) = (self.cpu, self.runtime);

@@ -1,7 +1,7 @@
 //! The lab: identical to the bit on a busy machine, kernels distinguished, no guest left behind.
 
 use crate::guest::vm::{in_virtual_time, kernel, run_seeded};
-use crate::program::{Scratch, Start, beside_a_load, entries, finish, is_stopped, kill_and_wait, punctual, run};
+use crate::program::{Scratch, Start, beside_a_load, ended, entries, finish, is_stopped, kill_and_wait, punctual, run};
 use model::{Entry, Histogram, LabClock};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -134,6 +134,22 @@ fn vm_a_killed_qemu_is_one_line_and_its_measurement_is_repeated() {
     assert!(said.contains("guest 1 of 4: block 1  "), "{said}");
     assert!(comes_true(|| guests().is_empty()), "the other guests end, too");
     assert_eq!(entries(&out).len(), 4);
+}
+
+#[test]
+fn vm_a_qemu_that_never_stops_talking_is_one_line() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new("lab-qemu-endless");
+    let plan = plan(&scratch, &[kernel.display().to_string()], 1);
+    let path = format!("{}:{}", scratch.path("bin").display(), std::env::var("PATH").unwrap());
+    for talk in ["yes", "cat /dev/urandom", "yes '{\"event\":\"STOP\"}'"] {
+        std::fs::create_dir_all(scratch.path("bin")).unwrap();
+        let version = "[ \"$1\" = --version ] && { echo QEMU emulator version 7.2.0; exit; }";
+        scratch.executable("bin/qemu-system-x86_64", format!("#!/bin/sh\n{version}\nexec {talk}\n"));
+        let arguments = format!("run {plan} --wait --out {}", scratch.path(&format!("run-{}", talk.len())).display());
+        let said = ended(in_virtual_time(&scratch, &arguments).env("PATH", &path));
+        assert!(said.status == 1 && said.last_line().contains("QEMU: output limit exceeded"), "{talk}: {said:?}");
+    }
 }
 
 /// Process IDs of QEMUs with `text` in their command line.

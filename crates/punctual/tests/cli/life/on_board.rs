@@ -3,7 +3,7 @@
 use crate::life::roles::{doing, executable};
 use crate::places::{Places, go_on};
 use crate::program::{
-    ProgramOutput, Scratch, Start, a_cpu, command, entries, finish, is_installed, is_root, machine_and_scratch,
+    ProgramOutput, Scratch, Start, a_cpu, command, ended, entries, finish, is_installed, is_root, machine_and_scratch,
     punctual, run, running, set_mode, skip_unless,
 };
 use std::path::{Path, PathBuf};
@@ -309,6 +309,30 @@ fn strange_answers_of_the_other_machine_are_one_line() {
         assert!(line.starts_with(&format!("punctual: {name}: {reason}")) && said.status == 1, "{answer}: {said:?}");
     }
     assert!(!board.scratch.path("run").exists(), "nothing was measured");
+}
+
+#[test]
+fn a_board_that_never_stops_talking_is_one_line_and_little_memory() {
+    let (_machine, scratch) = machine_and_scratch("board-endless");
+    let board = Machine::new(scratch);
+    let plan = board.plan(1, "200ms");
+    for talk in ["yes", "yes >&2", "cat /dev/zero", "cat /dev/zero >&2", "cat /dev/urandom"] {
+        // At the start, and instead of the first answer.
+        for start in ["", "[ \"$1\" = sh ] && { echo punctual-role has; exit; }; "] {
+            let shell = board.scratch.executable("shell", format!("#!/bin/sh\n{start}exec {talk}\n"));
+            let out = board.scratch.path("run");
+            // In kB: a limit of 256 MiB, doubled where a vector grows, besides the program and its stacks.
+            let mut limited = Command::new("sh");
+            limited.args(["-c", "ulimit -v 1200000; exec \"$@\"", "sh", crate::program::PROGRAM, "run"]).arg(&plan);
+            limited.arg("--on").arg(format!("exec:{}", shell.display())).arg("--out").arg(&out);
+            let said = ended(&mut limited);
+            let line = said.last_line();
+            assert!(line.starts_with(&format!("punctual: board exec:{}: ", shell.display())), "{talk}: {said:?}");
+            // Random bytes may begin with a brace.
+            let is_named = line.contains("output limit exceeded") || talk.contains("urandom");
+            assert!(is_named && said.status == 1 && !out.exists(), "{talk}: {said:?}");
+        }
+    }
 }
 
 #[test]
