@@ -1,5 +1,6 @@
 //! Executor that runs one cell in a child process.
 
+use super::estimate::measured_after;
 use super::executor::{Executor, Failure};
 use super::stop::Stop;
 use cell::child::{self, CellFailure, CellProcess};
@@ -10,7 +11,11 @@ use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::Builder;
+use std::time::{Duration, Instant};
 use sys::{process, sched};
+
+/// Interval between two looks at a cell that should have measured. It is killed when both find it stopped.
+const LOOK_INTERVAL: Duration = Duration::from_secs(5);
 
 /// This program as `punctual cell`: a separate process, so that a cell inherits no memory, thread or setting.
 #[derive(Debug)]
@@ -35,14 +40,19 @@ impl Executor for Child {
         let _affinity = AffinityGuard::leave(&cell.cpus)?;
         child.give(cell)?;
         sys::fail::point("cell-given");
-        let output = listen(&mut child, stop, observe);
+        let (output, was_stopped) = listen(&mut child, cell, stop, observe)?;
         let status = child.wait()?;
         sys::fail::point("cell-ended");
         if status.signal().is_some() {
             // A killed process could not restore the settings that it had changed.
             host::recover(&HostFs::here());
         }
-        match child.record(output?) {
+        if was_stopped {
+            let pid = child.id();
+            let by = "SIGSTOP, a debugger or a frozen control group";
+            return Err(Failure::Reported(format!("killed: the measuring process {pid} was stopped ({by})")));
+        }
+        match child.record(output) {
             Err(CellFailure::Exit(status, reason)) => {
                 let kind = if status.code() == Some(1) { Failure::Unsupported } else { Failure::Reported };
                 Err(reason.map_or(Failure::Exited(status), kind))
@@ -61,12 +71,17 @@ impl Executor for Child {
     }
 }
 
-/// Passes the progress of `child` to `observe` until it has closed its output, and forwards a stop request to it.
-/// Returns its output.
+/// Passes the progress of `child` to `observe` until it has closed its output, and attends to it meanwhile. Returns its
+/// output, and whether it was stopped and killed.
 ///
 /// # Errors
 /// If a thread cannot be created; the child is killed then.
-fn listen(child: &mut CellProcess, stop: &Stop, observe: &mut dyn FnMut(&Progress)) -> io::Result<io::Result<Vec<u8>>> {
+fn listen(
+    child: &mut CellProcess,
+    cell: &Cell,
+    stop: &Stop,
+    observe: &mut dyn FnMut(&Progress),
+) -> io::Result<(io::Result<Vec<u8>>, bool)> {
     let (output, lines) = child.streams()?;
     let pid = child.id();
     let is_over = AtomicBool::new(false);
@@ -77,7 +92,8 @@ fn listen(child: &mut CellProcess, stop: &Stop, observe: &mut dyn FnMut(&Progres
             host::no_thread(&err)
         };
         let output = Builder::new().spawn_scoped(scope, move || output.read()).map_err(no_thread)?;
-        Builder::new().spawn_scoped(scope, || forward_stop(pid, stop, &is_over)).map_err(no_thread)?;
+        let attend = || attend(pid, measured_after(cell), stop, &is_over);
+        let attending = Builder::new().spawn_scoped(scope, attend).map_err(no_thread)?;
         for line in lines {
             if let Some(progress) = child.take(line) {
                 observe(&progress);
@@ -85,7 +101,8 @@ fn listen(child: &mut CellProcess, stop: &Stop, observe: &mut dyn FnMut(&Progres
         }
         is_over.store(true, Relaxed);
         stop.wake();
-        Ok(output.join().unwrap_or_else(|_| Err(io::Error::other("the reading thread failed"))))
+        let output = output.join().unwrap_or_else(|_| Err(io::Error::other("the reading thread failed")));
+        Ok((output, attending.join().unwrap_or(false)))
     })
 }
 
@@ -115,15 +132,30 @@ impl Drop for AffinityGuard {
     }
 }
 
-/// Interrupts a cell after a stop request.
-fn forward_stop(pid: u32, stop: &Stop, is_over: &AtomicBool) {
+/// Interrupts a cell after a stop request. Once it should have measured, or is interrupted, this looks at it now and
+/// then, and kills it if it is stopped; returns whether it was.
+fn attend(pid: u32, measured_after: Duration, stop: &Stop, is_over: &AtomicBool) -> bool {
+    let (mut next, mut was_stopped, mut is_interrupted) =
+        (Instant::now() + measured_after + LOOK_INTERVAL, false, false);
     while !is_over.load(Relaxed) {
-        stop.wait();
-        if stop.is_requested() && !is_over.load(Relaxed) {
-            // Not reaped yet: the parent waits for it only after this thread has ended.
-            return child::interrupt(pid);
+        stop.wait_until(next);
+        // Not reaped yet: the parent waits for it only after this thread has ended.
+        if is_over.load(Relaxed) {
+            return false;
+        }
+        if stop.is_requested() && !is_interrupted {
+            child::interrupt(pid);
+            (is_interrupted, next) = (true, Instant::now() + LOOK_INTERVAL);
+        } else if Instant::now() >= next {
+            let is_stopped = host::is_stopped(pid);
+            if is_stopped && was_stopped {
+                let _ = process::signal(pid, libc::SIGKILL);
+                return true;
+            }
+            (was_stopped, next) = (is_stopped, Instant::now() + LOOK_INTERVAL);
         }
     }
+    false
 }
 
 #[cfg(test)]
@@ -138,10 +170,19 @@ mod tests {
             let stop = Stop::new().unwrap();
             stop.flag().store(true, Relaxed);
             stop.wake();
-            forward_stop(cell.id(), &stop, &AtomicBool::new(is_over));
-            // It ends by itself now, if it was not interrupted.
-            drop(cell.stdin.take());
-            cell.wait().unwrap().signal()
+            let (pid, is_over) = (cell.id(), AtomicBool::new(is_over));
+            std::thread::scope(|scope| {
+                let attending = scope.spawn(|| attend(pid, LOOK_INTERVAL, &stop, &is_over));
+                if is_over.load(Relaxed) {
+                    attending.join().unwrap();
+                    // It ends by itself now, if it was not interrupted.
+                    drop(cell.stdin.take());
+                }
+                let status = cell.wait().unwrap();
+                is_over.store(true, Relaxed);
+                stop.wake();
+                status.signal()
+            })
         };
         assert_eq!([false, true].map(ended_by), [Some(libc::SIGTERM), None]);
     }

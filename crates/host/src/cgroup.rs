@@ -3,7 +3,7 @@
 //! It controls nothing: without the `cpu` controller its processes share the CPU with all others as if there were no
 //! group, so that membership changes no latency (cgroup-v2.rst).
 
-use super::HostFs;
+use super::{HostFs, state_of_thread};
 use std::fs::OpenOptions;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -90,9 +90,23 @@ pub fn enter_group(path: &Path) -> Result<(), String> {
     file.write_all(b"0").map_err(failed)
 }
 
+/// Whether process `pid` runs no more until another one continues it: stopped by a signal or a debugger, or in a frozen
+/// group of version 2 (cgroup-v2.rst, `cgroup.events`).
+pub fn is_stopped(pid: u32) -> bool {
+    let is_frozen = || {
+        let events = std::fs::read_to_string(group_of(&HostFs::running(), &pid.to_string())?.join("cgroup.events"));
+        Some(events.ok()?.lines().any(|line| line == "frozen 1"))
+    };
+    matches!(state_of_thread(pid), Some('T' | 't')) || is_frozen() == Some(true)
+}
+
 /// The directory of the version 2 group of this process.
 pub(super) fn our_group(fs: &HostFs) -> Option<PathBuf> {
-    let groups = fs.text("proc/self/cgroup")?;
+    group_of(fs, "self")
+}
+
+fn group_of(fs: &HostFs, process: &str) -> Option<PathBuf> {
+    let groups = fs.text(format!("proc/{process}/cgroup"))?;
     let group = groups.lines().find_map(|line| line.strip_prefix("0::"))?;
     let mounts = fs.text("proc/self/mountinfo")?;
     mounts.lines().find_map(|line| {

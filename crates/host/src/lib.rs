@@ -40,7 +40,7 @@ mod watched;
 
 pub use activity::ActivityLog;
 pub use boot_arguments::without_effect;
-pub use cgroup::{Cgroup, cpu_us_of_group, enter_group};
+pub use cgroup::{Cgroup, cpu_us_of_group, enter_group, is_stopped};
 pub use cobalt_threads::{CobaltTask, cobalt_tasks};
 pub use dma_latency::DmaLatency;
 #[cfg(target_arch = "x86_64")]

@@ -113,6 +113,9 @@ impl Running {
                 None => {}
             }
         }
+        if host::is_stopped(self.supervisor) {
+            return Err(self.error(format!("its supervisor (process {}) was stopped", self.supervisor)));
+        }
         let seconds = READY_TIMEOUT.as_secs();
         Err(self.error(format!(
             "timeout: not started, and nothing began for {seconds} s; reduce the load, like messaging:groups=1"
@@ -200,6 +203,8 @@ impl Drop for Running {
     fn drop(&mut self) {
         let mut waited = Waited::begin();
         let _ = process::signal(self.supervisor, libc::SIGTERM);
+        // A worker may have stopped it: it handles the signal once it continues.
+        let _ = process::signal(self.supervisor, libc::SIGCONT);
         while !self.has_supervisor_exited() {
             if waited.look() > STOP_TIMEOUT {
                 let _ = process::signal(self.supervisor, libc::SIGKILL);

@@ -2,8 +2,8 @@
 
 use crate::places::{Places, go_on};
 use crate::program::{
-    MARK, PROGRAM, UNPRIVILEGED, a_cpu, cell, command, finish, is_installed, is_root, machine_and_scratch, mark,
-    may_mount, record, running, skip_unless, start_cell, traces, wrapped,
+    MARK, PROGRAM, UNPRIVILEGED, a_cpu, cell, command, ended, entries, finish, is_installed, is_root,
+    machine_and_scratch, mark, may_mount, record, running, skip_unless, start_cell, traces, wrapped,
 };
 use model::{Cell, CpuSet};
 use std::io::{ErrorKind, Write};
@@ -164,5 +164,31 @@ fn root_a_load_that_forks_like_mad_is_gone_with_its_cell() {
         assert_eq!(record.loads[0].failure, None);
         assert!(comes_true(|| running().is_empty()), "{wrapper:?}: {:?} left", running());
         assert!(comes_true(|| traces().is_empty()), "{wrapper:?}: {:?}", traces());
+    }
+}
+
+#[test]
+fn a_stopped_cell_is_named_and_killed_and_the_campaign_goes_on() {
+    let (_machine, scratch) = machine_and_scratch("stopped-cell");
+    // The parent of a load is its supervisor, whose parent is the cell.
+    let of_cell = "read -r _ _ _ cell _ </proc/$PPID/stat; kill -STOP $cell";
+    for (load, stopped) in [(of_cell, 1), ("sleep 0.2; kill -STOP $PPID", 0)] {
+        let once = scratch.path("once");
+        let script = format!("[ -e {0} ] || {{ : >{0}; {load}; }}; exec sleep 1000\n", once.display());
+        let script = scratch.file("load.sh", script);
+        let plan = format!(
+            "repetitions = 1\nduration = \"600ms\"\ncpus = \"{}\"\n[axes]\nload = [\"cmd:exec sh {}\"]\n\
+             policy = [\"other\"]\nperiod = [\"1ms\"]\n",
+            a_cpu(),
+            script.display()
+        );
+        let (plan, out) = (scratch.file("plan.toml", plan), scratch.path("run"));
+        let said = ended(command("run --wait").arg(&plan).arg("--out").arg(&out)).expect_success();
+        let named = said.stderr.lines().filter(|line| line.contains("killed: the measuring process "));
+        let named: Vec<_> = named.filter(|line| line.contains(" was stopped (SIGSTOP, ")).collect();
+        assert_eq!((named.len(), entries(&out).len()), (stopped, 1), "{said:?}");
+        assert!(comes_true(|| running().is_empty()), "{load}: {:?}", running());
+        std::fs::remove_file(once).unwrap();
+        std::fs::remove_dir_all(out).unwrap();
     }
 }
