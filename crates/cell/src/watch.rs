@@ -28,8 +28,8 @@ use reader::{Reader, Shared, Surroundings};
 use rt::Settings;
 use stacks::Stacks;
 use std::cell::OnceCell;
-use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::{Relaxed, Release};
+use std::sync::atomic::{AtomicBool, AtomicU32};
 use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
@@ -64,7 +64,7 @@ pub(super) struct Watcher {
     ready: Option<Traces>,
     started: MonoTime,
     ends: MonoTime,
-    is_stopped: bool,
+    is_stopped: Arc<AtomicBool>,
     missing: Vec<String>,
     reader: Option<JoinHandle<Reader>>,
     explaining: Option<ExplainingThread>,
@@ -146,7 +146,7 @@ impl Watcher {
             ready: Some(Traces { own, around }),
             started: MonoTime(0),
             ends: MonoTime(0),
-            is_stopped: false,
+            is_stopped: Arc::default(),
             missing,
             reader: None,
             explaining: None,
@@ -172,6 +172,7 @@ impl Watcher {
                 let state = Explaining {
                     tid: Arc::clone(&self.explaining_tid),
                     used: explained,
+                    is_stopped: Arc::clone(&self.is_stopped),
                     facts: self.facts,
                     started: self.started,
                     symbols: OnceCell::new(),
@@ -288,7 +289,7 @@ impl Measurers for Watcher {
                 self.ended_by_itself = true;
                 self.ends = self.ends.min(now);
             }
-            if self.is_stopped || now >= self.ends {
+            if self.is_stopped.load(Relaxed) || now >= self.ends {
                 return true;
             }
             if now >= until {
@@ -300,7 +301,7 @@ impl Measurers for Watcher {
     }
 
     fn stop(&mut self) {
-        self.is_stopped = true;
+        self.is_stopped.store(true, Relaxed);
         self.ends = self.ends.min(sys::clock::monotonic());
     }
 
@@ -319,7 +320,7 @@ impl Measurers for Watcher {
     }
 
     fn finish(&mut self, samples: &mut Option<SampleWriter>) -> Result<Measurement, CellError> {
-        let is_finishing = !self.is_stopped && !self.ended_by_itself;
+        let is_finishing = !self.is_stopped.load(Relaxed) && !self.ended_by_itself;
         let Some((mut reader, explained)) = self.collected(is_finishing) else {
             return Err(CellError::NothingMeasured);
         };
@@ -338,7 +339,7 @@ impl Measurers for Watcher {
         if results.is_empty() && (others.is_empty() || ended.is_some()) {
             return Err(match ended {
                 Some(program) => program.ended_early().into(),
-                _ if self.is_stopped => CellError::NothingMeasured,
+                _ if self.is_stopped.load(Relaxed) => CellError::NothingMeasured,
                 _ => CellError::Impossible(nothing(&watch, inactive, self.cell.duration)),
             });
         }

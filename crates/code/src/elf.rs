@@ -1,12 +1,14 @@
 //! ELF files of other programs: their sections by name, read one by one with bounds.
 
+use crate::budget::Budget;
 use std::fs::File;
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::FileExt;
+use std::rc::Rc;
 use std::sync::Arc;
 
-/// Largest section that is read, also after decompression, bytes.
-const MOST_BYTES: u64 = 64 << 20;
+/// Longest name of a section that is known, bytes.
+const LONGEST_NAME: usize = 64;
 /// Most headers of segments and sections.
 const MOST_HEADERS: u64 = 4096;
 /// `SHF_COMPRESSED`, and its only kind that is read, `ELFCOMPRESS_ZLIB`.
@@ -53,6 +55,7 @@ pub(crate) struct Section {
 #[derive(Debug)]
 pub(crate) struct Elf {
     file: Arc<File>,
+    budget: Rc<Budget>,
     segments: Vec<Segment>,
     sections: Vec<Section>,
     is_64: bool,
@@ -64,29 +67,40 @@ pub(crate) fn integer(bytes: &[u8], at: usize, n: usize) -> Option<u64> {
     Some(bytes.iter().rev().fold(0, |sum, byte| sum << 8 | u64::from(*byte)))
 }
 
+/// A part of a file.
+struct Part<'a> {
+    file: &'a File,
+    at: u64,
+    end: u64,
+}
+
+impl Read for Part<'_> {
+    fn read(&mut self, into: &mut [u8]) -> io::Result<usize> {
+        let left = usize::try_from(self.end - self.at).unwrap_or(usize::MAX).min(into.len());
+        let n = self.file.read_at(&mut into[..left], self.at)?;
+        self.at += n as u64;
+        Ok(n)
+    }
+}
+
 /// `bytes` of a file from `offset` on; `None` if it has fewer, or if these are too many.
-fn read(file: &File, offset: u64, bytes: u64) -> Option<Vec<u8>> {
+fn read(file: &File, budget: &Budget, offset: u64, bytes: u64) -> Option<Arc<[u8]>> {
     // A made-up size is not allocated.
     let length = file.metadata().ok()?.len();
-    let end = offset.checked_add(bytes)?;
-    if bytes > MOST_BYTES || end > length {
-        return None;
-    }
-    let mut into = vec![0; usize::try_from(bytes).ok()?];
-    file.read_exact_at(&mut into, offset).ok()?;
-    Some(into)
+    let end = offset.checked_add(bytes).filter(|end| *end <= length)?;
+    budget.filled(bytes, Part { file, at: offset, end })
 }
 
 impl Elf {
     /// Reads the headers.
-    pub(crate) fn open(file: &Arc<File>) -> Option<Elf> {
-        let header = read(file, 0, 52)?;
+    pub(crate) fn open(file: &Arc<File>, budget: &Rc<Budget>) -> Option<Elf> {
+        let header = read(file, budget, 0, 52)?;
         let is_64 = match header.get(..6)? {
             [0x7f, b'E', b'L', b'F', 2, 1] => true,
             [0x7f, b'E', b'L', b'F', 1, 1] => false,
             _ => return None,
         };
-        let header = if is_64 { read(file, 0, 64)? } else { header };
+        let header = if is_64 { read(file, budget, 0, 64)? } else { header };
         if integer(&header, 18, 2)? != MACHINE {
             return None;
         }
@@ -96,7 +110,7 @@ impl Elf {
             integer(&header, at, n)
         };
         let segments = table(
-            file,
+            (file, budget),
             field((32, 8), (28, 4))?,
             field((54, 2), (42, 2))?,
             field((56, 2), (44, 2))?,
@@ -105,7 +119,7 @@ impl Elf {
         .unwrap_or_default();
         let segments = segments.iter().filter_map(|one| Segment::of(one, is_64)).collect();
         let sections = table(
-            file,
+            (file, budget),
             field((40, 8), (32, 4))?,
             field((58, 2), (46, 2))?,
             field((60, 2), (48, 2))?,
@@ -114,12 +128,18 @@ impl Elf {
         .unwrap_or_default();
         let mut sections: Vec<(u64, Section)> = sections.iter().filter_map(|one| Section::of(one, is_64)).collect();
         let index = usize::try_from(field((62, 2), (50, 2))?).ok()?;
-        let names = sections.get(index).and_then(|(_, one)| read(file, one.offset, one.bytes)).unwrap_or_default();
+        let names = sections.get(index).and_then(|(_, one)| read(file, budget, one.offset, one.bytes));
         for (name, section) in &mut sections {
-            section.name = text(&names, *name).unwrap_or_default().to_vec();
+            let name = text(names.as_deref().unwrap_or_default(), *name).filter(|name| name.len() <= LONGEST_NAME);
+            section.name = name.unwrap_or_default().to_vec();
         }
         let sections = sections.into_iter().map(|(_, section)| section).collect();
-        Some(Elf { file: Arc::clone(file), segments, sections, is_64 })
+        Some(Elf { file: Arc::clone(file), budget: Rc::clone(budget), segments, sections, is_64 })
+    }
+
+    /// Another file, of the same budget.
+    pub(crate) fn other(&self, file: File) -> Option<Elf> {
+        Elf::open(&Arc::new(file), &self.budget)
     }
 
     /// The address, without relocation, of a byte of the file.
@@ -139,19 +159,18 @@ impl Elf {
     }
 
     /// The contents of a section, decompressed; `None` if it is not there, too large or damaged.
-    pub(crate) fn data(&self, name: &str) -> Option<Vec<u8>> {
+    pub(crate) fn data(&self, name: &str) -> Option<Arc<[u8]>> {
         let section = self.section(name).filter(|one| one.kind != NO_BITS)?;
-        let data = read(&self.file, section.offset, section.bytes)?;
         if section.flags & COMPRESSED == 0 {
-            return Some(data);
+            return read(&self.file, &self.budget, section.offset, section.bytes);
         }
-        let (bytes, header) = if self.is_64 { (integer(&data, 8, 8)?, 24) } else { (integer(&data, 4, 4)?, 12) };
-        if integer(&data, 0, 4)? != ZLIB || bytes > MOST_BYTES {
-            return None;
-        }
-        let mut into = Vec::new();
-        flate2::read::ZlibDecoder::new(data.get(header..)?).take(bytes).read_to_end(&mut into).ok()?;
-        Some(into)
+        let length = if self.is_64 { 24 } else { 12 };
+        let header = read(&self.file, &self.budget, section.offset, length)?;
+        let bytes = if self.is_64 { integer(&header, 8, 8)? } else { integer(&header, 4, 4)? };
+        let end = section.offset.checked_add(section.bytes.max(length))?;
+        let packed = Part { file: &self.file, at: section.offset + length, end };
+        (integer(&header, 0, 4)? == ZLIB).then_some(())?;
+        self.budget.filled(bytes, flate2::read::ZlibDecoder::new(packed))
     }
 
     /// The identity of the build.
@@ -165,11 +184,11 @@ impl Elf {
 }
 
 /// Entries of a table of headers, each of `entry` bytes of which `least` are needed.
-fn table(file: &File, offset: u64, entry: u64, n: u64, least: u64) -> Option<Vec<Vec<u8>>> {
+fn table((file, budget): (&File, &Budget), offset: u64, entry: u64, n: u64, least: u64) -> Option<Vec<Vec<u8>>> {
     if n == 0 || n > MOST_HEADERS || entry < least {
         return None;
     }
-    let all = read(file, offset, entry.checked_mul(n)?)?;
+    let all = read(file, budget, offset, entry.checked_mul(n)?)?;
     Some(all.chunks_exact(usize::try_from(entry).ok()?).map(<[u8]>::to_vec).collect())
 }
 

@@ -1,14 +1,16 @@
 //! Damaged ELF files, for as long as `cargo xtask fuzz` requests: none panics, and each is finished with.
 
+use crate::budget::Budget;
 use crate::module::Module;
 use crate::registers::Registers;
 use crate::sample::RawSample;
+use host::testing::Scratch;
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
-use std::path::PathBuf;
 use std::process::Command;
+use std::rc::Rc;
 use std::sync::Arc;
 use sys::testing::{fuzz_runs, fuzz_seed, is_overflow};
 
@@ -17,31 +19,9 @@ const SOURCE: &str = "\
     __attribute__((noinline)) int middle(int x) { volatile char room[300]; room[x & 255] = 1; return inner(x) + room[3]; }\n\
     int main(int argc, char **argv) { (void)argv; return middle(argc) & 1; }\n";
 
-/// A directory that is removed at the end.
-struct Directory(PathBuf);
-
-impl Directory {
-    fn make() -> Directory {
-        let path = std::env::temp_dir().join(format!(
-            "punctual-code-{}-{:?}",
-            std::process::id(),
-            std::thread::current().id()
-        ));
-        let _ = std::fs::remove_dir_all(&path);
-        std::fs::create_dir(&path).unwrap();
-        Directory(path)
-    }
-}
-
-impl Drop for Directory {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
-
 /// A small program with debug information; `None` without a compiler.
-fn program(directory: &Directory, options: &[&str]) -> Option<Vec<u8>> {
-    let (source, program) = (directory.0.join("small.c"), directory.0.join("small"));
+fn program(directory: &Scratch, options: &[&str]) -> Option<Vec<u8>> {
+    let (source, program) = (directory.path("small.c"), directory.path("small"));
     std::fs::write(&source, SOURCE).unwrap();
     let compiled = Command::new("cc").args(["-O1", "-g"]).args(options).arg("-o").arg(&program).arg(&source).status();
     if !compiled.is_ok_and(|status| status.success()) {
@@ -51,10 +31,10 @@ fn program(directory: &Directory, options: &[&str]) -> Option<Vec<u8>> {
     Some(std::fs::read(program).unwrap())
 }
 
-fn open(directory: &Directory, bytes: &[u8]) -> Option<Module> {
-    let path = directory.0.join("damaged");
+fn open(directory: &Scratch, bytes: &[u8]) -> Option<Module> {
+    let path = directory.path("damaged");
     std::fs::write(&path, bytes).unwrap();
-    Module::open(&Arc::new(File::open(path).unwrap()))
+    Module::open(&Arc::new(File::open(path).unwrap()), &Rc::new(Budget::new(Arc::default())))
 }
 
 /// Looks up addresses all over a file, and steps from them.
@@ -78,7 +58,7 @@ fn visit(module: &Module) -> usize {
 
 #[test]
 fn functions_lines_and_inlined_ones_are_named() {
-    let directory = Directory::make();
+    let directory = Scratch::make();
     for options in [&[][..], &["-gz=zlib"], &["-gdwarf-4"]] {
         let Some(bytes) = program(&directory, options) else { return };
         let module = open(&directory, &bytes).unwrap();
@@ -103,9 +83,66 @@ fn functions_lines_and_inlined_ones_are_named() {
     assert!(!stripped.iter().any(of_main), "{stripped:?}");
 }
 
+/// A program whose sections of debug information are 60 MiB of compressed zeros each.
+fn bomb() -> Vec<u8> {
+    const BYTES: u64 = 60 << 20;
+    let names =
+        ["", ".names", ".debug_info", ".debug_abbrev", ".debug_line", ".debug_str", ".debug_ranges", ".eh_frame"];
+    let table: String = names.iter().flat_map(|name| [name, "\0"]).collect();
+    let mut packed: Vec<u8> = [1, BYTES, 1].iter().flat_map(|field: &u64| field.to_le_bytes()).collect();
+    let zeros = std::io::Read::take(std::io::repeat(0), BYTES);
+    std::io::copy(&mut flate2::read::ZlibEncoder::new(zeros, flate2::Compression::fast()), &mut packed).unwrap();
+    let mut file = program_header(64 + u64::try_from(table.len() + packed.len()).unwrap(), names.len());
+    file.extend_from_slice(table.as_bytes());
+    file.extend_from_slice(&packed);
+    for (index, name) in names.iter().enumerate() {
+        let at = names[..index].iter().map(|name| name.len() + 1).sum::<usize>();
+        let (flags, offset, bytes) = match *name {
+            ".names" => (0, 64, table.len()),
+            _ => (1 << 11, 64 + table.len(), packed.len()),
+        };
+        let kind = u64::from(index > 0) << 32 | u64::try_from(at).unwrap();
+        let fields = [kind, flags, 0, offset as u64, bytes as u64, 0, 1, 0];
+        file.extend(fields.iter().flat_map(|field| field.to_le_bytes()));
+    }
+    file
+}
+
+/// The header of an ELF file of this machine with `n` sections whose headers are at `at`.
+fn program_header(at: u64, n: usize) -> Vec<u8> {
+    let own = std::fs::read(host::THIS_PROGRAM).unwrap();
+    let mut header = own[..64].to_vec();
+    header[32..40].fill(0);
+    header[40..48].copy_from_slice(&at.to_le_bytes());
+    for (field, value) in [(56, 0), (58, 64), (60, n), (62, 1)] {
+        header[field..field + 2].copy_from_slice(&u16::try_from(value).unwrap().to_le_bytes());
+    }
+    header
+}
+
+#[test]
+fn sections_that_unpack_to_gigabytes_take_little_memory() {
+    if cfg!(not(target_pointer_width = "64")) || !sys::testing::runs_alone() {
+        return;
+    }
+    let (directory, bomb, budget) = (Scratch::make(), bomb(), Rc::new(Budget::new(Arc::default())));
+    assert!(bomb.len() < 1 << 20);
+    let modules: Vec<Module> = (0..12)
+        .map(|n| {
+            let path = directory.path(&n.to_string());
+            std::fs::write(&path, &bomb).unwrap();
+            let module = Module::open(&Arc::new(File::open(path).unwrap()), &budget).unwrap();
+            assert_eq!(module.places(0x1000), [(None, None, None)]);
+            module
+        })
+        .collect();
+    let peak_kib = host::testing::peak_memory_kib().unwrap();
+    assert!(peak_kib < 200 << 10, "{} modules: {peak_kib} KiB", modules.len());
+}
+
 #[test]
 fn fuzz_elf() {
-    let directory = Directory::make();
+    let directory = Scratch::make();
     let Some(whole) = program(&directory, &[]) else { return };
     let mut random = TestRng::from_seed(RngAlgorithm::XorShift, &[fuzz_seed().to_le_bytes(); 2].concat());
     let mut number = |below: usize| usize::try_from(random.next_u64() % below as u64).unwrap();

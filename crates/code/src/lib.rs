@@ -1,8 +1,10 @@
 //! Places in the code of other programs: from the registers and the stack of a sample to functions, files and lines.
 //!
-//! All input is hostile: another user's process maps the files. Nothing here panics, and sizes are bounded.
+//! All input is hostile: another user's process maps the files. Nothing here panics; memory and time are bounded
+//! ([`budget`]), for all files together.
 #![forbid(unsafe_code)]
 
+mod budget;
 mod elf;
 #[cfg(test)]
 mod fuzz;
@@ -15,14 +17,15 @@ mod unwind;
 pub use registers::{PERF_REGISTERS, Registers};
 pub use sample::{RawSample, Record, parse};
 
+use budget::Budget;
 use host::MappedCode;
 use model::{CodeFrame, CodePlace};
 use module::Module;
 use std::collections::HashMap;
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
 
-/// Modules that are kept: of more, all are read again.
-const MOST_MODULES: usize = 64;
 /// Places that are kept for addresses that come again.
 const MOST_PLACES: usize = 10_000;
 
@@ -33,17 +36,29 @@ type Place = (Option<String>, Option<String>, Option<u32>);
 type FileId = (u64, u64);
 
 /// Symbols of the files that watched programs have mapped.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct Resolver {
-    /// `None`: not an ELF file.
+    budget: Rc<Budget>,
+    /// `None`: not an ELF file, or beyond the budget.
     modules: HashMap<FileId, Option<Rc<Module>>>,
     /// By file and address in it.
     places: HashMap<(FileId, u64), Rc<[Place]>>,
 }
 
 impl Resolver {
+    /// Begins with no file; nothing is looked up any more once `is_stopped` is set.
+    #[must_use]
+    pub fn new(is_stopped: Arc<AtomicBool>) -> Resolver {
+        Resolver { budget: Rc::new(Budget::new(is_stopped)), modules: HashMap::new(), places: HashMap::new() }
+    }
+
     /// Stack of a sample, innermost frame first: up to [`CodePlace::FRAMES`]. It ends where nothing tells the caller.
     pub fn stack(&mut self, sample: &RawSample, mapped: &[MappedCode]) -> Vec<CodeFrame> {
+        let budget = Rc::clone(&self.budget);
+        budget.timed(|| self.walked(sample, mapped))
+    }
+
+    fn walked(&mut self, sample: &RawSample, mapped: &[MappedCode]) -> Vec<CodeFrame> {
         let mut find = |address: u64| {
             let mapping = mapped.iter().find(|one| (one.start..one.end).contains(&address))?;
             Some((mapping, self.module(mapping)))
@@ -63,12 +78,8 @@ impl Resolver {
 
     /// The module of a mapping; `None` where it has no file, or one that is not understood.
     fn module(&mut self, mapping: &MappedCode) -> Option<Rc<Module>> {
-        if self.modules.len() > MOST_MODULES {
-            self.modules.clear();
-            self.places.clear();
-        }
-        let file = mapping.file.as_ref()?;
-        let module = self.modules.entry(mapping.id).or_insert_with(|| Module::open(file).map(Rc::new));
+        let (file, budget) = (mapping.file.as_ref().filter(|_| self.budget.is_open())?, &self.budget);
+        let module = self.modules.entry(mapping.id).or_insert_with(|| Module::open(file, budget).map(Rc::new));
         module.clone()
     }
 

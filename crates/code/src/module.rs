@@ -1,6 +1,7 @@
 //! One mapped file: how to unwind its frames, and the functions and lines at its addresses.
 
 use crate::Place;
+use crate::budget::Budget;
 use crate::elf::Elf;
 use crate::registers::{RETURN, Registers, STACK};
 use crate::sample::RawSample;
@@ -11,6 +12,7 @@ use gimli::{
 };
 use std::cell::{OnceCell, RefCell};
 use std::fs::File;
+use std::rc::Rc;
 use std::sync::Arc;
 
 /// Bytes of a file.
@@ -50,14 +52,15 @@ struct Names {
     lines: Option<addr2line::Context<Bytes>>,
 }
 
-fn bytes(data: Vec<u8>) -> Bytes {
-    Bytes::new(Arc::from(data), LittleEndian)
+fn bytes(data: Arc<[u8]>) -> Bytes {
+    Bytes::new(data, LittleEndian)
 }
 
 impl Module {
     /// Reads the headers of a file; `None` unless it is an ELF file of this machine.
-    pub(crate) fn open(file: &Arc<File>) -> Option<Module> {
-        let elf = Elf::open(file)?;
+    pub(crate) fn open(file: &Arc<File>, budget: &Rc<Budget>) -> Option<Module> {
+        budget.open_file()?;
+        let elf = Elf::open(file, budget)?;
         let unwinding = Unwinding::of(&elf);
         Some(Module { elf, unwinding, names: OnceCell::new() })
     }
@@ -113,7 +116,7 @@ impl Names {
         // A separate file has what was stripped: symbols, lines or both.
         let separate = elf.build_id().and_then(|id| {
             let file = host::debug_file(&id)?;
-            Elf::open(&Arc::new(file)).filter(|found| found.build_id().as_ref() == Some(&id))
+            elf.other(file).filter(|found| found.build_id().as_ref() == Some(&id))
         });
         let has_lines = |elf: &&Elf| elf.section(".debug_info").is_some();
         let with_lines = Some(elf).filter(has_lines).or(separate.as_ref().filter(has_lines));
@@ -128,9 +131,22 @@ impl Names {
     }
 }
 
+/// Whether functions and lines need this section: not those of variables, types and macros.
+fn is_needed(id: SectionId) -> bool {
+    use SectionId::{
+        DebugAbbrev, DebugAddr, DebugAranges, DebugInfo, DebugLine, DebugLineStr, DebugRanges, DebugRngLists, DebugStr,
+        DebugStrOffsets,
+    };
+    matches!(id, DebugInfo | DebugAbbrev | DebugLine | DebugStr | DebugLineStr | DebugStrOffsets)
+        || matches!(id, DebugAranges | DebugRanges | DebugRngLists | DebugAddr)
+}
+
 /// Lines of a file with debug information.
 fn lines_of(elf: &Elf) -> Option<addr2line::Context<Bytes>> {
-    let load = |id: SectionId| Ok::<_, gimli::Error>(bytes(elf.data(id.name()).unwrap_or_default()));
+    let load = |id: SectionId| {
+        let data = is_needed(id).then(|| elf.data(id.name())).flatten();
+        Ok::<_, gimli::Error>(bytes(data.unwrap_or_default()))
+    };
     let dwarf = gimli::Dwarf::load(load).ok()?;
     addr2line::Context::from_dwarf(dwarf).ok()
 }

@@ -1,6 +1,7 @@
 //! Functions of a file by the addresses in its table of symbols.
 
 use crate::elf::{Elf, integer, text};
+use std::sync::Arc;
 
 /// Most symbols of a file.
 const MOST: usize = 1_000_000;
@@ -12,7 +13,7 @@ const FUNCTIONS: [u64; 2] = [2, 10];
 pub(crate) struct Symbols {
     /// Address, size, offset of the name.
     functions: Vec<(u64, u64, u64)>,
-    names: Vec<u8>,
+    names: Arc<[u8]>,
 }
 
 impl Symbols {

@@ -4,6 +4,12 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
+/// Most memory that this process has had, KiB (`VmHWM`, proc_pid_status(5)).
+pub fn peak_memory_kib() -> Option<u64> {
+    let status = fs::read_to_string("/proc/self/status").ok()?;
+    status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?.trim().strip_suffix(" kB")?.parse().ok()
+}
+
 /// A directory of its own for one test, removed when dropped.
 #[derive(Debug)]
 pub struct Scratch(PathBuf);

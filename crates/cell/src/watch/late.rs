@@ -12,7 +12,7 @@ use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender};
 
 /// A late activation with what is known of its thread.
@@ -89,6 +89,8 @@ pub(super) struct Explaining {
     pub(super) tid: Arc<AtomicU32>,
     /// Takes back the memory of what is explained.
     pub(super) used: Sender<Vec<Vec<u8>>>,
+    /// Set by a stop request: functions and lines are not looked up any more.
+    pub(super) is_stopped: Arc<AtomicBool>,
     pub(super) facts: Facts,
     pub(super) started: MonoTime,
     pub(super) symbols: OnceCell<KernelSymbols>,
@@ -109,7 +111,7 @@ impl Explaining {
         self.tid.store(sys::thread::id(), Relaxed);
         let before = sys::usage::thread().ok();
         // Functions and lines of the watched programs.
-        let mut code = Resolver::default();
+        let mut code = Resolver::new(Arc::clone(&self.is_stopped));
         while let Ok(stopped) = taken.recv() {
             let pages = self.explain(stopped, &mut code);
             // Nothing is lost if the reader does not want them any more.
