@@ -1,49 +1,60 @@
 //! The machine lock, and recovery of settings that a killed measurement has left changed.
 
 use super::stop::Stop;
-use host::{HostFs, LockError, MachineLock};
-use model::Recovered;
+use host::{HostFs, LockError, MachineLock, Subject};
+use model::{Plan, Recovered};
 use std::error::Error;
 use std::path::PathBuf;
+use std::time::Duration;
 
-/// Takes the machine lock. With `wait` it passes the holder that it waits for to `note`, once.
+/// Interval of looking whether a process that has changed settings has ended.
+const LOOK_INTERVAL: Duration = Duration::from_millis(100);
+
+/// Takes the machine lock. With `wait` it passes the holder that it waits for to `note`, once, and then waits for a
+/// process that has changed settings and does not hold the lock.
 ///
 /// # Errors
 /// If another measurement holds it and `wait` is false, or the lock file cannot be used.
-pub fn take_lock(wait: bool, note: &dyn Fn(&str)) -> Result<MachineLock, LockError> {
-    match MachineLock::take(false) {
+pub fn take_lock(subject: Subject, wait: bool, note: &dyn Fn(&str)) -> Result<MachineLock, LockError> {
+    let lock = match MachineLock::take(subject, false) {
         Err(LockError::Held { holder }) if wait => {
             note(&format!("punctual: waiting for {holder}"));
-            MachineLock::take(true)
+            MachineLock::take(subject, true)?
         }
-        taken => taken,
+        taken => taken?,
+    };
+    let fs = HostFs::here();
+    let changing = || host::changing_process(&fs).filter(|_| wait && subject != Subject::Guests);
+    if let Some(pid) = changing() {
+        note(&format!("punctual: waiting for process {pid}, which has changed settings"));
+        while changing().is_some() {
+            std::thread::sleep(LOOK_INTERVAL);
+        }
     }
+    Ok(lock)
 }
 
-/// What is measured while the machine is locked.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Subject {
-    /// This machine, at least in one cell.
-    Machine,
-    /// Guests in virtual time only. They depend on no setting of this machine, but would disturb its measurement.
-    VirtualTime,
-}
-
-/// Takes the lock and, for a measurement of this machine, restores settings that an earlier one has left changed. A
-/// signal ends the wait.
+/// Takes the lock for a run of `plan`, or of an unknown one, and, for a measurement of this machine, restores settings
+/// that an earlier one has left changed. A signal ends the wait.
 ///
 /// # Errors
 /// Like [`take_lock`], and if a setting cannot be restored.
 pub(super) fn take_machine(
-    subject: Subject,
+    plan: Option<&Plan>,
     wait: bool,
     stop: &Stop,
     note: &dyn Fn(&str),
 ) -> Result<MachineLock, Box<dyn Error>> {
-    let lock = take_lock(wait, note)?;
+    let has_settings = |plan: &Plan| !plan.conditions.prepare.is_empty() || !plan.knobs.is_empty();
+    let subject = match plan {
+        Some(plan) if plan.is_virtual() => Subject::Guests,
+        Some(plan) if !has_settings(plan) => Subject::Machine,
+        _ => Subject::Settings,
+    };
+    let lock = take_lock(subject, wait, note)?;
     stop.defer();
     lock.limit.iter().for_each(|limit| note(&format!("punctual: {limit}")));
-    if subject == Subject::VirtualTime {
+    if subject == Subject::Guests {
         host::remove_leftovers_of_guests();
         return Ok(lock);
     }

@@ -7,7 +7,7 @@
 use super::executor::Executor;
 use super::header::{header, planned, preview};
 use super::local_or_lab::LocalOrLab;
-use super::lock::{Subject, take_machine};
+use super::lock::take_machine;
 use super::remote::ReceivedFiles;
 use super::remote::messages::{Answer, Ask};
 use super::session::holder;
@@ -78,13 +78,13 @@ impl Server<'_> {
             Ask::Planned { plan, samples } => Answer::Header(planned(*plan, samples)?.into()),
             Ask::Preview { plan, samples } => Answer::Header(preview(*plan, samples)?.into()),
             Ask::Header { plan, samples, wait } => {
-                let lock = self.lock.insert(take_machine(Subject::Machine, wait, self.stop, &note)?);
+                let lock = self.lock.insert(take_machine(Some(&plan), wait, self.stop, &note)?);
                 let header = header(*plan, samples)?;
                 lock.say(&holder(&header, header.n_measurements()));
                 Answer::Header(header.into())
             }
             Ask::Host { wait } => {
-                let lock = self.lock.insert(take_machine(Subject::Machine, wait, self.stop, &note)?);
+                let lock = self.lock.insert(take_machine(None, wait, self.stop, &note)?);
                 lock.say(&format!("pid {} (resumed from another machine)", std::process::id()));
                 Answer::Host(host::snapshot(&HostFs::here()).into())
             }

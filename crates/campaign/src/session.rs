@@ -9,7 +9,7 @@ use super::estimate::expected;
 use super::executor::Executor;
 use super::header::{header, preview};
 use super::local_or_lab::LocalOrLab;
-use super::lock::{Subject, take_machine};
+use super::lock::take_machine;
 use super::remote::{Board, files_of};
 use super::shard::{seeded, sharded};
 use super::stop::Stop;
@@ -94,8 +94,7 @@ impl Session {
         let (machine, header) = match on.filter(|site| *site != Site::Here) {
             None => {
                 permitted(preview(plan.clone(), samples)?)?;
-                let subject = if plan.is_virtual() { Subject::VirtualTime } else { Subject::Machine };
-                let lock = take_machine(subject, wait, &stop, note)?;
+                let lock = take_machine(Some(&plan), wait, &stop, note)?;
                 (Machine::Here(lock), permitted(header(plan, samples)?)?)
             }
             Some(site) => {
@@ -128,9 +127,7 @@ impl Session {
         let stop = Stop::at_once_on_signals()?;
         let (mut machine, run, now) = match on.filter(|site| **site != Site::Here) {
             None => {
-                let is_virtual = store::read(dir)?.header.is_virtual();
-                let subject = if is_virtual { Subject::VirtualTime } else { Subject::Machine };
-                let machine = Machine::Here(take_machine(subject, wait, &stop, note)?);
+                let machine = Machine::Here(take_machine(Some(&store::read(dir)?.header.plan), wait, &stop, note)?);
                 // Read again: another session may have gone on with it until now.
                 (machine, store::read(dir)?, host::snapshot(&HostFs::here()))
             }

@@ -48,13 +48,13 @@ pub use dma_timers::dma_timers;
 pub use leftovers::{
     MARK, OwnDirectory, end_group, is_process, kill_marked, named, remove_leftovers, remove_leftovers_of_guests,
 };
-pub use lock::{LockError, MachineLock, MonitorMark, keep_lock, pass_lock};
+pub use lock::{LockError, MachineLock, MonitorMark, Subject, keep_lock, pass_lock};
 pub use mapped::{MappedCode, debug_file, mapped_code};
 pub use mounts::{NoTracing, make_system, mount_points, mount_tracing, tracing_dir};
 pub use output::{ANSWER_BYTES, Lines, OutputLimit, TooMuchOutput, end_within, output_of, written};
 pub use pci::{DeviceMemory, device_memory};
 pub use ports::{disable_rx_buffering, parallel_port, uio_name};
-pub use prepare::{Permanent, Preparation, knobs, permanent, recover};
+pub use prepare::{Permanent, Preparation, changing_process, knobs, permanent, recover};
 pub use private_directory::PrivateDirectory;
 pub use privilege::{Privileges, drop_rights_of_file, how_to_allow, how_to_allow_others};
 pub use process::{

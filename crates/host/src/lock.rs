@@ -4,11 +4,13 @@ mod monitor;
 
 pub use monitor::MonitorMark;
 
-use super::process::is_gone;
+use super::HostFs;
+use super::process::{is_gone, name_of_thread};
+use model::plain;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
-use std::os::unix::fs::{FileExt, OpenOptionsExt, PermissionsExt};
+use std::os::unix::fs::{FileExt, MetadataExt, OpenOptionsExt, PermissionsExt};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
@@ -55,7 +57,7 @@ pub enum LockError {
 }
 
 /// Environment variable: the only file to lock. Measurements in containers that have disjoint CPUs, each with a file of
-/// its own, do not exclude each other then.
+/// its own, do not exclude each other then, unless they change settings of the machine: these belong to all.
 const VARIABLE: &str = "PUNCTUAL_LOCK";
 /// The lock files, in directories that every user can write to (hier(7), shm_overview(7)): the first one whose
 /// directory exists and is not read-only. Images without a distribution often have the last one only.
@@ -77,6 +79,17 @@ const POLL_INTERVAL: Duration = Duration::from_millis(10);
 /// The descriptor of the lock that this process holds, its own or its parent's; -1: none.
 static HELD: AtomicI32 = AtomicI32::new(-1);
 
+/// What is locked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Subject {
+    /// Guests in virtual time only. They depend on no setting of the machine, but would disturb its measurement.
+    Guests,
+    /// This machine.
+    Machine,
+    /// This machine, whose settings are changed.
+    Settings,
+}
+
 /// Files to lock.
 #[derive(Debug, Clone)]
 struct Places {
@@ -89,14 +102,11 @@ struct Places {
 }
 
 impl Places {
-    fn here() -> Places {
-        match std::env::var_os(VARIABLE).filter(|path| !path.is_empty()) {
-            Some(path) => Places { shared: None, files: vec![path.into()], is_named: true },
-            None => {
-                let files = PATHS.into_iter().map(PathBuf::from).collect();
-                Places { shared: Some(SHARED_OBJECT.into()), files, is_named: false }
-            }
-        }
+    fn here(subject: Subject) -> Places {
+        let named = std::env::var_os(VARIABLE).filter(|path| !path.is_empty());
+        let is_whole = named.is_none() || subject == Subject::Settings && HostFs::here().is_running();
+        let files = named.as_ref().map_or_else(|| PATHS.map(PathBuf::from).to_vec(), |path| vec![path.into()]);
+        Places { shared: is_whole.then(|| SHARED_OBJECT.into()), files, is_named: named.is_some() }
     }
 
     /// Opens the lock file and its directory; the path is that of the file. `None` if no directory can hold it.
@@ -132,8 +142,8 @@ impl MachineLock {
     ///
     /// # Errors
     /// When another process holds it and `wait` is false, a monitor does not pause, or the file cannot be used.
-    pub fn take(wait: bool) -> Result<MachineLock, LockError> {
-        let lock = MachineLock::take_at(&Places::here(), wait, CHILDREN_EXIT_TIMEOUT)?;
+    pub fn take(subject: Subject, wait: bool) -> Result<MachineLock, LockError> {
+        let lock = MachineLock::take_at(&Places::here(subject), wait, CHILDREN_EXIT_TIMEOUT)?;
         HELD.store(lock.descriptor(), Relaxed);
         sys::fail::point("lock-taken");
         lock.say(&format!("pid {}", std::process::id()));
@@ -164,14 +174,16 @@ impl MachineLock {
                 if file.as_ref().zip(path).is_none_or(|(file, path)| is_at(file, path)) {
                     let limit = limit(is_shared, path, places.is_named);
                     let mut locked: Vec<File> = shared.into_iter().chain(directory).collect();
-                    if let Some(file) = file.as_ref().filter(|_| locked.is_empty()) {
-                        locked.push(file.try_clone().map_err(failed)?);
+                    if let Some(file) = file.as_ref().filter(|_| locked.is_empty() || places.is_named) {
+                        locked.insert(0, file.try_clone().map_err(failed)?);
                     }
                     return Ok(MachineLock { locked, file, limit });
                 }
                 continue;
             }
-            let (holder, has_ended) = file.as_ref().map_or((IN_ANOTHER_CONTAINER.to_owned(), false), holder);
+            let owner = || shared.iter().chain(&directory).chain(&file).find_map(owner_of);
+            let (description, has_ended) = file.as_ref().map_or((None, false), holder);
+            let holder = description.or_else(owner).unwrap_or_else(|| IN_ANOTHER_CONTAINER.to_owned());
             let timeout = if has_ended { ending } else { ending.min(KILL_TIMEOUT) };
             if waited.look() >= timeout {
                 let more = if has_ended { ", which has exited; one of its child processes may still run" } else { "" };
@@ -249,25 +261,34 @@ fn is_locked(file: &File, wait: bool) -> io::Result<bool> {
 
 /// Whether `path` refers to this open file.
 fn is_at(file: &File, path: &Path) -> bool {
-    use std::os::unix::fs::MetadataExt;
     let identity = |metadata: std::fs::Metadata| (metadata.dev(), metadata.ino());
     let (opened, named) = (file.metadata().map(identity), path.symlink_metadata().map(identity));
     opened.is_ok() && opened.ok() == named.ok()
 }
 
+/// The process that holds the lock of a file, with its name (`/proc/locks`, proc_locks(5)); `None` where this process
+/// does not see it.
+fn owner_of(file: &File) -> Option<String> {
+    let metadata = file.metadata().ok()?;
+    let (device, inode) = (metadata.dev(), metadata.ino());
+    let object = format!(" {:02x}:{:02x}:{inode} ", libc::major(device), libc::minor(device));
+    let locks = std::fs::read_to_string("/proc/locks").ok()?;
+    let held = locks.lines().find(|line| line.contains(" FLOCK ") && !line.contains("->") && line.contains(&object))?;
+    let pid = held.split_whitespace().nth(4)?.parse().ok().filter(|pid| *pid > 0)?;
+    let name = name_of_thread(pid, pid).unwrap_or_default();
+    Some(format!("process {pid} ({})", plain(&name)))
+}
+
 /// The holder's description of itself, restricted to printable characters because any user may write to the file; and
 /// whether the process that it names has ended.
-fn holder(file: &File) -> (String, bool) {
+fn holder(file: &File) -> (Option<String>, bool) {
     let mut bytes = Vec::new();
     let _ = file.take(HOLDER_BYTES).read_to_end(&mut bytes);
     let text: String =
         bytes.iter().map(|byte| char::from(*byte)).filter(|c| c.is_ascii_graphic() || *c == ' ').collect();
     let text = text.trim();
     let pid = text.strip_prefix("pid ").and_then(|rest| rest.split(' ').next()?.parse().ok());
-    // Its holder describes itself at once: a file without description that is not locked is not its file.
-    let nameless = || if file.try_lock().is_ok() { IN_ANOTHER_CONTAINER } else { "another process" };
-    let holder = if text.is_empty() { nameless() } else { text };
-    (holder.to_owned(), pid.is_some_and(is_gone))
+    (Some(text.to_owned()).filter(|text| !text.is_empty()), pid.is_some_and(is_gone))
 }
 
 /// Opens the lock file, which may belong to another user.
@@ -327,8 +348,10 @@ mod tests {
     fn a_second_holder_is_refused_with_the_text_of_the_first_until_it_exits() {
         let place = Place::new();
         let first = place.take().unwrap();
+        let own = owner_of(first.file.as_ref().unwrap()).unwrap();
+        assert!(own.starts_with(&format!("process {} (", std::process::id())), "{own}");
         for (words, shown) in [
-            ("", "another process"),
+            ("", own.as_str()),
             ("a holder with a long name", "a holder with a long name"),
             ("pid 1 (started 14:32)", "pid 1 (started 14:32)"),
             ("\u{1b}]0;x\u{7}\u{1b}[2J\r\n\u{9b}\u{202e}pid 1", "]0;x[2Jpid 1"),
@@ -441,7 +464,7 @@ mod tests {
         assert_eq!(first.limit, None);
         first.say("pid 1");
         let refused = take("punctual.lock").unwrap_err().to_string();
-        assert!(refused.contains(" measured by a process in another container or mount namespace; "), "{refused}");
+        assert!(refused.contains(&format!(" measured by process {} (", std::process::id())), "{refused}");
         let nowhere = Places { files: Vec::new(), ..of("") };
         assert!(MachineLock::take_at(&nowhere, false, Duration::ZERO).is_err());
         drop(first);

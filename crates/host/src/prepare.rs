@@ -12,7 +12,7 @@ mod recover;
 
 pub use knobs::knobs;
 pub use permanent::{Permanent, permanent};
-pub use recover::recover;
+pub use recover::{changing_process, recover};
 
 use super::HostFs;
 use change::{Change, UndoResult};

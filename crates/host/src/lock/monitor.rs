@@ -4,7 +4,7 @@
 //! The mark is a read lock of another kind (`sys::lock`) on the same object: it does not exclude the lock, and the
 //! holder of the lock sees it and waits until it is gone.
 
-use super::{LockError, MachineLock, POLL_INTERVAL, Places, SHARED_OBJECT};
+use super::{LockError, MachineLock, POLL_INTERVAL, Places, SHARED_OBJECT, Subject};
 use std::fs::{File, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd;
@@ -49,7 +49,7 @@ impl MonitorMark {
     /// # Errors
     /// When a measurement holds the lock, another monitor measures, or the lock cannot be used.
     pub fn set() -> Result<MonitorMark, LockError> {
-        MonitorMark::set_at(&Places::here())
+        MonitorMark::set_at(&Places::here(Subject::Machine))
     }
 
     fn set_at(places: &Places) -> Result<MonitorMark, LockError> {
@@ -66,7 +66,7 @@ impl MonitorMark {
     /// # Errors
     /// As [`MonitorMark::set`].
     pub fn set_again(&mut self) -> Result<(), LockError> {
-        let lock = MachineLock::take_at(&Places::here(), false, Duration::ZERO)?;
+        let lock = MachineLock::take_at(&Places::here(Subject::Machine), false, Duration::ZERO)?;
         self.set_under(&lock)
     }
 

@@ -40,6 +40,12 @@ pub fn recover(fs: &HostFs) -> Vec<Recovered> {
     all
 }
 
+/// A running process that has changed settings.
+pub fn changing_process(fs: &HostFs) -> Option<u32> {
+    let mut entries = journal::all(fs).into_iter().filter_map(|(_, entry)| entry.ok());
+    entries.find(is_alive).map(|entry| entry.pid)
+}
+
 fn is_alive(entry: &Entry) -> bool {
     let now = process::started_ticks_of(entry.pid);
     now.is_some() && (entry.started_ticks.is_none() || now == entry.started_ticks)

@@ -3,12 +3,12 @@
 use super::arguments::{Format, RecoverArguments};
 use super::{ERROR, Outcome, note, output};
 use campaign::{recovery_lines, take_lock};
-use host::HostFs;
+use host::{HostFs, Subject};
 use model::Recovery;
 
 pub(super) fn recover(arguments: &RecoverArguments) -> Outcome {
     // The settings of a running measurement are intended.
-    let _lock = take_lock(arguments.wait, &|line| note(line))?;
+    let _lock = take_lock(Subject::Settings, arguments.wait, &|line| note(line))?;
     let mut removed = host::remove_leftovers();
     removed.extend(cell::trace::Instance::remove_abandoned());
     let recovery = Recovery { recovered: host::recover(&HostFs::here()), removed };

@@ -6,6 +6,7 @@ use crate::program::{
     punctual, record, run, running, skip_unless, start_cell, wait_for_progress,
 };
 use model::{Cell, Conditions, Prepare, Span};
+use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command};
@@ -377,13 +378,41 @@ fn a_journal_of_a_process_that_still_runs_is_not_nothing() {
     let (_machine, scratch, mut child) = prepared_cell("prepare-living");
     let root = scratch.dir();
     let told = format!("process {} has changed settings and is still running (", child.id());
-    let said = run(&mut on(root, "recover --wait"));
+    let said = run(&mut on(root, "recover"));
     assert!(said.status == 1 && said.stdout.starts_with(&told) && said.stdout.lines().count() == 1, "{said:?}");
-    let said = run(&mut on(root, "measure --wait --duration 100ms --cpus 0"));
+    let said = run(&mut on(root, "measure --duration 100ms --cpus 0"));
     assert!(said.status == 1 && said.stderr.contains(&told), "{said:?}");
+    let mut waiting = on(root, "measure --wait --duration 100ms --cpus 0").start_piped();
+    let mut line = String::new();
+    let mut stderr = BufReader::new(waiting.stderr.as_mut().unwrap());
+    let told = format!("punctual: waiting for process {}, which has changed settings\n", child.id());
+    while line != told {
+        line.clear();
+        assert!(stderr.read_line(&mut line).unwrap() > 0, "ended without waiting");
+    }
     process::signal(child.id(), libc::SIGINT).unwrap();
     child.wait().unwrap();
+    assert!(waiting.wait().unwrap().success());
     assert_eq!(read(root, TIMER_MIGRATION), "1");
+}
+
+#[test]
+fn root_settings_take_the_lock_of_the_machine_beside_another_file() {
+    skip_unless!(is_root() && Path::new("/").join(TIMER_MIGRATION).exists());
+    let (_machine, scratch) = machine_and_scratch("prepare-locks");
+    let own = |lock: &str, more: &str| {
+        let mut run = command(&format!("measure --no-keep --cpus 0 {more}"));
+        run.env("PUNCTUAL_LOCK", scratch.path(lock));
+        run
+    };
+    let settings = "--prepare timer_migration=off --duration";
+    let mut first = own("first", &format!("--wait {settings} 10min")).start_silent();
+    assert!(comes_true(|| !crate::real::placement::load_of(first.id()).0.is_empty()), "a cell runs");
+    let said = run(&mut own("second", &format!("{settings} 100ms")));
+    let told = format!("punctual: this machine is being measured by process {} (punctual); ", first.id());
+    assert!(said.status == 1 && said.stderr.starts_with(&told), "{said:?}");
+    process::signal(first.id(), libc::SIGINT).unwrap();
+    first.wait().unwrap();
 }
 
 #[test]
