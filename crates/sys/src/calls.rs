@@ -4,7 +4,7 @@ use crate::check;
 use std::ffi::CStr;
 use std::io;
 use std::mem::MaybeUninit;
-use std::os::fd::{AsRawFd, BorrowedFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// Reads the parent's id, `getppid(2)`: the kernel is entered and left, and does next to nothing.
 #[inline]
@@ -73,34 +73,35 @@ pub fn unlink(path: &CStr) -> io::Result<()> {
     check(unsafe { libc::unlink(path.as_ptr()) }.into()).map(drop)
 }
 
-/// Files to test for readability.
-pub struct FileSet {
+/// Files to test for readability, which stay open as long.
+pub struct FileSet<F> {
+    _files: Vec<F>,
     polled: Vec<libc::pollfd>,
     selected: libc::fd_set,
     /// One more than the largest descriptor, as `select(2)` requires it.
     end: libc::c_int,
 }
 
-impl std::fmt::Debug for FileSet {
+impl<F> std::fmt::Debug for FileSet<F> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("FileSet").field("files", &self.polled.len()).finish_non_exhaustive()
     }
 }
 
-impl FileSet {
-    /// The set of `files`, which have to stay open.
+impl<F: AsFd> FileSet<F> {
+    /// The set of `files`.
     ///
     /// # Errors
     /// When a descriptor is above 1023, the largest that `select(2)` supports.
-    pub fn new<'a>(files: impl IntoIterator<Item = BorrowedFd<'a>>) -> io::Result<FileSet> {
+    pub fn new(files: Vec<F>) -> io::Result<FileSet<F>> {
         let mut set = MaybeUninit::<libc::fd_set>::zeroed();
         // SAFETY: `set` is memory for a set of descriptors.
         unsafe { libc::FD_ZERO(set.as_mut_ptr()) };
         // SAFETY: initialized above.
         let mut set = unsafe { set.assume_init() };
         let (mut polled, mut end) = (Vec::new(), 0);
-        for file in files {
-            let fd = file.as_raw_fd();
+        for file in &files {
+            let fd = file.as_fd().as_raw_fd();
             if usize::try_from(fd).map_or(true, |fd| fd >= libc::FD_SETSIZE) {
                 return Err(io::Error::other("select(2) knows descriptors below 1024 only"));
             }
@@ -109,7 +110,7 @@ impl FileSet {
             polled.push(libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
             end = end.max(fd + 1);
         }
-        Ok(FileSet { polled, selected: set, end })
+        Ok(FileSet { _files: files, polled, selected: set, end })
     }
 
     /// Number of files that can be read now, `select(2)`.
@@ -142,19 +143,15 @@ impl FileSet {
 mod tests {
     use super::*;
     use std::io::Write;
-    use std::os::fd::AsFd;
 
     #[test]
     fn what_can_be_read_is_seen_by_both_calls() {
-        let mut pipes: Vec<_> = (0..10).map(|_| io::pipe().unwrap()).collect();
-        let watch = |pipes: &[(io::PipeReader, io::PipeWriter)]| {
-            let mut watched = FileSet::new(pipes.iter().map(|(reader, _)| reader.as_fd())).unwrap();
-            (watched.select().unwrap(), watched.poll().unwrap())
-        };
-        assert_eq!(watch(&pipes), (0, 0));
-        pipes[3].1.write_all(b"x").unwrap();
-        pipes[9].1.write_all(b"x").unwrap();
-        assert_eq!(watch(&pipes), (2, 2));
+        let (readers, mut writers): (Vec<_>, Vec<_>) = (0..10).map(|_| io::pipe().unwrap()).unzip();
+        let mut watched = FileSet::new(readers).unwrap();
+        assert_eq!((watched.select().unwrap(), watched.poll().unwrap()), (0, 0));
+        writers[3].write_all(b"x").unwrap();
+        writers[9].write_all(b"x").unwrap();
+        assert_eq!((watched.select().unwrap(), watched.poll().unwrap()), (2, 2));
     }
 
     #[test]

@@ -1,35 +1,76 @@
-//! I/O ports of x86, through which a guest reaches devices that it has no driver for.
+//! I/O ports of x86, through which a guest reaches devices of QEMU that it has no driver for.
 
 use crate::check;
 use std::arch::asm;
 use std::io;
+use std::marker::PhantomData;
+use std::ops::RangeInclusive;
 
-/// Allows the calling thread to use `count` ports from `first` on (ioperm(2)).
-///
-/// # Errors
-/// `EPERM` without `CAP_SYS_RAWIO`, or under kernel lockdown.
-pub fn allow(first: u16, count: u16) -> io::Result<()> {
-    // SAFETY: the call takes integers only.
-    check(unsafe { libc::ioperm(first.into(), count.into(), 1) }.into()).map(drop)
+/// Ports of devices that access no memory: debug console, exit, panic, and the firmware configuration with its selector
+/// and its data, but not its DMA (QEMU, docs/specs/fw_cfg.rst).
+const WITHOUT_DMA: [RangeInclusive<u16>; 4] = [0xe9..=0xe9, 0x501..=0x501, 0x505..=0x505, 0x510..=0x511];
+
+/// Adjacent ports that the calling thread may use; the permission is its own.
+#[derive(Debug)]
+pub struct Ports {
+    ports: RangeInclusive<u16>,
+    _not_send: PhantomData<*const ()>,
 }
 
-/// Writes one byte. The port has to be allowed; otherwise the thread ends by SIGSEGV.
-pub fn write_byte(port: u16, value: u8) {
-    // SAFETY: the instruction accesses no memory; the effect on the device is the caller's responsibility.
-    unsafe { asm!("out dx, al", in("dx") port, in("al") value, options(nomem, nostack, preserves_flags)) }
+impl Ports {
+    /// Allows the calling thread to use these ports (ioperm(2)).
+    ///
+    /// # Errors
+    /// `EINVAL` for ports of other devices, which could change any memory; `EPERM` without `CAP_SYS_RAWIO`, or under
+    /// kernel lockdown.
+    pub fn allow(ports: RangeInclusive<u16>) -> io::Result<Ports> {
+        let is_within = |known: &RangeInclusive<u16>| known.contains(ports.start()) && known.contains(ports.end());
+        if !WITHOUT_DMA.iter().any(is_within) {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
+        let (first, count) = (*ports.start(), ports.clone().count());
+        // SAFETY: the call takes integers only.
+        check(unsafe { libc::ioperm(first.into(), count as libc::c_ulong, 1) }.into())?;
+        Ok(Ports { ports, _not_send: PhantomData })
+    }
+
+    /// Writes one byte; ignored for a port that is not allowed.
+    pub fn write_byte(&self, port: u16, value: u8) {
+        if self.ports.contains(&port) {
+            // SAFETY: this thread may use the port, and its device accesses no memory.
+            unsafe { asm!("out dx, al", in("dx") port, in("al") value, options(nostack, preserves_flags)) }
+        }
+    }
+
+    /// Writes 16 bits; ignored for a port that is not allowed.
+    pub fn write_word(&self, port: u16, value: u16) {
+        if self.ports.contains(&port) {
+            // SAFETY: as in `write_byte`.
+            unsafe { asm!("out dx, ax", in("dx") port, in("ax") value, options(nostack, preserves_flags)) }
+        }
+    }
+
+    /// Reads one byte; all ones, as without a device, from a port that is not allowed.
+    #[must_use]
+    pub fn read_byte(&self, port: u16) -> u8 {
+        let mut value = u8::MAX;
+        if self.ports.contains(&port) {
+            // SAFETY: as in `write_byte`.
+            unsafe { asm!("in al, dx", in("dx") port, out("al") value, options(nostack, preserves_flags)) }
+        }
+        value
+    }
 }
 
-/// Writes 16 bits. The port has to be allowed; otherwise the thread ends by SIGSEGV.
-pub fn write_word(port: u16, value: u16) {
-    // SAFETY: the instruction accesses no memory; the effect on the device is the caller's responsibility.
-    unsafe { asm!("out dx, ax", in("dx") port, in("ax") value, options(nomem, nostack, preserves_flags)) }
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-/// Reads one byte. The port has to be allowed; otherwise the thread ends by SIGSEGV.
-#[must_use]
-pub fn read_byte(port: u16) -> u8 {
-    let value: u8;
-    // SAFETY: the instruction accesses no memory; the effect on the device is the caller's responsibility.
-    unsafe { asm!("in al, dx", in("dx") port, out("al") value, options(nomem, nostack, preserves_flags)) }
-    value
+    #[test]
+    fn ports_of_other_devices_are_refused() {
+        for ports in [0..=0, 0xe8..=0xe9, 0x510..=0x514, 0xcf8..=0xcff, 0..=u16::MAX] {
+            let refused = Ports::allow(ports.clone()).unwrap_err();
+            assert_eq!(refused.raw_os_error(), Some(libc::EINVAL), "{ports:?}");
+        }
+    }
 }

@@ -1,5 +1,6 @@
 //! Registers of a device mapped into this process, and the counter that a guest's devices follow.
 
+use std::fs::File;
 use std::io;
 use std::os::fd::AsRawFd;
 use std::ptr::NonNull;
@@ -15,11 +16,16 @@ pub struct Registers {
 unsafe impl Send for Registers {}
 
 impl Registers {
-    /// Maps the first `bytes` of `file`.
+    /// Maps the first `bytes` of `file`: a regular file, as those of sysfs are, and not all memory, as `/dev/mem` is.
+    /// The mapping is read and written as other processes do with files: what a device does then is its driver's part.
     ///
     /// # Errors
-    /// The kernel's error: `EINVAL` when the device has fewer bytes, `EPERM` without `CAP_SYS_RAWIO` or under lockdown.
-    pub fn map(file: &impl AsRawFd, bytes: usize) -> io::Result<Registers> {
+    /// The kernel's error: `EINVAL` when the device has fewer bytes, or for another kind of file, `EPERM` without
+    /// `CAP_SYS_RAWIO` or under lockdown.
+    pub fn map(file: &File, bytes: usize) -> io::Result<Registers> {
+        if !file.metadata()?.is_file() {
+            return Err(io::Error::from_raw_os_error(libc::EINVAL));
+        }
         let protection = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping at an address of the kernel's choice touches no other memory (mmap(2)); `file` is open.
         let start =
@@ -120,6 +126,8 @@ mod tests {
             [Some(u64::from_ne_bytes([0xab, 7, 7, 7, 7, 7, 7, 7])), None, None]
         );
         std::fs::remove_file(path).unwrap();
+        let all = File::options().read(true).write(true).open("/dev/zero").unwrap();
+        assert_eq!(Registers::map(&all, 4096).unwrap_err().raw_os_error(), Some(libc::EINVAL));
     }
 
     #[cfg(target_arch = "x86_64")]

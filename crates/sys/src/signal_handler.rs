@@ -25,8 +25,17 @@ extern "C" fn count(_signal: libc::c_int) {
     HANDLED.fetch_add(1, Relaxed);
 }
 
-/// Counts a fault. The return repeats the write, which faults again until the page is writable.
-extern "C" fn count_fault(_signal: libc::c_int) {
+/// Counts a fault of the page. The return repeats the write, which faults again until the page is writable. Any other
+/// fault ends the process when it is repeated.
+extern "C" fn count_fault(_signal: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    // SAFETY: the kernel passes a valid siginfo_t to a handler with SA_SIGINFO (sigaction(2)).
+    let info = unsafe { &*info };
+    // SAFETY: that of SIGSEGV has an address.
+    if unsafe { info.si_addr() } != PAGE.load(Relaxed) {
+        // SAFETY: SIG_DFL is a valid disposition, and signal is async-signal-safe.
+        unsafe { libc::signal(libc::SIGSEGV, libc::SIG_DFL) };
+        return;
+    }
     HANDLED.fetch_add(1, Relaxed);
     if FAULTS_LEFT.fetch_sub(1, Relaxed) <= 1 {
         let protection = libc::PROT_READ | libc::PROT_WRITE;
@@ -54,14 +63,14 @@ impl Handler {
     /// # Errors
     /// When the kernel refuses.
     pub fn counting() -> io::Result<Handler> {
-        Handler::of(libc::SIGUSR1, count)
+        Handler::of(libc::SIGUSR1, count as *const () as libc::sighandler_t, 0)
     }
 
-    fn of(signal: libc::c_int, handle: extern "C" fn(libc::c_int)) -> io::Result<Handler> {
+    fn of(signal: libc::c_int, handle: libc::sighandler_t, flags: libc::c_int) -> io::Result<Handler> {
         let action = MaybeUninit::<libc::sigaction>::zeroed();
         // SAFETY: all zeroes is a valid sigaction: no flags, an empty mask.
         let mut action = unsafe { action.assume_init() };
-        action.sa_sigaction = handle as libc::sighandler_t;
+        (action.sa_sigaction, action.sa_flags) = (handle, flags);
         let before = install(signal, &action)?;
         Ok(Handler { signal, action, before })
     }
@@ -120,15 +129,28 @@ impl CallingThread {
 /// A read-only page, and a handler for the faults of writing to it. Only one can exist at a time.
 #[derive(Debug)]
 pub struct Faults {
-    page: NonNull<u8>,
+    /// Dropped first: the handler must not see another page at this address.
     _handler: Handler,
+    page: Page,
+}
+
+/// A mapped page, the one of [`PAGE`].
+#[derive(Debug)]
+struct Page(NonNull<u8>);
+
+impl Drop for Page {
+    fn drop(&mut self) {
+        // SAFETY: exactly the page that was mapped; no reference to it is left.
+        unsafe { libc::munmap(self.0.as_ptr().cast(), MAPPED_BYTES) };
+        PAGE.store(std::ptr::null_mut(), Relaxed);
+    }
 }
 
 impl Faults {
     /// Maps the page and installs the handler.
     ///
     /// # Errors
-    /// When the kernel refuses.
+    /// `EBUSY` while another one exists, or when the kernel refuses.
     pub fn new() -> io::Result<Faults> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         // SAFETY: an anonymous mapping at an address of the kernel's choice touches no other memory (mmap(2)).
@@ -136,9 +158,14 @@ impl Faults {
         if page == libc::MAP_FAILED {
             return Err(io::Error::last_os_error());
         }
-        PAGE.store(page, Relaxed);
-        let page: NonNull<u8> = NonNull::new(page.cast()).ok_or(io::ErrorKind::OutOfMemory)?;
-        Ok(Faults { page, _handler: Handler::of(libc::SIGSEGV, count_fault)? })
+        if PAGE.compare_exchange(std::ptr::null_mut(), page, Relaxed, Relaxed).is_err() {
+            // SAFETY: exactly the page that was just mapped.
+            unsafe { libc::munmap(page, MAPPED_BYTES) };
+            return Err(io::Error::from_raw_os_error(libc::EBUSY));
+        }
+        let page = Page(NonNull::new(page.cast()).ok_or(io::ErrorKind::OutOfMemory)?);
+        let handle = count_fault as *const () as libc::sighandler_t;
+        Ok(Faults { _handler: Handler::of(libc::SIGSEGV, handle, libc::SA_SIGINFO)?, page })
     }
 
     /// Writes to the page: `n` faults, the last of which makes it writable. `n` is at least 1. One call of
@@ -148,19 +175,12 @@ impl Faults {
     /// When the page cannot be protected.
     pub fn take(&mut self, n: u64) -> io::Result<()> {
         FAULTS_LEFT.store(n, Relaxed);
-        let page = self.page.as_ptr().cast();
+        let page = self.page.0.as_ptr().cast();
         // SAFETY: exactly the page that was mapped above.
         check(unsafe { libc::mprotect(page, MAPPED_BYTES, libc::PROT_READ) }.into())?;
         // SAFETY: the page is ours; the faults of writing to it are handled until it may be written to.
-        unsafe { self.page.write_volatile(1) };
+        unsafe { self.page.0.write_volatile(1) };
         Ok(())
-    }
-}
-
-impl Drop for Faults {
-    fn drop(&mut self) {
-        // SAFETY: exactly the page that was mapped; no reference to it is left.
-        unsafe { libc::munmap(self.page.as_ptr().cast(), MAPPED_BYTES) };
     }
 }
 
@@ -182,5 +202,8 @@ mod tests {
             faults.take(n).unwrap();
             assert_eq!(n_handled() - before, n);
         }
+        assert_eq!(Faults::new().unwrap_err().raw_os_error(), Some(libc::EBUSY));
+        drop(faults);
+        Faults::new().unwrap().take(1).unwrap();
     }
 }

@@ -3,7 +3,7 @@
 use crate::protocol::{AT_REST, END, JOB_NAME, Job, RESULT, SHARED_DEVICE, SHARED_RESULT};
 use host::HostFs;
 use std::io;
-use sys::port;
+use sys::port::Ports;
 use sys::registers::Registers;
 
 /// Signals that the guest is at rest.
@@ -18,16 +18,16 @@ pub(crate) fn read_job() -> io::Result<Job> {
     const SELECT: u16 = 0x510;
     const DATA: u16 = 0x511;
     const DIRECTORY: u16 = 0x19;
-    port::allow(SELECT, 2)?;
-    let number = || u32::from_be_bytes([(); 4].map(|()| port::read_byte(DATA)));
-    port::write_word(SELECT, DIRECTORY);
+    let ports = Ports::allow(SELECT..=DATA)?;
+    let number = || u32::from_be_bytes([(); 4].map(|()| ports.read_byte(DATA)));
+    ports.write_word(SELECT, DIRECTORY);
     for _ in 0..number() {
         let size = number();
         let [high, low, ..] = number().to_be_bytes();
-        let name = [(); 56].map(|()| port::read_byte(DATA));
+        let name = [(); 56].map(|()| ports.read_byte(DATA));
         if name.split(|byte| *byte == 0).next() == Some(JOB_NAME.as_bytes()) {
-            port::write_word(SELECT, u16::from_be_bytes([high, low]));
-            let json: Vec<u8> = (0..size).map(|_| port::read_byte(DATA)).collect();
+            ports.write_word(SELECT, u16::from_be_bytes([high, low]));
+            let json: Vec<u8> = (0..size).map(|_| ports.read_byte(DATA)).collect();
             return serde_json::from_slice(&json).map_err(io::Error::other);
         }
     }
@@ -53,7 +53,7 @@ pub(crate) fn end() {
 }
 
 fn write_bytes(port: u16, bytes: &[u8]) -> io::Result<()> {
-    port::allow(port, 1)?;
-    bytes.iter().for_each(|byte| port::write_byte(port, *byte));
+    let ports = Ports::allow(port..=port)?;
+    bytes.iter().for_each(|byte| ports.write_byte(port, *byte));
     Ok(())
 }

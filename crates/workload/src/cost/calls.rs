@@ -59,23 +59,23 @@ impl Operation for WrongWrites {
 }
 
 /// Pipes that stay empty: both ends of each are kept, because a pipe without a writer is readable at its end.
-fn pipes(n: usize) -> io::Result<(Vec<(PipeReader, PipeWriter)>, FileSet)> {
-    let pipes: Vec<_> = (0..n).map(|_| io::pipe()).collect::<Result<_, _>>()?;
-    let watched = FileSet::new(pipes.iter().map(|(reader, _)| reader.as_fd()))?;
-    Ok((pipes, watched))
+fn pipes(n: usize) -> io::Result<(Vec<PipeWriter>, FileSet<PipeReader>)> {
+    let pipes = (0..n).map(|_| io::pipe()).collect::<Result<Vec<_>, _>>()?;
+    let (readers, writers) = pipes.into_iter().unzip();
+    Ok((writers, FileSet::new(readers)?))
 }
 
 fn select(n: usize) -> io::Result<ReadyOperation> {
-    let (pipes, watched) = pipes(n)?;
-    Ok(ReadyOperation::each(move || none_of(&pipes, watched.select()?)))
+    let (writers, watched) = pipes(n)?;
+    Ok(ReadyOperation::each(move || none_of(&writers, watched.select()?)))
 }
 
 fn poll(n: usize) -> io::Result<ReadyOperation> {
-    let (pipes, mut watched) = pipes(n)?;
-    Ok(ReadyOperation::each(move || none_of(&pipes, watched.poll()?)))
+    let (writers, mut watched) = pipes(n)?;
+    Ok(ReadyOperation::each(move || none_of(&writers, watched.poll()?)))
 }
 
 /// Checks that no pipe is ready: empty pipes are not readable.
-fn none_of(_: &[(PipeReader, PipeWriter)], ready: usize) -> io::Result<()> {
+fn none_of(_: &[PipeWriter], ready: usize) -> io::Result<()> {
     if ready == 0 { Ok(()) } else { Err(io::Error::other("an empty pipe was reported readable")) }
 }
