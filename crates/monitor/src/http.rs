@@ -3,15 +3,17 @@
 //! Only loopback addresses: there is neither encryption nor a password. For other machines there is the node exporter,
 //! which has both, and reads the text file.
 
+use std::collections::VecDeque;
 use std::io::{self, Read, Write};
 use std::net::{Shutdown, SocketAddr, TcpListener, TcpStream};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
 
-/// Connections that are served at a time; further ones are closed.
-const MOST_CONNECTIONS: usize = 4;
+/// Connections that are served at a time. For a further one, that whose request has been incomplete for longest is
+/// closed: slow clients do not lock out the one that sends its request at once.
+const MOST_CONNECTIONS: usize = 16;
 /// Size of a request, bytes: Prometheus sends about 300.
 const MOST_REQUEST_BYTES: usize = 4096;
 /// Number of header lines.
@@ -63,20 +65,24 @@ impl Listener {
     /// # Errors
     /// When no thread can be created.
     pub fn serve(self, page: impl Fn() -> String + Send + Sync + 'static) -> io::Result<()> {
-        let (page, open) = (Arc::new(page), Arc::new(AtomicUsize::new(0)));
+        let (page, open, incomplete) = (Arc::new(page), Arc::new(AtomicUsize::new(0)), Arc::new(Incomplete::default()));
         let accept = move || {
-            loop {
-                let Ok((stream, _)) = self.0.accept() else {
+            for number in 0.. {
+                let accepted = self.0.accept().and_then(|(stream, _)| Ok((stream.try_clone()?, stream)));
+                let Ok((again, stream)) = accepted else {
                     std::thread::sleep(ACCEPT_PAUSE);
                     continue;
                 };
-                if open.load(Relaxed) >= MOST_CONNECTIONS {
+                // A closed one needs its thread a little longer.
+                let n_open = open.load(Relaxed);
+                if n_open >= 2 * MOST_CONNECTIONS || n_open >= MOST_CONNECTIONS && !incomplete.close_oldest() {
                     continue;
                 }
                 open.fetch_add(1, Relaxed);
-                let (page, closed) = (Arc::clone(&page), Arc::clone(&open));
+                incomplete.add(number, again);
+                let (page, closed, incomplete) = (Arc::clone(&page), Arc::clone(&open), Arc::clone(&incomplete));
                 let serve = move || {
-                    let _ = answer(stream, &*page);
+                    let _ = answer(stream, &*page, || incomplete.remove(number));
                     closed.fetch_sub(1, Relaxed);
                 };
                 if Builder::new().name("metrics".to_owned()).stack_size(STACK_BYTES).spawn(serve).is_err() {
@@ -88,13 +94,37 @@ impl Listener {
     }
 }
 
+/// Connections without a complete request, oldest first, by their numbers.
+#[derive(Debug, Default)]
+struct Incomplete(Mutex<VecDeque<(u64, TcpStream)>>);
+
+impl Incomplete {
+    fn all(&self) -> MutexGuard<'_, VecDeque<(u64, TcpStream)>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn add(&self, number: u64, stream: TcpStream) {
+        self.all().push_back((number, stream));
+    }
+
+    fn remove(&self, number: u64) {
+        self.all().retain(|(one, _)| *one != number);
+    }
+
+    /// Closes the oldest one, which ends its thread; `false` if there is none.
+    fn close_oldest(&self) -> bool {
+        self.all().pop_front().is_some_and(|(_, stream)| stream.shutdown(Shutdown::Both).is_ok())
+    }
+}
+
 /// A status line, and whether the page follows.
 type Status = (&'static str, bool);
 
-/// Reads one request and answers it.
-fn answer(mut stream: TcpStream, page: &dyn Fn() -> String) -> io::Result<()> {
-    stream.set_write_timeout(Some(TIMEOUT))?;
-    let (status, has_body) = read(&mut stream);
+/// Reads one request, reports that with `is_read`, and answers it.
+fn answer(mut stream: TcpStream, page: &dyn Fn() -> String, is_read: impl FnOnce()) -> io::Result<()> {
+    let request = stream.set_write_timeout(Some(TIMEOUT)).map(|()| read(&mut stream));
+    is_read();
+    let (status, has_body) = request?;
     let body = if status == OK { page() } else { format!("{status}\n") };
     let allow = if status == NOT_ALLOWED { "Allow: GET, HEAD\r\n" } else { "" };
     let head = format!(
@@ -213,10 +243,29 @@ mod tests {
         assert!(is_answered(request, "HTTP/1.1 200 OK\r\n", "\r\n\r\na 1\n"));
         let long = [&b"GET /metrics HTTP/1.1\r\na: "[..], &[b'x'; MOST_REQUEST_BYTES]].concat();
         assert!(is_answered(long.get(..MOST_REQUEST_BYTES).unwrap(), "HTTP/1.1 431 ", ""));
-        // Silent clients take all places until they time out; then there is a place again.
-        let silent: Vec<_> = (0..2 * MOST_CONNECTIONS).map(|_| TcpStream::connect(address).unwrap()).collect();
+        // Slow clients take all places, and lose the oldest one to the next.
+        let slow: Vec<_> = (0..100).map(|_| TcpStream::connect(address).unwrap()).collect();
+        slow.iter().for_each(|mut client| drop(client.write_all(b"G")));
         assert!(is_answered(request, "HTTP/1.1 200 OK\r\n", "a 1\n"));
-        drop(silent);
+        drop(slow);
+    }
+
+    #[test]
+    fn the_oldest_incomplete_request_is_closed() {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let incomplete = Incomplete::default();
+        let mut clients: Vec<_> = (0..3)
+            .map(|number| {
+                let client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+                incomplete.add(number, listener.accept().unwrap().0);
+                client
+            })
+            .collect();
+        incomplete.remove(0);
+        assert!(incomplete.close_oldest());
+        assert_eq!(clients[1].read(&mut [0]).unwrap(), 0);
+        assert_eq!(incomplete.all().front().map(|(number, _)| *number), Some(2));
+        assert!(incomplete.close_oldest() && !incomplete.close_oldest());
     }
 
     #[test]
