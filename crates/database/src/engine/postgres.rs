@@ -7,13 +7,18 @@ use postgres::types::private::BytesMut;
 use postgres::types::{IsNull, ToSql, Type};
 use postgres::{Client, Config, NoTls, SimpleQueryMessage};
 use std::error::Error;
+use std::sync::mpsc::channel;
+use std::thread::Builder;
 use std::time::Duration;
 
-/// Time to reach the server.
+/// Timeout of the network's connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// Time without an answer of the network after which the connection is lost.
 const NETWORK_TIMEOUT: Duration = Duration::from_secs(30);
+
+/// Timeout of a whole connection, with the answers of a busy server.
+const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Connects to the server. Its password may be in `PGPASSWORD`, because every user sees the words of a command.
 pub(super) fn open(url: &str, at: &Location, access: Access) -> Result<Client, DatabaseError> {
@@ -35,7 +40,13 @@ pub(super) fn open(url: &str, at: &Location, access: Access) -> Result<Client, D
         config.application_name("punctual");
     }
     config.tcp_user_timeout(NETWORK_TIMEOUT).keepalives_idle(NETWORK_TIMEOUT);
-    let mut client = config.connect(NoTls).map_err(|err| failed(words(&err)))?;
+    // A server that accepts the connection may never answer: the thread that waits for it then ends with this process.
+    let (connected_tx, connected) = channel();
+    let connect = move || drop(connected_tx.send(config.connect(NoTls)));
+    Builder::new().spawn(connect).map_err(|err| failed(err.to_string()))?;
+    let timeout = || failed(format!("timeout: no answer within {} s", OPEN_TIMEOUT.as_secs()));
+    let client = connected.recv_timeout(OPEN_TIMEOUT).map_err(|_| timeout())?;
+    let mut client = client.map_err(|err| failed(words(&err)))?;
     let prepare = |client: &mut Client| -> Result<(), postgres::Error> {
         if access == Access::Write {
             let exists = "SELECT 1 FROM pg_namespace WHERE nspname = 'punctual'";
