@@ -82,7 +82,7 @@ pub(super) fn carry_out(
     let names = analysis::cell_names(&header.cells);
     // Most of a record is the description of its host, which hardly changes: thousands of records share it.
     let mut hosts = store::Hosts::default();
-    *entries = std::mem::take(entries).into_iter().map(|entry| hosts.shared(entry)).collect();
+    *entries = std::mem::take(entries).into_iter().map(|entry| hosts.alike(entry)).collect();
     let made: HashSet<Planned> = entries.iter().map(|entry| entry.planned).collect();
     let mut to_make: VecDeque<(Planned, bool)> =
         all.iter().filter(|planned| !made.contains(planned)).map(|planned| (*planned, false)).collect();
@@ -134,7 +134,7 @@ pub(super) fn carry_out(
         };
         let entry = keep(writer.as_deref_mut(), Entry { planned, record }, all.len())?;
         observer.recorded(&entry);
-        entries.push(hosts.shared(entry));
+        entries.push(hosts.alike(entry));
     }
     if let Some(err) = last_failure.filter(|_| entries.is_empty()) {
         return Err(err);

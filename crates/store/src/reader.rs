@@ -115,9 +115,25 @@ impl Hosts {
     const CAPACITY: usize = 8;
 
     /// Replaces the host descriptions of an entry by equal ones seen before.
-    pub fn shared(&mut self, mut entry: Entry) -> Entry {
+    pub fn shared(&mut self, entry: Entry) -> Entry {
+        self.replaced(entry, |known, host| known == host)
+    }
+
+    /// The same for an entry that has been written, by descriptions that differ in nothing but times and counts that
+    /// only grow: nothing is concluded from those of a record.
+    pub fn alike(&mut self, entry: Entry) -> Entry {
+        let is_alike = |known: &Host, host: &Host| {
+            let mut host = host.clone();
+            (host.platform.steal_ms, host.platform.cpu_time_ms) = (known.platform.steal_ms, known.platform.cpu_time_ms);
+            host.tasks.looked_at = known.tasks.looked_at;
+            *known == host
+        };
+        self.replaced(entry, is_alike)
+    }
+
+    fn replaced(&mut self, mut entry: Entry, is_it: impl Fn(&Host, &Host) -> bool) -> Entry {
         for host in [&mut entry.record.host_before, &mut entry.record.host_after] {
-            match self.0.iter().find(|known| *known == host) {
+            match self.0.iter().find(|known| is_it(known, host)) {
                 Some(known) => *host = Arc::clone(known),
                 None => self.0.push_front(Arc::clone(host)),
             }

@@ -6,6 +6,7 @@ use host::testing::Scratch;
 use import::{ImportOptions, import};
 use model::{Entry, Header, ImportHeader, SplitMix64};
 use std::fs;
+use std::sync::Arc;
 
 /// A run of four measurements, in a directory.
 fn a_run(dir: &Path) -> (Header, Vec<Entry>) {
@@ -170,4 +171,26 @@ fn imports_have_checksums_and_dates_too() {
     fs::write(&file, late.concat()).unwrap();
     let damage = read().unwrap().damage[0].to_string();
     assert!(damage.contains(":2: damaged line (invalid started_unix_ms `253402300800000`: "), "{damage}");
+}
+
+#[test]
+fn hosts_that_differ_in_counts_share_their_memory_once_they_are_written() {
+    let scratch = Scratch::make();
+    let (_, entries) = a_run(scratch.dir());
+    let of = |cpu_time_ms, kernel: &str| {
+        let mut entry = entries[0].clone();
+        for host in [&mut entry.record.host_before, &mut entry.record.host_after] {
+            let host = Arc::make_mut(host);
+            (host.platform.cpu_time_ms, host.tasks.looked_at) = (Some(cpu_time_ms), Some(7));
+            host.kernel_release = Some(kernel.to_owned());
+        }
+        entry
+    };
+    let shares = |alike: bool, second: Entry| {
+        let mut hosts = Hosts::default();
+        let [first, second] = [of(1, "a"), second].map(|one| if alike { hosts.alike(one) } else { hosts.shared(one) });
+        Arc::ptr_eq(&first.record.host_after, &second.record.host_before)
+    };
+    assert!(shares(true, of(2, "a")) && !shares(true, of(2, "b")));
+    assert!(shares(false, of(1, "a")) && !shares(false, of(2, "a")));
 }
