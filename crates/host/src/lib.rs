@@ -51,7 +51,9 @@ pub use leftovers::{
 pub use lock::{LockError, MachineLock, MonitorMark, Subject, keep_lock, pass_lock};
 pub use mapped::{MappedCode, debug_file, mapped_code};
 pub use mounts::{NoTracing, make_system, mount_points, mount_tracing, tracing_dir};
-pub use output::{ANSWER_BYTES, Lines, OutputLimit, TooMuchOutput, end_within, output_of, written};
+pub use output::{
+    ANSWER_BYTES, Lines, OutputLimit, TooMuchOutput, end_waits_with, end_within, is_wait_to_end, output_of, written,
+};
 pub use pci::{DeviceMemory, device_memory};
 pub use ports::{disable_rx_buffering, parallel_port, uio_name};
 pub use prepare::{Permanent, Preparation, changing_process, knobs, permanent, recover};

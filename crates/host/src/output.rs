@@ -3,8 +3,8 @@
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::process::{Child, Command, ExitStatus, Output};
-use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 use sys::storage::bounded_memory_file;
 use sys::waited::Waited;
@@ -92,11 +92,15 @@ impl<R: Read> Iterator for Lines<R> {
 /// If it cannot be waited for.
 pub fn end_within(child: &mut Child, timeout: Duration) -> io::Result<ExitStatus> {
     let mut waited = Waited::begin();
+    end_unless(child, || waited.look() >= timeout)
+}
+
+fn end_unless(child: &mut Child, mut is_over: impl FnMut() -> bool) -> io::Result<ExitStatus> {
     loop {
         if let Some(status) = child.try_wait()? {
             return Ok(status);
         }
-        if waited.look() >= timeout {
+        if is_over() {
             child.kill()?;
             return child.wait();
         }
@@ -104,8 +108,21 @@ pub fn end_within(child: &mut Child, timeout: Duration) -> io::Result<ExitStatus
     }
 }
 
-/// Runs a program to its end, at most `timeout`, and returns its output, at most [`OUTPUT_BYTES`] of each: writing more
-/// fails in the program.
+/// The stop requests of this process, see [`end_waits_with`].
+static STOP: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+
+/// From now on, waits for the start or the end of a tool end early once `is_stopped` is set.
+pub fn end_waits_with(is_stopped: &Arc<AtomicBool>) {
+    let _ = STOP.set(Arc::clone(is_stopped));
+}
+
+/// Whether waits for a tool are to end.
+pub fn is_wait_to_end() -> bool {
+    STOP.get().is_some_and(|is_stopped| is_stopped.load(Relaxed))
+}
+
+/// Runs a program to its end, at most `timeout` and to a stop request, and returns its output, at most
+/// [`OUTPUT_BYTES`] of each: writing more fails in the program.
 ///
 /// # Errors
 /// If it cannot be started.
@@ -113,7 +130,8 @@ pub fn output_of(command: &mut Command, timeout: Duration) -> io::Result<Output>
     let file = || bounded_memory_file("output", OUTPUT_BYTES);
     let (stdout, stderr) = (file()?, file()?);
     let mut child = command.stdout(stdout.try_clone()?).stderr(stderr.try_clone()?).spawn()?;
-    let status = end_within(&mut child, timeout)?;
+    let mut waited = Waited::begin();
+    let status = end_unless(&mut child, || waited.look() >= timeout || is_wait_to_end())?;
     Ok(Output { status, stdout: written(&stdout)?, stderr: written(&stderr)? })
 }
 
@@ -170,6 +188,17 @@ mod tests {
             assert!(!output.status.success() && output.stdout.len() as u64 == OUTPUT_BYTES, "{program}");
         }
         let killed = output_of(Command::new("sleep").arg("1000"), Duration::ZERO).unwrap();
+        assert_eq!(killed.status.signal(), Some(libc::SIGKILL));
+    }
+
+    #[test]
+    fn a_stop_request_ends_the_wait_for_a_tool() {
+        if !sys::testing::runs_alone() {
+            return;
+        }
+        assert!(!is_wait_to_end());
+        end_waits_with(&Arc::new(AtomicBool::new(true)));
+        let killed = output_of(Command::new("sleep").arg("1000"), Duration::MAX).unwrap();
         assert_eq!(killed.status.signal(), Some(libc::SIGKILL));
     }
 }

@@ -10,12 +10,15 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
+use sys::storage::bounded_memory_file;
 
 pub(super) const QUERY: &str = "apt-cache";
 const GET: &str = "apt-get";
 
 /// Age at which lists of another architecture are fetched again.
 const LARGEST_AGE: Duration = Duration::from_secs(24 * 3600);
+/// Limit of its stderr, bytes.
+const STDERR_BYTES: u64 = 1 << 20;
 /// Interval of checking for a stop request and of reporting progress.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 /// Directory of the lists, and the file whose age is theirs.
@@ -111,12 +114,12 @@ pub(super) fn get(
     poll: &mut dyn FnMut(),
 ) -> Result<(), LabError> {
     let failed = |err: io::Error| LabError::program(GET, err);
-    let output = dir.join("said");
-    let stderr = fs::File::create(&output).map_err(|err| LabError::file(&output, err))?;
+    // Not in `dir`, whose disk may be full.
+    let stderr = bounded_memory_file("apt-get", STDERR_BYTES).map_err(failed)?;
     let mut command = Command::new(host::THIS_PROGRAM);
     command.args(["launch", "--parent", &std::process::id().to_string(), "--", GET, "-q"]).args(arguments);
     command.args(place(architecture)?.map(|place| options(architecture, &place)).unwrap_or_default());
-    command.current_dir(dir).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr);
+    command.current_dir(dir).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr.try_clone().map_err(failed)?);
     let mut child = command.spawn().map_err(failed)?;
     let status = loop {
         poll();
@@ -129,7 +132,7 @@ pub(super) fn get(
         }
         std::thread::sleep(POLL_INTERVAL);
     };
-    let message = fs::read(&output).unwrap_or_default();
+    let message = host::written(&stderr).map_err(failed)?;
     if status.success() { Ok(()) } else { Err(LabError::program(GET, error_line(&message))) }
 }
 

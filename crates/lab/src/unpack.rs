@@ -5,6 +5,7 @@ use super::tar::{self, TarError};
 use super::{LabError, Monitor, modules};
 use model::{Architecture, LARGEST_CONFIG};
 use std::io::{self, Read};
+use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -64,6 +65,9 @@ pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<PackageCont
         Err(TarError::NotRegular(name)) => return Err(in_package(&name, "expected a regular file".to_owned())),
         Err(TarError::TooLarge(name, most)) => {
             return Err(in_package(&name, format!("larger than {} MiB", most >> 20)));
+        }
+        _ if (monitor.is_stopped)() || output.status.signal() == Some(libc::SIGTERM) => {
+            return Err(LabError::program(PROGRAM, "interrupted"));
         }
         _ if !output.status.success() => {
             let message = super::error_line(&output.stderr);

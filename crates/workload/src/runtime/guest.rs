@@ -2,7 +2,7 @@
 
 use super::find::find;
 use super::launch::command;
-use super::make::{SleepProgram, make};
+use super::make::{COMPILE_TIMEOUT, SleepProgram, make};
 use super::{Installed, RuntimeError, telling_line};
 use host::GUEST_VARIABLE;
 use model::{GuestFile, Runtime};
@@ -106,7 +106,7 @@ fn linked(java: &Installed, to: &Path) -> Result<(), RuntimeError> {
 /// What a program of the language prints.
 fn output(installed: &Installed, program: &Path, arguments: &[&str]) -> Result<String, RuntimeError> {
     let refused = |said| RuntimeError::Compile { runtime: installed.runtime, compiler: program.to_owned(), said };
-    let ended = command(None, program).args(arguments).stdin(Stdio::null()).output();
+    let ended = host::output_of(command(None, program).args(arguments).stdin(Stdio::null()), COMPILE_TIMEOUT);
     let ended = ended.map_err(|err| refused(err.to_string()))?;
     if !ended.status.success() {
         return Err(refused(telling_line(&String::from_utf8_lossy(&ended.stderr), ended.status)));

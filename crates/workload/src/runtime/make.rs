@@ -7,6 +7,10 @@ use model::Runtime;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// Timeout of a compiler or another tool of a language; javac takes some seconds.
+pub(super) const COMPILE_TIMEOUT: Duration = Duration::from_secs(600);
 
 /// The name and the text of the source file.
 fn source(runtime: Runtime) -> (&'static str, &'static str) {
@@ -98,7 +102,7 @@ fn compile(
     arguments: impl FnOnce(&mut Command) -> &mut Command,
 ) -> Result<(), RuntimeError> {
     let refused = |said| RuntimeError::Compile { runtime, compiler: compiler.to_owned(), said };
-    let said = arguments(launch::command(None, compiler).stdin(Stdio::null())).output();
+    let said = host::output_of(arguments(launch::command(None, compiler).stdin(Stdio::null())), COMPILE_TIMEOUT);
     let said = said.map_err(|err| refused(err.to_string()))?;
     if said.status.success() {
         return Ok(());

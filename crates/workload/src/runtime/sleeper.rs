@@ -83,7 +83,7 @@ impl Sleeper {
                 let (cpu, runtime) = (self.cpu, self.runtime);
                 return ready(&line).map_err(|source| RuntimeError::Protocol { cpu, runtime, source });
             }
-            if waited.look() >= READY_TIMEOUT {
+            if waited.look() >= READY_TIMEOUT || host::is_wait_to_end() {
                 let (cpu, runtime, seconds) = (self.cpu, self.runtime, READY_TIMEOUT.as_secs());
                 return Err(RuntimeError::NotReady { cpu, runtime, seconds });
             }
