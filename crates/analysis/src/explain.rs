@@ -21,6 +21,7 @@ mod on_host;
 mod own;
 mod shares;
 mod silence;
+mod sleep;
 mod stack;
 mod stages;
 mod story;
@@ -119,11 +120,23 @@ pub fn explain(trace: &Trace, subject: &Subject, facts: &Facts, symbols: Symbols
     if !is_covered(trace, subject, facts, subject.woke_ns) {
         return None;
     }
+    let (asked, subject) = (subject.priority, &subject.as_shown(trace));
     let wake = Wake::find(trace, subject);
     let pieces = wake.pieces(subject);
     let baseline = Baseline::of(trace, subject);
     let inherited = Inherited::of(trace);
-    let scene = Scene { trace, subject, facts, symbols, baseline, inherited, wake: &wake, inside: None };
+    let scene = Scene {
+        trace,
+        subject,
+        asked,
+        facts,
+        symbols,
+        baseline,
+        inherited,
+        wake: &wake,
+        inside: None,
+        activations: Vec::new(),
+    };
     Some(explanation(&scene, &pieces, subject.woke_ns))
 }
 
@@ -138,7 +151,7 @@ fn is_covered(trace: &Trace, subject: &Subject, facts: &Facts, end_ns: u64) -> b
 fn explanation(scene: &Scene<'_>, pieces: &[Piece], end_ns: u64) -> Explanation {
     let mut segments: Vec<Segment> = pieces.iter().flat_map(|piece| scene.judge(piece)).collect();
     let mut shares = shares::roll_up(&segments);
-    if let Some((inside, _)) = scene.inside {
+    if let Some(inside) = scene.inside {
         code::place(&mut shares, &segments, &inside.activation, &inside.samples, scene.subject.due_ns);
     }
     shares::keep_longest(&mut segments);

@@ -180,6 +180,8 @@ kinds!(
     machine::ClockSource,
     watched::ActivityLost,
     watched::DataWaited,
+    watched::PolicyRefused,
+    watched::SettingsChanged,
     watched::Several,
     watched::ThreadsPooled,
     watched::RelativeSleep,

@@ -9,7 +9,7 @@ mod sleeps;
 
 use crate::events::{Event, Trace, What, flags};
 use crate::explain::{Case, Facts, Inside, Taker, Totals};
-use crate::watch::{Activation, ThreadResult, Usual, late_above_ns};
+use crate::watch::{ThreadResult, Usual, late_above_ns};
 use first_reading::FirstReading;
 use late::Late;
 use model::{ChainRecord, ExplainRecord, Explanation, NotCovered, Owner, Span, Watch};
@@ -195,7 +195,7 @@ pub fn judge<R: Recording + ?Sized>(
     let mut totals = Totals::default();
     for (thread, late, usual) in latest {
         progress(1.0);
-        match explain(recording, (thread, late.activation), usual.clone(), &names, facts, since_ns)? {
+        match explain(recording, (thread, late), usual.clone(), &names, facts, since_ns)? {
             Ok(explanation) => {
                 totals.add(&explanation);
                 explained.worst.push(explanation);
@@ -224,7 +224,7 @@ impl Wanted {
 /// Explains one late activation from the events around it, or says that these do not cover it.
 fn explain<R: Recording + ?Sized>(
     recording: &mut R,
-    (thread, activation): (&ThreadResult, Activation),
+    (thread, Late { activation, behind, .. }): (&ThreadResult, Late),
     usual: Usual,
     names: &HashMap<i32, String>,
     facts: Facts,
@@ -245,7 +245,7 @@ fn explain<R: Recording + ?Sized>(
     let known = Some(thread.priority).filter(|priority| *priority != i32::MAX);
     let priority = activation.priority.or(known).unwrap_or(120);
     let (priorities, files, samples) = (HashMap::new(), HashMap::new(), Vec::new());
-    let inside = Inside { activation, usual, priorities, files, samples };
+    let inside = Inside { activation, behind, usual, priorities, files, samples };
     let owner = Owner { name: thread.thread.name.clone(), pid: Some(thread.thread.tid.cast_signed()) };
     let case = Case::of_activation(&trace, owner, priority, inside, facts, since_ns);
     let explanation = case.explain(&trace, &|address| recording.function(address));

@@ -55,6 +55,7 @@ pub fn response(host: Host) -> ResponseRecord {
         achieved: Achieved {
             policy: Policy::OTHER,
             cpus: CpuSet::default(),
+            changes: Vec::new(),
             timer_slack_ns: 0,
             memory_locked_bytes: 0,
             cpu_dma_latency_us: None,
@@ -173,6 +174,7 @@ impl RunBuilder {
         let achieved = |cpu| Achieved {
             policy: cell.policy,
             cpus: [cpu].into_iter().collect(),
+            changes: Vec::new(),
             timer_slack_ns: slack,
             memory_locked_bytes: 1 << 20,
             cpu_dma_latency_us: Some(0),

@@ -5,6 +5,7 @@
 //! waits for its next activation is found from its own behavior.
 
 mod activation;
+mod behind;
 mod bounds;
 mod calls;
 mod chain;
@@ -35,7 +36,8 @@ use crate::events::{Event, What};
 use bounds::Bounded;
 use chain::Chain;
 use model::{
-    Censored, ChainRecord, CountedName, NamedTime, OpenActivation, OpenKind, Span, WatchSample, WatchedThread,
+    Censored, ChainRecord, CountedName, NamedTime, OpenActivation, OpenKind, SettingChange, Span, WatchSample,
+    WatchedThread,
 };
 use open::Open;
 use std::collections::{BTreeMap, HashMap};
@@ -56,6 +58,8 @@ pub struct Finished {
     pub pid: i32,
     /// The activation.
     pub activation: Activation,
+    /// The longest one before it that was not over at its release, if any.
+    pub behind: Option<Box<Activation>>,
     /// Usual response time of the thread, ns; `None` while too few are known.
     pub usual_response_ns: Option<u64>,
     /// Response time above which it is late, if known.
@@ -172,6 +176,8 @@ impl WatchedThreads {
                 }
                 self.pass(event.pid, cpu, event, finished);
             }
+            // The stack of a switch follows it, with the previous thread as current.
+            What::Stack(_) => {}
             _ => self.pass(event.pid, cpu, event, finished),
         }
     }
@@ -276,7 +282,7 @@ impl WatchedThreads {
     }
 
     fn result(&self, pid: i32, name: String, thread: Thread, open: Option<Open>) -> ThreadResult {
-        let Thread { wait, mut tally, ended_ns, priority, track, .. } = thread;
+        let Thread { wait, mut tally, ended_ns, priority, track, changes, .. } = thread;
         let counted = open.filter(|open| open.kind != OpenKind::Silence);
         counted.iter().for_each(|open| tally.take_open(open));
         let since = self.settings.since_ns;
@@ -323,6 +329,12 @@ impl WatchedThreads {
             at_least: Span(open.at_least_ns),
             doing: doing(track.doing(), named),
         });
+        let change = |(at_ns, from, to): (u64, i32, i32)| {
+            let at = Span(at_ns.checked_sub(since)?);
+            // A program that begins raises its priority.
+            let is_beginning = at < SettingChange::BEGINNING && to < from;
+            (!is_beginning).then(|| SettingChange { at, from: priority_text(from), to: priority_text(to) })
+        };
         let wait_text = match wait {
             // Programs that compute the instant from a length of time, like Python's time.sleep.
             Some(wait) if wait.is_until_instant() && tally.is_relative() == Some(true) => {
@@ -356,6 +368,8 @@ impl WatchedThreads {
             interval: std::mem::take(&mut tally.interval),
             preempted_by: times(tally.preempted_by.iter().map(|(pid, sum)| (named(*pid), *sum)), MOST_WAKERS),
             blocked_in: times(tally.blocked_in.iter().map(sleeping), MOST_CALLS),
+            changes: changes.into_iter().filter_map(change).collect(),
+            refused: track.refused().cloned().collect(),
             page_faults: tally.page_faults,
             migrations: tally.migrations,
             is_relative: tally.is_relative(),
@@ -374,6 +388,15 @@ impl WatchedThreads {
             censored,
             priority: priority.unwrap_or(i32::MAX),
         }
+    }
+}
+
+/// A priority of the kernel as users write it: `priority 80`, `nice 10`.
+pub(crate) fn priority_text(priority: i32) -> String {
+    match priority {
+        -1 => "deadline".to_owned(),
+        ..100 => format!("priority {}", 99 - priority),
+        100.. => format!("nice {}", priority - 120),
     }
 }
 
@@ -407,3 +430,6 @@ fn times(sums: impl Iterator<Item = (String, Sum)>, most: usize) -> Vec<NamedTim
     all.truncate(most);
     all
 }
+
+#[cfg(test)]
+mod tests;

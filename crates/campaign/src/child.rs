@@ -167,6 +167,8 @@ mod tests {
     fn a_stop_request_reaches_the_cell_unless_it_is_over() {
         let ended_by = |is_over| {
             let mut cell = Command::new("cat").stdin(Stdio::piped()).spawn().unwrap();
+            // Not closed by `wait`, or it would end by itself.
+            let mut input = cell.stdin.take();
             let stop = Stop::new().unwrap();
             stop.flag().store(true, Relaxed);
             stop.wake();
@@ -176,7 +178,7 @@ mod tests {
                 if is_over.load(Relaxed) {
                     attending.join().unwrap();
                     // It ends by itself now, if it was not interrupted.
-                    drop(cell.stdin.take());
+                    drop(input.take());
                 }
                 let status = cell.wait().unwrap();
                 is_over.store(true, Relaxed);

@@ -5,7 +5,7 @@
 //! reads [`READY`] and an [`Answer`] from its stdout.
 
 use crate::CellError;
-use crate::trace::{EventSet, Instance, PageSource, TraceError, TraceRequest};
+use crate::trace::{EventSet, Instance, PageSource, StackRequest, TraceError, TraceRequest};
 use analysis::explain::{LanePiece, LaneState, Lanes, Trace, What};
 use ftrace::Decoder;
 use model::{CpuSet, HostLanes, HostPiece, HostState, Load, LoadRecord, Nice, Owner, Policy, RtPriority, Span};
@@ -149,8 +149,12 @@ impl Tracer {
         let all = threads.vcpus.iter().chain([&threads.emulator]);
         let pids: Vec<i32> = all.filter_map(|tid| i32::try_from(*tid).ok()).collect();
         let mut instance = Instance::create()?;
-        let request =
-            TraceRequest { events: EventSet::Scheduling, pids: Some(&pids), stacks: false, idle_states: false };
+        let request = TraceRequest {
+            events: EventSet::Scheduling,
+            pids: Some(&pids),
+            stacks: StackRequest::Nowhere,
+            idle_states: false,
+        };
         let decoder = instance.enable(request)?;
         instance.start()?;
         let is_over = Arc::new(AtomicBool::new(false));

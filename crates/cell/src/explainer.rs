@@ -8,7 +8,7 @@ mod trace_queue;
 mod trace_reader;
 
 use super::on_spike::OnSpike;
-use crate::trace::{EventSet, Instance, PageSource, TraceError, TraceRequest};
+use crate::trace::{EventSet, Instance, PageSource, StackRequest, TraceError, TraceRequest};
 use analysis::explain::{Answered, Answers, Facts, Stages, Taker, WaitsFor, Watched as WatchedThread};
 use analyzer::Analyzer;
 use ftrace::Decoder;
@@ -173,7 +173,7 @@ impl Explainer {
         let enabled = instance.enable(TraceRequest {
             events: EventSet::Explanation,
             pids: pids.as_deref(),
-            stacks: self.request.stacks,
+            stacks: if self.request.stacks { StackRequest::WakeUps } else { StackRequest::Nowhere },
             idle_states: self.idle_states,
         })?;
         self.facts.sees_page_faults = enabled.sees_page_faults();

@@ -15,6 +15,7 @@ mod explainer;
 mod link;
 mod measured;
 mod measurers;
+mod observed;
 mod on_spike;
 mod prepared;
 mod program;

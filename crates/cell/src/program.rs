@@ -181,6 +181,7 @@ impl OutsideProgram {
         Achieved {
             policy: found.map_or(self.cell.policy, |thread| thread.policy),
             cpus: found.map_or_else(|| self.cell.cpus.clone(), |thread| thread.cpus.clone()),
+            changes: Vec::new(),
             timer_slack_ns: 0,
             memory_locked_bytes: 0,
             cpu_dma_latency_us: self.cpu_dma_latency_us,

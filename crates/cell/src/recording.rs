@@ -4,7 +4,7 @@
 //! pages.
 
 use crate::CellError;
-use crate::trace::{EventSet, Instance, PageSource, TraceRequest};
+use crate::trace::{EventSet, Instance, PageSource, StackRequest, TraceRequest};
 use ftrace::{DatHead, Decoder, Machine};
 use host::{HostFs, KernelSymbols, file};
 use model::{Nice, Policy, plain};
@@ -46,7 +46,8 @@ impl Recording {
         let mut instance = Instance::create()?;
         let host = host::snapshot(&HostFs::here());
         let idle_states = !host.power.idle_states.is_empty();
-        let request = TraceRequest { events: EventSet::Everything, pids: None, stacks: false, idle_states };
+        let request =
+            TraceRequest { events: EventSet::Everything, pids: None, stacks: StackRequest::Sleeps, idle_states };
         let decoder = instance.enable(request)?;
         instance.without_calls_of(NAME)?;
         let new = |_| file::without_name(directory).map(|file| (0, file)).map_err(unwritten(directory));

@@ -3,12 +3,13 @@
 use super::collector::Collector;
 use super::explainer::{self, Explainer};
 use super::measurers::{Measurement, Measurers, Window};
+use super::observed::Observed;
 use super::on_spike::OnSpike;
 use super::steps::Steps;
 use super::{CellError, link, prepared::Prepared};
 use model::{
     Achieved, Cell, Censored, ClockId, ClockTime, CobaltRecord, CpuSet, Ended, Explanation, Link, Method, MonoTime,
-    Nanos, OnSpikeRecord, Schedule, Span, SwitchReason, Task, ThreadProgress, ThreadRecord,
+    Nanos, OnSpikeRecord, Schedule, SettingChange, Span, SwitchReason, Task, ThreadProgress, ThreadRecord,
 };
 use rt::{CobaltOutcome, LinkEnd, Logger, Member, Settings, Team, ThreadSpec};
 use std::sync::atomic::Ordering::Relaxed;
@@ -29,6 +30,8 @@ pub(super) struct Threads {
     /// The command that runs when a late wake-up has stopped the cell, where nothing is explained.
     on_spike: Option<OnSpike>,
     collectors: Vec<Collector>,
+    /// Settings of the threads, once a second.
+    observed: Vec<Observed>,
     memory_locked_bytes: u64,
     cpu_dma_latency_us: Option<u32>,
     steps: Steps,
@@ -94,6 +97,7 @@ impl Threads {
             explainer,
             on_spike,
             collectors: Vec::new(),
+            observed: Vec::new(),
             memory_locked_bytes,
             cpu_dma_latency_us: prepared.dma_latency.as_ref().map(|(_, us)| *us),
             steps: Steps::watch(cell.task.clock()),
@@ -169,6 +173,7 @@ impl Threads {
         &self,
         member: &mut Member,
         mut collector: Collector,
+        changes: Vec<SettingChange>,
         cut: ClockTime,
         link: &mut Option<LinkMonitor>,
         samples: &mut Option<SampleWriter>,
@@ -227,6 +232,7 @@ impl Threads {
             achieved: Achieved {
                 policy: member.policy,
                 cpus: member.cpus.clone(),
+                changes,
                 timer_slack_ns: member.timer_slack.ns(),
                 memory_locked_bytes: self.memory_locked_bytes,
                 cpu_dma_latency_us: self.cpu_dma_latency_us,
@@ -351,6 +357,12 @@ impl Measurers for Threads {
         self.window = Window { started, ends: self.team.members.iter().map(end).max().unwrap_or(started) };
         let collector = |member: &Member| Collector::of_thread(cell, schedule_of(member, self.schedule.first_due));
         self.collectors = self.team.members.iter().map(collector).collect();
+        let observed = |member: &Member| Observed {
+            policy: Some(member.policy),
+            cpus: Some(member.cpus.clone()),
+            changes: Vec::new(),
+        };
+        self.observed = self.team.members.iter().map(observed).collect();
         self.follow();
         self.team.release(self.schedule.first_due);
         Ok(self.window)
@@ -380,6 +392,12 @@ impl Measurers for Threads {
             collector.watch_for_spikes();
             drain(member, collector, &mut self.link, false, samples);
         }
+        let at = Span(sys::clock::monotonic().0.saturating_sub(self.window.started.0));
+        // One that has ended has no settings.
+        for (member, observed) in self.team.members.iter().zip(&mut self.observed) {
+            let policy = sys::sched::policy(member.tid).ok().and_then(|found| found.known());
+            observed.look(policy, sys::sched::affinity(member.tid).ok(), at);
+        }
         self.link.iter_mut().for_each(LinkMonitor::collect);
         self.steps.look(self.window.started);
         self.find_threshold();
@@ -401,8 +419,9 @@ impl Measurers for Threads {
         let collectors = std::mem::take(&mut self.collectors);
         let mut members = std::mem::take(&mut self.team.members);
         let mut link = self.link.take();
-        let thread = |(member, collector)| self.thread(member, collector, cut, &mut link, samples);
-        let threads = members.iter_mut().zip(collectors).map(thread).collect::<Result<Vec<_>, _>>()?;
+        let changes: Vec<_> = std::mem::take(&mut self.observed).into_iter().map(|observed| observed.changes).collect();
+        let thread = |((member, collector), changes)| self.thread(member, collector, changes, cut, &mut link, samples);
+        let threads = members.iter_mut().zip(collectors).zip(changes).map(thread).collect::<Result<Vec<_>, _>>()?;
         self.link = link;
         let measurement = Measurement::of(self.window.started, &self.cell, threads)?;
         let ended = if self.is_stopped() { Ended::Stopped } else { measurement.ended };

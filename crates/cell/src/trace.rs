@@ -12,6 +12,7 @@ mod source;
 
 pub(crate) use events::EventSet;
 pub(crate) use export::Export;
+pub(crate) use instance::StackRequest;
 pub use instance::{Instance, TraceRequest};
 pub(crate) use source::PageSource;
 #[cfg(test)]

@@ -10,7 +10,7 @@ mod targets;
 use super::explainer;
 use super::measurers::{Measurement, Measurers, Window};
 use super::on_spike::OnSpike;
-use super::trace::{EventSet, Instance, PageSource, TraceRequest};
+use super::trace::{EventSet, Instance, PageSource, StackRequest, TraceRequest};
 use super::worst_spikes::WorstSpikes;
 use super::{CellError, prepared::Prepared};
 use analysis::explain::Facts;
@@ -106,20 +106,24 @@ impl Watcher {
             None => {}
         }
         let idle_states = !prepared.host.power.idle_states.is_empty();
-        let prepare = |mut instance: Instance, events| {
-            let request = TraceRequest { events, pids: None, stacks: false, idle_states };
+        let prepare = |mut instance: Instance, events, stacks| {
+            let request = TraceRequest { events, pids: None, stacks, idle_states };
             let decoder = instance.enable(request)?;
             Ok::<_, CellError>((instance, decoder))
         };
         if cell.conditions.explain.as_ref().is_some_and(|explain| explain.stacks) {
             Stacks::check()?;
         }
-        let mut own = prepare(Instance::create()?, EventSet::Activity)?;
+        let sleeps = match cell.conditions.explain {
+            Some(_) => StackRequest::Sleeps,
+            None => StackRequest::Nowhere,
+        };
+        let mut own = prepare(Instance::create()?, EventSet::Activity, sleeps)?;
         let timers = KernelSymbols::read().addresses(&WAKING_TIMERS);
         own.1.only_timers_of(timers.clone());
         let mut missing = std::mem::take(&mut own.0.missing);
         let around = cell.conditions.explain.as_ref().map(|asked| {
-            let (instance, _) = prepare(Instance::create_second()?, EventSet::Surroundings)?;
+            let (instance, _) = prepare(Instance::create_second()?, EventSet::Surroundings, StackRequest::Nowhere)?;
             let layouts = instance.layouts().clone().with(own.0.layouts());
             let mut decoder = layouts.decoder().map_err(|err| CellError::Impossible(err.to_string()))?;
             decoder.only_timers_of(timers.clone());
@@ -354,7 +358,9 @@ impl Measurers for Watcher {
             let mut one = result.thread.clone();
             one.process = facts.map(|facts| facts.process);
             one.policy = facts.and_then(|facts| facts.policy);
-            one.cpus = facts.and_then(|facts| facts.cpus.clone());
+            one.cpus = facts.and_then(|facts| facts.observed.cpus.clone());
+            one.changes.extend(facts.into_iter().flat_map(|facts| facts.observed.changes.iter().cloned()));
+            one.changes.sort_by_key(|change| change.at);
             one.blocked_in.iter_mut().for_each(|call| describe(&mut call.name, one.process));
             describe(&mut one.wait, one.process);
             one.open.iter_mut().for_each(|open| describe(&mut open.doing, one.process));
@@ -390,6 +396,7 @@ impl Watcher {
         Achieved {
             policy: one.policy.unwrap_or(self.cell.policy),
             cpus: one.cpus.clone().unwrap_or_else(|| self.cell.cpus.clone()),
+            changes: Vec::new(),
             timer_slack_ns: 0,
             memory_locked_bytes: one.process.and_then(host::memory_locked_bytes_of).unwrap_or(0),
             cpu_dma_latency_us: self.cpu_dma_latency_us,

@@ -216,7 +216,7 @@ fn causes(index: usize, summary: &CellSummary) -> Vec<Vec<Value>> {
                 index.into(),
                 number.into(),
                 cause_name(total.cause, total.or).as_str().into(),
-                total.owners.join(", ").as_str().into(),
+                total.owners.iter().map(|owner| owner.name.as_str()).collect::<Vec<_>>().join(", ").as_str().into(),
                 total.wakeups.into(),
                 total.blamed.into(),
                 total.total.ns().into(),

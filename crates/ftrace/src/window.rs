@@ -37,7 +37,14 @@ impl Window {
         for (cpu, pages) in self.own.iter().enumerate() {
             decoder.read(&mut own, cpu, pages);
         }
-        for (cpu, events) in own.cpus.iter().enumerate() {
+        let n_stacks = u32::try_from(trace.stacks.len()).unwrap_or(u32::MAX);
+        trace.stacks.append(&mut own.stacks);
+        for (cpu, events) in own.cpus.iter_mut().enumerate() {
+            for event in &mut events.events {
+                if let What::Stack(index) = &mut event.what {
+                    *index = index.saturating_add(n_stacks);
+                }
+            }
             add(&mut trace, cpu, &events.events);
         }
         trace.names.extend(std::mem::take(&mut own.names));

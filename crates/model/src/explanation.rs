@@ -198,8 +198,48 @@ pub struct CauseTotal {
     pub wakeups: u64,
     /// Number of wake-ups in which it is the largest share.
     pub blamed: u64,
-    /// Names of the owners with most of its time, largest first, up to five.
-    pub owners: Vec<String>,
+    /// The owners with most of its time, largest first, up to five.
+    pub owners: Vec<OwnerTotal>,
+}
+
+/// Time of one owner with one cause in all explained wake-ups of a cell. Old runs have a name only, as a string.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(from = "NameOrOwner", into = "NameOrOwner")]
+pub struct OwnerTotal {
+    /// Its name, as in [`Owner::name`].
+    pub name: String,
+    /// Its time, ns; `None` in old runs.
+    pub total: Option<Span>,
+}
+
+/// Forms of an owner in runs.
+#[derive(Debug, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[serde(untagged)]
+enum NameOrOwner {
+    /// Its name, in old runs.
+    Name(String),
+    /// Its name and its time, ns.
+    Owner { name: String, total_ns: Span },
+}
+
+impl From<NameOrOwner> for OwnerTotal {
+    fn from(form: NameOrOwner) -> OwnerTotal {
+        match form {
+            NameOrOwner::Name(name) => OwnerTotal { name, total: None },
+            NameOrOwner::Owner { name, total_ns } => OwnerTotal { name, total: Some(total_ns) },
+        }
+    }
+}
+
+impl From<OwnerTotal> for NameOrOwner {
+    fn from(owner: OwnerTotal) -> NameOrOwner {
+        match owner.total {
+            Some(total_ns) => NameOrOwner::Owner { name: owner.name, total_ns },
+            None => NameOrOwner::Name(owner.name),
+        }
+    }
 }
 
 /// Delay of the timer interrupts of a thread's wake-ups: of all that the trace covers.

@@ -58,7 +58,7 @@ pub use date::LAST_UNIX_MS;
 pub use explanation::{
     AnswerStages, CaptureFile, Captures, Cause, CauseTotal, ClockMark, ClockTie, CodeFrame, CodePlace, Evidence,
     Explain, ExplainRecord, Explanation, GuestStop, HostLanes, HostPiece, HostState, IrqLatency, NotCovered, Owner,
-    Phase, PhaseLength, SampledAt, Segment, Share,
+    OwnerTotal, Phase, PhaseLength, SampledAt, Segment, Share,
 };
 pub use guest_threads::{GuestThreadKind, GuestThreadSettings, GuestThreads, GuestThreadsError};
 pub use hash::fnv1a;
@@ -99,8 +99,9 @@ pub use record::{
     CountedName, Ended, Episode, Episodes, FoundPeriod, GuestThread, HostSideRecord, InstrumentRecord,
     InstrumentThread, LabRecord, Ledger, LoadFailure, LoadRecord, LoadSecond, MachineSecond, NamedTime, OnSpikeRecord,
     OpenActivation, OpenKind, OperationRecord, OsnoiseRecord, OtherThread, OwnExchange, PreparedSetting, ProgramRecord,
-    RECORD_FORMAT, Record, Releases, ResponseRecord, RuntimeRecord, Second, SkippedOperation, SwitchReason,
-    TargetRecord, ThreadRecord, ThreadState, TimerlatRecord, TracersRecord, Usage, WatchRecord, WatchedThread, Worst,
+    RECORD_FORMAT, Record, RefusedPolicy, Releases, ResponseRecord, RuntimeRecord, Second, SettingChange,
+    SkippedOperation, SwitchReason, TargetRecord, ThreadRecord, ThreadState, TimerlatRecord, TracersRecord, Usage,
+    WatchRecord, WatchedThread, Worst,
 };
 pub use recovered::{Recovered, Recovery};
 pub use roles::{Roles, Shares, Site, SiteError};

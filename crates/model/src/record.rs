@@ -27,8 +27,8 @@ pub use machine::MachineSecond;
 pub use response::{AnswerParts, OwnExchange, ResponseRecord, TargetRecord};
 pub use tracers::{OsnoiseRecord, TimerlatRecord, TracersRecord};
 pub use watch::{
-    ChainRecord, ChainStage, CountedName, FoundPeriod, NamedTime, OpenActivation, OpenKind, OtherThread, Releases,
-    ThreadState, WatchRecord, WatchedThread,
+    ChainRecord, ChainStage, CountedName, FoundPeriod, NamedTime, OpenActivation, OpenKind, OtherThread, RefusedPolicy,
+    Releases, SettingChange, ThreadState, WatchRecord, WatchedThread,
 };
 
 /// The version of [`Record`] that this program writes.
@@ -270,6 +270,9 @@ pub struct Achieved {
     pub policy: Policy,
     /// `sched_getaffinity(2)`.
     pub cpus: CpuSet,
+    /// Changes of both from outside, seen at a look once a second, up to ten.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<SettingChange>,
     /// `PR_GET_TIMERSLACK`, ns; 0 for real-time threads, which have none.
     pub timer_slack_ns: u64,
     /// Locked memory of the process, bytes (`VmLck`); 0 when nothing is locked.

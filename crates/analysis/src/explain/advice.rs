@@ -45,6 +45,10 @@ pub fn advice(cause: Cause) -> Option<Advice> {
             "find the limit that applied: real-time throttling, or the quota of the cgroup",
             &["rt-throttling", "fair-server", "rt-group-budget", "cpu-quota"],
         ),
+        Cause::Demoted => (
+            "find what lowered its priority: rtkit, systemd, chrt or sched_setscheduler(2) in another program",
+            &["realtime-permission"],
+        ),
         Cause::FairScheduling => (
             "use --policy fifo:80 or deadline, or keep other threads off the CPU",
             &["realtime-permission", "isolated-cpus"],
@@ -59,7 +63,7 @@ pub fn advice(cause: Cause) -> Option<Advice> {
             "lock the program's memory (mlockall) and prefault it",
             &["memory-lock", "locked-pages", "swap", "compaction"],
         ),
-        Cause::Stopped => ("find the sender of SIGSTOP, or detach the debugger", &[]),
+        Cause::Stopped => ("find the sender of SIGSTOP, the debugger, or what froze its control group", &[]),
         Cause::OwnOverrun => {
             ("use a longer period if this one is too short for the machine; else explain the wake-up before", &[])
         }
@@ -77,6 +81,9 @@ pub fn advice(cause: Cause) -> Option<Advice> {
         Cause::GuestStopped => ("find the sender of SIGSTOP, or the program that stopped the guest over QMP", &[]),
         Cause::LongRun => ("find what it computed: --stacks names the line of code", &[]),
         Cause::Lock => ("hold the lock for less time; use one with priority inheritance (PTHREAD_PRIO_INHERIT)", &[]),
+        Cause::KernelLock => {
+            ("do not use that file in the loop, or change the memory map, while other threads of the program do", &[])
+        }
         Cause::PriorityInversion => ("use a lock with priority inheritance (PTHREAD_PRIO_INHERIT)", &[]),
         Cause::Storage => ("write files in a thread of its own, outside of the loop", &[]),
         Cause::Memory => (
@@ -107,6 +114,7 @@ mod tests {
             Cause::HigherPriority,
             Cause::EqualPriority,
             Cause::Throttling,
+            Cause::Demoted,
             Cause::FairScheduling,
             Cause::TimerSlack,
             Cause::IdleExit,
@@ -121,6 +129,7 @@ mod tests {
             Cause::GuestStopped,
             Cause::LongRun,
             Cause::Lock,
+            Cause::KernelLock,
             Cause::PriorityInversion,
             Cause::Storage,
             Cause::Memory,

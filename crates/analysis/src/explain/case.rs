@@ -85,10 +85,18 @@ impl Case {
     /// Whether its times are in order, as those of every case are that this program has made.
     #[must_use]
     pub fn is_in_order(&self) -> bool {
-        let Some(Inside { activation: one, .. }) = &self.inside else { return self.subject.due_ns <= self.end_ns() };
-        let is_within = |at: u64| (self.subject.due_ns..=one.end_ns).contains(&at);
-        [one.release_ns, one.start_ns, one.user_ns, self.subject.woke_ns].into_iter().all(is_within)
-            && one.blocks.iter().all(|block| block.from_ns <= block.to_ns && is_within(block.to_ns))
+        let Some(Inside { activation: one, behind, .. }) = &self.inside else {
+            return self.subject.due_ns <= self.end_ns();
+        };
+        let is_in_order = |one: &Activation| {
+            let is_within = |at: u64| (one.release_ns..=one.end_ns).contains(&at);
+            [one.start_ns, one.user_ns].into_iter().all(is_within)
+                && one.blocks.iter().all(|block| block.from_ns <= block.to_ns && is_within(block.to_ns))
+        };
+        let Subject { due_ns, woke_ns, .. } = self.subject;
+        (due_ns..=one.end_ns).contains(&woke_ns)
+            && due_ns <= one.release_ns
+            && [Some(one), behind.as_deref()].into_iter().flatten().all(is_in_order)
     }
 }
 

@@ -20,6 +20,9 @@ const FAULT_NS: u64 = 20_000;
 pub struct Inside {
     /// The activation.
     pub activation: Activation,
+    /// The longest one before it that was not over at its release, if any.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub behind: Option<Box<Activation>>,
     /// The usual one.
     pub usual: Usual,
     /// Priorities of threads that the trace may not show, as the kernel counts.
@@ -49,9 +52,14 @@ pub(super) struct Excess {
     spans: Vec<(u64, u64, Call)>,
 }
 
+/// An activation with what is unusual in it.
+pub(super) struct Within<'a> {
+    pub(super) activation: &'a Activation,
+    pub(super) excess: Excess,
+}
+
 impl Excess {
-    pub(super) fn of(trace: &Trace, subject: &Subject, facts: &Facts, inside: &Inside) -> Excess {
-        let Inside { activation: one, usual, .. } = inside;
+    pub(super) fn of(trace: &Trace, subject: &Subject, facts: &Facts, one: &Activation, usual: &Usual) -> Excess {
         let is_much = |excess: u64, usual: u64| excess > (usual / 2).max(LEAST_EXCESS_NS);
         let mut excess = Excess { spans: spans(trace, subject.pid, one), ..Excess::default() };
         let interrupted = excess.interrupted(trace, subject, one);

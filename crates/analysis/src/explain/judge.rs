@@ -4,8 +4,8 @@ mod interrupts;
 mod queue;
 
 use super::baseline::Baseline;
-use super::event::{CpuEvents, Trace};
-use super::excess::{Excess, Inside};
+use super::event::{CpuEvents, Event, Trace, What};
+use super::excess::{Inside, Within};
 use super::expiry;
 use super::inherited::Inherited;
 use super::locate::{Piece, Subject, Wake};
@@ -14,19 +14,25 @@ use super::silence::{self, Hole, NOTABLE_NS};
 use super::stack;
 use super::timeline::{self, Stretch};
 use super::{Facts, Symbols};
+use crate::watch::Activation;
+use crate::wording::duration;
 use model::{Cause, Evidence, Owner, Phase, Segment, Span};
 
 /// All data on one wake-up.
 pub(super) struct Scene<'a> {
     pub(super) trace: &'a Trace,
     pub(super) subject: &'a Subject,
+    /// The priority that it is to have; in `subject` it is the one that it had.
+    pub(super) asked: i32,
     pub(super) facts: &'a Facts,
     pub(super) symbols: Symbols<'a>,
     pub(super) baseline: Baseline,
     pub(super) inherited: Inherited,
     pub(super) wake: &'a Wake,
-    /// The activation of a watched thread that follows the wake-up, with what is unusual in it.
-    pub(super) inside: Option<(&'a Inside, &'a Excess)>,
+    /// What is known of a watched thread.
+    pub(super) inside: Option<&'a Inside>,
+    /// The activation of a watched thread that follows the wake-up, and before it the one that this is behind.
+    pub(super) activations: Vec<Within<'a>>,
 }
 
 /// Cause of a stretch, with its evidence.
@@ -39,11 +45,11 @@ pub(super) struct Reading {
 }
 
 impl Reading {
-    fn direct(cause: Cause) -> Reading {
+    pub(super) fn direct(cause: Cause) -> Reading {
         Reading { cause, or: None, evidence: Evidence::Direct, place: None }
     }
 
-    fn inferred(cause: Cause, place: impl Into<String>) -> Reading {
+    pub(super) fn inferred(cause: Cause, place: impl Into<String>) -> Reading {
         Reading { cause, or: None, evidence: Evidence::Inferred, place: Some(place.into()) }
     }
 
@@ -51,11 +57,11 @@ impl Reading {
         Reading { cause, or: Some(or), evidence: Evidence::TwoReadings, place: None }
     }
 
-    fn cannot_tell(place: impl Into<String>) -> Reading {
+    pub(super) fn cannot_tell(place: impl Into<String>) -> Reading {
         Reading { cause: Cause::Unknown, or: None, evidence: Evidence::CannotTell, place: Some(place.into()) }
     }
 
-    fn at(self, place: Option<String>) -> Reading {
+    pub(super) fn at(self, place: Option<String>) -> Reading {
         Reading { place: place.or(self.place), ..self }
     }
 }
@@ -82,16 +88,34 @@ impl Scene<'_> {
                 vec![self.segment(piece.phase, piece.from_ns, piece.to_ns, owner, reading)]
             }
             // The timer of a stopped thread does not wake it.
-            Phase::Handler if self.is_stopped_in(piece) => self.by_intervals(piece),
+            Phase::Handler if self.is_stopped_in(piece) || self.is_thawed_at(piece.to_ns) => self.by_intervals(piece),
             Phase::Expiry | Phase::Handler => {
                 let judged = |stretch: &Stretch| self.interrupt(cpu, piece, stretch);
                 self.stretches(cpu, piece).iter().flat_map(|stretch| self.segments(piece, stretch, judged)).collect()
             }
             Phase::Queue => self.queue(cpu, piece),
-            Phase::NotAsleep | Phase::Sending | Phase::Return | Phase::Undivided | Phase::Activation => {
-                self.by_intervals(piece)
-            }
+            Phase::NotAsleep => self.parts_behind(piece).iter().flat_map(|part| self.by_intervals(part)).collect(),
+            Phase::Sending | Phase::Return | Phase::Undivided | Phase::Activation => self.by_intervals(piece),
         }
+    }
+
+    /// The activation that the one to explain is behind, if it was under way at `at_ns`.
+    fn behind(&self, at_ns: u64) -> Option<&Activation> {
+        let [behind, _] = self.activations.as_slice() else { return None };
+        Some(behind.activation).filter(|behind| at_ns < behind.end_ns)
+    }
+
+    /// Parts of a piece in which the thread did not wait yet, cut at the end of the activation that it was in.
+    fn parts_behind(&self, piece: &Piece) -> Vec<Piece> {
+        match self.behind(piece.from_ns).map(|behind| behind.end_ns).filter(|end_ns| *end_ns < piece.to_ns) {
+            Some(end_ns) => vec![Piece { to_ns: end_ns, ..*piece }, Piece { from_ns: end_ns, ..*piece }],
+            None => vec![*piece],
+        }
+    }
+
+    /// Whether an activation was under way in all of a piece.
+    pub(super) fn is_inside(&self, piece: &Piece) -> bool {
+        piece.phase == Phase::Activation || piece.phase == Phase::NotAsleep && self.behind(piece.from_ns).is_some()
     }
 
     /// Segments of a phase in which the thread itself may run, wait for the CPU or be stopped.
@@ -110,8 +134,11 @@ impl Scene<'_> {
         let one = |reading| vec![self.segment(piece.phase, interval.from_ns, interval.to_ns, self.own(), reading)];
         let part = |cpu| Piece { cpu, from_ns: interval.from_ns, to_ns: interval.to_ns, ..*piece };
         match interval.state {
-            ThreadState::Stopped => one(Reading::direct(Cause::Stopped)),
-            ThreadState::Blocked if piece.phase == Phase::Activation => vec![self.asleep_inside(piece, interval)],
+            ThreadState::Stopped => {
+                one(Reading::direct(Cause::Stopped).at(Some("by a signal or a debugger".to_owned())))
+            }
+            ThreadState::Blocked if self.is_thawed_at(interval.to_ns) => one(self.frozen(interval.to_ns)),
+            ThreadState::Blocked if self.is_inside(piece) => vec![self.asleep_inside(piece, interval)],
             ThreadState::Blocked
                 if own::first_fault(self.trace, self.subject.pid, piece.from_ns, interval.from_ns).is_some() =>
             {
@@ -143,12 +170,31 @@ impl Scene<'_> {
                 };
                 let judged = |stretch: &Stretch| self.running(events, piece, stretch);
                 let mut stretches = self.stretches(events, &part);
-                if let Some((_, excess)) = self.inside.filter(|_| piece.phase == Phase::Activation) {
-                    stretches = stretches.iter().flat_map(|stretch| excess.parts(stretch)).collect();
+                if let Some(within) = self.within(part.from_ns).filter(|_| self.is_inside(piece)) {
+                    stretches = stretches.iter().flat_map(|stretch| within.excess.parts(stretch)).collect();
                 }
                 stretches.iter().flat_map(|stretch| self.segments(piece, stretch, judged)).collect()
             }
         }
+    }
+
+    /// Whether a control group is thawed in the waking of the thread at `at_ns`, where the stack of that is recorded.
+    fn is_thawed_at(&self, at_ns: u64) -> bool {
+        let waking = self.waking_at(at_ns).and_then(|cpu| stack::stack_at(self.trace, cpu, at_ns, self.symbols));
+        waking.is_some_and(|functions| functions.iter().any(|name| name.contains("freez") || name.contains("thaw")))
+    }
+
+    /// The CPU of the waking of the thread at `at_ns`.
+    pub(super) fn waking_at(&self, at_ns: u64) -> Option<&CpuEvents> {
+        let is_waking = |event: &Event| event.what == What::Waking { pid: self.subject.pid };
+        self.trace.cpus.iter().find(|cpu| cpu.between(at_ns, at_ns).iter().any(is_waking))
+    }
+
+    /// A sleep in a frozen control group until `to_ns`.
+    fn frozen(&self, to_ns: u64) -> Reading {
+        let by = self.waking_at(to_ns).and_then(|cpu| cpu.between(to_ns, to_ns).first()).map(|event| event.pid);
+        let by = by.map_or_else(String::new, |pid| format!(", until {} thawed it", self.trace.owner_name(None, pid)));
+        Reading::direct(Cause::Stopped).at(Some(format!("its control group was frozen{by}")))
     }
 
     /// Segment of a sleep within an activation.
@@ -156,9 +202,7 @@ impl Scene<'_> {
         let slept = self.slept(interval.from_ns, interval.to_ns);
         let name = |pid| Owner { name: self.trace.owner_name(None, pid), pid: Some(pid) };
         let owner = slept.owner.map_or_else(|| self.own(), name);
-        let evidence = if slept.is_certain { Evidence::Direct } else { Evidence::CannotTell };
-        let reading = Reading { cause: slept.cause, or: None, evidence, place: Some(slept.place) };
-        self.segment(piece.phase, interval.from_ns, interval.to_ns, owner, reading)
+        self.segment(piece.phase, interval.from_ns, interval.to_ns, owner, slept.reading)
     }
 
     /// Stretches of a piece, each of one thread, interrupt or softirq and of one priority.
@@ -202,8 +246,11 @@ impl Scene<'_> {
         if let Some(context) = stretch.context {
             return self.context(cpu, context, stretch);
         }
-        if piece.phase == Phase::Activation {
+        if self.is_inside(piece) {
             let (cause, or, place) = self.ran(cpu, stretch);
+            if cause == Cause::UsualRun && piece.phase == Phase::NotAsleep {
+                return Reading::direct(Cause::OwnOverrun);
+            }
             let or = or.or_else(|| (cause == Cause::LongRun && self.facts.lacks_calls).then_some(Cause::SystemCall));
             if self.facts.lacks_interrupts && cause != Cause::UsualRun {
                 return Reading::cannot_tell("it had the CPU, or an interrupt did: the trace has none");
@@ -239,7 +286,12 @@ impl Scene<'_> {
 
     /// A segment of one phase.
     fn segment(&self, phase: Phase, from_ns: u64, to_ns: u64, owner: Owner, reading: Reading) -> Segment {
-        let Reading { cause, or, evidence, place } = self.as_far_as_seen(reading);
+        let Reading { cause, or, evidence, mut place } = self.as_far_as_seen(reading);
+        if let Some(behind) = self.behind(from_ns).filter(|_| phase == Phase::NotAsleep) {
+            let took = duration(behind.response_ns() as f64);
+            let before = format!("in an activation before it, of {took}");
+            place = Some(place.map_or_else(|| before.clone(), |place| format!("{place}, {before}")));
+        }
         Segment {
             at: Span(from_ns - self.subject.due_ns),
             length: Span(to_ns - from_ns),
@@ -291,7 +343,7 @@ impl Scene<'_> {
         let since = stretch.from_ns.saturating_sub(NOTABLE_NS * 500);
         let works = cpu.between(since, stretch.to_ns).iter().rev().filter(|event| event.pid == stretch.pid);
         let function = works.into_iter().find_map(|event| match event.what {
-            super::What::Work { function } => Some(function),
+            What::Work { function } => Some(function),
             _ => None,
         })?;
         (self.symbols)(function)

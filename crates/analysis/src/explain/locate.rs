@@ -41,7 +41,31 @@ pub struct Subject {
     pub slack_ns: u64,
 }
 
+/// Priority of a thread of policy deadline, as the kernel counts.
+const DEADLINE: i32 = -1;
+
 impl Subject {
+    /// The wake-up with the priority that the latest switch of the thread shows: others can change it.
+    pub(super) fn as_shown(&self, trace: &Trace) -> Subject {
+        let is_own = |event: &Event| match event.what {
+            What::Switch { prev, next, .. } => prev == self.pid || next == self.pid,
+            _ => false,
+        };
+        let shown = last_between(trace, 0, self.woke_ns, is_own).map(|(_, event)| event.what);
+        match shown {
+            Some(What::Switch { next, next_priority: priority, .. }) if next == self.pid => {
+                Subject { priority, ..*self }
+            }
+            Some(What::Switch { prev_priority: priority, .. }) => Subject { priority, ..*self },
+            _ => *self,
+        }
+    }
+
+    /// Whether it runs under the policy deadline.
+    pub(super) fn has_runtime(&self) -> bool {
+        self.priority == DEADLINE
+    }
+
     /// Whether it runs under the fair scheduler.
     pub(super) fn is_fair(&self) -> bool {
         self.priority >= 100

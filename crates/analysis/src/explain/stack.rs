@@ -53,7 +53,7 @@ const PLAIN: [&str; 14] = [
 const SHOWN: usize = 3;
 
 /// Stack recorded with an event of `cpu` at `at_ns`.
-fn stack_at(trace: &Trace, cpu: &CpuEvents, at_ns: u64, symbols: Symbols<'_>) -> Option<Vec<String>> {
+pub(super) fn stack_at(trace: &Trace, cpu: &CpuEvents, at_ns: u64, symbols: Symbols<'_>) -> Option<Vec<String>> {
     // It directly follows the event that triggered it.
     let events = cpu.events.get(cpu.from(at_ns)..)?;
     let index = events.iter().skip(1).take(2).find_map(|event| match event.what {

@@ -163,8 +163,32 @@ pub(super) const TRACE: u64 = 5;
 /// An address without a symbol.
 pub(super) const UNKNOWN: u64 = 6;
 
+/// Functions that stacks of sleeping threads have, from this address on.
+pub(super) const SLEEPS: u64 = 100;
+pub(super) const SLEEP_NAMES: [&str; 13] = [
+    "rwsem_down_write_slowpath",
+    "down_write",
+    "shmem_file_write_iter",
+    "lock_mm_and_find_vma",
+    "folio_wait_bit_common",
+    "handle_userfault",
+    "__refrigerator",
+    "__wait_rcu_gp",
+    "request_wait_answer",
+    "reclaim_throttle",
+    "msleep",
+    "cgroup_freeze_task",
+    "dl_task_timer",
+];
+
+/// The address of one of them.
+pub(super) fn sleep_in(name: &str) -> u64 {
+    SLEEPS + SLEEP_NAMES.iter().position(|known| *known == name).unwrap() as u64
+}
+
 fn symbols(address: u64) -> Option<String> {
     let name = match address {
+        SLEEPS.. => SLEEP_NAMES.get(usize::try_from(address - SLEEPS).ok()?)?,
         ENTRY => "asm_sysvec_apic_timer_interrupt",
         UNLOCK => "_raw_spin_unlock_irqrestore",
         CLEAR_PAGE => "clear_page_erms",

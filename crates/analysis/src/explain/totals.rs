@@ -1,6 +1,6 @@
 //! Totals of a cell: the causes of all its explained wake-ups together.
 
-use model::{Cause, CauseTotal, Evidence, ExplainRecord, Explanation, Span};
+use model::{Cause, CauseTotal, Evidence, ExplainRecord, Explanation, OwnerTotal, Span};
 use std::collections::BTreeMap;
 
 /// Sums over explained wake-ups, including those that are not kept.
@@ -66,7 +66,11 @@ impl Totals {
                 worst: Span(total.worst_ns),
                 wakeups: total.wakeups,
                 blamed: total.blamed,
-                owners: owners.into_iter().take(MAX_OWNERS).map(|(name, _)| name.clone()).collect(),
+                owners: owners
+                    .into_iter()
+                    .take(MAX_OWNERS)
+                    .map(|(name, ns)| OwnerTotal { name: name.clone(), total: Some(Span(*ns)) })
+                    .collect(),
             }
         };
         let mut causes: Vec<_> = self.causes.iter().map(total).collect();
@@ -130,8 +134,15 @@ pub fn merged<'a>(records: impl Iterator<Item = &'a ExplainRecord>) -> Option<Ex
             sum.worst = sum.worst.max(cause.worst);
             sum.wakeups += cause.wakeups;
             sum.blamed += cause.blamed;
-            let new: Vec<_> = cause.owners.iter().filter(|name| !sum.owners.contains(name)).cloned().collect();
-            sum.owners.extend(new);
+            for owner in &cause.owners {
+                match sum.owners.iter_mut().find(|known| known.name == owner.name) {
+                    Some(known) => {
+                        known.total = known.total.zip(owner.total).map(|(a, b)| Span(a.ns() + b.ns()));
+                    }
+                    None => sum.owners.push(owner.clone()),
+                }
+            }
+            sum.owners.sort_by_key(|owner| std::cmp::Reverse(owner.total));
             sum.owners.truncate(MAX_OWNERS);
         }
         all.worst.extend(record.worst.iter().cloned());

@@ -1,5 +1,6 @@
 //! Findings about settings of the measured threads that cost time, and settings of the machine that did not last.
 
+use super::watched::SettingsChanged;
 use super::{Finding, when};
 use crate::summary::pool::Pool;
 use crate::wording::{duration, things};
@@ -76,12 +77,17 @@ pub(super) fn of_threads(pool: &Pool<'_>) -> Vec<Finding> {
     let slack_ns = achieved().filter(has_slack).map(|achieved| achieved.timer_slack_ns).max().unwrap_or(0);
     // A program in another language does not lock its memory, and is measured as it is.
     let is_ours = !matches!(pool.cell.task, Task::Sleep(_) | Task::Program(_) | Task::Timerbench(_) | Task::Watch(_));
+    let changed = pool.threads().filter_map(|(_, thread)| {
+        let changes = &thread.achieved.changes;
+        let (name, n) = (format!("the thread of CPU {}", thread.cpu), u64::try_from(changes.len()).unwrap_or(u64::MAX));
+        Some(SettingsChanged { thread: name, first: changes.first()?.clone(), changes: n }.into())
+    });
     let found = [
         when(slack_ns >= SLACK_NS, TimerSlack { slack_ns }),
         when(is_ours && achieved().any(|achieved| achieved.memory_locked_bytes == 0), MemoryUnlocked {}),
         when(achieved().any(|achieved| achieved.cpu_dma_latency_us.is_none()), DmaLatencyLeft {}),
     ];
-    found.into_iter().flatten().collect()
+    changed.chain(found.into_iter().flatten()).collect()
 }
 
 /// One finding for each setting with another value at the end of a measurement, in the order in which they were made.

@@ -3,7 +3,7 @@
 use super::{Finding, when};
 use crate::summary::cell::CellSummary;
 use crate::wording::{count, duration, things};
-use model::{OpenActivation, OpenKind, Span};
+use model::{OpenActivation, OpenKind, RefusedPolicy, SettingChange, Span};
 
 finding!(
     /// Events of the watched threads were lost.
@@ -185,6 +185,53 @@ finding!(
     [ThreadsUnseen { threads: vec!["main (running)".to_owned()] }]
 );
 
+finding!(
+    /// The priority of a thread, or the CPUs that it may use, changed during the measurement.
+    pub struct SettingsChanged {
+        /// Name of the thread.
+        pub thread: String,
+        /// The first change.
+        pub first: SettingChange,
+        /// Number of changes.
+        pub changes: u64,
+    },
+    importance = 2,
+    {
+        let SettingChange { at, from, to } = first;
+        let at = duration(at.ns() as f64);
+        let more = if *changes > 1 { format!(", and {} more", things(*changes - 1, "change")) } else { String::new() };
+        format!("changed settings: {thread} had {from} until {at}, then {to}{more}; its figures mix both")
+    },
+    [SettingsChanged {
+        thread: "control".to_owned(),
+        first: SettingChange { at: Span(3_000_000_000), from: "priority 20".to_owned(), to: "nice 0".to_owned() },
+        changes: 1,
+    }]
+);
+
+finding!(
+    /// A thread asked for a real-time policy and was refused.
+    pub struct PolicyRefused {
+        /// Name of the thread.
+        pub thread: String,
+        /// What it asked for.
+        pub refused: RefusedPolicy,
+    },
+    importance = 2,
+    {
+        let RefusedPolicy { call, policy } = refused;
+        let policy = policy.as_ref().map_or("a policy", String::as_str);
+        format!(
+            "refused policy: {thread} asked for {policy} and was refused (EPERM of {call}); give it CAP_SYS_NICE or a limit: \
+             punctual doctor realtime-permission"
+        )
+    },
+    [PolicyRefused {
+        thread: "control".to_owned(),
+        refused: RefusedPolicy { call: "sched_setscheduler".to_owned(), policy: Some("fifo".to_owned()) },
+    }]
+);
+
 /// Findings about the watched threads of a cell.
 pub(super) fn findings(summary: &CellSummary) -> Vec<Finding> {
     let Some(watch) = &summary.watch else { return Vec::new() };
@@ -213,6 +260,12 @@ pub(super) fn findings(summary: &CellSummary) -> Vec<Finding> {
         if let Some(at_most) = thread.activations_at_most {
             all.push(Several { thread: thread.name.clone(), activations: thread.activations, at_most }.into());
         }
+        if let Some(first) = thread.changes.first().cloned() {
+            let changes = u64::try_from(thread.changes.len()).unwrap_or(u64::MAX);
+            all.push(SettingsChanged { thread: thread.name.clone(), first, changes }.into());
+        }
+        let refused = thread.refused.iter().cloned();
+        all.extend(refused.map(|refused| PolicyRefused { thread: thread.name.clone(), refused }.into()));
         if thread.is_relative == Some(true) {
             let given = thread.period.filter(|found| found.is_given).map(|found| found.period.ns());
             let interval_ns = thread.interval_p50_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);

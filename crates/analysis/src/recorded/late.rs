@@ -10,6 +10,8 @@ const MOST_UNKNOWN: usize = 1000;
 #[derive(Debug)]
 pub(super) struct Late {
     pub(super) activation: Activation,
+    /// The longest one before it that was not over at its release, if any.
+    pub(super) behind: Option<Box<Activation>>,
     /// Response time, ns, above which it is late; `None`: not known when it was over.
     above_ns: Option<u64>,
 }
@@ -38,7 +40,7 @@ impl LateOnes {
         }
         let at = self.latest.partition_point(|other| other.activation.response_ns() >= response_ns);
         if at < most {
-            self.latest.insert(at, Late { activation: one.activation, above_ns });
+            self.latest.insert(at, Late { activation: one.activation, behind: one.behind, above_ns });
             self.latest.truncate(most);
         }
     }

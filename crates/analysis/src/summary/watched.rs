@@ -6,7 +6,7 @@ use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
 use model::{
     ChainRecord, ChainStage, CountedName, FoundPeriod, Histogram, NamedTime, OpenActivation, OtherThread, Policy,
-    Releases, Slice, Span, ThreadRecord, WatchRecord, WatchedThread,
+    RefusedPolicy, Releases, SettingChange, Slice, Span, ThreadRecord, WatchRecord, WatchedThread,
 };
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -101,6 +101,10 @@ pub struct WatchedSummary {
     pub preempted_by: Vec<NamedTime>,
     /// Calls in which it slept within an activation, most time first.
     pub blocked_in: Vec<NamedTime>,
+    /// Changes of its priority and of its CPUs, oldest first.
+    pub changes: Vec<SettingChange>,
+    /// Policies that it asked for and was refused.
+    pub refused: Vec<RefusedPolicy>,
     /// Page faults within activations.
     pub page_faults: u64,
     /// Changes of the CPU.
@@ -299,6 +303,11 @@ fn thread(all: &[Watched<'_>], is_sampled: bool, confidence: f64) -> Option<Watc
         blocked: spread(|thread| &thread.blocked),
         preempted_by: times(all.iter().flat_map(|(thread, _)| &thread.preempted_by)),
         blocked_in: times(all.iter().flat_map(|(thread, _)| &thread.blocked_in)),
+        changes: all.iter().flat_map(|(thread, _)| thread.changes.iter().cloned()).collect(),
+        refused: {
+            let refused = all.iter().flat_map(|(thread, _)| thread.refused.iter().cloned());
+            refused.collect::<BTreeSet<_>>().into_iter().collect()
+        },
         page_faults: sum(|thread| thread.page_faults),
         migrations: sum(|thread| thread.migrations),
         is_relative: first.is_relative,

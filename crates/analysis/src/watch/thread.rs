@@ -1,6 +1,7 @@
 //! One watched thread: its state, the call it waits in, and what it has not finished at the end.
 
 use super::Finished;
+use super::behind::Behind;
 use super::calls::{Call, CallKind};
 use super::open::Open;
 use super::rhythm::{Missing, Rhythm};
@@ -10,9 +11,13 @@ use super::track::{Completed, Track, Unfinished};
 use super::wait::Chooser;
 use crate::events::Event;
 use model::OpenKind;
+use std::collections::VecDeque;
 
 /// Most events that are kept until the wait is known.
 const MOST_EVENTS: usize = 50_000;
+
+/// Most changes of a thread's priority that are kept.
+const MOST_CHANGES: usize = 10;
 
 /// A thread.
 #[derive(Debug)]
@@ -23,12 +28,17 @@ pub(super) struct Thread {
     pub(super) wait: Option<Call>,
     chooser: Chooser,
     /// Events so far, while the wait is not known.
-    early: Vec<(u32, Event)>,
+    early: VecDeque<(u32, Event)>,
     pub(super) tally: Tally,
+    behind: Behind,
     rhythm: Rhythm,
     pub(super) ended_ns: Option<u64>,
     /// Priority at its last start, as the kernel counts.
     pub(super) priority: Option<i32>,
+    /// Changes of the priority with which activations begin: the release, and the priority before and since, as the
+    /// kernel counts.
+    pub(super) changes: Vec<(u64, i32, i32)>,
+    began_with: Option<i32>,
 }
 
 impl Thread {
@@ -39,11 +49,14 @@ impl Thread {
             track: Track::new(pid, None),
             wait: None,
             chooser: Chooser::default(),
-            early: Vec::new(),
+            early: VecDeque::new(),
             tally: Tally::new(settings),
+            behind: Behind::default(),
             rhythm: Rhythm::new(settings.period),
             ended_ns: None,
             priority: None,
+            changes: Vec::new(),
+            began_with: None,
         }
     }
 
@@ -61,9 +74,11 @@ impl Thread {
             finished.extend(self.known(pid, cpu, event, offsets, settings));
             return;
         }
-        if self.early.len() < MOST_EVENTS {
-            self.early.push((cpu, *event));
+        // The latest ones: a hole between them and what follows would look like one long activation.
+        if self.early.len() >= MOST_EVENTS {
+            self.early.pop_front();
         }
+        self.early.push_back((cpu, *event));
         let Some(Completed::Sleep { call, from_ns, release_ns, by_timer }) = self.track.take(cpu, event, offsets)
         else {
             return;
@@ -81,6 +96,7 @@ impl Thread {
     pub(super) fn lose(&mut self) {
         self.track.forget();
         self.tally.lose();
+        self.behind = Behind::default();
         self.early.clear();
     }
 
@@ -104,8 +120,16 @@ impl Thread {
         if one.release_ns < settings.until_ns {
             self.rhythm.take(&one);
         }
+        let behind = self.behind.take(&one);
+        if let (Some(before), Some(since)) = (self.began_with, one.priority)
+            && before != since
+            && self.changes.len() < MOST_CHANGES
+        {
+            self.changes.push((one.release_ns, before, since));
+        }
+        self.began_with = one.priority.or(self.began_with);
         let is_measured = (settings.since_ns..settings.until_ns).contains(&one.release_ns);
-        is_measured.then_some(Finished { pid, activation: *one, usual_response_ns: None, deadline: None })
+        is_measured.then_some(Finished { pid, activation: *one, behind, usual_response_ns: None, deadline: None })
     }
 
     /// The activation that was released in the measured time and is not over; events are known up to `at_ns`.

@@ -5,7 +5,8 @@ use super::calls::{Call, CallKind};
 use super::released::Released;
 use super::timers::{Due, Timers};
 use crate::events::{Event, What, flags, state};
-use std::collections::BTreeMap;
+use model::RefusedPolicy;
+use std::collections::{BTreeMap, BTreeSet};
 
 /// Most sleeps and waits of one activation that are kept; later ones are added to the last.
 const MOST_PIECES: usize = 256;
@@ -14,6 +15,8 @@ const MOST_HOPS: usize = 8;
 /// Range of results of a system call that a signal interrupted and that goes on (`ERESTARTSYS` to
 /// `ERESTART_RESTARTBLOCK`, include/linux/errno.h).
 const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
+/// Result of a system call without the permission for it (`EPERM`).
+const REFUSED: i64 = -1;
 /// Longest time, ns, from a waking by another CPU to the switch out that it does not prevent.
 const SWITCH_OUT_NS: u64 = 50_000;
 
@@ -129,6 +132,8 @@ pub(super) struct Track {
     hops: Vec<Hop>,
     /// Whether it has called sched_yield(2).
     yields: bool,
+    /// Policies that the kernel refused.
+    refused: BTreeSet<RefusedPolicy>,
     /// The futexes that it released in the open activation.
     released: Released,
 }
@@ -151,6 +156,7 @@ impl Track {
             open: None,
             hops: Vec::new(),
             yields: false,
+            refused: BTreeSet::new(),
             released: Released::default(),
         }
     }
@@ -158,9 +164,9 @@ impl Track {
     /// Forgets what may be wrong after lost events.
     pub(super) fn forget(&mut self) {
         let Track { pid, wait, n_activations, yields, .. } = *self;
-        let mut timers = std::mem::take(&mut self.timers);
+        let (mut timers, refused) = (std::mem::take(&mut self.timers), std::mem::take(&mut self.refused));
         timers.forget();
-        *self = Track { n_activations, timers, yields, ..Track::new(pid, wait) };
+        *self = Track { n_activations, timers, yields, refused, ..Track::new(pid, wait) };
     }
 
     /// The open activation and what caused it, for a thread that it wakes at `at_ns`.
@@ -210,6 +216,11 @@ impl Track {
     /// Whether it has called sched_yield(2).
     pub(super) fn yields(&self) -> bool {
         self.yields
+    }
+
+    /// Policies that the kernel refused to it.
+    pub(super) fn refused(&self) -> impl Iterator<Item = &RefusedPolicy> {
+        self.refused.iter()
     }
 
     /// The instant since which it sleeps in a futex, ns.
@@ -457,6 +468,9 @@ impl Track {
             return None;
         }
         let current = self.current.take()?;
+        if result == REFUSED {
+            self.refused.extend(current.call.asks_for());
+        }
         if !current.is_wait {
             if let Some(open) = &mut self.open {
                 let (run_ns, n) = open.calls.entry(current.call.number).or_default();

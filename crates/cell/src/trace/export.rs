@@ -71,7 +71,7 @@ impl Export {
 #[cfg(test)]
 mod tests {
     use super::super::instance::{
-        TraceRequest,
+        StackRequest, TraceRequest,
         tests::{only_instance, switch},
     };
     use super::super::source::PageSource;
@@ -113,7 +113,7 @@ mod tests {
             .enable(TraceRequest {
                 events: crate::trace::EventSet::Explanation,
                 pids: Some(&[pid]),
-                stacks: false,
+                stacks: StackRequest::Nowhere,
                 idle_states: true,
             })
             .unwrap();

@@ -3,6 +3,7 @@
 use super::TraceError;
 use super::events::{EventScope, EventSet, IDLE, NEEDED, SYSTEM_CALLS, filter};
 use super::source::PageSource;
+use analysis::explain::state;
 use ftrace::{BEGIN, Decoder, END, Layouts, VECTORS};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -26,10 +27,21 @@ pub struct TraceRequest<'a> {
     pub(crate) events: EventSet,
     /// IDs of the measured threads in the kernel's initial namespace; `None` when not known.
     pub(crate) pids: Option<&'a [i32]>,
-    /// Whether the kernel's stack is recorded where a measured thread is woken and switched in.
-    pub(crate) stacks: bool,
+    /// Where the kernel's stack is recorded.
+    pub(crate) stacks: StackRequest,
     /// Whether the CPUs have idle states to tell apart: otherwise their events cost time without a use.
     pub(crate) idle_states: bool,
+}
+
+/// The events with which the kernel's stack is recorded.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum StackRequest {
+    /// None.
+    Nowhere,
+    /// The waking of a measured thread, and the switch to it.
+    WakeUps,
+    /// The beginning of each sleep that signals do not end: what a thread waits for.
+    Sleeps,
 }
 
 /// A private trace. Dropping it removes it.
@@ -208,9 +220,7 @@ impl Instance {
             }
             self.write(&format!("events/{path}/enable"), "1")?;
         }
-        if watched.stacks {
-            self.stacks(watched.pids);
-        }
+        self.stacks(watched.stacks, watched.pids);
         Ok(decoder)
     }
 
@@ -279,16 +289,24 @@ impl Instance {
         names.iter().map(|name| format!("{VECTORS}/{name}")).collect()
     }
 
-    /// Records the kernel's stack when a measured thread is woken or switched in.
-    fn stacks(&mut self, pids: Option<&[i32]>) {
-        for (event, field) in [("sched/sched_waking", "pid"), ("sched/sched_switch", "next_pid")] {
-            let condition = match (filter(field, pids), field) {
-                (by_name, "next_pid") if by_name.starts_with("comm") => by_name.replacen("comm", "next_comm", 1),
-                (condition, _) => condition,
-            };
+    /// Records the kernel's stack with some events.
+    fn stacks(&mut self, wanted: StackRequest, pids: Option<&[i32]>) {
+        let (conditions, lost) = match wanted {
+            StackRequest::Nowhere => return,
+            StackRequest::WakeUps => {
+                let switched = filter("next_pid", pids).replacen("comm ", "next_comm ", 1);
+                let conditions = vec![("sched/sched_waking", filter("pid", pids)), ("sched/sched_switch", switched)];
+                (conditions, "the functions that disabled interrupts or left the CPU")
+            }
+            StackRequest::Sleeps => {
+                let is_asleep = format!("prev_state == {}", state::UNINTERRUPTIBLE);
+                (vec![("sched/sched_switch", is_asleep)], "the locks of the kernel that threads wait for")
+            }
+        };
+        for (event, condition) in conditions {
             let trigger = format!("stacktrace if {condition}");
             if let Err(err) = self.write(&format!("events/{event}/trigger"), &trigger) {
-                self.missing.push(format!("no stacks ({err}): the functions that disabled interrupts or left the CPU"));
+                self.missing.push(format!("no stacks ({err}): {lost}"));
                 return;
             }
         }

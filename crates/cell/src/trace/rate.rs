@@ -1,6 +1,6 @@
 //! A trace of the kernel that is read again and again, at a rate that `cargo xtask bench --only explain` shows.
 
-use super::instance::{TraceRequest, tests::only_instance};
+use super::instance::{StackRequest, TraceRequest, tests::only_instance};
 use super::source::PageSource;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -26,7 +26,7 @@ fn root_events_of_the_kernel_are_read() {
         .enable(TraceRequest {
             events: crate::trace::EventSet::Explanation,
             pids: Some(&[pid]),
-            stacks: false,
+            stacks: StackRequest::Nowhere,
             idle_states: true,
         })
         .unwrap();

@@ -248,6 +248,7 @@ mod tests {
         };
         let inside = Inside {
             activation,
+            behind: None,
             usual: Usual::default(),
             priorities: HashMap::new(),
             files: HashMap::new(),

@@ -6,6 +6,7 @@ use super::handover::Handover;
 use super::late::{LateActivation, Stopped};
 use super::stacks::Stacks;
 use super::targets::Targets;
+use crate::observed::Observed;
 use crate::trace::{Instance, PageSource};
 use analysis::explain::{Event, Inside};
 use analysis::watch::{Activation, Finished, Release, Usual, WatchedThreads};
@@ -125,7 +126,8 @@ pub(super) struct Times {
 pub(super) struct ThreadFacts {
     pub(super) process: u32,
     pub(super) policy: Option<Policy>,
-    pub(super) cpus: Option<model::CpuSet>,
+    /// The CPUs that it may use.
+    pub(super) observed: Observed,
     groups: CpuGroups,
     /// Throttled time at the last two looks, ns.
     throttled_ns: [Option<u64>; 2],
@@ -320,10 +322,11 @@ impl Reader {
         let name = self.threads.names.get(&one.pid).filter(|_| self.is_meant(one.pid))?.clone();
         let facts = self.facts.get(&one.pid);
         let process = facts.map_or(one.pid.unsigned_abs(), |facts| facts.process);
-        let blocks = &one.activation.blocks;
-        let wakers = blocks.iter().filter_map(|block| block.waker);
+        let activations = one.behind.iter().map(|behind| &**behind).chain([&one.activation]);
+        let blocks = || activations.clone().flat_map(|activation| &activation.blocks);
+        let wakers = blocks().filter_map(|block| block.waker);
         let priorities = wakers.filter_map(|pid| Some((pid, kernel_priority(pid)?))).collect();
-        let calls = one.activation.blocks.iter().filter_map(|block| block.call);
+        let calls = blocks().filter_map(|block| block.call);
         let files = calls.filter_map(|call| Some((call.detail, host::open_file(process, call.detail)?))).collect();
         let groups = facts.map(|facts| facts.groups.clone()).unwrap_or_default();
         // From the look before the last one to now: it contains the activation unless that took seconds.
@@ -331,7 +334,14 @@ impl Reader {
         let stacks = self.stacks.as_mut();
         let (samples, mapped) = stacks.map(|stacks| stacks.of(process, one.pid, &one.activation)).unwrap_or_default();
         let throttled_ns = groups.throttled_ns().zip(before).map(|(now, before)| now.saturating_sub(before));
-        let inside = Inside { activation: one.activation.clone(), usual, priorities, files, samples: Vec::new() };
+        let inside = Inside {
+            activation: one.activation.clone(),
+            behind: one.behind.clone(),
+            usual,
+            priorities,
+            files,
+            samples: Vec::new(),
+        };
         Some(LateActivation {
             pid: one.pid,
             name,

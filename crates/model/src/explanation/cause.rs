@@ -21,8 +21,11 @@ pub enum Cause {
     HigherPriority,
     /// A thread of the same real-time priority ran first.
     EqualPriority,
-    /// The scheduler throttled the thread: real-time throttling, the fair server, or a control group's limit.
+    /// The scheduler throttled the thread: real-time throttling, the fair server, a control group's limit, or the
+    /// runtime of SCHED_DEADLINE.
     Throttling,
+    /// The priority of the thread had been lowered from outside, and others ran first.
+    Demoted,
     /// The fair scheduler let other threads run first.
     FairScheduling,
     /// Timer slack allowed the kernel to let the timer expire later.
@@ -31,7 +34,7 @@ pub enum Cause {
     IdleExit,
     /// The thread's memory was not resident.
     PageFault,
-    /// The thread was stopped (SIGSTOP, a debugger).
+    /// The thread was stopped (SIGSTOP, a debugger, a frozen control group).
     Stopped,
     /// The thread itself was still running at its due time.
     OwnOverrun,
@@ -51,6 +54,8 @@ pub enum Cause {
     LongRun,
     /// In an activation: another thread held a lock.
     Lock,
+    /// In an activation: another thread held a lock of the kernel, like that of a file or of the memory map.
+    KernelLock,
     /// In an activation: a thread of lower priority held a lock, and others ran instead of it.
     PriorityInversion,
     /// In an activation: it waited for a disk.

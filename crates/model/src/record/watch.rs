@@ -96,6 +96,12 @@ pub struct WatchedThread {
     pub preempted_by: Vec<NamedTime>,
     /// Calls in which it slept within an activation, most time first, up to ten.
     pub blocked_in: Vec<NamedTime>,
+    /// Changes of its priority and of the CPUs that it may use, oldest first, up to ten.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub changes: Vec<SettingChange>,
+    /// Real-time policies that it asked for and was refused, each once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedPolicy>,
     /// Page faults within activations.
     pub page_faults: u64,
     /// Changes of the CPU within and between activations.
@@ -107,6 +113,35 @@ pub struct WatchedThread {
     /// What it had not finished at the end of the cell; `null`: nothing, and in records of versions that did not say.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub open: Option<OpenActivation>,
+}
+
+/// A change of the priority of a watched thread, or of the CPUs that it may use.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct SettingChange {
+    /// Time after the start of the cell at which it was seen, ns: that of the next activation, or of the next look
+    /// once a second.
+    #[serde(rename = "at_ns")]
+    pub at: Span,
+    /// The setting before, as text: `priority 50`, `nice 0`, `CPUs 0-1`.
+    pub from: String,
+    /// The setting since then.
+    pub to: String,
+}
+
+impl SettingChange {
+    /// Time after the start in which programs set up their threads.
+    pub const BEGINNING: Span = Span::SECOND;
+}
+
+/// A policy that the kernel refused to a thread.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
+#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+pub struct RefusedPolicy {
+    /// The system call.
+    pub call: String,
+    /// Name of the policy; `null` where the call has it in memory.
+    pub policy: Option<String>,
 }
 
 /// A watched thread that never waited twice in one call, so that it has no activations.

@@ -62,6 +62,7 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
     let achieved = Achieved {
         policy: member.policy,
         cpus: member.cpus.clone(),
+        changes: Vec::new(),
         timer_slack_ns: member.timer_slack.ns(),
         memory_locked_bytes: host::memory_locked_bytes_of(std::process::id()).unwrap_or(0),
         cpu_dma_latency_us: dma_latency.as_ref().map(|(_, us)| *us),

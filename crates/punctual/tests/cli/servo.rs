@@ -1,4 +1,4 @@
-//! The example program with planted faults, compiled and watched, and whether its explanations name them.
+//! Programs with planted faults, compiled and watched, and whether their explanations name them.
 
 use crate::program::{DIRECTORY, ProgramOutput, Scratch, command, is_installed, run};
 use crate::real::explain::{instances, sums_agree};
@@ -7,9 +7,46 @@ use model::{Cause, ExplainRecord, Share};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
-/// A fault of the example, and its explanation.
+/// A program with planted faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Program {
+    /// The example, `examples/servo.c`.
+    Servo,
+    /// `tests/watched/blamed.c`.
+    Blamed,
+}
+
+impl Program {
+    /// The name of the program, and of the thread that its faults hit.
+    pub(crate) fn names(self) -> (&'static str, &'static str) {
+        match self {
+            Program::Servo => ("servo", "controller"),
+            Program::Blamed => ("blamed", "loop"),
+        }
+    }
+
+    /// The compiled program.
+    pub(crate) fn compiled(self, scratch: &Scratch, options: &[&str]) -> PathBuf {
+        let source = match self {
+            Program::Servo => include_str!("../../../../examples/servo.c"),
+            Program::Blamed => include_str!("../watched/blamed.c"),
+        };
+        compiled_from(scratch, self.names().0, source, options)
+    }
+
+    /// Its words with a fault.
+    pub(crate) fn words(self, program: &Path, fault: &str) -> Vec<String> {
+        match self {
+            Program::Servo => words(program, fault),
+            Program::Blamed => vec![program.display().to_string(), fault.to_owned()],
+        }
+    }
+}
+
+/// A fault of a program, and its explanation.
 pub(crate) struct Fault {
-    /// Its name in the example.
+    pub(crate) program: Program,
+    /// Its name in the program.
     pub(crate) name: &'static str,
     /// The causes that are right: a lock is one with and without a thread that delays its holder.
     causes: &'static [Cause],
@@ -18,8 +55,21 @@ pub(crate) struct Fault {
 }
 
 pub(crate) const fn fault(name: &'static str, causes: &'static [Cause], text: &'static str) -> Fault {
-    Fault { name, causes, text }
+    Fault { program: Program::Servo, name, causes, text }
 }
+
+const fn blamed(name: &'static str, causes: &'static [Cause], text: &'static str) -> Fault {
+    Fault { program: Program::Blamed, name, causes, text }
+}
+
+/// Those of the other program, which has one thread that is late.
+pub(crate) static KINDS: [Fault; 5] = [
+    blamed("inode", &[Cause::KernelLock], "that of the file, in "),
+    blamed("memory_map", &[Cause::KernelLock], "that of the memory map, in "),
+    blamed("userfault", &[Cause::PageFault], "userfaultfd, answered by pager"),
+    blamed("deadline", &[Cause::Throttling], "its runtime of SCHED_DEADLINE was used up"),
+    blamed("backlog", LOCKS, "held by other (nice 0)"),
+];
 
 const LOCKS: &[Cause] = &[Cause::Lock, Cause::PriorityInversion];
 
@@ -44,9 +94,10 @@ pub(crate) static FAULTS: [Fault; 13] = [
 const TRUE_TOO: [Fault; 1] = [fault("inversion", &[Cause::Lock], "held by logger (nice 10)")];
 
 /// Causes that are in a program; others are in the machine, and may always be there as well.
-pub(crate) const OF_PROGRAMS: [Cause; 10] = [
+pub(crate) const OF_PROGRAMS: [Cause; 11] = [
     Cause::LongRun,
     Cause::Lock,
+    Cause::KernelLock,
     Cause::PriorityInversion,
     Cause::Storage,
     Cause::Memory,
@@ -59,7 +110,7 @@ pub(crate) const OF_PROGRAMS: [Cause; 10] = [
 
 /// The compiled example.
 pub(crate) fn compiled(scratch: &Scratch, options: &[&str]) -> PathBuf {
-    compiled_from(scratch, "servo", include_str!("../../../../examples/servo.c"), options)
+    Program::Servo.compiled(scratch, options)
 }
 
 /// The program `name` of a source in C.

@@ -92,10 +92,10 @@ fn causes(page: &mut Markup, record: &ExplainRecord) {
 /// Returns the color of a cause: kinds of causes, as many as eyes tell apart.
 fn color(cause: Cause) -> usize {
     match cause {
-        Cause::HigherPriority | Cause::EqualPriority | Cause::FairScheduling | Cause::VcpuWaiting => 0,
+        Cause::HigherPriority | Cause::EqualPriority | Cause::Demoted | Cause::FairScheduling | Cause::VcpuWaiting => 0,
         Cause::NonPreemptible | Cause::EmulatorWaiting => 1,
         Cause::Interrupt | Cause::Softirq => 2,
-        Cause::IrqsOff | Cause::Lock | Cause::PriorityInversion => 3,
+        Cause::IrqsOff | Cause::Lock | Cause::KernelLock | Cause::PriorityInversion => 3,
         Cause::Steal | Cause::Emulation => 4,
         Cause::Throttling | Cause::Stopped | Cause::GuestStopped => 5,
         Cause::TimerSlack | Cause::IdleExit => 6,

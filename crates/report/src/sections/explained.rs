@@ -1,11 +1,11 @@
 //! Explanations of late wake-ups: each of the worst in detail, and a table of the causes of a cell.
 
-use crate::lines::{Lines, shortened};
+use crate::lines::Lines;
 use crate::table::{Column, Table, UNKNOWN};
 use analysis::explain::{advice, blame, cause_name, evidence_name, phase_name, share_line};
 use analysis::wording::{count, duration, things};
 use analysis::{CellSummary, RunSummary, Stages};
-use model::{CauseTotal, Evidence, ExplainRecord, Explanation, Header, Kernel, PhaseLength};
+use model::{Evidence, ExplainRecord, Explanation, Header, Kernel, OwnerTotal, PhaseLength, Span};
 use std::io;
 
 /// Number of shares shown for a wake-up; the rest is summed.
@@ -173,12 +173,7 @@ fn causes(
         lines.paragraph(out, "", &format!("{} not covered: {why}.", count(*not_covered)))?;
     }
     let percent = |ns: u64| ns as f64 * 100.0 / late.ns().max(1) as f64;
-    let mut table = totals(explained);
-    let width = table.rows.iter().filter_map(|row| row.first()).map(String::len).max().unwrap_or(0).max(5);
-    for by in table.rows.iter_mut().filter_map(|row| row.last_mut()) {
-        *by = shortened(by, lines.width.saturating_sub(width + 39).max(12));
-    }
-    table.lines().iter().try_for_each(|line| writeln!(out, "{line}"))?;
+    totals(explained).lines().iter().try_for_each(|line| writeln!(out, "{line}"))?;
     let sure = Evidence::ALL.map(|kind| {
         let ns = explained.evidence_ns.get(kind.index()).copied().unwrap_or(0);
         format!("{} {:.0} %", evidence_name(kind), percent(ns))
@@ -213,29 +208,53 @@ pub(crate) fn is_watched(explained: &ExplainRecord) -> bool {
     explained.worst.iter().any(|one| one.thread.is_some())
 }
 
-/// A row for each cause of the explained wake-ups.
+/// A row for each cause of the explained wake-ups, with one for each owner below it. Those of less than 0.5 % share a
+/// row.
 pub(crate) fn totals(explained: &ExplainRecord) -> Table {
     let ExplainRecord { causes, late, .. } = explained;
     let columns = vec![
-        Column::text("cause"),
+        Column::text("cause, and by whom"),
         Column::figure("share"),
+        Column::figure("total").after(1).at_least(9),
         Column::figure("worst").after(1).at_least(9),
         Column::figure("wake-ups"),
         Column::figure("blamed"),
-        Column::text("by"),
     ];
-    let row = |total: &CauseTotal| {
-        let share = total.total.ns() as f64 * 100.0 / late.ns().max(1) as f64;
-        vec![
-            cause_name(total.cause, total.or).to_string(),
-            format!("{share:.0} %"),
-            duration(total.worst.ns() as f64),
-            count(total.wakeups),
-            count(total.blamed),
-            total.owners.join(", "),
-        ]
-    };
-    Table::new(columns, causes.iter().map(row).collect())
+    let share = |ns: u64| format!("{:.0} %", ns as f64 * 100.0 / late.ns().max(1) as f64);
+    let time = |ns: u64| duration(ns as f64);
+    let is_small = |ns: u64| ns.saturating_mul(200) < late.ns();
+    let (small, large): (Vec<_>, Vec<_>) = causes.iter().partition(|total| is_small(total.total.ns()));
+    let mut rows = Vec::new();
+    for total in large {
+        let mut name = cause_name(total.cause, total.or);
+        if let [only] = total.owners.as_slice() {
+            let has_both = only.name.starts_with(&name);
+            name = if has_both { only.name.clone() } else { format!("{name} by {}", only.name) };
+        }
+        let ns = total.total.ns();
+        rows.push(vec![name, share(ns), time(ns), time(total.worst.ns()), count(total.wakeups), count(total.blamed)]);
+        if total.owners.len() > 1 {
+            let is_shown = |owner: &&OwnerTotal| owner.total.is_none_or(|total| !is_small(total.ns()));
+            let shown: Vec<&OwnerTotal> = total.owners.iter().filter(is_shown).collect();
+            let shown_ns: u64 = shown.iter().filter_map(|owner| owner.total).map(Span::ns).sum();
+            let is_known = total.owners.iter().all(|owner| owner.total.is_some());
+            let others = Some(ns.saturating_sub(shown_ns)).filter(|ns| is_known && !is_small(*ns));
+            let others = others.map(|ns| OwnerTotal { name: "others".to_owned(), total: Some(Span(ns)) });
+            rows.extend(shown.into_iter().chain(&others).map(|owner| {
+                let known = |of: &dyn Fn(u64) -> String| owner.total.map_or(UNKNOWN.to_owned(), |total| of(total.ns()));
+                let (part, sum) = (known(&share), known(&time));
+                vec![format!("  {}", owner.name), part, sum, String::new(), String::new(), String::new()]
+            }));
+        }
+    }
+    if !small.is_empty() {
+        let ns = small.iter().map(|total| total.total.ns()).sum();
+        let name = format!("{} of less than 0.5 %", things(small.len() as u64, "cause"));
+        let worst = small.iter().map(|total| total.worst.ns()).max().unwrap_or(0);
+        let blamed = small.iter().map(|total| total.blamed).sum();
+        rows.push(vec![name, share(ns), time(ns), time(worst), String::new(), count(blamed)]);
+    }
+    Table::new(columns, rows)
 }
 
 /// A row for each of the two stages of all wake-ups, late or not.
@@ -278,7 +297,7 @@ mod tests {
     use crate::Style;
     use analysis::testing::RunBuilder;
     use expect_test::expect;
-    use model::{Cause, Owner, Phase, Share, Span};
+    use model::{Cause, Owner, Phase, Share};
 
     fn share(name: &str, cause: Cause, or: Option<Cause>, evidence: Evidence, ns: u64) -> Share {
         Share {
@@ -373,10 +392,10 @@ mod tests {
 
             What makes it late: 3 wake-ups above 100 us, 1 explained, 412 us in all
             2 not covered: the trace was being read for another one, or had just restarted.
-              cause               share     worst  wake-ups  blamed  by
-              not preemptible      95 %    391 us         1       1  kworker vmstat_update
-              softirq               3 %     13 us         1       0  softirq RCU
-              the wake-up itself    2 %      8 us         1       0  the wake-up itself
+              cause, and by whom                        share     total     worst  wake-ups  blamed
+              not preemptible by kworker vmstat_update   95 %    391 us    391 us         1       1
+              softirq RCU                                 3 %     13 us     13 us         1       0
+              the wake-up itself                          2 %      8 us      8 us         1       0
             Evidence: direct 100 %, inferred 0 %, ambiguous 0 %, undetermined 0 %.
             not preemptible: boot with preempt=full, or use a PREEMPT_RT kernel (punctual doctor:
               preemption-model, workqueues).

@@ -5,7 +5,8 @@ use crate::explain::event::{CpuEvents, Event, What, flags};
 use crate::explain::locate::Piece;
 use crate::explain::silence;
 use crate::explain::timeline::{self, Stretch};
-use model::{Cause, Phase, Segment};
+use crate::watch::priority_text;
+use model::{Cause, Segment};
 
 /// Longest time of a switch, ns.
 const SWITCH_NS: u64 = 5_000;
@@ -13,6 +14,9 @@ const SWITCH_NS: u64 = 5_000;
 const PROMPT_NS: u64 = 50_000;
 /// Length of a silence, ns, from which the CPU of a guest may have been taken away.
 const LONG_NS: u64 = 100_000;
+
+/// Longest time, ns, from the timer that replenishes a runtime to the switch to its thread.
+const REPLENISHED_NS: u64 = 100_000;
 
 /// Prefix of the threads that move others between CPUs (kernel/stop_machine.c).
 const MIGRATION_THREAD: &str = "migration/";
@@ -42,17 +46,33 @@ impl Scene<'_> {
         segments
     }
 
-    /// Parts of a stretch of a normal thread, cut at the request to switch: before it, the scheduler let the thread
-    /// run.
+    /// Parts of a stretch of a normal thread, cut where it was to be switched out and went on for long. At other
+    /// requests, the scheduler ran and chose it again.
     fn parts(&self, cpu: &CpuEvents, stretch: &Stretch) -> Vec<Stretch> {
         let is_fair = self.subject.is_fair() && stretch.priority.is_none_or(|priority| priority >= 100);
-        let request_ns = timeline::resched_at(cpu, stretch.from_ns, stretch.to_ns);
-        let request_ns = request_ns.filter(|at| is_fair && stretch.context.is_none() && stretch.to_ns - at > PROMPT_NS);
-        let request_ns = request_ns.filter(|at| *at > stretch.from_ns);
-        let Some(at) = request_ns else { return vec![*stretch] };
-        let before = Stretch { to_ns: at, ..*stretch };
-        let after = Stretch { from_ns: at, is_chosen: false, ..*stretch };
-        vec![before, after]
+        let mut parts = Vec::new();
+        let mut rest = *stretch;
+        // At the switch to it, the request was answered.
+        let mut from_ns = stretch.from_ns + u64::from(stretch.is_chosen);
+        while let Some(asked) = timeline::resched_from(cpu, from_ns, stretch.to_ns).filter(|_| is_fair) {
+            let is_answered = asked.to_ns < stretch.to_ns;
+            from_ns = asked.to_ns.max(from_ns + 1);
+            if stretch.context.is_some() || asked.to_ns - asked.from_ns <= PROMPT_NS {
+                if is_answered { continue } else { break }
+            }
+            if asked.from_ns > rest.from_ns {
+                parts.push(Stretch { to_ns: asked.from_ns, ..rest });
+            }
+            parts.push(Stretch { from_ns: asked.from_ns, to_ns: asked.to_ns, is_chosen: false, ..rest });
+            rest = Stretch { from_ns: asked.to_ns, is_chosen: true, ..rest };
+            if !is_answered {
+                break;
+            }
+        }
+        if rest.from_ns < rest.to_ns {
+            parts.push(rest);
+        }
+        parts
     }
 
     fn waited_for(&self, cpu: &CpuEvents, piece: &Piece, stretch: &Stretch) -> Reading {
@@ -67,27 +87,34 @@ impl Scene<'_> {
         if stretch.is_broken {
             return Reading::cannot_tell("a context switch event is missing");
         }
+        if self.subject.has_runtime()
+            && stretch.priority != Some(ours)
+            && let Some(used_up) = self.used_up(piece)
+        {
+            return used_up;
+        }
         let is_first = stretch.from_ns == piece.from_ns || !stretch.is_chosen;
         if stretch.pid == 0 {
             return match () {
-                () if !is_first => Reading::inferred(
-                    Cause::Throttling,
-                    "the CPU went idle with the thread runnable: cgroup quota or real-time throttling",
-                ),
+                () if !is_first => self.held_back(piece, "the CPU went idle with the thread runnable"),
                 () if length <= SWITCH_NS * 3 => Reading::direct(Cause::Ordinary),
-                () if idles_on(cpu, piece) => Reading::inferred(
-                    Cause::Throttling,
-                    "the CPU took interrupts and stayed idle with the thread runnable: cgroup quota or real-time throttling",
-                ),
+                () if idles_on(cpu, piece) => {
+                    self.held_back(piece, "the CPU took interrupts and stayed idle with the thread runnable")
+                }
                 () if self.facts.may_be_taken() => Reading::either(Cause::IdleExit, Cause::Steal),
                 () => Reading::inferred(Cause::IdleExit, "the CPU was idle when the thread was woken"),
             };
         }
         let inherited = || self.inherited.reason(self.trace, stretch);
-        if piece.phase == Phase::Activation && self.trace.owner_name(None, stretch.pid).starts_with(MIGRATION_THREAD) {
+        if self.is_inside(piece) && self.trace.owner_name(None, stretch.pid).starts_with(MIGRATION_THREAD) {
             return Reading::direct(Cause::Migration);
         }
         match stretch.priority {
+            // With the priority that it was to have, the thread would have run.
+            Some(theirs) if ours > self.asked && theirs > self.asked => {
+                let (had, asked) = (priority_text(ours), priority_text(self.asked));
+                Reading::direct(Cause::Demoted).at(Some(format!("{had} instead of {asked}")))
+            }
             Some(theirs) if theirs < ours && (theirs < 100 || !is_fair) => {
                 Reading::direct(Cause::HigherPriority).at(inherited())
             }
@@ -99,11 +126,55 @@ impl Scene<'_> {
         }
     }
 
+    /// Cause of a stretch in which the scheduler passed over the runnable thread: a limit, if one can apply.
+    fn held_back(&self, piece: &Piece, why: &str) -> Reading {
+        let pid = self.subject.pid;
+        let runs_on = self.trace.numbered().filter_map(|(cpu, events)| {
+            let later = events.between(piece.to_ns, u64::MAX).iter();
+            later.clone().find(|event| event.is_switch_to(pid)).map(|event| (event.at_ns, cpu))
+        });
+        if let Some((_, cpu)) = runs_on.min().filter(|(_, cpu)| *cpu != piece.cpu) {
+            return Reading::cannot_tell(format!("{why}, which CPU {cpu} took over at an unknown time"));
+        }
+        if self.subject.is_fair() && !self.facts.has_cpu_quota {
+            return Reading::cannot_tell(why);
+        }
+        Reading::inferred(Cause::Throttling, why)
+    }
+
+    /// The use of all of its runtime by a thread of policy deadline, which then waits until that is replenished: if it
+    /// was switched out for that, or a timer of the scheduler lets it run again.
+    fn used_up(&self, piece: &Piece) -> Option<Reading> {
+        let pid = self.subject.pid;
+        let place = "its runtime of SCHED_DEADLINE was used up";
+        let is_replenished = |event: &Event| match event.what {
+            What::TimerExpire { function: Some(function), .. } => {
+                (self.symbols)(function).is_some_and(|name| name == "dl_task_timer")
+            }
+            _ => false,
+        };
+        let ends = |cpu: &CpuEvents| {
+            cpu.between(piece.to_ns.saturating_sub(REPLENISHED_NS), piece.to_ns).iter().any(is_replenished)
+        };
+        if self.trace.cpus.iter().any(ends) {
+            return Some(Reading::direct(Cause::Throttling).at(Some(place.to_owned())));
+        }
+        let is_put_off = |event: &Event| matches!(event.what, What::Switch { prev, .. } if prev == pid);
+        let begins = self.trace.cpus.iter().any(|cpu| cpu.between(piece.from_ns, piece.from_ns).iter().any(is_put_off));
+        begins.then(|| Reading::inferred(Cause::Throttling, place))
+    }
+
     /// Cause of a stretch of a normal thread while the measured normal thread was runnable.
     fn fair(&self, cpu: &CpuEvents, stretch: &Stretch) -> Reading {
-        let is_requested = timeline::resched_at(cpu, stretch.from_ns, stretch.from_ns).is_some();
-        if is_requested && stretch.length_ns() > PROMPT_NS && !stretch.is_chosen {
-            return self.non_preemptible(cpu, stretch);
+        let asked = timeline::resched_from(cpu, stretch.from_ns, stretch.to_ns);
+        if let Some(asked) = asked.filter(|asked| asked.from_ns == stretch.from_ns && !stretch.is_chosen)
+            && stretch.length_ns() > PROMPT_NS
+        {
+            // Without an event meanwhile, the scheduler may have run and chosen it again.
+            return match asked.seen_ns - asked.from_ns > PROMPT_NS {
+                true => self.non_preemptible(cpu, stretch),
+                false => Reading::either(Cause::FairScheduling, Cause::NonPreemptible),
+            };
         }
         // No event distinguishes a thread that waits for its turn from one whose group has used up its quota.
         match self.facts.has_cpu_quota {
@@ -120,8 +191,7 @@ impl Scene<'_> {
     fn lower(&self, cpu: &CpuEvents, piece: &Piece, stretch: &Stretch, is_first: bool) -> Reading {
         let to = stretch.to_ns;
         if !is_first {
-            let why = "the scheduler chose it with the measured thread runnable";
-            return Reading::inferred(Cause::Throttling, why);
+            return self.held_back(piece, "the scheduler chose it with the measured thread runnable");
         }
         if stretch.length_ns() <= SWITCH_NS {
             return Reading::direct(Cause::Ordinary);
@@ -133,8 +203,7 @@ impl Scene<'_> {
         // thread.
         let answered = timeline::resched_was_answered(cpu, piece.from_ns, to.saturating_sub(1));
         if answered.is_some_and(|at| to - at > SWITCH_NS) {
-            let why = "the scheduler ran and kept it with the measured thread runnable";
-            return Reading::inferred(Cause::Throttling, why);
+            return self.held_back(piece, "the scheduler ran and kept it with the measured thread runnable");
         }
         if timeline::resched_at(cpu, piece.from_ns, to).is_some() {
             return self.non_preemptible(cpu, stretch);

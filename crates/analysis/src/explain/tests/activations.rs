@@ -2,8 +2,8 @@
 
 use super::super::{Inside, explain_activation};
 use super::*;
-use crate::watch::Usual;
 use crate::watch::script::{ME, OTHER, Script, THIRD, TIMER, until_instant};
+use crate::watch::{Activation, Usual};
 use Cause::*;
 use Evidence::*;
 use std::collections::HashMap;
@@ -32,7 +32,7 @@ fn explained(script: &Script, facts: Facts) -> Explanation {
     };
     let (priorities, usual) = (HashMap::from([(OTHER, 130)]), usual());
     let files = HashMap::from([(7, "socket".to_owned()), (8, "pipe".to_owned())]);
-    let inside = Inside { activation: one.clone(), usual, priorities, files, samples: Vec::new() };
+    let inside = Inside { activation: one.clone(), behind: None, usual, priorities, files, samples: Vec::new() };
     let explanation = explain_activation(&script.trace, &subject, &inside, &facts, &symbols).expect("it is covered");
     assert!(explanation.is_complete(), "{explanation:#?}");
     assert_eq!(explanation.latency.ns(), one.response_ns());
@@ -112,6 +112,145 @@ fn a_disk_is_named_with_the_call_or_as_a_page_fault() {
     let script = disk(Script::released().sleep_for_disk(1_012_000)).switch(2_015_000, ME, 0).waits(2_050_000);
     let (cause, _, evidence, ..) = blamed(&script, facts());
     assert_eq!((cause, evidence), (Unknown, CannotTell));
+}
+
+/// An activation that sleeps in `pwrite64` or in a page fault with these functions, without signals that would end it,
+/// and is woken by the logger on the other CPU, or in this context.
+fn in_kernel(functions: &[&str], is_fault: bool, woken_in: Option<Context>) -> Script {
+    let script = Script::released().switch_on(1, 1_006_000, OTHER, 0);
+    let script = match is_fault {
+        true => script.at(1_010_000, What::PageFault),
+        false => script.enter(1_010_000, Sysno::pwrite64, [7, 0, 0]),
+    };
+    let mut script = script.sleep_for_disk(1_012_000);
+    if !functions.is_empty() {
+        script.trace.stacks.push(functions.iter().map(|name| sleep_in(name)).collect());
+        let event = Event { at_ns: 1_012_100, pid: ME, flags: 0, what: What::Stack(0) };
+        script.trace.cpus[0].events.push(event);
+    }
+    let script = match woken_in {
+        Some(context) => script.interrupted(2_011_000, context),
+        None => script.woken_by(1, 2_012_000),
+    };
+    let script = script.switch(2_015_000, ME, 0);
+    let script = if is_fault { script } else { script.exit(2_016_000, Sysno::pwrite64, 0) };
+    script.waits(2_050_000)
+}
+
+#[test]
+fn an_uninterruptible_sleep_is_for_a_disk_only_if_a_device_ended_it() {
+    let (disk, softirq) = (Some(Context::Interrupt(36)), |number| Some(Context::Softirq(number)));
+    let call = "pwrite64(7) socket";
+    let woken = |by: &str| format!("{call}, until {by} woke it");
+    let interrupt = woken("an interrupt or a timer");
+    for (functions, is_fault, woken_in, cause, evidence, place) in [
+        // By the functions in which it slept.
+        (
+            &["rwsem_down_write_slowpath", "down_write", "shmem_file_write_iter"][..],
+            false,
+            None,
+            KernelLock,
+            Direct,
+            format!("{call}: that of the file, in shmem_file_write_iter, held by logger (nice 10)"),
+        ),
+        (
+            &["rwsem_down_write_slowpath", "lock_mm_and_find_vma"],
+            true,
+            None,
+            KernelLock,
+            Direct,
+            "page fault: that of the memory map, in lock_mm_and_find_vma, held by logger (nice 10)".to_owned(),
+        ),
+        (&["folio_wait_bit_common"], false, disk, Storage, Direct, interrupt.clone()),
+        (&["folio_wait_bit_common"], false, None, Storage, Inferred, woken("logger")),
+        (&["handle_userfault"], true, None, PageFault, Direct, "userfaultfd, until logger woke it".to_owned()),
+        (
+            &["__refrigerator"],
+            false,
+            None,
+            Stopped,
+            Direct,
+            "its control group was frozen, until logger woke it".to_owned(),
+        ),
+        (&["__wait_rcu_gp"], false, None, SystemCall, Direct, format!("{call}: a grace period of RCU")),
+        (
+            &["request_wait_answer"],
+            false,
+            None,
+            SystemCall,
+            Direct,
+            format!("{call}: the server of a file system, until logger woke it"),
+        ),
+        (
+            &["reclaim_throttle"],
+            false,
+            None,
+            Memory,
+            Direct,
+            format!("{call}: the kernel reclaims memory, until logger woke it"),
+        ),
+        // A function that no list knows.
+        (
+            &["cgroup_freeze_task"],
+            false,
+            None,
+            SystemCall,
+            Direct,
+            format!("{call}: in cgroup_freeze_task, until logger woke it"),
+        ),
+        (&["msleep"], false, softirq(1), SystemCall, Direct, format!("{call}: the kernel sleeps in it")),
+        // By what ended it.
+        (&[], false, disk, Storage, Direct, interrupt.clone()),
+        (&[], false, softirq(4), Storage, Direct, interrupt),
+        (&[], false, softirq(1), SystemCall, Direct, format!("{call}: a timer ended it")),
+        (&[], false, softirq(9), SystemCall, Direct, format!("{call}: a grace period of RCU")),
+        (&[], false, None, KernelLock, Inferred, format!("{call}: unknown which, held by logger (nice 10)")),
+        (&[], true, disk, PageFault, Direct, "the page came from a file or from swap".to_owned()),
+        (
+            &[],
+            true,
+            softirq(3),
+            Unknown,
+            CannotTell,
+            "page fault: nothing shows what it waited for, until an interrupt or a timer woke it".to_owned(),
+        ),
+    ] {
+        let script = in_kernel(functions, is_fault, woken_in);
+        let said = blamed(&script, facts());
+        assert_eq!((said.0, said.1, said.2, said.5), (cause, None, evidence, place), "{functions:?} {woken_in:?}");
+    }
+}
+
+#[test]
+fn an_activation_behind_another_one_has_the_cause_of_that_one() {
+    // The one released at 1 ms holds up those of 1.5 and 2 ms, by a lock until 2.012 ms.
+    let script = Script::released().switch_on(1, 1_006_000, OTHER, 0).enter(1_010_000, Sysno::futex, [0xf00, 128, 0]);
+    let script = script.sleep(1_012_000, 0).woken_by(1, 2_012_000).switch(2_015_000, ME, 0);
+    let script = script.exit(2_016_000, Sysno::futex, 0).enter(2_050_000, Sysno::clock_nanosleep, [1, 1, 0]);
+    let script = script.timer(2_050_500, TIMER, 1_500_000).exit(2_051_000, Sysno::clock_nanosleep, 0).waits(2_090_000);
+    let [behind, one] = <[Activation; 2]>::try_from(script.activations(until_instant())).unwrap();
+    let case = |behind: Option<Activation>| {
+        let (priorities, behind) = (HashMap::from([(OTHER, 130)]), behind.map(Box::new));
+        let inside = Inside {
+            activation: one.clone(),
+            behind,
+            usual: usual(),
+            priorities,
+            files: HashMap::new(),
+            samples: vec![],
+        };
+        let thread = model::Owner { name: "control".to_owned(), pid: Some(ME) };
+        let case = Case::of_activation(&script.trace, thread, 19, inside, facts(), 0);
+        assert!(case.is_in_order());
+        let explanation = case.explain(&script.trace, &symbols).unwrap();
+        assert!(explanation.is_complete(), "{explanation:#?}");
+        let share = explanation.blame().unwrap().clone();
+        (share.phase, share.cause, share.evidence, share.total.ns(), share.place.unwrap_or_default())
+    };
+    let place =
+        "held by logger (nice 10), of lower priority, without inheritance, in an activation before it, of 1.05 ms";
+    assert_eq!(case(Some(behind.clone())), (Phase::NotAsleep, Lock, Direct, 512_000, place.to_owned()));
+    assert_eq!(case(None).1, Unknown);
 }
 
 #[test]
@@ -231,7 +370,7 @@ fn other_threads_on_the_cpu_are_named_by_their_priority() {
         expect(&script.switch(1_420_000, ME, 0).waits(1_450_000), cause, "vision", 400_000, "");
     }
     let stopped = Script::released().switch(1_020_000, 0, 4).tick(1_420_000).switch(1_424_000, ME, 0);
-    expect(&stopped.waits(1_450_000), Stopped, "control", 401_000, "");
+    expect(&stopped.waits(1_450_000), Stopped, "control", 401_000, "by a signal or a debugger");
 }
 
 #[test]

@@ -240,11 +240,59 @@ fn threads_of_one_program_that_the_fair_scheduler_lets_run_are_added_up() {
     let story = Story::new(0).fair().switch(DUE - 9_000, OTHER, 50, 0).interrupt(DUE + 1_000).runs(DUE + 90_000);
     story.expect(HigherPriority, None, Direct, "other");
     // Control group quota: the CPU is idle while the thread is runnable.
-    let story = Story::new(OTHER).fair().interrupt(DUE + 1_000).switch(DUE + 5_000, 0, 120, 0).runs(DUE + 90_000);
+    let mut story = Story::new(OTHER).fair().interrupt(DUE + 1_000).switch(DUE + 5_000, 0, 120, 0).runs(DUE + 90_000);
+    story.expect(Unknown, None, CannotTell, "idle");
+    story.facts.has_cpu_quota = true;
     story.expect(Throttling, None, Inferred, "idle");
-    // A requested switch that comes late, because the thread is in the kernel.
-    let story = Story::new(OTHER).fair().interrupt(DUE + 1_000).runs(DUE + 90_000);
-    story.expect(NonPreemptible, None, Direct, "other");
+    // A requested switch that comes late: the thread is in the kernel, as a later event shows, or was chosen again.
+    let story = Story::new(OTHER).fair().interrupt(DUE + 1_000);
+    story.clone().runs(DUE + 90_000).expect(FairScheduling, Some(NonPreemptible), TwoReadings, "other");
+    let later = |story: Story| story.then(DUE + 70_000, What::Enter(TICK)).then(DUE + 72_000, What::Leave(TICK));
+    later(story.clone()).runs(DUE + 90_000).expect(NonPreemptible, None, Direct, "other");
+    later(story.flags(0)).runs(DUE + 200_000).expect(FairScheduling, None, Direct, "other");
+}
+
+#[test]
+fn a_thread_that_lost_its_priority_is_not_throttled() {
+    // Asked for priority 80; every switch shows nice 0.
+    let mut story = Story::new(OTHER).fair().interrupt(DUE + 1_000).flags(0).switch(DUE + 5_000, 201, 120, 0);
+    story = story.runs(DUE + 4_000_000);
+    story.subject.priority = 19;
+    story.expect(Demoted, None, Direct, "other");
+    let blame = story.explained().blame().unwrap().clone();
+    assert_eq!(blame.place.as_deref(), Some("nice 0 instead of priority 80"));
+    // A thread that would have run first anyway.
+    let mut story = Story::new(0).fair().switch(DUE - 9_000, OTHER, 9, 0).interrupt(DUE + 1_000).runs(DUE + 90_000);
+    story.subject.priority = 19;
+    story.expect(HigherPriority, None, Direct, "other");
+}
+
+#[test]
+fn a_runtime_that_is_used_up_is_said_to_be() {
+    let mut story = Story::new(0);
+    story.subject.priority = -1;
+    let mut story = story.interrupt(DUE + 1_000).flags(0).switch(DUE + 5_000, ME, -1, 0);
+    story = story.switch(DUE + 305_000, OTHER, 120, 0);
+    let replenish = |at_ns: u64, story: Story| {
+        let story = story.then(at_ns, What::Enter(TICK));
+        story.then(at_ns + 500, What::TimerExpire { timer: TIMER + 8, function: Some(sleep_in("dl_task_timer")) })
+    };
+    let late = replenish(DUE + 1_000_000, story.clone()).then(DUE + 1_002_000, What::Leave(TICK));
+    late.runs(DUE + 1_004_000).expect(Throttling, None, Direct, "other");
+    // Without the event of the timer.
+    story.runs(DUE + 1_004_000).expect(Throttling, None, Inferred, "other");
+}
+
+#[test]
+fn a_thaw_is_no_wake_up() {
+    // Frozen in its sleep at 0.5 ms, thawed at 40 ms.
+    let frozen = Story::new(OTHER).then(DUE - 500_000, What::Waking { pid: ME }).switch(DUE - 499_000, ME, 19, 0);
+    let frozen = frozen.switch(DUE - 498_000, OTHER, 120, 1);
+    // Its timer expires, which wakes no frozen thread.
+    let expired = frozen.then(DUE + 1_000, What::Enter(TICK)).then(DUE + 1_500, expiry(TIMER));
+    let thawed = expired.then(DUE + 2_500, What::Leave(TICK)).then(DUE + 39_000_000, What::Waking { pid: ME });
+    let thawed = thawed.stack(DUE + 39_000_100, &[sleep_in("cgroup_freeze_task")]).runs(DUE + 39_004_000);
+    thawed.expect(Stopped, None, Direct, "measured/0");
 }
 
 #[test]

@@ -56,7 +56,7 @@ fn root_an_instance_traces_and_is_gone_afterwards() {
         .enable(TraceRequest {
             events: crate::trace::EventSet::Explanation,
             pids: Some(&[pid]),
-            stacks: true,
+            stacks: StackRequest::WakeUps,
             idle_states: true,
         })
         .unwrap();

@@ -4,7 +4,7 @@ use super::{Reader, ThreadFacts, Times};
 use crate::watch::targets::Targets;
 use analysis::{MIN_EXCEEDANCES, quantile};
 use host::CpuGroups;
-use model::{Bin, ClockId, Measured, ThreadProgress, ThreadState, WatchTarget};
+use model::{Bin, ClockId, Measured, SettingChange, Span, ThreadProgress, ThreadState, WatchTarget};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::PoisonError;
@@ -36,6 +36,7 @@ impl Reader {
             watched = self.targets.tids.clone();
         }
         self.note_times(&watched);
+        let at = Span(sys::clock::monotonic().0.saturating_sub(self.started.0));
         let alive: Vec<i32> = self.threads.alive().collect();
         // The threads of a process are in its groups, so these are read once a process.
         let mut groups_of: HashMap<u32, (CpuGroups, Option<u64>)> = HashMap::new();
@@ -53,8 +54,14 @@ impl Reader {
                 (groups, throttled)
             });
             let (groups, throttled) = (groups.clone(), *throttled);
-            let before = self.facts.get(pid).map_or(throttled, |facts| facts.throttled_ns[1]);
-            self.facts.insert(*pid, ThreadFacts { process, policy, cpus, groups, throttled_ns: [before, throttled] });
+            let known = self.facts.remove(pid);
+            let before = known.as_ref().map_or(throttled, |facts| facts.throttled_ns[1]);
+            // In its beginning, a program sets up its threads; their priorities are in the events.
+            let is_set_up = at >= SettingChange::BEGINNING;
+            let mut observed = known.map(|facts| facts.observed).filter(|_| is_set_up).unwrap_or_default();
+            observed.look(None, cpus, at);
+            let throttled_ns = [before, throttled];
+            self.facts.insert(*pid, ThreadFacts { process, policy, observed, groups, throttled_ns });
         }
         if let Some(stacks) = &mut self.stacks {
             let is_meant = |pid: &i32| self.threads.names.get(pid).is_some_and(|name| self.watch.is_meant(name));

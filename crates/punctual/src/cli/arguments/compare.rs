@@ -75,6 +75,6 @@ mod tests {
     fn a_maximum_does_not_decide() {
         assert_eq!((metric("p99.9"), metric("p999")), (Ok(Level::P999), Ok(Level::P999)));
         assert!(metric("max").unwrap_err().starts_with("unsupported metric `max`"));
-        assert!(metric("p99.9999").is_err());
+        assert!(metric("p99.99999").is_err());
     }
 }

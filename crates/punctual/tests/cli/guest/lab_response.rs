@@ -74,7 +74,7 @@ fn vm_what_keeps_an_interrupt_from_being_answered_is_named() {
     let ((none, of_none), (rt, of_rt)) = (of(&none), of("debian:6.1-rt"));
     // A kernel without preemption frees page tables until it reschedules.
     let is_of_load = |total: &&CauseTotal| {
-        total.cause == Cause::NonPreemptible && total.owners.iter().any(|owner| owner == "load/mmap")
+        total.cause == Cause::NonPreemptible && total.owners.iter().any(|owner| owner.name == "load/mmap")
     };
     let longest = |explained: &ExplainRecord| explained.causes.iter().find(is_of_load).map(|total| total.worst.ns());
     assert!(longest(none) > longest(rt), "{:#?} {:#?}", none.causes, rt.causes);

@@ -2,19 +2,20 @@
 
 use crate::program::{Scratch, command, machine_and_scratch, run, skip_unless};
 use crate::pure::replays::{SPIKES, directory, file_of};
-use crate::servo::{FAULTS, Fault, compiled, explained, is_of, is_possible, may_watch, words};
+use crate::servo::{FAULTS, Fault, KINDS, Program, explained, is_of, is_possible, may_watch};
 use model::{CaptureFile, ExplainRecord};
 use std::path::Path;
 
 /// Attempts at each recording.
 const ATTEMPTS: usize = 10;
 
-/// Watches the controller with a fault; keeps the smallest recording in which it is to blame.
-fn record(scratch: &Scratch, servo: &Path, fault: &Fault) {
+/// Watches the thread with a fault; keeps the smallest recording in which it is to blame.
+fn record(scratch: &Scratch, program: &Path, fault: &Fault) {
+    let (_, thread) = fault.program.names();
     for attempt in 0..ATTEMPTS {
         let out = scratch.path(&format!("{}-{attempt}", fault.name));
-        let mut watch = command("watch --for 1500ms --keep 60 --wait --format json --thread controller --stacks --out");
-        let said = run(watch.arg(&out).arg("--").args(words(servo, fault.name)));
+        let options = format!("watch --for 1500ms --keep 60 --wait --format json --thread {thread} --stacks --out");
+        let said = run(command(&options).arg(&out).arg("--").args(fault.program.words(program, fault.name)));
         let Some(all) = explained(&said) else { continue };
         let blamed = all.worst.iter().filter(|one| one.blame().is_some_and(|share| is_of(share, fault)));
         let captured = blamed.filter_map(|one| Some(out.join("captures").join(one.capture.as_ref()?)));
@@ -57,8 +58,10 @@ fn root_planted_faults_are_recorded() {
         return;
     };
     let (_machine, scratch) = machine_and_scratch("captures");
-    let servo = compiled(&scratch, &["-g"]);
     let is_wanted = |fault: &&Fault| wanted == "all" || wanted.split(' ').any(|name| name == fault.name);
-    let faults = FAULTS.iter().filter(is_wanted).filter(|fault| is_possible(fault));
-    faults.for_each(|fault| record(&scratch, &servo, fault));
+    for program in [Program::Servo, Program::Blamed] {
+        let path = program.compiled(&scratch, &["-g"]);
+        let faults = FAULTS.iter().chain(&KINDS).filter(|fault| fault.program == program);
+        faults.filter(is_wanted).filter(|fault| is_possible(fault)).for_each(|fault| record(&scratch, &path, fault));
+    }
 }

@@ -145,6 +145,56 @@ fn root_a_stopped_process_is_said_to_be_stopped() {
     });
 }
 
+/// The cell with kernel stacks: of the thawing of a control group, too.
+fn with_stacks(cell: Cell) -> Cell {
+    let explain = cell.conditions.explain.clone().map(|explain| Explain { stacks: true, ..explain });
+    Cell { conditions: Conditions { explain, ..cell.conditions }, ..cell }
+}
+
+#[test]
+#[ignore = "host: causes of late wake-ups"]
+fn root_a_frozen_control_group_is_named() {
+    skip_unless!(instances().is_some());
+    let Some(group) = Group::make("freezer", &[], &[]) else { return };
+    let files = [("freezer.state", "FROZEN", "THAWED"), ("cgroup.freeze", "1", "0")];
+    let Some((file, frozen, thawed)) = files.into_iter().find(|(file, ..)| group.0.join(file).exists()) else { return };
+    let _machine = machine();
+    series("explain frozen group", || {
+        let cell = with_stacks(asked("fifo:80", "30ms", "3s"));
+        let mut child = start_cell(group.command(crate::program::PROGRAM.as_ref()), &cell);
+        wait_for_progress(&mut child);
+        for state in [frozen, thawed].into_iter().cycle().take(10) {
+            std::fs::write(group.0.join(file), state).unwrap();
+            sleep(Duration::from_millis(if state == frozen { 60 } else { 100 }));
+        }
+        let record = record(child);
+        save("explain frozen group", explained(&record));
+        most(explained(&record), &OF_TESTS, |share| share.cause == Cause::Stopped)
+    });
+}
+
+#[test]
+#[ignore = "host: causes of late wake-ups"]
+fn root_a_priority_that_is_lowered_is_named() {
+    skip_unless!(instances().is_some());
+    let _machine = machine();
+    series("explain demotion", || {
+        let mut command = command("cell");
+        command.arg("--progress");
+        let mut child = start_cell(command, &with_stacks(asked("fifo:80", "1ms", "3s")));
+        wait_for_progress(&mut child);
+        let spinner = spinner("other", Duration::from_secs(4), Duration::ZERO);
+        let is_measured =
+            |tid: &u32| host::name_of_thread(child.id(), *tid).is_some_and(|name| name.starts_with("measured/"));
+        let measured = host::threads_of(child.id()).into_iter().filter(is_measured);
+        measured.for_each(|tid| sys::sched::set_policy(tid, model::Policy::OTHER).unwrap());
+        let record = record(child);
+        drop(spinner);
+        save("explain demotion", explained(&record));
+        most(explained(&record), &OF_TESTS, |share| share.cause == Cause::Demoted)
+    });
+}
+
 #[test]
 #[ignore = "host: causes of late wake-ups"]
 fn root_throttling_of_real_time_threads_is_named() {
@@ -226,7 +276,9 @@ fn page_faults(group: &Group, scratch: &Scratch) -> Round {
     }
     let faults = explained.causes.iter().find(|cause| cause.cause == Cause::PageFault);
     save("explain page faults", explained);
-    let named = faults.is_some_and(|faults| faults.blamed > 0 && faults.owners == [format!("measured/{}", a_cpu())]);
+    let named = faults.is_some_and(|faults| {
+        faults.blamed > 0 && faults.owners.len() == 1 && faults.owners[0].name == format!("measured/{}", a_cpu())
+    });
     Round::right_if(named, || format!("{usage:?}: {:#?}", explained.causes))
 }
 

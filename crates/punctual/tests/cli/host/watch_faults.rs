@@ -4,7 +4,8 @@ use crate::program::{command, entries, is_installed, machine_and_scratch, run, s
 use crate::real::explain::{Group, instances};
 use crate::series::{Round, series};
 use crate::servo::{
-    Fault, OF_PROGRAMS, by_name, compiled, described, explained, fault, may_watch, named, watched, words,
+    Fault, KINDS, OF_PROGRAMS, Program, by_name, compiled, described, explained, fault, may_watch, named, watched,
+    words,
 };
 use model::{Cause, Share};
 
@@ -100,6 +101,19 @@ fn root_a_long_run_is_named() {
 #[ignore = "host: causes in a watched program"]
 fn root_a_sleep_is_named() {
     one("sleep");
+}
+
+#[test]
+#[ignore = "host: causes in a watched program"]
+fn root_what_a_loop_should_not_meet_is_named() {
+    skip_unless!(may_watch());
+    let (_machine, scratch) = machine_and_scratch("watch-kinds-of-faults");
+    let program = Program::Blamed.compiled(&scratch, &[]);
+    for fault in &KINDS {
+        let words = fault.program.words(&program, fault.name);
+        let (name, thread) = (format!("watch fault {}", fault.name), fault.program.names().1);
+        series(&name, || named(explained(&watched(1500, thread, &[], &words)).as_ref(), &[fault], 1));
+    }
 }
 
 #[test]

@@ -36,11 +36,10 @@ fn a_recorded_trace_has_its_threads_and_why_they_were_late() {
             workqueues).
 
         What makes it late: 1 activation above 150 us, 1 explained, 448 us in all
-          cause                           share     worst  wake-ups  blamed  by
-          not preemptible or CPU stalled   89 %    400 us         1       1  logger
-          its usual work                   10 %     45 us         1       0  control
-          the wake-up itself                0 %      2 us         1       0  the wake-up itself
-          interrupt                         0 %      1 us         1       0  interrupt local_timer
+          cause, and by whom                        share     total     worst  wake-ups  blamed
+          not preemptible or CPU stalled by logger   89 %    400 us    400 us         1       1
+          its usual work by control                  10 %     45 us     45 us         1       0
+          2 causes of less than 0.5 %                 1 %      3 us      2 us                 0
         Evidence: direct 11 %, inferred 0 %, ambiguous 89 %, undetermined 0 %.
         not preemptible or CPU stalled: boot with preempt=full, or use a PREEMPT_RT kernel (punctual doctor:
           preemption-model, workqueues).

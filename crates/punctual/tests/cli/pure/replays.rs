@@ -1,7 +1,7 @@
 //! Recorded faults, explained again: the same cause, owner and nanoseconds on every machine.
 
 use crate::program::{Scratch, command, punctual, run};
-use crate::servo::{FAULTS, Fault, is_of};
+use crate::servo::{FAULTS, Fault, KINDS, is_of};
 use expect_test::expect_file;
 use model::{Cause, Explanation, Share};
 use serde_json::Value;
@@ -15,7 +15,7 @@ pub(crate) fn directory() -> PathBuf {
 
 /// The file of the recording of a fault.
 pub(crate) fn file_of(fault: &Fault) -> String {
-    format!("servo-{}.dat.zst", fault.name.replace('_', "-"))
+    format!("{}-{}.dat.zst", fault.program.names().0, fault.name.replace('_', "-"))
 }
 
 /// A recorded late wake-up of a measured thread.
@@ -31,7 +31,7 @@ const fn spike(series: &'static str, cause: Cause, owner: Option<&'static str>) 
     Spike { series, cause, owner }
 }
 
-pub(crate) static SPIKES: [Spike; 7] = [
+pub(crate) static SPIKES: [Spike; 9] = [
     spike("explain higher priority", Cause::HigherPriority, Some("culprit")),
     spike("explain equal priority", Cause::EqualPriority, Some("culprit")),
     spike("explain fair competition", Cause::FairScheduling, None),
@@ -39,6 +39,8 @@ pub(crate) static SPIKES: [Spike; 7] = [
     spike("explain SIGSTOP", Cause::Stopped, None),
     spike("explain real-time throttling", Cause::Throttling, None),
     spike("explain page faults", Cause::PageFault, None),
+    spike("explain frozen group", Cause::Stopped, None),
+    spike("explain demotion", Cause::Demoted, None),
 ];
 
 impl Spike {
@@ -95,7 +97,7 @@ fn every_recorded_cause_is_named_again() {
         return;
     }
     let mut text = String::new();
-    for fault in &FAULTS {
+    for fault in FAULTS.iter().chain(&KINDS) {
         replay(&mut text, &file_of(fault), |share| is_of(share, fault));
     }
     for spike in &SPIKES {

@@ -5,7 +5,7 @@ use crate::program::{
     machine_and_scratch, mark, punctual, read_json, run, skip_unless,
 };
 use crate::real::explain::{instances, of_child};
-use crate::servo::{compiled, did_nothing, explained, may_watch, words};
+use crate::servo::{Program, compiled, did_nothing, explained, may_watch, words};
 use model::{Entry, Record, WatchRecord, WatchedThread};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
@@ -409,4 +409,20 @@ fn root_threads_that_end_rename_and_fork_are_followed() {
     let [main, short, forked] = ["main", "short", "forked"].map(|name| thread(name).process);
     assert!(main.is_none() || short.is_none_or(|short| main == Some(short)), "{main:?} {short:?}");
     assert!(main.is_none() || main != forked, "{main:?} {forked:?}");
+}
+
+#[test]
+fn root_a_policy_that_a_program_asked_for_and_was_refused_is_a_finding() {
+    skip_unless!(may_watch());
+    let (_machine, scratch) = machine_and_scratch("watch-refused");
+    let program = Program::Blamed.compiled(&scratch, &[]);
+    let options = "watch --for 500ms --no-explain --no-keep --wait --format json --thread loop";
+    let said = run(command(options).arg("--").args(Program::Blamed.words(&program, "refused")));
+    if saw_nothing(&said) {
+        return;
+    }
+    let findings = said.json()["cells"][0]["findings"].as_array().unwrap().clone();
+    let refused: Vec<_> = findings.iter().filter(|finding| finding["kind"] == "policy_refused").collect();
+    assert_eq!(refused.len(), 1, "{findings:#?}");
+    assert_eq!(refused[0]["refused"]["policy"], "fifo");
 }

@@ -1,0 +1,64 @@
+//! Tests of what is known of a thread besides its activations.
+
+use super::script::{ME, Script};
+use super::*;
+use model::RefusedPolicy;
+use syscalls::Sysno;
+
+const SECOND_NS: u64 = 1_000_000_000;
+
+/// The only thread of a script.
+fn watched(script: &Script) -> WatchedThread {
+    let settings = Settings { until_ns: 10 * SECOND_NS, ..Settings::default() };
+    let mut threads = WatchedThreads::new(settings, &[]);
+    threads.take(&script.events());
+    threads.settle();
+    let (mut results, ..) = threads.finish(10 * SECOND_NS, |_| true, |_| false);
+    assert_eq!(results.len(), 1);
+    results.remove(0).thread
+}
+
+#[test]
+fn a_change_of_the_priority_has_its_instant_and_a_raise_at_the_beginning_is_none() {
+    let turn =
+        |script: Script, due_ns: u64| script.runs_at(due_ns).waits_until(due_ns + 50_000, due_ns + SECOND_NS / 4);
+    let turns = |script: Script, turns: std::ops::Range<u64>| turns.map(|i| i * SECOND_NS / 4).fold(script, turn);
+    let begin = Script::new().priority(ME, 120).waits_until(100_000, SECOND_NS / 4);
+    let raised = turns(turns(begin, 1..2).priority(ME, 49), 2..12);
+    assert_eq!(watched(&turns(raised.clone(), 12..14)).changes, []);
+    let demoted = turns(raised.priority(ME, 125), 12..14);
+    let change = SettingChange { at: Span(3 * SECOND_NS), from: "priority 50".to_owned(), to: "nice 5".to_owned() };
+    assert_eq!(watched(&demoted).changes, [change]);
+}
+
+#[test]
+fn a_policy_that_was_refused_is_known_once() {
+    let asks = |script: Script, at_ns: u64, result: i64| {
+        let script = script.enter(at_ns, Sysno::sched_setscheduler, [0, 1, 0xf00]);
+        script.exit(at_ns + 1_000, Sysno::sched_setscheduler, result)
+    };
+    let of = |result: i64| {
+        let script = asks(asks(Script::new(), 10_000, result), 20_000, result);
+        let script = script.waits_until(100_000, Script::PERIOD_NS).runs_at(Script::PERIOD_NS);
+        watched(&script.waits_until(2_050_000, 4_000_000).runs_at(4_000_000).waits(4_050_000)).refused
+    };
+    let fifo = RefusedPolicy { call: "sched_setscheduler".to_owned(), policy: Some("fifo".to_owned()) };
+    assert_eq!((of(-1), of(0), of(-22)), (vec![fifo], vec![], vec![]));
+}
+
+#[test]
+fn a_thread_with_many_calls_has_no_hole_before_its_wait_is_known() {
+    // Each turn makes 15 000 calls.
+    let turn = |mut script: Script, cycle: u64| {
+        let due_ns = cycle * 20 * Script::PERIOD_NS;
+        script = script.runs_at(due_ns);
+        for i in 0..15_000 {
+            let at_ns = due_ns + 10_000 + i * 1_000;
+            script = script.enter(at_ns, Sysno::getpid, [0; 3]).exit(at_ns + 500, Sysno::getpid, 0);
+        }
+        script.waits_until(due_ns + 20_000_000, due_ns + 20 * Script::PERIOD_NS)
+    };
+    let begin = Script::new().waits_until(100_000, 20 * Script::PERIOD_NS);
+    let thread = watched(&(1..30).fold(begin, turn));
+    assert!(thread.activations > 0 && thread.response.max_ns < Some(21_000_000), "{thread:?}");
+}
