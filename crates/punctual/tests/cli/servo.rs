@@ -64,7 +64,8 @@ const fn blamed(name: &'static str, causes: &'static [Cause], text: &'static str
 
 /// Those of the other program, which has one thread that is late.
 pub(crate) static KINDS: [Fault; 5] = [
-    blamed("inode", &[Cause::KernelLock], "that of the file, in "),
+    // While the holder runs on another CPU, the thread waits on its own.
+    blamed("inode", &[Cause::KernelLock, Cause::SystemCall], "pwrite64(3)"),
     blamed("memory_map", &[Cause::KernelLock], "that of the memory map, in "),
     blamed("userfault", &[Cause::PageFault], "userfaultfd, answered by pager"),
     blamed("deadline", &[Cause::Throttling], "its runtime of SCHED_DEADLINE was used up"),
@@ -90,8 +91,12 @@ pub(crate) static FAULTS: [Fault; 13] = [
     fault("sleep", &[Cause::SystemCall], "it sleeps itself: clock_nanosleep for a length of time"),
 ];
 
-/// What is as true of a fault, but does not name it: the holder of an inversion's lock is not always delayed.
-const TRUE_TOO: [Fault; 1] = [fault("inversion", &[Cause::Lock], "held by logger (nice 10)")];
+/// What is as true of a fault, but does not name it: the holder of an inversion's lock is not always delayed, and after
+/// a fork each page that is written is copied.
+const TRUE_TOO: [Fault; 2] = [
+    fault("inversion", &[Cause::Lock], "held by logger (nice 10)"),
+    blamed("memory_map", &[Cause::LongRun, Cause::PageFault, Cause::Memory], ""),
+];
 
 /// Causes that are in a program; others are in the machine, and may always be there as well.
 pub(crate) const OF_PROGRAMS: [Cause; 11] = [
@@ -173,7 +178,8 @@ fn counted(explained: &ExplainRecord, planted: &[&Fault]) -> Result<Vec<usize>, 
     let mut right = vec![0; planted.len()];
     for one in &explained.worst {
         let is_of_program = |share: &&Share| OF_PROGRAMS.contains(&share.cause) && share.or.is_none();
-        let Some(share) = one.blame().filter(is_of_program) else { continue };
+        let is_planted_here = |share: &&Share| planted.iter().any(|fault| is_of(share, fault));
+        let Some(share) = one.blame().filter(|share| is_of_program(share) || is_planted_here(share)) else { continue };
         let is_planted = |too: &Fault| planted.iter().any(|fault| fault.name == too.name);
         match planted.iter().position(|fault| is_of(share, fault)) {
             Some(index) => right[index] += 1,

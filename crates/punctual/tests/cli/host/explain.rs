@@ -187,7 +187,7 @@ fn root_a_priority_that_is_lowered_is_named() {
         let is_measured =
             |tid: &u32| host::name_of_thread(child.id(), *tid).is_some_and(|name| name.starts_with("measured/"));
         let measured = host::threads_of(child.id()).into_iter().filter(is_measured);
-        measured.for_each(|tid| sys::sched::set_policy(tid, model::Policy::OTHER).unwrap());
+        measured.for_each(|tid| sys::sched::set_policy(tid, model::Policy::Idle).unwrap());
         let record = record(child);
         drop(spinner);
         save("explain demotion", explained(&record));
