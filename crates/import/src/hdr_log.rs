@@ -174,23 +174,26 @@ struct Decoded {
 struct Fields<'a>(&'a [u8]);
 
 impl Fields<'_> {
-    fn u32(&mut self) -> Result<u32, String> {
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], String> {
         let (bytes, rest) = self.0.split_first_chunk().ok_or(TRUNCATED)?;
         self.0 = rest;
-        Ok(u32::from_be_bytes(*bytes))
+        Ok(*bytes)
+    }
+
+    fn u32(&mut self) -> Result<u32, String> {
+        self.bytes().map(u32::from_be_bytes)
     }
 
     fn u64(&mut self) -> Result<u64, String> {
-        Ok(u64::from(self.u32()?) << 32 | u64::from(self.u32()?))
+        self.bytes().map(u64::from_be_bytes)
     }
 
     /// A count in LEB128: seven bits a byte, and all eight of the ninth.
     fn leb128(&mut self) -> Result<u64, String> {
         let mut value = 0;
         for index in 0..9 {
-            let (byte, rest) = self.0.split_first().ok_or(TRUNCATED)?;
-            self.0 = rest;
-            let bits = if index == 8 { *byte } else { byte & 0x7f };
+            let [byte] = self.bytes()?;
+            let bits = if index == 8 { byte } else { byte & 0x7f };
             value |= u64::from(bits) << (7 * index);
             if byte & 0x80 == 0 {
                 break;
@@ -256,11 +259,7 @@ fn histogram(encoded: &str, unit: Unit) -> Result<Decoded, String> {
             word >> 1
         } else {
             match cookie >> 4 & 0xf {
-                2 => {
-                    let (bytes, rest) = fields.0.split_first_chunk().ok_or(TRUNCATED)?;
-                    fields.0 = rest;
-                    u64::from(u16::from_be_bytes(*bytes))
-                }
+                2 => u64::from(u16::from_be_bytes(fields.bytes()?)),
                 4 => u64::from(fields.u32()?),
                 8 => fields.u64()?,
                 other => return Err(format!("invalid histogram: words of {other} bytes")),

@@ -133,6 +133,12 @@ pub fn policy(tid: u32) -> io::Result<FoundPolicy> {
     Ok(FoundPolicy { known, number: attr.policy, priority: attr.priority, nice: attr.nice })
 }
 
+/// The policy of thread `tid`; `None` where it cannot be read, as after its end, and for one that punctual never sets.
+#[must_use]
+pub fn known_policy(tid: u32) -> Option<Policy> {
+    policy(tid).ok()?.known()
+}
+
 /// Yields the CPU, `sched_yield(2)`: for a deadline thread, until its next period begins.
 ///
 /// # Errors

@@ -20,7 +20,7 @@ pub(super) fn others(
         let state = reader.states.get(tid).copied().unwrap_or_else(left);
         let between = |of: fn(&Times) -> u64| Span(of(latest).saturating_sub(of(first)));
         let (ran, waited) = (between(|times| times.ran_ns), between(|times| times.waited_ns));
-        let policy = sys::sched::policy(*tid).ok().and_then(|found| found.known());
+        let policy = sys::sched::known_policy(*tid);
         let is_known = with_activations.iter().any(|one| one.thread.tid == *tid);
         let is_listed = !is_known && (ran > Span(0) || state.is_awake());
         is_listed.then(|| OtherThread {

@@ -71,6 +71,6 @@ pub(super) fn watch(arguments: WatchArguments) -> Outcome {
 /// Policy of a started program; that of a running process, which is left as it is.
 fn policy(watch: &Watch, asked: Policy) -> Policy {
     let WatchTarget::Pid(pid) = watch.target else { return asked };
-    let policy = sys::sched::policy(pid).ok().and_then(|found| found.known());
+    let policy = sys::sched::known_policy(pid);
     policy.filter(|policy| !matches!(policy, Policy::Deadline(_))).unwrap_or(asked)
 }

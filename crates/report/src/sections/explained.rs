@@ -5,7 +5,7 @@ use crate::table::{Column, Table, UNKNOWN};
 use analysis::explain::{advice, blame, cause_name, evidence_name, phase_name, share_line};
 use analysis::wording::{count, duration, things};
 use analysis::{CellSummary, RunSummary, Stages};
-use model::{Evidence, ExplainRecord, Explanation, Header, Kernel, OwnerTotal, PhaseLength, Span};
+use model::{CauseTotal, Evidence, ExplainRecord, Explanation, Header, Kernel, PhaseLength, Span};
 use std::io;
 
 /// Number of shares shown for a wake-up; the rest is summed.
@@ -233,19 +233,11 @@ pub(crate) fn totals(explained: &ExplainRecord) -> Table {
         }
         let ns = total.total.ns();
         rows.push(vec![name, share(ns), time(ns), time(total.worst.ns()), count(total.wakeups), count(total.blamed)]);
-        if total.owners.len() > 1 {
-            let is_shown = |owner: &&OwnerTotal| owner.total.is_none_or(|total| !is_small(total.ns()));
-            let shown: Vec<&OwnerTotal> = total.owners.iter().filter(is_shown).collect();
-            let shown_ns: u64 = shown.iter().filter_map(|owner| owner.total).map(Span::ns).sum();
-            let is_known = total.owners.iter().all(|owner| owner.total.is_some());
-            let others = Some(ns.saturating_sub(shown_ns)).filter(|ns| is_known && !is_small(*ns));
-            let others = others.map(|ns| OwnerTotal { name: "others".to_owned(), total: Some(Span(ns)) });
-            rows.extend(shown.into_iter().chain(&others).map(|owner| {
-                let known = |of: &dyn Fn(u64) -> String| owner.total.map_or(UNKNOWN.to_owned(), |total| of(total.ns()));
-                let (part, sum) = (known(&share), known(&time));
-                vec![format!("  {}", owner.name), part, sum, String::new(), String::new(), String::new()]
-            }));
-        }
+        let owners = owners(total, is_small).into_iter().map(|(name, ns)| {
+            let known = |of: &dyn Fn(u64) -> String| ns.map_or(UNKNOWN.to_owned(), of);
+            vec![format!("  {name}"), known(&share), known(&time), String::new(), String::new(), String::new()]
+        });
+        rows.extend(owners);
     }
     if !small.is_empty() {
         let ns = small.iter().map(|total| total.total.ns()).sum();
@@ -255,6 +247,17 @@ pub(crate) fn totals(explained: &ExplainRecord) -> Table {
         rows.push(vec![name, share(ns), time(ns), time(worst), String::new(), count(blamed)]);
     }
     Table::new(columns, rows)
+}
+
+/// The owners of a cause that has several, with their time, ns, if known; those with a small one together.
+fn owners(total: &CauseTotal, is_small: impl Fn(u64) -> bool) -> Vec<(&str, Option<u64>)> {
+    let all = total.owners.iter().map(|owner| (owner.name.as_str(), owner.total.map(Span::ns)));
+    let is_shown = |(_, ns): &(&str, Option<u64>)| ns.is_none_or(|ns| !is_small(ns));
+    let mut shown: Vec<_> = all.filter(is_shown).collect();
+    let known: Option<u64> = shown.iter().map(|(_, ns)| *ns).sum();
+    let others = known.map(|ns| total.total.ns().saturating_sub(ns)).filter(|ns| !is_small(*ns));
+    shown.extend(others.map(|ns| ("others", Some(ns))));
+    if total.owners.len() > 1 { shown } else { Vec::new() }
 }
 
 /// A row for each of the two stages of all wake-ups, late or not.

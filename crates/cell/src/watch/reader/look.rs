@@ -46,7 +46,7 @@ impl Reader {
             if let Some(name) = host::name_of_thread(process, tid) {
                 self.threads.names.insert(*pid, name.trim().to_owned());
             }
-            let policy = sys::sched::policy(tid).ok().and_then(|found| found.known());
+            let policy = sys::sched::known_policy(tid);
             let cpus = sys::sched::affinity(tid).ok();
             let (groups, throttled) = groups_of.entry(process).or_insert_with(|| {
                 let groups = CpuGroups::of(process);
