@@ -24,6 +24,9 @@ pub mod state {
     pub const NOT_RUNNABLE: u32 = 0xff;
 }
 
+/// Priority of a thread of policy deadline (`MAX_DL_PRIO - 1`, include/linux/sched/deadline.h).
+pub(crate) const DEADLINE_PRIORITY: i32 = -1;
+
 /// Context that interrupts a thread. Contexts nest.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Context {
@@ -269,7 +272,7 @@ impl Trace {
 }
 
 /// Kernel name of a softirq (include/linux/interrupt.h).
-fn softirq_name(number: u8) -> &'static str {
+pub(crate) fn softirq_name(number: u8) -> &'static str {
     const NAMES: [&str; 10] =
         ["HI", "TIMER", "NET_TX", "NET_RX", "BLOCK", "IRQ_POLL", "TASKLET", "SCHED", "HRTIMER", "RCU"];
     NAMES.get(usize::from(number)).copied().unwrap_or("?")

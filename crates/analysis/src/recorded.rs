@@ -245,6 +245,7 @@ fn explain<R: Recording + ?Sized>(
     let known = Some(thread.priority).filter(|priority| *priority != i32::MAX);
     let priority = activation.priority.or(known).unwrap_or(120);
     let (priorities, files, samples) = (HashMap::new(), HashMap::new(), Vec::new());
+    let behind = behind.as_deref().cloned();
     let inside = Inside { activation, behind, usual, priorities, files, samples };
     let owner = Owner { name: thread.thread.name.clone(), pid: Some(thread.thread.tid.cast_signed()) };
     let case = Case::of_activation(&trace, owner, priority, inside, facts, since_ns);

@@ -32,7 +32,7 @@ pub use settings::Settings;
 pub use tally::Usual;
 pub use timers::WAKING_TIMERS;
 
-use crate::events::{Event, What};
+use crate::events::{DEADLINE_PRIORITY, Event, What};
 use bounds::Bounded;
 use chain::Chain;
 use model::{
@@ -41,6 +41,7 @@ use model::{
 };
 use open::Open;
 use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 use tally::{Sleeping, Sum};
 use thread::Thread;
 use track::Doing;
@@ -59,7 +60,7 @@ pub struct Finished {
     /// The activation.
     pub activation: Activation,
     /// The longest one before it that was not over at its release, if any.
-    pub behind: Option<Box<Activation>>,
+    pub behind: Option<Arc<Activation>>,
     /// Usual response time of the thread, ns; `None` while too few are known.
     pub usual_response_ns: Option<u64>,
     /// Response time above which it is late, if known.
@@ -394,7 +395,7 @@ impl WatchedThreads {
 /// A priority of the kernel as users write it: `priority 80`, `nice 10`.
 pub(crate) fn priority_text(priority: i32) -> String {
     match priority {
-        -1 => "deadline".to_owned(),
+        DEADLINE_PRIORITY => "deadline".to_owned(),
         ..100 => format!("priority {}", 99 - priority),
         100.. => format!("nice {}", priority - 120),
     }

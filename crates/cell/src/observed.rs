@@ -2,9 +2,6 @@
 
 use model::{CpuSet, Policy, SettingChange, Span};
 
-/// Most changes of one thread that are kept.
-const MOST_CHANGES: usize = 10;
-
 /// The policy and the CPUs of a thread at the last look, and how they changed. What is `None` is not known, or not
 /// looked at.
 #[derive(Debug, Clone, Default)]
@@ -24,7 +21,7 @@ impl Observed {
 
     fn note<T: PartialEq + ToString>(&mut self, before: Option<T>, now: Option<T>, what: &str, at: Span) {
         let (Some(before), Some(now)) = (before, now) else { return };
-        if before != now && self.changes.len() < MOST_CHANGES {
+        if before != now && self.changes.len() < SettingChange::MOST {
             let [from, to] = [before, now].map(|value| format!("{what}{}", value.to_string()));
             self.changes.push(SettingChange { at, from, to });
         }

@@ -395,8 +395,8 @@ impl Measurers for Threads {
         let at = Span(sys::clock::monotonic().0.saturating_sub(self.window.started.0));
         // One that has ended has no settings.
         for (member, observed) in self.team.members.iter().zip(&mut self.observed) {
-            let policy = sys::sched::policy(member.tid).ok().and_then(|found| found.known());
-            observed.look(policy, sys::sched::affinity(member.tid).ok(), at);
+            let (policy, cpus) = (sys::sched::known_policy(member.tid), sys::sched::affinity(member.tid).ok());
+            observed.look(policy, cpus, at);
         }
         self.link.iter_mut().for_each(LinkMonitor::collect);
         self.steps.look(self.window.started);

@@ -33,7 +33,7 @@ pub fn explain_activation(
     let baseline = Baseline::of(trace, subject);
     let inherited = Inherited::of(trace);
     let of = |activation| Within { activation, excess: Excess::of(trace, subject, facts, activation, &inside.usual) };
-    let activations = inside.behind.iter().map(|behind| &**behind).chain([one]).map(of).collect();
+    let activations = inside.behind.iter().chain([one]).map(of).collect();
     let scene = Scene {
         trace,
         subject,

@@ -96,7 +96,7 @@ impl Case {
         let Subject { due_ns, woke_ns, .. } = self.subject;
         (due_ns..=one.end_ns).contains(&woke_ns)
             && due_ns <= one.release_ns
-            && [Some(one), behind.as_deref()].into_iter().flatten().all(is_in_order)
+            && behind.iter().chain([one]).all(is_in_order)
     }
 }
 

@@ -22,7 +22,7 @@ pub struct Inside {
     pub activation: Activation,
     /// The longest one before it that was not over at its release, if any.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub behind: Option<Box<Activation>>,
+    pub behind: Option<Activation>,
     /// The usual one.
     pub usual: Usual,
     /// Priorities of threads that the trace may not show, as the kernel counts.
@@ -31,6 +31,12 @@ pub struct Inside {
     pub files: HashMap<u64, String>,
     /// Samples of the stack of the thread meanwhile; empty where it is not sampled.
     pub samples: Vec<CodeSample>,
+}
+
+/// An activation with what is unusual in it.
+pub(super) struct Within<'a> {
+    pub(super) activation: &'a Activation,
+    pub(super) excess: Excess,
 }
 
 /// Running longer than usual: where, and by how much.
@@ -50,12 +56,6 @@ pub(super) struct Excess {
     pub(super) is_stolen: bool,
     /// System calls, in the order of time: start, end.
     spans: Vec<(u64, u64, Call)>,
-}
-
-/// An activation with what is unusual in it.
-pub(super) struct Within<'a> {
-    pub(super) activation: &'a Activation,
-    pub(super) excess: Excess,
 }
 
 impl Excess {

@@ -8,7 +8,7 @@ use super::event::{CpuEvents, Event, Trace, What};
 use super::excess::{Inside, Within};
 use super::expiry;
 use super::inherited::Inherited;
-use super::locate::{Piece, Subject, Wake};
+use super::locate::{Piece, Subject, Wake, first_after};
 use super::own::{self, Interval, ThreadState};
 use super::silence::{self, Hole, NOTABLE_NS};
 use super::stack;
@@ -88,7 +88,9 @@ impl Scene<'_> {
                 vec![self.segment(piece.phase, piece.from_ns, piece.to_ns, owner, reading)]
             }
             // The timer of a stopped thread does not wake it.
-            Phase::Handler if self.is_stopped_in(piece) || self.is_thawed_at(piece.to_ns) => self.by_intervals(piece),
+            Phase::Handler if self.is_stopped_in(piece) || self.frozen_until(piece.to_ns).is_some() => {
+                self.by_intervals(piece)
+            }
             Phase::Expiry | Phase::Handler => {
                 let judged = |stretch: &Stretch| self.interrupt(cpu, piece, stretch);
                 self.stretches(cpu, piece).iter().flat_map(|stretch| self.segments(piece, stretch, judged)).collect()
@@ -137,7 +139,7 @@ impl Scene<'_> {
             ThreadState::Stopped => {
                 one(Reading::direct(Cause::Stopped).at(Some("by a signal or a debugger".to_owned())))
             }
-            ThreadState::Blocked if self.is_thawed_at(interval.to_ns) => one(self.frozen(interval.to_ns)),
+            ThreadState::Blocked if let Some(frozen) = self.frozen_until(interval.to_ns) => one(frozen),
             ThreadState::Blocked if self.is_inside(piece) => vec![self.asleep_inside(piece, interval)],
             ThreadState::Blocked
                 if own::first_fault(self.trace, self.subject.pid, piece.from_ns, interval.from_ns).is_some() =>
@@ -178,23 +180,19 @@ impl Scene<'_> {
         }
     }
 
-    /// Whether a control group is thawed in the waking of the thread at `at_ns`, where the stack of that is recorded.
-    fn is_thawed_at(&self, at_ns: u64) -> bool {
-        let waking = self.waking_at(at_ns).and_then(|cpu| stack::stack_at(self.trace, cpu, at_ns, self.symbols));
-        waking.is_some_and(|functions| functions.iter().any(|name| name.contains("freez") || name.contains("thaw")))
+    /// The waking of the thread at `at_ns`, with its CPU.
+    pub(super) fn waking_at(&self, at_ns: u64) -> Option<(u32, Event)> {
+        first_after(self.trace, at_ns, at_ns, |event| event.what == What::Waking { pid: self.subject.pid })
     }
 
-    /// The CPU of the waking of the thread at `at_ns`.
-    pub(super) fn waking_at(&self, at_ns: u64) -> Option<&CpuEvents> {
-        let is_waking = |event: &Event| event.what == What::Waking { pid: self.subject.pid };
-        self.trace.cpus.iter().find(|cpu| cpu.between(at_ns, at_ns).iter().any(is_waking))
-    }
-
-    /// A sleep in a frozen control group until `to_ns`.
-    fn frozen(&self, to_ns: u64) -> Reading {
-        let by = self.waking_at(to_ns).and_then(|cpu| cpu.between(to_ns, to_ns).first()).map(|event| event.pid);
-        let by = by.map_or_else(String::new, |pid| format!(", until {} thawed it", self.trace.owner_name(None, pid)));
-        Reading::direct(Cause::Stopped).at(Some(format!("its control group was frozen{by}")))
+    /// A sleep in a frozen control group until `to_ns`, where the stack of its waking shows the thawing.
+    fn frozen_until(&self, to_ns: u64) -> Option<Reading> {
+        let (cpu, waking) = self.waking_at(to_ns)?;
+        let functions = stack::stack_at(self.trace, self.trace.cpu(cpu)?, to_ns, self.symbols)?;
+        let is_thawed = functions.iter().any(|name| name.contains("freez") || name.contains("thaw"));
+        let by = self.trace.owner_name(None, waking.pid);
+        let place = format!("its control group was frozen, until {by} thawed it");
+        is_thawed.then(|| Reading::direct(Cause::Stopped).at(Some(place)))
     }
 
     /// Segment of a sleep within an activation.

@@ -1,6 +1,6 @@
 //! Events of one wake-up: from the start of its timer, or the interrupt of its device, to its switch.
 
-use super::event::{Context, CpuEvents, Event, Trace, What, state};
+use super::event::{Context, CpuEvents, DEADLINE_PRIORITY, Event, Trace, What, state};
 use super::timeline;
 use model::{Phase, PhaseLength, Span};
 use serde::{Deserialize, Serialize};
@@ -41,9 +41,6 @@ pub struct Subject {
     pub slack_ns: u64,
 }
 
-/// Priority of a thread of policy deadline, as the kernel counts.
-const DEADLINE: i32 = -1;
-
 impl Subject {
     /// The wake-up with the priority that the latest switch of the thread shows: others can change it.
     pub(super) fn as_shown(&self, trace: &Trace) -> Subject {
@@ -63,7 +60,7 @@ impl Subject {
 
     /// Whether it runs under the policy deadline.
     pub(super) fn has_runtime(&self) -> bool {
-        self.priority == DEADLINE
+        self.priority == DEADLINE_PRIORITY
     }
 
     /// Whether it runs under the fair scheduler.
@@ -235,7 +232,12 @@ fn last_between(trace: &Trace, from: u64, to: u64, is_meant: impl Fn(&Event) -> 
 }
 
 /// First event from `from` to `to`, on any CPU, for which `is_meant` holds.
-fn first_after(trace: &Trace, from: u64, to: u64, is_meant: impl Fn(&Event) -> bool) -> Option<(u32, Event)> {
+pub(super) fn first_after(
+    trace: &Trace,
+    from: u64,
+    to: u64,
+    is_meant: impl Fn(&Event) -> bool,
+) -> Option<(u32, Event)> {
     let first = |(cpu, events): (u32, &super::CpuEvents)| {
         let found = events.between(from, to).iter().find(|event| is_meant(event));
         found.map(|event| (cpu, *event))

@@ -2,10 +2,11 @@
 //!
 //! The system call, the functions of the kernel in which the thread slept, and what ended the sleep tell it.
 
-use super::event::{Context, What};
+use super::event::{Context, Event, What, softirq_name};
 use super::judge::{Reading, Scene};
+use super::locate::first_after;
 use super::own::{self, ThreadState};
-use super::timeline;
+use super::{stack, timeline};
 use crate::watch::{Block, Call, CallKind, priority_text};
 use model::Cause;
 use std::collections::BTreeMap;
@@ -94,7 +95,8 @@ const OF_FILES: [&str; 12] = [
 /// Name of the kernel lock that a thread waits for in these functions, innermost first.
 fn lock_name(functions: &[String]) -> String {
     let is_of_lock = |name: &&String| KernelWait::of(name) == Some(KernelWait::Lock);
-    let Some(caller) = functions.iter().skip_while(is_of_lock).find(|name| name.as_str() != "?") else {
+    let outside = functions.iter().skip_while(|name| !is_of_lock(name)).skip_while(is_of_lock);
+    let Some(caller) = outside.into_iter().find(|name| name.as_str() != "?") else {
         return "unknown".to_owned();
     };
     let has = |parts: &[&str]| parts.iter().any(|part| caller.contains(part));
@@ -124,11 +126,6 @@ const WORKERS: [&str; 7] = ["kworker/", "ksoftirqd/", "irq/", "jbd2/", "kswapd",
 /// The same of those that end grace periods of RCU, and of those that hold no lock for others.
 const GRACE_PERIODS: [&str; 1] = ["rcu"];
 const OTHERS_OF_KERNEL: [&str; 3] = ["migration/", "cpuhp/", "kthreadd"];
-
-/// Numbers of softirqs that end the work of block devices, expire timers, and end grace periods.
-const BLOCK: u8 = 4;
-const TIMERS: [u8; 2] = [1, 8];
-const RCU: u8 = 9;
 
 impl Scene<'_> {
     /// The sleep of the activation, or of one before it, that is under way at `at_ns`.
@@ -191,14 +188,12 @@ impl Scene<'_> {
     /// sleep is one for a disk unless a device, or a thread of the kernel that works for devices, ended it.
     fn in_kernel(&self, block: Block) -> Sleep {
         let functions = self.asleep_in(block);
-        let at = functions.iter().position(|name| KernelWait::of(name).is_some());
-        let wait = at.and_then(|at| KernelWait::of(functions.get(at)?));
+        let wait = functions.iter().find_map(|name| KernelWait::of(name));
         let ended_by = self.ended_by(block);
         let until = self.until(block);
         let what = block.call.map_or_else(|| "page fault".to_owned(), |call| self.described(call));
         // Functions that no list knows: at least none of them takes a lock.
-        let is_scheduler = |name: &&String| name.contains("schedule") || name.contains("trace") || name.as_str() == "?";
-        let inner = functions.iter().find(|name| !is_scheduler(name)).filter(|_| wait.is_none());
+        let inner = functions.iter().find(|name| !stack::is_scheduler(name)).filter(|_| wait.is_none());
         let said = |cause, place| Sleep::own(Reading::direct(cause).at(Some(place)));
         let guessed = |cause, place: String| Sleep::own(Reading::inferred(cause, place));
         let calls = block.call.map(Call::kind);
@@ -215,9 +210,8 @@ impl Scene<'_> {
         };
         let locked = |holder: i32, name: &str, is_certain: bool| {
             let place = format!("{what}: {name}, held by {}", self.with_priority(holder));
-            let reading = Reading::direct(Cause::KernelLock).at(Some(place.clone()));
-            let reading = if is_certain { reading } else { Reading::inferred(Cause::KernelLock, place) };
-            Sleep { reading, owner: Some(holder) }
+            let sleep = if is_certain { said(Cause::KernelLock, place) } else { guessed(Cause::KernelLock, place) };
+            Sleep { owner: Some(holder), ..sleep }
         };
         match (wait, ended_by) {
             (Some(KernelWait::UserFault), _) => said(Cause::PageFault, format!("userfaultfd{until}")),
@@ -229,13 +223,8 @@ impl Scene<'_> {
             (Some(KernelWait::Reclaim), _) => said(Cause::Memory, format!("{what}: the kernel reclaims memory{until}")),
             (Some(KernelWait::Timer), _) => said(Cause::SystemCall, format!("{what}: the kernel sleeps in it")),
             (Some(KernelWait::Work), _) => said(Cause::SystemCall, format!("{what}: work of the kernel{until}")),
-            (Some(KernelWait::Lock), EndedBy::Thread(holder)) => {
-                locked(holder, &lock_name(functions.get(at.unwrap_or(0)..).unwrap_or_default()), true)
-            }
-            (Some(KernelWait::Lock), _) => {
-                let name = lock_name(functions.get(at.unwrap_or(0)..).unwrap_or_default());
-                said(Cause::KernelLock, format!("{what}: {name}{until}"))
-            }
+            (Some(KernelWait::Lock), EndedBy::Thread(holder)) => locked(holder, &lock_name(&functions), true),
+            (Some(KernelWait::Lock), _) => said(Cause::KernelLock, format!("{what}: {}{until}", lock_name(&functions))),
             (Some(KernelWait::Device), EndedBy::Thread(_)) => from_device(false),
             (Some(KernelWait::Device), _) => from_device(true),
             (None, _) if calls == Some(CallKind::Affinity) => said(Cause::Migration, format!("{what}{until}")),
@@ -261,14 +250,11 @@ impl Scene<'_> {
 
     /// The functions of the kernel in which the thread slept, innermost first; empty where they are not recorded.
     fn asleep_in(&self, block: Block) -> Vec<String> {
-        let pid = self.subject.pid;
-        let stacks = self.trace.cpus.iter().flat_map(|cpu| cpu.between(block.from_ns, block.to_ns));
-        let stack = stacks.filter(|event| event.pid == pid).find_map(|event| match event.what {
-            What::Stack(index) => self.trace.stacks.get(usize::try_from(index).ok()?),
-            _ => None,
-        });
-        let name = |address: &u64| (self.symbols)(*address).unwrap_or_else(|| "?".to_owned());
-        stack.map_or_else(Vec::new, |stack| stack.iter().map(name).collect())
+        let is_stack = |event: &Event| event.pid == self.subject.pid && matches!(event.what, What::Stack(_));
+        match first_after(self.trace, block.from_ns, block.to_ns, is_stack).map(|(_, event)| event.what) {
+            Some(What::Stack(index)) => stack::names(self.trace, index, self.symbols).unwrap_or_default(),
+            _ => Vec::new(),
+        }
     }
 
     /// What ended a sleep.
@@ -283,22 +269,26 @@ impl Scene<'_> {
                 () => EndedBy::Thread(waker),
             };
         }
-        let Some(cpu) = self.waking_at(block.to_ns) else { return EndedBy::Unknown };
-        let contexts = timeline::contexts_at(cpu, block.to_ns);
+        let waking = self.waking_at(block.to_ns).and_then(|(cpu, _)| self.trace.cpu(cpu));
+        let contexts = waking.map(|cpu| timeline::contexts_at(cpu, block.to_ns)).unwrap_or_default();
         let is_timer =
             |vector: u8| self.trace.vectors.get(usize::from(vector)).is_some_and(|name| name.contains("timer"));
         match contexts.last().map(|(context, _)| *context) {
-            Some(Context::Interrupt(_) | Context::Softirq(BLOCK)) => EndedBy::Device,
-            Some(Context::Softirq(number)) if TIMERS.contains(&number) => EndedBy::Timer,
-            Some(Context::Softirq(RCU)) => EndedBy::GracePeriod,
+            Some(Context::Interrupt(_)) => EndedBy::Device,
             Some(Context::Vector(vector)) if is_timer(vector) => EndedBy::Timer,
+            Some(Context::Softirq(number)) => match softirq_name(number) {
+                "BLOCK" => EndedBy::Device,
+                "TIMER" | "HRTIMER" => EndedBy::Timer,
+                "RCU" => EndedBy::GracePeriod,
+                _ => EndedBy::Unknown,
+            },
             _ => EndedBy::Unknown,
         }
     }
 
     /// A sleep in a futex that another thread ended: a lock, as far as events show.
     fn lock(&self, block: Block, holder: i32) -> Sleep {
-        let who = self.with_priority(holder);
+        let held = format!("held by {}", self.with_priority(holder));
         let (ours, theirs) = (self.subject.priority, self.priority(holder));
         let is_lower = theirs.is_some_and(|theirs| theirs > ours);
         let (between, waited_ns) = self.ran_instead_of(holder, block.from_ns, block.to_ns);
@@ -306,10 +296,10 @@ impl Scene<'_> {
         let (cause, place) = match between.filter(|_| is_inverted) {
             Some(between) => {
                 let between = self.with_priority(between);
-                (Cause::PriorityInversion, format!("held by {who}, while {between} ran instead of it"))
+                (Cause::PriorityInversion, format!("{held}, while {between} ran instead of it"))
             }
-            None if is_lower => (Cause::Lock, format!("held by {who}, of lower priority, without inheritance")),
-            None => (Cause::Lock, format!("held by {who}")),
+            None if is_lower => (Cause::Lock, format!("{held}, of lower priority, without inheritance")),
+            None => (Cause::Lock, held),
         };
         Sleep { reading: Reading::direct(cause).at(Some(place)), owner: Some(holder) }
     }

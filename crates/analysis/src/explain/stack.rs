@@ -60,8 +60,18 @@ pub(super) fn stack_at(trace: &Trace, cpu: &CpuEvents, at_ns: u64, symbols: Symb
         What::Stack(index) => Some(index),
         _ => None,
     })?;
+    names(trace, index, symbols)
+}
+
+/// The functions of a stack, innermost first; `?` for those without a name.
+pub(super) fn names(trace: &Trace, index: u32, symbols: Symbols<'_>) -> Option<Vec<String>> {
     let stack = trace.stacks.get(usize::try_from(index).ok()?)?;
     Some(stack.iter().map(|address| symbols(*address).unwrap_or_else(|| "?".to_owned())).collect())
+}
+
+/// Whether a function belongs to the scheduler or to the tracing of it, which come first in the stack of a switch.
+pub(super) fn is_scheduler(name: &str) -> bool {
+    name.contains("schedule") || name.contains("trace") || name == "?"
 }
 
 /// Code hit by the interrupt that woke a thread at `at_ns`.
@@ -82,8 +92,7 @@ pub(super) fn interrupted(trace: &Trace, cpu: &CpuEvents, at_ns: u64, symbols: S
 /// Functions in which the previous thread released the CPU at the switch at `at_ns`.
 pub(super) fn let_go(trace: &Trace, cpu: &CpuEvents, at_ns: u64, symbols: Symbols<'_>) -> Option<String> {
     let stack = stack_at(trace, cpu, at_ns, symbols)?;
-    let is_scheduler = |name: &&String| name.contains("schedule") || name.contains("trace") || name.as_str() == "?";
-    let rest: Vec<_> = stack.iter().skip_while(is_scheduler).cloned().collect();
+    let rest: Vec<_> = stack.into_iter().skip_while(|name| is_scheduler(name)).collect();
     (!rest.is_empty()).then(|| path(&rest))
 }
 

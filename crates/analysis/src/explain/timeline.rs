@@ -174,30 +174,24 @@ pub(super) fn resched_at(cpu: &CpuEvents, from: u64, to: u64) -> Option<u64> {
     cpu.between(from, to).iter().find(|event| event.flags & flags::NEED_RESCHED != 0).map(|event| event.at_ns)
 }
 
-/// A request to switch: from the first event that shows it to the first that shows that the scheduler ran.
+/// A request to switch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Requested {
+    /// The first event that shows it, and the last one.
     pub(super) from_ns: u64,
-    /// The last event that shows it.
     pub(super) seen_ns: u64,
-    pub(super) to_ns: u64,
+    /// The event that shows that it was cleared without a switch: the scheduler ran and kept the same thread.
+    pub(super) answered_ns: Option<u64>,
 }
 
-/// The first request to switch from `from` on; it ends at `to` at the latest.
+/// The first request to switch from `from` until `to`.
 pub(super) fn resched_from(cpu: &CpuEvents, from: u64, to: u64) -> Option<Requested> {
     let from_ns = resched_at(cpu, from, to.saturating_sub(1))?;
     let is_shown = |event: &&Event| event.flags & flags::NEED_RESCHED != 0;
-    // The event at `to` shows it, too, unless it is the switch.
+    // The event at `to` tells as well, unless it is the switch.
     let is_switch = |event: &&Event| matches!(event.what, What::Switch { .. });
     let events = cpu.between(from_ns, to).iter().take_while(|event| !is_switch(event));
     let seen_ns = events.clone().take_while(is_shown).last().map_or(from_ns, |event| event.at_ns);
-    let to_ns = events.clone().find(|event| !is_shown(event)).map_or(to, |event| event.at_ns);
-    Some(Requested { from_ns, seen_ns, to_ns })
-}
-
-/// Time at which the request to switch was cleared without a switch, if so: the scheduler ran and kept the same thread.
-pub(super) fn resched_was_answered(cpu: &CpuEvents, from: u64, to: u64) -> Option<u64> {
-    let requested_ns = resched_at(cpu, from, to)?;
-    let rest = cpu.between(requested_ns, to).iter().take_while(|event| !matches!(event.what, What::Switch { .. }));
-    rest.skip_while(|event| event.flags & flags::NEED_RESCHED != 0).map(|event| event.at_ns).next()
+    let answered_ns = events.clone().find(|event| !is_shown(event)).map(|event| event.at_ns);
+    Some(Requested { from_ns, seen_ns, answered_ns })
 }

@@ -181,7 +181,7 @@ fn clause(share: &Share) -> String {
         (Cause::HigherPriority, None) => format!("{who}, of higher priority, ran {took}{pieces}"),
         (Cause::EqualPriority, None) => format!("{who}, of the same priority, ran first, {took}{pieces}"),
         (Cause::Throttling, None) => format!("throttling let {who} run {took}{pieces} instead"),
-        (Cause::Demoted, None) => format!("{who} ran {took}{pieces}, because the thread had lost its priority"),
+        (Cause::Demoted, None) => format!("{who} ran {took}{pieces}: the priority of the thread had been lowered"),
         (Cause::FairScheduling, None) => format!("{who} ran {took}{pieces}: the fair scheduler shares the CPU"),
         (Cause::TimerSlack, None) => format!("its timer was allowed to expire {took} later (timer slack)"),
         (Cause::IdleExit, None) => format!("the idle CPU took {took}{pieces} to wake up"),

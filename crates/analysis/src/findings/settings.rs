@@ -78,9 +78,7 @@ pub(super) fn of_threads(pool: &Pool<'_>) -> Vec<Finding> {
     // A program in another language does not lock its memory, and is measured as it is.
     let is_ours = !matches!(pool.cell.task, Task::Sleep(_) | Task::Program(_) | Task::Timerbench(_) | Task::Watch(_));
     let changed = pool.threads().filter_map(|(_, thread)| {
-        let changes = &thread.achieved.changes;
-        let (name, n) = (format!("the thread of CPU {}", thread.cpu), u64::try_from(changes.len()).unwrap_or(u64::MAX));
-        Some(SettingsChanged { thread: name, first: changes.first()?.clone(), changes: n }.into())
+        SettingsChanged::of(format!("the thread of CPU {}", thread.cpu), &thread.achieved.changes)
     });
     let found = [
         when(slack_ns >= SLACK_NS, TimerSlack { slack_ns }),

@@ -232,6 +232,15 @@ finding!(
     }]
 );
 
+impl SettingsChanged {
+    /// That of the thread with this name; `None` without a change.
+    pub(super) fn of(thread: String, changes: &[SettingChange]) -> Option<Finding> {
+        let first = changes.first()?.clone();
+        let changes = u64::try_from(changes.len()).unwrap_or(u64::MAX);
+        Some(SettingsChanged { thread, first, changes }.into())
+    }
+}
+
 /// Findings about the watched threads of a cell.
 pub(super) fn findings(summary: &CellSummary) -> Vec<Finding> {
     let Some(watch) = &summary.watch else { return Vec::new() };
@@ -260,10 +269,7 @@ pub(super) fn findings(summary: &CellSummary) -> Vec<Finding> {
         if let Some(at_most) = thread.activations_at_most {
             all.push(Several { thread: thread.name.clone(), activations: thread.activations, at_most }.into());
         }
-        if let Some(first) = thread.changes.first().cloned() {
-            let changes = u64::try_from(thread.changes.len()).unwrap_or(u64::MAX);
-            all.push(SettingsChanged { thread: thread.name.clone(), first, changes }.into());
-        }
+        all.extend(SettingsChanged::of(thread.name.clone(), &thread.changes));
         let refused = thread.refused.iter().cloned();
         all.extend(refused.map(|refused| PolicyRefused { thread: thread.name.clone(), refused }.into()));
         if thread.is_relative == Some(true) {

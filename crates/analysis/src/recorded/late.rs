@@ -2,6 +2,7 @@
 
 use crate::watch::{Activation, Finished};
 use model::Span;
+use std::sync::Arc;
 
 /// Activations of one thread that are remembered until it is known what is late.
 const MOST_UNKNOWN: usize = 1000;
@@ -11,7 +12,7 @@ const MOST_UNKNOWN: usize = 1000;
 pub(super) struct Late {
     pub(super) activation: Activation,
     /// The longest one before it that was not over at its release, if any.
-    pub(super) behind: Option<Box<Activation>>,
+    pub(super) behind: Option<Arc<Activation>>,
     /// Response time, ns, above which it is late; `None`: not known when it was over.
     above_ns: Option<u64>,
 }

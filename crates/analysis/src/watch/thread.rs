@@ -10,14 +10,11 @@ use super::tally::Tally;
 use super::track::{Completed, Track, Unfinished};
 use super::wait::Chooser;
 use crate::events::Event;
-use model::OpenKind;
+use model::{OpenKind, SettingChange};
 use std::collections::VecDeque;
 
 /// Most events that are kept until the wait is known.
 const MOST_EVENTS: usize = 50_000;
-
-/// Most changes of a thread's priority that are kept.
-const MOST_CHANGES: usize = 10;
 
 /// A thread.
 #[derive(Debug)]
@@ -123,7 +120,7 @@ impl Thread {
         let behind = self.behind.take(&one);
         if let (Some(before), Some(since)) = (self.began_with, one.priority)
             && before != since
-            && self.changes.len() < MOST_CHANGES
+            && self.changes.len() < SettingChange::MOST
         {
             self.changes.push((one.release_ns, before, since));
         }

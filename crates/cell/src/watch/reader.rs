@@ -322,7 +322,7 @@ impl Reader {
         let name = self.threads.names.get(&one.pid).filter(|_| self.is_meant(one.pid))?.clone();
         let facts = self.facts.get(&one.pid);
         let process = facts.map_or(one.pid.unsigned_abs(), |facts| facts.process);
-        let activations = one.behind.iter().map(|behind| &**behind).chain([&one.activation]);
+        let activations = one.behind.as_deref().into_iter().chain([&one.activation]);
         let blocks = || activations.clone().flat_map(|activation| &activation.blocks);
         let wakers = blocks().filter_map(|block| block.waker);
         let priorities = wakers.filter_map(|pid| Some((pid, kernel_priority(pid)?))).collect();
@@ -336,7 +336,7 @@ impl Reader {
         let throttled_ns = groups.throttled_ns().zip(before).map(|(now, before)| now.saturating_sub(before));
         let inside = Inside {
             activation: one.activation.clone(),
-            behind: one.behind.clone(),
+            behind: one.behind.as_deref().cloned(),
             usual,
             priorities,
             files,
@@ -431,5 +431,5 @@ fn row(one: &Finished, started: MonoTime) -> ActivationRow {
 
 /// Priority of a thread as the kernel counts (include/linux/sched/prio.h): lower is more.
 fn kernel_priority(pid: i32) -> Option<i32> {
-    sys::sched::policy(pid.unsigned_abs()).ok()?.known().map(Policy::kernel_priority)
+    sys::sched::known_policy(pid.unsigned_abs()).map(Policy::kernel_priority)
 }

@@ -132,6 +132,8 @@ pub struct SettingChange {
 impl SettingChange {
     /// Time after the start in which programs set up their threads.
     pub const BEGINNING: Span = Span::SECOND;
+    /// Changes of one thread that are kept, at most.
+    pub const MOST: usize = 10;
 }
 
 /// A policy that the kernel refused to a thread.

@@ -2,7 +2,7 @@
 
 use super::{Reading, Scene};
 use crate::explain::event::{CpuEvents, Event, What, flags};
-use crate::explain::locate::Piece;
+use crate::explain::locate::{Piece, first_after};
 use crate::explain::silence;
 use crate::explain::timeline::{self, Stretch};
 use crate::watch::priority_text;
@@ -54,20 +54,19 @@ impl Scene<'_> {
         let mut rest = *stretch;
         // At the switch to it, the request was answered.
         let mut from_ns = stretch.from_ns + u64::from(stretch.is_chosen);
-        while let Some(asked) = timeline::resched_from(cpu, from_ns, stretch.to_ns).filter(|_| is_fair) {
-            let is_answered = asked.to_ns < stretch.to_ns;
-            from_ns = asked.to_ns.max(from_ns + 1);
-            if stretch.context.is_some() || asked.to_ns - asked.from_ns <= PROMPT_NS {
-                if is_answered { continue } else { break }
+        while is_fair
+            && stretch.context.is_none()
+            && let Some(asked) = timeline::resched_from(cpu, from_ns, stretch.to_ns)
+        {
+            let to_ns = asked.answered_ns.unwrap_or(stretch.to_ns);
+            if to_ns - asked.from_ns > PROMPT_NS {
+                if asked.from_ns > rest.from_ns {
+                    parts.push(Stretch { to_ns: asked.from_ns, ..rest });
+                }
+                parts.push(Stretch { from_ns: asked.from_ns, to_ns, is_chosen: false, ..rest });
+                rest = Stretch { from_ns: to_ns, is_chosen: true, ..rest };
             }
-            if asked.from_ns > rest.from_ns {
-                parts.push(Stretch { to_ns: asked.from_ns, ..rest });
-            }
-            parts.push(Stretch { from_ns: asked.from_ns, to_ns: asked.to_ns, is_chosen: false, ..rest });
-            rest = Stretch { from_ns: asked.to_ns, is_chosen: true, ..rest };
-            if !is_answered {
-                break;
-            }
+            from_ns = to_ns.max(from_ns + 1);
         }
         if rest.from_ns < rest.to_ns {
             parts.push(rest);
@@ -128,12 +127,9 @@ impl Scene<'_> {
 
     /// Cause of a stretch in which the scheduler passed over the runnable thread: a limit, if one can apply.
     fn held_back(&self, piece: &Piece, why: &str) -> Reading {
-        let pid = self.subject.pid;
-        let runs_on = self.trace.numbered().filter_map(|(cpu, events)| {
-            let later = events.between(piece.to_ns, u64::MAX).iter();
-            later.clone().find(|event| event.is_switch_to(pid)).map(|event| (event.at_ns, cpu))
-        });
-        if let Some((_, cpu)) = runs_on.min().filter(|(_, cpu)| *cpu != piece.cpu) {
+        let runs = |event: &Event| event.is_switch_to(self.subject.pid);
+        let runs_on = first_after(self.trace, piece.to_ns, u64::MAX, runs).map(|(cpu, _)| cpu);
+        if let Some(cpu) = runs_on.filter(|cpu| *cpu != piece.cpu) {
             return Reading::cannot_tell(format!("{why}, which CPU {cpu} took over at an unknown time"));
         }
         if self.subject.is_fair() && !self.facts.has_cpu_quota {
@@ -153,14 +149,12 @@ impl Scene<'_> {
             }
             _ => false,
         };
-        let ends = |cpu: &CpuEvents| {
-            cpu.between(piece.to_ns.saturating_sub(REPLENISHED_NS), piece.to_ns).iter().any(is_replenished)
-        };
-        if self.trace.cpus.iter().any(ends) {
+        let before_ns = piece.to_ns.saturating_sub(REPLENISHED_NS);
+        if first_after(self.trace, before_ns, piece.to_ns, is_replenished).is_some() {
             return Some(Reading::direct(Cause::Throttling).at(Some(place.to_owned())));
         }
         let is_put_off = |event: &Event| matches!(event.what, What::Switch { prev, .. } if prev == pid);
-        let begins = self.trace.cpus.iter().any(|cpu| cpu.between(piece.from_ns, piece.from_ns).iter().any(is_put_off));
+        let begins = first_after(self.trace, piece.from_ns, piece.from_ns, is_put_off).is_some();
         begins.then(|| Reading::inferred(Cause::Throttling, place))
     }
 
@@ -201,7 +195,7 @@ impl Scene<'_> {
         }
         // An earlier interrupt may hold the request. A switch at the end is no sign of a scheduler that kept the
         // thread.
-        let answered = timeline::resched_was_answered(cpu, piece.from_ns, to.saturating_sub(1));
+        let answered = timeline::resched_from(cpu, piece.from_ns, to).and_then(|asked| asked.answered_ns);
         if answered.is_some_and(|at| to - at > SWITCH_NS) {
             return self.held_back(piece, "the scheduler ran and kept it with the measured thread runnable");
         }

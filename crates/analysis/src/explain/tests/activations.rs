@@ -230,7 +230,7 @@ fn an_activation_behind_another_one_has_the_cause_of_that_one() {
     let script = script.timer(2_050_500, TIMER, 1_500_000).exit(2_051_000, Sysno::clock_nanosleep, 0).waits(2_090_000);
     let [behind, one] = <[Activation; 2]>::try_from(script.activations(until_instant())).unwrap();
     let case = |behind: Option<Activation>| {
-        let (priorities, behind) = (HashMap::from([(OTHER, 130)]), behind.map(Box::new));
+        let (priorities, behind) = (HashMap::from([(OTHER, 130)]), behind);
         let inside = Inside {
             activation: one.clone(),
             behind,
