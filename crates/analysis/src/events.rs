@@ -224,6 +224,8 @@ pub struct Trace {
     pub cpus: Vec<CpuEvents>,
     /// Names of threads.
     pub names: HashMap<i32, String>,
+    /// Times at which events called them so, ns; `None` for names of another source.
+    pub named_ns: HashMap<i32, u64>,
     /// Names of the processor's interrupt vectors, without `_entry`.
     pub vectors: Vec<String>,
     /// Names of device interrupts, by number.
@@ -235,6 +237,24 @@ pub struct Trace {
 }
 
 impl Trace {
+    /// Notes what an event called a thread. The CPUs are read one after the other, so a later name may be known.
+    pub fn note_name(&mut self, pid: i32, at_ns: u64, name: String) {
+        if self.named_ns.get(&pid).is_none_or(|known_ns| *known_ns <= at_ns) {
+            self.named_ns.insert(pid, at_ns);
+            if self.names.get(&pid) != Some(&name) {
+                self.names.insert(pid, name);
+            }
+        }
+    }
+
+    /// Adds the names of another trace of the same time.
+    pub fn add_names(&mut self, other: &mut Trace) {
+        for (pid, name) in other.names.drain() {
+            let at_ns = other.named_ns.get(&pid).copied().unwrap_or(0);
+            self.note_name(pid, at_ns, name);
+        }
+    }
+
     pub(crate) fn cpu(&self, cpu: u32) -> Option<&CpuEvents> {
         self.cpus.get(usize::try_from(cpu).ok()?)
     }

@@ -3,7 +3,6 @@
 use super::format::{Field, Format};
 use super::pages::{PageError, PageLayout, page_head, read_page};
 use analysis::explain::{Context, CpuEvents, Event, Trace, What};
-use std::collections::HashMap;
 
 /// Directory of the processor's own interrupts, each traced by a pair of events, where they exist (x86).
 pub const VECTORS: &str = "irq_vectors";
@@ -316,17 +315,18 @@ impl Decoder {
         let (head, _) = data.split_first_chunk::<COMMON_BYTES>()?;
         let [id_0, id_1, flags, _, pid @ ..] = *head;
         let kind = self.kinds.get(usize::from(u16::from_ne_bytes([id_0, id_1])))?.as_ref()?;
-        let what = self.what(kind, data, trace, names)?;
+        let what = self.what(kind, (at_ns, data), trace, names)?;
         Some(Event { at_ns, pid: i32::from_ne_bytes(pid), flags, what })
     }
 
     #[inline]
-    fn what(&self, kind: &Kind, data: &[u8], trace: &mut Trace, names: &mut Names) -> Option<What> {
+    fn what(&self, kind: &Kind, at: (u64, &[u8]), trace: &mut Trace, names: &mut Names) -> Option<What> {
+        let (at_ns, data) = at;
         Some(match kind {
             Kind::Switch { prev, prev_name, prev_priority, prev_state, next, next_name, next_priority } => {
                 let (prev, next) = (int(data, *prev)?, int(data, *next)?);
-                names.note(&mut trace.names, prev, data, *prev_name);
-                names.note(&mut trace.names, next, data, *next_name);
+                names.note(trace, prev, at_ns, data, *prev_name);
+                names.note(trace, next, at_ns, data, *next_name);
                 What::Switch {
                     prev,
                     prev_priority: int(data, *prev_priority)?,
@@ -429,16 +429,15 @@ impl Names {
         }
     }
 
-    fn note(&mut self, names: &mut HashMap<i32, String>, pid: i32, data: &[u8], field: Field) {
+    fn note(&mut self, trace: &mut Trace, pid: i32, at_ns: u64, data: &[u8], field: Field) {
         let Some(name) = data.get(field.at..).and_then(|rest| rest.first_chunk::<NAME_BYTES>()) else { return };
         let slot = usize::try_from(pid).ok().map(|pid| pid % NAME_SLOTS).and_then(|slot| self.last.get_mut(slot));
         let Some(slot) = slot else { return };
         if *slot != (pid, *name) {
             *slot = (pid, *name);
             // Thread 0 is the idle thread of every CPU.
-            let name = text(name);
-            if pid != 0 && names.get(&pid) != Some(&name) {
-                names.insert(pid, name);
+            if pid != 0 {
+                trace.note_name(pid, at_ns, text(name));
             }
         }
     }

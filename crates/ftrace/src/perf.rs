@@ -307,7 +307,8 @@ impl Records for PerfRecords {
                 COMM => {
                     if let Some((_, tid)) = Words(body).halves().filter(|(_, tid)| *tid > 0) {
                         let name = super::decode::text(body.get(HEAD..).unwrap_or_default());
-                        part.trace.names.insert(tid.cast_signed(), name);
+                        let at_ns = self.place(body).map_or_else(|| part.latest_ns(), |(at_ns, _)| at_ns);
+                        part.trace.note_name(tid.cast_signed(), at_ns, name);
                     }
                 }
                 FINISHED_ROUND => part.end_round(),

@@ -47,7 +47,7 @@ impl Window {
             }
             add(&mut trace, cpu, &events.events);
         }
-        trace.names.extend(std::mem::take(&mut own.names));
+        trace.add_names(&mut own);
         name(&mut trace);
         trace.imply_switches();
         (trace, n_events)

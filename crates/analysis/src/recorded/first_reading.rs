@@ -109,6 +109,7 @@ impl<'a> FirstReading<'a> {
 
     /// Adds a part, and leaves it empty.
     fn add(&mut self, part: &mut Trace) {
+        part.named_ns.clear();
         for (pid, name) in part.names.drain() {
             if self.threads.names.len() < MOST_NAMES || self.threads.names.contains_key(&pid) {
                 if self.wanted.is_of_names() {

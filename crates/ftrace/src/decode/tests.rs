@@ -1,6 +1,6 @@
 //! Events of every kind, written as the kernel does and read back.
 
-use super::super::testing::{LAYOUT, all_kinds, decoder, page, page_of_all_kinds, written};
+use super::super::testing::{LAYOUT, Record, all_kinds, data, decoder, page, page_of_all_kinds, written};
 use super::*;
 use analysis::explain::Trace;
 
@@ -44,6 +44,21 @@ fn every_kind_of_event_is_decoded_and_others_are_passed_over() {
     assert_eq!((trace.interrupts[&36].as_str(), trace.vectors[0].as_str()), ("virtio1-req", "local_timer"));
     assert_eq!(trace.stacks, [[0x11, 0x22]]);
     assert!(trace.timer_functions.iter().eq(&[0xf00, 0xf01]));
+}
+
+#[test]
+fn a_thread_has_its_latest_name_whichever_cpu_is_read_last() {
+    let switch = |name: &[u8]| data(1, 7, 64, &[(8, name), (24, &7_i32.to_ne_bytes())]);
+    let named = |at_ns: u64, name: &[u8]| page(at_ns, 0, &written(&[Record::Event(10, switch(name))]), &LAYOUT, None);
+    let (forked, executed) = (named(1000, b"shell\0"), named(9000, b"sleep\0"));
+    for cpus in [[&forked, &executed], [&executed, &forked]] {
+        let decoder = decoder();
+        let mut trace = decoder.begin(2);
+        for (cpu, pages) in cpus.into_iter().enumerate() {
+            decoder.read(&mut trace, cpu, pages);
+        }
+        assert_eq!(trace.names[&7], "sleep");
+    }
 }
 
 #[test]
