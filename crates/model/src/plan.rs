@@ -1,10 +1,15 @@
 //! The plan: axes, repetitions, duration, requirement.
 
+mod axes;
+mod keys;
 mod knob;
+mod knobs;
 mod parse;
 mod requirement;
 mod setting;
+mod tables;
 mod until;
+mod values;
 mod write;
 
 use crate::{

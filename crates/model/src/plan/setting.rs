@@ -1,46 +1,12 @@
 //! Changes of a plan from the command line: `--set AXIS=VALUE[,VALUE...]`.
 
-use super::Knob;
-use super::write::quoted;
+use super::axes::AXES;
+use super::keys::{Form, OF_SET, key, line_of};
+use super::values::quoted;
 use crate::UnknownWord;
 use std::str::FromStr;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
-
-/// The axes, in the order in which messages list them.
-pub(super) const AXES: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime"];
-
-/// Keys besides the axes that a setting changes. Those that are numbers or true or false are written without quotes.
-const KEYS: &[(&str, bool)] = &[
-    ("title", false),
-    ("aa", true),
-    ("cycles", true),
-    ("min_cycles", true),
-    ("warm_up", false),
-    ("timer_slack", false),
-    ("align", false),
-    ("distance", false),
-    ("period_step", false),
-    ("load_cpus", false),
-    ("load_policy", false),
-    ("load_must_hold", true),
-    ("stop_above", false),
-    ("explain", true),
-    ("tracers", true),
-];
-
-/// Everything that a setting changes, the axes first.
-const KNOWN: &[&str] = &[
-    "kernel", "load", "policy", "period", "method", "runtime", "title", "aa", "cycles", "min_cycles", "warm_up",
-    "timer_slack", "align", "distance", "period_step", "load_cpus", "load_policy", "load_must_hold", "stop_above",
-    "explain", "tracers",
-];
-
-/// Keys with an option of their own that may be knobs.
-const OF_KNOBS: &[&str] = &["cpus", "cpu_dma_latency"];
-
-/// Keys of a plan that have an option of their own.
-const OPTIONS: &[&str] = &["duration", "repetitions", "seed", "cpus", "cpu_dma_latency", "prepare", "require"];
 
 /// One key of a plan with another value: an axis, or a condition of every cell.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -99,11 +65,17 @@ impl FromStr for Setting {
         if value.is_empty() {
             return Err(format!("invalid setting `{text}`: {form}"));
         }
-        if OPTIONS.contains(&key) {
-            return Err(format!("`{key}` has an option of its own: --{} {value}", key.replace('_', "-")));
-        }
         let toml = if !AXES.contains(&key) {
-            line_of(key, value).map_err(|unknown| unknown.to_string())?
+            match self::key(key).map(|key| key.form) {
+                Some(Form::Text | Form::Bare) => line_of(key, value).map_err(|unknown| unknown.to_string())?,
+                Some(Form::Knob | Form::Option) => {
+                    return Err(format!("`{key}` has an option of its own: --{} {value}", key.replace('_', "-")));
+                }
+                Some(Form::File) => {
+                    return Err(format!("`{key}` cannot be set from the command line; write it in the plan"));
+                }
+                None => return Err(UnknownWord::new("key of a plan", key, &OF_SET).to_string()),
+            }
         } else if value.starts_with('[') {
             format!("axes.{key} = {value}")
         } else {
@@ -112,30 +84,6 @@ impl FromStr for Setting {
         };
         Ok(Setting { key: key.to_owned(), toml })
     }
-}
-
-/// The line of TOML that gives one key of a plan one value; `prepare.SETTING` is a setting of the machine.
-///
-/// # Errors
-/// If the key is unknown.
-pub(super) fn line_of(key: &str, value: &str) -> Result<String, UnknownWord> {
-    if let Some(setting) = key.strip_prefix(Knob::PREPARE) {
-        return Ok(format!("prepare.{} = {}", quoted(setting), quoted(value)));
-    }
-    if AXES.contains(&key) {
-        return Ok(format!("axes.{key} = [{}]", quoted(value)));
-    }
-    match KEYS.iter().find(|(known, _)| *known == key) {
-        Some((_, is_bare)) if *is_bare && is_bare_word(value) => Ok(format!("{key} = {value}")),
-        Some(_) => Ok(format!("{key} = {}", quoted(value))),
-        None if OF_KNOBS.contains(&key) => Ok(format!("{key} = {}", quoted(value))),
-        None => Err(UnknownWord::new("key of a plan", key, KNOWN)),
-    }
-}
-
-/// Whether a value is a number or a word of TOML; anything else is text.
-fn is_bare_word(value: &str) -> bool {
-    matches!(value, "true" | "false") || value.bytes().all(|byte| byte.is_ascii_digit() || byte == b'_')
 }
 
 #[cfg(test)]
@@ -163,6 +111,10 @@ mod tests {
             &format!("aa = true\n{PLAN}").replace("[\"other\", \"fifo:80\"]", "[\"rr:1\", \"other\"]"),
         );
         same(&["load=[\"cmd:a,b\"]"], &PLAN.replace("\"none\", \"hog\"", "\"cmd:a,b\""));
+        same(
+            &["stop_above=1ms", "on_spike=date +%s, x"],
+            &format!("stop_above = \"1ms\"\non_spike = \"date +%s, x\"\n{PLAN}"),
+        );
         same(&["method=timerfd"], &PLAN.replace("runtime = [\"c\"]", "method = [\"timerfd\"]"));
         same(&["cycles=5000"], &PLAN.replace("duration = \"1s\"", "cycles = 5000"));
         same(&["load_must_hold=40", "warm_up=0s"], &format!("load_must_hold = 40\nwarm_up = \"0s\"\n{PLAN}"));
@@ -182,6 +134,7 @@ mod tests {
                 &["cpu_dma_latency=leave"],
                 "`cpu_dma_latency` has an option of its own: --cpu-dma-latency leave".to_owned(),
             ),
+            (&["roles=x"], "`roles` cannot be set from the command line; write it in the plan".to_owned()),
             (
                 &["policy=fifo:0"],
                 "--set policy: invalid policy `fifo:0`: expected a priority from 1 to 99, like fifo:80".to_owned(),
@@ -200,11 +153,5 @@ mod tests {
         );
         let unknown = set(PLAN, &["load=mesaging"]).unwrap_err();
         assert!(unknown.starts_with("--set load: unknown load `mesaging` (did you mean `messaging`? "), "{unknown}");
-    }
-
-    #[test]
-    fn every_known_key_is_an_axis_or_has_a_form() {
-        let all: Vec<&str> = AXES.iter().copied().chain(KEYS.iter().map(|(key, _)| *key)).collect();
-        assert_eq!(KNOWN, all);
     }
 }

@@ -1,7 +1,9 @@
 //! Writing a plan as TOML, so that a run can be repeated from its record alone.
 
+use super::keys::KEYS;
+use super::values::quoted;
 use super::{Knob, Plan};
-use crate::{Captures, LoadCpus, Prepare, Roles};
+use crate::{Captures, Prepare, Roles};
 use std::fmt::{Display, Write};
 
 impl Plan {
@@ -11,37 +13,9 @@ impl Plan {
     pub fn to_toml(&self) -> String {
         let asked = &self.conditions;
         let mut out = String::new();
-        text(&mut out, "title", Some(&self.title));
-        text(&mut out, "study", self.study);
-        number(&mut out, "repetitions", Some(u64::from(self.repetitions)));
-        if self.aa {
-            out.push_str("aa = true\n");
+        for (key, value) in KEYS.iter().filter_map(|key| Some((key.name, (key.write)(self)?))) {
+            let _ = writeln!(out, "{key} = {value}");
         }
-        match self.cycles {
-            Some(cycles) => number(&mut out, "cycles", Some(cycles)),
-            None => {
-                text(&mut out, "duration", Some(self.duration));
-                number(&mut out, "min_cycles", self.min_cycles);
-            }
-        }
-        text(&mut out, "warm_up", Some(asked.warm_up));
-        number(&mut out, "seed", self.seed);
-        text(&mut out, "cpus", self.cpus.as_ref());
-        text(&mut out, "timer_slack", asked.timer_slack);
-        text(&mut out, "align", asked.align);
-        text(&mut out, "distance", asked.distance);
-        text(&mut out, "period_step", asked.period_step);
-        text(&mut out, "stop_above", asked.stop_above);
-        text(&mut out, "on_spike", asked.on_spike.as_ref());
-        let dma = asked.cpu_dma_latency_us.map_or_else(|| "leave".to_owned(), |us| format!("{us}us"));
-        text(&mut out, "cpu_dma_latency", Some(dma));
-        text(&mut out, "load_cpus", Some(&self.load_cpus).filter(|cpus| **cpus != LoadCpus::All));
-        text(&mut out, "load_policy", asked.load_policy);
-        number(&mut out, "load_must_hold", asked.load_must_hold.map(|share| u64::from(share.get())));
-        if asked.tracers {
-            out.push_str("tracers = true\n");
-        }
-
         if !asked.roles.is_empty() {
             let Roles { target, target_cpu, target_link, logger, host } = &asked.roles;
             out.push_str("\n[roles]\n");
@@ -134,24 +108,6 @@ fn number(out: &mut String, key: &str, value: Option<u64>) {
 fn list(out: &mut String, key: &str, values: &[impl Display]) {
     let values: Vec<_> = values.iter().map(|value| quoted(&value.to_string())).collect();
     let _ = writeln!(out, "{key} = [{}]", values.join(", "));
-}
-
-/// A basic string of TOML 1.0.
-pub(super) fn quoted(text: &str) -> String {
-    let mut quoted = String::from("\"");
-    for c in text.chars() {
-        match c {
-            '"' | '\\' => quoted.extend(['\\', c]),
-            '\n' => quoted.push_str("\\n"),
-            '\t' => quoted.push_str("\\t"),
-            c if c.is_control() => {
-                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
-            }
-            c => quoted.push(c),
-        }
-    }
-    quoted.push('"');
-    quoted
 }
 
 #[cfg(test)]

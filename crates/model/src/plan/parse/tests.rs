@@ -1,5 +1,6 @@
 //! Plans as people type them, right and wrong.
 
+use super::super::{axes, keys};
 use crate::{LoadCpus, Percent, Plan, PlanError, Policy, Span, Study};
 use proptest::prelude::*;
 
@@ -318,8 +319,8 @@ fn kernels_may_be_tables_and_guests_be_given_files() {
 fn the_documentation_has_every_key_and_its_example_is_a_plan() {
     const DOCUMENTED: &str = include_str!("../../../../../docs/plans.md");
     let rows: Vec<&str> = DOCUMENTED.lines().filter_map(|line| line.strip_prefix("| `")?.split('`').next()).collect();
-    let keys = super::KEYS.iter().filter(|key| **key != "axes");
-    let known: Vec<&str> = keys.chain(super::axes::KEYS).copied().collect();
+    let keys = keys::KEYS.iter().map(|key| key.name).filter(|key| *key != "axes");
+    let known: Vec<&str> = keys.chain(axes::KEYS.iter().copied()).collect();
     assert_eq!(known.iter().filter(|key| !rows.contains(key)).collect::<Vec<_>>(), Vec::<&&str>::new(), "missing");
     assert_eq!(rows.iter().filter(|key| !known.contains(key)).collect::<Vec<_>>(), Vec::<&&str>::new(), "unknown");
     for name in crate::Requirement::KNOWN.iter().chain(crate::Roles::KNOWN) {

@@ -15,7 +15,7 @@ fn what_cannot_be_tried_is_one_line_and_nothing_is_measured() {
         ("--knob policy=other,other".to_owned(), "twice"),
         ("--knob policy=other,batch,other".to_owned(), "twice"),
         ("--knob boot.preempt=leave,full".to_owned(), "boot words are tried in the lab only"),
-        ("--knob polcy=other,batch".to_owned(), "unknown key of a plan `polcy`"),
+        ("--knob polcy=other,batch".to_owned(), "unknown knob `polcy`"),
         ("--knob policy=other,fifo:200".to_owned(), "fifo:200"),
         ("--knob warm_up=1s,2s --knob warm_up=1s,3s".to_owned(), "duplicate knob"),
         ("--knob prepare.sysctl:no.such=leave,1".to_owned(), "no /proc/sys/no/such"),

@@ -1,8 +1,7 @@
 //! Reading of the axes of a plan.
 
-use super::Located;
-use super::values::{integer, kind, parsed, string};
-use crate::plan::Axes;
+use super::Axes;
+use super::values::{Located, integer, kind, parsed, string};
 use crate::{GuestFile, Instrument, Kernel, KernelError, LabKernel, Load, NamedLoads, Task, UnknownWord};
 use std::borrow::Cow;
 use std::collections::HashSet;
@@ -15,6 +14,11 @@ use toml::de::{DeTable, DeValue};
 pub(super) const ONLY: &str = "only";
 /// Keys of the table of axes.
 pub(super) const KEYS: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime", ONLY];
+/// The axes, in the order in which messages list them.
+pub(super) const AXES: &[&str] = match KEYS {
+    [axes @ .., _only] => axes,
+    [] => &[],
+};
 
 pub(super) fn axes(table: &DeTable<'_>, named: &NamedLoads, axes: &mut Axes) -> Located<()> {
     for (key, value) in table {

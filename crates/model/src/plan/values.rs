@@ -1,11 +1,21 @@
 //! Typed reading of TOML values.
 
-use super::Located;
 use crate::is_plain;
-use std::fmt::Display;
+use std::fmt::{Display, Write};
 use std::str::FromStr;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
+
+/// An error and its byte offset.
+pub(super) type Located<T> = Result<T, (usize, String)>;
+
+/// Parses the text of a document.
+pub(super) fn document(text: &str) -> Located<Spanned<DeTable<'_>>> {
+    DeTable::parse(text).map_err(|err| {
+        let message = err.message().replace('\n', ", ");
+        (err.span().map_or(0, |span| span.start), format!("invalid TOML: {message}"))
+    })
+}
 
 pub(super) fn table<'a, 'i>(value: &'a Spanned<DeValue<'i>>) -> Located<&'a DeTable<'i>> {
     match value.get_ref() {
@@ -62,4 +72,22 @@ pub(super) fn kind(value: &DeValue<'_>) -> &'static str {
         DeValue::Array(_) => "a list",
         DeValue::Table(_) => "a table",
     }
+}
+
+/// A basic string of TOML 1.0.
+pub(super) fn quoted(text: &str) -> String {
+    let mut quoted = String::from("\"");
+    for c in text.chars() {
+        match c {
+            '"' | '\\' => quoted.extend(['\\', c]),
+            '\n' => quoted.push_str("\\n"),
+            '\t' => quoted.push_str("\\t"),
+            c if c.is_control() => {
+                let _ = write!(quoted, "\\u{:04X}", u32::from(c));
+            }
+            c => quoted.push(c),
+        }
+    }
+    quoted.push('"');
+    quoted
 }

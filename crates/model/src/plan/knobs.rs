@@ -1,58 +1,17 @@
-//! Reading of the table of knobs, and the plans that their values give.
+//! The plans that the values of knobs give.
 
-use super::values::{string, table};
-use super::{Located, Reading, document};
-use crate::UnknownWord;
-use crate::plan::setting::line_of;
-use crate::plan::{Knob, Plan};
-use toml::Spanned;
-use toml::de::{DeTable, DeValue};
-
-/// The knobs in the order of the text, each with its position.
-pub(super) fn knobs(knobs: &DeTable<'_>) -> Located<Vec<(Knob, usize)>> {
-    let mut entries: Vec<(String, usize, &Spanned<DeValue<'_>>)> = Vec::new();
-    for (key, value) in knobs {
-        let Some(prefix) =
-            [Knob::PREPARE, Knob::BOOT].into_iter().find(|prefix| prefix[..prefix.len() - 1] == **key.get_ref())
-        else {
-            entries.push((key.get_ref().to_string(), key.span().start, value));
-            continue;
-        };
-        let settings = table(value)?;
-        let named = |(name, value)| {
-            let name: &Spanned<_> = name;
-            (format!("{prefix}{}", name.get_ref()), name.span().start, value)
-        };
-        entries.extend(settings.iter().map(named));
-    }
-    entries.sort_by_key(|(_, at, _)| *at);
-    let knob = |(key, at, value): (String, usize, &Spanned<DeValue<'_>>)| {
-        let DeValue::Array(values) = value.get_ref() else {
-            return Err((at, format!("knob `{key}` needs two values or more, like [\"leave\", \"off\"]")));
-        };
-        let text = |value: &Spanned<DeValue<'_>>| match value.get_ref() {
-            DeValue::Boolean(on) => Ok(on.to_string()),
-            DeValue::Integer(n) => Ok(n.as_str().to_owned()),
-            _ => string(value).map(str::to_owned),
-        };
-        let values = values.iter().map(text).collect::<Located<Vec<String>>>()?;
-        Ok((Knob::of(key, values).map_err(|why| (at, why))?, at))
-    };
-    entries.into_iter().map(knob).collect()
-}
+use super::keys::{Draft, line_of};
+use super::values::document;
+use super::{Knob, Plan};
 
 /// The plan with the keys of one more line.
 ///
 /// # Errors
 /// What is wrong with the line.
 fn changed(plan: Plan, line: &str) -> Result<Plan, String> {
-    let read = document(line).and_then(|document| {
-        let mut reading = Reading::begin("")?;
-        reading.plan = plan;
-        reading.keys(document.get_ref())?;
-        Ok(reading.plan)
-    });
-    read.map_err(|(_, why)| why)
+    let mut draft = Draft { plan, ..Draft::default() };
+    document(line).and_then(|line| draft.read(line.get_ref())).map_err(|(_, why)| why)?;
+    Ok(draft.plan)
 }
 
 impl Plan {
@@ -79,7 +38,7 @@ impl Plan {
             if knob.key.starts_with(Knob::PREPARE) && value == Knob::AS_IS {
                 continue;
             }
-            let line = line_of(&knob.key, value).map_err(|unknown: UnknownWord| format!("knobs: {unknown}"))?;
+            let line = line_of(&knob.key, value).map_err(|unknown| unknown.to_string())?;
             plan = changed(plan, &line).map_err(|why| format!("knob `{}`: {why}", knob.key))?;
         }
         Ok(plan)
@@ -147,7 +106,8 @@ mod tests {
             ("policy = \"other\"", "knob `policy` needs two values or more, like [\"leave\", \"off\"]"),
             ("boot.preempt = [\"leave\", \"full\"]", "boot words are tried in the lab only"),
             ("policy = [\"other\", \"other\"]", "knob `policy` has the value `other` twice; give it different ones"),
-            ("polcy = [\"other\", \"batch\"]", "unknown key of a plan `polcy` (did you mean `policy`?"),
+            ("polcy = [\"other\", \"batch\"]", "unknown knob `polcy` (did you mean `policy`? known: kernel"),
+            ("duration = [\"1s\", \"2s\"]", "unknown knob `duration` (known: "),
             ("policy = [\"other\", \"fifo:200\"]", "knob `policy`: "),
             ("prepare.timer_migration = [\"leave\", \"of\"]", "expected on or off"),
             ("prepare = [\"a\", \"b\"]", "expected a table"),
