@@ -1,5 +1,6 @@
 //! One point of the matrix, complete: everything needed to measure it.
 
+mod applies;
 mod check;
 mod program;
 

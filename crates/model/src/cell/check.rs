@@ -1,6 +1,6 @@
 //! Checks of a cell that do not depend on the machine.
 
-use super::Cell;
+use super::{Cell, applies};
 use crate::{CobaltContext, CpuSet, Explain, Kernel, Link, Method, Period, Policy, Span, Task};
 use std::mem::discriminant;
 
@@ -16,9 +16,12 @@ impl Cell {
     /// # Errors
     /// One line: the error and the remedy.
     pub fn check(&self) -> Result<(), String> {
-        let (task, asked) = (&self.task, &self.conditions);
+        let asked = &self.conditions;
         if self.cpus.is_empty() {
             return Err("no CPU is selected; name at least one, like 0".to_owned());
+        }
+        if let Some(refused) = applies::refusal(self) {
+            return Err(refused);
         }
         if !self.task.has_latencies() {
             return self.check_cost();
@@ -33,20 +36,8 @@ impl Cell {
             let (min, max) = (TIMER_SLACK.start(), TIMER_SLACK.end());
             return Err(format!("invalid timer slack: expected {min} to {max}; to the kernel 0 means \"the default\""));
         }
-        if asked.timer_slack.is_some() && self.policy.is_realtime() {
-            return Err(format!("timer slack does not apply to {}: real-time threads have none", self.policy));
-        }
         if asked.align.is_some_and(|offset| offset >= Span::SECOND) {
             return Err("invalid align: expected an offset into a second, from 0us to below 1s".to_owned());
-        }
-        if asked.align.or(asked.distance).is_some()
-            && (task.is_relative()
-                || task.is_reported()
-                || task.method() == Some(Method::Deadline)
-                || task.link().is_some())
-        {
-            let why = "its due times depend on when it starts to wait";
-            return Err(format!("align and distance do not apply to method {task}: {why}"));
         }
         if asked.distance.is_some_and(|distance| distance >= self.period.span()) {
             return Err(format!("invalid distance: expected less than the period of {}", self.period));
@@ -83,62 +74,37 @@ impl Cell {
         let n = u64::try_from(self.cpus.len() - 1).unwrap_or(u64::MAX);
         let longest = Span(step.ns().saturating_mul(n).saturating_add(self.period.ns()));
         match task {
-            Task::Cyclic(Method::Deadline) => {
-                Err("period_step does not apply to method deadline, whose period is that of the policy; leave it out"
-                    .to_owned())
-            }
-            Task::Cyclic(_) if step == Span(0) => {
+            _ if step == Span(0) => {
                 Err("invalid period_step: expected more than 0, like 500us; leave it out for equal periods".to_owned())
             }
-            Task::Cyclic(_) if n == 0 => Err(format!(
+            _ if n == 0 => Err(format!(
                 "period_step needs 2 CPUs or more, not only {}; name more (cpus, --cpus), or leave it out",
                 self.cpus
             )),
-            Task::Cyclic(_) if asked.distance.is_some() => Err(
+            _ if asked.distance.is_some() => Err(
                 "period_step and distance cannot be combined: due times of different periods have no constant offset; \
                  leave one out"
                     .to_owned(),
             ),
-            Task::Cyclic(_) if asked.tracers => {
-                Err("period_step does not apply to tracers, whose threads have one period; leave one out".to_owned())
-            }
-            Task::Cyclic(_) if longest > Period::MAX => Err(format!(
+            _ if longest > Period::MAX => Err(format!(
                 "invalid period_step {step}: the thread on the last CPU would have a period of {longest}, the longest \
                  is {}",
                 Period::MAX
             )),
-            Task::Cyclic(_) if self.duration < longest => Err(format!(
+            _ if self.duration < longest => Err(format!(
                 "duration {} is shorter than the longest period, {longest}; measure at least {longest}",
                 self.duration
             )),
             Task::Cyclic(Method::Itimer) if !step.ns().is_multiple_of(1000) => {
                 Err(format!("invalid period_step `{step}` for method itimer: expected whole microseconds"))
             }
-            Task::Cyclic(_) => Ok(()),
-            _ => Err(format!(
-                "period_step does not apply to method {}, only to threads that wait for due times; leave it out",
-                task.label()
-            )),
+            _ => Ok(()),
         }
     }
 
     /// Conditions that contradict the cost suite, whose processes do not wait for due times.
     fn check_cost(&self) -> Result<(), String> {
-        let (task, asked) = (&self.task, &self.conditions);
-        let given = [
-            ("explain", asked.explain.is_some()),
-            ("stop_above", asked.stop_above.is_some()),
-            ("on_spike", asked.on_spike.is_some()),
-            ("align", asked.align.is_some()),
-            ("distance", asked.distance.is_some()),
-            ("period_step", asked.period_step.is_some()),
-            ("tracers", asked.tracers),
-            ("lock_memory", self.lock_memory),
-            ("[roles]", !asked.roles.is_empty()),
-        ];
-        if let Some((key, _)) = given.iter().find(|(_, is_given)| *is_given) {
-            return Err(format!("{key} does not apply to method {task}, which has no due times; leave it out"));
-        }
+        let task = &self.task;
         if self.cpus.len() > 1 {
             let cpus = &self.cpus;
             return Err(format!("method {task} runs on one CPU, not on {cpus}; name one"));
@@ -193,83 +159,22 @@ impl Cell {
 
     /// Conditions that contradict the task.
     fn check_task(&self) -> Result<(), String> {
-        let (task, asked) = (&self.task, &self.conditions);
-        if task.is_in_other_processes() && asked.explain.is_some() {
-            return Err(format!(
-                "explain does not apply to method {task}, which measures in other processes; leave it out"
-            ));
-        }
-        if task.is_in_other_processes() && asked.stop_above.is_some() {
-            return Err(format!(
-                "stop_above does not apply to method {task}, whose processes cannot stop each other; leave it out"
-            ));
-        }
-        match task {
+        match &self.task {
             Task::Timerbench(context) => self.check_timerbench(*context),
             Task::Cyclic(method) => self.check_method(*method),
-            Task::Sleep(_) if self.lock_memory => {
-                Err("lock_memory does not apply to method sleep, where the program decides; set it to false".to_owned())
-            }
-            Task::Sleep(_) if asked.prepare.cgroup.is_some() => Err(
-                "cgroup does not apply to method sleep: its programs stay in the initial control group; leave it out"
-                    .to_owned(),
-            ),
             Task::Sleep(_) if matches!(self.policy, Policy::Deadline(_)) => Err(
                 "method sleep cannot run under SCHED_DEADLINE: a runtime has several threads; choose another policy"
                     .to_owned(),
             ),
             Task::Response(link) => self.check_link(*link),
             Task::Program(_) => self.check_program(),
-            Task::Watch(_) => self.check_watch(),
-            Task::Sleep(_) | Task::Cost(_) => Ok(()),
-        }
-    }
-
-    /// Conditions that do not apply where something else measures: `what` it is.
-    fn check_reported(&self, what: &str) -> Result<(), String> {
-        let asked = &self.conditions;
-        let given = [
-            ("lock_memory", self.lock_memory),
-            ("cgroup", asked.prepare.cgroup.is_some()),
-            ("tracers", asked.tracers),
-            ("warm_up", asked.warm_up > Span(0)),
-        ];
-        match given.iter().find(|(_, is_given)| *is_given) {
-            Some((key, _)) => Err(format!("{key} does not apply to {}, {what}; leave it out", self.task.label())),
-            None => Ok(()),
-        }
-    }
-
-    /// Conditions that contradict watching threads of another program.
-    fn check_watch(&self) -> Result<(), String> {
-        if self.conditions.stop_above.is_some() {
-            return Err("stop_above does not apply to method watch, which changes nothing in the watched program; \
-                        leave it out"
-                .to_owned());
-        }
-        let asked = &self.conditions;
-        let given = [
-            ("lock_memory", self.lock_memory),
-            ("cgroup", asked.prepare.cgroup.is_some()),
-            ("tracers", asked.tracers),
-            ("witness", asked.explain.as_ref().is_some_and(|explain| explain.witness.is_some())),
-        ];
-        match given.iter().find(|(_, is_given)| *is_given) {
-            Some((key, _)) => Err(format!("{key} does not apply to method watch; leave it out")),
-            None => Ok(()),
+            Task::Watch(_) | Task::Sleep(_) | Task::Cost(_) => Ok(()),
         }
     }
 
     /// Conditions that contradict Xenomai's driver.
     fn check_timerbench(&self, context: CobaltContext) -> Result<(), String> {
-        let Self { task, policy, period, conditions: asked, .. } = self;
-        let given = [("explain", asked.explain.is_some()), ("stop_above", asked.stop_above.is_some())];
-        if let Some((key, _)) = given.iter().find(|(_, is_given)| *is_given) {
-            return Err(format!(
-                "{key} does not apply to method {task}: the driver tells nothing about single wake-ups; leave it out"
-            ));
-        }
-        self.check_reported("which a driver measures")?;
+        let Self { task, policy, period, .. } = self;
         let (shortest, longest) = (CobaltContext::PERIODS.start(), CobaltContext::PERIODS.end());
         match () {
             () if !matches!(policy, Policy::Fifo(_)) => {
@@ -295,7 +200,6 @@ impl Cell {
 
     /// Conditions that contradict an outside program.
     fn check_program(&self) -> Result<(), String> {
-        self.check_reported("an outside program")?;
         let name = self.task.label();
         if matches!(self.policy, Policy::Deadline(_)) {
             return Err(format!(
@@ -320,10 +224,6 @@ impl Cell {
             )),
             (Method::Cobalt { .. }, Policy::Fifo(_)) if !self.lock_memory => {
                 Err("method cobalt needs locked memory; raise the limit with ulimit -l unlimited, or run as root"
-                    .to_owned())
-            }
-            (Method::Cobalt { .. }, Policy::Fifo(_)) if self.conditions.explain.is_some() => {
-                Err("explain does not apply to method cobalt, whose threads must not call Linux; leave it out"
                     .to_owned())
             }
             (Method::Cobalt { .. }, Policy::Fifo(_)) => Ok(()),
@@ -353,10 +253,6 @@ impl Cell {
                 Err("response:oob needs locked memory; raise the limit with ulimit -l unlimited, or run as root"
                     .to_owned())
             }
-            () if link == Link::Oob && self.conditions.explain.is_some() => {
-                Err("explain does not apply to response:oob, whose threads must not call Linux; leave it out"
-                    .to_owned())
-            }
             () if link == Link::Oob && !self.kernel.is_virtual() => {
                 Err("response:oob needs a lab guest in virtual time; name the file of a kernel with Cobalt, like \
                      /path/of/bzImage"
@@ -377,26 +273,14 @@ impl Cell {
 
     /// Conditions that contradict the roles.
     fn check_roles(&self) -> Result<(), String> {
-        let (task, asked) = (&self.task, &self.conditions);
-        let roles = &asked.roles;
+        let (task, roles) = (&self.task, &self.conditions.roles);
         let link =
             task.link().filter(|link| !link.is_timers() && !matches!(link, Link::SerialLoop(_) | Link::GpioLoop(_)));
-        let of_logger = [
-            ("load_cpus", self.load_cpus.is_some()),
-            ("load_policy", asked.load_policy.is_some()),
-            ("load_must_hold", asked.load_must_hold.is_some()),
-            ("prepare", !asked.prepare.is_empty()),
-        ];
-        let is_shared = roles.target.is_some() || roles.host.is_some();
         match () {
             () if roles.is_empty() => Ok(()),
             () if link.is_none() => Err(format!(
                 "[roles] needs a link between machines, like response:udp:HOST:PORT, not {task}; leave it out"
             )),
-            () if self.kernel != Kernel::Running => {
-                Err("[roles] does not apply to lab guests, which have their own (docs/response.md); leave it out"
-                    .to_owned())
-            }
             () if roles.target.is_none() && (roles.target_cpu.is_some() || roles.target_link.is_some()) => {
                 Err("target_cpu and target_link need a target; name it, like target = \"ssh:HOST\"".to_owned())
             }
@@ -406,10 +290,7 @@ impl Cell {
             {
                 Err(format!("invalid target_link: expected the other end of {task}"))
             }
-            () => match of_logger.iter().find(|(_, is_asked)| *is_asked && is_shared) {
-                Some((key, _)) => Err(format!("{key} does not apply to the target or the host; leave it out")),
-                None => Ok(()),
-            },
+            () => Ok(()),
         }
     }
 }

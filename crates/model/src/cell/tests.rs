@@ -1,7 +1,8 @@
 //! Tests of cells, and of the checks.
 
 use super::*;
-use crate::{Explain, Method, Percent, Prepare, Roles};
+use crate::{Method, Percent, Roles};
+use serde_json::{Value, json};
 
 pub(crate) fn cell() -> Cell {
     Cell {
@@ -117,7 +118,7 @@ fn periods_that_no_thread_can_have_are_refused() {
         ),
         (
             |cell: &mut Cell| (cell.kernel, cell.conditions.tracers) = ("debian:6.1-rt".parse().unwrap(), true),
-            "period_step does not apply to tracers, whose threads have one period; leave one out",
+            "period_step does not apply to tracers, whose threads have one period; leave it out",
         ),
         (
             |cell: &mut Cell| cell.conditions.period_step = Some(Span(99_999_000_001)),
@@ -155,223 +156,146 @@ fn the_id_follows_from_every_dimension() {
     let id = cell().id();
     assert_eq!(id.to_string(), "6f3d3a950f31d5ee");
     let others = [
-        Cell { load: Load::messaging(), ..cell() },
-        Cell { cpus: [0].into_iter().collect(), ..cell() },
-        Cell { conditions: Conditions { warm_up: Span(0), ..cell().conditions }, ..cell() },
-        Cell { deadline: Some(Span(1)), ..cell() },
-        Cell { conditions: Conditions { timer_slack: Some(Span(1)), ..cell().conditions }, ..cell() },
-        Cell { conditions: Conditions { align: Some(Span(0)), ..cell().conditions }, ..cell() },
-        Cell { conditions: Conditions { distance: Some(Span(0)), ..cell().conditions }, ..cell() },
-        with_step(500_000),
-        with_step(500_001),
-        Cell { load_cpus: Some([0].into_iter().collect()), ..cell() },
-        Cell { conditions: Conditions { load_policy: Some(Policy::OTHER), ..cell().conditions }, ..cell() },
-        Cell { conditions: Conditions { load_must_hold: Some(Percent::HALF), ..cell().conditions }, ..cell() },
-        Cell { conditions: Conditions { explain: Some(Explain::default()), ..cell().conditions }, ..cell() },
-        Cell { conditions: Conditions { stop_above: Some(Span(1)), ..cell().conditions }, ..cell() },
-        Cell { conditions: Conditions { on_spike: Some("true".to_owned()), ..cell().conditions }, ..cell() },
-        Cell {
-            conditions: Conditions {
-                prepare: Prepare { timer_migration: Some(false), ..Prepare::default() },
-                ..cell().conditions
-            },
-            ..cell()
-        },
-        Cell { conditions: Conditions { tracers: true, ..cell().conditions }, ..cell() },
-        Cell {
-            conditions: Conditions { roles: Roles { target_cpu: Some(1), ..Roles::default() }, ..cell().conditions },
-            ..cell()
-        },
-        Cell { lock_memory: false, ..cell() },
-        Cell { conditions: Conditions { cpu_dma_latency_us: None, ..cell().conditions }, ..cell() },
+        json!({"load": "messaging"}),
+        json!({"cpus": "0"}),
+        json!({"warm_up_ns": 0}),
+        json!({"deadline_ns": 1}),
+        json!({"timer_slack_ns": 1}),
+        json!({"align_ns": 0}),
+        json!({"distance_ns": 0}),
+        json!({"period_step_ns": 500_000}),
+        json!({"period_step_ns": 500_001}),
+        json!({"load_cpus": "0"}),
+        json!({"load_policy": "other"}),
+        json!({"load_must_hold_percent": 50}),
+        json!({"explain": {"above_ns": null, "keep": 1}}),
+        json!({"stop_above_ns": 1}),
+        json!({"on_spike": "true"}),
+        json!({"prepare": {"timer_migration": false}}),
+        json!({"tracers": true}),
+        json!({"roles": {"target_cpu": 1}}),
+        json!({"lock_memory": false}),
+        json!({"cpu_dma_latency_us": null}),
     ];
-    assert!(others.iter().all(|other| other.id() != id));
+    let mut ids: Vec<_> = others.map(|changes| changed(&cell(), changes).id()).into_iter().chain([id]).collect();
+    ids.sort_unstable();
+    ids.dedup();
+    assert_eq!(ids.len(), 21);
+}
+
+/// The cell of these tests with other values in its JSON.
+fn changed(cell: &Cell, changes: Value) -> Cell {
+    let mut json = serde_json::to_value(cell).unwrap();
+    json.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+    serde_json::from_value(json).unwrap()
 }
 
 #[test]
 fn what_no_machine_can_do_is_refused() {
     assert_eq!(cell().check(), Ok(()));
-    let fifo = Policy::Fifo(crate::RtPriority::new(80).unwrap());
-    for (impossible, reason) in [
-        (Cell { cpus: CpuSet::default(), ..cell() }, "no CPU is selected; name at least one, like 0"),
+    for (changes, reason) in [
+        (json!({"cpus": ""}), "no CPU is selected; name at least one, like 0"),
+        (json!({"duration_ns": 999_999}), "duration 999999ns is shorter than the period of 1ms; measure at least 1ms"),
         (
-            Cell { duration: Span(999_999), ..cell() },
-            "duration 999999ns is shorter than the period of 1ms; measure at least 1ms",
-        ),
-        (
-            Cell { conditions: Conditions { timer_slack: Some(Span(0)), ..cell().conditions }, ..cell() },
+            json!({"timer_slack_ns": 0}),
             "invalid timer slack: expected 1ns to 1s; to the kernel 0 means \"the default\"",
         ),
         (
-            Cell { policy: fifo, conditions: Conditions { timer_slack: Some(Span(1)), ..cell().conditions }, ..cell() },
-            "timer slack does not apply to fifo:80: real-time threads have none",
+            json!({"policy": "fifo:80", "timer_slack_ns": 1}),
+            "timer_slack does not apply to policy fifo:80, under which threads have none; leave it out",
         ),
+        (json!({"align_ns": 1_000_000_000}), "invalid align: expected an offset into a second, from 0us to below 1s"),
         (
-            Cell { conditions: Conditions { align: Some(Span::SECOND), ..cell().conditions }, ..cell() },
-            "invalid align: expected an offset into a second, from 0us to below 1s",
+            json!({"method": "nanosleep", "align_ns": 0}),
+            "align does not apply to method nanosleep, whose due times depend on when it starts to wait; leave it out",
         ),
+        (json!({"distance_ns": 1_000_000}), "invalid distance: expected less than the period of 1ms"),
+        (json!({"method": "deadline"}), "method deadline needs policy SCHED_DEADLINE, like deadline:200us/1ms/1ms"),
         (
-            Cell {
-                task: Task::Cyclic(Method::Nanosleep),
-                conditions: Conditions { align: Some(Span(0)), ..cell().conditions },
-                ..cell()
-            },
-            "align and distance do not apply to method nanosleep: its due times depend on when it starts to wait",
-        ),
-        (
-            Cell { conditions: Conditions { distance: Some(Span(1_000_000)), ..cell().conditions }, ..cell() },
-            "invalid distance: expected less than the period of 1ms",
-        ),
-        (
-            Cell { task: Task::Cyclic(Method::Deadline), ..cell() },
-            "method deadline needs policy SCHED_DEADLINE, like deadline:200us/1ms/1ms",
-        ),
-        (
-            Cell { task: Task::Cyclic(Method::Deadline), policy: "deadline:1ms/2ms/2ms".parse().unwrap(), ..cell() },
+            json!({"method": "deadline", "policy": "deadline:1ms/2ms/2ms"}),
             "invalid period `1ms` for method deadline: expected 2ms, the period of policy deadline:1ms/2ms/2ms",
         ),
         (
-            Cell { task: Task::Cyclic(Method::Itimer), period: "10500ns".parse().unwrap(), ..cell() },
+            json!({"method": "itimer", "period_ns": 10_500}),
             "invalid period `10500ns` for method itimer: expected whole microseconds",
         ),
         (
-            Cell { task: Task::Sleep(crate::Runtime::C), ..cell() },
-            "lock_memory does not apply to method sleep, where the program decides; set it to false",
+            json!({"method": "sleep:c"}),
+            "lock_memory does not apply to method sleep, where the program decides; leave it out",
         ),
+        (json!({"method": "cost"}), "lock_memory does not apply to method cost, which has no due times; leave it out"),
         (
-            Cell { task: Task::Cost(crate::CostScope::All), ..cell() },
-            "lock_memory does not apply to method cost, which has no due times; leave it out",
-        ),
-        (
-            Cell { task: Task::Cost(crate::CostScope::Total), lock_memory: false, ..cell() },
+            json!({"method": "cost:total", "lock_memory": false}),
             "method cost:total runs on one CPU, not on 0-1; name one",
         ),
         (
-            Cell {
-                conditions: Conditions {
-                    load_policy: Some("deadline:1ms/2ms/2ms".parse().unwrap()),
-                    ..cell().conditions
-                },
-                ..cell()
-            },
+            json!({"load_policy": "deadline:1ms/2ms/2ms"}),
             "a load cannot run under SCHED_DEADLINE: it has many processes; choose another policy",
         ),
+        (json!({"explain": {"above_ns": null, "keep": 0}}), "invalid number of explanations `0`: expected 1 to 1000"),
+        (json!({"on_spike": "true"}), "on_spike needs a definition of a spike; add stop_above or explain"),
         (
-            Cell {
-                conditions: Conditions {
-                    explain: Some(Explain { keep: 0, ..Explain::default() }),
-                    ..cell().conditions
-                },
-                ..cell()
-            },
-            "invalid number of explanations `0`: expected 1 to 1000",
-        ),
-        (
-            Cell { conditions: Conditions { on_spike: Some("true".to_owned()), ..cell().conditions }, ..cell() },
-            "on_spike needs a definition of a spike; add stop_above or explain",
-        ),
-        (
-            Cell {
-                task: Task::Cyclic(Method::Itimer),
-                conditions: Conditions { stop_above: Some(Span(1)), ..cell().conditions },
-                ..cell()
-            },
+            json!({"method": "itimer", "stop_above_ns": 1}),
             "stop_above does not apply to method itimer, whose processes cannot stop each other; leave it out",
         ),
         (
-            Cell {
-                task: Task::Cyclic(Method::Itimer),
-                conditions: Conditions { explain: Some(Explain::default()), ..cell().conditions },
-                ..cell()
-            },
-            "explain does not apply to method itimer, which measures in other processes; leave it out",
-        ),
-        (
-            Cell { task: "response:uio".parse().unwrap(), ..cell() },
+            json!({"method": "response:uio"}),
             "response:uio needs a lab guest in virtual time; name a kernel like debian:6.1, or another link",
         ),
         (
-            Cell { task: "response:uio".parse().unwrap(), kernel: "debian:6.1".parse().unwrap(), ..cell() },
+            json!({"method": "response:uio", "kernel": "debian:6.1"}),
             "invalid period `1ms` for response:uio: expected one of 5ms 10ms 20ms 25ms 50ms 100ms",
         ),
         (
-            Cell { task: "response:oob".parse().unwrap(), policy: fifo, ..cell() },
+            json!({"method": "response:oob", "policy": "fifo:80"}),
             "response:oob needs a lab guest in virtual time; name the file of a kernel with Cobalt, like /path/of/bzImage",
         ),
         (
-            Cell { task: "response:oob".parse().unwrap(), kernel: "/k".parse().unwrap(), policy: fifo, ..cell() },
+            json!({"method": "response:oob", "policy": "fifo:80", "kernel": "/k"}),
             "invalid period `1ms` for response:oob: expected one of 5ms 10ms 20ms 25ms 50ms 100ms",
         ),
+        (json!({"method": "response:oob", "kernel": "/k"}), "response:oob needs policy fifo, like fifo:80, not other"),
         (
-            Cell {
-                task: "response:oob".parse().unwrap(),
-                kernel: "/k".parse().unwrap(),
-                policy: Policy::OTHER,
-                ..cell()
-            },
-            "response:oob needs policy fifo, like fifo:80, not other",
-        ),
-        (
-            Cell { task: "response:oob".parse().unwrap(), lock_memory: false, policy: fifo, ..cell() },
+            json!({"method": "response:oob", "policy": "fifo:80", "lock_memory": false}),
             "response:oob needs locked memory; raise the limit with ulimit -l unlimited, or run as root",
         ),
         (
-            Cell {
-                task: "response:oob".parse().unwrap(),
-                conditions: Conditions { explain: Some(Explain::default()), ..cell().conditions },
-                policy: fifo,
-                ..cell()
-            },
+            json!({"method": "response:oob", "policy": "fifo:80", "explain": {"above_ns": null, "keep": 1}}),
             "explain does not apply to response:oob, whose threads must not call Linux; leave it out",
         ),
+        (json!({"method": "response:udp:h:1"}), "method response measures on one CPU; name one (cpus, --cpus)"),
         (
-            Cell { task: "response:udp:h:1".parse().unwrap(), cpus: "0-1".parse().unwrap(), ..cell() },
-            "method response measures on one CPU; name one (cpus, --cpus)",
-        ),
-        (
-            Cell {
-                task: "response:udp:h:1".parse().unwrap(),
-                conditions: Conditions { align: Some(Span(0)), ..cell().conditions },
-                ..cell()
-            },
-            "align and distance do not apply to method response:udp:h:1: its due times depend on when it starts to wait",
-        ),
-        (
-            Cell { conditions: Conditions { tracers: true, ..cell().conditions }, ..cell() },
+            json!({"tracers": true}),
             "tracers run in lab guests only, not on the running kernel; name kernels like debian:6.1-rt, or \
              leave `tracers` out",
         ),
+    ] {
+        assert_eq!(changed(&cell(), changes).check(), Err(reason.to_owned()));
+    }
+    let [min, max] = [100_000, 1_000_000_000].map(|ns| changed(&traced(), json!({"period_ns": ns})).check());
+    assert_eq!((min, max), (Ok(()), Ok(())));
+    for (changes, reason) in [
         (
-            Cell { period: "99us".parse().unwrap(), ..traced() },
+            json!({"period_ns": 99_000}),
             "invalid period `99us` for timerlat: expected 100us to 1s in whole microseconds",
         ),
         (
-            Cell { period: "1001ms".parse().unwrap(), ..traced() },
+            json!({"period_ns": 1_001_000_000}),
             "invalid period `1001ms` for timerlat: expected 100us to 1s in whole microseconds",
         ),
         (
-            Cell { period: "100500ns".parse().unwrap(), ..traced() },
+            json!({"period_ns": 100_500}),
             "invalid period `100500ns` for timerlat: expected 100us to 1s in whole microseconds",
         ),
         (
-            Cell { policy: "deadline:1ms/2ms/2ms".parse().unwrap(), ..traced() },
+            json!({"policy": "deadline:1ms/2ms/2ms"}),
             "tracers cannot run under SCHED_DEADLINE: their threads are bound to CPUs; leave `tracers` out",
         ),
     ] {
-        assert_eq!(impossible.check(), Err(reason.to_owned()));
+        assert_eq!(changed(&traced(), changes).check(), Err(reason.to_owned()));
     }
-    for period in ["100us", "1s"] {
-        assert_eq!(Cell { period: period.parse().unwrap(), ..traced() }.check(), Ok(()));
-    }
-    assert_eq!(
-        Cell {
-            duration: Span(1_000_000),
-            conditions: Conditions { timer_slack: Some(Span::SECOND), ..cell().conditions },
-            ..cell()
-        }
-        .check(),
-        Ok(())
-    );
+    let slow = json!({"duration_ns": 1_000_000, "timer_slack_ns": 1_000_000_000});
+    assert_eq!(changed(&cell(), slow).check(), Ok(()));
 }
 
 #[test]

@@ -73,7 +73,7 @@ fn the_driver_of_cobalt_is_refused_in_one_line_where_it_cannot_measure() {
         (kernel, fifo, "10us", "", "", "invalid period `10us` for method cobalt:kernel: expected 20us to 1s"),
         (kernel, fifo, "1ms", "[explain]\nabove = \"1ms\"", "", "explain does not apply to method cobalt:kernel"),
         (handler, fifo, "1ms", "stop_above = \"1ms\"", "", "stop_above does not apply to method cobalt:handler"),
-        (handler, fifo, "1ms", "align = \"1us\"", "", "align and distance do not apply to method cobalt:handler"),
+        (handler, fifo, "1ms", "align = \"1us\"", "", "align does not apply to method cobalt:handler"),
         (kernel, fifo, "1ms", "", "--samples", "unsupported: samples of cobalt:kernel"),
         ("cobalt:irq", fifo, "1ms", "", "", "unknown context of Cobalt `irq`"),
     ] {
