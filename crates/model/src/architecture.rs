@@ -1,20 +1,20 @@
 //! Architectures of lab guests.
 
-/// Architecture of a kernel and of the programs of its guests.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Architecture {
-    /// 64-bit x86.
-    X86_64,
-    /// 64-bit Arm, little-endian.
-    Aarch64,
-    /// 64-bit RISC-V.
-    Riscv64,
+use crate::word::words;
+
+words! {
+    /// Architecture of a kernel and of the programs of its guests.
+    Architecture {
+        /// 64-bit x86.
+        X86_64 = "x86_64",
+        /// 64-bit Arm, little-endian.
+        Aarch64 = "aarch64",
+        /// 64-bit RISC-V.
+        Riscv64 = "riscv64",
+    }
 }
 
 impl Architecture {
-    /// Every architecture of the lab.
-    pub const ALL: [Architecture; 3] = [Architecture::X86_64, Architecture::Aarch64, Architecture::Riscv64];
-
     /// The architecture that this program was built for; `None` if the lab has no guests of it.
     pub const OWN: Option<Architecture> = if cfg!(target_arch = "x86_64") {
         Some(Architecture::X86_64)
@@ -25,16 +25,6 @@ impl Architecture {
     } else {
         None
     };
-
-    /// Name, as `uname(2)` reports it.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Architecture::X86_64 => "x86_64",
-            Architecture::Aarch64 => "aarch64",
-            Architecture::Riscv64 => "riscv64",
-        }
-    }
 
     /// Debian's name, which ends the names of its kernel packages.
     #[must_use]

@@ -3,70 +3,36 @@
 mod operations;
 
 use crate::UnknownWord;
+use crate::word::words;
 pub use operations::COST_OPERATIONS;
 use serde::Serialize;
 use std::fmt;
 use std::str::FromStr;
 use std::sync::LazyLock;
 
-/// Operations of one kind.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum CostGroup {
-    /// Entry into the kernel, and the most frequent system calls.
-    Syscall,
-    /// Handled signals and faults.
-    Signal,
-    /// Creation of processes.
-    Process,
-    /// Switches between tasks.
-    Switch,
-    /// Communication between processes.
-    Ipc,
-    /// The network, through the loopback device.
-    Net,
-    /// Mapping and copying of memory.
-    Memory,
-    /// Files.
-    File,
-    /// The scheduler.
-    Sched,
-}
-
-impl CostGroup {
-    /// All groups, in the order of the output.
-    pub const ALL: [CostGroup; 9] = [
-        CostGroup::Syscall,
-        CostGroup::Signal,
-        CostGroup::Process,
-        CostGroup::Switch,
-        CostGroup::Ipc,
-        CostGroup::Net,
-        CostGroup::Memory,
-        CostGroup::File,
-        CostGroup::Sched,
-    ];
-
-    /// The word as typed.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            CostGroup::Syscall => "syscall",
-            CostGroup::Signal => "signal",
-            CostGroup::Process => "process",
-            CostGroup::Switch => "switch",
-            CostGroup::Ipc => "ipc",
-            CostGroup::Net => "net",
-            CostGroup::Memory => "memory",
-            CostGroup::File => "file",
-            CostGroup::Sched => "sched",
-        }
-    }
-}
-
-impl fmt::Display for CostGroup {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+words! {
+    /// Operations of one kind.
+    #[derive(Serialize)]
+    #[serde(rename_all = "snake_case")]
+    CostGroup {
+        /// Entry into the kernel, and the most frequent system calls.
+        Syscall = "syscall",
+        /// Handled signals and faults.
+        Signal = "signal",
+        /// Creation of processes.
+        Process = "process",
+        /// Switches between tasks.
+        Switch = "switch",
+        /// Communication between processes.
+        Ipc = "ipc",
+        /// The network, through the loopback device.
+        Net = "net",
+        /// Mapping and copying of memory.
+        Memory = "memory",
+        /// Files.
+        File = "file",
+        /// The scheduler.
+        Sched = "sched",
     }
 }
 

@@ -1,33 +1,21 @@
 //! Scheduling of a guest's threads on the host: its vCPUs, its I/O threads, and the emulator itself.
 
+use crate::word::words;
 use crate::{CpuSet, CpuSetError, Policy, PolicyError};
 use std::fmt;
 
-/// Kinds of threads of QEMU, as libvirt divides them (`vcpusched`, `iothreadsched`, `emulatorsched`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum GuestThreadKind {
-    /// Runs the guest's code, one thread for each of its CPUs.
-    Vcpu,
-    /// Serves its disks (`iothread`).
-    Io,
-    /// Everything else: the main loop with devices and timers, and its helpers.
-    Emulator,
-}
-
-impl GuestThreadKind {
-    /// Every kind.
-    pub const ALL: [GuestThreadKind; 3] = [GuestThreadKind::Vcpu, GuestThreadKind::Io, GuestThreadKind::Emulator];
-
-    /// Name, as settings begin.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            GuestThreadKind::Vcpu => "vcpu",
-            GuestThreadKind::Io => "io",
-            GuestThreadKind::Emulator => "emulator",
-        }
+words! {
+    /// Kinds of threads of QEMU, as libvirt divides them (`vcpusched`, `iothreadsched`, `emulatorsched`).
+    #[derive(serde::Serialize, serde::Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[serde(rename_all = "snake_case")]
+    GuestThreadKind {
+        /// Runs the guest's code, one thread for each of its CPUs.
+        Vcpu = "vcpu",
+        /// Serves its disks (`iothread`).
+        Io = "io",
+        /// Everything else: the main loop with devices and timers, and its helpers.
+        Emulator = "emulator",
     }
 }
 

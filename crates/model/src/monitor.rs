@@ -1,5 +1,6 @@
 //! Data of the monitor: a measurement without an end, in windows of some minutes.
 
+use crate::word::words;
 use crate::{Cause, CpuSet, Explanation, Histogram, Period, Policy, Span};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -128,31 +129,18 @@ pub struct MonitorGap {
     pub reason: GapReason,
 }
 
-/// The reason of a gap.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum GapReason {
-    /// Another punctual measured; the monitor paused.
-    Measurement,
-    /// The machine was suspended, or the wall clock was set.
-    Clock,
-    /// The monitor did not run.
-    NotRunning,
-}
-
-impl GapReason {
-    /// All reasons.
-    pub const ALL: [GapReason; 3] = [GapReason::Measurement, GapReason::Clock, GapReason::NotRunning];
-
-    /// The word in metrics.
-    #[must_use]
-    pub fn word(self) -> &'static str {
-        match self {
-            GapReason::Measurement => "measurement",
-            GapReason::Clock => "clock",
-            GapReason::NotRunning => "not_running",
-        }
+words! {
+    /// The reason of a gap.
+    #[derive(Serialize, Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[serde(rename_all = "snake_case")]
+    GapReason {
+        /// Another punctual measured; the monitor paused.
+        Measurement = "measurement",
+        /// The machine was suspended, or the wall clock was set.
+        Clock = "clock",
+        /// The monitor did not run.
+        NotRunning = "not_running",
     }
 }
 

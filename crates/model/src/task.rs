@@ -1,6 +1,6 @@
 //! The task of a cell: the thing that is measured.
 
-use crate::word::as_text;
+use crate::word::{as_text, words};
 use crate::{
     ClockId, CobaltContext, CostScope, Instrument, InstrumentError, Link, LinkError, Method, MethodError, ResultTool,
     UnknownWord, Watch, WatchError,
@@ -9,53 +9,22 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
 
-/// A language whose ordinary sleep is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(try_from = "String", into = "String")]
-pub enum Runtime {
-    /// C with the system's library.
-    C,
-    /// Python 3.
-    Python3,
-    /// JavaScript in Node.js.
-    Node,
-    /// Go.
-    Go,
-    /// Java.
-    Java,
-}
-
-impl Runtime {
-    /// Every runtime in its typed form.
-    pub const KNOWN: &[&str] = &["c", "python3", "node", "go", "java"];
-    const ALL: [Runtime; 5] = [Runtime::C, Runtime::Python3, Runtime::Node, Runtime::Go, Runtime::Java];
-
-    /// The word as typed.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Runtime::C => "c",
-            Runtime::Python3 => "python3",
-            Runtime::Node => "node",
-            Runtime::Go => "go",
-            Runtime::Java => "java",
-        }
-    }
-}
-
-impl FromStr for Runtime {
-    type Err = UnknownWord;
-
-    fn from_str(text: &str) -> Result<Self, UnknownWord> {
-        let known = Runtime::ALL.into_iter().find(|runtime| runtime.name() == text);
-        known.ok_or_else(|| UnknownWord::new("runtime", text, Runtime::KNOWN))
-    }
-}
-
-impl fmt::Display for Runtime {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.pad(self.name())
+words! {
+    /// A language whose ordinary sleep is measured.
+    #[derive(Serialize, Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[serde(try_from = "String", into = "String")]
+    Runtime, "runtime" {
+        /// C with the system's library.
+        C = "c",
+        /// Python 3.
+        Python3 = "python3",
+        /// JavaScript in Node.js.
+        Node = "node",
+        /// Go.
+        Go = "go",
+        /// Java.
+        Java = "java",
     }
 }
 

@@ -1,6 +1,6 @@
 //! Threads of other programs that a cell watches: which ones, and what is expected of them.
 
-use crate::word::as_text;
+use crate::word::{as_text, words};
 use crate::{Period, Span, SpanError, UnknownWord};
 use serde::{Deserialize, Serialize};
 use std::fmt;
@@ -46,27 +46,15 @@ pub enum WatchTarget {
     Everywhere,
 }
 
-/// The time that is the sample of a watched activation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
-pub enum WatchSample {
-    /// From the release to the end of the activation.
-    #[default]
-    Response,
-    /// From the release until the program runs.
-    Latency,
-}
-
-impl WatchSample {
-    /// Every sample in its typed form.
-    pub const KNOWN: &[&str] = &["response", "latency"];
-
-    /// The word as typed.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            WatchSample::Response => "response",
-            WatchSample::Latency => "latency",
-        }
+words! {
+    /// The time that is the sample of a watched activation.
+    #[derive(Default)]
+    WatchSample, "sample" {
+        /// From the release to the end of the activation.
+        #[default]
+        Response = "response",
+        /// From the release until the program runs.
+        Latency = "latency",
     }
 }
 
@@ -184,13 +172,7 @@ impl Watch {
                     return Err(WatchError::Chain(value.to_owned()));
                 }
             }
-            "sample" => {
-                self.sample = match value {
-                    "response" => WatchSample::Response,
-                    "latency" => WatchSample::Latency,
-                    other => return Err(UnknownWord::new("sample", other, WatchSample::KNOWN).into()),
-                }
-            }
+            "sample" => self.sample = value.parse()?,
             other => return Err(UnknownWord::new("key", other, KEYS).into()),
         }
         Ok(())

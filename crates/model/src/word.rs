@@ -65,6 +65,46 @@ impl fmt::Display for UnknownWord {
 
 impl std::error::Error for UnknownWord {}
 
+/// Defines an enum of words, each variant with its text; with the kind of word they are also read from text.
+macro_rules! words {
+    ($(#[$meta:meta])* $name:ident $(, $kind:literal)? { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        $(#[$meta])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+        pub enum $name {
+            $($(#[$doc])* $variant,)+
+        }
+
+        impl $name {
+            /// All, in the order of lists.
+            pub const ALL: [$name; $name::KNOWN.len()] = [$($name::$variant),+];
+            /// The words of all, in the same order.
+            pub const KNOWN: &[&str] = &[$($word),+];
+
+            /// Its word.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $($name::$variant => $word,)+
+                }
+            }
+        }
+
+        impl std::fmt::Display for $name {
+            fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.pad(self.name())
+            }
+        }
+
+        $(impl std::str::FromStr for $name {
+            type Err = crate::UnknownWord;
+
+            fn from_str(text: &str) -> Result<Self, crate::UnknownWord> {
+                let known = $name::ALL.into_iter().find(|one| one.name() == text);
+                known.ok_or_else(|| crate::UnknownWord::new($kind, text, $name::KNOWN))
+            }
+        })?
+    };
+}
+
 /// Implements the JSON form of a type by its `FromStr` and `Display`: one word everywhere.
 macro_rules! as_text {
     ($type:ty, $error:ty) => {
@@ -84,7 +124,7 @@ macro_rules! as_text {
     };
 }
 
-pub(crate) use as_text;
+pub(crate) use {as_text, words};
 
 #[cfg(test)]
 mod tests {

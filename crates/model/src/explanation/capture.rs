@@ -1,57 +1,30 @@
 //! Captures: files with the events that explanations are made from.
 
-use crate::UnknownWord;
+use crate::word::words;
 use base64::Engine;
 use base64::prelude::BASE64_STANDARD;
 use serde::{Deserialize, Serialize};
-use std::fmt;
-use std::str::FromStr;
 
-/// The late wake-ups whose events are kept.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Captures {
-    /// None.
-    None,
-    /// Those whose explanations are kept.
-    #[default]
-    Spikes,
-    /// All that are explained.
-    All,
+words! {
+    /// The late wake-ups whose events are kept.
+    #[derive(Default, Serialize, Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[serde(rename_all = "snake_case")]
+    Captures, "captures" {
+        /// None.
+        None = "none",
+        /// Those whose explanations are kept.
+        #[default]
+        Spikes = "spikes",
+        /// All that are explained.
+        All = "all",
+    }
 }
 
 impl Captures {
-    const ALL: [Captures; 3] = [Captures::None, Captures::Spikes, Captures::All];
-    const WORDS: [&str; 3] = [Captures::ALL[0].word(), Captures::ALL[1].word(), Captures::ALL[2].word()];
-
-    /// The word of the command line and of plans.
-    const fn word(self) -> &'static str {
-        match self {
-            Captures::None => "none",
-            Captures::Spikes => "spikes",
-            Captures::All => "all",
-        }
-    }
-
     /// Whether it is the default.
     pub(crate) fn is_default(&self) -> bool {
         *self == Captures::default()
-    }
-}
-
-impl FromStr for Captures {
-    type Err = UnknownWord;
-
-    fn from_str(text: &str) -> Result<Captures, UnknownWord> {
-        let known = Captures::ALL.into_iter().find(|captures| captures.word() == text);
-        known.ok_or_else(|| UnknownWord::new("captures", text, &Captures::WORDS))
-    }
-}
-
-impl fmt::Display for Captures {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.word())
     }
 }
 
@@ -102,13 +75,5 @@ mod tests {
         }
         assert_eq!(content("x"), None);
         assert_eq!(CaptureFile { name: "x.dat.zst".to_owned(), base64: "?".to_owned() }.content(), None);
-    }
-
-    #[test]
-    fn captures_are_words() {
-        for (word, captures) in Captures::WORDS.into_iter().zip(Captures::ALL) {
-            assert_eq!((word.parse(), captures.to_string().as_str()), (Ok(captures), word));
-        }
-        assert!("some".parse::<Captures>().is_err());
     }
 }

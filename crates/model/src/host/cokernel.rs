@@ -1,6 +1,7 @@
 //! A co-kernel beside Linux, which takes interrupts first: Xenomai's Cobalt, EVL.
 
 use crate::CpuSet;
+use crate::word::words;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -20,25 +21,16 @@ pub struct CoKernel {
     pub evl: Option<Evl>,
 }
 
-/// Interrupt pipeline: delivers interrupts to the co-kernel before Linux.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Pipeline {
-    /// `CONFIG_DOVETAIL`.
-    Dovetail,
-    /// `CONFIG_IPIPE`, the predecessor.
-    Ipipe,
-}
-
-impl Pipeline {
-    /// The name in the documentation of Xenomai.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Pipeline::Dovetail => "Dovetail",
-            Pipeline::Ipipe => "I-pipe",
-        }
+words! {
+    /// Interrupt pipeline: delivers interrupts to the co-kernel before Linux.
+    #[derive(Serialize, Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[serde(rename_all = "snake_case")]
+    Pipeline {
+        /// `CONFIG_DOVETAIL`.
+        Dovetail = "Dovetail",
+        /// `CONFIG_IPIPE`, the predecessor.
+        Ipipe = "I-pipe",
     }
 }
 

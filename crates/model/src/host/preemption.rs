@@ -1,24 +1,27 @@
 //! Preemption models of the kernel.
 
+use crate::word::words;
 use serde::{Deserialize, Serialize};
 
-/// Preemption model: the points at which the kernel may preempt a task (kernel/Kconfig.preempt).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum Preemption {
-    /// Only when a task gives up its CPU or returns to user space.
-    None,
-    /// Also at explicit points.
-    Voluntary,
-    /// Nearly everywhere.
-    Full,
-    /// As full; fair tasks are preempted lazily (since Linux 6.13).
-    Lazy,
-    /// `PREEMPT_DYNAMIC`: chosen at boot, and not readable here.
-    Dynamic,
-    /// `PREEMPT_RT`: also inside most spinlocks and interrupt handlers.
-    Realtime,
+words! {
+    /// Preemption model: the points at which the kernel may preempt a task (kernel/Kconfig.preempt).
+    #[derive(Serialize, Deserialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[serde(rename_all = "snake_case")]
+    Preemption {
+        /// Only when a task gives up its CPU or returns to user space.
+        None = "PREEMPT_NONE",
+        /// Also at explicit points.
+        Voluntary = "PREEMPT_VOLUNTARY",
+        /// Nearly everywhere.
+        Full = "PREEMPT",
+        /// As full; fair tasks are preempted lazily (since Linux 6.13).
+        Lazy = "PREEMPT_LAZY",
+        /// `PREEMPT_DYNAMIC`: chosen at boot, and not readable here.
+        Dynamic = "PREEMPT_DYNAMIC",
+        /// `PREEMPT_RT`: also inside most spinlocks and interrupt handlers.
+        Realtime = "PREEMPT_RT",
+    }
 }
 
 impl Preemption {
@@ -36,19 +39,6 @@ impl Preemption {
             "full" => Some(Preemption::Full),
             "lazy" => Some(Preemption::Lazy),
             _ => None,
-        }
-    }
-
-    /// The name in kernel documentation.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Preemption::None => "PREEMPT_NONE",
-            Preemption::Voluntary => "PREEMPT_VOLUNTARY",
-            Preemption::Full => "PREEMPT",
-            Preemption::Lazy => "PREEMPT_LAZY",
-            Preemption::Dynamic => "PREEMPT_DYNAMIC",
-            Preemption::Realtime => "PREEMPT_RT",
         }
     }
 }

@@ -1,42 +1,45 @@
 //! Groups of build options, by their effect on latency.
 
+use crate::word::words;
 use serde::Serialize;
 
-/// A group of options, the most important first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[serde(rename_all = "snake_case")]
-pub enum ConfigGroup {
-    /// The preemption model, and options that follow from it.
-    Preemption,
-    /// The co-kernel: Dovetail with Xenomai Cobalt or EVL.
-    CoKernel,
-    /// Timers and ticks.
-    Ticks,
-    /// Number of processors, and their topology.
-    Processors,
-    /// Checks that cost time.
-    Debugging,
-    /// Tracers and what they need.
-    Tracing,
-    /// Mitigations of processor vulnerabilities, and hardening.
-    Mitigations,
-    /// Idle states and frequencies.
-    Power,
-    /// Scheduler and control groups.
-    Scheduling,
-    /// Interrupts and RCU.
-    Interrupts,
-    /// Memory management.
-    Memory,
-    /// Support of hypervisors.
-    Virtualization,
-    /// Compiler and its optimization.
-    Compiler,
-    /// All others: drivers, file systems, networks.
-    Other,
-    /// Names and versions of the build, and what tools and architecture can do; these choose no code.
-    Build,
+words! {
+    /// A group of options, the most important first.
+    #[derive(Serialize)]
+    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[serde(rename_all = "snake_case")]
+    ConfigGroup {
+        /// The preemption model, and options that follow from it.
+        Preemption = "preemption model",
+        /// The co-kernel: Dovetail with Xenomai Cobalt or EVL.
+        CoKernel = "co-kernel",
+        /// Timers and ticks.
+        Ticks = "timers and ticks",
+        /// Number of processors, and their topology.
+        Processors = "processors",
+        /// Checks that cost time.
+        Debugging = "debugging",
+        /// Tracers and what they need.
+        Tracing = "tracing",
+        /// Mitigations of processor vulnerabilities, and hardening.
+        Mitigations = "mitigations",
+        /// Idle states and frequencies.
+        Power = "idle states and frequencies",
+        /// Scheduler and control groups.
+        Scheduling = "scheduling",
+        /// Interrupts and RCU.
+        Interrupts = "interrupts and RCU",
+        /// Memory management.
+        Memory = "memory",
+        /// Support of hypervisors.
+        Virtualization = "virtualization",
+        /// Compiler and its optimization.
+        Compiler = "compiler",
+        /// All others: drivers, file systems, networks.
+        Other = "other options",
+        /// Names and versions of the build, and what tools and architecture can do; these choose no code.
+        Build = "names of the build",
+    }
 }
 
 /// A group with names, and beginnings of names, of its options; blanks separate them.
@@ -146,28 +149,6 @@ impl ConfigGroup {
             return ConfigGroup::Other;
         }
         RULES.iter().find(is_in).map_or(ConfigGroup::Other, |(group, ..)| *group)
-    }
-
-    /// Its name in a sentence.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            ConfigGroup::Preemption => "preemption model",
-            ConfigGroup::CoKernel => "co-kernel",
-            ConfigGroup::Ticks => "timers and ticks",
-            ConfigGroup::Processors => "processors",
-            ConfigGroup::Debugging => "debugging",
-            ConfigGroup::Tracing => "tracing",
-            ConfigGroup::Mitigations => "mitigations",
-            ConfigGroup::Power => "idle states and frequencies",
-            ConfigGroup::Scheduling => "scheduling",
-            ConfigGroup::Interrupts => "interrupts and RCU",
-            ConfigGroup::Memory => "memory",
-            ConfigGroup::Virtualization => "virtualization",
-            ConfigGroup::Compiler => "compiler",
-            ConfigGroup::Other => "other options",
-            ConfigGroup::Build => "names of the build",
-        }
     }
 }
 

@@ -2,6 +2,7 @@
 
 use super::{LoadError, Program, WORDS};
 use crate::UnknownWord;
+use crate::word::words;
 use std::fmt;
 
 /// One kind of work.
@@ -63,96 +64,47 @@ impl TryFrom<u32> for Percent {
     }
 }
 
-/// The part of the kernel that a load exercises, with one process for each CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum KernelLoad {
-    /// Sends a byte through a pipe to another process and back.
-    Pipe,
-    /// Maps 4 MiB, touches every page, unmaps.
-    Mmap,
-    /// Forks a process that exits at once.
-    Fork,
-    /// Forks a process that executes another program, which exits at once.
-    Exec,
-    /// Streams blocks to another process over a TCP connection through the loopback device.
-    Tcp,
-    /// Sends datagrams to another process through the loopback device.
-    Udp,
-    /// Writes all dirty data to disk: `sync(2)`.
-    Sync,
-    /// Writes to memory in random order: misses caches and TLB.
-    Memory,
-    /// Keeps a thousand timers that all expire at the same instants.
-    Timers,
-    /// Sends signals to itself and handles them.
-    Signals,
-    /// Reads the files of every process in `/proc`.
-    Proc,
-    /// Raises timer interrupts at the highest rate possible from user space.
-    Interrupts,
-    /// Reads the state of all processes twice a second, as a system monitor does.
-    Light,
-}
-
-impl KernelLoad {
-    /// All kernel loads, in the order of the list.
-    pub const ALL: [KernelLoad; 13] = [
-        KernelLoad::Pipe,
-        KernelLoad::Mmap,
-        KernelLoad::Fork,
-        KernelLoad::Exec,
-        KernelLoad::Tcp,
-        KernelLoad::Udp,
-        KernelLoad::Sync,
-        KernelLoad::Memory,
-        KernelLoad::Timers,
-        KernelLoad::Signals,
-        KernelLoad::Proc,
-        KernelLoad::Interrupts,
-        KernelLoad::Light,
-    ];
-
-    /// The word as typed.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            KernelLoad::Pipe => "pipe",
-            KernelLoad::Mmap => "mmap",
-            KernelLoad::Fork => "fork",
-            KernelLoad::Exec => "exec",
-            KernelLoad::Tcp => "tcp",
-            KernelLoad::Udp => "udp",
-            KernelLoad::Sync => "sync",
-            KernelLoad::Memory => "memory",
-            KernelLoad::Timers => "timers",
-            KernelLoad::Signals => "signals",
-            KernelLoad::Proc => "proc",
-            KernelLoad::Interrupts => "interrupts",
-            KernelLoad::Light => "light",
-        }
+words! {
+    /// The part of the kernel that a load exercises, with one process for each CPU.
+    KernelLoad {
+        /// Sends a byte through a pipe to another process and back.
+        Pipe = "pipe",
+        /// Maps 4 MiB, touches every page, unmaps.
+        Mmap = "mmap",
+        /// Forks a process that exits at once.
+        Fork = "fork",
+        /// Forks a process that executes another program, which exits at once.
+        Exec = "exec",
+        /// Streams blocks to another process over a TCP connection through the loopback device.
+        Tcp = "tcp",
+        /// Sends datagrams to another process through the loopback device.
+        Udp = "udp",
+        /// Writes all dirty data to disk: `sync(2)`.
+        Sync = "sync",
+        /// Writes to memory in random order: misses caches and TLB.
+        Memory = "memory",
+        /// Keeps a thousand timers that all expire at the same instants.
+        Timers = "timers",
+        /// Sends signals to itself and handles them.
+        Signals = "signals",
+        /// Reads the files of every process in `/proc`.
+        Proc = "proc",
+        /// Raises timer interrupts at the highest rate possible from user space.
+        Interrupts = "interrupts",
+        /// Reads the state of all processes twice a second, as a system monitor does.
+        Light = "light",
     }
 }
 
-/// The operations of a load on files.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum FileLoad {
-    /// Writes, reads, syncs and removes a file.
-    Disk,
-    /// Creates, stats and removes many empty files.
-    Files,
-    /// All operations of the cost suite, some of which use files.
-    Cost,
-}
-
-impl FileLoad {
-    /// The word as typed.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            FileLoad::Disk => "disk",
-            FileLoad::Files => "files",
-            FileLoad::Cost => "cost",
-        }
+words! {
+    /// The operations of a load on files.
+    FileLoad {
+        /// Writes, reads, syncs and removes a file.
+        Disk = "disk",
+        /// Creates, stats and removes many empty files.
+        Files = "files",
+        /// All operations of the cost suite, some of which use files.
+        Cost = "cost",
     }
 }
 

@@ -1,6 +1,7 @@
 //! Outside programs that are loads.
 
 use super::LoadError;
+use crate::word::words;
 use std::fmt;
 
 /// An outside program and its arguments.
@@ -12,39 +13,25 @@ pub struct Program {
     pub arguments: String,
 }
 
-/// Known programs. One that exits with status 0 is started again, ten times a second at most.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
-pub enum Tool {
-    /// `stress-ng ARGUMENTS`
-    StressNg,
-    /// `hackbench ARGUMENTS` (rt-tests)
-    Hackbench,
-    /// `ping -f HOST`
-    Ping,
-    /// `fio FILE`
-    Fio,
-    /// A command for the shell.
-    Command,
+words! {
+    /// Known programs. One that exits with status 0 is started again, ten times a second at most.
+    Tool {
+        /// `stress-ng ARGUMENTS`
+        StressNg = "stress-ng",
+        /// `hackbench ARGUMENTS` (rt-tests)
+        Hackbench = "hackbench",
+        /// `ping -f HOST`
+        Ping = "ping",
+        /// `fio FILE`
+        Fio = "fio",
+        /// A command for the shell.
+        Command = "cmd",
+    }
 }
 
 impl Tool {
     /// Arguments of `stress-ng` alone: a CPU stressor on each CPU, and one that maps and touches memory.
     pub const STRESS_NG_DEFAULT: &str = "--cpu 0 --vm 1";
-
-    /// All programs, in the order of the list.
-    pub const ALL: [Tool; 5] = [Tool::StressNg, Tool::Hackbench, Tool::Ping, Tool::Fio, Tool::Command];
-
-    /// The word as typed.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            Tool::StressNg => "stress-ng",
-            Tool::Hackbench => "hackbench",
-            Tool::Ping => "ping",
-            Tool::Fio => "fio",
-            Tool::Command => "cmd",
-        }
-    }
 
     /// The executable.
     #[must_use]

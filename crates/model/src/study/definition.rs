@@ -1,6 +1,6 @@
 //! Definition of a published study: its source, its tables, the plans that repeat it, and its conclusions as checks.
 
-use crate::word::as_text;
+use crate::word::{as_text, words};
 use crate::{Cell, Host, Kernel, KernelLoad, LabClock, Load, LoadPart, Period, Policy, Preemption, Tool, UnknownWord};
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer, Serialize};
@@ -165,66 +165,45 @@ pub struct StudyTable {
     pub only: StudyCells,
 }
 
-/// An axis of a table.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum StudyAxis {
-    /// Kernel of the study.
-    Kernel,
-    /// Background load.
-    Load,
-    /// Scheduling policy.
-    Policy,
-    /// Period, or requested length.
-    Period,
-    /// The n-th measured CPU, from 0.
-    Cpu,
-}
-
-impl StudyAxis {
-    /// Name as in the definition.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        match self {
-            StudyAxis::Kernel => "kernel",
-            StudyAxis::Load => "load",
-            StudyAxis::Policy => "policy",
-            StudyAxis::Period => "period",
-            StudyAxis::Cpu => "cpu",
-        }
+words! {
+    /// An axis of a table.
+    #[derive(Deserialize)]
+    #[serde(rename_all = "snake_case")]
+    StudyAxis {
+        /// Kernel of the study.
+        Kernel = "kernel",
+        /// Background load.
+        Load = "load",
+        /// Scheduling policy.
+        Policy = "policy",
+        /// Period, or requested length.
+        Period = "period",
+        /// The n-th measured CPU, from 0.
+        Cpu = "cpu",
     }
 }
 
-/// A statistic of a study.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[serde(try_from = "String", into = "String")]
-pub enum Statistic {
-    /// Smallest latency, ns.
-    Min,
-    /// Mean latency, ns.
-    Mean,
-    /// Largest latency, ns.
-    Max,
-    /// Standard deviation of the latency, ns.
-    Deviation,
-    /// Missed due times (overruns), as a number in a table and as their share in a conclusion.
-    Missed,
-    /// Run time of a suite of operations: the change against the baseline in percent.
-    Cost,
+words! {
+    /// A statistic of a study.
+    #[derive(Serialize, Deserialize)]
+    #[serde(try_from = "String", into = "String")]
+    Statistic, "statistic" {
+        /// Smallest latency, ns.
+        Min = "min",
+        /// Mean latency, ns.
+        Mean = "mean",
+        /// Largest latency, ns.
+        Max = "max",
+        /// Standard deviation of the latency, ns.
+        Deviation = "sd",
+        /// Missed due times (overruns), as a number in a table and as their share in a conclusion.
+        Missed = "missed",
+        /// Run time of a suite of operations: the change against the baseline in percent.
+        Cost = "cost",
+    }
 }
 
 impl Statistic {
-    const KNOWN: &[&str] = &["min", "mean", "max", "sd", "missed", "cost"];
-    const ALL: [Statistic; 6] =
-        [Statistic::Min, Statistic::Mean, Statistic::Max, Statistic::Deviation, Statistic::Missed, Statistic::Cost];
-
-    /// Name as in the definition.
-    #[must_use]
-    pub fn name(self) -> &'static str {
-        let index = Statistic::ALL.iter().position(|one| *one == self);
-        index.and_then(|index| Statistic::KNOWN.get(index)).copied().unwrap_or_default()
-    }
-
     /// Unit of a table; empty for a number of things.
     #[must_use]
     pub fn unit(self) -> &'static str {
@@ -233,21 +212,6 @@ impl Statistic {
             Statistic::Cost => "%",
             _ => "us",
         }
-    }
-}
-
-impl FromStr for Statistic {
-    type Err = UnknownWord;
-
-    fn from_str(text: &str) -> Result<Self, UnknownWord> {
-        let known = Statistic::ALL.into_iter().find(|statistic| statistic.name() == text);
-        known.ok_or_else(|| UnknownWord::new("statistic", text, Statistic::KNOWN))
-    }
-}
-
-impl fmt::Display for Statistic {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(self.name())
     }
 }
 

@@ -57,7 +57,7 @@ pub fn monitor_metrics(status: &MonitorStatus) -> String {
     metric(&mut text, "punctual_measured_seconds_total", help, "counter", one(status.measured.as_secs_f64()));
     let gaps = GapReason::ALL.into_iter().filter(|reason| *reason != GapReason::NotRunning).map(|reason| {
         let gap = status.gaps.get(&reason).copied().unwrap_or_default();
-        (format!("{{reason=\"{}\"}}", reason.word()), gap.as_secs_f64())
+        (format!("{{reason=\"{}\"}}", reason.name()), gap.as_secs_f64())
     });
     metric(&mut text, "punctual_unmeasured_seconds_total", "Time not measured, by reason.", "counter", gaps);
     let help = "Windows that could not be written to the history.";
