@@ -51,8 +51,6 @@ fn out_of_band_responses_are_refused_in_one_line_where_they_cannot_be() {
         assert!(said.status == 1 && is_expected, "{kernel} {policy} {period}: {}", said.stderr);
         assert_eq!(said.stderr.trim_end().lines().count(), 1, "{}", said.stderr);
     }
-    punctual("respond --on oob --for 1s")
-        .expect_error("oob needs no responder; measure it with: punctual measure response --to oob");
 }
 
 #[test]

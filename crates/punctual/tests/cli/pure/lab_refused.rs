@@ -1,47 +1,6 @@
 //! What guests cannot do, or not with these settings, is one line.
 
 use crate::program::{Scratch, punctual};
-use std::path::Path;
-
-#[test]
-fn tracers_are_refused_where_there_can_be_none() {
-    let scratch = Scratch::new("tracers-refused");
-    let out = scratch.path("out").display().to_string();
-    let plan = |name: &str, kernels: &[&str], tracers: &str| {
-        let text = format!("repetitions = 1\ntracers = {tracers}\n[axes]\nkernel = {kernels:?}\nload = [\"none\"]\n");
-        scratch.file(name, text).display().to_string()
-    };
-    let run = |plan: &str| punctual(&format!("run {plan} --wait --out {out}"));
-    let here = plan("here.toml", &["running"], "true");
-    let why = "tracers run in lab guests only, not on the running kernel; name kernels like debian:6.1-rt, or leave \
-               `tracers` out";
-    run(&here).expect_error(why);
-    let both = plan("both.toml", &["debian:6.1-rt", "running"], "true");
-    run(&both).expect_error(why);
-    let wrong = plan("wrong.toml", &["debian:6.1-rt"], "\"yes\"");
-    run(&wrong).expect_error(&format!("{wrong}:2:11: expected true or false, found text"));
-    assert!(!Path::new(&out).exists(), "nothing is begun");
-}
-
-#[test]
-fn responses_that_the_lab_cannot_measure_are_refused() {
-    let scratch = Scratch::new("lab-response-refused");
-    let out = scratch.path("out").display().to_string();
-    let plan = |kernel: &str, period: &str| {
-        let text = format!(
-            "repetitions = 1\n[axes]\nkernel = [\"{kernel}\"]\nload = [\"none\"]\npolicy = [\"fifo:90\"]\n\
-             period = [\"{period}\"]\nmethod = [\"response:uio\"]\n"
-        );
-        scratch.file("plan.toml", text).display().to_string()
-    };
-    let run = |plan: &str| punctual(&format!("run {plan} --wait --out {out}"));
-    run(&plan("debian:6.1", "3ms"))
-        .expect_error("invalid period `3ms` for response:uio: expected one of 5ms 10ms 20ms 25ms 50ms 100ms");
-    let virtual_only = "response:uio needs a lab guest in virtual time; name a kernel like debian:6.1, or another link";
-    run(&plan("running", "10ms")).expect_error(virtual_only);
-    run(&plan("debian:6.1 clock=emulated", "10ms")).expect_error(virtual_only);
-    assert!(!Path::new(&out).exists(), "nothing is begun");
-}
 
 #[test]
 fn settings_of_threads_that_cannot_be_had_are_one_line() {

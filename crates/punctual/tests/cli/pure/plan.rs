@@ -54,23 +54,3 @@ fn a_dry_run_shows_the_narrowed_cells_and_changes_nothing() {
     assert!(said.stdout.contains("nothing is measured") && said.stdout.contains("limits: max 100 ms"), "{said:?}");
     assert_eq!(std::fs::read_dir(scratch.dir()).unwrap().count(), 0);
 }
-
-#[test]
-fn mistakes_in_names_and_settings_say_what_to_type() {
-    for (arguments, line) in [
-        (
-            "run quick-lok",
-            "unknown plan `quick-lok` (did you mean `quick-look`? see punctual plan list; a file is named by its path, like \
-             ./quick-lok)",
-        ),
-        (
-            "run quick-look --set policy=fifo:0",
-            "--set policy: invalid policy `fifo:0`: expected a priority from 1 to 99, like fifo:80",
-        ),
-        ("run quick-look --set duration=1s", "--set: `duration` has an option of its own: --duration 1s"),
-        ("run quick-look --dry-run --format csv", "--dry-run has the formats text and json; leave --format out"),
-        ("run --resume --out x --set load=none", "--resume cannot be combined with --set <KEY=VALUE>"),
-    ] {
-        run(&mut command(arguments)).expect_error(line);
-    }
-}

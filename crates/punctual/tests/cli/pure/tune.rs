@@ -33,11 +33,3 @@ fn what_cannot_be_tried_is_one_line_and_nothing_is_measured() {
         assert!(said.last_line().contains(words), "{words}: {said:?}");
     }
 }
-
-#[test]
-fn a_plan_with_knobs_is_for_tune_only() {
-    let scratch = Scratch::new("tune-run");
-    let plan = scratch.file("p.toml", "[knobs]\ntimer_slack = [\"1us\", \"2us\"]\n");
-    punctual(&format!("run {}", plan.display()))
-        .expect_error("the plan has knobs: punctual tune tries them, run does not");
-}

@@ -119,7 +119,4 @@ fn a_cell_ends_at_a_wake_up_above_its_limit_with_a_complete_record() {
     assert!(text.contains("ended early at a wake-up beyond the limit"), "{text}");
     let said = punctual(&format!("{arguments} --stop-above 1h --format json").replace("20s", "50ms"));
     assert_eq!(due(&said.json()["cells"][0]["summary"]), 50, "{said:?}");
-    punctual("measure itimer --stop-above 1ms").expect_error(
-        "stop_above does not apply to method itimer, whose processes cannot stop each other; leave it out",
-    );
 }

@@ -1,8 +1,6 @@
 //! Searches for the smallest period sustained, on this machine: form and consistency of the result, not its value.
 
-use crate::program::{
-    ProgramOutput, Start, a_cpu, command, finish, machine, machine_and_scratch, punctual, run, running,
-};
+use crate::program::{ProgramOutput, Start, a_cpu, command, finish, machine, machine_and_scratch, run, running};
 use serde_json::Value;
 use sys::process;
 use sys::testing::comes_true;
@@ -84,57 +82,6 @@ fn ctrl_c_ends_a_search_with_what_was_found() {
     assert_eq!((said.status, &json["frontier"]["kind"]), (3, &"interrupted".into()));
     assert_eq!(json["text"][0], "Interrupted after 0 trials: no period was sustained; nothing is confirmed.");
     assert!(comes_true(|| running().is_empty()), "{:?} left", running());
-}
-
-#[test]
-fn what_cannot_be_searched_is_refused_before_anything_is_measured() {
-    for (arguments, line) in [
-        (
-            "--from 2ms --to 1ms",
-            "--from 2ms is longer than --to 1ms; the search goes from a shorter period to a longer",
-        ),
-        ("--from 9us", "--from: invalid period `9us`: expected 10us to 100s"),
-        ("--to 101s", "--to: invalid period `101s`: expected 10us to 100s"),
-        ("--confirm 0", "--confirm: 0 is not in 1..=1000"),
-        ("--resolution 5", "--resolution: invalid resolution `5`: expected 1% to 100%, like 5%"),
-        ("--resolution 0.9%", "--resolution: invalid resolution `0.9%`: expected 1% to 100%, like 5%"),
-        ("--resolution 101%", "--resolution: invalid resolution `101%`: expected 1% to 100%, like 5%"),
-        ("--resolution NaN%", "--resolution: invalid resolution `NaN%`: expected 1% to 100%, like 5%"),
-        ("--duration 9ms", "duration 9ms is shorter than the period of 10ms; measure at least 10ms"),
-        ("--duration -1s", "--duration: invalid duration `-1s`: expected 0 or more"),
-        ("--cpus=", "no CPU is selected; name at least one, like 0"),
-        (
-            "nanosleep",
-            "unsupported: nanosleep has no due times that can be missed; use a method with absolute times, like timerfd",
-        ),
-        (
-            "sleep:c",
-            "unsupported: sleep:c has no due times that can be missed; use a method with absolute times, like timerfd",
-        ),
-        (
-            "cost",
-            "unsupported: cost has no due times that can be missed; use a method with absolute times, like timerfd",
-        ),
-        (
-            "clock_nanosleep:relative",
-            "unsupported: clock_nanosleep:relative has no due times that can be missed; use a method with absolute times, like timerfd",
-        ),
-        (
-            "deadline --policy deadline:200us/1ms/1ms",
-            "unsupported: method deadline, whose period is that of its policy; use another method",
-        ),
-        ("itimer --from 10.5us", "invalid period `10500ns` for method itimer: expected whole microseconds"),
-        (
-            "--period 1ms",
-            "unknown argument `--period` (an option of `punctual measure`, `punctual explain`, `punctual watch`; see `punctual frontier --help`)",
-        ),
-        (
-            "--policy fifo:80 --timer-slack 1us",
-            "unsupported: timer slack of real-time threads, the only ones here; leave it out",
-        ),
-    ] {
-        punctual(&format!("frontier {arguments}")).expect_error(line);
-    }
 }
 
 #[test]
