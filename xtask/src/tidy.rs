@@ -1,5 +1,6 @@
 //! Rules about the files of this repository beyond the compiler's, as pure functions of their texts.
 
+mod budget;
 mod changelog;
 mod circles;
 mod clock;
@@ -23,13 +24,14 @@ use tree::Tree;
 /// A rule: returns all violations in the tree.
 type Rule = fn(&Tree) -> Vec<Violation>;
 
-const RULES: [Rule; 16] = [
+const RULES: [Rule; 17] = [
     edges::crates,
     edges::floors,
     circles::circles,
     text::opening,
     text::layout,
     sizes::limits,
+    budget::limits,
     unsafety::keyword,
     unsafety::forbidden,
     hostpaths::literals,
