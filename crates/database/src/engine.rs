@@ -3,7 +3,8 @@
 mod postgres;
 mod sqlite;
 
-use crate::{DatabaseError, Location, Rows, Value};
+use crate::{DatabaseError, Location, Part, Value};
+use std::ops::ControlFlow;
 
 /// An open connection.
 pub(crate) enum Engine {
@@ -70,16 +71,16 @@ impl Engine {
     /// Runs a statement that returns rows.
     pub(crate) fn query(&mut self, sql: &str, parameters: &[Value]) -> Result<Vec<Vec<Value>>, Failure> {
         match self {
-            Engine::Sqlite(connection) => sqlite::query(connection, sql, parameters).map(|rows| rows.rows),
+            Engine::Sqlite(connection) => sqlite::query(connection, sql, parameters),
             Engine::Postgres(client) => postgres::query(client, sql, parameters),
         }
     }
 
-    /// Runs one statement of the user that cannot change the store.
-    pub(crate) fn ask(&mut self, sql: &str) -> Result<Rows, Failure> {
+    /// Runs one statement of the user that cannot change the store, until `each` breaks.
+    pub(crate) fn ask(&mut self, sql: &str, each: &mut dyn FnMut(Part) -> ControlFlow<()>) -> Result<(), Failure> {
         match self {
-            Engine::Sqlite(connection) => sqlite::ask(connection, sql),
-            Engine::Postgres(client) => postgres::ask(client, sql),
+            Engine::Sqlite(connection) => sqlite::ask(connection, sql, each),
+            Engine::Postgres(client) => postgres::ask(client, sql, each),
         }
     }
 
@@ -143,7 +144,7 @@ impl Engine {
     pub(crate) fn is_foreign(&mut self) -> Result<bool, Failure> {
         match self {
             Engine::Sqlite(connection) => {
-                Ok(!sqlite::query(connection, "SELECT 1 FROM sqlite_master LIMIT 1", &[])?.rows.is_empty())
+                Ok(!sqlite::query(connection, "SELECT 1 FROM sqlite_master LIMIT 1", &[])?.is_empty())
             }
             // A schema of its own: other tables of the database are in others.
             Engine::Postgres(_) => Ok(false),

@@ -21,10 +21,11 @@ pub use add::Added;
 pub use error::DatabaseError;
 pub use location::Location;
 pub use series::{Buckets, Selection, StoredRun};
-pub use value::{Rows, Value};
+pub use value::{Part, Value};
 
 use engine::{Access, Engine};
 use std::fmt;
+use std::ops::ControlFlow;
 
 /// An open store.
 pub struct Database {
@@ -61,13 +62,14 @@ impl Database {
         Ok(Database { engine, at: at.clone(), facts: None })
     }
 
-    /// The answer to one SQL statement, which cannot change the store.
+    /// Answers one SQL statement, which cannot change the store: hands each part to `each` until that breaks, and keeps
+    /// none.
     ///
     /// # Errors
     /// If it is not one statement, is wrong, or would change the store.
-    pub fn query(&mut self, sql: &str) -> Result<Rows, DatabaseError> {
+    pub fn query(&mut self, sql: &str, each: &mut dyn FnMut(Part) -> ControlFlow<()>) -> Result<(), DatabaseError> {
         use engine::Failure;
-        self.engine.ask(sql).map_err(|failure| match failure {
+        self.engine.ask(sql, each).map_err(|failure| match failure {
             Failure::Locked => DatabaseError::Locked(self.at.to_string()),
             Failure::Other(reason) => DatabaseError::Query(reason),
         })

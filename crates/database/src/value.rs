@@ -106,11 +106,11 @@ impl<T: Into<Value>> From<Option<T>> for Value {
     }
 }
 
-/// Result of a query: names of the columns, and rows.
-#[derive(Debug, Clone, Default, PartialEq)]
-pub struct Rows {
+/// Part of the answer to a query, in the order of delivery.
+#[derive(Debug, Clone, PartialEq)]
+pub enum Part {
     /// Names of the columns.
-    pub columns: Vec<String>,
-    /// Rows, each with a value for each column.
-    pub rows: Vec<Vec<Value>>,
+    Columns(Vec<String>),
+    /// A row, with a value for each column.
+    Row(Vec<Value>),
 }

@@ -152,6 +152,15 @@ impl Table {
         rows.iter().try_for_each(|row| writeln!(out, "{row}"))
     }
 
+    /// The columns, each at least as wide as its fields in characters.
+    pub(super) fn columns_as_wide(mut self) -> Vec<Column> {
+        for (index, column) in self.columns.iter_mut().enumerate() {
+            let widths = self.rows.iter().filter_map(|row| row.get(index)).map(|field| field.chars().count());
+            column.least = column.least.max(widths.max().unwrap_or(0));
+        }
+        self.columns
+    }
+
     fn least_missed(&self) -> Option<usize> {
         let spare = self.columns.iter().enumerate().filter_map(|(index, column)| Some((column.spare?, index)));
         spare.min().map(|(_, index)| index)

@@ -1,12 +1,14 @@
 //! PostgreSQL: a server for many machines; all tables are in the schema `punctual` of its database.
 
 use super::{Access, Failure};
-use crate::{DatabaseError, Location, Rows, Value};
+use crate::{DatabaseError, Location, Part, Value};
 use postgres::config::SslMode;
+use postgres::error::SqlState;
 use postgres::types::private::BytesMut;
 use postgres::types::{IsNull, ToSql, Type};
 use postgres::{Client, Config, NoTls, SimpleQueryMessage};
 use std::error::Error;
+use std::ops::ControlFlow;
 use std::sync::mpsc::channel;
 use std::thread::Builder;
 use std::time::Duration;
@@ -19,6 +21,10 @@ const NETWORK_TIMEOUT: Duration = Duration::from_secs(30);
 
 /// Timeout of a whole connection, with the answers of a busy server.
 const OPEN_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Rows of an answer that are fetched at once, and the bytes that these may have by the largest row so far.
+const FETCHED_ROWS: usize = 1_000;
+const FETCHED_BYTES: usize = 1 << 20;
 
 /// Connects to the server. Its password may be in `PGPASSWORD`, because every user sees the words of a command.
 pub(super) fn open(url: &str, at: &Location, access: Access) -> Result<Client, DatabaseError> {
@@ -83,28 +89,70 @@ pub(super) fn query(client: &mut Client, sql: &str, parameters: &[Value]) -> Res
 }
 
 /// One statement of the user, in a transaction that cannot write. Its fields come as text, of whatever type they are.
-pub(super) fn ask(client: &mut Client, sql: &str) -> Result<Rows, Failure> {
+pub(super) fn ask(
+    client: &mut Client,
+    sql: &str,
+    each: &mut dyn FnMut(Part) -> ControlFlow<()>,
+) -> Result<(), Failure> {
     // Refuses several statements, of which the first could end the transaction.
     let statement = client.prepare(sql).map_err(failure)?;
-    let is_number = |ty: &Type| [Type::INT2, Type::INT4, Type::INT8].contains(ty);
-    let is_real = |ty: &Type| [Type::FLOAT4, Type::FLOAT8, Type::NUMERIC].contains(ty);
     let types: Vec<Type> = statement.columns().iter().map(|column| column.type_().clone()).collect();
-    let mut rows =
-        Rows { columns: statement.columns().iter().map(|column| column.name().to_owned()).collect(), rows: Vec::new() };
-    client.batch_execute("BEGIN READ ONLY").map_err(failure)?;
-    let answer = client.simple_query(sql).map_err(failure);
-    let _ = client.batch_execute("ROLLBACK");
-    for message in answer? {
-        let SimpleQueryMessage::Row(row) = message else { continue };
-        let field = |(index, ty): (usize, &Type)| match row.get(index) {
-            None => Value::Null,
-            Some(text) if is_number(ty) => text.parse().map_or_else(|_| Value::text(text), Value::Int),
-            Some(text) if is_real(ty) => text.parse().map_or_else(|_| Value::text(text), Value::Real),
-            Some(text) => Value::text(text),
-        };
-        rows.rows.push(types.iter().enumerate().map(field).collect());
+    if each(Part::Columns(statement.columns().iter().map(|column| column.name().to_owned()).collect())).is_break() {
+        return Ok(());
     }
-    Ok(rows)
+    // The cursor delivers all rows in the end, so that the server plans for all.
+    client.batch_execute("BEGIN READ ONLY; SET LOCAL cursor_tuple_fraction TO 1").map_err(failure)?;
+    let answered = answer(client, sql, &types, each).map_err(failure);
+    let _ = client.batch_execute("ROLLBACK");
+    answered
+}
+
+/// Rows by a cursor, some at a time; all at once of a statement without cursors (SHOW, EXPLAIN), whose rows are few.
+fn answer(
+    client: &mut Client,
+    sql: &str,
+    types: &[Type],
+    each: &mut dyn FnMut(Part) -> ControlFlow<()>,
+) -> Result<(), postgres::Error> {
+    let mut hand_out = |messages: &[SimpleQueryMessage]| {
+        let (mut rows, mut largest) = (0, 0);
+        for message in messages {
+            let SimpleQueryMessage::Row(row) = message else { continue };
+            (rows, largest) = (rows + 1, largest.max((0..row.len()).filter_map(|n| row.get(n)).map(str::len).sum()));
+            if each(Part::Row(types.iter().enumerate().map(|(n, ty)| field(row.get(n), ty)).collect())).is_break() {
+                return None;
+            }
+        }
+        Some((rows, largest))
+    };
+    client.batch_execute("SAVEPOINT cursor")?;
+    match client.batch_execute(&format!("DECLARE answer NO SCROLL CURSOR FOR {sql}")) {
+        Err(err) if err.code() == Some(&SqlState::SYNTAX_ERROR) => {
+            client.batch_execute("ROLLBACK TO cursor")?;
+            hand_out(&client.simple_query(sql)?);
+            return Ok(());
+        }
+        declared => declared?,
+    }
+    let (mut asked, mut largest) = (1, 1);
+    while let Some((rows, size)) = hand_out(&client.simple_query(&format!("FETCH {asked} FROM answer"))?)
+        && rows == asked
+    {
+        largest = size.max(largest);
+        asked = (asked * 2).min(FETCHED_BYTES / largest).clamp(1, FETCHED_ROWS);
+    }
+    Ok(())
+}
+
+/// The value of a field that came as text.
+fn field(text: Option<&str>, ty: &Type) -> Value {
+    let Some(text) = text else { return Value::Null };
+    let number = match *ty {
+        Type::INT2 | Type::INT4 | Type::INT8 => text.parse().map(Value::Int).ok(),
+        Type::FLOAT4 | Type::FLOAT8 | Type::NUMERIC => text.parse().map(Value::Real).ok(),
+        _ => None,
+    };
+    number.unwrap_or_else(|| Value::text(text))
 }
 
 fn borrowed(parameters: &[Value]) -> Vec<&(dyn ToSql + Sync)> {
@@ -147,7 +195,7 @@ impl ToSql for Value {
 }
 
 fn failure(err: postgres::Error) -> Failure {
-    let is_lock = err.code() == Some(&postgres::error::SqlState::LOCK_NOT_AVAILABLE);
+    let is_lock = err.code() == Some(&SqlState::LOCK_NOT_AVAILABLE);
     if is_lock { Failure::Locked } else { Failure::Other(words(&err)) }
 }
 

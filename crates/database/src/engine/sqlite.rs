@@ -1,17 +1,21 @@
 //! SQLite: one file, whose journal undoes what a killed process left half written.
 
 use super::{Access, Failure};
-use crate::{DatabaseError, Location, Rows, Value};
+use crate::{DatabaseError, Location, Part, Value};
 use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, ValueRef};
 use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 /// Time that a statement waits for the lock of another process, in looks at it.
 const LOCK_LOOKS: i32 = 1_000;
 const LOCK_INTERVAL: Duration = Duration::from_millis(10);
+
+/// Limit of a field or row of an answer, bytes. Those of a store are far below, and an answer holds one row at a time.
+const FIELD_LIMIT: i32 = 16 << 20;
 
 /// Opens the file. A link is not followed, and another kind of file is not opened.
 pub(super) fn open(path: &Path, access: Access) -> Result<Connection, DatabaseError> {
@@ -89,29 +93,46 @@ pub(super) fn execute(connection: &Connection, sql: &str, parameters: &[Value]) 
     statement.execute(rusqlite::params_from_iter(parameters)).map(|_| ()).map_err(failure)
 }
 
-pub(super) fn query(connection: &Connection, sql: &str, parameters: &[Value]) -> Result<Rows, Failure> {
-    let mut statement = connection.prepare_cached(sql).map_err(failure)?;
-    rows_of(&mut statement, parameters)
+pub(super) fn query(connection: &Connection, sql: &str, parameters: &[Value]) -> Result<Vec<Vec<Value>>, Failure> {
+    let mut rows = Vec::new();
+    let mut each = |part| {
+        if let Part::Row(row) = part {
+            rows.push(row);
+        }
+        ControlFlow::Continue(())
+    };
+    answer(&mut *connection.prepare_cached(sql).map_err(failure)?, parameters, &mut each)?;
+    Ok(rows)
 }
 
 /// One statement of the user.
-pub(super) fn ask(connection: &Connection, sql: &str) -> Result<Rows, Failure> {
+pub(super) fn ask(
+    connection: &Connection,
+    sql: &str,
+    each: &mut dyn FnMut(Part) -> ControlFlow<()>,
+) -> Result<(), Failure> {
+    connection.set_limit(Limit::SQLITE_LIMIT_LENGTH, FIELD_LIMIT).map_err(failure)?;
     let mut statement = connection.prepare(sql).map_err(failure)?;
     if !statement.readonly() {
         return Err(Failure::Other("it would change the store; only queries are possible".to_owned()));
     }
-    rows_of(&mut statement, &[])
+    answer(&mut statement, &[], each)
 }
 
-fn rows_of(statement: &mut rusqlite::Statement<'_>, parameters: &[Value]) -> Result<Rows, Failure> {
+fn answer(
+    statement: &mut rusqlite::Statement<'_>,
+    parameters: &[Value],
+    each: &mut dyn FnMut(Part) -> ControlFlow<()>,
+) -> Result<(), Failure> {
     let columns: Vec<String> = statement.column_names().into_iter().map(str::to_owned).collect();
     let mut found = statement.query(rusqlite::params_from_iter(parameters)).map_err(failure)?;
-    let mut rows = Vec::new();
-    while let Some(row) = found.next().map_err(failure)? {
+    let n = columns.len();
+    let mut is_wanted = each(Part::Columns(columns)).is_continue();
+    while is_wanted && let Some(row) = found.next().map_err(failure)? {
         let field = |index| row.get_ref(index).map(value).map_err(failure);
-        rows.push((0..columns.len()).map(field).collect::<Result<_, _>>()?);
+        is_wanted = each(Part::Row((0..n).map(field).collect::<Result<_, _>>()?)).is_continue();
     }
-    Ok(Rows { columns, rows })
+    Ok(())
 }
 
 fn value(value: ValueRef<'_>) -> Value {

@@ -65,9 +65,41 @@ pub(super) fn write(text: &[u8]) -> Result<(), Box<dyn Error>> {
 
 /// Writes a part of a result to stdout; returns whether it still has a reader (`punctual load cpu | head`).
 pub(super) fn write_while_read(text: &[u8]) -> Result<bool, Box<dyn Error>> {
-    match io::stdout().write_all(harmless(text).as_bytes()) {
+    is_read(io::stdout().write_all(harmless(text).as_bytes()))
+}
+
+/// Whether stdout still has a reader.
+fn is_read<T>(written: io::Result<T>) -> Result<bool, Box<dyn Error>> {
+    match written {
         Err(err) if err.kind() == io::ErrorKind::BrokenPipe => Ok(false),
-        written => Ok(written.map(|()| true).map_err(|err| format!("cannot write to stdout: {err}"))?),
+        written => Ok(written.map(|_| true).map_err(|err| format!("cannot write to stdout: {err}"))?),
+    }
+}
+
+/// Exit status of a result that was written in parts.
+pub(super) fn written<T>(written: io::Result<T>) -> Result<u8, Box<dyn Error>> {
+    is_read(written).map(|_| 0)
+}
+
+/// Writer of a result of any length to stdout. A failed command leaves out what is not flushed.
+#[derive(Debug, Default)]
+pub(super) struct Parts(Vec<u8>);
+
+impl Write for Parts {
+    /// Takes whole characters, as `write!` hands them over.
+    fn write(&mut self, text: &[u8]) -> io::Result<usize> {
+        /// Bytes of a part.
+        const PART: usize = 1 << 16;
+        self.0.extend_from_slice(text);
+        if self.0.len() >= PART {
+            self.flush()?;
+        }
+        Ok(text.len())
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
+        let text = std::mem::take(&mut self.0);
+        io::stdout().write_all(harmless(&text).as_bytes())
     }
 }
 
@@ -155,19 +187,8 @@ fn hgrm(results: &Results<'_>) -> Result<Vec<u8>, Box<dyn Error>> {
 }
 
 /// Writes a document with a line feed at its end.
-///
-/// Terminal control characters, which occur in strings only, are escaped; serde escapes those of ASCII.
 pub(super) fn json(out: &mut Vec<u8>, document: &impl serde::Serialize) -> serde_json::Result<()> {
-    let text = serde_json::to_string_pretty(document)?;
-    let mut rest = text.as_str();
-    while let Some(at) = rest.find(|c| c != '\n' && !is_plain(c)) {
-        let (before, after) = rest.split_at(at);
-        out.extend_from_slice(before.as_bytes());
-        let c = after.chars().next().unwrap_or_default();
-        out.extend(c.encode_utf16(&mut [0; 2]).iter().flat_map(|unit| format!("\\u{unit:04x}").into_bytes()));
-        rest = &after[c.len_utf8()..];
-    }
-    out.extend_from_slice(rest.as_bytes());
+    out.extend_from_slice(report::escaped_json(&serde_json::to_string_pretty(document)?).as_bytes());
     out.push(b'\n');
     Ok(())
 }

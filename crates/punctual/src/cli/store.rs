@@ -3,12 +3,13 @@
 use super::arguments::{
     QueryFormat, StoreAddArguments, StoreCommand, StoreListArguments, StoreName, StoreQueryArguments,
 };
-use super::{ERROR, Outcome, note, output};
-use database::{Added, Database, DatabaseError, Location, Rows, Value};
-use report::Answer;
+use super::output::{self, Parts};
+use super::{ERROR, Outcome, note};
+use database::{Added, Database, DatabaseError, Location, Part, Value};
+use report::{AnswerFormat, AnswerWriter};
 use serde_json::Value as Json;
-use std::error::Error;
 use std::fs;
+use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
 
 /// Carries out `punctual store`.
@@ -83,34 +84,47 @@ fn list(arguments: &StoreListArguments) -> Outcome {
             run.path.into(),
         ]
     };
-    let rows = runs.into_iter().map(row).collect();
-    show(&Answer { columns: columns.map(str::to_owned).to_vec(), rows }, arguments.format)
+    let mut answer = AnswerWriter::new(format(arguments.format), Parts::default());
+    let written = answer.begin(&columns.map(str::to_owned)).and_then(|()| {
+        runs.into_iter().try_for_each(|run| answer.row(&row(run)))?;
+        answer.end()
+    });
+    output::written(written)
 }
 
 fn query(arguments: &StoreQueryArguments) -> Outcome {
-    let Rows { columns, rows } = Database::open_to_read(&location(&arguments.store)?)?.query(&arguments.sql)?;
-    let rows = rows.into_iter().map(|row| row.into_iter().map(json).collect()).collect();
-    show(&Answer { columns, rows }, arguments.format)
+    let mut answer = AnswerWriter::new(format(arguments.format), Parts::default());
+    // Twice the characters that a text shows.
+    let bytes = if arguments.format == QueryFormat::Text { report::FIELD_WIDTH } else { usize::MAX };
+    let mut written = Ok(());
+    Database::open_to_read(&location(&arguments.store)?)?.query(&arguments.sql, &mut |part| {
+        written = match part {
+            Part::Columns(names) => answer.begin(&names),
+            Part::Row(row) => answer.row(&row.into_iter().map(|value| json(value, bytes)).collect::<Vec<_>>()),
+        };
+        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    output::written(written.and_then(|()| answer.end()))
 }
 
-/// A field; bytes are hexadecimal text.
-fn json(value: Value) -> Json {
+fn format(format: QueryFormat) -> AnswerFormat {
+    match format {
+        QueryFormat::Text => AnswerFormat::Text(output::style(false)),
+        QueryFormat::Csv => AnswerFormat::Csv,
+        QueryFormat::Json => AnswerFormat::Json,
+    }
+}
+
+/// A field; its first `bytes` bytes are hexadecimal text.
+fn json(value: Value, bytes: usize) -> Json {
+    let digit = |nibble| char::from_digit(u32::from(nibble), 16).unwrap_or_default();
     match value {
         Value::Null => Json::Null,
         Value::Int(n) => n.into(),
         Value::Real(x) => x.into(),
         Value::Text(text) => text.into(),
-        Value::Bytes(bytes) => bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>().into(),
+        Value::Bytes(all) => {
+            all.iter().take(bytes).flat_map(|byte| [digit(byte >> 4), digit(byte & 15)]).collect::<String>().into()
+        }
     }
-}
-
-fn show(answer: &Answer, format: QueryFormat) -> Result<u8, Box<dyn Error>> {
-    let mut text = Vec::new();
-    match format {
-        QueryFormat::Text => answer.text(&mut text, output::style(false))?,
-        QueryFormat::Csv => text.extend_from_slice(answer.csv().as_bytes()),
-        QueryFormat::Json => output::json(&mut text, answer)?,
-    }
-    output::write(&text)?;
-    Ok(0)
 }
