@@ -4,7 +4,7 @@ use super::executor::{Executor, Failure};
 use super::stop::Stop;
 use model::{Ended, Entry, Failed, Header, Planned, Progress, Record};
 use std::collections::{HashSet, VecDeque};
-use store::{StoreError, Writer};
+use store::{Hosts, StoreError, Writer};
 
 /// Reason why a campaign stopped before its end.
 #[derive(Debug, thiserror::Error)]
@@ -20,6 +20,14 @@ pub enum CampaignError {
     /// The result cannot be written.
     #[error(transparent)]
     Store(#[from] StoreError),
+    /// The file of the run lost records while it was written.
+    #[error("{read} of {made} measurements of this run can be read; punctual show names the damaged lines")]
+    Damaged {
+        /// Measurements read.
+        read: usize,
+        /// Measurements recorded.
+        made: usize,
+    },
     /// A signal interrupted it.
     #[error("interrupted after {done} of {all} measurements")]
     Interrupted {
@@ -59,10 +67,38 @@ pub(super) fn keep(writer: Option<&mut Writer>, mut entry: Entry, all: usize) ->
     Ok(entry)
 }
 
+/// Whether a run with these begun blocks is over; the records are those of a run with a rule about them, or not kept.
+pub(super) type IsOver<'a> = &'a dyn Fn(u32, &[Entry]) -> bool;
+
+/// Measurements of a run.
+struct Made {
+    planned: Vec<Planned>,
+    records: Vec<Entry>,
+    /// Whether records stay in memory.
+    are_held: bool,
+    hosts: Hosts,
+}
+
+impl Made {
+    fn add(&mut self, entry: Entry) {
+        self.planned.push(entry.planned);
+        if self.are_held {
+            // Most of a record is the description of its host, which hardly changes: thousands of records share it.
+            self.records.push(self.hosts.alike(entry));
+        }
+    }
+}
+
+/// Number of blocks with at least one measurement.
+pub(super) fn begun_blocks(planned: impl Iterator<Item = Planned>) -> u32 {
+    planned.map(|planned| planned.block + 1).max().unwrap_or(0)
+}
+
 /// Makes every measurement of the run that `entries` does not hold, in planned order, and adds it to `entries` and to
 /// `writer`, if any. Returns the measurements that failed twice. Before each new block `is_over` may end the run early.
 ///
-/// A failed measurement is repeated once after all others, because the cause may have been temporary.
+/// A failed measurement is repeated once after all others, because the cause may have been temporary. Records that only
+/// the report needs are read back at the end, so that memory does not grow while the machine measures.
 ///
 /// # Errors
 /// If the plan is invalid, no cell gives a record, a result cannot be written, or a stop is requested.
@@ -73,32 +109,56 @@ pub(super) fn carry_out(
     executor: &mut dyn Executor,
     observer: &mut impl Observer,
     stop: &Stop,
-    is_over: &dyn Fn(&[Entry]) -> bool,
+    is_over: IsOver<'_>,
+) -> Result<Vec<Failed>, CampaignError> {
+    let are_held = writer.is_none() || header.plan.until.is_some();
+    let mut made = Made { planned: Vec::new(), records: Vec::new(), are_held, hosts: Hosts::default() };
+    std::mem::take(entries).into_iter().for_each(|entry| made.add(entry));
+    let failed = make(header, &mut made, writer.as_deref_mut(), executor, observer, stop, is_over);
+    match writer.filter(|_| !are_held) {
+        None => *entries = made.records,
+        Some(writer) => match writer.read_back() {
+            Ok(read) => *entries = read,
+            Err(err) => return Err(failed.err().unwrap_or(err.into())),
+        },
+    }
+    match (entries.len(), made.planned.len()) {
+        (read, made) if read != made && failed.is_ok() => Err(CampaignError::Damaged { read, made }),
+        _ => failed,
+    }
+}
+
+/// Makes every measurement that is not made.
+fn make(
+    header: &Header,
+    made: &mut Made,
+    mut writer: Option<&mut Writer>,
+    executor: &mut dyn Executor,
+    observer: &mut impl Observer,
+    stop: &Stop,
+    is_over: IsOver<'_>,
 ) -> Result<Vec<Failed>, CampaignError> {
     /// Failures per cell that end a run without any record: they are no accident then.
     const MAX_FAILURES: usize = 2;
     let all = header.measurements();
     let interrupted = |done| CampaignError::Interrupted { done, all: all.len() };
     let names = analysis::cell_names(&header.cells);
-    // Most of a record is the description of its host, which hardly changes: thousands of records share it.
-    let mut hosts = store::Hosts::default();
-    *entries = std::mem::take(entries).into_iter().map(|entry| hosts.alike(entry)).collect();
-    let made: HashSet<Planned> = entries.iter().map(|entry| entry.planned).collect();
+    let before: HashSet<Planned> = made.planned.iter().copied().collect();
     let mut to_make: VecDeque<(Planned, bool)> =
-        all.iter().filter(|planned| !made.contains(planned)).map(|planned| (*planned, false)).collect();
+        all.iter().filter(|planned| !before.contains(planned)).map(|planned| (*planned, false)).collect();
     let (mut failed, mut last_failure, mut n_failures) = (Vec::new(), None, 0);
     while let Some((planned, is_again)) = to_make.pop_front() {
         if stop.is_requested() {
-            return Err(interrupted(entries.len()));
+            return Err(interrupted(made.planned.len()));
         }
-        let is_begun = entries.iter().any(|entry| entry.planned.block == planned.block);
-        if !is_again && !is_begun && is_over(entries) {
+        let is_begun = made.planned.iter().any(|made| made.block == planned.block);
+        if !is_again && !is_begun && is_over(begun_blocks(made.planned.iter().copied()), &made.records) {
             to_make.retain(|(_, is_again)| *is_again);
             continue;
         }
         let cell_and_name = header.cells.get(planned.cell_index).zip(names.get(planned.cell_index));
         let (cell, name) = cell_and_name.expect("planned over the cells of this header");
-        observer.starts(&planned, entries.len());
+        observer.starts(&planned, made.planned.len());
         let next = std::iter::once(&planned).chain(to_make.iter().map(|(next, _)| next));
         executor.expect(&mut next.filter_map(|next| Some((header.cells.get(next.cell_index)?, next.block))), stop);
         let samples_writer = writer.as_deref().filter(|_| header.samples);
@@ -108,16 +168,16 @@ pub(super) fn carry_out(
             Ok(Record { ended: Ended::Interrupted, .. }) => {
                 // The record is discarded, and so are its samples.
                 samples.iter().for_each(|path| store::discard_samples(path));
-                return Err(interrupted(entries.len()));
+                return Err(interrupted(made.planned.len()));
             }
             Ok(record) => record,
             // An error after a stop request is not a failure of the cell.
-            Err(_) if stop.is_requested() => return Err(interrupted(entries.len())),
+            Err(_) if stop.is_requested() => return Err(interrupted(made.planned.len())),
             Err(source) => {
                 samples.iter().for_each(|path| store::discard_samples(path));
                 n_failures += 1;
                 if source.is_unsupported()
-                    || entries.is_empty() && n_failures >= MAX_FAILURES * header.cells.len().max(MAX_FAILURES)
+                    || made.planned.is_empty() && n_failures >= MAX_FAILURES * header.cells.len().max(MAX_FAILURES)
                 {
                     return Err(CampaignError::Cell { cell: name.clone(), source });
                 }
@@ -134,9 +194,9 @@ pub(super) fn carry_out(
         };
         let entry = keep(writer.as_deref_mut(), Entry { planned, record }, all.len())?;
         observer.recorded(&entry);
-        entries.push(hosts.alike(entry));
+        made.add(entry);
     }
-    if let Some(err) = last_failure.filter(|_| entries.is_empty()) {
+    if let Some(err) = last_failure.filter(|_| made.planned.is_empty()) {
         return Err(err);
     }
     if let Some(writer) = &writer {

@@ -244,7 +244,7 @@ impl Session {
                 board.as_mut()
             }
         };
-        let is_over = |entries: &[Entry]| stopping.is_reached(header, entries);
+        let is_over = |begun: u32, entries: &[Entry]| stopping.is_reached(header, begun, entries);
         let failed = carry_out(header, entries, writer.as_mut(), executor, observer, stop, &is_over)?;
         self.header.failed = failed;
         Ok(())

@@ -1,5 +1,6 @@
 //! Stopping rules of a run before all of its blocks: decided, enough data, or out of time.
 
+use super::carry_out::begun_blocks;
 use super::estimate::expected;
 use analysis::Level;
 use analysis::comparison::{Answer, Comparison, MIN_OF_EACH, Question, compare_cells};
@@ -76,27 +77,26 @@ pub(super) struct Stopping {
 impl Stopping {
     /// The rule of a session that begins now; `done` are the earlier measurements.
     pub(super) fn new(limits: Limits, done: &[Entry]) -> Stopping {
-        Stopping { begun: Instant::now(), limits, blocks_before: begun_blocks(done) }
+        let blocks_before = begun_blocks(done.iter().map(|entry| entry.planned));
+        Stopping { begun: Instant::now(), limits, blocks_before }
     }
 
-    /// Whether the run with these complete blocks is over.
-    pub(super) fn is_reached(&self, header: &Header, entries: &[Entry]) -> bool {
-        let blocks = begun_blocks(entries);
+    /// Whether the run with these complete blocks is over; only a rule about them needs their records.
+    pub(super) fn is_reached(&self, header: &Header, blocks: u32, entries: &[Entry]) -> bool {
         let now = blocks.saturating_sub(self.blocks_before);
         let elapsed = self.begun.elapsed();
         let for_one = elapsed / now.max(1);
         // The next block would exceed the time limit.
         let is_late =
             now > 0 && self.limits.at_most.is_some_and(|most| elapsed + for_one > Duration::from_nanos(most.ns()));
-        self.limits.blocks.is_some_and(|most| now >= most) || is_late || is_answered(header, entries)
+        self.limits.blocks.is_some_and(|most| now >= most) || is_late || is_answered(header, blocks, entries)
     }
 }
 
-fn is_answered(header: &Header, entries: &[Entry]) -> bool {
+fn is_answered(header: &Header, blocks: u32, entries: &[Entry]) -> bool {
     match header.plan.until {
         Some(Until::Decided) => comparison(header, entries).is_some_and(|comparison| is_decided(&comparison)),
         Some(Until::Enough) => {
-            let blocks = begun_blocks(entries);
             let looks = analysis::enough::looks(header);
             let is_look = looks.is_some_and(|looks| looks.blocks().any(|look| look == blocks));
             let lacks = || analysis::summarise(header, entries).shortfalls;
@@ -123,11 +123,6 @@ fn is_decided(comparison: &Comparison) -> bool {
     matches!(comparison.answer, Answer::Different | Answer::Equivalent)
 }
 
-/// Number of blocks with at least one measurement.
-fn begun_blocks(entries: &[Entry]) -> u32 {
-    entries.iter().map(|entry| entry.planned.block + 1).max().unwrap_or(0)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -150,7 +145,13 @@ mod tests {
 
     fn ends_after(run: &RunBuilder) -> Option<usize> {
         let rule = Stopping::new(Limits::default(), &[]);
-        (1..=run.entries.len() / 2).find(|blocks| rule.is_reached(&run.header, &run.entries[..blocks * 2]))
+        (1..=run.entries.len() / 2).find(|blocks| is_reached(&rule, run, blocks * 2))
+    }
+
+    /// Whether a run with its first `n` measurements is over.
+    fn is_reached(rule: &Stopping, run: &RunBuilder, n: usize) -> bool {
+        let entries = &run.entries[..n];
+        rule.is_reached(&run.header, begun_blocks(entries.iter().map(|entry| entry.planned)), entries)
     }
 
     #[test]
@@ -178,8 +179,7 @@ mod tests {
         }
         let rule = Stopping::new(Limits::default(), &[]);
         // The rule is checked after 2, 4 and 8 blocks; 30 s are the minimum for a statement about drift of the latency.
-        let over: Vec<usize> =
-            (1..=10).filter(|blocks| rule.is_reached(&run.header, &run.entries[..*blocks])).collect();
+        let over: Vec<usize> = (1..=10).filter(|blocks| is_reached(&rule, &run, *blocks)).collect();
         assert_eq!(over, [4, 8]);
         assert_eq!(decision(&run.header, &run.entries), None, "the report says what is missing");
     }
@@ -187,7 +187,7 @@ mod tests {
     #[test]
     fn only_so_many_blocks_are_measured_now() {
         let run = run(6, 3, Until::Decided);
-        let is_reached = |rule: &Stopping, n: usize| rule.is_reached(&run.header, &run.entries[..n]);
+        let is_reached = |rule: &Stopping, n: usize| is_reached(rule, &run, n);
         let rule = Stopping::new(Limits { blocks: Some(2), ..Limits::default() }, &run.entries[..4]);
         assert!(!is_reached(&rule, 4) && !is_reached(&rule, 6) && is_reached(&rule, 8));
         let late = Stopping::new(Limits { at_most: Some(Span(1)), ..Limits::default() }, &[]);

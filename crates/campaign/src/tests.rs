@@ -1,11 +1,11 @@
 //! Campaigns with a fake executor: order, resumption, failure, interruption; no real measurement.
 
-use super::carry_out::carry_out;
+use super::carry_out::{IsOver, carry_out};
 use super::executor::Failure;
 use super::*;
 use analysis::testing::RunBuilder;
 use host::testing::Scratch;
-use model::{Cell, Entry, Failed, Header, Plan, Planned, Progress, Record, planned_order};
+use model::{Cell, Entry, Failed, Header, Plan, Planned, Progress, Record, Until, planned_order};
 use std::path::{Path, PathBuf};
 
 /// Executor that returns at once; it fails or is interrupted as configured.
@@ -104,12 +104,12 @@ impl Campaign {
     fn try_all(&self, fake: &mut Fake) -> Result<(Vec<Entry>, Vec<Failed>), CampaignError> {
         let mut writer = store::create(&self.dir, &self.header).unwrap();
         let (mut entries, stop) = (Vec::new(), Stop::new().unwrap());
-        let failed = carry_out(&self.header, &mut entries, Some(&mut writer), fake, &mut Silent, &stop, &|_| false)?;
+        let failed = carry_out(&self.header, &mut entries, Some(&mut writer), fake, &mut Silent, &stop, &|_, _| false)?;
         Ok((entries, failed))
     }
 
     /// The measurements of a run that is not stored and ends when `is_over`.
-    fn until(&self, fake: &mut Fake, is_over: &dyn Fn(&[Entry]) -> bool) -> Vec<Entry> {
+    fn until(&self, fake: &mut Fake, is_over: IsOver<'_>) -> Vec<Entry> {
         let (mut entries, stop) = (Vec::new(), Stop::new().unwrap());
         carry_out(&self.header, &mut entries, None, fake, &mut Silent, &stop, is_over).unwrap();
         entries
@@ -120,13 +120,49 @@ impl Campaign {
         let mut writer = store::append(&self.dir, run.entries.len()).unwrap();
         let stop = Stop::new().unwrap();
         let mut entries = run.entries;
-        carry_out(&run.header, &mut entries, Some(&mut writer), fake, &mut Silent, &stop, &|_| false)?;
+        carry_out(&run.header, &mut entries, Some(&mut writer), fake, &mut Silent, &stop, &|_, _| false)?;
         Ok(entries)
     }
 
     fn file(&self) -> PathBuf {
         self.dir.join("run.jsonl")
     }
+}
+
+#[test]
+fn records_that_only_the_report_needs_are_not_held_while_measuring() {
+    for (until, held) in [(None, 0), (Some(Until::Enough), 3 * 4)] {
+        let mut campaign = Campaign::new();
+        campaign.header.plan.until = until;
+        let mut writer = store::create(&campaign.dir, &campaign.header).unwrap();
+        let (mut entries, stop, seen) = (Vec::new(), Stop::new().unwrap(), std::cell::Cell::new(0));
+        let is_over = |_: u32, entries: &[Entry]| {
+            seen.set(seen.get() + entries.len());
+            false
+        };
+        let fake = &mut Fake::default();
+        carry_out(&campaign.header, &mut entries, Some(&mut writer), fake, &mut Silent, &stop, &is_over).unwrap();
+        assert_eq!((seen.get(), entries.len()), (held, 12), "{until:?}");
+    }
+}
+
+#[test]
+fn records_that_vanish_while_measuring_are_an_error() {
+    let campaign = Campaign::new();
+    let mut writer = store::create(&campaign.dir, &campaign.header).unwrap();
+    let (mut entries, stop) = (Vec::new(), Stop::new().unwrap());
+    let damage = |blocks: u32, _: &[Entry]| {
+        if blocks == 2 {
+            let text = std::fs::read_to_string(campaign.file()).unwrap();
+            std::fs::write(campaign.file(), text.replacen("\"block\":0", "\"block\":1", 1)).unwrap();
+        }
+        false
+    };
+    let fake = &mut Fake::default();
+    let made = carry_out(&campaign.header, &mut entries, Some(&mut writer), fake, &mut Silent, &stop, &damage);
+    let error = made.unwrap_err().to_string();
+    assert_eq!(error, "11 of 12 measurements of this run can be read; punctual show names the damaged lines");
+    assert_eq!(entries.len(), 11);
 }
 
 #[test]
@@ -206,7 +242,7 @@ fn a_campaign_in_which_nothing_can_be_measured_ends_soon() {
 fn what_failed_is_tried_again_also_where_a_run_is_over_before_its_end() {
     let campaign = Campaign::new();
     let mut fake = Fake { fail: vec![1], ..Fake::default() };
-    let is_over = |entries: &[Entry]| !entries.is_empty();
+    let is_over = |_: u32, entries: &[Entry]| !entries.is_empty();
     let of_block = campaign.until(&mut fake, &is_over);
     assert_eq!((of_block.len(), fake.calls), (4, 5));
 }
@@ -310,7 +346,7 @@ fn what_is_no_run_is_refused() {
 fn a_run_may_be_over_between_blocks_only() {
     let campaign = Campaign::new();
     let over = |after: usize, fake: &mut Fake| {
-        let is_over = |entries: &[Entry]| entries.len() >= after;
+        let is_over = |_: u32, entries: &[Entry]| entries.len() >= after;
         campaign.until(fake, &is_over)
     };
     for (after, made) in [(0, 0), (1, 4), (4, 4), (5, 8), (9, 12), (100, 12)] {

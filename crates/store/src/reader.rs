@@ -70,6 +70,11 @@ impl fmt::Display for Damage {
 /// # Errors
 /// If there is no run, or its header cannot be read.
 pub fn read(dir: &Path) -> Result<Run, StoreError> {
+    read_sharing(dir, Hosts::shared)
+}
+
+/// Reads the run with records that [share](Hosts::shared) or are [alike](Hosts::alike) in their machines.
+pub(super) fn read_sharing(dir: &Path, share: fn(&mut Hosts, Entry) -> Entry) -> Result<Run, StoreError> {
     let path = super::file_of(dir);
     if !path.exists() && super::imported_file_in(dir).is_some() {
         return Err(StoreError::Imported(dir.to_owned()));
@@ -100,7 +105,7 @@ pub fn read(dir: &Path) -> Result<Run, StoreError> {
                     let reason = "duplicate measurement".to_owned();
                     damage.push(Damage { path: path.clone(), line, reason });
                 }
-                Ok(entry) => entries.extend(entry.map(|entry| hosts.shared(entry))),
+                Ok(entry) => entries.extend(entry.map(|entry| share(&mut hosts, entry))),
                 Err(reason) => damage.push(Damage { path: path.clone(), line, reason }),
             }
         }

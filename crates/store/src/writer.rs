@@ -1,5 +1,6 @@
 //! Writer of runs: a crash at any instant costs at most the current measurement.
 
+use super::reader::{Hosts, read_sharing};
 use super::{FILE, StoreError, line};
 use host::file::{self, Replacement};
 use model::{Entry, Failed, Header, Planned};
@@ -120,6 +121,14 @@ impl Writer {
             let _ = fs::remove_file(&self.path);
             let _ = fs::remove_dir(&self.dir);
         }
+    }
+
+    /// The measurements of the run so far, read from its file; their machines are [alike](Hosts::alike).
+    ///
+    /// # Errors
+    /// If it cannot be read.
+    pub fn read_back(&self) -> Result<Vec<Entry>, StoreError> {
+        Ok(read_sharing(&self.path, Hosts::alike)?.entries)
     }
 
     /// The directory of the run.
