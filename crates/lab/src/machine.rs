@@ -152,7 +152,7 @@ impl Setup {
     /// Boots a guest of machine time to its rest, with `more` arguments, and schedules its threads as the plan says.
     pub(super) fn boot(&self, files: &Files, more: Vec<OsString>, limits: Limits<'_>) -> Result<AtRest, LabError> {
         let mut qemu = Qemu::start(self.qemu(), [self.arguments(files), more].concat())?;
-        match guest_threads::settle(&mut qemu, &self.threads, limits) {
+        match guest_threads::settle(&mut qemu, &self.threads, limits.booting(&files.console)) {
             Ok((tids, threads)) => Ok(AtRest { qemu, tids, threads }),
             Err(QemuError::Refused(reason)) => Err(self.unusable(reason)),
             Err(gone) => Err(self.not_at_rest(files, gone)),
@@ -230,7 +230,9 @@ impl Setup {
         }
         match files.result_line(FAILED) {
             Some(said) => self.error(said),
-            None if matches!(gone, QemuError::Stopped | QemuError::Refused(_)) => self.error(gone.to_string()),
+            None if matches!(gone, QemuError::Stopped | QemuError::Refused(_) | QemuError::Silent(_)) => {
+                self.error(gone.to_string())
+            }
             None => self.error(format!("{gone}; {}", files.console_tail())),
         }
     }
@@ -245,10 +247,13 @@ impl Setup {
         }
     }
 
-    /// The error of a guest that did not come to rest. If it exited by itself, it would do so again, whatever is
-    /// measured on it.
+    /// The error of a guest that did not come to rest. If it exited by itself or printed nothing, it would do so again,
+    /// whatever is measured on it.
     pub(super) fn not_at_rest(&self, files: &Files, gone: QemuError) -> LabError {
-        let is_its_own = matches!(&gone, QemuError::Exited { status, .. } if status.code().is_some());
+        let is_its_own = match &gone {
+            QemuError::Exited { status, .. } => status.code().is_some(),
+            gone => matches!(gone, QemuError::Silent(_)),
+        };
         match self.failed(files, gone) {
             LabError::Guest { reason, .. } if is_its_own => self.unusable(reason),
             err => err,
@@ -300,6 +305,11 @@ impl Files {
             Channel::SharedMemory => shared_memory::read(&self.result).ok()?,
         };
         result.lines().find_map(|line| line.strip_prefix(begin)).map(str::to_owned)
+    }
+
+    /// The file of the console.
+    pub(super) fn console(&self) -> &Path {
+        &self.console
     }
 
     fn console_tail(&self) -> String {

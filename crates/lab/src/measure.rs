@@ -47,7 +47,7 @@ pub fn carry_out(
     let busy = Duration::from_nanos(cell.duration.ns().saturating_add(cell.conditions.warm_up.ns()));
     let busy = busy.saturating_mul(if cell.conditions.tracers { TRACERS_FACTOR } else { 1 });
     let cpu = BOOT_CPU_LIMIT + busy.saturating_mul(CPU_LIMIT_PER_SECOND);
-    let limits = Limits { monitor, cpu, stall: STALL_TIMEOUT };
+    let limits = Limits { monitor, cpu, stall: STALL_TIMEOUT, console: None };
     let margin = if setup.clock == LabClock::Virtual { GUEST_TIME_MARGIN } else { HOST_TIME_MARGIN };
     let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
     let wait_ns = ns(FIRST_BLOCK_DELAY + BLOCK_DELAY_STEP.saturating_mul(block));

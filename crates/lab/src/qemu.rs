@@ -10,6 +10,7 @@ use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
 use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
@@ -52,6 +53,25 @@ pub(super) struct Limits<'a> {
     /// Timeout without any CPU time used: the guest then waits for an event that does not come. Elapsed wall-clock time
     /// is no criterion, because the host may be arbitrarily busy.
     pub(super) stall: Duration,
+    /// Console of a guest that boots: it ends sooner while its kernel has printed nothing.
+    pub(super) console: Option<&'a Path>,
+}
+
+/// CPU time limit of a guest whose kernel has printed nothing, in which kernels boot as a whole.
+const SILENT_CPU: Duration = Duration::from_secs(30);
+/// Its timeout without any CPU time used.
+const SILENT_STALL: Duration = Duration::from_secs(60);
+
+impl<'a> Limits<'a> {
+    /// The limits until the guest with this console is at rest.
+    pub(super) fn booting(self, console: &'a Path) -> Limits<'a> {
+        Limits { console: Some(console), ..self }
+    }
+
+    /// Whether the kernel has printed nothing since the guest began to boot.
+    fn is_silent(self) -> bool {
+        self.console.is_some_and(|console| console.metadata().is_ok_and(|console| console.len() == 0))
+    }
 }
 
 /// Progress of a QEMU process, measured by its CPU time.
@@ -68,11 +88,14 @@ impl Progress {
         if cpu > self.cpu {
             *self = Progress { cpu, since: waited };
         }
+        let stalled = waited.saturating_sub(self.since);
+        let used = |cpu: Duration| format!("{} s of CPU time", cpu.as_secs());
+        let unused = |stall: Duration| format!("{} s without using CPU time", stall.as_secs());
         match () {
-            () if cpu > limits.cpu => Some(QemuError::TimedOut(format!("{} s of CPU time", limits.cpu.as_secs()))),
-            () if waited.saturating_sub(self.since) > limits.stall => {
-                Some(QemuError::TimedOut(format!("{} s without using CPU time", limits.stall.as_secs())))
-            }
+            () if cpu > SILENT_CPU && limits.is_silent() => Some(QemuError::Silent(used(SILENT_CPU))),
+            () if stalled > SILENT_STALL && limits.is_silent() => Some(QemuError::Silent(unused(SILENT_STALL))),
+            () if cpu > limits.cpu => Some(QemuError::TimedOut(used(limits.cpu))),
+            () if stalled > limits.stall => Some(QemuError::TimedOut(unused(limits.stall))),
             () => None,
         }
     }
@@ -100,6 +123,12 @@ pub(super) enum QemuError {
     /// A limit was exceeded.
     #[error("timeout: no record after {0}; killed")]
     TimedOut(String),
+    /// The kernel did not begin to boot.
+    #[error(
+        "timeout: the kernel printed nothing in {0}; killed; check its memory (mem=), its architecture, and that it has \
+         a serial console"
+    )]
+    Silent(String),
     /// QEMU rejected a command.
     #[error("QEMU reports: {0}")]
     Refused(String),
@@ -341,6 +370,7 @@ fn check_kvm(platform: &Platform) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use host::testing::Scratch;
 
     #[test]
     fn stops_of_a_guest_are_those_after_its_rest() {
@@ -362,7 +392,7 @@ mod tests {
     #[test]
     fn the_timeout_of_a_guest_follows_its_cpu_time() {
         let monitor = Monitor { is_stopped: &|| false, say: &|_| () };
-        let limits = Limits { monitor, cpu: Duration::new(60, 0), stall: Duration::new(300, 0) };
+        let limits = Limits { monitor, cpu: Duration::new(60, 0), stall: Duration::new(300, 0), console: None };
         let seconds = |s: u64| Duration::new(s, 0);
         let mut progress = Progress { cpu: Duration::ZERO, since: Duration::ZERO };
         // A hundred hours on a machine that gives it a millisecond in five minutes.
@@ -381,5 +411,31 @@ mod tests {
             said(progress.check_limits(seconds(61), last, limits)).as_deref(),
             Some("timeout: no record after 60 s of CPU time; killed")
         );
+    }
+
+    #[test]
+    fn a_kernel_that_prints_nothing_ends_sooner() {
+        let scratch = Scratch::make();
+        let (silent, speaking) = (scratch.path("silent"), scratch.path("speaking"));
+        std::fs::write(&silent, "").unwrap();
+        std::fs::write(&speaking, "L").unwrap();
+        let monitor = Monitor { is_stopped: &|| false, say: &|_| () };
+        let seconds = |s: u64| Duration::new(s, 0);
+        let limits = Limits { monitor, cpu: seconds(1_000), stall: seconds(600), console: None };
+        let advice = "; killed; check its memory (mem=), its architecture, and that it has a serial console";
+        for (cpu, waited, said) in [
+            (30, 30, None),
+            (31, 31, Some("30 s of CPU time")),
+            (0, 60, None),
+            (0, 61, Some("60 s without using CPU time")),
+        ] {
+            let gone = |limits: Limits<'_>| {
+                let mut progress = Progress { cpu: Duration::ZERO, since: Duration::ZERO };
+                progress.check_limits(seconds(cpu), seconds(waited), limits).map(|gone| gone.to_string())
+            };
+            let expected = said.map(|said| format!("timeout: the kernel printed nothing in {said}{advice}"));
+            assert_eq!(gone(limits.booting(&silent)), expected);
+            assert_eq!((gone(limits.booting(&speaking)), gone(limits)), (None, None), "{cpu} {waited}");
+        }
     }
 }
