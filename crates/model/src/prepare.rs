@@ -7,6 +7,7 @@ use crate::{CpuSet, Span, UnknownWord};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashSet};
 use std::fmt;
+use std::path::Path;
 use std::str::FromStr;
 
 /// Changes to the machine for the length of a cell. An omitted setting is not changed; by default none is.
@@ -77,7 +78,10 @@ pub enum PrepareError {
     #[error("duplicate setting `{0}`; give each setting once")]
     Twice(String),
     /// A file that is none of the kernel's settings.
-    #[error("invalid setting `{0}`: expected a name like sysctl:vm.stat_interval, or a path below /sys or /proc/sys")]
+    #[error(
+        "invalid setting `{0}`: expected a name like sysctl:vm.stat_interval, or a path below /sys or /proc/sys, and none \
+         that names a program for the kernel to start"
+    )]
     File(String),
     /// A value that cannot be written to such a file.
     #[error("invalid value of `{0}`: expected a text without commas and control characters, of 1 to 1000 bytes")]
@@ -224,12 +228,17 @@ impl Prepare {
             Some(name) => format!("proc/sys/{name}"),
             None => key.strip_prefix('/')?.to_owned(),
         };
-        let is_named = |part: &str| {
-            !matches!(part, "" | "." | "..")
-                && part.chars().all(|c| c.is_ascii_graphic() && !matches!(c, '=' | ',' | '"'))
-        };
+        let is_typed = |c: char| c == '/' || c.is_ascii_graphic() && !matches!(c, '=' | ',' | '"');
+        Some(path).filter(|path| Prepare::may_change(path) && path.chars().all(is_typed))
+    }
+
+    /// Whether settings change the file with this path, without a leading slash: one below `/sys` or `/proc/sys` whose
+    /// value is no program that the kernel starts.
+    #[must_use]
+    pub fn may_change(path: &str) -> bool {
         let is_setting = path.starts_with("sys/") || path.starts_with("proc/sys/");
-        Some(path).filter(|path| is_setting && path.split('/').all(is_named))
+        let is_program = PROGRAMS.iter().any(|program| Path::new(path).starts_with(program));
+        is_setting && !is_program && !path.split('/').any(|part| matches!(part, "" | "." | ".."))
     }
 
     /// Sets several settings from text like `governor=performance,timer_migration=off`.
@@ -259,6 +268,17 @@ impl Prepare {
 
 /// How the name of a sysctl begins.
 const SYSCTL: &str = "sysctl:";
+
+/// Files and directories that name programs and code for the kernel to run, sysctl(8), core(5).
+const PROGRAMS: [&str; 7] = [
+    "proc/sys/fs/binfmt_misc",
+    "proc/sys/kernel/core_pattern",
+    "proc/sys/kernel/hotplug",
+    "proc/sys/kernel/modprobe",
+    "proc/sys/kernel/poweroff_cmd",
+    "sys/kernel/uevent_helper",
+    "sys/module/firmware_class/parameters/path",
+];
 
 /// Whether a setting is named by its file.
 fn is_file(key: &str) -> bool {
@@ -379,6 +399,12 @@ mod tests {
             ("/proc/1/oom_score_adj", None),
             ("/sys//x", None),
             ("/sys/a b", None),
+            ("sysctl:kernel.core_pattern", None),
+            ("sysctl:kernel.core_uses_pid", Some("proc/sys/kernel/core_uses_pid")),
+            ("/proc/sys/kernel/modprobe", None),
+            ("/proc/sys/kernel/modprobe_x", Some("proc/sys/kernel/modprobe_x")),
+            ("sysctl:fs.binfmt_misc.register", None),
+            ("/sys/kernel/uevent_helper", None),
         ] {
             assert_eq!(Prepare::file_of(key).as_deref(), path, "{key}");
         }

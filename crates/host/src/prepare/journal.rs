@@ -1,21 +1,21 @@
 //! The journal: planned changes of a process, on disk before it makes any.
 
 use super::change::Change;
+use super::plan::GRAVITY;
 use crate::HostFs;
 use crate::process;
+use model::Prepare;
 use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt, OpenOptionsExt};
-use std::path::{Component, Path, PathBuf};
+use std::path::{Path, PathBuf};
 
 /// Directory of the journals, one per process, below the root. Cleared at boot, as the changes are (hier(7)).
 const DIRECTORY: &str = "run/punctual";
 const SUFFIX: &str = "journal.json";
 /// Maximum size of a journal, bytes: a change takes some 200 bytes, and there are at most some ten for each CPU.
 const JOURNAL_BYTES: u64 = 16 << 20;
-/// Directories of the files that a preparation changes, below the root.
-const PLACES: [&str; 3] = ["proc/sys", "proc/irq", "sys"];
 
 /// The journal of this process.
 #[derive(Debug)]
@@ -140,11 +140,10 @@ fn read(path: &Path) -> Result<Entry, String> {
     }
 }
 
-/// Whether `path` names a file in one of [`PLACES`], without `..` components.
+/// Whether a preparation changes the file with this path.
 fn is_setting(path: &str) -> bool {
-    let path = Path::new(path);
-    path.components().all(|part| matches!(part, Component::Normal(_)))
-        && PLACES.iter().any(|place| path.starts_with(place))
+    let irq = path.strip_prefix("proc/irq/").and_then(|rest| rest.strip_suffix("/smp_affinity_list"));
+    path == GRAVITY || irq.is_some_and(|irq| irq.parse::<u32>().is_ok()) || Prepare::may_change(path)
 }
 
 /// Refuses a directory in which another user may have written or may replace journals.
@@ -188,7 +187,15 @@ mod tests {
     fn only_settings_are_put_back() {
         for (path, is) in [
             ("proc/sys/kernel/timer_migration", true),
+            ("proc/sys/kernel/core_pattern", false),
+            ("proc/sys/kernel/./core_pattern", false),
+            ("proc/sys/kernel//modprobe", false),
+            ("proc/sys/fs/binfmt_misc/register", false),
+            ("sys/kernel/uevent_helper", false),
+            ("proc/xenomai/clock/coreclk", true),
             ("proc/irq/24/smp_affinity_list", true),
+            ("proc/irq/24/spurious", false),
+            ("proc/irq/../sys/smp_affinity_list", false),
             ("sys/fs/cgroup/user.slice/cpuset.cpus", true),
             ("", false),
             ("etc/passwd", false),

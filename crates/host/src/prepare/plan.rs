@@ -5,6 +5,9 @@ use crate::HostFs;
 use crate::process;
 use model::{CpuSet, CpusAway, Prepare, Span};
 
+/// The file of the gravity of Cobalt's clock.
+pub(super) const GRAVITY: &str = "proc/xenomai/clock/coreclk";
+
 /// All changes in the order in which they are made. Settings that already have the value are left out.
 ///
 /// # Errors
@@ -30,8 +33,8 @@ pub(super) fn changes(fs: &HostFs, prepare: &Prepare, measured: &CpuSet) -> Resu
     }
     if let Some(gravity) = prepare.cobalt_gravity {
         let ns = gravity.ns();
-        let (path, value) = ("proc/xenomai/clock/coreclk", format!("{ns}i {ns}k {ns}u"));
-        let change = file(fs, "cobalt_gravity", path, &value, Form::Gravity);
+        let value = format!("{ns}i {ns}k {ns}u");
+        let change = file(fs, "cobalt_gravity", GRAVITY, &value, Form::Gravity);
         changes
             .extend(change.map_err(|_| "cannot set cobalt_gravity: Cobalt does not run on this machine".to_owned())?);
     }

@@ -247,7 +247,9 @@ fn a_journal_that_cannot_be_used_is_named_and_kept() {
     };
     let outside = machine.fs.root.join("outside");
     machine.set("outside", "0");
-    for bad in ["outside", "sys/../outside", "../outside", &outside.display().to_string()] {
+    machine.set("proc/sys/kernel/core_pattern", "0");
+    let absolute = outside.display().to_string();
+    for bad in ["outside", "sys/../outside", "../outside", &absolute, "proc/sys/kernel/core_pattern"] {
         machine.set("run/punctual/1.journal.json", &journal(bad));
         expect(&format!("/{bad} is not a setting that punctual changes"));
     }
