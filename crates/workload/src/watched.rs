@@ -4,12 +4,17 @@ use crate::instrument::{InstrumentError, end_group, find};
 use crate::runtime::{Launch, launch_command};
 use std::io::Read;
 use std::os::unix::process::CommandExt;
-use std::process::{Child, ExitStatus, Stdio};
+use std::process::{Child, ChildStderr, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
+use std::time::Duration;
+use sys::waited::Waited;
 
 /// Most bytes of its stderr that are kept for an error.
 const MOST_SAID: usize = 4096;
+/// Timeout of the end of its stderr: a process that has left its group and its environment may keep it open.
+const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
+const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A running program in the working directory of this process. Dropping it ends everything that it has started.
 #[derive(Debug)]
@@ -18,9 +23,46 @@ pub struct WatchedProgram {
     child: Child,
     mark: String,
     status: Option<ExitStatus>,
-    /// The beginning of its stderr.
+    stderr: Stderr,
+}
+
+/// The stderr of a program, read to its end, so that the program never waits for a reader.
+#[derive(Debug)]
+struct Stderr {
+    /// Its beginning.
     said: Arc<Mutex<Vec<u8>>>,
     reader: Option<JoinHandle<()>>,
+}
+
+impl Stderr {
+    fn of(pipe: Option<ChildStderr>) -> Stderr {
+        let said: Arc<Mutex<Vec<u8>>> = Arc::default();
+        let reader = pipe.and_then(|mut pipe| {
+            let said = Arc::clone(&said);
+            let read = move || {
+                let mut buffer = [0; 4096];
+                while let Ok(n @ 1..) = pipe.read(&mut buffer) {
+                    let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
+                    let room = MOST_SAID.saturating_sub(said.len()).min(n);
+                    said.extend_from_slice(&buffer[..room]);
+                }
+            };
+            std::thread::Builder::new().name("program-output".to_owned()).spawn(read).ok()
+        });
+        Stderr { said, reader }
+    }
+
+    fn text(&self) -> String {
+        String::from_utf8_lossy(&self.said.lock().unwrap_or_else(PoisonError::into_inner)).into_owned()
+    }
+
+    /// Waits for its end. A reader that goes on ends with the last process that has the pipe, or with this one.
+    fn end(&mut self) {
+        let (reader, mut waited) = (self.reader.take(), Waited::begin());
+        while reader.as_ref().is_some_and(|reader| !reader.is_finished()) && waited.look() < STDERR_TIMEOUT {
+            std::thread::sleep(POLL_INTERVAL);
+        }
+    }
 }
 
 impl WatchedProgram {
@@ -45,21 +87,8 @@ impl WatchedProgram {
             .process_group(0)
             .spawn()
             .map_err(failed)?;
-        let said: Arc<Mutex<Vec<u8>>> = Arc::default();
-        let reader = child.stderr.take().and_then(|mut stderr| {
-            let said = Arc::clone(&said);
-            let read = move || {
-                let mut buffer = [0; 4096];
-                // To its end, so that the program never waits for a reader.
-                while let Ok(n @ 1..) = stderr.read(&mut buffer) {
-                    let mut said = said.lock().unwrap_or_else(PoisonError::into_inner);
-                    let room = MOST_SAID.saturating_sub(said.len()).min(n);
-                    said.extend_from_slice(&buffer[..room]);
-                }
-            };
-            std::thread::Builder::new().name("program-output".to_owned()).spawn(read).ok()
-        });
-        Ok(WatchedProgram { name, child, mark, status: None, said, reader })
+        let stderr = Stderr::of(child.stderr.take());
+        Ok(WatchedProgram { name, child, mark, status: None, stderr })
     }
 
     /// Process id of the program.
@@ -91,8 +120,7 @@ impl WatchedProgram {
     /// The error of a program that has failed, or has ended before anything was watched.
     #[must_use]
     pub fn ended_early(&self) -> InstrumentError {
-        let said = self.said.lock().unwrap_or_else(PoisonError::into_inner);
-        let text = String::from_utf8_lossy(&said).into_owned();
+        let text = self.stderr.text();
         let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message; try it by hand");
         let said = line.chars().filter(|c| model::is_plain(*c)).take(200).collect();
         InstrumentError::Failed { program: self.name.clone(), status: self.status.unwrap_or_default(), said }
@@ -101,14 +129,36 @@ impl WatchedProgram {
     /// Ends the program and everything that it has started.
     pub fn end(&mut self) {
         end_group(&mut self.child, &self.mark, &mut self.status);
-        if let Some(reader) = self.reader.take() {
-            let _ = reader.join();
-        }
+        self.stderr.end();
     }
 }
 
 impl Drop for WatchedProgram {
     fn drop(&mut self) {
         self.end();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Command;
+
+    #[test]
+    fn a_descendant_that_escapes_with_stderr_is_not_waited_for() {
+        // Another session and another environment, but the same stderr.
+        let escape = "echo begun >&2; exec env -i setsid -f sh -c 'echo $$; exec sleep 600'";
+        let mut command = Command::new("sh");
+        command.args(["-c", escape]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut stderr = Stderr::of(child.stderr.take());
+        let mut pid = [0; 16];
+        let length = child.stdout.take().unwrap().read(&mut pid).unwrap();
+        let escaped: u32 = str::from_utf8(&pid[..length]).unwrap().trim().parse().unwrap();
+        assert!(child.wait().unwrap().success());
+        stderr.end();
+        assert_eq!(stderr.text(), "begun\n");
+        // Fails if it has ended, so that there was nothing to wait for.
+        sys::process::signal(escaped, libc::SIGKILL).unwrap();
     }
 }
