@@ -21,11 +21,11 @@ const START_TIMEOUT: Duration = Duration::from_secs(1800);
 /// Limit of the output of a start, bytes: what login shells print; and of that after its end.
 const START_BYTES: u64 = 1 << 20;
 /// Timeout of the rest of stderr, which may be read later than stdout.
-const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
+pub(super) const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
 /// Timeout until a command has ended: its load, then the connection.
-const STOP_TIMEOUT: Duration = Duration::from_secs(25);
+pub(super) const STOP_TIMEOUT: Duration = Duration::from_secs(25);
 /// Interval of checking for a stop request, while nothing is measured.
-const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
+pub(super) const STOP_CHECK_INTERVAL: Duration = Duration::from_millis(100);
 /// Bytes written at once; each write counts as progress.
 const SENT_AT_ONCE: usize = 16 << 10;
 /// Limits of the quoted stderr: lines, and characters of each line.

@@ -1,13 +1,16 @@
 //! A command of this program on another machine whose output is a file.
 
 use super::Deliveries;
+use super::connection::{STDERR_TIMEOUT, STOP_CHECK_INTERVAL, STOP_TIMEOUT};
 use crate::stop::Stop;
 use cell::child;
-use host::{Lines, OutputLimit};
+use host::{Lines, OutputLimit, TooMuchOutput};
 use model::{Site, plain};
 use std::io::Read;
-use std::process::ChildStderr;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::Builder;
+use sys::waited::Waited;
 
 /// Begin of the line on stderr with which a command of this program reports its failure.
 const ERROR: &str = "punctual: ";
@@ -35,9 +38,16 @@ pub fn output_from<T>(
     let stdin = child.stdin.take();
     let mut stdout = child.stdout.take().ok_or_else(missing)?;
     let stderr = child.stderr.take().ok_or_else(missing)?;
+    // A process that the command leaves behind may keep stderr open: its reader then ends with this process.
+    let (line_tx, lines) = channel();
+    let limit = OutputLimit::new(STDERR_BYTES);
+    let read = move || drop(Lines::new(stderr, &limit).try_for_each(|line| line_tx.send(line)));
+    Builder::new().spawn(read).map_err(|err| failed(&host::no_thread(&err)))?;
+    let has_ended = AtomicBool::new(false);
     let work = || {
         std::thread::scope(|scope| {
-            let errors = Builder::new().spawn_scoped(scope, move || errors(stderr, site, note));
+            let is_over = &has_ended;
+            let errors = Builder::new().spawn_scoped(scope, move || errors(lines, is_over, site, note));
             let taken = match &errors {
                 Ok(_) => take(&mut stdout),
                 Err(err) => Err(failed(&host::no_thread(err))),
@@ -47,7 +57,9 @@ pub fn output_from<T>(
                 let _ = child.kill();
             }
             drop(stdout);
-            (taken, errors.ok().and_then(|errors| errors.join().ok()).unwrap_or_default(), child.wait())
+            let status = host::end_within(&mut child, STOP_TIMEOUT);
+            has_ended.store(true, Relaxed);
+            (taken, errors.ok().and_then(|errors| errors.join().ok()).unwrap_or_default(), status)
         })
     };
     let (taken, errors, status) = stop.during(move || drop(stdin), work).map_err(|err| failed(&err))?;
@@ -60,15 +72,25 @@ pub fn output_from<T>(
     }
 }
 
-/// Forwards the lines of stderr, and returns those that report a failure.
-fn errors(stderr: ChildStderr, site: &Site, note: &(dyn Fn(&str) + Sync)) -> Vec<String> {
-    let mut errors = Vec::new();
-    for line in Lines::new(stderr, &OutputLimit::new(STDERR_BYTES)) {
-        match line.as_deref().map(str::trim_end) {
-            Ok(line) if line.starts_with(ERROR) => errors.push(plain(line).into_owned()),
-            Ok(line) => note(&format!("punctual: {site}: {}", plain(line))),
-            Err(err) => errors.push(err.to_string()),
+/// Forwards the lines of stderr to its end, at most for a while after that of the command, and returns those that
+/// report a failure.
+fn errors(
+    lines: Receiver<Result<String, TooMuchOutput>>,
+    has_ended: &AtomicBool,
+    site: &Site,
+    note: &(dyn Fn(&str) + Sync),
+) -> Vec<String> {
+    let (mut errors, mut since_end) = (Vec::new(), None);
+    loop {
+        match lines.recv_timeout(STOP_CHECK_INTERVAL) {
+            Ok(Ok(line)) if line.starts_with(ERROR) => errors.push(plain(line.trim_end()).into_owned()),
+            Ok(Ok(line)) => note(&format!("punctual: {site}: {}", plain(line.trim_end()))),
+            Ok(Err(err)) => errors.push(err.to_string()),
+            Err(RecvTimeoutError::Disconnected) => return errors,
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if has_ended.load(Relaxed) && since_end.get_or_insert_with(Waited::begin).look() >= STDERR_TIMEOUT {
+            return errors;
         }
     }
-    errors
 }

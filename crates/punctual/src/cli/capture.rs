@@ -26,6 +26,9 @@ const UNFINISHED: &str = ".part";
 const BUFFER: usize = 1 << 20;
 /// Most bytes that a login shell prints before a file comes.
 const MOST_BEFORE: u64 = 1 << 20;
+/// Bytes that a file from another machine may have beyond `--most`: its head, and what its CPUs still had in their
+/// buffers when that was reached, 4 MiB each.
+const MARGIN: u64 = 512_000_000;
 /// First byte of a file, which no text has.
 const FIRST: u8 = 0x17;
 
@@ -42,7 +45,9 @@ pub(super) fn capture(arguments: CaptureArguments) -> Outcome {
     let stop = Arc::new(Stop::on_signals()?);
     if let Some(site) = arguments.on.as_ref().filter(|site| **site != Site::Here) {
         let words = words_there(&arguments);
-        let file = output_from(site, &words, &stop, &|line| note(line), |from| received(from, path.as_deref()))?;
+        let limit = arguments.most.0.saturating_add(MARGIN);
+        let take = |from: &mut dyn Read| received(from, path.as_deref(), limit);
+        let file = output_from(site, &words, &stop, &|line| note(line), take)?;
         return finish(path.as_deref(), file, &format!("from {site}"));
     }
     if arguments.until_eof {
@@ -165,15 +170,23 @@ fn filled(
     Ok(Some(file))
 }
 
-/// As [`filled`], by a file that another machine sends after the lines that a login shell may print there.
-fn received(from: &mut dyn Read, path: Option<&Path>) -> Result<Option<Replacement>, String> {
+/// As [`filled`], by a file of at most `limit` bytes that another machine sends after the lines that a login shell may
+/// print there.
+fn received(from: &mut dyn Read, path: Option<&Path>, limit: u64) -> Result<Option<Replacement>, String> {
     let mut from = BufReader::new(from);
     let mut begin = Vec::new();
     let found = from.by_ref().take(MOST_BEFORE).read_until(FIRST, &mut begin);
     if found.is_err() || begin.last() != Some(&FIRST) {
         return Err("cannot capture: no trace has come".to_owned());
     }
-    filled(path, |out| out.write_all(&[FIRST]).and_then(|()| io::copy(&mut from, out)).map(drop))
+    let mut file = Read::chain(&[FIRST][..], from).take(limit.saturating_add(1));
+    filled(path, |out| match io::copy(&mut file, out)? {
+        bytes if bytes <= limit => Ok(()),
+        _ => {
+            let (limit, margin) = (report::size(limit), report::size(MARGIN));
+            Err(io::Error::other(format!("more than {limit} came, which is --most and {margin}; recording discarded")))
+        }
+    })
 }
 
 /// Gives the file its name and tells the next command.
@@ -192,4 +205,31 @@ fn finish(path: Option<&Path>, file: Option<Replacement>, summary: &str) -> Outc
 
 fn unwritten(path: &Path) -> impl Fn(io::Error) -> String {
     move |err| format!("cannot write {}: {err}", path.display())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use host::testing::Scratch;
+
+    #[test]
+    fn a_file_from_another_machine_has_a_limit() {
+        let scratch = Scratch::make();
+        let path = scratch.path("trace.dat");
+        let received = |bytes: u64| {
+            let mut from = Read::chain(&b"Welcome\n\x17"[..], io::repeat(b'x').take(bytes));
+            received(&mut from, Some(&path), 1000)
+                .and_then(|file| file.unwrap().commit().map_err(|err| err.to_string()))
+        };
+        let names = || std::fs::read_dir(scratch.path("")).unwrap().count();
+        let before = names();
+        for endless in [1000, u64::MAX] {
+            let refused = received(endless).unwrap_err();
+            let reason = "more than 1 kB came, which is --most and 512 MB; recording discarded";
+            assert_eq!(refused, format!("cannot write {}: {reason}", path.display()));
+            assert_eq!(names(), before, "nothing is left");
+        }
+        received(999).unwrap();
+        assert_eq!(path.metadata().unwrap().len(), 1000);
+    }
 }
