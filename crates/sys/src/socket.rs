@@ -99,7 +99,7 @@ fn time_in(control: &[u8], len: usize) -> Option<u64> {
             let ns = field(0)?.checked_mul(1_000_000_000)?.checked_add(field(8)?)?;
             return Some(ns).filter(|ns| *ns > 0);
         }
-        rest = rest.get(length.max(16).next_multiple_of(8)..)?;
+        rest = rest.get(length.max(16).checked_next_multiple_of(8)?..)?;
     }
     None
 }
@@ -155,7 +155,10 @@ mod tests {
         let mut other = [0_u8; 64];
         other[0] = 20;
         other[8] = 41;
-        for (control, len) in [(&other[..], 64), (&other[..], 10), (&other[..], 0), (&[0; 32][..], 32)] {
+        let endless = [u8::MAX; 32];
+        for (control, len) in
+            [(&other[..], 64), (&other[..], 10), (&other[..], 0), (&[0; 32][..], 32), (&endless[..], 32)]
+        {
             assert_eq!(time_in(control, len), None);
         }
         let mut stamp = [0_u8; 64 + 24];

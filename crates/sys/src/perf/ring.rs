@@ -75,7 +75,7 @@ impl Ring {
             let mut header = [0; HEADER];
             self.copy(tail, &mut header);
             let length = usize::from(u16::from_ne_bytes([header[6], header[7]]));
-            if length < HEADER || head.wrapping_sub(tail) < length as u64 {
+            if length < HEADER || length > self.size || head.wrapping_sub(tail) < length as u64 {
                 // Never written by a kernel; what follows has no known beginning.
                 tail = head;
                 break;
