@@ -53,7 +53,7 @@ mod watch;
 
 use arguments::{Arguments, Command};
 use campaign::Interrupted;
-use model::{Policy, plain};
+use model::{ClockId, ClockTime, Policy, plain};
 use std::error::Error;
 use std::ffi::OsString;
 use std::fmt::Display;
@@ -94,7 +94,7 @@ pub(crate) fn main() -> ExitCode {
             Err(err) => return usage::report(&err, &words, lab::usage_error_status(&words)),
         },
     };
-    let outcome = leave_deadline().and_then(|()| execute(command));
+    let outcome = leave_deadline().and_then(|()| can_sleep()).and_then(|()| execute(command));
     outcome.map_or_else(
         |err| {
             note(format_args!("punctual: {}", one_line(&*err)));
@@ -110,6 +110,18 @@ fn leave_deadline() -> Result<(), Box<dyn Error>> {
         sched::set_policy(0, Policy::OTHER).map_err(|err| format!("cannot leave SCHED_DEADLINE: {err}"))?;
     }
     Ok(())
+}
+
+/// Refuses a system call filter that forbids sleeping: the standard library panics there.
+fn can_sleep() -> Result<(), Box<dyn Error>> {
+    let slept = sys::clock::sleep_until(ClockId::Monotonic, ClockTime(0));
+    Ok(slept.map_err(|errno| format!("cannot sleep (clock_nanosleep): {}", io::Error::from_raw_os_error(errno)))?)
+}
+
+/// Makes this process end with its parent, if it was started by another process of this program.
+fn end_with(parent: Option<u32>) -> Result<(), String> {
+    let tied = parent.map_or(Ok(()), process::die_with);
+    tied.map_err(|err| format!("cannot end with the parent process (prctl): {err}"))
 }
 
 fn execute(command: Command) -> Outcome {

@@ -23,6 +23,11 @@ pub fn fork_tied(group: Option<u32>, at_parents_end: i32, work: impl FnOnce() ->
     if threads != 1 {
         return Err(io::Error::other(format!("fork needs a process with 1 thread, not {threads}")));
     }
+    // Without it the child could not be tied, nor tell why.
+    let mut signal: libc::c_int = 0;
+    // SAFETY: PR_GET_PDEATHSIG writes an integer to `signal`, which outlives the call.
+    check(unsafe { libc::prctl(libc::PR_GET_PDEATHSIG, &raw mut signal) }.into())
+        .map_err(|err| io::Error::other(format!("prctl: {err}")))?;
     let parent = std::process::id();
     // SAFETY: this process has one thread, so the child may use everything that the parent can use.
     match check(unsafe { libc::fork() }.into())? {

@@ -1,6 +1,7 @@
 //! Helpers for tests of all crates, which read no clock (`cargo xtask check`, `tidy/clock.rs`).
 
 use std::collections::BTreeMap;
+use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::thread;
 use std::time::Duration;
@@ -112,6 +113,34 @@ fn only(name: &str) -> std::io::Result<String> {
     let mut command = Command::new(std::env::current_exe()?);
     let ended = command.args(["--exact", name, "--nocapture", "--test-threads=1"]).env(ALONE, "1").output()?;
     Ok([ended.stdout, ended.stderr].map(|said| String::from_utf8_lossy(&said).into_owned()).concat())
+}
+
+/// Lets `command` and its children fail with `EPERM` in this system call, as in a container (seccomp(2)).
+///
+/// # Panics
+/// When the command cannot be started, if the kernel has no such filters.
+pub fn deny(command: &mut Command, system_call: libc::c_long) {
+    const LOAD_NUMBER: u16 = 0x20;
+    const JUMP_IF_EQUAL: u16 = 0x15;
+    const RETURN: u16 = 0x06;
+    let step = |code, jt, k| libc::sock_filter { code, jt, jf: 0, k };
+    let denied = libc::SECCOMP_RET_ERRNO | u32::try_from(libc::EPERM).unwrap_or_default();
+    let mut steps = [
+        step(LOAD_NUMBER, 0, 0),
+        step(JUMP_IF_EQUAL, 1, u32::try_from(system_call).unwrap_or(u32::MAX)),
+        step(RETURN, 0, libc::SECCOMP_RET_ALLOW),
+        step(RETURN, 0, denied),
+    ];
+    let filter = move || {
+        let program = libc::sock_fprog { len: 4, filter: steps.as_mut_ptr() };
+        // SAFETY: PR_SET_NO_NEW_PRIVS takes integers only.
+        crate::check(unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) }.into())?;
+        let set = libc::SECCOMP_SET_MODE_FILTER;
+        // SAFETY: `program` and its four steps outlive the call, which copies them.
+        crate::check(unsafe { libc::syscall(libc::SYS_seccomp, set, 0, &raw const program) }).map(drop)
+    };
+    // SAFETY: between fork and exec the closure makes two system calls and uses only its own memory.
+    unsafe { command.pre_exec(filter) };
 }
 
 /// CPU time of the calling thread so far, us.

@@ -1,24 +1,19 @@
 //! `punctual cell`: one Cell as JSON in, one Record as JSON out. All cells run through this command.
 
-use super::{Outcome, arguments::CellArguments, note, one_line};
+use super::{Outcome, arguments::CellArguments, end_with, note, one_line};
 use campaign::{CELL_FAILED, Stop};
 use cell::Prepared;
 use cell::beside_guest::{BesideGuest, READY, Request, Window};
-use model::{Cell, ClockId, ClockTime, Progress};
+use model::{Cell, Progress};
 use serde::Serialize;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use sys::process;
 
 pub(super) fn cell(arguments: &CellArguments) -> Outcome {
     // Without the requesting process the record has no reader, and the cell must not continue. The campaign passes its
     // process ID, because it may have exited before this line.
     sys::fail::point("cell-untied");
-    process::die_with(arguments.parent.unwrap_or_else(std::os::unix::process::parent_id))
-        .map_err(|err| format!("cannot end with the parent process (prctl): {err}"))?;
-    // The standard library panics where it cannot sleep.
-    sys::clock::sleep_until(ClockId::Monotonic, ClockTime(0))
-        .map_err(|errno| format!("cannot sleep (clock_nanosleep): {}", io::Error::from_raw_os_error(errno)))?;
+    end_with(arguments.parent.or_else(|| Some(std::os::unix::process::parent_id())))?;
     arguments.lock.map_or(Ok(()), host::keep_lock).map_err(|err| format!("--lock: {err}"))?;
     if arguments.beside_guest {
         return beside_guest();

@@ -3,14 +3,14 @@
 mod view;
 
 use super::arguments::{Format, LoadCommandArguments};
-use super::{Outcome, consent, note, output};
+use super::{Outcome, consent, end_with, note, output};
 use analysis::LoadRate;
 use campaign::Stop;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table};
 use host::{ActivityLog, HostFs};
 use model::{AboutLoad, CpuSet, LoadRecord, MachineSecond, Policy, Span};
 use std::time::{Duration, Instant};
-use sys::{clock, process, sched};
+use sys::{clock, sched};
 use view::LoadView;
 use workload::load::{self, CATALOGUE, LoadError, LoadMonitor, Place, Running};
 
@@ -23,7 +23,7 @@ const LIMIT_MARGIN: Span = Span(10_000_000_000);
 pub(super) fn load(arguments: &LoadCommandArguments) -> Outcome {
     let Some(load) = &arguments.load else { return list(arguments.format) };
     check(arguments)?;
-    arguments.parent.map_or(Ok(()), process::die_with)?;
+    end_with(arguments.parent)?;
     let place = Place {
         cpus: &cpus(arguments)?,
         policy: arguments.policy,

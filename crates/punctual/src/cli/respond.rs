@@ -1,7 +1,7 @@
 //! `punctual respond`: answers the triggers of a logger until stopped, in a thread with the settings of a measured one.
 
 use super::arguments::{Format, RespondArguments};
-use super::{Outcome, consent, note, output};
+use super::{Outcome, consent, end_with, note, output};
 use campaign::Stop;
 use host::{DmaLatency, HostFs, Privileges};
 use model::{Achieved, CpuSet, Histogram, Method, MonoTime, Nanos, Nice, Policy, Span, TargetRecord};
@@ -19,7 +19,7 @@ const LOG_CAPACITY: usize = 1 << 17;
 /// Takes no lock of the machine: the cell that it answers may run on this one.
 pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
     let cpu = check(arguments)?;
-    arguments.parent.map_or(Ok(()), sys::process::die_with)?;
+    end_with(arguments.parent)?;
     let stop = Stop::on_signals()?;
     let (target, mut watch) = link::target(arguments.on, arguments.peer.as_deref())?;
     let allowed = sys::sched::affinity(0)?;

@@ -69,8 +69,10 @@ impl Running {
         let (counters, pids) = (memory(job.counters)?, memory(job.workers)?);
         let (report, report_rx) = Report::pair().map_err(|err| failed(format!("cannot create a socket: {err}")))?;
         let supervise = || supervisor::supervise(&job, place, (&counters, &pids), &report).unwrap_or(1);
-        let supervisor = process::fork_tied(None, libc::SIGTERM, supervise)
-            .map_err(|err| failed(format!("cannot start a process: {err}; raise `ulimit -u`")))?;
+        let supervisor = process::fork_tied(None, libc::SIGTERM, supervise).map_err(|err| {
+            let advice = if err.kind() == io::ErrorKind::WouldBlock { "; raise `ulimit -u`" } else { "" };
+            failed(format!("cannot start a process: {err}{advice}"))
+        })?;
         let mut running = Running {
             part: part.to_string(),
             operation: job.operation,

@@ -1,7 +1,8 @@
 //! Without privileges: the possible part is measured, and the error for the rest has the command that permits it.
 
 use crate::program::{
-    PROGRAM, ProgramOutput, UNPRIVILEGED, a_cpu, is_installed, is_root, machine_and_scratch, run, skip_unless, wrapped,
+    PROGRAM, ProgramOutput, UNPRIVILEGED, a_cpu, command, is_installed, is_root, machine_and_scratch, run, skip_unless,
+    wrapped,
 };
 use std::process::Command;
 
@@ -132,4 +133,26 @@ fn root_limits_and_signals_of_the_parent_are_met_in_good_order() {
     said.expect_error(
         "cannot run the load as batch: the load is none; name one, like --load cpu, or leave the policy out",
     );
+}
+
+#[test]
+fn a_filter_of_system_calls_is_an_error_of_one_line() {
+    let (_machine, scratch) = machine_and_scratch("filter");
+    let denied = "Operation not permitted (os error 1)";
+    let tied = format!("cannot end with the parent process (prctl): {denied}");
+    let asleep = format!("cannot sleep (clock_nanosleep): {denied}");
+    for (call, words, said) in [
+        (libc::SYS_clock_nanosleep, "measure --wait --duration 50ms --no-keep", &asleep),
+        (libc::SYS_clock_nanosleep, "measure sleep --wait --duration 50ms --targets 1ms --no-keep", &asleep),
+        (libc::SYS_clock_nanosleep, "load cpu --for 1s", &asleep),
+        (libc::SYS_clock_nanosleep, "run --wait --quick --on exec:env --out run", &asleep),
+        (libc::SYS_prctl, "measure --wait --duration 50ms --no-keep", &tied),
+        (libc::SYS_prctl, "load cpu --for 1s", &format!("load cpu: cannot start a process: prctl: {denied}")),
+    ] {
+        let mut command = command(words);
+        sys::testing::deny(&mut command, call);
+        let refused = run(command.current_dir(scratch.dir()));
+        assert_eq!((refused.status, refused.last_line()), (1, &*format!("punctual: {said}")), "{words}: {refused:?}");
+        assert!(!refused.stderr.contains("panicked"), "{refused:?}");
+    }
 }
