@@ -116,6 +116,10 @@ fn a_server_answers_as_a_file_does() {
     let baseline = punctual(&format!("check {runs}/0044 --baseline store:{}", server.url()));
     assert_eq!(baseline.status, 0, "it is compared with the 14 runs since the step: {baseline:?}");
     assert_eq!(server.number("SELECT count(*)::bigint FROM block"), 180);
+    let query = |sql: &str| run(command("store query").arg(sql).args(["--format", "csv", "--store", &server.url()]));
+    let many = query("SELECT n FROM generate_series(1, 5000) AS many(n)").expect_success().stdout;
+    assert!(many.lines().skip(1).map(str::parse).eq((1..=5000).map(Ok::<u32, _>)), "{many}");
+    assert_eq!(query("SHOW transaction_read_only").expect_success().stdout, "transaction_read_only\non\n");
     for sql in ["DELETE FROM run", "SELECT 1; DELETE FROM run", "COMMIT", "CREATE TABLE t (x int)", "SELEKT"] {
         let answer = run(command("store query").arg(sql).args(["--store", &server.url()]));
         assert!(answer.stderr.lines().count() <= 1, "{sql}: {answer:?}");

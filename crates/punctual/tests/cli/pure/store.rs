@@ -217,6 +217,31 @@ fn a_query_changes_nothing() {
 }
 
 #[test]
+fn an_answer_has_all_rows_and_a_failed_one_none() {
+    let scratch = Scratch::new("store-rows");
+    let runs = nights(&scratch, 1, 1.0);
+    of(&scratch, &format!("store add {runs}")).expect_success();
+    let query = |sql: &str, format: &str| {
+        let mut query = command("store query");
+        run(query.arg(sql).args(["--format", format, "--store"]).arg(scratch.path("lab.sqlite")))
+    };
+    let many =
+        "WITH RECURSIVE many(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM many WHERE n < 5000) SELECT n FROM many";
+    for (format, lines) in [("text", 5001), ("csv", 5001), ("json", 5005)] {
+        let answer = query(many, format).expect_success();
+        assert_eq!(answer.stdout.lines().count(), lines, "{format}");
+        assert!(answer.stdout.contains("5000"), "{format}");
+    }
+    let cut = query("SELECT zeroblob(9000000)", "text").expect_success().stdout;
+    assert!(cut.lines().all(|line| line.len() <= 256) && cut.ends_with("00...\n"), "{cut}");
+    query("SELECT zeroblob(17000000)", "csv").expect_error("cannot run this query: string or blob too big");
+    let late = "SELECT 1 UNION ALL SELECT abs(-9223372036854775807 - 1)";
+    for format in ["text", "csv", "json"] {
+        query(late, format).expect_error("cannot run this query: integer overflow");
+    }
+}
+
+#[test]
 fn what_is_not_a_store_is_refused() {
     let scratch = Scratch::new("store-bad");
     let runs = nights(&scratch, 1, 1.0);
