@@ -29,6 +29,9 @@ enum Kind {
     Waking {
         pid: Field,
     },
+    Wakeup {
+        pid: Field,
+    },
     Migrate {
         pid: Field,
         cpu: Field,
@@ -107,6 +110,8 @@ pub struct Decoder {
     vectors: Vec<String>,
     /// Functions of the timers whose starts are events; empty: all.
     timer_functions: Vec<u64>,
+    /// Whether wakeups are events, too: what follows a waking, on the CPU of the woken thread.
+    takes_wakeups: bool,
 }
 
 /// Bytes of the fields that every event begins with (`struct trace_entry`).
@@ -124,11 +129,9 @@ pub struct ReadCounts {
 impl Decoder {
     /// Creates a decoder for the events with these paths and formats, in pages of this layout.
     pub(super) fn new(layout: PageLayout, formats: &[(String, Format)]) -> Decoder {
-        let mut decoder = Decoder { layout, kinds: Vec::new(), vectors: Vec::new(), timer_functions: Vec::new() };
-        // Traces without the waking itself may have what follows it on the CPU of the woken thread.
-        let has_waking = formats.iter().any(|(path, _)| path == "sched/sched_waking");
+        let (kinds, vectors, timer_functions) = Default::default();
+        let mut decoder = Decoder { layout, kinds, vectors, timer_functions, takes_wakeups: false };
         for (path, format) in formats {
-            let path = if path == "sched/sched_wakeup" && !has_waking { "sched/sched_waking" } else { path };
             let kind = decoder.kind(path, format);
             let id = usize::from(format.id);
             if decoder.kinds.len() <= id {
@@ -144,6 +147,11 @@ impl Decoder {
     /// Passes over the starts of timers with other functions than these; with none, over no start.
     pub fn only_timers_of(&mut self, functions: Vec<u64>) {
         self.timer_functions = functions;
+    }
+
+    /// Takes wakeups for wakings, in traces without these.
+    pub(super) fn take_wakeups(&mut self) {
+        self.takes_wakeups = true;
     }
 
     /// Passes over system calls, whose numbers may have other names.
@@ -193,6 +201,7 @@ impl Decoder {
                 next_priority: field("next_prio")?,
             },
             "sched_waking" => Kind::Waking { pid: field("pid")? },
+            "sched_wakeup" => Kind::Wakeup { pid: field("pid")? },
             "sched_migrate_task" => Kind::Migrate { pid: field("pid")?, cpu: field("dest_cpu")? },
             "hrtimer_start" => {
                 let (timer, function) = (field("hrtimer")?, field("function"));
@@ -336,7 +345,8 @@ impl Decoder {
                     next_priority: int(data, *next_priority)?,
                 }
             }
-            Kind::Waking { pid } => What::Waking { pid: int(data, *pid)? },
+            Kind::Wakeup { .. } if !self.takes_wakeups => return None,
+            Kind::Waking { pid } | Kind::Wakeup { pid } => What::Waking { pid: int(data, *pid)? },
             Kind::Migrate { pid, cpu } => {
                 What::Migrate { pid: int(data, *pid)?, cpu: u32::try_from(int(data, *cpu)?).ok()? }
             }

@@ -5,6 +5,7 @@
 
 use super::dat::{DatError, DatFile, DatHead, MOST_CPUS, Parser, path};
 use super::format::page_layout;
+use super::perf::only_perf;
 use std::io::{self, Read, Seek, SeekFrom};
 
 /// The clock of a kernel where no other was chosen, as that script does.
@@ -79,6 +80,10 @@ pub(super) fn open<R: Read + Seek>(mut input: Parser<R>, entries: &[Entry]) -> R
         }
     }
     if places.is_empty() || page_layout(&head.layouts.page).is_none() {
+        // As perf record --threads writes them.
+        if entries.iter().any(|entry| entry.name == "data") {
+            return Err(only_perf("perf.data in a directory"));
+        }
         let needed = "files without traces/cpu0, formats/header_page and formats/sched/sched_switch/format";
         return Err(DatError::Unsupported(needed.to_owned()));
     }

@@ -4,7 +4,7 @@
 
 use super::dat::{DatError, DatHead, MAGIC, MOST_CPUS, Parser, byte_order, head_in_a_row};
 use super::decode::{Decoder, Names};
-use super::recording::{MONOTONIC, RecordingError, function_at, only_waking_timers, waking_timers};
+use super::recording::{MONOTONIC, RecordingError, function_at, lacks_wakings, only_waking_timers, waking_timers};
 use super::stream::{Part, Records, Stream};
 use analysis::explain::Trace;
 use std::collections::HashMap;
@@ -84,7 +84,7 @@ pub(super) fn open<R: Read + Seek>(mut input: Parser<R>) -> Result<PerfFile<R>, 
     let unsupported = |what: &str| Err(DatError::Unsupported(what.to_owned()).into());
     input.seek(PERF.len() as u64)?;
     if input.number_64()? == PIPE_HEAD {
-        return unsupported("perf.data of a pipe; record it with perf record -o FILE");
+        return Err(only_perf("perf.data of a pipe").into());
     }
     let attribute_bytes = input.number_64()?;
     let (attributes, data) = (section(&mut input)?, section(&mut input)?);
@@ -92,10 +92,10 @@ pub(super) fn open<R: Read + Seek>(mut input: Parser<R>) -> Result<PerfFile<R>, 
     let features: [u8; 32] = input.array()?;
     let has = |feature: usize| features.get(feature / 8).is_some_and(|byte| byte >> (feature % 8) & 1 != 0);
     if has(COMPRESSED) {
-        return unsupported("compressed perf.data; record it without -z");
+        return Err(only_perf("compressed perf.data").into());
     }
     if has(DIRECTORY) {
-        return unsupported("perf.data in a directory; record it without --threads");
+        return Err(only_perf("perf.data in a directory").into());
     }
     if !has(TRACING_DATA) {
         return unsupported("perf.data without tracepoints, or of a perf that was killed");
@@ -142,11 +142,19 @@ pub(super) fn open<R: Read + Seek>(mut input: Parser<R>) -> Result<PerfFile<R>, 
     let records = PerfRecords { decoder, functions, attributes, ids };
     let n_cpus = usize::try_from(n_cpus).unwrap_or(0);
     let mut stream = Stream::new(input, records, data.0..end, n_cpus, clock != MONOTONIC);
+    if lacks_wakings(&mut stream)? {
+        stream.records.decoder.take_wakeups();
+    }
     // perf keeps the addresses of functions, and not their names.
     if !is_named && let Some(timers) = waking_timers(&mut stream)? {
         stream.records.decoder.only_timers_of(timers);
     }
     Ok((stream, clock, names, foreign))
+}
+
+/// The refusal of a file that only perf reads.
+pub(super) fn only_perf(what: &str) -> DatError {
+    DatError::Unsupported(format!("{what}; read its text: perf script --ns -i FILE > FILE.txt"))
 }
 
 /// A place in the file, and the bytes there.
@@ -318,7 +326,7 @@ impl Records for PerfRecords {
                     return Ok(skipped.saturating_add((at + size) as u64));
                 }
                 kind if COMPRESSED_RECORDS.contains(&kind) => {
-                    return Err(DatError::Unsupported("compressed perf.data; record it without -z".to_owned()));
+                    return Err(only_perf("compressed perf.data"));
                 }
                 _ => {}
             }

@@ -80,7 +80,7 @@ impl RecordedFile {
                 })
             }
             head if perf::OTHERS.iter().any(|other| head.starts_with(other)) => {
-                Err(RecordingError::Kind("unsupported: perf.data of another byte order, or of version 1"))
+                Err(perf::only_perf("perf.data of another byte order, or of version 1").into())
             }
             head if head.starts_with(ZSTD) => {
                 Err(RecordingError::Kind("a capture: punctual explain FILE --again explains it"))

@@ -87,6 +87,9 @@ impl<R: Read + Seek> DatRecording<R> {
         let n_cpus = file.buffers.get(buffer).map_or(0, super::Buffer::n_cpus);
         let cpus = vec![Cursor { latest_ns: Some(0), ..Cursor::default() }; n_cpus];
         let mut recording = DatRecording { file, decoder, buffer, part_bytes, cpus };
+        if lacks_wakings(&mut recording)? {
+            recording.decoder.take_wakeups();
+        }
         if recording.file.head.functions.is_empty()
             && let Some(timers) = waking_timers(&mut recording)?
         {
@@ -211,27 +214,44 @@ pub(super) fn only_waking_timers(decoder: &mut Decoder, functions: &[(u64, Strin
     decoder.only_timers_of(timers);
 }
 
+/// Whether the beginning of a trace has no waking.
+pub(super) fn lacks_wakings<T: Recording>(recording: &mut T) -> Result<bool, T::Error> {
+    let mut lacks = true;
+    beginning(recording, |events| {
+        lacks &= !events.iter().any(|event| matches!(event.what, What::Waking { .. }));
+        lacks
+    })?;
+    Ok(lacks)
+}
+
+/// Passes the first events of each CPU to `take`, as long as that returns true.
+fn beginning<T: Recording>(recording: &mut T, mut take: impl FnMut(&[Event]) -> bool) -> Result<(), T::Error> {
+    const MOST_PARTS: usize = 256;
+    for _ in 0..MOST_PARTS {
+        let mut part = Trace { cpus: vec![CpuEvents::default(); recording.n_cpus()], ..Trace::default() };
+        if recording.next(&mut part)?.is_none() || !part.cpus.iter().all(|cpu| take(&cpu.events)) {
+            break;
+        }
+    }
+    recording.rewind();
+    Ok(())
+}
+
 /// Functions of the timers that wake threads, from the beginning of a trace without names of functions: the next event
 /// on the CPU after most of their expiries is a waking. `None` if there are none.
 pub(super) fn waking_timers<T: Recording>(recording: &mut T) -> Result<Option<Vec<u64>>, T::Error> {
-    const MOST_PARTS: usize = 256;
     const LEAST_SHARE: f64 = 0.75;
-    let (mut counts, mut part) = (HashMap::<u64, (u64, u64)>::new(), Trace::default());
-    for _ in 0..MOST_PARTS {
-        part.cpus = vec![CpuEvents::default(); recording.n_cpus()];
-        if recording.next(&mut part)?.is_none() {
-            break;
-        }
-        for two in part.cpus.iter().flat_map(|cpu| cpu.events.windows(2)) {
+    let mut counts = HashMap::<u64, (u64, u64)>::new();
+    beginning(recording, |events| {
+        for two in events.windows(2) {
             if let [Event { what: What::TimerExpire { function: Some(function), .. }, .. }, next] = two {
                 let (n, wakes) = counts.entry(*function).or_default();
                 *n += 1;
                 *wakes += u64::from(matches!(next.what, What::Waking { .. }));
             }
         }
-        part = Trace::default();
-    }
-    recording.rewind();
+        true
+    })?;
     let is_waking = |(n, wakes): &(u64, u64)| *wakes as f64 >= *n as f64 * LEAST_SHARE;
     let timers = counts.into_iter().filter(|(_, counted)| is_waking(counted)).map(|(function, _)| function);
     Ok(Some(timers.collect()).filter(|timers: &Vec<u64>| !timers.is_empty()))

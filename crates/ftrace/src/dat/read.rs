@@ -194,7 +194,8 @@ pub(crate) fn byte_order<R: Read + Seek>(input: &mut Parser<R>) -> Result<usize,
     let [is_big, long_bytes] = input.array()?;
     if (is_big != 0) != cfg!(target_endian = "big") {
         let order = if is_big != 0 { "big" } else { "little" };
-        return Err(DatError::Unsupported(format!("a trace of a machine with {order}-endian numbers")));
+        let what = format!("a trace of a machine with {order}-endian numbers");
+        return Err(DatError::Unsupported(format!("{what}; read its text: trace-cmd report -t FILE > FILE.txt")));
     }
     if !matches!(long_bytes, 4 | 8) {
         return Err(DatError::Damaged("a machine with words of neither 32 nor 64 bits"));

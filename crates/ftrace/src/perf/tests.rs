@@ -169,9 +169,15 @@ fn what_cannot_be_read_is_named() {
     let (data_at, features_at) = (416, 72);
     for (file, said) in [
         (whole.clone(), "nothing"),
-        (with(8, 16), "unsupported: perf.data of a pipe; record it with perf record -o FILE"),
-        (with(features_at + 3, 8), "unsupported: compressed perf.data; record it without -z"),
-        (with(features_at + 3, 1), "unsupported: perf.data in a directory; record it without --threads"),
+        (with(8, 16), "unsupported: perf.data of a pipe; read its text: perf script --ns -i FILE > FILE.txt"),
+        (
+            with(features_at + 3, 8),
+            "unsupported: compressed perf.data; read its text: perf script --ns -i FILE > FILE.txt",
+        ),
+        (
+            with(features_at + 3, 1),
+            "unsupported: perf.data in a directory; read its text: perf script --ns -i FILE > FILE.txt",
+        ),
         (with(features_at, 0), "unsupported: perf.data without tracepoints, or of a perf that was killed"),
         (with(104, 1), "unsupported: perf.data without tracepoints"),
         (with(104 + 24 + 1, 0), "unsupported: perf.data without times, CPUs or raw data of tracepoints"),
@@ -181,7 +187,7 @@ fn what_cannot_be_read_is_named() {
         (with(data_at + 6, 0), "damaged: a record without length"),
         (with(data_at + 6, 200), "damaged: a record beyond its end"),
         (with(data_at + 6, 24), "damaged: a sample"),
-        (with(data_at, 81), "unsupported: compressed perf.data; record it without -z"),
+        (with(data_at, 81), "unsupported: compressed perf.data; read its text: perf script --ns -i FILE > FILE.txt"),
         (with(data_at, 71), "damaged: a record beyond its end"),
         (whole[..whole.len() - 1].to_vec(), "damaged: content beyond its end"),
     ] {

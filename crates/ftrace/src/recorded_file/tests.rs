@@ -1,6 +1,7 @@
 //! The same trace in files of every kind tells the same.
 
 use super::super::dat::DatHead;
+use super::super::layouts::Layouts;
 use super::super::perf::tests::{file as perf_file, round, sample};
 use super::super::testing::{LAYOUT, Record, data, layouts, page, written};
 use super::*;
@@ -99,8 +100,22 @@ fn pages() -> Vec<Vec<u8>> {
 }
 
 fn dat() -> Vec<u8> {
+    dat_of(layouts())
+}
+
+fn dat_of(layouts: Layouts) -> Vec<u8> {
     let functions = vec![(0xf00, "hrtimer_wakeup".to_owned())];
-    DatHead { layouts: layouts(), functions, ..DatHead::default() }.file(&[("", &pages())])
+    DatHead { layouts, functions, ..DatHead::default() }.file(&[("", &pages())])
+}
+
+/// With `sched_wakeup` instead of `sched_waking`, of which it has the format only.
+fn of_wakeups() -> Vec<u8> {
+    let mut layouts = layouts();
+    let waking = layouts.formats.iter_mut().find(|(path, _)| path == "sched/sched_waking").unwrap();
+    let unused = (waking.0.clone(), waking.1.replace("ID: 2", "ID: 99"));
+    *waking = (waking.0.replace("waking", "wakeup"), waking.1.replace("waking", "wakeup"));
+    layouts.formats.push(unused);
+    dat_of(layouts)
 }
 
 /// Two rounds each cycle, the CPUs one after the other.
@@ -197,6 +212,7 @@ fn gzip(content: &[u8]) -> Vec<u8> {
 pub(crate) fn files() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("dat", dat()),
+        ("wakeups", of_wakeups()),
         ("perf", perf()),
         ("trace", text(true)),
         ("report", text(false)),
@@ -244,7 +260,10 @@ fn what_is_no_trace_is_named() {
         (b"\n", UNKNOWN),
         (b"a text\n", UNKNOWN),
         (b"\x7fELF", UNKNOWN),
-        (b"2ELIFREP", "unsupported: perf.data of another byte order, or of version 1"),
+        (
+            b"2ELIFREP",
+            "unsupported: perf.data of another byte order, or of version 1; read its text: perf script --ns -i FILE > FILE.txt",
+        ),
         (b"PERFILE2", "damaged: it ends too early"),
         (ZSTD, "a capture: punctual explain FILE --again explains it"),
         (&gzip(&gzip(&text(true))), UNKNOWN),

@@ -32,6 +32,8 @@ pub(super) struct Known {
     pub(super) vectors: Vec<String>,
     /// Names of functions. Their addresses are not shown; the index stands for it.
     functions: Vec<String>,
+    /// Whether there are wakings, so that wakeups, which follow them, say nothing.
+    has_wakings: bool,
 }
 
 impl Known {
@@ -48,9 +50,11 @@ impl Known {
     /// The event of a line; `None` of other kinds. Names of threads and interrupts are added to `trace`.
     pub(super) fn what(&mut self, line: &Line<'_>, trace: &mut Trace) -> Option<What> {
         let text = line.fields;
+        self.has_wakings |= line.event == "sched_waking";
         Some(match line.event {
             "sched_switch" => switch(text, trace)?,
-            "sched_waking" => match text.rsplit_once(" pid=") {
+            "sched_wakeup" if self.has_wakings => return None,
+            "sched_waking" | "sched_wakeup" => match text.rsplit_once(" pid=") {
                 Some((name, rest)) => {
                     let pid = rest.split(' ').next()?.parse().ok()?;
                     note(trace, pid, name.strip_prefix("comm=")?);
@@ -126,22 +130,26 @@ impl Known {
     }
 }
 
-/// `prev_comm=a prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=b next_pid=2 next_prio=19`, or
-/// `a:1 [120] S ==> b:2 [19]`. Names may contain any of it.
+/// `prev_comm=a prev_pid=1 prev_prio=120 prev_state=S ==> next_comm=b next_pid=2 next_prio=19`, without arrow and with
+/// the number of the state (`trace-cmd report -R`), or `a:1 [120] S ==> b:2 [19]`. Names may contain any of it.
 fn switch(text: &str, trace: &mut Trace) -> Option<What> {
-    text.match_indices(" ==> ").find_map(|(at, arrow)| {
+    let raw = text.match_indices(" next_comm=").map(|(at, _)| (at, " "));
+    text.match_indices(" ==> ").chain(raw).find_map(|(at, arrow)| {
         let (before, after) = (text.get(..at)?, text.get(at + arrow.len()..)?);
         let (thread, states) = match before.rsplit_once(" prev_state=") {
             Some((thread, states)) => (thread, states),
             None => before.rsplit_once(' ')?,
         };
         let known = |letter: char| STATES.iter().find(|(known, _)| *known == letter).map_or(0, |(_, bit)| *bit);
-        let is_state = states.chars().all(|letter| letter == '|' || letter.is_ascii_alphabetic() || letter == '+');
+        let is_number = !states.is_empty() && states.bytes().all(|digit| digit.is_ascii_digit());
+        let is_letter = |letter: char| letter == '|' || letter.is_ascii_alphabetic() || letter == '+';
+        let is_state = is_number || states.chars().all(is_letter);
         let (prev_name, prev, prev_priority) = thread_of(thread, "prev_").filter(|_| is_state)?;
         let (next_name, next, next_priority) = thread_of(after, "next_")?;
         note(trace, prev, prev_name);
         note(trace, next, next_name);
-        let prev_state = states.chars().map(known).fold(0, |all, bit| all | bit);
+        let bits = || states.chars().map(known).fold(0, |all, bit| all | bit);
+        let prev_state = if is_number { states.parse().ok()? } else { bits() };
         Some(What::Switch { prev, prev_priority, prev_state, next, next_priority })
     })
 }

@@ -1,4 +1,6 @@
 //! Lines of ftrace's text: `  name-17   [001] d..3.  4423.450467: sched_switch: prev_comm=...`.
+//!
+//! Those of `perf script`: `  name    17 [001]  4423.450467: sched:sched_switch: prev_comm=...`.
 
 use analysis::explain::flags;
 
@@ -24,8 +26,10 @@ impl<'a> Line<'a> {
     /// Parses a line; `None` if it is not that of an event.
     pub(super) fn parse(text: &'a str) -> Option<Line<'a>> {
         // A name may look like what follows it.
-        let after = |at: usize| text.get(at..)?.strip_prefix('-').and_then(Line::after_name);
-        after(DASH).or_else(|| text.match_indices('-').find_map(|(at, _)| after(at)))
+        let after = |at: usize, mark| text.get(at..)?.strip_prefix(mark).and_then(Line::after_name);
+        let find = |mark| text.match_indices(mark).find_map(|(at, _)| after(at, mark));
+        // perf right-aligns its numbers.
+        after(DASH, '-').or_else(|| find('-')).or_else(|| find(' '))
     }
 
     fn after_name(text: &'a str) -> Option<Line<'a>> {
@@ -47,7 +51,11 @@ impl<'a> Line<'a> {
         let is_number = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         let (seconds, fraction) = (seconds.parse::<u64>().ok()?, Some(fraction).filter(|text| is_number(text))?);
         let at_ns = seconds.checked_mul(1_000_000_000)?.checked_add(fraction.parse::<u64>().ok()? * unit_ns)?;
-        let (event, fields) = rest.trim_start().split_once(':')?;
+        let (mut event, mut fields) = rest.trim_start().split_once(':')?;
+        // perf: the event's system.
+        if fields.starts_with(|first: char| first.is_ascii_alphabetic()) {
+            (event, fields) = fields.split_once(':')?;
+        }
         let is_name = !event.is_empty() && event.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_');
         Some(Line {
             pid: pid.parse().ok()?,
