@@ -16,12 +16,12 @@ pub(super) fn captures_dir(named: &Path) -> PathBuf {
     file_of(named).with_file_name("captures")
 }
 
-/// The content of a capture of a run, by its name. Only its own checksum tells whether it is damaged.
+/// The content of one of the [`captures`], by its name. Only its own checksum tells whether it is damaged.
 ///
 /// # Errors
 /// If there is none of this name, it is too large, or cannot be read.
 pub fn read_capture(named: &Path, name: &str) -> Result<Vec<u8>, StoreError> {
-    let path = captures_dir(named).join(name);
+    let path = kept_in(named).join(name);
     let read = || {
         if !CaptureFile::is_name(name) {
             return Err(io::Error::other("a name that leads elsewhere"));
@@ -45,10 +45,15 @@ pub(super) fn names_in(dir: &Path) -> Vec<String> {
     names
 }
 
-/// The names of all captures of a run, in the order of its measurements.
+/// The names of all captures of a run, in the order of its measurements; those in another directory, which may be a
+/// copy of some.
 #[must_use]
 pub fn captures(named: &Path) -> Vec<String> {
-    names_in(&captures_dir(named))
+    names_in(&kept_in(named))
+}
+
+fn kept_in(named: &Path) -> PathBuf {
+    if super::is_run(named) { captures_dir(named) } else { named.to_owned() }
 }
 
 impl Writer {

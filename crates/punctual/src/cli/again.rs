@@ -45,17 +45,17 @@ pub(super) fn again(named: Option<&Path>, format: RunFormat) -> Outcome {
     Ok(status)
 }
 
-/// The captures of a run, or the one at this path. Those that cannot be read are named on stderr.
+/// The captures of a run or in a directory, or the one at this path. Those that cannot be read are named on stderr.
 ///
 /// # Errors
-/// If the path names neither a run nor a capture, or the run has no captures.
+/// If the path names neither a run nor captures, or the run has none.
 pub(super) fn captures(path: &Path) -> Result<Captures, Box<dyn Error>> {
     let is_file = path.is_file() && path.to_string_lossy().ends_with(CaptureFile::SUFFIX);
-    if !is_file && !store::is_run(path) {
-        return Err(store::StoreError::NoRun(path.to_owned()).into());
-    }
     let names = if is_file { vec![path.display().to_string()] } else { store::captures(path) };
     if names.is_empty() {
+        if !store::is_run(path) {
+            return Err(store::StoreError::NoRun(path.to_owned()).into());
+        }
         let path = path.display();
         return Err(
             format!("{path}: no events are kept of its spikes; those of new runs are, unless --captures none").into()

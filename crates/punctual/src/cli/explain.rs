@@ -17,13 +17,6 @@ pub(super) fn explain(arguments: ExplainArguments) -> Outcome {
     let task = match what {
         MethodOrRun::Run(run) if arguments.again => return again(Some(&run), one_cell.common.format),
         MethodOrRun::Method(_) if arguments.again => return again(None, one_cell.common.format),
-        MethodOrRun::Run(run) if run.is_dir() => {
-            let run = run.display().to_string();
-            let run = model::shell_word(&run);
-            return Err(
-                format!("invalid method `{run}`: expected a way to wait; to explain the spikes of a run: punctual explain {run} --again").into()
-            );
-        }
         MethodOrRun::Run(file) => {
             let mut watch = Watch::new(WatchTarget::Everywhere);
             thread.map_or(Ok(()), |thread| watch.set("thread", &thread))?;

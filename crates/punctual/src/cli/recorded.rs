@@ -5,10 +5,11 @@ use super::output::SPIKES;
 use super::{Outcome, output};
 use analysis::explain::Taker;
 use analysis::recorded::{Judged, Wanted};
-use ftrace::{RecordedFile, RecordingError};
+use ftrace::RecordedFile;
 use indicatif::ProgressBar;
-use model::{Span, Watch};
+use model::{Span, Watch, shell_word};
 use report::{RecordedDocument, Style};
+use std::error::Error;
 use std::io::{self, IsTerminal};
 use std::path::Path;
 
@@ -30,7 +31,7 @@ pub(super) fn judge(
     }
     let of_file = |err: &dyn std::fmt::Display| format!("{}: {err}", path.display());
     let RecordedFile { mut recording, clock, names, machine, resolution_ns, foreign } =
-        open(path).map_err(|err| of_file(&err))?;
+        open(path).map_err(|err| of_file(&*err))?;
     let bar = if io::stderr().is_terminal() { ProgressBar::new(STEPS) } else { ProgressBar::hidden() };
     let sample = watch.sample;
     let is_bare = machine.is_some_and(|machine| machine.hypervisor.is_none());
@@ -71,18 +72,35 @@ pub(super) fn judge(
     Ok(0)
 }
 
-/// Opens a file, or the files of a directory. Links in the directory are not followed.
-fn open(path: &Path) -> Result<RecordedFile, RecordingError> {
+/// Opens a file, the only trace in a directory, or its raw pages. Links in the directory are not followed.
+fn open(path: &Path) -> Result<RecordedFile, Box<dyn Error>> {
     if !path.is_dir() {
-        return RecordedFile::open(host::file::open(path)?);
+        return Ok(RecordedFile::open(host::file::open(path)?)?);
     }
-    let (paths, sizes): (Vec<_>, Vec<_>) = host::file::below(path, MOST_FILES)?.into_iter().unzip();
+    let typed = |path: &Path, option| format!("punctual explain {}{option}", shell_word(&path.display().to_string()));
+    if store::is_run(path) || !store::captures(path).is_empty() {
+        return Err(format!("expected a recorded trace; for kept spikes: {}", typed(path, " --again")).into());
+    }
+    let mut found = host::file::below(path, MOST_FILES)?;
+    found.sort_unstable();
+    let is_trace = |path: &Path| path.extension().is_some_and(|end| end == "dat" || end == "data");
+    match &found.iter().map(|(name, _)| path.join(name)).filter(|path| is_trace(path)).collect::<Vec<_>>()[..] {
+        [] => {}
+        [one] => return Ok(RecordedFile::open(host::file::open_without_link(one)?)?),
+        [first, .., last] => {
+            let both = (first.display(), last.display());
+            return Err(
+                format!("several recorded traces, {} to {}; name one: {}", both.0, both.1, typed(first, "")).into()
+            );
+        }
+    }
+    let (paths, sizes): (Vec<_>, Vec<_>) = found.into_iter().unzip();
     let files = paths.iter().map(|path| path.to_string_lossy().into_owned()).zip(sizes).collect();
     let directory = path.to_owned();
-    RecordedFile::of_directory(files, move |index| {
+    Ok(RecordedFile::of_directory(files, move |index| {
         let path = paths.get(index).ok_or(io::ErrorKind::NotFound)?;
         host::file::open_without_link(&directory.join(path))
-    })
+    })?)
 }
 
 /// Why there is nothing to show.
@@ -100,7 +118,7 @@ fn nothing(judged: &Judged, watch: &Watch) -> String {
         None if *others == 0 => "nothing to report: no thread waited twice in one call".to_owned(),
         None => format!(
             "nothing to report: no thread looks periodic; name one with --thread, e.g. {}",
-            most_active.iter().map(|name| model::shell_word(name)).collect::<Vec<_>>().join(", ")
+            most_active.iter().map(|name| shell_word(name)).collect::<Vec<_>>().join(", ")
         ),
     }
 }

@@ -85,3 +85,43 @@ fn what_is_no_trace_and_what_is_not_asked_of_one_is_refused() {
         assert_eq!((said.status, said.stderr), (1, format!("punctual: {line}\n")), "{arguments}");
     }
 }
+
+#[test]
+fn a_directory_has_one_trace_or_is_refused_in_one_line() {
+    let scratch = Scratch::new("recorded-directory");
+    for name in ["one", "two", "empty", "run", "kept", "threads"] {
+        std::fs::create_dir(scratch.path(name)).unwrap();
+    }
+    for name in ["one/trace.dat", "two/a.dat", "two/b.dat", "run/trace.dat", "kept/a.dat.zst", "kept/trace.dat"] {
+        std::fs::write(scratch.path(name), loop_file(0)).unwrap();
+    }
+    for name in ["run/run.jsonl", "threads/data", "threads/data.0"] {
+        std::fs::write(scratch.path(name), "").unwrap();
+    }
+    std::os::unix::fs::symlink("one", scratch.path("link")).unwrap();
+    for name in ["one", "link"] {
+        let said = run(command("explain --thread control").arg(name).current_dir(scratch.dir())).expect_success();
+        assert!(said.stdout.starts_with(&format!("{name}: 238 ms of 1 CPU, 841 events\n")), "{said:?}");
+    }
+    let kept = "expected a recorded trace; for kept spikes: punctual explain";
+    for (name, line) in [
+        ("two", "several recorded traces, two/a.dat to two/b.dat; name one: punctual explain two/a.dat".to_owned()),
+        (
+            "empty",
+            "unsupported: files without traces/cpu0, formats/header_page and formats/sched/sched_switch/format"
+                .to_owned(),
+        ),
+        ("run", format!("{kept} run --again")),
+        ("kept", format!("{kept} kept --again")),
+        (
+            "threads",
+            "unsupported: perf.data in a directory; read its text: perf script --ns -i FILE > FILE.txt".to_owned(),
+        ),
+    ] {
+        let said = run(command("explain").arg(name).current_dir(scratch.dir()));
+        assert_eq!((said.status, said.stderr), (1, format!("punctual: {name}: {line}\n")));
+    }
+    let said = run(command("explain empty --again").current_dir(scratch.dir()));
+    let line = "invalid run empty: it has no run.jsonl; name a directory written by `punctual run`";
+    assert_eq!((said.status, said.stderr), (1, format!("punctual: {line}\n")));
+}

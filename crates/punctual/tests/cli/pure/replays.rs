@@ -114,10 +114,6 @@ fn nothing_is_measured_with_again() {
         ("watch --again -- true", "--again cannot be combined with [COMMAND]..."),
         ("watch x --again --no-explain", "--again cannot be combined with --no-explain"),
         ("explain . --again", "invalid run .: it has no run.jsonl; name a directory written by `punctual run`"),
-        (
-            "explain .",
-            "invalid method `.`: expected a way to wait; to explain the spikes of a run: punctual explain . --again",
-        ),
         ("explain . --again --format md", "unsupported: --again in this format; use text or json"),
         (
             "watch ./servo",
@@ -155,6 +151,9 @@ fn recordings_that_cannot_be_read_are_named_and_the_others_are_explained() {
     assert_eq!(said.status, 1);
     let n = again(&captures.join("a.dat.zst")).len();
     assert!(said.stdout.starts_with(&format!("0 of {n} verdict")), "{said:?}");
+    // The captures alone tell the same.
+    let copied = punctual(&format!("explain {} --again", captures.display()));
+    assert_eq!((copied.status, &copied.stdout, &copied.stderr), (1, &said.stdout, &said.stderr));
     let lines: Vec<&str> = said.stderr.lines().collect();
     for (line, begin) in lines.iter().zip([
         "punctual: b.dat.zst: damaged",
