@@ -155,8 +155,11 @@ pub fn judge<R: Recording + ?Sized>(
     }
     let until_ns = first.latest_ns.saturating_add(1);
     first.threads.end(until_ns);
-    let finished = first.threads.settle();
-    first.note_late(finished);
+    // One after the other: those of all threads would be most of the trace.
+    for pid in first.threads.undecided() {
+        let finished = first.threads.settle(pid);
+        first.note_late(finished);
+    }
     let facts = Facts {
         taker: wanted.taker,
         sees_page_faults: first.seen.faults,

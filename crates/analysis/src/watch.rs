@@ -48,6 +48,9 @@ use track::Doing;
 
 /// Most threads that are kept apart.
 const MOST_THREADS: usize = 4096;
+/// Most events of all threads that are kept until their waits are known: 300 MB; and least of one of many threads.
+const MOST_EARLY: usize = 1 << 22;
+const LEAST_EARLY: usize = MOST_EARLY / MOST_THREADS;
 /// Names that a list has at most.
 const MOST_WAKERS: usize = 5;
 const MOST_CALLS: usize = 10;
@@ -184,8 +187,10 @@ impl WatchedThreads {
     }
 
     fn pass(&mut self, pid: i32, cpu: u32, event: &Event, finished: &mut Vec<Finished>) {
+        let n_threads = self.threads.len();
         if let Some(thread) = self.threads.get_mut(&pid) {
             thread.take(pid, cpu, event, &self.offsets, &self.settings, finished);
+            thread.keep_early(|| (MOST_EARLY / n_threads.max(1)).max(LEAST_EARLY));
         }
     }
 
@@ -243,11 +248,17 @@ impl WatchedThreads {
         self.threads.iter().map(|(pid, thread)| (*pid, &thread.tally.samples.histogram, thread.tally.late))
     }
 
-    /// Chooses the waits that are still not known, at the end; returns the activations.
-    pub fn settle(&mut self) -> Vec<Finished> {
+    /// IDs of the threads whose wait is still not known.
+    #[must_use]
+    pub fn undecided(&self) -> Vec<i32> {
+        self.threads.iter().filter(|(_, thread)| thread.wait.is_none()).map(|(pid, _)| *pid).collect()
+    }
+
+    /// Chooses the wait of one of [`WatchedThreads::undecided`], at the end; returns its activations.
+    pub fn settle(&mut self, pid: i32) -> Vec<Finished> {
         let mut finished = Vec::new();
-        for (pid, thread) in &mut self.threads {
-            thread.choose_now(*pid, &self.offsets, &self.settings, &mut finished);
+        if let Some(thread) = self.threads.get_mut(&pid) {
+            thread.choose_now(pid, &self.offsets, &self.settings, &mut finished);
         }
         self.count(&mut finished);
         finished

@@ -101,8 +101,11 @@ impl Histogram {
         self.min_ns = Some(self.min_ns.map_or(latency_ns, |min| min.min(latency_ns)));
         self.max_ns = Some(self.max_ns.map_or(latency_ns, |max| max.max(latency_ns)));
         self.sum_ns += i128::from(latency_ns) * i128::from(n);
-        let square = u128::from(latency_ns.unsigned_abs()).pow(2);
-        self.sum_of_squares_ns2 = self.sum_of_squares_ns2.saturating_add(square.saturating_mul(u128::from(n)));
+        let length_ns = u128::from(latency_ns.unsigned_abs());
+        let square = length_ns * length_ns;
+        // A multiplication of 128 bits takes longer than all else.
+        let squares = if n == 1 { square } else { square.saturating_mul(u128::from(n)) };
+        self.sum_of_squares_ns2 = self.sum_of_squares_ns2.saturating_add(squares);
         let bucket = bucket_of(u64::try_from(latency_ns).unwrap_or(0));
         match self.counts.binary_search_by_key(&bucket, |count| count.bucket) {
             Ok(at) => self.counts[at].n += n,

@@ -148,7 +148,8 @@ impl<'a> FirstReading<'a> {
         // In one order, however the trace is divided.
         self.pending.sort_by_key(|(cpu, event)| (event.at_ns, *cpu));
         let n = self.pending.partition_point(|(_, event)| event.at_ns < horizon_ns);
-        let settled: Vec<(u32, Event)> = self.pending.drain(..n).collect();
+        let rest = self.pending.split_off(n);
+        let settled = std::mem::replace(&mut self.pending, rest);
         self.lost_ns.sort_unstable();
         let n_lost = self.lost_ns.partition_point(|at_ns| *at_ns < horizon_ns);
         let lost: Vec<u64> = self.lost_ns.drain(..n_lost).collect();

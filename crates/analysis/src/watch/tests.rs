@@ -12,7 +12,9 @@ fn watched(script: &Script) -> WatchedThread {
     let settings = Settings { until_ns: 10 * SECOND_NS, ..Settings::default() };
     let mut threads = WatchedThreads::new(settings, &[]);
     threads.take(&script.events());
-    threads.settle();
+    for pid in threads.undecided() {
+        threads.settle(pid);
+    }
     let (mut results, ..) = threads.finish(10 * SECOND_NS, |_| true, |_| false);
     assert_eq!(results.len(), 1);
     results.remove(0).thread
@@ -61,4 +63,16 @@ fn a_thread_with_many_calls_has_no_hole_before_its_wait_is_known() {
     let begin = Script::new().waits_until(100_000, 20 * Script::PERIOD_NS);
     let thread = watched(&(1..30).fold(begin, turn));
     assert!(thread.activations > 0 && thread.response.max_ns < Some(21_000_000), "{thread:?}");
+}
+
+#[test]
+fn events_before_the_waits_are_known_are_bounded_in_sum() {
+    let mut threads = WatchedThreads::new(Settings::default(), &[]);
+    let pids: Vec<i32> = (1..).take(MOST_THREADS).collect();
+    pids.iter().for_each(|pid| threads.add(*pid, 0));
+    for pid in pids {
+        let event = Event { at_ns: 5, pid, flags: 0, what: What::PageFault };
+        threads.take(&vec![(0, event); LEAST_EARLY + 10]);
+    }
+    assert_eq!(threads.threads.values().map(|thread| thread.early.len()).sum::<usize>(), MOST_EARLY);
 }

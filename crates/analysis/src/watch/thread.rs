@@ -13,7 +13,7 @@ use crate::events::Event;
 use model::{OpenKind, SettingChange};
 use std::collections::VecDeque;
 
-/// Most events that are kept until the wait is known.
+/// Most events of one thread that are kept until its wait is known.
 const MOST_EVENTS: usize = 50_000;
 
 /// A thread.
@@ -25,7 +25,7 @@ pub(super) struct Thread {
     pub(super) wait: Option<Call>,
     chooser: Chooser,
     /// Events so far, while the wait is not known.
-    early: VecDeque<(u32, Event)>,
+    pub(super) early: VecDeque<(u32, Event)>,
     pub(super) tally: Tally,
     behind: Behind,
     rhythm: Rhythm,
@@ -85,6 +85,14 @@ impl Thread {
         }
         if let Some(wait) = self.chooser.take(call, from_ns, release_ns, by_timer) {
             self.choose(pid, wait, offsets, settings, finished);
+        }
+    }
+
+    /// Forgets the earliest events above this number.
+    pub(super) fn keep_early(&mut self, most: impl FnOnce() -> usize) {
+        if !self.early.is_empty() {
+            let excess = self.early.len().saturating_sub(most());
+            self.early.drain(..excess);
         }
     }
 

@@ -231,7 +231,8 @@ impl Reader {
 
     /// Chooses the waits that are still not known.
     fn settle(&mut self) {
-        let settled = self.threads.settle();
+        let undecided = self.threads.undecided();
+        let settled = undecided.into_iter().flat_map(|pid| self.threads.settle(pid)).collect();
         self.completed(settled);
     }
 

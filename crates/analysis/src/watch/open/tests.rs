@@ -30,7 +30,9 @@ pub(in crate::watch) fn results_of(script: &Script, settings: Settings) -> (Vec<
     threads.names.insert(ME, "control".to_owned());
     threads.names.insert(OTHER, "logger".to_owned());
     threads.take(&script.events());
-    threads.settle();
+    for pid in threads.undecided() {
+        threads.settle(pid);
+    }
     let (results, inactive, _) = threads.finish(AT_NS, |name| name == "control", |pid| pid == ME);
     (results, inactive)
 }
