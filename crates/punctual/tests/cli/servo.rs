@@ -1,7 +1,7 @@
 //! Programs with planted faults, compiled and watched, and whether their explanations name them.
 
 use crate::program::{DIRECTORY, ProgramOutput, Scratch, command, is_installed, run};
-use crate::real::explain::{instances, sums_agree};
+use crate::real::explain::{Group, instances, sums_agree};
 use crate::series::Round;
 use model::{Cause, ExplainRecord, Share};
 use std::path::{Path, PathBuf};
@@ -14,6 +14,8 @@ pub(crate) enum Program {
     Servo,
     /// `tests/watched/blamed.c`.
     Blamed,
+    /// `examples/servo.py`.
+    Python,
 }
 
 impl Program {
@@ -22,14 +24,16 @@ impl Program {
         match self {
             Program::Servo => ("servo", "controller"),
             Program::Blamed => ("blamed", "loop"),
+            Program::Python => ("python", "python*"),
         }
     }
 
-    /// The compiled program.
+    /// The compiled program, or its text.
     pub(crate) fn compiled(self, scratch: &Scratch, options: &[&str]) -> PathBuf {
         let source = match self {
             Program::Servo => include_str!("../../../../examples/servo.c"),
             Program::Blamed => include_str!("../watched/blamed.c"),
+            Program::Python => return scratch.file("servo.py", include_str!("../../../../examples/servo.py")),
         };
         compiled_from(scratch, self.names().0, source, options)
     }
@@ -39,6 +43,7 @@ impl Program {
         match self {
             Program::Servo => words(program, fault),
             Program::Blamed => vec![program.display().to_string(), fault.to_owned()],
+            Program::Python => ["python3", &program.display().to_string(), "--fault", fault].map(str::to_owned).into(),
         }
     }
 }
@@ -71,6 +76,38 @@ pub(crate) static KINDS: [Fault; 5] = [
     blamed("deadline", &[Cause::Throttling], "its runtime of SCHED_DEADLINE was used up"),
     blamed("backlog", LOCKS, "held by other (nice 0)"),
 ];
+
+/// Those of the example in Python.
+pub(crate) static PYTHON: [Fault; 2] = [
+    Fault { program: Program::Python, name: "gc", causes: &[Cause::LongRun], text: "python3 usually " },
+    Fault {
+        program: Program::Python,
+        name: "log",
+        causes: &[Cause::SystemCall],
+        text: "pipe, until log-reader woke it",
+    },
+];
+
+/// One that hits the controller in a control group with a quota.
+pub(crate) static QUOTA: Fault = fault("cpu_limit", &[Cause::Throttling], "");
+
+/// All of them.
+pub(crate) fn all_faults() -> impl Iterator<Item = &'static Fault> {
+    FAULTS.iter().chain([&QUOTA]).chain(&KINDS).chain(&PYTHON)
+}
+
+/// A control group with a quota that [`QUOTA`] uses up; `None` where none can be made.
+pub(crate) fn group_with_quota() -> Option<Group> {
+    let version_1 = [("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "20000")];
+    Group::make("cpu", &version_1, &[("cpu.max", "20000 100000")])
+}
+
+/// The words of the example with that fault in a group.
+pub(crate) fn words_in(group: &Group, servo: &Path) -> Vec<String> {
+    let enter = ["sh", "-c", "echo $$ > \"$0\"/cgroup.procs && exec \"$@\"", &group.0.display().to_string()];
+    let enter = enter.map(str::to_owned).into_iter();
+    enter.chain(words(servo, QUOTA.name)).chain(["--priority", "0"].map(str::to_owned)).collect()
+}
 
 const LOCKS: &[Cause] = &[Cause::Lock, Cause::PriorityInversion];
 

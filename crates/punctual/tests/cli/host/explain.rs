@@ -8,6 +8,7 @@ use crate::program::{
 };
 use crate::real::explain::{Group, asked, explained, instances};
 use crate::series::{Round, series};
+use crate::servo::group_with_quota;
 use model::{Cause, Cell, Conditions, Evidence, Explain, ExplainRecord, Explanation, Share, Span};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -217,8 +218,7 @@ fn root_throttling_of_real_time_threads_is_named() {
 #[ignore = "host: causes of late wake-ups"]
 fn root_a_limit_of_the_control_group_is_named() {
     skip_unless!(instances().is_some());
-    let version_1 = [("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "20000")];
-    let Some(group) = Group::make("cpu", &version_1, &[("cpu.max", "20000 100000")]) else { return };
+    let Some(group) = group_with_quota() else { return };
     let _machine = machine();
     // The load is in the group as well and uses up the quota.
     let cell = Cell {
@@ -228,6 +228,7 @@ fn root_a_limit_of_the_control_group_is_named() {
     };
     series("explain limit of a control group", || {
         let record = record(start_cell(group.command(crate::program::PROGRAM.as_ref()), &cell));
+        save("explain limit of a control group", explained(&record));
         let not_there = [Cause::EqualPriority, Cause::PageFault, Cause::Stopped];
         // If other threads are ready, no event separates the quota from their slices.
         let is_meant = |share: &Share| [Some(share.cause), share.or].contains(&Some(Cause::Throttling));

@@ -1,11 +1,11 @@
 //! Programs with planted faults, watched: how often the cause of each is named, and whether another one is.
 
 use crate::program::{command, entries, is_installed, machine_and_scratch, run, skip_unless};
-use crate::real::explain::{Group, instances};
+use crate::real::explain::instances;
 use crate::series::{Round, series};
 use crate::servo::{
-    Fault, KINDS, OF_PROGRAMS, Program, by_name, compiled, described, explained, fault, may_watch, named, watched,
-    words,
+    Fault, KINDS, OF_PROGRAMS, PYTHON, Program, by_name, compiled, described, explained, group_with_quota, may_watch,
+    named, watched, words, words_in,
 };
 use model::{Cause, Share};
 
@@ -128,14 +128,9 @@ fn root_faults_that_take_turns_are_named_each() {
 #[ignore = "host: causes in a watched program"]
 fn root_a_control_group_that_has_used_up_its_quota_is_named() {
     skip_unless!(may_watch());
-    let version_1 = [("cpu.cfs_period_us", "100000"), ("cpu.cfs_quota_us", "20000")];
-    let Some(group) = Group::make("cpu", &version_1, &[("cpu.max", "20000 100000")]) else { return };
+    let Some(group) = group_with_quota() else { return };
     let (_machine, scratch) = machine_and_scratch("watch-quota");
-    let servo = compiled(&scratch, &[]);
-    let enter = ["sh", "-c", "echo $$ > \"$0\"/cgroup.procs && exec \"$@\"", &group.0.display().to_string()];
-    let enter = enter.map(str::to_owned).into_iter();
-    let program: Vec<String> =
-        enter.chain(words(&servo, "cpu_limit")).chain(["--priority", "0"].map(str::to_owned)).collect();
+    let program = words_in(&group, &compiled(&scratch, &[]));
     series("watch fault cpu_limit", || {
         let Some(explained) = explained(&watched(2000, "controller", &[], &program)) else {
             return Round::Nothing("the program did nothing".to_owned());
@@ -154,8 +149,7 @@ fn root_a_control_group_that_has_used_up_its_quota_is_named() {
 fn in_python(fault: &Fault) {
     skip_unless!(instances().is_some() && is_installed("python3", "python3"));
     let (_machine, scratch) = machine_and_scratch("watch-python");
-    let servo = scratch.file("servo.py", include_str!("../../../../../examples/servo.py"));
-    let program = ["python3", &servo.display().to_string(), "--fault", fault.name].map(str::to_owned);
+    let program = fault.program.words(&fault.program.compiled(&scratch, &[]), fault.name);
     series(&format!("watch fault {} in Python", fault.name), || {
         let said = watched(3000, "python*", &["--policy", "fifo:80"], &program);
         named(explained(&said).as_ref(), &[fault], 3)
@@ -165,13 +159,13 @@ fn in_python(fault: &Fault) {
 #[test]
 #[ignore = "host: causes in a watched program"]
 fn root_a_garbage_collection_of_a_program_in_python_is_named() {
-    in_python(&fault("gc", &[Cause::LongRun], "python3 usually "));
+    in_python(&PYTHON[0]);
 }
 
 #[test]
 #[ignore = "host: causes in a watched program"]
 fn root_a_blocking_log_of_a_program_in_python_is_named() {
-    in_python(&fault("log", &[Cause::SystemCall], "pipe, until log-reader woke it"));
+    in_python(&PYTHON[1]);
 }
 
 /// Task sets like the examples of rt-app: a run and a sleep, a run and a timer, and timers alone.
