@@ -2,7 +2,7 @@
 
 use super::process::{finish, quiet_cell};
 use super::statistics::row;
-use model::{Cell, Conditions, CpuSet, Explain, ExplainRecord, Load, Record, Span};
+use model::{Captures, Cell, Conditions, CpuSet, Explain, ExplainRecord, Load, Record, Span};
 use std::path::Path;
 use std::process::Command;
 
@@ -13,6 +13,9 @@ const ADDED_US: f64 = 0.6;
 const FREEZE_US: f64 = 40.0;
 const EXPLAIN_MS: f64 = 200.0;
 const OF_TRACE_CMD: f64 = 0.1;
+/// CPU time to keep the events of a spike, us, and what that adds to the median latency, us.
+const KEEP_US: f64 = 1000.0;
+const ADDED_BY_KEEPING_US: f64 = 0.0;
 /// Five million events a second.
 const READ_NS: f64 = 200.0;
 /// Number of events in the third promise.
@@ -51,6 +54,7 @@ pub(super) fn report(root: &Path, program: &Path, cpus: &CpuSet, pairs: u64) -> 
     row("median latency, added by events, us", &events.median_us, f64::INFINITY);
     row("smallest latency, added to that by stacks, us", &with_stacks.min_us, f64::INFINITY);
     row("median latency, added to that by stacks, us", &with_stacks.median_us, f64::INFINITY);
+    keeping(program, &plain, pairs)?;
     let read_ns = (0..pairs).map(|_| read_ns(root)).collect::<Result<Vec<_>, _>>()?;
     row("to read an event of the kernel, CPU ns", &read_ns, READ_NS);
     let dir = std::env::temp_dir().join(format!("punctual-bench-explain-{}", std::process::id()));
@@ -72,6 +76,34 @@ impl Added {
         self.min_us.push(with.0 - without.0);
         self.median_us.push(with.1 - without.1);
     }
+}
+
+/// Costs of keeping the events of spikes, where every wake-up is one.
+fn keeping(program: &Path, plain: &Cell, pairs: u64) -> Result<(), String> {
+    let told = |captures| {
+        let asked = Explain { above: Some(Span(1000)), captures, ..Explain::default() };
+        let conditions = Conditions { explain: Some(asked), ..plain.clone().conditions };
+        let record = record(program, &Cell { conditions, ..plain.clone() })?;
+        let (_, median_us) = min_and_median_us(&record)?;
+        let explained = explained(record)?;
+        let us = explained.explaining_us.ok_or("punctual cell: no CPU time of explanations")?;
+        Ok::<_, String>((us as f64, median_us, explained.explained.max(1) as f64))
+    };
+    let (mut cpu_us, mut added_us) = (Vec::new(), Vec::new());
+    for pair in 0..pairs {
+        let (with, without) = if pair % 2 == 0 {
+            let with = told(Captures::Spikes)?;
+            (with, told(Captures::None)?)
+        } else {
+            let without = told(Captures::None)?;
+            (told(Captures::Spikes)?, without)
+        };
+        cpu_us.push((with.0 - without.0) / with.2);
+        added_us.push(with.1 - without.1);
+    }
+    row("to keep the events of a spike, CPU us", &cpu_us, KEEP_US);
+    row("median latency, added by that, us", &added_us, ADDED_BY_KEEPING_US);
+    Ok(())
 }
 
 /// Costs of spikes on all CPUs under a load.
