@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 
 /// The document; the original has a colon in the names of two keys, `punctual cyclictest` writes both spellings.
 #[derive(Debug, Deserialize)]
-struct Document {
+pub(super) struct Document {
     #[serde(rename = "cmdline:")]
     original_command_line: Option<String>,
     #[serde(rename = "cmdline")]
@@ -23,7 +23,7 @@ struct Document {
     end_time: Option<String>,
     sysinfo: Option<SystemInformation>,
     resolution_in_ns: Option<u64>,
-    thread: BTreeMap<String, Thread>,
+    pub(super) thread: BTreeMap<String, Thread>,
 }
 
 /// Fields of `uname(2)`, as written by several tools.
@@ -38,27 +38,46 @@ pub(super) struct SystemInformation {
 }
 
 #[derive(Debug, Deserialize)]
-struct Thread {
+pub(super) struct Thread {
     #[serde(default)]
-    histogram: Option<BTreeMap<String, u64>>,
+    pub(super) histogram: Option<BTreeMap<String, u64>>,
     cycles: Option<u64>,
-    min: Option<i64>,
-    max: Option<i64>,
-    avg: Option<f64>,
-    cpu: Option<i64>,
+    pub(super) min: Option<i64>,
+    pub(super) max: Option<i64>,
+    pub(super) avg: Option<f64>,
+    pub(super) cpu: Option<i64>,
+    /// Of oslat, seconds.
+    pub(super) duration: Option<f64>,
     missed: Option<u64>,
     /// Policy reported by the kernel, in our notation.
     policy: Option<String>,
 }
 
+impl Document {
+    pub(super) fn of(text: &str) -> Result<Document, ParseError> {
+        serde_json::from_slice(text.as_bytes()).map_err(|err| no_json(&err))
+    }
+
+    pub(super) fn command_line(&self) -> Option<&str> {
+        self.original_command_line.as_deref().or(self.command_line.as_deref())
+    }
+
+    /// The facts about the program and its machine.
+    pub(super) fn about(self, tool: &str, name: &str) -> (Source, Host, Option<u64>) {
+        let started_unix_ms = self.start_time.as_deref().and_then(unix_s).and_then(|start| start.checked_mul(1_000));
+        let command_line = self.original_command_line.or(self.command_line);
+        let source = Source { version: self.original_version.or(self.version), command_line, ..source(tool, name) };
+        (source, self.sysinfo.unwrap_or_default().host(), started_unix_ms)
+    }
+}
+
 /// Parses a whole document.
 pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
-    let document: Document = serde_json::from_slice(text.as_bytes()).map_err(|err| no_json(&err))?;
+    let document = Document::of(text)?;
     // `-N`; older releases omit the key, and have microseconds unless it is set.
     let unit_ns = if document.resolution_in_ns == Some(1) { 1 } else { 1_000 };
     let count = u32::try_from(document.thread.len()).map_err(|_| ParseError::of_file("too many threads"))?;
-    let command_line = document.original_command_line.or(document.command_line);
-    let asked = command_line.as_deref().and_then(|line| asked_there(line, count));
+    let asked = document.command_line().and_then(|line| asked_there(line, count));
     let mut threads = Vec::new();
     for (key, thread) in &document.thread {
         threads.push(one(key, thread, unit_ns, asked.as_ref().and_then(|asked| asked.rows))?);
@@ -83,26 +102,21 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
     if asked.is_none() {
         remarks.push("unknown command line: period and policy are not known".to_owned());
     }
+    let measured = end.zip(start).and_then(|(end, start)| super::fields::seconds_span(end.checked_sub(start)?));
     let reported = one_policy(document.thread.values().map(|thread| thread.policy.as_deref()));
+    let (source, host, started_unix_ms) = document.about("cyclictest", name);
     Ok(Imported {
         conditions: StatedConditions {
             policy: reported.or(asked.as_ref().and_then(|asked| asked.policy)),
             period: asked.as_ref().and_then(|asked| asked.period),
             ..StatedConditions::of("wake-up")
         },
-        started_unix_ms: start.and_then(|start| start.checked_mul(1_000)),
-        measured: end.zip(start).and_then(|(end, start)| super::fields::seconds_span(end.checked_sub(start)?)),
-        host: document.sysinfo.unwrap_or_default().host(),
+        started_unix_ms,
+        measured,
+        host,
         threads,
         remarks,
-        ..measurement(
-            Source {
-                version: document.original_version.or(document.version),
-                command_line,
-                ..source("cyclictest", name)
-            },
-            unit_ns,
-        )
+        ..measurement(source, unit_ns)
     })
 }
 

@@ -35,6 +35,8 @@ pub(super) enum Kind {
     Latmus,
     /// Text of oslat.
     Oslat,
+    /// `--json` of oslat.
+    OslatJson,
     /// OSADL's JSON exchange format.
     RtDataset,
     /// Interval log of HdrHistogram.
@@ -56,7 +58,7 @@ impl Kind {
             Kind::Cyclictest | Kind::CyclictestJson => &[ResultTool::Cyclictest],
             Kind::Jitterdebugger => &[ResultTool::Jitterdebugger],
             Kind::Rtla => &[ResultTool::Rtla],
-            Kind::Oslat => &[ResultTool::Oslat],
+            Kind::Oslat | Kind::OslatJson => &[ResultTool::Oslat],
             // latmus prints the lines of Xenomai's program.
             Kind::Xenomai | Kind::XenomaiPlot => &[ResultTool::XenomaiLatency, ResultTool::Latmus],
             Kind::Latmus => &[ResultTool::Latmus],
@@ -329,12 +331,13 @@ fn json(text: &str) -> Result<Kind, ParseError> {
         Keys { perf_test_version: Some(_), .. } => Ok(Kind::PerformanceTestJson),
         Keys { thread: Some(_), .. } => match program {
             Some(name) if name.ends_with("cyclictest") => Ok(Kind::CyclictestJson),
+            Some("oslat") => Ok(Kind::OslatJson),
             Some(name) => Err(ParseError::of_file(format!(
-                "unsupported: JSON of {} of rt-tests; only that of cyclictest is read, and the text of oslat",
+                "unsupported: JSON of {} of rt-tests; only those of cyclictest and oslat are read",
                 super::fields::shortened(name)
             ))),
             None => Err(ParseError::of_file(
-                "unknown program of rt-tests: no `cmdline:` in its JSON; expected that of cyclictest",
+                "unknown program of rt-tests: no `cmdline:` in its JSON; expected that of cyclictest or oslat",
             )),
         },
         Keys { cpu: Some(_), version: Some(_), .. } => Ok(Kind::Jitterdebugger),

@@ -253,6 +253,7 @@ fn text(bytes: &[u8], name: &str, stated: &ImportOptions) -> Result<Vec<Imported
         Kind::RtDataset => vec![rt_dataset::read(text, name)?],
         Kind::Latmus => vec![latmus::read(text, name)?],
         Kind::Oslat => vec![oslat::read(text, name)?],
+        Kind::OslatJson => vec![oslat::json(text, name)?],
         Kind::HdrLog => hdr_log::read(text, name, stated)?,
         Kind::Rttest => vec![rttest::read(text, name)?],
         Kind::PerformanceTestJson => vec![performance_test::json(text, name)?],

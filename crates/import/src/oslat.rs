@@ -1,13 +1,25 @@
-//! Text of oslat (rt-tests): a block of `Core:`, rows of the histogram, and extremes, with a column for each CPU.
+//! oslat (rt-tests): text with a column for each CPU, from `Core:` to `Duration:`, and JSON with an object for each.
 
 use super::column::Column;
-use super::fields::{number, us};
+use super::cyclictest_json::{self, Document, Thread};
+use super::fields::{decimal, ns, number, option, rounded, us};
 use super::xenomai::beyond;
 use super::{ParseError, measurement, source};
 use model::{CpuSet, Imported, ImportedThread, Span, StatedConditions};
 
 /// Unit of its values.
 const UNIT_NS: u64 = 1_000;
+
+/// A measured CPU.
+#[derive(Debug)]
+struct Core {
+    cpu: u32,
+    column: Column,
+    min_ns: i64,
+    mean_ns: f64,
+    max_ns: i64,
+    measured_ns: i64,
+}
 
 /// Lines with a value for each CPU, by their first word.
 #[derive(Debug, Default)]
@@ -17,51 +29,101 @@ struct Parsed {
     min_ns: Vec<i64>,
     mean_ns: Vec<i64>,
     max_ns: Vec<i64>,
-    /// The measured time of each CPU, thousandths of a second.
-    measured_ms: Vec<i64>,
+    measured_ns: Vec<i64>,
     version: Option<String>,
     priority: Option<u32>,
 }
 
-/// Parses a whole output. oslat rounds up: a value of 1 us stands for every interruption of at most 1 us.
+/// Parses a whole output.
 pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
     let mut parsed = Parsed::default();
     for (line, text) in text.lines().enumerate().map(|(i, text)| (i + 1, text)) {
         parsed.line(text, line)?;
     }
-    let Parsed { cpus, mut columns, min_ns, mean_ns, max_ns, measured_ms, version, priority } = parsed;
+    let Parsed { cpus, columns, min_ns, mean_ns, max_ns, measured_ns, version, priority } = parsed;
     let n = cpus.len();
     let is_whole =
-        n > 0 && columns.len() == n && [&min_ns, &mean_ns, &max_ns, &measured_ms].iter().all(|all| all.len() == n);
+        n > 0 && columns.len() == n && [&min_ns, &mean_ns, &max_ns, &measured_ns].iter().all(|all| all.len() == n);
     if !is_whole {
         return Err(ParseError::of_file("no complete result: lines Core to Duration; the output may be truncated"));
     }
+    let core = |(index, (cpu, column))| Core {
+        cpu,
+        column,
+        min_ns: min_ns[index],
+        mean_ns: mean_ns[index] as f64,
+        max_ns: max_ns[index],
+        measured_ns: measured_ns[index],
+    };
+    let cores = cpus.into_iter().zip(columns).enumerate().map(core).collect();
+    imported(cores, priority, model::Source { version, ..source("oslat", name) })
+}
+
+/// Parses a document of `--json`.
+pub(super) fn json(text: &str, name: &str) -> Result<Imported, ParseError> {
+    let document = Document::of(text)?;
+    let mut cores = Vec::new();
+    for (key, thread) in &document.thread {
+        let of_thread = |reason: &str| ParseError::of_file(format!("thread {}: {reason}", key.escape_debug()));
+        let index: u32 = key.parse().map_err(|_| of_thread("invalid number"))?;
+        cores.push((index, core(thread).map_err(|reason| of_thread(&reason))?));
+    }
+    if cores.is_empty() {
+        return Err(ParseError::of_file("no thread"));
+    }
+    cores.sort_by_key(|(index, _)| *index);
+    let priority = document.command_line().and_then(|line| option(line, "-f", "--rtprio")?.parse().ok());
+    let (source, host, started_unix_ms) = document.about("oslat", name);
+    let imported = imported(cores.into_iter().map(|(_, core)| core).collect(), priority, source)?;
+    Ok(Imported { host, started_unix_ms, ..imported })
+}
+
+fn core(thread: &Thread) -> Result<Core, String> {
+    let Thread { histogram: Some(histogram), min: Some(min), avg: Some(avg), max: Some(max), .. } = thread else {
+        return Err("expected `histogram`, `min`, `avg` and `max`".to_owned());
+    };
+    let cpu = thread.cpu.and_then(|cpu| u32::try_from(cpu).ok()).ok_or("invalid `cpu`")?;
+    let seconds = thread.duration.unwrap_or(0.0);
+    Ok(Core {
+        cpu,
+        column: cyclictest_json::column(histogram)?,
+        min_ns: ns(*min, UNIT_NS)?,
+        mean_ns: rounded(avg * UNIT_NS as f64).ok_or("invalid `avg`")? as f64,
+        max_ns: ns(*max, UNIT_NS)?,
+        measured_ns: rounded(seconds * Span::SECOND.ns() as f64).ok_or("invalid `duration`")?,
+    })
+}
+
+/// The measurement of these CPUs. oslat rounds up: a value of 1 us stands for every interruption of at most 1 us.
+fn imported(cores: Vec<Core>, priority: Option<u32>, source: model::Source) -> Result<Imported, ParseError> {
+    if cores.iter().map(|core| core.cpu).collect::<CpuSet>().len() != cores.len() {
+        return Err(ParseError::of_file("the same CPU twice"));
+    }
+    let longest = cores.iter().map(|core| core.measured_ns).max().and_then(|ns| u64::try_from(ns).ok());
     let mut remarks = vec!["values are rounded up to whole microseconds".to_owned()];
     let mut threads = Vec::new();
-    for (index, (cpu, column)) in cpus.iter().zip(&mut columns).enumerate() {
-        let beyond = beyond(column, UNIT_NS, max_ns[index], &mut remarks)?;
+    for (number, Core { cpu, mut column, min_ns, mean_ns, max_ns, .. }) in (0..).zip(cores) {
+        let beyond = beyond(&mut column, UNIT_NS, max_ns, &mut remarks)?;
         let histogram = column.histogram(UNIT_NS)?;
         threads.push(ImportedThread {
-            number: u32::try_from(index).unwrap_or(u32::MAX),
-            cpu: Some(*cpu),
+            number,
+            cpu: Some(cpu),
             samples: Some(histogram.n.saturating_add(beyond.and_then(|b| b.samples).unwrap_or(0))),
             histogram: Some(histogram),
             beyond,
-            min_ns: Some(min_ns[index]),
-            max_ns: Some(max_ns[index]),
-            mean_ns: Some(mean_ns[index] as f64),
+            min_ns: Some(min_ns),
+            max_ns: Some(max_ns),
+            mean_ns: Some(mean_ns),
             ..ImportedThread::default()
         });
     }
     remarks.dedup();
-    let longest = measured_ms.into_iter().max().and_then(|ms| u64::try_from(ms).ok());
     Ok(Imported {
         conditions: StatedConditions { priority, ..StatedConditions::of("noise") },
-        measured: longest.and_then(|ms| ms.checked_mul(1_000_000)).map(Span),
+        measured: longest.filter(|ns| *ns > 0).map(Span),
         threads,
         remarks,
-        source: model::Source { version, ..source("oslat", name) },
-        ..measurement(source("oslat", name), UNIT_NS)
+        ..measurement(source, UNIT_NS)
     })
 }
 
@@ -77,18 +139,16 @@ impl Parsed {
             "Thread priority" => self.priority = values.split_whitespace().last().and_then(|word| word.parse().ok()),
             "Core" => {
                 self.cpus = values.split_whitespace().map(|cpu| number(cpu, line, "CPU")).collect::<Result<_, _>>()?;
-                let n_distinct = self.cpus.iter().copied().collect::<CpuSet>().len();
-                if n_distinct != self.cpus.len() {
-                    return Err(ParseError::at(line, "the same CPU twice"));
-                }
                 self.columns.clear();
                 self.columns.resize_with(self.cpus.len(), Column::default);
             }
             "Minimum" => self.min_ns = numbers()?,
             "Average" => self.mean_ns = numbers()?,
             "Maximum" => self.max_ns = numbers()?,
-            // `us` reads thousandths.
-            "Duration" => self.measured_ms = numbers()?,
+            "Duration" => {
+                let seconds = |field| decimal(field, Span::SECOND.ns(), line);
+                self.measured_ns = values.split_whitespace().map(seconds).collect::<Result<_, _>>()?;
+            }
             row if row.ends_with("(us)") && row.starts_with(|c: char| c.is_ascii_digit()) => {
                 let value = number(row.trim_end_matches("(us)").trim(), line, "latency")?;
                 let counts: Vec<u64> =

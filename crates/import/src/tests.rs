@@ -80,6 +80,7 @@ fn every_kind_of_file_is_read() {
         "latmus-live.txt",
         "latmus-plot.txt",
         "oslat.txt",
+        "oslat.json",
         "osadl-table.txt",
         "osadl-rt-dataset.json",
         "hdr-v0.hlog",
@@ -112,6 +113,7 @@ fn results_of_programs_are_read_only_in_the_format_that_is_expected() {
         ("jitterdebugger.json", "jitterdebugger", None),
         ("jitterdebugger-us.raw", "jitterdebugger", None),
         ("oslat.txt", "oslat", None),
+        ("oslat.json", "oslat", None),
         ("xenomai-latency.txt", "xenomai-latency", None),
         ("latmus-plot.txt", "latmus", None),
         ("osadl-table.txt", "table-us", None),
@@ -144,6 +146,31 @@ fn oslat_tells_its_samples_beyond_the_histogram() {
     assert_eq!(first.beyond, Some(model::Beyond { samples: Some(288), at_least_ns: 20_000 }));
     assert_eq!((first.min_ns, first.max_ns, first.mean_ns), (Some(1_000), Some(20_058_000), Some(1_103.0)));
     assert_eq!((imported.conditions.what.as_str(), imported.measured), ("noise", Some(Span(1_014_000_000))));
+}
+
+#[test]
+fn oslats_json_has_the_numbers_of_its_text() {
+    let imported = read("oslat.json").remove(0);
+    let Imported { conditions, threads, source, measured, .. } = &imported;
+    let [first, second] = &threads[..] else { panic!("two CPUs") };
+    assert_eq!((source.tool.as_str(), source.version.as_deref()), ("oslat", Some("2.40")));
+    assert_eq!(
+        (conditions.what.as_str(), conditions.priority, *measured),
+        ("noise", Some(1), Some(Span(1_953_000_000)))
+    );
+    assert_eq!((first.cpu, second.cpu, second.max_ns), (Some(0), Some(1), Some(44_029_000)));
+    assert_eq!(first.beyond, Some(model::Beyond { samples: Some(243), at_least_ns: 32_000 }));
+    assert_eq!((first.min_ns, first.max_ns, first.mean_ns), (Some(1_000), Some(50_194_000), Some(1_001.0)));
+    let json = std::fs::read_to_string(fixture("oslat.json")).unwrap();
+    for (old, new, reason) in [
+        ("\"cpu\": 1", "\"cpu\": 0", "the same CPU twice"),
+        ("\"cpu\": 1", "\"cpu\": -1", "thread 1: invalid `cpu`"),
+        ("\"1\": {", "\"one\": {", "thread one: invalid number"),
+        ("\"avg\"", "\"mean\"", "thread 0: expected `histogram`, `min`, `avg` and `max`"),
+        ("\"duration\": 1.953", "\"duration\": 1e12", "thread 0: invalid `duration`"),
+    ] {
+        assert_eq!(refused(&json.replacen(old, new, 1)), format!("-: {reason}"), "{new}");
+    }
 }
 
 #[test]
@@ -579,7 +606,7 @@ fn what_another_program_reads_is_named() {
     let mut tar = [b' '; 512];
     tar[257..262].copy_from_slice(b"ustar");
     let json = |command: &str| format!("{{\"cmdline:\": \"{command}\", \"thread\": {{\"0\": {{\"cycles\": 1}}}}}}");
-    let [oslat, signaltest, pmqtest] = ["oslat -D 1", "/usr/bin/signaltest -l 9", "./pmqtest"].map(json);
+    let [oslat, signaltest, pmqtest] = ["/x/my-oslat -D 1", "/usr/bin/signaltest -l 9", "./pmqtest"].map(json);
     let reads = "punctual watch --from FILE reads it";
     for (bytes, what, remedy) in [
         (&b"\x17\x08\x44tracing6\0"[..], "trace.dat of trace-cmd", reads),
@@ -608,9 +635,9 @@ fn what_another_program_reads_is_named() {
         (b"#0: ID17249, P10, CPU0, I1000; #1: ID17250, P10, CPU1, Cycles 50\n", "rt-tests", "oslat are read"),
         (b"Min latency: 7049\n", "the statistics of rttest", "import the samples"),
         (b"{\"format\": 9, \"tool\": \"punctual 0.1.0\"}\n{}\n", "a result of punctual", "punctual show DIR"),
-        (oslat.as_bytes(), "JSON of oslat of rt-tests", "the text of oslat"),
-        (signaltest.as_bytes(), "JSON of signaltest of rt-tests", "only that of cyclictest"),
-        (pmqtest.as_bytes(), "JSON of pmqtest of rt-tests", "only that of cyclictest"),
+        (oslat.as_bytes(), "JSON of my-oslat of rt-tests", "only those of cyclictest"),
+        (signaltest.as_bytes(), "JSON of signaltest of rt-tests", "only those of cyclictest"),
+        (pmqtest.as_bytes(), "JSON of pmqtest of rt-tests", "only those of cyclictest"),
         (b"{\"thread\": {\"0\": {\"cycles\": 1}}}", "no `cmdline:` in its JSON", "expected that of cyclictest"),
         (b"{\"id\":\"x\",\"rate\":100,\"analysis_results\":[]}", "unknown format", "expected output of"),
     ] {
