@@ -6,15 +6,13 @@
 //! periods apart.
 
 use super::jitterdebugger::{EVERY_DUE_TIME, NUMBERS};
+use super::samples::{self, SLICES};
 use super::{ImportOptions, Unit, measurement, source};
 use model::{Histogram, Imported, ImportedThread, Period, Slice, Span, StatedConditions};
 use std::io::{self, Read};
 
 /// Size of a record, bytes.
 pub(super) const RECORD: usize = 28;
-
-/// Number of slices that the file is divided into, as in our own records.
-const SLICES: u64 = 64;
 
 /// Limit of threads in a file; each has its own histograms.
 const MAX_THREADS: usize = 4_096;
@@ -72,7 +70,7 @@ pub(super) fn read(
     stated: &ImportOptions,
 ) -> Result<Vec<Imported>, RawError> {
     let flaw = |reason: String| RawError::ParseError(super::ParseError::of_file(reason));
-    let per_slice = (length / RECORD as u64).div_ceil(SLICES).max(1);
+    let per_slice = (length / RECORD as u64).div_ceil(SLICES as u64).max(1);
     let mut threads: Vec<RecordCounts> = Vec::new();
     let mut begin: Vec<Sample> = Vec::new();
     let (mut buffer, mut held, mut n) = (vec![0; RECORD * 65_536], 0, 0_u64);
@@ -277,22 +275,11 @@ fn imported(
             ));
         }
     }
-    let of_thread = |thread: RecordCounts| {
-        let mut all = Histogram::default();
-        thread.slices.iter().for_each(|slice| all.merge(&slice.histogram));
-        ImportedThread {
-            number: thread.number,
-            cpu: None,
-            samples: Some(thread.n + lost(&thread)),
-            min_ns: all.min_ns,
-            max_ns: all.max_ns,
-            mean_ns: None,
-            histogram: Some(all),
-            beyond: None,
-            // Each due time has a record, or is a missing sample.
-            missed: period.map(|_| 0),
-            slices: thread.slices,
-        }
+    // Each due time has a record, or is a missing sample.
+    let of_thread = |thread: RecordCounts| ImportedThread {
+        samples: Some(thread.n + lost(&thread)),
+        missed: period.map(|_| 0),
+        ..samples::of_slices(thread.number, thread.slices)
     };
     Imported {
         conditions: StatedConditions { period, ..StatedConditions::of("wake-up") },
