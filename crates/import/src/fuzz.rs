@@ -137,13 +137,20 @@ fn fuzz(prefix: &str) {
     assert!(accepted > 0 && accepted < runs, "mutations that are all the same to the parser show nothing");
 }
 
-/// Whether the input is accepted; the result must be consistent.
+/// Whether the input is accepted; the result must be consistent, and an error one line.
 fn accepted_by(bytes: &[u8], stated: &ImportOptions) -> bool {
     let read = match detect::content(&bytes[..bytes.len().min(512)]) {
-        Ok(Content::Raw) => raw::read(bytes, bytes.len() as u64, "x", stated).ok(),
-        Ok(Content::Text) => text(bytes, "x", stated).ok(),
-        Err(_) => None,
+        Ok(Content::Raw) => raw::read(bytes, bytes.len() as u64, "x", stated).map_err(|err| match err {
+            raw::RawError::ParseError(err) => err,
+            raw::RawError::Io(err) => panic!("{err}"),
+        }),
+        Ok(Content::Text) => text(bytes, "x", stated),
+        Err(err) => Err(err),
     };
+    if let Err(ParseError { reason, .. }) = &read {
+        assert!(!reason.is_empty() && reason.len() < 1_000 && reason.chars().all(model::is_plain), "{reason:?}");
+    }
+    let read = read.ok();
     for imported in read.iter().flatten() {
         assert!(!imported.threads.is_empty());
         assert!(imported.threads.iter().all(model::ImportedThread::is_consistent));

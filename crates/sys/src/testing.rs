@@ -153,10 +153,10 @@ pub fn cpu_us() -> u64 {
     used.user_us + used.system_us
 }
 
-/// Runs of a fuzzing test: `n`, or as many as there is CPU time for in the seconds of `PUNCTUAL_FUZZ_SECONDS`, which
-/// `cargo xtask fuzz` sets.
+/// Runs of a fuzzing test: `n` or `PUNCTUAL_FUZZ_RUNS`, or as many as there is CPU time for in the seconds of
+/// `PUNCTUAL_FUZZ_SECONDS`, which `cargo xtask fuzz` sets.
 pub fn fuzz_runs(n: u64) -> impl Iterator<Item = u64> {
-    let seconds = number("PUNCTUAL_FUZZ_SECONDS");
+    let (seconds, n) = (number("PUNCTUAL_FUZZ_SECONDS"), number("PUNCTUAL_FUZZ_RUNS").unwrap_or(n));
     let began = cpu_us();
     (0..).take_while(move |run| seconds.map_or(*run < n, |seconds| cpu_us() - began < seconds * 1_000_000))
 }
