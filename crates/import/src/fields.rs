@@ -76,7 +76,15 @@ pub(super) fn option<'a>(command_line: &'a str, short: &str, long: &str) -> Opti
 
 /// A word shortened and without control characters, for error messages.
 pub(super) fn shortened(word: &str) -> String {
-    const LONG: usize = 40;
-    let plain: String = word.chars().map(|c| if model::is_plain(c) { c } else { '?' }).take(LONG + 1).collect();
-    if plain.chars().count() > LONG { plain.chars().take(LONG).chain("...".chars()).collect() } else { plain }
+    cut(word, 40)
+}
+
+/// At most `long` characters of a text and a mark of the cut, without control characters.
+pub(super) fn cut(text: &str, long: usize) -> String {
+    let mut rest = text.chars().map(|c| if model::is_plain(c) { c } else { '?' });
+    let mut cut: String = rest.by_ref().take(long).collect();
+    if rest.next().is_some() {
+        cut.push_str("...");
+    }
+    cut
 }

@@ -110,13 +110,17 @@ struct ParseError {
     reason: String,
 }
 
+/// Limit of the characters of a reason, far more than those that quote nothing have.
+const MAX_REASON: usize = 400;
+
 impl ParseError {
     fn at(line: usize, reason: impl Into<String>) -> ParseError {
-        ParseError { line: Some(line), reason: reason.into() }
+        ParseError { line: Some(line), ..ParseError::of_file(reason) }
     }
 
+    /// A reason may quote any length of the file.
     fn of_file(reason: impl Into<String>) -> ParseError {
-        ParseError { line: None, reason: reason.into() }
+        ParseError { line: None, reason: fields::cut(&reason.into(), MAX_REASON) }
     }
 
     /// The error in this file.
