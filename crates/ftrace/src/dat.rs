@@ -233,4 +233,4 @@ fn text_64(bytes: &mut Vec<u8>, text: &str) {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

@@ -107,11 +107,15 @@ fn what_is_no_such_file_is_named() {
 }
 
 /// Compresses a part of a file.
-type Pack = fn(&[u8]) -> Vec<u8>;
+pub(crate) type Pack = fn(&[u8]) -> Vec<u8>;
 
 /// The same file in version 7, its sections changed by `pack`; `compression` is its name.
-fn in_sections(compression: &str, pack: Option<Pack>, buffers: &[(&str, &[Vec<u8>])]) -> Vec<u8> {
-    let head = head();
+pub(crate) fn in_sections(
+    head: &DatHead,
+    compression: &str,
+    pack: Option<Pack>,
+    buffers: &[(&str, &[Vec<u8>])],
+) -> Vec<u8> {
     let mut bytes = [MAGIC, b"7\0"].concat();
     bytes.extend([u8::from(cfg!(target_endian = "big")), 8]);
     bytes.extend(number_32(4096));
@@ -179,7 +183,7 @@ fn in_sections(compression: &str, pack: Option<Pack>, buffers: &[(&str, &[Vec<u8
         options.push((3, value));
     }
     options.push((OPTION_OWN, head.own.clone()));
-    options.push((OPTION_MACHINE, serde_json::to_vec(&head.machine).unwrap()));
+    options.extend(head.machine.iter().map(|machine| (OPTION_MACHINE, serde_json::to_vec(machine).unwrap())));
     // Two sections of options, the first with all but the last.
     let list = |options: &[(u16, Vec<u8>)], next: u64| {
         let mut all = Vec::new();
@@ -196,14 +200,14 @@ fn in_sections(compression: &str, pack: Option<Pack>, buffers: &[(&str, &[Vec<u8
     bytes
 }
 
-fn zlib(content: &[u8]) -> Vec<u8> {
+pub(crate) fn zlib(content: &[u8]) -> Vec<u8> {
     use std::io::Write;
     let mut encoder = flate2::write::ZlibEncoder::new(Vec::new(), flate2::Compression::fast());
     encoder.write_all(content).unwrap();
     encoder.finish().unwrap()
 }
 
-fn zstd(content: &[u8]) -> Vec<u8> {
+pub(crate) fn zstd(content: &[u8]) -> Vec<u8> {
     ruzstd::encoding::compress_to_vec(content, ruzstd::encoding::CompressionLevel::Fastest)
 }
 
@@ -226,13 +230,16 @@ fn version_7_is_read_whatever_its_compression() {
     let pages = [page_of_all_kinds(1_000), [page_of_all_kinds(2_000), page_of_all_kinds(9_000)].concat()];
     let own = [Vec::new(), page_of_all_kinds(5_000)];
     let buffers: [(&str, &[Vec<u8>]); 2] = [("", &pages), ("watched", &own)];
-    has(&in_sections("none", None, &buffers), &buffers);
-    has(&in_sections("zlib", Some(zlib), &buffers), &buffers);
-    has(&in_sections("zstd", Some(zstd), &buffers), &buffers);
+    has(&in_sections(&head(), "none", None, &buffers), &buffers);
+    has(&in_sections(&head(), "zlib", Some(zlib), &buffers), &buffers);
+    has(&in_sections(&head(), "zstd", Some(zstd), &buffers), &buffers);
     let error = |file: &[u8]| DatFile::open(Cursor::new(file)).unwrap_err().to_string();
-    assert!(error(&in_sections("lzma", None, &buffers)).contains("unsupported: compression by lzma"));
-    assert_eq!(error(&in_sections("zstd", Some(zlib), &buffers)), "damaged: a compressed part");
-    assert_eq!(error(&in_sections("none", Some(zlib), &buffers)), "damaged: a compressed part without a compression");
+    assert!(error(&in_sections(&head(), "lzma", None, &buffers)).contains("unsupported: compression by lzma"));
+    assert_eq!(error(&in_sections(&head(), "zstd", Some(zlib), &buffers)), "damaged: a compressed part");
+    assert_eq!(
+        error(&in_sections(&head(), "none", Some(zlib), &buffers)),
+        "damaged: a compressed part without a compression"
+    );
     // A section of options that is its own next one.
     let mut circle = [MAGIC, b"7\0"].concat();
     circle.extend([u8::from(cfg!(target_endian = "big")), 8]);

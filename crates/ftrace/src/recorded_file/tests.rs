@@ -1,6 +1,7 @@
 //! The same trace in files of every kind tells the same.
 
 use super::super::dat::DatHead;
+use super::super::dat::tests::{Pack, in_sections, zlib, zstd};
 use super::super::layouts::Layouts;
 use super::super::perf::tests::{file as perf_file, round, sample};
 use super::super::testing::{LAYOUT, Record, data, layouts, page, written};
@@ -99,13 +100,17 @@ fn pages() -> Vec<Vec<u8>> {
     vec![of_cpu(0), of_cpu(1)]
 }
 
-fn dat() -> Vec<u8> {
-    dat_of(layouts())
+fn dat_head(layouts: Layouts) -> DatHead {
+    let functions = vec![(0xf00, "hrtimer_wakeup".to_owned())];
+    DatHead { layouts, functions, ..DatHead::default() }
 }
 
-fn dat_of(layouts: Layouts) -> Vec<u8> {
-    let functions = vec![(0xf00, "hrtimer_wakeup".to_owned())];
-    DatHead { layouts, functions, ..DatHead::default() }.file(&[("", &pages())])
+fn dat() -> Vec<u8> {
+    dat_head(layouts()).file(&[("", &pages())])
+}
+
+fn dat_7(compression: &str, pack: Option<Pack>) -> Vec<u8> {
+    in_sections(&dat_head(layouts()), compression, pack, &[("", &pages())])
 }
 
 /// With `sched_wakeup` instead of `sched_waking`, of which it has the format only.
@@ -115,7 +120,7 @@ fn of_wakeups() -> Vec<u8> {
     let unused = (waking.0.clone(), waking.1.replace("ID: 2", "ID: 99"));
     *waking = (waking.0.replace("waking", "wakeup"), waking.1.replace("waking", "wakeup"));
     layouts.formats.push(unused);
-    dat_of(layouts)
+    dat_head(layouts).file(&[("", &pages())])
 }
 
 /// Two rounds each cycle, the CPUs one after the other.
@@ -213,6 +218,9 @@ pub(crate) fn files() -> Vec<(&'static str, Vec<u8>)> {
     vec![
         ("dat", dat()),
         ("wakeups", of_wakeups()),
+        ("dat 7", dat_7("none", None)),
+        ("dat 7 zlib", dat_7("zlib", Some(zlib))),
+        ("dat 7 zstd", dat_7("zstd", Some(zstd))),
         ("perf", perf()),
         ("trace", text(true)),
         ("report", text(false)),
