@@ -17,6 +17,7 @@ mod inherited;
 mod judge;
 mod lanes;
 mod locate;
+mod locks;
 mod on_host;
 mod own;
 mod shares;

@@ -5,11 +5,9 @@
 use super::event::{Context, Event, What, softirq_name};
 use super::judge::{Reading, Scene};
 use super::locate::first_after;
-use super::own::{self, ThreadState};
 use super::{stack, timeline};
 use crate::watch::{Block, Call, CallKind, priority_text};
 use model::Cause;
-use std::collections::BTreeMap;
 
 /// What a sleep within an activation was for.
 pub(super) struct Sleep {
@@ -159,12 +157,9 @@ impl Scene<'_> {
         let plain = |cause| Sleep::own(Reading::direct(cause).at(Some(format!("{}{until}", self.described(call)))));
         match (call.kind(), block.waker) {
             (CallKind::PiLock | CallKind::Futex, None) => plain(Cause::SystemCall),
-            (CallKind::PiLock, Some(holder)) => {
-                let place = format!("held by {}; priority inheritance is on", self.with_priority(holder));
-                Sleep { reading: Reading::direct(Cause::Lock).at(Some(place)), owner: Some(holder) }
-            }
-            (CallKind::Futex, _) if call.text() != "futex" => plain(Cause::SystemCall),
-            (CallKind::Futex, Some(holder)) => self.lock(block, holder),
+            (CallKind::PiLock, Some(waker)) => self.lock(block, waker, true),
+            (CallKind::Futex, _) if call.text() != "futex" || self.is_no_lock(block) => plain(Cause::SystemCall),
+            (CallKind::Futex, Some(waker)) => self.lock(block, waker, false),
             (CallKind::Memory, _) => plain(Cause::Memory),
             (CallKind::Storage, _) => plain(Cause::Storage),
             (CallKind::Affinity, _) => plain(Cause::Migration),
@@ -286,44 +281,8 @@ impl Scene<'_> {
         }
     }
 
-    /// A sleep in a futex that another thread ended: a lock, as far as events show.
-    fn lock(&self, block: Block, holder: i32) -> Sleep {
-        let held = format!("held by {}", self.with_priority(holder));
-        let (ours, theirs) = (self.subject.priority, self.priority(holder));
-        let is_lower = theirs.is_some_and(|theirs| theirs > ours);
-        let (between, waited_ns) = self.ran_instead_of(holder, block.from_ns, block.to_ns);
-        let is_inverted = is_lower && waited_ns * 10 > block.to_ns - block.from_ns;
-        let (cause, place) = match between.filter(|_| is_inverted) {
-            Some(between) => {
-                let between = self.with_priority(between);
-                (Cause::PriorityInversion, format!("{held}, while {between} ran instead of it"))
-            }
-            None if is_lower => (Cause::Lock, format!("{held}, of lower priority, without inheritance")),
-            None => (Cause::Lock, held),
-        };
-        Sleep { reading: Reading::direct(cause).at(Some(place)), owner: Some(holder) }
-    }
-
-    /// The thread of lower priority than ours that ran longest while `holder` was runnable and did not run, and the
-    /// time of all of them, ns.
-    fn ran_instead_of(&self, holder: i32, from_ns: u64, to_ns: u64) -> (Option<i32>, u64) {
-        let mut by: BTreeMap<i32, u64> = BTreeMap::new();
-        for interval in own::intervals(self.trace, holder, self.subject.cpu, from_ns, to_ns) {
-            let ThreadState::Runnable(cpu) = interval.state else { continue };
-            let Some(events) = self.trace.cpu(cpu) else { continue };
-            for stretch in super::timeline::stretches(events, interval.from_ns, interval.to_ns) {
-                let is_between = stretch.priority.is_some_and(|priority| priority > self.subject.priority);
-                if is_between && stretch.context.is_none() && stretch.pid != holder && stretch.pid != 0 {
-                    *by.entry(stretch.pid).or_default() += stretch.length_ns();
-                }
-            }
-        }
-        let longest = by.iter().max_by_key(|(_, ns)| **ns).map(|(pid, _)| *pid);
-        (longest, by.values().sum())
-    }
-
     /// Priority of a thread without what it inherits: the lowest with which a switch shows it.
-    fn priority(&self, pid: i32) -> Option<i32> {
+    pub(super) fn priority(&self, pid: i32) -> Option<i32> {
         let shown = self.trace.cpus.iter().flat_map(|cpu| &cpu.events).filter_map(|event| match event.what {
             What::Switch { next, next_priority, .. } if next == pid => Some(next_priority),
             What::Switch { prev, prev_priority, .. } if prev == pid => Some(prev_priority),

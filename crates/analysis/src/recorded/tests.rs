@@ -86,7 +86,7 @@ fn a_loop() -> Script {
         script = script.runs_at(due_ns);
         if cycle == LATE {
             script = script
-                .enter(due_ns + 20_000, Sysno::futex, [7, 128, 0])
+                .enter(due_ns + 20_000, Sysno::futex, [7, 128, 2])
                 .sleep(due_ns + 30_000, 0)
                 .switch_on(1, due_ns + 40_000, OTHER, 0)
                 .woken_by(1, due_ns + 430_000)

@@ -47,7 +47,8 @@ const OPERATION: u64 = 0x7f;
 const WAIT: u64 = 0;
 const WAIT_BITSET: u64 = 9;
 const LOCK_PI: [u64; 2] = [6, 13];
-const WAKE: [u64; 3] = [1, 5, 10];
+/// `FUTEX_WAKE`, `FUTEX_WAKE_OP`, `FUTEX_UNLOCK_PI`, `FUTEX_WAKE_BITSET`.
+const WAKE: [u64; 4] = [1, 5, 7, 10];
 
 impl Call {
     /// The call with this number and its first arguments.
@@ -81,7 +82,9 @@ impl Call {
         match self.kind() {
             CallKind::PiLock => "lock with priority inheritance".to_owned(),
             CallKind::Futex if self.detail == WAIT => "futex".to_owned(),
-            CallKind::Futex if self.detail == WAIT_BITSET => "futex (condition variable)".to_owned(),
+            CallKind::Futex if self.detail == WAIT_BITSET => {
+                "futex (condition variable, semaphore or rwlock)".to_owned()
+            }
             CallKind::Sleep if self.is_until_instant() => format!("{name} until an instant"),
             CallKind::Sleep => format!("{name} for a length of time"),
             _ if self.is_unknown() && self.detail != 0 => format!("{name} with a timer"),
@@ -185,7 +188,7 @@ mod tests {
             (Sysno::clock_nanosleep, [1, 1, 0], "clock_nanosleep until an instant", CallKind::Sleep),
             (Sysno::clock_nanosleep, [0, 0, 0], "clock_nanosleep for a length of time", CallKind::Sleep),
             (Sysno::futex, [7, 128, 0], "futex", CallKind::Futex),
-            (Sysno::futex, [7, 128 | 9, 0], "futex (condition variable)", CallKind::Futex),
+            (Sysno::futex, [7, 128 | 9, 0], "futex (condition variable, semaphore or rwlock)", CallKind::Futex),
             (Sysno::futex, [7, 128 | 6, 0], "lock with priority inheritance", CallKind::PiLock),
             (Sysno::read, [5, 0, 0], "read(5)", CallKind::Other),
             (Sysno::fsync, [5, 0, 0], "fsync", CallKind::Storage),

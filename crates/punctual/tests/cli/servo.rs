@@ -68,13 +68,15 @@ const fn blamed(name: &'static str, causes: &'static [Cause], text: &'static str
 }
 
 /// Those of the other program, which has one thread that is late.
-pub(crate) static KINDS: [Fault; 5] = [
+pub(crate) static KINDS: [Fault; 7] = [
     // While the holder runs on another CPU, the thread waits on its own.
     blamed("inode", &[Cause::KernelLock, Cause::SystemCall], "pwrite64(3)"),
     blamed("memory_map", &[Cause::KernelLock], "that of the memory map, in "),
     blamed("userfault", &[Cause::PageFault], "userfaultfd, answered by pager"),
     blamed("deadline", &[Cause::Throttling], "its runtime of SCHED_DEADLINE was used up"),
     blamed("backlog", LOCKS, "held by other (nice 0)"),
+    blamed("handed_on", LOCKS, "held by other (nice 0) for most of it, and by 1 other thread"),
+    blamed("barrier", &[Cause::SystemCall], "futex, until other woke it"),
 ];
 
 /// Those of the example in Python.

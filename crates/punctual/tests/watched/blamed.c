@@ -24,7 +24,8 @@
 #define check(holds) do { if (!(holds)) { perror(#holds); _exit(1); } } while (0)
 
 static const char *kind;
-static sem_t wanted;
+static sem_t wanted, wanted_too;
+static pthread_barrier_t barrier;
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static char *memory;
 static int file = -1, faults = -1;
@@ -65,13 +66,29 @@ static void *other(void *unused) {
                 if (child == 0) _exit(0);
                 waitpid(child, NULL, 0);
             }
-        } else if (is("backlog")) {
+        } else if (is("backlog") || is("handed_on")) {
             pthread_mutex_lock(&lock);
-            sleep_ns(34 * MS);
+            sem_post(&wanted_too);
+            sleep_ns(is("backlog") ? 34 * MS : 7 * MS);
             pthread_mutex_unlock(&lock);
+        } else if (is("barrier")) {
+            sleep_ns(7 * MS);
+            pthread_barrier_wait(&barrier);
         } else if (is("demoted")) {
             check(fifo(loop_tid, SCHED_OTHER, 0) == 0);
         }
+    }
+    return unused;
+}
+
+// Waits for the lock before the loop does.
+static void *third(void *unused) {
+    prctl(PR_SET_NAME, "third");
+    check(fifo(0, SCHED_FIFO, 50) == 0);
+    for (;;) {
+        while (sem_wait(&wanted_too)) ;
+        pthread_mutex_lock(&lock);
+        pthread_mutex_unlock(&lock);
     }
     return unused;
 }
@@ -100,6 +117,8 @@ static void *pager(void *unused) {
 static void prepare(void) {
     pthread_t thread;
     sem_init(&wanted, 0, 0);
+    sem_init(&wanted_too, 0, 0);
+    pthread_barrier_init(&barrier, NULL, 2);
     memory = mmap(NULL, SIZE, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | (is("userfault") ? 0 : MAP_POPULATE), -1, 0);
     check(memory != MAP_FAILED);
     madvise(memory, SIZE, MADV_NOHUGEPAGE);
@@ -118,6 +137,8 @@ static void prepare(void) {
     }
     if (is("demoted"))
         check(pthread_create(&thread, NULL, hog, NULL) == 0);
+    if (is("handed_on"))
+        check(pthread_create(&thread, NULL, third, NULL) == 0);
 }
 
 static void hit(int turn) {
@@ -130,8 +151,10 @@ static void hit(int turn) {
         memory[turn / 25 * 4096ll % SIZE] = 1;
     else if (is("deadline"))
         work(3 * MS);
-    else if (is("backlog"))
+    else if (is("backlog") || is("handed_on"))
         pthread_mutex_lock(&lock), pthread_mutex_unlock(&lock);
+    else if (is("barrier"))
+        pthread_barrier_wait(&barrier);
 }
 
 int main(int count, char **arguments) {

@@ -224,7 +224,7 @@ fn an_uninterruptible_sleep_is_for_a_disk_only_if_a_device_ended_it() {
 #[test]
 fn an_activation_behind_another_one_has_the_cause_of_that_one() {
     // The one released at 1 ms holds up those of 1.5 and 2 ms, by a lock until 2.012 ms.
-    let script = Script::released().switch_on(1, 1_006_000, OTHER, 0).enter(1_010_000, Sysno::futex, [0xf00, 128, 0]);
+    let script = Script::released().switch_on(1, 1_006_000, OTHER, 0).enter(1_010_000, Sysno::futex, [0xf00, 128, 2]);
     let script = script.sleep(1_012_000, 0).woken_by(1, 2_012_000).switch(2_015_000, ME, 0);
     let script = script.exit(2_016_000, Sysno::futex, 0).enter(2_050_000, Sysno::clock_nanosleep, [1, 1, 0]);
     let script = script.timer(2_050_500, TIMER, 1_500_000).exit(2_051_000, Sysno::clock_nanosleep, 0).waits(2_090_000);
@@ -284,7 +284,7 @@ fn work_around_a_page_that_comes_from_a_disk_is_part_of_the_page_fault() {
 
 #[test]
 fn a_lock_is_held_by_the_thread_that_wakes() {
-    let futex = [0xf00, 128, 0];
+    let futex = [0xf00, 128, 2];
     let script = woken(Sysno::futex, futex, OTHER);
     expect(&script, Lock, "logger", 1_000_000, "held by logger (nice 10), of lower priority, without inheritance");
     let script = woken(Sysno::futex, [0xf00, 128 | 6, 0], OTHER);
@@ -297,6 +297,29 @@ fn a_lock_is_held_by_the_thread_that_wakes() {
     };
     expect(&trace(9), Lock, "logger", 1_000_000, "held by logger (priority 90)");
     expect(&trace(-1), Lock, "logger", 1_000_000, "held by logger (deadline)");
+    // A futex with the number of a round, like a barrier, or whose waker wakes all.
+    let barrier = woken(Sysno::futex, [0xf00, 128, 6], OTHER);
+    expect(&barrier, SystemCall, "control", 1_000_000, "futex, until logger woke it");
+    let wake = What::SysEnter { number: Sysno::futex.id().into(), arguments: [0xf00, 129, 0x7fff_ffff] };
+    let script = Script::released().switch_on(1, 1_006_000, OTHER, 0).enter(1_010_000, Sysno::futex, futex);
+    let script = script.sleep(1_012_000, 0).on(1, 2_011_000, 0, wake).woken_by(1, 2_012_000);
+    expect(&goes_on(script, Sysno::futex), SystemCall, "control", 1_000_000, "futex, until logger woke it");
+}
+
+#[test]
+fn a_lock_that_is_handed_on_was_held_by_the_thread_that_had_it_longest() {
+    let futex = |operation: u64, value| What::SysEnter {
+        number: Sysno::futex.id().into(),
+        arguments: [0xf00, 128 | operation, value],
+    };
+    // The logger releases it at 1.8 ms. The vision thread takes it, and its release wakes this one.
+    let script = Script::released().switch_on(1, 1_006_000, OTHER, 0);
+    let script = script.enter(1_010_000, Sysno::futex, [0xf00, 128, 2]).sleep(1_012_000, 0);
+    let script = script.on(1, 1_800_000, 0, futex(1, 1)).switch_on(1, 1_850_000, THIRD, 1);
+    let script = script.on(1, 2_011_000, 0, futex(1, 1)).woken_by(1, 2_012_000);
+    let place =
+        "held by logger (nice 10) for most of it, and by 1 other thread, of lower priority, without inheritance";
+    expect(&goes_on(script, Sysno::futex), Lock, "logger", 1_000_000, place);
 }
 
 #[test]
@@ -305,7 +328,7 @@ fn a_thread_that_runs_instead_of_the_holder_makes_it_an_inversion() {
         Script::released()
             .priority(THIRD, between)
             .switch_on(1, 1_006_000, OTHER, 0)
-            .enter(1_010_000, Sysno::futex, [0xf00, 128, 0])
+            .enter(1_010_000, Sysno::futex, [0xf00, 128, 2])
             .sleep(1_012_000, 0)
             .switch_on(1, 1_100_000, THIRD, 0)
             .switch_on(1, 1_900_000, OTHER, 0)
@@ -341,7 +364,13 @@ fn other_calls_are_named_with_their_file_and_waker() {
     let script = woken(Sysno::write, [8, 0, 0], OTHER);
     expect(&script, SystemCall, "control", 1_000_000, "write(8) pipe, until logger woke it");
     let script = woken(Sysno::futex, [0xf00, 128 | 9, 0], OTHER);
-    expect(&script, SystemCall, "control", 1_000_000, "futex (condition variable), until logger woke it");
+    expect(
+        &script,
+        SystemCall,
+        "control",
+        1_000_000,
+        "futex (condition variable, semaphore or rwlock), until logger woke it",
+    );
     let asleep = asleep_in(Sysno::nanosleep, [0, 0, 0]).timer(1_012_500, TIMER + 8, 2_010_000);
     let script = goes_on(asleep.tick(2_011_000), Sysno::nanosleep);
     expect(&script, SystemCall, "control", 1_000_000, "it sleeps itself: nanosleep for a length of time");
