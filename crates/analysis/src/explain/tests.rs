@@ -165,7 +165,7 @@ pub(super) const UNKNOWN: u64 = 6;
 
 /// Functions that stacks of sleeping threads have, from this address on.
 pub(super) const SLEEPS: u64 = 100;
-pub(super) const SLEEP_NAMES: [&str; 13] = [
+pub(super) const SLEEP_NAMES: [&str; 14] = [
     "rwsem_down_write_slowpath",
     "down_write",
     "shmem_file_write_iter",
@@ -179,6 +179,7 @@ pub(super) const SLEEP_NAMES: [&str; 13] = [
     "msleep",
     "cgroup_freeze_task",
     "dl_task_timer",
+    "sched_cfs_period_timer",
 ];
 
 /// The address of one of them.

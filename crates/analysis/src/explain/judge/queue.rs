@@ -15,8 +15,12 @@ const PROMPT_NS: u64 = 50_000;
 /// Length of a silence, ns, from which the CPU of a guest may have been taken away.
 const LONG_NS: u64 = 100_000;
 
-/// Longest time, ns, from the timer that replenishes a runtime to the switch to its thread.
+/// Longest time, ns, from the timer that replenishes a runtime or quota to the switch to its thread.
 const REPLENISHED_NS: u64 = 100_000;
+/// Period of the throttling of real-time threads, ns (`sched_rt_period_us`), and the smallest share of it, as a divisor,
+/// that they must have used: their limit is 95 %, but those of control groups can be lower.
+const LIMIT_PERIOD_NS: u64 = 1_000_000_000;
+const LEAST_USED: u64 = 4;
 
 /// Prefix of the threads that move others between CPUs (kernel/stop_machine.c).
 const MIGRATION_THREAD: &str = "migration/";
@@ -119,7 +123,7 @@ impl Scene<'_> {
             }
             Some(theirs) if theirs == ours && !is_fair => Reading::direct(Cause::EqualPriority).at(inherited()),
             Some(theirs) if let Some(raised) = self.raised(cpu, piece, stretch, theirs) => raised,
-            _ if is_fair => self.fair(cpu, stretch),
+            _ if is_fair => self.fair(cpu, piece, stretch),
             None => Reading::cannot_tell("no event has its priority"),
             Some(_) => self.lower(cpu, piece, stretch, is_first),
         }
@@ -138,19 +142,32 @@ impl Scene<'_> {
         Reading::inferred(Cause::Throttling, why)
     }
 
+    /// Cause of a stretch of a thread of lower priority that the scheduler preferred to the real-time thread: a limit of
+    /// real-time threads, or the thread was still queued for another CPU.
+    fn limited(&self, piece: &Piece, why: &str) -> Reading {
+        match self.subject.has_runtime() || self.is_used_by_real_time(piece) {
+            true => self.held_back(piece, why),
+            false => Reading::cannot_tell(format!("{why}, maybe for another CPU: no event shows its queue")),
+        }
+    }
+
+    /// Whether real-time threads had as much of a CPU before a piece as throttling of them needs.
+    fn is_used_by_real_time(&self, piece: &Piece) -> bool {
+        let Some(cpu) = self.trace.cpu(piece.cpu) else { return false };
+        let since_ns = piece.from_ns.saturating_sub(LIMIT_PERIOD_NS);
+        let from_ns = cpu.events.first().map_or(since_ns, |first| first.at_ns.max(since_ns));
+        let stretches = timeline::stretches(cpu, from_ns, piece.from_ns);
+        let is_real_time = |stretch: &&Stretch| stretch.priority.is_some_and(|priority| priority < 100);
+        let used_ns: u64 = stretches.iter().filter(is_real_time).map(Stretch::length_ns).sum();
+        used_ns * LEAST_USED >= piece.from_ns.saturating_sub(from_ns)
+    }
+
     /// The use of all of its runtime by a thread of policy deadline, which then waits until that is replenished: if it
     /// was switched out for that, or a timer of the scheduler lets it run again.
     fn used_up(&self, piece: &Piece) -> Option<Reading> {
         let pid = self.subject.pid;
         let place = "its runtime of SCHED_DEADLINE was used up";
-        let is_replenished = |event: &Event| match event.what {
-            What::TimerExpire { function: Some(function), .. } => {
-                (self.symbols)(function).is_some_and(|name| name == "dl_task_timer")
-            }
-            _ => false,
-        };
-        let before_ns = piece.to_ns.saturating_sub(REPLENISHED_NS);
-        if first_after(self.trace, before_ns, piece.to_ns, is_replenished).is_some() {
+        if self.expires_before(piece, &["dl_task_timer"]) {
             return Some(Reading::direct(Cause::Throttling).at(Some(place.to_owned())));
         }
         let is_put_off = |event: &Event| matches!(event.what, What::Switch { prev, .. } if prev == pid);
@@ -158,8 +175,19 @@ impl Scene<'_> {
         begins.then(|| Reading::inferred(Cause::Throttling, place))
     }
 
+    /// Whether a timer with one of these functions expired just before the end of a piece.
+    fn expires_before(&self, piece: &Piece, functions: &[&str]) -> bool {
+        let is_meant = |event: &Event| match event.what {
+            What::TimerExpire { function: Some(function), .. } => {
+                (self.symbols)(function).is_some_and(|name| functions.contains(&name.as_str()))
+            }
+            _ => false,
+        };
+        first_after(self.trace, piece.to_ns.saturating_sub(REPLENISHED_NS), piece.to_ns, is_meant).is_some()
+    }
+
     /// Cause of a stretch of a normal thread while the measured normal thread was runnable.
-    fn fair(&self, cpu: &CpuEvents, stretch: &Stretch) -> Reading {
+    fn fair(&self, cpu: &CpuEvents, piece: &Piece, stretch: &Stretch) -> Reading {
         let asked = timeline::resched_from(cpu, stretch.from_ns, stretch.to_ns);
         if let Some(asked) = asked.filter(|asked| asked.from_ns == stretch.from_ns && !stretch.is_chosen)
             && stretch.length_ns() > PROMPT_NS
@@ -170,8 +198,11 @@ impl Scene<'_> {
                 false => Reading::either(Cause::FairScheduling, Cause::NonPreemptible),
             };
         }
-        // No event distinguishes a thread that waits for its turn from one whose group has used up its quota.
+        // Of a thread that waits for its turn and one whose group has used up its quota, the timer of the quota tells.
         match self.facts.has_cpu_quota {
+            true if self.expires_before(piece, &["sched_cfs_period_timer", "sched_cfs_slack_timer"]) => {
+                Reading::inferred(Cause::Throttling, "it ran as soon as its control group got quota again")
+            }
             true if self.facts.throttled_ns == Some(0) => Reading::direct(Cause::FairScheduling),
             true if self.facts.throttled_ns.is_some_and(|ns| ns * 2 >= stretch.length_ns()) => {
                 Reading::inferred(Cause::Throttling, "the quota of its control group was used up meanwhile")
@@ -185,7 +216,7 @@ impl Scene<'_> {
     fn lower(&self, cpu: &CpuEvents, piece: &Piece, stretch: &Stretch, is_first: bool) -> Reading {
         let to = stretch.to_ns;
         if !is_first {
-            return self.held_back(piece, "the scheduler chose it with the measured thread runnable");
+            return self.limited(piece, "the scheduler chose it with the measured thread runnable");
         }
         if stretch.length_ns() <= SWITCH_NS {
             return Reading::direct(Cause::Ordinary);
@@ -197,7 +228,7 @@ impl Scene<'_> {
         // thread.
         let answered = timeline::resched_from(cpu, piece.from_ns, to).and_then(|asked| asked.answered_ns);
         if answered.is_some_and(|at| to - at > SWITCH_NS) {
-            return self.held_back(piece, "the scheduler ran and kept it with the measured thread runnable");
+            return self.limited(piece, "the scheduler ran and kept it with the measured thread runnable");
         }
         if timeline::resched_at(cpu, piece.from_ns, to).is_some() {
             return self.non_preemptible(cpu, stretch);

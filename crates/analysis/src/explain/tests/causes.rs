@@ -210,15 +210,18 @@ fn a_handler_that_stalls_is_the_cpu_and_one_with_many_timers_is_not() {
 #[test]
 fn throttling_shows_by_a_scheduler_that_was_asked_and_chose_another() {
     // A switch to a normal thread while the measured thread is runnable.
-    let story = Story::new(0).switch(DUE - 100_000, OTHER, 4, 0).interrupt(DUE + 1_000).flags(0);
-    let switched = story.clone().switch(DUE + 50_000, 201, 120, 0).runs(DUE + 40_000_000);
-    switched.expect(Throttling, None, Inferred, "other");
+    let until = |at_ns| Story::new(0).switch(at_ns, OTHER, 4, 0).interrupt(DUE + 1_000).flags(0);
+    let switched = |story: Story| story.switch(DUE + 50_000, 201, 120, 0).runs(DUE + 40_000_000);
+    let story = until(300_000);
+    switched(story.clone()).expect(Throttling, None, Inferred, "other");
+    // Real-time threads had less of the CPU than any limit: the thread may have been queued for another one.
+    switched(until(DUE - 100_000)).expect(Unknown, None, CannotTell, "other");
     // A switch to idle.
     story.switch(DUE + 50_000, 0, 120, 0).runs(DUE + 40_000_000).expect(Throttling, None, Inferred, "idle");
     // The scheduler cleared the request without a switch: the fair server kept the same thread.
-    let story = Story::new(OTHER).interrupt(DUE + 1_000).flags(0).then(DUE + 4_000, What::Enter(TICK));
-    let story = story.then(DUE + 5_000, What::Leave(TICK)).runs(DUE + 40_000_000);
-    story.expect(Throttling, None, Inferred, "other");
+    let story = Story::new(0).switch(300_000, 201, 4, 0).switch(DUE - 9_000, OTHER, 120, 0).interrupt(DUE + 1_000);
+    let story = story.flags(0).then(DUE + 4_000, What::Enter(TICK)).then(DUE + 5_000, What::Leave(TICK));
+    story.runs(DUE + 40_000_000).expect(Throttling, None, Inferred, "other");
 }
 
 #[test]
@@ -239,6 +242,12 @@ fn threads_of_one_program_that_the_fair_scheduler_lets_run_are_added_up() {
     // A real-time thread ahead of a normal one.
     let story = Story::new(0).fair().switch(DUE - 9_000, OTHER, 50, 0).interrupt(DUE + 1_000).runs(DUE + 90_000);
     story.expect(HigherPriority, None, Direct, "other");
+    // The timer of the quota expires, and the thread runs.
+    let story = Story::new(OTHER).fair().interrupt(DUE + 1_000).flags(0).switch(DUE + 5_000, 201, 120, 0);
+    let period = What::TimerExpire { timer: 7, function: Some(sleep_in("sched_cfs_period_timer")) };
+    let mut story = story.then(DUE + 870_000, period).runs(DUE + 900_000);
+    story.facts.has_cpu_quota = true;
+    story.expect(Throttling, None, Inferred, "other");
     // Control group quota: the CPU is idle while the thread is runnable.
     let mut story = Story::new(OTHER).fair().interrupt(DUE + 1_000).switch(DUE + 5_000, 0, 120, 0).runs(DUE + 90_000);
     story.expect(Unknown, None, CannotTell, "idle");
