@@ -79,7 +79,12 @@ impl Scene<'_> {
         };
         match piece.phase {
             Phase::Slack => {
-                let reading = Reading::direct(Cause::TimerSlack);
+                let reading = match self.wake.has_unknown_slack {
+                    true => {
+                        Reading::inferred(Cause::TimerSlack, "other timers of its CPU expired, and its own did not")
+                    }
+                    false => Reading::direct(Cause::TimerSlack),
+                };
                 vec![self.segment(piece.phase, piece.from_ns, piece.to_ns, self.own(), reading)]
             }
             Phase::Away => {

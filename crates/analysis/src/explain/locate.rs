@@ -81,6 +81,8 @@ pub(super) struct Wake {
     pub(super) timer: Option<u64>,
     /// Timer slack, ns.
     pub(super) slack_ns: u64,
+    /// Whether the start of the timer is not in the trace, and other timers expired since its due time without it.
+    pub(super) has_unknown_slack: bool,
     /// Start of the interrupt in which the timer expired, or that brought the answer.
     pub(super) entry: Option<Place>,
     /// The interrupt's own thread, if it did the waking, and its priority, if known.
@@ -140,6 +142,12 @@ impl Wake {
         if let (None, Some((cpu, at))) = (wake.entry, wake.waking) {
             wake.entry = Some((cpu, entry_of(trace, cpu, at))).filter(|entry| *entry != (cpu, at));
         }
+        if let (None, Some((cpu, entry))) = (start, wake.entry)
+            && subject.is_fair()
+            && let Some(passed_ns) = passed(trace, cpu, subject.due_ns + wake.slack_ns, entry)
+        {
+            (wake.slack_ns, wake.has_unknown_slack) = (passed_ns - subject.due_ns, true);
+        }
         let since = wake.waking.map_or(since, |(_, at)| at);
         let began = wake.asleep.filter(|_| wake.waking.is_some());
         let has_slept = |at| first_after(trace, at, woke, |event| is_asleep(event, subject.pid)).is_some();
@@ -195,6 +203,14 @@ impl Wake {
     }
 }
 
+/// Start of the last interrupt of a CPU between two instants in which timers expired: one that was due would have expired
+/// in it.
+fn passed(trace: &Trace, cpu: u32, from_ns: u64, to_ns: u64) -> Option<u64> {
+    let expiries = trace.cpu(cpu)?.between(from_ns, to_ns.saturating_sub(1)).iter().rev();
+    let expiry = expiries.into_iter().find(|event| matches!(event.what, What::TimerExpire { .. }))?;
+    Some(entry_of(trace, cpu, expiry.at_ns)).filter(|entry| (from_ns..to_ns).contains(entry))
+}
+
 /// Start of the interrupt or softirq that contains `at_ns`; `at_ns` itself outside of all.
 fn entry_of(trace: &Trace, cpu: u32, at_ns: u64) -> u64 {
     let Some(events) = trace.cpu(cpu) else { return at_ns };
@@ -223,7 +239,12 @@ fn runs_again(trace: &Trace, subject: &Subject, since: u64) -> Place {
 }
 
 /// Last event from `from` to `to`, on any CPU, for which `is_meant` holds.
-fn last_between(trace: &Trace, from: u64, to: u64, is_meant: impl Fn(&Event) -> bool) -> Option<(u32, Event)> {
+pub(super) fn last_between(
+    trace: &Trace,
+    from: u64,
+    to: u64,
+    is_meant: impl Fn(&Event) -> bool,
+) -> Option<(u32, Event)> {
     let last = |(cpu, events): (u32, &super::CpuEvents)| {
         let found = events.between(from, to).iter().rev().find(|event| is_meant(event));
         found.map(|event| (cpu, *event))

@@ -27,6 +27,9 @@ impl Scene<'_> {
         if stretch.is_broken {
             return Reading::cannot_tell("a context switch event is missing");
         }
+        if self.wake.has_unknown_slack && piece.phase == Phase::Expiry {
+            return Reading::cannot_tell("its timer slack is unknown: the start of its timer is not in the trace");
+        }
         match (piece.phase, stretch.context) {
             (Phase::Handler, Some(context)) if self.subject.waits_for == WaitsFor::Timer => {
                 self.handler(cpu, piece, context, stretch)

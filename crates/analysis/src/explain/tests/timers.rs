@@ -75,3 +75,22 @@ fn timers_of_the_wheel_name_their_function_and_are_no_silence() {
     story(1).expect(Softirq, Some(Steal), TwoReadings, "softirq TIMER (clear_page_erms)");
     story(17).expect(Softirq, None, Direct, "softirq TIMER (clear_page_erms)");
 }
+
+#[test]
+fn a_timer_that_is_passed_over_had_a_slack_that_is_unknown() {
+    // The start of the timer is not in the trace; ticks at 10, 20 and 30 ms do not wake the thread, that of 40 ms does.
+    let story = |fair: bool| {
+        let mut story = if fair { Story::new(OTHER).fair() } else { Story::new(OTHER) };
+        story.trace.cpus[0].events.retain(|event| !matches!(event.what, What::TimerStart { .. }));
+        for i in 1..4 {
+            let at = DUE + i * 10_000_000;
+            story = story.then(at, What::Enter(TICK)).then(at + 500, expiry(7)).then(at + 1_000, What::Leave(TICK));
+        }
+        story.interrupt(DUE + 40_000_000).runs(DUE + 40_004_000)
+    };
+    let explanation = story(true).explained();
+    let shares: Vec<_> = explanation.shares.iter().map(|one| (one.cause, one.evidence, one.total.ns())).collect();
+    assert_eq!(shares[..2], [(TimerSlack, Inferred, 30_000_000), (Unknown, CannotTell, 9_999_000)]);
+    // Timers of real-time threads have no slack.
+    assert!(story(false).explained().shares.iter().all(|share| share.cause != TimerSlack));
+}
