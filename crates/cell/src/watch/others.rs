@@ -19,19 +19,13 @@ pub(super) fn others(
         let left = || host::state_of_thread(*tid).map_or(ThreadState::Ended, |_| ThreadState::Asleep);
         let state = reader.states.get(tid).copied().unwrap_or_else(left);
         let between = |of: fn(&Times) -> u64| Span(of(latest).saturating_sub(of(first)));
-        let (ran, waited) = (between(|times| times.ran_ns), between(|times| times.waited_ns));
+        let (ran, counted) = (between(|times| times.ran_ns), between(|times| times.at_ns));
+        // A wait is counted at its end, and may have begun before the first look.
+        let waited = between(|times| times.waited_ns).min(Span(counted.ns().saturating_sub(ran.ns())));
         let policy = sys::sched::known_policy(*tid);
         let is_known = with_activations.iter().any(|one| one.thread.tid == *tid);
         let is_listed = !is_known && (ran > Span(0) || state.is_awake());
-        is_listed.then(|| OtherThread {
-            tid: *tid,
-            name,
-            policy,
-            state,
-            ran,
-            waited,
-            counted: between(|times| times.at_ns),
-        })
+        is_listed.then(|| OtherThread { tid: *tid, name, policy, state, ran, waited, counted })
     };
     let mut all: Vec<OtherThread> = reader.times.iter().filter_map(one).collect();
     all.sort_by_key(|one| Reverse(one.ran));
