@@ -70,7 +70,8 @@ pub(crate) struct CapturesArgument {
 fn method_or_run(text: &str) -> Result<MethodOrRun, model::TaskError> {
     match text.parse() {
         Ok(task) => Ok(MethodOrRun::Method(task)),
-        Err(_) if PathBuf::from(text).exists() => Ok(MethodOrRun::Run(text.into())),
+        // Also a link that leads nowhere: an error of its own.
+        Err(_) if std::fs::symlink_metadata(text).is_ok() => Ok(MethodOrRun::Run(text.into())),
         Err(err) => Err(err),
     }
 }

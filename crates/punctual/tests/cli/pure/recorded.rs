@@ -98,7 +98,9 @@ fn a_directory_has_one_trace_or_is_refused_in_one_line() {
     for name in ["run/run.jsonl", "threads/data", "threads/data.0"] {
         std::fs::write(scratch.path(name), "").unwrap();
     }
-    std::os::unix::fs::symlink("one", scratch.path("link")).unwrap();
+    for (target, link) in [("one", "link"), ("nowhere", "dangling")] {
+        std::os::unix::fs::symlink(target, scratch.path(link)).unwrap();
+    }
     for name in ["one", "link"] {
         let said = run(command("explain --thread control").arg(name).current_dir(scratch.dir())).expect_success();
         assert!(said.stdout.starts_with(&format!("{name}: 238 ms of 1 CPU, 841 events\n")), "{said:?}");
@@ -112,6 +114,7 @@ fn a_directory_has_one_trace_or_is_refused_in_one_line() {
                 .to_owned(),
         ),
         ("run", format!("{kept} run --again")),
+        ("dangling", "No such file or directory (os error 2)".to_owned()),
         ("kept", format!("{kept} kept --again")),
         (
             "threads",
