@@ -16,7 +16,7 @@ pub struct Advice {
 pub fn advice(cause: Cause) -> Option<Advice> {
     let (what, checks): (_, &[_]) = match cause {
         Cause::Steal => (
-            "VM: pin its vCPUs to CPUs of their own; hardware: look for SMIs (rtla hwnoise)",
+            "VM: on its host, pin its vCPUs to CPUs of their own; hardware: look for SMIs (rtla hwnoise)",
             &["virtual-machine", "steal", "smi"],
         ),
         Cause::IrqsOff => {
@@ -35,7 +35,7 @@ pub fn advice(cause: Cause) -> Option<Advice> {
             &["irq-affinity", "default-irq-affinity", "irqbalance"],
         ),
         Cause::HigherPriority => (
-            "give the thread a priority above that of the other one",
+            "give the thread a priority above that of the other one; above SCHED_DEADLINE there is none",
             &["other-realtime-tasks", "irq-threads", "realtime-permission"],
         ),
         Cause::EqualPriority => {

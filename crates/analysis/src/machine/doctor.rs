@@ -79,6 +79,15 @@ impl Check {
             // In a container, /sys and /proc/sys are usually read-only, and boot parameters belong to the machine.
             remedy.caution.get_or_insert_with(|| format!("to be done outside of the container ({container})"));
         }
+        if let Some(remedy) = outcome.remedy.as_mut().filter(|_| virtualisation::is_booted_by_host(host)) {
+            // An image that is installed or named in the guest would not be booted.
+            let begins = ["kernel parameter ", "boot "].iter().any(|begin| remedy.change.starts_with(begin));
+            if begins || remedy.change.ends_with("then boot it") {
+                for text in [&mut remedy.change, &mut remedy.undo] {
+                    *text = format!("on the host: {text}");
+                }
+            }
+        }
         Examined { name: self.name, outcome, why: self.why, source: self.source }
     }
 }

@@ -405,3 +405,20 @@ fn advice_fits_the_machine() {
     let file = "/sys/devices/virtual/workqueue/cpumask";
     assert_eq!(change("workqueues", &masks), Some((format!("echo 1 > {file}"), format!("echo 3 > {file}"), None)));
 }
+
+#[test]
+fn what_a_guest_boots_is_changed_where_it_comes_from() {
+    let change = |line: &str, hypervisor: Option<&str>| {
+        let mut host = host();
+        host.preemption = Some(Preemption::None);
+        (host.command_line, host.hypervisor) = (own(line), hypervisor.map(str::to_owned));
+        let all = examine(&host);
+        let one = all.into_iter().find(|one| one.name == "preemption-model").unwrap();
+        one.outcome.remedy.map(|remedy| [remedy.change, remedy.undo]).unwrap()
+    };
+    let own_boot = change("BOOT_IMAGE=/vmlinuz quiet", Some("KVM"));
+    assert_eq!(change("quiet", None), own_boot);
+    assert_eq!(change("quiet initrd=\\initrd.img", Some("KVM")), own_boot);
+    let place = "on the host: ";
+    assert_eq!(change("console=ttyS0 quiet", Some("KVM")), own_boot.map(|text| format!("{place}{text}")));
+}

@@ -25,12 +25,19 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
+/// Whether a hypervisor gives this guest its kernel and command line, as Firecracker and `qemu -kernel` do: a boot loader
+/// in the guest adds the name of the image or of the initial file system.
+pub(super) fn is_booted_by_host(host: &Host) -> bool {
+    let is_by_loader = || ["BOOT_IMAGE", "initrd"].iter().any(|key| host.boot_parameter(key).is_some());
+    host.hypervisor.is_some() && host.command_line.is_some() && !is_by_loader()
+}
+
 fn virtual_machine(host: &Host) -> Outcome {
     match (&host.hypervisor, host.architecture.as_deref()) {
         (Some(name), _) => Outcome::will(name.clone())
             .change(
-                "measure on the hardware itself; or pin each vCPU to a CPU of the host: virsh vcpupin DOMAIN VCPU CPU",
-                "virsh vcpupin DOMAIN VCPU with all CPUs",
+                "measure on the hardware itself; or on the host, pin each vCPU to a CPU of it: virsh vcpupin DOMAIN VCPU CPU",
+                "on the host: virsh vcpupin DOMAIN VCPU with all CPUs",
             )
             .caution("a CPU of the host must then be kept free for each CPU of the guest"),
         (None, Some("x86_64")) => Outcome::ok("none detected"),
