@@ -36,9 +36,9 @@ const COVERAGE_MARGIN_NS: u64 = 100_000;
 /// Late activations that are explained from one trace: each takes milliseconds of CPU time.
 const MOST_AT_ONCE: usize = 5;
 /// Pause after a stop of the trace as a multiple of the CPU time it took, except for an activation later than all
-/// before: where most activations are late, stops take 1 % of a CPU. Time in which others ran is not its own: a fault
+/// before: where most activations are late, stops take 4 % of a CPU. Time in which others ran is not its own: a fault
 /// of the program meanwhile would hide the next ones.
-const PAUSE: u64 = 100;
+const PAUSE: u64 = 25;
 
 /// Time, ns, for which activations that are not over at the end are followed further: twice the longest of their
 /// threads, within this range. Then they are open.
