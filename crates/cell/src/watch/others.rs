@@ -25,7 +25,7 @@ pub(super) fn others(
         let policy = sys::sched::known_policy(*tid);
         let is_known = with_activations.iter().any(|one| one.thread.tid == *tid);
         let is_listed = !is_known && (ran > Span(0) || state.is_awake());
-        is_listed.then(|| OtherThread { tid: *tid, name, policy, state, ran, waited, counted })
+        is_listed.then_some(OtherThread { tid: *tid, name, policy, state, ran, waited, counted })
     };
     let mut all: Vec<OtherThread> = reader.times.iter().filter_map(one).collect();
     all.sort_by_key(|one| Reverse(one.ran));
