@@ -71,7 +71,7 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
         Kernel::Lab(_) if task.link().is_some() || task.cobalt_context().is_some() => (0..named.unwrap_or(1)).collect(),
         Kernel::Lab(kernel) => (0..named.unwrap_or(kernel.cpus)).collect(),
     };
-    for (kernel, load, policy, period, task) in plan.axes.points() {
+    for (kernel, load, policy, period, task, prepare) in plan.axes.points() {
         // Operations have no period: they get cells for the first period only.
         if !task.has_latencies() && plan.axes.period.first() != Some(&period) {
             continue;
@@ -97,6 +97,7 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
             task,
             conditions: Conditions {
                 cpu_dma_latency_us: conditions.cpu_dma_latency_us.filter(|_| machine.dma_latency || !is_here),
+                prepare: prepare.unwrap_or(conditions.prepare),
                 ..conditions
             },
         };

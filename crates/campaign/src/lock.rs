@@ -45,7 +45,7 @@ pub(super) fn take_machine(
     stop: &Stop,
     note: &dyn Fn(&str),
 ) -> Result<MachineLock, Box<dyn Error>> {
-    let has_settings = |plan: &Plan| !plan.conditions.prepare.is_empty() || !plan.knobs.is_empty();
+    let has_settings = |plan: &Plan| !plan.settings().is_empty() || !plan.knobs.is_empty();
     let subject = match plan {
         Some(plan) if plan.is_virtual() => Subject::Guests,
         Some(plan) if !has_settings(plan) => Subject::Machine,

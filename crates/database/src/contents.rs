@@ -146,10 +146,11 @@ fn json(value: &impl Serialize) -> Value {
     Value::text(&serde_json::to_string(value).unwrap_or_default())
 }
 
-/// Load, policy and period of a cell; and its kernel, if it is not that of the machine. Virtual time is never shown as
+/// Load, policy, period and settings of a cell; and its kernel, if it is not that of the machine. Virtual time is never shown as
 /// if it were time.
 fn name(cell: &Cell) -> String {
-    let name = format!("{} {}", cell.label(), cell.period);
+    let name = [cell.label(), cell.period.to_string()].into_iter().chain(cell.conditions.prepare.words());
+    let name = name.collect::<Vec<_>>().join(" ");
     match &cell.kernel {
         Kernel::Running => name,
         kernel if kernel.is_virtual() => format!("{name} {kernel}, virtual time"),

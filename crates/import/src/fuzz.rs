@@ -148,7 +148,10 @@ fn accepted_by(bytes: &[u8], stated: &ImportOptions) -> bool {
         Err(err) => Err(err),
     };
     if let Err(ParseError { reason, .. }) = &read {
-        assert!(!reason.is_empty() && reason.chars().count() <= MAX_REASON + 3 && reason.chars().all(model::is_plain), "{reason:?}");
+        assert!(
+            !reason.is_empty() && reason.chars().count() <= MAX_REASON + 3 && reason.chars().all(model::is_plain),
+            "{reason:?}"
+        );
     }
     let read = read.ok();
     for imported in read.iter().flatten() {

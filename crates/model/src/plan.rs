@@ -13,7 +13,8 @@ mod values;
 mod write;
 
 use crate::{
-    Conditions, CpuSet, Kernel, Load, LoadCpus, Period, Policy, RtPriority, Runtime, Selector, Span, Study, Task,
+    Conditions, CpuSet, Kernel, Load, LoadCpus, Period, Policy, Prepare, RtPriority, Runtime, Selector, Span, Study,
+    Task,
 };
 use serde::{Deserialize, Serialize};
 
@@ -90,17 +91,20 @@ pub struct Axes {
     /// Languages whose ordinary sleep is measured, in place of `task`; empty when there is none.
     #[serde(default)]
     pub runtime: Vec<Runtime>,
+    /// Settings of the machine during a cell, in place of those of [`Conditions`]; empty when they are no axis.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub prepare: Vec<Prepare>,
     /// Combinations to measure: those that one of these matches; empty for all.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub only: Vec<Selector>,
 }
 
-/// One point of the axes, without the rest of a cell.
-pub type Point = (Kernel, Load, Policy, Period, Task);
+/// One point of the axes, without the rest of a cell. Its settings are `None` if they are no axis.
+pub type Point = (Kernel, Load, Policy, Period, Task, Option<Prepare>);
 
 /// Whether the point has the values that the selector names.
-fn matches(only: &Selector, (kernel, load, policy, period, task): &Point) -> bool {
-    only.has((kernel, load, *policy, *period, task))
+fn matches(only: &Selector, (kernel, load, policy, period, task, prepare): &Point) -> bool {
+    only.has((kernel, load, *policy, *period, task, prepare.as_ref()))
 }
 
 impl Axes {
@@ -108,31 +112,34 @@ impl Axes {
     #[must_use]
     pub fn n_points(&self) -> usize {
         let n_tasks = if self.runtime.is_empty() { self.task.len() } else { self.runtime.len() };
-        let lengths = [self.kernel.len(), self.load.len(), self.policy.len(), self.period.len(), n_tasks];
+        let n_prepared = self.prepare.len().max(1);
+        let lengths = [self.kernel.len(), self.load.len(), self.policy.len(), self.period.len(), n_tasks, n_prepared];
         lengths.into_iter().fold(1, usize::saturating_mul)
     }
 
-    /// Every combination that is to be measured. The last axis varies fastest, except that policies follow loads, as in
-    /// tables.
+    /// Every combination that is to be measured. Settings vary fastest, then policies and loads, as in tables.
     #[must_use]
     pub fn points(&self) -> Vec<Point> {
         let mut points = Vec::new();
         let sleeps: Vec<_> = self.runtime.iter().copied().map(Task::Sleep).collect();
         let tasks = if sleeps.is_empty() { &self.task } else { &sleeps };
+        let prepared =
+            if self.prepare.is_empty() { vec![None] } else { self.prepare.iter().cloned().map(Some).collect() };
         for kernel in &self.kernel {
             for period in &self.period {
                 for task in tasks {
                     for load in &self.load {
                         for policy in &self.policy {
-                            let point = (kernel.clone(), load.clone(), *policy, *period, task.clone());
-                            if self.only.is_empty() || self.only.iter().any(|only| matches(only, &point)) {
-                                points.push(point);
-                            }
+                            let point = |prepare: &Option<Prepare>| {
+                                (kernel.clone(), load.clone(), *policy, *period, task.clone(), prepare.clone())
+                            };
+                            points.extend(prepared.iter().map(point));
                         }
                     }
                 }
             }
         }
+        points.retain(|point| self.only.is_empty() || self.only.iter().any(|only| matches(only, point)));
         points
     }
 }
@@ -147,6 +154,7 @@ impl Default for Axes {
             period: Period::try_from(Span(1_000_000)).into_iter().collect(),
             task: vec![Task::CLOCK_NANOSLEEP],
             runtime: Vec::new(),
+            prepare: Vec::new(),
             only: Vec::new(),
         }
     }
@@ -193,6 +201,16 @@ impl Plan {
         self.cycles.map_or(self.duration.max(span(self.min_cycles.unwrap_or(0))), span)
     }
 
+    /// Every setting of the machine that one of its cells changes, with one of its values.
+    #[must_use]
+    pub fn settings(&self) -> Prepare {
+        let mut all = self.conditions.prepare.clone();
+        let words = self.axes.prepare.iter().flat_map(Prepare::words);
+        // A written setting is read back.
+        words.for_each(|word| drop(word.split_once('=').map(|(key, value)| all.set(key, value))));
+        all
+    }
+
     /// Whether it measures in virtual time only.
     #[must_use]
     pub fn is_virtual(&self) -> bool {
@@ -224,9 +242,28 @@ mod tests {
     }
 
     #[test]
+    fn settings_are_an_axis_of_their_own_that_varies_fastest() {
+        let plan = "[axes]\nload = [\"none\", \"cpu\"]\npolicy = [\"other\"]\n\
+                    prepare = [\"leave\", \"irq_cpus=0,2,timer_migration=off\"]\n";
+        let arms = |text: &str| -> Vec<String> {
+            let points = Plan::parse(text).unwrap().axes.points();
+            points.iter().map(|(_, load, .., prepare)| format!("{load} {}", prepare.as_ref().unwrap())).collect()
+        };
+        let [leave, treated] = ["leave", "timer_migration=off,irq_cpus=0,2"];
+        let all = ["none", "cpu"].map(|load| [leave, treated].map(|arm| format!("{load} {arm}"))).concat();
+        assert_eq!(arms(plan), all);
+        assert_eq!(arms(&format!("{plan}only = [\"load=cpu,prepare={treated}\"]")), all[3..]);
+        let plan = Plan::parse(plan).unwrap();
+        assert_eq!((plan.axes.n_points(), plan.settings().to_string()), (4, treated.to_owned()));
+        assert!(Axes::default().points().iter().all(|(.., prepare)| prepare.is_none()), "the plan's own");
+        let plain = serde_json::to_string(&Plan::default()).unwrap();
+        assert_eq!(plain.matches("prepare").count(), 1, "plans without the axis keep their text");
+    }
+
+    #[test]
     fn runtimes_stand_in_for_methods() {
         let axes = Axes { runtime: vec![Runtime::C, Runtime::Go], ..Axes::default() };
-        let methods: Vec<_> = axes.points().iter().map(|(.., method)| method.to_string()).collect();
+        let methods: Vec<_> = axes.points().iter().map(|(.., method, _)| method.to_string()).collect();
         assert_eq!((methods.len(), &methods[0], &methods[7]), (8, &"sleep:c".to_owned(), &"sleep:go".to_owned()));
     }
 

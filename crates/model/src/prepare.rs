@@ -92,6 +92,9 @@ pub enum PrepareError {
 }
 
 impl Prepare {
+    /// The typed form without a setting.
+    pub(crate) const LEAVE: &str = "leave";
+
     /// Every setting in its typed form.
     pub const KNOWN: &[&str] = &[
         "governor",
@@ -295,9 +298,21 @@ fn rt_runtime_us(text: &str) -> Option<i64> {
 }
 
 impl fmt::Display for Prepare {
-    /// The typed form, separated by commas.
+    /// The typed form, separated by commas; `leave` without a setting.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words().join(","))
+        if self.is_empty() { f.write_str(Prepare::LEAVE) } else { f.write_str(&self.words().join(",")) }
+    }
+}
+
+impl FromStr for Prepare {
+    type Err = PrepareError;
+
+    fn from_str(text: &str) -> Result<Prepare, PrepareError> {
+        let mut prepare = Prepare::default();
+        if text != Prepare::LEAVE {
+            prepare.set_all(text)?;
+        }
+        Ok(prepare)
     }
 }
 

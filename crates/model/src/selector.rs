@@ -1,6 +1,6 @@
 //! Selection of cells of a run by values of axes.
 
-use crate::{Cell, Kernel, Load, LoadError, Period, Policy, Task, UnknownWord};
+use crate::{Cell, Kernel, Load, LoadError, Period, Policy, Prepare, Task, UnknownWord};
 use serde::{Deserialize, Serialize};
 use std::fmt::{self, Display};
 use std::str::FromStr;
@@ -18,20 +18,24 @@ pub struct Selector {
     policy: Option<Policy>,
     period: Option<Period>,
     task: Option<Task>,
+    prepare: Option<Prepare>,
 }
+
+/// A value of each axis of [`Selector::AXES`]; `None` for settings that are no axis.
+type Values<'a> = (&'a Kernel, &'a Load, Policy, Period, &'a Task, Option<&'a Prepare>);
 
 impl Selector {
     /// Every axis in its typed form.
-    pub const AXES: &[&str] = &["kernel", "load", "policy", "period", "method"];
+    pub const AXES: &[&str] = &["kernel", "load", "policy", "period", "method", "prepare"];
 
     /// Whether the cell has all these values.
     #[must_use]
     pub fn matches(&self, cell: &Cell) -> bool {
-        self.has((&cell.kernel, &cell.load, cell.policy, cell.period, &cell.task))
+        self.has((&cell.kernel, &cell.load, cell.policy, cell.period, &cell.task, Some(&cell.conditions.prepare)))
     }
 
-    /// Whether these values of the axes, in the order of [`Selector::AXES`], are those that it names.
-    pub(crate) fn has(&self, (kernel, load, policy, period, task): (&Kernel, &Load, Policy, Period, &Task)) -> bool {
+    /// Whether these values of the axes are those that it names.
+    pub(crate) fn has(&self, (kernel, load, policy, period, task, prepare): Values<'_>) -> bool {
         fn is<T: PartialEq>(asked: Option<&T>, value: &T) -> bool {
             asked.is_none_or(|asked| asked == value)
         }
@@ -40,6 +44,7 @@ impl Selector {
             && is(self.policy.as_ref(), &policy)
             && is(self.period.as_ref(), &period)
             && is(self.task.as_ref(), task)
+            && (self.prepare.is_none() || self.prepare.as_ref() == prepare)
     }
 
     /// The axes that both name with different values.
@@ -48,13 +53,14 @@ impl Selector {
         fn differ<T: PartialEq>(a: Option<&T>, b: Option<&T>) -> bool {
             a.zip(b).is_some_and(|(a, b)| a != b)
         }
-        let Selector { kernel, load, policy, period, task } = self;
+        let Selector { kernel, load, policy, period, task, prepare } = self;
         let differ = [
             differ(kernel.as_ref(), other.kernel.as_ref()),
             differ(load.as_ref(), other.load.as_ref()),
             differ(policy.as_ref(), other.policy.as_ref()),
             differ(period.as_ref(), other.period.as_ref()),
             differ(task.as_ref(), other.task.as_ref()),
+            differ(prepare.as_ref(), other.prepare.as_ref()),
         ];
         Selector::AXES.iter().zip(differ).filter(|(_, differ)| *differ).map(|(axis, _)| *axis).collect()
     }
@@ -69,6 +75,7 @@ impl From<&Cell> for Selector {
             policy: Some(cell.policy),
             period: Some(cell.period),
             task: Some(cell.task.clone()),
+            prepare: Some(cell.conditions.prepare.clone()),
         }
     }
 }
@@ -89,6 +96,7 @@ impl FromStr for Selector {
                 "policy" => set(&mut selector.policy, axis, value)?,
                 "period" => set(&mut selector.period, axis, value)?,
                 "method" => set(&mut selector.task, axis, value)?,
+                "prepare" => set(&mut selector.prepare, axis, value)?,
                 other => return Err(UnknownWord::new("axis", other, Selector::AXES).to_string()),
             }
         }
@@ -98,7 +106,7 @@ impl FromStr for Selector {
 
 impl fmt::Display for Selector {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Selector { kernel, load, policy, period, task } = self;
+        let Selector { kernel, load, policy, period, task, prepare } = self;
         let load = load.as_ref().map(|load| match load {
             SelectedLoad::Text(load) => load.to_string(),
             SelectedLoad::Name(name) => name.clone(),
@@ -109,6 +117,7 @@ impl fmt::Display for Selector {
             policy.as_ref().map(ToString::to_string),
             period.as_ref().map(ToString::to_string),
             task.as_ref().map(ToString::to_string),
+            prepare.as_ref().map(ToString::to_string),
         ];
         let named = Selector::AXES.iter().zip(values).filter_map(|(axis, value)| Some(format!("{axis}={}", value?)));
         f.write_str(&named.collect::<Vec<_>>().join(","))
@@ -159,7 +168,7 @@ impl FromStr for SelectedLoad {
     }
 }
 
-/// Splits a selector at commas. A program may have commas in its arguments.
+/// Splits a selector at commas. A program may have commas in its arguments, and settings are separated by commas.
 fn parts(text: &str) -> Vec<&str> {
     let mut parts = Vec::new();
     let mut start = 0;
@@ -169,7 +178,7 @@ fn parts(text: &str) -> Vec<&str> {
             Selector::AXES.iter().any(|axis| text.strip_prefix(axis).is_some_and(|rest| rest.starts_with('=')))
         };
         let has_program = part.starts_with("load=") || part.starts_with("method=program:");
-        if has_program && part.contains(':') && !begins_axis(rest) {
+        if (has_program && part.contains(':') || part.starts_with("prepare=")) && !begins_axis(rest) {
             continue;
         }
         parts.push(part);
@@ -211,6 +220,8 @@ mod tests {
             ("load=pig=cmd:sh -c 'taskset -c 0,1 stress=2'+pipe", false),
             ("load=pig", false),
             ("load=none", false),
+            ("prepare=leave,policy=other", true),
+            ("prepare=timer_migration=off", false),
         ] {
             assert_eq!(text.parse::<Selector>().unwrap().matches(&hog), meant, "{text}");
         }
@@ -225,6 +236,8 @@ mod tests {
             "load=none",
             "load=pig",
             "load=cost+udp,policy=fifo:90",
+            "policy=other,prepare=timer_migration=off,irq_cpus=0,2-3,/sys/a/b=x y",
+            "prepare=leave",
             "kernel=running,load=hog=cmd:sh -c 'taskset -c 0,1 stress=2'+pipe,policy=other,period=1ms,method=cost",
         ] {
             let selector: Selector = text.parse().unwrap();
@@ -251,7 +264,7 @@ mod tests {
             ("messaging", "invalid selector `messaging`: expected AXIS=VALUE, like load=messaging,policy=fifo:80"),
             ("", "invalid selector ``: expected AXIS=VALUE, like load=messaging,policy=fifo:80"),
             ("load=none,load=cpu", "duplicate axis `load`; give each once"),
-            ("laod=none", "unknown axis `laod` (did you mean `load`? known: kernel load policy period method)"),
+            ("laod=none", "unknown axis `laod` (did you mean `load`? known: kernel load policy period method prepare)"),
         ] {
             assert_eq!(text.parse::<Selector>(), Err(message.to_owned()));
         }

@@ -81,7 +81,7 @@ pub fn differences(a: (&Cell, &Host), b: (&Cell, &Host), asked: &[&str]) -> Vec<
 /// Differences between a machine now and at the start of a run, without the settings that the run's plan makes itself.
 #[must_use]
 pub fn since(header: &Header, now: &Host) -> Vec<Difference> {
-    with_roles(facts::differences_but_made(&header.host, now, &header.plan.conditions.prepare))
+    with_roles(facts::differences_but_made(&header.host, now, &header.plan.settings()))
 }
 
 /// Differences between two machines.
@@ -138,7 +138,6 @@ fn conditions(cell: &Cell) -> Vec<(&'static str, String)> {
     fn or<T: ToString>(value: Option<&T>, otherwise: &str) -> String {
         value.map_or(otherwise.to_owned(), ToString::to_string)
     }
-    let prepare = if prepare.is_empty() { "nothing".to_owned() } else { prepare.to_string() };
     vec![
         ("time", kernel.time().to_owned()),
         ("kernel", kernel.to_string()),
@@ -158,7 +157,7 @@ fn conditions(cell: &Cell) -> Vec<(&'static str, String)> {
         ("cpu_dma_latency, us", or(cpu_dma_latency_us.as_ref(), "left alone")),
         ("CPUs of the load", or(load_cpus.as_ref(), "all")),
         ("policy of the load", or(load_policy.as_ref(), "other")),
-        ("settings made", prepare),
+        ("prepare", prepare.to_string()),
         ("roles", if roles.is_empty() { "none".to_owned() } else { roles.to_string() }),
         ("traced", explain.as_ref().map_or("no", traced).to_owned()),
     ]
@@ -253,7 +252,7 @@ mod tests {
             ("cpu_dma_latency, us", &|cell| cell.conditions.cpu_dma_latency_us = None),
             ("CPUs of the load", &|cell| cell.load_cpus = Some(cpus(0))),
             ("policy of the load", &|cell| cell.conditions.load_policy = Some("batch".parse().unwrap())),
-            ("settings made", &|cell| {
+            ("prepare", &|cell| {
                 cell.conditions.prepare = Prepare { timer_migration: Some(false), ..Prepare::default() }
             }),
         ];

@@ -3,7 +3,8 @@
 use super::{Finding, throttling, when};
 use crate::machine::facts::{self, FAST_CLOCKS};
 use crate::wording::{facts_apart, things};
-use model::{Entry, Header, Kernel, LabClock, Preemption};
+use model::{Entry, Header, Host, Kernel, LabClock, Preemption, Prepare};
+use std::collections::HashMap;
 
 finding!(
     /// A fact about the machine changed during the run.
@@ -199,11 +200,12 @@ pub(super) fn findings(header: &Header, entries: &[Entry]) -> Vec<Finding> {
 /// A cell on another kernel is compared only with itself.
 fn changes(header: &Header, entries: &[Entry]) -> Vec<Finding> {
     let mut changes = Vec::new();
-    // Changes made for the cells are in effect from the first of them on.
-    let prepared = entries.first().filter(|_| !header.plan.conditions.prepare.is_empty());
-    let start = prepared.map_or(&header.host, |entry| &*entry.record.host_before);
+    // Changes made for cells are in effect from the first of these cells on.
+    let none = Prepare::default();
+    let mut prepared: HashMap<&Prepare, &Host> = HashMap::from([(&none, &header.host)]);
     for entry in entries {
         let record = &entry.record;
+        let start = *prepared.entry(&record.cell.conditions.prepare).or_insert(&record.host_before);
         let here = matches!(record.cell.kernel, Kernel::Running) && !record.cell.conditions.roles.is_logged_elsewhere();
         let pairs = [(here, start, &*record.host_before), (true, &*record.host_before, &*record.host_after)];
         for (_, earlier, later) in pairs.into_iter().filter(|(compare, ..)| *compare) {
@@ -309,6 +311,25 @@ mod tests {
             assert_eq!(findings.iter().collect::<Vec<_>>(), Vec::from_iter(finding), "{release} {runtime_us:?}");
             assert_eq!(found(on(release, runtime_us), "other"), [], "{release}");
         }
+    }
+
+    #[test]
+    fn settings_of_some_cells_are_no_changes_of_the_others() {
+        let mut run = RunBuilder::new();
+        run.cell("none", "other").cell("none", "other");
+        let file = "/sys/devices/system/cpu/cpufreq/policy0/scaling_governor=powersave";
+        run.header.cells[1].conditions.prepare = file.parse().unwrap();
+        let powersave = Host { governors: vec!["powersave".into()], ..host() };
+        for (block, cell) in [(0, 1), (0, 0), (1, 0), (1, 1)] {
+            run.measure(block, cell, |_, _| 5_000);
+            let record = &mut run.entries.last_mut().unwrap().record;
+            if cell == 1 {
+                (record.host_before, record.host_after) = (powersave.clone().into(), powersave.clone().into());
+            }
+        }
+        assert_eq!(changes(&run.header, &run.entries), []);
+        run.entries[2].record.host_after = powersave.into();
+        assert_eq!(changes(&run.header, &run.entries).len(), 1, "not restored");
     }
 
     #[test]

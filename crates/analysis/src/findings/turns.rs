@@ -4,7 +4,7 @@ use super::Finding;
 use crate::summary::cell::{CellSummary, Max};
 use crate::summary::pool::Pool;
 use crate::wording::{count, duration};
-use model::{Cell, CpuSet, Entry, Host, Kernel, Load, Period, Policy, Task};
+use model::{Cell, CpuSet, Entry, Host, Kernel, Load, Period, Policy, Prepare, Task};
 use std::collections::HashMap;
 
 finding!(
@@ -39,7 +39,7 @@ const CLEARLY: i64 = 2;
 #[derive(Debug)]
 pub(crate) struct Realtime<'a>(HashMap<Conditions<'a>, Vec<&'a CellSummary>>);
 
-type Conditions<'a> = (&'a Kernel, &'a Load, Period, &'a Task, &'a CpuSet);
+type Conditions<'a> = (&'a Kernel, &'a Load, Period, &'a Task, &'a CpuSet, &'a Prepare);
 
 impl<'a> Realtime<'a> {
     /// Collects them from all cells of a run.
@@ -61,7 +61,7 @@ impl<'a> Realtime<'a> {
 }
 
 fn conditions(cell: &Cell) -> Conditions<'_> {
-    (&cell.kernel, &cell.load, cell.period, &cell.task, &cell.cpus)
+    (&cell.kernel, &cell.load, cell.period, &cell.task, &cell.cpus, &cell.conditions.prepare)
 }
 
 /// Finding about a normal thread that was later than a period under a load of more processes than CPUs, where a

@@ -25,6 +25,7 @@ struct Named {
     kernel: bool,
     period: bool,
     method: bool,
+    prepare: bool,
     /// Whether two outside programs have the same label, so that the command lines tell them apart.
     is_label_unclear: bool,
 }
@@ -36,6 +37,7 @@ impl Named {
             kernel: varies(|a, b| a.kernel != b.kernel),
             period: varies(|a, b| a.period != b.period),
             method: varies(|a, b| a.task != b.task),
+            prepare: varies(|a, b| a.conditions.prepare != b.conditions.prepare),
             is_label_unclear: cells.iter().any(|a| {
                 let is_other = |b: &Cell| b.task != a.task && b.task.label() == a.task.label();
                 a.task.instrument().is_some() && cells.iter().any(is_other)
@@ -49,6 +51,7 @@ impl Named {
             Some(cell.label()),
             self.period.then(|| cell.period.to_string()),
             self.method.then(|| if self.is_label_unclear { cell.task.to_string() } else { cell.task.label() }),
+            self.prepare.then(|| cell.conditions.prepare.to_string()),
             is_again.then(|| "again".to_owned()),
         ];
         parts.into_iter().flatten().collect::<Vec<_>>().join("/")
@@ -73,5 +76,9 @@ mod tests {
         assert_eq!(one_by_one[3], None);
         let fast = Cell { period: Period::try_from(Span(500_000)).unwrap(), ..cell("none", "other") };
         assert_eq!(of_cells(&[cell("none", "other"), fast]), ["none/other/1ms", "none/other/500us"]);
+        let mut treated = cell("none", "other");
+        treated.conditions.prepare = "irq_cpus=0,2,timer_migration=off".parse().unwrap();
+        let arms = ["none/other/leave", "none/other/timer_migration=off,irq_cpus=0,2"];
+        assert_eq!(of_cells(&[cell("none", "other"), treated]), arms);
     }
 }

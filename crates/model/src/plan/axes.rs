@@ -12,12 +12,14 @@ use toml::de::{DeTable, DeValue};
 
 /// Key of the table of axes that selects combinations.
 pub(super) const ONLY: &str = "only";
+/// Key of the axis of settings of the machine.
+pub(super) const PREPARE: &str = "prepare";
 /// Keys of the table of axes.
-pub(super) const KEYS: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime", ONLY];
-/// The axes, in the order in which messages list them.
+pub(super) const KEYS: &[&str] = &["kernel", "load", "policy", "period", "method", "runtime", PREPARE, ONLY];
+/// The axes that settings and knobs change, in the order in which messages list them; `prepare` has an option.
 pub(super) const AXES: &[&str] = match KEYS {
-    [axes @ .., _only] => axes,
-    [] => &[],
+    [axes @ .., _prepare, _only] => axes,
+    _ => &[],
 };
 
 pub(super) fn axes(table: &DeTable<'_>, named: &NamedLoads, axes: &mut Axes) -> Located<()> {
@@ -29,12 +31,8 @@ pub(super) fn axes(table: &DeTable<'_>, named: &NamedLoads, axes: &mut Axes) -> 
             "period" => axes.period = axis(key, value, str::parse)?,
             "method" => axes.task = axis_of(key, value, |item| task(item).map(|task| vec![task]))?,
             "runtime" => axes.runtime = axis(key, value, str::parse)?,
+            PREPARE => axes.prepare = axis(key, value, str::parse)?,
             ONLY => axes.only = axis(key, value, str::parse)?,
-            "prepare" => {
-                let advice = "unsupported axis `prepare`: name the setting in [knobs], like prepare.governor = [\"leave\", \
-                              \"performance\"], and compare the arms in blocks with `punctual tune`";
-                return Err((key.span().start, advice.to_owned()));
-            }
             other => return Err((key.span().start, UnknownWord::new("axis", other, KEYS).to_string())),
         }
     }

@@ -1,7 +1,7 @@
 //! Knobs: keys of a plan with two or more values each, whose effects a search determines.
 
 use super::Plan;
-use crate::{Kernel, LabKernel};
+use crate::{Kernel, LabKernel, Prepare};
 use serde::{Deserialize, Serialize};
 
 /// A key of a plan with two or more values.
@@ -25,7 +25,7 @@ impl Knob {
     /// Most values of one knob.
     pub const MOST_VALUES: usize = 8;
     /// The value of a setting that is not made.
-    pub const AS_IS: &str = "leave";
+    pub const AS_IS: &str = Prepare::LEAVE;
     /// How the key of a word of the kernel's command line begins: `boot.preempt` is `preempt=VALUE`; the value `on` is
     /// the word alone, `off` is without it.
     pub const BOOT: &str = "boot.";

@@ -35,8 +35,13 @@ impl Plan {
                 plan.boot_with(word, value).map_err(|why| format!("knob `{}`: {why}", knob.key))?;
                 continue;
             }
-            if knob.key.starts_with(Knob::PREPARE) && value == Knob::AS_IS {
-                continue;
+            if knob.key.starts_with(Knob::PREPARE) {
+                if !plan.axes.prepare.is_empty() {
+                    return Err(format!("knob `{}` and axis `prepare` cannot be combined; leave one out", knob.key));
+                }
+                if value == Knob::AS_IS {
+                    continue;
+                }
             }
             let line = line_of(&knob.key, value).map_err(|unknown| unknown.to_string())?;
             plan = changed(plan, &line).map_err(|why| format!("knob `{}`: {why}", knob.key))?;
@@ -61,9 +66,9 @@ mod tests {
         let at = |levels: [bool; 3]| {
             let plan = plan.with_knobs(&levels).unwrap();
             let slack = plan.conditions.timer_slack.unwrap().to_string();
-            (plan.axes.policy[0].to_string(), slack, plan.conditions.prepare.to_string(), plan.knobs.len())
+            (plan.axes.policy[0].to_string(), slack, plan.settings().to_string(), plan.knobs.len())
         };
-        assert_eq!(at([false; 3]), ("other".into(), "50us".into(), String::new(), 0));
+        assert_eq!(at([false; 3]), ("other".into(), "50us".into(), "leave".into(), 0));
         assert_eq!(at([true; 3]), ("fifo:80".into(), "1us".into(), "timer_migration=off".into(), 0));
     }
 
@@ -111,6 +116,10 @@ mod tests {
             ("policy = [\"other\", \"fifo:200\"]", "knob `policy`: "),
             ("prepare.timer_migration = [\"leave\", \"of\"]", "expected on or off"),
             ("prepare = [\"a\", \"b\"]", "expected a table"),
+            (
+                "prepare.timer_migration = [\"leave\", \"off\"]\n[axes]\nprepare = [\"leave\"]",
+                "knob `prepare.timer_migration` and axis `prepare` cannot be combined; leave one out",
+            ),
         ] {
             let said = Plan::parse(&format!("[knobs]\n{knobs}\n")).unwrap_err();
             assert!(said.message.contains(message) && said.line == 2, "{said}");

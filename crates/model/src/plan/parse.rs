@@ -1,6 +1,6 @@
 //! Reading a plan from TOML, with the line and column of every error.
 
-use super::axes::ONLY;
+use super::axes::{ONLY, PREPARE};
 use super::keys::Draft;
 use super::setting::Setting;
 use super::values::{Located, document};
@@ -116,12 +116,20 @@ impl<'a> Reading<'a> {
             let message = format!("`cycles` and `{}` cannot be combined; leave one out", key.get_ref());
             return Err((value.span().start, message));
         }
+        let place_of = |axis: &str| {
+            let table = document.get_ref().get("axes").and_then(|axes| axes.get_ref().as_table());
+            table.and_then(|axes| axes.get(axis)).map_or(0, |value| value.span().start)
+        };
         if let Some(none) =
             plan.axes.only.iter().find(|only| !plan.axes.points().iter().any(|point| matches(only, point)))
         {
-            let table = document.get_ref().get("axes").and_then(|axes| axes.get_ref().as_table());
-            let at = table.and_then(|axes| axes.get(ONLY)).map_or(0, |value| value.span().start);
-            return Err((at, format!("`only`: `{none}` matches no combination of the axes; change it or an axis")));
+            let message = format!("`only`: `{none}` matches no combination of the axes; change it or an axis");
+            return Err((place_of(ONLY), message));
+        }
+        if !plan.axes.prepare.is_empty() && !plan.conditions.prepare.is_empty() {
+            let message = "axis `prepare` and table `prepare` cannot be combined; write all settings into each value \
+                           of the axis";
+            return Err((place_of(PREPARE), message.to_owned()));
         }
         if let Some((knobs, at)) = knobs {
             if !(1..=Knob::MOST).contains(&knobs.len()) {

@@ -36,6 +36,9 @@ impl Plan {
         } else {
             list(&mut out, "runtime", &self.axes.runtime);
         }
+        if !self.axes.prepare.is_empty() {
+            list(&mut out, "prepare", &self.axes.prepare);
+        }
         if !self.axes.only.is_empty() {
             list(&mut out, "only", &self.axes.only);
         }
@@ -152,7 +155,9 @@ mod tests {
         let with_cycles = "cycles = 5000\ncpu_dma_latency = \"3us\"\n[require]\nmisses_per_hour = 2\n";
         let roles = "[roles]\ntarget = \"ssh:root@board\"\ntarget_cpu = 3\ntarget_link = \"udp:0.0.0.0:4000\"\nlogger = \"here\"\n\
                      host = \"exec:ip netns exec host\"\n";
-        for text in [full, with_cycles, roles, "", "[axes]\nruntime = [\"c\", \"python3\"]\n"] {
+        let arms = "[axes]\nprepare = [\"leave\", \"irq_cpus=0,2-3,timer_migration=off,sysctl:a.b=x y\"]\n\
+                    only = [\"load=none\", \"prepare=leave,policy=other\"]\n";
+        for text in [full, with_cycles, roles, arms, "", "[axes]\nruntime = [\"c\", \"python3\"]\n"] {
             let plan = Plan::parse(text).unwrap();
             let written = plan.to_toml();
             assert_eq!(Plan::parse(&written).as_ref(), Ok(&plan), "{written}");

@@ -299,6 +299,7 @@ impl OneCell {
                 period: vec![self.period],
                 task: vec![task],
                 runtime: Vec::new(),
+                prepare: Vec::new(),
                 only: Vec::new(),
             },
             require: common.require.unwrap_or_default(),
@@ -439,9 +440,7 @@ fn dma_latency(text: &str) -> Result<DmaLatencyAsked, String> {
 }
 
 fn prepare(text: &str) -> Result<Prepare, String> {
-    let mut prepare = Prepare::default();
-    prepare.set_all(text).map_err(|err| err.to_string())?;
-    Ok(prepare)
+    text.parse().map_err(|err: model::PrepareError| err.to_string())
 }
 
 fn requirement(text: &str) -> Result<Requirement, String> {

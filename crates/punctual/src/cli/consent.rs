@@ -147,7 +147,8 @@ pub(super) fn announce(from: &Path, header: &Header, on: Option<&Site>) {
 pub(super) fn announce_settings(from: &Path, header: &Header, on: Option<&Site>) {
     if let Some(settings) = settings(&actions::of(&header.cells)) {
         let there = on.map(|site| format!(" on {site}")).unwrap_or_default();
-        note(format_args!("punctual: {} sets{there} for the length of each cell: {settings}", from.display()));
+        let of = if header.plan.axes.prepare.is_empty() { "each cell" } else { "the cells with that `prepare`" };
+        note(format_args!("punctual: {} sets{there} for the length of {of}: {settings}", from.display()));
     }
 }
 

@@ -117,6 +117,7 @@ fn plan(arguments: FrontierArguments) -> Plan {
             period: vec![arguments.to],
             task: vec![arguments.task],
             runtime: Vec::new(),
+            prepare: Vec::new(),
             only: Vec::new(),
         },
         conditions: Conditions {

@@ -68,6 +68,7 @@ impl TestCell {
                 period: vec![self.period],
                 task: vec![self.task],
                 runtime: Vec::new(),
+                prepare: Vec::new(),
                 only: Vec::new(),
             },
             conditions: Conditions { warm_up: WARM_UP, ..Plan::default().conditions },

@@ -42,7 +42,7 @@ pub(super) fn plan(arguments: &RunArguments) -> Result<(Plan, Option<Origin>), B
     plan.seed = arguments.seed.or(plan.seed);
     plan.cpus = common.cpus.clone().or(plan.cpus);
     if let Some(prepare) = &common.prepare {
-        plan.conditions.prepare = prepare.clone();
+        (plan.conditions.prepare, plan.axes.prepare) = (prepare.clone(), Vec::new());
     }
     plan.require = common.require.unwrap_or(plan.require);
     plan.conditions.cpu_dma_latency_us =

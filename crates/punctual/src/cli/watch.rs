@@ -52,6 +52,7 @@ pub(super) fn watch(arguments: WatchArguments) -> Outcome {
             period: vec![period],
             task: vec![Task::Watch(Box::new(watch))],
             runtime: Vec::new(),
+            prepare: Vec::new(),
             only: Vec::new(),
         },
         require: common.require.unwrap_or_default(),

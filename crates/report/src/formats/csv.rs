@@ -7,7 +7,7 @@ use std::fmt::Display;
 /// A column: its name, and the value for a cell, empty if unknown.
 type Column = (&'static str, fn(&Row<'_>) -> String);
 
-const COLUMNS: [Column; 47] = [
+const COLUMNS: [Column; 48] = [
     ("started_unix_ms", |row| known(row.started_unix_ms)),
     ("hostname", |row| known(row.host.hostname.as_ref())),
     ("kernel_release", |row| known(row.host.kernel_release.as_ref())),
@@ -56,6 +56,7 @@ const COLUMNS: [Column; 47] = [
     ("p999999_ns", |row| value(row, Level::P999999)),
     ("p999999_lower_ns", |row| lower(row, Level::P999999)),
     ("p999999_upper_ns", |row| upper(row, Level::P999999)),
+    ("prepare", |row| own(row, |cell| cell.cell.conditions.prepare.clone())),
 ];
 
 /// Columns of a run whose plan asks for the kernel's tracers, after all others.

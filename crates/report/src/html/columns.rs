@@ -31,13 +31,14 @@ pub(super) const REPEAT: &str = "A/A";
 type Axis = (&'static str, fn(&Member<'_>) -> String);
 
 /// Axes in the order of columns.
-const AXES: [Axis; 7] = [
+const AXES: [Axis; 8] = [
     ("run", |member| member.letter().map(String::from).unwrap_or_default()),
     (KERNEL, |member| member.row.own().map(|cell| cell.cell.kernel.to_string()).unwrap_or_default()),
     ("load", |member| member.row.load.as_ref().map(ImportedLoad::label).unwrap_or_default()),
     ("policy", |member| member.row.policy.clone().unwrap_or_default()),
     ("period", |member| member.row.period.map(|period| duration(period.ns() as f64)).unwrap_or_default()),
     ("method", |member| member.row.method.clone().unwrap_or_default()),
+    ("prepare", |member| member.row.own().map(|cell| cell.cell.conditions.prepare.to_string()).unwrap_or_default()),
     (REPEAT, |member| {
         let is_again = member.row.own().is_some_and(|cell| cell.again);
         if is_again { "again".to_owned() } else { "first".to_owned() }

@@ -30,7 +30,7 @@ pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
         }
         let letter = letter(runs, index).map(|letter| format!(" {letter}")).unwrap_or_default();
         page.add(format_args!(
-            "<h3>Settings during each cell, restored afterwards{letter}</h3>\n<table class=host><tbody>\n"
+            "<h3>Settings during cells, restored afterwards{letter}</h3>\n<table class=host><tbody>\n"
         ));
         for (what, values) in settings {
             page.add(format_args!("<tr><th scope=row>{}<td>{}\n", Text(what), Text(values)));

@@ -224,9 +224,14 @@ fn sleep_axes(cells: &[&CellSummary]) -> Vec<Field> {
         vec![(Column::text("runtime"), runtime), (Column::text("policy"), |cell| cell.cell.policy.to_string())];
     let load: Field = (Column::text("load"), |cell| cell.cell.load.label());
     let kernel: Field = (Column::text("kernel"), |cell| cell.cell.kernel.to_string());
-    columns.extend([load, kernel].into_iter().filter(|axis| varies(cells, axis.1)));
+    columns.extend([load, kernel, prepare()].into_iter().filter(|axis| varies(cells, axis.1)));
     columns.push((Column::figure("asked"), |cell| cell.cell.period.to_string()));
     columns
+}
+
+/// The axis of settings of the machine.
+fn prepare() -> Field {
+    (Column::text("prepare"), |cell| cell.cell.conditions.prepare.to_string())
 }
 
 /// The columns that identify a cell: an axis with a single value appears above the table.
@@ -239,7 +244,7 @@ fn axes(cells: &[&CellSummary]) -> Vec<Field> {
         (Column::text("load"), |cell| cell.cell.load.label()),
         (Column::text("policy"), |cell| cell.cell.policy.to_string()),
     ];
-    columns.extend([period, method].into_iter().filter(|axis| varies(cells, axis.1)));
+    columns.extend([period, method, prepare()].into_iter().filter(|axis| varies(cells, axis.1)));
     if varies(cells, kernel.1) {
         // Latencies of kernels are comparable only with the same work of the load.
         if cells.iter().any(|cell| !cell.loads.is_empty()) {

@@ -208,15 +208,15 @@ pub(crate) fn changes(header: &Header, entries: &[Entry]) -> Changes {
     let mut last = start;
     let mut changes: Changes = BTreeMap::new();
     let here = entries.iter().filter(|entry| !entry.record.cell.conditions.roles.is_logged_elsewhere());
-    for host in here.flat_map(|entry| [&entry.record.host_before, &entry.record.host_after]) {
+    let hosts = here.flat_map(|entry| [&entry.record.host_before, &entry.record.host_after].map(|host| (entry, host)));
+    for (entry, host) in hosts {
         // Thousands of records have equal hosts.
         if **host == *last {
             continue;
         }
         last = host;
-        for (name, _, now) in
-            facts::changes(start, host, &header.plan.conditions.prepare, &header.plan.conditions.roles)
-        {
+        let prepare = &entry.record.cell.conditions.prepare;
+        for (name, _, now) in facts::changes(start, host, prepare, &header.plan.conditions.roles) {
             let values = changes.entry(name).or_default();
             values.extend(now.filter(|now| !values.contains(now)));
         }

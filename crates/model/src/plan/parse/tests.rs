@@ -120,12 +120,15 @@ fn a_mistake_is_named_with_its_place() {
     for (text, message) in [
         (
             "[axes]\nlaod = []",
-            "2:1: unknown axis `laod` (did you mean `load`? known: kernel load policy period method runtime only)",
+            "2:1: unknown axis `laod` (did you mean `load`? known: kernel load policy period method runtime prepare only)",
         ),
         (
-            "[axes]\nprepare = []",
-            "2:1: unsupported axis `prepare`: name the setting in [knobs], like prepare.governor = [\"leave\", \
-             \"performance\"], and compare the arms in blocks with `punctual tune`",
+            "[axes]\nprepare = [\"governor\"]",
+            "2:12: invalid setting `governor`: expected KEY=VALUE, like governor=performance",
+        ),
+        (
+            "[prepare]\ntimer_migration = false\n[axes]\nprepare = [\"leave\"]",
+            "4:11: axis `prepare` and table `prepare` cannot be combined; write all settings into each value of the axis",
         ),
         (
             "durration = \"1s\"",
@@ -211,7 +214,7 @@ fn a_plan_can_select_combinations() {
     let only = "only = [\"load=none,policy=other,method=cost\", \"load=cost,policy=fifo:90,method=poll\"]\n";
     let plan = Plan::parse(&format!("{axes}{only}")).unwrap();
     let points: Vec<_> =
-        plan.axes.points().iter().map(|(_, load, policy, _, task)| format!("{load} {policy} {task}")).collect();
+        plan.axes.points().iter().map(|(_, load, policy, _, task, _)| format!("{load} {policy} {task}")).collect();
     assert_eq!(points, ["none other cost", "cost fifo:90 poll"]);
     assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan));
     assert_eq!(Plan::parse(axes).unwrap().axes.points().len(), 8);

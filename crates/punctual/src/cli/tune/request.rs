@@ -73,6 +73,7 @@ fn without_plan(arguments: &TuneArguments) -> Plan {
             period: vec![arguments.period],
             task: vec![Task::CLOCK_NANOSLEEP],
             runtime: Vec::new(),
+            prepare: Vec::new(),
             only: Vec::new(),
         },
         knobs: arguments.knob.clone(),

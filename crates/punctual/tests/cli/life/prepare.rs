@@ -1,11 +1,12 @@
 //! Settings that a cell changes are restored, whatever happens to the cell.
 
+use super::roles::records;
 use crate::places::{Places, go_on, names};
 use crate::program::{
     Machine, Scratch, Start, a_cpu, cell, command, finish, is_root, kill_and_wait, machine, machine_and_scratch,
     punctual, record, run, running, skip_unless, start_cell, wait_for_progress,
 };
-use model::{Cell, Conditions, Prepare, Span};
+use model::{Cell, Conditions, Prepare, Record, Span};
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
@@ -148,6 +149,47 @@ fn a_run_killed_at_any_place_leaves_nothing_changed_after_recover() {
         assert!(comes_true(|| running().is_empty()), "{place}: {:?} left", running());
         // An unfinished journal has no name by which it would be read.
         recover_and_compare(root, place);
+    }
+}
+
+/// Arms of a plan: only the cells of one have its settings, and every name, table and selector tells the arms apart.
+#[test]
+fn arms_of_a_plan_alternate_and_only_one_has_its_settings() {
+    let (_machine, scratch) = machine_and_scratch("arms");
+    scratch.file(TIMER_MIGRATION, "1\n");
+    let (root, dir) = (scratch.dir(), scratch.path("kept"));
+    let text = "repetitions = 4\nduration = \"20ms\"\nwarm_up = \"0s\"\ncpus = \"0\"\nseed = 7\n[axes]\nload = [\"none\"]\n\
+                policy = [\"other\"]\nprepare = [\"leave\", \"timer_migration=off\"]\n";
+    let plan = scratch.file("plan.toml", text);
+    let planned = run(&mut on(root, &format!("run {} --dry-run", plan.display()))).expect_success().stdout;
+    let cells = ["none/other/leave", "none/other/timer_migration=off"];
+    assert!(planned.contains("timer_migration=off") && planned.contains("leave"), "{planned}");
+    let said = run(&mut on(root, &format!("run --wait {} --out {}", plan.display(), dir.display()))).expect_success();
+    let told = "plan.toml sets for the length of the cells with that `prepare`: timer_migration=off";
+    assert!(said.stderr.contains(told), "{}", said.stderr);
+    assert_eq!(read(root, TIMER_MIGRATION), "1");
+
+    let records = records(&dir);
+    let is_made = |record: &Record| !record.prepared.is_empty();
+    let arms: Vec<bool> = records.iter().map(|record| !record.cell.conditions.prepare.is_empty()).collect();
+    assert_eq!(arms, records.iter().map(is_made).collect::<Vec<_>>());
+    assert!(arms.chunks(2).all(|block| block[0] != block[1]), "both in each block: {arms:?}");
+    assert_eq!(arms.iter().filter(|treated| **treated).count(), 4);
+    assert!(arms.windows(2).filter(|pair| pair[0] != pair[1]).count() > 3, "in alternation: {arms:?}");
+    let made = records.iter().flat_map(|record| &record.prepared);
+    assert!(made.clone().all(|one| (&*one.before, &*one.during) == ("1", "0")), "{:?}", made.collect::<Vec<_>>());
+
+    let shown = run(command("show --format json").arg(&dir)).json();
+    assert_eq!([0, 1].map(|cell| shown["cells"][cell]["name"].as_str().unwrap().to_owned()), cells);
+    assert!(!shown["run"]["findings"].to_string().contains("host_changed"), "{}", shown["run"]["findings"]);
+    let table = run(command("show").arg(&dir)).stdout;
+    assert!(table.contains("prepare") && table.contains("leave") && table.contains("timer_migration=off"), "{table}");
+    for (a, b) in [("leave", "timer_migration"), ("prepare=leave", "prepare=timer_migration=off"), (cells[0], cells[1])]
+    {
+        let json = run(command("compare --metric p50 --force --format json").arg(&dir).args([a, b])).json();
+        assert_eq!([&json["a"], &json["b"]], cells, "{json}");
+        let asked = serde_json::json!({"fact": "prepare", "a": "leave", "b": "timer_migration=off", "role": "asked"});
+        assert!(json["differences"].as_array().unwrap().contains(&asked), "{}", json["differences"]);
     }
 }
 

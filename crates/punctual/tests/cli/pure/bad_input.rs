@@ -48,6 +48,13 @@ fn what_cannot_be_done_is_refused_in_one_line_before_anything_is_measured() {
 }
 
 #[test]
+fn a_plan_is_utf8() {
+    let scratch = Scratch::new("plan-utf8");
+    let plan = scratch.file("plan.toml", b"title = \"a\"\ntitle = \"\xff\"\n");
+    run(command("run").arg(&plan)).expect_error(&format!("{}:2: not UTF-8; save the plan as UTF-8 text", plan.display()));
+}
+
+#[test]
 fn a_cell_that_is_no_cell_is_refused() {
     let said = run(command("cell").stdin(Stdio::null()));
     assert!(said.stderr.starts_with("punctual: stdin: EOF while parsing"), "{said:?}");

@@ -155,7 +155,7 @@ fn what_cannot_be_compared_is_said_in_one_line() {
         .expect_error("both are the cell messaging/other; name two cells");
     compare(&["load=mesaging", "load=messaging"]).expect_error(&format!("no cell matches; the run has {cells}"));
     compare(&["laod=none", "load=messaging"])
-        .expect_error("unknown axis `laod` (did you mean `load`? known: kernel load policy period method)");
+        .expect_error("unknown axis `laod` (did you mean `load`? known: kernel load policy period method prepare)");
     compare(&["elsewhere"]).expect_error(&format!("no cell matches `elsewhere`; the run has {cells}"));
     compare(&["none", "messaging"])
         .expect_error("several cells match `none`: none/other, none/fifo:80; name more of it");
