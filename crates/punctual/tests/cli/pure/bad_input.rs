@@ -51,7 +51,8 @@ fn what_cannot_be_done_is_refused_in_one_line_before_anything_is_measured() {
 fn a_plan_is_utf8() {
     let scratch = Scratch::new("plan-utf8");
     let plan = scratch.file("plan.toml", b"title = \"a\"\ntitle = \"\xff\"\n");
-    run(command("run").arg(&plan)).expect_error(&format!("{}:2: not UTF-8; save the plan as UTF-8 text", plan.display()));
+    run(command("run").arg(&plan))
+        .expect_error(&format!("{}:2: not UTF-8; save the plan as UTF-8 text", plan.display()));
 }
 
 #[test]
