@@ -77,8 +77,7 @@ impl Question<'_> {
 }
 
 /// Two configurations, compared.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Comparison {
     /// Name of the first.
     pub a: String,
@@ -113,8 +112,7 @@ pub struct Comparison {
 }
 
 /// One metric of both configurations.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(into = "document::MeasuredDocument")]
 pub struct Measured {
     /// The metric.
@@ -128,8 +126,7 @@ pub struct Measured {
 }
 
 /// Ratio of the second configuration to the first.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Ratio {
     /// Hodges-Lehmann estimate.
     pub value: f64,
@@ -141,21 +138,18 @@ pub struct Ratio {
 
 impl Ratio {
     /// Whether the interval lies wholly above or below 1.
-    #[must_use]
     pub fn excludes_one(&self) -> bool {
         self.interval.0 > 1.0 || self.interval.1 < 1.0
     }
 
     /// Whether the interval lies wholly between the margin and its inverse.
-    #[must_use]
     pub fn is_within(&self, margin: f64) -> bool {
         self.interval.0 >= 1.0 / margin && self.interval.1 <= margin
     }
 }
 
 /// Answer of a comparison. `Display` is the sentence.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Answer {
     /// The interval of the ratio excludes 1 and is not within the margin.
@@ -175,8 +169,7 @@ pub enum Answer {
 }
 
 /// Reason for which measurements cannot answer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Refusal {
     /// A difference prevents a comparison, [`crate::comparability::Role::Prevents`].
@@ -216,7 +209,6 @@ pub enum Refusal {
 
 impl Answer {
     /// Exit status of the program: 0 equivalent, 2 different, 3 undecided, 1 if the measurements are not comparable.
-    #[must_use]
     pub fn exit_status(&self) -> u8 {
         match self {
             Answer::Equivalent => 0,
@@ -241,7 +233,6 @@ pub(crate) fn blocks_of<'a>(
 }
 
 /// Compares two configurations. `again` is a second measurement of the first configuration, if there is one.
-#[must_use]
 pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Question<'_>) -> Comparison {
     let pairs = paired_by_block(&a.entries, &b.entries);
     let layout = Layout::of(&pairs);
@@ -309,10 +300,8 @@ pub(crate) fn default_margin(metric: Metric) -> f64 {
     if metric == Metric::Quantile(Level::P50) { 1.10 } else { 1.25 }
 }
 
-/// The number of one measurement that a ratio is made of: ns, or episodes and a half; above 0.
-///
-/// # Errors
-/// If the measurement has too few wake-ups for it.
+/// The number of one measurement that a ratio is made of: ns, or episodes and a half; above 0. Errors: if the
+/// measurement has too few wake-ups for it.
 pub(crate) fn response(metric: Metric, entry: &Entry) -> Result<f64, Refusal> {
     metric.value(&Numbers::of(entry))
 }
@@ -320,7 +309,6 @@ pub(crate) fn response(metric: Metric, entry: &Entry) -> Result<f64, Refusal> {
 /// Ratio of one metric of the second configuration to the first, `None` if it is refused, and its value in each block;
 /// empty if a measurement has too few wake-ups for this metric. Unlike [`Comparison::secondary`] it depends on no other
 /// metric, and its p-value is adjusted for none.
-#[must_use]
 pub fn ratio_of(metric: Metric, a: &Arm<'_>, b: &Arm<'_>, question: &Question<'_>) -> (Option<Ratio>, Vec<f64>) {
     let (pairs, _, refusal) = blocks_of([a, b], question.asked, question.force);
     let differences = differences(metric, &numbers(&pairs)).unwrap_or_default();
@@ -402,7 +390,6 @@ fn adjust(measured: &mut [Measured]) {
 
 impl Measured {
     /// Whether it differs significantly, after adjustment for the number of exploratory metrics.
-    #[must_use]
     pub fn differs(&self) -> bool {
         self.ratio.is_some_and(|ratio| ratio.p < LEVEL)
     }

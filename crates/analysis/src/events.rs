@@ -42,7 +42,6 @@ pub enum Context {
 
 impl Context {
     /// Whether interrupts are off in this context.
-    #[must_use]
     pub fn is_hard(self) -> bool {
         !matches!(self, Context::Softirq(_))
     }
@@ -282,7 +281,6 @@ impl Trace {
     }
 
     /// Whether the trace contains the events of `cpu` from `at_ns` on.
-    #[must_use]
     pub fn covers(&self, cpu: u32, at_ns: u64) -> bool {
         self.cpu(cpu).is_some_and(|cpu| {
             let first = cpu.events.first();

@@ -116,7 +116,6 @@ pub type Symbols<'a> = &'a dyn Fn(u64) -> Option<String>;
 /// Explains a late wake-up; `None` if the trace does not cover it.
 ///
 /// `cycle` and `due_ns` of the result are 0; the caller fills them in.
-#[must_use]
 pub fn explain(trace: &Trace, subject: &Subject, facts: &Facts, symbols: Symbols<'_>) -> Option<Explanation> {
     if !is_covered(trace, subject, facts, subject.woke_ns) {
         return None;

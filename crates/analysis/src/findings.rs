@@ -13,7 +13,8 @@ macro_rules! finding {
     ) => {
         $(#[$doc])*
         #[derive(Debug, Clone, PartialEq, serde::Serialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema), schemars(inline))]
+        #[derive(schemars::JsonSchema)]
+        #[schemars(inline)]
         pub struct $kind { $($(#[$about])* pub $field: $type,)* }
 
         impl $kind {
@@ -75,8 +76,7 @@ macro_rules! kinds {
         /// A caveat to know before trusting a number, with the numbers behind it.
         ///
         /// `Display` is one plain sentence of at most about 160 characters: the fact, its size, and the remedy.
-        #[derive(Debug, Clone, PartialEq, Serialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
         #[serde(tag = "kind", rename_all = "snake_case")]
         #[expect(missing_docs, reason = "each variant is described where its struct is")]
         pub enum Finding {
@@ -85,7 +85,6 @@ macro_rules! kinds {
 
         impl Finding {
             /// Importance, 0 to 9: 0 invalidates the numbers, 9 is context.
-            #[must_use]
             pub fn importance(&self) -> u8 {
                 match self {
                     $(Finding::$kind(_) => $kind::IMPORTANCE),*
@@ -199,7 +198,6 @@ kinds!(
 impl Finding {
     /// A few words for a finding that is the same in every run on this machine, or that follows from the measured time
     /// alone. `None` for a finding about this run.
-    #[must_use]
     pub fn brief(&self) -> Option<String> {
         let percent = |runtime_us: u64, period_us: u64| format!("{:.3}", runtime_us as f64 * 100.0 / period_us as f64);
         let share = |runtime_us, period_us| {

@@ -30,15 +30,9 @@ pub trait Recording {
 
     /// Adds the next events to those of `part`, which are none. Returns the time before which all events are known now,
     /// ns; `None` after the last one.
-    ///
-    /// # Errors
-    /// When they cannot be read.
     fn next(&mut self, part: &mut Trace) -> Result<Option<u64>, Self::Error>;
 
     /// All events of these times, ns, and of each CPU the last one before them; `None` if they are too many.
-    ///
-    /// # Errors
-    /// When they cannot be read.
     fn window(&mut self, times_ns: &Range<u64>) -> Result<Option<Trace>, Self::Error>;
 
     /// The share of it that is read, 0 to 1.
@@ -97,7 +91,6 @@ impl Seen {
     }
 
     /// What is not there, and what is unknown without it.
-    #[must_use]
     pub fn missing(self) -> Vec<String> {
         let kinds = [
             (self.calls, "system calls: what a thread waits for, and why it slept"),
@@ -134,9 +127,6 @@ pub struct Judged {
 }
 
 /// Judges a recorded trace. `progress` is called now and then with the share that is read.
-///
-/// # Errors
-/// When it cannot be read.
 pub fn judge<R: Recording + ?Sized>(
     recording: &mut R,
     wanted: &Wanted,

@@ -60,13 +60,11 @@ pub enum Origin<'a> {
 
 impl<'a> Row<'a> {
     /// Rows of cells that this program measured, with the findings of each.
-    #[must_use]
     pub fn of_run(header: &'a Header, cells: &'a [CellSummary], findings: &'a [Vec<Finding>]) -> Vec<Row<'a>> {
         cells.iter().zip(findings).map(|(cell, findings)| Row::of_cell(header, cell, findings)).collect()
     }
 
     /// Rows of imported measurements, with the findings of each.
-    #[must_use]
     pub fn of_imported(cells: &'a [ImportedCell], findings: &'a [Vec<ImportedFinding>]) -> Vec<Row<'a>> {
         cells.iter().zip(findings).map(|(cell, findings)| Row::of_file(cell, findings)).collect()
     }
@@ -124,7 +122,6 @@ impl<'a> Row<'a> {
     }
 
     /// Full summary of a cell that this program measured; `None` for an imported one.
-    #[must_use]
     pub fn own(&self) -> Option<&'a CellSummary> {
         match self.origin {
             Origin::Own(cell, _) => Some(cell),
@@ -133,7 +130,6 @@ impl<'a> Row<'a> {
     }
 
     /// Findings of the cell, each a sentence without its full stop.
-    #[must_use]
     pub fn findings(&self) -> Vec<String> {
         match self.origin {
             Origin::Own(_, findings) => findings.iter().map(ToString::to_string).collect(),
@@ -142,25 +138,21 @@ impl<'a> Row<'a> {
     }
 
     /// Mean latency, ns, and whether it is a lower bound.
-    #[must_use]
     pub fn mean(&self) -> Option<(f64, bool)> {
         self.own().map_or(self.mean_ns.map(|mean_ns| (mean_ns, false)), CellSummary::mean)
     }
 
     /// Largest latency and its time; `None` for an imported cell.
-    #[must_use]
     pub fn max(&self) -> Option<Max> {
         self.own()?.max
     }
 
     /// Whether the cell measures latencies; a cost cell does not.
-    #[must_use]
     pub fn has_latencies(&self) -> bool {
         self.own().is_none_or(|cell| cell.cell.task.has_latencies())
     }
 
     /// Whether it was measured in virtual time.
-    #[must_use]
     pub fn is_virtual(&self) -> bool {
         self.own().is_some_and(|cell| cell.cell.kernel.is_virtual())
     }

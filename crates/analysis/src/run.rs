@@ -44,7 +44,6 @@ pub struct ImportedSummary {
 }
 
 /// Computes the summary of imported measurements.
-#[must_use]
 pub fn summarise_imported(all: &[Imported], require: &Requirement) -> ImportedSummary {
     let cells = imported::cells(all);
     let cell_findings: Vec<_> = cells.iter().map(findings::of_imported).collect();
@@ -54,7 +53,6 @@ pub fn summarise_imported(all: &[Imported], require: &Requirement) -> ImportedSu
 }
 
 /// Computes the summary of a run. Pure: the same records give the same summary, on any machine.
-#[must_use]
 pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
     let names = names::of_cells(&header.cells);
     let pools = Pool::of_run(header, entries);

@@ -28,7 +28,6 @@ use thread::thread;
 ///
 /// # Panics
 /// If the load or policy is invalid.
-#[must_use]
 pub fn cell(load: &str, policy: &str) -> Cell {
     let load: Result<Load, _> = load.parse();
     let policy: Result<Policy, _> = policy.parse();
@@ -48,7 +47,6 @@ pub fn cell(load: &str, policy: &str) -> Cell {
 }
 
 /// Response record of a target on `host` that answered no trigger.
-#[must_use]
 pub fn response(host: Host) -> ResponseRecord {
     let target = TargetRecord {
         link: Link::Uio,
@@ -85,7 +83,6 @@ pub fn response(host: Host) -> ResponseRecord {
 }
 
 /// Record of a guest in virtual time on a kernel of unknown configuration.
-#[must_use]
 pub fn lab() -> LabRecord {
     LabRecord {
         clock: LabClock::Virtual,
@@ -104,7 +101,6 @@ pub fn lab() -> LabRecord {
 }
 
 /// A thread of an imported file with a histogram of these latencies, ns; all else is unknown.
-#[must_use]
 pub fn imported_thread(latencies_ns: &[i64]) -> ImportedThread {
     let histogram = Histogram::of(latencies_ns);
     ImportedThread {
@@ -124,7 +120,6 @@ impl Default for RunBuilder {
 
 impl RunBuilder {
     /// A run on [`host()`] without cells, with one block and no requirements.
-    #[must_use]
     pub fn new() -> RunBuilder {
         let plan = Plan { repetitions: 1, require: Requirement::default(), ..Plan::default() };
         RunBuilder {

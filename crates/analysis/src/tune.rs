@@ -24,14 +24,12 @@ use model::{Entry, Knob};
 const CANDIDATE_P: f64 = 0.3;
 
 /// The levels of every knob in each run of the screening; `None` without knobs, or with more than [`Knob::MOST`].
-#[must_use]
 pub fn design(knobs: &[Knob]) -> Option<Design> {
     Design::of(knobs.len())
 }
 
 /// The value of every knob in each cell of the confirmation: the machine as it is, each other value of each of
 /// `candidates` alone, and all of them together, each at its last value, if there are several.
-#[must_use]
 pub fn confirmation<'a>(knobs: &'a [Knob], candidates: &[usize]) -> Vec<Vec<&'a str>> {
     let as_is = || knobs.iter().map(|knob| knob.as_is.as_str()).collect::<Vec<_>>();
     let alone = |(knob, value): (usize, &'a str)| {
@@ -53,7 +51,6 @@ fn confirmed_values<'a>(knobs: &'a [Knob], candidates: &[usize]) -> Vec<(usize, 
 
 /// Blocks of a confirmation without which an effect cannot be shown: with every block in one direction, the p-value of
 /// the signed-rank test is 2 of 2^blocks, and it is adjusted for the number of values and of looks.
-#[must_use]
 pub fn least_blocks(knobs: &[Knob], candidates: &[usize], looks: u32) -> u32 {
     let tests = u32::try_from(confirmed_values(knobs, candidates).len()).unwrap_or(u32::MAX).saturating_mul(looks);
     (6..=40).find(|blocks| 2.0 * f64::from(tests) / 2f64.powi(*blocks) < 0.05).map_or(40, i32::unsigned_abs)

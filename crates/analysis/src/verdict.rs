@@ -16,8 +16,7 @@ pub use part::{Count, Gap, Kept, Violation};
 use serde::Serialize;
 
 /// The verdict on the plan's limits. `Display` is one line; see also [`Verdict::exit_status`].
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Verdict {
     /// No limit was given.
@@ -89,14 +88,12 @@ impl Verdict {
     }
 
     /// The verdict without its label: its word, then the evidence.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let text = self.to_string();
         text.strip_prefix("Verdict: ").unwrap_or(&text).trim_end().to_owned()
     }
 
     /// Its word; empty if no limit was given.
-    #[must_use]
     pub fn word(&self) -> &'static str {
         match self {
             Verdict::NoneAsked => "",
@@ -107,7 +104,6 @@ impl Verdict {
     }
 
     /// The exit status of the program: 0 passed or no limit given, 2 violated, 3 inconclusive. (1 is an error.)
-    #[must_use]
     pub fn exit_status(&self) -> u8 {
         match self {
             Verdict::NoneAsked | Verdict::Pass { .. } => 0,

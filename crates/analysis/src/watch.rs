@@ -75,7 +75,6 @@ const NOTABLE_NS: u64 = 50_000;
 
 impl Finished {
     /// Response time, ns, above which it is late; `None` while nothing is known.
-    #[must_use]
     pub fn late_above_ns(&self, given: Option<Span>) -> Option<u64> {
         late_above_ns(given, self.deadline, self.usual_response_ns)
     }
@@ -107,7 +106,6 @@ pub struct WatchedThreads {
 
 impl WatchedThreads {
     /// Nothing is known yet; `chain` has the names of a chain of threads, or none.
-    #[must_use]
     pub fn new(settings: Settings, chain: &[String]) -> WatchedThreads {
         WatchedThreads {
             settings,
@@ -225,7 +223,6 @@ impl WatchedThreads {
     }
 
     /// The usual activation of a thread; `None` while too few are known.
-    #[must_use]
     pub fn usual(&self, pid: i32) -> Option<Usual> {
         self.threads.get(&pid)?.tally.usual()
     }
@@ -249,7 +246,6 @@ impl WatchedThreads {
     }
 
     /// IDs of the threads whose wait is still not known.
-    #[must_use]
     pub fn undecided(&self) -> Vec<i32> {
         self.threads.iter().filter(|(_, thread)| thread.wait.is_none()).map(|(pid, _)| *pid).collect()
     }

@@ -12,7 +12,6 @@ const UNITS: [(&str, f64, f64); 7] = [
 ];
 
 /// A duration with its unit: `41 us`, `1.25 ms`, `9.3 s`, `3 h`. Three significant digits, rounded to the nearest.
-#[must_use]
 pub fn duration(ns: f64) -> String {
     // Rounding to three digits may reach the next unit: 999.6 us is 1 ms.
     let unit = UNITS.iter().find(|(_, factor, from)| ns.abs() * 1.0005 >= factor * from);
@@ -21,7 +20,6 @@ pub fn duration(ns: f64) -> String {
 }
 
 /// Two durations with enough digits to show their difference.
-#[must_use]
 pub fn durations_apart(a_ns: i64, b_ns: i64) -> (String, String) {
     let (a, b) = (duration(a_ns as f64), duration(b_ns as f64));
     if a != b || a_ns == b_ns {
@@ -32,7 +30,6 @@ pub fn durations_apart(a_ns: i64, b_ns: i64) -> (String, String) {
 }
 
 /// A number with three significant digits, without trailing zeros; thousands are separated by spaces.
-#[must_use]
 pub fn number(value: f64) -> String {
     let size = value.abs();
     let decimals = match size {
@@ -68,13 +65,11 @@ pub(crate) fn different_work(
 }
 
 /// A count, with thousands separated by spaces: `64 000`.
-#[must_use]
 pub fn count(n: u64) -> String {
     grouped(&n.to_string())
 }
 
 /// A count with its noun: `1 stall`, `14 stalls`, `2 stretches`.
-#[must_use]
 pub fn things(n: u64, one: &str) -> String {
     let plural = if one.ends_with("ch") || one.ends_with('s') { "es" } else { "s" };
     format!("{} {one}{}", count(n), if n == 1 { "" } else { plural })
@@ -93,7 +88,6 @@ fn grouped(digits: &str) -> String {
 
 /// Texts of two facts that differ, shortened to the difference. Of long lists only the items that the other does not
 /// have; of other long texts the beginning, or the part from where they differ.
-#[must_use]
 pub fn facts_apart(a: Option<&str>, b: Option<&str>) -> (String, String) {
     let [a, b] = [a, b].map(|fact| fact.unwrap_or("unknown"));
     const LONG: usize = 36;

@@ -96,7 +96,6 @@ impl Companion {
         self.input.as_mut().map_or(Ok(()), |input| input.write_all(&line))
     }
 
-    /// The answer for these windows.
     fn answer(&mut self, windows: &[Window]) -> Result<Answer, String> {
         self.write(&windows).map_err(|err| self.reason(&err))?;
         self.input = None;

@@ -51,9 +51,6 @@ pub trait Observer {
 }
 
 /// Adds one of `all` measurements to the run, if that is kept.
-///
-/// # Errors
-/// If it cannot be written.
 pub(super) fn keep(writer: Option<&mut Writer>, mut entry: Entry, all: usize) -> Result<Entry, StoreError> {
     match writer {
         Some(writer) => writer.entry_of(&mut entry, all)?,
@@ -98,10 +95,8 @@ pub(super) fn begun_blocks(planned: impl Iterator<Item = Planned>) -> u32 {
 /// `writer`, if any. Returns the measurements that failed twice. Before each new block `is_over` may end the run early.
 ///
 /// A failed measurement is repeated once after all others, because the cause may have been temporary. Records that only
-/// the report needs are read back at the end, so that memory does not grow while the machine measures.
-///
-/// # Errors
-/// If the plan is invalid, no cell gives a record, a result cannot be written, or a stop is requested.
+/// the report needs are read back at the end, so that memory does not grow while the machine measures. Errors: if the
+/// plan is invalid, no cell gives a record, a result cannot be written, or a stop is requested.
 pub(super) fn carry_out(
     header: &Header,
     entries: &mut Vec<Entry>,

@@ -72,10 +72,7 @@ impl Executor for Child {
 }
 
 /// Passes the progress of `child` to `observe` until it has closed its output, and attends to it meanwhile. Returns its
-/// output, and whether it was stopped and killed.
-///
-/// # Errors
-/// If a thread cannot be created; the child is killed then.
+/// output, and whether it was stopped and killed. Errors: if a thread cannot be created; the child is killed then.
 fn listen(
     child: &mut CellProcess,
     cell: &Cell,

@@ -11,10 +11,8 @@ pub trait Executor {
     fn expect(&mut self, _next: &mut dyn Iterator<Item = (&Cell, u32)>, _stop: &Stop) {}
 
     /// Measures `cell` in block `block`; ends early, with a partial record, on a stop request. `observe` is called from
-    /// time to time. The raw samples go to the new file `samples`, if given.
-    ///
-    /// # Errors
-    /// If the cell was not measured. There is no file of samples then.
+    /// time to time. The raw samples go to the new file `samples`, if given. Errors: if the cell was not measured.
+    /// There is no file of samples then.
     fn execute(
         &mut self,
         cell: &Cell,

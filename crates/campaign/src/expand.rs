@@ -27,10 +27,8 @@ pub struct Machine<'a> {
 /// The cells of `plan` on this machine, and the combinations that this user cannot measure.
 ///
 /// Optional settings without the privilege (memory lock, idle states) are removed from the cells, visible in each of
-/// them; the axes of a cell are never replaced.
-///
-/// # Errors
-/// One line, if the plan names absent CPUs or a cell is impossible.
+/// them; the axes of a cell are never replaced. Errors: one line, if the plan names absent CPUs or a cell is
+/// impossible.
 pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skipped>), String> {
     plan.conditions.roles.check_plan(plan.cpus.as_ref(), &plan.axes.load)?;
     let cpus = plan.cpus.clone().unwrap_or_else(|| machine.cpus.clone());

@@ -26,10 +26,8 @@ pub struct Forecast {
 }
 
 /// Forecasts a run of `plan`, or a `shard` of it, on the machine `on`, or on this one; `at_most` is the time limit of a
-/// run that ends by a stopping rule. `note` receives messages.
-///
-/// # Errors
-/// If the plan is impossible there, or that machine cannot be reached.
+/// run that ends by a stopping rule. `note` receives messages. Errors: if the plan is impossible there, or that machine
+/// cannot be reached.
 pub fn forecast(
     plan: Plan,
     on: Option<&Site>,
@@ -71,10 +69,8 @@ pub struct Extent {
     pub time: Duration,
 }
 
-/// The extent of `plan` on a machine with the CPUs of this one, for a user with every privilege.
-///
-/// # Errors
-/// If this process cannot ask for its CPUs, or the plan is impossible on any machine.
+/// The extent of `plan` on a machine with the CPUs of this one, for a user with every privilege. Errors: if this
+/// process cannot ask for its CPUs, or the plan is impossible on any machine.
 pub fn extent(plan: &Plan) -> Result<Extent, Box<dyn Error>> {
     let machine = Machine {
         // The CPUs that the plan names are those of the machine that it is for.

@@ -10,19 +10,15 @@ use std::time::{Duration, SystemTime};
 use workload::runtime;
 use workload::{instrument, load};
 
-/// The run of `plan` on the machine in its present state; `samples`: whether all latencies are recorded.
-///
-/// # Errors
-/// Like [`preview`].
+/// The run of `plan` on the machine in its present state; `samples`: whether all latencies are recorded. Errors: like
+/// [`preview`].
 pub(super) fn header(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>> {
     let header = preview(plan, samples)?;
     Ok(Header { host: host::snapshot(&HostFs::here()), ..header })
 }
 
-/// The same run without the snapshot of the host, for checks before the machine is locked.
-///
-/// # Errors
-/// If the plan is impossible here, none of its cells can be measured, or this machine lacks one of its settings.
+/// The same run without the snapshot of the host, for checks before the machine is locked. Errors: if the plan is
+/// impossible here, none of its cells can be measured, or this machine lacks one of its settings.
 pub(super) fn preview(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>> {
     let header = planned(plan, samples)?;
     if header.cells.is_empty() {
@@ -42,10 +38,8 @@ pub(super) fn preview(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
     Ok(header)
 }
 
-/// The only cell of a plan, as this machine and user can measure it.
-///
-/// # Errors
-/// Like [`preview`], and if the plan has several cells.
+/// The only cell of a plan, as this machine and user can measure it. Errors: like [`preview`], and if the plan has
+/// several cells.
 pub fn only_cell(plan: &Plan) -> Result<Cell, Box<dyn Error>> {
     let header = preview(plan.clone(), false)?;
     match (header.cells.as_slice(), header.skipped.first()) {
@@ -63,10 +57,8 @@ fn most_cycles(plan: &Plan) -> u64 {
     (plan.duration.ns() / shortest.max(1)).max(plan.min_cycles.unwrap_or(0))
 }
 
-/// The same run as this machine and user could measure it, even if that is nothing. Needs no privilege.
-///
-/// # Errors
-/// If the plan is impossible here.
+/// The same run as this machine and user could measure it, even if that is nothing. Needs no privilege. Errors: if the
+/// plan is impossible here.
 pub(super) fn planned(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>> {
     if samples && plan.conditions.roles.is_logged_elsewhere() {
         return Err("unsupported: --samples with the logger on another machine; leave one of them out".into());
@@ -121,7 +113,6 @@ pub(super) fn planned(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
 
 /// A seed for a plan without one: the fine digits of the clock differ from run to run, which suffices, because the seed
 /// is recorded.
-#[must_use]
 pub fn drawn_seed() -> u64 {
     let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::from(unix.subsec_nanos()) ^ unix.as_secs() << 20

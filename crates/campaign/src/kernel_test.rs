@@ -81,10 +81,7 @@ impl PhaseTotals {
 
 impl KernelLimits {
     /// Measures the cell of `session` once per phase, until a limit is exceeded; `is_cost`: the cell measures an
-    /// operation.
-    ///
-    /// # Errors
-    /// If it is interrupted.
+    /// operation. Errors: if it is interrupted.
     pub fn test(
         &self,
         session: &Session,

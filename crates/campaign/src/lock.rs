@@ -11,10 +11,8 @@ use std::time::Duration;
 const LOOK_INTERVAL: Duration = Duration::from_millis(100);
 
 /// Takes the machine lock. With `wait` it passes the holder that it waits for to `note`, once, and then waits for a
-/// process that has changed settings and does not hold the lock.
-///
-/// # Errors
-/// If another measurement holds it and `wait` is false, or the lock file cannot be used.
+/// process that has changed settings and does not hold the lock. Errors: if another measurement holds it and `wait` is
+/// false, or the lock file cannot be used.
 pub fn take_lock(subject: Subject, wait: bool, note: &dyn Fn(&str)) -> Result<MachineLock, LockError> {
     let lock = match MachineLock::take(subject, false) {
         Err(LockError::Held { holder }) if wait => {
@@ -35,10 +33,8 @@ pub fn take_lock(subject: Subject, wait: bool, note: &dyn Fn(&str)) -> Result<Ma
 }
 
 /// Takes the lock for a run of `plan`, or of an unknown one, and, for a measurement of this machine, restores settings
-/// that an earlier one has left changed. A signal ends the wait.
-///
-/// # Errors
-/// Like [`take_lock`], and if a setting cannot be restored.
+/// that an earlier one has left changed. A signal ends the wait. Errors: like [`take_lock`], and if a setting cannot be
+/// restored.
 pub(super) fn take_machine(
     plan: Option<&Plan>,
     wait: bool,

@@ -11,10 +11,8 @@ use std::sync::Arc;
 /// Time after its cell after which a role ends by itself if the connection is lost.
 const LOST_CONNECTION_MARGIN: Span = Span(300_000_000_000);
 
-/// Measures `cell`, whose load runs on the machines of its roles. A role that ends early ends the cell.
-///
-/// # Errors
-/// If a role cannot be started, ends early, or nothing was measured: one line that names the role.
+/// Measures `cell`, whose load runs on the machines of its roles. A role that ends early ends the cell. Errors: if a
+/// role cannot be started, ends early, or nothing was measured: one line that names the role.
 pub(super) fn execute(
     cell: &Cell,
     samples: Option<&Path>,

@@ -24,10 +24,8 @@ use workload::instrument;
 /// Timeout between requests.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
 
-/// Serves a campaign until its stdin is closed.
-///
-/// # Errors
-/// If a request is malformed or does not come, an answer cannot be written, or a signal requests a stop.
+/// Serves a campaign until its stdin is closed. Errors: if a request is malformed or does not come, an answer cannot be
+/// written, or a signal requests a stop.
 pub fn serve() -> Result<(), Box<dyn Error>> {
     let stop = Arc::new(Stop::on_signals()?);
     let (requests_tx, requests) = channel();

@@ -74,10 +74,8 @@ enum Machine {
 }
 
 impl Session {
-    /// Locks the machine for a new run.
-    ///
-    /// # Errors
-    /// If nothing can be measured, the run is not permitted, or the machine cannot be locked.
+    /// Locks the machine for a new run. Errors: if nothing can be measured, the run is not permitted, or the machine
+    /// cannot be locked.
     pub fn begin(request: Request<'_>) -> Result<Session, Box<dyn Error>> {
         let Request { plan, samples, at_most, shard, wait, on, permit, note } = request;
         let plan = seeded(plan, shard)?;
@@ -112,10 +110,8 @@ impl Session {
     }
 
     /// Locks the machine to continue the run in `dir`. A run that began on another machine, or with other settings of
-    /// this one, is rejected unless `force` is set: then each difference is a note, and a finding of the run.
-    ///
-    /// # Errors
-    /// If the machine cannot be locked, or the run cannot be read, is not permitted, or cannot be continued there.
+    /// this one, is rejected unless `force` is set: then each difference is a note, and a finding of the run. Errors:
+    /// if the machine cannot be locked, or the run cannot be read, is not permitted, or cannot be continued there.
     pub fn resume(
         dir: &Path,
         on: Option<&Site>,
@@ -166,10 +162,8 @@ impl Session {
         self.announce(self.header.n_measurements());
     }
 
-    /// Continues the run in `dir` next, which this process or an earlier one began on this machine.
-    ///
-    /// # Errors
-    /// If it cannot be read, or cannot be written any more.
+    /// Continues the run in `dir` next, which this process or an earlier one began on this machine. Errors: if it
+    /// cannot be read, or cannot be written any more.
     pub fn continue_in(&mut self, dir: &Path) -> Result<(), StoreError> {
         let run = store::read(dir)?;
         self.writer = Some(store::append(dir, run.entries.len())?);
@@ -194,10 +188,7 @@ impl Session {
         }
     }
 
-    /// Stores the run in the new directory `dir`.
-    ///
-    /// # Errors
-    /// If the directory cannot be created.
+    /// Stores the run in the new directory `dir`. Errors: if the directory cannot be created.
     pub fn keep_in(&mut self, dir: &Path) -> Result<(), StoreError> {
         self.writer = Some(store::create(dir, &self.header)?);
         Ok(())
@@ -221,10 +212,7 @@ impl Session {
     }
 
     /// Makes every missing measurement, until `limits` end the run. Measurements before a failure stay in `entries`.
-    /// `say` receives messages about slow operations.
-    ///
-    /// # Errors
-    /// Like [`carry_out`].
+    /// `say` receives messages about slow operations. Errors: like [`carry_out`].
     pub fn carry_out(
         &mut self,
         say: MessageSink,
@@ -251,10 +239,7 @@ impl Session {
     }
 
     /// Measures the only cell of the run in a child process, without a second attempt. Its latencies go to the new file
-    /// `samples`, if given.
-    ///
-    /// # Errors
-    /// If it was not measured, or cannot be written.
+    /// `samples`, if given. Errors: if it was not measured, or cannot be written.
     pub fn measure(
         &mut self,
         samples: Option<&Path>,
@@ -284,10 +269,7 @@ impl Session {
     }
 }
 
-/// Rejects what only this machine could do.
-///
-/// # Errors
-/// One line with the remedy.
+/// Rejects what only this machine could do. Errors: one line with the remedy.
 pub(super) fn may_be_elsewhere(plan: &Plan, samples: bool) -> Result<(), String> {
     if samples {
         return Err("unsupported: --samples with --on; the samples would stay there; leave one of them out".to_owned());

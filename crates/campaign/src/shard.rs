@@ -4,9 +4,7 @@ use analysis::wording::things;
 use model::{Header, Plan, Shard, fnv1a};
 
 /// The plan of a shard has a seed: without a given one, it follows from the plan, so that all machines draw one order.
-///
-/// # Errors
-/// If the plan cannot be written as JSON.
+/// Errors: if the plan cannot be written as JSON.
 pub(super) fn seeded(mut plan: Plan, shard: Option<Shard>) -> Result<Plan, serde_json::Error> {
     if shard.is_some() && plan.seed.is_none() {
         // Readers of JSON in other languages keep 53 bits of a number.
@@ -15,10 +13,7 @@ pub(super) fn seeded(mut plan: Plan, shard: Option<Shard>) -> Result<Plan, serde
     Ok(plan)
 }
 
-/// The header of this shard of a run.
-///
-/// # Errors
-/// If nothing belongs to it.
+/// The header of this shard of a run. Errors: if nothing belongs to it.
 pub(super) fn sharded(header: Header, shard: Option<Shard>) -> Result<Header, String> {
     let Some(shard) = shard else { return Ok(header) };
     let header = Header { shard: Some(shard), ..header };

@@ -118,10 +118,8 @@ impl Stop {
         let _ = (&self.wake_tx).write(&[0]);
     }
 
-    /// Runs `work` and returns its result; meanwhile `on_stop` is called on a stop request.
-    ///
-    /// # Errors
-    /// If a thread cannot be created; `work` has not run then.
+    /// Runs `work` and returns its result; meanwhile `on_stop` is called on a stop request. Errors: if a thread cannot
+    /// be created; `work` has not run then.
     pub(crate) fn during<T>(&self, on_stop: impl FnOnce() + Send, work: impl FnOnce() -> T) -> io::Result<T> {
         let is_over = AtomicBool::new(false);
         std::thread::scope(|scope| {

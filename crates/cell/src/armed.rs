@@ -37,10 +37,8 @@ impl Prepared {
     /// Starts the load and prepares the measurers, up to the barrier.
     ///
     /// The load starts before any thread: its workers are forked, which needs a process with one thread. A language
-    /// runtime starts before the load, because it needs time to start up.
-    ///
-    /// # Errors
-    /// When the load does not run, memory cannot be locked, or a thread's settings are refused or not kept.
+    /// runtime starts before the load, because it needs time to start up. Errors: when the load does not run, memory
+    /// cannot be locked, or a thread's settings are refused or not kept.
     pub fn arm(self) -> Result<Armed, CellError> {
         let cell = &self.cell;
         // The parent may run nice or in real time; the load must not inherit that.
@@ -79,10 +77,7 @@ impl Prepared {
 
 impl Armed {
     /// Measures until the end of the cell, or until `stop` is set. The end is by the wall clock, even if the measured
-    /// threads never run. `observe` is called about once a second.
-    ///
-    /// # Errors
-    /// When the load ends early, or a wait fails.
+    /// threads never run. `observe` is called about once a second. Errors: when the load ends early, or a wait fails.
     pub fn measure(mut self, stop: &AtomicBool, mut observe: impl FnMut(Progress)) -> Result<Measured, CellError> {
         let window = self.measurers.release()?;
         let started = window.started;

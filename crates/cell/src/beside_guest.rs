@@ -76,10 +76,8 @@ pub struct BesideGuest {
 }
 
 impl BesideGuest {
-    /// Starts what is requested. Call it while this process has one thread.
-    ///
-    /// # Errors
-    /// When the load does not run. A trace that cannot be started is named in the answer.
+    /// Starts what is requested. Call it while this process has one thread. Errors: when the load does not run. A trace
+    /// that cannot be started is named in the answer.
     pub fn start(request: &Request) -> Result<BesideGuest, CellError> {
         let allowed: CpuSet = sys::sched::affinity(0).map_err(|err| CellError::Impossible(err.to_string()))?;
         let place = Place { cpus: &allowed, policy: Policy::OTHER, at_most: request.at_most };
@@ -90,10 +88,8 @@ impl BesideGuest {
         Ok(BesideGuest { loads, monitors, since: now, last: now, trace })
     }
 
-    /// Reads the load once a second until `is_over`.
-    ///
-    /// # Errors
-    /// When the load has ended before it was read for the first time.
+    /// Reads the load once a second until `is_over`. Errors: when the load has ended before it was read for the first
+    /// time.
     pub fn watch(&mut self, is_over: &dyn Fn(Duration) -> bool) -> Result<(), CellError> {
         if let Some((load, reason)) = self.loads.iter().find_map(|load| Some((load, load.failure()?))) {
             return Err(load.error(reason).into());

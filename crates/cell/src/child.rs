@@ -45,10 +45,8 @@ pub struct Output(ChildStdout);
 
 impl CellProcess {
     /// Starts a process that reads a cell from its stdin, writes the record to its stdout, and its progress to stderr.
-    /// Its samples go to the new file `samples`, if given. It ends with this process.
-    ///
-    /// # Errors
-    /// When the process cannot be started.
+    /// Its samples go to the new file `samples`, if given. It ends with this process. Errors: when the process cannot
+    /// be started.
     pub fn start(samples: Option<&Path>) -> io::Result<CellProcess> {
         let mut command = Command::new(host::THIS_PROGRAM);
         command
@@ -71,9 +69,6 @@ impl CellProcess {
     }
 
     /// Writes the cell to the process, which then starts. Of a process that has ended, its status tells why.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn give(&mut self, cell: &Cell) -> io::Result<()> {
         let text = serde_json::to_vec(cell)?;
         let given = self.child.stdin.take().ok_or_else(pipe_is_missing)?.write_all(&text);
@@ -81,10 +76,7 @@ impl CellProcess {
     }
 
     /// The stream of the record, and the stderr lines for [`CellProcess::take`]. Both must be read at the same time, so
-    /// that the process never blocks on a full pipe.
-    ///
-    /// # Errors
-    /// When they have been taken before.
+    /// that the process never blocks on a full pipe. Errors: when they have been taken before.
     pub fn streams(&mut self) -> io::Result<(Output, impl Iterator<Item = String> + Send + use<>)> {
         let output = self.child.stdout.take().ok_or_else(pipe_is_missing)?;
         let stderr = self.child.stderr.take().ok_or_else(pipe_is_missing)?;
@@ -102,18 +94,13 @@ impl CellProcess {
         progress
     }
 
-    /// Waits until the process has ended, and reaps it.
-    ///
-    /// # Errors
-    /// When it cannot be waited for.
+    /// Waits until the process has ended, and reaps it. Errors: when it cannot be waited for.
     pub fn wait(&mut self) -> io::Result<ExitStatus> {
         self.child.wait()
     }
 
-    /// The record, parsed from `output`. Waits until the process has ended.
-    ///
-    /// # Errors
-    /// When the process failed, or `output` is not a record.
+    /// The record, parsed from `output`. Waits until the process has ended. Errors: when the process failed, or
+    /// `output` is not a record.
     pub fn record(&mut self, output: io::Result<Vec<u8>>) -> Result<Record, CellFailure> {
         let status = self.wait().map_err(CellFailure::Io)?;
         if !status.success() {
@@ -143,9 +130,6 @@ impl Drop for CellProcess {
 
 impl Output {
     /// Reads to the end; a record that is longer than [`ANSWER_BYTES`] is cut, and not valid.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub fn read(self) -> io::Result<Vec<u8>> {
         let mut text = Vec::new();
         self.0.take(ANSWER_BYTES).read_to_end(&mut text).map(|_| text)

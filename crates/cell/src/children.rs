@@ -19,7 +19,6 @@ pub(super) struct Children {
     cpu_dma_latency_us: Option<u32>,
 }
 
-/// The process of one CPU.
 #[derive(Debug)]
 struct CpuProcess {
     cell: Cell,
@@ -46,10 +45,7 @@ const PROCESS_OVERHEAD: Span = Span(1_500_000_000);
 const EXIT_TIMEOUT: Duration = Duration::from_secs(60);
 
 impl Children {
-    /// Starts the processes; they wait for their cells.
-    ///
-    /// # Errors
-    /// When one cannot be started.
+    /// Starts the processes; they wait for their cells. Errors: when one cannot be started.
     pub(super) fn arm(prepared: &Prepared) -> Result<Children, CellError> {
         let (speaker, words) = channel();
         let mut children = Vec::new();

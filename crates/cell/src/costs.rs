@@ -26,10 +26,8 @@ const SUITE_TIME_FACTOR: u64 = 4;
 const MIN_SUITE_MARGIN: Span = Span(120_000_000_000);
 
 impl Costs {
-    /// Starts the process of the suite. Call it before any thread is started.
-    ///
-    /// # Errors
-    /// When an operation cannot be run here.
+    /// Starts the process of the suite. Call it before any thread is started. Errors: when an operation cannot be run
+    /// here.
     pub(super) fn arm(prepared: &Prepared, scope: CostScope) -> Result<Costs, CellError> {
         let cell = prepared.cell.clone();
         let request = SuiteRequest { scope, cpus: cell.cpus.clone(), policy: cell.policy, duration: cell.duration };

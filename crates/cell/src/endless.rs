@@ -19,33 +19,24 @@ pub struct EndlessExplainer {
 }
 
 impl EndlessExplainer {
-    /// Creates the trace, stopped.
-    ///
-    /// # Errors
-    /// Without tracefs, or without permission to use it.
+    /// Creates the trace, stopped. Errors: without tracefs, or without permission to use it.
     pub fn create(host: &Host) -> Result<EndlessExplainer, TraceError> {
         let (reports_tx, reports_rx) = sync_channel(WAITING);
         Ok(EndlessExplainer { explainer: Explainer::create_endless(host, reports_tx)?, reports_rx })
     }
 
     /// The channel by which measured threads report late wake-ups.
-    #[must_use]
     pub fn watch(&self) -> &Arc<SpikeWatch> {
         self.explainer.watch()
     }
 
     /// Enables the events of these threads, which takes a while.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
     pub fn enable(&mut self, members: &[Member]) -> Result<(), TraceError> {
         self.explainer.enable(&members.iter().map(|member| member.tid).collect::<Vec<_>>())
     }
 
-    /// Starts the trace. Takes as long as the machine lets it, so due times are chosen afterwards.
-    ///
-    /// # Errors
-    /// When the kernel refuses, or a thread cannot be started.
+    /// Starts the trace. Takes as long as the machine lets it, so due times are chosen afterwards. Errors: when the
+    /// kernel refuses, or a thread cannot be started.
     pub fn begin(&mut self, members: &[Member]) -> Result<(), TraceError> {
         self.explainer.begin(&members.iter().map(|member| member.spec.cpu).collect())
     }

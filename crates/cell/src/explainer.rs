@@ -105,19 +105,13 @@ pub(super) struct Explainer {
 }
 
 impl Explainer {
-    /// Creates the trace, stopped.
-    ///
-    /// # Errors
-    /// Without tracefs, or without permission to use it.
+    /// Creates the trace, stopped. Errors: without tracefs, or without permission to use it.
     pub(super) fn create(request: Explain, kernel: &Kernel, host: &Host) -> Result<Explainer, TraceError> {
         Explainer::create_in(Instance::create()?, request, kernel, host)
     }
 
     /// As [`Explainer::create`], for a measurement without an end: each spike goes to `reports`, or is dropped where it
-    /// has no room, and the trace is small, because each stop reads all of it.
-    ///
-    /// # Errors
-    /// As [`Explainer::create`].
+    /// has no room, and the trace is small, because each stop reads all of it. Errors: as [`Explainer::create`].
     pub(super) fn create_endless(host: &Host, reports: SyncSender<SpikeReport>) -> Result<Explainer, TraceError> {
         /// Memory of the trace of one CPU, KiB: 15 000 events.
         const TRACE_KIB: usize = 512;
@@ -163,9 +157,6 @@ impl Explainer {
 
     /// Enables the events of the threads with these IDs. The kernel patches its code for that on all CPUs, so it is
     /// done before anything is measured.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
     pub(super) fn enable(&mut self, tids: &[u32]) -> Result<(), TraceError> {
         let Some((instance, decoder, _)) = &mut self.ready else { return Ok(()) };
         let pids: Option<Vec<i32>> = host::is_initial_pid_namespace()
@@ -182,10 +173,8 @@ impl Explainer {
     }
 
     /// Starts the trace and the threads that take and explain it, which inherit the affinity of the caller. Takes as
-    /// long as the machine lets it, so the due times of the threads on `cpus` are chosen afterwards.
-    ///
-    /// # Errors
-    /// When the trace or a thread cannot be started.
+    /// long as the machine lets it, so the due times of the threads on `cpus` are chosen afterwards. Errors: when the
+    /// trace or a thread cannot be started.
     pub(super) fn begin(&mut self, cpus: &CpuSet) -> Result<(), TraceError> {
         let has_own_cpu = sys::sched::affinity(0).is_ok_and(|mine| !mine.minus(cpus).is_empty());
         let Some((mut instance, Some(decoder), wake_rx)) = self.ready.take() else { return Ok(()) };

@@ -6,20 +6,15 @@ use rt::LinkEnd;
 use workload::link::{self, LinkMonitor};
 
 /// The devices of a guest whose interrupts `cell` measures, bound and open; `None` for every other cell. Call it before
-/// the load is started.
-///
-/// # Errors
-/// When a device is missing or cannot be bound.
+/// the load is started. Errors: when a device is missing or cannot be bound.
 pub(super) fn timers_of(cell: &Cell) -> Result<Option<LinkEnd>, CellError> {
     let link = cell.task.link().filter(|link| link.is_timers());
     link.map(|link| timers(cell, link).map_err(CellError::Impossible)).transpose()
 }
 
 /// The end of the link that `cell` measures, and its monitor where the link is a line; `None` for a cell that measures
-/// no answers, and for devices of a guest, see [`timers_of`].
-///
-/// # Errors
-/// When the device does not exist or is not accessible, or the peer does not answer.
+/// no answers, and for devices of a guest, see [`timers_of`]. Errors: when the device does not exist or is not
+/// accessible, or the peer does not answer.
 pub(super) fn end_of(cell: &Cell) -> Result<(Option<LinkEnd>, Option<LinkMonitor>), CellError> {
     match cell.task.link() {
         Some(link) if !link.is_timers() => {

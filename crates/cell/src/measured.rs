@@ -21,10 +21,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Builds the record. The file of samples is complete when this returns.
-    ///
-    /// # Errors
-    /// When the samples cannot be kept.
+    /// Builds the record. The file of samples is complete when this returns. Errors: when the samples cannot be kept.
     pub fn record(self) -> Result<Record, CellError> {
         let Measured { measurers, running, prepared, measurement, loads, machine } = self;
         // Dropped before the host is inspected again.

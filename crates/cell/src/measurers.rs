@@ -11,10 +11,7 @@ use store::SampleWriter;
 
 /// Measures on every CPU of a cell. Dropping it ends everything that it has started.
 pub(super) trait Measurers: Debug {
-    /// Releases the measurers.
-    ///
-    /// # Errors
-    /// When they cannot be signaled.
+    /// Releases the measurers. Errors: when they cannot be signaled.
     fn release(&mut self) -> Result<Window, CellError>;
 
     /// Waits until all have ended, at most `timeout`; returns whether they have.
@@ -28,22 +25,17 @@ pub(super) trait Measurers: Debug {
     /// Stops them now: the measured window ends with the due times so far.
     fn stop(&mut self);
 
-    /// Collects their measurements so far, and passes the samples to `samples`. Called about once a second.
-    ///
-    /// # Errors
-    /// When one of them failed, or the samples cannot be kept.
+    /// Collects their measurements so far, and passes the samples to `samples`. Called about once a second. Errors:
+    /// when one of them failed, or the samples cannot be kept.
     fn collect(&mut self, samples: &mut Option<SampleWriter>) -> Result<(), CellError>;
 
     /// IDs of the threads that measure, or whose sleep is measured.
     fn thread_ids(&self) -> Vec<u32>;
 
-    /// Progress of each thread.
     fn progress(&self) -> Vec<ThreadProgress>;
 
-    /// Stops waiting for those that have not ended, and returns the measurement.
-    ///
-    /// # Errors
-    /// When one of them failed, so that its results are not what was requested, or the samples cannot be kept.
+    /// Stops waiting for those that have not ended, and returns the measurement. Errors: when one of them failed, so
+    /// that its results are not what was requested, or the samples cannot be kept.
     fn finish(&mut self, samples: &mut Option<SampleWriter>) -> Result<Measurement, CellError>;
 }
 
@@ -84,10 +76,8 @@ pub(super) struct Measurement {
 }
 
 impl Measurement {
-    /// A measurement of threads of `cell`, measured to the end.
-    ///
-    /// # Errors
-    /// When no cycle was due: it ended before the first.
+    /// A measurement of threads of `cell`, measured to the end. Errors: when no cycle was due: it ended before the
+    /// first.
     pub(super) fn of(started: MonoTime, cell: &Cell, threads: Vec<ThreadRecord>) -> Result<Measurement, CellError> {
         let length = |thread: &ThreadRecord| thread.cycles_due.saturating_mul(thread.period_in(cell).ns());
         let longest = threads.iter().map(length).max().filter(|ns| *ns > 0).ok_or(CellError::NothingMeasured)?;

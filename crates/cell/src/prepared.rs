@@ -29,10 +29,8 @@ const LOAD_LIFETIME_MARGIN: Span = Span(60_000_000_000);
 
 impl Prepared {
     /// Checks the cell against this machine and applies its host settings. The raw samples go to the new file
-    /// `samples`, if given.
-    ///
-    /// # Errors
-    /// When the cell cannot be measured here as it is written, or the file of samples cannot be created.
+    /// `samples`, if given. Errors: when the cell cannot be measured here as it is written, or the file of samples
+    /// cannot be created.
     pub fn new(cell: Cell, samples: Option<&Path>) -> Result<Prepared, CellError> {
         let allowed = sys::sched::affinity(0).map_err(|err| CellError::Impossible(err.to_string()))?;
         cell.check().and_then(|()| cell.check_on(&allowed)).map_err(CellError::Impossible)?;

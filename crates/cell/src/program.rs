@@ -35,10 +35,7 @@ pub(super) struct OutsideProgram {
 const LINGERS: Span = Span(5_000_000_000);
 
 impl OutsideProgram {
-    /// Looks for the program; it starts with the measurement.
-    ///
-    /// # Errors
-    /// When it is not installed.
+    /// Looks for the program; it starts with the measurement. Errors: when it is not installed.
     pub(super) fn arm(prepared: &Prepared, instrument: &Instrument) -> Result<OutsideProgram, CellError> {
         let cell = prepared.cell.clone();
         let words = cell.words_of(instrument);

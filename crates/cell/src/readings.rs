@@ -26,10 +26,7 @@ impl Readings {
         }
     }
 
-    /// Takes the next reading.
-    ///
-    /// # Errors
-    /// When a load that must hold its rate does not.
+    /// Takes the next reading. Errors: when a load that must hold its rate does not.
     pub(super) fn read(&mut self, loads: &[Running]) -> Result<(), LoadError> {
         let time = sys::clock::monotonic();
         let (at, elapsed) = (span(time, self.started), span(time, self.time));

@@ -36,9 +36,7 @@ pub struct Recording {
 
 impl Recording {
     /// Starts a recording, which the calling thread has to move into files in `directory`, and renames this thread.
-    ///
-    /// # Errors
-    /// When the kernel cannot be traced, or no file can be created in `directory`.
+    /// Errors: when the kernel cannot be traced, or no file can be created in `directory`.
     pub fn begin(directory: &Path) -> Result<Recording, CellError> {
         sys::thread::set_name(NAME).map_err(|err| CellError::setting("name a thread", err))?;
         // If permitted: a late reader loses events.
@@ -74,15 +72,12 @@ impl Recording {
     }
 
     /// The number of CPUs, by the highest CPU number.
-    #[must_use]
     pub fn n_cpus(&self) -> usize {
         self.files.len()
     }
 
-    /// Moves the pages that were recorded meanwhile; returns the bytes of all pages so far.
-    ///
-    /// # Errors
-    /// When they cannot be read or kept.
+    /// Moves the pages that were recorded meanwhile; returns the bytes of all pages so far. Errors: when they cannot be
+    /// read or kept.
     pub fn drain(&mut self) -> Result<u64, CellError> {
         for (cpu, (length, file)) in self.files.iter_mut().enumerate() {
             self.pages.clear();
@@ -96,10 +91,7 @@ impl Recording {
         Ok(self.files.iter().map(|(length, _)| length).sum())
     }
 
-    /// Stops the recording; returns the bytes of all pages.
-    ///
-    /// # Errors
-    /// As [`Recording::drain`].
+    /// Stops the recording; returns the bytes of all pages. Errors: as [`Recording::drain`].
     pub fn stop(&mut self) -> Result<u64, CellError> {
         self.instance.stop()?;
         let bytes = self.drain()?;
@@ -108,10 +100,7 @@ impl Recording {
     }
 
     /// Writes it as a file of trace-cmd, after [`Recording::stop`]. The space of the pages of a CPU is free again once
-    /// they are written.
-    ///
-    /// # Errors
-    /// When it cannot be written, or the pages cannot be read.
+    /// they are written. Errors: when it cannot be written, or the pages cannot be read.
     pub fn write(mut self, out: &mut impl Write) -> io::Result<()> {
         self.files.iter_mut().try_for_each(|(_, file)| file.rewind())?;
         let head = DatHead {

@@ -61,10 +61,8 @@ const MAX_BETWEEN: u32 = 1000;
 
 impl Sleepers {
     /// Starts the processes and waits until each is warm. Call it before the load is started: a SCHED_IDLE runtime that
-    /// starts up among 400 processes would never be ready.
-    ///
-    /// # Errors
-    /// When the language is not installed, a process does not start up, or its settings differ from those of the cell.
+    /// starts up among 400 processes would never be ready. Errors: when the language is not installed, a process does
+    /// not start up, or its settings differ from those of the cell.
     pub(super) fn arm(prepared: &Prepared, runtime: Runtime) -> Result<Sleepers, CellError> {
         let cell = prepared.cell.clone();
         // The files are removed when all processes have read them.

@@ -49,10 +49,8 @@ const LEAD: Span = Span(2_000_000);
 const EXCHANGE_LEAD: Span = Span(50_000_000);
 
 impl Threads {
-    /// Sets the threads up, and leaves them at the barrier. `timers` are the devices that one of them answers.
-    ///
-    /// # Errors
-    /// When memory cannot be locked, or a thread's settings are refused or not kept.
+    /// Sets the threads up, and leaves them at the barrier. `timers` are the devices that one of them answers. Errors:
+    /// when memory cannot be locked, or a thread's settings are refused or not kept.
     pub(super) fn arm(prepared: &Prepared, timers: Option<LinkEnd>) -> Result<Threads, CellError> {
         let cell = prepared.cell.clone();
         sys::memory::use_one_arena();

@@ -39,10 +39,8 @@ pub(super) struct Driver {
 const FIRST_DUE: Span = Span(1_000_000);
 
 impl Driver {
-    /// Binds this process to Cobalt and opens the device.
-    ///
-    /// # Errors
-    /// In one line: Cobalt or the driver is absent or refuses this user.
+    /// Binds this process to Cobalt and opens the device. Errors: in one line: Cobalt or the driver is absent or
+    /// refuses this user.
     pub(super) fn arm(prepared: &Prepared, context: CobaltContext) -> Result<Driver, CellError> {
         sys::cobalt::bind().map_err(CellError::Setting)?;
         let bench = Timerbench::open().map_err(|errno| CellError::Setting(reason(errno)))?;

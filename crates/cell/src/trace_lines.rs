@@ -39,10 +39,8 @@ fn malformed(text: &str) -> String {
     format!("invalid line `{}` in the trace; please report this, with the kernel version", text.trim())
 }
 
-/// Adds a line of timerlat to the record of its CPU; lines of CPUs that are not measured are ignored.
-///
-/// # Errors
-/// One line of text that quotes a malformed line.
+/// Adds a line of timerlat to the record of its CPU; lines of CPUs that are not measured are ignored. Errors: one line
+/// of text that quotes a malformed line.
 pub(super) fn timerlat(text: &str, known: &mut [TimerlatRecord]) -> Result<(), String> {
     let Some(Line { cpu, words }) = line(text)? else { return Ok(()) };
     let (context, ns) = match words[..] {
@@ -62,10 +60,8 @@ pub(super) fn timerlat(text: &str, known: &mut [TimerlatRecord]) -> Result<(), S
     Ok(())
 }
 
-/// Adds a line of osnoise to the record of its CPU, unless that has `most` samples already.
-///
-/// # Errors
-/// One line of text that quotes a malformed line.
+/// Adds a line of osnoise to the record of its CPU, unless that has `most` samples already. Errors: one line of text
+/// that quotes a malformed line.
 pub(super) fn osnoise(text: &str, most: u64, known: &mut [OsnoiseRecord]) -> Result<(), String> {
     let Some(Line { cpu, words }) = line(text)? else { return Ok(()) };
     let number = |word: &&str| word.parse::<u64>().map_err(|_| malformed(text));

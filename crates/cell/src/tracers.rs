@@ -18,9 +18,7 @@ const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Prepared {
     /// Runs `timerlat`, then `osnoise`, each for the duration of the cell. Nothing runs where the kernel has neither.
-    ///
-    /// # Errors
-    /// When the load or a tracer does not do what is requested.
+    /// Errors: when the load or a tracer does not do what is requested.
     pub fn trace(self) -> Result<TracersRecord, CellError> {
         let cell = &self.cell;
         if !cell.conditions.tracers {

@@ -85,10 +85,8 @@ struct Traces {
 }
 
 impl Watcher {
-    /// Finds the threads and prepares the traces; a program starts with the measurement.
-    ///
-    /// # Errors
-    /// When there is nothing to watch, or the kernel cannot be traced.
+    /// Finds the threads and prepares the traces; a program starts with the measurement. Errors: when there is nothing
+    /// to watch, or the kernel cannot be traced.
     pub(super) fn arm(prepared: &Prepared, watch: &Watch) -> Result<Watcher, CellError> {
         let cell = prepared.cell.clone();
         if !host::is_initial_pid_namespace() {

@@ -47,7 +47,6 @@ pub struct Resolver {
 
 impl Resolver {
     /// Begins with no file; nothing is looked up any more once `is_stopped` is set.
-    #[must_use]
     pub fn new(is_stopped: Arc<AtomicBool>) -> Resolver {
         Resolver { budget: Rc::new(Budget::new(is_stopped)), modules: HashMap::new(), places: HashMap::new() }
     }

@@ -60,7 +60,6 @@ pub struct Registers {
 
 impl Registers {
     /// Registers of a sample: a value for each bit of [`PERF_REGISTERS`].
-    #[must_use]
     pub fn of_sample(values: &[u64]) -> Registers {
         let mut registers = Registers::default();
         let bits = (0..64_usize).filter(|bit| PERF_REGISTERS >> bit & 1 == 1);

@@ -47,7 +47,6 @@ pub enum Record {
 }
 
 /// A record of events with identifier, thread, time, registers and stack; `None` where it tells nothing of these.
-#[must_use]
 pub fn parse(record: &[u8]) -> Option<Record> {
     let mut words = Words(record);
     let header = words.next()?;

@@ -38,7 +38,6 @@ pub(super) struct Engine<'a> {
     max_in_view: Option<i64>,
 }
 
-/// Result of a run.
 #[derive(Debug)]
 pub(super) struct RunResult {
     pub(super) shown: Vec<ThreadReport>,
@@ -68,10 +67,8 @@ impl Reducer {
     }
 }
 
-/// Measures as requested, until one of the stop conditions.
-///
-/// # Errors
-/// One line: a setting that was rejected or not applied, a failed wait, or an output that cannot be written.
+/// Measures as requested, until one of the stop conditions. Errors: one line: a setting that was rejected or not
+/// applied, a failed wait, or an output that cannot be written.
 pub(super) fn run(options: &Options, usable: &CpuSet, console: &mut Console<'_>) -> Result<RunResult, Box<dyn Error>> {
     let trace = (options.trace_mark && options.break_above.is_some())
         .then(|| TraceMark::open(&HostFs::here()))

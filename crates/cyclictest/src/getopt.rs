@@ -34,10 +34,8 @@ pub(super) struct GivenOption<Id> {
     pub(super) value: Option<String>,
 }
 
-/// Parses the options in `words`, in order.
-///
-/// # Errors
-/// One line: an unknown or ambiguous option, a missing or extra value, or a word that belongs to no option.
+/// Parses the options in `words`, in order. Errors: one line: an unknown or ambiguous option, a missing or extra value,
+/// or a word that belongs to no option.
 pub(super) fn options<Id: Copy>(
     known: &'static [OptionSpec<Id>],
     words: &[String],

@@ -114,10 +114,7 @@ fn of_thread(thread: &ThreadReport) -> Thread<'_> {
     }
 }
 
-/// Serializes the document, with a line feed at its end.
-///
-/// # Errors
-/// None in practice: all keys are strings.
+/// Serializes the document, with a line feed at its end. Errors: none in practice: all keys are strings.
 pub(super) fn json(run: &Run<'_>, threads: &[ThreadReport]) -> serde_json::Result<String> {
     let host = run.host;
     let version = run.layout.version();

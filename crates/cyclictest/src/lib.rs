@@ -86,10 +86,8 @@ impl Console<'_> {
     }
 }
 
-/// Runs with `words`, the command line without the program's name; returns the exit status.
-///
-/// # Errors
-/// One line: reason and advice.
+/// Runs with `words`, the command line without the program's name; returns the exit status. Errors: one line: reason
+/// and advice.
 pub fn run(words: &[String], call: &Call, console: &mut Console<'_>) -> Result<u8, Box<dyn Error>> {
     let usable = sys::sched::affinity(0)?;
     let status_of_break = call.status_of_break()?;

@@ -100,7 +100,6 @@ pub(super) fn smi_counters(options: &Options) -> Result<Vec<(SmiCounter, u64)>, 
     options.threads.iter().map(counter).collect()
 }
 
-/// The period of a thread.
 pub(super) fn period(thread: &ThreadOptions) -> Result<Period, model::SpanError> {
     Period::try_from(Span(thread.interval_us.saturating_mul(1000)))
 }

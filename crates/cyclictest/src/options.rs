@@ -86,10 +86,7 @@ pub(super) enum Start {
 }
 
 /// Parses a command line without the program's name. `usable` are the CPUs that this process may use; `layout` is the
-/// layout from the environment.
-///
-/// # Errors
-/// One line: reason and advice.
+/// layout from the environment. Errors: one line: reason and advice.
 pub(super) fn read(words: &[String], usable: &CpuSet, layout: Option<&str>) -> Result<Invocation, String> {
     if let Some(word) = words.iter().find(|word| word.starts_with("-smp")) {
         return Err(format!(

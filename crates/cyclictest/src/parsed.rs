@@ -55,10 +55,7 @@ const MAX_THREADS: u64 = 1024;
 const MOST: u64 = i32::MAX as u64;
 
 impl ParsedOptions {
-    /// Parses the value of every option.
-    ///
-    /// # Errors
-    /// One line: the option, its value, and the reason.
+    /// Parses the value of every option. Errors: one line: the option, its value, and the reason.
     pub(super) fn of(
         given: &[GivenOption<Id>],
         usable: &CpuSet,

@@ -22,10 +22,8 @@ struct Flags {
 }
 
 impl Requests {
-    /// Registers the signals; none is lost afterwards. The second SIGINT or SIGTERM ends this process at once.
-    ///
-    /// # Errors
-    /// If the kernel rejects a handler.
+    /// Registers the signals; none is lost afterwards. The second SIGINT or SIGTERM ends this process at once. Errors:
+    /// if the kernel rejects a handler.
     pub(super) fn accept() -> io::Result<Requests> {
         let flags = Arc::<Flags>::default();
         for signal in [SIGINT, SIGTERM] {
@@ -35,10 +33,7 @@ impl Requests {
         Ok(Requests { signals, flags })
     }
 
-    /// Starts the thread, which signals `waker` at each signal.
-    ///
-    /// # Errors
-    /// If the thread cannot be created.
+    /// Starts the thread, which signals `waker` at each signal. Errors: if the thread cannot be created.
     pub(super) fn forward(self, waker: Waker) -> io::Result<PendingRequests> {
         let Requests { mut signals, flags } = self;
         let asked = PendingRequests(Arc::clone(&flags));

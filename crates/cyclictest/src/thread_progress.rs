@@ -80,7 +80,6 @@ impl ThreadProgress {
         self.miss(shown, self.schedule.containing(due).index, late);
     }
 
-    /// The first due time.
     pub(super) fn first_due(&self) -> ClockTime {
         self.schedule.first_due
     }

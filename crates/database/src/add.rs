@@ -46,10 +46,8 @@ const CAUSE: [&str; 9] =
 const OF_RUN: [&str; 5] = ["cause", "finding", "histogram", "block", "measurement"];
 
 impl Database {
-    /// Adds a run, read from `path`. A run that is there already is replaced if it has more measurements now.
-    ///
-    /// # Errors
-    /// If the store cannot be written. It is then as before.
+    /// Adds a run, read from `path`. A run that is there already is replaced if it has more measurements now. Errors:
+    /// if the store cannot be written. It is then as before.
     pub fn add(&mut self, header: &Header, entries: &[Entry], path: &str) -> Result<Added, DatabaseError> {
         let contents = contents::of(header, entries, path)?;
         let engine = &mut self.engine;

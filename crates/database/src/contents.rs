@@ -50,10 +50,7 @@ pub(crate) fn series_cell(cell: &Cell) -> Cell {
     Cell { deadline: None, ..cell.clone() }
 }
 
-/// Computes the rows of a run, read from `path`.
-///
-/// # Errors
-/// If the run has no measurement.
+/// Computes the rows of a run, read from `path`. Errors: if the run has no measurement.
 pub(crate) fn of(header: &Header, entries: &[Entry], path: &str) -> Result<Contents, DatabaseError> {
     let unsuited = |reason: &str| DatabaseError::Unsuited { run: plain(path).into_owned(), reason: reason.to_owned() };
     if entries.is_empty() {

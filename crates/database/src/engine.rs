@@ -49,10 +49,7 @@ impl Failure {
 }
 
 impl Engine {
-    /// Opens the store.
-    ///
-    /// # Errors
-    /// If it cannot be opened, or does not exist and is only to be read.
+    /// Opens the store. Errors: if it cannot be opened, or does not exist and is only to be read.
     pub(crate) fn open(at: &Location, access: Access) -> Result<Engine, DatabaseError> {
         match at {
             Location::File(path) => sqlite::open(path, access).map(Engine::Sqlite),

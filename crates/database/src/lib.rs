@@ -42,20 +42,15 @@ impl fmt::Debug for Database {
 }
 
 impl Database {
-    /// Opens the store for additions; makes it if there is none, and brings its schema to that of this program.
-    ///
-    /// # Errors
-    /// If it cannot be opened, is locked, or is of a newer program.
+    /// Opens the store for additions; makes it if there is none, and brings its schema to that of this program. Errors:
+    /// if it cannot be opened, is locked, or is of a newer program.
     pub fn open(at: &Location) -> Result<Database, DatabaseError> {
         let mut engine = Engine::open(at, Access::Write)?;
         schema::migrate(&mut engine, at, schema::MIGRATIONS)?;
         Ok(Database { engine, at: at.clone(), facts: None })
     }
 
-    /// Opens the store for questions.
-    ///
-    /// # Errors
-    /// If there is none, or it has another schema.
+    /// Opens the store for questions. Errors: if there is none, or it has another schema.
     pub fn open_to_read(at: &Location) -> Result<Database, DatabaseError> {
         let mut engine = Engine::open(at, Access::Read)?;
         schema::check(&mut engine, at)?;
@@ -63,10 +58,7 @@ impl Database {
     }
 
     /// Answers one SQL statement, which cannot change the store: hands each part to `each` until that breaks, and keeps
-    /// none.
-    ///
-    /// # Errors
-    /// If it is not one statement, is wrong, or would change the store.
+    /// none. Errors: if it is not one statement, is wrong, or would change the store.
     pub fn query(&mut self, sql: &str, each: &mut dyn FnMut(Part) -> ControlFlow<()>) -> Result<(), DatabaseError> {
         use engine::Failure;
         self.engine.ask(sql, each).map_err(|failure| match failure {

@@ -17,10 +17,8 @@ pub enum Location {
 }
 
 impl Location {
-    /// Reads a name: a URL of PostgreSQL, a file, or a directory that holds or gets the file `store.sqlite`.
-    ///
-    /// # Errors
-    /// If it is a URL of something else, or empty.
+    /// Reads a name: a URL of PostgreSQL, a file, or a directory that holds or gets the file `store.sqlite`. Errors: if
+    /// it is a URL of something else, or empty.
     pub fn parse(named: &str) -> Result<Location, DatabaseError> {
         let invalid =
             |reason: &str| Err(DatabaseError::Location { named: without_password(named), reason: reason.to_owned() });
@@ -34,10 +32,8 @@ impl Location {
         }
     }
 
-    /// The store of this user: `$XDG_DATA_HOME/punctual` or `~/.local/share/punctual`.
-    ///
-    /// # Errors
-    /// If neither variable is set.
+    /// The store of this user: `$XDG_DATA_HOME/punctual` or `~/.local/share/punctual`. Errors: if neither variable is
+    /// set.
     pub fn of_user() -> Result<Location, DatabaseError> {
         // Relative paths are invalid (XDG Base Directory Specification).
         let set = |name| std::env::var_os(name).map(PathBuf::from).filter(|path| path.is_absolute());
@@ -46,10 +42,7 @@ impl Location {
     }
 
     /// The named store, that of `PUNCTUAL_STORE`, or that of this user. A variable hides the password of a URL from
-    /// `ps`.
-    ///
-    /// # Errors
-    /// As [`Location::parse`] and [`Location::of_user`].
+    /// `ps`. Errors: as [`Location::parse`] and [`Location::of_user`].
     pub fn named_or_of_user(named: Option<&str>) -> Result<Location, DatabaseError> {
         let of_environment = std::env::var("PUNCTUAL_STORE").ok().filter(|named| !named.is_empty());
         named.or(of_environment.as_deref()).map_or_else(Location::of_user, Location::parse)

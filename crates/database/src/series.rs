@@ -47,10 +47,7 @@ pub struct StoredRun {
 pub type Buckets = Vec<(u64, u64)>;
 
 impl Database {
-    /// All runs, newest first.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
+    /// All runs, newest first. Errors: if the store cannot be read.
     pub fn runs(&mut self) -> Result<Vec<StoredRun>, DatabaseError> {
         let sql = "SELECT r.id, r.started_unix_ms, coalesce(m.hostname, m.identity), c.kernel_release, r.title, r.path, \
                    r.measurements, r.planned FROM run r JOIN machine m ON m.id = r.machine_id \
@@ -72,9 +69,7 @@ impl Database {
     }
 
     /// The selected series, by machine and cell, each in the order of time. Series without latencies are left out.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
+    /// Errors: if the store cannot be read.
     pub fn series(&mut self, selection: &Selection) -> Result<Vec<Series>, DatabaseError> {
         let machines =
             self.named("SELECT id, coalesce(hostname, identity), model, identity FROM machine ORDER BY id")?;
@@ -104,10 +99,7 @@ impl Database {
         Ok(series)
     }
 
-    /// Earlier runs of the series of a cell on a machine, in the order of time.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
+    /// Earlier runs of the series of a cell on a machine, in the order of time. Errors: if the store cannot be read.
     pub fn earlier(&mut self, host: &Host, cell: &Cell, before_unix_ms: u64) -> Result<Vec<Point>, DatabaseError> {
         let configurations = self.configurations()?;
         let sql = format!(
@@ -123,10 +115,7 @@ impl Database {
     }
 
     /// Histograms of the measurements with these runs and cells: lowest latency and count of each bucket. Damaged ones
-    /// are left out.
-    ///
-    /// # Errors
-    /// If the store cannot be read.
+    /// are left out. Errors: if the store cannot be read.
     pub fn histograms(&mut self, points: &[(u64, u64)]) -> Result<Vec<Option<Buckets>>, DatabaseError> {
         let sql = "SELECT counts FROM histogram WHERE run_id = $1 AND cell_index = $2";
         let mut histograms = Vec::new();

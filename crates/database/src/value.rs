@@ -24,19 +24,16 @@ impl Value {
     }
 
     /// The whole number, if it is one.
-    #[must_use]
     pub fn as_int(&self) -> Option<i64> {
         if let Value::Int(n) = self { Some(*n) } else { None }
     }
 
     /// The whole number as one that is not negative.
-    #[must_use]
     pub fn as_unsigned(&self) -> Option<u64> {
         self.as_int().and_then(|n| u64::try_from(n).ok())
     }
 
     /// The number, whole or not.
-    #[must_use]
     pub fn as_real(&self) -> Option<f64> {
         match self {
             Value::Int(n) => Some(*n as f64),
@@ -46,13 +43,11 @@ impl Value {
     }
 
     /// The text, if it is one.
-    #[must_use]
     pub fn as_text(&self) -> Option<&str> {
         if let Value::Text(text) = self { Some(text) } else { None }
     }
 
     /// The bytes, if they are such.
-    #[must_use]
     pub fn as_bytes(&self) -> Option<&[u8]> {
         if let Value::Bytes(bytes) = self { Some(bytes) } else { None }
     }

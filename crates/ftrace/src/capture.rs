@@ -87,7 +87,6 @@ pub struct Again {
 impl Capture {
     /// The capture of cases in a window, with their explanations. `trace` is that of the window, and `timers` as in
     /// `Decoder::only_timers_of`.
-    #[must_use]
     pub fn new(
         layouts: Layouts,
         window: Window,
@@ -110,13 +109,11 @@ impl Capture {
     }
 
     /// Version of the program that made it.
-    #[must_use]
     pub fn version(&self) -> &str {
         &self.evidence.version
     }
 
     /// The file.
-    #[must_use]
     pub fn pack(&self) -> Vec<u8> {
         compress_to_vec(&self.trace_file()[..], CompressionLevel::Fastest)
     }
@@ -136,10 +133,7 @@ impl Capture {
         head.file(buffers.get(..used).unwrap_or_default())
     }
 
-    /// Reads a file.
-    ///
-    /// # Errors
-    /// When the file has another format, is damaged, or is of a machine with other system calls.
+    /// Reads a file. Errors: when the file has another format, is damaged, or is of a machine with other system calls.
     pub fn unpack(file: &[u8]) -> Result<Capture, CaptureError> {
         Capture::of_trace_file(&decompressed(file)?)
     }
@@ -177,10 +171,7 @@ impl Capture {
         self.evidence.cases.iter().zip(&self.evidence.verdicts)
     }
 
-    /// Its events.
-    ///
-    /// # Errors
-    /// When they cannot be decoded.
+    /// Its events. Errors: when they cannot be decoded.
     pub fn trace(&self) -> Result<Trace, CaptureError> {
         let mut decoder = self.layouts.decoder()?;
         decoder.only_timers_of(self.evidence.timers.clone());
@@ -190,10 +181,7 @@ impl Capture {
         Ok(trace)
     }
 
-    /// Explains its cases by the rules of this program.
-    ///
-    /// # Errors
-    /// As [`Capture::trace`].
+    /// Explains its cases by the rules of this program. Errors: as [`Capture::trace`].
     pub fn again(&self) -> Result<Vec<Again>, CaptureError> {
         let trace = self.trace()?;
         let symbols = |address: u64| {

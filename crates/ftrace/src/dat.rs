@@ -81,7 +81,6 @@ pub struct Machine {
 
 impl DatHead {
     /// A file with these buffers: the name of each, which is empty for the first one, and its pages of each CPU.
-    #[must_use]
     pub fn file<'a>(&self, buffers: &[(&str, &'a [Vec<u8>])]) -> Vec<u8> {
         let sources = |pages: &'a Vec<u8>| (pages.len() as u64, &pages[..]);
         let mut bytes = Vec::new();
@@ -94,10 +93,8 @@ impl DatHead {
     }
 
     /// Writes a file with these buffers: the name of each, and the pages of each CPU as their length, bytes, and their
-    /// source, which is dropped once it is read.
-    ///
-    /// # Errors
-    /// When the file cannot be written, or a source cannot be read or ends early.
+    /// source, which is dropped once it is read. Errors: when the file cannot be written, or a source cannot be read or
+    /// ends early.
     pub fn write<R: Read>(&self, out: &mut impl Write, buffers: Vec<(&str, Vec<(u64, R)>)>) -> io::Result<()> {
         let page_bytes = self.layouts.page_bytes.max(1) as u64;
         let n_cpus = buffers.iter().map(|(_, cpus)| cpus.len()).max().unwrap_or(0);

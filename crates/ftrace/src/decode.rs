@@ -164,13 +164,11 @@ impl Decoder {
     }
 
     /// Bytes of a page.
-    #[must_use]
     pub fn page_bytes(&self) -> usize {
         self.layout.page_bytes
     }
 
     /// Whether page faults are among the events.
-    #[must_use]
     pub fn sees_page_faults(&self) -> bool {
         self.kinds.iter().flatten().any(|kind| matches!(kind, Kind::PageFault))
     }
@@ -231,7 +229,6 @@ impl Decoder {
     }
 
     /// An empty trace for this many CPUs.
-    #[must_use]
     pub fn begin(&self, n_cpus: usize) -> Trace {
         Trace { cpus: vec![CpuEvents::default(); n_cpus], vectors: self.vectors.clone(), ..Trace::default() }
     }
@@ -312,7 +309,6 @@ impl Decoder {
     }
 
     /// Number of these pages before which events were lost, and of these events as far as the kernel has counted them.
-    #[must_use]
     pub fn lost(&self, pages: &[u8]) -> (u64, u64) {
         let heads = pages.chunks(self.layout.page_bytes).filter_map(|page| Some(page_head(page, &self.layout).ok()?.0));
         heads.filter(|head| head.lost).fold((0, 0), |(n, events), head| (n + 1, events + head.lost_count.unwrap_or(0)))

@@ -31,10 +31,7 @@ pub enum LayoutError {
 const MOST_PAGE_BYTES: usize = 1 << 24;
 
 impl Layouts {
-    /// The decoder of these events.
-    ///
-    /// # Errors
-    /// When a text is malformed.
+    /// The decoder of these events. Errors: when a text is malformed.
     pub fn decoder(&self) -> Result<Decoder, LayoutError> {
         let mut layout = page_layout(&self.page).ok_or(LayoutError::Page)?;
         layout.page_bytes = layout.page_bytes.max(self.page_bytes);
@@ -50,7 +47,6 @@ impl Layouts {
     }
 
     /// These layouts with the events of another trace of the same kernel.
-    #[must_use]
     pub fn with(mut self, other: &Layouts) -> Layouts {
         let new = other.formats.iter().filter(|(path, _)| self.formats.iter().all(|(known, _)| known != path));
         let new: Vec<_> = new.cloned().collect();

@@ -14,7 +14,6 @@ const MOST_TEXT: usize = 300;
 
 /// The pages of each CPU with the phases of a spike and the longest intervals in them, each with its cause; `None`
 /// where the kernel of the trace has no such events.
-#[must_use]
 pub fn marks(layouts: &Layouts, spike: &Spike<'_>) -> Option<Vec<Vec<u8>>> {
     let format =
         layouts.formats.iter().find_map(|(path, text)| (path == "ftrace/print").then(|| Format::parse(text)))??;

@@ -31,10 +31,7 @@ pub(super) fn is_archive(head: &[u8]) -> bool {
     head.get(TAR_AT..).is_some_and(|rest| rest.starts_with(TAR))
 }
 
-/// The regular files of an archive.
-///
-/// # Errors
-/// When it is damaged.
+/// The regular files of an archive. Errors: when it is damaged.
 pub(super) fn entries<R: Read + Seek>(input: &mut Parser<R>) -> Result<Vec<Entry>, DatError> {
     let (mut entries, mut at) = (Vec::new(), 0_u64);
     while at < input.length() {
@@ -55,10 +52,7 @@ pub(super) fn entries<R: Read + Seek>(input: &mut Parser<R>) -> Result<Vec<Entry
     Ok(entries)
 }
 
-/// The pages and formats among these files.
-///
-/// # Errors
-/// When there are none, or one is damaged.
+/// The pages and formats among these files. Errors: when there are none, or one is damaged.
 pub(super) fn open<R: Read + Seek>(mut input: Parser<R>, entries: &[Entry]) -> Result<DatFile<R>, DatError> {
     let (mut head, mut places) = (DatHead::default(), Vec::new());
     for Entry { name, at, bytes } in entries {

@@ -11,7 +11,6 @@ pub(super) struct PageLayout {
     pub(super) commit_bytes: usize,
     /// Offset of the records.
     pub(super) data_at: usize,
-    /// Bytes of a page.
     pub(super) page_bytes: usize,
 }
 
@@ -26,7 +25,6 @@ pub(super) enum PageError {
     Record(usize),
 }
 
-/// The head of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct PageHead {
     /// The time of its first record, ns.
@@ -62,10 +60,7 @@ pub(super) fn page_begins(page: &[u8]) -> Option<u64> {
 }
 
 /// Passes every event of `page` to `take`, with its time, ns, and its data. The time after records without an event is
-/// also correct.
-///
-/// # Errors
-/// When the page is damaged; the events before the damage have been taken.
+/// also correct. Errors: when the page is damaged; the events before the damage have been taken.
 pub(super) fn read_page(
     page: &[u8],
     layout: &PageLayout,
@@ -76,10 +71,7 @@ pub(super) fn read_page(
     Ok(head)
 }
 
-/// The head of a page, and its records.
-///
-/// # Errors
-/// When the page is shorter than its head declares.
+/// The head of a page, and its records. Errors: when the page is shorter than its head declares.
 pub(super) fn page_head<'a>(page: &'a [u8], layout: &PageLayout) -> Result<(PageHead, &'a [u8]), PageError> {
     let short = || PageError::Short(page.len());
     let time_ns = page_begins(page).ok_or_else(short)?;

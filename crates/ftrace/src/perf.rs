@@ -76,10 +76,8 @@ pub(super) struct PerfRecords {
 /// A file with its clock, names of threads, and its architecture if that is not ours.
 pub(super) type PerfFile<R> = (Stream<R, PerfRecords>, &'static str, HashMap<i32, String>, Option<String>);
 
-/// Reads the head of a file.
-///
-/// # Errors
-/// When it is not of this machine's byte order, is compressed, lacks times, or is damaged.
+/// Reads the head of a file. Errors: when it is not of this machine's byte order, is compressed, lacks times, or is
+/// damaged.
 pub(super) fn open<R: Read + Seek>(mut input: Parser<R>) -> Result<PerfFile<R>, RecordingError> {
     let unsupported = |what: &str| Err(DatError::Unsupported(what.to_owned()).into());
     input.seek(PERF.len() as u64)?;

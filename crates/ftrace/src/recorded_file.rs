@@ -41,18 +41,13 @@ impl fmt::Debug for RecordedFile {
 }
 
 impl RecordedFile {
-    /// Recognizes a file, and reads its head.
-    ///
-    /// # Errors
-    /// When it is of an unknown kind, or cannot be read.
+    /// Recognizes a file, and reads its head. Errors: when it is of an unknown kind, or cannot be read.
     pub fn open<R: Read + Seek + 'static>(input: R) -> Result<RecordedFile, RecordingError> {
         RecordedFile::recognize(BufReader::new(input), true)
     }
 
-    /// The files of a directory: their names and sizes, and how each is opened, by its index.
-    ///
-    /// # Errors
-    /// When they are not raw pages with their formats, or cannot be read.
+    /// The files of a directory: their names and sizes, and how each is opened, by its index. Errors: when they are not
+    /// raw pages with their formats, or cannot be read.
     pub fn of_directory<R: Read + Seek + 'static>(
         files: Vec<(String, u64)>,
         open: impl FnMut(usize) -> io::Result<R> + 'static,

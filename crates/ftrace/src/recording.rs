@@ -61,17 +61,13 @@ struct Cursor {
     rest: Vec<u8>,
     /// Time up to which its events are known, ns; `None` after the last one.
     latest_ns: Option<u64>,
-    /// The clock of timers.
     timers: TimerClock,
     /// Beginnings of parts: their times, ns, and places.
     index: Vec<(u64, NextPart)>,
 }
 
 impl<R: Read + Seek> DatRecording<R> {
-    /// The trace in this file.
-    ///
-    /// # Errors
-    /// When its layouts or its clock are not known.
+    /// The trace in this file. Errors: when its layouts or its clock are not known.
     pub fn new(file: DatFile<R>) -> Result<DatRecording<R>, RecordingError> {
         if !CLOCKS.contains(&file.clock.as_str()) {
             return Err(RecordingError::Clock(model::plain(&file.clock).into_owned()));

@@ -23,10 +23,7 @@ const MOST_LATEST: usize = 1 << 20;
 /// The records of one kind of file.
 pub(super) trait Records {
     /// Passes the events of the records that `bytes` begins with to `part`. Returns the distance to the first record
-    /// that is not whole.
-    ///
-    /// # Errors
-    /// When a record is damaged.
+    /// that is not whole. Errors: when a record is damaged.
     fn read(&mut self, bytes: &[u8], part: &mut Part<'_>) -> Result<u64, DatError>;
 
     /// An empty trace.

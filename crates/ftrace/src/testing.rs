@@ -63,7 +63,6 @@ pub(crate) fn written(records: &[Record]) -> Vec<u8> {
     bytes
 }
 
-/// A page of these records.
 pub(crate) fn page(time_ns: u64, flags: u64, records: &[u8], layout: &PageLayout, lost: Option<u64>) -> Vec<u8> {
     let mut page = vec![0; layout.page_bytes.max(layout.data_at + records.len() + 8)];
     page[..8].copy_from_slice(&time_ns.to_ne_bytes());
@@ -81,7 +80,6 @@ pub(crate) fn page(time_ns: u64, flags: u64, records: &[u8], layout: &PageLayout
 }
 
 /// Layouts as in this program's own kernel.
-#[must_use]
 pub fn layouts() -> Layouts {
     let of = |path: &str, id: u16, fields: &[(&str, usize, usize)]| {
         let lines: String = fields
@@ -189,13 +187,11 @@ pub(crate) fn all_kinds() -> Vec<Record> {
 }
 
 /// The decoder of these formats.
-#[must_use]
 pub fn decoder() -> Decoder {
     layouts().decoder().unwrap()
 }
 
 /// A page with one event of each kind, of this time.
-#[must_use]
 pub fn page_of_all_kinds(at_ns: u64) -> Vec<u8> {
     page(at_ns, 0, &written(&all_kinds()), &LAYOUT, None)
 }
@@ -221,7 +217,6 @@ pub(crate) fn wakeup() -> Vec<Record> {
 }
 
 /// A page with [`wakeup`].
-#[must_use]
 pub fn page_of_wakeup() -> Vec<u8> {
     page(100, 0, &written(&wakeup()), &LAYOUT, None)
 }
@@ -236,7 +231,6 @@ const WAKES: u64 = 0xf00;
 /// A trace of one CPU and one thread, `control`, that runs for 50 us in each period, 5 us after the interrupt of its
 /// timer; in one of them `logger` keeps the CPU for 400 us. The clock is `CLOCK_MONOTONIC`, or `boot` and this much
 /// ahead of it.
-#[must_use]
 pub fn loop_file(ahead_ns: u64) -> Vec<u8> {
     let names = [(8, "logger"), (9, "control")].map(|(pid, name)| (pid, name.to_owned()));
     let head = DatHead {

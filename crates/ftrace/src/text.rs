@@ -35,9 +35,6 @@ pub(super) struct TextRecords {
 pub(super) type TextFile<R> = (Stream<R, TextRecords>, u64);
 
 /// Finds out what the beginning shows; `None` if it is not ftrace's text.
-///
-/// # Errors
-/// When it cannot be read.
 pub(super) fn open<R: Read + Seek>(mut input: Parser<R>) -> Result<Option<TextFile<R>>, RecordingError> {
     let length = input.length();
     let beginning = input.bytes(length.min(BEGINNING))?;

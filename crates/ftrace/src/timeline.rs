@@ -41,7 +41,6 @@ impl Spike<'_> {
 }
 
 /// The timelines of these spikes as one document.
-#[must_use]
 pub fn timeline(spikes: &[Spike<'_>]) -> Value {
     let mut spikes = spikes.to_vec();
     spikes.sort_by_key(|spike| spike.subject.due_ns);

@@ -20,7 +20,6 @@ impl Window {
     /// The pages of each CPU with events of these times, `CLOCK_MONOTONIC`, ns: from the last one that begins at or
     /// before the start to the last one that begins before the end. If pages are left out, here or before (`is_cut`),
     /// the first one says that events before it are missing.
-    #[must_use]
     pub fn cut(decoder: &Decoder, times_ns: &Range<u64>, pages: &[Vec<u8>], is_cut: bool) -> Vec<Vec<u8>> {
         pages.iter().map(|pages| within(pages, &decoder.layout, times_ns, is_cut)).collect()
     }
@@ -91,7 +90,6 @@ fn add(trace: &mut Trace, cpu: usize, own: &[Event]) {
 }
 
 /// The functions at all addresses of a trace, with their addresses, ascending.
-#[must_use]
 pub fn functions(trace: &Trace, symbols: Symbols<'_>) -> Vec<(u64, String)> {
     let works = trace.cpus.iter().flat_map(|cpu| &cpu.events).filter_map(|event| match event.what {
         What::Work { function } => Some(function),

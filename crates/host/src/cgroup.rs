@@ -73,10 +73,7 @@ pub fn cpu_us_of_group(path: &Path) -> Option<u64> {
     text.lines().find_map(|line| line.strip_prefix("usage_usec "))?.trim().parse().ok()
 }
 
-/// Moves this process into the group at `path`, of either version.
-///
-/// # Errors
-/// One line with the group and the reason.
+/// Moves this process into the group at `path`, of either version. Errors: one line with the group and the reason.
 pub fn enter_group(path: &Path) -> Result<(), String> {
     let failed = |err: io::Error| {
         let hint = match err.kind() {

@@ -20,7 +20,6 @@ pub struct CobaltTask {
 const LONGEST_BYTES: u64 = 1 << 20;
 
 /// The real-time tasks of the kernel with this name; `None` when the list is unreadable.
-#[must_use]
 pub fn cobalt_tasks(fs: &HostFs, name: &str) -> Option<Vec<CobaltTask>> {
     let mut bytes = Vec::new();
     let file = File::open(fs.root.join("proc/xenomai/sched/threads")).ok()?;

@@ -13,10 +13,8 @@ pub struct DmaLatency {
 const PATH: &str = "/dev/cpu_dma_latency";
 
 impl DmaLatency {
-    /// Requests `us` until dropped; returns the value in force with it.
-    ///
-    /// # Errors
-    /// One line with the file, the value, the reason and advice.
+    /// Requests `us` until dropped; returns the value in force with it. Errors: one line with the file, the value, the
+    /// reason and advice.
     pub fn hold(us: u32) -> Result<(DmaLatency, u32), String> {
         let explain = |err: io::Error| {
             format!("cannot hold {us} us in {PATH}: {err}; run as root, or measure with --cpu-dma-latency leave")

@@ -19,10 +19,8 @@ const EDU: [&str; 2] = ["0x1234", "0x11e8"];
 /// Configuration register of a PCI device with the address of its first memory.
 const FIRST_MEMORY: u64 = 0x10;
 
-/// The first `count` devices, bound to the driver of `link` and ready to be started.
-///
-/// # Errors
-/// One line with the missing part and the reason.
+/// The first `count` devices, bound to the driver of `link` and ready to be started. Errors: one line with the missing
+/// part and the reason.
 pub fn dma_timers(fs: &HostFs, link: Link, count: u64) -> Result<Vec<DmaTimer>, String> {
     let (driver, advice) = match link {
         Link::Oob if !fs.exists("proc/xenomai") => {

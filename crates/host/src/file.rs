@@ -22,9 +22,6 @@ pub struct Replacement {
 
 impl Replacement {
     /// Creates a file that is to replace `path`, under the name `path` + `suffix`.
-    ///
-    /// # Errors
-    /// When it cannot be created.
     pub fn new(path: &Path, suffix: &str) -> io::Result<Replacement> {
         let unfinished = with_suffix(path, suffix);
         let file = create(&unfinished)?;
@@ -32,10 +29,8 @@ impl Replacement {
     }
 
     /// Gives the file its name once its content is on disk, and syncs the name, too. A previous file of any type with
-    /// that name is replaced; of a link, the link itself.
-    ///
-    /// # Errors
-    /// When the disk is full or fails, or a directory has the name.
+    /// that name is replaced; of a link, the link itself. Errors: when the disk is full or fails, or a directory has
+    /// the name.
     pub fn commit(&mut self) -> io::Result<()> {
         self.file.sync_all()?;
         fs::rename(&self.unfinished, &self.path)?;
@@ -43,10 +38,7 @@ impl Replacement {
         sync_directory_of(&self.path)
     }
 
-    /// As [`Replacement::commit`]; returns the open file for further writes.
-    ///
-    /// # Errors
-    /// As [`Replacement::commit`].
+    /// As [`Replacement::commit`]; returns the open file for further writes. Errors: as [`Replacement::commit`].
     pub fn commit_open(mut self) -> io::Result<File> {
         self.commit()?;
         self.file.try_clone()
@@ -72,9 +64,6 @@ impl Drop for Replacement {
 }
 
 /// Creates a new file after removing a file or link of that name. With `O_EXCL` no link is followed, open(2).
-///
-/// # Errors
-/// When it cannot be created.
 pub fn create(path: &Path) -> io::Result<File> {
     match fs::remove_file(path) {
         Err(err) if err.kind() != io::ErrorKind::NotFound => return Err(err),
@@ -85,9 +74,6 @@ pub fn create(path: &Path) -> io::Result<File> {
 }
 
 /// Creates a file in `directory` that has no name, or none any more: it ends with its last descriptor.
-///
-/// # Errors
-/// When it cannot be created.
 pub fn without_name(directory: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true).write(true).mode(0o600);
@@ -101,10 +87,8 @@ pub fn without_name(directory: &Path) -> io::Result<File> {
     }
 }
 
-/// Replaces the file `path` by one with this content.
-///
-/// # Errors
-/// When it cannot be created or written; the file is then unchanged.
+/// Replaces the file `path` by one with this content. Errors: when it cannot be created or written; the file is then
+/// unchanged.
 pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
     let mut new = Replacement::new(path, ".new")?;
     new.write_all(content)?;
@@ -112,9 +96,7 @@ pub fn replace(path: &Path, content: &[u8]) -> io::Result<()> {
 }
 
 /// Writes to a `path` given by the user: own descriptors, pipes and devices are written to, other files are replaced.
-///
-/// # Errors
-/// As [`replace`].
+/// Errors: as [`replace`].
 pub fn write_named(path: &Path, content: &[u8]) -> io::Result<()> {
     // Descriptor paths are links, also to regular files, and must not be replaced.
     let is_descriptor = ["/dev/stdout", "/dev/stderr", "/dev/fd"].iter().any(|prefix| path.starts_with(prefix));
@@ -124,18 +106,14 @@ pub fn write_named(path: &Path, content: &[u8]) -> io::Result<()> {
     replace(path, content)
 }
 
-/// Opens a regular file for reading. Other types are refused without waiting: a FIFO or a device has no end.
-///
-/// # Errors
-/// When it cannot be opened, or is not a regular file.
+/// Opens a regular file for reading. Other types are refused without waiting: a FIFO or a device has no end. Errors:
+/// when it cannot be opened, or is not a regular file.
 pub fn open(path: &Path) -> io::Result<File> {
     open_checked(path, regular)
 }
 
-/// Opens a file for reading that `check` accepts, without blocking. A refused file is not opened, if possible.
-///
-/// # Errors
-/// When it cannot be opened, or `check` refuses it.
+/// Opens a file for reading that `check` accepts, without blocking. A refused file is not opened, if possible. Errors:
+/// when it cannot be opened, or `check` refuses it.
 pub fn open_checked(path: &Path, check: impl Fn(&fs::Metadata) -> io::Result<()>) -> io::Result<File> {
     // Checked before, because opening a device may have side effects, and after, because the file may be another one.
     check(&fs::metadata(path)?)?;
@@ -144,10 +122,7 @@ pub fn open_checked(path: &Path, check: impl Fn(&fs::Metadata) -> io::Result<()>
     Ok(file)
 }
 
-/// Opens a regular file for reading, and follows no link.
-///
-/// # Errors
-/// When it cannot be opened, or is not a regular file.
+/// Opens a regular file for reading, and follows no link. Errors: when it cannot be opened, or is not a regular file.
 pub fn open_without_link(path: &Path) -> io::Result<File> {
     regular(&fs::symlink_metadata(path)?)?;
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
@@ -157,10 +132,7 @@ pub fn open_without_link(path: &Path) -> io::Result<File> {
 }
 
 /// The regular files below a directory, with their paths from there on and their sizes, and at most `most` of them. No
-/// link is followed.
-///
-/// # Errors
-/// When a directory cannot be read, or more files are below it.
+/// link is followed. Errors: when a directory cannot be read, or more files are below it.
 pub fn below(directory: &Path, most: usize) -> io::Result<Vec<(PathBuf, u64)>> {
     let (mut files, mut directories) = (Vec::new(), vec![PathBuf::new()]);
     while let Some(path) = directories.pop() {
@@ -180,10 +152,8 @@ pub fn below(directory: &Path, most: usize) -> io::Result<Vec<(PathBuf, u64)>> {
     Ok(files)
 }
 
-/// Opens a regular file for reading and appending, and follows no link.
-///
-/// # Errors
-/// When it cannot be opened, or is not a regular file.
+/// Opens a regular file for reading and appending, and follows no link. Errors: when it cannot be opened, or is not a
+/// regular file.
 pub fn open_to_append(path: &Path) -> io::Result<File> {
     regular(&fs::symlink_metadata(path)?)?;
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
@@ -213,10 +183,8 @@ fn kind(found: &fs::Metadata) -> &'static str {
 
 /// Opens and reads a file given by the user.
 ///
-/// A pipe and a terminal are read to their end, so that `/dev/stdin` can be given.
-///
-/// # Errors
-/// When it cannot be read, is a directory or a device, or holds more than `most` bytes.
+/// A pipe and a terminal are read to their end, so that `/dev/stdin` can be given. Errors: when it cannot be read, is a
+/// directory or a device, or holds more than `most` bytes.
 pub fn read_named(path: &Path, most: u64) -> io::Result<(File, Vec<u8>)> {
     let found = fs::metadata(path)?;
     let is_device = found.file_type().is_block_device() || found.file_type().is_char_device() && !is_terminal(path);
@@ -243,10 +211,7 @@ pub fn with_suffix(path: &Path, suffix: &str) -> PathBuf {
     name.into()
 }
 
-/// Syncs the directory of `path`, so that its names are on disk.
-///
-/// # Errors
-/// When the disk fails.
+/// Syncs the directory of `path`, so that its names are on disk. Errors: when the disk fails.
 pub fn sync_directory_of(path: &Path) -> io::Result<()> {
     let parent = path.parent().filter(|parent| !parent.as_os_str().is_empty());
     match File::open(parent.unwrap_or(Path::new("."))) {

@@ -73,9 +73,6 @@ pub struct OwnDirectory {
 
 impl OwnDirectory {
     /// Creates the directory `name` in `parent`.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
     pub fn make(parent: &Path, name: &str) -> io::Result<OwnDirectory> {
         let own = OwnDirectory::of(parent, name)?;
         // The link comes first, so that no directory is without one. A failure to create the link is ignored.

@@ -138,10 +138,8 @@ impl MachineLock {
     /// Takes the lock. With `wait` it waits for any holder; without, only until the processes started by a killed
     /// holder have ended.
     ///
-    /// A monitor pauses meanwhile: it is waited for.
-    ///
-    /// # Errors
-    /// When another process holds it and `wait` is false, a monitor does not pause, or the file cannot be used.
+    /// A monitor pauses meanwhile: it is waited for. Errors: when another process holds it and `wait` is false, a
+    /// monitor does not pause, or the file cannot be used.
     pub fn take(subject: Subject, wait: bool) -> Result<MachineLock, LockError> {
         let lock = MachineLock::take_at(&Places::here(subject), wait, CHILDREN_EXIT_TIMEOUT)?;
         HELD.store(lock.descriptor(), Relaxed);
@@ -240,9 +238,7 @@ pub fn pass_lock(command: &mut Command) {
 }
 
 /// Holds the lock that the parent left open as `descriptor` until this process ends; children do not inherit it.
-///
-/// # Errors
-/// When the descriptor is invalid.
+/// Errors: when the descriptor is invalid.
 pub fn keep_lock(descriptor: i32) -> io::Result<()> {
     sys::process::close_on_exec(descriptor)?;
     HELD.store(descriptor, Relaxed);

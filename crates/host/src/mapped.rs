@@ -29,7 +29,6 @@ pub struct MappedCode {
 }
 
 /// The executable mappings of process `pid`; empty when it has ended. Files that `known` has are not opened again.
-#[must_use]
 pub fn mapped_code(pid: u32, known: &[MappedCode]) -> Vec<MappedCode> {
     let fs = HostFs::running();
     let text = |path: String| {
@@ -108,7 +107,6 @@ fn executable(line: &str) -> Option<(&str, Option<String>, MappedCode)> {
 }
 
 /// The separate file of debug information of a build, below `/usr/lib/debug`.
-#[must_use]
 pub fn debug_file(build_id: &[u8]) -> Option<File> {
     let hexadecimal: String = build_id.iter().map(|byte| format!("{byte:02x}")).collect();
     let (first, rest) = hexadecimal.split_at_checked(2).filter(|(_, rest)| !rest.is_empty())?;

@@ -33,10 +33,8 @@ pub enum NoTracing {
 }
 
 /// The root of a tracefs that supports instances: where it is mounted, or else a mount of this process alone, which
-/// ends with the process. The lookup mounts it where the kernel does so by itself (`debug/tracing`).
-///
-/// # Errors
-/// Without tracefs in the kernel, or without the right to use it.
+/// ends with the process. The lookup mounts it where the kernel does so by itself (`debug/tracing`). Errors: without
+/// tracefs in the kernel, or without the right to use it.
 pub fn tracing_dir() -> Result<PathBuf, NoTracing> {
     let fs = HostFs::running();
     let has_instances = |dir: &PathBuf| dir.join("instances").is_dir();
@@ -69,10 +67,8 @@ fn private_tracefs() -> io::Result<PathBuf> {
     Ok(PathBuf::from(format!("/proc/self/fd/{}", root.as_raw_fd())))
 }
 
-/// Mounts tracefs in a system of our own; one with other users is left as it is.
-///
-/// # Errors
-/// When the kernel has no tracefs.
+/// Mounts tracefs in a system of our own; one with other users is left as it is. Errors: when the kernel has no
+/// tracefs.
 pub fn mount_tracing() -> io::Result<()> {
     mount::file_system("tracefs", &format!("/{}", TRACEFS_MOUNTS[0]))
 }
@@ -86,10 +82,8 @@ pub fn mount_points() -> impl Iterator<Item = &'static str> {
     FILE_SYSTEMS.iter().map(|(_, place)| *place)
 }
 
-/// Mounts and brings up the parts of a system that a cell and its loads depend on.
-///
-/// # Errors
-/// When the kernel lacks one of the file systems.
+/// Mounts and brings up the parts of a system that a cell and its loads depend on. Errors: when the kernel lacks one of
+/// the file systems.
 pub fn make_system() -> io::Result<()> {
     FILE_SYSTEMS.iter().try_for_each(|(kind, place)| mount::file_system(kind, place))?;
     // Where the kernel shows its preemption model; not every kernel has it.

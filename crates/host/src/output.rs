@@ -86,10 +86,7 @@ impl<R: Read> Iterator for Lines<R> {
     }
 }
 
-/// Waits until `child` has ended, at most `timeout`; it is killed then.
-///
-/// # Errors
-/// If it cannot be waited for.
+/// Waits until `child` has ended, at most `timeout`; it is killed then. Errors: if it cannot be waited for.
 pub fn end_within(child: &mut Child, timeout: Duration) -> io::Result<ExitStatus> {
     let mut waited = Waited::begin();
     end_unless(child, || waited.look() >= timeout)
@@ -122,10 +119,7 @@ pub fn is_wait_to_end() -> bool {
 }
 
 /// Runs a program to its end, at most `timeout` and to a stop request, and returns its output, at most
-/// [`OUTPUT_BYTES`] of each: writing more fails in the program.
-///
-/// # Errors
-/// If it cannot be started.
+/// [`OUTPUT_BYTES`] of each: writing more fails in the program. Errors: if it cannot be started.
 pub fn output_of(command: &mut Command, timeout: Duration) -> io::Result<Output> {
     let file = || bounded_memory_file("output", OUTPUT_BYTES);
     let (stdout, stderr) = (file()?, file()?);
@@ -135,10 +129,7 @@ pub fn output_of(command: &mut Command, timeout: Duration) -> io::Result<Output>
     Ok(Output { status, stdout: written(&stdout)?, stderr: written(&stderr)? })
 }
 
-/// What a program has written to a bounded file in memory.
-///
-/// # Errors
-/// If the kernel refuses.
+/// What a program has written to a bounded file in memory. Errors: if the kernel refuses.
 pub fn written(mut file: &File) -> io::Result<Vec<u8>> {
     // Its position is shared with the program.
     let length = file.stream_position()?;

@@ -16,10 +16,8 @@ pub struct DeviceMemory {
 }
 
 /// Memory number `bar` of the first device with these vendor and device numbers, like `0x1af4`. The device is enabled
-/// and taken from its driver if it has one. `None` without such a device.
-///
-/// # Errors
-/// If the device has no such memory, or without `CAP_SYS_ADMIN`.
+/// and taken from its driver if it has one. `None` without such a device. Errors: if the device has no such memory, or
+/// without `CAP_SYS_ADMIN`.
 pub fn device_memory(fs: &HostFs, ids: [&str; 2], bar: usize) -> io::Result<Option<DeviceMemory>> {
     let is_it = |name: &String| {
         let id = |file: &str| fs.text(format!("{DEVICES}/{name}/{file}"));

@@ -36,10 +36,8 @@ pub struct Preparation {
 }
 
 impl Preparation {
-    /// Makes all changes of `prepare`, for a cell on the CPUs `measured`. Each is read back.
-    ///
-    /// # Errors
-    /// One line with the setting, the value and the reason. Nothing is left changed then.
+    /// Makes all changes of `prepare`, for a cell on the CPUs `measured`. Each is read back. Errors: one line with the
+    /// setting, the value and the reason. Nothing is left changed then.
     pub fn make(fs: &HostFs, prepare: &Prepare, measured: &CpuSet) -> Result<Preparation, String> {
         let mut preparation = Preparation { fs: fs.clone(), changes: Vec::new(), kept: 0, journal: None };
         let mut planned = plan::changes(fs, prepare, measured)?;
@@ -71,10 +69,8 @@ impl Preparation {
         Ok(preparation)
     }
 
-    /// Whether this machine has all settings of `prepare`, with these values. Changes nothing.
-    ///
-    /// # Errors
-    /// One line with the setting and the reason.
+    /// Whether this machine has all settings of `prepare`, with these values. Changes nothing. Errors: one line with
+    /// the setting and the reason.
     pub fn check(fs: &HostFs, prepare: &Prepare, measured: &CpuSet) -> Result<(), String> {
         plan::changes(fs, prepare, measured).map(drop)
     }

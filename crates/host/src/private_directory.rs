@@ -13,10 +13,8 @@ use std::path::{Path, PathBuf};
 pub struct PrivateDirectory(PathBuf);
 
 impl PrivateDirectory {
-    /// Creates a directory in `parent`. Its name is `stem`, a hyphen, and 16 unpredictable hexadecimal digits.
-    ///
-    /// # Errors
-    /// When none can be created in `parent`.
+    /// Creates a directory in `parent`. Its name is `stem`, a hyphen, and 16 unpredictable hexadecimal digits. Errors:
+    /// when none can be created in `parent`.
     pub fn new(parent: &Path, stem: &str) -> io::Result<PrivateDirectory> {
         const ATTEMPTS: u32 = 100;
         let mut attempt = 0;

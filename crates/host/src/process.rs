@@ -88,10 +88,8 @@ fn stat_of(fs: &HostFs, path: &str) -> Option<String> {
     stat.rsplit_once(") ").map(|(_, rest)| rest.to_owned())
 }
 
-/// Checks that `/proc` is mounted: without it nothing is known about the machine, and no cell can be started.
-///
-/// # Errors
-/// One line with the command that mounts it.
+/// Checks that `/proc` is mounted: without it nothing is known about the machine, and no cell can be started. Errors:
+/// one line with the command that mounts it.
 pub fn check_proc() -> Result<(), String> {
     if HostFs::running().exists("proc/self/stat") {
         Ok(())
@@ -108,9 +106,7 @@ pub fn memory_locked_bytes_of(pid: u32) -> Option<u64> {
 }
 
 /// Reads the state, the memory map and the limits of every process (proc(5)). A process that ends meanwhile is skipped.
-///
-/// # Errors
-/// When processes cannot be listed.
+/// Errors: when processes cannot be listed.
 pub fn look_at_all_processes() -> io::Result<()> {
     for entry in std::fs::read_dir("/proc")? {
         let path = entry?.path();

@@ -35,18 +35,13 @@ impl Kind {
 
 /// The program of this version for `architecture`: this one, or `punctual-ARCHITECTURE` in `$PUNCTUAL_BINARIES`, beside
 /// this program, or in `../lib/punctual`. A file of another version or architecture is an error, and no later one is
-/// tried.
-///
-/// # Errors
-/// One line with the files looked for, or the file and the reason, and the remedy.
+/// tried. Errors: one line with the files looked for, or the file and the reason, and the remedy.
 pub fn program_of(architecture: Architecture) -> Result<PathBuf, String> {
     own_or_found(Kind::of(architecture))
 }
 
 /// The program of this version for a machine that `uname -m` calls `machine`; `None` if it is built for none such.
-///
-/// # Errors
-/// As [`program_of`].
+/// Errors: as [`program_of`].
 pub fn program_for(machine: &str) -> Option<Result<PathBuf, String>> {
     let kind = match machine {
         "armv7l" | "armv8l" => Kind::ARM,

@@ -5,9 +5,6 @@ use std::fmt::Write;
 use std::io::{self, Read};
 
 /// SHA-256 of everything that `content` returns, 64 hexadecimal digits, as sha256sum(1) prints it.
-///
-/// # Errors
-/// If it cannot be read.
 pub fn sha256(mut content: impl Read) -> io::Result<String> {
     let mut digest = Sha256::new();
     let mut part = vec![0; 1 << 16];

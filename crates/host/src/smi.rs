@@ -13,10 +13,8 @@ const MSR_SMI_COUNT: u64 = 0x34;
 pub struct SmiCounter(File);
 
 impl SmiCounter {
-    /// Opens the counter of `cpu`, and reads it once as a test.
-    ///
-    /// # Errors
-    /// One line: the CPU has no such counter, the kernel module is not loaded, or this user may not read it.
+    /// Opens the counter of `cpu`, and reads it once as a test. Errors: one line: the CPU has no such counter, the
+    /// kernel module is not loaded, or this user may not read it.
     pub fn open(cpu: u32) -> Result<SmiCounter, String> {
         SmiCounter::open_below(&HostFs::here(), cpu).map_err(|err| {
             let path = format!("/dev/cpu/{cpu}/msr");
@@ -35,10 +33,8 @@ impl SmiCounter {
         counter.count().map(|_| counter)
     }
 
-    /// Interrupts since reset. Reading interrupts that CPU for a moment (msr(4)).
-    ///
-    /// # Errors
-    /// `EIO` when the CPU has no such register.
+    /// Interrupts since reset. Reading interrupts that CPU for a moment (msr(4)). Errors: `EIO` when the CPU has no
+    /// such register.
     pub fn count(&self) -> io::Result<u64> {
         let mut bytes = [0; 8];
         self.0.read_exact_at(&mut bytes, MSR_SMI_COUNT)?;

@@ -16,10 +16,7 @@ pub struct TraceMark {
 }
 
 impl TraceMark {
-    /// Opens the trace where it is mounted.
-    ///
-    /// # Errors
-    /// One line with the file, the reason and advice.
+    /// Opens the trace where it is mounted. Errors: one line with the file, the reason and advice.
     pub fn open(fs: &HostFs) -> Result<TraceMark, String> {
         let open = |path: PathBuf| {
             let explain = |err: io::Error| {
@@ -34,10 +31,8 @@ impl TraceMark {
         Ok(TraceMark { dir, marker, tracing_on })
     }
 
-    /// Writes `text` into the trace, and stops tracing.
-    ///
-    /// # Errors
-    /// The kernel's error; also when tracing is off (tracing_mark_write, kernel/trace/trace.c).
+    /// Writes `text` into the trace, and stops tracing. Errors: the kernel's error; also when tracing is off
+    /// (tracing_mark_write, kernel/trace/trace.c).
     pub fn stop(&mut self, text: &str) -> io::Result<()> {
         self.marker.write_all(text.as_bytes()).map_err(|err| match err.raw_os_error() {
             Some(libc::EBADF) => io::Error::other("tracing is off (tracing_on is 0)"),

@@ -80,10 +80,7 @@ impl Tracer {
         all.split_whitespace().any(|tracer| tracer == name).then_some(dir)
     }
 
-    /// Starts the tracer.
-    ///
-    /// # Errors
-    /// When unsupported: the kernel lacks this tracer, or does not accept the request.
+    /// Starts the tracer. Errors: when unsupported: the kernel lacks this tracer, or does not accept the request.
     pub fn start(request: &TracerRequest<'_>) -> Result<Tracer, NoTracer> {
         let dir = Tracer::dir(request.name).ok_or(NoTracer::Lacking)?;
         let tracer = Tracer { dir, name: request.name };
@@ -100,10 +97,8 @@ impl Tracer {
         Ok(tracer)
     }
 
-    /// Sets the policy of the tracer's threads, once they have the policy that the kernel gives them.
-    ///
-    /// # Errors
-    /// When the threads do not start, or the policy is refused.
+    /// Sets the policy of the tracer's threads, once they have the policy that the kernel gives them. Errors: when the
+    /// threads do not start, or the policy is refused.
     pub fn set_policy(&self, cpus: &CpuSet, policy: Policy) -> Result<(), NoTracer> {
         let failed = |err| NoTracer::Threads(self.name, err);
         for cpu in cpus.iter() {
@@ -139,10 +134,7 @@ impl Tracer {
         }
     }
 
-    /// Discards the trace so far.
-    ///
-    /// # Errors
-    /// The kernel's reason.
+    /// Discards the trace so far. Errors: the kernel's reason.
     pub fn forget(&self) -> Result<(), NoTracer> {
         // Opening with truncation empties it (tracing_open, kernel/trace/trace.c).
         let path = self.dir.join("trace");
@@ -150,9 +142,6 @@ impl Tracer {
     }
 
     /// Numbers of lines that the trace of `cpu` contains, and that it had no room for.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub fn lines(&self, cpu: u32) -> Result<(u64, u64), NoTracer> {
         let stats = self.read(&format!("per_cpu/cpu{cpu}/stats"))?;
         let number = |name: &str| {
@@ -163,9 +152,6 @@ impl Tracer {
     }
 
     /// Stops the tracer, and passes every line of the trace to `take`.
-    ///
-    /// # Errors
-    /// When it cannot be read.
     pub fn finish(self, mut take: impl FnMut(&str)) -> Result<(), NoTracer> {
         self.write("tracing_on", "0")?;
         let path = self.dir.join("trace");

@@ -4,13 +4,11 @@ use super::HostFs;
 use std::path::{Path, PathBuf};
 
 /// All processes.
-#[must_use]
 pub fn processes() -> Vec<u32> {
     HostFs::running().numbers_in("proc")
 }
 
 /// The process of thread `tid`; `None` when it has ended.
-#[must_use]
 pub fn process_of(tid: u32) -> Option<u32> {
     let status = HostFs::running().text(format!("proc/{tid}/status"))?;
     status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
@@ -18,13 +16,11 @@ pub fn process_of(tid: u32) -> Option<u32> {
 
 /// Whether process `pid` belongs to the control group at `path`, a path below the root of any hierarchy, or to one
 /// below it.
-#[must_use]
 pub fn is_in_group(pid: u32, path: &str) -> bool {
     groups_of(&HostFs::running(), pid).iter().any(|(_, group)| Path::new(group).starts_with(path))
 }
 
 /// Whether process `pid` belongs to a unit of systemd: a control group of that name, or one below it.
-#[must_use]
 pub fn is_in_unit(pid: u32, unit: &str) -> bool {
     let groups = groups_of(&HostFs::running(), pid);
     groups.iter().any(|(_, group)| group.split('/').any(|part| part == unit))
@@ -45,7 +41,6 @@ const KINDS: [(&str, &str); 4] =
     [("pipe:", "pipe"), ("socket:", "socket"), ("anon_inode:[timerfd]", "timer"), ("anon_inode:[eventfd]", "eventfd")];
 
 /// Name of the file behind a descriptor of process `pid`: its path, or its kind; `None` when it cannot be read.
-#[must_use]
 pub fn open_file(pid: u32, descriptor: u64) -> Option<String> {
     let link = HostFs::running().root.join(format!("proc/{pid}/fd/{descriptor}")).read_link().ok()?;
     let name: String = link.to_string_lossy().chars().filter(|c| model::is_plain(*c)).collect();
@@ -62,7 +57,6 @@ pub struct CpuGroups {
 
 impl CpuGroups {
     /// Those of process `pid` with a quota; none when it has ended.
-    #[must_use]
     pub fn of(pid: u32) -> CpuGroups {
         CpuGroups::below(&HostFs::running(), pid)
     }
@@ -88,13 +82,11 @@ impl CpuGroups {
     }
 
     /// Whether there is a quota.
-    #[must_use]
     pub fn have_quota(&self) -> bool {
         !self.limited.is_empty()
     }
 
     /// Time so far, ns, in which a quota held processes back; `None` when it cannot be read.
-    #[must_use]
     pub fn throttled_ns(&self) -> Option<u64> {
         let of = |dir: &PathBuf| {
             let text = std::fs::read_to_string(dir.join("cpu.stat")).ok()?;

@@ -9,7 +9,6 @@ pub(super) fn numbered(text: &str) -> impl Iterator<Item = (usize, &str)> {
     text.lines().enumerate().map(|(i, text)| (i + 1, text.trim()))
 }
 
-/// Parses a number.
 pub(super) fn number<T: FromStr>(word: &str, line: usize, what: &str) -> Result<T, ParseError> {
     word.trim().parse().map_err(|_| ParseError::at(line, format!("invalid {what} `{}`", shortened(word.trim()))))
 }

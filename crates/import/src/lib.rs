@@ -138,10 +138,8 @@ const MAX_TEXT: u64 = 1 << 31;
 /// Size limit of piped input, bytes, which is held in memory.
 const MAX_PIPED: u64 = 1 << 28;
 
-/// Imports one file: a measurement for each kind of latency in it.
-///
-/// # Errors
-/// If it cannot be read, or is not in a known format.
+/// Imports one file: a measurement for each kind of latency in it. Errors: if it cannot be read, or is not in a known
+/// format.
 pub fn import(path: &Path, stated: &ImportOptions) -> Result<Vec<Imported>, ImportError> {
     let io = |source| ImportError::Io { path: path.to_owned(), source };
     let flaw = |flaw: ParseError| flaw.of(path);
@@ -177,10 +175,8 @@ pub fn import(path: &Path, stated: &ImportOptions) -> Result<Vec<Imported>, Impo
     Ok(all)
 }
 
-/// Parses the result that an outside program has just written in format `read`; `name` is for the source.
-///
-/// # Errors
-/// One line: when the text is empty, truncated, of another program, or has no latency or several kinds of them.
+/// Parses the result that an outside program has just written in format `read`; `name` is for the source. Errors: one
+/// line: when the text is empty, truncated, of another program, or has no latency or several kinds of them.
 pub fn result(bytes: &[u8], read: &ResultFormat, name: &str) -> Result<Imported, String> {
     let wanted = |what: String| format!("no result of {read}: {what}");
     let described = |err: ParseError| {

@@ -21,10 +21,8 @@ pub struct Domain {
     pub not_taken: Vec<String>,
 }
 
-/// Reads the file of a domain, as `virsh dumpxml` writes it.
-///
-/// # Errors
-/// If it cannot be read or is larger than 1 MiB, is not a domain, or has a setting that is invalid.
+/// Reads the file of a domain, as `virsh dumpxml` writes it. Errors: if it cannot be read or is larger than 1 MiB, is
+/// not a domain, or has a setting that is invalid.
 pub fn libvirt_domain(path: &Path) -> Result<Domain, ImportError> {
     let io = |source| ImportError::Io { path: path.to_owned(), source };
     let (_, bytes) = file::read_named(path, MAX_BYTES).map_err(io)?;

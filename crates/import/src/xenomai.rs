@@ -139,7 +139,6 @@ impl Parsed {
 }
 
 impl Title {
-    /// The stated conditions.
     pub(super) fn conditions(&self) -> StatedConditions {
         StatedConditions {
             priority: self.priority,

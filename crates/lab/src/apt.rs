@@ -82,9 +82,7 @@ pub(super) fn has_lists(architecture: Architecture) -> bool {
 }
 
 /// Fetches the lists of another architecture where they are missing or old. Old ones are good enough without network.
-///
-/// # Errors
-/// If there are none and they cannot be fetched.
+/// Errors: if there are none and they cannot be fetched.
 pub(super) fn refresh(architecture: Architecture, monitor: Monitor<'_>) -> Result<(), LabError> {
     let Some(place) = place(architecture)?.filter(|_| !has_lists(architecture) && is_here()) else { return Ok(()) };
     let failed = |err: io::Error| LabError::file(&place, err);
@@ -102,10 +100,8 @@ pub(super) fn refresh(architecture: Architecture, monitor: Monitor<'_>) -> Resul
     }
 }
 
-/// Runs apt-get in directory `dir`; `poll` is called meanwhile.
-///
-/// # Errors
-/// With its message if it fails, or on a stop request.
+/// Runs apt-get in directory `dir`; `poll` is called meanwhile. Errors: with its message if it fails, or on a stop
+/// request.
 pub(super) fn get(
     architecture: Architecture,
     arguments: &[&str],

@@ -23,25 +23,17 @@ pub struct GuestClocks {
 
 /// Starts the load of this machine, and the trace of a guest's threads.
 pub trait Beside: Send + Sync {
-    /// Files that `cell` needs in its guest, in addition to those of its kernel.
-    ///
-    /// # Errors
-    /// If this machine does not have them.
+    /// Files that `cell` needs in its guest, in addition to those of its kernel. Errors: if this machine does not have
+    /// them.
     fn files(&self, cell: &Cell) -> Result<Vec<GuestFile>, LabError>;
 
     /// Starts what `cell` needs beside its guest, which is at rest; `None` if nothing. Without `threads` none are
-    /// traced.
-    ///
-    /// # Errors
-    /// If the load does not run.
+    /// traced. Errors: if the load does not run.
     fn begin(&self, cell: &Cell, threads: Option<GuestTids>) -> Result<Option<Box<dyn BesideGuest>>, LabError>;
 }
 
 /// The running load and trace. Dropping it ends both.
 pub trait BesideGuest {
-    /// Ends both, and adds what they tell to the record of the guest.
-    ///
-    /// # Errors
-    /// If the load did not last.
+    /// Ends both, and adds what they tell to the record of the guest. Errors: if the load did not last.
     fn finish(self: Box<Self>, clocks: GuestClocks, record: &mut Record) -> Result<(), LabError>;
 }

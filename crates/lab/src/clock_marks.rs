@@ -40,10 +40,7 @@ const SPIN: Duration = Duration::from_micros(300);
 /// The readings at the start and at the end of a measurement.
 pub(super) type Readings = [Vec<ClockMark>; 2];
 
-/// Carries out an exchange in the guest. Without the lab it ends by itself.
-///
-/// # Errors
-/// Without shared memory.
+/// Carries out an exchange in the guest. Without the lab it ends by itself. Errors: without shared memory.
 pub(super) fn exchange(number: u64) -> io::Result<()> {
     channel::with_memory(|memory| {
         let word = |at| memory.read_u64(at).unwrap_or(END);
@@ -74,10 +71,8 @@ pub(super) struct ClockMarks {
 }
 
 impl ClockMarks {
-    /// Starts the thread, on the shared memory in file `path`.
-    ///
-    /// # Errors
-    /// If the file cannot be mapped, or no thread can be created.
+    /// Starts the thread, on the shared memory in file `path`. Errors: if the file cannot be mapped, or no thread can
+    /// be created.
     pub(super) fn start(path: &Path) -> Result<ClockMarks, LabError> {
         let file = File::options().read(true).write(true).open(path).map_err(|err| LabError::file(path, err))?;
         let memory = Registers::map(&file, SHARED_RESULT).map_err(|err| LabError::file(path, err))?;

@@ -53,10 +53,8 @@ fn program() -> Option<&'static str> {
     })
 }
 
-/// Makes the image `path`, which must not exist.
-///
-/// # Errors
-/// If it exists, the file system here is full, or mke2fs fails or is missing.
+/// Makes the image `path`, which must not exist. Errors: if it exists, the file system here is full, or mke2fs fails or
+/// is missing.
 pub(super) fn make(path: &Path) -> Result<(), LabError> {
     File::create_new(path).and_then(|file| file.set_len(BYTES)).map_err(|err| LabError::file(path, err))?;
     let program =
@@ -75,10 +73,7 @@ pub(super) fn arguments(path: &Path) -> [OsString; 6] {
         .map(OsString::from)
 }
 
-/// Mounts the disk, in the guest.
-///
-/// # Errors
-/// If the kernel has no driver for it or for its file system.
+/// Mounts the disk, in the guest. Errors: if the kernel has no driver for it or for its file system.
 pub(super) fn mount() -> io::Result<()> {
     let began = Instant::now();
     while !Path::new(DEVICE).exists() {

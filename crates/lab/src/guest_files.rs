@@ -22,10 +22,8 @@ const RESERVED_PATHS: [&str; 2] = ["/init", modules::PLACE];
 /// The loader's cache of further directories.
 const LIBRARY_CACHE: &str = "/etc/ld.so.cache";
 
-/// Adds the files of `kernel` to the initramfs, and the modules of its own with these names.
-///
-/// # Errors
-/// If a file is missing, cannot be in a guest, or all files together are too large.
+/// Adds the files of `kernel` to the initramfs, and the modules of its own with these names. Errors: if a file is
+/// missing, cannot be in a guest, or all files together are too large.
 pub(super) fn add(
     archive: &mut Archive,
     kernel: &LabKernel,

@@ -57,10 +57,8 @@ pub(super) fn why_not(kernel: &LabKernel, load: &Load) -> Option<String> {
 }
 
 /// Waits until a booting guest is at rest, sets the scheduling of its threads, and reads it back. Returns all threads,
-/// and those whose scheduling was set.
-///
-/// # Errors
-/// If the guest does not come to rest, QEMU rejects a command, or a setting has no effect.
+/// and those whose scheduling was set. Errors: if the guest does not come to rest, QEMU rejects a command, or a setting
+/// has no effect.
 pub(super) fn settle(
     qemu: &mut Qemu,
     threads: &GuestThreads,

@@ -50,10 +50,8 @@ impl Guests {
         }
     }
 
-    /// Returns the record of a cell in a block when its guest has ended; starts the guest if necessary.
-    ///
-    /// # Errors
-    /// If the guest gives no record.
+    /// Returns the record of a cell in a block when its guest has ended; starts the guest if necessary. Errors: if the
+    /// guest gives no record.
     pub fn record(&mut self, cell: &Cell, block: u32, is_asked: &Arc<AtomicBool>) -> Result<Record, LabError> {
         let place = self.running.iter().position(|guest| guest.block == block && guest.cell == *cell);
         let guest = place.and_then(|place| self.running.remove(place));

@@ -54,9 +54,7 @@ pub(super) fn architecture_of(kernel: &[u8]) -> Option<Architecture> {
 
 /// The kernel in `kernel` as QEMU starts it at once: an ELF kernel with PVH, or an `Image`. `None` if `kernel` is
 /// that already, no decompressor is available or QEMU cannot start what is inside: QEMU then boots the original file.
-///
-/// # Errors
-/// If it is not a kernel for an architecture of the lab, or QEMU cannot start it.
+/// Errors: if it is not a kernel for an architecture of the lab, or QEMU cannot start it.
 pub(super) fn uncompressed(path: &Path, kernel: &[u8]) -> Result<Option<Vec<u8>>, LabError> {
     if kernel.starts_with(elf::MAGIC) {
         let unsupported = |what: &str| LabError::file(path, format!("unsupported: {what}"));
@@ -87,9 +85,7 @@ pub(super) fn uncompressed(path: &Path, kernel: &[u8]) -> Result<Option<Vec<u8>>
 }
 
 /// The unpacked kernel in a file, whatever QEMU can start; `None` if the file is unpacked, or cannot be unpacked here.
-///
-/// # Errors
-/// If the file does not begin like a kernel.
+/// Errors: if the file does not begin like a kernel.
 pub(super) fn inside(kernel: &[u8]) -> Result<Option<Vec<u8>>, ()> {
     let is_plain = kernel.starts_with(elf::MAGIC) || architecture_of_image(kernel).is_some();
     match compressed_image(kernel).or_else(|| payload(kernel)) {

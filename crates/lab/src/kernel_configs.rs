@@ -9,10 +9,8 @@ use std::io;
 use std::path::Path;
 
 /// The configuration of a kernel, or in a file of its own (`.config`, also compressed by gzip); `None` if the kernel
-/// has none. A package that was cached without it is fetched again.
-///
-/// # Errors
-/// If a file or package cannot be read, or its configuration is damaged.
+/// has none. A package that was cached without it is fetched again. Errors: if a file or package cannot be read, or its
+/// configuration is damaged.
 pub fn config_of(source: &KernelSource, monitor: Monitor<'_>) -> Result<Option<FoundConfig>, LabError> {
     match source {
         KernelSource::File(path) if !path.ends_with(".deb") => config::of_file(Path::new(path)),

@@ -25,10 +25,8 @@ pub struct BootableKernel {
     pub(crate) config: Option<ConfigSummary>,
 }
 
-/// The kernel of `source`, downloaded on a cache miss. Repeated calls in one process return the same kernel.
-///
-/// # Errors
-/// If there is none, or it cannot be downloaded or unpacked.
+/// The kernel of `source`, downloaded on a cache miss. Repeated calls in one process return the same kernel. Errors: if
+/// there is none, or it cannot be downloaded or unpacked.
 pub(super) fn ready(source: &KernelSource, monitor: Monitor<'_>) -> Result<BootableKernel, LabError> {
     let mut is_said = false;
     ready_observed(source, monitor, &mut |fetching| {
@@ -133,10 +131,8 @@ pub fn ready_observed(
     Ok(ready)
 }
 
-/// The modules with these names for `kernel`, uncompressed.
-///
-/// # Errors
-/// If modules are missing that cannot be built in, and the plan does not provide modules either.
+/// The modules with these names for `kernel`, uncompressed. Errors: if modules are missing that cannot be built in, and
+/// the plan does not provide modules either.
 pub(super) fn modules(
     kernel: &LabKernel,
     names: &[&str],

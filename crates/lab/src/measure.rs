@@ -29,10 +29,8 @@ const GUEST_TIME_MARGIN: Duration = Duration::from_secs(30);
 const HOST_TIME_MARGIN: Duration = Duration::from_secs(1800);
 
 /// Measures `cell` on `kernel`; stops early, without a record, on request of `monitor`. Each `block` starts at another
-/// phase of the kernel's clock tick, so that blocks are not copies of each other.
-///
-/// # Errors
-/// If there is no such kernel, or the guest gives no record.
+/// phase of the kernel's clock tick, so that blocks are not copies of each other. Errors: if there is no such kernel,
+/// or the guest gives no record.
 pub fn carry_out(
     cell: &Cell,
     kernel: &LabKernel,

@@ -51,10 +51,8 @@ fn arguments(path: &Path, share: &str) -> [OsString; 4] {
     ["-object".into(), object.into(), "-machine".into(), "memory-backend=memory".into()]
 }
 
-/// Hash of the non-zero pages of file `path` and their offsets: equal for equal content.
-///
-/// # Errors
-/// If it cannot be read, or does not have the size of a guest's memory.
+/// Hash of the non-zero pages of file `path` and their offsets: equal for equal content. Errors: if it cannot be read,
+/// or does not have the size of a guest's memory.
 pub(super) fn hash_of(path: &Path) -> io::Result<u64> {
     let file = File::open(path)?;
     if file.metadata()?.len() != BYTES {

@@ -15,10 +15,8 @@ const MAX_MODULES: usize = 100;
 /// Size limit of a module, bytes.
 const LARGEST: u64 = 128 << 20;
 
-/// The module at `path`, or all modules in the directory `path` and below, uncompressed, sorted by path.
-///
-/// # Errors
-/// If there is none, or one cannot be read.
+/// The module at `path`, or all modules in the directory `path` and below, uncompressed, sorted by path. Errors: if
+/// there is none, or one cannot be read.
 pub(super) fn below(path: &Path) -> Result<Vec<(String, Vec<u8>)>, LabError> {
     let mut files = Vec::new();
     find(path, &mut files).map_err(|err| LabError::file(path, err))?;
@@ -87,9 +85,7 @@ pub(super) fn uncompressed(path: &Path, content: Vec<u8>) -> Option<(String, Vec
 }
 
 /// Loads all modules in a guest, in dependency order: a module with missing symbols is tried again after the others.
-///
-/// # Errors
-/// If the kernel rejects a module in every order.
+/// Errors: if the kernel rejects a module in every order.
 pub(super) fn load_all() -> io::Result<()> {
     let entries = fs::read_dir(PLACE).into_iter().flatten().flatten();
     let mut waiting: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();

@@ -53,10 +53,7 @@ pub(super) fn arguments(socket: &Path, number: u8) -> Vec<OsString> {
     ["-netdev", &network, "-device", &device].map(OsString::from).into()
 }
 
-/// Gives the guest its address.
-///
-/// # Errors
-/// If the kernel has no driver for the device.
+/// Gives the guest its address. Errors: if the kernel has no driver for the device.
 pub(super) fn set_up(address: Ipv4Addr) -> io::Result<()> {
     let began = Instant::now();
     let failed = |err| io::Error::other(format!("cannot set up the network: {err}"));

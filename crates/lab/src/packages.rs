@@ -26,9 +26,7 @@ pub(super) struct KernelPackageName<'a> {
     pub(super) series: &'a str,
     /// All numbers of the version: `6.1.0-56`.
     pub(super) release: &'a str,
-    /// The flavor.
     pub(super) flavour: Flavour,
-    /// The architecture.
     pub(super) architecture: Architecture,
 }
 
@@ -44,9 +42,7 @@ impl KernelPackageName<'_> {
 pub(super) struct Kind {
     /// The first two numbers of the version.
     pub(super) series: String,
-    /// The flavor.
     pub(super) flavour: Flavour,
-    /// The architecture.
     pub(super) architecture: Architecture,
 }
 
@@ -84,10 +80,8 @@ pub(super) fn architecture_of(package: &str) -> Architecture {
     named(package).map_or(own, |named| named.architecture)
 }
 
-/// The kernels of an architecture that the package manager knows; `None` if it is not installed.
-///
-/// # Errors
-/// If the query fails, for example because package lists are damaged or there is no room to read them.
+/// The kernels of an architecture that the package manager knows; `None` if it is not installed. Errors: if the query
+/// fails, for example because package lists are damaged or there is no room to read them.
 pub(super) fn known(series: &str, architecture: Architecture) -> Result<Option<Vec<String>>, LabError> {
     if !apt::is_here() {
         return Ok(None);
@@ -138,10 +132,8 @@ fn read(text: &str) -> Vec<Package> {
     packages
 }
 
-/// The newest package of a kind: of those known to the package manager, else of those in the cache.
-///
-/// # Errors
-/// If there is none, with advice, or if the package manager fails.
+/// The newest package of a kind: of those known to the package manager, else of those in the cache. Errors: if there is
+/// none, with advice, or if the package manager fails.
 pub(super) fn newest(kind: &Kind, cached: &[String]) -> Result<String, LabError> {
     let cached = newest_of(cached, kind);
     let known = match known(&format!("{}.", kind.series), kind.architecture) {

@@ -56,7 +56,6 @@ const VIRTUAL_TIME: &[&str] =
     &["-accel", "tcg,thread=single", "-icount", "shift=0,sleep=off", "-rtc", "base=2026-01-01,clock=vm"];
 
 impl Platform {
-    /// The platform of an architecture.
     pub(super) fn of(architecture: Architecture) -> &'static Platform {
         match architecture {
             Architecture::X86_64 => &x86_64::PLATFORM,

@@ -7,10 +7,7 @@ use std::io::{self, Read};
 use std::path::Path;
 
 /// Opens the regular file `path` or a symbolic link to one. FIFOs and devices are not opened: that may block, or have
-/// side effects.
-///
-/// # Errors
-/// If it cannot be opened, is not a regular file, or has more than `at_most` bytes.
+/// side effects. Errors: if it cannot be opened, is not a regular file, or has more than `at_most` bytes.
 pub(super) fn open(path: &Path, at_most: u64) -> Result<File, LabError> {
     let check = |about: &fs::Metadata| match about.len() {
         _ if !about.is_file() => Err(io::Error::other("expected a regular file; name another file")),
@@ -20,10 +17,7 @@ pub(super) fn open(path: &Path, at_most: u64) -> Result<File, LabError> {
     file::open_checked(path, check).map_err(|err| LabError::file(path, err))
 }
 
-/// The content of the regular file `path`.
-///
-/// # Errors
-/// Like [`open`].
+/// The content of the regular file `path`. Errors: like [`open`].
 pub(super) fn read(path: &Path, at_most: u64) -> Result<Vec<u8>, LabError> {
     let file = open(path, at_most)?;
     let mut content = Vec::new();

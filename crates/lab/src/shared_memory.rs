@@ -6,10 +6,8 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::os::unix::fs::FileExt;
 use std::path::Path;
 
-/// Creates the file of the memory, with the job in it.
-///
-/// # Errors
-/// If the file exists or cannot be written, or the job is too large.
+/// Creates the file of the memory, with the job in it. Errors: if the file exists or cannot be written, or the job is
+/// too large.
 pub(super) fn write(path: &Path, job: &[u8]) -> io::Result<()> {
     let length = u64::try_from(job.len()).map_err(io::Error::other)?.to_le_bytes();
     if length.len() + job.len() > SHARED_MARKS {
@@ -20,10 +18,7 @@ pub(super) fn write(path: &Path, job: &[u8]) -> io::Result<()> {
     file.write_all_at(&[&length, job].concat(), 0)
 }
 
-/// The result so far.
-///
-/// # Errors
-/// If the file cannot be read, or the result is not UTF-8.
+/// The result so far. Errors: if the file cannot be read, or the result is not UTF-8.
 pub(super) fn read(path: &Path) -> io::Result<String> {
     const CHUNK: usize = 1 << 16;
     let mut file = File::open(path)?;

@@ -27,10 +27,7 @@ const BLOCK: usize = 512;
 const LONGEST_NAME: u64 = 1 << 16;
 
 /// Reads the files for which `at_most` returns a size limit in bytes, by names without a leading `./`. Consumes
-/// `stream`.
-///
-/// # Errors
-/// If one of them is not a regular file or is too large, or the archive cannot be read.
+/// `stream`. Errors: if one of them is not a regular file or is too large, or the archive cannot be read.
 pub(super) fn read(
     stream: &mut impl Read,
     at_most: &dyn Fn(&str) -> Option<u64>,

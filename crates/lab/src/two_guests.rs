@@ -15,10 +15,7 @@ use std::time::Duration;
 const RESPONDER_MARGIN_NS: u64 = 120_000_000_000;
 const POLL_INTERVAL: Duration = Duration::from_millis(20);
 
-/// Measures the cell of `job`; its load runs in the responder guest.
-///
-/// # Errors
-/// If either guest gives no record.
+/// Measures the cell of `job`; its load runs in the responder guest. Errors: if either guest gives no record.
 pub(crate) fn carry_out(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<Record, LabError> {
     let cell = &job.cell;
     let addresses = network::addresses(cell).map(|addresses| addresses.map(Some)).unwrap_or_default();

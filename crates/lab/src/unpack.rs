@@ -40,10 +40,8 @@ fn at_most(name: &str) -> Option<u64> {
     }
 }
 
-/// Reads the package `archive`; stops early on request of `monitor`.
-///
-/// # Errors
-/// If the package is incomplete, holds no kernel, or has special files in place of regular ones.
+/// Reads the package `archive`; stops early on request of `monitor`. Errors: if the package is incomplete, holds no
+/// kernel, or has special files in place of regular ones.
 pub(super) fn unpack(archive: &Path, monitor: Monitor<'_>) -> Result<PackageContents, LabError> {
     let failed = |err: io::Error| match err.kind() {
         io::ErrorKind::NotFound => {

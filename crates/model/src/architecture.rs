@@ -27,7 +27,6 @@ impl Architecture {
     };
 
     /// Debian's name, which ends the names of its kernel packages.
-    #[must_use]
     pub fn debian(self) -> &'static str {
         match self {
             Architecture::X86_64 => "amd64",
@@ -37,7 +36,6 @@ impl Architecture {
     }
 
     /// Number in the header of ELF files: `EM_X86_64`, `EM_AARCH64`, `EM_RISCV` (linux/elf-em.h).
-    #[must_use]
     pub fn elf_machine(self) -> u16 {
         match self {
             Architecture::X86_64 => 62,

@@ -13,8 +13,7 @@ use std::ops::Range;
 /// One measurement, to be made here, in a guest or on another machine.
 ///
 /// Invariant: it holds *all* dimensions, so two equal cells specify the same measurement.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Cell {
     /// Kernel that it runs on.
@@ -50,19 +49,16 @@ pub struct Cell {
 
 impl Cell {
     /// The first measured cycle; those before it are warm-up.
-    #[must_use]
     pub fn first_cycle(&self) -> u64 {
         self.period.cycles_in(self.conditions.warm_up)
     }
 
     /// One past the last cycle: warm-up plus measured cycles.
-    #[must_use]
     pub fn end_cycle(&self) -> u64 {
         self.first_cycle() + self.period.cycles_in(self.duration)
     }
 
     /// The period of the `n`-th measured thread, from 0, in the order of the CPUs: [`Conditions::period_step`].
-    #[must_use]
     pub fn period_of(&self, n: usize) -> Period {
         let step = self.conditions.period_step.unwrap_or_default().ns();
         let ns = u64::try_from(n).unwrap_or(u64::MAX).saturating_mul(step).saturating_add(self.period.ns());
@@ -71,26 +67,22 @@ impl Cell {
     }
 
     /// The period of the thread on `cpu`; of a CPU that is not measured, that of the cell.
-    #[must_use]
     pub fn period_on(&self, cpu: u32) -> Period {
         self.cpus.iter().position(|other| other == cpu).map_or(self.period, |n| self.period_of(n))
     }
 
     /// The period of the last measured thread, the longest.
-    #[must_use]
     pub fn longest_period(&self) -> Period {
         self.period_of(self.cpus.len().saturating_sub(1))
     }
 
     /// Whether the threads have different periods.
-    #[must_use]
     pub fn has_several_periods(&self) -> bool {
         self.conditions.period_step.is_some() && self.cpus.len() > 1
     }
 
     /// The measured cycles of a thread with this period: those due in the window of the first thread. Cycles before
     /// them are warm-up.
-    #[must_use]
     pub fn cycles_of(&self, period: Period) -> Range<u64> {
         let at = |cycle: u64| Span(cycle.saturating_mul(self.period.ns()));
         period.cycles_in(at(self.first_cycle()))..period.cycles_in(at(self.end_cycle()))
@@ -98,14 +90,12 @@ impl Cell {
 
     /// Time from the first measured due time of the first thread to that of a thread with this period, if cycle 0 of
     /// both is due at the same time: less than its period.
-    #[must_use]
     pub fn lead_of(&self, period: Period) -> Span {
         let at = |period: Period, cycle: u64| cycle.saturating_mul(period.ns());
         Span(at(period, self.cycles_of(period).start).saturating_sub(at(self.period, self.first_cycle())))
     }
 
     /// The measured cycles of all threads together, as requested.
-    #[must_use]
     pub fn cycles_of_all(&self) -> u64 {
         let cycles = |n| {
             let Range { start, end } = self.cycles_of(self.period_of(n));
@@ -115,25 +105,21 @@ impl Cell {
     }
 
     /// The lateness above which a wake-up of a thread with this period is a miss.
-    #[must_use]
     pub fn deadline_at(&self, period: Period) -> Span {
         self.deadline.unwrap_or(period.span())
     }
 
     /// The lateness above which a wake-up of the first thread is a miss.
-    #[must_use]
     pub fn deadline(&self) -> Span {
         self.deadline_at(self.period)
     }
 
     /// The identity: a hash of the contents.
-    #[must_use]
     pub fn id(&self) -> CellId {
         CellId(format!("{:016x}", fnv1a(&canonical_text(self))))
     }
 
     /// Label of the cell: the axes that a table shows.
-    #[must_use]
     pub fn label(&self) -> String {
         format!("{}/{}", self.load.label(), self.policy)
     }
@@ -153,8 +139,7 @@ fn canonical_text(cell: &Cell) -> String {
 }
 
 /// Identity of a [`Cell`]: a hash of its contents, 16 hexadecimal digits.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct CellId(String);
 

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 /// Settings of every cell of a plan, apart from its point in the matrix.
 ///
 /// A plan holds them as requested, a cell only as far as they apply to it ([`Conditions::that_apply`]).
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Conditions {
     /// Warm-up time, ns: its cycles run but are not recorded.
     #[serde(rename = "warm_up_ns")]
@@ -61,7 +60,6 @@ pub struct Conditions {
 
 impl Conditions {
     /// The conditions that apply to a cell of `task` and `policy`. A cell without a load has no conditions of the load.
-    #[must_use]
     pub fn that_apply(&self, task: &Task, policy: Policy, is_loaded: bool) -> Conditions {
         let all = if task.has_latencies() { self.clone() } else { self.of_costs() };
         Conditions {

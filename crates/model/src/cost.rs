@@ -55,7 +55,6 @@ pub struct CostOperation {
 
 impl CostOperation {
     /// The operation with this name.
-    #[must_use]
     pub fn named(name: &str) -> Option<&'static CostOperation> {
         COST_OPERATIONS.iter().find(|operation| operation.name == name)
     }

@@ -7,8 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A set of CPU numbers in ascending order. The text form is the kernel's list format (cpuset(7)).
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub struct CpuSet(BTreeSet<u32>);
 
@@ -28,7 +27,6 @@ impl CpuSet {
     pub const MAX_CPU: u32 = 8191;
 
     /// Whether `cpu` is in the set.
-    #[must_use]
     pub fn contains(&self, cpu: u32) -> bool {
         self.0.contains(&cpu)
     }
@@ -39,31 +37,26 @@ impl CpuSet {
     }
 
     /// The set after its noun: `CPU 3`, `CPUs 0-1`.
-    #[must_use]
     pub fn named(&self) -> String {
         format!("{} {self}", if self.len() == 1 { "CPU" } else { "CPUs" })
     }
 
     /// The number of CPUs.
-    #[must_use]
     pub fn len(&self) -> usize {
         self.0.len()
     }
 
     /// Whether the set is empty.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
     /// The CPUs of `self` that are not in `other`.
-    #[must_use]
     pub fn minus(&self, other: &CpuSet) -> CpuSet {
         CpuSet(self.0.difference(&other.0).copied().collect())
     }
 
     /// The CPUs that are in both.
-    #[must_use]
     pub fn common(&self, other: &CpuSet) -> CpuSet {
         CpuSet(self.0.intersection(&other.0).copied().collect())
     }

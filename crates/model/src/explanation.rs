@@ -17,8 +17,7 @@ pub use options::Explain;
 
 /// An interval between the due time of a wake-up and its first clock reading. Phases follow each other in this order,
 /// and any of them may be missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
     /// From the due time until the thread began to wait: it was not asleep at the due time.
@@ -44,8 +43,7 @@ pub enum Phase {
 }
 
 /// The thread, interrupt or other code that had the CPU.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Owner {
     /// Name of the program, interrupt or softirq: `stress-ng-vm`, `interrupt 36 virtio1-req`, `softirq RCU`, `idle`.
     pub name: String,
@@ -54,8 +52,7 @@ pub struct Owner {
 }
 
 /// An interval of a late wake-up with one owner and one cause.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Segment {
     /// Start, ns after the due time.
     #[serde(rename = "at_ns")]
@@ -78,8 +75,7 @@ pub struct Segment {
 }
 
 /// Total share of one cause with one owner in a late wake-up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Share {
     /// Phase with most of it.
     pub phase: Phase,
@@ -109,8 +105,7 @@ pub struct Share {
 }
 
 /// The length of one phase.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PhaseLength {
     /// The phase.
     pub phase: Phase,
@@ -122,8 +117,7 @@ pub struct PhaseLength {
 /// One late wake-up, explained.
 ///
 /// Invariant: the phases add up to the latency, and so do the shares ([`Explanation::is_complete`]).
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Explanation {
     /// CPU that the thread belongs to.
     pub cpu: u32,
@@ -159,7 +153,6 @@ impl Explanation {
     pub const STRETCHES: usize = 40;
 
     /// Whether phases and shares add up to the latency.
-    #[must_use]
     pub fn is_complete(&self) -> bool {
         let sum = |spans: &mut dyn Iterator<Item = Span>| spans.map(|span| u128::from(span.ns())).sum::<u128>();
         let latency = u128::from(self.latency.ns());
@@ -168,21 +161,18 @@ impl Explanation {
     }
 
     /// The time, ns, with this evidence.
-    #[must_use]
     pub fn time_with(&self, evidence: Evidence) -> Span {
         Span(self.shares.iter().filter(|share| share.evidence == evidence).map(|share| share.total.ns()).sum())
     }
 
     /// The largest share.
-    #[must_use]
     pub fn blame(&self) -> Option<&Share> {
         self.shares.first()
     }
 }
 
 /// Share of a cause in all explained wake-ups of a cell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CauseTotal {
     /// The cause.
     pub cause: Cause,
@@ -203,8 +193,7 @@ pub struct CauseTotal {
 }
 
 /// Time of one owner with one cause in all explained wake-ups of a cell. Old runs have a name only, as a string.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(from = "NameOrOwner", into = "NameOrOwner")]
 pub struct OwnerTotal {
     /// Its name, as in [`Owner::name`].
@@ -214,8 +203,7 @@ pub struct OwnerTotal {
 }
 
 /// Forms of an owner in runs.
-#[derive(Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(untagged)]
 enum NameOrOwner {
     /// Its name, in old runs.
@@ -243,8 +231,7 @@ impl From<OwnerTotal> for NameOrOwner {
 }
 
 /// Delay of the timer interrupts of a thread's wake-ups: of all that the trace covers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct IrqLatency {
     /// CPU that the thread belongs to.
     pub cpu: u32,
@@ -253,8 +240,7 @@ pub struct IrqLatency {
 }
 
 /// Stages of answers to triggers and to device interrupts within this machine: of all that the trace covers.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AnswerStages {
     /// CPU that the thread belongs to.
     pub cpu: u32,
@@ -265,8 +251,7 @@ pub struct AnswerStages {
 }
 
 /// A late wake-up that no trace covers.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NotCovered {
     /// CPU that the thread belongs to.
     pub cpu: u32,
@@ -278,8 +263,7 @@ pub struct NotCovered {
 }
 
 /// Results of explaining a cell.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ExplainRecord {
     /// First threshold, ns: a later wake-up is a spike. `null`: none was known before the cell ended.
     #[serde(rename = "above_ns")]

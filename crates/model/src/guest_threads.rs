@@ -6,8 +6,7 @@ use std::fmt;
 
 words! {
     /// Kinds of threads of QEMU, as libvirt divides them (`vcpusched`, `iothreadsched`, `emulatorsched`).
-    #[derive(serde::Serialize, serde::Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
     #[serde(rename_all = "snake_case")]
     GuestThreadKind {
         /// Runs the guest's code, one thread for each of its CPUs.
@@ -68,7 +67,6 @@ pub enum GuestThreadsError {
 
 impl GuestThreads {
     /// Settings of the threads of a kind.
-    #[must_use]
     pub fn of(&self, kind: GuestThreadKind) -> &GuestThreadSettings {
         match kind {
             GuestThreadKind::Vcpu => &self.vcpu,
@@ -87,15 +85,12 @@ impl GuestThreads {
     }
 
     /// Whether nothing is set.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == GuestThreads::default()
     }
 
-    /// Takes a word like `vcpu_policy=fifo:50` or `emulator_cpus=0`; returns whether it is one.
-    ///
-    /// # Errors
-    /// If its value is invalid, or was set before.
+    /// Takes a word like `vcpu_policy=fifo:50` or `emulator_cpus=0`; returns whether it is one. Errors: if its value is
+    /// invalid, or was set before.
     pub(crate) fn take(&mut self, word: &str) -> Result<bool, GuestThreadsError> {
         let Some((key, value)) = word.split_once('=') else { return Ok(false) };
         for kind in GuestThreadKind::ALL {

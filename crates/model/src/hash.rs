@@ -1,7 +1,6 @@
 //! A hash for identities: stable across versions and machines.
 
 /// FNV-1a, 64 bits (Fowler, Noll, Vo): stable, and not a security boundary.
-#[must_use]
 pub fn fnv1a(text: &str) -> u64 {
     let step = |hash: u64, byte: u8| (hash ^ u64::from(byte)).wrapping_mul(0x0000_0100_0000_01b3);
     text.bytes().fold(0xcbf2_9ce4_8422_2325, step)

@@ -20,8 +20,7 @@ pub struct Bucket {
 ///
 /// `n`, `min`, `max`, `sum` and `sum_of_squares` are exact for every sample, early ones included; only the position
 /// inside a bucket is lost. Early samples (negative latency) are counted in the first bucket. Every value has a bucket.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "Stored", into = "Stored")]
 pub struct Histogram {
     /// Number of samples.
@@ -48,9 +47,8 @@ struct Count {
 }
 
 /// The JSON form. Sums are text, because they exceed the range of numbers in most JSON parsers.
-#[derive(Debug, Clone, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "Histogram"))]
+#[derive(Debug, Clone, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(rename = "Histogram")]
 struct Stored {
     n: u64,
     min_ns: Option<i64>,
@@ -80,7 +78,6 @@ fn edges(bucket: u16) -> (u64, u64) {
 
 impl Histogram {
     /// Creates the histogram of these latencies.
-    #[must_use]
     pub fn of(latencies_ns: &[i64]) -> Self {
         let mut histogram = Histogram::default();
         latencies_ns.iter().for_each(|ns| histogram.record(*ns));
@@ -137,7 +134,6 @@ impl Histogram {
     }
 
     /// The mean of all samples, ns, rounded towards 0; `None` without samples.
-    #[must_use]
     pub fn mean_ns(&self) -> Option<i64> {
         i64::try_from(self.sum_ns.checked_div(i128::from(self.n))?).ok()
     }
@@ -151,7 +147,6 @@ impl Histogram {
     }
 
     /// Number of samples in buckets wholly above `ns`: exceedances, at the resolution of a bucket.
-    #[must_use]
     pub fn count_above(&self, ns: u64) -> u64 {
         let highest = bucket_of(ns);
         self.counts.iter().rev().take_while(|count| count.bucket > highest).map(|count| count.n).sum()

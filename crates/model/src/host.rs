@@ -30,8 +30,7 @@ use crate::CpuSet;
 use serde::{Deserialize, Serialize};
 
 /// A snapshot of the machine. A fact that could not be read is `null`, never a default.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Host {
     /// Node name, `uname(2)`.
     pub hostname: Option<String>,
@@ -105,14 +104,12 @@ pub struct Host {
 
 impl Host {
     /// Major and minor number of the kernel release; `None` when it is unknown or has another form.
-    #[must_use]
     pub fn kernel_version_number(&self) -> Option<(u32, u32)> {
         let mut parts = self.kernel_release.as_ref()?.split(|c: char| !c.is_ascii_digit());
         Some((parts.next()?.parse().ok()?, parts.next()?.parse().ok()?))
     }
 
     /// Value of the last `key=value` on the kernel command line; empty for a bare `key`.
-    #[must_use]
     pub fn boot_parameter(&self, key: &str) -> Option<&str> {
         let words = self.command_line.as_deref()?.split_whitespace();
         let pairs = words.map(|word| word.split_once('=').unwrap_or((word, "")));
@@ -120,14 +117,12 @@ impl Host {
     }
 
     /// Whether the kernel was built with `option`, like `PREEMPT_RT`; `None` when its configuration is unknown.
-    #[must_use]
     pub fn is_built_with(&self, option: &str) -> Option<bool> {
         self.kernel.config_file.as_ref()?;
         Some(self.kernel.options.get(option).is_some_and(|value| value == "y" || value == "m"))
     }
 
     /// CPUs isolated from the scheduler: `isolcpus=` and `nohz_full=`. `None` when both are unknown.
-    #[must_use]
     pub fn isolated(&self) -> Option<CpuSet> {
         match (&self.cpus_isolated, &self.scheduling.nohz_full) {
             (None, None) => None,
@@ -137,7 +132,6 @@ impl Host {
 
     /// Whether normal threads have a deadline server, which replaced real-time throttling in Linux 6.12
     /// (kernel/sched/deadline.c, `fair_server_init`). `None` when the release is unknown.
-    #[must_use]
     pub fn has_fair_server(&self) -> Option<bool> {
         Some(self.kernel_version_number()? >= (6, 12))
     }

@@ -10,8 +10,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// Not a [`crate::Record`]: there are no due times, so missed ones are unknown unless the tool counted them, and most
 /// tools report only the whole distribution, so that its stability in time cannot be judged.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Imported {
     /// [`crate::RECORD_FORMAT`] of the program that imported it.
     pub format: u32,
@@ -39,8 +38,7 @@ pub struct Imported {
 }
 
 /// The first line of `imported.jsonl`; the measurements follow, one a line.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ImportHeader {
     /// [`crate::RUN_FORMAT`] of the program that wrote it.
     pub format: u32,
@@ -56,8 +54,7 @@ pub struct ImportHeader {
 }
 
 /// Origin of a measurement: tool and file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Source {
     /// The tool: `cyclictest`, `jitterdebugger`, `rtla timerlat`.
     pub tool: String,
@@ -70,8 +67,7 @@ pub struct Source {
 }
 
 /// Known conditions of the measurement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StatedConditions {
     /// Kind of the latencies, in the tool's words: `wake-up`, `irq`, `thread`, `user`, `noise`.
     pub what: String,
@@ -90,7 +86,6 @@ pub struct StatedConditions {
 
 impl StatedConditions {
     /// Latencies of kind `what` under unknown conditions.
-    #[must_use]
     pub fn of(what: &str) -> StatedConditions {
         StatedConditions {
             what: what.to_owned(),
@@ -104,8 +99,7 @@ impl StatedConditions {
 }
 
 /// The measurement of one thread, or one CPU.
-#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ImportedThread {
     /// Thread number in the tool's numbering.
     pub number: u32,
@@ -130,8 +124,7 @@ pub struct ImportedThread {
 }
 
 /// Samples known only to exceed the range of the tool's histogram.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Beyond {
     /// Number of samples; `null` when unknown.
     pub samples: Option<u64>,
@@ -141,7 +134,6 @@ pub struct Beyond {
 
 impl ImportedThread {
     /// Number of samples of which the file's distribution has neither a value nor a lower bound; 0 without one.
-    #[must_use]
     pub fn missing(&self) -> u64 {
         let known = self.histogram.as_ref().zip(self.samples);
         let beyond = self.beyond.and_then(|beyond| beyond.samples).unwrap_or(0);
@@ -149,7 +141,6 @@ impl ImportedThread {
     }
 
     /// Whether the counts and values are consistent, whatever their source.
-    #[must_use]
     pub fn is_consistent(&self) -> bool {
         let known = self.histogram.as_ref().map_or(0, |histogram| histogram.n);
         let beyond = self.beyond.and_then(|beyond| beyond.samples).unwrap_or(0);

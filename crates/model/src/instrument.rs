@@ -13,9 +13,8 @@ use std::str::FromStr;
 ///
 /// Invariant of a parsed one: the command has at least one word, no path has a blank, comma or colon, and paths of
 /// files are absolute.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(with = "String"))]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(with = "String")]
 #[serde(try_from = "String", into = "String")]
 pub struct Instrument {
     /// The command line: words as in a shell, but no shell runs them, with names in braces
@@ -65,7 +64,6 @@ pub enum ResultTool {
 
 impl ResultFormat {
     /// The format without the kind of latency, as typed.
-    #[must_use]
     pub fn tool_name(&self) -> &'static str {
         ResultTool::ALL.iter().find(|(tool, _)| *tool == self.tool).map_or("", |(_, name)| name)
     }
@@ -129,10 +127,7 @@ const NAMES: &[&str] =
     &["cpus", "cpu", "n_cpus", "policy", "priority", "period_us", "period_ns", "duration_s", "cycles"];
 
 impl Instrument {
-    /// A program with default settings.
-    ///
-    /// # Errors
-    /// When the command is malformed.
+    /// A program with default settings. Errors: when the command is malformed.
     pub fn new(read: ResultFormat, command: &str) -> Result<Instrument, InstrumentError> {
         let command = command.trim();
         let malformed = || InstrumentError::Command(command.to_owned());
@@ -147,10 +142,8 @@ impl Instrument {
         Ok(Instrument { command, read, output: None, files: Vec::new(), timeout: None, is_interrupted: false })
     }
 
-    /// Sets one key of the text form; a list has its items separated by `+`.
-    ///
-    /// # Errors
-    /// When the key is unknown or its value malformed.
+    /// Sets one key of the text form; a list has its items separated by `+`. Errors: when the key is unknown or its
+    /// value malformed.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), InstrumentError> {
         let path = |name: &'static str, text: &str| {
             let is_plain =
@@ -185,20 +178,17 @@ impl Instrument {
     }
 
     /// The words of the command as typed.
-    #[must_use]
     pub fn command_words(&self) -> Vec<String> {
         shlex::split(&self.command).unwrap_or_default()
     }
 
     /// Name of the program, without its directory.
-    #[must_use]
     pub fn name(&self) -> String {
         let program = self.command_words().into_iter().next().unwrap_or_default();
         program.rsplit('/').next().unwrap_or_default().to_owned()
     }
 
     /// The extra files, each at the same place in a guest.
-    #[must_use]
     pub fn guest_files(&self) -> Vec<GuestFile> {
         self.files.iter().map(|path| GuestFile { from: path.clone(), to: path.clone() }).collect()
     }

@@ -7,8 +7,7 @@ use std::fmt;
 use std::str::FromStr;
 
 /// The kernel a cell runs on.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub enum Kernel {
     /// The kernel of this machine, as booted.
@@ -83,7 +82,6 @@ impl Flavour {
     pub const ALL: [(Flavour, &str); 3] = [(Flavour::Stock, ""), (Flavour::Rt, "-rt"), (Flavour::Cloud, "-cloud")];
 
     /// Suffix to the version; may be empty.
-    #[must_use]
     pub fn suffix(self) -> &'static str {
         match self {
             Flavour::Stock => "",
@@ -95,7 +93,6 @@ impl Flavour {
 
 impl Kernel {
     /// Clock of its guests; `None` for the running kernel, whose clock is this machine's.
-    #[must_use]
     pub fn clock(&self) -> Option<LabClock> {
         match self {
             Kernel::Running => None,
@@ -104,13 +101,11 @@ impl Kernel {
     }
 
     /// Name of the clock of its times: `real`, or the clock of its guests.
-    #[must_use]
     pub fn time(&self) -> &'static str {
         self.clock().map_or("real", LabClock::name)
     }
 
     /// Whether its times are virtual: one nanosecond per instruction.
-    #[must_use]
     pub fn is_virtual(&self) -> bool {
         self.clock() == Some(LabClock::Virtual)
     }
@@ -203,7 +198,6 @@ impl LabKernel {
     pub const MAX_CPUS: u32 = 255;
 
     /// The words after its source, in the order of its text form; may be empty.
-    #[must_use]
     pub fn words(&self) -> String {
         let LabKernel { source: _, arguments, modules, files, clock, cpus, threads: _, host_load: _, libvirt: _ } =
             self;

@@ -29,10 +29,7 @@ pub const LARGEST_CONFIG: u64 = 4 << 20;
 pub struct KernelConfigError;
 
 impl KernelConfig {
-    /// Parses a configuration. Lines that set no option are skipped.
-    ///
-    /// # Errors
-    /// If no option is set.
+    /// Parses a configuration. Lines that set no option are skipped. Errors: if no option is set.
     pub fn parse(text: &str) -> Result<KernelConfig, KernelConfigError> {
         let version = text.lines().take(8).find_map(|line| {
             let words: Vec<_> = line.strip_prefix("# Linux/")?.split(' ').collect();
@@ -45,13 +42,11 @@ impl KernelConfig {
     }
 
     /// The value of an option; `None` when it is not set.
-    #[must_use]
     pub fn value(&self, option: &str) -> Option<&str> {
         self.options.get(option).map(String::as_str)
     }
 
     /// The summary for records; `file` names the source.
-    #[must_use]
     pub fn summary(&self, file: String) -> ConfigSummary {
         let (mut options, mut others, mut count) = (BTreeMap::new(), String::new(), 0);
         for (option, value) in &self.options {
@@ -79,8 +74,7 @@ fn option(line: &str) -> Option<(String, String)> {
 }
 
 /// The part of a configuration that records keep: two kernels with the same summary are built alike.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct ConfigSummary {
     /// Source of the configuration: a file, or the package or image that holds it.

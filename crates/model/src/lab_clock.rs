@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 
 words! {
     /// The clock of the times of a guest. Times of different clocks are never compared.
-    #[derive(Default, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[derive(Default, Serialize, Deserialize, schemars::JsonSchema)]
     #[serde(rename_all = "snake_case")]
     LabClock, "clock" {
         /// Virtual time: each instruction counts as one nanosecond, and nothing else takes time (QEMU, "TCG Instruction

@@ -8,8 +8,7 @@ use std::str::FromStr;
 macro_rules! levels {
     ($($(#[$doc:meta])* $level:ident $key:literal $heading:literal $p:literal,)*) => {
         /// The level of a quantile.
-        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-        #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
         #[serde(rename_all = "snake_case")]
         pub enum Level {
             $($(#[$doc])* $level,)*
@@ -23,7 +22,6 @@ macro_rules! levels {
             pub const KNOWN: &[&str] = &[$($heading,)*];
 
             /// The share of samples at or below the quantile, 0 to 1.
-            #[must_use]
             pub fn p(self) -> f64 {
                 match self {
                     $(Level::$level => $p,)*
@@ -31,7 +29,6 @@ macro_rules! levels {
             }
 
             /// The name in limits and JSON: `p999`.
-            #[must_use]
             pub fn key(self) -> &'static str {
                 match self {
                     $(Level::$level => $key,)*
@@ -39,7 +36,6 @@ macro_rules! levels {
             }
 
             /// The name in table headings: `p99.9`.
-            #[must_use]
             pub fn heading(self) -> &'static str {
                 match self {
                     $(Level::$level => $heading,)*

@@ -19,7 +19,6 @@ impl Place {
     pub const MOST: usize = 63;
 
     /// `None` for a text that is too long, empty, or holds white space.
-    #[must_use]
     pub fn new(text: &str) -> Option<Place> {
         let mut bytes = [0; Place::MOST];
         bytes.get_mut(..text.len())?.copy_from_slice(text.as_bytes());
@@ -28,7 +27,6 @@ impl Place {
     }
 
     /// The text.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         let text = self.bytes.get(..usize::from(self.len)).and_then(|bytes| std::str::from_utf8(bytes).ok());
         text.unwrap_or_default()
@@ -70,8 +68,7 @@ impl fmt::Display for Pins {
 }
 
 /// The carrier of a trigger and of its answer.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub enum Link {
     /// Interrupts of PCI devices in a guest of the lab, at times known to the nanosecond, read from `/dev/uioN`.
@@ -126,7 +123,6 @@ impl Link {
     pub const DEVICE_DELAY: Span = Span(100_000_000);
 
     /// Whether its triggers are interrupts of a guest's devices, whose due times are known.
-    #[must_use]
     pub fn is_timers(self) -> bool {
         matches!(self, Link::Uio | Link::Oob)
     }
@@ -136,7 +132,6 @@ impl Link {
 
     /// The number of devices that together interrupt once a `period`, each once in [`Link::DEVICE_DELAY`]; `None` when
     /// no number of them does.
-    #[must_use]
     pub fn devices(period: Period) -> Option<u64> {
         let (delay, period) = (Link::DEVICE_DELAY.ns(), period.ns());
         let is_exact = delay.is_multiple_of(period) && period.is_multiple_of(1_000_000);

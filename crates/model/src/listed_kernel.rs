@@ -4,8 +4,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 
 /// A kernel that can be booted or fetched.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ListedKernel {
     /// Name in a plan: `debian:6.1-rt`, or the path of an older cached image.
     pub kernel: String,
@@ -30,8 +29,7 @@ pub struct ListedKernel {
 }
 
 /// All kernels: the output of `punctual lab list --format json`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct ListedKernels<'a> {
     /// The kernels, oldest first.
     pub kernels: &'a [ListedKernel],

@@ -21,9 +21,8 @@ pub use program::{Program, Tool};
 ///
 /// Its text form is complete: `messaging+disk`, `cmd:make -j4`, `high`, and for a load named in a plan, `build=cmd:make
 /// -j4`. Reports show [`Load::label`].
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(with = "String"))]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(with = "String")]
 #[serde(try_from = "String", into = "String")]
 pub struct Load {
     /// The name from a plan's `[loads]` or from a preset.
@@ -113,7 +112,6 @@ pub enum LoadError {
 
 impl Load {
     /// Whether it times the operations of the cost suite.
-    #[must_use]
     pub fn times_operations(&self) -> bool {
         self.parts().iter().any(|part| matches!(part, LoadPart::Files { work: FileLoad::Cost, .. }))
     }
@@ -124,27 +122,22 @@ impl Load {
     pub const KNOWN: &[&str] = WORDS;
 
     /// Returns the name from a plan or from a preset.
-    #[must_use]
     pub fn name(&self) -> Option<&str> {
         self.name.as_deref()
     }
 
     /// The parts that run at the same time.
-    #[must_use]
     pub fn parts(&self) -> &[LoadPart] {
         &self.parts
     }
 
     /// hackbench's pattern in its default size.
-    #[must_use]
     pub fn messaging() -> Load {
         Load { name: None, parts: vec![LoadPart::Messaging { groups: None }] }
     }
 
-    /// Parses a load whose parts may also be `named` ones. `idle` is another word for `none`.
-    ///
-    /// # Errors
-    /// If a part is neither named nor known, or has an invalid option.
+    /// Parses a load whose parts may also be `named` ones. `idle` is another word for `none`. Errors: if a part is
+    /// neither named nor known, or has an invalid option.
     pub fn parse(text: &str, named: &NamedLoads) -> Result<Load, LoadError> {
         let preset = PRESETS.iter().find(|(name, _)| *name == text);
         if let Some((name, parts)) = preset {
@@ -184,17 +177,13 @@ impl Load {
     }
 
     /// The load without the parts that `is_wanted` rejects.
-    #[must_use]
     pub fn only(&self, is_wanted: impl Fn(&LoadPart) -> bool) -> Load {
         let parts: Vec<_> = self.parts.iter().filter(|part| is_wanted(part)).cloned().collect();
         // A name applies to the whole load only.
         if parts == self.parts { self.clone() } else { Load { name: None, parts } }
     }
 
-    /// The same load with a name.
-    ///
-    /// # Errors
-    /// If the name is malformed or belongs to a built-in load.
+    /// The same load with a name. Errors: if the name is malformed or belongs to a built-in load.
     pub fn named(self, name: &str) -> Result<Load, LoadError> {
         let is_word = |c: char| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-' || c == '_';
         if !name.starts_with(|c: char| c.is_ascii_lowercase()) || !name.chars().all(is_word) {
@@ -207,7 +196,6 @@ impl Load {
     }
 
     /// The label for reports: the name or the parts, cut off at the length of a label.
-    #[must_use]
     pub fn label(&self) -> String {
         Load::shortened(&self.name.clone().unwrap_or_else(|| self.definition()))
     }
@@ -221,7 +209,6 @@ impl Load {
     }
 
     /// The parts in their typed form.
-    #[must_use]
     pub fn definition(&self) -> String {
         let parts: Vec<_> = self.parts.iter().map(ToString::to_string).collect();
         if parts.is_empty() { "none".to_owned() } else { parts.join("+") }

@@ -25,7 +25,6 @@ impl ClockId {
     const KNOWN: [ClockId; 4] = [ClockId::Monotonic, ClockId::Realtime, ClockId::Boottime, ClockId::Tai];
 
     /// The word as typed.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             ClockId::Monotonic => "monotonic",
@@ -37,7 +36,6 @@ impl ClockId {
     }
 
     /// Whether the clock may be set during a measurement.
-    #[must_use]
     pub fn can_be_set(self) -> bool {
         matches!(self, ClockId::Realtime | ClockId::Tai)
     }
@@ -107,13 +105,11 @@ impl Method {
     pub const CLOCK_NANOSLEEP: Method = Method::ClockNanosleep { clock: ClockId::Monotonic, relative: false };
 
     /// Whether it waits for a length of time, so that there are no due times on a grid.
-    #[must_use]
     pub fn is_relative(self) -> bool {
         matches!(self, Method::ClockNanosleep { relative: true, .. } | Method::Nanosleep)
     }
 
     /// The clock of its due times.
-    #[must_use]
     pub fn clock(self) -> ClockId {
         match self {
             Method::ClockNanosleep { clock, .. }
@@ -128,7 +124,6 @@ impl Method {
 
     /// Whether timer slack delays its wake-ups. Slack applies to sleeping calls, not to timers (fs/timerfd.c,
     /// kernel/time/posix-timers.c and kernel/time/itimer.c set none).
-    #[must_use]
     pub fn has_timer_slack(self) -> bool {
         !matches!(
             self,
@@ -141,7 +136,6 @@ impl Method {
     }
 
     /// Whether a process can wait by it in one thread only.
-    #[must_use]
     pub fn is_one_a_process(self) -> bool {
         matches!(self, Method::Itimer)
     }

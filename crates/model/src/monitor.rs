@@ -10,8 +10,7 @@ use std::sync::Arc;
 pub const MONITOR_FORMAT: u32 = 1;
 
 /// One line of the history.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "line", rename_all = "snake_case")]
 pub enum MonitorLine {
     /// A start of the monitor, with its settings.
@@ -21,8 +20,7 @@ pub enum MonitorLine {
 }
 
 /// A start of the monitor: what it measures, and where.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MonitorStart {
     /// [`MONITOR_FORMAT`] of the program that wrote it.
     pub format: u32,
@@ -52,8 +50,7 @@ pub struct MonitorStart {
 }
 
 /// The measurement of one window.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MonitorWindow {
     /// Begin, ms since 1970-01-01 UTC.
     #[serde(deserialize_with = "crate::date::started")]
@@ -79,8 +76,7 @@ pub struct MonitorWindow {
 }
 
 /// The wake-ups of one CPU in a window. A wake-up belongs to the window in which the thread woke.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MonitoredCpu {
     /// The CPU.
     pub cpu: u32,
@@ -99,7 +95,6 @@ pub struct MonitoredCpu {
 
 impl MonitoredCpu {
     /// The largest latency, ns: a bound from below when a wait was open. `None` without wake-ups and open wait.
-    #[must_use]
     pub fn max_ns(&self) -> Option<i64> {
         let open = self.open.map(|open| i64::try_from(open.ns()).unwrap_or(i64::MAX));
         self.histogram.max_ns.into_iter().chain(open).max()
@@ -107,8 +102,7 @@ impl MonitoredCpu {
 }
 
 /// An explained late wake-up.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MonitorSpike {
     /// Due time, ms since 1970-01-01 UTC.
     pub due_unix_ms: u64,
@@ -118,8 +112,7 @@ pub struct MonitorSpike {
 }
 
 /// A time that was not measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MonitorGap {
     /// Begin, ms since 1970-01-01 UTC.
     pub started_unix_ms: u64,
@@ -131,8 +124,7 @@ pub struct MonitorGap {
 
 words! {
     /// The reason of a gap.
-    #[derive(Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[derive(Serialize, Deserialize, schemars::JsonSchema)]
     #[serde(rename_all = "snake_case")]
     GapReason {
         /// Another punctual measured; the monitor paused.
@@ -224,7 +216,6 @@ pub struct MonitorStatus {
 
 impl MonitorStatus {
     /// The state at the start. `last` is the last window of an earlier start.
-    #[must_use]
     pub fn at_start(start: MonitorStart, last: Option<Arc<MonitorWindow>>) -> MonitorStatus {
         let cpus = start.cpus.iter().map(|cpu| MonitorTotals { cpu, ..MonitorTotals::default() }).collect();
         MonitorStatus {

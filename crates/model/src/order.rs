@@ -3,7 +3,6 @@
 use crate::{Planned, SplitMix64};
 
 /// Every measurement of a run, in order. Equal arguments give the same order in all versions and on all machines.
-#[must_use]
 pub fn planned_order(n_cells: usize, blocks: u32, seed: u64) -> Vec<Planned> {
     let mut random = SplitMix64::new(seed);
     (0..blocks).flat_map(|block| one_block(n_cells, block, &mut random)).collect()

@@ -9,7 +9,6 @@ const TAKEN_OUT: char = '\u{fffd}';
 ///
 /// Control characters move the cursor, change colors and titles (ECMA-48). Bidirectional formatting characters reorder
 /// the text after them (Unicode Standard Annex 9, table 4). Line and paragraph separators begin a line.
-#[must_use]
 pub fn is_plain(c: char) -> bool {
     let is_direction =
         matches!(c, '\u{61c}' | '\u{200e}' | '\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}');
@@ -17,7 +16,6 @@ pub fn is_plain(c: char) -> bool {
 }
 
 /// The text on one line, with U+FFFD in place of each unsafe character. Line feeds and tabs become blanks.
-#[must_use]
 pub fn plain(text: &str) -> Cow<'_, str> {
     if text.chars().all(is_plain) {
         return Cow::Borrowed(text);
@@ -31,7 +29,6 @@ pub fn plain(text: &str) -> Cow<'_, str> {
 }
 
 /// The text as one word of a POSIX shell, quoted where it has to be.
-#[must_use]
 pub fn shell_word(text: &str) -> Cow<'_, str> {
     let is_literal = |c: char| c.is_ascii_alphanumeric() || "_-./:=@%+,".contains(c);
     if !text.is_empty() && text.chars().all(is_literal) {

@@ -109,7 +109,6 @@ fn matches(only: &Selector, (kernel, load, policy, period, task, prepare): &Poin
 
 impl Axes {
     /// The number of combinations, saturating; those that `only` leaves out count, too.
-    #[must_use]
     pub fn n_points(&self) -> usize {
         let n_tasks = if self.runtime.is_empty() { self.task.len() } else { self.runtime.len() };
         let n_prepared = self.prepare.len().max(1);
@@ -118,7 +117,6 @@ impl Axes {
     }
 
     /// Every combination that is to be measured. Settings vary fastest, then policies and loads, as in tables.
-    #[must_use]
     pub fn points(&self) -> Vec<Point> {
         let mut points = Vec::new();
         let sleeps: Vec<_> = self.runtime.iter().copied().map(Task::Sleep).collect();
@@ -195,14 +193,12 @@ impl Plan {
     pub const CYCLES: std::ops::RangeInclusive<u64> = 1..=1_000_000_000_000;
 
     /// The measured time of a cell with this period.
-    #[must_use]
     pub fn duration_of(&self, period: Period) -> Span {
         let span = |cycles: u64| Span(cycles.saturating_mul(period.ns()));
         self.cycles.map_or(self.duration.max(span(self.min_cycles.unwrap_or(0))), span)
     }
 
     /// Every setting of the machine that one of its cells changes, with one of its values.
-    #[must_use]
     pub fn settings(&self) -> Prepare {
         let mut all = self.conditions.prepare.clone();
         let words = self.axes.prepare.iter().flat_map(Prepare::words);
@@ -212,14 +208,12 @@ impl Plan {
     }
 
     /// Whether it measures in virtual time only.
-    #[must_use]
     pub fn is_virtual(&self) -> bool {
         self.axes.kernel.iter().all(Kernel::is_virtual)
     }
 
     /// The same plan in its short form: 2 blocks, at most 1 s a cell, or one period if that is longer. Enough for a
     /// trial, not for conclusions. In virtual time, which has no noise, 4 blocks of at most 300 ms.
-    #[must_use]
     pub fn quick(mut self) -> Plan {
         let (blocks, duration) = if self.is_virtual() { (4, Span(300_000_000)) } else { (2, Span::SECOND) };
         self.repetitions = self.repetitions.min(blocks);

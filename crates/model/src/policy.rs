@@ -16,13 +16,11 @@ impl RtPriority {
     pub const DEFAULT: RtPriority = RtPriority(80);
 
     /// `None` outside 1..=99.
-    #[must_use]
     pub fn new(value: u32) -> Option<Self> {
         u8::try_from(value).ok().filter(|value| (1..=99).contains(value)).map(Self)
     }
 
     /// The priority as the kernel takes it.
-    #[must_use]
     pub fn get(self) -> u32 {
         u32::from(self.0)
     }
@@ -37,13 +35,11 @@ impl Nice {
     pub const HIGHEST: Nice = Nice(-20);
 
     /// `None` outside -20..=19.
-    #[must_use]
     pub fn new(value: i32) -> Option<Self> {
         i8::try_from(value).ok().filter(|value| (-20..=19).contains(value)).map(Self)
     }
 
     /// The value as the kernel takes it.
-    #[must_use]
     pub fn get(self) -> i32 {
         i32::from(self.0)
     }
@@ -61,8 +57,7 @@ pub struct DeadlineBudget {
 }
 
 /// Scheduling policy of the measured thread, sched(7).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub enum Policy {
     /// `SCHED_OTHER`: the default policy of every program, at nice 0 unless set otherwise.
@@ -115,7 +110,6 @@ pub enum PolicyError {
 impl Policy {
     /// The priority as the kernel counts (include/linux/sched/prio.h): -1 deadline, 0 to 98 real-time, 100 to 139
     /// normal; a lower number is a higher priority.
-    #[must_use]
     pub fn kernel_priority(self) -> i32 {
         match self {
             Policy::Fifo(priority) | Policy::RoundRobin(priority) => 99 - priority.get().cast_signed(),
@@ -126,7 +120,6 @@ impl Policy {
     }
 
     /// The priority of a FIFO or round-robin policy, 1 to 99; `None` for all others.
-    #[must_use]
     pub fn priority(self) -> Option<u32> {
         match self {
             Policy::Fifo(priority) | Policy::RoundRobin(priority) => Some(priority.get()),
@@ -142,14 +135,12 @@ impl Policy {
     pub const OTHER: Policy = Policy::Other(Nice(0));
 
     /// Whether it is a real-time policy, which needs a privilege and has no timer slack.
-    #[must_use]
     pub fn is_realtime(self) -> bool {
         matches!(self, Policy::Fifo(_) | Policy::RoundRobin(_) | Policy::Deadline(_))
     }
 
     /// Whether the thread can be pinned to one CPU. The kernel admits a deadline thread only if its affinity covers all
     /// CPUs of its root domain (`__sched_setscheduler`, kernel/sched/syscalls.c).
-    #[must_use]
     pub fn can_be_pinned(self) -> bool {
         !matches!(self, Policy::Deadline(_))
     }

@@ -11,8 +11,7 @@ use std::path::Path;
 use std::str::FromStr;
 
 /// Changes to the machine for the length of a cell. An omitted setting is not changed; by default none is.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields, default)]
 pub struct Prepare {
     /// Frequency governor of the measured CPUs, as the kernel names it (`scaling_governor`).
@@ -54,9 +53,8 @@ pub struct Prepare {
 }
 
 /// CPUs that other work is confined to, away from the measured ones.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(with = "String"))]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(with = "String")]
 #[serde(try_from = "String", into = "String")]
 pub enum CpusAway {
     /// Every CPU that is not measured.
@@ -110,13 +108,11 @@ impl Prepare {
     ];
 
     /// Whether no setting is changed.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Prepare::default()
     }
 
     /// The settings in their typed form, `KEY=VALUE` each.
-    #[must_use]
     pub fn words(&self) -> Vec<String> {
         // Without `..`, so that a new setting is never left out.
         let Prepare {
@@ -151,10 +147,7 @@ impl Prepare {
         set.chain(files.iter().map(|(name, value)| format!("{name}={value}"))).collect()
     }
 
-    /// Sets one setting from its text forms.
-    ///
-    /// # Errors
-    /// If `key` is not a setting or `value` is invalid for it.
+    /// Sets one setting from its text forms. Errors: if `key` is not a setting or `value` is invalid for it.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), PrepareError> {
         let wrong = |key: &'static str, forms| PrepareError::Value(key, value.to_owned(), forms);
         let is_word = |text: &str| !text.is_empty() && text.chars().all(|c| c.is_ascii_alphanumeric() || c == '_');
@@ -215,7 +208,6 @@ impl Prepare {
     }
 
     /// The path, without a leading slash, of a file as it is typed; `None` for anything but the kernel's settings.
-    #[must_use]
     pub fn file_of(key: &str) -> Option<String> {
         let path = match key.strip_prefix(SYSCTL) {
             // The first separator decides, sysctl(8): net.ipv4.conf.eth0/1.forwarding is also
@@ -237,17 +229,14 @@ impl Prepare {
 
     /// Whether settings change the file with this path, without a leading slash: one below `/sys` or `/proc/sys` whose
     /// value is no program that the kernel starts.
-    #[must_use]
     pub fn may_change(path: &str) -> bool {
         let is_setting = path.starts_with("sys/") || path.starts_with("proc/sys/");
         let is_program = PROGRAMS.iter().any(|program| Path::new(path).starts_with(program));
         is_setting && !is_program && !path.split('/').any(|part| matches!(part, "" | "." | ".."))
     }
 
-    /// Sets several settings from text like `governor=performance,timer_migration=off`.
-    ///
-    /// # Errors
-    /// As [`Prepare::set`], and if a part is not `key=value`.
+    /// Sets several settings from text like `governor=performance,timer_migration=off`. Errors: as [`Prepare::set`],
+    /// and if a part is not `key=value`.
     pub fn set_all(&mut self, text: &str) -> Result<(), PrepareError> {
         let mut seen = HashSet::new();
         let mut parts: Vec<String> = Vec::new();
@@ -317,10 +306,8 @@ impl FromStr for Prepare {
 }
 
 impl CpusAway {
-    /// The CPUs on a machine with `online` CPUs, of which `measured` are measured.
-    ///
-    /// # Errors
-    /// One line, if the set is empty or not online.
+    /// The CPUs on a machine with `online` CPUs, of which `measured` are measured. Errors: one line, if the set is
+    /// empty or not online.
     pub fn resolve(&self, online: &CpuSet, measured: &CpuSet) -> Result<CpuSet, String> {
         let cpus = match self {
             CpusAway::Others => online.minus(measured),

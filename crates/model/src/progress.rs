@@ -112,7 +112,6 @@ impl Bin {
 
     /// Groups a histogram into bins, ascending, without empty ones. A bucket shared by two bins counts in the lower
     /// one: 0.8 % of its value at most.
-    #[must_use]
     pub fn of(histogram: &Histogram) -> Vec<Bin> {
         let mut counts = BTreeMap::new();
         for bucket in histogram.buckets() {
@@ -122,7 +121,6 @@ impl Bin {
     }
 
     /// Lowest value of the bin of `ns`.
-    #[must_use]
     pub fn containing(ns: u64) -> u64 {
         let power = 10_u64.pow(ns.max(1).ilog10());
         match ns / power {
@@ -134,7 +132,6 @@ impl Bin {
     }
 
     /// Lowest value of the bin above the one that begins at `lower_ns`; saturates at the last.
-    #[must_use]
     pub fn after(lower_ns: u64) -> u64 {
         match lower_ns {
             0 => Bin::FIRST_NS,

@@ -37,8 +37,7 @@ pub const RECORD_FORMAT: u32 = 1;
 /// The measurement of one cell, complete and raw, so that later versions can apply their statistics to old records.
 ///
 /// Invariant: the [`Ledger`] of each thread is balanced ([`ThreadRecord::is_consistent`]).
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Record {
     /// [`RECORD_FORMAT`] of the program that wrote it.
     pub format: u32,
@@ -80,7 +79,7 @@ pub struct Record {
     pub response: Option<ResponseRecord>,
     /// Activity of each part of the load; empty without a load.
     #[serde(rename = "loads", alias = "load", default, deserialize_with = "load::one_or_many")]
-    #[cfg_attr(feature = "schema", schemars(with = "Vec<LoadRecord>"))]
+    #[schemars(with = "Vec<LoadRecord>")]
     pub loads: Vec<LoadRecord>,
     /// Guest of the measurement; `null` for the running kernel of this machine.
     #[serde(default)]
@@ -112,8 +111,7 @@ pub struct Record {
 }
 
 /// Reason of the end of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// At the end of the requested time.
@@ -125,8 +123,7 @@ pub enum Ended {
 }
 
 /// Runs of the command for spikes ([`Conditions::on_spike`](crate::Conditions::on_spike)).
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OnSpikeRecord {
     /// Number of runs.
     pub runs: u64,
@@ -139,8 +136,7 @@ pub struct OnSpikeRecord {
 }
 
 /// A step of the method's clock during the measurement: due times by it moved against other clocks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClockStep {
     /// Time of detection, ns after the first measured due time, by `CLOCK_MONOTONIC`.
     #[serde(rename = "at_ns")]
@@ -150,8 +146,7 @@ pub struct ClockStep {
 }
 
 /// The implementation of the measured language.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RuntimeRecord {
     /// Name and version that the implementation reports, like `CPython 3.11.2`; for C that of its library.
     pub version: String,
@@ -160,8 +155,7 @@ pub struct RuntimeRecord {
 }
 
 /// The record of one measured thread.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ThreadRecord {
     /// CPU that it was pinned to; for a deadline thread, which cannot be pinned, the CPU that it belongs to.
     pub cpu: u32,
@@ -228,32 +222,27 @@ pub struct ThreadRecord {
 
 impl ThreadRecord {
     /// Its period, in a record of `cell`.
-    #[must_use]
     pub fn period_in(&self, cell: &Cell) -> Period {
         self.period.unwrap_or(cell.period)
     }
 
     /// The due time of `cycle` in a record of `cell`, ns after that of the record. Offsets of equal periods
     /// ([`Conditions::distance`](crate::Conditions)) are left out.
-    #[must_use]
     pub fn due_ns(&self, cycle: u64, cell: &Cell) -> u64 {
         cycle.saturating_mul(self.period_in(cell).ns()).saturating_add(self.lead().ns())
     }
 
     /// The first measured due time of a thread with a period of its own, after that of the record; 0 for others.
-    #[must_use]
     pub fn lead(&self) -> Span {
         if self.period.is_some() { self.offset } else { Span(0) }
     }
 
     /// The number of triggers that were never answered.
-    #[must_use]
     pub fn never_answered(&self) -> u64 {
         self.unanswered.iter().flatten().fold(0, |sum, slice| sum.saturating_add(slice.histogram.n))
     }
 
     /// Whether the counts add up: its ledger is balanced, and every recorded wake-up is in the tables.
-    #[must_use]
     pub fn is_consistent(&self) -> bool {
         // Which of the missed due times were seen makes no difference to the sum.
         self.ledger(&Task::Cyclic(Method::CLOCK_NANOSLEEP)).is_balanced()
@@ -263,8 +252,7 @@ impl ThreadRecord {
 }
 
 /// The settings of a measured thread as the kernel reports them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Achieved {
     /// `sched_getattr(2)`.
     pub policy: Policy,
@@ -282,8 +270,7 @@ pub struct Achieved {
 }
 
 /// A setting of the machine that was changed for the cell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct PreparedSetting {
     /// The changed file or process.
     pub what: String,
@@ -296,8 +283,7 @@ pub struct PreparedSetting {
 }
 
 /// A wait still open when the cell ended: a lower bound of its latency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Censored {
     /// Index of the cycle waited for, counted from the first measured one; negative during warm-up.
     pub cycle: i64,
@@ -306,8 +292,7 @@ pub struct Censored {
 }
 
 /// One second of one thread, by due time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Second {
     /// Index of the second in the measured window, from 0.
     pub second: u64,
@@ -326,8 +311,7 @@ pub struct Second {
 }
 
 /// One of the largest latencies.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Worst {
     /// Latency, ns.
     pub latency_ns: i64,
@@ -336,8 +320,7 @@ pub struct Worst {
 }
 
 /// Misses of the deadline, joined when less than a second apart.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Episodes {
     /// Number of all episodes, listed or not.
     pub count: u64,
@@ -378,8 +361,7 @@ impl Episodes {
 }
 
 /// A run of wake-ups later than the deadline.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Episode {
     /// Cycle of its first late wake-up, counted from the first measured one.
     pub first_cycle: u64,
@@ -394,8 +376,7 @@ pub struct Episode {
 }
 
 /// Resources used by a measured thread between the barrier and its end, `getrusage(2)` with `RUSAGE_THREAD`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Usage {
     /// CPU time in user space, us.
     pub user_us: u64,

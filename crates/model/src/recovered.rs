@@ -4,8 +4,7 @@ use serde::Serialize;
 use std::path::PathBuf;
 
 /// Recovery from one journal.
-#[derive(Debug, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Recovered {
     /// The process that made the changes; `null` when its journal cannot be read.
     pub pid: Option<u32>,
@@ -20,8 +19,7 @@ pub struct Recovered {
 }
 
 /// The whole recovery: the output of `punctual recover --format json`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Recovery {
     /// Recovery from each journal.
     pub recovered: Vec<Recovered>,

@@ -7,9 +7,8 @@ use std::fmt;
 use std::str::FromStr;
 
 /// A machine and the way to reach it.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(with = "String"))]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(with = "String")]
 #[serde(try_from = "String", into = "String")]
 pub enum Site {
     /// This machine.
@@ -76,8 +75,7 @@ as_text!(Site, SiteError);
 
 /// The machines of a measurement of response times. A role without a machine is not started by this program, except the
 /// logger, which runs here.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Roles {
     /// Machine that answers and is measured. `null`: a responder that is already running.
@@ -114,13 +112,11 @@ impl Roles {
     pub const KNOWN: &[&str] = &["target", "target_cpu", "target_link", "logger", "host"];
 
     /// Whether no role is given.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Roles::default()
     }
 
     /// Whether answers are logged on another machine.
-    #[must_use]
     pub fn is_logged_elsewhere(&self) -> bool {
         self.logger.as_ref().is_some_and(|site| *site != Site::Here)
     }
@@ -134,7 +130,6 @@ impl Roles {
 
     /// The parts of `load` by machine: `ping` runs on the host, all others on the target, as far as these roles are
     /// given.
-    #[must_use]
     pub fn shares(&self, load: &Load) -> Shares {
         let of_host = |part: &LoadPart| self.host.is_some() && is_ping(part);
         let others = load.only(|part| !of_host(part));
@@ -145,10 +140,8 @@ impl Roles {
         }
     }
 
-    /// Checks the roles against a plan that measures on `cpus` under these `loads`.
-    ///
-    /// # Errors
-    /// One line: the error and the remedy.
+    /// Checks the roles against a plan that measures on `cpus` under these `loads`. Errors: one line: the error and the
+    /// remedy.
     pub fn check_plan(&self, cpus: Option<&CpuSet>, loads: &[Load]) -> Result<(), String> {
         if self.is_logged_elsewhere() && cpus.is_none() {
             return Err("a remote logger needs a CPU to log on; name it, like cpus = \"1\"".to_owned());

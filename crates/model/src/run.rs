@@ -50,7 +50,6 @@ pub struct Failed {
 
 impl Header {
     /// The cells without those that are the second measurement of an earlier one in each block (A/A).
-    #[must_use]
     pub fn first_cells(&self) -> Vec<usize> {
         let mut seen = HashSet::new();
         self.cells.iter().enumerate().filter(|(_, cell)| seen.insert(*cell)).map(|(index, _)| index).collect()
@@ -58,7 +57,6 @@ impl Header {
 
     /// The later cell equal to this one, which is its second measurement; `None` if there is none or this one is not
     /// the first.
-    #[must_use]
     pub fn again_of(&self, cell_index: usize) -> Option<usize> {
         let cell = self.cells.get(cell_index)?;
         let mut same = self.cells.iter().enumerate().filter(|(_, other)| *other == cell).map(|(index, _)| index);
@@ -67,13 +65,11 @@ impl Header {
     }
 
     /// Whether all of it is measured in virtual time, which does not depend on this machine.
-    #[must_use]
     pub fn is_virtual(&self) -> bool {
         !self.cells.is_empty() && self.cells.iter().all(|cell| cell.kernel.is_virtual())
     }
 
     /// Every measurement of the run, or of this shard of it, in order.
-    #[must_use]
     pub fn measurements(&self) -> Vec<Planned> {
         let mut all = planned_order(self.cells.len(), self.plan.repetitions, self.seed);
         if let Some(shard) = self.shard {
@@ -84,7 +80,6 @@ impl Header {
     }
 
     /// The number of measurements of the run, or of this shard of it.
-    #[must_use]
     pub fn n_measurements(&self) -> usize {
         let blocks = usize::try_from(self.plan.repetitions).unwrap_or(usize::MAX);
         match self.shard {

@@ -22,7 +22,6 @@ pub struct Cycle {
 
 impl Schedule {
     /// The cycle with this index.
-    #[must_use]
     pub fn cycle(&self, index: u64) -> Cycle {
         let offset = index.saturating_mul(self.period.ns());
         Cycle { index, due: ClockTime(self.first_due.0.saturating_add(offset)) }
@@ -30,13 +29,11 @@ impl Schedule {
 
     /// The cycle in whose period the instant `due` lies. A relative wait, which has no due time of its own, counts as
     /// this cycle.
-    #[must_use]
     pub fn containing(&self, due: ClockTime) -> Cycle {
         Cycle { index: due.0.saturating_sub(self.first_due.0) / self.period.ns(), due }
     }
 
     /// The number of due times before `now`: the index of the first cycle that is due at or after `now`.
-    #[must_use]
     pub fn cycles_before(&self, now: ClockTime) -> u64 {
         now.0.saturating_sub(self.first_due.0).div_ceil(self.period.ns())
     }
@@ -46,14 +43,12 @@ impl Schedule {
     ///
     /// The number follows from the latency alone, so a record of latencies holds the missed cycles without storing
     /// them.
-    #[must_use]
     pub fn missed(&self, latency: Nanos) -> u64 {
         let late_ns = u64::try_from(latency.0).unwrap_or(0);
         late_ns.saturating_sub(self.period.ns()).div_ceil(self.period.ns())
     }
 
     /// The cycle to wait for after a wake-up from `cycle` with `latency`: the next one not yet past.
-    #[must_use]
     pub fn after(&self, cycle: Cycle, latency: Nanos) -> Cycle {
         let steps = 1 + self.missed(latency);
         let due = cycle.due.0.saturating_add(steps.saturating_mul(self.period.ns()));

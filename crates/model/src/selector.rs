@@ -8,9 +8,8 @@ use std::str::FromStr;
 /// Values of axes that a cell must have, like `load=messaging,policy=fifo:80`.
 ///
 /// Its text form is complete, so that a plan can be written from its record.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(with = "String"))]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(with = "String")]
 #[serde(try_from = "String", into = "String")]
 pub struct Selector {
     kernel: Option<Kernel>,
@@ -29,7 +28,6 @@ impl Selector {
     pub const AXES: &[&str] = &["kernel", "load", "policy", "period", "method", "prepare"];
 
     /// Whether the cell has all these values.
-    #[must_use]
     pub fn matches(&self, cell: &Cell) -> bool {
         self.has((&cell.kernel, &cell.load, cell.policy, cell.period, &cell.task, Some(&cell.conditions.prepare)))
     }
@@ -48,7 +46,6 @@ impl Selector {
     }
 
     /// The axes that both name with different values.
-    #[must_use]
     pub fn apart_from(&self, other: &Selector) -> Vec<&'static str> {
         fn differ<T: PartialEq>(a: Option<&T>, b: Option<&T>) -> bool {
             a.zip(b).is_some_and(|(a, b)| a != b)

@@ -27,7 +27,6 @@ impl Shard {
     const MAX: u32 = 10_000;
 
     /// Number of shards of the run.
-    #[must_use]
     pub fn of(self) -> u32 {
         self.of.get()
     }
@@ -38,7 +37,6 @@ impl Shard {
     }
 
     /// How many of `n` blocks or measurements, which are dealt to the shards in turn, it gets.
-    #[must_use]
     pub fn share_of(self, n: usize) -> usize {
         let of = usize::try_from(self.of.get()).unwrap_or(usize::MAX);
         let before = usize::try_from(self.index).unwrap_or(usize::MAX);
@@ -49,13 +47,11 @@ impl Shard {
     ///
     /// Whole blocks do on a real machine, so that one machine measures all cells of a block in alternation. In virtual
     /// time, which is the same everywhere, single measurements are dealt in turn.
-    #[must_use]
     pub fn has(self, planned: &Planned, n_cells: usize, is_virtual: bool) -> bool {
         usize::try_from(self.index).is_ok_and(|index| index == self.index_of(planned, n_cells, is_virtual))
     }
 
     /// Index of the shard of [`Shard::all`] to which a measurement belongs.
-    #[must_use]
     pub fn index_of(self, planned: &Planned, n_cells: usize, is_virtual: bool) -> usize {
         let block = u64::from(planned.block);
         let number = match is_virtual {

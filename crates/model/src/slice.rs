@@ -4,8 +4,7 @@ use crate::Histogram;
 use serde::{Deserialize, Serialize};
 
 /// The latencies of one interval of the window.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Slice {
     /// First cycle, counted from the first measured one.
     pub first_cycle: u64,

@@ -54,7 +54,6 @@ impl Study {
     }
 
     /// Its definition.
-    #[must_use]
     pub fn definition(self) -> &'static StudyDefinition {
         static NONE: LazyLock<StudyDefinition> = LazyLock::new(StudyDefinition::default);
         // Only `FromStr` and `all` create one, from its index in the list.
@@ -62,7 +61,6 @@ impl Study {
     }
 
     /// Name of the study.
-    #[must_use]
     pub fn name(self) -> &'static str {
         NAMES.get(self.0).copied().unwrap_or_default()
     }

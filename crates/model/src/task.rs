@@ -11,8 +11,7 @@ use std::str::FromStr;
 
 words! {
     /// A language whose ordinary sleep is measured.
-    #[derive(Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[derive(Serialize, Deserialize, schemars::JsonSchema)]
     #[serde(try_from = "String", into = "String")]
     Runtime, "runtime" {
         /// C with the system's library.
@@ -31,8 +30,7 @@ words! {
 as_text!(Runtime, UnknownWord);
 
 /// The thing that is measured in a cell. Its key in plans and records is `method`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "String", into = "String")]
 pub enum Task {
     /// Wake-up latency of a thread that waits for due times, one a period.
@@ -76,55 +74,46 @@ impl Task {
     ];
 
     /// Whether latencies are measured, not costs.
-    #[must_use]
     pub fn has_latencies(&self) -> bool {
         !matches!(self, Task::Cost(_))
     }
 
     /// The wait method; `None` where no thread waits for due times.
-    #[must_use]
     pub fn method(&self) -> Option<Method> {
         if let Task::Cyclic(method) = self { Some(*method) } else { None }
     }
 
     /// The language whose sleep is measured, if any.
-    #[must_use]
     pub fn runtime(&self) -> Option<Runtime> {
         if let Task::Sleep(runtime) = self { Some(*runtime) } else { None }
     }
 
     /// The link whose answers are measured, if any.
-    #[must_use]
     pub fn link(&self) -> Option<Link> {
         if let Task::Response(link) = self { Some(*link) } else { None }
     }
 
     /// The outside program that measures, if any.
-    #[must_use]
     pub fn instrument(&self) -> Option<&Instrument> {
         if let Task::Program(instrument) = self { Some(instrument) } else { None }
     }
 
     /// The threads that are watched, if any.
-    #[must_use]
     pub fn watch(&self) -> Option<&Watch> {
         if let Task::Watch(watch) = self { Some(watch) } else { None }
     }
 
     /// The context in which Xenomai's driver measures, if it does.
-    #[must_use]
     pub fn cobalt_context(&self) -> Option<CobaltContext> {
         if let Task::Timerbench(context) = self { Some(*context) } else { None }
     }
 
     /// Whether something else measures, a program or a driver, so that only its result is known.
-    #[must_use]
     pub fn is_reported(&self) -> bool {
         self.instrument().is_some() || self.cobalt_context().is_some()
     }
 
     /// Name of the program or driver that measures, if [`Task::is_reported`].
-    #[must_use]
     pub fn reporter(&self) -> Option<String> {
         self.instrument()
             .map(Instrument::name)
@@ -132,7 +121,6 @@ impl Task {
     }
 
     /// Label for tables: the word as typed, without the options of another program.
-    #[must_use]
     pub fn label(&self) -> String {
         match self {
             Task::Program(instrument) => instrument.name(),
@@ -142,7 +130,6 @@ impl Task {
     }
 
     /// Whether Cobalt schedules the measured threads: they wait by its system calls, or answer its interrupts.
-    #[must_use]
     pub fn is_of_cobalt(&self) -> bool {
         self.waits_by_cobalt() || self.link() == Some(Link::Oob)
     }
@@ -154,21 +141,18 @@ impl Task {
 
     /// Whether latencies are smaller by the gravity of a co-kernel: of our own threads, of Xenomai's driver, or by a
     /// program of Xenomai or EVL.
-    #[must_use]
     pub fn feels_gravity(&self) -> bool {
         let of_program = |it: &Instrument| matches!(it.read.tool, ResultTool::XenomaiLatency | ResultTool::Latmus);
         self.waits_by_cobalt() || self.cobalt_context().is_some() || self.instrument().is_some_and(of_program)
     }
 
     /// Whether waits are for a length of time, so that there are no due times on a grid.
-    #[must_use]
     pub fn is_relative(&self) -> bool {
         self.runtime().is_some() || self.method().is_some_and(Method::is_relative)
     }
 
     /// Whether a late wake-up misses the due times before it. Not with relative waits, and not where each trigger has
     /// an answer of its own, independent of a late one before it.
-    #[must_use]
     pub fn misses_when_late(&self) -> bool {
         let is_answered_one_by_one =
             self.link().is_some_and(|link| !matches!(link, Link::Gpio(_) | Link::GpioLoop(_) | Link::Parport(_)));
@@ -176,19 +160,16 @@ impl Task {
     }
 
     /// The clock of its due times.
-    #[must_use]
     pub fn clock(&self) -> ClockId {
         self.method().map_or(ClockId::Monotonic, Method::clock)
     }
 
     /// Whether timer slack delays its wake-ups.
-    #[must_use]
     pub fn has_timer_slack(&self) -> bool {
         self.runtime().is_some() || self.instrument().is_some() || self.method().is_some_and(Method::has_timer_slack)
     }
 
     /// Whether it measures in processes of their own: one for each CPU, a language's program, or an outside one.
-    #[must_use]
     pub fn is_in_other_processes(&self) -> bool {
         self.runtime().is_some() || self.instrument().is_some() || self.method().is_some_and(Method::is_one_a_process)
     }

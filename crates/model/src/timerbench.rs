@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 
 words! {
     /// Context of Cobalt in which its driver `timerbench` measures.
-    #[derive(Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[derive(Serialize, Deserialize, schemars::JsonSchema)]
     #[serde(try_from = "String", into = "String")]
     CobaltContext, "context of Cobalt" {
         /// A task of the kernel that sleeps until each due time.

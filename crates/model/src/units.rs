@@ -5,20 +5,19 @@ use std::fmt;
 use std::str::FromStr;
 
 /// An instant on `CLOCK_MONOTONIC`, in nanoseconds. Comparable only within one boot.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(transparent)]
 pub struct MonoTime(pub u64);
 
 impl MonoTime {
     /// `self - earlier`, exact for any two instants of one boot.
-    #[must_use]
     pub fn since(self, earlier: MonoTime) -> Nanos {
         Nanos(self.0.wrapping_sub(earlier.0).cast_signed())
     }
 
     /// The instant `span` later; stops at the end of the clock (584 years).
-    #[must_use]
     pub fn plus(self, span: Span) -> MonoTime {
         MonoTime(self.0.saturating_add(span.0))
     }
@@ -31,27 +30,27 @@ pub struct ClockTime(pub u64);
 
 impl ClockTime {
     /// `self - earlier`, exact for any two instants less than 292 years apart.
-    #[must_use]
     pub fn since(self, earlier: ClockTime) -> Nanos {
         Nanos(self.0.wrapping_sub(earlier.0).cast_signed())
     }
 
     /// The instant `span` later; stops at the end of the clock.
-    #[must_use]
     pub fn plus(self, span: Span) -> ClockTime {
         ClockTime(self.0.saturating_add(span.0))
     }
 }
 
 /// A signed time difference in nanoseconds: negative means "early".
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Nanos(pub i64);
 
 /// A length of time in nanoseconds, never negative. Typed with a unit: `500us`, `1ms`, `1.5s`, `2min`, `8h`, `1h30m`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema,
+)]
 #[serde(transparent)]
 pub struct Span(pub u64);
 
@@ -104,13 +103,11 @@ impl Span {
     pub const MAX: Span = Span(366 * 86_400_000_000_000);
 
     /// The value in nanoseconds.
-    #[must_use]
     pub fn ns(self) -> u64 {
         self.0
     }
 
     /// The value in seconds, for statistics and reports; not for clocks.
-    #[must_use]
     pub fn as_secs_f64(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -181,8 +178,7 @@ impl fmt::Display for Span {
 ///
 /// The lower limit is where a wake-up costs as much as the period on common machines: with a shorter period a FIFO
 /// thread would occupy its CPU.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(try_from = "Span", into = "Span")]
 pub struct Period(Span);
 
@@ -193,19 +189,16 @@ impl Period {
     pub const MAX: Span = Span(100_000_000_000);
 
     /// The value in nanoseconds, never 0.
-    #[must_use]
     pub fn ns(self) -> u64 {
         self.0.0
     }
 
     /// The value as a length of time.
-    #[must_use]
     pub fn span(self) -> Span {
         self.0
     }
 
     /// The number of periods that fill `span`, rounded up.
-    #[must_use]
     pub fn cycles_in(self, span: Span) -> u64 {
         span.0.div_ceil(self.0.0)
     }

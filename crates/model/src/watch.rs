@@ -10,9 +10,8 @@ use std::str::FromStr;
 ///
 /// Its text form is `watch[,KEY=VALUE]...[:COMMAND]`, like `watch,thread=control*,period=1ms:./servo --rate 1000` or
 /// `watch,pid=4711`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(with = "String"))]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(with = "String")]
 #[serde(try_from = "String", into = "String")]
 pub struct Watch {
     /// The processes.
@@ -100,7 +99,6 @@ const KEYS: &[&str] = &["pid", "cgroup", "unit", "thread", "period", "deadline",
 
 impl Watch {
     /// Watches all threads of `target`.
-    #[must_use]
     pub fn new(target: WatchTarget) -> Watch {
         Watch {
             target,
@@ -114,7 +112,6 @@ impl Watch {
     }
 
     /// The words of the command, if the cell starts one.
-    #[must_use]
     pub fn words(&self) -> Option<Vec<String>> {
         match &self.target {
             WatchTarget::Command(command) => shlex::split(command),
@@ -123,7 +120,6 @@ impl Watch {
     }
 
     /// Name of the watched program or processes, for tables.
-    #[must_use]
     pub fn name(&self) -> String {
         let mut name = match &self.target {
             WatchTarget::Command(_) => {
@@ -143,16 +139,12 @@ impl Watch {
 
     /// Whether a thread of this name is meant: one that matches the pattern, or is part of the chain. Without either,
     /// all are.
-    #[must_use]
     pub fn is_meant(&self, name: &str) -> bool {
         let is_named = self.thread.as_ref().map_or(self.chain.is_empty(), |pattern| matches(pattern, name));
         is_named || self.chain.iter().any(|one| matches(one, name))
     }
 
-    /// Sets one key of the text form.
-    ///
-    /// # Errors
-    /// When the key is unknown or its value malformed.
+    /// Sets one key of the text form. Errors: when the key is unknown or its value malformed.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), WatchError> {
         let named = |what: &'static str| named(what, value);
         match key {

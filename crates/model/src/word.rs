@@ -21,13 +21,11 @@ const LONGEST: usize = 100;
 
 impl UnknownWord {
     /// The error for `given`, which is not in `known`.
-    #[must_use]
     pub fn new(kind: &'static str, given: &str, known: &'static [&'static str]) -> Self {
         Self { kind, given: given.to_owned(), known }
     }
 
     /// The known word nearest to the typed one. Only the part before a `:` is compared; the rest is kept as typed.
-    #[must_use]
     pub fn nearest(&self) -> Option<String> {
         let (head, rest) = self.given.split_once(':').map_or((self.given.as_str(), None), |(h, r)| (h, Some(r)));
         let word = nearest(head, self.known.iter().map(|form| form.split([':', '[']).next().unwrap_or(form)))?;
@@ -37,7 +35,6 @@ impl UnknownWord {
 
 /// Returns the word of `known` nearest to `given`, in any case of its letters; `None` when none is near, or `given` is
 /// known itself.
-#[must_use]
 pub fn nearest<'a>(given: &str, known: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     // Nothing that is known is half as long, and comparing takes the product of the lengths.
     if given.len() > LONGEST {

@@ -41,10 +41,8 @@ pub enum ListenError {
 }
 
 impl Listener {
-    /// Opens the port; connections wait until [`Listener::serve`].
-    ///
-    /// # Errors
-    /// For an address other than a loopback one, and when the port cannot be used.
+    /// Opens the port; connections wait until [`Listener::serve`]. Errors: for an address other than a loopback one,
+    /// and when the port cannot be used.
     pub fn open(address: SocketAddr) -> Result<Listener, ListenError> {
         if !address.ip().is_loopback() {
             return Err(ListenError::NotLoopback(address));
@@ -52,18 +50,13 @@ impl Listener {
         TcpListener::bind(address).map(Listener).map_err(|err| ListenError::Refused(address, err))
     }
 
-    /// The address: its port is the kernel's choice where 0 was given.
-    ///
-    /// # Errors
-    /// When the kernel does not return it.
+    /// The address: its port is the kernel's choice where 0 was given. Errors: when the kernel does not return it.
     pub fn address(&self) -> io::Result<SocketAddr> {
         self.0.local_addr()
     }
 
-    /// Answers requests with `page` in threads of their own, until this process ends.
-    ///
-    /// # Errors
-    /// When no thread can be created.
+    /// Answers requests with `page` in threads of their own, until this process ends. Errors: when no thread can be
+    /// created.
     pub fn serve(self, page: impl Fn() -> String + Send + Sync + 'static) -> io::Result<()> {
         let (page, open, incomplete) = (Arc::new(page), Arc::new(AtomicUsize::new(0)), Arc::new(Incomplete::default()));
         let accept = move || {

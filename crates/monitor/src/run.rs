@@ -53,10 +53,8 @@ pub struct Monitor {
 }
 
 impl Monitor {
-    /// Starts measuring.
-    ///
-    /// # Errors
-    /// When another punctual measures here, the history cannot be used, or the threads cannot be set up.
+    /// Starts measuring. Errors: when another punctual measures here, the history cannot be used, or the threads cannot
+    /// be set up.
     pub fn start(settings: crate::Settings, hooks: &Hooks<'_>) -> Result<Monitor, MonitorError> {
         let mark = MonitorMark::set().map_err(|err| match err {
             LockError::Monitored => {
@@ -142,13 +140,11 @@ impl Monitor {
     }
 
     /// What this monitor does and does not, as it was started.
-    #[must_use]
     pub fn settings(&self) -> &MonitorStart {
         &self.present.start
     }
 
     /// The file of the history.
-    #[must_use]
     pub fn history(&self) -> &std::path::Path {
         self.history.path()
     }
@@ -162,10 +158,8 @@ impl Monitor {
         }
     }
 
-    /// Measures until a stop is requested. The window until then is kept, too.
-    ///
-    /// # Errors
-    /// When a thread cannot measure any more, or the text file cannot be written for the first time.
+    /// Measures until a stop is requested. The window until then is kept, too. Errors: when a thread cannot measure any
+    /// more, or the text file cannot be written for the first time.
     pub fn run(mut self, hooks: &Hooks<'_>) -> Result<(), MonitorError> {
         if let Some(path) = self.settings.textfile.clone() {
             // An error in the path is reported at once, later ones once a window.

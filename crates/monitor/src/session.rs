@@ -90,10 +90,8 @@ impl Session {
         Ok((session, reason))
     }
 
-    /// Moves the wake-ups since the last call into `window` and `totals`; returns the measured time.
-    ///
-    /// # Errors
-    /// When a thread has ended by an error.
+    /// Moves the wake-ups since the last call into `window` and `totals`; returns the measured time. Errors: when a
+    /// thread has ended by an error.
     pub(crate) fn collect(
         &mut self,
         window: &mut Window,
@@ -147,10 +145,7 @@ impl Session {
         self.explainer.iter().flat_map(EndlessExplainer::reports).collect()
     }
 
-    /// Checks that every thread is still on its CPU.
-    ///
-    /// # Errors
-    /// When one was moved, because its CPU was switched off.
+    /// Checks that every thread is still on its CPU. Errors: when one was moved, because its CPU was switched off.
     pub(crate) fn check(&self) -> Result<(), SessionError> {
         let is_moved = |member: &&Member| {
             sys::sched::affinity(member.tid).is_ok_and(|cpus| cpus != member.cpus) && member.outcome.is_none()

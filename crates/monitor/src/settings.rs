@@ -29,9 +29,6 @@ impl Settings {
     pub const WINDOW: std::ops::RangeInclusive<Span> = Span(1_000_000_000)..=Span(86_400_000_000_000);
 
     /// Checks ranges.
-    ///
-    /// # Errors
-    /// One line.
     pub fn check(&self) -> Result<(), String> {
         if !Self::WINDOW.contains(&self.window) || !self.window.ns().is_multiple_of(1_000_000_000) {
             return Err(format!("invalid window `{}`: expected whole seconds, 1s to 24h", self.window));

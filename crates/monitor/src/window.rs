@@ -3,12 +3,10 @@
 use crate::threshold::KEPT;
 use model::{Explanation, Histogram, MonitorGap, MonitorSpike, MonitorWindow, MonitoredCpu, MonoTime, Span};
 
-/// One wake-up.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WakeUp {
     /// Position of its CPU among those measured.
     pub(crate) index: usize,
-    /// Due time.
     pub(crate) due: MonoTime,
     /// `woke - due`, ns.
     pub(crate) latency_ns: i64,
@@ -43,7 +41,6 @@ impl WallClock {
     }
 }
 
-/// One CPU of a window.
 #[derive(Debug, Clone, Default)]
 struct CpuWindow {
     cpu: u32,

@@ -10,8 +10,7 @@ use std::collections::BTreeSet;
 use std::io;
 
 /// The kept spikes of a run, explained again, printed by `punctual explain RUN --again --format json`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct AgainDocument {
     /// Version of the program that explains them now.
     pub version: &'static str,
@@ -24,8 +23,7 @@ pub struct AgainDocument {
 }
 
 /// A late wake-up as it was explained when it was measured, and as it is explained now.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct JudgedAgain {
     /// File with its events, below `captures/`.
     pub capture: String,
@@ -41,16 +39,12 @@ pub struct JudgedAgain {
 
 impl AgainDocument {
     /// The document of these spikes and unreadable captures.
-    #[must_use]
     pub fn new(version: &'static str, spikes: Vec<JudgedAgain>, unreadable: Vec<String>) -> AgainDocument {
         let changed = spikes.iter().filter(|spike| spike.is_changed).count();
         AgainDocument { version, changed: u64::try_from(changed).unwrap_or(u64::MAX), spikes, unreadable }
     }
 
     /// Writes it for the terminal: how many changed, and each that did.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let lines = Lines::new(style);
         let all = u64::try_from(self.spikes.len()).unwrap_or(u64::MAX);

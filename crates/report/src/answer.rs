@@ -58,10 +58,7 @@ impl<W: Write> AnswerWriter<W> {
         AnswerWriter { format, out, columns: Vec::new(), block: Vec::new(), block_bytes: 0, has_begun: false }
     }
 
-    /// Begins the answer with these names of columns.
-    ///
-    /// # Errors
-    /// If writing fails.
+    /// Begins the answer with these names of columns. Errors: if writing fails.
     pub fn begin(&mut self, names: &[String]) -> io::Result<()> {
         match self.format {
             AnswerFormat::Text(_) => {
@@ -77,10 +74,7 @@ impl<W: Write> AnswerWriter<W> {
         }
     }
 
-    /// Adds a row; that of a text is written with its block.
-    ///
-    /// # Errors
-    /// If writing fails.
+    /// Adds a row; that of a text is written with its block. Errors: if writing fails.
     pub fn row(&mut self, row: &[Value]) -> io::Result<()> {
         match self.format {
             AnswerFormat::Text(style) => {
@@ -101,10 +95,7 @@ impl<W: Write> AnswerWriter<W> {
         }
     }
 
-    /// Ends the answer.
-    ///
-    /// # Errors
-    /// If writing fails.
+    /// Ends the answer. Errors: if writing fails.
     pub fn end(mut self) -> io::Result<W> {
         match self.format {
             AnswerFormat::Text(style) if !self.has_begun || !self.block.is_empty() => self.draw(style)?,
@@ -151,7 +142,6 @@ fn cut(text: &str) -> String {
 }
 
 /// JSON whose terminal control characters, which occur in strings only, are escaped; serde escapes those of ASCII.
-#[must_use]
 pub fn escaped_json(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     let mut rest = text;

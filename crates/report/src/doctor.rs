@@ -35,9 +35,6 @@ impl Examination<'_> {
 
     /// Writes an overview: certain and possible causes and the names of unknown ones; all checks with
     /// `style.all_findings`.
-    ///
-    /// # Errors
-    /// If writing to `out` fails.
     pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let lines = Lines::new(style);
         let mut machine = vec![self.tool.to_owned()];
@@ -62,9 +59,6 @@ impl Examination<'_> {
     }
 
     /// Writes the checks in full.
-    ///
-    /// # Errors
-    /// If writing to `out` fails.
     pub fn explained(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let lines = Lines::new(style);
         for (i, check) in self.checks.iter().enumerate() {

@@ -70,7 +70,6 @@ impl File {
 }
 
 impl Job {
-    /// The plan as a file.
     fn plan_file(&self) -> File {
         File::plain(PLAN, &*self.plan)
     }

@@ -23,9 +23,6 @@ pub struct SearchReport<'a> {
 
 impl SearchReport<'_> {
     /// Writes the machine, the table of trials and the answer.
-    ///
-    /// # Errors
-    /// If writing to `out` fails.
     pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let lines = Lines::new(style);
         machine::write(out, self.header, &lines)?;

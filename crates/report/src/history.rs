@@ -36,19 +36,16 @@ const IN_FULL: usize = 24;
 
 impl History {
     /// The histories of one question.
-    #[must_use]
     pub fn new(series: Vec<SeriesHistory>, judgment: Judgment) -> History {
         History { series, judgment }
     }
 
     /// Whether a series became later lately, by the margin or more.
-    #[must_use]
     pub fn has_alarm(&self) -> bool {
         self.series.iter().any(|series| self.alarms(series).next().is_some())
     }
 
     /// The series that a page shows in full: those with changes first.
-    #[must_use]
     pub fn shown_in_full(&self) -> Vec<&SeriesHistory> {
         let changed = self.series.iter().filter(|series| !series.changes.is_empty());
         let others = self.series.iter().filter(|series| series.changes.is_empty());

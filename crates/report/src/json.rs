@@ -27,7 +27,6 @@ pub use plan::{DryRun, PlannedCell, ReadyPlan, ReadyPlans, SkippedCell};
 pub use run::RunDocument;
 
 /// The document of `punctual show --format json`.
-#[must_use]
 pub fn of_results(results: &Results<'_>) -> Value {
     match results {
         Results::Own(run) => value(&run::document(run.header, run.summary)),
@@ -36,7 +35,6 @@ pub fn of_results(results: &Results<'_>) -> Value {
 }
 
 /// The comparison of latencies as a JSON document.
-#[must_use]
 pub fn of_comparison(comparison: &Comparison) -> Value {
     value(&ComparisonDocument { comparison, sentence: comparison.sentence(), remarks: comparison.remarks() })
 }
@@ -47,7 +45,6 @@ pub(crate) fn of_search(header: &Header, cell: &Cell, asked: &SearchParameters, 
 }
 
 /// The comparison of costs as one document.
-#[must_use]
 pub fn of_costs(comparison: &CostComparison) -> ComparisonDocument<'_, CostComparison> {
     ComparisonDocument { comparison, sentence: comparison.sentence(), remarks: comparison.remarks() }
 }
@@ -70,9 +67,8 @@ pub(crate) fn value(document: &impl Serialize) -> Value {
 }
 
 /// A comparison with its sentences.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ComparisonDocument"))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "ComparisonDocument")]
 pub struct ComparisonDocument<'a, C> {
     #[serde(flatten)]
     comparison: &'a C,
@@ -86,8 +82,7 @@ pub struct ComparisonDocument<'a, C> {
 const FORMAT: u32 = 1;
 
 /// The requested checks of a machine.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct DoctorDocument<'a> {
     format: u32,
     tool: &'a str,
@@ -98,8 +93,7 @@ pub struct DoctorDocument<'a> {
 }
 
 /// Number of checks per result.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct Totals {
     will: usize,
     may: usize,
@@ -109,8 +103,7 @@ struct Totals {
 }
 
 /// Work of a load without a measurement.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct LoadDocument<'a> {
     /// CPUs of the load.
     pub cpus: &'a CpuSet,
@@ -127,8 +120,7 @@ pub struct LoadDocument<'a> {
 }
 
 /// A cell measured twice in virtual time, alone and beside a load. `V` is a value of JSON.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct LabCheckDocument<'a, V> {
     /// The kernel as requested.
     pub kernel: String,
@@ -143,8 +135,7 @@ pub struct LabCheckDocument<'a, V> {
 }
 
 /// A field with different values in two records.
-#[derive(Debug, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RecordDifference<V> {
     /// Path of names and indexes: `threads.0.recorded`.
     pub path: String,

@@ -34,13 +34,11 @@ impl KernelPair {
     }
 
     /// Exit status of the program: 0 like for like, 2 not, 3 unknown.
-    #[must_use]
     pub fn exit_status(&self) -> u8 {
         self.likeness().exit_status()
     }
 
     /// The kernels, the differences and the verdict as a JSON document.
-    #[must_use]
     pub fn json(&self) -> Value {
         let (facts, options) = match &self.comparison {
             Ok(comparison) => (Some(&comparison.facts), Some(&comparison.options)),
@@ -52,9 +50,6 @@ impl KernelPair {
     }
 
     /// Writes the kernels, the options that differ by group, and the verdict; all options with `style.all_findings`.
-    ///
-    /// # Errors
-    /// If writing to `out` fails.
     pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let lines = Lines::new(style);
         for (letter, kernel) in ["A", "B"].into_iter().zip(&self.kernels) {

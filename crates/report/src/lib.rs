@@ -78,7 +78,6 @@ fn rfc3339(unix_ms: u64) -> String {
 }
 
 /// A date and time in UTC, to the second: `2026-11-22T08:15:00Z`.
-#[must_use]
 pub fn utc(unix_ms: u64) -> String {
     rfc3339(unix_ms)
 }
@@ -110,9 +109,6 @@ impl Style {
 
 /// Writes the report: machine, findings, table, answer. Without `style.all_findings` it fits a screen of 80 x 24 where
 /// the table leaves room for the rest.
-///
-/// # Errors
-/// If writing to `out` fails.
 pub fn text(out: &mut dyn io::Write, results: &Results<'_>, style: Style) -> io::Result<()> {
     match results {
         Results::Own(run) => of_run(out, run, style),
@@ -205,9 +201,6 @@ fn section(out: &mut dyn io::Write, section: Option<Section>, lines: &Lines) -> 
 }
 
 /// Writes the result of each limit in each cell, the differences from a baseline, and the verdict.
-///
-/// # Errors
-/// If writing to `out` fails.
 pub fn cases(out: &mut dyn io::Write, results: &Results<'_>, style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
     for case in results.cases() {

@@ -8,9 +8,6 @@ use model::plain;
 use std::io;
 
 /// Writes the table and the damaged files; `below` is the searched directory.
-///
-/// # Errors
-/// If writing to `out` fails.
 pub fn text(list: &List, out: &mut dyn io::Write, below: &str, style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
     if list.runs.is_empty() && list.unreadable.is_empty() {

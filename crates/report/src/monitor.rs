@@ -14,8 +14,7 @@ use std::io;
 const WORST: usize = 10;
 
 /// What `punctual monitor show` shows.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct MonitorDocument {
     /// Every start of the monitor, in order.
     pub starts: Vec<MonitorStart>,
@@ -67,7 +66,6 @@ fn cause(window: &MonitorWindow) -> Option<String> {
 }
 
 /// One line about a window.
-#[must_use]
 pub fn monitor_line(window: &MonitorWindow) -> String {
     let mut line = time(window.ended_unix_ms);
     match worst(window) {
@@ -106,9 +104,6 @@ fn gap_words(gap: MonitorGap) -> String {
 }
 
 /// Writes the summary: totals of each CPU, days, the worst windows, gaps.
-///
-/// # Errors
-/// If writing to `out` fails.
 pub fn monitor_summary(document: &MonitorDocument, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
     if let Some(start) = document.starts.last() {

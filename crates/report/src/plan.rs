@@ -14,10 +14,7 @@ const SHORTEST_TITLE: usize = 20;
 /// Blocks whose order is shown.
 const SHOWN_BLOCKS: usize = 3;
 
-/// Writes the plans of the binary, one line each.
-///
-/// # Errors
-/// If `out` cannot be written.
+/// Writes the plans of the binary, one line each. Errors: if `out` cannot be written.
 pub fn ready_plans(plans: &ReadyPlans, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
     let fields: [Field<ReadyPlan>; 5] = [
@@ -38,10 +35,8 @@ pub fn ready_plans(plans: &ReadyPlans, out: &mut dyn io::Write, style: Style) ->
     lines.paragraph(out, "", next)
 }
 
-/// Writes a run before it begins: cells, order, time, disk space, limits, settings, programs.
-///
-/// # Errors
-/// If `out` cannot be written.
+/// Writes a run before it begins: cells, order, time, disk space, limits, settings, programs. Errors: if `out` cannot
+/// be written.
 pub fn dry_run(run: &DryRun<'_>, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
     let most = if run.can_end_early { "at most " } else { "" };

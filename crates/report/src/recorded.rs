@@ -11,8 +11,7 @@ use serde::Serialize;
 use std::io;
 
 /// What a recorded trace tells, printed by `punctual watch --from FILE --format json`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct RecordedDocument {
     /// Version of the program that judges it.
     pub version: &'static str,
@@ -44,7 +43,6 @@ pub struct RecordedDocument {
 
 impl RecordedDocument {
     /// The document of a trace in this file, with its clock and number of CPUs.
-    #[must_use]
     pub fn new(
         version: &'static str,
         (file, clock, cpus): (String, String, usize),
@@ -74,9 +72,6 @@ impl RecordedDocument {
     }
 
     /// Writes it for the terminal, with up to `style.spikes` of the latest activations one by one.
-    ///
-    /// # Errors
-    /// When it cannot be written.
     pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let lines = Lines::new(style);
         let (length, cpus) = (duration(self.length_ns as f64), things(self.cpus as u64, "CPU"));

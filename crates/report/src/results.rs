@@ -47,7 +47,6 @@ impl<'a> Results<'a> {
     }
 
     /// The cells.
-    #[must_use]
     pub fn rows(&self) -> Vec<Row<'a>> {
         match self {
             Results::Own(run) => Row::of_run(run.header, &run.summary.cells, &run.summary.cell_findings),
@@ -56,7 +55,6 @@ impl<'a> Results<'a> {
     }
 
     /// Histogram of a cell by its index; `None` if only the extremes are known.
-    #[must_use]
     pub fn histogram(&self, index: usize) -> Option<Histogram> {
         match self {
             Results::Own(run) => analysis::histograms(run.header, run.entries).into_iter().nth(index),
@@ -84,7 +82,6 @@ impl<'a> Results<'a> {
     }
 
     /// The verdict on all requirements.
-    #[must_use]
     pub fn verdict(&self) -> &'a Verdict {
         match self {
             Results::Own(run) => &run.summary.verdict,

@@ -13,8 +13,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 /// A study with the values of runs.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct StudyReport {
     /// Name of the study.
     pub study: String,
@@ -39,8 +38,7 @@ pub struct StudyReport {
 }
 
 /// A plan that repeats a study, on this machine.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct WayReport {
     /// Name for `--way`.
     pub name: &'static str,
@@ -59,8 +57,7 @@ pub struct WayReport {
 }
 
 /// A table of a study: rows of the study, each with a line for what was published and one for each run.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct FilledTable {
     /// Title.
     pub title: String,
@@ -75,8 +72,7 @@ pub struct FilledTable {
 }
 
 /// A row of a table of a study.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct FilledRow {
     /// Values of the axes.
     pub keys: Vec<String>,
@@ -91,8 +87,7 @@ pub struct FilledRow {
 }
 
 /// The values of a run in a row of a table.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct FilledLine {
     /// Name of the run, with what tells its lines apart.
     pub run: String,
@@ -103,8 +98,7 @@ pub struct FilledLine {
 }
 
 /// A value of a run, in the unit of its column.
-#[derive(Debug, Clone, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Serialize, schemars::JsonSchema)]
 pub struct FilledField {
     /// Over all blocks, in the unit of the column; `null` if no wait ended.
     pub value: Option<f64>,
@@ -123,8 +117,7 @@ pub struct FilledField {
 }
 
 /// Measurements of runs that are in no table of a study.
-#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 pub struct LeftOut {
     /// Their kernel, load, policy and method.
     pub cells: String,
@@ -135,16 +128,14 @@ pub struct LeftOut {
 }
 
 /// The studies that this program knows.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct StudyList {
     /// Those that a plan repeats first, then those of which only numbers are known.
     pub studies: Vec<ListedStudy>,
 }
 
 /// A study in a list.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct ListedStudy {
     /// Name for `punctual study show`.
     pub name: &'static str,
@@ -160,7 +151,6 @@ pub struct ListedStudy {
 
 impl StudyList {
     /// All studies.
-    #[must_use]
     pub fn new() -> StudyList {
         let listed = |study: Study| {
             let definition = study.definition();
@@ -185,7 +175,6 @@ impl Default for StudyList {
 }
 
 /// Fills the tables of a study with the values of runs, and judges its conclusions; `ways` may be empty.
-#[must_use]
 pub fn of_runs(study: Study, runs: &[OwnRun<'_>], ways: Vec<WayReport>) -> StudyReport {
     let definition = study.definition();
     let entries: Vec<_> = runs.iter().map(|run| run.entries).collect();

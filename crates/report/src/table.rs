@@ -30,7 +30,6 @@ pub(super) struct Column {
 }
 
 impl Column {
-    /// A column of text.
     pub(super) fn text(head: impl Into<Cow<'static, str>>) -> Column {
         Column { head: head.into(), is_text: true, space: SPACE, least: 0, spare: None }
     }

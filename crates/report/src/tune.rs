@@ -24,8 +24,7 @@ pub struct TuneReport<'a> {
 }
 
 /// The same as one document, printed by `punctual tune --format json`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct TuneDocument<'a> {
     tool: &'a str,
     started_unix_ms: u64,
@@ -40,9 +39,6 @@ pub struct TuneDocument<'a> {
 
 impl TuneReport<'_> {
     /// Writes the machine, the table and the answers.
-    ///
-    /// # Errors
-    /// If writing to `out` fails.
     pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let lines = Lines::new(style);
         machine::write(out, self.header, &lines)?;
@@ -57,7 +53,6 @@ impl TuneReport<'_> {
     }
 
     /// The answers as a JSON document.
-    #[must_use]
     pub fn json(&self) -> serde_json::Value {
         let Header { tool, started_unix_ms, host, .. } = self.header;
         let (cell, dir, tuned) = (self.cell, self.dir, self.tuned);

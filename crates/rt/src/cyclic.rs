@@ -75,10 +75,8 @@ pub struct LoopResult {
 /// Runs the cycles of `schedule` until the end of `limits`: the one loop that every published latency comes from.
 ///
 /// It terminates: each turn waits for a later due time, and finitely many come before the end. Per cycle it makes the
-/// calls of its method, reads the clock once after them and writes one sample.
-///
-/// # Errors
-/// The errno of a wait that failed for a reason other than a signal.
+/// calls of its method, reads the clock once after them and writes one sample. Errors: the errno of a wait that failed
+/// for a reason other than a signal.
 pub(crate) fn run_cycles<W: Wait>(
     rt: &RtSection<'_>,
     wait: &W,

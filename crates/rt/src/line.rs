@@ -49,7 +49,6 @@ impl Message {
     const ANSWER: [u8; 8] = *b"punct A1";
 
     /// The wire format: eight bytes for the kind, then both numbers, most significant byte first.
-    #[must_use]
     pub fn bytes(&self) -> [u8; Message::BYTES] {
         let kind = if self.is_answer { Message::ANSWER } else { Message::TRIGGER };
         let mut bytes = [0; Message::BYTES];
@@ -61,13 +60,11 @@ impl Message {
     }
 
     /// The level that represents the message on a wire: high for odd numbers.
-    #[must_use]
     pub fn level(&self) -> bool {
         self.number % 2 == 1
     }
 
     /// Parses a received message; `None` for bytes of another origin.
-    #[must_use]
     pub fn read(bytes: &[u8]) -> Option<Message> {
         let (parts, rest) = bytes.as_chunks::<8>();
         let [kind, session, number] = parts else { return None };
@@ -106,13 +103,11 @@ impl Line {
     }
 
     /// Whether the line carries trigger numbers, at least in part.
-    #[must_use]
     pub fn has_numbers(&self) -> bool {
         matches!(self, Line::Udp { .. } | Line::Serial(_))
     }
 
     /// Number of recent triggers among which an answer identifies its own; `most` where it carries the full number.
-    #[must_use]
     pub(crate) fn triggers_told_apart(&self, most: usize) -> usize {
         match self {
             Line::Udp { .. } => most,
@@ -123,9 +118,6 @@ impl Line {
     }
 
     /// Sends one message, to `to` if given.
-    ///
-    /// # Errors
-    /// The errno.
     #[inline]
     pub fn send(&self, message: &Message, to: Option<SocketAddr>) -> Result<(), i32> {
         let sent = match self {
@@ -144,10 +136,7 @@ impl Line {
         sent.map(drop).map_err(errno)
     }
 
-    /// Waits for an event and consumes it.
-    ///
-    /// # Errors
-    /// The errno, `EINTR` included; `ENODEV` when a device is gone.
+    /// Waits for an event and consumes it. Errors: the errno, `EINTR` included; `ENODEV` when a device is gone.
     #[inline]
     pub fn receive(&self) -> Result<LineEvent, i32> {
         // One byte more than a message has: a longer datagram is no message.
@@ -183,18 +172,12 @@ impl Line {
     }
 
     /// Waits until the line is readable, or for less. Returns `false` after `at_most`.
-    ///
-    /// # Errors
-    /// The errno, `EINTR` included.
     #[inline]
     pub fn wait(&self, at_most: Span) -> Result<bool, i32> {
         self.is_readable(poll::readable(self.file(), at_most)?)
     }
 
     /// Waits until the line is readable, or for less. Returns `false` when `timer` has expired.
-    ///
-    /// # Errors
-    /// The errno, `EINTR` included.
     #[inline]
     pub fn wait_before(&self, timer: &Timerfd) -> Result<bool, i32> {
         self.is_readable(poll::readable_before(self.file(), timer)?)

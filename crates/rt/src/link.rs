@@ -167,9 +167,7 @@ impl DmaTimer {
 
     /// Ends what an earlier user of the device with these files has left: a DMA that runs, an interrupt that waits. On
     /// a line that several devices share, it would else be one that no driver handles. Leaves the interrupt disabled.
-    ///
-    /// # Errors
-    /// As [`DmaTimer::new`], or when the DMA does not end.
+    /// Errors: as [`DmaTimer::new`], or when the DMA does not end.
     #[expect(clippy::disallowed_methods, reason = "runs before the barrier")]
     pub fn drain(memory: &File, config: &File) -> io::Result<()> {
         config.write_at(&Self::COMMAND_SILENT, Self::COMMAND)?;
@@ -191,10 +189,8 @@ impl DmaTimer {
         acknowledge(&self.registers);
     }
 
-    /// A timer of the device with these files: first memory, interrupts and configuration. Enables the device.
-    ///
-    /// # Errors
-    /// When the device cannot be enabled, or its registers cannot be mapped.
+    /// A timer of the device with these files: first memory, interrupts and configuration. Enables the device. Errors:
+    /// when the device cannot be enabled, or its registers cannot be mapped.
     pub fn new(memory: &File, interrupts: Interrupts, config: File) -> io::Result<DmaTimer> {
         let timer = DmaTimer { registers: Registers::map(memory, Self::BYTES)?, interrupts, config };
         timer.turn_on()?;

@@ -62,7 +62,6 @@ pub struct LogReader {
 }
 
 /// A log with room for at least `room` samples (16 bytes each). All of it is written once, so that it is in memory.
-#[must_use]
 pub fn sample_log(room: usize) -> (LogWriter, LogReader) {
     let slot = |_| Slot { cycle: AtomicU64::new(u64::MAX), latency_ns: AtomicI64::new(i64::MIN) };
     let shared = Arc::new(Shared {
@@ -123,14 +122,12 @@ impl LogReader {
     }
 
     /// Samples lost so far for lack of room.
-    #[must_use]
     pub fn lost(&self) -> u64 {
         self.shared.lost.load(Relaxed)
     }
 
     /// The instant that the thread waits for, or last waited for; `None` before its first wait. Read it before
     /// [`LogReader::drain`]: then all earlier samples are there.
-    #[must_use]
     pub fn waits_for(&self) -> Option<ClockTime> {
         Some(ClockTime(self.shared.waits_for.load(Acquire))).filter(|due| due.0 > 0)
     }

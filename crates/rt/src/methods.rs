@@ -39,9 +39,6 @@ pub(crate) enum AnyWait {
 
 impl AnyWait {
     /// Makes the kernel objects of `link`, or of `method` without a link, in the thread that will wait.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
     pub(crate) fn new(method: Method, policy: Policy, period: Period, link: Option<LinkEnd>) -> io::Result<AnyWait> {
         match link {
             Some(link) => AnyWait::of_link(link, policy),

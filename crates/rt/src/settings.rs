@@ -77,10 +77,7 @@ impl Settings {
     pub const KERNEL_SLACK: Span = Span(50_000);
 
     /// Makes the settings that only the calling thread can make for itself; returns its way to wait, and its timer
-    /// slack as read back.
-    ///
-    /// # Errors
-    /// When one is refused, or timer slack reads back differently.
+    /// slack as read back. Errors: when one is refused, or timer slack reads back differently.
     pub(crate) fn apply(&self, link: Option<LinkEnd>) -> Result<(AnyWait, Span), SettingError> {
         sys::thread::block_signals().map_err(SettingError::refused("the signal mask"))?;
         let slack = self.apply_timer_slack()?;
@@ -111,10 +108,8 @@ impl Settings {
         Ok(found)
     }
 
-    /// Sets the CPUs and the policy of thread `tid`, and reads both back.
-    ///
-    /// # Errors
-    /// When one is refused, or reads back differently.
+    /// Sets the CPUs and the policy of thread `tid`, and reads both back. Errors: when one is refused, or reads back
+    /// differently.
     pub(crate) fn place(&self, tid: u32, cpus: &CpuSet) -> Result<(Policy, CpuSet), SettingError> {
         sys::sched::set_affinity(tid, cpus).map_err(SettingError::refused(format!("affinity to CPU {cpus}")))?;
         let found = sys::sched::affinity(tid).map_err(SettingError::refused("affinity (reading)"))?;

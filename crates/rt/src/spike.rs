@@ -59,7 +59,6 @@ impl LateReader {
     }
 
     /// Late wake-ups lost for lack of room.
-    #[must_use]
     pub fn lost(&self) -> u64 {
         self.0.lost()
     }
@@ -68,10 +67,7 @@ impl LateReader {
 impl SpikeWatch {
     /// A watch on a trace. Marks are written to `marker`; 0 written to `tracing_on` stops the trace, or without that
     /// file the mark itself. Returns also a pipe that becomes readable when the trace was stopped. Nothing is a spike
-    /// yet.
-    ///
-    /// # Errors
-    /// When no pipe can be created.
+    /// yet. Errors: when no pipe can be created.
     pub fn new(marker: File, tracing_on: Option<File>) -> io::Result<(Arc<SpikeWatch>, PipeReader)> {
         let (wake_rx, wake_tx) = io::pipe()?;
         let watch = SpikeWatch {
@@ -122,7 +118,6 @@ impl SpikeWatch {
     }
 
     /// A thread's part, and the reader of its spikes.
-    #[must_use]
     pub fn watcher(self: &Arc<Self>) -> (Watcher, LateReader) {
         let (late, reader) = sample_log(ROOM);
         (Watcher { watch: Arc::clone(self), late }, LateReader(reader))

@@ -52,7 +52,6 @@ pub enum TeamError {
 
 impl TeamError {
     /// The policy that was refused for lack of rights (EPERM).
-    #[must_use]
     pub fn refused_policy(&self) -> Option<Policy> {
         match self {
             TeamError::Setting { source: SettingError::PolicyPrivilege(policy), .. } => Some(*policy),
@@ -180,10 +179,8 @@ impl Team {
     ///
     /// A latency above `stop_above` ends the cell for all of them. `room` is the number of samples that each log holds;
     /// `watch` receives late wake-ups. The signals that methods
-    /// wait for are blocked in the calling thread, so that they are delivered to the waiting one.
-    ///
-    /// # Errors
-    /// When a thread cannot be created, or one of its settings is refused or not kept; the threads made so far end.
+    /// wait for are blocked in the calling thread, so that they are delivered to the waiting one. Errors: when a thread
+    /// cannot be created, or one of its settings is refused or not kept; the threads made so far end.
     pub fn spawn(
         specs: Vec<ThreadSpec>,
         stop_above: Nanos,
@@ -237,7 +234,6 @@ impl Team {
     }
 
     /// Whether a late wake-up, or [`Team::end_now`], has ended the cell for all threads.
-    #[must_use]
     pub fn is_stopped(&self) -> bool {
         self.ends.all_have_ended()
     }
@@ -265,7 +261,6 @@ impl Team {
     }
 
     /// A handle that wakes the thread waiting for this team.
-    #[must_use]
     pub fn waker(&self) -> Waker {
         Waker(self.events_tx.clone())
     }

@@ -30,9 +30,6 @@ pub trait Wait {
 
     /// Prepares the first wait, before it is due. Returns the upper bound of the delay of all due times against
     /// `schedule`: 0 where each is passed to the kernel as an instant.
-    ///
-    /// # Errors
-    /// The errno.
     fn start(&self, _rt: &RtSection<'_>, _schedule: &Schedule) -> Result<Span, i32> {
         Ok(Span(0))
     }
@@ -45,25 +42,16 @@ pub trait Wait {
 
     /// Returns once the event that starts a cycle has happened: a logger sends its trigger when it is due, a target
     /// waits for one. For all other methods that event is the due time itself, and there is nothing to do.
-    ///
-    /// # Errors
-    /// The errno.
     #[inline]
     fn trigger(&self, _rt: &RtSection<'_>, _schedule: &Schedule, cycle: Cycle) -> Result<Triggered, i32> {
         Ok(Triggered::Cycle(cycle))
     }
 
     /// Returns once the cycle is complete: at or after `due`; for a logger when its trigger is answered, for a target
-    /// when it has sent the answer.
-    ///
-    /// # Errors
-    /// The errno; after `EINTR` the caller calls again.
+    /// when it has sent the answer. Errors: the errno; after `EINTR` the caller calls again.
     fn complete(&self, rt: &RtSection<'_>, due: ClockTime) -> Result<Completion, i32>;
 
     /// Waits, after the last cycle, for answers to earlier triggers. Returns the next of them, `None` after the last.
-    ///
-    /// # Errors
-    /// The errno.
     #[inline]
     fn finish(&self, _rt: &RtSection<'_>) -> Result<Option<Sample>, i32> {
         Ok(None)

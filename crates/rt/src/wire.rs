@@ -29,7 +29,6 @@ pub struct GpioLines {
 
 impl GpioLines {
     /// Both lines, as requested; the output is low.
-    #[must_use]
     pub fn new(file: File) -> GpioLines {
         GpioLines { file, last: Cell::new(None) }
     }
@@ -70,7 +69,6 @@ const POLL_TIMEOUT: Span = Span(3_600_000_000_000);
 
 impl Parport {
     /// The port, as claimed.
-    #[must_use]
     pub fn new(file: File) -> Parport {
         Parport { file }
     }
@@ -106,10 +104,7 @@ pub struct UioDevice {
 }
 
 impl UioDevice {
-    /// Enables the device's interrupt, where its driver supports that.
-    ///
-    /// # Errors
-    /// `EIO` when the device has no interrupt.
+    /// Enables the device's interrupt, where its driver supports that. Errors: `EIO` when the device has no interrupt.
     pub fn new(file: File) -> io::Result<UioDevice> {
         let mut device = UioDevice { file, is_held_off: true, last: Cell::new(None) };
         match device.turn_on() {

@@ -16,10 +16,8 @@ pub(super) fn captures_dir(named: &Path) -> PathBuf {
     file_of(named).with_file_name("captures")
 }
 
-/// The content of one of the [`captures`], by its name. Only its own checksum tells whether it is damaged.
-///
-/// # Errors
-/// If there is none of this name, it is too large, or cannot be read.
+/// The content of one of the [`captures`], by its name. Only its own checksum tells whether it is damaged. Errors: if
+/// there is none of this name, it is too large, or cannot be read.
 pub fn read_capture(named: &Path, name: &str) -> Result<Vec<u8>, StoreError> {
     let path = kept_in(named).join(name);
     let read = || {
@@ -47,7 +45,6 @@ pub(super) fn names_in(dir: &Path) -> Vec<String> {
 
 /// The names of all captures of a run, in the order of its measurements; those in another directory, which may be a
 /// copy of some.
-#[must_use]
 pub fn captures(named: &Path) -> Vec<String> {
     names_in(&kept_in(named))
 }
@@ -58,10 +55,8 @@ fn kept_in(named: &Path) -> PathBuf {
 
 impl Writer {
     /// Writes the captures that came with a measurement to files, and sets their names. So many are kept that each of
-    /// the `all` measurements of the run gets its share; others are left out.
-    ///
-    /// # Errors
-    /// On a write error, such as a full disk.
+    /// the `all` measurements of the run gets its share; others are left out. Errors: on a write error, such as a full
+    /// disk.
     pub(super) fn captures(&self, entry: &mut Entry, all: usize) -> Result<(), StoreError> {
         let Some(explained) = entry.record.explained.as_mut().filter(|explained| !explained.captures.is_empty()) else {
             return Ok(());

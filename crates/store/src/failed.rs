@@ -13,10 +13,8 @@ const FILE: &str = "failed.jsonl";
 /// Size limit, larger than any run needs, bytes.
 const MAX_BYTES: u64 = 64 << 20;
 
-/// Writes the failed measurements to the run directory `dir`, replacing previous ones.
-///
-/// # Errors
-/// If they cannot be written.
+/// Writes the failed measurements to the run directory `dir`, replacing previous ones. Errors: if they cannot be
+/// written.
 pub(crate) fn keep(dir: &Path, failed: &[Failed]) -> Result<(), StoreError> {
     let path = dir.join(FILE);
     let written = if failed.is_empty() {

@@ -9,10 +9,7 @@ use std::borrow::Cow;
 const STRICT_PARTS: [&str; 3] = ["plan", "cells", "cell"];
 
 /// Reads a value from one line. Its texts are displayed on one line: characters that move a cursor or begin another
-/// line are replaced.
-///
-/// # Errors
-/// If it is not such a value, or has a control character in a text of its plan.
+/// line are replaced. Errors: if it is not such a value, or has a control character in a text of its plan.
 pub(super) fn from_str<T: DeserializeOwned>(line: &str) -> serde_json::Result<T> {
     // ASCII without escapes needs no replacement: this is the case for nearly all lines.
     let is_clean = line.is_ascii() && !line.contains('\\');

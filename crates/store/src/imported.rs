@@ -19,10 +19,7 @@ pub struct ImportedRun {
     pub damage: Vec<reader::Damage>,
 }
 
-/// Writes measurements to a new directory.
-///
-/// # Errors
-/// If the directory is not empty, or cannot be written.
+/// Writes measurements to a new directory. Errors: if the directory is not empty, or cannot be written.
 pub fn keep(dir: &Path, header: &ImportHeader, measurements: &[Imported]) -> Result<PathBuf, StoreError> {
     let is_empty = |dir: &Path| fs::read_dir(dir).is_ok_and(|mut entries| entries.next().is_none());
     if dir.exists() && !is_empty(dir) {
@@ -43,10 +40,8 @@ fn write(path: &Path, header: &ImportHeader, measurements: &[Imported]) -> io::R
     file.into_inner().map_err(io::IntoInnerError::into_error)?.commit()
 }
 
-/// Reads imported measurements from a directory or a file. `None` when there are none.
-///
-/// # Errors
-/// If the header cannot be read.
+/// Reads imported measurements from a directory or a file. `None` when there are none. Errors: if the header cannot be
+/// read.
 pub fn read(named: &Path) -> Result<Option<ImportedRun>, StoreError> {
     let Some(path) = imported_file_in(named) else { return Ok(None) };
     let mut lines = Lines::new(file::open(&path).map_err(StoreError::io("read", &path))?);

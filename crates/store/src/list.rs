@@ -14,10 +14,7 @@ pub struct ListedRun {
 }
 
 /// Every run in and below `dir`, sorted by path, and the errors for directories that cannot be read and may hold runs.
-/// Symbolic links are not followed.
-///
-/// # Errors
-/// If `dir` itself cannot be read.
+/// Symbolic links are not followed. Errors: if `dir` itself cannot be read.
 pub fn below(dir: &Path) -> Result<(Vec<ListedRun>, Vec<StoreError>), StoreError> {
     fs::read_dir(dir).map_err(StoreError::io("read", dir))?;
     let (mut found, mut closed, mut left) = (Vec::new(), Vec::new(), vec![dir.to_owned()]);
@@ -36,10 +33,8 @@ pub fn below(dir: &Path) -> Result<(Vec<ListedRun>, Vec<StoreError>), StoreError
     Ok((found, closed))
 }
 
-/// The run in or below `dir` that was written last; `None` if there is none. Symbolic links are not followed.
-///
-/// # Errors
-/// If `dir` itself cannot be read.
+/// The run in or below `dir` that was written last; `None` if there is none. Symbolic links are not followed. Errors:
+/// if `dir` itself cannot be read.
 pub fn latest(dir: &Path) -> Result<Option<PathBuf>, StoreError> {
     let (found, _) = below(dir)?;
     let written = |dir: &Path| {

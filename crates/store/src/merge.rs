@@ -89,10 +89,8 @@ pub enum MergeError {
 /// differ are merged only if `force` is set.
 ///
 /// The result is the same for every order of the parts, and merging again changes nothing. The run is replaced when it
-/// is complete: a crash leaves the previous one.
-///
-/// # Errors
-/// If the parts do not belong to one run, or a file cannot be read or written.
+/// is complete: a crash leaves the previous one. Errors: if the parts do not belong to one run, or a file cannot be
+/// read or written.
 pub fn merge(parts: Vec<Part>, out: &Path, force: bool) -> Result<Merged, MergeError> {
     let (output, before) = Output::open(out)?;
     let has_before = before.is_some();
@@ -170,10 +168,8 @@ fn cell_name(header: &Header, planned: &Planned) -> String {
     analysis::cell_names(&header.cells).into_iter().nth(planned.cell_index).unwrap_or_default()
 }
 
-/// A shard of those that the parts are; `None` if none of them is a shard.
-///
-/// # Errors
-/// If the run was divided in two ways: its shards would not name what is missing.
+/// A shard of those that the parts are; `None` if none of them is a shard. Errors: if the run was divided in two ways:
+/// its shards would not name what is missing.
 fn one_number_of_shards(parts: &[Part]) -> Result<Option<Shard>, MergeError> {
     let mut shards = parts.iter().filter_map(|part| Some((part, part.header.shard?)));
     let Some((first, shard)) = shards.next() else { return Ok(None) };

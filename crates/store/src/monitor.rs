@@ -47,11 +47,8 @@ pub struct MonitorLines {
 
 impl MonitorHistory {
     /// Opens the history in `dir`, which is made if needed, for a monitor with these settings. Also returns the last
-    /// window, if there is one.
-    ///
-    /// # Errors
-    /// When the file is not a history, is that of a newer program, belongs to a running monitor, or cannot be written.
-    /// It is unchanged then.
+    /// window, if there is one. Errors: when the file is not a history, is that of a newer program, belongs to a
+    /// running monitor, or cannot be written. It is unchanged then.
     pub fn open(dir: &Path, start: MonitorStart) -> Result<(MonitorHistory, Option<MonitorWindow>), StoreError> {
         MonitorHistory::open_limited(dir, start, MOST_BYTES)
     }
@@ -83,15 +80,12 @@ impl MonitorHistory {
     }
 
     /// The file.
-    #[must_use]
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Appends a window; it is on disk when this returns.
-    ///
-    /// # Errors
-    /// On a write error, such as a full disk: the file is as it was, and later windows can be appended.
+    /// Appends a window; it is on disk when this returns. Errors: on a write error, such as a full disk: the file is as
+    /// it was, and later windows can be appended.
     pub fn window(&mut self, window: &MonitorWindow) -> Result<(), StoreError> {
         self.append(&MonitorLine::Window(window.clone()))
     }
@@ -192,10 +186,8 @@ fn last_window(path: &Path) -> io::Result<Option<MonitorWindow>> {
     Ok(last)
 }
 
-/// Reads the history in `dir`: all that can be read of it.
-///
-/// # Errors
-/// When there is none, or it is that of a newer program.
+/// Reads the history in `dir`: all that can be read of it. Errors: when there is none, or it is that of a newer
+/// program.
 pub fn read_monitor(dir: &Path) -> Result<MonitorLines, StoreError> {
     let mut read = MonitorLines::default();
     let (mut damaged, mut first_damage) = (0, None);

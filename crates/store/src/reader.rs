@@ -65,10 +65,8 @@ impl fmt::Display for Damage {
     }
 }
 
-/// Reads the run in directory `dir`, or in the file `dir` itself.
-///
-/// # Errors
-/// If there is no run, or its header cannot be read.
+/// Reads the run in directory `dir`, or in the file `dir` itself. Errors: if there is no run, or its header cannot be
+/// read.
 pub fn read(dir: &Path) -> Result<Run, StoreError> {
     read_sharing(dir, Hosts::shared)
 }
@@ -158,10 +156,7 @@ pub(super) fn intact(line: &Line) -> Result<&str, String> {
     str::from_utf8(bytes.trim_ascii_end()).map_err(|err| err.to_string())
 }
 
-/// The first line of a run or of imported measurements.
-///
-/// # Errors
-/// If it is damaged, or of a later version.
+/// The first line of a run or of imported measurements. Errors: if it is damaged, or of a later version.
 pub(super) fn first_line<T: DeserializeOwned>(line: Option<Line>, path: &Path) -> Result<T, StoreError> {
     let damaged = |reason: String| StoreError::Header { path: path.to_owned(), reason };
     let line = line.unwrap_or_else(|| Ok(Vec::new()));

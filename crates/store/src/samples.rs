@@ -66,10 +66,7 @@ impl Rows {
 }
 
 impl SampleWriter {
-    /// Creates a file that is named `path` when it is complete.
-    ///
-    /// # Errors
-    /// If the file exists or cannot be created.
+    /// Creates a file that is named `path` when it is complete. Errors: if the file exists or cannot be created.
     pub fn create(path: &Path) -> Result<SampleWriter, StoreError> {
         let file = begin(path, SCHEMA, properties())?;
         Ok(SampleWriter { path: path.to_owned(), file, rows: BTreeMap::new() })
@@ -80,10 +77,7 @@ impl SampleWriter {
         self.rows.entry(cpu).or_default()
     }
 
-    /// Writes the buffered rows of each CPU that fill a row group.
-    ///
-    /// # Errors
-    /// On a write error, such as a full disk.
+    /// Writes the buffered rows of each CPU that fill a row group. Errors: on a write error, such as a full disk.
     pub fn write_full(&mut self) -> Result<(), StoreError> {
         self.write_from(GROUP)
     }
@@ -93,10 +87,8 @@ impl SampleWriter {
         with_suffix(&self.path, &format!(".cpu{cpus}"))
     }
 
-    /// Moves the rows of `part`, a complete file, to the end of this one without recompression.
-    ///
-    /// # Errors
-    /// If it cannot be read, or on a write error.
+    /// Moves the rows of `part`, a complete file, to the end of this one without recompression. Errors: if it cannot be
+    /// read, or on a write error.
     pub fn append(&mut self, part: &Path) -> Result<(), StoreError> {
         self.splice(part).map_err(failed(&self.path))?;
         discard(part);
@@ -124,10 +116,8 @@ impl SampleWriter {
         Ok(())
     }
 
-    /// Writes the remaining rows and the metadata from `record`; then renames the file and syncs it to disk.
-    ///
-    /// # Errors
-    /// On a write error, such as a full disk. There is no file then.
+    /// Writes the remaining rows and the metadata from `record`; then renames the file and syncs it to disk. Errors: on
+    /// a write error, such as a full disk. There is no file then.
     pub fn finish(mut self, record: &Record) -> Result<(), StoreError> {
         self.write_from(1)?;
         complete(self.file, &self.path, about(record))

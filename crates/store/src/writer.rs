@@ -20,10 +20,7 @@ pub struct Writer {
     kept: usize,
 }
 
-/// Creates a new run directory with its header.
-///
-/// # Errors
-/// If `dir` is not empty, or cannot be written.
+/// Creates a new run directory with its header. Errors: if `dir` is not empty, or cannot be written.
 pub fn create(dir: &Path, header: &Header) -> Result<Writer, StoreError> {
     if dir.join(FILE).symlink_metadata().is_ok() {
         return Err(StoreError::Exists(dir.to_owned()));
@@ -58,18 +55,12 @@ pub fn create(dir: &Path, header: &Header) -> Result<Writer, StoreError> {
 ///
 /// A page that `is_named` by the user may be written to a pipe or a device; one in a run directory replaces the
 /// existing file, which may come from another user.
-///
-/// # Errors
-/// If it cannot be written.
 pub fn write_page(path: &Path, is_named: bool, page: &str) -> Result<(), StoreError> {
     let write = if is_named { file::write_named } else { file::replace };
     write(path, page.as_bytes()).map_err(StoreError::io("write", path))
 }
 
 /// Opens a run to append to it; `kept` is the number of existing measurements.
-///
-/// # Errors
-/// If it cannot be written.
 pub fn append(dir: &Path, kept: usize) -> Result<Writer, StoreError> {
     let path = super::file_of(dir);
     let mut file = file::open_to_append(&path).map_err(StoreError::io("append to", &path))?;
@@ -108,9 +99,6 @@ fn mark_as_written(file: &File) {
 
 impl Writer {
     /// Writes the list of failed measurements, replacing the previous list.
-    ///
-    /// # Errors
-    /// If it cannot be written.
     pub fn failed(&self, failed: &[Failed]) -> Result<(), StoreError> {
         super::failed::keep(&self.dir, failed)
     }
@@ -124,9 +112,6 @@ impl Writer {
     }
 
     /// The measurements of the run so far, read from its file; their machines are [alike](Hosts::alike).
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub fn read_back(&self) -> Result<Vec<Entry>, StoreError> {
         Ok(read_sharing(&self.path, Hosts::alike)?.entries)
     }
@@ -142,19 +127,14 @@ impl Writer {
     }
 
     /// Writes one measurement of `all` that the run is to have: its captures to files, and the rest to the run. It is
-    /// synced to disk when this returns.
-    ///
-    /// # Errors
-    /// On a write error, such as a full disk; earlier measurements are kept.
+    /// synced to disk when this returns. Errors: on a write error, such as a full disk; earlier measurements are kept.
     pub fn entry_of(&mut self, entry: &mut Entry, all: usize) -> Result<(), StoreError> {
         self.captures(entry, all)?;
         self.entry(entry)
     }
 
-    /// Appends one measurement without captures; it is synced to disk when this returns.
-    ///
-    /// # Errors
-    /// On a write error, such as a full disk; earlier measurements are kept.
+    /// Appends one measurement without captures; it is synced to disk when this returns. Errors: on a write error, such
+    /// as a full disk; earlier measurements are kept.
     pub fn entry(&mut self, entry: &Entry) -> Result<(), StoreError> {
         let line = line(entry).map_err(|err| self.error(err))?;
         self.write(&line)?;
@@ -164,10 +144,7 @@ impl Writer {
     }
 
     /// Path for the samples of a measurement. An existing file belongs to a measurement that was never recorded, and is
-    /// removed.
-    ///
-    /// # Errors
-    /// If the directory cannot be created.
+    /// removed. Errors: if the directory cannot be created.
     pub fn samples(&self, planned: &Planned) -> Result<PathBuf, StoreError> {
         let dir = super::own_directory(super::samples_dir(&self.dir))?;
         let path = dir.join(sample_name(planned));

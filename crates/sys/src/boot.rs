@@ -7,27 +7,19 @@ use std::mem::zeroed;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 
-/// Brings up the loopback device, which is down when a system starts (netdevice(7)).
-///
-/// # Errors
-/// When there is no such device, or without `CAP_NET_ADMIN`.
+/// Brings up the loopback device, which is down when a system starts (netdevice(7)). Errors: when there is no such
+/// device, or without `CAP_NET_ADMIN`.
 pub fn bring_up_loopback() -> io::Result<()> {
     bring_up(c"lo")
 }
 
-/// Brings up the network device `name` (netdevice(7)).
-///
-/// # Errors
-/// As [`bring_up_loopback`].
+/// Brings up the network device `name` (netdevice(7)). Errors: as [`bring_up_loopback`].
 pub fn bring_up(name: &CStr) -> io::Result<()> {
     let flags = i16::try_from(libc::IFF_UP | libc::IFF_RUNNING).map_err(io::Error::other)?;
     configure(name, libc::SIOCSIFFLAGS, |request| request.ifr_ifru.ifru_flags = flags)
 }
 
-/// Sets address and network mask of the network device `name` (netdevice(7)).
-///
-/// # Errors
-/// As [`bring_up_loopback`].
+/// Sets address and network mask of the network device `name` (netdevice(7)). Errors: as [`bring_up_loopback`].
 pub fn set_address(name: &CStr, address: Ipv4Addr, mask: Ipv4Addr) -> io::Result<()> {
     for (call, value) in [(libc::SIOCSIFADDR, address), (libc::SIOCSIFNETMASK, mask)] {
         // SAFETY: all zeroes is a valid sockaddr.
@@ -59,11 +51,9 @@ fn configure(name: &CStr, call: libc::Ioctl, set: impl FnOnce(&mut libc::ifreq))
     check(unsafe { libc::ioctl(socket.as_raw_fd(), call, &raw const request) }.into()).map(drop)
 }
 
-/// Loads the kernel module in `file` without parameters (init_module(2)).
-///
-/// # Errors
-/// The kernel's error: `EEXIST` when the module is loaded, `ENOENT` when a module that it depends on is missing,
-/// `ENOEXEC` when it was built for another kernel.
+/// Loads the kernel module in `file` without parameters (init_module(2)). Errors: the kernel's error: `EEXIST` when the
+/// module is loaded, `ENOENT` when a module that it depends on is missing, `ENOEXEC` when it was built for another
+/// kernel.
 pub fn load_module(file: &impl AsRawFd) -> io::Result<()> {
     // SAFETY: the descriptor is open, and the text ends in 0; both outlive the call.
     check(unsafe { libc::syscall(libc::SYS_finit_module, file.as_raw_fd(), c"".as_ptr(), 0) }).map(drop)
@@ -81,10 +71,7 @@ struct Seed {
 }
 
 /// Adds `seed` to the kernel's random generator, counted as random, which makes the generator ready (random(4)); `file`
-/// is `/dev/random`.
-///
-/// # Errors
-/// `EPERM` without `CAP_SYS_ADMIN`.
+/// is `/dev/random`. Errors: `EPERM` without `CAP_SYS_ADMIN`.
 pub fn seed_random(file: &impl AsRawFd, seed: [u8; SEED_BYTES]) -> io::Result<()> {
     /// `_IOW('R', 3, int[2])` (linux/random.h), the same on all architectures of Linux with generic ioctl numbers.
     const RNDADDENTROPY: libc::Ioctl = 0x4008_5203;
@@ -95,10 +82,7 @@ pub fn seed_random(file: &impl AsRawFd, seed: [u8; SEED_BYTES]) -> io::Result<()
 }
 
 /// Restarts the machine at once (reboot(2)), without a sync of the file systems. A virtual machine that may not restart
-/// ends instead.
-///
-/// # Errors
-/// `EPERM` without `CAP_SYS_BOOT`; otherwise it does not return.
+/// ends instead. Errors: `EPERM` without `CAP_SYS_BOOT`; otherwise it does not return.
 pub fn restart() -> io::Result<()> {
     // SAFETY: the call takes an integer only.
     check(unsafe { libc::reboot(libc::RB_AUTOBOOT) }.into()).map(drop)

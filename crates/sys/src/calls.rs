@@ -13,10 +13,7 @@ pub fn null() {
     unsafe { libc::syscall(libc::SYS_getppid) };
 }
 
-/// Looks a file up by its name, `stat(2)`.
-///
-/// # Errors
-/// When there is no such file.
+/// Looks a file up by its name, `stat(2)`. Errors: when there is no such file.
 #[inline]
 pub fn stat(path: &CStr) -> io::Result<()> {
     let mut found = MaybeUninit::<libc::stat>::uninit();
@@ -25,9 +22,6 @@ pub fn stat(path: &CStr) -> io::Result<()> {
 }
 
 /// Looks an open file up, `fstat(2)`.
-///
-/// # Errors
-/// The kernel's error.
 #[inline]
 pub fn fstat(file: BorrowedFd<'_>) -> io::Result<()> {
     let mut found = MaybeUninit::<libc::stat>::uninit();
@@ -35,19 +29,14 @@ pub fn fstat(file: BorrowedFd<'_>) -> io::Result<()> {
     check(unsafe { libc::fstat(file.as_raw_fd(), found.as_mut_ptr()) }.into()).map(drop)
 }
 
-/// Opens a file for reading and closes it, `open(2)`, `close(2)`.
-///
-/// # Errors
-/// When there is no such file.
+/// Opens a file for reading and closes it, `open(2)`, `close(2)`. Errors: when there is no such file.
 #[inline]
 pub fn open_and_close(path: &CStr) -> io::Result<()> {
     open_flags_and_close(path, libc::O_RDONLY)
 }
 
-/// Creates a new, empty file and closes it, `open(2)` with `O_CREAT` and `O_EXCL`.
-///
-/// # Errors
-/// When the file exists, or the disk is full.
+/// Creates a new, empty file and closes it, `open(2)` with `O_CREAT` and `O_EXCL`. Errors: when the file exists, or the
+/// disk is full.
 #[inline]
 pub fn create_and_close(path: &CStr) -> io::Result<()> {
     open_flags_and_close(path, libc::O_WRONLY | libc::O_CREAT | libc::O_EXCL)
@@ -63,10 +52,7 @@ fn open_flags_and_close(path: &CStr, flags: libc::c_int) -> io::Result<()> {
     check(unsafe { libc::close(file) }.into()).map(drop)
 }
 
-/// Removes a name, `unlink(2)`.
-///
-/// # Errors
-/// When there is no such name.
+/// Removes a name, `unlink(2)`. Errors: when there is no such name.
 #[inline]
 pub fn unlink(path: &CStr) -> io::Result<()> {
     // SAFETY: `path` ends with NUL and outlives the call.
@@ -89,10 +75,7 @@ impl<F> std::fmt::Debug for FileSet<F> {
 }
 
 impl<F: AsFd> FileSet<F> {
-    /// The set of `files`.
-    ///
-    /// # Errors
-    /// When a descriptor is above 1023, the largest that `select(2)` supports.
+    /// The set of `files`. Errors: when a descriptor is above 1023, the largest that `select(2)` supports.
     pub fn new(files: Vec<F>) -> io::Result<FileSet<F>> {
         let mut set = MaybeUninit::<libc::fd_set>::zeroed();
         // SAFETY: `set` is memory for a set of descriptors.
@@ -114,9 +97,6 @@ impl<F: AsFd> FileSet<F> {
     }
 
     /// Number of files that can be read now, `select(2)`.
-    ///
-    /// # Errors
-    /// The kernel's error.
     #[inline]
     pub fn select(&self) -> io::Result<usize> {
         let (mut set, none) = (self.selected, std::ptr::null_mut());
@@ -127,9 +107,6 @@ impl<F: AsFd> FileSet<F> {
     }
 
     /// Number of files that can be read now, `poll(2)`.
-    ///
-    /// # Errors
-    /// The kernel's error.
     #[inline]
     pub fn poll(&mut self) -> io::Result<usize> {
         let files = libc::nfds_t::try_from(self.polled.len()).map_err(io::Error::other)?;

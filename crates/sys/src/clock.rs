@@ -18,7 +18,6 @@ pub(crate) fn number(clock: ClockId) -> libc::clockid_t {
 
 /// The current instant of `clock`: read through the vDSO, without a system call where the clock source allows it.
 #[inline]
-#[must_use]
 pub fn now(clock: ClockId) -> ClockTime {
     let mut now = timespec_of(0);
     // SAFETY: `now` is a valid timespec to write to. The call cannot fail for these clocks (clock_gettime(2)).
@@ -27,7 +26,6 @@ pub fn now(clock: ClockId) -> ClockTime {
 }
 
 /// Time that reading `clock` takes: the median of 1001 intervals between readings. Some microseconds in all.
-#[must_use]
 pub fn reading(clock: ClockId) -> Span {
     const READINGS: usize = 1001;
     let mut between = [0; READINGS];
@@ -41,7 +39,6 @@ pub fn reading(clock: ClockId) -> Span {
 }
 
 /// Resolution of `clock` as reported by the kernel, clock_getres(2).
-#[must_use]
 pub fn resolution(clock: ClockId) -> Span {
     let mut resolution = timespec_of(0);
     // SAFETY: `resolution` is a valid timespec to write to. The call cannot fail for these clocks.
@@ -51,7 +48,6 @@ pub fn resolution(clock: ClockId) -> Span {
 
 /// Rate of the processor's counter, Hz, where a register names it: `CNTFRQ_EL0` of 64-bit Arm, which Linux lets
 /// programs read or reads for them (arch/arm64/kernel/traps.c).
-#[must_use]
 pub fn counter_hz() -> Option<u64> {
     #[cfg(target_arch = "aarch64")]
     {
@@ -67,7 +63,6 @@ pub fn counter_hz() -> Option<u64> {
 
 /// The current instant of `CLOCK_MONOTONIC`.
 #[inline]
-#[must_use]
 pub fn monotonic() -> MonoTime {
     MonoTime(now(ClockId::Monotonic).0)
 }
@@ -75,10 +70,7 @@ pub fn monotonic() -> MonoTime {
 /// Sleeps until `due`, `clock_nanosleep(2)`.
 ///
 /// Without the C library's wrapper, which is a cancellation point (pthreads(7)): its work after the call would be part
-/// of every latency.
-///
-/// # Errors
-/// The errno, `EINTR` included; the caller handles it.
+/// of every latency. Errors: the errno, `EINTR` included; the caller handles it.
 #[inline]
 pub fn sleep_until(clock: ClockId, due: ClockTime) -> Result<(), i32> {
     let due = timespec_of(due.0);
@@ -91,9 +83,6 @@ pub fn sleep_until(clock: ClockId, due: ClockTime) -> Result<(), i32> {
 }
 
 /// Sleeps for `span`, `clock_nanosleep(2)`; an interrupting signal does not shorten the sleep.
-///
-/// # Errors
-/// The errno.
 #[inline]
 pub fn sleep_for(clock: ClockId, span: Span) -> Result<(), i32> {
     let mut left = timespec_of(span.ns());
@@ -111,9 +100,6 @@ pub fn sleep_for(clock: ClockId, span: Span) -> Result<(), i32> {
 
 /// Sleeps for `span`, `nanosleep(2)`; an interrupting signal does not shorten the sleep. Called without libc's wrapper,
 /// which turns it into a `clock_nanosleep`. The call's times are words, also where these have 32 bits.
-///
-/// # Errors
-/// The errno.
 #[inline]
 pub fn nanosleep(span: Span) -> Result<(), i32> {
     let word = |part: u64| libc::c_long::try_from(part).map_err(|_| libc::EINVAL);

@@ -36,10 +36,8 @@ const KNOWN_REVISIONS: std::ops::RangeInclusive<u32> = 18..=19;
 /// Cobalt reads a copy that is updated at another moment. On an I-pipe kernel they differ by the time of boot and more.
 const CLOCK_TOLERANCE_NS: u64 = 50_000;
 
-/// Binds the calling process to Cobalt; returns the revision of the interface. All memory must be locked.
-///
-/// # Errors
-/// One line of text: Cobalt is absent, is stopped, has another interface or another clock, or refuses this user.
+/// Binds the calling process to Cobalt; returns the revision of the interface. All memory must be locked. Errors: one
+/// line of text: Cobalt is absent, is stopped, has another interface or another clock, or refuses this user.
 pub fn bind() -> Result<u32, String> {
     let mut request = calls::Bind::new(REVISION);
     let mut result = calls::bind(&mut request);
@@ -82,27 +80,20 @@ fn is_between(before: ClockTime, theirs: u64, after: ClockTime) -> bool {
     (before.0.saturating_sub(CLOCK_TOLERANCE_NS)..=after.0.saturating_add(CLOCK_TOLERANCE_NS)).contains(&theirs)
 }
 
-/// Makes the calling thread, `tid`, a Cobalt thread of SCHED_FIFO with this priority.
-///
-/// # Errors
-/// The errno: `EPERM` when the process is not bound.
+/// Makes the calling thread, `tid`, a Cobalt thread of SCHED_FIFO with this priority. Errors: the errno: `EPERM` when
+/// the process is not bound.
 pub fn become_fifo(tid: u32, priority: u32) -> Result<(), i32> {
     calls::become_fifo(tid, priority)
 }
 
-/// Sleeps in primary mode until `due_ns` of `CLOCK_MONOTONIC`.
-///
-/// # Errors
-/// The errno: `EINTR` after a signal.
+/// Sleeps in primary mode until `due_ns` of `CLOCK_MONOTONIC`. Errors: the errno: `EINTR` after a signal.
 #[inline]
 pub fn sleep_until(due_ns: u64) -> Result<(), i32> {
     calls::sleep_until(due_ns)
 }
 
-/// The counters of the calling thread. The call does not change its mode.
-///
-/// # Errors
-/// The errno: `EPERM` when it is no Cobalt thread.
+/// The counters of the calling thread. The call does not change its mode. Errors: the errno: `EPERM` when it is no
+/// Cobalt thread.
 #[inline]
 pub fn counters() -> Result<ThreadCounters, i32> {
     calls::counters()

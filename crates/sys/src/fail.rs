@@ -18,10 +18,8 @@ pub fn point(name: &str) {
     let _ = name;
 }
 
-/// A write that can fail, besides what [`point`] does: `full` makes it fail with ENOSPC, `lost` with EPIPE.
-///
-/// # Errors
-/// What the action says.
+/// A write that can fail, besides what [`point`] does: `full` makes it fail with ENOSPC, `lost` with EPIPE. Errors:
+/// what the action says.
 #[cfg_attr(not(feature = "fail-points"), inline(always))]
 pub fn write(name: &str) -> io::Result<()> {
     #[cfg(feature = "fail-points")]
@@ -33,10 +31,8 @@ pub fn write(name: &str) -> io::Result<()> {
     }
 }
 
-/// Writes `bytes`; with the feature in two halves, with the place of a [`write()`] between them.
-///
-/// # Errors
-/// Those of the writer, and what the action says.
+/// Writes `bytes`; with the feature in two halves, with the place of a [`write()`] between them. Errors: those of the
+/// writer, and what the action says.
 #[cfg_attr(not(feature = "fail-points"), inline(always))]
 pub fn write_all(name: &str, to: &mut impl Write, bytes: &[u8]) -> io::Result<()> {
     let half = if cfg!(feature = "fail-points") { bytes.len() / 2 } else { bytes.len() };

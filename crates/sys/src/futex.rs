@@ -11,9 +11,7 @@ pub struct Futex(AtomicU32);
 
 impl Futex {
     /// Waits until `due` on the monotonic or realtime clock: `FUTEX_WAIT_BITSET` has an absolute timeout (futex(2)).
-    ///
-    /// # Errors
-    /// The errno, `EINTR` included; the timeout is no error.
+    /// Errors: the errno, `EINTR` included; the timeout is no error.
     #[inline]
     pub fn wait_until(&self, clock: ClockId, due: ClockTime) -> Result<(), i32> {
         let timeout = timespec_of(due.0);

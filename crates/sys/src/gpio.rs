@@ -94,10 +94,7 @@ struct Values {
 
 const NO_ATTRIBUTE: Attribute = Attribute { id: 0, padding: 0, value: 0 };
 
-/// Number of lines of a chip.
-///
-/// # Errors
-/// `ENOTTY` when the file is not a GPIO chip.
+/// Number of lines of a chip. Errors: `ENOTTY` when the file is not a GPIO chip.
 pub fn lines_of(chip: &File) -> io::Result<u32> {
     let mut info = ChipInfo { name: [0; NAME], label: [0; NAME], lines: 0 };
     // SAFETY: the file is open; the request writes a gpiochip_info, which `info` is.
@@ -105,10 +102,8 @@ pub fn lines_of(chip: &File) -> io::Result<u32> {
     Ok(info.lines)
 }
 
-/// The consumer of a line, by the name that it gave; `None` for a free line.
-///
-/// # Errors
-/// `EINVAL` for a line that the chip does not have, and for every line before Linux 5.10.
+/// The consumer of a line, by the name that it gave; `None` for a free line. Errors: `EINVAL` for a line that the chip
+/// does not have, and for every line before Linux 5.10.
 pub fn user_of(chip: &File, line: u32) -> io::Result<Option<String>> {
     let mut info = LineInfo {
         name: [0; NAME],
@@ -126,10 +121,8 @@ pub fn user_of(chip: &File, line: u32) -> io::Result<Option<String>> {
 }
 
 /// Requests two lines of a chip: `input`, with detection of both edges, and `output`, initially low. Closing the file
-/// releases them.
-///
-/// # Errors
-/// `EBUSY` when a line is in use; the chip's error when `input` has no interrupt (`ENXIO`) or `output` cannot be set.
+/// releases them. Errors: `EBUSY` when a line is in use; the chip's error when `input` has no interrupt (`ENXIO`) or
+/// `output` cannot be set.
 pub fn request(chip: &File, input: u32, output: u32) -> io::Result<File> {
     let attribute = |id, value| ConfigAttribute { attribute: Attribute { id, padding: 0, value }, mask: OUTPUT_BIT };
     let mut attributes = [ConfigAttribute { attribute: NO_ATTRIBUTE, mask: 0 }; ATTRIBUTES];
@@ -164,9 +157,6 @@ pub fn request(chip: &File, input: u32, output: u32) -> io::Result<File> {
 const OUTPUT_BIT: u64 = 1 << 1;
 
 /// Sets the output line of a request.
-///
-/// # Errors
-/// The errno.
 #[inline]
 pub fn set(lines: &File, is_high: bool) -> Result<(), i32> {
     let mut values = Values { bits: if is_high { OUTPUT_BIT } else { 0 }, mask: OUTPUT_BIT };
@@ -185,10 +175,7 @@ pub struct Edge {
     pub number: u32,
 }
 
-/// Waits for the next edge and consumes it.
-///
-/// # Errors
-/// The errno, `EINTR` included; `ENODEV` when the chip is gone.
+/// Waits for the next edge and consumes it. Errors: the errno, `EINTR` included; `ENODEV` when the chip is gone.
 #[inline]
 pub fn edge(lines: &File) -> Result<Edge, i32> {
     // struct gpio_v2_line_event: the kernel returns complete events only.

@@ -8,10 +8,7 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
-/// An event file, `eventfd(2)`: a write of 8 bytes unblocks a read.
-///
-/// # Errors
-/// `ENOSYS` when the kernel has no eventfd.
+/// An event file, `eventfd(2)`: a write of 8 bytes unblocks a read. Errors: `ENOSYS` when the kernel has no eventfd.
 pub fn event_file() -> io::Result<File> {
     // SAFETY: the call takes integers only.
     let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) }.into())?;
@@ -39,10 +36,7 @@ pub struct SharedWords {
 struct Line(AtomicU32);
 
 impl SharedWords {
-    /// `len` words, all 0.
-    ///
-    /// # Errors
-    /// When there is no memory.
+    /// `len` words, all 0. Errors: when there is no memory.
     pub fn new(len: usize) -> io::Result<SharedWords> {
         let (bytes, protection) = (len.max(1) * size_of::<Line>(), libc::PROT_READ | libc::PROT_WRITE);
         let flags = libc::MAP_SHARED | libc::MAP_ANONYMOUS;
@@ -62,9 +56,6 @@ impl SharedWords {
     }
 
     /// Adds one to a word and wakes one waiter, `FUTEX_WAKE` (futex(2)).
-    ///
-    /// # Errors
-    /// The kernel's error.
     #[inline]
     pub fn post(&self, index: usize) -> io::Result<()> {
         let word = self.word(index)?;
@@ -74,9 +65,6 @@ impl SharedWords {
     }
 
     /// Waits until a word is above 0 and subtracts one, `FUTEX_WAIT` (futex(2)).
-    ///
-    /// # Errors
-    /// The kernel's error.
     #[inline]
     pub fn take(&self, index: usize) -> io::Result<()> {
         let word = self.word(index)?;
@@ -107,10 +95,8 @@ impl Drop for SharedWords {
 pub struct MessageQueue(OwnedFd);
 
 impl MessageQueue {
-    /// A queue of 8 one-byte messages. `name` begins with a slash; it is unlinked at once.
-    ///
-    /// # Errors
-    /// `ENOSYS` when the kernel has no message queues.
+    /// A queue of 8 one-byte messages. `name` begins with a slash; it is unlinked at once. Errors: `ENOSYS` when the
+    /// kernel has no message queues.
     pub fn new(name: &CStr) -> io::Result<MessageQueue> {
         let flags = libc::O_RDWR | libc::O_CREAT | libc::O_EXCL | libc::O_CLOEXEC;
         let attributes = std::mem::MaybeUninit::<libc::mq_attr>::zeroed();
@@ -128,9 +114,6 @@ impl MessageQueue {
     }
 
     /// Sends a byte, `mq_send(3)`.
-    ///
-    /// # Errors
-    /// The kernel's error.
     #[inline]
     pub fn send(&self) -> io::Result<()> {
         let byte = [0_u8];
@@ -139,9 +122,6 @@ impl MessageQueue {
     }
 
     /// Waits for a byte, `mq_receive(3)`.
-    ///
-    /// # Errors
-    /// The kernel's error.
     #[inline]
     pub fn receive(&self) -> io::Result<()> {
         let mut byte = [0_u8];
@@ -161,10 +141,7 @@ pub struct Semaphores {
 }
 
 impl Semaphores {
-    /// A new pair.
-    ///
-    /// # Errors
-    /// `ENOSYS` when the kernel has no semaphores, `ENOSPC` at the limit of sets.
+    /// A new pair. Errors: `ENOSYS` when the kernel has no semaphores, `ENOSPC` at the limit of sets.
     pub fn new() -> io::Result<Semaphores> {
         let maker = std::process::id();
         let get = |key| {
@@ -181,18 +158,12 @@ impl Semaphores {
     }
 
     /// Adds one to a semaphore, `semop(2)`.
-    ///
-    /// # Errors
-    /// The kernel's error.
     #[inline]
     pub fn post(&self, which: u16) -> io::Result<()> {
         self.change(which, 1)
     }
 
     /// Waits until a semaphore is above 0 and subtracts one, `semop(2)`.
-    ///
-    /// # Errors
-    /// The kernel's error.
     #[inline]
     pub fn take(&self, which: u16) -> io::Result<()> {
         self.change(which, -1)
@@ -214,15 +185,12 @@ const IN_A_SET: libc::c_int = 7;
 
 /// The process that made a set with this key and number of System V semaphores as [`Semaphores`]; `None` for sets of
 /// other programs.
-#[must_use]
 pub fn maker_of_semaphores(key: u32, semaphores: u32) -> Option<u32> {
     (key & !PID_BITS == KEYS && i64::from(semaphores) == i64::from(IN_A_SET)).then_some(key & PID_BITS)
 }
 
-/// Removes a set of System V semaphores, `semctl(2)`.
-///
-/// # Errors
-/// `EPERM` for a set of another user, `EINVAL` when there is no such set.
+/// Removes a set of System V semaphores, `semctl(2)`. Errors: `EPERM` for a set of another user, `EINVAL` when there is
+/// no such set.
 pub fn remove_semaphores(set: i32) -> io::Result<()> {
     // SAFETY: the call takes integers only; no fourth argument is read for IPC_RMID.
     check(unsafe { libc::semctl(set, 0, libc::IPC_RMID) }.into()).map(drop)

@@ -18,9 +18,6 @@ fn first_byte(kind: libc::c_int) -> libc::flock {
 }
 
 /// Takes a read lock, which other read locks do not exclude; `file` must be open for reading.
-///
-/// # Errors
-/// When the kernel refuses.
 pub fn hold_shared(file: &impl AsFd) -> io::Result<()> {
     let (fd, lock) = (file.as_fd(), first_byte(libc::F_RDLCK));
     // SAFETY: `fd` is open as long as it is borrowed, and `lock` is a valid flock.
@@ -29,9 +26,6 @@ pub fn hold_shared(file: &impl AsFd) -> io::Result<()> {
 }
 
 /// Whether another open file description holds a lock on this file.
-///
-/// # Errors
-/// When the kernel refuses.
 pub fn is_held(file: &impl AsFd) -> io::Result<bool> {
     let (fd, mut lock) = (file.as_fd(), first_byte(libc::F_WRLCK));
     // SAFETY: `fd` is open as long as it is borrowed, and `lock` is a valid flock, which the kernel overwrites.

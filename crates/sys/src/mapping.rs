@@ -8,7 +8,6 @@ use std::ptr::NonNull;
 
 /// Size of a small page of the running kernel, bytes: 4, 16 or 64 KiB.
 #[inline]
-#[must_use]
 pub fn page_bytes() -> usize {
     // SAFETY: the call takes an integer only.
     let bytes = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
@@ -24,10 +23,7 @@ pub struct Mapping {
 }
 
 impl Mapping {
-    /// Maps `bytes` of unpopulated memory in small pages only, `mmap(2)`.
-    ///
-    /// # Errors
-    /// When there is no memory.
+    /// Maps `bytes` of unpopulated memory in small pages only, `mmap(2)`. Errors: when there is no memory.
     #[inline]
     pub fn anonymous(bytes: usize) -> io::Result<Mapping> {
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
@@ -37,9 +33,6 @@ impl Mapping {
     }
 
     /// Maps the first `bytes` of a file for reading; its pages are faulted in one by one.
-    ///
-    /// # Errors
-    /// The kernel's error.
     #[inline]
     pub fn of_file(file: &File, bytes: usize) -> io::Result<Mapping> {
         let (protection, flags) = (libc::PROT_READ, libc::MAP_SHARED);
@@ -74,7 +67,6 @@ impl Mapping {
 
     /// Sum of the mapping's 64-bit words, all of which are read. Another process may write to a mapped file meanwhile;
     /// one that cuts it ends this process (SIGBUS, mmap(2)).
-    #[must_use]
     #[inline]
     pub fn sum(&self) -> u64 {
         (0..self.bytes / size_of::<u64>()).fold(0, |sum: u64, index| {

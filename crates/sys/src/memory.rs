@@ -6,20 +6,16 @@ use std::io;
 use std::ptr::NonNull;
 use std::sync::atomic::AtomicU64;
 
-/// Locks all memory of the process, now and in future, `mlockall(2)`.
-///
-/// # Errors
-/// `EPERM` or `ENOMEM` when `RLIMIT_MEMLOCK` is too small and CAP_IPC_LOCK is missing.
+/// Locks all memory of the process, now and in future, `mlockall(2)`. Errors: `EPERM` or `ENOMEM` when `RLIMIT_MEMLOCK`
+/// is too small and CAP_IPC_LOCK is missing.
 pub fn lock_all() -> io::Result<()> {
     // SAFETY: the call takes flags only.
     check(unsafe { libc::mlockall(libc::MCL_CURRENT | libc::MCL_FUTURE) }.into()).map(drop)
 }
 
 /// Tries whether this process may lock `bytes` of memory, without using them (`MLOCK_ONFAULT`, mlock2(2)). Capabilities
-/// and limits that /proc shows are not enough: those of a user namespace do not count.
-///
-/// # Errors
-/// `EPERM` or `ENOMEM` as for [`lock_all`]; `ENOSYS` before Linux 4.4.
+/// and limits that /proc shows are not enough: those of a user namespace do not count. Errors: `EPERM` or `ENOMEM` as
+/// for [`lock_all`]; `ENOSYS` before Linux 4.4.
 pub fn try_to_lock(bytes: usize) -> io::Result<()> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: an anonymous mapping at an address of the kernel's choice touches no other memory (mmap(2)).
@@ -57,16 +53,12 @@ pub struct SharedCounters(SharedNumbers);
 const LINE: usize = 64 / size_of::<AtomicU64>();
 
 impl SharedCounters {
-    /// `len` counters at 0.
-    ///
-    /// # Errors
-    /// `ENOMEM`.
+    /// `len` counters at 0. Errors: `ENOMEM`.
     pub fn new(len: usize) -> io::Result<Self> {
         SharedNumbers::new(len.saturating_mul(LINE)).map(SharedCounters)
     }
 
     /// The counter with this index.
-    #[must_use]
     pub fn get(&self, index: usize) -> Option<&AtomicU64> {
         self.0.as_slice().get(index.checked_mul(LINE)?)
     }
@@ -86,10 +78,7 @@ pub struct SharedNumbers {
 }
 
 impl SharedNumbers {
-    /// `len` numbers, all 0.
-    ///
-    /// # Errors
-    /// `ENOMEM`.
+    /// `len` numbers, all 0. Errors: `ENOMEM`.
     pub fn new(len: usize) -> io::Result<Self> {
         let bytes = len.max(1).saturating_mul(size_of::<AtomicU64>());
         let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED | libc::MAP_ANONYMOUS);
@@ -102,7 +91,6 @@ impl SharedNumbers {
     }
 
     /// All numbers in order.
-    #[must_use]
     pub fn as_slice(&self) -> &[AtomicU64] {
         // SAFETY: the mapping holds `len` numbers, is zero-filled (0 is a valid AtomicU64), page-aligned, and lives as
         // long as `self`; other processes write to it through atomics only.

@@ -8,27 +8,21 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 /// Mount point of POSIX shared memory, shm_overview(7).
 const SHARED_MEMORY: &CStr = c"/dev/shm";
 
-/// Mounts a new file system of `kind` at `place`, which must exist (mount(2)).
-///
-/// # Errors
-/// The kernel's error; `EPERM` without `CAP_SYS_ADMIN`.
+/// Mounts a new file system of `kind` at `place`, which must exist (mount(2)). Errors: the kernel's error; `EPERM`
+/// without `CAP_SYS_ADMIN`.
 pub fn file_system(kind: &str, place: &str) -> io::Result<()> {
     mount(&CString::new(kind)?, &CString::new(place)?, 0)
 }
 
 /// Mounts the block device `source`, which has a file system of `kind`, at `place`, which must exist (mount(2)).
-///
-/// # Errors
-/// The kernel's error: `EPERM` without `CAP_SYS_ADMIN`, `ENODEV` for an unknown kind.
+/// Errors: the kernel's error: `EPERM` without `CAP_SYS_ADMIN`, `ENODEV` for an unknown kind.
 pub fn device(source: &str, kind: &str, place: &str) -> io::Result<()> {
     mount_source(&CString::new(source)?, &CString::new(kind)?, &CString::new(place)?, 0)
 }
 
 /// Makes a new file system of `kind` that is mounted nowhere (fsopen(2), fsmount(2)): it is reached through the
-/// descriptor of its root only, and is gone when that is closed.
-///
-/// # Errors
-/// The kernel's error: `EPERM` without `CAP_SYS_ADMIN`, `ENODEV` for an unknown kind, `ENOSYS` before Linux 5.2.
+/// descriptor of its root only, and is gone when that is closed. Errors: the kernel's error: `EPERM` without
+/// `CAP_SYS_ADMIN`, `ENODEV` for an unknown kind, `ENOSYS` before Linux 5.2.
 pub fn detached(kind: &CStr) -> io::Result<OwnedFd> {
     // linux/mount.h; the same on all architectures.
     const FSOPEN_CLOEXEC: libc::c_uint = 1;
@@ -54,9 +48,7 @@ fn owned(returned: libc::c_long) -> io::Result<OwnedFd> {
 }
 
 /// Unshares shared memory, semaphores and message queues of System V and POSIX. Those that the calling process and its
-/// descendants make from now on are private to them and disappear with the last process (ipc_namespaces(7)).
-///
-/// # Errors
+/// descendants make from now on are private to them and disappear with the last process (ipc_namespaces(7)). Errors:
 /// `EPERM` without `CAP_SYS_ADMIN`, `EINVAL` on a kernel without `CONFIG_IPC_NS`; nothing has changed then.
 pub fn unshare_ipc() -> io::Result<()> {
     // Two calls: where one for both fails for want of `CONFIG_IPC_NS`, the kernel (5.13) leaves the process in a mount

@@ -12,9 +12,7 @@ const PPEXCL: libc::Ioctl = 0x708f;
 const PPDATADIR: libc::Ioctl = 0x4004_7090;
 const PPCLRIRQ: libc::Ioctl = 0x8004_7093;
 
-/// Requests exclusive access to the port while it is claimed. Fails for a file that is not a parallel port.
-///
-/// # Errors
+/// Requests exclusive access to the port while it is claimed. Fails for a file that is not a parallel port. Errors:
 /// `ENOTTY` when the file is not a parallel port.
 pub fn ask_for_all(port: &File) -> io::Result<()> {
     // SAFETY: the file is open; the request takes nothing.
@@ -22,9 +20,7 @@ pub fn ask_for_all(port: &File) -> io::Result<()> {
 }
 
 /// Claims the port until the file is closed: its interrupts are counted, and its data lines are driven, all low.
-///
-/// # Errors
-/// `ENXIO` when another driver or program has claimed the port.
+/// Errors: `ENXIO` when another driver or program has claimed the port.
 pub fn claim(port: &File) -> io::Result<()> {
     // SAFETY: the file is open; the request takes nothing.
     check(unsafe { libc::ioctl(port.as_raw_fd(), PPCLAIM) }.into())?;
@@ -35,9 +31,6 @@ pub fn claim(port: &File) -> io::Result<()> {
 }
 
 /// Sets the eight data lines.
-///
-/// # Errors
-/// The errno.
 #[inline]
 pub fn set_data(port: &File, data: u8) -> Result<(), i32> {
     // SAFETY: the file is open; the request reads one byte.
@@ -45,9 +38,6 @@ pub fn set_data(port: &File, data: u8) -> Result<(), i32> {
 }
 
 /// Number of interrupts since the previous call.
-///
-/// # Errors
-/// The errno.
 #[inline]
 pub fn take_interrupts(port: &File) -> Result<u64, i32> {
     let mut count: libc::c_int = 0;

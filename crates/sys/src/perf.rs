@@ -63,10 +63,8 @@ fn open(attributes: &Attributes, tid: i32, cpu: i32) -> io::Result<OwnedFd> {
 }
 
 /// Interrupts `cpu` every `period_ns` for as long as the file is open (`perf_event_open(2)`), also while it runs
-/// non-preemptible code. Nothing is counted or kept.
-///
-/// # Errors
-/// The kernel's error; `EACCES` without `CAP_PERFMON` or because of `perf_event_paranoid`.
+/// non-preemptible code. Nothing is counted or kept. Errors: the kernel's error; `EACCES` without `CAP_PERFMON` or
+/// because of `perf_event_paranoid`.
 pub fn tick(cpu: u32, period_ns: u64) -> io::Result<OwnedFd> {
     let attributes =
         Attributes { kind: SOFTWARE, size: SIZE, config: CPU_CLOCK, sample_period: period_ns, ..Attributes::default() };
@@ -84,10 +82,8 @@ pub struct StackSampler {
 impl StackSampler {
     /// Starts to sample thread `tid` when it leaves a CPU, at every 16th page fault, and every `period_ns` of its CPU
     /// time: the registers of `registers` (bits of arch/*/include/uapi/asm/perf_regs.h) and up to `stack_bytes` of its
-    /// stack. The times are those of `CLOCK_MONOTONIC`. The ring has `ring_bytes`, a power of two and of pages.
-    ///
-    /// # Errors
-    /// The kernel's error; `EACCES` without `CAP_PERFMON` or because of `perf_event_paranoid`, `ESRCH` if there is no
+    /// stack. The times are those of `CLOCK_MONOTONIC`. The ring has `ring_bytes`, a power of two and of pages. Errors:
+    /// the kernel's error; `EACCES` without `CAP_PERFMON` or because of `perf_event_paranoid`, `ESRCH` if there is no
     /// such thread, `EOPNOTSUPP` on architectures without registers of users.
     pub fn start(
         tid: u32,
@@ -135,7 +131,6 @@ impl StackSampler {
     }
 
     /// The kind of the samples with this identifier.
-    #[must_use]
     pub fn kind(&self, id: u64) -> Option<SampledAt> {
         self.events.iter().find(|(_, known, _)| *known == id).map(|(.., kind)| *kind)
     }

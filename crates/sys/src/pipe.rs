@@ -6,9 +6,7 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 use std::time::Duration;
 
 /// Waits until `file` can be read without blocking or is at its end (`poll(2)`). Returns `false` after `timeout`.
-///
-/// # Errors
-/// `EINTR` after a signal, or another error of the kernel.
+/// Errors: `EINTR` after a signal, or another error of the kernel.
 pub fn wait_readable(file: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
     let mut polled = libc::pollfd { fd: file.as_raw_fd(), events: libc::POLLIN, revents: 0 };
     let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
@@ -17,10 +15,8 @@ pub fn wait_readable(file: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool
 }
 
 /// Waits until no process can write to the pipe `file` any more (`POLLHUP`, `poll(2)`); what is written meanwhile does
-/// not wake the caller. Returns `false` after `timeout`.
-///
-/// # Errors
-/// `EINTR` after a signal, or another error of the kernel.
+/// not wake the caller. Returns `false` after `timeout`. Errors: `EINTR` after a signal, or another error of the
+/// kernel.
 pub fn wait_closed(file: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> {
     let mut polled = libc::pollfd { fd: file.as_raw_fd(), events: 0, revents: 0 };
     let timeout_ms = i32::try_from(timeout.as_millis()).unwrap_or(i32::MAX);
@@ -28,10 +24,8 @@ pub fn wait_closed(file: BorrowedFd<'_>, timeout: Duration) -> io::Result<bool> 
     check(unsafe { libc::poll(&raw mut polled, 1, timeout_ms) }.into()).map(|n_ready| n_ready > 0)
 }
 
-/// Makes the pipe `file` hold `bytes`, `F_SETPIPE_SZ`, fcntl(2).
-///
-/// # Errors
-/// When the kernel refuses, like beyond /proc/sys/fs/pipe-max-size without privilege.
+/// Makes the pipe `file` hold `bytes`, `F_SETPIPE_SZ`, fcntl(2). Errors: when the kernel refuses, like beyond
+/// /proc/sys/fs/pipe-max-size without privilege.
 pub fn resize(file: BorrowedFd<'_>, bytes: i32) -> io::Result<()> {
     // SAFETY: the call takes integers only.
     check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETPIPE_SZ, bytes) }.into()).map(drop)

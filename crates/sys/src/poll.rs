@@ -6,9 +6,6 @@ use model::Span;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// Waits for `span` in `ppoll(2)` without any file; the signal mask stays.
-///
-/// # Errors
-/// The errno, `EINTR` included.
 #[inline]
 pub fn wait(span: Span) -> Result<(), i32> {
     let timeout = timespec_of(span.ns());
@@ -30,9 +27,6 @@ pub enum Ready {
 }
 
 /// Waits in `ppoll(2)`, at most `at_most`, until `file` can be read or has an error.
-///
-/// # Errors
-/// The errno, `EINTR` included.
 #[inline]
 pub fn readable(file: BorrowedFd<'_>, at_most: Span) -> Result<Ready, i32> {
     let timeout = timespec_of(at_most.ns());
@@ -45,9 +39,6 @@ pub fn readable(file: BorrowedFd<'_>, at_most: Span) -> Result<Ready, i32> {
 }
 
 /// As [`readable`], until `timer` has expired. It starts and stops no kernel timer, which takes a guest some 10 us.
-///
-/// # Errors
-/// The errno, `EINTR` included.
 #[inline]
 pub fn readable_before(file: BorrowedFd<'_>, timer: &Timerfd) -> Result<Ready, i32> {
     let mut polled = [asked(file), asked(timer.as_fd())];

@@ -18,11 +18,8 @@ pub struct Ports {
 }
 
 impl Ports {
-    /// Allows the calling thread to use these ports (ioperm(2)).
-    ///
-    /// # Errors
-    /// `EINVAL` for ports of other devices, which could change any memory; `EPERM` without `CAP_SYS_RAWIO`, or under
-    /// kernel lockdown.
+    /// Allows the calling thread to use these ports (ioperm(2)). Errors: `EINVAL` for ports of other devices, which
+    /// could change any memory; `EPERM` without `CAP_SYS_RAWIO`, or under kernel lockdown.
     pub fn allow(ports: RangeInclusive<u16>) -> io::Result<Ports> {
         let is_within = |known: &RangeInclusive<u16>| known.contains(ports.start()) && known.contains(ports.end());
         if !WITHOUT_DMA.iter().any(is_within) {
@@ -51,7 +48,6 @@ impl Ports {
     }
 
     /// Reads one byte; all ones, as without a device, from a port that is not allowed.
-    #[must_use]
     pub fn read_byte(&self, port: u16) -> u8 {
         let mut value = u8::MAX;
         if self.ports.contains(&port) {

@@ -13,11 +13,8 @@ use std::process::{Command, ExitStatus};
 ///
 /// The child joins process group `group` (`None`: a new one, with its own id), gets `at_parents_end` when its parent
 /// ends, blocks no signal, and has the default disposition of SIGINT and SIGTERM. It never returns into the caller's
-/// code.
-///
-/// # Errors
-/// `EAGAIN` at `RLIMIT_NPROC`, `ENOMEM`; an error also when this process has more than one thread: after `fork` only
-/// the calling thread exists, and locks held by others would stay locked (fork(2)).
+/// code. Errors: `EAGAIN` at `RLIMIT_NPROC`, `ENOMEM`; an error also when this process has more than one thread: after
+/// `fork` only the calling thread exists, and locks held by others would stay locked (fork(2)).
 pub fn fork_tied(group: Option<u32>, at_parents_end: i32, work: impl FnOnce() -> i32) -> io::Result<u32> {
     let threads = std::fs::read_dir("/proc/self/task")?.count();
     if threads != 1 {
@@ -72,18 +69,12 @@ fn set_group(pid: u32, group: u32) -> io::Result<()> {
 }
 
 /// Makes the kernel send SIGKILL to the calling process when the thread that created it ends
-/// (`PR_SET_PDEATHSIG(2const)`).
-///
-/// # Errors
-/// When the kernel refuses, or process `parent` is already gone.
+/// (`PR_SET_PDEATHSIG(2const)`). Errors: when the kernel refuses, or process `parent` is already gone.
 pub fn die_with(parent: u32) -> io::Result<()> {
     tie_to(parent, libc::SIGKILL)
 }
 
 /// Makes the calling process the new parent of orphans among its descendants (`PR_SET_CHILD_SUBREAPER(2const)`).
-///
-/// # Errors
-/// When the kernel refuses.
 pub fn adopt_orphans() -> io::Result<()> {
     // SAFETY: PR_SET_CHILD_SUBREAPER takes an integer and no pointers.
     check(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1) }.into()).map(drop)
@@ -120,10 +111,8 @@ pub fn inherit(command: &mut Command, fd: RawFd) {
     unsafe { command.pre_exec(keep) };
 }
 
-/// Closes the open descriptor `fd` on exec, in this process and its children (`FD_CLOEXEC`, fcntl(2)).
-///
-/// # Errors
-/// `EBADF` when the descriptor is not open.
+/// Closes the open descriptor `fd` on exec, in this process and its children (`FD_CLOEXEC`, fcntl(2)). Errors: `EBADF`
+/// when the descriptor is not open.
 pub fn close_on_exec(fd: RawFd) -> io::Result<()> {
     // SAFETY: F_SETFD takes integers only; a descriptor that is not open is refused.
     check(unsafe { libc::fcntl(fd, libc::F_SETFD, libc::FD_CLOEXEC) }.into()).map(drop)
@@ -131,16 +120,12 @@ pub fn close_on_exec(fd: RawFd) -> io::Result<()> {
 
 /// Whether this process has privileges that its user has not, from file capabilities or a set-user-ID bit
 /// (`AT_SECURE`, getauxval(3)).
-#[must_use]
 pub fn has_rights_of_its_file() -> bool {
     // SAFETY: the call takes an integer and reads what the kernel passed to this process.
     unsafe { libc::getauxval(libc::AT_SECURE) != 0 }
 }
 
 /// Drops all capabilities of the calling thread permanently (capset(2)); its children have none either.
-///
-/// # Errors
-/// When the kernel refuses.
 pub fn drop_capabilities() -> io::Result<()> {
     /// `struct __user_cap_header_struct` (linux/capability.h); pid 0: the calling thread.
     #[repr(C)]
@@ -156,10 +141,7 @@ pub fn drop_capabilities() -> io::Result<()> {
 }
 
 /// Allows the first thread's stack to grow to `bytes`: raises `RLIMIT_STACK`, which the kernel reads at each growth
-/// (getrlimit(2)).
-///
-/// # Errors
-/// When the hard limit is lower and this process may not raise it.
+/// (getrlimit(2)). Errors: when the hard limit is lower and this process may not raise it.
 pub fn have_stack(bytes: u64) -> io::Result<()> {
     let mut limit = libc::rlimit64 { rlim_cur: 0, rlim_max: 0 };
     // SAFETY: `limit` is memory for the limits.
@@ -173,7 +155,6 @@ pub fn have_stack(bytes: u64) -> io::Result<()> {
 }
 
 /// The architecture of the running kernel, `x86_64` or `aarch64`, `uname(2)`: that of this process may be an older one.
-#[must_use]
 pub fn machine() -> String {
     let mut names = MaybeUninit::<libc::utsname>::zeroed();
     // SAFETY: `names` is memory for the result, and the call cannot fail with it.
@@ -185,32 +166,24 @@ pub fn machine() -> String {
 }
 
 /// The user that started this process, `getuid(2)`.
-#[must_use]
 pub fn user_id() -> u32 {
     // SAFETY: the call takes no arguments and cannot fail.
     unsafe { libc::getuid() }
 }
 
 /// The effective user of this process, `geteuid(2)`.
-#[must_use]
 pub fn effective_user_id() -> u32 {
     // SAFETY: the call takes no arguments and cannot fail.
     unsafe { libc::geteuid() }
 }
 
-/// Sends `signal` to process group `group`.
-///
-/// # Errors
-/// `ESRCH` when the group has no process.
+/// Sends `signal` to process group `group`. Errors: `ESRCH` when the group has no process.
 pub fn signal_group(group: u32, signal: i32) -> io::Result<()> {
     // SAFETY: the call takes integers only.
     check(unsafe { libc::killpg(group.cast_signed(), signal) }.into()).map(drop)
 }
 
-/// Sends `signal` to process `pid`.
-///
-/// # Errors
-/// `ESRCH` when there is no such process.
+/// Sends `signal` to process `pid`. Errors: `ESRCH` when there is no such process.
 pub fn signal(pid: u32, signal: i32) -> io::Result<()> {
     // SAFETY: the call takes integers only.
     check(unsafe { libc::kill(pid.cast_signed(), signal) }.into()).map(drop)
@@ -227,10 +200,8 @@ pub enum Child {
     None,
 }
 
-/// Reaps an ended child without waiting (`waitpid(2)`): child `pid`, or any child for `None`.
-///
-/// # Errors
-/// The kernel's error, except that there is no child.
+/// Reaps an ended child without waiting (`waitpid(2)`): child `pid`, or any child for `None`. Errors: the kernel's
+/// error, except that there is no child.
 pub fn reap(pid: Option<u32>) -> io::Result<Child> {
     let mut status = 0;
     let which = pid.map_or(-1, u32::cast_signed);

@@ -55,9 +55,7 @@ unsafe impl Send for Registers {}
 
 impl Registers {
     /// Maps the first `bytes` of `file`: a regular file that has them, or memory of a device that writes to no other.
-    ///
-    /// # Errors
-    /// The kernel's error: `EINVAL` when the device has fewer bytes, or for another file, `EPERM` without
+    /// Errors: the kernel's error: `EINVAL` when the device has fewer bytes, or for another file, `EPERM` without
     /// `CAP_SYS_RAWIO` or under lockdown.
     pub fn map(file: &File, bytes: usize) -> io::Result<Registers> {
         let (own, may_write) = permitted(file, bytes)?.ok_or(io::Error::from_raw_os_error(libc::EINVAL))?;
@@ -88,7 +86,6 @@ impl Registers {
 
     /// Reads 32 bits at offset `at`; `None` beyond the mapping.
     #[inline]
-    #[must_use]
     pub fn read_u32(&self, at: usize) -> Option<u32> {
         let place = self.place(at, size_of::<u32>())?.cast::<u32>();
         // SAFETY: the address is aligned and inside the mapping, which lives as long as `self`; nothing else in this
@@ -106,7 +103,6 @@ impl Registers {
 
     /// Reads 64 bits at offset `at`; `None` beyond the mapping.
     #[inline]
-    #[must_use]
     pub fn read_u64(&self, at: usize) -> Option<u64> {
         let place = self.place(at, size_of::<u64>())?.cast::<u64>();
         // SAFETY: as in `read_u32`.
@@ -165,7 +161,6 @@ fn permitted(file: &File, bytes: usize) -> io::Result<Option<(Range<usize>, MayW
 /// The time stamp counter, in its own unit: in virtual time a nanosecond of the clock that QEMU's devices follow.
 #[cfg(target_arch = "x86_64")]
 #[inline]
-#[must_use]
 pub fn time_stamp_counter() -> u64 {
     // SAFETY: every x86-64 processor has the instruction, and no kernel of the lab forbids it in user space.
     unsafe { std::arch::x86_64::_rdtsc() }

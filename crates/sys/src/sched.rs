@@ -43,19 +43,16 @@ pub struct FoundPolicy {
 
 impl FoundPolicy {
     /// The policy; `None` for one that punctual never sets.
-    #[must_use]
     pub fn known(&self) -> Option<Policy> {
         self.known
     }
 
     /// Whether it is SCHED_FIFO, SCHED_RR or SCHED_DEADLINE.
-    #[must_use]
     pub fn is_realtime(&self) -> bool {
         matches!(self.number, SCHED_FIFO | SCHED_RR) || self.is_deadline()
     }
 
     /// Whether it is SCHED_DEADLINE, under which a thread cannot create another (sched(7)).
-    #[must_use]
     pub fn is_deadline(&self) -> bool {
         self.number == SCHED_DEADLINE
     }
@@ -71,19 +68,14 @@ impl fmt::Display for FoundPolicy {
 }
 
 /// Sets the policy of thread `tid` (0: the calling thread), `sched_setattr(2)`; its children start as SCHED_OTHER.
-///
-/// # Errors
-/// `EPERM` without the privilege (also for nice 0 from a higher nice value); for a deadline policy `EBUSY` when the
-/// bandwidth is exhausted, and `EPERM` for a thread that may not use all CPUs.
+/// Errors: `EPERM` without the privilege (also for nice 0 from a higher nice value); for a deadline policy `EBUSY` when
+/// the bandwidth is exhausted, and `EPERM` for a thread that may not use all CPUs.
 pub fn set_policy(tid: u32, policy: Policy) -> io::Result<()> {
     set(tid, policy, RESET_ON_FORK)
 }
 
 /// Sets the policy of thread `tid` (0: the calling thread) and of all threads and processes that it will create, as
-/// chrt(1) and nice(1) do.
-///
-/// # Errors
-/// As for [`set_policy`].
+/// chrt(1) and nice(1) do. Errors: as for [`set_policy`].
 pub fn set_inherited_policy(tid: u32, policy: Policy) -> io::Result<()> {
     set(tid, policy, 0)
 }
@@ -108,10 +100,7 @@ fn set(tid: u32, policy: Policy, flags: u64) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_sched_setattr, tid, &raw const attr, 0_u32) }).map(drop)
 }
 
-/// The policy of thread `tid`, `sched_getattr(2)`.
-///
-/// # Errors
-/// When the thread does not exist.
+/// The policy of thread `tid`, `sched_getattr(2)`. Errors: when the thread does not exist.
 pub fn policy(tid: u32) -> io::Result<FoundPolicy> {
     let mut attr = SchedAttr::default();
     // SAFETY: the kernel writes at most `ATTR_BYTES` bytes, which is the size of `attr`.
@@ -134,15 +123,11 @@ pub fn policy(tid: u32) -> io::Result<FoundPolicy> {
 }
 
 /// The policy of thread `tid`; `None` where it cannot be read, as after its end, and for one that punctual never sets.
-#[must_use]
 pub fn known_policy(tid: u32) -> Option<Policy> {
     policy(tid).ok()?.known()
 }
 
 /// Yields the CPU, `sched_yield(2)`: for a deadline thread, until its next period begins.
-///
-/// # Errors
-/// The errno.
 #[inline]
 pub fn yield_now() -> Result<(), i32> {
     // SAFETY: the call takes no arguments.
@@ -152,10 +137,8 @@ pub fn yield_now() -> Result<(), i32> {
 /// A CPU mask with one bit for every CPU that Linux supports.
 type Mask = [u64; 1 + CpuSet::MAX_CPU as usize / 64];
 
-/// Restricts thread `tid` (0: the calling thread) to `cpus`, `sched_setaffinity(2)`.
-///
-/// # Errors
-/// `EINVAL` when none of the CPUs may be used.
+/// Restricts thread `tid` (0: the calling thread) to `cpus`, `sched_setaffinity(2)`. Errors: `EINVAL` when none of the
+/// CPUs may be used.
 pub fn set_affinity(tid: u32, cpus: &CpuSet) -> io::Result<()> {
     let mut mask: Mask = [0; _];
     for cpu in cpus.iter() {
@@ -165,10 +148,8 @@ pub fn set_affinity(tid: u32, cpus: &CpuSet) -> io::Result<()> {
     check(unsafe { libc::syscall(libc::SYS_sched_setaffinity, tid, size_of::<Mask>(), &raw const mask) }).map(drop)
 }
 
-/// The CPUs that thread `tid` (0: the calling thread) may use, `sched_getaffinity(2)`.
-///
-/// # Errors
-/// When the thread does not exist.
+/// The CPUs that thread `tid` (0: the calling thread) may use, `sched_getaffinity(2)`. Errors: when the thread does not
+/// exist.
 pub fn affinity(tid: u32) -> io::Result<CpuSet> {
     let mut mask: Mask = [0; _];
     // SAFETY: `mask` is writable for its length.

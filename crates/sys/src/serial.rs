@@ -8,10 +8,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::fs::OpenOptionsExt;
 use std::path::Path;
 
-/// Opens a port without waiting for a carrier, and not as controlling terminal.
-///
-/// # Errors
-/// The error of open(2).
+/// Opens a port without waiting for a carrier, and not as controlling terminal. Errors: the error of open(2).
 pub fn open(path: &Path) -> io::Result<File> {
     let flags = libc::O_NOCTTY | libc::O_NONBLOCK | libc::O_CLOEXEC;
     let file = File::options().read(true).write(true).custom_flags(flags).open(path)?;
@@ -47,10 +44,8 @@ fn speed(baud: u32) -> Option<libc::speed_t> {
 }
 
 /// Sets raw mode, reads it back, and discards pending input: eight bits, no parity, no flow control, each byte readable
-/// on arrival (termios(3)).
-///
-/// # Errors
-/// `ENOTTY` when the file is not a terminal, `EINVAL` when the port lacks the speed or did not keep a setting.
+/// on arrival (termios(3)). Errors: `ENOTTY` when the file is not a terminal, `EINVAL` when the port lacks the speed or
+/// did not keep a setting.
 pub fn make_raw(file: &File, baud: u32) -> io::Result<()> {
     let speed = speed(baud).ok_or(io::ErrorKind::InvalidInput)?;
     let mut asked = settings(file)?;
@@ -89,9 +84,7 @@ struct SerialStruct {
 const LOW_LATENCY: i32 = 1 << 13;
 
 /// Requests low latency from the driver: received bytes are not batched. Returns whether the driver kept the flag.
-///
-/// # Errors
-/// `ENOTTY` or `EINVAL` when the driver does not support the flag.
+/// Errors: `ENOTTY` or `EINVAL` when the driver does not support the flag.
 pub fn set_low_latency(file: &File) -> io::Result<bool> {
     let mut port = MaybeUninit::<SerialStruct>::zeroed();
     // SAFETY: the file is open; TIOCGSERIAL writes a serial_struct, which is not larger than `port`.
@@ -109,10 +102,7 @@ pub fn set_low_latency(file: &File) -> io::Result<bool> {
 /// `TIOCM_LOOP` (asm-generic/termios.h): internal loopback of the chip.
 const LOOP: i32 = 0x8000;
 
-/// Turns the chip's internal loopback on or off.
-///
-/// # Errors
-/// The driver's error; `EINVAL` when it ignores the request.
+/// Turns the chip's internal loopback on or off. Errors: the driver's error; `EINVAL` when it ignores the request.
 pub fn set_loop(file: &File, is_on: bool) -> io::Result<()> {
     let (request, bits) = (if is_on { libc::TIOCMBIS } else { libc::TIOCMBIC }, LOOP);
     // SAFETY: the file is open; the request reads one int.
@@ -136,7 +126,6 @@ struct Counters {
 
 /// Receive errors since the port exists: framing, overrun, parity, break, full buffer; `None` where the driver does not
 /// count them (TIOCGICOUNT).
-#[must_use]
 pub fn errors(file: &File) -> Option<u64> {
     let mut counters = MaybeUninit::<Counters>::zeroed();
     // SAFETY: the file is open; TIOCGICOUNT writes a serial_icounter_struct, for which `counters` is memory.

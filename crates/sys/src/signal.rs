@@ -20,7 +20,6 @@ impl std::fmt::Debug for SignalSet {
 }
 
 /// The signal of our timers: a real-time signal that the C library does not use.
-#[must_use]
 pub fn of_timers() -> i32 {
     libc::SIGRTMIN()
 }
@@ -33,7 +32,6 @@ pub fn block_none() {
 }
 
 /// Whether `signal` is ignored, as SIGHUP under `nohup` (sigaction(2)).
-#[must_use]
 pub fn is_ignored(signal: i32) -> bool {
     let mut now = MaybeUninit::<libc::sigaction>::zeroed();
     // SAFETY: `now` is memory for a sigaction; a null new action changes nothing.
@@ -51,13 +49,11 @@ pub fn take_by_default(signal: i32) {
 
 impl SignalSet {
     /// The set of `signal` alone.
-    #[must_use]
     pub fn new(signal: i32) -> SignalSet {
         SignalSet::any(&[signal])
     }
 
     /// The set of `signals`.
-    #[must_use]
     pub fn any(signals: &[i32]) -> SignalSet {
         let mut set = MaybeUninit::<libc::sigset_t>::uninit();
         // SAFETY: `set` is memory for a signal set; the call initializes it and cannot fail (sigsetops(3)).
@@ -72,9 +68,6 @@ impl SignalSet {
     }
 
     /// Blocks the signals for the calling thread and its children, so that they stay pending until a wait.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
     pub fn block(&self) -> io::Result<()> {
         // SAFETY: the set is initialized; a null old set is allowed (pthread_sigmask(3)).
         let errno = unsafe { libc::pthread_sigmask(libc::SIG_BLOCK, &raw const self.0, std::ptr::null_mut()) };
@@ -88,9 +81,6 @@ impl SignalSet {
     }
 
     /// Waits until a signal of the set is pending, consumes it, and returns its number, `sigwaitinfo(2)`.
-    ///
-    /// # Errors
-    /// The errno, `EINTR` included.
     #[inline]
     pub fn wait(&self) -> Result<i32, i32> {
         // SAFETY: the set is initialized and outlives the call; a null info is allowed (sigwaitinfo(2)).
@@ -98,10 +88,8 @@ impl SignalSet {
         errno_of(signal.into()).map(|()| signal)
     }
 
-    /// As [`SignalSet::wait`], for `longest` at most, `sigtimedwait(2)`.
-    ///
-    /// # Errors
-    /// The errno: `EAGAIN` at the timeout, `EINTR` included.
+    /// As [`SignalSet::wait`], for `longest` at most, `sigtimedwait(2)`. Errors: the errno: `EAGAIN` at the timeout,
+    /// `EINTR` included.
     pub fn wait_at_most(&self, longest: Duration) -> Result<i32, i32> {
         let timeout = timespec_of(u64::try_from(longest.as_nanos()).unwrap_or(u64::MAX));
         // SAFETY: set and time are initialized and outlive the call; a null info is allowed (sigtimedwait(2)).

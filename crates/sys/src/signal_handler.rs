@@ -16,7 +16,6 @@ static PAGE: AtomicPtr<libc::c_void> = AtomicPtr::new(std::ptr::null_mut());
 const MAPPED_BYTES: usize = 1;
 
 /// Number of signals and faults that this process has handled.
-#[must_use]
 pub fn n_handled() -> u64 {
     HANDLED.load(Relaxed)
 }
@@ -59,9 +58,6 @@ impl std::fmt::Debug for Handler {
 
 impl Handler {
     /// A handler of SIGUSR1 that counts.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
     pub fn counting() -> io::Result<Handler> {
         Handler::of(libc::SIGUSR1, count as *const () as libc::sighandler_t, 0)
     }
@@ -76,18 +72,12 @@ impl Handler {
     }
 
     /// Installs the handler once more, `sigaction(2)`.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
     #[inline]
     pub fn install(&self) -> io::Result<()> {
         install(self.signal, &self.action).map(drop)
     }
 
     /// Sends the signal to the calling thread, which has handled it when this returns, `tgkill(2)`.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
     #[inline]
     pub fn send(&self, to: &CallingThread) -> io::Result<()> {
         // SAFETY: the call takes integers; the signal has a handler.
@@ -120,7 +110,6 @@ pub struct CallingThread {
 
 impl CallingThread {
     /// Reads the ids.
-    #[must_use]
     pub fn now() -> CallingThread {
         CallingThread { process: std::process::id().cast_signed(), thread: crate::thread::id().cast_signed() }
     }
@@ -147,10 +136,7 @@ impl Drop for Page {
 }
 
 impl Faults {
-    /// Maps the page and installs the handler.
-    ///
-    /// # Errors
-    /// `EBUSY` while another one exists, or when the kernel refuses.
+    /// Maps the page and installs the handler. Errors: `EBUSY` while another one exists, or when the kernel refuses.
     pub fn new() -> io::Result<Faults> {
         let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS;
         // SAFETY: an anonymous mapping at an address of the kernel's choice touches no other memory (mmap(2)).
@@ -169,10 +155,7 @@ impl Faults {
     }
 
     /// Writes to the page: `n` faults, the last of which makes it writable. `n` is at least 1. One call of
-    /// `mprotect(2)` comes before the faults and one in the last of them.
-    ///
-    /// # Errors
-    /// When the page cannot be protected.
+    /// `mprotect(2)` comes before the faults and one in the last of them. Errors: when the page cannot be protected.
     pub fn take(&mut self, n: u64) -> io::Result<()> {
         FAULTS_LEFT.store(n, Relaxed);
         let page = self.page.0.as_ptr().cast();

@@ -10,9 +10,6 @@ use std::os::fd::{AsRawFd, BorrowedFd};
 
 /// Makes closing the socket reset its connection instead of shutting it down, so that its port is free at once:
 /// `SO_LINGER` with a time of 0 (socket(7)).
-///
-/// # Errors
-/// The kernel's error.
 #[inline]
 pub fn reset_when_closed(socket: BorrowedFd<'_>) -> io::Result<()> {
     let linger = libc::linger { l_onoff: 1, l_linger: 0 };
@@ -30,10 +27,7 @@ const RX_SOFTWARE: libc::c_int = 1 << 3;
 const REPORT_SOFTWARE: libc::c_int = 1 << 4;
 const TIMES_ONLY: libc::c_int = 1 << 11;
 
-/// Enables kernel time stamps of sent and received datagrams of `socket`.
-///
-/// # Errors
-/// `EINVAL` when the kernel is too old.
+/// Enables kernel time stamps of sent and received datagrams of `socket`. Errors: `EINVAL` when the kernel is too old.
 pub fn enable_timestamps(socket: &UdpSocket) -> io::Result<()> {
     let flags = TX_SOFTWARE | RX_SOFTWARE | REPORT_SOFTWARE | TIMES_ONLY;
     let size = libc::socklen_t::try_from(size_of::<libc::c_int>()).map_err(io::Error::other)?;
@@ -59,10 +53,8 @@ pub struct Received {
     pub at_ns: Option<u64>,
 }
 
-/// Receives a datagram or, with `is_sent`, the time stamp of a sent one, which never blocks.
-///
-/// # Errors
-/// The errno: `EAGAIN` when there is no time stamp (yet), `EINTR` included.
+/// Receives a datagram or, with `is_sent`, the time stamp of a sent one, which never blocks. Errors: the errno:
+/// `EAGAIN` when there is no time stamp (yet), `EINTR` included.
 #[inline]
 pub fn receive(socket: &UdpSocket, bytes: &mut [u8], is_sent: bool) -> Result<Received, i32> {
     let mut control = Control([0; 256]);

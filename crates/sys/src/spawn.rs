@@ -15,10 +15,7 @@ pub struct Program {
 }
 
 impl Program {
-    /// A program at `path`; `arguments` begin with its name.
-    ///
-    /// # Errors
-    /// When one of the strings contains a NUL.
+    /// A program at `path`; `arguments` begin with its name. Errors: when one of the strings contains a NUL.
     pub fn new(path: &str, arguments: &[&str]) -> io::Result<Program> {
         let arguments = arguments.iter().map(|word| CString::new(*word)).collect::<Result<Vec<_>, _>>()?;
         let end = std::iter::once(std::ptr::null());
@@ -27,9 +24,7 @@ impl Program {
     }
 
     /// Starts the program without an environment and waits until it has ended: `fork(2)`, `execve(2)`, `waitpid(2)`.
-    ///
-    /// # Errors
-    /// When no process can be created, or the program did not exit with status 0.
+    /// Errors: when no process can be created, or the program did not exit with status 0.
     pub fn run(&self) -> io::Result<()> {
         let none: [*const libc::c_char; 1] = [std::ptr::null()];
         // SAFETY: the child makes async-signal-safe calls only, and never returns into the caller's code.
@@ -52,10 +47,8 @@ fn format_status(path: &CStr, status: i32) -> String {
     format!("{} ended with status {status}", path.to_string_lossy())
 }
 
-/// Waits until child `pid` has ended. Returns its status as encoded by `waitpid(2)`, 0 for success.
-///
-/// # Errors
-/// When there is no such child.
+/// Waits until child `pid` has ended. Returns its status as encoded by `waitpid(2)`, 0 for success. Errors: when there
+/// is no such child.
 pub fn wait_for(pid: u32) -> io::Result<i32> {
     let mut status = 0;
     loop {

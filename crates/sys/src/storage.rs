@@ -10,10 +10,8 @@ use std::os::fd::{AsRawFd, FromRawFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
-/// Bytes that an unprivileged user may still write to the file system that holds `path`, `statvfs(3)`.
-///
-/// # Errors
-/// When there is no such path, or it cannot be reached.
+/// Bytes that an unprivileged user may still write to the file system that holds `path`, `statvfs(3)`. Errors: when
+/// there is no such path, or it cannot be reached.
 pub fn free_bytes(path: &Path) -> io::Result<u64> {
     let path = CString::new(path.as_os_str().as_bytes())?;
     let mut found = MaybeUninit::<libc::statvfs64>::zeroed();
@@ -25,9 +23,6 @@ pub fn free_bytes(path: &Path) -> io::Result<u64> {
 }
 
 /// A file in memory with a fixed size of `bytes`: writing beyond fails (`memfd_create(2)`, `F_SEAL_GROW`).
-///
-/// # Errors
-/// When the kernel refuses.
 pub fn bounded_memory_file(name: &str, bytes: u64) -> io::Result<File> {
     let name = CString::new(name)?;
     // SAFETY: `name` is a C string that outlives the call.
@@ -42,9 +37,6 @@ pub fn bounded_memory_file(name: &str, bytes: u64) -> io::Result<File> {
 }
 
 /// Leaves `file` open, under the same number, in every process started from now on (`FD_CLOEXEC`, fcntl(2)).
-///
-/// # Errors
-/// When the kernel refuses.
 pub fn pass_on(file: &File) -> io::Result<()> {
     // SAFETY: the call takes integers only.
     check(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFD, 0) }.into()).map(drop)
@@ -52,9 +44,6 @@ pub fn pass_on(file: &File) -> io::Result<()> {
 
 /// The first range of data at or after `from` in a sparse file; `None` when only a hole or nothing follows
 /// (`lseek(2)`, `SEEK_DATA` and `SEEK_HOLE`). It moves the file's position.
-///
-/// # Errors
-/// When the kernel refuses.
 pub fn next_data(file: &File, from: u64) -> io::Result<Option<Range<u64>>> {
     let seek = |to: u64, whence| {
         let to = libc::off64_t::try_from(to).map_err(io::Error::other)?;

@@ -14,7 +14,6 @@ pub struct Size {
 }
 
 /// The size of the terminal behind `stream`, `TIOCGWINSZ(2const)`; `None` when it is not a terminal or has no size.
-#[must_use]
 pub fn size(stream: &impl AsFd) -> Option<Size> {
     let fd = stream.as_fd();
     let mut size = MaybeUninit::<libc::winsize>::zeroed();
@@ -29,7 +28,6 @@ pub fn size(stream: &impl AsFd) -> Option<Size> {
 }
 
 /// Columns of the terminal on stdout; `None` when stdout is not a terminal or has no size.
-#[must_use]
 pub fn width() -> Option<usize> {
     size(&io::stdout()).map(|size| size.columns)
 }

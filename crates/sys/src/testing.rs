@@ -52,19 +52,16 @@ fn ticks() -> BTreeMap<u32, u64> {
 }
 
 /// The mark of this test: the ID of its thread. Tests that run at the same time do not see each other's processes.
-#[must_use]
 pub fn mark() -> String {
     crate::thread::id().to_string()
 }
 
 /// IDs of the processes that this test has started, descendants included.
-#[must_use]
 pub fn running() -> Vec<u32> {
     marked(&mark())
 }
 
 /// IDs of the processes with this mark. A zombie has no environment.
-#[must_use]
 pub fn marked(mark: &str) -> Vec<u32> {
     let processes = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let pids = processes.filter_map(|entry| entry.file_name().to_str()?.parse().ok());
@@ -72,7 +69,6 @@ pub fn marked(mark: &str) -> Vec<u32> {
 }
 
 /// The value of a variable in the environment that a process began with; `None` without it, or for a zombie.
-#[must_use]
 pub fn variable_of(pid: u32, name: &str) -> Option<String> {
     let environment = std::fs::read(format!("/proc/{pid}/environ")).ok()?;
     let mut values = environment.split(|byte| *byte == 0);
@@ -88,7 +84,6 @@ const ALONE: &str = "PUNCTUAL_TEST_ALONE";
 ///
 /// # Panics
 /// When it has failed there.
-#[must_use]
 #[expect(clippy::print_stdout, reason = "it is the output of a test")]
 pub fn runs_alone() -> bool {
     let thread = thread::current();
@@ -147,7 +142,6 @@ pub fn deny(command: &mut Command, system_call: libc::c_long) {
 ///
 /// # Panics
 /// When the kernel does not tell it.
-#[must_use]
 pub fn cpu_us() -> u64 {
     let used = crate::usage::thread().expect("own resource usage");
     used.user_us + used.system_us
@@ -162,13 +156,11 @@ pub fn fuzz_runs(n: u64) -> impl Iterator<Item = u64> {
 }
 
 /// The seed of a fuzzing test.
-#[must_use]
 pub fn fuzz_seed() -> u64 {
     number("PUNCTUAL_FUZZ_SEED").unwrap_or(1)
 }
 
 /// Whether a panic is an arithmetic overflow, which only builds with checks detect.
-#[must_use]
 pub fn is_overflow(panic: &(dyn std::any::Any + Send)) -> bool {
     let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
     text.is_some_and(|text| text.starts_with("attempt to ") && text.ends_with(" with overflow"))

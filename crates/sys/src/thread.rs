@@ -7,16 +7,13 @@ use std::io;
 use std::mem::MaybeUninit;
 
 /// The kernel's id of the calling thread, `gettid(2)`.
-#[must_use]
 pub fn id() -> u32 {
     // SAFETY: the call has no arguments and cannot fail.
     unsafe { libc::gettid() }.cast_unsigned()
 }
 
-/// Names the calling thread; the kernel keeps 15 bytes (`PR_SET_NAME(2const)`). Its children inherit the name.
-///
-/// # Errors
-/// When `name` contains a zero byte.
+/// Names the calling thread; the kernel keeps 15 bytes (`PR_SET_NAME(2const)`). Its children inherit the name. Errors:
+/// when `name` contains a zero byte.
 pub fn set_name(name: &str) -> io::Result<()> {
     let name = CString::new(name)?;
     // SAFETY: PR_SET_NAME reads text that ends in 0, which outlives the call.
@@ -25,9 +22,6 @@ pub fn set_name(name: &str) -> io::Result<()> {
 
 /// Sets the timer slack of the calling thread, `PR_SET_TIMERSLACK(2const)`. The kernel takes 0 as "the default" and
 /// keeps none for a real-time thread.
-///
-/// # Errors
-/// When the kernel refuses.
 pub fn set_timer_slack(slack: Span) -> io::Result<()> {
     // A word: of 32 bits, 4.29 s, on some machines.
     let slack_ns = libc::c_ulong::try_from(slack.ns()).map_err(io::Error::other)?;
@@ -36,9 +30,6 @@ pub fn set_timer_slack(slack: Span) -> io::Result<()> {
 }
 
 /// The timer slack of the calling thread, `PR_GET_TIMERSLACK(2const)`; 0 for real-time threads since Linux 6.12.
-///
-/// # Errors
-/// When the kernel refuses.
 pub fn timer_slack() -> io::Result<Span> {
     // SAFETY: PR_GET_TIMERSLACK takes no further arguments and returns the value itself. Called without libc's wrapper,
     // which returns an int and truncates larger values.
@@ -47,9 +38,6 @@ pub fn timer_slack() -> io::Result<Span> {
 }
 
 /// Blocks every signal that can be blocked, so that none is delivered to the calling thread.
-///
-/// # Errors
-/// When the kernel refuses.
 pub fn block_signals() -> io::Result<()> {
     let mut all = MaybeUninit::<libc::sigset_t>::uninit();
     // SAFETY: `all` is memory for a signal set; the call initializes it and cannot fail (sigsetops(3)).

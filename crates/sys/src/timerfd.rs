@@ -12,10 +12,7 @@ use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 pub struct Timerfd(OwnedFd);
 
 impl Timerfd {
-    /// A disarmed timer on `clock`.
-    ///
-    /// # Errors
-    /// `EINVAL` for `CLOCK_TAI`, `EMFILE` or `ENFILE` at the limit of open files.
+    /// A disarmed timer on `clock`. Errors: `EINVAL` for `CLOCK_TAI`, `EMFILE` or `ENFILE` at the limit of open files.
     pub fn new(clock: ClockId) -> io::Result<Timerfd> {
         // SAFETY: the call takes integers only.
         let fd = unsafe { libc::timerfd_create(number(clock), libc::TFD_CLOEXEC) };
@@ -25,9 +22,6 @@ impl Timerfd {
     }
 
     /// Arms it once, for `due`; a past instant expires at once. Earlier expirations are discarded.
-    ///
-    /// # Errors
-    /// The errno.
     #[inline]
     pub fn arm(&self, due: ClockTime) -> Result<(), i32> {
         // An instant of 0 would disarm it (timerfd_settime(2)).
@@ -40,9 +34,6 @@ impl Timerfd {
     }
 
     /// Waits until it has expired.
-    ///
-    /// # Errors
-    /// The errno, `EINTR` included.
     #[inline]
     pub fn wait(&self) -> Result<(), i32> {
         let mut expirations = 0_u64;

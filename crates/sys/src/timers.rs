@@ -9,9 +9,6 @@ use std::mem::MaybeUninit;
 
 /// Arms `ITIMER_REAL`: first after `first`, then every `period`, `setitimer(2)`. Both are truncated to whole
 /// microseconds. A `first` of 0 disarms it.
-///
-/// # Errors
-/// The errno.
 pub fn arm_itimer(first: Span, period: Span) -> Result<(), i32> {
     let word = |part: u64| libc::c_long::try_from(part).map_err(|_| libc::EINVAL);
     let [period_us, first_us] = [period, first].map(|span| span.ns() / 1000);
@@ -37,10 +34,7 @@ pub struct PosixTimer(libc::timer_t);
 unsafe impl Send for PosixTimer {}
 
 impl PosixTimer {
-    /// A disarmed timer on `clock`.
-    ///
-    /// # Errors
-    /// `EAGAIN` when the kernel cannot allocate another timer.
+    /// A disarmed timer on `clock`. Errors: `EAGAIN` when the kernel cannot allocate another timer.
     pub fn for_this_thread(clock: ClockId) -> io::Result<PosixTimer> {
         // SAFETY: all fields of a sigevent are integers and pointers, for which zeros are valid.
         let mut event = unsafe { MaybeUninit::<libc::sigevent>::zeroed().assume_init() };
@@ -54,9 +48,6 @@ impl PosixTimer {
     }
 
     /// Arms it: first at `due`, then every `period`.
-    ///
-    /// # Errors
-    /// The errno.
     pub fn arm(&self, due: ClockTime, period: Span) -> Result<(), i32> {
         // An instant of 0 would disarm it (timer_settime(2)).
         let value = time::itimerspec { it_interval: timespec_of(period.ns()), it_value: timespec_of(due.0.max(1)) };
@@ -69,7 +60,6 @@ impl PosixTimer {
 
     /// Expirations between the last generation of the signal and its delivery, `timer_getoverrun(2)`.
     #[inline]
-    #[must_use]
     pub fn overruns(&self) -> u64 {
         // SAFETY: the timer exists as long as `self`.
         u64::try_from(unsafe { libc::timer_getoverrun(self.0) }).unwrap_or(0)

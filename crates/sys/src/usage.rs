@@ -24,9 +24,6 @@ fn of(usage: &libc::rusage) -> Usage {
 }
 
 /// Resource usage of the calling thread since it began, `getrusage(2)` with `RUSAGE_THREAD`.
-///
-/// # Errors
-/// When the kernel refuses.
 pub fn thread() -> io::Result<Usage> {
     let mut usage = MaybeUninit::<libc::rusage>::zeroed();
     // SAFETY: `usage` is memory for an rusage.
@@ -36,7 +33,6 @@ pub fn thread() -> io::Result<Usage> {
 }
 
 /// The difference of two readings of the same thread.
-#[must_use]
 pub fn since(before: &Usage, after: &Usage) -> Usage {
     Usage {
         user_us: after.user_us.saturating_sub(before.user_us),
@@ -50,7 +46,6 @@ pub fn since(before: &Usage, after: &Usage) -> Usage {
 }
 
 /// The CPU time that the calling thread has used, `CLOCK_THREAD_CPUTIME_ID`.
-#[must_use]
 pub fn thread_cpu_time() -> Span {
     let mut used = timespec_of(0);
     // SAFETY: `used` is a valid timespec to write to; the call cannot fail for this clock (clock_gettime(2)).
@@ -58,10 +53,8 @@ pub fn thread_cpu_time() -> Span {
     Span(ns_of(&used))
 }
 
-/// CPU time of process `pid` so far: of all its threads, without its children (`clock_getcpuclockid(3)`).
-///
-/// # Errors
-/// When there is no such process.
+/// CPU time of process `pid` so far: of all its threads, without its children (`clock_getcpuclockid(3)`). Errors: when
+/// there is no such process.
 pub fn cpu_time_of(pid: u32) -> io::Result<Span> {
     let mut clock = 0;
     // SAFETY: `clock` is memory for a clock id.
@@ -86,10 +79,8 @@ pub struct ExitedChild {
     pub max_rss_kib: u64,
 }
 
-/// Waits for child `pid` and returns its resource usage, `wait4(2)`.
-///
-/// # Errors
-/// `ECHILD` when the process is not our child or was already reaped.
+/// Waits for child `pid` and returns its resource usage, `wait4(2)`. Errors: `ECHILD` when the process is not our child
+/// or was already reaped.
 pub fn wait(pid: u32) -> io::Result<ExitedChild> {
     let (mut status, mut usage) = (0, MaybeUninit::<libc::rusage>::zeroed());
     // SAFETY: `status` and `usage` are memory of the right types.

@@ -21,14 +21,12 @@ impl Waited {
     pub const STEP: Duration = Duration::from_millis(100);
 
     /// Begins to wait.
-    #[must_use]
     pub fn begin() -> Waited {
         Waited::every(Waited::STEP)
     }
 
     /// Begins to wait, with a call of [`Waited::look`] every `step`: twice as much counts at most. Where this process
     /// runs later than that, others have to wait for the CPU, too.
-    #[must_use]
     pub fn every(step: Duration) -> Waited {
         Waited::begin_at(clock::monotonic(), step)
     }

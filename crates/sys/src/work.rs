@@ -5,10 +5,7 @@ use crate::mapping::page_bytes;
 use std::io;
 use std::ptr::NonNull;
 
-/// Maps `bytes` of memory, writes to each page, and unmaps it, `mmap(2)`.
-///
-/// # Errors
-/// When there is no memory.
+/// Maps `bytes` of memory, writes to each page, and unmaps it, `mmap(2)`. Errors: when there is no memory.
 pub fn map_and_touch(bytes: usize) -> io::Result<()> {
     let (protection, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
     // SAFETY: an anonymous mapping at an address of the kernel's choice touches no other memory (mmap(2)).
@@ -27,10 +24,7 @@ pub fn map_and_touch(bytes: usize) -> io::Result<()> {
     check(unsafe { libc::munmap(start.as_ptr().cast(), bytes) }.into()).map(drop)
 }
 
-/// Creates a process that exits at once, and waits for it, `fork(2)`.
-///
-/// # Errors
-/// `EAGAIN` at `RLIMIT_NPROC`, `ENOMEM`.
+/// Creates a process that exits at once, and waits for it, `fork(2)`. Errors: `EAGAIN` at `RLIMIT_NPROC`, `ENOMEM`.
 pub fn fork_and_wait() -> io::Result<()> {
     // SAFETY: the child makes one async-signal-safe call, which ends it.
     let pid = unsafe { libc::fork() };
@@ -52,9 +46,6 @@ pub fn sync() {
 extern "C" fn do_nothing(_signal: libc::c_int) {}
 
 /// Installs a handler for SIGUSR1 that does nothing, `sigaction(2)`.
-///
-/// # Errors
-/// When the kernel refuses.
 pub fn handle_signal() -> io::Result<()> {
     let handler: extern "C" fn(libc::c_int) = do_nothing;
     // SAFETY: the handler is async-signal-safe: it does nothing.
@@ -63,9 +54,6 @@ pub fn handle_signal() -> io::Result<()> {
 }
 
 /// Sends SIGUSR1 to the calling thread, which has handled it when this returns, `raise(3)`.
-///
-/// # Errors
-/// When the kernel refuses.
 pub fn signal_oneself() -> io::Result<()> {
     // SAFETY: the call takes an integer; the signal has a handler (see `handle_signal`) or ends this process.
     check(unsafe { libc::raise(libc::SIGUSR1) }.into()).map(drop)

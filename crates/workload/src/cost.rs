@@ -150,10 +150,7 @@ pub(crate) struct Directory(PathBuf);
 const PARENT: &str = "/var/tmp";
 
 impl Directory {
-    /// Creates a directory where there is enough space.
-    ///
-    /// # Errors
-    /// One line of text: the missing resource, and advice.
+    /// Creates a directory where there is enough space. Errors: one line of text: the missing resource, and advice.
     fn new() -> Result<Directory, String> {
         let parent = std::env::var_os("TMPDIR").map_or_else(|| PathBuf::from(PARENT), PathBuf::from);
         let shown = parent.display();
@@ -184,10 +181,8 @@ impl Drop for Directory {
 }
 
 /// Runs all operations forever, a few of each in turn, with their times, and calls `count` with the number of them: a
-/// load, whose files are in `path`. Operations that this machine lacks are skipped.
-///
-/// # Errors
-/// When an operation fails, which the error names.
+/// load, whose files are in `path`. Operations that this machine lacks are skipped. Errors: when an operation fails,
+/// which the error names.
 pub(crate) fn for_ever(path: &Path, count: &dyn Fn(u64), recorder: &mut Recorder<'_>) -> io::Result<()> {
     // The owner of the directory removes it.
     let directory = ManuallyDrop::new(Directory(path.to_owned()));
@@ -196,10 +191,8 @@ pub(crate) fn for_ever(path: &Path, count: &dyn Fn(u64), recorder: &mut Recorder
     worker::for_ever(&directory, count, recorder)
 }
 
-/// Runs the one operation of `scope` `n` times, on one CPU; returns the usage of this process for that.
-///
-/// # Errors
-/// When `scope` is several operations, `n` is not a number of whole batches, or the operation fails.
+/// Runs the one operation of `scope` `n` times, on one CPU; returns the usage of this process for that. Errors: when
+/// `scope` is several operations, `n` is not a number of whole batches, or the operation fails.
 pub fn carry_out(scope: CostScope, n: u64) -> Result<Usage, String> {
     let (Some(operation), 1) = (scope.operations().next(), scope.operations().count()) else {
         return Err(format!("invalid operation `{scope}`: expected one operation, like syscall/read"));

@@ -122,10 +122,8 @@ pub struct SeenThread {
 }
 
 impl RunningProgram {
-    /// Starts the program of the first of `words` with these settings, in a new private directory.
-    ///
-    /// # Errors
-    /// When it is not installed or cannot be started.
+    /// Starts the program of the first of `words` with these settings, in a new private directory. Errors: when it is
+    /// not installed or cannot be started.
     pub fn start(words: &[String], settings: &Launch) -> Result<RunningProgram, InstrumentError> {
         let (program, arguments) =
             words.split_first().map_or(("", &[][..]), |(program, rest)| (program.as_str(), rest));
@@ -155,16 +153,12 @@ impl RunningProgram {
     }
 
     /// Process id of the program.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
 
     /// Waits until the program has ended, at most `timeout`; returns whether it has. Its output does not wake this
-    /// thread.
-    ///
-    /// # Errors
-    /// When the kernel refuses, or it wrote too much.
+    /// thread. Errors: when the kernel refuses, or it wrote too much.
     pub fn wait(&mut self, timeout: Duration) -> Result<bool, InstrumentError> {
         // A process that it has left behind may hold the pipe open.
         let rest = timeout.saturating_sub(Duration::from_millis(1));
@@ -185,10 +179,7 @@ impl RunningProgram {
         Ok(self.status.is_some())
     }
 
-    /// Reads what it has written so far, without waiting.
-    ///
-    /// # Errors
-    /// When it wrote too much, or the pipe fails.
+    /// Reads what it has written so far, without waiting. Errors: when it wrote too much, or the pipe fails.
     pub fn read(&mut self) -> Result<(), InstrumentError> {
         let mut buffer = vec![0; 64 * 1024];
         while pipe::wait_readable(self.stdout.as_fd(), Duration::ZERO).unwrap_or(false) {
@@ -213,7 +204,6 @@ impl RunningProgram {
     }
 
     /// Policies and CPUs of its threads, and of those of its children.
-    #[must_use]
     pub fn threads(&self) -> BTreeSet<SeenThread> {
         let thread = |pid: u32, tid: u32| {
             let name = host::name_of_thread(pid, tid)?;
@@ -224,10 +214,7 @@ impl RunningProgram {
     }
 
     /// The result of the program, which must have ended: the content of `output` in its directory, or of its stdout.
-    /// `is_interrupted`: it was asked to end.
-    ///
-    /// # Errors
-    /// When it failed, has not ended, or there is no such file.
+    /// `is_interrupted`: it was asked to end. Errors: when it failed, has not ended, or there is no such file.
     pub fn result(
         &mut self,
         output: Option<&str>,
@@ -265,13 +252,11 @@ impl RunningProgram {
     }
 
     /// Exit status, once it has ended: `exit status: 0`, `signal: 2 (SIGINT)`.
-    #[must_use]
     pub fn status(&self) -> Option<ExitStatus> {
         self.status
     }
 
     /// Its words on stderr, after a semicolon, for an error; or empty.
-    #[must_use]
     pub fn quoted(&self) -> String {
         self.said().map_or_else(String::new, |said| format!("; it says: {said}"))
     }
@@ -322,13 +307,11 @@ impl Drop for RunningProgram {
 }
 
 /// Whether the program of these words can be found; the reason if not.
-#[must_use]
 pub fn why_none(program: &str) -> Option<String> {
     find(program).err().map(|err| err.to_string())
 }
 
 /// Path of a program for the record.
-#[must_use]
 pub fn path_of(program: &str) -> Option<String> {
     find(program)
         .ok()

@@ -56,10 +56,8 @@ impl Fate {
     }
 }
 
-/// Creates a responder for `link`, which answers `peer` only, or the first sender of a trigger.
-///
-/// # Errors
-/// One line of text: the unavailable resource, and the reason.
+/// Creates a responder for `link`, which answers `peer` only, or the first sender of a trigger. Errors: one line of
+/// text: the unavailable resource, and the reason.
 pub fn target(link: Link, peer: Option<&str>) -> Result<(Target, LinkMonitor), String> {
     let line = match link {
         Link::Udp(place) => {
@@ -93,10 +91,8 @@ pub fn target(link: Link, peer: Option<&str>) -> Result<(Target, LinkMonitor), S
 }
 
 /// Creates a logger, which sends triggers over `link`, once a `period`; those before trigger `first` do not count. The
-/// peer has answered when this returns.
-///
-/// # Errors
-/// One line of text: the unavailable resource, or that the peer does not answer.
+/// peer has answered when this returns. Errors: one line of text: the unavailable resource, or that the peer does not
+/// answer.
 pub fn logger(link: Link, period: Period, first: u64) -> Result<(Logger, LinkMonitor), String> {
     let line = match link {
         Link::Udp(place) => {

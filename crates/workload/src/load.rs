@@ -47,10 +47,8 @@ pub struct LoadError {
 
 /// Starts all parts of `load` and returns when all of them work; an empty list for `none`.
 ///
-/// Call it while this process has one thread: the supervisors are forked.
-///
-/// # Errors
-/// When a part cannot be started or does not begin to work; what was started is stopped again.
+/// Call it while this process has one thread: the supervisors are forked. Errors: when a part cannot be started or does
+/// not begin to work; what was started is stopped again.
 pub fn start(load: &Load, place: &Place<'_>) -> Result<Vec<Running>, LoadError> {
     load.parts().iter().map(|part| Running::start(part, place)).collect()
 }

@@ -67,10 +67,7 @@ impl Stderr {
 
 impl WatchedProgram {
     /// Starts the program of the first of `words`. What it writes to stdout is discarded, and to stderr too, but for
-    /// its beginning.
-    ///
-    /// # Errors
-    /// When it is not installed or cannot be started.
+    /// its beginning. Errors: when it is not installed or cannot be started.
     pub fn start(words: &[String], settings: &Launch) -> Result<WatchedProgram, InstrumentError> {
         let (program, arguments) =
             words.split_first().map_or(("", &[][..]), |(program, rest)| (program.as_str(), rest));
@@ -92,7 +89,6 @@ impl WatchedProgram {
     }
 
     /// Process id of the program.
-    #[must_use]
     pub fn pid(&self) -> u32 {
         self.child.id()
     }
@@ -106,19 +102,16 @@ impl WatchedProgram {
     }
 
     /// Whether it has ended by itself with a failure.
-    #[must_use]
     pub fn has_failed(&self) -> bool {
         self.status.is_some_and(|status| !status.success())
     }
 
     /// How it ended by itself, as text; `None` while it runs.
-    #[must_use]
     pub fn status(&self) -> Option<String> {
         self.status.map(|status| status.to_string())
     }
 
     /// The error of a program that has failed, or has ended before anything was watched.
-    #[must_use]
     pub fn ended_early(&self) -> InstrumentError {
         let text = self.stderr.text();
         let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message; try it by hand");

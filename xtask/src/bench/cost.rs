@@ -31,7 +31,6 @@ fn us_of_one(text: &str) -> Option<f64> {
     Some(number_before(text, "usecs/op")? * 1e3)
 }
 
-/// The number before a unit.
 fn number_before(text: &str, unit: &str) -> Option<f64> {
     text.split(unit).next().filter(|before| before.len() < text.len())?.split_whitespace().last()?.parse().ok()
 }

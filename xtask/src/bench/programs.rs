@@ -26,7 +26,6 @@ fn options(task: Task) -> Vec<String> {
     options.split(' ').map(str::to_owned).collect()
 }
 
-/// One run of cyclictest.
 pub(super) fn cyclictest(task: Task) -> Result<Run, String> {
     run_cyclictest(&mut Command::new("cyclictest"), task)
 }

@@ -138,10 +138,7 @@ pub(super) fn of_recording(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
 
 /// One experiment. `source` measures a combination of levels; measurements are made in random order within blocks, as
 /// `punctual tune` does; after one, two and four times the blocks of the confirmation, as many as `looks`, an answer
-/// for all knobs ends it.
-///
-/// # Errors
-/// If the screening cannot be evaluated.
+/// for all knobs ends it. Errors: if the screening cannot be evaluated.
 pub(super) fn experiment(
     knobs: &[Knob],
     metric: Metric,

@@ -17,10 +17,8 @@ pub type RunRef<'a> = (&'a Header, &'a [Entry]);
 
 /// Adds to the summary of `new` a verdict for each of its cells: later than the same cell of `old` or not. The runs are
 /// separate in time, so nothing is shown unless `question` forces it. If it does, a change of the machine in between
-/// counts as a change of the cell, and each difference of the machines is a finding.
-///
-/// # Errors
-/// One line, if the runs cannot be compared and the comparison is not forced.
+/// counts as a change of the cell, and each difference of the machines is a finding. Errors: one line, if the runs
+/// cannot be compared and the comparison is not forced.
 pub fn check_against(
     summary: &mut RunSummary,
     new: RunRef<'_>,
@@ -98,7 +96,6 @@ pub enum Gate {
 
 impl Gate {
     /// Returns the result of `comparison`. `p` is its p-value, adjusted for the number of cells.
-    #[must_use]
     pub fn of(comparison: &Comparison, p: f64) -> Gate {
         match (&comparison.answer, comparison.primary.ratio) {
             (Answer::Different, Some(ratio)) if ratio.value >= comparison.margin && p < LEVEL => Gate::Later,

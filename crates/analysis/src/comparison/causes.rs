@@ -6,8 +6,7 @@ use model::{Cause, ExplainRecord};
 use serde::Serialize;
 
 /// A cause that made wake-ups of one configuration late, and none of the other.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct CauseOfOne {
     /// The cause.
     pub cause: Cause,
@@ -21,7 +20,6 @@ pub struct CauseOfOne {
 
 impl CauseOfOne {
     /// Its name.
-    #[must_use]
     pub fn name(&self) -> String {
         cause_name(self.cause, self.or)
     }

@@ -5,7 +5,6 @@ use crate::summary::names;
 use model::{Entry, Header, Selector, Until};
 
 /// Returns a cell of a run as one side of a comparison.
-#[must_use]
 pub fn arm<'a>(header: &Header, entries: &'a [Entry], cell_index: usize) -> Arm<'a> {
     let name = names::of_cell(&header.cells, cell_index).unwrap_or_default();
     let is_of_cell = |entry: &&Entry| entry.planned.cell_index == cell_index;
@@ -14,7 +13,6 @@ pub fn arm<'a>(header: &Header, entries: &'a [Entry], cell_index: usize) -> Arm<
 
 /// The pair of cells to compare by default: the only two cells of the run, or its only cell and the second measurement
 /// of it.
-#[must_use]
 pub fn only_pair(header: &Header) -> Option<(usize, usize)> {
     match header.first_cells().as_slice() {
         [a, b] => Some((*a, *b)),
@@ -26,7 +24,6 @@ pub fn only_pair(header: &Header) -> Option<(usize, usize)> {
 /// Compares two cells of a run, and the first with itself if it was measured twice in each block. A run with
 /// [`Until::Decided`] was tested after every block, whatever `question` says. The axes of the plan are the conditions
 /// under comparison.
-#[must_use]
 pub fn compare_cells(header: &Header, entries: &[Entry], a: usize, b: usize, question: &Question<'_>) -> Comparison {
     let again = header.again_of(a).map(|again| arm(header, entries, again));
     let looked_at_every_block = question.looked_at_every_block || header.plan.until == Some(Until::Decided);

@@ -20,8 +20,7 @@ const PREVENTING: &[&str] = &["time", "period", "period step", "method", "roles"
 const NAMED_BY_KERNEL: &[&str] = &["hypervisor", "machine"];
 
 /// A condition, or a fact about the machine, that is not the same for both.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 pub struct Difference {
     /// Name of the condition or fact.
     pub fact: &'static str,
@@ -34,8 +33,7 @@ pub struct Difference {
 }
 
 /// Effect of a difference on a comparison.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Role {
     /// Prevents it: a ratio of such latencies is meaningless.
@@ -56,7 +54,6 @@ impl fmt::Display for Difference {
 
 /// Differences between two measurements, each a cell on a machine. `asked` holds the axes of [`model::Selector::AXES`]
 /// under comparison.
-#[must_use]
 pub fn differences(a: (&Cell, &Host), b: (&Cell, &Host), asked: &[&str]) -> Vec<Difference> {
     let conditions = conditions(a.0).into_iter().zip(conditions(b.0)).filter(|(a, b)| a != b);
     let conditions = conditions.map(|((fact, a), (_, b))| {
@@ -79,7 +76,6 @@ pub fn differences(a: (&Cell, &Host), b: (&Cell, &Host), asked: &[&str]) -> Vec<
 }
 
 /// Differences between a machine now and at the start of a run, without the settings that the run's plan makes itself.
-#[must_use]
 pub fn since(header: &Header, now: &Host) -> Vec<Difference> {
     with_roles(facts::differences_but_made(&header.host, now, &header.plan.settings()))
 }
@@ -97,7 +93,6 @@ fn with_roles(facts: Vec<facts::Difference>) -> Vec<Difference> {
 
 /// Differences between two runs as a whole: conditions with different sets of values, and facts of the machines at
 /// their start.
-#[must_use]
 pub fn of_runs(a: &Header, b: &Header) -> Vec<Difference> {
     let values = |header: &Header, index: usize| -> String {
         let of_cell = |cell| conditions(cell).into_iter().nth(index).map(|(_, value)| value);
@@ -174,7 +169,6 @@ fn traced(asked: &Explain) -> &'static str {
 }
 
 /// One sentence that names the differences that prevent a comparison; `None` if there are none.
-#[must_use]
 pub fn why_not(differences: &[Difference]) -> Option<String> {
     let preventing: Vec<_> = differences.iter().filter(|difference| difference.role == Role::Prevents).collect();
     let named = preventing.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");

@@ -17,8 +17,7 @@ const CONFIDENCE: f64 = 0.95;
 const LEVEL: f64 = 0.05;
 
 /// Two configurations, operation by operation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CostComparison {
     /// Name of the first.
     pub a: String,
@@ -43,8 +42,7 @@ pub struct CostComparison {
 }
 
 /// Relative change from the first to the second. `Display`: `+3.1 % [+2.0 to +4.4]`.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Change {
     /// Hodges-Lehmann estimate, percent; with fewer than 6 blocks the median.
     pub percent: f64,
@@ -55,8 +53,7 @@ pub struct Change {
 }
 
 /// One operation in both.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Changed {
     /// Group and name.
     pub name: String,
@@ -71,8 +68,7 @@ pub struct Changed {
 }
 
 /// One group in both.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct GroupChanged {
     /// The group.
     pub group: String,
@@ -86,7 +82,6 @@ pub struct GroupChanged {
 type Costs<'a> = BTreeMap<&'a str, f64>;
 
 /// Compares the costs of two configurations; `None` if one of them has none.
-#[must_use]
 pub fn compare_costs(a: &Arm<'_>, b: &Arm<'_>, question: &Question<'_>) -> Option<CostComparison> {
     let has_costs = |arm: &Arm<'_>| arm.entries.iter().any(|entry| entry.record.cost.is_some());
     if !(has_costs(a) && has_costs(b)) {

@@ -4,8 +4,7 @@ use super::{Measured, Metric, Ratio};
 use serde::Serialize;
 
 /// One metric with the unit in its keys.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub(super) struct MeasuredDocument {
     metric: Metric,
     #[serde(flatten)]
@@ -14,8 +13,7 @@ pub(super) struct MeasuredDocument {
 }
 
 /// Medians over the blocks of both.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 enum Medians {
     Latencies { a_ns: Option<f64>, b_ns: Option<f64> },

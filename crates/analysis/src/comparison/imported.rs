@@ -8,7 +8,6 @@ use model::{Imported, Level};
 
 /// Compares two imported measurements; the answer is always [`Refusal::NoBlocks`]. Values are by wake-up, because
 /// missed due times are unknown.
-#[must_use]
 pub fn compare_imported(a: &ImportedCell, b: &ImportedCell, question: &Question<'_>) -> Comparison {
     let value = |cell: &ImportedCell, metric: Metric| match metric {
         Metric::Quantile(level) => cell.quantiles.at(level).value_ns(),

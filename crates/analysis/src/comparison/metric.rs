@@ -14,9 +14,8 @@ use std::fmt;
 pub const MIN_OF_EACH: u64 = 20;
 
 /// A number of one measurement, by due time. A missed due time counts with its lateness.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(with = "String"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, schemars::JsonSchema)]
+#[schemars(with = "String")]
 pub enum Metric {
     /// A quantile of the latency.
     Quantile(Level),

@@ -9,7 +9,6 @@ use std::fmt;
 
 impl Comparison {
     /// The answer: a word in capitals, and a sentence that explains it.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let Comparison { a, b, blocks, margin, primary, answer, .. } = self;
         let (metric, blocks) = (primary.metric, things(*blocks, "block"));
@@ -54,7 +53,6 @@ impl Comparison {
     }
 
     /// Reason for which the two cannot be compared, in one line; `None` if they can, or if the comparison was forced.
-    #[must_use]
     pub fn why_not(&self) -> Option<String> {
         let is_refused = self.answer == Answer::Refused { why: Refusal::Incomparable };
         let why = comparability::why_not(&self.differences).filter(|_| is_refused)?;
@@ -62,7 +60,6 @@ impl Comparison {
     }
 
     /// Remarks on the answer, one sentence each.
-    #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         let Comparison {
             a,
@@ -193,7 +190,6 @@ impl Refusal {
 
 impl Measured {
     /// A value of this metric with its unit.
-    #[must_use]
     pub fn value(&self, value: Option<f64>) -> String {
         match (value, self.metric) {
             (None, _) => "-".to_owned(),

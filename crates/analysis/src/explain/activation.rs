@@ -13,7 +13,6 @@ use model::{Cause, Explanation, Phase};
 /// back in the program at its beginning.
 ///
 /// `cycle` and `due_ns` of the result are 0; the caller fills them in.
-#[must_use]
 pub fn explain_activation(
     trace: &Trace,
     subject: &Subject,

@@ -12,7 +12,6 @@ pub struct Advice {
 }
 
 /// Advice on a cause; `None` if there is nothing to change.
-#[must_use]
 pub fn advice(cause: Cause) -> Option<Advice> {
     let (what, checks): (_, &[_]) = match cause {
         Cause::Steal => (

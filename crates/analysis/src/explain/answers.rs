@@ -22,7 +22,6 @@ pub struct Answers {
 
 impl Answers {
     /// An empty collector.
-    #[must_use]
     pub fn new(threads: impl Iterator<Item = Answered>) -> Answers {
         Answers { threads: threads.map(|thread| (thread, Default::default())).collect() }
     }

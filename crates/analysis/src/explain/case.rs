@@ -35,7 +35,6 @@ pub struct Case {
 impl Case {
     /// The case of an activation of a watched thread of this priority, as the kernel counts, in a measurement from
     /// `started_ns` on.
-    #[must_use]
     pub fn of_activation(
         trace: &Trace,
         thread: Owner,
@@ -66,13 +65,11 @@ impl Case {
     }
 
     /// End of what is explained, `CLOCK_MONOTONIC`, ns.
-    #[must_use]
     pub fn end_ns(&self) -> u64 {
         self.inside.as_ref().map_or(self.subject.woke_ns, |inside| inside.activation.end_ns)
     }
 
     /// Explains it by these events; `None` if they do not cover it.
-    #[must_use]
     pub fn explain(&self, trace: &Trace, symbols: Symbols<'_>) -> Option<Explanation> {
         let explained = match &self.inside {
             None => explain(trace, &self.subject, &self.facts, symbols),
@@ -83,7 +80,6 @@ impl Case {
     }
 
     /// Whether its times are in order, as those of every case are that this program has made.
-    #[must_use]
     pub fn is_in_order(&self) -> bool {
         let Some(Inside { activation: one, behind, .. }) = &self.inside else {
             return self.subject.due_ns <= self.end_ns();

@@ -287,7 +287,6 @@ impl Scene<'_> {
         }
     }
 
-    /// A segment of one phase.
     fn segment(&self, phase: Phase, from_ns: u64, to_ns: u64, owner: Owner, reading: Reading) -> Segment {
         let Reading { cause, or, evidence, mut place } = self.as_far_as_seen(reading);
         if let Some(behind) = self.behind(from_ns).filter(|_| phase == Phase::NotAsleep) {

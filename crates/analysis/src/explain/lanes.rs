@@ -67,7 +67,6 @@ const MAX_CHANGES: usize = 4 << 20;
 
 impl Lanes {
     /// Nothing is known yet of the threads with these IDs.
-    #[must_use]
     pub fn new(pids: &[i32], n_cpus: usize) -> Lanes {
         let lanes = pids.iter().map(|pid| Lane { pid: *pid, cpu: None, changes: Vec::new() }).collect();
         Lanes { lanes, cpus: vec![(None, 0); n_cpus], n_changes: 0 }
@@ -159,7 +158,6 @@ impl Lanes {
     }
 
     /// The pieces of thread `pid` from `from_ns` to `to_ns`, without gaps.
-    #[must_use]
     pub fn between(&self, pid: i32, from_ns: u64, to_ns: u64) -> Vec<LanePiece> {
         let unknown = Change { at_ns: 0, state: LaneState::Unknown, cpu: None };
         let changes = self.lanes.iter().find(|lane| lane.pid == pid).map(|lane| &lane.changes[..]).unwrap_or_default();

@@ -43,7 +43,6 @@ pub fn join(record: &mut ExplainRecord, cell: &Cell, lanes: Vec<HostLanes>, erro
 
 /// The lanes of a wake-up due at `due_ns` of the host, with the times for which QEMU had stopped the guest: its vCPU
 /// then sleeps like an idle one.
-#[must_use]
 pub fn with_stops(mut lanes: HostLanes, due_ns: u64, stops: &[GuestStop]) -> HostLanes {
     for stop in stops {
         let (from, to) = (stop.from_ns.saturating_sub(due_ns), stop.to_ns.saturating_sub(due_ns));
@@ -63,7 +62,6 @@ pub fn with_stops(mut lanes: HostLanes, due_ns: u64, stops: &[GuestStop]) -> Hos
 
 /// The late wake-ups of a guest that a host may explain: the explained ones, and those that the guest's trace does not
 /// cover.
-#[must_use]
 pub fn subjects(record: &ExplainRecord, cell: &Cell) -> Vec<Explanation> {
     let others = record.others_not_covered.iter().map(|one| not_traced(one, cell));
     record.worst.iter().cloned().chain(others).collect()

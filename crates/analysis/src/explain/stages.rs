@@ -27,7 +27,6 @@ pub struct Stages {
 
 impl Stages {
     /// An empty collector.
-    #[must_use]
     pub fn new(threads: impl Iterator<Item = Watched>) -> Stages {
         let threads = threads.map(|thread| (thread, Histogram::default())).collect();
         Stages { threads, open: HashMap::new(), ahead_ns: 0 }

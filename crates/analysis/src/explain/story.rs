@@ -21,7 +21,6 @@ pub struct Slice {
 }
 
 /// Owners of every CPU from `from_ns` to `to_ns`.
-#[must_use]
 pub fn slices(trace: &Trace, from_ns: u64, to_ns: u64) -> Vec<Slice> {
     let of_cpu = |(cpu, events): (u32, &super::CpuEvents)| {
         let slice = move |stretch: timeline::Stretch| Slice {

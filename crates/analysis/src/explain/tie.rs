@@ -21,10 +21,8 @@ pub struct GuestClock {
 }
 
 impl GuestClock {
-    /// Ties the clocks by the marks of both ends. `stops` are the times for which QEMU stopped the guest.
-    ///
-    /// # Errors
-    /// One line, if an end has no marks, or the marks contradict each other.
+    /// Ties the clocks by the marks of both ends. `stops` are the times for which QEMU stopped the guest. Errors: one
+    /// line, if an end has no marks, or the marks contradict each other.
     pub fn tie(begin: &[ClockMark], end: &[ClockMark], stops: &[GuestStop]) -> Result<GuestClock, String> {
         let [first, last] = [("start", begin), ("end", end)].map(|(name, marks)| best(name, marks));
         let (first, last) = (first?, last?);
@@ -59,7 +57,6 @@ impl GuestClock {
     }
 
     /// The time of the host, ns, at `guest_ns` of the guest.
-    #[must_use]
     pub fn host_ns(&self, guest_ns: u64) -> u64 {
         let since = i128::from(guest_ns) - i128::from(self.start.0);
         let passed = since * i128::from(self.rate.0) / i128::from(self.rate.1.max(1));

@@ -54,7 +54,6 @@ impl Totals {
     }
 
     /// Causes by total time, largest first.
-    #[must_use]
     pub fn causes(&self) -> Vec<CauseTotal> {
         let total = |(&(cause, or), total): (&(Cause, Option<Cause>), &Total)| {
             let mut owners: Vec<_> = total.owners.iter().collect();
@@ -81,7 +80,6 @@ impl Totals {
 
 /// Merges the records of several measurements of one cell; `None` without any. Keeps as many of the worst wake-ups as
 /// the record with most of them.
-#[must_use]
 pub fn merged<'a>(records: impl Iterator<Item = &'a ExplainRecord>) -> Option<ExplainRecord> {
     let mut all = ExplainRecord::default();
     let (mut found, mut most) = (false, 0);

@@ -4,7 +4,6 @@ use crate::wording::{duration, things};
 use model::{Cause, CodePlace, Evidence, ExplainRecord, Explanation, NotCovered, Phase, Share, Span};
 
 /// Name of a cause in tables.
-#[must_use]
 pub fn cause_name(cause: Cause, or: Option<Cause>) -> String {
     let name = |cause| match cause {
         Cause::Steal => "CPU stalled",
@@ -44,7 +43,6 @@ pub fn cause_name(cause: Cause, or: Option<Cause>) -> String {
 }
 
 /// Name of a degree of evidence.
-#[must_use]
 pub fn evidence_name(evidence: Evidence) -> &'static str {
     match evidence {
         Evidence::Direct => "direct",
@@ -55,7 +53,6 @@ pub fn evidence_name(evidence: Evidence) -> &'static str {
 }
 
 /// Name of a phase.
-#[must_use]
 pub fn phase_name(phase: Phase) -> &'static str {
     match phase {
         Phase::NotAsleep => "not yet waiting",
@@ -72,7 +69,6 @@ pub fn phase_name(phase: Phase) -> &'static str {
 }
 
 /// One sentence on the main cause of a late wake-up.
-#[must_use]
 pub fn blame(explanation: &Explanation) -> String {
     let Some(share) = explanation.blame() else { return "No cause made it late.".to_owned() };
     let percent = share.total.ns().saturating_mul(100) / explanation.latency.ns().max(1);
@@ -115,7 +111,6 @@ pub(crate) fn not_caught(explained: &ExplainRecord, max_ns: Option<i64>) -> Opti
 }
 
 /// Line of a list: a share with its place.
-#[must_use]
 pub fn share_line(share: &Share) -> String {
     let place = share.place.as_ref().map(|place| format!(": {place}")).unwrap_or_default();
     let code = share.code.as_ref().map(|code| format!(", {}", code_line(code))).unwrap_or_default();
@@ -123,7 +118,6 @@ pub fn share_line(share: &Share) -> String {
 }
 
 /// Few words on a place in the code of a program: `at control_step (servo.c:212)`.
-#[must_use]
 pub fn code_line(place: &CodePlace) -> String {
     let CodePlace { at, samples, of, .. } = place;
     let object = &at.object;

@@ -9,8 +9,7 @@ use serde::Serialize;
 use std::fmt;
 
 /// A caveat to know before trusting an imported number. `Display` is one sentence without its full stop.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum ImportedFinding {
     /// Samples were beyond the tool's histogram.
@@ -155,7 +154,6 @@ pub(crate) fn of_imported(cell: &ImportedCell) -> Vec<ImportedFinding> {
 
 impl ImportedFinding {
     /// Importance, most important first.
-    #[must_use]
     pub fn importance(&self) -> u8 {
         match self {
             ImportedFinding::AbovePeriod { .. } | ImportedFinding::Beyond { samples: None, .. } => 0,

@@ -117,7 +117,6 @@ fn some_of(names: &[String]) -> String {
 
 /// Complete measurements, and planned ones: for a run that stops once decided or precise enough, those of the blocks
 /// that were begun.
-#[must_use]
 pub fn progress(header: &Header, entries: &[Entry]) -> (u64, u64) {
     let done = entries.iter().filter(|entry| entry.record.ended == Ended::Completed).count();
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);

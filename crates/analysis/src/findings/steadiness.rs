@@ -122,8 +122,7 @@ finding!(
 );
 
 /// A number that changed once.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Changed {
     /// The number.
     pub what: Measure,
@@ -143,8 +142,7 @@ fn changed(what: Measure, block: Option<u32>, second: u64) -> Changed {
 }
 
 /// A number that rose or fell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Drifted {
     /// The number.
     pub what: Measure,

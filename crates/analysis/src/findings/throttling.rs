@@ -92,8 +92,7 @@ fn us(us: u64) -> String {
 }
 
 /// Mechanisms that limit the CPU time of real-time threads.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Limiter {
     /// Real-time throttling (`sched_rt_runtime_us`), before Linux 6.12.

@@ -59,7 +59,6 @@ impl Budget {
 ///
 /// Expected alarms in 365 independent runs follow `ln alarms = A - B z^2` closely between 1 and 1e-4 (`cargo xtask
 /// simulate histories` shows them); beyond, the same line is used.
-#[must_use]
 pub fn threshold(budget: Budget, charts: Charts) -> f64 {
     const A: f64 = 5.7;
     const B: f64 = 0.52;
@@ -68,7 +67,6 @@ pub fn threshold(budget: Budget, charts: Charts) -> f64 {
 }
 
 /// The changes of a sequence of logarithms of responses, in the order of time.
-#[must_use]
 pub fn changes(logs: &[f64], threshold: f64) -> Vec<Change> {
     let mut found: Vec<(usize, usize)> = Vec::new();
     let (mut ranks, mut start) = (Ranks::default(), 0);

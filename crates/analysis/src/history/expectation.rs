@@ -33,7 +33,6 @@ pub struct Expectation {
 
 impl Expectation {
     /// The expectation from the earlier runs since the last change; `None` with too few.
-    #[must_use]
     pub fn of(earlier: &[Point], response: Response) -> Option<Expectation> {
         let logs: Vec<f64> = earlier.iter().filter_map(|point| response.of(point)).map(|ns| ns.max(1.0).ln()).collect();
         let last = changes(&logs, threshold(Budget::NIGHTLY, Charts(1))).last().map_or(0, |change| change.at);
@@ -47,7 +46,6 @@ impl Expectation {
     }
 
     /// Ratio of a new response to the expected one, with its interval (95 %).
-    #[must_use]
     pub fn ratio(&self, ns: f64) -> (f64, (f64, f64)) {
         let log = (ns.max(1.0) / self.median_ns).ln();
         let width = student_t(self.runs as f64 - 1.0, 0.975) * self.deviation;
@@ -55,7 +53,6 @@ impl Expectation {
     }
 
     /// Chance of a response as late or later, if nothing changed.
-    #[must_use]
     pub fn p_later(&self, ns: f64) -> f64 {
         student_t_above(self.runs as f64 - 1.0, (ns.max(1.0) / self.median_ns).ln() / self.deviation)
     }

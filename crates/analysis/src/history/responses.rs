@@ -23,7 +23,6 @@ pub struct BlockLatencies {
 }
 
 /// Latencies of each block of the cell with this index, in the order of the blocks.
-#[must_use]
 pub fn blocks(entries: &[Entry], cell_index: usize) -> Vec<BlockLatencies> {
     let of_cell = entries.iter().filter(|entry| entry.planned.cell_index == cell_index);
     let mut blocks: Vec<_> = of_cell.map(block).collect();
@@ -48,7 +47,6 @@ fn block(entry: &Entry) -> BlockLatencies {
 }
 
 /// The geometric mean of the blocks of a run: one late block counts as one of many. `None` without a block.
-#[must_use]
 pub fn typical(values_ns: impl IntoIterator<Item = i64>) -> Option<f64> {
     let logs: Vec<f64> = values_ns.into_iter().map(|ns| (ns.max(1) as f64).ln()).collect();
     (!logs.is_empty()).then(|| (logs.iter().sum::<f64>() / logs.len() as f64).exp())

@@ -54,8 +54,7 @@ pub struct Series {
 }
 
 /// A number that a run contributes to a history.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Response {
     /// The typical p99 of a block.
@@ -69,7 +68,6 @@ impl Response {
     pub const ALL: [Response; 2] = [Response::P99, Response::Max];
 
     /// Its name.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Response::P99 => "p99",
@@ -78,7 +76,6 @@ impl Response {
     }
 
     /// Its value for a run, ns.
-    #[must_use]
     pub fn of(self, point: &Point) -> Option<f64> {
         match self {
             Response::P99 => point.typical_p99_ns,
@@ -88,8 +85,7 @@ impl Response {
 }
 
 /// Direction of a change.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Direction {
     /// Latencies are larger than before.
@@ -99,8 +95,7 @@ pub enum Direction {
 }
 
 /// A change of the machine between two runs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Mark {
     /// First run with it, ms since 1970-01-01 UTC.
     pub unix_ms: u64,
@@ -113,8 +108,7 @@ pub struct Mark {
 }
 
 /// A change of a series.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SeriesChange {
     /// The number that changed.
     pub response: Response,
@@ -143,8 +137,7 @@ pub struct SeriesChange {
 }
 
 /// What is known of a series.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Standing {
     /// Too few runs for a test.
@@ -169,7 +162,6 @@ pub struct SeriesHistory {
 }
 
 /// The histories of all these series, of one question: false alarms are limited for all of them together.
-#[must_use]
 pub fn of_series(all: Vec<Series>, budget: Budget) -> Vec<SeriesHistory> {
     let threshold = threshold(budget, Charts(all.len() * Response::ALL.len()));
     let found = on_all_cpus(&all, |series| history(series, threshold));

@@ -6,8 +6,7 @@ use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
 /// An option with different values in two configurations.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ConfigDifference {
     /// Its group.
     pub group: ConfigGroup,
@@ -20,8 +19,7 @@ pub struct ConfigDifference {
 }
 
 /// A fact other than an option that differs between two kernels.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct KernelDifference {
     /// Its name.
     pub fact: &'static str,
@@ -41,8 +39,7 @@ pub struct ConfiguredKernel<'a> {
 }
 
 /// Whether latencies of two kernels are like for like.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Likeness {
     /// Nothing differs but preemption model and co-kernel, which may be under comparison.
@@ -63,8 +60,7 @@ pub enum Likeness {
 }
 
 /// Everything that differs between two configurations.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ConfigComparison {
     /// Facts besides options.
     pub facts: Vec<KernelDifference>,
@@ -76,7 +72,6 @@ pub struct ConfigComparison {
 
 impl Likeness {
     /// Exit status of the program: 0 like for like, 2 not, 3 unknown.
-    #[must_use]
     pub fn exit_status(&self) -> u8 {
         match self {
             Likeness::LikeForLike { .. } => 0,
@@ -86,7 +81,6 @@ impl Likeness {
     }
 
     /// The verdict: words in capitals, and what differs.
-    #[must_use]
     pub fn sentence(&self) -> String {
         match self {
             Likeness::LikeForLike { but } if but.is_empty() => "LIKE FOR LIKE: both are built alike".to_owned(),
@@ -98,7 +92,6 @@ impl Likeness {
 }
 
 /// Compares two kernels.
-#[must_use]
 pub fn compare_configs(a: ConfiguredKernel<'_>, b: ConfiguredKernel<'_>) -> ConfigComparison {
     let options = differing(&a.config.options, &b.config.options);
     let versions = [a, b].map(|kernel| kernel.config.version.as_deref());

@@ -34,8 +34,7 @@ pub struct Check {
 }
 
 /// Result of a check on one machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Examined {
     /// Name of the check.
     pub name: &'static str,
@@ -72,7 +71,6 @@ pub fn checks() -> impl Iterator<Item = &'static Check> {
 
 impl Check {
     /// Runs the check on `host`.
-    #[must_use]
     pub fn examine(&self, host: &Host) -> Examined {
         let mut outcome = (self.examine)(host);
         if let (Some(container), Some(remedy)) = (&host.container, &mut outcome.remedy) {
@@ -93,7 +91,6 @@ impl Check {
 }
 
 /// Results of all checks on `host`, worst first, otherwise in the order of the topics.
-#[must_use]
 pub fn examine(host: &Host) -> Vec<Examined> {
     let mut examined: Vec<_> = checks().map(|check| check.examine(host)).collect();
     examined.sort_by_key(|examined| examined.outcome.severity);
@@ -101,7 +98,6 @@ pub fn examine(host: &Host) -> Vec<Examined> {
 }
 
 /// One line that names the checks with [`Severity::Will`]; `None` if there are none.
-#[must_use]
 pub fn in_brief(host: &Host) -> Option<String> {
     const SHOWN: usize = 4;
     let will: Vec<_> =

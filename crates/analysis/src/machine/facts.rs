@@ -151,7 +151,6 @@ pub fn all(host: &Host) -> impl Iterator<Item = Option<String>> {
 
 /// Texts of all facts of a host that is known from an imported file only. A text that an unknown machine has as well,
 /// such as "none seen" for the hypervisor, is unknown.
-#[must_use]
 pub fn told(host: &Host) -> Vec<Option<String>> {
     let unknown = Host::default();
     all(host).zip(all(&unknown)).map(|(fact, unknown)| if fact == unknown { None } else { fact }).collect()
@@ -159,7 +158,6 @@ pub fn told(host: &Host) -> Vec<Option<String>> {
 
 /// Facts that should have stayed the same and differ from `earlier` to `later`. Facts that `prepare` changes for a
 /// cell, or that another of its `roles` changes on this machine, do not count.
-#[must_use]
 pub fn changes(earlier: &Host, later: &Host, prepare: &Prepare, roles: &Roles) -> Vec<Difference> {
     let mut made = made_by(prepare);
     if !roles.is_empty() {
@@ -178,7 +176,6 @@ pub fn changes(earlier: &Host, later: &Host, prepare: &Prepare, roles: &Roles) -
 
 /// Identity of a machine over its kernels and settings: 16 hexadecimal digits, a hash of its node name and of the facts
 /// that distinguish machines. [`Fingerprint`] also changes with the kernel and each setting.
-#[must_use]
 pub fn identity(host: &Host) -> String {
     let facts = FACTS.iter().filter(|fact| fact.identifies).map(|fact| (fact.name, (fact.text)(host)));
     let facts = std::iter::once(("node name", host.hostname.clone())).chain(facts);
@@ -255,14 +252,12 @@ pub fn of_fingerprint() -> impl Iterator<Item = &'static str> {
 
 /// Fingerprint of everything about a machine that affects results: 16 hexadecimal digits. Machines with the same
 /// fingerprint are comparable; for others, the differing facts decide.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(transparent)]
 pub struct Fingerprint(String);
 
 impl Fingerprint {
     /// The fingerprint of `host`: a hash of the facts that [`of_fingerprint`] names.
-    #[must_use]
     pub fn of(host: &Host) -> Fingerprint {
         let facts = FACTS.iter().filter(|fact| fact.compares);
         let lines =

@@ -11,7 +11,6 @@ use std::fmt;
 
 /// Probability that a run of `next` exceeds the maximum of a run of `measured` on an unchanged machine:
 /// `next / (measured + next)`, for any distribution, because the position of the overall maximum is uniform.
-#[must_use]
 pub fn new_maximum(measured: Span, next: Span) -> Option<f64> {
     let (measured, next) = (measured.ns() as f64, next.ns() as f64);
     (measured + next > 0.0).then(|| next / (measured + next))
@@ -19,7 +18,6 @@ pub fn new_maximum(measured: Span, next: Span) -> Option<f64> {
 
 /// Highest level of the reported quantiles for which `samples` independent samples suffice: 10 samples above it are
 /// needed. `None` if there are too few for any.
-#[must_use]
 pub fn highest_level(samples: u64) -> Option<Level> {
     let is_shown =
         |level: &Level| samples as f64 * (1.0 - level.p()) >= crate::stats::woodruff::MIN_EXCEEDANCES * (1.0 - 1e-9);
@@ -41,7 +39,6 @@ pub struct Outlook {
 
 impl Outlook {
     /// Resolution of `blocks` measurements of this cell together.
-    #[must_use]
     pub fn of(cell: &Cell, blocks: u32) -> Outlook {
         let measured = Span(cell.duration.ns().saturating_mul(u64::from(blocks)));
         let cycles = cell.cycles_of_all().saturating_mul(u64::from(blocks));
@@ -74,7 +71,6 @@ fn three_digits(value: f64) -> f64 {
 }
 
 /// Relative half-width of an interval: half of its width divided by the value. `None` for a value of 0 or less.
-#[must_use]
 pub fn half_width(value_ns: i64, interval_ns: (i64, i64)) -> Option<f64> {
     let width = interval_ns.1.saturating_sub(interval_ns.0) as f64;
     (value_ns > 0).then(|| width / 2.0 / value_ns as f64)
@@ -82,7 +78,6 @@ pub fn half_width(value_ns: i64, interval_ns: (i64, i64)) -> Option<f64> {
 
 /// Total measuring time until an interval of relative `half_width` shrinks to `target`: widths shrink with the square
 /// root of the time. Returns `measured` if it is narrow enough already. `None` for a target of 0 or less.
-#[must_use]
 pub fn time_needed(measured: Span, half_width: f64, target: f64) -> Option<Span> {
     let times = (half_width / target).powi(2).max(1.0);
     (target > 0.0 && times.is_finite()).then(|| Span(whole((measured.ns() as f64 * times).ceil())))

@@ -16,8 +16,7 @@ use model::{Period, Record, Span};
 use serde::Serialize;
 
 /// Parameters of the search.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct SearchParameters {
     /// Shortest period to try.
     #[serde(rename = "from_ns")]
@@ -36,8 +35,7 @@ pub struct SearchParameters {
 }
 
 /// Purpose of one trial.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Purpose {
     /// Narrows the range.
@@ -49,8 +47,7 @@ pub enum Purpose {
 }
 
 /// Counts of one trial, summed over all measured CPUs.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct Outcome {
     /// Due times.
     pub cycles_due: u64,
@@ -70,8 +67,7 @@ pub struct Outcome {
 }
 
 /// Trial: one measurement of one period.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Trial {
     /// The period.
     #[serde(rename = "period_ns")]
@@ -93,8 +89,7 @@ pub enum Step {
 }
 
 /// Result of a search.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Frontier {
     /// A period was kept in every fresh trial.
@@ -114,8 +109,7 @@ pub enum Frontier {
 }
 
 /// The smallest period sustained, and the evidence of its fresh trials.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Confirmed {
     /// The period.
     #[serde(rename = "period_ns")]
@@ -166,10 +160,7 @@ pub struct Search {
 }
 
 impl SearchParameters {
-    /// Checks the range.
-    ///
-    /// # Errors
-    /// One line: the error and a hint.
+    /// Checks the range. Errors: one line: the error and a hint.
     pub fn check(&self) -> Result<(), String> {
         let SearchParameters { from, to, .. } = self;
         if from > to {
@@ -181,7 +172,6 @@ impl SearchParameters {
     }
 
     /// Approximate number of trials, if half of the periods are missed.
-    #[must_use]
     pub fn usual_trials(&self) -> u32 {
         let halvings = (self.to.ns() as f64 / self.from.ns() as f64).ln() / self.resolution.ln_1p();
         let steps = u32::try_from(whole(halvings.max(1.0).log2().ceil())).unwrap_or(u32::MAX);
@@ -191,7 +181,6 @@ impl SearchParameters {
 
 impl Outcome {
     /// Counts of one record.
-    #[must_use]
     pub fn of(record: &Record) -> Outcome {
         let sum = |count: fn(&model::ThreadRecord) -> u64| record.threads.iter().map(count).sum();
         Outcome {
@@ -206,7 +195,6 @@ impl Outcome {
     }
 
     /// Whether every cycle left a sample: none was missed, lost or still open.
-    #[must_use]
     pub fn is_kept(&self) -> bool {
         self.cycles_due > 0 && self.recorded == self.cycles_due
     }
@@ -214,14 +202,12 @@ impl Outcome {
 
 impl Search {
     /// Starts with the longest period: if that is missed, so are all others.
-    #[must_use]
     pub fn new(asked: SearchParameters) -> Search {
         let phase = Phase::Narrowing { period: asked.to, again: false };
         Search { asked, missed: None, kept: None, confirmed: None, phase, trials: Vec::new() }
     }
 
     /// Returns the next step. It does not change until [`Search::take`] is called.
-    #[must_use]
     pub fn step(&self) -> Step {
         match self.phase {
             Phase::Narrowing { period, again: false } => Step::Measure(period, Purpose::Search),
@@ -261,7 +247,6 @@ impl Search {
     }
 
     /// All trials, in order.
-    #[must_use]
     pub fn trials(&self) -> &[Trial] {
         &self.trials
     }

@@ -13,8 +13,7 @@ use std::fmt;
 const TARGET: f64 = 0.1;
 
 /// Shortfall of one cell. `Display` is one sentence without its full stop.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Shortfall {
     /// Name of the cell.
     pub cell: String,
@@ -24,8 +23,7 @@ pub struct Shortfall {
 }
 
 /// Kind of missing evidence.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "lack", rename_all = "snake_case")]
 pub enum Lack {
     /// The half-width of the interval of a quantile is above 10 % of its value, or there is no interval.

@@ -15,8 +15,7 @@ const MIN_IN_A_STRETCH: u64 = 5;
 const RELEVANT: f64 = 0.02;
 
 /// A number that is tested for change over time.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Measure {
     /// The median.
@@ -33,7 +32,6 @@ impl Measure {
     /// Whether no interval of a quantile is valid for a run in which this number changed: of itself and each higher
     /// one, whose tests rest on fewer samples and find fewer of the same bursts and waves; where maxima changed, of p99
     /// and higher ones.
-    #[must_use]
     pub(crate) fn spoils(self, level: Level) -> bool {
         match self {
             Measure::P50 => true,
@@ -55,8 +53,7 @@ impl fmt::Display for Measure {
 }
 
 /// Behavior of a number from beginning to end.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Course<At = Change> {
     /// Not tested: too short a time, or too few samples above it.
@@ -84,8 +81,7 @@ pub enum Course<At = Change> {
 }
 
 /// Moment at which a number changed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Change {
     /// Block, from 0.
     pub block: u32,
@@ -95,7 +91,6 @@ pub struct Change {
 
 impl<At: Copy> Course<At> {
     /// Whether it was tested and did not stay the same.
-    #[must_use]
     pub fn is_unsteady(&self) -> bool {
         !matches!(self, Course::Untested | Course::Same)
     }
@@ -113,8 +108,7 @@ impl<At: Copy> Course<At> {
 }
 
 /// The courses of all numbers of a measurement.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Courses<At = Change> {
     /// Maxima of seconds, before and after.
     pub(crate) maxima: Course<At>,
@@ -128,13 +122,11 @@ pub struct Courses<At = Change> {
 
 impl<At: Copy> Courses<At> {
     /// The courses from those of p50, p99 and p99.9 ([`of_levels`]), and that of the maxima ([`of_maxima`]).
-    #[must_use]
     pub fn new([p50, p99, p999]: [Course<At>; 3], maxima: Course<At>) -> Courses<At> {
         Courses { maxima, p50, p99, p999 }
     }
 
     /// Course of one number.
-    #[must_use]
     pub fn of(&self, measure: Measure) -> Course<At> {
         match measure {
             Measure::P50 => self.p50,
@@ -158,7 +150,6 @@ impl<At: Copy> Courses<At> {
 
     /// Whether an interval of this quantile is valid for the whole run: nothing that [spoils](Measure::spoils) it
     /// changed. What is not tested is as valid as the maxima.
-    #[must_use]
     pub fn allows_interval(&self, level: Level) -> bool {
         let is_untested = matches!(self.of_level(level), Course::Untested);
         let spoils = |measure: Measure| measure.spoils(level) || measure == Measure::Maxima && is_untested;
@@ -166,13 +157,11 @@ impl<At: Copy> Courses<At> {
     }
 
     /// Whether anything could be tested.
-    #[must_use]
     pub fn is_tested(&self) -> bool {
         self.all().iter().any(|(_, course)| !matches!(course, Course::Untested))
     }
 
     /// Whether nothing that could be tested changed.
-    #[must_use]
     pub fn stayed_the_same(&self) -> bool {
         self.is_tested() && !self.all().iter().any(|(_, course)| course.is_unsteady())
     }
@@ -181,14 +170,12 @@ impl<At: Copy> Courses<At> {
 /// The courses of p50, p99 and p99.9; a change is the number of the slice after it.
 ///
 /// `slices` are in the order of time, `blocks` has the block of each, and `pooled` is their sum.
-#[must_use]
 pub fn of_levels(pooled: &Histogram, slices: &[Histogram], blocks: &[u32]) -> [Course<usize>; 3] {
     Level::USUAL.map(|level| of_level(pooled, slices, blocks, level))
 }
 
 /// Result of the gate for the maxima, with their medians before and after; a change is the number of the second after
 /// it.
-#[must_use]
 pub fn of_maxima(gate: Gate, maxima: &[f64]) -> Course<usize> {
     let parts = |before: &[f64], after: &[f64]| Some((median(before)?, median(after)?));
     let quarter = maxima.len() / 4;

@@ -33,7 +33,6 @@ const PLACKETT_BURMAN: [bool; 11] = [true, true, false, true, true, true, false,
 impl Design {
     /// The design for this many knobs: all combinations up to 4, a fraction in 16 runs up to 8, and 12 runs up to 11.
     /// `None` without knobs or for more than [`MAX_KNOBS`].
-    #[must_use]
     pub fn of(knobs: usize) -> Option<Design> {
         let bits = |n: usize, run: usize| (0..n).map(|knob| run >> knob & 1 == 1).collect::<Vec<_>>();
         match knobs {

@@ -55,11 +55,7 @@ pub enum KnobRefusal {
 ///
 /// Responses are centered in each block, so that changes between blocks are no effect. p-values come from a permutation
 /// test: responses are exchanged within blocks, as the random order did, and compared with the largest effect of any
-/// knob (Westfall & Young 1993).
-///
-/// # Errors
-///
-/// With too few data.
+/// knob (Westfall & Young 1993). Errors: with too few data.
 pub fn effects(design: &Design, replicates: &[Vec<f64>], seed: u64) -> Result<Vec<KnobEffect>, KnobRefusal> {
     judged(design, &columns(design), replicates, seed)
 }
@@ -75,11 +71,8 @@ fn columns(design: &Design) -> Vec<Vec<bool>> {
     (0..knobs).map(|knob| design.runs.iter().map(|run| run.get(knob) == Some(&true)).collect()).collect()
 }
 
-/// The interactions of any two knobs, to be examined after the effects, and only in a full design.
-///
-/// # Errors
-///
-/// With too few data, or if the design confounds interactions.
+/// The interactions of any two knobs, to be examined after the effects, and only in a full design. Errors: with too few
+/// data, or if the design confounds interactions.
 pub fn interactions(design: &Design, replicates: &[Vec<f64>], seed: u64) -> Result<Vec<Interaction>, KnobRefusal> {
     if design.kind != Kind::Full {
         return Err(KnobRefusal::NotFull);
@@ -92,11 +85,8 @@ pub fn interactions(design: &Design, replicates: &[Vec<f64>], seed: u64) -> Resu
     Ok(pairs.into_iter().zip(judged).map(|(knobs, effect)| Interaction { knobs, effect }).collect())
 }
 
-/// Checks that a setting that needs a boot has enough of them: its error is that between boots.
-///
-/// # Errors
-///
-/// With fewer than [`MIN_BOOTS`] boots at either level.
+/// Checks that a setting that needs a boot has enough of them: its error is that between boots. Errors: with fewer than
+/// [`MIN_BOOTS`] boots at either level.
 pub fn enough_boots(low: usize, high: usize) -> Result<(), KnobRefusal> {
     let boots = low.min(high);
     if boots < MIN_BOOTS { Err(KnobRefusal::FewBoots { boots }) } else { Ok(()) }

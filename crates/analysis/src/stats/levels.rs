@@ -18,8 +18,7 @@ const MOST_NINES: i32 = 16;
 const NEARLY: f64 = 1.0 - 1e-9;
 
 /// The quantiles of one distribution.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(into = "QuantilesDocument")]
 pub struct Quantiles {
     /// The median.
@@ -59,7 +58,6 @@ impl Quantiles {
     }
 
     /// The quantile of this level.
-    #[must_use]
     pub fn at(&self, level: Level) -> &Quantile {
         match level {
             Level::P50 => &self.p50,
@@ -73,8 +71,7 @@ impl Quantiles {
 }
 
 /// Quantiles as keys with their unit.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct QuantilesDocument {
     p50_ns: Option<i64>,
     p50_interval_ns: Option<(i64, i64)>,

@@ -28,7 +28,6 @@ pub(crate) fn binomial_quantile(n: u64, p: f64, level: f64) -> u64 {
 
 /// Ranks (from 1) of the order statistics that hold the `p` quantile of `n` independent samples with at least this
 /// confidence, whatever the distribution (David & Nagaraja 2003, 7.1). `None` when `n` is too small for two limits.
-#[must_use]
 pub fn order_ranks(n: u64, p: f64, confidence: f64) -> Option<(u64, u64)> {
     let tail = (1.0 - confidence) / 2.0;
     let lower = binomial_quantile(n, p, tail);
@@ -41,7 +40,6 @@ pub fn order_ranks(n: u64, p: f64, confidence: f64) -> Option<(u64, u64)> {
 ///
 /// Of an even number of values the median is the mean of the middle two. `None` for fewer values than an interval
 /// needs (6 at 95 %) and when a value is not a number.
-#[must_use]
 pub fn median_interval(values: &[f64], confidence: f64) -> Option<(f64, f64, f64)> {
     if values.iter().any(|value| value.is_nan()) {
         return None;

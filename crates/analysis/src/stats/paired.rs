@@ -10,7 +10,6 @@ pub use signed_rank::{SignedRank, critical_order, signed_rank};
 
 /// p-values of several tests, adjusted for multiple testing (Holm 1979), in the given order: each may be compared with
 /// 5 % by itself, and the chance of any false rejection stays at most 5 %.
-#[must_use]
 pub fn holm(chances: &[f64]) -> Vec<f64> {
     let mut order: Vec<(usize, f64)> = chances.iter().copied().enumerate().collect();
     order.sort_by(|a, b| a.1.total_cmp(&b.1));

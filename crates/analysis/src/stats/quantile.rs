@@ -7,7 +7,6 @@ use model::{Bucket, Histogram};
 ///
 /// It is the upper edge of the sample's bucket, so it is never too small and at most 0.78 % too large, and never
 /// above the exact maximum. `None` when the histogram is empty.
-#[must_use]
 pub fn quantile(histogram: &Histogram, p: f64) -> Option<i64> {
     let bucket = bucket_at(histogram, rank(histogram.n, p))?;
     Some(upper_edge(histogram, bucket))

@@ -41,7 +41,6 @@ pub(crate) struct RankSum {
 const MAX_STEPS: usize = 20_000_000;
 
 /// Tests whether the first group is larger; `None` if no stratum has values of both.
-#[must_use]
 pub(crate) fn rank_sum(strata: &[Stratum]) -> Option<RankSum> {
     let strata: Vec<&Stratum> = strata.iter().filter(|s| !s.larger.is_empty() && !s.smaller.is_empty()).collect();
     if strata.is_empty() {

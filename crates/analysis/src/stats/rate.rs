@@ -17,8 +17,7 @@ const MIN_FOR_SPREAD: usize = 10;
 const STORM_LEVEL: f64 = 0.01;
 
 /// The rate of episodes.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Rate {
     /// Episodes seen.
     pub episodes: u64,
@@ -36,7 +35,6 @@ pub struct Rate {
 
 impl Rate {
     /// The rate of the episodes that began at these times, ns from the start, in `measured`. `None` without any time.
-    #[must_use]
     pub fn of(starts_ns: &[u64], measured: Span) -> Option<Rate> {
         let episodes = u64::try_from(starts_ns.len()).ok()?;
         let hours = measured.as_secs_f64() / 3600.0;
@@ -60,7 +58,6 @@ impl Rate {
 
     /// Total hours of measurement until the upper limit can fall below `limit_per_hour`, if episodes continue at the
     /// same rate. `None` if that rate is too high.
-    #[must_use]
     pub fn hours_needed(&self, limit_per_hour: f64) -> Option<f64> {
         if self.episodes > 0 && self.per_hour >= limit_per_hour {
             return None;
@@ -81,7 +78,6 @@ impl Rate {
 
 /// The interval of a Poisson rate (Garwood 1936) for `k` events in `hours`, per hour: 95 % between the limits, and
 /// without any event the one-sided upper limit, -ln(0.05) / hours.
-#[must_use]
 pub fn poisson_interval(k: f64, hours: f64) -> (f64, f64) {
     let tail = (1.0 - CONFIDENCE) / 2.0;
     if k <= 0.0 {
@@ -91,13 +87,11 @@ pub fn poisson_interval(k: f64, hours: f64) -> (f64, f64) {
 }
 
 /// Upper 95 % limit of a rate without any event, per unit of `amount` (hours, millions of cycles).
-#[must_use]
 pub fn zero_events_upper(amount: f64) -> f64 {
     -(1.0 - CONFIDENCE).ln() / amount
 }
 
 /// Longest mean interval between events that are seen at least once with 95 % probability: a third of `measured`.
-#[must_use]
 pub fn visibility_floor(measured: Span) -> Span {
     Span(crate::stats::special::whole(measured.ns() as f64 / zero_events_upper(1.0)))
 }

@@ -81,13 +81,11 @@ pub(crate) fn poisson_at_least(k: u64, mean: f64) -> f64 {
 }
 
 /// The chance that a normal variable is further than `|z|` from its mean, on either side (two-sided tail).
-#[must_use]
 pub fn normal_beyond(z: f64) -> f64 {
     gamma_q(0.5, z * z / 2.0)
 }
 
 /// The `p` quantile of the normal distribution, for `0 < p < 1`.
-#[must_use]
 pub fn normal_quantile(p: f64) -> f64 {
     if p < 0.5 {
         return -normal_quantile(1.0 - p);

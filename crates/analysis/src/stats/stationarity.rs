@@ -30,8 +30,7 @@ pub const MIN_BLOCKS: usize = 150;
 const LADDER: [usize; 6] = [1, 2, 5, 10, 20, 60];
 
 /// Result of the gate for a run.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Gate {
     /// Nothing contradicts stationarity: blocks of this length are independent, without a trend.
@@ -65,7 +64,6 @@ impl Gate {
     ///
     /// Seconds are joined to longer blocks until the blocks are independent ([`rank_ljung_box`]) and without a trend
     /// ([`mann_kendall`]), each at [`GATE_LEVEL`], as long as [`MIN_BLOCKS`] are left.
-    #[must_use]
     pub fn of(maxima: &[f64]) -> Gate {
         if maxima.len() < MIN_SECONDS {
             return Gate::TooShort { seconds: maxima.len() };
@@ -82,7 +80,6 @@ impl Gate {
 }
 
 /// The maximum of each `block` consecutive values; a remainder at the end is dropped.
-#[must_use]
 pub fn joined(maxima: &[f64], block: usize) -> Vec<f64> {
     maxima.chunks_exact(block.max(1)).map(|values| values.iter().copied().fold(f64::MIN, f64::max)).collect()
 }

@@ -41,9 +41,8 @@ const MOST_COARSE: f64 = 0.1;
 const WITHOUT_END: std::ops::RangeInclusive<f64> = 0.0..=1.5;
 
 /// Upper limit of the level that is exceeded once, on average, in a multiple of the measured time.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "TailDocument"))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "TailDocument")]
 pub struct TailLimit {
     /// The multiple.
     pub times: f64,
@@ -61,8 +60,7 @@ pub struct TailLimit {
 }
 
 /// Reason why the tail is not extrapolated.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum TailRefusal {
     /// Further ahead than [`MOST_TIMES`] the measured time, or not a positive multiple.
@@ -104,10 +102,7 @@ pub enum TailRefusal {
 }
 
 /// The one-sided 95 % upper limit of the level that is exceeded once in `times` the measured time, from the maxima of
-/// consecutive seconds, which are known to within `resolution`.
-///
-/// # Errors
-/// The first gate that refuses.
+/// consecutive seconds, which are known to within `resolution`. Errors: the first gate that refuses.
 pub fn tail_limit(seconds: &[f64], times: f64, resolution: f64) -> Result<TailLimit, TailRefusal> {
     if times.is_nan() || times <= 0.0 || times > MOST_TIMES {
         return Err(TailRefusal::TooFar);

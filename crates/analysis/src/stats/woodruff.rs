@@ -22,8 +22,7 @@ pub const MIN_EXCEEDANCES: f64 = 10.0;
 pub const CONFIDENCE: f64 = 0.95;
 
 /// A quantile of a cell, or the reason for its absence.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Quantile {
     /// Enough independent samples lie above it.
@@ -40,8 +39,7 @@ pub enum Quantile {
 }
 
 /// Reason why a quantile is not shown.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Refusal {
     /// There is no sample at all.
@@ -96,7 +94,6 @@ impl Quantile {
     }
 
     /// The value, ns; `None` when refused.
-    #[must_use]
     pub fn value_ns(&self) -> Option<i64> {
         match self {
             Quantile::Known { value_ns, .. } => Some(*value_ns),
@@ -105,7 +102,6 @@ impl Quantile {
     }
 
     /// The value, or the best that is known of a refused one.
-    #[must_use]
     pub fn told(&self) -> Told {
         match *self {
             Quantile::Known { value_ns, .. } => Told::Known(value_ns),
@@ -120,7 +116,6 @@ impl Quantile {
     }
 
     /// The 95 % interval, ns; `None` when there is none.
-    #[must_use]
     pub fn interval_ns(&self) -> Option<(i64, i64)> {
         match self {
             Quantile::Known { interval_ns, .. } => *interval_ns,
@@ -135,7 +130,6 @@ impl Quantile {
     }
 
     /// The same value without its interval.
-    #[must_use]
     pub(crate) fn without_interval(self) -> Quantile {
         match self {
             Quantile::Known { value_ns, n_eff, .. } => Quantile::Known { value_ns, interval_ns: None, n_eff },
@@ -144,7 +138,6 @@ impl Quantile {
     }
 
     /// Effective sample size; `None` with too few slices or samples.
-    #[must_use]
     pub fn n_eff(&self) -> Option<u64> {
         match self {
             Quantile::Known { n_eff, .. } => *n_eff,
@@ -156,13 +149,11 @@ impl Quantile {
 
 /// The quantile of `pooled`, with an uncertainty from the differences between its `slices`. These are in the order of
 /// time and may differ in length; `pooled` is their sum.
-#[must_use]
 pub fn estimate(pooled: &Histogram, slices: &[Histogram], level: Level) -> Quantile {
     estimate_at(pooled, slices, level, CONFIDENCE)
 }
 
 /// The same, with a confidence of its own instead of [`CONFIDENCE`].
-#[must_use]
 pub fn estimate_at(pooled: &Histogram, slices: &[Histogram], level: Level, confidence: f64) -> Quantile {
     estimate_of(pooled, slices, level.p(), confidence)
 }

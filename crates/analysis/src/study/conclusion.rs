@@ -19,8 +19,7 @@ const LEVEL: f64 = 0.05;
 const ALIKE: f64 = 1.25;
 
 /// Whether a conclusion holds here.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StudyVerdict {
     /// Every part of it is shown here.
@@ -35,7 +34,6 @@ pub enum StudyVerdict {
 
 impl StudyVerdict {
     /// In words.
-    #[must_use]
     pub fn words(self) -> &'static str {
         match self {
             StudyVerdict::FoundAgain => "found again",
@@ -47,8 +45,7 @@ impl StudyVerdict {
 }
 
 /// A judged conclusion.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct StudyJudgment {
     /// The conclusion as published.
     pub says: String,
@@ -61,8 +58,7 @@ pub struct StudyJudgment {
 }
 
 /// A part of an order: a member of one group against one of the next, where all else is equal.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct StudyPart {
     /// The group that should have the larger values.
     pub larger: String,
@@ -81,7 +77,6 @@ pub struct StudyPart {
 }
 
 /// Judges every conclusion of a study.
-#[must_use]
 pub fn judgments(definition: &StudyDefinition, measurements: &[StudyMeasurement<'_>]) -> Vec<StudyJudgment> {
     let judged = |conclusion: &StudyConclusion| {
         let Judgment { verdict, why, parts, .. } = judge(definition, conclusion, measurements);
@@ -177,8 +172,7 @@ struct Part {
 }
 
 /// What is shown of a part.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum StudyShown {
     /// The order.

@@ -84,7 +84,6 @@ pub struct StudyField {
 
 impl StudyField {
     /// Whether no wait ended.
-    #[must_use]
     pub fn is_never(&self) -> bool {
         self.open > 0 && self.samples == 0
     }
@@ -94,7 +93,6 @@ impl StudyField {
 pub const SINGLES: u64 = 12;
 
 /// Returns the measurements of runs that belong to a study: those on a kernel that stands for one of its kernels.
-#[must_use]
 pub fn measurements<'a>(definition: &'a StudyDefinition, runs: &[&'a [Entry]]) -> Vec<StudyMeasurement<'a>> {
     let mut found = Vec::new();
     for (run, entries) in runs.iter().enumerate() {
@@ -171,13 +169,11 @@ impl<'a> StudyMeasurement<'a> {
     }
 
     /// Whether a part of the study, such as a table, is about it: about its method, if it names one, and its cell.
-    #[must_use]
     pub fn is_meant(&self, method: Option<&str>, only: &StudyCells) -> bool {
         method.is_none_or(|method| method == self.method) && self.is_in(only)
     }
 
     /// Whether it is among these cells, on any of its kernels.
-    #[must_use]
     pub fn is_in(&self, cells: &StudyCells) -> bool {
         let is_on = |kernel: &&str| cells.contain(kernel, Some(self.load), Some(self.policy), Some(self.period));
         self.kernels.iter().any(is_on)
@@ -201,7 +197,6 @@ impl<'a> StudyMeasurement<'a> {
 }
 
 /// Operations that all of these measurements have: only they are comparable.
-#[must_use]
 pub fn common_operations<'a>(measurements: &[&'a StudyMeasurement<'_>]) -> BTreeSet<&'a str> {
     let mut common: Option<BTreeSet<&str>> = None;
     for measurement in measurements {
@@ -214,7 +209,6 @@ pub fn common_operations<'a>(measurements: &[&'a StudyMeasurement<'_>]) -> BTree
 }
 
 /// The statistic of some measurements together; `None` if none of them has it.
-#[must_use]
 pub fn value(
     measurements: &[&StudyMeasurement<'_>],
     statistic: Statistic,
@@ -272,7 +266,6 @@ pub(crate) fn due_times(measurements: &[&StudyMeasurement<'_>]) -> u64 {
 }
 
 /// The field of a table for some measurements; `None` if none of them has the statistic.
-#[must_use]
 pub fn field(
     measurements: &[&StudyMeasurement<'_>],
     statistic: Statistic,

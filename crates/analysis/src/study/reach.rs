@@ -16,7 +16,6 @@ pub struct OutOfReach {
 /// The conclusions that stay undecided even if the measurements of these plans, on this machine (`here`) and in its
 /// guests, are exactly as published; `None` if that is not known before they run, because a kernel does not tell its
 /// preemption model.
-#[must_use]
 pub fn out_of_reach(definition: &StudyDefinition, plans: &[&Header], here: &Host) -> Option<Vec<OutOfReach>> {
     let planned = planned(definition, plans, here)?;
     let of = |conclusion: &StudyConclusion| {

@@ -21,8 +21,7 @@ use model::{Cell, Entry, ExplainRecord, Header, Histogram, Ledger, RuntimeRecord
 use serde::Serialize;
 
 /// The pooled blocks of one cell.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CellSummary {
     /// The cell.
     #[serde(skip)]
@@ -37,7 +36,7 @@ pub struct CellSummary {
     pub blocks: u32,
     /// Time measured; blocks add up, CPUs do not.
     #[serde(rename = "measured_ns")]
-    #[cfg_attr(feature = "schema", schemars(with = "u64"))]
+    #[schemars(with = "u64")]
     pub measured: Span,
     /// Wake-ups recorded.
     pub samples: u64,
@@ -120,9 +119,8 @@ pub struct CellSummary {
 }
 
 /// The largest latency.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "MaxAt"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "MaxAt")]
 pub struct Max {
     /// Its value, ns.
     #[serde(skip)]
@@ -200,27 +198,23 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
 
 impl CellSummary {
     /// Whether its threads have different periods.
-    #[must_use]
     pub fn has_several_periods(&self) -> bool {
         !threads::have_one_period(&self.by_thread)
     }
 
     /// One sentence if the latest wake-up was not caught by the trace that explains. A wait that is still open has a
     /// finding of its own.
-    #[must_use]
     pub fn not_caught(&self) -> Option<String> {
         let ended = self.max.filter(|max| !max.at_least);
         explain::not_caught(self.explained.as_ref()?, ended.map(|max| max.latency_ns))
     }
 
     /// Mean latency, ns, and whether it is a lower bound: waits that are open count with what they had reached.
-    #[must_use]
     pub fn mean(&self) -> Option<(f64, bool)> {
         Open::mean(self.censored, self.mean_ns, self.samples)
     }
 
     /// Number of latencies; `None` if an outside program does not report it.
-    #[must_use]
     pub fn known_samples(&self) -> Option<u64> {
         let is_unknown = self.instrument.as_ref().is_some_and(|program| program.samples.is_none());
         (!is_unknown || self.samples > 0).then_some(self.samples)

@@ -5,8 +5,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The pooled blocks of a cost cell, or of a load that timed its operations.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CostSummary {
     /// Measured time to read the clock, ns, which is subtracted from every batch: the largest of all blocks.
     pub clock_ns: u64,
@@ -21,8 +20,7 @@ pub struct CostSummary {
 }
 
 /// The cost of one operation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct OperationCost {
     /// Group and name: `syscall/read`.
     pub name: String,
@@ -46,8 +44,7 @@ pub struct OperationCost {
 }
 
 /// The cost of one group of operations.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct GroupCost {
     /// The group.
     pub group: String,
@@ -58,8 +55,7 @@ pub struct GroupCost {
 }
 
 /// Change of the costs of the operations of a load, relative to a cell of method `cost`.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct LoadCostChange {
     /// Name of the cell of method `cost`.
     pub against: String,
@@ -98,7 +94,6 @@ pub(crate) fn geometric_mean(values: &[f64]) -> Option<f64> {
 
 /// Geometric mean of the costs of the second relative to the first. `None` unless the second has every operation of the
 /// first: where some had no turn, a mean would be of other work.
-#[must_use]
 pub fn ratio(first: &CostSummary, second: &CostSummary, of: fn(&OperationCost) -> f64) -> Option<f64> {
     let ratios: Option<Vec<f64>> = first
         .operations
@@ -112,7 +107,6 @@ pub fn ratio(first: &CostSummary, second: &CostSummary, of: fn(&OperationCost) -
 }
 
 /// The cost of an operation in one record: the median of its batches, ns.
-#[must_use]
 pub fn cost_of(operation: &OperationRecord, clock_ns: u64) -> Option<f64> {
     median(operation.batches_ns.iter().map(|ns| each(*ns, operation.per_batch, clock_ns)).collect())
 }
@@ -157,7 +151,6 @@ fn pooled<'a>(costs: impl Iterator<Item = &'a CostRecord> + Clone) -> Option<Cos
 }
 
 /// Time of the fixed amount of work, ns; `None` if a part of it was not carried out, or the amount was not fixed.
-#[must_use]
 pub fn total_of(record: &Record) -> Option<f64> {
     let cost = record.cost.as_ref()?;
     let is_whole = record.cell.task == Task::Cost(CostScope::Total) && cost.skipped.is_empty();

@@ -60,7 +60,6 @@ pub struct Strip {
 }
 
 /// The curves of the cells whose index is `wanted`; no others are computed.
-#[must_use]
 pub fn curves(header: &Header, entries: &[Entry], wanted: impl Fn(usize) -> bool) -> BTreeMap<usize, Curves> {
     let pools = Pool::of_run(header, entries).into_iter().enumerate();
     pools.filter(|(index, _)| wanted(*index)).map(|(index, pool)| (index, of_cell(&pool))).collect()

@@ -13,8 +13,7 @@ use std::collections::BTreeMap;
 const STEPS: u64 = 128;
 
 /// Distribution of a quantile: by wake-up or by due time; see [`crate::by_due_time`].
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum View {
     /// Both: equal, because no due time was missed.
@@ -26,9 +25,8 @@ pub enum View {
 }
 
 /// Latency by due time: missed due times are filled in, see [`by_due_time`].
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "DueTimesDocument"))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "DueTimesDocument")]
 pub struct DueTimes {
     /// Due times in this view.
     #[serde(rename = "due_times")]
@@ -179,7 +177,6 @@ fn open_waits<'a>(threads: impl Iterator<Item = &'a ThreadRecord>, cell: &Cell) 
 ///
 /// Computed from the buckets' upper edges, so the number of missed due times may differ from the counted one by 0.78 %.
 /// For a record the numbers are equal, because it has more detail.
-#[must_use]
 pub fn by_due_time(by_wakeup: &Histogram, period: Period) -> Histogram {
     let mut all = by_wakeup.clone();
     all.merge(&filled_in(&Part { histogram: by_wakeup, worst: Vec::new() }, period));

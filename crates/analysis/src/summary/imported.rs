@@ -16,8 +16,7 @@ use model::{Histogram, Imported, ImportedThread, Span};
 use serde::Serialize;
 
 /// One imported measurement in numbers.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ImportedCell {
     /// The measurement.
     #[serde(skip)]
@@ -139,7 +138,6 @@ fn mean(threads: &[ImportedThread]) -> Option<f64> {
 }
 
 /// All samples of a measurement with a known value; `None` if the file has no distribution.
-#[must_use]
 pub fn imported_histogram(imported: &Imported) -> Option<Histogram> {
     let histograms: Option<Vec<&Histogram>> = imported.threads.iter().map(|thread| thread.histogram.as_ref()).collect();
     histograms.map(|histograms| merged(histograms.into_iter()))

@@ -5,8 +5,7 @@ use model::{Histogram, ImportedThread, InstrumentRecord, Period, Span};
 use serde::Serialize;
 
 /// An outside program and its results in all blocks.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct InstrumentSummary {
     /// The program.
     pub program: String,

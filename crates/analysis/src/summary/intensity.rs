@@ -5,8 +5,7 @@ use model::{Header, LoadRecord, MachineSecond};
 use serde::Serialize;
 
 /// The rate of one part of a load, over all blocks.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct LoadRate {
     /// The part as it is typed.
     pub load: String,
@@ -21,8 +20,7 @@ pub struct LoadRate {
 }
 
 /// Utilization of the machine during the measurement, as shares of the available CPU time, 0 to 1.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, schemars::JsonSchema)]
 pub struct Busy {
     /// Idle; `None` if unreadable.
     pub idle: Option<f64>,

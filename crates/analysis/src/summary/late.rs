@@ -69,7 +69,6 @@ impl Late {
 
 /// Whether a requirement on the quantile `level` is shown to be met, and to be violated, where that quantile has no
 /// interval; `None` with fewer than 10 slices, unless they show that it is violated.
-#[must_use]
 pub fn share_later(
     pooled: &Histogram,
     slices: &[Histogram],

@@ -20,7 +20,6 @@ pub struct Looks {
 impl Looks {
     /// Looks after `first` blocks and every doubling up to `most`, and at `most` itself. `None` unless
     /// `1 <= first <= most`.
-    #[must_use]
     pub fn new(first: u32, most: u32) -> Option<Looks> {
         (1 <= first && first <= most).then_some(Looks { first, most })
     }
@@ -33,7 +32,6 @@ impl Looks {
     }
 
     /// The confidence of the intervals at each look.
-    #[must_use]
     pub fn confidence(self) -> f64 {
         let n = u32::try_from(self.blocks().count()).unwrap_or(u32::MAX);
         1.0 - (1.0 - CONFIDENCE) / f64::from(n)
@@ -41,7 +39,6 @@ impl Looks {
 }
 
 /// Looks of a run that stops when its intervals are narrow enough; `None` for other runs.
-#[must_use]
 pub fn looks(header: &Header) -> Option<Looks> {
     let most = header.plan.repetitions;
     (header.plan.until == Some(Until::Enough)).then(|| Looks::new(FIRST_LOOK.min(most), most)).flatten()

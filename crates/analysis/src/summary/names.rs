@@ -7,7 +7,6 @@ use std::collections::HashSet;
 ///
 /// The same words as in the plan: `messaging/fifo:80`, with two periods `messaging/fifo:80/500us`. A cell that is
 /// measured a second time (A/A) ends in `/again`.
-#[must_use]
 pub fn of_cells(cells: &[Cell]) -> Vec<String> {
     let (named, mut seen) = (Named::of(cells), HashSet::new());
     cells.iter().map(|cell| named.name(cell, !seen.insert(cell))).collect()

@@ -4,8 +4,7 @@ use model::ThreadRecord;
 use serde::Serialize;
 
 /// Waits still open at the end of their block.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Open {
     /// Number of them.
     pub waits: u64,

@@ -156,7 +156,6 @@ fn spread(n: u64, from: u64, end: u64) -> impl Iterator<Item = u64> {
 }
 
 /// All latencies of each cell, in the order of the plan.
-#[must_use]
 pub fn histograms(header: &Header, entries: &[Entry]) -> Vec<Histogram> {
     Pool::of_run(header, entries).iter().map(Pool::histogram).collect()
 }

@@ -9,8 +9,7 @@ use serde::Serialize;
 use std::sync::Arc;
 
 /// Counters of a cell's logger.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Response {
     /// Triggers that were sent.
     pub triggers: u64,
@@ -43,8 +42,7 @@ pub struct Response {
 }
 
 /// The responder, as reported by itself.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Target {
     /// Scheduling policy of its thread, read back in the first block.
     pub policy: Policy,
@@ -84,8 +82,7 @@ fn target<'a>(seen: impl Iterator<Item = &'a ResponseRecord>) -> Option<Target> 
 }
 
 /// One part of the round trip of a cell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Part {
     /// Name: `sending` until the trigger is handed to the network, `away` until the answer comes from it, `waking`
     /// until the thread has it. For a GPIO line the first is unknown and included in the second.

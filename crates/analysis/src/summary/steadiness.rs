@@ -10,9 +10,8 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// Results of the tests over time of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "SteadinessDocument"))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "SteadinessDocument")]
 pub struct Steadiness {
     /// Stationarity of the maxima of its seconds.
     pub gate: Gate,
@@ -21,7 +20,7 @@ pub struct Steadiness {
     pub courses: Courses,
     /// Period of the largest latencies, in measured time; `None` if they are not periodic.
     #[serde(rename = "spikes_every_ns")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
+    #[schemars(with = "Option<u64>")]
     pub spikes_every: Option<Span>,
     /// The level, ns, that is exceeded once in ten times the measured time; `None` when it is refused.
     pub tail_limit: Option<TailLimit>,

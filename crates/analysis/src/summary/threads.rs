@@ -8,8 +8,7 @@ use serde::Serialize;
 use std::collections::BTreeMap;
 
 /// The thread of one CPU, over all blocks.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ThreadSummary {
     /// Its CPU.
     pub cpu: u32,
@@ -24,8 +23,7 @@ pub struct ThreadSummary {
 }
 
 /// The thread of one CPU, in one block.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ThreadBlock {
     /// Number of the block, from 0.
     pub block: u32,
@@ -35,9 +33,8 @@ pub struct ThreadBlock {
 }
 
 /// Moments and extremes of the latencies of a thread, by wake-up.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ThreadFiguresDocument"))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "ThreadFiguresDocument")]
 pub struct ThreadFigures {
     /// Wake-ups recorded.
     pub samples: u64,
@@ -60,7 +57,6 @@ pub struct ThreadFigures {
 
 impl ThreadFigures {
     /// Mean latency, ns, and whether it is a lower bound: waits that are open count with what they had reached.
-    #[must_use]
     pub fn mean(&self) -> Option<(f64, bool)> {
         Open::mean(self.open, self.mean_ns, self.samples)
     }

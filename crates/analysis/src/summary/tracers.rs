@@ -6,8 +6,7 @@ use model::{Histogram, Level, OsnoiseRecord, TimerlatRecord, TracersRecord};
 use serde::Serialize;
 
 /// Results of `timerlat` and `osnoise` after the blocks of a cell, under its load.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Tracers {
     /// `null`: the kernel has no such tracer.
     pub timerlat: Option<Timerlat>,
@@ -16,8 +15,7 @@ pub struct Tracers {
 }
 
 /// Latency of the kernel's own timer, and of the thread that it wakes.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Timerlat {
     /// Until the timer's handler.
     pub irq: TracedLatency,
@@ -29,8 +27,7 @@ pub struct Timerlat {
 
 /// Stages of every wake-up of a traced cell. For timers the two of timerlat, on any kernel with timer events; for
 /// answers and devices those within this machine.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Stages {
     /// Until the timer's handler; `null` without a timer.
     pub irq: Option<TracedLatency>,
@@ -71,8 +68,7 @@ pub(crate) fn stages(pool: &Pool<'_>) -> Option<Stages> {
 }
 
 /// A distribution reported by a tracer.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TracedLatency {
     /// Number of its lines.
     pub samples: u64,
@@ -87,8 +83,7 @@ pub struct TracedLatency {
 }
 
 /// Noise: time for which a thread that is always ready did not run.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Osnoise {
     /// Complete samples.
     pub samples: u64,

@@ -21,7 +21,6 @@ pub struct TradeOff {
 }
 
 /// Every latency cell among these with a cost cell of the same kernel, in their order, with the given names.
-#[must_use]
 pub fn trade_offs(cells: &[(String, &CellSummary)]) -> Vec<TradeOff> {
     let costs: Vec<(&CellSummary, &CostSummary)> =
         cells.iter().filter_map(|(_, cell)| Some((*cell, cell.cost.as_ref()?))).collect();

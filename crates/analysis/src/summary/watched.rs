@@ -13,8 +13,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeSet;
 
 /// The watched threads of a cell.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct WatchSummary {
     /// The program that the cell started, as words; empty when it watched running ones.
     pub command_line: Vec<String>,
@@ -41,8 +40,7 @@ pub struct WatchSummary {
 }
 
 /// Activations of one thread. Times are in nanoseconds.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct WatchedSummary {
     /// Its name.
     pub name: String,
@@ -58,7 +56,7 @@ pub struct WatchedSummary {
     pub period: Option<FoundPeriod>,
     /// Response time above which an activation is late; `null` when unknown.
     #[serde(rename = "deadline_ns")]
-    #[cfg_attr(feature = "schema", schemars(with = "Option<u64>"))]
+    #[schemars(with = "Option<u64>")]
     pub deadline: Option<Span>,
     /// Complete activations.
     pub activations: u64,
@@ -119,8 +117,7 @@ pub struct WatchedSummary {
 }
 
 /// A distribution in three figures, ns; `null` without values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct Spread {
     /// Median.
     pub p50_ns: Option<i64>,
@@ -137,8 +134,7 @@ impl Spread {
 }
 
 /// A chain of threads.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ChainSummary {
     /// Names of the threads, from the first to the last.
     pub threads: Vec<String>,
@@ -155,8 +151,7 @@ pub struct ChainSummary {
 }
 
 /// A stage of a chain.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct StageSummary {
     /// The thread.
     pub thread: String,
@@ -172,7 +167,6 @@ pub struct StageSummary {
 impl WatchedSummary {
     /// The summary of one measurement of a thread, with its samples in slices and figures of this confidence;
     /// `is_sampled`: the samples are its response times.
-    #[must_use]
     pub fn of(one: &WatchedThread, slices: &[Slice], is_sampled: bool, confidence: f64) -> Option<WatchedSummary> {
         thread(&[(one, slices)], is_sampled, confidence)
     }
@@ -180,7 +174,6 @@ impl WatchedSummary {
 
 impl ChainSummary {
     /// The summary of one measurement of a chain.
-    #[must_use]
     pub fn of(one: &ChainRecord) -> Option<ChainSummary> {
         chain(&[one])
     }

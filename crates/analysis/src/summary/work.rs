@@ -11,8 +11,7 @@ const MIN_WORK_FACTOR: f64 = 1.25;
 const BEYOND_CHANCE: f64 = 3.0;
 
 /// Work of one part of a load in two configurations that are compared.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ComparedLoad {
     /// The part as it is typed.
     pub load: String,
@@ -28,7 +27,6 @@ pub struct ComparedLoad {
 
 impl ComparedLoad {
     /// The larger rate divided by the smaller; `None` if one is unknown or 0.
-    #[must_use]
     pub fn factor(&self) -> Option<f64> {
         let (a, b) = (self.a_per_second?, self.b_per_second?);
         (a > 0.0 && b > 0.0).then(|| (a / b).max(b / a))

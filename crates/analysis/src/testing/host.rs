@@ -19,7 +19,6 @@ fn some(text: &str) -> Option<String> {
 }
 
 /// A machine without any fault: no hypervisor, `PREEMPT_RT`, no throttling, a fixed frequency, an isolated CPU.
-#[must_use]
 pub fn host() -> Host {
     Host {
         hostname: some("board7"),

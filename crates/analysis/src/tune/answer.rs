@@ -18,8 +18,7 @@ const LEVEL: f64 = 0.05;
 const SMALL: f64 = 1.02;
 
 /// Answers for all knobs.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Tuned {
     /// The screening.
     pub screening: Screened,
@@ -38,8 +37,7 @@ pub struct Tuned {
 }
 
 /// Answer for one knob and one other value of it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct TunedKnob {
     /// The knob, with the other value that the answer is about.
     #[serde(flatten)]
@@ -55,8 +53,7 @@ pub struct TunedKnob {
 }
 
 /// What the other settings add to the best one: one that acts alone may do nothing beside another.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Added {
     /// Key of the setting with the lowest confirmed ratio.
     pub best: String,
@@ -68,7 +65,6 @@ pub struct Added {
 
 impl Tuned {
     /// What is advised: for each key the value that was confirmed to be better; of several, that with the lowest ratio.
-    #[must_use]
     pub fn advised(&self) -> Vec<&TunedKnob> {
         let ratio = |knob: &TunedKnob| knob.confirmed.as_ref().and_then(|confirmed| confirmed.ratio);
         let mut advised: Vec<&TunedKnob> = Vec::new();
@@ -93,7 +89,6 @@ impl Tuned {
     }
 
     /// Whether each candidate of the confirmation has an answer, so that further blocks add nothing.
-    #[must_use]
     pub fn is_decided(&self) -> bool {
         self.knobs
             .iter()
@@ -104,7 +99,6 @@ impl Tuned {
 
 /// The answers, from the screening with its entries, and from the entries of a confirmation whose cells are
 /// [`super::confirmation`] of its candidates. They hold over this planned number of `looks` at the confirmation.
-#[must_use]
 pub fn tuned(knobs: &[Knob], screening: Screened, screened: &[Entry], confirmation: &[Entry], looks: u32) -> Tuned {
     let candidates = screening.candidates();
     let values = confirmed_values(knobs, &candidates);

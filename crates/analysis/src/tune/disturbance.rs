@@ -4,8 +4,7 @@ use model::{Ended, Entry, Knob, PreparedSetting};
 use serde::Serialize;
 
 /// A setting that did not stay as the experiment made or found it.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Disturbance {
     /// The file or process.
     pub what: String,

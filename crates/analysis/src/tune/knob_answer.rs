@@ -6,8 +6,7 @@ use crate::comparison::Ratio;
 use serde::Serialize;
 
 /// Effect of a change in the confirmation.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ConfirmedKnob {
     /// The number with the change, divided by that of the machine as it is; its p-value is adjusted for the number of
     /// values that were confirmed, and for the number of looks. `null` if it is refused.
@@ -23,8 +22,7 @@ pub struct ConfirmedKnob {
 }
 
 /// Answer for a knob.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum KnobAnswer {
     /// The changed value was confirmed to be better. It is advised.
@@ -51,7 +49,6 @@ pub enum KnobAnswer {
 
 impl KnobAnswer {
     /// Whether the question is open.
-    #[must_use]
     pub fn is_open(self) -> bool {
         matches!(self, KnobAnswer::Undecided { .. } | KnobAnswer::Disturbed)
     }

@@ -4,8 +4,7 @@ use model::{Entry, MachineSecond};
 use serde::Serialize;
 
 /// A number of the machine as it is, and with the change.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, schemars::JsonSchema)]
 pub struct Number {
     /// As it is; `null`: unknown.
     pub as_is: Option<f64>,
@@ -15,7 +14,6 @@ pub struct Number {
 
 impl Number {
     /// The second divided by the first; `None` if one is unknown or the first is 0.
-    #[must_use]
     pub fn ratio(&self) -> Option<f64> {
         let (as_is, changed) = (self.as_is?, self.changed?);
         (as_is > 0.0).then(|| changed / as_is)

@@ -20,8 +20,7 @@ const SHOWN_P: f64 = 0.05;
 const CONFIDENCE: f64 = 0.95;
 
 /// Effects of all knobs, from one experiment.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Screened {
     /// Number that was compared.
     pub metric: Metric,
@@ -38,8 +37,7 @@ pub struct Screened {
 }
 
 /// Effect of one knob in the screening.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ScreenedKnob {
     /// The number with the changed value, divided by that with the value as it is.
     pub ratio: f64,
@@ -55,8 +53,7 @@ pub struct ScreenedKnob {
 }
 
 /// Interaction of two knobs in the screening.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ScreenedPair {
     /// Their positions.
     pub knobs: (usize, usize),
@@ -69,8 +66,7 @@ pub struct ScreenedPair {
 }
 
 /// Effect of a knob at both values of another one, each from the runs with this value alone.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct ByValue {
     /// With the other knob as it is.
     pub as_is: RatioOfRuns,
@@ -79,8 +75,7 @@ pub struct ByValue {
 }
 
 /// Effect of a knob in some of the runs of a screening.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct RatioOfRuns {
     /// The number with the changed value, divided by that with the value as it is.
     pub ratio: f64,
@@ -105,17 +100,13 @@ impl Screened {
     }
 
     /// Positions of the knobs that are worth a confirmation.
-    #[must_use]
     pub fn candidates(&self) -> Vec<usize> {
         (0..).zip(&self.knobs).filter(|(_, knob)| knob.is_candidate).map(|(index, _)| index).collect()
     }
 }
 
 /// The effects of `knobs` on `metric`, from measurements whose cells are the runs of the design in its order. `seed` is
-/// that of the permutations.
-///
-/// # Errors
-/// One line, with too few measurements or wake-ups.
+/// that of the permutations. Errors: one line, with too few measurements or wake-ups.
 pub fn screened(knobs: &[Knob], metric: Metric, entries: &[Entry], seed: u64) -> Result<Screened, String> {
     let design = design(knobs).ok_or_else(|| format!("expected 1 to {} knobs, found {}", Knob::MOST, knobs.len()))?;
     let blocks = blocks(&design, metric, entries)?;

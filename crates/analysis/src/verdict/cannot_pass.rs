@@ -10,8 +10,7 @@ use serde::Serialize;
 use std::fmt;
 
 /// A limit that a plan cannot show to be kept, whatever it measures. `Display` is one sentence.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CannotPass {
     /// The limit as it is typed, like `p999=200us`.
     pub limit: String,
@@ -24,7 +23,6 @@ pub struct CannotPass {
 
 impl CannotPass {
     /// The limits that `blocks` blocks of these cells, each with its name, cannot show to be kept.
-    #[must_use]
     pub fn all<'a>(
         require: &Requirement,
         cells: impl Iterator<Item = (&'a str, &'a Cell)> + Clone,

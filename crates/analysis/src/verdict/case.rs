@@ -9,8 +9,7 @@ use serde::Serialize;
 use std::slice;
 
 /// The verdict on one limit in one cell.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Case {
     /// The cell; `None` for a limit on the run as a whole.
     pub cell: Option<String>,

@@ -5,8 +5,7 @@ use model::{Level, OpenActivation};
 use serde::Serialize;
 
 /// A limit that was met, in the cell nearest to violating it.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "metric", rename_all = "snake_case")]
 pub enum Kept {
     /// No wake-up exceeded it.
@@ -71,8 +70,7 @@ pub enum Kept {
 }
 
 /// A limit that is violated.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "metric", rename_all = "snake_case")]
 pub enum Violation {
     /// A wake-up exceeded it.
@@ -141,8 +139,7 @@ pub enum Violation {
 }
 
 /// Missing evidence: why a limit is inconclusive.
-#[derive(Debug, Clone, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "reason", rename_all = "snake_case")]
 pub enum Gap {
     /// Measurements of the plan are missing.
@@ -266,9 +263,8 @@ pub enum Gap {
 }
 
 /// Samples later than a limit, and the effective sample size.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "LateCount"))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "LateCount")]
 pub struct Count {
     /// Number of late samples.
     pub late: u64,

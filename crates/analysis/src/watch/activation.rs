@@ -106,25 +106,21 @@ pub struct Activation {
 
 impl Activation {
     /// From the release until the program runs, ns.
-    #[must_use]
     pub fn latency_ns(&self) -> u64 {
         self.user_ns.saturating_sub(self.release_ns)
     }
 
     /// From the release to the end without `idle_ns`, ns.
-    #[must_use]
     pub fn response_ns(&self) -> u64 {
         self.end_ns.saturating_sub(self.release_ns).saturating_sub(self.idle_ns)
     }
 
     /// Sum of its sleeps, ns.
-    #[must_use]
     pub fn blocked_ns(&self) -> u64 {
         self.blocks.iter().map(|block| block.to_ns - block.from_ns).sum()
     }
 
     /// Sum of the time in which it was to run and did not, ns.
-    #[must_use]
     pub fn waited_ns(&self) -> u64 {
         self.waits.iter().map(|wait| wait.length_ns).sum()
     }

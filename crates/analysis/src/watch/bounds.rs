@@ -41,7 +41,6 @@ pub(super) struct Bounds {
 struct Usual {
     /// Median interval between releases.
     interval_ns: u64,
-    /// A short one.
     short_ns: u64,
     /// Time on the CPU of a short activation.
     run_ns: u64,

@@ -66,7 +66,6 @@ impl Call {
     }
 
     /// Its name, like `read`.
-    #[must_use]
     pub fn name(self) -> String {
         match sysno(self.number) {
             Some(known) => known.name().to_owned(),
@@ -76,7 +75,6 @@ impl Call {
     }
 
     /// Its name with what tells it apart, like `futex wait` or `read(5)`.
-    #[must_use]
     pub fn text(self) -> String {
         let name = self.name();
         match self.kind() {

@@ -53,7 +53,6 @@ impl Chain {
         }
     }
 
-    /// The record.
     pub(super) fn record(self) -> ChainRecord {
         self.record
     }

@@ -32,7 +32,6 @@ pub struct ThreadResult {
 impl ThreadResult {
     /// The record of the thread in a cell that started at `started`: due times are complete activations, skipped ones,
     /// and the one that is still open.
-    #[must_use]
     pub fn record(&self, started: MonoTime, sample: WatchSample, achieved: Achieved) -> ThreadRecord {
         let WatchedThread { cpu, period, skipped, response, latency, .. } = &self.thread;
         let histogram = match sample {

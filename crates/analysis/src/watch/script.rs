@@ -16,7 +16,6 @@ pub(crate) const THIRD: i32 = 300;
 pub(crate) const TIMER: u64 = 0xabc;
 const TICK: Context = Context::Vector(0);
 
-/// A call with its arguments.
 pub(crate) fn call(known: Sysno, arguments: [u64; 3]) -> Call {
     Call::of(i64::from(known.id()), arguments)
 }

@@ -16,7 +16,6 @@ use std::collections::VecDeque;
 /// Most events of one thread that are kept until its wait is known.
 const MOST_EVENTS: usize = 50_000;
 
-/// A thread.
 #[derive(Debug)]
 pub(super) struct Thread {
     /// Its first event, or the first look at it, ns.

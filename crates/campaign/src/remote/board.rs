@@ -24,10 +24,8 @@ pub(crate) struct Board {
 }
 
 impl Board {
-    /// Connects to the machine `site`; `note` receives a message if that takes long.
-    ///
-    /// # Errors
-    /// One line: the reason why it cannot be used; also if `is_stop_requested` is set.
+    /// Connects to the machine `site`; `note` receives a message if that takes long. Errors: one line: the reason why
+    /// it cannot be used; also if `is_stop_requested` is set.
     pub(crate) fn connect(site: &Site, is_stop_requested: &AtomicBool, note: &dyn Fn(&str)) -> Result<Board, String> {
         let name = format!("board {site}");
         let mut deliveries = Deliveries::default();
@@ -46,28 +44,20 @@ impl Board {
         self.say = say;
     }
 
-    /// The run of `plan` as that machine and user could measure it, even if that is nothing.
-    ///
-    /// # Errors
-    /// One line: the plan is impossible there, or the connection is lost.
+    /// The run of `plan` as that machine and user could measure it, even if that is nothing. Errors: one line: the plan
+    /// is impossible there, or the connection is lost.
     pub(crate) fn planned(&mut self, plan: &Plan, samples: bool, note: &dyn Fn(&str)) -> Result<Header, String> {
         let asked = Ask::Planned { plan: plan.clone().into(), samples };
         self.header(&asked, plan, note)
     }
 
-    /// The same, if anything can be measured.
-    ///
-    /// # Errors
-    /// As [`Board::planned`], and if nothing can be measured.
+    /// The same, if anything can be measured. Errors: as [`Board::planned`], and if nothing can be measured.
     pub(crate) fn preview(&mut self, plan: &Plan, samples: bool, note: &dyn Fn(&str)) -> Result<Header, String> {
         let asked = Ask::Preview { plan: plan.clone().into(), samples };
         self.header(&asked, plan, note)
     }
 
-    /// Locks the machine for a run of `plan`.
-    ///
-    /// # Errors
-    /// As [`Board::preview`], and if the machine cannot be locked.
+    /// Locks the machine for a run of `plan`. Errors: as [`Board::preview`], and if the machine cannot be locked.
     pub(crate) fn begin(
         &mut self,
         plan: &Plan,
@@ -81,10 +71,8 @@ impl Board {
         Ok(header)
     }
 
-    /// Sends the files of instruments of `plan`, for the cells that follow.
-    ///
-    /// # Errors
-    /// One line: a file cannot be read here or written there, or the connection is lost.
+    /// Sends the files of instruments of `plan`, for the cells that follow. Errors: one line: a file cannot be read
+    /// here or written there, or the connection is lost.
     pub(crate) fn send_files(&mut self, plan: &Plan, note: &dyn Fn(&str)) -> Result<(), String> {
         for (name, path) in files::of_plan(plan)? {
             match self.ask(&Ask::File(files::read(&name, &path)?.into()), note)? {
@@ -95,10 +83,8 @@ impl Board {
         Ok(())
     }
 
-    /// Locks the machine to continue a run; returns its snapshot.
-    ///
-    /// # Errors
-    /// One line: the machine cannot be locked, or the connection is lost.
+    /// Locks the machine to continue a run; returns its snapshot. Errors: one line: the machine cannot be locked, or
+    /// the connection is lost.
     pub(crate) fn resume(&mut self, wait: bool, note: &dyn Fn(&str)) -> Result<Host, String> {
         match self.ask(&Ask::Host { wait }, note)? {
             Answer::Host(host) => Ok(*host),
@@ -117,10 +103,7 @@ impl Board {
         }
     }
 
-    /// Sends a request and waits for its answer.
-    ///
-    /// # Errors
-    /// One line: the request is refused, or the connection is lost.
+    /// Sends a request and waits for its answer. Errors: one line: the request is refused, or the connection is lost.
     fn ask(&mut self, asked: &Ask, say: &dyn Fn(&str)) -> Result<Answer, String> {
         let mut line = serde_json::to_vec(asked).map_err(|err| err.to_string())?;
         line.push(b'\n');

@@ -71,10 +71,8 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Starts `command`, whose stdio is piped; `on_end` is called when its stdout has ended.
-    ///
-    /// # Errors
-    /// One line that begins with `name`.
+    /// Starts `command`, whose stdio is piped; `on_end` is called when its stdout has ended. Errors: one line that
+    /// begins with `name`.
     pub(super) fn open(
         name: String,
         mut command: Command,
@@ -178,10 +176,7 @@ impl Connection {
         Some(event)
     }
 
-    /// The next event, within `timeout` of the last request, or without one.
-    ///
-    /// # Errors
-    /// One line after the timeout.
+    /// The next event, within `timeout` of the last request, or without one. Errors: one line after the timeout.
     pub(super) fn next(&mut self, timeout: Option<Duration>) -> Result<Event, String> {
         loop {
             let waited = self.waited.look();
@@ -194,10 +189,7 @@ impl Connection {
         }
     }
 
-    /// The next event of a start. Bytes that are sent are events too.
-    ///
-    /// # Errors
-    /// One line: a stop request, or a timeout.
+    /// The next event of a start. Bytes that are sent are events too. Errors: one line: a stop request, or a timeout.
     pub(super) fn next_of_start(&mut self, is_stop_requested: &AtomicBool) -> Result<Event, String> {
         loop {
             let waited = self.waited.look();
@@ -229,9 +221,6 @@ impl Connection {
     }
 
     /// Closes its stdin, waits for its end, and returns its status.
-    ///
-    /// # Errors
-    /// One line.
     pub(super) fn end(&mut self) -> Result<ExitStatus, String> {
         self.shut_down().map_err(|err| format!("{}: {err}", self.name))
     }

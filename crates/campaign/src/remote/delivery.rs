@@ -57,10 +57,7 @@ struct Delivery {
 
 impl Deliveries {
     /// The command that runs this program with `arguments` at `site`; sends the program first if it is not there.
-    /// `name` begins the errors.
-    ///
-    /// # Errors
-    /// One line: the program cannot be had there; also if `is_stop_requested` is set.
+    /// `name` begins the errors. Errors: one line: the program cannot be had there; also if `is_stop_requested` is set.
     pub(super) fn command(
         &mut self,
         name: &str,
@@ -110,10 +107,8 @@ fn deliver(name: &str, site: &Site, is_stop_requested: &AtomicBool) -> Result<De
 }
 
 /// What is sent to a machine that lacks this program: the size and the sum, then the program. `there` is its
-/// architecture, its decompressor, and the installed version, if any.
-///
-/// # Errors
-/// One line: this program for that machine cannot be had, with the remedy.
+/// architecture, its decompressor, and the installed version, if any. Errors: one line: this program for that machine
+/// cannot be had, with the remedy.
 fn parcel(there: &str) -> Result<Arc<[u8]>, String> {
     let mut words = there.splitn(3, ' ');
     let mut word = || words.next().unwrap_or_default().trim();

@@ -26,10 +26,7 @@ pub(crate) struct SentFile {
     gzip: String,
 }
 
-/// Paths of the files of all instruments of `plan` by their names.
-///
-/// # Errors
-/// One line: two files have the same name.
+/// Paths of the files of all instruments of `plan` by their names. Errors: one line: two files have the same name.
 pub(crate) fn of_plan(plan: &Plan) -> Result<BTreeMap<String, PathBuf>, String> {
     let mut found: BTreeMap<String, PathBuf> = BTreeMap::new();
     for path in plan.axes.task.iter().filter_map(|task| task.instrument()).flat_map(|it| &it.files) {
@@ -49,10 +46,7 @@ pub(crate) fn of_plan(plan: &Plan) -> Result<BTreeMap<String, PathBuf>, String> 
     Ok(found)
 }
 
-/// Reads a file to send it.
-///
-/// # Errors
-/// One line: it cannot be read, or is too large.
+/// Reads a file to send it. Errors: one line: it cannot be read, or is too large.
 pub(super) fn read(name: &str, path: &Path) -> Result<SentFile, String> {
     let failed = |err| format!("files: {}: {err}", path.display());
     let (_, content) = file::read_named(path, MAX_BYTES).map_err(failed)?;
@@ -68,10 +62,7 @@ pub(crate) struct ReceivedFiles(PrivateDirectory);
 
 impl ReceivedFiles {
     /// A directory beside this program, if that was sent, because programs may be executed there; else among temporary
-    /// files.
-    ///
-    /// # Errors
-    /// One line: none can be created.
+    /// files. Errors: one line: none can be created.
     pub(crate) fn new() -> Result<ReceivedFiles, String> {
         let program = std::env::current_exe().ok();
         let of_program = program
@@ -88,10 +79,7 @@ impl ReceivedFiles {
         self.0.path()
     }
 
-    /// Writes a file.
-    ///
-    /// # Errors
-    /// One line: it is not what was sent, or cannot be written.
+    /// Writes a file. Errors: one line: it is not what was sent, or cannot be written.
     pub(crate) fn take(&self, sent: &SentFile) -> Result<(), String> {
         let name = &sent.name;
         if name.is_empty() || name.contains(['/', '\0']) || [".", ".."].contains(&name.as_str()) {

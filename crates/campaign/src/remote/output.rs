@@ -19,9 +19,7 @@ const STDERR_BYTES: u64 = 1 << 20;
 
 /// Runs this program with `arguments` at `site`, where it is sent first if it is missing, and returns what `take` makes
 /// of its stdout. `note` receives its messages. A stop request closes its stdin; what it then writes is still taken.
-///
-/// # Errors
-/// One line: it cannot be started there, fails, or its output cannot be taken.
+/// Errors: one line: it cannot be started there, fails, or its output cannot be taken.
 pub fn output_from<T>(
     site: &Site,
     arguments: &[String],

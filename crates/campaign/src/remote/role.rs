@@ -33,10 +33,8 @@ pub(crate) struct RunningRole {
 }
 
 impl RunningRole {
-    /// Starts a role; `on_exit` is called when it has ended.
-    ///
-    /// # Errors
-    /// One line: the role and the reason why it cannot be started; also if `is_stop_requested` is set.
+    /// Starts a role; `on_exit` is called when it has ended. Errors: one line: the role and the reason why it cannot be
+    /// started; also if `is_stop_requested` is set.
     pub(crate) fn start(
         role: &RoleCommand<'_>,
         deliveries: &mut Deliveries,
@@ -52,10 +50,7 @@ impl RunningRole {
         Ok(RunningRole { connection: Connection::open(name, command, on_exit)?, output: String::new() })
     }
 
-    /// Waits until the role reports that it is ready.
-    ///
-    /// # Errors
-    /// One line: the reason why it is not ready.
+    /// Waits until the role reports that it is ready. Errors: one line: the reason why it is not ready.
     pub(crate) fn wait_until_ready(&mut self, is_stop_requested: &AtomicBool) -> Result<(), String> {
         loop {
             match self.connection.next_of_start(is_stop_requested)? {
@@ -83,10 +78,8 @@ impl RunningRole {
         self.connection.stopper()
     }
 
-    /// Passes every line of stderr to `hear` until the role has ended; returns its output.
-    ///
-    /// # Errors
-    /// One line: the reason of its failure.
+    /// Passes every line of stderr to `hear` until the role has ended; returns its output. Errors: one line: the reason
+    /// of its failure.
     pub(crate) fn listen(mut self, mut hear: impl FnMut(&str) -> bool) -> Result<String, String> {
         self.connection.allow_answer();
         loop {
@@ -102,10 +95,7 @@ impl RunningRole {
         if self.connection.end()?.success() { Ok(self.output) } else { Err(self.connection.failure()) }
     }
 
-    /// Closes stdin, waits for the end, and returns the output.
-    ///
-    /// # Errors
-    /// One line: the reason of its failure.
+    /// Closes stdin, waits for the end, and returns the output. Errors: one line: the reason of its failure.
     pub(crate) fn end(mut self) -> Result<String, String> {
         self.connection.close();
         self.listen(|_| false)

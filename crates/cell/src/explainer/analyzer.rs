@@ -52,7 +52,6 @@ impl Analyzer {
         (self, ran)
     }
 
-    /// The record of all explanations.
     pub(super) fn finish(self) -> ExplainRecord {
         self.results.finish(&self.watch)
     }

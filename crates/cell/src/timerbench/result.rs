@@ -33,7 +33,6 @@ impl Batches {
         (Span::SECOND.ns() / self.period.ns()).max(1)
     }
 
-    /// Length of one.
     pub(super) fn length(self) -> Span {
         Span(self.cycles().saturating_mul(self.period.ns()))
     }
@@ -45,10 +44,7 @@ impl Batches {
     }
 }
 
-/// The result in words of an import.
-///
-/// # Errors
-/// One line: no batch was completed, or the counts contradict each other.
+/// The result in words of an import. Errors: one line: no batch was completed, or the counts contradict each other.
 pub(super) fn imported(
     context: CobaltContext,
     period: Period,

@@ -23,7 +23,6 @@ const WHOLE: usize = 1 << 16;
 /// The threads and events to trace.
 #[derive(Debug, Clone, Copy)]
 pub struct TraceRequest<'a> {
-    /// The events.
     pub(crate) events: EventSet,
     /// IDs of the measured threads in the kernel's initial namespace; `None` when not known.
     pub(crate) pids: Option<&'a [i32]>,
@@ -64,26 +63,19 @@ pub struct Instance {
 }
 
 impl Instance {
-    /// Creates an instance that traces nothing yet. Instances of dead processes are removed first.
-    ///
-    /// # Errors
-    /// Without tracefs, or without permission to use it.
+    /// Creates an instance that traces nothing yet. Instances of dead processes are removed first. Errors: without
+    /// tracefs, or without permission to use it.
     pub(crate) fn create() -> Result<Instance, TraceError> {
         Instance::create_sized(MAX_KIB)
     }
 
-    /// A second instance of this process, for the events around those of [`Instance::create`].
-    ///
-    /// # Errors
-    /// As [`Instance::create`].
+    /// A second instance of this process, for the events around those of [`Instance::create`]. Errors: as
+    /// [`Instance::create`].
     pub(crate) fn create_second() -> Result<Instance, TraceError> {
         Instance::create_named(&format!("{}-2", own_name()), MAX_KIB)
     }
 
-    /// As [`Instance::create`], with at most this memory for each CPU, KiB.
-    ///
-    /// # Errors
-    /// As [`Instance::create`].
+    /// As [`Instance::create`], with at most this memory for each CPU, KiB. Errors: as [`Instance::create`].
     pub(crate) fn create_sized(most_kib: usize) -> Result<Instance, TraceError> {
         Instance::create_named(&own_name(), most_kib)
     }
@@ -121,16 +113,12 @@ impl Instance {
         Ok(made)
     }
 
-    /// The path of tracefs.
-    ///
-    /// # Errors
-    /// When there is no tracefs, or this user has no access.
+    /// The path of tracefs. Errors: when there is no tracefs, or this user has no access.
     pub fn root() -> Result<PathBuf, TraceError> {
         Ok(host::tracing_dir()?)
     }
 
     /// Removes the instances of dead processes; returns their paths. Without access to tracefs there are none.
-    #[must_use]
     pub fn remove_abandoned() -> Vec<PathBuf> {
         let Ok(root) = Instance::root() else { return Vec::new() };
         let instances = root.join("instances");
@@ -146,10 +134,7 @@ impl Instance {
     }
 
     /// Opens two files for the thread that stops the trace: the trace marker, and `tracing_on` for a write of 0 where
-    /// the marker alone does not stop it.
-    ///
-    /// # Errors
-    /// When they cannot be opened.
+    /// the marker alone does not stop it. Errors: when they cannot be opened.
     pub(crate) fn freezer(&self) -> Result<(File, Option<File>), TraceError> {
         let marker = self.open_for_writing("trace_marker")?;
         let tracing_on = if self.stops_at_marks() { None } else { Some(self.open_for_writing("tracing_on")?) };
@@ -171,10 +156,8 @@ impl Instance {
             && self.read(TRIGGER).is_some_and(|kept| kept.lines().any(|line| line.starts_with("traceoff:unlimited")))
     }
 
-    /// Enables the events for `watched`, reads every filter back, and returns their decoder.
-    ///
-    /// # Errors
-    /// When an essential event does not exist, or a filter is not kept.
+    /// Enables the events for `watched`, reads every filter back, and returns their decoder. Errors: when an essential
+    /// event does not exist, or a filter is not kept.
     pub(crate) fn enable(&mut self, watched: TraceRequest<'_>) -> Result<Decoder, TraceError> {
         let mut formats = Vec::new();
         let events = watched.events.requests();
@@ -225,19 +208,14 @@ impl Instance {
     }
 
     /// Limits all events to those of the threads with these IDs, and of the threads that they start: one of them runs,
-    /// or is woken. The kernel checks this before it records anything.
-    ///
-    /// # Errors
-    /// When the kernel refuses, for example because a thread has ended.
+    /// or is woken. The kernel checks this before it records anything. Errors: when the kernel refuses, for example
+    /// because a thread has ended.
     pub(crate) fn follow(&mut self, pids: &[i32]) -> Result<(), TraceError> {
         self.write("options/event-fork", "1")?;
         self.write_pids(pids, true)
     }
 
-    /// As [`Instance::follow`], of these threads besides those so far.
-    ///
-    /// # Errors
-    /// As [`Instance::follow`].
+    /// As [`Instance::follow`], of these threads besides those so far. Errors: as [`Instance::follow`].
     pub(crate) fn follow_also(&mut self, pids: &[i32]) -> Result<(), TraceError> {
         self.write_pids(pids, false)
     }
@@ -256,10 +234,7 @@ impl Instance {
     }
 
     /// Leaves out the system calls of threads of this name: reading the trace makes some for each page, which would
-    /// fill the next page.
-    ///
-    /// # Errors
-    /// When the filter is not kept.
+    /// fill the next page. Errors: when the filter is not kept.
     pub(crate) fn without_calls_of(&mut self, name: &str) -> Result<(), TraceError> {
         let wanted = format!("comm != \"{name}\"");
         SYSTEM_CALLS.iter().try_for_each(|event| self.filter(event, &wanted))
@@ -273,9 +248,6 @@ impl Instance {
     }
 
     /// Stops the trace; [`PageSource::start`] restarts it.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
     pub(crate) fn stop(&mut self) -> Result<(), TraceError> {
         self.set_running(b"0")
     }

@@ -13,16 +13,10 @@ pub(crate) trait PageSource {
 
     /// Appends the pages of one CPU that were not read before, oldest first, to `pages`. `page_bytes` is the size of a
     /// page. A stopped trace is read completely. Of a running trace at most one full buffer is read: reading itself may
-    /// be what fills it.
-    ///
-    /// # Errors
-    /// When the pages cannot be read.
+    /// be what fills it. Errors: when the pages cannot be read.
     fn drain(&mut self, cpu: usize, page_bytes: usize, pages: &mut Vec<u8>) -> io::Result<()>;
 
     /// Starts the trace, or restarts it.
-    ///
-    /// # Errors
-    /// When the kernel refuses.
     fn start(&mut self) -> Result<(), TraceError>;
 }
 

@@ -173,7 +173,6 @@ impl Explaining {
         self.latest_not_covered = latest.or(Some(one));
     }
 
-    /// The record of all explanations.
     pub(super) fn record(mut self, above: Option<Span>, missing: Vec<String>, used_us: Option<u64>) -> ExplainRecord {
         let mut missing = missing;
         missing.extend(self.kept.failure());

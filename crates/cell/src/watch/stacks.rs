@@ -48,10 +48,7 @@ pub(super) struct Stacks {
 }
 
 impl Stacks {
-    /// Checks that the kernel takes samples for this user.
-    ///
-    /// # Errors
-    /// One line with the reason.
+    /// Checks that the kernel takes samples for this user. Errors: one line with the reason.
     pub(super) fn check() -> Result<(), CellError> {
         Stacks::sampler(sys::thread::id()).map(drop).map_err(|err| {
             CellError::Impossible(format!(

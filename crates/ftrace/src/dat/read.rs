@@ -67,7 +67,6 @@ enum Compression {
 
 impl Buffer {
     /// The number of CPUs.
-    #[must_use]
     pub fn n_cpus(&self) -> usize {
         self.cpus.len()
     }
@@ -87,10 +86,7 @@ pub struct DatFile<R> {
 }
 
 impl<R: Read + Seek> DatFile<R> {
-    /// Reads the head.
-    ///
-    /// # Errors
-    /// When the file has another format, is of another version or machine, or is damaged.
+    /// Reads the head. Errors: when the file has another format, is of another version or machine, or is damaged.
     pub fn open(input: R) -> Result<DatFile<R>, DatError> {
         let mut input = Parser::new(input)?;
         if input.bytes(MAGIC.len() as u64).ok().as_deref() != Some(MAGIC) {

@@ -44,10 +44,8 @@ impl MachineLock {
 }
 
 impl MonitorMark {
-    /// Marks this process as the monitor that measures.
-    ///
-    /// # Errors
-    /// When a measurement holds the lock, another monitor measures, or the lock cannot be used.
+    /// Marks this process as the monitor that measures. Errors: when a measurement holds the lock, another monitor
+    /// measures, or the lock cannot be used.
     pub fn set() -> Result<MonitorMark, LockError> {
         MonitorMark::set_at(&Places::here(Subject::Machine))
     }
@@ -61,10 +59,7 @@ impl MonitorMark {
         Ok(mark)
     }
 
-    /// Sets the mark again after a pause.
-    ///
-    /// # Errors
-    /// As [`MonitorMark::set`].
+    /// Sets the mark again after a pause. Errors: as [`MonitorMark::set`].
     pub fn set_again(&mut self) -> Result<(), LockError> {
         let lock = MachineLock::take_at(&Places::here(Subject::Machine), false, Duration::ZERO)?;
         self.set_under(&lock)
@@ -89,7 +84,6 @@ impl MonitorMark {
 
     /// Whether another process has taken the machine lock, or is taking it. The lock is held for a microsecond to find
     /// out; a process that takes it then tries again.
-    #[must_use]
     pub fn is_machine_taken(&self) -> bool {
         self.objects.iter().any(|object| match object.try_lock_shared() {
             Ok(()) => {

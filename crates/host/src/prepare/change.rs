@@ -109,10 +109,7 @@ impl Change {
         }
     }
 
-    /// Restores the previous value.
-    ///
-    /// # Errors
-    /// One line, when it cannot be restored; another attempt might succeed.
+    /// Restores the previous value. Errors: one line, when it cannot be restored; another attempt might succeed.
     pub(super) fn undo(&self, fs: &HostFs) -> Result<UndoResult, String> {
         match self {
             Change::File { path, before, during, form } => {

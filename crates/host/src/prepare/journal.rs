@@ -37,10 +37,8 @@ pub(super) struct Entry {
 }
 
 impl Journal {
-    /// Writes the planned changes of this process; they are on disk when this returns.
-    ///
-    /// # Errors
-    /// One line, when the journal cannot be written: then nothing may be changed.
+    /// Writes the planned changes of this process; they are on disk when this returns. Errors: one line, when the
+    /// journal cannot be written: then nothing may be changed.
     pub(super) fn write(fs: &HostFs, changes: &[Change]) -> Result<Journal, String> {
         let pid = std::process::id();
         let directory = fs.root.join(DIRECTORY);
@@ -115,10 +113,7 @@ pub(super) fn all(fs: &HostFs) -> Vec<(PathBuf, Result<Entry, String>)> {
     journals
 }
 
-/// Reads the journal at `path`.
-///
-/// # Errors
-/// The reason why it is not a complete journal of this program.
+/// Reads the journal at `path`. Errors: the reason why it is not a complete journal of this program.
 fn read(path: &Path) -> Result<Entry, String> {
     // A FIFO is opened without waiting for its other end, and is then refused.
     let flags = libc::O_NOFOLLOW | libc::O_NONBLOCK;
@@ -146,10 +141,8 @@ fn is_setting(path: &str) -> bool {
     path == GRAVITY || irq.is_some_and(|irq| irq.parse::<u32>().is_ok()) || Prepare::may_change(path)
 }
 
-/// Refuses a directory in which another user may have written or may replace journals.
-///
-/// # Errors
-/// One line with the owner or the permission, and advice.
+/// Refuses a directory in which another user may have written or may replace journals. Errors: one line with the owner
+/// or the permission, and advice.
 fn check_directory(directory: &Path) -> Result<(), String> {
     let failed = |reason: String| {
         let shown = directory.display();

@@ -16,7 +16,6 @@ const TRIED: &[(&str, &str)] = &[
 
 /// The settings among those known to matter for the CPUs `measured` that this machine has and that have another value
 /// now, with the value to try.
-#[must_use]
 pub fn knobs(fs: &HostFs, measured: &CpuSet) -> Vec<(&'static str, &'static str)> {
     let changes_something = |(key, value): &&(&str, &str)| {
         let mut prepare = Prepare::default();

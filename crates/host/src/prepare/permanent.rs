@@ -15,7 +15,6 @@ pub struct Permanent {
 }
 
 /// The texts for `settings`, with the value of each by `value`. Processes that were stopped are left out.
-#[must_use]
 pub fn permanent(settings: &[PreparedSetting], value: fn(&PreparedSetting) -> &String) -> Permanent {
     let mut texts = Permanent::default();
     let (mut sysctls, mut files) = (String::new(), String::new());

@@ -8,10 +8,8 @@ use model::{CpuSet, CpusAway, Prepare, Span};
 /// The file of the gravity of Cobalt's clock.
 pub(super) const GRAVITY: &str = "proc/xenomai/clock/coreclk";
 
-/// All changes in the order in which they are made. Settings that already have the value are left out.
-///
-/// # Errors
-/// One line with the setting that this machine does not have, or the value that it does not support.
+/// All changes in the order in which they are made. Settings that already have the value are left out. Errors: one line
+/// with the setting that this machine does not have, or the value that it does not support.
 pub(super) fn changes(fs: &HostFs, prepare: &Prepare, measured: &CpuSet) -> Result<Vec<Change>, String> {
     let mut changes = Vec::new();
     if let Some(governor) = &prepare.governor {
@@ -159,10 +157,8 @@ pub(super) fn leaves_its_group(prepare: &Prepare) -> bool {
     prepare.housekeeping_cpus.is_some()
 }
 
-/// Moves this process to the root group, with version 2: it measures the CPUs that the others may not use.
-///
-/// # Errors
-/// One line, when the kernel refuses.
+/// Moves this process to the root group, with version 2: it measures the CPUs that the others may not use. Errors: one
+/// line, when the kernel refuses.
 pub(super) fn leave_group(fs: &HostFs) -> Result<(), String> {
     let path = fs.root.join(GROUPS).join("cgroup.procs");
     if !path.exists() {

@@ -11,10 +11,7 @@ const TIMERLAT_PERIODS: std::ops::RangeInclusive<Span> = Span(100_000)..=Span::S
 const TIMER_SLACK: std::ops::RangeInclusive<Span> = Span(1)..=Span::SECOND;
 
 impl Cell {
-    /// Checks the cell against limits that hold on every machine.
-    ///
-    /// # Errors
-    /// One line: the error and the remedy.
+    /// Checks the cell against limits that hold on every machine. Errors: one line: the error and the remedy.
     pub fn check(&self) -> Result<(), String> {
         let asked = &self.conditions;
         if self.cpus.is_empty() {
@@ -53,10 +50,7 @@ impl Cell {
         self.check_task()
     }
 
-    /// Checks the cell against the CPUs `allowed` that this process may use.
-    ///
-    /// # Errors
-    /// As [`Cell::check`].
+    /// Checks the cell against the CPUs `allowed` that this process may use. Errors: as [`Cell::check`].
     pub fn check_on(&self, allowed: &CpuSet) -> Result<(), String> {
         if self.conditions.on_spike.is_some() && allowed.minus(&self.cpus).is_empty() {
             return Err(

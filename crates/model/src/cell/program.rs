@@ -8,7 +8,6 @@ const MORE: Span = Span(60_000_000_000);
 
 impl Cell {
     /// The command line of `instrument` with the values of this cell; its first word is the program.
-    #[must_use]
     pub fn words_of(&self, instrument: &Instrument) -> Vec<String> {
         instrument.words_with(|name| match name {
             "cpus" => self.cpus.to_string(),
@@ -24,7 +23,6 @@ impl Cell {
     }
 
     /// The longest time of `instrument` from its start to its end.
-    #[must_use]
     pub fn timeout_of(&self, instrument: &Instrument) -> Span {
         instrument.timeout.unwrap_or(Span(self.duration.ns().saturating_add(MORE.ns())))
     }

@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 
 words! {
     /// The late wake-ups whose events are kept.
-    #[derive(Default, Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[derive(Default, Serialize, Deserialize, schemars::JsonSchema)]
     #[serde(rename_all = "snake_case")]
     Captures, "captures" {
         /// None.
@@ -29,8 +28,7 @@ impl Captures {
 }
 
 /// A capture as part of a record, until it is a file.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CaptureFile {
     /// Its name, like `spike-cpu1-cycle77.dat.zst`.
     pub name: String,
@@ -43,20 +41,17 @@ impl CaptureFile {
     pub const SUFFIX: &str = ".dat.zst";
 
     /// A file of this content.
-    #[must_use]
     pub fn new(name: &str, content: &[u8]) -> CaptureFile {
         CaptureFile { name: name.to_owned(), base64: BASE64_STANDARD.encode(content) }
     }
 
     /// Whether a file may be called so: the name leads nowhere else.
-    #[must_use]
     pub fn is_name(name: &str) -> bool {
         let is_plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '.');
         name.chars().all(is_plain) && !name.starts_with('.') && name.ends_with(CaptureFile::SUFFIX) && name.len() < 200
     }
 
     /// Its content; `None` if it is not base64, or has another name than a capture.
-    #[must_use]
     pub fn content(&self) -> Option<Vec<u8>> {
         BASE64_STANDARD.decode(&self.base64).ok().filter(|_| CaptureFile::is_name(&self.name))
     }

@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Cause of a delay of a wake-up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Cause {
     /// The CPU itself was stopped: by a hypervisor, or by the firmware (SMI).
@@ -75,8 +74,7 @@ pub enum Cause {
 }
 
 /// Evidence for a cause, strongest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Evidence {
     /// Events show it.
@@ -94,7 +92,6 @@ impl Evidence {
     pub const ALL: [Evidence; 4] = [Evidence::Direct, Evidence::Inferred, Evidence::TwoReadings, Evidence::CannotTell];
 
     /// Position in [`Evidence::ALL`].
-    #[must_use]
     pub fn index(self) -> usize {
         match self {
             Evidence::Direct => 0,

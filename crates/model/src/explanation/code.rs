@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// One frame of a stack. Names come from files of the watched program and may contain anything that is printable.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CodeFrame {
     /// Function; `null` without symbols.
     pub function: Option<String>,
@@ -30,8 +29,7 @@ pub enum SampledAt {
 }
 
 /// The place in the code of a share of a late activation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CodePlace {
     /// The innermost frame of the program itself; of those, one with a line, if any has one.
     pub at: CodeFrame,

@@ -4,8 +4,7 @@ use crate::{Owner, Span};
 use serde::{Deserialize, Serialize};
 
 /// State of a thread of a guest on the host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum HostState {
     /// It ran.
@@ -21,8 +20,7 @@ pub enum HostState {
 }
 
 /// Interval of a thread of a guest in one state.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HostPiece {
     /// Start, ns after the due time of the wake-up.
     #[serde(rename = "at_ns")]
@@ -43,8 +41,7 @@ pub struct HostPiece {
 
 /// Both threads during a late wake-up, each without gaps; of more than [`super::Explanation::STRETCHES`] pieces the
 /// longest.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HostLanes {
     /// The vCPU of the measured thread.
     pub vcpu: Vec<HostPiece>,
@@ -53,8 +50,7 @@ pub struct HostLanes {
 }
 
 /// One reading of the guest's clock between two readings of the host's.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClockMark {
     /// Host, before, `CLOCK_MONOTONIC`, ns.
     pub before_ns: u64,
@@ -65,8 +61,7 @@ pub struct ClockMark {
 }
 
 /// Interval in which QEMU had stopped the guest on request (QMP), by the host's `CLOCK_MONOTONIC`.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GuestStop {
     /// Start, ns.
     pub from_ns: u64,
@@ -75,8 +70,7 @@ pub struct GuestStop {
 }
 
 /// How the clock of a guest follows that of the host.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClockTie {
     /// Largest error, ns, of a time of the guest as a time of the host.
     pub error_ns: u64,

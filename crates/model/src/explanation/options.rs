@@ -7,8 +7,7 @@ use std::fmt;
 use std::path::PathBuf;
 
 /// Options of explaining the late wake-ups of a cell.
-#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Explain {
     /// Latency, ns, above which a wake-up is a spike. `null`: twice the p99 of the cell so far.
@@ -43,9 +42,6 @@ impl Explain {
     pub const WITNESS: std::ops::RangeInclusive<Span> = Span(20_000)..=Span(100_000_000);
 
     /// Checks the ranges of the options.
-    ///
-    /// # Errors
-    /// One line.
     pub fn check(&self) -> Result<(), String> {
         if !Self::KEEP.contains(&self.keep) {
             let (min, max) = (Self::KEEP.start(), Self::KEEP.end());

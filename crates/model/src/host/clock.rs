@@ -4,8 +4,7 @@ use super::OnCpus;
 use serde::{Deserialize, Serialize};
 
 /// Facts about clocks besides the clock source in use.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Clocks {
     /// Available clock sources.

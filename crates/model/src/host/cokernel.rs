@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// Facts about a co-kernel and the interrupt pipeline below it.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct CoKernel {
     /// Interrupt pipeline of the kernel; `null` when nothing shows it.
@@ -23,8 +22,7 @@ pub struct CoKernel {
 
 words! {
     /// Interrupt pipeline: delivers interrupts to the co-kernel before Linux.
-    #[derive(Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[derive(Serialize, Deserialize, schemars::JsonSchema)]
     #[serde(rename_all = "snake_case")]
     Pipeline {
         /// `CONFIG_DOVETAIL`.
@@ -35,8 +33,7 @@ words! {
 }
 
 /// Xenomai's Cobalt core (`/proc/xenomai`, kernel/cobalt of Xenomai 3).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Cobalt {
     /// Version of Xenomai.
@@ -63,8 +60,7 @@ pub struct Cobalt {
 }
 
 /// The EVL core (`/sys/devices/virtual/evl`).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Evl {
     /// Revision of the interface to programs.
@@ -81,8 +77,7 @@ pub struct Evl {
 
 /// Time by which a co-kernel programs its timers early, ns, to compensate for the latency it expects. Latencies are
 /// smaller by it, and negative where it exceeds them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Gravity {
     /// For interrupt handlers, ns.
@@ -94,8 +89,7 @@ pub struct Gravity {
 }
 
 /// Switches of real-time threads to Linux, each of which costs it the guarantees of the co-kernel until it returns.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct ModeSwitches {
     /// Number of real-time threads that exist.
@@ -107,8 +101,7 @@ pub struct ModeSwitches {
 }
 
 /// A real-time thread that switched to Linux.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SwitchingThread {
     /// Thread name; that of a kernel thread in brackets.
     pub name: String,
@@ -118,32 +111,27 @@ pub struct SwitchingThread {
 
 impl CoKernel {
     /// Whether the co-kernel runs, as far as Dovetail shows: it has taken over a timer.
-    #[must_use]
     pub fn is_running(&self) -> Option<bool> {
         self.proxy_cpus.as_ref().map(|cpus| !cpus.is_empty())
     }
 
     /// Gravity of the co-kernel's clock.
-    #[must_use]
     pub fn gravity(&self) -> Option<Gravity> {
         self.cobalt.as_ref().and_then(|cobalt| cobalt.gravity).or_else(|| self.evl.as_ref()?.gravity)
     }
 
     /// CPUs that real-time threads may use.
-    #[must_use]
     pub fn cpus(&self) -> Option<&CpuSet> {
         self.cobalt.as_ref().and_then(|cobalt| cobalt.cpus.as_ref()).or_else(|| self.evl.as_ref()?.cpus.as_ref())
     }
 
     /// Switches of real-time threads to Linux.
-    #[must_use]
     pub fn mode_switches(&self) -> Option<&ModeSwitches> {
         let of_cobalt = self.cobalt.as_ref().and_then(|cobalt| cobalt.mode_switches.as_ref());
         of_cobalt.or_else(|| self.evl.as_ref()?.mode_switches.as_ref())
     }
 
     /// Name and version: `Cobalt 3.2.2`, `EVL ABI 32`; of a pipeline without core its name.
-    #[must_use]
     pub fn name(&self) -> Option<String> {
         let name =
             |word: &str, version: Option<String>| version.map_or_else(|| word.to_owned(), |v| format!("{word} {v}"));
@@ -155,7 +143,6 @@ impl CoKernel {
 
 impl Gravity {
     /// The three values, in the order irq, kernel, user.
-    #[must_use]
     pub fn values(self) -> [(&'static str, Option<i64>); 3] {
         [("irq", self.irq_ns), ("kernel", self.kernel_ns), ("user", self.user_ns)]
     }

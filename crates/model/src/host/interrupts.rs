@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeSet;
 
 /// Affinities of interrupts (Documentation/core-api/irq/irq-affinity.rst).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Interrupts {
     /// Default affinity of new interrupts.
@@ -16,8 +15,7 @@ pub struct Interrupts {
 }
 
 /// Interrupts with the same affinity.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct IrqGroup {
     /// IRQ numbers, like `24-27,30`.
     pub irqs: String,
@@ -34,7 +32,6 @@ const MOST: usize = 1 << 16;
 
 impl Interrupts {
     /// The same without interrupts that `other` lacks: interrupts appear and disappear with their devices.
-    #[must_use]
     pub fn shared_with(&self, other: &Interrupts) -> Interrupts {
         let theirs: BTreeSet<u32> = other.groups.iter().flat_map(IrqGroup::numbers).collect();
         let shared = |group: &IrqGroup| {
@@ -47,7 +44,6 @@ impl Interrupts {
 
 impl IrqGroup {
     /// Creates the group of these interrupts, given in ascending order.
-    #[must_use]
     pub fn new(irqs: &[u32], cpus: CpuSet, effective: Option<CpuSet>) -> IrqGroup {
         IrqGroup { irqs: ranges(irqs), count: u32::try_from(irqs.len()).unwrap_or(u32::MAX), cpus, effective }
     }
@@ -63,7 +59,6 @@ impl IrqGroup {
     }
 
     /// The effective affinity, or the affinity if that is unknown.
-    #[must_use]
     pub fn reached(&self) -> &CpuSet {
         self.effective.as_ref().unwrap_or(&self.cpus)
     }

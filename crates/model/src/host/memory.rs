@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Settings of the memory management (Documentation/admin-guide/sysctl/vm.rst, Documentation/admin-guide/mm).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Memory {
     /// Transparent huge pages: `always`, `madvise`, `never`.

@@ -4,8 +4,7 @@ use crate::CpuSet;
 use serde::{Deserialize, Serialize};
 
 /// A value with its CPUs.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OnCpus<T> {
     /// The CPUs.
     pub cpus: CpuSet,

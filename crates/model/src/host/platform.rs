@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Facts about the platform.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Platform {
     /// Vendor and product from the firmware.
@@ -24,8 +23,7 @@ pub struct Platform {
 }
 
 /// A thermal zone.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ThermalZone {
     /// Type of the zone: `x86_pkg_temp`, `cpu-thermal`.
     pub kind: Option<String>,

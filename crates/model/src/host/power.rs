@@ -5,8 +5,7 @@ use crate::CpuSet;
 use serde::{Deserialize, Serialize};
 
 /// Settings that trade latency for energy.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Power {
     /// Frequency scaling; empty when there is none.
@@ -28,8 +27,7 @@ pub struct Power {
 }
 
 /// Frequency policy of a CPU (Documentation/admin-guide/pm/cpufreq.rst).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct FrequencyPolicy {
     /// Scaling driver.
@@ -49,8 +47,7 @@ pub struct FrequencyPolicy {
 }
 
 /// One idle state (Documentation/admin-guide/pm/cpuidle.rst).
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct IdleState {
     /// Name: `POLL`, `C1E`, `C6`.

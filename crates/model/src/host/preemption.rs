@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 
 words! {
     /// Preemption model: the points at which the kernel may preempt a task (kernel/Kconfig.preempt).
-    #[derive(Serialize, Deserialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[derive(Serialize, Deserialize, schemars::JsonSchema)]
     #[serde(rename_all = "snake_case")]
     Preemption {
         /// Only when a task gives up its CPU or returns to user space.
@@ -31,7 +30,6 @@ impl Preemption {
     }
 
     /// The model that `preempt=` chooses by this name; `None` for names that the kernel ignores.
-    #[must_use]
     pub fn by_parameter(name: &str) -> Option<Preemption> {
         match name {
             "none" => Some(Preemption::None),

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// The processors of a machine. A list is empty when it has no entries or cannot be read.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Processors {
     /// Vendor, family, model and stepping, or the architecture's equivalent: `GenuineIntel 6-79-1`, `0x41 0xd08 r0p3`.
@@ -36,8 +35,7 @@ pub struct Processors {
 }
 
 /// One cache.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Cache {
     /// Cache level, 1 nearest to the CPU.
     pub level: u32,
@@ -50,8 +48,7 @@ pub struct Cache {
 }
 
 /// One memory node.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MemoryNode {
     /// Node number.
     pub node: u32,

@@ -5,8 +5,7 @@ use crate::CpuSet;
 use serde::{Deserialize, Serialize};
 
 /// Scheduler settings besides real-time throttling.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Scheduling {
     /// Control group of this process in the CPU controller.
@@ -56,27 +55,23 @@ impl Scheduling {
 
     /// Whether the kernel refuses FIFO and round-robin in this process's control group, even to root, with EPERM
     /// (`__sched_setscheduler`, kernel/sched/syscalls.c; `CONFIG_RT_GROUP_SCHED`).
-    #[must_use]
     pub fn lacks_rt_budget(&self) -> bool {
         self.cgroup_rt_runtime_us == Some(0)
     }
 
     /// Path of that group.
-    #[must_use]
     pub fn group(&self) -> &str {
         self.cgroup.as_deref().unwrap_or("/")
     }
 
     /// The file with its real-time budget, below the directory of control groups (cgroup v1).
-    #[must_use]
     pub fn rt_budget_file(&self) -> String {
         format!("cpu{}/cpu.rt_runtime_us", self.group().trim_end_matches('/'))
     }
 }
 
 /// Scheduling privileges of a process.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Permissions {
     /// Whether it may set any policy and priority (`CAP_SYS_NICE`).

@@ -3,8 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 /// Programs and kernel threads visible to this process.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct Tasks {
     /// Number of threads examined; `null` when they cannot be listed.
@@ -18,8 +17,7 @@ pub struct Tasks {
 }
 
 /// Threads of one name, policy and priority.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RealtimeTask {
     /// Thread name; for several kernel threads the part before the `/`: `migration/*`.
     pub name: String,
@@ -35,7 +33,6 @@ pub struct RealtimeTask {
 
 impl RealtimeTask {
     /// Whether it runs interrupt handlers: the kernel names these threads `irq/NUMBER-NAME`.
-    #[must_use]
     pub fn is_irq_thread(&self) -> bool {
         self.is_kernel && self.name.starts_with("irq/")
     }

@@ -7,9 +7,8 @@ use std::fmt;
 use std::str::FromStr;
 
 /// Background work during a measurement of another tool: a load of this program, or a description.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(with = "String"))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[schemars(with = "String")]
 #[serde(try_from = "String", into = "String")]
 pub enum ImportedLoad {
     /// A load that this program can start.
@@ -28,7 +27,6 @@ pub struct ImportedLoadError(String);
 
 impl ImportedLoad {
     /// Returns the label for reports, cut off at the length of a label.
-    #[must_use]
     pub fn label(&self) -> String {
         match self {
             ImportedLoad::Known(load) => load.label(),

@@ -5,8 +5,7 @@ use serde::Serialize;
 
 words! {
     /// A group of options, the most important first.
-    #[derive(Serialize)]
-    #[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+    #[derive(Serialize, schemars::JsonSchema)]
     #[serde(rename_all = "snake_case")]
     ConfigGroup {
         /// The preemption model, and options that follow from it.
@@ -139,7 +138,6 @@ const RULES: [Rule; 14] = [
 
 impl ConfigGroup {
     /// The group of an option, named without `CONFIG_`, with this value. A module acts only where it is loaded.
-    #[must_use]
     pub fn of(option: &str, value: &str) -> ConfigGroup {
         let is_in = |(_, names, beginnings): &&Rule| {
             names.split(' ').any(|name| name == option)

@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 /// Description of one load.
-#[derive(Debug, Clone, Copy, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Serialize, schemars::JsonSchema)]
 pub struct AboutLoad {
     /// The typed form; options in brackets.
     pub load: &'static str,

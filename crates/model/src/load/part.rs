@@ -32,8 +32,9 @@ pub enum LoadPart {
 }
 
 /// 1 to 100 percent.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(
+    Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize, serde::Deserialize, schemars::JsonSchema,
+)]
 #[serde(try_from = "u32")]
 pub struct Percent(u8);
 
@@ -44,13 +45,11 @@ impl Percent {
     pub const HALF: Percent = Percent(50);
 
     /// `None` outside 1..=100.
-    #[must_use]
     pub fn new(value: u32) -> Option<Percent> {
         u8::try_from(value).ok().filter(|value| (1..=100).contains(value)).map(Percent)
     }
 
     /// The number.
-    #[must_use]
     pub fn get(self) -> u8 {
         self.0
     }

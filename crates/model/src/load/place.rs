@@ -22,10 +22,8 @@ pub enum LoadCpus {
 }
 
 impl LoadCpus {
-    /// The CPUs on a machine where `allowed` may be used and `measured` are measured; `None`: all of `allowed`.
-    ///
-    /// # Errors
-    /// One line, if the set is empty or not allowed.
+    /// The CPUs on a machine where `allowed` may be used and `measured` are measured; `None`: all of `allowed`. Errors:
+    /// one line, if the set is empty or not allowed.
     pub fn resolve(&self, allowed: &CpuSet, measured: &CpuSet) -> Result<Option<CpuSet>, String> {
         let cpus = match self {
             LoadCpus::All => return Ok(None),

@@ -34,7 +34,6 @@ impl Tool {
     pub const STRESS_NG_DEFAULT: &str = "--cpu 0 --vm 1";
 
     /// The executable.
-    #[must_use]
     pub fn command(self) -> &'static str {
         match self {
             Tool::Command => "sh",

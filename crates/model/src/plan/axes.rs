@@ -179,7 +179,6 @@ fn combined(before: &[Vec<String>], key: &str, value: &Spanned<DeValue<'_>>) -> 
     Ok(values.iter().flat_map(with).collect())
 }
 
-/// Files for guests.
 pub(super) fn guest_files(value: &Spanned<DeValue<'_>>) -> Located<Vec<GuestFile>> {
     match value.get_ref() {
         DeValue::Array(items) => items.iter().map(parsed).collect(),

@@ -136,7 +136,6 @@ fn of_forms(forms: &'static [Form]) -> impl Iterator<Item = &'static str> {
     KEYS.iter().filter(|key| forms.contains(&key.form)).map(|key| key.name)
 }
 
-/// All keys.
 static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| KEYS.iter().map(|key| key.name).collect());
 /// What `--set` changes, the axes first.
 pub(super) static OF_SET: LazyLock<Vec<&str>> =
@@ -152,10 +151,8 @@ pub(super) fn key(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name == name)
 }
 
-/// The line of TOML that gives a knob one value; `prepare.SETTING` is a setting of the machine.
-///
-/// # Errors
-/// If the key is unknown, or no knob.
+/// The line of TOML that gives a knob one value; `prepare.SETTING` is a setting of the machine. Errors: if the key is
+/// unknown, or no knob.
 pub(super) fn line_of(name: &str, value: &str) -> Result<String, UnknownWord> {
     if let Some(setting) = name.strip_prefix(Knob::PREPARE) {
         return Ok(format!("prepare.{} = {}", quoted(setting), quoted(value)));

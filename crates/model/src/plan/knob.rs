@@ -5,8 +5,7 @@ use crate::{Kernel, LabKernel, Prepare};
 use serde::{Deserialize, Serialize};
 
 /// A key of a plan with two or more values.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Knob {
     /// An axis, another key that holds for every cell, or `prepare.SETTING`.
     pub key: String,
@@ -32,10 +31,8 @@ impl Knob {
     /// How the key of a setting of the machine begins.
     pub const PREPARE: &str = "prepare.";
 
-    /// A knob with these values, as it is first.
-    ///
-    /// # Errors
-    /// One line, with fewer than two values, more than [`Knob::MOST_VALUES`], or one twice.
+    /// A knob with these values, as it is first. Errors: one line, with fewer than two values, more than
+    /// [`Knob::MOST_VALUES`], or one twice.
     pub fn of(key: String, mut values: Vec<String>) -> Result<Knob, String> {
         let two = || format!("knob `{key}` needs two values or more, like [\"leave\", \"off\"]");
         let most = Knob::MOST_VALUES;
@@ -61,21 +58,16 @@ impl Knob {
     }
 
     /// The knob with `value` as its only other one.
-    #[must_use]
     pub fn with(&self, value: &str) -> Knob {
         Knob { between: Vec::new(), changed: value.to_owned(), ..self.clone() }
     }
 
     /// The value of one level.
-    #[must_use]
     pub fn value(&self, is_changed: bool) -> &str {
         if is_changed { &self.changed } else { &self.as_is }
     }
 
-    /// Checks the knob by itself.
-    ///
-    /// # Errors
-    /// One line, if two values are equal.
+    /// Checks the knob by itself. Errors: one line, if two values are equal.
     fn check(&self) -> Result<(), String> {
         let values: Vec<&str> = self.values().collect();
         match (1..values.len()).find(|at| values.iter().take(*at).any(|other| Some(other) == values.get(*at))) {
@@ -89,10 +81,8 @@ impl Knob {
 }
 
 impl Plan {
-    /// Gives a word of the command line of every kernel another value; [`Knob::AS_IS`] leaves it.
-    ///
-    /// # Errors
-    /// If a kernel is that of this machine, or it would not be one word.
+    /// Gives a word of the command line of every kernel another value; [`Knob::AS_IS`] leaves it. Errors: if a kernel
+    /// is that of this machine, or it would not be one word.
     pub(super) fn boot_with(&mut self, word: &str, value: &str) -> Result<(), String> {
         let text = match value {
             Knob::AS_IS | "off" => String::new(),

@@ -4,10 +4,7 @@ use super::keys::{Draft, line_of};
 use super::values::document;
 use super::{Knob, Plan};
 
-/// The plan with the keys of one more line.
-///
-/// # Errors
-/// What is wrong with the line.
+/// The plan with the keys of one more line. Errors: what is wrong with the line.
 fn changed(plan: Plan, line: &str) -> Result<Plan, String> {
     let mut draft = Draft { plan, ..Draft::default() };
     document(line).and_then(|line| draft.read(line.get_ref())).map_err(|(_, why)| why)?;
@@ -16,18 +13,13 @@ fn changed(plan: Plan, line: &str) -> Result<Plan, String> {
 
 impl Plan {
     /// The plan with each knob at one of its values; `levels` tells which are changed, in the order of the knobs. It
-    /// has no knobs itself.
-    ///
-    /// # Errors
-    /// One line with the key and the value that cannot be.
+    /// has no knobs itself. Errors: one line with the key and the value that cannot be.
     pub fn with_knobs(&self, levels: &[bool]) -> Result<Plan, String> {
         self.with_values(&self.knobs.iter().zip(levels).map(|(knob, level)| knob.value(*level)).collect::<Vec<_>>())
     }
 
-    /// The plan with each knob at this value, in the order of the knobs. It has no knobs itself.
-    ///
-    /// # Errors
-    /// One line with the key and the value that cannot be.
+    /// The plan with each knob at this value, in the order of the knobs. It has no knobs itself. Errors: one line with
+    /// the key and the value that cannot be.
     pub fn with_values(&self, values: &[&str]) -> Result<Plan, String> {
         let mut plan = Plan { knobs: Vec::new(), ..self.clone() };
         for (knob, value) in self.knobs.iter().zip(values.iter().copied()) {

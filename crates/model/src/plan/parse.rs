@@ -38,10 +38,8 @@ pub enum ChangedPlanError {
 }
 
 impl Plan {
-    /// Parses a plan. Omitted keys have the values of [`Plan::default`], except that nothing is required.
-    ///
-    /// # Errors
-    /// The first error: TOML syntax, an unknown key or word, an impossible value, a contradiction.
+    /// Parses a plan. Omitted keys have the values of [`Plan::default`], except that nothing is required. Errors: the
+    /// first error: TOML syntax, an unknown key or word, an impossible value, a contradiction.
     pub fn parse(text: &str) -> Result<Plan, PlanError> {
         let reading = Reading::begin(text).and_then(|mut reading| {
             reading.draft.read(reading.document.get_ref())?;
@@ -51,10 +49,7 @@ impl Plan {
     }
 
     /// Reads a plan in which each of `settings` replaces its key, and every key that excludes it: `method` the axis
-    /// `runtime`, `cycles` the duration.
-    ///
-    /// # Errors
-    /// The first mistake in the text that is left, or in a setting.
+    /// `runtime`, `cycles` the duration. Errors: the first mistake in the text that is left, or in a setting.
     pub fn parse_with(text: &str, settings: &[Setting]) -> Result<Plan, ChangedPlanError> {
         let mut reading = Reading::begin(text).map_err(|located| place(text, located))?;
         settings.iter().for_each(|setting| setting.displace(reading.document.get_mut()));
@@ -157,10 +152,7 @@ impl<'a> Reading<'a> {
 }
 
 impl Plan {
-    /// Parses a value for `/dev/cpu_dma_latency`: a duration, or `leave`.
-    ///
-    /// # Errors
-    /// One line with the expected form.
+    /// Parses a value for `/dev/cpu_dma_latency`: a duration, or `leave`. Errors: one line with the expected form.
     pub fn cpu_dma_latency(text: &str) -> Result<Option<u32>, String> {
         if text == "leave" {
             return Ok(None);

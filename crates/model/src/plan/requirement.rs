@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
 
 /// Limits on the latency of every cell; `None` where nothing is required.
-#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct Requirement {
     /// Latency limit of every wake-up. It is also the deadline by which misses are counted.
@@ -59,7 +58,6 @@ impl Requirement {
     pub const KNOWN: &[&str] = &["max", "p99", "p999", "p9999", "p99999", "p999999", "misses_per_hour"];
 
     /// Whether nothing is required.
-    #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Requirement::default()
     }
@@ -81,10 +79,7 @@ impl Requirement {
         self.max.map(|max| ("max", max)).into_iter().chain(self.quantiles().map(|(level, limit)| (level.key(), limit)))
     }
 
-    /// Sets one limit from its text forms.
-    ///
-    /// # Errors
-    /// If `key` is not a limit or `value` is invalid.
+    /// Sets one limit from its text forms. Errors: if `key` is not a limit or `value` is invalid.
     pub fn set(&mut self, key: &str, value: &str) -> Result<(), RequirementError> {
         if key == "misses_per_hour" {
             let rate = value.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
@@ -110,10 +105,8 @@ impl Requirement {
     }
 
     /// Sets limits from text like `max=1ms,p999=200us`, or `max<1ms`, `max<=1ms`, which shells require in quotes. In
-    /// every form, a latency equal to its limit meets it.
-    ///
-    /// # Errors
-    /// As [`Requirement::set`], and if a part is not `key=value`.
+    /// every form, a latency equal to its limit meets it. Errors: as [`Requirement::set`], and if a part is not
+    /// `key=value`.
     pub fn set_all(&mut self, text: &str) -> Result<(), RequirementError> {
         let mut seen = HashSet::new();
         for part in text.split(',') {

@@ -18,7 +18,6 @@ pub struct Setting {
 
 impl Setting {
     /// The key as typed.
-    #[must_use]
     pub fn key(&self) -> &str {
         &self.key
     }
@@ -54,10 +53,8 @@ impl FromStr for Setting {
     type Err = String;
 
     /// Reads `KEY=VALUE`. The values of an axis are separated by commas; a value that contains commas is written as a
-    /// list of TOML: `load=["cmd:a,b", "none"]`.
-    ///
-    /// # Errors
-    /// One line, if the key is missing or unknown. The value is checked with the plan.
+    /// list of TOML: `load=["cmd:a,b", "none"]`. Errors: one line, if the key is missing or unknown. The value is
+    /// checked with the plan.
     fn from_str(text: &str) -> Result<Setting, String> {
         let form = "expected KEY=VALUE, like load=none or policy=other,fifo:80";
         let (key, value) = text.split_once('=').ok_or_else(|| format!("invalid setting `{text}`: {form}"))?;

@@ -37,7 +37,6 @@ pub(super) fn string<'a>(value: &'a Spanned<DeValue<'_>>) -> Located<&'a str> {
     Some(any_text(value)?).filter(|text| text.chars().all(is_plain)).ok_or_else(unplain)
 }
 
-/// Any text.
 pub(super) fn any_text<'a>(value: &'a Spanned<DeValue<'_>>) -> Located<&'a str> {
     match value.get_ref() {
         DeValue::String(text) => Ok(text),

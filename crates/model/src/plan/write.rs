@@ -9,7 +9,6 @@ use std::fmt::{Display, Write};
 impl Plan {
     /// The plan as text from which [`Plan::parse`] reads the same plan. Every value is written, including defaults of
     /// this version.
-    #[must_use]
     pub fn to_toml(&self) -> String {
         let asked = &self.conditions;
         let mut out = String::new();

@@ -22,7 +22,6 @@ fn number(text: &str) -> Option<i64> {
 impl Prepare {
     /// The setting, as it is typed, that lets real-time threads use all CPU time: no limit, one of the whole period, or
     /// no server for normal threads (Linux 6.12).
-    #[must_use]
     pub fn without_realtime_limit(&self) -> Option<String> {
         // A file has several names. Of each that is typed: its value as the kernel reads it, -1 where it would refuse.
         let named = |ends: &str| -> Vec<(String, i64)> {

@@ -4,8 +4,7 @@ use serde::{Deserialize, Serialize};
 use std::fmt;
 
 /// What Cobalt counted for a thread during its cycles.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CobaltRecord {
     /// Switches to secondary mode, where Linux schedules the thread: those latencies are of Linux.
     pub mode_switches: u64,
@@ -21,8 +20,7 @@ pub struct CobaltRecord {
 }
 
 /// Reason of Cobalt for a switch to secondary mode (`SIGDEBUG_*`).
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum SwitchReason {
     /// A signal of Linux, like those of a debugger.
@@ -43,7 +41,6 @@ pub enum SwitchReason {
 
 impl SwitchReason {
     /// The reason of a number of `SIGDEBUG_*` (`cobalt/uapi/signal.h`).
-    #[must_use]
     pub fn of_number(number: u8) -> SwitchReason {
         match number {
             1 => SwitchReason::Signal,

@@ -4,8 +4,7 @@ use crate::{CpuSet, Policy};
 use serde::{Deserialize, Serialize};
 
 /// The record of a cell of method `cost`, or of a load `cost` that timed its operations.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CostRecord {
     /// The policy of the suite's processes, `sched_getattr(2)`.
     pub policy: Policy,
@@ -23,8 +22,7 @@ pub struct CostRecord {
 }
 
 /// The batches of one operation.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OperationRecord {
     /// Group and name: `syscall/read`.
     pub name: String,
@@ -38,8 +36,7 @@ pub struct OperationRecord {
 }
 
 /// Sums over every batch of an operation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AllBatches {
     /// Number of batches, at least 1.
     pub batches: u64,
@@ -50,8 +47,7 @@ pub struct AllBatches {
 }
 
 /// An operation that could not be measured.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SkippedOperation {
     /// Group and name.
     pub name: String,

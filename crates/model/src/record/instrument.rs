@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// [`Record::threads`](crate::Record::threads) holds the distribution of each thread, if the result has one, as far as
 /// it is known there; counts that no such program makes (early, missed, lost) are 0 and mean nothing.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct InstrumentRecord {
     /// Path of the program, or file of the device; `null` if it was gone at the end.
     pub program: Option<String>,
@@ -29,8 +28,7 @@ pub struct InstrumentRecord {
 }
 
 /// A thread of an outside program.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct InstrumentThread {
     /// Its name.
     pub name: String,

@@ -6,8 +6,7 @@ use serde::{Deserialize, Serialize};
 
 /// Everything that the result of a guest depends on: with equal values and an equal cell, the result is the same to the
 /// bit.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LabRecord {
     /// Clock of its times.
     pub clock: LabClock,
@@ -39,8 +38,7 @@ pub struct LabRecord {
 }
 
 /// The machine of a guest while it measured.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct HostSideRecord {
     /// Activity of each part of its load; empty without a load.
     pub loads: Vec<LoadRecord>,
@@ -54,8 +52,7 @@ pub struct HostSideRecord {
 }
 
 /// A thread of a guest on this machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct GuestThread {
     /// Its kind.
     pub kind: GuestThreadKind,

@@ -5,8 +5,7 @@ use serde::Serialize;
 use std::iter::Sum;
 
 /// What became of the due times of a thread, or of several; each is counted once.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Ledger {
     /// All due times of the measured window.
     pub due: u64,
@@ -29,7 +28,6 @@ pub struct Ledger {
 
 impl Ledger {
     /// Whether each due time is in the account, and once.
-    #[must_use]
     pub fn is_balanced(&self) -> bool {
         let Ledger { due, recorded, missed, unanswered, open, lost, passed_over, unseen } = *self;
         let all = [recorded, missed, unanswered, open, lost, passed_over, unseen];
@@ -37,7 +35,6 @@ impl Ledger {
     }
 
     /// Due times of which nothing is known. A limit is not shown to be met while there are any.
-    #[must_use]
     pub fn not_seen(&self) -> u64 {
         self.unseen.saturating_add(self.passed_over)
     }
@@ -60,7 +57,6 @@ impl Sum for Ledger {
 
 impl ThreadRecord {
     /// The due times behind the wait that was still open at the end; 0 without one.
-    #[must_use]
     pub fn behind_open(&self) -> u64 {
         self.censored.map_or(0, |wait| match u64::try_from(wait.cycle) {
             Ok(cycle) => self.cycles_due.saturating_sub(cycle).saturating_sub(1),
@@ -73,7 +69,6 @@ impl ThreadRecord {
     /// A wake-up implies the due times that it missed ([`crate::Schedule::missed`]), which its second counts. Due times
     /// that are missing beyond these were not seen: the start of the thread was delayed beyond them, in records of
     /// older versions, or the wake-up that missed them was lost.
-    #[must_use]
     pub fn ledger(&self, task: &Task) -> Ledger {
         let (unanswered, open) = (self.never_answered(), self.censored.filter(|wait| wait.cycle >= 0));
         let by_wakeups = self.seconds.iter().fold(0, |sum: u64, second| sum.saturating_add(second.missed));

@@ -5,8 +5,7 @@ use crate::Span;
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Activity of one part of a load during the measurement.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LoadRecord {
     /// The part in its typed form; empty in older records, which had one part only.
     #[serde(default)]
@@ -32,8 +31,7 @@ pub struct LoadRecord {
 }
 
 /// The outside program that was found.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ProgramRecord {
     /// Path of the executable.
     pub path: String,
@@ -42,8 +40,7 @@ pub struct ProgramRecord {
 }
 
 /// Activity of the load between two readings.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LoadSecond {
     /// Time since the previous reading, ns.
     #[serde(rename = "elapsed_ns")]
@@ -56,8 +53,7 @@ pub struct LoadSecond {
 }
 
 /// Failure of a load to keep up its work.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct LoadFailure {
     /// Time of detection, ns after the first measured due time; 0 when before it.
     #[serde(rename = "at_ns")]
@@ -88,7 +84,6 @@ impl LoadRecord {
     ///
     /// The first interval is the shortest of three readings or more with 300 operations, or 0.1 s of CPU time. It is
     /// compared with every later one of as many readings, so that a fluctuating rate does not count as a fall.
-    #[must_use]
     pub fn lowest_share(&self) -> Option<f64> {
         let is_program = self.program.is_some();
         let amount = |second: &LoadSecond| if is_program { second.cpu_us } else { second.operations };
@@ -111,7 +106,6 @@ impl LoadRecord {
 
     /// Whether it has done nothing for longer than its usual pauses; never true of an outside program, which counts
     /// runs only.
-    #[must_use]
     pub fn has_stalled(&self) -> bool {
         let is_idle = |second: &&LoadSecond| second.operations == Some(0);
         let n_idle = self.seconds.iter().rev().take_while(is_idle).count();
@@ -127,7 +121,6 @@ impl LoadRecord {
 
     /// Whether it did nothing in all of the measured time: no operation, or of an outside program no CPU time. False
     /// where that is unknown, or nothing was measured.
-    #[must_use]
     pub fn did_nothing(&self) -> bool {
         let is_program = self.program.is_some();
         let amount = |second: &LoadSecond| if is_program { second.cpu_us } else { second.operations };
@@ -136,14 +129,12 @@ impl LoadRecord {
     }
 
     /// Operations a second over all readings; `None` where they are not counted, or without a reading.
-    #[must_use]
     pub fn per_second(&self) -> Option<f64> {
         let operations = self.seconds.iter().map(|second| second.operations).sum::<Option<u64>>()?;
         self.over_time(operations as f64)
     }
 
     /// Average number of CPUs that it kept busy, like 1.5; `None` when unknown, or without a reading.
-    #[must_use]
     pub fn cpus_used(&self) -> Option<f64> {
         let us = self.seconds.iter().map(|second| second.cpu_us).sum::<Option<u64>>()?;
         self.over_time(us as f64 / 1e6)

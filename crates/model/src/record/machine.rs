@@ -6,8 +6,7 @@ use std::collections::BTreeMap;
 
 /// Activity of the machine between two readings, about a second apart; `null` where it cannot be read, or only by
 /// interrupting a measured CPU.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
 pub struct MachineSecond {
     /// Time since the first measured due time, ns, at the end of this interval; 0 when before it.

@@ -7,8 +7,7 @@ use std::sync::Arc;
 /// Counts of the logger of a cell: triggers of the measured time, and messages received.
 ///
 /// A trigger without an answer in time is one of the missed ones of the thread: its answer was late, or never came.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ResponseRecord {
     /// Triggers sent.
     pub triggers: u64,
@@ -32,8 +31,7 @@ pub struct ResponseRecord {
 }
 
 /// Exchanges of the logger with itself over its own link, before the first trigger.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OwnExchange {
     /// Number of exchanges.
     pub exchanges: u64,
@@ -47,8 +45,7 @@ pub struct OwnExchange {
 
 /// Parts of answers by the time stamps of the logger's kernel: over UDP at sending and receiving (SO_TIMESTAMPING, by
 /// software), of a GPIO line at its interrupt.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct AnswerParts {
     /// From the thread's call until the trigger reached the network driver; empty for a GPIO line, where this is
     /// unknown.
@@ -60,8 +57,7 @@ pub struct AnswerParts {
 }
 
 /// Report of a responder at its end.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TargetRecord {
     /// Link that it answered on.
     pub link: Link,

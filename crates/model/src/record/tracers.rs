@@ -5,8 +5,7 @@ use serde::{Deserialize, Serialize};
 
 /// Results of `timerlat` and `osnoise` after a cell, one after the other, under the load of the cell, each for its
 /// measured time (Documentation/trace/timerlat-tracer.rst and osnoise-tracer.rst).
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TracersRecord {
     /// One entry for each measured CPU; `null`: the kernel has no such tracer.
     pub timerlat: Option<Vec<TimerlatRecord>>,
@@ -16,8 +15,7 @@ pub struct TracersRecord {
 
 /// Latency of the kernel's own periodic timer on one CPU, at the period of the cell, and of the thread that it wakes,
 /// which had the policy of the cell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TimerlatRecord {
     /// The CPU.
     pub cpu: u32,
@@ -30,8 +28,7 @@ pub struct TimerlatRecord {
 }
 
 /// Noise seen by a thread that is always runnable (`other` at nice 0), on one CPU: sums over `samples`.
-#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OsnoiseRecord {
     /// The CPU.
     pub cpu: u32,

@@ -4,8 +4,7 @@ use crate::{CpuSet, Histogram, Period, Policy, Span};
 use serde::{Deserialize, Serialize};
 
 /// Results of a cell that watches threads of other programs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WatchRecord {
     /// The program that the cell started, as words; empty when it watched running ones.
     pub command_line: Vec<String>,
@@ -36,8 +35,7 @@ pub struct WatchRecord {
 }
 
 /// Activations of one thread.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WatchedThread {
     /// Thread ID.
     pub tid: u32,
@@ -116,8 +114,7 @@ pub struct WatchedThread {
 }
 
 /// A change of the priority of a watched thread, or of the CPUs that it may use.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct SettingChange {
     /// Time after the start of the cell at which it was seen, ns: that of the next activation, or of the next look
     /// once a second.
@@ -137,8 +134,7 @@ impl SettingChange {
 }
 
 /// A policy that the kernel refused to a thread.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct RefusedPolicy {
     /// The system call.
     pub call: String,
@@ -147,8 +143,7 @@ pub struct RefusedPolicy {
 }
 
 /// A watched thread that never waited twice in one call, so that it has no activations.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OtherThread {
     /// Thread ID.
     pub tid: u32,
@@ -170,8 +165,7 @@ pub struct OtherThread {
 }
 
 /// State of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum ThreadState {
     /// It sleeps.
@@ -188,7 +182,6 @@ pub enum ThreadState {
 
 impl ThreadState {
     /// Whether the thread is not waiting for its next activation, so that nothing is known of it.
-    #[must_use]
     pub fn is_awake(self) -> bool {
         !matches!(self, ThreadState::Asleep | ThreadState::Ended)
     }
@@ -207,8 +200,7 @@ impl std::fmt::Display for ThreadState {
 }
 
 /// What a thread had not finished at the end of the cell.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct OpenActivation {
     /// Its kind.
     pub kind: OpenKind,
@@ -220,8 +212,7 @@ pub struct OpenActivation {
 }
 
 /// Kinds of what is not finished.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum OpenKind {
     /// A wait without a release for longer than ever before, of a thread that others release or that sleeps for lengths
@@ -234,8 +225,7 @@ pub enum OpenKind {
 }
 
 /// Period of a thread.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct FoundPeriod {
     /// The period, ns.
     #[serde(rename = "period_ns")]
@@ -247,8 +237,7 @@ pub struct FoundPeriod {
 }
 
 /// Numbers of activations by what released them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Releases {
     /// A timer of the thread, whose due time is the release.
     pub timer: u64,
@@ -261,8 +250,7 @@ pub struct Releases {
 }
 
 /// A name and how often it occurred.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct CountedName {
     /// The name.
     pub name: String,
@@ -271,8 +259,7 @@ pub struct CountedName {
 }
 
 /// Time of a name.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct NamedTime {
     /// The name.
     pub name: String,
@@ -287,8 +274,7 @@ pub struct NamedTime {
 }
 
 /// Activations of the last thread of a chain that the first one caused by waking the next, and so on.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChainRecord {
     /// Names of the threads, from the first to the last.
     pub threads: Vec<String>,
@@ -303,8 +289,7 @@ pub struct ChainRecord {
 }
 
 /// One stage of a chain.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ChainStage {
     /// The thread.
     pub thread: String,

@@ -44,7 +44,6 @@ pub struct StudyDefinition {
 
 impl StudyDefinition {
     /// The method of the study that a cell has; `None` for another method.
-    #[must_use]
     pub fn method_of(&self, cell: &Cell) -> Option<&str> {
         let task = cell.task.to_string();
         let is_method = |method: &&String| {
@@ -54,16 +53,12 @@ impl StudyDefinition {
     }
 
     /// Names of the study's kernels that stand for that of a cell on `host`, the machine or its guest.
-    #[must_use]
     pub fn kernels_of(&self, cell: &Cell, host: &Host) -> Vec<&str> {
         let stands = self.kernels.iter().filter(|kernel| kernel.stands_for(cell, host));
         stands.map(|kernel| kernel.name.as_str()).collect()
     }
 
-    /// The way with this name.
-    ///
-    /// # Errors
-    /// One line with the known names, if there is none.
+    /// The way with this name. Errors: one line with the known names, if there is none.
     pub fn way(&self, name: &str) -> Result<&StudyWay, String> {
         let known: Vec<_> = self.ways.iter().map(|way| way.name.as_str()).collect();
         let found = self.ways.iter().find(|way| way.name == name);
@@ -89,8 +84,7 @@ pub struct StudyWay {
 }
 
 /// A part of a study that takes more than a plan.
-#[derive(Debug, Serialize, Deserialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(deny_unknown_fields)]
 pub struct StudyBeyond {
     /// The part.
@@ -205,7 +199,6 @@ words! {
 
 impl Statistic {
     /// Unit of a table; empty for a number of things.
-    #[must_use]
     pub fn unit(self) -> &'static str {
         match self {
             Statistic::Missed => "",
@@ -263,7 +256,6 @@ pub struct StudyCells {
 
 impl StudyCells {
     /// The axes that have values.
-    #[must_use]
     pub fn axes(&self) -> Vec<StudyAxis> {
         let named = [
             (StudyAxis::Kernel, self.kernel.is_empty()),
@@ -275,7 +267,6 @@ impl StudyCells {
     }
 
     /// Each combination of one value of every axis that has values.
-    #[must_use]
     pub fn members(&self) -> Vec<StudyCells> {
         fn each<T: Clone>(all: &[T]) -> Vec<Vec<T>> {
             if all.is_empty() { vec![Vec::new()] } else { all.iter().map(|one| vec![one.clone()]).collect() }
@@ -295,7 +286,6 @@ impl StudyCells {
     }
 
     /// Whether a place in a table, whose unknown axes are `None`, is among them.
-    #[must_use]
     pub fn contain(&self, kernel: &str, load: Option<&Load>, policy: Option<Policy>, period: Option<Period>) -> bool {
         (self.kernel.is_empty() || self.kernel.iter().any(|name| name == kernel))
             && (self.load.is_empty() || load.is_some_and(|load| self.load.iter().any(|one| stands_for(load, one))))
@@ -306,7 +296,6 @@ impl StudyCells {
 
 /// Whether the load of a cell is the equivalent of a published one: `udp` replaces `ping` without a machine that floods
 /// from outside. Names of loads in a plan are free.
-#[must_use]
 pub fn stands_for(ours: &Load, published: &Load) -> bool {
     let is_alike = |(ours, published): (&LoadPart, &LoadPart)| match ours {
         LoadPart::Program(program) if program.tool == Tool::Ping => *published == LoadPart::Kernel(KernelLoad::Udp),

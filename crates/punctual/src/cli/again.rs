@@ -46,9 +46,7 @@ pub(super) fn again(named: Option<&Path>, format: RunFormat) -> Outcome {
 }
 
 /// The captures of a run or in a directory, or the one at this path. Those that cannot be read are named on stderr.
-///
-/// # Errors
-/// If the path names neither a run nor captures, or the run has none.
+/// Errors: if the path names neither a run nor captures, or the run has none.
 pub(super) fn captures(path: &Path) -> Result<Captures, Box<dyn Error>> {
     let is_file = path.is_file() && path.to_string_lossy().ends_with(CaptureFile::SUFFIX);
     let names = if is_file { vec![path.display().to_string()] } else { store::captures(path) };

@@ -18,10 +18,7 @@ pub(super) struct NamedCell {
 }
 
 /// The cell of `run` that `word` names: a selector like `load=messaging,policy=fifo:80`, a printed name, or a part of a
-/// printed name that no other cell has.
-///
-/// # Errors
-/// If no cell, or more than one, matches.
+/// printed name that no other cell has. Errors: if no cell, or more than one, matches.
 pub(super) fn named(run: &Run, word: &str) -> Result<NamedCell, Box<dyn Error>> {
     let cells = run.header.first_cells();
     let all_names = analysis::cell_names(&run.header.cells);
@@ -38,10 +35,7 @@ pub(super) fn named(run: &Run, word: &str) -> Result<NamedCell, Box<dyn Error>> 
     Ok(NamedCell { index, selector })
 }
 
-/// The only cell that has all values of `selector`.
-///
-/// # Errors
-/// If no cell, or more than one, matches.
+/// The only cell that has all values of `selector`. Errors: if no cell, or more than one, matches.
 pub(super) fn selected(run: &Run, selector: &Selector) -> Result<usize, String> {
     let all = run.header.first_cells();
     let matches = |cell: &usize| run.header.cells.get(*cell).is_some_and(|cell| selector.matches(cell));
@@ -54,9 +48,7 @@ pub(super) fn selected(run: &Run, selector: &Selector) -> Result<usize, String> 
 }
 
 /// Two cells of one run: those that are named, or the only two; an only cell that was measured twice, with itself.
-///
-/// # Errors
-/// If the words do not name two cells.
+/// Errors: if the words do not name two cells.
 pub(super) fn pair(run: &Run, words: &[String]) -> Result<(usize, usize), Box<dyn Error>> {
     let (a, b) = match (words, comparison::only_pair(&run.header)) {
         ([], Some(pair)) => pair,
@@ -80,9 +72,7 @@ fn has_part(names: &[&str], word: &str) -> bool {
 }
 
 /// Index of the only name that `word` means: the name itself, some of its parts in their order, or beginnings of them.
-///
-/// # Errors
-/// If no name, or more than one, matches.
+/// Errors: if no name, or more than one, matches.
 pub(super) fn position(names: &[&str], word: &str) -> Result<usize, String> {
     if let Some(exact) = names.iter().position(|name| *name == word) {
         return Ok(exact);

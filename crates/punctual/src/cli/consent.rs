@@ -42,20 +42,15 @@ impl Origin {
         Origin { on: site.cloned(), ..self }
     }
 
-    /// Refuses to copy a file that is not the user's own, unless `yes`: the copy would be.
-    ///
-    /// # Errors
-    /// One line with the remedy.
+    /// Refuses to copy a file that is not the user's own, unless `yes`: the copy would be. Errors: one line with the
+    /// remedy.
     pub(super) fn permit_copy(&self, yes: bool) -> Result<(), String> {
         let Some(why) = self.foreign.as_ref().filter(|_| !yes) else { return Ok(()) };
         Err(format!("{} {why}, and would run from files of your own; read it, then add --yes", self.path.display()))
     }
 
     /// Refuses the actions of a file that is not the user's own, and programs that other users may have written, unless
-    /// `yes`.
-    ///
-    /// # Errors
-    /// One line with the intended actions and the remedy.
+    /// `yes`. Errors: one line with the intended actions and the remedy.
     pub(super) fn permit(&self, header: &Header, yes: bool) -> Result<(), String> {
         if yes {
             return Ok(());
@@ -107,10 +102,7 @@ fn clauses(all: &[Action], on: Option<&Site>) -> Vec<String> {
 }
 
 /// Permits the continuation of the run in `dir`, whose programs and settings are announced; `on`: the machine that
-/// measures, if it is not this one.
-///
-/// # Errors
-/// One line, if its files are not the user's own, unless `yes`.
+/// measures, if it is not this one. Errors: one line, if its files are not the user's own, unless `yes`.
 pub(super) fn permit_resumption(dir: &Path, header: &Header, on: Option<&Site>, yes: bool) -> Result<(), String> {
     let file = store::file_of(dir);
     // Another user with write permission on the directory can replace the file.
@@ -198,18 +190,12 @@ fn actor(on: Option<&Site>) -> String {
     }
 }
 
-/// Refuses to flood another machine unless `yes`.
-///
-/// # Errors
-/// One line that names the host and the remedy.
+/// Refuses to flood another machine unless `yes`. Errors: one line that names the host and the remedy.
 pub(super) fn permit_floods(header: &Header, yes: bool) -> Result<(), String> {
     permit_floods_by(actions::of(&header.cells), yes)
 }
 
-/// Refuses to flood another machine by loads of the command line, unless `yes`.
-///
-/// # Errors
-/// As [`permit_floods`].
+/// Refuses to flood another machine by loads of the command line, unless `yes`. Errors: as [`permit_floods`].
 pub(super) fn permit_floods_of<'a>(loads: impl Iterator<Item = &'a Load>, yes: bool) -> Result<(), String> {
     permit_floods_by(loads.flat_map(actions::of_load).collect(), yes)
 }

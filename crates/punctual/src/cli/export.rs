@@ -70,10 +70,7 @@ fn perfetto(arguments: &PerfettoArguments) -> Outcome {
     Ok(if unreadable.is_empty() { 0 } else { ERROR })
 }
 
-/// The job of a plan.
-///
-/// # Errors
-/// If the plan cannot be carried out in so many shards, or cannot be written.
+/// The job of a plan. Errors: if the plan cannot be carried out in so many shards, or cannot be written.
 fn job(
     arguments: &ExportArguments,
     name: String,

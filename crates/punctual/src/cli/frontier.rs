@@ -42,10 +42,8 @@ pub(super) fn frontier(arguments: FrontierArguments) -> Outcome {
     Ok(if matches!(frontier, Some(Frontier::Confirmed(_))) { 0 } else { NOT_FOUND })
 }
 
-/// The parameters of the search.
-///
-/// # Errors
-/// If the range is empty, or the method has no due times whose period could be searched.
+/// The parameters of the search. Errors: if the range is empty, or the method has no due times whose period could be
+/// searched.
 fn asked(arguments: &FrontierArguments) -> Result<SearchParameters, Box<dyn Error>> {
     let FrontierArguments { ref task, from, to, confirm, resolution, .. } = *arguments;
     // setitimer(2) takes microseconds.

@@ -46,10 +46,8 @@ struct TestCell {
 const WARM_UP: Span = Span(50_000_000);
 
 impl TestCell {
-    /// Takes the machine for a run with this cell.
-    ///
-    /// # Errors
-    /// If the kernel does not belong to the lab, the lab cannot run it here, or the machine is not available.
+    /// Takes the machine for a run with this cell. Errors: if the kernel does not belong to the lab, the lab cannot run
+    /// it here, or the machine is not available.
     fn begin(self, title: &str, wait: bool) -> Result<Session, Box<dyn Error>> {
         if self.kernel == Kernel::Running {
             return Err("invalid kernel `running`: it is the host's kernel, which guests do not boot; expected \

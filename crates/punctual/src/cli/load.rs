@@ -131,10 +131,7 @@ impl Work {
         }
     }
 
-    /// Takes a reading.
-    ///
-    /// # Errors
-    /// If a part has failed.
+    /// Takes a reading. Errors: if a part has failed.
     fn read(&mut self, running: &[Running]) -> Result<(), LoadError> {
         let now = clock::monotonic().0;
         let (at, elapsed) = (self.elapsed_at(now), Span(now.saturating_sub(self.last)));

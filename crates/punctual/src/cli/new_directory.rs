@@ -13,10 +13,8 @@ pub(super) struct NewDirectory {
 }
 
 impl NewDirectory {
-    /// Begins the directory `path`, whose name must be free or that of an empty directory.
-    ///
-    /// # Errors
-    /// One line, if the name is taken, or the directory cannot be made.
+    /// Begins the directory `path`, whose name must be free or that of an empty directory. Errors: one line, if the
+    /// name is taken, or the directory cannot be made.
     pub(super) fn make(path: &Path) -> Result<NewDirectory, String> {
         let failed = |err: io::Error| format!("cannot make {}: {err}", path.display());
         match path.symlink_metadata() {
@@ -40,10 +38,7 @@ impl NewDirectory {
         Ok(NewDirectory { path: plain, unfinished })
     }
 
-    /// Writes a file of the directory.
-    ///
-    /// # Errors
-    /// One line, if it cannot be written.
+    /// Writes a file of the directory. Errors: one line, if it cannot be written.
     pub(super) fn write(&self, name: &str, content: &[u8], executable: bool) -> Result<(), String> {
         let path = self.unfinished.join(name);
         let mode = if executable { 0o755 } else { 0o644 };
@@ -57,10 +52,8 @@ impl NewDirectory {
         written.map_err(|err| format!("cannot write {}: {err}", self.path.join(name).display()))
     }
 
-    /// Gives the directory its name; an empty directory of that name is replaced.
-    ///
-    /// # Errors
-    /// One line, if the name has been taken meanwhile.
+    /// Gives the directory its name; an empty directory of that name is replaced. Errors: one line, if the name has
+    /// been taken meanwhile.
     pub(super) fn finish(self) -> Result<(), String> {
         let named = fs::rename(&self.unfinished, &self.path).and_then(|()| host::file::sync_directory_of(&self.path));
         named.map_err(|err| format!("cannot make {}: {err}", self.path.display()))

@@ -7,10 +7,8 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use store::{ImportedRun, Run};
 
-/// The run that a command reads: the named one, or the latest below `runs`, which is named on stderr.
-///
-/// # Errors
-/// If none is named and there is none.
+/// The run that a command reads: the named one, or the latest below `runs`, which is named on stderr. Errors: if none
+/// is named and there is none.
 pub(super) fn named_or_latest(named: Option<&Path>) -> Result<PathBuf, Box<dyn Error>> {
     if let Some(named) = named {
         return Ok(named.to_owned());
@@ -29,9 +27,6 @@ pub(super) enum Read {
 
 impl Read {
     /// Reads the named directory or file.
-    ///
-    /// # Errors
-    /// If it cannot be read.
     pub(super) fn open(path: &Path) -> Result<Read, store::StoreError> {
         if let Some(run) = store::read_imported(path)? {
             return Ok(Read::imported(run));
@@ -39,10 +34,8 @@ impl Read {
         Ok(Read::own(store::read(path)?))
     }
 
-    /// Reads the directory, or file, that was named; only the cell that `name` means, if given.
-    ///
-    /// # Errors
-    /// If it cannot be read, or no cell or several cells match.
+    /// Reads the directory, or file, that was named; only the cell that `name` means, if given. Errors: if it cannot be
+    /// read, or no cell or several cells match.
     pub(super) fn open_cell(path: &Path, name: Option<&str>) -> Result<Read, Box<dyn Error>> {
         let read = Read::open(path)?;
         let Some(name) = name else { return Ok(read) };

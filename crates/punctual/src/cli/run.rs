@@ -57,10 +57,8 @@ fn end_of_shard(shard: Shard, dir: &Path, session: &Session) -> u8 {
     ERROR
 }
 
-/// Measures the plan, or what is missing of it; returns the directory of the run and its session.
-///
-/// # Errors
-/// If it cannot begin, or ends early; what was measured until then is kept.
+/// Measures the plan, or what is missing of it; returns the directory of the run and its session. Errors: if it cannot
+/// begin, or ends early; what was measured until then is kept.
 pub(super) fn measure(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> {
     let limits = Limits { at_most: arguments.at_most, blocks: arguments.blocks };
     let (dir, mut session) = if arguments.resume { resume(arguments)? } else { begin(arguments)? };

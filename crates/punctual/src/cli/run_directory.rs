@@ -9,10 +9,8 @@ use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, SystemTime};
 
-/// Creates the directory of a run, unless it is not to be kept.
-///
-/// # Errors
-/// If the directory cannot be created, or holds something else.
+/// Creates the directory of a run, unless it is not to be kept. Errors: if the directory cannot be created, or holds
+/// something else.
 pub(super) fn keep(session: &mut Session, keep: &Keep) -> Result<Option<PathBuf>, Box<dyn Error>> {
     if keep.no_keep {
         return Ok(None);
@@ -38,10 +36,8 @@ pub(super) fn started(header: &Header) -> SystemTime {
     SystemTime::UNIX_EPOCH + Duration::from_millis(header.started_unix_ms)
 }
 
-/// Prints the result of a session. A kept run gets its page, and is named on stderr. Returns the exit status.
-///
-/// # Errors
-/// If stdout cannot be written.
+/// Prints the result of a session. A kept run gets its page, and is named on stderr. Returns the exit status. Errors:
+/// if stdout cannot be written.
 pub(super) fn finish(session: &Session, dir: Option<&Path>, options: OutputOptions) -> Result<u8, Box<dyn Error>> {
     let Session { header, entries, .. } = session;
     let name = dir.map(|dir| dir.display().to_string()).unwrap_or_default();

@@ -38,7 +38,6 @@ impl Program {
         compiled_from(scratch, self.names().0, source, options)
     }
 
-    /// Its words with a fault.
     pub(crate) fn words(self, program: &Path, fault: &str) -> Vec<String> {
         match self {
             Program::Servo => words(program, fault),

@@ -14,7 +14,6 @@ use std::fmt::Write;
 const PATIENCE: u64 = 600;
 
 /// The files of a job: playbook, the tasks of a shard, inventory and plan.
-#[must_use]
 pub fn files(job: &Job) -> Vec<File> {
     let (seconds, interval) = (job.seconds(), job.interval());
     let values = [

@@ -12,7 +12,6 @@ use super::{File, Job};
 const IMAGE: &str = "registry.example/punctual:latest";
 
 /// The files of a job: the objects of the cluster, the image, and the collector.
-#[must_use]
 pub fn files(job: &Job) -> Vec<File> {
     let name = format!("punctual-{}", label(&job.name, 40));
     let n = job.shards.to_string();

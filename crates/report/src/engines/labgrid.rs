@@ -8,7 +8,6 @@ use super::text::filled;
 use super::{File, Job};
 
 /// The files of a job: the script that measures, and the way to a reserved place.
-#[must_use]
 pub fn files(job: &Job) -> Vec<File> {
     let targets = if job.targets.is_empty() { "punctual=yes".to_owned() } else { names(&job.targets) };
     let title = comment(&job.title);

@@ -15,7 +15,6 @@ const PROGRAM: &str = "https://lab.example/punctual";
 const DEVICE_TYPE: &str = "replace-device-type";
 
 /// The files of a job: a job of LAVA for each shard, and two scripts.
-#[must_use]
 pub fn files(job: &Job) -> Vec<File> {
     let of_shard = |shard: u32| File::plain(&format!("shard-{shard}.yaml"), lava_job(job, shard));
     let mut files: Vec<_> = (1..=job.shards).map(of_shard).collect();
@@ -27,7 +26,6 @@ pub fn files(job: &Job) -> Vec<File> {
     files
 }
 
-/// The job of a shard.
 fn lava_job(job: &Job, shard: u32) -> String {
     let target = match &job.targets[..] {
         [] => DEVICE_TYPE,

@@ -11,7 +11,6 @@ use super::{File, Job};
 const PATIENCE: u64 = 600;
 
 /// The files of a job: the array, the commands that submit it and merge its shards, and the plan.
-#[must_use]
 pub fn files(job: &Job) -> Vec<File> {
     let partitions = job.targets.join(",");
     let minutes = job.seconds().saturating_mul(2).saturating_add(PATIENCE).div_ceil(60);

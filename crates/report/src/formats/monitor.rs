@@ -8,7 +8,6 @@ use std::fmt::Write;
 const QUANTILES: [f64; 3] = [0.5, 0.99, 0.999];
 
 /// The present state of a monitor as metrics. Counters begin at its start.
-#[must_use]
 pub fn monitor_metrics(status: &MonitorStatus) -> String {
     let mut text = String::new();
     let start = &status.start;

@@ -37,7 +37,6 @@ static UNKNOWN: std::sync::LazyLock<Host> = std::sync::LazyLock::new(Host::defau
 
 impl<'a> Page<'a> {
     /// The page of a run or of imported measurements.
-    #[must_use]
     pub fn of(results: &Results<'a>, all_findings: bool) -> Page<'a> {
         match results {
             Results::Own(run) => Page::of_run(run, results.rows(), all_findings),

@@ -121,7 +121,6 @@ pub(super) fn number(value: f64) -> String {
     super::decimal(value)
 }
 
-/// The labels of a cell.
 fn labels(cell: &Row<'_>, more: &[(&str, &str)]) -> String {
     // Prometheus treats an empty label as a missing one, which stands for unknown.
     let own = [

@@ -5,8 +5,7 @@ use analysis::history::{Budget, FIRST_TEST, Mark, Point, Response, SeriesChange,
 use serde::Serialize;
 
 /// Histories of the series of one question.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct HistoryDocument<'a> {
     /// The test of all series.
     pub test: HistoryTest,
@@ -15,8 +14,7 @@ pub struct HistoryDocument<'a> {
 }
 
 /// The test for changes.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct HistoryTest {
     /// False alarms to expect in 365 runs of all these series together, if runs are independent.
     pub false_alarms_in_365_runs: f64,
@@ -31,8 +29,7 @@ pub struct HistoryTest {
 }
 
 /// A series with its runs.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct HistorySeries<'a> {
     /// Node name of the machine, or its identity.
     pub machine: &'a str,
@@ -57,8 +54,7 @@ pub struct HistorySeries<'a> {
 }
 
 /// One run of a series.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct HistoryRun {
     /// Number of the run in the store.
     pub run: u64,
@@ -80,7 +76,6 @@ pub struct HistoryRun {
 
 impl History {
     /// The document.
-    #[must_use]
     pub fn document(&self) -> HistoryDocument<'_> {
         let charts = analysis::history::Charts(self.series.len() * Response::ALL.len());
         HistoryDocument {

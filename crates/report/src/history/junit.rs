@@ -7,7 +7,6 @@ use std::fmt::Write;
 
 impl History {
     /// A test for each series: failed if it became later lately, skipped with too few runs.
-    #[must_use]
     pub fn junit(&self) -> String {
         let failed = self.series.iter().filter(|series| self.alarms(series).next().is_some()).count();
         let skipped = self.series.iter().filter(|series| series.standing == Standing::TooFew).count();

@@ -11,9 +11,6 @@ use std::io;
 
 impl History {
     /// Writes a row for each series, a sentence for each change, and what is controlled.
-    ///
-    /// # Errors
-    /// If writing to `out` fails.
     pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let lines = Lines::new(style);
         let table = table(&self.series).tightening().fitted(style.width);

@@ -11,7 +11,6 @@ use analysis::history::SeriesHistory;
 const MARKS: usize = 40;
 
 /// Returns the page. `histograms` are those of the last runs of each series that [`History::shown_in_full`] returns.
-#[must_use]
 pub fn history_html(history: &History, histograms: &[Vec<Buckets>]) -> String {
     let mut body = Markup::default();
     body.section("series", "", "Series", None);

@@ -24,7 +24,6 @@ const NAME_HEIGHT: f64 = 54.0;
 const LABEL_WIDTH: f64 = 150.0;
 
 /// Returns the page.
-#[must_use]
 pub fn tune_html(report: &TuneReport<'_>) -> String {
     let mut page = Markup::default();
     opening(&mut page, "Tune");

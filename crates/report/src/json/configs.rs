@@ -5,8 +5,7 @@ use serde::Serialize;
 use serde_json::Value;
 
 /// A kernel that was compared.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct ComparedKernel {
     /// The kernel as requested.
     pub kernel: String,
@@ -19,8 +18,7 @@ pub struct ComparedKernel {
 }
 
 /// Two kernels and what differs between their build configurations.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct ConfigCheckDocument<'a> {
     /// The kernels A and B.
     pub kernels: &'a [ComparedKernel; 2],

@@ -5,8 +5,7 @@ use model::{Cell, Conditions, CpuSet, Header, Host, Load, Policy, Prepare, Span,
 use serde::Serialize;
 
 /// A search as one document, printed by `punctual frontier --format json`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct FrontierDocument<'a> {
     tool: &'a str,
     started_unix_ms: u64,
@@ -18,8 +17,7 @@ pub struct FrontierDocument<'a> {
     text: Vec<String>,
 }
 
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct AskedDocument<'a> {
     method: &'a Task,
     policy: Policy,
@@ -34,16 +32,14 @@ struct AskedDocument<'a> {
     prepare: &'a Prepare,
 }
 
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct TrialDocument {
     #[serde(flatten)]
     trial: Trial,
     kept: bool,
 }
 
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 #[serde(untagged)]
 enum AnswerDocument {
     Ended(Frontier),

@@ -5,8 +5,7 @@ use model::{Host, ImportHeader, Source, Span, StatedConditions};
 use serde::Serialize;
 
 /// Imported measurements, printed by `punctual show --format json`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct ImportedDocument<'a> {
     imported: &'a ImportHeader,
     cells: Vec<CellDocument<'a>>,
@@ -15,9 +14,8 @@ pub struct ImportedDocument<'a> {
     cases: &'a [Case],
 }
 
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ImportedCell"))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "ImportedCell")]
 struct CellDocument<'a> {
     name: &'a str,
     source: &'a Source,
@@ -31,18 +29,16 @@ struct CellDocument<'a> {
 }
 
 /// A finding and its sentence, so that programs need not know every kind.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ImportedRemark"))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "ImportedRemark")]
 struct Remark<'a> {
     #[serde(flatten)]
     finding: &'a ImportedFinding,
     sentence: String,
 }
 
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ImportedNumbers"))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "ImportedNumbers")]
 struct SummaryDocument<'a> {
     threads: usize,
     #[serde(flatten)]
@@ -52,9 +48,8 @@ struct SummaryDocument<'a> {
     steadiness: CoursesDocument,
 }
 
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
-#[cfg_attr(feature = "schema", schemars(rename = "ImportedCourses"))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "ImportedCourses")]
 struct CoursesDocument {
     stretches: usize,
     #[serde(flatten)]

@@ -6,8 +6,7 @@ use model::Host;
 use serde::Serialize;
 
 /// A run of the list.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Listed {
     /// Its directory.
     pub path: String,
@@ -36,8 +35,7 @@ pub struct Listed {
 }
 
 /// A directory with an unreadable run.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct Unreadable {
     /// The directory.
     pub path: String,
@@ -48,8 +46,7 @@ pub struct Unreadable {
 }
 
 /// All runs found.
-#[derive(Debug, Default, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Default, Serialize, schemars::JsonSchema)]
 pub struct List {
     /// Runs, newest first.
     pub runs: Vec<Listed>,

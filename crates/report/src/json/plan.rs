@@ -5,8 +5,7 @@ use model::{Cell, Requirement};
 use serde::Serialize;
 
 /// A plan of the binary.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct ReadyPlan {
     /// Its name for `punctual run`.
     pub name: &'static str,
@@ -25,16 +24,14 @@ pub struct ReadyPlan {
 }
 
 /// All plans of the binary.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct ReadyPlans {
     /// In the order of their names.
     pub plans: Vec<ReadyPlan>,
 }
 
 /// A cell of a run that has not begun.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct PlannedCell<'a> {
     /// Its name, as in the results of the run.
     pub name: String,
@@ -43,8 +40,7 @@ pub struct PlannedCell<'a> {
 }
 
 /// A combination of the plan that this machine or user cannot measure.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct SkippedCell<'a> {
     /// Its name.
     pub name: String,
@@ -53,8 +49,7 @@ pub struct SkippedCell<'a> {
 }
 
 /// A run before it begins: what `punctual run --dry-run` prints.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct DryRun<'a> {
     /// Title of the plan.
     pub title: &'a str,

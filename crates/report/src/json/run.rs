@@ -6,8 +6,7 @@ use model::{Cell, Header, Host};
 use serde::Serialize;
 
 /// A run as one document, printed by `punctual show --format json`.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct RunDocument<'a> {
     run: AboutRun<'a>,
     cells: Vec<CellDocument<'a>>,
@@ -16,8 +15,7 @@ pub struct RunDocument<'a> {
     cases: &'a [Case],
 }
 
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct AboutRun<'a> {
     title: &'a str,
     tool: &'a str,
@@ -30,8 +28,7 @@ struct AboutRun<'a> {
     shortfalls: &'a Option<Vec<Shortfall>>,
 }
 
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct CellDocument<'a> {
     name: &'a str,
     /// Clock of all times of the cell: `real`, or the clock of its guest (`virtual`, `emulated`, `kvm`).
@@ -42,16 +39,14 @@ struct CellDocument<'a> {
 }
 
 /// A finding and its sentence, so that programs need not know every kind.
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct Remark<'a> {
     #[serde(flatten)]
     finding: &'a Finding,
     text: String,
 }
 
-#[derive(Debug, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Serialize, schemars::JsonSchema)]
 struct SummaryDocument<'a> {
     #[serde(flatten)]
     cell: &'a CellSummary,

@@ -15,9 +15,6 @@ use std::io;
 const MOST: usize = 40;
 
 /// Writes the comparison: the deciding metric, the others, the answer, and remarks.
-///
-/// # Errors
-/// If writing to `out` fails.
 pub fn text(out: &mut dyn io::Write, comparison: &Comparison, style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
     let Comparison { a, b, blocks, margin, primary, secondary, loads, answer, .. } = comparison;

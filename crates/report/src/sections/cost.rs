@@ -208,9 +208,6 @@ pub(crate) fn answer(summary: &RunSummary) -> String {
 }
 
 /// Writes two configurations side by side, operation by operation, and the answer.
-///
-/// # Errors
-/// If writing to `out` fails.
 pub fn compared(out: &mut dyn Write, comparison: &CostComparison, style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
     let CostComparison { a, b, blocks, .. } = comparison;

@@ -11,10 +11,7 @@ use analysis::{ImportedCell, ImportedFinding, ImportedSummary, Level, Verdict};
 use model::{Imported, ImportedLoad, Span, StatedConditions};
 use std::io;
 
-/// Writes the report: source, findings, table, answer.
-///
-/// # Errors
-/// When `out` does not take it.
+/// Writes the report: source, findings, table, answer. Errors: when `out` does not take it.
 pub(crate) fn text(out: &mut dyn io::Write, run: &ImportedSet<'_>, style: Style) -> io::Result<()> {
     let ImportedSet { name, header, summary } = *run;
     let lines = Lines::new(style);

@@ -136,9 +136,6 @@ fn machine(roles: &Roles, target: &Target) -> (String, String) {
 }
 
 /// Writes the record of a responder.
-///
-/// # Errors
-/// If writing to `out` fails.
 pub fn target(out: &mut dyn io::Write, record: &TargetRecord) -> io::Result<()> {
     let TargetRecord {
         link,

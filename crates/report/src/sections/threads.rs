@@ -6,7 +6,6 @@ use crate::table::{Column, Table, dash};
 use analysis::wording::{count, duration};
 use analysis::{CellSummary, RunSummary, ThreadSummary};
 
-/// A thread and its cell.
 type Row<'a> = (&'a CellSummary, &'a ThreadSummary);
 
 type Field<'a> = crate::table::Field<Row<'a>>;

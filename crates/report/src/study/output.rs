@@ -11,9 +11,6 @@ use std::io;
 
 impl StudyList {
     /// Writes the list for a terminal.
-    ///
-    /// # Errors
-    /// If writing to `out` fails.
     pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let lines = Lines::new(style);
         for study in &self.studies {
@@ -168,9 +165,6 @@ const SINGLE_FIELDS: usize = 40;
 
 impl StudyReport {
     /// Writes the tables and the conclusions for a terminal.
-    ///
-    /// # Errors
-    /// If writing to `out` fails.
     pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let lines = Lines::new(style);
         lines.heading(out, &self.title)?;
@@ -238,7 +232,6 @@ impl StudyReport {
 
     /// The tables as CSV: the rows and columns of the study, and a line for each source. Tables are separated by an
     /// empty line.
-    #[must_use]
     pub fn csv(&self) -> String {
         let mut text = String::new();
         for table in &self.tables {

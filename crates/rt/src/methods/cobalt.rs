@@ -29,10 +29,7 @@ pub struct CobaltOutcome {
 }
 
 impl CobaltSleep {
-    /// Binds this process to Cobalt.
-    ///
-    /// # Errors
-    /// In one line: why Cobalt refuses.
+    /// Binds this process to Cobalt. Errors: in one line: why Cobalt refuses.
     pub(super) fn new(priority: u32, has_timer: bool) -> io::Result<CobaltSleep> {
         cobalt::bind().map_err(io::Error::other)?;
         let timer = has_timer.then(Timerfd::new).transpose().map_err(io::Error::from_raw_os_error)?;

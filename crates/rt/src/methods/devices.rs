@@ -51,10 +51,7 @@ struct Turn {
 }
 
 impl Turn {
-    /// Opens the device in this thread, where it is one of RTDM.
-    ///
-    /// # Errors
-    /// In one line: the device that cannot be opened.
+    /// Opens the device in this thread, where it is one of RTDM. Errors: in one line: the device that cannot be opened.
     #[expect(clippy::disallowed_macros, reason = "runs before the barrier")]
     fn new(timer: DmaTimer) -> io::Result<Turn> {
         let mut turn = Turn { timer, rtdm: None, due: Cell::new(0), is_known: Cell::new(false) };
@@ -118,10 +115,8 @@ impl Turn {
 }
 
 impl Timers {
-    /// Binds this process to Cobalt, where the interrupts are out of band.
-    ///
-    /// # Errors
-    /// In one line: why Cobalt refuses, or a device that cannot be used.
+    /// Binds this process to Cobalt, where the interrupts are out of band. Errors: in one line: why Cobalt refuses, or
+    /// a device that cannot be used.
     pub(super) fn new(timers: Vec<DmaTimer>, policy: Policy) -> io::Result<Timers> {
         let is_oob = timers.iter().any(|timer| matches!(timer.interrupts, Interrupts::Cobalt(_)));
         let cobalt = is_oob.then(|| CobaltSleep::new(policy.priority().unwrap_or(0), false)).transpose()?;

@@ -114,10 +114,8 @@ impl LoggerWait {
         trigger.index >= self.logger.first
     }
 
-    /// Receives an event and counts duplicates and foreign data. Returns the trigger that it answers.
-    ///
-    /// # Errors
-    /// The errno of receiving.
+    /// Receives an event and counts duplicates and foreign data. Returns the trigger that it answers. Errors: the errno
+    /// of receiving.
     #[inline]
     fn take(&self, rt: &RtSection<'_>) -> Result<Option<Trigger>, i32> {
         let event = self.logger.line.receive()?;
@@ -148,10 +146,7 @@ impl LoggerWait {
         Ok(None)
     }
 
-    /// Receives an event after the time for it. Returns the sample of a late answer.
-    ///
-    /// # Errors
-    /// The errno of receiving.
+    /// Receives an event after the time for it. Returns the sample of a late answer. Errors: the errno of receiving.
     fn take_late(&self, rt: &RtSection<'_>) -> Result<Option<Sample>, i32> {
         Ok(self.take(rt)?.map(|trigger| self.late_sample(rt, &trigger)))
     }

@@ -23,10 +23,8 @@ pub(super) struct Output {
 }
 
 impl Output {
-    /// Opens or creates the directory; also returns the run that is there.
-    ///
-    /// # Errors
-    /// If it holds something else, a shard, or a run that is being written.
+    /// Opens or creates the directory; also returns the run that is there. Errors: if it holds something else, a shard,
+    /// or a run that is being written.
     pub(super) fn open(dir: &Path) -> Result<(Output, Option<Part>), MergeError> {
         let refused = |reason: &str| MergeError::Out { path: dir.to_owned(), reason: reason.to_owned() };
         if dir.symlink_metadata().is_ok() && !dir.is_dir() {

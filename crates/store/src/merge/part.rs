@@ -44,9 +44,7 @@ pub(super) struct Scan {
 
 impl Part {
     /// Opens the run in `dir`, following no link in it; `None` if its process was killed before it wrote the header.
-    ///
-    /// # Errors
-    /// If the directory lacks a run, or its header cannot be read.
+    /// Errors: if the directory lacks a run, or its header cannot be read.
     pub fn open(dir: &Path) -> Result<Option<Part>, StoreError> {
         let path = file_of(dir);
         if path.symlink_metadata().is_err_and(|err| err.kind() == io::ErrorKind::NotFound) {
@@ -121,10 +119,7 @@ impl Part {
         }
     }
 
-    /// The line at `place`, with a line feed.
-    ///
-    /// # Errors
-    /// If it cannot be read, or is not the same as when it was checked.
+    /// The line at `place`, with a line feed. Errors: if it cannot be read, or is not the same as when it was checked.
     pub(super) fn line(&self, place: &Place) -> Result<Vec<u8>, MergeError> {
         let mut line = vec![0; place.length];
         self.file.read_exact_at(&mut line, place.offset).map_err(StoreError::io("read", &self.path))?;

@@ -66,10 +66,7 @@ pub struct ActivationWriter {
 }
 
 impl ActivationWriter {
-    /// Creates a file that is named `path` when it is complete.
-    ///
-    /// # Errors
-    /// If the file exists or cannot be created.
+    /// Creates a file that is named `path` when it is complete. Errors: if the file exists or cannot be created.
     pub fn create(path: &Path) -> Result<ActivationWriter, StoreError> {
         let properties = WriterProperties::builder()
             .set_created_by(model::TOOL.to_owned())
@@ -79,10 +76,7 @@ impl ActivationWriter {
         Ok(ActivationWriter { path: path.to_owned(), file, rows: Vec::new() })
     }
 
-    /// Adds rows, and writes them when they fill a row group.
-    ///
-    /// # Errors
-    /// On a write error, such as a full disk.
+    /// Adds rows, and writes them when they fill a row group. Errors: on a write error, such as a full disk.
     pub fn add(&mut self, rows: &[ActivationRow]) -> Result<(), StoreError> {
         self.rows.extend_from_slice(rows);
         if self.rows.len() >= GROUP { self.write() } else { Ok(()) }
@@ -93,10 +87,8 @@ impl ActivationWriter {
         write(&mut self.file, &rows).map_err(failed(&self.path))
     }
 
-    /// Writes the remaining rows and the metadata; then renames the file and syncs it to disk.
-    ///
-    /// # Errors
-    /// On a write error, such as a full disk. There is no file then.
+    /// Writes the remaining rows and the metadata; then renames the file and syncs it to disk. Errors: on a write
+    /// error, such as a full disk. There is no file then.
     pub fn finish(mut self, cell: &Cell, started: MonoTime) -> Result<(), StoreError> {
         self.write()?;
         let mut of_cell = serde_json::to_value(cell).unwrap_or_default();

@@ -5,10 +5,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Asks Cobalt for a signal whenever the calling thread leaves primary mode, whose first reason is kept for
-/// [`debug_reason`], or ends that. Enters primary mode.
-///
-/// # Errors
-/// The errno: `EPERM` when it is no Cobalt thread.
+/// [`debug_reason`], or ends that. Enters primary mode. Errors: the errno: `EPERM` when it is no Cobalt thread.
 pub fn warn_of_switches(is_on: bool) -> Result<(), i32> {
     if is_on {
         DEBUG_REASON.with(|reason| reason.store(0, Relaxed));
@@ -19,7 +16,6 @@ pub fn warn_of_switches(is_on: bool) -> Result<(), i32> {
 
 /// The reason of the first signal since [`warn_of_switches`]: a number of `SIGDEBUG_*` (`cobalt/uapi/signal.h`); `None`
 /// without any.
-#[must_use]
 pub fn debug_reason() -> Option<u8> {
     let marked = DEBUG_REASON.with(|reason| reason.load(Relaxed));
     (marked & DEBUG_MARK_BITS == DEBUG_MARK).then_some(marked.to_le_bytes()[0])

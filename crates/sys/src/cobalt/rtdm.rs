@@ -9,11 +9,8 @@ use std::ffi::CStr;
 pub struct File(u64);
 
 impl File {
-    /// Opens the device with this path in `/dev/rtdm`. The process must be bound ([`super::bind`]).
-    ///
-    /// # Errors
-    /// The errno: `EADV` when no RTDM device has this name, `EBUSY` when another program has it open, `ENOSYS` without
-    /// Cobalt.
+    /// Opens the device with this path in `/dev/rtdm`. The process must be bound ([`super::bind`]). Errors: the errno:
+    /// `EADV` when no RTDM device has this name, `EBUSY` when another program has it open, `ENOSYS` without Cobalt.
     pub fn open(path: &CStr) -> Result<File, i32> {
         calls::open(path).and_then(File::of)
     }
@@ -23,10 +20,8 @@ impl File {
         u64::try_from(descriptor).map(File).map_err(|_| libc::EBADF)
     }
 
-    /// Waits in primary mode until there are `N` bytes to read, and returns them.
-    ///
-    /// # Errors
-    /// The errno: `EINTR` after a signal, `EIO` when another number of bytes is returned.
+    /// Waits in primary mode until there are `N` bytes to read, and returns them. Errors: the errno: `EINTR` after a
+    /// signal, `EIO` when another number of bytes is returned.
     #[inline]
     pub fn read<const N: usize>(&self) -> Result<[u8; N], i32> {
         let mut bytes = [0; N];

@@ -54,20 +54,16 @@ pub struct Timerbench {
 }
 
 impl Timerbench {
-    /// Opens the device. The process must be bound to Cobalt.
-    ///
-    /// # Errors
-    /// The errno: `EADV` when the kernel has no such driver.
+    /// Opens the device. The process must be bound to Cobalt. Errors: the errno: `EADV` when the kernel has no such
+    /// driver.
     pub fn open() -> Result<Timerbench, i32> {
         Ok(Timerbench { file: File::open(c"/dev/rtdm/timerbench")?, buckets: 0 })
     }
 
     /// Starts to measure; the first due time is 1 ms later. The timer handler runs on CPU 0, the kernel task where
-    /// Linux starts its thread.
-    ///
-    /// # Errors
-    /// The errno: `EINVAL` for a value out of its range, which the driver does not check itself; `ENOMEM` when there is
-    /// no contiguous memory for the histograms; `EBUSY` when this device measures already.
+    /// Linux starts its thread. Errors: the errno: `EINVAL` for a value out of its range, which the driver does not
+    /// check itself; `ENOMEM` when there is no contiguous memory for the histograms; `EBUSY` when this device measures
+    /// already.
     pub fn start(&mut self, request: &Request) -> Result<(), i32> {
         let Request { priority, period_ns, buckets, bucket_ns } = *request;
         // The driver divides by both, and allocates three times the buckets.
@@ -87,10 +83,7 @@ impl Timerbench {
         Ok(())
     }
 
-    /// Ends the measurement and returns its result.
-    ///
-    /// # Errors
-    /// The errno: `EINVAL` when nothing was started.
+    /// Ends the measurement and returns its result. Errors: the errno: `EINVAL` when nothing was started.
     pub fn stop(&mut self) -> Result<Outcome, i32> {
         let buckets = std::mem::take(&mut self.buckets);
         if buckets == 0 {
@@ -101,7 +94,6 @@ impl Timerbench {
 }
 
 /// One line for an errno of [`Timerbench::open`] and [`Timerbench::start`].
-#[must_use]
 pub fn reason(errno: i32) -> String {
     match errno {
         libc::EADV | libc::ENODEV | libc::ENXIO | libc::ENOENT => {

@@ -7,18 +7,13 @@ use super::rtdm::File;
 pub struct Timerfd(File);
 
 impl Timerfd {
-    /// A timer that is not armed. The process must be bound ([`super::bind`]).
-    ///
-    /// # Errors
-    /// The errno: `ENOMEM`, `EMFILE`.
+    /// A timer that is not armed. The process must be bound ([`super::bind`]). Errors: the errno: `ENOMEM`, `EMFILE`.
     pub fn new() -> Result<Timerfd, i32> {
         calls::create().and_then(File::of).map(Timerfd)
     }
 
-    /// Arms the timer, and waits in primary mode until `due_ns` of `CLOCK_MONOTONIC`.
-    ///
-    /// # Errors
-    /// The errno: `EINTR` after a signal.
+    /// Arms the timer, and waits in primary mode until `due_ns` of `CLOCK_MONOTONIC`. Errors: the errno: `EINTR` after
+    /// a signal.
     #[inline]
     pub fn wait_until(&self, due_ns: u64) -> Result<(), i32> {
         match calls::arm(self.0.descriptor(), due_ns) {

@@ -101,7 +101,6 @@ fn turns<T: 'static>(
     }))
 }
 
-/// Bytes of a block.
 const BLOCK_BYTES: usize = 64 * 1024;
 
 /// Blocks to another process. It receives their number first and answers after the last one, so that all have been

@@ -5,7 +5,6 @@ use std::hint::black_box;
 use std::io;
 use sys::mapping::{Mapping, page_bytes};
 
-/// Bytes of a mapping.
 const MAPPING_BYTES: usize = 64 * 1024;
 /// Pages of a batch.
 const PAGES: u64 = 64;

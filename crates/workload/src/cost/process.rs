@@ -37,10 +37,8 @@ pub(crate) fn make(name: &str) -> Result<ReadyOperation, NotReady> {
 pub(super) struct Partner(u32);
 
 impl Partner {
-    /// Starts a process that runs `work`, which goes on forever unless something fails.
-    ///
-    /// # Errors
-    /// When the process cannot be started.
+    /// Starts a process that runs `work`, which goes on forever unless something fails. Errors: when the process cannot
+    /// be started.
     pub(super) fn start(work: impl FnOnce() -> io::Result<()>) -> io::Result<Partner> {
         process::fork_tied(None, libc::SIGKILL, || i32::from(work().is_err())).map(Partner)
     }

@@ -55,9 +55,7 @@ pub struct Suite {
 
 impl Suite {
     /// Starts the process and waits until every operation is known to work. Call it before any thread is started.
-    ///
-    /// # Errors
-    /// When an operation fails for another reason than a missing kernel feature.
+    /// Errors: when an operation fails for another reason than a missing kernel feature.
     pub fn start(request: &SuiteRequest) -> Result<Suite, CostError> {
         let failed = |err: io::Error| CostError(format!("cannot start its process: {err}"));
         let directory = Directory::new().map_err(CostError)?;
@@ -99,18 +97,12 @@ impl Suite {
         self.pid
     }
 
-    /// Releases the process.
-    ///
-    /// # Errors
-    /// When the process has ended.
+    /// Releases the process. Errors: when the process has ended.
     pub fn release(&mut self) -> Result<(), CostError> {
         self.gate.write_all(&[1]).map_err(|err| CostError(format!("its process has exited: {err}")))
     }
 
-    /// Reads the next messages of the process; waits for at most `timeout`.
-    ///
-    /// # Errors
-    /// The failure of the process.
+    /// Reads the next messages of the process; waits for at most `timeout`. Errors: the failure of the process.
     pub fn listen(&mut self, timeout: Duration) -> Result<SuiteEvent, CostError> {
         let failed = |err: io::Error| CostError(format!("cannot read from its process: {err}"));
         if self.has_ended {

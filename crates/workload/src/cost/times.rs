@@ -50,10 +50,7 @@ struct Header<'a> {
 const HEADER: usize = 5;
 
 impl Times {
-    /// Memory for this number of workers.
-    ///
-    /// # Errors
-    /// `ENOMEM`.
+    /// Memory for this number of workers. Errors: `ENOMEM`.
     pub(crate) fn new(workers: usize) -> io::Result<Times> {
         let workers = workers.max(1);
         let operations = COST_OPERATIONS.len();
@@ -179,10 +176,8 @@ impl Recorder<'_> {
         self.times.clock()
     }
 
-    /// The size of the batches of an operation: that of the worker which came first, or else `found`.
-    ///
-    /// # Errors
-    /// That of `found`.
+    /// The size of the batches of an operation: that of the worker which came first, or else `found`. Errors: that of
+    /// `found`.
     pub(super) fn size(&self, place: usize, found: impl FnOnce() -> io::Result<u64>) -> io::Result<u64> {
         let Some(size) = self.times.size(place) else { return found() };
         match size.load(Acquire) {

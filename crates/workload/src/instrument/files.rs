@@ -9,20 +9,15 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 /// Directory of the program in a guest.
 const PLACE: &str = "/opt/punctual-program";
 
-/// Files that a guest needs to run the program: the program, and what the plan names besides.
-///
-/// # Errors
-/// When it is not installed on this machine.
+/// Files that a guest needs to run the program: the program, and what the plan names besides. Errors: when it is not
+/// installed on this machine.
 pub fn for_guests(instrument: &Instrument) -> Result<Vec<GuestFile>, InstrumentError> {
     let words = instrument.command_words();
     let program = program_for_guests(words.first().map_or("", String::as_str))?;
     Ok(std::iter::once(program).chain(instrument.guest_files()).collect())
 }
 
-/// The file that a guest needs to start `program` of this machine.
-///
-/// # Errors
-/// When it is not installed on this machine.
+/// The file that a guest needs to start `program` of this machine. Errors: when it is not installed on this machine.
 pub fn program_for_guests(program: &str) -> Result<GuestFile, InstrumentError> {
     let found = find(program)?;
     let name = found.file_name().unwrap_or_default().to_string_lossy();
@@ -54,10 +49,7 @@ pub(super) fn sent_files() -> Option<PathBuf> {
     std::env::var_os(SENT_FILES).map(PathBuf::from)
 }
 
-/// Looks for the program of `instrument`, which another machine may still send.
-///
-/// # Errors
-/// As [`find`].
+/// Looks for the program of `instrument`, which another machine may still send. Errors: as [`find`].
 pub fn find_or_expect(instrument: &Instrument) -> Result<(), InstrumentError> {
     let words = instrument.command_words();
     let program = words.first().map_or("", String::as_str);
@@ -67,9 +59,7 @@ pub fn find_or_expect(instrument: &Instrument) -> Result<(), InstrumentError> {
 }
 
 /// Path of a program: among the files that were sent, in the place of a guest, then in PATH unless it has a slash.
-///
-/// # Errors
-/// When there is no such program.
+/// Errors: when there is no such program.
 pub fn find(program: &str) -> Result<PathBuf, InstrumentError> {
     let of_guest = || std::env::var_os(host::GUEST_VARIABLE).map(|_| PathBuf::from(PLACE));
     let carried = sent_files().or_else(of_guest).zip(Path::new(program).file_name());

@@ -9,10 +9,7 @@ use std::path::Path;
 /// A driver that disables an interrupt, which only a program that knows the device can enable again.
 const FOR_ITS_OWN_PROGRAM: &str = "uio_pci_generic";
 
-/// Opens the device, with its interrupt enabled.
-///
-/// # Errors
-/// One line of text: the unavailable resource, and the reason.
+/// Opens the device, with its interrupt enabled. Errors: one line of text: the unavailable resource, and the reason.
 pub(super) fn open_uio(link: Link, device: &str) -> Result<UioDevice, String> {
     let path = Path::new(device);
     let file = File::options().read(true).write(true).open(path);
@@ -33,10 +30,8 @@ pub(super) fn open_uio(link: Link, device: &str) -> Result<UioDevice, String> {
     })
 }
 
-/// Opens the port, for exclusive use by this process.
-///
-/// # Errors
-/// One line of text: the unavailable resource, and the reason.
+/// Opens the port, for exclusive use by this process. Errors: one line of text: the unavailable resource, and the
+/// reason.
 pub(super) fn open_parport(link: Link, device: &str) -> Result<Parport, String> {
     let path = Path::new(device);
     let port = File::options().read(true).write(true).open(path);

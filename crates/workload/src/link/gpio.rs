@@ -6,10 +6,8 @@ use std::fs::File;
 use std::io;
 use std::path::Path;
 
-/// Requests both lines: the first raises interrupts, the second is set.
-///
-/// # Errors
-/// One line of text: the unavailable resource, and the reason.
+/// Requests both lines: the first raises interrupts, the second is set. Errors: one line of text: the unavailable
+/// resource, and the reason.
 pub(super) fn open(link: Link, pins: &Pins) -> Result<GpioLines, String> {
     let Pins { input, output, .. } = *pins;
     let name = pins.chip.as_str();

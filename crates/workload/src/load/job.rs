@@ -41,10 +41,7 @@ pub(super) struct Job {
 }
 
 impl Job {
-    /// Creates the job for `part` on `n_cpus` CPUs.
-    ///
-    /// # Errors
-    /// One line of text: a missing program, or too little space.
+    /// Creates the job for `part` on `n_cpus` CPUs. Errors: one line of text: a missing program, or too little space.
     pub(super) fn of(part: &LoadPart, n_cpus: usize) -> Result<Job, String> {
         let mut job = Job {
             part: part.clone(),

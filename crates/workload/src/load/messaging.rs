@@ -34,10 +34,7 @@ pub(super) struct Gate {
 }
 
 impl Gate {
-    /// Releases all senders at once.
-    ///
-    /// # Errors
-    /// When the pipe to them cannot be written.
+    /// Releases all senders at once. Errors: when the pipe to them cannot be written.
     pub(super) fn open(mut self) -> io::Result<()> {
         self.inlet.write_all(&vec![0; self.senders])
     }

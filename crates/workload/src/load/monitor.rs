@@ -50,10 +50,8 @@ impl LoadMonitor {
         }
     }
 
-    /// Takes the next reading, `at` into the measured window, `elapsed` after the previous reading.
-    ///
-    /// # Errors
-    /// When the load must hold its rate and does not.
+    /// Takes the next reading, `at` into the measured window, `elapsed` after the previous reading. Errors: when the
+    /// load must hold its rate and does not.
     pub fn read(&mut self, load: &Running, at: Span, elapsed: Span) -> Result<(), LoadError> {
         let operations = self.workers.note(&load.operations());
         let cpu_us = load.cpu_us();

@@ -33,10 +33,8 @@ pub(super) fn has_directory(tool: Tool) -> bool {
     matches!(tool, Tool::StressNg | Tool::Fio)
 }
 
-/// The path and the arguments of a program.
-///
-/// # Errors
-/// One line of text: the package of a program that is not installed, or a missing file.
+/// The path and the arguments of a program. Errors: one line of text: the package of a program that is not installed,
+/// or a missing file.
 pub(super) fn look_up(program: &Program) -> Result<(PathBuf, Vec<OsString>), String> {
     let command = program.tool.command();
     let package = match program.tool {
@@ -66,10 +64,7 @@ pub(super) fn look_up(program: &Program) -> Result<(PathBuf, Vec<OsString>), Str
     Ok((path, arguments))
 }
 
-/// Prepares a program for its start.
-///
-/// # Errors
-/// As [`look_up`], or when memory runs out.
+/// Prepares a program for its start. Errors: as [`look_up`], or when memory runs out.
 pub(super) fn find(program: &Program) -> Result<InstalledProgram, String> {
     let (path, arguments) = look_up(program)?;
     let said = storage::bounded_memory_file("load-said", STDERR_BYTES)
@@ -126,10 +121,8 @@ fn become_program(program: &InstalledProgram, directory: Option<&Path>) -> io::R
     Err(command.exec())
 }
 
-/// Handles the end of the program, and kills all processes that it has left.
-///
-/// # Errors
-/// One line of text: the failure, with its first line on stderr.
+/// Handles the end of the program, and kills all processes that it has left. Errors: one line of text: the failure,
+/// with its first line on stderr.
 pub(super) fn ended(workers: &mut Workers<'_>, program: &InstalledProgram, status: ExitStatus) -> Result<(), String> {
     workers.kill_all();
     let said = program.said();
@@ -142,10 +135,7 @@ pub(super) fn ended(workers: &mut Workers<'_>, program: &InstalledProgram, statu
     Err(format!("{name} exited ({status}): {said}"))
 }
 
-/// Starts the program again.
-///
-/// # Errors
-/// As [`start`].
+/// Starts the program again. Errors: as [`start`].
 pub(super) fn restart(workers: &mut Workers<'_>, program: &InstalledProgram) -> Result<(), String> {
     let directory = workers.directory;
     workers.fork_again(|| become_program(program, directory))

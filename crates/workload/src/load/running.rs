@@ -56,10 +56,8 @@ pub struct Running {
 }
 
 impl Running {
-    /// Starts `part` and waits until all of it works.
-    ///
-    /// # Errors
-    /// When it cannot be started or does not begin to work; what was started is stopped again.
+    /// Starts `part` and waits until all of it works. Errors: when it cannot be started or does not begin to work; what
+    /// was started is stopped again.
     pub(super) fn start(part: &LoadPart, place: &Place<'_>) -> Result<Running, LoadError> {
         let failed = |reason: String| LoadError { load: part.to_string(), reason };
         let job = Job::of(part, place.cpus.len()).map_err(failed)?;

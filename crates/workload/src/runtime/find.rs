@@ -57,10 +57,8 @@ fn search_for(runtime: Runtime) -> Search {
 /// Timeout of that command. Java takes a second on a small machine.
 const FIND_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Detects a language by running its command once.
-///
-/// # Errors
-/// When it is not installed, or incomplete, with the Debian packages that provide it.
+/// Detects a language by running its command once. Errors: when it is not installed, or incomplete, with the Debian
+/// packages that provide it.
 pub fn find(runtime: Runtime) -> Result<Installed, RuntimeError> {
     let Search { command, arguments, packages, program } = search_for(runtime);
     let missing = |missing: &str| RuntimeError::NotInstalled { runtime, missing: format!("`{missing}`"), packages };

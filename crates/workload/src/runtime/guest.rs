@@ -29,10 +29,8 @@ pub struct ForGuests {
     _program: SleepProgram,
 }
 
-/// Makes the program of a language, and finds the files that it needs.
-///
-/// # Errors
-/// When the language is not installed, its program cannot be made, or its files cannot be found.
+/// Makes the program of a language, and finds the files that it needs. Errors: when the language is not installed, its
+/// program cannot be made, or its files cannot be found.
 pub fn for_guests(runtime: Runtime) -> Result<ForGuests, RuntimeError> {
     let installed = find(runtime)?;
     let program = make(&installed)?;
@@ -64,10 +62,7 @@ pub fn for_guests(runtime: Runtime) -> Result<ForGuests, RuntimeError> {
 }
 
 /// The program of a language, ready to start, and the path of the implementation: in a guest the one that was carried
-/// in, else one that is made now.
-///
-/// # Errors
-/// When the language is not installed, or its program cannot be made.
+/// in, else one that is made now. Errors: when the language is not installed, or its program cannot be made.
 pub fn ready(runtime: Runtime) -> Result<(PathBuf, SleepProgram), RuntimeError> {
     let carried = std::env::var_os(GUEST_VARIABLE).and_then(|_| carried(runtime));
     carried.map_or_else(|| find(runtime).and_then(|installed| Ok((installed.program.clone(), make(&installed)?))), Ok)

@@ -46,10 +46,8 @@ impl SleepProgram {
     }
 }
 
-/// Writes the program, and compiles it for a compiled language.
-///
-/// # Errors
-/// When no file can be written, or the compiler fails.
+/// Writes the program, and compiles it for a compiled language. Errors: when no file can be written, or the compiler
+/// fails.
 pub(super) fn make(installed: &Installed) -> Result<SleepProgram, RuntimeError> {
     let Installed { runtime, program } = installed;
     let runtime = *runtime;

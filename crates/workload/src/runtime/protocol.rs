@@ -107,7 +107,6 @@ impl Reader {
         })
     }
 
-    /// The sleep of one line.
     fn sleep(&mut self, line: &[u8], now: MonoTime) -> Result<Sleep, ProtocolError> {
         let text = String::from_utf8_lossy(line);
         let number = |text: &str| text.parse().ok().map(MonoTime);

@@ -46,10 +46,8 @@ pub struct Sleeper {
 
 impl Sleeper {
     /// Starts the program on a CPU of its own, to sleep for `asked` each time. It starts up, but does not sleep yet.
-    /// Call it from the thread that lives as long as the cell: the process ends with its parent thread.
-    ///
-    /// # Errors
-    /// When the process cannot be started.
+    /// Call it from the thread that lives as long as the cell: the process ends with its parent thread. Errors: when
+    /// the process cannot be started.
     pub fn start(made: &SleepProgram, cpu: u32, settings: &Launch, asked: Span) -> Result<Sleeper, RuntimeError> {
         let runtime = made.runtime;
         let failed = |source| RuntimeError::Process { cpu, runtime, source };
@@ -68,10 +66,8 @@ impl Sleeper {
         Ok(Sleeper { runtime, cpu, child, input, output, text: Vec::new(), reader: None, is_over: false })
     }
 
-    /// Waits until the program has started up and slept a few times.
-    ///
-    /// # Errors
-    /// When it ends, writes something else, or exceeds the timeout.
+    /// Waits until the program has started up and slept a few times. Errors: when it ends, writes something else, or
+    /// exceeds the timeout.
     pub fn wait_until_ready(&mut self) -> Result<ReadyLine, RuntimeError> {
         let mut waited = Waited::every(READY_LOOK_INTERVAL);
         loop {
@@ -94,10 +90,7 @@ impl Sleeper {
     }
 
     /// Compares the policy and the CPUs of every thread of process `pid`, as the kernel reports them, with the
-    /// requested ones. A thread that ends meanwhile is ignored.
-    ///
-    /// # Errors
-    /// When a thread differs.
+    /// requested ones. A thread that ends meanwhile is ignored. Errors: when a thread differs.
     pub fn check_threads(&self, pid: u32, settings: &Launch) -> Result<(), RuntimeError> {
         let asked_cpus: CpuSet = [self.cpu].into_iter().collect();
         for tid in host::threads_of(pid) {
@@ -119,10 +112,8 @@ impl Sleeper {
     }
 
     /// Sets this policy for every thread of process `pid`, and for the threads that they start. A thread started
-    /// meanwhile is found in the next pass; [`Sleeper::check_threads`] checks that all have the policy.
-    ///
-    /// # Errors
-    /// When the kernel refuses the policy.
+    /// meanwhile is found in the next pass; [`Sleeper::check_threads`] checks that all have the policy. Errors: when
+    /// the kernel refuses the policy.
     pub fn set_policy(&self, pid: u32, policy: Policy) -> Result<(), RuntimeError> {
         for _ in 0..MAX_PASSES {
             let differs = |tid: &u32| sched::policy(*tid).is_ok_and(|found| found.to_string() != policy.to_string());
@@ -141,19 +132,14 @@ impl Sleeper {
         Ok(())
     }
 
-    /// Releases the program: it starts its first sleep.
-    ///
-    /// # Errors
-    /// When it has ended.
+    /// Releases the program: it starts its first sleep. Errors: when it has ended.
     pub fn release(&mut self) -> Result<(), RuntimeError> {
         self.reader = Some(Reader::new(clock::monotonic()));
         self.input.write_all(b"go\n").map_err(|_| self.ended())
     }
 
-    /// Passes the sleeps that the program has reported since the last call to `take`; does not wait for any.
-    ///
-    /// # Errors
-    /// When the program has ended, or writes an invalid line.
+    /// Passes the sleeps that the program has reported since the last call to `take`; does not wait for any. Errors:
+    /// when the program has ended, or writes an invalid line.
     pub fn read(&mut self, mut take: impl FnMut(Sleep)) -> Result<(), RuntimeError> {
         if !self.has_words(Duration::ZERO)? {
             return Ok(());
@@ -164,10 +150,7 @@ impl Sleeper {
     }
 
     /// Ends the program at any point, and passes the last complete sleeps to `take`. Returns the time just before it
-    /// was killed.
-    ///
-    /// # Errors
-    /// When the program writes an invalid line.
+    /// was killed. Errors: when the program writes an invalid line.
     pub fn end(&mut self, mut take: impl FnMut(Sleep)) -> Result<MonoTime, RuntimeError> {
         let cut = clock::monotonic();
         self.kill();

@@ -17,7 +17,6 @@ impl fmt::Display for Change {
 impl CostComparison {
     /// Whether a difference is shown: of the fixed amount of work if that was measured, else of any operation. Groups
     /// are exploratory: they would double the probability of a false difference.
-    #[must_use]
     pub fn finds_a_difference(&self) -> bool {
         match &self.total {
             Some(total) => total.is_different,
@@ -26,7 +25,6 @@ impl CostComparison {
     }
 
     /// The answer as a sentence.
-    #[must_use]
     pub fn sentence(&self) -> String {
         let (needed, of) = (self.blocks_needed, self.operations.len() as u64);
         let blocks = things(self.blocks, "block");
@@ -48,7 +46,6 @@ impl CostComparison {
     }
 
     /// Remarks on the answer, one sentence each.
-    #[must_use]
     pub fn remarks(&self) -> Vec<String> {
         // The names of cells contain the load and the policy.
         let is_told = |one: &&Difference| one.role == Role::Asked || ["load", "policy"].contains(&one.fact);
@@ -60,14 +57,12 @@ impl CostComparison {
     }
 
     /// Reason for which the two cannot be compared; `None` if they can.
-    #[must_use]
     pub fn why_not(&self) -> Option<String> {
         let why = comparability::why_not(&self.differences).filter(|_| self.refused == Some(Refusal::Incomparable))?;
         Some(format!("{why}; --force compares anyway"))
     }
 
     /// Exit status of the program: 2 different, 0 no difference shown, 3 if the data could not show one.
-    #[must_use]
     pub fn exit_status(&self) -> u8 {
         match () {
             () if self.finds_a_difference() => 2,

@@ -3,8 +3,7 @@
 use serde::Serialize;
 
 /// Severity of a finding, worst first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Severity {
     /// Makes wake-ups late in ordinary use.
@@ -20,8 +19,7 @@ pub enum Severity {
 }
 
 /// Finding of a check on one machine.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Outcome {
     /// Severity of the finding.
     pub severity: Severity,
@@ -32,8 +30,7 @@ pub struct Outcome {
 }
 
 /// Change that remedies a finding.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
 pub struct Remedy {
     /// Command to run as root, or kernel parameter.
     pub change: String,

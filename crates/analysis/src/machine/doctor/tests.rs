@@ -260,7 +260,6 @@ const ROWS: &[Row] = &[
     ("asymmetric-cpus", |h| { h.processors.capacities.clear(); h.processors.kinds.push(h.processors.kinds[0].clone()) }, Unknown),
 ];
 
-/// All rows.
 fn rows() -> impl Iterator<Item = &'static Row> {
     ROWS.iter().chain(cokernel::ROWS)
 }

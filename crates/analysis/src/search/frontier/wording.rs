@@ -32,7 +32,6 @@ impl fmt::Display for Purpose {
 impl Search {
     /// The answer, one sentence each: the period found and the limits of the evidence. Before the end of the search,
     /// its progress.
-    #[must_use]
     pub fn answer(&self) -> Vec<String> {
         match self.step() {
             Step::Done(Frontier::Confirmed(confirmed)) => self.found(&confirmed),

@@ -8,7 +8,6 @@ pub const ENOUGH_EVIDENCE: f64 = 20.0;
 
 /// The evidence against "either arm is equally likely to have the larger value" after `n` blocks of which one arm had
 /// the larger value in `s`: `2^n / ((n + 1) C(n, s))`, a mixture of likelihood ratios (Robbins 1970).
-#[must_use]
 pub fn evidence(n: usize, s: usize) -> f64 {
     let gamma = |k: usize| ln_gamma(k as f64 + 1.0);
     let ways = gamma(n) - gamma(s) - gamma(n.saturating_sub(s));
@@ -16,7 +15,6 @@ pub fn evidence(n: usize, s: usize) -> f64 {
 }
 
 /// The evidence of these differences; zeros are left out.
-#[must_use]
 pub fn evidence_of(differences: &[f64]) -> f64 {
     let positive = differences.iter().filter(|d| **d > 0.0).count();
     evidence(positive + differences.iter().filter(|d| **d < 0.0).count(), positive)
@@ -24,7 +22,6 @@ pub fn evidence_of(differences: &[f64]) -> f64 {
 
 /// Confidence sequence for the median difference, from the differences in the order of their blocks: in 95 % of all
 /// experiments the median stays between these limits at every number of blocks. Infinite without enough evidence.
-#[must_use]
 pub fn confidence_sequence(differences: &[f64]) -> (f64, f64) {
     let mut sorted: Vec<f64> = Vec::with_capacity(differences.len());
     let (mut lower, mut upper) = (f64::NEG_INFINITY, f64::INFINITY);
@@ -42,7 +39,6 @@ pub fn confidence_sequence(differences: &[f64]) -> (f64, f64) {
 }
 
 /// Number of blocks, in their order, after which there was enough evidence; `None` if there never was.
-#[must_use]
 pub fn decided_after(differences: &[f64]) -> Option<usize> {
     (1..=differences.len()).find(|n| differences.get(..*n).is_some_and(|d| evidence_of(d) >= ENOUGH_EVIDENCE))
 }

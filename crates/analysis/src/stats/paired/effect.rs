@@ -15,7 +15,6 @@ pub struct Effect {
 
 /// The difference and its interval at `confidence`: the values that the signed-rank test does not reject. `None` with
 /// too few differences for the confidence (6 at 95 %), or when one is not a number.
-#[must_use]
 pub fn hodges_lehmann(differences: &[f64], confidence: f64) -> Option<Effect> {
     if differences.iter().any(|d| d.is_nan()) {
         return None;
@@ -38,7 +37,6 @@ fn middle(ascending: &[f64]) -> Option<f64> {
 }
 
 /// The standard deviation of the differences. `None` below 2.
-#[must_use]
 pub fn deviation(differences: &[f64]) -> Option<f64> {
     let n = differences.len() as f64;
     let mean = differences.iter().sum::<f64>() / n;
@@ -48,7 +46,6 @@ pub fn deviation(differences: &[f64]) -> Option<f64> {
 
 /// Number of blocks to detect a difference of `wanted`, or to exclude one that large, with a power of about 80 %:
 /// `(2.95 deviation / wanted)^2`, at least 6. `None` if `wanted` is not above 0.
-#[must_use]
 pub fn blocks_needed(deviation: f64, wanted: f64) -> Option<u64> {
     let blocks = (2.95 * deviation / wanted).powi(2).ceil();
     (wanted > 0.0 && blocks.is_finite()).then(|| crate::stats::special::whole(blocks).max(6))

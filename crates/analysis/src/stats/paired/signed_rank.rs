@@ -21,7 +21,6 @@ pub struct SignedRank {
 
 /// The test of these differences. Up to 50 it is exact, also with ties, by counting all 2^n signs; beyond that it is
 /// the normal approximation. `None` when all differences are 0.
-#[must_use]
 pub fn signed_rank(differences: &[f64]) -> Option<SignedRank> {
     let left: Vec<f64> = differences.iter().copied().filter(|d| *d != 0.0 && !d.is_nan()).collect();
     let n = left.len();
@@ -49,7 +48,6 @@ pub fn signed_rank(differences: &[f64]) -> Option<SignedRank> {
 
 /// Number of the smallest, and of the largest, pairwise means that an interval with this confidence leaves out, for `n`
 /// differences: one less than the order `c` of its ends (Hollander & Wolfe 1973, 3.3). `None` when `n` is too small.
-#[must_use]
 pub fn critical_order(n: usize, confidence: f64) -> Option<usize> {
     let tail = (1.0 - confidence) / 2.0;
     if n > MOST_EXACT {

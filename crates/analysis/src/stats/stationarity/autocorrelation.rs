@@ -6,7 +6,6 @@ use crate::stats::special::{chi_squared_above, normal_quantile};
 /// The autocorrelations `r_1` to `r_lags`: the sum of `(x_i - mean)(x_(i+k) - mean)` over that of `(x_i - mean)^2`.
 ///
 /// `None` when nothing varies or there are not more values than lags.
-#[must_use]
 pub fn autocorrelations(values: &[f64], lags: usize) -> Option<Vec<f64>> {
     let mean = values.iter().sum::<f64>() / values.len() as f64;
     let centered: Vec<f64> = values.iter().map(|value| value - mean).collect();
@@ -20,7 +19,6 @@ pub fn autocorrelations(values: &[f64], lags: usize) -> Option<Vec<f64>> {
 
 /// The statistic of Ljung and Box (1978), `N (N + 2) sum r_k^2 / (N - k)`: chi-squared with `lags` degrees of freedom
 /// when the values are independent. `None` as for [`autocorrelations`].
-#[must_use]
 pub fn ljung_box(values: &[f64], lags: usize) -> Option<f64> {
     let n = values.len() as f64;
     let terms = autocorrelations(values, lags)?;
@@ -30,7 +28,6 @@ pub fn ljung_box(values: &[f64], lags: usize) -> Option<f64> {
 
 /// The chance of so much autocorrelation among independent values, by [`ljung_box`] on the normal scores of their ranks
 /// (10 lags), so that one huge value cannot decide it. `None` as for [`autocorrelations`].
-#[must_use]
 pub fn rank_ljung_box(values: &[f64]) -> Option<f64> {
     const LAGS: usize = 10;
     let statistic = ljung_box(&normal_scores(values), LAGS)?;

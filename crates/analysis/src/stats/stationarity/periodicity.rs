@@ -13,8 +13,7 @@ pub const PERIOD_LEVEL: f64 = 0.01;
 const NEIGHBORS: usize = 5;
 
 /// A distance between large values that is too frequent for chance.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
-#[cfg_attr(feature = "schema", derive(schemars::JsonSchema))]
+#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct Periodicity {
     /// The period, in blocks.
     pub lag: usize,
@@ -28,7 +27,6 @@ pub struct Periodicity {
 /// significant at [`PERIOD_LEVEL`].
 ///
 /// Among equal values the earlier counts as larger.
-#[must_use]
 pub fn periodicity(values: &[f64]) -> Option<Periodicity> {
     let mut order: Vec<usize> = (0..values.len()).collect();
     let value = |i: usize| values.get(i).copied().unwrap_or(f64::MIN);

@@ -56,7 +56,6 @@ pub enum Shares {
 
 /// Tests the shares of 10 to 20 consecutive stretches of about equal length; `None` for any other number. The rate of
 /// false alarms is 1 %.
-#[must_use]
 pub fn shares(shares: &[f64]) -> Option<Shares> {
     let (most_difference, most_of_scores, most_of_signs) = *CRITICAL.get(shares.len().checked_sub(MIN_STRETCHES)?)?;
     // With ties the scores are not centered, and those in the middle are rounding errors.

@@ -19,7 +19,6 @@ pub struct MannKendall {
 /// The test of Mann and Kendall, in `O(N log N)`. `None` below 3 values, or when they are all equal.
 ///
 /// It assumes independent values: autocorrelation looks like a trend.
-#[must_use]
 pub fn mann_kendall(values: &[f64]) -> Option<MannKendall> {
     let n = values.len() as f64;
     let of_group = |t: f64| t * (t - 1.0) * (2.0 * t + 5.0);
@@ -89,7 +88,6 @@ pub struct Pettitt {
 }
 
 /// The test of Pettitt. `None` below 2 values.
-#[must_use]
 pub fn pettitt(values: &[f64]) -> Option<Pettitt> {
     let n = values.len() as f64;
     let mut sum = 0.0;

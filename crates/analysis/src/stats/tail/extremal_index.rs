@@ -4,7 +4,6 @@
 /// the mean cluster size. `times` are the positions of the exceedances, ascending.
 ///
 /// `None` below 2 exceedances, or when all of them are consecutive.
-#[must_use]
 pub fn extremal_index(times: &[u64]) -> Option<f64> {
     let gaps = || times.windows(2).map(|pair| pair[1].saturating_sub(pair[0]) as f64);
     let n = gaps().count() as f64;

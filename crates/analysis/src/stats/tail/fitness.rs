@@ -9,7 +9,6 @@ const GAP_LEVEL: f64 = 0.01;
 
 /// The statistic of Anderson and Darling for ascending residuals of the standard exponential distribution. `None`
 /// without any.
-#[must_use]
 pub fn anderson_darling(residuals: &[f64]) -> Option<f64> {
     let k = residuals.len() as f64;
     let chance = |e: f64| (-(-e).exp_m1()).clamp(1e-15, 1.0 - 1e-15);
@@ -35,7 +34,6 @@ pub struct Gap {
 
 /// The widest gap between ascending residuals, 0 included as the first. The gap below the largest residual is left out,
 /// because a single large value is no population. `None` below 2 residuals.
-#[must_use]
 pub fn widest_gap(residuals: &[f64]) -> Option<Gap> {
     let below = std::iter::once(&0.0).chain(residuals);
     let gaps = below.zip(residuals).zip((1..=residuals.len()).rev());
@@ -44,7 +42,6 @@ pub fn widest_gap(residuals: &[f64]) -> Option<Gap> {
 }
 
 /// The 99 % quantile of the widest of `k` gaps: `-ln(1 - 0.99^(1 / k))`.
-#[must_use]
 pub fn widest_by_chance(k: usize) -> f64 {
     -(-((-GAP_LEVEL).ln_1p() / k as f64).exp()).ln_1p()
 }

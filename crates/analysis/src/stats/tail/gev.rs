@@ -14,13 +14,11 @@ pub struct Gev {
 
 impl Gev {
     /// The chance that a maximum is at most `x`.
-    #[must_use]
     pub fn at_most(&self, x: f64) -> f64 {
         self.reduced(x).map_or_else(|| if self.shape < 0.0 { 1.0 } else { 0.0 }, |t| (-(-t).exp()).exp())
     }
 
     /// The level that a maximum exceeds once in `blocks`, which is above 1 (return level; Coles 2001, 3.4).
-    #[must_use]
     pub fn once_in(&self, blocks: f64) -> f64 {
         let t = -(-(-1.0 / blocks).ln_1p()).ln();
         let distance = if self.shape.abs() < 1e-9 { t } else { (self.shape * t).exp_m1() / self.shape };
@@ -28,7 +26,6 @@ impl Gev {
     }
 
     /// Log-likelihood of these maxima; minus infinity when one is impossible.
-    #[must_use]
     pub fn log_likelihood(&self, maxima: &[f64]) -> f64 {
         let of = |x: &f64| {
             let t = self.reduced(*x).filter(|_| self.scale > 0.0);
@@ -49,7 +46,6 @@ impl Gev {
 
     /// Maximum-likelihood fit to these maxima, with its log-likelihood; `gumbel` fixes the shape at 0. `None` below 3
     /// maxima, or when they are all equal.
-    #[must_use]
     pub fn fit(maxima: &[f64], gumbel: bool) -> Option<(Gev, f64)> {
         let n = maxima.len() as f64;
         let mean = maxima.iter().sum::<f64>() / n;

@@ -22,14 +22,12 @@ pub struct Gpd {
 
 impl Gpd {
     /// The chance of an excess above `y`; 0 beyond the end of the distribution.
-    #[must_use]
     pub fn above(&self, y: f64) -> f64 {
         (-self.standard(y)).exp()
     }
 
     /// The excess transformed to the standard exponential distribution: `ln(1 + shape y / scale) / shape`, infinite
     /// beyond the end.
-    #[must_use]
     pub fn standard(&self, y: f64) -> f64 {
         if self.shape.abs() < EXPONENTIAL {
             return y / self.scale;
@@ -39,20 +37,17 @@ impl Gpd {
     }
 
     /// The excess that one in `m` exceeds: `scale / shape (m^shape - 1)`.
-    #[must_use]
     pub fn one_in(&self, m: f64) -> f64 {
         self.scale * growth(self.shape, m)
     }
 
     /// Log-likelihood of these excesses; minus infinity when one is impossible.
-    #[must_use]
     pub fn log_likelihood(&self, excesses: &[f64]) -> f64 {
         let standard: f64 = excesses.iter().map(|y| self.standard(*y)).sum();
         -(excesses.len() as f64) * self.scale.ln() - (1.0 + self.shape) * standard
     }
 
     /// Maximum-likelihood fit with a shape in [`SHAPES`], and its log-likelihood. `None` without excesses above 0.
-    #[must_use]
     pub fn fit(excesses: &[f64]) -> Option<(Gpd, f64)> {
         let mean = excesses.iter().sum::<f64>() / excesses.len() as f64;
         let largest = excesses.iter().copied().fold(0.0, f64::max);

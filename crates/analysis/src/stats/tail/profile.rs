@@ -26,7 +26,6 @@ pub struct Level {
 /// log-likelihood at most `drop` below the maximum (Coles 2001, 2.6.6 and 4.3.3).
 ///
 /// `None` without excesses above 0.
-#[must_use]
 pub fn level(excesses: &[f64], m: f64, shapes: RangeInclusive<f64>, drop: f64) -> Option<Level> {
     let mean = excesses.iter().sum::<f64>() / excesses.len() as f64;
     if !mean.is_finite() || mean <= 0.0 {

@@ -5,7 +5,6 @@ use crate::summary::curves::{Curves, NewMaximum, by_number, rising, rungs};
 use model::{Histogram, Imported, ImportedThread, Span};
 
 /// The curves of one imported measurement; only the measured time without a distribution.
-#[must_use]
 pub fn imported_curves(imported: &Imported) -> Curves {
     let threads = &imported.threads;
     let measured = imported.measured.unwrap_or(Span(0));

@@ -130,9 +130,6 @@ impl<R: Read + Seek> DatFile<R> {
     }
 
     /// All pages of one CPU of a buffer; none of one that does not exist.
-    ///
-    /// # Errors
-    /// When they cannot be read.
     pub fn pages(&mut self, buffer: usize, cpu: usize) -> Result<Vec<u8>, DatError> {
         let (mut pages, mut next) = (Vec::new(), NextPart::default());
         loop {
@@ -146,9 +143,6 @@ impl<R: Read + Seek> DatFile<R> {
 
     /// The next pages of one CPU of a buffer, about `most` bytes, or those that are compressed together; none after the
     /// last ones.
-    ///
-    /// # Errors
-    /// When they cannot be read.
     pub(crate) fn part(
         &mut self,
         buffer: usize,

@@ -13,10 +13,7 @@ const WITH_TRACE: [&str; 13] = [
     "format",
 ];
 
-/// Refuses another option beside `--again` and recorded traces.
-///
-/// # Errors
-/// As clap reports two options that conflict.
+/// Refuses another option beside `--again` and recorded traces. Errors: as clap reports two options that conflict.
 pub(super) fn stands_alone(matches: &ArgMatches) -> Result<(), Error> {
     let Some((name, given)) = matches.subcommand() else { return Ok(()) };
     let (own, with) = match () {

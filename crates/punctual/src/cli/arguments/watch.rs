@@ -105,10 +105,7 @@ fn period(text: &str) -> Result<FoundOr<Period>, String> {
 }
 
 impl WatchArguments {
-    /// The threads that are asked for.
-    ///
-    /// # Errors
-    /// One line, when nothing is asked for or a value is malformed.
+    /// The threads that are asked for. Errors: one line, when nothing is asked for or a value is malformed.
     pub(in crate::cli) fn watch(&self) -> Result<Watch, WatchError> {
         let target = match (&self.command[..], self.pid) {
             ([], Some(pid)) => WatchTarget::Pid(pid),

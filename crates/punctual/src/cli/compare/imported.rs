@@ -8,10 +8,8 @@ use std::error::Error;
 use std::path::Path;
 use store::ImportedRun;
 
-/// The comparison of imported measurements; `None` for runs of this program.
-///
-/// # Errors
-/// If only one of two runs is imported, or the words do not name two measurements.
+/// The comparison of imported measurements; `None` for runs of this program. Errors: if only one of two runs is
+/// imported, or the words do not name two measurements.
 pub(super) fn compare(named: &NamedRuns<'_>, question: &Question<'_>) -> Result<Option<Comparison>, Box<dyn Error>> {
     let second = named.second.as_deref().map(read).transpose()?;
     let (first, second) = match (read(&named.first)?, second) {
@@ -47,9 +45,6 @@ pub(super) fn compare(named: &NamedRuns<'_>, question: &Question<'_>) -> Result<
 }
 
 /// The names of the imported measurements in `dir`; empty for a run of this program.
-///
-/// # Errors
-/// If it cannot be read.
 pub(super) fn names_of(dir: &Path) -> Result<Vec<String>, store::StoreError> {
     let run = store::read_imported(dir)?;
     Ok(run.iter().flat_map(cells_of).map(|cell| cell.name).collect())

@@ -81,7 +81,6 @@ pub(super) fn of<'a>(cells: impl IntoIterator<Item = &'a Cell>) -> Vec<Action> {
     all
 }
 
-/// The actions of one cell.
 fn of_cell(cell: &Cell) -> Vec<Action> {
     let Cell {
         kernel,

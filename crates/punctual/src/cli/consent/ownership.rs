@@ -7,10 +7,8 @@ use std::path::{Component, Path, PathBuf};
 use sys::process;
 use workload::instrument;
 
-/// Reason for which the file `opened` under the name `path` is not the user's own; `None` if it is.
-///
-/// # Errors
-/// If its owner cannot be read.
+/// Reason for which the file `opened` under the name `path` is not the user's own; `None` if it is. Errors: if its
+/// owner cannot be read.
 pub(super) fn why_foreign(path: &Path, opened: &File) -> io::Result<Option<String>> {
     let link = path.symlink_metadata().ok().filter(Metadata::is_symlink).map(|link| link.uid());
     let file = opened.metadata()?;

@@ -43,10 +43,7 @@ ready_plans![
     "watch-program",
 ];
 
-/// The TOML of the ready plan with this name.
-///
-/// # Errors
-/// One line with the nearest name, if there is none.
+/// The TOML of the ready plan with this name. Errors: one line with the nearest name, if there is none.
 pub(super) fn text_of(name: &str) -> Result<&'static str, String> {
     if let Some((_, text)) = ALL.iter().find(|(known, _)| *known == name) {
         return Ok(text);

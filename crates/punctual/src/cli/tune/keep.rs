@@ -13,10 +13,8 @@ const PROFILE: &str = "tuned/punctual/tuned.conf";
 /// Which value of a setting a file has.
 type Value = fn(&PreparedSetting) -> &String;
 
-/// Writes the files of the knobs that were confirmed to be better.
-///
-/// # Errors
-/// If there is nothing to keep, or the directory cannot be made.
+/// Writes the files of the knobs that were confirmed to be better. Errors: if there is nothing to keep, or the
+/// directory cannot be made.
 pub(super) fn write(dir: &Path, plan: &Plan, tuned: &Tuned, confirmed: &[Entry]) -> Result<(), String> {
     let advised = tuned.advised();
     if advised.is_empty() {

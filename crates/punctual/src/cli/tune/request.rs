@@ -8,10 +8,8 @@ use host::HostFs;
 use model::{Axes, Conditions, CpuSet, Kernel, Knob, Level, Plan, Span, Task};
 use std::error::Error;
 
-/// The plan that is asked for, with its knobs, and its origin if it is a file.
-///
-/// # Errors
-/// If it cannot be read, has no knobs, or asks for something that an experiment cannot have.
+/// The plan that is asked for, with its knobs, and its origin if it is a file. Errors: if it cannot be read, has no
+/// knobs, or asks for something that an experiment cannot have.
 pub(super) fn asked(arguments: &TuneArguments) -> Result<(Plan, Option<Origin>), Box<dyn Error>> {
     let (mut plan, origin) = match &arguments.plan {
         Some(path) => plan::portable(path, &[])?,
@@ -84,10 +82,7 @@ fn without_plan(arguments: &TuneArguments) -> Plan {
     arguments.load.clone().ask(plan)
 }
 
-/// What this machine and user can change for a cell, and what a program itself can.
-///
-/// # Errors
-/// If there is nothing.
+/// What this machine and user can change for a cell, and what a program itself can. Errors: if there is nothing.
 fn knobs_of_this_machine(plan: &Plan, measured: &CpuSet) -> Result<Vec<Knob>, Box<dyn Error>> {
     let knob = |key: String, as_is: &str, changed: &str| Knob::of(key, vec![as_is.to_owned(), changed.to_owned()]);
     let mut knobs = Vec::new();

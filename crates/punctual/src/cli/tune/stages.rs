@@ -25,10 +25,7 @@ pub(super) struct Experiment {
 }
 
 impl Experiment {
-    /// Begins an experiment.
-    ///
-    /// # Errors
-    /// If it is refused, or the machine or the directory cannot be had.
+    /// Begins an experiment. Errors: if it is refused, or the machine or the directory cannot be had.
     pub(super) fn begin(arguments: &TuneArguments) -> Result<Experiment, Box<dyn Error>> {
         let (plan, origin) = asked(arguments)?;
         let knobs = plan.knobs.clone();
@@ -61,10 +58,7 @@ impl Experiment {
         Ok(Experiment { dir, plan: plan_as_is, session })
     }
 
-    /// Continues the experiment in `dir`.
-    ///
-    /// # Errors
-    /// If it cannot be read or continued here.
+    /// Continues the experiment in `dir`. Errors: if it cannot be read or continued here.
     pub(super) fn resume(dir: &Path, arguments: &TuneArguments) -> Result<Experiment, Box<dyn Error>> {
         let screening = screening_of(dir);
         if !store::is_run(&screening) {
@@ -84,7 +78,6 @@ impl Experiment {
         Ok(Experiment { dir: dir.to_owned(), plan, session })
     }
 
-    /// The knobs.
     pub(super) fn knobs(&self) -> &[Knob] {
         &self.plan.knobs
     }
@@ -94,10 +87,8 @@ impl Experiment {
         &self.plan
     }
 
-    /// Measures the screening, or what is missing of it.
-    ///
-    /// # Errors
-    /// If it ends early; what was measured stays in the directory.
+    /// Measures the screening, or what is missing of it. Errors: if it ends early; what was measured stays in the
+    /// directory.
     pub(super) fn screening(&mut self) -> Result<(Header, Vec<Entry>), Box<dyn Error>> {
         if self.session.is_unfinished() {
             note(format_args!("screening of {}", things(count(self.plan.knobs.len()), "knob")));
@@ -106,10 +97,8 @@ impl Experiment {
         Ok((self.session.header.clone(), std::mem::take(&mut self.session.entries)))
     }
 
-    /// Measures the confirmation, or what is missing of it, until it is decided or its blocks are over.
-    ///
-    /// # Errors
-    /// If it ends early, or that in the directory is of other knobs.
+    /// Measures the confirmation, or what is missing of it, until it is decided or its blocks are over. Errors: if it
+    /// ends early, or that in the directory is of other knobs.
     pub(super) fn confirmation(
         &mut self,
         arguments: &TuneArguments,
@@ -214,19 +203,14 @@ fn values<'a>(knobs: &'a [Knob], run: &[bool]) -> Vec<&'a str> {
     knobs.iter().zip(run).map(|(knob, changed)| knob.value(*changed)).collect()
 }
 
-/// The cells of all confirmations that are possible but for combinations.
-///
-/// # Errors
-/// As [`cells`].
+/// The cells of all confirmations that are possible but for combinations. Errors: as [`cells`].
 fn cells_of_all_values(plan: &Plan) -> Result<Vec<Cell>, Box<dyn Error>> {
     let all: Vec<usize> = (0..plan.knobs.len()).collect();
     cells(plan, &tune::confirmation(&plan.knobs, &all))
 }
 
-/// The cells of these combinations of values.
-///
-/// # Errors
-/// If a combination cannot be measured here; the combination is named.
+/// The cells of these combinations of values. Errors: if a combination cannot be measured here; the combination is
+/// named.
 fn cells(plan: &Plan, runs: &[Vec<&str>]) -> Result<Vec<Cell>, Box<dyn Error>> {
     let cell = |values: &Vec<&str>| {
         let named = || {

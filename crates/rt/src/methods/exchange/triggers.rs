@@ -63,7 +63,6 @@ impl Triggers {
         self.present.get()
     }
 
-    /// The present trigger.
     #[inline]
     pub(super) fn present(&self) -> Trigger {
         self.get(self.number()).unwrap_or_default()

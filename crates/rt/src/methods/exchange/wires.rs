@@ -44,9 +44,6 @@ impl LoggerWait {
 
     /// Waits for an outstanding answer that could not be distinguished from the next one. Where answers carry no
     /// number, it then consumes the remaining events. Returns the sample of a late answer.
-    ///
-    /// # Errors
-    /// The errno.
     pub(super) fn settle(&self, rt: &RtSection<'_>, schedule: &Schedule, cycle: Cycle) -> Result<Option<Sample>, i32> {
         for _ in 0..MAX_TAKEN {
             let now = self.now(rt);
