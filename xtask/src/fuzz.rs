@@ -44,7 +44,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
         let (package, module) = match target {
             TRACE | CAPTURE | RECORDING => ("punctual-ftrace", "fuzz"),
             ELF => ("punctual-code", "fuzz"),
-            target if SHOWN.contains(&target) => ("punctual", "cli::output::fuzz"),
+            target if SHOWN.contains(&target) => ("punctual", "cli::terminal::output::fuzz"),
             _ => ("punctual-import", "fuzz"),
         };
         let mut cargo = one_test(root, package, &format!("{module}::fuzz_{target}"));

@@ -7,13 +7,13 @@ const EXIT_STATUS: &str = "Exit status: 0 no cause of latency found, 1 error, 2 
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
-pub(in super::super) struct DoctorArguments {
+pub(in crate::cli) struct DoctorArguments {
     /// Checks to explain in full [default: all, in brief]
-    pub(in super::super) checks: Vec<String>,
+    pub(in crate::cli) checks: Vec<String>,
     /// Show every check, also those that passed
     #[arg(long)]
-    pub(in super::super) all: bool,
+    pub(in crate::cli) all: bool,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    pub(in super::super) format: Format,
+    pub(in crate::cli) format: Format,
 }

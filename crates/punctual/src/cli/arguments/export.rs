@@ -7,61 +7,61 @@ use std::path::PathBuf;
 
 #[derive(Debug, Args)]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
-pub(in super::super) struct ExportArguments {
+pub(in crate::cli) struct ExportArguments {
     #[command(subcommand)]
-    pub(in super::super) command: Option<ExportCommand>,
+    pub(in crate::cli) command: Option<ExportCommand>,
     /// Engine that runs the plan
     #[arg(value_enum, required = true)]
-    pub(in super::super) engine: Option<Engine>,
+    pub(in crate::cli) engine: Option<Engine>,
     /// Ready plan (`punctual plan list`) or TOML file with a `/` or .toml
     #[arg(required = true)]
-    pub(in super::super) plan: Option<PathBuf>,
+    pub(in crate::cli) plan: Option<PathBuf>,
     /// Parts of the run, each of them measured by one machine
     #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(in super::super) shards: u32,
+    pub(in crate::cli) shards: u32,
     /// New directory of the files [default: PLAN-ENGINE]
     #[arg(long, value_name = "DIR")]
-    pub(in super::super) out: Option<PathBuf>,
+    pub(in crate::cli) out: Option<PathBuf>,
     /// Host (ansible), place (labgrid), device type (lava), node (k8s) or partition (slurm); repeat for several
     #[arg(long, value_name = "NAME", value_parser = target)]
-    pub(in super::super) target: Vec<String>,
+    pub(in crate::cli) target: Vec<String>,
     /// Container image (k8s), or address of the static program (lava)
     #[arg(long, value_name = "IMAGE|URL", value_parser = source, help_heading = heading::OUTPUT)]
-    pub(in super::super) from: Option<String>,
+    pub(in crate::cli) from: Option<String>,
     /// Replace the values of an axis or key, like policy=other,fifo:80
     #[arg(long, value_name = "KEY=VALUE")]
-    pub(in super::super) set: Vec<Setting>,
+    pub(in crate::cli) set: Vec<Setting>,
     /// Blocks: passes over all cells [default: the plan's]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = heading::EXTENT)]
-    pub(in super::super) repetitions: Option<u32>,
+    pub(in crate::cli) repetitions: Option<u32>,
     /// Seed of the order of the cells in each block [default: the plan's, or drawn]
     #[arg(long, value_name = "N", help_heading = heading::EXTENT)]
-    pub(in super::super) seed: Option<u64>,
+    pub(in crate::cli) seed: Option<u64>,
     /// Trust a plan owned by another user (its commands and system settings)
     #[arg(long, help_heading = heading::MACHINE)]
-    pub(in super::super) yes: bool,
+    pub(in crate::cli) yes: bool,
 }
 
 /// Exports of what was measured.
 #[derive(Debug, Subcommand)]
-pub(in super::super) enum ExportCommand {
+pub(in crate::cli) enum ExportCommand {
     /// Write all kept spikes of a run as one file for Perfetto
     Perfetto(PerfettoArguments),
 }
 
 #[derive(Debug, Args)]
-pub(in super::super) struct PerfettoArguments {
+pub(in crate::cli) struct PerfettoArguments {
     /// Directory of a run [default: the latest below runs/]
     #[arg(value_name = "RUN")]
-    pub(in super::super) run: Option<PathBuf>,
+    pub(in crate::cli) run: Option<PathBuf>,
     /// File to write [default: perfetto.json in the run's directory]
     #[arg(short, long, value_name = "FILE")]
-    pub(in super::super) output: Option<PathBuf>,
+    pub(in crate::cli) output: Option<PathBuf>,
 }
 
 /// What runs the shards of a plan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in super::super) enum Engine {
+pub(in crate::cli) enum Engine {
     /// A playbook for machines with ssh
     Ansible,
     /// Reservations of places, and the boards by ssh
@@ -76,7 +76,7 @@ pub(in super::super) enum Engine {
 
 impl Engine {
     /// The word of the command line.
-    pub(in super::super) fn name(self) -> &'static str {
+    pub(in crate::cli) fn name(self) -> &'static str {
         match self {
             Engine::Ansible => "ansible",
             Engine::Labgrid => "labgrid",
@@ -87,7 +87,7 @@ impl Engine {
     }
 
     /// Whether its files need programs for the machines beside them.
-    pub(in super::super) fn takes_programs(self) -> bool {
+    pub(in crate::cli) fn takes_programs(self) -> bool {
         matches!(self, Engine::Ansible | Engine::K8s | Engine::Slurm)
     }
 }

@@ -6,13 +6,13 @@ use model::{CostScope, Kernel, KernelError, Load, Period, Policy, Span};
 use std::path::Path;
 
 #[derive(Debug, Args)]
-pub(in super::super) struct LabArguments {
+pub(in crate::cli) struct LabArguments {
     #[command(subcommand)]
-    pub(in super::super) command: LabCommand,
+    pub(in crate::cli) command: LabCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(in super::super) enum LabCommand {
+pub(in crate::cli) enum LabCommand {
     /// List available and fetched kernels
     List(LabListArguments),
     /// Fetch kernels for use without a network; install nothing
@@ -26,30 +26,30 @@ pub(in super::super) enum LabCommand {
 }
 
 #[derive(Debug, Args)]
-pub(in super::super) struct LabListArguments {
+pub(in crate::cli) struct LabListArguments {
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    pub(in super::super) format: Format,
+    pub(in crate::cli) format: Format,
 }
 
 #[derive(Debug, Args)]
-pub(in super::super) struct LabFetchArguments {
+pub(in crate::cli) struct LabFetchArguments {
     /// Kernels, e.g. debian:6.1-rt; a .deb is unpacked, any other file is only inspected
     #[arg(required = true, value_name = "KERNEL")]
-    pub(in super::super) kernels: Vec<Kernel>,
+    pub(in crate::cli) kernels: Vec<Kernel>,
 }
 
 #[derive(Debug, Args)]
 #[command(after_help = "Exit status: 0 both records are identical, 1 they differ, or an error.")]
-pub(in super::super) struct LabCheckArguments {
+pub(in crate::cli) struct LabCheckArguments {
     /// Kernel, e.g. "debian:6.1 preempt=none"
-    pub(in super::super) kernel: Kernel,
+    pub(in crate::cli) kernel: Kernel,
     /// Wait for other measurements on this machine to end
     #[arg(long)]
-    pub(in super::super) wait: bool,
+    pub(in crate::cli) wait: bool,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    pub(in super::super) format: Format,
+    pub(in crate::cli) format: Format,
 }
 
 const CONFIG_STATUS: &str = "\
@@ -61,19 +61,19 @@ Exit status: 0 like for like, apart from preemption model and co-kernel, 2 not,
 
 #[derive(Debug, Args)]
 #[command(after_help = CONFIG_STATUS)]
-pub(in super::super) struct LabCheckConfigArguments {
+pub(in crate::cli) struct LabCheckConfigArguments {
     /// First kernel, e.g. debian:6.12 or /path/of/bzImage
     #[arg(value_parser = kernel_or_file)]
-    pub(in super::super) a: Kernel,
+    pub(in crate::cli) a: Kernel,
     /// Second kernel, e.g. debian:6.12-rt or a .config file
     #[arg(value_parser = kernel_or_file)]
-    pub(in super::super) b: Kernel,
+    pub(in crate::cli) b: Kernel,
     /// Show all options that differ
     #[arg(long)]
-    pub(in super::super) all: bool,
+    pub(in crate::cli) all: bool,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    pub(in super::super) format: Format,
+    pub(in crate::cli) format: Format,
 }
 
 /// Parses a kernel; a file of this directory needs no `./`.
@@ -92,34 +92,34 @@ tested and git stops (invalid option, no QEMU, Ctrl-C).";
 
 #[derive(Debug, Args)]
 #[command(after_help = BISECT_STATUS)]
-pub(in super::super) struct LabBisectArguments {
+pub(in crate::cli) struct LabBisectArguments {
     /// Kernel, e.g. "arch/x86/boot/bzImage preempt=full"
     #[arg(long)]
-    pub(in super::super) kernel: Kernel,
+    pub(in crate::cli) kernel: Kernel,
     /// Test the cost of an operation of `measure cost`, e.g. syscall/read, instead of wake-ups
     #[arg(long, value_name = "OPERATION", requires = "max", conflicts_with_all = ["p99", "period"])]
-    pub(in super::super) cost: Option<CostScope>,
+    pub(in crate::cli) cost: Option<CostScope>,
     /// Background load [default: exec, with --cost none]
     #[arg(long)]
-    pub(in super::super) load: Option<Load>,
+    pub(in crate::cli) load: Option<Load>,
     /// Limit of every wake-up, e.g. 30us; with --cost of the median, e.g. 900ns
     #[arg(long, value_name = "TIME", required_unless_present = "p99", value_parser = limit)]
-    pub(in super::super) max: Option<Span>,
+    pub(in crate::cli) max: Option<Span>,
     /// Limit of 99 % of the wake-ups of all phases
     #[arg(long, value_name = "TIME", value_parser = limit)]
-    pub(in super::super) p99: Option<Span>,
+    pub(in crate::cli) p99: Option<Span>,
     /// Scheduling policy [default: fifo:90, with --cost other]
     #[arg(long)]
-    pub(in super::super) policy: Option<Policy>,
+    pub(in crate::cli) policy: Option<Policy>,
     /// Period, 10us to 100s
     #[arg(long, value_name = "TIME", default_value = "1ms", allow_hyphen_values = true)]
-    pub(in super::super) period: Period,
+    pub(in crate::cli) period: Period,
     /// Measured virtual time of each phase
     #[arg(long, value_name = "TIME", default_value = "300ms", allow_hyphen_values = true)]
-    pub(in super::super) duration: Span,
+    pub(in crate::cli) duration: Span,
     /// Boots, each at another phase of the kernel's tick
     #[arg(long, value_name = "N", default_value_t = 4, value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(in super::super) phases: u32,
+    pub(in crate::cli) phases: u32,
 }
 
 fn limit(text: &str) -> Result<Span, String> {

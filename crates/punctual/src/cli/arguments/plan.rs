@@ -4,13 +4,13 @@ use super::Format;
 use clap::{Args, Subcommand};
 
 #[derive(Debug, Args)]
-pub(in super::super) struct PlanArguments {
+pub(in crate::cli) struct PlanArguments {
     #[command(subcommand)]
-    pub(in super::super) command: PlanCommand,
+    pub(in crate::cli) command: PlanCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(in super::super) enum PlanCommand {
+pub(in crate::cli) enum PlanCommand {
     /// List the ready plans of this program, with their cells, time and needs
     List(PlanListArguments),
     /// Print a ready plan as TOML: a start for your own
@@ -18,15 +18,15 @@ pub(in super::super) enum PlanCommand {
 }
 
 #[derive(Debug, Args)]
-pub(in super::super) struct PlanListArguments {
+pub(in crate::cli) struct PlanListArguments {
     /// Form of the result on stdout
     #[arg(long, value_enum, default_value = "text")]
-    pub(in super::super) format: Format,
+    pub(in crate::cli) format: Format,
 }
 
 #[derive(Debug, Args)]
-pub(in super::super) struct PlanShowArguments {
+pub(in crate::cli) struct PlanShowArguments {
     /// Name of the plan, from `punctual plan list`
     #[arg(value_name = "NAME")]
-    pub(in super::super) name: String,
+    pub(in crate::cli) name: String,
 }

@@ -15,13 +15,13 @@ describes its tables.
 Exit status: 0 done, 1 error.";
 
 #[derive(Debug, Args)]
-pub(in super::super) struct StoreArguments {
+pub(in crate::cli) struct StoreArguments {
     #[command(subcommand)]
-    pub(in super::super) command: StoreCommand,
+    pub(in crate::cli) command: StoreCommand,
 }
 
 #[derive(Debug, Subcommand)]
-pub(in super::super) enum StoreCommand {
+pub(in crate::cli) enum StoreCommand {
     /// Add runs to the store; a known run with more measurements is replaced
     #[command(after_help = EXIT_STATUS)]
     Add(StoreAddArguments),
@@ -34,46 +34,46 @@ pub(in super::super) enum StoreCommand {
 }
 
 #[derive(Debug, Args)]
-pub(in super::super) struct StoreAddArguments {
+pub(in crate::cli) struct StoreAddArguments {
     /// Directories of runs, or directories with runs below them
     #[arg(required = true, value_name = "RUN")]
-    pub(in super::super) runs: Vec<PathBuf>,
+    pub(in crate::cli) runs: Vec<PathBuf>,
     #[command(flatten)]
-    pub(in super::super) store: StoreName,
+    pub(in crate::cli) store: StoreName,
 }
 
 #[derive(Debug, Args)]
-pub(in super::super) struct StoreListArguments {
+pub(in crate::cli) struct StoreListArguments {
     #[command(flatten)]
-    pub(in super::super) store: StoreName,
+    pub(in crate::cli) store: StoreName,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    pub(in super::super) format: QueryFormat,
+    pub(in crate::cli) format: QueryFormat,
 }
 
 #[derive(Debug, Args)]
-pub(in super::super) struct StoreQueryArguments {
+pub(in crate::cli) struct StoreQueryArguments {
     /// One SQL statement
     #[arg(value_name = "SQL")]
-    pub(in super::super) sql: String,
+    pub(in crate::cli) sql: String,
     #[command(flatten)]
-    pub(in super::super) store: StoreName,
+    pub(in crate::cli) store: StoreName,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    pub(in super::super) format: QueryFormat,
+    pub(in crate::cli) format: QueryFormat,
 }
 
 /// The store of a command.
 #[derive(Debug, Args)]
-pub(in super::super) struct StoreName {
+pub(in crate::cli) struct StoreName {
     /// File or directory of SQLite, or URL of PostgreSQL
     #[arg(long = "store", value_name = "STORE")]
-    pub(in super::super) named: Option<String>,
+    pub(in crate::cli) named: Option<String>,
 }
 
 /// Format of a table of the store.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in super::super) enum QueryFormat {
+pub(in crate::cli) enum QueryFormat {
     /// For people
     Text,
     /// A line for each row
@@ -88,32 +88,32 @@ Exit status: 0 no series became later lately, 1 error, 2 one did (--recent,
 
 #[derive(Debug, Args)]
 #[command(after_help = HISTORY_STATUS)]
-pub(in super::super) struct HistoryArguments {
+pub(in crate::cli) struct HistoryArguments {
     /// Only machines with this in their node name, model or identity
     #[arg(long, value_name = "NAME")]
-    pub(in super::super) machine: Option<String>,
+    pub(in crate::cli) machine: Option<String>,
     /// Only cells with this in their name, e.g. fifo:80
     #[arg(long, value_name = "NAME")]
-    pub(in super::super) cell: Option<String>,
+    pub(in crate::cli) cell: Option<String>,
     #[command(flatten)]
-    pub(in super::super) store: StoreName,
+    pub(in crate::cli) store: StoreName,
     /// Changes found within this time before the last run of a series decide the exit status
     #[arg(long, value_name = "TIME", default_value = "30d", allow_hyphen_values = true)]
-    pub(in super::super) recent: Span,
+    pub(in crate::cli) recent: Span,
     /// Ratio below which a change does not matter, e.g. 1.1 or 10%
     #[arg(long, value_name = "RATIO", default_value = "1.1", value_parser = margin)]
-    pub(in super::super) margin: f64,
+    pub(in crate::cli) margin: f64,
     /// Output format
     #[arg(long, value_enum, default_value = "text")]
-    pub(in super::super) format: HistoryFormat,
+    pub(in crate::cli) format: HistoryFormat,
     /// File to write [default: stdout; of a page, history.html]
     #[arg(short, long, value_name = "FILE", help_heading = heading::OUTPUT)]
-    pub(in super::super) output: Option<PathBuf>,
+    pub(in crate::cli) output: Option<PathBuf>,
 }
 
 /// Format of a history.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
-pub(in super::super) enum HistoryFormat {
+pub(in crate::cli) enum HistoryFormat {
     /// For people
     Text,
     /// One document for programs

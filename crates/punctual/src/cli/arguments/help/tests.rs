@@ -1,7 +1,7 @@
 //! Help fits a screen, and its examples can be typed.
 
-use super::super::heading;
 use super::*;
+use crate::cli::arguments::heading;
 
 /// Lines of a screen.
 const LINES: usize = 24;

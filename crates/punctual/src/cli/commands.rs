@@ -1,0 +1,92 @@
+//! The commands, one file each, and what several of them share.
+
+mod again;
+mod capture;
+mod cell;
+mod cells;
+mod check;
+mod compare;
+mod completion;
+mod consent;
+mod cost;
+mod cyclictest;
+mod doctor;
+mod explain;
+mod export;
+mod frontier;
+mod help;
+mod history;
+mod import;
+mod lab;
+mod launch;
+mod list;
+mod load;
+mod man;
+mod measure;
+mod merge;
+mod monitor;
+mod new_directory;
+mod one_cell;
+mod operation;
+mod plan;
+mod read;
+mod recorded;
+mod recover;
+mod report;
+mod respond;
+mod response;
+mod run;
+mod run_directory;
+mod show;
+mod sleep;
+mod store;
+mod study;
+mod supervise;
+mod tune;
+mod watch;
+
+pub(super) use cyclictest::by_name;
+pub(super) use lab::usage_error_status;
+
+use crate::cli::arguments::Command;
+use crate::cli::terminal::Outcome;
+
+/// Runs a command.
+pub(super) fn execute(command: Command) -> Outcome {
+    match command {
+        Command::Run(arguments) => run::run(arguments),
+        Command::Plan(arguments) => plan::command(&arguments.command),
+        Command::Study(arguments) => study::command(arguments.command),
+        Command::Measure(arguments) => measure::measure(arguments),
+        Command::Watch(arguments) => watch::watch(*arguments),
+        Command::Capture(arguments) => capture::capture(arguments),
+        Command::Monitor(arguments) => monitor::monitor(arguments),
+        Command::Explain(arguments) => explain::explain(arguments),
+        Command::Frontier(arguments) => frontier::frontier(arguments),
+        Command::Tune(arguments) => tune::tune(*arguments),
+        Command::Compare(arguments) => compare::compare(&arguments),
+        Command::Show(arguments) => show::show(&arguments),
+        Command::Check(arguments) => check::check(&arguments),
+        Command::Merge(arguments) => merge::merge(&arguments),
+        Command::Import(arguments) => import::import(&arguments),
+        Command::List(arguments) => list::list(&arguments),
+        Command::Store(arguments) => store::command(&arguments.command),
+        Command::History(arguments) => history::history(&arguments),
+        Command::Doctor(arguments) => doctor::doctor(&arguments),
+        Command::Load(arguments) => load::load(&arguments),
+        Command::Lab(arguments) => lab::lab(arguments.command),
+        Command::Report(arguments) => report::report(&arguments),
+        Command::Export(arguments) => export::export(&arguments),
+        Command::Respond(arguments) => respond::respond(&arguments),
+        Command::Recover(arguments) => recover::recover(&arguments),
+        Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),
+        Command::Completion(arguments) => completion::completion(&arguments),
+        Command::Man(arguments) => man::man(&arguments),
+        Command::Help(arguments) => help::help(&arguments),
+        Command::Cell(arguments) => cell::cell(&arguments),
+        Command::Operation(arguments) => operation::operation(&arguments),
+        Command::Launch(arguments) => launch::launch_program(arguments),
+        Command::Supervise(arguments) => supervise::supervise(arguments),
+        Command::ServeCells => campaign::serve().map(|()| 0),
+    }
+}

@@ -1,0 +1,67 @@
+//! `punctual lab bisect-step`: tests a kernel against limits, for `git bisect run`.
+
+use super::TestCell;
+use crate::cli::arguments::LabBisectArguments;
+use crate::cli::terminal::{Outcome, note, one_line, output};
+use campaign::{KernelLimits, LocalOrLab, TestOutcome};
+use model::{Load, Policy, Task};
+use std::error::Error;
+use std::str::FromStr;
+use std::sync::Arc;
+
+const GOOD: u8 = 0;
+const BAD: u8 = 1;
+/// This kernel cannot be judged: git skips it (git-bisect(1)).
+const CANNOT_BE_TESTED: u8 = 125;
+/// An error independent of the kernel: git aborts the bisection, as with every status from 128.
+pub(in crate::cli) const ABORT: u8 = 128;
+
+/// Measures, prints the answer in one line on stdout, and returns the status. Errors never have a status that judges a
+/// kernel.
+pub(super) fn bisect_step(arguments: LabBisectArguments) -> Outcome {
+    match step(arguments) {
+        Ok((status, line)) => output::write(format!("{line}\n").as_bytes()).map(|()| status),
+        Err(err) => {
+            note(format_args!("punctual: {}", one_line(&*err)));
+            Ok(ABORT)
+        }
+    }
+}
+
+fn step(arguments: LabBisectArguments) -> Result<(u8, String), Box<dyn Error>> {
+    let limits = KernelLimits { max: arguments.max, p99: arguments.p99 };
+    let (load, policy) = match arguments.cost {
+        None => (Load::from_str("exec")?, Policy::from_str("fifo:90")?),
+        Some(_) => (Load::NONE, Policy::OTHER),
+    };
+    let (load, policy) = (arguments.load.unwrap_or(load), arguments.policy.unwrap_or(policy));
+    let asked = match arguments.cost {
+        None => format!("{load}, {policy} every {}", arguments.period),
+        Some(cost) if cost.operations().count() > 1 => {
+            return Err(format!("invalid operation `{cost}`: expected one operation, like syscall/read").into());
+        }
+        Some(cost) => format!("{cost}, {load}, {policy}"),
+    };
+    let kernel = arguments.kernel.to_string();
+    let test_cell = TestCell {
+        kernel: arguments.kernel,
+        load,
+        policy,
+        period: arguments.period,
+        task: arguments.cost.map_or(Task::CLOCK_NANOSLEEP, Task::Cost),
+        duration: arguments.duration,
+        blocks: arguments.phases,
+    };
+    let session = test_cell.begin("lab bisect-step", true)?;
+    let mut lab = LocalOrLab::new(Arc::new(|line| note(line)));
+    let (status, word, line) = match limits.test(&session, &mut lab, arguments.cost.is_some())? {
+        TestOutcome::Good(line) => (GOOD, "good", line),
+        TestOutcome::Bad(line) => (BAD, "bad", line),
+        TestOutcome::Failed(failure) => {
+            return Ok((CANNOT_BE_TESTED, format!("cannot test: {}", one_line(&failure))));
+        }
+        TestOutcome::Unusable(why) => return Ok((CANNOT_BE_TESTED, format!("cannot test {kernel}: {why}"))),
+    };
+    let time = if arguments.cost.is_some() { "instructions, not time" } else { "virtual time" };
+    Ok((status, format!("{word}: {line} ({kernel}; {asked}; {time})")))
+}

@@ -1,0 +1,22 @@
+//! `punctual recover`: restores the settings that a killed measurement has changed.
+
+use crate::cli::arguments::{Format, RecoverArguments};
+use crate::cli::terminal::{ERROR, Outcome, note, output};
+use campaign::{recovery_lines, take_lock};
+use host::{HostFs, Subject};
+use model::Recovery;
+
+pub(super) fn recover(arguments: &RecoverArguments) -> Outcome {
+    // The settings of a running measurement are intended.
+    let _lock = take_lock(Subject::Settings, arguments.wait, &|line| note(line))?;
+    let mut removed = host::remove_leftovers();
+    removed.extend(cell::trace::Instance::remove_abandoned());
+    let recovery = Recovery { recovered: host::recover(&HostFs::here()), removed };
+    let Recovery { recovered, removed } = &recovery;
+    let text = match arguments.format {
+        Format::Json => serde_json::to_string_pretty(&recovery)?,
+        Format::Text => recovery_lines(recovered, removed).join("\n"),
+    };
+    output::write((text + "\n").as_bytes())?;
+    Ok(if recovered.iter().any(|recovered| !recovered.failed.is_empty()) { ERROR } else { 0 })
+}

@@ -1,0 +1,70 @@
+//! `punctual measure sleep`: one cell for each language and target, in a campaign of one block.
+
+use super::{consent, run_directory};
+use crate::cli::arguments::SleepArguments;
+use crate::cli::terminal::progress::Lines;
+use crate::cli::terminal::{Outcome, note, output};
+use campaign::{Limits, Request, Session};
+use model::{Axes, Conditions, Header, Kernel, Plan, Span};
+use std::collections::HashSet;
+use std::fmt::Display;
+use std::hash::Hash;
+
+/// Default duration of a target, and the least number of sleeps.
+const DURATION: Span = Span(2_000_000_000);
+const SLEEPS: u64 = 5;
+
+pub(super) fn sleep(arguments: SleepArguments) -> Outcome {
+    let (keep, samples) = (arguments.keep.clone(), arguments.samples);
+    let (wait, yes, format) = (arguments.common.wait, arguments.common.yes, arguments.common.format);
+    let permit = |header: &Header| {
+        consent::permit_floods(header, yes)?;
+        output::check(header, format)
+    };
+    let plan = plan(arguments)?;
+    let request = Request { samples, ..Request::here(plan, wait, &permit, &|line| note(line)) };
+    let mut session = Session::begin(request)?;
+    let dir = run_directory::keep(&mut session, &keep)?;
+    let mut lines = Lines::new(&session.header, 0);
+    let result = session.carry_out(lines.say_above(), &mut lines, Limits::default());
+    lines.finish();
+    match (result, &dir) {
+        (Ok(()), _) => run_directory::finish(&session, dir.as_deref(), format.into()),
+        // Completed measurements are shown despite a later error.
+        (Err(err), dir) if !session.entries.is_empty() => {
+            run_directory::finish(&session, dir.as_deref(), format.into())?;
+            Err(run_directory::error(&session, &err, dir.as_deref()))
+        }
+        (Err(err), _) => {
+            session.discard_empty();
+            Err(run_directory::error(&session, &err, None))
+        }
+    }
+}
+
+/// The plan of these options.
+fn plan(arguments: SleepArguments) -> Result<Plan, String> {
+    let SleepArguments { runtime, targets, policy, load, duration, timer_slack, common, .. } = arguments;
+    none_twice("--runtime", &runtime)?;
+    none_twice("--targets", &targets)?;
+    none_twice("--policy", &policy)?;
+    none_twice("--load", &load)?;
+    let default = Plan::default();
+    Ok(Plan {
+        title: "sleep error".to_owned(),
+        conditions: Conditions { timer_slack, ..common.conditions() },
+        repetitions: 1,
+        duration: duration.unwrap_or(DURATION),
+        min_cycles: duration.is_none().then_some(SLEEPS),
+        cpus: common.cpus,
+        axes: Axes { kernel: vec![Kernel::Running], load, policy, period: targets, runtime, ..default.axes },
+        require: common.require.unwrap_or_default(),
+        ..default
+    })
+}
+
+fn none_twice<T: Eq + Hash + Display>(option: &str, values: &[T]) -> Result<(), String> {
+    let mut seen = HashSet::new();
+    let twice = values.iter().find(|value| !seen.insert(*value));
+    twice.map_or(Ok(()), |value| Err(format!("{option}: duplicate value `{value}`")))
+}

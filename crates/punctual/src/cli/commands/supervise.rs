@@ -1,0 +1,78 @@
+//! `punctual supervise-role`: runs a role of a plan, another command of this program, until stdin is closed.
+//!
+//! It is a separate process, so that the measuring process needs no thread for the command; the supervisor only sleeps.
+
+use crate::cli::arguments::SuperviseArguments;
+use crate::cli::terminal::Outcome;
+use std::io::{self, Write};
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Command, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::thread::{Builder, sleep};
+use std::time::Duration;
+use sys::process;
+
+/// Time for the command to exit after SIGTERM. It first stops its load, which takes up to 10 s.
+const STOP_TIMEOUT: Duration = Duration::from_secs(15);
+
+pub(super) fn supervise(arguments: SuperviseArguments) -> Outcome {
+    let SuperviseArguments { at_most, input, command } = arguments;
+    let name = command.first().cloned().unwrap_or_default();
+    let mut child = Command::new(host::THIS_PROGRAM)
+        .args(command)
+        // The kernel kills the command if this process is killed.
+        .args(["--parent", &std::process::id().to_string()])
+        .stdin(if input.is_some() { Stdio::piped() } else { Stdio::null() })
+        .spawn()
+        .map_err(|err| format!("cannot start {name}: {err}"))?;
+    if let Some((mut stdin, input)) = child.stdin.take().zip(input) {
+        match stdin.write_all(input.as_bytes()) {
+            // It has ended, and its status says why.
+            Err(err) if err.kind() == io::ErrorKind::BrokenPipe => {}
+            written => written.map_err(|err| format!("cannot write the input of {name}: {err}"))?,
+        }
+    }
+    let pid = child.id();
+    let has_timed_out = Arc::new(AtomicBool::new(false));
+    let timed_out = Arc::clone(&has_timed_out);
+    let listening = Builder::new().spawn(move || {
+        // No input is expected; an error also counts as its end.
+        let _ = io::copy(&mut io::stdin(), &mut io::sink());
+        end(pid, &timed_out);
+    });
+    let waiting = at_most.map(|at_most| {
+        let timed_out = Arc::clone(&has_timed_out);
+        Builder::new().spawn(move || {
+            sleep(Duration::from_nanos(at_most.ns()));
+            end(pid, &timed_out);
+        })
+    });
+    if let Some(err) = listening.err().or_else(|| waiting?.err()) {
+        let _ = process::signal(pid, libc::SIGTERM);
+        child.wait()?;
+        return Err(host::no_thread(&err).into());
+    }
+    let status = child.wait()?;
+    if let Some(signal) = status.signal() {
+        // A killed command has not restored its settings.
+        host::recover(&host::HostFs::here());
+        return Err(if has_timed_out.load(SeqCst) {
+            format!("timeout: {name} still running {} s after SIGTERM; killed", STOP_TIMEOUT.as_secs())
+        } else {
+            format!("{name} was killed by signal {signal}")
+        }
+        .into());
+    }
+    // The command has printed its own error.
+    Ok(status.code().and_then(|code| u8::try_from(code).ok()).unwrap_or(crate::cli::terminal::ERROR))
+}
+
+/// Sends SIGTERM to a process, sets the flag after [`STOP_TIMEOUT`] and sends SIGKILL. This process exits with the
+/// command.
+fn end(pid: u32, has_timed_out: &AtomicBool) {
+    let _ = process::signal(pid, libc::SIGTERM);
+    sleep(STOP_TIMEOUT);
+    has_timed_out.store(true, SeqCst);
+    let _ = process::signal(pid, libc::SIGKILL);
+}

@@ -1,0 +1,63 @@
+//! `punctual tune`: which settings change the latency, by a screening and a confirmation.
+
+mod keep;
+mod request;
+mod stages;
+
+use crate::cli::arguments::{Format, TuneArguments};
+use crate::cli::terminal::{Outcome, note, output};
+use analysis::tune;
+use report::TuneReport;
+use stages::Experiment;
+use std::path::Path;
+
+/// Exit status if a knob is undecided, equal to that of an inconclusive verdict.
+const UNDECIDED: u8 = 3;
+
+pub(super) fn tune(arguments: TuneArguments) -> Outcome {
+    let mut experiment = match &arguments.resume {
+        Some(dir) => Experiment::resume(dir, &arguments)?,
+        None => Experiment::begin(&arguments)?,
+    };
+    sys::fail::point("experiment-begun");
+    let knobs = experiment.knobs().to_vec();
+    let (header, screening) = experiment.screening()?;
+    let screened = tune::screened(&knobs, arguments.response, &screening, header.seed)?;
+    sys::fail::point("experiment-screened");
+    let candidates = screened.candidates();
+    let (tuned, confirmed) = if candidates.is_empty() {
+        note("no knob shows a hint of an effect; nothing to confirm");
+        (tune::tuned(&knobs, screened, &screening, &[], 1), Vec::new())
+    } else {
+        experiment.confirmation(&arguments, &screened, &screening)?
+    };
+    sys::fail::point("experiment-confirmed");
+    let design = tune::design(&knobs).ok_or("no knobs")?;
+    let cell = header.cells.iter().zip(&design.runs).find(|(_, run)| run.iter().all(|changed| !changed));
+    let shown = TuneReport {
+        header: &header,
+        cell: cell.map(|(cell, _)| cell).ok_or("no cell as it is")?,
+        tuned: &tuned,
+        dir: &experiment.dir.display().to_string(),
+    };
+    let mut text = Vec::new();
+    match arguments.format {
+        Format::Text => shown.text(&mut text, output::style(false))?,
+        Format::Json => output::json(&mut text, &shown.json())?,
+    }
+    output::write(&text)?;
+    page(&experiment.dir, &shown);
+    if let Some(keep) = &arguments.keep {
+        keep::write(keep, experiment.plan(), &tuned, &confirmed)?;
+    }
+    Ok(if tuned.knobs.iter().any(|knob| knob.answer.is_open()) { UNDECIDED } else { 0 })
+}
+
+/// Writes the page beside both runs, and names it.
+fn page(dir: &Path, shown: &TuneReport<'_>) {
+    let path = dir.join("report.html");
+    match store::write_page(&path, false, &report::tune_html(shown)) {
+        Ok(()) => note(format_args!("report: {}", path.display())),
+        Err(err) => note(format_args!("punctual: {err}")),
+    }
+}

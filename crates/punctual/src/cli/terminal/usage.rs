@@ -1,0 +1,230 @@
+//! Mistakes on the command line, each as one line that says what to do.
+
+mod cyclictest_options;
+
+use super::{note, output};
+use crate::cli::arguments::{command, page};
+use clap::error::{ContextKind, ContextValue, ErrorKind};
+use clap::{Command, Error};
+use model::{CpuSet, Load, Policy, Span, nearest};
+use std::ffi::OsString;
+use std::process::ExitCode;
+
+/// Commands that take the options of a cell, and those where users of cyclictest try them.
+const LIKE_CYCLICTEST: &[&str] = &["", "run", "measure", "explain"];
+
+/// Words for commands that other programs use.
+const OTHER_WORDS: &[(&str, &str)] = &[
+    ("version", "punctual --version"),
+    ("diff", "punctual compare"),
+    ("view", "punctual show"),
+    ("trace", "punctual explain"),
+    ("stress", "punctual load"),
+    ("bench", "punctual measure cost"),
+    ("latency", "punctual measure"),
+];
+
+/// Shows help as help, and any mistake as one line with this exit status.
+pub(in crate::cli) fn report(err: &Error, words: &[OsString], status: u8) -> ExitCode {
+    let typed = Typed::new(words);
+    let histogram = (err.kind() == ErrorKind::DisplayHelp).then(|| typed.histogram()).flatten();
+    if !err.use_stderr() && histogram.is_none() {
+        // `--help` and `--version`. A closed pipe is not an error.
+        let _ = match err.kind() {
+            ErrorKind::DisplayHelp => output::write(page(typed.command()).as_bytes()),
+            _ => output::write(format!("{}\n", err.to_string().trim_end()).as_bytes()),
+        };
+        return ExitCode::SUCCESS;
+    }
+    note(format_args!("punctual: {}", histogram.unwrap_or_else(|| typed.line(err))));
+    ExitCode::from(status)
+}
+
+/// The error for a word that is no command below `command`.
+pub(in crate::cli) fn unknown_command(command: &Command, word: &str) -> String {
+    let known = command.get_subcommands().filter(|below| !below.is_hide_set()).map(Command::get_name);
+    let hint = match OTHER_WORDS.iter().find(|(other, _)| *other == word) {
+        Some((_, write)) => format!("write `{write}`; "),
+        None => nearest(word, known).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default(),
+    };
+    format!("unknown command `{word}` ({hint}see `{} --help`)", command.get_bin_name().unwrap_or("punctual"))
+}
+
+/// A command line that has a mistake.
+struct Typed {
+    root: Command,
+    /// Words after `punctual` that name the command.
+    path: String,
+    /// Words after these.
+    rest: Vec<String>,
+}
+
+impl Typed {
+    fn new(words: &[OsString]) -> Typed {
+        let mut root = command();
+        root.build();
+        let mut rest: Vec<_> = words.iter().skip(1).map(|word| word.to_string_lossy().into_owned()).collect();
+        let (mut found, mut path) = (&root, Vec::new());
+        while let Some(below) = rest.first().and_then(|word| found.find_subcommand(word)) {
+            found = below;
+            path.push(rest.remove(0));
+        }
+        let path = path.join(" ");
+        Typed { root, path, rest }
+    }
+
+    fn command(&self) -> &Command {
+        let words = self.path.split_whitespace();
+        words.fold(&self.root, |found, word| found.find_subcommand(word).unwrap_or(found))
+    }
+
+    /// Where to read on.
+    fn see(&self) -> String {
+        format!("see `{} --help`", self.command().get_bin_name().unwrap_or("punctual"))
+    }
+
+    /// The first form in which the command is written.
+    fn synopsis(&self) -> String {
+        let usage = self.command().clone().render_usage().to_string();
+        usage.lines().next().unwrap_or_default().trim_start_matches("Usage: ").to_owned()
+    }
+
+    /// The answer to `-h 400`, which is help to clap and a histogram to users of cyclictest.
+    fn histogram(&self) -> Option<String> {
+        let is_number = |word: &String| !word.is_empty() && word.chars().all(|c| c.is_ascii_digit());
+        let at = self.rest.iter().position(|word| word.starts_with("-h") && !word.starts_with("--"))?;
+        let attached = self.rest[at][2..].to_owned();
+        let is_histogram = is_number(&attached) || attached.is_empty() && self.rest.get(at + 1).is_some_and(is_number);
+        is_histogram.then(|| self.habit("-h")).flatten()
+    }
+
+    /// The answer to an option of cyclictest.
+    fn habit(&self, option: &str) -> Option<String> {
+        let is_known = |name: &str| has_option(self.command(), name);
+        let is_answered = LIKE_CYCLICTEST.contains(&self.path.as_str());
+        is_answered.then(|| cyclictest_options::answer(option, &self.path, &self.rest, is_known)).flatten()
+    }
+
+    fn line(&self, err: &Error) -> String {
+        let context = |kind| match err.get(kind) {
+            Some(ContextValue::String(text)) => Some(text.clone()),
+            Some(ContextValue::Strings(texts)) => Some(texts.join(", ")),
+            _ => None,
+        };
+        let argument = context(ContextKind::InvalidArg).unwrap_or_default();
+        let value = context(ContextKind::InvalidValue).unwrap_or_default();
+        // `--period <TIME>` is typed as `--period`.
+        let option = argument.split(' ').next().unwrap_or_default().trim_matches(['[', ']', '<', '>', '.']);
+        let see = self.see();
+        match err.kind() {
+            ErrorKind::ValueValidation => {
+                let reason = std::error::Error::source(err).map(ToString::to_string).unwrap_or_default();
+                let misplaced = (option == "METHOD").then(|| misplaced(&value)).flatten();
+                misplaced.unwrap_or_else(|| format!("{option}: {reason}"))
+            }
+            ErrorKind::InvalidValue if value.is_empty() => format!("{option} needs a value; {see}"),
+            ErrorKind::InvalidValue => {
+                let valid = context(ContextKind::ValidValue).unwrap_or_default();
+                format!("{option}: unknown value `{value}` (known: {valid})")
+            }
+            ErrorKind::UnknownArgument => self.unknown_argument(option),
+            ErrorKind::InvalidSubcommand => {
+                unknown_command(self.command(), &context(ContextKind::InvalidSubcommand).unwrap_or_default())
+            }
+            // A second word where one method can stand.
+            ErrorKind::ArgumentConflict if argument.is_empty() => {
+                self.unknown_argument(&context(ContextKind::InvalidSubcommand).unwrap_or_default())
+            }
+            ErrorKind::ArgumentConflict => {
+                let other = context(ContextKind::PriorArg).unwrap_or_default();
+                format!("{option} cannot be combined with {other}")
+            }
+            ErrorKind::MissingRequiredArgument => {
+                format!("{argument} is missing: {}; {see}", self.synopsis())
+            }
+            ErrorKind::DisplayHelpOnMissingArgumentOrSubcommand | ErrorKind::MissingSubcommand => {
+                format!("a command is missing: {}; {see}", self.synopsis())
+            }
+            _ => {
+                let text = err.to_string();
+                let first = text.lines().next().unwrap_or_default();
+                format!("{}; {see}", first.strip_prefix("error: ").unwrap_or(first))
+            }
+        }
+    }
+
+    /// The answer to an option, or a word, that the command does not take.
+    fn unknown_argument(&self, option: &str) -> String {
+        if let Some(answer) = self.habit(option) {
+            return answer;
+        }
+        let see = self.see();
+        let Some(name) = option.strip_prefix("--") else {
+            let method = self.command().get_positionals().any(|arg| arg.get_id() == "task" || arg.get_id() == "what");
+            let misplaced = method.then(|| misplaced(option)).flatten();
+            return misplaced.unwrap_or_else(|| format!("unknown argument `{option}` ({see})"));
+        };
+        let elsewhere: Vec<_> = self.root.get_subcommands().filter(|other| !other.is_hide_set()).collect();
+        let elsewhere = elsewhere.iter().filter(|other| has_option(other, name)).take(3);
+        let elsewhere: Vec<_> = elsewhere.map(|other| format!("`punctual {}`", other.get_name())).collect();
+        if !elsewhere.is_empty() {
+            return format!("unknown argument `{option}` (an option of {}; {see})", elsewhere.join(", "));
+        }
+        let own = self.command().get_arguments().filter(|arg| !arg.is_hide_set()).filter_map(|arg| arg.get_long());
+        let near = nearest(name, own).map(|near| format!("did you mean `--{near}`? "));
+        format!("unknown argument `{option}` ({}{see})", near.unwrap_or_default())
+    }
+}
+
+fn has_option(command: &Command, name: &str) -> bool {
+    command.get_arguments().any(|arg| arg.get_long() == Some(name) && !arg.is_hide_set())
+}
+
+/// The option for a value that stands in the place of a method.
+fn misplaced(value: &str) -> Option<String> {
+    let (is, write) = if value.parse::<Policy>().is_ok() {
+        ("a policy", "--policy")
+    } else if value.parse::<Span>().is_ok() {
+        ("a time", "--duration")
+    } else if value.parse::<Load>().is_ok() {
+        ("a load", "--load")
+    } else if value.parse::<CpuSet>().is_ok() {
+        ("a list of CPUs", "--cpus")
+    } else if value.ends_with(".toml") {
+        return Some(format!("`{value}` is a plan: write `punctual run {value}`"));
+    } else if value == "help" {
+        return Some("write `punctual help measure`".to_owned());
+    } else {
+        return None;
+    };
+    Some(format!("`{value}` is {is}: write {write} {value}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::cli::arguments::Arguments;
+
+    #[test]
+    fn the_definition_is_sound() {
+        command().debug_assert();
+    }
+
+    /// The words of a command line, and the error of parsing them.
+    fn mistake(arguments: &str) -> (Vec<OsString>, Error) {
+        let words: Vec<_> = ["punctual"].into_iter().chain(arguments.split_whitespace()).map(OsString::from).collect();
+        let err = Arguments::read(&words).expect_err(arguments);
+        (words, err)
+    }
+
+    #[test]
+    fn a_histogram_of_cyclictest_is_not_help() {
+        let (words, err) = mistake("measure -h 400 -p 80");
+        assert_eq!(err.kind(), ErrorKind::DisplayHelp);
+        let answer = "`-h` is an option of cyclictest: write --policy fifo:80 (without -h), or run `punctual cyclictest -h 400 -p 80`";
+        assert_eq!(Typed::new(&words).histogram().as_deref(), Some(answer));
+        for help in ["measure -h", "measure --help", "doctor -h 400"] {
+            assert_eq!(Typed::new(&mistake(help).0).histogram(), None, "{help}");
+        }
+    }
+}
