@@ -1,0 +1,31 @@
+//! What was measured: records and runs, explanations, progress, results of other tools.
+
+pub(crate) mod explanation;
+pub(crate) mod imported;
+pub(crate) mod planned;
+pub(crate) mod progress;
+pub(crate) mod record;
+pub(crate) mod recovered;
+pub(crate) mod run;
+
+pub use explanation::{
+    AnswerStages, CaptureFile, Captures, Cause, CauseTotal, ClockMark, ClockTie, CodeFrame, CodePlace, Evidence,
+    Explain, ExplainRecord, Explanation, GuestStop, HostLanes, HostPiece, HostState, IrqLatency, NotCovered, Owner,
+    OwnerTotal, Phase, PhaseLength, SampledAt, Segment, Share,
+};
+pub use imported::{
+    Beyond, ImportHeader, Imported, ImportedLoad, ImportedLoadError, ImportedThread, Source, StatedConditions,
+};
+pub use planned::Planned;
+pub use progress::{Bin, LoadProgress, Measured, Progress, Spike, ThreadProgress};
+pub use record::{
+    Achieved, AllBatches, AnswerParts, Censored, ChainRecord, ChainStage, ClockStep, CobaltRecord, CostRecord,
+    CountedName, Ended, Episode, Episodes, FoundPeriod, GuestThread, HostSideRecord, InstrumentRecord,
+    InstrumentThread, LabRecord, Ledger, LoadFailure, LoadRecord, LoadSecond, MachineSecond, NamedTime, OnSpikeRecord,
+    OpenActivation, OpenKind, OperationRecord, OsnoiseRecord, OtherThread, OwnExchange, PreparedSetting, ProgramRecord,
+    RECORD_FORMAT, Record, RefusedPolicy, Releases, ResponseRecord, RuntimeRecord, Second, SettingChange,
+    SkippedOperation, SwitchReason, TargetRecord, ThreadRecord, ThreadState, TimerlatRecord, TracersRecord, Usage,
+    WatchRecord, WatchedThread, Worst,
+};
+pub use recovered::{Recovered, Recovery};
+pub use run::{Entry, Failed, Header, RUN_FORMAT, Skipped};
