@@ -143,8 +143,8 @@ fn json(value: &impl Serialize) -> Value {
     Value::text(&serde_json::to_string(value).unwrap_or_default())
 }
 
-/// Load, policy, period and settings of a cell; and its kernel, if it is not that of the machine. Virtual time is never shown as
-/// if it were time.
+/// Load, policy, period and settings of a cell; and its kernel, if it is not that of the machine. Virtual
+/// time is never shown as if it were time.
 fn name(cell: &Cell) -> String {
     let name = [cell.label(), cell.period.to_string()].into_iter().chain(cell.conditions.prepare.words());
     let name = name.collect::<Vec<_>>().join(" ");

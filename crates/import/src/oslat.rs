@@ -1,4 +1,4 @@
-//! oslat (rt-tests): text with a column for each CPU, from `Core:` to `Duration:`, and JSON with an object for each.
+//! Results of oslat (rt-tests): text with a column for each CPU, and JSON with an object for each.
 
 use super::column::Column;
 use super::cyclictest_json::{self, Document, Thread};

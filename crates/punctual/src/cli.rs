@@ -6,11 +6,10 @@ mod terminal;
 
 use arguments::{Arguments, Command};
 use campaign::Interrupted;
-use model::{ClockId, ClockTime, Policy, plain};
+use model::{ClockId, ClockTime, Policy};
 use std::error::Error;
 use std::ffi::OsString;
-use std::fmt::Display;
-use std::io::{self, Write};
+use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
 use sys::{process, sched, signal};
@@ -61,10 +60,4 @@ fn leave_deadline() -> Result<(), Box<dyn Error>> {
 fn can_sleep() -> Result<(), Box<dyn Error>> {
     let slept = sys::clock::sleep_until(ClockId::Monotonic, ClockTime(0));
     Ok(slept.map_err(|errno| format!("cannot sleep (clock_nanosleep): {}", io::Error::from_raw_os_error(errno)))?)
-}
-
-/// Makes this process end with its parent, if it was started by another process of this program.
-fn end_with(parent: Option<u32>) -> Result<(), String> {
-    let tied = parent.map_or(Ok(()), process::die_with);
-    tied.map_err(|err| format!("cannot end with the parent process (prctl): {err}"))
 }

@@ -18,7 +18,6 @@ const BLOCK_BYTES: usize = 1 << 20;
 pub const FIELD_WIDTH: usize = 256;
 
 /// Columns and rows of an answer.
-#[cfg(feature = "schema")]
 #[derive(Debug, serde::Serialize, schemars::JsonSchema)]
 pub struct Answer {
     /// Names of the columns.

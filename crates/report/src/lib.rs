@@ -40,9 +40,7 @@ use std::io;
 use std::time::{Duration, SystemTime};
 
 pub use again::{AgainDocument, JudgedAgain};
-#[cfg(feature = "schema")]
-pub use answer::Answer;
-pub use answer::{AnswerFormat, AnswerWriter, FIELD_WIDTH, escaped_json};
+pub use answer::{Answer, AnswerFormat, AnswerWriter, FIELD_WIDTH, escaped_json};
 pub use doctor::Examination;
 pub use formats::{Page, csv, gnuplot, hgrm, junit, kcidb, lava, markdown, monitor_metrics, prometheus, tap};
 pub use frontier::SearchReport;

@@ -203,8 +203,8 @@ impl Wake {
     }
 }
 
-/// Start of the last interrupt of a CPU between two instants in which timers expired: one that was due would have expired
-/// in it.
+/// Start of the last interrupt of a CPU between two instants in which timers expired: one that was due would have
+/// expired in it.
 fn passed(trace: &Trace, cpu: u32, from_ns: u64, to_ns: u64) -> Option<u64> {
     let expiries = trace.cpu(cpu)?.between(from_ns, to_ns.saturating_sub(1)).iter().rev();
     let expiry = expiries.into_iter().find(|event| matches!(event.what, What::TimerExpire { .. }))?;

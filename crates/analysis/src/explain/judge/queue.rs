@@ -17,8 +17,8 @@ const LONG_NS: u64 = 100_000;
 
 /// Longest time, ns, from the timer that replenishes a runtime or quota to the switch to its thread.
 const REPLENISHED_NS: u64 = 100_000;
-/// Period of the throttling of real-time threads, ns (`sched_rt_period_us`), and the smallest share of it, as a divisor,
-/// that they must have used: their limit is 95 %, but those of control groups can be lower.
+/// Period of the throttling of real-time threads, ns (`sched_rt_period_us`), and the smallest share of it, as a
+/// divisor, that they must have used: their limit is 95 %, but those of control groups can be lower.
 const LIMIT_PERIOD_NS: u64 = 1_000_000_000;
 const LEAST_USED: u64 = 4;
 
@@ -142,8 +142,8 @@ impl Scene<'_> {
         Reading::inferred(Cause::Throttling, why)
     }
 
-    /// Cause of a stretch of a thread of lower priority that the scheduler preferred to the real-time thread: a limit of
-    /// real-time threads, or the thread was still queued for another CPU.
+    /// Cause of a stretch of a thread of lower priority that the scheduler preferred to the real-time thread: a limit
+    /// of real-time threads, or the thread was still queued for another CPU.
     fn limited(&self, piece: &Piece, why: &str) -> Reading {
         match self.subject.has_runtime() || self.is_used_by_real_time(piece) {
             true => self.held_back(piece, why),

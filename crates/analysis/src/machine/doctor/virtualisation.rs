@@ -25,8 +25,8 @@ pub(super) const CHECKS: &[Check] = &[
     },
 ];
 
-/// Whether a hypervisor gives this guest its kernel and command line, as Firecracker and `qemu -kernel` do: a boot loader
-/// in the guest adds the name of the image or of the initial file system.
+/// Whether a hypervisor gives this guest its kernel and command line, as Firecracker and `qemu -kernel` do: a boot
+/// loader in the guest adds the name of the image or of the initial file system.
 pub(super) fn is_booted_by_host(host: &Host) -> bool {
     let is_by_loader = || ["BOOT_IMAGE", "initrd"].iter().any(|key| host.boot_parameter(key).is_some());
     host.hypervisor.is_some() && host.command_line.is_some() && !is_by_loader()

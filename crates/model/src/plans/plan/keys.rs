@@ -24,10 +24,8 @@ pub(super) struct Draft {
 impl Draft {
     /// Reads the keys of a document; first the loads, whose names axes use.
     pub(super) fn read(&mut self, document: &DeTable<'_>) -> Located<()> {
-        if let Some(loads) = document.get("loads") {
-            self.named = named_loads(table(loads)?)?;
-        }
-        for (name, value) in document {
+        let (loads, others): (Vec<_>, Vec<_>) = document.iter().partition(|(name, _)| name.get_ref() == "loads");
+        for (name, value) in loads.into_iter().chain(others) {
             let key = KEYS.iter().find(|key| key.name == name.get_ref());
             let unknown = || (name.span().start, UnknownWord::new("key", name.get_ref(), &NAMES).to_string());
             (key.ok_or_else(unknown)?.read)(self, value)?;
@@ -107,7 +105,7 @@ keys! {
         |plan| text(plan.conditions.load_policy);
     "load_must_hold" Bare, |it, value| it.plan.conditions.load_must_hold = share(value)?,
         |plan| bare(plan.conditions.load_must_hold.map(|share| share.get()));
-    "loads" File, |_it, _value| (), |_plan| None;
+    "loads" File, |it, value| it.named = named_loads(table(value)?)?, |_plan| None;
     "prepare" Option, |it, value| prepare(table(value)?, &mut it.plan.conditions.prepare)?, |_plan| None;
     "explain" Bare, |it, value| it.plan.conditions.explain = explain(value)?, |_plan| None;
     "stop_above" Text, |it, value| it.plan.conditions.stop_above = Some(parsed(value)?),

@@ -1,7 +1,7 @@
 //! `punctual cell`: one Cell as JSON in, one Record as JSON out. All cells run through this command.
 
+use super::supervise::end_with;
 use crate::cli::arguments::CellArguments;
-use crate::cli::end_with;
 use crate::cli::terminal::{Outcome, note, one_line};
 use campaign::{CELL_FAILED, Stop};
 use cell::Prepared;

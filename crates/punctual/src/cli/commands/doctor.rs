@@ -99,7 +99,7 @@ mod tests {
         text.extend(rows);
         text += "\nThe fingerprint is a hash of these facts, in this order:\n\n";
         text.extend(analysis::facts::of_fingerprint().map(|fact| format!("- {fact}\n")));
-        expect_file!["../../../../docs/doctor-checks.md"].assert_eq(&text);
+        expect_file!["../../../../../docs/doctor-checks.md"].assert_eq(&text);
     }
 
     #[test]

@@ -3,8 +3,8 @@
 mod view;
 
 use super::consent;
+use super::supervise::end_with;
 use crate::cli::arguments::{Format, LoadCommandArguments};
-use crate::cli::end_with;
 use crate::cli::terminal::{Outcome, note, output};
 use analysis::LoadRate;
 use campaign::Stop;

@@ -76,3 +76,9 @@ fn end(pid: u32, has_timed_out: &AtomicBool) {
     has_timed_out.store(true, SeqCst);
     let _ = process::signal(pid, libc::SIGKILL);
 }
+
+/// Makes this process end with its parent, if it was started by another process of this program.
+pub(super) fn end_with(parent: Option<u32>) -> Result<(), String> {
+    let tied = parent.map_or(Ok(()), process::die_with);
+    tied.map_err(|err| format!("cannot end with the parent process (prctl): {err}"))
+}
