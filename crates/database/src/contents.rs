@@ -146,8 +146,7 @@ fn json(value: &impl Serialize) -> Value {
 /// Load, policy, period and settings of a cell; and its kernel, if it is not that of the machine. Virtual
 /// time is never shown as if it were time.
 fn name(cell: &Cell) -> String {
-    let name = [cell.label(), cell.period.to_string()].into_iter().chain(cell.conditions.prepare.words());
-    let name = name.collect::<Vec<_>>().join(" ");
+    let name = cell.conditions.prepare.after([cell.label(), cell.period.to_string()], " ");
     match &cell.kernel {
         Kernel::Running => name,
         kernel if kernel.is_virtual() => format!("{name} {kernel}, virtual time"),

@@ -18,7 +18,8 @@ const BLOCK_BYTES: usize = 1 << 20;
 pub const FIELD_WIDTH: usize = 256;
 
 /// Columns and rows of an answer.
-#[derive(Debug, serde::Serialize, schemars::JsonSchema)]
+// Only its schema is made from it: the writer keeps no rows.
+#[derive(Debug, schemars::JsonSchema)]
 pub struct Answer {
     /// Names of the columns.
     pub columns: Vec<String>,

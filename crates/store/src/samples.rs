@@ -215,13 +215,12 @@ fn about(record: &Record) -> [(&'static str, String); 12] {
     let offsets = record.threads.iter().map(offset).collect::<serde_json::Map<_, _>>();
     let period = |thread: &ThreadRecord| (thread.cpu.to_string(), thread.period_in(cell).ns().into());
     let periods = record.threads.iter().map(period).collect::<serde_json::Map<_, _>>();
-    let name = [cell.label(), cell.period.to_string(), cell.task.to_string()].into_iter();
-    let name = name.chain(cell.conditions.prepare.words());
+    let name = [cell.label(), cell.period.to_string(), cell.task.to_string()];
     let ended = serde_json::to_value(record.ended).unwrap_or_default();
     [
         ("format", FORMAT.to_string()),
         ("tool", record.tool.clone()),
-        ("name", name.collect::<Vec<_>>().join("/")),
+        ("name", cell.conditions.prepare.after(name, "/")),
         ("cell", serde_json::to_string(cell).unwrap_or_default()),
         ("cell_id", record.cell_id.to_string()),
         ("started_mono_ns", record.started.0.to_string()),

@@ -112,6 +112,11 @@ impl Prepare {
         *self == Prepare::default()
     }
 
+    /// These parts of a name, and after them the settings, between separators.
+    pub fn after<const N: usize>(&self, parts: [String; N], separator: &str) -> String {
+        parts.into_iter().chain(self.words()).collect::<Vec<_>>().join(separator)
+    }
+
     /// The settings in their typed form, `KEY=VALUE` each.
     pub fn words(&self) -> Vec<String> {
         // Without `..`, so that a new setting is never left out.
@@ -227,8 +232,8 @@ impl Prepare {
         Some(path).filter(|path| Prepare::may_change(path) && path.chars().all(is_typed))
     }
 
-    /// Whether settings change the file with this path, without a leading slash: one below `/sys` or `/proc/sys` whose
-    /// value is no program that the kernel starts.
+    /// Whether settings change the file with this path, without a leading slash: one below `/sys` or `/proc/sys`,
+    /// except those that name a program for the kernel to start.
     pub fn may_change(path: &str) -> bool {
         let is_setting = path.starts_with("sys/") || path.starts_with("proc/sys/");
         let is_program = PROGRAMS.iter().any(|program| Path::new(path).starts_with(program));

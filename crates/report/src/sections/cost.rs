@@ -91,9 +91,9 @@ type Situation = (String, String);
 /// situation; `None` with a single kernel, or where no load timed its operations.
 pub(crate) fn by_kernel(summary: &RunSummary) -> Option<Section> {
     let of_cell = |cell: &CellSummary| -> Situation {
-        let measured = [cell.cell.task.to_string(), cell.cell.policy.to_string()].into_iter();
-        let measured = measured.chain(cell.cell.conditions.prepare.words()).collect::<Vec<_>>();
-        (measured.join("/"), cell.cell.load.label().to_string())
+        let cell = &cell.cell;
+        let measured = cell.conditions.prepare.after([cell.task.to_string(), cell.policy.to_string()], "/");
+        (measured, cell.load.label().to_string())
     };
     let costs =
         || summary.cells.iter().filter_map(|cell| Some((cell, cell.cost.as_ref().or(cell.load_cost.as_ref())?)));

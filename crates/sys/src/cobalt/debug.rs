@@ -5,7 +5,7 @@ use std::mem::MaybeUninit;
 use std::sync::atomic::{AtomicU32, Ordering::Relaxed};
 
 /// Asks Cobalt for a signal whenever the calling thread leaves primary mode, whose first reason is kept for
-/// [`debug_reason`], or ends that. Enters primary mode. Errors: the errno: `EPERM` when it is no Cobalt thread.
+/// [`debug_reason`], or ends that. Enters primary mode. Errors: the errno: `EPERM` outside of Cobalt threads.
 pub fn warn_of_switches(is_on: bool) -> Result<(), i32> {
     if is_on {
         DEBUG_REASON.with(|reason| reason.store(0, Relaxed));

@@ -26,9 +26,8 @@ impl Draft {
     pub(super) fn read(&mut self, document: &DeTable<'_>) -> Located<()> {
         let (loads, others): (Vec<_>, Vec<_>) = document.iter().partition(|(name, _)| name.get_ref() == "loads");
         for (name, value) in loads.into_iter().chain(others) {
-            let key = KEYS.iter().find(|key| key.name == name.get_ref());
             let unknown = || (name.span().start, UnknownWord::new("key", name.get_ref(), &NAMES).to_string());
-            (key.ok_or_else(unknown)?.read)(self, value)?;
+            (key(name.get_ref()).ok_or_else(unknown)?.read)(self, value)?;
         }
         Ok(())
     }
@@ -144,7 +143,7 @@ static OF_KNOBS: LazyLock<Vec<&str>> = LazyLock::new(|| {
     OF_SET.iter().copied().chain(of_forms(&[Form::Knob])).chain(settings).collect()
 });
 
-/// The key with this name, unless it is an axis.
+/// The key with this name.
 pub(super) fn key(name: &str) -> Option<&'static Key> {
     KEYS.iter().find(|key| key.name == name)
 }
