@@ -301,9 +301,9 @@ fn strange_answers_of_the_other_machine_are_one_line() {
         ("echo cannot be >&2; exit 3", "cannot be"),
         ("exit 3", "exited (exit status: 3) without a message"),
     ] {
-        let script =
-            format!("[ \"$1\" = --version ] && {{ echo punctual {version}; exit; }}; {answer}; cat >/dev/null");
-        board.replace("punctual", &script);
+        // It answers once it is asked: what comes before a request is ignored, as what login shells print.
+        let start = format!("[ \"$1\" = --version ] && {{ echo punctual {version}; exit; }}; read -r asked");
+        board.replace("punctual", &format!("{start}; {answer}; cat >/dev/null"));
         let said = run(&mut board.campaign(&plan, ""));
         let line = said.last_line();
         assert!(line.starts_with(&format!("punctual: {name}: {reason}")) && said.status == 1, "{answer}: {said:?}");
