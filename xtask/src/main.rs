@@ -9,6 +9,7 @@ mod recipes;
 mod results;
 mod schema;
 mod simulate;
+mod specification;
 mod tidy;
 mod usage;
 
@@ -31,6 +32,7 @@ fn main() -> ExitCode {
         ["bench", rest @ ..] => bench::run(&root, rest),
         ["simulate", rest @ ..] => simulate::run(rest),
         ["results", file] => results::print(Path::new(file)),
+        ["specification"] => specification::print(&root),
         ["help" | "--help" | "-h"] => usage::print(),
         other => Err(format!("unknown command `{}`; the commands are\n{}", other.join(" "), usage::USAGE)),
     };

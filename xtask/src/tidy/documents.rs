@@ -1,7 +1,8 @@
-//! Rule for SPECIFICATION.md: each promise names its test.
+//! Rules for SPECIFICATION.md: each promise names its test, each test exists, each result has its promise.
 
 use super::Violation;
 use super::tree::Tree;
+use crate::specification::{RESULTS, results};
 
 const PATH: &str = "SPECIFICATION.md";
 
@@ -29,10 +30,36 @@ pub(super) fn specification(tree: &Tree) -> Vec<Violation> {
                 let remedy = "name the test or bench in the last column, or write `test pending`";
                 found.push(Violation::new(PATH, line, "a promise without a test", remedy));
             }
-            Some(_) => {}
+            Some(_) => {
+                let names = cells.last().into_iter().flat_map(|last| last.split('`').skip(1).step_by(2));
+                let missing = names.filter(|name| !is_test(tree, name));
+                let remedy = "name the test as it is now";
+                let violation = |name| Violation::new(PATH, line, format!("no test `{name}`"), remedy);
+                found.extend(missing.map(violation));
+            }
         }
     }
+    let measured = tree.file(RESULTS).map(|file| results(&file.text)).unwrap_or_default();
+    let rows = measured.iter().filter(|(promise, _)| !file.text.contains(&format!("\n| {promise} | ")));
+    let remedy = "copy the promise from its row";
+    found.extend(rows.map(|(promise, (line, _))| Violation::new(RESULTS, *line, format!("no row `{promise}`"), remedy)));
     found
+}
+
+/// Whether a test of this name exists: `room::name`, `room::start_*` or `room::*`. Anything else is a command.
+fn is_test(tree: &Tree, name: &str) -> bool {
+    let is_letter = |c: char| c.is_ascii_alphanumeric() || "_:*".contains(c);
+    let Some((path, name)) = name.rsplit_once("::").filter(|_| name.chars().all(is_letter)) else {
+        return true;
+    };
+    let room = path.split("::").filter(|part| *part != "tests").last().unwrap_or_default();
+    let wanted = match name.strip_suffix('*') {
+        Some("") => String::new(),
+        Some(start) => format!("fn {start}"),
+        None => format!("fn {name}("),
+    };
+    let mut files = tree.files(".rs").filter(|file| file.path.trim_end_matches(".rs").split('/').any(|p| p == room));
+    files.any(|file| file.text.contains(&wanted))
 }
 
 /// The trimmed cells of `| a | b |`.
@@ -70,5 +97,25 @@ mod tests {
             assert_eq!(lines(specification, &[("SPECIFICATION.md", text.as_str())]), want, "{row}");
         }
         assert_eq!(lines(specification, &[]).len(), 1);
+    }
+
+    #[test]
+    fn each_test_exists_and_each_result_has_its_promise() {
+        let gone = |name: &str| vec![format!("SPECIFICATION.md:3: no test `{name}`; name the test as it is now")];
+        for (name, want) in [
+            ("cli::a::tests::works", vec![]),
+            ("a::wor*", vec![]),
+            ("a::*", vec![]),
+            ("make bench", vec![]),
+            ("a::work", gone("a::work")),
+            ("b::*", gone("b::*")),
+        ] {
+            let text = format!("| promise | |\n| --- | --- |\n| fast | `{name}` |\n");
+            let files = [(PATH, text.as_str()), ("crates/x/src/a.rs", "fn works() {}\n")];
+            assert_eq!(lines(specification, &files), want, "{name}");
+        }
+        let files = [(PATH, "\n| fast | x |\n"), (RESULTS, "promise = \"fast\"\npromise = \"slow\"\n")];
+        let want = ["docs/measured.toml:2: no row `slow`; copy the promise from its row"];
+        assert_eq!(lines(specification, &files), want);
     }
 }
