@@ -45,7 +45,7 @@ pub(crate) const FAST_CLOCKS: [&str; 6] =
 /// The fact about other threads with a real-time policy.
 const OTHER_TASKS: &str = "other real-time tasks";
 
-/// All facts. docs/doctor-checks.md lists those of the fingerprint, which a test checks.
+/// All facts. A golden file of the tests of `punctual doctor` has those of the fingerprint.
 const FACTS: &[Fact] = &[
     holds("boot", |host| host.boot_id.clone()),
     both("kernel", |host| host.kernel_release.clone()),
