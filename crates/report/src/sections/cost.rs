@@ -267,17 +267,3 @@ pub fn list_json(scope: CostScope) -> Vec<u8> {
     let all = scope.operations().map(|operation| serde_json::json!(operation));
     format!("{:#}\n", serde_json::Value::from_iter(all)).into_bytes()
 }
-
-#[cfg(test)]
-mod tests {
-    use model::{COST_OPERATIONS, CostOperation};
-
-    #[test]
-    fn the_documentation_has_every_operation() {
-        let text = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/cost.md")).unwrap();
-        for CostOperation { name, unit, does, .. } in COST_OPERATIONS {
-            let row = format!("| `{name}` | {unit} | {does} |\n");
-            assert!(text.contains(&row), "docs/cost.md has to hold {row}");
-        }
-    }
-}

@@ -1,4 +1,4 @@
-//! Descriptions of all loads, their known disturbances and costs: for `punctual load --list` and docs/loads.md.
+//! Descriptions of all loads, their known disturbances and costs: for `punctual load --list`.
 
 use model::AboutLoad;
 
@@ -143,14 +143,6 @@ pub const CATALOGUE: &[AboutLoad] = &[
     about("cmd:COMMAND", "a command for the shell, started again whenever it ends", "what it does", "what it takes"),
 ];
 
-/// The rows of docs/loads.md.
-#[cfg(test)]
-pub(crate) fn markdown() -> String {
-    let head = "| load | does | disturbs |\n| --- | --- | --- |\n".to_owned();
-    let row = |about: &AboutLoad| format!("| `{}` | {} | {} |\n", about.load, about.does, about.disturbs);
-    head + &CATALOGUE.iter().map(row).collect::<String>()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -169,12 +161,5 @@ mod tests {
                 assert!(about.does.starts_with(&format!("{}:", load.definition())), "{}", about.load);
             }
         }
-    }
-
-    #[test]
-    fn the_documentation_has_the_same_table() {
-        let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/loads.md");
-        let text = std::fs::read_to_string(path).unwrap();
-        assert!(text.contains(&markdown()), "docs/loads.md has to hold:\n{}", markdown());
     }
 }
