@@ -8,14 +8,15 @@ pub(crate) const RESULTS: &str = "docs/measured.toml";
 
 /// Prints the specification with the results below each promise.
 pub(crate) fn print(root: &Path) -> Result<(), String> {
-    let read = |name: &str| std::fs::read_to_string(root.join(name)).map_err(|err| format!("cannot read {name}: {err}"));
+    let read =
+        |name: &str| std::fs::read_to_string(root.join(name)).map_err(|err| format!("cannot read {name}: {err}"));
     let text = read(RESULTS)?;
     let results = results(&text);
     for line in read("SPECIFICATION.md")?.lines() {
         println!("{line}");
-        let promise = line.strip_prefix("| ").and_then(|line| line.split_once(" | ")).map(|(promise, _)| promise);
+        let promise = line.strip_prefix("* ").and_then(|line| line.rsplit_once(": ")).map(|(promise, _)| promise);
         for result in promise.and_then(|promise| results.get(promise)).into_iter().flat_map(|(_, results)| results) {
-            println!("|   {result} | |");
+            println!("  * {result}");
         }
     }
     Ok(())
