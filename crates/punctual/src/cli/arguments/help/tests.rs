@@ -104,3 +104,80 @@ fn every_command_of_a_group_exists() {
         assert_eq!(shown, !below.is_hide_set(), "{}", below.get_name());
     }
 }
+
+/// The commands of a line of a shell, each as its words; `$(...)` is a number, redirections are left out.
+fn shell_commands(line: &str) -> Vec<Vec<String>> {
+    let mut commands = vec![vec![String::new()]];
+    let (mut quote, mut is_redirected) = (None, false);
+    let mut chars = line.chars().peekable();
+    while let Some(c) = chars.next() {
+        let words = commands.last_mut().unwrap();
+        let word = words.last_mut().unwrap();
+        match c {
+            '"' | '\'' if quote == Some(c) => quote = None,
+            '"' | '\'' if quote.is_none() => quote = Some(c),
+            '$' if chars.peek() == Some(&'(') => {
+                chars.by_ref().find(|c| *c == ')');
+                word.push('1');
+            }
+            '#' if quote.is_none() && word.is_empty() => break,
+            ';' | '|' | '&' if quote.is_none() => {
+                commands.push(vec![String::new()]);
+                is_redirected = false;
+            }
+            '>' | '<' if quote.is_none() => is_redirected = true,
+            ' ' if quote.is_none() && !is_redirected => words.push(String::new()),
+            _ if !is_redirected => word.push(c),
+            _ => {}
+        }
+    }
+    commands.iter_mut().for_each(|words| words.retain(|word| !word.is_empty()));
+    commands
+}
+
+/// Lines of a shell in a document: those of blocks `sh` and `yaml`, and those after `$` in blocks `console`.
+fn shell_lines(text: &str) -> Vec<String> {
+    let text = text.replace("\\\n", " ");
+    let mut lines = Vec::new();
+    let mut block = None;
+    for line in text.lines() {
+        if let Some(language) = line.strip_prefix("```") {
+            block = if block.is_none() { Some(language) } else { None };
+            continue;
+        }
+        match block {
+            Some("sh" | "yaml") => lines.push(line.to_owned()),
+            Some("console") => lines.extend(line.strip_prefix("$ ").map(str::to_owned)),
+            Some(_) => {}
+            None => {
+                lines.extend(line.split('`').skip(1).step_by(2).filter(|_| line.contains("? | `")).map(str::to_owned))
+            }
+        }
+    }
+    lines
+}
+
+#[test]
+fn commands_of_the_documents_can_be_typed() {
+    let root = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../..");
+    let docs = std::fs::read_dir(root.join("docs")).unwrap().map(|entry| entry.unwrap().path());
+    let mut n = 0;
+    for path in docs.filter(|path| path.extension().is_some_and(|end| end == "md")).chain([root.join("README.md")]) {
+        for line in shell_lines(&std::fs::read_to_string(&path).unwrap()) {
+            for words in shell_commands(&line) {
+                let Some(at) = words.iter().position(|word| word == "punctual" || word == "./punctual") else {
+                    continue;
+                };
+                // Names of files that only exist where they are typed.
+                let is_there =
+                    |word: &&String| !["runs/2026-11-20-143205", "trace.dat", "PID"].contains(&word.as_str());
+                if words.len() > at + 1 && words.iter().all(|word| is_there(&word)) {
+                    let typed = command().try_get_matches_from(&words[at..]);
+                    assert!(typed.is_ok(), "{}: {line}\n{}", path.display(), typed.unwrap_err());
+                    n += 1;
+                }
+            }
+        }
+    }
+    assert!(n > 100, "only {n} commands");
+}
