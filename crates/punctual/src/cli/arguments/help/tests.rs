@@ -77,14 +77,9 @@ fn long_lines_are_wrapped_below_their_description() {
 fn examples_can_be_typed() {
     for (path, examples) in EXAMPLES {
         for example in *examples {
-            let at = example.find("punctual ").unwrap();
-            let parts = example[at..].split('\'').enumerate();
-            let words = parts.flat_map(|(index, part)| match index % 2 {
-                0 => part.split_whitespace().collect(),
-                _ => vec![part],
-            });
-            let words: Vec<_> = words.take_while(|word| *word != ">").collect();
-            let typed = command().try_get_matches_from(&words);
+            let words = &shell_commands(example)[0];
+            let words = &words[words.iter().position(|word| word == "punctual").unwrap()..];
+            let typed = command().try_get_matches_from(words);
             assert!(typed.is_ok(), "{example}: {:?}", typed.err());
             assert!(path.is_empty() || words[1..].join(" ").starts_with(path), "{path}: {example}");
         }
