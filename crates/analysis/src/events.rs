@@ -1,6 +1,7 @@
 //! Kernel events used by explanations, as plain data.
 
 use std::collections::{BTreeSet, HashMap};
+use std::ops::Range;
 
 /// Bits of an event's flags (`enum trace_flag_type`, include/linux/trace_events.h).
 pub mod flags {
@@ -214,6 +215,16 @@ impl CpuEvents {
         let end = self.events.partition_point(|event| event.at_ns <= to);
         self.events.get(self.from(from)..end).unwrap_or_default()
     }
+
+    fn within(&self, times_ns: &Range<u64>) -> CpuEvents {
+        let first = self.from(times_ns.start).saturating_sub(1);
+        let end = self.events.partition_point(|event| event.at_ns <= times_ns.end);
+        CpuEvents {
+            events: self.events.get(first..end).unwrap_or_default().to_vec(),
+            is_cut: self.is_cut || first > 0,
+            lost_ns: self.lost_ns.iter().copied().filter(|lost_ns| *lost_ns <= times_ns.end).collect(),
+        }
+    }
 }
 
 /// Trace of all CPUs, after it was stopped.
@@ -261,6 +272,15 @@ impl Trace {
     /// All CPUs with their numbers.
     pub(crate) fn numbered(&self) -> impl Iterator<Item = (u32, &CpuEvents)> {
         (0..).zip(&self.cpus)
+    }
+
+    /// Passes to `use_it` what the trace of these times, ns, would be: of each CPU with the last event before them.
+    pub(crate) fn within<T>(&mut self, times_ns: &Range<u64>, use_it: impl FnOnce(&Trace) -> T) -> T {
+        let all = std::mem::take(&mut self.cpus);
+        self.cpus = all.iter().map(|cpu| cpu.within(times_ns)).collect();
+        let result = use_it(self);
+        self.cpus = all;
+        result
     }
 
     /// Name of the owner of a CPU: a thread, or the context that interrupted it.

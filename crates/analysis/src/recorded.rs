@@ -8,13 +8,14 @@ mod late;
 mod sleeps;
 
 use crate::events::{Event, Trace, What, flags};
-use crate::explain::{Case, Facts, Inside, Taker, Totals};
-use crate::watch::{ThreadResult, Usual, late_above_ns};
+use crate::explain::{Case, Facts, Inside, Symbols, Taker, Totals};
+use crate::watch::{Activation, ThreadResult, Usual, late_above_ns};
 use first_reading::FirstReading;
 use late::Late;
 use model::{ChainRecord, ExplainRecord, Explanation, NotCovered, Owner, Span, Watch};
 use std::cmp::Reverse;
 use std::collections::HashMap;
+use std::iter::once;
 use std::ops::Range;
 
 /// Events of a trace that was recorded before.
@@ -185,10 +186,10 @@ pub fn judge<R: Recording + ?Sized>(
     }
     latest.sort_by_key(|(_, one, _)| Reverse(one.activation.response_ns()));
     latest.truncate(wanted.keep);
+    progress(1.0);
     let mut totals = Totals::default();
-    for (thread, late, usual) in latest {
-        progress(1.0);
-        match explain(recording, (thread, late), usual.clone(), &names, facts, since_ns)? {
+    for one in explain(recording, &latest, &names, facts, since_ns)? {
+        match one {
             Ok(explanation) => {
                 totals.add(&explanation);
                 explained.worst.push(explanation);
@@ -214,36 +215,89 @@ impl Wanted {
     }
 }
 
-/// Explains one late activation from the events around it, or says that these do not cover it.
+/// A late activation with its thread and what is usual for that.
+type Chosen<'a> = (&'a ThreadResult, Late, &'a Usual);
+
+/// Explains late activations from the events around them, or says that these do not cover one. The events around those
+/// that overlap are read once.
 fn explain<R: Recording + ?Sized>(
     recording: &mut R,
-    (thread, Late { activation, behind, .. }): (&ThreadResult, Late),
-    usual: Usual,
+    late: &[Chosen<'_>],
     names: &HashMap<i32, String>,
     facts: Facts,
     since_ns: u64,
-) -> Result<Result<Explanation, NotCovered>, R::Error> {
-    let not_covered = NotCovered {
-        cpu: activation.cpu,
-        due_ns: activation.release_ns.cast_signed().wrapping_sub_unsigned(since_ns),
-        latency: Span(activation.response_ns()),
-    };
-    let Some(mut trace) = recording.window(&Case::times_ns(std::iter::once(&activation)))? else {
-        return Ok(Err(not_covered));
-    };
-    for (pid, name) in names {
-        trace.names.entry(*pid).or_insert_with(|| name.clone());
+) -> Result<Vec<Result<Explanation, NotCovered>>, R::Error> {
+    let times: Vec<Range<u64>> = late.iter().map(|(_, one, _)| Case::times_ns(once(&one.activation))).collect();
+    let mut in_order: Vec<(&Chosen<'_>, &Range<u64>, usize)> =
+        late.iter().zip(&times).zip(0..).map(|((one, times_ns), rank)| (one, times_ns, rank)).collect();
+    in_order.sort_by_key(|(_, times_ns, _)| times_ns.start);
+    let mut end_ns = 0;
+    let groups = in_order.chunk_by(|(_, before, _), (_, next, _)| {
+        end_ns = before.end.max(end_ns);
+        next.start <= end_ns
+    });
+    let mut explained = Vec::new();
+    for group in groups {
+        let all_ns = group.iter().map(|(_, times_ns, _)| times_ns.start).min().unwrap_or(0)
+            ..group.iter().map(|(_, times_ns, _)| times_ns.end).max().unwrap_or(0);
+        let mut shared = window(recording, &all_ns, names)?;
+        for (one, times_ns, rank) in group {
+            // All of them may be too much.
+            let mut own = if shared.is_none() && group.len() > 1 { window(recording, times_ns, names)? } else { None };
+            let symbols = |address| recording.function(address);
+            // The other activations of the group make no difference.
+            let explain = |trace: &Trace| explain_one(one, trace, facts, since_ns, &symbols);
+            let explanation = shared.as_mut().or(own.as_mut()).and_then(|trace| trace.within(times_ns, explain));
+            explained.push((rank, explanation.ok_or_else(|| not_covered(&one.1.activation, since_ns))));
+        }
     }
+    explained.sort_by_key(|(rank, _)| *rank);
+    Ok(explained.into_iter().map(|(_, one)| one).collect())
+}
+
+/// The events of these times with the names of threads; `None` if they are too many.
+fn window<R: Recording + ?Sized>(
+    recording: &mut R,
+    times_ns: &Range<u64>,
+    names: &HashMap<i32, String>,
+) -> Result<Option<Trace>, R::Error> {
+    let mut trace = recording.window(times_ns)?;
+    if let Some(trace) = &mut trace {
+        for (pid, name) in names {
+            trace.names.entry(*pid).or_insert_with(|| name.clone());
+        }
+    }
+    Ok(trace)
+}
+
+fn explain_one(
+    (thread, Late { activation, behind, .. }, usual): &Chosen<'_>,
+    trace: &Trace,
+    facts: Facts,
+    since_ns: u64,
+    symbols: Symbols<'_>,
+) -> Option<Explanation> {
     // One that did not sleep has that of the thread.
     let known = Some(thread.priority).filter(|priority| *priority != i32::MAX);
     let priority = activation.priority.or(known).unwrap_or(120);
-    let (priorities, files, samples) = (HashMap::new(), HashMap::new(), Vec::new());
-    let behind = behind.as_deref().cloned();
-    let inside = Inside { activation, behind, usual, priorities, files, samples };
+    let inside = Inside {
+        activation: activation.clone(),
+        behind: behind.as_deref().cloned(),
+        usual: (*usual).clone(),
+        priorities: HashMap::new(),
+        files: HashMap::new(),
+        samples: Vec::new(),
+    };
     let owner = Owner { name: thread.thread.name.clone(), pid: Some(thread.thread.tid.cast_signed()) };
-    let case = Case::of_activation(&trace, owner, priority, inside, facts, since_ns);
-    let explanation = case.explain(&trace, &|address| recording.function(address));
-    Ok(explanation.ok_or(not_covered))
+    Case::of_activation(trace, owner, priority, inside, facts, since_ns).explain(trace, symbols)
+}
+
+fn not_covered(activation: &Activation, since_ns: u64) -> NotCovered {
+    NotCovered {
+        cpu: activation.cpu,
+        due_ns: activation.release_ns.cast_signed().wrapping_sub_unsigned(since_ns),
+        latency: Span(activation.response_ns()),
+    }
 }
 
 /// Names of the threads with most activations.

@@ -206,6 +206,10 @@ fn names_choose_threads_and_what_is_kept_is_what_is_explained() {
     let above = Wanted { above: Some(Span(40_000)), keep: 3, ..wanted() };
     let mut recording = InMemory::new(&script, 10);
     let found = judged(&mut recording, &above);
-    assert_eq!((found.explained.spikes, found.explained.explained, recording.windows), (LOOPS, 3, 3));
+    assert_eq!(
+        (found.explained.spikes, found.explained.explained, recording.windows),
+        (LOOPS, 3, 2),
+        "two of them overlap"
+    );
     assert_eq!(found.explained.worst.first().map(|one| one.latency), Some(Span(550_000)));
 }
