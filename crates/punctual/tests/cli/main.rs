@@ -5,6 +5,7 @@ mod places;
 mod program;
 mod series;
 mod servo;
+mod session;
 
 mod pure {
     pub(crate) mod bad_input;
@@ -18,7 +19,6 @@ mod pure {
     pub(crate) mod foreign;
     pub(crate) mod formats;
     pub(crate) mod import;
-    pub(crate) mod instrument;
     pub(crate) mod lab_architectures;
     pub(crate) mod lab_configs;
     pub(crate) mod lab_kernels;
@@ -33,7 +33,6 @@ mod pure {
     pub(crate) mod store;
     pub(crate) mod store_kills;
     pub(crate) mod study;
-    pub(crate) mod tune;
 }
 
 mod life {

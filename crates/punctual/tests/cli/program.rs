@@ -94,8 +94,13 @@ pub(crate) const DIRECTORY: &str = env!("CARGO_TARGET_TMPDIR");
 /// The command `punctual ARGUMENTS`; arguments are split at blanks.
 pub(crate) fn command(arguments: &str) -> Command {
     let mut command = Command::new(PROGRAM);
-    command.current_dir(DIRECTORY);
-    command.args(arguments.split_whitespace()).stdin(Stdio::null()).env(MARK, mark());
+    in_test(command.current_dir(DIRECTORY).args(arguments.split_whitespace()));
+    command
+}
+
+/// The command as one of this test: without input, and without the machine where others may measure.
+pub(crate) fn in_test(command: &mut Command) -> &mut Command {
+    command.stdin(Stdio::null()).env(MARK, mark());
     if std::thread::current().name().is_some_and(runs_beside_others) {
         // It would find the machine taken by chance: always, then.
         command.env("PUNCTUAL_LOCK", "/dev/null/needs-the-machine-alone");

@@ -1,21 +1,11 @@
 //! Invalid input: one line with value, place and remedy; exit status 1; nothing measured, no file left.
 
 use crate::program::{Scratch, command, run};
+use crate::session::is_like;
 use std::process::Stdio;
 
 /// Commands and plans with their messages; its first lines describe the form.
 const REFUSALS: &str = include_str!("refusals.txt");
-
-/// Whether `text` is `pattern`, in which `...` is any text.
-fn is_like(text: &str, pattern: &str) -> bool {
-    let mut parts = pattern.split("...");
-    let Some(mut rest) = parts.next().and_then(|first| text.strip_prefix(first)) else { return false };
-    for part in parts {
-        let Some(at) = rest.rfind(part) else { return false };
-        rest = &rest[at + part.len()..];
-    }
-    rest.is_empty()
-}
 
 #[test]
 fn what_cannot_be_done_is_refused_in_one_line_before_anything_is_measured() {

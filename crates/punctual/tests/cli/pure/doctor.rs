@@ -35,13 +35,6 @@ fn one_check_is_explained_and_decides_alone() {
 }
 
 #[test]
-fn a_check_that_there_is_not_is_one_line() {
-    punctual("doctor governr")
-        .expect_error("unknown check `governr` (did you mean `governor`? see punctual doctor --all)");
-    punctual("doctor governor x").expect_error("unknown check `x` (see punctual doctor --all)");
-}
-
-#[test]
 fn it_writes_to_no_file() {
     if !std::path::Path::new("/usr/bin/strace").exists() {
         println!("skipped: needs strace");

@@ -129,25 +129,6 @@ fn whole_recordings_tell_the_same_again() {
 }
 
 #[test]
-fn nothing_is_measured_with_again() {
-    for (arguments, line) in [
-        ("explain --again --above 1ms", "--again cannot be combined with --above <TIME>"),
-        ("explain nanosleep --again --cpus 0", "--again cannot be combined with --cpus <LIST>"),
-        ("watch --again -- true", "--again cannot be combined with [COMMAND]..."),
-        ("watch x --again --no-explain", "--again cannot be combined with --no-explain"),
-        ("explain . --again", "invalid run .: it has no run.jsonl; name a directory written by `punctual run`"),
-        ("explain . --again --format md", "unsupported: --again in this format; use text or json"),
-        (
-            "watch ./servo",
-            "unknown argument `./servo`: a program to watch comes after `--`, like punctual watch -- ./servo",
-        ),
-    ] {
-        let said = punctual(arguments);
-        assert_eq!((said.status, said.stderr.as_str()), (1, format!("punctual: {line}\n").as_str()), "{arguments}");
-    }
-}
-
-#[test]
 fn recordings_that_cannot_be_read_are_named_and_the_others_are_explained() {
     if !may_replay() {
         return;
