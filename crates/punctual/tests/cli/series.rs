@@ -50,6 +50,13 @@ pub(crate) fn series(name: &str, mut round: impl FnMut() -> Round) {
     judge(name, &results, &file());
 }
 
+/// Runs a series for each item, all to their end, and fails after the last one if any has failed.
+pub(crate) fn each<T>(items: impl IntoIterator<Item = T>, run: impl Fn(T)) {
+    let failed = |item| std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(item))).err();
+    let failed: Vec<_> = items.into_iter().filter_map(failed).collect();
+    failed.into_iter().next().map(|panic| -> () { std::panic::resume_unwind(panic) });
+}
+
 /// Judges a series by the rows in `file`, and appends its row.
 #[track_caller]
 fn judge(name: &str, results: &[Round], file: &Path) {

@@ -2,126 +2,52 @@
 
 use crate::program::{command, entries, is_installed, machine_and_scratch, run, skip_unless};
 use crate::real::explain::instances;
-use crate::series::{Round, series};
+use crate::series::{Round, each, series};
 use crate::servo::{
-    Fault, KINDS, OF_PROGRAMS, PYTHON, Program, by_name, compiled, described, explained, group_with_quota, may_watch,
-    named, watched, words, words_in,
+    FAULTS, Fault, KINDS, OF_PROGRAMS, PYTHON, Program, by_name, compiled, described, explained, group_with_quota,
+    is_possible, may_watch, named, watched, words, words_in,
 };
 use model::{Cause, Share};
 
-/// A series of the controller with these faults in turn, each of which is to be named this often in a round.
-fn planted(name: &str, faults: &[&str], ms: u32, least: usize) {
+/// A series of each fault of a program, in its rounds named this often.
+fn each_of(program: Program, faults: &'static [Fault], least: usize) {
     skip_unless!(may_watch());
     let (_machine, scratch) = machine_and_scratch("watch-faults");
-    let servo = compiled(&scratch, &[]);
-    let planted = by_name(faults);
-    skip_unless!(planted.len() == faults.len());
-    let program = words(&servo, &faults.join("+"));
-    series(name, || named(explained(&watched(ms, "controller", &[], &program)).as_ref(), &planted, least));
-}
-
-/// A series of one fault.
-fn one(name: &str) {
-    planted(&format!("watch fault {name}"), &[name], 1500, 3);
+    let compiled = program.compiled(&scratch, &[]);
+    each(faults.iter().filter(|fault| is_possible(fault)), |fault| {
+        let words = program.words(&compiled, fault.name);
+        let thread = program.names().1;
+        let name = format!("watch fault {}", fault.name);
+        series(&name, || named(explained(&watched(1500, thread, &[], &words)).as_ref(), &[fault], least));
+    });
 }
 
 #[test]
 #[ignore = "host: causes in a watched program"]
-fn root_a_page_fault_is_named() {
-    one("page_fault");
-}
-
-#[test]
-#[ignore = "host: causes in a watched program"]
-fn root_a_major_fault_is_named() {
-    one("major_fault");
-}
-
-#[test]
-#[ignore = "host: causes in a watched program"]
-fn root_a_lock_of_a_nice_thread_is_named() {
-    one("nice_lock");
-}
-
-#[test]
-#[ignore = "host: causes in a watched program"]
-fn root_a_lock_with_priority_inheritance_is_named() {
-    one("pi_lock");
-}
-
-#[test]
-#[ignore = "host: causes in a watched program"]
-fn root_a_priority_inversion_is_named() {
-    one("inversion");
-}
-
-#[test]
-#[ignore = "host: causes in a watched program"]
-fn root_a_sync_of_a_file_is_named() {
-    one("fsync");
-}
-
-#[test]
-#[ignore = "host: causes in a watched program"]
-fn root_a_slow_service_is_named() {
-    one("service");
-}
-
-#[test]
-#[ignore = "host: causes in a watched program"]
-fn root_memory_of_malloc_is_named() {
-    one("malloc");
-}
-
-#[test]
-#[ignore = "host: causes in a watched program"]
-fn root_a_full_pipe_is_named() {
-    one("full_pipe");
-}
-
-#[test]
-#[ignore = "host: causes in a watched program"]
-fn root_a_rival_of_equal_priority_is_named() {
-    one("equal_priority");
-}
-
-#[test]
-#[ignore = "host: causes in a watched program"]
-fn root_a_migration_is_named() {
-    one("migration");
-}
-
-#[test]
-#[ignore = "host: causes in a watched program"]
-fn root_a_long_run_is_named() {
-    one("long_run");
-}
-
-#[test]
-#[ignore = "host: causes in a watched program"]
-fn root_a_sleep_is_named() {
-    one("sleep");
+fn root_each_fault_of_the_example_is_named() {
+    each_of(Program::Servo, &FAULTS, 3);
 }
 
 #[test]
 #[ignore = "host: causes in a watched program"]
 fn root_what_a_loop_should_not_meet_is_named() {
-    skip_unless!(may_watch());
-    let (_machine, scratch) = machine_and_scratch("watch-kinds-of-faults");
-    let program = Program::Blamed.compiled(&scratch, &[]);
-    for fault in &KINDS {
-        let words = fault.program.words(&program, fault.name);
-        let (name, thread) = (format!("watch fault {}", fault.name), fault.program.names().1);
-        series(&name, || named(explained(&watched(1500, thread, &[], &words)).as_ref(), &[fault], 1));
-    }
+    each_of(Program::Blamed, &KINDS, 1);
 }
 
 #[test]
 #[ignore = "host: causes in a watched program"]
 fn root_faults_that_take_turns_are_named_each() {
+    skip_unless!(may_watch());
+    let (_machine, scratch) = machine_and_scratch("watch-turns");
+    let servo = compiled(&scratch, &[]);
     let faults =
         ["page_fault", "nice_lock", "fsync", "service", "malloc", "full_pipe", "migration", "long_run", "sleep"];
-    planted("watch faults in turns", &faults, 3000, 2);
+    let planted = by_name(&faults);
+    skip_unless!(planted.len() == faults.len());
+    let program = words(&servo, &faults.join("+"));
+    series("watch faults in turns", || {
+        named(explained(&watched(3000, "controller", &[], &program)).as_ref(), &planted, 2)
+    });
 }
 
 #[test]
@@ -145,27 +71,18 @@ fn root_a_control_group_that_has_used_up_its_quota_is_named() {
     });
 }
 
-/// A series of the example in Python.
-fn in_python(fault: &Fault) {
+#[test]
+#[ignore = "host: causes in a watched program"]
+fn root_each_fault_of_the_example_in_python_is_named() {
     skip_unless!(instances().is_some() && is_installed("python3", "python3"));
     let (_machine, scratch) = machine_and_scratch("watch-python");
-    let program = fault.program.words(&fault.program.compiled(&scratch, &[]), fault.name);
-    series(&format!("watch fault {} in Python", fault.name), || {
-        let said = watched(3000, "python*", &["--policy", "fifo:80"], &program);
-        named(explained(&said).as_ref(), &[fault], 3)
+    each(&PYTHON, |fault| {
+        let program = fault.program.words(&fault.program.compiled(&scratch, &[]), fault.name);
+        series(&format!("watch fault {} in Python", fault.name), || {
+            let said = watched(3000, "python*", &["--policy", "fifo:80"], &program);
+            named(explained(&said).as_ref(), &[fault], 3)
+        });
     });
-}
-
-#[test]
-#[ignore = "host: causes in a watched program"]
-fn root_a_garbage_collection_of_a_program_in_python_is_named() {
-    in_python(&PYTHON[0]);
-}
-
-#[test]
-#[ignore = "host: causes in a watched program"]
-fn root_a_blocking_log_of_a_program_in_python_is_named() {
-    in_python(&PYTHON[1]);
 }
 
 /// Task sets like the examples of rt-app: a run and a sleep, a run and a timer, and timers alone.

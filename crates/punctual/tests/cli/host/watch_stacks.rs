@@ -1,7 +1,7 @@
 //! Places in the code of a planted fault: how often its function and line are named, and whether others are.
 
 use crate::program::{machine_and_scratch, skip_unless};
-use crate::series::{Round, series};
+use crate::series::{Round, each, series};
 use crate::servo::{by_name, compiled, explained, is_of, may_watch, watched, words};
 use model::{CodePlace, ExplainRecord};
 
@@ -35,58 +35,34 @@ fn is_right(place: &CodePlace, fault: &Placed) -> bool {
         && is_whole
 }
 
-/// A series of one fault; a place in ten may be that of a sample that came late.
-fn one(fault: &Placed) {
+const PLACED: [Placed; 6] = [
+    Placed { name: "nice_lock", functions: &["hit_nice_lock"], line: "pthread_mutex_lock(&plain_lock)" },
+    Placed { name: "service", functions: &["hit_service"], line: "service_ends[0]" },
+    Placed { name: "fsync", functions: &["hit_fsync"], line: "fsync(file)" },
+    Placed { name: "sleep", functions: &["hit_sleep", "sleep_ns"], line: "sleep" },
+    Placed { name: "long_run", functions: &["hit_long_run", "steps"], line: "" },
+    Placed { name: "page_fault", functions: &["hit_page_fault"], line: "" },
+];
+
+/// A place in ten may be that of a sample that came late.
+#[test]
+#[ignore = "host: places in a watched program"]
+fn root_the_place_of_each_fault_is_named() {
     skip_unless!(may_watch());
-    skip_unless!(!by_name(&[fault.name]).is_empty());
     let (_machine, scratch) = machine_and_scratch("watch-stacks");
     let servo = compiled(&scratch, &["-g"]);
-    series(&format!("watch place {}", fault.name), || {
-        let said = watched(1500, "controller", &["--stacks"], &words(&servo, fault.name));
-        let Some(explained) = explained(&said) else { return Round::Nothing("the program did nothing".to_owned()) };
-        let places = places(&explained, fault.name);
-        let wrong: Vec<_> = places.iter().filter(|place| !is_right(place, fault)).collect();
-        if wrong.len() * 10 > places.len() {
-            return Round::Wrong(format!("{wrong:#?}"));
-        }
-        Round::right_if(places.len() >= 2, || format!("{:#?}", explained.causes))
+    each(PLACED.iter().filter(|fault| !by_name(&[fault.name]).is_empty()), |fault| {
+        series(&format!("watch place {}", fault.name), || {
+            let said = watched(1500, "controller", &["--stacks"], &words(&servo, fault.name));
+            let Some(explained) = explained(&said) else { return Round::Nothing("the program did nothing".to_owned()) };
+            let places = places(&explained, fault.name);
+            let wrong: Vec<_> = places.iter().filter(|place| !is_right(place, fault)).collect();
+            if wrong.len() * 10 > places.len() {
+                return Round::Wrong(format!("{wrong:#?}"));
+            }
+            Round::right_if(places.len() >= 2, || format!("{:#?}", explained.causes))
+        });
     });
-}
-
-#[test]
-#[ignore = "host: places in a watched program"]
-fn root_the_place_of_a_lock_is_named() {
-    one(&Placed { name: "nice_lock", functions: &["hit_nice_lock"], line: "pthread_mutex_lock(&plain_lock)" });
-}
-
-#[test]
-#[ignore = "host: places in a watched program"]
-fn root_the_place_of_a_slow_service_is_named() {
-    one(&Placed { name: "service", functions: &["hit_service"], line: "service_ends[0]" });
-}
-
-#[test]
-#[ignore = "host: places in a watched program"]
-fn root_the_place_of_a_sync_is_named() {
-    one(&Placed { name: "fsync", functions: &["hit_fsync"], line: "fsync(file)" });
-}
-
-#[test]
-#[ignore = "host: places in a watched program"]
-fn root_the_place_of_a_sleep_is_named() {
-    one(&Placed { name: "sleep", functions: &["hit_sleep", "sleep_ns"], line: "sleep" });
-}
-
-#[test]
-#[ignore = "host: places in a watched program"]
-fn root_the_place_of_a_long_run_is_named() {
-    one(&Placed { name: "long_run", functions: &["hit_long_run", "steps"], line: "" });
-}
-
-#[test]
-#[ignore = "host: places in a watched program"]
-fn root_the_place_of_a_page_fault_is_named() {
-    one(&Placed { name: "page_fault", functions: &["hit_page_fault"], line: "" });
 }
 
 #[test]
