@@ -37,13 +37,11 @@ mod pure {
 
 mod life {
     pub(crate) mod campaign;
-    pub(crate) mod comparability;
     pub(crate) mod consent;
     pub(crate) mod containers;
     pub(crate) mod cost_runs;
     pub(crate) mod faults;
     pub(crate) mod full_disk;
-    pub(crate) mod kept;
     pub(crate) mod lab_left;
     pub(crate) mod languages;
     pub(crate) mod launch;

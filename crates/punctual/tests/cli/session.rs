@@ -12,7 +12,7 @@
 //!   /runs/*/path "b" "a"
 //! ```
 //!
-//! The commands of a session are run by sh(1) in a directory of its own, with `$FILES` for those of `import`. Below a
+//! The commands of a session are run by sh(1) in a directory of its own, with `$FILES` for those of `import` and a CPU in `$CPU`. Below a
 //! command is its whole output, in which `...` is any text: stdout; a line `! MESSAGE` for each of the program on
 //! stderr, `| LINE` for others; the exit status, as `[2]`, but for 0 and for the 1 of a message alone. JSON that
 //! conforms to a schema is `{SCHEMA}`, or `{}`, with values at its pointers, in which `*` is any index. A title may begin
@@ -20,8 +20,8 @@
 //! `UPDATE_EXPECT=1` rewrites what is not as expected.
 
 use crate::program::{
-    PROGRAM, ProgramOutput, Scratch, a_cpu_and_the_others, ended, import_fixture, in_test, is_installed, is_root,
-    may_mount,
+    PROGRAM, ProgramOutput, Scratch, a_cpu, a_cpu_and_the_others, ended, import_fixture, in_test, is_installed,
+    is_root, may_mount,
 };
 use crate::pure::schema::assert_conforms;
 use serde_json::Value;
@@ -92,7 +92,7 @@ fn found(scratch: &Scratch, command: &str, expected: &str) -> String {
     let path =
         format!("{}:{}", Path::new(PROGRAM).parent().expect("a directory").display(), std::env::var("PATH").unwrap());
     in_test(shell.args(["-c", command]).current_dir(scratch.dir()).env("PATH", path));
-    shell.env("FILES", import_fixture("")).env("LC_ALL", "C.UTF-8");
+    shell.env("FILES", import_fixture("")).env("CPU", a_cpu().to_string()).env("LC_ALL", "C.UTF-8");
     let ProgramOutput { status, stdout, stderr } = ended(&mut shell);
     let mut lines = expected.lines();
     let schema = lines.next().and_then(|line| line.strip_prefix('{')?.strip_suffix('}'));

@@ -8,7 +8,7 @@ use crate::program::{
     MARK, ProgramOutput, Scratch, Start, command, finish, is_installed, is_root, machine, mark, run, running, set_mode,
     skip_unless, sshd_with_keys,
 };
-use crate::pure::engines::{expect_shards, has_shards, of_python, plan};
+use crate::pure::engines::{expect_shards, of_python, plan};
 use crate::real::response::{HOST, LOGGER, Network, TARGET};
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
@@ -33,11 +33,6 @@ impl Playbook {
         let mut export = command(&format!("export ansible --shards {shards}"));
         run(export.arg(&plan).arg("--out").arg(scratch.path("lab"))).expect_success();
         let playbook = Playbook { scratch, ansible };
-        if !has_shards() {
-            // Each machine measures the whole plan.
-            playbook.edit("shard.yml", &format!(" --shard {{{{ shard }}}}/{shards}"), "");
-            playbook.edit("punctual.yml", "[punctual, 'merge']", "['true']");
-        }
         Some(playbook)
     }
 

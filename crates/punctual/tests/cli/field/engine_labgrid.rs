@@ -5,7 +5,7 @@ use crate::life::roles::doing;
 use crate::program::{
     PROGRAM, Scratch, Start, command, finish, is_installed, is_root, machine, run, running, set_mode, skip_unless,
 };
-use crate::pure::engines::{expect_shards, has_shards, of_python, plan};
+use crate::pure::engines::{expect_shards, of_python, plan};
 use crate::real::response::{HOST, Network};
 use std::process::{Child, Command};
 use sys::testing::comes_true;
@@ -102,12 +102,6 @@ fn root_labgrid_reserves_places_and_measures_again_what_was_lost() {
     let out = scratch.path("lab files");
     run(command("export labgrid --shards 3").arg(&file).arg("--out").arg(&out)).expect_success();
     let script = out.join("measure");
-    if !has_shards() {
-        // Each place measures the whole plan.
-        let text = std::fs::read_to_string(&script).unwrap();
-        let text = text.replace(" --shard $shard/3", "").replace("\"$punctual\" merge", "true merge");
-        scratch.executable("lab files/measure", text);
-    }
     let measure = || {
         let mut command = laboratory.on_host(script.to_str().unwrap(), "");
         command.current_dir(&out);

@@ -281,15 +281,3 @@ fn every_plan_is_what_it_says() {
         assert!(text.contains(&says) || !text.contains(" measurements, about "), "{name}: it is{says}...");
     }
 }
-
-#[test]
-fn a_directory_that_holds_something_else_is_refused() {
-    let scratch = Scratch::new("occupied");
-    scratch.file("notes.txt", "mine");
-    let dir = scratch.dir().display();
-    let _machine = machine();
-    let said = run(command("run --wait --out").arg(scratch.dir()));
-    said.expect_error(&format!("cannot create {dir}: it exists and is not a run; name a new directory with --out"));
-    let said = run(command("run --resume --out").arg(scratch.dir()));
-    said.expect_error(&format!("invalid run {dir}: it has no run.jsonl; name a directory written by `punctual run`"));
-}

@@ -1,6 +1,7 @@
 //! `punctual launch`: a foreign program and its descendants run with a cell's settings.
 
-use crate::program::{a_cpu, is_root, kill_and_wait, machine, punctual, run, running, skip_unless};
+use crate::program::{a_cpu, is_root, kill_and_wait, machine, run, running, skip_unless};
+use crate::session::play;
 use std::process::{Command, Stdio};
 use sys::testing::comes_true;
 
@@ -52,17 +53,6 @@ fn root_a_real_time_policy_reaches_what_the_program_starts() {
 }
 
 #[test]
-fn what_cannot_be_had_is_one_line_and_nothing_runs() {
-    let absent = model::CpuSet::MAX_CPU;
-    let refused = run(&mut launch(absent, "other", "50us", &["echo", "ran"]));
-    refused.expect_error(&format!("cannot run on CPU {absent}: Invalid argument (os error 22)"));
-    run(&mut launch(a_cpu(), "other", "50us", &["/nowhere/x"]))
-        .expect_error("cannot start /nowhere/x: No such file or directory (os error 2)");
-    punctual(&format!("launch --parent 1 --cpus {} --policy other --timer-slack 50us -- echo ran", a_cpu()))
-        .expect_error("cannot set the parent death signal: the parent process has ended");
-}
-
-#[test]
 fn the_program_ends_with_its_parent() {
     let _machine = machine();
     let cpu = a_cpu();
@@ -77,4 +67,10 @@ fn the_program_ends_with_its_parent() {
     assert!(comes_true(|| running().iter().any(is_asleep)), "{:?}", running());
     kill_and_wait(&mut shell);
     assert!(comes_true(|| running().is_empty()), "{:?} left", running());
+}
+
+#[test]
+fn what_cannot_be_had_is_one_line_and_nothing_runs() {
+    let _machine = machine();
+    play(|scratch, _| drop(scratch.file("absent", model::CpuSet::MAX_CPU.to_string())));
 }

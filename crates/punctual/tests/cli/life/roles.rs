@@ -5,6 +5,7 @@ use crate::program::{
     machine, machine_and_scratch, run, running, set_mode, skip_unless, sshd_with_keys,
 };
 use crate::real::response::{ANSWERS, HOST, LOGGER, Network, TARGET};
+use crate::session::play;
 use model::Record;
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, UdpSocket};
@@ -299,125 +300,9 @@ pub(crate) fn executable(scratch: &Scratch, name: &str, text: &str) {
 
 #[test]
 fn roles_that_cannot_be_had_are_one_line() {
-    let (_machine, scratch) = machine_and_scratch("roles-refused");
-    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let over = |method: &str| format!("load = [\"none\"]\npolicy = [\"other\"]\nmethod = [\"{method}\"]");
-    let udp = over(&format!("response:udp:127.0.0.1:{port}"));
-    executable(&scratch, "ssh", "exec /usr/bin/ssh -F \"$(dirname \"$0\")/config\" \"$@\"");
-    // The port of tcpmux (RFC 1078) has no listener.
-    scratch.file("config", "Host nobody\nHostName 127.0.0.1\nPort 1\n");
-    std::fs::create_dir(scratch.path("other")).unwrap();
-    std::fs::create_dir(scratch.path("old")).unwrap();
-    for name in ["other/uname", "old/uname"] {
-        executable(&scratch, name, "echo s390x");
-    }
-    executable(&scratch, "old/punctual", "echo punctual 0.0.1");
-    // `env` searches its command in the PATH that it sets.
-    let site = |dir: &str| format!("exec:env PATH={}:/usr/bin:/bin", scratch.path(dir).display());
-    let (other, old) = (site("other"), site("old"));
-    let (tool, arch) = (concat!("punctual ", env!("CARGO_PKG_VERSION")), std::env::consts::ARCH);
-    let path = path_with(scratch.dir());
-    for (number, (roles, axes, expected)) in [
-        (
-            "target = \"shs:board\"",
-            &udp,
-            "PLAN:6:10: unknown machine `shs:board` (did you mean `ssh:board`? known: here ssh:HOST exec:COMMAND)".to_owned(),
-        ),
-        (
-            "traget = \"here\"",
-            &udp,
-            "PLAN:6:1: unknown role `traget` (did you mean `target`? known: target target_cpu target_link logger host)"
-                .to_owned(),
-        ),
-        (
-            "target = \"ssh:-oProxyCommand=x\"",
-            &udp,
-            "PLAN:6:10: invalid machine `ssh:-oProxyCommand=x`: expected ssh:HOST, ssh:USER@HOST, or a name of ~/.ssh/config"
-                .to_owned(),
-        ),
-        (
-            "target = \"here\"",
-            &over("clock_nanosleep"),
-            "[roles] needs a link between machines, like response:udp:HOST:PORT, not clock_nanosleep; leave it out"
-                .to_owned(),
-        ),
-        (
-            "host = \"here\"",
-            &udp,
-            "role host applies to load ping:HOST only; leave host out".to_owned(),
-        ),
-        (
-            "target = \"exec:no-such-program\"",
-            &udp,
-            "none/other: target exec:no-such-program: cannot start no-such-program: No such file or directory (os error 2) KEPT"
-                .to_owned(),
-        ),
-        ("target = \"exec:false\"", &udp, "none/other: target exec:false: exited (exit status: 1) without a message KEPT".to_owned()),
-        (
-            &format!("target = \"{other}\""),
-            &udp,
-            format!(
-                "none/other: target {other}: no punctual in its PATH, and this binary is for {arch}, not s390x; install \
-                 {tool} there KEPT"
-            ),
-        ),
-        (
-            &format!("target = \"{old}\""),
-            &udp,
-            format!(
-                "none/other: target {old}: punctual 0.0.1 is in its PATH, this is {tool} for {arch}, not s390x; install \
-                 the same version there KEPT"
-            ),
-        ),
-        (
-            "target = \"here\"\ntarget_cpu = 4095",
-            &udp,
-            format!(
-                "none/other: target here: cannot use CPU 4095: this process may use {} (--cpu) KEPT",
-                sys::sched::affinity(0).unwrap()
-            ),
-        ),
-        (
-            "target = \"ssh:nobody\"",
-            &udp,
-            "none/other: target ssh:nobody: ssh: connect to host 127.0.0.1 port 1: Connection refused KEPT".to_owned(),
-        ),
-    ]
-    .into_iter()
-    .enumerate()
-    {
-        if roles.contains("ssh:nobody") && !is_installed("ssh", "openssh-client") {
-            continue;
-        }
-        let plan = plan(&scratch, roles, axes, "1s");
-        let out = scratch.path(&format!("run{number}"));
-        let mut command = command(&format!("run {} --wait --out {}", plan.display(), out.display()));
-        let said = run(command.env("PATH", &path));
-        let kept = format!("(kept so far: punctual show {})", out.display());
-        let expected = expected.replace("PLAN", &plan.display().to_string()).replace("KEPT", &kept);
-        assert_eq!(last_line(&said), format!("punctual: {expected}"));
-        assert!(said.stdout.is_empty() && comes_true(|| running().is_empty()), "{:?}", running());
-    }
-}
-
-#[test]
-fn a_plan_writable_by_others_reaches_no_machine_without_yes() {
-    let (_machine, scratch) = machine_and_scratch("roles-consent");
-    let port = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-    let axes = format!("load = [\"none\"]\npolicy = [\"other\"]\nmethod = [\"response:udp:127.0.0.1:{port}\"]");
-    let plan = plan(&scratch, "target = \"exec:env\"", &axes, "200ms");
-    set_mode(&plan, 0o646);
-    let out = scratch.path("run");
-    let run = |yes: &str| run(&mut command(&format!("run {} --wait {yes} --out {}", plan.display(), out.display())));
-    let user =
-        if process::effective_user_id() == 0 { "root".to_owned() } else { format!("user {}", process::user_id()) };
-    run("").expect_error(&format!(
-        "{} would reach its target by `exec:env` as {user}, and is writable by other users (chmod go-w); read it, then add --yes",
-        plan.display()
-    ));
-    assert!(!out.exists());
-    run("--yes").expect_success();
-    assert!(records(&out)[0].response.as_ref().unwrap().target.is_some());
+    let _machine = machine();
+    let free = || UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+    play(|scratch, _| drop(scratch.file("link", format!("udp:{}", free()))));
 }
 
 /// An OpenSSH server on the loopback device, killed when dropped.

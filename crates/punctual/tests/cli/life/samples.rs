@@ -1,9 +1,10 @@
 //! Raw samples: file content, refusals, and readers.
 
 use crate::program::{
-    Scratch, Start, a_cpu, cell, command, entries, finish, inconclusive, is_root, is_stopped, kill_and_wait, machine,
-    machine_and_scratch, record, run, running, skip_unless, start_cell, wait_for_line,
+    Start, cell, command, entries, finish, inconclusive, is_stopped, kill_and_wait, machine, machine_and_scratch,
+    record, run, running, start_cell, wait_for_line,
 };
+use crate::session::play;
 use model::{Cell, Conditions, Record, ThreadRecord};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
@@ -134,40 +135,9 @@ fn a_run_keeps_the_samples_of_each_measurement_also_when_resumed() {
 }
 
 #[test]
-fn a_file_that_is_there_is_not_overwritten() {
-    let (_machine, scratch) = machine_and_scratch("samples-there");
-    let path = scratch.file("a.parquet", "mine");
-    let said = run(command("measure --wait --duration 100ms --samples").arg(&path));
-    let line = format!(
-        "punctual: cannot create {}: it exists; name another file with --samples, or remove it",
-        path.display()
-    );
-    assert_eq!((said.status, said.last_line()), (1, line.as_str()), "{said:?}");
-    assert_eq!(std::fs::read_to_string(&path).unwrap(), "mine");
-    let said = run(command("measure --wait --duration 100ms --samples").arg(scratch.path("no/such/a.parquet")));
-    assert!(said.stderr.contains("cannot make ") && said.status == 1, "{said:?}");
-}
-
-#[test]
-fn root_no_room_for_samples_fails_the_cell_and_leaves_no_file() {
-    skip_unless!(is_root());
-    let scratch = Scratch::new("samples-full");
-    let mount = Command::new("mount").args(["-t", "tmpfs", "-o", "size=4k", "none"]).arg(scratch.dir()).status();
-    if !mount.is_ok_and(|status| status.success()) {
-        eprintln!("skipped: may not mount");
-        return;
-    }
+fn samples_that_cannot_be_written_fail_the_cell() {
     let _machine = machine();
-    let path = scratch.path("a.parquet");
-    // The only page is taken: there is room for names, but not for the end of a file.
-    std::fs::write(scratch.path("all"), [0; 4096]).unwrap();
-    let mut measure = command("measure --wait --period 10us --duration 500ms --cpus");
-    let said = run(measure.arg(a_cpu().to_string()).arg("--samples").arg(&path));
-    let left = std::fs::read_dir(scratch.dir()).unwrap().count() - 1;
-    let unmounted = Command::new("umount").arg(scratch.dir()).status();
-    assert!(unmounted.is_ok_and(|status| status.success()));
-    let line = format!("punctual: cannot write samples to {}: No space left on device (os error 28)", path.display());
-    assert_eq!((said.status, said.last_line(), left), (1, line.as_str(), 0), "{said:?}");
+    play(|scratch, _| drop(scratch.file("a.parquet", "mine")));
 }
 
 /// Each line of Python in docs/samples.md runs on a real file.

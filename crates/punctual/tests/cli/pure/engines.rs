@@ -1,7 +1,8 @@
 //! `punctual export`: the files of each engine, read by the readers of the engines.
 
 use crate::program::{Scratch, a_cpu, command, entries, is_installed, punctual, run, set_mode};
-use std::os::unix::fs::{PermissionsExt, symlink};
+use crate::session::play;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -32,11 +33,6 @@ pub(crate) fn reader() -> Option<PathBuf> {
         eprintln!("skipped: needs python3 with yaml (apt-get install python3-yaml)");
     }
     found
-}
-
-/// Whether this program has `run --shard` and `merge`.
-pub(crate) fn has_shards() -> bool {
-    punctual("help run").stdout.contains("--shard ")
 }
 
 /// A plan of 6 measurements, 3 blocks of 2 cells.
@@ -105,58 +101,7 @@ fn every_engine_reads_its_files_whatever_the_names() {
 
 #[test]
 fn what_cannot_be_exported_is_one_line() {
-    let scratch = Scratch::new("engines-refused");
-    let file = scratch.file("plan.toml", plan("x", "100ms"));
-    set_mode(&file, 0o644);
-    let out = scratch.path("out");
-    let refused = |more: &[&str], line: &str| {
-        run(export("k8s", &file, &out).args(more)).expect_error(line);
-        assert!(out.symlink_metadata().is_err() || out.symlink_metadata().unwrap().is_symlink() || out.is_dir());
-    };
-    refused(&["--shards", "7"], "cannot make 7 shards: the plan has 3 blocks; name fewer with --shards");
-    assert!(!out.exists(), "nothing was written");
-    let said = run(export("k8s", &file, &out).args(["--target", "a b"]));
-    assert!(said.status == 1 && said.stderr.contains("at most 63 letters"), "{said:?}");
-    let said = run(export("k8s", &file, &out).args(["--from", "$(id)"]));
-    assert!(said.status == 1 && said.stderr.contains("expected an image"), "{said:?}");
-
-    let roles = scratch.file(
-        "roles.toml",
-        format!("{}\n[roles]\ntarget = \"ssh:board\"\n", plan("x", "1s"))
-            .replace("[axes]", "[axes]\nmethod = [\"response:udp:127.0.0.1:4000\"]"),
-    );
-    set_mode(&roles, 0o644);
-    run(export("k8s", &roles, &out).args(["--shards", "2"]))
-        .expect_error("cannot make 2 shards: the target of the plan is one machine, ssh:board; leave --shards out");
-    run(&mut export("k8s", &roles, &out)).expect_success();
-
-    // The directory holds the files of the roles.
-    refused(&[], &format!("{} is not empty; name another directory with --out", out.display()));
-    std::fs::remove_dir_all(&out).unwrap();
-    let elsewhere = scratch.path("elsewhere");
-    std::fs::create_dir(&elsewhere).unwrap();
-    symlink(&elsewhere, &out).unwrap();
-    refused(&[], &format!("{} is not a directory; name another with --out", out.display()));
-    let through = std::path::PathBuf::from(format!("{}/", out.display()));
-    let said = run(&mut export("k8s", &file, &through));
-    assert!(said.status == 1, "{said:?}");
-    assert_eq!(std::fs::read_dir(&elsewhere).unwrap().count(), 0, "a link is not followed");
-    std::fs::remove_file(&out).unwrap();
-
-    std::fs::create_dir(&out).unwrap();
-    run(&mut export("k8s", &file, &out)).expect_success();
-    assert!(out.join("job.yaml").is_file(), "an empty directory is taken");
-    let names: Vec<_> = std::fs::read_dir(scratch.dir()).unwrap().flatten().map(|entry| entry.file_name()).collect();
-    assert!(names.iter().all(|name| !name.to_string_lossy().contains(".new")), "{names:?}");
-
-    set_mode(&file, 0o646);
-    refused(
-        &[],
-        &format!(
-            "{} is writable by other users (chmod go-w), and would run from files of your own; read it, then add --yes",
-            file.display()
-        ),
-    );
+    play(|scratch, _| set_mode(scratch.file("plan.toml", plan("x", "100ms")), 0o644));
 }
 
 #[test]
@@ -180,14 +125,12 @@ fn every_ready_plan_can_be_exported() {
     assert_eq!(said.last_line(), expected);
 }
 
-/// Asserts that `dir` holds the shards, and the run of them where this program makes it.
+/// Asserts that `dir` holds the shards, and the run of them.
 #[track_caller]
 pub(crate) fn expect_shards(dir: &Path, shards: u32, measurements: usize) {
     let of = |shard| entries(&dir.join(format!("shards/{shard}")));
     let all: Vec<_> = (1..=shards).map(of).collect();
     assert!(all.iter().all(|entries| !entries.is_empty()));
-    if has_shards() {
-        assert_eq!(all.iter().map(Vec::len).sum::<usize>(), measurements);
-        assert_eq!(entries(&dir.join("run")).len(), measurements, "one run");
-    }
+    assert_eq!(all.iter().map(Vec::len).sum::<usize>(), measurements);
+    assert_eq!(entries(&dir.join("run")).len(), measurements, "one run");
 }

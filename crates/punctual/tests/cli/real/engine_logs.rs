@@ -1,7 +1,7 @@
 //! `punctual export`: the commands of pods and boards, carried out on this machine.
 
 use crate::program::{PROGRAM, ProgramOutput, Scratch, machine, run, set_mode};
-use crate::pure::engines::{TITLE, expect_shards, export, has_shards, plan, reader};
+use crate::pure::engines::{TITLE, expect_shards, export, plan, reader};
 use std::os::unix::fs::symlink;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -13,11 +13,6 @@ fn script(path: &Path, bin: &Path) -> Command {
     command.env("PATH", format!("{}:{path}", bin.display())).env("PUNCTUAL", PROGRAM);
     command.stdin(Stdio::null());
     command
-}
-
-/// Removes the shard from a command where this program has none: the whole plan is measured in its place.
-fn without_shards(text: &str, shards: u32) -> String {
-    if has_shards() { text.to_owned() } else { text.replace(&format!(" --shard $shard/{shards}"), "") }
 }
 
 /// The commands of pods and boards, carried out here, and their logs, collected.
@@ -57,7 +52,7 @@ fn runs_come_back_through_logs() {
             let here = scratch.path(&format!("{engine}-{shard}"));
             std::fs::create_dir(&here).unwrap();
             let plan = out.join("plan.toml").display().to_string();
-            let steps = without_shards(&steps, 2).replace("/plan/plan.toml", &plan);
+            let steps = steps.replace("/plan/plan.toml", &plan);
             let steps = steps.replace("/tmp/run", &here.join("run").display().to_string());
             let steps = steps.replace("shard=1\n", &format!("shard={shard}\n"));
             let mut pod = Command::new("sh");
@@ -86,11 +81,7 @@ fn runs_come_back_through_logs() {
         std::fs::write(format!("{log}-2"), &whole[..whole.len() / 2]).unwrap();
         missing(collect(), " 2");
         std::fs::write(format!("{log}-2"), whole).unwrap();
-        if has_shards() {
-            collect().expect_success();
-        } else {
-            collect();
-        }
+        collect().expect_success();
         expect_shards(&out, 2, 6);
         for shard in [1, 2] {
             std::fs::remove_file(format!("{log}-{shard}")).unwrap();

@@ -5,6 +5,7 @@ use crate::program::{
     machine, machine_and_scratch, punctual, run, skip_unless, wrapped,
 };
 use crate::real::explain::instances;
+use crate::session::play;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -317,34 +318,8 @@ fn root_two_capabilities_are_enough() {
 #[test]
 fn bad_input_is_one_line() {
     let _machine = machine();
-    let scratch = Scratch::new("monitor");
     let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    let port = taken.local_addr().unwrap();
-    let victim = scratch.file("victim", "precious");
-    std::fs::create_dir(scratch.path("link")).unwrap();
-    std::os::unix::fs::symlink(&victim, scratch.path("link/monitor.jsonl")).unwrap();
-    scratch.file("text/monitor.jsonl", "hello\n");
-    let dir = scratch.dir().display();
-    for (arguments, words) in [
-        ("--listen 0.0.0.0:9769".to_owned(), "unsupported: listening on 0.0.0.0:9769: expected a loopback address"),
-        (format!("--listen {port}"), "cannot listen on 127.0.0.1:"),
-        ("--window 100ms".to_owned(), "invalid window `100ms`: expected whole seconds, 1s to 24h"),
-        ("--window 1s --period 100ms".to_owned(), "expected at least 20 periods of 100ms"),
-        ("--policy deadline:1ms/10ms/10ms".to_owned(), "unsupported: a monitor under SCHED_DEADLINE"),
-        ("--cpus 4095".to_owned(), "cannot use CPU 4095: this process may use "),
-        ("--textfile a.txt".to_owned(), "invalid file `a.txt`: expected a name ending in .prom"),
-        (format!("--policy other --textfile {dir}/none/a.prom --dir {dir}/m"), "cannot write "),
-        (format!("--policy other --dir {dir}/link"), "expected a regular file, found a link"),
-        (format!("--policy other --dir {dir}/text"), "invalid header"),
-        (format!("--policy other --dir {}/m", victim.display()), "cannot make "),
-        (format!("show {dir}/none"), "cannot read "),
-        (format!("show {dir}/text"), "invalid header"),
-    ] {
-        let said = punctual(&format!("monitor {arguments}"));
-        said.expect_error_like(words);
-    }
-    assert_eq!(std::fs::read_to_string(victim).unwrap(), "precious");
-    assert_eq!(std::fs::read_to_string(scratch.path("text/monitor.jsonl")).unwrap(), "hello\n");
+    play(|scratch, _| drop(scratch.file("port", taken.local_addr().unwrap().to_string())));
 }
 
 impl ProgramOutput {
