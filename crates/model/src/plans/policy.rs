@@ -222,6 +222,7 @@ as_text!(Policy, PolicyError);
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::plans::cell::tests::refusals;
 
     #[test]
     fn policies_print_as_they_are_typed() {
@@ -262,55 +263,7 @@ mod tests {
 
     #[test]
     fn invalid_priorities_nice_values_and_policies_are_refused() {
-        let known = "known: other other:nice=N batch idle fifo:PRIORITY rr:PRIORITY deadline:RUNTIME/DEADLINE/PERIOD";
-        let budget = "0 < RUNTIME <= DEADLINE <= PERIOD, like deadline:200us/1ms/1ms";
-        for (text, message) in [
-            ("fifo:0", "invalid policy `fifo:0`: expected a priority from 1 to 99, like fifo:80"),
-            ("fifo:100", "invalid policy `fifo:100`: expected a priority from 1 to 99, like fifo:80"),
-            ("rr:-1", "invalid policy `rr:-1`: expected a priority from 1 to 99, like rr:80"),
-            ("rr:", "invalid policy `rr:`: expected a priority from 1 to 99, like rr:80"),
-            ("rt:70", "invalid policy `rt:70`: expected fifo:70 or rr:70"),
-            ("RT", "invalid policy `RT`: expected fifo:80 or rr:80"),
-            ("99", "invalid policy `99`: expected fifo:99 or rr:99"),
-            ("100", &format!("unknown scheduling policy `100` ({known})")),
-            (
-                "other:nice=20",
-                "invalid policy `other:nice=20`: expected a nice value from -20 to 19, like other:nice=5",
-            ),
-            (
-                "other:nice=-21",
-                "invalid policy `other:nice=-21`: expected a nice value from -20 to 19, like other:nice=5",
-            ),
-            ("other:5", "invalid policy `other:5`: expected a nice value from -20 to 19, like other:nice=5"),
-            (
-                "deadline",
-                &format!("invalid policy `deadline:`: expected deadline:RUNTIME/DEADLINE/PERIOD with {budget}"),
-            ),
-            (
-                "deadline:1ms",
-                &format!("invalid policy `deadline:1ms`: expected deadline:RUNTIME/DEADLINE/PERIOD with {budget}"),
-            ),
-            (
-                "deadline:0us/1ms/1ms",
-                &format!(
-                    "invalid policy `deadline:0us/1ms/1ms`: expected deadline:RUNTIME/DEADLINE/PERIOD with {budget}"
-                ),
-            ),
-            (
-                "deadline:2ms/1ms/2ms",
-                &format!(
-                    "invalid policy `deadline:2ms/1ms/2ms`: expected deadline:RUNTIME/DEADLINE/PERIOD with {budget}"
-                ),
-            ),
-            (
-                "deadline:1ms/2ms/1ms",
-                &format!(
-                    "invalid policy `deadline:1ms/2ms/1ms`: expected deadline:RUNTIME/DEADLINE/PERIOD with {budget}"
-                ),
-            ),
-            ("fifoo:80", &format!("unknown scheduling policy `fifoo:80` (did you mean `fifo:80`? {known})")),
-            ("idle:5", &format!("unknown scheduling policy `idle:5` ({known})")),
-        ] {
+        for (text, message) in refusals(include_str!("../../tests/refusals/policies.txt")) {
             assert_eq!(text.parse::<Policy>().map_err(|e| e.to_string()), Err(message.to_owned()));
         }
     }

@@ -20,6 +20,18 @@ pub(crate) fn cell() -> Cell {
     }
 }
 
+/// The cases of a table in `tests/refusals`: lines of text up to one that begins with `=> `, and what is said of them.
+pub(crate) fn refusals(table: &'static str) -> impl Iterator<Item = (String, &'static str)> {
+    let mut text = Vec::new();
+    table.lines().filter_map(move |line| match line.strip_prefix("=> ") {
+        Some(message) => Some((std::mem::take(&mut text).join("\n"), message)),
+        None => {
+            text.push(line);
+            None
+        }
+    })
+}
+
 fn traced() -> Cell {
     Cell {
         kernel: "debian:6.1-rt".parse().unwrap(),
@@ -193,106 +205,13 @@ fn changed(cell: &Cell, changes: Value) -> Cell {
 #[test]
 fn what_no_machine_can_do_is_refused() {
     assert_eq!(cell().check(), Ok(()));
-    for (changes, reason) in [
-        (json!({"cpus": ""}), "no CPU is selected; name at least one, like 0"),
-        (json!({"duration_ns": 999_999}), "duration 999999ns is shorter than the period of 1ms; measure at least 1ms"),
-        (
-            json!({"timer_slack_ns": 0}),
-            "invalid timer slack: expected 1ns to 1s; to the kernel 0 means \"the default\"",
-        ),
-        (
-            json!({"policy": "fifo:80", "timer_slack_ns": 1}),
-            "timer_slack does not apply to policy fifo:80, under which threads have none; leave it out",
-        ),
-        (json!({"align_ns": 1_000_000_000}), "invalid align: expected an offset into a second, from 0us to below 1s"),
-        (
-            json!({"method": "nanosleep", "align_ns": 0}),
-            "align does not apply to method nanosleep, whose due times depend on when it starts to wait; leave it out",
-        ),
-        (json!({"distance_ns": 1_000_000}), "invalid distance: expected less than the period of 1ms"),
-        (json!({"method": "deadline"}), "method deadline needs policy SCHED_DEADLINE, like deadline:200us/1ms/1ms"),
-        (
-            json!({"method": "deadline", "policy": "deadline:1ms/2ms/2ms"}),
-            "invalid period `1ms` for method deadline: expected 2ms, the period of policy deadline:1ms/2ms/2ms",
-        ),
-        (
-            json!({"method": "itimer", "period_ns": 10_500}),
-            "invalid period `10500ns` for method itimer: expected whole microseconds",
-        ),
-        (
-            json!({"method": "sleep:c"}),
-            "lock_memory does not apply to method sleep, where the program decides; leave it out",
-        ),
-        (json!({"method": "cost"}), "lock_memory does not apply to method cost, which has no due times; leave it out"),
-        (
-            json!({"method": "cost:total", "lock_memory": false}),
-            "method cost:total runs on one CPU, not on 0-1; name one",
-        ),
-        (
-            json!({"load_policy": "deadline:1ms/2ms/2ms"}),
-            "a load cannot run under SCHED_DEADLINE: it has many processes; choose another policy",
-        ),
-        (json!({"explain": {"above_ns": null, "keep": 0}}), "invalid number of explanations `0`: expected 1 to 1000"),
-        (json!({"on_spike": "true"}), "on_spike needs a definition of a spike; add stop_above or explain"),
-        (
-            json!({"method": "itimer", "stop_above_ns": 1}),
-            "stop_above does not apply to method itimer, whose processes cannot stop each other; leave it out",
-        ),
-        (
-            json!({"method": "response:uio"}),
-            "response:uio needs a lab guest in virtual time; name a kernel like debian:6.1, or another link",
-        ),
-        (
-            json!({"method": "response:uio", "kernel": "debian:6.1"}),
-            "invalid period `1ms` for response:uio: expected one of 5ms 10ms 20ms 25ms 50ms 100ms",
-        ),
-        (
-            json!({"method": "response:oob", "policy": "fifo:80"}),
-            "response:oob needs a lab guest in virtual time; name the file of a kernel with Cobalt, like /path/of/bzImage",
-        ),
-        (
-            json!({"method": "response:oob", "policy": "fifo:80", "kernel": "/k"}),
-            "invalid period `1ms` for response:oob: expected one of 5ms 10ms 20ms 25ms 50ms 100ms",
-        ),
-        (json!({"method": "response:oob", "kernel": "/k"}), "response:oob needs policy fifo, like fifo:80, not other"),
-        (
-            json!({"method": "response:oob", "policy": "fifo:80", "lock_memory": false}),
-            "response:oob needs locked memory; raise the limit with ulimit -l unlimited, or run as root",
-        ),
-        (
-            json!({"method": "response:oob", "policy": "fifo:80", "explain": {"above_ns": null, "keep": 1}}),
-            "explain does not apply to response:oob, whose threads must not call Linux; leave it out",
-        ),
-        (json!({"method": "response:udp:h:1"}), "method response measures on one CPU; name one (cpus, --cpus)"),
-        (
-            json!({"tracers": true}),
-            "tracers run in lab guests only, not on the running kernel; name kernels like debian:6.1-rt, or \
-             leave `tracers` out",
-        ),
-    ] {
-        assert_eq!(changed(&cell(), changes).check(), Err(reason.to_owned()));
+    for (changes, reason) in refusals(include_str!("../../../tests/refusals/cells.txt")) {
+        assert_eq!(changed(&cell(), serde_json::from_str(&changes).unwrap()).check(), Err(reason.to_owned()));
     }
     let [min, max] = [100_000, 1_000_000_000].map(|ns| changed(&traced(), json!({"period_ns": ns})).check());
     assert_eq!((min, max), (Ok(()), Ok(())));
-    for (changes, reason) in [
-        (
-            json!({"period_ns": 99_000}),
-            "invalid period `99us` for timerlat: expected 100us to 1s in whole microseconds",
-        ),
-        (
-            json!({"period_ns": 1_001_000_000}),
-            "invalid period `1001ms` for timerlat: expected 100us to 1s in whole microseconds",
-        ),
-        (
-            json!({"period_ns": 100_500}),
-            "invalid period `100500ns` for timerlat: expected 100us to 1s in whole microseconds",
-        ),
-        (
-            json!({"policy": "deadline:1ms/2ms/2ms"}),
-            "tracers cannot run under SCHED_DEADLINE: their threads are bound to CPUs; leave `tracers` out",
-        ),
-    ] {
-        assert_eq!(changed(&traced(), changes).check(), Err(reason.to_owned()));
+    for (changes, reason) in refusals(include_str!("../../../tests/refusals/traced-cells.txt")) {
+        assert_eq!(changed(&traced(), serde_json::from_str(&changes).unwrap()).check(), Err(reason.to_owned()));
     }
     let slow = json!({"duration_ns": 1_000_000, "timer_slack_ns": 1_000_000_000});
     assert_eq!(changed(&cell(), slow).check(), Ok(()));

@@ -1,6 +1,7 @@
 //! Tests of the text forms of loads.
 
 use super::*;
+use crate::plans::cell::tests::refusals;
 
 #[test]
 fn loads_print_as_they_are_typed() {
@@ -61,42 +62,8 @@ fn a_plan_can_name_loads_and_combine_them() {
 
 #[test]
 fn what_is_no_load_is_one_line_that_says_what_to_write() {
-    let percent = |text| format!("invalid load `{text}`: expected a share of 1 to 100 percent, like cpu:50");
-    let groups = |text| format!("invalid load `{text}`: expected 1 to 1000 groups, like messaging:groups=10");
-    let program = |word, example| format!("invalid load `{word}`: expected arguments on one line, like `{example}`");
-    for (text, message) in [
-        ("cpu:0", percent("cpu:0")),
-        ("cpu:101", percent("cpu:101")),
-        ("cpu:", percent("cpu:")),
-        ("cpu:half", percent("cpu:half")),
-        ("messaging:groups=0", groups("messaging:groups=0")),
-        ("messaging:groups=1001", groups("messaging:groups=1001")),
-        ("messaging:loops=5", groups("messaging:loops=5")),
-        ("disk:tmp", "invalid load `disk:tmp`: expected an absolute path, like disk:/var/tmp".to_owned()),
-        ("files:", "invalid load `files:`: expected an absolute path, like files:/var/tmp".to_owned()),
-        ("cmd:", program("cmd", "cmd:make -j4")),
-        ("cmd", program("cmd", "cmd:make -j4")),
-        ("cmd:a\nb", program("cmd", "cmd:make -j4")),
-        ("stress-ng:", program("stress-ng", "stress-ng:--vm 1")),
-        (
-            "hackbench",
-            "invalid load `hackbench`: expected hackbench:ARGUMENTS like hackbench:-g 10, or messaging, which is built in"
-                .to_owned(),
-        ),
-        ("hackbench:", program("hackbench", "hackbench:-g 10")),
-        ("cpu=50", "invalid load `cpu=50`: expected cpu:50".to_owned()),
-        ("messaging=groups=2", "invalid load `messaging=groups=2`: expected messaging:groups=2".to_owned()),
-        ("idle+cpu", "load `none` cannot be combined with others; leave it out".to_owned()),
-        ("ping:-c1 host", program("ping", "ping:127.0.0.1")),
-        ("disk+cpu+disk", "duplicate part `disk` in a load; give each part once".to_owned()),
-        ("none+cpu", "load `none` cannot be combined with others; leave it out".to_owned()),
-        ("cpu=messaging", "invalid load name `cpu`: already a built-in load; choose another name".to_owned()),
-        (
-            "My=messaging",
-            "invalid load name `My`: expected lower-case letters, digits, - and _, beginning with a letter".to_owned(),
-        ),
-    ] {
-        assert_eq!(text.parse::<Load>().map_err(|err| err.to_string()), Err(message));
+    for (text, message) in refusals(include_str!("../../../tests/refusals/loads.txt")) {
+        assert_eq!(text.parse::<Load>().map_err(|err| err.to_string()), Err(message.to_owned()));
     }
     for (text, nearest) in [
         ("mesaging", Some("messaging")),

@@ -1,6 +1,7 @@
 //! Plans as people type them, right and wrong.
 
 use super::super::{axes, keys};
+use crate::plans::cell::tests::refusals;
 use crate::{LoadCpus, Percent, Plan, PlanError, Policy, Span, Study};
 use proptest::prelude::*;
 
@@ -117,78 +118,8 @@ fn numbers_keep_their_value_in_any_base() {
 
 #[test]
 fn a_mistake_is_named_with_its_place() {
-    for (text, message) in [
-        (
-            "[axes]\nlaod = []",
-            "2:1: unknown axis `laod` (did you mean `load`? known: kernel load policy period method runtime prepare only)",
-        ),
-        (
-            "[axes]\nprepare = [\"governor\"]",
-            "2:12: invalid setting `governor`: expected KEY=VALUE, like governor=performance",
-        ),
-        (
-            "[prepare]\ntimer_migration = false\n[axes]\nprepare = [\"leave\"]",
-            "4:11: axis `prepare` and table `prepare` cannot be combined; write all settings into each value of the axis",
-        ),
-        (
-            "durration = \"1s\"",
-            "1:1: unknown key `durration` (did you mean `duration`? known: title study repetitions aa duration cycles min_cycles warm_up seed cpus timer_slack align distance period_step cpu_dma_latency load_cpus load_policy load_must_hold loads prepare explain stop_above on_spike tracers roles axes knobs require files)",
-        ),
-        ("[axes]\nload = []", "2:8: axis `load` is empty; give it a value or leave it out"),
-        ("[axes]\nload = \"none\"", "2:8: invalid axis `load`: expected a list, like load = [\"...\"]"),
-        ("[axes]\nload = [\"none\", \"none\"]", "2:17: duplicate value `none` in axis `load`"),
-        (
-            "[axes]\npolicy = [\"fifo:100\"]",
-            "2:11: invalid policy `fifo:100`: expected a priority from 1 to 99, like fifo:80",
-        ),
-        ("[axes]\nperiod = [\"0\"]", "2:11: invalid period `0`: expected 10us to 100s"),
-        ("[axes]\nperiod = [5]", "2:11: expected text in quotes, found a number"),
-        (
-            "duration = \"foo\"",
-            "1:12: invalid duration `foo`: expected a number and a unit, like 500us, 1ms, 10s, 5min, 8h",
-        ),
-        ("aa = 1", "1:6: expected true or false, found a number"),
-        ("duration = \"1\"", "1:12: invalid duration `1`: expected a unit, as in 1us, 1ms, 1s, 1min or 1h"),
-        ("duration = \"0s\"", "1:12: duration 0s is shorter than the period of 1ms; measure at least 1ms"),
-        ("cycles = 0", "1:10: expected a whole number from 1 to 1000000000000"),
-        ("cycles = 5\nmin_cycles = 5", "2:14: `cycles` and `min_cycles` cannot be combined; leave one out"),
-        ("min_cycles = 0", "1:14: expected a whole number from 1 to 1000000000000"),
-        ("duration = \"1s\"\ncycles = 5", "1:12: `cycles` and `duration` cannot be combined; leave one out"),
-        (
-            "[axes]\nmethod = [\"timerfd\"]\nruntime = [\"c\"]",
-            "3:1: axes `runtime` and `method` cannot be combined; leave one out",
-        ),
-        (
-            "[loads]\nnoisy = \"mesaging\"",
-            "2:9: unknown load `mesaging` (did you mean `messaging`? known: none cpu[:PERCENT] messaging[:groups=N] pipe mmap fork exec tcp udp disk[:DIR] files[:DIR] sync memory timers signals proc interrupts light cost[:DIR] high half low stress-ng[:ARGS] hackbench:ARGS ping:HOST fio:FILE cmd:COMMAND)",
-        ),
-        ("[loads]\ncpu = \"disk\"", "2:1: invalid load name `cpu`: already a built-in load; choose another name"),
-        (
-            "[loads]\na = \"b\"\nb = \"disk\"",
-            "2:5: unknown load `b` (known: none cpu[:PERCENT] messaging[:groups=N] pipe mmap fork exec tcp udp disk[:DIR] files[:DIR] sync memory timers signals proc interrupts light cost[:DIR] high half low stress-ng[:ARGS] hackbench:ARGS ping:HOST fio:FILE cmd:COMMAND)",
-        ),
-        ("[prepare]\ntimer_migration = \"x\"", "2:19: invalid setting `timer_migration = x`: expected on or off"),
-        ("load_must_hold = 101", "1:18: expected a whole number from 1 to 100, or true"),
-        (
-            "load_cpus = \"some\"",
-            "1:13: invalid load CPUs `some`: expected all, measured, others, or a list like 0-3,5",
-        ),
-        ("align = \"1\"", "1:9: invalid duration `1`: expected a unit, as in 1us, 1ms, 1s, 1min or 1h"),
-        ("repetitions = 0", "1:15: expected a whole number from 1 to 10000"),
-        ("repetitions = -1", "1:15: expected a whole number from 1 to 10000"),
-        ("cpus = \"\"", "1:8: `cpus` is empty; name at least one CPU or leave the key out"),
-        ("axes = 3", "1:8: expected a table, found a number"),
-        ("[require]\nmax = \"0us\"", "2:7: invalid limit `max = 0us`: expected more than 0"),
-        (
-            "[require]\nmaxx = \"1us\"",
-            "2:1: unknown requirement `maxx` (did you mean `max`? known: max p99 p999 p9999 p99999 p999999 misses_per_hour)",
-        ),
-        (
-            "cpu_dma_latency = \"1ns\"",
-            "1:19: invalid cpu_dma_latency `1ns`: expected whole microseconds like 0us, or `leave`",
-        ),
-    ] {
-        assert_eq!(mistake(text), message);
+    for (text, message) in refusals(include_str!("../../../../tests/refusals/plans.txt")) {
+        assert_eq!(mistake(&text), message);
     }
 }
 
