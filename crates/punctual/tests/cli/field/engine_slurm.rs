@@ -5,12 +5,19 @@ use crate::life::shards::lines;
 use crate::program::{
     MARK, PROGRAM, Scratch, Start, command, is_installed, is_root, machine_and_scratch, mark, run, skip_unless,
 };
-use crate::pure::slurm::export;
 use std::fs;
 use std::net::TcpListener;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
 use sys::testing::{comes_true, running, variable_of};
+
+/// Exports the plan to the directory `job`.
+fn export(scratch: &Scratch, plan: &str, shards: u32) -> PathBuf {
+    let job = scratch.path("job 1");
+    let mut export = command(&format!("export slurm {plan} --shards {shards}"));
+    run(export.arg("--out").arg(&job)).expect_success();
+    job
+}
 
 /// Environment variable of the processes of a node, set before those of jobs have Slurm's own.
 const NODE: &str = "PUNCTUAL_TEST_NODE";

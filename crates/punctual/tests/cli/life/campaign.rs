@@ -1,9 +1,7 @@
 //! Whole campaigns (complete, killed and resumed, interrupted) and the plans of this repository.
 
 use crate::places::{Places, go_on, names};
-use crate::program::{
-    Scratch, Start, a_cpu, command, finish, inconclusive, machine, machine_and_scratch, run, running,
-};
+use crate::program::{Start, a_cpu, command, finish, inconclusive, machine, machine_and_scratch, run, running};
 use model::{Entry, Header, LoadPart, Plan, Program, Tool};
 use std::collections::BTreeSet;
 use std::path::Path;

@@ -230,12 +230,3 @@ fn what_is_wrong_is_said_in_one_line() {
     assert!(said.status == 1 && said.stderr.contains("syscall/select_100: "), "{said:?}");
     assert!(said.stderr.contains("raise `ulimit -n` to 256"), "{said:?}");
 }
-
-#[test]
-fn a_list_says_how_each_is_measured() {
-    let said = punctual("measure cost --list");
-    assert!(COST_OPERATIONS.iter().all(|operation| said.stdout.contains(operation.name)), "{said:?}");
-    let json = punctual("measure cost --list --only signal --format json").json();
-    assert_eq!(json.as_array().unwrap().len(), 3);
-    assert_eq!(json[0]["name"], "signal/install");
-}

@@ -99,16 +99,3 @@ fn it_ends_when_nobody_reads_it_any_more() {
     assert!(said.status == 0 || has_stalled(&said), "{said:?}");
     assert!(comes_true(|| running().is_empty()));
 }
-
-#[test]
-fn the_list_names_every_load() {
-    let said = punctual("load --list");
-    let first = |line: &str| line.split_whitespace().next().map(str::to_owned);
-    let loads: Vec<_> = said.stdout.lines().filter(|line| !line.starts_with(' ')).filter_map(first).collect();
-    assert!(model::Load::KNOWN.iter().all(|load| loads.iter().any(|first| first == load)), "{said:?}");
-    assert!(said.stdout.lines().all(|line| line.chars().count() <= 100), "{}", said.stdout);
-    assert_eq!(punctual("load").stdout, said.stdout, "without a load, the list");
-    let json = punctual("load --list --format json").json();
-    crate::pure::schema::assert_conforms("loads", &json);
-    assert_eq!(json.as_array().unwrap().len(), model::Load::KNOWN.len());
-}
