@@ -54,7 +54,9 @@ pub(crate) fn series(name: &str, mut round: impl FnMut() -> Round) {
 pub(crate) fn each<T>(items: impl IntoIterator<Item = T>, run: impl Fn(T)) {
     let failed = |item| std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| run(item))).err();
     let failed: Vec<_> = items.into_iter().filter_map(failed).collect();
-    failed.into_iter().next().map(|panic| -> () { std::panic::resume_unwind(panic) });
+    if let Some(panic) = failed.into_iter().next() {
+        std::panic::resume_unwind(panic);
+    }
 }
 
 /// Judges a series by the rows in `file`, and appends its row.

@@ -24,7 +24,9 @@ pub(crate) fn system(scratch: &Scratch) {
     std::fs::create_dir(scratch.path("bin")).unwrap();
     for program in ["sha256sum", "dpkg-deb", "gzip", "xz", "zstd", "cat", "cp", "sh", "rm"] {
         let found = ["/usr/bin", "/bin"].iter().map(|dir| Path::new(dir).join(program)).find(|path| path.exists());
-        found.map(|path| std::os::unix::fs::symlink(path, scratch.path("bin").join(program)).unwrap());
+        if let Some(path) = found {
+            std::os::unix::fs::symlink(path, scratch.path("bin").join(program)).unwrap();
+        }
     }
     let punctual = format!("PATH=$PWD/bin XDG_CACHE_HOME=$PWD/cache exec {PROGRAM} \"$@\"");
     // The name may be a link to this machine's own program, which must not be written to.
