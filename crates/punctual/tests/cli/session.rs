@@ -12,12 +12,11 @@
 //!   /runs/*/path "b" "a"
 //! ```
 //!
-//! The commands of a session are run by sh(1) in a directory of its own, with `$FILES` for those of `import` and a CPU in `$CPU`. Below a
-//! command is its whole output, in which `...` is any text: stdout; a line `! MESSAGE` for each of the program on
-//! stderr, `| LINE` for others; the exit status, as `[2]`, but for 0 and for the 1 of a message alone. JSON that
-//! conforms to a schema is `{SCHEMA}`, or `{}`, with values at its pointers, in which `*` is any index. A title may begin
-//! with what its session needs, like `needs root: `.
-//! `UPDATE_EXPECT=1` rewrites what is not as expected.
+//! The commands of a session are run by sh(1) in a directory of its own, with `$FILES` for those of `import` and a CPU
+//! in `$CPU`. Below a command is its whole output, in which `...` is any text: stdout; a line `! MESSAGE` for each of
+//! the program on stderr, `| LINE` for others; the exit status, as `[2]`, but for 0 and for the 1 of a message alone.
+//! JSON that conforms to a schema is `{SCHEMA}`, or `{}`, with values at its pointers, in which `*` is any index. A
+//! title may begin with what its session needs, like `needs root: `. `UPDATE_EXPECT=1` rewrites what is not expected.
 
 use crate::program::{
     PROGRAM, ProgramOutput, Scratch, a_cpu, a_cpu_and_the_others, ended, import_fixture, in_test, is_installed,

@@ -1,5 +1,4 @@
-//! Threads, interrupts, responses and the driver `timerbench` of Cobalt, the co-kernel of Xenomai: refused where they
-//! cannot be.
+//! Threads, interrupts, responses and the driver of Cobalt, the co-kernel of Xenomai: refused where they cannot be.
 
 use crate::program::{Scratch, punctual};
 
