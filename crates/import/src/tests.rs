@@ -139,28 +139,7 @@ fn results_of_programs_are_read_only_in_the_format_that_is_expected() {
 }
 
 #[test]
-fn oslat_tells_its_samples_beyond_the_histogram() {
-    let imported = read("oslat.txt").remove(0);
-    let [first, second] = &imported.threads[..] else { panic!("two CPUs") };
-    assert_eq!((first.cpu, second.cpu, imported.source.version.as_deref()), (Some(0), Some(1), Some("2.40")));
-    assert_eq!(first.beyond, Some(model::Beyond { samples: Some(288), at_least_ns: 20_000 }));
-    assert_eq!((first.min_ns, first.max_ns, first.mean_ns), (Some(1_000), Some(20_058_000), Some(1_103.0)));
-    assert_eq!((imported.conditions.what.as_str(), imported.measured), ("noise", Some(Span(1_014_000_000))));
-}
-
-#[test]
-fn oslats_json_has_the_numbers_of_its_text() {
-    let imported = read("oslat.json").remove(0);
-    let Imported { conditions, threads, source, measured, .. } = &imported;
-    let [first, second] = &threads[..] else { panic!("two CPUs") };
-    assert_eq!((source.tool.as_str(), source.version.as_deref()), ("oslat", Some("2.40")));
-    assert_eq!(
-        (conditions.what.as_str(), conditions.priority, *measured),
-        ("noise", Some(1), Some(Span(1_953_000_000)))
-    );
-    assert_eq!((first.cpu, second.cpu, second.max_ns), (Some(0), Some(1), Some(44_029_000)));
-    assert_eq!(first.beyond, Some(model::Beyond { samples: Some(243), at_least_ns: 32_000 }));
-    assert_eq!((first.min_ns, first.max_ns, first.mean_ns), (Some(1_000), Some(50_194_000), Some(1_001.0)));
+fn oslats_json_that_contradicts_itself_is_refused() {
     let json = std::fs::read_to_string(fixture("oslat.json")).unwrap();
     for (old, new, reason) in [
         ("\"cpu\": 1", "\"cpu\": 0", "the same CPU twice"),
@@ -245,12 +224,6 @@ fn the_histogram_counts_where_the_status_lines_are_older() {
 
 #[test]
 fn a_copied_console_tells_the_command_line() {
-    let imported = read("cyclictest-prompt.txt").remove(0);
-    assert_eq!(imported.source.command_line.as_deref(), Some("cyclictest -q -p 80 -i 200 -t2 -d0 -l 500 -h 60"));
-    assert_eq!(
-        (imported.conditions.policy, imported.conditions.period),
-        ("fifo:80".parse().ok(), "200us".parse().ok())
-    );
     let status = "T: 0 ( 1) P:80 I:1000 C: 5 Min: 1 Act: 1 Avg: 1 Max: 1\n";
     for prompt in [
         "$ cyclictest -p80",
@@ -282,18 +255,10 @@ fn classes_of_xenomais_plot_are_exact() {
     let mut mine = model::Histogram::default();
     samples.iter().for_each(|(ns, n)| mine.record_n(*ns, *n));
     assert_eq!((histogram, thread.samples, thread.beyond), (&mine, Some(10_001), None));
-    assert_eq!(
-        (thread.min_ns, thread.mean_ns, thread.max_ns, thread.missed),
-        (Some(-438), Some(636.0), Some(5_619), Some(3))
-    );
     let summary = analysis::summarise_imported(&[imported], &model::Requirement::default());
     let p50 = summary.cells[0].quantiles.p50.value_ns().unwrap();
     assert!((0..8).contains(&p50), "the edge of the class 0 to 1 us, as for the other histograms: {p50}");
     assert_eq!(summary.cells[0].mean_ns, Some(636.0), "not that of values cut to their class");
-    // Classes of 500 ns; the last one counts all larger values, too.
-    let full = read("xenomai-plot-full.txt").remove(0);
-    assert_eq!((full.resolution, full.threads[0].samples), (model::Span(500), Some(407)));
-    assert_eq!(full.threads[0].beyond, Some(model::Beyond { samples: Some(7), at_least_ns: 2_500 }));
     let rows = |of: &dyn Fn(&mut Vec<String>)| {
         let text = std::fs::read_to_string(fixture("xenomai-plot.txt")).unwrap();
         let mut lines: Vec<String> = text.lines().map(str::to_owned).collect();
@@ -321,19 +286,6 @@ fn classes_of_xenomais_plot_are_exact() {
 
 #[test]
 fn a_data_set_of_osadl_says_what_it_says_and_no_more() {
-    let imported = read("osadl-rt-dataset.json").remove(0);
-    assert_eq!(imported.conditions.load.as_ref().unwrap().to_string(), "idle");
-    assert_eq!(
-        (imported.conditions.policy, imported.conditions.period),
-        ("fifo:99".parse().ok(), "200us".parse().ok())
-    );
-    let [first, second] = &imported.threads[..] else { panic!("{imported:?}") };
-    // The number of samples beyond is not in the file: `cycles` is 10^8 if no `-l` was given.
-    assert_eq!(first.beyond, Some(model::Beyond { samples: None, at_least_ns: 10_000 }));
-    assert_eq!(
-        (first.samples, first.max_ns, second.max_ns, second.beyond),
-        (Some(9_990), Some(41_000), Some(9_000), None)
-    );
     let text = std::fs::read_to_string(fixture("osadl-rt-dataset.json")).unwrap();
     for (from, to, reason) in [
         ("\"1.0\"", "\"2.0\"", "-: unsupported: version 2.0 of RT Dataset; expected 1"),
