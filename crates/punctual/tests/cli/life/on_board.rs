@@ -3,9 +3,10 @@
 use crate::life::roles::{doing, executable};
 use crate::places::{Places, go_on};
 use crate::program::{
-    ProgramOutput, Scratch, Start, a_cpu, command, ended, entries, finish, is_installed, is_root, machine_and_scratch,
-    punctual, run, running, set_mode, skip_unless,
+    ProgramOutput, Scratch, Start, a_cpu, command, ended, entries, finish, is_installed, is_root, machine,
+    machine_and_scratch, punctual, run, running, set_mode, skip_unless,
 };
+use crate::session::play;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use sys::process;
@@ -17,13 +18,26 @@ struct Machine {
     site: String,
 }
 
+/// Makes the directories of such a machine; returns its name.
+fn on_search_path(scratch: &Scratch) -> String {
+    for directory in ["bin", "tmp"] {
+        std::fs::create_dir(scratch.path(directory)).unwrap();
+    }
+    let dir = scratch.dir().display();
+    format!("exec:env TMPDIR={dir}/tmp PATH={dir}/bin:/usr/bin:/bin")
+}
+
+fn short_plan(scratch: &Scratch, blocks: u32, duration: &str) -> PathBuf {
+    let axes = "[axes]\nload = [\"none\", \"light\"]\npolicy = [\"other\"]\nperiod = [\"1ms\"]\n";
+    let head = format!("repetitions = {blocks}\nduration = \"{duration}\"\nwarm_up = \"50ms\"\n");
+    let plan = scratch.file("plan.toml", format!("{head}cpus = \"{}\"\n{axes}", a_cpu()));
+    set_mode(&plan, 0o644);
+    plan
+}
+
 impl Machine {
     fn new(scratch: Scratch) -> Machine {
-        for directory in ["bin", "tmp"] {
-            std::fs::create_dir(scratch.path(directory)).unwrap();
-        }
-        let dir = scratch.dir().display();
-        let site = format!("exec:env TMPDIR={dir}/tmp PATH={dir}/bin:/usr/bin:/bin");
+        let site = on_search_path(&scratch);
         Machine { scratch, site }
     }
 
@@ -33,14 +47,7 @@ impl Machine {
     }
 
     fn plan(&self, blocks: u32, duration: &str) -> PathBuf {
-        let axes = "[axes]\nload = [\"none\", \"light\"]\npolicy = [\"other\"]\nperiod = [\"1ms\"]\n";
-        let text = format!(
-            "repetitions = {blocks}\nduration = \"{duration}\"\nwarm_up = \"50ms\"\ncpus = \"{}\"\n{axes}",
-            a_cpu()
-        );
-        let plan = self.scratch.file("plan.toml", text);
-        set_mode(&plan, 0o644);
-        plan
+        short_plan(&self.scratch, blocks, duration)
     }
 
     /// `punctual run PLAN --on MACHINE` with further arguments.
@@ -97,18 +104,6 @@ fn a_campaign_elsewhere_is_recorded_here() {
 }
 
 #[test]
-fn a_dry_run_asks_the_other_machine() {
-    let (_machine, scratch) = machine_and_scratch("board-dry");
-    let board = Machine::new(scratch);
-    let plan = board.plan(3, "1s");
-    let mut asked = command("run --dry-run --format json");
-    let document = run(asked.arg(plan).args(["--on", &board.site])).expect_success().json();
-    assert_eq!(document["measurements"], 6);
-    assert_eq!(document["cells"][0]["cell"]["cpus"], a_cpu().to_string());
-    board.expect_nothing_left();
-}
-
-#[test]
 fn root_a_capture_comes_back() {
     skip_unless!(crate::real::explain::instances().is_some());
     let (_machine, scratch) = machine_and_scratch("board-capture");
@@ -136,15 +131,6 @@ fn root_a_capture_comes_back() {
     expect_refused(&refused, &format!("{}: {reason}", board.site));
     assert!(!path.exists() && !board.scratch.path("trace.dat.part").exists());
     board.expect_nothing_left();
-}
-
-#[test]
-fn an_installed_program_of_this_version_is_used() {
-    let (_machine, scratch) = machine_and_scratch("board-installed");
-    let board = Machine::new(scratch);
-    std::os::unix::fs::symlink(crate::program::PROGRAM, board.scratch.path("bin/punctual")).unwrap();
-    board.replace("mktemp", "echo nothing may be sent >&2; exit 1");
-    run(&mut board.campaign(&board.plan(1, "200ms"), "")).expect_success();
 }
 
 #[test]
@@ -185,33 +171,15 @@ fn an_instrument_is_sent_with_its_files() {
 }
 
 #[test]
-fn what_cannot_be_sent_is_one_line() {
-    let (_machine, scratch) = machine_and_scratch("board-refused");
-    let board = Machine::new(scratch);
-    let plan = board.plan(1, "200ms");
-    let name = format!("board {}", board.site);
-    let refused = |more: &str, reason: &str| expect_refused(&run(&mut board.campaign(&plan, more)), reason);
-    refused("--samples", "unsupported: --samples with --on; the samples would stay there; leave one of them out");
-    board.replace("gunzip", "gzip -dc | tr '\\000' '\\001'");
-    let said = run(&mut board.campaign(&plan, ""));
-    let line = said.last_line();
-    assert!(line.starts_with(&format!("punctual: {name}: ")) && said.status == 1, "{line}");
-    assert!(line.ends_with("/punctual is not what was sent (another SHA-256)"), "{line}");
-    board.replace("gunzip", "head -c 100000 >/dev/null; echo disk full >&2; exit 1");
-    let said = run(&mut board.campaign(&plan, ""));
-    assert!(said.last_line().contains(": disk full; ") && said.status == 1, "{said:?}");
-    board.replace("mktemp", "exit 1");
-    let home = std::env::var("HOME").unwrap_or_default();
-    let tried = format!("{}, /var/tmp, /dev/shm, /run, {home}", board.scratch.path("tmp").display());
-    refused("", &format!("{name}: no directory for a program (tried {tried})"));
-    board.replace("uname", "echo s390x");
-    let (tool, arch) = (concat!("punctual ", env!("CARGO_PKG_VERSION")), std::env::consts::ARCH);
-    refused(
-        "",
-        &format!("{name}: no punctual in its PATH, and this binary is for {arch}, not s390x; install {tool} there"),
-    );
-    board.expect_nothing_left();
-    assert!(!board.scratch.path("run").exists(), "nothing was measured");
+fn what_cannot_be_sent_or_answers_strangely_is_one_line() {
+    let _machine = machine();
+    let script = "printf '#!/bin/sh\\n%s\\n' \"$2\" > bin/$1; chmod +x bin/$1\n";
+    play(|scratch, _| {
+        let site = on_search_path(scratch);
+        scratch.file("site", site);
+        scratch.file("replace", script);
+        short_plan(scratch, 1, "200ms");
+    });
 }
 
 #[test]
@@ -288,30 +256,6 @@ fn board_is_free(board: &Machine, victim: &str) {
 }
 
 #[test]
-fn strange_answers_of_the_other_machine_are_one_line() {
-    let (_machine, scratch) = machine_and_scratch("board-strange");
-    let board = Machine::new(scratch);
-    let (plan, name) = (board.plan(1, "200ms"), format!("board {}", board.site));
-    let version = env!("CARGO_PKG_VERSION");
-    for (answer, reason) in [
-        ("echo welcome; echo '{\"nonsense\":1}'", "invalid answer: unknown variant `nonsense`"),
-        ("echo '{'", "invalid answer: EOF while parsing"),
-        ("echo '{\"failed\":{\"reason\":\"x\",\"is_unsupported\":true}}'", "unexpected answer: a failure"),
-        ("echo '{\"refused\":\"no \\u001b[31mred\"}'", "no \u{fffd}[31mred"),
-        ("echo cannot be >&2; exit 3", "cannot be"),
-        ("exit 3", "exited (exit status: 3) without a message"),
-    ] {
-        // It answers once it is asked: what comes before a request is ignored, as what login shells print.
-        let start = format!("[ \"$1\" = --version ] && {{ echo punctual {version}; exit; }}; read -r asked");
-        board.replace("punctual", &format!("{start}; {answer}; cat >/dev/null"));
-        let said = run(&mut board.campaign(&plan, ""));
-        let line = said.last_line();
-        assert!(line.starts_with(&format!("punctual: {name}: {reason}")) && said.status == 1, "{answer}: {said:?}");
-    }
-    assert!(!board.scratch.path("run").exists(), "nothing was measured");
-}
-
-#[test]
 fn a_board_that_never_stops_talking_is_one_line_and_little_memory() {
     let (_machine, scratch) = machine_and_scratch("board-endless");
     let board = Machine::new(scratch);
@@ -333,26 +277,6 @@ fn a_board_that_never_stops_talking_is_one_line_and_little_memory() {
             assert!(is_named && said.status == 1 && !out.exists(), "{talk}: {said:?}");
         }
     }
-}
-
-#[test]
-fn a_foreign_plan_does_nothing_elsewhere_without_yes() {
-    let (_machine, scratch) = machine_and_scratch("board-consent");
-    let board = Machine::new(scratch);
-    let plan = board.plan(1, "200ms");
-    let text = std::fs::read_to_string(&plan).unwrap().replace("light", "cmd:true");
-    std::fs::write(&plan, text).unwrap();
-    set_mode(&plan, 0o646);
-    let site = &board.site;
-    let said = run(&mut board.campaign(&plan, ""));
-    expect_refused(
-        &said,
-        &format!(
-            "{} would run `cmd:true` on {site}, and is writable by other users (chmod go-w); read it, then add --yes",
-            plan.display()
-        ),
-    );
-    board.expect_nothing_left();
 }
 
 #[test]
