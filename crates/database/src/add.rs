@@ -1,10 +1,10 @@
 //! Adding runs: each in one transaction.
 
-use crate::contents::{self, Contents, Measurement};
+use crate::contents::{self, Contents, Measurement, Row};
 use crate::engine::{Engine, Failure};
 use crate::schema::now_unix_ms;
 use crate::{Database, DatabaseError, Value};
-use model::{Entry, Header, plain};
+use model::{Entry, Header};
 
 /// Effect of an addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -16,31 +16,6 @@ pub enum Added {
     /// The run was there, with at least as many measurements; nothing changed.
     Known,
 }
-
-const MACHINE: [&str; 6] = ["identity", "hostname", "model", "cpu_model", "architecture", "hypervisor"];
-
-const CONFIGURATION: [&str; 5] = ["fingerprint", "kernel_release", "kernel_version", "preemption", "facts"];
-
-const CELL: [&str; 10] =
-    ["identity", "name", "kernel", "load", "policy", "period_ns", "method", "cpus", "duration_ns", "cell"];
-
-const RUN: [&str; 10] = [
-    "identity", "machine_id", "configuration_id", "started_unix_ms", "title", "path", "tool", "measurements",
-    "planned", "added_unix_ms",
-];
-
-const MEASUREMENT: [&str; 23] = [
-    "run_id", "cell_index", "cell_id", "machine_id", "started_unix_ms", "again", "kernel_release", "blocks",
-    "measured_ns", "samples", "missed", "lost", "min_ns", "mean_ns", "p50_ns", "p99_ns", "p99_low_ns", "p99_high_ns",
-    "p999_ns", "max_ns", "max_at_least", "typical_p99_ns", "typical_max_ns",
-];
-
-const BLOCK: [&str; 7] = ["run_id", "cell_index", "block", "started_unix_ms", "samples", "p99_ns", "max_ns"];
-
-const FINDING: [&str; 6] = ["run_id", "number", "cell_index", "kind", "importance", "sentence"];
-
-const CAUSE: [&str; 9] =
-    ["run_id", "cell_index", "number", "cause", "owners", "wakeups", "blamed", "total_ns", "worst_ns"];
 
 /// Tables with rows of a run, in the order of deletion.
 const OF_RUN: [&str; 5] = ["cause", "finding", "histogram", "block", "measurement"];
@@ -66,11 +41,10 @@ impl Database {
 }
 
 fn put(engine: &mut Engine, contents: &Contents) -> Result<Added, Failure> {
-    let run = &contents.run;
-    let known =
-        engine.query("SELECT id, measurements FROM run WHERE identity = $1", &[run.identity.as_str().into()])?;
+    let identity = contents.run.first().map(|(_, identity)| identity.clone()).unwrap_or(Value::Null);
+    let known = engine.query("SELECT id, measurements FROM run WHERE identity = $1", &[identity])?;
     let known = known.first().and_then(|row| Some((row.first()?.as_int()?, row.get(1)?.as_unsigned()?)));
-    let measurements = u64::try_from(run.measurements).unwrap_or(u64::MAX);
+    let measurements = u64::try_from(contents.n_measurements).unwrap_or(u64::MAX);
     let added = match known {
         Some((_, before)) if before >= measurements => return Ok(Added::Known),
         Some((id, _)) => {
@@ -82,30 +56,22 @@ fn put(engine: &mut Engine, contents: &Contents) -> Result<Added, Failure> {
         }
         None => Added::New,
     };
-    let machine = number(engine, "machine", &MACHINE, &contents.machine)?;
-    let configuration = number(engine, "configuration", &CONFIGURATION, &contents.configuration)?;
-    let row = vec![
-        run.identity.as_str().into(),
-        machine.into(),
-        configuration.into(),
-        run.started_unix_ms.into(),
-        run.title.as_str().into(),
-        plain(&run.path).as_ref().into(),
-        run.tool.as_str().into(),
-        run.measurements.into(),
-        run.planned.into(),
-        now_unix_ms().into(),
+    let machine = number(engine, "machine", &contents.machine)?;
+    let configuration = number(engine, "configuration", &contents.configuration)?;
+    let of_store = [
+        ("machine_id", machine.into()),
+        ("configuration_id", configuration.into()),
+        ("added_unix_ms", now_unix_ms().into()),
     ];
-    let id = number(engine, "run", &RUN, &row)?;
+    let id = number(engine, "run", &[&contents.run[..], &of_store].concat())?;
     rows_of_run(engine, contents, id, machine)?;
     Ok(added)
 }
 
 /// The number of the row with this identity, its first field; the row is inserted if there is none.
-fn number(engine: &mut Engine, table: &str, columns: &[&str], row: &[Value]) -> Result<i64, Failure> {
-    let key = columns.first().copied().unwrap_or_default();
+fn number(engine: &mut Engine, table: &str, row: &[(&'static str, Value)]) -> Result<i64, Failure> {
+    let (key, identity) = row.first().cloned().unwrap_or(("id", Value::Null));
     let find = format!("SELECT id FROM {table} WHERE {key} = $1");
-    let identity = row.first().cloned().unwrap_or(Value::Null);
     let found = |engine: &mut Engine| -> Result<Option<i64>, Failure> {
         let rows = engine.query(&find, std::slice::from_ref(&identity))?;
         Ok(rows.first().and_then(|row| row.first()).and_then(Value::as_int))
@@ -113,35 +79,28 @@ fn number(engine: &mut Engine, table: &str, columns: &[&str], row: &[Value]) -> 
     if let Some(id) = found(engine)? {
         return Ok(id);
     }
-    engine.insert(table, columns, &[row.to_vec()], "")?;
+    engine.insert(table, &[row.to_vec()])?;
     found(engine)?.ok_or_else(|| Failure::Other(format!("a row of {table} is missing after its insertion")))
 }
 
 fn rows_of_run(engine: &mut Engine, contents: &Contents, run: i64, machine: i64) -> Result<(), Failure> {
     let mut cells = std::collections::BTreeMap::new();
     for (identity, row) in &contents.cells {
-        cells.insert(identity.as_str(), number(engine, "cell", &CELL, row)?);
+        cells.insert(identity.as_str(), number(engine, "cell", row)?);
     }
-    let with_run = |row: &[Value]| -> Vec<Value> { std::iter::once(run.into()).chain(row.iter().cloned()).collect() };
-    let all = |of: fn(&Measurement) -> &[Vec<Value>]| -> Vec<Vec<Value>> {
-        contents.measurements.iter().flat_map(of).map(|row| with_run(row)).collect()
+    let with = |ids: &[(&'static str, i64)], row: &Row| -> Row {
+        ids.iter().map(|(column, id)| (*column, (*id).into())).chain(row.iter().cloned()).collect()
     };
-    let mut measurements = Vec::new();
-    let mut histograms = Vec::new();
-    for one in &contents.measurements {
+    let of_run = |row: &Row| with(&[("run_id", run)], row);
+    let of_cell = |one: &Measurement| {
         let cell = cells.get(one.cell.as_str()).copied().unwrap_or_default();
-        let mut row = vec![run.into(), one.index.into(), cell.into(), machine.into()];
-        row.extend(one.row.iter().cloned());
-        measurements.push(row);
-        if let Some(counts) = &one.histogram {
-            histograms.push(vec![run.into(), one.index.into(), Value::Bytes(counts.clone())]);
-        }
-    }
-    engine.insert("measurement", &MEASUREMENT, &measurements, "")?;
+        with(&[("run_id", run), ("cell_id", cell), ("machine_id", machine)], &one.row)
+    };
+    let all = &contents.measurements;
+    engine.insert("measurement", &all.iter().map(of_cell).collect::<Vec<_>>())?;
     sys::fail::point("addition-half");
-    engine.insert("block", &BLOCK, &all(|one| &one.blocks), "")?;
-    engine.insert("histogram", &["run_id", "cell_index", "counts"], &histograms, "")?;
-    engine.insert("cause", &CAUSE, &all(|one| &one.causes), "")?;
-    let findings: Vec<_> = contents.findings.iter().map(|row| with_run(row)).collect();
-    engine.insert("finding", &FINDING, &findings, "")
+    engine.insert("block", &all.iter().flat_map(|one| &one.blocks).map(of_run).collect::<Vec<_>>())?;
+    engine.insert("histogram", &all.iter().filter_map(|one| one.histogram.as_ref()).map(of_run).collect::<Vec<_>>())?;
+    engine.insert("cause", &all.iter().flat_map(|one| &one.causes).map(of_run).collect::<Vec<_>>())?;
+    engine.insert("finding", &contents.findings.iter().map(of_run).collect::<Vec<_>>())
 }

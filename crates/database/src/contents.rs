@@ -11,38 +11,29 @@ use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
 
+/// A row of a table: its columns with their values. The first column of a table with numbered rows identifies them.
+pub(crate) type Row = Vec<(&'static str, Value)>;
+
 /// Rows of each table for one run, without the numbers that the store gives.
 pub(crate) struct Contents {
-    pub(crate) machine: Vec<Value>,
-    pub(crate) configuration: Vec<Value>,
+    pub(crate) machine: Row,
+    pub(crate) configuration: Row,
     /// Rows of cells by identity; a cell may be measured twice in a run.
-    pub(crate) cells: BTreeMap<String, Vec<Value>>,
-    pub(crate) run: Run,
+    pub(crate) cells: BTreeMap<String, Row>,
+    pub(crate) run: Row,
+    pub(crate) n_measurements: usize,
     pub(crate) measurements: Vec<Measurement>,
-    pub(crate) findings: Vec<Vec<Value>>,
-}
-
-/// Row of the run.
-pub(crate) struct Run {
-    pub(crate) identity: String,
-    pub(crate) started_unix_ms: u64,
-    pub(crate) title: String,
-    pub(crate) path: String,
-    pub(crate) tool: String,
-    pub(crate) measurements: usize,
-    pub(crate) planned: usize,
+    pub(crate) findings: Vec<Row>,
 }
 
 /// Rows of one cell of the run.
 pub(crate) struct Measurement {
-    pub(crate) index: usize,
     /// Identity of its cell.
     pub(crate) cell: String,
-    /// Fields from the column `started_unix_ms`.
-    pub(crate) row: Vec<Value>,
-    pub(crate) blocks: Vec<Vec<Value>>,
-    pub(crate) histogram: Option<Vec<u8>>,
-    pub(crate) causes: Vec<Vec<Value>>,
+    pub(crate) row: Row,
+    pub(crate) blocks: Vec<Row>,
+    pub(crate) histogram: Option<Row>,
+    pub(crate) causes: Vec<Row>,
 }
 
 /// Identity of the series that a cell belongs to. A deadline changes what is counted, not what is measured.
@@ -69,40 +60,40 @@ pub(crate) fn of(header: &Header, entries: &[Entry], path: &str) -> Result<Conte
         cells.entry(identity.clone()).or_insert_with(|| cell_row(&cell, &identity));
         let of_cell = blocks(entries, index);
         measurements.push(Measurement {
-            index,
             cell: identity,
             row: row(header, entries, index, summary),
             blocks: of_cell
                 .iter()
                 .map(|block| {
                     vec![
-                        index.into(),
-                        block.block.into(),
-                        block.started_unix_ms.into(),
-                        block.samples.into(),
-                        block.p99_ns.into(),
-                        block.max_ns.into(),
+                        ("cell_index", index.into()),
+                        ("block", block.block.into()),
+                        ("started_unix_ms", block.started_unix_ms.into()),
+                        ("samples", block.samples.into()),
+                        ("p99_ns", block.p99_ns.into()),
+                        ("max_ns", block.max_ns.into()),
                     ]
                 })
                 .collect(),
-            histogram: (histogram.n > 0).then(|| packed(histogram)),
+            histogram: (histogram.n > 0)
+                .then(|| vec![("cell_index", index.into()), ("counts", Value::Bytes(packed(histogram)))]),
             causes: causes(index, summary),
         });
     }
-    let started_unix_ms = header.started_unix_ms;
     Ok(Contents {
         machine: machine(&header.host),
         configuration: configuration(&header.host),
         cells,
-        run: Run {
-            identity: identity(header),
-            started_unix_ms,
-            title: header.plan.title.clone(),
-            path: path.to_owned(),
-            tool: header.tool.clone(),
-            measurements: entries.len(),
-            planned: header.n_measurements(),
-        },
+        run: vec![
+            ("identity", identity(header).as_str().into()),
+            ("started_unix_ms", header.started_unix_ms.into()),
+            ("title", header.plan.title.as_str().into()),
+            ("path", path.into()),
+            ("tool", header.tool.as_str().into()),
+            ("measurements", entries.len().into()),
+            ("planned", header.n_measurements().into()),
+        ],
+        n_measurements: entries.len(),
         measurements,
         findings: findings(&summary),
     })
@@ -115,26 +106,26 @@ fn identity(header: &Header) -> String {
     Sha256::digest(&text).iter().take(16).map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn machine(host: &Host) -> Vec<Value> {
+fn machine(host: &Host) -> Row {
     let text = |text: &Option<String>| text.as_deref().into();
     vec![
-        Value::Text(facts::identity(host)),
-        text(&host.hostname),
-        text(&host.platform.machine),
-        text(&host.cpu_model),
-        text(&host.architecture),
-        text(&host.hypervisor),
+        ("identity", Value::Text(facts::identity(host))),
+        ("hostname", text(&host.hostname)),
+        ("model", text(&host.platform.machine)),
+        ("cpu_model", text(&host.cpu_model)),
+        ("architecture", text(&host.architecture)),
+        ("hypervisor", text(&host.hypervisor)),
     ]
 }
 
-fn configuration(host: &Host) -> Vec<Value> {
+fn configuration(host: &Host) -> Row {
     let known: BTreeMap<&str, String> = facts::compared(host).collect();
     vec![
-        Value::Text(Fingerprint::of(host).to_string()),
-        host.kernel_release.as_deref().into(),
-        host.kernel_version.as_deref().into(),
-        host.preemption.map(|model| model.name()).into(),
-        json(&known),
+        ("fingerprint", Value::Text(Fingerprint::of(host).to_string())),
+        ("kernel_release", host.kernel_release.as_deref().into()),
+        ("kernel_version", host.kernel_version.as_deref().into()),
+        ("preemption", host.preemption.map(|model| model.name()).into()),
+        ("facts", json(&known)),
     ]
 }
 
@@ -154,23 +145,22 @@ fn name(cell: &Cell) -> String {
     }
 }
 
-fn cell_row(cell: &Cell, identity: &str) -> Vec<Value> {
+fn cell_row(cell: &Cell, identity: &str) -> Row {
     vec![
-        identity.into(),
-        name(cell).as_str().into(),
-        cell.kernel.to_string().as_str().into(),
-        cell.load.to_string().as_str().into(),
-        cell.policy.to_string().as_str().into(),
-        cell.period.ns().into(),
-        cell.task.to_string().as_str().into(),
-        cell.cpus.to_string().as_str().into(),
-        cell.duration.ns().into(),
-        json(cell),
+        ("identity", identity.into()),
+        ("name", name(cell).as_str().into()),
+        ("kernel", cell.kernel.to_string().as_str().into()),
+        ("load", cell.load.to_string().as_str().into()),
+        ("policy", cell.policy.to_string().as_str().into()),
+        ("period_ns", cell.period.ns().into()),
+        ("method", cell.task.to_string().as_str().into()),
+        ("cpus", cell.cpus.to_string().as_str().into()),
+        ("duration_ns", cell.duration.ns().into()),
+        ("cell", json(cell)),
     ]
 }
 
-/// The row from the column `started_unix_ms`.
-fn row(header: &Header, entries: &[Entry], index: usize, summary: &CellSummary) -> Vec<Value> {
+fn row(header: &Header, entries: &[Entry], index: usize, summary: &CellSummary) -> Row {
     let first = entries.iter().find(|entry| entry.planned.cell_index == index).map(|entry| &entry.record);
     let kernel = first.and_then(|record| record.host_before.kernel_release.clone());
     let is_again = header.cells.iter().take(index).any(|cell| *cell == summary.cell);
@@ -178,65 +168,75 @@ fn row(header: &Header, entries: &[Entry], index: usize, summary: &CellSummary) 
     let quantiles = &summary.quantiles;
     let interval = quantiles.p99.interval_ns();
     vec![
-        header.started_unix_ms.into(),
-        is_again.into(),
-        kernel.as_deref().into(),
-        summary.blocks.into(),
-        summary.measured.ns().into(),
-        summary.samples.into(),
-        summary.missed.into(),
-        summary.lost.into(),
-        summary.min_ns.into(),
-        summary.mean_ns.into(),
-        quantiles.p50.value_ns().into(),
-        quantiles.p99.value_ns().into(),
-        interval.map(|(low, _)| low).into(),
-        interval.map(|(_, high)| high).into(),
-        quantiles.p999.value_ns().into(),
-        summary.max.map(|max| max.latency_ns).into(),
-        summary.max.is_some_and(|max| max.at_least).into(),
+        ("cell_index", index.into()),
+        ("started_unix_ms", header.started_unix_ms.into()),
+        ("again", is_again.into()),
+        ("kernel_release", kernel.as_deref().into()),
+        ("blocks", summary.blocks.into()),
+        ("measured_ns", summary.measured.ns().into()),
+        ("samples", summary.samples.into()),
+        ("missed", summary.missed.into()),
+        ("lost", summary.lost.into()),
+        ("min_ns", summary.min_ns.into()),
+        ("mean_ns", summary.mean_ns.into()),
+        ("p50_ns", quantiles.p50.value_ns().into()),
+        ("p99_ns", quantiles.p99.value_ns().into()),
+        ("p99_low_ns", interval.map(|(low, _)| low).into()),
+        ("p99_high_ns", interval.map(|(_, high)| high).into()),
+        ("p999_ns", quantiles.p999.value_ns().into()),
+        ("max_ns", summary.max.map(|max| max.latency_ns).into()),
+        ("max_at_least", summary.max.is_some_and(|max| max.at_least).into()),
         // An outside program may report no histogram for each block.
-        typical(of_cell.iter().filter_map(|block| block.p99_ns))
-            .or(quantiles.p99.value_ns().map(|ns| ns as f64))
-            .into(),
-        typical(of_cell.iter().filter_map(|block| block.max_ns))
-            .or(summary.max.map(|max| max.latency_ns as f64))
-            .into(),
+        (
+            "typical_p99_ns",
+            typical(of_cell.iter().filter_map(|block| block.p99_ns))
+                .or(quantiles.p99.value_ns().map(|ns| ns as f64))
+                .into(),
+        ),
+        (
+            "typical_max_ns",
+            typical(of_cell.iter().filter_map(|block| block.max_ns))
+                .or(summary.max.map(|max| max.latency_ns as f64))
+                .into(),
+        ),
     ]
 }
 
-fn causes(index: usize, summary: &CellSummary) -> Vec<Vec<Value>> {
+fn causes(index: usize, summary: &CellSummary) -> Vec<Row> {
     let causes = summary.explained.iter().flat_map(|explained| &explained.causes).enumerate();
     causes
         .map(|(number, total)| {
             vec![
-                index.into(),
-                number.into(),
-                cause_name(total.cause, total.or).as_str().into(),
-                total.owners.iter().map(|owner| owner.name.as_str()).collect::<Vec<_>>().join(", ").as_str().into(),
-                total.wakeups.into(),
-                total.blamed.into(),
-                total.total.ns().into(),
-                total.worst.ns().into(),
+                ("cell_index", index.into()),
+                ("number", number.into()),
+                ("cause", cause_name(total.cause, total.or).as_str().into()),
+                (
+                    "owners",
+                    total.owners.iter().map(|owner| owner.name.as_str()).collect::<Vec<_>>().join(", ").as_str().into(),
+                ),
+                ("wakeups", total.wakeups.into()),
+                ("blamed", total.blamed.into()),
+                ("total_ns", total.total.ns().into()),
+                ("worst_ns", total.worst.ns().into()),
             ]
         })
         .collect()
 }
 
-fn findings(summary: &RunSummary) -> Vec<Vec<Value>> {
+fn findings(summary: &RunSummary) -> Vec<Row> {
     let of_run = summary.findings.iter().map(|finding| (None, finding));
     let of_cells = summary.cell_findings.iter().enumerate();
     let of_cells = of_cells.flat_map(|(index, findings)| findings.iter().map(move |finding| (Some(index), finding)));
     of_run.chain(of_cells).enumerate().map(|(number, (cell, finding))| finding_row(number, cell, finding)).collect()
 }
 
-fn finding_row(number: usize, cell: Option<usize>, finding: &Finding) -> Vec<Value> {
+fn finding_row(number: usize, cell: Option<usize>, finding: &Finding) -> Row {
     let kind = serde_json::to_value(finding).ok().and_then(|value| value["kind"].as_str().map(str::to_owned));
     vec![
-        number.into(),
-        cell.into(),
-        kind.unwrap_or_default().as_str().into(),
-        u32::from(finding.importance()).into(),
-        finding.to_string().as_str().into(),
+        ("number", number.into()),
+        ("cell_index", cell.into()),
+        ("kind", kind.unwrap_or_default().as_str().into()),
+        ("importance", u32::from(finding.importance()).into()),
+        ("sentence", finding.to_string().as_str().into()),
     ]
 }

@@ -3,6 +3,7 @@
 mod postgres;
 mod sqlite;
 
+use crate::contents::Row;
 use crate::{DatabaseError, Location, Part, Value};
 use std::ops::ControlFlow;
 
@@ -81,20 +82,15 @@ impl Engine {
         }
     }
 
-    /// Inserts rows, as many in a statement as parameters permit.
-    pub(crate) fn insert(
-        &mut self,
-        table: &str,
-        columns: &[&str],
-        rows: &[Vec<Value>],
-        end: &str,
-    ) -> Result<(), Failure> {
+    /// Inserts rows, as many in a statement as parameters permit; all have the columns of the first.
+    pub(crate) fn insert(&mut self, table: &str, rows: &[Row]) -> Result<(), Failure> {
         /// Parameters of a statement: SQLite permits 32 766, PostgreSQL 65 535.
         const PARAMETERS: usize = 8_000;
-        let names = columns.join(", ");
-        for part in rows.chunks((PARAMETERS / columns.len().max(1)).max(1)) {
+        let Some(first) = rows.first() else { return Ok(()) };
+        let names = first.iter().map(|(name, _)| *name).collect::<Vec<_>>().join(", ");
+        for part in rows.chunks((PARAMETERS / first.len().max(1)).max(1)) {
             let mut next = 0;
-            let mut row = |row: &Vec<Value>| {
+            let mut row = |row: &Row| {
                 let places = row.iter().map(|_| {
                     next += 1;
                     format!("${next}")
@@ -102,8 +98,8 @@ impl Engine {
                 format!("({})", places.collect::<Vec<_>>().join(", "))
             };
             let places: Vec<_> = part.iter().map(&mut row).collect();
-            let values: Vec<Value> = part.iter().flatten().cloned().collect();
-            self.execute(&format!("INSERT INTO {table} ({names}) VALUES {} {end}", places.join(", ")), &values)?;
+            let values: Vec<Value> = part.iter().flatten().map(|(_, value)| value.clone()).collect();
+            self.execute(&format!("INSERT INTO {table} ({names}) VALUES {}", places.join(", ")), &values)?;
         }
         Ok(())
     }

@@ -104,8 +104,12 @@ fn in_transaction(engine: &mut Engine, at: &Location, migrations: &[&[&str]]) ->
             let statement = engine.definition(statement);
             engine.execute(&statement, &[]).map_err(writing)?;
         }
-        let row = vec![Value::from(index + 1), Value::text(model::TOOL), Value::from(now_unix_ms())];
-        engine.insert("schema_version", &["version", "tool", "applied_unix_ms"], &[row], "").map_err(writing)?;
+        let row = vec![
+            ("version", (index + 1).into()),
+            ("tool", model::TOOL.into()),
+            ("applied_unix_ms", now_unix_ms().into()),
+        ];
+        engine.insert("schema_version", &[row]).map_err(writing)?;
     }
     sys::fail::point("schema-put");
     engine.commit().map_err(writing)
