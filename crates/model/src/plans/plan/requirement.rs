@@ -62,16 +62,22 @@ impl Requirement {
         *self == Requirement::default()
     }
 
+    /// The limit of a quantile; `None` for the median, which has none.
+    fn quantile(&mut self, level: Level) -> Option<&mut Option<Span>> {
+        Some(match level {
+            Level::P50 => return None,
+            Level::P99 => &mut self.p99,
+            Level::P999 => &mut self.p999,
+            Level::P9999 => &mut self.p9999,
+            Level::P99999 => &mut self.p99999,
+            Level::P999999 => &mut self.p999999,
+        })
+    }
+
     /// The limits of quantiles, ascending.
     pub fn quantiles(&self) -> impl Iterator<Item = (Level, Span)> {
-        let all = [
-            (Level::P99, self.p99),
-            (Level::P999, self.p999),
-            (Level::P9999, self.p9999),
-            (Level::P99999, self.p99999),
-            (Level::P999999, self.p999999),
-        ];
-        all.into_iter().filter_map(|(level, limit)| Some((level, limit?)))
+        let mut limits = *self;
+        Level::ALL.into_iter().filter_map(move |level| Some((level, (*limits.quantile(level)?)?)))
     }
 
     /// The latency limits by their names in plans and reports, the maximum first.
@@ -87,15 +93,9 @@ impl Requirement {
             return Ok(());
         }
         let name = name(key);
-        let limit = match name {
-            "max" => &mut self.max,
-            "p99" => &mut self.p99,
-            "p999" => &mut self.p999,
-            "p9999" => &mut self.p9999,
-            "p99999" => &mut self.p99999,
-            "p999999" => &mut self.p999999,
-            _ => return Err(UnknownWord::new("requirement", key, Requirement::KNOWN).into()),
-        };
+        let limit =
+            if name == "max" { Some(&mut self.max) } else { name.parse().ok().and_then(|level| self.quantile(level)) };
+        let limit = limit.ok_or_else(|| UnknownWord::new("requirement", key, Requirement::KNOWN))?;
         let span: Span = value.parse()?;
         if span == Span(0) {
             return Err(RequirementError::Zero(name.to_owned(), value.to_owned()));
