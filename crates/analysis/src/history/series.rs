@@ -8,19 +8,23 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 /// One run of a series.
-#[derive(Debug, Clone, PartialEq)]
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "HistoryRun")]
 pub struct Point {
     /// Number of the run in the store.
     pub run: u64,
     /// Index of the cell in the run.
+    #[serde(skip)]
     pub cell_index: u64,
-    /// Start of the run, ms since 1970-01-01 UTC.
+    /// Start, ms since 1970-01-01 UTC.
     pub started_unix_ms: u64,
     /// Kernel of the measurement, `uname -r`.
+    #[serde(skip)]
     pub kernel_release: Option<String>,
     /// Facts of the machine that affect latency.
+    #[serde(skip)]
     pub facts: Arc<BTreeMap<String, String>>,
-    /// The 99 % quantile of the run, ns; `None` if refused.
+    /// The 99 % quantile, ns; `null` if refused.
     pub p99_ns: Option<i64>,
     /// Its interval, ns.
     pub p99_interval_ns: Option<(i64, i64)>,
@@ -28,11 +32,12 @@ pub struct Point {
     pub max_ns: Option<i64>,
     /// Whether the largest latency is a lower bound.
     pub max_at_least: bool,
-    /// Geometric mean of the p99 of its blocks, ns.
+    /// Geometric mean of the p99 of its blocks, ns: what is tested.
     pub typical_p99_ns: Option<f64>,
-    /// Geometric mean of the maxima of its blocks, ns.
+    /// Geometric mean of the maxima of its blocks, ns: what is tested.
     pub typical_max_ns: Option<f64>,
     /// Wake-ups recorded.
+    #[serde(skip)]
     pub samples: u64,
 }
 

@@ -50,28 +50,7 @@ pub struct HistorySeries<'a> {
     /// Changes of the machine.
     pub marks: &'a [Mark],
     /// Its runs, in the order of time.
-    pub runs: Vec<HistoryRun>,
-}
-
-/// One run of a series.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct HistoryRun {
-    /// Number of the run in the store.
-    pub run: u64,
-    /// Start, ms since 1970-01-01 UTC.
-    pub started_unix_ms: u64,
-    /// The 99 % quantile, ns; `null` if refused.
-    pub p99_ns: Option<i64>,
-    /// Its interval, ns.
-    pub p99_interval_ns: Option<(i64, i64)>,
-    /// Largest latency, ns.
-    pub max_ns: Option<i64>,
-    /// Whether the largest latency is a lower bound.
-    pub max_at_least: bool,
-    /// Geometric mean of the p99 of its blocks, ns: what is tested.
-    pub typical_p99_ns: Option<f64>,
-    /// Geometric mean of the maxima of its blocks, ns: what is tested.
-    pub typical_max_ns: Option<f64>,
+    pub runs: &'a [Point],
 }
 
 impl History {
@@ -102,20 +81,7 @@ impl History {
             alarm: self.alarms(history).next().is_some(),
             changes: &history.changes,
             marks: &history.marks,
-            runs: series.points.iter().map(run).collect(),
+            runs: &series.points,
         }
-    }
-}
-
-fn run(point: &Point) -> HistoryRun {
-    HistoryRun {
-        run: point.run,
-        started_unix_ms: point.started_unix_ms,
-        p99_ns: point.p99_ns,
-        p99_interval_ns: point.p99_interval_ns,
-        max_ns: point.max_ns,
-        max_at_least: point.max_at_least,
-        typical_p99_ns: point.typical_p99_ns,
-        typical_max_ns: point.typical_max_ns,
     }
 }
