@@ -4,7 +4,7 @@ use crate::findings::{Finding, ImportedFinding};
 use crate::stats::levels::Quantiles;
 use crate::summary::cell::{CellSummary, Max};
 use crate::summary::imported::ImportedCell;
-use model::{Header, Host, ImportedLoad, Level, Period, Span};
+use model::{Header, Host, Imported, ImportedLoad, Level, Period, Span};
 
 /// One cell, of a run of this program or imported. Unknown facts are `None`.
 #[derive(Debug)]
@@ -117,7 +117,7 @@ impl<'a> Row<'a> {
             quantiles: &summary.quantiles,
             max_ns: summary.max_ns,
             max_cpu: summary.max_thread,
-            n_eff: summary.quantiles.p99.n_eff(),
+            n_eff: summary.n_eff,
         }
     }
 
@@ -126,6 +126,14 @@ impl<'a> Row<'a> {
         match self.origin {
             Origin::Own(cell, _) => Some(cell),
             Origin::Imported(..) => None,
+        }
+    }
+
+    /// The measurement of another tool; `None` for a cell that this program measured.
+    pub fn imported(&self) -> Option<&'a Imported> {
+        match self.origin {
+            Origin::Own(..) => None,
+            Origin::Imported(cell, _) => Some(&cell.imported),
         }
     }
 
@@ -161,7 +169,7 @@ impl<'a> Row<'a> {
     pub(crate) fn allows_interval(&self, level: Level) -> bool {
         match self.origin {
             Origin::Own(cell, _) => cell.steadiness.courses.allows_interval(level),
-            Origin::Imported(cell, _) => cell.courses.allows_interval(level),
+            Origin::Imported(cell, _) => cell.steadiness.courses.allows_interval(level),
         }
     }
 }

@@ -6,7 +6,7 @@ use analysis::explain::cause_name;
 use analysis::facts::{self, Fingerprint};
 use analysis::history::{blocks, typical};
 use analysis::{CellSummary, Finding, RunSummary};
-use model::{Cell, Entry, Header, Host, Kernel, plain};
+use model::{Cell, Entry, Header, Host, Kernel, Level, plain};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -166,7 +166,7 @@ fn row(header: &Header, entries: &[Entry], index: usize, summary: &CellSummary) 
     let is_again = header.cells.iter().take(index).any(|cell| *cell == summary.cell);
     let of_cell = blocks(entries, index);
     let quantiles = &summary.quantiles;
-    let interval = quantiles.p99.interval_ns();
+    let interval = quantiles.at(Level::P99).interval_ns();
     vec![
         ("cell_index", index.into()),
         ("started_unix_ms", header.started_unix_ms.into()),
@@ -179,18 +179,18 @@ fn row(header: &Header, entries: &[Entry], index: usize, summary: &CellSummary) 
         ("lost", summary.lost.into()),
         ("min_ns", summary.min_ns.into()),
         ("mean_ns", summary.mean_ns.into()),
-        ("p50_ns", quantiles.p50.value_ns().into()),
-        ("p99_ns", quantiles.p99.value_ns().into()),
+        ("p50_ns", quantiles.at(Level::P50).value_ns().into()),
+        ("p99_ns", quantiles.at(Level::P99).value_ns().into()),
         ("p99_low_ns", interval.map(|(low, _)| low).into()),
         ("p99_high_ns", interval.map(|(_, high)| high).into()),
-        ("p999_ns", quantiles.p999.value_ns().into()),
+        ("p999_ns", quantiles.at(Level::P999).value_ns().into()),
         ("max_ns", summary.max.map(|max| max.latency_ns).into()),
         ("max_at_least", summary.max.is_some_and(|max| max.at_least).into()),
         // An outside program may report no histogram for each block.
         (
             "typical_p99_ns",
             typical(of_cell.iter().filter_map(|block| block.p99_ns))
-                .or(quantiles.p99.value_ns().map(|ns| ns as f64))
+                .or(quantiles.at(Level::P99).value_ns().map(|ns| ns as f64))
                 .into(),
         ),
         (

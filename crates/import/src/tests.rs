@@ -256,7 +256,7 @@ fn classes_of_xenomais_plot_are_exact() {
     samples.iter().for_each(|(ns, n)| mine.record_n(*ns, *n));
     assert_eq!((histogram, thread.samples, thread.beyond), (&mine, Some(10_001), None));
     let summary = analysis::summarise_imported(&[imported], &model::Requirement::default());
-    let p50 = summary.cells[0].quantiles.p50.value_ns().unwrap();
+    let p50 = summary.cells[0].quantiles.at(model::Level::P50).value_ns().unwrap();
     assert!((0..8).contains(&p50), "the edge of the class 0 to 1 us, as for the other histograms: {p50}");
     assert_eq!(summary.cells[0].mean_ns, Some(636.0), "not that of values cut to their class");
     let rows = |of: &dyn Fn(&mut Vec<String>)| {
@@ -380,7 +380,7 @@ fn rows_of_rtla_that_span_microseconds_agree_with_its_statistics() {
     let summary = analysis::summarise_imported(&[imported], &requirement);
     let cell = &summary.cells[0];
     // A quantile is the upper edge of its bucket.
-    assert_eq!((cell.min_ns, cell.quantiles.p50.value_ns()), (Some(1_000), Some(1_003)));
+    assert_eq!((cell.min_ns, cell.quantiles.at(model::Level::P50).value_ns()), (Some(1_000), Some(1_003)));
     let mean_ns = (4_000.0 * 55_214.0 + 3_000.0 * 54_646.0) / 109_860.0;
     assert!((cell.mean_ns.unwrap() - mean_ns).abs() < 1.0, "{:?}", cell.mean_ns);
 }

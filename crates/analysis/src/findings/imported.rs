@@ -132,13 +132,13 @@ pub(crate) fn of_imported(cell: &ImportedCell) -> Vec<ImportedFinding> {
     let has_distribution = threads.iter().all(|thread| thread.histogram.is_some());
     if has_distribution && threads.iter().all(|thread| thread.slices.len() < MIN_SLICES) {
         findings.push(ImportedFinding::NoCourse);
-    } else if has_distribution && !cell.courses.is_tested() {
+    } else if has_distribution && !cell.steadiness.courses.is_tested() {
         findings.push(ImportedFinding::CourseNotTested);
     }
-    findings.extend(cell.courses.all().into_iter().filter_map(|(what, course)| match course {
+    findings.extend(cell.steadiness.courses.all().into_iter().filter_map(|(what, course)| match course {
         Course::Untested | Course::Same => None,
         Course::Changed { at, before_ns, after_ns } => {
-            let after_percent = u32::try_from((at * 100).checked_div(cell.stretches)?).ok()?;
+            let after_percent = u32::try_from((at * 100).checked_div(cell.steadiness.stretches)?).ok()?;
             Some(ImportedFinding::LatencyChanged { what, after_percent, before_ns, after_ns })
         }
         Course::Drifts { before_ns, after_ns } => Some(ImportedFinding::LatencyDrifts { what, before_ns, after_ns }),

@@ -161,7 +161,12 @@ pub(super) fn findings(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
             stalls: (over + open).clamp(1, missed.max(1)),
             longest_ns: max.latency_ns,
             at_least: max.at_least,
-            p99_by_due_time_ns: summary.due_times.quantiles.p99.value_ns().filter(|_| !summary.due_times.at_least),
+            p99_by_due_time_ns: summary
+                .due_times
+                .quantiles
+                .at(model::Level::P99)
+                .value_ns()
+                .filter(|_| !summary.due_times.at_least),
         };
         findings.push(missed.into());
     }

@@ -134,7 +134,11 @@ mod tests {
             5_000 + i64::try_from(noise).unwrap() + if cycle < 3_000 { 0 } else { 9_000 }
         });
         let summary = summarise(&run.header, &run.entries);
-        assert_eq!(summary.cells[0].quantiles.p50.value_ns(), None, "two states: too few independent samples");
+        assert_eq!(
+            summary.cells[0].quantiles.at(Level::P50).value_ns(),
+            None,
+            "two states: too few independent samples"
+        );
         let said: Vec<_> = summary.cell_findings[0].iter().map(ToString::to_string).collect();
         assert!(said.iter().any(|said| said.starts_with("level shift: p50 at t = ")), "{said:?}");
         assert!(!said.iter().any(|said| said.contains("longer")), "{said:?}");

@@ -172,7 +172,8 @@ mod tests {
         let mut once = looked.clone();
         once.header.plan.until = None;
         let width = |run: &RunBuilder| {
-            let (lower, upper) = summarise(&run.header, &run.entries).cells[0].quantiles.p99.interval_ns().unwrap();
+            let (lower, upper) =
+                summarise(&run.header, &run.entries).cells[0].quantiles.at(Level::P99).interval_ns().unwrap();
             upper - lower
         };
         assert!(width(&looked) > width(&once));

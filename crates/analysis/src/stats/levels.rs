@@ -6,7 +6,10 @@
 
 use crate::stats::woodruff::{Quantile, Refusal, estimate_of};
 use model::{Histogram, Level};
-use serde::Serialize;
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::ser::SerializeMap;
+use serde::{Serialize, Serializer};
+use std::borrow::Cow;
 
 /// Steps for each nine: 50 %, 68 %, 82 %, 90 %, 94.4 % ...
 const STEPS_A_NINE: i32 = 4;
@@ -17,23 +20,9 @@ const MOST_NINES: i32 = 16;
 /// Tolerance for the rounding of `1 - p`.
 const NEARLY: f64 = 1.0 - 1e-9;
 
-/// The quantiles of one distribution.
-#[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
-#[serde(into = "QuantilesDocument")]
-pub struct Quantiles {
-    /// The median.
-    pub p50: Quantile,
-    /// 99 %.
-    pub p99: Quantile,
-    /// 99.9 %.
-    pub p999: Quantile,
-    /// 99.99 %.
-    pub p9999: Quantile,
-    /// 99.999 %.
-    pub p99999: Quantile,
-    /// 99.9999 %.
-    pub p999999: Quantile,
-}
+/// The quantiles of one distribution, by level; each has three keys in JSON, that of its level before the unit.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Quantiles([Quantile; Level::ALL.len()]);
 
 impl Quantiles {
     pub(crate) fn of(pooled: &Histogram, slices: &[Histogram], confidence: f64) -> Quantiles {
@@ -42,14 +31,7 @@ impl Quantiles {
 
     /// The result of `quantile` for each level.
     pub(crate) fn by(quantile: impl Fn(Level) -> Quantile) -> Quantiles {
-        Quantiles {
-            p50: quantile(Level::P50),
-            p99: quantile(Level::P99),
-            p999: quantile(Level::P999),
-            p9999: quantile(Level::P9999),
-            p99999: quantile(Level::P99999),
-            p999999: quantile(Level::P999999),
-        }
+        Quantiles(Level::ALL.map(quantile))
     }
 
     /// The same values, with intervals only where they hold.
@@ -59,62 +41,46 @@ impl Quantiles {
 
     /// The quantile of this level.
     pub fn at(&self, level: Level) -> &Quantile {
-        match level {
-            Level::P50 => &self.p50,
-            Level::P99 => &self.p99,
-            Level::P999 => &self.p999,
-            Level::P9999 => &self.p9999,
-            Level::P99999 => &self.p99999,
-            Level::P999999 => &self.p999999,
-        }
+        &self.0[level as usize]
     }
 }
 
-/// Quantiles as keys with their unit.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-struct QuantilesDocument {
-    p50_ns: Option<i64>,
-    p50_interval_ns: Option<(i64, i64)>,
-    p50_refused: Option<Refusal>,
-    p99_ns: Option<i64>,
-    p99_interval_ns: Option<(i64, i64)>,
-    p99_refused: Option<Refusal>,
-    p999_ns: Option<i64>,
-    p999_interval_ns: Option<(i64, i64)>,
-    p999_refused: Option<Refusal>,
-    p9999_ns: Option<i64>,
-    p9999_interval_ns: Option<(i64, i64)>,
-    p9999_refused: Option<Refusal>,
-    p99999_ns: Option<i64>,
-    p99999_interval_ns: Option<(i64, i64)>,
-    p99999_refused: Option<Refusal>,
-    p999999_ns: Option<i64>,
-    p999999_interval_ns: Option<(i64, i64)>,
-    p999999_refused: Option<Refusal>,
+impl Serialize for Quantiles {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        let mut map = serializer.serialize_map(None)?;
+        for level in Level::ALL {
+            let (key, quantile) = (level.key(), self.at(level));
+            map.serialize_entry(&format!("{key}_ns"), &quantile.value_ns())?;
+            map.serialize_entry(&format!("{key}_interval_ns"), &quantile.interval_ns())?;
+            map.serialize_entry(&format!("{key}_refused"), &quantile.refusal())?;
+        }
+        map.end()
+    }
 }
 
-impl From<Quantiles> for QuantilesDocument {
-    fn from(Quantiles { p50, p99, p999, p9999, p99999, p999999 }: Quantiles) -> QuantilesDocument {
-        QuantilesDocument {
-            p50_ns: p50.value_ns(),
-            p50_interval_ns: p50.interval_ns(),
-            p50_refused: p50.refusal(),
-            p99_ns: p99.value_ns(),
-            p99_interval_ns: p99.interval_ns(),
-            p99_refused: p99.refusal(),
-            p999_ns: p999.value_ns(),
-            p999_interval_ns: p999.interval_ns(),
-            p999_refused: p999.refusal(),
-            p9999_ns: p9999.value_ns(),
-            p9999_interval_ns: p9999.interval_ns(),
-            p9999_refused: p9999.refusal(),
-            p99999_ns: p99999.value_ns(),
-            p99999_interval_ns: p99999.interval_ns(),
-            p99999_refused: p99999.refusal(),
-            p999999_ns: p999999.value_ns(),
-            p999999_interval_ns: p999999.interval_ns(),
-            p999999_refused: p999999.refusal(),
+impl JsonSchema for Quantiles {
+    fn schema_name() -> Cow<'static, str> {
+        "Quantiles".into()
+    }
+
+    fn json_schema(generator: &mut SchemaGenerator) -> Schema {
+        let mut schema = json_schema!({
+            "description": "The quantiles of one distribution.", "type": "object", "properties": {}, "required": []
+        });
+        for key in Level::ALL.map(Level::key) {
+            for (key, of_key) in [
+                (format!("{key}_ns"), generator.subschema_for::<Option<i64>>()),
+                (format!("{key}_interval_ns"), generator.subschema_for::<Option<(i64, i64)>>()),
+                (format!("{key}_refused"), generator.subschema_for::<Option<Refusal>>()),
+            ] {
+                schema.ensure_object()["required"]
+                    .as_array_mut()
+                    .into_iter()
+                    .for_each(|all| all.push(key.clone().into()));
+                schema.ensure_object()["properties"][key] = of_key.into();
+            }
         }
+        schema
     }
 }
 
@@ -182,6 +148,9 @@ mod tests {
         assert_eq!(shown(&near(0.001)), [true, true, false, false, false, false]);
         assert_eq!(shown(&near(0.5)), [false; 6]);
         assert_eq!(shown(&|exceedance| exceedance < 0.0009), [true, true, true, false, false, false]);
-        assert_eq!(levels(of(near(0.01))).p999, Quantile::Refused(Refusal::LowerRefused { estimate_ns: 7 }));
+        assert_eq!(
+            *levels(of(near(0.01))).at(Level::P999),
+            Quantile::Refused(Refusal::LowerRefused { estimate_ns: 7 })
+        );
     }
 }

@@ -17,7 +17,7 @@ use crate::summary::steadiness::Steadiness;
 use crate::summary::threads::{self, ThreadSummary};
 use crate::summary::tracers::{self, Stages, Tracers};
 use crate::summary::watched::{self, WatchSummary};
-use model::{Cell, Entry, ExplainRecord, Header, Histogram, Ledger, RuntimeRecord, Span};
+use model::{Cell, Entry, ExplainRecord, Header, Histogram, Ledger, Level, RuntimeRecord, Span};
 use serde::Serialize;
 
 /// The pooled blocks of one cell.
@@ -175,7 +175,7 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
         stddev_ns: standard_deviation(&histogram),
         by_thread: threads::of(pool),
         max: of_program.map_or_else(|| max(header, pool), max_of_program),
-        n_eff: quantiles.p99.n_eff(),
+        n_eff: quantiles.at(Level::P99).n_eff(),
         steadiness,
         due_times: DueTimes { quantiles: shown(due_times.quantiles), ..due_times },
         late,
@@ -281,7 +281,7 @@ mod tests {
         let cell = &summarise(&builder.header, &[]).cells[0];
         assert_eq!((cell.blocks, cell.samples, cell.measured), (0, 0, Span(0)));
         assert_eq!((cell.min_ns, cell.mean_ns, cell.stddev_ns, cell.max, cell.misses), (None, None, None, None, None));
-        assert_eq!(cell.quantiles.p50, Quantile::Refused(Refusal::NoSamples));
+        assert_eq!(*cell.quantiles.at(Level::P50), Quantile::Refused(Refusal::NoSamples));
         assert_eq!(cell.n_eff, None);
     }
 
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!((cell.min_ns, cell.mean_ns), (Some(5_000), Some(6_000.0)));
         let stddev = cell.stddev_ns.unwrap();
         assert!((stddev - 1_000.0 * (8_000.0f64 / 7_999.0).sqrt()).abs() < 1e-9, "{stddev}");
-        assert_eq!(cell.quantiles.p99.value_ns(), Some(7_000));
+        assert_eq!(cell.quantiles.at(Level::P99).value_ns(), Some(7_000));
         assert_eq!(cell.due_times.quantiles, cell.quantiles, "nothing was missed");
     }
 
@@ -303,7 +303,7 @@ mod tests {
         // the first.
         let expected = Max { latency_ns: 80_000, at_least: false, block: 0, cpu: 1, run_ms: Some(2_500) };
         assert_eq!(cell.max, Some(expected));
-        assert_eq!(cell.quantiles.p99.value_ns(), Some(5_023), "the upper edge of the bucket of 5000 ns");
+        assert_eq!(cell.quantiles.at(Level::P99).value_ns(), Some(5_023), "the upper edge of the bucket of 5000 ns");
     }
 
     #[test]
@@ -327,7 +327,7 @@ mod tests {
         assert_eq!(cell.due_times.n, 8_000);
         let max_ns = cell.max.map(|max| max.latency_ns);
         assert_eq!(max_ns, Some(400_000_000));
-        assert!(cell.quantiles.p99.value_ns() < Some(6_000), "{:?}", cell.quantiles.p99);
+        assert!(cell.quantiles.at(Level::P99).value_ns() < Some(6_000), "{:?}", cell.quantiles.at(Level::P99));
         let by_due_time = by_due_time(&merged([&one_stall()].into_iter()), cell.cell.period);
         assert!(crate::quantile(&by_due_time, 0.9) > Some(190_000_000));
         assert!(!cell.due_times.at_least);

@@ -12,11 +12,12 @@ use crate::stats::quantile::rank;
 use crate::stats::stationarity::{self, MIN_SECONDS};
 use crate::stats::woodruff::{CONFIDENCE, Quantile, Refusal, estimate_of};
 pub use curves::imported_curves;
-use model::{Histogram, Imported, ImportedThread, Span};
+use model::{Histogram, Imported, ImportedThread, Level, Span};
 use serde::Serialize;
 
 /// One imported measurement in numbers.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "ImportedNumbers")]
 pub struct ImportedCell {
     /// The measurement.
     #[serde(skip)]
@@ -24,6 +25,7 @@ pub struct ImportedCell {
     /// Name of its file, and the kind of latency where a file has several.
     #[serde(skip)]
     pub name: String,
+    pub(crate) threads: usize,
     /// Number of samples; `None` if the tool does not report it.
     pub samples: Option<u64>,
     /// Missed due times; `None` for tools that do not count them.
@@ -37,16 +39,23 @@ pub struct ImportedCell {
     /// The distribution.
     #[serde(flatten)]
     pub quantiles: Quantiles,
-    /// Stationarity, with the stretch of the file after each change. A quantile that changed has no interval.
-    #[serde(skip)]
-    pub courses: Courses<usize>,
-    /// Stretches of time in the file.
-    #[serde(skip)]
-    pub stretches: usize,
     /// Largest latency, ns.
     pub max_ns: Option<i64>,
     /// Number of the thread with the largest latency, or of its CPU if known.
     pub max_thread: Option<u32>,
+    // Effective sample size at p99.
+    pub(crate) n_eff: Option<u64>,
+    /// Stability over time; `at` is the index of the first of the `stretches` after a change.
+    pub(crate) steadiness: FileCourses,
+}
+
+// Stationarity over the stretches of time of a file. A quantile that changed has no interval.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+#[schemars(rename = "ImportedCourses")]
+pub(crate) struct FileCourses {
+    pub(crate) stretches: usize,
+    #[serde(flatten)]
+    pub(crate) courses: Courses<usize>,
 }
 
 /// Each imported measurement, in the given order.
@@ -89,18 +98,20 @@ fn cell(imported: &Imported, name: String) -> ImportedCell {
     let mean_ns = if is_finer { mean(threads).or_else(of_histogram) } else { of_histogram().or_else(|| mean(threads)) };
     let slices = slices(threads);
     let courses = courses(imported, known.as_ref(), &slices);
+    let quantiles = quantiles(threads, known.as_ref()).with_intervals_where(|level| courses.allows_interval(level));
     ImportedCell {
         name,
+        threads: threads.len(),
         samples: sum(threads, |thread| thread.samples),
         missed: sum(threads, |thread| thread.missed),
         min_ns: threads.iter().filter_map(|thread| thread.min_ns).min(),
         mean_ns,
         stddev_ns: whole.and_then(standard_deviation),
-        quantiles: quantiles(threads, known.as_ref()).with_intervals_where(|level| courses.allows_interval(level)),
-        courses,
-        stretches: slices.len(),
+        quantiles,
         max_ns: largest.map(|(max_ns, _)| max_ns),
         max_thread: largest.map(|(_, thread)| thread),
+        n_eff: quantiles.at(Level::P99).n_eff(),
+        steadiness: FileCourses { stretches: slices.len(), courses },
         imported: imported.clone(),
     }
 }

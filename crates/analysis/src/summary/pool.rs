@@ -257,11 +257,22 @@ mod tests {
         // Both threads are late at the same times, so that the second adds no evidence.
         let phase = |cpu: u32, cycle: u64| cycle * (1_000 + 500 * u64::from(cpu)) / 150_000 % 3;
         let run = two_periods(|cpu, cycle| 5_000 + i64::try_from(phase(cpu, cycle) * 1_000 + cycle % 90).unwrap());
-        let both = crate::summarise(&run.header, &run.entries).cells.remove(0).quantiles.p50.interval_ns().unwrap();
+        let both = crate::summarise(&run.header, &run.entries)
+            .cells
+            .remove(0)
+            .quantiles
+            .at(model::Level::P50)
+            .interval_ns()
+            .unwrap();
         let mut alone = run;
         alone.entries[0].record.threads.truncate(1);
-        let first =
-            crate::summarise(&alone.header, &alone.entries).cells.remove(0).quantiles.p50.interval_ns().unwrap();
+        let first = crate::summarise(&alone.header, &alone.entries)
+            .cells
+            .remove(0)
+            .quantiles
+            .at(model::Level::P50)
+            .interval_ns()
+            .unwrap();
         assert!(both.1 - both.0 >= (first.1 - first.0) * 95 / 100, "{both:?} {first:?}");
     }
 

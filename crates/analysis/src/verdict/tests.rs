@@ -265,8 +265,8 @@ fn a_quantile_is_judged_at_both_ends_of_both_intervals() {
         let ends = |quantile: &Quantile| {
             quantile.interval_ns().map(|(lower, upper)| (lower.unsigned_abs(), upper.unsigned_abs()))
         };
-        let by_wakeup = ends(&cell.quantiles.p99).unwrap();
-        let by_due_time = ends(&cell.due_times.quantiles.p99).unwrap();
+        let by_wakeup = ends(cell.quantiles.at(Level::P99)).unwrap();
+        let by_due_time = ends(cell.due_times.quantiles.at(Level::P99)).unwrap();
         assert_eq!(by_wakeup == by_due_time, late_ns < 1_000_000, "{late_ns}: only a period missed sets them apart");
         let (lower, upper) = (by_wakeup.0.max(by_due_time.0), by_wakeup.1.max(by_due_time.1));
         for (limit, status) in [(lower - 1, 2), (lower, 3), (upper - 1, 3), (upper, 0)] {
@@ -292,7 +292,7 @@ fn a_missed_period_hides_no_late_wake_ups() {
         let mut run = RunBuilder::new();
         run.cell("none", "fifo:80").require(require);
         run.measure(0, 0, |cpu, cycle| if (cpu, cycle) == (0, 900) { stall_ns } else { base_ns });
-        assert_eq!(summarise(&run.header, &run.entries).cells[0].quantiles.p999.value_ns(), None);
+        assert_eq!(summarise(&run.header, &run.entries).cells[0].quantiles.at(Level::P999).value_ns(), None);
         verdict(&run)
     };
     for stall_ns in [12_000, 2_500_000] {
@@ -481,7 +481,11 @@ fn rough_blocks() -> RunBuilder {
 fn a_limit_far_away_is_kept_by_as_many_samples_as_that_takes() {
     let run = rough_blocks();
     let cell = &summarise(&run.header, &run.entries).cells[0];
-    assert_eq!(cell.due_times.quantiles.p99.value_ns(), None, "too few independent ones for p99 by due time");
+    assert_eq!(
+        cell.due_times.quantiles.at(Level::P99).value_ns(),
+        None,
+        "too few independent ones for p99 by due time"
+    );
     let (status, text) = verdict_with(&run, Span(10_000_000));
     assert_eq!(status, 0, "{text}");
     assert!(
@@ -539,7 +543,7 @@ fn a_limit_beyond_the_tail_is_kept_however_usual_latencies_differ_from_block_to_
         });
     }
     let cell = &summarise(&run.header, &run.entries).cells[0];
-    assert_eq!(cell.quantiles.p999.value_ns(), None, "{:?}", cell.quantiles.p999);
+    assert_eq!(cell.quantiles.at(Level::P999).value_ns(), None, "{:?}", cell.quantiles.at(Level::P999));
     let (status, text) = verdict(&run);
     assert!(status == 0 && text.contains("none of 24 000 later"), "{text}");
 }

@@ -29,7 +29,7 @@ pub(super) fn why(row: &Row<'_>, limit: Limit) -> Option<String> {
         (Origin::Imported(cell, _), Limit::Max(limit)) => of_largest(cell, limit),
         (Origin::Imported(cell, _), Limit::Quantile(level, _)) => {
             let is_open = row.allows_interval(level) && row.quantiles.at(level).interval_ns().is_none();
-            let why = match cell.stretches {
+            let why = match cell.steadiness.stretches {
                 0 => "the file has no time series, so quantiles have no intervals",
                 _ => "too few independent samples, so the quantile has no interval",
             };

@@ -1,6 +1,6 @@
 //! Imported measurements as one JSON document: units in the keys, `null` for unknown values.
 
-use analysis::{Case, Courses, ImportedCell, ImportedFinding, ImportedSummary, Verdict};
+use analysis::{Case, ImportedCell, ImportedFinding, ImportedSummary, Verdict};
 use model::{Host, ImportHeader, Source, Span, StatedConditions};
 use serde::Serialize;
 
@@ -24,7 +24,7 @@ struct CellDocument<'a> {
     started_unix_ms: Option<u64>,
     measured_ns: Option<Span>,
     resolution_ns: Span,
-    summary: SummaryDocument<'a>,
+    summary: &'a ImportedCell,
     findings: Vec<Remark<'a>>,
 }
 
@@ -35,25 +35,6 @@ struct Remark<'a> {
     #[serde(flatten)]
     finding: &'a ImportedFinding,
     sentence: String,
-}
-
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-#[schemars(rename = "ImportedNumbers")]
-struct SummaryDocument<'a> {
-    threads: usize,
-    #[serde(flatten)]
-    cell: &'a ImportedCell,
-    n_eff: Option<u64>,
-    /// Stability over time; `at` is the index of the first of the `stretches` after a change.
-    steadiness: CoursesDocument,
-}
-
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-#[schemars(rename = "ImportedCourses")]
-struct CoursesDocument {
-    stretches: usize,
-    #[serde(flatten)]
-    courses: Courses<usize>,
 }
 
 /// The document of imported measurements with their verdict.
@@ -73,12 +54,7 @@ fn cell<'a>(cell: &'a ImportedCell, findings: &'a [ImportedFinding]) -> CellDocu
         started_unix_ms: imported.started_unix_ms,
         measured_ns: imported.measured,
         resolution_ns: imported.resolution,
-        summary: SummaryDocument {
-            threads: imported.threads.len(),
-            cell,
-            n_eff: cell.quantiles.p99.n_eff(),
-            steadiness: CoursesDocument { stretches: cell.stretches, courses: cell.courses },
-        },
+        summary: cell,
         findings: findings.iter().map(|finding| Remark { finding, sentence: finding.to_string() }).collect(),
     }
 }

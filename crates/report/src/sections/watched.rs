@@ -5,7 +5,7 @@ use super::latencies::latency_or_dash;
 use crate::table::{Column, Field, Table, dash};
 use analysis::wording::{count, duration, things};
 use analysis::{CellSummary, ChainSummary, RunSummary, StageSummary, WatchSpread, WatchSummary, WatchedSummary};
-use model::{NamedTime, OpenKind, OtherThread, Releases, ThreadState};
+use model::{Level, NamedTime, OpenKind, OtherThread, Releases, ThreadState};
 
 /// A watched thread and the name of its cell.
 type Row<'a> = (&'a str, &'a WatchedSummary);
@@ -99,7 +99,7 @@ fn fields<'a>() -> [Field<Row<'a>>; 12] {
         (Column::figure("preempted").spare(2), |(_, one)| p50_and_max(&one.preempted)),
         (Column::figure("slept").spare(3), |(_, one)| p50_and_max(&one.blocked)),
         (Column::figure("response"), |(_, one)| {
-            let p50_ns = one.response.p50.value_ns();
+            let p50_ns = one.response.at(Level::P50).value_ns();
             match open_ns(one) {
                 Some(open_ns) => format!("{} / >{}", latency_or_dash(p50_ns), latency_or_dash(Some(open_ns))),
                 None => p50_and_max(&WatchSpread { p50_ns, p99_ns: None, max_ns: one.response_max_ns }),

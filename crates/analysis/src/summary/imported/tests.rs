@@ -4,7 +4,7 @@ use super::*;
 use crate::findings::{ImportedFinding, of_imported};
 use crate::summarise_imported;
 use crate::testing::{self, imported_thread as thread};
-use model::{Beyond, Requirement, Slice, Source, Span, StatedConditions};
+use model::{Beyond, Level, Requirement, Slice, Source, Span, StatedConditions};
 
 pub(crate) fn imported(threads: Vec<ImportedThread>) -> Imported {
     let source =
@@ -39,8 +39,10 @@ fn of(threads: Vec<ImportedThread>) -> ImportedCell {
 fn a_histogram_alone_gives_quantiles_without_intervals() {
     let latencies: Vec<i64> = (0..20_000).map(|i| 1_000 * (i % 100)).collect();
     let cell = of(vec![thread(&latencies)]);
-    assert_eq!(cell.quantiles.p50.value_ns(), crate::quantile(&Histogram::of(&latencies), 0.5));
-    assert!(cell.quantiles.p999.value_ns().is_some() && cell.quantiles.p50.interval_ns().is_none());
+    assert_eq!(cell.quantiles.at(Level::P50).value_ns(), crate::quantile(&Histogram::of(&latencies), 0.5));
+    assert!(
+        cell.quantiles.at(Level::P999).value_ns().is_some() && cell.quantiles.at(Level::P50).interval_ns().is_none()
+    );
     assert_eq!((cell.samples, cell.missed, cell.mean_ns), (Some(20_000), None, Some(49_500.0)));
     assert!(of_imported(&cell).contains(&ImportedFinding::NoCourse), "{:?}", of_imported(&cell));
 }
@@ -51,7 +53,7 @@ fn no_distribution_is_no_quantile() {
         ImportedThread { samples: Some(9), min_ns: Some(1), max_ns: Some(5), mean_ns: Some(2.0), ..Default::default() };
     let other = ImportedThread { samples: Some(3), mean_ns: Some(6.0), max_ns: Some(7), number: 4, ..bare.clone() };
     let cell = of(vec![bare, other]);
-    assert_eq!(cell.quantiles.p50, Quantile::Refused(Refusal::NoDistribution));
+    assert_eq!(*cell.quantiles.at(Level::P50), Quantile::Refused(Refusal::NoDistribution));
     assert_eq!((cell.mean_ns, cell.max_ns, cell.max_thread), (Some(3.0), Some(7), Some(4)));
 }
 
@@ -61,14 +63,14 @@ fn what_is_beyond_has_a_rank_and_no_value() {
     some.beyond = Some(Beyond { samples: Some(3_000), at_least_ns: 30_000 });
     (some.samples, some.max_ns) = (Some(100_000), Some(900_000));
     let cell = of(vec![some.clone()]);
-    assert_eq!(cell.quantiles.p50.value_ns(), Some(5_023), "the upper edge of its bucket");
-    assert_eq!(cell.quantiles.p99, Quantile::Refused(Refusal::Beyond { at_least_ns: 30_000 }));
+    assert_eq!(cell.quantiles.at(Level::P50).value_ns(), Some(5_023), "the upper edge of its bucket");
+    assert_eq!(*cell.quantiles.at(Level::P99), Quantile::Refused(Refusal::Beyond { at_least_ns: 30_000 }));
     assert_eq!((cell.mean_ns, cell.stddev_ns), (None, None), "the sum is not known");
     let said = of_imported(&cell)[0].to_string();
     assert_eq!(said, "histogram overflow: 3 000 samples at 30 us or later; quantiles there are unknown");
     some.beyond = Some(Beyond { samples: None, at_least_ns: 30_000 });
     let cell = of(vec![some]);
-    assert_eq!(cell.quantiles.p99.value_ns(), Some(5_000));
+    assert_eq!(cell.quantiles.at(Level::P99).value_ns(), Some(5_000));
     assert!(of_imported(&cell)[0].to_string().starts_with("missing samples: an unknown number at 30 us"));
 }
 
@@ -98,7 +100,7 @@ fn stretches_give_intervals() {
     let of_slices: u64 = slices(&threads).iter().map(|slice| slice.n).sum();
     assert_eq!((slices(&threads).len(), of_slices), (40, 40_000), "every sample is in one stretch");
     let cell = of(threads);
-    let (lower, upper) = cell.quantiles.p99.interval_ns().expect("an interval");
+    let (lower, upper) = cell.quantiles.at(Level::P99).interval_ns().expect("an interval");
     assert!(lower <= upper && !of_imported(&cell).contains(&ImportedFinding::NoCourse));
 }
 
@@ -182,7 +184,10 @@ fn a_course_of_time_is_tested_as_records_of_ours_are() {
         (summary.verdict.to_string(), findings.join("\n"), cell)
     };
     let (verdict, findings, cell) = said(with_course(120, noise));
-    assert!(verdict.starts_with("Verdict: PASS p99") && cell.courses.stayed_the_same(), "{verdict} {findings}");
+    assert!(
+        verdict.starts_with("Verdict: PASS p99") && cell.steadiness.courses.stayed_the_same(),
+        "{verdict} {findings}"
+    );
     // Everything rises by 60 %: p99 is below the limit overall, and not at the end.
     let drift = |cycle: u64| noise(cycle) + i64::try_from(cycle).unwrap() * 3_600 * 2 / 12_000;
     let (verdict, findings, cell) = said(with_course(120, drift));
@@ -191,12 +196,12 @@ fn a_course_of_time_is_tested_as_records_of_ours_are() {
         "Verdict: INCONCLUSIVE: h.txt: latency is not stationary, so no p99 is valid for the whole cell"
     );
     assert!(findings.contains("drift: p50 ") && findings.contains("in the first quarter"), "{findings}");
-    assert!(cell.quantiles.p99.interval_ns().is_none());
+    assert!(cell.quantiles.at(Level::P99).interval_ns().is_none());
     let step = |cycle: u64| noise(cycle) + if cycle < 6_000 { 0 } else { 2_000 };
     let (_, findings, _) = said(with_course(120, step));
     assert!(findings.contains("level shift: p99 after 50 % of the file (6 us before, 8 us after)"), "{findings}");
     let (_, findings, cell) = said(with_course(20, noise));
-    assert!(!cell.courses.is_tested() && findings.contains("not tested: needs 30 s"), "{findings}");
+    assert!(!cell.steadiness.courses.is_tested() && findings.contains("not tested: needs 30 s"), "{findings}");
 }
 
 #[test]
