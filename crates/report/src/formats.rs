@@ -12,7 +12,7 @@ mod page;
 mod prometheus;
 mod tap;
 
-use analysis::{Case, Row, Verdict};
+use analysis::{Case, Level, Row, Verdict};
 use model::Span;
 
 pub use csv::csv;
@@ -80,6 +80,19 @@ fn as_tests<'a>(page: &'a Page<'_>) -> Vec<Test<'a>> {
         }
     };
     page.cases.iter().map(test).collect()
+}
+
+/// Latencies of a cell by name, ns. A wait that never ended has only a lower bound, which is no maximum.
+fn latencies(row: &Row<'_>) -> impl Iterator<Item = (&'static str, Option<f64>)> {
+    let ns = |ns: Option<i64>| ns.map(|ns| ns as f64);
+    let max_ns = row.max_ns.filter(|_| !row.max().is_some_and(|max| max.at_least));
+    let quantiles = Level::USUAL.map(|level| (level.name(), ns(row.quantiles.at(level).value_ns())));
+    [("min", ns(row.min_ns)), ("mean", row.mean_ns)].into_iter().chain(quantiles).chain([("max", ns(max_ns))])
+}
+
+/// The unit of its latencies. Virtual microseconds never appear as time.
+fn unit(row: &Row<'_>) -> &'static str {
+    if row.is_virtual() { "virtual-us" } else { "us" }
 }
 
 /// Measured time, s; 0 if unknown.

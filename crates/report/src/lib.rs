@@ -126,7 +126,7 @@ fn of_run(out: &mut dyn io::Write, run: &OwnRun<'_>, style: Style) -> io::Result
     let lines = Lines::new(style);
     let (mut about, mut answer) = (Vec::new(), Vec::new());
     write_about(&mut about, header, summary, &lines, style)?;
-    write_answer(&mut answer, summary, &lines, style)?;
+    write_answer(&mut answer, run, &lines, style)?;
     out.write_all(&about)?;
     if style.all_findings {
         lines.findings(out, "Findings", findings::all(summary))?;
@@ -166,9 +166,10 @@ fn write_about(
 }
 
 /// The tables of latencies and costs, the worst of them, and the verdict.
-fn write_answer(out: &mut dyn io::Write, summary: &RunSummary, lines: &Lines, style: Style) -> io::Result<()> {
+fn write_answer(out: &mut dyn io::Write, run: &OwnRun<'_>, lines: &Lines, style: Style) -> io::Result<()> {
+    let summary = run.summary;
     if summary.cells.iter().any(|cell| cell.cell.task.has_latencies()) {
-        latencies::write(out, summary, lines, style.all_findings, style.columns)?;
+        latencies::write(out, run, lines, style)?;
     }
     section(out, threads::of(summary), lines)?;
     section(out, watched::of(summary), lines)?;

@@ -7,7 +7,9 @@ use std::fmt::Display;
 /// A column: its name, and the value for a cell, empty if unknown.
 type Column = (&'static str, fn(&Row<'_>) -> String);
 
-const COLUMNS: [Column; 48] = [
+type Show = Box<dyn Fn(&Row<'_>) -> String>;
+
+const COLUMNS: [Column; 22] = [
     ("started_unix_ms", |row| known(row.started_unix_ms)),
     ("hostname", |row| known(row.host.hostname.as_ref())),
     ("kernel_release", |row| known(row.host.kernel_release.as_ref())),
@@ -30,15 +32,10 @@ const COLUMNS: [Column; 48] = [
     ("min_ns", |row| known(row.min_ns)),
     ("mean_ns", |row| known(row.mean_ns)),
     ("stddev_ns", |row| known(row.stddev_ns)),
-    ("p50_ns", |row| value(row, Level::P50)),
-    ("p50_lower_ns", |row| lower(row, Level::P50)),
-    ("p50_upper_ns", |row| upper(row, Level::P50)),
-    ("p99_ns", |row| value(row, Level::P99)),
-    ("p99_lower_ns", |row| lower(row, Level::P99)),
-    ("p99_upper_ns", |row| upper(row, Level::P99)),
-    ("p999_ns", |row| value(row, Level::P999)),
-    ("p999_lower_ns", |row| lower(row, Level::P999)),
-    ("p999_upper_ns", |row| upper(row, Level::P999)),
+];
+
+/// Columns after the usual quantiles.
+const AFTER_QUANTILES: [Column; 7] = [
     ("max_ns", |row| known(row.max_ns)),
     ("max_is_lower_bound", |row| known(row.max().map(|max| max.at_least))),
     ("max_block", |row| known(row.max().map(|max| max.block))),
@@ -46,18 +43,10 @@ const COLUMNS: [Column; 48] = [
     ("n_eff", |row| known(row.n_eff)),
     ("miss_episodes", |row| known(row.own().and_then(|cell| cell.misses).map(|rate| rate.episodes))),
     ("misses_upper_per_hour", |row| known(row.own().and_then(|cell| cell.misses).map(|rate| rate.upper_per_hour))),
-    // After the original columns, because programs may rely on their positions.
-    ("p9999_ns", |row| value(row, Level::P9999)),
-    ("p9999_lower_ns", |row| lower(row, Level::P9999)),
-    ("p9999_upper_ns", |row| upper(row, Level::P9999)),
-    ("p99999_ns", |row| value(row, Level::P99999)),
-    ("p99999_lower_ns", |row| lower(row, Level::P99999)),
-    ("p99999_upper_ns", |row| upper(row, Level::P99999)),
-    ("p999999_ns", |row| value(row, Level::P999999)),
-    ("p999999_lower_ns", |row| lower(row, Level::P999999)),
-    ("p999999_upper_ns", |row| upper(row, Level::P999999)),
-    ("prepare", |row| own(row, |cell| cell.cell.conditions.prepare.clone())),
 ];
+
+/// The column after the higher quantiles.
+const PREPARE: Column = ("prepare", |row| own(row, |cell| cell.cell.conditions.prepare.clone()));
 
 /// Columns of a run whose plan asks for the kernel's tracers, after all others.
 const OF_TRACERS: [Column; 15] = [
@@ -100,9 +89,15 @@ pub fn csv(page: &Page<'_>) -> String {
     let has_threads = page.rows.iter().any(|row| row.own().is_some_and(CellSummary::has_several_periods));
     let of_tracers = OF_TRACERS.iter().filter(|_| is_traced);
     let of_threads = OF_THREADS.iter().filter(|_| has_threads);
-    let columns: Vec<&Column> = COLUMNS.iter().chain(of_tracers).chain(of_threads).chain([&RATES]).collect();
+    let named = |(head, show): &Column| -> (String, Show) { ((*head).to_owned(), Box::new(*show)) };
+    // Higher quantiles came later, and programs may rely on the positions of columns.
+    let (usual, higher) = Level::ALL.split_at(Level::USUAL.len());
+    let first =
+        COLUMNS.iter().map(named).chain(usual.iter().flat_map(of_level)).chain(AFTER_QUANTILES.iter().map(named));
+    let last = std::iter::once(&PREPARE).chain(of_tracers).chain(of_threads).chain([&RATES]).map(named);
+    let columns: Vec<_> = first.chain(higher.iter().flat_map(of_level)).chain(last).collect();
     let line = |fields: Vec<String>| fields.join(",") + "\n";
-    let mut text = line(columns.iter().map(|(head, _)| (*head).to_owned()).collect());
+    let mut text = line(columns.iter().map(|(head, _)| head.clone()).collect());
     for row in &page.rows {
         text += &line(columns.iter().map(|(_, show)| field(&show(row))).collect());
     }
@@ -137,16 +132,15 @@ fn own<T: Display>(row: &Row<'_>, of: fn(&CellSummary) -> T) -> String {
     known(row.own().map(of))
 }
 
-fn value(row: &Row<'_>, level: Level) -> String {
-    known(row.quantiles.at(level).value_ns())
-}
-
-fn lower(row: &Row<'_>, level: Level) -> String {
-    known(row.quantiles.at(level).interval_ns().map(|(lower, _)| lower))
-}
-
-fn upper(row: &Row<'_>, level: Level) -> String {
-    known(row.quantiles.at(level).interval_ns().map(|(_, upper)| upper))
+/// Columns of a quantile and of its interval.
+fn of_level(level: &Level) -> [(String, Show); 3] {
+    let (level, key) = (*level, level.key());
+    let end = move |row: &Row<'_>, end: fn((i64, i64)) -> i64| known(row.quantiles.at(level).interval_ns().map(end));
+    [
+        (format!("{key}_ns"), Box::new(move |row| known(row.quantiles.at(level).value_ns()))),
+        (format!("{key}_lower_ns"), Box::new(move |row| end(row, |(lower, _)| lower))),
+        (format!("{key}_upper_ns"), Box::new(move |row| end(row, |(_, upper)| upper))),
+    ]
 }
 
 /// A field in the form of RFC 4180: quoted if it contains a comma, a quote or a line break, or a semicolon or a tab, at

@@ -6,7 +6,7 @@
 
 use super::page::Page;
 use super::{Outcome, as_tests};
-use analysis::{Level, Origin, Row};
+use analysis::{Origin, Row};
 use model::Kernel;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
@@ -19,22 +19,10 @@ pub fn kcidb(page: &Page<'_>) -> String {
     let mut report = Report::of(page);
     let builds: Vec<String> = page.rows.iter().map(|row| report.build(row)).collect();
     for (row, build) in page.rows.iter().zip(&builds) {
-        let quantile = |level| row.quantiles.at(level).value_ns().map(|ns| ns as f64);
-        let values = [
-            ("min", row.min_ns.map(|ns| ns as f64)),
-            ("mean", row.mean_ns),
-            ("p50", quantile(Level::P50)),
-            ("p99", quantile(Level::P99)),
-            ("p99_9", quantile(Level::P999)),
-            // A wait that never ended has only a lower bound.
-            ("max", row.max_ns.filter(|_| !row.max().is_some_and(|max| max.at_least)).map(|ns| ns as f64)),
-        ];
-        // Virtual microseconds never appear as time.
-        let unit = if row.is_virtual() { "virtual-us" } else { "us" };
-        for (name, value_ns) in values {
+        for (name, value_ns) in super::latencies(row) {
             let Some(value_ns) = value_ns else { continue };
-            let number = json!({"value": value_ns / 1e3, "unit": unit});
-            report.test(row.name, name, build, "DONE", [("number", number)]);
+            let number = json!({"value": value_ns / 1e3, "unit": super::unit(row)});
+            report.test(row.name, &name.replace('.', "_"), build, "DONE", [("number", number)]);
         }
         if let Some(missed) = row.missed {
             report.test(row.name, "missed", build, "DONE", [("number", json!({"value": missed, "unit": "cycles"}))]);

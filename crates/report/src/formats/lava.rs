@@ -5,7 +5,6 @@
 
 use super::page::Page;
 use super::{Outcome, as_tests, decimal};
-use analysis::Level;
 use std::collections::HashSet;
 use std::fmt::Write;
 
@@ -13,21 +12,10 @@ use std::fmt::Write;
 pub fn lava(page: &Page<'_>) -> String {
     let mut signals = Signals { text: String::new(), used: HashSet::new() };
     for cell in &page.rows {
-        // Virtual microseconds never appear as time.
-        let unit = if cell.is_virtual() { "virtual-us" } else { "us" };
-        let quantile = |level| cell.quantiles.at(level).value_ns().map(|ns| ns as f64);
-        let values = [
-            ("min", cell.min_ns.map(|ns| ns as f64)),
-            ("mean", cell.mean_ns),
-            ("p50", quantile(Level::P50)),
-            ("p99", quantile(Level::P99)),
-            ("p99.9", quantile(Level::P999)),
-            // A wait that never ended has only a lower bound.
-            ("max", cell.max_ns.filter(|_| !cell.max().is_some_and(|max| max.at_least)).map(|ns| ns as f64)),
-        ];
-        for (name, value_ns) in values {
+        for (name, value_ns) in super::latencies(cell) {
             let result = if value_ns.is_some() { "pass" } else { "unknown" };
-            let measurement = value_ns.map(|ns| format!(" UNITS={unit} MEASUREMENT={}", decimal(ns / 1e3)));
+            let measurement =
+                value_ns.map(|ns| format!(" UNITS={} MEASUREMENT={}", super::unit(cell), decimal(ns / 1e3)));
             signals.case(&format!("{}-{name}", cell.name), result, &measurement.unwrap_or_default());
         }
         if let Some(missed) = cell.missed {

@@ -2,13 +2,13 @@
 
 use super::OwnRun;
 use super::markup::{Markup, Text};
-use super::matrix::{more_than, ns};
+use super::matrix::{max, mean, ns};
 use super::table::{numbers, table as framed_table};
-use crate::published::{self, Row};
+use crate::published::{self, Row as PublishedRow};
 use crate::sections::latencies::dash;
 use crate::study;
-use analysis::CellSummary;
 use analysis::wording::{count, duration};
+use analysis::{CellSummary, Row};
 use model::{Host, Kernel, LabClock, Load, Study, StudyDefinition, stands_for};
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ struct Topic<'a> {
 }
 
 impl<'a> Topic<'a> {
-    fn of(row: &'a Row) -> Topic<'a> {
+    fn of(row: &'a PublishedRow) -> Topic<'a> {
         Topic { load: row.text("load"), our_load: row.get("our_load"), period_us: row.get("period_us") }
     }
 }
@@ -68,7 +68,7 @@ fn filled(page: &mut Markup, study: Study, runs: &[OwnRun<'_>]) {
 }
 
 /// Writes the groups of rows; those without a cell here are folded.
-fn by_topic(page: &mut Markup, rows: &[Row], run: &OwnRun<'_>) {
+fn by_topic(page: &mut Markup, rows: &[PublishedRow], run: &OwnRun<'_>) {
     let mut topics: Vec<Topic<'_>> = Vec::new();
     for topic in rows.iter().map(Topic::of) {
         if !topics.contains(&topic) {
@@ -88,13 +88,15 @@ fn by_topic(page: &mut Markup, rows: &[Row], run: &OwnRun<'_>) {
     }
 }
 
-fn table(page: &mut Markup, topics: &[Topic<'_>], rows: &[Row], run: &OwnRun<'_>) {
+fn table(page: &mut Markup, topics: &[Topic<'_>], rows: &[PublishedRow], run: &OwnRun<'_>) {
     if topics.is_empty() {
         return;
     }
     framed_table(page, "Published rows", "beside", HEAD, |page| {
         for topic in topics {
-            let ours: Vec<_> = run.summary.cells.iter().filter(|cell| cell.blocks > 0 && is_of(cell, topic)).collect();
+            let all = Row::of_run(run.header, &run.summary.cells, &run.summary.cell_findings).into_iter();
+            let ours = all.filter_map(|row| Some((row.own()?, row)));
+            let ours: Vec<_> = ours.filter(|(cell, _)| cell.blocks > 0 && is_of(cell, topic)).collect();
             group(page, topic, rows, &ours, run);
         }
     });
@@ -108,7 +110,7 @@ fn is_of(cell: &CellSummary, topic: &Topic<'_>) -> bool {
 }
 
 /// Writes the conditions that differ, before any number.
-fn conditions(page: &mut Markup, about: &StudyDefinition, rows: &[Row], run: &OwnRun<'_>) {
+fn conditions(page: &mut Markup, about: &StudyDefinition, rows: &[PublishedRow], run: &OwnRun<'_>) {
     let host = run.summary.cells.iter().find_map(target).unwrap_or(&run.header.host);
     let started = crate::rfc3339(run.header.started_unix_ms);
     let kernels = listed(rows.iter().map(|row| row.text("kernel").to_owned()));
@@ -151,10 +153,16 @@ fn listed(all: impl Iterator<Item = String>) -> String {
     all.into_iter().collect::<Vec<_>>().join(", ")
 }
 
-fn group(page: &mut Markup, topic: &Topic<'_>, rows: &[Row], ours: &[&CellSummary], run: &OwnRun<'_>) {
+fn group(
+    page: &mut Markup,
+    topic: &Topic<'_>,
+    rows: &[PublishedRow],
+    ours: &[(&CellSummary, Row<'_>)],
+    run: &OwnRun<'_>,
+) {
     let period = topic.period_us.and_then(|us| us.parse::<f64>().ok()).map(|us| duration(us * 1e3));
     let period = period.map(|period| format!("{period}, ")).unwrap_or_default();
-    let stand_in = match (topic.our_load, ours.first()) {
+    let stand_in = match (topic.our_load, ours.first().map(|(cell, _)| cell)) {
         // The study's own name, unless the load is another.
         (Some(load), Some(first)) if load.parse::<Load>().is_ok_and(|load| load.parts() == first.cell.load.parts()) => {
             format!(" (here: {load})")
@@ -167,7 +175,7 @@ fn group(page: &mut Markup, topic: &Topic<'_>, rows: &[Row], ours: &[&CellSummar
         HEAD.len(),
         Text(format!("{period}load {}{stand_in}", topic.load))
     ));
-    let of_topic = |row: &&Row| row.text("load") == topic.load && row.get("period_us") == topic.period_us;
+    let of_topic = |row: &&PublishedRow| row.text("load") == topic.load && row.get("period_us") == topic.period_us;
     for row in rows.iter().filter(of_topic) {
         let us =
             |column| row.get(column).and_then(|us| us.parse::<f64>().ok()).map_or_else(dash, |us| duration(us * 1e3));
@@ -182,18 +190,17 @@ fn group(page: &mut Markup, topic: &Topic<'_>, rows: &[Row], ours: &[&CellSummar
         let name = format!("{machine}{kernel}{preemption}{thread}");
         fields(page, "", &[name, policy, plain("samples"), min, mean, max, stddev, plain("overruns")]);
     }
-    for cell in ours {
+    for (cell, row) in ours {
         let virtually = if cell.cell.kernel.is_virtual() { ", virtual time" } else { "" };
-        let missed = if cell.cell.task.is_relative() { dash() } else { cell.missed.map_or_else(dash, count) };
         let values = [
             format!("here: {}{virtually}", kernel(cell, run)),
             cell.cell.policy.to_string(),
             count(cell.samples),
-            cell.min_ns.map_or_else(dash, ns),
-            cell.mean().map_or_else(dash, |(ns, at_least)| format!("{}{}", more_than(at_least), duration(ns))),
-            cell.max.map_or_else(dash, |max| format!("{}{}", more_than(max.at_least), ns(max.latency_ns))),
-            cell.stddev_ns.map_or_else(dash, duration),
-            missed,
+            row.min_ns.map_or_else(dash, ns),
+            mean(row).unwrap_or_else(dash),
+            max(row).unwrap_or_else(dash),
+            row.stddev_ns.map_or_else(dash, duration),
+            row.missed.map_or_else(dash, count),
         ];
         fields(page, " class=ours", &values);
     }

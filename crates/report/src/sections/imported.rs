@@ -1,13 +1,13 @@
 //! Imported measurements as text and tables.
 
-use super::latencies::{dash, latency, latency_or_dash, quantile, shown_levels};
+use super::latencies::{dash, figures, shown_levels};
 use super::{findings, machine};
 use crate::Style;
 use crate::lines::Lines;
 use crate::results::ImportedSet;
 use crate::table::{Column, Field, Table};
-use analysis::wording::{count, duration};
-use analysis::{ImportedCell, ImportedFinding, ImportedSummary, Level, Verdict};
+use analysis::wording::duration;
+use analysis::{ImportedFinding, ImportedSummary, Row, Verdict};
 use model::{Imported, ImportedLoad, Span, StatedConditions};
 use std::io;
 
@@ -27,7 +27,10 @@ pub(crate) fn text(out: &mut dyn io::Write, run: &ImportedSet<'_>, style: Style)
         _ => format!("Findings ({shown} of {}; {})", shown + more, findings::rest(name)),
     };
     lines.findings(out, &heading, sentences)?;
-    table(summary).without_unknown().fitted(lines.width).write(out, &lines)?;
+    table(&Row::of_imported(&summary.cells, &summary.cell_findings))
+        .without_unknown()
+        .fitted(lines.width)
+        .write(out, &lines)?;
     writeln!(out, " us unless marked; -: not known\n")?;
     if summary.verdict == Verdict::NoneAsked {
         lines.paragraph(out, "", &answer(summary))?;
@@ -49,30 +52,24 @@ pub(crate) fn machines(summary: &ImportedSummary) -> Vec<String> {
 }
 
 /// A row for each measurement, with every column.
-pub(crate) fn table(summary: &ImportedSummary) -> Table {
-    let mut fields: Vec<Field<ImportedCell>> = vec![
-        (Column::text("file"), |cell| cell.name.clone()),
-        (Column::text("tool").spare(1), |cell| cell.imported.source.tool.clone()),
-        (Column::text("policy"), |cell| policy(&cell.imported.conditions)),
-        (Column::figure("period"), |cell| period(&cell.imported.conditions)),
-        (Column::text("load").spare(3), |cell| load(&cell.imported.conditions)),
-        (Column::figure("samples"), |cell| cell.samples.map_or_else(dash, count)),
-        (Column::figure("missed"), |cell| cell.missed.map_or_else(dash, count)),
-        (Column::figure("min").spare(2), |cell| latency_or_dash(cell.min_ns)),
-        (Column::figure("mean").spare(0), |cell| cell.mean_ns.map_or_else(dash, latency)),
-        (Column::figure("p50").spare(4), |cell| quantile(cell.quantiles.at(Level::P50))),
-        (Column::figure("p99"), |cell| quantile(cell.quantiles.at(Level::P99))),
-        (Column::figure("p99.9"), |cell| quantile(cell.quantiles.at(Level::P999))),
+pub(crate) fn table(rows: &[Row<'_>]) -> Table {
+    /// A fact of the file.
+    fn of_file(row: &Row<'_>, fact: fn(&Imported) -> String) -> String {
+        row.imported().map_or_else(dash, fact)
+    }
+    let mut fields: Vec<Field<Row<'_>>> = vec![
+        (Column::text("file"), |row| row.name.to_owned()),
+        (Column::text("tool").spare(1), |row| of_file(row, |imported| imported.source.tool.clone())),
+        (Column::text("policy"), |row| of_file(row, |imported| policy(&imported.conditions))),
+        (Column::figure("period"), |row| of_file(row, |imported| period(&imported.conditions))),
+        (Column::text("load").spare(3), |row| of_file(row, |imported| load(&imported.conditions))),
     ];
-    let higher: [(Level, Field<ImportedCell>); 3] = [
-        (Level::P9999, (Column::figure("p99.99").spare(6), |cell| quantile(cell.quantiles.at(Level::P9999)))),
-        (Level::P99999, (Column::figure("p99.999").spare(6), |cell| quantile(cell.quantiles.at(Level::P99999)))),
-        (Level::P999999, (Column::figure("p99.9999").spare(6), |cell| quantile(cell.quantiles.at(Level::P999999)))),
-    ];
-    let levels = shown_levels(summary.cells.iter().map(|cell| &cell.quantiles));
-    fields.extend(higher.into_iter().filter(|(level, _)| levels.contains(level)).map(|(_, field)| field));
-    fields.push((Column::figure("max"), |cell| latency_or_dash(cell.max_ns)));
-    Table::of(&fields, &summary.cells)
+    let mut figures = figures(&shown_levels(rows.iter().map(|row| row.quantiles)));
+    // Other tools count samples; files have neither the interval of every cell nor the time of its maximum.
+    figures.retain(|(column, _)| !["n_eff", "[95 %]", "when"].contains(&&*column.head));
+    figures.first_mut().into_iter().for_each(|(column, _)| column.head = "samples".into());
+    fields.extend(figures);
+    Table::of(&fields, rows)
 }
 
 /// Conditions of each measurement, as far as the files contain them; the names are those of the page.

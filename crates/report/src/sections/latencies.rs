@@ -4,13 +4,30 @@ use super::intensity;
 use crate::lines::Lines;
 pub(crate) use crate::table::dash;
 use crate::table::{Column, Table};
+use crate::{OwnRun, Style};
 use analysis::wording::{count, duration};
-use analysis::{CellSummary, Level, Quantile, Quantiles, RunSummary, Told};
-use model::Task;
+use analysis::{Level, Quantile, Quantiles, Row, Told};
+use model::{ImportedLoad, Runtime, Task};
 use std::io;
 use std::str::FromStr;
 
-type Field = crate::table::Field<CellSummary>;
+type Field<'a> = crate::table::Field<Row<'a>>;
+
+/// A condition of a cell: its name, and its value, empty if unknown.
+type Condition = (&'static str, fn(&Row<'_>) -> String);
+
+/// Conditions that a plan varies, in the order of columns.
+pub(crate) const CONDITIONS: [Condition; 6] = [
+    (KERNEL, |row| row.own().map(|cell| cell.cell.kernel.to_string()).unwrap_or_default()),
+    ("load", |row| row.load.as_ref().map(ImportedLoad::label).unwrap_or_default()),
+    ("policy", |row| row.policy.clone().unwrap_or_default()),
+    ("period", |row| row.period.map(|period| duration(period.ns() as f64)).unwrap_or_default()),
+    ("method", |row| row.method.clone().unwrap_or_default()),
+    ("prepare", |row| row.own().map(|cell| cell.cell.conditions.prepare.to_string()).unwrap_or_default()),
+];
+
+/// The head of the column of kernels.
+pub(crate) const KERNEL: &str = "kernel";
 
 /// Head of an interval's column.
 const INTERVAL: &str = "[95 %]";
@@ -57,12 +74,12 @@ impl FromStr for Columns {
 }
 
 /// The chosen ones among all columns of a table, none of them spare.
-fn chosen(fields: Vec<Field>, axes: usize, columns: Columns) -> Vec<Field> {
-    let exact: [Field; 4] = [
-        (Column::figure("min"), |cell| cell.min_ns.map_or_else(dash, |ns| tenths(ns as f64))),
-        (Column::figure("mean"), |cell| mean_as(cell.mean(), tenths)),
-        (Column::figure("sd"), |cell| cell.stddev_ns.map_or_else(dash, tenths)),
-        (Column::figure("max"), |cell| max_as(cell, tenths)),
+fn chosen<'a>(fields: Vec<Field<'a>>, axes: usize, columns: Columns) -> Vec<Field<'a>> {
+    let exact: [Field<'a>; 4] = [
+        (Column::figure("min"), |row| row.min_ns.map_or_else(dash, |ns| tenths(ns as f64))),
+        (Column::figure("mean"), |row| mean_as(row.mean(), tenths)),
+        (Column::figure("sd"), |row| row.stddev_ns.map_or_else(dash, tenths)),
+        (Column::figure("max"), |row| max_as(row, tenths)),
     ];
     let mut chosen = Vec::new();
     for (index, field) in fields.into_iter().enumerate() {
@@ -97,26 +114,27 @@ fn interval_of(order: u8) -> Column {
     Column::text(INTERVAL).after(1).spare(order)
 }
 
-fn figures(levels: &[Level]) -> Vec<Field> {
-    let mut figures: Vec<Field> = vec![
-        (Column::figure("wake-ups"), |cell| cell.known_samples().map_or_else(dash, count)),
-        (Column::figure(EFFECTIVE).spare(0), |cell| cell.n_eff.map_or_else(dash, count)),
-        (Column::figure("missed"), missed),
-        (Column::figure("min").spare(2), |cell| latency_or_dash(cell.min_ns)),
-        (Column::figure("mean").spare(0), |cell| mean_as(cell.mean(), latency)),
-        (Column::figure("p50").spare(5), |cell| value(cell, Level::P50)),
-        (Column::figure("p99"), |cell| value(cell, Level::P99)),
-        (interval_of(1), |cell| interval(cell, Level::P99)),
-        (Column::figure("p99.9"), |cell| value(cell, Level::P999)),
-        (interval_of(3), |cell| interval(cell, Level::P999)),
+/// Columns of the figures of cells, with the quantiles of these levels.
+pub(super) fn figures<'a>(levels: &[Level]) -> Vec<Field<'a>> {
+    let mut figures: Vec<Field<'a>> = vec![
+        (Column::figure("wake-ups"), samples),
+        (Column::figure(EFFECTIVE).spare(0), |row| row.n_eff.map_or_else(dash, count)),
+        (Column::figure("missed"), |row| row.missed.map_or_else(dash, count)),
+        (Column::figure("min").spare(2), |row| latency_or_dash(row.min_ns)),
+        (Column::figure("mean").spare(0), |row| mean_as(row.mean(), latency)),
+        (Column::figure("p50").spare(5), |row| value(row, Level::P50)),
+        (Column::figure("p99"), |row| value(row, Level::P99)),
+        (interval_of(1), |row| interval(row, Level::P99)),
+        (Column::figure("p99.9"), |row| value(row, Level::P999)),
+        (interval_of(3), |row| interval(row, Level::P999)),
     ];
-    let higher: [(Level, Field); 3] = [
-        (Level::P9999, (Column::figure("p99.99").spare(6), |cell| value(cell, Level::P9999))),
-        (Level::P99999, (Column::figure("p99.999").spare(6), |cell| value(cell, Level::P99999))),
-        (Level::P999999, (Column::figure("p99.9999").spare(6), |cell| value(cell, Level::P999999))),
+    let higher: [(Level, Field<'a>); 3] = [
+        (Level::P9999, (Column::figure("p99.99").spare(6), |row| value(row, Level::P9999))),
+        (Level::P99999, (Column::figure("p99.999").spare(6), |row| value(row, Level::P99999))),
+        (Level::P999999, (Column::figure("p99.9999").spare(6), |row| value(row, Level::P999999))),
     ];
     figures.extend(higher.into_iter().filter(|(level, _)| levels.contains(level)).map(|(_, field)| field));
-    let last: [Field; 2] = [(Column::figure("max"), max), (Column::figure("when").spare(4), when)];
+    let last: [Field<'a>; 2] = [(Column::figure("max"), max), (Column::figure("when").spare(4), when)];
     figures.extend(last);
     figures
 }
@@ -128,47 +146,42 @@ pub(crate) fn shown_levels<'a>(cells: impl Iterator<Item = &'a Quantiles> + Clon
 }
 
 /// The figures of sleeps, which have no due times to miss.
-fn sleep_figures() -> Vec<Field> {
+fn sleep_figures<'a>() -> Vec<Field<'a>> {
     vec![
-        (Column::figure("sleeps"), |cell| count(cell.samples)),
-        (Column::figure("min").spare(3), |cell| latency_or_dash(cell.min_ns)),
-        (Column::figure("mean"), |cell| mean_as(cell.mean(), latency)),
-        (Column::figure("sd"), |cell| cell.stddev_ns.map_or_else(dash, latency)),
-        (Column::figure("p50").spare(4), |cell| value(cell, Level::P50)),
-        (Column::figure("p99").spare(2), |cell| value(cell, Level::P99)),
-        (interval_of(0), |cell| interval(cell, Level::P99)),
+        (Column::figure("sleeps"), samples),
+        (Column::figure("min").spare(3), |row| latency_or_dash(row.min_ns)),
+        (Column::figure("mean"), |row| mean_as(row.mean(), latency)),
+        (Column::figure("sd"), |row| row.stddev_ns.map_or_else(dash, latency)),
+        (Column::figure("p50").spare(4), |row| value(row, Level::P50)),
+        (Column::figure("p99").spare(2), |row| value(row, Level::P99)),
+        (interval_of(0), |row| interval(row, Level::P99)),
         (Column::figure("max"), max),
         (Column::figure("when").spare(1), when),
     ]
 }
 
-/// Writes the table with as many columns as fit, or the chosen ones; the effective sample size only with `all`.
-pub(crate) fn write(
-    out: &mut dyn io::Write,
-    summary: &RunSummary,
-    lines: &Lines,
-    all: bool,
-    columns: Option<Columns>,
-) -> io::Result<()> {
-    let (mut fields, axes, cells) = asked(summary);
-    match columns {
+/// Writes the table with as many columns as fit, or the chosen ones; the effective sample size only with all findings.
+pub(crate) fn write(out: &mut dyn io::Write, run: &OwnRun<'_>, lines: &Lines, style: Style) -> io::Result<()> {
+    let rows = Row::of_run(run.header, &run.summary.cells, &run.summary.cell_findings);
+    let (mut fields, axes, rows) = asked(&rows);
+    match style.columns {
         Some(columns) => fields = chosen(fields, axes, columns),
-        None => fields.retain(|(column, _)| all || column.head != EFFECTIVE),
+        None => fields.retain(|(column, _)| style.all_findings || column.head != EFFECTIVE),
     }
-    let table = Table::of(&fields, cells.iter().copied()).tightening().fitted(lines.width);
+    let table = Table::of(&fields, rows.iter().copied()).tightening().fitted(lines.width);
     let has = |head: &str| table.heads().any(|shown| shown == head);
     let is_about = table.rows.iter().flatten().any(|field| field.starts_with(ABOUT));
     let legend = [
-        (true, crate::unit(summary)),
+        (true, crate::unit(run.summary)),
         (has(RATE), "load/s: rate of the load"),
         (has(INTERVAL), "[95 %]: confidence interval"),
         (has(EFFECTIVE), "n_eff: effective sample size"),
-        (has("sd") && !are_sleeps(&cells), "sd: standard deviation"),
+        (has("sd") && !are_sleeps(&rows), "sd: standard deviation"),
         (is_about, "~: few samples"),
         (has("when"), "when: min:s of the run"),
     ];
     let legend: Vec<_> = legend.into_iter().filter(|(is_shown, _)| *is_shown).map(|(_, text)| text).collect();
-    if are_sleeps(&cells) {
+    if are_sleeps(&rows) {
         lines.paragraph(out, "", "Sleep error: actual minus requested sleep; sd: standard deviation.")?;
     }
     table.write(out, lines)?;
@@ -176,19 +189,20 @@ pub(crate) fn write(
 }
 
 /// All columns for these cells, the number of those that identify a cell, and the cells in the order of the table.
-fn asked(summary: &RunSummary) -> (Vec<Field>, usize, Vec<&CellSummary>) {
-    let mut cells: Vec<_> = summary.cells.iter().filter(|cell| cell.cell.task.has_latencies()).collect();
-    let are_sleeps = are_sleeps(&cells);
+fn asked<'a, 'b>(rows: &'b [Row<'a>]) -> (Vec<Field<'a>>, usize, Vec<&'b Row<'a>>) {
+    let mut rows: Vec<_> = rows.iter().filter(|row| row.has_latencies()).collect();
+    let are_sleeps = are_sleeps(&rows);
     if are_sleeps {
         // Groups the sleeps of one language, in the requested order.
-        cells.sort_by_key(|cell| {
-            (cell.cell.task.clone(), cell.cell.kernel.clone(), cell.cell.policy, cell.cell.load.clone())
+        rows.sort_by_key(|row| {
+            row.own().map(|cell| &cell.cell).map(|cell| (&cell.task, &cell.kernel, cell.policy, &cell.load))
         });
     }
-    let mut fields = if are_sleeps { sleep_axes(&cells) } else { axes(&cells) };
+    let mut fields = if are_sleeps { sleep_axes(&rows) } else { axes(&rows) };
     let axes = fields.len();
-    fields.extend(if are_sleeps { sleep_figures() } else { figures(&levels_of(&cells)) });
-    if !cells.is_empty() && cells.iter().all(|cell| cell.watch.is_some()) {
+    let levels = shown_levels(rows.iter().map(|row| row.quantiles));
+    fields.extend(if are_sleeps { sleep_figures() } else { figures(&levels) });
+    if !rows.is_empty() && rows.iter().all(|row| row.own().is_some_and(|cell| cell.watch.is_some())) {
         for (column, _) in &mut fields {
             column.head = match &*column.head {
                 "wake-ups" => "activations".into(),
@@ -197,68 +211,56 @@ fn asked(summary: &RunSummary) -> (Vec<Field>, usize, Vec<&CellSummary>) {
             };
         }
     }
-    (fields, axes, cells)
+    (fields, axes, rows)
 }
 
-fn levels_of(cells: &[&CellSummary]) -> Vec<Level> {
-    shown_levels(cells.iter().map(|cell| &cell.quantiles))
+/// The language of a cell of sleeps.
+fn runtime(row: &Row<'_>) -> Option<Runtime> {
+    if let Task::Sleep(runtime) = row.own()?.cell.task { Some(runtime) } else { None }
 }
 
-fn are_sleeps(cells: &[&CellSummary]) -> bool {
-    !cells.is_empty() && cells.iter().all(|cell| matches!(cell.cell.task, Task::Sleep(_)))
+fn are_sleeps(rows: &[&Row<'_>]) -> bool {
+    !rows.is_empty() && rows.iter().all(|row| runtime(row).is_some())
 }
 
 /// All columns of all cells: the table without a limit of its width.
-pub(crate) fn table(summary: &RunSummary) -> Table {
-    let (fields, _, cells) = asked(summary);
-    Table::of(&fields, cells)
+pub(crate) fn table(rows: &[Row<'_>]) -> Table {
+    let (fields, _, rows) = asked(rows);
+    Table::of(&fields, rows)
 }
 
 /// The columns that identify a cell of sleeps.
-fn sleep_axes(cells: &[&CellSummary]) -> Vec<Field> {
-    let runtime = |cell: &CellSummary| match &cell.cell.task {
-        Task::Sleep(runtime) => runtime.to_string(),
-        other => other.to_string(),
-    };
-    let mut columns: Vec<Field> =
-        vec![(Column::text("runtime"), runtime), (Column::text("policy"), |cell| cell.cell.policy.to_string())];
-    let load: Field = (Column::text("load"), |cell| cell.cell.load.label());
-    let kernel: Field = (Column::text("kernel"), |cell| cell.cell.kernel.to_string());
-    columns.extend([load, kernel, prepare()].into_iter().filter(|axis| varies(cells, axis.1)));
-    columns.push((Column::figure("asked"), |cell| cell.cell.period.to_string()));
+fn sleep_axes<'a>(rows: &[&Row<'a>]) -> Vec<Field<'a>> {
+    let mut columns: Vec<Field<'a>> =
+        vec![(Column::text("runtime"), |row| runtime(row).map_or_else(dash, |runtime| runtime.to_string()))];
+    for wanted in ["policy", "load", KERNEL, "prepare"] {
+        let is_shown = |(head, show): &Condition| *head == wanted && (wanted == "policy" || varies(rows, *show));
+        columns.extend(
+            CONDITIONS.into_iter().find(is_shown).map(|(head, show)| -> Field<'a> { (Column::text(head), show) }),
+        );
+    }
+    columns.push((Column::figure("asked"), |row| row.period.map_or_else(dash, |period| period.to_string())));
     columns
-}
-
-/// The axis of settings of the machine.
-fn prepare() -> Field {
-    (Column::text("prepare"), |cell| cell.cell.conditions.prepare.to_string())
 }
 
 /// The columns that identify a cell: an axis with a single value appears above the table.
-fn axes(cells: &[&CellSummary]) -> Vec<Field> {
-    let kernel: Field = (Column::text("kernel"), |cell| cell.cell.kernel.to_string());
-    let rate: Field = (Column::figure(RATE), intensity::rates);
-    let period: Field = (Column::text("period"), |cell| duration(cell.cell.period.ns() as f64));
-    let method: Field = (Column::text("method"), |cell| cell.cell.task.label());
-    let mut columns: Vec<Field> = vec![
-        (Column::text("load"), |cell| cell.cell.load.label()),
-        (Column::text("policy"), |cell| cell.cell.policy.to_string()),
-    ];
-    columns.extend([period, method, prepare()].into_iter().filter(|axis| varies(cells, axis.1)));
-    if varies(cells, kernel.1) {
-        // Latencies of kernels are comparable only with the same work of the load.
-        if cells.iter().any(|cell| !cell.loads.is_empty()) {
-            columns.insert(1, rate);
-        }
-        columns.insert(0, kernel);
+fn axes<'a>(rows: &[&Row<'a>]) -> Vec<Field<'a>> {
+    let is_shown = |(head, show): &Condition| ["load", "policy"].contains(head) || varies(rows, *show);
+    let shown = CONDITIONS.into_iter().filter(is_shown);
+    let mut columns: Vec<Field<'a>> = shown.map(|(head, show)| -> Field<'a> { (Column::text(head), show) }).collect();
+    // Latencies of kernels are comparable only with the same work of the load.
+    let has_load = rows.iter().any(|row| row.own().is_some_and(|cell| !cell.loads.is_empty()));
+    if has_load && columns.first().is_some_and(|(column, _)| column.head == KERNEL) {
+        columns.insert(2, (Column::figure(RATE), |row| row.own().map_or_else(dash, intensity::rates)));
     }
-    let again: Field = (Column::text("A/A"), |cell| if cell.again { "again".to_owned() } else { String::new() });
-    columns.extend(varies(cells, again.1).then_some(again));
+    let again =
+        |row: &Row<'_>| if row.own().is_some_and(|cell| cell.again) { "again".to_owned() } else { String::new() };
+    columns.extend(varies(rows, again).then_some::<Field<'a>>((Column::text("A/A"), again)));
     columns
 }
 
-fn varies(cells: &[&CellSummary], show: fn(&CellSummary) -> String) -> bool {
-    cells.windows(2).any(|pair| show(pair[0]) != show(pair[1]))
+fn varies(rows: &[&Row<'_>], show: fn(&Row<'_>) -> String) -> bool {
+    rows.windows(2).any(|pair| show(pair[0]) != show(pair[1]))
 }
 
 /// A latency in the form of the table: microseconds, and from 100 000 us milliseconds or seconds with their unit.
@@ -284,13 +286,12 @@ pub(crate) fn latency_or_dash(ns: Option<i64>) -> String {
     ns.map_or_else(dash, |ns| latency(ns as f64))
 }
 
-/// Relative waits have no due times to miss.
-fn missed(cell: &CellSummary) -> String {
-    if cell.cell.task.is_relative() { dash() } else { cell.missed.map_or_else(dash, count) }
+fn samples(row: &Row<'_>) -> String {
+    row.samples.map_or_else(dash, count)
 }
 
-fn value(cell: &CellSummary, level: Level) -> String {
-    quantile(cell.quantiles.at(level))
+fn value(row: &Row<'_>, level: Level) -> String {
+    quantile(row.quantiles.at(level))
 }
 
 /// Mark of an uncertain quantile.
@@ -307,14 +308,14 @@ pub(crate) fn quantile(quantile: &Quantile) -> String {
     }
 }
 
-fn interval(cell: &CellSummary, level: Level) -> String {
-    let interval = cell.quantiles.at(level).interval_ns();
+fn interval(row: &Row<'_>, level: Level) -> String {
+    let interval = row.quantiles.at(level).interval_ns();
     interval.map_or_else(String::new, |(lower, upper)| format!("[{}-{}]", latency(lower as f64), latency(upper as f64)))
 }
 
 /// The largest latency; for a wait that never ended, its lower bound.
-fn max(cell: &CellSummary) -> String {
-    max_as(cell, latency)
+fn max(row: &Row<'_>) -> String {
+    max_as(row, latency)
 }
 
 /// A mean, and whether it is a lower bound.
@@ -327,13 +328,14 @@ pub(super) fn more_than(at_least: bool) -> &'static str {
     if at_least { ">" } else { "" }
 }
 
-fn max_as(cell: &CellSummary, latency: fn(f64) -> String) -> String {
-    cell.max.map_or_else(dash, |max| format!("{}{}", more_than(max.at_least), latency(max.latency_ns as f64)))
+fn max_as(row: &Row<'_>, latency: fn(f64) -> String) -> String {
+    let more_than = more_than(row.max().is_some_and(|max| max.at_least));
+    row.max_ns.map_or_else(dash, |max_ns| format!("{more_than}{}", latency(max_ns as f64)))
 }
 
 /// Minutes and seconds since the start of the run.
-fn when(cell: &CellSummary) -> String {
-    cell.max.and_then(|max| max.run_ms).map_or_else(dash, |ms| {
+fn when(row: &Row<'_>) -> String {
+    row.max().and_then(|max| max.run_ms).map_or_else(dash, |ms| {
         let (hours, minutes, seconds) = (ms / 3_600_000, ms / 60_000 % 60, ms / 1_000 % 60);
         if hours > 0 { format!("{hours}:{minutes:02}:{seconds:02}") } else { format!("{minutes}:{seconds:02}") }
     })
