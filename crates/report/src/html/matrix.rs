@@ -6,7 +6,7 @@ use super::scale::Log;
 use super::table::framed;
 use crate::cells::Member;
 use crate::sections::intensity;
-use crate::sections::latencies::{dash, shown_levels};
+use crate::sections::latencies::{dash, largest, shown_levels};
 use crate::words::Counted;
 use analysis::wording::{count, duration};
 use analysis::{Level, Quantile, Refusal, Row, Told};
@@ -147,20 +147,19 @@ fn row(page: &mut Markup, member: &Member<'_>, levels: &[Level], heat: Option<He
     page.add(format_args!("<td>{}\n", mean(row).unwrap_or_else(dash)));
 }
 
-/// The mean latency: `> 1.2 s` with a wait that had not ended; `None` without a sample.
+/// The mean latency; `None` without a sample.
 pub(super) fn mean(row: &Row<'_>) -> Option<String> {
-    row.mean().map(|(mean_ns, at_least)| format!("{}{}", more_than(at_least), duration(mean_ns)))
+    row.mean().map(bound)
 }
 
-/// The mark of a lower bound.
-pub(super) fn more_than(at_least: bool) -> &'static str {
-    if at_least { "> " } else { "" }
-}
-
-/// Returns the largest latency: `> 1.2 s` of a wait that had not ended; `None` without a sample.
+/// The largest latency; `None` without a sample.
 pub(super) fn max(row: &Row<'_>) -> Option<String> {
-    let more_than = more_than(row.max().is_some_and(|max| max.at_least));
-    row.max_ns.map(|max_ns| format!("{more_than}{}", ns(max_ns)))
+    largest(row).map(bound)
+}
+
+/// A latency: `> 1.2 s` with a wait that had not ended.
+fn bound((ns, at_least): (f64, bool)) -> String {
+    format!("{}{}", if at_least { "> " } else { "" }, duration(ns))
 }
 
 /// Returns a quantile with its mark, and its value, ns.

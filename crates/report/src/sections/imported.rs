@@ -65,8 +65,8 @@ pub(crate) fn table(rows: &[Row<'_>]) -> Table {
         (Column::text("load").spare(3), |row| of_file(row, |imported| load(&imported.conditions))),
     ];
     let mut figures = figures(&shown_levels(rows.iter().map(|row| row.quantiles)));
-    // Other tools count samples; files have neither the interval of every cell nor the time of its maximum.
-    figures.retain(|(column, _)| !["n_eff", "[95 %]", "when"].contains(&&*column.head));
+    // Other tools count samples; files have neither intervals of every cell nor the time of a maximum.
+    figures.retain(|(column, _)| !["n_eff", "sd", "[95 %]", "when"].contains(&&*column.head));
     figures.first_mut().into_iter().for_each(|(column, _)| column.head = "samples".into());
     fields.extend(figures);
     Table::of(&fields, rows)

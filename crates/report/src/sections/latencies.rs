@@ -13,10 +13,10 @@ use std::str::FromStr;
 
 type Field<'a> = crate::table::Field<Row<'a>>;
 
-/// A condition of a cell: its name, and its value, empty if unknown.
+/// A condition or a figure of a cell: its name, and its text.
 type Condition = (&'static str, fn(&Row<'_>) -> String);
 
-/// Conditions that a plan varies, in the order of columns.
+/// Conditions that a plan varies, in the order of columns; empty if unknown.
 pub(crate) const CONDITIONS: [Condition; 6] = [
     (KERNEL, |row| row.own().map(|cell| cell.cell.kernel.to_string()).unwrap_or_default()),
     ("load", |row| row.load.as_ref().map(ImportedLoad::label).unwrap_or_default()),
@@ -38,8 +38,12 @@ const RATE: &str = "load/s";
 /// The head of the column of effective sample sizes.
 const EFFECTIVE: &str = "n_eff";
 
+/// The head of the column of standard deviations.
+const DEVIATION: &str = "sd";
+
 /// Columns of figures that a user can choose.
-const CHOICE: [&str; 11] = ["wake-ups", EFFECTIVE, "missed", "min", "mean", "sd", "p50", "p99", "p99.9", "max", "when"];
+const CHOICE: [&str; 11] =
+    ["wake-ups", EFFECTIVE, "missed", "min", "mean", DEVIATION, "p50", "p99", "p99.9", "max", "when"];
 
 /// A choice of the columns of figures in the text table, in the order of the table. Chosen columns stay in narrow
 /// terminals; latencies have tenths of a microsecond instead of two or three digits.
@@ -75,30 +79,18 @@ impl FromStr for Columns {
 
 /// The chosen ones among all columns of a table, none of them spare.
 fn chosen<'a>(fields: Vec<Field<'a>>, axes: usize, columns: Columns) -> Vec<Field<'a>> {
-    let exact: [Field<'a>; 4] = [
-        (Column::figure("min"), |row| row.min_ns.map_or_else(dash, |ns| tenths(ns as f64))),
-        (Column::figure("mean"), |row| mean_as(row.mean(), tenths)),
-        (Column::figure("sd"), |row| row.stddev_ns.map_or_else(dash, tenths)),
-        (Column::figure("max"), |row| max_as(row, tenths)),
+    let exact: [Condition; 4] = [
+        ("min", |row| row.min_ns.map_or_else(dash, |ns| tenths(ns as f64))),
+        ("mean", |row| bound(row.mean(), tenths)),
+        (DEVIATION, |row| row.stddev_ns.map_or_else(dash, tenths)),
+        ("max", |row| bound(largest(row), tenths)),
     ];
-    let mut chosen = Vec::new();
-    for (index, field) in fields.into_iter().enumerate() {
-        let head = field.0.head.clone();
-        if index < axes {
-            chosen.push(field);
-        } else if columns.has(&head) {
-            let exact = exact.iter().find(|(column, _)| column.head == head).cloned();
-            let (column, show) = exact.unwrap_or(field);
-            chosen.push((column.never_spare(), show));
-        }
-        // The table of wake-ups without a choice has no standard deviation; its place is after the mean.
-        if head == "mean" && columns.has("sd") {
-            chosen.extend(exact.iter().find(|(column, _)| column.head == "sd").cloned());
-        }
-    }
-    let mut has_deviation = false;
-    chosen.retain(|(column, _)| column.head != "sd" || !std::mem::replace(&mut has_deviation, true));
-    chosen
+    let is_chosen = |(index, (column, _)): &(usize, Field<'a>)| *index < axes || columns.has(&column.head);
+    let in_full = |(_, (column, show)): (usize, Field<'a>)| {
+        let exact = exact.iter().find(|(head, _)| column.head == *head);
+        (column.never_spare(), exact.map_or(show, |(_, exact)| *exact))
+    };
+    fields.into_iter().enumerate().filter(is_chosen).map(in_full).collect()
 }
 
 /// A latency in microseconds with one decimal, whatever its size.
@@ -121,7 +113,8 @@ pub(super) fn figures<'a>(levels: &[Level]) -> Vec<Field<'a>> {
         (Column::figure(EFFECTIVE).spare(0), |row| row.n_eff.map_or_else(dash, count)),
         (Column::figure("missed"), |row| row.missed.map_or_else(dash, count)),
         (Column::figure("min").spare(2), |row| latency_or_dash(row.min_ns)),
-        (Column::figure("mean").spare(0), |row| mean_as(row.mean(), latency)),
+        (Column::figure("mean").spare(0), |row| bound(row.mean(), latency)),
+        (Column::figure(DEVIATION), |row| row.stddev_ns.map_or_else(dash, latency)),
         (Column::figure("p50").spare(5), |row| value(row, Level::P50)),
         (Column::figure("p99"), |row| value(row, Level::P99)),
         (interval_of(1), |row| interval(row, Level::P99)),
@@ -134,7 +127,8 @@ pub(super) fn figures<'a>(levels: &[Level]) -> Vec<Field<'a>> {
         (Level::P999999, (Column::figure("p99.9999").spare(6), |row| value(row, Level::P999999))),
     ];
     figures.extend(higher.into_iter().filter(|(level, _)| levels.contains(level)).map(|(_, field)| field));
-    let last: [Field<'a>; 2] = [(Column::figure("max"), max), (Column::figure("when").spare(4), when)];
+    let last: [Field<'a>; 2] =
+        [(Column::figure("max"), |row| bound(largest(row), latency)), (Column::figure("when").spare(4), when)];
     figures.extend(last);
     figures
 }
@@ -150,12 +144,12 @@ fn sleep_figures<'a>() -> Vec<Field<'a>> {
     vec![
         (Column::figure("sleeps"), samples),
         (Column::figure("min").spare(3), |row| latency_or_dash(row.min_ns)),
-        (Column::figure("mean"), |row| mean_as(row.mean(), latency)),
-        (Column::figure("sd"), |row| row.stddev_ns.map_or_else(dash, latency)),
+        (Column::figure("mean"), |row| bound(row.mean(), latency)),
+        (Column::figure(DEVIATION), |row| row.stddev_ns.map_or_else(dash, latency)),
         (Column::figure("p50").spare(4), |row| value(row, Level::P50)),
         (Column::figure("p99").spare(2), |row| value(row, Level::P99)),
         (interval_of(0), |row| interval(row, Level::P99)),
-        (Column::figure("max"), max),
+        (Column::figure("max"), |row| bound(largest(row), latency)),
         (Column::figure("when").spare(1), when),
     ]
 }
@@ -163,11 +157,8 @@ fn sleep_figures<'a>() -> Vec<Field<'a>> {
 /// Writes the table with as many columns as fit, or the chosen ones; the effective sample size only with all findings.
 pub(crate) fn write(out: &mut dyn io::Write, run: &OwnRun<'_>, lines: &Lines, style: Style) -> io::Result<()> {
     let rows = Row::of_run(run.header, &run.summary.cells, &run.summary.cell_findings);
-    let (mut fields, axes, rows) = asked(&rows);
-    match style.columns {
-        Some(columns) => fields = chosen(fields, axes, columns),
-        None => fields.retain(|(column, _)| style.all_findings || column.head != EFFECTIVE),
-    }
+    let (mut fields, rows) = asked(&rows, style.columns);
+    fields.retain(|(column, _)| style.columns.is_some() || style.all_findings || column.head != EFFECTIVE);
     let table = Table::of(&fields, rows.iter().copied()).tightening().fitted(lines.width);
     let has = |head: &str| table.heads().any(|shown| shown == head);
     let is_about = table.rows.iter().flatten().any(|field| field.starts_with(ABOUT));
@@ -176,7 +167,7 @@ pub(crate) fn write(out: &mut dyn io::Write, run: &OwnRun<'_>, lines: &Lines, st
         (has(RATE), "load/s: rate of the load"),
         (has(INTERVAL), "[95 %]: confidence interval"),
         (has(EFFECTIVE), "n_eff: effective sample size"),
-        (has("sd") && !are_sleeps(&rows), "sd: standard deviation"),
+        (has(DEVIATION) && !are_sleeps(&rows), "sd: standard deviation"),
         (is_about, "~: few samples"),
         (has("when"), "when: min:s of the run"),
     ];
@@ -188,8 +179,8 @@ pub(crate) fn write(out: &mut dyn io::Write, run: &OwnRun<'_>, lines: &Lines, st
     lines.paragraph(out, " ", &legend.join("; "))
 }
 
-/// All columns for these cells, the number of those that identify a cell, and the cells in the order of the table.
-fn asked<'a, 'b>(rows: &'b [Row<'a>]) -> (Vec<Field<'a>>, usize, Vec<&'b Row<'a>>) {
+/// All columns for these cells, or the chosen ones, and the cells in the order of the table.
+fn asked<'a, 'b>(rows: &'b [Row<'a>], columns: Option<Columns>) -> (Vec<Field<'a>>, Vec<&'b Row<'a>>) {
     let mut rows: Vec<_> = rows.iter().filter(|row| row.has_latencies()).collect();
     let are_sleeps = are_sleeps(&rows);
     if are_sleeps {
@@ -211,7 +202,12 @@ fn asked<'a, 'b>(rows: &'b [Row<'a>]) -> (Vec<Field<'a>>, usize, Vec<&'b Row<'a>
             };
         }
     }
-    (fields, axes, rows)
+    match columns {
+        Some(columns) => fields = chosen(fields, axes, columns),
+        // Without a choice, only the table of sleeps has a standard deviation.
+        None => fields.retain(|(column, _)| are_sleeps || column.head != DEVIATION),
+    }
+    (fields, rows)
 }
 
 /// The language of a cell of sleeps.
@@ -225,7 +221,7 @@ fn are_sleeps(rows: &[&Row<'_>]) -> bool {
 
 /// All columns of all cells: the table without a limit of its width.
 pub(crate) fn table(rows: &[Row<'_>]) -> Table {
-    let (fields, _, rows) = asked(rows);
+    let (fields, rows) = asked(rows, None);
     Table::of(&fields, rows)
 }
 
@@ -313,24 +309,14 @@ fn interval(row: &Row<'_>, level: Level) -> String {
     interval.map_or_else(String::new, |(lower, upper)| format!("[{}-{}]", latency(lower as f64), latency(upper as f64)))
 }
 
-/// The largest latency; for a wait that never ended, its lower bound.
-fn max(row: &Row<'_>) -> String {
-    max_as(row, latency)
+/// The largest latency of a cell, ns, and whether it is a lower bound.
+pub(crate) fn largest(row: &Row<'_>) -> Option<(f64, bool)> {
+    Some((row.max_ns? as f64, row.max().is_some_and(|max| max.at_least)))
 }
 
-/// A mean, and whether it is a lower bound.
-pub(super) fn mean_as(mean: Option<(f64, bool)>, latency: fn(f64) -> String) -> String {
-    mean.map_or_else(dash, |(mean_ns, at_least)| format!("{}{}", more_than(at_least), latency(mean_ns)))
-}
-
-/// The mark of a lower bound.
-pub(super) fn more_than(at_least: bool) -> &'static str {
-    if at_least { ">" } else { "" }
-}
-
-fn max_as(row: &Row<'_>, latency: fn(f64) -> String) -> String {
-    let more_than = more_than(row.max().is_some_and(|max| max.at_least));
-    row.max_ns.map_or_else(dash, |max_ns| format!("{more_than}{}", latency(max_ns as f64)))
+/// A latency, marked if it is a lower bound.
+pub(super) fn bound(ns: Option<(f64, bool)>, latency: fn(f64) -> String) -> String {
+    ns.map_or_else(dash, |(ns, at_least)| format!("{}{}", if at_least { ">" } else { "" }, latency(ns)))
 }
 
 /// Minutes and seconds since the start of the run.

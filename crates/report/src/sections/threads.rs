@@ -1,7 +1,7 @@
 //! The table of threads of different periods in one cell, common to all formats.
 
 use super::Section;
-use super::latencies::{latency, latency_or_dash, mean_as, more_than};
+use super::latencies::{bound, latency, latency_or_dash};
 use crate::table::{Column, Table, dash};
 use analysis::wording::{count, duration};
 use analysis::{CellSummary, RunSummary, ThreadSummary};
@@ -18,8 +18,8 @@ fn fields<'a>() -> [Field<'a>; 9] {
         (Column::figure("wake-ups"), |(_, thread)| count(thread.all.samples)),
         (Column::figure("missed"), missed),
         (Column::figure("min"), |(_, thread)| latency_or_dash(thread.all.min_ns)),
-        (Column::figure("mean"), |(_, thread)| mean_as(thread.all.mean(), latency)),
-        (Column::figure("max"), max),
+        (Column::figure("mean"), |(_, thread)| bound(thread.all.mean(), latency)),
+        (Column::figure("max"), |row| bound(largest(row), latency)),
         (Column::figure("sd").spare(0), |(_, thread)| thread.all.stddev_ns.map_or_else(dash, latency)),
     ]
 }
@@ -29,10 +29,8 @@ fn missed((cell, thread): &Row<'_>) -> String {
     if cell.cell.task.is_relative() { dash() } else { count(thread.all.missed) }
 }
 
-/// The largest latency; for a wait that never ended, its lower bound.
-fn max((_, thread): &Row<'_>) -> String {
-    let more_than = more_than(thread.all.max_is_lower_bound);
-    thread.all.max_ns.map_or_else(dash, |max_ns| format!("{more_than}{}", latency(max_ns as f64)))
+fn largest((_, thread): &Row<'_>) -> Option<(f64, bool)> {
+    Some((thread.all.max_ns? as f64, thread.all.max_is_lower_bound))
 }
 
 /// The cells of a run whose threads have different periods, by thread; `None` without one.
