@@ -172,13 +172,15 @@ impl ImportedFinding {
 
 impl fmt::Display for ImportedFinding {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        const NO_INTERVAL: &str = "no interval is valid for the whole file";
+        let ns = |ns: i64| duration(ns as f64);
         match self {
             ImportedFinding::Beyond { samples: Some(samples), at_least_ns } => {
-                let (samples, limit) = (things(*samples, "sample"), duration(*at_least_ns as f64));
+                let (samples, limit) = (things(*samples, "sample"), ns(*at_least_ns));
                 write!(f, "histogram overflow: {samples} at {limit} or later; quantiles there are unknown")
             }
             ImportedFinding::Beyond { samples: None, at_least_ns } => {
-                let limit = duration(*at_least_ns as f64);
+                let limit = ns(*at_least_ns);
                 write!(f, "missing samples: an unknown number at {limit} or later; every quantile may be too small")
             }
             ImportedFinding::Remark { text } => f.write_str(text),
@@ -194,23 +196,16 @@ impl fmt::Display for ImportedFinding {
                 write!(f, "too few samples for {level}: effective sample size at most {}", count(*n_eff))
             }
             ImportedFinding::LatencyChanged { what, after_percent, before_ns, after_ns } => {
-                let (before, after) = (duration(*before_ns as f64), duration(*after_ns as f64));
-                let what = of_file(*what);
-                write!(
-                    f,
-                    "level shift: {what} after {after_percent} % of the file ({before} before, {after} after); "
-                )?;
-                f.write_str("no interval is valid for the whole file")
+                let (what, before, after) = (of_file(*what), ns(*before_ns), ns(*after_ns));
+                let when = format!("after {after_percent} % of the file");
+                write!(f, "level shift: {what} {when} ({before} before, {after} after); {NO_INTERVAL}")
             }
             ImportedFinding::LatencyDrifts { what, before_ns, after_ns } => {
-                let (before, after) = (duration(*before_ns as f64), duration(*after_ns as f64));
-                let what = of_file(*what);
-                write!(f, "drift: {what} {before} in the first quarter, {after} in the last; ")?;
-                f.write_str("no interval is valid for the whole file")
+                let (what, before, after) = (of_file(*what), ns(*before_ns), ns(*after_ns));
+                write!(f, "drift: {what} {before} in the first quarter, {after} in the last; {NO_INTERVAL}")
             }
             ImportedFinding::LatencyInWaves { what } => {
-                let what = of_file(*what);
-                write!(f, "not stationary: calm and rough stretches of {what}; no interval is valid for the whole file")
+                write!(f, "not stationary: calm and rough stretches of {}; {NO_INTERVAL}", of_file(*what))
             }
             ImportedFinding::CourseNotTested => {
                 f.write_str("stationarity not tested: needs 30 s, with samples in each part of them")
