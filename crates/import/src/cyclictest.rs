@@ -3,7 +3,7 @@
 use super::column::Column;
 use super::cyclictest_json::one_policy;
 use super::fields::{ns, number, period_us};
-use super::{ImportOptions, ParseError, Unit, detect, measurement, samples, source};
+use super::{ImportOptions, ParseError, Unit, detect, samples};
 use cyclictest::asked_there;
 use model::{Beyond, Histogram, Imported, ImportedThread, Policy, RtPriority, Source, StatedConditions};
 use std::collections::BTreeMap;
@@ -236,8 +236,8 @@ impl Parsed {
             conditions,
             threads,
             remarks: self.remarks,
-            ..measurement(
-                Source { version: self.version, command_line: self.command_line, ..source("cyclictest", name) },
+            ..Imported::of(
+                Source { version: self.version, command_line: self.command_line, ..Source::of("cyclictest", name) },
                 unit.ns(),
             )
         })

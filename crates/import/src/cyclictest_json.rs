@@ -1,8 +1,8 @@
 //! JSON of cyclictest `--json`, and of `punctual cyclictest` with its additional keys.
 
+use super::ParseError;
 use super::column::Column;
 use super::fields::ns;
-use super::{ParseError, measurement, source};
 use cyclictest::asked_there;
 use model::{Beyond, Host, Imported, ImportedThread, Policy, Preemption, Source, Span, StatedConditions};
 use serde::Deserialize;
@@ -66,7 +66,7 @@ impl Document {
     pub(super) fn about(self, tool: &str, name: &str) -> (Source, Host, Option<u64>) {
         let started_unix_ms = self.start_time.as_deref().and_then(unix_s).and_then(|start| start.checked_mul(1_000));
         let command_line = self.original_command_line.or(self.command_line);
-        let source = Source { version: self.original_version.or(self.version), command_line, ..source(tool, name) };
+        let source = Source { version: self.original_version.or(self.version), command_line, ..Source::of(tool, name) };
         (source, self.sysinfo.unwrap_or_default().host(), started_unix_ms)
     }
 }
@@ -116,7 +116,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
         host,
         threads,
         remarks,
-        ..measurement(source, unit_ns)
+        ..Imported::of(source, unit_ns)
     })
 }
 

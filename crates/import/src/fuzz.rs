@@ -6,7 +6,7 @@
 #![expect(clippy::disallowed_macros, reason = "read by developers only")]
 
 use super::*;
-use model::SplitMix64;
+use model::{Imported, SplitMix64};
 use sys::testing::{cpu_us, fuzz_runs, fuzz_seed};
 
 /// Random numbers by seed, so that findings can be reproduced.

@@ -6,7 +6,7 @@
 
 use super::column::MAX_SAMPLES;
 use super::fields::{ns, number, numbered, rounded};
-use super::{ImportOptions, ParseError, Unit, measurement, samples, source};
+use super::{ImportOptions, ParseError, Unit, samples};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use flate2::read::ZlibDecoder;
 use model::{Histogram, Imported, LAST_UNIX_MS, Slice, Source, Span, StatedConditions};
@@ -106,7 +106,7 @@ pub(super) fn read(text: &str, name: &str, stated: &ImportOptions) -> Result<Vec
             measured: span_ns(series.end_s - series.begin_s).map(Span),
             threads: vec![samples::of_slices(0, series.slices)],
             remarks,
-            ..measurement(Source { version: version.clone(), ..source(tool, name) }, 1)
+            ..Imported::of(Source { version: version.clone(), ..Source::of(tool, name) }, 1)
         }
     };
     Ok(all.into_iter().map(of_tag).collect())

@@ -1,10 +1,10 @@
 //! `results.json` of jitterdebugger, version 3.
 
+use super::ParseError;
 use super::column::Column;
 use super::cyclictest_json::{SystemInformation, column, no_json};
 use super::fields::ns;
-use super::{ParseError, measurement, source};
-use model::{Beyond, Imported, ImportedThread};
+use model::{Beyond, Imported, ImportedThread, Source};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -68,7 +68,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
         host: sysinfo.host(),
         threads,
         remarks: vec![EVERY_DUE_TIME.to_owned(), NUMBERS.to_owned()],
-        ..measurement(source("jitterdebugger", name), unit_ns)
+        ..Imported::of(Source::of("jitterdebugger", name), unit_ns)
     })
 }
 

@@ -1,8 +1,8 @@
 //! The histogram of `latmus -g`: `#` lines that describe the measurement, then rows.
 
+use super::ParseError;
 use super::column::Column;
 use super::fields::{clock, number, numbered, period_us, us};
-use super::{ParseError, measurement, source};
 use model::{Beyond, Host, Imported, ImportedThread, Source, Span, StatedConditions};
 
 /// Unit of rows: whole microseconds.
@@ -72,7 +72,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
             slices: Vec::new(),
         }],
         remarks,
-        ..measurement(Source { version: parsed.version, ..source("latmus", name) }, UNIT_NS)
+        ..Imported::of(Source { version: parsed.version, ..Source::of("latmus", name) }, UNIT_NS)
     })
 }
 

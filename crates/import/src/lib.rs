@@ -34,10 +34,7 @@ pub use libvirt::{Domain, libvirt_domain};
 
 use detect::{Content, Kind};
 use host::file;
-use model::{
-    Host, Imported, ImportedLoad, ImportedThread, Period, Policy, ResultFormat, ResultTool, Source, Span,
-    StatedConditions,
-};
+use model::{Imported, ImportedLoad, ImportedThread, Period, Policy, ResultFormat, ResultTool};
 use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
@@ -264,29 +261,8 @@ fn text(bytes: &[u8], name: &str, stated: &ImportOptions) -> Result<Vec<Imported
     if all.iter().all(is_sound) { Ok(all) } else { Err(ParseError::of_file("contradictory counts")) }
 }
 
-/// Default measurement of wake-ups.
-fn measurement(source: Source, resolution_ns: u64) -> Imported {
-    Imported {
-        format: model::RECORD_FORMAT,
-        tool: model::TOOL.to_owned(),
-        source,
-        conditions: StatedConditions::of("wake-up"),
-        started_unix_ms: None,
-        measured: None,
-        resolution: Span(resolution_ns),
-        host: Host::default(),
-        threads: Vec::new(),
-        remarks: Vec::new(),
-    }
-}
-
 /// Remark for results of tools that keep no distribution without an option.
 const NO_HISTOGRAM: &str = "no histogram (-h): no quantile is known";
-
-/// Source of a file `name` written by an unknown version of `tool`.
-fn source(tool: &str, name: &str) -> Source {
-    Source { tool: tool.to_owned(), version: None, file: name.to_owned(), command_line: None }
-}
 
 /// Adds properties stated by the user where the file does not contain them.
 fn state(imported: &mut Imported, stated: &ImportOptions) {

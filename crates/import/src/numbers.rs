@@ -4,8 +4,8 @@
 
 use super::column::Column;
 use super::fields::{decimal, number, numbered};
-use super::{ImportOptions, ParseError, Unit, measurement, samples, source};
-use model::{Imported, ImportedThread};
+use super::{ImportOptions, ParseError, Unit, samples};
+use model::{Imported, ImportedThread, Source};
 
 /// Limit of samples in a table: three years of one each 100 us. A column of times adds up to more.
 const MAX_SAMPLES: u64 = 1_000_000_000_000;
@@ -27,7 +27,7 @@ pub(super) fn read(text: &str, name: &str, stated: &ImportOptions) -> Result<Imp
             if is_one { decimal(row, unit.ns(), line) } else { Err(ParseError::at(line, "expected one latency")) }
         };
         let thread = samples::thread(0, rows().count(), rows().map(latency))?;
-        return Ok(Imported { threads: vec![thread], ..measurement(source("samples", name), 1) });
+        return Ok(Imported { threads: vec![thread], ..Imported::of(Source::of("samples", name), 1) });
     }
     let is_head = |line: &str| line.starts_with('#') && ["latenc", "histogram"].iter().any(|word| line.contains(word));
     if stated.unit.is_none() && !numbered(text).any(|(_, line)| is_head(&line.to_lowercase())) {
@@ -96,7 +96,7 @@ fn table<'a>(
             "the file does not state its unit, us or ns: taken as us; if the values are ns: --unit ns".to_owned(),
         );
     }
-    Ok(Imported { threads, remarks, ..measurement(source("table", name), unit.ns()) })
+    Ok(Imported { threads, remarks, ..Imported::of(Source::of("table", name), unit.ns()) })
 }
 
 /// Why a column cannot be the counts of latency classes.

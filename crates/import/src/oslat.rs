@@ -1,11 +1,11 @@
 //! Results of oslat (rt-tests): text with a column for each CPU, and JSON with an object for each.
 
+use super::ParseError;
 use super::column::Column;
 use super::cyclictest_json::{self, Document, Thread};
 use super::fields::{decimal, ns, number, option, rounded, us};
 use super::xenomai::beyond;
-use super::{ParseError, measurement, source};
-use model::{CpuSet, Imported, ImportedThread, Span, StatedConditions};
+use model::{CpuSet, Imported, ImportedThread, Source, Span, StatedConditions};
 
 /// Unit of its values.
 const UNIT_NS: u64 = 1_000;
@@ -56,7 +56,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
         measured_ns: measured_ns[index],
     };
     let cores = cpus.into_iter().zip(columns).enumerate().map(core).collect();
-    imported(cores, priority, model::Source { version, ..source("oslat", name) })
+    imported(cores, priority, Source { version, ..Source::of("oslat", name) })
 }
 
 /// Parses a document of `--json`.
@@ -95,7 +95,7 @@ fn core(thread: &Thread) -> Result<Core, String> {
 }
 
 /// The measurement of these CPUs. oslat rounds up: a value of 1 us stands for every interruption of at most 1 us.
-fn imported(cores: Vec<Core>, priority: Option<u32>, source: model::Source) -> Result<Imported, ParseError> {
+fn imported(cores: Vec<Core>, priority: Option<u32>, source: Source) -> Result<Imported, ParseError> {
     if cores.iter().map(|core| core.cpu).collect::<CpuSet>().len() != cores.len() {
         return Err(ParseError::of_file("the same CPU twice"));
     }
@@ -123,7 +123,7 @@ fn imported(cores: Vec<Core>, priority: Option<u32>, source: model::Source) -> R
         measured: longest.filter(|ns| *ns > 0).map(Span),
         threads,
         remarks,
-        ..measurement(source, UNIT_NS)
+        ..Imported::of(source, UNIT_NS)
     })
 }
 

@@ -1,8 +1,8 @@
 //! Results of performance_test (ROS 2): extremes and means of the latencies of messages, by second.
 
+use super::ParseError;
 use super::cyclictest_json::no_json;
 use super::fields::{number, numbered, rounded, seconds_span};
-use super::{ParseError, measurement, source};
 use model::{Imported, ImportedThread, Period, Source, Span, StatedConditions};
 use serde::Deserialize;
 
@@ -114,6 +114,6 @@ fn imported(
             ..ImportedThread::default()
         }],
         remarks,
-        ..measurement(Source { version, ..source("performance_test", name) }, 1)
+        ..Imported::of(Source { version, ..Source::of("performance_test", name) }, 1)
     })
 }

@@ -7,8 +7,8 @@
 
 use super::jitterdebugger::{EVERY_DUE_TIME, NUMBERS};
 use super::samples::{self, SLICES};
-use super::{ImportOptions, Unit, measurement, source};
-use model::{Histogram, Imported, ImportedThread, Period, Slice, Span, StatedConditions};
+use super::{ImportOptions, Unit};
+use model::{Histogram, Imported, ImportedThread, Period, Slice, Source, Span, StatedConditions};
 use std::io::{self, Read};
 
 /// Size of a record, bytes.
@@ -286,6 +286,6 @@ fn imported(
         measured: last.zip(first).map(|(last, first)| Span(last - first)).filter(|span| *span <= Span::MAX),
         threads: threads.into_iter().map(of_thread).collect(),
         remarks,
-        ..measurement(source("jitterdebugger", name), unit.ns())
+        ..Imported::of(Source::of("jitterdebugger", name), unit.ns())
     }
 }

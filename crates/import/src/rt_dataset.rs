@@ -1,9 +1,9 @@
 //! OSADL's "RT Dataset", a JSON exchange format for histograms of cyclictest (github.com/osadl/Latencyplot).
 
+use super::ParseError;
 use super::column::Column;
 use super::cyclictest_json::no_json;
 use super::fields::{ns, period_us};
-use super::{ParseError, measurement, source};
 use cyclictest::asked_there;
 use model::{Beyond, Host, Imported, ImportedThread, Preemption, Source, StatedConditions};
 use serde::Deserialize;
@@ -114,7 +114,10 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
         },
         threads,
         remarks,
-        ..measurement(Source { command_line: condition.cyclictest, ..source("cyclictest (RT Dataset)", name) }, unit_ns)
+        ..Imported::of(
+            Source { command_line: condition.cyclictest, ..Source::of("cyclictest (RT Dataset)", name) },
+            unit_ns,
+        )
     })
 }
 

@@ -1,8 +1,8 @@
 //! Parser for `summary.xml` of rteval: the distribution of each core, measured by cyclictest or timerlat.
 
+use super::ParseError;
 use super::column::Column;
 use super::fields::{ns, option, period_us, seconds_span};
-use super::{ParseError, measurement, source};
 use cyclictest::asked_there;
 use model::{Beyond, Host, Imported, ImportedThread, Preemption, Source, Span, StatedConditions};
 use roxmltree::Node;
@@ -96,11 +96,11 @@ fn of_tool(node: Node<'_, '_>, report: &Report<'_>) -> Result<Imported, ParseErr
         host: report.host.clone(),
         threads,
         remarks,
-        ..measurement(
+        ..Imported::of(
             Source {
                 version: report.version.map(str::to_owned),
                 command_line: Some(command_line.to_owned()),
-                ..source(&format!("{tool} (rteval)"), report.name)
+                ..Source::of(&format!("{tool} (rteval)"), report.name)
             },
             UNIT_NS,
         )

@@ -2,10 +2,10 @@
 //!
 //! Version 6.1 has no table of all CPUs, and reports a threshold stop in one line; later versions also report the CPU.
 
+use super::ParseError;
 use super::column::Column;
 use super::fields::{clock, ns, number, numbered, seconds_span};
-use super::{ParseError, measurement, source};
-use model::{Beyond, Histogram, Imported, ImportedThread, Span, StatedConditions};
+use model::{Beyond, Histogram, Imported, ImportedThread, Source, Span, StatedConditions};
 use std::collections::BTreeMap;
 
 /// A column: one kind of latency on one CPU.
@@ -101,7 +101,7 @@ fn no_noise(unit_ns: u64, measured: Option<Span>, name: &str) -> Imported {
         remarks: vec![
             "no CPU had noise above the tracer's threshold; the file does not list the traced CPUs".to_owned(),
         ],
-        ..measurement(source("rtla osnoise", name), unit_ns)
+        ..Imported::of(Source::of("rtla osnoise", name), unit_ns)
     }
 }
 
@@ -193,7 +193,7 @@ fn of_kind(
         measured,
         threads,
         remarks,
-        ..measurement(source(tool, name), unit_ns.saturating_mul(step.max(1)))
+        ..Imported::of(Source::of(tool, name), unit_ns.saturating_mul(step.max(1)))
     })
 }
 

@@ -1,8 +1,8 @@
 //! Samples of rttest, the loop of ROS 2's pendulum: `iteration timestamp latency minor_pagefaults major_pagefaults`.
 
 use super::fields::{ns, number, numbered};
-use super::{ParseError, measurement, samples, source};
-use model::{Imported, Period, Span, StatedConditions};
+use super::{ParseError, samples};
+use model::{Imported, Period, Source, Span, StatedConditions};
 
 /// Parses a whole file. Values are in ns; older versions have `minor_pagefaults` twice, or `missed_deadline`
 /// (`write_results_file`, rttest.cpp).
@@ -48,6 +48,6 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
         measured: measured.map(Span).filter(|span| *span <= Span::MAX),
         threads: vec![thread],
         remarks,
-        ..measurement(source("rttest", name), 1)
+        ..Imported::of(Source::of("rttest", name), 1)
     })
 }

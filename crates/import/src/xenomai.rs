@@ -1,9 +1,9 @@
 //! Text of Xenomai's `latency` and EVL's `latmus`: RTT, RTH, RTD and RTS lines, and HSD rows of `-h`.
 
+use super::ParseError;
 use super::column::Column;
 use super::fields::{clock, ns, number, period_us, us};
-use super::{ParseError, measurement, source};
-use model::{Beyond, Imported, ImportedThread, RtPriority, Span, StatedConditions};
+use model::{Beyond, Imported, ImportedThread, RtPriority, Source, Span, StatedConditions};
 
 /// Unit of HSD rows: microseconds unless set by `-B`, which the output does not contain.
 const UNIT_NS: u64 = 1_000;
@@ -83,7 +83,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
             ..ImportedThread::default()
         }],
         remarks,
-        ..measurement(source("latency", name), resolution_ns)
+        ..Imported::of(Source::of("latency", name), resolution_ns)
     })
 }
 

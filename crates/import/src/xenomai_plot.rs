@@ -4,10 +4,10 @@
 //! one, for a logarithmic axis; the first and the last row are the outer edges of the classes, with count 1. The class
 //! width is that of `-B`, 1 us by default, and no class between the first and the last is omitted.
 
+use super::ParseError;
 use super::column::Column;
 use super::fields::{clock, number, numbered, us};
 use super::xenomai::{FOLDED_REMARK, Title, beyond};
-use super::{ParseError, measurement, source};
 use model::{Host, Imported, ImportedThread, Source, Span};
 
 #[derive(Debug, Default)]
@@ -61,7 +61,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
             ..ImportedThread::default()
         }],
         remarks,
-        ..measurement(Source { version: parsed.version, ..source("latency", name) }, class_ns)
+        ..Imported::of(Source { version: parsed.version, ..Source::of("latency", name) }, class_ns)
     })
 }
 

@@ -1,6 +1,6 @@
 //! The result of Cobalt's driver `timerbench` as that of an outside instrument: what it does not say stays unknown.
 
-use model::{Beyond, CobaltContext, Histogram, Host, Imported, ImportedThread, Period, Source, Span, StatedConditions};
+use model::{Beyond, CobaltContext, Histogram, Imported, ImportedThread, Period, Source, Span, StatedConditions};
 use sys::cobalt::timerbench::{DEVICE, Outcome};
 
 /// The driver's histogram: `n` buckets of `width_ns`; the last one counts everything above, too.
@@ -62,18 +62,12 @@ pub(super) fn imported(
         }
     };
     let due = thread.samples.unwrap_or(0).saturating_add(u64::try_from(outcome.overruns).unwrap_or(0));
-    let file = DEVICE.to_owned();
     Ok(Imported {
-        format: model::RECORD_FORMAT,
-        tool: model::TOOL.to_owned(),
-        source: Source { tool: "timerbench of Xenomai".to_owned(), version: None, file, command_line: None },
         conditions: StatedConditions { period: Some(period), ..StatedConditions::of(what) },
-        started_unix_ms: None,
         measured: Some(Span(due.saturating_mul(period.ns()))),
-        resolution: Span(u64::from(buckets.width_ns)),
-        host: Host::default(),
         threads: vec![thread],
         remarks,
+        ..Imported::of(Source::of("timerbench of Xenomai", DEVICE), u64::from(buckets.width_ns))
     })
 }
 

@@ -37,6 +37,24 @@ pub struct Imported {
     pub remarks: Vec<String>,
 }
 
+impl Imported {
+    /// A measurement of wake-ups by this program's import, with values in this unit, ns; all else is unknown.
+    pub fn of(source: Source, resolution_ns: u64) -> Imported {
+        Imported {
+            format: crate::RECORD_FORMAT,
+            tool: crate::TOOL.to_owned(),
+            source,
+            conditions: StatedConditions::of("wake-up"),
+            started_unix_ms: None,
+            measured: None,
+            resolution: Span(resolution_ns),
+            host: Host::default(),
+            threads: Vec::new(),
+            remarks: Vec::new(),
+        }
+    }
+}
+
 /// The first line of `imported.jsonl`; the measurements follow, one a line.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ImportHeader {
@@ -66,8 +84,15 @@ pub struct Source {
     pub command_line: Option<String>,
 }
 
+impl Source {
+    /// A file of an unknown version of `tool`.
+    pub fn of(tool: &str, file: &str) -> Source {
+        Source { tool: tool.to_owned(), version: None, file: file.to_owned(), command_line: None }
+    }
+}
+
 /// Known conditions of the measurement.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct StatedConditions {
     /// Kind of the latencies, in the tool's words: `wake-up`, `irq`, `thread`, `user`, `noise`.
     pub what: String,
@@ -87,14 +112,7 @@ pub struct StatedConditions {
 impl StatedConditions {
     /// Latencies of kind `what` under unknown conditions.
     pub fn of(what: &str) -> StatedConditions {
-        StatedConditions {
-            what: what.to_owned(),
-            policy: None,
-            priority: None,
-            period: None,
-            load: None,
-            stated: Vec::new(),
-        }
+        StatedConditions { what: what.to_owned(), ..StatedConditions::default() }
     }
 }
 

@@ -4,31 +4,10 @@ use super::*;
 use crate::findings::{ImportedFinding, of_imported};
 use crate::summarise_imported;
 use crate::testing::{self, imported_thread as thread};
-use model::{Beyond, Level, Requirement, Slice, Source, Span, StatedConditions};
+use model::{Beyond, Level, Requirement, Slice, Source, Span};
 
 pub(crate) fn imported(threads: Vec<ImportedThread>) -> Imported {
-    let source =
-        Source { tool: "cyclictest".to_owned(), version: None, file: "a/h.txt".to_owned(), command_line: None };
-    let what = "wake-up".to_owned();
-    Imported {
-        format: 1,
-        tool: "punctual".to_owned(),
-        source,
-        conditions: StatedConditions {
-            what,
-            policy: None,
-            priority: None,
-            period: None,
-            load: None,
-            stated: Vec::new(),
-        },
-        started_unix_ms: None,
-        measured: None,
-        resolution: Span(1_000),
-        host: testing::host(),
-        threads,
-        remarks: Vec::new(),
-    }
+    Imported { host: testing::host(), threads, ..Imported::of(Source::of("cyclictest", "a/h.txt"), 1_000) }
 }
 
 fn of(threads: Vec<ImportedThread>) -> ImportedCell {

@@ -5,7 +5,7 @@ use crate::{ImportedSet, Results, html};
 use analysis::testing::imported_thread as thread;
 use analysis::{summarise, summarise_imported};
 use model::{
-    Beyond, Histogram, Host, ImportHeader, Imported, ImportedThread, Requirement, Slice, Source, Span, StatedConditions,
+    Beyond, Histogram, ImportHeader, Imported, ImportedThread, Requirement, Slice, Source, Span, StatedConditions,
 };
 
 fn header(title: &str) -> ImportHeader {
@@ -19,25 +19,9 @@ fn header(title: &str) -> ImportHeader {
 }
 
 fn imported(file: &str, what: &str, threads: Vec<ImportedThread>) -> Imported {
-    let source = Source {
-        tool: "cyclictest".to_owned(),
-        version: None,
-        file: file.to_owned(),
-        command_line: Some("cyclictest -q".to_owned()),
-    };
-    let (policy, priority, period, load) = (None, Some(80), None, None);
-    Imported {
-        format: 1,
-        tool: "punctual".to_owned(),
-        source,
-        conditions: StatedConditions { what: what.to_owned(), policy, priority, period, load, stated: Vec::new() },
-        started_unix_ms: None,
-        measured: None,
-        resolution: Span(1_000),
-        host: Host::default(),
-        threads,
-        remarks: Vec::new(),
-    }
+    let source = Source { command_line: Some("cyclictest -q".to_owned()), ..Source::of("cyclictest", file) };
+    let conditions = StatedConditions { priority: Some(80), ..StatedConditions::of(what) };
+    Imported { conditions, threads, ..Imported::of(source, 1_000) }
 }
 
 fn latencies() -> Vec<i64> {
