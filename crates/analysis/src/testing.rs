@@ -1,8 +1,8 @@
 //! Builder of runs for tests, from given latencies.
 
 use model::{
-    Achieved, Cell, Conditions, CpuSet, Ended, Entry, Header, Histogram, Host, ImportedThread, Kernel, LabClock,
-    LabRecord, Link, Load, MonoTime, Period, Plan, Planned, Policy, RECORD_FORMAT, RUN_FORMAT, Record, Requirement,
+    Achieved, Cell, Conditions, Ended, Entry, Header, Histogram, Host, ImportedThread, Kernel, LabClock, LabRecord,
+    Link, Load, MonoTime, Period, Plan, Planned, Policy, RECORD_FORMAT, RUN_FORMAT, Record, Requirement,
     ResponseRecord, Span, TargetRecord, Task, ThreadRecord,
 };
 
@@ -50,14 +50,7 @@ pub fn cell(load: &str, policy: &str) -> Cell {
 pub fn response(host: Host) -> ResponseRecord {
     let target = TargetRecord {
         link: Link::Uio,
-        achieved: Achieved {
-            policy: Policy::OTHER,
-            cpus: CpuSet::default(),
-            changes: Vec::new(),
-            timer_slack_ns: 0,
-            memory_locked_bytes: 0,
-            cpu_dma_latency_us: None,
-        },
+        achieved: Achieved::default(),
         triggers: 0,
         answered: 0,
         missed: 0,
@@ -169,10 +162,10 @@ impl RunBuilder {
         let achieved = |cpu| Achieved {
             policy: cell.policy,
             cpus: [cpu].into_iter().collect(),
-            changes: Vec::new(),
             timer_slack_ns: slack,
             memory_locked_bytes: 1 << 20,
             cpu_dma_latency_us: Some(0),
+            ..Achieved::default()
         };
         let threads = cell.cpus.iter().map(|cpu| thread(&cell, achieved(cpu), cpu, |cycle| latency_ns(cpu, cycle)));
         let threads: Vec<ThreadRecord> = threads.collect();

@@ -178,10 +178,8 @@ impl OutsideProgram {
         Achieved {
             policy: found.map_or(self.cell.policy, |thread| thread.policy),
             cpus: found.map_or_else(|| self.cell.cpus.clone(), |thread| thread.cpus.clone()),
-            changes: Vec::new(),
-            timer_slack_ns: 0,
-            memory_locked_bytes: 0,
             cpu_dma_latency_us: self.cpu_dma_latency_us,
+            ..Achieved::default()
         }
     }
 }
@@ -197,27 +195,13 @@ pub(super) fn of_reported(thread: &ImportedThread, cpu: u32, achieved: Achieved)
     let missed = thread.missed.unwrap_or(0);
     Some(ThreadRecord {
         cpu,
-        period: None,
-        stretch: None,
-        offset: Span(0),
-        origin_uncertainty: None,
-        timer_overruns: None,
         achieved,
         cycles_due: histogram.n.saturating_add(missed),
         recorded: histogram.n,
         missed,
-        lost: 0,
-        passed_over: 0,
-        early: 0,
-        censored: None,
-        seconds: Vec::new(),
         slices: slices(thread, &histogram),
         histogram,
-        unanswered: None,
-        worst: Vec::new(),
-        episodes: model::Episodes::default(),
-        usage: None,
-        cobalt: None,
+        ..ThreadRecord::default()
     })
 }
 

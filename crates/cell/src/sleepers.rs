@@ -196,11 +196,6 @@ impl CpuSleeper {
         let unaccounted = CellError::Unaccounted { cpu, cycles_due, accounted };
         Ok(ThreadRecord {
             cpu,
-            period: None,
-            stretch: None,
-            offset: Span(0),
-            origin_uncertainty: None,
-            timer_overruns: None,
             achieved: Achieved {
                 policy: settings.policy,
                 cpus: settings.cpus,
@@ -213,19 +208,15 @@ impl CpuSleeper {
             recorded: collector.histogram.n,
             // Periods that the sleeps have drifted past.
             missed: cycles_due.checked_sub(accounted).ok_or(unaccounted)?,
-            lost: 0,
-            passed_over: 0,
             early: collector.early,
             censored,
             histogram: collector.histogram,
             seconds: collector.seconds,
             slices: collector.slices,
-            unanswered: None,
             worst,
             episodes: collector.episodes,
-            // The kernel's counts for a process include start-up and warm-up.
-            usage: None,
-            cobalt: None,
+            // No usage: the kernel's counts for a process include start-up and warm-up.
+            ..ThreadRecord::default()
         })
     }
 }

@@ -174,10 +174,8 @@ impl Measurers for Driver {
         let achieved = || Achieved {
             policy: self.task.and_then(|task| task.policy).unwrap_or(self.cell.policy),
             cpus: self.cell.cpus.clone(),
-            changes: Vec::new(),
-            timer_slack_ns: 0,
-            memory_locked_bytes: 0,
             cpu_dma_latency_us: self.cpu_dma_latency_us,
+            ..Achieved::default()
         };
         let threads = &record.result.threads;
         let threads = threads.iter().filter_map(|thread| of_reported(thread, self.cpu(), achieved())).collect();

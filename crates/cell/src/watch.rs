@@ -395,10 +395,9 @@ impl Watcher {
         Achieved {
             policy: one.policy.unwrap_or(self.cell.policy),
             cpus: one.cpus.clone().unwrap_or_else(|| self.cell.cpus.clone()),
-            changes: Vec::new(),
-            timer_slack_ns: 0,
             memory_locked_bytes: one.process.and_then(host::memory_locked_bytes_of).unwrap_or(0),
             cpu_dma_latency_us: self.cpu_dma_latency_us,
+            ..Achieved::default()
         }
     }
 }

@@ -64,16 +64,11 @@ pub(super) fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl
         cpu,
         period: Some(period).filter(|period| *period != cell.period),
         // As of a method that measures each CPU in a process of its own.
-        stretch: None,
         offset: lead,
-        origin_uncertainty: None,
-        timer_overruns: None,
         achieved,
         cycles_due,
         recorded: histogram.n,
         missed,
-        lost: 0,
-        passed_over: 0,
         early,
         censored,
         histogram,
@@ -83,7 +78,7 @@ pub(super) fn thread(cell: &Cell, achieved: Achieved, cpu: u32, latency_ns: impl
         worst,
         episodes: Episodes { count, first: episodes },
         usage: Some(Usage::default()),
-        cobalt: None,
+        ..ThreadRecord::default()
     }
 }
 

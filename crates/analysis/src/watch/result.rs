@@ -42,26 +42,19 @@ impl ThreadResult {
         ThreadRecord {
             cpu: *cpu,
             period: period.map(|found| found.period),
-            stretch: None,
             offset: Span(self.first_release_ns.saturating_sub(started.0)),
-            origin_uncertainty: None,
-            timer_overruns: None,
             achieved,
             cycles_due: histogram.n.saturating_add(*skipped).saturating_add(open).saturating_add(self.lost),
             recorded: histogram.n,
             missed: *skipped,
             lost: self.lost,
-            passed_over: 0,
-            early: 0,
             censored: self.censored,
             histogram: histogram.clone(),
             seconds: self.seconds.clone(),
             slices: self.slices.clone(),
-            unanswered: None,
             worst: self.worst.clone(),
             episodes: self.episodes.clone(),
-            usage: None,
-            cobalt: None,
+            ..ThreadRecord::default()
         }
     }
 }

@@ -74,6 +74,12 @@ pub enum Policy {
     Deadline(DeadlineBudget),
 }
 
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy::OTHER
+    }
+}
+
 /// Parse error of a policy.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum PolicyError {

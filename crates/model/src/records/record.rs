@@ -155,7 +155,7 @@ pub struct RuntimeRecord {
 }
 
 /// The record of one measured thread.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ThreadRecord {
     /// CPU that it was pinned to; for a deadline thread, which cannot be pinned, the CPU that it belongs to.
     pub cpu: u32,
@@ -252,7 +252,7 @@ impl ThreadRecord {
 }
 
 /// The settings of a measured thread as the kernel reports them.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Achieved {
     /// `sched_getattr(2)`.
     pub policy: Policy,
