@@ -29,11 +29,11 @@ pub(super) fn export(arguments: &ExportArguments) -> Outcome {
     let programs = if engine.takes_programs() { programs() } else { Vec::new() };
     let job = job(arguments, name, &plan, &programs)?;
     let files = match engine {
-        Engine::Ansible => ansible::files(&job),
-        Engine::Labgrid => labgrid::files(&job),
-        Engine::Lava => lava::files(&job),
-        Engine::K8s => k8s::files(&job),
-        Engine::Slurm => slurm::files(&job),
+        Engine::Ansible => ansible(&job),
+        Engine::Labgrid => labgrid(&job),
+        Engine::Lava => lava(&job),
+        Engine::K8s => k8s(&job),
+        Engine::Slurm => slurm(&job),
     };
     let new = NewDirectory::make(&dir)?;
     for File { name, text, executable } in &files {
