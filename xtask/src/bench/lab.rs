@@ -1,7 +1,7 @@
 //! Costs of measuring in the lab, and its results beside those of cyclictest in one guest.
 
-use super::process::finish;
-use super::statistics::row;
+use super::Setup;
+use super::engine::{Promise, Scratch, finish, quiet_cell, repeated, row, run, table};
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -13,37 +13,30 @@ const KERNELS: [&str; 4] =
 const LOADS: [&str; 4] = ["none", "exec", "tcp", "mmap"];
 const PHASES: u32 = 4;
 
-/// Promises, CPU seconds: boot of a kernel to its first sample, resume of a saved guest to its first sample, a cell of
-/// 300 samples averaged over the loads, and the whole campaign.
-const COLD_S: f64 = 4.5;
-const RESTORED_S: f64 = 0.5;
-const CELL_S: f64 = 1.5;
-const CAMPAIGN_S: f64 = 120.0;
-
 /// Measures all of it and prints the table.
-pub(super) fn report(program: &Path, times: u64) -> Result<(), String> {
+pub(super) fn report(setup: &Setup) -> Result<(), String> {
+    let program = &*setup.program;
     let scratch = Scratch::new()?;
     // Downloads are not part of it.
     let kernels = fetched(program, &KERNELS)?;
-    println!("\nlab: CPU time of QEMU and punctual together; {times} times each");
-    println!("{:<52}{:>8}  {:<20}promise", "", "median", "[95 %]");
+    table("lab: CPU time of QEMU and punctual together");
     let bench = Bench { program, scratch: &scratch };
     let first_sample = Ask { kernels: &KERNELS[2..3], loads: &LOADS[..1], cycles: 1, blocks: 1 };
 
-    let cold = repeated(times, || bench.cold(&first_sample))?;
-    row("a kernel from its start to a first sample, s", &cold, COLD_S);
+    let cold = repeated(setup.pairs, || bench.cold(&first_sample))?;
+    row("a kernel from its start to a first sample, s", &cold, Promise::AtMost(4.5));
     bench.warm(&first_sample)?;
-    let without = repeated(times, || bench.warm(&first_sample))?;
-    let with = repeated(times, || bench.warm(&Ask { blocks: 9, ..first_sample }))?;
-    let restored: Vec<f64> = with.iter().zip(&without).map(|(nine, one)| (nine - one) / 8.0).collect();
-    row("a guest that goes on to a first sample, s", &restored, RESTORED_S);
+    let without = repeated(setup.pairs, || bench.warm(&first_sample))?;
+    let with = repeated(setup.pairs, || bench.warm(&Ask { blocks: 9, ..first_sample }))?;
+    let restored = super::engine::each(&with, &without, |nine, one| (nine - one) / 8.0);
+    row("a guest that goes on to a first sample, s", &restored, Promise::AtMost(0.5));
 
     let all = Ask { kernels: &KERNELS, loads: &LOADS, cycles: 300, blocks: PHASES };
     bench.warm(&Ask { cycles: 1, blocks: 1, ..all })?;
     let campaign = bench.warm(&all)?;
     let n = (KERNELS.len() * LOADS.len()) as f64;
-    row("a cell of 300 samples, mean over four loads, s", &[campaign / (n * f64::from(PHASES))], CELL_S);
-    row("four kernels x four loads x four phases, s", &[campaign], CAMPAIGN_S);
+    row("a cell of 300 samples, mean over four loads, s", &[campaign / (n * f64::from(PHASES))], Promise::AtMost(1.5));
+    row("four kernels x four loads x four phases, s", &[campaign], Promise::AtMost(120.0));
     let booted = LOADS.iter().map(|load| {
         let [kernel, load] = [&KERNELS[2..3], &[*load][..]];
         bench.cold(&Ask { kernels: kernel, loads: load, cycles: 300, blocks: 1 })
@@ -96,34 +89,11 @@ impl Bench<'_> {
             list(ask.kernels),
             list(ask.loads)
         );
-        let (file, out) = (self.scratch.0.join("plan.toml"), self.scratch.0.join("run"));
-        fs::write(&file, plan).map_err(failed)?;
+        let (file, out) = (self.scratch.write("plan.toml", plan)?, self.scratch.path("run"));
         let _ = fs::remove_dir_all(&out);
         let mut command = Command::new(self.program);
         command.args(["run", "--wait", "--format", "json", "--out"]).arg(&out).arg(&file);
-        let used = finish(command.env("XDG_CACHE_HOME", cache), b"")?.reaped.usage;
-        Ok((used.user_us + used.system_us) as f64 / 1e6)
-    }
-}
-
-fn repeated(times: u64, of: impl Fn() -> Result<f64, String>) -> Result<Vec<f64>, String> {
-    (0..times).map(|_| of()).collect()
-}
-
-/// A directory that is removed on drop.
-struct Scratch(PathBuf);
-
-impl Scratch {
-    fn new() -> Result<Scratch, String> {
-        let dir = std::env::temp_dir().join(format!("punctual-bench-lab-{}", std::process::id()));
-        fs::create_dir_all(&dir).map_err(|err| err.to_string())?;
-        Ok(Scratch(dir))
-    }
-}
-
-impl Drop for Scratch {
-    fn drop(&mut self) {
-        let _ = fs::remove_dir_all(&self.0);
+        Ok(finish(command.env("XDG_CACHE_HOME", cache), b"")?.cpu_s)
     }
 }
 
@@ -202,14 +172,14 @@ fn archive(program: &Path, dir: &Path) -> Result<PathBuf, String> {
     fs::create_dir_all(&root).map_err(failed)?;
     let cyclictest = which("cyclictest").ok_or("cyclictest is not installed; apt-get install rt-tests")?;
     let busybox = which("busybox").ok_or("busybox is not installed; apt-get install busybox-static")?;
-    let mut cell = super::process::quiet_cell([0].into_iter().collect(), model::Span(2_000_000_000));
+    let mut cell = quiet_cell([0].into_iter().collect(), model::Span(2_000_000_000));
     cell.policy = "fifo:90".parse().map_err(|err| format!("{err}"))?;
     fs::write(root.join("cell"), serde_json::to_vec(&cell).map_err(|err| err.to_string())?).map_err(failed)?;
     for (from, to) in [(busybox, "busybox"), (program.to_owned(), "punctual"), (cyclictest.clone(), "cyclictest")] {
         fs::copy(from, root.join(to)).map_err(failed)?;
     }
     fs::write(root.join("init"), INIT).map_err(failed)?;
-    let libraries = finish(Command::new("ldd").arg(&cyclictest), b"")?.stdout;
+    let libraries = run(Path::new("ldd"), "", &[&cyclictest])?.stdout;
     for library in libraries.split_whitespace().filter(|word| word.starts_with('/')) {
         let target = root.join(library.trim_start_matches('/'));
         fs::create_dir_all(target.parent().unwrap_or(&root)).map_err(failed)?;

@@ -1,19 +1,13 @@
 //! Round trips between two network namespaces beside a minimal pair in C, and interrupts in the lab.
 
-use super::process::{cpu_us_per_wakeup, finish, quiet_cell};
-use super::statistics::row;
+use super::Setup;
+use super::engine::{
+    Promise, Scratch, each, finish, min_and_median_us, number, quiet_cell, repeated, rounds, row, table,
+};
 use model::{Cell, CpuSet, Record, Span};
 use std::io::{BufRead, BufReader};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Child, Command, Stdio};
-
-/// Promises: a round trip as a share of that of the pair in C; CPU time, us, of the logger for each trigger, including
-/// system calls (printed beside it: the difference from the pair in C); in the lab the shortest answer of an idle
-/// preempt=full, us, and a cell of 320 interrupts under `mmap` from a saved state, CPU s.
-const OF_THE_PAIR: f64 = 1.10;
-const LOGGER_US: f64 = 5.0;
-const IDLE_US: f64 = 6.6;
-const CELL_S: f64 = 10.0;
 
 const TRIGGERS: u64 = 2000;
 const KERNEL: &str = "debian:6.1 preempt=full";
@@ -62,50 +56,41 @@ int main(int n, char **v) {
 "#;
 
 /// Measures all of them and prints the table. Needs root, `ip`, a C compiler, two CPUs, and a kernel of the lab.
-pub(super) fn report(program: &Path, pairs: u64) -> Result<(), String> {
-    println!("\nresponse: {pairs} pairs of {TRIGGERS} triggers of 1 ms between two network namespaces");
-    println!("{:<46}{:>10}  {:<20}promise", "", "median", "[95 %]");
-    let bench = Bench::new(program)?;
-    let (mut ratio, mut cpu_us, mut more_us) = (Vec::new(), Vec::new(), Vec::new());
-    for pair in 0..pairs {
-        let theirs_first = (pair % 2 == 1).then(|| bench.theirs()).transpose()?;
-        let ours = bench.ours()?;
-        let theirs = theirs_first.map_or_else(|| bench.theirs(), Ok)?;
-        ratio.push(ours.0 / theirs.0);
-        cpu_us.push(ours.1);
-        more_us.push(ours.1 - theirs.1);
-    }
-    row("round trip, of that of a pair in C", &ratio, OF_THE_PAIR);
-    row("logger, CPU us a trigger", &cpu_us, LOGGER_US);
-    row("logger, CPU us a trigger more than asking in C", &more_us, LOGGER_US);
-    bench.lab("none")?;
-    let idle: Vec<_> = (0..3).map(|_| bench.lab("none")).collect::<Result<_, _>>()?;
+pub(super) fn report(setup: &Setup) -> Result<(), String> {
+    let bench = Bench::new(&setup.program)?;
+    table(format_args!("response: pairs of {TRIGGERS} triggers of 1 ms between two network namespaces"));
+    let [ours, theirs] = rounds(setup.pairs, [&|| bench.ours(), &|| bench.theirs()])?;
     row(
-        "lab: shortest answer of an idle guest, us",
-        &[idle.iter().map(|cell| cell.0).fold(f64::MAX, f64::min)],
-        IDLE_US,
+        "round trip, of that of a pair in C",
+        &each(&ours, &theirs, |ours, theirs| ours.0 / theirs.0),
+        Promise::AtMost(1.1),
     );
-    let busy = (0..pairs.min(6)).map(|_| Ok(bench.lab("mmap")?.1)).collect::<Result<Vec<_>, String>>()?;
-    row("lab: 320 interrupts under mmap, CPU s", &busy, CELL_S);
+    let cpu_us: Vec<_> = ours.iter().map(|ours| ours.1).collect();
+    row("logger, CPU us a trigger, with its system calls", &cpu_us, Promise::AtMost(5.0));
+    let more_us = each(&ours, &theirs, |ours, theirs| ours.1 - theirs.1);
+    row("logger, CPU us a trigger more than asking in C", &more_us, Promise::AtMost(5.0));
+    bench.lab("none")?;
+    let idle = repeated(3, || bench.lab("none"))?;
+    let shortest = idle.iter().map(|cell| cell.0).fold(f64::MAX, f64::min);
+    row("lab: shortest answer of an idle guest, us", &[shortest], Promise::AtMost(6.6));
+    let busy = repeated(setup.pairs.min(6), || Ok(bench.lab("mmap")?.1))?;
+    row("lab: 320 interrupts under mmap, CPU s", &busy, Promise::AtMost(10.0));
     Ok(())
 }
 
 struct Bench<'a> {
     program: &'a Path,
-    dir: PathBuf,
+    scratch: Scratch,
     names: [String; 2],
 }
 
 impl<'a> Bench<'a> {
     fn new(program: &'a Path) -> Result<Bench<'a>, String> {
         let pid = std::process::id();
-        let dir = std::env::temp_dir().join(format!("punctual-bench-response-{pid}"));
-        std::fs::create_dir_all(&dir).map_err(|err| err.to_string())?;
         let names = ["target", "logger"].map(|role| format!("pb-{role}-{pid}"));
-        let bench = Bench { program, dir, names };
-        let source = bench.dir.join("pair.c");
-        std::fs::write(&source, PAIR).map_err(|err| err.to_string())?;
-        run(Command::new("cc").args(["-O2", "-o"]).arg(bench.dir.join("pair")).arg(&source))?;
+        let bench = Bench { program, scratch: Scratch::new()?, names };
+        let source = bench.scratch.write("pair.c", PAIR)?;
+        run(Command::new("cc").args(["-O2", "-o"]).arg(bench.scratch.path("pair")).arg(&source))?;
         let [target, logger] = &bench.names;
         let ip = |words: &str| run(Command::new("ip").args(words.split_whitespace()));
         for (name, end) in [(target, 2), (logger, 1)] {
@@ -124,11 +109,11 @@ impl<'a> Bench<'a> {
 
     /// The median round trip, ns, of the pair in C, and the CPU time of `ping`, us for each trigger.
     fn theirs(&self) -> Result<(f64, f64), String> {
-        let pair = self.dir.join("pair");
+        let pair = self.scratch.path("pair");
         let _pong = Responder::start(self.on(0, &pair, "pong 0"), false)?;
         let ping = finish(&mut self.on(1, &pair, &format!("ping 1 10.214.9.2 {TRIGGERS}")), b"")?;
         let p50_ns: f64 = ping.stdout.trim().parse().map_err(|_| format!("the pair in C said {:?}", ping.stdout))?;
-        Ok((p50_ns, cpu_us_per_wakeup(&ping.reaped, TRIGGERS)))
+        Ok((p50_ns, ping.cpu_us(TRIGGERS)))
     }
 
     /// The median round trip, ns, of punctual, and the CPU time of its logger, us for each trigger.
@@ -141,10 +126,10 @@ impl<'a> Bench<'a> {
         let json = serde_json::to_vec(&cell).map_err(|err| err.to_string())?;
         let said = finish(&mut self.on(1, self.program, "cell"), &json)?.stdout;
         let record: Record = serde_json::from_str(&said).map_err(|err| format!("punctual cell: {err}"))?;
-        let [thread] = &record.threads[..] else { return Err("one thread measures".to_owned()) };
-        let p50_ns = analysis::quantile(&thread.histogram, 0.5).ok_or("nothing was answered")?;
-        let usage = thread.usage.ok_or("the kernel does not say what the thread used")?;
-        Ok((p50_ns as f64, (usage.user_us + usage.system_us) as f64 / TRIGGERS as f64))
+        let (_, p50_us) = min_and_median_us(&record)?;
+        let usage = record.threads.first().and_then(|thread| thread.usage);
+        let usage = usage.ok_or("the kernel does not say what the thread used")?;
+        Ok((p50_us * 1e3, (usage.user_us + usage.system_us) as f64 / TRIGGERS as f64))
     }
 
     /// The shortest answer, us, and the CPU time, s, of a cell of 320 interrupts under `load`.
@@ -153,16 +138,11 @@ impl<'a> Bench<'a> {
             "repetitions = 1\ncycles = 320\nwarm_up = \"20ms\"\n[axes]\nkernel = [\"{KERNEL}\"]\nload = [\"{load}\"]\n\
              policy = [\"fifo:90\"]\nperiod = [\"5ms\"]\nmethod = [\"response:uio\"]\n"
         );
-        let (file, out) = (self.dir.join("plan.toml"), self.dir.join("run"));
-        std::fs::write(&file, plan).map_err(|err| err.to_string())?;
+        let (file, out) = (self.scratch.write("plan.toml", plan)?, self.scratch.path("run"));
         let _ = std::fs::remove_dir_all(&out);
-        let mut command = Command::new(self.program);
-        command.args(["run", "--wait", "--format", "json", "--out"]).arg(&out).arg(&file);
-        let finished = finish(&mut command, b"")?;
-        let json: serde_json::Value = serde_json::from_str(&finished.stdout).map_err(|err| err.to_string())?;
-        let min_us = json["cells"][0]["summary"]["min_ns"].as_f64().ok_or("no smallest latency")? / 1e3;
-        let used = finished.reaped.usage;
-        Ok((min_us, (used.user_us + used.system_us) as f64 / 1e6))
+        let finished = super::engine::run(self.program, "run --wait --format json --out", &[&out, &file])?;
+        let min_us = number(&finished.json()?, "cells/0/summary/min_ns")? / 1e3;
+        Ok((min_us, finished.cpu_s))
     }
 
     /// A command in a network namespace.
@@ -178,7 +158,6 @@ impl Drop for Bench<'_> {
         for name in &self.names {
             let _ = Command::new("ip").args(["netns", "del", name]).output();
         }
-        let _ = std::fs::remove_dir_all(&self.dir);
     }
 }
 

@@ -1,11 +1,12 @@
 //! A store of fifty machines and a year: the time of an addition and of histories.
 
-use super::statistics::row;
+use super::Setup;
+use super::engine::{Promise, Scratch, judge, repeated, row, table};
+use super::runs::write;
 use analysis::testing::RunBuilder;
 use model::SplitMix64;
 use std::fs;
 use std::path::Path;
-use std::process::{Command, Stdio};
 use std::time::Instant;
 
 const MACHINES: u32 = 50;
@@ -13,67 +14,48 @@ const NIGHTS: u32 = 365;
 const CELLS: usize = 26;
 const BLOCKS: u32 = 10;
 
-/// The promises, s.
-const ADD: f64 = 0.5;
-const HISTORY: f64 = 1.0;
-
 /// Measures and prints the table.
-pub(super) fn report(program: &Path, times: u64) -> Result<(), String> {
-    let dir = std::env::temp_dir().join(format!("punctual-bench-store-{}", std::process::id()));
-    fs::create_dir_all(&dir).map_err(|err| format!("{}: {err}", dir.display()))?;
-    let measured = measure(program, &dir, times);
-    let _ = fs::remove_dir_all(&dir);
-    measured
-}
-
-fn measure(program: &Path, dir: &Path, times: u64) -> Result<(), String> {
-    let store = dir.join("store.sqlite");
-    let template = dir.join("template");
-    write(&template, &night(0))?;
-    seconds(program, &store, &["store", "add", &template.display().to_string()])?;
-    let file = fs::metadata(template.join("run.jsonl")).map_err(|err| err.to_string())?;
-    let one = fs::metadata(&store).map_err(|err| err.to_string())?.len();
+pub(super) fn report(setup: &Setup) -> Result<(), String> {
+    let Setup { program, pairs, .. } = setup;
+    let scratch = Scratch::new()?;
+    let store = scratch.path("store.sqlite");
+    let size = |path: &Path| fs::metadata(path).map(|file| file.len()).map_err(|err| err.to_string());
+    // Wall time of a command; a change is no failure.
+    let seconds = |words: &str, paths: &[&Path]| {
+        let paths = [paths, &[Path::new("--store"), &store]].concat();
+        Ok(judge(program, words, &paths)?.wall_s)
+    };
+    let night = |day: u64| {
+        let (run, dir) = (night(day), scratch.path(&format!("night-{day}")));
+        let bytes = write(&dir, &run.header, run.entries.into_iter())?;
+        Ok::<_, String>((dir, bytes))
+    };
+    let (template, raw) = night(0)?;
+    seconds("store add", &[&template])?;
+    let one = size(&store)?;
     let began = Instant::now();
     fill(&store).map_err(|err| format!("{}: {err}", store.display()))?;
-    let bytes = fs::metadata(&store).map_err(|err| err.to_string())?.len();
-    let runs = u64::from(MACHINES * NIGHTS);
-    let cells = runs * u64::try_from(CELLS).unwrap_or(0);
-    println!(
-        "\nstore: {MACHINES} machines, {NIGHTS} nights, {CELLS} cells of {BLOCKS} blocks: {} MB, {} bytes a cell \
+    let bytes = size(&store)?;
+    let cells = CELLS as u64;
+    table(format_args!(
+        "store: {MACHINES} machines, {NIGHTS} nights, {CELLS} cells of {BLOCKS} blocks: {} MB, {} bytes a cell \
          (raw run: {} bytes a cell, first store {one} bytes), filled in {:.0} s",
         bytes / 1_000_000,
-        bytes / cells,
-        file.len() / u64::try_from(CELLS).unwrap_or(1),
+        bytes / (u64::from(MACHINES * NIGHTS) * cells),
+        raw / cells,
         began.elapsed().as_secs_f64()
-    );
-    println!("{:<46}{:>10}  {:<20}promise", "", "median", "[95 %]");
-    let mut added = Vec::new();
-    for time in 0..times {
-        let run = dir.join(format!("night-{time}"));
-        write(&run, &night(1 + time))?;
-        added.push(seconds(program, &store, &["store", "add", &run.display().to_string()])?);
-    }
-    row("s, add a run", &added, ADD);
+    ));
+    let added: Result<Vec<f64>, String> = (1..=*pairs).map(|day| seconds("store add", &[&night(day)?.0])).collect();
+    row("s, add a run", &added?, Promise::AtMost(0.5));
     for (name, words) in [
-        ("s, history of a machine", &["history", "--machine", "board-7."][..]),
-        ("s, history of one cell of a machine", &["history", "--machine", "board-7.", "--cell", "none/fifo:80"]),
-        ("s, list of all runs", &["store", "list", "--format", "csv"]),
-        ("s, histories of all series", &["history"]),
+        ("s, history of a machine", "history --machine board-7."),
+        ("s, history of one cell of a machine", "history --machine board-7. --cell none/fifo:80"),
+        ("s, list of all runs", "store list --format csv"),
+        ("s, histories of all series", "history"),
     ] {
-        let all: Result<Vec<f64>, String> = (0..times).map(|_| seconds(program, &store, words)).collect();
-        row(name, &all?, HISTORY);
+        row(name, &repeated(*pairs, || seconds(words, &[]))?, Promise::AtMost(1.0));
     }
     Ok(())
-}
-
-/// Wall time of a command; a change is no failure.
-fn seconds(program: &Path, store: &Path, words: &[&str]) -> Result<f64, String> {
-    let mut command = Command::new(program);
-    command.args(words).arg("--store").arg(store).stdout(Stdio::null());
-    let began = Instant::now();
-    let status = command.status().map_err(|err| format!("{}: {err}", program.display()))?;
-    let took = began.elapsed().as_secs_f64();
-    if matches!(status.code(), Some(0 | 2)) { Ok(took) } else { Err(format!("{words:?} ended with {status}")) }
 }
 
 /// A run of all cells, with a histogram of some 300 buckets in each.
@@ -107,16 +89,6 @@ fn night(day: u64) -> RunBuilder {
 #[expect(clippy::cast_possible_truncation, reason = "some microseconds")]
 fn whole(ns: f64) -> i64 {
     ns.round() as i64
-}
-
-fn write(dir: &Path, run: &RunBuilder) -> Result<(), String> {
-    let mut lines = vec![serde_json::to_string(&run.header).map_err(|err| err.to_string())?];
-    for entry in &run.entries {
-        lines.push(serde_json::to_string(entry).map_err(|err| err.to_string())?);
-    }
-    fs::create_dir_all(dir)
-        .and_then(|()| fs::write(dir.join("run.jsonl"), lines.join("\n") + "\n"))
-        .map_err(|err| format!("{}: {err}", dir.display()))
 }
 
 /// Copies the run of the template to every machine and night, with responses that vary by 10 %.
