@@ -128,23 +128,18 @@ fn logged_there(
     };
     let running = RunningRole::start(&command, deliveries, stop.flag(), || {}).map_err(Failure::Reported)?;
     let end = running.stopper();
-    let take_progress = |line: &str| serde_json::from_slice(line.as_bytes()).map(|progress| observe(&progress)).is_ok();
+    let take_progress = |line: &str| model::json::progress(line.as_bytes()).map(|progress| observe(&progress)).is_ok();
     let record = stop.during(end, || running.listen(take_progress))?;
-    serde_json::from_slice(record.map_err(Failure::Reported)?.as_bytes()).map_err(Failure::NoRecord)
+    model::json::record(record.map_err(Failure::Reported)?.as_bytes()).map_err(Failure::NoRecord)
 }
 
 fn target_of(text: &str) -> Result<TargetRecord, String> {
-    serde_json::from_slice(text.as_bytes()).map_err(|err| format!("invalid record from the target: {err}"))
+    model::json::target(text.as_bytes()).map_err(|err| format!("invalid record from the target: {err}"))
 }
 
 /// The load records in the output of `punctual load`.
 fn loads_of(text: &str) -> Result<Vec<LoadRecord>, String> {
-    #[derive(serde::Deserialize)]
-    struct Document {
-        loads: Vec<LoadRecord>,
-    }
-    let document: Result<Document, _> = serde_json::from_slice(text.as_bytes());
-    document.map(|document| document.loads).map_err(|err| format!("invalid record from the host: {err}"))
+    model::json::loads(text.as_bytes()).map_err(|err| format!("invalid record from the host: {err}"))
 }
 
 /// Adds the records of the roles to that of the logger, which then describes the whole `cell`.

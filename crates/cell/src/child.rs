@@ -86,7 +86,7 @@ impl CellProcess {
 
     /// Parses a line of stderr: returns progress, and keeps any other line.
     pub fn take(&mut self, line: String) -> Option<Progress> {
-        let progress = serde_json::from_slice(line.as_bytes()).ok();
+        let progress = model::json::progress(line.as_bytes()).ok();
         match progress {
             Some(_) => self.limit.give_back(&line),
             None => self.lines.push(line),
@@ -106,7 +106,7 @@ impl CellProcess {
         if !status.success() {
             return Err(CellFailure::Exit(status, reason(&self.lines)));
         }
-        serde_json::from_slice(&output.map_err(CellFailure::Io)?).map_err(CellFailure::NoRecord)
+        model::json::record(&output.map_err(CellFailure::Io)?).map_err(CellFailure::NoRecord)
     }
 
     /// Lines of stderr that are not progress. If the process returned a record, they are notes for the user.

@@ -192,16 +192,16 @@ impl Setup {
 
     /// The record of a responder guest, written at its end.
     pub(super) fn target(&self, files: &Files) -> Result<TargetRecord, LabError> {
-        let record = files.result_line(TARGET).and_then(|json| serde_json::from_slice(json.as_bytes()).ok());
+        let record = files.result_line(TARGET).and_then(|json| model::json::target(json.as_bytes()).ok());
         record.ok_or_else(|| self.missing_result(files, "exited without a record of its answers"))
     }
 
     /// The record written by the guest.
     pub(super) fn record(&self, files: &Files, job: &Job) -> Result<Record, LabError> {
-        let record = files.result_line(RECORD).and_then(|json| serde_json::from_slice::<Record>(json.as_bytes()).ok());
+        let record = files.result_line(RECORD).and_then(|json| model::json::record(json.as_bytes()).ok());
         let mut record = record.ok_or_else(|| self.missing_result(files, "exited without a record"))?;
         if job.cell.conditions.tracers {
-            let seen = files.result_line(TRACERS).and_then(|json| serde_json::from_slice(json.as_bytes()).ok());
+            let seen = files.result_line(TRACERS).and_then(|json| model::json::tracers(json.as_bytes()).ok());
             let missing = || self.error(format!("exited before the results of its tracers; {}", files.console_tail()));
             record.tracers = Some(seen.ok_or_else(missing)?);
         }

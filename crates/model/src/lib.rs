@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod facts;
+pub mod json;
 mod plans;
 mod records;
 mod words;

@@ -168,7 +168,7 @@ fn entry(line: &Line) -> Result<Option<MonitorLine>, String> {
     if text.trim().is_empty() {
         return Ok(None);
     }
-    foreign::from_str(text).map(Some).map_err(|err| err.to_string())
+    foreign::from_str(text, model::json::monitor_line).map(Some).map_err(|err| err.to_string())
 }
 
 /// The last window at the end of a file.

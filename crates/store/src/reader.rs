@@ -6,7 +6,6 @@ use super::{StoreError, foreign};
 use analysis::on_all_cpus;
 use host::file;
 use model::{Entry, Header, Host, Plan, RECORD_FORMAT, RUN_FORMAT, ThreadRecord};
-use serde::de::DeserializeOwned;
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -157,7 +156,7 @@ pub(super) fn intact(line: &Line) -> Result<&str, String> {
 }
 
 /// The first line of a run or of imported measurements. Errors: if it is damaged, or of a later version.
-pub(super) fn first_line<T: DeserializeOwned>(line: Option<Line>, path: &Path) -> Result<T, StoreError> {
+pub(super) fn first_line<T>(line: Option<Line>, path: &Path, parse: foreign::Parse<T>) -> Result<T, StoreError> {
     let damaged = |reason: String| StoreError::Header { path: path.to_owned(), reason };
     let line = line.unwrap_or_else(|| Ok(Vec::new()));
     let value = first_of(&line, path)?;
@@ -166,7 +165,7 @@ pub(super) fn first_line<T: DeserializeOwned>(line: Option<Line>, path: &Path) -
         return Err(StoreError::Format { path: path.to_owned(), format, known: RUN_FORMAT });
     }
     let text = intact(&line).map_err(damaged)?;
-    foreign::from_str(text).map_err(|err| damaged(err.to_string()))
+    foreign::from_str(text, parse).map_err(|err| damaged(err.to_string()))
 }
 
 /// The first line of a file as JSON.
@@ -181,7 +180,7 @@ pub(super) fn first_of(line: &Line, path: &Path) -> Result<serde_json::Value, St
 }
 
 pub(super) fn header(line: Option<Line>, path: &Path) -> Result<Header, StoreError> {
-    let header: Header = first_line(line, path)?;
+    let header = first_line(line, path, model::json::header)?;
     let is_sane = Plan::REPETITIONS.contains(&header.plan.repetitions);
     let reason = "invalid number of repetitions".to_owned();
     if is_sane { Ok(header) } else { Err(StoreError::Header { path: path.to_owned(), reason }) }
@@ -196,7 +195,7 @@ pub(super) fn entry(line: &Line, header: &Header) -> Result<Option<Entry>, Strin
     let is_ended = line.as_ref().map_or(true, |line| line.ends_with(b"\n"));
     let damaged = |why: String| if is_ended { format!("damaged line ({why})") } else { "truncated line".to_owned() };
     let text = intact(line).map_err(damaged)?;
-    let entry: Entry = foreign::from_str(text).map_err(|err| damaged(err.to_string()))?;
+    let entry = foreign::from_str(text, model::json::entry).map_err(|err| damaged(err.to_string()))?;
     if entry.record.format > RECORD_FORMAT {
         return Err(format!("unsupported: record format {} is newer than this program", entry.record.format));
     }

@@ -6,7 +6,7 @@ use crate::cli::terminal::{Outcome, note, one_line};
 use campaign::{CELL_FAILED, Stop};
 use cell::Prepared;
 use cell::beside_guest::{BesideGuest, READY, Request, Window};
-use model::{Cell, Progress};
+use model::Progress;
 use serde::Serialize;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -24,7 +24,7 @@ pub(super) fn cell(arguments: &CellArguments) -> Outcome {
     host::end_waits_with(stop.flag());
     let mut text = String::new();
     io::stdin().read_to_string(&mut text).map_err(|err| format!("stdin: {err}; a cell is JSON text"))?;
-    let cell: Cell = serde_json::from_slice(text.as_bytes())
+    let cell = model::json::cell(text.as_bytes())
         .map_err(|err| format!("stdin: {err}; a cell is JSON as in schema/cell.schema.json"))?;
     sys::fail::point("cell-begun");
     let observe = |progress: Progress| {
