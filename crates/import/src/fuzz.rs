@@ -3,24 +3,8 @@
 //! A parser may accept or reject any input, but must not panic; accepted input must be consistent and survive being
 //! stored.
 
-#![expect(clippy::disallowed_macros, reason = "read by developers only")]
-
 use super::*;
-use model::{Imported, SplitMix64};
-use sys::testing::{cpu_us, fuzz_runs, fuzz_seed};
-
-/// Random numbers by seed, so that findings can be reproduced.
-struct Random(SplitMix64);
-
-impl Random {
-    fn next(&mut self) -> u64 {
-        self.0.next_bits()
-    }
-
-    fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.next() % u64::try_from(end.max(1)).unwrap()).unwrap()
-    }
-}
+use sys::testing::{fuzz, mutate};
 
 /// Words that are likely to trigger parser errors.
 const WORDS: [&str; 25] = [
@@ -51,90 +35,20 @@ const WORDS: [&str; 25] = [
     "\u{fffd}",
 ];
 
-/// Limit of bytes added by a repetition.
-const MAX_ADDED: usize = 1 << 17;
-/// CPU time of a parser, us: far more than the largest input takes.
-const MOST_US: u64 = 120_000_000;
-
-/// Returns a mutation of one of `seeds`.
-fn mutated(seeds: &[Vec<u8>], random: &mut Random) -> Vec<u8> {
-    let mut bytes = seeds[random.below(seeds.len())].clone();
-    for _ in 0..=random.below(4) {
-        let (from, to) = (random.below(bytes.len() + 1), random.below(bytes.len() + 1));
-        let (from, to) = (from.min(to), from.max(to).min(from.min(to) + 200));
-        match random.below(8) {
-            0 => drop(bytes.drain(from..to)),
-            1 => {
-                let word = WORDS[random.below(WORDS.len())].as_bytes().to_vec();
-                drop(bytes.splice(from..from, word));
-            }
-            2 => {
-                // Replaces a number.
-                let digits = bytes[from..].iter().position(u8::is_ascii_digit).map(|at| from + at);
-                if let Some(start) = digits {
-                    let end =
-                        bytes[start..].iter().position(|b| !b.is_ascii_digit()).map_or(bytes.len(), |n| start + n);
-                    let word = WORDS[random.below(8)].as_bytes().to_vec();
-                    drop(bytes.splice(start..end, word));
-                }
-            }
-            3 if from < bytes.len() => bytes[from] = u8::try_from(random.below(256)).unwrap(),
-            4 => {
-                let copy = bytes[from..to].to_vec();
-                let at = random.below(bytes.len() + 1);
-                drop(bytes.splice(at..at, copy));
-            }
-            5 => bytes.truncate(from),
-            // Many repetitions, which reveal superlinear cost.
-            6 => {
-                let copies = 1 + random.below(MAX_ADDED / (to - from + 1));
-                let repeated = bytes[from..to].repeat(copies);
-                drop(bytes.splice(from..to, repeated));
-            }
-            _ => {
-                let other = &seeds[random.below(seeds.len())];
-                let cut = random.below(other.len() + 1);
-                bytes.truncate(from);
-                bytes.extend_from_slice(&other[cut..]);
-            }
-        }
-    }
-    bytes
-}
-
 /// Runs the parser on mutations of the files whose names begin with `prefix`.
-fn fuzz(prefix: &str) {
+fn fuzz_files(prefix: &str) {
     let dir = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/files");
     let mut files: Vec<_> = std::fs::read_dir(dir).unwrap().flatten().map(|entry| entry.path()).collect();
     files.sort();
     let is_meant = |path: &&PathBuf| path.file_name().unwrap().to_string_lossy().starts_with(prefix);
     let seeds: Vec<_> = files.iter().filter(is_meant).map(|path| std::fs::read(path).unwrap()).collect();
     assert!(!seeds.is_empty(), "no file {prefix}*");
-    let seed = fuzz_seed();
-    let (mut random, mut runs, mut accepted) = (Random(SplitMix64::new(seed)), 0_u64, 0_u64);
-    for run in fuzz_runs(300) {
-        let bytes = mutated(&seeds, &mut random);
-        let stated =
-            ImportOptions { unit: [None, Some(Unit::Ns), Some(Unit::Us)][random.below(3)], ..ImportOptions::default() };
-        let began = cpu_us();
-        let result = std::panic::catch_unwind(|| {
-            let is_accepted = accepted_by(&bytes, &stated);
-            assert!(cpu_us() - began < MOST_US, "{} bytes took {} us", bytes.len(), cpu_us() - began);
-            is_accepted
-        });
-        match result {
-            Ok(is_accepted) => accepted += u64::from(is_accepted),
-            Err(panic) => {
-                let path = std::env::temp_dir().join(format!("punctual-fuzz-{prefix}"));
-                std::fs::write(&path, &bytes).unwrap();
-                eprintln!("{prefix}: run {run} with seed {seed} panics; the file is {}", path.display());
-                std::panic::resume_unwind(panic);
-            }
-        }
-        runs += 1;
-    }
-    eprintln!("{prefix}: {runs} files, {accepted} accepted");
-    assert!(accepted > 0 && accepted < runs, "mutations that are all the same to the parser show nothing");
+    let words = WORDS.map(str::as_bytes);
+    let tried = |bytes: &[u8]| {
+        let unit = [None, Some(Unit::Ns), Some(Unit::Us)][bytes.len() % 3];
+        accepted_by(bytes, &ImportOptions { unit, ..ImportOptions::default() })
+    };
+    fuzz(prefix, 300, false, |random| mutate(&seeds, &words, random), tried);
 }
 
 /// Whether the input is accepted; the result must be consistent, and an error one line.
@@ -167,55 +81,55 @@ fn accepted_by(bytes: &[u8], stated: &ImportOptions) -> bool {
 
 #[test]
 fn fuzz_cyclictest() {
-    fuzz("cyclictest");
+    fuzz_files("cyclictest");
 }
 
 #[test]
 fn fuzz_jitterdebugger() {
-    fuzz("jitterdebugger");
+    fuzz_files("jitterdebugger");
 }
 
 #[test]
 fn fuzz_rtla() {
-    fuzz("rtla");
+    fuzz_files("rtla");
 }
 
 #[test]
 fn fuzz_rteval() {
-    fuzz("rteval");
+    fuzz_files("rteval");
 }
 
 #[test]
 fn fuzz_oslat() {
-    fuzz("oslat");
+    fuzz_files("oslat");
 }
 
 #[test]
 fn fuzz_xenomai() {
-    fuzz("xenomai");
+    fuzz_files("xenomai");
 }
 
 #[test]
 fn fuzz_latmus() {
-    fuzz("latmus");
+    fuzz_files("latmus");
 }
 
 #[test]
 fn fuzz_hdr() {
-    fuzz("hdr");
+    fuzz_files("hdr");
 }
 
 #[test]
 fn fuzz_ros2() {
-    fuzz("ros2");
+    fuzz_files("ros2");
 }
 
 #[test]
 fn fuzz_samples() {
-    fuzz("samples");
+    fuzz_files("samples");
 }
 
 #[test]
 fn fuzz_osadl() {
-    fuzz("osadl");
+    fuzz_files("osadl");
 }

@@ -1,5 +1,9 @@
 //! Helpers for tests of all crates, which read no clock (`cargo xtask check`, `tidy/clock.rs`).
 
+mod fuzz;
+
+pub use fuzz::{Random, fuzz, fuzz_runs, fuzz_seed, is_overflow, mutate};
+
 use std::collections::BTreeMap;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -147,29 +151,6 @@ pub fn cpu_us() -> u64 {
     used.user_us + used.system_us
 }
 
-/// Runs of a fuzzing test: `n` or `PUNCTUAL_FUZZ_RUNS`, or as many as there is CPU time for in the seconds of
-/// `PUNCTUAL_FUZZ_SECONDS`, which `cargo xtask fuzz` sets.
-pub fn fuzz_runs(n: u64) -> impl Iterator<Item = u64> {
-    let (seconds, n) = (number("PUNCTUAL_FUZZ_SECONDS"), number("PUNCTUAL_FUZZ_RUNS").unwrap_or(n));
-    let began = cpu_us();
-    (0..).take_while(move |run| seconds.map_or(*run < n, |seconds| cpu_us() - began < seconds * 1_000_000))
-}
-
-/// The seed of a fuzzing test.
-pub fn fuzz_seed() -> u64 {
-    number("PUNCTUAL_FUZZ_SEED").unwrap_or(1)
-}
-
-/// Whether a panic is an arithmetic overflow, which only builds with checks detect.
-pub fn is_overflow(panic: &(dyn std::any::Any + Send)) -> bool {
-    let text = panic.downcast_ref::<&str>().copied().or_else(|| panic.downcast_ref::<String>().map(String::as_str));
-    text.is_some_and(|text| text.starts_with("attempt to ") && text.ends_with(" with overflow"))
-}
-
-fn number(variable: &str) -> Option<u64> {
-    std::env::var(variable).ok()?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -188,12 +169,5 @@ mod tests {
         let looks = Cell::new(0);
         assert!(comes_true(|| looks.replace(looks.get() + 1) == 2));
         assert_eq!(looks.get(), 3);
-    }
-
-    #[test]
-    fn fuzzing_has_its_runs() {
-        if number("PUNCTUAL_FUZZ_SECONDS").is_none() {
-            assert_eq!(fuzz_runs(3).collect::<Vec<_>>(), [0, 1, 2]);
-        }
     }
 }

@@ -4,30 +4,16 @@
 //! impossible numbers wrap there; they are counted and pass. `PUNCTUAL_FUZZ_RUNS` names a directory with real runs to
 //! mutate.
 
-#![expect(clippy::disallowed_macros, reason = "developer output")]
-
 use super::*;
 use analysis::comparison::{self, Question};
 use analysis::testing::RunBuilder;
+use host::testing::Scratch;
 use import::{ImportOptions, Unit, import};
-use model::{ImportHeader, Plan, Span, SplitMix64};
+use model::{ImportHeader, Plan, Span};
 use report::{ImportedSet, html};
 use serde_json::Value;
-use std::panic::AssertUnwindSafe;
 use std::path::PathBuf;
-use sys::testing;
-
-struct Random(SplitMix64);
-
-impl Random {
-    fn below(&mut self, end: usize) -> usize {
-        usize::try_from(self.0.next_bits() % u64::try_from(end.max(1)).unwrap()).unwrap()
-    }
-
-    fn one<'a, T>(&mut self, of: &'a [T]) -> &'a T {
-        &of[self.below(of.len())]
-    }
-}
+use sys::testing::{Random, fuzz, mutate as mutate_bytes};
 
 /// Values at the limits of arithmetic, dates and layouts.
 fn strange(random: &mut Random) -> Value {
@@ -173,31 +159,6 @@ fn is_import_shown(dir: &Path) -> bool {
     true
 }
 
-/// Calls `tried` with mutations for the requested time; it returns whether its input was readable.
-fn fuzz(name: &str, mut mutated: impl FnMut(&mut Random) -> Vec<u8>, tried: impl Fn(&Path, &[u8]) -> bool) {
-    let dir = std::env::temp_dir().join(format!("punctual-fuzz-{name}-{}", std::process::id()));
-    std::fs::create_dir_all(&dir).unwrap();
-    let seed = testing::fuzz_seed();
-    let (mut random, mut runs, mut accepted, mut wrapped) = (Random(SplitMix64::new(seed)), 0_u64, 0_u64, 0_u64);
-    for run in testing::fuzz_runs(40) {
-        let bytes = mutated(&mut random);
-        match std::panic::catch_unwind(AssertUnwindSafe(|| tried(&dir, &bytes))) {
-            Ok(is_accepted) => accepted += u64::from(is_accepted),
-            Err(panic) if testing::is_overflow(&*panic) => wrapped += 1,
-            Err(panic) => {
-                let path = dir.with_extension("found");
-                std::fs::write(&path, &bytes).unwrap();
-                eprintln!("{name}: run {run} with seed {seed} panics; the file is {}", path.display());
-                std::panic::resume_unwind(panic);
-            }
-        }
-        runs += 1;
-    }
-    eprintln!("{name}: {runs} files, {accepted} accepted, {wrapped} with sums that wrap");
-    std::fs::remove_dir_all(dir).unwrap();
-    assert!(accepted > 0 && accepted < runs, "mutations that are all the same to the reader show nothing");
-}
-
 /// A file with some values changed and sometimes one bit flipped. Checksums are omitted, because they would reject most
 /// changes.
 fn changed(lines: &[Value], random: &mut Random) -> Vec<u8> {
@@ -239,27 +200,22 @@ fn real_runs() -> Vec<Vec<Value>> {
 #[test]
 fn fuzz_runs() {
     let seeds: Vec<_> = std::iter::once(run()).chain(real_runs()).collect();
-    let mutated = |random: &mut Random| {
-        let lines = random.one(&seeds).clone();
-        changed(&lines, random)
+    let scratch = Scratch::make();
+    let tried = |bytes: &[u8]| {
+        std::fs::write(scratch.path("run.jsonl"), bytes).unwrap();
+        is_shown(&scratch.path(""))
     };
-    fuzz("runs", mutated, |dir, bytes| {
-        std::fs::write(dir.join("run.jsonl"), bytes).unwrap();
-        is_shown(dir)
-    });
+    fuzz("runs", 40, true, |random| changed(&random.one(&seeds).clone(), random), tried);
 }
 
 #[test]
 fn fuzz_imports() {
-    let seed = imports();
-    fuzz(
-        "imports",
-        |random| changed(&seed, random),
-        |dir, bytes| {
-            std::fs::write(dir.join("imported.jsonl"), bytes).unwrap();
-            is_import_shown(dir)
-        },
-    );
+    let (seed, scratch) = (imports(), Scratch::make());
+    let tried = |bytes: &[u8]| {
+        std::fs::write(scratch.path("imported.jsonl"), bytes).unwrap();
+        is_import_shown(&scratch.path(""))
+    };
+    fuzz("imports", 40, true, |random| changed(&seed, random), tried);
 }
 
 #[test]
@@ -269,26 +225,7 @@ fn fuzz_plans() {
     paths.sort();
     let seeds: Vec<_> = paths.iter().map(|path| std::fs::read(path).unwrap()).collect();
     let words: [&[u8]; 8] = [b"18446744073709551615", b"-1", b"1e308", b"\"", b"[[", b"366d", b"\\u001b", b"\xff"];
-    let mutated = |random: &mut Random| {
-        let mut bytes = random.one(&seeds).clone();
-        for _ in 0..=random.below(4) {
-            let at = random.below(bytes.len());
-            match random.below(4) {
-                0 => bytes[at] ^= 1 << random.below(8),
-                1 => drop(bytes.drain(at..(at + random.below(40)).min(bytes.len()))),
-                2 => drop(bytes.splice(at..at, random.one(&words).to_vec())),
-                _ => {
-                    // Replaces a number.
-                    let is_digit = |byte: &u8| byte.is_ascii_digit();
-                    let Some(start) = bytes[at..].iter().position(is_digit).map(|n| at + n) else { continue };
-                    let end = bytes[start..].iter().position(|byte| !is_digit(byte)).map_or(bytes.len(), |n| start + n);
-                    drop(bytes.splice(start..end, random.one(&words).to_vec()));
-                }
-            }
-        }
-        bytes
-    };
-    fuzz("plans", mutated, |_, bytes| {
+    let tried = |bytes: &[u8]| {
         let Ok(plan) = Plan::parse(&String::from_utf8_lossy(bytes)) else { return false };
         assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan.clone()), "a plan says itself again");
         let machine = campaign::Machine {
@@ -301,7 +238,8 @@ fn fuzz_plans() {
         };
         let _ = campaign::expand(&plan, &machine);
         true
-    });
+    };
+    fuzz("plans", 40, true, |random| mutate_bytes(&seeds, &words, random), tried);
 }
 
 #[test]
@@ -309,14 +247,11 @@ fn fuzz_cells() {
     let mut run = RunBuilder::new();
     run.cell("messaging", "deadline:1ms/10ms/10ms").cell("disk:/tmp", "fifo:80");
     let seeds: Vec<_> = run.header.cells.iter().map(|cell| serde_json::to_value(cell).unwrap()).collect();
-    let mutated = |random: &mut Random| {
-        let cell = random.one(&seeds).clone();
-        changed(&[cell], random)
-    };
-    fuzz("cells", mutated, |_, bytes| {
-        let Ok(cell) = serde_json::from_slice::<model::Cell>(bytes) else { return false };
+    let tried = |bytes: &[u8]| {
+        let Ok(cell) = model::json::cell(bytes) else { return false };
         let _ = cell.check().and_then(|()| cell.check_on(&[0, 1].into_iter().collect()));
         let _ = (cell.label(), cell.id(), cell.period.cycles_in(cell.duration));
         true
-    });
+    };
+    fuzz("cells", 40, true, |random| changed(&[random.one(&seeds).clone()], random), tried);
 }
