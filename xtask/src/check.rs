@@ -141,8 +141,8 @@ fn targets(root: &Path) -> Outcome {
         .collect();
     crates.dedup();
     let some: Vec<&str> = crates.iter().flat_map(|name| ["--package", name]).collect();
-    let left_out = ["punctual", "punctual-database", "xtask"];
-    let all = ["--workspace"].into_iter().chain(left_out.iter().flat_map(|name| ["--exclude", *name])).collect();
+    // As for boards: the features bring C.
+    let all = vec!["--package", "punctual", "--no-default-features"];
     for (names, which) in [(small, all), (large, some)] {
         // Without `--target`, cargo would compile all for this machine once more.
         if names.is_empty() {

@@ -60,6 +60,9 @@ fn most_cycles(plan: &Plan) -> u64 {
 /// The same run as this machine and user could measure it, even if that is nothing. Needs no privilege. Errors: if the
 /// plan is impossible here.
 pub(super) fn planned(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>> {
+    if samples {
+        store::check_samples()?;
+    }
     if samples && plan.conditions.roles.is_logged_elsewhere() {
         return Err("unsupported: --samples with the logger on another machine; leave one of them out".into());
     }

@@ -1,6 +1,8 @@
 //! One interface to both engines: statements with parameters `$1`, `$2` ... in the order of their first use.
 
+#[cfg_attr(not(feature = "postgres"), path = "engine/left_out.rs")]
 mod postgres;
+#[cfg_attr(not(feature = "sqlite"), path = "engine/left_out.rs")]
 mod sqlite;
 
 use crate::contents::Row;
@@ -9,8 +11,8 @@ use std::ops::ControlFlow;
 
 /// An open connection.
 pub(crate) enum Engine {
-    Sqlite(rusqlite::Connection),
-    Postgres(Box<::postgres::Client>),
+    Sqlite(sqlite::Connection),
+    Postgres(Box<postgres::Connection>),
 }
 
 /// What a connection is for.
@@ -26,6 +28,7 @@ pub(crate) enum Access {
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Another process holds the lock.
+    #[cfg_attr(not(any(feature = "postgres", feature = "sqlite")), expect(dead_code, reason = "no store opens"))]
     Locked,
     /// Anything else, in words.
     Other(String),
@@ -53,7 +56,7 @@ impl Engine {
     /// Opens the store. Errors: if it cannot be opened, or does not exist and is only to be read.
     pub(crate) fn open(at: &Location, access: Access) -> Result<Engine, DatabaseError> {
         match at {
-            Location::File(path) => sqlite::open(path, access).map(Engine::Sqlite),
+            Location::File(path) => sqlite::open(path, at, access).map(Engine::Sqlite),
             Location::Server(url) => postgres::open(url, at, access).map(Box::new).map(Engine::Postgres),
         }
     }

@@ -17,6 +17,9 @@ pub enum DatabaseError {
     /// No directory for the store of this user.
     #[error("no directory for the store: HOME and XDG_DATA_HOME are not set; name a file with --store")]
     NoHome,
+    /// This program cannot open it.
+    #[error("{0}")]
+    LeftOut(String),
     /// No store there.
     #[error("no store at {0}: `punctual store add RUN` makes it; name another with --store")]
     None(String),

@@ -15,6 +15,7 @@ mod series;
 mod value;
 
 #[cfg(test)]
+#[cfg(feature = "sqlite")]
 mod tests;
 
 pub use add::Added;

@@ -17,3 +17,8 @@ pub use words::*;
 
 /// Name and version of the program, as records keep them.
 pub const TOOL: &str = concat!("punctual ", env!("CARGO_PKG_VERSION"));
+
+/// Reason that a part of the program cannot be used: programs for boards are built without some of its cargo features.
+pub fn left_out(part: &str, feature: &str) -> String {
+    format!("unsupported: this program is built without {part} (cargo feature `{feature}`); use a full one")
+}

@@ -2,10 +2,16 @@
 
 use model::Study;
 
-const WAKE_UPS: &str = include_str!("../../../studies/wakeup-latency.csv");
-const SLEEPS: &str = include_str!("../../../studies/sleep-error.csv");
-const THROUGHPUT: &str = include_str!("../../../studies/throughput-cost.csv");
-const INTERRUPTS: &str = include_str!("../../../studies/interrupt-response.csv");
+/// Wake-ups, sleeps, interrupts, throughput.
+#[cfg(feature = "studies")]
+const FILES: [&str; 4] = [
+    include_str!("../../../studies/wakeup-latency.csv"),
+    include_str!("../../../studies/sleep-error.csv"),
+    include_str!("../../../studies/interrupt-response.csv"),
+    include_str!("../../../studies/throughput-cost.csv"),
+];
+#[cfg(not(feature = "studies"))]
+const FILES: [&str; 4] = [""; 4];
 
 /// A line of a CSV file with the names of its columns.
 #[derive(Debug)]
@@ -27,12 +33,12 @@ impl Row {
 /// Rows of a study, in the order of its tables: numbers in us with the published digits. `our_load` and `our_policy`
 /// are the equivalents in our plans; `machine` is present if it differs from that of the study.
 pub(super) fn rows(study: Study) -> Vec<Row> {
-    [WAKE_UPS, SLEEPS, INTERRUPTS].into_iter().flat_map(|file| of_study(file, study)).collect()
+    FILES[..3].iter().flat_map(|file| of_study(file, study)).collect()
 }
 
 /// Rows of a study about throughput: `change_percent` is relative to the kernel `baseline`.
 pub(super) fn throughput(study: Study) -> Vec<Row> {
-    of_study(THROUGHPUT, study).collect()
+    of_study(FILES[3], study).collect()
 }
 
 fn of_study(file: &'static str, study: Study) -> impl Iterator<Item = Row> {
@@ -90,7 +96,7 @@ mod tests {
         for study in Study::all() {
             assert!(!rows(study).is_empty(), "{study}");
         }
-        for (file, columns) in [(WAKE_UPS, 17), (SLEEPS, 9), (INTERRUPTS, 9), (THROUGHPUT, 7)] {
+        for (file, columns) in FILES.into_iter().zip([17, 9, 9, 7]) {
             for line in file.lines() {
                 assert_eq!(values(line).len(), columns, "{line}");
             }
@@ -144,7 +150,7 @@ mod tests {
 
     #[test]
     fn the_minima_of_adeos_are_those_of_their_loads() {
-        let lines = table(INTERRUPTS);
+        let lines = table(FILES[2]);
         let of_adeos = lines.iter().filter(|line| line.text("kernel").contains("adeos-r10c3"));
         let minima: Vec<_> = of_adeos.map(|line| line.text("min_us")).collect();
         assert_eq!(minima[..3], ["13.2", "13.3", "13.2"], "none, ping, lmbench with ping");

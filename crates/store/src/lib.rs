@@ -24,7 +24,7 @@ pub use list::{below, latest};
 pub use merge::{MergeError, Merged, Part, ShardProgress, merge};
 pub use monitor::{MonitorHistory, MonitorLines, read_monitor};
 pub use reader::{Hosts, Run, read};
-pub use samples::{ActivationRow, ActivationWriter, SampleWriter, discard as discard_samples};
+pub use samples::{ActivationRow, ActivationWriter, SampleWriter, check_samples, discard as discard_samples};
 pub use writer::{Writer, append, create, write_page};
 
 use serde::Serialize;
@@ -111,6 +111,9 @@ pub enum StoreError {
     /// A sample file exists already.
     #[error("cannot create {path}: it exists; name another file with --samples, or remove it", path = .0.display())]
     SamplesExist(PathBuf),
+    /// This program cannot write samples.
+    #[error("{0}")]
+    LeftOut(String),
     /// The header is missing or damaged.
     #[error("{path}:1: invalid header: {reason}; the run cannot be read without it", path = path.display())]
     Header {

@@ -5,28 +5,17 @@
 //! and its rows are in order of their cycles. The file is renamed when it is complete.
 
 mod activations;
+#[cfg_attr(not(feature = "samples"), path = "samples/left_out.rs")]
+mod file;
 
 pub use activations::{ActivationRow, ActivationWriter};
 
 use super::StoreError;
-use host::file::{Replacement, with_suffix};
+use file::{Column, Kind, SampleFile};
+use host::file::with_suffix;
 use model::{CpuSet, Record, ThreadRecord};
-use parquet::basic::{Compression, Encoding};
-use parquet::column::writer::ColumnCloseResult;
-use parquet::data_type::{DataType, Int32Type, Int64Type};
-use parquet::errors::ParquetError;
-use parquet::file::metadata::KeyValue;
-use parquet::file::properties::{EnabledStatistics, WriterProperties};
-use parquet::file::reader::FileReader;
-use parquet::file::serialized_reader::SerializedFileReader;
-use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
-use parquet::schema::parser::parse_message_type;
-use parquet::schema::types::ColumnPath;
 use std::collections::BTreeMap;
-use std::fs::File;
-use std::io;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 
 /// Format version of the files, in their metadata as `format`.
 const FORMAT: u32 = 1;
@@ -44,7 +33,7 @@ const GROUP: usize = 1 << 16;
 #[derive(Debug)]
 pub struct SampleWriter {
     path: PathBuf,
-    file: SerializedFileWriter<Replacement>,
+    file: SampleFile,
     /// Buffered rows of each CPU.
     rows: BTreeMap<u32, Rows>,
 }
@@ -68,7 +57,7 @@ impl Rows {
 impl SampleWriter {
     /// Creates a file that is named `path` when it is complete. Errors: if the file exists or cannot be created.
     pub fn create(path: &Path) -> Result<SampleWriter, StoreError> {
-        let file = begin(path, SCHEMA, properties())?;
+        let file = SampleFile::begin(path, SCHEMA, Kind::Samples)?;
         Ok(SampleWriter { path: path.to_owned(), file, rows: BTreeMap::new() })
     }
 
@@ -90,29 +79,8 @@ impl SampleWriter {
     /// Moves the rows of `part`, a complete file, to the end of this one without recompression. Errors: if it cannot be
     /// read, or on a write error.
     pub fn append(&mut self, part: &Path) -> Result<(), StoreError> {
-        self.splice(part).map_err(failed(&self.path))?;
+        self.file.splice(part)?;
         discard(part);
-        Ok(())
-    }
-
-    fn splice(&mut self, part: &Path) -> Result<(), ParquetError> {
-        let file = File::open(part)?;
-        let reader = SerializedFileReader::new(file.try_clone()?)?;
-        for rows in reader.metadata().row_groups() {
-            let mut group = self.file.next_row_group()?;
-            for column in rows.columns() {
-                let close = ColumnCloseResult {
-                    bytes_written: u64::try_from(column.compressed_size()).unwrap_or(0),
-                    rows_written: u64::try_from(rows.num_rows()).unwrap_or(0),
-                    metadata: column.clone(),
-                    bloom_filter: None,
-                    column_index: None,
-                    offset_index: None,
-                };
-                group.append_column(&file, close)?;
-            }
-            group.close()?;
-        }
         Ok(())
     }
 
@@ -120,12 +88,13 @@ impl SampleWriter {
     /// a write error, such as a full disk. There is no file then.
     pub fn finish(mut self, record: &Record) -> Result<(), StoreError> {
         self.write_from(1)?;
-        complete(self.file, &self.path, about(record))
+        self.file.complete(about(record))
     }
 
     fn write_from(&mut self, least: usize) -> Result<(), StoreError> {
         for (cpu, rows) in self.rows.iter_mut().filter(|(_, rows)| rows.cycles.len() >= least) {
-            write(&mut self.file, *cpu, rows).map_err(failed(&self.path))?;
+            let cpus = vec![cpu.cast_signed(); rows.cycles.len()];
+            self.file.write(&[Column::Ints(cpus), Column::Longs(&rows.cycles), Column::Longs(&rows.latencies_ns)])?;
             rows.cycles.clear();
             rows.latencies_ns.clear();
         }
@@ -133,74 +102,20 @@ impl SampleWriter {
     }
 }
 
+/// Checks that this program can keep samples. Errors: if it is built without them.
+pub fn check_samples() -> Result<(), StoreError> {
+    if cfg!(feature = "samples") { Ok(()) } else { Err(left_out()) }
+}
+
+fn left_out() -> StoreError {
+    StoreError::LeftOut(model::left_out("sample files", "samples"))
+}
+
 /// Removes the sample file of a discarded measurement, complete or not, if there is one.
 pub fn discard(path: &Path) {
     for file in [path, &with_suffix(path, UNFINISHED)] {
         let _ = std::fs::remove_file(file);
     }
-}
-
-/// Begins a file of this schema that is named `path` when it is complete.
-fn begin(
-    path: &Path,
-    schema: &str,
-    properties: WriterProperties,
-) -> Result<SerializedFileWriter<Replacement>, StoreError> {
-    if path.symlink_metadata().is_ok() {
-        return Err(StoreError::SamplesExist(path.to_owned()));
-    }
-    let file = Replacement::new(path, UNFINISHED).map_err(StoreError::io("make", path))?;
-    let schema = parse_message_type(schema).map_err(failed(path))?;
-    SerializedFileWriter::new(file, Arc::new(schema), Arc::new(properties)).map_err(failed(path))
-}
-
-/// Writes the metadata; then renames the file and syncs it to disk.
-fn complete(
-    mut file: SerializedFileWriter<Replacement>,
-    path: &Path,
-    about: impl IntoIterator<Item = (&'static str, String)>,
-) -> Result<(), StoreError> {
-    for (key, value) in about {
-        file.append_key_value_metadata(KeyValue::new(key.to_owned(), value));
-    }
-    let mut named = || {
-        file.finish().map_err(io_error)?;
-        file.inner_mut().commit()
-    };
-    named().map_err(StoreError::io("write samples to", path))
-}
-
-/// Storage options of the columns. Measured on this kind of data; see docs/decisions.md.
-fn properties() -> WriterProperties {
-    let [cycle, latency] = ["cycle", "latency_ns"].map(ColumnPath::from);
-    WriterProperties::builder()
-        .set_created_by(model::TOOL.to_owned())
-        .set_compression(Compression::GZIP(Default::default()))
-        .set_statistics_enabled(EnabledStatistics::Chunk)
-        .set_offset_index_disabled(true)
-        .set_column_dictionary_enabled(cycle.clone(), false)
-        .set_column_encoding(cycle, Encoding::DELTA_BINARY_PACKED)
-        .set_column_dictionary_enabled(latency.clone(), false)
-        .set_column_encoding(latency, Encoding::BYTE_STREAM_SPLIT)
-        .build()
-}
-
-fn write(file: &mut SerializedFileWriter<Replacement>, cpu: u32, rows: &Rows) -> Result<(), ParquetError> {
-    let mut group = file.next_row_group()?;
-    column::<Int32Type>(&mut group, &vec![cpu.cast_signed(); rows.cycles.len()])?;
-    column::<Int64Type>(&mut group, &rows.cycles)?;
-    column::<Int64Type>(&mut group, &rows.latencies_ns)?;
-    group.close().map(drop)
-}
-
-fn column<T: DataType>(
-    group: &mut SerializedRowGroupWriter<'_, Replacement>,
-    values: &[T::T],
-) -> Result<(), ParquetError> {
-    let column = group.next_column()?;
-    let mut column = column.ok_or_else(|| ParquetError::General("a column too many".to_owned()))?;
-    column.typed::<T>().write_batch(values, None, None)?;
-    column.close()
 }
 
 /// Metadata that describe a file independently of its run.
@@ -233,18 +148,6 @@ fn about(record: &Record) -> [(&'static str, String); 12] {
     ]
 }
 
-fn failed(path: &Path) -> impl FnOnce(ParquetError) -> StoreError + use<> {
-    let path = path.to_owned();
-    move |err| StoreError::Io { action: "write samples to", path, source: io_error(err) }
-}
-
-/// The underlying I/O error, if there is one.
-fn io_error(err: ParquetError) -> io::Error {
-    match err {
-        ParquetError::External(err) => err.downcast().map_or_else(io::Error::other, |err| *err),
-        err => io::Error::other(err),
-    }
-}
-
 #[cfg(test)]
+#[cfg(feature = "samples")]
 mod tests;

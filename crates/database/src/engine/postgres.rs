@@ -13,6 +13,8 @@ use std::sync::mpsc::channel;
 use std::thread::Builder;
 use std::time::Duration;
 
+pub(crate) use postgres::Client as Connection;
+
 /// Timeout of the network's connection.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 

@@ -2,9 +2,10 @@
 
 use super::{Access, Failure};
 use crate::{DatabaseError, Location, Part, Value};
+pub(crate) use rusqlite::Connection;
 use rusqlite::limits::Limit;
 use rusqlite::types::{ToSqlOutput, ValueRef};
-use rusqlite::{Connection, ErrorCode, OpenFlags, ToSql};
+use rusqlite::{ErrorCode, OpenFlags, ToSql};
 use std::fs;
 use std::ops::ControlFlow;
 use std::path::{Path, PathBuf};
@@ -18,8 +19,7 @@ const LOCK_INTERVAL: Duration = Duration::from_millis(10);
 const FIELD_LIMIT: i32 = 16 << 20;
 
 /// Opens the file. A link is not followed, and another kind of file is not opened.
-pub(super) fn open(path: &Path, access: Access) -> Result<Connection, DatabaseError> {
-    let at = Location::File(path.to_owned());
+pub(super) fn open(path: &Path, at: &Location, access: Access) -> Result<Connection, DatabaseError> {
     let failed = |action| {
         let at = at.to_string();
         move |source| DatabaseError::Io { action, at, source }

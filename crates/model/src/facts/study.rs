@@ -15,7 +15,10 @@ use std::sync::LazyLock;
 macro_rules! studies {
     ($($name:literal),* $(,)?) => {
         const NAMES: &[&str] = &[$($name),*];
+        #[cfg(feature = "studies")]
         const TEXTS: &[&str] = &[$(include_str!(concat!("../../../../studies/", $name, ".toml"))),*];
+        #[cfg(not(feature = "studies"))]
+        const TEXTS: &[&str] = &[];
     };
 }
 
@@ -45,6 +48,8 @@ static DEFINITIONS: LazyLock<Vec<StudyDefinition>> =
 pub struct Study(usize);
 
 impl Study {
+    /// Whether this program has their definitions and numbers.
+    pub const ARE_KNOWN: bool = cfg!(feature = "studies");
     /// Every study, by name.
     pub const KNOWN: &[&str] = NAMES;
 

@@ -31,7 +31,7 @@ impl<'a> Topic<'a> {
 /// Writes the study of runs: its tables and conclusions, or the published rows beside those of the first run where only
 /// numbers are known.
 pub(super) fn write(page: &mut Markup, study: Study, runs: &[OwnRun<'_>], index: usize, letter: Option<char>) {
-    let Some(first) = runs.first() else { return };
+    let Some(first) = runs.first().filter(|_| Study::ARE_KNOWN) else { return };
     let (about, rows) = (study.definition(), published::rows(study));
     let title = if about.tables.is_empty() { "Published results" } else { "Published study" };
     page.section(&format!("published{index}"), "later", title, letter);

@@ -1,15 +1,10 @@
 //! Activations of watched threads as a Parquet file: one row for each, written while the cell is measured.
 
-use super::{FORMAT, begin, column, complete, failed};
+use super::FORMAT;
+use super::file::{Column, Kind, SampleFile};
 use crate::StoreError;
-use host::file::Replacement;
 use model::{Cell, MonoTime};
-use parquet::basic::Compression;
-use parquet::data_type::{Int32Type, Int64Type};
-use parquet::errors::ParquetError;
-use parquet::file::properties::WriterProperties;
-use parquet::file::writer::SerializedFileWriter;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 const SCHEMA: &str = "message activations {
     required int32 tid (INTEGER(32, false));
@@ -60,20 +55,15 @@ pub struct ActivationRow {
 /// Writer for the activations of one cell.
 #[derive(Debug)]
 pub struct ActivationWriter {
-    path: PathBuf,
-    file: SerializedFileWriter<Replacement>,
+    file: SampleFile,
     rows: Vec<ActivationRow>,
 }
 
 impl ActivationWriter {
     /// Creates a file that is named `path` when it is complete. Errors: if the file exists or cannot be created.
     pub fn create(path: &Path) -> Result<ActivationWriter, StoreError> {
-        let properties = WriterProperties::builder()
-            .set_created_by(model::TOOL.to_owned())
-            .set_compression(Compression::GZIP(Default::default()))
-            .build();
-        let file = begin(path, SCHEMA, properties)?;
-        Ok(ActivationWriter { path: path.to_owned(), file, rows: Vec::new() })
+        let file = SampleFile::begin(path, SCHEMA, Kind::Activations)?;
+        Ok(ActivationWriter { file, rows: Vec::new() })
     }
 
     /// Adds rows, and writes them when they fill a row group. Errors: on a write error, such as a full disk.
@@ -84,7 +74,25 @@ impl ActivationWriter {
 
     fn write(&mut self) -> Result<(), StoreError> {
         let rows = std::mem::take(&mut self.rows);
-        write(&mut self.file, &rows).map_err(failed(&self.path))
+        if rows.is_empty() {
+            return Ok(());
+        }
+        let ints = |of: fn(&ActivationRow) -> u32| Column::Ints(rows.iter().map(|row| of(row).cast_signed()).collect());
+        let longs = |of: fn(&ActivationRow) -> i64| rows.iter().map(of).collect::<Vec<i64>>();
+        let columns: [fn(&ActivationRow) -> i64; 6] = [
+            |row| row.release_ns,
+            |row| row.latency_ns.cast_signed(),
+            |row| row.run_ns.cast_signed(),
+            |row| row.preempted_ns.cast_signed(),
+            |row| row.blocked_ns.cast_signed(),
+            |row| row.response_ns.cast_signed(),
+        ];
+        let (activations, times) = (longs(|row| row.activation.cast_signed()), columns.map(longs));
+        let mut all = vec![ints(|row| row.tid), Column::Longs(&activations)];
+        all.extend([ints(|row| row.released_by.into()), ints(|row| row.cpu)]);
+        all.extend(times.iter().map(|column| Column::Longs(column)));
+        all.extend([ints(|row| row.page_faults), ints(|row| row.migrations)]);
+        self.file.write(&all)
     }
 
     /// Writes the remaining rows and the metadata; then renames the file and syncs it to disk. Errors: on a write
@@ -106,28 +114,6 @@ impl ActivationWriter {
             ),
             ("release", "release_ns counts from started_mono_ns, by CLOCK_MONOTONIC".to_owned()),
         ];
-        complete(self.file, &self.path, about)
+        self.file.complete(about)
     }
-}
-
-fn write(file: &mut SerializedFileWriter<Replacement>, rows: &[ActivationRow]) -> Result<(), ParquetError> {
-    if rows.is_empty() {
-        return Ok(());
-    }
-    let mut group = file.next_row_group()?;
-    let ints = |of: fn(&ActivationRow) -> u32| rows.iter().map(|row| of(row).cast_signed()).collect::<Vec<i32>>();
-    let longs = |of: fn(&ActivationRow) -> i64| rows.iter().map(of).collect::<Vec<i64>>();
-    column::<Int32Type>(&mut group, &ints(|row| row.tid))?;
-    column::<Int64Type>(&mut group, &longs(|row| row.activation.cast_signed()))?;
-    column::<Int32Type>(&mut group, &ints(|row| row.released_by.into()))?;
-    column::<Int32Type>(&mut group, &ints(|row| row.cpu))?;
-    column::<Int64Type>(&mut group, &longs(|row| row.release_ns))?;
-    column::<Int64Type>(&mut group, &longs(|row| row.latency_ns.cast_signed()))?;
-    column::<Int64Type>(&mut group, &longs(|row| row.run_ns.cast_signed()))?;
-    column::<Int64Type>(&mut group, &longs(|row| row.preempted_ns.cast_signed()))?;
-    column::<Int64Type>(&mut group, &longs(|row| row.blocked_ns.cast_signed()))?;
-    column::<Int64Type>(&mut group, &longs(|row| row.response_ns.cast_signed()))?;
-    column::<Int32Type>(&mut group, &ints(|row| row.page_faults))?;
-    column::<Int32Type>(&mut group, &ints(|row| row.migrations))?;
-    group.close().map(drop)
 }

@@ -4,8 +4,12 @@ use super::*;
 use analysis::testing::RunBuilder;
 use host::testing::Scratch;
 use model::{MonoTime, Span};
+use parquet::basic::Encoding;
+use parquet::file::reader::FileReader;
+use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::record::RowAccessor;
 use proptest::prelude::*;
+use std::fs::File;
 
 /// A row: CPU, cycle, latency.
 type Row = (u32, u64, i64);
@@ -213,10 +217,4 @@ fn nothing_is_overwritten_and_nothing_unfinished_is_left() {
         )
     );
     assert_eq!(std::fs::read_to_string(scratch.path("a.parquet")).unwrap(), "mine");
-}
-
-#[test]
-fn no_room_is_the_kernels_own_word() {
-    let err = ParquetError::from(io::Error::from_raw_os_error(28));
-    assert_eq!(io_error(err).to_string(), "No space left on device (os error 28)");
 }

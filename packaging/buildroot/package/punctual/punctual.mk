@@ -11,6 +11,10 @@ PUNCTUAL_SOURCE = punctual-$(PUNCTUAL_VERSION)-source.tar.gz
 PUNCTUAL_SITE = $(BR2_EXTERNAL_PUNCTUAL_PATH)/../../target/packages
 PUNCTUAL_SITE_METHOD = file
 PUNCTUAL_SUBDIR = crates/punctual
+# Without stores, PostgreSQL, sample files and published studies, which are for
+# the machines that keep the runs.
+PUNCTUAL_CARGO_BUILD_OPTS = --no-default-features
+PUNCTUAL_CARGO_INSTALL_OPTS = --no-default-features
 PUNCTUAL_LICENSE = Apache-2.0 or MIT
 PUNCTUAL_LICENSE_FILES = LICENSE-APACHE LICENSE-MIT
 BR_NO_CHECK_HASH_FOR += $(PUNCTUAL_SOURCE)

@@ -14,6 +14,8 @@ inherit cargo cargo-update-recipe-crates systemd useradd
 
 # The profile of packages: optimized for size, except what measures.
 CARGO_PROFILE = "dist"
+# Without stores, PostgreSQL, sample files and published studies, which are for the machines that keep the runs.
+CARGO_BUILD_FLAGS += "--no-default-features"
 
 SYSTEMD_SERVICE:${PN} = "punctual@.service punctual-monitor.service"
 SYSTEMD_AUTO_ENABLE = "disable"

@@ -18,6 +18,9 @@ use std::time::SystemTime;
 
 /// Carries out `punctual study`.
 pub(super) fn command(command: StudyCommand) -> Outcome {
+    if !Study::ARE_KNOWN {
+        return Err(model::left_out("published studies", "studies").into());
+    }
     match command {
         StudyCommand::List(arguments) => list(arguments.format),
         StudyCommand::Show(arguments) => show(&arguments),

@@ -126,6 +126,18 @@ fn expect_board_measures(known: &Known) {
     let seen = &document["cells"][0]["summary"]["explained"];
     assert!(seen.is_object(), "{document:#}");
 
+    for (left_out, part, feature) in [
+        ("store list", "stores in files", "history"),
+        ("history", "stores in files", "history"),
+        ("store list --store postgresql://db/lab", "PostgreSQL", "postgres"),
+        ("measure --samples a.parquet", "sample files", "samples"),
+        ("study list", "published studies", "studies"),
+    ] {
+        let line =
+            format!("unsupported: this program is built without {part} (cargo feature `{feature}`); use a full one");
+        board.say(left_out).expect_error(&line);
+    }
+
     // Without the loopback device, only what communicates over it is skipped.
     let cost = "measure cost --only net --quick --wait --no-keep --format json";
     for (state, key, names) in [("up", "operations", 4), ("down", "skipped", 4)] {
