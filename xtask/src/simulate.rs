@@ -20,6 +20,8 @@ mod stationarity;
 mod tail;
 mod tuned;
 
+use model::Histogram;
+use noise::Noise;
 use std::process::Command;
 
 /// The specified value of a row.
@@ -85,6 +87,46 @@ impl ResultRow {
         let ResultRow { what, got, runs, .. } = self;
         println!("{what:<66}{got:>9.3}{expected:>14}{runs:>7}  {verdict}");
     }
+}
+
+/// Runs `once` so often, on noise of this seed. Returns a row for each thing that it finds or not; `name` comes before
+/// what it is.
+fn counted<const N: usize>(
+    name: &str,
+    runs: u32,
+    seed: u64,
+    rows: [(&str, Expected); N],
+    once: impl FnMut(&mut Noise) -> [bool; N],
+) -> [ResultRow; N] {
+    counted_on(&mut Noise::new(seed), name, runs, rows, once)
+}
+
+/// The same on noise that goes on.
+fn counted_on<const N: usize>(
+    noise: &mut Noise,
+    name: &str,
+    runs: u32,
+    rows: [(&str, Expected); N],
+    mut once: impl FnMut(&mut Noise) -> [bool; N],
+) -> [ResultRow; N] {
+    let mut counts = [0; N];
+    for _ in 0..runs {
+        counts.iter_mut().zip(once(noise)).for_each(|(count, is_found)| *count += u32::from(is_found));
+    }
+    std::array::from_fn(|n| ResultRow::share(format!("{name}{}", rows[n].0), counts[n], runs, rows[n].1))
+}
+
+/// Whether an interval holds the truth.
+fn holds((low, high): (f64, f64), truth: f64) -> bool {
+    low <= truth && truth <= high
+}
+
+/// Histograms as one.
+fn merged<'a>(slices: impl IntoIterator<Item = &'a Histogram>) -> Histogram {
+    slices.into_iter().fold(Histogram::default(), |mut all, slice| {
+        all.merge(slice);
+        all
+    })
 }
 
 /// A simulation: its name, its subject, and the function that runs a share of its runs.

@@ -1,7 +1,9 @@
 //! This program beside its peers: one FIFO 80 thread on one CPU, memory locked.
 
 use super::Setup;
-use super::engine::{Finished, Promise, Scratch, each, finish, median, number, pair, quiet_cell, repeated, rounds, row, table};
+use super::engine::{
+    Finished, Promise, Scratch, each, finish, median, number, pair, quiet_cell, repeated, rounds, row, table,
+};
 use model::Span;
 use std::path::Path;
 use std::process::Command;

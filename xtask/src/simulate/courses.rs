@@ -1,7 +1,7 @@
 //! S5: p50, p99 and p99.9 over the intervals of a cell: false alarms, and power against changes.
 
 use super::noise::Noise;
-use super::{Expected, ResultRow, Scale};
+use super::{Expected, ResultRow, Scale, counted, merged};
 use analysis::stationarity::{Gate, MIN_STRETCHES, STRETCHES, Shares, shares};
 use analysis::{Course, Courses, Level, courses, estimate, of_maxima};
 use model::Histogram;
@@ -53,18 +53,11 @@ pub(super) fn alarms(scale: Scale) -> Vec<ResultRow> {
     let orders = scale.of(ORDERS);
     let mut rows = Vec::new();
     for n in MIN_STRETCHES..=STRETCHES {
-        let mut noise = Noise::new(5_150);
-        let alarms = (0..orders).filter(|_| {
+        let alarm = [("an alarm", Expected::AtMost(0.01))];
+        rows.extend(counted(&format!("{n} independent stretches: "), orders, 5_150, alarm, |noise| {
             let values: Vec<f64> = (0..n).map(|_| noise.uniform()).collect();
-            shares(&values) != Some(Shares::Same)
-        });
-        let alarms = u32::try_from(alarms.count()).unwrap_or(u32::MAX);
-        rows.push(ResultRow::share(
-            format!("{n} independent stretches: an alarm"),
-            alarms,
-            orders,
-            Expected::AtMost(0.01),
-        ));
+            [shares(&values) != Some(Shares::Same)]
+        }));
     }
     let kinds = [
         (Kind::Independent, "independent", Expected::AtMost(0.03)),
@@ -78,10 +71,9 @@ pub(super) fn alarms(scale: Scale) -> Vec<ResultRow> {
     ];
     let runs = scale.of(RUNS);
     for (kind, name, expected) in kinds {
-        let mut noise = Noise::new(5_151);
-        let alarms = (0..runs).filter(|_| course(kind, &mut noise).iter().any(Course::is_unsteady)).count();
-        let alarms = u32::try_from(alarms).unwrap_or(u32::MAX);
-        rows.push(ResultRow::share(format!("{name}: p50, p99 or p99.9 is said to change"), alarms, runs, expected));
+        let alarm = [("p50, p99 or p99.9 is said to change", expected)];
+        let is_unsteady = |noise: &mut Noise| [course(kind, noise).iter().any(Course::is_unsteady)];
+        rows.extend(counted(&format!("{name}: "), runs, 5_151, alarm, is_unsteady));
     }
     rows
 }
@@ -101,16 +93,12 @@ pub(super) fn found(scale: Scale) -> Vec<ResultRow> {
         (Kind::Burst, "burst of a sixtieth of the time", [Expected::AtMost(0.05), Expected::Unknown]),
     ];
     let mut rows = Vec::new();
-    for (kind, name, expected) in kinds {
-        let mut noise = Noise::new(5_152);
-        let mut counts = [0u32; 2];
-        for _ in 0..runs {
-            let courses = course(kind, &mut noise);
-            counts.iter_mut().zip(courses).for_each(|(count, course)| *count += u32::from(course.is_unsteady()));
-        }
-        for ((level, count), expected) in ["p50", "p99"].into_iter().zip(counts).zip(expected) {
-            rows.push(ResultRow::share(format!("{name}: {level} is said to change"), count, runs, expected));
-        }
+    for (kind, name, [p50, p99]) in kinds {
+        let levels = [("p50 is said to change", p50), ("p99 is said to change", p99)];
+        rows.extend(counted(&format!("{name}: "), runs, 5_152, levels, |noise| {
+            let [p50, p99, _] = course(kind, noise);
+            [p50.is_unsteady(), p99.is_unsteady()]
+        }));
     }
     rows
 }
@@ -162,11 +150,7 @@ fn course(kind: Kind, noise: &mut Noise) -> [Course<usize>; 3] {
 /// All latencies of a cell, and its slices.
 fn slices(latencies: &[i64]) -> (Histogram, Vec<Histogram>) {
     let slices: Vec<Histogram> = latencies.chunks(SAMPLES.div_ceil(SLICES)).map(Histogram::of).collect();
-    let pooled = slices.iter().fold(Histogram::default(), |mut all, slice| {
-        all.merge(slice);
-        all
-    });
-    (pooled, slices)
+    (merged(&slices), slices)
 }
 
 /// Latencies, ns: 20 us and an exponential tail, p50 24 us and p99 48 us.

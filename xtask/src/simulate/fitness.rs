@@ -2,7 +2,7 @@
 
 use super::noise::{Noise, Parent};
 use super::tail::Truth;
-use super::{Expected, ResultRow, Scale};
+use super::{Expected, ResultRow, Scale, counted};
 use analysis::tail::{Gpd, MOST_DISTANCE, anderson_darling, widest_by_chance, widest_gap};
 
 const RUNS: u32 = 300;
@@ -48,27 +48,23 @@ pub(super) fn run(scale: Scale) -> Vec<ResultRow> {
     rows
 }
 
-fn power(specified: &Specified, scale: Scale) -> Vec<ResultRow> {
+fn power(specified: &Specified, scale: Scale) -> [ResultRow; 3] {
     let runs = scale.of(RUNS);
-    let mut noise = Noise::new(2_507);
-    let mut counts = [0u32; 3];
-    for _ in 0..runs {
-        let excesses = excesses(&mut specified.truth.maxima(specified.blocks, &mut noise), specified.excesses);
-        let Some((fitted, _)) = Gpd::fit(&excesses) else { continue };
+    let name = format!("{}, {} blocks: refused by ", specified.name, specified.blocks);
+    let tests = [
+        ("its distance (Anderson-Darling)", specified.distance),
+        ("its gap", specified.gap),
+        ("either", specified.either),
+    ];
+    counted(&name, runs, 2_507, tests, |noise| {
+        let excesses = excesses(&mut specified.truth.maxima(specified.blocks, noise), specified.excesses);
+        let Some((fitted, _)) = Gpd::fit(&excesses) else { return [false; 3] };
         let residuals: Vec<f64> = excesses.iter().map(|y| fitted.standard(*y)).collect();
         let distance = anderson_darling(&residuals).is_some_and(|distance| distance > MOST_DISTANCE);
         let most = widest_by_chance(residuals.len());
         let gap = widest_gap(&residuals).is_some_and(|gap| gap.spacing > most);
-        for (count, refused) in counts.iter_mut().zip([distance, gap, distance || gap]) {
-            *count += u32::from(refused);
-        }
-    }
-    let expected = [specified.distance, specified.gap, specified.either];
-    let tests = ["refused by its distance (Anderson-Darling)", "refused by its gap", "refused by either"];
-    let row = |((test, expected), count): ((&str, Expected), u32)| {
-        ResultRow::share(format!("{}, {} blocks: {test}", specified.name, specified.blocks), count, runs, expected)
-    };
-    tests.into_iter().zip(expected).zip(counts).map(row).collect()
+        [distance, gap, distance || gap]
+    })
 }
 
 /// The highest `k`, ascending, as excesses over the next one.

@@ -1,7 +1,7 @@
 //! Histories of nightly runs: false alarms without a change, and how soon steps and drifts are found.
 
 use super::noise::Noise;
-use super::{Expected, ResultRow, Scale};
+use super::{Expected, ResultRow, Scale, counted};
 use analysis::history::{Budget, Change, Charts, Expectation, Point, Response, changes, threshold};
 
 /// Runs of a year.
@@ -156,10 +156,8 @@ fn single(scale: Scale) -> Vec<ResultRow> {
             (1.0, "is said to be later", Expected::AtMost(0.05)),
             (1.5, "1.5 times later is found", Expected::AtLeast(if matches!(runs, Runs::Normal) { 0.95 } else { 0.5 })),
         ] {
-            let mut noise = Noise::new(9_004);
-            let said = (0..n).filter(|_| is_later(&runs.year(&mut noise), times)).count();
-            let said = u32::try_from(said).unwrap_or(u32::MAX);
-            rows.push(ResultRow::share(format!("one run against 30, {name}: {what}"), said, n, expected));
+            let once = |noise: &mut Noise| [is_later(&runs.year(noise), times)];
+            rows.extend(counted(&format!("one run against 30, {name}: "), n, 9_004, [(what, expected)], once));
         }
     }
     rows

@@ -1,7 +1,7 @@
 //! S1: limits on p99 that are far away, just violated or just met.
 
 use super::noise::Noise;
-use super::{Expected, ResultRow, Scale};
+use super::{Expected, ResultRow, Scale, counted, merged};
 use analysis::{Level, share_later};
 use model::{Histogram, Period, Span};
 
@@ -41,28 +41,23 @@ pub(super) fn run(scale: Scale) -> Vec<ResultRow> {
             (0.0099, "0.99 % are later"),
             (0.0, "none is later"),
         ] {
-            let mut noise = Noise::new(7_001);
-            let (mut pass, mut fail) = (0u32, 0u32);
-            for _ in 0..runs {
-                let (is_kept, is_violated) = judged(share, together, &mut noise);
-                pass += u32::from(is_kept);
-                fail += u32::from(is_violated);
-            }
             let pass_expected = match share {
                 0.0 => Expected::AtLeast(0.99),
                 _ if share > 0.01 => kept,
                 _ => Expected::Unknown,
             };
             let fail_expected = if share < 0.01 { Expected::AtMost(0.05) } else { Expected::Unknown };
-            rows.push(ResultRow::share(format!("{name}, {what}: said to be kept"), pass, runs, pass_expected));
-            rows.push(ResultRow::share(format!("{name}, {what}: said to be violated"), fail, runs, fail_expected));
+            let said = [("said to be kept", pass_expected), ("said to be violated", fail_expected)];
+            rows.extend(counted(&format!("{name}, {what}: "), runs, 7_001, said, |noise| {
+                judged(share, together, noise)
+            }));
         }
     }
     rows
 }
 
 /// Whether p99 is reported to meet the limit, and to violate it.
-fn judged(share: f64, together: f64, noise: &mut Noise) -> (bool, bool) {
+fn judged(share: f64, together: f64, noise: &mut Noise) -> [bool; 2] {
     // A late burst ends with probability 1 / together, and begins so that `share` of all samples are in one.
     let ends = 1.0 / together;
     let begins = share * ends / (1.0 - share);
@@ -77,11 +72,7 @@ fn judged(share: f64, together: f64, noise: &mut Noise) -> (bool, bool) {
     };
     let slices: Vec<Histogram> =
         (0..SAMPLES / SLICE).map(|_| Histogram::of(&(0..SLICE).map(|_| latency()).collect::<Vec<_>>())).collect();
-    let pooled = slices.iter().fold(Histogram::default(), |mut all, slice| {
-        all.merge(slice);
-        all
-    });
     let period = Period::try_from(Span(1_000_000)).unwrap_or_else(|_| unreachable!("1 ms is a period"));
     let limit = Span(LIMIT_NS.unsigned_abs());
-    share_later(&pooled, &slices, Level::P99, limit, period).unwrap_or_default()
+    share_later(&merged(&slices), &slices, Level::P99, limit, period).unwrap_or_default().into()
 }

@@ -1,7 +1,6 @@
 //! S3: coverage of the interval of a rate, where misses come in bursts of 10 on average; 10 hours.
 
-use super::noise::Noise;
-use super::{Expected, ResultRow, Scale};
+use super::{Expected, ResultRow, Scale, counted, holds};
 use analysis::{Rate, poisson_interval};
 use model::Span;
 
@@ -15,23 +14,20 @@ pub(super) fn run(scale: Scale) -> Vec<ResultRow> {
     // The shares for episodes are for an upper limit of 2.996 / T when none was observed, as specified. The table of
     // the specification was counted with the two-sided 3.69 / T, which gives 0.989 at 0.3 an hour.
     for (per_hour, samples, episodes) in [(0.3, 0.34, 0.939), (1.0, 0.34, 0.978), (3.0, 0.34, 0.963)] {
-        let mut noise = Noise::new(2_303);
-        let (mut by_sample, mut by_episode) = (0, 0);
-        for _ in 0..runs {
+        let shares = [
+            ("interval of single misses", Expected::Share(samples, RUNS)),
+            ("interval of episodes, as shown", Expected::Share(episodes, RUNS)),
+        ];
+        rows.extend(counted(&format!("{per_hour} bursts an hour: "), runs, 2_303, shares, |noise| {
             let starts = noise.poisson_times(per_hour * HOURS);
             let misses: u32 = starts.iter().map(|_| noise.geometric(0.1)).sum();
-            let holds = |(low, high): (f64, f64), truth: f64| u32::from(low <= truth && truth <= high);
-            by_sample += holds(poisson_interval(f64::from(misses), HOURS), per_hour * 10.0);
             let starts: Vec<u64> = starts.iter().map(|start| whole(start * MEASURED.ns() as f64)).collect();
             let rate = Rate::of(&starts, MEASURED);
-            by_episode += rate.map_or(0, |rate| holds((rate.lower_per_hour, rate.upper_per_hour), per_hour));
-        }
-        let row = |what: &str, count, expected| {
-            let what = format!("{per_hour} bursts an hour: {what}");
-            ResultRow::share(what, count, runs, expected)
-        };
-        rows.push(row("interval of single misses", by_sample, Expected::Share(samples, RUNS)));
-        rows.push(row("interval of episodes, as shown", by_episode, Expected::Share(episodes, RUNS)));
+            [
+                holds(poisson_interval(f64::from(misses), HOURS), per_hour * 10.0),
+                rate.is_some_and(|rate| holds((rate.lower_per_hour, rate.upper_per_hour), per_hour)),
+            ]
+        }));
     }
     rows
 }

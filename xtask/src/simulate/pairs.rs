@@ -1,7 +1,7 @@
 //! S7: false alarms and power of paired comparisons, evaluated once or after every block.
 
 use super::noise::Noise;
-use super::{Expected, ResultRow, Scale};
+use super::{Expected, ResultRow, Scale, counted, counted_on, holds};
 use analysis::paired::{ENOUGH_EVIDENCE, decided_after, evidence_of, hodges_lehmann, signed_rank};
 
 /// Number of blocks of a sequence that is evaluated repeatedly.
@@ -30,31 +30,28 @@ fn looks(scale: Scale) -> Vec<ResultRow> {
         (2.0, None, 1.0, 1.0, 1.0, Some(8.0)),
     ] {
         let mut noise = Noise::new(2_707);
-        let mut counts = [0u32; 3];
-        for _ in 0..few {
-            let all = differences(MOST, effect, &mut noise);
+        let share = |p| Expected::Share(p, 600);
+        let name = format!("effect {effect} sd: ");
+        let shares = [
+            ("looking after every block", peeking.map_or(Expected::Unknown, share)),
+            ("once, after 40 blocks", share(fixed)),
+            ("three looks at 2.21 %", share(pocock)),
+        ];
+        rows.extend(counted_on(&mut noise, &name, few, shares, |noise| {
+            let all = differences(MOST, effect, noise);
             let p = |n: usize| signed_rank(&all[..n]).map_or(1.0, |test| test.p);
-            counts[0] += u32::from((6..=MOST).any(|n| p(n) < 0.05));
-            counts[1] += u32::from(p(MOST) < 0.05);
-            counts[2] += u32::from([10, 20, 40].into_iter().any(|n| p(n) < 0.0221));
-        }
+            [(6..=MOST).any(|n| p(n) < 0.05), p(MOST) < 0.05, [10, 20, 40].into_iter().any(|n| p(n) < 0.0221)]
+        }));
         let stops: Vec<usize> =
             (0..many).filter_map(|_| decided_after(&differences(MOST, effect, &mut noise))).collect();
-        let row = |what: &str, count, runs, expected| {
-            ResultRow::share(format!("effect {effect} sd: {what}"), count, runs, expected)
-        };
-        let share = |p| Expected::Share(p, 600);
-        let peeking = peeking.map_or(Expected::Unknown, share);
-        rows.push(row("looking after every block", counts[0], few, peeking));
-        rows.push(row("once, after 40 blocks", counts[1], few, share(fixed)));
-        rows.push(row("three looks at 2.21 %", counts[2], few, share(pocock)));
         let decided = u32::try_from(stops.len()).unwrap_or(many);
-        rows.push(row("the e-process, ever", decided, many, Expected::Share(sequential, 4_000)));
+        let expected = Expected::Share(sequential, 4_000);
+        rows.push(ResultRow::share(format!("{name}the e-process, ever"), decided, many, expected));
         if let Some(stop) = stop {
             let mut stops = stops;
             stops.sort_unstable();
             let median = stops.get(stops.len() / 2).copied().unwrap_or(0) as f64;
-            let what = format!("effect {effect} sd: median block at which the e-process decides");
+            let what = format!("{name}median block at which the e-process decides");
             rows.push(ResultRow { what, got: median, runs: many, expected: Expected::Value(stop, 0.08) });
         }
     }
@@ -67,22 +64,19 @@ fn intervals(scale: Scale) -> Vec<ResultRow> {
     let runs = scale.of(4_000);
     let mut rows = Vec::new();
     for (n, power) in [(6, 0.36), (8, 0.61), (12, 0.85), (16, 0.94), (24, 1.0)] {
-        let mut noise = Noise::new(2_708);
         let holds = |effect: Option<analysis::paired::Effect>, truth: f64| {
-            u32::from(effect.is_some_and(|effect| effect.lower <= truth && truth <= effect.upper))
+            effect.is_some_and(|effect| holds((effect.lower, effect.upper), truth))
         };
-        let (mut held, mut found, mut heavy) = (0, 0, 0);
-        for _ in 0..runs {
-            let effect = hodges_lehmann(&differences(n, 1.0, &mut noise), 0.95);
-            held += holds(effect, 1.0);
-            found += 1 - holds(effect, 0.0);
+        let shares = [
+            ("the interval holds", Expected::AtLeast(0.945)),
+            ("the interval holds, heavy tails", Expected::AtLeast(0.956)),
+            ("an effect of 1 sd is found", Expected::Share(power, 4_000)),
+        ];
+        rows.extend(counted(&format!("{n} blocks: "), runs, 2_708, shares, |noise| {
+            let effect = hodges_lehmann(&differences(n, 1.0, noise), 0.95);
             let tails: Vec<f64> = (0..n).map(|_| noise.heavy()).collect();
-            heavy += holds(hodges_lehmann(&tails, 0.95), 0.0);
-        }
-        let row = |what: &str, count, expected| ResultRow::share(format!("{n} blocks: {what}"), count, runs, expected);
-        rows.push(row("the interval holds", held, Expected::AtLeast(0.945)));
-        rows.push(row("the interval holds, heavy tails", heavy, Expected::AtLeast(0.956)));
-        rows.push(row("an effect of 1 sd is found", found, Expected::Share(power, 4_000)));
+            [holds(effect, 1.0), holds(hodges_lehmann(&tails, 0.95), 0.0), !holds(effect, 0.0)]
+        }));
     }
     rows
 }

@@ -1,7 +1,7 @@
 //! S1: coverage of the interval of a quantile, 100 000 samples, nominal 95 %.
 
 use super::noise::Noise;
-use super::{Expected, ResultRow, Scale};
+use super::{Expected, ResultRow, Scale, merged};
 use analysis::stationarity::Gate;
 use analysis::{Level, estimate, order_ranks};
 use model::Histogram;
@@ -36,58 +36,22 @@ struct Specified {
     widths: [f64; 2],
 }
 
+const NONE: [f64; 2] = [f64::NAN; 2];
+
+const fn row(kind: Kind, name: &'static str, [binomial, slices, widths]: [[f64; 2]; 3]) -> Specified {
+    Specified { kind, name, binomial, slices, widths }
+}
+
 const KINDS: [Specified; 7] = [
-    Specified {
-        kind: Kind::Independent,
-        name: "independent",
-        binomial: [0.963, 0.932],
-        slices: [0.965, 0.940],
-        widths: [1.0, 1.0],
-    },
-    Specified {
-        kind: Kind::Autoregression(0.9),
-        name: "AR 0.9",
-        binomial: [0.610, 0.715],
-        slices: [0.958, 0.932],
-        widths: [2.4, 1.9],
-    },
-    Specified {
-        kind: Kind::Autoregression(0.99),
-        name: "AR 0.99",
-        binomial: [0.195, 0.263],
-        slices: [0.938, 0.860],
-        widths: [7.4, f64::NAN],
-    },
-    Specified {
-        kind: Kind::Bursts,
-        name: "storms",
-        binomial: [0.160, 0.420],
-        slices: [0.922, 0.940],
-        widths: [9.0, 3.0],
-    },
+    row(Kind::Independent, "independent", [[0.963, 0.932], [0.965, 0.940], [1.0, 1.0]]),
+    row(Kind::Autoregression(0.9), "AR 0.9", [[0.610, 0.715], [0.958, 0.932], [2.4, 1.9]]),
+    row(Kind::Autoregression(0.99), "AR 0.99", [[0.195, 0.263], [0.938, 0.860], [7.4, f64::NAN]]),
+    row(Kind::Bursts, "storms", [[0.160, 0.420], [0.922, 0.940], [9.0, 3.0]]),
     // The reason that a run rejected by the gate has no interval: without the gate a quarter of the intervals would be
     // wrong where states last for 10 slices.
-    Specified {
-        kind: Kind::Regimes(300.0),
-        name: "regimes of 300",
-        binomial: [f64::NAN; 2],
-        slices: [f64::NAN; 2],
-        widths: [f64::NAN; 2],
-    },
-    Specified {
-        kind: Kind::Regimes(3e3),
-        name: "regimes of 3 000",
-        binomial: [f64::NAN; 2],
-        slices: [f64::NAN; 2],
-        widths: [f64::NAN; 2],
-    },
-    Specified {
-        kind: Kind::Regimes(1e4),
-        name: "regimes of 10 000",
-        binomial: [f64::NAN; 2],
-        slices: [f64::NAN; 2],
-        widths: [f64::NAN; 2],
-    },
+    row(Kind::Regimes(300.0), "regimes of 300", [NONE; 3]),
+    row(Kind::Regimes(3e3), "regimes of 3 000", [NONE; 3]),
+    row(Kind::Regimes(1e4), "regimes of 10 000", [NONE; 3]),
 ];
 
 pub(super) fn run(scale: Scale) -> Vec<ResultRow> {
@@ -107,8 +71,7 @@ fn of_kind(specified: &Specified, scale: Scale) -> Vec<ResultRow> {
         let latencies = latencies(specified.kind, &mut noise);
         let slices = |n: usize| -> Vec<Histogram> { latencies.chunks(SAMPLES / n).map(Histogram::of).collect() };
         let (hundred, twenty) = (slices(100), slices(20));
-        let mut pooled = Histogram::default();
-        twenty.iter().for_each(|slice| pooled.merge(slice));
+        let pooled = merged(&twenty);
         let mut sorted = latencies;
         sorted.sort_unstable();
         let passed = !matches!(specified.kind, Kind::Regimes(_)) || passes_gate(&hundred);

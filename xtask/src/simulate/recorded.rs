@@ -12,7 +12,7 @@
 
 use super::noise::Noise;
 use super::scaled::scaled;
-use super::{Expected, ResultRow, relabelled, tuned};
+use super::{Expected, ResultRow, counted, merged, relabelled, tuned};
 use analysis::comparison::{Answer, Arm, Comparison, Question, compare};
 use analysis::paired::{decided_after, signed_rank};
 use analysis::{BaselineGate, Level};
@@ -85,30 +85,24 @@ enum Layout {
 fn of_recording(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
     let mut rows = Vec::new();
     for (layout, called) in [(Layout::Sequence, "A before B"), (Layout::Pairs, "random pairs")] {
-        let mut noise = Noise::new(3_303);
-        let mut alarms = [0u32; 6];
-        for _ in 0..EXPERIMENTS {
-            let from = noise.below(entries.len() - 2 * BLOCKS + 1);
-            let (a, b) = called_a_and_b(&entries[from..from + 2 * BLOCKS], layout, &mut noise);
-            for (count, alarm) in alarms.iter_mut().zip(alarms_of(&a, &b)) {
-                *count += u32::from(alarm);
-            }
-        }
+        // Separate runs are rejected unless forced.
+        let (forced, ours) = match layout {
+            Layout::Sequence => (", forced", Expected::Unknown),
+            Layout::Pairs => ("", Expected::AtMost(PROMISE)),
+        };
+        let compare = format!("punctual compare, p99: DIFFERENT{forced}");
         let methods = [
-            "pooled Kolmogorov-Smirnov",
-            "pooled Mann-Whitney",
-            "pooled Welch t",
-            "maxima differ by more than 20 %",
-            "signed-rank of p99",
-            "punctual compare, p99: DIFFERENT",
+            ("pooled Kolmogorov-Smirnov", Expected::Unknown),
+            ("pooled Mann-Whitney", Expected::Unknown),
+            ("pooled Welch t", Expected::Unknown),
+            ("maxima differ by more than 20 %", Expected::Unknown),
+            ("signed-rank of p99", ours),
+            (&*compare, ours),
         ];
-        for (i, (method, count)) in methods.into_iter().zip(alarms).enumerate() {
-            let is_ours = layout == Layout::Pairs && i >= 4;
-            // Separate runs are rejected unless forced.
-            let forced = if layout == Layout::Sequence && i == 5 { ", forced" } else { "" };
-            let expected = if is_ours { Expected::AtMost(PROMISE) } else { Expected::Unknown };
-            rows.push(ResultRow::share(format!("{name}, {called}: {method}{forced}"), count, EXPERIMENTS, expected));
-        }
+        rows.extend(counted(&format!("{name}, {called}: "), EXPERIMENTS, 3_303, methods, |noise| {
+            let (a, b) = called_a_and_b(drawn(entries, 2 * BLOCKS, noise), layout, noise);
+            alarms_of(&a, &b)
+        }));
     }
     rows.extend(gated(name, entries));
     rows.extend(looked_at(name, entries));
@@ -121,28 +115,25 @@ fn of_recording(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
 fn gated(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
     let mut rows = Vec::new();
     for (factor, what) in [(1.0, "the same"), (1.5, "50 % later")] {
-        let mut noise = Noise::new(3_305);
-        let (mut later, mut not_later) = (0u32, 0u32);
-        for _ in 0..EXPERIMENTS {
-            let from = noise.below(entries.len() - 2 * GATE_BLOCKS + 1);
-            let (old, new) = called_a_and_b(&entries[from..from + 2 * GATE_BLOCKS], Layout::Pairs, &mut noise);
+        let expected = match factor {
+            1.0 => [("FAIL", Expected::AtMost(0.01)), ("PASS", Expected::Unknown)],
+            _ => [("FAIL", Expected::AtLeast(0.95)), ("PASS", Expected::AtMost(0.01))],
+        };
+        rows.extend(counted(&format!("{name}, gate on p50, {what}: "), EXPERIMENTS, 3_305, expected, |noise| {
+            let (old, new) = called_a_and_b(drawn(entries, 2 * GATE_BLOCKS, noise), Layout::Pairs, noise);
             let new: Vec<Entry> = new.iter().map(|entry| scaled(entry, factor)).collect();
             let comparison = comparison(&old, &new.iter().collect::<Vec<_>>(), Level::P50, Some(GATE_MARGIN));
-            let p = comparison.primary.ratio.map_or(1.0, |ratio| ratio.p);
-            let gate = BaselineGate::of(&comparison, p);
-            later += u32::from(gate == BaselineGate::Later);
-            not_later += u32::from(gate == BaselineGate::NotLater);
-        }
-        let expected = match factor {
-            1.0 => [Expected::AtMost(0.01), Expected::Unknown],
-            _ => [Expected::AtLeast(0.95), Expected::AtMost(0.01)],
-        };
-        for ((said, count), expected) in [("FAIL", later), ("PASS", not_later)].into_iter().zip(expected) {
-            let what = format!("{name}, gate on p50, {what}: {said}");
-            rows.push(ResultRow::share(what, count, EXPERIMENTS, expected));
-        }
+            let gate = BaselineGate::of(&comparison, comparison.primary.ratio.map_or(1.0, |ratio| ratio.p));
+            [gate == BaselineGate::Later, gate == BaselineGate::NotLater]
+        }));
     }
     rows
+}
+
+/// Consecutive measurements, from anywhere.
+fn drawn<'a>(entries: &'a [Entry], n: usize, noise: &mut Noise) -> &'a [Entry] {
+    let from = noise.below(entries.len() - n + 1);
+    &entries[from..from + n]
 }
 
 /// The labels of a window: one A and one B in each pair, or the first half A.
@@ -174,17 +165,11 @@ fn alarms_of(a: &[&Entry], b: &[&Entry]) -> [bool; 6] {
 
 /// The latencies of one measurement, all CPUs together.
 fn histogram(entry: &Entry) -> Histogram {
-    entry.record.threads.iter().fold(Histogram::default(), |mut all, thread| {
-        all.merge(&thread.histogram);
-        all
-    })
+    merged(entry.record.threads.iter().map(|thread| &thread.histogram))
 }
 
 fn pooled(entries: &[&Entry]) -> Histogram {
-    entries.iter().fold(Histogram::default(), |mut all, entry| {
-        all.merge(&histogram(entry));
-        all
-    })
+    merged(&entries.iter().map(|entry| histogram(entry)).collect::<Vec<_>>())
 }
 
 fn differences(a: &[&Entry], b: &[&Entry]) -> Vec<f64> {
@@ -214,23 +199,18 @@ fn comparison(a: &[&Entry], b: &[&Entry], metric: Level, margin: Option<f64>) ->
 }
 
 /// Evaluation after every block: the signed-rank test, and the sequential e-process.
-fn looked_at(name: &str, entries: &[Entry]) -> Vec<ResultRow> {
-    let mut noise = Noise::new(3_304);
-    let mut alarms = [0u32; 3];
-    for _ in 0..EXPERIMENTS {
-        let from = noise.below(entries.len() - 2 * SEQUENCE + 1);
-        let (a, b) = called_a_and_b(&entries[from..from + 2 * SEQUENCE], Layout::Pairs, &mut noise);
+fn looked_at(name: &str, entries: &[Entry]) -> [ResultRow; 3] {
+    let methods = [
+        ("signed-rank after every block", Expected::Unknown),
+        ("signed-rank once, after 20", Expected::AtMost(PROMISE)),
+        ("run --until decided", Expected::AtMost(LEVEL)),
+    ];
+    counted(&format!("{name}: "), EXPERIMENTS, 3_304, methods, |noise| {
+        let (a, b) = called_a_and_b(drawn(entries, 2 * SEQUENCE, noise), Layout::Pairs, noise);
         let all = differences(&a, &b);
         let p = |n: usize| signed_rank(&all[..n]).map_or(1.0, |test| test.p);
-        alarms[0] += u32::from((6..=SEQUENCE).any(|n| p(n) < LEVEL));
-        alarms[1] += u32::from(p(SEQUENCE) < LEVEL);
-        alarms[2] += u32::from(decided_after(&all).is_some());
-    }
-    let methods = ["signed-rank after every block", "signed-rank once, after 20", "run --until decided"];
-    let expected = [Expected::Unknown, Expected::AtMost(PROMISE), Expected::AtMost(LEVEL)];
-    let rows = methods.into_iter().zip(alarms).zip(expected);
-    rows.map(|((method, count), expected)| ResultRow::share(format!("{name}: {method}"), count, EXPERIMENTS, expected))
-        .collect()
+        [(6..=SEQUENCE).any(|n| p(n) < LEVEL), p(SEQUENCE) < LEVEL, decided_after(&all).is_some()]
+    })
 }
 
 /// P-value of the distance between two pooled distributions (Kolmogorov 1933, Smirnov 1939; asymptotic).

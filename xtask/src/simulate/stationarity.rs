@@ -1,7 +1,7 @@
 //! S5 and S4: rejections by the tests of stationarity, and the rate at which a longer run exceeds the maximum.
 
 use super::noise::Noise;
-use super::{Expected, ResultRow, Scale};
+use super::{Expected, ResultRow, Scale, counted};
 use analysis::stationarity::{Gate, MannKendall, Pettitt, mann_kendall, periodicity, pettitt, rank_ljung_box};
 
 /// Block maxima of a run.
@@ -23,16 +23,9 @@ enum Truth {
     Storms,
 }
 
-/// Specified shares for each test.
-struct Specified {
-    truth: Truth,
-    name: &'static str,
-    ljung_box: Expected,
-    mann_kendall: Expected,
-    pettitt: Expected,
-    both: Expected,
-    periodicity: Expected,
-}
+/// A truth, its name, and the specified shares of the tests: Ljung-Box, Mann-Kendall, Pettitt, both at 0.5 %, and
+/// periodicity.
+type Specified = (Truth, &'static str, [Expected; 5]);
 
 const fn share(p: f64) -> Expected {
     Expected::Share(p, RUNS)
@@ -40,69 +33,61 @@ const fn share(p: f64) -> Expected {
 
 const NONE: Expected = Expected::Unknown;
 
-#[rustfmt::skip]
-/// The specification has 1.00 for a spike every 60. The difference is the price of not taking storms for periods.
+/// The specification has 1.00 for a spike every 60; the difference is the price of not taking storms for periods. It
+/// has 0.99 for a spike every 60 or 61, but its spikes all moved together: where each may fall into either of two
+/// blocks, the pairs of 10 spikes spread over three distances, with few in each.
 const TRUTHS: [Specified; 11] = [
-    Specified { truth: Truth::Independent, name: "independent", ljung_box: share(0.01), mann_kendall: share(0.01),
-        pettitt: share(0.009), both: share(0.01), periodicity: Expected::AtMost(0.001) },
-    Specified { truth: Truth::Autoregression(0.3), name: "AR 0.3", ljung_box: share(0.999), mann_kendall: share(0.06),
-        pettitt: share(0.11), both: share(0.997), periodicity: NONE },
-    Specified { truth: Truth::Autoregression(0.8), name: "AR 0.8", ljung_box: share(1.0), mann_kendall: share(0.40),
-        pettitt: share(0.83), both: share(1.0), periodicity: Expected::AtMost(0.02) },
-    Specified { truth: Truth::Drift, name: "drift of 1 sd", ljung_box: share(0.95), mann_kendall: share(1.0),
-        pettitt: share(1.0), both: share(1.0), periodicity: NONE },
-    Specified { truth: Truth::Step, name: "step of 1 sd at 70 %", ljung_box: share(1.0), mann_kendall: share(1.0),
-        pettitt: share(1.0), both: share(1.0), periodicity: NONE },
-    Specified { truth: Truth::RareMode(0.01), name: "rare mode 1 %", ljung_box: share(0.01), mann_kendall: share(0.01),
-        pettitt: share(0.01), both: share(0.01), periodicity: NONE },
-    Specified { truth: Truth::Periodic(6.0, 60), name: "spike every 60", ljung_box: share(0.012),
-        mann_kendall: share(0.006), pettitt: share(0.006), both: share(0.007), periodicity: Expected::AtLeast(0.99) },
-    // The specification has 0.99, but its spikes all moved together. Where each may fall into either of two blocks, the
-    // pairs of 10 spikes spread over three distances, with few in each.
-    Specified { truth: Truth::Jittered(6.0, 60), name: "spike every 60 or 61", ljung_box: NONE, mann_kendall: NONE,
-        pettitt: NONE, both: NONE, periodicity: NONE },
-    Specified { truth: Truth::Periodic(4.0, 8), name: "spike every 8", ljung_box: NONE, mann_kendall: NONE,
-        pettitt: NONE, both: NONE, periodicity: share(0.98) },
-    Specified { truth: Truth::RareMode(0.02), name: "rare mode 2 %", ljung_box: NONE, mann_kendall: NONE,
-        pettitt: NONE, both: NONE, periodicity: Expected::AtMost(0.001) },
-    Specified { truth: Truth::Storms, name: "storms of 40 blocks", ljung_box: NONE, mann_kendall: NONE,
-        pettitt: NONE, both: NONE, periodicity: Expected::AtMost(0.01) },
+    (Truth::Independent, "independent", [share(0.01), share(0.01), share(0.009), share(0.01), Expected::AtMost(0.001)]),
+    (Truth::Autoregression(0.3), "AR 0.3", [share(0.999), share(0.06), share(0.11), share(0.997), NONE]),
+    (Truth::Autoregression(0.8), "AR 0.8", [share(1.0), share(0.40), share(0.83), share(1.0), Expected::AtMost(0.02)]),
+    (Truth::Drift, "drift of 1 sd", [share(0.95), share(1.0), share(1.0), share(1.0), NONE]),
+    (Truth::Step, "step of 1 sd at 70 %", [share(1.0), share(1.0), share(1.0), share(1.0), NONE]),
+    (Truth::RareMode(0.01), "rare mode 1 %", [share(0.01), share(0.01), share(0.01), share(0.01), NONE]),
+    (
+        Truth::Periodic(6.0, 60),
+        "spike every 60",
+        [share(0.012), share(0.006), share(0.006), share(0.007), Expected::AtLeast(0.99)],
+    ),
+    (Truth::Jittered(6.0, 60), "spike every 60 or 61", [NONE; 5]),
+    (Truth::Periodic(4.0, 8), "spike every 8", [NONE, NONE, NONE, NONE, share(0.98)]),
+    (Truth::RareMode(0.02), "rare mode 2 %", [NONE, NONE, NONE, NONE, Expected::AtMost(0.001)]),
+    (Truth::Storms, "storms of 40 blocks", [NONE, NONE, NONE, NONE, Expected::AtMost(0.01)]),
 ];
 
 pub(super) fn run(scale: Scale) -> Vec<ResultRow> {
     let runs = scale.of(RUNS);
     let mut rows = Vec::new();
-    for specified in &TRUTHS {
-        let mut noise = Noise::new(2_404);
-        let mut counts = [0u32; 5];
-        let mut gates = [0u32; 4];
-        for _ in 0..runs {
-            let maxima = maxima(specified.truth, &mut noise);
+    for (truth, name, [ljung_box, kendall, pettitt_test, both, periodic]) in TRUTHS {
+        let [passed, changed, drifts, dependent] = gate_expected(truth);
+        let of_tests = [
+            ("Ljung-Box 1 %", ljung_box),
+            ("Mann-Kendall 1 %", kendall),
+            ("Pettitt 1 %", pettitt_test),
+            ("both at 0.5 %", both),
+            ("periodicity", periodic),
+            ("the gate says passed", passed),
+            ("the gate says changed", changed),
+            ("the gate says drifts", drifts),
+            ("the gate says dependent", dependent),
+        ];
+        rows.extend(counted(&format!("{name}: "), runs, 2_404, of_tests, |noise| {
+            let maxima = maxima(truth, noise);
             let ljung_box = rank_ljung_box(&maxima).unwrap_or(1.0);
             let trend = mann_kendall(&maxima).map_or(1.0, |MannKendall { p, .. }| p);
             let change = pettitt(&maxima).map_or(1.0, |Pettitt { p, .. }| p);
-            let found = periodicity(&maxima).is_some();
-            let refused = [ljung_box < 0.01, trend < 0.01, change < 0.01, ljung_box < 0.005 || trend < 0.005, found];
-            counts.iter_mut().zip(refused).for_each(|(count, refused)| *count += u32::from(refused));
-            let gate = match Gate::of(&maxima) {
-                Gate::Passed { .. } => 0,
-                Gate::Changed { .. } => 1,
-                Gate::Drifts { .. } => 2,
-                Gate::Dependent | Gate::TooShort { .. } => 3,
-            };
-            gates[gate] += 1;
-        }
-        let tests = ["Ljung-Box 1 %", "Mann-Kendall 1 %", "Pettitt 1 %", "both at 0.5 %", "periodicity"];
-        let expected =
-            [specified.ljung_box, specified.mann_kendall, specified.pettitt, specified.both, specified.periodicity];
-        let name = specified.name;
-        for ((test, expected), count) in tests.into_iter().zip(expected).zip(counts) {
-            rows.push(ResultRow::share(format!("{name}: {test}"), count, runs, expected));
-        }
-        let verdicts = ["passed", "changed", "drifts", "dependent"];
-        for ((verdict, count), expected) in verdicts.into_iter().zip(gates).zip(gate_expected(specified.truth)) {
-            rows.push(ResultRow::share(format!("{name}: the gate says {verdict}"), count, runs, expected));
-        }
+            let gate = Gate::of(&maxima);
+            [
+                ljung_box < 0.01,
+                trend < 0.01,
+                change < 0.01,
+                ljung_box < 0.005 || trend < 0.005,
+                periodicity(&maxima).is_some(),
+                matches!(gate, Gate::Passed { .. }),
+                matches!(gate, Gate::Changed { .. }),
+                matches!(gate, Gate::Drifts { .. }),
+                matches!(gate, Gate::Dependent | Gate::TooShort { .. }),
+            ]
+        }));
     }
     rows
 }
