@@ -27,7 +27,7 @@ pub use imported::compare_imported;
 use layout::Layout;
 use metric::Numbers;
 pub use metric::{MIN_OF_EACH, Metric};
-use model::{Ended, Entry, Level};
+use model::{Ended, Entry, Level, Order};
 use serde::Serialize;
 
 /// Smallest number of blocks that can show a difference: with 5, the smallest p-value of the test is 1 in 16.
@@ -345,7 +345,7 @@ fn paired_by_block<'a>(a: &[&'a Entry], b: &[&'a Entry]) -> Vec<(&'a Entry, &'a 
             Some((*a, *b))
         })
         .collect();
-    pairs.sort_by_key(|(a, b)| a.record.started_unix_ms.min(b.record.started_unix_ms));
+    pairs.order_by_key(|(a, b)| a.record.started_unix_ms.min(b.record.started_unix_ms));
     pairs
 }
 

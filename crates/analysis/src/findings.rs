@@ -56,7 +56,7 @@ mod watched;
 use crate::summary::cell::CellSummary;
 use crate::summary::pool::Pool;
 use crate::wording;
-use model::{Entry, Header};
+use model::{Entry, Header, Order};
 use serde::Serialize;
 use std::fmt;
 
@@ -237,7 +237,7 @@ pub(crate) fn of_run(header: &Header, entries: &[Entry], cells: &[CellSummary]) 
     let mut findings = run::findings(header, entries, cells);
     findings.extend(machine::findings(header, entries));
     findings.extend(kernels::findings(header, entries));
-    findings.sort_by_key(Finding::importance);
+    findings.order_by_key(Finding::importance);
     findings
 }
 
@@ -252,6 +252,6 @@ pub(crate) fn of_cell(
     findings.extend(instrument::findings(pool, summary));
     findings.extend(watched::findings(summary));
     findings.extend(turns::finding(&header.host, pool, summary, realtime));
-    findings.sort_by_key(Finding::importance);
+    findings.order_by_key(Finding::importance);
     findings
 }

@@ -20,8 +20,8 @@ use handover::Handover;
 use host::KernelSymbols;
 use late::Explaining;
 use model::{
-    Achieved, Cell, Ended, ExplainRecord, MonoTime, Nice, NotCovered, OnSpikeRecord, Policy, SettingChange, Span,
-    ThreadProgress, Watch, WatchRecord, WatchedThread,
+    Achieved, Cell, Ended, ExplainRecord, MonoTime, Nice, NotCovered, OnSpikeRecord, Order, Policy, SettingChange,
+    Span, ThreadProgress, Watch, WatchRecord, WatchedThread,
 };
 use others::{nothing, others};
 use reader::{Reader, Shared, Surroundings};
@@ -358,7 +358,7 @@ impl Measurers for Watcher {
             one.policy = facts.and_then(|facts| facts.policy);
             one.cpus = facts.and_then(|facts| facts.observed.cpus.clone());
             one.changes.extend(facts.into_iter().flat_map(|facts| facts.observed.changes.iter().cloned()));
-            one.changes.sort_by_key(|change| change.at);
+            one.changes.order_by_key(|change| change.at);
             one.changes.truncate(SettingChange::MOST);
             one.blocked_in.iter_mut().for_each(|call| describe(&mut call.name, one.process));
             describe(&mut one.wait, one.process);

@@ -4,7 +4,7 @@ use super::ParseError;
 use super::column::Column;
 use super::fields::ns;
 use cyclictest::asked_there;
-use model::{Beyond, Host, Imported, ImportedThread, Policy, Preemption, Source, Span, StatedConditions};
+use model::{Beyond, Host, Imported, ImportedThread, Order, Policy, Preemption, Source, Span, StatedConditions};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -82,7 +82,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
     for (key, thread) in &document.thread {
         threads.push(one(key, thread, unit_ns, asked.as_ref().and_then(|asked| asked.rows))?);
     }
-    threads.sort_by_key(|thread| thread.number);
+    threads.order_by_key(|thread| thread.number);
     if threads.is_empty() {
         return Err(ParseError::of_file("no thread"));
     }

@@ -4,7 +4,7 @@ use super::ParseError;
 use super::column::Column;
 use super::cyclictest_json::{SystemInformation, column, no_json};
 use super::fields::ns;
-use model::{Beyond, Imported, ImportedThread, Source};
+use model::{Beyond, Imported, ImportedThread, Order, Source};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 
@@ -60,7 +60,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Imported, ParseError> {
     for (key, thread) in &document.cpu {
         threads.push(one(key, thread, unit_ns)?);
     }
-    threads.sort_by_key(|thread| thread.number);
+    threads.order_by_key(|thread| thread.number);
     if threads.is_empty() {
         return Err(ParseError::of_file("no thread"));
     }

@@ -5,7 +5,7 @@ use super::column::Column;
 use super::cyclictest_json::{self, Document, Thread};
 use super::fields::{decimal, ns, number, option, rounded, us};
 use super::xenomai::beyond;
-use model::{CpuSet, Imported, ImportedThread, Source, Span, StatedConditions};
+use model::{CpuSet, Imported, ImportedThread, Order, Source, Span, StatedConditions};
 
 /// Unit of its values.
 const UNIT_NS: u64 = 1_000;
@@ -71,7 +71,7 @@ pub(super) fn json(text: &str, name: &str) -> Result<Imported, ParseError> {
     if cores.is_empty() {
         return Err(ParseError::of_file("no thread"));
     }
-    cores.sort_by_key(|(index, _)| *index);
+    cores.order_by_key(|(index, _)| *index);
     let priority = document.command_line().and_then(|line| option(line, "-f", "--rtprio")?.parse().ok());
     let (source, host, started_unix_ms) = document.about("oslat", name);
     let imported = imported(cores.into_iter().map(|(_, core)| core).collect(), priority, source)?;

@@ -8,7 +8,7 @@
 use super::jitterdebugger::{EVERY_DUE_TIME, NUMBERS};
 use super::samples::{self, SLICES};
 use super::{ImportOptions, Unit};
-use model::{Histogram, Imported, ImportedThread, Period, Slice, Source, Span, StatedConditions};
+use model::{Histogram, Imported, ImportedThread, Order, Period, Slice, Source, Span, StatedConditions};
 use std::io::{self, Read};
 
 /// Size of a record, bytes.
@@ -263,7 +263,7 @@ fn imported(
     name: &str,
     mut remarks: Vec<String>,
 ) -> Imported {
-    threads.sort_by_key(|thread| thread.number);
+    threads.order_by_key(|thread| thread.number);
     let (first, last) =
         (threads.iter().map(|thread| thread.woke_ns.0).min(), threads.iter().map(|thread| thread.woke_ns.1).max());
     let lost = |thread: &RecordCounts| period.map_or(0, |period| thread.lost(period));

@@ -2,7 +2,7 @@
 
 use super::fetch::{self, CachedKernel};
 use super::{LabError, apt, directories, packages};
-use model::{Architecture, Flavour, ListedKernel};
+use model::{Architecture, Flavour, ListedKernel, Order};
 use std::path::Path;
 
 /// All available and cached kernels, oldest first, and whether there is a package manager.
@@ -42,7 +42,7 @@ pub fn list() -> (Vec<ListedKernel>, Result<bool, LabError>) {
         listed.kernel = fetch::kernel_in(&dir).display().to_string();
         all.push(listed);
     }
-    all.sort_by(|a, b| packages::by_numbers(&a.package, &b.package));
+    all.order_by(|a, b| packages::by_numbers(&a.package, &b.package));
     (all, known.map(|known| known.is_some()))
 }
 

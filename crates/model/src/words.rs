@@ -10,6 +10,7 @@ pub(crate) mod plain;
 pub(crate) mod random;
 pub(crate) mod schedule;
 pub(crate) mod slice;
+pub(crate) mod sorting;
 pub(crate) mod units;
 pub(crate) mod word;
 
@@ -23,5 +24,6 @@ pub use plain::{is_plain, plain, shell_word};
 pub use random::SplitMix64;
 pub use schedule::{Cycle, Schedule};
 pub use slice::Slice;
+pub use sorting::Order;
 pub use units::{ClockTime, MonoTime, Nanos, Period, Span, SpanError};
 pub use word::{UnknownWord, nearest};

@@ -2,6 +2,7 @@
 
 use crate::Results;
 use analysis::{Curves, Level, Row};
+use model::Order;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
@@ -97,9 +98,9 @@ fn pictured(members: &[Member<'_>]) -> HashSet<usize> {
     if measured.len() <= PICTURED {
         return measured.iter().map(|member| member.id).collect();
     }
-    measured.sort_by_key(|member| Reverse(member.row.quantiles.at(Level::P999).value_ns()));
+    measured.order_by_key(|member| Reverse(member.row.quantiles.at(Level::P999).value_ns()));
     let mut chosen: HashSet<usize> = measured.iter().take(PICTURED / 2).map(|member| member.id).collect();
-    measured.sort_by_key(|member| Reverse(member.row.max_ns));
+    measured.order_by_key(|member| Reverse(member.row.max_ns));
     let room = PICTURED - chosen.len();
     let others: Vec<_> = measured.iter().map(|member| member.id).filter(|id| !chosen.contains(id)).take(room).collect();
     chosen.extend(others);

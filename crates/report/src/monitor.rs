@@ -6,7 +6,7 @@ use super::{Style, rfc3339};
 use analysis::explain::blame;
 use analysis::quantile;
 use analysis::wording::{count, duration, things};
-use model::{GapReason, Histogram, MonitorGap, MonitorStart, MonitorWindow, MonitoredCpu, Span};
+use model::{GapReason, Histogram, MonitorGap, MonitorStart, MonitorWindow, MonitoredCpu, Order, Span};
 use serde::Serialize;
 use std::io;
 
@@ -180,7 +180,7 @@ fn totals(windows: &[MonitorWindow]) -> Vec<CpuTotal> {
             (total.max, total.when, total.is_open) = (cpu.max_ns(), cpu.worst_unix_ms, is_open(cpu));
         }
     }
-    totals.sort_by_key(|total| total.cpu);
+    totals.order_by_key(|total| total.cpu);
     totals
 }
 
@@ -233,7 +233,7 @@ fn day_table(windows: &[MonitorWindow]) -> Table {
 /// The windows with the largest latencies, largest first.
 fn worst_windows(windows: &[MonitorWindow]) -> Vec<&MonitorWindow> {
     let mut ranked: Vec<_> = windows.iter().filter(|window| worst(window).is_some()).collect();
-    ranked.sort_by_key(|window| std::cmp::Reverse(worst(window).and_then(MonitoredCpu::max_ns)));
+    ranked.order_by_key(|window| std::cmp::Reverse(worst(window).and_then(MonitoredCpu::max_ns)));
     ranked.truncate(WORST);
     ranked
 }

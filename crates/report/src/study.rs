@@ -7,7 +7,7 @@ mod output;
 use crate::OwnRun;
 use analysis::study::{self, StudyJudgment, StudyMeasurement};
 use fill::filled;
-use model::{Study, StudyBeyond, StudyDefinition, plain};
+use model::{Order, Study, StudyBeyond, StudyDefinition, plain};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
@@ -163,7 +163,7 @@ impl StudyList {
             }
         };
         let mut studies: Vec<_> = Study::all().map(listed).collect();
-        studies.sort_by_key(|study| study.ways.is_empty());
+        studies.order_by_key(|study| study.ways.is_empty());
         StudyList { studies }
     }
 }

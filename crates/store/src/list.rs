@@ -1,6 +1,7 @@
 //! Search for runs in a directory tree.
 
 use super::{FILE, StoreError};
+use model::Order;
 use std::fs;
 use std::path::{Path, PathBuf};
 
@@ -29,7 +30,7 @@ pub fn below(dir: &Path) -> Result<(Vec<ListedRun>, Vec<StoreError>), StoreError
             Err(err) => closed.push(StoreError::io("read", &dir)(err)),
         }
     }
-    found.sort_by(|a, b| a.dir.cmp(&b.dir));
+    found.order_by(|a, b| a.dir.cmp(&b.dir));
     Ok((found, closed))
 }
 

@@ -12,7 +12,7 @@ pub use part::Part;
 use super::StoreError;
 use super::reader::Damage;
 use belonging::{Guests, why_apart};
-use model::{Failed, Header, Planned, Shard, planned_order};
+use model::{Failed, Header, Order, Planned, Shard, planned_order};
 use output::Output;
 use part::Place;
 use std::collections::HashMap;
@@ -139,7 +139,7 @@ pub fn merge(parts: Vec<Part>, out: &Path, force: bool) -> Result<Merged, MergeE
 
     let mut failed: Vec<Failed> = parts.iter().flat_map(|part| part.header.failed.iter().cloned()).collect();
     failed.retain(|failed| !found.contains_key(&failed.planned));
-    failed.sort_by_key(|failed| failed.planned);
+    failed.order_by_key(|failed| failed.planned);
     failed.dedup_by_key(|failed| failed.planned);
     let header = merged_header(&parts);
     let incomplete = shard.map(|shard| incomplete(shard, &header, &order, &found)).unwrap_or_default();

@@ -4,7 +4,7 @@ mod devices;
 mod gpio;
 
 use host::HostFs;
-use model::{AnswerParts, Histogram, Link, OwnExchange, Period, Pins, ResponseRecord, Span};
+use model::{AnswerParts, Histogram, Link, Order, OwnExchange, Period, Pins, ResponseRecord, Span};
 use rt::{Line, LineEvent, LinkCounts, LogReader, Logger, Message, Sample, Target};
 use std::fs::File;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
@@ -169,7 +169,7 @@ impl LinkMonitor {
         if let Some(unanswered) = &mut self.unanswered {
             unanswered.drain(|sample| self.waiting.push(Fate::Never(sample)));
         }
-        self.waiting.sort_by_key(Fate::cycle);
+        self.waiting.order_by_key(Fate::cycle);
         let known = self.waiting.partition_point(|fate| fate.cycle() < settled);
         self.waiting.drain(..known).for_each(take);
     }

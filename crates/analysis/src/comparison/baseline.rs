@@ -7,7 +7,7 @@ use crate::run::RunSummary;
 use crate::stats::paired::holm;
 use crate::verdict::{Case, Gap, Kept, Verdict, Violation};
 use crate::wording::number;
-use model::{Cell, Entry, Header};
+use model::{Cell, Entry, Header, Order};
 
 /// Significance level at which a cell counts as later, after adjustment for the number of cells.
 const LEVEL: f64 = 0.05;
@@ -37,7 +37,7 @@ pub fn check_against(
             summary.findings.push(finding);
         }
     }
-    summary.findings.sort_by_key(Finding::importance);
+    summary.findings.order_by_key(Finding::importance);
     let chances: Vec<f64> =
         compared.iter().flatten().map(|one| one.primary.ratio.map_or(1.0, |ratio| ratio.p)).collect();
     let mut adjusted = holm(&chances).into_iter();

@@ -6,7 +6,7 @@ use crate::stats::quantile::quantile;
 use crate::stats::woodruff::CONFIDENCE;
 use crate::summary::due_time;
 use crate::summary::pool::Pool;
-use model::{Entry, Histogram, Level, ThreadRecord};
+use model::{Entry, Histogram, Level, Order, ThreadRecord};
 use serde::{Serialize, Serializer};
 use std::fmt;
 
@@ -109,7 +109,7 @@ pub(super) fn default_level<'a>(
 /// any.
 pub(super) fn shown(entries: &[&Entry]) -> Option<Quantiles> {
     let mut entries = entries.to_vec();
-    entries.sort_by_key(|entry| entry.planned);
+    entries.order_by_key(|entry| entry.planned);
     let pool = Pool { cell: &entries.first()?.record.cell, entries, confidence: CONFIDENCE };
     let (all, slices) = due_time::slices(&pool).unwrap_or_else(|| (pool.histogram(), pool.slices()));
     Some(Quantiles::of(&all, &slices, pool.confidence))

@@ -3,7 +3,7 @@
 use super::{Finding, when};
 use crate::summary::pool::Pool;
 use crate::wording::{duration, number};
-use model::{Entry, Header, MachineSecond, Span};
+use model::{Entry, Header, MachineSecond, Order, Span};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -63,7 +63,7 @@ pub(super) fn findings(pool: &Pool<'_>) -> Vec<Finding> {
     if seconds.len() < SECONDS {
         return Vec::new();
     }
-    seconds.sort_by_key(|(max_ns, _)| Reverse(*max_ns));
+    seconds.order_by_key(|(max_ns, _)| Reverse(*max_ns));
     let (worst, others) = seconds.split_at(WORST);
     let (among_worst, among_others) = (count(worst), count(others));
     // Bonferroni's correction: many kinds of interrupts give many chances of a false positive.
@@ -76,7 +76,7 @@ pub(super) fn findings(pool: &Pool<'_>) -> Vec<Finding> {
             found.push(Coincidence { what, in_worst, worst: worst.len(), in_others, others: others.len() });
         }
     }
-    found.sort_by_key(|found| (found.in_others, Reverse(found.in_worst)));
+    found.order_by_key(|found| (found.in_others, Reverse(found.in_worst)));
     found.into_iter().take(SAID).map(Finding::from).collect()
 }
 

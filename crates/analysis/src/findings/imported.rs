@@ -4,7 +4,7 @@ use crate::stats::course::{Course, Measure};
 use crate::stats::woodruff::{MIN_SLICES, Quantile, Refusal};
 use crate::summary::imported::ImportedCell;
 use crate::wording::{count, duration, things};
-use model::Level;
+use model::{Level, Order};
 use serde::Serialize;
 use std::fmt;
 
@@ -148,7 +148,7 @@ pub(crate) fn of_imported(cell: &ImportedCell) -> Vec<ImportedFinding> {
     if resolution_ns > 1 {
         findings.push(ImportedFinding::Resolution { resolution_ns });
     }
-    findings.sort_by_key(ImportedFinding::importance);
+    findings.order_by_key(ImportedFinding::importance);
     findings
 }
 

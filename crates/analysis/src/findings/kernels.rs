@@ -4,7 +4,7 @@ use super::Finding;
 use crate::machine::config::{Likeness, compare_summaries, without_choice};
 use crate::summary::work::{ComparedLoad, compared};
 use crate::wording::different_work;
-use model::{Cell, ConfigSummary, Entry, Header, Kernel, LabClock};
+use model::{Cell, ConfigSummary, Entry, Header, Kernel, LabClock, Order};
 use std::collections::HashMap;
 
 finding!(
@@ -144,7 +144,7 @@ fn not_alike(entries: &[Entry]) -> Vec<KernelsNotAlike> {
         }
     }
     // In the order of their names, because blocks measure the cells in random order.
-    kernels.sort_by(|a, b| a.name.cmp(&b.name));
+    kernels.order_by(|a, b| a.name.cmp(&b.name));
     let mut found = Vec::new();
     for (index, b) in kernels.iter().enumerate() {
         let Some(a) = kernels.iter().take(index).find(|a| a.clock == b.clock) else { continue };

@@ -2,7 +2,7 @@
 
 use crate::stats::histogram::merged;
 use crate::stats::quantile::quantile;
-use model::{Entry, ThreadRecord};
+use model::{Entry, Order, ThreadRecord};
 
 /// Samples of a block below which its p99 would be its maximum.
 const LEAST_SAMPLES: u64 = 100;
@@ -26,7 +26,7 @@ pub struct BlockLatencies {
 pub fn blocks(entries: &[Entry], cell_index: usize) -> Vec<BlockLatencies> {
     let of_cell = entries.iter().filter(|entry| entry.planned.cell_index == cell_index);
     let mut blocks: Vec<_> = of_cell.map(block).collect();
-    blocks.sort_by_key(|block| block.block);
+    blocks.order_by_key(|block| block.block);
     blocks
 }
 

@@ -3,6 +3,7 @@
 use super::change::{Budget, Change, Charts, FIRST_TEST, changes, threshold};
 use super::median::median;
 use crate::run::on_all_cpus;
+use model::Order;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -186,7 +187,7 @@ fn history(series: &Series, threshold: f64) -> (Vec<SeriesChange>, Vec<Mark>) {
     let marks = marks(&series.points);
     let of = |response| of_response(series, response, threshold, &marks);
     let mut changes: Vec<SeriesChange> = Response::ALL.into_iter().flat_map(of).collect();
-    changes.sort_by_key(|change| change.since_unix_ms);
+    changes.order_by_key(|change| change.since_unix_ms);
     (changes, marks)
 }
 

@@ -1,7 +1,7 @@
 //! Build configurations of two kernels: what differs, and whether their latencies are like for like.
 
 use crate::wording::{count, things};
-use model::{ConfigGroup, ConfigSummary, KernelConfig, Preemption};
+use model::{ConfigGroup, ConfigSummary, KernelConfig, Order, Preemption};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -170,7 +170,7 @@ fn differing(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> Vec<
         is_different.then(|| ConfigDifference { group, option: option.clone(), a: a.cloned(), b: b.cloned() })
     };
     let mut options: Vec<ConfigDifference> = values.filter_map(of).collect();
-    options.sort_by_key(|one| (one.group, !one.option.starts_with("PREEMPT"), one.option.clone()));
+    options.order_by_key(|one| (one.group, !one.option.starts_with("PREEMPT"), one.option.clone()));
     options
 }
 

@@ -18,7 +18,7 @@ mod virtualisation;
 
 pub use outcome::{Outcome, Remedy, Severity};
 
-use model::Host;
+use model::{Host, Order};
 use serde::Serialize;
 
 /// One check.
@@ -93,7 +93,7 @@ impl Check {
 /// Results of all checks on `host`, worst first, otherwise in the order of the topics.
 pub fn examine(host: &Host) -> Vec<Examined> {
     let mut examined: Vec<_> = checks().map(|check| check.examine(host)).collect();
-    examined.sort_by_key(|examined| examined.outcome.severity);
+    examined.order_by_key(|examined| examined.outcome.severity);
     examined
 }
 

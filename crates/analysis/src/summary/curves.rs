@@ -2,7 +2,7 @@
 
 use crate::stats::woodruff::{CONFIDENCE, Quantile, estimate_of};
 use crate::summary::pool::Pool;
-use model::{Entry, Header, Histogram, Span, ThreadRecord};
+use model::{Entry, Header, Histogram, Order, Span, ThreadRecord};
 use std::collections::BTreeMap;
 
 /// The curves of one cell, over all its blocks.
@@ -102,7 +102,7 @@ fn new_maxima(pool: &Pool<'_>) -> Vec<NewMaximum> {
                 Some((length, never?, true))
             }))
             .collect();
-        maxima.sort_by_key(|(at, latency_ns, _)| (*at, std::cmp::Reverse(*latency_ns)));
+        maxima.order_by_key(|(at, latency_ns, _)| (*at, std::cmp::Reverse(*latency_ns)));
         let begin = before;
         before += length;
         maxima.into_iter().map(move |(at, latency_ns, at_least)| (Span(begin + at), latency_ns, at_least))

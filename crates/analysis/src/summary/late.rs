@@ -9,7 +9,7 @@ use crate::stats::quantile::upper_edge;
 use crate::stats::special::share_interval;
 use crate::stats::woodruff::{CONFIDENCE, Count, MIN_EXCEEDANCES, MIN_SLICES, Spread, exceedances};
 use crate::summary::due_time::View;
-use model::{Histogram, Level, Period, Requirement, Span};
+use model::{Histogram, Level, Order, Period, Requirement, Span};
 
 /// Largest advised multiple of the measured time: a million.
 const MOST_TIMES: f64 = 1e6;
@@ -136,7 +136,7 @@ fn of_view(pooled: &Histogram, slices: &[Histogram], (level, limit): (Level, Spa
 fn without_bursts(counts: &[Count]) -> Vec<Count> {
     let mut by_share: Vec<&Count> = counts.iter().collect();
     let product = |a: u64, b: u64| u128::from(a) * u128::from(b);
-    by_share.sort_by(|a, b| product(a.above, b.n).cmp(&product(b.above, a.n)));
+    by_share.order_by(|a, b| product(a.above, b.n).cmp(&product(b.above, a.n)));
     let Some(quartile) = by_share.get(by_share.len() * 3 / 4) else { return Vec::new() };
     let most = |count: &Count| product(quartile.above, count.n) / u128::from(quartile.n);
     let capped = |count: &Count| count.above.min(u64::try_from(most(count)).unwrap_or(u64::MAX));

@@ -2,7 +2,7 @@
 
 use crate::stats::histogram::merged;
 use crate::summary::looks;
-use model::{Cell, Entry, Episode, Header, Histogram, Ledger, Record, Slice, Span, ThreadRecord};
+use model::{Cell, Entry, Episode, Header, Histogram, Ledger, Order, Record, Slice, Span, ThreadRecord};
 use std::collections::{BTreeMap, HashSet};
 
 /// Smallest distance between two episodes of misses, also on different CPUs: one cause may stop all of them.
@@ -69,7 +69,7 @@ impl<'a> Pool<'a> {
             }
         }
         for pool in &mut pools {
-            pool.entries.sort_by_key(|entry| entry.planned);
+            pool.entries.order_by_key(|entry| entry.planned);
         }
         pools
     }

@@ -5,8 +5,8 @@ use crate::stats::levels::Quantiles;
 use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
 use model::{
-    ChainRecord, ChainStage, CountedName, FoundPeriod, Histogram, NamedTime, OpenActivation, OtherThread, Policy,
-    RefusedPolicy, Releases, SettingChange, Slice, Span, ThreadRecord, WatchRecord, WatchedThread,
+    ChainRecord, ChainStage, CountedName, FoundPeriod, Histogram, NamedTime, OpenActivation, Order, OtherThread,
+    Policy, RefusedPolicy, Releases, SettingChange, Slice, Span, ThreadRecord, WatchRecord, WatchedThread,
 };
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -228,7 +228,7 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<WatchSummary> {
             None => others.push(other.clone()),
         }
     }
-    others.sort_by_key(|other| Reverse(other.ran));
+    others.order_by_key(|other| Reverse(other.ran));
     Some(WatchSummary {
         command_line: first.command_line.clone(),
         ended_after_ns: ended.as_ref().map(|(_, after_ns)| *after_ns),
@@ -326,7 +326,7 @@ fn times<'a>(all: impl Iterator<Item = &'a NamedTime>) -> Vec<NamedTime> {
             None => sums.push(one.clone()),
         }
     }
-    sums.sort_by_key(|time| std::cmp::Reverse(time.total));
+    sums.order_by_key(|time| std::cmp::Reverse(time.total));
     sums
 }
 

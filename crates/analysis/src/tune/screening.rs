@@ -7,7 +7,7 @@ use crate::stats::factorial::{self, KnobEffect, KnobRefusal};
 use crate::stats::special::student_t;
 use crate::summary::work::first_rate;
 use crate::wording::things;
-use model::{Ended, Entry, Knob};
+use model::{Ended, Entry, Knob, Order};
 use serde::Serialize;
 
 /// Adjusted p-value of an interaction up to which both of its knobs are measured again.
@@ -141,7 +141,7 @@ pub fn screened(knobs: &[Knob], metric: Metric, entries: &[Entry], seed: u64) ->
             },
         };
         let mut pairs: Vec<_> = pairs.into_iter().map(pair).collect();
-        pairs.sort_by(|a, b| a.p.total_cmp(&b.p));
+        pairs.order_by(|a, b| a.p.total_cmp(&b.p));
         pairs
     });
     let count = |n: usize| u64::try_from(n).unwrap_or(u64::MAX);

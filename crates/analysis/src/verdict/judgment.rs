@@ -10,7 +10,7 @@ use crate::summary::late::Late;
 use crate::summary::responses::Response;
 use crate::summary::watched::WatchSummary;
 use crate::wording::duration;
-use model::{Entry, Header, Level, Span};
+use model::{Entry, Header, Level, Order, Span};
 
 /// Evidence collected so far.
 #[derive(Debug, Default)]
@@ -25,7 +25,7 @@ impl Judgment {
     pub(super) fn verdict(mut self) -> Verdict {
         if !self.violations.is_empty() {
             // Stable: among equal ones the first limit and cell of the plan.
-            self.violations.sort_by(|a, b| b.factor().total_cmp(&a.factor()));
+            self.violations.order_by(|a, b| b.factor().total_cmp(&a.factor()));
             return Verdict::Fail { violations: self.violations };
         }
         if self.gaps.is_empty() { Verdict::Pass { kept: self.kept } } else { Verdict::NotShown { gaps: self.gaps } }

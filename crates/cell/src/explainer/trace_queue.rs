@@ -1,5 +1,6 @@
 //! Queue of traces that were taken and are not explained yet, from the taking to the explaining thread.
 
+use model::Order;
 use rt::LateWakeup;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
@@ -72,7 +73,7 @@ impl TraceQueue {
         let mut waiting = self.lock();
         waiting.traces.push(taken);
         // Largest latency last.
-        waiting.traces.sort_by_key(TakenTrace::worst_ns);
+        waiting.traces.order_by_key(TakenTrace::worst_ns);
         while waiting.traces.len() > 1 && waiting.traces.iter().map(TakenTrace::bytes).sum::<usize>() > self.most_bytes
         {
             let TakenTrace { late, pages, ahead_ns, .. } = waiting.traces.remove(0);

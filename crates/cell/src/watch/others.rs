@@ -2,7 +2,7 @@
 
 use super::reader::{Reader, Times};
 use analysis::watch::ThreadResult;
-use model::{OtherThread, Span, ThreadState, Watch};
+use model::{Order, OtherThread, Span, ThreadState, Watch};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -28,7 +28,7 @@ pub(super) fn others(
         is_listed.then_some(OtherThread { tid: *tid, name, policy, state, ran, waited, counted })
     };
     let mut all: Vec<OtherThread> = reader.times.iter().filter_map(one).collect();
-    all.sort_by_key(|one| Reverse(one.ran));
+    all.order_by_key(|one| Reverse(one.ran));
     all
 }
 

@@ -12,7 +12,7 @@ use analysis::explain::{Event, Inside};
 use analysis::watch::{Activation, Finished, Release, Usual, WatchedThreads};
 use ftrace::Decoder;
 use host::CpuGroups;
-use model::{MonoTime, Nice, Policy, Span, ThreadProgress, ThreadState, Watch};
+use model::{MonoTime, Nice, Order, Policy, Span, ThreadProgress, ThreadState, Watch};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
@@ -295,7 +295,7 @@ impl Reader {
             self.results.first_above_ns = known.filter_map(|one| one.late_above_ns(surroundings.above)).max();
         }
         if !late.is_empty() {
-            late.sort_by_key(|one| Reverse(one.activation.response_ns()));
+            late.order_by_key(|one| Reverse(one.activation.response_ns()));
             self.explain(&late);
         }
         if let Some(rows) = &self.shared.rows {

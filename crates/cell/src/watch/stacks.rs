@@ -5,7 +5,7 @@ use analysis::explain::SAMPLE_PERIOD_NS;
 use analysis::watch::Activation;
 use code::{PERF_REGISTERS, RawSample, Record};
 use host::MappedCode;
-use model::SampledAt;
+use model::{Order, SampledAt};
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
@@ -130,7 +130,7 @@ impl Stacks {
         let (from_ns, to_ns) = (one.release_ns.saturating_sub(MARGIN_NS), one.end_ns.saturating_add(MARGIN_NS));
         let within = thread.recent.iter().filter(|(_, sample)| (from_ns..=to_ns).contains(&sample.at_ns));
         let mut samples: Vec<_> = within.cloned().collect();
-        samples.sort_by_key(|(_, sample)| sample.at_ns);
+        samples.order_by_key(|(_, sample)| sample.at_ns);
         if samples.len() > MOST_SAMPLES {
             samples.drain(..(samples.len() - MOST_SAMPLES) / 2);
             samples.truncate(MOST_SAMPLES);

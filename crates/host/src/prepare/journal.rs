@@ -4,7 +4,7 @@ use super::change::Change;
 use super::plan::GRAVITY;
 use crate::HostFs;
 use crate::process;
-use model::Prepare;
+use model::{Order, Prepare};
 use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -109,7 +109,7 @@ pub(super) fn all(fs: &HostFs) -> Vec<(PathBuf, Result<Entry, String>)> {
             let _ = std::fs::remove_file(&path);
         }
     }
-    journals.sort_by(|a, b| a.0.cmp(&b.0));
+    journals.order_by(|a, b| a.0.cmp(&b.0));
     journals
 }
 

@@ -11,7 +11,7 @@ use crate::linear::are_fine;
 use crate::words::{Counted, capital};
 use analysis::wording::{count, duration, number, things};
 use analysis::{Curves, Origin};
-use model::{Histogram, Imported};
+use model::{Histogram, Imported, Order};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 
@@ -165,7 +165,7 @@ fn all_cpus(page: &mut Markup, member: &Member<'_>, cpus: &Cpus<'_>, axes: &Axes
     let title = format!("{} histogram, all {} {of}s", capital(axes.counted.latency()), cpus.len());
     begin(page, Kind::Histogram, &title, &format!("{title}: {}", member.name()));
     let mut by_max = cpus.clone();
-    by_max.sort_by_key(|(_, histogram)| Reverse(histogram.max_ns));
+    by_max.order_by_key(|(_, histogram)| Reverse(histogram.max_ns));
     let left_out = by_max.len().saturating_sub(ALL);
     let mut note = String::new();
     if let Some(((latest, histogram), others)) = by_max.split_first() {

@@ -6,7 +6,9 @@ use super::{Results, runs};
 use crate::sections::explained::{self, stages, unseen};
 use analysis::explain::{blame, cause_name, evidence_name, phase_name};
 use analysis::wording::{count, duration};
-use model::{Cause, Evidence, ExplainRecord, Explanation, HostLanes, HostPiece, HostState, PhaseLength, Segment};
+use model::{
+    Cause, Evidence, ExplainRecord, Explanation, HostLanes, HostPiece, HostState, Order, PhaseLength, Segment,
+};
 use std::cmp::Reverse;
 use std::fmt::Write;
 
@@ -109,7 +111,7 @@ fn color(cause: Cause) -> usize {
 fn key(page: &mut Markup, explained: &ExplainRecord) {
     let segments = explained.worst.iter().flat_map(|one| &one.segments);
     let mut causes: Vec<Cause> = segments.map(|segment| segment.cause).collect();
-    causes.sort_by_key(|cause| (color(*cause), *cause));
+    causes.order_by_key(|cause| (color(*cause), *cause));
     causes.dedup();
     if causes.is_empty() {
         return;
@@ -200,9 +202,9 @@ fn listed(page: &mut Markup, mut segments: Vec<&Segment>) {
     if n == 0 {
         return;
     }
-    segments.sort_by_key(|segment| Reverse(segment.length));
+    segments.order_by_key(|segment| Reverse(segment.length));
     segments.truncate(LISTED);
-    segments.sort_by_key(|segment| segment.at);
+    segments.order_by_key(|segment| segment.at);
     page.raw("<ul class=key>");
     for segment in segments {
         page.add(format_args!(

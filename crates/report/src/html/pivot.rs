@@ -7,6 +7,7 @@ use super::table::framed;
 use crate::cells::Member;
 use crate::sections::intensity;
 use analysis::Level;
+use model::Order;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 
@@ -25,7 +26,7 @@ impl<'a> Pivot<'a> {
     /// Chooses the two axes with most values. Loads are columns, kernels rows. `None` with fewer than two axes.
     fn of(axes: &'a [Column]) -> Option<Pivot<'a>> {
         let mut chosen: Vec<_> = axes.iter().filter(|axis| axis.head != REPEAT && axis.distinct().len() > 1).collect();
-        chosen.sort_by_key(|axis| Reverse(axis.distinct().len()));
+        chosen.order_by_key(|axis| Reverse(axis.distinct().len()));
         let [a, b] = *chosen.get(..2)? else { return None };
         let position = |axis: &Column| axes.iter().position(|other| other.head == axis.head);
         let (a, b) = if position(a) < position(b) { (a, b) } else { (b, a) };
@@ -41,7 +42,7 @@ impl<'a> Pivot<'a> {
         let mut seen = HashSet::new();
         let mut heads: Vec<_> = all.filter(|head| seen.insert(head.clone())).collect();
         let first = self.rows.first().map(|axis| axis.distinct()).unwrap_or_default();
-        heads.sort_by_key(|head| first.iter().position(|value| Some(value) == head.first()));
+        heads.order_by_key(|head| first.iter().position(|value| Some(value) == head.first()));
         heads
     }
 

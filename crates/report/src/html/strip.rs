@@ -4,6 +4,7 @@ use super::markup::Markup;
 use super::matrix::Heat;
 use crate::words::Counted;
 use analysis::Strip;
+use model::Order;
 use std::cmp::Reverse;
 use std::fmt::Write;
 
@@ -32,10 +33,10 @@ struct Drawn {
 fn fitted(strip: &Strip) -> Option<Drawn> {
     let max = |row: &[Option<i64>]| row.iter().flatten().max().copied();
     let mut cpus: Vec<_> = strip.by_cpu.iter().filter(|(_, row)| max(row).is_some()).collect();
-    cpus.sort_by_key(|(_, row)| Reverse(max(row)));
+    cpus.order_by_key(|(_, row)| Reverse(max(row)));
     let left_out = cpus.len().saturating_sub(ROWS);
     cpus.truncate(ROWS);
-    cpus.sort_by_key(|(cpu, _)| **cpu);
+    cpus.order_by_key(|(cpu, _)| **cpu);
     let seconds = (strip.seconds * cpus.len()).div_ceil(BOXES).max(1);
     let rows: Vec<_> =
         cpus.into_iter().map(|(cpu, row)| (*cpu, row.chunks(seconds).map(max).collect::<Vec<_>>())).collect();

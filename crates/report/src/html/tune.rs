@@ -7,6 +7,7 @@ use crate::TuneReport;
 use crate::tune::work;
 use analysis::tune::{KnobAnswer, TunedKnob};
 use analysis::wording::number;
+use model::Order;
 
 /// Height of a name with its interval in the picture of effects, and of its margins, in quarters of a pixel.
 const LINE: f64 = 124.0;
@@ -200,7 +201,7 @@ fn trade_off(page: &mut Markup, report: &TuneReport<'_>) {
         ));
     }
     // Names of points at the same height are moved apart.
-    points.sort_by(|a, b| b.1.total_cmp(&a.1));
+    points.order_by(|a, b| b.1.total_cmp(&a.1));
     let mut at = f64::NEG_INFINITY;
     for (name, value, (low, high), work, color) in &points {
         at = (y(*value) - 16.0).max(at + NAME_HEIGHT);

@@ -2,7 +2,7 @@
 
 use crate::{ImportedSet, OwnRun, Results};
 use analysis::Verdict;
-use model::Host;
+use model::{Host, Order};
 use serde::Serialize;
 
 /// A run of the list.
@@ -89,7 +89,7 @@ impl List {
             bytes,
             damage,
         });
-        self.runs.sort_by(|a, b| (b.started_unix_ms, &a.path).cmp(&(a.started_unix_ms, &b.path)));
+        self.runs.order_by(|a, b| (b.started_unix_ms, &a.path).cmp(&(a.started_unix_ms, &b.path)));
     }
 
     /// Adds a directory whose run cannot be read.

@@ -4,7 +4,7 @@ use crate::lines::Lines;
 use analysis::stationarity::MIN_SECONDS;
 use analysis::wording::duration;
 use analysis::{CellSummary, Finding, RunSummary, Steadiness};
-use model::shell_word;
+use model::{Order, shell_word};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::mem::discriminant;
@@ -42,7 +42,7 @@ impl Digest {
     pub(crate) fn of(summary: &RunSummary, most: usize) -> Digest {
         let (mut constant, remarks): (Vec<_>, Vec<_>) =
             merged(summary).into_iter().partition(|remark| remark.finding.brief().is_some());
-        constant.sort_by_key(|remark| remark.finding.importance());
+        constant.order_by_key(|remark| remark.finding.importance());
         let sentences: Vec<_> =
             most_important(&remarks, most).into_iter().map(|remark| sentence(remark, summary)).collect();
         let mut limits: Vec<String> = Vec::new();
@@ -163,7 +163,7 @@ fn most_important<'a, 'b>(remarks: &'b [Remark<'a>], most: usize) -> Vec<&'b Rem
     };
     let mut ranked: Vec<_> = remarks.iter().collect();
     // Stable: the others keep the order of the cells.
-    ranked.sort_by_key(|remark| (remark.finding.importance(), Reverse(worst_ns(remark))));
+    ranked.order_by_key(|remark| (remark.finding.importance(), Reverse(worst_ns(remark))));
     let mut seen = HashMap::new();
     let (mut first, mut repeated) = (Vec::new(), Vec::new());
     for remark in ranked {

@@ -8,7 +8,7 @@ use crate::results::ImportedSet;
 use crate::table::{Column, Field, Table};
 use analysis::wording::duration;
 use analysis::{ImportedFinding, ImportedSummary, Row, Verdict};
-use model::{Imported, ImportedLoad, Span, StatedConditions};
+use model::{Imported, ImportedLoad, Order, Span, StatedConditions};
 use std::io;
 
 /// Writes the report: source, findings, table, answer. Errors: when `out` does not take it.
@@ -123,7 +123,7 @@ pub(crate) fn sentences(summary: &ImportedSummary) -> Vec<String> {
         }
     }
     // Stable: equally important ones keep the order of the files.
-    found.sort_by_key(|(finding, _)| finding.importance());
+    found.order_by_key(|(finding, _)| finding.importance());
     let sentence = |(finding, names): &(&ImportedFinding, Vec<&str>)| {
         let is_all = names.len() == summary.cells.len();
         let of = match names.as_slice() {

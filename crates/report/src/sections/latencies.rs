@@ -7,7 +7,7 @@ use crate::table::{Column, Table};
 use crate::{OwnRun, Style};
 use analysis::wording::{count, duration};
 use analysis::{Level, Quantile, Quantiles, Row, Told};
-use model::{ImportedLoad, Runtime, Task};
+use model::{ImportedLoad, Order, Runtime, Task};
 use std::io;
 use std::str::FromStr;
 
@@ -185,7 +185,7 @@ fn asked<'a, 'b>(rows: &'b [Row<'a>], columns: Option<Columns>) -> (Vec<Field<'a
     let are_sleeps = are_sleeps(&rows);
     if are_sleeps {
         // Groups the sleeps of one language, in the requested order.
-        rows.sort_by_key(|row| {
+        rows.order_by_key(|row| {
             row.own().map(|cell| &cell.cell).map(|cell| (&cell.task, &cell.kernel, cell.policy, &cell.load))
         });
     }

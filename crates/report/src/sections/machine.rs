@@ -3,7 +3,7 @@
 use crate::lines::Lines;
 use analysis::wording::{duration, things};
 use analysis::{ImportedSummary, RunSummary, facts};
-use model::{Entry, Header, Host, Task};
+use model::{Entry, Header, Host, Order, Task};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -184,7 +184,7 @@ pub(crate) fn facts<'a>(machines: &'a [Machine], changes: &'a [Changes]) -> Vec<
     let all = facts::names().enumerate().map(fact);
     let mut facts: Vec<_> =
         all.filter(|fact| !fact.became.is_empty() || fact.values.iter().any(Option::is_some)).collect();
-    facts.sort_by_key(|fact| !fact.is_marked());
+    facts.order_by_key(|fact| !fact.is_marked());
     facts
 }
 

@@ -3,7 +3,7 @@
 use crate::published::Row;
 use analysis::study::StudyMeasurement;
 use analysis::wording::duration;
-use model::{Load, Policy, StudyAxis, StudyDefinition, StudyKernel, stands_for};
+use model::{Load, Order, Policy, StudyAxis, StudyDefinition, StudyKernel, stands_for};
 use std::collections::BTreeSet;
 
 /// Place of a value on its axis, from 0.
@@ -65,7 +65,7 @@ impl<'a> Axis<'a> {
             axis_of.add(value.filter(|_| !axis_of.values.iter().any(|known| known.has(one))));
         }
         if matches!(axis, StudyAxis::Period | StudyAxis::Cpu) {
-            axis_of.values.sort_by_key(|value| match value {
+            axis_of.values.order_by_key(|value| match value {
                 Value::PeriodNs(ns) => *ns,
                 Value::Cpu(cpu) => *cpu as u64,
                 _ => 0,

@@ -2,7 +2,7 @@
 
 use super::latency;
 use analysis::wording::{count, duration, durations_apart, things};
-use model::{Bin, LoadProgress, Measured, Progress, Span, Spike, ThreadProgress};
+use model::{Bin, LoadProgress, Measured, Order, Progress, Span, Spike, ThreadProgress};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 
@@ -140,9 +140,9 @@ fn threads(progress: &Progress, duration: Span, room: Room) -> Vec<String> {
     let mut shown: Vec<_> = progress.threads.iter().collect();
     let mut others = Vec::new();
     if shown.len() > n_rows {
-        shown.sort_by_key(|thread| Reverse(thread.max_ns));
+        shown.order_by_key(|thread| Reverse(thread.max_ns));
         others = shown.split_off(n_rows.saturating_sub(1));
-        shown.sort_by_key(|one| &one.thread);
+        shown.order_by_key(|one| &one.thread);
     }
     lines.extend(shown.iter().map(|one| row(one.thread.to_string(), &|column| (column.show)(one))));
     if let Some(latest) = others.iter().max_by_key(|one| one.max_ns) {
@@ -213,7 +213,7 @@ fn spikes(threads: &[ThreadProgress], room: Room) -> Vec<String> {
         let none = with_room_for(none, &format!(", later than {factor} x p99 of its CPU"), room);
         return threads.iter().any(is_looked_for).then_some(none).into_iter().collect();
     }
-    all.sort_by_key(|(at, thread, _)| (*at, *thread));
+    all.order_by_key(|(at, thread, _)| (*at, *thread));
     let shown = &all[all.len().saturating_sub(MAX_SPIKES)..];
     let line = |(at, thread, spike): &(Span, &Measured, &Spike)| {
         let (at, place) = (format!("{:.3} s", at.as_secs_f64()), thread.to_string());
