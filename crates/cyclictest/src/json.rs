@@ -164,7 +164,7 @@ fn date(time: SystemTime) -> String {
 mod tests {
     use super::super::text::tests::shown;
     use super::*;
-    use expect_test::expect;
+    use expect_test::expect_file;
 
     fn document(command_line: &str, threads: &[ThreadReport]) -> String {
         let host = Host {
@@ -194,72 +194,8 @@ mod tests {
     fn it_has_the_keys_of_rt_tests_and_ours() {
         let mut silent = shown(1, &[], 4);
         (silent.cpu, silent.node, silent.missed) = (None, None, None);
-        expect![[r##"
-            {
-              "file_version": 1,
-              "cmdline:": "cyclictest -q",
-              "cmdline": "cyclictest -q",
-              "rt_test_version:": "2.40",
-              "rt_test_version": "2.40",
-              "tool": "TOOL",
-              "start_time": "Sat, 21 Nov 2026 00:22:35 +0000",
-              "end_time": "Sun, 22 Nov 2026 00:22:35 +0000",
-              "return_code": 2,
-              "sysinfo": {
-                "sysname": "Linux",
-                "nodename": "board7",
-                "release": "6.1.0",
-                "version": "#1 SMP PREEMPT_RT",
-                "machine": "aarch64",
-                "realtime": 1
-              },
-              "num_threads": 2,
-              "resolution_in_ns": 0,
-              "method": "clock_nanosleep",
-              "break_thread": 7326,
-              "break_value": 9,
-              "thread": {
-                "0": {
-                  "histogram": {
-                    "1": 2,
-                    "3": 1
-                  },
-                  "cycles": 4,
-                  "min": 1,
-                  "max": 9,
-                  "avg": 3.5,
-                  "cpu": 0,
-                  "node": 0,
-                  "histogram_overflows": 1,
-                  "histogram_overflow_cycles": [
-                    3
-                  ],
-                  "policy": "fifo:80",
-                  "interval_us": 1000,
-                  "missed": 0,
-                  "lost": 0,
-                  "early": 0
-                },
-                "1": {
-                  "histogram": {},
-                  "cycles": 0,
-                  "min": null,
-                  "max": null,
-                  "avg": null,
-                  "cpu": -1,
-                  "node": null,
-                  "histogram_overflows": 0,
-                  "histogram_overflow_cycles": [],
-                  "policy": "fifo:80",
-                  "interval_us": 1500,
-                  "missed": null,
-                  "lost": 0,
-                  "early": 0
-                }
-              }
-            }
-        "##]]
-        .assert_eq(&document("cyclictest -q", &[shown(0, &[1, 1, 3, 9], 4), silent]));
+        expect_file!["../tests/golden/run.json"]
+            .assert_eq(&document("cyclictest -q", &[shown(0, &[1, 1, 3, 9], 4), silent]));
     }
 
     #[test]

@@ -7,7 +7,6 @@
 mod command_line;
 mod engine;
 mod getopt;
-mod help;
 mod histogram;
 mod json;
 mod machine;
@@ -93,7 +92,7 @@ pub fn run(words: &[String], call: &Call, console: &mut Console<'_>) -> Result<u
     let status_of_break = call.status_of_break()?;
     let options = match options::read(words, &usable, call.compat.as_deref())? {
         Invocation::Help => {
-            console.print(help::HELP)?;
+            console.print(include_str!("help.txt"))?;
             return Ok(0);
         }
         Invocation::Version => {

@@ -108,13 +108,7 @@ const ARGUMENTS: &str = "console=ttyS0 quiet panic=-1 nokaslr norandmaps no_time
 /// The main thread of cyclictest wakes up every 10 ms meanwhile and does some of the kernel's timekeeping, which
 /// otherwise falls to a measured wake-up in four. So this program is measured once more beside an idle cyclictest,
 /// whose main thread does the same.
-const INIT: &str = "#!/busybox sh\nfor dir in proc sys dev tmp run; do /busybox mkdir -p /$dir; done\n\
-    /busybox mount -t proc proc /proc; /busybox mount -t sysfs sysfs /sys; /busybox mount -t devtmpfs dev /dev\n\
-    /busybox sleep 5\n/cyclictest -m -p 90 -i 1000 -l 2000 -q -N > /tmp/theirs\n/busybox sleep 2\n\
-    /punctual cell < /cell > /tmp/ours\n/busybox sleep 2\n\
-    /cyclictest -i 1000000 -l 4 -q > /dev/null &\n/punctual cell < /cell > /tmp/beside\n\
-    echo; echo THEIRS $(/busybox cat /tmp/theirs); echo OURS $(/busybox cat /tmp/ours)\n\
-    echo BESIDE $(/busybox cat /tmp/beside)\n/busybox reboot -f\n";
+const INIT: &str = include_str!("guest-init");
 
 /// The kernel cache of `punctual lab fetch`.
 fn kernels() -> Result<PathBuf, String> {

@@ -276,13 +276,7 @@ const LARGE: u64 = 400_000_000 / RECORD as u64;
 pub(super) fn import(setup: &Setup) -> Result<(), String> {
     /// Conversion of a file as `jittersamples` does it, in pure Python and to /dev/null: a line `CPU;SECONDS;LATENCY`
     /// for each record.
-    const PYTHON: &str = "\
-import struct, sys
-record = struct.Struct('<IqqQ')
-with open(sys.argv[1], 'rb') as file, open('/dev/null', 'w') as out:
-    while block := file.read(record.size * 65536):
-        out.writelines(f'{cpu};{s}.{ns:09};{latency}\\n' for cpu, s, ns, latency in record.iter_unpack(block))
-";
+    const PYTHON: &str = include_str!("conversion.py");
     let scratch = Scratch::new()?;
     let (large, small) = (scratch.path("large.raw"), scratch.path("small.raw"));
     write_samples(&large, LARGE).and_then(|()| write_samples(&small, LARGE / 10)).map_err(|err| err.to_string())?;
