@@ -6,7 +6,6 @@ mod cell;
 mod cells;
 mod check;
 mod compare;
-mod completion;
 mod consent;
 mod cost;
 mod cyclictest;
@@ -17,31 +16,23 @@ mod frontier;
 mod help;
 mod history;
 mod import;
+mod internal;
 mod lab;
-mod launch;
-mod list;
 mod load;
-mod man;
 mod measure;
 mod merge;
 mod monitor;
 mod new_directory;
-mod one_cell;
-mod operation;
 mod plan;
 mod read;
 mod recorded;
 mod recover;
-mod report;
 mod respond;
-mod response;
 mod run;
 mod run_directory;
 mod show;
-mod sleep;
 mod store;
 mod study;
-mod supervise;
 mod tune;
 mod watch;
 
@@ -69,24 +60,24 @@ pub(super) fn execute(command: Command) -> Outcome {
         Command::Check(arguments) => check::check(&arguments),
         Command::Merge(arguments) => merge::merge(&arguments),
         Command::Import(arguments) => import::import(&arguments),
-        Command::List(arguments) => list::list(&arguments),
+        Command::List(arguments) => show::list(&arguments),
         Command::Store(arguments) => store::command(&arguments.command),
         Command::History(arguments) => history::history(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
         Command::Load(arguments) => load::load(&arguments),
         Command::Lab(arguments) => lab::lab(arguments.command),
-        Command::Report(arguments) => report::report(&arguments),
+        Command::Report(arguments) => show::report(&arguments),
         Command::Export(arguments) => export::export(&arguments),
         Command::Respond(arguments) => respond::respond(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
         Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),
-        Command::Completion(arguments) => completion::completion(&arguments),
-        Command::Man(arguments) => man::man(&arguments),
+        Command::Completion(arguments) => help::completion(&arguments),
+        Command::Man(arguments) => help::man(&arguments),
         Command::Help(arguments) => help::help(&arguments),
         Command::Cell(arguments) => cell::cell(&arguments),
-        Command::Operation(arguments) => operation::operation(&arguments),
-        Command::Launch(arguments) => launch::launch_program(arguments),
-        Command::Supervise(arguments) => supervise::supervise(arguments),
+        Command::Operation(arguments) => internal::operation(&arguments),
+        Command::Launch(arguments) => internal::launch_program(arguments),
+        Command::Supervise(arguments) => internal::supervise(arguments),
         Command::ServeCells => campaign::serve().map(|()| 0),
     }
 }

@@ -1,6 +1,6 @@
 //! `punctual cell`: one Cell as JSON in, one Record as JSON out. All cells run through this command.
 
-use super::supervise::end_with;
+use super::internal::end_with;
 use crate::cli::arguments::CellArguments;
 use crate::cli::terminal::{Outcome, note, one_line};
 use campaign::{CELL_FAILED, Stop};

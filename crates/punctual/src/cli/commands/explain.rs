@@ -1,7 +1,7 @@
 //! `punctual explain`: measures one cell with kernel tracing and explains each late wake-up.
 
 use super::again::again;
-use super::one_cell::one;
+use super::measure::one;
 use super::recorded::judge;
 use crate::cli::arguments::{ExplainArguments, MethodOrRun};
 use crate::cli::terminal::Outcome;

@@ -3,7 +3,7 @@
 mod view;
 
 use super::consent;
-use super::supervise::end_with;
+use super::internal::end_with;
 use crate::cli::arguments::{Format, LoadCommandArguments};
 use crate::cli::terminal::{Outcome, note, output};
 use analysis::LoadRate;

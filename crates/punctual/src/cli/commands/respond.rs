@@ -1,7 +1,7 @@
 //! `punctual respond`: answers the triggers of a logger until stopped, in a thread with the settings of a measured one.
 
 use super::consent;
-use super::supervise::end_with;
+use super::internal::end_with;
 use crate::cli::arguments::{Format, RespondArguments};
 use crate::cli::terminal::{Outcome, note, output};
 use campaign::Stop;

@@ -2,7 +2,8 @@
 
 use super::consent;
 use super::plan::{dry_run, plan};
-use super::{report, run_directory};
+use super::run_directory;
+use super::show::beside_run;
 use crate::cli::arguments::{RunArguments, RunFormat};
 use crate::cli::terminal::progress::Lines;
 use crate::cli::terminal::{ERROR, Outcome, note, output};
@@ -27,7 +28,7 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     }
     if is_part && header.plan.until.is_none() && session.is_unfinished() {
         let (done, all) = (entries.len(), header.n_measurements());
-        report::beside_run(&dir, header, entries);
+        beside_run(&dir, header, entries);
         let resume = run_directory::resume(&session, &dir);
         note(format_args!("{done} of {all} measurements made; continue with: {resume}"));
         return Ok(0);
@@ -69,7 +70,7 @@ pub(super) fn measure(arguments: RunArguments) -> Result<(PathBuf, Session), Box
     sys::fail::point("campaign-made");
     if let Err(err) = result {
         if !session.entries.is_empty() {
-            report::beside_run(&dir, &session.header, &session.entries);
+            beside_run(&dir, &session.header, &session.entries);
         }
         return Err(run_directory::error(&session, &err, Some(&dir)));
     }

@@ -1,6 +1,6 @@
 //! The run directory of a measuring command, and the end of its output.
 
-use super::report;
+use super::show::beside_run;
 use crate::cli::arguments::{Keep, RunFormat};
 use crate::cli::terminal::output;
 use crate::cli::terminal::output::OutputOptions;
@@ -48,7 +48,7 @@ pub(super) fn finish(session: &Session, dir: Option<&Path>, options: OutputOptio
         if options.format == RunFormat::Text {
             output::name_run(header, dir);
         }
-        report::beside_run(dir, header, entries);
+        beside_run(dir, header, entries);
     }
     Ok(session.interrupted_status().unwrap_or_else(|| output::status_with_failures(status, header)))
 }

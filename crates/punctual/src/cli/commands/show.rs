@@ -1,11 +1,14 @@
-//! `punctual show`: shows the summary of a run.
+//! `punctual show`, `report`, `list`: what runs hold, as text, as a page, in a list.
 
 use super::read;
 use super::read::Read;
-use crate::cli::arguments::{RunFormat, ShowArguments};
-use crate::cli::terminal::output;
+use crate::cli::arguments::{Format, ListArguments, ReportArguments, ReportFormat, RunFormat, ShowArguments};
 use crate::cli::terminal::output::OutputOptions;
-use crate::cli::terminal::{ERROR, Outcome};
+use crate::cli::terminal::{ERROR, Outcome, note, output};
+use model::{Entry, Header};
+use report::json::{List, Unreadable};
+use report::{OwnRun, Results, html};
+use std::path::{Path, PathBuf};
 
 /// Prints a run. The verdict does not change the exit status: `check` judges.
 pub(super) fn show(arguments: &ShowArguments) -> Outcome {
@@ -26,4 +29,68 @@ pub(super) fn show(arguments: &ShowArguments) -> Outcome {
     }
     read.note_damage();
     Ok(if read.is_whole() { 0 } else { ERROR })
+}
+
+pub(super) fn report(arguments: &ReportArguments) -> Outcome {
+    let mut paths = arguments.runs.clone();
+    if paths.is_empty() {
+        paths.push(read::named_or_latest(None)?);
+    }
+    let mut runs = Vec::new();
+    for path in &paths {
+        let run = Read::open(path)?;
+        run.note_damage();
+        runs.push((path.display().to_string(), run));
+    }
+    let shown: Vec<_> = runs.iter().map(|(name, run)| run.results(name)).collect();
+    let path = match (&arguments.output, &paths[..]) {
+        (Some(path), _) => path.clone(),
+        (None, [run]) => store::report_path(run),
+        (None, _) => PathBuf::from("report.html"),
+    };
+    let (path, text) = match arguments.format {
+        ReportFormat::Html => (path, html(&shown)),
+        ReportFormat::Gnuplot if arguments.output.is_none() => {
+            (path.with_extension("gnuplot"), output::gnuplot(&shown)?)
+        }
+        ReportFormat::Gnuplot => (path, output::gnuplot(&shown)?),
+    };
+    store::write_page(&path, arguments.output.is_some(), &text)?;
+    output::write(format!("{}\n", path.display()).as_bytes())?;
+    Ok(0)
+}
+
+/// Writes the page of a run into its directory and prints its path. A failure is printed but is not an error, because
+/// the measurements are safe.
+pub(super) fn beside_run(dir: &Path, header: &Header, entries: &[Entry]) {
+    let summary = analysis::summarise(header, entries);
+    let path = store::report_path(dir);
+    let ours = Results::Own(OwnRun { name: &dir.display().to_string(), header, entries, summary: &summary });
+    match store::write_page(&path, false, &html(&[ours])) {
+        Ok(()) => note(format_args!("report: {}", path.display())),
+        Err(err) => note(format_args!("punctual: {err}")),
+    }
+}
+
+pub(super) fn list(arguments: &ListArguments) -> Outcome {
+    let mut list = List::default();
+    let (found, closed) = store::below(&arguments.dir)?;
+    for found in found {
+        let path = found.dir.display().to_string();
+        match Read::open(&found.dir) {
+            Ok(read) => list.add(found.bytes, &read.results(&path), read.damage()),
+            Err(err) => list.add_unreadable(Unreadable { path, bytes: found.bytes, reason: err.to_string() }),
+        }
+    }
+    let mut text = Vec::new();
+    match arguments.format {
+        Format::Text => {
+            report::list_text(&list, &mut text, &arguments.dir.display().to_string(), output::style(false))?
+        }
+        Format::Json => output::json(&mut text, &serde_json::to_value(&list)?)?,
+    }
+    output::write(&text)?;
+    closed.iter().for_each(|why| note(format_args!("punctual: {why}")));
+    // Naming damaged runs is part of the list and not an error.
+    Ok(0)
 }

@@ -2,7 +2,7 @@
 
 use super::again::again;
 use super::explain::directory;
-use super::one_cell::one;
+use super::measure::one;
 use super::recorded::judge;
 use crate::cli::arguments::WatchArguments;
 use crate::cli::terminal::Outcome;

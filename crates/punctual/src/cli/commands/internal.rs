@@ -1,9 +1,8 @@
-//! `punctual supervise-role`: runs a role of a plan, another command of this program, until stdin is closed.
-//!
-//! It is a separate process, so that the measuring process needs no thread for the command; the supervisor only sleeps.
+//! Hidden commands: `launch`, `operation`, `supervise`.
 
-use crate::cli::arguments::SuperviseArguments;
-use crate::cli::terminal::Outcome;
+use crate::cli::arguments::{LaunchArguments, OperationArguments, SuperviseArguments};
+use crate::cli::terminal::{Outcome, output};
+use serde_json::json;
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::process::{Command, Stdio};
@@ -12,6 +11,30 @@ use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::{Builder, sleep};
 use std::time::Duration;
 use sys::process;
+use workload::cost;
+use workload::runtime::{Launch, launch};
+
+pub(super) fn launch_program(arguments: LaunchArguments) -> Outcome {
+    let LaunchArguments { parent, cpus, policy, timer_slack, program } = arguments;
+    let settings = cpus.zip(policy).zip(timer_slack);
+    let settings = settings.map(|((cpus, policy), timer_slack)| Launch { cpus, policy, timer_slack });
+    Err(launch(parent, settings.as_ref(), &program).into())
+}
+
+pub(super) fn operation(arguments: &OperationArguments) -> Outcome {
+    let used = cost::carry_out(arguments.operation, arguments.count)?;
+    let mut text = Vec::new();
+    output::json(
+        &mut text,
+        &json!({
+            "minor_faults": used.minor_faults,
+            "voluntary_switches": used.voluntary_switches,
+            "involuntary_switches": used.involuntary_switches,
+            "signals_and_faults_handled": sys::signal_handler::n_handled(),
+        }),
+    )?;
+    output::write(&text).map(|()| 0)
+}
 
 /// Time for the command to exit after SIGTERM. It first stops its load, which takes up to 10 s.
 const STOP_TIMEOUT: Duration = Duration::from_secs(15);
