@@ -2,7 +2,6 @@
 
 mod capture;
 mod compare;
-mod cost;
 mod doctor;
 mod explain;
 mod export;
@@ -10,16 +9,13 @@ mod frontier;
 mod heading;
 mod help;
 mod internal;
-mod keep;
 mod lab;
 mod load;
+mod measure;
 mod measureless;
-mod merge;
 mod monitor;
 mod plan;
-mod response;
 mod results;
-mod sleep;
 mod store;
 mod study;
 mod tune;
@@ -27,25 +23,23 @@ mod watch;
 
 pub(super) use capture::CaptureArguments;
 pub(super) use compare::CompareArguments;
-pub(super) use cost::CostArguments;
 pub(super) use doctor::DoctorArguments;
 pub(super) use explain::{ExplainArguments, MethodOrRun};
 pub(super) use export::{Engine, ExportArguments, ExportCommand, PerfettoArguments};
 pub(super) use frontier::FrontierArguments;
 pub(super) use help::{command, page};
 pub(super) use internal::{CellArguments, LaunchArguments, OperationArguments, SuperviseArguments};
-pub(super) use keep::Keep;
 pub(super) use lab::{
     LabArguments, LabBisectArguments, LabCheckArguments, LabCheckConfigArguments, LabCommand, LabFetchArguments,
     LabListArguments,
 };
 pub(super) use load::{LoadArguments, LoadCommandArguments};
-pub(super) use merge::MergeArguments;
+pub(super) use measure::{CostArguments, Keep, MeasureCommand, RespondArguments, ResponseArguments, SleepArguments};
 pub(super) use monitor::{MonitorArguments, MonitorCommand, MonitorShowArguments};
 pub(super) use plan::{PlanArguments, PlanCommand};
-pub(super) use response::{RespondArguments, ResponseArguments};
-pub(super) use results::{CheckArguments, ImportArguments, ImportUnit, ListArguments, RunFormat, ShowArguments};
-pub(super) use sleep::{MeasureCommand, SleepArguments};
+pub(super) use results::{
+    CheckArguments, ImportArguments, ImportUnit, ListArguments, MergeArguments, RunFormat, ShowArguments,
+};
 pub(super) use store::{
     HistoryArguments, HistoryFormat, QueryFormat, StoreAddArguments, StoreArguments, StoreCommand, StoreListArguments,
     StoreName, StoreQueryArguments,
