@@ -4,7 +4,6 @@ pub(crate) mod architecture;
 pub(crate) mod cost;
 pub(crate) mod host;
 pub(crate) mod kernel_config;
-pub(crate) mod listed_kernel;
 pub(crate) mod monitor;
 pub(crate) mod study;
 
@@ -15,8 +14,9 @@ pub use host::{
     Memory, MemoryNode, ModeSwitches, OnCpus, Permissions, Pipeline, Platform, Power, Preemption, Processors,
     RealtimeTask, Scheduling, SwitchingThread, Tasks, ThermalZone,
 };
-pub use kernel_config::{ConfigGroup, ConfigSummary, KernelConfig, KernelConfigError, LARGEST_CONFIG};
-pub use listed_kernel::{ListedKernel, ListedKernels};
+pub use kernel_config::{
+    ConfigGroup, ConfigSummary, KernelConfig, KernelConfigError, LARGEST_CONFIG, ListedKernel, ListedKernels,
+};
 pub use monitor::{
     GapReason, LatencyBuckets, MONITOR_FORMAT, MonitorGap, MonitorLine, MonitorSpike, MonitorStart, MonitorStatus,
     MonitorTotals, MonitorWindow, MonitoredCpu,

@@ -5,7 +5,6 @@ pub(crate) mod conditions;
 pub(crate) mod guest_threads;
 pub(crate) mod instrument;
 pub(crate) mod kernel;
-pub(crate) mod lab_clock;
 pub(crate) mod link;
 pub(crate) mod load;
 pub(crate) mod method;
@@ -16,15 +15,13 @@ pub(crate) mod roles;
 pub(crate) mod selector;
 pub(crate) mod shard;
 pub(crate) mod task;
-pub(crate) mod timerbench;
 pub(crate) mod watch;
 
 pub use cell::{Cell, CellId};
 pub use conditions::Conditions;
 pub use guest_threads::{GuestThreadKind, GuestThreadSettings, GuestThreads, GuestThreadsError};
 pub use instrument::{Instrument, InstrumentError, ResultFormat, ResultTool};
-pub use kernel::{Flavour, GuestFile, Kernel, KernelError, KernelSource, LabKernel};
-pub use lab_clock::LabClock;
+pub use kernel::{Flavour, GuestFile, Kernel, KernelError, KernelSource, LabClock, LabKernel};
 pub use link::{Link, LinkError, Pins, Place};
 pub use load::{
     AboutLoad, FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool,
@@ -36,6 +33,5 @@ pub use prepare::{CpusAway, Prepare, PrepareError};
 pub use roles::{Roles, Shares, Site, SiteError};
 pub use selector::Selector;
 pub use shard::{Shard, ShardError};
-pub use task::{Runtime, Task, TaskError};
-pub use timerbench::CobaltContext;
+pub use task::{CobaltContext, Runtime, Task, TaskError};
 pub use watch::{Watch, WatchError, WatchSample, WatchTarget};

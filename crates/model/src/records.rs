@@ -2,21 +2,18 @@
 
 pub(crate) mod explanation;
 pub(crate) mod imported;
-pub(crate) mod planned;
 pub(crate) mod progress;
 pub(crate) mod record;
-pub(crate) mod recovered;
 pub(crate) mod run;
 
 pub use explanation::{
     AnswerStages, CaptureFile, Captures, Cause, CauseTotal, ClockMark, ClockTie, CodeFrame, CodePlace, Evidence,
-    Explain, ExplainRecord, Explanation, GuestStop, HostLanes, HostPiece, HostState, IrqLatency, NotCovered, Owner,
-    OwnerTotal, Phase, PhaseLength, SampledAt, Segment, Share,
+    Explain, ExplainRecord, Explanation, GuestStop, GuestTids, HostLanes, HostPiece, HostState, IrqLatency, NotCovered,
+    Owner, OwnerTotal, Phase, PhaseLength, SampledAt, Segment, Share,
 };
 pub use imported::{
     Beyond, ImportHeader, Imported, ImportedLoad, ImportedLoadError, ImportedThread, Source, StatedConditions,
 };
-pub use planned::Planned;
 pub use progress::{Bin, LoadProgress, Measured, Progress, Spike, ThreadProgress};
 pub use record::{
     Achieved, AllBatches, AnswerParts, Censored, ChainRecord, ChainStage, ClockStep, CobaltRecord, CostRecord,
@@ -27,5 +24,4 @@ pub use record::{
     SkippedOperation, SwitchReason, TargetRecord, ThreadRecord, ThreadState, TimerlatRecord, TracersRecord, Usage,
     WatchRecord, WatchedThread, Worst,
 };
-pub use recovered::{Recovered, Recovery};
-pub use run::{Entry, Failed, Header, RUN_FORMAT, Skipped};
+pub use run::{Entry, Failed, Header, Planned, RUN_FORMAT, Recovered, Recovery, Skipped};

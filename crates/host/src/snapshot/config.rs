@@ -3,7 +3,7 @@
 use crate::HostFs;
 use flate2::read::GzDecoder;
 use model::{KernelFacts, LARGEST_CONFIG};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::Read;
 
@@ -53,7 +53,8 @@ impl Config {
     /// The recorded options that are set.
     pub(super) fn options(&self) -> BTreeMap<String, String> {
         let pairs = self.text.lines().filter_map(|line| line.strip_prefix("CONFIG_")?.split_once('='));
-        let kept = pairs.filter(|(option, _)| KernelFacts::OPTIONS.contains(option));
+        let recorded: HashSet<&str> = KernelFacts::OPTIONS.split(' ').collect();
+        let kept = pairs.filter(|(option, _)| recorded.contains(option));
         kept.map(|(option, value)| (option.to_owned(), value.to_owned())).collect()
     }
 }

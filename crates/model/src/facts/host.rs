@@ -1,30 +1,18 @@
 //! Facts about a machine: an immutable snapshot.
 
-mod clock;
 mod cokernel;
+mod hardware;
 mod interrupts;
 mod kernel;
-mod memory;
-mod on_cpus;
-mod platform;
 mod power;
-mod preemption;
-mod processors;
 mod scheduling;
-mod tasks;
 
-pub use clock::Clocks;
 pub use cokernel::{CoKernel, Cobalt, Evl, Gravity, ModeSwitches, Pipeline, SwitchingThread};
+pub use hardware::{Cache, Memory, MemoryNode, OnCpus, Platform, Processors, ThermalZone};
 pub use interrupts::{Interrupts, IrqGroup};
-pub use kernel::KernelFacts;
-pub use memory::Memory;
-pub use on_cpus::OnCpus;
-pub use platform::{Platform, ThermalZone};
+pub use kernel::{Clocks, KernelFacts, Preemption};
 pub use power::{FrequencyPolicy, IdleState, Power};
-pub use preemption::Preemption;
-pub use processors::{Cache, MemoryNode, Processors};
-pub use scheduling::{Permissions, Scheduling};
-pub use tasks::{RealtimeTask, Tasks};
+pub use scheduling::{Permissions, RealtimeTask, Scheduling, Tasks};
 
 use crate::CpuSet;
 use serde::{Deserialize, Serialize};

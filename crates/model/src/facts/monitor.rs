@@ -27,7 +27,7 @@ pub struct MonitorStart {
     /// Name and version of the program that wrote it.
     pub tool: String,
     /// Time of the start, ms since 1970-01-01 UTC.
-    #[serde(deserialize_with = "crate::words::date::started")]
+    #[serde(deserialize_with = "crate::words::units::started")]
     pub started_unix_ms: u64,
     /// Name of the machine; `null` when unknown.
     pub hostname: Option<String>,
@@ -53,10 +53,10 @@ pub struct MonitorStart {
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct MonitorWindow {
     /// Begin, ms since 1970-01-01 UTC.
-    #[serde(deserialize_with = "crate::words::date::started")]
+    #[serde(deserialize_with = "crate::words::units::started")]
     pub started_unix_ms: u64,
     /// End, ms since 1970-01-01 UTC.
-    #[serde(deserialize_with = "crate::words::date::ended")]
+    #[serde(deserialize_with = "crate::words::units::ended")]
     pub ended_unix_ms: u64,
     /// Time measured, ns: the window without its gaps.
     #[serde(rename = "measured_ns")]

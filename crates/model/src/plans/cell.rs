@@ -4,7 +4,7 @@ mod applies;
 mod check;
 mod program;
 
-use crate::words::hash::fnv1a;
+use crate::words::plain::fnv1a;
 use crate::{Conditions, CpuSet, Kernel, Load, Period, Policy, Span, Task};
 use serde::{Deserialize, Serialize};
 use std::fmt;

@@ -1,7 +1,7 @@
 //! The kernels that cells run on.
 
-use crate::words::word::as_text;
-use crate::{Architecture, GuestThreads, GuestThreadsError, LabClock, Load, LoadError, UnknownWord};
+use crate::words::word::{as_text, words};
+use crate::{Architecture, GuestThreads, GuestThreadsError, Load, LoadError, UnknownWord};
 use serde::{Deserialize, Serialize};
 use std::fmt;
 use std::str::FromStr;
@@ -317,6 +317,22 @@ impl fmt::Display for Kernel {
 }
 
 as_text!(Kernel, KernelError);
+
+words! {
+    /// The clock of the times of a guest. Times of different clocks are never compared.
+    #[derive(Default, Serialize, Deserialize, schemars::JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    LabClock, "clock" {
+        /// Virtual time: each instruction counts as one nanosecond, and nothing else takes time (QEMU, "TCG Instruction
+        /// Counting"). One CPU.
+        #[default]
+        Virtual = "virtual",
+        /// Host time, with instructions translated by QEMU: tens of times slower than hardware.
+        Emulated = "emulated",
+        /// Host time, with instructions run by the host's processor (KVM).
+        Kvm = "kvm",
+    }
+}
 
 #[cfg(test)]
 mod tests {

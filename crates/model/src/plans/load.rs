@@ -1,6 +1,5 @@
 //! The load: background work during a measurement.
 
-mod about;
 mod part;
 mod place;
 mod program;
@@ -12,8 +11,7 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::str::FromStr;
 
-pub use about::AboutLoad;
-pub use part::{FileLoad, KernelLoad, LoadPart, Percent};
+pub use part::{AboutLoad, FileLoad, KernelLoad, LoadPart, Percent};
 pub use place::LoadCpus;
 pub use program::{Program, Tool};
 

@@ -108,6 +108,11 @@ fn matches(only: &Selector, (kernel, load, policy, period, task, prepare): &Poin
 }
 
 impl Axes {
+    /// One combination: on the running kernel, and without loads.
+    pub fn one(policy: Policy, period: Period, task: Task) -> Axes {
+        Axes { load: Vec::new(), policy: vec![policy], period: vec![period], task: vec![task], ..Axes::default() }
+    }
+
     /// The number of combinations, saturating; those that `only` leaves out count, too.
     pub fn n_points(&self) -> usize {
         let n_tasks = if self.runtime.is_empty() { self.task.len() } else { self.runtime.len() };

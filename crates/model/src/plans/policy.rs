@@ -184,6 +184,12 @@ fn budget(option: &str) -> Result<DeadlineBudget, PolicyError> {
     }
 }
 
+impl Default for Policy {
+    fn default() -> Policy {
+        Policy::OTHER
+    }
+}
+
 impl FromStr for Policy {
     type Err = PolicyError;
 

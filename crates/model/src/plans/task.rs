@@ -2,7 +2,7 @@
 
 use crate::words::word::{as_text, words};
 use crate::{
-    ClockId, CobaltContext, CostScope, Instrument, InstrumentError, Link, LinkError, Method, MethodError, ResultTool,
+    ClockId, CostScope, Instrument, InstrumentError, Link, LinkError, Method, MethodError, ResultTool, Span,
     UnknownWord, Watch, WatchError,
 };
 use serde::{Deserialize, Serialize};
@@ -239,6 +239,29 @@ impl fmt::Display for Task {
 }
 
 as_text!(Task, TaskError);
+
+words! {
+    /// Context of Cobalt in which its driver `timerbench` measures.
+    #[derive(Serialize, Deserialize, schemars::JsonSchema)]
+    #[serde(try_from = "String", into = "String")]
+    CobaltContext, "context of Cobalt" {
+        /// A task of the kernel that sleeps until each due time.
+        Kernel = "kernel",
+        /// The handler of a timer, in the interrupt.
+        Handler = "handler",
+    }
+}
+
+impl CobaltContext {
+    /// Name of the driver, and of its kernel task.
+    pub const DRIVER: &str = "timerbench";
+
+    /// Valid periods. The driver counts in batches of a second; and its handler, which loops while the next due time is
+    /// past, never returns when a period is shorter than one turn of it.
+    pub const PERIODS: std::ops::RangeInclusive<Span> = Span(20_000)..=Span::SECOND;
+}
+
+as_text!(CobaltContext, UnknownWord);
 
 #[cfg(test)]
 mod tests {

@@ -10,7 +10,7 @@ use std::str::FromStr;
 ///
 /// Its text form is `watch[,KEY=VALUE]...[:COMMAND]`, like `watch,thread=control*,period=1ms:./servo --rate 1000` or
 /// `watch,pid=4711`.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(with = "String")]
 #[serde(try_from = "String", into = "String")]
 pub struct Watch {
@@ -31,7 +31,7 @@ pub struct Watch {
 }
 
 /// Processes that are watched.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
 pub enum WatchTarget {
     /// A program that the cell starts and ends: words as in a shell, but no shell runs them.
     Command(String),
@@ -42,6 +42,7 @@ pub enum WatchTarget {
     /// All processes of a unit of systemd.
     Unit(String),
     /// All processes of this machine that have a thread with the wanted name.
+    #[default]
     Everywhere,
 }
 
@@ -100,15 +101,7 @@ const KEYS: &[&str] = &["pid", "cgroup", "unit", "thread", "period", "deadline",
 impl Watch {
     /// Watches all threads of `target`.
     pub fn new(target: WatchTarget) -> Watch {
-        Watch {
-            target,
-            thread: None,
-            period: None,
-            deadline: None,
-            wait: None,
-            chain: Vec::new(),
-            sample: WatchSample::default(),
-        }
+        Watch { target, ..Watch::default() }
     }
 
     /// The words of the command, if the cell starts one.

@@ -2,44 +2,45 @@
 
 mod capture;
 mod cause;
-mod code;
 mod guest;
 mod options;
 
+use crate::words::word::words;
 use crate::{Histogram, Span};
 use serde::{Deserialize, Serialize};
 
 pub use capture::{CaptureFile, Captures};
-pub use cause::{Cause, Evidence};
-pub use code::{CodeFrame, CodePlace, SampledAt};
-pub use guest::{ClockMark, ClockTie, GuestStop, HostLanes, HostPiece, HostState};
+pub use cause::{Cause, CodeFrame, CodePlace, Evidence, SampledAt};
+pub use guest::{ClockMark, ClockTie, GuestStop, GuestTids, HostLanes, HostPiece, HostState};
 pub use options::Explain;
 
-/// An interval between the due time of a wake-up and its first clock reading. Phases follow each other in this order,
-/// and any of them may be missing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Phase {
-    /// From the due time until the thread began to wait: it was not asleep at the due time.
-    NotAsleep,
-    /// Of an answer: from the sending of the trigger until the thread began to wait.
-    Sending,
-    /// Of an answer: from then until its arrival at this machine, which includes the link and the peer.
-    Away,
-    /// From the due time until the latest timer expiry that timer slack allows.
-    Slack,
-    /// From the expiry of the timer, or from the due time of a device, until its interrupt began.
-    Expiry,
-    /// From the interrupt until the wake-up of the thread began.
-    Handler,
-    /// From the wake-up until the thread was switched in.
-    Queue,
-    /// From the switch until the clock reading.
-    Return,
-    /// An interval that cannot be divided, because events are missing.
-    Undivided,
-    /// Of a watched thread: from its return to the program until its next wait.
-    Activation,
+words! {
+    #[doc = " An interval between the due time of a wake-up and its first clock reading. Phases follow each other in this order,"]
+    #[doc = " and any of them may be missing."]
+    #[derive(Serialize, Deserialize, schemars::JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    Phase {
+        /// From the due time until the thread began to wait: it was not asleep at the due time.
+        NotAsleep = "not yet waiting",
+        /// Of an answer: from the sending of the trigger until the thread began to wait.
+        Sending = "sending",
+        /// Of an answer: from then until its arrival at this machine, which includes the link and the peer.
+        Away = "away",
+        /// From the due time until the latest timer expiry that timer slack allows.
+        Slack = "timer slack",
+        /// From the expiry of the timer, or from the due time of a device, until its interrupt began.
+        Expiry = "expiry to interrupt",
+        /// From the interrupt until the wake-up of the thread began.
+        Handler = "interrupt to wakeup",
+        /// From the wake-up until the thread was switched in.
+        Queue = "wakeup to switch",
+        /// From the switch until the clock reading.
+        Return = "switch to user",
+        /// An interval that cannot be divided, because events are missing.
+        Undivided = "whole wake-up",
+        /// Of a watched thread: from its return to the program until its next wait.
+        Activation = "activation",
+    }
 }
 
 /// The thread, interrupt or other code that had the CPU.

@@ -21,7 +21,7 @@ pub struct Imported {
     /// Conditions of the measurement.
     pub conditions: StatedConditions,
     /// Wall-clock time of its start, ms since 1970-01-01 UTC.
-    #[serde(default, deserialize_with = "crate::words::date::started_if_known")]
+    #[serde(default, deserialize_with = "crate::words::units::started_if_known")]
     pub started_unix_ms: Option<u64>,
     /// Measured time, ns, where the files give it.
     #[serde(rename = "measured_ns")]
@@ -63,7 +63,7 @@ pub struct ImportHeader {
     /// Name and version of the program that wrote it.
     pub tool: String,
     /// Time of the import, ms since 1970-01-01 UTC.
-    #[serde(deserialize_with = "crate::words::date::imported")]
+    #[serde(deserialize_with = "crate::words::units::imported")]
     pub imported_unix_ms: u64,
     /// Title of the measurements; may be empty.
     pub title: String,

@@ -48,7 +48,7 @@ pub struct Record {
     /// Identity of the cell.
     pub cell_id: CellId,
     /// Wall-clock time of the first measured cycle, ms since 1970-01-01 UTC.
-    #[serde(deserialize_with = "crate::words::date::started")]
+    #[serde(deserialize_with = "crate::words::units::started")]
     pub started_unix_ms: u64,
     /// Due time of the first measured cycle, `CLOCK_MONOTONIC`, ns.
     #[serde(rename = "started_mono_ns")]
@@ -111,10 +111,11 @@ pub struct Record {
 }
 
 /// Reason of the end of a cell.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub enum Ended {
     /// At the end of the requested time.
+    #[default]
     Completed,
     /// Earlier, by a signal.
     Interrupted,

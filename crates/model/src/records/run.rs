@@ -1,8 +1,9 @@
-//! Contents of a run directory: a header, then one entry for each finished cell.
+//! A run: its header, its entries, its failures; and the recovery of settings that a killed one left changed.
 
-use crate::{Cell, Host, Plan, Planned, Record, Shard, planned_order};
+use crate::{Cell, Host, Plan, Record, Shard, planned_order};
 use serde::{Deserialize, Serialize};
 use std::collections::HashSet;
+use std::path::PathBuf;
 
 /// The version of the run directory that this program writes.
 pub const RUN_FORMAT: u32 = 1;
@@ -15,7 +16,7 @@ pub struct Header {
     /// Name and version of the program that wrote it.
     pub tool: String,
     /// Start of the run, ms since 1970-01-01 UTC.
-    #[serde(deserialize_with = "crate::words::date::started")]
+    #[serde(deserialize_with = "crate::words::units::started")]
     pub started_unix_ms: u64,
     /// The plan as requested.
     pub plan: Plan,
@@ -107,4 +108,39 @@ pub struct Entry {
     pub planned: Planned,
     /// Its record.
     pub record: Record,
+}
+
+/// One measurement of a run: a cell in a block.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+pub struct Planned {
+    /// The pass over all cells, from 0.
+    pub block: u32,
+    /// Position in the block's random order, from 0.
+    pub position: u32,
+    /// Index into [`Header::cells`](crate::Header::cells).
+    pub cell_index: usize,
+}
+
+/// Recovery from one journal.
+#[derive(Debug, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Recovered {
+    /// The process that made the changes; `null` when its journal cannot be read.
+    pub pid: Option<u32>,
+    /// Settings that were restored, as text.
+    pub restored: Vec<String>,
+    /// Settings that another program has changed since, and that are left unchanged.
+    pub left: Vec<String>,
+    /// Settings that could not be restored, with the reason.
+    pub failed: Vec<String>,
+    /// Whether the machine was rebooted since, which undid all changes.
+    pub rebooted: bool,
+}
+
+/// The whole recovery: the output of `punctual recover --format json`.
+#[derive(Debug, Serialize, schemars::JsonSchema)]
+pub struct Recovery {
+    /// Recovery from each journal.
+    pub recovered: Vec<Recovered>,
+    /// Other remains of killed processes that were removed.
+    pub removed: Vec<PathBuf>,
 }

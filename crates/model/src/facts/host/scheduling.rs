@@ -1,4 +1,4 @@
-//! Scheduler settings: limits, groups, isolation, balancing.
+//! Scheduling: limits, groups, isolation, balancing, and other programs that run in real time.
 
 use super::OnCpus;
 use crate::CpuSet;
@@ -82,4 +82,40 @@ pub struct Permissions {
     pub realtime_priority: Option<u32>,
     /// Lockable memory without that capability, bytes; -1: no limit (`RLIMIT_MEMLOCK`).
     pub locked_memory_bytes: Option<i64>,
+}
+
+/// Programs and kernel threads visible to this process.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(default)]
+pub struct Tasks {
+    /// Number of threads examined; `null` when they cannot be listed.
+    pub looked_at: Option<u32>,
+    /// Whether all threads were examined.
+    pub is_complete: bool,
+    /// Real-time threads of other programs, equal ones together, highest priority first.
+    pub realtime: Vec<RealtimeTask>,
+    /// Running daemons that change settings which affect latency, by name.
+    pub daemons: Vec<String>,
+}
+
+/// Threads of one name, policy and priority.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct RealtimeTask {
+    /// Thread name; for several kernel threads the part before the `/`: `migration/*`.
+    pub name: String,
+    /// `fifo`, `rr` or `deadline`.
+    pub policy: String,
+    /// Priority, 1 to 99; `null` for deadline threads.
+    pub priority: Option<u32>,
+    /// Whether they are kernel threads.
+    pub is_kernel: bool,
+    /// Number of threads.
+    pub count: u32,
+}
+
+impl RealtimeTask {
+    /// Whether it runs interrupt handlers: the kernel names these threads `irq/NUMBER-NAME`.
+    pub fn is_irq_thread(&self) -> bool {
+        self.is_kernel && self.name.starts_with("irq/")
+    }
 }

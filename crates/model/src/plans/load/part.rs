@@ -3,6 +3,7 @@
 use super::{LoadError, Program, WORDS};
 use crate::UnknownWord;
 use crate::words::word::words;
+use serde::Serialize;
 use std::fmt;
 
 /// One kind of work.
@@ -162,4 +163,17 @@ impl fmt::Display for LoadPart {
             LoadPart::Program(program) => program.fmt(f),
         }
     }
+}
+
+/// Description of one load.
+#[derive(Debug, Clone, Copy, Serialize, schemars::JsonSchema)]
+pub struct AboutLoad {
+    /// The typed form; options in brackets.
+    pub load: &'static str,
+    /// The work that it does.
+    pub does: &'static str,
+    /// Known effects on other threads.
+    pub disturbs: &'static str,
+    /// Resources that it uses: processes, memory, disk.
+    pub costs: &'static str,
 }

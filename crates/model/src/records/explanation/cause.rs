@@ -1,103 +1,144 @@
-//! Causes of late wake-ups, and the evidence for them.
+//! Causes of late wake-ups, the evidence for them, and places in the code of watched programs.
 
+use crate::words::word::words;
 use serde::{Deserialize, Serialize};
 
-/// Cause of a delay of a wake-up.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Cause {
-    /// The CPU itself was stopped: by a hypervisor, or by the firmware (SMI).
-    Steal,
-    /// Interrupts were off.
-    IrqsOff,
-    /// Kernel code that may not be preempted ran, although the thread was to be switched in.
-    NonPreemptible,
-    /// A softirq ran.
-    Softirq,
-    /// An interrupt was handled.
-    Interrupt,
-    /// A thread of higher priority ran.
-    HigherPriority,
-    /// A thread of the same real-time priority ran first.
-    EqualPriority,
-    /// The scheduler throttled the thread: real-time throttling, the fair server, a control group's limit, or the
-    /// runtime of SCHED_DEADLINE.
-    Throttling,
-    /// The priority of the thread had been lowered from outside, and others ran first.
-    Demoted,
-    /// The fair scheduler let other threads run first.
-    FairScheduling,
-    /// Timer slack allowed the kernel to let the timer expire later.
-    TimerSlack,
-    /// The CPU was in an idle state with a long exit.
-    IdleExit,
-    /// The thread's memory was not resident.
-    PageFault,
-    /// The thread was stopped (SIGSTOP, a debugger, a frozen control group).
-    Stopped,
-    /// The thread itself was still running at its due time.
-    OwnOverrun,
-    /// The answer was in transit or not yet sent: the link and the peer.
-    Away,
-    /// In a guest: its vCPU was ready to run, and another thread of the host had the CPU.
-    VcpuWaiting,
-    /// In a guest: its vCPU slept, and the emulator, which was to wake it, waited for a CPU of the host.
-    EmulatorWaiting,
-    /// In a guest: its vCPU ran on the host, so that the guest itself was late; its own trace says no more.
-    Guest,
-    /// In a guest: the emulator itself was at work.
-    Emulation,
-    /// In a guest: it was stopped on the host, by a signal, a debugger or over QMP.
-    GuestStopped,
-    /// In an activation: it ran longer than usual, in its own code.
-    LongRun,
-    /// In an activation: another thread held a lock.
-    Lock,
-    /// In an activation: another thread held a lock of the kernel, like that of a file or of the memory map.
-    KernelLock,
-    /// In an activation: a thread of lower priority held a lock, and others ran instead of it.
-    PriorityInversion,
-    /// In an activation: it waited for a disk.
-    Storage,
-    /// In an activation: it got memory from the kernel or gave some back.
-    Memory,
-    /// In an activation: it waited in a system call, or worked there longer than usual.
-    SystemCall,
-    /// In an activation: it was moved to another CPU.
-    Migration,
-    /// In an activation: its usual work.
-    UsualRun,
-    /// The ordinary cost of a wake-up.
-    Ordinary,
-    /// No event shows the cause.
-    Unknown,
+words! {
+    /// Cause of a delay of a wake-up.
+    #[derive(Serialize, Deserialize, schemars::JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    Cause {
+        /// The CPU itself was stopped: by a hypervisor, or by the firmware (SMI).
+        Steal = "CPU stalled",
+        /// Interrupts were off.
+        IrqsOff = "interrupts off",
+        /// Kernel code that may not be preempted ran, although the thread was to be switched in.
+        NonPreemptible = "not preemptible",
+        /// A softirq ran.
+        Softirq = "softirq",
+        /// An interrupt was handled.
+        Interrupt = "interrupt",
+        /// A thread of higher priority ran.
+        HigherPriority = "higher priority",
+        /// A thread of the same real-time priority ran first.
+        EqualPriority = "equal priority",
+        /// The scheduler throttled the thread: real-time throttling, the fair server, a control group's limit, or the
+        /// runtime of SCHED_DEADLINE.
+        Throttling = "throttling",
+        /// The priority of the thread had been lowered from outside, and others ran first.
+        Demoted = "demoted",
+        /// The fair scheduler let other threads run first.
+        FairScheduling = "fair scheduling",
+        /// Timer slack allowed the kernel to let the timer expire later.
+        TimerSlack = "timer slack",
+        /// The CPU was in an idle state with a long exit.
+        IdleExit = "idle exit",
+        /// The thread's memory was not resident.
+        PageFault = "page fault",
+        /// The thread was stopped (SIGSTOP, a debugger, a frozen control group).
+        Stopped = "stopped",
+        /// The thread itself was still running at its due time.
+        OwnOverrun = "own overrun",
+        /// The answer was in transit or not yet sent: the link and the peer.
+        Away = "link and target",
+        /// In a guest: its vCPU was ready to run, and another thread of the host had the CPU.
+        VcpuWaiting = "vCPU off the CPU",
+        /// In a guest: its vCPU slept, and the emulator, which was to wake it, waited for a CPU of the host.
+        EmulatorWaiting = "emulator off the CPU",
+        /// In a guest: its vCPU ran on the host, so that the guest itself was late; its own trace says no more.
+        Guest = "the guest itself",
+        /// In a guest: the emulator itself was at work.
+        Emulation = "emulation",
+        /// In a guest: it was stopped on the host, by a signal, a debugger or over QMP.
+        GuestStopped = "guest stopped",
+        /// In an activation: it ran longer than usual, in its own code.
+        LongRun = "ran longer",
+        /// In an activation: another thread held a lock.
+        Lock = "lock",
+        /// In an activation: another thread held a lock of the kernel, like that of a file or of the memory map.
+        KernelLock = "kernel lock",
+        /// In an activation: a thread of lower priority held a lock, and others ran instead of it.
+        PriorityInversion = "priority inversion",
+        /// In an activation: it waited for a disk.
+        Storage = "disk",
+        /// In an activation: it got memory from the kernel or gave some back.
+        Memory = "memory from the kernel",
+        /// In an activation: it waited in a system call, or worked there longer than usual.
+        SystemCall = "system call",
+        /// In an activation: it was moved to another CPU.
+        Migration = "migration",
+        /// In an activation: its usual work.
+        UsualRun = "its usual work",
+        /// The ordinary cost of a wake-up.
+        Ordinary = "the wake-up itself",
+        /// No event shows the cause.
+        Unknown = "unknown",
+    }
 }
 
-/// Evidence for a cause, strongest first.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Evidence {
-    /// Events show it.
-    Direct,
-    /// The only sound interpretation of incomplete events.
-    Inferred,
-    /// Two causes would leave the same trace.
-    TwoReadings,
-    /// Events are missing.
-    CannotTell,
+words! {
+    /// Evidence for a cause, strongest first.
+    #[derive(Serialize, Deserialize, schemars::JsonSchema)]
+    #[serde(rename_all = "snake_case")]
+    Evidence {
+        /// Events show it.
+        Direct = "direct",
+        /// The only sound interpretation of incomplete events.
+        Inferred = "inferred",
+        /// Two causes would leave the same trace.
+        TwoReadings = "ambiguous",
+        /// Events are missing.
+        CannotTell = "undetermined",
+    }
 }
 
 impl Evidence {
-    /// All, strongest first.
-    pub const ALL: [Evidence; 4] = [Evidence::Direct, Evidence::Inferred, Evidence::TwoReadings, Evidence::CannotTell];
-
     /// Position in [`Evidence::ALL`].
     pub fn index(self) -> usize {
-        match self {
-            Evidence::Direct => 0,
-            Evidence::Inferred => 1,
-            Evidence::TwoReadings => 2,
-            Evidence::CannotTell => 3,
-        }
+        self as usize
     }
+}
+
+/// One frame of a stack. Names come from files of the watched program and may contain anything that is printable.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CodeFrame {
+    /// Function; `null` without symbols.
+    pub function: Option<String>,
+    /// Source file, as the compiler recorded it; `null` without debug information.
+    pub file: Option<String>,
+    /// Line in it; `null` without debug information.
+    pub line: Option<u32>,
+    /// Name of the mapped file, without its directory, like `libc.so.6`, or of another mapping, like `[vdso]`.
+    pub object: String,
+    /// Address of the instruction as in that file, as `objdump -d` and `addr2line` have it; `null` where no file tells.
+    pub address: Option<u64>,
+}
+
+/// What made the kernel take a sample of a stack.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub enum SampledAt {
+    /// The thread left the CPU.
+    Switch,
+    /// A page fault.
+    Fault,
+    /// A time on the CPU was over.
+    Clock,
+}
+
+/// The place in the code of a share of a late activation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CodePlace {
+    /// The innermost frame of the program itself; of those, one with a line, if any has one.
+    pub at: CodeFrame,
+    /// Number of samples with this function.
+    pub samples: u32,
+    /// Number of samples in the share: one for each sleep, and one for a quarter of a millisecond of running.
+    pub of: u32,
+    /// Stack of one of these samples, innermost frame first: up to [`CodePlace::FRAMES`].
+    pub stack: Vec<CodeFrame>,
+}
+
+impl CodePlace {
+    /// The most frames that are kept of one stack.
+    pub const FRAMES: usize = 16;
 }

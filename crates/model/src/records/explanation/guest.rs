@@ -49,6 +49,15 @@ pub struct HostLanes {
     pub emulator: Vec<HostPiece>,
 }
 
+/// The threads of a guest on this machine, by thread ID.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct GuestTids {
+    /// The vCPUs, by number.
+    pub vcpus: Vec<u32>,
+    /// The emulator's main loop.
+    pub emulator: u32,
+}
+
 /// One reading of the guest's clock between two readings of the host's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ClockMark {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 /// Counts of the logger of a cell: triggers of the measured time, and messages received.
 ///
 /// A trigger without an answer in time is one of the missed ones of the thread: its answer was late, or never came.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct ResponseRecord {
     /// Triggers sent.
     pub triggers: u64,

@@ -4,7 +4,7 @@ use crate::{CpuSet, Histogram, Period, Policy, Span};
 use serde::{Deserialize, Serialize};
 
 /// Results of a cell that watches threads of other programs.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WatchRecord {
     /// The program that the cell started, as words; empty when it watched running ones.
     pub command_line: Vec<String>,
@@ -35,7 +35,7 @@ pub struct WatchRecord {
 }
 
 /// Activations of one thread.
-#[derive(Debug, Clone, PartialEq, Serialize, Deserialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct WatchedThread {
     /// Thread ID.
     pub tid: u32,
