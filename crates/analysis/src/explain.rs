@@ -5,55 +5,54 @@
 //! left over, so phases and shares add up to the latency to the nanosecond.
 
 mod activation;
-mod advice;
 mod answers;
 mod baseline;
 mod case;
+mod causes;
+mod clock_tie;
 mod code;
 mod excess;
 mod expiry;
-mod implied;
-mod inherited;
 mod judge;
 mod lanes;
 mod locate;
 mod locks;
+mod missing_switches;
 mod on_host;
-mod own;
+mod priority_boost;
 mod shares;
-mod silence;
 mod sleep;
 mod stack;
 mod stages;
-mod story;
-mod tie;
+mod thread_state;
 mod timeline;
 mod totals;
+mod untraced_gap;
 mod wording;
 
 pub use crate::events::{Context, CpuEvents, Event, Trace, What, flags, state};
 pub use activation::explain_activation;
-pub use advice::{Advice, advice};
 pub use answers::{Answered, Answers};
 pub use case::Case;
+pub use causes::{CauseRow, row_of};
+pub use clock_tie::GuestClock;
 pub use code::{CodeSample, SAMPLE_PERIOD_NS};
 pub use excess::Inside;
 pub use lanes::{LanePiece, LaneState, Lanes};
 pub use locate::{Subject, WaitsFor};
 pub use on_host::{join, subjects, with_stops};
 pub use stages::{Stages, Watched};
-pub use story::{Slice, slices};
-pub use tie::GuestClock;
+pub use timeline::{Slice, slices};
 pub use totals::{Totals, merged};
 pub(crate) use wording::not_caught;
-pub use wording::{blame, cause_name, code_line, evidence_name, phase_name, share_line};
+pub use wording::{blame, cause_name, code_line, share_line};
 
 use crate::events as event;
 use baseline::Baseline;
-use inherited::Inherited;
 use judge::Scene;
 use locate::{Piece, Wake};
 use model::{Explanation, PhaseLength, Segment, Span};
+use priority_boost::Inherited;
 use serde::{Deserialize, Serialize};
 
 /// Facts about the machine and the trace that the events do not contain.

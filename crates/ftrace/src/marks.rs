@@ -3,7 +3,7 @@
 use super::format::Format;
 use super::layouts::Layouts;
 use super::timeline::Spike;
-use analysis::explain::{cause_name, evidence_name, phase_name};
+use analysis::explain::cause_name;
 use analysis::wording::duration;
 
 /// Name of their buffer.
@@ -66,12 +66,12 @@ fn texts(spike: &Spike<'_>) -> Vec<(u64, String)> {
     let mut texts = vec![(subject.due_ns, format!("{} due", spike.track()))];
     let mut at_ns = subject.due_ns;
     for phase in &explanation.phases {
-        texts.push((at_ns, format!("phase {}, {}", phase_name(phase.phase), length(phase.length.ns()))));
+        texts.push((at_ns, format!("phase {}, {}", phase.phase, length(phase.length.ns()))));
         at_ns = at_ns.saturating_add(phase.length.ns());
     }
     texts.push((at_ns, format!("{} late by {}", spike.track(), length(explanation.latency.ns()))));
     texts.extend(explanation.segments.iter().map(|segment| {
-        let (cause, evidence) = (cause_name(segment.cause, segment.or), evidence_name(segment.evidence));
+        let (cause, evidence) = (cause_name(segment.cause, segment.or), segment.evidence);
         let text = format!("{cause} by {}, {} [{evidence}]", segment.owner.name, length(segment.length.ns()));
         (subject.due_ns.saturating_add(segment.at.ns()), text)
     }));

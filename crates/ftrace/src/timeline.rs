@@ -3,7 +3,7 @@
 //! Format: "Trace Event Format", which both read; times in us. Process 1 has a track for each CPU, process 2 one for
 //! each late thread: phases, with the longest intervals and their causes inside, and its latency as a counter.
 
-use analysis::explain::{self, Slice, Subject, Trace, blame, cause_name, evidence_name, phase_name};
+use analysis::explain::{self, Slice, Subject, Trace, blame, cause_name};
 use model::{Explanation, Segment};
 use serde_json::{Value, json};
 
@@ -95,7 +95,7 @@ fn of_spike(spike: &Spike<'_>, tid: u64, events: &mut Vec<Value>) {
     let mut at = subject.due_ns;
     let mut segments = explanation.segments.iter().peekable();
     for phase in &explanation.phases {
-        let (name, end) = (phase_name(phase.phase), at.saturating_add(phase.length.ns()));
+        let (name, end) = (phase.phase.name(), at.saturating_add(phase.length.ns()));
         events.push(json!({
             "ph": "X", "name": name, "cat": "phase", "pid": SPIKES, "tid": tid, "ts": us(at), "dur": us(phase.length.ns()),
             "args": { "latency_ns": explanation.latency.ns(), "blame": blame(explanation) },
@@ -107,7 +107,7 @@ fn of_spike(spike: &Spike<'_>, tid: u64, events: &mut Vec<Value>) {
                 "ts": us(begin(segment)), "dur": us(segment.length.ns().min(end - begin(segment))),
                 "args": {
                     "owner": segment.owner.name, "pid": segment.owner.pid, "place": segment.place,
-                    "evidence": evidence_name(segment.evidence),
+                    "evidence": segment.evidence.name(),
                 },
             }));
         }

@@ -2,7 +2,7 @@
 
 use crate::Style;
 use crate::lines::Lines;
-use analysis::explain::{blame, evidence_name, share_line};
+use analysis::explain::{blame, share_line};
 use analysis::wording::{duration, things};
 use model::{Explanation, Share};
 use serde::Serialize;
@@ -81,7 +81,7 @@ fn one(out: &mut dyn io::Write, spike: &JudgedAgain, lines: &Lines) -> io::Resul
 /// The shares after the first one of an explanation that another one does not have, as lines.
 fn only_in(one: &Explanation, other: &Explanation) -> Vec<String> {
     let lines = |explanation: &Explanation| -> Vec<String> {
-        let line = |share: &Share| format!("{} [{}]", share_line(share), evidence_name(share.evidence));
+        let line = |share: &Share| format!("{} [{}]", share_line(share), share.evidence);
         explanation.shares.iter().skip(1).map(line).collect()
     };
     let known = lines(other);

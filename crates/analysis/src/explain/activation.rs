@@ -123,7 +123,7 @@ impl Scene<'_> {
     /// Whether the CPU may have been taken away for most of an excess. `may_be_uncounted`: also by a host that counts
     /// what it takes, but did not count this.
     fn may_be_stolen(&self, cpu: &CpuEvents, stretch: &Stretch, more_ns: u64, may_be_uncounted: bool) -> bool {
-        let hole = super::silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
+        let hole = super::untraced_gap::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
         let is_silent = self.facts.may_be_taken() && hole.saturating_mul(2) > more_ns;
         match self.within(stretch.from_ns).and_then(|within| within.excess.stolen_ns) {
             // A host counts what it gives to others, not what it needs itself, like for a page of the guest.

@@ -7,12 +7,12 @@ use super::baseline::Baseline;
 use super::event::{CpuEvents, Event, Trace, What};
 use super::excess::{Inside, Within};
 use super::expiry;
-use super::inherited::Inherited;
 use super::locate::{Piece, Subject, Wake, first_after};
-use super::own::{self, Interval, ThreadState};
-use super::silence::{self, Hole, NOTABLE_NS};
+use super::priority_boost::Inherited;
 use super::stack;
+use super::thread_state::{self, Interval, ThreadState};
 use super::timeline::{self, Stretch};
+use super::untraced_gap::{self, Hole, NOTABLE_NS};
 use super::{Facts, Symbols};
 use crate::watch::Activation;
 use crate::wording::duration;
@@ -127,13 +127,13 @@ impl Scene<'_> {
 
     /// Segments of a phase in which the thread itself may run, wait for the CPU or be stopped.
     fn by_intervals(&self, piece: &Piece) -> Vec<Segment> {
-        let intervals = own::intervals(self.trace, self.subject.pid, piece.cpu, piece.from_ns, piece.to_ns);
+        let intervals = thread_state::intervals(self.trace, self.subject.pid, piece.cpu, piece.from_ns, piece.to_ns);
         intervals.iter().flat_map(|interval| self.interval(piece, interval)).collect()
     }
 
     /// Whether a signal or a debugger stopped the thread in this piece.
     fn is_stopped_in(&self, piece: &Piece) -> bool {
-        let intervals = own::intervals(self.trace, self.subject.pid, piece.cpu, piece.from_ns, piece.to_ns);
+        let intervals = thread_state::intervals(self.trace, self.subject.pid, piece.cpu, piece.from_ns, piece.to_ns);
         intervals.iter().any(|interval| interval.state == ThreadState::Stopped)
     }
 
@@ -147,7 +147,8 @@ impl Scene<'_> {
             ThreadState::Blocked if let Some(frozen) = self.frozen_until(interval.to_ns) => one(frozen),
             ThreadState::Blocked if self.is_inside(piece) => vec![self.asleep_inside(piece, interval)],
             ThreadState::Blocked
-                if own::first_fault(self.trace, self.subject.pid, piece.from_ns, interval.from_ns).is_some() =>
+                if thread_state::first_fault(self.trace, self.subject.pid, piece.from_ns, interval.from_ns)
+                    .is_some() =>
             {
                 one(Reading::direct(Cause::PageFault))
             }
@@ -223,9 +224,9 @@ impl Scene<'_> {
             if stretch.length_ns() < STANDSTILL_NS || self.facts.never_stands_still() {
                 return None;
             }
-            let hole = silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns);
+            let hole = untraced_gap::longest_hole(cpu, stretch.from_ns, stretch.to_ns);
             let is_long = hole.length_ns() >= STANDSTILL_NS;
-            is_long.then(|| silence::stood_still(self.trace, piece.cpu, hole))?.map(|late| (hole, late))
+            is_long.then(|| untraced_gap::stood_still(self.trace, piece.cpu, hole))?.map(|late| (hole, late))
         });
         let Some((Hole { from_ns, to_ns }, late)) = still else {
             return vec![segment(stretch, judged(stretch))];
@@ -261,7 +262,9 @@ impl Scene<'_> {
             let reading = or.map_or_else(|| Reading::direct(cause), |or| Reading::either(cause, or));
             return reading.at(place);
         }
-        if own::first_fault(self.trace, self.subject.pid, piece.from_ns, stretch.to_ns.saturating_sub(1)).is_some() {
+        if thread_state::first_fault(self.trace, self.subject.pid, piece.from_ns, stretch.to_ns.saturating_sub(1))
+            .is_some()
+        {
             return Reading::direct(Cause::PageFault);
         }
         if stretch.is_broken && stretch.pid != self.subject.pid {

@@ -3,8 +3,8 @@
 use super::event::{Event, What};
 use super::judge::{Reading, Scene};
 use super::locate::last_between;
-use super::own::{self, ThreadState};
 use super::sleep::Sleep;
+use super::thread_state::{self, ThreadState};
 use super::timeline;
 use crate::watch::{Block, Call};
 use model::Cause;
@@ -108,7 +108,8 @@ impl Scene<'_> {
     /// time of all of them, ns.
     fn ran_instead_of(&self, holder: Holder) -> (Option<i32>, u64) {
         let mut by: BTreeMap<i32, u64> = BTreeMap::new();
-        for interval in own::intervals(self.trace, holder.pid, self.subject.cpu, holder.from_ns, holder.to_ns) {
+        for interval in thread_state::intervals(self.trace, holder.pid, self.subject.cpu, holder.from_ns, holder.to_ns)
+        {
             let ThreadState::Runnable(cpu) = interval.state else { continue };
             let Some(events) = self.trace.cpu(cpu) else { continue };
             for stretch in timeline::stretches(events, interval.from_ns, interval.to_ns) {

@@ -19,31 +19,12 @@ pub(super) enum Hit {
 /// Prefixes of the entry code of interrupts (arch/*/entry). The functions below it were interrupted.
 const ENTRIES: [&str; 6] =
     ["asm_sysvec_", "asm_common_interrupt", "el1h_64_irq", "el0t_64_irq", "handle_exception", "ret_from_exception"];
-/// Functions that turn interrupts on. A pending interrupt arrives at the next instruction.
-const TURN_ON: [&str; 22] = [
-    "_raw_spin_unlock_irq",
-    "_raw_read_unlock_irq",
-    "_raw_write_unlock_irq",
-    "local_irq",
-    "irq_restore",
-    "irq_enable",
-    "__local_bh_enable_ip",
-    "finish_task_switch",
-    "raw_spin_rq_unlock",
-    "__do_softirq",
-    "handle_softirqs",
-    "do_idle",
-    "default_idle",
-    "acpi_idle",
-    "exit_to_user",
-    "syscall_exit",
-    "pv_native",
-    "irqentry",
-    "kmem_cache",
-    "slab",
-    "put_cpu_partial",
-    "mod_memcg",
-];
+/// Functions that turn interrupts on. A pending interrupt arrives at the next instruction. Blanks separate
+/// them.
+const TURN_ON: &str = "_raw_spin_unlock_irq _raw_read_unlock_irq _raw_write_unlock_irq local_irq irq_restore \
+     irq_enable __local_bh_enable_ip finish_task_switch raw_spin_rq_unlock __do_softirq handle_softirqs do_idle \
+     default_idle acpi_idle exit_to_user syscall_exit pv_native irqentry kmem_cache slab put_cpu_partial \
+     mod_memcg";
 /// Functions that do not turn interrupts on: written in assembly, or pure arithmetic.
 const PLAIN: [&str; 14] = [
     "clear_page", "copy_page", "copy_mc", "copy_user", "__copy_user", "rep_movs", "rep_stos", "__clear_user", "memcpy",
@@ -83,7 +64,7 @@ pub(super) fn interrupted(trace: &Trace, cpu: &CpuEvents, at_ns: u64, symbols: S
     let Some(first) = below.first() else { return Some(Hit::User) };
     let words = path(below);
     Some(match () {
-        () if TURN_ON.iter().any(|name| first.contains(name)) => Hit::TurnsOn(words),
+        () if TURN_ON.split(' ').any(|name| first.contains(name)) => Hit::TurnsOn(words),
         () if PLAIN.iter().any(|name| first.contains(name)) => Hit::Plain(words),
         () => Hit::Kernel(words),
     })

@@ -1,71 +1,12 @@
 //! Sentences and names for explanations: one sentence for the main cause, a few words for the rest.
 
+use super::causes::{EITHER, row_of};
 use crate::wording::{duration, things};
-use model::{Cause, CodePlace, Evidence, ExplainRecord, Explanation, NotCovered, Phase, Share, Span};
+use model::{Cause, CodePlace, ExplainRecord, Explanation, NotCovered, Share, Span};
 
-/// Name of a cause in tables.
+/// Name of a cause in tables, with the alternative if the trace allows two.
 pub fn cause_name(cause: Cause, or: Option<Cause>) -> String {
-    let name = |cause| match cause {
-        Cause::Steal => "CPU stalled",
-        Cause::IrqsOff => "interrupts off",
-        Cause::NonPreemptible => "not preemptible",
-        Cause::Softirq => "softirq",
-        Cause::Interrupt => "interrupt",
-        Cause::HigherPriority => "higher priority",
-        Cause::EqualPriority => "equal priority",
-        Cause::Throttling => "throttling",
-        Cause::Demoted => "demoted",
-        Cause::FairScheduling => "fair scheduling",
-        Cause::TimerSlack => "timer slack",
-        Cause::IdleExit => "idle exit",
-        Cause::PageFault => "page fault",
-        Cause::Stopped => "stopped",
-        Cause::OwnOverrun => "own overrun",
-        Cause::Away => "link and target",
-        Cause::VcpuWaiting => "vCPU off the CPU",
-        Cause::EmulatorWaiting => "emulator off the CPU",
-        Cause::Guest => "the guest itself",
-        Cause::Emulation => "emulation",
-        Cause::GuestStopped => "guest stopped",
-        Cause::LongRun => "ran longer",
-        Cause::Lock => "lock",
-        Cause::KernelLock => "kernel lock",
-        Cause::PriorityInversion => "priority inversion",
-        Cause::Storage => "disk",
-        Cause::Memory => "memory from the kernel",
-        Cause::SystemCall => "system call",
-        Cause::Migration => "migration",
-        Cause::UsualRun => "its usual work",
-        Cause::Ordinary => "the wake-up itself",
-        Cause::Unknown => "unknown",
-    };
-    or.map_or_else(|| name(cause).to_owned(), |or| format!("{} or {}", name(cause), name(or)))
-}
-
-/// Name of a degree of evidence.
-pub fn evidence_name(evidence: Evidence) -> &'static str {
-    match evidence {
-        Evidence::Direct => "direct",
-        Evidence::Inferred => "inferred",
-        Evidence::TwoReadings => "ambiguous",
-        Evidence::CannotTell => "undetermined",
-    }
-}
-
-/// Name of a phase.
-pub fn phase_name(phase: Phase) -> &'static str {
-    match phase {
-        Phase::NotAsleep => "not yet waiting",
-        Phase::Sending => "sending",
-        Phase::Away => "away",
-        Phase::Slack => "timer slack",
-        Phase::Expiry => "expiry to interrupt",
-        Phase::Handler => "interrupt to wakeup",
-        Phase::Queue => "wakeup to switch",
-        Phase::Return => "switch to user",
-        Phase::Undivided => "whole wake-up",
-        Phase::Activation => "activation",
-    }
+    or.map_or_else(|| cause.to_string(), |or| format!("{cause} or {or}"))
 }
 
 /// One sentence on the main cause of a late wake-up.
@@ -83,7 +24,7 @@ pub fn blame(explanation: &Explanation) -> String {
     if percent < 95 {
         sentence.push_str(&format!(", {percent} % of it"));
     }
-    sentence.push_str(&format!(" [{}]", evidence_name(share.evidence)));
+    sentence.push_str(&format!(" [{}]", share.evidence));
     let mut letters = sentence.chars();
     // Names keep their case; other sentences begin with a capital.
     let first = letters.next().filter(|_| !sentence.starts_with(&share.owner.name));
@@ -147,67 +88,21 @@ fn clause(share: &Share) -> String {
         0 | 1 => name.clone(),
         n => format!("{n} threads of {name}"),
     };
-    match (share.cause, share.or) {
-        (Cause::IrqsOff, Some(Cause::Steal)) => {
-            format!("{who} disabled interrupts for {took}{pieces}, or the CPU was stalled (host, SMI)")
-        }
-        (Cause::NonPreemptible, Some(Cause::Steal)) => {
-            format!("{who} ran {took}{pieces} in the kernel, not preemptible, or the CPU was stalled (host, SMI)")
-        }
-        (Cause::IdleExit, Some(Cause::Steal)) => {
-            format!("the idle CPU took {took}{pieces} to wake up, or was stalled (host, SMI)")
-        }
-        (Cause::HigherPriority, Some(Cause::Throttling)) => format!("{who} ran {took}{pieces} before it"),
-        (Cause::Steal, Some(Cause::Interrupt)) => {
-            format!("the CPU was stalled (host, SMI) for {took}{pieces} under {who}, or {who} ran so long")
-        }
-        (Cause::LongRun, Some(Cause::Steal)) => {
-            format!("it ran {took}{pieces}, longer than usual, or the CPU was stalled (host, SMI)")
-        }
-        (Cause::OwnOverrun, Some(Cause::Steal)) => {
-            format!("the measured thread was not yet waiting for {took}{pieces}, or the CPU was stalled (host, SMI)")
-        }
-        (cause, Some(or)) => format!("{who} {took}{pieces}: {}", cause_name(cause, Some(or))),
-        (Cause::Steal, None) => format!("the CPU was stalled (host, SMI) for {took}{pieces} under {who}"),
-        (Cause::IrqsOff, None) => format!("{who} disabled interrupts for {took}{pieces}"),
-        (Cause::NonPreemptible, None) => format!("{who} ran {took}{pieces} in the kernel, not preemptible"),
-        (Cause::Softirq | Cause::Interrupt, None) => format!("{who} ran {took}{pieces}"),
-        (Cause::HigherPriority, None) => format!("{who}, of higher priority, ran {took}{pieces}"),
-        (Cause::EqualPriority, None) => format!("{who}, of the same priority, ran first, {took}{pieces}"),
-        (Cause::Throttling, None) => format!("throttling let {who} run {took}{pieces} instead"),
-        (Cause::Demoted, None) => format!("{who} ran {took}{pieces}: the priority of the thread had been lowered"),
-        (Cause::FairScheduling, None) => format!("{who} ran {took}{pieces}: the fair scheduler shares the CPU"),
-        (Cause::TimerSlack, None) => format!("its timer was allowed to expire {took} later (timer slack)"),
-        (Cause::IdleExit, None) => format!("the idle CPU took {took}{pieces} to wake up"),
-        (Cause::PageFault, None) => format!("page faults of the thread took {took}{pieces}"),
-        (Cause::Stopped, None) => format!("it was stopped for {took}{pieces}"),
-        (Cause::OwnOverrun, None) => format!("the measured thread was not yet waiting for {took}{pieces}"),
-        (Cause::Away, None) => format!("the answer took {took}{pieces} on the link and at the responder"),
-        (Cause::VcpuWaiting, None) => format!("{who} ran {took}{pieces} on the host instead of the vCPU"),
-        (Cause::EmulatorWaiting, None) => {
-            format!("{who} ran {took}{pieces} on the host instead of the emulator, which was to wake the vCPU")
-        }
-        (Cause::Guest, None) => format!("the vCPU ran {took}{pieces} on the host: the guest itself was late"),
-        (Cause::Emulation, None) => format!("the emulator worked for {took}{pieces}"),
-        (Cause::GuestStopped, None) => format!("the guest was stopped on the host for {took}{pieces}"),
-        (Cause::LongRun, None) => format!("it ran {took}{pieces}, longer than usual"),
-        (Cause::Lock, None) => format!("it waited {took}{pieces} for a lock"),
-        (Cause::KernelLock, None) => format!("it waited {took}{pieces} for a lock of the kernel"),
-        (Cause::PriorityInversion, None) => format!("priority inversion: it waited {took}{pieces} for a lock"),
-        (Cause::Storage, None) => format!("it waited {took}{pieces} for a disk"),
-        (Cause::Memory, None) => format!("memory from the kernel took {took}{pieces}"),
-        (Cause::SystemCall, None) => format!("a system call took {took}{pieces}"),
-        (Cause::Migration, None) => format!("moving it to another CPU took {took}{pieces}"),
-        (Cause::UsualRun, None) => format!("its usual work took {took}{pieces}"),
-        (Cause::Ordinary, None) => format!("the wake-up itself took {took}"),
-        (Cause::Unknown, None) => format!("no event explains {took}{pieces} with {who} on the CPU"),
-    }
+    let time = format!("{took}{pieces}");
+    let is_both = |(cause, or, _): &&(Cause, Cause, &str)| (*cause, Some(*or)) == (share.cause, share.or);
+    let clause = match EITHER.iter().find(is_both) {
+        Some((.., clause)) => (*clause).to_owned(),
+        None if share.or.is_some() => format!("{{who}} {{time}}: {}", cause_name(share.cause, share.or)),
+        None => row_of(share.cause).clause.to_owned(),
+    };
+    // The owner last: its name may have braces.
+    clause.replace("{time}", &time).replace("{took}", &took).replace("{who}", &who)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Owner;
+    use model::{Evidence, Owner, Phase};
 
     fn share(cause: Cause, or: Option<Cause>, evidence: Evidence) -> Share {
         Share {

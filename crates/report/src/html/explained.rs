@@ -4,7 +4,7 @@ use super::markup::{Markup, Prose, Text};
 use super::table::numbers;
 use super::{Results, runs};
 use crate::sections::explained::{self, stages, unseen};
-use analysis::explain::{blame, cause_name, evidence_name, phase_name};
+use analysis::explain::{blame, cause_name, row_of};
 use analysis::wording::{count, duration};
 use model::{
     Cause, Evidence, ExplainRecord, Explanation, HostLanes, HostPiece, HostState, Order, PhaseLength, Segment,
@@ -91,35 +91,19 @@ fn causes(page: &mut Markup, record: &ExplainRecord) {
     }
 }
 
-/// Returns the color of a cause: kinds of causes, as many as eyes tell apart.
-fn color(cause: Cause) -> usize {
-    match cause {
-        Cause::HigherPriority | Cause::EqualPriority | Cause::Demoted | Cause::FairScheduling | Cause::VcpuWaiting => 0,
-        Cause::NonPreemptible | Cause::EmulatorWaiting => 1,
-        Cause::Interrupt | Cause::Softirq => 2,
-        Cause::IrqsOff | Cause::Lock | Cause::KernelLock | Cause::PriorityInversion => 3,
-        Cause::Steal | Cause::Emulation => 4,
-        Cause::Throttling | Cause::Stopped | Cause::GuestStopped => 5,
-        Cause::TimerSlack | Cause::IdleExit => 6,
-        Cause::PageFault | Cause::Memory | Cause::Storage | Cause::SystemCall | Cause::Migration | Cause::LongRun => 7,
-        Cause::OwnOverrun | Cause::Away | Cause::Guest | Cause::Unknown => 7,
-        Cause::Ordinary | Cause::UsualRun => 8,
-    }
-}
-
 /// Writes the legend of a cell's timelines.
 fn key(page: &mut Markup, explained: &ExplainRecord) {
     let segments = explained.worst.iter().flat_map(|one| &one.segments);
     let mut causes: Vec<Cause> = segments.map(|segment| segment.cause).collect();
-    causes.order_by_key(|cause| (color(*cause), *cause));
+    causes.order_by_key(|cause| (row_of(*cause).color, *cause));
     causes.dedup();
     if causes.is_empty() {
         return;
     }
     page.raw("<ul class=key>");
-    for colors in causes.chunk_by(|a, b| color(*a) == color(*b)) {
-        let names: Vec<_> = colors.iter().map(|cause| cause_name(*cause, None)).collect();
-        let class = colors.first().map_or(0, |cause| color(*cause));
+    for colors in causes.chunk_by(|a, b| row_of(*a).color == row_of(*b).color) {
+        let names: Vec<_> = colors.iter().map(|cause| cause.name()).collect();
+        let class = colors.first().map_or(0, |cause| row_of(*cause).color);
         let words = Text(names.join(", "));
         page.add(format_args!(
             "<li><svg viewBox=\"0 0 32 10\"><rect class=w{class} width=32 height=10 /></svg>{words}"
@@ -147,7 +131,7 @@ fn spike(page: &mut Markup, one: &Explanation) {
     let mut short_phases = Vec::new();
     for PhaseLength { phase, length } in phases {
         let width = length.ns() as f64 * scale;
-        let name = phase_name(*phase);
+        let name = phase.name();
         let words = format!("{name} {}", duration(length.ns() as f64));
         if !boxed(page, "phase", (at, width), PHASES, name, &words) {
             short_phases.push(words);
@@ -222,13 +206,13 @@ fn listed(page: &mut Markup, mut segments: Vec<&Segment>) {
 /// Returns the class of a segment: its color, and whether its evidence is ambiguous.
 fn class(segment: &Segment) -> String {
     let is_open = matches!(segment.evidence, Evidence::TwoReadings | Evidence::CannotTell);
-    format!("w{}{}", color(segment.cause), if is_open { " open" } else { "" })
+    format!("w{}{}", row_of(segment.cause).color, if is_open { " open" } else { "" })
 }
 
 /// Returns the owner, the cause, the length and the place of a segment.
 fn in_words(segment: &Segment) -> String {
     let Segment { length, owner, cause, or, evidence, place, .. } = segment;
-    let (cause, evidence) = (cause_name(*cause, *or), evidence_name(*evidence));
+    let (cause, evidence) = (cause_name(*cause, *or), *evidence);
     // The ordinary part of a wake-up is its own cause.
     let cause = if cause == owner.name { String::new() } else { format!("{cause}, ") };
     let place = place.as_ref().map(|place| format!("; {place}")).unwrap_or_default();

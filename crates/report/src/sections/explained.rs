@@ -2,10 +2,10 @@
 
 use crate::lines::Lines;
 use crate::table::{Column, Table, UNKNOWN};
-use analysis::explain::{advice, blame, cause_name, evidence_name, phase_name, share_line};
+use analysis::explain::{blame, cause_name, row_of, share_line};
 use analysis::wording::{count, duration, things};
 use analysis::{CellSummary, RunSummary, Stages};
-use model::{CauseTotal, Evidence, ExplainRecord, Explanation, Header, Kernel, PhaseLength, Span};
+use model::{Cause, CauseTotal, Evidence, ExplainRecord, Explanation, Header, Kernel, PhaseLength, Span};
 use std::io;
 
 /// Number of shares shown for a wake-up; the rest is summed.
@@ -106,7 +106,7 @@ fn one(out: &mut dyn io::Write, explanation: &Explanation, n: usize, of: usize, 
     lines.paragraph(out, "  ", &lengths)?;
     lines.paragraph(out, "  ", &blame(explanation))?;
     for share in shares.iter().take(SHARES).skip(1) {
-        let said = format!("then {} [{}]", share_line(share), evidence_name(share.evidence));
+        let said = format!("then {} [{}]", share_line(share), share.evidence);
         lines.paragraph(out, "  ", &said)?;
     }
     let rest: u64 = shares.iter().skip(SHARES).map(|share| share.total.ns()).sum();
@@ -114,14 +114,16 @@ fn one(out: &mut dyn io::Write, explanation: &Explanation, n: usize, of: usize, 
         writeln!(out, "  and {} in {} more", duration(rest as f64), shares.len() - SHARES)?;
     }
     if let Some(advice) = explanation.blame().and_then(|share| advice(share.cause)) {
-        lines.paragraph(out, "  ", &format!("Try: {}{}.", advice.what, checks(advice.checks)))?;
+        lines.paragraph(out, "  ", &format!("Try: {advice}."))?;
     }
     doubts.iter().try_for_each(|doubt| lines.paragraph(out, "  ", &format!("Doubt: {doubt}.")))
 }
 
-/// The related checks of `punctual doctor`.
-fn checks(names: &[&str]) -> String {
-    if names.is_empty() { String::new() } else { format!(" (punctual doctor: {})", names.join(", ")) }
+/// The action against a cause, with the related checks of `punctual doctor`.
+fn advice(cause: Cause) -> Option<String> {
+    let row = row_of(cause);
+    let advice = row.advice?.to_owned();
+    Some(if row.checks.is_empty() { advice } else { format!("{advice} (punctual doctor: {})", row.checks.join(", ")) })
 }
 
 /// The phases as a bar of `width` characters, each at least as wide as its edge, with their lengths below.
@@ -138,7 +140,7 @@ fn bar(phases: &[PhaseLength], latency_ns: u64, width: usize) -> [String; 2] {
         let left = (cells - text.len()) / 2;
         drawn += &format!("{}{text}{}|", "-".repeat(left), "-".repeat(cells - text.len() - left));
     }
-    let named = |phase: &PhaseLength| format!("{} {}", phase_name(phase.phase), duration(phase.length.ns() as f64));
+    let named = |phase: &PhaseLength| format!("{} {}", phase.phase, duration(phase.length.ns() as f64));
     [drawn, phases.iter().map(named).collect::<Vec<_>>().join(" | ")]
 }
 
@@ -176,13 +178,13 @@ fn causes(
     totals(explained).lines().iter().try_for_each(|line| writeln!(out, "{line}"))?;
     let sure = Evidence::ALL.map(|kind| {
         let ns = explained.evidence_ns.get(kind.index()).copied().unwrap_or(0);
-        format!("{} {:.0} %", evidence_name(kind), percent(ns))
+        format!("{kind} {:.0} %", percent(ns))
     });
     lines.paragraph(out, "", &format!("Evidence: {}.", sure.join(", ")))?;
     for cause in causes.iter().filter(|cause| percent(cause.total.ns()) >= NOTABLE_PERCENT) {
         if let Some(advice) = advice(cause.cause) {
             let name = cause_name(cause.cause, cause.or);
-            lines.paragraph(out, "", &format!("{name}: {}{}.", advice.what, checks(advice.checks)))?;
+            lines.paragraph(out, "", &format!("{name}: {advice}."))?;
         }
     }
     if let Some(error_ns) = host_error_ns {
@@ -300,7 +302,7 @@ mod tests {
     use crate::Style;
     use analysis::testing::RunBuilder;
     use expect_test::expect;
-    use model::{Cause, Owner, Phase, Share};
+    use model::{Owner, Phase, Share};
 
     fn share(name: &str, cause: Cause, or: Option<Cause>, evidence: Evidence, ns: u64) -> Share {
         Share {

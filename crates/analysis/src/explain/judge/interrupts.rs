@@ -4,9 +4,9 @@ use super::{Reading, Scene};
 use crate::explain::event::{Context, CpuEvents, Event, What, flags};
 use crate::explain::expiry;
 use crate::explain::locate::{Piece, WaitsFor};
-use crate::explain::silence::{self, NOTABLE_NS};
 use crate::explain::stack::Hit;
 use crate::explain::timeline::Stretch;
+use crate::explain::untraced_gap::{self, NOTABLE_NS};
 use crate::wording::duration;
 use model::{Cause, Phase};
 
@@ -49,7 +49,7 @@ impl Scene<'_> {
     /// Cause of a stretch of an interrupt or softirq, which may have stalled.
     pub(super) fn context(&self, cpu: &CpuEvents, context: Context, stretch: &Stretch) -> Reading {
         let cause = if context.is_hard() { Cause::Interrupt } else { Cause::Softirq };
-        let hole = silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
+        let hole = untraced_gap::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
         let may_be_stolen = self.facts.may_be_taken() && context != Context::Nmi;
         if may_be_stolen && hole > LONG_NS && hole > stretch.length_ns() / 2 {
             return Reading::either(cause, Cause::Steal);
@@ -59,7 +59,7 @@ impl Scene<'_> {
 
     /// Cause of a stretch of the interrupt in which the thread's own timer expired.
     fn handler(&self, cpu: &CpuEvents, piece: &Piece, context: Context, stretch: &Stretch) -> Reading {
-        let hole = silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns);
+        let hole = untraced_gap::longest_hole(cpu, stretch.from_ns, stretch.to_ns);
         let calls = expiry::calls(cpu, stretch);
         let within = calls.iter().rev().find(|call| call.from_ns <= hole.from_ns);
         let is_of_another = within.is_some_and(|call| call.timer != self.wake.timer);

@@ -3,8 +3,8 @@
 use super::{Reading, Scene};
 use crate::explain::event::{CpuEvents, Event, What, flags};
 use crate::explain::locate::{Piece, first_after};
-use crate::explain::silence;
 use crate::explain::timeline::{self, Stretch};
+use crate::explain::untraced_gap;
 use crate::watch::priority_text;
 use model::{Cause, Segment};
 
@@ -272,7 +272,7 @@ impl Scene<'_> {
 
     /// Cause of a stretch of a thread that was to be switched out and ran on.
     fn non_preemptible(&self, cpu: &CpuEvents, stretch: &Stretch) -> Reading {
-        let hole = silence::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
+        let hole = untraced_gap::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
         let is_last = self.wake.switched.is_some_and(|(_, at)| at == stretch.to_ns);
         let place = self.let_go().filter(|_| is_last).map(|place| format!("rescheduled in {place}"));
         // A witness that is silent for more than two of its periods was held up.

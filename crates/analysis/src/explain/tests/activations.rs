@@ -447,8 +447,8 @@ fn a_trace_may_begin_while_the_thread_waits_for_the_cpu() {
     let mut script = Script::released().waits(1_050_000);
     let one = script.activation(until_instant());
     script.trace.cpus[0].events.retain(|event| event.at_ns >= 999_000 && event.what != (What::Waking { pid: ME }));
-    let own = super::super::own::intervals(&script.trace, ME, 0, 999_000, one.end_ns);
+    let own = super::super::thread_state::intervals(&script.trace, ME, 0, 999_000, one.end_ns);
     let states: Vec<_> = own.iter().map(|it| (it.to_ns, it.state)).collect();
-    use super::super::own::ThreadState::*;
+    use super::super::thread_state::ThreadState::*;
     assert_eq!(states, [(1_004_000, Runnable(0)), (1_050_000, Running(0))]);
 }
