@@ -39,6 +39,7 @@ mod answers;
 mod cell;
 mod coincidence;
 mod cost;
+mod fair_scheduling;
 mod imported;
 mod instrument;
 mod kernels;
@@ -49,7 +50,6 @@ mod settings;
 mod stalls;
 mod steadiness;
 mod throttling;
-mod turns;
 mod uncertainty;
 mod watched;
 
@@ -60,12 +60,12 @@ use model::{Entry, Header, Order};
 use serde::Serialize;
 use std::fmt;
 
+pub(crate) use fair_scheduling::Realtime;
 pub use imported::ImportedFinding;
 pub(crate) use imported::of_imported;
 pub use run::progress as run_progress;
 pub use steadiness::{Changed, Drifted};
 pub use throttling::Limiter;
-pub(crate) use turns::Realtime;
 pub(crate) use watched::unfinished;
 
 /// Lists all findings, in the order of the schema.
@@ -147,7 +147,7 @@ kinds!(
     stalls::Drift,
     stalls::ClockSet,
     stalls::OriginUncertain,
-    turns::TakesTurns,
+    fair_scheduling::TakesTurns,
     stalls::MissStorms,
     uncertainty::ByBlock,
     steadiness::LatencyChanged,
@@ -251,7 +251,7 @@ pub(crate) fn of_cell(
     let mut findings = cell::findings(header, pool, summary);
     findings.extend(instrument::findings(pool, summary));
     findings.extend(watched::findings(summary));
-    findings.extend(turns::finding(&header.host, pool, summary, realtime));
+    findings.extend(fair_scheduling::finding(&header.host, pool, summary, realtime));
     findings.order_by_key(Finding::importance);
     findings
 }

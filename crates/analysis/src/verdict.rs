@@ -3,8 +3,8 @@
 mod cannot_pass;
 mod case;
 mod judgment;
+mod missing_evidence;
 mod part;
-mod untold;
 mod wording;
 
 use crate::row::Row;

@@ -1,7 +1,6 @@
 //! Execution of a plan: its cells in random order, one at a time, each in a process of its own.
 #![forbid(unsafe_code)]
 
-mod beside_guest;
 mod carry_out;
 mod child;
 mod estimate;
@@ -9,6 +8,7 @@ mod executor;
 mod expand;
 mod forecast;
 mod header;
+mod host_side;
 mod kernel_test;
 mod local_or_lab;
 mod lock;

@@ -1,8 +1,8 @@
 //! The executor of runs: dispatches each cell to its kernel.
 
-use super::beside_guest::Companions;
 use super::child::Child;
 use super::executor::{Executor, Failure};
+use super::host_side::Companions;
 use super::remote::Deliveries;
 use super::roles;
 use super::stop::Stop;

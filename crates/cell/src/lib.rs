@@ -5,13 +5,13 @@
 #![forbid(unsafe_code)]
 
 mod armed;
-pub mod beside_guest;
 pub mod child;
 mod children;
 mod collector;
 mod costs;
 mod endless;
 mod explainer;
+pub mod host_side;
 mod link;
 mod measured;
 mod measurers;

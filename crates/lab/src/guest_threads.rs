@@ -5,9 +5,8 @@
 //! QEMU names its vCPU and I/O threads over QMP; all other threads of its process are the emulator's. Only threads of
 //! that process are touched.
 
-use super::GuestTids;
 use super::qemu::{Limits, Qemu, QemuError};
-use model::{GuestThread, GuestThreadKind, GuestThreads, LabKernel, Load, Policy};
+use model::{GuestThread, GuestThreadKind, GuestThreads, GuestTids, LabKernel, Load, Policy};
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod apt;
-mod beside;
 mod channel;
 mod clock_marks;
 mod config;
@@ -19,6 +18,7 @@ mod guest;
 mod guest_files;
 mod guest_threads;
 mod guests;
+mod host_side;
 mod image;
 mod initramfs;
 mod kernel_configs;
@@ -43,12 +43,12 @@ mod tar;
 mod two_guests;
 mod unpack;
 
-pub use beside::{Beside, BesideGuest, GuestClocks, GuestTids};
 pub use config::FoundConfig;
 pub use elf::without_sections;
 pub use fetch::Fetching;
 pub use guest::{is_first_process, run as run_guest};
 pub use guests::{Guests, MessageSink};
+pub use host_side::{Beside, BesideGuest, GuestClocks};
 pub use kernel_configs::config_of;
 pub use kernels::ready_observed;
 use kernels::{BootableKernel, ready};

@@ -9,10 +9,8 @@ use super::protocol::{
     TARGET, TRACERS,
 };
 use super::qemu::{Limits, Qemu, QemuError, version};
-use super::{
-    BootableKernel, GuestTids, LabError, Monitor, directories, disk, guest_files, hash, memory, ready, shared_memory,
-};
-use model::{Architecture, GuestThread, GuestThreads, LabClock, LabKernel, LabRecord, Record, TargetRecord};
+use super::{BootableKernel, LabError, Monitor, directories, disk, guest_files, hash, memory, ready, shared_memory};
+use model::{Architecture, GuestThread, GuestThreads, GuestTids, LabClock, LabKernel, LabRecord, Record, TargetRecord};
 use serde_json::json;
 use std::collections::HashMap;
 use std::ffi::OsString;

@@ -1,6 +1,6 @@
 //! The judgment of all cells against all limits.
 
-use super::{Count, Gap, Kept, Limit, Verdict, Violation, untold};
+use super::{Count, Gap, Kept, Limit, Verdict, Violation, missing_evidence};
 use crate::findings::{AnswersLeftOut, Finding, LoadDidNothing, LoadFailed, run_progress};
 use crate::row::{Origin, Row};
 use crate::stats::rate::{Rate, zero_events_upper};
@@ -118,7 +118,7 @@ impl Judgment {
 
     /// Whether a cell lacks the evidence for a limit; adds the gap.
     fn is_untold(&mut self, row: &Row<'_>, limit: Limit) -> bool {
-        let gap = untold::why(row, limit).map(|why| Gap::Untold { cell: row.name.to_owned(), why });
+        let gap = missing_evidence::why(row, limit).map(|why| Gap::Untold { cell: row.name.to_owned(), why });
         let is_untold = gap.is_some();
         self.gaps.extend(gap);
         is_untold
@@ -126,7 +126,8 @@ impl Judgment {
 
     /// Adds a violation, or the gap of a cell that does not show it.
     fn violates(&mut self, row: &Row<'_>, limit: Limit, violation: Violation) {
-        let gap = untold::why_not_violated(row, limit).map(|why| Gap::Untold { cell: row.name.to_owned(), why });
+        let gap =
+            missing_evidence::why_not_violated(row, limit).map(|why| Gap::Untold { cell: row.name.to_owned(), why });
         match gap {
             // It may be the reason, too, why the limit is not shown to be met.
             Some(gap) if self.gaps.contains(&gap) => {}
@@ -175,7 +176,7 @@ impl Judgment {
         let mut latest: Option<(&Late, &str)> = None;
         for row in cells {
             let is_untold = self.is_untold(row, Limit::Quantile(level, limit));
-            if row.samples == Some(0) || is_untold && !untold::shows_violations(row) {
+            if row.samples == Some(0) || is_untold && !missing_evidence::shows_violations(row) {
                 continue;
             }
             let cell = || row.name.to_owned();

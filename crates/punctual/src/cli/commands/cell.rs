@@ -5,7 +5,7 @@ use crate::cli::arguments::CellArguments;
 use crate::cli::terminal::{Outcome, note, one_line};
 use campaign::{CELL_FAILED, Stop};
 use cell::Prepared;
-use cell::beside_guest::{BesideGuest, READY, Request, Window};
+use cell::host_side::{BesideGuest, READY, Request, Window};
 use model::Progress;
 use serde::Serialize;
 use std::io::{self, Read, Write};

@@ -8,7 +8,9 @@ use crate::CellError;
 use crate::trace::{EventSet, Instance, PageSource, StackRequest, TraceError, TraceRequest};
 use analysis::explain::{LanePiece, LaneState, Lanes, Trace, What};
 use ftrace::Decoder;
-use model::{CpuSet, HostLanes, HostPiece, HostState, Load, LoadRecord, Nice, Owner, Policy, RtPriority, Span};
+use model::{
+    CpuSet, GuestTids, HostLanes, HostPiece, HostState, Load, LoadRecord, Nice, Owner, Policy, RtPriority, Span,
+};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -33,16 +35,7 @@ pub struct Request {
     /// Limit of the load, which then ends by itself.
     pub at_most: Span,
     /// Threads of the guest whose scheduling is traced.
-    pub threads: Option<Threads>,
-}
-
-/// The threads of a guest, by thread ID.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Threads {
-    /// The vCPUs, by number.
-    pub vcpus: Vec<u32>,
-    /// The emulator's main loop.
-    pub emulator: u32,
+    pub threads: Option<GuestTids>,
 }
 
 /// A wake-up of the guest, by this machine's clock.
@@ -125,7 +118,7 @@ impl BesideGuest {
 /// The running trace of the guest's threads.
 #[derive(Debug)]
 struct Tracer {
-    threads: Threads,
+    threads: GuestTids,
     is_over: Arc<AtomicBool>,
     reader: Option<JoinHandle<Result<Scheduling, String>>>,
 }
@@ -137,7 +130,7 @@ struct Scheduling {
 }
 
 impl Tracer {
-    fn start(threads: &Threads) -> Result<Tracer, TraceError> {
+    fn start(threads: &GuestTids) -> Result<Tracer, TraceError> {
         if !host::is_initial_pid_namespace() {
             let reason = "threads of a container have other IDs in the trace; run it outside";
             return Err(TraceError::Process(std::io::Error::other(reason)));

@@ -1,16 +1,7 @@
 //! What this machine does for a guest besides running it; the caller of the lab provides it.
 
 use super::LabError;
-use model::{Cell, ClockMark, GuestFile, GuestStop, Record};
-
-/// The threads of a guest on this machine, by thread ID.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct GuestTids {
-    /// The vCPUs, by number.
-    pub vcpus: Vec<u32>,
-    /// The emulator's main loop.
-    pub emulator: u32,
-}
+use model::{Cell, ClockMark, GuestFile, GuestStop, GuestTids, Record};
 
 /// What the lab has seen of a guest.
 #[derive(Debug, Clone, Default)]

@@ -1,9 +1,9 @@
 //! The process beside a guest of machine time: load and trace of this machine (`punctual cell --beside-guest`).
 
 use analysis::explain::{self, GuestClock};
-use cell::beside_guest::{Answer, READY, Request, Threads, Window};
-use lab::{Beside, BesideGuest, GuestClocks, GuestTids, LabError};
-use model::{Cell, Explain, GuestFile, HostSideRecord, Kernel, Record, Runtime, Span, Watch};
+use cell::host_side::{Answer, READY, Request, Window};
+use lab::{Beside, BesideGuest, GuestClocks, LabError};
+use model::{Cell, Explain, GuestFile, GuestTids, HostSideRecord, Kernel, Record, Runtime, Span, Watch};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -51,9 +51,7 @@ impl Beside for Companions {
         let request = Request {
             load: kernel.host_load.clone(),
             at_most: Span(spans.iter().fold(0, |sum: u64, span| sum.saturating_add(span.ns()))),
-            threads: threads
-                .filter(|_| explain.is_some())
-                .map(|GuestTids { vcpus, emulator }| Threads { vcpus, emulator }),
+            threads: threads.filter(|_| explain.is_some()),
         };
         let started = Companion::start(&request, explain);
         started.map(|companion| Some(Box::new(companion) as _)).map_err(|reason| beside(&reason))
