@@ -16,26 +16,40 @@ struct Fact {
     compares: bool,
     /// Whether different values mean different machines, so that a latency of one tells nothing about the other.
     identifies: bool,
-}
-
-const fn identifies(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact {
-    Fact { name, text, holds: true, compares: true, identifies: true }
-}
-
-const fn both(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact {
-    Fact { name, text, holds: true, compares: true, identifies: false }
-}
-
-const fn holds(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact {
-    Fact { name, text, holds: true, compares: false, identifies: false }
-}
-
-const fn compares(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact {
-    Fact { name, text, holds: false, compares: true, identifies: false }
+    /// Whether it is one about the co-kernel.
+    is_of_cokernel: bool,
+    /// Whether a cell with these settings changes it for its duration; another finding reports whether they persisted.
+    is_made_by: fn(&Prepare) -> bool,
 }
 
 const fn shown(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact {
-    Fact { name, text, holds: false, compares: false, identifies: false }
+    Fact { name, text, holds: false, compares: false, identifies: false, is_of_cokernel: false, is_made_by: |_| false }
+}
+
+const fn holds(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact {
+    Fact { holds: true, ..shown(name, text) }
+}
+
+const fn compares(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact {
+    Fact { compares: true, ..shown(name, text) }
+}
+
+const fn both(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact {
+    Fact { compares: true, ..holds(name, text) }
+}
+
+const fn identifies(name: &'static str, text: fn(&Host) -> Option<String>) -> Fact {
+    Fact { identifies: true, ..both(name, text) }
+}
+
+impl Fact {
+    const fn of_cokernel(self) -> Fact {
+        Fact { is_of_cokernel: true, ..self }
+    }
+
+    const fn made_by(self, is_made_by: fn(&Prepare) -> bool) -> Fact {
+        Fact { is_made_by, ..self }
+    }
 }
 
 /// Clock sources that are read without a system call, in tens of nanoseconds (drivers/clocksource, Linux 6.12).
@@ -73,61 +87,57 @@ const FACTS: &[Fact] = &[
     both("mitigations", |host| pairs(&host.processors.vulnerabilities)),
     both("clock source", |host| host.clock_source.clone()),
     both("timer", |host| groups(&host.clocks.timer_devices, Clone::clone)),
-    both("frequency governor", |host| Some(host.governors.join(" "))),
+    both("frequency governor", |host| Some(host.governors.join(" "))).made_by(|prepare| prepare.governor.is_some()),
     both("frequency limits", frequency_limits),
     both("energy preference", |host| {
         groups(&host.power.frequency, |policy| policy.energy_preference.clone().unwrap_or_default())
-    }),
+    })
+    .made_by(|prepare| prepare.governor.is_some()),
     both("turbo", |host| switch(host.power.turbo)),
     both("idle driver", |host| host.power.idle_driver.clone()),
     both("idle governor", |host| host.power.idle_governor.clone()),
-    both("idle states", idle_states),
+    both("idle states", idle_states).made_by(|prepare| prepare.idle_latency.is_some()),
     both("guest_halt_poll_ns", |host| number(host.power.halt_poll_ns)),
     both("PCIe ASPM", |host| host.power.pcie_aspm.clone()),
-    both("sched_rt_runtime_us", |host| number(host.rt_runtime_us)),
+    both("sched_rt_runtime_us", |host| number(host.rt_runtime_us))
+        .made_by(|prepare| prepare.rt_runtime_us.is_some() || !prepare.files.is_empty()),
     both("sched_rt_period_us", |host| number(host.rt_period_us)),
-    both("real-time budget of the group", |host| number(host.scheduling.cgroup_rt_runtime_us)),
-    both("CPU quota", |host| number(host.scheduling.cpu_quota_us)),
+    both("real-time budget of the group", |host| number(host.scheduling.cgroup_rt_runtime_us))
+        .made_by(|prepare| prepare.rt_runtime_us.is_some() || prepare.cgroup.is_some()),
+    both("CPU quota", |host| number(host.scheduling.cpu_quota_us)).made_by(|prepare| prepare.cgroup.is_some()),
     holds("fair server", |host| groups(&host.scheduling.fair_server_runtime_us, ToString::to_string)),
     holds("energy-aware scheduling", |host| switch(host.scheduling.energy_aware)),
     both("sched_ext", |host| host.scheduling.sched_ext.clone()),
     both("autogroup", |host| switch(host.scheduling.autogroup)),
     both("isolated CPUs", |host| cpus(host.cpus_isolated.as_ref())),
     both("nohz_full", |host| cpus(host.scheduling.nohz_full.as_ref())),
-    both("workqueue CPUs", |host| cpus(host.scheduling.workqueue_cpus.as_ref())),
-    both("timer migration", |host| switch(host.scheduling.timer_migration)),
+    both("workqueue CPUs", |host| cpus(host.scheduling.workqueue_cpus.as_ref()))
+        .made_by(|prepare| prepare.housekeeping_cpus.is_some()),
+    both("timer migration", |host| switch(host.scheduling.timer_migration))
+        .made_by(|prepare| prepare.timer_migration.is_some() || !prepare.files.is_empty()),
     both("NUMA balancing", |host| switch(host.scheduling.numa_balancing)),
     both("soft watchdog", |host| switch(host.scheduling.soft_watchdog)),
     both("NMI watchdog", |host| switch(host.scheduling.nmi_watchdog)),
-    holds("interrupt affinities", irq_affinities),
-    both("default interrupt affinity", |host| cpus(host.interrupts.default_cpus.as_ref())),
+    holds("interrupt affinities", irq_affinities).made_by(|prepare| prepare.irq_cpus.is_some()),
+    both("default interrupt affinity", |host| cpus(host.interrupts.default_cpus.as_ref()))
+        .made_by(|prepare| prepare.irq_cpus.is_some()),
     holds(OTHER_TASKS, other_tasks),
     both("daemons", |host| host.tasks.is_complete.then(|| host.tasks.daemons.join(" "))),
-    both("transparent huge pages", |host| host.memory.huge_pages.clone()),
+    both("transparent huge pages", |host| host.memory.huge_pages.clone())
+        .made_by(|prepare| prepare.transparent_hugepages.is_some() || !prepare.files.is_empty()),
     both("swap, bytes", |host| number(host.memory.swap_bytes)),
     both("page merging", |host| switch(host.memory.ksm)),
     both("compaction", |host| number(host.memory.compaction_proactiveness)),
     both("compaction of locked pages", |host| switch(host.memory.compacts_locked_pages)),
     both("statistics interval, s", |host| number(host.memory.stat_interval_s)),
     // Fingerprints are stored, so that later facts stay out of them.
-    holds("co-kernel", co_kernel),
-    holds("co-kernel parameters", |host| pairs(&host.cokernel.as_ref()?.cobalt.as_ref()?.parameters)),
-    holds("co-kernel CPUs", |host| cpus(host.cokernel.as_ref()?.cpus())),
-    holds("co-kernel timer", co_kernel_timer),
-    holds("gravity, ns", gravity),
-    shown("mode switches", mode_switches),
-    shown("co-kernel faults", co_kernel_faults),
-];
-
-/// Facts about the co-kernel.
-const CO_KERNEL: [&str; 7] = [
-    "co-kernel",
-    "co-kernel parameters",
-    "co-kernel CPUs",
-    "co-kernel timer",
-    "gravity, ns",
-    "mode switches",
-    "co-kernel faults",
+    holds("co-kernel", co_kernel).of_cokernel(),
+    holds("co-kernel parameters", |host| pairs(&host.cokernel.as_ref()?.cobalt.as_ref()?.parameters)).of_cokernel(),
+    holds("co-kernel CPUs", |host| cpus(host.cokernel.as_ref()?.cpus())).of_cokernel(),
+    holds("co-kernel timer", co_kernel_timer).of_cokernel(),
+    holds("gravity, ns", gravity).of_cokernel().made_by(|prepare| prepare.cobalt_gravity.is_some()),
+    shown("mode switches", mode_switches).of_cokernel(),
+    shown("co-kernel faults", co_kernel_faults).of_cokernel(),
 ];
 
 /// A fact that differs between two hosts: its name and both texts.
@@ -135,7 +145,7 @@ pub type Difference = (&'static str, Option<String>, Option<String>);
 
 /// The known facts of the co-kernel of `host`: names and texts.
 pub fn of_cokernel(host: &Host) -> impl Iterator<Item = (&'static str, String)> {
-    let facts = FACTS.iter().filter(|fact| CO_KERNEL.contains(&fact.name));
+    let facts = FACTS.iter().filter(|fact| fact.is_of_cokernel);
     facts.filter_map(|fact| Some((fact.name, (fact.text)(host)?)))
 }
 
@@ -159,11 +169,8 @@ pub fn told(host: &Host) -> Vec<Option<String>> {
 /// Facts that should have stayed the same and differ from `earlier` to `later`. Facts that `prepare` changes for a
 /// cell, or that another of its `roles` changes on this machine, do not count.
 pub fn changes(earlier: &Host, later: &Host, prepare: &Prepare, roles: &Roles) -> Vec<Difference> {
-    let mut made = made_by(prepare);
-    if !roles.is_empty() {
-        made.push(OTHER_TASKS);
-    }
-    let held = FACTS.iter().filter(|fact| fact.holds && !made.contains(&fact.name));
+    let is_made = |fact: &Fact| (fact.is_made_by)(prepare) || fact.name == OTHER_TASKS && !roles.is_empty();
+    let held = FACTS.iter().filter(|fact| fact.holds && !is_made(fact));
     if earlier.interrupts == later.interrupts {
         return differing(held, earlier, later);
     }
@@ -195,8 +202,7 @@ pub(crate) fn differences(a: &Host, b: &Host) -> Vec<Difference> {
 
 /// Facts of the fingerprint that differ from `earlier` to `later`, except those that `prepare` changes for a cell.
 pub(crate) fn differences_but_made(earlier: &Host, later: &Host, prepare: &Prepare) -> Vec<Difference> {
-    let made = made_by(prepare);
-    differing(FACTS.iter().filter(|fact| fact.compares && !made.contains(&fact.name)), earlier, later)
+    differing(FACTS.iter().filter(|fact| fact.compares && !(fact.is_made_by)(prepare)), earlier, later)
 }
 
 /// The gravities of two hosts, if they are known and differ.
@@ -213,36 +219,6 @@ pub(crate) fn tells_machines_apart(name: &str) -> bool {
 fn differing<'a>(facts: impl Iterator<Item = &'a Fact>, a: &Host, b: &Host) -> Vec<Difference> {
     let texts = facts.map(|fact| (fact.name, (fact.text)(a), (fact.text)(b)));
     texts.filter(|(_, a, b)| a.is_some() && b.is_some() && a != b).collect()
-}
-
-/// Names of the facts that a cell changes for its duration. Another finding reports whether these settings persisted.
-fn made_by(prepare: &Prepare) -> Vec<&'static str> {
-    let Prepare {
-        governor,
-        idle_latency,
-        rt_runtime_us,
-        timer_migration,
-        transparent_hugepages,
-        pause_irqbalance: _,
-        irq_cpus,
-        housekeeping_cpus,
-        cgroup,
-        cobalt_gravity,
-        files,
-    } = prepare;
-    let made = [
-        (governor.is_some(), &["frequency governor", "energy preference"][..]),
-        (idle_latency.is_some(), &["idle states"]),
-        (rt_runtime_us.is_some(), &["sched_rt_runtime_us", "real-time budget of the group"]),
-        (timer_migration.is_some(), &["timer migration"]),
-        (transparent_hugepages.is_some(), &["transparent huge pages"]),
-        (irq_cpus.is_some(), &["interrupt affinities", "default interrupt affinity"]),
-        (housekeeping_cpus.is_some(), &["workqueue CPUs"]),
-        (cobalt_gravity.is_some(), &["gravity, ns"]),
-        (cgroup.is_some(), &["real-time budget of the group", "CPU quota"]),
-        (!files.is_empty(), &["sched_rt_runtime_us", "timer migration", "transparent huge pages"]),
-    ];
-    made.into_iter().filter(|(is_made, _)| *is_made).flat_map(|(_, names)| names).copied().collect()
 }
 
 /// Names of the facts of the fingerprint, in its order.
@@ -384,7 +360,7 @@ mod tests {
     }
 
     #[test]
-    fn every_fact_that_a_cell_can_change_is_one() {
+    fn every_setting_of_a_cell_makes_its_facts() {
         let mut prepare = Prepare::default();
         for (key, value) in [
             ("governor", "performance"),
@@ -399,16 +375,13 @@ mod tests {
         ] {
             let _ = prepare.set(key, value);
         }
-        for made in made_by(&prepare) {
-            assert!(FACTS.iter().any(|fact| fact.name == made), "{made}");
-        }
-        assert_eq!(made_by(&prepare).len(), 12);
+        let made: Vec<_> = FACTS.iter().filter(|fact| (fact.is_made_by)(&prepare)).map(|fact| fact.name).collect();
+        assert_eq!(made.len(), 11, "{made:?}");
     }
 
     #[test]
     fn names_are_unique() {
         let names: std::collections::BTreeSet<_> = FACTS.iter().map(|fact| fact.name).collect();
         assert_eq!(names.len(), FACTS.len());
-        assert!(CO_KERNEL.iter().all(|name| names.contains(name)));
     }
 }

@@ -1,24 +1,15 @@
 //! Reading the CPU limits of this process's control groups.
 
 use crate::HostFs;
+use model::Scheduling;
 use std::path::{Path, PathBuf};
-
-/// Limits of CPU time.
-#[derive(Debug, Default, PartialEq, Eq)]
-pub(super) struct CpuLimits {
-    pub(super) cgroup: Option<String>,
-    pub(super) rt_runtime_us: Option<i64>,
-    pub(super) rt_period_us: Option<u64>,
-    pub(super) quota_us: Option<i64>,
-    pub(super) quota_period_us: Option<u64>,
-    pub(super) cpuset_partition: Option<String>,
-}
 
 /// Mount points of the cpu controller (v1) and of the one hierarchy (v2), in the order in which they are looked for.
 const V1: [&str; 2] = ["sys/fs/cgroup/cpu", "sys/fs/cgroup/cpu,cpuacct"];
 const V2: [&str; 2] = ["sys/fs/cgroup", "sys/fs/cgroup/unified"];
 
-pub(super) fn read(fs: &HostFs) -> CpuLimits {
+/// The settings of the scheduler that follow from these groups.
+pub(super) fn read(fs: &HostFs) -> Scheduling {
     let groups = fs.text("proc/self/cgroup").unwrap_or_default();
     let path_of = |wanted: &str| {
         groups.lines().find_map(|line| {
@@ -28,16 +19,16 @@ pub(super) fn read(fs: &HostFs) -> CpuLimits {
         })
     };
     let (v1, v2) = (path_of("cpu"), path_of(""));
-    let mut limits = CpuLimits { cgroup: v1.clone().or_else(|| v2.clone()), ..CpuLimits::default() };
+    let mut limits = Scheduling { cgroup: v1.clone().or_else(|| v2.clone()), ..Scheduling::default() };
     if let Some(groups) = v1.and_then(|path| lineage(fs, &V1, "cpu.shares", &path)) {
         let own = &groups[0];
-        limits.rt_runtime_us = fs.number(own.join("cpu.rt_runtime_us"));
-        limits.rt_period_us = fs.number(own.join("cpu.rt_period_us"));
+        limits.cgroup_rt_runtime_us = fs.number(own.join("cpu.rt_runtime_us"));
+        limits.cgroup_rt_period_us = fs.number(own.join("cpu.rt_period_us"));
         take_tightest(&mut limits, groups.iter().filter_map(|group| quota_v1(fs, group)));
     }
     if let Some(groups) = v2.and_then(|path| lineage(fs, &V2, "cgroup.controllers", &path)) {
         limits.cpuset_partition = fs.text(groups[0].join("cpuset.cpus.partition"));
-        if limits.quota_us.is_none() {
+        if limits.cpu_quota_us.is_none() {
             // The root has no cpu.max: nothing limits it.
             take_tightest(&mut limits, groups.iter().map(|group| quota_v2(fs, group).unwrap_or((-1, 0))));
         }
@@ -68,12 +59,12 @@ fn quota_v2(fs: &HostFs, group: &Path) -> Option<(i64, u64)> {
 }
 
 /// The limit with the smallest share, which may be that there is none.
-fn take_tightest(limits: &mut CpuLimits, quotas: impl Iterator<Item = (i64, u64)>) {
+fn take_tightest(limits: &mut Scheduling, quotas: impl Iterator<Item = (i64, u64)>) {
     let share = |(quota, period): &(i64, u64)| match u64::try_from(*quota) {
         Ok(quota) => quota as f64 / (*period).max(1) as f64,
         Err(_) => f64::INFINITY,
     };
     if let Some((quota, period)) = quotas.min_by(|a, b| share(a).total_cmp(&share(b))) {
-        (limits.quota_us, limits.quota_period_us) = (Some(quota.max(-1)), (period > 0).then_some(period));
+        (limits.cpu_quota_us, limits.cpu_quota_period_us) = (Some(quota.max(-1)), (period > 0).then_some(period));
     }
 }

@@ -10,14 +10,7 @@ const CAP_IPC_LOCK: u32 = 14;
 const CAP_SYS_NICE: u32 = 23;
 
 pub(super) fn read(fs: &HostFs, status: &str) -> Scheduling {
-    let limits = cgroup::read(fs);
     Scheduling {
-        cgroup: limits.cgroup,
-        cgroup_rt_runtime_us: limits.rt_runtime_us,
-        cgroup_rt_period_us: limits.rt_period_us,
-        cpu_quota_us: limits.quota_us,
-        cpu_quota_period_us: limits.quota_period_us,
-        cpuset_partition: limits.cpuset_partition,
         nohz_full: fs.cpu_list("sys/devices/system/cpu/nohz_full"),
         workqueue_cpus: fs.cpu_mask("sys/devices/virtual/workqueue/cpumask"),
         timer_migration: fs.switch("proc/sys/kernel/timer_migration"),
@@ -30,6 +23,7 @@ pub(super) fn read(fs: &HostFs, status: &str) -> Scheduling {
         nmi_watchdog: fs.switch("proc/sys/kernel/nmi_watchdog"),
         watchdog_cpus: fs.cpu_list("proc/sys/kernel/watchdog_cpumask"),
         permissions: permissions(fs, status),
+        ..cgroup::read(fs)
     }
 }
 
