@@ -1,7 +1,6 @@
 //! Summaries of records and of imported measurements: each cell of a run in numbers, without judgment.
 
 pub(crate) mod cell;
-pub(crate) mod cobalt;
 pub(crate) mod cost;
 pub(crate) mod curves;
 pub(crate) mod due_time;

@@ -63,16 +63,7 @@ pub fn response(host: Host) -> ResponseRecord {
         waking: None,
         host: Some(host.into()),
     };
-    ResponseRecord {
-        triggers: 0,
-        late: 0,
-        duplicate: 0,
-        foreign: 0,
-        line_errors: None,
-        own: None,
-        parts: None,
-        target: Some(Box::new(target)),
-    }
+    ResponseRecord { target: Some(Box::new(target)), ..ResponseRecord::default() }
 }
 
 /// Record of a guest in virtual time on a kernel of unknown configuration.

@@ -5,19 +5,15 @@
 //! waits for its next activation is found from its own behavior.
 
 mod activation;
-mod behind;
 mod bounds;
 mod calls;
 mod chain;
 mod open;
 mod period;
-mod released;
 mod result;
-mod rhythm;
 mod samples;
 #[cfg(test)]
 pub(crate) mod script;
-mod settings;
 mod tally;
 mod thread;
 mod timers;
@@ -28,7 +24,7 @@ pub use activation::{Activation, Block, Hop, Release, Wait};
 pub use calls::Call;
 pub(crate) use calls::{CallKind, UNKNOWN};
 pub use result::ThreadResult;
-pub use settings::Settings;
+pub use samples::Settings;
 pub use tally::Usual;
 pub use timers::WAKING_TIMERS;
 
@@ -133,7 +129,8 @@ impl WatchedThreads {
         let is_meant = |pid: &i32| self.names.get(pid).is_some_and(|name| is_meant(name));
         let unfinished = |thread: &&Thread| thread.unfinished(at_ns, &self.offsets, &self.settings).is_some();
         let threads = self.threads.iter().filter(|(pid, _)| is_meant(pid)).map(|(_, thread)| thread);
-        let longest = |thread: &Thread| thread.tally.response.max_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
+        let longest =
+            |thread: &Thread| thread.tally.thread.response.max_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
         threads.filter(unfinished).map(longest).max()
     }
 
@@ -242,7 +239,7 @@ impl WatchedThreads {
 
     /// Each thread so far: its ID, the histogram of its response times, and the number of late activations.
     pub fn progress(&self) -> impl Iterator<Item = (i32, &model::Histogram, u64)> {
-        self.threads.iter().map(|(pid, thread)| (*pid, &thread.tally.samples.histogram, thread.tally.late))
+        self.threads.iter().map(|(pid, thread)| (*pid, &thread.tally.samples.histogram, thread.tally.thread.late))
     }
 
     /// IDs of the threads whose wait is still not known.
@@ -278,7 +275,7 @@ impl WatchedThreads {
             }
             thread.tally.finish();
             let open = thread.open(at_ns, &self.offsets, &self.settings, is_awake(pid));
-            if thread.tally.activations > 0 || open.is_some() {
+            if thread.tally.thread.activations > 0 || open.is_some() {
                 results.push(self.result(pid, name, thread, open));
             } else {
                 inactive += 1;
@@ -350,39 +347,27 @@ impl WatchedThreads {
             }
             wait => wait.map(Call::text).unwrap_or_default(),
         };
+        if period.is_none() {
+            tally.thread.jitter = model::Histogram::default();
+        }
         let record = WatchedThread {
             tid: pid.unsigned_abs(),
             name,
-            process: None,
-            policy: None,
-            cpus: None,
             cpu: tally.cpu(),
             wait: wait_text,
             period,
             deadline: tally.deadline().filter(|_| period.is_some() || self.settings.deadline.is_some()),
-            activations: tally.activations,
-            skipped: tally.skipped,
-            late: tally.late,
-            releases: tally.releases,
             wakers,
-            latency: std::mem::take(&mut tally.latency),
-            jitter: if period.is_some() { std::mem::take(&mut tally.jitter) } else { model::Histogram::default() },
-            run: std::mem::take(&mut tally.run),
-            preempted: std::mem::take(&mut tally.preempted),
-            blocked: std::mem::take(&mut tally.blocked),
-            response: std::mem::take(&mut tally.response),
             response_at_least: at_least,
             response_at_most: at_most,
-            interval: std::mem::take(&mut tally.interval),
             preempted_by: times(tally.preempted_by.iter().map(|(pid, sum)| (named(*pid), *sum)), MOST_WAKERS),
             blocked_in: times(tally.blocked_in.iter().map(sleeping), MOST_CALLS),
             changes: changes.into_iter().filter_map(change).collect(),
             refused: track.refused().cloned().collect(),
-            page_faults: tally.page_faults,
-            migrations: tally.migrations,
             is_relative: tally.is_relative(),
             ended,
             open,
+            ..std::mem::take(&mut tally.thread)
         };
         ThreadResult {
             thread: record,

@@ -49,7 +49,7 @@ pub(super) struct Window {
 }
 
 /// Results of all measurers.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Measurement {
     /// The first measured due time.
     pub(super) started: MonoTime,
@@ -95,19 +95,6 @@ impl Measurement {
         ended: Ended,
         threads: Vec<ThreadRecord>,
     ) -> Measurement {
-        Measurement {
-            started,
-            measured,
-            ended,
-            threads,
-            clock_steps: Vec::new(),
-            runtime: None,
-            instrument: None,
-            response: None,
-            explained: None,
-            on_spike: None,
-            cost: None,
-            watch: None,
-        }
+        Measurement { started, measured, ended, threads, ..Measurement::default() }
     }
 }

@@ -199,10 +199,10 @@ impl CpuSleeper {
             achieved: Achieved {
                 policy: settings.policy,
                 cpus: settings.cpus,
-                changes: Vec::new(),
                 timer_slack_ns: if settings.policy.is_realtime() { 0 } else { settings.timer_slack.ns() },
                 memory_locked_bytes,
                 cpu_dma_latency_us,
+                ..Achieved::default()
             },
             cycles_due,
             recorded: collector.histogram.n,

@@ -67,18 +67,7 @@ fn of_name(package: &str) -> Option<ListedKernel> {
 }
 
 fn of_package(package: &str) -> ListedKernel {
-    ListedKernel {
-        kernel: package.to_owned(),
-        package: package.to_owned(),
-        version: None,
-        flavour: None,
-        preempt_rt: None,
-        preempt: None,
-        package_bytes: None,
-        package_sha256: None,
-        path: None,
-        kernel_sha256: None,
-    }
+    ListedKernel { kernel: package.to_owned(), package: package.to_owned(), ..ListedKernel::default() }
 }
 
 /// Adds the cached metadata.

@@ -25,6 +25,7 @@ pub struct MonitorDocument {
 }
 
 /// All windows of one CPU together.
+#[derive(Default)]
 struct CpuTotal {
     cpu: u32,
     histogram: Histogram,
@@ -161,15 +162,7 @@ fn totals(windows: &[MonitorWindow]) -> Vec<CpuTotal> {
     let mut totals: Vec<CpuTotal> = Vec::new();
     for cpu in windows.iter().flat_map(|window| &window.cpus) {
         let at = totals.iter().position(|total| total.cpu == cpu.cpu).unwrap_or_else(|| {
-            totals.push(CpuTotal {
-                cpu: cpu.cpu,
-                histogram: Histogram::default(),
-                missed: 0,
-                lost: 0,
-                max: None,
-                when: None,
-                is_open: false,
-            });
+            totals.push(CpuTotal { cpu: cpu.cpu, ..CpuTotal::default() });
             totals.len() - 1
         });
         let Some(total) = totals.get_mut(at) else { continue };

@@ -145,7 +145,7 @@ mod calls {
 
     /// `struct cobalt_threadstat`.
     #[repr(C)]
-    #[derive(Clone, Copy)]
+    #[derive(Clone, Copy, Default)]
     struct Statistics {
         execution_time: u64,
         timeout: u64,
@@ -248,19 +248,7 @@ mod calls {
 
     #[inline]
     pub(super) fn counters() -> Result<ThreadCounters, i32> {
-        let mut statistics = Statistics {
-            execution_time: 0,
-            timeout: 0,
-            mode_switches: 0,
-            context_switches: 0,
-            system_calls: 0,
-            status: 0,
-            page_faults: 0,
-            cpu: 0,
-            priority: 0,
-            names: [[0; 32]; 2],
-            reserved: [0; 8],
-        };
+        let mut statistics = Statistics::default();
         // SAFETY: the kernel writes one `struct cobalt_threadstat`; there is room for it, and it outlives the call.
         unsafe { call(THREAD_GETSTAT, [0, std::ptr::from_mut(&mut statistics) as u64, 0, 0, 0]) }?;
         let Statistics { mode_switches, context_switches, system_calls, page_faults, status, .. } = statistics;

@@ -2,7 +2,7 @@
 
 use super::code::CodeSample;
 use super::event::{Event, What, flags, state};
-use super::own::{self, ThreadState};
+use super::thread_state::{self, ThreadState};
 use super::timeline::{self, Stretch};
 use super::{Facts, Subject, Trace};
 use crate::watch::{Activation, Call, CallKind, Usual};
@@ -16,7 +16,7 @@ const LEAST_EXCESS_NS: u64 = 20_000;
 const FAULT_NS: u64 = 20_000;
 
 /// The activation to explain, and what is usual for its thread.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Inside {
     /// The activation.
     pub activation: Activation,
@@ -94,7 +94,7 @@ impl Excess {
     /// Time of interrupts and softirqs, ns, in each system call and outside of all, while the thread had the CPU.
     fn interrupted(&self, trace: &Trace, subject: &Subject, one: &Activation) -> BTreeMap<Option<i64>, u64> {
         let mut times: BTreeMap<Option<i64>, u64> = BTreeMap::new();
-        for interval in own::intervals(trace, subject.pid, one.cpu, one.user_ns, one.end_ns) {
+        for interval in thread_state::intervals(trace, subject.pid, one.cpu, one.user_ns, one.end_ns) {
             let ThreadState::Running(cpu) = interval.state else { continue };
             let Some(events) = trace.cpu(cpu) else { continue };
             let stretches = timeline::stretches(events, interval.from_ns, interval.to_ns);
@@ -158,7 +158,7 @@ fn stolen(trace: &Trace, subject: &Subject, one: &Activation) -> Option<u64> {
             _ => None,
         });
     let counted_ns = counted.reduce(|sum, ran_ns| sum + ran_ns)?;
-    let intervals = own::intervals(trace, pid, subject.cpu, from_ns, to_ns);
+    let intervals = thread_state::intervals(trace, pid, subject.cpu, from_ns, to_ns);
     let running = intervals.iter().filter(|interval| matches!(interval.state, ThreadState::Running(_)));
     let had_ns: u64 = running.map(|interval| interval.to_ns - interval.from_ns).sum();
     Some(had_ns.saturating_sub(counted_ns))

@@ -2,8 +2,8 @@
 
 use super::{Finding, coincidence, cost, load, settings, stalls, steadiness, throttling, uncertainty, when};
 use crate::summary::cell::CellSummary;
-use crate::summary::cobalt::CobaltThreads;
 use crate::summary::pool::Pool;
+use crate::summary::threads::CobaltThreads;
 use crate::wording::{count, duration, things};
 use model::{Header, OnSpikeRecord, SwitchReason, Usage};
 

@@ -42,8 +42,8 @@ impl<'a> FirstReading<'a> {
             deadline: *deadline,
             wait: wait.clone(),
             sample: *sample,
-            since_ns: 0,
             until_ns: u64::MAX,
+            ..Settings::default()
         };
         let mut threads = WatchedThreads::new(settings, chain);
         threads.names.clone_from(&wanted.names);

@@ -4,7 +4,6 @@ use crate::explain;
 use crate::stats::histogram::standard_deviation;
 use crate::stats::levels::Quantiles;
 use crate::stats::rate::Rate;
-use crate::summary::cobalt::{self, CobaltThreads};
 use crate::summary::cost::{self, CostSummary, LoadCostChange};
 use crate::summary::due_time::{self, DueTimes};
 use crate::summary::instrument::{self, InstrumentSummary};
@@ -14,7 +13,7 @@ use crate::summary::open::Open;
 use crate::summary::pool::Pool;
 use crate::summary::responses::{self, Response};
 use crate::summary::steadiness::Steadiness;
-use crate::summary::threads::{self, ThreadSummary};
+use crate::summary::threads::{self, CobaltThreads, ThreadSummary};
 use crate::summary::tracers::{self, Stages, Tracers};
 use crate::summary::watched::{self, WatchSummary};
 use model::{Cell, Entry, ExplainRecord, Header, Histogram, Ledger, Level, RuntimeRecord, Span};
@@ -167,7 +166,7 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
         ledger,
         early: pool.sum(|thread| thread.early),
         lost: pool.sum(|thread| thread.lost),
-        cobalt: cobalt::of(pool),
+        cobalt: threads::of_cobalt(pool),
         censored: Open::of(pool.threads().map(|(_, thread)| thread)),
         clock_reading_ns: pool.entries.iter().filter_map(|entry| entry.record.clock_reading).max().map(Span::ns),
         min_ns: of_program.and_then(|program| program.extremes.min_ns).or(histogram.min_ns),

@@ -9,7 +9,7 @@ use serde::Serialize;
 use std::sync::Arc;
 
 /// Counters of a cell's logger.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
 pub struct Response {
     /// Triggers that were sent.
     pub triggers: u64,

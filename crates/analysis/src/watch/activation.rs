@@ -1,11 +1,11 @@
 //! One activation of a thread: from its release to its next wait, and all that happened meanwhile.
 
-use super::calls::Call;
+use super::calls::{Call, CallKind};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
 /// What released an activation.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub enum Release {
     /// A timer that the thread had started, at its due time.
     Timer,
@@ -14,6 +14,7 @@ pub enum Release {
     /// An interrupt or softirq, when it woke the thread.
     Interrupt,
     /// Nothing: the thread did not sleep, because what it waits for had happened.
+    #[default]
     Immediate,
 }
 
@@ -64,7 +65,7 @@ pub struct Hop {
 }
 
 /// One activation. Times are `CLOCK_MONOTONIC`, ns.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize)]
 pub struct Activation {
     /// Index among the activations of the thread, from 0.
     pub index: u64,
@@ -123,5 +124,31 @@ impl Activation {
     /// Sum of the time in which it was to run and did not, ns.
     pub fn waited_ns(&self) -> u64 {
         self.waits.iter().map(|wait| wait.length_ns).sum()
+    }
+}
+
+/// Most releases of one activation that are kept.
+const MOST: usize = 256;
+
+/// The futexes that a thread released in one activation, by address, and when, ns.
+#[derive(Debug, Default)]
+pub(super) struct Released(Vec<(u64, u64)>);
+
+impl Released {
+    /// Takes a call with this first argument.
+    pub(super) fn take(&mut self, call: Call, first: u64, at_ns: u64) {
+        if call.wakes_futex() && self.0.len() < MOST {
+            self.0.push((first, at_ns));
+        }
+    }
+
+    /// Marks the sleeps that may have been waits for another activation. A thread that has slept for a lock releases it
+    /// afterwards, and wakes the others that sleep for it.
+    pub(super) fn mark(&self, blocks: &mut [Block]) {
+        for block in blocks {
+            let is_lock = self.0.iter().any(|(futex, at_ns)| *futex == block.futex && *at_ns >= block.to_ns);
+            let may_be = |call: Call| call.polls() || call.kind() == CallKind::Futex && !is_lock;
+            block.may_be_wait = block.call.is_some_and(may_be);
+        }
     }
 }

@@ -1,6 +1,8 @@
-//! Period of a thread from the intervals between its releases.
+//! Period of a thread from the intervals between its releases, and whether one is missing or comes too early.
 
+use super::activation::{Activation, Release};
 use model::{FoundPeriod, Period, Span};
+use std::sync::Arc;
 
 /// Intervals from which the period is found.
 const ENOUGH: usize = 64;
@@ -12,7 +14,7 @@ const LEAST: u64 = 10;
 const REGULAR: f64 = 0.8;
 
 /// Growing knowledge of a period.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct PeriodFinder {
     given: Option<Period>,
     first: Vec<u64>,
@@ -68,6 +70,84 @@ impl PeriodFinder {
         let is_given = self.given.is_some();
         let period = self.period().filter(|_| is_given || self.n >= LEAST && regular >= REGULAR)?;
         Some(FoundPeriod { period, is_given, regular })
+    }
+}
+
+/// Activations from which a period is known well enough to miss a release.
+const ENOUGH_RELEASES: u64 = 8;
+
+/// Releases of one thread, those of the warm-up included.
+#[derive(Debug, Default)]
+pub(super) struct Rhythm {
+    period: PeriodFinder,
+    last_release_ns: Option<u64>,
+    longest_ns: u64,
+    n: u64,
+    by_timer: u64,
+}
+
+/// A release that did not come.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Missing {
+    /// Time at which it was due, one period after the release before it, ns.
+    pub(super) due_ns: u64,
+    /// Whether most releases before it were by a timer.
+    pub(super) is_by_timer: bool,
+}
+
+impl Rhythm {
+    pub(super) fn new(given: Option<Period>) -> Rhythm {
+        Rhythm { period: PeriodFinder::new(given), last_release_ns: None, longest_ns: 0, n: 0, by_timer: 0 }
+    }
+
+    pub(super) fn take(&mut self, one: &Activation) {
+        self.n += 1;
+        self.by_timer += u64::from(one.release == Release::Timer);
+        if let Some(last_ns) = self.last_release_ns.replace(one.release_ns) {
+            let interval_ns = one.release_ns.saturating_sub(last_ns);
+            self.longest_ns = self.longest_ns.max(interval_ns);
+            self.period.take(interval_ns);
+        }
+    }
+
+    /// The release that was due before `until_ns`, at the end: the thread has waited for more than two periods, and
+    /// longer than ever before.
+    pub(super) fn missing(&mut self, until_ns: u64) -> Option<Missing> {
+        self.period.find();
+        let (found, last_ns) = self.period.result().zip(self.last_release_ns)?;
+        let (period_ns, waited_ns) = (found.period.ns(), until_ns.saturating_sub(last_ns));
+        let is_known = found.is_given || self.n >= ENOUGH_RELEASES;
+        let is_long = waited_ns > period_ns.saturating_mul(2) && waited_ns > self.longest_ns;
+        let missing = Missing { due_ns: last_ns.saturating_add(period_ns), is_by_timer: self.by_timer * 2 > self.n };
+        (is_known && is_long).then_some(missing)
+    }
+}
+
+/// The longest activation so far that was not over at the release of the next one.
+#[derive(Debug, Default)]
+pub(super) struct Behind {
+    longest: Option<Arc<Activation>>,
+    last_release_ns: u64,
+    /// Shortest time between two releases, ns: shorter activations delay no other.
+    least_interval_ns: Option<u64>,
+}
+
+impl Behind {
+    /// The longest activation that was not over at the release of `one`. That one is kept for those after it.
+    pub(super) fn take(&mut self, one: &Activation) -> Option<Arc<Activation>> {
+        let interval_ns = one.release_ns.saturating_sub(self.last_release_ns);
+        self.last_release_ns = one.release_ns;
+        if interval_ns > 0 && interval_ns < one.release_ns {
+            self.least_interval_ns = self.least_interval_ns.into_iter().chain([interval_ns]).min();
+        }
+        self.longest.take_if(|longest| longest.end_ns <= one.release_ns);
+        let behind = self.longest.clone();
+        let own_ns = |one: &Activation| one.end_ns.saturating_sub(one.start_ns);
+        let may_matter = self.least_interval_ns.is_none_or(|least_ns| own_ns(one) > least_ns);
+        if may_matter && behind.as_ref().is_none_or(|behind| own_ns(behind) < own_ns(one)) {
+            self.longest = Some(Arc::new(one.clone()));
+        }
+        behind
     }
 }
 

@@ -1,6 +1,6 @@
 //! Samples of a watched thread in the tables of a measured thread, in memory that does not grow with their number.
 
-use model::{Episode, Episodes, Histogram, Second, Slice, Span, Worst};
+use model::{Episode, Episodes, Histogram, Period, Second, Slice, Span, WatchSample, Worst};
 
 /// Slices at most; above, pairs are joined. And the samples of the first slices.
 const MOST_SLICES: usize = 128;
@@ -133,6 +133,23 @@ impl Samples {
         self.keep_worst(usize::try_from(tail).unwrap_or(MOST_WORST).min(MOST_WORST));
         (std::mem::take(&mut self.worst), std::mem::take(&mut self.episodes))
     }
+}
+
+/// Settings of all watched threads.
+#[derive(Debug, Clone, Default)]
+pub struct Settings {
+    /// The period, if given.
+    pub period: Option<Period>,
+    /// The deadline, if given.
+    pub deadline: Option<Span>,
+    /// Name of the call that they wait in, if given.
+    pub wait: Option<String>,
+    /// The time that is the sample.
+    pub sample: WatchSample,
+    /// Start of the measured time, `CLOCK_MONOTONIC`, ns: releases before it do not count.
+    pub since_ns: u64,
+    /// Its end, ns: releases from then on do not count.
+    pub until_ns: u64,
 }
 
 #[cfg(test)]

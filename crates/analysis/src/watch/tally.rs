@@ -5,10 +5,9 @@ use super::bounds::{Bounded, Bounds};
 use super::calls::{Call, CallKind};
 use super::open::Open;
 use super::period::PeriodFinder;
-use super::samples::{Sample, Samples};
-use super::settings::Settings;
+use super::samples::{Sample, Samples, Settings};
 use crate::stats::quantile::quantile;
-use model::{Histogram, Period, Releases, Span, WatchSample};
+use model::{Histogram, Period, Span, WatchSample, WatchedThread};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -75,34 +74,23 @@ pub(super) enum Sleeping {
 }
 
 /// Counts of the activations of one thread.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub(super) struct Tally {
     sample: WatchSample,
     deadline: Option<Span>,
     pub(super) period: PeriodFinder,
-    pub(super) activations: u64,
-    pub(super) skipped: u64,
+    /// Its sums and distributions; the rest of it is filled in at the end.
+    pub(super) thread: WatchedThread,
     /// Due times that passed while events were lost.
     pub(super) lost: u64,
     is_after_loss: bool,
-    pub(super) late: u64,
-    pub(super) releases: Releases,
     pub(super) wakers: BTreeMap<i32, u64>,
-    pub(super) latency: Histogram,
-    pub(super) jitter: Histogram,
-    pub(super) run: Histogram,
     user_run: Histogram,
     calls: BTreeMap<i64, Histogram>,
     faults: Histogram,
-    pub(super) preempted: Histogram,
-    pub(super) blocked: Histogram,
-    pub(super) response: Histogram,
     pub(super) bounds: Bounds,
-    pub(super) interval: Histogram,
     pub(super) preempted_by: BTreeMap<i32, Sum>,
     pub(super) blocked_in: BTreeMap<Sleeping, Sum>,
-    pub(super) page_faults: u64,
-    pub(super) migrations: u64,
     cpus: BTreeMap<u32, u64>,
     pub(super) samples: Samples,
     /// Release of the latest activation, and the time from which the program ran, ns.
@@ -125,38 +113,7 @@ impl Tally {
             sample: settings.sample,
             deadline: settings.deadline,
             period: PeriodFinder::new(settings.period),
-            activations: 0,
-            skipped: 0,
-            lost: 0,
-            is_after_loss: false,
-            late: 0,
-            releases: Releases::default(),
-            wakers: BTreeMap::new(),
-            latency: Histogram::default(),
-            jitter: Histogram::default(),
-            run: Histogram::default(),
-            user_run: Histogram::default(),
-            calls: BTreeMap::new(),
-            faults: Histogram::default(),
-            preempted: Histogram::default(),
-            blocked: Histogram::default(),
-            response: Histogram::default(),
-            bounds: Bounds::default(),
-            interval: Histogram::default(),
-            preempted_by: BTreeMap::new(),
-            blocked_in: BTreeMap::new(),
-            page_faults: 0,
-            migrations: 0,
-            cpus: BTreeMap::new(),
-            samples: Samples::default(),
-            last: None,
-            cycles: 0,
-            pending: Vec::new(),
-            waits: Spread::default(),
-            steps: Spread::default(),
-            usual_response_ns: None,
-            first_release_ns: None,
-            last_end_ns: 0,
+            ..Tally::default()
         }
     }
 
@@ -174,20 +131,20 @@ impl Tally {
         self.bounds.take(one);
         let one = &*one;
         let ns = |ns: u64| i64::try_from(ns).unwrap_or(i64::MAX);
-        self.activations += 1;
+        self.thread.activations += 1;
         match one.release {
-            Release::Timer => self.releases.timer += 1,
-            Release::Interrupt => self.releases.interrupt += 1,
-            Release::Immediate => self.releases.immediate += 1,
+            Release::Timer => self.thread.releases.timer += 1,
+            Release::Interrupt => self.thread.releases.interrupt += 1,
+            Release::Immediate => self.thread.releases.immediate += 1,
             Release::Thread(pid) => {
-                self.releases.thread += 1;
+                self.thread.releases.thread += 1;
                 if let Some(n) = slot(&mut self.wakers, pid) {
                     *n += 1;
                 }
             }
         }
-        self.latency.record(ns(one.latency_ns()));
-        self.run.record(ns(one.run_ns));
+        self.thread.latency.record(ns(one.latency_ns()));
+        self.thread.run.record(ns(one.run_ns));
         self.user_run.record(ns(one.user_run_ns));
         self.faults.record(i64::from(one.faults));
         for (call, (run_ns, _)) in &one.calls {
@@ -195,9 +152,9 @@ impl Tally {
                 histogram.record(ns(*run_ns));
             }
         }
-        self.preempted.record(ns(one.waited_ns()));
-        self.blocked.record(ns(one.blocked_ns()));
-        self.response.record(ns(one.response_ns()));
+        self.thread.preempted.record(ns(one.waited_ns()));
+        self.thread.blocked.record(ns(one.blocked_ns()));
+        self.thread.response.record(ns(one.response_ns()));
         for wait in &one.waits {
             if let Some(sum) = slot(&mut self.preempted_by, wait.by) {
                 sum.add(wait.length_ns);
@@ -214,13 +171,13 @@ impl Tally {
                 sum.add(block.to_ns - block.from_ns);
             }
         }
-        if self.activations.is_multiple_of(ENOUGH) {
-            let median = quantile(&self.response, 0.5);
+        if self.thread.activations.is_multiple_of(ENOUGH) {
+            let median = quantile(&self.thread.response, 0.5);
             self.usual_response_ns = median.and_then(|ns| u64::try_from(ns).ok());
-            self.bounds.learn(&self.run, &self.interval);
+            self.bounds.learn(&self.thread.run, &self.thread.interval);
         }
-        self.page_faults += u64::from(one.faults);
-        self.migrations += u64::from(one.migrations);
+        self.thread.page_faults += u64::from(one.faults);
+        self.thread.migrations += u64::from(one.migrations);
         *self.cpus.entry(one.cpu).or_default() += 1;
         self.first_release_ns.get_or_insert(one.release_ns);
         self.last_end_ns = one.end_ns;
@@ -229,7 +186,7 @@ impl Tally {
             WatchSample::Response => one.response_ns(),
             WatchSample::Latency => one.latency_ns(),
         };
-        self.skipped += skipped;
+        self.thread.skipped += skipped;
         self.cycles += skipped;
         self.samples.missed += skipped;
         self.pending.push((sample, one.release_ns, one.response_ns()));
@@ -255,7 +212,7 @@ impl Tally {
             self.cycles += lost;
             return 0;
         }
-        self.interval.record(i64::try_from(interval).unwrap_or(i64::MAX));
+        self.thread.interval.record(i64::try_from(interval).unwrap_or(i64::MAX));
         self.period.take(interval);
         let Some(period) = self.period.period() else { return 0 };
         if let Some(started) = one.timer_started_ns {
@@ -266,7 +223,7 @@ impl Tally {
             self.steps.add(off as f64 - if is_before { period.ns() as f64 } else { 0.0 });
         }
         let between = one.user_ns.saturating_sub(user);
-        self.jitter.record(i64::try_from(between.abs_diff(period.ns())).unwrap_or(i64::MAX));
+        self.thread.jitter.record(i64::try_from(between.abs_diff(period.ns())).unwrap_or(i64::MAX));
         // The due times of a timer are on a grid; others are not there to be skipped.
         let periods = (interval + period.ns() / 2) / period.ns();
         let is_on_grid = one.release == Release::Timer && self.is_relative() != Some(true);
@@ -279,7 +236,7 @@ impl Tally {
         let first = self.first_release_ns.unwrap_or(0);
         for (length_ns, release_ns, response_ns) in std::mem::take(&mut self.pending) {
             let is_late = deadline.is_some_and(|deadline| response_ns > deadline.ns());
-            self.late += u64::from(is_late);
+            self.thread.late += u64::from(is_late);
             let at_ns = release_ns.saturating_sub(first);
             self.samples.take(Sample { cycle: self.cycles, at_ns, length_ns, skipped: 0, is_late });
             self.cycles += 1;
@@ -290,12 +247,12 @@ impl Tally {
     pub(super) fn finish(&mut self) {
         self.period.find();
         self.flush();
-        self.bounds.learn(&self.run, &self.interval);
+        self.bounds.learn(&self.thread.run, &self.thread.interval);
         if self.period.result().is_none() {
-            (self.skipped, self.lost) = (0, 0);
+            (self.thread.skipped, self.lost) = (0, 0);
             self.samples.missed = 0;
             if self.deadline.is_none() {
-                self.late = 0;
+                self.thread.late = 0;
                 self.samples.clear_late();
             }
         }
@@ -309,13 +266,13 @@ impl Tally {
 
     /// Bounds of the response times, after [`Tally::finish`].
     pub(super) fn bounded(&mut self) -> Bounded {
-        self.bounds.finish(self.releases.immediate)
+        self.bounds.finish(self.thread.releases.immediate)
     }
 
     /// Whether most activations are released by a timer whose due times are on a grid, so that one that passes is
     /// skipped.
     pub(super) fn is_on_grid(&self) -> bool {
-        self.releases.timer * 2 > self.activations && self.is_relative() != Some(true)
+        self.thread.releases.timer * 2 > self.thread.activations && self.is_relative() != Some(true)
     }
 
     /// Counts what is not over at the end, after [`Tally::finish`]: late if it is so already, with the due times that
@@ -323,8 +280,8 @@ impl Tally {
     pub(super) fn take_open(&mut self, open: &Open) {
         let is_late = self.deadline().is_some_and(|deadline| open.at_least_ns > deadline.ns());
         let at_ns = open.due_ns.saturating_sub(self.first_release_ns.unwrap_or(open.due_ns));
-        self.late += u64::from(is_late);
-        self.skipped += open.behind;
+        self.thread.late += u64::from(is_late);
+        self.thread.skipped += open.behind;
         self.samples.take_open(Sample { cycle: self.cycles, at_ns, length_ns: open.at_least_ns, skipped: 0, is_late });
     }
 
@@ -344,16 +301,16 @@ impl Tally {
     pub(super) fn usual(&self) -> Option<Usual> {
         let median =
             |histogram: &Histogram| quantile(histogram, 0.5).and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
-        (self.activations >= ENOUGH).then(|| Usual {
-            run_ns: median(&self.run),
+        (self.thread.activations >= ENOUGH).then(|| Usual {
+            run_ns: median(&self.thread.run),
             user_run_ns: median(&self.user_run),
             // A call that is not made in half of the activations is not usual.
             calls: (self.calls.iter())
-                .filter(|(_, histogram)| histogram.n * 2 >= self.activations)
+                .filter(|(_, histogram)| histogram.n * 2 >= self.thread.activations)
                 .map(|(call, histogram)| (*call, median(histogram)))
                 .collect(),
             faults: u32::try_from(median(&self.faults)).unwrap_or(u32::MAX),
-            response_ns: median(&self.response),
+            response_ns: median(&self.thread.response),
         })
     }
 }

@@ -1,11 +1,10 @@
 //! One watched thread: its state, the call it waits in, and what it has not finished at the end.
 
 use super::Finished;
-use super::behind::Behind;
 use super::calls::{Call, CallKind};
 use super::open::Open;
-use super::rhythm::{Missing, Rhythm};
-use super::settings::Settings;
+use super::period::{Behind, Missing, Rhythm};
+use super::samples::Settings;
 use super::tally::Tally;
 use super::track::{Completed, Track, Unfinished};
 use super::wait::Chooser;
@@ -16,7 +15,7 @@ use std::collections::VecDeque;
 /// Most events of one thread that are kept until its wait is known.
 const MOST_EVENTS: usize = 50_000;
 
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Thread {
     /// Its first event, or the first look at it, ns.
     seen_ns: u64,
@@ -43,16 +42,9 @@ impl Thread {
         Thread {
             seen_ns,
             track: Track::new(pid, None),
-            wait: None,
-            chooser: Chooser::default(),
-            early: VecDeque::new(),
             tally: Tally::new(settings),
-            behind: Behind::default(),
             rhythm: Rhythm::new(settings.period),
-            ended_ns: None,
-            priority: None,
-            changes: Vec::new(),
-            began_with: None,
+            ..Thread::default()
         }
     }
 

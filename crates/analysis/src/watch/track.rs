@@ -1,12 +1,11 @@
 //! State of one watched thread, event by event, and the activations that follow from it.
 
-use super::activation::{Activation, Block, Hop, Release, Wait};
+use super::activation::{Activation, Block, Hop, Release, Released, Wait};
 use super::calls::{Call, CallKind};
-use super::released::Released;
 use super::timers::{Due, Timers};
 use crate::events::{Event, What, flags, state};
 use model::RefusedPolicy;
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 
 /// Most sleeps and waits of one activation that are kept; later ones are added to the last.
 const MOST_PIECES: usize = 256;
@@ -21,8 +20,9 @@ const REFUSED: i64 = -1;
 const SWITCH_OUT_NS: u64 = 50_000;
 
 /// What the thread does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 enum State {
+    #[default]
     Unknown,
     Running,
     /// It is to run; the thread that runs instead, if known.
@@ -109,7 +109,7 @@ pub(super) enum Doing {
 }
 
 /// State of one thread.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct Track {
     pid: i32,
     /// The call in which it waits for its next activation.
@@ -140,25 +140,7 @@ pub(super) struct Track {
 
 impl Track {
     pub(super) fn new(pid: i32, wait: Option<Call>) -> Track {
-        Track {
-            pid,
-            wait,
-            state: State::Unknown,
-            accounted_ns: 0,
-            current: None,
-            in_fault: false,
-            woken: None,
-            woken_early: None,
-            timers: Timers::default(),
-            cpu: None,
-            migrations: 0,
-            n_activations: 0,
-            open: None,
-            hops: Vec::new(),
-            yields: false,
-            refused: BTreeSet::new(),
-            released: Released::default(),
-        }
+        Track { pid, wait, ..Track::default() }
     }
 
     /// Forgets what may be wrong after lost events.
@@ -416,20 +398,10 @@ impl Track {
             release,
             release_ns: release_ns.min(at),
             start_ns: at,
-            user_ns: 0,
-            end_ns: 0,
             cpu,
-            priority: None,
-            run_ns: 0,
-            user_run_ns: 0,
-            calls: BTreeMap::new(),
-            waits: Vec::new(),
-            blocks: Vec::new(),
-            faults: 0,
             migrations: std::mem::take(&mut self.migrations),
-            timer_started_ns: None,
             hops: if matches!(release, Release::Thread(_)) { std::mem::take(&mut self.hops) } else { Vec::new() },
-            idle_ns: 0,
+            ..Activation::default()
         });
         self.released = Released::default();
     }

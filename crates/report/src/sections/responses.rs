@@ -176,20 +176,7 @@ mod tests {
     use model::{Host, OwnExchange};
 
     fn quiet() -> Response {
-        Response {
-            triggers: 1000,
-            late: 0,
-            lost: 0,
-            lost_at_least_ns: None,
-            unsent: 0,
-            left_out: 0,
-            duplicate: 0,
-            foreign: 0,
-            line_errors: Some(0),
-            parts: None,
-            own: None,
-            target: None,
-        }
+        Response { triggers: 1000, line_errors: Some(0), ..Response::default() }
     }
 
     fn target(policy: &str, host: Option<Host>) -> Target {

@@ -236,17 +236,10 @@ pub(in crate::watch) fn verdict(script: &Script, require: &str, change: impl FnO
     run.cell("none", "other").require(require).measure(0, 0, |_, _| 0);
     let (mut results, inactive) = results(script, None);
     let mut watch = WatchRecord {
-        command_line: Vec::new(),
-        status: None,
         threads: results.iter().map(|one| one.thread.clone()).collect(),
         inactive,
-        unseen: Vec::new(),
-        others: Vec::new(),
-        chain: None,
-        gaps: 0,
         events: 1,
-        watching_us: None,
-        missing: Vec::new(),
+        ..WatchRecord::default()
     };
     change(&mut watch);
     run.header.cells[0].task = "watch:./control".parse().unwrap();
