@@ -181,8 +181,6 @@ impl Watcher {
                     on_spike: self.on_spike(),
                     floor_ns: Arc::clone(&floor_ns),
                     kept,
-                    not_covered: 0,
-                    latest_not_covered: None,
                     events: 0,
                 };
                 self.explaining = Some(spawn("explainer", move || state.run(&taken))?);
@@ -243,9 +241,9 @@ impl Watcher {
         let explained = explained.map(|(mut state, ran, used_us)| {
             if let Some((cpu, release_ns, response_ns)) = reader.results.latest_not_taken {
                 let due_ns = release_ns.cast_signed().wrapping_sub_unsigned(self.started.0);
-                state.not_covered(NotCovered { cpu, due_ns, latency: Span(response_ns) });
+                state.kept.take_not_covered(NotCovered { cpu, due_ns, latency: Span(response_ns) });
             }
-            state.not_covered += reader.results.not_taken.saturating_sub(1);
+            state.kept.not_covered += reader.results.not_taken.saturating_sub(1);
             let given = self.cell.conditions.explain.as_ref().and_then(|asked| asked.above);
             let above = given.or(reader.results.first_above_ns.map(Span));
             let mut missing = self.missing.clone();

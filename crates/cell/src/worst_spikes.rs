@@ -3,7 +3,7 @@
 use crate::trace::Export;
 use analysis::explain::{Case, Symbols, Totals, Trace};
 use ftrace::{Capture, Layouts, Window};
-use model::{CaptureFile, Captures, Explain, Explanation};
+use model::{CaptureFile, Captures, Explain, ExplainRecord, Explanation, NotCovered, Span};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -21,7 +21,10 @@ pub(super) struct WorstSpikes {
     timers: Vec<u64>,
     /// Export of each kept spike, if requested.
     export: Option<Export>,
-    pub(super) totals: Totals,
+    totals: Totals,
+    /// Number of spikes that no trace covers, and the latest of them.
+    pub(super) not_covered: u64,
+    latest_not_covered: Option<NotCovered>,
     /// Worst first.
     worst: Vec<(Explanation, Option<Packed>)>,
     /// Captures of others, the first ones.
@@ -37,7 +40,7 @@ impl WorstSpikes {
     }
 
     /// The first file that could not be exported, with the reason.
-    pub(super) fn failure(&mut self) -> Option<String> {
+    fn failure(&mut self) -> Option<String> {
         self.export.as_mut().and_then(Export::failure)
     }
 
@@ -105,8 +108,36 @@ impl WorstSpikes {
         self.worst.get(self.most.checked_sub(1)?).map(|(least, _)| least.latency.ns())
     }
 
+    /// Counts a spike that no trace covers.
+    pub(super) fn take_not_covered(&mut self, one: NotCovered) {
+        self.not_covered += 1;
+        let latest = self.latest_not_covered.take().filter(|latest| latest.latency >= one.latency);
+        self.latest_not_covered = latest.or(Some(one));
+    }
+
+    /// The record of all spikes, without what only the trace knows.
+    pub(super) fn record(mut self, mut missing: Vec<String>) -> ExplainRecord {
+        missing.extend(self.failure());
+        let totals = std::mem::take(&mut self.totals);
+        let (not_covered, latest_not_covered) = (self.not_covered, self.latest_not_covered);
+        let (worst, captures) = self.finish();
+        ExplainRecord {
+            spikes: totals.explained + not_covered,
+            explained: totals.explained,
+            not_covered,
+            latest_not_covered,
+            late: Span(totals.late_ns),
+            evidence_ns: totals.evidence_ns,
+            missing,
+            causes: totals.causes(),
+            worst,
+            captures,
+            ..ExplainRecord::default()
+        }
+    }
+
     /// The worst explanations, worst first, and the captures.
-    pub(super) fn finish(self) -> (Vec<Explanation>, Vec<CaptureFile>) {
+    fn finish(self) -> (Vec<Explanation>, Vec<CaptureFile>) {
         let files = self.captured().map(|packed| CaptureFile::new(&packed.0, &packed.1)).collect();
         let worst = self.worst.into_iter().map(|(explanation, packed)| {
             let capture = packed.map(|packed| packed.0.clone());
@@ -127,7 +158,6 @@ fn name_of(explanation: &Explanation) -> String {
 mod tests {
     use super::*;
     use analysis::explain::{Facts, Subject};
-    use model::Span;
 
     /// A spike of this latency, in the cycle of the same number.
     fn explained(latency: u64) -> (Case, Explanation) {

@@ -25,9 +25,7 @@ pub(super) struct Results {
     pub(super) answers: Vec<AnswerStages>,
     /// Statistics of the trace and its gaps.
     pub(super) statistics: TraceStatistics,
-    not_covered: u64,
-    latest_not_covered: Option<NotCovered>,
-    /// The latest of those, latest first, if a host explains them.
+    /// The latest spikes that no trace covers, latest first, if a host explains them.
     others: Option<Vec<NotCovered>>,
 }
 
@@ -54,14 +52,12 @@ impl Results {
             self.is_full = reports.try_send(SpikeReport::NotCovered(one)).is_err();
             return;
         }
-        self.not_covered += 1;
+        self.kept.take_not_covered(one);
         if let Some(others) = &mut self.others {
             let at = others.partition_point(|kept| kept.latency >= one.latency);
             others.insert(at, one);
             others.truncate(self.kept.most);
         }
-        let latest = self.latest_not_covered.take().filter(|latest| latest.latency >= one.latency);
-        self.latest_not_covered = latest.or(Some(one));
     }
 
     /// Adds what was explained from one trace.
@@ -87,18 +83,14 @@ impl Results {
         i64::try_from(self.kept.floor_ns()?).ok()
     }
 
-    pub(super) fn finish(mut self, watch: &SpikeWatch) -> ExplainRecord {
-        self.missing.extend(self.kept.failure());
-        let totals = std::mem::take(&mut self.kept.totals);
-        let (worst, captures) = self.kept.finish();
+    pub(super) fn finish(self, watch: &SpikeWatch) -> ExplainRecord {
+        let (record, lost) = (self.kept.record(self.missing), self.statistics.lost);
         let above_at_end = known(watch.above_ns());
         ExplainRecord {
             above: self.statistics.first_above_ns.and_then(known).or(above_at_end),
             above_at_end,
-            spikes: totals.explained + self.not_covered + self.statistics.lost,
-            explained: totals.explained,
-            not_covered: self.not_covered + self.statistics.lost,
-            latest_not_covered: self.latest_not_covered,
+            spikes: record.spikes + lost,
+            not_covered: record.not_covered + lost,
             others_not_covered: self.others.unwrap_or_default(),
             stood_still: Some(self.statistics.stood_still),
             overwritten: Some(self.statistics.overwritten),
@@ -108,15 +100,9 @@ impl Results {
                 .explaining_us
                 .zip(self.statistics.used_us)
                 .map(|(explaining, taking)| explaining + taking),
-            late: Span(totals.late_ns),
-            evidence_ns: totals.evidence_ns,
             irq: self.irq,
             answers: self.answers,
-            host_error_ns: None,
-            missing: self.missing,
-            causes: totals.causes(),
-            worst,
-            captures,
+            ..record
         }
     }
 }
@@ -136,8 +122,9 @@ mod tests {
         for (due_ns, latency) in [(1, 20), (2, 50), (3, 50), (4, 30)] {
             kept.not_covered(NotCovered { cpu: 0, due_ns, latency: Span(latency) });
         }
-        assert_eq!(kept.latest_not_covered.map(|latest| (latest.due_ns, kept.not_covered)), Some((2, 4)));
         assert_eq!(kept.others, None);
+        let record = kept.kept.record(Vec::new());
+        assert_eq!(record.latest_not_covered.map(|latest| (latest.due_ns, record.not_covered)), Some((2, 4)));
     }
 
     #[test]

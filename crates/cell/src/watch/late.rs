@@ -16,7 +16,7 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, Sender};
 
 /// A late activation with what is known of its thread.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(super) struct LateActivation {
     pub(super) pid: i32,
     pub(super) name: String,
@@ -98,8 +98,6 @@ pub(super) struct Explaining {
     /// Response time, ns, above which an activation would still be kept.
     pub(super) floor_ns: Arc<AtomicU64>,
     pub(super) kept: WorstSpikes,
-    pub(super) not_covered: u64,
-    pub(super) latest_not_covered: Option<NotCovered>,
     pub(super) events: u64,
 }
 
@@ -146,7 +144,7 @@ impl Explaining {
             explained.push((case, explanation));
         }
         self.kept.take(&window, &trace, &symbols, explained);
-        not_covered.into_iter().for_each(|one| self.not_covered(one));
+        not_covered.into_iter().for_each(|one| self.kept.take_not_covered(one));
         if let Some(floor_ns) = self.kept.floor_ns() {
             self.floor_ns.store(floor_ns, Relaxed);
         }
@@ -166,35 +164,14 @@ impl Explaining {
         Case::of_activation(trace, Owner { name, pid: Some(pid) }, priority, inside, facts, self.started.0)
     }
 
-    /// Counts a late activation that no trace covers.
-    pub(super) fn not_covered(&mut self, one: NotCovered) {
-        self.not_covered += 1;
-        let latest = self.latest_not_covered.take().filter(|latest| latest.latency >= one.latency);
-        self.latest_not_covered = latest.or(Some(one));
-    }
-
-    pub(super) fn record(mut self, above: Option<Span>, missing: Vec<String>, used_us: Option<u64>) -> ExplainRecord {
-        let mut missing = missing;
-        missing.extend(self.kept.failure());
+    pub(super) fn record(self, above: Option<Span>, missing: Vec<String>, used_us: Option<u64>) -> ExplainRecord {
         let floor = self.floor_ns.load(Relaxed);
-        let totals = std::mem::take(&mut self.kept.totals);
-        let (worst, captures) = self.kept.finish();
         ExplainRecord {
             above,
             above_at_end: Some(Span(floor)).filter(|_| floor > 0).or(above),
-            spikes: totals.explained + self.not_covered,
-            explained: totals.explained,
-            not_covered: self.not_covered,
-            latest_not_covered: self.latest_not_covered,
             events: self.events,
             explaining_us: used_us,
-            late: Span(totals.late_ns),
-            evidence_ns: totals.evidence_ns,
-            missing,
-            causes: totals.causes(),
-            worst,
-            captures,
-            ..ExplainRecord::default()
+            ..self.kept.record(missing)
         }
     }
 }
@@ -221,48 +198,20 @@ fn name_others(trace: &mut Trace) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::watch::{Activation, Release, Usual};
-    use std::collections::BTreeMap;
+    use analysis::watch::{Activation, Release};
 
     fn late(release_ns: u64, end_ns: u64, idle_ns: u64) -> LateActivation {
         let activation = Activation {
-            index: 0,
             release: Release::Interrupt,
             release_ns,
             start_ns: release_ns,
             user_ns: release_ns,
             end_ns,
-            cpu: 0,
-            priority: None,
-            run_ns: 0,
-            user_run_ns: 0,
-            calls: BTreeMap::new(),
-            waits: vec![],
-            blocks: vec![],
-            faults: 0,
-            migrations: 0,
-            timer_started_ns: None,
-            hops: vec![],
             idle_ns,
+            ..Activation::default()
         };
-        let inside = Inside {
-            activation,
-            behind: None,
-            usual: Usual::default(),
-            priorities: HashMap::new(),
-            files: HashMap::new(),
-            samples: vec![],
-        };
-        LateActivation {
-            pid: 1,
-            name: String::new(),
-            priority: 120,
-            inside,
-            has_cpu_quota: false,
-            throttled_ns: None,
-            samples: vec![],
-            mapped: Arc::default(),
-        }
+        let inside = Inside { activation, ..Inside::default() };
+        LateActivation { pid: 1, priority: 120, inside, ..LateActivation::default() }
     }
 
     #[test]
