@@ -184,12 +184,6 @@ fn budget(option: &str) -> Result<DeadlineBudget, PolicyError> {
     }
 }
 
-impl Default for Policy {
-    fn default() -> Policy {
-        Policy::OTHER
-    }
-}
-
 impl FromStr for Policy {
     type Err = PolicyError;
 
