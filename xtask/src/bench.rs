@@ -12,7 +12,7 @@ mod runs;
 mod store;
 mod traces;
 
-use model::CpuSet;
+use punctual_model::CpuSet;
 use std::path::{Path, PathBuf};
 
 /// What all benchmarks need.
@@ -84,7 +84,7 @@ pub(crate) fn run(root: &Path, arguments: &[&str]) -> Result<(), String> {
     if chosen.is_empty() {
         return Err(format!("no benchmark is named `{only}`\n{}", help()));
     }
-    let cpus = sys::sched::affinity(0).map_err(|err| err.to_string())?;
+    let cpus = punctual_sys::sched::affinity(0).map_err(|err| err.to_string())?;
     let cpu = cpus.iter().last().ok_or("no CPU may be used")?;
     let setup = Setup { root: root.to_owned(), program: engine::program(root)?, cpus, cpu, pairs, cycles };
     println!("{pairs} pairs; measured is CPU {cpu}; punctual: {}", setup.program.display());

@@ -4,7 +4,7 @@
 //! and of runs, plans and cells. The loops are tests (`fuzz.rs` of their crates), where a short one always runs; this
 //! command runs them optimized and long, by CPU time.
 
-use model::Span;
+use punctual_model::Span;
 use std::path::Path;
 use std::process::Command;
 

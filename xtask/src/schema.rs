@@ -1,6 +1,6 @@
 //! The JSON schemas of all data for users and other programs.
 
-use report::json;
+use punctual_report::json;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -21,30 +21,33 @@ type Schemas = BTreeMap<&'static str, Value>;
 fn schemas() -> Schemas {
     let mut schemas = Schemas::from(
         [
-            (RECORD, schemars::schema_for!(model::Record)),
-            ("cell.schema.json", schemars::schema_for!(model::Cell)),
+            (RECORD, schemars::schema_for!(punctual_model::Record)),
+            ("cell.schema.json", schemars::schema_for!(punctual_model::Cell)),
             ("show.schema.json", written::<json::RunDocument<'static>>()),
             ("imported.schema.json", written::<json::ImportedDocument<'static>>()),
-            ("compare.schema.json", written::<json::ComparisonDocument<'static, analysis::comparison::Comparison>>()),
+            (
+                "compare.schema.json",
+                written::<json::ComparisonDocument<'static, punctual_analysis::comparison::Comparison>>(),
+            ),
             ("doctor.schema.json", written::<json::DoctorDocument<'static>>()),
             ("plan-list.schema.json", written::<json::ReadyPlans>()),
             ("dry-run.schema.json", written::<json::DryRun<'static>>()),
             ("list.schema.json", written::<json::List>()),
             ("load.schema.json", written::<json::LoadDocument<'static>>()),
-            ("respond.schema.json", written::<model::TargetRecord>()),
-            ("loads.schema.json", written::<Vec<model::AboutLoad>>()),
-            ("recover.schema.json", written::<model::Recovery>()),
-            ("lab-list.schema.json", written::<model::ListedKernels<'static>>()),
+            ("respond.schema.json", written::<punctual_model::TargetRecord>()),
+            ("loads.schema.json", written::<Vec<punctual_model::AboutLoad>>()),
+            ("recover.schema.json", written::<punctual_model::Recovery>()),
+            ("lab-list.schema.json", written::<punctual_model::ListedKernels<'static>>()),
             ("lab-check.schema.json", written::<json::LabCheckDocument<'static, Value>>()),
             ("lab-check-config.schema.json", written::<json::ConfigCheckDocument<'static>>()),
-            ("study-list.schema.json", written::<report::study::StudyList>()),
-            ("study.schema.json", written::<report::study::StudyReport>()),
-            ("monitor.schema.json", written::<report::MonitorDocument>()),
-            ("tune.schema.json", written::<report::TuneDocument<'static>>()),
-            ("history.schema.json", written::<report::HistoryDocument<'static>>()),
-            ("store-query.schema.json", written::<report::Answer>()),
-            ("again.schema.json", written::<report::AgainDocument>()),
-            ("recorded.schema.json", written::<report::RecordedDocument>()),
+            ("study-list.schema.json", written::<punctual_report::study::StudyList>()),
+            ("study.schema.json", written::<punctual_report::study::StudyReport>()),
+            ("monitor.schema.json", written::<punctual_report::MonitorDocument>()),
+            ("tune.schema.json", written::<punctual_report::TuneDocument<'static>>()),
+            ("history.schema.json", written::<punctual_report::HistoryDocument<'static>>()),
+            ("store-query.schema.json", written::<punctual_report::Answer>()),
+            ("again.schema.json", written::<punctual_report::AgainDocument>()),
+            ("recorded.schema.json", written::<punctual_report::RecordedDocument>()),
             ("frontier.schema.json", written::<json::FrontierDocument<'static>>()),
         ]
         .map(|(name, schema)| (name, schema.to_value())),

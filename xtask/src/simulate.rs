@@ -20,8 +20,8 @@ mod stationarity;
 mod tail;
 mod tuned;
 
-use model::Histogram;
 use noise::Noise;
+use punctual_model::Histogram;
 use std::process::Command;
 
 /// The specified value of a row.

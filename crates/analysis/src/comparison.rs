@@ -27,7 +27,7 @@ pub use imported::compare_imported;
 use layout::Layout;
 use metric::Numbers;
 pub use metric::{MIN_OF_EACH, Metric};
-use model::{Ended, Entry, Level, Order};
+use punctual_model::{Ended, Entry, Level, Order};
 use serde::Serialize;
 
 /// Smallest number of blocks that can show a difference: with 5, the smallest p-value of the test is 1 in 16.
@@ -66,7 +66,7 @@ pub struct Question<'a> {
     pub looks: u32,
     /// Whether measurements are compared even if they are separate in time or by boots, or measured something else.
     pub force: bool,
-    /// The conditions under comparison, of [`model::Selector::AXES`]; a difference in them does not prevent an answer.
+    /// The conditions under comparison, of [`punctual_model::Selector::AXES`]; a difference in them does not prevent an answer.
     pub asked: &'a [&'a str],
 }
 

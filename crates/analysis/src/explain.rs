@@ -51,8 +51,8 @@ use crate::events as event;
 use baseline::Baseline;
 use judge::Scene;
 use locate::{Piece, Wake};
-use model::{Explanation, PhaseLength, Segment, Span};
 use priority_boost::Inherited;
+use punctual_model::{Explanation, PhaseLength, Segment, Span};
 use serde::{Deserialize, Serialize};
 
 /// Facts about the machine and the trace that the events do not contain.

@@ -56,7 +56,7 @@ mod watched;
 use crate::summary::cell::CellSummary;
 use crate::summary::pool::Pool;
 use crate::wording;
-use model::{Entry, Header, Order};
+use punctual_model::{Entry, Header, Order};
 use serde::Serialize;
 use std::fmt;
 

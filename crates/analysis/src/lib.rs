@@ -43,7 +43,7 @@ pub use comparison::baseline::{Gate as BaselineGate, RunRef, check_against};
 pub use comparison::comparability;
 pub use findings::{Finding, ImportedFinding, run_progress};
 pub use machine::{config, doctor, facts};
-pub use model::Level;
+pub use punctual_model::Level;
 pub use row::{Origin, Row};
 pub use run::{ImportedSummary, RunSummary, on_all_cpus, summarise, summarise_imported};
 pub use search::frontier;

@@ -12,7 +12,7 @@ use crate::explain::{Case, Facts, Inside, Symbols, Taker, Totals};
 use crate::watch::{Activation, ThreadResult, Usual, late_above_ns};
 use first_reading::FirstReading;
 use late::Late;
-use model::{ChainRecord, ExplainRecord, Explanation, NotCovered, Owner, Span, Watch};
+use punctual_model::{ChainRecord, ExplainRecord, Explanation, NotCovered, Owner, Span, Watch};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::iter::once;

@@ -4,7 +4,7 @@ use crate::findings::{Finding, ImportedFinding};
 use crate::stats::levels::Quantiles;
 use crate::summary::cell::{CellSummary, Max};
 use crate::summary::imported::ImportedCell;
-use model::{Header, Host, Imported, ImportedLoad, Level, Period, Span};
+use punctual_model::{Header, Host, Imported, ImportedLoad, Level, Period, Span};
 
 /// One cell, of a run of this program or imported. Unknown facts are `None`.
 #[derive(Debug)]
@@ -107,7 +107,7 @@ impl<'a> Row<'a> {
             policy: conditions.policy.map(|policy| policy.to_string()),
             period: conditions.period,
             method: Some(format!("{}: {}", measured.source.tool, conditions.what)),
-            cpus: cpus.map(|cpus| cpus.into_iter().collect::<model::CpuSet>().to_string()),
+            cpus: cpus.map(|cpus| cpus.into_iter().collect::<punctual_model::CpuSet>().to_string()),
             measured: measured.measured,
             samples: summary.samples,
             missed: summary.missed,

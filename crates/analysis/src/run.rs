@@ -8,7 +8,7 @@ use crate::summary::imported::{self, ImportedCell};
 use crate::summary::pool::Pool;
 use crate::summary::{load_costs, looks, names};
 use crate::verdict::{Case, Verdict};
-use model::{Entry, Header, Imported, Requirement};
+use punctual_model::{Entry, Header, Imported, Requirement};
 use std::num::NonZero;
 use std::panic::resume_unwind;
 use std::thread::Builder;

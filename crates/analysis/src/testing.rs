@@ -1,6 +1,6 @@
 //! Builder of runs for tests, from given latencies.
 
-use model::{
+use punctual_model::{
     Achieved, Cell, Conditions, Ended, Entry, Header, Histogram, Host, ImportedThread, Kernel, LabClock, LabRecord,
     Link, Load, MonoTime, Period, Plan, Planned, Policy, RECORD_FORMAT, RUN_FORMAT, Record, Requirement,
     ResponseRecord, Span, TargetRecord, Task, ThreadRecord,

@@ -8,7 +8,7 @@ use crate::stats::course::Measure;
 use crate::summary::due_time::View;
 use crate::testing::cell;
 use crate::verdict::{Gap, Kept, Verdict, Violation};
-use model::{Level, OpenActivation, OpenKind, Span};
+use punctual_model::{Level, OpenActivation, OpenKind, Span};
 
 const FINDINGS: &str = include_str!("../../../docs/findings.md");
 const STATISTICS: &str = include_str!("../../../docs/statistics.md");

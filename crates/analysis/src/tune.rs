@@ -18,7 +18,7 @@ pub use price::Number;
 pub use screening::{ByValue, RatioOfRuns, Screened, ScreenedKnob, ScreenedPair, screened};
 
 use crate::factorial::Design;
-use model::{Entry, Knob};
+use punctual_model::{Entry, Knob};
 
 /// Adjusted p-value of the screening up to which a knob is measured again. It is generous: the confirmation decides.
 const CANDIDATE_P: f64 = 0.3;

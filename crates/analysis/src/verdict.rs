@@ -11,8 +11,8 @@ use crate::row::Row;
 pub use cannot_pass::CannotPass;
 pub use case::Case;
 use judgment::Judgment;
-use model::{Entry, Header, Level, Requirement, Span};
 pub use part::{Count, Gap, Kept, Violation};
+use punctual_model::{Entry, Header, Level, Requirement, Span};
 use serde::Serialize;
 
 /// The verdict on the plan's limits. `Display` is one line; see also [`Verdict::exit_status`].

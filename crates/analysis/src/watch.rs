@@ -31,11 +31,11 @@ pub use timers::WAKING_TIMERS;
 use crate::events::{DEADLINE_PRIORITY, Event, What};
 use bounds::Bounded;
 use chain::Chain;
-use model::{
+use open::Open;
+use punctual_model::{
     Censored, ChainRecord, CountedName, NamedTime, OpenActivation, OpenKind, SettingChange, Span, WatchSample,
     WatchedThread,
 };
-use open::Open;
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tally::{Sleeping, Sum};
@@ -238,7 +238,7 @@ impl WatchedThreads {
     }
 
     /// Each thread so far: its ID, the histogram of its response times, and the number of late activations.
-    pub fn progress(&self) -> impl Iterator<Item = (i32, &model::Histogram, u64)> {
+    pub fn progress(&self) -> impl Iterator<Item = (i32, &punctual_model::Histogram, u64)> {
         self.threads.iter().map(|(pid, thread)| (*pid, &thread.tally.samples.histogram, thread.tally.thread.late))
     }
 
@@ -348,7 +348,7 @@ impl WatchedThreads {
             wait => wait.map(Call::text).unwrap_or_default(),
         };
         if period.is_none() {
-            tally.thread.jitter = model::Histogram::default();
+            tally.thread.jitter = punctual_model::Histogram::default();
         }
         let record = WatchedThread {
             tid: pid.unsigned_abs(),

@@ -2,9 +2,9 @@
 
 use super::executor::{Executor, Failure};
 use super::stop::Stop;
-use model::{Ended, Entry, Failed, Header, Planned, Progress, Record};
+use punctual_model::{Ended, Entry, Failed, Header, Planned, Progress, Record};
+use punctual_store::{Hosts, StoreError, Writer};
 use std::collections::{HashSet, VecDeque};
-use store::{Hosts, StoreError, Writer};
 
 /// Reason why a campaign stopped before its end.
 #[derive(Debug, thiserror::Error)]
@@ -137,7 +137,7 @@ fn make(
     const MAX_FAILURES: usize = 2;
     let all = header.measurements();
     let interrupted = |done| CampaignError::Interrupted { done, all: all.len() };
-    let names = analysis::cell_names(&header.cells);
+    let names = punctual_analysis::cell_names(&header.cells);
     let before: HashSet<Planned> = made.planned.iter().copied().collect();
     let mut to_make: VecDeque<(Planned, bool)> =
         all.iter().filter(|planned| !before.contains(planned)).map(|planned| (*planned, false)).collect();
@@ -162,14 +162,14 @@ fn make(
         let record = match record {
             Ok(Record { ended: Ended::Interrupted, .. }) => {
                 // The record is discarded, and so are its samples.
-                samples.iter().for_each(|path| store::discard_samples(path));
+                samples.iter().for_each(|path| punctual_store::discard_samples(path));
                 return Err(interrupted(made.planned.len()));
             }
             Ok(record) => record,
             // An error after a stop request is not a failure of the cell.
             Err(_) if stop.is_requested() => return Err(interrupted(made.planned.len())),
             Err(source) => {
-                samples.iter().for_each(|path| store::discard_samples(path));
+                samples.iter().for_each(|path| punctual_store::discard_samples(path));
                 n_failures += 1;
                 if source.is_unsupported()
                     || made.planned.is_empty() && n_failures >= MAX_FAILURES * header.cells.len().max(MAX_FAILURES)

@@ -3,16 +3,16 @@
 use super::estimate::measured_after;
 use super::executor::{Executor, Failure};
 use super::stop::Stop;
-use cell::child::{self, CellFailure, CellProcess};
-use host::HostFs;
-use model::{Cell, CpuSet, Kernel, Progress, Record, plain};
+use punctual_cell::child::{self, CellFailure, CellProcess};
+use punctual_host::HostFs;
+use punctual_model::{Cell, CpuSet, Kernel, Progress, Record, plain};
+use punctual_sys::{process, sched};
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
-use sys::{process, sched};
 
 /// Interval between two looks at a cell that should have measured. It is killed when both find it stopped.
 const LOOK_INTERVAL: Duration = Duration::from_secs(5);
@@ -34,18 +34,18 @@ impl Executor for Child {
             return Err(Failure::Unsupported(format!("kernel {} is not the running kernel", cell.kernel)));
         }
         let mut child = CellProcess::start(samples)?;
-        sys::fail::point("cell-started");
+        punctual_sys::fail::point("cell-started");
         // The child has its CPUs now. The threads that read its output and draw its progress stay off the measured
         // ones.
         let _affinity = AffinityGuard::leave(&cell.cpus)?;
         child.give(cell)?;
-        sys::fail::point("cell-given");
+        punctual_sys::fail::point("cell-given");
         let (output, was_stopped) = listen(&mut child, cell, stop, observe)?;
         let status = child.wait()?;
-        sys::fail::point("cell-ended");
+        punctual_sys::fail::point("cell-ended");
         if status.signal().is_some() {
             // A killed process could not restore the settings that it had changed.
-            host::recover(&HostFs::here());
+            punctual_host::recover(&HostFs::here());
         }
         if was_stopped {
             let pid = child.id();
@@ -86,7 +86,7 @@ fn listen(
         let no_thread = |err| {
             // No thread could forward a stop request, or read its record.
             let _ = process::signal(pid, libc::SIGKILL);
-            host::no_thread(&err)
+            punctual_host::no_thread(&err)
         };
         let output = Builder::new().spawn_scoped(scope, move || output.read()).map_err(no_thread)?;
         let attend = || attend(pid, measured_after(cell), stop, &is_over);
@@ -144,7 +144,7 @@ fn attend(pid: u32, measured_after: Duration, stop: &Stop, is_over: &AtomicBool)
             child::interrupt(pid);
             (is_interrupted, next) = (true, Instant::now() + LOOK_INTERVAL);
         } else if Instant::now() >= next {
-            let is_stopped = host::is_stopped(pid);
+            let is_stopped = punctual_host::is_stopped(pid);
             if is_stopped && was_stopped {
                 let _ = process::signal(pid, libc::SIGKILL);
                 return true;

@@ -1,6 +1,6 @@
 //! Estimates of the duration of measurements.
 
-use model::{Cell, Header, Kernel, Task};
+use punctual_model::{Cell, Header, Kernel, Task};
 use std::time::Duration;
 
 /// Overhead of a cell besides its warm-up and duration: start, load, end. Measured: 0.1 s idle, 1 s under load.

@@ -1,7 +1,7 @@
 //! The interface of executors of cells, and their errors.
 
 use super::stop::Stop;
-use model::{Cell, Progress, Record};
+use punctual_model::{Cell, Progress, Record};
 use std::io;
 use std::path::Path;
 

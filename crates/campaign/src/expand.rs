@@ -1,6 +1,6 @@
 //! Expansion of a plan into the cells for this machine and user.
 
-use model::{Cell, Conditions, CpuSet, Kernel, Load, Plan, Policy, Skipped, Task};
+use punctual_model::{Cell, Conditions, CpuSet, Kernel, Load, Plan, Policy, Skipped, Task};
 use std::collections::HashMap;
 
 /// Limit of cells of a run: each is in its header and in memory, and takes a second at least.
@@ -110,13 +110,13 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
         let mut why_no_load =
             |load: Load| loads.entry(load).or_insert_with_key(|load| (machine.why_no_load)(load)).clone();
         let mut here = || match () {
-            () if !may_have(policy) => Some(host::how_to_allow(policy)),
+            () if !may_have(policy) => Some(punctual_host::how_to_allow(policy)),
             () => missing.clone().or_else(|| why_no_load(plan.conditions.roles.shares(&cell.load).logger)),
         };
         let reason = match () {
             () if is_elsewhere => None,
             () if is_here => here(),
-            () => lab::why_not(&cell).or(missing),
+            () => punctual_lab::why_not(&cell).or(missing),
         };
         match reason {
             None => cells.push(cell),
@@ -141,8 +141,8 @@ fn one_of(measured: &CpuSet, plan: &Plan, is_alone: bool) -> Result<CpuSet, Stri
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Span;
-    use model::{Period, Runtime};
+    use punctual_model::Span;
+    use punctual_model::{Period, Runtime};
     use std::cell::Cell;
 
     fn machine(may_have: &dyn Fn(Policy) -> bool) -> Machine<'_> {

@@ -7,7 +7,7 @@ use super::remote::Board;
 use super::session::may_be_elsewhere;
 use super::shard::{seeded, sharded};
 use super::stopping::bounded;
-use model::{Header, Plan, Planned, Shard, Site, Span};
+use punctual_model::{Header, Plan, Planned, Shard, Site, Span};
 use std::error::Error;
 use std::sync::atomic::AtomicBool;
 use std::time::Duration;
@@ -74,7 +74,7 @@ pub struct Extent {
 pub fn extent(plan: &Plan) -> Result<Extent, Box<dyn Error>> {
     let machine = Machine {
         // The CPUs that the plan names are those of the machine that it is for.
-        cpus: sys::sched::affinity(0)?.iter().chain(plan.cpus.iter().flat_map(|cpus| cpus.iter())).collect(),
+        cpus: punctual_sys::sched::affinity(0)?.iter().chain(plan.cpus.iter().flat_map(|cpus| cpus.iter())).collect(),
         lock_memory: true,
         dma_latency: true,
         may_have: &|_| true,
@@ -115,7 +115,7 @@ mod tests {
         let forecast = of(&format!("seed = 7\n{plan}"));
         let order = forecast.order.unwrap();
         assert_eq!((order.len(), forecast.header.n_measurements()), (6, 6));
-        assert_eq!(order, model::planned_order(2, 3, 7));
+        assert_eq!(order, punctual_model::planned_order(2, 3, 7));
         let most = "explain = true\nrepetitions = 10000\nduration = \"1h\"\n";
         assert!(here(most, false).is_err(), "longer than a year");
     }

@@ -2,19 +2,19 @@
 
 use super::estimate::expected;
 use super::expand::{Machine, expand};
-use cell::trace::Instance;
-use host::{HostFs, Preparation, Privileges};
-use model::{Cell, Header, Host, Kernel, Plan, RUN_FORMAT, Span, TOOL, Task};
+use punctual_cell::trace::Instance;
+use punctual_host::{HostFs, Preparation, Privileges};
+use punctual_model::{Cell, Header, Host, Kernel, Plan, RUN_FORMAT, Span, TOOL, Task};
+use punctual_workload::runtime;
+use punctual_workload::{instrument, load};
 use std::error::Error;
 use std::time::{Duration, SystemTime};
-use workload::runtime;
-use workload::{instrument, load};
 
 /// The run of `plan` on the machine in its present state; `samples`: whether all latencies are recorded. Errors: like
 /// [`preview`].
 pub(super) fn header(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>> {
     let header = preview(plan, samples)?;
-    Ok(Header { host: host::snapshot(&HostFs::here()), ..header })
+    Ok(Header { host: punctual_host::snapshot(&HostFs::here()), ..header })
 }
 
 /// The same run without the snapshot of the host, for checks before the machine is locked. Errors: if the plan is
@@ -61,7 +61,7 @@ fn most_cycles(plan: &Plan) -> u64 {
 /// plan is impossible here.
 pub(super) fn planned(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>> {
     if samples {
-        store::check_samples()?;
+        punctual_store::check_samples()?;
     }
     if samples && plan.conditions.roles.is_logged_elsewhere() {
         return Err("unsupported: --samples with the logger on another machine; leave one of them out".into());
@@ -74,7 +74,7 @@ pub(super) fn planned(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
         )
         .into());
     }
-    let cpus = sys::sched::affinity(0)?;
+    let cpus = punctual_sys::sched::affinity(0)?;
     let privileges = Privileges::here(plan.cpus.as_ref().unwrap_or(&cpus).len(), most_cycles(&plan), samples);
     let machine = Machine {
         cpus,
@@ -125,7 +125,7 @@ pub fn drawn_seed() -> u64 {
 fn why_no_program(task: &Task) -> Option<String> {
     let of_instrument = task.instrument().and_then(|instrument| instrument::find_or_expect(instrument).err());
     let of_language = task.runtime().and_then(|runtime| runtime::find(runtime).err());
-    let words = task.watch().and_then(model::Watch::words);
+    let words = task.watch().and_then(punctual_model::Watch::words);
     let of_watch = words.and_then(|words| instrument::why_none(words.first().map_or("", String::as_str)));
     of_instrument.map(|err| err.to_string()).or_else(|| of_language.map(|err| err.to_string())).or(of_watch)
 }

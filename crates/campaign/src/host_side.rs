@@ -1,16 +1,16 @@
 //! The process beside a guest of machine time: load and trace of this machine (`punctual cell --beside-guest`).
 
-use analysis::explain::{self, GuestClock};
-use cell::host_side::{Answer, READY, Request, Window};
-use lab::{Beside, BesideGuest, GuestClocks, LabError};
-use model::{Cell, Explain, GuestFile, GuestTids, HostSideRecord, Kernel, Record, Runtime, Span, Watch};
+use punctual_analysis::explain::{self, GuestClock};
+use punctual_cell::host_side::{Answer, READY, Request, Window};
+use punctual_lab::{Beside, BesideGuest, GuestClocks, LabError};
+use punctual_model::{Cell, Explain, GuestFile, GuestTids, HostSideRecord, Kernel, Record, Runtime, Span, Watch};
+use punctual_workload::instrument;
+use punctual_workload::runtime::{self, ForGuests};
 use serde::Serialize;
 use std::collections::HashMap;
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdin, ChildStdout, Command, Stdio};
 use std::sync::{Mutex, PoisonError};
-use workload::instrument;
-use workload::runtime::{self, ForGuests};
 
 /// Lifetime of a load beyond its cell: the guest boots at rest and stays within its own limits.
 const LOAD_MARGIN: Span = Span(3_600_000_000_000);
@@ -69,11 +69,11 @@ struct Companion {
 
 impl Companion {
     fn start(request: &Request, explain: Option<Explain>) -> Result<Companion, String> {
-        let mut command = Command::new(host::THIS_PROGRAM);
+        let mut command = Command::new(punctual_host::THIS_PROGRAM);
         command.args(["cell", "--beside-guest", "--parent", &std::process::id().to_string()]);
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         // The load ends before the machine may be measured by others.
-        host::pass_lock(&mut command);
+        punctual_host::pass_lock(&mut command);
         let mut child = command.spawn().map_err(|err| err.to_string())?;
         let input = child.stdin.take();
         let output = BufReader::new(child.stdout.take().ok_or("no pipe to it")?);
@@ -109,7 +109,7 @@ impl Companion {
         let mut stderr = String::new();
         let _ = self.child.stderr.take().map(|mut pipe| pipe.read_to_string(&mut stderr));
         let lines: Vec<_> = stderr.lines().map(str::to_owned).collect();
-        cell::child::reason(&lines).unwrap_or_else(|| otherwise.to_string())
+        punctual_cell::child::reason(&lines).unwrap_or_else(|| otherwise.to_string())
     }
 
     /// Joins the explanations of the guest with this machine's part.
@@ -166,7 +166,7 @@ impl Drop for Companion {
 }
 
 /// The wake-up by this machine's clock.
-fn window(clock: &GuestClock, record: &Record, one: &model::Explanation) -> Window {
+fn window(clock: &GuestClock, record: &Record, one: &punctual_model::Explanation) -> Window {
     let due_ns = clock.host_ns(record.started.0.saturating_add_signed(one.due_ns));
     Window { vcpu: one.cpu, due_ns, latency_ns: one.latency.ns() }
 }

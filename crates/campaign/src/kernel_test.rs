@@ -2,9 +2,9 @@
 
 use super::executor::{Executor, Failure};
 use super::session::Session;
-use analysis::cost::cost_of;
-use analysis::wording::{duration, things};
-use model::{Histogram, Record, Span};
+use punctual_analysis::cost::cost_of;
+use punctual_analysis::wording::{duration, things};
+use punctual_model::{Histogram, Record, Span};
 use std::time::Duration;
 
 /// Result of a test.
@@ -115,7 +115,7 @@ impl KernelLimits {
 
     /// Whether all limits are kept, with the reason in words.
     fn judge(&self, measured: &PhaseTotals, phases: u32) -> (bool, String) {
-        let p99 = analysis::quantile(&measured.all, 0.99).map_or(0, |ns| ns.max(0));
+        let p99 = punctual_analysis::quantile(&measured.all, 0.99).map_or(0, |ns| ns.max(0));
         let max = if measured.is_cost { "median cost" } else { "max" };
         let asked = [(max, self.max, measured.max_ns()), ("p99", self.p99, p99)];
         let said = |(name, limit, ns): (&'static str, Option<Span>, i64)| Some((name, limit?, ns));

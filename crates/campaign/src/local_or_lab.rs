@@ -6,8 +6,8 @@ use super::host_side::Companions;
 use super::remote::Deliveries;
 use super::roles;
 use super::stop::Stop;
-use lab::{Guests, LabError, MessageSink};
-use model::{Cell, Kernel, Progress, Record};
+use punctual_lab::{Guests, LabError, MessageSink};
+use punctual_model::{Cell, Kernel, Progress, Record};
 use std::path::Path;
 use std::sync::Arc;
 

@@ -1,8 +1,8 @@
 //! The machine lock, and recovery of settings that a killed measurement has left changed.
 
 use super::stop::Stop;
-use host::{HostFs, LockError, MachineLock, Subject};
-use model::{Plan, Recovered};
+use punctual_host::{HostFs, LockError, MachineLock, Subject};
+use punctual_model::{Plan, Recovered};
 use std::error::Error;
 use std::path::PathBuf;
 use std::time::Duration;
@@ -22,7 +22,7 @@ pub fn take_lock(subject: Subject, wait: bool, note: &dyn Fn(&str)) -> Result<Ma
         taken => taken?,
     };
     let fs = HostFs::here();
-    let changing = || host::changing_process(&fs).filter(|_| wait && subject != Subject::Guests);
+    let changing = || punctual_host::changing_process(&fs).filter(|_| wait && subject != Subject::Guests);
     if let Some(pid) = changing() {
         note(&format!("punctual: waiting for process {pid}, which has changed settings"));
         while changing().is_some() {
@@ -51,11 +51,11 @@ pub(super) fn take_machine(
     stop.defer();
     lock.limit.iter().for_each(|limit| note(&format!("punctual: {limit}")));
     if subject == Subject::Guests {
-        host::remove_leftovers_of_guests();
+        punctual_host::remove_leftovers_of_guests();
         return Ok(lock);
     }
-    let all = host::recover(&HostFs::here());
-    let removed = host::remove_leftovers();
+    let all = punctual_host::recover(&HostFs::here());
+    let removed = punctual_host::remove_leftovers();
     if !all.is_empty() || !removed.is_empty() {
         recovery_lines(&all, &removed).iter().for_each(|line| note(&format!("punctual: {line}")));
     }
@@ -78,7 +78,7 @@ pub fn recovery_lines(all: &[Recovered], removed: &[PathBuf]) -> Vec<String> {
         lines.extend(restored.chain(left));
     }
     lines.extend(removed.iter().map(|path| {
-        let what = if host::is_process(path) { "terminated" } else { "removed" };
+        let what = if punctual_host::is_process(path) { "terminated" } else { "removed" };
         format!("{what}, left behind by a killed process: {}", path.display())
     }));
     if lines.is_empty() {

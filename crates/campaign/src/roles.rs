@@ -4,7 +4,9 @@ use super::child::Child;
 use super::executor::{Executor, Failure};
 use super::stop::Stop;
 use crate::remote::{Deliveries, RoleCommand, RunningRole};
-use model::{Cell, Conditions, Ended, Load, LoadRecord, Progress, Record, Roles, Shares, Site, Span, TargetRecord};
+use punctual_model::{
+    Cell, Conditions, Ended, Load, LoadRecord, Progress, Record, Roles, Shares, Site, Span, TargetRecord,
+};
 use std::path::Path;
 use std::sync::Arc;
 
@@ -128,18 +130,19 @@ fn logged_there(
     };
     let running = RunningRole::start(&command, deliveries, stop.flag(), || {}).map_err(Failure::Reported)?;
     let end = running.stopper();
-    let take_progress = |line: &str| model::json::progress(line.as_bytes()).map(|progress| observe(&progress)).is_ok();
+    let take_progress =
+        |line: &str| punctual_model::json::progress(line.as_bytes()).map(|progress| observe(&progress)).is_ok();
     let record = stop.during(end, || running.listen(take_progress))?;
-    model::json::record(record.map_err(Failure::Reported)?.as_bytes()).map_err(Failure::NoRecord)
+    punctual_model::json::record(record.map_err(Failure::Reported)?.as_bytes()).map_err(Failure::NoRecord)
 }
 
 fn target_of(text: &str) -> Result<TargetRecord, String> {
-    model::json::target(text.as_bytes()).map_err(|err| format!("invalid record from the target: {err}"))
+    punctual_model::json::target(text.as_bytes()).map_err(|err| format!("invalid record from the target: {err}"))
 }
 
 /// The load records in the output of `punctual load`.
 fn loads_of(text: &str) -> Result<Vec<LoadRecord>, String> {
-    model::json::loads(text.as_bytes()).map_err(|err| format!("invalid record from the host: {err}"))
+    punctual_model::json::loads(text.as_bytes()).map_err(|err| format!("invalid record from the host: {err}"))
 }
 
 /// Adds the records of the roles to that of the logger, which then describes the whole `cell`.

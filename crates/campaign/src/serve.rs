@@ -12,14 +12,14 @@ use super::remote::ReceivedFiles;
 use super::remote::messages::{Answer, Ask};
 use super::session::holder;
 use super::stop::Stop;
-use host::{ANSWER_BYTES, HostFs, Lines, MachineLock, OutputLimit};
+use punctual_host::{ANSWER_BYTES, HostFs, Lines, MachineLock, OutputLimit};
+use punctual_workload::instrument;
 use std::error::Error;
 use std::io::{self, Write};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::Builder;
 use std::time::Duration;
-use workload::instrument;
 
 /// Timeout between requests.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(300);
@@ -37,8 +37,8 @@ pub fn serve() -> Result<(), Box<dyn Error>> {
         drop(requests_tx);
         is_over.request();
     };
-    Builder::new().spawn(read).map_err(|err| host::no_thread(&err))?;
-    host::check_proc()?;
+    Builder::new().spawn(read).map_err(|err| punctual_host::no_thread(&err))?;
+    punctual_host::check_proc()?;
     instrument::expect_sent_files();
     Server { executor: LocalOrLab::new(Arc::new(note)), lock: None, files: None, stop: &stop }.serve(&requests, &limit)
 }
@@ -84,7 +84,7 @@ impl Server<'_> {
             Ask::Host { wait } => {
                 let lock = self.lock.insert(take_machine(None, wait, self.stop, &note)?);
                 lock.say(&format!("pid {} (resumed from another machine)", std::process::id()));
-                Answer::Host(host::snapshot(&HostFs::here()).into())
+                Answer::Host(punctual_host::snapshot(&HostFs::here()).into())
             }
             Ask::File(sent) => {
                 if self.files.is_none() {

@@ -14,15 +14,15 @@ use super::remote::{Board, files_of};
 use super::shard::{seeded, sharded};
 use super::stop::Stop;
 use super::stopping::{self, Limits, Stopping};
-use analysis::comparability;
-use host::{HostFs, MachineLock};
-use lab::MessageSink;
-use model::{Cell, Ended, Entry, Header, Host, Plan, Planned, Progress, Shard, Site, Span};
+use punctual_analysis::comparability;
+use punctual_host::{HostFs, MachineLock};
+use punctual_lab::MessageSink;
+use punctual_model::{Cell, Ended, Entry, Header, Host, Plan, Planned, Progress, Shard, Site, Span};
+use punctual_store::{Run, StoreError, Writer};
 use std::collections::HashSet;
 use std::error::Error;
 use std::path::Path;
 use std::time::{Duration, SystemTime};
-use store::{Run, StoreError, Writer};
 
 /// Rejects a run that the user has not agreed to, or that the command cannot display.
 pub(crate) type Permit<'a> = &'a dyn Fn(&Header) -> Result<(), Box<dyn Error>>;
@@ -79,7 +79,7 @@ impl Session {
     pub fn begin(request: Request<'_>) -> Result<Session, Box<dyn Error>> {
         let Request { plan, samples, at_most, shard, wait, on, permit, note } = request;
         let plan = seeded(plan, shard)?;
-        host::check_proc()?;
+        punctual_host::check_proc()?;
         let stop = Stop::at_once_on_signals()?;
         let permitted = |header: Header| {
             permit(&header)?;
@@ -123,15 +123,16 @@ impl Session {
         let stop = Stop::at_once_on_signals()?;
         let (mut machine, run, now) = match on.filter(|site| **site != Site::Here) {
             None => {
-                let machine = Machine::Here(take_machine(Some(&store::read(dir)?.header.plan), wait, &stop, note)?);
+                let machine =
+                    Machine::Here(take_machine(Some(&punctual_store::read(dir)?.header.plan), wait, &stop, note)?);
                 // Read again: another session may have gone on with it until now.
-                (machine, store::read(dir)?, host::snapshot(&HostFs::here()))
+                (machine, punctual_store::read(dir)?, punctual_host::snapshot(&HostFs::here()))
             }
             Some(site) => {
                 let mut board = Board::connect(site, stop.flag(), note)?;
                 let now = board.resume(wait, note)?;
                 stop.defer();
-                (Machine::There(Box::new(board)), store::read(dir)?, now)
+                (Machine::There(Box::new(board)), punctual_store::read(dir)?, now)
             }
         };
         permit(&run.header)?;
@@ -142,7 +143,7 @@ impl Session {
             check_same_machine(&run.header, &now, force, note)?;
         }
         run.damage.iter().for_each(|damage| note(&format!("punctual: {damage}")));
-        let writer = Some(store::append(dir, run.entries.len())?);
+        let writer = Some(punctual_store::append(dir, run.entries.len())?);
         let session = Session { header: run.header, entries: run.entries, stop, writer, machine };
         session.announce(session.header.n_measurements().saturating_sub(session.entries.len()));
         Ok(session)
@@ -165,8 +166,8 @@ impl Session {
     /// Continues the run in `dir` next, which this process or an earlier one began on this machine. Errors: if it
     /// cannot be read, or cannot be written any more.
     pub fn continue_in(&mut self, dir: &Path) -> Result<(), StoreError> {
-        let run = store::read(dir)?;
-        self.writer = Some(store::append(dir, run.entries.len())?);
+        let run = punctual_store::read(dir)?;
+        self.writer = Some(punctual_store::append(dir, run.entries.len())?);
         (self.header, self.entries) = (run.header, run.entries);
         self.announce(self.header.n_measurements().saturating_sub(self.entries.len()));
         Ok(())
@@ -190,7 +191,7 @@ impl Session {
 
     /// Stores the run in the new directory `dir`. Errors: if the directory cannot be created.
     pub fn keep_in(&mut self, dir: &Path) -> Result<(), StoreError> {
-        self.writer = Some(store::create(dir, &self.header)?);
+        self.writer = Some(punctual_store::create(dir, &self.header)?);
         Ok(())
     }
 
@@ -278,7 +279,7 @@ pub(super) fn may_be_elsewhere(plan: &Plan, samples: bool) -> Result<(), String>
         return Err("unsupported: [roles] with --on; start punctual run on that machine".to_owned());
     }
     for path in files_of(plan)?.values() {
-        host::file::open(path).map_err(|err| format!("files: {}: {err}", path.display()))?;
+        punctual_host::file::open(path).map_err(|err| format!("files: {}: {err}", path.display()))?;
     }
     Ok(())
 }

@@ -1,7 +1,7 @@
 //! Shards of a run: the same order of measurements on every machine, and the part of one of them.
 
-use analysis::wording::things;
-use model::{Header, Plan, Shard, fnv1a};
+use punctual_analysis::wording::things;
+use punctual_model::{Header, Plan, Shard, fnv1a};
 
 /// The plan of a shard has a seed: without a given one, it follows from the plan, so that all machines draw one order.
 /// Errors: if the plan cannot be written as JSON.
@@ -34,7 +34,7 @@ pub(super) fn sharded(header: Header, shard: Option<Shard>) -> Result<Header, St
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::testing::RunBuilder;
+    use punctual_analysis::testing::RunBuilder;
 
     #[test]
     fn all_shards_of_a_plan_have_one_seed_and_a_given_one_stays() {

@@ -49,7 +49,7 @@ impl Stop {
     pub fn on_signals() -> io::Result<Stop> {
         let stop = Stop::new()?;
         let signals = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP].into_iter();
-        for signal in signals.filter(|signal| *signal != libc::SIGHUP || !sys::signal::is_ignored(*signal)) {
+        for signal in signals.filter(|signal| *signal != libc::SIGHUP || !punctual_sys::signal::is_ignored(*signal)) {
             let exit_status = i32::from(exit_status(signal));
             signal_hook::flag::register_conditional_shutdown(signal, exit_status, Arc::clone(&stop.exits_at_once))?;
             signal_hook::flag::register_conditional_default(signal, Arc::clone(&stop.requested))?;
@@ -131,7 +131,7 @@ impl Stop {
                     self.wait();
                 }
             };
-            Builder::new().spawn_scoped(scope, listen).map_err(|err| host::no_thread(&err))?;
+            Builder::new().spawn_scoped(scope, listen).map_err(|err| punctual_host::no_thread(&err))?;
             let outcome = work();
             is_over.store(true, Relaxed);
             self.wake();

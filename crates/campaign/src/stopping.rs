@@ -2,10 +2,10 @@
 
 use super::carry_out::begun_blocks;
 use super::estimate::expected;
-use analysis::Level;
-use analysis::comparison::{Answer, Comparison, MIN_OF_EACH, Question, compare_cells};
-use analysis::wording::{count, duration, things};
-use model::{Cell, Entry, Header, Span, Until};
+use punctual_analysis::Level;
+use punctual_analysis::comparison::{Answer, Comparison, MIN_OF_EACH, Question, compare_cells};
+use punctual_analysis::wording::{count, duration, things};
+use punctual_model::{Cell, Entry, Header, Span, Until};
 use std::time::{Duration, Instant};
 
 /// Minimum of blocks for a decision: this many in one direction are the least evidence.
@@ -27,7 +27,7 @@ pub(super) fn bounded(mut header: Header, at_most: Span) -> Result<Header, Strin
         }
         _ => 1,
     };
-    header.plan.repetitions = u32::try_from(blocks).unwrap_or(u32::MAX).min(*model::Plan::REPETITIONS.end());
+    header.plan.repetitions = u32::try_from(blocks).unwrap_or(u32::MAX).min(*punctual_model::Plan::REPETITIONS.end());
     if header.plan.repetitions < needed {
         let time = duration(block.saturating_mul(needed).as_nanos() as f64);
         return Err(format!(
@@ -97,9 +97,9 @@ fn is_answered(header: &Header, blocks: u32, entries: &[Entry]) -> bool {
     match header.plan.until {
         Some(Until::Decided) => comparison(header, entries).is_some_and(|comparison| is_decided(&comparison)),
         Some(Until::Enough) => {
-            let looks = analysis::enough::looks(header);
+            let looks = punctual_analysis::enough::looks(header);
             let is_look = looks.is_some_and(|looks| looks.blocks().any(|look| look == blocks));
-            let lacks = || analysis::summarise(header, entries).shortfalls;
+            let lacks = || punctual_analysis::summarise(header, entries).shortfalls;
             is_look && lacks().is_some_and(|lacks| lacks.is_empty())
         }
         None => false,
@@ -126,7 +126,7 @@ fn is_decided(comparison: &Comparison) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::testing::RunBuilder;
+    use punctual_analysis::testing::RunBuilder;
 
     /// A run of two cells at 1 ms on 2 CPUs; latencies of the second are `late` times as large.
     fn run(blocks: u32, late: i64, until: Until) -> RunBuilder {
@@ -173,7 +173,7 @@ mod tests {
         (run.header.cells[0].duration, run.header.cells[0].period) = (Span(10_000_000_000), "10ms".parse().unwrap());
         for block in 0..10 {
             run.measure(block, 0, |cpu, cycle| {
-                let mut random = model::SplitMix64::new(u64::from(block) << 40 | cycle << 1 | u64::from(cpu));
+                let mut random = punctual_model::SplitMix64::new(u64::from(block) << 40 | cycle << 1 | u64::from(cpu));
                 5_000 + i64::try_from(random.below(1_000)).unwrap()
             });
         }

@@ -3,9 +3,9 @@
 use super::carry_out::{IsOver, carry_out};
 use super::executor::Failure;
 use super::*;
-use analysis::testing::RunBuilder;
-use host::testing::Scratch;
-use model::{Cell, Entry, Failed, Header, Plan, Planned, Progress, Record, Until, planned_order};
+use punctual_analysis::testing::RunBuilder;
+use punctual_host::testing::Scratch;
+use punctual_model::{Cell, Entry, Failed, Header, Plan, Planned, Progress, Record, Until, planned_order};
 use std::path::{Path, PathBuf};
 
 /// Executor that returns at once; it fails or is interrupted as configured.
@@ -53,7 +53,7 @@ impl Executor for Fake {
 
 fn record(cell: &Cell) -> Record {
     let mut run = RunBuilder::new();
-    run.cell("none", "other").header.cells[0].duration = model::Span(20_000_000);
+    run.cell("none", "other").header.cells[0].duration = punctual_model::Span(20_000_000);
     let record = run.measure(0, 0, |_, _| 1).entries.remove(0).record;
     Record { cell: cell.clone(), cell_id: cell.id(), measured: cell.duration, threads: Vec::new(), ..record }
 }
@@ -102,7 +102,7 @@ impl Campaign {
 
     /// The measurements made, and those that failed twice.
     fn try_all(&self, fake: &mut Fake) -> Result<(Vec<Entry>, Vec<Failed>), CampaignError> {
-        let mut writer = store::create(&self.dir, &self.header).unwrap();
+        let mut writer = punctual_store::create(&self.dir, &self.header).unwrap();
         let (mut entries, stop) = (Vec::new(), Stop::new().unwrap());
         let failed = carry_out(&self.header, &mut entries, Some(&mut writer), fake, &mut Silent, &stop, &|_, _| false)?;
         Ok((entries, failed))
@@ -116,8 +116,8 @@ impl Campaign {
     }
 
     fn resume(&self, fake: &mut Fake) -> Result<Vec<Entry>, CampaignError> {
-        let run = store::read(&self.dir).unwrap();
-        let mut writer = store::append(&self.dir, run.entries.len()).unwrap();
+        let run = punctual_store::read(&self.dir).unwrap();
+        let mut writer = punctual_store::append(&self.dir, run.entries.len()).unwrap();
         let stop = Stop::new().unwrap();
         let mut entries = run.entries;
         carry_out(&run.header, &mut entries, Some(&mut writer), fake, &mut Silent, &stop, &|_, _| false)?;
@@ -134,7 +134,7 @@ fn records_that_only_the_report_needs_are_not_held_while_measuring() {
     for (until, held) in [(None, 0), (Some(Until::Enough), 3 * 4)] {
         let mut campaign = Campaign::new();
         campaign.header.plan.until = until;
-        let mut writer = store::create(&campaign.dir, &campaign.header).unwrap();
+        let mut writer = punctual_store::create(&campaign.dir, &campaign.header).unwrap();
         let (mut entries, stop, seen) = (Vec::new(), Stop::new().unwrap(), std::cell::Cell::new(0));
         let is_over = |_: u32, entries: &[Entry]| {
             seen.set(seen.get() + entries.len());
@@ -149,7 +149,7 @@ fn records_that_only_the_report_needs_are_not_held_while_measuring() {
 #[test]
 fn records_that_vanish_while_measuring_are_an_error() {
     let campaign = Campaign::new();
-    let mut writer = store::create(&campaign.dir, &campaign.header).unwrap();
+    let mut writer = punctual_store::create(&campaign.dir, &campaign.header).unwrap();
     let (mut entries, stop) = (Vec::new(), Stop::new().unwrap());
     let damage = |blocks: u32, _: &[Entry]| {
         if blocks == 2 {
@@ -186,7 +186,7 @@ fn every_cell_is_measured_once_a_block_in_the_planned_order() {
     assert_eq!(made(&entries), planned);
     let labels: Vec<_> = planned.iter().map(|p| campaign.header.cells[p.cell_index].label()).collect();
     assert_eq!(fake.executed, labels);
-    let run = store::read(&campaign.dir).unwrap();
+    let run = punctual_store::read(&campaign.dir).unwrap();
     assert!(run.header == campaign.header && run.entries == entries && run.damage.is_empty());
 }
 
@@ -212,7 +212,7 @@ fn a_measurement_that_fails_is_tried_once_more_when_all_others_are_made() {
     let is_other = |at: &usize| ![2, 5].contains(at);
     let order: Vec<_> = (0..12).filter(is_other).chain([2, 5]).map(|at| all[at]).collect();
     assert_eq!((made(&entries), failed), (order, Vec::new()));
-    assert!(store::read(&campaign.dir).unwrap().header.failed.is_empty());
+    assert!(punctual_store::read(&campaign.dir).unwrap().header.failed.is_empty());
 }
 
 #[test]
@@ -221,12 +221,12 @@ fn a_cell_that_fails_twice_is_named_and_measured_again_on_resume() {
     let whole = planned_order(4, 3, 42);
     let (entries, failed) = campaign.try_all(&mut Fake { fail: vec![2, 5, 12], ..Fake::default() }).unwrap();
     assert_eq!((entries.len(), failed.len(), failed[0].planned), (11, 1, whole[2]));
-    let run = store::read(&campaign.dir).unwrap();
+    let run = punctual_store::read(&campaign.dir).unwrap();
     assert_eq!((run.header.failed.clone(), run.damage.len()), (failed, 0));
-    let said = analysis::summarise(&run.header, &run.entries).findings;
+    let said = punctual_analysis::summarise(&run.header, &run.entries).findings;
     assert!(said.iter().any(|finding| finding.to_string().contains("twice: the load died")), "{said:?}");
     assert_eq!(campaign.resume(&mut Fake::default()).unwrap().len(), 12);
-    assert!(store::read(&campaign.dir).unwrap().header.failed.is_empty());
+    assert!(punctual_store::read(&campaign.dir).unwrap().header.failed.is_empty());
 }
 
 #[test]
@@ -253,7 +253,7 @@ fn an_interrupted_measurement_is_not_recorded() {
     let mut fake = Fake { interrupt_at: Some(2), ..Fake::default() };
     let stopped = campaign.begin(&mut fake).unwrap_err();
     assert_eq!(stopped.to_string(), "interrupted after 2 of 12 measurements");
-    assert_eq!(store::read(&campaign.dir).unwrap().entries.len(), 2);
+    assert_eq!(punctual_store::read(&campaign.dir).unwrap().entries.len(), 2);
 }
 
 #[test]
@@ -278,14 +278,14 @@ fn a_run_cut_off_anywhere_is_read_up_to_there_and_completed() {
     let header_len = bytes.iter().position(|byte| *byte == b'\n').unwrap() + 1;
     for cut in (header_len..bytes.len()).step_by(bytes.len() / 23).chain([header_len, bytes.len() - 1]) {
         std::fs::write(campaign.file(), &bytes[..cut]).unwrap();
-        let run = store::read(&campaign.dir).unwrap();
+        let run = punctual_store::read(&campaign.dir).unwrap();
         // A line that lacks only its line feed is complete.
         let is_line_end = |at: usize| bytes[at] == b'\n';
         let whole = (header_len..=cut).filter(|at| *at < bytes.len() && is_line_end(*at)).count();
         assert_eq!(made(&run.entries), made(&entries[..whole]), "cut at {cut}");
         assert_eq!(run.damage.is_empty(), is_line_end(cut - 1) || is_line_end(cut), "cut at {cut}");
         assert_eq!(made(&campaign.resume(&mut Fake::default()).unwrap()), made(&entries), "cut at {cut}");
-        let again = store::read(&campaign.dir).unwrap();
+        let again = punctual_store::read(&campaign.dir).unwrap();
         assert_eq!((made(&again.entries), again.damage.len()), (made(&entries), run.damage.len()));
     }
 }
@@ -302,7 +302,7 @@ fn a_damaged_line_costs_only_itself_and_is_named() {
     lines[9] = lines[8].clone();
     lines[11] = lines[11].replacen("\"block\":", "\"block\":9", 1);
     std::fs::write(campaign.file(), lines.join("\n") + "\n").unwrap();
-    let run = store::read(&campaign.dir).unwrap();
+    let run = punctual_store::read(&campaign.dir).unwrap();
     assert_eq!(run.entries.len(), 7);
     let named: Vec<_> = run.damage.iter().map(ToString::to_string).collect();
     assert_eq!(named.len(), 5);
@@ -315,10 +315,10 @@ fn a_damaged_line_costs_only_itself_and_is_named() {
 #[test]
 fn what_is_no_run_is_refused() {
     let campaign = Campaign::new();
-    let message = |result: Result<(), store::StoreError>| result.unwrap_err().to_string();
-    let create = || store::create(&campaign.dir, &campaign.header).map(drop);
+    let message = |result: Result<(), punctual_store::StoreError>| result.unwrap_err().to_string();
+    let create = || punctual_store::create(&campaign.dir, &campaign.header).map(drop);
     let dir = campaign.dir.display();
-    assert!(message(store::read(&campaign.dir).map(drop)).contains(": it has no run.jsonl"));
+    assert!(message(punctual_store::read(&campaign.dir).map(drop)).contains(": it has no run.jsonl"));
     std::fs::create_dir_all(&campaign.dir).unwrap();
     std::fs::write(campaign.dir.join("notes.txt"), "mine").unwrap();
     assert_eq!(
@@ -337,7 +337,7 @@ fn what_is_no_run_is_refused() {
         (&(endless + "\n"), "invalid number of repetitions"),
     ] {
         std::fs::write(campaign.file(), text).unwrap();
-        let refused = message(store::read(&campaign.dir).map(drop));
+        let refused = message(punctual_store::read(&campaign.dir).map(drop));
         assert!(refused.contains(reason), "{refused}");
     }
 }

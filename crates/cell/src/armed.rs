@@ -13,11 +13,11 @@ use super::sleepers::Sleepers;
 use super::threads::Threads;
 use super::timerbench::Driver;
 use super::watch::Watcher;
-use model::{Ended, MonoTime, Policy, Progress, Span, Task};
+use punctual_model::{Ended, MonoTime, Policy, Progress, Span, Task};
+use punctual_workload::load::Running;
 use std::path::Path;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
-use workload::load::Running;
 
 /// A cell that is ready to measure; the next step is to release the threads.
 #[derive(Debug)]
@@ -42,7 +42,7 @@ impl Prepared {
     pub fn arm(self) -> Result<Armed, CellError> {
         let cell = &self.cell;
         // The parent may run nice or in real time; the load must not inherit that.
-        sys::sched::set_policy(0, Policy::OTHER)
+        punctual_sys::sched::set_policy(0, Policy::OTHER)
             .map_err(|err| CellError::setting("run at nice 0 (start without `nice`)", err))?;
         let sleepers = match &cell.task {
             Task::Sleep(runtime) => Some(Sleepers::arm(&self, *runtime)?),
@@ -51,10 +51,10 @@ impl Prepared {
         // Beside a load that fills the only CPU of a guest, binding 20 devices takes seconds of its time.
         let timers = link::timers_of(cell)?;
         let loads = self.start_load(&[cell.conditions.warm_up, cell.duration])?;
-        sys::fail::point("loads-started");
+        punctual_sys::fail::point("loads-started");
         // Only the measuring process enters the cgroup; the load stays outside.
         if let Some(group) = &cell.conditions.prepare.cgroup {
-            host::enter_group(Path::new(group)).map_err(CellError::Setting)?;
+            punctual_host::enter_group(Path::new(group)).map_err(CellError::Setting)?;
         }
         let measurers: Box<dyn Measurers> = match sleepers {
             Some(sleepers) => Box::new(sleepers),
@@ -68,9 +68,10 @@ impl Prepared {
         // This thread empties the logs. It leaves the measured CPUs if there are others.
         let others = self.allowed.minus(&cell.cpus);
         if !others.is_empty() {
-            sys::sched::set_affinity(0, &others).map_err(|err| CellError::setting("leave the measured CPUs", err))?;
+            punctual_sys::sched::set_affinity(0, &others)
+                .map_err(|err| CellError::setting("leave the measured CPUs", err))?;
         }
-        sys::fail::point("cell-armed");
+        punctual_sys::fail::point("cell-armed");
         Ok(Armed { measurers, loads, prepared: self })
     }
 }
@@ -81,15 +82,15 @@ impl Armed {
     pub fn measure(mut self, stop: &AtomicBool, mut observe: impl FnMut(Progress)) -> Result<Measured, CellError> {
         let window = self.measurers.release()?;
         let started = window.started;
-        sys::fail::point("threads-released");
+        punctual_sys::fail::point("threads-released");
         let mut readings = None;
         let mut ended = Ended::Completed;
-        let mut tick = sys::clock::monotonic().plus(TICK).min(started);
+        let mut tick = punctual_sys::clock::monotonic().plus(TICK).min(started);
         let grace = Span(END_GRACE.ns() + self.measurers.lingers().ns());
         let mut last_moment = window.ends.plus(grace);
         loop {
             let finished = self.measurers.wait(until(tick.min(last_moment)));
-            let now = sys::clock::monotonic();
+            let now = punctual_sys::clock::monotonic();
             if stop.load(Relaxed) && ended == Ended::Completed {
                 self.measurers.stop();
                 (ended, last_moment) = (Ended::Interrupted, now.plus(grace));
@@ -110,7 +111,7 @@ impl Armed {
             let elapsed = Span(now.0.saturating_sub(started.0));
             let loads = readings.as_ref().map_or_else(Vec::new, Readings::progress);
             observe(Progress { elapsed, threads: self.measurers.progress(), loads });
-            sys::fail::point("cell-looked");
+            punctual_sys::fail::point("cell-looked");
             if finished || now >= last_moment {
                 break;
             }
@@ -122,7 +123,7 @@ impl Armed {
         if ended == Ended::Interrupted {
             measurement.ended = ended;
         }
-        sys::fail::point("cell-measured");
+        punctual_sys::fail::point("cell-measured");
         let Armed { measurers, loads: running, prepared } = self;
         Ok(Measured { measurers, running, prepared, measurement, loads, machine })
     }
@@ -130,5 +131,5 @@ impl Armed {
 
 /// The time from now until `instant`.
 fn until(instant: MonoTime) -> Duration {
-    Duration::from_nanos(instant.0.saturating_sub(sys::clock::monotonic().0))
+    Duration::from_nanos(instant.0.saturating_sub(punctual_sys::clock::monotonic().0))
 }

@@ -7,14 +7,14 @@
 //!   killed, and is read without a thread, which would wake up beside the measured ones;
 //! - the cost suite (`cost`) is a fork of the cell that starts no program, and is stopped by a counter in shared
 //!   memory.
-use host::{ANSWER_BYTES, Lines, OutputLimit};
-use model::{Cell, Progress, Record};
+use punctual_host::{ANSWER_BYTES, Lines, OutputLimit};
+use punctual_model::{Cell, Progress, Record};
+use punctual_sys::process;
 use std::ffi::OsStr;
 use std::io::{self, Read, Write};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
 use std::process::{Child, ChildStdout, Command, ExitStatus, Stdio};
-use sys::process;
 
 /// Limit of the stderr of a process besides progress, bytes.
 const NOTE_BYTES: u64 = 1 << 20;
@@ -48,7 +48,7 @@ impl CellProcess {
     /// Its samples go to the new file `samples`, if given. It ends with this process. Errors: when the process cannot
     /// be started.
     pub fn start(samples: Option<&Path>) -> io::Result<CellProcess> {
-        let mut command = Command::new(host::THIS_PROGRAM);
+        let mut command = Command::new(punctual_host::THIS_PROGRAM);
         command
             .args(["cell", "--progress", "--parent", &std::process::id().to_string()])
             .args(samples.into_iter().flat_map(|path| [OsStr::new("--samples"), path.as_os_str()]))
@@ -57,9 +57,9 @@ impl CellProcess {
             .stderr(Stdio::piped())
             // A process group of its own: Ctrl-C reaches this process only, which then interrupts the cell.
             .process_group(0);
-        command.envs(workload::instrument::variable_of_sent_files());
+        command.envs(punctual_workload::instrument::variable_of_sent_files());
         // The lock on the machine is held until the cell has ended, even when this process is killed first.
-        host::pass_lock(&mut command);
+        punctual_host::pass_lock(&mut command);
         Ok(CellProcess { child: command.spawn()?, limit: OutputLimit::new(NOTE_BYTES), lines: Vec::new() })
     }
 
@@ -86,7 +86,7 @@ impl CellProcess {
 
     /// Parses a line of stderr: returns progress, and keeps any other line.
     pub fn take(&mut self, line: String) -> Option<Progress> {
-        let progress = model::json::progress(line.as_bytes()).ok();
+        let progress = punctual_model::json::progress(line.as_bytes()).ok();
         match progress {
             Some(_) => self.limit.give_back(&line),
             None => self.lines.push(line),
@@ -106,7 +106,7 @@ impl CellProcess {
         if !status.success() {
             return Err(CellFailure::Exit(status, reason(&self.lines)));
         }
-        model::json::record(&output.map_err(CellFailure::Io)?).map_err(CellFailure::NoRecord)
+        punctual_model::json::record(&output.map_err(CellFailure::Io)?).map_err(CellFailure::NoRecord)
     }
 
     /// Lines of stderr that are not progress. If the process returned a record, they are notes for the user.
@@ -162,8 +162,8 @@ mod tests {
         let mut cell = CellProcess::start(None).unwrap();
         let _ = process::signal(cell.id(), libc::SIGKILL);
         // Unlike `wait`, it leaves the pipe open.
-        assert!(sys::testing::comes_true(|| cell.child.try_wait().unwrap().is_some()));
-        cell.give(&analysis::testing::cell("none", "other")).unwrap();
+        assert!(punctual_sys::testing::comes_true(|| cell.child.try_wait().unwrap().is_some()));
+        cell.give(&punctual_analysis::testing::cell("none", "other")).unwrap();
         assert!(matches!(cell.record(Ok(Vec::new())), Err(CellFailure::Exit(..))));
     }
 

@@ -3,13 +3,13 @@
 use super::measurers::{Measurement, Measurers, Window};
 use super::{CellError, prepared::Prepared};
 use crate::child::{self, CellFailure, CellProcess};
-use model::{Cell, Conditions, CpuSet, Ended, Load, Record, Span, ThreadProgress, ThreadRecord};
+use punctual_model::{Cell, Conditions, CpuSet, Ended, Load, Record, Span, ThreadProgress, ThreadRecord};
+use punctual_store::SampleWriter;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::Builder;
 use std::time::{Duration, Instant};
-use store::SampleWriter;
 
 /// The measuring processes, and the channel of their output.
 #[derive(Debug)]
@@ -52,7 +52,7 @@ impl Children {
         for (index, cell) in cells(&prepared.cell).into_iter().enumerate() {
             let samples = prepared.samples.as_ref().map(|whole| whole.part(&cell.cpus));
             // A killed process may have left one behind.
-            samples.iter().for_each(|part| store::discard_samples(part));
+            samples.iter().for_each(|part| punctual_store::discard_samples(part));
             let process = start(index, samples.as_deref(), &speaker)
                 .map_err(|err| CellError::Child(format!("cannot start a process for CPU {}: {err}", cell.cpus)))?;
             children.push(CpuProcess { cell, process, progress: None, samples, output: None });
@@ -122,7 +122,7 @@ impl Measurers for Children {
             let align = if cell.conditions.align.is_some() { Span::SECOND.ns() } else { 0 };
             longest = longest.max(Span(cell.end_cycle().saturating_mul(cell.period.ns()).saturating_add(align)));
         }
-        let now = sys::clock::monotonic();
+        let now = punctual_sys::clock::monotonic();
         let started = self.children.first().map_or(Span(0), |child| child.cell.conditions.warm_up);
         Ok(Window { started: now.plus(started), ends: now.plus(longest).plus(PROCESS_OVERHEAD) })
     }
@@ -209,7 +209,7 @@ impl Drop for Children {
     fn drop(&mut self) {
         for child in &mut self.children {
             child.process.kill();
-            child.samples.iter().for_each(|part| store::discard_samples(part));
+            child.samples.iter().for_each(|part| punctual_store::discard_samples(part));
         }
     }
 }
@@ -217,7 +217,7 @@ impl Drop for Children {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Method, Task};
+    use punctual_model::{Method, Task};
 
     #[test]
     fn each_cpu_becomes_a_cell_without_load_and_phases_become_alignments() {
@@ -228,10 +228,10 @@ mod tests {
             duration: Span::SECOND,
             load_cpus: Some(CpuSet::from_iter([0])),
             conditions: Conditions {
-                prepare: model::Prepare { timer_migration: Some(true), ..model::Prepare::default() },
+                prepare: punctual_model::Prepare { timer_migration: Some(true), ..punctual_model::Prepare::default() },
                 ..Conditions::default()
             },
-            ..analysis::testing::cell("none", "other")
+            ..punctual_analysis::testing::cell("none", "other")
         };
         let alone = |cpu: &str, align: Option<u64>| Cell {
             cpus: cpu.parse().unwrap(),

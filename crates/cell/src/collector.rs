@@ -1,11 +1,11 @@
 //! Conversion of the samples of one thread into the tables of its record.
 
-use analysis::{Level, MIN_EXCEEDANCES, quantile};
-use model::{
+use punctual_analysis::{Level, MIN_EXCEEDANCES, quantile};
+use punctual_model::{
     Bin, Cell, Censored, Episode, Episodes, Histogram, Measured, Nanos, Schedule, Second, Slice, Span, Spike, Task,
     ThreadProgress, Worst,
 };
-use rt::Sample;
+use punctual_rt::Sample;
 use std::cmp::Reverse;
 use std::collections::{BinaryHeap, VecDeque};
 use std::ops::Range;

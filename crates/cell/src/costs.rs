@@ -2,10 +2,10 @@
 
 use super::measurers::{Measurement, Measurers, Window};
 use super::{CellError, prepared::Prepared};
-use model::{Cell, CostRecord, CostScope, Ended, MonoTime, Span, ThreadProgress};
+use punctual_model::{Cell, CostRecord, CostScope, Ended, MonoTime, Span, ThreadProgress};
+use punctual_store::SampleWriter;
+use punctual_workload::cost::{CostError, NOT_REACHED, Suite, SuiteEvent, SuiteRequest};
 use std::time::{Duration, Instant};
-use store::SampleWriter;
-use workload::cost::{CostError, NOT_REACHED, Suite, SuiteEvent, SuiteRequest};
 
 /// The suite of one cell.
 #[derive(Debug)]
@@ -46,7 +46,7 @@ impl Costs {
 impl Measurers for Costs {
     fn release(&mut self) -> Result<Window, CellError> {
         self.suite.release()?;
-        self.started = sys::clock::monotonic();
+        self.started = punctual_sys::clock::monotonic();
         let longest =
             Span(self.cell.duration.ns().saturating_mul(SUITE_TIME_FACTOR).saturating_add(MIN_SUITE_MARGIN.ns()));
         Ok(Window { started: self.started, ends: self.started.plus(longest) })
@@ -89,7 +89,7 @@ impl Measurers for Costs {
 
     fn finish(&mut self, _: &mut Option<SampleWriter>) -> Result<Measurement, CellError> {
         self.suite.stop();
-        let measured = Span(sys::clock::monotonic().0.saturating_sub(self.started.0));
+        let measured = Span(punctual_sys::clock::monotonic().0.saturating_sub(self.started.0));
         let (operations, skipped) = self.suite.results(self.scope);
         if operations.is_empty() && skipped.iter().all(|skipped| skipped.reason == NOT_REACHED) {
             return Err(CellError::NothingMeasured);

@@ -2,8 +2,8 @@
 
 use super::explainer::{Explainer, MeasuredThread, SpikeReport};
 use crate::trace::TraceError;
-use model::{Host, Method, MonoTime, Schedule, Span, Task};
-use rt::{Member, SpikeWatch};
+use punctual_model::{Host, Method, MonoTime, Schedule, Span, Task};
+use punctual_rt::{Member, SpikeWatch};
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, sync_channel};
 

@@ -9,15 +9,15 @@ mod trace_reader;
 
 use super::on_spike::OnSpike;
 use crate::trace::{EventSet, Instance, PageSource, StackRequest, TraceError, TraceRequest};
-use analysis::explain::{Answered, Answers, Facts, Stages, Taker, WaitsFor, Watched as WatchedThread};
 use analyzer::Analyzer;
-use ftrace::Decoder;
-use model::{
+use punctual_analysis::explain::{Answered, Answers, Facts, Stages, Taker, WaitsFor, Watched as WatchedThread};
+use punctual_ftrace::Decoder;
+use punctual_model::{
     AnswerStages, CpuSet, Explain, ExplainRecord, Explanation, Host, IrqLatency, Kernel, MonoTime, NotCovered,
     OnSpikeRecord, Policy, Schedule, Span, Task,
 };
+use punctual_rt::{LateReader, SpikeWatch};
 use results::Results;
-use rt::{LateReader, SpikeWatch};
 use std::cell::OnceCell;
 use std::io::{self, PipeReader};
 use std::ops::Range;
@@ -159,7 +159,7 @@ impl Explainer {
     /// done before anything is measured.
     pub(super) fn enable(&mut self, tids: &[u32]) -> Result<(), TraceError> {
         let Some((instance, decoder, _)) = &mut self.ready else { return Ok(()) };
-        let pids: Option<Vec<i32>> = host::is_initial_pid_namespace()
+        let pids: Option<Vec<i32>> = punctual_host::is_initial_pid_namespace()
             .then(|| tids.iter().map(|tid| i32::try_from(*tid).unwrap_or(-1)).collect());
         let enabled = instance.enable(TraceRequest {
             events: EventSet::Explanation,
@@ -176,10 +176,10 @@ impl Explainer {
     /// long as the machine lets it, so the due times of the threads on `cpus` are chosen afterwards. Errors: when the
     /// trace or a thread cannot be started.
     pub(super) fn begin(&mut self, cpus: &CpuSet) -> Result<(), TraceError> {
-        let has_own_cpu = sys::sched::affinity(0).is_ok_and(|mine| !mine.minus(cpus).is_empty());
+        let has_own_cpu = punctual_sys::sched::affinity(0).is_ok_and(|mine| !mine.minus(cpus).is_empty());
         let Some((mut instance, Some(decoder), wake_rx)) = self.ready.take() else { return Ok(()) };
         if let Some(period) = self.request.witness {
-            let ticks = cpus.iter().map(|cpu| sys::perf::tick(cpu, period.ns()));
+            let ticks = cpus.iter().map(|cpu| punctual_sys::perf::tick(cpu, period.ns()));
             self.witnesses = ticks.collect::<Result<_, _>>().map_err(TraceError::Witness)?;
             self.facts.witness_ns = Some(period.ns());
         }
@@ -199,7 +199,7 @@ impl Explainer {
         let missing = std::mem::take(&mut instance.missing);
         let watched = measured.iter().filter_map(|thread| {
             Some(WatchedThread {
-                pid: i32::try_from(thread.tid).ok().filter(|_| host::is_initial_pid_namespace())?,
+                pid: i32::try_from(thread.tid).ok().filter(|_| punctual_host::is_initial_pid_namespace())?,
                 schedule: thread.schedule,
                 cycles: (thread.cycles.start, thread.cycles.end),
             })
@@ -212,7 +212,7 @@ impl Explainer {
         let answered = measured.iter().filter_map(|thread| {
             let measured =
                 thread.schedule.cycle(thread.cycles.start).due.0..thread.schedule.cycle(thread.cycles.end).due.0;
-            let pid = i32::try_from(thread.tid).ok().filter(|_| host::is_initial_pid_namespace())?;
+            let pid = i32::try_from(thread.tid).ok().filter(|_| punctual_host::is_initial_pid_namespace())?;
             Some(Answered { pid, measured_ns: measured })
         });
         let is_endless = self.reports.is_some();
@@ -235,7 +235,7 @@ impl Explainer {
             clock: task.clock(),
             waits_for,
             late,
-            armed_ns: sys::clock::monotonic().plus(COVERAGE_MARGIN).0,
+            armed_ns: punctual_sys::clock::monotonic().plus(COVERAGE_MARGIN).0,
             statistics: TraceStatistics::default(),
         };
         let analyzer = Analyzer {

@@ -6,18 +6,18 @@
 
 use crate::CellError;
 use crate::trace::{EventSet, Instance, PageSource, StackRequest, TraceError, TraceRequest};
-use analysis::explain::{LanePiece, LaneState, Lanes, Trace, What};
-use ftrace::Decoder;
-use model::{
+use punctual_analysis::explain::{LanePiece, LaneState, Lanes, Trace, What};
+use punctual_ftrace::Decoder;
+use punctual_model::{
     CpuSet, GuestTids, HostLanes, HostPiece, HostState, Load, LoadRecord, Nice, Owner, Policy, RtPriority, Span,
 };
+use punctual_workload::load::{self, LoadMonitor, Place, Running};
 use serde::{Deserialize, Serialize};
 use std::collections::HashMap;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-use workload::load::{self, LoadMonitor, Place, Running};
 
 /// Line that says that load and trace run.
 pub const READY: &str = "ready";
@@ -63,8 +63,8 @@ pub struct Answer {
 pub struct BesideGuest {
     loads: Vec<Running>,
     monitors: Vec<LoadMonitor>,
-    since: model::MonoTime,
-    last: model::MonoTime,
+    since: punctual_model::MonoTime,
+    last: punctual_model::MonoTime,
     trace: Option<Result<Tracer, String>>,
 }
 
@@ -72,11 +72,11 @@ impl BesideGuest {
     /// Starts what is requested. Call it while this process has one thread. Errors: when the load does not run. A trace
     /// that cannot be started is named in the answer.
     pub fn start(request: &Request) -> Result<BesideGuest, CellError> {
-        let allowed: CpuSet = sys::sched::affinity(0).map_err(|err| CellError::Impossible(err.to_string()))?;
+        let allowed: CpuSet = punctual_sys::sched::affinity(0).map_err(|err| CellError::Impossible(err.to_string()))?;
         let place = Place { cpus: &allowed, policy: Policy::OTHER, at_most: request.at_most };
         let loads = load::start(&request.load, &place)?;
         let trace = request.threads.as_ref().map(|threads| Tracer::start(threads).map_err(|err| err.to_string()));
-        let now = sys::clock::monotonic();
+        let now = punctual_sys::clock::monotonic();
         let monitors = loads.iter().map(|load| LoadMonitor::begin(load, None)).collect();
         Ok(BesideGuest { loads, monitors, since: now, last: now, trace })
     }
@@ -89,7 +89,7 @@ impl BesideGuest {
         }
         loop {
             let ends = is_over(TICK);
-            let now = sys::clock::monotonic();
+            let now = punctual_sys::clock::monotonic();
             let (at, elapsed) = (Span(now.0 - self.since.0), Span(now.0 - self.last.0));
             self.last = now;
             self.monitors
@@ -131,7 +131,7 @@ struct Scheduling {
 
 impl Tracer {
     fn start(threads: &GuestTids) -> Result<Tracer, TraceError> {
-        if !host::is_initial_pid_namespace() {
+        if !punctual_host::is_initial_pid_namespace() {
             let reason = "threads of a container have other IDs in the trace; run it outside";
             return Err(TraceError::Process(std::io::Error::other(reason)));
         }
@@ -229,12 +229,12 @@ impl Reader {
     fn run(mut self, is_over: &AtomicBool) -> Result<Scheduling, String> {
         // It must not fall behind a busy machine. It reads for some milliseconds and sleeps.
         let urgent = RtPriority::new(1).map(Policy::Fifo);
-        if urgent.is_none_or(|urgent| sys::sched::set_policy(0, urgent).is_err()) {
-            let _ = sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
+        if urgent.is_none_or(|urgent| punctual_sys::sched::set_policy(0, urgent).is_err()) {
+            let _ = punctual_sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
         }
         while !is_over.load(Relaxed) {
             std::thread::sleep(DRAIN_INTERVAL);
-            self.drain(sys::clock::monotonic().0)?;
+            self.drain(punctual_sys::clock::monotonic().0)?;
         }
         self.drain(u64::MAX)?;
         Ok(Scheduling { lanes: self.lanes, names: self.names })

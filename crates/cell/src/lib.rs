@@ -37,11 +37,11 @@ pub use prepared::Prepared;
 pub use recording::Recording;
 
 use crate::trace::TraceError;
-use store::StoreError;
-use workload::cost::CostError;
-use workload::instrument::InstrumentError;
-use workload::load::LoadError;
-use workload::runtime::RuntimeError;
+use punctual_store::StoreError;
+use punctual_workload::cost::CostError;
+use punctual_workload::instrument::InstrumentError;
+use punctual_workload::load::LoadError;
+use punctual_workload::runtime::RuntimeError;
 
 /// The reason that a cell was not measured.
 #[derive(Debug, thiserror::Error)]
@@ -54,7 +54,7 @@ pub enum CellError {
     Setting(String),
     /// A measured thread could not be made ready.
     #[error(transparent)]
-    Team(#[from] rt::TeamError),
+    Team(#[from] punctual_rt::TeamError),
     /// The load did not start, or did not last.
     #[error(transparent)]
     Load(#[from] LoadError),
@@ -123,10 +123,10 @@ impl CellError {
             | CellError::Program(_)
             | CellError::Driver(_)
             | CellError::Child(_)
-            | CellError::Team(rt::TeamError::Starved(_) | rt::TeamError::Spawn { .. }) => true,
+            | CellError::Team(punctual_rt::TeamError::Starved(_) | punctual_rt::TeamError::Spawn { .. }) => true,
             CellError::Impossible(_)
             | CellError::Setting(_)
-            | CellError::Team(rt::TeamError::Setting { .. })
+            | CellError::Team(punctual_rt::TeamError::Setting { .. })
             | CellError::Unaccounted { .. }
             | CellError::Trace(_)
             | CellError::Samples(_)

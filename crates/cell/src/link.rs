@@ -1,9 +1,9 @@
 //! The local end of a link, set up before the barrier.
 
 use super::CellError;
-use model::{Cell, Link};
-use rt::LinkEnd;
-use workload::link::{self, LinkMonitor};
+use punctual_model::{Cell, Link};
+use punctual_rt::LinkEnd;
+use punctual_workload::link::{self, LinkMonitor};
 
 /// The devices of a guest whose interrupts `cell` measures, bound and open; `None` for every other cell. Call it before
 /// the load is started. Errors: when a device is missing or cannot be bound.
@@ -28,7 +28,7 @@ pub(super) fn end_of(cell: &Cell) -> Result<(Option<LinkEnd>, Option<LinkMonitor
 #[cfg(target_arch = "x86_64")]
 fn timers(cell: &Cell, link: Link) -> Result<LinkEnd, String> {
     let count = Link::devices(cell.period).unwrap_or(u64::MAX);
-    host::dma_timers(&host::HostFs::here(), link, count).map(LinkEnd::Timers)
+    punctual_host::dma_timers(&punctual_host::HostFs::here(), link, count).map(LinkEnd::Timers)
 }
 
 #[cfg(not(target_arch = "x86_64"))]

@@ -3,10 +3,10 @@
 use super::CellError;
 use super::measurers::{Measurement, Measurers};
 use super::prepared::Prepared;
-use host::HostFs;
-use model::{LoadRecord, MachineSecond, MonoTime, RECORD_FORMAT, Record};
+use punctual_host::HostFs;
+use punctual_model::{LoadRecord, MachineSecond, MonoTime, RECORD_FORMAT, Record};
+use punctual_workload::load::Running;
 use std::time::{Duration, SystemTime};
-use workload::load::Running;
 
 /// All results. The load still runs and the host is still held until this is dropped.
 #[derive(Debug)]
@@ -27,10 +27,10 @@ impl Measured {
         // Dropped before the host is inspected again.
         drop(measurers);
         drop(running);
-        sys::fail::point("load-over");
+        punctual_sys::fail::point("load-over");
         let record = Record {
             format: RECORD_FORMAT,
-            tool: model::TOOL.to_owned(),
+            tool: punctual_model::TOOL.to_owned(),
             cell_id: prepared.cell.id(),
             started_unix_ms: unix_ms_of(measurement.started),
             started: measurement.started,
@@ -38,7 +38,7 @@ impl Measured {
             ended: measurement.ended,
             threads: measurement.threads,
             clock_steps: measurement.clock_steps,
-            clock_reading: Some(sys::clock::reading(prepared.cell.task.clock())),
+            clock_reading: Some(punctual_sys::clock::reading(prepared.cell.task.clock())),
             runtime: measurement.runtime,
             instrument: measurement.instrument.map(Box::new),
             response: measurement.response,
@@ -52,7 +52,7 @@ impl Measured {
             prepared: prepared.preparation.settings(),
             machine,
             host_before: prepared.host.into(),
-            host_after: host::snapshot(&HostFs::here()).into(),
+            host_after: punctual_host::snapshot(&HostFs::here()).into(),
             cell: prepared.cell,
         };
         if let Some(samples) = prepared.samples {
@@ -64,7 +64,7 @@ impl Measured {
 
 /// The wall-clock time of a past instant, ms since 1970, as the wall clock stands now.
 fn unix_ms_of(instant: MonoTime) -> u64 {
-    let ago = Duration::from_nanos(sys::clock::monotonic().0.saturating_sub(instant.0));
+    let ago = Duration::from_nanos(punctual_sys::clock::monotonic().0.saturating_sub(instant.0));
     let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     u64::try_from(unix.saturating_sub(ago).as_millis()).unwrap_or(0)
 }

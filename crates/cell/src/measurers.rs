@@ -1,13 +1,13 @@
 //! The measurers of a cell: threads of this process, or processes of their own.
 
 use super::CellError;
-use model::{
+use punctual_model::{
     Cell, ClockStep, CostRecord, Ended, ExplainRecord, InstrumentRecord, MonoTime, OnSpikeRecord, ResponseRecord,
     RuntimeRecord, Span, ThreadProgress, ThreadRecord, WatchRecord,
 };
+use punctual_store::SampleWriter;
 use std::fmt::Debug;
 use std::time::Duration;
-use store::SampleWriter;
 
 /// Measures on every CPU of a cell. Dropping it ends everything that it has started.
 pub(super) trait Measurers: Debug {

@@ -1,6 +1,6 @@
 //! Settings of threads that others may change while they are measured or watched.
 
-use model::{CpuSet, Policy, SettingChange, Span};
+use punctual_model::{CpuSet, Policy, SettingChange, Span};
 
 /// The policy and the CPUs of a thread at the last look, and how they changed. What is `None` is not known, or not
 /// looked at.

@@ -1,14 +1,14 @@
 //! The command that runs at spikes, outside the measured CPUs, one at a time.
 
-use model::{CpuSet, Explanation, OnSpikeRecord, Policy, Span};
+use punctual_model::{CpuSet, Explanation, OnSpikeRecord, Policy, Span};
+use punctual_sys::waited::Waited;
+use punctual_sys::{process, storage};
+use punctual_workload::runtime::{Launch, launch_command};
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Child, Stdio};
 use std::time::Duration;
-use sys::waited::Waited;
-use sys::{process, storage};
-use workload::runtime::{Launch, launch_command};
 
 /// Timeout for a command that still runs after the cell.
 const EXIT_TIMEOUT: Duration = Duration::from_secs(10);
@@ -117,10 +117,10 @@ impl Drop for OnSpike {
 
 /// The first line of `said` that is not empty.
 fn first_line(said: &File) -> String {
-    let text = host::written(said).unwrap_or_default();
+    let text = punctual_host::written(said).unwrap_or_default();
     let text = String::from_utf8_lossy(&text);
     let line = text.lines().map(str::trim).find(|line| !line.is_empty()).unwrap_or("no message on stderr");
-    line.chars().filter(|c| model::is_plain(*c)).take(MAX_QUOTED_CHARS).collect()
+    line.chars().filter(|c| punctual_model::is_plain(*c)).take(MAX_QUOTED_CHARS).collect()
 }
 
 #[cfg(test)]

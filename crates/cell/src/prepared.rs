@@ -1,11 +1,11 @@
 //! The first phase: the machine is inspected and set up as the cell requires.
 
 use super::CellError;
-use host::{DmaLatency, HostFs, Preparation};
-use model::{Cell, CpuSet, Host, Policy, Span};
+use punctual_host::{DmaLatency, HostFs, Preparation};
+use punctual_model::{Cell, CpuSet, Host, Policy, Span};
+use punctual_store::SampleWriter;
+use punctual_workload::load::{self, Place, Running};
 use std::path::{Path, PathBuf};
-use store::SampleWriter;
-use workload::load::{self, Place, Running};
 
 /// A machine that is set up for the cell; nothing runs yet.
 #[derive(Debug)]
@@ -32,7 +32,7 @@ impl Prepared {
     /// `samples`, if given. Errors: when the cell cannot be measured here as it is written, or the file of samples
     /// cannot be created.
     pub fn new(cell: Cell, samples: Option<&Path>) -> Result<Prepared, CellError> {
-        let allowed = sys::sched::affinity(0).map_err(|err| CellError::Impossible(err.to_string()))?;
+        let allowed = punctual_sys::sched::affinity(0).map_err(|err| CellError::Impossible(err.to_string()))?;
         cell.check().and_then(|()| cell.check_on(&allowed)).map_err(CellError::Impossible)?;
         let absent = cell.cpus.minus(&allowed);
         if !absent.is_empty() {
@@ -50,8 +50,16 @@ impl Prepared {
         // Activations are more than one latency each: their file has another form.
         let activations = samples.filter(|_| cell.task.watch().is_some()).map(Path::to_owned);
         let samples = samples.filter(|_| activations.is_none()).map(SampleWriter::create).transpose()?;
-        sys::fail::point("samples-created");
-        Ok(Prepared { host: host::snapshot(&fs), cell, allowed, dma_latency, samples, activations, preparation })
+        punctual_sys::fail::point("samples-created");
+        Ok(Prepared {
+            host: punctual_host::snapshot(&fs),
+            cell,
+            allowed,
+            dma_latency,
+            samples,
+            activations,
+            preparation,
+        })
     }
 
     /// Starts the load of the cell, for the sum of these spans.

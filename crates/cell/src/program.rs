@@ -2,16 +2,16 @@
 
 use super::measurers::{Measurement, Measurers, Window};
 use super::{CellError, prepared::Prepared};
-use model::{
+use punctual_model::{
     Achieved, Cell, Ended, Histogram, ImportedThread, Instrument, InstrumentRecord, InstrumentThread, MonoTime, Policy,
     Slice, Span, ThreadProgress, ThreadRecord,
 };
-use rt::Settings;
+use punctual_rt::Settings;
+use punctual_store::SampleWriter;
+use punctual_workload::instrument::{self, InstrumentError, RunningProgram, SeenThread};
+use punctual_workload::runtime::Launch;
 use std::collections::BTreeSet;
 use std::time::Duration;
-use store::SampleWriter;
-use workload::instrument::{self, InstrumentError, RunningProgram, SeenThread};
-use workload::runtime::Launch;
 
 /// The program of one cell.
 #[derive(Debug)]
@@ -59,7 +59,7 @@ impl OutsideProgram {
     fn left(&self) -> Option<Duration> {
         let is_due = self.instrument.is_interrupted && !self.is_interrupted;
         let end = self.started.plus(self.cell.duration);
-        is_due.then(|| Duration::from_nanos(end.0.saturating_sub(sys::clock::monotonic().0)))
+        is_due.then(|| Duration::from_nanos(end.0.saturating_sub(punctual_sys::clock::monotonic().0)))
     }
 
     fn interrupt(&mut self) {
@@ -73,7 +73,7 @@ impl Measurers for OutsideProgram {
         let Cell { cpus, policy, conditions, .. } = &self.cell;
         let timer_slack = conditions.timer_slack.unwrap_or(Settings::KERNEL_SLACK);
         let settings = Launch { cpus: cpus.clone(), policy: *policy, timer_slack };
-        self.started = sys::clock::monotonic();
+        self.started = punctual_sys::clock::monotonic();
         self.running = Some(RunningProgram::start(&self.words, &settings)?);
         Ok(Window { started: self.started, ends: self.started.plus(self.cell.timeout_of(&self.instrument)) })
     }
@@ -87,7 +87,7 @@ impl Measurers for OutsideProgram {
         match running.wait(timeout) {
             Ok(has_ended) => {
                 if has_ended {
-                    self.ended.get_or_insert_with(sys::clock::monotonic);
+                    self.ended.get_or_insert_with(punctual_sys::clock::monotonic);
                 }
                 has_ended
             }
@@ -116,7 +116,7 @@ impl Measurers for OutsideProgram {
     }
 
     fn thread_ids(&self) -> Vec<u32> {
-        self.running.iter().flat_map(|running| host::threads_of(running.pid())).collect()
+        self.running.iter().flat_map(|running| punctual_host::threads_of(running.pid())).collect()
     }
 
     fn progress(&self) -> Vec<ThreadProgress> {
@@ -129,7 +129,7 @@ impl Measurers for OutsideProgram {
         let bytes = running.result(self.instrument.output.as_deref(), self.is_interrupted, limit);
         let program = self.instrument.name();
         let parsed = bytes.and_then(|bytes| {
-            let result = import::result(&bytes, &self.instrument.read, &self.instrument.command);
+            let result = punctual_import::result(&bytes, &self.instrument.read, &self.instrument.command);
             let failed = |reason| InstrumentError::Result { program, reason, said: running.quoted() };
             result.map(|result| (bytes, result)).map_err(failed)
         });
@@ -138,7 +138,7 @@ impl Measurers for OutsideProgram {
             Err(_) if self.is_stopped => return Err(CellError::NothingMeasured),
             parsed => parsed?,
         };
-        let wall = Span(self.ended.unwrap_or_else(sys::clock::monotonic).0.saturating_sub(self.started.0));
+        let wall = Span(self.ended.unwrap_or_else(punctual_sys::clock::monotonic).0.saturating_sub(self.started.0));
         let seen = |thread: &SeenThread| InstrumentThread {
             name: thread.name.clone(),
             policy: thread.policy,
@@ -149,7 +149,7 @@ impl Measurers for OutsideProgram {
             command_line: self.words.clone(),
             status: running.status().map_or_else(String::new, |status| status.to_string()),
             wall,
-            result_sha256: host::sha256(&bytes[..]).unwrap_or_default(),
+            result_sha256: punctual_host::sha256(&bytes[..]).unwrap_or_default(),
             threads: self.threads.iter().map(seen).collect(),
             result,
         };

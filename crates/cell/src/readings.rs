@@ -1,8 +1,8 @@
 //! Readings once a second during the measurement: the loads' work and the machine's activity.
 
-use host::{ActivityLog, HostFs};
-use model::{Cell, LoadProgress, LoadRecord, MachineSecond, MonoTime, Span};
-use workload::load::{LoadError, LoadMonitor, Running};
+use punctual_host::{ActivityLog, HostFs};
+use punctual_model::{Cell, LoadProgress, LoadRecord, MachineSecond, MonoTime, Span};
+use punctual_workload::load::{LoadError, LoadMonitor, Running};
 
 /// The rows so far, and the last readings for comparison.
 #[derive(Debug)]
@@ -19,7 +19,7 @@ impl Readings {
     pub(super) fn begin(started: MonoTime, cell: &Cell, threads: Vec<u32>, loads: &[Running]) -> Self {
         Readings {
             started,
-            time: sys::clock::monotonic(),
+            time: punctual_sys::clock::monotonic(),
             activity: ActivityLog::begin(HostFs::here(), &cell.cpus, threads),
             loads: loads.iter().map(|load| LoadMonitor::begin(load, cell.conditions.load_must_hold)).collect(),
             machine: Vec::new(),
@@ -28,7 +28,7 @@ impl Readings {
 
     /// Takes the next reading. Errors: when a load that must hold its rate does not.
     pub(super) fn read(&mut self, loads: &[Running]) -> Result<(), LoadError> {
-        let time = sys::clock::monotonic();
+        let time = punctual_sys::clock::monotonic();
         let (at, elapsed) = (span(time, self.started), span(time, self.time));
         self.machine.push(self.activity.read(at, elapsed));
         self.time = time;

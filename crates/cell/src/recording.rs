@@ -5,9 +5,9 @@
 
 use crate::CellError;
 use crate::trace::{EventSet, Instance, PageSource, StackRequest, TraceRequest};
-use ftrace::{DatHead, Decoder, Machine};
-use host::{HostFs, KernelSymbols, file};
-use model::{Nice, Policy, plain};
+use punctual_ftrace::{DatHead, Decoder, Machine};
+use punctual_host::{HostFs, KernelSymbols, file};
+use punctual_model::{Nice, Policy, plain};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Seek, Write};
@@ -38,11 +38,11 @@ impl Recording {
     /// Starts a recording, which the calling thread has to move into files in `directory`, and renames this thread.
     /// Errors: when the kernel cannot be traced, or no file can be created in `directory`.
     pub fn begin(directory: &Path) -> Result<Recording, CellError> {
-        sys::thread::set_name(NAME).map_err(|err| CellError::setting("name a thread", err))?;
+        punctual_sys::thread::set_name(NAME).map_err(|err| CellError::setting("name a thread", err))?;
         // If permitted: a late reader loses events.
-        let _ = sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
+        let _ = punctual_sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
         let mut instance = Instance::create()?;
-        let host = host::snapshot(&HostFs::here());
+        let host = punctual_host::snapshot(&HostFs::here());
         let idle_states = !host.power.idle_states.is_empty();
         let request =
             TraceRequest { events: EventSet::Everything, pids: None, stacks: StackRequest::Sleeps, idle_states };
@@ -119,9 +119,9 @@ impl Recording {
         let clean = |name: String| plain(name.trim_end()).into_owned();
         self.names.extend(self.instance.kept_names().into_iter().map(|(pid, name)| (pid, clean(name))));
         // Threads have other numbers in a container.
-        for pid in if host::is_initial_pid_namespace() { host::processes() } else { Vec::new() } {
-            let named = |tid: u32| Some((i32::try_from(tid).ok()?, clean(host::name_of_thread(pid, tid)?)));
-            self.names.extend(host::threads_of(pid).into_iter().filter_map(named));
+        for pid in if punctual_host::is_initial_pid_namespace() { punctual_host::processes() } else { Vec::new() } {
+            let named = |tid: u32| Some((i32::try_from(tid).ok()?, clean(punctual_host::name_of_thread(pid, tid)?)));
+            self.names.extend(punctual_host::threads_of(pid).into_iter().filter_map(named));
         }
     }
 }

@@ -3,14 +3,14 @@
 use super::collector::Collector;
 use super::measurers::{Measurement, Measurers, Window};
 use super::{CellError, prepared::Prepared};
-use model::{
+use punctual_model::{
     Achieved, Cell, Censored, ClockTime, CpuSet, MonoTime, Nanos, Policy, Runtime, RuntimeRecord, Schedule, Span,
     ThreadProgress, ThreadRecord,
 };
-use rt::{Sample, Settings};
+use punctual_rt::{Sample, Settings};
+use punctual_store::SampleWriter;
+use punctual_workload::runtime::{self, Launch, RuntimeError, Sleep, Sleeper};
 use std::time::{Duration, Instant};
-use store::SampleWriter;
-use workload::runtime::{self, Launch, RuntimeError, Sleep, Sleeper};
 
 /// The sleeping processes, and their samples.
 #[derive(Debug)]
@@ -67,7 +67,7 @@ impl Sleepers {
         let cell = prepared.cell.clone();
         // The files are removed when all processes have read them.
         let (implementation, made) = runtime::ready(runtime)?;
-        sys::fail::point("sleep-made");
+        punctual_sys::fail::point("sleep-made");
         let settings = |cpu| Launch {
             cpus: CpuSet::from_iter([cpu]),
             policy: cell.policy,
@@ -81,13 +81,13 @@ impl Sleepers {
             Ok((cpu, Sleeper::start(&made, cpu, &started, cell.period.span())?, settings))
         };
         let started = cell.cpus.iter().map(start).collect::<Result<Vec<_>, _>>()?;
-        sys::fail::point("sleep-started");
+        punctual_sys::fail::point("sleep-started");
         let schedule = Schedule { first_due: ClockTime(0), period: cell.period };
         let (mut processes, mut version) = (Vec::new(), String::new());
         for (cpu, mut sleeper, settings) in started {
             let ready = sleeper.wait_until_ready()?;
-            sys::fail::point("sleep-ready");
-            let (pid, memory_locked_bytes) = (ready.pid, host::memory_locked_bytes_of(ready.pid).unwrap_or(0));
+            punctual_sys::fail::point("sleep-ready");
+            let (pid, memory_locked_bytes) = (ready.pid, punctual_host::memory_locked_bytes_of(ready.pid).unwrap_or(0));
             if starts_as != cell.policy {
                 sleeper.set_policy(pid, cell.policy)?;
             }
@@ -223,7 +223,7 @@ impl CpuSleeper {
 
 impl Measurers for Sleepers {
     fn release(&mut self) -> Result<Window, CellError> {
-        let now = sys::clock::monotonic();
+        let now = punctual_sys::clock::monotonic();
         // The first sleep is due in the middle of cycle 0, so that a sleep that ends a little early still falls into
         // the next.
         let period = self.cell.period.span();
@@ -234,7 +234,7 @@ impl Measurers for Sleepers {
             process.samples = Samples::new(self.schedule, &self.cell, now);
             process.sleeper.release()?;
         }
-        sys::fail::point("sleep-released");
+        punctual_sys::fail::point("sleep-released");
         Ok(self.window)
     }
 
@@ -252,7 +252,7 @@ impl Measurers for Sleepers {
             }
             let rest = u64::try_from(self.rest().min(left).as_nanos()).unwrap_or(u64::MAX);
             // The signal may be a stop request, which the caller checks.
-            if sys::poll::wait(Span(rest)).is_err() {
+            if punctual_sys::poll::wait(Span(rest)).is_err() {
                 return false;
             }
         }
@@ -260,7 +260,7 @@ impl Measurers for Sleepers {
     }
 
     fn stop(&mut self) {
-        let now = sys::clock::monotonic();
+        let now = punctual_sys::clock::monotonic();
         for process in &mut self.processes {
             let result = process.sleeper.end(|sleep| process.samples.take(sleep));
             self.failed = self.failed.take().or(result.err());
@@ -279,7 +279,7 @@ impl Measurers for Sleepers {
     }
 
     fn thread_ids(&self) -> Vec<u32> {
-        self.processes.iter().flat_map(|process| host::threads_of(process.pid)).collect()
+        self.processes.iter().flat_map(|process| punctual_host::threads_of(process.pid)).collect()
     }
 
     fn progress(&self) -> Vec<ThreadProgress> {
@@ -297,7 +297,7 @@ impl Measurers for Sleepers {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Task;
+    use punctual_model::Task;
 
     const MS: u64 = 1_000_000;
 
@@ -306,7 +306,7 @@ mod tests {
             task: Task::Sleep(Runtime::C),
             cpus: CpuSet::from_iter([0]),
             duration: Span(10 * MS),
-            ..analysis::testing::cell("none", "other")
+            ..punctual_analysis::testing::cell("none", "other")
         }
     }
 

@@ -1,7 +1,7 @@
 //! Detection of steps of the clock that is measured.
 
-use host::offset_from_monotonic_ns;
-use model::{ClockId, ClockStep, MonoTime, Span};
+use punctual_host::offset_from_monotonic_ns;
+use punctual_model::{ClockId, ClockStep, MonoTime, Span};
 
 /// Watches one clock against `CLOCK_MONOTONIC`. NTP slews both alike, so their distance changes only when the clock is
 /// set.
@@ -24,7 +24,7 @@ impl Steps {
     /// Checks again; the measured window began at `started`.
     pub(super) fn look(&mut self, started: MonoTime) {
         if self.clock.can_be_set() {
-            let at = Span(sys::clock::monotonic().0.saturating_sub(started.0));
+            let at = Span(punctual_sys::clock::monotonic().0.saturating_sub(started.0));
             self.take(at, offset_from_monotonic_ns(self.clock));
         }
     }

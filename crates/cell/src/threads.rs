@@ -7,16 +7,16 @@ use super::observed::Observed;
 use super::on_spike::OnSpike;
 use super::steps::Steps;
 use super::{CellError, link, prepared::Prepared};
-use model::{
+use punctual_model::{
     Achieved, Cell, Censored, ClockId, ClockTime, CobaltRecord, CpuSet, Ended, Explanation, Link, Method, MonoTime,
     Nanos, OnSpikeRecord, Schedule, SettingChange, Span, SwitchReason, Task, ThreadProgress, ThreadRecord,
 };
-use rt::{CobaltOutcome, LinkEnd, Logger, Member, Settings, Team, ThreadSpec};
+use punctual_rt::{CobaltOutcome, LinkEnd, Logger, Member, Settings, Team, ThreadSpec};
+use punctual_store::SampleWriter;
+use punctual_sys::cobalt::ThreadCounters;
+use punctual_workload::link::{Fate, LinkMonitor};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use store::SampleWriter;
-use sys::cobalt::ThreadCounters;
-use workload::link::{Fate, LinkMonitor};
 
 /// The threads, and their samples.
 #[derive(Debug)]
@@ -53,10 +53,10 @@ impl Threads {
     /// when memory cannot be locked, or a thread's settings are refused or not kept.
     pub(super) fn arm(prepared: &Prepared, timers: Option<LinkEnd>) -> Result<Threads, CellError> {
         let cell = prepared.cell.clone();
-        sys::memory::use_one_arena();
+        punctual_sys::memory::use_one_arena();
         if cell.lock_memory {
             let advice = "lock memory (raise `ulimit -l`, or run as root)";
-            sys::memory::lock_all().map_err(|err| CellError::setting(advice, err))?;
+            punctual_sys::memory::lock_all().map_err(|err| CellError::setting(advice, err))?;
         }
         // A thread that answers over a link has no due times of its own: the method is not used.
         let method = cell.task.method().unwrap_or(Method::CLOCK_NANOSLEEP);
@@ -84,7 +84,7 @@ impl Threads {
             explainer.enable(&team.members.iter().map(|member| member.tid).collect::<Vec<_>>())?;
         }
 
-        let memory_locked_bytes = host::memory_locked_bytes_of(std::process::id()).unwrap_or(0);
+        let memory_locked_bytes = punctual_host::memory_locked_bytes_of(std::process::id()).unwrap_or(0);
         if cell.lock_memory && memory_locked_bytes == 0 {
             let found = "cannot lock memory: the kernel reports none locked (VmLck)";
             return Err(CellError::Setting(found.to_owned()));
@@ -159,7 +159,7 @@ impl Threads {
     }
 
     fn now(&self) -> ClockTime {
-        sys::clock::now(self.cell.task.clock())
+        punctual_sys::clock::now(self.cell.task.clock())
     }
 
     /// The number of due times of `member` before `now`.
@@ -342,7 +342,7 @@ impl Measurers for Threads {
         let lead = lead_of(cell);
         // On a busy machine this takes long; due times that passed meanwhile would be missed.
         self.explainer.as_mut().map_or(Ok(()), |explainer| explainer.begin(&cell.cpus))?;
-        let (mono, now) = (sys::clock::monotonic(), self.now());
+        let (mono, now) = (punctual_sys::clock::monotonic(), self.now());
         // Two readings of one clock would differ by the time between them.
         let mono = if cell.task.clock() == ClockId::Monotonic { MonoTime(now.0) } else { mono };
         self.schedule.first_due = first_due(now, lead, cell.conditions.align);
@@ -390,10 +390,11 @@ impl Measurers for Threads {
             collector.watch_for_spikes();
             drain(member, collector, &mut self.link, false, samples);
         }
-        let at = Span(sys::clock::monotonic().0.saturating_sub(self.window.started.0));
+        let at = Span(punctual_sys::clock::monotonic().0.saturating_sub(self.window.started.0));
         // One that has ended has no settings.
         for (member, observed) in self.team.members.iter().zip(&mut self.observed) {
-            let (policy, cpus) = (sys::sched::known_policy(member.tid), sys::sched::affinity(member.tid).ok());
+            let (policy, cpus) =
+                (punctual_sys::sched::known_policy(member.tid), punctual_sys::sched::affinity(member.tid).ok());
             observed.look(policy, cpus, at);
         }
         self.link.iter_mut().for_each(LinkMonitor::collect);
@@ -439,7 +440,7 @@ mod tests {
     fn a_deadline_thread_has_two_periods_more_until_its_first_due_time() {
         let of = |task: &str| {
             let (task, period) = (task.parse().unwrap(), "10ms".parse().unwrap());
-            lead_of(&Cell { task, period, ..analysis::testing::cell("none", "other") })
+            lead_of(&Cell { task, period, ..punctual_analysis::testing::cell("none", "other") })
         };
         assert_eq!((of("timerfd"), of("deadline")), (LEAD, Span(LEAD.ns() + 20_000_000)));
     }

@@ -5,15 +5,15 @@ mod result;
 use super::measurers::{Measurement, Measurers, Window};
 use super::program::of_reported;
 use super::{CellError, prepared::Prepared};
-use host::{CobaltTask, HostFs};
-use model::{
+use punctual_host::{CobaltTask, HostFs};
+use punctual_model::{
     Achieved, Cell, CobaltContext, CpuSet, Ended, InstrumentRecord, InstrumentThread, MonoTime, Policy, RtPriority,
     Span, ThreadProgress,
 };
+use punctual_store::SampleWriter;
+use punctual_sys::cobalt::timerbench::{DEVICE, Outcome, Request, Timerbench, reason};
 use result::{Batches, Buckets};
 use std::time::Duration;
-use store::SampleWriter;
-use sys::cobalt::timerbench::{DEVICE, Outcome, Request, Timerbench, reason};
 
 /// The driver, measuring one cell. No thread of ours waits in it: one of Cobalt, woken every second, would be a second
 /// real-time thread on the measured CPU.
@@ -42,7 +42,7 @@ impl Driver {
     /// Binds this process to Cobalt and opens the device. Errors: in one line: Cobalt or the driver is absent or
     /// refuses this user.
     pub(super) fn arm(prepared: &Prepared, context: CobaltContext) -> Result<Driver, CellError> {
-        sys::cobalt::bind().map_err(CellError::Setting)?;
+        punctual_sys::cobalt::bind().map_err(CellError::Setting)?;
         let bench = Timerbench::open().map_err(|errno| CellError::Setting(reason(errno)))?;
         let cell = prepared.cell.clone();
         let cobalt = prepared.host.cokernel.as_ref().and_then(|cokernel| cokernel.cobalt.as_ref());
@@ -81,7 +81,7 @@ impl Driver {
         if self.context == CobaltContext::Handler {
             return Ok(None);
         }
-        let tasks = host::cobalt_tasks(&HostFs::here(), CobaltContext::DRIVER).unwrap_or_default();
+        let tasks = punctual_host::cobalt_tasks(&HostFs::here(), CobaltContext::DRIVER).unwrap_or_default();
         let newest = tasks.into_iter().max_by_key(|task| task.tid);
         match newest.filter(|task| !self.cell.cpus.contains(task.cpu)) {
             Some(task) => Err(CellError::Driver(format!(
@@ -106,13 +106,13 @@ impl Driver {
             let cpus = CpuSet::from_iter([task.cpu]);
             Some(InstrumentThread { name: CobaltContext::DRIVER.to_owned(), policy: task.policy?, cpus })
         };
-        let wall = Span(sys::clock::monotonic().0.saturating_sub(self.started.0));
+        let wall = Span(punctual_sys::clock::monotonic().0.saturating_sub(self.started.0));
         Ok(InstrumentRecord {
             program: Some(DEVICE.to_owned()),
             command_line: Vec::new(),
             status: String::new(),
             wall,
-            result_sha256: host::sha256(&result::bytes(outcome)[..]).unwrap_or_default(),
+            result_sha256: punctual_host::sha256(&result::bytes(outcome)[..]).unwrap_or_default(),
             threads: self.task.and_then(thread).into_iter().collect(),
             result,
         })
@@ -123,9 +123,9 @@ impl Measurers for Driver {
     fn release(&mut self) -> Result<Window, CellError> {
         // It must end the measurement within half a period, or samples of an unfinished second follow. Without the
         // right to that, they do.
-        let _ = RtPriority::new(1).map(|priority| sys::sched::set_policy(0, Policy::Fifo(priority)));
+        let _ = RtPriority::new(1).map(|priority| punctual_sys::sched::set_policy(0, Policy::Fifo(priority)));
         self.start()?;
-        self.started = sys::clock::monotonic();
+        self.started = punctual_sys::clock::monotonic();
         self.task = self.find_task()?;
         let first = self.started.plus(FIRST_DUE);
         let measured = self.batches.within(self.cell.duration);
@@ -136,7 +136,7 @@ impl Measurers for Driver {
     }
 
     fn wait(&mut self, timeout: Duration) -> bool {
-        let left = |ends: MonoTime| Duration::from_nanos(ends.0.saturating_sub(sys::clock::monotonic().0));
+        let left = |ends: MonoTime| Duration::from_nanos(ends.0.saturating_sub(punctual_sys::clock::monotonic().0));
         if !self.is_stopped {
             std::thread::sleep(timeout.min(left(self.ends)));
         }

@@ -1,6 +1,6 @@
 //! Tracing by ftrace: a private instance, raw reads of the ring buffer, and exports. The crate `ftrace` decodes.
 //!
-//! The only module that writes below tracefs, apart from `host::tracer` in guests, and only below directories that it
+//! The only module that writes below tracefs, apart from `punctual_host::tracer` in guests, and only below directories that it
 //! has created there.
 
 mod events;
@@ -26,7 +26,7 @@ use std::path::PathBuf;
 pub enum TraceError {
     /// There is no tracefs, or no right to use it.
     #[error("cannot explain: {0}")]
-    Denied(#[from] host::NoTracing),
+    Denied(#[from] punctual_host::NoTracing),
     /// A file of tracefs cannot be used.
     #[error("cannot explain: {path}: {source}{advice}")]
     File {

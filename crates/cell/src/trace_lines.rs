@@ -6,7 +6,7 @@
 //!        osnoise/0-213     [000] .......     3.100000: 1000000        229  99.97710      30      0      0    249      0     28
 //! ```
 
-use model::{OsnoiseRecord, TimerlatRecord};
+use punctual_model::{OsnoiseRecord, TimerlatRecord};
 
 /// One line of a trace.
 #[derive(Debug, PartialEq, Eq)]
@@ -89,7 +89,7 @@ pub(super) fn osnoise(text: &str, most: u64, known: &mut [OsnoiseRecord]) -> Res
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Histogram;
+    use punctual_model::Histogram;
 
     const HEADS: &str = "# tracer: timerlat\n#\n#                                _-----=> irqs-off\n\n\
                          CPU:0 [LOST 12 EVENTS]\n##### CPU 1 buffer started ####\n";

@@ -2,10 +2,10 @@
 
 use super::prepared::Prepared;
 use super::{CellError, trace_lines};
-use host::{NoTracer, Tracer, TracerRequest};
-use model::{Cell, CpuSet, Histogram, OsnoiseRecord, Policy, RtPriority, Span, TimerlatRecord, TracersRecord};
+use punctual_host::{NoTracer, Tracer, TracerRequest};
+use punctual_model::{Cell, CpuSet, Histogram, OsnoiseRecord, Policy, RtPriority, Span, TimerlatRecord, TracersRecord};
+use punctual_sys::sched;
 use std::time::{Duration, Instant};
-use sys::sched;
 
 const TIMERLAT: &str = "timerlat";
 const OSNOISE: &str = "osnoise";

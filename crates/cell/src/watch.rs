@@ -13,19 +13,23 @@ use super::on_spike::OnSpike;
 use super::trace::{EventSet, Instance, PageSource, StackRequest, TraceRequest};
 use super::worst_spikes::WorstSpikes;
 use super::{CellError, prepared::Prepared};
-use analysis::explain::Facts;
-use analysis::watch::{Settings as WatchSettings, WAKING_TIMERS, WatchedThreads};
-use ftrace::Decoder;
 use handover::Handover;
-use host::KernelSymbols;
 use late::Explaining;
-use model::{
+use others::{nothing, others};
+use punctual_analysis::explain::Facts;
+use punctual_analysis::watch::{Settings as WatchSettings, WAKING_TIMERS, WatchedThreads};
+use punctual_ftrace::Decoder;
+use punctual_host::KernelSymbols;
+use punctual_model::{
     Achieved, Cell, Ended, ExplainRecord, MonoTime, Nice, NotCovered, OnSpikeRecord, Order, Policy, SettingChange,
     Span, ThreadProgress, Watch, WatchRecord, WatchedThread,
 };
-use others::{nothing, others};
+use punctual_rt::Settings;
+use punctual_store::{ActivationWriter, SampleWriter};
+use punctual_workload::instrument;
+use punctual_workload::runtime::Launch;
+use punctual_workload::watched::WatchedProgram;
 use reader::{Reader, Shared, Surroundings};
-use rt::Settings;
 use stacks::Stacks;
 use std::cell::OnceCell;
 use std::sync::atomic::Ordering::{Relaxed, Release};
@@ -34,11 +38,7 @@ use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
-use store::{ActivationWriter, SampleWriter};
 use targets::Targets;
-use workload::instrument;
-use workload::runtime::Launch;
-use workload::watched::WatchedProgram;
 
 /// Traces that wait to be explained: each has some MiB, as have the one being explained and the one being read.
 const MOST_WAITING: usize = 1;
@@ -89,7 +89,7 @@ impl Watcher {
     /// to watch, or the kernel cannot be traced.
     pub(super) fn arm(prepared: &Prepared, watch: &Watch) -> Result<Watcher, CellError> {
         let cell = prepared.cell.clone();
-        if !host::is_initial_pid_namespace() {
+        if !punctual_host::is_initial_pid_namespace() {
             return Err(CellError::Impossible(
                 "cannot watch from a PID namespace of its own, where the kernel's thread IDs are unknown; run on the host, \
                  or with --pid=host"
@@ -184,7 +184,7 @@ impl Watcher {
                     events: 0,
                 };
                 self.explaining = Some(spawn("explainer", move || state.run(&taken))?);
-                let armed_ns = sys::clock::monotonic().0;
+                let armed_ns = punctual_sys::clock::monotonic().0;
                 Some(Surroundings {
                     instance: around,
                     decoder,
@@ -232,7 +232,7 @@ impl Watcher {
         let mut reader = self.reader.take()?.join().ok()?;
         // Nothing is measured any more: it need not give way.
         if let tid @ 1.. = self.explaining_tid.load(Relaxed) {
-            let _ = sys::sched::set_policy(tid, Policy::Other(Nice::HIGHEST));
+            let _ = punctual_sys::sched::set_policy(tid, Policy::Other(Nice::HIGHEST));
         }
         if let Some(surroundings) = reader.surroundings.take() {
             surroundings.explaining.end();
@@ -256,13 +256,13 @@ impl Watcher {
 
 fn spawn<T: Send + 'static>(name: &str, run: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>, CellError> {
     let spawned = Builder::new().name(name.to_owned()).spawn(run);
-    spawned.map_err(|err| CellError::Setting(host::no_thread(&err).to_string()))
+    spawned.map_err(|err| CellError::Setting(punctual_host::no_thread(&err).to_string()))
 }
 
 impl Measurers for Watcher {
     fn release(&mut self) -> Result<Window, CellError> {
         let warm_up = self.cell.conditions.warm_up;
-        self.started = sys::clock::monotonic().plus(warm_up);
+        self.started = punctual_sys::clock::monotonic().plus(warm_up);
         self.ends = self.started.plus(self.cell.duration);
         let pids: Vec<i32> = if self.words.is_empty() {
             self.targets.tids.iter().filter_map(|tid| i32::try_from(*tid).ok()).collect()
@@ -280,9 +280,9 @@ impl Measurers for Watcher {
     }
 
     fn wait(&mut self, timeout: Duration) -> bool {
-        let until = sys::clock::monotonic().plus(Span(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)));
+        let until = punctual_sys::clock::monotonic().plus(Span(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)));
         loop {
-            let now = sys::clock::monotonic();
+            let now = punctual_sys::clock::monotonic();
             let has_ended =
                 self.program.as_mut().is_some_and(WatchedProgram::has_ended) || self.shared.has_ended.load(Relaxed);
             if has_ended {
@@ -302,7 +302,7 @@ impl Measurers for Watcher {
 
     fn stop(&mut self) {
         self.is_stopped.store(true, Relaxed);
-        self.ends = self.ends.min(sys::clock::monotonic());
+        self.ends = self.ends.min(punctual_sys::clock::monotonic());
     }
 
     fn collect(&mut self, _: &mut Option<SampleWriter>) -> Result<(), CellError> {
@@ -393,7 +393,7 @@ impl Watcher {
         Achieved {
             policy: one.policy.unwrap_or(self.cell.policy),
             cpus: one.cpus.clone().unwrap_or_else(|| self.cell.cpus.clone()),
-            memory_locked_bytes: one.process.and_then(host::memory_locked_bytes_of).unwrap_or(0),
+            memory_locked_bytes: one.process.and_then(punctual_host::memory_locked_bytes_of).unwrap_or(0),
             cpu_dma_latency_us: self.cpu_dma_latency_us,
             ..Achieved::default()
         }
@@ -403,7 +403,8 @@ impl Watcher {
 /// Adds the kind of file to a call with a descriptor, like `read(5)`.
 fn describe(call: &mut String, process: Option<u32>) {
     let descriptor = call.strip_suffix(')').and_then(|text| text.rsplit_once('(')).and_then(|(_, fd)| fd.parse().ok());
-    if let Some(file) = process.zip(descriptor).and_then(|(pid, descriptor)| host::open_file(pid, descriptor)) {
+    if let Some(file) = process.zip(descriptor).and_then(|(pid, descriptor)| punctual_host::open_file(pid, descriptor))
+    {
         *call = format!("{call} {file}");
     }
 }

@@ -1,9 +1,9 @@
 //! Explanations that are kept: the worst ones, with their captures and exported files, and the sums over all.
 
 use crate::trace::Export;
-use analysis::explain::{Case, Symbols, Totals, Trace};
-use ftrace::{Capture, Layouts, Window};
-use model::{CaptureFile, Captures, Explain, ExplainRecord, Explanation, NotCovered, Span};
+use punctual_analysis::explain::{Case, Symbols, Totals, Trace};
+use punctual_ftrace::{Capture, Layouts, Window};
+use punctual_model::{CaptureFile, Captures, Explain, ExplainRecord, Explanation, NotCovered, Span};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -157,14 +157,14 @@ fn name_of(explanation: &Explanation) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::explain::{Facts, Subject};
+    use punctual_analysis::explain::{Facts, Subject};
 
     /// A spike of this latency, in the cycle of the same number.
     fn explained(latency: u64) -> (Case, Explanation) {
         let cycle = latency.cast_signed();
         let subject = Subject {
             pid: 9,
-            waits_for: analysis::explain::WaitsFor::Timer,
+            waits_for: punctual_analysis::explain::WaitsFor::Timer,
             cpu: 0,
             priority: 19,
             due_ns: 5_000,
@@ -178,12 +178,12 @@ mod tests {
 
     fn kept(captures: Captures) -> WorstSpikes {
         let request = Explain { keep: 2, captures, ..Explain::default() };
-        WorstSpikes::new(&request, ftrace::testing::layouts(), Vec::new())
+        WorstSpikes::new(&request, punctual_ftrace::testing::layouts(), Vec::new())
     }
 
     fn take(kept: &mut WorstSpikes, latencies: &[u64]) {
-        let window = Window { from_ns: 0, around: vec![ftrace::testing::page_of_wakeup()], own: Vec::new() };
-        let (trace, _) = window.trace(&ftrace::testing::decoder(), |_| ());
+        let window = Window { from_ns: 0, around: vec![punctual_ftrace::testing::page_of_wakeup()], own: Vec::new() };
+        let (trace, _) = window.trace(&punctual_ftrace::testing::decoder(), |_| ());
         let explained = latencies.iter().map(|latency| explained(*latency)).collect();
         kept.take(&window, &trace, &|_| None, explained);
     }

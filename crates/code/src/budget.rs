@@ -1,10 +1,10 @@
 //! What all files of all watched programs together may take: memory of their sections, and time.
 
+use punctual_sys::usage::thread_cpu_time;
 use std::cell::Cell;
 use std::io::Read;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use sys::usage::thread_cpu_time;
 
 /// Memory of all that is read, bytes. One section takes at most half of what is left, so that a large file leaves some
 /// for the next ones.

@@ -4,15 +4,15 @@ use crate::budget::Budget;
 use crate::module::Module;
 use crate::registers::Registers;
 use crate::sample::RawSample;
-use host::testing::Scratch;
 use proptest::prelude::Rng;
 use proptest::test_runner::{RngAlgorithm, TestRng};
+use punctual_host::testing::Scratch;
+use punctual_sys::testing::{fuzz_runs, fuzz_seed, is_overflow};
 use std::fs::File;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::process::Command;
 use std::rc::Rc;
 use std::sync::Arc;
-use sys::testing::{fuzz_runs, fuzz_seed, is_overflow};
 
 const SOURCE: &str = "\
     static inline __attribute__((always_inline)) int inner(int x) { return x * 3; }\n\
@@ -110,7 +110,7 @@ fn bomb() -> Vec<u8> {
 
 /// The header of an ELF file of this machine with `n` sections whose headers are at `at`.
 fn program_header(at: u64, n: usize) -> Vec<u8> {
-    let own = std::fs::read(host::THIS_PROGRAM).unwrap();
+    let own = std::fs::read(punctual_host::THIS_PROGRAM).unwrap();
     let mut header = own[..64].to_vec();
     header[32..40].fill(0);
     header[40..48].copy_from_slice(&at.to_le_bytes());
@@ -122,7 +122,7 @@ fn program_header(at: u64, n: usize) -> Vec<u8> {
 
 #[test]
 fn sections_that_unpack_to_gigabytes_take_little_memory() {
-    if cfg!(not(target_pointer_width = "64")) || !sys::testing::runs_alone() {
+    if cfg!(not(target_pointer_width = "64")) || !punctual_sys::testing::runs_alone() {
         return;
     }
     let (directory, bomb, budget) = (Scratch::make(), bomb(), Rc::new(Budget::new(Arc::default())));
@@ -136,7 +136,7 @@ fn sections_that_unpack_to_gigabytes_take_little_memory() {
             module
         })
         .collect();
-    let peak_kib = host::testing::peak_memory_kib().unwrap();
+    let peak_kib = punctual_host::testing::peak_memory_kib().unwrap();
     assert!(peak_kib < 200 << 10, "{} modules: {peak_kib} KiB", modules.len());
 }
 

@@ -18,9 +18,9 @@ pub use registers::{PERF_REGISTERS, Registers};
 pub use sample::{RawSample, Record, parse};
 
 use budget::Budget;
-use host::MappedCode;
-use model::{CodeFrame, CodePlace};
 use module::Module;
+use punctual_host::MappedCode;
+use punctual_model::{CodeFrame, CodePlace};
 use std::collections::HashMap;
 use std::rc::Rc;
 use std::sync::Arc;

@@ -92,7 +92,7 @@ impl Module {
 
 /// Only what can be printed, and not too much of it.
 fn plain(name: &str) -> String {
-    name.chars().filter(|c| model::is_plain(*c)).take(MOST_CHARACTERS).collect()
+    name.chars().filter(|c| punctual_model::is_plain(*c)).take(MOST_CHARACTERS).collect()
 }
 
 /// Functions at an address with their lines, innermost first.
@@ -115,7 +115,7 @@ impl Names {
     fn of(elf: &Elf) -> Names {
         // A separate file has what was stripped: symbols, lines or both.
         let separate = elf.build_id().and_then(|id| {
-            let file = host::debug_file(&id)?;
+            let file = punctual_host::debug_file(&id)?;
             elf.other(file).filter(|found| found.build_id().as_ref() == Some(&id))
         });
         let has_lines = |elf: &&Elf| elf.section(".debug_info").is_some();

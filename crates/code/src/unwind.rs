@@ -3,7 +3,7 @@
 use crate::module::Module;
 use crate::registers::{FRAME, RETURN, Registers, STACK};
 use crate::sample::RawSample;
-use host::MappedCode;
+use punctual_host::MappedCode;
 use std::rc::Rc;
 
 /// Most frames of a stack that are visited; inlined functions make more of them.

@@ -1,7 +1,7 @@
 //! Parser for command lines of the original cyclictest, for imported results.
 
 use super::options::{self, Invocation, Options};
-use model::{CpuSet, Period, Policy, Span};
+use punctual_model::{CpuSet, Period, Policy, Span};
 
 /// Measurement parameters known from a command line alone.
 #[derive(Debug, PartialEq, Eq)]

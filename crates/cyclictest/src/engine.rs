@@ -5,9 +5,9 @@ use super::signals::{PendingRequests, Requests};
 use super::text::{self, ThreadReport};
 use super::thread_progress::ThreadProgress;
 use super::{Console, machine};
-use host::{HostFs, SmiCounter, TraceMark};
-use model::{ClockTime, CpuSet, MonoTime, Nanos, Schedule, Span};
-use rt::Team;
+use punctual_host::{HostFs, SmiCounter, TraceMark};
+use punctual_model::{ClockTime, CpuSet, MonoTime, Nanos, Schedule, Span};
+use punctual_rt::Team;
 use std::error::Error;
 use std::io;
 use std::time::Duration;
@@ -101,7 +101,7 @@ pub(super) fn run(options: &Options, usable: &CpuSet, console: &mut Console<'_>)
             interval_us: thread.interval_us,
             policy: member.policy,
             cpu: thread.cpu,
-            node: thread.cpu.and_then(|cpu| host::node_of_cpu(&HostFs::here(), cpu)),
+            node: thread.cpu.and_then(|cpu| punctual_host::node_of_cpu(&HostFs::here(), cpu)),
             tally: super::tally::Tally::new(options.nanoseconds, rows),
             missed: (!options.method.is_relative()).then_some(0),
             lost: 0,
@@ -109,9 +109,9 @@ pub(super) fn run(options: &Options, usable: &CpuSet, console: &mut Console<'_>)
             overdue: None,
         });
     }
-    let until_start = Span(u64::try_from(start.since(sys::clock::now(options.method.clock())).0).unwrap_or(0));
+    let until_start = Span(u64::try_from(start.since(punctual_sys::clock::now(options.method.clock())).0).unwrap_or(0));
     let after_start = |duration: Span| Span(until_start.ns() + longest.ns() + duration.ns());
-    let ends = options.duration.map(|duration| sys::clock::monotonic().plus(after_start(duration)));
+    let ends = options.duration.map(|duration| punctual_sys::clock::monotonic().plus(after_start(duration)));
     let reducers = shown.iter().map(|_| Reducer::default()).collect();
     let mut engine = Engine {
         options,
@@ -142,7 +142,7 @@ pub(super) fn run(options: &Options, usable: &CpuSet, console: &mut Console<'_>)
 /// Offset of the clock of the method from the monotonic one, ns; `None` if the clock cannot be set.
 fn clock_offset(options: &Options) -> Option<i64> {
     let clock = options.method.clock();
-    clock.can_be_set().then(|| host::offset_from_monotonic_ns(clock))
+    clock.can_be_set().then(|| punctual_host::offset_from_monotonic_ns(clock))
 }
 
 impl Engine<'_> {
@@ -174,16 +174,16 @@ impl Engine<'_> {
     /// Ends the threads. A late thread gets a grace time, so that only a wait that hangs is reported as open.
     fn finish(&mut self, console: &mut Console<'_>) -> Result<(), Box<dyn Error>> {
         self.team.end_now();
-        let last_moment = sys::clock::monotonic().plus(END_GRACE);
+        let last_moment = punctual_sys::clock::monotonic().plus(END_GRACE);
         loop {
             let before: Vec<_> = self.team.members.iter().map(|member| member.log.waits_for()).collect();
             self.drain(console)?;
-            let now = sys::clock::now(self.options.method.clock());
+            let now = punctual_sys::clock::now(self.options.method.clock());
             let late: Vec<_> = (self.follows.iter().zip(&self.team.members).zip(&before))
                 .map(|((follow, member), before)| follow.overdue(member, *before, now))
                 .collect();
             let is_broken = self.broke.is_some();
-            if is_broken || late.iter().all(Option::is_none) || sys::clock::monotonic() >= last_moment {
+            if is_broken || late.iter().all(Option::is_none) || punctual_sys::clock::monotonic() >= last_moment {
                 for (index, late) in late.into_iter().enumerate() {
                     let (Some(late), Some(follow), Some(shown)) =
                         (late, self.follows.get(index), self.shown.get_mut(index))
@@ -260,9 +260,9 @@ impl Engine<'_> {
         self.asked.to_stop()
             || self.broke.is_some()
             || self.options.loops.is_some_and(|loops| self.shown.iter().any(|shown| shown.tally.cycles >= loops))
-            || self.ends.is_some_and(|ends| sys::clock::monotonic() >= ends)
+            || self.ends.is_some_and(|ends| punctual_sys::clock::monotonic() >= ends)
                 && (threads.all(|(follow, shown)| follow.is_over(shown))
-                    || self.ends.is_some_and(|ends| sys::clock::monotonic() >= ends.plus(END_GRACE))
+                    || self.ends.is_some_and(|ends| punctual_sys::clock::monotonic() >= ends.plus(END_GRACE))
                     || self.options.method.clock().can_be_set())
     }
 
@@ -272,8 +272,8 @@ impl Engine<'_> {
         let span = |ns: i64| Duration::from_nanos(u64::try_from(ns).unwrap_or(0));
         // A margin after the expected event, so that its sample is in the log.
         let margin = Duration::from_micros(500);
-        let end = self.ends.map(|ends| span(ends.since(sys::clock::monotonic()).0) + margin);
-        let now = sys::clock::now(self.options.method.clock());
+        let end = self.ends.map(|ends| span(ends.since(punctual_sys::clock::monotonic()).0) + margin);
+        let now = punctual_sys::clock::now(self.options.method.clock());
         let counted = self.follows.iter().zip(&self.shown).filter_map(|(follow, shown)| follow.earliest_end(shown));
         let counted = counted.map(|due| span(due.since(now).0) + margin).min();
         [Some(tick), end, counted].into_iter().flatten().min().unwrap_or(tick)
@@ -293,7 +293,7 @@ impl Engine<'_> {
         self.max_in_view = max;
         let mut view = if self.has_view { text::back_up(self.shown.len()) } else { String::new() };
         self.has_view = true;
-        let load = host::load_average(&HostFs::here()).unwrap_or_else(|| "unknown".to_owned());
+        let load = punctual_host::load_average(&HostFs::here()).unwrap_or_else(|| "unknown".to_owned());
         view += &text::view(&self.shown, &load, self.options.nanoseconds);
         console.print(&view)
     }

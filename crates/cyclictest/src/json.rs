@@ -3,7 +3,7 @@
 use super::option_values::Layout;
 use super::tally::Tally;
 use super::text::ThreadReport;
-use model::{Host, Preemption, TOOL};
+use punctual_model::{Host, Preemption, TOOL};
 use serde::{Serialize, Serializer};
 use std::time::{Duration, SystemTime};
 

@@ -21,9 +21,9 @@ mod thread_progress;
 
 pub use command_line::asked_there;
 use engine::RunResult;
-use host::HostFs;
-use model::TOOL;
 use options::{Invocation, Options};
+use punctual_host::HostFs;
+use punctual_model::TOOL;
 use std::error::Error;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Write};
@@ -88,7 +88,7 @@ impl Console<'_> {
 /// Runs with `words`, the command line without the program's name; returns the exit status. Errors: one line: reason
 /// and advice.
 pub fn run(words: &[String], call: &Call, console: &mut Console<'_>) -> Result<u8, Box<dyn Error>> {
-    let usable = sys::sched::affinity(0)?;
+    let usable = punctual_sys::sched::affinity(0)?;
     let status_of_break = call.status_of_break()?;
     let options = match options::read(words, &usable, call.compat.as_deref())? {
         Invocation::Help => {
@@ -130,7 +130,7 @@ pub fn run(words: &[String], call: &Call, console: &mut Console<'_>) -> Result<u
             started,
             ended: SystemTime::now(),
             exit_status: status,
-            host: &host::snapshot(&HostFs::here()),
+            host: &punctual_host::snapshot(&HostFs::here()),
             nanoseconds: options.nanoseconds,
             method: &options.method.to_string(),
             broke: done.broke,

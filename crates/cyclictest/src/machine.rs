@@ -2,9 +2,9 @@
 
 use super::options::{Options, Start, ThreadOptions};
 use super::text;
-use host::{DmaLatency, HostFs, SmiCounter};
-use model::{ClockTime, CpuSet, Method, Nanos, Period, Span};
-use rt::{Settings, Team, ThreadSpec};
+use punctual_host::{DmaLatency, HostFs, SmiCounter};
+use punctual_model::{ClockTime, CpuSet, Method, Nanos, Period, Span};
+use punctual_rt::{Settings, Team, ThreadSpec};
 use std::error::Error;
 use std::fmt::Write;
 
@@ -20,10 +20,10 @@ const MIN_SECOND_LEAD: Span = Span(100_000_000);
 /// Locks memory if requested, and verifies that the kernel did.
 pub(super) fn lock_memory(options: &Options) -> Result<(), Box<dyn Error>> {
     if options.lock_memory {
-        sys::memory::use_one_arena();
-        sys::memory::lock_all()
+        punctual_sys::memory::use_one_arena();
+        punctual_sys::memory::lock_all()
             .map_err(|err| format!("-m: cannot lock memory: {err}; raise `ulimit -l`, or run as root"))?;
-        if host::memory_locked_bytes_of(std::process::id()) == Some(0) {
+        if punctual_host::memory_locked_bytes_of(std::process::id()) == Some(0) {
             return Err("-m: cannot lock memory: the kernel reports none locked (VmLck)".into());
         }
     }
@@ -43,7 +43,7 @@ pub(super) fn hold_dma_latency(options: &Options, notes: &mut Vec<String>) -> Re
 
 /// Lines of `-v` about the CPUs, before the run.
 pub(super) fn about_cpus(options: &Options) -> String {
-    let (present, online) = host::configured_cpus(&HostFs::here());
+    let (present, online) = punctual_host::configured_cpus(&HostFs::here());
     let mut text = String::new();
     for (label, count) in [("Max CPUs", present), ("Online CPUs", online)] {
         if let Some(count) = count {
@@ -74,9 +74,9 @@ pub(super) fn resolution(method: Method, verbose: bool) -> Vec<String> {
     /// About a millisecond of reading.
     const READINGS: usize = 20_000;
     let clock = method.clock();
-    let readings: Vec<ClockTime> = (0..READINGS).map(|_| sys::clock::now(clock)).collect();
+    let readings: Vec<ClockTime> = (0..READINGS).map(|_| punctual_sys::clock::now(clock)).collect();
     let steps = readings.windows(2).map(|pair| pair[1].since(pair[0]).0).filter(|step| *step > 0);
-    let stated = sys::clock::resolution(clock).ns();
+    let stated = punctual_sys::clock::resolution(clock).ns();
     let Some(measured) = steps.min().map(i64::cast_unsigned).filter(|measured| verbose || *measured > stated) else {
         return Vec::new();
     };
@@ -100,7 +100,7 @@ pub(super) fn smi_counters(options: &Options) -> Result<Vec<(SmiCounter, u64)>, 
     options.threads.iter().map(counter).collect()
 }
 
-pub(super) fn period(thread: &ThreadOptions) -> Result<Period, model::SpanError> {
+pub(super) fn period(thread: &ThreadOptions) -> Result<Period, punctual_model::SpanError> {
     Period::try_from(Span(thread.interval_us.saturating_mul(1000)))
 }
 
@@ -119,7 +119,7 @@ pub(super) fn phases(options: &Options) -> Vec<Span> {
 
 /// Start time of the run, on the clock of its method.
 pub(super) fn start_time(options: &Options) -> ClockTime {
-    let now = sys::clock::now(options.method.clock());
+    let now = punctual_sys::clock::now(options.method.clock());
     match options.start {
         Start::SecAligned(_) => {
             let second = Span::SECOND.ns();
@@ -155,7 +155,7 @@ pub(super) fn spawn_threads(options: &Options, usable: &CpuSet) -> Result<Team, 
     // A thread makes at most this many loops, except for those before it is ended.
     let room = options.loops.map_or(room, |loops| room.min(loops.max(MIN_LOG_CAPACITY)));
     Team::spawn(tasks, stop_above, usize::try_from(room)?, None).map_err(|err| match err.refused_policy() {
-        Some(policy) => host::how_to_allow(policy).into(),
+        Some(policy) => punctual_host::how_to_allow(policy).into(),
         None => err.into(),
     })
 }
@@ -171,12 +171,12 @@ pub(super) fn place_main(options: &Options, usable: &CpuSet) -> Result<(), Box<d
     let measured = options.threads.iter().filter_map(|thread| thread.cpu).collect();
     let cpus = options.main_affinity.clone().unwrap_or_else(|| usable.minus(&measured));
     if !cpus.is_empty() {
-        sys::sched::set_affinity(0, &cpus).map_err(|err| format!("--mainaffinity {cpus}: {err}"))?;
+        punctual_sys::sched::set_affinity(0, &cpus).map_err(|err| format!("--mainaffinity {cpus}: {err}"))?;
     }
     if options.trace_mark && options.break_above.is_some() {
         let policies = options.threads.iter().map(|thread| thread.policy);
         if let Some(policy) = policies.filter(|policy| policy.is_realtime()).max() {
-            sys::sched::set_policy(0, policy).map_err(|err| format!("--tracemark: {policy}: {err}"))?;
+            punctual_sys::sched::set_policy(0, policy).map_err(|err| format!("--tracemark: {policy}: {err}"))?;
         }
     }
     Ok(())

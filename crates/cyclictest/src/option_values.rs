@@ -1,6 +1,6 @@
 //! Strict parsers for option values: values that the original changes silently or runs forever on are errors.
 
-use model::{ClockId, CpuSet, Period, Span};
+use punctual_model::{ClockId, CpuSet, Period, Span};
 use std::ops::RangeInclusive;
 
 /// Parses a whole number within `range`.

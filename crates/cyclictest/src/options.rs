@@ -4,7 +4,7 @@ use super::getopt;
 use super::option_table::{Id, OPTIONS};
 use super::option_values::{Layout, PolicyName};
 use super::parsed::ParsedOptions;
-use model::{ClockId, CpuSet, Method, Policy, RtPriority, Span};
+use punctual_model::{ClockId, CpuSet, Method, Policy, RtPriority, Span};
 
 /// Requested action.
 #[derive(Debug, PartialEq, Eq)]

@@ -4,7 +4,7 @@ use super::COMPAT;
 use super::getopt::GivenOption;
 use super::option_table::Id;
 use super::option_values::{self, Layout, PolicyName};
-use model::{ClockId, CpuSet, Span};
+use punctual_model::{ClockId, CpuSet, Span};
 
 /// Options as given; the last of several of a kind counts.
 #[derive(Debug, Default)]

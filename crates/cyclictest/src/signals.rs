@@ -1,6 +1,6 @@
 //! Signal handling: stop requests and status requests.
 
-use rt::Waker;
+use punctual_rt::Waker;
 use signal_hook::consts::{SIGINT, SIGTERM, SIGUSR1, SIGUSR2};
 use signal_hook::iterator::Signals;
 use std::io;

@@ -1,6 +1,6 @@
 //! Accumulated statistics of one thread's samples.
 
-use model::Nanos;
+use punctual_model::Nanos;
 
 /// Count, extremes, sum and histogram of the values of one thread, in the unit of the output.
 #[derive(Debug, Clone, Default)]

@@ -1,7 +1,7 @@
 //! Lines of cyclictest's text output, and additional `#` lines.
 
 use super::tally::Tally;
-use model::Policy;
+use punctual_model::Policy;
 use std::fmt::Write;
 
 /// Result of one thread for display.
@@ -157,7 +157,7 @@ pub(super) fn footer(threads: &[ThreadReport], of_all: bool) -> String {
 pub(super) mod tests {
     use super::*;
     use expect_test::expect;
-    use model::{Nanos, RtPriority};
+    use punctual_model::{Nanos, RtPriority};
 
     /// A thread on CPU `cpu` with these latencies in us, in a histogram of `rows` rows.
     pub(crate) fn shown(cpu: u32, latencies_us: &[i64], rows: u64) -> ThreadReport {

@@ -1,8 +1,8 @@
 //! Progress of one measured thread, read from its log.
 
 use super::text::ThreadReport;
-use model::{ClockTime, Nanos, Schedule};
-use rt::{Member, Sample};
+use punctual_model::{ClockTime, Nanos, Schedule};
+use punctual_rt::{Member, Sample};
 
 /// Position of a thread in its schedule, and its end.
 #[derive(Debug)]

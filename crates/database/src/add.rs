@@ -4,7 +4,7 @@ use crate::contents::{self, Contents, Measurement, Row};
 use crate::engine::{Engine, Failure};
 use crate::schema::now_unix_ms;
 use crate::{Database, DatabaseError, Value};
-use model::{Entry, Header};
+use punctual_model::{Entry, Header};
 
 /// Effect of an addition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,12 +27,12 @@ impl Database {
         let contents = contents::of(header, entries, path)?;
         let engine = &mut self.engine;
         engine.begin().map_err(|failure| failure.writing(&self.at))?;
-        sys::fail::point("addition-begun");
+        punctual_sys::fail::point("addition-begun");
         let added = put(engine, &contents).and_then(|added| {
-            sys::fail::point("addition-put");
+            punctual_sys::fail::point("addition-put");
             engine.commit().map(|()| added)
         });
-        sys::fail::point("addition-kept");
+        punctual_sys::fail::point("addition-kept");
         added.map_err(|failure| {
             engine.roll_back();
             failure.writing(&self.at)
@@ -98,7 +98,7 @@ fn rows_of_run(engine: &mut Engine, contents: &Contents, run: i64, machine: i64)
     };
     let all = &contents.measurements;
     engine.insert("measurement", &all.iter().map(of_cell).collect::<Vec<_>>())?;
-    sys::fail::point("addition-half");
+    punctual_sys::fail::point("addition-half");
     engine.insert("block", &all.iter().flat_map(|one| &one.blocks).map(of_run).collect::<Vec<_>>())?;
     engine.insert("histogram", &all.iter().filter_map(|one| one.histogram.as_ref()).map(of_run).collect::<Vec<_>>())?;
     engine.insert("cause", &all.iter().flat_map(|one| &one.causes).map(of_run).collect::<Vec<_>>())?;

@@ -2,11 +2,11 @@
 
 use crate::packed::packed;
 use crate::{DatabaseError, Value};
-use analysis::explain::cause_name;
-use analysis::facts::{self, Fingerprint};
-use analysis::history::{blocks, typical};
-use analysis::{CellSummary, Finding, RunSummary};
-use model::{Cell, Entry, Header, Host, Kernel, Level, plain};
+use punctual_analysis::explain::cause_name;
+use punctual_analysis::facts::{self, Fingerprint};
+use punctual_analysis::history::{blocks, typical};
+use punctual_analysis::{CellSummary, Finding, RunSummary};
+use punctual_model::{Cell, Entry, Header, Host, Kernel, Level, plain};
 use serde::Serialize;
 use sha2::{Digest, Sha256};
 use std::collections::BTreeMap;
@@ -47,8 +47,8 @@ pub(crate) fn of(header: &Header, entries: &[Entry], path: &str) -> Result<Conte
     if entries.is_empty() {
         return Err(unsuited("it has no readable measurement"));
     }
-    let summary = analysis::summarise(header, entries);
-    let histograms = analysis::histograms(header, entries);
+    let summary = punctual_analysis::summarise(header, entries);
+    let histograms = punctual_analysis::histograms(header, entries);
     let mut cells = BTreeMap::new();
     let mut measurements = Vec::new();
     for (index, (summary, histogram)) in summary.cells.iter().zip(&histograms).enumerate() {

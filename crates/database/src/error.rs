@@ -1,7 +1,7 @@
 //! Reasons why a store cannot be used.
 
+use punctual_store::StoreError;
 use std::io;
-use store::StoreError;
 
 /// Reason why a store cannot be used.
 #[derive(Debug, thiserror::Error)]

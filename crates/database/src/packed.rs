@@ -1,6 +1,6 @@
 //! Histograms as bytes: for each bucket with samples its distance from the one before and its count, as LEB128 numbers.
 
-use model::Histogram;
+use punctual_model::Histogram;
 
 /// First byte: the version of this form.
 const FORM: u8 = 1;

@@ -86,9 +86,9 @@ pub(crate) fn migrate(engine: &mut Engine, at: &Location, migrations: &[&[&str]]
         return Ok(());
     }
     engine.begin().map_err(|failure| failure.writing(at))?;
-    sys::fail::point("schema-begun");
+    punctual_sys::fail::point("schema-begun");
     let migrated = in_transaction(engine, at, migrations);
-    sys::fail::point("schema-kept");
+    punctual_sys::fail::point("schema-kept");
     if migrated.is_err() {
         engine.roll_back();
     }
@@ -106,12 +106,12 @@ fn in_transaction(engine: &mut Engine, at: &Location, migrations: &[&[&str]]) ->
         }
         let row = vec![
             ("version", (index + 1).into()),
-            ("tool", model::TOOL.into()),
+            ("tool", punctual_model::TOOL.into()),
             ("applied_unix_ms", now_unix_ms().into()),
         ];
         engine.insert("schema_version", &[row]).map_err(writing)?;
     }
-    sys::fail::point("schema-put");
+    punctual_sys::fail::point("schema-put");
     engine.commit().map_err(writing)
 }
 

@@ -3,9 +3,9 @@
 use crate::contents::series_cell;
 use crate::packed::unpacked;
 use crate::{Database, DatabaseError, Value};
-use analysis::facts;
-use analysis::history::{Point, Series};
-use model::{Cell, Host};
+use punctual_analysis::facts;
+use punctual_analysis::history::{Point, Series};
+use punctual_model::{Cell, Host};
 use std::collections::{BTreeMap, HashMap};
 
 /// Columns of a point, in the order of `point`.
@@ -138,8 +138,8 @@ impl Database {
     fn details(&mut self) -> Result<HashMap<i64, String>, DatabaseError> {
         let rows = self.read("SELECT id, period_ns, method, cpus, duration_ns, kernel FROM cell", &[])?;
         let words = |row: &Vec<Value>| {
-            let period = model::Span(row.get(1)?.as_unsigned()?);
-            let duration = model::Span(row.get(4)?.as_unsigned()?);
+            let period = punctual_model::Span(row.get(1)?.as_unsigned()?);
+            let duration = punctual_model::Span(row.get(4)?.as_unsigned()?);
             let (method, cpus, kernel) = (row.get(2)?.as_text()?, row.get(3)?.as_text()?, row.get(5)?.as_text()?);
             Some((row.first()?.as_int()?, format!("{method} {period}, CPU {cpus}, {duration}, kernel {kernel}")))
         };

@@ -3,7 +3,7 @@
 use crate::engine::{Access, Engine};
 use crate::schema::{MIGRATIONS, migrate, version};
 use crate::{Added, Database, Location, Selection};
-use analysis::testing::RunBuilder;
+use punctual_analysis::testing::RunBuilder;
 use std::path::PathBuf;
 
 /// A file of one test, removed afterwards.

@@ -1,6 +1,6 @@
 //! Values of both engines, and tables of them.
 
-use model::plain;
+use punctual_model::plain;
 
 /// One field of a table.
 #[derive(Debug, Clone, PartialEq)]

@@ -6,8 +6,8 @@
 use super::dat::{DatError, DatFile, DatHead};
 use super::layouts::{LayoutError, Layouts};
 use super::window::Window;
-use analysis::explain::{Case, Symbols, Trace};
-use model::{Explanation, plain};
+use punctual_analysis::explain::{Case, Symbols, Trace};
+use punctual_model::{Explanation, plain};
 use ruzstd::decoding::StreamingDecoder;
 use ruzstd::encoding::{CompressionLevel, compress_to_vec};
 use serde::{Deserialize, Serialize};

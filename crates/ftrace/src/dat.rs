@@ -60,7 +60,7 @@ impl DatHead {
         let name = self.machine.as_ref().map(|machine| machine.architecture.as_str()).or(of_uname)?;
         // As the kernel calls them: armv7l, ppc64le, i686.
         let is_own = name == own || own != "x86_64" && own != "aarch64" && name.starts_with(own);
-        (!is_own).then(|| model::plain(name).into_owned())
+        (!is_own).then(|| punctual_model::plain(name).into_owned())
     }
 }
 

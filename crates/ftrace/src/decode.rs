@@ -2,7 +2,7 @@
 
 use super::format::{Field, Format};
 use super::pages::{PageError, PageLayout, page_head, read_page};
-use analysis::explain::{Context, CpuEvents, Event, Trace, What};
+use punctual_analysis::explain::{Context, CpuEvents, Event, Trace, What};
 
 /// Directory of the processor's own interrupts, each traced by a pair of events, where they exist (x86).
 pub const VECTORS: &str = "irq_vectors";

@@ -9,10 +9,10 @@ use super::capture::tests::capture;
 use super::recorded_file::tests::{files, judged};
 use super::testing::{LAYOUT, all_kinds, decoder, loop_file, page, wakeup, written};
 use super::{Capture, RecordedFile};
-use analysis::explain::{Facts, Subject, Taker, WaitsFor, explain};
-use model::SplitMix64;
+use punctual_analysis::explain::{Facts, Subject, Taker, WaitsFor, explain};
+use punctual_model::SplitMix64;
+use punctual_sys::testing::{fuzz_runs, fuzz_seed};
 use std::io::Cursor;
-use sys::testing::{fuzz_runs, fuzz_seed};
 
 struct Random(SplitMix64);
 
@@ -113,7 +113,10 @@ fn fuzz_capture() {
             }
             Ok(again) => {
                 let now = again.iter().filter_map(|one| one.now.as_ref());
-                assert!(now.clone().all(model::Explanation::is_complete), "run {run} with seed {seed}: {again:#?}");
+                assert!(
+                    now.clone().all(punctual_model::Explanation::is_complete),
+                    "run {run} with seed {seed}: {again:#?}"
+                );
                 judged += 1;
             }
         }
@@ -146,7 +149,7 @@ fn fuzz_recording() {
             Ok(judged) => {
                 let all = &judged.explained.worst;
                 assert!(
-                    all.iter().all(model::Explanation::is_complete),
+                    all.iter().all(punctual_model::Explanation::is_complete),
                     "{kind}, run {run} with seed {seed}: {all:#?}"
                 );
                 explained += all.len() as u64;

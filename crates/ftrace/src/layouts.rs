@@ -39,7 +39,8 @@ impl Layouts {
             return Err(LayoutError::Page);
         }
         let parsed = |(path, text): &(String, String)| {
-            let format = Format::parse(text).ok_or_else(|| LayoutError::Event(model::plain(path).into_owned()))?;
+            let format =
+                Format::parse(text).ok_or_else(|| LayoutError::Event(punctual_model::plain(path).into_owned()))?;
             Ok((path.clone(), format))
         };
         let formats = self.formats.iter().map(parsed).collect::<Result<Vec<_>, _>>()?;

@@ -1,6 +1,6 @@
 //! Traces of the kernel's tracer (ftrace): pages of its ring buffer, the layouts of its events, and files of both.
 //!
-//! Pure: bytes in, events for `analysis::explain` out. What is read may come from anywhere.
+//! Pure: bytes in, events for `punctual_analysis::explain` out. What is read may come from anywhere.
 #![forbid(unsafe_code)]
 
 mod capture;

@@ -3,8 +3,8 @@
 use super::format::Format;
 use super::layouts::Layouts;
 use super::timeline::Spike;
-use analysis::explain::cause_name;
-use analysis::wording::duration;
+use punctual_analysis::explain::cause_name;
+use punctual_analysis::wording::duration;
 
 /// Name of their buffer.
 pub const MARKS: &str = "punctual";

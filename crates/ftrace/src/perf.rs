@@ -6,7 +6,7 @@ use super::dat::{DatError, DatHead, MAGIC, MOST_CPUS, Parser, byte_order, head_i
 use super::decode::{Decoder, Names};
 use super::recording::{MONOTONIC, RecordingError, function_at, lacks_wakings, only_waking_timers, waking_timers};
 use super::stream::{Part, Records, Stream};
-use analysis::explain::Trace;
+use punctual_analysis::explain::Trace;
 use std::collections::HashMap;
 use std::io::{Read, Seek};
 

@@ -6,9 +6,9 @@ use super::layouts::LayoutError;
 use super::pages::page_begins;
 use super::timer_clock::TimerClock;
 use super::window::Window;
-use analysis::explain::{CpuEvents, Event, Trace, What};
-use analysis::recorded::Recording;
-use analysis::watch::WAKING_TIMERS;
+use punctual_analysis::explain::{CpuEvents, Event, Trace, What};
+use punctual_analysis::recorded::Recording;
+use punctual_analysis::watch::WAKING_TIMERS;
 use std::collections::HashMap;
 use std::io::{Read, Seek};
 use std::ops::Range;
@@ -70,7 +70,7 @@ impl<R: Read + Seek> DatRecording<R> {
     /// The trace in this file. Errors: when its layouts or its clock are not known.
     pub fn new(file: DatFile<R>) -> Result<DatRecording<R>, RecordingError> {
         if !CLOCKS.contains(&file.clock.as_str()) {
-            return Err(RecordingError::Clock(model::plain(&file.clock).into_owned()));
+            return Err(RecordingError::Clock(punctual_model::plain(&file.clock).into_owned()));
         }
         let mut decoder = file.head.layouts.decoder()?;
         only_waking_timers(&mut decoder, &file.head.functions);

@@ -4,8 +4,8 @@ use super::dat::{DatError, MOST_CPUS, Parser};
 use super::recording::{MOST_WINDOW, RecordingError};
 use super::timer_clock::TimerClock;
 use super::window::forget_before;
-use analysis::explain::{CpuEvents, Event, Trace};
-use analysis::recorded::Recording;
+use punctual_analysis::explain::{CpuEvents, Event, Trace};
+use punctual_analysis::recorded::Recording;
 use std::io::{Read, Seek};
 use std::ops::Range;
 
@@ -319,7 +319,7 @@ mod tests {
 
     #[test]
     fn an_index_that_is_thinned_keeps_the_last_events() {
-        let event = |at_ns: u64| Event { at_ns, pid: 0, flags: 0, what: analysis::explain::What::Exit };
+        let event = |at_ns: u64| Event { at_ns, pid: 0, flags: 0, what: punctual_analysis::explain::What::Exit };
         let mut place = Place { progress: Progress::default(), latest: Vec::new() };
         for (cpu, latest) in [(3, Some(event(1))), (1, Some(event(2))), (3, None), (0, Some(event(3)))] {
             place.replace(cpu, latest);

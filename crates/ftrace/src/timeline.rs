@@ -3,8 +3,8 @@
 //! Format: "Trace Event Format", which both read; times in us. Process 1 has a track for each CPU, process 2 one for
 //! each late thread: phases, with the longest intervals and their causes inside, and its latency as a counter.
 
-use analysis::explain::{self, Slice, Subject, Trace, blame, cause_name};
-use model::{Explanation, Segment};
+use punctual_analysis::explain::{self, Slice, Subject, Trace, blame, cause_name};
+use punctual_model::{Explanation, Segment};
 use serde_json::{Value, json};
 
 /// Time before the due time and after the end of a spike that a timeline covers, ns.
@@ -70,7 +70,7 @@ pub fn timeline(spikes: &[Spike<'_>]) -> Value {
     json!({
         "displayTimeUnit": "ns",
         "traceEvents": heads.chain(cpus).chain(threads).chain(slices.iter().map(of_cpu)).chain(events).collect::<Vec<_>>(),
-        "otherData": { "tool": model::TOOL, "spikes": spikes.iter().map(said).collect::<Vec<_>>() },
+        "otherData": { "tool": punctual_model::TOOL, "spikes": spikes.iter().map(said).collect::<Vec<_>>() },
     })
 }
 

@@ -4,7 +4,7 @@
 //! The smallest of the differences is that of the clocks, some hundred nanoseconds too large.
 
 use super::decode::Decoder;
-use analysis::explain::{CpuEvents, Event, What};
+use punctual_analysis::explain::{CpuEvents, Event, What};
 use std::collections::VecDeque;
 
 /// Most differences that are kept, and their age, ns: clocks that are disciplined apart move by 50 us a second.

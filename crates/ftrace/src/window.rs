@@ -2,7 +2,7 @@
 
 use super::decode::Decoder;
 use super::pages::{PageLayout, mark_lost, page_begins};
-use analysis::explain::{Event, Symbols, Trace, What};
+use punctual_analysis::explain::{Event, Symbols, Trace, What};
 use std::ops::Range;
 
 /// The pages around some late wake-ups. An explanation is made from these and no others, so that it can be made again.

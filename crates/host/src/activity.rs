@@ -6,8 +6,8 @@ mod sensors;
 
 use super::HostFs;
 use counters::{Stat, interrupts_of_cpus};
-use model::{CpuSet, MachineSecond, Span};
 use power::Meter;
+use punctual_model::{CpuSet, MachineSecond, Span};
 use sensors::Sensors;
 use std::collections::BTreeMap;
 use std::path::PathBuf;
@@ -48,7 +48,7 @@ impl ActivityLog {
     pub fn begin(fs: HostFs, measured: &CpuSet, threads: Vec<u32>) -> ActivityLog {
         let group = super::cgroup::our_group(&fs);
         let (sensors, meter) = (Sensors::find(&fs, measured), Meter::find(&fs, measured));
-        let tells_migrations = migrations_of(sys::thread::id()).is_some() && fs.exists("proc/stat");
+        let tells_migrations = migrations_of(punctual_sys::thread::id()).is_some() && fs.exists("proc/stat");
         let (measured, last) = (measured.clone(), Counters::default());
         let mut log = ActivityLog { fs, measured, threads, tells_migrations, group, sensors, meter, last };
         log.last = log.counters();
@@ -57,7 +57,7 @@ impl ActivityLog {
 
     /// Activity since the previous reading, which was `elapsed` ago; this one is `at` into the measured window.
     pub fn read(&mut self, at: Span, elapsed: Span) -> MachineSecond {
-        let began = sys::usage::thread_cpu_time();
+        let began = punctual_sys::usage::thread_cpu_time();
         let now = self.counters();
         let before = std::mem::take(&mut self.last);
         let since = |now: Option<u64>, then: Option<u64>| Some(now?.saturating_sub(then?));
@@ -81,7 +81,7 @@ impl ActivityLog {
             frequency_khz: self.sensors.frequency_khz(&self.fs, &self.measured),
             temperature_mc: self.sensors.temperature_mc(&self.fs),
             power_mw: self.meter.power_mw(&self.fs, &now.energy_uj, &before.energy_uj, elapsed),
-            reading_us: Some((sys::usage::thread_cpu_time().ns() - began.ns()) / 1000),
+            reading_us: Some((punctual_sys::usage::thread_cpu_time().ns() - began.ns()) / 1000),
         };
         self.last = now;
         row
@@ -160,8 +160,8 @@ mod tests {
 
     #[test]
     fn this_machine_says_most_of_it() {
-        let own = sys::sched::affinity(0).unwrap();
-        let mut log = ActivityLog::begin(HostFs::here(), &own, vec![sys::thread::id()]);
+        let own = punctual_sys::sched::affinity(0).unwrap();
+        let mut log = ActivityLog::begin(HostFs::here(), &own, vec![punctual_sys::thread::id()]);
         let row = log.read(Span(1), Span(2));
         assert!(row.idle_ms.is_some() && row.faults.is_some() && row.reading_us.is_some(), "{row:?}");
     }

@@ -2,7 +2,7 @@
 
 use super::snapshot::preemption;
 use super::{HostFs, kernel_log};
-use model::CpuSet;
+use punctual_model::CpuSet;
 
 /// One sentence with the reason for each kernel argument that has no effect; words in `ours` are skipped.
 pub fn without_effect(ours: &str) -> Vec<String> {

@@ -29,7 +29,7 @@ impl Cgroup {
         let path = ours.join(name);
         std::fs::create_dir(&path).ok()?;
         let group = Cgroup { path, ours };
-        sys::fail::point("group-made");
+        punctual_sys::fail::point("group-made");
         // Permission to create a group does not imply permission to move into it.
         group.enter().and_then(|()| group.leave()).ok().map(|()| group)
     }

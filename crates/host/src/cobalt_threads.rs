@@ -1,7 +1,7 @@
 //! Real-time tasks of the kernel under Cobalt, as its list of threads has them.
 
 use crate::HostFs;
-use model::{Policy, RtPriority};
+use punctual_model::{Policy, RtPriority};
 use std::fs::File;
 use std::io::Read;
 

@@ -1,8 +1,8 @@
 //! PCI devices of a guest that interrupt at known times, bound to a driver that passes interrupts to user space.
 
 use super::HostFs;
-use model::Link;
-use rt::{DmaTimer, Interrupts};
+use punctual_model::Link;
+use punctual_rt::{DmaTimer, Interrupts};
 use std::ffi::CString;
 use std::fs::{self, File};
 use std::io;

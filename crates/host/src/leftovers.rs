@@ -40,7 +40,7 @@ pub fn kill_marked(is_over: impl Fn(&str) -> bool) -> Vec<u32> {
         if found.is_empty() {
             break;
         }
-        found.iter().for_each(|pid| drop(sys::process::signal(*pid, libc::SIGKILL)));
+        found.iter().for_each(|pid| drop(punctual_sys::process::signal(*pid, libc::SIGKILL)));
         killed.extend(found);
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -77,10 +77,10 @@ impl OwnDirectory {
         let own = OwnDirectory::of(parent, name)?;
         // The link comes first, so that no directory is without one. A failure to create the link is ignored.
         own.note.iter().for_each(|note| drop(std::os::unix::fs::symlink(&own.path, note)));
-        sys::fail::point("directory-noted");
+        punctual_sys::fail::point("directory-noted");
         match std::fs::create_dir(&own.path) {
             Ok(()) => {
-                sys::fail::point("directory-made");
+                punctual_sys::fail::point("directory-made");
                 Ok(own)
             }
             Err(err) => {
@@ -108,7 +108,7 @@ impl OwnDirectory {
 impl Drop for OwnDirectory {
     fn drop(&mut self) {
         let _ = std::fs::remove_dir_all(&self.path);
-        sys::fail::point("directory-removed");
+        punctual_sys::fail::point("directory-removed");
         self.note.iter().for_each(|note| drop(std::fs::remove_file(note)));
     }
 }
@@ -130,7 +130,7 @@ pub fn remove_leftovers() -> Vec<PathBuf> {
             let target = noted(&note);
             // A link without its target is useless.
             let is_done = target.as_ref().is_none_or(|target| remove(target));
-            sys::fail::point("leftover-noted");
+            punctual_sys::fail::point("leftover-noted");
             let is_removed = is_done && std::fs::remove_file(&note).is_ok();
             removed.extend(target.filter(|_| is_removed));
         }
@@ -188,7 +188,7 @@ fn remove(path: &Path) -> bool {
         );
         return false;
     }
-    sys::fail::point("leftover-found");
+    punctual_sys::fail::point("leftover-found");
     std::fs::remove_dir_all(path).is_ok()
 }
 
@@ -292,7 +292,7 @@ mod tests {
         assert_eq!((notes_in(notes.dir()), noted(&note)), (vec![note.clone()], None), "nothing is there");
         std::fs::create_dir(&target).unwrap();
         assert_eq!(noted(&note).as_ref(), Some(&target));
-        if sys::process::effective_user_id() == 0 {
+        if punctual_sys::process::effective_user_id() == 0 {
             std::os::unix::fs::chown(&target, Some(65534), None).unwrap();
             assert_eq!(noted(&note), None, "of another user");
         }

@@ -6,7 +6,8 @@ pub use monitor::MonitorMark;
 
 use super::HostFs;
 use super::process::{is_gone, name_of_thread};
-use model::plain;
+use punctual_model::plain;
+use punctual_sys::waited::Waited;
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{self, Read};
 use std::os::fd::AsRawFd;
@@ -15,7 +16,6 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::sync::atomic::{AtomicI32, Ordering::Relaxed};
 use std::time::Duration;
-use sys::waited::Waited;
 
 /// The lock held while measuring. The kernel releases it when this process and the cells that it started have ended,
 /// for any reason (`flock(2)`: a lock belongs to the open file, which [`pass_lock`] leaves open in them).
@@ -143,7 +143,7 @@ impl MachineLock {
     pub fn take(subject: Subject, wait: bool) -> Result<MachineLock, LockError> {
         let lock = MachineLock::take_at(&Places::here(subject), wait, CHILDREN_EXIT_TIMEOUT)?;
         HELD.store(lock.descriptor(), Relaxed);
-        sys::fail::point("lock-taken");
+        punctual_sys::fail::point("lock-taken");
         lock.say(&format!("pid {}", std::process::id()));
         lock.wait_for_monitor(monitor::PAUSE_TIMEOUT)?;
         Ok(lock)
@@ -233,14 +233,14 @@ pub fn pass_lock(command: &mut Command) {
     let descriptor = HELD.load(Relaxed);
     if descriptor >= 0 {
         command.args(["--lock", &descriptor.to_string()]);
-        sys::process::inherit(command, descriptor);
+        punctual_sys::process::inherit(command, descriptor);
     }
 }
 
 /// Holds the lock that the parent left open as `descriptor` until this process ends; children do not inherit it.
 /// Errors: when the descriptor is invalid.
 pub fn keep_lock(descriptor: i32) -> io::Result<()> {
-    sys::process::close_on_exec(descriptor)?;
+    punctual_sys::process::close_on_exec(descriptor)?;
     HELD.store(descriptor, Relaxed);
     Ok(())
 }
@@ -362,7 +362,7 @@ mod tests {
 
     #[test]
     fn a_lock_file_that_is_removed_excludes_all_the_same() {
-        if !sys::testing::runs_alone() {
+        if !punctual_sys::testing::runs_alone() {
             return;
         }
         let place = Place::new();
@@ -380,7 +380,7 @@ mod tests {
 
     #[test]
     fn files_that_users_name_in_one_directory_are_separate_locks() {
-        if !sys::testing::runs_alone() {
+        if !punctual_sys::testing::runs_alone() {
             return;
         }
         let place = Place::new();
@@ -411,12 +411,12 @@ mod tests {
         let places = place.places();
         let (told, tid) = std::sync::mpsc::channel();
         let second = std::thread::spawn(move || {
-            told.send(sys::thread::id()).unwrap();
+            told.send(punctual_sys::thread::id()).unwrap();
             MachineLock::take_at(&places, false, Duration::MAX)
         });
         let tid = tid.recv().unwrap();
         // It sleeps between two looks.
-        assert!(sys::testing::comes_true(|| crate::process::state_of_thread(tid) == Some('S')));
+        assert!(punctual_sys::testing::comes_true(|| crate::process::state_of_thread(tid) == Some('S')));
         assert!(!second.is_finished());
         drop(first);
         assert!(second.join().unwrap().is_ok());
@@ -448,7 +448,7 @@ mod tests {
 
     #[test]
     fn a_shared_object_excludes_holders_with_other_files() {
-        if !sys::testing::runs_alone() {
+        if !punctual_sys::testing::runs_alone() {
             return;
         }
         let place = Place::new();

@@ -91,7 +91,7 @@ fn executable(line: &str) -> Option<(&str, Option<String>, MappedCode)> {
     let inode: u64 = inode.parse().ok()?;
     let path = path.strip_suffix(" (deleted)").unwrap_or(path);
     let name = path.rsplit('/').next().unwrap_or_default();
-    let name: String = name.chars().filter(|c| model::is_plain(*c)).collect();
+    let name: String = name.chars().filter(|c| punctual_model::is_plain(*c)).collect();
     let code = MappedCode {
         start: hexadecimal(start)?,
         end: hexadecimal(end)?,

@@ -1,11 +1,11 @@
 //! File systems: the mount point of tracefs, and the mounts of PID 1 of a guest.
 
 use super::HostFs;
+use punctual_sys::{boot, mount, process};
 use std::io;
 use std::os::fd::{AsRawFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::{Mutex, PoisonError};
-use sys::{boot, mount, process};
 
 /// The two mount points of tracefs (Documentation/trace/ftrace.rst).
 pub(super) const TRACEFS_MOUNTS: [&str; 2] = ["sys/kernel/tracing", "sys/kernel/debug/tracing"];

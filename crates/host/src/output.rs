@@ -1,13 +1,13 @@
 //! Output of other programs with limits: however much they write, and for however long, memory and waits are bounded.
 
+use punctual_sys::storage::bounded_memory_file;
+use punctual_sys::waited::Waited;
 use std::fs::File;
 use std::io::{self, BufRead, BufReader, Read, Seek};
 use std::process::{Child, Command, ExitStatus, Output};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
-use sys::storage::bounded_memory_file;
-use sys::waited::Waited;
 
 /// Limit of a record or another long answer, bytes. A record has some hundred kB, a file of an instrument 128 MiB.
 pub const ANSWER_BYTES: u64 = 256 << 20;
@@ -184,7 +184,7 @@ mod tests {
 
     #[test]
     fn a_stop_request_ends_the_wait_for_a_tool() {
-        if !sys::testing::runs_alone() {
+        if !punctual_sys::testing::runs_alone() {
             return;
         }
         assert!(!is_wait_to_end());

@@ -17,7 +17,7 @@ pub use recover::{changing_process, recover};
 use super::HostFs;
 use change::{Change, UndoResult};
 use journal::Journal;
-use model::{CpuSet, Prepare, PreparedSetting, plain};
+use punctual_model::{CpuSet, Prepare, PreparedSetting, plain};
 use std::io::{self, Write};
 
 /// How often the journal is written at most. That takes as long as the disk does, and what another program sets
@@ -60,12 +60,12 @@ impl Preparation {
                 preparation.changes.pop();
                 preparation.kept += 1;
             }
-            sys::fail::point("setting-made");
+            punctual_sys::fail::point("setting-made");
         }
         if plan::leaves_its_group(prepare) {
             plan::leave_group(fs)?;
         }
-        sys::fail::point("settings-made");
+        punctual_sys::fail::point("settings-made");
         Ok(preparation)
     }
 
@@ -91,7 +91,7 @@ impl Drop for Preparation {
         for change in self.changes.iter().rev() {
             let undone = change.undo(&self.fs);
             all_back &= undone.is_ok();
-            sys::fail::point("setting-restored");
+            punctual_sys::fail::point("setting-restored");
             if let Err(reason) | Ok(UndoResult::NotRestored(reason)) = undone {
                 let _ = writeln!(io::stderr(), "punctual: {}", plain(&reason));
             }

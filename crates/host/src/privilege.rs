@@ -2,7 +2,7 @@
 
 use super::snapshot::{container, scheduling};
 use super::{DmaLatency, HostFs};
-use model::{Policy, Scheduling};
+use punctual_model::{Policy, Scheduling};
 use std::io;
 use std::thread::Builder;
 
@@ -63,13 +63,13 @@ fn how_to_allow_in(policy: Policy, scheduling: &Scheduling, container: Option<&s
 /// every program that it starts would have them on behalf of every user that may start it. The user's own rights, like
 /// `RLIMIT_RTPRIO`, stay.
 pub fn drop_rights_of_file() -> io::Result<()> {
-    if sys::process::has_rights_of_its_file() { sys::process::drop_capabilities() } else { Ok(()) }
+    if punctual_sys::process::has_rights_of_its_file() { punctual_sys::process::drop_capabilities() } else { Ok(()) }
 }
 
 /// Advice when the kernel refuses a policy after [`drop_rights_of_file`]; empty when those rights do not matter.
 pub fn how_to_allow_others(err: &io::Error) -> &'static str {
     match err.raw_os_error() {
-        Some(libc::EPERM) if sys::process::has_rights_of_its_file() => {
+        Some(libc::EPERM) if punctual_sys::process::has_rights_of_its_file() => {
             "; the capability from setcap is for measured threads only: run as root"
         }
         _ => "",
@@ -92,7 +92,7 @@ impl Privileges {
     /// not.
     pub fn here(n_cpus: usize, cycles: u64, samples: bool) -> Self {
         let bytes = usize::try_from(locked_bytes(n_cpus as u64, cycles, samples)).unwrap_or(usize::MAX);
-        let lock_memory = sys::memory::try_to_lock(bytes).is_ok();
+        let lock_memory = punctual_sys::memory::try_to_lock(bytes).is_ok();
         Privileges { lock_memory, dma_latency: DmaLatency::is_permitted() }
     }
 
@@ -100,7 +100,7 @@ impl Privileges {
     /// control groups and containers all matter. A refusal for another reason than missing rights counts as allowed, as
     /// does a limit on threads: the measurement reports it.
     pub fn may_have(policy: Policy) -> bool {
-        let attempt = move || sys::sched::set_policy(sys::thread::id(), policy);
+        let attempt = move || punctual_sys::sched::set_policy(punctual_sys::thread::id(), policy);
         let Ok(thread) = Builder::new().spawn(attempt) else { return true };
         thread.join().is_ok_and(|set| set.map_or_else(|err| err.raw_os_error() != Some(libc::EPERM), |()| true))
     }

@@ -146,7 +146,7 @@ mod tests {
     #[test]
     fn this_process_is_seen() {
         let pid = std::process::id();
-        assert!(threads_of(pid).contains(&sys::thread::id()));
+        assert!(threads_of(pid).contains(&punctual_sys::thread::id()));
         assert!(memory_locked_bytes_of(pid).is_some());
     }
 
@@ -155,8 +155,8 @@ mod tests {
         let mut child = std::process::Command::new("cat").stdin(std::process::Stdio::piped()).spawn().unwrap();
         let pid = child.id();
         assert!(!is_gone(pid));
-        sys::process::signal(pid, libc::SIGKILL).unwrap();
-        assert!(sys::testing::comes_true(|| state_of(pid) == Some('Z')));
+        punctual_sys::process::signal(pid, libc::SIGKILL).unwrap();
+        assert!(punctual_sys::testing::comes_true(|| state_of(pid) == Some('Z')));
         assert!(is_gone(pid) && started_ticks_of(pid).is_none());
         child.wait().unwrap();
     }

@@ -1,7 +1,7 @@
 //! Programs of this version for other architectures.
 
 use super::{THIS_PROGRAM, file};
-use model::Architecture;
+use punctual_model::Architecture;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 

@@ -6,7 +6,7 @@
 use super::{HostFs, snapshot};
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use model::{CpuSet, Host};
+use punctual_model::{CpuSet, Host};
 use std::collections::BTreeSet;
 use std::io::Write;
 use std::path::{Path, PathBuf};

@@ -2,8 +2,8 @@
 
 use super::HostFs;
 use super::process::is_gone;
+use punctual_sys::ipc;
 use std::path::PathBuf;
-use sys::ipc;
 
 /// The kernel's list of them, proc_sysvipc(5).
 const LIST: &str = "proc/sysvipc/sem";

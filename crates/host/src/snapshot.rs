@@ -16,7 +16,7 @@ use config::Config;
 pub use config::kernel_config;
 
 use super::HostFs;
-use model::{Clocks, CpuSet, Host, Interrupts, IrqGroup, Memory, OnCpus};
+use punctual_model::{Clocks, CpuSet, Host, Interrupts, IrqGroup, Memory, OnCpus};
 use read::field;
 use std::collections::BTreeSet;
 
@@ -34,14 +34,14 @@ pub fn snapshot(fs: &HostFs) -> Host {
     let clocks = clocks(fs, &cpuinfo, &online);
     Host {
         cokernel: cokernel::read(fs, config.as_ref(), kernel_version.as_deref(), command_line.as_deref(), &clocks),
-        hostname: fs.text("proc/sys/kernel/hostname").map(|name| model::plain(&name).into_owned()),
+        hostname: fs.text("proc/sys/kernel/hostname").map(|name| punctual_model::plain(&name).into_owned()),
         cpu_model: cpu_model(fs, &cpuinfo),
         cpus_online,
         cpus_allowed: field(&status, "Cpus_allowed_list").and_then(|list| list.parse().ok()),
         cpus_isolated: fs.cpu_list("sys/devices/system/cpu/isolated"),
         memory_bytes: bytes(&meminfo, "MemTotal"),
         // Kernels before 6.1 have no such file.
-        architecture: fs.text("proc/sys/kernel/arch").or_else(|| fs.is_running().then(sys::process::machine)),
+        architecture: fs.text("proc/sys/kernel/arch").or_else(|| fs.is_running().then(punctual_sys::process::machine)),
         preemption: preemption::read(fs, config.as_ref(), kernel_version.as_deref(), command_line.as_deref()),
         kernel: kernel::read(fs, config.as_ref(), command_line.as_deref()),
         kernel_release,
@@ -110,7 +110,7 @@ fn hypervisor(fs: &HostFs, cpuinfo: &str) -> Option<String> {
 }
 
 /// Scheduler settings and privileges of this process.
-pub(super) fn scheduling(fs: &HostFs) -> model::Scheduling {
+pub(super) fn scheduling(fs: &HostFs) -> punctual_model::Scheduling {
     scheduling::read(fs, &fs.text("proc/self/status").unwrap_or_default())
 }
 
@@ -172,7 +172,7 @@ fn tsc_is_invariant(cpuinfo: &str) -> Option<bool> {
 fn counter_hz(fs: &HostFs) -> Option<u64> {
     let property = |name: &str| fs.cell(format!("proc/device-tree/{name}"));
     let named = property("cpus/timebase-frequency").or_else(|| property("timer/clock-frequency"));
-    named.map(u64::from).or_else(|| fs.is_running().then(sys::clock::counter_hz).flatten())
+    named.map(u64::from).or_else(|| fs.is_running().then(punctual_sys::clock::counter_hz).flatten())
 }
 
 fn interrupts(fs: &HostFs) -> Interrupts {

@@ -1,7 +1,7 @@
 //! The present state of the machine: its load, free memory, CPUs, and the offsets of its clocks.
 
 use super::HostFs;
-use model::{ClockId, CpuSet};
+use punctual_model::{ClockId, CpuSet};
 
 /// `/proc/loadavg`, verbatim: three averages, running and existing threads, the last pid (proc_loadavg(5)).
 pub fn load_average(fs: &HostFs) -> Option<String> {
@@ -35,9 +35,9 @@ pub fn memory_available_bytes() -> Option<u64> {
 /// look like a step. NTP slews both alike, so it changes only when the clock is set.
 pub fn offset_from_monotonic_ns(clock: ClockId) -> i64 {
     let reading = |_| {
-        let before = sys::clock::monotonic();
-        let there = sys::clock::now(clock);
-        let took = sys::clock::monotonic().since(before).0;
+        let before = punctual_sys::clock::monotonic();
+        let there = punctual_sys::clock::now(clock);
+        let took = punctual_sys::clock::monotonic().since(before).0;
         (took, there.0.cast_signed().wrapping_sub(before.0.cast_signed()))
     };
     (0..5).map(reading).min_by_key(|(took, _)| *took).map_or(0, |(_, distance)| distance)

@@ -4,12 +4,12 @@
 //! them nowhere else, and a guest has no other user of the trace.
 
 use super::HostFs;
-use model::{CpuSet, Policy};
+use punctual_model::{CpuSet, Policy};
+use punctual_sys::{mount, sched};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-use sys::{mount, sched};
 
 /// Mount point of tracefs in a guest.
 const TRACING: &str = super::mounts::TRACEFS_MOUNTS[0];

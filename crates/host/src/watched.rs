@@ -43,7 +43,7 @@ const KINDS: [(&str, &str); 4] =
 /// Name of the file behind a descriptor of process `pid`: its path, or its kind; `None` when it cannot be read.
 pub fn open_file(pid: u32, descriptor: u64) -> Option<String> {
     let link = HostFs::running().root.join(format!("proc/{pid}/fd/{descriptor}")).read_link().ok()?;
-    let name: String = link.to_string_lossy().chars().filter(|c| model::is_plain(*c)).collect();
+    let name: String = link.to_string_lossy().chars().filter(|c| punctual_model::is_plain(*c)).collect();
     let kind = KINDS.iter().find(|(start, _)| name.starts_with(start)).map(|(_, kind)| (*kind).to_owned());
     Some(kind.unwrap_or(name))
 }
@@ -150,7 +150,7 @@ mod tests {
     fn this_process_is_found_with_its_files() {
         let pid = std::process::id();
         assert!(processes().contains(&pid));
-        assert_eq!(process_of(sys::thread::id()), Some(pid));
+        assert_eq!(process_of(punctual_sys::thread::id()), Some(pid));
         let (reader, _writer) = std::io::pipe().unwrap();
         let descriptor = u64::try_from(std::os::fd::AsRawFd::as_raw_fd(&reader)).unwrap();
         assert_eq!(open_file(pid, descriptor).as_deref(), Some("pipe"));

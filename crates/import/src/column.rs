@@ -2,7 +2,7 @@
 
 use super::ParseError;
 use super::fields::ns;
-use model::Histogram;
+use punctual_model::Histogram;
 use std::collections::BTreeMap;
 
 /// Limit of samples: 146 years of one each nanosecond; sums stay within their types.

@@ -4,8 +4,8 @@ use super::column::Column;
 use super::cyclictest_json::one_policy;
 use super::fields::{ns, number, period_us};
 use super::{ImportOptions, ParseError, Unit, detect, samples};
-use cyclictest::asked_there;
-use model::{Beyond, Histogram, Imported, ImportedThread, Policy, RtPriority, Source, StatedConditions};
+use punctual_cyclictest::asked_there;
+use punctual_model::{Beyond, Histogram, Imported, ImportedThread, Policy, RtPriority, Source, StatedConditions};
 use std::collections::BTreeMap;
 
 /// Limit of threads: no machine has more CPUs.

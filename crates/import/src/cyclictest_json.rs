@@ -3,8 +3,10 @@
 use super::ParseError;
 use super::column::Column;
 use super::fields::ns;
-use cyclictest::asked_there;
-use model::{Beyond, Host, Imported, ImportedThread, Order, Policy, Preemption, Source, Span, StatedConditions};
+use punctual_cyclictest::asked_there;
+use punctual_model::{
+    Beyond, Host, Imported, ImportedThread, Order, Policy, Preemption, Source, Span, StatedConditions,
+};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

@@ -10,7 +10,7 @@ use Foreign::{
     Archive, BpfHistogram, Compressed, Ctf, Database, Elf, FtraceText, Hwlatdetect, OwnResult, Parquet, Pcap, PerfData,
     PerfSched, Picture, RingBuffer, RtTests, RtemsTicks, RtlaTop, RttestSummary, TraceDat, Utf16, WebPage, Zstd,
 };
-use model::ResultTool;
+use punctual_model::ResultTool;
 use serde::Deserialize;
 use serde::de::IgnoredAny;
 

@@ -1,7 +1,7 @@
 //! Parsers for numbers, times and options in the notation of these tools.
 
 use super::ParseError;
-use model::{Period, Span};
+use punctual_model::{Period, Span};
 use std::str::FromStr;
 
 /// Lines with their number from 1, without blanks at their ends.
@@ -80,7 +80,7 @@ pub(super) fn shortened(word: &str) -> String {
 
 /// At most `long` characters of a text and a mark of the cut, without control characters.
 pub(super) fn cut(text: &str, long: usize) -> String {
-    let mut rest = text.chars().map(|c| if model::is_plain(c) { c } else { '?' });
+    let mut rest = text.chars().map(|c| if punctual_model::is_plain(c) { c } else { '?' });
     let mut cut: String = rest.by_ref().take(long).collect();
     if rest.next().is_some() {
         cut.push_str("...");

@@ -4,7 +4,7 @@
 //! stored.
 
 use super::*;
-use sys::testing::{fuzz, mutate};
+use punctual_sys::testing::{fuzz, mutate};
 
 /// Words that are likely to trigger parser errors.
 const WORDS: [&str; 25] = [
@@ -63,14 +63,16 @@ fn accepted_by(bytes: &[u8], stated: &ImportOptions) -> bool {
     };
     if let Err(ParseError { reason, .. }) = &read {
         assert!(
-            !reason.is_empty() && reason.chars().count() <= MAX_REASON + 3 && reason.chars().all(model::is_plain),
+            !reason.is_empty()
+                && reason.chars().count() <= MAX_REASON + 3
+                && reason.chars().all(punctual_model::is_plain),
             "{reason:?}"
         );
     }
     let read = read.ok();
     for imported in read.iter().flatten() {
         assert!(!imported.threads.is_empty());
-        assert!(imported.threads.iter().all(model::ImportedThread::is_consistent));
+        assert!(imported.threads.iter().all(punctual_model::ImportedThread::is_consistent));
         let stored = serde_json::to_string(imported).unwrap();
         // Only lengths are compared: the decimal form of a mean may differ in its last digit.
         let back: Imported = serde_json::from_str(&stored).unwrap();

@@ -9,7 +9,7 @@ use super::fields::{ns, number, numbered, rounded};
 use super::{ImportOptions, ParseError, Unit, samples};
 use base64::prelude::{BASE64_STANDARD, Engine as _};
 use flate2::read::ZlibDecoder;
-use model::{Histogram, Imported, LAST_UNIX_MS, Slice, Source, Span, StatedConditions};
+use punctual_model::{Histogram, Imported, LAST_UNIX_MS, Slice, Source, Span, StatedConditions};
 use std::collections::BTreeMap;
 use std::io::Read as _;
 

@@ -4,7 +4,7 @@ use super::ParseError;
 use super::column::Column;
 use super::cyclictest_json::{SystemInformation, column, no_json};
 use super::fields::ns;
-use model::{Beyond, Imported, ImportedThread, Order, Source};
+use punctual_model::{Beyond, Imported, ImportedThread, Order, Source};
 use serde::Deserialize;
 use std::collections::BTreeMap;
 

@@ -3,7 +3,7 @@
 use super::ParseError;
 use super::column::Column;
 use super::fields::{clock, number, numbered, period_us, us};
-use model::{Beyond, Host, Imported, ImportedThread, Source, Span, StatedConditions};
+use punctual_model::{Beyond, Host, Imported, ImportedThread, Source, Span, StatedConditions};
 
 /// Unit of rows: whole microseconds.
 const UNIT_NS: u64 = 1_000;

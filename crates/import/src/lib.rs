@@ -33,8 +33,8 @@ mod xml;
 pub use libvirt::{Domain, libvirt_domain};
 
 use detect::{Content, Kind};
-use host::file;
-use model::{Imported, ImportedLoad, ImportedThread, Period, Policy, ResultFormat, ResultTool};
+use punctual_host::file;
+use punctual_model::{Imported, ImportedLoad, ImportedThread, Period, Policy, ResultFormat, ResultTool};
 use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 

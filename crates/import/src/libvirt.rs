@@ -1,8 +1,8 @@
 //! Settings of a guest's threads in a domain of libvirt (formatdomain, "CPU Tuning").
 
 use super::{ImportError, ParseError};
-use host::file;
-use model::{CpuSet, GuestThreadKind, GuestThreads, LabKernel, Policy};
+use punctual_host::file;
+use punctual_model::{CpuSet, GuestThreadKind, GuestThreads, LabKernel, Policy};
 use roxmltree::{Document, Node};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

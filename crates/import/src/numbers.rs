@@ -5,7 +5,7 @@
 use super::column::Column;
 use super::fields::{decimal, number, numbered};
 use super::{ImportOptions, ParseError, Unit, samples};
-use model::{Imported, ImportedThread, Source};
+use punctual_model::{Imported, ImportedThread, Source};
 
 /// Limit of samples in a table: three years of one each 100 us. A column of times adds up to more.
 const MAX_SAMPLES: u64 = 1_000_000_000_000;

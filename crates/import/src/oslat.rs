@@ -5,7 +5,7 @@ use super::column::Column;
 use super::cyclictest_json::{self, Document, Thread};
 use super::fields::{decimal, ns, number, option, rounded, us};
 use super::xenomai::beyond;
-use model::{CpuSet, Imported, ImportedThread, Order, Source, Span, StatedConditions};
+use punctual_model::{CpuSet, Imported, ImportedThread, Order, Source, Span, StatedConditions};
 
 /// Unit of its values.
 const UNIT_NS: u64 = 1_000;

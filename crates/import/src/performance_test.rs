@@ -3,7 +3,7 @@
 use super::ParseError;
 use super::cyclictest_json::no_json;
 use super::fields::{number, numbered, rounded, seconds_span};
-use model::{Imported, ImportedThread, Period, Source, Span, StatedConditions};
+use punctual_model::{Imported, ImportedThread, Period, Source, Span, StatedConditions};
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]

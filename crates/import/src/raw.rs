@@ -8,7 +8,7 @@
 use super::jitterdebugger::{EVERY_DUE_TIME, NUMBERS};
 use super::samples::{self, SLICES};
 use super::{ImportOptions, Unit};
-use model::{Histogram, Imported, ImportedThread, Order, Period, Slice, Source, Span, StatedConditions};
+use punctual_model::{Histogram, Imported, ImportedThread, Order, Period, Slice, Source, Span, StatedConditions};
 use std::io::{self, Read};
 
 /// Size of a record, bytes.

@@ -4,8 +4,8 @@ use super::ParseError;
 use super::column::Column;
 use super::cyclictest_json::no_json;
 use super::fields::{ns, period_us};
-use cyclictest::asked_there;
-use model::{Beyond, Host, Imported, ImportedThread, Preemption, Source, StatedConditions};
+use punctual_cyclictest::asked_there;
+use punctual_model::{Beyond, Host, Imported, ImportedThread, Preemption, Source, StatedConditions};
 use serde::Deserialize;
 
 #[derive(Debug, Deserialize)]

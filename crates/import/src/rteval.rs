@@ -3,8 +3,8 @@
 use super::ParseError;
 use super::column::Column;
 use super::fields::{ns, option, period_us, seconds_span};
-use cyclictest::asked_there;
-use model::{Beyond, Host, Imported, ImportedThread, Preemption, Source, Span, StatedConditions};
+use punctual_cyclictest::asked_there;
+use punctual_model::{Beyond, Host, Imported, ImportedThread, Preemption, Source, Span, StatedConditions};
 use roxmltree::Node;
 
 /// Unit of rteval's values: microseconds (`unit="us"`).

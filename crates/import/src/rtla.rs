@@ -5,7 +5,7 @@
 use super::ParseError;
 use super::column::Column;
 use super::fields::{clock, ns, number, numbered, seconds_span};
-use model::{Beyond, Histogram, Imported, ImportedThread, Source, Span, StatedConditions};
+use punctual_model::{Beyond, Histogram, Imported, ImportedThread, Source, Span, StatedConditions};
 use std::collections::BTreeMap;
 
 /// A column: one kind of latency on one CPU.

@@ -2,7 +2,7 @@
 
 use super::fields::{ns, number, numbered};
 use super::{ParseError, samples};
-use model::{Imported, Period, Source, Span, StatedConditions};
+use punctual_model::{Imported, Period, Source, Span, StatedConditions};
 
 /// Parses a whole file. Values are in ns; older versions have `minor_pagefaults` twice, or `missed_deadline`
 /// (`write_results_file`, rttest.cpp).

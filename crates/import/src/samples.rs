@@ -1,7 +1,7 @@
 //! A thread whose samples are all known, in their order.
 
 use super::ParseError;
-use model::{Histogram, ImportedThread, Slice};
+use punctual_model::{Histogram, ImportedThread, Slice};
 
 /// Number of slices that samples are divided into, as in our own records.
 pub(super) const SLICES: usize = 64;

@@ -24,18 +24,28 @@ fn summary(name: &str) -> String {
     for imported in read(name) {
         let Imported { source, conditions, measured, resolution, host, threads, remarks, started_unix_ms, .. } =
             imported;
-        let model::Source { tool, version, command_line, .. } = source;
+        let punctual_model::Source { tool, version, command_line, .. } = source;
         writeln!(text, "{tool}, version {version:?}, called {command_line:?}").unwrap();
         writeln!(text, "{conditions:?}").unwrap();
         writeln!(text, "started {started_unix_ms:?}, measured {measured:?}, resolution {} ns", resolution.ns())
             .unwrap();
-        let model::Host { hostname, kernel_release, architecture, preemption, .. } = host;
+        let punctual_model::Host { hostname, kernel_release, architecture, preemption, .. } = host;
         writeln!(text, "{hostname:?} {kernel_release:?} {architecture:?} {preemption:?}").unwrap();
         for thread in threads {
             let histogram = thread.histogram.as_ref();
             let known = histogram.map(|h| (h.n, h.min_ns, h.max_ns, h.mean_ns(), h.buckets().count()));
-            let model::ImportedThread { number, cpu, samples, beyond, min_ns, max_ns, mean_ns, missed, slices, .. } =
-                thread;
+            let punctual_model::ImportedThread {
+                number,
+                cpu,
+                samples,
+                beyond,
+                min_ns,
+                max_ns,
+                mean_ns,
+                missed,
+                slices,
+                ..
+            } = thread;
             let slices = slices.len();
             writeln!(text, "  {number} cpu {cpu:?}: {samples:?} samples, known {known:?}, {beyond:?}").unwrap();
             writeln!(text, "    min {min_ns:?} mean {mean_ns:?} max {max_ns:?} missed {missed:?} slices {slices}")
@@ -252,11 +262,11 @@ fn classes_of_xenomais_plot_are_exact() {
     let thread = &imported.threads[0];
     let histogram = thread.histogram.as_ref().unwrap();
     let samples = [(0, 5_500), (1_000, 4_200), (2_000, 250), (4_000, 40), (5_000, 11)];
-    let mut mine = model::Histogram::default();
+    let mut mine = punctual_model::Histogram::default();
     samples.iter().for_each(|(ns, n)| mine.record_n(*ns, *n));
     assert_eq!((histogram, thread.samples, thread.beyond), (&mine, Some(10_001), None));
-    let summary = analysis::summarise_imported(&[imported], &model::Requirement::default());
-    let p50 = summary.cells[0].quantiles.at(model::Level::P50).value_ns().unwrap();
+    let summary = punctual_analysis::summarise_imported(&[imported], &punctual_model::Requirement::default());
+    let p50 = summary.cells[0].quantiles.at(punctual_model::Level::P50).value_ns().unwrap();
     assert!((0..8).contains(&p50), "the edge of the class 0 to 1 us, as for the other histograms: {p50}");
     assert_eq!(summary.cells[0].mean_ns, Some(636.0), "not that of values cut to their class");
     let rows = |of: &dyn Fn(&mut Vec<String>)| {
@@ -308,7 +318,7 @@ fn no_noise_is_a_result_only_of_a_whole_file_of_osnoise() {
     let text = std::fs::read_to_string(fixture("rtla-osnoise-none.txt")).unwrap();
     let imported = super::text(text.as_bytes(), "x", &ImportOptions::default()).unwrap().remove(0);
     assert_eq!((imported.threads.len(), imported.threads[0].samples), (1, Some(0)));
-    let summary = analysis::summarise_imported(&[imported], &model::Requirement::default());
+    let summary = punctual_analysis::summarise_imported(&[imported], &punctual_model::Requirement::default());
     assert_eq!((summary.cells[0].samples, summary.cells[0].mean_ns, summary.cells[0].max_ns), (Some(0), None, None));
     let none = "-: no column: nothing was measured, or the output is truncated";
     assert_eq!(refused(text.split_once("avg:").unwrap().0), none);
@@ -318,7 +328,7 @@ fn no_noise_is_a_result_only_of_a_whole_file_of_osnoise() {
 /// Inputs of 1 MB that would take minutes of CPU time if the cost were quadratic.
 #[test]
 fn large_files_are_read_or_refused_in_linear_time() {
-    let began = sys::testing::cpu_us();
+    let began = punctual_sys::testing::cpu_us();
     let report = |inner: &str| format!("<rteval>{inner}</rteval>");
     let core = |id: usize, inner: &str| format!("<core id=\"{id}\"><histogram>{inner}</histogram></core>\n");
     let buckets: String = (0..40_000).map(|i| format!("<bucket index=\"{i}\" value=\"1\"/>\n")).collect();
@@ -332,7 +342,7 @@ fn large_files_are_read_or_refused_in_linear_time() {
     let attributes: String = (0..60_000).map(|i| format!(" a{i}=\"\"")).collect();
     let refused_for = "1: an element with more than 64 attributes";
     assert_eq!(refused(&report(&format!("<a{attributes}/>"))), refused_for);
-    let took_us = sys::testing::cpu_us() - began;
+    let took_us = punctual_sys::testing::cpu_us() - began;
     assert!(took_us < 120_000_000, "{took_us} us");
 }
 
@@ -375,12 +385,12 @@ fn a_histogram_of_rtla_agrees_with_the_lines_below_it() {
 #[test]
 fn rows_of_rtla_that_span_microseconds_agree_with_its_statistics() {
     let imported = read("rtla-osnoise.txt").remove(0);
-    assert_eq!(imported.resolution, model::Span(10_000));
-    let requirement = model::Requirement::default();
-    let summary = analysis::summarise_imported(&[imported], &requirement);
+    assert_eq!(imported.resolution, punctual_model::Span(10_000));
+    let requirement = punctual_model::Requirement::default();
+    let summary = punctual_analysis::summarise_imported(&[imported], &requirement);
     let cell = &summary.cells[0];
     // A quantile is the upper edge of its bucket.
-    assert_eq!((cell.min_ns, cell.quantiles.at(model::Level::P50).value_ns()), (Some(1_000), Some(1_003)));
+    assert_eq!((cell.min_ns, cell.quantiles.at(punctual_model::Level::P50).value_ns()), (Some(1_000), Some(1_003)));
     let mean_ns = (4_000.0 * 55_214.0 + 3_000.0 * 54_646.0) / 109_860.0;
     assert!((cell.mean_ns.unwrap() - mean_ns).abs() < 1.0, "{:?}", cell.mean_ns);
 }
@@ -400,7 +410,7 @@ fn raw_samples_are_those_that_are_in_the_file() {
         assert_eq!(imported.conditions.period, Some(period.parse().unwrap()), "{name}");
         for thread in &imported.threads {
             let mine: Vec<i64> = records.iter().filter(|r| r.0 == thread.number).map(|r| r.1).collect();
-            assert_eq!(thread.histogram, Some(model::Histogram::of(&mine)), "{name}");
+            assert_eq!(thread.histogram, Some(punctual_model::Histogram::of(&mine)), "{name}");
             let of_slices: u64 = thread.slices.iter().map(|slice| slice.histogram.n).sum();
             assert_eq!(of_slices, thread.samples.unwrap(), "{name}");
         }
@@ -710,7 +720,7 @@ proptest! {
         let text: String = std::iter::once("# Latency\n".to_owned()).chain(rows.iter().map(row)).collect();
         let imported = super::text(text.as_bytes(), "x", &ImportOptions::default()).unwrap().remove(0);
         for (i, thread) in imported.threads.iter().enumerate() {
-            let mut histogram = model::Histogram::default();
+            let mut histogram = punctual_model::Histogram::default();
             rows.iter().for_each(|(value, counts)| histogram.record_n(i64::try_from(*value).unwrap() * 1_000, counts[i]));
             prop_assert_eq!(thread.histogram.as_ref(), Some(&histogram));
         }

@@ -3,7 +3,7 @@
 use super::ParseError;
 use super::column::Column;
 use super::fields::{clock, ns, number, period_us, us};
-use model::{Beyond, Imported, ImportedThread, RtPriority, Source, Span, StatedConditions};
+use punctual_model::{Beyond, Imported, ImportedThread, RtPriority, Source, Span, StatedConditions};
 
 /// Unit of HSD rows: microseconds unless set by `-B`, which the output does not contain.
 const UNIT_NS: u64 = 1_000;

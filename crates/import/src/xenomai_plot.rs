@@ -8,7 +8,7 @@ use super::ParseError;
 use super::column::Column;
 use super::fields::{clock, number, numbered, us};
 use super::xenomai::{FOLDED_REMARK, Title, beyond};
-use model::{Host, Imported, ImportedThread, Source, Span};
+use punctual_model::{Host, Imported, ImportedThread, Source, Span};
 
 #[derive(Debug, Default)]
 struct Parsed {

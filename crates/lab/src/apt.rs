@@ -4,13 +4,13 @@
 //! this machine: neither dpkg's configuration nor apt's lists change.
 
 use super::{LabError, Monitor, directories, error_line};
-use model::Architecture;
+use punctual_model::Architecture;
+use punctual_sys::storage::bounded_memory_file;
 use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
-use sys::storage::bounded_memory_file;
 
 pub(super) const QUERY: &str = "apt-cache";
 const GET: &str = "apt-get";
@@ -112,7 +112,7 @@ pub(super) fn get(
     let failed = |err: io::Error| LabError::program(GET, err);
     // Not in `dir`, whose disk may be full.
     let stderr = bounded_memory_file("apt-get", STDERR_BYTES).map_err(failed)?;
-    let mut command = Command::new(host::THIS_PROGRAM);
+    let mut command = Command::new(punctual_host::THIS_PROGRAM);
     command.args(["launch", "--parent", &std::process::id().to_string(), "--", GET, "-q"]).args(arguments);
     command.args(place(architecture)?.map(|place| options(architecture, &place)).unwrap_or_default());
     command.current_dir(dir).stdin(Stdio::null()).stdout(Stdio::null()).stderr(stderr.try_clone().map_err(failed)?);
@@ -128,7 +128,7 @@ pub(super) fn get(
         }
         std::thread::sleep(POLL_INTERVAL);
     };
-    let message = host::written(&stderr).map_err(failed)?;
+    let message = punctual_host::written(&stderr).map_err(failed)?;
     if status.success() { Ok(()) } else { Err(LabError::program(GET, error_line(&message))) }
 }
 

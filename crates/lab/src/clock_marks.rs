@@ -7,7 +7,8 @@
 
 use super::protocol::{SHARED_MARKS, SHARED_RESULT};
 use super::{LabError, channel};
-use model::ClockMark;
+use punctual_model::ClockMark;
+use punctual_sys::registers::Registers;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -15,7 +16,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{Builder, JoinHandle};
 use std::time::{Duration, Instant};
-use sys::registers::Registers;
 
 /// Words of the shared memory: the number of the exchange, the counter, its copy, and the guest's clock.
 const EXCHANGE: usize = SHARED_MARKS;
@@ -53,7 +53,7 @@ pub(super) fn exchange(number: u64) -> io::Result<()> {
                 if counter == END {
                     break;
                 }
-                memory.write_u64(CLOCK, sys::clock::monotonic().0);
+                memory.write_u64(CLOCK, punctual_sys::clock::monotonic().0);
                 memory.write_u64(COPY, counter);
                 (last, since) = (counter, Instant::now());
             } else if since.elapsed() > SPIN {
@@ -79,7 +79,7 @@ impl ClockMarks {
         let is_over = Arc::new(AtomicBool::new(false));
         let asked = Arc::clone(&is_over);
         let reader = Builder::new().name("clock-marks".to_owned()).spawn(move || read(&memory, &asked));
-        let reader = reader.map_err(|err| LabError::program("lab", host::no_thread(&err)))?;
+        let reader = reader.map_err(|err| LabError::program("lab", punctual_host::no_thread(&err)))?;
         Ok(ClockMarks { is_over, reader: Some(reader) })
     }
 
@@ -109,13 +109,13 @@ fn read(memory: &Registers, is_over: &AtomicBool) -> Readings {
         let began = Instant::now();
         for _ in 0..READINGS {
             counter += 1;
-            let before = sys::clock::monotonic();
+            let before = punctual_sys::clock::monotonic();
             memory.write_u64(COUNTER, counter);
             let written = Instant::now();
             while memory.read_u64(COPY) != Some(counter) && written.elapsed() < READING_LIMIT {
                 std::hint::spin_loop();
             }
-            let after = sys::clock::monotonic();
+            let after = punctual_sys::clock::monotonic();
             if let Some(guest_ns) = memory.read_u64(CLOCK).filter(|_| memory.read_u64(COPY) == Some(counter)) {
                 marks.push(ClockMark { before_ns: before.0, after_ns: after.0, guest_ns });
             }

@@ -5,7 +5,7 @@ use super::image::{self, LARGEST_KERNEL};
 use super::{LabError, regular_file};
 use flate2::read::GzDecoder;
 use memchr::memmem;
-use model::{ConfigSummary, KernelConfig, LARGEST_CONFIG};
+use punctual_model::{ConfigSummary, KernelConfig, LARGEST_CONFIG};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -156,7 +156,7 @@ fn word(bytes: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::testing::Scratch;
+    use punctual_host::testing::Scratch;
 
     const TEXT: &str = "# Linux/x86 6.12.117 Kernel Configuration\nCONFIG_HZ=250\n";
 

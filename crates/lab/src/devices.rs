@@ -1,6 +1,6 @@
 //! Devices of a guest that only some cells need, and their kernel modules.
 
-use model::{Cell, FileLoad, GuestThreadSettings, Kernel, Link, Load, LoadPart};
+use punctual_model::{Cell, FileLoad, GuestThreadSettings, Kernel, Link, Load, LoadPart};
 use std::ffi::OsString;
 use std::fmt;
 

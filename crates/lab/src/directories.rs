@@ -1,7 +1,7 @@
 //! Directories of the lab: its persistent cache, and temporary directories for guests and for new cache entries.
 
 use super::LabError;
-use host::PrivateDirectory;
+use punctual_host::PrivateDirectory;
 use std::fs;
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
@@ -38,7 +38,7 @@ pub(super) fn names_in(cache: &Path) -> Vec<String> {
 
 /// A directory for the files of a guest.
 pub(super) fn for_guest() -> Result<PrivateDirectory, LabError> {
-    new_in(&std::env::temp_dir(), &host::named("punctual-guest", std::process::id()))
+    new_in(&std::env::temp_dir(), &punctual_host::named("punctual-guest", std::process::id()))
 }
 
 /// A directory in the cache for building entry `name`, which is renamed when it is complete.
@@ -65,7 +65,7 @@ pub(super) fn as_value(path: &Path) -> String {
 pub(super) fn remove_abandoned(cache: &Path) {
     let entries = fs::read_dir(cache).into_iter().flatten().flatten();
     for entry in entries {
-        let is_abandoned = entry.file_name().to_str().and_then(owner).is_some_and(host::is_gone);
+        let is_abandoned = entry.file_name().to_str().and_then(owner).is_some_and(punctual_host::is_gone);
         if is_abandoned {
             let path = entry.path();
             let _ = fs::remove_dir_all(&path).or_else(|_| fs::remove_file(&path));
@@ -82,7 +82,7 @@ fn owner(name: &str) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::testing::Scratch;
+    use punctual_host::testing::Scratch;
 
     #[test]
     fn only_what_ended_processes_left_unfinished_is_removed() {

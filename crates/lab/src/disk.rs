@@ -84,13 +84,13 @@ pub(super) fn mount() -> io::Result<()> {
         std::thread::sleep(POLL_INTERVAL);
     }
     let failed = |err| io::Error::other(format!("cannot mount the disk: {err}; the kernel needs ext4"));
-    sys::mount::device(DEVICE, KIND, PLACE).map_err(failed)
+    punctual_sys::mount::device(DEVICE, KIND, PLACE).map_err(failed)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::testing::Scratch;
+    use punctual_host::testing::Scratch;
     use std::os::unix::fs::MetadataExt;
 
     #[test]

@@ -144,7 +144,7 @@ fn has_pvh_entry(notes: &[u8]) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::testing::Scratch;
+    use punctual_host::testing::Scratch;
 
     #[test]
     fn a_program_names_its_loader_and_its_libraries() {

@@ -3,7 +3,7 @@
 use super::packages::{self, Package};
 use super::unpack::unpack;
 use super::{LabError, Monitor, apt, devices, directories, hash, preemption_models, regular_file};
-use model::LARGEST_CONFIG;
+use punctual_model::LARGEST_CONFIG;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fs;
@@ -228,7 +228,7 @@ const LARGEST_PACKAGE: u64 = 4 << 30;
 /// SHA-256 of a regular file, 64 hexadecimal digits.
 fn sha256(path: &Path) -> Result<String, LabError> {
     let file = regular_file::open(path, LARGEST_PACKAGE)?;
-    host::sha256(file).map_err(|err| LabError::file(path, err))
+    punctual_host::sha256(file).map_err(|err| LabError::file(path, err))
 }
 
 fn entry_that(dir: &Path, is_it: impl Fn(&str) -> bool) -> Result<PathBuf, LabError> {

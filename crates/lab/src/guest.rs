@@ -8,10 +8,10 @@ use super::protocol::{
     FAILED, Job, MACHINE_SETTLE_TIME, MACHINE_TIME_VARIABLE, READY, RECORD, REFUSED, SETTLE_TIME, TARGET, TRACERS,
 };
 use super::{channel, clock_marks, disk, guest_files, machine, modules, network};
+use punctual_sys::boot;
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
-use sys::boot;
 
 /// Busy time after a resume, in which QEMU settles: a millisecond of the guest is about one of QEMU's CPU time,
 /// whatever the load.
@@ -21,14 +21,14 @@ const BUSY_TIME: Duration = Duration::from_millis(50);
 /// `/init`, which must not restart its machine.
 pub fn is_first_process() -> bool {
     let is_named = || std::env::args_os().next().is_some_and(|name| name == "/init");
-    std::process::id() == 1 && is_named() && std::env::var_os(host::GUEST_VARIABLE).is_some()
+    std::process::id() == 1 && is_named() && std::env::var_os(punctual_host::GUEST_VARIABLE).is_some()
 }
 
 /// Runs as PID 1 of a guest. It returns only where a machine cannot be restarted; the kernel then panics, which
 /// restarts it as well.
 pub fn run() -> ExitCode {
-    let outcome = host::make_system().and_then(|()| {
-        let without_effect = host::without_effect(&machine::own_arguments());
+    let outcome = punctual_host::make_system().and_then(|()| {
+        let without_effect = punctual_host::without_effect(&machine::own_arguments());
         if !without_effect.is_empty() {
             return Ok(Err(without_effect.join("; ")));
         }
@@ -94,7 +94,7 @@ fn measured(job: &Job) -> String {
 /// The record. Tracers run after the cell, in a process of their own.
 fn carry_out(job: &Job) -> io::Result<String> {
     if job.cell.conditions.explain.is_some() {
-        host::mount_tracing().map_err(|err| io::Error::other(format!("cannot explain: tracefs: {err}")))?;
+        punctual_host::mount_tracing().map_err(|err| io::Error::other(format!("cannot explain: tracefs: {err}")))?;
     }
     if job.has_disk
         && let Err(err) = disk::mount()
@@ -129,7 +129,7 @@ fn carry_out(job: &Job) -> io::Result<String> {
 /// Reports readiness, then returns the output of `punctual respond`, which ends when no more triggers arrive.
 fn target(job: &Job) -> io::Result<String> {
     let link = job.cell.task.link().ok_or(io::ErrorKind::InvalidInput)?;
-    let mut command = Command::new(host::THIS_PROGRAM);
+    let mut command = Command::new(punctual_host::THIS_PROGRAM);
     let command = command.args(["respond", "--on", &link.to_string(), "--policy", &job.cell.policy.to_string()]);
     let command = command.args(["--load", &job.cell.load.to_string(), "--until-silent", "5s", "--format", "json"]);
     let command = command.env("PATH", guest_files::PATH).stdin(Stdio::null());
@@ -152,7 +152,7 @@ fn target(job: &Job) -> io::Result<String> {
 
 /// The output of `punctual cell`, or its error.
 fn cell(job: &Job, arguments: &[&str]) -> io::Result<Result<String, String>> {
-    let mut command = Command::new(host::THIS_PROGRAM);
+    let mut command = Command::new(punctual_host::THIS_PROGRAM);
     let command = command.arg("cell").args(arguments).env("PATH", guest_files::PATH);
     let mut cell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     if let Some(mut stdin) = cell.stdin.take() {

@@ -4,7 +4,7 @@ use super::elf::{self, Elf};
 use super::initramfs::Archive;
 use super::platform::Platform;
 use super::{LabError, Monitor, kernels, modules, regular_file};
-use model::LabKernel;
+use punctual_model::LabKernel;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -42,7 +42,8 @@ pub(super) fn add(
     }
     for file in &kernel.files {
         // These mount points would hide files of the archive.
-        let taken = host::mount_points().chain(RESERVED_PATHS).find(|place| Path::new(&file.to).starts_with(place));
+        let taken =
+            punctual_host::mount_points().chain(RESERVED_PATHS).find(|place| Path::new(&file.to).starts_with(place));
         if let Some(place) = taken {
             let reason = format!("reserved path {place} of a guest; choose another path, like {}:/opt/it", file.from);
             return Err(LabError::file(Path::new(&file.to), reason));
@@ -255,8 +256,8 @@ pub(super) fn has_program(kernel: &LabKernel, name: &str) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::testing::Scratch;
-    use model::{Architecture, Kernel};
+    use punctual_host::testing::Scratch;
+    use punctual_model::{Architecture, Kernel};
 
     fn kernel(words: &str) -> LabKernel {
         match format!("/k {words}").parse() {

@@ -6,11 +6,11 @@
 //! that process are touched.
 
 use super::qemu::{Limits, Qemu, QemuError};
-use model::{GuestThread, GuestThreadKind, GuestThreads, GuestTids, LabKernel, Load, Policy};
+use punctual_model::{GuestThread, GuestThreadKind, GuestThreads, GuestTids, LabKernel, Load, Policy};
+use punctual_sys::sched;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
-use sys::sched;
 
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
@@ -31,8 +31,8 @@ pub(super) fn why_not(kernel: &LabKernel, load: &Load) -> Option<String> {
             return Some(format!("cannot use {name}_cpus={cpus}: this process may use {here}"));
         }
         let Some(policy) = settings.policy else { continue };
-        if !host::Privileges::may_have(policy) {
-            return Some(format!("{name}_policy: {}", host::how_to_allow(policy)));
+        if !punctual_host::Privileges::may_have(policy) {
+            return Some(format!("{name}_policy: {}", punctual_host::how_to_allow(policy)));
         }
         let cpus = settings.cpus.as_ref().unwrap_or(&here);
         let has_less = kind == GuestThreadKind::Vcpu && cpus.len() < usize::try_from(kernel.cpus).unwrap_or(0);
@@ -78,7 +78,7 @@ pub(super) fn settle(
             continue;
         }
         // Helpers of the emulator come and go.
-        let Some(name) = host::name_of_thread(qemu.id(), tid) else { continue };
+        let Some(name) = punctual_host::name_of_thread(qemu.id(), tid) else { continue };
         let failed = |what: &str, reason: &dyn std::fmt::Display| {
             QemuError::Refused(format!("cannot set {}_{what} of thread {tid} ({name}): {reason}", kind.name()))
         };
@@ -119,7 +119,7 @@ fn wait_for_helpers(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), QemuError
 
 /// The kind of each thread of QEMU, by thread ID.
 fn kinds(qemu: &Qemu, vcpus: &[u32], io: &[u32]) -> Result<BTreeMap<u32, GuestThreadKind>, QemuError> {
-    let all = host::threads_of(qemu.id());
+    let all = punctual_host::threads_of(qemu.id());
     let mut kinds: BTreeMap<u32, GuestThreadKind> =
         all.into_iter().map(|tid| (tid, GuestThreadKind::Emulator)).collect();
     for (tids, kind) in [(vcpus, GuestThreadKind::Vcpu), (io, GuestThreadKind::Io)] {
@@ -142,7 +142,7 @@ fn thread_ids(answer: &Value) -> Vec<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::Kernel;
+    use punctual_model::Kernel;
 
     fn refused(kernel: &str, load: &str) -> Option<String> {
         let kernel: Kernel = format!("/k clock=emulated {kernel}").parse().unwrap();
@@ -158,7 +158,7 @@ mod tests {
         let message = format!("cannot use vcpu_cpus=4000: this process may use {here}");
         assert_eq!(refused("vcpu_cpus=4000", "none"), Some(message.clone()));
         assert_eq!(refused("io_policy=other io_cpus=4000", "none"), Some(message.replace("vcpu", "io")));
-        if sys::process::effective_user_id() == 0 {
+        if punctual_sys::process::effective_user_id() == 0 {
             let message = refused("vcpu_policy=fifo:50", "cpu").unwrap();
             assert!(message.starts_with(&format!("vcpu_policy=fifo:50 of a loaded guest on all CPUs ({here}) ")));
             assert_eq!(refused("vcpu_policy=fifo:50", "none"), None);

@@ -1,7 +1,7 @@
 //! Concurrent guests, each with its own virtual clock.
 
 use super::{Beside, LabError, Monitor, carry_out};
-use model::{Cell, Kernel, Record};
+use punctual_model::{Cell, Kernel, Record};
 use std::collections::VecDeque;
 use std::num::NonZero;
 use std::sync::Arc;
@@ -76,7 +76,7 @@ impl Guests {
             let is_stopped = || is_asked.load(Relaxed) || is_over.load(Relaxed);
             carry_out(&cell, kernel, block, &*beside, Monitor { is_stopped: &is_stopped, say: &*say })
         });
-        record.map_err(|err| LabError::program("lab", host::no_thread(&err)))
+        record.map_err(|err| LabError::program("lab", punctual_host::no_thread(&err)))
     }
 }
 

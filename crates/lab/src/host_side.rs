@@ -1,7 +1,7 @@
 //! What this machine does for a guest besides running it; the caller of the lab provides it.
 
 use super::LabError;
-use model::{Cell, ClockMark, GuestFile, GuestStop, GuestTids, Record};
+use punctual_model::{Cell, ClockMark, GuestFile, GuestStop, GuestTids, Record};
 
 /// What the lab has seen of a guest.
 #[derive(Debug, Clone, Default)]

@@ -5,7 +5,7 @@
 //! A kernel of arm64 or riscv64 is an `Image`, which may be compressed as a whole.
 
 use super::{LabError, elf};
-use model::Architecture;
+use punctual_model::Architecture;
 use std::io::{Read, Write};
 use std::path::Path;
 use std::process::{Command, Stdio};

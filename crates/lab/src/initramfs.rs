@@ -5,7 +5,7 @@
 //! Its output is reproducible, because a guest in virtual time would see a difference.
 
 use super::{LabError, elf};
-use model::Architecture;
+use punctual_model::Architecture;
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
@@ -88,7 +88,7 @@ pub(super) fn stripped_program(architecture: Architecture) -> Result<Arc<[u8]>, 
     if let Some(program) = stripped.get(&architecture) {
         return Ok(Arc::clone(program));
     }
-    let path = host::program_of(architecture).map_err(|reason| LabError::program("lab", reason))?;
+    let path = punctual_host::program_of(architecture).map_err(|reason| LabError::program("lab", reason))?;
     let whole = std::fs::read(&path).map_err(|err| LabError::file(&path, err))?;
     let program = elf::without_sections(whole).ok_or_else(|| LabError::file(&path, "not a 64-bit ELF program"))?;
     Ok(Arc::clone(stripped.entry(architecture).or_insert(program.into())))

@@ -3,7 +3,7 @@
 use super::config::{self, FoundConfig};
 use super::fetch::{self, CachedConfig};
 use super::{LabError, Monitor, directories, kernels};
-use model::KernelSource;
+use punctual_model::KernelSource;
 use std::fs;
 use std::io;
 use std::path::Path;

@@ -4,7 +4,7 @@ use super::image::LARGEST_KERNEL;
 use super::packages::{self, Kind};
 use super::{LabError, Monitor, apt, config, devices, directories, fetch, hash, image, modules, regular_file, unpack};
 use fetch::Fetching;
-use model::{Architecture, ConfigSummary, KernelSource, LabKernel};
+use punctual_model::{Architecture, ConfigSummary, KernelSource, LabKernel};
 use std::collections::{BTreeMap, HashMap};
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -2,7 +2,7 @@
 
 use super::fetch::{self, CachedKernel};
 use super::{LabError, apt, directories, packages};
-use model::{Architecture, Flavour, ListedKernel, Order};
+use punctual_model::{Architecture, Flavour, ListedKernel, Order};
 use std::path::Path;
 
 /// All available and cached kernels, oldest first, and whether there is a package manager.

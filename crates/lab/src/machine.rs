@@ -10,7 +10,9 @@ use super::protocol::{
 };
 use super::qemu::{Limits, Qemu, QemuError, version};
 use super::{BootableKernel, LabError, Monitor, directories, disk, guest_files, hash, memory, ready, shared_memory};
-use model::{Architecture, GuestThread, GuestThreads, GuestTids, LabClock, LabKernel, LabRecord, Record, TargetRecord};
+use punctual_model::{
+    Architecture, GuestThread, GuestThreads, GuestTids, LabClock, LabKernel, LabRecord, Record, TargetRecord,
+};
 use serde_json::json;
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -190,16 +192,16 @@ impl Setup {
 
     /// The record of a responder guest, written at its end.
     pub(super) fn target(&self, files: &Files) -> Result<TargetRecord, LabError> {
-        let record = files.result_line(TARGET).and_then(|json| model::json::target(json.as_bytes()).ok());
+        let record = files.result_line(TARGET).and_then(|json| punctual_model::json::target(json.as_bytes()).ok());
         record.ok_or_else(|| self.missing_result(files, "exited without a record of its answers"))
     }
 
     /// The record written by the guest.
     pub(super) fn record(&self, files: &Files, job: &Job) -> Result<Record, LabError> {
-        let record = files.result_line(RECORD).and_then(|json| model::json::record(json.as_bytes()).ok());
+        let record = files.result_line(RECORD).and_then(|json| punctual_model::json::record(json.as_bytes()).ok());
         let mut record = record.ok_or_else(|| self.missing_result(files, "exited without a record"))?;
         if job.cell.conditions.tracers {
-            let seen = files.result_line(TRACERS).and_then(|json| model::json::tracers(json.as_bytes()).ok());
+            let seen = files.result_line(TRACERS).and_then(|json| punctual_model::json::tracers(json.as_bytes()).ok());
             let missing = || self.error(format!("exited before the results of its tracers; {}", files.console_tail()));
             record.tracers = Some(seen.ok_or_else(missing)?);
         }

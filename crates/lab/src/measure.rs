@@ -7,7 +7,7 @@ use super::one_cpu::OneCpu;
 use super::protocol::Job;
 use super::qemu::{Limits, Qemu};
 use super::{Beside, GuestClocks, LabError, Monitor, directories, snapshot, two_guests};
-use model::{Captures, Cell, Explain, LabClock, LabKernel, Record};
+use punctual_model::{Captures, Cell, Explain, LabClock, LabKernel, Record};
 use std::time::Duration;
 
 /// Additional start delay per block: not a multiple of a clock tick (4 ms) or of a usual period.

@@ -1,13 +1,13 @@
 //! Memory of a guest as a file: shared until the guest is at rest, private to each guest that resumes from it.
 //!
 //! A guest at rest has used a fifth of its memory. The rest are holes, which take no space and are not read.
+use punctual_sys::storage;
 use std::ffi::OsString;
 use std::fs::File;
 use std::hash::Hasher;
 use std::io;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use sys::storage;
 use twox_hash::XxHash3_64;
 
 pub(super) const MIB: u32 = 512;
@@ -29,7 +29,7 @@ impl Memory {
 
     /// QEMU arguments for this memory.
     pub(super) fn arguments(&self) -> [OsString; 4] {
-        arguments(&host::name_of_open(&self.0), "on")
+        arguments(&punctual_host::name_of_open(&self.0), "on")
     }
 
     /// Writes the memory to the new file `path`, with its holes. Returns its hash, like [`hash_of`].

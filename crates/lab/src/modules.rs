@@ -1,10 +1,10 @@
 //! Kernel modules that guests load before a measurement.
 
 use super::{LabError, image, regular_file};
+use punctual_sys::boot;
 use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
-use sys::boot;
 
 /// Directory of modules in a guest.
 pub(super) const PLACE: &str = "/modules";
@@ -121,7 +121,7 @@ fn why(err: &io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::testing::Scratch;
+    use punctual_host::testing::Scratch;
 
     #[test]
     fn modules_are_found_by_their_names_and_come_uncompressed() {

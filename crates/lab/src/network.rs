@@ -1,13 +1,13 @@
 //! Network between two guests: a socket of this machine that joins their devices, and the addresses in the guests.
 
 use super::directories;
-use model::{Cell, Link};
+use punctual_model::{Cell, Link};
+use punctual_sys::boot;
 use std::ffi::OsString;
 use std::io;
 use std::net::{Ipv4Addr, SocketAddrV4};
 use std::path::Path;
 use std::time::{Duration, Instant};
-use sys::boot;
 
 /// The network of both addresses.
 const MASK: Ipv4Addr = Ipv4Addr::new(255, 255, 255, 0);

@@ -4,9 +4,9 @@
 //! same time, it may check just before the last instructions are counted: time then jumps by a microsecond or two (seen
 //! in one of 320 guests, under load). On one CPU only one of the two runs.
 
-use model::CpuSet;
+use punctual_model::CpuSet;
+use punctual_sys::sched;
 use std::sync::{Mutex, PoisonError};
-use sys::sched;
 
 /// CPUs in use by guests of this process, one entry for each guest.
 static CPUS_IN_USE: Mutex<Vec<u32>> = Mutex::new(Vec::new());

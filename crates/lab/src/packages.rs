@@ -1,7 +1,7 @@
 //! Kernel packages known to the package manager.
 
 use super::{LabError, apt, error_line};
-use model::{Architecture, Flavour};
+use punctual_model::{Architecture, Flavour};
 use std::cmp::Ordering;
 use std::fmt;
 use std::process::Output;

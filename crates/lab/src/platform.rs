@@ -7,7 +7,7 @@ mod x86_64;
 use super::devices::{Devices, LinkDevices};
 use super::directories;
 use super::protocol::{SHARED_MIB, SHARED_RESULT};
-use model::{Architecture, Cell, LabClock, Link};
+use punctual_model::{Architecture, Cell, LabClock, Link};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -132,7 +132,7 @@ fn shared_memory(file: &Path, size: &str) -> Vec<OsString> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::GUEST_VARIABLE;
+    use punctual_host::GUEST_VARIABLE;
 
     #[test]
     fn every_architecture_has_its_platform() {

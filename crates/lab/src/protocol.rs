@@ -1,6 +1,6 @@
 //! The protocol between the lab and a guest: the job that QEMU passes on, the channels, and the result lines.
 
-use model::Cell;
+use punctual_model::Cell;
 use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 use std::time::Duration;
@@ -20,7 +20,7 @@ pub(super) const TARGET: &str = "target ";
 pub(super) const SETTLE_TIME: Duration = Duration::from_secs(5);
 /// The same in machine time, where each guest takes it: the kernel chooses its clock within about 2 s.
 pub(super) const MACHINE_SETTLE_TIME: Duration = Duration::from_secs(3);
-/// Environment variable of guests in machine time, from their command line, as [`host::GUEST_VARIABLE`].
+/// Environment variable of guests in machine time, from their command line, as [`punctual_host::GUEST_VARIABLE`].
 pub(super) const MACHINE_TIME_VARIABLE: &str = "PUNCTUAL_MACHINE_TIME";
 
 /// I/O port that signals to QEMU that the guest is at rest; without effect unless a snapshot is taken.

@@ -2,8 +2,11 @@
 
 use super::platform::Platform;
 use super::{LabError, Monitor};
-use host::{Lines, OutputLimit, TooMuchOutput, output_of};
-use model::{ClockId, GuestStop, LabClock, Policy, RtPriority};
+use punctual_host::{Lines, OutputLimit, TooMuchOutput, output_of};
+use punctual_model::{ClockId, GuestStop, LabClock, Policy, RtPriority};
+use punctual_sys::storage::bounded_memory_file;
+use punctual_sys::usage;
+use punctual_sys::waited::Waited;
 use serde_json::{Value, json};
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -15,9 +18,6 @@ use std::process::{Child, ChildStdin, Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::Duration;
-use sys::storage::bounded_memory_file;
-use sys::usage;
-use sys::waited::Waited;
 
 /// Machine of every guest: no default devices. A guest that restarts, as after a panic, ends.
 const MACHINE: &[&str] = &[
@@ -147,7 +147,7 @@ pub(super) fn version(program: &'static str) -> Option<String> {
     let query = || {
         let output = output_of(Command::new(program).arg("--version").stdin(Stdio::null()), CHECK_TIMEOUT).ok()?;
         let line = String::from_utf8_lossy(&output.stdout).lines().next().unwrap_or_default().to_owned();
-        Some(model::plain(&line).chars().take(LONGEST_VERSION).collect())
+        Some(punctual_model::plain(&line).chars().take(LONGEST_VERSION).collect())
     };
     versions.entry(program).or_insert_with(query).clone()
 }
@@ -200,7 +200,7 @@ pub(super) struct Qemu {
 impl Qemu {
     /// Starts QEMU's `program` with these arguments, in addition to those of every guest.
     pub(super) fn start(program: &'static str, arguments: Vec<OsString>) -> Result<Qemu, LabError> {
-        let mut command = Command::new(host::THIS_PROGRAM);
+        let mut command = Command::new(punctual_host::THIS_PROGRAM);
         command.args(["launch", "--parent", &std::process::id().to_string(), "--", program]);
         command.args(MACHINE);
         let failed = |err: io::Error| LabError::program(program, err);
@@ -240,7 +240,7 @@ impl Qemu {
     /// comes from the guest, which has limits. Without the privilege the policy stays as it is.
     pub(super) fn raise_main_loop_priority(&self) {
         let first = RtPriority::new(1).map(Policy::Fifo);
-        let _ = first.map(|first| sys::sched::set_policy(self.child.id(), first));
+        let _ = first.map(|first| punctual_sys::sched::set_policy(self.child.id(), first));
     }
 
     /// Sends a command and returns the response.
@@ -268,7 +268,7 @@ impl Qemu {
 
     /// Times for which the guest was stopped on request since it went on from its rest.
     pub(super) fn stops(&self) -> Vec<GuestStop> {
-        stops(&self.events, host::offset_from_monotonic_ns(ClockId::Realtime) / 1000)
+        stops(&self.events, punctual_host::offset_from_monotonic_ns(ClockId::Realtime) / 1000)
     }
 
     /// Waits until QEMU has exited on request of its guest.
@@ -319,12 +319,12 @@ impl Qemu {
 
     /// The error for a QEMU that has closed its output.
     fn ended(&mut self) -> QemuError {
-        let status = match host::end_within(&mut self.child, EXIT_TIMEOUT) {
+        let status = match punctual_host::end_within(&mut self.child, EXIT_TIMEOUT) {
             Ok(status) => status,
             Err(err) => return QemuError::Process(err),
         };
         let by_signal = status.signal().map(|_| "killed").unwrap_or("no message");
-        let (program, said) = (self.program, host::written(&self.stderr).unwrap_or_default());
+        let (program, said) = (self.program, punctual_host::written(&self.stderr).unwrap_or_default());
         let said = String::from_utf8_lossy(&said);
         QemuError::Exited { program, status, said: said.lines().last().unwrap_or(by_signal).to_owned() }
     }
@@ -370,7 +370,7 @@ fn check_kvm(platform: &Platform) -> Result<(), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::testing::Scratch;
+    use punctual_host::testing::Scratch;
 
     #[test]
     fn stops_of_a_guest_are_those_after_its_rest() {

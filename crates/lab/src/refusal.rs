@@ -3,7 +3,7 @@
 use super::devices::Devices;
 use super::platform::Platform;
 use super::{disk, guest_files, guest_threads, kernels, network, qemu};
-use model::{Architecture, Cell, Kernel, LabClock, Link, LoadPart, Task};
+use punctual_model::{Architecture, Cell, Kernel, LabClock, Link, LoadPart, Task};
 
 /// The oldest tested QEMU: older ones count instructions in another way.
 const OLDEST: (u32, u32) = (7, 0);
@@ -75,7 +75,7 @@ pub fn why_not(cell: &Cell) -> Option<String> {
     platform.why_not(cell, kernel.clock).or_else(|| why_no_qemu(platform)).or_else(|| {
         let kvm = (kernel.clock == LabClock::Kvm).then(|| why_no_kvm(platform)).flatten();
         let kvm = kvm.map(|why| format!("cannot use KVM: {why}; clock=virtual does not need it"));
-        let program = || host::program_of(architecture).err();
+        let program = || punctual_host::program_of(architecture).err();
         kvm.or_else(program).or_else(|| kernels::why_none(&kernel.source))
     })
 }

@@ -1,7 +1,7 @@
 //! Reading files named by a plan: regular files only, up to a size limit.
 
 use super::LabError;
-use host::file;
+use punctual_host::file;
 use std::fs::{self, File};
 use std::io::{self, Read};
 use std::path::Path;
@@ -33,7 +33,7 @@ fn too_large(at_most: u64) -> io::Error {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::testing::Scratch;
+    use punctual_host::testing::Scratch;
 
     #[test]
     fn only_regular_files_up_to_a_size_are_read() {

@@ -37,7 +37,7 @@ pub(super) fn read(path: &Path) -> io::Result<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::testing::Scratch;
+    use punctual_host::testing::Scratch;
 
     #[test]
     fn a_guest_finds_its_job_and_the_lab_its_result() {

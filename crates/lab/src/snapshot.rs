@@ -192,7 +192,7 @@ fn remove_oldest(dir: &Path) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::testing::Scratch;
+    use punctual_host::testing::Scratch;
     use std::cell::Cell;
 
     #[test]

@@ -125,7 +125,7 @@ fn pax_path(properties: &[u8]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::testing::Scratch;
+    use punctual_host::testing::Scratch;
     use std::fs;
     use std::process::Command;
 

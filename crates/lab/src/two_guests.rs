@@ -6,7 +6,7 @@ use super::machine::{AtRest, Setup};
 use super::protocol::Job;
 use super::qemu::{Limits, QemuError};
 use super::{LabError, directories, network};
-use model::{Load, Record};
+use punctual_model::{Load, Record};
 use std::ffi::OsString;
 use std::path::Path;
 use std::time::Duration;

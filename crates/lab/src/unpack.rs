@@ -3,7 +3,7 @@
 use super::devices;
 use super::tar::{self, TarError};
 use super::{LabError, Monitor, modules};
-use model::{Architecture, LARGEST_CONFIG};
+use punctual_model::{Architecture, LARGEST_CONFIG};
 use std::io::{self, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;

@@ -1,9 +1,9 @@
 //! The sides of a monitor that its caller sees: what it is to do for it, and its errors.
 
 use crate::session::SessionError;
-use model::{MonitorStatus, MonitorWindow};
+use punctual_model::{MonitorStatus, MonitorWindow};
+use punctual_store::StoreError;
 use std::time::Instant;
-use store::StoreError;
 
 /// The reason why a monitor did not start, or ended.
 #[derive(Debug, thiserror::Error)]

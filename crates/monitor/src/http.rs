@@ -186,7 +186,7 @@ fn status_of(bytes: &[u8]) -> Option<Status> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sys::testing::comes_true;
+    use punctual_sys::testing::comes_true;
 
     #[test]
     fn one_page_and_nothing_else() {

@@ -2,7 +2,7 @@
 //!
 //! Threads wake at a low rate. Memory, files and CPU time have limits that do not depend on how long it runs.
 //!
-//! A monitor pauses while another punctual measures (`host::MonitorMark`).
+//! A monitor pauses while another punctual measures (`punctual_host::MonitorMark`).
 #![forbid(unsafe_code)]
 
 mod hooks;

@@ -4,16 +4,16 @@ use crate::hooks::{Hooks, MonitorError};
 use crate::session::Session;
 use crate::threshold::Threshold;
 use crate::window::{WallClock, Window};
-use cell::SpikeReport;
-use host::{HostFs, LockError, MonitorMark};
-use model::{
+use punctual_cell::SpikeReport;
+use punctual_host::{HostFs, LockError, MonitorMark};
+use punctual_model::{
     ClockId, CpuSet, GapReason, Host, MONITOR_FORMAT, MonitorGap, MonitorStart, MonitorStatus, MonitorWindow, MonoTime,
     Span,
 };
+use punctual_store::MonitorHistory;
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime};
-use store::MonitorHistory;
 
 /// Interval at which the logs are emptied.
 const TICK: Duration = Duration::from_secs(1);
@@ -62,17 +62,18 @@ impl Monitor {
             }
             err => MonitorError::Lock(err.to_string()),
         })?;
-        sys::memory::use_one_arena();
+        punctual_sys::memory::use_one_arena();
         // With less, an allocation could fail some day.
-        let locked = sys::memory::try_to_lock(LOCKED_BYTES).and_then(|()| sys::memory::lock_all());
+        let locked = punctual_sys::memory::try_to_lock(LOCKED_BYTES).and_then(|()| punctual_sys::memory::lock_all());
         if let Err(err) = &locked {
             (hooks.note)(&format!(
                 "cannot lock memory ({err}): page faults of the monitor can make a wake-up late; raise `ulimit -l`, or run \
                  as root"
             ));
         }
-        let host = host::snapshot(&HostFs::here());
-        let allowed = sys::sched::affinity(0).map_err(|err| MonitorError::Setting("read the affinity", err))?;
+        let host = punctual_host::snapshot(&HostFs::here());
+        let allowed =
+            punctual_sys::sched::affinity(0).map_err(|err| MonitorError::Setting("read the affinity", err))?;
         let absent = settings.cpus.minus(&allowed);
         if !absent.is_empty() {
             let reason = format!("cannot use CPU {absent}: this process may use {allowed} (--cpus)");
@@ -81,7 +82,7 @@ impl Monitor {
         // This thread and those that it creates leave the measured CPUs if there are others.
         let others = allowed.minus(&settings.cpus);
         if !others.is_empty() {
-            sys::sched::set_affinity(0, &others)
+            punctual_sys::sched::set_affinity(0, &others)
                 .map_err(|err| MonitorError::Setting("leave the measured CPUs", err))?;
         }
         let (session, reason) = Session::start(&settings, settings.explains, &host)?;
@@ -92,7 +93,7 @@ impl Monitor {
         };
         let start = MonitorStart {
             format: MONITOR_FORMAT,
-            tool: model::TOOL.to_owned(),
+            tool: punctual_model::TOOL.to_owned(),
             started_unix_ms: unix_ms_now(),
             hostname: host.hostname.clone(),
             kernel_release: host.kernel_release.clone(),
@@ -105,7 +106,7 @@ impl Monitor {
         };
         let (history, last) = MonitorHistory::open(&settings.dir, start.clone())?;
         let clock = wall_clock();
-        let now = sys::clock::monotonic();
+        let now = punctual_sys::clock::monotonic();
         let mut window = Window::begin(now, clock, settings.window, settings.cpus.iter());
         let mut present = MonitorStatus::at_start(start, None);
         if let Some(last) = last {
@@ -180,7 +181,7 @@ impl Monitor {
     fn tick(&mut self, hooks: &Hooks<'_>) -> Result<(), MonitorError> {
         self.collect()?;
         self.follow_clock(hooks)?;
-        while sys::clock::monotonic() >= self.window.ends {
+        while punctual_sys::clock::monotonic() >= self.window.ends {
             self.end_window(hooks)?;
         }
         match &self.session {
@@ -236,7 +237,7 @@ impl Monitor {
             // Slewed, or set by less than a second: the next window takes it.
             return Ok(());
         }
-        let now = sys::clock::monotonic();
+        let now = punctual_sys::clock::monotonic();
         self.count_pause(now);
         let (before, after) = (self.clock.unix_ms(now), clock.unix_ms(now));
         self.clock = clock;
@@ -266,7 +267,7 @@ impl Monitor {
 
     /// Ends the present window, writes it, and begins the next one.
     fn end_window(&mut self, hooks: &Hooks<'_>) -> Result<(), MonitorError> {
-        let now = sys::clock::monotonic();
+        let now = punctual_sys::clock::monotonic();
         self.count_pause(now.min(self.window.ends));
         self.threshold.window_ended(self.window.worst());
         let (length, cpus) = (self.settings.window, self.settings.cpus.iter());
@@ -315,7 +316,7 @@ impl Monitor {
             self.count_measured(measured.unwrap_or(Span(0)));
             drop(session);
         }
-        self.paused_since = Some(sys::clock::monotonic());
+        self.paused_since = Some(punctual_sys::clock::monotonic());
         self.mark.clear();
         (hooks.note)("paused: another punctual measures this machine");
     }
@@ -329,7 +330,7 @@ impl Monitor {
         }
         let (session, reason) = Session::start(&self.settings, self.explains, &self.host)?;
         self.session = Some(session);
-        self.count_pause(sys::clock::monotonic());
+        self.count_pause(punctual_sys::clock::monotonic());
         self.paused_since = None;
         (hooks.note)("measuring again");
         if let Some(err) = reason {
@@ -348,7 +349,7 @@ impl Monitor {
     fn write_textfile(&mut self, hooks: &Hooks<'_>) -> std::io::Result<()> {
         self.textfile_due = Instant::now() + TEXTFILE_INTERVAL;
         let Some(path) = &self.settings.textfile else { return Ok(()) };
-        host::file::replace(path, (hooks.metrics)(&self.present).as_bytes())
+        punctual_host::file::replace(path, (hooks.metrics)(&self.present).as_bytes())
     }
 
     /// Keeps what was measured last, and removes the text file, whose numbers would look like present ones forever.
@@ -367,11 +368,11 @@ impl Monitor {
 }
 
 fn cpu_time() -> Option<Span> {
-    sys::usage::cpu_time_of(std::process::id()).ok()
+    punctual_sys::usage::cpu_time_of(std::process::id()).ok()
 }
 
 fn wall_clock() -> WallClock {
-    WallClock { ahead_ns: host::offset_from_monotonic_ns(ClockId::Realtime) }
+    WallClock { ahead_ns: punctual_host::offset_from_monotonic_ns(ClockId::Realtime) }
 }
 
 fn unix_ms_now() -> u64 {

@@ -1,10 +1,10 @@
 //! The measured threads between two pauses, and the trace of their late wake-ups.
 
 use crate::window::{WakeUp, Window};
-use cell::trace::TraceError;
-use cell::{EndlessExplainer, SpikeReport};
-use model::{ClockTime, Host, Method, MonitorTotals, MonoTime, Nanos, Period, Schedule, Span};
-use rt::{Member, Settings as ThreadSettings, Team, TeamError, ThreadSpec};
+use punctual_cell::trace::TraceError;
+use punctual_cell::{EndlessExplainer, SpikeReport};
+use punctual_model::{ClockTime, Host, Method, MonitorTotals, MonoTime, Nanos, Period, Schedule, Span};
+use punctual_rt::{Member, Settings as ThreadSettings, Team, TeamError, ThreadSpec};
 use std::time::Duration;
 
 /// Time to start the trace and to open the gate, before the first due time.
@@ -80,7 +80,7 @@ impl Session {
         if let Some(Err(err)) = explainer.as_mut().map(|explainer| explainer.begin(&team.members)) {
             (explainer, reason) = (None, Some(err));
         }
-        let first_due = ClockTime(sys::clock::monotonic().0).plus(LEAD);
+        let first_due = ClockTime(punctual_sys::clock::monotonic().0).plus(LEAD);
         if let Some(explainer) = &mut explainer {
             explainer.follow(&mut team.members, |member| schedule(member, first_due, period), MonoTime(0));
         }
@@ -99,7 +99,7 @@ impl Session {
         period: Period,
     ) -> Result<Span, SessionError> {
         while self.team.listen(Duration::ZERO) {}
-        let now = sys::clock::monotonic();
+        let now = punctual_sys::clock::monotonic();
         for (index, member) in self.team.members.iter_mut().enumerate() {
             if let Some(Err(errno)) = member.outcome.map(|outcome| outcome.result) {
                 let source = std::io::Error::from_raw_os_error(errno);
@@ -148,7 +148,7 @@ impl Session {
     /// Checks that every thread is still on its CPU. Errors: when one was moved, because its CPU was switched off.
     pub(crate) fn check(&self) -> Result<(), SessionError> {
         let is_moved = |member: &&Member| {
-            sys::sched::affinity(member.tid).is_ok_and(|cpus| cpus != member.cpus) && member.outcome.is_none()
+            punctual_sys::sched::affinity(member.tid).is_ok_and(|cpus| cpus != member.cpus) && member.outcome.is_none()
         };
         self.team.members.iter().find(is_moved).map_or(Ok(()), |member| Err(SessionError::Moved(member.spec.cpu)))
     }

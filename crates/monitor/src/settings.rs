@@ -1,6 +1,6 @@
 //! Settings of a monitor.
 
-use model::{CpuSet, Period, Policy, Span};
+use punctual_model::{CpuSet, Period, Policy, Span};
 use std::path::PathBuf;
 
 /// Settings of a monitor.

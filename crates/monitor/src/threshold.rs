@@ -3,7 +3,7 @@
 //! It is low enough to find the worst of each window, and high enough that explaining stays cheap: each stop of the
 //! trace costs some milliseconds of CPU time.
 
-use model::{Histogram, Span};
+use punctual_model::{Histogram, Span};
 
 /// Explanations that are kept of a window.
 pub(crate) const KEPT: usize = 3;
@@ -56,7 +56,7 @@ impl Threshold {
 
 /// Twice the p99, as `punctual explain` derives it.
 fn twice_p99(histogram: &Histogram) -> Option<Span> {
-    let p99 = analysis::quantile(histogram, 0.99).filter(|_| histogram.n >= ENOUGH)?;
+    let p99 = punctual_analysis::quantile(histogram, 0.99).filter(|_| histogram.n >= ENOUGH)?;
     Some(Span(u64::try_from(p99).ok()?.saturating_mul(2)))
 }
 

@@ -1,7 +1,7 @@
 //! The window that is being measured, and the division of wake-ups among windows.
 
 use crate::threshold::KEPT;
-use model::{Explanation, Histogram, MonitorGap, MonitorSpike, MonitorWindow, MonitoredCpu, MonoTime, Span};
+use punctual_model::{Explanation, Histogram, MonitorGap, MonitorSpike, MonitorWindow, MonitoredCpu, MonoTime, Span};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct WakeUp {

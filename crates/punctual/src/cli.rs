@@ -5,14 +5,14 @@ mod commands;
 mod terminal;
 
 use arguments::{Arguments, Command};
-use campaign::Interrupted;
-use model::{ClockId, ClockTime, Policy};
+use punctual_campaign::Interrupted;
+use punctual_model::{ClockId, ClockTime, Policy};
+use punctual_sys::{process, sched, signal};
 use std::error::Error;
 use std::ffi::OsString;
 use std::io;
 use std::process::ExitCode;
 use std::sync::Arc;
-use sys::{process, sched, signal};
 use terminal::{ERROR, note, one_line};
 
 /// Stack of the first thread: parsing the command line needs the most, about 200 KiB without optimization.
@@ -58,6 +58,6 @@ fn leave_deadline() -> Result<(), Box<dyn Error>> {
 
 /// Refuses a system call filter that forbids sleeping: the standard library panics there.
 fn can_sleep() -> Result<(), Box<dyn Error>> {
-    let slept = sys::clock::sleep_until(ClockId::Monotonic, ClockTime(0));
+    let slept = punctual_sys::clock::sleep_until(ClockId::Monotonic, ClockTime(0));
     Ok(slept.map_err(|errno| format!("cannot sleep (clock_nanosleep): {}", io::Error::from_raw_os_error(errno)))?)
 }

@@ -3,8 +3,8 @@
 
 mod cli;
 
+use punctual_sys::alloc::CountingAllocator;
 use std::process::ExitCode;
-use sys::alloc::CountingAllocator;
 
 /// Counts allocations of measured threads, so that every record shows there were none.
 #[global_allocator]
@@ -12,8 +12,8 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 
 fn main() -> ExitCode {
     match () {
-        () if lab::is_first_process() => lab::run_guest(),
-        () if workload::cost::is_nothing() => ExitCode::SUCCESS,
+        () if punctual_lab::is_first_process() => punctual_lab::run_guest(),
+        () if punctual_workload::cost::is_nothing() => ExitCode::SUCCESS,
         () => cli::main(),
     }
 }

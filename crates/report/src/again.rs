@@ -2,9 +2,9 @@
 
 use crate::Style;
 use crate::lines::Lines;
-use analysis::explain::{blame, share_line};
-use analysis::wording::{duration, things};
-use model::{Explanation, Share};
+use punctual_analysis::explain::{blame, share_line};
+use punctual_analysis::wording::{duration, things};
+use punctual_model::{Explanation, Share};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::io;
@@ -92,7 +92,7 @@ fn only_in(one: &Explanation, other: &Explanation) -> Vec<String> {
 mod tests {
     use super::*;
     use expect_test::expect;
-    use model::{Cause, Evidence, Owner, Phase, Span};
+    use punctual_model::{Cause, Evidence, Owner, Phase, Span};
 
     fn explanation(name: &str, cause: Cause, evidence: Evidence) -> Explanation {
         let share = Share {

@@ -4,7 +4,7 @@ use super::Style;
 use super::formats::csv_field;
 use super::lines::Lines;
 use super::table::{Column, Table, UNKNOWN};
-use model::{is_plain, plain};
+use punctual_model::{is_plain, plain};
 use serde_json::Value;
 use std::borrow::Cow;
 use std::io::{self, Write};

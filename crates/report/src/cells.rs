@@ -1,8 +1,8 @@
 //! The cells of all runs in one list, own and imported ones, and their pictures.
 
 use crate::Results;
-use analysis::{Curves, Level, Row};
-use model::Order;
+use punctual_analysis::{Curves, Level, Row};
+use punctual_model::Order;
 use std::cmp::Reverse;
 use std::collections::HashSet;
 

@@ -3,9 +3,9 @@
 use super::lines::Lines;
 use super::{Style, json};
 use crate::sections::machine::named;
-use analysis::doctor::{Examined, Outcome, Severity};
-use analysis::facts::{self, Fingerprint};
-use model::Host;
+use punctual_analysis::doctor::{Examined, Outcome, Severity};
+use punctual_analysis::facts::{self, Fingerprint};
+use punctual_model::Host;
 use serde_json::Value;
 use std::io;
 

@@ -78,7 +78,7 @@ impl Job {
         let yes = |is_so: bool| if is_so { "yes" } else { "" };
         let of_job = [
             ("TITLE", &*comment(&self.title)),
-            ("TOOL", model::TOOL),
+            ("TOOL", punctual_model::TOOL),
             ("SHARDS", &*self.shards.to_string()),
             ("SECONDS", &*self.seconds().to_string()),
             ("CPUS", &*self.cpus.to_string()),
@@ -234,7 +234,7 @@ fn lava_job(job: &Job, shard: u32) -> String {
         ("SHARD", &*shard.to_string()),
         ("END", &*end),
         ("PLAN", &*job.plan),
-        ("PROGRAM", &*model::shell_word(job.source.as_deref().unwrap_or(PROGRAM))),
+        ("PROGRAM", &*punctual_model::shell_word(job.source.as_deref().unwrap_or(PROGRAM))),
         ("MEASURE", &*job.measuring("./punctual", PLAN, "run", " --format lava")),
     ];
     let steps = job.filled(include_str!("engines/lava/steps.sh"), &of_steps);

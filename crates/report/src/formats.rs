@@ -12,8 +12,8 @@ mod page;
 mod prometheus;
 mod tap;
 
-use analysis::{Case, Level, Row, Verdict};
-use model::Span;
+use punctual_analysis::{Case, Level, Row, Verdict};
+use punctual_model::Span;
 
 pub use csv::csv;
 pub(crate) use csv::field as csv_field;

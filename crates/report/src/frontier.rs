@@ -3,9 +3,9 @@
 use super::table::{Column, Table, UNKNOWN};
 use super::{Style, json, lines::Lines};
 use crate::sections::machine;
-use analysis::frontier::{Outcome, Search, SearchParameters, Trial};
-use analysis::wording::{count, duration};
-use model::{Cell, Header, Span};
+use punctual_analysis::frontier::{Outcome, Search, SearchParameters, Trial};
+use punctual_analysis::wording::{count, duration};
+use punctual_model::{Cell, Header, Span};
 use std::io;
 
 /// A search that has ended or was interrupted.
@@ -80,15 +80,15 @@ fn table(trials: &[Trial]) -> Table {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::frontier::Step;
-    use analysis::testing::RunBuilder;
     use expect_test::{Expect, expect};
-    use model::Period;
+    use punctual_analysis::frontier::Step;
+    use punctual_analysis::testing::RunBuilder;
+    use punctual_model::Period;
 
     /// A search between 100 us and 400 us with the losses of `trouble` in each trial.
     fn searched(trouble: fn(Period, u64) -> Outcome, check: impl FnOnce(&SearchReport<'_>)) {
         let run = RunBuilder::new();
-        let cell = analysis::testing::cell("none", "fifo:80");
+        let cell = punctual_analysis::testing::cell("none", "fifo:80");
         let period = |text: &str| text.parse().unwrap();
         let asked =
             SearchParameters { from: period("100us"), to: period("400us"), unit: Span(1), confirm: 2, resolution: 0.5 };

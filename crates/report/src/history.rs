@@ -8,9 +8,9 @@ pub(crate) use text::{limits, table};
 
 pub use document::HistoryDocument;
 
-use analysis::history::{Direction, SeriesChange, SeriesHistory};
-use analysis::wording::{duration, number};
-use model::{Span, plain};
+use punctual_analysis::history::{Direction, SeriesChange, SeriesHistory};
+use punctual_analysis::wording::{duration, number};
+use punctual_model::{Span, plain};
 
 /// Which changes count as alarms.
 #[derive(Debug, Clone, Copy)]
@@ -84,7 +84,7 @@ pub(crate) fn sentence(change: &SeriesChange) -> String {
     let (first, last) = (day(change.range_unix_ms.0), day(change.range_unix_ms.1));
     let range = if first == last { String::new() } else { format!(" ({first} to {last})") };
     let (low, high) = change.interval;
-    let runs = analysis::wording::things(u64::try_from(change.runs_until_found).unwrap_or(u64::MAX), "run");
+    let runs = punctual_analysis::wording::things(u64::try_from(change.runs_until_found).unwrap_or(u64::MAX), "run");
     let mut sentence = format!(
         "{} {direction} since {}{range}: {} times [{}, {}], {} before, {} after; found after {runs}",
         change.response.name(),
@@ -110,7 +110,7 @@ pub(crate) fn sentence(change: &SeriesChange) -> String {
 const MARKS: usize = 3;
 
 /// A change of the machine in words.
-pub(crate) fn mark(mark: &analysis::history::Mark) -> String {
-    let (before, after) = analysis::wording::facts_apart(Some(&mark.before), Some(&mark.after));
+pub(crate) fn mark(mark: &punctual_analysis::history::Mark) -> String {
+    let (before, after) = punctual_analysis::wording::facts_apart(Some(&mark.before), Some(&mark.after));
     format!("{}: {} to {}", mark.fact, plain(&before), plain(&after))
 }

@@ -34,11 +34,11 @@ use super::sections::{Section, imported, responses, threads, tracers, watched};
 use super::{OwnRun, Results};
 use crate::cells::{self, letter, members};
 use crate::words::Counted;
-use analysis::RunSummary;
 use axes::Axes;
 pub use history::history_html;
 use markup::{Markup, Prose, Text};
-use model::Study;
+use punctual_analysis::RunSummary;
+use punctual_model::Study;
 use runs::lettered;
 use std::collections::HashSet;
 use top::Top;
@@ -201,7 +201,7 @@ fn plans(page: &mut Markup, runs: &[Results<'_>]) {
         if skipped > 0 {
             page.add(format_args!(
                 "<p>{} of the plan could not be measured here; see the <a href=#findings{index}>findings</a>.</p>\n",
-                analysis::wording::things(skipped, "combination")
+                punctual_analysis::wording::things(skipped, "combination")
             ));
         }
         page.add(format_args!("<h3>Plan</h3>\n<pre tabindex=0><code>{}</code></pre>\n", Text(header.plan.to_toml())));
@@ -213,7 +213,7 @@ fn foot(page: &mut Markup) {
     page.add(format_args!(
         "<footer><p>Made by {} from recorded measurements; every number is computed again whenever the page is made.</p></footer>\n\
          <div id=tip role=status hidden></div>\n<script>\n",
-        Text(model::TOOL)
+        Text(punctual_model::TOOL)
     ));
     page.raw(include_str!("html/script.js"));
     page.raw("</script>\n</html>\n");

@@ -8,13 +8,13 @@ mod plan;
 mod run;
 
 use crate::Results;
-use analysis::LoadRate;
-use analysis::comparison::Comparison;
-use analysis::cost::CostComparison;
-use analysis::doctor::{Examined, Severity};
-use analysis::facts::Fingerprint;
-use analysis::frontier::{Search, SearchParameters};
-use model::{Cell, CpuSet, Header, Host, LoadRecord, MachineSecond, Policy, Record};
+use punctual_analysis::LoadRate;
+use punctual_analysis::comparison::Comparison;
+use punctual_analysis::cost::CostComparison;
+use punctual_analysis::doctor::{Examined, Severity};
+use punctual_analysis::facts::Fingerprint;
+use punctual_analysis::frontier::{Search, SearchParameters};
+use punctual_model::{Cell, CpuSet, Header, Host, LoadRecord, MachineSecond, Policy, Record};
 use serde::Serialize;
 use serde_json::Value;
 

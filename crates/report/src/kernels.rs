@@ -4,9 +4,9 @@ use super::Style;
 use super::json::{self, ComparedKernel, ConfigCheckDocument};
 use super::lines::{Lines, shortened};
 use super::table::{Column, Table, UNKNOWN};
-use analysis::config::{ConfigComparison, ConfigDifference, Likeness};
-use analysis::wording::{count, things};
-use model::ConfigGroup;
+use punctual_analysis::config::{ConfigComparison, ConfigDifference, Likeness};
+use punctual_analysis::wording::{count, things};
+use punctual_model::ConfigGroup;
 use serde_json::Value;
 use std::io;
 
@@ -93,9 +93,9 @@ fn table(comparison: &ConfigComparison, all: bool) -> Option<Table> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::config::{ConfiguredKernel, compare_configs};
     use expect_test::expect;
-    use model::KernelConfig;
+    use punctual_analysis::config::{ConfiguredKernel, compare_configs};
+    use punctual_model::KernelConfig;
 
     fn pair(a: &str, b: &str) -> KernelPair {
         let configs = [a, b].map(|text| KernelConfig::parse(text).unwrap());

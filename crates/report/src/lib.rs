@@ -29,9 +29,9 @@ mod table;
 mod tune;
 mod words;
 
-use analysis::{Finding, RunSummary, Verdict};
 use lines::Lines;
-use model::{Header, RuntimeRecord, Task};
+use punctual_analysis::{Finding, RunSummary, Verdict};
+use punctual_model::{Header, RuntimeRecord, Task};
 use sections::{
     Section, conclusion, explained, findings, imported, intensity, latencies, machine, responses, threads, tracers,
     watched,
@@ -70,7 +70,7 @@ fn unit(summary: &RunSummary) -> &'static str {
 
 /// A date in UTC, to the second: `2026-11-22T08:15:00Z`. Later dates than the format permits become its last one.
 fn rfc3339(unix_ms: u64) -> String {
-    let since = Duration::from_millis(unix_ms.min(model::LAST_UNIX_MS));
+    let since = Duration::from_millis(unix_ms.min(punctual_model::LAST_UNIX_MS));
     let time = SystemTime::UNIX_EPOCH.checked_add(since).unwrap_or(SystemTime::UNIX_EPOCH);
     humantime::format_rfc3339_seconds(time).to_string()
 }

@@ -1,7 +1,7 @@
 //! Histograms on a linear axis, in classes of equal width, as `cyclictest -h` and its plots have them.
 
-use analysis::{Curves, Origin, Row};
-use model::{Bucket, Histogram};
+use punctual_analysis::{Curves, Origin, Row};
+use punctual_model::{Bucket, Histogram};
 
 /// Width of a class where the axis has room for it, ns.
 const WIDTH_NS: u64 = 1_000;

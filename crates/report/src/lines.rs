@@ -1,7 +1,7 @@
 //! Lines of text within the width of the terminal.
 
 use super::Style;
-use analysis::Verdict;
+use punctual_analysis::Verdict;
 use std::io;
 
 /// Width for narrower terminals as well: shorter lines are unreadable.

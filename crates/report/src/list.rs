@@ -3,8 +3,8 @@
 use super::json::{List, Listed};
 use super::table::{Column, Field, Table, UNKNOWN};
 use super::{Style, lines::Lines, rfc3339};
-use analysis::wording::{count, things};
-use model::plain;
+use punctual_analysis::wording::{count, things};
+use punctual_model::plain;
 use std::io;
 
 /// Writes the table and the damaged files; `below` is the searched directory.
@@ -58,7 +58,7 @@ fn date(unix_ms: u64) -> String {
 pub fn size(bytes: u64) -> String {
     let units = [("GB", 1e9), ("MB", 1e6), ("kB", 1e3)];
     let (unit, factor) = units.into_iter().find(|(_, factor)| bytes as f64 >= *factor).unwrap_or(("B", 1.0));
-    format!("{} {unit}", analysis::wording::number(bytes as f64 / factor))
+    format!("{} {unit}", punctual_analysis::wording::number(bytes as f64 / factor))
 }
 
 #[cfg(test)]
@@ -66,9 +66,9 @@ mod tests {
     use super::*;
     use crate::json::Unreadable;
     use crate::{OwnRun, Results};
-    use analysis::summarise;
-    use analysis::testing::RunBuilder;
     use expect_test::expect;
+    use punctual_analysis::summarise;
+    use punctual_analysis::testing::RunBuilder;
 
     #[test]
     fn the_newest_run_is_the_first_and_damage_is_named() {

@@ -3,10 +3,10 @@
 use super::lines::Lines;
 use super::table::{Column, Field, Table, UNKNOWN};
 use super::{Style, rfc3339};
-use analysis::explain::blame;
-use analysis::quantile;
-use analysis::wording::{count, duration, things};
-use model::{GapReason, Histogram, MonitorGap, MonitorStart, MonitorWindow, MonitoredCpu, Order, Span};
+use punctual_analysis::explain::blame;
+use punctual_analysis::quantile;
+use punctual_analysis::wording::{count, duration, things};
+use punctual_model::{GapReason, Histogram, MonitorGap, MonitorStart, MonitorWindow, MonitoredCpu, Order, Span};
 use serde::Serialize;
 use std::io;
 

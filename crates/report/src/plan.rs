@@ -5,8 +5,8 @@ use super::json::{DryRun, ReadyPlan, ReadyPlans};
 use super::lines::{Lines, shortened};
 use super::list::size;
 use super::table::{Column, Field, Table};
-use analysis::wording::{count, duration, things};
-use model::Cell;
+use punctual_analysis::wording::{count, duration, things};
+use punctual_model::Cell;
 use std::io;
 
 /// Width of a title, however narrow the terminal is.
@@ -117,10 +117,10 @@ fn number(n: usize) -> u64 {
 mod tests {
     use super::super::json::{PlannedCell, SkippedCell};
     use super::*;
-    use analysis::CannotPass;
-    use analysis::testing::RunBuilder;
     use expect_test::expect;
-    use model::Requirement;
+    use punctual_analysis::CannotPass;
+    use punctual_analysis::testing::RunBuilder;
+    use punctual_model::Requirement;
 
     fn written(write: impl Fn(&mut Vec<u8>) -> io::Result<()>) -> String {
         let mut out = Vec::new();

@@ -1,6 +1,6 @@
 //! Published results that come with the program: facts with their source, shown beside own results, never ranked.
 
-use model::Study;
+use punctual_model::Study;
 
 /// Wake-ups, sleeps, interrupts, throughput.
 #[cfg(feature = "studies")]
@@ -83,7 +83,7 @@ fn values(line: &str) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Load, Policy, stands_for};
+    use punctual_model::{Load, Policy, stands_for};
 
     #[test]
     fn values_may_hold_commas_and_quotes() {
@@ -125,7 +125,7 @@ mod tests {
         let plans = std::path::Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
         let mut repeat = 0;
         for path in std::fs::read_dir(plans).unwrap().map(|entry| entry.unwrap().path()) {
-            let plan = model::Plan::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
+            let plan = punctual_model::Plan::parse(&std::fs::read_to_string(&path).unwrap()).unwrap();
             let Some(study) = plan.study else { continue };
             repeat += 1;
             let rows: Vec<Row> = rows(study).into_iter().chain(throughput(study)).collect();

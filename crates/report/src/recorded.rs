@@ -3,10 +3,10 @@
 use crate::Style;
 use crate::lines::Lines;
 use crate::sections::{explained, watched};
-use analysis::recorded::Judged;
-use analysis::wording::{count, duration, things};
-use analysis::{CONFIDENCE, ChainSummary, WatchedSummary};
-use model::{ExplainRecord, WatchSample};
+use punctual_analysis::recorded::Judged;
+use punctual_analysis::wording::{count, duration, things};
+use punctual_analysis::{CONFIDENCE, ChainSummary, WatchedSummary};
+use punctual_model::{ExplainRecord, WatchSample};
 use serde::Serialize;
 use std::io;
 

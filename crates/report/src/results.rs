@@ -1,7 +1,7 @@
 //! Measurements of this program or of other tools, the source of every text, page and format.
 
-use analysis::{Case, Curves, Finding, ImportedSummary, Row, RunSummary, Verdict};
-use model::{Entry, Header, Histogram, ImportHeader};
+use punctual_analysis::{Case, Curves, Finding, ImportedSummary, Row, RunSummary, Verdict};
+use punctual_model::{Entry, Header, Histogram, ImportHeader};
 use std::collections::{BTreeMap, HashSet};
 
 /// The results of a run, or of one import.
@@ -57,18 +57,18 @@ impl<'a> Results<'a> {
     /// Histogram of a cell by its index; `None` if only the extremes are known.
     pub fn histogram(&self, index: usize) -> Option<Histogram> {
         match self {
-            Results::Own(run) => analysis::histograms(run.header, run.entries).into_iter().nth(index),
-            Results::Imported(run) => analysis::imported_histogram(&run.summary.cells.get(index)?.imported),
+            Results::Own(run) => punctual_analysis::histograms(run.header, run.entries).into_iter().nth(index),
+            Results::Imported(run) => punctual_analysis::imported_histogram(&run.summary.cells.get(index)?.imported),
         }
     }
 
     /// Data for the plots of the `wanted` cells, by index.
     pub(crate) fn curves(&self, wanted: &HashSet<usize>) -> BTreeMap<usize, Curves> {
         match self {
-            Results::Own(run) => analysis::curves(run.header, run.entries, |index| wanted.contains(&index)),
+            Results::Own(run) => punctual_analysis::curves(run.header, run.entries, |index| wanted.contains(&index)),
             Results::Imported(run) => {
                 let cells = run.summary.cells.iter().enumerate().filter(|(index, _)| wanted.contains(index));
-                cells.map(|(index, cell)| (index, analysis::imported_curves(&cell.imported))).collect()
+                cells.map(|(index, cell)| (index, punctual_analysis::imported_curves(&cell.imported))).collect()
             }
         }
     }

@@ -5,9 +5,9 @@ mod fill;
 mod output;
 
 use crate::OwnRun;
-use analysis::study::{self, StudyJudgment, StudyMeasurement};
 use fill::filled;
-use model::{Order, Study, StudyBeyond, StudyDefinition, plain};
+use punctual_analysis::study::{self, StudyJudgment, StudyMeasurement};
+use punctual_model::{Order, Study, StudyBeyond, StudyDefinition, plain};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;

@@ -1,10 +1,10 @@
 //! Whole reports against golden files; `UPDATE_EXPECT=1` renews them.
 
 use super::*;
-use analysis::summarise;
-use analysis::testing::RunBuilder;
 use expect_test::{ExpectFile, expect_file};
-use model::{
+use punctual_analysis::summarise;
+use punctual_analysis::testing::RunBuilder;
+use punctual_model::{
     Histogram, LoadRecord, LoadSecond, MachineSecond, OsnoiseRecord, Preemption, RuntimeRecord, Skipped, Span,
     TimerlatRecord, TracersRecord,
 };
@@ -335,7 +335,7 @@ fn changes_and_regular_spikes_are_said() {
         (cell.duration, cell.period) = (Span(600_000_000_000), "10ms".parse().unwrap());
     }
     let noise = |cpu: u32, cycle: u64| {
-        let mut random = model::SplitMix64::new(cycle * 2 + u64::from(cpu));
+        let mut random = punctual_model::SplitMix64::new(cycle * 2 + u64::from(cpu));
         4_000 + i64::try_from(random.below(2_000_000)).unwrap() / 1_000
     };
     run.measure(0, 0, |cpu, cycle| noise(cpu, cycle) + if cycle >= 25_000 { 8_000 } else { 0 });
@@ -349,8 +349,8 @@ fn every_number_has_a_date() {
     for (ms, date) in [
         (0, "1970-01-01T00:00:00Z"),
         (1_795_333_445_999, "2026-11-22T07:44:05Z"),
-        (model::LAST_UNIX_MS, "9999-12-31T23:59:59Z"),
-        (model::LAST_UNIX_MS + 1, "9999-12-31T23:59:59Z"),
+        (punctual_model::LAST_UNIX_MS, "9999-12-31T23:59:59Z"),
+        (punctual_model::LAST_UNIX_MS + 1, "9999-12-31T23:59:59Z"),
         (u64::MAX, "9999-12-31T23:59:59Z"),
     ] {
         assert_eq!(rfc3339(ms), date);

@@ -3,10 +3,10 @@
 use super::table::{Column, Table, UNKNOWN, dash};
 use super::{Style, json, lines::Lines};
 use crate::sections::machine;
-use analysis::comparison::Ratio;
-use analysis::tune::{ByValue, ConfirmedKnob, KnobAnswer, RatioOfRuns, ScreenedPair, Tuned};
-use analysis::wording::{duration, number, things};
-use model::{Cell, Header, Host};
+use punctual_analysis::comparison::Ratio;
+use punctual_analysis::tune::{ByValue, ConfirmedKnob, KnobAnswer, RatioOfRuns, ScreenedPair, Tuned};
+use punctual_analysis::wording::{duration, number, things};
+use punctual_model::{Cell, Header, Host};
 use serde::Serialize;
 use std::io;
 
@@ -94,13 +94,13 @@ impl TuneReport<'_> {
         columns.extend(has_wake_ups.then(|| Column::figure("wake-ups")));
         columns.extend(has_power.then(|| Column::figure("power")));
         columns.push(Column::text("answer"));
-        let row = |knob: &analysis::tune::TunedKnob| {
+        let row = |knob: &punctual_analysis::tune::TunedKnob| {
             let screened = times(knob.screened.ratio, knob.screened.interval);
             let confirmed = knob.confirmed.as_ref();
             let ratio = confirmed.and_then(|confirmed| confirmed.ratio).map_or_else(dash, of_ratio);
             let screened_work = knob.screened.work.map(|work| times(work.ratio, work.interval));
             let work = confirmed.and_then(work).map(number).or(screened_work).unwrap_or_else(dash);
-            let model::Knob { key, as_is, changed, between: _ } = &knob.knob;
+            let punctual_model::Knob { key, as_is, changed, between: _ } = &knob.knob;
             let price = |of: fn(&ConfirmedKnob) -> Option<f64>| confirmed.and_then(of).map_or_else(dash, number);
             let mut fields = vec![key.clone(), as_is.clone(), changed.clone(), screened, ratio, work];
             fields.extend(has_wake_ups.then(|| price(|confirmed| confirmed.wake_ups.ratio())));
@@ -113,7 +113,8 @@ impl TuneReport<'_> {
 
     /// What holds for several knobs together.
     pub(crate) fn remarks(&self) -> Vec<String> {
-        let changed = |one: &analysis::tune::Disturbance| format!("Changed by another program: {}.", one.sentence);
+        let changed =
+            |one: &punctual_analysis::tune::Disturbance| format!("Changed by another program: {}.", one.sentence);
         let mut remarks: Vec<String> = self.tuned.disturbances.iter().map(changed).collect();
         if let Some(together) = &self.tuned.together {
             let ratio = together.ratio.map_or_else(|| UNKNOWN.to_owned(), of_ratio);

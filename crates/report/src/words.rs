@@ -1,8 +1,8 @@
 //! Terms of pages and plots: its samples are wake-ups, answers, sleeps, or samples of any kind.
 
 use crate::cells::Member;
-use analysis::Origin;
-use model::Task;
+use punctual_analysis::Origin;
+use punctual_model::Task;
 
 /// The kind of sample that a page counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

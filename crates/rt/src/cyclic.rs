@@ -3,7 +3,7 @@
 use crate::log::{LogWriter, Sample};
 use crate::spike::{LateWakeup, Watcher};
 use crate::{Completion, RtSection, Triggered, Wait};
-use model::{Nanos, Schedule, Span};
+use punctual_model::{Nanos, Schedule, Span};
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
@@ -154,7 +154,7 @@ pub(crate) fn run_cycles<W: Wait>(
 mod tests {
     use super::*;
     use crate::sample_log;
-    use model::{ClockTime, Period};
+    use punctual_model::{ClockTime, Period};
     use std::cell::{Cell, RefCell};
     use std::iter::Copied;
     use std::slice::Iter;

@@ -1,7 +1,7 @@
 //! The barrier: measured threads wait here until all are ready, then receive their first due time.
 #![expect(clippy::disallowed_methods, reason = "runs before the barrier or after the last cycle")]
 
-use model::ClockTime;
+use punctual_model::ClockTime;
 use std::sync::atomic::{AtomicU64, Ordering::*};
 use std::thread::{self, Thread};
 

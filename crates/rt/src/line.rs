@@ -1,14 +1,14 @@
 //! The lines between a logger and a target, and the messages on them.
 
 use crate::wire::{GpioLines, Interrupt, Parport, UioDevice};
-use model::Span;
+use punctual_model::Span;
+use punctual_sys::poll::{self, Ready};
+use punctual_sys::timerfd::Timerfd;
+use punctual_sys::{errno, socket};
 use std::fs::File;
 use std::io::{Read, Write};
 use std::net::{SocketAddr, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd};
-use sys::poll::{self, Ready};
-use sys::timerfd::Timerfd;
-use sys::{errno, socket};
 
 /// A line to the peer.
 #[derive(Debug)]

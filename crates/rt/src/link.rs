@@ -3,8 +3,10 @@
 use crate::LogWriter;
 use crate::line::Line;
 #[cfg(target_arch = "x86_64")]
-use model::Link;
-use model::Span;
+use punctual_model::Link;
+use punctual_model::Span;
+#[cfg(target_arch = "x86_64")]
+use punctual_sys::registers::Registers;
 #[cfg(target_arch = "x86_64")]
 use std::ffi::CString;
 #[cfg(target_arch = "x86_64")]
@@ -17,8 +19,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 #[cfg(target_arch = "x86_64")]
 use std::time::{Duration, Instant};
-#[cfg(target_arch = "x86_64")]
-use sys::registers::Registers;
 
 /// One end of a link.
 #[derive(Debug)]

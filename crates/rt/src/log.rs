@@ -2,7 +2,7 @@
 
 use crate::RtSection;
 use atomic::{AtomicI64, AtomicU64, Ordering::*};
-use model::{ClockTime, Nanos};
+use punctual_model::{ClockTime, Nanos};
 use std::sync::Arc;
 
 #[cfg(loom)]

@@ -14,7 +14,7 @@ use cobalt::CobaltSleep;
 #[cfg(target_arch = "x86_64")]
 use devices::Timers;
 use exchange::{LoggerWait, TargetWait};
-use model::{Method, Period, Policy, Schedule};
+use punctual_model::{Method, Period, Policy, Schedule};
 use signals::{Itimer, SignalTimer};
 use sleep::{FutexTimeout, PollTimeout, Relative, Sleep, TimerFile, Yield};
 use std::io;

@@ -1,7 +1,7 @@
 //! The witness that a function runs inside the measured section of a thread.
 
+use punctual_sys::alloc;
 use std::marker::PhantomData;
-use sys::alloc;
 
 /// Proof that the holder is a measured thread between its barrier and its end.
 ///
@@ -25,7 +25,7 @@ impl RtSection<'_> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sys::alloc::CountingAllocator;
+    use punctual_sys::alloc::CountingAllocator;
 
     #[global_allocator]
     static ALLOCATOR: CountingAllocator = CountingAllocator;

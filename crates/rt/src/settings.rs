@@ -3,7 +3,7 @@
 
 use crate::LinkEnd;
 use crate::methods::AnyWait;
-use model::{CpuSet, Method, Period, Policy, Span};
+use punctual_model::{CpuSet, Method, Period, Policy, Span};
 use std::io;
 
 /// The required settings of a measured thread.
@@ -79,11 +79,11 @@ impl Settings {
     /// Makes the settings that only the calling thread can make for itself; returns its way to wait, and its timer
     /// slack as read back. Errors: when one is refused, or timer slack reads back differently.
     pub(crate) fn apply(&self, link: Option<LinkEnd>) -> Result<(AnyWait, Span), SettingError> {
-        sys::thread::block_signals().map_err(SettingError::refused("the signal mask"))?;
+        punctual_sys::thread::block_signals().map_err(SettingError::refused("the signal mask"))?;
         let slack = self.apply_timer_slack()?;
         let what = if link.is_some() { "a link".to_owned() } else { format!("method {}", self.method) };
         let wait = AnyWait::new(self.method, self.policy, self.period, link).map_err(SettingError::refused(what))?;
-        sys::memory::touch_stack();
+        punctual_sys::memory::touch_stack();
         Ok((wait, slack))
     }
 
@@ -93,17 +93,17 @@ impl Settings {
         let is_realtime = self.policy.is_realtime();
         // A policy inherited from the parent (chrt, systemd's CPUSchedulingPolicy=). Since 6.12 the kernel ignores the
         // timer slack of a real-time thread and reports 0 (PR_SET_TIMERSLACK, kernel/sys.c).
-        let inherited = sys::sched::policy(0).map_err(SettingError::refused("policy (reading)"))?;
+        let inherited = punctual_sys::sched::policy(0).map_err(SettingError::refused("policy (reading)"))?;
         if !is_realtime && inherited.is_realtime() {
-            sys::sched::set_policy(0, Policy::OTHER)
+            punctual_sys::sched::set_policy(0, Policy::OTHER)
                 .map_err(SettingError::refused(format!("leaving the inherited policy {inherited}")))?;
         }
-        sys::thread::set_timer_slack(slack).map_err(SettingError::refused(format!("timer slack {slack}")))?;
+        punctual_sys::thread::set_timer_slack(slack).map_err(SettingError::refused(format!("timer slack {slack}")))?;
         if is_realtime {
             // No slack, whatever was set (hrtimer_nanosleep, kernel/time/hrtimer.c).
             return Ok(Span(0));
         }
-        let found = sys::thread::timer_slack().map_err(SettingError::refused("timer slack (reading)"))?;
+        let found = punctual_sys::thread::timer_slack().map_err(SettingError::refused("timer slack (reading)"))?;
         expect("timer slack", &slack, &found)?;
         Ok(found)
     }
@@ -111,11 +111,12 @@ impl Settings {
     /// Sets the CPUs and the policy of thread `tid`, and reads both back. Errors: when one is refused, or reads back
     /// differently.
     pub(crate) fn place(&self, tid: u32, cpus: &CpuSet) -> Result<(Policy, CpuSet), SettingError> {
-        sys::sched::set_affinity(tid, cpus).map_err(SettingError::refused(format!("affinity to CPU {cpus}")))?;
-        let found = sys::sched::affinity(tid).map_err(SettingError::refused("affinity (reading)"))?;
+        punctual_sys::sched::set_affinity(tid, cpus)
+            .map_err(SettingError::refused(format!("affinity to CPU {cpus}")))?;
+        let found = punctual_sys::sched::affinity(tid).map_err(SettingError::refused("affinity (reading)"))?;
         expect("affinity", cpus, &found)?;
-        sys::sched::set_policy(tid, self.policy).map_err(|source| self.refused(source))?;
-        let policy = sys::sched::policy(tid).map_err(SettingError::refused("policy (reading)"))?;
+        punctual_sys::sched::set_policy(tid, self.policy).map_err(|source| self.refused(source))?;
+        let policy = punctual_sys::sched::policy(tid).map_err(SettingError::refused("policy (reading)"))?;
         expect("policy", &self.policy.to_string(), &policy.to_string())?;
         Ok((self.policy, found))
     }

@@ -2,7 +2,7 @@
 
 use crate::RtSection;
 use crate::log::{LogReader, LogWriter, Sample, sample_log};
-use model::{ClockTime, MonoTime, Nanos};
+use punctual_model::{ClockTime, MonoTime, Nanos};
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Write};
 use std::sync::Arc;
@@ -139,13 +139,13 @@ impl Watcher {
         if self.watch.is_frozen.compare_exchange(false, true, AcqRel, Relaxed).is_err() {
             return false;
         }
-        let before = sys::clock::monotonic();
+        let before = punctual_sys::clock::monotonic();
         self.watch.frozen_since_ns.store(before.0, Relaxed);
         // On failure the mark is missing, and the reader reports that.
         let _ = (&self.watch.marker).write(MARK);
         let _ = self.watch.tracing_on.as_ref().map(|mut tracing_on| tracing_on.write(b"0"));
         let _ = (&self.watch.wake_tx).write(&[1]);
-        let took = sys::clock::monotonic().0.saturating_sub(before.0);
+        let took = punctual_sys::clock::monotonic().0.saturating_sub(before.0);
         self.watch.longest_freeze_ns.fetch_max(took, Relaxed);
         true
     }

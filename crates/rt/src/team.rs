@@ -10,14 +10,14 @@ use crate::gate::Gate;
 use crate::log::{LogReader, LogWriter, sample_log};
 use crate::methods::CobaltOutcome;
 use crate::{LateReader, LinkEnd, LoopResult, RtSection, SettingError, Settings, SpikeWatch, Watcher};
-use model::{ClockTime, CpuSet, Nanos, Policy, Schedule, Span, Usage};
+use punctual_model::{ClockTime, CpuSet, Nanos, Policy, Schedule, Span, Usage};
+use punctual_sys::signal;
+use punctual_sys::waited::Waited;
 use std::ops::Range;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::{Builder, Thread};
 use std::time::{Duration, Instant};
-use sys::signal;
-use sys::waited::Waited;
 
 /// Stack of a measured thread, bytes. Small, because all of it is locked into memory.
 const STACK_BYTES: usize = 128 * 1024;
@@ -156,17 +156,17 @@ impl Start {
     /// The whole life of a measured thread. A send without a receiver means that the cell was canceled.
     fn live(mut self) {
         let (wait, ready) = match self.settings.apply(self.link.take()) {
-            Ok((wait, slack)) => (Some(wait), Ok((sys::thread::id(), slack))),
+            Ok((wait, slack)) => (Some(wait), Ok((punctual_sys::thread::id(), slack))),
             Err(err) => (None, Err(err)),
         };
         let _ = self.ready.send(ready);
         let Some((first_due, wait)) = self.gate.pass().zip(wait) else { return };
         let schedule = Schedule { first_due: first_due.plus(self.phase), period: self.settings.period };
-        let before = sys::usage::thread();
+        let before = punctual_sys::usage::thread();
         let (result, allocations) =
             RtSection::enter(|rt| wait.run(rt, &schedule, &self.limits, &mut self.log, &mut self.watcher));
-        let usage = before.ok().zip(sys::usage::thread().ok());
-        let usage = usage.map(|(before, after)| Usage { allocations, ..sys::usage::since(&before, &after) });
+        let usage = before.ok().zip(punctual_sys::usage::thread().ok());
+        let usage = usage.map(|(before, after)| Usage { allocations, ..punctual_sys::usage::since(&before, &after) });
         let (counts_overruns, cobalt) = (wait.counts_overruns(), wait.cobalt());
         // The method's kernel objects go first: the end of this thread may start the next one.
         drop(wait);

@@ -1,7 +1,7 @@
 //! The trait through which the measured loop waits; replaceable in tests.
 
 use crate::{RtSection, Sample};
-use model::{ClockTime, Cycle, Schedule, Span};
+use punctual_model::{ClockTime, Cycle, Schedule, Span};
 
 /// The outcome of [`Wait::trigger`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,12 +1,12 @@
 //! Lines whose triggers and answers are interrupts, which carry no number and at most the level of a wire.
 
-use model::Span;
+use punctual_model::Span;
+use punctual_sys::poll::{self, Ready};
+use punctual_sys::{errno, gpio, parport};
 use std::cell::Cell;
 use std::fs::File;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
-use sys::poll::{self, Ready};
-use sys::{errno, gpio, parport};
 
 /// Data of an interrupt.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -2,8 +2,8 @@
 
 use super::writer::stem;
 use super::{StoreError, Writer, file_of};
-use host::file;
-use model::{CaptureFile, Entry, Explain, Explanation};
+use punctual_host::file;
+use punctual_model::{CaptureFile, Entry, Explain, Explanation};
 use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
@@ -88,9 +88,9 @@ impl Writer {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::testing::RunBuilder;
-    use host::testing::Scratch;
-    use model::{ExplainRecord, Span};
+    use punctual_analysis::testing::RunBuilder;
+    use punctual_host::testing::Scratch;
+    use punctual_model::{ExplainRecord, Span};
 
     /// A measurement with spikes of these latencies, latest first, each with a capture of so many bytes.
     fn with_captures(mut entry: Entry, spikes: &[(u64, usize)]) -> Entry {

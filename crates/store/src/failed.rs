@@ -3,8 +3,8 @@
 //! They are not lines of the run itself: `--resume` makes the missing measurements and removes their entries.
 
 use super::StoreError;
-use host::file;
-use model::{Failed, Header};
+use punctual_host::file;
+use punctual_model::{Failed, Header};
 use std::fs;
 use std::io::{self, Read};
 use std::path::Path;
@@ -31,6 +31,6 @@ pub(super) fn of_run(dir: &Path, header: &Header) -> Vec<Failed> {
     let mut text = String::new();
     // If the file is missing or damaged, these measurements just count as missing.
     let _ = file::open(&dir.join(FILE)).and_then(|file| file.take(MAX_BYTES).read_to_string(&mut text));
-    let failed = text.lines().filter_map(|line| model::json::failed(line.as_bytes()).ok());
+    let failed = text.lines().filter_map(|line| punctual_model::json::failed(line.as_bytes()).ok());
     failed.filter(|failed| failed.planned.cell_index < header.cells.len()).collect()
 }

@@ -1,11 +1,11 @@
 //! JSON of files that may come from another user, read without terminal control characters.
 
-use model::{is_plain, plain};
+use punctual_model::{is_plain, plain};
 use serde::de::Error;
 use serde_json::Value;
 use std::borrow::Cow;
 
-/// A parser of `model::json`.
+/// A parser of `punctual_model::json`.
 pub(super) type Parse<T> = fn(&[u8]) -> serde_json::Result<T>;
 
 /// Parts of a run that `--resume` carries out again: control characters in them are an error and not replaced.

@@ -2,8 +2,8 @@
 
 use super::lines::{Line, Lines};
 use super::{IMPORTED_FILE, StoreError, foreign, imported_file_in, line, reader};
-use host::file::{self, Replacement};
-use model::{ImportHeader, Imported, ImportedThread, RECORD_FORMAT};
+use punctual_host::file::{self, Replacement};
+use punctual_model::{ImportHeader, Imported, ImportedThread, RECORD_FORMAT};
 use std::fs;
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -46,7 +46,7 @@ pub fn read(named: &Path) -> Result<Option<ImportedRun>, StoreError> {
     let Some(path) = imported_file_in(named) else { return Ok(None) };
     let mut lines = Lines::new(file::open(&path).map_err(StoreError::io("read", &path))?);
     let first = lines.next().map_err(StoreError::io("read", &path))?;
-    let header = reader::first_line(first, &path, model::json::import_header)?;
+    let header = reader::first_line(first, &path, punctual_model::json::import_header)?;
     let (mut measurements, mut damage, mut number) = (Vec::new(), Vec::new(), 1);
     while let Some(line) = lines.next().map_err(StoreError::io("read", &path))? {
         number += 1;
@@ -61,7 +61,7 @@ pub fn read(named: &Path) -> Result<Option<ImportedRun>, StoreError> {
 fn measurement(line: &Line) -> Result<Imported, String> {
     let damaged = |why: String| format!("damaged line ({why})");
     let text = reader::intact(line).map_err(damaged)?;
-    let imported = foreign::from_str(text, model::json::imported).map_err(|err| damaged(err.to_string()))?;
+    let imported = foreign::from_str(text, punctual_model::json::imported).map_err(|err| damaged(err.to_string()))?;
     if imported.format > RECORD_FORMAT {
         return Err(format!("unsupported: record format {} is newer than this program", imported.format));
     }

@@ -72,7 +72,7 @@ impl Lines {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::testing::Scratch;
+    use punctual_host::testing::Scratch;
     use std::io::Write;
 
     #[test]

@@ -1,7 +1,7 @@
 //! Search for runs in a directory tree.
 
 use super::{FILE, StoreError};
-use model::Order;
+use punctual_model::Order;
 use std::fs;
 use std::path::{Path, PathBuf};
 

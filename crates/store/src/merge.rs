@@ -12,9 +12,9 @@ pub use part::Part;
 use super::StoreError;
 use super::reader::Damage;
 use belonging::{Guests, why_apart};
-use model::{Failed, Header, Order, Planned, Shard, planned_order};
 use output::Output;
 use part::Place;
+use punctual_model::{Failed, Header, Order, Planned, Shard, planned_order};
 use std::collections::HashMap;
 use std::path::{Path, PathBuf};
 
@@ -165,7 +165,7 @@ fn apart(a: &Part, b: &Part, reason: String) -> MergeError {
 }
 
 fn cell_name(header: &Header, planned: &Planned) -> String {
-    analysis::cell_names(&header.cells).into_iter().nth(planned.cell_index).unwrap_or_default()
+    punctual_analysis::cell_names(&header.cells).into_iter().nth(planned.cell_index).unwrap_or_default()
 }
 
 /// A shard of those that the parts are; `None` if none of them is a shard. Errors: if the run was divided in two ways:

@@ -7,8 +7,8 @@ use super::lines::{Line, Lines};
 use super::reader::{first_of, intact};
 use super::writer::ends_torn;
 use super::{StoreError, foreign, line};
-use host::file::{self, Replacement};
-use model::{MONITOR_FORMAT, MonitorLine, MonitorStart, MonitorWindow};
+use punctual_host::file::{self, Replacement};
+use punctual_model::{MONITOR_FORMAT, MonitorLine, MonitorStart, MonitorWindow};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
@@ -168,7 +168,7 @@ fn entry(line: &Line) -> Result<Option<MonitorLine>, String> {
     if text.trim().is_empty() {
         return Ok(None);
     }
-    foreign::from_str(text, model::json::monitor_line).map(Some).map_err(|err| err.to_string())
+    foreign::from_str(text, punctual_model::json::monitor_line).map(Some).map_err(|err| err.to_string())
 }
 
 /// The last window at the end of a file.

@@ -3,9 +3,9 @@
 use super::lines::{Line, Lines};
 use super::seal::{self, Seal};
 use super::{StoreError, foreign};
-use analysis::on_all_cpus;
-use host::file;
-use model::{Entry, Header, Host, Plan, RECORD_FORMAT, RUN_FORMAT, ThreadRecord};
+use punctual_analysis::on_all_cpus;
+use punctual_host::file;
+use punctual_model::{Entry, Header, Host, Plan, RECORD_FORMAT, RUN_FORMAT, ThreadRecord};
 use std::collections::{HashSet, VecDeque};
 use std::fmt;
 use std::path::{Path, PathBuf};
@@ -180,7 +180,7 @@ pub(super) fn first_of(line: &Line, path: &Path) -> Result<serde_json::Value, St
 }
 
 pub(super) fn header(line: Option<Line>, path: &Path) -> Result<Header, StoreError> {
-    let header = first_line(line, path, model::json::header)?;
+    let header = first_line(line, path, punctual_model::json::header)?;
     let is_sane = Plan::REPETITIONS.contains(&header.plan.repetitions);
     let reason = "invalid number of repetitions".to_owned();
     if is_sane { Ok(header) } else { Err(StoreError::Header { path: path.to_owned(), reason }) }
@@ -195,7 +195,7 @@ pub(super) fn entry(line: &Line, header: &Header) -> Result<Option<Entry>, Strin
     let is_ended = line.as_ref().map_or(true, |line| line.ends_with(b"\n"));
     let damaged = |why: String| if is_ended { format!("damaged line ({why})") } else { "truncated line".to_owned() };
     let text = intact(line).map_err(damaged)?;
-    let entry = foreign::from_str(text, model::json::entry).map_err(|err| damaged(err.to_string()))?;
+    let entry = foreign::from_str(text, punctual_model::json::entry).map_err(|err| damaged(err.to_string()))?;
     if entry.record.format > RECORD_FORMAT {
         return Err(format!("unsupported: record format {} is newer than this program", entry.record.format));
     }

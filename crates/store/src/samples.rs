@@ -12,8 +12,8 @@ pub use activations::{ActivationRow, ActivationWriter};
 
 use super::StoreError;
 use file::{Column, Kind, SampleFile};
-use host::file::with_suffix;
-use model::{CpuSet, Record, ThreadRecord};
+use punctual_host::file::with_suffix;
+use punctual_model::{CpuSet, Record, ThreadRecord};
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 
@@ -108,7 +108,7 @@ pub fn check_samples() -> Result<(), StoreError> {
 }
 
 fn left_out() -> StoreError {
-    StoreError::LeftOut(model::left_out("sample files", "samples"))
+    StoreError::LeftOut(punctual_model::left_out("sample files", "samples"))
 }
 
 /// Removes the sample file of a discarded measurement, complete or not, if there is one.

@@ -1,10 +1,10 @@
 //! Runs damaged byte by byte: the reader returns the original data, or reports the damage.
 
 use super::*;
-use analysis::testing::RunBuilder;
-use host::testing::Scratch;
-use import::{ImportOptions, import};
-use model::{Entry, Header, ImportHeader, SplitMix64};
+use punctual_analysis::testing::RunBuilder;
+use punctual_host::testing::Scratch;
+use punctual_import::{ImportOptions, import};
+use punctual_model::{Entry, Header, ImportHeader, SplitMix64};
 use std::fs;
 use std::sync::Arc;
 
@@ -148,11 +148,11 @@ fn a_date_beyond_calendars_is_named_with_its_line_and_field() {
 fn imports_have_checksums_and_dates_too() {
     let scratch = Scratch::make();
     let header = ImportHeader {
-        format: model::RUN_FORMAT,
+        format: punctual_model::RUN_FORMAT,
         tool: "t".to_owned(),
         imported_unix_ms: 5,
         title: String::new(),
-        require: model::Requirement::default(),
+        require: punctual_model::Requirement::default(),
     };
     let source = Path::new(env!("CARGO_MANIFEST_DIR")).join("../import/tests/files/cyclictest-h.txt");
     let mut imported = import(&source, &ImportOptions::default()).unwrap().remove(0);

@@ -2,8 +2,8 @@
 
 use super::reader::{Hosts, read_sharing};
 use super::{FILE, StoreError, line};
-use host::file::{self, Replacement};
-use model::{Entry, Failed, Header, Planned};
+use punctual_host::file::{self, Replacement};
+use punctual_model::{Entry, Failed, Header, Planned};
 use std::fs::{self, File};
 use std::io::{self, Read, Seek, SeekFrom};
 use std::path::{Path, PathBuf};
@@ -34,19 +34,19 @@ pub fn create(dir: &Path, header: &Header) -> Result<Writer, StoreError> {
         }
     }
     fs::create_dir_all(dir).map_err(StoreError::io("make", dir))?;
-    sys::fail::point("run-directory-made");
+    punctual_sys::fail::point("run-directory-made");
     // The file is renamed when its header is complete: an existing run can always be resumed.
     let path = dir.join(FILE);
     let written = line(header).and_then(|header| {
         let mut new = Replacement::new(&path, UNFINISHED)?;
-        sys::fail::write_all("header-half", &mut new, &header)?;
-        sys::fail::point("header-unnamed");
+        punctual_sys::fail::write_all("header-half", &mut new, &header)?;
+        punctual_sys::fail::point("header-unnamed");
         new.commit_open()
     });
     let file = written.map_err(StoreError::io("make", &path))?;
     // The entry of the directory itself is synced, too.
     file::sync_directory_of(dir).map_err(StoreError::io("sync", dir))?;
-    sys::fail::point("run-made");
+    punctual_sys::fail::point("run-made");
     mark_as_written(&file);
     Ok(Writer { file, path, dir: dir.to_owned(), kept: 0 })
 }
@@ -138,7 +138,7 @@ impl Writer {
     pub fn entry(&mut self, entry: &Entry) -> Result<(), StoreError> {
         let line = line(entry).map_err(|err| self.error(err))?;
         self.write(&line)?;
-        sys::fail::point("record-kept");
+        punctual_sys::fail::point("record-kept");
         self.kept += 1;
         Ok(())
     }
@@ -154,7 +154,8 @@ impl Writer {
 
     /// Appends with one `write`; on a full disk the line is truncated, which the reader detects.
     fn write(&mut self, bytes: &[u8]) -> Result<(), StoreError> {
-        let written = sys::fail::write_all("record-half", &mut self.file, bytes).and_then(|()| self.file.sync_data());
+        let written =
+            punctual_sys::fail::write_all("record-half", &mut self.file, bytes).and_then(|()| self.file.sync_data());
         written.map_err(|source| self.error(source))
     }
 

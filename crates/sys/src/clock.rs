@@ -2,7 +2,7 @@
 
 use crate::errno_of;
 use crate::time::{self, ns_of, timespec_of};
-use model::{ClockId, ClockTime, MonoTime, Span};
+use punctual_model::{ClockId, ClockTime, MonoTime, Span};
 
 /// The kernel's number of a clock.
 #[inline]

@@ -7,7 +7,7 @@ pub mod rtdm;
 pub mod timerbench;
 mod timerfd;
 
-use model::{ClockId, ClockTime};
+use punctual_model::{ClockId, ClockTime};
 use std::io;
 
 pub use debug::{debug_reason, warn_of_switches};

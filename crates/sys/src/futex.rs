@@ -1,7 +1,7 @@
 //! Waiting on a futex with a timeout.
 
 use crate::time::{self, timespec_of};
-use model::{ClockId, ClockTime};
+use punctual_model::{ClockId, ClockTime};
 use std::io;
 use std::sync::atomic::AtomicU32;
 

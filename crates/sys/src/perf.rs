@@ -3,7 +3,7 @@
 mod ring;
 
 use crate::check;
-use model::SampledAt;
+use punctual_model::SampledAt;
 use ring::Ring;
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};

@@ -2,7 +2,7 @@
 
 use crate::time::{self, timespec_of};
 use crate::timerfd::Timerfd;
-use model::Span;
+use punctual_model::Span;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 
 /// Waits for `span` in `ppoll(2)` without any file; the signal mask stays.

@@ -1,7 +1,7 @@
 //! Scheduling policy and CPU affinity of one thread.
 
 use crate::check;
-use model::{CpuSet, DeadlineBudget, Nice, Policy, RtPriority, Span};
+use punctual_model::{CpuSet, DeadlineBudget, Nice, Policy, RtPriority, Span};
 use std::fmt;
 use std::io;
 

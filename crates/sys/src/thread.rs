@@ -1,7 +1,7 @@
 //! The calling thread: identity, timer slack, signal mask.
 
 use crate::check;
-use model::Span;
+use punctual_model::Span;
 use std::ffi::CString;
 use std::io;
 use std::mem::MaybeUninit;

@@ -3,7 +3,7 @@
 use crate::clock::number;
 use crate::time::{self, timespec_of};
 use crate::{check, errno_of};
-use model::{ClockId, ClockTime};
+use punctual_model::{ClockId, ClockTime};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, FromRawFd, OwnedFd};
 

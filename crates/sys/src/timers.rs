@@ -3,7 +3,7 @@
 use crate::clock::number;
 use crate::time::{self, timespec_of};
 use crate::{check, errno_of, signal};
-use model::{ClockId, ClockTime, Span};
+use punctual_model::{ClockId, ClockTime, Span};
 use std::io;
 use std::mem::MaybeUninit;
 

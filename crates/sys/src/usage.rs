@@ -2,7 +2,7 @@
 
 use crate::time::{self, ns_of, timespec_of};
 use crate::{check, unsigned};
-use model::{Span, Usage};
+use punctual_model::{Span, Usage};
 use std::io;
 use std::mem::MaybeUninit;
 

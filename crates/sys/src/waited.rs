@@ -4,7 +4,7 @@
 //! not run itself hardly counts, and no timeout is over because of it.
 
 use crate::clock;
-use model::{MonoTime, Span};
+use punctual_model::{MonoTime, Span};
 use std::time::Duration;
 
 /// The time that this process has waited and could run itself.

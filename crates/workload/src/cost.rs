@@ -1,6 +1,6 @@
 //! The cost suite: costs of the kernel's operations, each repeated many times by processes on one CPU.
 //!
-//! `model::COST_OPERATIONS` describes the operations. [`make`] prepares one, [`Suite`] runs all of them in a process,
+//! `punctual_model::COST_OPERATIONS` describes the operations. [`make`] prepares one, [`Suite`] runs all of them in a process,
 //! batch by batch.
 
 mod calls;
@@ -14,8 +14,9 @@ mod suite;
 mod times;
 mod worker;
 
-use model::{CostGroup, CostOperation, CostScope, Usage};
 pub use process::is_nothing;
+use punctual_model::{CostGroup, CostOperation, CostScope, Usage};
+use punctual_sys::{sched, storage, usage};
 use std::ffi::CString;
 use std::fs::{File, OpenOptions};
 use std::io;
@@ -23,7 +24,6 @@ use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 pub use suite::{CostError, Suite, SuiteEvent};
-use sys::{sched, storage, usage};
 pub(crate) use times::{Recorder, Times};
 pub use worker::SuiteRequest;
 
@@ -160,10 +160,10 @@ impl Directory {
             let (need, free) = (FILE_BYTES >> 20, free >> 20);
             return Err(format!("{shown} has {free} MiB free, files need {need} MiB; name another in TMPDIR"));
         }
-        let path = parent.join(host::named("punctual-cost", std::process::id()));
+        let path = parent.join(punctual_host::named("punctual-cost", std::process::id()));
         std::fs::create_dir(&path).map_err(failed)?;
         let directory = Directory(path);
-        sys::fail::point("suite-directory-made");
+        punctual_sys::fail::point("suite-directory-made");
         file::fill(&directory).map_err(failed)?;
         Ok(directory)
     }
@@ -218,7 +218,7 @@ pub fn carry_out(scope: CostScope, n: u64) -> Result<Usage, String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use sys::clock;
+    use punctual_sys::clock;
 
     #[test]
     fn memory_is_moved_and_not_optimized_away() {

@@ -4,8 +4,9 @@ mod files;
 
 use super::runtime::{Launch, launch_command};
 use files::sent_files;
-use host::PrivateDirectory;
-use model::Span;
+use punctual_host::PrivateDirectory;
+use punctual_model::Span;
+use punctual_sys::{pipe, process, sched, storage};
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::io::{self, Read};
@@ -14,7 +15,6 @@ use std::os::unix::process::{CommandExt, ExitStatusExt};
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, ExitStatus, Stdio};
 use std::time::{Duration, Instant};
-use sys::{pipe, process, sched, storage};
 
 pub use files::{
     expect_sent_files, find, find_or_expect, for_guests, program_for_guests, use_sent_files, variable_of_sent_files,
@@ -116,9 +116,9 @@ pub struct SeenThread {
     /// Name of the thread.
     pub name: String,
     /// Policy that the kernel reports.
-    pub policy: model::Policy,
+    pub policy: punctual_model::Policy,
     /// CPUs that it may use.
-    pub cpus: model::CpuSet,
+    pub cpus: punctual_model::CpuSet,
 }
 
 impl RunningProgram {
@@ -132,12 +132,12 @@ impl RunningProgram {
         let failed = |source| InstrumentError::Start { program: name.clone(), source };
         // It works in a directory of its own.
         let path = path.canonicalize().map_err(failed)?;
-        let mark = host::named("punctual-program", std::process::id());
+        let mark = punctual_host::named("punctual-program", std::process::id());
         let directory = PrivateDirectory::new(&std::env::temp_dir(), &mark).map_err(failed)?;
         let stderr = storage::bounded_memory_file("program-said", STDERR_BYTES).map_err(failed)?;
         let mut child = launch_command(Some(settings), &path)
             .args(arguments)
-            .env(host::MARK, &mark)
+            .env(punctual_host::MARK, &mark)
             .envs(sent_files().map(|directory| ("LD_LIBRARY_PATH", directory)))
             .current_dir(directory.path())
             .stdin(Stdio::null())
@@ -206,11 +206,11 @@ impl RunningProgram {
     /// Policies and CPUs of its threads, and of those of its children.
     pub fn threads(&self) -> BTreeSet<SeenThread> {
         let thread = |pid: u32, tid: u32| {
-            let name = host::name_of_thread(pid, tid)?;
+            let name = punctual_host::name_of_thread(pid, tid)?;
             Some(SeenThread { name, policy: sched::policy(tid).ok()?.known()?, cpus: sched::affinity(tid).ok()? })
         };
-        let of_pid = |pid: u32| host::threads_of(pid).into_iter().filter_map(move |tid| thread(pid, tid));
-        host::with_descendants(self.child.id()).into_iter().flat_map(of_pid).collect()
+        let of_pid = |pid: u32| punctual_host::threads_of(pid).into_iter().filter_map(move |tid| thread(pid, tid));
+        punctual_host::with_descendants(self.child.id()).into_iter().flat_map(of_pid).collect()
     }
 
     /// The result of the program, which must have ended: the content of `output` in its directory, or of its stdout.
@@ -242,7 +242,7 @@ impl RunningProgram {
         if path.is_symlink() {
             return Err(unreadable(io::Error::other("expected a regular file, found a link")));
         }
-        let file = host::file::open(&path).map_err(unreadable)?;
+        let file = punctual_host::file::open(&path).map_err(unreadable)?;
         let mut bytes = Vec::new();
         file.take(MAX_RESULT + 1).read_to_end(&mut bytes).map_err(unreadable)?;
         if bytes.len() as u64 > MAX_RESULT {
@@ -263,12 +263,12 @@ impl RunningProgram {
 
     /// The first line of its stderr, or else the last of its stdout.
     fn said(&self) -> Option<String> {
-        let bytes = host::written(&self.stderr).ok()?;
+        let bytes = punctual_host::written(&self.stderr).ok()?;
         let (stderr, stdout) = (String::from_utf8_lossy(&bytes), String::from_utf8_lossy(&self.written));
         let is_word = |line: &&str| !line.trim().is_empty();
         let line = stderr.lines().find(is_word).or_else(|| stdout.lines().rfind(is_word))?.trim();
         let line = line.strip_prefix("punctual: ").unwrap_or(line);
-        Some(line.chars().filter(|c| model::is_plain(*c)).take(MAX_QUOTED_CHARS).collect())
+        Some(line.chars().filter(|c| punctual_model::is_plain(*c)).take(MAX_QUOTED_CHARS).collect())
     }
 
     /// Ends the program and everything that it has started: SIGTERM, then SIGKILL.
@@ -297,7 +297,7 @@ pub(crate) fn end_group(child: &mut Child, own_mark: &str, status: &mut Option<E
         *status = child.wait().ok();
     }
     // Those that have left the group.
-    host::kill_marked(|mark| mark == own_mark);
+    punctual_host::kill_marked(|mark| mark == own_mark);
 }
 
 impl Drop for RunningProgram {

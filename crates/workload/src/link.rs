@@ -3,9 +3,9 @@
 mod devices;
 mod gpio;
 
-use host::HostFs;
-use model::{AnswerParts, Histogram, Link, Order, OwnExchange, Period, Pins, ResponseRecord, Span};
-use rt::{Line, LineEvent, LinkCounts, LogReader, Logger, Message, Sample, Target};
+use punctual_host::HostFs;
+use punctual_model::{AnswerParts, Histogram, Link, Order, OwnExchange, Period, Pins, ResponseRecord, Span};
+use punctual_rt::{Line, LineEvent, LinkCounts, LogReader, Logger, Message, Sample, Target};
 use std::fs::File;
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, ToSocketAddrs, UdpSocket};
 use std::path::Path;
@@ -83,7 +83,7 @@ pub fn target(link: Link, peer: Option<&str>) -> Result<(Target, LinkMonitor), S
     let mut watch = LinkMonitor::of(link, &line)?;
     let mut waking = None;
     if let Line::Gpio(_) = line {
-        let (log, reader) = rt::sample_log(MAX_PARTS);
+        let (log, reader) = punctual_rt::sample_log(MAX_PARTS);
         waking = Some(log);
         watch.waking = Some((reader, Histogram::default()));
     }
@@ -105,7 +105,8 @@ pub fn logger(link: Link, period: Period, first: u64) -> Result<(Logger, LinkMon
         Link::Serial { device, baud } => Line::Serial(port(link, device.as_str(), baud)?),
         Link::SerialLoop(device) => {
             let port = port(link, device.as_str(), LOOP_BAUD)?;
-            sys::serial::set_loop(&port, true).map_err(|err| format!("{link}: cannot set loop-back mode: {err}"))?;
+            punctual_sys::serial::set_loop(&port, true)
+                .map_err(|err| format!("{link}: cannot set loop-back mode: {err}"))?;
             Line::Serial(port)
         }
         Link::Gpio(pins) | Link::GpioLoop(pins) => Line::Gpio(gpio::open(link, &pins)?),
@@ -113,22 +114,22 @@ pub fn logger(link: Link, period: Period, first: u64) -> Result<(Logger, LinkMon
         Link::Uio | Link::Oob | Link::UioDevice(_) => return Err(format!("invalid line `{link}`")),
     };
     // The low bit distinguishes the tries to reach the peer from triggers.
-    let session = (sys::clock::monotonic().0.rotate_left(20) ^ u64::from(std::process::id())) & !1;
+    let session = (punctual_sys::clock::monotonic().0.rotate_left(20) ^ u64::from(std::process::id())) & !1;
     let tries = try_to_reach(&line, link, session | 1)?;
     let mut watch = LinkMonitor::of(link, &line)?;
     let has_times = match &line {
-        Line::Udp { socket, .. } => sys::socket::enable_timestamps(socket).is_ok(),
+        Line::Udp { socket, .. } => punctual_sys::socket::enable_timestamps(socket).is_ok(),
         Line::Gpio(_) => true,
         _ => false,
     };
     let mut parts = None;
     if has_times {
-        let logs = [(); 3].map(|()| rt::sample_log(MAX_PARTS));
+        let logs = [(); 3].map(|()| punctual_rt::sample_log(MAX_PARTS));
         let [(sending, a), (away, b), (waking, c)] = logs;
         parts = Some([sending, away, waking]);
         watch.parts = Some([a, b, c].map(|reader| (reader, Histogram::default())));
     }
-    let (log, reader) = rt::sample_log(MAX_PARTS);
+    let (log, reader) = punctual_rt::sample_log(MAX_PARTS);
     watch.unanswered = Some(reader);
     let (fewest, most) = HISTORY_RANGE;
     let remembered = usize::try_from((PEER_TIMEOUT.ns() / period.ns()).clamp(fewest, most)).unwrap_or(usize::MAX);
@@ -146,7 +147,7 @@ impl LinkMonitor {
         let port = if let Line::Serial(file) = line { Some(file.try_clone()) } else { None };
         let port = port.transpose().map_err(|err| format!("{link}: {err}"))?;
         let port = port.map(|file| {
-            let before = sys::serial::errors(&file);
+            let before = punctual_sys::serial::errors(&file);
             (file, before)
         });
         let (parts, unanswered, waiting, waking) = (None, None, Vec::new(), None);
@@ -187,7 +188,7 @@ impl LinkMonitor {
     /// Bytes received with errors since the port was opened.
     pub fn line_errors(&self) -> Option<u64> {
         let (file, before) = self.port.as_ref()?;
-        Some(sys::serial::errors(file)?.saturating_sub((*before)?))
+        Some(punctual_sys::serial::errors(file)?.saturating_sub((*before)?))
     }
 
     /// The record of a logger.
@@ -223,7 +224,7 @@ impl LinkMonitor {
 impl Drop for LinkMonitor {
     fn drop(&mut self) {
         if let (Link::SerialLoop(_), Some((port, _))) = (self.link, &self.port) {
-            let _ = sys::serial::set_loop(port, false);
+            let _ = punctual_sys::serial::set_loop(port, false);
         }
     }
 }
@@ -263,13 +264,14 @@ fn port(link: Link, device: &str, baud: u32) -> Result<File, String> {
         Some(libc::ENXIO | libc::ENODEV | libc::EIO) => "; no serial controller",
         _ => "",
     };
-    let file = sys::serial::open(path).map_err(|err| format!("{link}: cannot open it: {err}{}", advice(&err)))?;
-    let set = sys::serial::make_raw(&file, baud);
+    let file =
+        punctual_sys::serial::open(path).map_err(|err| format!("{link}: cannot open it: {err}{}", advice(&err)))?;
+    let set = punctual_sys::serial::make_raw(&file, baud);
     set.map_err(|err| format!("{link}: expected a serial port that supports the speed: {err}{}", advice(&err)))?;
     // Only some drivers support these: they otherwise collect bytes for a while (16550: up to 14, or 4 characters'
     // time).
-    let _ = sys::serial::set_low_latency(&file);
-    host::disable_rx_buffering(&HostFs::here(), path);
+    let _ = punctual_sys::serial::set_low_latency(&file);
+    punctual_host::disable_rx_buffering(&HostFs::here(), path);
     Ok(file)
 }
 

@@ -18,8 +18,8 @@ mod supervisor;
 mod workers;
 
 pub use catalogue::CATALOGUE;
-use model::{CpuSet, Load, LoadPart, Policy, Span};
 pub use monitor::LoadMonitor;
+use punctual_model::{CpuSet, Load, LoadPart, Policy, Span};
 pub use running::Running;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -75,5 +75,5 @@ fn count_several(count: Option<&AtomicU64>, n: u64) {
 
 /// The name of the directory and the control group that supervisor `pid` creates for its load.
 fn own_name(pid: u32) -> String {
-    host::named("punctual-load", pid)
+    punctual_host::named("punctual-load", pid)
 }

@@ -14,8 +14,8 @@ pub use make::SleepProgram;
 pub use protocol::Sleep;
 pub use sleeper::Sleeper;
 
-use model::Runtime;
 use protocol::ProtocolError;
+use punctual_model::Runtime;
 use std::io;
 use std::path::PathBuf;
 

@@ -2,13 +2,13 @@
 
 use crate::instrument::{InstrumentError, end_group, find};
 use crate::runtime::{Launch, launch_command};
+use punctual_sys::waited::Waited;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStderr, ExitStatus, Stdio};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::JoinHandle;
 use std::time::Duration;
-use sys::waited::Waited;
 
 /// Most bytes of its stderr that are kept for an error.
 const MOST_SAID: usize = 4096;
@@ -74,10 +74,10 @@ impl WatchedProgram {
         let path = find(program)?;
         let name = program.rsplit('/').next().unwrap_or_default().to_owned();
         let failed = |source| InstrumentError::Start { program: name.clone(), source };
-        let mark = host::named("punctual-program", std::process::id());
+        let mark = punctual_host::named("punctual-program", std::process::id());
         let mut child = launch_command(Some(settings), &path)
             .args(arguments)
-            .env(host::MARK, &mark)
+            .env(punctual_host::MARK, &mark)
             .stdin(Stdio::null())
             .stdout(Stdio::null())
             .stderr(Stdio::piped())
@@ -115,7 +115,7 @@ impl WatchedProgram {
     pub fn ended_early(&self) -> InstrumentError {
         let text = self.stderr.text();
         let line = text.lines().rfind(|line| !line.trim().is_empty()).unwrap_or("no message; try it by hand");
-        let said = line.chars().filter(|c| model::is_plain(*c)).take(200).collect();
+        let said = line.chars().filter(|c| punctual_model::is_plain(*c)).take(200).collect();
         InstrumentError::Failed { program: self.name.clone(), status: self.status.unwrap_or_default(), said }
     }
 
@@ -152,6 +152,6 @@ mod tests {
         stderr.end();
         assert_eq!(stderr.text(), "begun\n");
         // Fails if it has ended, so that there was nothing to wait for.
-        sys::process::signal(escaped, libc::SIGKILL).unwrap();
+        punctual_sys::process::signal(escaped, libc::SIGKILL).unwrap();
     }
 }

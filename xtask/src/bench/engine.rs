@@ -1,8 +1,8 @@
 //! The engine of all benchmarks: processes with their costs, interleaved rounds, tables of medians and promises.
 
 use super::Setup;
-use analysis::median_interval;
-use model::{Cell, CpuSet, MonoTime, Record, Span};
+use punctual_analysis::median_interval;
+use punctual_model::{Cell, CpuSet, MonoTime, Record, Span};
 use serde_json::Value;
 use std::fs;
 use std::io::{Read, Write};
@@ -48,21 +48,21 @@ impl Finished {
 pub(super) fn finish(command: &mut Command, input: &[u8]) -> Result<Finished, String> {
     let name = command.get_program().to_string_lossy().into_owned();
     let failed = |err: std::io::Error| format!("{name}: {err}");
-    let started = sys::clock::monotonic();
+    let started = punctual_sys::clock::monotonic();
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null()).spawn();
     let mut child = spawned.map_err(failed)?;
     let (stdin, stdout) = (child.stdin.take(), child.stdout.take());
     stdin.map_or(Ok(()), |mut stdin| stdin.write_all(input)).map_err(failed)?;
     let mut text = String::new();
     stdout.map_or(Ok(0), |mut stdout| stdout.read_to_string(&mut text)).map_err(failed)?;
-    let reaped = sys::usage::wait(child.id()).map_err(failed)?;
+    let reaped = punctual_sys::usage::wait(child.id()).map_err(failed)?;
     if reaped.status != 0 {
         let status = reaped.status;
         return Err(format!("{name} ended with wait status {status:#x}; run as root, with nothing else measuring"));
     }
     Ok(Finished {
         started,
-        wall_s: sys::clock::monotonic().since(started).0 as f64 / 1e9,
+        wall_s: punctual_sys::clock::monotonic().since(started).0 as f64 / 1e9,
         cpu_s: (reaped.usage.user_us + reaped.usage.system_us) as f64 / 1e6,
         rss_mb: reaped.max_rss_kib as f64 / 1024.0,
         stdout: text,
@@ -103,13 +103,13 @@ impl Setup {
 
 /// A cell without a load: FIFO 80 every millisecond by `clock_nanosleep`, memory locked, idle states shallow.
 pub(super) fn quiet_cell(cpus: CpuSet, duration: Span) -> Cell {
-    Cell { cpus, duration, ..analysis::testing::cell("none", "fifo:80") }
+    Cell { cpus, duration, ..punctual_analysis::testing::cell("none", "fifo:80") }
 }
 
 /// Smallest and median latency of the first thread of a record, us.
 pub(super) fn min_and_median_us(record: &Record) -> Result<(f64, f64), String> {
     let thread = record.threads.first().ok_or("punctual cell: no thread")?;
-    let known = thread.histogram.min_ns.zip(analysis::quantile(&thread.histogram, 0.5));
+    let known = thread.histogram.min_ns.zip(punctual_analysis::quantile(&thread.histogram, 0.5));
     let known = known.map(|(min, median)| (min as f64 / 1e3, median as f64 / 1e3));
     known.ok_or_else(|| "punctual cell: no wake-up".to_owned())
 }

@@ -166,7 +166,7 @@ fn archive(program: &Path, dir: &Path) -> Result<PathBuf, String> {
     fs::create_dir_all(&root).map_err(failed)?;
     let cyclictest = which("cyclictest").ok_or("cyclictest is not installed; apt-get install rt-tests")?;
     let busybox = which("busybox").ok_or("busybox is not installed; apt-get install busybox-static")?;
-    let mut cell = quiet_cell([0].into_iter().collect(), model::Span(2_000_000_000));
+    let mut cell = quiet_cell([0].into_iter().collect(), punctual_model::Span(2_000_000_000));
     cell.policy = "fifo:90".parse().map_err(|err| format!("{err}"))?;
     fs::write(root.join("cell"), serde_json::to_vec(&cell).map_err(|err| err.to_string())?).map_err(failed)?;
     for (from, to) in [(busybox, "busybox"), (program.to_owned(), "punctual"), (cyclictest.clone(), "cyclictest")] {

@@ -2,7 +2,7 @@
 
 use super::Setup;
 use super::engine::{Promise, judge, number, pair, quiet_cell, repeated, rounds, row, run, table, value};
-use model::{CpuSet, Load, LoadPart, Span};
+use punctual_model::{CpuSet, Load, LoadPart, Span};
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::time::Duration;

@@ -4,7 +4,7 @@ use super::Setup;
 use super::engine::{
     Finished, Promise, Scratch, each, finish, median, number, pair, quiet_cell, repeated, rounds, row, table,
 };
-use model::Span;
+use punctual_model::Span;
 use std::path::Path;
 use std::process::Command;
 

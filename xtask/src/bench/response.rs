@@ -4,7 +4,7 @@ use super::Setup;
 use super::engine::{
     Promise, Scratch, each, finish, min_and_median_us, number, quiet_cell, repeated, rounds, row, table,
 };
-use model::{Cell, CpuSet, Record, Span};
+use punctual_model::{Cell, CpuSet, Record, Span};
 use std::io::{BufRead, BufReader};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};

@@ -6,7 +6,9 @@ use super::engine::{Finished, Promise, Scratch, each, finish, judge, pair, repea
 #[expect(dead_code, reason = "the tests do more with a browser")]
 mod webdriver;
 
-use model::{Cell, Entry, Episodes, Header, Histogram, Period, Planned, Second, Shard, Slice, Span, SplitMix64, Worst};
+use punctual_model::{
+    Cell, Entry, Episodes, Header, Histogram, Period, Planned, Second, Shard, Slice, Span, SplitMix64, Worst,
+};
 use std::fs::{self, File};
 use std::io::{BufWriter, Write};
 use std::path::{Path, PathBuf};
@@ -246,7 +248,7 @@ fn opened(browser: &webdriver::Browser, page: &Path) -> f64 {
 pub(super) fn merge(setup: &Setup) -> Result<(), String> {
     let scratch = Scratch::new()?;
     let source = Source::measure(setup, &scratch)?;
-    let first: Shard = "1/4".parse().map_err(|err: model::ShardError| err.to_string())?;
+    let first: Shard = "1/4".parse().map_err(|err: punctual_model::ShardError| err.to_string())?;
     let (mut dirs, mut megabytes) = (Vec::new(), 0.0);
     for (n, shard) in first.all().enumerate() {
         let (dir, size) = source.multiplied(scratch.path(&format!("shard-{n}")), 2_500, 4, Some(shard))?;

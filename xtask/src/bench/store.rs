@@ -3,8 +3,8 @@
 use super::Setup;
 use super::engine::{Promise, Scratch, judge, repeated, row, table};
 use super::runs::write;
-use analysis::testing::RunBuilder;
-use model::SplitMix64;
+use punctual_analysis::testing::RunBuilder;
+use punctual_model::SplitMix64;
 use std::fs;
 use std::path::Path;
 use std::time::Instant;

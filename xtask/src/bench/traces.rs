@@ -4,7 +4,7 @@ use super::Setup;
 use super::engine::{
     Finished, Promise, Scratch, each, finish, min_and_median_us, number, quiet_cell, repeated, rounds, row, run, table,
 };
-use model::{Captures, Cell, Conditions, Explain, ExplainRecord, Record, Span};
+use punctual_model::{Captures, Cell, Conditions, Explain, ExplainRecord, Record, Span};
 use std::path::Path;
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};
@@ -239,7 +239,8 @@ impl Monitor {
         const SETTLING: Duration = Duration::from_secs(3);
         /// It has 30 windows of a second: their cost counts more than with 5 minutes.
         const TIME: Duration = Duration::from_secs(30);
-        let used = || sys::usage::cpu_time_of(self.child.id()).map_err(|err| format!("the monitor has ended: {err}"));
+        let used =
+            || punctual_sys::usage::cpu_time_of(self.child.id()).map_err(|err| format!("the monitor has ended: {err}"));
         std::thread::sleep(SETTLING);
         let (before, began) = (used()?, Instant::now());
         std::thread::sleep(TIME);
@@ -252,7 +253,7 @@ impl Drop for Monitor {
     fn drop(&mut self) {
         /// The signal that ends a monitor in good order, so that it removes its trace (signal(7)).
         const SIGTERM: i32 = 15;
-        let _ = sys::process::signal(self.child.id(), SIGTERM);
+        let _ = punctual_sys::process::signal(self.child.id(), SIGTERM);
         let _ = self.child.wait();
     }
 }

@@ -2,9 +2,9 @@
 
 use super::noise::Noise;
 use super::{Expected, ResultRow, Scale, counted, merged};
-use analysis::stationarity::{Gate, MIN_STRETCHES, STRETCHES, Shares, shares};
-use analysis::{Course, Courses, Level, courses, estimate, of_maxima};
-use model::Histogram;
+use punctual_analysis::stationarity::{Gate, MIN_STRETCHES, STRETCHES, Shares, shares};
+use punctual_analysis::{Course, Courses, Level, courses, estimate, of_maxima};
+use punctual_model::Histogram;
 
 /// Number of permutations of the intervals.
 const ORDERS: u32 = 40_000;
@@ -119,7 +119,7 @@ pub(super) fn held(scale: Scale) -> Vec<ResultRow> {
             all.merge(&Histogram::of(&latencies(kind, &mut noise)));
             all
         });
-        let truth = analysis::quantile(&long, Level::P99.p()).unwrap_or(0);
+        let truth = punctual_analysis::quantile(&long, Level::P99.p()).unwrap_or(0);
         let (mut shown, mut held) = (0, 0);
         for _ in 0..runs {
             let latencies = latencies(kind, &mut noise);
@@ -217,7 +217,7 @@ fn latencies(kind: Kind, noise: &mut Noise) -> Vec<i64> {
 
 /// Probability that a normal variable exceeds `z`.
 fn above(z: f64) -> f64 {
-    let beyond = 0.5 * analysis::normal_beyond(z);
+    let beyond = 0.5 * punctual_analysis::normal_beyond(z);
     (if z > 0.0 { beyond } else { 1.0 - beyond }).max(1e-12)
 }
 

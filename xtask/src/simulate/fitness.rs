@@ -3,7 +3,7 @@
 use super::noise::{Noise, Parent};
 use super::tail::Truth;
 use super::{Expected, ResultRow, Scale, counted};
-use analysis::tail::{Gpd, MOST_DISTANCE, anderson_darling, widest_by_chance, widest_gap};
+use punctual_analysis::tail::{Gpd, MOST_DISTANCE, anderson_darling, widest_by_chance, widest_gap};
 
 const RUNS: u32 = 300;
 

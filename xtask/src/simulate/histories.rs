@@ -2,7 +2,7 @@
 
 use super::noise::Noise;
 use super::{Expected, ResultRow, Scale, counted};
-use analysis::history::{Budget, Change, Charts, Expectation, Point, Response, changes, threshold};
+use punctual_analysis::history::{Budget, Change, Charts, Expectation, Point, Response, changes, threshold};
 
 /// Runs of a year.
 const YEAR: usize = 365;

@@ -2,7 +2,7 @@
 
 use super::noise::Noise;
 use super::{Expected, ResultRow, Scale};
-use analysis::factorial::{Design, effects};
+use punctual_analysis::factorial::{Design, effects};
 
 /// Number of runs here; the specification counted 300.
 const RUNS: u32 = 3_000;

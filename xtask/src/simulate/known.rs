@@ -12,11 +12,11 @@ use super::noise::Noise;
 use super::recorded::entries_of;
 use super::tuned::{BLOCKS, is_an_effect};
 use super::{Expected, ResultRow};
-use analysis::Level;
-use analysis::comparison::{Metric, Question, ratio_of};
-use analysis::factorial::Design;
-use analysis::tune::{KnobAnswer, confirmation, design, least_blocks, screened, tuned};
-use model::{Ended, Entry, Knob};
+use punctual_analysis::Level;
+use punctual_analysis::comparison::{Metric, Question, ratio_of};
+use punctual_analysis::factorial::Design;
+use punctual_analysis::tune::{KnobAnswer, confirmation, design, least_blocks, screened, tuned};
+use punctual_model::{Ended, Entry, Knob};
 use std::path::Path;
 
 /// Experiments on a recording.
@@ -197,7 +197,7 @@ impl<'a> Recording<'a> {
 
 /// The ratio of the second cell to the first.
 fn effect(metric: Metric, entries: &[Entry]) -> Option<f64> {
-    let arm = |cell: usize| analysis::comparison::Arm {
+    let arm = |cell: usize| punctual_analysis::comparison::Arm {
         name: cell.to_string(),
         entries: entries.iter().filter(|entry| entry.planned.cell_index == cell).collect(),
     };

@@ -2,8 +2,8 @@
 
 use super::noise::Noise;
 use super::{Expected, ResultRow, Scale, counted, merged};
-use analysis::{Level, share_later};
-use model::{Histogram, Period, Span};
+use punctual_analysis::{Level, share_later};
+use punctual_model::{Histogram, Period, Span};
 
 const RUNS: u32 = 2_000;
 

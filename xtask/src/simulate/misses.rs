@@ -1,8 +1,8 @@
 //! S3: coverage of the interval of a rate, where misses come in bursts of 10 on average; 10 hours.
 
 use super::{Expected, ResultRow, Scale, counted, holds};
-use analysis::{Rate, poisson_interval};
-use model::Span;
+use punctual_analysis::{Rate, poisson_interval};
+use punctual_model::Span;
 
 const RUNS: u32 = 4_000;
 const HOURS: f64 = 10.0;

@@ -1,7 +1,7 @@
 //! Noise of known distributions, reproducible by seed.
 
-use analysis::{normal_beyond, normal_quantile};
-use model::SplitMix64;
+use punctual_analysis::{normal_beyond, normal_quantile};
+use punctual_model::SplitMix64;
 
 /// A source of noise.
 #[derive(Debug, Clone)]

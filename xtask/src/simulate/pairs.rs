@@ -2,7 +2,7 @@
 
 use super::noise::Noise;
 use super::{Expected, ResultRow, Scale, counted, counted_on, holds};
-use analysis::paired::{ENOUGH_EVIDENCE, decided_after, evidence_of, hodges_lehmann, signed_rank};
+use punctual_analysis::paired::{ENOUGH_EVIDENCE, decided_after, evidence_of, hodges_lehmann, signed_rank};
 
 /// Number of blocks of a sequence that is evaluated repeatedly.
 const MOST: usize = 40;
@@ -64,7 +64,7 @@ fn intervals(scale: Scale) -> Vec<ResultRow> {
     let runs = scale.of(4_000);
     let mut rows = Vec::new();
     for (n, power) in [(6, 0.36), (8, 0.61), (12, 0.85), (16, 0.94), (24, 1.0)] {
-        let holds = |effect: Option<analysis::paired::Effect>, truth: f64| {
+        let holds = |effect: Option<punctual_analysis::paired::Effect>, truth: f64| {
             effect.is_some_and(|effect| holds((effect.lower, effect.upper), truth))
         };
         let shares = [

@@ -2,9 +2,9 @@
 
 use super::noise::Noise;
 use super::{Expected, ResultRow, Scale, merged};
-use analysis::stationarity::Gate;
-use analysis::{Level, estimate, order_ranks};
-use model::Histogram;
+use punctual_analysis::stationarity::Gate;
+use punctual_analysis::{Level, estimate, order_ranks};
+use punctual_model::Histogram;
 
 /// Samples of a run.
 const SAMPLES: usize = 100_000;
@@ -143,7 +143,7 @@ fn passes_gate(slices: &[Histogram]) -> bool {
 fn truths(kind: Kind, runs: u32, noise: &mut Noise, levels: [Level; 2]) -> [f64; 2] {
     match kind {
         Kind::Independent | Kind::Autoregression(_) => {
-            levels.map(|level| UNIT_NS * (0.3 * analysis::normal_quantile(level.p())).exp())
+            levels.map(|level| UNIT_NS * (0.3 * punctual_analysis::normal_quantile(level.p())).exp())
         }
         Kind::Bursts | Kind::Regimes(_) => {
             let mut all: Vec<i64> = (0..runs).flat_map(|_| latencies(kind, noise)).collect();

@@ -13,10 +13,10 @@
 use super::noise::Noise;
 use super::scaled::scaled;
 use super::{Expected, ResultRow, counted, merged, relabelled, tuned};
-use analysis::comparison::{Answer, Arm, Comparison, Question, compare};
-use analysis::paired::{decided_after, signed_rank};
-use analysis::{BaselineGate, Level};
-use model::{Ended, Entry, Header, Histogram};
+use punctual_analysis::comparison::{Answer, Arm, Comparison, Question, compare};
+use punctual_analysis::paired::{decided_after, signed_rank};
+use punctual_analysis::{BaselineGate, Level};
+use punctual_model::{Ended, Entry, Header, Histogram};
 use std::path::Path;
 
 /// Pseudo-experiments of each layout with each cell.
@@ -60,7 +60,7 @@ fn read(dir: &Path) -> Result<Vec<(String, Vec<Entry>)>, String> {
         let is_whole = |entry: &&Entry| entry.planned.cell_index == cell && entry.record.ended == Ended::Completed;
         (name, entries.iter().filter(is_whole).cloned().collect())
     };
-    Ok(analysis::cell_names(&header.cells).into_iter().enumerate().map(of_cell).collect())
+    Ok(punctual_analysis::cell_names(&header.cells).into_iter().enumerate().map(of_cell).collect())
 }
 
 /// The header and all measurements of a run.
@@ -173,7 +173,7 @@ fn pooled(entries: &[&Entry]) -> Histogram {
 }
 
 fn differences(a: &[&Entry], b: &[&Entry]) -> Vec<f64> {
-    let p99 = |entry: &Entry| analysis::quantile(&histogram(entry), Level::P99.p()).unwrap_or(1) as f64;
+    let p99 = |entry: &Entry| punctual_analysis::quantile(&histogram(entry), Level::P99.p()).unwrap_or(1) as f64;
     a.iter().zip(b).map(|(a, b)| (p99(b) / p99(a)).ln()).collect()
 }
 
@@ -243,7 +243,7 @@ fn mann_whitney(a: &Histogram, b: &Histogram) -> f64 {
     }
     let all = n + m;
     let variance = n * m / 12.0 * (all + 1.0 - ties / (all * (all - 1.0)));
-    if variance > 0.0 { analysis::normal_beyond((u - n * m / 2.0) / variance.sqrt()) } else { 1.0 }
+    if variance > 0.0 { punctual_analysis::normal_beyond((u - n * m / 2.0) / variance.sqrt()) } else { 1.0 }
 }
 
 /// P-value of the difference of means (Welch 1947; normal, because there are thousands of samples).
@@ -251,7 +251,7 @@ fn welch(a: &Histogram, b: &Histogram) -> f64 {
     let mean = |h: &Histogram| h.sum_ns as f64 / h.n as f64;
     let variance = |h: &Histogram| h.sum_of_squares_ns2 as f64 / h.n as f64 - mean(h).powi(2);
     let error = (variance(a) / a.n as f64 + variance(b) / b.n as f64).sqrt();
-    if error > 0.0 { analysis::normal_beyond((mean(a) - mean(b)) / error) } else { 1.0 }
+    if error > 0.0 { punctual_analysis::normal_beyond((mean(a) - mean(b)) / error) } else { 1.0 }
 }
 
 #[cfg(test)]

@@ -6,8 +6,8 @@
 
 use super::noise::Noise;
 use super::{Expected, ResultRow};
-use analysis::study::{StudyVerdict, judgments, measurements};
-use model::{Entry, Host, Kernel, Load, Policy, Preemption, Study, StudyConclusion, StudyDefinition};
+use punctual_analysis::study::{StudyVerdict, judgments, measurements};
+use punctual_model::{Entry, Host, Kernel, Load, Policy, Preemption, Study, StudyConclusion, StudyDefinition};
 use std::collections::BTreeSet;
 use std::sync::Arc;
 

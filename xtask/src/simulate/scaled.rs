@@ -1,6 +1,6 @@
 //! Recorded measurements with a known effect.
 
-use model::{Entry, Histogram};
+use punctual_model::{Entry, Histogram};
 
 /// The measurement with every latency multiplied by `factor`.
 pub(super) fn scaled(entry: &Entry, factor: f64) -> Entry {

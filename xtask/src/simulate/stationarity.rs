@@ -2,7 +2,7 @@
 
 use super::noise::Noise;
 use super::{Expected, ResultRow, Scale, counted};
-use analysis::stationarity::{Gate, MannKendall, Pettitt, mann_kendall, periodicity, pettitt, rank_ljung_box};
+use punctual_analysis::stationarity::{Gate, MannKendall, Pettitt, mann_kendall, periodicity, pettitt, rank_ljung_box};
 
 /// Block maxima of a run.
 const BLOCKS: usize = 600;
@@ -151,8 +151,8 @@ pub(super) fn maximum(scale: Scale) -> Vec<ResultRow> {
     for (times, specified) in [(0.5, 0.330), (1.0, 0.499), (3.0, 0.753), (10.0, 0.910)] {
         let next = (1..).find(|n| f64::from(*n) >= times * f64::from(MEASURED)).unwrap_or(MEASURED);
         let count = (0..runs).filter(|_| largest(next) > largest(MEASURED)).count();
-        let span = |n: u32| model::Span(u64::from(n));
-        let theory = analysis::enough::new_maximum(span(MEASURED), span(next)).unwrap_or(f64::NAN);
+        let span = |n: u32| punctual_model::Span(u64::from(n));
+        let theory = punctual_analysis::enough::new_maximum(span(MEASURED), span(next)).unwrap_or(f64::NAN);
         let what = format!("{times} times as long exceeds the maximum");
         let count = u32::try_from(count).unwrap_or(runs);
         rows.push(ResultRow::share(what.clone(), count, runs, Expected::Share(specified, 20_000)));

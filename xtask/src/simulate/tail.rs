@@ -2,7 +2,7 @@
 
 use super::noise::{Noise, Parent};
 use super::{Expected, ResultRow, Scale};
-use analysis::tail::{ONE_SIDED_95, SHAPES, TWO_SIDED_95, level, tail_limit};
+use punctual_analysis::tail::{ONE_SIDED_95, SHAPES, TWO_SIDED_95, level, tail_limit};
 
 /// Extrapolation factor of the measured time.
 const TIMES: f64 = 10.0;
@@ -41,7 +41,7 @@ impl Truth {
                 (0..n).map(block).collect()
             }
             Truth::Autoregression(correlation) => {
-                let smaller = |z: f64| 1.0 - 0.5 * analysis::normal_beyond(z);
+                let smaller = |z: f64| 1.0 - 0.5 * punctual_analysis::normal_beyond(z);
                 let chance = |z: f64| if z > 0.0 { smaller(z) } else { 1.0 - smaller(z) };
                 let normal = noise.autoregression(correlation, n);
                 normal.into_iter().map(|z| Parent::Exponential.maximum(chance(z))).collect()

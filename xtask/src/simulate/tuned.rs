@@ -3,11 +3,11 @@
 use super::noise::Noise;
 use super::scaled::scaled;
 use super::{Expected, ResultRow, Scale};
-use analysis::Level;
-use analysis::comparison::Metric;
-use analysis::testing::RunBuilder;
-use analysis::tune::{KnobAnswer, Tuned, confirmation, design, least_blocks, screened, tuned};
-use model::{CpuSet, Entry, Knob, Planned, Span};
+use punctual_analysis::Level;
+use punctual_analysis::comparison::Metric;
+use punctual_analysis::testing::RunBuilder;
+use punctual_analysis::tune::{KnobAnswer, Tuned, confirmation, design, least_blocks, screened, tuned};
+use punctual_model::{CpuSet, Entry, Knob, Planned, Span};
 
 /// Experiments of each row.
 const EXPERIMENTS: u32 = 1_000;

@@ -26,7 +26,7 @@ pub(super) fn unread(tree: &Tree) -> Vec<Violation> {
         for (at, word) in CLOCKS.iter().flat_map(|word| uses(&code, word).map(move |at| (at, word))) {
             if parts.iter().any(|part| part.contains(&at)) {
                 let line = 1 + code[..at].matches('\n').count();
-                let remedy = "wait with comes_true of sys::testing, or move it to tests/cli/host";
+                let remedy = "wait with comes_true of punctual_sys::testing, or move it to tests/cli/host";
                 let what = format!("`{word}`: a gate's test reads no clock");
                 found.push(Violation::new(&file.path, line, what, remedy));
             }
@@ -171,7 +171,7 @@ mod tests {
         }
         let one = lines(unread, &[("crates/model/tests/a.rs", "\nfn f() { sleep(d) }\n")]);
         let want = "crates/model/tests/a.rs:2: `sleep(`: a gate's test reads no clock; wait with comes_true of \
-                    sys::testing, or move it to tests/cli/host";
+                    punctual_sys::testing, or move it to tests/cli/host";
         assert_eq!(one, [want]);
     }
 

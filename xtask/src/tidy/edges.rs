@@ -8,6 +8,8 @@ use super::tree::{File, Tree};
 
 const DOCUMENT: &str = "ARCHITECTURE.md";
 const STATISTICS: &str = "crates/analysis/src/";
+/// Begin of the names of our packages, as Cargo knows them.
+const PACKAGES: &str = "punctual-";
 
 /// Edges `(from, to)` with the path and line of the first occurrence.
 type Edges = BTreeMap<(String, String), (String, usize)>;
@@ -99,10 +101,11 @@ fn dependencies(file: &File) -> impl Iterator<Item = (usize, &str)> {
         if let Some(section) = text.trim().strip_prefix('[') {
             let section = section.trim_end_matches(']');
             inside = section == "dependencies" || section.ends_with(".dependencies");
-            return section.strip_prefix("dependencies.").map(|key| (line, key));
+            let key = section.strip_prefix("dependencies.")?;
+            return Some((line, key.strip_prefix(PACKAGES).unwrap_or(key)));
         }
         let key = text.split(['.', '=', ' ']).next().filter(|key| inside && !key.is_empty())?;
-        Some((line, key))
+        Some((line, key.strip_prefix(PACKAGES).unwrap_or(key)))
     })
 }
 
@@ -162,7 +165,7 @@ mod tests {
                 vec!["ARCHITECTURE.md:2: edge cli -> load does not exist; take it out of the block"],
             ),
             (
-                "use crate::{\n    host,\n    load, store::Run,\n};\n",
+                "use crate::{\n    host,\n    load, punctual_store::Run,\n};\n",
                 vec![
                     "crates/analysis/src/cli/mod.rs:1: edge cli -> store is not printed in ARCHITECTURE.md; remove the use, or argue for it there",
                 ],

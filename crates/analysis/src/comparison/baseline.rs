@@ -7,7 +7,7 @@ use crate::run::RunSummary;
 use crate::stats::paired::holm;
 use crate::verdict::{Case, Gap, Kept, Verdict, Violation};
 use crate::wording::number;
-use model::{Cell, Entry, Header, Order};
+use punctual_model::{Cell, Entry, Header, Order};
 
 /// Significance level at which a cell counts as later, after adjustment for the number of cells.
 const LEVEL: f64 = 0.05;
@@ -190,7 +190,7 @@ mod tests {
     /// `[later, not later]`.
     fn gates(factor: f64, experiments: u64) -> [usize; 2] {
         let gate = |experiment: u64| {
-            let mut random = model::SplitMix64::new(experiment);
+            let mut random = punctual_model::SplitMix64::new(experiment);
             let mut side = |day: u64, factor: f64| {
                 let mut run = RunBuilder::new();
                 run.cell("none", "fifo:80");
@@ -200,7 +200,7 @@ mod tests {
                     let of_block = factor * (0.8 + 0.4 * random.below(1_000) as f64 / 1_000.0);
                     let seed = random.next_bits();
                     run.measure(block, 0, move |cpu, cycle| {
-                        let noise = model::SplitMix64::new(seed + cycle * 2 + u64::from(cpu)).below(5_000);
+                        let noise = punctual_model::SplitMix64::new(seed + cycle * 2 + u64::from(cpu)).below(5_000);
                         #[expect(clippy::cast_possible_truncation, reason = "some microseconds")]
                         let ns = (of_block * (20_000.0 + noise as f64)) as i64;
                         ns
@@ -209,8 +209,12 @@ mod tests {
                 run
             };
             let (old, new) = (side(0, 1.0), side(0, factor));
-            let question =
-                Question { metric: Some(model::Level::P50), margin: Some(1.25), force: true, ..Question::default() };
+            let question = Question {
+                metric: Some(punctual_model::Level::P50),
+                margin: Some(1.25),
+                force: true,
+                ..Question::default()
+            };
             let compared =
                 compare(&arm(String::new(), &old.entries, 0), &arm(String::new(), &new.entries, 0), None, &question);
             Gate::of(&compared, compared.primary.ratio.map_or(1.0, |ratio| ratio.p))
@@ -294,7 +298,7 @@ mod tests {
         let (mut new, old) = (run(1, 1), run(1, 0));
         new.header.plan.require.set_all("max=1us").unwrap();
         assert!(verdict(&new, &old, true).starts_with("Verdict: FAIL none/fifo:80: max "));
-        new.header.plan.require = model::Requirement::default();
+        new.header.plan.require = punctual_model::Requirement::default();
         new.header.plan.require.set_all("misses_per_hour=1").unwrap();
         assert!(verdict(&new, &old, true).starts_with("Verdict: INCONCLUSIVE: none/fifo:80: 0 misses"));
     }

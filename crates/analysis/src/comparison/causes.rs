@@ -2,7 +2,7 @@
 
 use super::Arm;
 use crate::explain::{cause_name, merged};
-use model::{Cause, ExplainRecord};
+use punctual_model::{Cause, ExplainRecord};
 use serde::Serialize;
 
 /// A cause that made wake-ups of one configuration late, and none of the other.
@@ -40,7 +40,7 @@ pub(super) fn of_one(a: &Arm<'_>, b: &Arm<'_>) -> Vec<CauseOfOne> {
     }
     let only = |of: &ExplainRecord, other: &ExplainRecord| -> Vec<(Cause, Option<Cause>, u64)> {
         let is_notable = |ns: u64| ns.saturating_mul(100) >= of.late.ns().saturating_mul(NOTABLE_PERCENT);
-        let is_in = |cause: &model::CauseTotal| {
+        let is_in = |cause: &punctual_model::CauseTotal| {
             other.causes.iter().any(|there| (there.cause, there.or) == (cause.cause, cause.or))
         };
         let causes = of.causes.iter().filter(|cause| {
@@ -60,7 +60,7 @@ pub(super) fn of_one(a: &Arm<'_>, b: &Arm<'_>) -> Vec<CauseOfOne> {
 mod tests {
     use super::*;
     use crate::testing::RunBuilder;
-    use model::{CauseTotal, Explain, Span};
+    use punctual_model::{CauseTotal, Explain, Span};
 
     fn explained(causes: &[(Cause, u64)]) -> ExplainRecord {
         let total = |(cause, ns): &(Cause, u64)| CauseTotal {

@@ -2,7 +2,7 @@
 
 use super::{Arm, Comparison, Question, compare};
 use crate::summary::names;
-use model::{Entry, Header, Selector, Until};
+use punctual_model::{Entry, Header, Selector, Until};
 
 /// Returns a cell of a run as one side of a comparison.
 pub fn arm<'a>(header: &Header, entries: &'a [Entry], cell_index: usize) -> Arm<'a> {

@@ -6,7 +6,7 @@
 
 use crate::machine::facts;
 use crate::wording::facts_apart;
-use model::{Cell, Conditions, Explain, Header, Host, Kernel};
+use punctual_model::{Cell, Conditions, Explain, Header, Host, Kernel};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -52,7 +52,7 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Differences between two measurements, each a cell on a machine. `asked` holds the axes of [`model::Selector::AXES`]
+/// Differences between two measurements, each a cell on a machine. `asked` holds the axes of [`punctual_model::Selector::AXES`]
 /// under comparison.
 pub fn differences(a: (&Cell, &Host), b: (&Cell, &Host), asked: &[&str]) -> Vec<Difference> {
     let conditions = conditions(a.0).into_iter().zip(conditions(b.0)).filter(|(a, b)| a != b);
@@ -179,7 +179,7 @@ pub fn why_not(differences: &[Difference]) -> Option<String> {
 mod tests {
     use super::*;
     use crate::testing::{RunBuilder, cell, host};
-    use model::{CoKernel, Cobalt, Gravity, Prepare, Span};
+    use punctual_model::{CoKernel, Cobalt, Gravity, Prepare, Span};
 
     fn of_cells(change: impl Fn(&mut Cell), asked: &[&str]) -> Vec<(&'static str, Role)> {
         let mut other = cell("none", "other");
@@ -199,7 +199,7 @@ mod tests {
         assert_eq!((of_cells(|_| (), &[]), of_hosts(|_| ())), (Vec::new(), Vec::new()));
         assert_eq!(why_not(&[]), None);
         // The limits of a verdict or a load do not change the latency.
-        assert_eq!(of_cells(|cell| cell.conditions.load_must_hold = model::Percent::new(50), &[]), []);
+        assert_eq!(of_cells(|cell| cell.conditions.load_must_hold = punctual_model::Percent::new(50), &[]), []);
     }
 
     #[test]
@@ -270,7 +270,7 @@ mod tests {
             ("container", Role::Beside, &|host| host.container = text("docker")),
             ("frequency governor", Role::Beside, &|host| host.governors = vec!["powersave".to_owned()]),
             ("clock source", Role::Beside, &|host| host.clock_source = text("hpet")),
-            ("preemption model", Role::Beside, &|host| host.preemption = Some(model::Preemption::None)),
+            ("preemption model", Role::Beside, &|host| host.preemption = Some(punctual_model::Preemption::None)),
             ("transparent huge pages", Role::Beside, &|host| host.memory.huge_pages = text("always")),
         ];
         for (fact, role, change) in changes {

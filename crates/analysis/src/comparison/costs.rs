@@ -6,7 +6,7 @@ use crate::comparison::comparability::Difference;
 use crate::comparison::{Arm, Question, Refusal, blocks_of};
 use crate::stats::paired::{hodges_lehmann, holm, signed_rank};
 use crate::summary::cost::{cost_of, group_of, median, total_of};
-use model::{COST_OPERATIONS, Record};
+use punctual_model::{COST_OPERATIONS, Record};
 use serde::Serialize;
 use std::collections::BTreeMap;
 

@@ -4,7 +4,7 @@ use super::{Answer, Comparison, Measured, Metric, Question, Refusal};
 use crate::comparison::comparability::{Difference, Role};
 use crate::machine::facts;
 use crate::summary::imported::ImportedCell;
-use model::{Imported, Level};
+use punctual_model::{Imported, Level};
 
 /// Compares two imported measurements; the answer is always [`Refusal::NoBlocks`]. Values are by wake-up, because
 /// missed due times are unknown.
@@ -51,7 +51,7 @@ fn differences(a: &ImportedCell, b: &ImportedCell) -> Vec<Difference> {
             ("latency of", Some(conditions.what.clone())),
             ("policy", conditions.policy.map(|policy| policy.to_string())),
             ("period", conditions.period.map(|period| period.to_string())),
-            ("load", conditions.load.as_ref().map(model::ImportedLoad::label)),
+            ("load", conditions.load.as_ref().map(punctual_model::ImportedLoad::label)),
             ("unit of values", Some(resolution.to_string())),
         ];
         conditions.into_iter().chain(facts::names().zip(facts::told(host)))
@@ -66,7 +66,7 @@ mod tests {
     use crate::summarise_imported;
     use crate::summary::imported::tests::imported;
     use crate::testing::imported_thread as thread;
-    use model::{Host, Requirement};
+    use punctual_model::{Host, Requirement};
 
     fn compared(b: impl Fn(&mut Imported), question: &Question<'_>) -> Comparison {
         let latencies = |times: i64| (0..20_000).map(|i| times * 1_000 * (i % 100 + 1)).collect::<Vec<i64>>();

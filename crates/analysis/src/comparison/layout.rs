@@ -3,7 +3,7 @@
 use super::{Arm, MIN_BLOCKS, MIN_OF_EACH, Refusal, count};
 use crate::comparison::comparability::{self, Difference, Role};
 use crate::machine::config::{Likeness, compare_summaries};
-use model::{Entry, Kernel};
+use punctual_model::{Entry, Kernel};
 use std::collections::BTreeSet;
 
 /// Position of the measurements of both in time.

@@ -6,7 +6,7 @@ use crate::stats::quantile::quantile;
 use crate::stats::woodruff::CONFIDENCE;
 use crate::summary::due_time;
 use crate::summary::pool::Pool;
-use model::{Entry, Histogram, Level, Order, ThreadRecord};
+use punctual_model::{Entry, Histogram, Level, Order, ThreadRecord};
 use serde::{Serialize, Serializer};
 use std::fmt;
 

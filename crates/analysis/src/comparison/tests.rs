@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::testing::RunBuilder;
-use model::SplitMix64;
 use proptest::prelude::*;
+use punctual_model::SplitMix64;
 use std::sync::Arc;
 
 /// `blocks` blocks of two cells in random order. Latencies of the second are `ratio` times those of the first, with a

@@ -7,7 +7,7 @@ use super::locate::{Piece, Wake};
 use super::timeline::Stretch;
 use super::{Baseline, Facts, Inherited, Subject, Symbols, Trace, explanation, is_covered};
 use crate::watch::{Call, CallKind};
-use model::{Cause, Explanation, Phase};
+use punctual_model::{Cause, Explanation, Phase};
 
 /// Explains a late activation; `None` if the trace does not cover it. `subject` is its wake-up: due at the release, and
 /// back in the program at its beginning.

@@ -2,7 +2,7 @@
 
 use super::event::{CpuEvents, Event, Trace, What};
 use super::locate::{Subject, WaitsFor, Wake};
-use model::Histogram;
+use punctual_model::Histogram;
 use std::ops::Range;
 
 /// A thread that is woken by answers, or by a device.

@@ -2,7 +2,7 @@
 
 use super::event::{Event, Trace, What};
 use super::locate::{Subject, WaitsFor, Wake};
-use model::{Phase, Span};
+use punctual_model::{Phase, Span};
 
 /// Usual lengths, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

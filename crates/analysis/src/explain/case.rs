@@ -3,7 +3,7 @@
 use super::event::{What, flags};
 use super::{Facts, Inside, Subject, Symbols, Trace, WaitsFor, explain, explain_activation};
 use crate::watch::{Activation, Release};
-use model::{Explanation, Owner};
+use punctual_model::{Explanation, Owner};
 use serde::{Deserialize, Serialize};
 use std::ops::Range;
 

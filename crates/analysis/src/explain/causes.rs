@@ -1,6 +1,6 @@
 //! Causes: what reports say about each besides its name, in one table.
 
-use model::Cause;
+use punctual_model::Cause;
 
 /// Texts and color of a cause.
 #[derive(Debug, Clone, Copy)]

@@ -1,6 +1,6 @@
 //! The clock of a guest in terms of the host's, from readings at the start and at the end of a measurement.
 
-use model::{ClockMark, ClockTie, GuestStop};
+use punctual_model::{ClockMark, ClockTie, GuestStop};
 
 /// The largest difference in rate, parts in 10^9, of two clocks that count one oscillator: guests calibrate theirs.
 const MAX_DRIFT_PPB: i64 = 500_000;

@@ -2,7 +2,7 @@
 
 use super::shares;
 use crate::watch::Activation;
-use model::{Cause, CodeFrame, CodePlace, Phase, SampledAt, Segment, Share};
+use punctual_model::{Cause, CodeFrame, CodePlace, Phase, SampledAt, Segment, Share};
 use serde::{Deserialize, Serialize};
 
 /// A sample of the stack of a watched thread.

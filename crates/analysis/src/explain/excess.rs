@@ -6,7 +6,7 @@ use super::thread_state::{self, ThreadState};
 use super::timeline::{self, Stretch};
 use super::{Facts, Subject, Trace};
 use crate::watch::{Activation, Call, CallKind, Usual};
-use model::Cause;
+use punctual_model::Cause;
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 

@@ -16,7 +16,7 @@ use super::untraced_gap::{self, Hole, NOTABLE_NS};
 use super::{Facts, Symbols};
 use crate::watch::Activation;
 use crate::wording::duration;
-use model::{Cause, Evidence, Owner, Phase, Segment, Span};
+use punctual_model::{Cause, Evidence, Owner, Phase, Segment, Span};
 
 /// All data on one wake-up.
 pub(super) struct Scene<'a> {

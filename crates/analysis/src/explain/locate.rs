@@ -2,7 +2,7 @@
 
 use super::event::{Context, CpuEvents, DEADLINE_PRIORITY, Event, Trace, What, state};
 use super::timeline;
-use model::{Phase, PhaseLength, Span};
+use punctual_model::{Phase, PhaseLength, Span};
 use serde::{Deserialize, Serialize};
 
 /// Longest time, ns, between an interrupt and the start of a softirq that belongs to it.

@@ -7,7 +7,7 @@ use super::sleep::Sleep;
 use super::thread_state::{self, ThreadState};
 use super::timeline;
 use crate::watch::{Block, Call};
-use model::Cause;
+use punctual_model::Cause;
 use std::collections::BTreeMap;
 
 /// Value of a futex that is a lock for which others wait, as in glibc, and the bit for that in one that names its owner

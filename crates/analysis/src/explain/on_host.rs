@@ -4,7 +4,7 @@
 
 use super::shares;
 use super::totals::Totals;
-use model::{
+use punctual_model::{
     Cause, Cell, Evidence, ExplainRecord, Explanation, GuestStop, HostLanes, HostPiece, HostState, NotCovered, Owner,
     Phase, PhaseLength, Segment, Span,
 };

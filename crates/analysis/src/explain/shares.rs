@@ -1,6 +1,6 @@
 //! Sums of stretches by owner and cause; threads of one name count together.
 
-use model::{Cause, Evidence, Explanation, Owner, Segment, Share, Span};
+use punctual_model::{Cause, Evidence, Explanation, Owner, Segment, Share, Span};
 use std::collections::{BTreeMap, BTreeSet};
 
 /// Stretches of one name, cause and evidence.

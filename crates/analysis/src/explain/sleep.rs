@@ -7,7 +7,7 @@ use super::judge::{Reading, Scene};
 use super::locate::first_after;
 use super::{stack, timeline};
 use crate::watch::{Block, Call, CallKind, priority_text};
-use model::Cause;
+use punctual_model::Cause;
 
 /// What a sleep within an activation was for.
 pub(super) struct Sleep {

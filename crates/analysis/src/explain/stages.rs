@@ -1,7 +1,7 @@
 //! Lateness of the timer interrupt of every wake-up, not only of late ones: the irq latency of timerlat.
 
 use super::event::{Event, What};
-use model::{Histogram, Schedule};
+use punctual_model::{Histogram, Schedule};
 use std::collections::HashMap;
 
 /// A measured thread.
@@ -87,7 +87,7 @@ impl Stages {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::ClockTime;
+    use punctual_model::ClockTime;
 
     const TIMER: u64 = 0xabc;
 

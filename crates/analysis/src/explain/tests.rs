@@ -9,7 +9,7 @@ mod properties;
 mod timers;
 
 use super::*;
-use model::{Cause, Evidence, Phase};
+use punctual_model::{Cause, Evidence, Phase};
 
 pub(super) const ME: i32 = 100;
 pub(super) const OTHER: i32 = 200;

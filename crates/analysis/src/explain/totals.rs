@@ -1,6 +1,6 @@
 //! Totals of a cell: the causes of all its explained wake-ups together.
 
-use model::{Cause, CauseTotal, Evidence, ExplainRecord, Explanation, OwnerTotal, Span};
+use punctual_model::{Cause, CauseTotal, Evidence, ExplainRecord, Explanation, OwnerTotal, Span};
 use std::collections::BTreeMap;
 
 /// Sums over explained wake-ups, including those that are not kept.

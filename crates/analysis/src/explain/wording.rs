@@ -2,7 +2,7 @@
 
 use super::causes::{EITHER, row_of};
 use crate::wording::{duration, things};
-use model::{Cause, CodePlace, ExplainRecord, Explanation, NotCovered, Share, Span};
+use punctual_model::{Cause, CodePlace, ExplainRecord, Explanation, NotCovered, Share, Span};
 
 /// Name of a cause in tables, with the alternative if the trace allows two.
 pub fn cause_name(cause: Cause, or: Option<Cause>) -> String {
@@ -102,7 +102,7 @@ fn clause(share: &Share) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Evidence, Owner, Phase};
+    use punctual_model::{Evidence, Owner, Phase};
 
     fn share(cause: Cause, or: Option<Cause>, evidence: Evidence) -> Share {
         Share {
@@ -159,7 +159,7 @@ mod tests {
     #[test]
     fn a_place_in_the_code_has_what_is_known() {
         let place = |function: Option<&str>, line: Option<u32>, samples, of| {
-            let at = model::CodeFrame {
+            let at = punctual_model::CodeFrame {
                 function: function.map(str::to_owned),
                 file: line.map(|_| "/src/robot/servo.c".to_owned()),
                 line,

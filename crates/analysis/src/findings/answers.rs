@@ -84,7 +84,7 @@ pub(super) fn findings(due: u64, summary: &CellSummary, response: &Response) -> 
     if left_out > 0 {
         return vec![AnswersLeftOut { left_out }.into()];
     }
-    let p99_by_due_time_ns = summary.due_times.quantiles.at(model::Level::P99).value_ns();
+    let p99_by_due_time_ns = summary.due_times.quantiles.at(punctual_model::Level::P99).value_ns();
     let found = [
         when(never > 0, NeverAnswered { never, triggers, at_least_ns, p99_by_due_time_ns }),
         when(late > 0, LateAnswers { late, triggers }),

@@ -5,7 +5,7 @@ use crate::summary::cell::CellSummary;
 use crate::summary::pool::Pool;
 use crate::summary::threads::CobaltThreads;
 use crate::wording::{count, duration, things};
-use model::{Header, OnSpikeRecord, SwitchReason, Usage};
+use punctual_model::{Header, OnSpikeRecord, SwitchReason, Usage};
 
 finding!(
     /// Threads of Cobalt left its primary mode between two cycles.
@@ -215,7 +215,7 @@ pub(super) mod tests {
     use crate::findings::{DmaLatencyLeft, FewSlices, MemoryUnlocked};
     use crate::summarise;
     use crate::testing::RunBuilder;
-    use model::{Achieved, ThreadRecord};
+    use punctual_model::{Achieved, ThreadRecord};
 
     /// One cell of one block; `change` is applied to every thread.
     pub(in crate::findings) fn of(

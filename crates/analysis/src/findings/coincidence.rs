@@ -3,7 +3,7 @@
 use super::{Finding, when};
 use crate::summary::pool::Pool;
 use crate::wording::{duration, number};
-use model::{Entry, Header, MachineSecond, Order, Span};
+use punctual_model::{Entry, Header, MachineSecond, Order, Span};
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -86,7 +86,7 @@ pub(super) fn steal(header: &Header, pool: &Pool<'_>) -> Option<Finding> {
     let known = || seconds().filter_map(|second| Some((second.steal_ms?, second.elapsed)));
     let steal_ms: u64 = known().map(|(steal_ms, _)| steal_ms).sum();
     let elapsed: f64 = known().map(|(_, elapsed)| elapsed.as_secs_f64()).sum();
-    let cpus = header.host.cpus_online.as_ref().map(model::CpuSet::len).filter(|cpus| *cpus > 0);
+    let cpus = header.host.cpus_online.as_ref().map(punctual_model::CpuSet::len).filter(|cpus| *cpus > 0);
     let share = cpus.map(|cpus| steal_ms as f64 / 1e3 / elapsed / cpus as f64);
     when(steal_ms > 0, Steal { steal_ms, share })
 }
@@ -157,11 +157,11 @@ mod tests {
         let record = &mut run.entries[0].record;
         record.threads.truncate(1);
         record.threads[0].seconds = (0..30)
-            .map(|second| model::Second {
+            .map(|second| punctual_model::Second {
                 second,
                 max_ns: Some(if late.contains(&second) { 900_000 } else { 5_000 }),
                 max_cycle: Some(second * 1000 + 500),
-                ..model::Second::default()
+                ..punctual_model::Second::default()
             })
             .collect();
         record.machine = (0..30)

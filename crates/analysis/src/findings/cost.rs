@@ -4,7 +4,7 @@ use super::{Finding, when};
 use crate::summary::cell::CellSummary;
 use crate::summary::pool::Pool;
 use crate::wording::number;
-use model::{SkippedOperation, Span};
+use punctual_model::{SkippedOperation, Span};
 use std::collections::BTreeMap;
 
 finding!(

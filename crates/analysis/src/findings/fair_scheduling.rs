@@ -4,7 +4,7 @@ use super::Finding;
 use crate::summary::cell::{CellSummary, Max};
 use crate::summary::pool::Pool;
 use crate::wording::{count, duration};
-use model::{Cell, CpuSet, Entry, Host, Kernel, Load, Period, Policy, Prepare, Task};
+use punctual_model::{Cell, CpuSet, Entry, Host, Kernel, Load, Period, Policy, Prepare, Task};
 use std::collections::HashMap;
 
 finding!(
@@ -93,7 +93,7 @@ mod tests {
     use super::*;
     use crate::summarise;
     use crate::testing::RunBuilder;
-    use model::{CpuSet, LoadRecord, Period, Span};
+    use punctual_model::{CpuSet, LoadRecord, Period, Span};
 
     const LATE: i64 = 3_000_000;
 
@@ -149,7 +149,7 @@ mod tests {
         assert_eq!(changed(|cell| cell.load = "none".parse().unwrap()), None);
         assert_eq!(changed(|cell| cell.period = Period::try_from(Span(500_000)).unwrap()), None);
         assert_eq!(changed(|cell| cell.cpus = [0].into_iter().collect()), None);
-        assert_eq!(changed(|cell| cell.policy = model::Policy::OTHER), None);
+        assert_eq!(changed(|cell| cell.policy = punctual_model::Policy::OTHER), None);
 
         let mut unmeasured = run(LATE, 5_000);
         unmeasured.entries.pop();

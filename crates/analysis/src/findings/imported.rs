@@ -4,7 +4,7 @@ use crate::stats::course::{Course, Measure};
 use crate::stats::woodruff::{MIN_SLICES, Quantile, Refusal};
 use crate::summary::imported::ImportedCell;
 use crate::wording::{count, duration, things};
-use model::{Level, Order};
+use punctual_model::{Level, Order};
 use serde::Serialize;
 use std::fmt;
 

@@ -4,7 +4,7 @@ use super::{Finding, when};
 use crate::summary::cell::CellSummary;
 use crate::summary::pool::Pool;
 use crate::wording::{count, duration};
-use model::{CobaltContext, Period};
+use punctual_model::{CobaltContext, Period};
 
 finding!(
     /// The program reports less than a cell of this program has.

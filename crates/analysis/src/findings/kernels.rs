@@ -4,7 +4,7 @@ use super::Finding;
 use crate::machine::config::{Likeness, compare_summaries, without_choice};
 use crate::summary::work::{ComparedLoad, compared};
 use crate::wording::different_work;
-use model::{Cell, ConfigSummary, Entry, Header, Kernel, LabClock, Order};
+use punctual_model::{Cell, ConfigSummary, Entry, Header, Kernel, LabClock, Order};
 use std::collections::HashMap;
 
 finding!(
@@ -160,7 +160,7 @@ mod tests {
     use crate::findings::Finding;
     use crate::summarise;
     use crate::testing::{RunBuilder, lab};
-    use model::{KernelConfig, LabRecord, LoadRecord, LoadSecond, Span};
+    use punctual_model::{KernelConfig, LabRecord, LoadRecord, LoadSecond, Span};
 
     /// Findings of a run on these kernels, each with its load's operations a second and its configuration.
     fn said(kernels: &[(&str, u64, &str)]) -> Vec<String> {

@@ -3,7 +3,7 @@
 use super::{Finding, when};
 use crate::summary::pool::Pool;
 use crate::wording::things;
-use model::{Entry, LoadRecord, Percent};
+use punctual_model::{Entry, LoadRecord, Percent};
 
 finding!(
     /// A load failed before the end of the measurement.
@@ -105,7 +105,7 @@ mod tests {
     use crate::summarise;
     use crate::testing::RunBuilder;
     use crate::verdict::Verdict;
-    use model::{LoadFailure, LoadSecond, ProgramRecord, Span};
+    use punctual_model::{LoadFailure, LoadSecond, ProgramRecord, Span};
 
     fn second(operations: u64, cpu_us: u64) -> LoadSecond {
         LoadSecond { elapsed: Span::SECOND, operations: Some(operations), cpu_us: Some(cpu_us) }

@@ -3,7 +3,7 @@
 use super::{Finding, throttling, when};
 use crate::machine::facts::{self, FAST_CLOCKS};
 use crate::wording::{facts_apart, things};
-use model::{Entry, Header, Host, Kernel, LabClock, Preemption, Prepare};
+use punctual_model::{Entry, Header, Host, Kernel, LabClock, Preemption, Prepare};
 use std::collections::HashMap;
 
 finding!(
@@ -227,7 +227,7 @@ mod tests {
     use super::*;
     use crate::findings::{FairServer, RtThrottling};
     use crate::testing::{RunBuilder, host};
-    use model::Host;
+    use punctual_model::Host;
 
     fn found(host: Host, policy: &str) -> Vec<Finding> {
         let mut run = RunBuilder::new();

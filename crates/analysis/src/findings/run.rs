@@ -5,7 +5,7 @@ use crate::stats::rate::visibility_floor;
 use crate::summary::cell::CellSummary;
 use crate::summary::names;
 use crate::wording::{count, duration, things};
-use model::{Ended, Entry, Header, Span};
+use punctual_model::{Ended, Entry, Header, Span};
 
 finding!(
     /// Measurements ended early by a signal.
@@ -181,7 +181,7 @@ mod tests {
     use super::*;
     use crate::summarise;
     use crate::testing::{RunBuilder, cell};
-    use model::{Failed, Planned};
+    use punctual_model::{Failed, Planned};
 
     #[test]
     fn a_complete_run_says_only_what_it_could_not_see() {
@@ -241,7 +241,7 @@ mod tests {
     fn skipped_cells_are_grouped_by_reason() {
         let mut run = RunBuilder::new();
         for (load, reason) in [("none", "needs root"), ("cpu", "no such load"), ("messaging", "needs root")] {
-            run.header.skipped.push(model::Skipped { cell: cell(load, "fifo:80"), reason: reason.to_owned() });
+            run.header.skipped.push(punctual_model::Skipped { cell: cell(load, "fifo:80"), reason: reason.to_owned() });
         }
         let skipped = |cells: &[&str], reason: &str| Skipped {
             cells: cells.iter().map(|name| (*name).to_owned()).collect(),

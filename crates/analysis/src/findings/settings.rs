@@ -4,7 +4,7 @@ use super::watched::SettingsChanged;
 use super::{Finding, when};
 use crate::summary::pool::Pool;
 use crate::wording::{duration, things};
-use model::{Achieved, Task};
+use punctual_model::{Achieved, Task};
 
 finding!(
     /// A setting made for the cells was changed by another program.
@@ -112,7 +112,7 @@ mod tests {
     use crate::findings::cell::tests::{findings_of, of, steady};
     use crate::summarise;
     use crate::testing::RunBuilder;
-    use model::PreparedSetting;
+    use punctual_model::PreparedSetting;
 
     #[test]
     fn normal_threads_have_timer_slack() {

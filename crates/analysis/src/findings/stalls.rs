@@ -4,7 +4,7 @@ use super::{Finding, answers, when};
 use crate::summary::cell::CellSummary;
 use crate::summary::pool::Pool;
 use crate::wording::{count, duration, number, things};
-use model::Task;
+use punctual_model::Task;
 
 finding!(
     /// Threads were still waiting at the end of their block.
@@ -164,7 +164,7 @@ pub(super) fn findings(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
             p99_by_due_time_ns: summary
                 .due_times
                 .quantiles
-                .at(model::Level::P99)
+                .at(punctual_model::Level::P99)
                 .value_ns()
                 .filter(|_| !summary.due_times.at_least),
         };
@@ -193,7 +193,7 @@ mod tests {
     use super::*;
     use crate::findings::cell::tests::{findings_of, of, steady};
     use crate::testing::RunBuilder;
-    use model::Span;
+    use punctual_model::Span;
 
     #[test]
     fn a_thread_that_wakes_for_less_than_half_of_its_due_times_is_starved() {
@@ -213,7 +213,7 @@ mod tests {
         let missed: u64 = run.entries[0].record.threads.iter().map(|thread| thread.missed).sum();
         assert_eq!(findings_of(&run), [Drift { periods: missed, due }.into()]);
         run.entries[0].record.clock_steps =
-            [3, -7, 5].map(|step_ns| model::ClockStep { at: Span(1), step_ns }).to_vec();
+            [3, -7, 5].map(|step_ns| punctual_model::ClockStep { at: Span(1), step_ns }).to_vec();
         assert_eq!(findings_of(&run)[0], ClockSet { steps: 3, largest_ns: -7 }.into());
         let uncertain = of("fifo:80", steady, |thread| thread.origin_uncertainty = Some(Span(700)));
         assert_eq!(uncertain, [OriginUncertain { at_most_ns: 700 }.into()]);

@@ -6,7 +6,7 @@ use crate::stats::tail::{self, TailRefusal};
 use crate::summary::cell::CellSummary;
 use crate::summary::steadiness::{Steadiness, whole_ns};
 use crate::wording::{count, duration, number, things};
-use model::Level;
+use punctual_model::Level;
 use serde::Serialize;
 
 finding!(

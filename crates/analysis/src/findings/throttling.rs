@@ -3,7 +3,7 @@
 use super::{Finding, when};
 use crate::summary::cell::CellSummary;
 use crate::wording::duration;
-use model::{Header, Host};
+use punctual_model::{Header, Host};
 use serde::Serialize;
 
 finding!(

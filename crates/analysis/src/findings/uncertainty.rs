@@ -8,7 +8,7 @@ use crate::stats::woodruff::{MIN_EXCEEDANCES, MIN_SLICES, Quantile, Refusal};
 use crate::summary::cell::CellSummary;
 use crate::summary::pool::Pool;
 use crate::wording::{count, duration, things};
-use model::{Entry, Histogram, Level, Task};
+use punctual_model::{Entry, Histogram, Level, Task};
 
 finding!(
     /// Differences between the blocks of a cell.
@@ -121,7 +121,7 @@ mod tests {
     use crate::findings::cell::tests::findings_of;
     use crate::summarise;
     use crate::testing::RunBuilder;
-    use model::Span;
+    use punctual_model::Span;
 
     #[test]
     fn no_advice_to_measure_longer_is_given_where_latency_changed() {
@@ -130,7 +130,7 @@ mod tests {
         run.header.cells[0].duration = Span(60_000_000_000);
         run.header.cells[0].period = "10ms".parse().unwrap();
         run.measure(0, 0, |cpu, cycle| {
-            let noise = model::SplitMix64::new(cycle * 2 + u64::from(cpu)).below(1_000);
+            let noise = punctual_model::SplitMix64::new(cycle * 2 + u64::from(cpu)).below(1_000);
             5_000 + i64::try_from(noise).unwrap() + if cycle < 3_000 { 0 } else { 9_000 }
         });
         let summary = summarise(&run.header, &run.entries);
@@ -151,7 +151,7 @@ mod tests {
         for block in 0..3 {
             run.measure(block, 0, move |_, _| 5_000 + 1_000 * i64::from(block));
         }
-        let by_block = ByBlock { level: model::Level::P99, blocks: 3, least_ns: 5_000, most_ns: 7_000 }.into();
+        let by_block = ByBlock { level: punctual_model::Level::P99, blocks: 3, least_ns: 5_000, most_ns: 7_000 }.into();
         assert!(findings_of(&run).contains(&by_block), "{:?}", findings_of(&run));
     }
 }

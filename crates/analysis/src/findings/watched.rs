@@ -3,7 +3,7 @@
 use super::{Finding, when};
 use crate::summary::cell::CellSummary;
 use crate::wording::{count, duration, things};
-use model::{OpenActivation, OpenKind, RefusedPolicy, SettingChange, Span};
+use punctual_model::{OpenActivation, OpenKind, RefusedPolicy, SettingChange, Span};
 
 finding!(
     /// Events of the watched threads were lost.

@@ -9,7 +9,7 @@ use crate::stats::paired::holm;
 use crate::stats::special::{student_t, student_t_above};
 use crate::verdict::{Case, Gap, Kept, Verdict, Violation};
 use crate::wording::{number, things};
-use model::Entry;
+use punctual_model::Entry;
 
 /// Least earlier runs of a series.
 pub const EARLIER_RUNS: usize = 8;

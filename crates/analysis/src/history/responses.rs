@@ -2,7 +2,7 @@
 
 use crate::stats::histogram::merged;
 use crate::stats::quantile::quantile;
-use model::{Entry, Order, ThreadRecord};
+use punctual_model::{Entry, Order, ThreadRecord};
 
 /// Samples of a block below which its p99 would be its maximum.
 const LEAST_SAMPLES: u64 = 100;

@@ -3,7 +3,7 @@
 use super::change::{Budget, Change, Charts, FIRST_TEST, changes, threshold};
 use super::median::median;
 use crate::run::on_all_cpus;
-use model::Order;
+use punctual_model::Order;
 use serde::Serialize;
 use std::collections::BTreeMap;
 use std::sync::Arc;

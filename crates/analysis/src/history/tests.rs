@@ -3,7 +3,7 @@
 use super::*;
 use crate::summarise;
 use crate::testing::RunBuilder;
-use model::SplitMix64;
+use punctual_model::SplitMix64;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 

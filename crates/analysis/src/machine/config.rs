@@ -1,7 +1,7 @@
 //! Build configurations of two kernels: what differs, and whether their latencies are like for like.
 
 use crate::wording::{count, things};
-use model::{ConfigGroup, ConfigSummary, KernelConfig, Order, Preemption};
+use punctual_model::{ConfigGroup, ConfigSummary, KernelConfig, Order, Preemption};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -18,7 +18,7 @@ mod virtualisation;
 
 pub use outcome::{Outcome, Remedy, Severity};
 
-use model::{Host, Order};
+use punctual_model::{Host, Order};
 use serde::Serialize;
 
 /// One check.

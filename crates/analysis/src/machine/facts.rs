@@ -1,7 +1,7 @@
 //! Facts of a machine that affect latency, as texts: to detect changes and to distinguish machines.
 
 use crate::machine::texts::*;
-use model::{Host, Prepare, Roles, fnv1a};
+use punctual_model::{Host, Prepare, Roles, fnv1a};
 use serde::Serialize;
 use std::fmt;
 
@@ -252,7 +252,7 @@ impl fmt::Display for Fingerprint {
 mod tests {
     use super::*;
     use crate::testing::host;
-    use model::{CoKernel, Cobalt, Gravity, ModeSwitches, RealtimeTask};
+    use punctual_model::{CoKernel, Cobalt, Gravity, ModeSwitches, RealtimeTask};
 
     #[test]
     fn a_machine_changes_only_where_both_sides_are_known() {
@@ -278,7 +278,7 @@ mod tests {
         later.platform.hottest = None;
         later.platform.smi_count = Some(3);
         later.interrupts.groups[0].effective = None;
-        later.interrupts.groups.push(model::IrqGroup::new(&[999], "0".parse().unwrap(), None));
+        later.interrupts.groups.push(punctual_model::IrqGroup::new(&[999], "0".parse().unwrap(), None));
         later.cpus_allowed = None;
         assert_eq!(changes(&host(), &later, &Prepare::default(), &Roles::default()), []);
         assert_eq!(Fingerprint::of(&host()), Fingerprint::of(&later));

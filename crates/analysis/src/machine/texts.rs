@@ -1,6 +1,6 @@
 //! Text forms of facts.
 
-use model::{CpuSet, Host, OnCpus};
+use punctual_model::{CpuSet, Host, OnCpus};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
@@ -23,7 +23,7 @@ pub(super) fn frequency_limits(host: &Host) -> Option<String> {
 }
 
 pub(super) fn idle_states(host: &Host) -> Option<String> {
-    let state = |state: &model::IdleState| {
+    let state = |state: &punctual_model::IdleState| {
         let off = if state.disabled.is_empty() { String::new() } else { format!(" off on {}", state.disabled) };
         format!("{}{off}", state.name)
     };

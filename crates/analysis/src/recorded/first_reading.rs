@@ -5,7 +5,7 @@ use super::sleeps::UnseenCalls;
 use super::{Recording, Seen, Wanted};
 use crate::events::{CpuEvents, Event, Trace, What, state};
 use crate::watch::{Finished, Settings, WatchedThreads};
-use model::Watch;
+use punctual_model::Watch;
 use std::collections::{BTreeSet, HashMap};
 
 /// Late activations that are kept of one thread, where no thread was asked for.

@@ -1,7 +1,7 @@
 //! Late activations of the threads of a recorded trace: which of them may be explained.
 
 use crate::watch::{Activation, Finished};
-use model::Span;
+use punctual_model::Span;
 use std::sync::Arc;
 
 /// Activations of one thread that are remembered until it is known what is late.

@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::watch::script::{ME, OTHER, Script};
-use model::WatchTarget;
+use punctual_model::WatchTarget;
 use std::convert::Infallible;
 use syscalls::Sysno;
 
@@ -124,7 +124,12 @@ fn the_parts_of_a_trace_make_no_difference() {
         let [spike] = &judged.explained.worst[..] else { panic!("{:#?}", judged.explained) };
         assert_eq!((spike.cycle, spike.latency), (LATE.cast_signed() - 1, Span(550_000)));
         let first = &spike.shares[0];
-        assert_eq!((first.cause, first.owner.name.as_str()), (model::Cause::Lock, "logger"), "{:#?}", spike.shares);
+        assert_eq!(
+            (first.cause, first.owner.name.as_str()),
+            (punctual_model::Cause::Lock, "logger"),
+            "{:#?}",
+            spike.shares
+        );
         assert!(spike.is_complete());
     }
 }
@@ -141,7 +146,7 @@ fn without_system_calls_sleeps_are_told_apart_by_their_timers_and_have_no_cause(
     assert!(judged.seen.missing()[0].starts_with("system calls: "));
     let [spike] = &judged.explained.worst[..] else { panic!("{:#?}", judged.explained) };
     let first = &spike.shares[0];
-    assert_eq!((first.cause, first.evidence), (model::Cause::Unknown, model::Evidence::CannotTell));
+    assert_eq!((first.cause, first.evidence), (punctual_model::Cause::Unknown, punctual_model::Evidence::CannotTell));
     assert!(first.place.as_ref().is_some_and(|place| place.contains("until logger woke it")), "{first:?}");
     assert!(spike.is_complete());
 }
@@ -156,11 +161,14 @@ fn without_interrupts_or_timers_nothing_is_concluded_from_their_lack() {
     assert_eq!(control.thread.response.max_ns, Some(548_000));
     assert_eq!(judged.seen.missing().len(), 4, "{:?}", judged.seen);
     let spike = &judged.explained.worst[0];
-    let is_guess = |share: &model::Share| {
+    let is_guess = |share: &punctual_model::Share| {
         [Some(share.cause), share.or].into_iter().flatten().any(|cause| {
             matches!(
                 cause,
-                model::Cause::Steal | model::Cause::IrqsOff | model::Cause::IdleExit | model::Cause::LongRun
+                punctual_model::Cause::Steal
+                    | punctual_model::Cause::IrqsOff
+                    | punctual_model::Cause::IdleExit
+                    | punctual_model::Cause::LongRun
             )
         })
     };

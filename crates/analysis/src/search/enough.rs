@@ -6,7 +6,7 @@
 use crate::stats::rate::zero_events_upper;
 use crate::stats::special::whole;
 use crate::wording::{duration, number};
-use model::{Cell, Level, Period, Span};
+use punctual_model::{Cell, Level, Period, Span};
 use std::fmt;
 
 /// Probability that a run of `next` exceeds the maximum of a run of `measured` on an unchanged machine:

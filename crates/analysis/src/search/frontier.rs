@@ -12,7 +12,7 @@ mod wording;
 
 use crate::stats::rate::{visibility_floor, zero_events_upper};
 use crate::stats::special::whole;
-use model::{Period, Record, Span};
+use punctual_model::{Period, Record, Span};
 use serde::Serialize;
 
 /// Parameters of the search.
@@ -182,7 +182,7 @@ impl SearchParameters {
 impl Outcome {
     /// Counts of one record.
     pub fn of(record: &Record) -> Outcome {
-        let sum = |count: fn(&model::ThreadRecord) -> u64| record.threads.iter().map(count).sum();
+        let sum = |count: fn(&punctual_model::ThreadRecord) -> u64| record.threads.iter().map(count).sum();
         Outcome {
             cycles_due: sum(|thread| thread.cycles_due),
             recorded: sum(|thread| thread.recorded),

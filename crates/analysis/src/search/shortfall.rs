@@ -5,7 +5,7 @@ use crate::stats::course::Course;
 use crate::stats::woodruff::{Quantile, Refusal};
 use crate::summary::cell::CellSummary;
 use crate::wording::{duration, number};
-use model::{Level, Requirement, Span};
+use punctual_model::{Level, Requirement, Span};
 use serde::Serialize;
 use std::fmt;
 
@@ -112,15 +112,15 @@ mod tests {
     use crate::summarise;
     use crate::summary::looks::looks;
     use crate::testing::RunBuilder;
-    use model::Until;
+    use punctual_model::Until;
 
     /// Blocks of 10 s at 10 ms. Each wake-up is 5 us late, plus a random time below `spread_ns`.
     fn run(blocks: u32, spread_ns: usize) -> RunBuilder {
-        let late = |random: &mut model::SplitMix64| i64::try_from(random.below(spread_ns)).unwrap();
+        let late = |random: &mut punctual_model::SplitMix64| i64::try_from(random.below(spread_ns)).unwrap();
         run_of(blocks, late)
     }
 
-    fn run_of(blocks: u32, late_ns: impl Fn(&mut model::SplitMix64) -> i64) -> RunBuilder {
+    fn run_of(blocks: u32, late_ns: impl Fn(&mut punctual_model::SplitMix64) -> i64) -> RunBuilder {
         let mut run = RunBuilder::new();
         run.cell("none", "fifo:80");
         (run.header.plan.repetitions, run.header.plan.until) = (blocks, Some(Until::Enough));
@@ -129,7 +129,7 @@ mod tests {
         for block in 0..blocks {
             run.measure(block, 0, |cpu, cycle| {
                 let seed = u64::from(block) << 40 | cycle << 1 | u64::from(cpu);
-                5_000 + late_ns(&mut model::SplitMix64::new(seed))
+                5_000 + late_ns(&mut punctual_model::SplitMix64::new(seed))
             });
         }
         run
@@ -166,8 +166,9 @@ mod tests {
 
     #[test]
     fn intervals_are_wider_where_one_looks_several_times() {
-        let heavy =
-            |random: &mut model::SplitMix64| 5_000_000_000 / (1 + i64::try_from(random.below(1_000_000)).unwrap());
+        let heavy = |random: &mut punctual_model::SplitMix64| {
+            5_000_000_000 / (1 + i64::try_from(random.below(1_000_000)).unwrap())
+        };
         let looked = run_of(12, heavy);
         let mut once = looked.clone();
         once.header.plan.until = None;

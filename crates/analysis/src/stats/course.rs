@@ -4,7 +4,7 @@ use crate::stats::histogram::merged;
 use crate::stats::quantile::quantile;
 use crate::stats::stationarity::{Gate, MIN_STRETCHES, STRETCHES, Shares, best_split, normal_scores, shares};
 use crate::stats::woodruff::{Count, exceedances};
-use model::{Histogram, Level};
+use punctual_model::{Histogram, Level};
 use serde::Serialize;
 use std::fmt;
 
@@ -288,7 +288,7 @@ fn groups(counts: &[Count], blocks: &[u32]) -> Option<Vec<usize>> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::SplitMix64;
+    use punctual_model::SplitMix64;
 
     /// 64 slices of 1 000 samples: `latency(slice, sample, u)` with `u` even between 0 and 1.
     fn of(latency: impl Fn(usize, u64, f64) -> f64) -> [Course<usize>; 3] {

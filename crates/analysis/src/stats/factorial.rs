@@ -5,7 +5,7 @@
 
 pub use crate::stats::design::{Design, Kind, MAX_KNOBS};
 
-use model::SplitMix64;
+use punctual_model::SplitMix64;
 
 /// Permutations of the permutation test.
 const PERMUTATIONS: u32 = 2_000;

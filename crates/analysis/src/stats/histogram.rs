@@ -1,6 +1,6 @@
 //! Sums of histograms, and their moments.
 
-use model::Histogram;
+use punctual_model::Histogram;
 
 /// The sum of histograms.
 pub(crate) fn merged<'a>(histograms: impl Iterator<Item = &'a Histogram>) -> Histogram {

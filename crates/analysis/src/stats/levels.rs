@@ -5,7 +5,7 @@
 //! independent samples above it.
 
 use crate::stats::woodruff::{Quantile, Refusal, estimate_of};
-use model::{Histogram, Level};
+use punctual_model::{Histogram, Level};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::ser::SerializeMap;
 use serde::{Serialize, Serializer};

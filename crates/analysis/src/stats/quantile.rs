@@ -1,7 +1,7 @@
 //! Quantiles of a histogram: the order statistic of rank `ceil(p * n)`, at the upper edge of its bucket.
 
 use crate::stats::special::whole;
-use model::{Bucket, Histogram};
+use punctual_model::{Bucket, Histogram};
 
 /// The `p` quantile, ns: the order statistic of rank `ceil(p * n)` (type 1 of Hyndman & Fan 1996).
 ///

@@ -1,7 +1,7 @@
 //! Rates of rare events: exact Poisson intervals for episodes, and the upper limit when none was seen.
 
 use crate::stats::special::{gamma_p, inverse_gamma_p, student_t};
-use model::Span;
+use punctual_model::Span;
 use serde::Serialize;
 
 /// Confidence of every interval of a rate.

@@ -155,7 +155,7 @@ mod tests {
         742.0, 801.0, 1040.0, 860.0, 874.0, 848.0, 890.0, 744.0, 749.0, 838.0, 1050.0, 918.0, 986.0, 797.0, 923.0,
         975.0, 815.0, 1020.0, 906.0, 901.0, 1170.0, 912.0, 746.0, 919.0, 718.0, 714.0, 740.0,
     ];
-    use model::SplitMix64;
+    use punctual_model::SplitMix64;
 
     fn noise(n: usize, seed: u64) -> Vec<f64> {
         let mut random = SplitMix64::new(seed);

@@ -9,7 +9,7 @@ mod ladder;
 use crate::stats::order_interval::{binomial_quantile, order_ranks};
 use crate::stats::quantile::{bucket_at, lower_edge, rank, upper_edge};
 use crate::stats::special::{student_t, whole};
-use model::{Histogram, Level};
+use punctual_model::{Histogram, Level};
 use serde::Serialize;
 
 /// Fewest slices for an interval: fewer do not show how much slices differ.
@@ -218,7 +218,7 @@ pub(crate) fn exceedances(pooled: &Histogram, slices: &[Histogram], p: f64) -> O
 
 /// Exceedances of the quantile's bucket in each slice. Where a single bucket contains most of the exceedances, its
 /// lower edge is nearer to the quantile, and they are counted from there.
-fn counts(pooled: &Histogram, slices: &[Histogram], bucket: model::Bucket, exceedance: f64) -> Vec<Count> {
+fn counts(pooled: &Histogram, slices: &[Histogram], bucket: punctual_model::Bucket, exceedance: f64) -> Vec<Count> {
     let by_upper_edge = pooled.count_above(bucket.upper_ns) as f64 >= 0.5 * exceedance * pooled.n as f64;
     let above = |slice: &Histogram| match bucket.lower_ns.checked_sub(1) {
         _ if by_upper_edge => slice.count_above(bucket.upper_ns),

@@ -9,7 +9,7 @@ use super::measured::{StudyMeasurement, by_block, common_operations, due_times, 
 use crate::stats::rank_sum::{RankSum, Stratum, rank_sum};
 use crate::stats::ranks::midranks;
 use crate::wording::{count, duration, number, things};
-use model::{Statistic, StudyAxis, StudyCells, StudyConclusion, StudyDefinition};
+use punctual_model::{Statistic, StudyAxis, StudyCells, StudyConclusion, StudyDefinition};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -479,7 +479,7 @@ fn words(cells: &StudyCells) -> String {
     let StudyCells { kernel, load, policy, period } = cells;
     let axes = [
         kernel.clone(),
-        load.iter().map(model::Load::label).collect(),
+        load.iter().map(punctual_model::Load::label).collect(),
         policy.iter().map(ToString::to_string).collect(),
         period.iter().map(ToString::to_string).collect(),
     ];

@@ -3,7 +3,7 @@
 use crate::stats::histogram::{merged, standard_deviation};
 use crate::summary::cost::{cost_of, of_load};
 use crate::summary::open::Open;
-use model::{
+use punctual_model::{
     Cell, Entry, Histogram, Host, Kernel, Load, OperationRecord, Period, Policy, Record, Statistic, StudyCells,
     StudyDefinition, ThreadRecord,
 };

@@ -2,7 +2,7 @@
 
 use super::conclusion::{Judgment, StudyVerdict, judge};
 use super::measured::StudyMeasurement;
-use model::{Flavour, Header, Host, Kernel, KernelSource, Preemption, StudyConclusion, StudyDefinition};
+use punctual_model::{Flavour, Header, Host, Kernel, KernelSource, Preemption, StudyConclusion, StudyDefinition};
 
 /// A conclusion that no result of some plans can show.
 #[derive(Debug, Clone, PartialEq, Eq)]

@@ -16,7 +16,7 @@ use crate::summary::steadiness::Steadiness;
 use crate::summary::threads::{self, CobaltThreads, ThreadSummary};
 use crate::summary::tracers::{self, Stages, Tracers};
 use crate::summary::watched::{self, WatchSummary};
-use model::{Cell, Entry, ExplainRecord, Header, Histogram, Ledger, Level, RuntimeRecord, Span};
+use punctual_model::{Cell, Entry, ExplainRecord, Header, Histogram, Ledger, Level, RuntimeRecord, Span};
 use serde::Serialize;
 
 /// The pooled blocks of one cell.
@@ -233,7 +233,7 @@ fn mean_of(histogram: &Histogram) -> Option<f64> {
 /// The largest latency of any thread; an open wait and a trigger without an answer count with the lateness they had
 /// reached.
 fn max(header: &Header, pool: &Pool<'_>) -> Option<Max> {
-    let of_thread = |(entry, thread): (&Entry, &model::ThreadRecord)| {
+    let of_thread = |(entry, thread): (&Entry, &punctual_model::ThreadRecord)| {
         let at = |latency_ns, at_least, cycle: Option<i64>| {
             let period_ns = i128::from(thread.period_in(pool.cell).ns());
             let due_ns = |cycle| i128::from(cycle) * period_ns + i128::from(thread.lead().ns());
@@ -263,7 +263,7 @@ mod tests {
     use crate::summarise;
     use crate::summary::due_time::by_due_time;
     use crate::testing::RunBuilder;
-    use model::{LoadRecord, LoadSecond};
+    use punctual_model::{LoadRecord, LoadSecond};
 
     fn run(latency_ns: impl Fn(u32, u64) -> i64 + Copy) -> CellSummary {
         let mut run = RunBuilder::new();

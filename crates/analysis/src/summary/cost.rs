@@ -1,6 +1,8 @@
 //! Costs of operations: the distribution of each over its batches, and groups of them.
 
-use model::{AllBatches, CostOperation, CostRecord, CostScope, OperationRecord, Record, SkippedOperation, Task};
+use punctual_model::{
+    AllBatches, CostOperation, CostRecord, CostScope, OperationRecord, Record, SkippedOperation, Task,
+};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -135,7 +137,7 @@ fn pooled<'a>(costs: impl Iterator<Item = &'a CostRecord> + Clone) -> Option<Cos
     let mut skipped: Vec<SkippedOperation> = Vec::new();
     for cost in costs {
         for operation in &cost.operations {
-            let place = model::COST_OPERATIONS.iter().position(|known| known.name == operation.name);
+            let place = punctual_model::COST_OPERATIONS.iter().position(|known| known.name == operation.name);
             by_name.entry(place.unwrap_or(usize::MAX)).or_default().push((cost.clock_ns, operation));
         }
         for one in &cost.skipped {
@@ -219,7 +221,7 @@ fn groups(operations: &[OperationCost]) -> Vec<GroupCost> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{CpuSet, Policy};
+    use punctual_model::{CpuSet, Policy};
 
     fn cost(operations: &[(&str, &[u64], Option<AllBatches>)]) -> CostRecord {
         let operation = |(name, ns, all): &(&str, &[u64], Option<AllBatches>)| OperationRecord {

@@ -2,7 +2,7 @@
 
 use crate::stats::woodruff::{CONFIDENCE, Quantile, estimate_of};
 use crate::summary::pool::Pool;
-use model::{Entry, Header, Histogram, Order, Span, ThreadRecord};
+use punctual_model::{Entry, Header, Histogram, Order, Span, ThreadRecord};
 use std::collections::BTreeMap;
 
 /// The curves of one cell, over all its blocks.
@@ -158,7 +158,7 @@ fn strip(pool: &Pool<'_>) -> Strip {
 mod tests {
     use super::*;
     use crate::testing::RunBuilder;
-    use model::Second;
+    use punctual_model::Second;
 
     /// A cell of two blocks; CPU 1 is later, and latest in the second block.
     fn run() -> RunBuilder {

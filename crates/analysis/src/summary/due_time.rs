@@ -4,7 +4,7 @@ use crate::stats::histogram::merged;
 use crate::stats::levels::Quantiles;
 use crate::stats::quantile::upper_edge;
 use crate::summary::pool::{Pool, Stretch, stretch_starts};
-use model::{Cell, Histogram, Period, Record, Slice, ThreadRecord, Worst};
+use punctual_model::{Cell, Histogram, Period, Record, Slice, ThreadRecord, Worst};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -216,7 +216,7 @@ fn fill_in(histogram: &mut Histogram, mut late_ns: u64, mut due_times: u64, n: u
 mod tests {
     use super::*;
     use crate::testing::RunBuilder;
-    use model::Span;
+    use punctual_model::Span;
 
     fn period(ns: u64) -> Period {
         Period::try_from(Span(ns)).unwrap()

@@ -12,7 +12,7 @@ use crate::stats::quantile::rank;
 use crate::stats::stationarity::{self, MIN_SECONDS};
 use crate::stats::woodruff::{CONFIDENCE, Quantile, Refusal, estimate_of};
 pub use curves::imported_curves;
-use model::{Histogram, Imported, ImportedThread, Level, Span};
+use punctual_model::{Histogram, Imported, ImportedThread, Level, Span};
 use serde::Serialize;
 
 /// One imported measurement in numbers.

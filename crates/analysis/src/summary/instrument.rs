@@ -1,7 +1,7 @@
 //! A cell measured by an outside program: what its results contain, and what they leave out.
 
 use crate::summary::pool::Pool;
-use model::{Histogram, ImportedThread, InstrumentRecord, Period, Span};
+use punctual_model::{Histogram, ImportedThread, InstrumentRecord, Period, Span};
 use serde::Serialize;
 
 /// An outside program and its results in all blocks.

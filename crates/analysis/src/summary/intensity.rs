@@ -1,7 +1,7 @@
 //! Achieved rates of the loads, and utilization of the machine, during the measurement.
 
 use crate::summary::pool::Pool;
-use model::{Header, LoadRecord, MachineSecond};
+use punctual_model::{Header, LoadRecord, MachineSecond};
 use serde::Serialize;
 
 /// The rate of one part of a load, over all blocks.

@@ -9,7 +9,7 @@ use crate::stats::quantile::upper_edge;
 use crate::stats::special::share_interval;
 use crate::stats::woodruff::{CONFIDENCE, Count, MIN_EXCEEDANCES, MIN_SLICES, Spread, exceedances};
 use crate::summary::due_time::View;
-use model::{Histogram, Level, Order, Period, Requirement, Span};
+use punctual_model::{Histogram, Level, Order, Period, Requirement, Span};
 
 /// Largest advised multiple of the measured time: a million.
 const MOST_TIMES: f64 = 1e6;

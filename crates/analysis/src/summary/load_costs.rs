@@ -2,7 +2,7 @@
 
 use super::cost::{CostSummary, LoadCostChange, OperationCost, ratio};
 use crate::summary::cell::CellSummary;
-use model::{FileLoad, LoadPart, Policy};
+use punctual_model::{FileLoad, LoadPart, Policy};
 
 /// Sets the change of each cell whose load timed its operations, where a cell of method `cost` has the same kernel and
 /// the same settings of the machine.

@@ -1,7 +1,7 @@
 //! Interim looks of a run that stops when its intervals are narrow enough.
 
 use crate::stats::woodruff::CONFIDENCE;
-use model::{Header, Until};
+use punctual_model::{Header, Until};
 
 /// Number of blocks before the first look.
 const FIRST_LOOK: u32 = 2;

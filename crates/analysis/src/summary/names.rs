@@ -1,6 +1,6 @@
 //! Names of cells within a run: short, and unique.
 
-use model::Cell;
+use punctual_model::Cell;
 use std::collections::HashSet;
 
 /// Names for the cells of one run: load and policy, and every other axis that has more than one value.
@@ -61,7 +61,7 @@ impl Named {
 mod tests {
     use super::*;
     use crate::testing::cell;
-    use model::{Period, Span};
+    use punctual_model::{Period, Span};
 
     #[test]
     fn only_axes_that_vary_are_named() {

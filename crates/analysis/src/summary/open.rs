@@ -1,6 +1,6 @@
 //! Waits that are open at the end of a block: they count with what they had reached.
 
-use model::ThreadRecord;
+use punctual_model::ThreadRecord;
 use serde::Serialize;
 
 /// Waits still open at the end of their block.

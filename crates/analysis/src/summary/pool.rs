@@ -2,7 +2,7 @@
 
 use crate::stats::histogram::merged;
 use crate::summary::looks;
-use model::{Cell, Entry, Episode, Header, Histogram, Ledger, Order, Record, Slice, Span, ThreadRecord};
+use punctual_model::{Cell, Entry, Episode, Header, Histogram, Ledger, Order, Record, Slice, Span, ThreadRecord};
 use std::collections::{BTreeMap, HashSet};
 
 /// Smallest distance between two episodes of misses, also on different CPUs: one cause may stop all of them.
@@ -261,7 +261,7 @@ mod tests {
             .cells
             .remove(0)
             .quantiles
-            .at(model::Level::P50)
+            .at(punctual_model::Level::P50)
             .interval_ns()
             .unwrap();
         let mut alone = run;
@@ -270,7 +270,7 @@ mod tests {
             .cells
             .remove(0)
             .quantiles
-            .at(model::Level::P50)
+            .at(punctual_model::Level::P50)
             .interval_ns()
             .unwrap();
         assert!(both.1 - both.0 >= (first.1 - first.0) * 95 / 100, "{both:?} {first:?}");

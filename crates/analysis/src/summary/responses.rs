@@ -2,7 +2,7 @@
 
 use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
-use model::{
+use punctual_model::{
     AnswerParts, CpuSet, Histogram, Host, OwnExchange, Policy, Record, ResponseRecord, TargetRecord, ThreadRecord,
 };
 use serde::Serialize;
@@ -161,7 +161,7 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<Response> {
 mod tests {
     use crate::summarise;
     use crate::testing::{RunBuilder, host, response};
-    use model::{OwnExchange, ResponseRecord};
+    use punctual_model::{OwnExchange, ResponseRecord};
 
     #[test]
     fn blocks_are_added_and_missing_answers_are_not_late() {

@@ -5,7 +5,7 @@ use crate::stats::special::whole;
 use crate::stats::stationarity::{Gate, MIN_SECONDS, Periodicity, joined, periodicity};
 use crate::stats::tail::{MOST_TIMES, TailLimit, TailRefusal, tail_limit};
 use crate::summary::pool::{Pool, Stretch};
-use model::{Histogram, Span};
+use punctual_model::{Histogram, Span};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -104,7 +104,7 @@ mod tests {
     use super::*;
     use crate::stats::course::Measure;
     use crate::testing::RunBuilder;
-    use model::Level;
+    use punctual_model::Level;
 
     /// One block of so many seconds at 10 ms.
     fn of(seconds: u64, latency_ns: impl Fn(u32, u64) -> i64) -> Steadiness {
@@ -123,7 +123,7 @@ mod tests {
 
     /// Without any structure, 5 to 6 us.
     fn noise(cpu: u32, cycle: u64) -> i64 {
-        let mut random = model::SplitMix64::new(cycle * 2 + u64::from(cpu));
+        let mut random = punctual_model::SplitMix64::new(cycle * 2 + u64::from(cpu));
         5_000 + i64::try_from(random.below(1_000_000)).unwrap() / 1_000
     }
 

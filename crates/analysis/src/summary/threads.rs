@@ -3,7 +3,7 @@
 use crate::stats::histogram::{merged, standard_deviation};
 use crate::summary::open::Open;
 use crate::summary::pool::Pool;
-use model::{Period, SwitchReason, ThreadRecord};
+use punctual_model::{Period, SwitchReason, ThreadRecord};
 use serde::Serialize;
 use std::collections::BTreeMap;
 
@@ -142,7 +142,7 @@ pub(super) fn of_cobalt(pool: &Pool<'_>) -> Option<CobaltThreads> {
 
 /// Gravity for threads of programs while the cell was measured.
 fn gravity_ns(pool: &Pool<'_>) -> Option<i64> {
-    let of_block = |entry: &&model::Entry| entry.record.host_before.cokernel.as_ref()?.gravity()?.user_ns;
+    let of_block = |entry: &&punctual_model::Entry| entry.record.host_before.cokernel.as_ref()?.gravity()?.user_ns;
     let all: Option<Vec<i64>> = pool.entries.iter().map(of_block).collect();
     all?.into_iter().max()
 }
@@ -152,7 +152,7 @@ mod tests {
     use super::*;
     use crate::summarise;
     use crate::testing::RunBuilder;
-    use model::Span;
+    use punctual_model::Span;
 
     /// Two blocks of 3 s with threads of 1 ms and 1.5 ms.
     fn run(latency_ns: impl Fn(u32, u32, u64) -> i64) -> Vec<ThreadSummary> {

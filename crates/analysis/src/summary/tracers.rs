@@ -2,7 +2,7 @@
 
 use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
-use model::{Histogram, Level, OsnoiseRecord, TimerlatRecord, TracersRecord};
+use punctual_model::{Histogram, Level, OsnoiseRecord, TimerlatRecord, TracersRecord};
 use serde::Serialize;
 
 /// Results of `timerlat` and `osnoise` after the blocks of a cell, under its load.

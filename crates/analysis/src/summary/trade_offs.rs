@@ -2,7 +2,7 @@
 
 use super::cost::{CostSummary, geometric_mean};
 use crate::summary::cell::CellSummary;
-use model::{LabClock, Policy};
+use punctual_model::{LabClock, Policy};
 
 /// One configuration in both respects.
 #[derive(Debug, Clone, PartialEq)]

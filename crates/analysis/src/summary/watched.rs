@@ -4,7 +4,7 @@ use crate::stats::histogram::merged;
 use crate::stats::levels::Quantiles;
 use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
-use model::{
+use punctual_model::{
     ChainRecord, ChainStage, CountedName, FoundPeriod, Histogram, NamedTime, OpenActivation, Order, OtherThread,
     Policy, RefusedPolicy, Releases, SettingChange, Slice, Span, ThreadRecord, WatchRecord, WatchedThread,
 };
@@ -208,7 +208,7 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<WatchSummary> {
             }
         }
     }
-    let is_sampled = pool.cell.task.watch().is_some_and(|watch| watch.sample == model::WatchSample::Response);
+    let is_sampled = pool.cell.task.watch().is_some_and(|watch| watch.sample == punctual_model::WatchSample::Response);
     let threads = groups.iter().filter_map(|(_, all)| thread(all, is_sampled, pool.confidence)).collect();
     let used: Option<u64> = records.iter().map(|(record, _)| record.watching_us).sum();
     let chains: Vec<&ChainRecord> = records.iter().filter_map(|(record, _)| record.chain.as_ref()).collect();

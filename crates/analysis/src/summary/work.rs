@@ -1,6 +1,6 @@
 //! Work of the same load in two configurations: the latencies of both are comparable only with the same work.
 
-use model::{Entry, LoadRecord};
+use punctual_model::{Entry, LoadRecord};
 use serde::Serialize;
 
 /// Factor between two rates from which the work differs: the margin within which two p99 count as equivalent, so that
@@ -126,7 +126,7 @@ pub(crate) fn compared(a: &[&Entry], b: &[&Entry]) -> Vec<ComparedLoad> {
 mod tests {
     use super::*;
     use crate::testing::RunBuilder;
-    use model::{LoadFailure, LoadSecond, ProgramRecord, Span};
+    use punctual_model::{LoadFailure, LoadSecond, ProgramRecord, Span};
 
     /// Blocks of two cells whose loads did this many operations (thousandths of a CPU second) in two seconds each.
     fn blocks(counts: [&[u64]; 2], change: impl Fn(&mut LoadRecord)) -> Vec<ComparedLoad> {

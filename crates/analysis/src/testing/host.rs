@@ -1,6 +1,6 @@
 //! A machine for tests.
 
-use model::{
+use punctual_model::{
     Clocks, CpuSet, FrequencyPolicy, Host, IdleState, Interrupts, IrqGroup, KernelFacts, Memory, MemoryNode, OnCpus,
     Permissions, Platform, Power, Preemption, Processors, Scheduling, Tasks, ThermalZone,
 };

@@ -1,7 +1,7 @@
 //! Record of one thread, from given latencies.
 
 use super::SLICES;
-use model::{
+use punctual_model::{
     Achieved, Cell, Censored, ClockTime, Episode, Episodes, Histogram, Nanos, Period, Schedule, Second, Slice, Span,
     ThreadRecord, Usage, Worst,
 };

@@ -8,7 +8,7 @@ use super::{confirmed_values, price};
 use crate::comparison::{Arm, Metric, Question, Ratio, compare, default_margin, ratio_of};
 use crate::stats::paired::{blocks_needed, deviation, holm};
 use crate::wording::number;
-use model::{Entry, Knob, Level};
+use punctual_model::{Entry, Knob, Level};
 use serde::Serialize;
 
 /// Chance of naming any knob that does nothing.
@@ -109,8 +109,13 @@ pub fn tuned(knobs: &[Knob], screening: Screened, screened: &[Entry], confirmati
     // Misses beside a maximum need the fewest wake-ups beside the median.
     let level = if let Metric::Quantile(level) = screening.metric { level } else { Level::P50 };
     // What the knobs change is what is asked for, whatever it is.
-    let question =
-        Question { metric: Some(level), force: true, asked: model::Selector::AXES, looks, ..Question::default() };
+    let question = Question {
+        metric: Some(level),
+        force: true,
+        asked: punctual_model::Selector::AXES,
+        looks,
+        ..Question::default()
+    };
     let as_is = arm(0);
     let effect_of = |cell: usize| {
         let changed = arm(cell);

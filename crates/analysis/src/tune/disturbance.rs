@@ -1,6 +1,6 @@
 //! Settings of knobs that another program changed during the experiment.
 
-use model::{Ended, Entry, Knob, PreparedSetting};
+use punctual_model::{Ended, Entry, Knob, PreparedSetting};
 use serde::Serialize;
 
 /// A setting that did not stay as the experiment made or found it.

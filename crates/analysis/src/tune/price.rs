@@ -1,6 +1,6 @@
 //! The price of a setting besides the work of the load: electrical power and wake-ups.
 
-use model::{Entry, MachineSecond};
+use punctual_model::{Entry, MachineSecond};
 use serde::Serialize;
 
 /// A number of the machine as it is, and with the change.

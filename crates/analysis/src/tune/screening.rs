@@ -7,7 +7,7 @@ use crate::stats::factorial::{self, KnobEffect, KnobRefusal};
 use crate::stats::special::student_t;
 use crate::summary::work::first_rate;
 use crate::wording::things;
-use model::{Ended, Entry, Knob, Order};
+use punctual_model::{Ended, Entry, Knob, Order};
 use serde::Serialize;
 
 /// Adjusted p-value of an interaction up to which both of its knobs are measured again.
@@ -286,7 +286,7 @@ mod tests {
     use super::*;
     use crate::testing::RunBuilder;
     use crate::tune::{confirmation, knobs, least_blocks};
-    use model::{Level, LoadRecord, LoadSecond, Span, SplitMix64};
+    use punctual_model::{Level, LoadRecord, LoadSecond, Span, SplitMix64};
 
     /// A screening in which the first knob multiplies all latencies by `factor`.
     fn run(n: usize, blocks: u32, factor: f64, seed: u64) -> RunBuilder {

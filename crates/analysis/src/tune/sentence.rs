@@ -4,7 +4,7 @@ use super::knob_answer::{ConfirmedKnob, KnobAnswer};
 use super::screening::ScreenedKnob;
 use crate::comparison::Metric;
 use crate::wording::{duration, number};
-use model::Knob;
+use punctual_model::Knob;
 
 /// The sentence of an answer, without its full stop. `beside` are the knobs on whose values the effect depends; the
 /// confirmation leaves them as they are.

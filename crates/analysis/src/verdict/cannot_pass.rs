@@ -5,7 +5,7 @@ use crate::stats::rate::zero_events_upper;
 use crate::stats::special::whole;
 use crate::stats::woodruff::CONFIDENCE;
 use crate::wording::number;
-use model::{Cell, Requirement, Span, Task};
+use punctual_model::{Cell, Requirement, Span, Task};
 use serde::Serialize;
 use std::fmt;
 

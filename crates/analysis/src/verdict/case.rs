@@ -4,7 +4,7 @@ use super::judgment::Judgment;
 use super::part::Gap;
 use super::{Limit, Verdict, limits};
 use crate::row::Row;
-use model::{Entry, Header, Requirement};
+use punctual_model::{Entry, Header, Requirement};
 use serde::Serialize;
 use std::slice;
 

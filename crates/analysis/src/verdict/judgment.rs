@@ -10,7 +10,7 @@ use crate::summary::late::Late;
 use crate::summary::responses::Response;
 use crate::summary::watched::WatchSummary;
 use crate::wording::duration;
-use model::{Entry, Header, Level, Order, Span};
+use punctual_model::{Entry, Header, Level, Order, Span};
 
 /// Evidence collected so far.
 #[derive(Debug, Default)]

@@ -8,7 +8,7 @@ use crate::summary::imported::ImportedCell;
 use crate::summary::instrument::InstrumentSummary;
 use crate::summary::watched::{WatchSummary, WatchedSummary};
 use crate::wording::{count, duration, things};
-use model::{Level, OpenKind, Span, WatchSample};
+use punctual_model::{Level, OpenKind, Span, WatchSample};
 
 /// Reason why `limit` cannot be shown to be met; `None` if it can.
 pub(super) fn why(row: &Row<'_>, limit: Limit) -> Option<String> {

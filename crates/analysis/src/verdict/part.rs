@@ -1,7 +1,7 @@
 //! Parts of a verdict: limits that were met or violated, and missing evidence.
 
 use crate::summary::due_time::View;
-use model::{Level, OpenActivation};
+use punctual_model::{Level, OpenActivation};
 use serde::Serialize;
 
 /// A limit that was met, in the cell nearest to violating it.

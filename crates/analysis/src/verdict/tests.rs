@@ -4,8 +4,8 @@ use crate::stats::woodruff::Quantile;
 use crate::summarise;
 use crate::testing::{RunBuilder, cell};
 use crate::verdict::Verdict;
-use model::{Ended, Level, Skipped, Span, SplitMix64};
 use proptest::prelude::*;
+use punctual_model::{Ended, Level, Skipped, Span, SplitMix64};
 
 /// Both cells of one block; the second has the latencies `latency_ns`.
 fn run(require: &str, latency_ns: impl Fn(u32, u64) -> i64) -> RunBuilder {
@@ -32,7 +32,7 @@ fn tail(_: u32, cycle: u64) -> i64 {
 #[test]
 fn without_a_requirement_there_is_no_verdict() {
     let mut run = run("max=1ms", tail);
-    run.header.plan.require = model::Requirement::default();
+    run.header.plan.require = punctual_model::Requirement::default();
     assert_eq!(verdict(&run), own(0, "Verdict: none (no limit given); add --require max=1ms to get PASS or FAIL."));
 }
 
@@ -399,7 +399,7 @@ proptest! {
         for what in ["max", "p99", "p999", "p9999"] {
             let mut before: Option<u8> = None;
             for limit in ["1us", "12us", "13us", "50us", "200us", "1ms", "3ms", "20ms", "100ms", "1s", "10s"] {
-                run.header.plan.require = model::Requirement::default();
+                run.header.plan.require = punctual_model::Requirement::default();
                 run.require(&format!("{what}={limit}"));
                 let verdict = summarise(&run.header, &run.entries).verdict;
                 let status = verdict.exit_status();

@@ -2,7 +2,7 @@
 
 use super::activation::{Activation, Block, Release};
 use crate::stats::quantile::quantile;
-use model::Histogram;
+use punctual_model::Histogram;
 
 /// The shortest of usual values: 10 % are shorter.
 const SHORT: f64 = 0.1;

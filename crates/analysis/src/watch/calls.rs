@@ -1,6 +1,6 @@
 //! System calls: their names, and what a thread that sleeps in one of them waits for.
 
-use model::RefusedPolicy;
+use punctual_model::RefusedPolicy;
 use serde::{Deserialize, Serialize};
 use syscalls::Sysno;
 

@@ -1,7 +1,7 @@
 //! Chains of threads that wake each other: end-to-end latency, and where it was spent.
 
 use super::activation::Activation;
-use model::{ChainRecord, ChainStage, Histogram};
+use punctual_model::{ChainRecord, ChainStage, Histogram};
 
 /// A growing chain.
 #[derive(Debug)]

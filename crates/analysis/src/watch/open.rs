@@ -2,7 +2,7 @@
 //!
 //! It counts with at least its age, and is later than all that ended sooner.
 
-use model::OpenKind;
+use punctual_model::OpenKind;
 
 /// An activation that is not over, or a wait that no release ended in time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! Period of a thread from the intervals between its releases, and whether one is missing or comes too early.
 
 use super::activation::{Activation, Release};
-use model::{FoundPeriod, Period, Span};
+use punctual_model::{FoundPeriod, Period, Span};
 use std::sync::Arc;
 
 /// Intervals from which the period is found.

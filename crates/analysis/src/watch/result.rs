@@ -1,6 +1,6 @@
 //! Results of one watched thread, and their form as a record of a measured thread.
 
-use model::{
+use punctual_model::{
     Achieved, Censored, Episodes, MonoTime, Second, Slice, Span, ThreadRecord, WatchSample, WatchedThread, Worst,
 };
 

@@ -1,6 +1,6 @@
 //! Samples of a watched thread in the tables of a measured thread, in memory that does not grow with their number.
 
-use model::{Episode, Episodes, Histogram, Period, Second, Slice, Span, WatchSample, Worst};
+use punctual_model::{Episode, Episodes, Histogram, Period, Second, Slice, Span, WatchSample, Worst};
 
 /// Slices at most; above, pairs are joined. And the samples of the first slices.
 const MOST_SLICES: usize = 128;

@@ -7,7 +7,7 @@ use super::open::Open;
 use super::period::PeriodFinder;
 use super::samples::{Sample, Samples, Settings};
 use crate::stats::quantile::quantile;
-use model::{Histogram, Period, Span, WatchSample, WatchedThread};
+use punctual_model::{Histogram, Period, Span, WatchSample, WatchedThread};
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 

@@ -2,7 +2,7 @@
 
 use super::script::{ME, Script};
 use super::*;
-use model::RefusedPolicy;
+use punctual_model::RefusedPolicy;
 use syscalls::Sysno;
 
 const SECOND_NS: u64 = 1_000_000_000;

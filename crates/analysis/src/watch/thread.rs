@@ -9,7 +9,7 @@ use super::tally::Tally;
 use super::track::{Completed, Track, Unfinished};
 use super::wait::Chooser;
 use crate::events::Event;
-use model::{OpenKind, SettingChange};
+use punctual_model::{OpenKind, SettingChange};
 use std::collections::VecDeque;
 
 /// Most events of one thread that are kept until its wait is known.

@@ -4,7 +4,7 @@ use super::activation::{Activation, Block, Hop, Release, Released, Wait};
 use super::calls::{Call, CallKind};
 use super::timers::{Due, Timers};
 use crate::events::{Event, What, flags, state};
-use model::RefusedPolicy;
+use punctual_model::RefusedPolicy;
 use std::collections::BTreeSet;
 
 /// Most sleeps and waits of one activation that are kept; later ones are added to the last.

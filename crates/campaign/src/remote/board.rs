@@ -6,8 +6,8 @@ use super::files;
 use super::messages::{Answer, Ask};
 use crate::executor::{Executor, Failure};
 use crate::stop::Stop;
-use lab::MessageSink;
-use model::{Cell, Header, Host, Plan, Progress, Record, Site};
+use punctual_lab::MessageSink;
+use punctual_model::{Cell, Header, Host, Plan, Progress, Record, Site};
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::AtomicBool;
@@ -112,10 +112,10 @@ impl Board {
             match self.connection.next(asked.timeout())? {
                 Event::Output(line) => match serde_json::from_slice(line.as_bytes()) {
                     Ok(Answer::Note(note)) => {
-                        say(&format!("punctual: {}: {}", self.site, model::plain(&note)));
+                        say(&format!("punctual: {}: {}", self.site, punctual_model::plain(&note)));
                     }
                     Ok(Answer::Refused(reason)) => {
-                        return Err(format!("{}: {}", self.connection.name, model::plain(&reason)));
+                        return Err(format!("{}: {}", self.connection.name, punctual_model::plain(&reason)));
                     }
                     Ok(answer) => return Ok(answer),
                     // What a login shell prints.

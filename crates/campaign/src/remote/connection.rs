@@ -3,8 +3,9 @@
 //! The local command is a child of this process. When this process ends, for whatever reason, the pipe to its stdin
 //! closes, and what runs on the other machine ends.
 
-use cell::child;
-use host::{ANSWER_BYTES, Lines, OutputLimit};
+use punctual_cell::child;
+use punctual_host::{ANSWER_BYTES, Lines, OutputLimit};
+use punctual_sys::waited::Waited;
 use std::io::{self, Write};
 use std::process::{Child, ChildStdin, Command, ExitStatus};
 use std::sync::Arc;
@@ -12,7 +13,6 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, Sender, channel};
 use std::thread::Builder;
 use std::time::Duration;
-use sys::waited::Waited;
 
 /// Timeout of a start, from the last bytes that were sent: what is received does not prolong it.
 const IDLE_TIMEOUT: Duration = Duration::from_secs(60);
@@ -98,8 +98,9 @@ impl Connection {
             on_end();
         };
         let read_stderr = move || {
-            let printable =
-                |line: String| line.trim().chars().filter(|c| model::is_plain(*c)).take(MAX_LINE_CHARS).collect();
+            let printable = |line: String| {
+                line.trim().chars().filter(|c| punctual_model::is_plain(*c)).take(MAX_LINE_CHARS).collect()
+            };
             forward(messages, &of_stderr, |line| Event::Message(printable(line)));
             let _ = of_stderr.0.send(Event::Silent);
         };
@@ -110,7 +111,7 @@ impl Connection {
         if let Err(err) = threads {
             let _ = child.kill();
             let _ = child.wait();
-            return Err(failed(&host::no_thread(&err)));
+            return Err(failed(&punctual_host::no_thread(&err)));
         }
         let (stdin, waited, moved) = (Some(stdin_tx), Waited::begin(), Duration::ZERO);
         let (messages, is_silent) = (Vec::new(), false);
@@ -247,7 +248,7 @@ impl Connection {
     /// Closes its stdin and waits until it has ended; it is killed after the timeout, which closes the connection.
     fn shut_down(&mut self) -> io::Result<ExitStatus> {
         self.stdin = None;
-        host::end_within(&mut self.child, STOP_TIMEOUT)
+        punctual_host::end_within(&mut self.child, STOP_TIMEOUT)
     }
 }
 

@@ -8,7 +8,7 @@ use super::connection::{Connection, Event};
 use super::transport;
 use flate2::Compression;
 use flate2::write::GzEncoder;
-use model::{Site, TOOL};
+use punctual_model::{Site, TOOL};
 use std::collections::BTreeMap;
 use std::env::consts::ARCH;
 use std::io::Write;
@@ -66,7 +66,7 @@ impl Deliveries {
         is_stop_requested: &AtomicBool,
     ) -> Result<Command, String> {
         if *site == Site::Here {
-            return Ok(transport::command(site, host::THIS_PROGRAM, arguments));
+            return Ok(transport::command(site, punctual_host::THIS_PROGRAM, arguments));
         }
         // A lost connection has taken its program with it.
         self.by_site.retain(|_, delivery| delivery.kept_by.as_ref().is_none_or(|kept_by| !kept_by.has_ended()));
@@ -114,14 +114,14 @@ fn parcel(there: &str) -> Result<Arc<[u8]>, String> {
     let mut word = || words.next().unwrap_or_default().trim();
     let (machine, decompressor, installed) = (word(), word(), word());
     let whole = program_for(machine, installed)?;
-    let whole = lab::without_sections(whole.clone()).unwrap_or(whole);
-    let sum = host::sha256(&whole[..]).map_err(|err| err.to_string())?;
+    let whole = punctual_lab::without_sections(whole.clone()).unwrap_or(whole);
+    let sum = punctual_host::sha256(&whole[..]).map_err(|err| err.to_string())?;
     let sent = if decompressor == "gunzip" { compressed(&whole).map_err(|err| err.to_string())? } else { whole };
     Ok([format!("{} {sum}\n", sent.len()).as_bytes(), &sent].concat().into())
 }
 
 fn program_for(machine: &str, installed: &str) -> Result<Vec<u8>, String> {
-    let path = match host::program_for(machine) {
+    let path = match punctual_host::program_for(machine) {
         Some(Ok(path)) => path,
         Some(Err(reason)) => return Err(format!("{reason}; or install {TOOL} there")),
         None if installed.is_empty() => {
@@ -152,7 +152,7 @@ mod tests {
 
     #[test]
     fn what_is_sent_is_this_program_with_its_size_and_sum() {
-        let whole = std::fs::read(host::THIS_PROGRAM).unwrap();
+        let whole = std::fs::read(punctual_host::THIS_PROGRAM).unwrap();
         for decompressor in ["gunzip", "cat"] {
             let parcel = parcel(&format!("{ARCH} {decompressor} ")).unwrap();
             let end = parcel.iter().position(|byte| *byte == b'\n').unwrap();
@@ -163,7 +163,7 @@ mod tests {
                 GzDecoder::new(sent).read_to_end(&mut program).unwrap();
                 assert!(sent.len() < program.len() / 2);
             }
-            assert_eq!(line, format!("{} {}", sent.len(), host::sha256(&program[..]).unwrap()));
+            assert_eq!(line, format!("{} {}", sent.len(), punctual_host::sha256(&program[..]).unwrap()));
             assert!(program.starts_with(b"\x7fELF") && program.len() < whole.len());
         }
     }

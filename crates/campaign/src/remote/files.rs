@@ -2,8 +2,8 @@
 
 use flate2::Compression;
 use flate2::read::{GzDecoder, GzEncoder};
-use host::{PrivateDirectory, file};
-use model::Plan;
+use punctual_host::{PrivateDirectory, file};
+use punctual_model::Plan;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
@@ -52,7 +52,7 @@ pub(super) fn read(name: &str, path: &Path) -> Result<SentFile, String> {
     let (_, content) = file::read_named(path, MAX_BYTES).map_err(failed)?;
     let mut gzip = Vec::new();
     GzEncoder::new(&content[..], Compression::default()).read_to_end(&mut gzip).map_err(failed)?;
-    let sha256 = host::sha256(&content[..]).map_err(failed)?;
+    let sha256 = punctual_host::sha256(&content[..]).map_err(failed)?;
     Ok(SentFile { name: name.to_owned(), sha256, gzip: hexadecimal(&gzip) })
 }
 
@@ -70,7 +70,7 @@ impl ReceivedFiles {
             .and_then(Path::parent)
             .filter(|parent| parent.file_name().is_some_and(|name| name.as_encoded_bytes().starts_with(b"punctual-")));
         let parent = of_program.map_or_else(std::env::temp_dir, Path::to_owned);
-        let directory = PrivateDirectory::new(&parent, &host::named("punctual-program", std::process::id()));
+        let directory = PrivateDirectory::new(&parent, &punctual_host::named("punctual-program", std::process::id()));
         directory.map(ReceivedFiles).map_err(|err| format!("no directory for files in {}: {err}", parent.display()))
     }
 
@@ -89,7 +89,7 @@ impl ReceivedFiles {
         let mut content = Vec::new();
         let failed = |err| format!("{name}: {err}");
         GzDecoder::new(&gzip[..]).take(MAX_BYTES + 1).read_to_end(&mut content).map_err(failed)?;
-        if host::sha256(&content[..]).map_err(failed)? != sent.sha256 {
+        if punctual_host::sha256(&content[..]).map_err(failed)? != sent.sha256 {
             return Err(format!("{name} is not what was sent (another SHA-256)"));
         }
         let mut file =

@@ -2,7 +2,7 @@
 
 use super::files::SentFile;
 use crate::estimate::measured_after;
-use model::{Cell, Header, Host, Kernel, Plan, Record};
+use punctual_model::{Cell, Header, Host, Kernel, Plan, Record};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 

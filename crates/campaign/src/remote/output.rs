@@ -3,14 +3,14 @@
 use super::Deliveries;
 use super::connection::{STDERR_TIMEOUT, STOP_CHECK_INTERVAL, STOP_TIMEOUT};
 use crate::stop::Stop;
-use cell::child;
-use host::{Lines, OutputLimit, TooMuchOutput};
-use model::{Site, plain};
+use punctual_cell::child;
+use punctual_host::{Lines, OutputLimit, TooMuchOutput};
+use punctual_model::{Site, plain};
+use punctual_sys::waited::Waited;
 use std::io::Read;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
 use std::thread::Builder;
-use sys::waited::Waited;
 
 /// Begin of the line on stderr with which a command of this program reports its failure.
 const ERROR: &str = "punctual: ";
@@ -40,7 +40,7 @@ pub fn output_from<T>(
     let (line_tx, lines) = channel();
     let limit = OutputLimit::new(STDERR_BYTES);
     let read = move || drop(Lines::new(stderr, &limit).try_for_each(|line| line_tx.send(line)));
-    Builder::new().spawn(read).map_err(|err| failed(&host::no_thread(&err)))?;
+    Builder::new().spawn(read).map_err(|err| failed(&punctual_host::no_thread(&err)))?;
     let has_ended = AtomicBool::new(false);
     let work = || {
         std::thread::scope(|scope| {
@@ -48,14 +48,14 @@ pub fn output_from<T>(
             let errors = Builder::new().spawn_scoped(scope, move || errors(lines, is_over, site, note));
             let taken = match &errors {
                 Ok(_) => take(&mut stdout),
-                Err(err) => Err(failed(&host::no_thread(err))),
+                Err(err) => Err(failed(&punctual_host::no_thread(err))),
             };
             if taken.is_err() {
                 // It may write without an end.
                 let _ = child.kill();
             }
             drop(stdout);
-            let status = host::end_within(&mut child, STOP_TIMEOUT);
+            let status = punctual_host::end_within(&mut child, STOP_TIMEOUT);
             has_ended.store(true, Relaxed);
             (taken, errors.ok().and_then(|errors| errors.join().ok()).unwrap_or_default(), status)
         })

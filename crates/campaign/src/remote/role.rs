@@ -4,7 +4,7 @@
 
 use super::Deliveries;
 use super::connection::{Connection, Event};
-use model::{Site, Span};
+use punctual_model::{Site, Span};
 use std::sync::atomic::AtomicBool;
 
 /// Suffix of the line that a role command prints when it is ready.

@@ -1,6 +1,6 @@
 //! The local command that reaches another machine. It is chosen by the user.
 
-use model::Site;
+use punctual_model::Site;
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
 

@@ -1,7 +1,7 @@
 //! Tables of samples: boundaries of seconds, slices, stretches, episodes and spikes.
 
 use super::*;
-use model::{ClockTime, Nanos, Period};
+use punctual_model::{ClockTime, Nanos, Period};
 
 fn collect(end: u64, deadline: u64, samples: &[(u64, i64)]) -> Collector {
     let schedule = Schedule { first_due: ClockTime(7), period: Period::try_from(Span(1_000_000)).unwrap() };
@@ -67,7 +67,7 @@ fn a_slice_has_at_least_20_cycles_and_the_last_may_be_shorter() {
 
 #[test]
 fn slices_and_seconds_of_different_periods_cover_the_same_times() {
-    let mut cell = analysis::testing::cell("none", "other");
+    let mut cell = punctual_analysis::testing::cell("none", "other");
     cell.conditions.period_step = Some(Span(500_000));
     cell.conditions.warm_up = Span(5_000_000);
     cell.duration = Span(3_000_000_000);
@@ -103,7 +103,7 @@ fn slices_and_seconds_of_different_periods_cover_the_same_times() {
 
 #[test]
 fn a_stretch_has_20_cycles_of_the_slowest_thread() {
-    let mut cell = analysis::testing::cell("none", "other");
+    let mut cell = punctual_analysis::testing::cell("none", "other");
     cell.conditions.period_step = Some(Span(9_100_000));
     let schedule = |n| Schedule { first_due: ClockTime(0), period: cell.period_of(n) };
     let stretch = |n| Collector::of_thread(&cell, schedule(n)).stretch;

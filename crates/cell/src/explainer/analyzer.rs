@@ -4,11 +4,11 @@ use super::MeasuredThread;
 use super::results::Results;
 use super::trace_queue::{Pages, TakenTrace, TraceQueue};
 use crate::on_spike::OnSpike;
-use analysis::explain::{Case, Facts, Subject, Trace, WaitsFor, What};
-use ftrace::{Decoder, Window};
-use host::KernelSymbols;
-use model::{ExplainRecord, MonoTime, Nice, NotCovered, OnSpikeRecord, Policy, Span};
-use rt::{LateWakeup, SpikeWatch};
+use punctual_analysis::explain::{Case, Facts, Subject, Trace, WaitsFor, What};
+use punctual_ftrace::{Decoder, Window};
+use punctual_host::KernelSymbols;
+use punctual_model::{ExplainRecord, MonoTime, Nice, NotCovered, OnSpikeRecord, Policy, Span};
+use punctual_rt::{LateWakeup, SpikeWatch};
 use std::cell::OnceCell;
 use std::sync::Arc;
 
@@ -36,14 +36,16 @@ impl Analyzer {
         // Without the permission, this thread keeps its policy and may run later. A measurement without an end can
         // wait, and takes the time of no other program.
         if !self.results.are_passed_on() {
-            let _ = sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
+            let _ = punctual_sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
         }
-        let before = sys::usage::thread().ok();
+        let before = punctual_sys::usage::thread().ok();
         while let Some(taken) = self.queue.next() {
             let pages = self.explain(taken);
             self.queue.reuse(pages);
         }
-        let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
+        let used = before
+            .zip(punctual_sys::usage::thread().ok())
+            .map(|(before, after)| punctual_sys::usage::since(&before, &after));
         self.results.explaining_us = used.map(|used| used.user_us + used.system_us);
         for (late, ahead_ns) in self.queue.dropped() {
             self.not_covered(&late, ahead_ns);
@@ -130,7 +132,7 @@ fn one_not_covered(cpu: u32, started: MonoTime, LateWakeup { due, latency }: Lat
 
 /// Names measured threads, which may have no switch in the trace.
 fn name_measured(measured: &[MeasuredThread], trace: &mut Trace) {
-    for thread in measured.iter().filter(|_| host::is_initial_pid_namespace()) {
+    for thread in measured.iter().filter(|_| punctual_host::is_initial_pid_namespace()) {
         let Ok(pid) = i32::try_from(thread.tid) else { continue };
         trace.names.entry(pid).or_insert_with(|| name_of(thread));
     }
@@ -142,7 +144,7 @@ fn name_of(thread: &MeasuredThread) -> String {
 
 /// The ID of a thread in the trace. In a container the kernel's ID differs, so that the thread is found by its name.
 fn kernel_pid(thread: &MeasuredThread, trace: &Trace) -> Option<i32> {
-    if host::is_initial_pid_namespace() {
+    if punctual_host::is_initial_pid_namespace() {
         return i32::try_from(thread.tid).ok();
     }
     let name = name_of(thread);

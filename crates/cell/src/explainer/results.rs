@@ -3,10 +3,10 @@
 use super::SpikeReport;
 use super::trace_reader::TraceStatistics;
 use crate::worst_spikes::WorstSpikes;
-use analysis::explain::{Case, Symbols, Trace};
-use ftrace::{Layouts, Window};
-use model::{AnswerStages, Explain, ExplainRecord, Explanation, IrqLatency, NotCovered, Span};
-use rt::SpikeWatch;
+use punctual_analysis::explain::{Case, Symbols, Trace};
+use punctual_ftrace::{Layouts, Window};
+use punctual_model::{AnswerStages, Explain, ExplainRecord, Explanation, IrqLatency, NotCovered, Span};
+use punctual_rt::SpikeWatch;
 use std::sync::mpsc::SyncSender;
 
 /// Growing results.

@@ -1,7 +1,7 @@
 //! Queue of traces that were taken and are not explained yet, from the taking to the explaining thread.
 
-use model::Order;
-use rt::LateWakeup;
+use punctual_model::Order;
+use punctual_rt::LateWakeup;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 
 /// Largest size of waiting traces, bytes; from half of that on they are explained even where that disturbs the
@@ -130,7 +130,7 @@ impl TraceQueue {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{ClockTime, Nanos};
+    use punctual_model::{ClockTime, Nanos};
 
     fn taken(latency: i64, bytes: usize) -> TakenTrace {
         let late = vec![vec![LateWakeup { due: ClockTime(5), latency: Nanos(latency) }], Vec::new()];

@@ -5,10 +5,10 @@
 use super::COVERAGE_MARGIN;
 use super::trace_queue::{Pages, TakenTrace, TraceQueue};
 use crate::trace::PageSource;
-use analysis::explain::{Answers, Stages, WaitsFor};
-use ftrace::Decoder;
-use model::{ClockId, Nice, Policy, RtPriority, Span};
-use rt::{LateReader, LateWakeup, SpikeWatch};
+use punctual_analysis::explain::{Answers, Stages, WaitsFor};
+use punctual_ftrace::Decoder;
+use punctual_model::{ClockId, Nice, Policy, RtPriority, Span};
+use punctual_rt::{LateReader, LateWakeup, SpikeWatch};
 use std::io::{PipeReader, Read};
 use std::os::fd::AsFd;
 use std::sync::Arc;
@@ -77,10 +77,10 @@ impl<S: PageSource> TraceReader<S> {
         // Each turn takes a fraction of a millisecond, and under load a normal thread waits many milliseconds for it.
         // Without the permission, or on a measured CPU, the thread runs at the highest nice priority.
         let urgent = RtPriority::new(1).filter(|_| self.has_own_cpu).map(Policy::Fifo);
-        if urgent.is_none_or(|urgent| sys::sched::set_policy(0, urgent).is_err()) {
-            let _ = sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
+        if urgent.is_none_or(|urgent| punctual_sys::sched::set_policy(0, urgent).is_err()) {
+            let _ = punctual_sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
         }
-        let before = sys::usage::thread().ok();
+        let before = punctual_sys::usage::thread().ok();
         let mut interval = DRAIN_INTERVAL;
         while !self.is_over.load(Relaxed) {
             if !self.has_own_cpu {
@@ -89,7 +89,7 @@ impl<S: PageSource> TraceReader<S> {
             if !self.keeps_statistics {
                 interval = NO_DRAIN_INTERVAL;
             }
-            match sys::pipe::wait_readable(self.wake_rx.as_fd(), interval) {
+            match punctual_sys::pipe::wait_readable(self.wake_rx.as_fd(), interval) {
                 Ok(false) if !self.keeps_statistics => {}
                 Ok(true) if self.wake_rx.read(&mut [0]).is_ok() && !self.is_over.load(Relaxed) => self.take_trace(),
                 Ok(false) => {
@@ -105,10 +105,12 @@ impl<S: PageSource> TraceReader<S> {
         }
         self.drain();
         self.queue.end();
-        let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
+        let used = before
+            .zip(punctual_sys::usage::thread().ok())
+            .map(|(before, after)| punctual_sys::usage::since(&before, &after));
         self.statistics.used_us = used.map(|used| used.user_us + used.system_us);
         self.statistics.rest = self.late.iter_mut().map(taken).collect();
-        self.statistics.ahead_ns = host::offset_from_monotonic_ns(self.clock);
+        self.statistics.ahead_ns = punctual_host::offset_from_monotonic_ns(self.clock);
         self.statistics.lost = self.late.iter().map(LateReader::lost).sum();
         (self.statistics, self.stages, self.answers, self.source)
     }
@@ -122,10 +124,10 @@ impl<S: PageSource> TraceReader<S> {
         let pages = std::mem::replace(&mut self.pages, fresh);
         let is_cut = std::mem::take(&mut self.is_cut);
         let late = self.late.iter_mut().map(taken).collect();
-        let ahead_ns = host::offset_from_monotonic_ns(self.clock);
+        let ahead_ns = punctual_host::offset_from_monotonic_ns(self.clock);
         let whole = TakenTrace { pages, is_cut, late, armed_ns: self.armed_ns, ahead_ns };
         if !self.is_over.load(Relaxed) && self.source.start().is_ok() {
-            let now = sys::clock::monotonic();
+            let now = punctual_sys::clock::monotonic();
             let still = self.watch.frozen_since().map_or(0, |since| now.0.saturating_sub(since.0));
             self.statistics.stood_still = Span(self.statistics.stood_still.ns().saturating_add(still));
             self.armed_ns = now.plus(COVERAGE_MARGIN).0;
@@ -137,7 +139,7 @@ impl<S: PageSource> TraceReader<S> {
     /// Drains the trace, and evaluates its timers; returns the most bytes of one CPU. At most as much is kept as fits
     /// the kernel's own buffer.
     fn drain(&mut self) -> usize {
-        self.stages.set_ahead_ns(host::offset_from_monotonic_ns(self.clock));
+        self.stages.set_ahead_ns(punctual_host::offset_from_monotonic_ns(self.clock));
         let (page_bytes, most) = (self.decoder.page_bytes(), self.source.buffer_bytes());
         let mut timers = Vec::new();
         let mut largest = 0;
@@ -179,12 +181,12 @@ fn taken(log: &mut LateReader) -> Vec<LateWakeup> {
 mod tests {
     use super::*;
     use crate::trace::Recorded;
-    use ftrace::testing::{decoder, page_of_all_kinds};
+    use punctual_ftrace::testing::{decoder, page_of_all_kinds};
     use std::fs::File;
 
     #[test]
     fn a_recorded_trace_is_taken_like_a_live_one() {
-        let directory = host::testing::Scratch::make();
+        let directory = punctual_host::testing::Scratch::make();
         let pages = [page_of_all_kinds(1_000), page_of_all_kinds(9_000)];
         for (cpu, pages) in pages.iter().enumerate() {
             directory.file(&format!("cpu{cpu}"), pages);

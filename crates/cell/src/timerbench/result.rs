@@ -1,7 +1,9 @@
 //! The result of Cobalt's driver `timerbench` as that of an outside instrument: what it does not say stays unknown.
 
-use model::{Beyond, CobaltContext, Histogram, Imported, ImportedThread, Period, Source, Span, StatedConditions};
-use sys::cobalt::timerbench::{DEVICE, Outcome};
+use punctual_model::{
+    Beyond, CobaltContext, Histogram, Imported, ImportedThread, Period, Source, Span, StatedConditions,
+};
+use punctual_sys::cobalt::timerbench::{DEVICE, Outcome};
 
 /// The driver's histogram: `n` buckets of `width_ns`; the last one counts everything above, too.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

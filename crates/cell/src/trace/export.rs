@@ -1,9 +1,9 @@
 //! Export of kept spikes for other programs: a timeline as JSON for Chrome and Perfetto, the raw trace for trace-cmd.
 
-use analysis::explain::{Subject, Symbols, Trace};
-use ftrace::{DatHead, Layouts, MARKS, Spike, Window};
-use host::file;
-use model::Explanation;
+use punctual_analysis::explain::{Subject, Symbols, Trace};
+use punctual_ftrace::{DatHead, Layouts, MARKS, Spike, Window};
+use punctual_host::file;
+use punctual_model::Explanation;
 use std::fs;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -41,12 +41,12 @@ impl Export {
         let [story, raw] = self.paths(name);
         let write = |path: &Path, content: &[u8]| file::create(path).and_then(|mut file| file.write_all(content));
         let spike = Spike { explanation, subject, trace };
-        let mut written = write(&story, ftrace::timeline(&[spike]).to_string().as_bytes());
+        let mut written = write(&story, punctual_ftrace::timeline(&[spike]).to_string().as_bytes());
         if written.is_ok() {
-            let functions = ftrace::functions(trace, symbols);
+            let functions = punctual_ftrace::functions(trace, symbols);
             let (layouts, names) = (self.layouts.clone(), trace.names.clone());
             let head = DatHead { layouts, names, functions, ..DatHead::default() };
-            let marks = ftrace::marks(&head.layouts, &spike).unwrap_or_default();
+            let marks = punctual_ftrace::marks(&head.layouts, &spike).unwrap_or_default();
             let buffers = [("", &window.around[..]), (MARKS, &marks)];
             written = write(&raw, &head.file(buffers.get(..if marks.is_empty() { 1 } else { 2 }).unwrap_or_default()));
         }
@@ -76,7 +76,7 @@ mod tests {
     };
     use super::super::source::PageSource;
     use super::*;
-    use analysis::explain::What;
+    use punctual_analysis::explain::What;
     use std::collections::HashMap;
     use std::process::Command;
 

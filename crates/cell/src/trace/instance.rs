@@ -3,8 +3,8 @@
 use super::TraceError;
 use super::events::{EventScope, EventSet, IDLE, NEEDED, SYSTEM_CALLS, filter};
 use super::source::PageSource;
-use analysis::explain::state;
-use ftrace::{BEGIN, Decoder, END, Layouts, VECTORS};
+use punctual_analysis::explain::state;
+use punctual_ftrace::{BEGIN, Decoder, END, Layouts, VECTORS};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
 use std::os::unix::fs::OpenOptionsExt;
@@ -115,7 +115,7 @@ impl Instance {
 
     /// The path of tracefs. Errors: when there is no tracefs, or this user has no access.
     pub fn root() -> Result<PathBuf, TraceError> {
-        Ok(host::tracing_dir()?)
+        Ok(punctual_host::tracing_dir()?)
     }
 
     /// Removes the instances of dead processes; returns their paths. Without access to tracefs there are none.
@@ -148,7 +148,7 @@ impl Instance {
         const TRIGGER: &str = "events/ftrace/print/trigger";
         // Before Linux 5.18 the trigger of an instance stopped all other traces too ("tracing: Have traceon and
         // traceoff trigger honor the instance").
-        let release = host::kernel_release().unwrap_or_default();
+        let release = punctual_host::kernel_release().unwrap_or_default();
         let mut numbers = release.split(['.', '-']).map_while(|number| number.parse::<u32>().ok());
         let is_ours = (numbers.next(), numbers.next()) >= (Some(5), Some(18));
         is_ours
@@ -419,8 +419,8 @@ fn is_abandoned(name: &str) -> bool {
     let (None, Some(namespace), Some(pid), Some(ticks)) = (number(), number(), number(), number()) else {
         return false;
     };
-    let is_ours = name.starts_with(&format!("{PREFIX}-")) && Some(namespace) == host::pid_namespace();
-    let lives = |pid| host::started_ticks_of(pid) == Some(ticks);
+    let is_ours = name.starts_with(&format!("{PREFIX}-")) && Some(namespace) == punctual_host::pid_namespace();
+    let lives = |pid| punctual_host::started_ticks_of(pid) == Some(ticks);
     is_ours && u32::try_from(pid).is_ok_and(|pid| !lives(pid))
 }
 
@@ -428,8 +428,8 @@ fn is_abandoned(name: &str) -> bool {
 /// PID.
 fn own_name() -> String {
     let pid = std::process::id();
-    let ticks = host::started_ticks_of(pid).unwrap_or(0);
-    format!("{PREFIX}-{}-{pid}-{ticks}", host::pid_namespace().unwrap_or(0))
+    let ticks = punctual_host::started_ticks_of(pid).unwrap_or(0);
+    format!("{PREFIX}-{}-{pid}-{ticks}", punctual_host::pid_namespace().unwrap_or(0))
 }
 
 #[cfg(test)]

@@ -2,9 +2,9 @@
 
 use super::instance::{StackRequest, TraceRequest, tests::only_instance};
 use super::source::PageSource;
+use punctual_sys::testing::cpu_us;
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
-use sys::testing::cpu_us;
 
 /// Bytes that both ends send to each other unless `PUNCTUAL_TRACE_EXCHANGES` says otherwise.
 const EXCHANGES: u64 = 1000;

@@ -3,11 +3,11 @@
 use super::handover::Waiting;
 use crate::on_spike::OnSpike;
 use crate::worst_spikes::WorstSpikes;
-use analysis::explain::{Case, CodeSample, Facts, Inside, Trace};
-use code::{RawSample, Resolver};
-use ftrace::{Decoder, Window};
-use host::{KernelSymbols, MappedCode};
-use model::{ExplainRecord, MonoTime, NotCovered, OnSpikeRecord, Owner, Policy, SampledAt, Span};
+use punctual_analysis::explain::{Case, CodeSample, Facts, Inside, Trace};
+use punctual_code::{RawSample, Resolver};
+use punctual_ftrace::{Decoder, Window};
+use punctual_host::{KernelSymbols, MappedCode};
+use punctual_model::{ExplainRecord, MonoTime, NotCovered, OnSpikeRecord, Owner, Policy, SampledAt, Span};
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
@@ -105,9 +105,9 @@ impl Explaining {
     /// Explains until no more arrives. Also returns the record of the command that runs at late activations.
     pub(super) fn run(mut self, taken: &Receiver<Stopped>) -> (Explaining, Option<OnSpikeRecord>, Option<u64>) {
         // The watched program comes first, and all others.
-        let _ = sys::sched::set_policy(0, Policy::Idle);
-        self.tid.store(sys::thread::id(), Relaxed);
-        let before = sys::usage::thread().ok();
+        let _ = punctual_sys::sched::set_policy(0, Policy::Idle);
+        self.tid.store(punctual_sys::thread::id(), Relaxed);
+        let before = punctual_sys::usage::thread().ok();
         // Functions and lines of the watched programs.
         let mut code = Resolver::new(Arc::clone(&self.is_stopped));
         while let Ok(stopped) = taken.recv() {
@@ -115,7 +115,9 @@ impl Explaining {
             // Nothing is lost if the reader does not want them any more.
             let _ = self.used.send(pages);
         }
-        let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
+        let used = before
+            .zip(punctual_sys::usage::thread().ok())
+            .map(|(before, after)| punctual_sys::usage::since(&before, &after));
         let ran = self.on_spike.take().map(OnSpike::finish);
         (self, ran, used.map(|used| used.user_us + used.system_us))
     }
@@ -180,7 +182,7 @@ impl Explaining {
 /// took `steal_ms` so far, tells.
 pub(super) fn counts_stolen(steal_ms: Option<u64>) -> bool {
     let is_built_in = |text: &str| text.lines().any(|line| line == "CONFIG_PARAVIRT_TIME_ACCOUNTING=y");
-    let config = || host::kernel_config(&host::HostFs::here());
+    let config = || punctual_host::kernel_config(&punctual_host::HostFs::here());
     steal_ms.is_some_and(|steal_ms| steal_ms > 0) && config().is_some_and(|(_, text)| is_built_in(&text))
 }
 
@@ -190,7 +192,7 @@ fn name_others(trace: &mut Trace) {
     let unnamed: BTreeSet<i32> = current.filter(|pid| *pid > 0 && !trace.names.contains_key(pid)).collect();
     let named = unnamed.into_iter().filter_map(|pid| {
         let tid = pid.unsigned_abs();
-        Some((pid, host::name_of_thread(tid, tid)?.trim().to_owned()))
+        Some((pid, punctual_host::name_of_thread(tid, tid)?.trim().to_owned()))
     });
     trace.names.extend(named.collect::<Vec<_>>());
 }
@@ -198,7 +200,7 @@ fn name_others(trace: &mut Trace) {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::watch::{Activation, Release};
+    use punctual_analysis::watch::{Activation, Release};
 
     fn late(release_ns: u64, end_ns: u64, idle_ns: u64) -> LateActivation {
         let activation = Activation {
@@ -217,7 +219,7 @@ mod tests {
     #[test]
     fn a_trace_ranks_as_the_longest_response_in_it() {
         let stopped = |late| Stopped {
-            decoder: Arc::new(ftrace::testing::decoder()),
+            decoder: Arc::new(punctual_ftrace::testing::decoder()),
             pages: vec![],
             is_cut: false,
             own: vec![],

@@ -1,8 +1,8 @@
 //! Watched threads without activations.
 
 use super::reader::{Reader, Times};
-use analysis::watch::ThreadResult;
-use model::{Order, OtherThread, Span, ThreadState, Watch};
+use punctual_analysis::watch::ThreadResult;
+use punctual_model::{Order, OtherThread, Span, ThreadState, Watch};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 
@@ -16,13 +16,13 @@ pub(super) fn others(
     let one = |(tid, [first, latest]): (&u32, &[Times; 2])| {
         let name = names.get(&tid.cast_signed()).filter(|name| watch.is_meant(name))?.clone();
         // One that is not watched any more may live on.
-        let left = || host::state_of_thread(*tid).map_or(ThreadState::Ended, |_| ThreadState::Asleep);
+        let left = || punctual_host::state_of_thread(*tid).map_or(ThreadState::Ended, |_| ThreadState::Asleep);
         let state = reader.states.get(tid).copied().unwrap_or_else(left);
         let between = |of: fn(&Times) -> u64| Span(of(latest).saturating_sub(of(first)));
         let (ran, counted) = (between(|times| times.ran_ns), between(|times| times.at_ns));
         // A wait is counted at its end, and may have begun before the first look.
         let waited = between(|times| times.waited_ns).min(Span(counted.ns().saturating_sub(ran.ns())));
-        let policy = sys::sched::known_policy(*tid);
+        let policy = punctual_sys::sched::known_policy(*tid);
         let is_known = with_activations.iter().any(|one| one.thread.tid == *tid);
         let is_listed = !is_known && (ran > Span(0) || state.is_awake());
         is_listed.then_some(OtherThread { tid: *tid, name, policy, state, ran, waited, counted })

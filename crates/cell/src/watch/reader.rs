@@ -8,11 +8,12 @@ use super::stacks::Stacks;
 use super::targets::Targets;
 use crate::observed::Observed;
 use crate::trace::{Instance, PageSource};
-use analysis::explain::{Event, Inside};
-use analysis::watch::{Activation, Finished, Release, Usual, WatchedThreads};
-use ftrace::Decoder;
-use host::CpuGroups;
-use model::{MonoTime, Nice, Order, Policy, Span, ThreadProgress, ThreadState, Watch};
+use punctual_analysis::explain::{Event, Inside};
+use punctual_analysis::watch::{Activation, Finished, Release, Usual, WatchedThreads};
+use punctual_ftrace::Decoder;
+use punctual_host::CpuGroups;
+use punctual_model::{MonoTime, Nice, Order, Policy, Span, ThreadProgress, ThreadState, Watch};
+use punctual_store::ActivationRow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 use std::ops::RangeInclusive;
@@ -21,7 +22,6 @@ use std::sync::atomic::{AtomicBool, AtomicU64};
 use std::sync::mpsc::Receiver;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
-use store::ActivationRow;
 
 /// Interval of reading while late activations are explained: before the trace around them is overwritten.
 const EXPLAINING_INTERVAL: Duration = Duration::from_millis(40);
@@ -194,8 +194,8 @@ impl Reader {
     /// Reads until the cell is over.
     pub(super) fn run(mut self) -> Reader {
         // Without the permission, this thread keeps its policy and reads later.
-        let _ = sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
-        let before = sys::usage::thread().ok();
+        let _ = punctual_sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
+        let before = punctual_sys::usage::thread().ok();
         let interval = if self.surroundings.is_some() { EXPLAINING_INTERVAL } else { INTERVAL };
         while !self.shared.is_over.load(Acquire) {
             self.read(false);
@@ -204,7 +204,9 @@ impl Reader {
         self.finish();
         self.look();
         self.note_states();
-        let used = before.zip(sys::usage::thread().ok()).map(|(before, after)| sys::usage::since(&before, &after));
+        let used = before
+            .zip(punctual_sys::usage::thread().ok())
+            .map(|(before, after)| punctual_sys::usage::since(&before, &after));
         self.results.used_us = used.map(|used| used.user_us + used.system_us);
         self
     }
@@ -237,7 +239,7 @@ impl Reader {
     }
 
     fn read(&mut self, is_last: bool) {
-        let now = sys::clock::monotonic().0;
+        let now = punctual_sys::clock::monotonic().0;
         self.read_ns = if is_last { now } else { now.saturating_sub(SETTLING_NS) };
         if now >= self.next_look_ns {
             self.look();
@@ -328,7 +330,8 @@ impl Reader {
         let wakers = blocks().filter_map(|block| block.waker);
         let priorities = wakers.filter_map(|pid| Some((pid, kernel_priority(pid)?))).collect();
         let calls = blocks().filter_map(|block| block.call);
-        let files = calls.filter_map(|call| Some((call.detail, host::open_file(process, call.detail)?))).collect();
+        let files =
+            calls.filter_map(|call| Some((call.detail, punctual_host::open_file(process, call.detail)?))).collect();
         let groups = facts.map(|facts| facts.groups.clone()).unwrap_or_default();
         // From the look before the last one to now: it contains the activation unless that took seconds.
         let before = facts.and_then(|facts| facts.throttled_ns[0]);
@@ -358,8 +361,8 @@ impl Reader {
     /// Stops the trace of the surroundings, passes it on with the late activations, and restarts it.
     fn explain(&mut self, all: &[&Finished]) {
         let most = all.first().map_or(0, |late| late.activation.response_ns());
-        let frozen_ns = sys::clock::monotonic().0;
-        let before = sys::usage::thread_cpu_time();
+        let frozen_ns = punctual_sys::clock::monotonic().0;
+        let before = punctual_sys::usage::thread_cpu_time();
         let is_pause = (self.surroundings.as_ref())
             .is_none_or(|around| frozen_ns < around.pause_until_ns && most <= around.latest_ns);
         let some = if is_pause { &[] } else { &all[..all.len().min(MOST_AT_ONCE)] };
@@ -382,13 +385,13 @@ impl Reader {
         }
         let armed_ns = surroundings.armed_ns;
         let _ = surroundings.instance.start();
-        let restarted_ns = sys::clock::monotonic().0;
+        let restarted_ns = punctual_sys::clock::monotonic().0;
         surroundings.armed_ns = restarted_ns + COVERAGE_MARGIN_NS;
-        let took_ns = sys::usage::thread_cpu_time().ns().saturating_sub(before.ns());
+        let took_ns = punctual_sys::usage::thread_cpu_time().ns().saturating_sub(before.ns());
         surroundings.pause_until_ns = restarted_ns + took_ns.saturating_mul(PAUSE);
         let mut names = self.threads.names.clone();
         for waker in late.iter().flat_map(|one| one.inside.activation.blocks.iter().filter_map(|block| block.waker)) {
-            if let Some(name) = host::name_of_thread(waker.unsigned_abs(), waker.unsigned_abs()) {
+            if let Some(name) = punctual_host::name_of_thread(waker.unsigned_abs(), waker.unsigned_abs()) {
                 names.entry(waker).or_insert(name);
             }
         }
@@ -432,5 +435,5 @@ fn row(one: &Finished, started: MonoTime) -> ActivationRow {
 
 /// Priority of a thread as the kernel counts (include/linux/sched/prio.h): lower is more.
 fn kernel_priority(pid: i32) -> Option<i32> {
-    sys::sched::known_policy(pid.unsigned_abs()).map(Policy::kernel_priority)
+    punctual_sys::sched::known_policy(pid.unsigned_abs()).map(Policy::kernel_priority)
 }

@@ -1,15 +1,15 @@
 //! Samples of the stacks of watched threads, by perf events of each thread: where it sleeps, and where it runs.
 
 use crate::CellError;
-use analysis::explain::SAMPLE_PERIOD_NS;
-use analysis::watch::Activation;
-use code::{PERF_REGISTERS, RawSample, Record};
-use host::MappedCode;
-use model::{Order, SampledAt};
+use punctual_analysis::explain::SAMPLE_PERIOD_NS;
+use punctual_analysis::watch::Activation;
+use punctual_code::{PERF_REGISTERS, RawSample, Record};
+use punctual_host::MappedCode;
+use punctual_model::{Order, SampledAt};
+use punctual_sys::perf::StackSampler;
 use std::collections::{BTreeMap, BTreeSet, HashMap, VecDeque};
 use std::io;
 use std::sync::Arc;
-use sys::perf::StackSampler;
 
 /// Most threads that are sampled: each has a ring of the kernel.
 const MOST_THREADS: usize = 32;
@@ -50,7 +50,7 @@ pub(super) struct Stacks {
 impl Stacks {
     /// Checks that the kernel takes samples for this user. Errors: one line with the reason.
     pub(super) fn check() -> Result<(), CellError> {
-        Stacks::sampler(sys::thread::id()).map(drop).map_err(|err| {
+        Stacks::sampler(punctual_sys::thread::id()).map(drop).map_err(|err| {
             CellError::Impossible(format!(
                 "cannot sample stacks: {err}; leave --stacks out, or run as root on a kernel with perf events and without \
                  lockdown (perf_event_open(2))"
@@ -80,7 +80,7 @@ impl Stacks {
                     self.threads.insert(*tid, thread);
                     self.left_out.remove(tid);
                     // A program that ends by itself is explained from these.
-                    self.mapped.entry(*process).or_insert_with(|| Arc::new(host::mapped_code(*process, &[])));
+                    self.mapped.entry(*process).or_insert_with(|| Arc::new(punctual_host::mapped_code(*process, &[])));
                 }
                 // It has just ended.
                 Err(err) if err.raw_os_error() == Some(libc::ESRCH) => {}
@@ -94,7 +94,7 @@ impl Stacks {
         for thread in self.threads.values_mut() {
             let Sampled { process, sampler, recent, bytes } = thread;
             let mut taken = Vec::new();
-            sampler.drain(|record| taken.extend(code::parse(record)));
+            sampler.drain(|record| taken.extend(punctual_code::parse(record)));
             for record in taken {
                 match record {
                     Record::Sample(sample) => {
@@ -136,7 +136,7 @@ impl Stacks {
             samples.truncate(MOST_SAMPLES);
         }
         let known = self.mapped.get(&process).cloned().unwrap_or_default();
-        let now = host::mapped_code(process, &known);
+        let now = punctual_host::mapped_code(process, &known);
         // It has ended: what it had mapped is known.
         let mapped = if now.is_empty() { known } else { Arc::new(now) };
         self.mapped.insert(process, Arc::clone(&mapped));

@@ -1,6 +1,6 @@
 //! The threads that a cell watches: found at its start, and again while it lasts.
 
-use model::{Watch, WatchTarget};
+use punctual_model::{Watch, WatchTarget};
 
 /// Threads to follow, by process.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
@@ -16,17 +16,17 @@ impl Targets {
         let pids = match &watch.target {
             WatchTarget::Command(_) => Vec::new(),
             WatchTarget::Pid(pid) => vec![*pid],
-            WatchTarget::Cgroup(path) => having(|pid| host::is_in_group(pid, path)),
-            WatchTarget::Unit(unit) => having(|pid| host::is_in_unit(pid, unit)),
+            WatchTarget::Cgroup(path) => having(|pid| punctual_host::is_in_group(pid, path)),
+            WatchTarget::Unit(unit) => having(|pid| punctual_host::is_in_unit(pid, unit)),
             WatchTarget::Everywhere => having(|_| true),
         };
         let own = std::process::id();
         let of_process = |pid: u32| {
             let is_meant = move |tid: &u32| {
                 watch.thread.is_none()
-                    || host::name_of_thread(pid, *tid).is_some_and(|name| watch.is_meant(name.trim()))
+                    || punctual_host::name_of_thread(pid, *tid).is_some_and(|name| watch.is_meant(name.trim()))
             };
-            host::threads_of(pid).into_iter().filter(is_meant).collect::<Vec<u32>>()
+            punctual_host::threads_of(pid).into_iter().filter(is_meant).collect::<Vec<u32>>()
         };
         let mut tids: Vec<u32> = pids.into_iter().filter(|pid| *pid != own).flat_map(of_process).collect();
         tids.sort_unstable();
@@ -52,5 +52,5 @@ impl Targets {
 
 /// Processes for which `is_meant` holds.
 fn having(is_meant: impl Fn(u32) -> bool) -> Vec<u32> {
-    host::processes().into_iter().filter(|pid| is_meant(*pid)).collect()
+    punctual_host::processes().into_iter().filter(|pid| is_meant(*pid)).collect()
 }

@@ -10,8 +10,8 @@ pub(crate) enum Connection {}
 
 pub(super) fn open(_: &impl ?Sized, at: &Location, _: Access) -> Result<Connection, DatabaseError> {
     Err(DatabaseError::LeftOut(match at {
-        Location::File(_) => model::left_out("stores in files", "history"),
-        Location::Server(_) => model::left_out("PostgreSQL", "postgres"),
+        Location::File(_) => punctual_model::left_out("stores in files", "history"),
+        Location::Server(_) => punctual_model::left_out("PostgreSQL", "postgres"),
     }))
 }
 

@@ -66,7 +66,7 @@ fn resolved(path: &Path) -> std::io::Result<PathBuf> {
 /// Waits for the lock of another process; `false` after the last look. Looks are counted, because a machine that stands
 /// still gives the other process no time to release it.
 fn wait(looks: i32) -> bool {
-    sys::fail::point("store-waits");
+    punctual_sys::fail::point("store-waits");
     std::thread::sleep(LOCK_INTERVAL);
     looks < LOCK_LOOKS
 }

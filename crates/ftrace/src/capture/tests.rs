@@ -2,7 +2,7 @@
 
 use super::super::testing::{layouts, page_of_wakeup};
 use super::*;
-use analysis::explain::{Facts, Subject, WaitsFor};
+use punctual_analysis::explain::{Facts, Subject, WaitsFor};
 
 fn case() -> Case {
     let subject = Subject {

@@ -10,8 +10,8 @@ use super::{
     DatHead, MAGIC, Machine, OPTION_BUFFER, OPTION_CLOCK, OPTION_MACHINE, OPTION_OWN, OPTION_UNAME, OPTIONS, PAGES,
 };
 use crate::layouts::Layouts;
-use model::plain;
 pub(crate) use parser::Parser;
+use punctual_model::plain;
 pub(crate) use sections::NextPart;
 use std::collections::HashMap;
 use std::io::{self, Read, Seek};

@@ -2,7 +2,7 @@
 
 use super::super::testing::{LAYOUT, Record, all_kinds, data, decoder, page, page_of_all_kinds, written};
 use super::*;
-use analysis::explain::Trace;
+use punctual_analysis::explain::Trace;
 
 fn decoded(pages: &[u8]) -> (Trace, ReadCounts) {
     let decoder = decoder();

@@ -3,8 +3,8 @@
 use super::super::dat::DatHead;
 use super::super::testing::{data, layouts};
 use super::*;
-use analysis::explain::{CpuEvents, What};
-use analysis::recorded::Recording;
+use punctual_analysis::explain::{CpuEvents, What};
+use punctual_analysis::recorded::Recording;
 use std::io::Cursor;
 
 /// Parts of the samples of [`file`].

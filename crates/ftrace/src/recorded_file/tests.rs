@@ -6,9 +6,9 @@ use super::super::layouts::Layouts;
 use super::super::perf::tests::{file as perf_file, round, sample};
 use super::super::testing::{LAYOUT, Record, data, layouts, page, written};
 use super::*;
-use analysis::explain::{Event, Taker, What, flags};
-use analysis::recorded::{Judged, Wanted, judge};
-use model::{Span, Watch, WatchTarget};
+use punctual_analysis::explain::{Event, Taker, What, flags};
+use punctual_analysis::recorded::{Judged, Wanted, judge};
+use punctual_model::{Span, Watch, WatchTarget};
 use std::io::Write;
 
 const NAME: &str = "a-1 [0] 2.3: b";

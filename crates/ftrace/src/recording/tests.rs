@@ -3,9 +3,9 @@
 use super::super::dat::{DatHead, Machine};
 use super::super::testing::{LOOP_PERIOD_NS, LOOPS, loop_file};
 use super::*;
-use analysis::explain::Taker;
-use analysis::recorded::{Judged, Wanted, judge};
-use model::{Cause, Span, Watch, WatchTarget};
+use punctual_analysis::explain::Taker;
+use punctual_analysis::recorded::{Judged, Wanted, judge};
+use punctual_model::{Cause, Span, Watch, WatchTarget};
 use std::collections::HashMap;
 use std::io::Cursor;
 
@@ -25,7 +25,7 @@ fn a_file_has_the_same_activations_by_every_clock() {
         let one = &control.thread;
         // The first one has no due time: the start of its timer is not in the trace.
         assert_eq!((one.name.as_str(), one.activations, one.skipped), ("control", LOOPS - 1, 0));
-        assert_eq!(one.releases, model::Releases { timer: LOOPS - 1, ..Default::default() }, "{ahead_ns}");
+        assert_eq!(one.releases, punctual_model::Releases { timer: LOOPS - 1, ..Default::default() }, "{ahead_ns}");
         assert_eq!((one.period.map(|found| found.period.ns()), one.releases.timer), (Some(LOOP_PERIOD_NS), LOOPS - 1));
         let at = |ns: i64| Some(ns - later_ns);
         assert_eq!((one.latency.min_ns, one.latency.max_ns), (at(5_000), at(403_000)));

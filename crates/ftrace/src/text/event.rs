@@ -2,8 +2,8 @@
 
 use super::line::Line;
 use crate::decode::{BEGIN, END};
-use analysis::explain::{Context, Trace, What};
-use analysis::watch::WAKING_TIMERS;
+use punctual_analysis::explain::{Context, Trace, What};
+use punctual_analysis::watch::WAKING_TIMERS;
 use std::str::FromStr;
 
 /// Most functions, and most interrupt vectors.

@@ -2,7 +2,7 @@
 //!
 //! Those of `perf script`: `  name    17 [001]  4423.450467: sched:sched_switch: prev_comm=...`.
 
-use analysis::explain::flags;
+use punctual_analysis::explain::flags;
 
 /// Column of the `-` between name and ID: names are right-aligned.
 const DASH: usize = 16;

@@ -1,8 +1,8 @@
 //! Lines of every form.
 
 use super::*;
-use analysis::explain::CpuEvents;
-use analysis::recorded::Recording;
+use punctual_analysis::explain::CpuEvents;
+use punctual_analysis::recorded::Recording;
 use std::io::Cursor;
 
 fn opened(text: &str) -> TextFile<Cursor<Vec<u8>>> {

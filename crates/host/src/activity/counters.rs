@@ -1,6 +1,6 @@
 //! Counters of the kernel: `/proc/stat` for all CPUs together, `/proc/interrupts` and `/proc/softirqs` by kind and CPU.
 
-use model::CpuSet;
+use punctual_model::CpuSet;
 use std::collections::BTreeMap;
 
 /// `USER_HZ` of every Linux architecture that this program runs on: 100 ticks a second (proc_stat(5)).

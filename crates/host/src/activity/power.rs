@@ -1,7 +1,7 @@
 //! Electrical power, where reading it does not disturb the measured CPUs.
 
 use crate::HostFs;
-use model::{CpuSet, Span};
+use punctual_model::{CpuSet, Span};
 
 const POWERCAP: &str = "sys/class/powercap";
 const HWMON: &str = "sys/class/hwmon";

@@ -2,7 +2,7 @@
 
 use crate::HostFs;
 use crate::SmiCounter;
-use model::CpuSet;
+use punctual_model::CpuSet;
 
 /// Sensors that can be read on this machine during a measurement.
 #[derive(Debug)]

@@ -1,15 +1,15 @@
 //! The mark of a monitor beside the machine lock: a monitor measures for weeks and pauses for every other measurement.
 //!
 //! A monitor cannot hold the lock, which would exclude campaigns, and may not measure while another process holds it.
-//! The mark is a read lock of another kind (`sys::lock`) on the same object: it does not exclude the lock, and the
+//! The mark is a read lock of another kind (`punctual_sys::lock`) on the same object: it does not exclude the lock, and the
 //! holder of the lock sees it and waits until it is gone.
 
 use super::{LockError, MachineLock, POLL_INTERVAL, Places, SHARED_OBJECT, Subject};
+use punctual_sys::waited::Waited;
 use std::fs::{File, TryLockError};
 use std::io;
 use std::os::fd::AsRawFd;
 use std::time::Duration;
-use sys::waited::Waited;
 
 /// Timeout of a monitor's pause: it looks for the lock once a second, and then removes its trace.
 pub(super) const PAUSE_TIMEOUT: Duration = Duration::from_secs(10);
@@ -33,7 +33,7 @@ impl MachineLock {
         let Some(object) = self.locked.first() else { return Ok(()) };
         let mut waited = Waited::begin();
         // A kernel without such locks (before Linux 3.15) has no monitor, either.
-        while sys::lock::is_held(object).unwrap_or(false) {
+        while punctual_sys::lock::is_held(object).unwrap_or(false) {
             if waited.look() >= timeout {
                 return Err(LockError::Monitored);
             }
@@ -70,7 +70,7 @@ impl MonitorMark {
         lock.wait_for_monitor(Duration::ZERO)?;
         let hold = |object: &File| {
             let again = open_again(object)?;
-            sys::lock::hold_shared(&again)?;
+            punctual_sys::lock::hold_shared(&again)?;
             Ok(again)
         };
         self.mark = lock.locked.first().map(hold).transpose().map_err(|source| lock.failed(source))?;
@@ -109,7 +109,7 @@ mod tests {
 
     #[test]
     fn a_monitor_excludes_nothing_sees_the_lock_and_is_waited_for() {
-        if !sys::testing::runs_alone() {
+        if !punctual_sys::testing::runs_alone() {
             return;
         }
         let scratch = Scratch::make();

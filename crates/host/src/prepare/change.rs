@@ -2,7 +2,7 @@
 
 use crate::HostFs;
 use crate::process;
-use model::{CpuSet, PreparedSetting};
+use punctual_model::{CpuSet, PreparedSetting};
 use serde::{Deserialize, Serialize};
 use std::io;
 use std::os::unix::fs::MetadataExt;
@@ -80,7 +80,7 @@ impl Change {
                 Err(err) if *form == Form::Interrupt && is_kept_by_kernel(&err, mode(fs, path)) => Ok(false),
                 Err(err) => {
                     let advice = match err.kind() {
-                        io::ErrorKind::PermissionDenied => advice(sys::process::effective_user_id()),
+                        io::ErrorKind::PermissionDenied => advice(punctual_sys::process::effective_user_id()),
                         io::ErrorKind::ReadOnlyFilesystem => "; containers cannot change it: prepare the host itself",
                         _ => "",
                     };
@@ -95,7 +95,7 @@ impl Change {
                 },
             },
             Change::Stopped { pid, name, .. } => stop(*pid).map(|()| true).map_err(|err| {
-                let advice = advice(sys::process::effective_user_id());
+                let advice = advice(punctual_sys::process::effective_user_id());
                 format!("cannot stop {name} (process {pid}): {err}{advice}")
             }),
         }
@@ -147,7 +147,7 @@ impl Change {
                     return Ok(UndoResult::Unchanged);
                 }
                 let was_stopped = process::state_of(*pid) == Some('T');
-                sys::process::signal(*pid, libc::SIGCONT)
+                punctual_sys::process::signal(*pid, libc::SIGCONT)
                     .map(|()| match was_stopped {
                         true => UndoResult::Restored(format!("{name} (process {pid}): resumed")),
                         false => UndoResult::Unchanged,
@@ -222,7 +222,7 @@ fn advice(user: u32) -> &'static str {
 
 /// Stops a process, and waits until it is stopped.
 fn stop(pid: u32) -> io::Result<()> {
-    sys::process::signal(pid, libc::SIGSTOP)?;
+    punctual_sys::process::signal(pid, libc::SIGSTOP)?;
     for _ in 0..1000 {
         if process::state_of(pid) == Some('T') {
             return Ok(());
@@ -262,7 +262,7 @@ fn gravity(text: &str) -> Option<String> {
 /// Writes a value. Never creates a file: a missing file is a missing setting.
 fn write(fs: &HostFs, path: &str, value: &str) -> io::Result<()> {
     let mut file = std::fs::OpenOptions::new().write(true).truncate(true).open(fs.root.join(path))?;
-    sys::fail::write("setting-empty")?;
+    punctual_sys::fail::write("setting-empty")?;
     io::Write::write_all(&mut file, format!("{value}\n").as_bytes())
 }
 

@@ -4,7 +4,7 @@ use super::change::Change;
 use super::plan::GRAVITY;
 use crate::HostFs;
 use crate::process;
-use model::{Order, Prepare};
+use punctual_model::{Order, Prepare};
 use serde::{Deserialize, Serialize};
 use std::fs::{DirBuilder, File, Metadata, OpenOptions};
 use std::io::{self, Read};
@@ -58,26 +58,26 @@ impl Journal {
         let unfinished = path.with_extension("unfinished");
         let _ = std::fs::remove_file(&unfinished);
         let text = serde_json::to_vec(&entry).map_err(io::Error::from).map_err(failed)?;
-        sys::fail::point("journal-begun");
+        punctual_sys::fail::point("journal-begun");
         write_synced(&unfinished, &text).map_err(failed)?;
-        sys::fail::point("journal-unnamed");
+        punctual_sys::fail::point("journal-unnamed");
         std::fs::rename(&unfinished, &path).map_err(failed)?;
         File::open(&directory).and_then(|directory| directory.sync_all()).map_err(failed)?;
-        sys::fail::point("journal-written");
+        punctual_sys::fail::point("journal-written");
         Ok(Journal { path })
     }
 
     /// Removes the journal, after everything is restored.
     pub(super) fn remove(self) {
         let _ = std::fs::remove_file(self.path);
-        sys::fail::point("journal-removed");
+        punctual_sys::fail::point("journal-removed");
     }
 }
 
 fn write_synced(path: &Path, text: &[u8]) -> io::Result<()> {
     // A new file, so that neither a planted link is followed nor a planted file of another user is written.
     let mut file = OpenOptions::new().write(true).create_new(true).mode(0o644).open(path)?;
-    sys::fail::write_all("journal-half", &mut file, text)?;
+    punctual_sys::fail::write_all("journal-half", &mut file, text)?;
     file.sync_all()
 }
 
@@ -160,7 +160,7 @@ fn check_directory(directory: &Path) -> Result<(), String> {
 /// The reason why a file is not from root or this user alone: its owner, or bits of `others` in its mode.
 fn why_not_ours(metadata: &Metadata, others: u32) -> Option<String> {
     let owner = metadata.uid();
-    if owner != 0 && owner != sys::process::effective_user_id() {
+    if owner != 0 && owner != punctual_sys::process::effective_user_id() {
         return Some(format!("owned by user {owner}"));
     }
     (metadata.mode() & others != 0).then(|| "writable by other users".to_owned())

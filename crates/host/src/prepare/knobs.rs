@@ -2,7 +2,7 @@
 
 use super::plan;
 use crate::HostFs;
-use model::{CpuSet, Prepare};
+use punctual_model::{CpuSet, Prepare};
 
 /// Settings and the values to try, most promising first.
 const TRIED: &[(&str, &str)] = &[

@@ -1,6 +1,6 @@
 //! Texts that make settings of the machine permanent.
 
-use model::PreparedSetting;
+use punctual_model::PreparedSetting;
 use std::fmt::Write;
 
 /// Texts for the files of other programs, which make settings at each start of the machine.

@@ -3,7 +3,7 @@
 use super::change::{Change, Form, read};
 use crate::HostFs;
 use crate::process;
-use model::{CpuSet, CpusAway, Prepare, Span};
+use punctual_model::{CpuSet, CpusAway, Prepare, Span};
 
 /// The file of the gravity of Cobalt's clock.
 pub(super) const GRAVITY: &str = "proc/xenomai/clock/coreclk";

@@ -4,7 +4,7 @@ use super::change::UndoResult;
 use super::journal::{self, Entry};
 use crate::HostFs;
 use crate::process;
-use model::Recovered;
+use punctual_model::Recovered;
 
 /// Undoes every journal whose process has ended. Journals of running processes are reported and left alone: a
 /// measurement holds the machine lock for as long as its cell runs, so its holder meets no such journal of its own.
@@ -29,11 +29,11 @@ pub fn recover(fs: &HostFs) -> Vec<Recovered> {
             Ok(entry) => undo(fs, &entry),
             Err(reason) => not(None, reason),
         };
-        sys::fail::point("recover-undone");
+        punctual_sys::fail::point("recover-undone");
         // A journal with remaining changes stays, for a user with the necessary rights.
         if recovered.failed.is_empty() {
             let _ = std::fs::remove_file(path);
-            sys::fail::point("recover-removed");
+            punctual_sys::fail::point("recover-removed");
         }
         all.push(recovered);
     }
@@ -56,7 +56,7 @@ fn undo(fs: &HostFs, entry: &Entry) -> Recovered {
     let mut recovered =
         Recovered { pid: Some(entry.pid), restored: Vec::new(), left: Vec::new(), failed: Vec::new(), rebooted };
     for change in entry.changes.iter().rev().filter(|_| !rebooted) {
-        sys::fail::point("recover-setting");
+        punctual_sys::fail::point("recover-setting");
         match change.undo(fs) {
             Ok(UndoResult::Unchanged) => {}
             Ok(UndoResult::Restored(what)) => recovered.restored.push(what),

@@ -291,7 +291,7 @@ fn a_stopped_process_goes_on_afterwards() {
     let preparation = machine.prepare("irqbalance=pause").unwrap();
     assert_eq!(preparation.settings()[0].at_end.as_deref(), Some("stopped"));
     drop(preparation);
-    assert!(sys::testing::comes_true(|| state() != Some('T')));
+    assert!(punctual_sys::testing::comes_true(|| state() != Some('T')));
     child.kill().unwrap();
     child.wait().unwrap();
 }

@@ -1,7 +1,7 @@
 //! Reading the CPU limits of this process's control groups.
 
 use crate::HostFs;
-use model::Scheduling;
+use punctual_model::Scheduling;
 use std::path::{Path, PathBuf};
 
 /// Mount points of the cpu controller (v1) and of the one hierarchy (v2), in the order in which they are looked for.

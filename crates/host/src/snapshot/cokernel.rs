@@ -3,7 +3,7 @@
 use super::config::Config;
 use super::read::field;
 use crate::HostFs;
-use model::{Clocks, CoKernel, Cobalt, CpuSet, Evl, Gravity, ModeSwitches, Pipeline, SwitchingThread, plain};
+use punctual_model::{Clocks, CoKernel, Cobalt, CpuSet, Evl, Gravity, ModeSwitches, Pipeline, SwitchingThread, plain};
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;

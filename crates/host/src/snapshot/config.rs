@@ -2,7 +2,7 @@
 
 use crate::HostFs;
 use flate2::read::GzDecoder;
-use model::{KernelFacts, LARGEST_CONFIG};
+use punctual_model::{KernelFacts, LARGEST_CONFIG};
 use std::collections::{BTreeMap, HashSet};
 use std::fs::File;
 use std::io::Read;

@@ -2,7 +2,7 @@
 
 use super::config::Config;
 use crate::HostFs;
-use model::KernelFacts;
+use punctual_model::KernelFacts;
 
 pub(super) fn read(fs: &HostFs, config: Option<&Config>, command_line: Option<&str>) -> KernelFacts {
     KernelFacts {

@@ -2,7 +2,7 @@
 
 use crate::HostFs;
 use crate::SmiCounter;
-use model::{CpuSet, Platform, ThermalZone};
+use punctual_model::{CpuSet, Platform, ThermalZone};
 
 /// Milliseconds a tick of `/proc/stat`: `USER_HZ` is 100 on every architecture Linux still has (asm-generic/param.h).
 const TICK_MS: u64 = 10;

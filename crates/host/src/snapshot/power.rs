@@ -1,7 +1,7 @@
 //! Reading frequency and idle states.
 
 use crate::HostFs;
-use model::{CpuSet, FrequencyPolicy, IdleState, OnCpus, Power};
+use punctual_model::{CpuSet, FrequencyPolicy, IdleState, OnCpus, Power};
 
 const CPUS: &str = "sys/devices/system/cpu";
 

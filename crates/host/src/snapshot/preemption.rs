@@ -3,7 +3,7 @@
 use super::Config;
 use crate::HostFs;
 use crate::kernel_log;
-use model::Preemption;
+use punctual_model::Preemption;
 
 /// The debug file with the models that `preempt=` accepts, the one in force in brackets (Linux 5.13).
 const CHOICE: &str = "sys/kernel/debug/sched/preempt";

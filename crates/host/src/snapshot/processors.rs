@@ -2,7 +2,7 @@
 
 use super::read::field;
 use crate::HostFs;
-use model::{Cache, CpuSet, MemoryNode, OnCpus, Processors};
+use punctual_model::{Cache, CpuSet, MemoryNode, OnCpus, Processors};
 use std::collections::BTreeMap;
 
 const CPUS: &str = "sys/devices/system/cpu";

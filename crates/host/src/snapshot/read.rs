@@ -1,7 +1,7 @@
 //! Parsing of the kernel's formats.
 
 use crate::HostFs;
-use model::CpuSet;
+use punctual_model::CpuSet;
 
 impl HostFs {
     /// A list of CPUs. An empty file is the empty set, and so is `(null)`, which `nohz_full` contains without any.

@@ -3,7 +3,7 @@
 use super::cgroup;
 use super::read::field;
 use crate::HostFs;
-use model::{CpuSet, OnCpus, Permissions, Scheduling};
+use punctual_model::{CpuSet, OnCpus, Permissions, Scheduling};
 
 /// capabilities(7).
 const CAP_IPC_LOCK: u32 = 14;

@@ -1,7 +1,7 @@
 //! Reading the other programs that run in real time or change settings.
 
 use crate::HostFs;
-use model::{RealtimeTask, Tasks};
+use punctual_model::{RealtimeTask, Tasks};
 use std::collections::BTreeMap;
 
 /// Programs that change frequencies, affinities or policies by themselves, by the kernel's names of at most 15 bytes.

@@ -2,10 +2,10 @@
 
 use super::*;
 use crate::recorded::{self, MACHINES, Tree};
-use analysis::{doctor, facts::Fingerprint};
 use expect_test::expect_file;
-use model::CpuSet;
 use proptest::prelude::*;
+use punctual_analysis::{doctor, facts::Fingerprint};
+use punctual_model::CpuSet;
 use std::path::Path;
 
 #[test]

@@ -1,10 +1,10 @@
 //! The channel on x86-64: I/O ports.
 
 use crate::protocol::{AT_REST, END, JOB_NAME, Job, RESULT, SHARED_DEVICE, SHARED_RESULT};
-use host::HostFs;
+use punctual_host::HostFs;
+use punctual_sys::port::Ports;
+use punctual_sys::registers::Registers;
 use std::io;
-use sys::port::Ports;
-use sys::registers::Registers;
 
 /// Signals that the guest is at rest.
 pub(crate) fn pause() -> io::Result<()> {
@@ -37,7 +37,7 @@ pub(crate) fn read_job() -> io::Result<Job> {
 /// Passes the memory that the lab shares for clock marks to `act`.
 pub(crate) fn with_memory<T>(act: impl FnOnce(&Registers) -> T) -> io::Result<T> {
     let (ids, bar) = SHARED_DEVICE;
-    let device = host::device_memory(&HostFs::here(), ids, bar)?;
+    let device = punctual_host::device_memory(&HostFs::here(), ids, bar)?;
     let device = device.ok_or_else(|| io::Error::other("no shared memory for clock marks"))?;
     Ok(act(&Registers::map(&device.file, SHARED_RESULT)?))
 }

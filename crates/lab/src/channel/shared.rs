@@ -1,11 +1,11 @@
 //! The channel of architectures without I/O ports: the memory of a PCI device.
 
 use crate::protocol::{Job, SHARED_DEVICE, SHARED_MARKS, SHARED_MIB, SHARED_RESULT};
-use host::HostFs;
+use punctual_host::HostFs;
+use punctual_sys::mapping::page_bytes;
+use punctual_sys::registers::Registers;
 use std::io;
 use std::sync::{Mutex, PoisonError};
-use sys::mapping::page_bytes;
-use sys::registers::Registers;
 
 /// Vendor and device number of the panic device (QEMU, docs/specs/pvpanic.rst), and the number of its memory.
 const PANIC: ([&str; 2], usize) = (["0x1b36", "0x0011"], 0);
@@ -27,7 +27,7 @@ fn with_channel<T>(act: impl FnOnce(&mut Channel) -> io::Result<T>) -> io::Resul
     let mut channel = CHANNEL.lock().unwrap_or_else(PoisonError::into_inner);
     if channel.is_none() {
         let (ids, bar) = SHARED_DEVICE;
-        let device = host::device_memory(&HostFs::here(), ids, bar)?;
+        let device = punctual_host::device_memory(&HostFs::here(), ids, bar)?;
         let device = device.ok_or_else(|| io::Error::other("no shared memory: the kernel needs PCI_HOST_GENERIC"))?;
         let memory = Registers::map(&device.file, SHARED_BYTES)?;
         *channel = Some(Channel { memory, at: SHARED_RESULT });
@@ -44,7 +44,7 @@ pub(crate) fn with_memory<T>(act: impl FnOnce(&Registers) -> T) -> io::Result<T>
 pub(crate) fn pause() -> io::Result<()> {
     const PANICKED: u8 = 1;
     let (ids, bar) = PANIC;
-    let Some(device) = host::device_memory(&HostFs::here(), ids, bar)? else { return Ok(()) };
+    let Some(device) = punctual_host::device_memory(&HostFs::here(), ids, bar)? else { return Ok(()) };
     let at = usize::try_from(device.address).map_err(io::Error::other)? % page_bytes();
     Registers::map(&device.file, at + 1)?.write_u8(at, PANICKED);
     Ok(())

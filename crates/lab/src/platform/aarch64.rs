@@ -1,7 +1,7 @@
 //! Guests on arm64: QEMU's `virt`.
 
 use super::{Channel, Platform};
-use model::Architecture;
+use punctual_model::Architecture;
 
 pub(super) static PLATFORM: Platform = Platform {
     architecture: Architecture::Aarch64,

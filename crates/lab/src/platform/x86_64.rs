@@ -2,7 +2,7 @@
 
 use super::{Channel, Platform};
 use crate::protocol::{AT_REST, JOB_NAME, RESULT};
-use model::Architecture;
+use punctual_model::Architecture;
 use std::ffi::OsString;
 use std::path::Path;
 

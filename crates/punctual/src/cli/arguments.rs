@@ -49,7 +49,7 @@ pub(super) use tune::TuneArguments;
 pub(super) use watch::WatchArguments;
 
 use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
-use model::{
+use punctual_model::{
     Axes, Conditions, CpuSet, Kernel, Period, Plan, Policy, Prepare, Requirement, Setting, Shard, Site, Span, Task,
     Until,
 };
@@ -434,7 +434,7 @@ fn dma_latency(text: &str) -> Result<DmaLatencyAsked, String> {
 }
 
 fn prepare(text: &str) -> Result<Prepare, String> {
-    text.parse().map_err(|err: model::PrepareError| err.to_string())
+    text.parse().map_err(|err: punctual_model::PrepareError| err.to_string())
 }
 
 fn requirement(text: &str) -> Result<Requirement, String> {

@@ -78,6 +78,6 @@ pub(super) fn execute(command: Command) -> Outcome {
         Command::Operation(arguments) => internal::operation(&arguments),
         Command::Launch(arguments) => internal::launch_program(arguments),
         Command::Supervise(arguments) => internal::supervise(arguments),
-        Command::ServeCells => campaign::serve().map(|()| 0),
+        Command::ServeCells => punctual_campaign::serve().map(|()| 0),
     }
 }

@@ -1,13 +1,13 @@
-//! Named places of the program (`sys::fail`): a run lists those that it passes, and a test visits each of them.
+//! Named places of the program (`punctual_sys::fail`): a run lists those that it passes, and a test visits each of them.
 
 use crate::program::{Scratch, is_stopped, set_mode};
-use model::Cell;
+use punctual_model::Cell;
+use punctual_sys::testing::comes_true;
 use std::collections::BTreeSet;
 use std::fs::File;
 use std::os::unix::process::ExitStatusExt;
 use std::path::PathBuf;
 use std::process::{Child, Command, ExitStatus, Stdio};
-use sys::testing::comes_true;
 
 /// What processes of the program say about the places that they pass.
 #[derive(Debug)]
@@ -117,5 +117,5 @@ pub(crate) fn names(places: Vec<String>) -> Vec<String> {
 
 /// Lets a stopped process go on.
 pub(crate) fn go_on(pid: u32) {
-    sys::process::signal(pid, libc::SIGCONT).expect("it exists");
+    punctual_sys::process::signal(pid, libc::SIGCONT).expect("it exists");
 }

@@ -1,7 +1,9 @@
 //! Running the program in tests, one measurement at a time.
 
-use analysis::testing::RunBuilder;
-use model::{Cell, Conditions, CpuSet, Entry, Header, Record};
+use punctual_analysis::testing::RunBuilder;
+use punctual_model::{Cell, Conditions, CpuSet, Entry, Header, Record};
+pub(crate) use punctual_sys::testing::{MARK, mark, running};
+use punctual_sys::testing::{comes_true, marked, variable_of};
 use serde::de::DeserializeOwned;
 use std::collections::HashMap;
 use std::fs::File;
@@ -11,8 +13,6 @@ use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-pub(crate) use sys::testing::{MARK, mark, running};
-use sys::testing::{comes_true, marked, variable_of};
 
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_punctual");
@@ -36,7 +36,7 @@ impl Drop for Machine {
         if std::thread::panicking() {
             comes_true(|| {
                 let left = running();
-                left.iter().for_each(|pid| drop(sys::process::signal(*pid, libc::SIGKILL)));
+                left.iter().for_each(|pid| drop(punctual_sys::process::signal(*pid, libc::SIGKILL)));
                 left.is_empty()
             });
             // Removes their files.
@@ -166,7 +166,7 @@ pub(crate) fn ended(command: &mut Command) -> ProgramOutput {
     let pid = child.id();
     let output = std::thread::spawn(move || finish(child));
     if !comes_true(|| output.is_finished()) {
-        let _ = sys::process::signal(pid, libc::SIGKILL);
+        let _ = punctual_sys::process::signal(pid, libc::SIGKILL);
         panic!("{command:?} does not end");
     }
     output.join().unwrap_or_else(|panic| std::panic::resume_unwind(panic))
@@ -331,7 +331,7 @@ pub(crate) fn sshd_with_keys(scratch: &Scratch) -> Option<&'static str> {
 /// Runs `work` while a thread spins on every CPU. A load of ours would be seen by tests of what loads leave behind.
 pub(crate) fn beside_a_load<T>(work: impl FnOnce() -> T) -> T {
     let spins = Arc::new(());
-    for _ in 0..sys::sched::affinity(0).expect("own affinity").len() {
+    for _ in 0..punctual_sys::sched::affinity(0).expect("own affinity").len() {
         let spins = Arc::downgrade(&spins);
         std::thread::spawn(move || while spins.strong_count() > 0 {});
     }
@@ -341,11 +341,11 @@ pub(crate) fn beside_a_load<T>(work: impl FnOnce() -> T) -> T {
 /// A cell on `cpus` that needs no privilege unless `policy` does.
 pub(crate) fn cell(policy: &str, load: &str, cpus: &str, duration: &str) -> Cell {
     Cell {
-        kernel: model::Kernel::Running,
+        kernel: punctual_model::Kernel::Running,
         load: load.parse().expect("a load"),
         policy: policy.parse().expect("a policy"),
         period: "1ms".parse().expect("a period"),
-        task: model::Task::CLOCK_NANOSLEEP,
+        task: punctual_model::Task::CLOCK_NANOSLEEP,
         cpus: cpus.parse().expect("CPUs"),
         duration: duration.parse().expect("a duration"),
         deadline: None,
@@ -411,13 +411,13 @@ pub(crate) fn due_times(summary: &serde_json::Value) -> u64 {
 
 /// A CPU in this process's affinity mask: the last one, which is the least busy on most machines.
 pub(crate) fn a_cpu() -> u32 {
-    sys::sched::affinity(0).expect("own affinity").iter().last().expect("a CPU")
+    punctual_sys::sched::affinity(0).expect("own affinity").iter().last().expect("a CPU")
 }
 
 /// [`a_cpu`] and the other CPUs of this process; prints that the test is skipped and returns `None` without others.
 pub(crate) fn a_cpu_and_the_others() -> Option<(CpuSet, CpuSet)> {
     let measured: CpuSet = [a_cpu()].into_iter().collect();
-    let others = sys::sched::affinity(0).expect("own affinity").minus(&measured);
+    let others = punctual_sys::sched::affinity(0).expect("own affinity").minus(&measured);
     if others.is_empty() {
         eprintln!("skipped: needs two CPUs");
         return None;

@@ -75,7 +75,7 @@ fn judge(name: &str, results: &[Round], file: &Path) {
     let rows = std::fs::read_to_string(file).unwrap_or_default();
     let mut rows = rows.lines().map(|line| serde_json::from_str::<Row>(line).expect("a row of a series"));
     let last = rows.rfind(|row| row.series == name);
-    let (lower, upper) = analysis::share_interval(row.right as f64, row.rounds as f64).expect("rounds");
+    let (lower, upper) = punctual_analysis::share_interval(row.right as f64, row.rounds as f64).expect("rounds");
     let before = last.as_ref().map_or("first row of this machine".to_owned(), |last| {
         let Row { right, rounds, wrong, date, commit, .. } = last;
         format!("last {right} of {rounds} right, {wrong} wrong ({date}, {commit})")
@@ -121,7 +121,7 @@ fn file() -> PathBuf {
     let info = std::fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = info.lines().find_map(|line| line.strip_prefix("model name").or(line.strip_prefix("Model")));
     let model = model.and_then(|line| line.split_once(':')).map_or("unknown", |(_, name)| name.trim());
-    let cpus = sys::sched::affinity(0).expect("own affinity").len();
+    let cpus = punctual_sys::sched::affinity(0).expect("own affinity").len();
     let name = format!("{model} {cpus} cpus").to_lowercase();
     let words = name.split(|c: char| !c.is_ascii_alphanumeric()).filter(|word| !word.is_empty());
     rows.join(words.collect::<Vec<_>>().join("-") + ".jsonl")

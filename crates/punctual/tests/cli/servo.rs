@@ -3,7 +3,7 @@
 use crate::program::{DIRECTORY, ProgramOutput, Scratch, command, is_installed, run};
 use crate::real::explain::{Group, instances, sums_agree};
 use crate::series::Round;
-use model::{Cause, ExplainRecord, Share};
+use punctual_model::{Cause, ExplainRecord, Share};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -246,7 +246,7 @@ pub(crate) fn may_watch() -> bool {
 /// Whether the machine has the CPUs and the disk that the fault needs; otherwise prints that it is skipped.
 pub(crate) fn is_possible(fault: &Fault) -> bool {
     let (is_possible, needed) = match fault.name {
-        "migration" => (sys::sched::affinity(0).unwrap().len() > 1, "two CPUs"),
+        "migration" => (punctual_sys::sched::affinity(0).unwrap().len() > 1, "two CPUs"),
         "fsync" | "major_fault" => {
             let kind = run(Command::new("stat").args(["-f", "-c", "%T", DIRECTORY]));
             (kind.stdout.trim() != "tmpfs", "a target directory on a disk")

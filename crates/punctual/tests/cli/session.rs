@@ -114,7 +114,7 @@ fn found(scratch: &Scratch, command: &str, expected: &str) -> String {
     }
     let is_message = stdout.is_empty() && stderr.starts_with("punctual: ") && stderr.matches('\n').count() == 1;
     for line in stderr.lines() {
-        assert!(line.chars().all(model::is_plain), "it acts upon a terminal: {line:?}");
+        assert!(line.chars().all(punctual_model::is_plain), "it acts upon a terminal: {line:?}");
         let (mark, line) = line.strip_prefix("punctual: ").map_or(('|', line), |line| ('!', line));
         writeln!(text, "{mark} {line}").unwrap();
     }

@@ -1,6 +1,6 @@
 //! Quoting for the languages of the engines' files.
 
-use model::is_plain;
+use punctual_model::is_plain;
 use std::fmt::Write;
 
 /// A string of YAML 1.1 and 1.2 in double quotes, which is JSON, too.
@@ -46,7 +46,7 @@ fn is_readable(c: char) -> bool {
 
 /// A comment: the text on one line.
 pub(super) fn comment(text: &str) -> String {
-    model::plain(text).into_owned()
+    punctual_model::plain(text).into_owned()
 }
 
 /// The text as a name of Kubernetes (RFC 1123 label): lower-case letters, digits and `-`, at most `most` characters.

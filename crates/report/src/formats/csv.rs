@@ -1,7 +1,7 @@
 //! Comma-separated values (RFC 4180, but with LF line endings): one row for each cell, units in the column names.
 
 use super::Page;
-use analysis::{CellSummary, Level, Osnoise, Row, ThreadSummary, Timerlat};
+use punctual_analysis::{CellSummary, Level, Osnoise, Row, ThreadSummary, Timerlat};
 use std::fmt::Display;
 
 /// A column: its name, and the value for a cell, empty if unknown.
@@ -18,12 +18,12 @@ const COLUMNS: [Column; 22] = [
     ("time", |row| own(row, |cell| cell.cell.kernel.time())),
     ("load", |row| known(row.load.as_ref())),
     ("policy", |row| known(row.policy.as_ref())),
-    ("period_ns", |row| known(row.period.map(model::Period::ns))),
+    ("period_ns", |row| known(row.period.map(punctual_model::Period::ns))),
     ("method", |row| known(row.method.as_ref())),
     ("cpus", |row| known(row.cpus.as_ref())),
     ("cell_id", |row| own(row, |cell| cell.cell.id().to_string())),
     ("blocks", |row| own(row, |cell| cell.blocks)),
-    ("measured_ns", |row| known(row.measured.map(model::Span::ns))),
+    ("measured_ns", |row| known(row.measured.map(punctual_model::Span::ns))),
     ("samples", |row| known(row.samples)),
     ("missed", |row| known(row.missed)),
     ("early", |row| own(row, |cell| cell.early)),

@@ -8,8 +8,8 @@ use crate::cells::{Member, letter, members};
 use crate::linear::{Classes, are_fine, not_shown};
 use crate::words::Counted;
 use crate::{Results, rfc3339};
-use analysis::wording::duration;
-use model::{Histogram, plain};
+use punctual_analysis::wording::duration;
+use punctual_model::{Histogram, plain};
 use std::fmt::Write;
 
 /// The most classes on the axis: those of 1 us end at 20 ms. Only nonempty ones take room in the file, and gnuplot

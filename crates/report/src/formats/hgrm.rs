@@ -3,8 +3,8 @@
 //! Layout of `HistogramLogProcessor`: four columns with five steps per halving of the distance to 100 %, then three
 //! lines of `#`. Values are in microseconds with three decimals.
 
-use analysis::{Row, quantile};
-use model::Histogram;
+use punctual_analysis::{Row, quantile};
+use punctual_model::Histogram;
 use std::fmt::Write;
 
 /// Steps per halving of the distance to 100 %, the default of the original.
@@ -62,8 +62,8 @@ fn share(step: i32) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::summarise;
-    use analysis::testing::RunBuilder;
+    use punctual_analysis::summarise;
+    use punctual_analysis::testing::RunBuilder;
 
     /// A cell with this name, kernel and latencies.
     fn named(name: &str, kernel: &str, latencies_ns: &[i64]) -> String {

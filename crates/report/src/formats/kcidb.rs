@@ -6,8 +6,8 @@
 
 use super::page::Page;
 use super::{Outcome, as_tests};
-use analysis::{Origin, Row};
-use model::Kernel;
+use punctual_analysis::{Origin, Row};
+use punctual_model::Kernel;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 
@@ -184,7 +184,7 @@ fn node(name: &str) -> String {
 
 /// The text without control characters: KCIDB excludes zero bytes, and pages show the rest.
 fn plain(text: &str) -> String {
-    model::plain(text).into_owned()
+    punctual_model::plain(text).into_owned()
 }
 
 #[cfg(test)]

@@ -2,7 +2,7 @@
 
 use super::super::table::Table;
 use super::page::Page;
-use analysis::Verdict;
+use punctual_analysis::Verdict;
 use std::fmt::Write;
 
 /// The run in Markdown.

@@ -1,7 +1,7 @@
 //! The metrics of a monitor: text exposition format 0.0.4 of Prometheus, base units.
 
 use super::prometheus::{NS, escaped, metric, number};
-use model::{Cause, GapReason, MonitorStatus};
+use punctual_model::{Cause, GapReason, MonitorStatus};
 use std::fmt::Write;
 
 /// Quantiles of the last window.
@@ -35,7 +35,7 @@ pub fn monitor_metrics(status: &MonitorStatus) -> String {
     let help = "1 if late wake-ups are explained.";
     metric(&mut text, "punctual_monitor_explains", help, "gauge", flag(start.unexplained.is_none()));
     latencies(&mut text, status);
-    let by_cpu = |of: fn(&model::MonitorTotals) -> f64| {
+    let by_cpu = |of: fn(&punctual_model::MonitorTotals) -> f64| {
         status.cpus.iter().map(move |cpu| (format!("{{cpu=\"{}\"}}", cpu.cpu), of(cpu)))
     };
     let help = "Due times already past when the thread could wait again.";
@@ -90,7 +90,7 @@ fn last_window(text: &mut String, status: &MonitorStatus) {
     metric(text, "punctual_window_latency_max_seconds", help, "gauge", maxima);
     let quantiles = last.cpus.iter().flat_map(|cpu| {
         QUANTILES.into_iter().filter_map(move |p| {
-            let ns = analysis::quantile(&cpu.histogram, p)?;
+            let ns = punctual_analysis::quantile(&cpu.histogram, p)?;
             Some((format!("{{cpu=\"{}\",level=\"{p}\"}}", cpu.cpu), ns as f64 * NS))
         })
     });
@@ -111,7 +111,7 @@ fn word(cause: Cause) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Histogram, MonitorStart, MonitorTotals, MonitorWindow, MonitoredCpu, Policy, Span};
+    use punctual_model::{Histogram, MonitorStart, MonitorTotals, MonitorWindow, MonitoredCpu, Policy, Span};
     use std::sync::Arc;
 
     #[test]

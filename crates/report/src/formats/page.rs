@@ -3,8 +3,8 @@
 use super::super::table::Table;
 use crate::sections::{Section, conclusion, findings, imported, latencies, machine, threads, tracers, watched};
 use crate::{ImportedSet, OwnRun, Results};
-use analysis::{Case, Row, Verdict};
-use model::Host;
+use punctual_analysis::{Case, Row, Verdict};
+use punctual_model::Host;
 
 /// A run, ready for any format.
 #[derive(Debug)]

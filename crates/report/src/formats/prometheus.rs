@@ -1,7 +1,7 @@
 //! A page for the textfile collector of Prometheus' node exporter: text exposition format 0.0.4, base units.
 
 use super::Page;
-use analysis::{Level, Row};
+use punctual_analysis::{Level, Row};
 use std::fmt::Write;
 
 /// A gauge: name, help text and value for a cell; `None` omits the line.
@@ -16,7 +16,7 @@ const GAUGES: [Gauge; 8] = [
         "Largest latency of a wake-up; a bound from below when a wait had not ended.",
         |cell| cell.max_ns.map(|ns| ns as f64 * NS),
     ),
-    ("punctual_measured_seconds", "Time measured.", |cell| cell.measured.map(model::Span::as_secs_f64)),
+    ("punctual_measured_seconds", "Time measured.", |cell| cell.measured.map(punctual_model::Span::as_secs_f64)),
     ("punctual_missed_due_times", "Due times already past when the thread could wait again.", |cell| {
         cell.missed.map(|missed| missed as f64)
     }),
@@ -55,7 +55,7 @@ fn info(text: &mut String, page: &Page<'_>) {
         "{{host=\"{}\",kernel_release=\"{}\",preemption=\"{}\",title=\"{}\",tool=\"{}\"}}",
         fact(host.hostname.as_deref()),
         fact(host.kernel_release.as_deref()),
-        fact(host.preemption.map(model::Preemption::name)),
+        fact(host.preemption.map(punctual_model::Preemption::name)),
         escaped(page.title),
         escaped(page.tool)
     );
@@ -126,7 +126,7 @@ fn labels(cell: &Row<'_>, more: &[(&str, &str)]) -> String {
     let own = [
         ("cell", cell.name.to_owned()),
         ("time", cell.own().map(|cell| cell.cell.kernel.time().to_owned()).unwrap_or_default()),
-        ("load", cell.load.as_ref().map(model::ImportedLoad::label).unwrap_or_default()),
+        ("load", cell.load.as_ref().map(punctual_model::ImportedLoad::label).unwrap_or_default()),
         ("policy", cell.policy.clone().unwrap_or_default()),
         ("method", cell.method.clone().unwrap_or_default()),
         ("period", cell.period.map(|period| period.to_string()).unwrap_or_default()),

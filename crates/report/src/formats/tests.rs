@@ -2,9 +2,9 @@
 
 use super::*;
 use crate::tests::{lab, own, run, starved};
-use analysis::testing::RunBuilder;
-use analysis::{histograms, summarise};
 use expect_test::{ExpectFile, expect_file};
+use punctual_analysis::testing::RunBuilder;
+use punctual_analysis::{histograms, summarise};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Write;
 use std::process::{Command, Stdio};

@@ -1,7 +1,9 @@
 //! Histories as one JSON document.
 
 use super::History;
-use analysis::history::{Budget, FIRST_TEST, Mark, Point, Response, SeriesChange, SeriesHistory, Standing, threshold};
+use punctual_analysis::history::{
+    Budget, FIRST_TEST, Mark, Point, Response, SeriesChange, SeriesHistory, Standing, threshold,
+};
 use serde::Serialize;
 
 /// Histories of the series of one question.
@@ -56,7 +58,7 @@ pub struct HistorySeries<'a> {
 impl History {
     /// The document.
     pub fn document(&self) -> HistoryDocument<'_> {
-        let charts = analysis::history::Charts(self.series.len() * Response::ALL.len());
+        let charts = punctual_analysis::history::Charts(self.series.len() * Response::ALL.len());
         HistoryDocument {
             test: HistoryTest {
                 false_alarms_in_365_runs: Budget::NIGHTLY.0,

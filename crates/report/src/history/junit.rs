@@ -2,7 +2,7 @@
 
 use super::{History, name, sentence};
 use crate::formats::junit_text as escaped;
-use analysis::history::{FIRST_TEST, Standing};
+use punctual_analysis::history::{FIRST_TEST, Standing};
 use std::fmt::Write;
 
 impl History {

@@ -4,9 +4,9 @@ use super::{History, day, name, sentence};
 use crate::Style;
 use crate::lines::Lines;
 use crate::table::{Column, Field, Table, UNKNOWN};
-use analysis::history::{FIRST_TEST, Point, SeriesHistory, Standing};
-use analysis::wording::duration;
-use model::plain;
+use punctual_analysis::history::{FIRST_TEST, Point, SeriesHistory, Standing};
+use punctual_analysis::wording::duration;
+use punctual_model::plain;
 use std::io;
 
 impl History {

@@ -4,8 +4,8 @@ use super::bins::highest_bin;
 use super::markup::{Markup, Text};
 use super::scale::{BOTTOM, LEFT, Log, RIGHT, TOP, percentile_label, power_label, reciprocal_label, time_label};
 use crate::words::Counted;
-use analysis::Curves;
-use model::{Requirement, Span};
+use punctual_analysis::Curves;
+use punctual_model::{Requirement, Span};
 
 /// The largest ratio of a limit to the largest latency for a limit that is drawn. A limit farther away would leave no
 /// room for the lines.

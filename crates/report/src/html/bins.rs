@@ -1,6 +1,6 @@
 //! Bins of a drawn histogram, on a logarithmic scale.
 
-use model::Histogram;
+use punctual_model::Histogram;
 
 /// Bins of a drawn histogram in each octave. The record has 128; 8 show every mode, and a late single sample is two
 /// pixels wide.

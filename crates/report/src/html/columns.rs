@@ -2,7 +2,7 @@
 
 use crate::cells::Member;
 use crate::sections::latencies::{CONDITIONS, KERNEL};
-use analysis::Origin;
+use punctual_analysis::Origin;
 use std::collections::HashSet;
 
 /// An axis and its value in each cell, in the order of the cells.

@@ -6,8 +6,8 @@ use super::table::framed;
 use super::{Results, letter, runs};
 use crate::sections::comparison::comparisons;
 use crate::sections::intensity;
-use analysis::comparison::{Answer, Comparison, Ratio};
-use analysis::wording::number;
+use punctual_analysis::comparison::{Answer, Comparison, Ratio};
+use punctual_analysis::wording::number;
 use std::fmt::Write;
 
 /// Size of the plot of one comparison, in the units of its picture.

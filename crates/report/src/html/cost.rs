@@ -7,9 +7,9 @@ use super::table::{section, table};
 use super::{Results, runs};
 use crate::published;
 use crate::sections::cost;
-use analysis::CellSummary;
-use analysis::cost::{TradeOff, trade_offs};
-use analysis::wording::duration;
+use punctual_analysis::CellSummary;
+use punctual_analysis::cost::{TradeOff, trade_offs};
+use punctual_analysis::wording::duration;
 
 pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
     for (index, run) in runs::own(runs) {
@@ -83,7 +83,7 @@ fn picture(page: &mut Markup, id: &str, points: &[&TradeOff]) {
     // Whole steps of 5 %, one of them free on each side.
     let (from, to) = ((from / 5.0).floor() * 5.0 - 5.0, (to / 5.0).ceil() * 5.0 + 5.0);
     let x = |percent: f64| LEFT + (percent - from) / (to - from) * (RIGHT - LEFT);
-    let is_virtual = points.iter().any(|point| point.clock == Some(model::LabClock::Virtual));
+    let is_virtual = points.iter().any(|point| point.clock == Some(punctual_model::LabClock::Virtual));
     let unit = if is_virtual { "virtual time: 1000 instructions are 1 us" } else { "higher is later" };
     page.section(id, "later", "Throughput cost", None);
     page.add(format_args!(

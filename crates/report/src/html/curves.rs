@@ -4,8 +4,8 @@ use super::axes::Axes;
 use super::bins::bins;
 use super::path::Path;
 use super::scale::BOTTOM;
-use analysis::Curves;
-use model::Histogram;
+use punctual_analysis::Curves;
+use punctual_model::Histogram;
 
 /// Returns the line of a histogram, which goes down to the ground where there is no sample.
 pub(super) fn histogram(histogram: &Histogram, axes: &Axes) -> String {

@@ -2,7 +2,7 @@
 
 use super::markup::{Markup, Text};
 use crate::cells::Member;
-use model::{Histogram, Policy, Task};
+use punctual_model::{Histogram, Policy, Task};
 use std::fmt::Write;
 
 /// Writes the lines of a cell, folded; nothing for other tasks than periodic waits, and for policies without a number.

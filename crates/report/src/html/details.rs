@@ -9,9 +9,9 @@ use super::{curves, cyclictest, strip};
 use crate::cells::Member;
 use crate::linear::are_fine;
 use crate::words::{Counted, capital};
-use analysis::wording::{count, duration, number, things};
-use analysis::{Curves, Origin};
-use model::{Histogram, Imported, Order};
+use punctual_analysis::wording::{count, duration, number, things};
+use punctual_analysis::{Curves, Origin};
+use punctual_model::{Histogram, Imported, Order};
 use std::cmp::Reverse;
 use std::collections::HashSet;
 

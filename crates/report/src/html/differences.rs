@@ -2,7 +2,7 @@
 
 use super::markup::{Markup, Prose};
 use super::{OwnRun, Results, runs};
-use analysis::comparability::{self, Role};
+use punctual_analysis::comparability::{self, Role};
 
 /// The most differences listed for a pair of runs; the table of the machine has all facts.
 const LISTED: usize = 8;
@@ -45,8 +45,8 @@ fn pair((a, first): (usize, &OwnRun<'_>), (b, run): (usize, &OwnRun<'_>), runs: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::testing::RunBuilder;
-    use analysis::{RunSummary, summarise};
+    use punctual_analysis::testing::RunBuilder;
+    use punctual_analysis::{RunSummary, summarise};
 
     fn page(runs: &[RunBuilder]) -> String {
         let summaries: Vec<RunSummary> = runs.iter().map(|run| summarise(&run.header, &run.entries)).collect();

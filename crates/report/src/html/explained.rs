@@ -4,9 +4,9 @@ use super::markup::{Markup, Prose, Text};
 use super::table::numbers;
 use super::{Results, runs};
 use crate::sections::explained::{self, stages, unseen};
-use analysis::explain::{blame, cause_name, row_of};
-use analysis::wording::{count, duration};
-use model::{
+use punctual_analysis::explain::{blame, cause_name, row_of};
+use punctual_analysis::wording::{count, duration};
+use punctual_model::{
     Cause, Evidence, ExplainRecord, Explanation, HostLanes, HostPiece, HostState, Order, PhaseLength, Segment,
 };
 use std::cmp::Reverse;
@@ -275,7 +275,7 @@ fn step(latency_ns: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{Owner, Phase, Span};
+    use punctual_model::{Owner, Phase, Span};
 
     #[test]
     fn ticks_are_round_and_few() {

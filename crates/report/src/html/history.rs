@@ -5,7 +5,7 @@ mod picture;
 use super::markup::{Markup, Text};
 use super::{foot, opening, table};
 use crate::history::{Buckets, History, day, limits, mark, name, sentence, table as rows};
-use analysis::history::SeriesHistory;
+use punctual_analysis::history::SeriesHistory;
 
 /// Changes of the machine that are listed for a series; the last ones.
 const MARKS: usize = 40;

@@ -7,8 +7,8 @@ use super::markup::{Markup, Text};
 use super::path::Path;
 use super::scale::{BOTTOM, LEFT, Log, RIGHT, TOP, power_label, time_label};
 use crate::linear::{Classes, not_shown};
-use analysis::Curves;
-use model::Histogram;
+use punctual_analysis::Curves;
+use punctual_model::Histogram;
 
 /// The most classes in a picture: each is at least two pixels wide.
 const CLASSES: u64 = 150;

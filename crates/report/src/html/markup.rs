@@ -120,7 +120,7 @@ impl Write for Escaping<'_, '_> {
                 '"' => self.0.write_str("&quot;")?,
                 '\'' => self.0.write_str("&#39;")?,
                 // Not allowed in HTML, and able to turn the direction of the text after them.
-                c if c != '\n' && !model::is_plain(c) => self.0.write_char('\u{fffd}')?,
+                c if c != '\n' && !punctual_model::is_plain(c) => self.0.write_char('\u{fffd}')?,
                 c => self.0.write_char(c)?,
             }
         }

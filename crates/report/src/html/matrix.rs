@@ -8,9 +8,9 @@ use crate::cells::Member;
 use crate::sections::intensity;
 use crate::sections::latencies::{dash, largest, shown_levels};
 use crate::words::Counted;
-use analysis::wording::{count, duration};
-use analysis::{Level, Quantile, Refusal, Row, Told};
-use model::Span;
+use punctual_analysis::wording::{count, duration};
+use punctual_analysis::{Level, Quantile, Refusal, Row, Told};
+use punctual_model::Span;
 
 /// Rows of one table. A browser lays out a table as a whole, which takes seconds with thousands of rows: so there are
 /// several tables, and those out of sight are laid out later.

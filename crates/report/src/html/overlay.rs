@@ -7,9 +7,9 @@ use super::markup::{Markup, Text};
 use crate::cells::Member;
 use crate::linear::are_fine;
 use crate::words::capital;
-use analysis::wording::duration;
-use analysis::{Curves, Origin};
-use model::{ImportedLoad, LabClock};
+use punctual_analysis::wording::duration;
+use punctual_analysis::{Curves, Origin};
+use punctual_model::{ImportedLoad, LabClock};
 use std::collections::{BTreeSet, HashSet};
 
 /// Lines in one picture: as many as there are colors that all kinds of color vision tell apart, each with its own

@@ -6,8 +6,8 @@ use super::matrix::{Heat, max, quantile};
 use super::table::framed;
 use crate::cells::Member;
 use crate::sections::intensity;
-use analysis::Level;
-use model::Order;
+use punctual_analysis::Level;
+use punctual_model::Order;
 use std::cmp::Reverse;
 use std::collections::{HashMap, HashSet};
 

@@ -7,9 +7,9 @@ use super::table::{numbers, table as framed_table};
 use crate::published::{self, Row as PublishedRow};
 use crate::sections::latencies::dash;
 use crate::study;
-use analysis::wording::{count, duration};
-use analysis::{CellSummary, Row};
-use model::{Host, Kernel, LabClock, Load, Study, StudyDefinition, stands_for};
+use punctual_analysis::wording::{count, duration};
+use punctual_analysis::{CellSummary, Row};
+use punctual_model::{Host, Kernel, LabClock, Load, Study, StudyDefinition, stands_for};
 use std::collections::BTreeSet;
 
 const HEAD: [&str; 8] = ["kernel", "policy", "samples", "min", "mean", "max", "sd", "missed"];

@@ -3,7 +3,7 @@
 use crate::cells::letter;
 use crate::sections::{findings, imported};
 use crate::{OwnRun, Results};
-use model::Imported;
+use punctual_model::Imported;
 
 /// Returns the runs of this program, with their index among all.
 pub(super) fn own<'a>(runs: &'a [Results<'a>]) -> impl Iterator<Item = (usize, &'a OwnRun<'a>)> {

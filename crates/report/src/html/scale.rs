@@ -1,6 +1,6 @@
 //! Logarithmic axes: the range that holds the values, ticks at 1 to 9 of every decade, labels where there is room.
 
-use analysis::wording::{duration, number};
+use punctual_analysis::wording::{duration, number};
 
 /// Edges of a picture's plane, in quarters of a pixel at its natural size; y grows downwards.
 pub(super) const LEFT: f64 = 240.0;

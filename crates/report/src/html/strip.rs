@@ -3,8 +3,8 @@
 use super::markup::Markup;
 use super::matrix::Heat;
 use crate::words::Counted;
-use analysis::Strip;
-use model::Order;
+use punctual_analysis::Strip;
+use punctual_model::Order;
 use std::cmp::Reverse;
 use std::fmt::Write;
 

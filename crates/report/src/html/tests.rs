@@ -6,9 +6,11 @@ mod layout;
 
 use super::*;
 use crate::tests::own;
-use analysis::summarise;
-use analysis::testing::RunBuilder;
-use model::{Ended, Entry, LoadRecord, LoadSecond, PreparedSetting, RuntimeRecord, Second, Skipped, Span, Study};
+use punctual_analysis::summarise;
+use punctual_analysis::testing::RunBuilder;
+use punctual_model::{
+    Ended, Entry, LoadRecord, LoadSecond, PreparedSetting, RuntimeRecord, Second, Skipped, Span, Study,
+};
 use std::collections::HashSet;
 use std::sync::Arc;
 
@@ -275,7 +277,8 @@ fn a_page_of_100_cells_is_below_a_megabyte_and_more_add_no_pictures() {
     let record = run.entries[0].record.clone();
     let entry = |cell_index: usize| {
         let cell = run.header.cells[cell_index].clone();
-        let mut entry = Entry { planned: model::Planned { block: 0, position: 0, cell_index }, record: record.clone() };
+        let mut entry =
+            Entry { planned: punctual_model::Planned { block: 0, position: 0, cell_index }, record: record.clone() };
         (entry.record.cell_id, entry.record.cell) = (cell.id(), cell);
         entry
     };

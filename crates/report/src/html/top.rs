@@ -3,9 +3,9 @@
 use super::markup::{Markup, Prose, Text};
 use crate::sections::{conclusion, imported, machine};
 use crate::{ImportedSet, OwnRun, Results, rfc3339};
-use analysis::wording::{count, things};
-use analysis::{RunSummary, Verdict};
-use model::{Host, Requirement};
+use punctual_analysis::wording::{count, things};
+use punctual_analysis::{RunSummary, Verdict};
+use punctual_model::{Host, Requirement};
 
 /// Longest kernel command line that is shown unfolded, characters: a line of the page.
 const SHORT_COMMAND_LINE: usize = 120;
@@ -118,7 +118,7 @@ fn targets(summary: &RunSummary) -> Vec<&Host> {
 
 /// Returns how many measurements of a run are missing; `None` of a complete one.
 fn incomplete(run: &OwnRun<'_>) -> Option<String> {
-    let (done, planned) = analysis::run_progress(run.header, run.entries);
+    let (done, planned) = punctual_analysis::run_progress(run.header, run.entries);
     let failed = u64::try_from(run.header.failed.len()).unwrap_or(u64::MAX);
     if done >= planned && failed == 0 {
         return None;

@@ -5,9 +5,9 @@ use super::scale::{LEFT, Log, RIGHT};
 use super::{foot, opening, table};
 use crate::TuneReport;
 use crate::tune::work;
-use analysis::tune::{KnobAnswer, TunedKnob};
-use analysis::wording::number;
-use model::Order;
+use punctual_analysis::tune::{KnobAnswer, TunedKnob};
+use punctual_analysis::wording::number;
+use punctual_model::Order;
 
 /// Height of a name with its interval in the picture of effects, and of its margins, in quarters of a pixel.
 const LINE: f64 = 124.0;

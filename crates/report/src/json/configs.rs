@@ -1,6 +1,6 @@
 //! Two kernels' build configurations as one JSON document.
 
-use analysis::config::{ConfigDifference, KernelDifference, Likeness};
+use punctual_analysis::config::{ConfigDifference, KernelDifference, Likeness};
 use serde::Serialize;
 use serde_json::Value;
 

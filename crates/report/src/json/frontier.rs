@@ -1,7 +1,7 @@
 //! A search as one JSON document: units in the keys, every trial, and the answer in sentences.
 
-use analysis::frontier::{Frontier, Search, SearchParameters, Step, Trial};
-use model::{Cell, Conditions, CpuSet, Header, Host, Load, Policy, Prepare, Span, Task};
+use punctual_analysis::frontier::{Frontier, Search, SearchParameters, Step, Trial};
+use punctual_model::{Cell, Conditions, CpuSet, Header, Host, Load, Policy, Prepare, Span, Task};
 use serde::Serialize;
 
 /// A search as one document, printed by `punctual frontier --format json`.

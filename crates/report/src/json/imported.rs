@@ -1,7 +1,7 @@
 //! Imported measurements as one JSON document: units in the keys, `null` for unknown values.
 
-use analysis::{Case, ImportedCell, ImportedFinding, ImportedSummary, Verdict};
-use model::{Host, ImportHeader, Source, Span, StatedConditions};
+use punctual_analysis::{Case, ImportedCell, ImportedFinding, ImportedSummary, Verdict};
+use punctual_model::{Host, ImportHeader, Source, Span, StatedConditions};
 use serde::Serialize;
 
 /// Imported measurements, printed by `punctual show --format json`.

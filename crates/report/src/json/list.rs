@@ -1,8 +1,8 @@
 //! Runs below a directory as one JSON document, for `punctual list --format json`.
 
 use crate::{ImportedSet, OwnRun, Results};
-use analysis::Verdict;
-use model::{Host, Order};
+use punctual_analysis::Verdict;
+use punctual_model::{Host, Order};
 use serde::Serialize;
 
 /// A run of the list.

@@ -1,7 +1,7 @@
 //! Ready plans, and a run before it begins, as JSON: `punctual plan list` and `punctual run --dry-run`.
 
-use analysis::CannotPass;
-use model::{Cell, Requirement};
+use punctual_analysis::CannotPass;
+use punctual_model::{Cell, Requirement};
 use serde::Serialize;
 
 /// A plan of the binary.

@@ -1,8 +1,8 @@
 //! A run as one JSON document: units in the keys, `null` for unknown values.
 
-use analysis::enough::Shortfall;
-use analysis::{Case, CellSummary, Finding, Max, RunSummary, Verdict};
-use model::{Cell, Header, Host};
+use punctual_analysis::enough::Shortfall;
+use punctual_analysis::{Case, CellSummary, Finding, Max, RunSummary, Verdict};
+use punctual_model::{Cell, Header, Host};
 use serde::Serialize;
 
 /// A run as one document, printed by `punctual show --format json`.
@@ -22,7 +22,7 @@ struct AboutRun<'a> {
     started_unix_ms: u64,
     blocks: u32,
     seed: u64,
-    require: &'a model::Requirement,
+    require: &'a punctual_model::Requirement,
     host: &'a Host,
     findings: Vec<Remark<'a>>,
     shortfalls: &'a Option<Vec<Shortfall>>,

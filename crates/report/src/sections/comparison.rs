@@ -3,11 +3,11 @@
 use super::intensity;
 use crate::Style;
 use crate::lines::Lines;
-use analysis::comparison::{
+use punctual_analysis::comparison::{
     Answer, Arm, Comparison, Measured, Question, Refusal, arm, compare, compare_cells, only_pair,
 };
-use analysis::wording::{number, things};
-use model::{Cell, Conditions, Entry, Header};
+use punctual_analysis::wording::{number, things};
+use punctual_model::{Cell, Conditions, Entry, Header};
 use std::collections::HashMap;
 use std::io;
 
@@ -139,12 +139,12 @@ fn with_load(cell: &Cell, of: &Cell) -> Cell {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::ComparedLoad;
-    use analysis::testing::RunBuilder;
     use expect_test::expect;
+    use punctual_analysis::ComparedLoad;
+    use punctual_analysis::testing::RunBuilder;
 
     fn compared(ratio: f64, blocks: u32) -> Comparison {
-        let mut random = model::SplitMix64::new(9);
+        let mut random = punctual_model::SplitMix64::new(9);
         let mut run = RunBuilder::new();
         run.cell("messaging", "other").cell("messaging", "fifo:80");
         for block in 0..blocks {

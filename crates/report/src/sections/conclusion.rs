@@ -1,9 +1,9 @@
 //! The answer in two sentences: the worst latency, and its chance of being exceeded.
 
-use analysis::enough::Shortfall;
-use analysis::wording::duration;
-use analysis::{CellSummary, Max, RunSummary};
-use model::{Policy, Span, Task};
+use punctual_analysis::enough::Shortfall;
+use punctual_analysis::wording::duration;
+use punctual_analysis::{CellSummary, Max, RunSummary};
+use punctual_model::{Policy, Span, Task};
 use std::collections::BTreeSet;
 
 /// The largest latency of each policy, where it was, the measured time, and the chance of being exceeded.
@@ -83,8 +83,8 @@ fn worst_as(policy: Policy, cells: &[CellSummary]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::summarise;
-    use analysis::testing::RunBuilder;
+    use punctual_analysis::summarise;
+    use punctual_analysis::testing::RunBuilder;
 
     #[test]
     fn the_answer_is_no_bound() {
@@ -110,7 +110,7 @@ mod tests {
         run.header.cells.iter_mut().for_each(|cell| cell.kernel = "debian:6.1".parse().unwrap());
         let repeated = answer(&run);
         assert!(repeated.contains("of virtual time per cell: ") && !repeated.contains("probability"), "{repeated}");
-        run.header.cells[1].kernel = model::Kernel::Running;
+        run.header.cells[1].kernel = punctual_model::Kernel::Running;
         assert!(answer(&run).ends_with("with 50 % probability."), "one cell is repeated in real time");
         run.entries.iter_mut().for_each(|entry| entry.record.threads.clear());
         assert_eq!(answer(&run), "Nothing was measured.", "time alone is no wake-up");

@@ -4,10 +4,10 @@ use super::Section;
 use crate::Style;
 use crate::lines::Lines;
 use crate::table::{Column, Table, UNKNOWN};
-use analysis::cost::{CostComparison, CostSummary, OperationCost, ratio};
-use analysis::wording::{count, duration, number, things};
-use analysis::{CellSummary, RunSummary};
-use model::CostScope;
+use punctual_analysis::cost::{CostComparison, CostSummary, OperationCost, ratio};
+use punctual_analysis::wording::{count, duration, number, things};
+use punctual_analysis::{CellSummary, RunSummary};
+use punctual_model::CostScope;
 use std::collections::BTreeSet;
 use std::io::{self, Write};
 
@@ -110,7 +110,7 @@ pub(crate) fn by_kernel(summary: &RunSummary) -> Option<Section> {
     if kernels.len() < 2 || !is_meanwhile {
         return None;
     }
-    let find = |kernel: &model::Kernel, situation: &Situation| {
+    let find = |kernel: &punctual_model::Kernel, situation: &Situation| {
         let mut alike = costs().filter(|(cell, _)| cell.cell.kernel == *kernel && of_cell(cell) == *situation);
         alike.next().map(|(_, cost)| cost)
     };
@@ -180,7 +180,8 @@ fn of_several(cells: &[(&CellSummary, &CostSummary)]) -> (Table, Vec<String>) {
     };
     let measured: BTreeSet<&str> =
         cells.iter().flat_map(|(_, cost)| cost.operations.iter().map(|one| one.name.as_str())).collect();
-    let known = model::COST_OPERATIONS.iter().map(|operation| operation.name).filter(|name| measured.contains(name));
+    let known =
+        punctual_model::COST_OPERATIONS.iter().map(|operation| operation.name).filter(|name| measured.contains(name));
     let mut rows: Vec<_> =
         known.map(|name| row(name, cells.iter().map(|(_, cost)| find(cost, name)).collect())).collect();
     if cells.iter().any(|(_, cost)| cost.total_ns.is_some()) {

@@ -2,10 +2,10 @@
 
 use crate::lines::Lines;
 use crate::table::{Column, Table, UNKNOWN};
-use analysis::explain::{blame, cause_name, row_of, share_line};
-use analysis::wording::{count, duration, things};
-use analysis::{CellSummary, RunSummary, Stages};
-use model::{Cause, CauseTotal, Evidence, ExplainRecord, Explanation, Header, Kernel, PhaseLength, Span};
+use punctual_analysis::explain::{blame, cause_name, row_of, share_line};
+use punctual_analysis::wording::{count, duration, things};
+use punctual_analysis::{CellSummary, RunSummary, Stages};
+use punctual_model::{Cause, CauseTotal, Evidence, ExplainRecord, Explanation, Header, Kernel, PhaseLength, Span};
 use std::io;
 
 /// Number of shares shown for a wake-up; the rest is summed.
@@ -300,9 +300,9 @@ pub(crate) fn unseen(stages: &Stages, explained: &ExplainRecord) -> Option<Strin
 mod tests {
     use super::*;
     use crate::Style;
-    use analysis::testing::RunBuilder;
     use expect_test::expect;
-    use model::{Owner, Phase, Share};
+    use punctual_analysis::testing::RunBuilder;
+    use punctual_model::{Owner, Phase, Share};
 
     fn share(name: &str, cause: Cause, or: Option<Cause>, evidence: Evidence, ns: u64) -> Share {
         Share {
@@ -337,7 +337,7 @@ mod tests {
             doubts: vec!["1 switch of CPU 1 left no event".to_owned()],
             ..Explanation::default()
         };
-        let mut totals = analysis::explain::Totals::default();
+        let mut totals = punctual_analysis::explain::Totals::default();
         totals.add(&explanation);
         ExplainRecord {
             above: Some(Span(100_000)),
@@ -345,7 +345,11 @@ mod tests {
             spikes: 3,
             explained: 1,
             not_covered: 2,
-            latest_not_covered: Some(model::NotCovered { cpu: 1, due_ns: 3_000_000_000, latency: Span(7_500_000) }),
+            latest_not_covered: Some(punctual_model::NotCovered {
+                cpu: 1,
+                due_ns: 3_000_000_000,
+                latency: Span(7_500_000),
+            }),
             stood_still: Some(Span(2_100_000)),
             overwritten: Some(2),
             longest_freeze: Some(Span(20_000)),
@@ -354,7 +358,10 @@ mod tests {
             late: Span(412_000),
             evidence_ns: totals.evidence_ns,
             answers: Vec::new(),
-            irq: vec![model::IrqLatency { cpu: 0, histogram: model::Histogram::of(&[1_000, 2_000, 9_000]) }],
+            irq: vec![punctual_model::IrqLatency {
+                cpu: 0,
+                histogram: punctual_model::Histogram::of(&[1_000, 2_000, 9_000]),
+            }],
             missing: vec!["no event nmi/nmi_handler: non-maskable interrupts".to_owned()],
             causes: totals.causes(),
             worst: vec![explanation],
@@ -371,7 +378,7 @@ mod tests {
         run.cell("none", "fifo:80").measure(0, 0, |_, _| 5_000);
         run.entries[0].record.explained = Some(explained);
         run.header.host.hypervisor = hypervisor.map(str::to_owned);
-        let summary = analysis::summarise(&run.header, &run.entries);
+        let summary = punctual_analysis::summarise(&run.header, &run.entries);
         let style = Style::plain(90);
         let mut out = Vec::new();
         write(&mut out, &run.header, &summary, &Lines::new(style), spikes).unwrap();

@@ -1,10 +1,10 @@
 //! Findings, equal ones together, the most important first.
 
 use crate::lines::Lines;
-use analysis::stationarity::MIN_SECONDS;
-use analysis::wording::duration;
-use analysis::{CellSummary, Finding, RunSummary, Steadiness};
-use model::{Order, shell_word};
+use punctual_analysis::stationarity::MIN_SECONDS;
+use punctual_analysis::wording::duration;
+use punctual_analysis::{CellSummary, Finding, RunSummary, Steadiness};
+use punctual_model::{Order, shell_word};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::mem::discriminant;
@@ -206,9 +206,9 @@ fn cells(some: &[&CellSummary], all: &[CellSummary]) -> Option<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::findings::{DmaLatencyLeft, Lost};
-    use analysis::summarise;
-    use analysis::testing::RunBuilder;
+    use punctual_analysis::findings::{DmaLatencyLeft, Lost};
+    use punctual_analysis::summarise;
+    use punctual_analysis::testing::RunBuilder;
 
     #[test]
     fn sets_of_cells_have_short_names() {

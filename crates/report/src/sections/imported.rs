@@ -6,9 +6,9 @@ use crate::Style;
 use crate::lines::Lines;
 use crate::results::ImportedSet;
 use crate::table::{Column, Field, Table};
-use analysis::wording::duration;
-use analysis::{ImportedFinding, ImportedSummary, Row, Verdict};
-use model::{Imported, ImportedLoad, Order, Span, StatedConditions};
+use punctual_analysis::wording::duration;
+use punctual_analysis::{ImportedFinding, ImportedSummary, Row, Verdict};
+use punctual_model::{Imported, ImportedLoad, Order, Span, StatedConditions};
 use std::io;
 
 /// Writes the report: source, findings, table, answer. Errors: when `out` does not take it.

@@ -2,9 +2,9 @@
 
 use crate::lines::{Lines, shortened};
 use crate::table::{Column, Table, dash};
-use analysis::wording::{number, things};
-use analysis::{CellSummary, ComparedLoad, LoadRate, RunSummary};
-use model::{LoadRecord, MachineSecond};
+use punctual_analysis::wording::{number, things};
+use punctual_analysis::{CellSummary, ComparedLoad, LoadRate, RunSummary};
+use punctual_model::{LoadRecord, MachineSecond};
 use std::io;
 
 /// Columns are not cut below this width.
@@ -128,7 +128,7 @@ mod tests {
     #[test]
     fn the_machine_is_said_to_be_idle_by_shares_of_all_its_cpus() {
         let row = |idle_ms, steal_ms| MachineSecond {
-            elapsed: model::Span(2_000_000_000),
+            elapsed: punctual_model::Span(2_000_000_000),
             idle_ms,
             steal_ms,
             ..MachineSecond::default()

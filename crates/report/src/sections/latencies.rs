@@ -5,9 +5,9 @@ use crate::lines::Lines;
 pub(crate) use crate::table::dash;
 use crate::table::{Column, Table};
 use crate::{OwnRun, Style};
-use analysis::wording::{count, duration};
-use analysis::{Level, Quantile, Quantiles, Row, Told};
-use model::{ImportedLoad, Order, Runtime, Task};
+use punctual_analysis::wording::{count, duration};
+use punctual_analysis::{Level, Quantile, Quantiles, Row, Told};
+use punctual_model::{ImportedLoad, Order, Runtime, Task};
 use std::io;
 use std::str::FromStr;
 

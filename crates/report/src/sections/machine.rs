@@ -1,9 +1,9 @@
 //! The machine: its facts, the extent of the measurement, and its changes meanwhile.
 
 use crate::lines::Lines;
-use analysis::wording::{duration, things};
-use analysis::{ImportedSummary, RunSummary, facts};
-use model::{Entry, Header, Host, Order, Task};
+use punctual_analysis::wording::{duration, things};
+use punctual_analysis::{ImportedSummary, RunSummary, facts};
+use punctual_model::{Entry, Header, Host, Order, Task};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io;
 
@@ -45,7 +45,7 @@ pub(crate) fn named(host: &Host) -> Vec<String> {
 }
 
 fn processors(host: &Host) -> Option<String> {
-    match (host.cpus_online.as_ref().map(model::CpuSet::len), &host.cpu_model) {
+    match (host.cpus_online.as_ref().map(punctual_model::CpuSet::len), &host.cpu_model) {
         (Some(n), Some(model)) => Some(format!("{n} x {model}")),
         (Some(n), None) => Some(things(u64::try_from(n).unwrap_or(0), "CPU")),
         (None, model) => model.clone(),
@@ -76,7 +76,7 @@ fn ground(host: &Host) -> String {
 
 /// Extent of the measurement, and the values common to all cells.
 pub(crate) fn measured(header: &Header, summary: &RunSummary) -> String {
-    let span = |span: model::Span| duration(span.ns() as f64);
+    let span = |span: punctual_model::Span| duration(span.ns() as f64);
     let n_cells = u64::try_from(header.cells.len()).unwrap_or(0);
     let blocks = things(u64::from(header.plan.repetitions), "block");
     let durations: BTreeSet<_> = header.cells.iter().map(|cell| cell.duration).collect();
@@ -104,7 +104,7 @@ pub(crate) fn measured(header: &Header, summary: &RunSummary) -> String {
         parts.push(format!("CPU{} {cpus}", if cpus.len() == 1 { "" } else { "s" }));
     }
     let total = summary.cells.iter().map(|cell| cell.measured.ns()).sum();
-    parts.push(format!("{} measured", span(model::Span(total))));
+    parts.push(format!("{} measured", span(punctual_model::Span(total))));
     let n_virtual = header.cells.iter().filter(|cell| cell.kernel.is_virtual()).count();
     if n_virtual > 0 {
         let all = if n_virtual == header.cells.len() { "all" } else { "in part" };
@@ -227,7 +227,7 @@ pub(crate) fn changes(header: &Header, entries: &[Entry]) -> Changes {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::{CoKernel, Cobalt, Gravity};
+    use punctual_model::{CoKernel, Cobalt, Gravity};
 
     #[test]
     fn a_co_kernel_is_named_with_its_gravity() {

@@ -4,9 +4,9 @@ use super::Section;
 use super::latencies::{dash, latency};
 use super::machine::known_facts;
 use crate::table::{Column, Field, Table};
-use analysis::wording::count;
-use analysis::{CellSummary, Part, Response, RunSummary, Target};
-use model::{Link, Roles, TargetRecord};
+use punctual_analysis::wording::count;
+use punctual_analysis::{CellSummary, Part, Response, RunSummary, Target};
+use punctual_model::{Link, Roles, TargetRecord};
 use std::io;
 
 /// A cell that measured answers.
@@ -172,8 +172,8 @@ pub fn target(out: &mut dyn io::Write, record: &TargetRecord) -> io::Result<()> 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::testing::RunBuilder;
-    use model::{Host, OwnExchange};
+    use punctual_analysis::testing::RunBuilder;
+    use punctual_model::{Host, OwnExchange};
 
     fn quiet() -> Response {
         Response { triggers: 1000, line_errors: Some(0), ..Response::default() }
@@ -201,7 +201,7 @@ mod tests {
             cell.task = format!("response:{link}").parse().unwrap();
             cell.conditions.roles = roles.clone();
         }
-        let mut summary = analysis::summarise(&run.header, &[]);
+        let mut summary = punctual_analysis::summarise(&run.header, &[]);
         for (cell, (_, response)) in summary.cells.iter_mut().zip(responses) {
             cell.response = Some(response);
         }

@@ -3,8 +3,8 @@
 use super::Section;
 use super::latencies::{bound, latency, latency_or_dash};
 use crate::table::{Column, Table, dash};
-use analysis::wording::{count, duration};
-use analysis::{CellSummary, RunSummary, ThreadSummary};
+use punctual_analysis::wording::{count, duration};
+use punctual_analysis::{CellSummary, RunSummary, ThreadSummary};
 
 type Row<'a> = (&'a CellSummary, &'a ThreadSummary);
 

@@ -3,8 +3,8 @@
 use super::Section;
 use super::latencies::latency;
 use crate::table::{Column, Table, UNKNOWN};
-use analysis::wording::count;
-use analysis::{CellSummary, Osnoise, RunSummary, Timerlat, Tracers};
+use punctual_analysis::wording::count;
+use punctual_analysis::{CellSummary, Osnoise, RunSummary, Timerlat, Tracers};
 use std::collections::BTreeSet;
 
 /// A column and its content.

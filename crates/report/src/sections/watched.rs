@@ -3,9 +3,11 @@
 use super::Section;
 use super::latencies::latency_or_dash;
 use crate::table::{Column, Field, Table, dash};
-use analysis::wording::{count, duration, things};
-use analysis::{CellSummary, ChainSummary, RunSummary, StageSummary, WatchSpread, WatchSummary, WatchedSummary};
-use model::{Level, NamedTime, OpenKind, OtherThread, Releases, ThreadState};
+use punctual_analysis::wording::{count, duration, things};
+use punctual_analysis::{
+    CellSummary, ChainSummary, RunSummary, StageSummary, WatchSpread, WatchSummary, WatchedSummary,
+};
+use punctual_model::{Level, NamedTime, OpenKind, OtherThread, Releases, ThreadState};
 
 /// A watched thread and the name of its cell.
 type Row<'a> = (&'a str, &'a WatchedSummary);

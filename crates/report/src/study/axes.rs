@@ -1,9 +1,9 @@
 //! Axes of a study's table: their values in the order of the study, with those that only runs have at the end.
 
 use crate::published::Row;
-use analysis::study::StudyMeasurement;
-use analysis::wording::duration;
-use model::{Load, Order, Policy, StudyAxis, StudyDefinition, StudyKernel, stands_for};
+use punctual_analysis::study::StudyMeasurement;
+use punctual_analysis::wording::duration;
+use punctual_model::{Load, Order, Policy, StudyAxis, StudyDefinition, StudyKernel, stands_for};
 use std::collections::BTreeSet;
 
 /// Place of a value on its axis, from 0.

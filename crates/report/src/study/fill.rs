@@ -3,8 +3,8 @@
 use super::axes::{self, Axis, Key};
 use super::{FilledField, FilledLine, FilledRow, FilledTable};
 use crate::published::{self, Row};
-use analysis::study::{self, StudyField, StudyMeasurement};
-use model::{Statistic, Study, StudyAxis, StudyDefinition, StudyTable};
+use punctual_analysis::study::{self, StudyField, StudyMeasurement};
+use punctual_model::{Statistic, Study, StudyAxis, StudyDefinition, StudyTable};
 use std::collections::BTreeSet;
 
 /// Fills a table with the published values and with ours; `names` are those of the runs.

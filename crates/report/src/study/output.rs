@@ -4,9 +4,9 @@ use super::{FilledField, FilledLine, FilledTable, LeftOut, StudyList, StudyRepor
 use crate::Style;
 use crate::lines::Lines;
 use crate::table::{Column, Table, dash};
-use analysis::study::StudyJudgment;
-use analysis::wording::{count, duration, things};
-use model::{StudyBeyond, plain};
+use punctual_analysis::study::StudyJudgment;
+use punctual_analysis::wording::{count, duration, things};
+use punctual_model::{StudyBeyond, plain};
 use std::io;
 
 impl StudyList {

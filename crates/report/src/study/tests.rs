@@ -3,9 +3,9 @@
 use super::fill::{column, published_in, theirs};
 use super::*;
 use crate::published::{self, Row};
-use analysis::testing::RunBuilder;
 use axes::Axis;
-use model::{
+use punctual_analysis::testing::RunBuilder;
+use punctual_model::{
     Host, Preemption, Runtime, Statistic, StudyAxis, StudyCells, StudyConclusion, StudyDefinition, StudyKernel, Task,
 };
 use std::sync::Arc;
@@ -85,7 +85,7 @@ fn what_no_result_of_a_plan_can_show_is_known_before_it_runs() {
     let lacks = |kernels: &[&str], repetitions: u32| -> Option<Vec<String>> {
         let run = planned(kernels, repetitions);
         let here = Host { preemption: Some(Preemption::Full), ..Host::default() };
-        let all = analysis::study::out_of_reach(definition, &[&run.header], &here)?;
+        let all = punctual_analysis::study::out_of_reach(definition, &[&run.header], &here)?;
         Some(all.into_iter().map(|one| one.lacks).collect())
     };
     let both = ["debian:6.1", "debian:6.1-rt"];
@@ -156,7 +156,8 @@ fn every_published_row_of_a_repeated_study_is_in_a_table() {
             let plans = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../plans");
             let text = std::fs::read_to_string(plans.join(format!("{}.toml", way.plan))).unwrap();
             let set: Vec<_> = way.set.iter().map(|setting| setting.parse().unwrap()).collect();
-            let plan = model::Plan::parse_with(&text, &set).unwrap_or_else(|err| panic!("{study} {}: {err}", way.name));
+            let plan = punctual_model::Plan::parse_with(&text, &set)
+                .unwrap_or_else(|err| panic!("{study} {}: {err}", way.name));
             assert_eq!(plan.study, Some(study), "{}", way.plan);
         }
     }
@@ -183,7 +184,8 @@ fn run_of(model: Option<Preemption>, late_ns: i64, blocks: u32) -> RunBuilder {
 
 /// The study filled with runs, each with its name.
 fn filled_with(name: &str, runs: &[(&str, &RunBuilder)]) -> StudyReport {
-    let summaries: Vec<_> = runs.iter().map(|(_, run)| analysis::summarise(&run.header, &run.entries)).collect();
+    let summaries: Vec<_> =
+        runs.iter().map(|(_, run)| punctual_analysis::summarise(&run.header, &run.entries)).collect();
     let own: Vec<_> = runs
         .iter()
         .zip(&summaries)

@@ -1,10 +1,10 @@
 //! Sleeps in primary mode of Cobalt, the co-kernel of Xenomai.
 
 use crate::{Completion, RtSection, Wait};
-use model::{ClockId, ClockTime, Schedule, Span};
+use punctual_model::{ClockId, ClockTime, Schedule, Span};
+use punctual_sys::cobalt::{self, ThreadCounters, Timerfd};
 use std::cell::Cell;
 use std::io;
-use sys::cobalt::{self, ThreadCounters, Timerfd};
 
 /// `clock_nanosleep` or a timerfd of Cobalt to an absolute instant. The clock is Linux's, read through the vDSO, which
 /// does not leave primary mode.
@@ -33,7 +33,13 @@ impl CobaltSleep {
     pub(super) fn new(priority: u32, has_timer: bool) -> io::Result<CobaltSleep> {
         cobalt::bind().map_err(io::Error::other)?;
         let timer = has_timer.then(Timerfd::new).transpose().map_err(io::Error::from_raw_os_error)?;
-        Ok(CobaltSleep { timer, tid: sys::thread::id(), priority, counters: Cell::default(), reason: Cell::default() })
+        Ok(CobaltSleep {
+            timer,
+            tid: punctual_sys::thread::id(),
+            priority,
+            counters: Cell::default(),
+            reason: Cell::default(),
+        })
     }
 
     /// What was counted; `None` before the end.
@@ -53,7 +59,7 @@ impl CobaltSleep {
 impl Wait for CobaltSleep {
     #[inline]
     fn now(&self, _rt: &RtSection<'_>) -> ClockTime {
-        sys::clock::now(ClockId::Monotonic)
+        punctual_sys::clock::now(ClockId::Monotonic)
     }
 
     /// Makes this thread one of Cobalt and enters primary mode.

@@ -3,11 +3,11 @@
 use super::cobalt::{CobaltOutcome, CobaltSleep};
 use crate::link::{DMA_COMMAND, DmaTimer, Interrupts};
 use crate::{Completion, RtSection, Sample, Wait};
-use model::{ClockId, ClockTime, Cycle, Link, Policy, Schedule, Span};
+use punctual_model::{ClockId, ClockTime, Cycle, Link, Policy, Schedule, Span};
+use punctual_sys::cobalt::{self, rtdm};
+use punctual_sys::{errno, registers::time_stamp_counter};
 use std::cell::Cell;
 use std::io::{self, Read};
-use sys::cobalt::{self, rtdm};
-use sys::{errno, registers::time_stamp_counter};
 
 /// Further registers of `edu`: the DMA.
 const DMA_SOURCE: usize = 0x80;
@@ -172,13 +172,13 @@ impl Wait for Timers {
         if let Some(thread) = &self.cobalt {
             thread.start(rt, schedule)?;
         }
-        self.ahead.set(sys::clock::monotonic().0.wrapping_sub(time_stamp_counter()));
+        self.ahead.set(punctual_sys::clock::monotonic().0.wrapping_sub(time_stamp_counter()));
         for (index, device) in (0..).zip(&self.devices) {
             let due = schedule.cycle(index).due.plus(Span(schedule.period.ns() / 2));
             let start = ClockTime(due.0.saturating_sub(Link::DEVICE_DELAY.ns()));
             let sleep = || match self.cobalt {
                 Some(_) => cobalt::sleep_until(start.0),
-                None => sys::clock::sleep_until(ClockId::Monotonic, start),
+                None => punctual_sys::clock::sleep_until(ClockId::Monotonic, start),
             };
             while let Err(errno) = sleep() {
                 if errno != libc::EINTR {

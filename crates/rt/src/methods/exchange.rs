@@ -8,11 +8,11 @@ mod wires;
 use crate::line::{Line, LineEvent, Message};
 use crate::link::{Logger, add, count};
 use crate::{Completion, LogWriter, RtSection, Sample, Triggered, Wait};
-use model::{ClockId, ClockTime, Cycle, Nanos, Schedule, Span};
+use punctual_model::{ClockId, ClockTime, Cycle, Nanos, Schedule, Span};
+use punctual_sys::timerfd::Timerfd;
 use std::cell::{Cell, RefCell};
 use std::io;
 use std::sync::atomic::Ordering::Release;
-use sys::timerfd::Timerfd;
 pub(super) use target::TargetWait;
 use triggers::{Trigger, Triggers};
 
@@ -181,7 +181,7 @@ impl LoggerWait {
     /// Sends a cycle's trigger now.
     fn send(&self, rt: &RtSection<'_>, index: u64) -> ClockTime {
         let number = self.number_of(index);
-        let real = sys::clock::now(ClockId::Realtime);
+        let real = punctual_sys::clock::now(ClockId::Realtime);
         let sent = self.now(rt);
         let (monotonic_ns, real_ns) = (sent.0, real.0);
         let trigger = Trigger { number, index, monotonic_ns, real_ns, handed_on_ns: None, is_open: true };
@@ -208,7 +208,7 @@ impl LoggerWait {
 impl Wait for LoggerWait {
     #[inline]
     fn now(&self, _rt: &RtSection<'_>) -> ClockTime {
-        sys::clock::now(ClockId::Monotonic)
+        punctual_sys::clock::now(ClockId::Monotonic)
     }
 
     fn start(&self, _rt: &RtSection<'_>, _schedule: &Schedule) -> Result<Span, i32> {

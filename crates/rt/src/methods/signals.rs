@@ -1,10 +1,10 @@
 //! Periodic kernel timers that send a signal, which the thread waits for.
 
 use crate::{Completion, RtSection, Wait};
-use model::{ClockId, ClockTime, Schedule, Span};
+use punctual_model::{ClockId, ClockTime, Schedule, Span};
+use punctual_sys::signal::{self, SignalSet};
+use punctual_sys::timers::{PosixTimer, arm_itimer};
 use std::io;
-use sys::signal::{self, SignalSet};
-use sys::timers::{PosixTimer, arm_itimer};
 
 /// Waits for an expiration that is due at or after `due`. The pending one may belong to a due time that was already
 /// past, and counted as missed, when the wait began.
@@ -48,7 +48,7 @@ impl Itimer {
 impl Wait for Itimer {
     #[inline]
     fn now(&self, _rt: &RtSection<'_>) -> ClockTime {
-        sys::clock::now(ClockId::Monotonic)
+        punctual_sys::clock::now(ClockId::Monotonic)
     }
 
     /// Arms the timer so that it expires at the first due time, and never before. The kernel counts from a moment
@@ -108,7 +108,7 @@ impl SignalTimer {
 impl Wait for SignalTimer {
     #[inline]
     fn now(&self, _rt: &RtSection<'_>) -> ClockTime {
-        sys::clock::now(self.clock)
+        punctual_sys::clock::now(self.clock)
     }
 
     fn start(&self, _rt: &RtSection<'_>, schedule: &Schedule) -> Result<Span, i32> {

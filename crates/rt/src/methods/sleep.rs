@@ -1,9 +1,9 @@
 //! Calls that sleep: until an instant, for a duration, or with a timeout.
 
 use crate::{Completion, RtSection, Wait};
-use model::{ClockId, ClockTime, Cycle, Schedule, Span};
+use punctual_model::{ClockId, ClockTime, Cycle, Schedule, Span};
+use punctual_sys::{futex::Futex, timerfd::Timerfd};
 use std::io;
-use sys::{futex::Futex, timerfd::Timerfd};
 
 /// `clock_nanosleep(2)` to an absolute instant.
 #[derive(Debug)]
@@ -12,12 +12,12 @@ pub(crate) struct Sleep(pub(super) ClockId);
 impl Wait for Sleep {
     #[inline]
     fn now(&self, _rt: &RtSection<'_>) -> ClockTime {
-        sys::clock::now(self.0)
+        punctual_sys::clock::now(self.0)
     }
 
     #[inline]
     fn complete(&self, _rt: &RtSection<'_>, due: ClockTime) -> Result<Completion, i32> {
-        sys::clock::sleep_until(self.0, due).map(|()| Completion::Done)
+        punctual_sys::clock::sleep_until(self.0, due).map(|()| Completion::Done)
     }
 }
 
@@ -33,14 +33,14 @@ pub(crate) struct Relative {
 impl Wait for Relative {
     #[inline]
     fn now(&self, _rt: &RtSection<'_>) -> ClockTime {
-        sys::clock::now(self.clock.unwrap_or_default())
+        punctual_sys::clock::now(self.clock.unwrap_or_default())
     }
 
     /// Waits so that the first sleep is due in the first period.
     fn start(&self, rt: &RtSection<'_>, schedule: &Schedule) -> Result<Span, i32> {
         let begin = ClockTime(schedule.first_due.0.saturating_sub(self.span.ns()));
         while self.now(rt) < begin {
-            match sys::clock::sleep_until(self.clock.unwrap_or_default(), begin) {
+            match punctual_sys::clock::sleep_until(self.clock.unwrap_or_default(), begin) {
                 Ok(()) | Err(libc::EINTR) => {}
                 Err(errno) => return Err(errno),
             }
@@ -59,8 +59,8 @@ impl Wait for Relative {
     #[inline]
     fn complete(&self, _rt: &RtSection<'_>, _due: ClockTime) -> Result<Completion, i32> {
         match self.clock {
-            Some(clock) => sys::clock::sleep_for(clock, self.span),
-            None => sys::clock::nanosleep(self.span),
+            Some(clock) => punctual_sys::clock::sleep_for(clock, self.span),
+            None => punctual_sys::clock::nanosleep(self.span),
         }
         .map(|()| Completion::Done)
     }
@@ -82,7 +82,7 @@ impl TimerFile {
 impl Wait for TimerFile {
     #[inline]
     fn now(&self, _rt: &RtSection<'_>) -> ClockTime {
-        sys::clock::now(self.clock)
+        punctual_sys::clock::now(self.clock)
     }
 
     #[inline]
@@ -108,7 +108,7 @@ impl FutexTimeout {
 impl Wait for FutexTimeout {
     #[inline]
     fn now(&self, _rt: &RtSection<'_>) -> ClockTime {
-        sys::clock::now(self.clock)
+        punctual_sys::clock::now(self.clock)
     }
 
     #[inline]
@@ -124,13 +124,13 @@ pub(crate) struct PollTimeout;
 impl Wait for PollTimeout {
     #[inline]
     fn now(&self, _rt: &RtSection<'_>) -> ClockTime {
-        sys::clock::now(ClockId::Monotonic)
+        punctual_sys::clock::now(ClockId::Monotonic)
     }
 
     #[inline]
     fn complete(&self, rt: &RtSection<'_>, due: ClockTime) -> Result<Completion, i32> {
         let left = due.0.saturating_sub(self.now(rt).0);
-        sys::poll::wait(Span(left)).map(|()| Completion::Done)
+        punctual_sys::poll::wait(Span(left)).map(|()| Completion::Done)
     }
 }
 
@@ -143,7 +143,7 @@ impl Wait for Yield {
     /// kernel/sched/clock.c).
     #[inline]
     fn now(&self, _rt: &RtSection<'_>) -> ClockTime {
-        sys::clock::now(ClockId::MonotonicRaw)
+        punctual_sys::clock::now(ClockId::MonotonicRaw)
     }
 
     /// Sleeps until one period before the first due time. A deadline thread that wakes after its last deadline begins a
@@ -155,7 +155,10 @@ impl Wait for Yield {
             if left == 0 {
                 return Ok(Span(self.now(rt).0.saturating_sub(begin.0)));
             }
-            match sys::clock::sleep_until(ClockId::Monotonic, sys::clock::now(ClockId::Monotonic).plus(Span(left))) {
+            match punctual_sys::clock::sleep_until(
+                ClockId::Monotonic,
+                punctual_sys::clock::now(ClockId::Monotonic).plus(Span(left)),
+            ) {
                 Ok(()) | Err(libc::EINTR) => {}
                 Err(errno) => return Err(errno),
             }
@@ -164,6 +167,6 @@ impl Wait for Yield {
 
     #[inline]
     fn complete(&self, _rt: &RtSection<'_>, _due: ClockTime) -> Result<Completion, i32> {
-        sys::sched::yield_now().map(|()| Completion::Done)
+        punctual_sys::sched::yield_now().map(|()| Completion::Done)
     }
 }

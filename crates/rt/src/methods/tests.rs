@@ -3,8 +3,8 @@
 use super::*;
 use crate::cyclic::Ends;
 use crate::sample_log;
-use model::{ClockId, ClockTime, Nanos, Span};
-use sys::signal;
+use punctual_model::{ClockId, ClockTime, Nanos, Span};
+use punctual_sys::signal;
 
 /// Runs 20 cycles of `period` by `wait`, the first of them `soon`; returns the cycles and latencies (ns), and the
 /// result of the run.
@@ -14,7 +14,7 @@ pub(super) fn run(
     period: Period,
     soon: Span,
 ) -> (Vec<(u64, i64)>, Result<LoopResult, i32>) {
-    let schedule = Schedule { first_due: sys::clock::now(clock).plus(soon), period };
+    let schedule = Schedule { first_due: punctual_sys::clock::now(clock).plus(soon), period };
     let limits = Ends::of(std::iter::once(&(0..20))).limits(0, 0, Nanos(i64::MAX));
     let (mut writer, mut reader) = sample_log(32);
     let (ended, allocations) = RtSection::enter(|rt| wait.run(rt, &schedule, &limits, &mut writer, &mut None));
@@ -29,7 +29,7 @@ fn cycles(method: &str) -> (Vec<(u64, i64)>, LoopResult) {
     let method: Method = method.parse().unwrap();
     let period = Period::try_from(Span(500_000)).unwrap();
     signal::SignalSet::new(signal::of_timers()).block().unwrap();
-    let wait = AnyWait::new(method, model::Policy::OTHER, period, None).unwrap();
+    let wait = AnyWait::new(method, punctual_model::Policy::OTHER, period, None).unwrap();
     let (samples, ended) = run(&wait, method.clock(), period, Span(2_000_000));
     (samples, ended.unwrap())
 }
@@ -74,7 +74,7 @@ fn relative_sleeps_are_never_shorter_than_requested_and_drift() {
     for method in ["clock_nanosleep:relative", "clock_nanosleep:relative:tai", "nanosleep"] {
         // Where the CPU is busy, the first sleep may itself begin after its cycle, or after the last one.
         let mut samples = Vec::new();
-        let has_slept = sys::testing::comes_true(|| {
+        let has_slept = punctual_sys::testing::comes_true(|| {
             samples = cycles(method).0;
             !samples.is_empty()
         });
@@ -89,11 +89,11 @@ fn a_due_time_that_is_past_ends_the_wait_at_once() {
     for method in GRID.into_iter().filter(|method| !method.starts_with("posix")) {
         let clock = method.parse::<Method>().unwrap().clock();
         let period = Period::try_from(Span(500_000)).unwrap();
-        let begun = sys::clock::now(clock);
+        let begun = punctual_sys::clock::now(clock);
         let schedule = Schedule { first_due: ClockTime(begun.0 - 5_000_000), period };
         let limits = Ends::of(std::iter::once(&(0..1))).limits(0, 0, Nanos(i64::MAX));
         let (mut writer, mut reader) = sample_log(1);
-        let wait = AnyWait::new(method.parse().unwrap(), model::Policy::OTHER, period, None).unwrap();
+        let wait = AnyWait::new(method.parse().unwrap(), punctual_model::Policy::OTHER, period, None).unwrap();
         let (ended, _) = RtSection::enter(|rt| wait.run(rt, &schedule, &limits, &mut writer, &mut None));
         ended.unwrap();
         let mut latency = 0;

@@ -1,7 +1,7 @@
 //! Reasons for which two parts do not belong to one run.
 
-use analysis::comparability;
-use model::{Header, Planned, Record};
+use punctual_analysis::comparability;
+use punctual_model::{Header, Planned, Record};
 use serde_json::Value;
 use std::collections::HashMap;
 

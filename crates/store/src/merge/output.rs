@@ -5,7 +5,7 @@ use super::super::writer::{UNFINISHED, sample_name, stem};
 use super::super::{FILE, StoreError, line, own_directory, samples_dir};
 use super::part::{Part, Place};
 use super::{Header, MergeError};
-use host::file::{self, Replacement};
+use punctual_host::file::{self, Replacement};
 use std::fs::{self, File, TryLockError};
 use std::io::{self, BufWriter, Write};
 use std::path::{Path, PathBuf};

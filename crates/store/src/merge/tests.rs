@@ -2,9 +2,9 @@
 
 use super::super::{create, read};
 use super::*;
-use analysis::testing::{RunBuilder, lab};
-use host::testing::Scratch;
-use model::{Entry, Kernel};
+use punctual_analysis::testing::{RunBuilder, lab};
+use punctual_host::testing::Scratch;
+use punctual_model::{Entry, Kernel};
 use std::fs;
 
 /// A run of 5 blocks of two cells, of this machine or in virtual time.
@@ -58,7 +58,7 @@ fn bytes(dir: &Path) -> Vec<u8> {
 
 #[test]
 fn shards_in_any_order_make_the_same_run_as_one_machine() {
-    if !sys::testing::runs_alone() {
+    if !punctual_sys::testing::runs_alone() {
         return;
     }
     for is_virtual in [false, true] {
@@ -90,7 +90,7 @@ fn shards_in_any_order_make_the_same_run_as_one_machine() {
 
 #[test]
 fn what_is_missing_is_named_and_can_be_added() {
-    if !sys::testing::runs_alone() {
+    if !punctual_sys::testing::runs_alone() {
         return;
     }
     let scratch = Scratch::make();
@@ -197,7 +197,7 @@ fn two_results_of_one_measurement_are_refused() {
 
 #[test]
 fn guests_of_another_qemu_kernel_or_program_are_refused() {
-    type Change = fn(&mut model::LabRecord);
+    type Change = fn(&mut punctual_model::LabRecord);
     let changes: [(Change, &str); 3] = [
         (
             |lab| lab.qemu = "QEMU emulator version 8.0".to_owned(),
@@ -219,7 +219,7 @@ fn guests_of_another_qemu_kernel_or_program_are_refused() {
 
 #[test]
 fn what_lies_in_the_way_is_kept() {
-    if !sys::testing::runs_alone() {
+    if !punctual_sys::testing::runs_alone() {
         return;
     }
     let scratch = Scratch::make();

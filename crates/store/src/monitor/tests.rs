@@ -1,10 +1,10 @@
 //! Tests of the history.
 
 use super::*;
-use host::testing::Scratch;
-use model::{Histogram, MonitoredCpu, Policy, Span};
+use punctual_host::testing::Scratch;
+use punctual_model::{Histogram, MonitoredCpu, Policy, Span};
+use punctual_sys::testing::runs_alone;
 use std::os::unix::fs::symlink;
-use sys::testing::runs_alone;
 
 fn start(started_unix_ms: u64) -> MonitorStart {
     MonitorStart {

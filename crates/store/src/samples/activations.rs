@@ -3,7 +3,7 @@
 use super::FORMAT;
 use super::file::{Column, Kind, SampleFile};
 use crate::StoreError;
-use model::{Cell, MonoTime};
+use punctual_model::{Cell, MonoTime};
 use std::path::Path;
 
 const SCHEMA: &str = "message activations {
@@ -104,7 +104,7 @@ impl ActivationWriter {
         of_cell.as_object_mut().and_then(|cell| cell.remove("period_ns"));
         let about = [
             ("format", FORMAT.to_string()),
-            ("tool", model::TOOL.to_owned()),
+            ("tool", punctual_model::TOOL.to_owned()),
             ("cell", of_cell.to_string()),
             ("cell_id", cell.id().to_string()),
             ("started_mono_ns", started.0.to_string()),

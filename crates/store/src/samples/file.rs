@@ -2,7 +2,6 @@
 
 use super::UNFINISHED;
 use crate::StoreError;
-use host::file::Replacement;
 use parquet::basic::{Compression, Encoding};
 use parquet::column::writer::ColumnCloseResult;
 use parquet::data_type::{DataType, Int32Type, Int64Type};
@@ -14,6 +13,7 @@ use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use parquet::schema::parser::parse_message_type;
 use parquet::schema::types::ColumnPath;
+use punctual_host::file::Replacement;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -111,7 +111,7 @@ impl SampleFile {
 /// Storage options of the columns. Measured on samples; see docs/decisions.md.
 fn properties(kind: Kind) -> WriterProperties {
     let common = WriterProperties::builder()
-        .set_created_by(model::TOOL.to_owned())
+        .set_created_by(punctual_model::TOOL.to_owned())
         .set_compression(Compression::GZIP(Default::default()));
     if kind == Kind::Activations {
         return common.build();

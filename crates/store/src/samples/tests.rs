@@ -1,14 +1,14 @@
 //! Sample files, read back with the reader of the parquet library.
 
 use super::*;
-use analysis::testing::RunBuilder;
-use host::testing::Scratch;
-use model::{MonoTime, Span};
 use parquet::basic::Encoding;
 use parquet::file::reader::FileReader;
 use parquet::file::serialized_reader::SerializedFileReader;
 use parquet::record::RowAccessor;
 use proptest::prelude::*;
+use punctual_analysis::testing::RunBuilder;
+use punctual_host::testing::Scratch;
+use punctual_model::{MonoTime, Span};
 use std::fs::File;
 
 /// A row: CPU, cycle, latency.
@@ -121,7 +121,7 @@ fn a_file_says_what_it_is_of_and_when_a_cycle_was_due() {
     assert_eq!((value("started_mono_ns"), value("offsets_ns")), (Some("5"), Some(r#"{"0":0,"1":0,"9":7}"#)));
     assert!(value("due").unwrap().starts_with("due_ns = started_mono_ns + offsets_ns[cpu] + cycle * periods_ns[cpu]"));
     assert_eq!(value("periods_ns"), Some(r#"{"0":1000000,"1":1000000,"9":1500000}"#));
-    let cell: model::Cell = serde_json::from_str(value("cell").unwrap()).unwrap();
+    let cell: punctual_model::Cell = serde_json::from_str(value("cell").unwrap()).unwrap();
     assert_eq!(cell, record().cell);
 }
 

@@ -1,7 +1,7 @@
 //! The engine of tests with random mutations, which `cargo xtask fuzz` runs for long.
 
 use super::cpu_us;
-use model::SplitMix64;
+use punctual_model::SplitMix64;
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 
 /// CPU time of one try, us: far more than the largest input takes.

@@ -1,11 +1,11 @@
 //! Groups `syscall` and `signal`: operations of a single process.
 
 use super::{Batch, Directory, NotReady, Operation, ReadyOperation, file, open_device, unknown};
+use punctual_sys::calls::{self, FileSet};
+use punctual_sys::signal_handler::{CallingThread, Faults, Handler};
 use std::fs::File;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsFd;
-use sys::calls::{self, FileSet};
-use sys::signal_handler::{CallingThread, Faults, Handler};
 
 pub(crate) fn make(name: &str, directory: &Directory) -> Result<ReadyOperation, NotReady> {
     let data = directory.name(file::DATA)?;

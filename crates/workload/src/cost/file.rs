@@ -1,13 +1,13 @@
 //! Group `file`: creating and removing files, and reading a cached one.
 
 use super::{Batch, Directory, NotReady, Operation, ReadyOperation, unknown};
+use punctual_sys::calls;
+use punctual_sys::mapping::Mapping;
 use std::ffi::CString;
 use std::fs::File;
 use std::hint::black_box;
 use std::io;
 use std::os::unix::fs::FileExt;
-use sys::calls;
-use sys::mapping::Mapping;
 
 /// The file to read, and its length, bytes.
 pub(super) const DATA: &str = "data";

@@ -2,11 +2,11 @@
 
 use super::process::Partner;
 use super::{NotReady, Operation, ReadyOperation, unknown};
+use punctual_sys::ipc::{MessageQueue, Semaphores, SharedWords, event_file};
 use std::ffi::CString;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::rc::Rc;
-use sys::ipc::{MessageQueue, Semaphores, SharedWords, event_file};
 
 pub(crate) fn make(name: &str) -> Result<ReadyOperation, NotReady> {
     Ok(match name {
@@ -39,7 +39,7 @@ pub(crate) fn make(name: &str) -> Result<ReadyOperation, NotReady> {
         "semaphore" => {
             let which = |place: usize| u16::try_from(place).map_err(io::Error::other);
             let semaphores = Semaphores::new()?;
-            sys::fail::point("semaphores-made");
+            punctual_sys::fail::point("semaphores-made");
             turns(
                 semaphores,
                 move |semaphores, place| semaphores.post(which(place)?),

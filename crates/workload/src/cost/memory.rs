@@ -1,9 +1,9 @@
 //! Group `memory`: mapping memory, and moving its content.
 
 use super::{Batch, NotReady, Operation, ReadyOperation, unknown};
+use punctual_sys::mapping::{Mapping, page_bytes};
 use std::hint::black_box;
 use std::io;
-use sys::mapping::{Mapping, page_bytes};
 
 const MAPPING_BYTES: usize = 64 * 1024;
 /// Pages of a batch.

@@ -3,11 +3,11 @@
 use super::ipc::{blocks, round_trips};
 use super::process::Partner;
 use super::{NotReady, ReadyOperation, unknown};
+use punctual_sys::socket;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::os::fd::AsFd;
 use std::time::Duration;
-use sys::socket;
 
 /// Any free port of this machine.
 const ANY: &str = "127.0.0.1:0";

@@ -1,10 +1,10 @@
 //! Processes: the operations of group `process`, and the partner on the same CPU that other operations need.
 
 use super::{NotReady, ReadyOperation, unknown};
+use punctual_sys::spawn::Program;
+use punctual_sys::{process, spawn, work};
 use std::io;
 use std::path::Path;
-use sys::spawn::Program;
-use sys::{process, spawn, work};
 
 /// Program name (`argv[0]`) with which this program ends at once.
 const NOTHING: &str = "punctual-nothing";
@@ -20,7 +20,7 @@ pub(crate) fn make(name: &str) -> Result<ReadyOperation, NotReady> {
     match name {
         "fork" => Ok(ReadyOperation::each(work::fork_and_wait)),
         "exec" => {
-            let program = Program::new(host::THIS_PROGRAM, &[NOTHING])?;
+            let program = Program::new(punctual_host::THIS_PROGRAM, &[NOTHING])?;
             Ok(ReadyOperation::each(move || program.run()))
         }
         "shell" if !Path::new(SHELL).exists() => Err(NotReady::Missing(format!("no {SHELL}"))),

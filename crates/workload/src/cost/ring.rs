@@ -2,11 +2,11 @@
 
 use super::process::Partner;
 use super::{Batch, NotReady, Operation, ReadyOperation, unknown};
+use punctual_sys::ipc::SharedWords;
+use punctual_sys::sched;
 use std::hint::black_box;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::rc::Rc;
-use sys::ipc::SharedWords;
-use sys::sched;
 
 const KIB: usize = 1024;
 

@@ -2,15 +2,15 @@
 
 use super::worker::{self, ChildEnds, SuiteMessage, SuiteRequest};
 use super::{Directory, NOT_REACHED};
-use model::{COST_OPERATIONS, CostScope, OperationRecord, SkippedOperation};
+use punctual_model::{COST_OPERATIONS, CostScope, OperationRecord, SkippedOperation};
+use punctual_sys::memory::SharedCounters;
+use punctual_sys::waited::Waited;
+use punctual_sys::{pipe, process, spawn};
 use std::collections::BTreeMap;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::fd::AsFd;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
-use sys::memory::SharedCounters;
-use sys::waited::Waited;
-use sys::{pipe, process, spawn};
 
 /// The reason that operations were not measured.
 #[derive(Debug, thiserror::Error)]
@@ -145,7 +145,7 @@ impl Suite {
         if let Some(stop) = self.stop.get(0) {
             stop.store(1, Relaxed);
         }
-        sys::fail::point("suite-stopped");
+        punctual_sys::fail::point("suite-stopped");
         let mut waited = Waited::begin();
         while !matches!(self.listen(Waited::STEP), Ok(SuiteEvent::Everything) | Err(_)) {
             if waited.look() >= STOP_TIMEOUT {

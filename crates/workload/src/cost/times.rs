@@ -5,15 +5,15 @@
 //! time the sample is the same in each run.
 
 use super::NOT_REACHED;
-use model::{
+use punctual_model::{
     AllBatches, COST_OPERATIONS, ClockId, CostRecord, CpuSet, OperationRecord, Policy, SkippedOperation, Span,
     SplitMix64,
 };
+use punctual_sys::memory::SharedNumbers;
 use std::io;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::{Acquire, Relaxed, Release};
 use std::time::Duration;
-use sys::memory::SharedNumbers;
 
 /// Batches of one operation that are kept, of all workers together.
 const KEPT: usize = 512;
@@ -55,7 +55,11 @@ impl Times {
         let workers = workers.max(1);
         let operations = COST_OPERATIONS.len();
         let len = 1 + operations * (1 + REASON) + workers * operations * (HEADER + kept_by_each(workers));
-        Ok(Times { numbers: SharedNumbers::new(len)?, workers, clock: sys::clock::reading(ClockId::Monotonic) })
+        Ok(Times {
+            numbers: SharedNumbers::new(len)?,
+            workers,
+            clock: punctual_sys::clock::reading(ClockId::Monotonic),
+        })
     }
 
     /// Time of reading the clock.

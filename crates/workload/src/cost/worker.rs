@@ -1,12 +1,12 @@
 //! The suite's process: prepares each operation, and times batch after batch of it.
 
 use super::{Batch, Directory, NotReady, Operation, ReadyOperation, Recorder, make};
-use model::{COST_OPERATIONS, ClockId, CostOperation, CostScope, CpuSet, MonoTime, Policy, Span};
+use punctual_model::{COST_OPERATIONS, ClockId, CostOperation, CostScope, CpuSet, MonoTime, Policy, Span};
+use punctual_sys::memory::SharedCounters;
+use punctual_sys::{clock, mount, sched};
 use serde::{Deserialize, Serialize};
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::sync::atomic::Ordering::Relaxed;
-use sys::memory::SharedCounters;
-use sys::{clock, mount, sched};
 
 /// Rounds through all operations: a temporary disturbance then affects all of them alike.
 const ROUNDS: u32 = 10;
@@ -92,7 +92,7 @@ fn carry_out(request: &SuiteRequest, directory: &Directory, ends: &mut ChildEnds
         }
     }
     let clock_ns = clock::reading(ClockId::Monotonic).ns();
-    sys::fail::point("suite-ready");
+    punctual_sys::fail::point("suite-ready");
     say(&mut ends.words, &SuiteMessage::Ready { clock_ns }).map_err(broken)?;
     ends.gate.read_exact(&mut [0]).map_err(broken)?;
     let slice = Span(request.duration.ns() / u64::from(ROUNDS) / (able.len() as u64).max(1));
@@ -100,7 +100,7 @@ fn carry_out(request: &SuiteRequest, directory: &Directory, ends: &mut ChildEnds
     let rounds = if request.scope == CostScope::Total { 1 } else { ROUNDS };
     for _ in 0..rounds {
         for ((place, operation), size) in able.iter().zip(&mut sizes) {
-            sys::fail::point("suite-turn");
+            punctual_sys::fail::point("suite-turn");
             if is_stopped(ends) {
                 return Ok(());
             }

@@ -1,7 +1,7 @@
 //! Where the program of an instrument is: installed, carried into a guest, or sent by a campaign on another machine.
 
 use super::InstrumentError;
-use model::{GuestFile, Instrument};
+use punctual_model::{GuestFile, Instrument};
 use std::path::{Path, PathBuf};
 use std::sync::OnceLock;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
@@ -61,7 +61,7 @@ pub fn find_or_expect(instrument: &Instrument) -> Result<(), InstrumentError> {
 /// Path of a program: among the files that were sent, in the place of a guest, then in PATH unless it has a slash.
 /// Errors: when there is no such program.
 pub fn find(program: &str) -> Result<PathBuf, InstrumentError> {
-    let of_guest = || std::env::var_os(host::GUEST_VARIABLE).map(|_| PathBuf::from(PLACE));
+    let of_guest = || std::env::var_os(punctual_host::GUEST_VARIABLE).map(|_| PathBuf::from(PLACE));
     let carried = sent_files().or_else(of_guest).zip(Path::new(program).file_name());
     let carried = carried.map(|(directory, name)| directory.join(name)).filter(|path| path.is_file());
     let found = if carried.is_some() {

@@ -1,8 +1,8 @@
 //! UIO devices and parallel ports: opening, claiming, and enabling of interrupts.
 
-use host::HostFs;
-use model::Link;
-use rt::{Parport, UioDevice};
+use punctual_host::HostFs;
+use punctual_model::Link;
+use punctual_rt::{Parport, UioDevice};
 use std::fs::File;
 use std::path::Path;
 
@@ -14,7 +14,7 @@ pub(super) fn open_uio(link: Link, device: &str) -> Result<UioDevice, String> {
     let path = Path::new(device);
     let file = File::options().read(true).write(true).open(path);
     let file = file.map_err(|err| super::unusable(link, &err, "run as root, or get permission from its owner"))?;
-    match host::uio_name(&HostFs::here(), path).as_deref() {
+    match punctual_host::uio_name(&HostFs::here(), path).as_deref() {
         None => return Err(format!("{link}: {device} is not a UIO device")),
         Some(FOR_ITS_OWN_PROGRAM) => {
             return Err(format!(
@@ -36,14 +36,15 @@ pub(super) fn open_parport(link: Link, device: &str) -> Result<Parport, String> 
     let path = Path::new(device);
     let port = File::options().read(true).write(true).open(path);
     let port = port.map_err(|err| super::unusable(link, &err, "run as root, or join the group that owns it (lp)"))?;
-    sys::parport::ask_for_all(&port).map_err(|_| format!("{link}: {device} is not a parallel port (ppdev)"))?;
-    let about = host::parallel_port(&HostFs::here(), path);
+    punctual_sys::parport::ask_for_all(&port)
+        .map_err(|_| format!("{link}: {device} is not a parallel port (ppdev)"))?;
+    let about = punctual_host::parallel_port(&HostFs::here(), path);
     if about.has_interrupt == Some(false) {
         return Err(format!(
             "{link}: the port has no interrupt; load its driver with one: modprobe parport_pc io=0x378 irq=7"
         ));
     }
-    sys::parport::claim(&port).map_err(|err| match about.users.as_slice() {
+    punctual_sys::parport::claim(&port).map_err(|err| match about.users.as_slice() {
         [] => format!("{link}: cannot claim it: {err}"),
         users => format!("{link}: cannot claim it: used by {}; unload or stop the user", users.join(", ")),
     })?;

@@ -1,7 +1,7 @@
 //! Lines of GPIO chips: lookup and request.
 
-use model::{Link, Pins};
-use rt::GpioLines;
+use punctual_model::{Link, Pins};
+use punctual_rt::GpioLines;
 use std::fs::File;
 use std::io;
 use std::path::Path;
@@ -14,13 +14,14 @@ pub(super) fn open(link: Link, pins: &Pins) -> Result<GpioLines, String> {
     let path = Path::new("/dev").join(name);
     let chip = File::options().read(true).write(true).open(&path);
     let chip = chip.map_err(|err| super::unusable(link, &err, "run as root, or join the group that owns it (gpio)"))?;
-    let count = sys::gpio::lines_of(&chip).map_err(|_| format!("{link}: {} is not a GPIO chip", path.display()))?;
+    let count =
+        punctual_sys::gpio::lines_of(&chip).map_err(|_| format!("{link}: {} is not a GPIO chip", path.display()))?;
     for line in [input, output] {
         if line >= count {
             let last = count.saturating_sub(1);
             return Err(format!("{link}: invalid line {line}: {name} has lines 0 to {last}"));
         }
-        let user = sys::gpio::user_of(&chip, line);
+        let user = punctual_sys::gpio::user_of(&chip, line);
         let user = user.map_err(|err| {
             format!("{link}: cannot read the user of line {line}: {err}; Linux 5.10 or newer is required")
         })?;
@@ -31,7 +32,7 @@ pub(super) fn open(link: Link, pins: &Pins) -> Result<GpioLines, String> {
             ));
         }
     }
-    let lines = sys::gpio::request(&chip, input, output);
+    let lines = punctual_sys::gpio::request(&chip, input, output);
     lines.map(GpioLines::new).map_err(|err| refused(link, (input, output), &err))
 }
 

@@ -1,12 +1,12 @@
 //! Descriptions of all loads, their known disturbances and costs: for `punctual load --list`.
 
-use model::AboutLoad;
+use punctual_model::AboutLoad;
 
 const fn about(load: &'static str, does: &'static str, disturbs: &'static str, costs: &'static str) -> AboutLoad {
     AboutLoad { load, does, disturbs, costs }
 }
 
-/// All loads, in the order of `model::Load::KNOWN`. Latencies in it were measured on Debian's 6.1 in a deterministic
+/// All loads, in the order of `punctual_model::Load::KNOWN`. Latencies in it were measured on Debian's 6.1 in a deterministic
 /// virtual machine of one CPU: a kernel without preemption / fully preemptible / `PREEMPT_RT`.
 pub const CATALOGUE: &[AboutLoad] = &[
     about("none", "no load; other activity of the machine continues", "nothing", "nothing"),
@@ -150,13 +150,13 @@ mod tests {
     #[test]
     fn every_load_is_in_it_in_the_same_order() {
         let listed: Vec<_> = CATALOGUE.iter().map(|about| about.load).collect();
-        assert_eq!(listed, model::Load::KNOWN);
+        assert_eq!(listed, punctual_model::Load::KNOWN);
     }
 
     #[test]
     fn presets_are_what_is_said_of_them() {
         for about in CATALOGUE {
-            let Ok(load) = about.load.parse::<model::Load>() else { continue };
+            let Ok(load) = about.load.parse::<punctual_model::Load>() else { continue };
             if load.definition() != load.label() {
                 assert!(about.does.starts_with(&format!("{}:", load.definition())), "{}", about.load);
             }

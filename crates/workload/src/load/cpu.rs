@@ -2,7 +2,7 @@
 
 use super::count_one;
 use super::workers::Workers;
-use model::{CpuSet, Percent, Span};
+use punctual_model::{CpuSet, Percent, Span};
 use std::hint::black_box;
 use std::io;
 use std::sync::atomic::AtomicU64;
@@ -19,7 +19,7 @@ const MAX_CATCH_UP: Span = Span(100_000_000);
 pub(super) fn start(workers: &mut Workers<'_>, percent: Percent) -> Result<(), String> {
     for (counter, cpu) in workers.cpus().iter().enumerate() {
         workers.fork(Some(counter), |count| {
-            sys::sched::set_affinity(0, &CpuSet::from_iter([cpu]))?;
+            punctual_sys::sched::set_affinity(0, &CpuSet::from_iter([cpu]))?;
             compute(percent, count)
         })?;
     }
@@ -29,7 +29,7 @@ pub(super) fn start(workers: &mut Workers<'_>, percent: Percent) -> Result<(), S
 fn compute(percent: Percent, count: Option<&AtomicU64>) -> io::Result<()> {
     let mut value = 1_u64;
     // CPU time beyond its share, ns; negative when it is behind.
-    let (mut time, mut used) = (sys::clock::monotonic(), sys::usage::thread_cpu_time());
+    let (mut time, mut used) = (punctual_sys::clock::monotonic(), punctual_sys::usage::thread_cpu_time());
     let mut ahead_ns = 0_i64;
     loop {
         for step in 0..STEPS {
@@ -40,7 +40,7 @@ fn compute(percent: Percent, count: Option<&AtomicU64>) -> io::Result<()> {
         if percent == Percent::ALL {
             continue;
         }
-        let (now, used_now) = (sys::clock::monotonic(), sys::usage::thread_cpu_time());
+        let (now, used_now) = (punctual_sys::clock::monotonic(), punctual_sys::usage::thread_cpu_time());
         let share_ns = now.since(time).0 / 100 * i64::from(percent.get());
         ahead_ns += used_now.ns().saturating_sub(used.ns()).cast_signed() - share_ns;
         ahead_ns = ahead_ns.max(-MAX_CATCH_UP.ns().cast_signed());

@@ -3,12 +3,12 @@
 use super::workers::Workers;
 use super::{count_one, count_several};
 use crate::cost::{self, Times};
-use model::FileLoad;
+use punctual_model::FileLoad;
+use punctual_sys::mount;
 use std::fs::{File, OpenOptions};
 use std::io::{self, Read, Seek, Write};
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
-use sys::mount;
 
 /// Bytes of one file of `disk`, and of one write.
 pub(super) const FILE_BYTES: u64 = 1 << 20;

@@ -1,7 +1,7 @@
 //! A timeout that starts again whenever something has happened: slow machines need more time in all.
 
+use punctual_sys::waited::Waited;
 use std::time::Duration;
-use sys::waited::Waited;
 
 /// Interval at which progress is looked at.
 pub(super) const POLL_INTERVAL: Duration = Duration::from_millis(1);

@@ -5,9 +5,9 @@ use super::programs::InstalledProgram;
 use super::workers::Workers;
 use super::{cpu, files, kernel, messaging, programs};
 use crate::cost::{self, Times};
-use model::{FileLoad, KernelLoad, LoadPart};
+use punctual_model::{FileLoad, KernelLoad, LoadPart};
+use punctual_sys::storage;
 use std::path::{Path, PathBuf};
-use sys::storage;
 
 /// Directory for temporary files on a disk; /tmp may be memory only (file-hierarchy(7)).
 const DISK_DIRECTORY: &str = "/var/tmp";
@@ -102,7 +102,9 @@ impl Job {
 
     fn check_room(&self) -> Result<(), String> {
         let mib = |bytes: u64| bytes.div_ceil(1 << 20);
-        if let Some(free) = host::memory_available_bytes().filter(|free| self.memory_bytes > free / PART_OF_MEMORY) {
+        if let Some(free) =
+            punctual_host::memory_available_bytes().filter(|free| self.memory_bytes > free / PART_OF_MEMORY)
+        {
             let (need, free) = (mib(self.memory_bytes), free >> 20);
             return Err(format!("needs {need} MiB, more than half of the {free} MiB free; use fewer CPUs"));
         }

@@ -2,15 +2,15 @@
 
 use super::count_one;
 use super::workers::Workers;
-use model::{ClockId, ClockTime, KernelLoad, Span};
+use punctual_model::{ClockId, ClockTime, KernelLoad, Span};
+use punctual_sys::signal::{self, SignalSet};
+use punctual_sys::timers::PosixTimer;
+use punctual_sys::work;
 use std::io::{self, Read, Write};
 use std::net::{TcpListener, TcpStream, UdpSocket};
 use std::process::{Command, Stdio};
 use std::sync::atomic::AtomicU64;
 use std::time::Duration;
-use sys::signal::{self, SignalSet};
-use sys::timers::PosixTimer;
-use sys::work;
 
 /// The endless work of a worker.
 type Work = fn(&dyn Fn()) -> io::Result<()>;
@@ -171,7 +171,11 @@ fn fork(count: &dyn Fn()) -> io::Result<()> {
 fn exec(count: &dyn Fn()) -> io::Result<()> {
     loop {
         // This program itself: it exists in any guest, and ends at once.
-        Command::new(host::THIS_PROGRAM).arg("--version").stdout(Stdio::null()).status().map_err(at_a_limit)?;
+        Command::new(punctual_host::THIS_PROGRAM)
+            .arg("--version")
+            .stdout(Stdio::null())
+            .status()
+            .map_err(at_a_limit)?;
         count();
     }
 }
@@ -223,13 +227,13 @@ fn timers(count: &dyn Fn()) -> io::Result<()> {
     SignalSet::new(signal::of_timers()).block()?;
     let timers: Vec<_> =
         (0..TIMERS).map(|_| PosixTimer::for_this_thread(ClockId::Monotonic)).collect::<Result<_, _>>()?;
-    let mut due: ClockTime = sys::clock::now(ClockId::Monotonic);
+    let mut due: ClockTime = punctual_sys::clock::now(ClockId::Monotonic);
     loop {
-        due = sys::clock::now(ClockId::Monotonic).max(due).plus(EXPIRY_INTERVAL);
+        due = punctual_sys::clock::now(ClockId::Monotonic).max(due).plus(EXPIRY_INTERVAL);
         for timer in &timers {
             timer.arm(due, Span(0)).map_err(io::Error::from_raw_os_error)?;
         }
-        while sys::clock::sleep_until(ClockId::Monotonic, due) == Err(libc::EINTR) {}
+        while punctual_sys::clock::sleep_until(ClockId::Monotonic, due) == Err(libc::EINTR) {}
         count();
     }
 }
@@ -244,7 +248,7 @@ fn signals(count: &dyn Fn()) -> io::Result<()> {
 
 fn proc(count: &dyn Fn()) -> io::Result<()> {
     loop {
-        host::look_at_all_processes()?;
+        punctual_host::look_at_all_processes()?;
         count();
     }
 }
@@ -259,7 +263,7 @@ const N_FIRST_SCANS: u32 = 20;
 fn light(count: &dyn Fn()) -> io::Result<()> {
     let mut scans = 0_u32;
     loop {
-        host::look_at_all_processes()?;
+        punctual_host::look_at_all_processes()?;
         count();
         scans = scans.saturating_add(1);
         std::thread::sleep(if scans < N_FIRST_SCANS { FIRST_SCAN_INTERVAL } else { SCAN_INTERVAL });
@@ -268,9 +272,9 @@ fn light(count: &dyn Fn()) -> io::Result<()> {
 
 fn interrupts(count: &dyn Fn()) -> io::Result<()> {
     // As soon as possible: a sleep of 1 ns is over at the next interrupt of the timer.
-    sys::thread::set_timer_slack(Span(1))?;
+    punctual_sys::thread::set_timer_slack(Span(1))?;
     loop {
-        sys::clock::sleep_for(ClockId::Monotonic, Span(1)).map_err(io::Error::from_raw_os_error)?;
+        punctual_sys::clock::sleep_for(ClockId::Monotonic, Span(1)).map_err(io::Error::from_raw_os_error)?;
         count();
     }
 }

@@ -5,7 +5,7 @@
 
 use super::count_one;
 use super::workers::Workers;
-use model::LoadPart;
+use punctual_model::LoadPart;
 use std::io::{self, PipeReader, PipeWriter, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::AtomicU64;

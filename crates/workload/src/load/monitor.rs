@@ -1,7 +1,7 @@
 //! Monitoring of one part of a load while it works: detection of stalls and of a lower rate.
 
 use super::{LoadError, Running};
-use model::{LoadFailure, LoadProgress, LoadRecord, LoadSecond, Percent, Span};
+use punctual_model::{LoadFailure, LoadProgress, LoadRecord, LoadSecond, Percent, Span};
 
 /// The readings of one part of a load, and the last one for comparison.
 #[derive(Debug)]

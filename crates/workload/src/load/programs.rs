@@ -1,7 +1,8 @@
 //! Loads that are outside programs.
 
 use super::workers::Workers;
-use model::{Program, ProgramRecord, Tool};
+use punctual_model::{Program, ProgramRecord, Tool};
+use punctual_sys::{mount, process, storage};
 use std::ffi::OsString;
 use std::fs::File;
 use std::io::{self, Seek};
@@ -9,7 +10,6 @@ use std::os::unix::process::CommandExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, ExitStatus, Stdio};
 use std::time::Duration;
-use sys::{mount, process, storage};
 
 /// Largest stderr output of a program that is kept, bytes.
 const STDERR_BYTES: u64 = 64 * 1024;
@@ -86,7 +86,7 @@ fn version(tool: Tool, path: &Path) -> Option<String> {
         Tool::Hackbench => "--help",
         Tool::Command => return None,
     };
-    let output = host::output_of(Command::new(path).arg(option).stdin(Stdio::null()), VERSION_TIMEOUT).ok()?;
+    let output = punctual_host::output_of(Command::new(path).arg(option).stdin(Stdio::null()), VERSION_TIMEOUT).ok()?;
     let text = String::from_utf8_lossy(if output.stdout.is_empty() { &output.stderr } else { &output.stdout });
     let line = text.lines().map(str::trim).find(|line| line.contains(|c: char| c.is_ascii_digit()))?;
     Some(line.to_owned())
@@ -110,7 +110,7 @@ fn become_program(program: &InstalledProgram, directory: Option<&Path>) -> io::R
     // The name in the program's own error messages.
     command.arg0(path.file_name().unwrap_or(path.as_os_str()));
     command.args(&program.arguments).stdin(Stdio::null()).stdout(Stdio::null()).stderr(program.said.try_clone()?);
-    command.env(host::MARK, super::own_name(std::os::unix::process::parent_id()));
+    command.env(punctual_host::MARK, super::own_name(std::os::unix::process::parent_id()));
     if let Some(directory) = directory {
         command.current_dir(directory);
     }
@@ -144,11 +144,11 @@ pub(super) fn restart(workers: &mut Workers<'_>, program: &InstalledProgram) -> 
 impl InstalledProgram {
     /// The first line on stderr since the last call, except information messages.
     fn said(&self) -> Option<String> {
-        let text = host::written(&self.said).ok()?;
+        let text = punctual_host::written(&self.said).ok()?;
         (&self.said).rewind().ok()?;
         let text = String::from_utf8_lossy(&text);
         // Like "stress-ng: info:  [123] dispatching hogs: 1 cpu".
         let line = text.lines().map(str::trim).find(|line| !line.is_empty() && !line.contains(": info: "))?;
-        Some(line.chars().filter(|c| model::is_plain(*c)).take(MAX_QUOTED_CHARS).collect())
+        Some(line.chars().filter(|c| punctual_model::is_plain(*c)).take(MAX_QUOTED_CHARS).collect())
     }
 }

@@ -39,7 +39,7 @@ impl Report {
         // A closed or a full socket: there is no other way to report it.
         let _ = serde_json::to_vec(message).map(|bytes| self.0.send(&bytes));
         if matches!(message, LoadMessage::Failed { .. }) {
-            sys::fail::point("load-failed");
+            punctual_sys::fail::point("load-failed");
         }
     }
 }

@@ -6,7 +6,11 @@ use super::report::{LoadMessage, Report};
 use super::supervisor;
 use super::{LoadError, Place};
 use crate::cost::Times;
-use model::{CostRecord, CpuSet, LoadPart, LoadRecord, Policy, ProgramRecord, Span, plain};
+use punctual_model::{CostRecord, CpuSet, LoadPart, LoadRecord, Policy, ProgramRecord, Span, plain};
+use punctual_sys::memory::SharedCounters;
+use punctual_sys::process::{self, Child};
+use punctual_sys::usage;
+use punctual_sys::waited::Waited;
 use std::cell::OnceCell;
 use std::io::{self, Write};
 use std::os::unix::net::UnixDatagram;
@@ -15,10 +19,6 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
-use sys::memory::SharedCounters;
-use sys::process::{self, Child};
-use sys::usage;
-use sys::waited::Waited;
 
 /// Timeout of a start, since the last worker that was started or did its first operation; beyond that of the workers.
 const READY_TIMEOUT: Duration = Duration::from_secs(20);
@@ -89,7 +89,7 @@ impl Running {
             policy: place.policy,
             times: job.times,
         };
-        sys::fail::point("supervisor-forked");
+        punctual_sys::fail::point("supervisor-forked");
         running.wait_until_it_works(began)?;
         Ok(running)
     }
@@ -113,7 +113,7 @@ impl Running {
                 None => {}
             }
         }
-        if host::is_stopped(self.supervisor) {
+        if punctual_host::is_stopped(self.supervisor) {
             return Err(self.error(format!("its supervisor (process {}) was stopped", self.supervisor)));
         }
         let seconds = READY_TIMEOUT.as_secs();
@@ -169,7 +169,7 @@ impl Running {
     /// without a control group.
     pub(crate) fn cpu_us(&self) -> Option<u64> {
         if let Some(cgroup) = &self.cgroup {
-            return host::cpu_us_of_group(cgroup);
+            return punctual_host::cpu_us_of_group(cgroup);
         }
         let pids = self.pids.iter().filter(|_| !self.forks).map(|pid| u32::try_from(pid.load(Relaxed)).unwrap_or(0));
         let times = pids.map(|pid| usage::cpu_time_of(pid).ok().map(|time| time.ns() / 1000));

@@ -5,16 +5,16 @@ use super::job::Job;
 use super::report::{LoadMessage, Report};
 use super::workers::{self, Workers};
 use super::{Place, own_name, programs};
-use host::{Cgroup, HostFs, OwnDirectory};
+use punctual_host::{Cgroup, HostFs, OwnDirectory};
+use punctual_sys::memory::SharedCounters;
+use punctual_sys::process::{self, Child};
+use punctual_sys::sched;
+use punctual_sys::signal::SignalSet;
+use punctual_sys::thread;
+use punctual_sys::waited::Waited;
 use std::io;
 use std::path::Path;
 use std::time::{Duration, Instant};
-use sys::memory::SharedCounters;
-use sys::process::{self, Child};
-use sys::sched;
-use sys::signal::SignalSet;
-use sys::thread;
-use sys::waited::Waited;
 
 /// Minimum uptime of a program before it counts as started: wrong options end it earlier.
 const MIN_UPTIME: Duration = Duration::from_millis(100);
@@ -31,8 +31,8 @@ pub(super) fn clean_up_after(pid: u32, first: Option<u32>, parent: Option<&Path>
     let name = own_name(pid);
     // The PGID is the PID of its first process.
     first.into_iter().for_each(|group| drop(process::signal_group(group, libc::SIGKILL)));
-    host::end_group(&name);
-    host::kill_marked(|mark| mark == name);
+    punctual_host::end_group(&name);
+    punctual_host::kill_marked(|mark| mark == name);
     // Waits so that none of them creates a file again. The wait has a timeout, because an ended process may not be
     // reaped yet.
     let mut waited = Waited::begin();
@@ -53,8 +53,8 @@ pub(super) fn supervise(
     let signals = SignalSet::any(&[libc::SIGTERM, libc::SIGCHLD]);
     signals.block()?;
     process::adopt_orphans()?;
-    sys::fail::point("supervisor-made");
-    host::drop_rights_of_file()?;
+    punctual_sys::fail::point("supervisor-made");
+    punctual_host::drop_rights_of_file()?;
     sched::set_affinity(0, place.cpus)?;
     // Makes the purpose of each process visible in ps(1).
     let part = job.part.to_string();
@@ -81,7 +81,7 @@ pub(super) fn supervise(
         Ok(gate) => gate,
         Err(reason) => return failed(reason),
     };
-    sys::fail::point("load-forked");
+    punctual_sys::fail::point("load-forked");
     if job.program.is_none()
         && let Err(reason) = workers.wait_until_all_work()
     {
@@ -98,13 +98,13 @@ pub(super) fn supervise(
     // Workers that ended while settling come first: their SIGCHLD is pending.
     let mut is_restart_due = reap(&mut workers, job, report);
     report.send(&works);
-    sys::fail::point("load-works");
+    punctual_sys::fail::point("load-works");
     loop {
         let left = RESTART_INTERVAL.saturating_sub(began.elapsed());
         let signal = if is_restart_due { signals.wait_at_most(left) } else { signals.wait() };
         match signal {
             Ok(libc::SIGTERM) => {
-                sys::fail::point("load-ends");
+                punctual_sys::fail::point("load-ends");
                 if job.program.is_some() {
                     workers.terminate();
                 }
@@ -115,7 +115,7 @@ pub(super) fn supervise(
         }
         if let Some(program) = job.program.as_ref().filter(|_| is_restart_due && began.elapsed() >= RESTART_INTERVAL) {
             (is_restart_due, began) = (false, Instant::now());
-            sys::fail::point("load-restarts");
+            punctual_sys::fail::point("load-restarts");
             if let Err(reason) = programs::restart(&mut workers, program) {
                 report.send(&LoadMessage::Failed { reason });
             }

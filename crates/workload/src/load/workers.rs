@@ -3,16 +3,16 @@
 use super::Place;
 use super::idle_timeout::{IdleTimeout, POLL_INTERVAL};
 use super::report::{LoadMessage, Report};
-use host::Cgroup;
-use model::CpuSet;
+use punctual_host::Cgroup;
+use punctual_model::CpuSet;
+use punctual_sys::memory::SharedCounters;
+use punctual_sys::process::{self, Child};
+use punctual_sys::waited::Waited;
 use std::io::{self, Write};
 use std::path::Path;
 use std::process::ExitStatus;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use sys::memory::SharedCounters;
-use sys::process::{self, Child};
-use sys::waited::Waited;
 
 /// Timeout of a start, since the last worker that did its first operation.
 const READY_TIMEOUT: Duration = Duration::from_secs(10);
@@ -69,7 +69,7 @@ impl<'a> Workers<'a> {
         let forked = process::fork_tied(self.group, libc::SIGKILL, || {
             // The worker stores its PID as well: its supervisor may be killed before it has done so.
             own_pid.iter().for_each(|pid| pid.store(std::process::id().into(), Relaxed));
-            let settled = sys::sched::set_inherited_policy(0, place.policy);
+            let settled = punctual_sys::sched::set_inherited_policy(0, place.policy);
             if place.policy.is_realtime() {
                 // The alarm is for the worker; its descendants have none, and a program may set another.
                 let seconds = u32::try_from(place.at_most.ns().div_ceil(1_000_000_000)).unwrap_or(u32::MAX);
@@ -77,7 +77,7 @@ impl<'a> Workers<'a> {
                 process::kill_after_cpu_time(seconds);
             }
             let settled = settled.map_err(|err| {
-                let advice = host::how_to_allow_others(&err);
+                let advice = punctual_host::how_to_allow_others(&err);
                 io::Error::other(format!("cannot run as {}: {err}{advice}", place.policy))
             });
             match settled.and_then(|()| work(count)) {
@@ -126,7 +126,7 @@ impl<'a> Workers<'a> {
                     Ok(Child::Ended(..)) => {}
                     Ok(Child::Running) => break,
                     Ok(Child::None) | Err(_) => {
-                        sys::fail::point("load-killed");
+                        punctual_sys::fail::point("load-killed");
                         (self.group, self.started) = (None, 0);
                         return;
                     }
@@ -213,9 +213,9 @@ impl<'a> Workers<'a> {
 /// before its children, so that it forks no more of them; children forked meanwhile are reparented to this process, and
 /// killed in the next round.
 fn kill_descendants() {
-    let mut found = host::children_of(std::process::id());
+    let mut found = punctual_host::children_of(std::process::id());
     while let Some(pid) = found.pop() {
-        let children = host::children_of(pid);
+        let children = punctual_host::children_of(pid);
         let _ = process::signal(pid, libc::SIGKILL);
         found.extend(children);
     }

@@ -1,7 +1,7 @@
 //! Detection of the languages that this machine has.
 
 use super::RuntimeError;
-use model::Runtime;
+use punctual_model::Runtime;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -63,7 +63,7 @@ pub fn find(runtime: Runtime) -> Result<Installed, RuntimeError> {
     let Search { command, arguments, packages, program } = search_for(runtime);
     let missing = |missing: &str| RuntimeError::NotInstalled { runtime, missing: format!("`{missing}`"), packages };
     let path = in_path(command).ok_or_else(|| missing(command))?;
-    let said = host::output_of(Command::new(&path).args(arguments).stdin(Stdio::null()), FIND_TIMEOUT);
+    let said = punctual_host::output_of(Command::new(&path).args(arguments).stdin(Stdio::null()), FIND_TIMEOUT);
     let said = said.ok().filter(|said| said.status.success()).ok_or_else(|| missing(command))?;
     let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
     let program = program(&text(&said.stdout), &text(&said.stderr)).unwrap_or(path);

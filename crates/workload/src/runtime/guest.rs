@@ -4,8 +4,8 @@ use super::find::find;
 use super::launch::command;
 use super::make::{COMPILE_TIMEOUT, SleepProgram, make};
 use super::{Installed, RuntimeError, telling_line};
-use host::GUEST_VARIABLE;
-use model::{GuestFile, Runtime};
+use punctual_host::GUEST_VARIABLE;
+use punctual_model::{GuestFile, Runtime};
 use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -101,7 +101,7 @@ fn linked(java: &Installed, to: &Path) -> Result<(), RuntimeError> {
 /// What a program of the language prints.
 fn output(installed: &Installed, program: &Path, arguments: &[&str]) -> Result<String, RuntimeError> {
     let refused = |said| RuntimeError::Compile { runtime: installed.runtime, compiler: program.to_owned(), said };
-    let ended = host::output_of(command(None, program).args(arguments).stdin(Stdio::null()), COMPILE_TIMEOUT);
+    let ended = punctual_host::output_of(command(None, program).args(arguments).stdin(Stdio::null()), COMPILE_TIMEOUT);
     let ended = ended.map_err(|err| refused(err.to_string()))?;
     if !ended.status.success() {
         return Err(refused(telling_line(&String::from_utf8_lossy(&ended.stderr), ended.status)));

@@ -1,5 +1,5 @@
 //! Launcher of another program: it applies the settings of a cell to itself, reads them back, and calls exec.
-use model::{CpuSet, Policy, Span};
+use punctual_model::{CpuSet, Policy, Span};
 use std::ffi::{OsStr, OsString};
 use std::fmt::Display;
 use std::os::unix::process::CommandExt;
@@ -22,7 +22,7 @@ pub struct Launch {
 /// Returns only on failure, with one line of text that states the reason.
 pub fn launch(parent: u32, settings: Option<&Launch>, program: &[OsString]) -> String {
     let Some((program, arguments)) = program.split_first() else { return "no program given".to_owned() };
-    let tied = sys::process::die_with(parent).map_err(|err| cannot("set the parent death signal", err));
+    let tied = punctual_sys::process::die_with(parent).map_err(|err| cannot("set the parent death signal", err));
     if let Err(reason) = tied.and_then(|()| settings.map_or(Ok(()), apply)) {
         return reason;
     }
@@ -33,28 +33,28 @@ pub fn launch(parent: u32, settings: Option<&Launch>, program: &[OsString]) -> S
 /// Applies the settings to the calling thread and reads them back.
 fn apply(settings: &Launch) -> Result<(), String> {
     let Launch { ref cpus, policy, timer_slack } = *settings;
-    sys::sched::set_affinity(0, cpus).map_err(|err| cannot(format_args!("run on CPU {cpus}"), err))?;
+    punctual_sys::sched::set_affinity(0, cpus).map_err(|err| cannot(format_args!("run on CPU {cpus}"), err))?;
     if !policy.is_realtime() {
         let slack = format!("set a timer slack of {timer_slack}");
-        sys::thread::set_timer_slack(timer_slack).map_err(|err| cannot(&slack, err))?;
-        let found = sys::thread::timer_slack().map_err(|err| cannot(&slack, err))?;
+        punctual_sys::thread::set_timer_slack(timer_slack).map_err(|err| cannot(&slack, err))?;
+        let found = punctual_sys::thread::timer_slack().map_err(|err| cannot(&slack, err))?;
         same("timer slack", timer_slack, found)?;
     }
     // Last: from here on the thread may get little CPU time, or all of it.
-    host::drop_rights_of_file().map_err(|err| cannot("drop capabilities", err))?;
+    punctual_host::drop_rights_of_file().map_err(|err| cannot("drop capabilities", err))?;
     let refused = |err| {
-        let advice = host::how_to_allow_others(&err);
+        let advice = punctual_host::how_to_allow_others(&err);
         format!("{}{advice}", cannot(format_args!("run as {policy}"), err))
     };
-    sys::sched::set_inherited_policy(0, policy).map_err(refused)?;
-    same("policy", policy, sys::sched::policy(0).map_err(refused)?)?;
-    same("CPUs", cpus, sys::sched::affinity(0).map_err(refused)?)
+    punctual_sys::sched::set_inherited_policy(0, policy).map_err(refused)?;
+    same("policy", policy, punctual_sys::sched::policy(0).map_err(refused)?)?;
+    same("CPUs", cpus, punctual_sys::sched::affinity(0).map_err(refused)?)
 }
 
 /// The command that starts `program` so that it ends with this process, which has to wait for it; `settings` are those
 /// of its threads.
 pub fn command(settings: Option<&Launch>, program: impl AsRef<OsStr>) -> Command {
-    let mut command = Command::new(host::THIS_PROGRAM);
+    let mut command = Command::new(punctual_host::THIS_PROGRAM);
     command.args(["launch", "--parent", &std::process::id().to_string()]);
     if let Some(Launch { cpus, policy, timer_slack }) = settings {
         command.args(["--cpus", &cpus.to_string(), "--policy", &policy.to_string()]);

@@ -2,8 +2,8 @@
 
 use super::find::javac;
 use super::{Installed, RuntimeError, launch, telling_line};
-use host::PrivateDirectory;
-use model::Runtime;
+use punctual_host::PrivateDirectory;
+use punctual_model::Runtime;
 use std::ffi::OsString;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -53,7 +53,7 @@ pub(super) fn make(installed: &Installed) -> Result<SleepProgram, RuntimeError> 
     let runtime = *runtime;
     let keep = |path: &Path, source| RuntimeError::Keep { runtime, path: path.to_owned(), source };
     let temporary = std::env::temp_dir();
-    let directory = PrivateDirectory::new(&temporary, &host::named("punctual-sleep", std::process::id()))
+    let directory = PrivateDirectory::new(&temporary, &punctual_host::named("punctual-sleep", std::process::id()))
         .map_err(|source| keep(&temporary, source))?;
     let (name, text) = source(runtime);
     let file = directory.path().join(name);
@@ -100,7 +100,8 @@ fn compile(
     arguments: impl FnOnce(&mut Command) -> &mut Command,
 ) -> Result<(), RuntimeError> {
     let refused = |said| RuntimeError::Compile { runtime, compiler: compiler.to_owned(), said };
-    let said = host::output_of(arguments(launch::command(None, compiler).stdin(Stdio::null())), COMPILE_TIMEOUT);
+    let said =
+        punctual_host::output_of(arguments(launch::command(None, compiler).stdin(Stdio::null())), COMPILE_TIMEOUT);
     let said = said.map_err(|err| refused(err.to_string()))?;
     if said.status.success() {
         return Ok(());

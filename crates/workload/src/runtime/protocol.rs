@@ -10,7 +10,7 @@
 //! the pipe is only polled from time to time. No buffer has to be flushed, and no measured sleep is lost when the
 //! program is killed.
 
-use model::{MonoTime, Nanos, Span};
+use punctual_model::{MonoTime, Nanos, Span};
 
 /// An invalid line.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -2,14 +2,14 @@
 
 use super::protocol::{Reader, ReadyLine, Sleep, ready};
 use super::{Launch, RuntimeError, SleepProgram, launch, telling_line};
-use model::{CpuSet, MonoTime, Policy, Runtime, Span};
+use punctual_model::{CpuSet, MonoTime, Policy, Runtime, Span};
+use punctual_sys::waited::Waited;
+use punctual_sys::{clock, pipe, process, sched};
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
 use std::process::{Child, ChildStdin, ChildStdout, ExitStatus, Stdio};
 use std::time::Duration;
-use sys::waited::Waited;
-use sys::{clock, pipe, process, sched};
 
 /// Sleeps of 100 us before a program reports that it is ready. More than 200, after which Java compiles its code
 /// (`Tier3InvocationThreshold`), and a third of a second where a sleep takes 1 ms.
@@ -79,7 +79,7 @@ impl Sleeper {
                 let (cpu, runtime) = (self.cpu, self.runtime);
                 return ready(&line).map_err(|source| RuntimeError::Protocol { cpu, runtime, source });
             }
-            if waited.look() >= READY_TIMEOUT || host::is_wait_to_end() {
+            if waited.look() >= READY_TIMEOUT || punctual_host::is_wait_to_end() {
                 let (cpu, runtime, seconds) = (self.cpu, self.runtime, READY_TIMEOUT.as_secs());
                 return Err(RuntimeError::NotReady { cpu, runtime, seconds });
             }
@@ -93,7 +93,7 @@ impl Sleeper {
     /// requested ones. A thread that ends meanwhile is ignored. Errors: when a thread differs.
     pub fn check_threads(&self, pid: u32, settings: &Launch) -> Result<(), RuntimeError> {
         let asked_cpus: CpuSet = [self.cpu].into_iter().collect();
-        for tid in host::threads_of(pid) {
+        for tid in punctual_host::threads_of(pid) {
             let Ok((policy, cpus)) = sched::policy(tid).and_then(|policy| Ok((policy, sched::affinity(tid)?))) else {
                 continue;
             };
@@ -117,7 +117,7 @@ impl Sleeper {
     pub fn set_policy(&self, pid: u32, policy: Policy) -> Result<(), RuntimeError> {
         for _ in 0..MAX_PASSES {
             let differs = |tid: &u32| sched::policy(*tid).is_ok_and(|found| found.to_string() != policy.to_string());
-            let others: Vec<u32> = host::threads_of(pid).into_iter().filter(differs).collect();
+            let others: Vec<u32> = punctual_host::threads_of(pid).into_iter().filter(differs).collect();
             if others.is_empty() {
                 return Ok(());
             }
@@ -223,7 +223,7 @@ impl Sleeper {
         }
         self.is_over = true;
         // A SCHED_IDLE process would need CPU time to end. Without the permission, that may take long.
-        for tid in host::threads_of(self.child.id()) {
+        for tid in punctual_host::threads_of(self.child.id()) {
             if sched::policy(tid).is_ok_and(|policy| policy.to_string() == Policy::Idle.to_string()) {
                 let _ = sched::set_policy(tid, Policy::OTHER);
             }

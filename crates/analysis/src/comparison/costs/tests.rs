@@ -5,7 +5,7 @@ use crate::comparison::{Arm, Question, Refusal};
 use crate::summary::cost::summary;
 use crate::summary::trade_offs::trade_offs;
 use crate::testing::RunBuilder;
-use model::{
+use punctual_model::{
     CostOperation, CostRecord, CostScope, CpuSet, OperationRecord, Policy, SkippedOperation, SplitMix64, Task,
 };
 
@@ -35,7 +35,7 @@ fn run(blocks: u32, scope: CostScope, ns: impl Fn(usize, u32, usize) -> f64) -> 
                 cpus: CpuSet::from_iter([0]),
                 cpu_dma_latency_us: Some(0),
                 clock_ns: 20,
-                operations: model::COST_OPERATIONS.iter().enumerate().map(operation).collect(),
+                operations: punctual_model::COST_OPERATIONS.iter().enumerate().map(operation).collect(),
                 skipped: Vec::new(),
             });
         }

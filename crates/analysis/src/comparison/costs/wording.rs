@@ -4,7 +4,7 @@ use super::{Change, CostComparison};
 use crate::comparison::comparability::{self, Difference, Role};
 use crate::comparison::{Metric, Refusal};
 use crate::wording::things;
-use model::Level;
+use punctual_model::Level;
 use std::fmt;
 
 impl fmt::Display for Change {

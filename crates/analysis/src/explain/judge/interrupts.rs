@@ -8,7 +8,7 @@ use crate::explain::stack::Hit;
 use crate::explain::timeline::Stretch;
 use crate::explain::untraced_gap::{self, NOTABLE_NS};
 use crate::wording::duration;
-use model::{Cause, Phase};
+use punctual_model::{Cause, Phase};
 
 /// Delivery time of a timer interrupt, ns. If interrupts are on this long after the expiry, the interrupt itself was
 /// late.

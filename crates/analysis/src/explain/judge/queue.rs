@@ -6,7 +6,7 @@ use crate::explain::locate::{Piece, first_after};
 use crate::explain::timeline::{self, Stretch};
 use crate::explain::untraced_gap;
 use crate::watch::priority_text;
-use model::{Cause, Segment};
+use punctual_model::{Cause, Segment};
 
 /// Longest time of a switch, ns.
 const SWITCH_NS: u64 = 5_000;

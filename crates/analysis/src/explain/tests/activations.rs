@@ -239,7 +239,7 @@ fn an_activation_behind_another_one_has_the_cause_of_that_one() {
             files: HashMap::new(),
             samples: vec![],
         };
-        let thread = model::Owner { name: "control".to_owned(), pid: Some(ME) };
+        let thread = punctual_model::Owner { name: "control".to_owned(), pid: Some(ME) };
         let case = Case::of_activation(&script.trace, thread, 19, inside, facts(), 0);
         assert!(case.is_in_order());
         let explanation = case.explain(&script.trace, &symbols).unwrap();

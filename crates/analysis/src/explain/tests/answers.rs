@@ -97,7 +97,7 @@ fn an_interrupt_thread_is_part_of_handling_and_its_delays_are_named() {
         lengths(&quick),
         [(Phase::Expiry, 1_000), (Phase::Handler, 12_000), (Phase::Queue, 2_000), (Phase::Return, 2_000)]
     );
-    let its_own = |share: &&model::Share| share.cause == Cause::Interrupt && share.owner.pid == Some(THREAD);
+    let its_own = |share: &&punctual_model::Share| share.cause == Cause::Interrupt && share.owner.pid == Some(THREAD);
     assert_eq!(quick.shares.iter().find(its_own).map(|share| share.total.ns()), Some(10_000));
     woken(4, 300_000).expect(Cause::HigherPriority, None, Evidence::Direct, "other");
     woken(49, 300_000).expect(Cause::EqualPriority, None, Evidence::Direct, "other");

@@ -2,7 +2,7 @@
 
 use super::{Check, Outcome, text};
 use crate::machine::facts::FAST_CLOCKS;
-use model::{CpuSet, Host};
+use punctual_model::{CpuSet, Host};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {

@@ -1,7 +1,7 @@
 //! Checks of a co-kernel beside Linux: Xenomai's Cobalt, EVL.
 
 use super::{Check, Outcome, isolation, text};
-use model::{CoKernel, Cobalt, CpuSet, Evl, Gravity, Host};
+use punctual_model::{CoKernel, Cobalt, CpuSet, Evl, Gravity, Host};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {

@@ -1,7 +1,7 @@
 //! Checks of debug options, built in or switched on, that cost time.
 
 use super::{Check, Outcome};
-use model::Host;
+use punctual_model::Host;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {

@@ -1,7 +1,7 @@
 //! Checks of frequency scaling and temperature.
 
 use super::{Check, Outcome, text};
-use model::{CpuSet, FrequencyPolicy, Host, OnCpus};
+use punctual_model::{CpuSet, FrequencyPolicy, Host, OnCpus};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {

@@ -1,7 +1,7 @@
 //! Checks of idle states of CPUs and links.
 
 use super::{Check, Outcome, text};
-use model::{Host, IdleState};
+use punctual_model::{Host, IdleState};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {

@@ -2,7 +2,7 @@
 
 use super::isolation::{housekeeping, isolated};
 use super::{Check, Outcome, text};
-use model::{Host, IrqGroup, Preemption};
+use punctual_model::{Host, IrqGroup, Preemption};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -59,7 +59,7 @@ fn irq_affinity(host: &Host) -> Outcome {
     }
     let count: u64 = there.iter().map(|group| u64::from(group.count)).sum();
     let irqs = there.iter().map(|group| group.irqs.as_str()).collect::<Vec<_>>().join(",");
-    let each = |irqs: &str, cpus: &model::CpuSet| {
+    let each = |irqs: &str, cpus: &punctual_model::CpuSet| {
         format!("for irq in {}; do echo {cpus} > /proc/irq/$irq/smp_affinity_list; done", text::words(irqs))
     };
     let before: Vec<_> = there.iter().map(|group| each(&group.irqs, &group.cpus)).collect();

@@ -1,7 +1,7 @@
 //! Checks of the isolation of CPUs from other work.
 
 use super::{Check, Outcome, text};
-use model::{CpuSet, Host};
+use punctual_model::{CpuSet, Host};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {

@@ -1,7 +1,7 @@
 //! Checks of the kernel: preemption, timers, ticks, RCU, console, EFI.
 
 use super::{Check, Outcome};
-use model::{Host, Preemption};
+use punctual_model::{Host, Preemption};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {

@@ -1,7 +1,7 @@
 //! Checks of background work of the memory management.
 
 use super::{Check, Outcome};
-use model::Host;
+use punctual_model::Host;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {

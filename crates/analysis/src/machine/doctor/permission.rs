@@ -1,7 +1,7 @@
 //! Checks of the permissions of this user.
 
 use super::{Check, Outcome};
-use model::Host;
+use punctual_model::Host;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -43,7 +43,7 @@ const LOCKED_BYTES_PER_CPU: i64 = 13 << 20;
 
 fn memory_lock(host: &Host) -> Outcome {
     let permissions = &host.scheduling.permissions;
-    let n_cpus = host.cpus_allowed.as_ref().or(host.cpus_online.as_ref()).map_or(1, model::CpuSet::len);
+    let n_cpus = host.cpus_allowed.as_ref().or(host.cpus_online.as_ref()).map_or(1, punctual_model::CpuSet::len);
     let n_cpus = i64::try_from(n_cpus).unwrap_or(i64::MAX);
     let need = LOCKED_BYTES.saturating_add(LOCKED_BYTES_PER_CPU.saturating_mul(n_cpus));
     match (permissions.cap_ipc_lock, permissions.locked_memory_bytes) {

@@ -1,7 +1,7 @@
 //! Checks of processors and firmware.
 
 use super::{Check, Outcome, text};
-use model::Host;
+use punctual_model::Host;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {

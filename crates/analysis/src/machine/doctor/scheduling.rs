@@ -1,7 +1,7 @@
 //! Checks of scheduling limits and of other threads that compete for the CPU.
 
 use super::{Check, Outcome, text};
-use model::{Host, Scheduling};
+use punctual_model::{Host, Scheduling};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -222,7 +222,7 @@ fn other_realtime_tasks(host: &Host) -> Outcome {
             Outcome::unknown("not all programs of the machine can be seen here")
         };
     };
-    let describe = |task: &&model::RealtimeTask| {
+    let describe = |task: &&punctual_model::RealtimeTask| {
         let priority = task.priority.map(|priority| format!(":{priority}")).unwrap_or_default();
         let times = if task.count > 1 { format!(" x {}", task.count) } else { String::new() };
         format!("{} {}{priority}{times}", task.name, task.policy)

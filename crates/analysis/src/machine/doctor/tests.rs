@@ -4,7 +4,7 @@ mod cokernel;
 
 use super::*;
 use crate::testing::host;
-use model::{IrqGroup, MemoryNode, OnCpus, Preemption, RealtimeTask, ThermalZone};
+use punctual_model::{IrqGroup, MemoryNode, OnCpus, Preemption, RealtimeTask, ThermalZone};
 use std::collections::BTreeSet;
 
 /// A check, a change to a machine without problems, and the severity that the check then reports.
@@ -51,7 +51,7 @@ fn contained(host: &mut Host) {
     host.container = own("docker");
 }
 
-fn cpus(list: &str) -> model::CpuSet {
+fn cpus(list: &str) -> punctual_model::CpuSet {
     list.parse().unwrap()
 }
 

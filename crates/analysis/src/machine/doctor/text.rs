@@ -1,7 +1,7 @@
 //! Text forms of CPU lists, times and names in checks.
 
 use crate::wording::duration;
-use model::CpuSet;
+use punctual_model::CpuSet;
 
 /// A CPU list: `CPU 0`, `CPUs 0-3`; a long list is cut.
 pub(super) fn cpus(cpus: &CpuSet) -> String {

@@ -1,7 +1,7 @@
 //! Checks of layers between the kernel and the hardware: hypervisor, container.
 
 use super::{Check, Outcome};
-use model::Host;
+use punctual_model::Host;
 
 pub(super) const CHECKS: &[Check] = &[
     Check {

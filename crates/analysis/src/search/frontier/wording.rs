@@ -2,7 +2,7 @@
 
 use super::{Confirmed, Frontier, Outcome, Phase, Purpose, Search, Step, Trial};
 use crate::wording::{count, duration, number, things};
-use model::Period;
+use punctual_model::Period;
 use std::fmt;
 
 impl fmt::Display for Outcome {

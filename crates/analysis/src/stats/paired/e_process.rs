@@ -77,7 +77,7 @@ mod tests {
 
     #[test]
     fn repeated_looks_keep_the_error_rate() {
-        let mut random = model::SplitMix64::new(11);
+        let mut random = punctual_model::SplitMix64::new(11);
         let mut found = 0;
         for _ in 0..1000 {
             let differences: Vec<f64> = (0..100).map(|_| random.below(2) as f64 - 0.5).collect();

@@ -95,7 +95,7 @@ fn around(pairs: &[usize], lag: usize) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::SplitMix64;
+    use punctual_model::SplitMix64;
 
     /// Noise without any structure, 0 to 1.
     fn noise(n: usize, seed: u64) -> Vec<f64> {

@@ -125,7 +125,7 @@ fn largest_wave(values: &[f64]) -> f64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use model::SplitMix64;
+    use punctual_model::SplitMix64;
 
     fn noise(n: usize, seed: u64) -> Vec<f64> {
         let mut random = SplitMix64::new(seed);

@@ -1,7 +1,7 @@
 //! The gates, one after the other, and a limit where all pass.
 
 use super::*;
-use model::SplitMix64;
+use punctual_model::SplitMix64;
 
 /// Maxima of an exponential tail with mean 5, each of 5000 samples.
 fn exponential(n: usize, seed: u64) -> Vec<f64> {

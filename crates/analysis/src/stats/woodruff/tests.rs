@@ -2,8 +2,8 @@
 
 use super::*;
 use crate::stats::quantile::quantile;
-use model::SplitMix64;
 use proptest::prelude::*;
+use punctual_model::SplitMix64;
 
 fn histogram(latencies: impl IntoIterator<Item = i64>) -> Histogram {
     let mut histogram = Histogram::default();

@@ -2,7 +2,7 @@
 
 use super::{Distribution, imported_histogram, slices};
 use crate::summary::curves::{Curves, NewMaximum, by_number, rising, rungs};
-use model::{Histogram, Imported, ImportedThread, Span};
+use punctual_model::{Histogram, Imported, ImportedThread, Span};
 
 /// The curves of one imported measurement; only the measured time without a distribution.
 pub fn imported_curves(imported: &Imported) -> Curves {
@@ -41,7 +41,7 @@ mod tests {
     use super::*;
     use crate::summary::imported::tests::imported;
     use crate::testing::imported_thread as thread;
-    use model::{Beyond, Slice};
+    use punctual_model::{Beyond, Slice};
 
     #[test]
     fn lines_end_where_the_histogram_of_the_tool_does() {

@@ -4,7 +4,7 @@ use super::*;
 use crate::findings::{ImportedFinding, of_imported};
 use crate::summarise_imported;
 use crate::testing::{self, imported_thread as thread};
-use model::{Beyond, Level, Requirement, Slice, Source, Span};
+use punctual_model::{Beyond, Level, Requirement, Slice, Source, Span};
 
 pub(crate) fn imported(threads: Vec<ImportedThread>) -> Imported {
     Imported { host: testing::host(), threads, ..Imported::of(Source::of("cyclictest", "a/h.txt"), 1_000) }
@@ -149,7 +149,7 @@ fn with_course(seconds: u64, latency_ns: impl Fn(u64) -> i64) -> Imported {
 }
 
 fn noise(cycle: u64) -> i64 {
-    5_000 + i64::try_from(model::SplitMix64::new(cycle).below(1_000)).unwrap()
+    5_000 + i64::try_from(punctual_model::SplitMix64::new(cycle).below(1_000)).unwrap()
 }
 
 #[test]

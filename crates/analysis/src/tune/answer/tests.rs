@@ -3,7 +3,7 @@
 use super::*;
 use crate::testing::RunBuilder;
 use crate::tune::{ByValue, RatioOfRuns, ScreenedPair, confirmation, knobs};
-use model::{Level, SplitMix64};
+use punctual_model::{Level, SplitMix64};
 
 fn screening(candidates: &[bool], interval: (f64, f64)) -> Screened {
     let knob =

@@ -7,7 +7,7 @@ use crate::verdict::Verdict;
 use crate::watch::script::{ME, OTHER, Script, TIMER, call};
 use crate::watch::track::Track;
 use crate::watch::{Settings, ThreadResult, WatchedThreads};
-use model::{Achieved, Censored, MonoTime, OpenKind, Period, Span, WatchRecord, WatchSample};
+use punctual_model::{Achieved, Censored, MonoTime, OpenKind, Period, Span, WatchRecord, WatchSample};
 use syscalls::Sysno;
 
 pub(in crate::watch) const PERIOD_NS: u64 = Script::PERIOD_NS;
@@ -247,7 +247,7 @@ pub(in crate::watch) fn verdict(script: &Script, require: &str, change: impl FnO
     (record.cell, record.measured) = (run.header.cells[0].clone(), Span(UNTIL_NS));
     let of = |one: ThreadResult| one.record(MonoTime(0), WatchSample::Response, achieved());
     record.threads = results.drain(..).map(of).collect();
-    assert!(record.threads.iter().all(model::ThreadRecord::is_consistent), "{:#?}", record.threads);
+    assert!(record.threads.iter().all(punctual_model::ThreadRecord::is_consistent), "{:#?}", record.threads);
     record.watch = Some(Box::new(watch));
     summarise(&run.header, &run.entries).verdict
 }

@@ -5,8 +5,8 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 #[test]
 fn only_instances_of_the_dead_are_abandoned() {
-    let (pid, namespace) = (std::process::id(), host::pid_namespace().unwrap());
-    let ticks = host::started_ticks_of(pid).unwrap();
+    let (pid, namespace) = (std::process::id(), punctual_host::pid_namespace().unwrap());
+    let ticks = punctual_host::started_ticks_of(pid).unwrap();
     // Above the highest possible PID (proc_sys_kernel(5), pid_max).
     let dead = (1 << 22) + 1;
     for (name, is_abandoned_now) in [
@@ -46,7 +46,7 @@ pub(in crate::trace) fn switch(n: usize) {
 
 #[test]
 fn root_an_instance_traces_and_is_gone_afterwards() {
-    if !sys::testing::runs_alone() {
+    if !punctual_sys::testing::runs_alone() {
         return;
     }
     let Some((_only, mut instance)) = only_instance() else { return };
@@ -80,8 +80,8 @@ fn root_an_instance_traces_and_is_gone_afterwards() {
     }
     assert_eq!(damaged, 0);
     let events = || trace.cpus.iter().flat_map(|cpu| &cpu.events);
-    assert_eq!(events().filter(|event| event.what == analysis::explain::What::Mark).count(), 1);
-    assert!(events().any(|event| matches!(event.what, analysis::explain::What::Switch { .. })));
+    assert_eq!(events().filter(|event| event.what == punctual_analysis::explain::What::Mark).count(), 1);
+    assert!(events().any(|event| matches!(event.what, punctual_analysis::explain::What::Switch { .. })));
     drop(marker);
     drop(instance);
     assert!(!dir.exists());

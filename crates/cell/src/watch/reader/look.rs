@@ -2,9 +2,9 @@
 
 use super::{Reader, ThreadFacts, Times};
 use crate::watch::targets::Targets;
-use analysis::{MIN_EXCEEDANCES, quantile};
-use host::CpuGroups;
-use model::{Bin, ClockId, Measured, SettingChange, Span, ThreadProgress, ThreadState, WatchTarget};
+use punctual_analysis::{MIN_EXCEEDANCES, quantile};
+use punctual_host::CpuGroups;
+use punctual_model::{Bin, ClockId, Measured, SettingChange, Span, ThreadProgress, ThreadState, WatchTarget};
 use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::PoisonError;
@@ -14,7 +14,7 @@ impl Reader {
     /// Looks at the watched threads, once a second: new ones, names, policies, quotas, and the numbers so far.
     pub(super) fn look(&mut self) {
         self.threads.set_offsets(
-            [ClockId::Realtime, ClockId::Tai, ClockId::Boottime].map(host::offset_from_monotonic_ns).to_vec(),
+            [ClockId::Realtime, ClockId::Tai, ClockId::Boottime].map(punctual_host::offset_from_monotonic_ns).to_vec(),
         );
         let watched: Vec<u32>;
         if let Some(program) = self.program {
@@ -36,18 +36,18 @@ impl Reader {
             watched = self.targets.tids.clone();
         }
         self.note_times(&watched);
-        let at = Span(sys::clock::monotonic().0.saturating_sub(self.started.0));
+        let at = Span(punctual_sys::clock::monotonic().0.saturating_sub(self.started.0));
         let alive: Vec<i32> = self.threads.alive().collect();
         // The threads of a process are in its groups, so these are read once a process.
         let mut groups_of: HashMap<u32, (CpuGroups, Option<u64>)> = HashMap::new();
         for pid in &alive {
             let tid = pid.unsigned_abs();
-            let Some(process) = host::process_of(tid) else { continue };
-            if let Some(name) = host::name_of_thread(process, tid) {
+            let Some(process) = punctual_host::process_of(tid) else { continue };
+            if let Some(name) = punctual_host::name_of_thread(process, tid) {
                 self.threads.names.insert(*pid, name.trim().to_owned());
             }
-            let policy = sys::sched::known_policy(tid);
-            let cpus = sys::sched::affinity(tid).ok();
+            let policy = punctual_sys::sched::known_policy(tid);
+            let cpus = punctual_sys::sched::affinity(tid).ok();
             let (groups, throttled) = groups_of.entry(process).or_insert_with(|| {
                 let groups = CpuGroups::of(process);
                 let throttled = groups.throttled_ns();
@@ -75,7 +75,7 @@ impl Reader {
         let tids: Vec<u32> = alive.iter().map(|pid| pid.unsigned_abs()).collect();
         let has_ended = match &self.watch.target {
             WatchTarget::Command(_) => false,
-            _ => self.targets.tids.iter().all(|tid| host::process_of(*tid).is_none()),
+            _ => self.targets.tids.iter().all(|tid| punctual_host::process_of(*tid).is_none()),
         };
         self.shared.has_ended.store(has_ended, Relaxed);
         *self.shared.tids.lock().unwrap_or_else(PoisonError::into_inner) = tids;
@@ -85,7 +85,7 @@ impl Reader {
 
     /// Numbers so far of the threads that are meant and have activations.
     fn progress(&self) -> Vec<ThreadProgress> {
-        let of_thread = |(pid, histogram, late): (i32, &model::Histogram, u64)| {
+        let of_thread = |(pid, histogram, late): (i32, &punctual_model::Histogram, u64)| {
             let above = 0.01 * histogram.n as f64;
             let name = self.threads.names.get(&pid).cloned().unwrap_or_default();
             ThreadProgress {
@@ -111,7 +111,7 @@ impl Reader {
     /// Notes the states of the watched threads.
     pub(super) fn note_states(&mut self) {
         let state = |tid: u32| {
-            let state = match host::state_of_thread(tid)? {
+            let state = match punctual_host::state_of_thread(tid)? {
                 'R' => ThreadState::Running,
                 'D' => ThreadState::Uninterruptible,
                 'T' | 't' => ThreadState::Stopped,
@@ -128,7 +128,7 @@ impl Reader {
             // It may never have made a system call, by which others become known.
             let Some([first, _]) = self.times.get(tid) else { continue };
             self.threads.add(tid.cast_signed(), first.at_ns);
-            let name = || Some(host::name_of_thread(*tid, *tid)?.trim().to_owned());
+            let name = || Some(punctual_host::name_of_thread(*tid, *tid)?.trim().to_owned());
             if let (Entry::Vacant(unnamed), Some(name)) = (self.threads.names.entry(tid.cast_signed()), name()) {
                 unnamed.insert(name);
             }
@@ -138,8 +138,8 @@ impl Reader {
     /// Notes what the scheduler has counted of each watched thread.
     fn note_times(&mut self, watched: &[u32]) {
         for tid in watched {
-            let at_ns = sys::clock::monotonic().0;
-            let Some((ran_ns, waited_ns)) = host::times_of_thread(*tid) else { continue };
+            let at_ns = punctual_sys::clock::monotonic().0;
+            let Some((ran_ns, waited_ns)) = punctual_host::times_of_thread(*tid) else { continue };
             let now = Times { at_ns, ran_ns, waited_ns };
             self.times.entry(*tid).or_insert([now; 2])[1] = now;
         }
@@ -148,5 +148,5 @@ impl Reader {
 
 /// The threads of process `program` and of its descendants.
 fn threads_below(program: u32) -> impl Iterator<Item = u32> {
-    host::with_descendants(program).into_iter().flat_map(host::threads_of)
+    punctual_host::with_descendants(program).into_iter().flat_map(punctual_host::threads_of)
 }

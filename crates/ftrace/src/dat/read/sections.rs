@@ -41,7 +41,7 @@ impl<R: Read + Seek> DatFile<R> {
             "zlib" => Compression::Zlib,
             "zstd" => Compression::Zstd,
             other => {
-                let other = model::plain(other);
+                let other = punctual_model::plain(other);
                 return Err(DatError::Unsupported(format!("compression by {other}; known are none, zlib and zstd")));
             }
         };

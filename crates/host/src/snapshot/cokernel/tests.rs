@@ -2,7 +2,7 @@
 
 use super::*;
 use crate::testing::Scratch;
-use model::OnCpus;
+use punctual_model::OnCpus;
 
 /// `sched/stat` of Xenomai 3.2.2 while `latency -t0` runs.
 const STAT: &str = "\

@@ -1,7 +1,7 @@
 //! Arguments of `punctual capture`.
 
 use clap::Args;
-use model::{Site, Span};
+use punctual_model::{Site, Span};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]

@@ -1,8 +1,8 @@
 //! Arguments of `punctual compare`.
 
 use super::Format;
-use analysis::Level;
 use clap::Args;
+use punctual_analysis::Level;
 
 const AFTER: &str = "\
 A cell is named as printed, by a part of that like fifo:80, or like

@@ -3,7 +3,7 @@
 use super::heading;
 use super::{EXIT_STATUS, OneCell};
 use clap::Args;
-use model::{Captures, Span, Task};
+use punctual_model::{Captures, Span, Task};
 use std::path::PathBuf;
 
 /// Threshold; `None`: derived from the first second.
@@ -67,7 +67,7 @@ pub(crate) struct CapturesArgument {
 }
 
 /// Parses a method, or the path of something that exists.
-fn method_or_run(text: &str) -> Result<MethodOrRun, model::TaskError> {
+fn method_or_run(text: &str) -> Result<MethodOrRun, punctual_model::TaskError> {
     match text.parse() {
         Ok(task) => Ok(MethodOrRun::Method(task)),
         // Also a link that leads nowhere: an error of its own.
@@ -81,5 +81,5 @@ pub(super) fn above(text: &str) -> Result<Above, String> {
     if text == "auto" {
         return Ok(Above(None));
     }
-    text.parse().map(|span| Above(Some(span))).map_err(|err: model::SpanError| format!("{err}, or auto"))
+    text.parse().map(|span| Above(Some(span))).map_err(|err: punctual_model::SpanError| format!("{err}, or auto"))
 }

@@ -2,7 +2,7 @@
 
 use super::heading;
 use clap::{Args, Subcommand, ValueEnum};
-use model::Setting;
+use punctual_model::Setting;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]

@@ -4,7 +4,7 @@ use super::LoadArguments;
 use super::heading;
 use super::{DmaLatencyAsked, Format, dma_latency, prepare};
 use clap::Args;
-use model::{CpuSet, Period, Policy, Prepare, Span, Task};
+use punctual_model::{CpuSet, Period, Policy, Prepare, Span, Task};
 
 const EXIT_STATUS: &str = "\
 Exit status: 0 found and confirmed, 1 error, 3 not found, not confirmed, or

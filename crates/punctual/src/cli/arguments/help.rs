@@ -2,7 +2,7 @@
 
 use super::{Arguments, RunFormat};
 use clap::{Arg, ArgAction, Command, CommandFactory, ValueEnum};
-use model::{Load, Method, Policy, Task};
+use punctual_model::{Load, Method, Policy, Task};
 
 /// Columns of help.
 const COLUMNS: usize = 80;

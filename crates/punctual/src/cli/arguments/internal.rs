@@ -1,7 +1,7 @@
 //! Arguments of hidden commands, which this program calls itself.
 
 use clap::Args;
-use model::{CostScope, CpuSet, Policy, Span};
+use punctual_model::{CostScope, CpuSet, Policy, Span};
 use std::ffi::OsString;
 use std::path::PathBuf;
 

@@ -2,7 +2,7 @@
 
 use super::Format;
 use clap::{Args, Subcommand};
-use model::{CostScope, Kernel, KernelError, Load, Period, Policy, Span};
+use punctual_model::{CostScope, Kernel, KernelError, Load, Period, Policy, Span};
 use std::path::Path;
 
 #[derive(Debug, Args)]
@@ -123,6 +123,6 @@ pub(in crate::cli) struct LabBisectArguments {
 }
 
 fn limit(text: &str) -> Result<Span, String> {
-    let limit: Span = text.parse().map_err(|err: model::SpanError| err.to_string())?;
+    let limit: Span = text.parse().map_err(|err: punctual_model::SpanError| err.to_string())?;
     if limit == Span(0) { Err("invalid limit `0`: expected a time above 0, like 30us".to_owned()) } else { Ok(limit) }
 }

@@ -3,7 +3,7 @@
 use super::Format;
 use super::heading;
 use clap::Args;
-use model::{Axes, Conditions, CpuSet, Load, LoadCpus, Percent, Plan, Policy, Span};
+use punctual_model::{Axes, Conditions, CpuSet, Load, LoadCpus, Percent, Plan, Policy, Span};
 
 /// Background load, and how it runs.
 #[derive(Debug, Clone, Args)]

@@ -2,7 +2,7 @@
 
 use super::{Common, EXIT_STATUS, Format, LoadArguments, OneCell, heading};
 use clap::{Args, Subcommand};
-use model::{CostScope, Link, Load, Period, Policy, Runtime, Span};
+use punctual_model::{CostScope, Link, Load, Period, Policy, Runtime, Span};
 use std::path::PathBuf;
 
 #[derive(Debug, Subcommand)]

@@ -3,7 +3,7 @@
 use super::explain::{Above, above};
 use super::{Format, heading};
 use clap::{Args, Subcommand};
-use model::{CpuSet, Period, Policy, Span};
+use punctual_model::{CpuSet, Period, Policy, Span};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 

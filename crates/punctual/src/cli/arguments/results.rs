@@ -3,10 +3,10 @@
 use super::compare::{margin, metric};
 use super::heading;
 use super::{EXIT_STATUS, Format, requirement};
-use analysis::Level;
 use clap::{Args, ValueEnum};
-use model::{ImportedLoad, Period, Policy, Requirement};
-use report::Columns;
+use punctual_analysis::Level;
+use punctual_model::{ImportedLoad, Period, Policy, Requirement};
+use punctual_report::Columns;
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]

@@ -3,7 +3,7 @@
 use super::compare::margin;
 use super::heading;
 use clap::{Args, Subcommand, ValueEnum};
-use model::Span;
+use punctual_model::Span;
 use std::path::PathBuf;
 
 const EXIT_STATUS: &str = "\

@@ -2,7 +2,7 @@
 
 use super::{Format, heading};
 use clap::{Args, Subcommand, ValueEnum};
-use model::{Setting, Study};
+use punctual_model::{Setting, Study};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]

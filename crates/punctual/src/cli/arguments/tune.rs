@@ -2,9 +2,9 @@
 
 use super::heading;
 use super::{Format, LoadArguments};
-use analysis::comparison::Metric;
 use clap::Args;
-use model::{CpuSet, Knob, Level, Period, Policy, Span};
+use punctual_analysis::comparison::Metric;
+use punctual_model::{CpuSet, Knob, Level, Period, Policy, Span};
 use std::path::PathBuf;
 
 const EXIT_STATUS: &str = "\

@@ -4,7 +4,7 @@ use super::explain::{Above, CapturesArgument, above};
 use super::load::LoadArguments;
 use super::{Common, EXIT_STATUS, Keep, heading};
 use clap::Args;
-use model::{Period, Policy, Span, Watch, WatchError, WatchTarget};
+use punctual_model::{Period, Policy, Span, Watch, WatchError, WatchTarget};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -101,7 +101,7 @@ fn period(text: &str) -> Result<FoundOr<Period>, String> {
     if text == "auto" {
         return Ok(FoundOr(None));
     }
-    text.parse().map(|period| FoundOr(Some(period))).map_err(|err: model::SpanError| format!("{err}, or auto"))
+    text.parse().map(|period| FoundOr(Some(period))).map_err(|err: punctual_model::SpanError| format!("{err}, or auto"))
 }
 
 impl WatchArguments {
@@ -110,9 +110,9 @@ impl WatchArguments {
         let target = match (&self.command[..], self.pid) {
             ([], Some(pid)) => WatchTarget::Pid(pid),
             ([], None) => WatchTarget::Everywhere,
-            (words, _) => {
-                WatchTarget::Command(words.iter().map(|word| model::shell_word(word)).collect::<Vec<_>>().join(" "))
-            }
+            (words, _) => WatchTarget::Command(
+                words.iter().map(|word| punctual_model::shell_word(word)).collect::<Vec<_>>().join(" "),
+            ),
         };
         let mut watch = Watch::new(target);
         let texts = [("cgroup", &self.cgroup), ("unit", &self.unit), ("thread", &self.thread), ("wait", &self.wait_in)];

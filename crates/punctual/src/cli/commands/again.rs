@@ -3,9 +3,9 @@
 use super::read;
 use crate::cli::arguments::RunFormat;
 use crate::cli::terminal::{ERROR, Outcome, note, one_line, output};
-use ftrace::{Again, Capture};
-use model::{CaptureFile, plain};
-use report::{AgainDocument, JudgedAgain};
+use punctual_ftrace::{Again, Capture};
+use punctual_model::{CaptureFile, plain};
+use punctual_report::{AgainDocument, JudgedAgain};
 use std::error::Error;
 use std::path::Path;
 
@@ -50,10 +50,10 @@ pub(super) fn again(named: Option<&Path>, format: RunFormat) -> Outcome {
 /// Errors: if the path names neither a run nor captures, or the run has none.
 pub(super) fn captures(path: &Path) -> Result<Captures, Box<dyn Error>> {
     let is_file = path.is_file() && path.to_string_lossy().ends_with(CaptureFile::SUFFIX);
-    let names = if is_file { vec![path.display().to_string()] } else { store::captures(path) };
+    let names = if is_file { vec![path.display().to_string()] } else { punctual_store::captures(path) };
     if names.is_empty() {
-        if !store::is_run(path) {
-            return Err(store::StoreError::NoRun(path.to_owned()).into());
+        if !punctual_store::is_run(path) {
+            return Err(punctual_store::StoreError::NoRun(path.to_owned()).into());
         }
         let path = path.display();
         return Err(
@@ -62,7 +62,8 @@ pub(super) fn captures(path: &Path) -> Result<Captures, Box<dyn Error>> {
     }
     let (mut whole, mut unreadable) = (Vec::new(), Vec::new());
     for name in names {
-        let content = if is_file { read_named(path) } else { store::read_capture(path, &name).map_err(Into::into) };
+        let content =
+            if is_file { read_named(path) } else { punctual_store::read_capture(path, &name).map_err(Into::into) };
         match content.and_then(|content| Ok(Capture::unpack(&content)?)) {
             Ok(capture) => whole.push((name, capture)),
             Err(err) => unreadable.push(unread(&name, &*err)),
@@ -80,5 +81,5 @@ fn unread(name: &str, err: &dyn Error) -> String {
 
 /// A capture that was named by its path.
 fn read_named(path: &Path) -> Result<Vec<u8>, Box<dyn Error>> {
-    Ok(host::file::read_named(path, store::MOST_CAPTURE_BYTES)?.1)
+    Ok(punctual_host::file::read_named(path, punctual_store::MOST_CAPTURE_BYTES)?.1)
 }

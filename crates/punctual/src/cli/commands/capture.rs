@@ -2,21 +2,21 @@
 
 use crate::cli::arguments::CaptureArguments;
 use crate::cli::terminal::{Outcome, note};
-use analysis::wording::{duration, things};
-use campaign::{Stop, output_from};
-use cell::{CellError, Recording};
-use host::file::{self, Replacement};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use model::{Policy, Site, Span, shell_word};
+use punctual_analysis::wording::{duration, things};
+use punctual_campaign::{Stop, output_from};
+use punctual_cell::{CellError, Recording};
+use punctual_host::file::{self, Replacement};
+use punctual_model::{Policy, Site, Span, shell_word};
+use punctual_sys::sched;
+use punctual_workload::runtime::Launch;
+use punctual_workload::watched::WatchedProgram;
 use std::error::Error;
 use std::io::{self, BufRead, BufReader, BufWriter, IsTerminal, Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::thread::Builder;
 use std::time::{Duration, Instant};
-use sys::sched;
-use workload::runtime::Launch;
-use workload::watched::WatchedProgram;
 
 /// Interval at which pages are moved: a CPU fills its 4 MiB in it at 80 MB/s.
 const POLL_INTERVAL: Duration = Duration::from_millis(50);
@@ -57,7 +57,7 @@ pub(super) fn capture(arguments: CaptureArguments) -> Outcome {
             let _ = io::copy(&mut io::stdin(), &mut io::sink());
             is_over.request();
         };
-        Builder::new().spawn(listen).map_err(|err| host::no_thread(&err))?;
+        Builder::new().spawn(listen).map_err(|err| punctual_host::no_thread(&err))?;
     }
     let (recording, summary) = record(&arguments, &directory.unwrap_or_else(scratch), &stop).map_err(cannot)?;
     let file = filled(path.as_deref(), |mut out| recording.write(&mut out))?;
@@ -92,7 +92,7 @@ fn cannot(err: Box<dyn Error>) -> Box<dyn Error> {
 fn record(asked: &CaptureArguments, directory: &Path, stop: &Stop) -> Result<(Recording, String), Box<dyn Error>> {
     let cpus = sched::affinity(0)?;
     let mut recording = Recording::begin(directory)?;
-    let settings = Launch { cpus, policy: Policy::OTHER, timer_slack: rt::Settings::KERNEL_SLACK };
+    let settings = Launch { cpus, policy: Policy::OTHER, timer_slack: punctual_rt::Settings::KERNEL_SLACK };
     let mut program = match &asked.command[..] {
         [] => None,
         words => Some(WatchedProgram::start(words, &settings)?),
@@ -109,10 +109,10 @@ fn record(asked: &CaptureArguments, directory: &Path, stop: &Stop) -> Result<(Re
         stop.wait_until(ends.map_or(tick, |ends| tick.min(ends)));
         let has_ended = program.as_mut().is_some_and(WatchedProgram::has_ended);
         let bytes = recording.drain()?;
-        bar.set_message(format!("{} of {time}, {}", seconds(began), report::size(bytes)));
+        bar.set_message(format!("{} of {time}, {}", seconds(began), punctual_report::size(bytes)));
         if bytes >= asked.most.0 {
             bar.suspend(|| {
-                note(format_args!("recording ended early: --most {} is reached", report::size(asked.most.0)))
+                note(format_args!("recording ended early: --most {} is reached", punctual_report::size(asked.most.0)))
             });
             break;
         }
@@ -183,7 +183,7 @@ fn received(from: &mut dyn Read, path: Option<&Path>, limit: u64) -> Result<Opti
     filled(path, |out| match io::copy(&mut file, out)? {
         bytes if bytes <= limit => Ok(()),
         _ => {
-            let (limit, margin) = (report::size(limit), report::size(MARGIN));
+            let (limit, margin) = (punctual_report::size(limit), punctual_report::size(MARGIN));
             Err(io::Error::other(format!("more than {limit} came, which is --most and {margin}; recording discarded")))
         }
     })
@@ -195,7 +195,7 @@ fn finish(path: Option<&Path>, file: Option<Replacement>, summary: &str) -> Outc
         None => note(format_args!("recorded {summary}")),
         Some((path, mut file)) => {
             file.commit().map_err(unwritten(path))?;
-            let size = report::size(path.metadata().map_or(0, |file| file.len()));
+            let size = punctual_report::size(path.metadata().map_or(0, |file| file.len()));
             let shown = path.display().to_string();
             note(format_args!("{shown}: {size}, {summary}; next: punctual watch --from {}", shell_word(&shown)));
         }
@@ -210,7 +210,7 @@ fn unwritten(path: &Path) -> impl Fn(io::Error) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use host::testing::Scratch;
+    use punctual_host::testing::Scratch;
 
     #[test]
     fn a_file_from_another_machine_has_a_limit() {

@@ -3,10 +3,10 @@
 use super::internal::end_with;
 use crate::cli::arguments::CellArguments;
 use crate::cli::terminal::{Outcome, note, one_line};
-use campaign::{CELL_FAILED, Stop};
-use cell::Prepared;
-use cell::host_side::{BesideGuest, READY, Request, Window};
-use model::Progress;
+use punctual_campaign::{CELL_FAILED, Stop};
+use punctual_cell::Prepared;
+use punctual_cell::host_side::{BesideGuest, READY, Request, Window};
+use punctual_model::Progress;
 use serde::Serialize;
 use std::io::{self, Read, Write};
 use std::os::fd::AsFd;
@@ -14,19 +14,19 @@ use std::os::fd::AsFd;
 pub(super) fn cell(arguments: &CellArguments) -> Outcome {
     // Without the requesting process the record has no reader, and the cell must not continue. The campaign passes its
     // process ID, because it may have exited before this line.
-    sys::fail::point("cell-untied");
+    punctual_sys::fail::point("cell-untied");
     end_with(arguments.parent.or_else(|| Some(std::os::unix::process::parent_id())))?;
-    arguments.lock.map_or(Ok(()), host::keep_lock).map_err(|err| format!("--lock: {err}"))?;
+    arguments.lock.map_or(Ok(()), punctual_host::keep_lock).map_err(|err| format!("--lock: {err}"))?;
     if arguments.beside_guest {
         return beside_guest();
     }
     let stop = Stop::on_signals()?;
-    host::end_waits_with(stop.flag());
+    punctual_host::end_waits_with(stop.flag());
     let mut text = String::new();
     io::stdin().read_to_string(&mut text).map_err(|err| format!("stdin: {err}; a cell is JSON text"))?;
-    let cell = model::json::cell(text.as_bytes())
+    let cell = punctual_model::json::cell(text.as_bytes())
         .map_err(|err| format!("stdin: {err}; a cell is JSON as in schema/cell.schema.json"))?;
-    sys::fail::point("cell-begun");
+    punctual_sys::fail::point("cell-begun");
     let observe = |progress: Progress| {
         if arguments.progress
             && let Ok(line) = serde_json::to_string(&progress)
@@ -63,7 +63,7 @@ fn beside_guest() -> Outcome {
     let mut beside = BesideGuest::start(&request)?;
     writeln!(io::stdout(), "{READY}").map_err(|err| format!("stdout: {err}"))?;
     // An end of stdin is also a reason to end.
-    beside.watch(&|interval| sys::pipe::wait_readable(io::stdin().as_fd(), interval).unwrap_or(true))?;
+    beside.watch(&|interval| punctual_sys::pipe::wait_readable(io::stdin().as_fd(), interval).unwrap_or(true))?;
     let windows = line()?;
     if windows.is_empty() {
         return Ok(0);
@@ -75,7 +75,7 @@ fn beside_guest() -> Outcome {
 fn write(what: &impl Serialize) -> Outcome {
     let mut line = serde_json::to_vec(what)?;
     line.push(b'\n');
-    sys::fail::write_all("cell-half-said", &mut io::stdout(), &line)
+    punctual_sys::fail::write_all("cell-half-said", &mut io::stdout(), &line)
         .map_err(|err| format!("cannot write the record to stdout: {err}"))?;
     Ok(0)
 }

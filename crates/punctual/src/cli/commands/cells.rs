@@ -1,9 +1,9 @@
 //! Cells of a run named on the command line: by the printed name, by a part of it, or by values of axes.
 
-use analysis::comparison;
-use model::Selector;
+use punctual_analysis::comparison;
+use punctual_model::Selector;
+use punctual_store::Run;
 use std::error::Error;
-use store::Run;
 
 /// Separator of the parts of a printed name, like `messaging/fifo:80/1ms`.
 const SEPARATOR: char = '/';
@@ -21,7 +21,7 @@ pub(super) struct NamedCell {
 /// printed name that no other cell has. Errors: if no cell, or more than one, matches.
 pub(super) fn named(run: &Run, word: &str) -> Result<NamedCell, Box<dyn Error>> {
     let cells = run.header.first_cells();
-    let all_names = analysis::cell_names(&run.header.cells);
+    let all_names = punctual_analysis::cell_names(&run.header.cells);
     let name = |cell: usize| all_names.get(cell).map_or("", String::as_str);
     let names: Vec<&str> = cells.iter().map(|cell| name(*cell)).collect();
     // The name of a load may have an equals sign, too.
@@ -63,7 +63,7 @@ pub(super) fn pair(run: &Run, words: &[String]) -> Result<(usize, usize), Box<dy
 }
 
 fn list(run: &Run, cells: &[usize]) -> String {
-    let all = analysis::cell_names(&run.header.cells);
+    let all = punctual_analysis::cell_names(&run.header.cells);
     cells.iter().filter_map(|cell| all.get(*cell).cloned()).collect::<Vec<_>>().join(", ")
 }
 

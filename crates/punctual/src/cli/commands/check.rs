@@ -6,14 +6,14 @@ use crate::cli::arguments::{CheckArguments, RunFormat};
 use crate::cli::terminal::Outcome;
 use crate::cli::terminal::output;
 use crate::cli::terminal::output::OutputOptions;
-use analysis::comparison::Question;
-use analysis::history::{Response, check_against_history};
-use analysis::{Level, RunSummary};
-use database::{Database, Location};
-use model::{Header, Requirement};
-use report::Results;
+use punctual_analysis::comparison::Question;
+use punctual_analysis::history::{Response, check_against_history};
+use punctual_analysis::{Level, RunSummary};
+use punctual_database::{Database, Location};
+use punctual_model::{Header, Requirement};
+use punctual_report::Results;
+use punctual_store::{ImportedRun, Run};
 use std::error::Error;
-use store::{ImportedRun, Run};
 
 pub(super) fn check(arguments: &CheckArguments) -> Outcome {
     let dir = read::named_or_latest(arguments.run.as_deref())?;
@@ -40,15 +40,15 @@ fn of_run(mut run: Run, arguments: &CheckArguments) -> Result<Read, Box<dyn Erro
     run.header.plan.require = arguments.require.unwrap_or(run.header.plan.require);
     asks_something(&run.header.plan.require, arguments.baseline.is_some())?;
     deadlines(&run.header)?;
-    let mut summary = analysis::summarise(&run.header, &run.entries);
+    let mut summary = punctual_analysis::summarise(&run.header, &run.entries);
     if let Some(named) = arguments.baseline.as_ref().and_then(|named| named.to_str()?.strip_prefix("store:")) {
         against_store(&mut summary, &run, named, arguments)?;
     } else if let Some(dir) = &arguments.baseline {
-        let old = store::read(dir)?;
+        let old = punctual_store::read(dir)?;
         let CheckArguments { metric, margin, force, .. } = *arguments;
         let question = Question { metric, margin, force, ..Question::default() };
         let (new, older) = ((&run.header, &run.entries[..]), (&old.header, &old.entries[..]));
-        analysis::check_against(&mut summary, new, older, &question)?;
+        punctual_analysis::check_against(&mut summary, new, older, &question)?;
         run.damage.extend(old.damage);
     }
     Ok(Read::Own(Box::new(run), summary))
@@ -87,7 +87,7 @@ fn asks_something(require: &Requirement, has_baseline: bool) -> Result<(), Strin
 fn deadlines(header: &Header) -> Result<(), String> {
     let require = &header.plan.require;
     let (Some(limit), Some(_)) = (require.max, require.misses_per_hour) else { return Ok(()) };
-    match header.cells.iter().map(model::Cell::deadline).find(|deadline| *deadline != limit) {
+    match header.cells.iter().map(punctual_model::Cell::deadline).find(|deadline| *deadline != limit) {
         Some(deadline) => Err(format!(
             "misses were counted against {deadline} while measuring, not against max={limit}; check them apart, or \
              measure with --require max={limit}"
@@ -100,7 +100,7 @@ fn write(results: &Results<'_>, options: OutputOptions) -> Result<(), Box<dyn Er
     let text = match options.format {
         RunFormat::Text => {
             let mut text = Vec::new();
-            report::cases(&mut text, results, output::style(false))?;
+            punctual_report::cases(&mut text, results, output::style(false))?;
             text
         }
         RunFormat::Hgrm | RunFormat::Gnuplot => {

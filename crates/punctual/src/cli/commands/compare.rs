@@ -7,12 +7,12 @@ use super::cells::NamedCell;
 use super::read;
 use crate::cli::arguments::{CompareArguments, Format};
 use crate::cli::terminal::{Outcome, note, output};
-use analysis::comparison::{self, Arm, Comparison, Question};
-use analysis::cost::{CostComparison, compare_costs};
-use model::Selector;
+use punctual_analysis::comparison::{self, Arm, Comparison, Question};
+use punctual_analysis::cost::{CostComparison, compare_costs};
+use punctual_model::Selector;
+use punctual_store::Run;
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use store::Run;
 
 pub(super) fn compare(arguments: &CompareArguments) -> Outcome {
     let question =
@@ -30,8 +30,8 @@ pub(super) fn compare(arguments: &CompareArguments) -> Outcome {
     }
     let mut text = Vec::new();
     match arguments.format {
-        Format::Text => report::comparison::text(&mut text, &comparison, output::style(false))?,
-        Format::Json => output::json(&mut text, &report::json::of_comparison(&comparison))?,
+        Format::Text => punctual_report::comparison::text(&mut text, &comparison, output::style(false))?,
+        Format::Json => output::json(&mut text, &punctual_report::json::of_comparison(&comparison))?,
     }
     output::write(&text)?;
     Ok(comparison.answer.exit_status())
@@ -52,11 +52,11 @@ impl NamedRuns<'_> {
         // A path that exists is not the name of a cell; reading it says what it is.
         let is_path = |word: &str| word.contains('/') && Path::new(word).exists();
         let is_run = |word: Option<&String>| {
-            word.filter(|word| store::is_run(Path::new(word)) || is_path(word)).map(PathBuf::from)
+            word.filter(|word| punctual_store::is_run(Path::new(word)) || is_path(word)).map(PathBuf::from)
         };
         let Some(first) = is_run(words.first()) else {
             let latest = read::named_or_latest(None).map_err(|err| match words.first() {
-                Some(word) => store::read(Path::new(word)).map_or_else(Into::into, |_| err),
+                Some(word) => punctual_store::read(Path::new(word)).map_or_else(Into::into, |_| err),
                 None => err,
             })?;
             return Ok(NamedRuns { first: latest, second: None, cells: words });
@@ -92,8 +92,8 @@ fn costs(comparison: &CostComparison, arguments: &CompareArguments) -> Outcome {
     }
     let mut text = Vec::new();
     match arguments.format {
-        Format::Text => report::cost::compared(&mut text, comparison, output::style(false))?,
-        Format::Json => output::json(&mut text, &report::json::of_costs(comparison))?,
+        Format::Text => punctual_report::cost::compared(&mut text, comparison, output::style(false))?,
+        Format::Json => output::json(&mut text, &punctual_report::json::of_costs(comparison))?,
     }
     output::write(&text)?;
     Ok(comparison.exit_status())
@@ -125,7 +125,7 @@ fn of_runs(named: &NamedRuns<'_>, question: Question<'_>) -> Result<ComparisonKi
 }
 
 fn run_in(dir: &Path) -> Result<Run, Box<dyn Error>> {
-    let run = store::read(dir)?;
+    let run = punctual_store::read(dir)?;
     run.damage.iter().for_each(|damage| note(format_args!("punctual: {damage}")));
     Ok(run)
 }

@@ -5,12 +5,12 @@ mod ownership;
 
 use crate::cli::terminal::note;
 use actions::{Action, Harmless, Started};
-use model::{Header, Load, Site};
+use punctual_model::{Header, Load, Site};
+use punctual_sys::process;
 use std::fs::File;
 use std::io;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, ToSocketAddrs, UdpSocket};
 use std::path::{Path, PathBuf};
-use sys::process;
 
 /// A plan or a run as a source of programs and settings.
 #[derive(Debug)]
@@ -104,7 +104,7 @@ fn clauses(all: &[Action], on: Option<&Site>) -> Vec<String> {
 /// Permits the continuation of the run in `dir`, whose programs and settings are announced; `on`: the machine that
 /// measures, if it is not this one. Errors: one line, if its files are not the user's own, unless `yes`.
 pub(super) fn permit_resumption(dir: &Path, header: &Header, on: Option<&Site>, yes: bool) -> Result<(), String> {
-    let file = store::file_of(dir);
+    let file = punctual_store::file_of(dir);
     // Another user with write permission on the directory can replace the file.
     let parent = file.parent().filter(|parent| !parent.as_os_str().is_empty()).unwrap_or(Path::new("."));
     for path in [parent, &file] {

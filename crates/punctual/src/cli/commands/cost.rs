@@ -3,8 +3,8 @@
 use super::{consent, run_directory};
 use crate::cli::arguments::{CostArguments, RunFormat};
 use crate::cli::terminal::{Outcome, note, output};
-use campaign::{Request, Session};
-use model::{Axes, CostScope, Ended, Header, Kernel, Plan, Span, Task};
+use punctual_campaign::{Request, Session};
+use punctual_model::{Axes, CostScope, Ended, Header, Kernel, Plan, Span, Task};
 
 /// Default limit for the batches of all operations; most finish sooner.
 const DURATION: Span = Span(40_000_000_000);
@@ -14,8 +14,8 @@ pub(super) fn cost(arguments: CostArguments) -> Outcome {
     let scope = arguments.only.unwrap_or(CostScope::All);
     if arguments.list {
         let text = match arguments.common.format {
-            RunFormat::Text => report::cost::list_text(scope, output::style(false)),
-            RunFormat::Json => report::cost::list_json(scope),
+            RunFormat::Text => punctual_report::cost::list_text(scope, output::style(false)),
+            RunFormat::Json => punctual_report::cost::list_json(scope),
             _ => return Err("invalid --format for --list: expected text or json".into()),
         };
         return output::write(&text).map(|()| 0);

@@ -2,7 +2,7 @@
 
 use crate::cli::arguments::CyclictestArguments;
 use crate::cli::terminal::Outcome;
-use cyclictest::{Call, Console};
+use punctual_cyclictest::{Call, Console};
 use std::ffi::OsString;
 use std::io;
 use std::path::Path;
@@ -28,11 +28,11 @@ pub(super) fn cyclictest(arguments: CyclictestArguments) -> Outcome {
     let call = Call {
         command_line,
         is_drop_in: arguments.is_drop_in,
-        compat: variable(cyclictest::COMPAT),
-        break_status: variable(cyclictest::BREAK_STATUS),
+        compat: variable(punctual_cyclictest::COMPAT),
+        break_status: variable(punctual_cyclictest::BREAK_STATUS),
     };
     let mut console = Console { out: &mut io::stdout(), err: &mut io::stderr(), is_closed: false };
-    match cyclictest::run(&words, &call, &mut console) {
+    match punctual_cyclictest::run(&words, &call, &mut console) {
         Err(_) if console.is_closed => Ok(SIGPIPE_STATUS),
         status => status.map_err(|err| format!("cyclictest: {err}").into()),
     }

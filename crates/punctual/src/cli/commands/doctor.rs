@@ -2,10 +2,10 @@
 
 use crate::cli::arguments::{DoctorArguments, Format};
 use crate::cli::terminal::{Outcome, output};
-use analysis::doctor;
-use host::HostFs;
-use model::{TOOL, UnknownWord};
-use report::Examination;
+use punctual_analysis::doctor;
+use punctual_host::HostFs;
+use punctual_model::{TOOL, UnknownWord};
+use punctual_report::Examination;
 use std::sync::LazyLock;
 
 /// Exit status if some setting will cause latency, equal to that of a violated verdict.
@@ -18,8 +18,8 @@ pub(super) fn doctor(arguments: &DoctorArguments) -> Outcome {
         let near = error.nearest().map(|word| format!("did you mean `{word}`? ")).unwrap_or_default();
         return Err(format!("unknown check `{unknown}` ({near}see punctual doctor --all)").into());
     }
-    host::check_proc()?;
-    let host = host::snapshot(&HostFs::here());
+    punctual_host::check_proc()?;
+    let host = punctual_host::snapshot(&HostFs::here());
     let is_asked = |name: &str| arguments.checks.is_empty() || arguments.checks.iter().any(|asked| asked == name);
     let checks = doctor::examine(&host).into_iter().filter(|check| is_asked(check.name)).collect();
     let examination = Examination { tool: TOOL, host: &host, checks };
@@ -38,8 +38,8 @@ mod tests {
     use super::*;
     use doctor::{Examined, Severity};
     use expect_test::{expect, expect_file};
-    use host::recorded::{self, MACHINES};
-    use report::Style;
+    use punctual_host::recorded::{self, MACHINES};
+    use punctual_report::Style;
     use std::collections::BTreeMap;
     use std::path::Path;
 
@@ -92,7 +92,7 @@ mod tests {
     fn every_check_and_every_fact_of_a_fingerprint_is_known() {
         let mut text: String = doctor::checks().map(|check| format!("{}: {}\n", check.name, check.why)).collect();
         text += "\nFacts of a fingerprint, in this order:\n";
-        text.extend(analysis::facts::of_fingerprint().map(|fact| format!("{fact}\n")));
+        text.extend(punctual_analysis::facts::of_fingerprint().map(|fact| format!("{fact}\n")));
         expect_file!["../../../tests/golden/doctor/checks.txt"].assert_eq(&text);
     }
 

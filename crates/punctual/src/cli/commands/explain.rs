@@ -6,7 +6,7 @@ use super::recorded::judge;
 use crate::cli::arguments::{ExplainArguments, MethodOrRun};
 use crate::cli::terminal::Outcome;
 use crate::cli::terminal::output::{OutputOptions, SPIKES};
-use model::{Conditions, Explain, Plan, Watch, WatchTarget};
+use punctual_model::{Conditions, Explain, Plan, Watch, WatchTarget};
 use std::error::Error;
 use std::path::PathBuf;
 

@@ -4,11 +4,11 @@ use super::new_directory::NewDirectory;
 use super::{again, plan, read};
 use crate::cli::arguments::{Engine, ExportArguments, ExportCommand, PerfettoArguments};
 use crate::cli::terminal::{ERROR, Outcome, note, output};
-use analysis::wording::things;
-use campaign::Extent;
-use ftrace::Spike;
-use model::{Architecture, Kernel, KernelSource, Plan};
-use report::engines::{File, Job, ansible, k8s, labgrid, lava, slurm};
+use punctual_analysis::wording::things;
+use punctual_campaign::Extent;
+use punctual_ftrace::Spike;
+use punctual_model::{Architecture, Kernel, KernelSource, Plan};
+use punctual_report::engines::{File, Job, ansible, k8s, labgrid, lava, slurm};
 use std::error::Error;
 use std::fs;
 use std::path::PathBuf;
@@ -23,7 +23,7 @@ pub(super) fn export(arguments: &ExportArguments) -> Outcome {
     let (mut plan, origin) = plan::portable(path, &arguments.set)?;
     origin.map_or(Ok(()), |origin| origin.permit_copy(arguments.yes))?;
     plan.repetitions = arguments.repetitions.unwrap_or(plan.repetitions);
-    plan.seed = arguments.seed.or(plan.seed).or_else(|| Some(campaign::drawn_seed()));
+    plan.seed = arguments.seed.or(plan.seed).or_else(|| Some(punctual_campaign::drawn_seed()));
     let name = path.file_stem().unwrap_or_default().to_string_lossy().into_owned();
     let dir = arguments.out.clone().unwrap_or_else(|| PathBuf::from(format!("{name}-{}", engine.name())));
     let programs = if engine.takes_programs() { programs() } else { Vec::new() };
@@ -41,7 +41,7 @@ pub(super) fn export(arguments: &ExportArguments) -> Outcome {
     }
     for (architecture, path) in &programs {
         let whole = fs::read(path).map_err(|err| format!("{}: {err}", path.display()))?;
-        let program = lab::without_sections(whole.clone()).unwrap_or(whole);
+        let program = punctual_lab::without_sections(whole.clone()).unwrap_or(whole);
         new.write(&format!("bin/punctual-{architecture}"), &program, true)?;
     }
     new.finish()?;
@@ -64,9 +64,10 @@ fn perfetto(arguments: &PerfettoArguments) -> Outcome {
     for ((_, capture), trace) in captures.iter().zip(&traces) {
         spikes.extend(capture.cases().map(|(case, explanation)| Spike { explanation, subject: &case.subject, trace }));
     }
-    let path = arguments.output.clone().unwrap_or_else(|| store::report_path(&dir).with_file_name("perfetto.json"));
-    let text = ftrace::timeline(&spikes).to_string();
-    store::write_page(&path, arguments.output.is_some(), &text)?;
+    let path =
+        arguments.output.clone().unwrap_or_else(|| punctual_store::report_path(&dir).with_file_name("perfetto.json"));
+    let text = punctual_ftrace::timeline(&spikes).to_string();
+    punctual_store::write_page(&path, arguments.output.is_some(), &text)?;
     output::write(format!("{}\n", path.display()).as_bytes())?;
     Ok(if unreadable.is_empty() { 0 } else { ERROR })
 }
@@ -130,7 +131,7 @@ fn cpus(plan: &Plan) -> u32 {
 fn extent(plan: &Plan) -> Result<Extent, Box<dyn Error>> {
     /// Time of a measurement besides its cycles: the boot of a guest.
     const OVERHEAD: Duration = Duration::from_secs(20);
-    let here = campaign::extent(plan)?;
+    let here = punctual_campaign::extent(plan)?;
     if here.measurements > 0 {
         return Ok(here);
     }
@@ -163,5 +164,5 @@ fn local_files(plan: &Plan) -> Vec<String> {
 fn programs() -> Vec<(&'static str, PathBuf)> {
     let names = Architecture::ALL.map(|architecture| (architecture.name(), architecture.name()));
     let all = names.into_iter().chain([("arm", "armv7l")]);
-    all.filter_map(|(name, machine)| Some((name, host::program_for(machine)?.ok()?))).collect()
+    all.filter_map(|(name, machine)| Some((name, punctual_host::program_for(machine)?.ok()?))).collect()
 }

@@ -3,12 +3,12 @@
 use super::consent;
 use crate::cli::arguments::{Format, FrontierArguments};
 use crate::cli::terminal::{Outcome, note, output};
-use analysis::frontier::{self, Frontier, Search, SearchParameters, Step};
-use analysis::wording::duration;
-use campaign::{Child, Executor, Request, Session, Stop};
 use indicatif::{ProgressBar, ProgressStyle};
-use model::{Axes, Cell, Conditions, Ended, Header, Kernel, Method, Period, Plan, Record, Span};
-use report::SearchReport;
+use punctual_analysis::frontier::{self, Frontier, Search, SearchParameters, Step};
+use punctual_analysis::wording::duration;
+use punctual_campaign::{Child, Executor, Request, Session, Stop};
+use punctual_model::{Axes, Cell, Conditions, Ended, Header, Kernel, Method, Period, Plan, Record, Span};
+use punctual_report::SearchReport;
 use std::error::Error;
 
 /// Exit status of a search without result, equal to that of an inconclusive verdict.

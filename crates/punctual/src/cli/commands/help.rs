@@ -26,7 +26,7 @@ pub(super) fn help(arguments: &HelpArguments) -> Outcome {
 pub(super) fn man(arguments: &ManArguments) -> Outcome {
     for (name, page) in pages()? {
         let path = arguments.dir.join(name);
-        host::file::replace(&path, &page).map_err(|err| format!("cannot write {}: {err}", path.display()))?;
+        punctual_host::file::replace(&path, &page).map_err(|err| format!("cannot write {}: {err}", path.display()))?;
     }
     Ok(0)
 }
@@ -50,7 +50,12 @@ fn add_pages(command: &Command, pages: &mut Vec<(String, Vec<u8>)>) -> io::Resul
 fn man_page(command: &Command, man: &Man) -> io::Result<Vec<u8>> {
     let mut page = Vec::new();
     // clap_mangen leaves out the empty date, and thereby shifts what follows it.
-    writeln!(page, ".TH {} 1 \"\" \"{}\" \"User Commands\"", man.get_filename().trim_end_matches(".1"), model::TOOL)?;
+    writeln!(
+        page,
+        ".TH {} 1 \"\" \"{}\" \"User Commands\"",
+        man.get_filename().trim_end_matches(".1"),
+        punctual_model::TOOL
+    )?;
     man.render_name_section(&mut page)?;
     man.render_synopsis_section(&mut page)?;
     man.render_description_section(&mut page)?;

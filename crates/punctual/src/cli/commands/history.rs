@@ -3,9 +3,9 @@
 use super::store;
 use crate::cli::arguments::{HistoryArguments, HistoryFormat};
 use crate::cli::terminal::{Outcome, output};
-use analysis::history::{Budget, of_series};
-use database::{Database, Selection};
-use report::{History, Judgment, history_html};
+use punctual_analysis::history::{Budget, of_series};
+use punctual_database::{Database, Selection};
+use punctual_report::{History, Judgment, history_html};
 use std::path::Path;
 
 /// Exit status: a series became later.
@@ -34,7 +34,8 @@ pub(super) fn history(arguments: &HistoryArguments) -> Outcome {
     let page = (arguments.format == HistoryFormat::Html).then_some(Path::new("history.html"));
     match arguments.output.as_deref().or(page) {
         Some(path) => {
-            host::file::write_named(path, &text).map_err(|err| format!("cannot write {}: {err}", path.display()))?;
+            punctual_host::file::write_named(path, &text)
+                .map_err(|err| format!("cannot write {}: {err}", path.display()))?;
             output::write(format!("{}\n", path.display()).as_bytes())?;
         }
         None => output::write(&text)?,
@@ -43,7 +44,7 @@ pub(super) fn history(arguments: &HistoryArguments) -> Outcome {
 }
 
 /// The page, with the histograms of the last runs of each series that it shows in full.
-fn page(database: &mut Database, history: &History) -> Result<String, database::DatabaseError> {
+fn page(database: &mut Database, history: &History) -> Result<String, punctual_database::DatabaseError> {
     let mut histograms = Vec::new();
     for one in history.shown_in_full() {
         let points = &one.series.points;

@@ -4,11 +4,11 @@ use super::read::Read;
 use super::run_directory;
 use crate::cli::arguments::{ImportArguments, ImportUnit, RunFormat};
 use crate::cli::terminal::{Outcome, note, output};
-use import::{ImportOptions, Unit, import as read};
-use model::{ImportHeader, RUN_FORMAT, TOOL};
+use punctual_import::{ImportOptions, Unit, import as read};
+use punctual_model::{ImportHeader, RUN_FORMAT, TOOL};
+use punctual_store::ImportedRun;
 use std::collections::BTreeSet;
 use std::time::SystemTime;
-use store::ImportedRun;
 
 pub(super) fn import(arguments: &ImportArguments) -> Outcome {
     let stated = ImportOptions {
@@ -40,7 +40,7 @@ pub(super) fn import(arguments: &ImportArguments) -> Outcome {
         require: arguments.require.unwrap_or_default(),
     };
     let dir = arguments.out.clone().unwrap_or_else(|| run_directory::new_directory(now));
-    let path = store::keep_imported(&dir, &header, &measurements)?;
+    let path = punctual_store::keep_imported(&dir, &header, &measurements)?;
     let read = Read::imported(ImportedRun { header, measurements, damage: Vec::new() });
     output::write(&output::document(&read.results(&dir.display().to_string()), arguments.format.into())?)?;
     if arguments.format == RunFormat::Text {

@@ -2,6 +2,9 @@
 
 use crate::cli::arguments::{LaunchArguments, OperationArguments, SuperviseArguments};
 use crate::cli::terminal::{Outcome, output};
+use punctual_sys::process;
+use punctual_workload::cost;
+use punctual_workload::runtime::{Launch, launch};
 use serde_json::json;
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -10,9 +13,6 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::thread::{Builder, sleep};
 use std::time::Duration;
-use sys::process;
-use workload::cost;
-use workload::runtime::{Launch, launch};
 
 pub(super) fn launch_program(arguments: LaunchArguments) -> Outcome {
     let LaunchArguments { parent, cpus, policy, timer_slack, program } = arguments;
@@ -30,7 +30,7 @@ pub(super) fn operation(arguments: &OperationArguments) -> Outcome {
             "minor_faults": used.minor_faults,
             "voluntary_switches": used.voluntary_switches,
             "involuntary_switches": used.involuntary_switches,
-            "signals_and_faults_handled": sys::signal_handler::n_handled(),
+            "signals_and_faults_handled": punctual_sys::signal_handler::n_handled(),
         }),
     )?;
     output::write(&text).map(|()| 0)
@@ -42,7 +42,7 @@ const STOP_TIMEOUT: Duration = Duration::from_secs(15);
 pub(super) fn supervise(arguments: SuperviseArguments) -> Outcome {
     let SuperviseArguments { at_most, input, command } = arguments;
     let name = command.first().cloned().unwrap_or_default();
-    let mut child = Command::new(host::THIS_PROGRAM)
+    let mut child = Command::new(punctual_host::THIS_PROGRAM)
         .args(command)
         // The kernel kills the command if this process is killed.
         .args(["--parent", &std::process::id().to_string()])
@@ -74,12 +74,12 @@ pub(super) fn supervise(arguments: SuperviseArguments) -> Outcome {
     if let Some(err) = listening.err().or_else(|| waiting?.err()) {
         let _ = process::signal(pid, libc::SIGTERM);
         child.wait()?;
-        return Err(host::no_thread(&err).into());
+        return Err(punctual_host::no_thread(&err).into());
     }
     let status = child.wait()?;
     if let Some(signal) = status.signal() {
         // A killed command has not restored its settings.
-        host::recover(&host::HostFs::here());
+        punctual_host::recover(&punctual_host::HostFs::here());
         return Err(if has_timed_out.load(SeqCst) {
             format!("timeout: {name} still running {} s after SIGTERM; killed", STOP_TIMEOUT.as_secs())
         } else {

@@ -8,8 +8,8 @@ mod list;
 
 use crate::cli::arguments::LabCommand;
 use crate::cli::terminal::{ERROR, Outcome, note};
-use campaign::{Request, Session};
-use model::{Axes, Conditions, Kernel, Load, Period, Plan, Policy, Span, Task};
+use punctual_campaign::{Request, Session};
+use punctual_model::{Axes, Conditions, Kernel, Load, Period, Plan, Policy, Span, Task};
 use std::error::Error;
 use std::ffi::{OsStr, OsString};
 

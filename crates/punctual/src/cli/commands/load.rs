@@ -6,15 +6,15 @@ use super::consent;
 use super::internal::end_with;
 use crate::cli::arguments::{Format, LoadCommandArguments};
 use crate::cli::terminal::{Outcome, note, output};
-use analysis::LoadRate;
-use campaign::Stop;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table};
-use host::{ActivityLog, HostFs};
-use model::{AboutLoad, CpuSet, LoadRecord, MachineSecond, Policy, Span};
+use punctual_analysis::LoadRate;
+use punctual_campaign::Stop;
+use punctual_host::{ActivityLog, HostFs};
+use punctual_model::{AboutLoad, CpuSet, LoadRecord, MachineSecond, Policy, Span};
+use punctual_sys::{clock, sched};
+use punctual_workload::load::{self, CATALOGUE, LoadError, LoadMonitor, Place, Running};
 use std::time::{Duration, Instant};
-use sys::{clock, sched};
 use view::LoadView;
-use workload::load::{self, CATALOGUE, LoadError, LoadMonitor, Place, Running};
 
 /// Interval between readings.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -31,7 +31,7 @@ pub(super) fn load(arguments: &LoadCommandArguments) -> Outcome {
         policy: arguments.policy,
         at_most: Span(arguments.duration.unwrap_or(Span::MAX).ns().saturating_add(LIMIT_MARGIN.ns())),
     };
-    let online = host::snapshot(&HostFs::here()).cpus_online.map(|cpus| cpus.len());
+    let online = punctual_host::snapshot(&HostFs::here()).cpus_online.map(|cpus| cpus.len());
     let stop = Stop::on_signals()?;
     // The load does not inherit the nice value or real-time policy of the caller.
     sched::set_policy(0, Policy::OTHER).map_err(|err| format!("cannot run at nice 0 (start without `nice`): {err}"))?;
@@ -66,7 +66,7 @@ pub(super) fn load(arguments: &LoadCommandArguments) -> Outcome {
         return Ok(0);
     }
     let summary: Vec<LoadRate> = work.records().iter().map(rate).collect();
-    let document = report::json::LoadDocument {
+    let document = punctual_report::json::LoadDocument {
         cpus: place.cpus,
         policy: place.policy,
         summary,

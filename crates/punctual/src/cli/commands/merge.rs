@@ -3,12 +3,12 @@
 use super::consent::Origin;
 use crate::cli::arguments::MergeArguments;
 use crate::cli::terminal::{Outcome, note, output};
-use analysis::wording::things;
-use model::{Failed, shell_word};
+use punctual_analysis::wording::things;
+use punctual_model::{Failed, shell_word};
+use punctual_store::{Merged, Part};
 use std::error::Error;
 use std::fs::File;
 use std::path::Path;
-use store::{Merged, Part};
 
 /// Exit status of a run that lacks measurements: its verdict is not known yet.
 const INCOMPLETE: u8 = 3;
@@ -28,7 +28,7 @@ pub(super) fn merge(arguments: &MergeArguments) -> Outcome {
     if parts.is_empty() {
         return Err("cannot merge: no shard has a measurement".into());
     }
-    let merged = store::merge(parts, out, *force)?;
+    let merged = punctual_store::merge(parts, out, *force)?;
     merged.damage.iter().for_each(|damage| note(format_args!("punctual: {damage}")));
     merged.notes.iter().for_each(|line| note(format_args!("punctual: {line}")));
     merged.failed.iter().for_each(|failed| note(format_args!("punctual: {}", failure(failed))));

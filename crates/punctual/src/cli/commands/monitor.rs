@@ -2,10 +2,10 @@
 
 use crate::cli::arguments::{Format, MonitorArguments, MonitorCommand, MonitorShowArguments};
 use crate::cli::terminal::{Outcome, note, output};
-use campaign::Stop;
-use model::{MonitorWindow, Span};
-use monitor::{Hooks, Listener, Monitor, Settings};
-use report::MonitorDocument;
+use punctual_campaign::Stop;
+use punctual_model::{MonitorWindow, Span};
+use punctual_monitor::{Hooks, Listener, Monitor, Settings};
+use punctual_report::MonitorDocument;
 use std::error::Error;
 use std::time::{Duration, Instant, SystemTime};
 
@@ -31,13 +31,13 @@ fn measure(arguments: MonitorArguments) -> Outcome {
         wait: &wait,
         note: &|line| note(format_args!("punctual: {line}")),
         window: &line,
-        metrics: report::monitor_metrics,
+        metrics: punctual_report::monitor_metrics,
     };
     let monitor = Monitor::start(settings, &hooks)?;
     announce(&monitor);
     if let Some(listener) = listener {
         let address = listener.address()?;
-        listener.serve(monitor.page(report::monitor_metrics)).map_err(|err| host::no_thread(&err))?;
+        listener.serve(monitor.page(punctual_report::monitor_metrics)).map_err(|err| punctual_host::no_thread(&err))?;
         note(format_args!("punctual: metrics at http://{address}/metrics"));
     }
     monitor.run(&hooks)?;
@@ -45,7 +45,7 @@ fn measure(arguments: MonitorArguments) -> Outcome {
 }
 
 fn settings(arguments: &MonitorArguments) -> Result<Settings, Box<dyn Error>> {
-    let allowed = sys::sched::affinity(0)?;
+    let allowed = punctual_sys::sched::affinity(0)?;
     Ok(Settings {
         cpus: arguments.cpus.clone().unwrap_or(allowed),
         policy: arguments.policy,
@@ -71,11 +71,11 @@ fn announce(monitor: &Monitor) {
 
 /// Prints the line of a window. Without a reader the monitor goes on: the history has it, too.
 fn line(window: &MonitorWindow) {
-    let _ = output::write_while_read((report::monitor_line(window) + "\n").as_bytes());
+    let _ = output::write_while_read((punctual_report::monitor_line(window) + "\n").as_bytes());
 }
 
 fn show(arguments: &MonitorShowArguments) -> Outcome {
-    let store::MonitorLines { starts, mut windows, damage } = store::read_monitor(&arguments.dir)?;
+    let punctual_store::MonitorLines { starts, mut windows, damage } = punctual_store::read_monitor(&arguments.dir)?;
     if let Some(last) = arguments.last {
         let since = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH)?.saturating_sub(as_duration(last));
         let since_ms = u64::try_from(since.as_millis())?;
@@ -85,7 +85,7 @@ fn show(arguments: &MonitorShowArguments) -> Outcome {
     let mut text = Vec::new();
     match arguments.format {
         Format::Json => output::json(&mut text, &document)?,
-        Format::Text => report::monitor_summary(&document, &mut text, output::style(false))?,
+        Format::Text => punctual_report::monitor_summary(&document, &mut text, output::style(false))?,
     }
     output::write(&text)?;
     Ok(0)

@@ -32,7 +32,7 @@ impl NewDirectory {
         }
         // The name of the directory without a slash at its end.
         let plain: PathBuf = path.components().collect();
-        let unfinished = host::file::with_suffix(&plain, &format!(".new-{}", std::process::id()));
+        let unfinished = punctual_host::file::with_suffix(&plain, &format!(".new-{}", std::process::id()));
         // An existing file or link of that name is an error, mkdir(2).
         fs::create_dir(&unfinished).map_err(failed)?;
         Ok(NewDirectory { path: plain, unfinished })
@@ -55,7 +55,8 @@ impl NewDirectory {
     /// Gives the directory its name; an empty directory of that name is replaced. Errors: one line, if the name has
     /// been taken meanwhile.
     pub(super) fn finish(self) -> Result<(), String> {
-        let named = fs::rename(&self.unfinished, &self.path).and_then(|()| host::file::sync_directory_of(&self.path));
+        let named =
+            fs::rename(&self.unfinished, &self.path).and_then(|()| punctual_host::file::sync_directory_of(&self.path));
         named.map_err(|err| format!("cannot make {}: {err}", self.path.display()))
     }
 }

@@ -9,8 +9,8 @@ pub(super) use ready::{command, needs_root};
 
 use super::consent::Origin;
 use crate::cli::arguments::RunArguments;
-use host::file::read_named;
-use model::{ChangedPlanError, Plan, Setting};
+use punctual_host::file::read_named;
+use punctual_model::{ChangedPlanError, Plan, Setting};
 use std::error::Error;
 use std::path::Path;
 

@@ -2,11 +2,11 @@
 
 use super::cells;
 use crate::cli::terminal::{ERROR, RUNS, note};
-use analysis::{ImportedSummary, RunSummary};
-use report::{ImportedSet, OwnRun, Results};
+use punctual_analysis::{ImportedSummary, RunSummary};
+use punctual_report::{ImportedSet, OwnRun, Results};
+use punctual_store::{ImportedRun, Run};
 use std::error::Error;
 use std::path::{Path, PathBuf};
-use store::{ImportedRun, Run};
 
 /// The run that a command reads: the named one, or the latest below `runs`, which is named on stderr. Errors: if none
 /// is named and there is none.
@@ -14,7 +14,7 @@ pub(super) fn named_or_latest(named: Option<&Path>) -> Result<PathBuf, Box<dyn E
     if let Some(named) = named {
         return Ok(named.to_owned());
     }
-    let latest = if Path::new(RUNS).is_dir() { store::latest(Path::new(RUNS))? } else { None };
+    let latest = if Path::new(RUNS).is_dir() { punctual_store::latest(Path::new(RUNS))? } else { None };
     let latest = latest.ok_or("no run below runs/: name the directory of a run, or measure first: punctual run")?;
     note(format_args!("latest run: {}", latest.display()));
     Ok(latest)
@@ -28,11 +28,11 @@ pub(super) enum Read {
 
 impl Read {
     /// Reads the named directory or file.
-    pub(super) fn open(path: &Path) -> Result<Read, store::StoreError> {
-        if let Some(run) = store::read_imported(path)? {
+    pub(super) fn open(path: &Path) -> Result<Read, punctual_store::StoreError> {
+        if let Some(run) = punctual_store::read_imported(path)? {
             return Ok(Read::imported(run));
         }
-        Ok(Read::own(store::read(path)?))
+        Ok(Read::own(punctual_store::read(path)?))
     }
 
     /// Reads the directory, or file, that was named; only the cell that `name` means, if given. Errors: if it cannot be
@@ -55,12 +55,12 @@ impl Read {
     }
 
     fn own(run: Run) -> Read {
-        let summary = analysis::summarise(&run.header, &run.entries);
+        let summary = punctual_analysis::summarise(&run.header, &run.entries);
         Read::Own(Box::new(run), summary)
     }
 
     pub(super) fn imported(run: ImportedRun) -> Read {
-        let summary = analysis::summarise_imported(&run.measurements, &run.header.require);
+        let summary = punctual_analysis::summarise_imported(&run.measurements, &run.header.require);
         Read::Imported(run, summary)
     }
 

@@ -3,12 +3,12 @@
 use crate::cli::arguments::RunFormat;
 use crate::cli::terminal::output::SPIKES;
 use crate::cli::terminal::{Outcome, output};
-use analysis::explain::Taker;
-use analysis::recorded::{Judged, Wanted};
-use ftrace::RecordedFile;
 use indicatif::ProgressBar;
-use model::{Span, Watch, shell_word};
-use report::{RecordedDocument, Style};
+use punctual_analysis::explain::Taker;
+use punctual_analysis::recorded::{Judged, Wanted};
+use punctual_ftrace::RecordedFile;
+use punctual_model::{Span, Watch, shell_word};
+use punctual_report::{RecordedDocument, Style};
 use std::error::Error;
 use std::io::{self, IsTerminal};
 use std::path::Path;
@@ -44,7 +44,7 @@ pub(super) fn judge(
         taker: if is_bare { Taker::Firmware } else { Taker::Hypervisor },
     };
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a share of a small number")]
-    let judged = analysis::recorded::judge(&mut *recording, &wanted, &mut |share| {
+    let judged = punctual_analysis::recorded::judge(&mut *recording, &wanted, &mut |share| {
         bar.set_position((share * STEPS as f64) as u64)
     });
     bar.finish_and_clear();
@@ -56,7 +56,9 @@ pub(super) fn judge(
     let file = (path.display().to_string(), clock, cpus);
     let mut document = RecordedDocument::new(env!("CARGO_PKG_VERSION"), file, judged, sample);
     if resolution_ns > 1 {
-        document.missing.push(format!("times finer than {}", analysis::wording::duration(resolution_ns as f64)));
+        document
+            .missing
+            .push(format!("times finer than {}", punctual_analysis::wording::duration(resolution_ns as f64)));
     }
     if let Some(architecture) = foreign {
         document.missing.push(format!("names of system calls: those of {architecture} have other numbers"));
@@ -75,18 +77,18 @@ pub(super) fn judge(
 /// Opens a file, the only trace in a directory, or its raw pages. Links in the directory are not followed.
 fn open(path: &Path) -> Result<RecordedFile, Box<dyn Error>> {
     if !path.is_dir() {
-        return Ok(RecordedFile::open(host::file::open(path)?)?);
+        return Ok(RecordedFile::open(punctual_host::file::open(path)?)?);
     }
     let typed = |path: &Path, option| format!("punctual explain {}{option}", shell_word(&path.display().to_string()));
-    if store::is_run(path) || !store::captures(path).is_empty() {
+    if punctual_store::is_run(path) || !punctual_store::captures(path).is_empty() {
         return Err(format!("expected a recorded trace; for kept spikes: {}", typed(path, " --again")).into());
     }
-    let mut found = host::file::below(path, MOST_FILES)?;
+    let mut found = punctual_host::file::below(path, MOST_FILES)?;
     found.sort_unstable();
     let is_trace = |path: &Path| path.extension().is_some_and(|end| end == "dat" || end == "data");
     match &found.iter().map(|(name, _)| path.join(name)).filter(|path| is_trace(path)).collect::<Vec<_>>()[..] {
         [] => {}
-        [one] => return Ok(RecordedFile::open(host::file::open_without_link(one)?)?),
+        [one] => return Ok(RecordedFile::open(punctual_host::file::open_without_link(one)?)?),
         [first, .., last] => {
             let both = (first.display(), last.display());
             return Err(
@@ -99,7 +101,7 @@ fn open(path: &Path) -> Result<RecordedFile, Box<dyn Error>> {
     let directory = path.to_owned();
     Ok(RecordedFile::of_directory(files, move |index| {
         let path = paths.get(index).ok_or(io::ErrorKind::NotFound)?;
-        host::file::open_without_link(&directory.join(path))
+        punctual_host::file::open_without_link(&directory.join(path))
     })?)
 }
 

@@ -2,16 +2,16 @@
 
 use crate::cli::arguments::{Format, RecoverArguments};
 use crate::cli::terminal::{ERROR, Outcome, note, output};
-use campaign::{recovery_lines, take_lock};
-use host::{HostFs, Subject};
-use model::Recovery;
+use punctual_campaign::{recovery_lines, take_lock};
+use punctual_host::{HostFs, Subject};
+use punctual_model::Recovery;
 
 pub(super) fn recover(arguments: &RecoverArguments) -> Outcome {
     // The settings of a running measurement are intended.
     let _lock = take_lock(Subject::Settings, arguments.wait, &|line| note(line))?;
-    let mut removed = host::remove_leftovers();
-    removed.extend(cell::trace::Instance::remove_abandoned());
-    let recovery = Recovery { recovered: host::recover(&HostFs::here()), removed };
+    let mut removed = punctual_host::remove_leftovers();
+    removed.extend(punctual_cell::trace::Instance::remove_abandoned());
+    let recovery = Recovery { recovered: punctual_host::recover(&HostFs::here()), removed };
     let Recovery { recovered, removed } = &recovery;
     let text = match arguments.format {
         Format::Json => serde_json::to_string_pretty(&recovery)?,

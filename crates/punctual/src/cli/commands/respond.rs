@@ -4,15 +4,15 @@ use super::consent;
 use super::internal::end_with;
 use crate::cli::arguments::{Format, RespondArguments};
 use crate::cli::terminal::{Outcome, note, output};
-use campaign::Stop;
-use host::{DmaLatency, HostFs, Privileges};
-use model::{Achieved, CpuSet, Histogram, Method, MonoTime, Nanos, Nice, Policy, Span, TargetRecord};
-use rt::{LinkEnd, Member, Settings, Team, ThreadSpec};
+use punctual_campaign::Stop;
+use punctual_host::{DmaLatency, HostFs, Privileges};
+use punctual_model::{Achieved, CpuSet, Histogram, Method, MonoTime, Nanos, Nice, Policy, Span, TargetRecord};
+use punctual_rt::{LinkEnd, Member, Settings, Team, ThreadSpec};
+use punctual_workload::link::{self, LinkMonitor};
+use punctual_workload::load::{self, LoadError, Place, Running};
 use std::error::Error;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::time::{Duration, Instant};
-use workload::link::{self, LinkMonitor};
-use workload::load::{self, LoadError, Place, Running};
 
 /// Interval at which the log is drained, and its capacity in answers, more than arrive in one interval.
 const POLL_INTERVAL: Duration = Duration::from_secs(1);
@@ -24,14 +24,14 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
     end_with(arguments.parent)?;
     let stop = Stop::on_signals()?;
     let (target, mut watch) = link::target(arguments.on, arguments.peer.as_deref())?;
-    let allowed = sys::sched::affinity(0)?;
+    let allowed = punctual_sys::sched::affinity(0)?;
     let mut work = Work::start(arguments, &allowed)?;
     // Missing privileges are omitted and recorded, as for cells.
     let may = Privileges::here(1, LOG_CAPACITY as u64, false);
     let dma_latency = if may.dma_latency { Some(DmaLatency::hold(0)?) } else { None };
-    sys::memory::use_one_arena();
+    punctual_sys::memory::use_one_arena();
     if may.lock_memory {
-        sys::memory::lock_all()
+        punctual_sys::memory::lock_all()
             .map_err(|err| format!("cannot lock memory (raise `ulimit -l`, or run as root): {err}"))?;
     }
     let settings = Settings {
@@ -53,9 +53,9 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
     let mut team = Team::spawn(vec![spec], Nanos(i64::MAX), LOG_CAPACITY, None)?;
     let others = allowed.minus(&cpus);
     if !others.is_empty() {
-        sys::sched::set_affinity(0, &others)?;
+        punctual_sys::sched::set_affinity(0, &others)?;
     }
-    team.release(sys::clock::now(model::ClockId::Monotonic));
+    team.release(punctual_sys::clock::now(punctual_model::ClockId::Monotonic));
     note(format_args!("answering on {} as {} on CPU {cpu}; Ctrl-C ends it", arguments.on, arguments.policy));
     let mut own = Histogram::default();
     answer(&mut team, &mut own, &mut watch, &mut work, &stop, arguments)?;
@@ -66,7 +66,7 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
         cpus: member.cpus.clone(),
         changes: Vec::new(),
         timer_slack_ns: member.timer_slack.ns(),
-        memory_locked_bytes: host::memory_locked_bytes_of(std::process::id()).unwrap_or(0),
+        memory_locked_bytes: punctual_host::memory_locked_bytes_of(std::process::id()).unwrap_or(0),
         cpu_dma_latency_us: dma_latency.as_ref().map(|(_, us)| *us),
     };
     let loads = work.watches.iter().zip(&work.running).map(|(watch, load)| watch.finish(load)).collect();
@@ -87,7 +87,7 @@ fn check(arguments: &RespondArguments) -> Result<u32, String> {
     if arguments.duration == Some(Span(0)) {
         return Err("--for: invalid duration `0s`: expected a positive duration, like 10s".to_owned());
     }
-    let allowed = sys::sched::affinity(0).map_err(|err| err.to_string())?;
+    let allowed = punctual_sys::sched::affinity(0).map_err(|err| err.to_string())?;
     let cpu = arguments.cpu.or_else(|| allowed.iter().last()).ok_or("no CPU is available to this process")?;
     let is_allowed = allowed.iter().any(|other| other == cpu);
     let absent = || format!("cannot use CPU {cpu}: this process may use {allowed} (--cpu)");
@@ -106,20 +106,20 @@ impl Work {
     /// Starts the load before the first thread.
     fn start(arguments: &RespondArguments, allowed: &CpuSet) -> Result<Work, Box<dyn Error>> {
         consent::permit_floods_of(std::iter::once(&arguments.load), arguments.yes)?;
-        sys::sched::set_policy(0, Policy::OTHER)
+        punctual_sys::sched::set_policy(0, Policy::OTHER)
             .map_err(|err| format!("cannot run at nice 0 (start without `nice`): {err}"))?;
         let at_most = Span(arguments.duration.unwrap_or(Span::MAX).ns());
         let running = load::start(&arguments.load, &Place { cpus: allowed, policy: Policy::OTHER, at_most })?;
         // The load keeps its policy; the thread that counts its work and stops it gets the highest nice priority, if
         // permitted.
-        let _ = sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
+        let _ = punctual_sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
         let watches = running.iter().map(|running| load::LoadMonitor::begin(running, None)).collect();
-        let now = sys::clock::monotonic();
+        let now = punctual_sys::clock::monotonic();
         Ok(Work { running, watches, began: now, last: now })
     }
 
     fn read(&mut self) -> Result<(), LoadError> {
-        let now = sys::clock::monotonic();
+        let now = punctual_sys::clock::monotonic();
         let since = |earlier: MonoTime| Span(now.0.saturating_sub(earlier.0));
         let (at, elapsed) = (since(self.began), since(self.last));
         self.last = now;
@@ -185,7 +185,7 @@ fn record(
         loads: Vec::new(),
         own,
         waking: watch.waking().cloned(),
-        host: Some(host::snapshot(&HostFs::here()).into()),
+        host: Some(punctual_host::snapshot(&HostFs::here()).into()),
     }
 }
 
@@ -193,7 +193,7 @@ fn show(record: &TargetRecord, format: Format) -> Result<(), Box<dyn Error>> {
     let mut text = Vec::new();
     match format {
         Format::Json => output::json(&mut text, &serde_json::to_value(record)?)?,
-        Format::Text => report::target(&mut text, record)?,
+        Format::Text => punctual_report::target(&mut text, record)?,
     }
     output::write(&text)
 }

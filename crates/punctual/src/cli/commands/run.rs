@@ -7,9 +7,9 @@ use super::show::beside_run;
 use crate::cli::arguments::{RunArguments, RunFormat};
 use crate::cli::terminal::progress::Lines;
 use crate::cli::terminal::{ERROR, Outcome, note, output};
-use analysis::doctor;
-use campaign::{Limits, Request, Session, decision};
-use model::{Header, Shard, shell_word};
+use punctual_analysis::doctor;
+use punctual_campaign::{Limits, Request, Session, decision};
+use punctual_model::{Header, Shard, shell_word};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 
@@ -67,7 +67,7 @@ pub(super) fn measure(arguments: RunArguments) -> Result<(PathBuf, Session), Box
     let mut lines = Lines::new(&session.header, session.entries.len());
     let result = session.carry_out(lines.say_above(), &mut lines, limits);
     lines.finish();
-    sys::fail::point("campaign-made");
+    punctual_sys::fail::point("campaign-made");
     if let Err(err) = result {
         if !session.entries.is_empty() {
             beside_run(&dir, &session.header, &session.entries);

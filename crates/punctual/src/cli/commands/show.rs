@@ -5,9 +5,9 @@ use super::read::Read;
 use crate::cli::arguments::{Format, ListArguments, ReportArguments, ReportFormat, RunFormat, ShowArguments};
 use crate::cli::terminal::output::OutputOptions;
 use crate::cli::terminal::{ERROR, Outcome, note, output};
-use model::{Entry, Header};
-use report::json::{List, Unreadable};
-use report::{OwnRun, Results, html};
+use punctual_model::{Entry, Header};
+use punctual_report::json::{List, Unreadable};
+use punctual_report::{OwnRun, Results, html};
 use std::path::{Path, PathBuf};
 
 /// Prints a run. The verdict does not change the exit status: `check` judges.
@@ -45,7 +45,7 @@ pub(super) fn report(arguments: &ReportArguments) -> Outcome {
     let shown: Vec<_> = runs.iter().map(|(name, run)| run.results(name)).collect();
     let path = match (&arguments.output, &paths[..]) {
         (Some(path), _) => path.clone(),
-        (None, [run]) => store::report_path(run),
+        (None, [run]) => punctual_store::report_path(run),
         (None, _) => PathBuf::from("report.html"),
     };
     let (path, text) = match arguments.format {
@@ -55,7 +55,7 @@ pub(super) fn report(arguments: &ReportArguments) -> Outcome {
         }
         ReportFormat::Gnuplot => (path, output::gnuplot(&shown)?),
     };
-    store::write_page(&path, arguments.output.is_some(), &text)?;
+    punctual_store::write_page(&path, arguments.output.is_some(), &text)?;
     output::write(format!("{}\n", path.display()).as_bytes())?;
     Ok(0)
 }
@@ -63,10 +63,10 @@ pub(super) fn report(arguments: &ReportArguments) -> Outcome {
 /// Writes the page of a run into its directory and prints its path. A failure is printed but is not an error, because
 /// the measurements are safe.
 pub(super) fn beside_run(dir: &Path, header: &Header, entries: &[Entry]) {
-    let summary = analysis::summarise(header, entries);
-    let path = store::report_path(dir);
+    let summary = punctual_analysis::summarise(header, entries);
+    let path = punctual_store::report_path(dir);
     let ours = Results::Own(OwnRun { name: &dir.display().to_string(), header, entries, summary: &summary });
-    match store::write_page(&path, false, &html(&[ours])) {
+    match punctual_store::write_page(&path, false, &html(&[ours])) {
         Ok(()) => note(format_args!("report: {}", path.display())),
         Err(err) => note(format_args!("punctual: {err}")),
     }
@@ -74,7 +74,7 @@ pub(super) fn beside_run(dir: &Path, header: &Header, entries: &[Entry]) {
 
 pub(super) fn list(arguments: &ListArguments) -> Outcome {
     let mut list = List::default();
-    let (found, closed) = store::below(&arguments.dir)?;
+    let (found, closed) = punctual_store::below(&arguments.dir)?;
     for found in found {
         let path = found.dir.display().to_string();
         match Read::open(&found.dir) {
@@ -85,7 +85,7 @@ pub(super) fn list(arguments: &ListArguments) -> Outcome {
     let mut text = Vec::new();
     match arguments.format {
         Format::Text => {
-            report::list_text(&list, &mut text, &arguments.dir.display().to_string(), output::style(false))?
+            punctual_report::list_text(&list, &mut text, &arguments.dir.display().to_string(), output::style(false))?
         }
         Format::Json => output::json(&mut text, &serde_json::to_value(&list)?)?,
     }

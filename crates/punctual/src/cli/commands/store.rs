@@ -6,8 +6,8 @@ use crate::cli::arguments::{
 use crate::cli::terminal::output;
 use crate::cli::terminal::output::Parts;
 use crate::cli::terminal::{ERROR, Outcome, note};
-use database::{Added, Database, DatabaseError, Location, Part, Value};
-use report::{AnswerFormat, AnswerWriter};
+use punctual_database::{Added, Database, DatabaseError, Location, Part, Value};
+use punctual_report::{AnswerFormat, AnswerWriter};
 use serde_json::Value as Json;
 use std::fs;
 use std::ops::ControlFlow;
@@ -30,11 +30,11 @@ pub(super) fn location(store: &StoreName) -> Result<Location, DatabaseError> {
 fn add(arguments: &StoreAddArguments) -> Outcome {
     let mut runs = Vec::new();
     for named in &arguments.runs {
-        if store::is_run(named) || !named.is_dir() {
+        if punctual_store::is_run(named) || !named.is_dir() {
             runs.push(named.clone());
             continue;
         }
-        let (found, closed) = store::below(named)?;
+        let (found, closed) = punctual_store::below(named)?;
         closed.iter().for_each(|why| note(format_args!("punctual: {why}")));
         if found.is_empty() {
             return Err(format!("no run in {}: name a directory written by `punctual run`", named.display()).into());
@@ -59,11 +59,11 @@ fn add(arguments: &StoreAddArguments) -> Outcome {
 }
 
 fn add_one(database: &mut Database, path: &Path) -> Result<String, DatabaseError> {
-    let run = store::read(path)?;
+    let run = punctual_store::read(path)?;
     run.damage.iter().for_each(|damage| note(format_args!("punctual: {damage}")));
     let absolute = fs::canonicalize(path).unwrap_or_else(|_| PathBuf::from(path));
     let added = database.add(&run.header, &run.entries, &absolute.display().to_string())?;
-    let n = analysis::wording::things(u64::try_from(run.entries.len()).unwrap_or(u64::MAX), "measurement");
+    let n = punctual_analysis::wording::things(u64::try_from(run.entries.len()).unwrap_or(u64::MAX), "measurement");
     Ok(match added {
         Added::New => format!("{}: added, {n}", path.display()),
         Added::Replaced => format!("{}: replaced, {n} now", path.display()),
@@ -74,9 +74,9 @@ fn add_one(database: &mut Database, path: &Path) -> Result<String, DatabaseError
 fn list(arguments: &StoreListArguments) -> Outcome {
     let runs = Database::open_to_read(&location(&arguments.store)?)?.runs()?;
     let columns = ["started", "machine", "kernel", "title", "measured", "planned", "path"];
-    let row = |run: database::StoredRun| {
+    let row = |run: punctual_database::StoredRun| {
         vec![
-            Json::from(report::utc(run.started_unix_ms)),
+            Json::from(punctual_report::utc(run.started_unix_ms)),
             run.machine.into(),
             run.kernel_release.into(),
             run.title.into(),
@@ -96,7 +96,7 @@ fn list(arguments: &StoreListArguments) -> Outcome {
 fn query(arguments: &StoreQueryArguments) -> Outcome {
     let mut answer = AnswerWriter::new(format(arguments.format), Parts::default());
     // Twice the characters that a text shows.
-    let bytes = if arguments.format == QueryFormat::Text { report::FIELD_WIDTH } else { usize::MAX };
+    let bytes = if arguments.format == QueryFormat::Text { punctual_report::FIELD_WIDTH } else { usize::MAX };
     let mut written = Ok(());
     Database::open_to_read(&location(&arguments.store)?)?.query(&arguments.sql, &mut |part| {
         written = match part {

@@ -6,12 +6,12 @@ use crate::cli::arguments::{
     Common, Format, RunArguments, RunFormat, StudyCommand, StudyFormat, StudyRunArguments, StudyShowArguments,
 };
 use crate::cli::terminal::{ERROR, Outcome, note, output};
-use analysis::study::out_of_reach;
-use campaign::{Interrupted, forecast};
-use host::HostFs;
-use model::{Setting, Study, StudyWay, shell_word};
-use report::study::{StudyList, StudyReport, WayReport, of_runs};
-use report::{Results, html};
+use punctual_analysis::study::out_of_reach;
+use punctual_campaign::{Interrupted, forecast};
+use punctual_host::HostFs;
+use punctual_model::{Setting, Study, StudyWay, shell_word};
+use punctual_report::study::{StudyList, StudyReport, WayReport, of_runs};
+use punctual_report::{Results, html};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -19,7 +19,7 @@ use std::time::SystemTime;
 /// Carries out `punctual study`.
 pub(super) fn command(command: StudyCommand) -> Outcome {
     if !Study::ARE_KNOWN {
-        return Err(model::left_out("published studies", "studies").into());
+        return Err(punctual_model::left_out("published studies", "studies").into());
     }
     match command {
         StudyCommand::List(arguments) => list(arguments.format),
@@ -40,7 +40,7 @@ fn list(format: Format) -> Outcome {
 
 fn show(arguments: &StudyShowArguments) -> Outcome {
     let runs: Result<Vec<_>, _> = arguments.runs.iter().map(|path| Ok((path.as_path(), Read::open(path)?))).collect();
-    let runs: Vec<(&Path, Read)> = runs.map_err(|err: store::StoreError| err.to_string())?;
+    let runs: Vec<(&Path, Read)> = runs.map_err(|err: punctual_store::StoreError| err.to_string())?;
     if let Some((path, _)) = runs.iter().find(|(_, read)| matches!(read, Read::Imported(..))) {
         return Err(format!("{}: imported measurements do not belong to a study; name a run", path.display()).into());
     }
@@ -144,7 +144,7 @@ fn run_arguments(way: &StudyWay, study: Option<(&StudyRunArguments, PathBuf)>) -
         arguments.set.extend(study.set.iter().cloned());
         (arguments.quick, arguments.repetitions) = (study.quick, study.repetitions);
         (arguments.common.wait, arguments.common.yes) = (study.wait, study.yes);
-        arguments.resume = study.resume && store::file_of(&out).exists();
+        arguments.resume = study.resume && punctual_store::file_of(&out).exists();
         arguments.out = Some(out);
     }
     Ok(arguments)
@@ -153,8 +153,9 @@ fn run_arguments(way: &StudyWay, study: Option<(&StudyRunArguments, PathBuf)>) -
 fn carry_out(arguments: &StudyRunArguments) -> Outcome {
     let study = arguments.study;
     let (ways, here) = (ways(arguments)?, way_reports(study));
-    let default =
-        || Path::new(crate::cli::terminal::RUNS).join(format!("{study}-{}", campaign::stamp(SystemTime::now())));
+    let default = || {
+        Path::new(crate::cli::terminal::RUNS).join(format!("{study}-{}", punctual_campaign::stamp(SystemTime::now())))
+    };
     let dir = arguments.out.clone().unwrap_or_else(default);
     if !arguments.resume {
         note_out_of_reach(arguments, &ways, &here);
@@ -193,7 +194,7 @@ fn carry_out(arguments: &StudyRunArguments) -> Outcome {
         let named: Vec<_> = runs.iter().map(|(path, _)| path.display().to_string()).collect();
         let shown: Vec<_> = runs.iter().zip(&named).map(|((_, read), name)| read.results(name)).collect();
         let page = dir.join("report.html");
-        store::write_page(&page, false, &html(&shown))?;
+        punctual_store::write_page(&page, false, &html(&shown))?;
         note(format_args!("report: {}", page.display()));
     }
     if failed.is_empty() {
@@ -214,7 +215,7 @@ fn note_out_of_reach(arguments: &StudyRunArguments, ways: &[&'static StudyWay], 
     let headers: Option<Vec<_>> = ways.iter().filter(|way| !is_skipped(way)).map(header).collect();
     let Some(headers) = headers else { return };
     let definition = arguments.study.definition();
-    let (headers, here) = (headers.iter().collect::<Vec<_>>(), host::snapshot(&HostFs::here()));
+    let (headers, here) = (headers.iter().collect::<Vec<_>>(), punctual_host::snapshot(&HostFs::here()));
     let Some(out_of_reach) = out_of_reach(definition, &headers, &here) else { return };
     let all = definition.conclusions.len();
     let within = all - out_of_reach.len();

@@ -6,8 +6,8 @@ mod stages;
 
 use crate::cli::arguments::{Format, TuneArguments};
 use crate::cli::terminal::{Outcome, note, output};
-use analysis::tune;
-use report::TuneReport;
+use punctual_analysis::tune;
+use punctual_report::TuneReport;
 use stages::Experiment;
 use std::path::Path;
 
@@ -19,11 +19,11 @@ pub(super) fn tune(arguments: TuneArguments) -> Outcome {
         Some(dir) => Experiment::resume(dir, &arguments)?,
         None => Experiment::begin(&arguments)?,
     };
-    sys::fail::point("experiment-begun");
+    punctual_sys::fail::point("experiment-begun");
     let knobs = experiment.knobs().to_vec();
     let (header, screening) = experiment.screening()?;
     let screened = tune::screened(&knobs, arguments.response, &screening, header.seed)?;
-    sys::fail::point("experiment-screened");
+    punctual_sys::fail::point("experiment-screened");
     let candidates = screened.candidates();
     let (tuned, confirmed) = if candidates.is_empty() {
         note("no knob shows a hint of an effect; nothing to confirm");
@@ -31,7 +31,7 @@ pub(super) fn tune(arguments: TuneArguments) -> Outcome {
     } else {
         experiment.confirmation(&arguments, &screened, &screening)?
     };
-    sys::fail::point("experiment-confirmed");
+    punctual_sys::fail::point("experiment-confirmed");
     let design = tune::design(&knobs).ok_or("no knobs")?;
     let cell = header.cells.iter().zip(&design.runs).find(|(_, run)| run.iter().all(|changed| !changed));
     let shown = TuneReport {
@@ -56,7 +56,7 @@ pub(super) fn tune(arguments: TuneArguments) -> Outcome {
 /// Writes the page beside both runs, and names it.
 fn page(dir: &Path, shown: &TuneReport<'_>) {
     let path = dir.join("report.html");
-    match store::write_page(&path, false, &report::tune_html(shown)) {
+    match punctual_store::write_page(&path, false, &punctual_report::tune_html(shown)) {
         Ok(()) => note(format_args!("report: {}", path.display())),
         Err(err) => note(format_args!("punctual: {err}")),
     }

@@ -7,7 +7,7 @@ use super::recorded::judge;
 use crate::cli::arguments::WatchArguments;
 use crate::cli::terminal::Outcome;
 use crate::cli::terminal::output::{OutputOptions, SPIKES};
-use model::{Axes, Conditions, Explain, Kernel, Period, Plan, Policy, Span, Task, Watch, WatchTarget};
+use punctual_model::{Axes, Conditions, Explain, Kernel, Period, Plan, Policy, Span, Task, Watch, WatchTarget};
 
 /// Period of the cell where none is given; that of each thread is in its record.
 const PERIOD: Span = Span(1_000_000);
@@ -21,7 +21,7 @@ pub(super) fn watch(arguments: WatchArguments) -> Outcome {
         return judge(file, watch, (above, keep), arguments.all, arguments.common.format);
     }
     if let Some(word) = &arguments.run {
-        let word = model::plain(&word.display().to_string()).into_owned();
+        let word = punctual_model::plain(&word.display().to_string()).into_owned();
         return Err(format!(
             "unknown argument `{word}`: a program to watch comes after `--`, like punctual watch -- {word}"
         )
@@ -72,6 +72,6 @@ pub(super) fn watch(arguments: WatchArguments) -> Outcome {
 /// Policy of a started program; that of a running process, which is left as it is.
 fn policy(watch: &Watch, asked: Policy) -> Policy {
     let WatchTarget::Pid(pid) = watch.target else { return asked };
-    let policy = sys::sched::known_policy(pid);
+    let policy = punctual_sys::sched::known_policy(pid);
     policy.filter(|policy| !matches!(policy, Policy::Deadline(_))).unwrap_or(asked)
 }

@@ -6,10 +6,10 @@ use super::note;
 use super::output::{shows_unicode, wants_color};
 use super::progress::latency;
 use super::redraw::{Line, RedrawnLines};
-use analysis::wording::duration;
 use drawing::{Room, View};
-use model::{Cell, Progress};
-use report::COLORS;
+use punctual_analysis::wording::duration;
+use punctual_model::{Cell, Progress};
+use punctual_report::COLORS;
 
 /// The live view of a cell.
 #[derive(Debug)]

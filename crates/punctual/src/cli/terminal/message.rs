@@ -1,6 +1,6 @@
 //! Lines for people on stderr, and how a command ends.
 
-use model::plain;
+use punctual_model::plain;
 use std::error::Error;
 use std::fmt::Display;
 use std::io::{self, Write};

@@ -2,9 +2,9 @@
 
 use super::note;
 use crate::cli::arguments::RunFormat;
-use analysis::wording::things;
-use model::{Entry, Header, is_plain, plain};
-use report::{COLORS, Columns, OwnRun, Results, Style};
+use punctual_analysis::wording::things;
+use punctual_model::{Entry, Header, is_plain, plain};
+use punctual_report::{COLORS, Columns, OwnRun, Results, Style};
 use std::borrow::Cow;
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
@@ -52,7 +52,7 @@ pub(in crate::cli) fn show(
     entries: &[Entry],
     options: OutputOptions,
 ) -> Result<u8, Box<dyn Error>> {
-    let summary = analysis::summarise(header, entries);
+    let summary = punctual_analysis::summarise(header, entries);
     let results = Results::Own(OwnRun { name, header, entries, summary: &summary });
     write(&document(&results, options)?)?;
     Ok(summary.verdict.exit_status())
@@ -139,7 +139,7 @@ pub(in crate::cli) fn status_with_failures(status: u8, header: &Header) -> u8 {
 /// Prints the directory of a run's samples, if it has any; `named` is its directory or file.
 pub(in crate::cli) fn name_samples(header: &Header, named: &Path) {
     if header.samples {
-        note(format_args!("samples: {}", store::samples_dir(named).display()));
+        note(format_args!("samples: {}", punctual_store::samples_dir(named).display()));
     }
 }
 
@@ -152,27 +152,27 @@ pub(in crate::cli) fn name_run(header: &Header, dir: &Path) {
 /// A run or imported measurements in the requested format.
 pub(in crate::cli) fn document(results: &Results<'_>, options: OutputOptions) -> Result<Vec<u8>, Box<dyn Error>> {
     let OutputOptions { format, all_findings, spikes, columns } = options;
-    let page = || report::Page::of(results, all_findings);
+    let page = || punctual_report::Page::of(results, all_findings);
     let mut text = Vec::new();
     match format {
-        RunFormat::Text => report::text(&mut text, results, Style { spikes, columns, ..style(all_findings) })?,
-        RunFormat::Json => json(&mut text, &report::json::of_results(results))?,
-        RunFormat::Kcidb => text = report::kcidb(&page()).into_bytes(),
+        RunFormat::Text => punctual_report::text(&mut text, results, Style { spikes, columns, ..style(all_findings) })?,
+        RunFormat::Json => json(&mut text, &punctual_report::json::of_results(results))?,
+        RunFormat::Kcidb => text = punctual_report::kcidb(&page()).into_bytes(),
         RunFormat::Hgrm => text = hgrm(results)?,
-        RunFormat::Csv => text = report::csv(&page()).into_bytes(),
-        RunFormat::Md => text = report::markdown(&page()).into_bytes(),
-        RunFormat::Junit => text = report::junit(&page()).into_bytes(),
-        RunFormat::Tap => text = report::tap(&page()).into_bytes(),
-        RunFormat::Lava => text = report::lava(&page()).into_bytes(),
+        RunFormat::Csv => text = punctual_report::csv(&page()).into_bytes(),
+        RunFormat::Md => text = punctual_report::markdown(&page()).into_bytes(),
+        RunFormat::Junit => text = punctual_report::junit(&page()).into_bytes(),
+        RunFormat::Tap => text = punctual_report::tap(&page()).into_bytes(),
+        RunFormat::Lava => text = punctual_report::lava(&page()).into_bytes(),
         RunFormat::Gnuplot => text = gnuplot(&[*results])?.into_bytes(),
-        RunFormat::Prom => text = report::prometheus(&page()).into_bytes(),
+        RunFormat::Prom => text = punctual_report::prometheus(&page()).into_bytes(),
     }
     Ok(text)
 }
 
 /// The histograms of these runs as a gnuplot script.
 pub(in crate::cli) fn gnuplot(runs: &[Results<'_>]) -> Result<String, Box<dyn Error>> {
-    report::gnuplot(runs).ok_or_else(|| "unsupported: gnuplot without a cell that has a histogram".into())
+    punctual_report::gnuplot(runs).ok_or_else(|| "unsupported: gnuplot without a cell that has a histogram".into())
 }
 
 /// The distribution of the only cell.
@@ -183,12 +183,12 @@ fn hgrm(results: &Results<'_>) -> Result<Vec<u8>, Box<dyn Error>> {
         return Err(format!("hgrm holds one cell; name it with --cell (cells: {names})").into());
     };
     let histogram = results.histogram(0).ok_or_else(|| format!("{} has only a minimum and a maximum", cell.name))?;
-    Ok(report::hgrm(cell, &histogram).into_bytes())
+    Ok(punctual_report::hgrm(cell, &histogram).into_bytes())
 }
 
 /// Writes a document with a line feed at its end.
 pub(in crate::cli) fn json(out: &mut Vec<u8>, document: &impl serde::Serialize) -> serde_json::Result<()> {
-    out.extend_from_slice(report::escaped_json(&serde_json::to_string_pretty(document)?).as_bytes());
+    out.extend_from_slice(punctual_report::escaped_json(&serde_json::to_string_pretty(document)?).as_bytes());
     out.push(b'\n');
     Ok(())
 }
@@ -197,7 +197,7 @@ pub(in crate::cli) fn json(out: &mut Vec<u8>, document: &impl serde::Serialize) 
 pub(in crate::cli) fn style(all_findings: bool) -> Style {
     let is_terminal = io::stdout().is_terminal();
     let colour = is_terminal && wants_color();
-    let width = sys::terminal::width().filter(|_| is_terminal).unwrap_or(100);
+    let width = punctual_sys::terminal::width().filter(|_| is_terminal).unwrap_or(100);
     let unicode = shows_unicode();
     Style { width, colour, unicode, all_findings, spikes: 0, columns: None }
 }

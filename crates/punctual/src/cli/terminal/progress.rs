@@ -1,12 +1,12 @@
 //! Progress of a campaign on stderr: a redrawn line on a terminal, otherwise plain lines.
 
 use super::note;
-use analysis::CannotPass;
-use analysis::enough::Outlook;
-use analysis::wording::{duration, things};
-use campaign::{Observer, expected};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use model::{Entry, Failed, Header, Kernel, Planned, Progress, Task};
+use punctual_analysis::CannotPass;
+use punctual_analysis::enough::Outlook;
+use punctual_analysis::wording::{duration, things};
+use punctual_campaign::{Observer, expected};
+use punctual_model::{Entry, Failed, Header, Kernel, Planned, Progress, Task};
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
@@ -42,7 +42,7 @@ impl Lines {
         outlook(header);
         let all_cells: Vec<_> =
             header.cells.iter().chain(header.skipped.iter().map(|skipped| &skipped.cell)).cloned().collect();
-        let mut names = analysis::cell_names(&all_cells);
+        let mut names = punctual_analysis::cell_names(&all_cells);
         let named = names.iter().map(String::as_str).zip(&header.cells);
         for limit in CannotPass::all(&header.plan.require, named, header.plan.repetitions) {
             note(limit);

@@ -1,10 +1,10 @@
 //! Lines on stderr that are redrawn in place.
 
-use model::plain;
-use report::COLORS;
+use punctual_model::plain;
+use punctual_report::COLORS;
+use punctual_sys::terminal::{self, Size};
 use std::fmt::Write as _;
 use std::io::{self, IsTerminal, Write as _};
-use sys::terminal::{self, Size};
 
 /// Size of a terminal that does not report one.
 const DEFAULT_SIZE: Size = Size { columns: 80, rows: 24 };

@@ -6,7 +6,7 @@ use super::{note, output};
 use crate::cli::arguments::{command, page};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
-use model::{CpuSet, Load, Policy, Span, nearest};
+use punctual_model::{CpuSet, Load, Policy, Span, nearest};
 use std::ffi::OsString;
 use std::process::ExitCode;
 

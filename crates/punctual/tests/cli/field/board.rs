@@ -1,11 +1,11 @@
 //! Emulated boards of other architectures: busybox and dropbear on QEMU's machine `virt`, reached by ssh.
 
 use crate::program::{MARK, ProgramOutput, Scratch, is_installed, mark, run, skip_unless};
+use punctual_sys::testing::comes_true;
 use std::fs::File;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use sys::testing::comes_true;
 
 /// Upper limit of the life of a board, should its test be killed.
 const LARGEST_LIFE: &str = "1200";
@@ -141,7 +141,7 @@ impl Board {
 impl Drop for Board {
     /// `timeout` passes the signal on.
     fn drop(&mut self) {
-        drop(sys::process::signal(self.qemu.id(), libc::SIGTERM));
+        drop(punctual_sys::process::signal(self.qemu.id(), libc::SIGTERM));
         drop(self.qemu.wait());
     }
 }

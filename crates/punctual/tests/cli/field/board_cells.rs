@@ -2,14 +2,14 @@
 
 use crate::field::board::{Board, UDP_PORT};
 use crate::program::{a_cpu, command, entries, is_installed, machine_and_scratch, run, set_mode, skip_unless};
-use sys::testing::comes_true;
+use punctual_sys::testing::comes_true;
 
 /// A role and whole cells on an emulated arm64 board with busybox and dropbear, to which this program is sent.
 #[test]
 #[ignore = "field: an emulated board"]
 fn vm_an_arm64_board_measures_whole_cells_and_answers() {
     skip_unless!(is_installed("ssh", "openssh-client"));
-    if let Err(reason) = host::program_of(model::Architecture::Aarch64) {
+    if let Err(reason) = punctual_host::program_of(punctual_model::Architecture::Aarch64) {
         eprintln!("skipped: {reason}");
         return;
     }

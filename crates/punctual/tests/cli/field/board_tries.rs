@@ -2,7 +2,7 @@
 
 use crate::field::board::Board;
 use crate::program::{ProgramOutput, Scratch, entries, header, inconclusive, is_installed, skip_unless};
-use model::{Entry, Host, Record};
+use punctual_model::{Entry, Host, Record};
 use std::path::PathBuf;
 
 /// What is known of a board.
@@ -18,10 +18,10 @@ struct Known {
 
 /// This program for a board, in `PUNCTUAL_BINARIES`; prints that the test is skipped where it is missing.
 fn program(name: &str) -> Option<PathBuf> {
-    let set = std::env::var_os(host::BINARIES_VARIABLE).map(PathBuf::from);
+    let set = std::env::var_os(punctual_host::BINARIES_VARIABLE).map(PathBuf::from);
     let found = set.map(|set| set.join(name)).filter(|path| path.exists());
     if found.is_none() {
-        eprintln!("skipped: needs {name} in {} (make test-field builds it)", host::BINARIES_VARIABLE);
+        eprintln!("skipped: needs {name} in {} (make test-field builds it)", punctual_host::BINARIES_VARIABLE);
     }
     found
 }

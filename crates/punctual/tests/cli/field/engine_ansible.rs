@@ -10,9 +10,9 @@ use crate::program::{
 };
 use crate::pure::engines::{expect_shards, of_python, plan};
 use crate::real::response::{HOST, LOGGER, Network, TARGET};
+use punctual_sys::testing::comes_true;
 use std::path::PathBuf;
 use std::process::{Child, Command, Stdio};
-use sys::testing::comes_true;
 
 /// Addresses of the machines of [`Network`].
 pub(crate) const ADDRESSES: [&str; 3] = ["10.213.7.1", "10.213.7.2", "10.213.7.3"];
@@ -141,7 +141,7 @@ fn root_ansible_measures_on_three_machines_and_again_what_was_lost() {
     assert!(comes_true(|| measuring().len() == 3 || first.try_wait().unwrap().is_some()), "three machines measure");
     let victim = *measuring().first().expect("it measures");
     let lost = std::fs::read_link(format!("/proc/{victim}/cwd")).unwrap();
-    sys::process::signal(victim, libc::SIGKILL).unwrap();
+    punctual_sys::process::signal(victim, libc::SIGKILL).unwrap();
     let said = finish(first);
     assert_ne!(said.status, 0, "{said:?}");
     let number = (0..3).find(|number| lost.starts_with(keys.path(&format!("machine{number}")))).unwrap() + 1;
@@ -192,12 +192,12 @@ fn root_ansible_refuses_what_a_machine_lacks() {
 #[ignore = "field: Ansible"]
 fn vm_ansible_measures_on_boards_without_python() {
     skip_unless!(is_installed("ssh", "openssh-client"));
-    if let Err(reason) = host::program_of(model::Architecture::Aarch64) {
+    if let Err(reason) = punctual_host::program_of(punctual_model::Architecture::Aarch64) {
         eprintln!("skipped: {reason}");
         return;
     }
     let Some(playbook) = Playbook::export("ansible-boards", 2, "2s") else { return };
-    let riscv64 = host::program_of(model::Architecture::Riscv64).is_ok();
+    let riscv64 = punctual_host::program_of(punctual_model::Architecture::Riscv64).is_ok();
     let names = ["arm64", if riscv64 { "riscv64" } else { "arm64" }];
     let boards: Vec<Option<Board>> = std::thread::scope(|scope| {
         let boards = names.map(|name| scope.spawn(move || Board::start(name)));

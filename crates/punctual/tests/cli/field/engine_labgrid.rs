@@ -7,8 +7,8 @@ use crate::program::{
 };
 use crate::pure::engines::{expect_shards, of_python, plan};
 use crate::real::response::{HOST, Network};
+use punctual_sys::testing::comes_true;
 use std::process::{Child, Command};
-use sys::testing::comes_true;
 
 /// The address of the coordinator, in the namespace of the host.
 const COORDINATOR: &str = "127.0.0.1:22408";
@@ -18,7 +18,7 @@ struct Service(Child);
 
 impl Drop for Service {
     fn drop(&mut self) {
-        drop(sys::process::signal(self.0.id(), libc::SIGTERM));
+        drop(punctual_sys::process::signal(self.0.id(), libc::SIGTERM));
         drop(self.0.wait());
     }
 }
@@ -115,7 +115,7 @@ fn root_labgrid_reserves_places_and_measures_again_what_was_lost() {
     };
     let mut stopped = measure().start_piped();
     assert!(comes_true(|| !measuring().is_empty() || stopped.try_wait().unwrap().is_some()), "it measures");
-    sys::process::signal(stopped.id(), libc::SIGTERM).unwrap();
+    punctual_sys::process::signal(stopped.id(), libc::SIGTERM).unwrap();
     let said = finish(stopped);
     assert_eq!(said.status, 130, "{said:?}");
     assert!(comes_true(|| measuring().is_empty()), "no orphans: {:?}", measuring());
@@ -125,7 +125,7 @@ fn root_labgrid_reserves_places_and_measures_again_what_was_lost() {
     let mut first = measure().start_piped();
     assert!(comes_true(|| !measuring().is_empty() || first.try_wait().unwrap().is_some()), "it measures");
     let victim = measuring().first().copied();
-    victim.into_iter().for_each(|victim| sys::process::signal(victim, libc::SIGKILL).unwrap());
+    victim.into_iter().for_each(|victim| punctual_sys::process::signal(victim, libc::SIGKILL).unwrap());
     let said = finish(first);
     assert!(victim.is_some(), "it measures: {said:?}");
     assert!(said.status == 1 && said.last_line().starts_with("measure: shards missing: "), "{said:?}");

@@ -5,11 +5,11 @@ use crate::life::shards::lines;
 use crate::program::{
     MARK, PROGRAM, Scratch, Start, command, is_installed, is_root, machine_and_scratch, mark, run, skip_unless,
 };
+use punctual_sys::testing::{comes_true, running, variable_of};
 use std::fs;
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use sys::testing::{comes_true, running, variable_of};
 
 /// Exports the plan to the directory `job`.
 fn export(scratch: &Scratch, plan: &str, shards: u32) -> PathBuf {
@@ -138,7 +138,7 @@ fn lose(node: &str) {
     // The daemon of a job overwrites its environment with its title.
     let daemons = processes.iter().filter_map(|pid| parent(*pid)).filter(|pid| comm(*pid).starts_with("slurmstepd"));
     let all: Vec<u32> = daemons.chain(processes.iter().copied()).collect();
-    all.into_iter().for_each(|pid| drop(sys::process::signal(pid, libc::SIGKILL)));
+    all.into_iter().for_each(|pid| drop(punctual_sys::process::signal(pid, libc::SIGKILL)));
 }
 
 /// Processes of this test on a node: its daemon, and the jobs with all that they started.

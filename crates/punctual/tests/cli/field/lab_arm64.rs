@@ -3,7 +3,7 @@
 use crate::program::{
     Scratch, beside_a_load, entries, is_installed, machine_and_scratch, punctual, run_seeded, skip_unless,
 };
-use model::{Entry, LabClock};
+use punctual_model::{Entry, LabClock};
 
 /// Latencies are multiples of the period of the guests' timer, ns.
 const TIMER_STEP_NS: i64 = 16;
@@ -11,7 +11,7 @@ const TIMER_STEP_NS: i64 = 16;
 /// Whether guests can be booted: QEMU and this program for arm64.
 fn can_boot() -> bool {
     let is_here = is_installed("qemu-system-aarch64", "qemu-system-arm");
-    let program = host::program_of(model::Architecture::Aarch64);
+    let program = punctual_host::program_of(punctual_model::Architecture::Aarch64);
     if let Err(reason) = &program {
         eprintln!("skipped: {reason}");
     }

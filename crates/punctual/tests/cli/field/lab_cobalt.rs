@@ -1,7 +1,7 @@
 //! Threads of Cobalt, the co-kernel of Xenomai: latencies on a kernel that the user brings.
 
 use crate::program::{entries, machine_and_scratch, run_seeded};
-use model::Entry;
+use punctual_model::Entry;
 use std::path::PathBuf;
 
 /// A kernel with Cobalt, `PUNCTUAL_TEST_COBALT`; prints that the test is skipped and returns `None` without one.

@@ -1,7 +1,7 @@
 //! Interrupts handled out of band by Cobalt: latencies on a kernel that the user brings.
 
 use crate::program::{Scratch, entries, is_installed, machine_and_scratch, punctual, run_seeded};
-use model::{Entry, ThreadRecord};
+use punctual_model::{Entry, ThreadRecord};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 

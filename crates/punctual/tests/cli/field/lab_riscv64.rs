@@ -2,13 +2,13 @@
 
 use crate::field::board;
 use crate::program::{entries, is_installed, machine_and_scratch, punctual, skip_unless};
-use model::{Architecture, LabClock};
+use punctual_model::{Architecture, LabClock};
 
 #[test]
 #[ignore = "field: guests of riscv64"]
 fn vm_riscv64_guests_are_measured_in_emulated_time() {
     skip_unless!(is_installed("qemu-system-riscv64", "qemu-system-misc"));
-    if let Err(reason) = host::program_of(Architecture::Riscv64) {
+    if let Err(reason) = punctual_host::program_of(Architecture::Riscv64) {
         eprintln!("skipped: {reason}");
         return;
     }
@@ -29,7 +29,7 @@ fn vm_riscv64_guests_are_measured_in_emulated_time() {
         assert_eq!(machine, (LabClock::Emulated, "virt, rv64, 2 CPUs, 10 MHz timer (100 ns)"));
         assert_eq!(entry.record.host_before.architecture.as_deref(), Some("riscv64"));
         assert_eq!(entry.record.threads.iter().map(|thread| thread.cpu).collect::<Vec<_>>(), [0, 1]);
-        let is_measured = |thread: &model::ThreadRecord| thread.is_consistent() && thread.recorded > 10;
+        let is_measured = |thread: &punctual_model::ThreadRecord| thread.is_consistent() && thread.recorded > 10;
         assert!(entry.record.threads.iter().all(is_measured), "{:?}", entry.record.threads);
         assert!(entry.record.loads.iter().all(|load| load.failure.is_none() && !load.did_nothing()));
     }

@@ -1,7 +1,7 @@
 //! Cobalt's driver `timerbench` as the instrument: latencies on a kernel that the user brings.
 
 use crate::program::{entries, machine_and_scratch, run_seeded};
-use model::{Entry, ImportedThread};
+use punctual_model::{Entry, ImportedThread};
 use std::path::PathBuf;
 
 /// A kernel with Cobalt, `PUNCTUAL_TEST_COBALT`; prints that the test is skipped and returns `None` without one.

@@ -5,11 +5,11 @@ use crate::program::{
 };
 use crate::real::explain::instances;
 use crate::real::monitor::{ENOUGH, Running, get, n_windows, packaging};
+use punctual_sys::testing::comes_true;
 use serde_json::Value;
 use std::io::{Read, Write};
 use std::net::TcpStream;
 use std::process::Command;
-use sys::testing::comes_true;
 
 /// The queries of the dashboard, with its variables replaced, and where they come from.
 fn queries() -> Vec<(String, String)> {

@@ -5,9 +5,9 @@ use crate::program::{
     MARK, ProgramOutput, Scratch, Start, command, finish, is_installed, is_root, mark, punctual, run, skip_unless,
 };
 use crate::pure::store::{nights, unwrapped};
+use punctual_sys::testing::comes_true;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use sys::testing::comes_true;
 
 /// A server of an own database directory, at a socket only.
 struct Server {
@@ -81,7 +81,7 @@ impl Server {
 
     /// Stops the server at once, as a crash would.
     fn stop(&mut self) {
-        let _ = sys::process::signal(self.child.id(), libc::SIGQUIT);
+        let _ = punctual_sys::process::signal(self.child.id(), libc::SIGQUIT);
         self.child.wait().unwrap();
     }
 }

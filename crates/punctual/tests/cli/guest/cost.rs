@@ -36,7 +36,7 @@ fn vm_costs_in_the_lab_are_identical_and_distinguish_kernels() {
         let costs = of_model.filter_map(|entry| entry.record.cost.as_ref());
         let found = costs.flat_map(|cost| cost.operations.iter().map(|one| (one, cost.clock_ns)));
         let (one, clock_ns) = found.clone().find(|(one, _)| one.name == name).unwrap();
-        analysis::cost::cost_of(one, clock_ns).unwrap()
+        punctual_analysis::cost::cost_of(one, clock_ns).unwrap()
     };
     // A call without locks costs the same number of instructions; sleeping locks and wake-ups cost more.
     let more = |name| cost(true, name) / cost(false, name);

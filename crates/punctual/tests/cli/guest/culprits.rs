@@ -4,7 +4,7 @@ use crate::guest::vm::{kernel, run_seeded};
 use crate::program::{Scratch, entries, is_installed, skip_unless};
 use crate::real::explain::sums_agree;
 use crate::servo::compiled_from;
-use model::{Cause, Entry, Evidence};
+use punctual_model::{Cause, Entry, Evidence};
 
 /// Explains what is late beside these loads, in the order of the plan. Guests have a shell and the culprit.
 fn explained(scratch: &Scratch, rest: &str, policy: &str, period: &str, loads: &[&str]) -> Vec<Entry> {

@@ -21,9 +21,10 @@ fn vm_cyclictest_in_virtual_time_is_the_same_to_the_bit_and_agrees_with_a_cell_o
         run_seeded(&plan, &out);
         entries(&out)
     });
-    let results = |run: &[model::Entry]| {
-        let of_program =
-            |entry: &model::Entry| Some((entry.planned, entry.record.instrument.as_ref()?.result_sha256.clone()));
+    let results = |run: &[punctual_model::Entry]| {
+        let of_program = |entry: &punctual_model::Entry| {
+            Some((entry.planned, entry.record.instrument.as_ref()?.result_sha256.clone()))
+        };
         let mut all: Vec<_> = run.iter().filter_map(of_program).collect();
         all.sort();
         all
@@ -31,7 +32,8 @@ fn vm_cyclictest_in_virtual_time_is_the_same_to_the_bit_and_agrees_with_a_cell_o
     assert_eq!(results(&first).len(), 2);
     assert_eq!(results(&first), results(&second));
     // cyclictest truncates to microseconds and reads the clock later by some instructions.
-    let median = |entry: &&model::Entry| analysis::quantile(&entry.record.threads[0].histogram, 0.5).unwrap();
+    let median =
+        |entry: &&punctual_model::Entry| punctual_analysis::quantile(&entry.record.threads[0].histogram, 0.5).unwrap();
     for load in ["none", "mmap"] {
         let of_load = || first.iter().filter(|entry| entry.record.cell.load.to_string() == load);
         let (ours, theirs): (Vec<_>, Vec<_>) = of_load().partition(|entry| entry.record.instrument.is_none());

@@ -3,7 +3,7 @@
 use crate::guest::vm::{in_virtual_time, kernel};
 use crate::program::{Scratch, entries, run};
 use crate::pure::lab_kernels::plan;
-use model::GuestFile;
+use punctual_model::GuestFile;
 
 #[test]
 fn vm_programs_work_in_guests_that_are_given_them() {
@@ -20,10 +20,14 @@ fn vm_programs_work_in_guests_that_are_given_them() {
     let entry = &entries(&out)[0];
     let [load] = &entry.record.loads[..] else { panic!("one load") };
     assert_eq!((load.program.as_ref().map(|program| program.path.as_str()), &load.failure), (Some("/bin/sh"), &None));
-    let model::Kernel::Lab(kernel) = &entry.record.cell.kernel else { panic!("a kernel of the lab") };
+    let punctual_model::Kernel::Lab(kernel) = &entry.record.cell.kernel else { panic!("a kernel of the lab") };
     assert_eq!(kernel.files[1], GuestFile { from: greeting.display().to_string(), to: "/opt/greeting".to_owned() });
     assert_eq!(kernel.arguments, "preempt=none");
-    assert_eq!(entry.record.host_before.preemption, Some(model::Preemption::None), "as the kernel itself says");
+    assert_eq!(
+        entry.record.host_before.preemption,
+        Some(punctual_model::Preemption::None),
+        "as the kernel itself says"
+    );
 }
 
 #[test]

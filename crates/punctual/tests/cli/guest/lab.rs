@@ -2,10 +2,10 @@
 
 use crate::guest::vm::{in_virtual_time, kernel, run_seeded};
 use crate::program::{Scratch, Start, beside_a_load, ended, entries, finish, is_stopped, kill_and_wait, punctual, run};
-use model::{Entry, Histogram, LabClock};
+use punctual_model::{Entry, Histogram, LabClock};
+use punctual_sys::testing::comes_true;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
-use sys::testing::comes_true;
 
 /// A plan for these kernels under loads that separate preemption models.
 fn plan(scratch: &Scratch, kernels: &[String], phases: u32) -> String {
@@ -120,7 +120,7 @@ fn vm_a_killed_qemu_is_one_line_and_its_measurement_is_repeated() {
     let of_campaign = format!("punctual-guest-{}", campaign.id());
     let guests = || guests_with(&of_campaign);
     // One that is stopped cannot end before it is killed.
-    let signal = |pid, signal| sys::process::signal(pid, signal).is_ok();
+    let signal = |pid, signal| punctual_sys::process::signal(pid, signal).is_ok();
     let mut stopped = None;
     let is_one_stopped = || {
         stopped = guests().first().copied().filter(|pid| signal(*pid, libc::SIGSTOP) && is_stopped(*pid));

@@ -3,7 +3,7 @@
 use crate::guest::vm::{kernel, run_seeded};
 use crate::program::{Scratch, beside_a_load, entries};
 use crate::real::explain::sums_agree;
-use model::{Cause, Entry, Evidence, ExplainRecord, Explanation};
+use punctual_model::{Cause, Entry, Evidence, ExplainRecord, Explanation};
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -41,7 +41,7 @@ fn blamed(explained: &ExplainRecord, cause: Cause, owner: &str) -> (usize, Strin
 /// Asserts that no time is blamed on steal: in virtual time instructions are the clock.
 #[track_caller]
 fn expect_no_steal(explained: &ExplainRecord) {
-    let is_steal = |total: &model::CauseTotal| [Some(total.cause), total.or].contains(&Some(Cause::Steal));
+    let is_steal = |total: &punctual_model::CauseTotal| [Some(total.cause), total.or].contains(&Some(Cause::Steal));
     assert!(!explained.causes.iter().any(is_steal), "{:#?}", explained.causes);
     assert_eq!(explained.evidence_ns[Evidence::TwoReadings.index()], 0);
 }

@@ -6,10 +6,10 @@ use crate::program::{
     Scratch, Start, command, entries, finish, inconclusive, kill_and_wait, machine_and_scratch, running,
 };
 use crate::real::explain::{instances, sums_agree};
-use model::{ExplainRecord, Explanation, HostPiece, Record};
+use punctual_model::{ExplainRecord, Explanation, HostPiece, Record};
+use punctual_sys::testing::comes_true;
 use std::path::{Path, PathBuf};
 use std::process::Child;
-use sys::testing::comes_true;
 
 /// A campaign with one cell in an emulated guest, whose wake-ups above `above` are explained.
 pub(crate) struct Campaign {
@@ -77,7 +77,7 @@ fn root_vm_late_wake_ups_of_a_guest_have_what_its_host_did_meanwhile() {
     if record.lab.as_ref().unwrap().host.as_ref().is_some_and(|host| host.not_joined.is_some()) {
         return inconclusive("the clocks of both kernels could not be tied");
     }
-    assert!(record.threads.iter().all(model::ThreadRecord::is_consistent), "{:?}", record.threads);
+    assert!(record.threads.iter().all(punctual_model::ThreadRecord::is_consistent), "{:?}", record.threads);
     let explained = explained(&record);
     for one in &explained.worst {
         let lanes = one.host.as_ref().unwrap();

@@ -2,7 +2,7 @@
 
 use crate::guest::vm::{kernel, run_seeded};
 use crate::program::{Scratch, entries, punctual};
-use model::{Cause, CauseTotal, ExplainRecord, Explanation, Histogram};
+use punctual_model::{Cause, CauseTotal, ExplainRecord, Explanation, Histogram};
 
 /// 120 triggers, of which one in twenty meets what the load does without preemption: hardly any layout of the program
 /// in memory, which is another in each build, lets all of them pass it by.

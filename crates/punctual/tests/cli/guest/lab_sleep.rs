@@ -2,8 +2,8 @@
 
 use crate::guest::vm::{kernel, run_seeded};
 use crate::program::{Scratch, entries};
+use punctual_workload::runtime;
 use std::path::Path;
-use workload::runtime;
 
 /// The languages among `all` that are installed here.
 pub(crate) fn installed(all: &[&'static str]) -> Vec<&'static str> {
@@ -21,7 +21,7 @@ pub(crate) fn plan(kernel: &Path, words: &str, runtimes: &[&str]) -> String {
 
 /// The records of a run of `runtimes`, checked: each of them slept, and never much too short.
 #[track_caller]
-pub(crate) fn slept(out: &Path, runtimes: &[&str]) -> Vec<model::Record> {
+pub(crate) fn slept(out: &Path, runtimes: &[&str]) -> Vec<punctual_model::Record> {
     let records: Vec<_> = entries(out).into_iter().map(|entry| entry.record).collect();
     assert_eq!(records.len(), runtimes.len());
     for record in &records {
@@ -46,7 +46,7 @@ pub(crate) fn expect_the_same(scratch: &Scratch, kernel: &Path, runtimes: &[&str
     let seen = |name: &str| {
         run_seeded(&file, &scratch.path(name));
         let records = slept(&scratch.path(name), runtimes);
-        let archive = |record: &model::Record| record.lab.as_ref().unwrap().initramfs_hash.clone();
+        let archive = |record: &punctual_model::Record| record.lab.as_ref().unwrap().initramfs_hash.clone();
         records.iter().map(|record| (archive(record), record.threads[0].histogram.clone())).collect::<Vec<_>>()
     };
     assert_eq!(seen("first"), seen("second"));

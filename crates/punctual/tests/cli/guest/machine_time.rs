@@ -2,7 +2,7 @@
 
 use crate::guest::vm::kernel;
 use crate::program::{command, entries, inconclusive, is_root, machine_and_scratch, punctual, run, skip_unless};
-use model::{GuestThreadKind, LabClock};
+use punctual_model::{GuestThreadKind, LabClock};
 
 #[test]
 fn vm_emulated_guests_are_never_compared_with_virtual_time() {
@@ -32,7 +32,7 @@ fn vm_emulated_guests_are_never_compared_with_virtual_time() {
 #[test]
 fn root_vm_policies_of_a_guests_threads_are_set_and_read_back() {
     let Some(kernel) = kernel().filter(|_| is_root()) else { return };
-    let here = sys::sched::affinity(0).unwrap();
+    let here = punctual_sys::sched::affinity(0).unwrap();
     skip_unless!(here.len() > 1);
     let (_machine, scratch) = machine_and_scratch("lab-threads");
     let (first, last) = (here.iter().next().unwrap(), here.iter().last().unwrap());
@@ -59,8 +59,9 @@ fn root_vm_policies_of_a_guests_threads_are_set_and_read_back() {
         assert_eq!((vcpu.cpus.to_string(), io.cpus.to_string()), (last.to_string(), last.to_string()));
         assert_eq!(io.policy, "fifo:49");
         let others = of(GuestThreadKind::Emulator);
-        let is_set =
-            |thread: &&&model::GuestThread| thread.policy == "rr:51" && thread.cpus.to_string() == first.to_string();
+        let is_set = |thread: &&&punctual_model::GuestThread| {
+            thread.policy == "rr:51" && thread.cpus.to_string() == first.to_string()
+        };
         assert!(!others.is_empty() && others.iter().all(|thread| is_set(&thread)), "{others:?}");
         let [load] = &entry.record.loads[..] else { panic!("one load") };
         assert!(entry.record.threads[0].is_consistent() && load.failure.is_none(), "{load:?}");

@@ -3,7 +3,7 @@
 use crate::guest::lab_explain::build_modules;
 use crate::guest::vm::{self, Clock, INIT, run_seeded};
 use crate::program::{Scratch, entries};
-use model::TargetRecord;
+use punctual_model::TargetRecord;
 use std::path::{Path, PathBuf};
 
 /// A kernel with drivers for such chips, `boot/vmlinuz-RELEASE` beside `lib/modules/RELEASE`; prints that the test is

@@ -5,7 +5,7 @@
 use crate::guest::vm::{kernel, run_seeded};
 use crate::program::{Scratch, entries};
 use crate::real::stalls::{assert_missed_follow, missed_by};
-use model::{Ended, Entry, ThreadRecord};
+use punctual_model::{Ended, Entry, ThreadRecord};
 use std::path::Path;
 
 /// Measures 1 ms under these loads and policies, in the order of the plan.

@@ -3,7 +3,7 @@
 //! Clock steps, confined control groups, CPUs off line.
 
 use crate::program::{PROGRAM, ProgramOutput, Scratch, cell, command, install, run, set_mode};
-use model::{Cell, Conditions, Record};
+use punctual_model::{Cell, Conditions, Record};
 use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
@@ -85,7 +85,7 @@ go_on() { kill -CONT $cell; wait $cell; /busybox sed 's/^/record: /' /record; }
 fn vm_other_work_is_kept_off_a_measured_cpu_for_the_length_of_a_cell() {
     let Some(kernel) = kernel() else { return };
     let prepared = |text: &str| {
-        let mut prepare = model::Prepare::default();
+        let mut prepare = punctual_model::Prepare::default();
         prepare.set_all(text).unwrap();
         Cell {
             conditions: Conditions { prepare, ..Conditions::default() },
@@ -147,8 +147,8 @@ fn vm_a_measured_cpu_that_goes_off_line_is_recorded() {
     );
     let said = boot(&scratch, &kernel, &init, Clock::Machine);
     let [record] = &records(&said)[..] else { panic!("{said:.2000}") };
-    assert!(record.threads.len() == 2 && record.threads.iter().all(model::ThreadRecord::is_consistent));
-    let online = |host: &model::Host| host.cpus_online.as_ref().map(ToString::to_string);
+    assert!(record.threads.len() == 2 && record.threads.iter().all(punctual_model::ThreadRecord::is_consistent));
+    let online = |host: &punctual_model::Host| host.cpus_online.as_ref().map(ToString::to_string);
     assert_eq!(
         (online(&record.host_before).as_deref(), online(&record.host_after).as_deref()),
         (Some("0-1"), Some("0"))
@@ -175,7 +175,7 @@ pub(crate) fn run_seeded(plan: &str, out: &Path) -> ProgramOutput {
 /// Lets other tests have the CPU first, which measure this machine: virtual time does not depend on it.
 fn give_way() {
     // Fails below a nicer caller, and is not needed there.
-    let _ = sys::sched::set_inherited_policy(0, "other:nice=10".parse().expect("a policy"));
+    let _ = punctual_sys::sched::set_inherited_policy(0, "other:nice=10".parse().expect("a policy"));
 }
 
 /// A kernel to boot; prints that the test is skipped and returns `None` if a requirement is missing.

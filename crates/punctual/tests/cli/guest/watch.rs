@@ -5,7 +5,7 @@ use crate::program::{Scratch, beside_a_load, entries, is_installed, skip_unless}
 use crate::real::explain::sums_agree;
 use crate::series::Round;
 use crate::servo::{by_name, compiled, named};
-use model::{Entry, ExplainRecord};
+use punctual_model::{Entry, ExplainRecord};
 use std::path::Path;
 
 /// Faults that take turns in one program; the others each have their own.

@@ -24,7 +24,9 @@ fn processes_of_one_cell_begin_apart_as_asked() {
         let record = record(start_cell(command("cell"), &itimers_apart()));
         let first = record.threads[0].offset.ns().cast_signed();
         // Processes that take long to start begin in different seconds.
-        let apart = |thread: &model::ThreadRecord| (thread.offset.ns().cast_signed() - first).rem_euclid(1_000_000_000);
+        let apart = |thread: &punctual_model::ThreadRecord| {
+            (thread.offset.ns().cast_signed() - first).rem_euclid(1_000_000_000)
+        };
         let apart: Vec<u64> = record.threads.iter().map(|thread| apart(thread).cast_unsigned()).collect();
         let is_asked = apart.iter().zip(0..).all(|(ns, n): (_, u64)| ns.abs_diff(n * 250_000) < 100_000);
         Round::right_if(is_asked, || format!("{apart:?} ns"))

@@ -5,8 +5,8 @@ use crate::pure::replays::{SPIKES, WHOLE, directory, file_of, whole_file};
 use crate::servo::{
     Fault, Program, QUOTA, all_faults, explained, group_with_quota, is_of, is_possible, may_watch, words_in,
 };
-use ftrace::DatFile;
-use model::{CaptureFile, ExplainRecord};
+use punctual_ftrace::DatFile;
+use punctual_model::{CaptureFile, ExplainRecord};
 use std::collections::HashMap;
 use std::path::Path;
 use std::process::Command;
@@ -62,7 +62,7 @@ fn with_few_functions(path: &Path) -> Vec<u8> {
         decoder.read(&mut trace, cpu, pages);
     }
     let all: HashMap<u64, String> = file.head.functions.drain(..).collect();
-    file.head.functions = ftrace::functions(&trace, &|address| all.get(&address).cloned());
+    file.head.functions = punctual_ftrace::functions(&trace, &|address| all.get(&address).cloned());
     file.head.names.clear();
     file.head.file(&[("", &pages)])
 }

@@ -4,7 +4,7 @@ use crate::host::spinner::Spinner;
 use crate::program::{Scratch, a_cpu, command, is_root, machine_and_scratch, run, skip_unless};
 use crate::real::decided::{compared, interval, measured_twice, plan};
 use crate::series::{Round, series};
-use model::SplitMix64;
+use punctual_model::SplitMix64;
 use std::time::Duration;
 
 /// Two runs of a FIFO thread, `before` and `after`, in alternating blocks with a random order in each; a thread above

@@ -9,12 +9,12 @@ use crate::program::{
 use crate::real::explain::{Group, asked, explained, instances};
 use crate::series::{Round, series};
 use crate::servo::group_with_quota;
-use model::{Cause, Cell, Conditions, Evidence, Explain, ExplainRecord, Explanation, Share, Span};
+use punctual_model::{Cause, Cell, Conditions, Evidence, Explain, ExplainRecord, Explanation, Share, Span};
+use punctual_sys::process;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::thread::sleep;
 use std::time::Duration;
-use sys::process;
 
 /// Causes that a real-time thread with locked memory has only if a test brings them.
 const OF_TESTS: [Cause; 6] = [
@@ -185,10 +185,11 @@ fn root_a_priority_that_is_lowered_is_named() {
         let mut child = start_cell(command, &with_stacks(asked("fifo:80", "1ms", "3s")));
         wait_for_progress(&mut child);
         let spinner = spinner("other", Duration::from_secs(4), Duration::ZERO);
-        let is_measured =
-            |tid: &u32| host::name_of_thread(child.id(), *tid).is_some_and(|name| name.starts_with("measured/"));
-        let measured = host::threads_of(child.id()).into_iter().filter(is_measured);
-        measured.for_each(|tid| sys::sched::set_policy(tid, model::Policy::Idle).unwrap());
+        let is_measured = |tid: &u32| {
+            punctual_host::name_of_thread(child.id(), *tid).is_some_and(|name| name.starts_with("measured/"))
+        };
+        let measured = punctual_host::threads_of(child.id()).into_iter().filter(is_measured);
+        measured.for_each(|tid| punctual_sys::sched::set_policy(tid, punctual_model::Policy::Idle).unwrap());
         let record = record(child);
         drop(spinner);
         save("explain demotion", explained(&record));

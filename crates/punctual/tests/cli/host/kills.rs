@@ -6,11 +6,11 @@ use crate::places::Places;
 use crate::program::{
     a_cpu_and_the_others, cell, command, is_root, kill_and_wait, machine, run, running, skip_unless, traces,
 };
-use model::{Cell, Conditions, Prepare, Span, SplitMix64};
+use punctual_model::{Cell, Conditions, Prepare, Span, SplitMix64};
+use punctual_sys::testing::comes_true;
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
 use std::time::Instant;
-use sys::testing::comes_true;
 
 /// Kills for each of `PUNCTUAL_ROUNDS`, of which there are 20 by default.
 const KILLS_OF_A_ROUND: u64 = 10;

@@ -7,10 +7,10 @@ use crate::host::spinner::Spinner;
 use crate::program::{Scratch, Start, command, entries, machine, machine_and_scratch, skip_unless};
 use crate::real::explain::{instances, sums_agree};
 use crate::series::{Round, series};
-use model::{Cause, Explanation, HostState, Record};
+use punctual_model::{Cause, Explanation, HostState, Record};
+use punctual_sys::{process, sched};
 use std::thread::sleep;
 use std::time::{Duration, Instant};
-use sys::{process, sched};
 
 /// Stops of one campaign.
 const STOPS: usize = 20;

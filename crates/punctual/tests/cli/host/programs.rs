@@ -3,7 +3,7 @@
 use crate::life::programs::all_programs;
 use crate::program::{a_cpu, cell, command, machine, machine_and_scratch, record, start_cell};
 use crate::series::{Round, series};
-use model::LoadSecond;
+use punctual_model::LoadSecond;
 
 /// Whole seconds of the only load of a cell that is long enough for two readings, one second apart.
 fn seconds_of(load: &str) -> Vec<LoadSecond> {

@@ -5,7 +5,7 @@ use crate::program::{PROGRAM, Scratch, due_times, is_installed, machine, run, sk
 use crate::real::explain::instances;
 use crate::real::response::{ANSWERS, LOGGER, Network, answered_under_flood, explained_answers, over_a_serial_line};
 use crate::series::{Round, series};
-use model::{Explanation, Phase};
+use punctual_model::{Explanation, Phase};
 
 #[test]
 #[ignore = "host: how many answers come"]

@@ -1,11 +1,11 @@
 //! Culprits: threads of this process that take the CPU of measured ones.
 
-use model::Policy;
+use punctual_model::Policy;
+use punctual_sys::{sched, thread};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
-use sys::{sched, thread};
 
 /// A thread named `culprit` that runs for `burst` every `pause`, until it is dropped or its time is over: if this
 /// process is stopped, nothing else ends it.

@@ -15,7 +15,7 @@ fn root_a_watched_thread_has_nearly_the_median_that_it_records() {
         let (ours, theirs) = (&seen.threads[0], &theirs.threads[0]);
         // The program reads its clock after its return from the kernel, which is what we see: it is later, by the way
         // back and the reading. On the median that is less than a few microseconds on any machine.
-        let p50 = |histogram| analysis::quantile(histogram, 0.5).unwrap();
+        let p50 = |histogram| punctual_analysis::quantile(histogram, 0.5).unwrap();
         let later_ns = p50(&theirs.histogram) - p50(&ours.latency);
         if (-1_000..20_000).contains(&later_ns) { Round::Right } else { Round::Wrong(format!("{later_ns} ns")) }
     });

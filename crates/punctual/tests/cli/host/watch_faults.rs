@@ -7,7 +7,7 @@ use crate::servo::{
     FAULTS, Fault, KINDS, OF_PROGRAMS, PYTHON, Program, by_name, compiled, described, explained, group_with_quota,
     is_possible, may_watch, named, watched, words, words_in,
 };
-use model::{Cause, Share};
+use punctual_model::{Cause, Share};
 
 /// A series of each fault of a program, in its rounds named this often.
 fn each_of(program: Program, faults: &'static [Fault], least: usize) {
@@ -116,13 +116,13 @@ fn root_run_times_and_wake_ups_agree_with_the_log_of_rt_app() {
 }
 
 /// Whether a thread has the numbers that its program has logged.
-fn agrees(thread: &model::WatchedThread, log: &str) -> Round {
+fn agrees(thread: &punctual_model::WatchedThread, log: &str) -> Round {
     // Columns: index, perf, run, period, start, end, release, slack, two more, and the wake-up latency; us.
     let rows = log.lines().filter(|line| !line.starts_with('#'));
     let rows: Vec<Vec<f64>> =
         rows.map(|row| row.split_whitespace().map(|number| number.parse().unwrap()).collect()).collect();
     let mean = |column: usize| rows.iter().map(|row| row[column]).sum::<f64>() / rows.len() as f64;
-    let us = |histogram: &model::Histogram| histogram.mean_ns().unwrap() as f64 / 1e3;
+    let us = |histogram: &punctual_model::Histogram| histogram.mean_ns().unwrap() as f64 / 1e3;
     let pairs = [
         // Its log has the time on the clock, without its own work before and after.
         ("run", us(&thread.run) + us(&thread.preempted), mean(2), 50.0),

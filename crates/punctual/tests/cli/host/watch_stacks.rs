@@ -3,7 +3,7 @@
 use crate::program::{machine_and_scratch, skip_unless};
 use crate::series::{Round, each, series};
 use crate::servo::{by_name, compiled, explained, is_of, may_watch, watched, words};
-use model::{CodePlace, ExplainRecord};
+use punctual_model::{CodePlace, ExplainRecord};
 
 const SOURCE: &str = include_str!("../../../../../examples/servo.c");
 

@@ -2,12 +2,12 @@
 
 use crate::places::{Places, go_on, names};
 use crate::program::{Start, a_cpu, command, finish, inconclusive, machine, machine_and_scratch, run, running};
-use model::{Entry, Header, LoadPart, Plan, Program, Tool};
+use punctual_model::{Entry, Header, LoadPart, Plan, Program, Tool};
+use punctual_sys::process;
+use punctual_sys::testing::comes_true;
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::Stdio;
-use sys::process;
-use sys::testing::comes_true;
 
 const PLAN: &str = r#"
 title = "Small"
@@ -43,7 +43,7 @@ fn a_plan_becomes_a_run_that_can_be_shown() {
         let of_cell = entries.iter().filter(|entry| entry.record.cell.period.span().ns() == period_ns);
         let of_cell = of_cell.filter(|entry| entry.record.cell.load.to_string() == cell["cell"]["load"]);
         let threads: Vec<_> = of_cell.flat_map(|entry| &entry.record.threads).collect();
-        let sum = |of: fn(&model::ThreadRecord) -> u64| threads.iter().map(|thread| of(thread)).sum::<u64>();
+        let sum = |of: fn(&punctual_model::ThreadRecord) -> u64| threads.iter().map(|thread| of(thread)).sum::<u64>();
         assert!(threads.iter().all(|thread| thread.is_consistent()), "{threads:?}");
         let cpus = header.cells[0].cpus.len() as u64;
         assert_eq!(sum(|thread| thread.cycles_due), 180_000_000 / period_ns * cpus);

@@ -5,9 +5,9 @@ use crate::program::{
     PROGRAM, ProgramOutput, Scratch, Start, a_cpu, command, finish, is_installed, machine, machine_and_scratch,
     may_mount, run, running, skip_unless, wrapped,
 };
+use punctual_sys::process;
+use punctual_sys::testing::comes_true;
 use std::process::{Command, Stdio};
-use sys::process;
-use sys::testing::comes_true;
 
 /// Words of a short measurement.
 fn short() -> String {

@@ -5,16 +5,16 @@ use crate::program::{
     Scratch, a_cpu, cell, command, inconclusive, machine, machine_and_scratch, punctual, record, run, running,
     start_cell,
 };
-use model::{Cell, Conditions, CostGroup, CostScope, Ended, Task};
+use punctual_model::{Cell, Conditions, CostGroup, CostScope, Ended, Task};
+use punctual_sys::process;
+use punctual_sys::testing::comes_true;
 use std::path::Path;
-use sys::process;
-use sys::testing::comes_true;
 
 /// A cell of the suite on one CPU.
 fn suite(scope: CostScope, load: &str, duration: &str) -> Cell {
     Cell {
         task: Task::Cost(scope),
-        conditions: Conditions { warm_up: model::Span(0), ..Conditions::default() },
+        conditions: Conditions { warm_up: punctual_model::Span(0), ..Conditions::default() },
         ..cell("other", load, &a_cpu().to_string(), duration)
     }
 }
@@ -39,7 +39,9 @@ fn an_interrupted_suite_keeps_what_it_has() {
     // Those of the turns before, one each.
     assert_eq!(cost.operations.len(), 19, "{cost:?}");
     assert!(cost.operations.iter().any(|one| one.name == "syscall/read"));
-    assert!(cost.skipped.iter().any(|one| one.name == "sched/yield" && one.reason == workload::cost::NOT_REACHED));
+    assert!(
+        cost.skipped.iter().any(|one| one.name == "sched/yield" && one.reason == punctual_workload::cost::NOT_REACHED)
+    );
     assert!(comes_true(|| running().is_empty() && is_empty(scratch.dir())), "{:?}", running());
 }
 

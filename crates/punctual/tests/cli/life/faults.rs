@@ -5,12 +5,12 @@ use crate::program::{
     MARK, PROGRAM, UNPRIVILEGED, a_cpu, cell, command, ended, entries, finish, is_installed, is_root,
     machine_and_scratch, mark, may_mount, record, running, skip_unless, start_cell, traces, wrapped,
 };
-use model::{Cell, CpuSet};
+use punctual_model::{Cell, CpuSet};
+use punctual_sys::process;
+use punctual_sys::testing::comes_true;
 use std::io::{ErrorKind, Write};
 use std::path::Path;
 use std::process::Command;
-use sys::process;
-use sys::testing::comes_true;
 
 /// `punctual cell` in a mount namespace with a tmpfs made with `options` at `directory`. The tmpfs exists until the
 /// last process of the namespace exits.
@@ -114,7 +114,7 @@ fn root_a_disk_that_fills_up_under_a_load_is_on_record() {
 fn root_a_limit_that_is_reached_is_an_error_that_says_what_to_raise() {
     skip_unless!(is_root() && is_installed("prlimit", "util-linux") && is_installed("setpriv", "util-linux"));
     let (_machine, scratch) = machine_and_scratch("limits");
-    let n_cpus = sys::sched::affinity(0).unwrap().len();
+    let n_cpus = punctual_sys::sched::affinity(0).unwrap().len();
     let again = "Resource temporarily unavailable (os error 11)";
     let raise = "raise `ulimit -u` or `ulimit -n`, or reduce the load, like messaging:groups=1";
     // The cell and the supervisor count as well.

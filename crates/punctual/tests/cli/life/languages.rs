@@ -5,8 +5,8 @@ use crate::program::{
     Start, command, finish, is_installed, is_stopped, machine, machine_and_scratch, running, skip_unless,
 };
 use crate::real::sleep::{LANGUAGES, sleeps};
-use sys::process;
-use sys::testing::comes_true;
+use punctual_sys::process;
+use punctual_sys::testing::comes_true;
 
 #[test]
 fn a_cell_killed_at_any_place_takes_its_language_along() {

@@ -2,8 +2,8 @@
 
 use crate::program::{a_cpu, is_root, kill_and_wait, machine, run, running, skip_unless};
 use crate::session::play;
+use punctual_sys::testing::comes_true;
 use std::process::{Command, Stdio};
-use sys::testing::comes_true;
 
 /// `punctual launch` of `program` on `cpu`.
 fn launch(cpu: u32, policy: &str, slack: &str, program: &[&str]) -> Command {
@@ -36,7 +36,7 @@ fn settings_reach_what_the_program_starts() {
         let stat = lines.next().unwrap_or_else(|| panic!("{said:?}"));
         assert_eq!(field(stat, 41), number, "{policy}: {stat}");
         assert!(nice.is_none_or(|nice| field(stat, 19) == nice), "{policy}: {stat}");
-        let slack: model::Span = slack.parse().unwrap();
+        let slack: punctual_model::Span = slack.parse().unwrap();
         assert_eq!(lines.next(), Some(slack.ns().to_string().as_str()), "{policy}");
         assert!(said.stdout.contains(&format!("Cpus_allowed_list:\t{cpu}\n")), "{said:?}");
     }
@@ -72,5 +72,5 @@ fn the_program_ends_with_its_parent() {
 #[test]
 fn what_cannot_be_had_is_one_line_and_nothing_runs() {
     let _machine = machine();
-    play(|scratch, _| drop(scratch.file("absent", model::CpuSet::MAX_CPU.to_string())));
+    play(|scratch, _| drop(scratch.file("absent", punctual_model::CpuSet::MAX_CPU.to_string())));
 }

@@ -6,10 +6,10 @@ use crate::program::{
     machine_and_scratch, record, run, running, skip_unless, start_cell, traces, wait_for_progress, wrapped,
 };
 use crate::real::placement::load_of;
-use model::{Cell, Conditions, Span};
+use punctual_model::{Cell, Conditions, Span};
+use punctual_sys::process;
+use punctual_sys::testing::comes_true;
 use std::process::Child;
-use sys::process;
-use sys::testing::comes_true;
 
 #[test]
 fn a_load_is_gone_with_its_cell() {
@@ -252,7 +252,7 @@ fn sets_of_the_suite() -> Vec<String> {
     let is_ours = |line: &&str| {
         let words: Vec<&str> = line.split_whitespace().collect();
         let key = words[0].parse::<i32>().map_or(0, i32::cast_unsigned);
-        sys::ipc::maker_of_semaphores(key, words[3].parse().unwrap_or(0)).is_some()
+        punctual_sys::ipc::maker_of_semaphores(key, words[3].parse().unwrap_or(0)).is_some()
     };
     list.lines().filter(is_ours).map(str::to_owned).collect()
 }

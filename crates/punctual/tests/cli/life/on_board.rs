@@ -7,10 +7,10 @@ use crate::program::{
     machine_and_scratch, punctual, run, running, set_mode, skip_unless,
 };
 use crate::session::play;
+use punctual_sys::process;
+use punctual_sys::testing::comes_true;
 use std::path::{Path, PathBuf};
 use std::process::Command;
-use sys::process;
-use sys::testing::comes_true;
 
 /// A machine that lacks this program: a search path, and a directory for temporary files.
 struct Machine {
@@ -121,8 +121,8 @@ fn root_a_capture_comes_back() {
     };
     let said = capture(&format!("exec:{}", shell.display()), "-- sleep 0.1").expect_success();
     assert!(said.last_line().starts_with(&format!("{}: ", path.display())), "{said:?}");
-    let file = ftrace::DatFile::open(std::fs::File::open(&path).unwrap()).unwrap();
-    assert_eq!(file.head.machine.map(|machine| machine.kernel), host::kernel_release());
+    let file = punctual_ftrace::DatFile::open(std::fs::File::open(&path).unwrap()).unwrap();
+    assert_eq!(file.head.machine.map(|machine| machine.kernel), punctual_host::kernel_release());
     board.expect_nothing_left();
     std::fs::remove_file(&path).unwrap();
 

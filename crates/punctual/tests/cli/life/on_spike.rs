@@ -4,7 +4,7 @@ use crate::program::{
     Scratch, a_cpu, a_cpu_and_the_others, cell, command, is_installed, is_root, machine, machine_and_scratch, punctual,
     read_json, record, run, set_mode, skip_unless, start_cell,
 };
-use model::{Cell, Conditions, Explain, Record};
+use punctual_model::{Cell, Conditions, Explain, Record};
 use std::path::Path;
 
 /// One measured CPU and another; prints that the test is skipped and returns `None` with only one CPU.
@@ -84,7 +84,7 @@ fn root_spike_commands_run_one_at_a_time_and_get_the_explanation() {
     let files: Vec<_> = std::fs::read_dir(&dir).unwrap().flatten().map(|entry| entry.path()).collect();
     assert_eq!(files.len() as u64, told.runs);
     for file in files {
-        let explanation: model::Explanation = read_json(file);
+        let explanation: punctual_model::Explanation = read_json(file);
         assert!(explanation.is_complete() && !explanation.phases.is_empty(), "{explanation:?}");
     }
 }
@@ -94,7 +94,7 @@ fn a_command_needs_a_spike_a_cpu_and_a_plan_of_ones_own() {
     punctual("measure --on-spike true")
         .expect_error("on_spike needs a definition of a spike; add stop_above or explain");
     let _machine = machine();
-    let all = sys::sched::affinity(0).unwrap();
+    let all = punctual_sys::sched::affinity(0).unwrap();
     punctual(&format!("measure --wait --cpus {all} --stop-above 1s --duration 50ms --on-spike true"))
         .expect_error("no CPU is left for the command of on_spike: all are measured; measure fewer, like --cpus 0");
     let scratch = Scratch::new("on-spike-foreign");

@@ -2,7 +2,7 @@
 
 use crate::program::machine;
 use crate::session::play;
-use analysis::testing::RunBuilder;
+use punctual_analysis::testing::RunBuilder;
 
 #[test]
 fn what_is_planted_in_a_directory_is_neither_followed_nor_waited_for() {

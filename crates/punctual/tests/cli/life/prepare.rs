@@ -6,13 +6,13 @@ use crate::program::{
     Machine, Scratch, Start, a_cpu, cell, command, finish, is_root, kill_and_wait, machine, machine_and_scratch,
     punctual, record, run, running, skip_unless, start_cell, wait_for_progress,
 };
-use model::{Cell, Conditions, Prepare, Record, Span};
+use punctual_model::{Cell, Conditions, Prepare, Record, Span};
+use punctual_sys::process;
+use punctual_sys::testing::comes_true;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::ExitStatusExt;
 use std::path::Path;
 use std::process::{Child, Command};
-use sys::process;
-use sys::testing::comes_true;
 
 /// Five settings and their values, below a test root.
 const SETTINGS: [(&str, &str); 5] = [
@@ -133,7 +133,7 @@ fn a_run_killed_at_any_place_leaves_nothing_changed_after_recover() {
         if place == "cell-untied" {
             go_on(cell);
         }
-        assert!(comes_true(|| running().is_empty() && host::is_gone(cell)), "{place}: {:?} left", running());
+        assert!(comes_true(|| running().is_empty() && punctual_host::is_gone(cell)), "{place}: {:?} left", running());
         assert_eq!(is_changed(root), is_within, "parent killed at {place}");
         recover_and_compare(root, place);
 
@@ -293,7 +293,7 @@ fn what_a_killed_cell_left_is_put_back_before_it_is_reaped() {
     let root = scratch.dir();
     process::signal(child.id(), libc::SIGKILL).unwrap();
     // The first of its threads may have ended before the others.
-    assert!(comes_true(|| host::started_ticks_of(child.id()).is_none()));
+    assert!(comes_true(|| punctual_host::started_ticks_of(child.id()).is_none()));
     let stat = std::fs::read_to_string(format!("/proc/{}/stat", child.id()));
     assert!(stat.unwrap().contains(") Z "), "nothing reaps it");
     let said = run(&mut on(root, "recover --wait"));
@@ -484,5 +484,5 @@ fn a_closed_terminal_ends_a_measurement_in_good_order() {
     let root = scratch.dir();
     process::signal(child.id(), libc::SIGHUP).unwrap();
     let record = record(child);
-    assert_eq!((record.ended, read(root, TIMER_MIGRATION).as_str()), (model::Ended::Interrupted, "1"));
+    assert_eq!((record.ended, read(root, TIMER_MIGRATION).as_str()), (punctual_model::Ended::Interrupted, "1"));
 }

@@ -7,11 +7,11 @@ use crate::program::{
     Scratch, a_cpu, cell, command, is_installed, is_root, kill_and_wait, machine, machine_and_scratch, record, run,
     running, skip_unless, start_cell, traces, wait_for_progress,
 };
-use model::LoadRecord;
+use punctual_model::LoadRecord;
+use punctual_sys::process;
+use punctual_sys::testing::comes_true;
 use std::path::Path;
 use std::process::Command;
-use sys::process;
-use sys::testing::comes_true;
 
 /// The load of a cell.
 fn load_of(load: &str) -> LoadRecord {

@@ -6,13 +6,13 @@ use crate::program::{
 };
 use crate::real::response::{ANSWERS, HOST, LOGGER, Network, TARGET};
 use crate::session::play;
-use model::Record;
+use punctual_model::Record;
+use punctual_sys::process;
+use punctual_sys::testing::comes_true;
 use std::io::{BufRead, BufReader};
 use std::net::{TcpListener, UdpSocket};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use sys::process;
-use sys::testing::comes_true;
 
 /// A plan of one block with these `roles` and `axes`.
 pub(crate) fn plan(scratch: &Scratch, roles: &str, axes: &str, duration: &str) -> PathBuf {
@@ -154,7 +154,7 @@ fn root_the_load_runs_on_target_and_host_and_one_record_tells_of_all() {
         let on_target: Vec<_> = target.loads.iter().map(|load| load.load.as_str()).collect();
         assert_eq!(on_target, if ran.is_empty() { vec![] } else { vec!["pipe"] });
         assert!(record.loads.iter().all(|load| load.failure.is_none()), "{:?}", record.loads);
-        if thread.recorded == 0 || record.loads.iter().any(model::LoadRecord::did_nothing) {
+        if thread.recorded == 0 || record.loads.iter().any(punctual_model::LoadRecord::did_nothing) {
             inconclusive("the machine gave no time to the cell");
         }
     }

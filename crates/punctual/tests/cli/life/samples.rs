@@ -5,15 +5,15 @@ use crate::program::{
     record, run, running, start_cell, wait_for_line,
 };
 use crate::session::play;
-use model::{Cell, Conditions, Record, ThreadRecord};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
+use punctual_model::{Cell, Conditions, Record, ThreadRecord};
+use punctual_sys::process;
+use punctual_sys::testing::comes_true;
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::path::Path;
 use std::process::Command;
-use sys::process;
-use sys::testing::comes_true;
 
 /// Samples of one CPU in a file.
 #[derive(Debug, Default, PartialEq)]
@@ -60,7 +60,7 @@ pub(crate) fn assert_agree(path: &Path, record: &Record) {
 #[test]
 fn a_file_holds_every_recorded_sample() {
     let (_machine, scratch) = machine_and_scratch("samples");
-    let cpus = sys::sched::affinity(0).unwrap().to_string();
+    let cpus = punctual_sys::sched::affinity(0).unwrap().to_string();
     let of_method = |method: &str, period: &str| Cell {
         period: period.parse().unwrap(),
         task: method.parse().unwrap(),

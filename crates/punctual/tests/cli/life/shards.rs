@@ -4,7 +4,7 @@ use crate::program::{
     ProgramOutput, Scratch, a_cpu, command, entries, header, machine, machine_and_scratch, punctual, run,
 };
 use crate::session::play;
-use model::Entry;
+use punctual_model::Entry;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 

@@ -2,8 +2,8 @@
 
 use crate::places::{Places, names};
 use crate::program::{Start, a_cpu, command, entries, inconclusive, kill_and_wait, machine_and_scratch, run, running};
+use punctual_sys::testing::comes_true;
 use std::path::{Path, PathBuf};
-use sys::testing::comes_true;
 
 const KSM: &str = "sys/kernel/mm/ksm/run";
 const SETTINGS: [(&str, &str); 3] =
@@ -74,7 +74,11 @@ fn an_experiment_killed_at_any_place_leaves_the_machine_as_before_after_recover(
         let mut experiment = start(&out(), &format!("stop:{place}"));
         let cell = places.stopped(&mut experiment, place);
         kill_and_wait(&mut experiment);
-        assert!(comes_true(|| running().is_empty() && host::is_gone(cell)), "killed at {place}: {:?}", running());
+        assert!(
+            comes_true(|| running().is_empty() && punctual_host::is_gone(cell)),
+            "killed at {place}: {:?}",
+            running()
+        );
         if ["setting-empty", "setting-made", "settings-made"].contains(&place) {
             assert!(is_changed(root), "killed at {place}");
         }

@@ -150,7 +150,7 @@ fn a_filter_of_system_calls_is_an_error_of_one_line() {
         (libc::SYS_prctl, "load cpu --for 1s", &format!("load cpu: cannot start a process: prctl: {denied}")),
     ] {
         let mut command = command(words);
-        sys::testing::deny(&mut command, call);
+        punctual_sys::testing::deny(&mut command, call);
         let refused = run(command.current_dir(scratch.dir()));
         assert_eq!((refused.status, refused.last_line()), (1, &*format!("punctual: {said}")), "{words}: {refused:?}");
         assert!(!refused.stderr.contains("panicked"), "{refused:?}");

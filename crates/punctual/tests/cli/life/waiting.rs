@@ -1,10 +1,10 @@
 //! Measurements that wait for the machine (`--wait`): its state is recorded after the wait.
 
 use crate::program::{Scratch, Start, a_cpu, command, machine, machine_and_scratch, punctual};
+use punctual_sys::process;
+use punctual_sys::testing::comes_true;
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStderr};
-use sys::process;
-use sys::testing::comes_true;
 
 /// Starts a measurement that holds the lock of the machine until it is interrupted.
 fn holder() -> Child {

@@ -1,7 +1,7 @@
 //! `punctual check`: exit status and reports of runs against limits and older runs.
 
 use crate::session::play;
-use analysis::testing::RunBuilder;
+use punctual_analysis::testing::RunBuilder;
 
 /// A run of two cells in 6 blocks of 200 ms, `hours` after another one.
 fn gate(hours: u64) -> RunBuilder {

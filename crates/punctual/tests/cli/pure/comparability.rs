@@ -2,7 +2,7 @@
 
 use crate::program::Scratch;
 use crate::session::play;
-use analysis::testing::RunBuilder;
+use punctual_analysis::testing::RunBuilder;
 use std::path::Path;
 
 /// Copies the run to `name` with another value of `key` wherever that key occurs in its file.

@@ -1,7 +1,7 @@
 //! Comparisons of cells of one run and of separate runs.
 
 use crate::session::play;
-use analysis::testing::RunBuilder;
+use punctual_analysis::testing::RunBuilder;
 
 /// A run of 6 blocks, begun so many hours after another one, in which wake-ups of the second cell take half as long
 /// again.
@@ -28,7 +28,7 @@ fn in_turn(nth: u64) -> RunBuilder {
     for (entry, position) in run.entries.iter_mut().zip(0..) {
         let turn: u64 = position / 2 * 4 + position % 2 + 2 * nth;
         entry.record.started_unix_ms = run.header.started_unix_ms + 1_000 + 3_000 * turn;
-        entry.record.started = model::MonoTime(1_000_000_000_000 + 3_000_000_000 * turn);
+        entry.record.started = punctual_model::MonoTime(1_000_000_000_000 + 3_000_000_000 * turn);
     }
     run
 }

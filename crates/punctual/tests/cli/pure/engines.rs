@@ -112,10 +112,10 @@ fn every_ready_plan_can_be_exported() {
         let name = plan["name"].as_str().unwrap();
         let out = scratch.path(name);
         run(&mut export("lava", Path::new(name), &out)).expect_success();
-        let written = model::Plan::parse(&std::fs::read_to_string(out.join("plan.toml")).unwrap()).unwrap();
-        let ready = model::Plan::parse(&punctual(&format!("plan show {name}")).stdout).unwrap();
+        let written = punctual_model::Plan::parse(&std::fs::read_to_string(out.join("plan.toml")).unwrap()).unwrap();
+        let ready = punctual_model::Plan::parse(&punctual(&format!("plan show {name}")).stdout).unwrap();
         assert!(written.seed.is_some(), "{name}");
-        assert_eq!(model::Plan { seed: ready.seed, ..written }, ready);
+        assert_eq!(punctual_model::Plan { seed: ready.seed, ..written }, ready);
     }
     let kernel = scratch.file("bzImage", "");
     let own = scratch.file("own.toml", format!("[axes]\nkernel = [\"{}\"]\n", kernel.display()));

@@ -2,8 +2,8 @@
 
 use crate::program::{PROGRAM, ProgramOutput, Scratch, ended};
 use crate::session::play;
-use analysis::testing::RunBuilder;
-use model::Header;
+use punctual_analysis::testing::RunBuilder;
+use punctual_model::Header;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
@@ -41,7 +41,7 @@ fn no_name_in_a_run_acts_upon_a_terminal_or_forges_a_line() {
     for format in ["text", "json", "csv", "md", "junit", "tap", "lava", "prom", "text --all"] {
         let words: Vec<&str> = ["show", path(&dir), "--format"].into_iter().chain(format.split(' ')).collect();
         let said = bounded(&words);
-        let acts = |c: char| c != '\n' && !model::is_plain(c);
+        let acts = |c: char| c != '\n' && !punctual_model::is_plain(c);
         assert!(!said.stdout.contains(acts) && !said.stderr.contains(acts), "{format}: {said:?}");
         let forged = said.stdout.lines().any(|line| line.starts_with("<LAVA_SIGNAL_TESTCASE TEST_CASE_ID=forged"));
         assert!(!forged, "{format}: {said:?}");

@@ -2,7 +2,7 @@
 
 use crate::program::{Scratch, UNPRIVILEGED, is_root, run, set_mode, skip_unless, wrapped};
 use crate::session::play;
-use analysis::testing::RunBuilder;
+use punctual_analysis::testing::RunBuilder;
 
 /// A run of one block of 200 ms that keeps its limit, begun so many hours after another one.
 fn a_run(hours: u64, policies: &[&str]) -> RunBuilder {

@@ -3,10 +3,10 @@
 use crate::program::{Scratch, finish, in_test, is_installed, run, skip_unless};
 use crate::pure::lab_kernels::system;
 use crate::session::play;
+use punctual_sys::testing::comes_true;
 use std::fs;
 use std::path::Path;
 use std::process::{Command, Stdio};
-use sys::testing::comes_true;
 
 #[test]
 fn nothing_but_files_is_taken_out_of_a_package() {
@@ -32,7 +32,7 @@ fn a_signal_ends_what_is_started_to_fetch_a_kernel_and_nothing_stays() {
         assert!(comes_true(|| started.exists()), "{kernel}");
         let pid = fs::read_to_string(&started).unwrap().trim().to_owned();
         fs::remove_file(&started).unwrap();
-        sys::process::signal(fetch.id(), libc::SIGTERM).unwrap();
+        punctual_sys::process::signal(fetch.id(), libc::SIGTERM).unwrap();
         assert!(comes_true(|| fetch.try_wait().unwrap().is_some()), "{kernel}: it goes on");
         let said = finish(fetch);
         assert_eq!(said.status, 1, "{said:?}");

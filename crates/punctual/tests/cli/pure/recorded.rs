@@ -1,7 +1,7 @@
 //! Recorded traces: judged without a machine, the same everywhere; what cannot be read is one line.
 
 use crate::session::play;
-use ftrace::testing::loop_file;
+use punctual_ftrace::testing::loop_file;
 
 #[test]
 fn a_recorded_trace_has_its_threads_and_why_they_were_late() {

@@ -3,7 +3,7 @@
 use crate::program::{Scratch, command, punctual, run};
 use crate::servo::{FAULTS, Fault, all_faults, is_of};
 use expect_test::expect_file;
-use model::{Cause, Explanation, Share};
+use punctual_model::{Cause, Explanation, Share};
 use serde_json::Value;
 use std::fmt::Write;
 use std::path::{Path, PathBuf};

@@ -3,7 +3,7 @@
 use crate::places::{Places, go_on};
 use crate::program::{ProgramOutput, Scratch, Start, command, finish, punctual, run, wrapped};
 use crate::session::play;
-use analysis::testing::RunBuilder;
+use punctual_analysis::testing::RunBuilder;
 use std::fs;
 use std::path::Path;
 

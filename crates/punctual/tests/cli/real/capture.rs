@@ -4,7 +4,7 @@ use crate::program::{
     Scratch, UNPRIVILEGED, command, inconclusive, machine_and_scratch, punctual, run, set_mode, skip_unless, wrapped,
 };
 use crate::real::explain::{instances, left_behind};
-use ftrace::DatFile;
+use punctual_ftrace::DatFile;
 use std::fs::File;
 use std::path::Path;
 use std::process::Command;
@@ -22,11 +22,11 @@ fn read(path: &Path) -> (u64, Vec<String>) {
         events += counted.events;
     }
     let machine = file.head.machine.unwrap();
-    assert_eq!(Some(&machine.kernel), host::kernel_release().as_ref());
+    assert_eq!(Some(&machine.kernel), punctual_host::kernel_release().as_ref());
     assert_eq!((machine.architecture.as_str(), file.clock.as_str()), (std::env::consts::ARCH, "mono"));
     // The names of threads that do not appear in an event as well.
     let own = i32::try_from(std::process::id()).unwrap();
-    assert!(!host::is_initial_pid_namespace() || file.head.names.contains_key(&own), "{own}");
+    assert!(!punctual_host::is_initial_pid_namespace() || file.head.names.contains_key(&own), "{own}");
     (events, trace.names.into_values().collect())
 }
 

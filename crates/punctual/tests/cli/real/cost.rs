@@ -3,7 +3,7 @@
 use crate::program::{
     Scratch, command, inconclusive, is_installed, machine, machine_and_scratch, punctual, run, skip_unless,
 };
-use model::{COST_OPERATIONS, CostOperation};
+use punctual_model::{COST_OPERATIONS, CostOperation};
 use std::process::Command;
 
 /// System calls of one operation, in all its processes together. Calls before and after the operations (`read` and
@@ -174,7 +174,7 @@ fn all_operations_are_measured_or_skipped_by_name() {
     };
     let (measured, skipped) = (names("operations"), names("skipped"));
     for one in cost["skipped"].as_array().unwrap() {
-        assert_eq!(one["reason"], workload::cost::NOT_REACHED, "{one}");
+        assert_eq!(one["reason"], punctual_workload::cost::NOT_REACHED, "{one}");
     }
     if !skipped.is_empty() {
         inconclusive(&format!("the machine was too slow to reach {skipped:?}"));

@@ -4,12 +4,12 @@ use crate::program::{
     PROGRAM, ProgramOutput, Scratch, Start, a_cpu, command, finish, inconclusive, is_installed, is_root, is_stopped,
     machine, machine_and_scratch, punctual, read_json, run, skip_unless,
 };
+use punctual_sys::process;
+use punctual_sys::testing::comes_true;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Write};
 use std::os::unix::process::CommandExt;
 use std::process::{Command, Stdio};
-use sys::process;
-use sys::testing::comes_true;
 
 /// Lines of `punctual cyclictest` that the original lacks.
 const OURS: [&str; 5] = ["# Missed Cycles:", "# Policies:", "# Lost Samples:", "# Early Wakeups:", "# Still Waiting:"];

@@ -1,7 +1,7 @@
 //! Runs that end when two cells are decided, and cells that are measured twice: they say what their records say.
 
 use crate::program::{Scratch, a_cpu, command, header, inconclusive, machine, machine_and_scratch, punctual, run};
-use model::Until;
+use punctual_model::Until;
 
 /// A plan of one load and these policies; blocks of a second.
 pub(crate) fn plan(load: &str, policies: &str) -> String {

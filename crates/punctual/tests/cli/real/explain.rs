@@ -4,10 +4,10 @@ use crate::program::{
     a_cpu, cell, command, entries, inconclusive, is_root, kill_and_wait, machine, machine_and_scratch, punctual,
     read_json, record, run, skip_unless, start_cell, wait_for_progress, wrapped,
 };
-use model::{Cell, Conditions, Explain, ExplainRecord, Explanation, Phase, Record, Span};
+use punctual_model::{Cell, Conditions, Explain, ExplainRecord, Explanation, Phase, Record, Span};
+use punctual_sys::testing::comes_true;
+use punctual_sys::{process, sched};
 use std::path::{Path, PathBuf};
-use sys::testing::comes_true;
-use sys::{process, sched};
 
 /// The `instances` directory of tracefs; prints that the test is skipped and returns `None` without tracefs or root.
 pub(crate) fn instances() -> Option<PathBuf> {
@@ -207,7 +207,7 @@ fn root_a_wake_up_begins_with_its_interrupt() {
     assert!(irq.n <= all.n + thread.lost + u64::from(thread.censored.is_some()), "{irq:?} {thread:?}");
     assert!(irq.min_ns > Some(0), "{:?}", irq.min_ns);
     if irq.n == all.n && thread.censored.is_none() {
-        let numbers = |one: &model::Histogram| (one.min_ns, one.max_ns, one.sum_ns);
+        let numbers = |one: &punctual_model::Histogram| (one.min_ns, one.max_ns, one.sum_ns);
         let ((min, max, sum), (all_min, all_max, all_sum)) = (numbers(irq), numbers(all));
         assert!(min < all_min && max < all_max && sum < all_sum, "{irq:?} {all:?}");
     } else {
@@ -386,7 +386,7 @@ fn root_exported_spikes_are_the_kept_ones_and_trace_cmd_reads_them() {
     };
     let mut in_files: Vec<_> = names("json").into_iter().map(told).collect();
     in_files.sort();
-    let mut here: Vec<_> = worst.iter().map(|one| (one.latency.ns(), analysis::explain::blame(one))).collect();
+    let mut here: Vec<_> = worst.iter().map(|one| (one.latency.ns(), punctual_analysis::explain::blame(one))).collect();
     here.sort();
     assert_eq!(in_files, here);
     skip_unless!(crate::program::is_installed("trace-cmd", "trace-cmd"));

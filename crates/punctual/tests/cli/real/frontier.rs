@@ -1,9 +1,9 @@
 //! Searches for the smallest period sustained, on this machine: form and consistency of the result, not its value.
 
 use crate::program::{ProgramOutput, Start, a_cpu, command, finish, machine, machine_and_scratch, run, running};
+use punctual_sys::process;
+use punctual_sys::testing::comes_true;
 use serde_json::Value;
-use sys::process;
-use sys::testing::comes_true;
 
 /// A short search on one CPU.
 fn search(arguments: &str) -> ProgramOutput {

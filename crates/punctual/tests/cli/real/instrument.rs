@@ -4,10 +4,10 @@ use crate::program::{
     Scratch, a_cpu, entries, inconclusive, is_installed, machine_and_scratch, punctual, run_seeded, running,
     skip_unless,
 };
-use model::Record;
+use punctual_model::Record;
+use punctual_sys::testing::comes_true;
 use std::path::Path;
 use std::process::Command;
-use sys::testing::comes_true;
 
 /// A plan of cells on one CPU, measured by these programs: `program = "...", read = "..."`, besides `first` methods.
 pub(crate) fn plan(duration: &str, first: &str, programs: &[&str]) -> String {

@@ -6,9 +6,9 @@ use crate::program::{
     MARK, PROGRAM, Start, a_cpu, a_cpu_and_the_others, command, finish, inconclusive, is_installed, machine, mark, run,
     skip_unless, wait_for_line,
 };
+use punctual_sys::testing::comes_true;
+use punctual_sys::{process, sched};
 use std::process::{Command, Stdio};
-use sys::testing::comes_true;
-use sys::{process, sched};
 
 /// Output of `punctual measure` for 2.5 s on its own terminal, by script(1).
 pub(crate) fn on_a_terminal(variables: &[(&str, &str)]) -> String {

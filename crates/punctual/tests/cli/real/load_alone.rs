@@ -4,10 +4,10 @@ use crate::program::{
     PROGRAM, ProgramOutput, Start, command, finish, inconclusive, is_installed, machine, punctual, run, running,
     skip_unless,
 };
+use punctual_sys::process;
+use punctual_sys::testing::comes_true;
 use std::io::Read;
 use std::process::{Command, Stdio};
-use sys::process;
-use sys::testing::comes_true;
 
 #[test]
 fn a_load_runs_for_as_long_as_asked_and_shows_its_rate() {

@@ -7,10 +7,10 @@ use crate::program::{
     wait_for_progress,
 };
 use crate::real::placement::load_of;
-use model::{Cell, Conditions, Load, Percent};
+use punctual_model::{Cell, Conditions, Load, Percent};
+use punctual_sys::process;
+use punctual_sys::testing::comes_true;
 use std::process::Child;
-use sys::process;
-use sys::testing::comes_true;
 
 /// Every load of this program that needs no other one.
 pub(crate) fn built_in() -> impl Iterator<Item = &'static str> + Clone {

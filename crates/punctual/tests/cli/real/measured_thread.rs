@@ -4,10 +4,10 @@ use crate::program::{
     MARK, PROGRAM, Scratch, a_cpu, cell, command, finish, inconclusive, is_installed, is_root, machine, mark, record,
     running, skip_unless, start_cell, wait_for_progress,
 };
-use model::{Cell, Conditions, Record, Span, ThreadRecord};
+use punctual_model::{Cell, Conditions, Record, Span, ThreadRecord};
+use punctual_sys::sched;
+use punctual_sys::testing::comes_true;
 use std::process::Command;
-use sys::sched;
-use sys::testing::comes_true;
 
 #[test]
 fn a_normal_thread_has_what_was_asked() {
@@ -31,7 +31,7 @@ fn a_normal_thread_has_what_was_asked() {
 fn root_a_real_time_thread_has_its_settings_and_never_faults_or_allocates() {
     skip_unless!(is_root());
     let _machine = machine();
-    let cpus = sys::sched::affinity(0).unwrap().to_string();
+    let cpus = punctual_sys::sched::affinity(0).unwrap().to_string();
     let dma = std::path::Path::new("/dev/cpu_dma_latency").exists().then_some(0);
     let asked = Cell {
         lock_memory: true,
@@ -212,7 +212,7 @@ fn a_process_has_one_itimer_so_each_cpu_gets_a_process() {
 /// A cell of a process for each CPU, 250 us apart.
 pub(crate) fn itimers_apart() -> Cell {
     Cell {
-        task: model::Task::Cyclic(model::Method::Itimer),
+        task: punctual_model::Task::Cyclic(punctual_model::Method::Itimer),
         conditions: Conditions { distance: Some(Span(250_000)), ..Conditions::default() },
         ..cell("other", "messaging:groups=1", &sched::affinity(0).unwrap().to_string(), "1s")
     }
@@ -226,7 +226,7 @@ fn threads_of_different_periods_run_at_the_same_time() {
         return;
     }
     let _machine = machine();
-    let two: model::CpuSet = cpus.iter().take(2).collect();
+    let two: punctual_model::CpuSet = cpus.iter().take(2).collect();
     let step = |method: &str| Cell {
         task: method.parse().unwrap(),
         conditions: Conditions { period_step: Some(Span(500_000)), warm_up: Span(5_000_000), ..Conditions::default() },
@@ -238,7 +238,7 @@ fn threads_of_different_periods_run_at_the_same_time() {
         let [first, second] = &record.threads[..] else { panic!("{method}: two threads") };
         assert!(first.is_consistent() && second.is_consistent(), "{method}: {record:?}");
         assert_eq!((first.cycles_due, second.cycles_due), (1_500, 1_000), "{method}: 3:2");
-        assert_eq!((first.period, second.period.map(model::Period::ns)), (None, Some(1_500_000)), "{method}");
+        assert_eq!((first.period, second.period.map(punctual_model::Period::ns)), (None, Some(1_500_000)), "{method}");
         assert_eq!((&record.cell, record.measured), (&asked, Span(1_500_000_000)), "{method}");
         if method == "itimer" {
             assert_eq!((first.stretch, second.stretch), (None, None), "each process cuts its own slices");
@@ -256,7 +256,7 @@ fn threads_of_different_periods_run_at_the_same_time() {
     if record.threads.iter().all(|thread| thread.recorded == 0) {
         return inconclusive("no thread has woken up");
     }
-    assert_eq!(record.ended, model::Ended::Stopped);
+    assert_eq!(record.ended, punctual_model::Ended::Stopped);
     for thread in &record.threads {
         assert!(thread.is_consistent(), "{thread:?}");
         // It ends with its last wake-up.
@@ -321,6 +321,6 @@ fn root_a_nice_start_is_not_handed_on_to_the_load() {
     };
     let found: Vec<_> = running().into_iter().filter_map(nice_of).collect();
     assert!(found.len() > 40 && found.iter().all(|nice| nice == "0"), "{found:?}");
-    sys::process::signal(child.id(), libc::SIGINT).unwrap();
+    punctual_sys::process::signal(child.id(), libc::SIGINT).unwrap();
     assert_eq!(record(child).threads[0].achieved.policy.to_string(), "other");
 }

@@ -6,13 +6,13 @@ use crate::program::{
 };
 use crate::real::explain::instances;
 use crate::session::play;
+use punctual_sys::process;
+use punctual_sys::testing::comes_true;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use sys::process;
-use sys::testing::comes_true;
 
 /// A monitor of one CPU with windows of a second, which a normal user may start, and its lines on stderr.
 pub(crate) struct Running {

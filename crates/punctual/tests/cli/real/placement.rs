@@ -4,10 +4,10 @@ use crate::program::{
     Start, a_cpu, a_cpu_and_the_others, cell, command, is_root, kill_and_wait, machine, running, skip_unless,
     start_cell, wait_for_progress,
 };
-use model::{Cell, Conditions, CpuSet};
+use punctual_model::{Cell, Conditions, CpuSet};
+use punctual_sys::testing::comes_true;
+use punctual_sys::{process, sched};
 use std::process::Child;
-use sys::testing::comes_true;
-use sys::{process, sched};
 
 /// A process as shown by /proc.
 #[derive(Debug)]

@@ -6,12 +6,12 @@ use crate::program::{
 };
 use crate::real::explain::instances;
 use crate::session::play;
-use model::{ExplainRecord, Explanation, TargetRecord};
+use punctual_model::{ExplainRecord, Explanation, TargetRecord};
+use punctual_sys::testing::comes_true;
 use serde_json::Value;
 use std::io::{BufRead, BufReader, Read};
 use std::net::UdpSocket;
 use std::process::{Child, Command, Stdio};
-use sys::testing::comes_true;
 
 /// Three machines on one network, which is in the namespace of the host.
 pub(crate) struct Network {

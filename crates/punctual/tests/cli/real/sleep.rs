@@ -6,10 +6,10 @@ use crate::program::{
     Scratch, a_cpu, cell, command, finish, inconclusive, is_installed, is_root, kill_and_wait, machine_and_scratch,
     record, run, running, skip_unless, start_cell, wait_for_progress,
 };
-use model::{Cell, Ended, Record};
+use punctual_model::{Cell, Ended, Record};
+use punctual_sys::process;
+use punctual_sys::testing::comes_true;
 use std::process::{Child, Command, Stdio};
-use sys::process;
-use sys::testing::comes_true;
 
 /// Each language, a program that it needs, and the Debian package of that program.
 pub(crate) const LANGUAGES: [(&str, &str, &str); 5] = [

@@ -7,9 +7,9 @@ use crate::program::{
     a_cpu, cell, command, inconclusive, is_root, is_stopped, machine, record, skip_unless, start_cell,
     wait_for_progress,
 };
-use model::{Bucket, Cell, Conditions, Ended, ThreadRecord};
-use sys::testing::comes_true;
-use sys::{process, sched};
+use punctual_model::{Bucket, Cell, Conditions, Ended, ThreadRecord};
+use punctual_sys::testing::comes_true;
+use punctual_sys::{process, sched};
 
 #[test]
 fn a_stopped_cell_accounts_for_every_due_time() {

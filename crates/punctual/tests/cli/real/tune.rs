@@ -5,10 +5,10 @@ use crate::program::{
     machine_and_scratch, punctual, run, running, skip_unless,
 };
 use crate::pure::schema::assert_conforms;
+use punctual_sys::process;
+use punctual_sys::testing::comes_true;
 use std::path::Path;
 use std::process::{Child, Command};
-use sys::process;
-use sys::testing::comes_true;
 
 /// One CPU, little time.
 pub(crate) fn small(scratch: &Scratch, more: &str) -> String {

@@ -6,14 +6,14 @@ use crate::program::{
 };
 use crate::real::explain::{instances, of_child};
 use crate::servo::{Program, compiled, did_nothing, explained, may_watch, words};
-use model::{Entry, Record, WatchRecord, WatchedThread};
 use parquet::file::reader::{FileReader, SerializedFileReader};
 use parquet::record::RowAccessor;
+use punctual_model::{Entry, Record, WatchRecord, WatchedThread};
+use punctual_sys::testing::comes_true;
 use serde_json::Value;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use sys::testing::comes_true;
 
 /// A loop in Python on a grid of 2 ms: its file, which runs until it is ended.
 pub(crate) fn a_loop(scratch: &Scratch) -> PathBuf {
@@ -97,7 +97,7 @@ fn root_a_measured_thread_has_the_wake_ups_and_latencies_that_it_records() {
     }
     let [ours]: [WatchedThread; 1] = seen.threads.try_into().unwrap();
     let [theirs] = &theirs.threads[..] else { panic!("one thread") };
-    let model::Releases { timer, thread, interrupt, immediate } = ours.releases;
+    let punctual_model::Releases { timer, thread, interrupt, immediate } = ours.releases;
     assert_eq!(ours.activations, timer + thread + interrupt + immediate, "{ours:#?}");
     // A wait that is open at the end of the cell, which has no sample, may end before the program does.
     let recorded = theirs.recorded..=theirs.recorded + u64::from(theirs.censored.is_some());
@@ -131,7 +131,7 @@ fn root_a_running_process_is_watched_and_left_as_it_was() {
     assert_eq!((ours.process, &ours.ended), (Some(pid), &None));
     assert!(ours.activations > 0, "{ours:#?}");
     assert_eq!(ours.response.n, ours.activations);
-    assert!(record.threads.iter().all(model::ThreadRecord::is_consistent), "{:#?}", record.threads);
+    assert!(record.threads.iter().all(punctual_model::ThreadRecord::is_consistent), "{:#?}", record.threads);
     let rows = SerializedFileReader::new(fs::File::open(&rows).unwrap()).unwrap();
     let rows = rows.get_row_iter(None).unwrap().map(Result::unwrap).filter(|row| row.get_uint(0).unwrap() == ours.tid);
     assert_eq!(u64::try_from(rows.count()).unwrap(), ours.activations, "{ours:#?}");

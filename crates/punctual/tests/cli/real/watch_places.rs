@@ -2,7 +2,7 @@
 
 use crate::program::{Scratch, inconclusive, is_installed, machine_and_scratch, run, skip_unless};
 use crate::servo::{compiled, explained, may_watch, watched, words};
-use model::{CodePlace, ExplainRecord};
+use punctual_model::{CodePlace, ExplainRecord};
 use std::process::Command;
 
 /// All places of an explained program.

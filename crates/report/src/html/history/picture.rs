@@ -3,7 +3,7 @@
 use crate::history::{Buckets, day};
 use crate::html::markup::{Markup, Text};
 use crate::html::scale::{BOTTOM, LEFT, Log, RIGHT, TOP, time_label};
-use analysis::history::{Point, Response, SeriesHistory};
+use punctual_analysis::history::{Point, Response, SeriesHistory};
 use std::fmt::Write;
 
 /// Rows of the heat map.

@@ -2,9 +2,9 @@
 
 use super::{check, own, run};
 use crate::{ImportedSet, Results, html};
-use analysis::testing::imported_thread as thread;
-use analysis::{summarise, summarise_imported};
-use model::{
+use punctual_analysis::testing::imported_thread as thread;
+use punctual_analysis::{summarise, summarise_imported};
+use punctual_model::{
     Beyond, Histogram, ImportHeader, Imported, ImportedThread, Requirement, Slice, Source, Span, StatedConditions,
 };
 

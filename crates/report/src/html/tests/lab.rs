@@ -73,7 +73,7 @@ fn the_rate_of_the_load_stands_beside_each_latency_of_a_kernel() {
         assert!(page.contains(words), "{words}");
     }
     let mut text = Vec::new();
-    let summary = analysis::summarise(&run.header, &run.entries);
+    let summary = punctual_analysis::summarise(&run.header, &run.entries);
     crate::text(&mut text, &own("run", &run, &summary), crate::Style::plain(80)).unwrap();
     let text = String::from_utf8(text).unwrap();
     assert!(text.contains("load/s: rate of the load"), "{text}");

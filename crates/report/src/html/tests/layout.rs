@@ -1,8 +1,8 @@
 //! Pages of large and of unusual runs: pivots, many CPUs, incomplete runs, answers, costs.
 
 use super::*;
-use analysis::testing::{host, response};
-use model::{Failed, Planned};
+use punctual_analysis::testing::{host, response};
+use punctual_model::{Failed, Planned};
 
 /// Cells of these kernels and loads under two policies; `last` is the last latency of each cell by its number.
 fn kernels_by_loads(kernels: &[&str], loads: &[&str], policies: &[&str]) -> RunBuilder {
@@ -111,8 +111,11 @@ fn pages_of_answers_count_answers_and_name_the_target() {
         run.cell("none", policy);
         run.header.cells.last_mut().unwrap().task = "response:udp:board:4001".parse().unwrap();
     }
-    let board =
-        model::Host { hostname: Some("board".to_owned()), command_line: Some("isolcpus=1".to_owned()), ..host() };
+    let board = punctual_model::Host {
+        hostname: Some("board".to_owned()),
+        command_line: Some("isolcpus=1".to_owned()),
+        ..host()
+    };
     for cell in 0..2 {
         run.measure(0, cell, |_, cycle| 40_000 + i64::try_from(cycle % 97).unwrap() * 40);
         let answered = run.entries.last_mut().unwrap().record.response.as_mut().unwrap();

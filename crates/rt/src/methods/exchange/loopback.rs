@@ -2,7 +2,7 @@
 
 use super::LoggerWait;
 use crate::line::{Line, LineEvent, Message};
-use model::{ClockId, Span};
+use punctual_model::{ClockId, Span};
 use std::io;
 use std::net::{Ipv4Addr, UdpSocket};
 use std::sync::atomic::Ordering::Relaxed;
@@ -22,15 +22,15 @@ impl LoggerWait {
         let message = Message { is_answer: true, session: self.logger.session, number: 0 };
         let mut took = [0; OWN_EXCHANGES];
         for took in &mut took {
-            let limit = sys::clock::now(ClockId::Monotonic).plus(OWN_TIMEOUT);
+            let limit = punctual_sys::clock::now(ClockId::Monotonic).plus(OWN_TIMEOUT);
             self.timer.arm(limit).map_err(io::Error::from_raw_os_error)?;
-            let began = sys::clock::monotonic();
+            let began = punctual_sys::clock::monotonic();
             let exchange = || -> Result<bool, i32> {
                 line.send(&message, None)?;
                 Ok(line.wait_before(&self.timer)? && line.receive()? != LineEvent::Foreign)
             };
             match exchange() {
-                Ok(true) => *took = sys::clock::monotonic().0.saturating_sub(began.0),
+                Ok(true) => *took = punctual_sys::clock::monotonic().0.saturating_sub(began.0),
                 Ok(false) => return Err(io::ErrorKind::TimedOut.into()),
                 Err(errno) => return Err(io::Error::from_raw_os_error(errno)),
             }

@@ -4,7 +4,7 @@ use crate::line::{Line, LineEvent, Message};
 use crate::link::{Target, add, count};
 use crate::wire::Interrupt;
 use crate::{Completion, LogWriter, RtSection, Sample, Triggered, Wait};
-use model::{ClockId, ClockTime, Cycle, Schedule};
+use punctual_model::{ClockId, ClockTime, Cycle, Schedule};
 use std::cell::{Cell, RefCell};
 use std::net::SocketAddr;
 
@@ -94,7 +94,7 @@ impl TargetWait {
 impl Wait for TargetWait {
     #[inline]
     fn now(&self, _rt: &RtSection<'_>) -> ClockTime {
-        sys::clock::now(ClockId::Monotonic)
+        punctual_sys::clock::now(ClockId::Monotonic)
     }
 
     fn trigger(&self, rt: &RtSection<'_>, _schedule: &Schedule, cycle: Cycle) -> Result<Triggered, i32> {

@@ -5,7 +5,7 @@ use crate::LinkCounts;
 use crate::link::Target;
 use crate::methods::{AnyWait, tests::run as run_by};
 use crate::{LinkEnd, LogReader, LoopResult, sample_log};
-use model::{MonoTime, Period};
+use punctual_model::{MonoTime, Period};
 use std::collections::BTreeMap;
 use std::net::{Ipv4Addr, SocketAddr, UdpSocket};
 use std::sync::Arc;
@@ -160,7 +160,9 @@ fn answers_are_limited_in_the_long_run() {
 /// 20 triggers of 5 ms; returns the samples.
 fn run(end: LinkEnd) -> (Vec<(u64, i64)>, Result<LoopResult, i32>) {
     let period = Period::try_from(Span(5_000_000)).unwrap();
-    let waiting = AnyWait::new(model::Method::CLOCK_NANOSLEEP, model::Policy::OTHER, period, Some(end)).unwrap();
+    let waiting =
+        AnyWait::new(punctual_model::Method::CLOCK_NANOSLEEP, punctual_model::Policy::OTHER, period, Some(end))
+            .unwrap();
     run_by(&waiting, ClockId::Monotonic, period, Span(20_000_000))
 }
 
@@ -169,14 +171,14 @@ fn run(end: LinkEnd) -> (Vec<(u64, i64)>, Result<LoopResult, i32>) {
 fn echo(socket: &UdpSocket, is_over: &AtomicBool) -> Vec<(u64, i64)> {
     let (mut answered, mut bytes) = (Vec::new(), [0; 64]);
     let mut answer = |trigger: &Message, from: SocketAddr, came: MonoTime| {
-        let held = sys::clock::monotonic().since(came).0;
+        let held = punctual_sys::clock::monotonic().since(came).0;
         socket.send_to(&Message { is_answer: true, ..*trigger }.bytes(), from).unwrap();
         answered.push((trigger.number, held));
     };
     let mut held: Option<(u64, Message, MonoTime)> = None;
     loop {
         let (len, from) = socket.recv_from(&mut bytes).unwrap();
-        let came = sys::clock::monotonic();
+        let came = punctual_sys::clock::monotonic();
         if is_over.load(Relaxed) {
             return answered;
         }

@@ -4,7 +4,7 @@ use super::{Answer, LoggerWait, Trigger};
 use crate::link::Logger;
 use crate::wire::Interrupt;
 use crate::{RtSection, Sample, Wait};
-use model::{ClockTime, Cycle, Nanos, Schedule, Span};
+use punctual_model::{ClockTime, Cycle, Nanos, Schedule, Span};
 
 /// Maximum number of events taken at once: a floating wire may interrupt without end.
 const MAX_TAKEN: usize = 1000;
@@ -141,14 +141,15 @@ mod tests {
     #[test]
     fn a_late_answer_is_waited_for_and_nothing_is_left_for_the_next_trigger() {
         let (wait, counts, mut writer) = wait();
-        let schedule = Schedule { first_due: ClockTime(0), period: model::Period::try_from(Span(1_000_000)).unwrap() };
+        let schedule =
+            Schedule { first_due: ClockTime(0), period: punctual_model::Period::try_from(Span(1_000_000)).unwrap() };
         let settle = || {
             let (settled, allocations) = RtSection::enter(|rt| wait.settle(rt, &schedule, schedule.cycle(0)));
             assert_eq!(allocations, 0);
             (settled, wait.triggers.has_open())
         };
         assert_eq!(settle(), (Ok(None), false), "nothing is to be waited for");
-        let began = sys::clock::monotonic();
+        let began = punctual_sys::clock::monotonic();
         sent(&wait, 5, began.0);
         wait.consecutive_timeouts.set(2);
         let device = std::thread::spawn(move || {
@@ -160,7 +161,7 @@ mod tests {
         });
         // The answer comes during a wait or before it, and counts with its whole delay.
         let mut late = None;
-        let comes = sys::testing::comes_true(|| {
+        let comes = punctual_sys::testing::comes_true(|| {
             let (settled, has_open) = settle();
             late = settled.unwrap();
             assert_ne!(late.is_some(), has_open);
@@ -169,17 +170,19 @@ mod tests {
         assert!(comes);
         let late = late.unwrap();
         assert!(
-            late.cycle == 5 && late.latency.0 > 0 && late.latency <= sys::clock::monotonic().since(began),
+            late.cycle == 5 && late.latency.0 > 0 && late.latency <= punctual_sys::clock::monotonic().since(began),
             "{late:?}"
         );
         let writer = device.join().unwrap();
         assert_eq!(settle(), (Ok(None), false));
         assert_eq!(wait.consecutive_timeouts.get(), 0, "the peer is there");
         assert_eq!((counts.late.load(Relaxed), counts.foreign.load(Relaxed)), (1, 3));
-        let began = sys::clock::monotonic();
+        let began = punctual_sys::clock::monotonic();
         sent(&wait, 6, began.0);
         assert_eq!(settle(), (Ok(None), true), "the next one is sent, and this one still has no answer");
-        assert!(sys::clock::monotonic().since(began).0 >= Logger::ANSWER_TIMEOUT.ns().cast_signed() - 1_000_000);
+        assert!(
+            punctual_sys::clock::monotonic().since(began).0 >= Logger::ANSWER_TIMEOUT.ns().cast_signed() - 1_000_000
+        );
         assert_eq!(counts.late.load(Relaxed), 1);
         drop(writer);
     }

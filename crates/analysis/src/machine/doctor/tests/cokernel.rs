@@ -1,7 +1,7 @@
 //! Machines with a co-kernel, and advice on them.
 
 use super::*;
-use model::{CoKernel, Cobalt, Evl, Gravity};
+use punctual_model::{CoKernel, Cobalt, Evl, Gravity};
 
 /// A machine on which Cobalt runs on both CPUs, with this change.
 fn cobalt(host: &mut Host, change: impl FnOnce(&mut CoKernel, &mut Cobalt)) {

@@ -3,11 +3,11 @@
 use super::NamedRuns;
 use crate::cli::commands::cells;
 use crate::cli::terminal::note;
-use analysis::ImportedCell;
-use analysis::comparison::{Comparison, Question, compare_imported};
+use punctual_analysis::ImportedCell;
+use punctual_analysis::comparison::{Comparison, Question, compare_imported};
+use punctual_store::ImportedRun;
 use std::error::Error;
 use std::path::Path;
-use store::ImportedRun;
 
 /// The comparison of imported measurements; `None` for runs of this program. Errors: if only one of two runs is
 /// imported, or the words do not name two measurements.
@@ -46,17 +46,17 @@ pub(super) fn compare(named: &NamedRuns<'_>, question: &Question<'_>) -> Result<
 }
 
 /// The names of the imported measurements in `dir`; empty for a run of this program.
-pub(super) fn names_of(dir: &Path) -> Result<Vec<String>, store::StoreError> {
-    let run = store::read_imported(dir)?;
+pub(super) fn names_of(dir: &Path) -> Result<Vec<String>, punctual_store::StoreError> {
+    let run = punctual_store::read_imported(dir)?;
     Ok(run.iter().flat_map(cells_of).map(|cell| cell.name).collect())
 }
 
 fn cells_of(run: &ImportedRun) -> Vec<ImportedCell> {
-    analysis::summarise_imported(&run.measurements, &run.header.require).cells
+    punctual_analysis::summarise_imported(&run.measurements, &run.header.require).cells
 }
 
-fn read(dir: &Path) -> Result<Option<Vec<ImportedCell>>, store::StoreError> {
-    let run = store::read_imported(dir)?;
+fn read(dir: &Path) -> Result<Option<Vec<ImportedCell>>, punctual_store::StoreError> {
+    let run = punctual_store::read_imported(dir)?;
     run.iter().flat_map(|run| &run.damage).for_each(|damage| note(format_args!("punctual: {damage}")));
     Ok(run.as_ref().map(cells_of))
 }

@@ -3,7 +3,7 @@
 //! The one list that permission, announcement, resumption and dry run share. [`of_cell`] names every field and every
 //! kind of a cell, so that a new one does not compile until it is listed here.
 
-use model::{
+use punctual_model::{
     Cell, Conditions, Explain, FileLoad, Instrument, Kernel, KernelLoad, KernelSource, LabKernel, Link, Load, LoadPart,
     Program, Roles, Runtime, Site, Task, Tool, WatchTarget,
 };

@@ -1,11 +1,11 @@
 //! Ownership of files and of their places: whether another user may have written a plan or a run.
 
+use punctual_sys::process;
+use punctual_workload::instrument;
 use std::fs::{File, Metadata};
 use std::io;
 use std::os::unix::fs::MetadataExt;
 use std::path::{Component, Path, PathBuf};
-use sys::process;
-use workload::instrument;
 
 /// Reason for which the file `opened` under the name `path` is not the user's own; `None` if it is. Errors: if its
 /// owner cannot be read.

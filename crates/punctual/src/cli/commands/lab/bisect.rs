@@ -3,8 +3,8 @@
 use super::TestCell;
 use crate::cli::arguments::LabBisectArguments;
 use crate::cli::terminal::{Outcome, note, one_line, output};
-use campaign::{KernelLimits, LocalOrLab, TestOutcome};
-use model::{Load, Policy, Task};
+use punctual_campaign::{KernelLimits, LocalOrLab, TestOutcome};
+use punctual_model::{Load, Policy, Task};
 use std::error::Error;
 use std::str::FromStr;
 use std::sync::Arc;

@@ -3,14 +3,14 @@
 use super::TestCell;
 use crate::cli::arguments::{Format, LabCheckArguments};
 use crate::cli::terminal::{ERROR, Outcome, note, output};
-use campaign::{Executor, LocalOrLab};
-use model::{CpuSet, Load, Period, Policy, Record, Span};
-use report::json::{LabCheckDocument, RecordDifference};
+use punctual_campaign::{Executor, LocalOrLab};
+use punctual_model::{CpuSet, Load, Period, Policy, Record, Span};
+use punctual_report::json::{LabCheckDocument, RecordDifference};
+use punctual_sys::sched;
+use punctual_workload::load::{self, Place};
 use serde_json::Value;
 use std::error::Error;
 use std::sync::Arc;
-use sys::sched;
-use workload::load::{self, Place};
 
 /// Number of differences in the text; the first shows their kind.
 const MAX_SHOWN: usize = 5;
@@ -26,7 +26,7 @@ pub(super) fn check(arguments: LabCheckArguments) -> Outcome {
         load: "exec".parse()?,
         policy: "fifo:90".parse()?,
         period: Period::try_from(Span(1_000_000))?,
-        task: model::Task::CLOCK_NANOSLEEP,
+        task: punctual_model::Task::CLOCK_NANOSLEEP,
         duration: Span(300_000_000),
         blocks: 1,
     };
@@ -64,7 +64,7 @@ fn beside(cpus: &CpuSet) -> Result<Vec<load::Running>, Box<dyn Error>> {
 }
 
 fn cpus_of(cpus: &CpuSet) -> String {
-    analysis::wording::things(cpus.len().try_into().unwrap_or(u64::MAX), "CPU")
+    punctual_analysis::wording::things(cpus.len().try_into().unwrap_or(u64::MAX), "CPU")
 }
 
 fn said(kernel: &str, alone: &Record, cpus: &CpuSet, differences: &[Difference]) -> String {
@@ -86,7 +86,7 @@ fn said(kernel: &str, alone: &Record, cpus: &CpuSet, differences: &[Difference])
 }
 
 fn things(places: usize) -> String {
-    analysis::wording::things(places.try_into().unwrap_or(u64::MAX), "place")
+    punctual_analysis::wording::things(places.try_into().unwrap_or(u64::MAX), "place")
 }
 
 /// Differences of two records.

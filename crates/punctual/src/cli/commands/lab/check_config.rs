@@ -2,13 +2,13 @@
 
 use crate::cli::arguments::{Format, LabCheckConfigArguments};
 use crate::cli::terminal::{Outcome, note, output};
-use analysis::config::{ConfiguredKernel, compare_configs};
-use campaign::Stop;
-use host::HostFs;
-use lab::{FoundConfig, Monitor};
-use model::{Kernel, KernelConfig};
-use report::KernelPair;
-use report::json::ComparedKernel;
+use punctual_analysis::config::{ConfiguredKernel, compare_configs};
+use punctual_campaign::Stop;
+use punctual_host::HostFs;
+use punctual_lab::{FoundConfig, Monitor};
+use punctual_model::{Kernel, KernelConfig};
+use punctual_report::KernelPair;
+use punctual_report::json::ComparedKernel;
 use std::error::Error;
 
 pub(super) fn check_config(arguments: &LabCheckConfigArguments) -> Outcome {
@@ -50,13 +50,13 @@ pub(super) fn check_config(arguments: &LabCheckConfigArguments) -> Outcome {
 
 fn found(kernel: &Kernel, monitor: Monitor<'_>) -> Result<Option<FoundConfig>, Box<dyn Error>> {
     match kernel {
-        Kernel::Running => host::kernel_config(&HostFs::here())
+        Kernel::Running => punctual_host::kernel_config(&HostFs::here())
             .map(|(file, text)| match KernelConfig::parse(&text) {
                 Ok(config) => Ok(FoundConfig { file, config }),
                 Err(err) => Err(format!("{file}: {err}").into()),
             })
             .transpose(),
-        Kernel::Lab(kernel) => Ok(lab::config_of(&kernel.source, monitor)?),
+        Kernel::Lab(kernel) => Ok(punctual_lab::config_of(&kernel.source, monitor)?),
     }
 }
 

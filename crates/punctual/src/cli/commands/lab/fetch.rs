@@ -3,9 +3,9 @@
 use crate::cli::arguments::LabFetchArguments;
 use crate::cli::terminal::redraw::RedrawnLines;
 use crate::cli::terminal::{Outcome, note, output};
-use campaign::Stop;
-use lab::{Fetching, Monitor};
-use model::Kernel;
+use punctual_campaign::Stop;
+use punctual_lab::{Fetching, Monitor};
+use punctual_model::Kernel;
 
 pub(super) fn fetch(arguments: &LabFetchArguments) -> Outcome {
     let stop = Stop::on_signals()?;
@@ -19,7 +19,7 @@ pub(super) fn fetch(arguments: &LabFetchArguments) -> Outcome {
         };
         let mut terminal = RedrawnLines::on_terminal();
         let mut is_said = false;
-        let ready = lab::ready_observed(&of_lab.source, monitor, &mut |fetching| match &mut terminal {
+        let ready = punctual_lab::ready_observed(&of_lab.source, monitor, &mut |fetching| match &mut terminal {
             Some(terminal) => terminal.draw(&[line(fetching).into()], RedrawnLines::size().columns),
             None if !is_said => {
                 is_said = true;
@@ -40,11 +40,11 @@ pub(super) fn fetch(arguments: &LabFetchArguments) -> Outcome {
 }
 
 fn size_of(fetching: Fetching<'_>) -> String {
-    fetching.of_bytes.map(|bytes| format!(", {}", report::size(bytes))).unwrap_or_default()
+    fetching.of_bytes.map(|bytes| format!(", {}", punctual_report::size(bytes))).unwrap_or_default()
 }
 
 fn line(fetching: Fetching<'_>) -> String {
     let Fetching { package, bytes, of_bytes } = fetching;
-    let of = of_bytes.map(|all| format!(" of {}", report::size(all))).unwrap_or_default();
-    format!("fetching {package}: {}{of}", report::size(bytes))
+    let of = of_bytes.map(|all| format!(" of {}", punctual_report::size(all))).unwrap_or_default();
+    format!("fetching {package}: {}{of}", punctual_report::size(bytes))
 }

@@ -3,10 +3,10 @@
 use crate::cli::arguments::{Format, LabListArguments};
 use crate::cli::terminal::{Outcome, note, output};
 use comfy_table::{CellAlignment, ContentArrangement, Table};
-use model::{ListedKernel, ListedKernels};
+use punctual_model::{ListedKernel, ListedKernels};
 
 pub(super) fn list(arguments: &LabListArguments) -> Outcome {
-    let (kernels, asked) = lab::list();
+    let (kernels, asked) = punctual_lab::list();
     let mut text = Vec::new();
     match arguments.format {
         Format::Json => output::json(&mut text, &ListedKernels { kernels: &kernels })?,
@@ -39,7 +39,7 @@ fn drawn(kernels: &[ListedKernel]) -> String {
             kernel.version.clone().unwrap_or_else(dash),
             kernel.flavour.map_or_else(dash, str::to_owned),
             models(kernel),
-            kernel.package_bytes.map_or_else(dash, report::size),
+            kernel.package_bytes.map_or_else(dash, punctual_report::size),
             kernel.path.as_ref().map_or_else(|| "no".to_owned(), |path| path.display().to_string()),
             kernel.package_sha256.as_ref().map_or_else(dash, |sum| sum.chars().take(16).collect()),
         ]);

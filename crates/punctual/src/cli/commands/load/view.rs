@@ -4,8 +4,8 @@ use super::Work;
 use crate::cli::arguments::Format;
 use crate::cli::terminal::redraw::{Line, RedrawnLines};
 use crate::cli::terminal::{note, output};
-use analysis::wording::{duration, things};
-use model::{CpuSet, LoadRecord, Span};
+use punctual_analysis::wording::{duration, things};
+use punctual_model::{CpuSet, LoadRecord, Span};
 use std::error::Error;
 use std::io::{self, IsTerminal};
 use std::time::Duration;
@@ -50,7 +50,8 @@ impl LoadView {
 
     /// Shows the last reading; returns whether stdout still has a reader.
     pub(super) fn second(&mut self, work: &Work) -> Result<bool, Box<dyn Error>> {
-        let machine = work.machine.last().map(|row| report::machine_share(row, self.online)).unwrap_or_default();
+        let machine =
+            work.machine.last().map(|row| punctual_report::machine_share(row, self.online)).unwrap_or_default();
         match &mut self.mode {
             ViewMode::Silent => Ok(true),
             ViewMode::Lines => output::write_while_read(line(work, &machine).as_bytes()),
@@ -97,7 +98,7 @@ fn line(work: &Work, machine: &str) -> String {
     let records = work.records();
     let name = |record: &LoadRecord| if records.len() > 1 { format!("{}: ", record.load) } else { String::new() };
     let parts: Vec<String> =
-        records.iter().map(|record| format!("{}{}", name(record), report::load_rate(&last(record)))).collect();
+        records.iter().map(|record| format!("{}{}", name(record), punctual_report::load_rate(&last(record)))).collect();
     format!("{:7.1} s  {}  {machine}\n", work.elapsed().as_secs_f64(), parts.join("  "))
 }
 
@@ -108,7 +109,7 @@ fn block(work: &Work, machine: &str, ends: Option<Span>) -> Vec<String> {
     let records = work.records();
     let widest = records.iter().map(|record| record.load.chars().count()).max().unwrap_or(0);
     for record in &records {
-        let rate = report::load_rate(&last(record));
+        let rate = punctual_report::load_rate(&last(record));
         lines.push(format!("  {:widest$}  {rate}{}", record.load, lowest(record)));
     }
     lines
@@ -122,7 +123,7 @@ fn lowest(record: &LoadRecord) -> String {
 /// Prints the average rates and the time to stop.
 pub(super) fn sum(work: &Work, stopped: Duration) -> Result<(), Box<dyn Error>> {
     for record in work.records() {
-        let (rate, lowest) = (report::load_rate(&record), lowest(&record));
+        let (rate, lowest) = (punctual_report::load_rate(&record), lowest(&record));
         output::write(format!("{}: {rate}{lowest}\n", record.load).as_bytes())?;
     }
     note(format_args!("stopped in {} ms", stopped.as_millis()));

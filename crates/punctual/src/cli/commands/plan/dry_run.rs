@@ -4,10 +4,10 @@ use super::plan;
 use crate::cli::arguments::{RunArguments, RunFormat};
 use crate::cli::commands::consent;
 use crate::cli::terminal::{Outcome, note, output};
-use analysis::CannotPass;
-use campaign::{Forecast, forecast};
-use model::Header;
-use report::json::{DryRun, PlannedCell, SkippedCell};
+use punctual_analysis::CannotPass;
+use punctual_campaign::{Forecast, forecast};
+use punctual_model::Header;
+use punctual_report::json::{DryRun, PlannedCell, SkippedCell};
 
 /// Shows the run; measures and changes nothing, and needs no privilege.
 pub(in crate::cli) fn dry_run(arguments: &RunArguments) -> Outcome {
@@ -25,7 +25,7 @@ pub(in crate::cli) fn dry_run(arguments: &RunArguments) -> Outcome {
     let mut text = Vec::new();
     match format {
         RunFormat::Json => output::json(&mut text, &run)?,
-        _ => report::dry_run(&run, &mut text, output::style(false))?,
+        _ => punctual_report::dry_run(&run, &mut text, output::style(false))?,
     }
     output::write(&text)?;
     let yes = arguments.common.yes;
@@ -39,12 +39,13 @@ pub(in crate::cli) fn dry_run(arguments: &RunArguments) -> Outcome {
 fn document(forecast: &Forecast) -> Result<DryRun<'_>, std::num::TryFromIntError> {
     let Header { plan, cells, skipped, .. } = &forecast.header;
     let all: Vec<_> = cells.iter().chain(skipped.iter().map(|skipped| &skipped.cell)).cloned().collect();
-    let mut names = analysis::cell_names(&all);
+    let mut names = punctual_analysis::cell_names(&all);
     let skipped_names = names.split_off(cells.len());
     let (settings, programs) = consent::actions(&forecast.header);
     // Every block has each cell once; a shard in virtual time has some of them.
-    let of_block = |block: &[model::Planned]| block.iter().map(|planned| planned.cell_index).collect();
-    let blocks = |order: &Vec<model::Planned>| order.chunk_by(|a, b| a.block == b.block).map(of_block).collect();
+    let of_block = |block: &[punctual_model::Planned]| block.iter().map(|planned| planned.cell_index).collect();
+    let blocks =
+        |order: &Vec<punctual_model::Planned>| order.chunk_by(|a, b| a.block == b.block).map(of_block).collect();
     let order = forecast.order.as_ref().map(blocks);
     let skipped = skipped_names.into_iter().zip(skipped);
     let cannot_pass = CannotPass::all(&plan.require, names.iter().map(String::as_str).zip(cells), plan.repetitions);

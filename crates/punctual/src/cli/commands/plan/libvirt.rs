@@ -1,8 +1,8 @@
 //! Settings of guests' threads taken over from domains of libvirt, so that records hold them and not the file's name.
 
 use crate::cli::terminal::note;
-use import::{Domain, libvirt_domain};
-use model::{GuestThreadKind, GuestThreads, Kernel};
+use punctual_import::{Domain, libvirt_domain};
+use punctual_model::{GuestThreadKind, GuestThreads, Kernel};
 use std::error::Error;
 use std::path::Path;
 

@@ -2,9 +2,9 @@
 
 use crate::cli::arguments::{Format, PlanCommand};
 use crate::cli::terminal::{Outcome, output};
-use analysis::wording::things;
-use model::{Kernel, Plan, PlanError, Policy, UnknownWord};
-use report::json::{ReadyPlan, ReadyPlans};
+use punctual_analysis::wording::things;
+use punctual_model::{Kernel, Plan, PlanError, Policy, UnknownWord};
+use punctual_report::json::{ReadyPlan, ReadyPlans};
 use std::error::Error;
 
 /// Names and texts of all ready plans.
@@ -62,7 +62,7 @@ pub(in crate::cli) fn command(command: &PlanCommand) -> Outcome {
             let plans: Result<Vec<_>, _> = ALL.iter().map(|(name, text)| listed(name, text)).collect();
             let plans = ReadyPlans { plans: plans? };
             match arguments.format {
-                Format::Text => report::ready_plans(&plans, &mut text, output::style(false))?,
+                Format::Text => punctual_report::ready_plans(&plans, &mut text, output::style(false))?,
                 Format::Json => output::json(&mut text, &plans)?,
             }
         }
@@ -73,7 +73,7 @@ pub(in crate::cli) fn command(command: &PlanCommand) -> Outcome {
 
 fn listed(name: &'static str, text: &str) -> Result<ReadyPlan, Box<dyn Error>> {
     let plan = Plan::parse(text).map_err(|err: PlanError| format!("{name}: {err}"))?;
-    let extent = campaign::extent(&plan)?;
+    let extent = punctual_campaign::extent(&plan)?;
     Ok(ReadyPlan {
         name,
         needs: needs(&plan),

@@ -2,8 +2,8 @@
 
 use crate::cli::commands::new_directory::NewDirectory;
 use crate::cli::terminal::note;
-use analysis::tune::{Tuned, TunedKnob};
-use model::{Entry, Kernel, Knob, Plan, Policy, PreparedSetting, Span};
+use punctual_analysis::tune::{Tuned, TunedKnob};
+use punctual_model::{Entry, Kernel, Knob, Plan, Policy, PreparedSetting, Span};
 use std::fmt::Write;
 use std::path::Path;
 
@@ -35,7 +35,7 @@ pub(super) fn write(dir: &Path, plan: &Plan, tuned: &Tuned, confirmed: &[Entry])
     let sides: [(_, _, Value); 2] =
         [("keep", &kept, |setting| &setting.during), ("undo", &as_is, |setting| &setting.before)];
     for (which, plan, value) in sides {
-        let files = host::permanent(&settings, value);
+        let files = punctual_host::permanent(&settings, value);
         let is_keep = which == "keep";
         let profile = Some(files.tuned).filter(|text| is_keep && !text.is_empty());
         let profile =
@@ -61,7 +61,7 @@ pub(super) fn write(dir: &Path, plan: &Plan, tuned: &Tuned, confirmed: &[Entry])
 
 /// Settings of the machine that the advised values make, as the cells of the confirmation recorded them.
 fn settings(advised: &[&TunedKnob], plan: &Plan, tuned: &Tuned, confirmed: &[Entry]) -> Vec<PreparedSetting> {
-    let cells = analysis::tune::confirmation(&plan.knobs, &tuned.screening.candidates());
+    let cells = punctual_analysis::tune::confirmation(&plan.knobs, &tuned.screening.candidates());
     let mut settings: Vec<PreparedSetting> = Vec::new();
     for knob in advised {
         // Every other knob is as it is there.
@@ -164,7 +164,7 @@ fn readme(advised: &[&TunedKnob], tuned: &Tuned, written: &[String]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use analysis::tune::{KnobAnswer, ScreenedKnob};
+    use punctual_analysis::tune::{KnobAnswer, ScreenedKnob};
 
     fn advised(key: &str) -> TunedKnob {
         TunedKnob {

@@ -4,9 +4,9 @@ use crate::cli::arguments::TuneArguments;
 use crate::cli::commands::consent::Origin;
 use crate::cli::commands::plan;
 use crate::cli::terminal::note;
-use analysis::comparison::{MIN_OF_EACH, Metric};
-use host::HostFs;
-use model::{Axes, Conditions, CpuSet, Kernel, Knob, Level, Plan, Span, Task};
+use punctual_analysis::comparison::{MIN_OF_EACH, Metric};
+use punctual_host::HostFs;
+use punctual_model::{Axes, Conditions, CpuSet, Kernel, Knob, Level, Plan, Span, Task};
 use std::error::Error;
 
 /// The plan that is asked for, with its knobs, and its origin if it is a file. Errors: if it cannot be read, has no
@@ -18,7 +18,7 @@ pub(super) fn asked(arguments: &TuneArguments) -> Result<(Plan, Option<Origin>),
     };
     plan.seed = arguments.seed.or(plan.seed);
     plan.cpus = arguments.cpus.clone().or(plan.cpus);
-    let measured = plan.cpus.clone().map_or_else(|| sys::sched::affinity(0), Ok)?;
+    let measured = plan.cpus.clone().map_or_else(|| punctual_sys::sched::affinity(0), Ok)?;
     let period = plan.axes.period.iter().max().map_or(Span(0), |period| period.span());
     let quick = || least_duration(arguments.response, period, &measured).max(Span(1_000_000_000));
     let duration = arguments.duration.or_else(|| arguments.quick.then(quick));
@@ -90,9 +90,9 @@ fn knobs_of_this_machine(plan: &Plan, measured: &CpuSet) -> Result<Vec<Knob>, Bo
     if plan.axes.policy.iter().all(|policy| !policy.is_realtime()) {
         knobs.push(knob("timer_slack".to_owned(), "50us", "1ns")?);
     }
-    if sys::process::effective_user_id() == 0 {
+    if punctual_sys::process::effective_user_id() == 0 {
         knobs.push(knob("cpu_dma_latency".to_owned(), Knob::AS_IS, "0us")?);
-        let settings = host::knobs(&HostFs::here(), measured);
+        let settings = punctual_host::knobs(&HostFs::here(), measured);
         for (key, value) in settings {
             knobs.push(knob(format!("{}{key}", Knob::PREPARE), Knob::AS_IS, value)?);
         }

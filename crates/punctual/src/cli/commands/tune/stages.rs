@@ -5,11 +5,11 @@ use crate::cli::arguments::TuneArguments;
 use crate::cli::commands::{consent, run_directory};
 use crate::cli::terminal::note;
 use crate::cli::terminal::progress::Lines;
-use analysis::comparison::Metric;
-use analysis::tune::{self, Screened, Tuned};
-use analysis::wording::{self, duration, things};
-use campaign::{CampaignError, Limits, Request, Session};
-use model::{Cell, Entry, Header, Knob, Plan, shell_word};
+use punctual_analysis::comparison::Metric;
+use punctual_analysis::tune::{self, Screened, Tuned};
+use punctual_analysis::wording::{self, duration, things};
+use punctual_campaign::{CampaignError, Limits, Request, Session};
+use punctual_model::{Cell, Entry, Header, Knob, Plan, shell_word};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -62,7 +62,7 @@ impl Experiment {
     /// Continues the experiment in `dir`. Errors: if it cannot be read or continued here.
     pub(super) fn resume(dir: &Path, arguments: &TuneArguments) -> Result<Experiment, Box<dyn Error>> {
         let screening = screening_of(dir);
-        if !store::is_run(&screening) {
+        if !punctual_store::is_run(&screening) {
             return Err(format!("cannot resume: {} holds no experiment of punctual tune", dir.display()).into());
         }
         let permit = |header: &Header| {
@@ -116,7 +116,7 @@ impl Experiment {
         let most = first.saturating_mul(*multiples.last().unwrap_or(&1));
         let cells = cells(&self.plan, &tune::confirmation(&knobs, &candidates))?;
         let dir = self.dir.join("confirmation");
-        if store::is_run(&dir) {
+        if punctual_store::is_run(&dir) {
             self.session.continue_in(&dir)?;
             if self.session.header.cells != cells {
                 let dir = dir.display();
@@ -218,7 +218,8 @@ fn cells(plan: &Plan, runs: &[Vec<&str>]) -> Result<Vec<Cell>, Box<dyn Error>> {
             let values = plan.knobs.iter().zip(values).map(|(knob, value)| format!("{}={value}", knob.key));
             values.collect::<Vec<_>>().join(", ")
         };
-        campaign::only_cell(&plan.with_values(values)?).map_err(|err| format!("with {}: {err}", named()).into())
+        punctual_campaign::only_cell(&plan.with_values(values)?)
+            .map_err(|err| format!("with {}: {err}", named()).into())
     };
     runs.iter().map(cell).collect()
 }

@@ -1,8 +1,8 @@
 //! The lines of the live view: a row per measured thread, a histogram of all latencies with few bins, the last spikes.
 
 use super::latency;
-use analysis::wording::{count, duration, durations_apart, things};
-use model::{Bin, LoadProgress, Measured, Order, Progress, Span, Spike, ThreadProgress};
+use punctual_analysis::wording::{count, duration, durations_apart, things};
+use punctual_model::{Bin, LoadProgress, Measured, Order, Progress, Span, Spike, ThreadProgress};
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 

@@ -5,15 +5,15 @@
 //! mutate.
 
 use super::*;
-use analysis::comparison::{self, Question};
-use analysis::testing::RunBuilder;
-use host::testing::Scratch;
-use import::{ImportOptions, Unit, import};
-use model::{ImportHeader, Plan, Span};
-use report::{ImportedSet, html};
+use punctual_analysis::comparison::{self, Question};
+use punctual_analysis::testing::RunBuilder;
+use punctual_host::testing::Scratch;
+use punctual_import::{ImportOptions, Unit, import};
+use punctual_model::{ImportHeader, Plan, Span};
+use punctual_report::{ImportedSet, html};
+use punctual_sys::testing::{Random, fuzz, mutate as mutate_bytes};
 use serde_json::Value;
 use std::path::PathBuf;
-use sys::testing::{Random, fuzz, mutate as mutate_bytes};
 
 /// Values at the limits of arithmetic, dates and layouts.
 fn strange(random: &mut Random) -> Value {
@@ -26,8 +26,8 @@ fn strange(random: &mut Random) -> Value {
         i64::MIN.into(),
         u32::MAX.into(),
         Span::MAX.ns().into(),
-        model::LAST_UNIX_MS.into(),
-        (model::LAST_UNIX_MS + 1).into(),
+        punctual_model::LAST_UNIX_MS.into(),
+        (punctual_model::LAST_UNIX_MS + 1).into(),
         1e308.into(),
         (-0.5).into(),
     ];
@@ -97,10 +97,10 @@ fn imports() -> Vec<Value> {
     let read = |name: &str| {
         import(&dir.join(name), &ImportOptions { unit: Some(Unit::Us), ..ImportOptions::default() }).unwrap()
     };
-    let mut require = model::Requirement::default();
+    let mut require = punctual_model::Requirement::default();
     require.set_all("max=1ms,p99=200us").unwrap();
     let header = ImportHeader {
-        format: model::RUN_FORMAT,
+        format: punctual_model::RUN_FORMAT,
         tool: "t".to_owned(),
         imported_unix_ms: 1_790_000_000_000,
         title: "t".to_owned(),
@@ -135,23 +135,23 @@ fn show_all(results: Results<'_>) {
 
 /// Runs the analysis and output of all commands on a run; returns whether its header was readable.
 fn is_shown(dir: &Path) -> bool {
-    let Ok(run) = store::read(dir) else { return false };
+    let Ok(run) = punctual_store::read(dir) else { return false };
     let (header, entries) = (&run.header, &run.entries[..]);
-    let summary = analysis::summarise(header, entries);
+    let summary = punctual_analysis::summarise(header, entries);
     show_all(Results::Own(OwnRun { name: "r", header, entries, summary: &summary }));
     if header.cells.len() > 1 {
         let _ = comparison::compare_cells(header, entries, 0, 1, &Question::default());
     }
-    let again = &mut analysis::summarise(header, entries);
-    let _ = analysis::check_against(again, (header, entries), (header, entries), &Question::default());
+    let again = &mut punctual_analysis::summarise(header, entries);
+    let _ = punctual_analysis::check_against(again, (header, entries), (header, entries), &Question::default());
     run.damage.iter().for_each(|damage| assert!(!damage.to_string().is_empty()));
     true
 }
 
 /// Runs the analysis and output of all commands on imported measurements.
 fn is_import_shown(dir: &Path) -> bool {
-    let Ok(Some(run)) = store::read_imported(dir) else { return false };
-    let summary = analysis::summarise_imported(&run.measurements, &run.header.require);
+    let Ok(Some(run)) = punctual_store::read_imported(dir) else { return false };
+    let summary = punctual_analysis::summarise_imported(&run.measurements, &run.header.require);
     show_all(Results::Imported(ImportedSet { name: "r", header: &run.header, summary: &summary }));
     if let [a, b, ..] = &summary.cells[..] {
         let _ = comparison::compare_imported(a, b, &Question::default());
@@ -188,7 +188,7 @@ fn lines_of(path: &Path) -> Vec<Value> {
 /// Real runs, if a directory is given.
 fn real_runs() -> Vec<Vec<Value>> {
     let dir = std::env::var_os("PUNCTUAL_FUZZ_RUNS").map(PathBuf::from);
-    let found = dir.map(|dir| store::below(&dir).unwrap().0).unwrap_or_default();
+    let found = dir.map(|dir| punctual_store::below(&dir).unwrap().0).unwrap_or_default();
     found
         .iter()
         .map(|found| found.dir.join("run.jsonl"))
@@ -228,7 +228,7 @@ fn fuzz_plans() {
     let tried = |bytes: &[u8]| {
         let Ok(plan) = Plan::parse(&String::from_utf8_lossy(bytes)) else { return false };
         assert_eq!(Plan::parse(&plan.to_toml()), Ok(plan.clone()), "a plan says itself again");
-        let machine = campaign::Machine {
+        let machine = punctual_campaign::Machine {
             cpus: [0, 1].into_iter().collect(),
             lock_memory: true,
             dma_latency: true,
@@ -236,7 +236,7 @@ fn fuzz_plans() {
             why_not: &|_| None,
             why_no_load: &|_| None,
         };
-        let _ = campaign::expand(&plan, &machine);
+        let _ = punctual_campaign::expand(&plan, &machine);
         true
     };
     fuzz("plans", 40, true, |random| mutate_bytes(&seeds, &words, random), tried);
@@ -248,7 +248,7 @@ fn fuzz_cells() {
     run.cell("messaging", "deadline:1ms/10ms/10ms").cell("disk:/tmp", "fifo:80");
     let seeds: Vec<_> = run.header.cells.iter().map(|cell| serde_json::to_value(cell).unwrap()).collect();
     let tried = |bytes: &[u8]| {
-        let Ok(cell) = model::json::cell(bytes) else { return false };
+        let Ok(cell) = punctual_model::json::cell(bytes) else { return false };
         let _ = cell.check().and_then(|()| cell.check_on(&[0, 1].into_iter().collect()));
         let _ = (cell.label(), cell.id(), cell.period.cycles_in(cell.duration));
         true

@@ -1,6 +1,6 @@
 //! Options of cyclictest in the words of this program, for those who type them by habit.
 
-use model::{CpuSet, Span};
+use punctual_model::{CpuSet, Span};
 
 /// What follows an option of cyclictest.
 #[derive(Debug, Clone, Copy, PartialEq)]

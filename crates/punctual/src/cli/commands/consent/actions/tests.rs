@@ -1,8 +1,8 @@
 //! The actions of cells, one kind after the other.
 
 use super::*;
-use analysis::testing::cell;
-use model::Policy;
+use punctual_analysis::testing::cell;
+use punctual_model::Policy;
 
 /// The actions of a cell with this change.
 fn of_changed(change: impl FnOnce(&mut Cell)) -> Vec<Action> {
