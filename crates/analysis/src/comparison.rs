@@ -66,7 +66,8 @@ pub struct Question<'a> {
     pub looks: u32,
     /// Whether measurements are compared even if they are separate in time or by boots, or measured something else.
     pub force: bool,
-    /// The conditions under comparison, of [`punctual_model::Selector::AXES`]; a difference in them does not prevent an answer.
+    /// The conditions under comparison, of [`punctual_model::Selector::AXES`]; a difference in them does not prevent an
+    /// answer.
     pub asked: &'a [&'a str],
 }
 

@@ -1,7 +1,7 @@
 //! Tracing by ftrace: a private instance, raw reads of the ring buffer, and exports. The crate `ftrace` decodes.
 //!
-//! The only module that writes below tracefs, apart from `punctual_host::tracer` in guests, and only below directories that it
-//! has created there.
+//! The only module that writes below tracefs, apart from `punctual_host::tracer` in guests, and only below directories
+//! that it has created there.
 
 mod events;
 mod export;

@@ -1,7 +1,7 @@
 //! The cost suite: costs of the kernel's operations, each repeated many times by processes on one CPU.
 //!
-//! `punctual_model::COST_OPERATIONS` describes the operations. [`make`] prepares one, [`Suite`] runs all of them in a process,
-//! batch by batch.
+//! `punctual_model::COST_OPERATIONS` describes the operations. [`make`] prepares one, [`Suite`] runs all of them in a
+//! process, batch by batch.
 
 mod calls;
 mod file;

@@ -25,7 +25,7 @@ pub(super) fn circles(tree: &Tree) -> Vec<Violation> {
 }
 
 /// Every crate with its sources: `model` and `crates/model/src/`.
-fn crates(tree: &Tree) -> BTreeMap<&str, String> {
+pub(super) fn crates(tree: &Tree) -> BTreeMap<&str, String> {
     let roots = tree.files(".rs").filter_map(|file| {
         let root = file.path.strip_suffix("lib.rs").or_else(|| file.path.strip_suffix("main.rs"))?;
         let name = root.strip_suffix("/src/")?;

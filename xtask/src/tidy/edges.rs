@@ -165,7 +165,7 @@ mod tests {
                 vec!["ARCHITECTURE.md:2: edge cli -> load does not exist; take it out of the block"],
             ),
             (
-                "use crate::{\n    host,\n    load, punctual_store::Run,\n};\n",
+                "use crate::{\n    host,\n    load, store::Run,\n};\n",
                 vec![
                     "crates/analysis/src/cli/mod.rs:1: edge cli -> store is not printed in ARCHITECTURE.md; remove the use, or argue for it there",
                 ],

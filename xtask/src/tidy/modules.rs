@@ -14,7 +14,7 @@ pub(super) type Module = Vec<String>;
 /// The most re-exports that are followed for one path.
 const MOST_STEPS: usize = 8;
 
-/// A use of one module by another, neither of which contains the other.
+/// A use of one module by another.
 pub(super) struct Use<'a> {
     pub(super) from: Module,
     pub(super) to: Module,
@@ -37,8 +37,20 @@ struct Names {
     imports: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
 }
 
-/// Every use of a module by another one in the crate with sources below `root`.
+/// Every use of a module by another one in the crate with sources below `root`, neither of which contains the other.
 pub(super) fn uses<'a>(tree: &'a Tree, root: &str) -> Vec<Use<'a>> {
+    let apart = |one: &Use<'_>| !one.to.starts_with(&one.from) && !one.from.starts_with(&one.to);
+    every_use(tree, root).into_iter().filter(apart).collect()
+}
+
+/// The number of modules that use what the file of a module around them defines.
+pub(super) fn users_of_parents(tree: &Tree, root: &str) -> usize {
+    let is_of_parent = |one: &Use<'_>| one.to.len() < one.from.len() && one.from.starts_with(&one.to);
+    let users = every_use(tree, root).into_iter().filter(is_of_parent).map(|one| one.from);
+    users.collect::<BTreeSet<Module>>().len()
+}
+
+fn every_use<'a>(tree: &'a Tree, root: &str) -> Vec<Use<'a>> {
     let sources = tree.files(".rs").filter(|file| !file.is_test());
     let parsed: Vec<(Module, &File, Vec<Path>)> =
         sources.filter_map(|file| Some((module(&file.path, root)?, file, paths(&code(&file.text))))).collect();
@@ -54,8 +66,7 @@ pub(super) fn uses<'a>(tree: &'a Tree, root: &str) -> Vec<Use<'a>> {
     for (from, file, paths) in parsed {
         for path in paths {
             let to = names.absolute(&from, &path.segments).map(|absolute| names.home(&absolute, MOST_STEPS));
-            let apart = to.filter(|to| !to.starts_with(&from) && !from.starts_with(to));
-            found.extend(apart.map(|to| Use { from: from.clone(), to, file, line: path.line }));
+            found.extend(to.map(|to| Use { from: from.clone(), to, file, line: path.line }));
         }
     }
     found

@@ -52,8 +52,8 @@ impl fmt::Display for Difference {
     }
 }
 
-/// Differences between two measurements, each a cell on a machine. `asked` holds the axes of [`punctual_model::Selector::AXES`]
-/// under comparison.
+/// Differences between two measurements, each a cell on a machine. `asked` holds the axes of
+/// [`punctual_model::Selector::AXES`] under comparison.
 pub fn differences(a: (&Cell, &Host), b: (&Cell, &Host), asked: &[&str]) -> Vec<Difference> {
     let conditions = conditions(a.0).into_iter().zip(conditions(b.0)).filter(|(a, b)| a != b);
     let conditions = conditions.map(|((fact, a), (_, b))| {

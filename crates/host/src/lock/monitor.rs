@@ -1,8 +1,8 @@
 //! The mark of a monitor beside the machine lock: a monitor measures for weeks and pauses for every other measurement.
 //!
 //! A monitor cannot hold the lock, which would exclude campaigns, and may not measure while another process holds it.
-//! The mark is a read lock of another kind (`punctual_sys::lock`) on the same object: it does not exclude the lock, and the
-//! holder of the lock sees it and waits until it is gone.
+//! The mark is a read lock of another kind (`punctual_sys::lock`) on the same object: it does not exclude the lock, and
+//! the holder of the lock sees it and waits until it is gone.
 
 use super::{LockError, MachineLock, POLL_INTERVAL, Places, SHARED_OBJECT, Subject};
 use punctual_sys::waited::Waited;

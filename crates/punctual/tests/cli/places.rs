@@ -1,4 +1,4 @@
-//! Named places of the program (`punctual_sys::fail`): a run lists those that it passes, and a test visits each of them.
+//! Named places of the program (`punctual_sys::fail`): a run lists those that it passes, and a test visits each.
 
 use crate::program::{Scratch, is_stopped, set_mode};
 use punctual_model::Cell;

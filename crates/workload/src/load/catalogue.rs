@@ -6,8 +6,8 @@ const fn about(load: &'static str, does: &'static str, disturbs: &'static str, c
     AboutLoad { load, does, disturbs, costs }
 }
 
-/// All loads, in the order of `punctual_model::Load::KNOWN`. Latencies in it were measured on Debian's 6.1 in a deterministic
-/// virtual machine of one CPU: a kernel without preemption / fully preemptible / `PREEMPT_RT`.
+/// All loads, in the order of `punctual_model::Load::KNOWN`. Latencies in it were measured on Debian's 6.1 in a
+/// deterministic virtual machine of one CPU: a kernel without preemption / fully preemptible / `PREEMPT_RT`.
 pub const CATALOGUE: &[AboutLoad] = &[
     about("none", "no load; other activity of the machine continues", "nothing", "nothing"),
     about(
