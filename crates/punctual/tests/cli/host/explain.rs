@@ -417,7 +417,7 @@ fn root_the_culprit_is_named_in_the_report_and_in_exported_files() {
         let stories: Vec<PathBuf> = files.filter(|path| path.extension().is_some_and(|end| end == "json")).collect();
         let blame = |path: &PathBuf| {
             let story: serde_json::Value = read_json(path);
-            story["otherData"]["blame"].as_str().unwrap().to_owned()
+            story["otherData"]["spikes"][0]["blame"].as_str().unwrap().to_owned()
         };
         let named = stories.iter().filter(|path| blame(path).contains("culprit")).count();
         let parts = ["culprit, of higher priority, ran", "doctor:\n    other-realtime-tasks"];

@@ -45,7 +45,8 @@ pub(crate) static SPIKES: [Spike; 10] = [
 ];
 
 /// Whole traces of the example with a fault: their names, their lengths, s, and what keeps the machine busy meanwhile.
-pub(crate) static WHOLE: [(&str, &str, &str); 1] = [("whole-busy", "0.4", "timeout 1 sh -c 'while :; do :; done'")];
+pub(crate) static WHOLE: [(&str, &str, &str); 2] =
+    [("whole-busy", "0.4", "timeout 1 sh -c 'while :; do :; done'"), ("whole-quiet", "1", "true")];
 
 /// The file of a whole trace.
 pub(crate) fn whole_file(name: &str) -> String {
