@@ -216,8 +216,13 @@ impl CpuEvents {
         self.events.get(self.from(from)..end).unwrap_or_default()
     }
 
+    /// Index of the last event before `at_ns`: it shows that the trace covers a CPU on which little happens.
+    pub fn last_before(&self, at_ns: u64) -> usize {
+        self.from(at_ns).saturating_sub(1)
+    }
+
     fn within(&self, times_ns: &Range<u64>) -> CpuEvents {
-        let first = self.from(times_ns.start).saturating_sub(1);
+        let first = self.last_before(times_ns.start);
         let end = self.events.partition_point(|event| event.at_ns <= times_ns.end);
         CpuEvents {
             events: self.events.get(first..end).unwrap_or_default().to_vec(),

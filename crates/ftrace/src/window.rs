@@ -67,11 +67,10 @@ fn within(pages: &[u8], layout: &PageLayout, times_ns: &Range<u64>, is_cut: bool
     kept
 }
 
-/// Leaves out what was long before: it explains nothing, and looking through it takes time. The last event before
-/// stays: it shows that the trace covers a CPU on which little happens.
+/// Leaves out what was long before: it explains nothing, and looking through it takes time. Its last event stays.
 pub(super) fn forget_before(trace: &mut Trace, since_ns: u64) {
     for cpu in &mut trace.cpus {
-        let old = cpu.events.partition_point(|event| event.at_ns < since_ns).saturating_sub(1);
+        let old = cpu.last_before(since_ns);
         cpu.is_cut |= old > 0;
         cpu.events.drain(..old);
     }

@@ -7,7 +7,7 @@ use punctual_model::Cause;
 pub struct CauseRow {
     /// Color in pictures: kinds of causes, as many as eyes tell apart.
     pub color: u8,
-    /// Clause on a share of time: `{who}` is its owner, `{took}` the length, `{time}` the same with its pieces.
+    /// Clause on a share of time: `{owner}` is the owner, `{took}` the length, `{time}` the same with its pieces.
     pub(super) clause: &'static str,
     /// The action against it, in a few words; `None` if there is nothing to change.
     pub advice: Option<&'static str>,
@@ -32,37 +32,37 @@ const fn row(color: u8, clause: &'static str) -> CauseRow {
 /// The row of a cause.
 pub const fn row_of(cause: Cause) -> CauseRow {
     match cause {
-        Cause::Steal => row(4, "the CPU was stalled (host, SMI) for {time} under {who}")
+        Cause::Steal => row(4, "the CPU was stalled (host, SMI) for {time} under {owner}")
             .advice("VM: on its host, pin its vCPUs to CPUs of their own; hardware: look for SMIs (rtla hwnoise)")
             .checks(&["virtual-machine", "steal", "smi"]),
-        Cause::IrqsOff => row(3, "{who} disabled interrupts for {time}")
+        Cause::IrqsOff => row(3, "{owner} disabled interrupts for {time}")
             .advice("keep that task off the CPU, or use a PREEMPT_RT kernel")
             .checks(&["isolated-cpus", "preemption-model", "tracer"]),
-        Cause::NonPreemptible => row(1, "{who} ran {time} in the kernel, not preemptible")
+        Cause::NonPreemptible => row(1, "{owner} ran {time} in the kernel, not preemptible")
             .advice("boot with preempt=full, or use a PREEMPT_RT kernel")
             .checks(&["preemption-model", "workqueues"]),
-        Cause::Softirq => row(2, "{who} ran {time}")
+        Cause::Softirq => row(2, "{owner} ran {time}")
             .advice("move the device's interrupt to other CPUs; PREEMPT_RT makes softirqs preemptible")
             .checks(&["irq-affinity", "rcu-callbacks", "preemption-model"]),
-        Cause::Interrupt => row(2, "{who} ran {time}")
+        Cause::Interrupt => row(2, "{owner} ran {time}")
             .advice(
                 "move the device's interrupt to other CPUs; keep programs off the CPU that use many timers, or \
                  whose timers wake many threads",
             )
             .checks(&["irq-affinity", "default-irq-affinity", "irqbalance"]),
-        Cause::HigherPriority => row(0, "{who}, of higher priority, ran {time}")
+        Cause::HigherPriority => row(0, "{owner}, of higher priority, ran {time}")
             .advice("give the thread a priority above that of the other one; above SCHED_DEADLINE there is none")
             .checks(&["other-realtime-tasks", "irq-threads", "realtime-permission"]),
-        Cause::EqualPriority => row(0, "{who}, of the same priority, ran first, {time}")
+        Cause::EqualPriority => row(0, "{owner}, of the same priority, ran first, {time}")
             .advice("give the thread a priority of its own; threads of equal priority queue")
             .checks(&["other-realtime-tasks"]),
-        Cause::Throttling => row(5, "throttling let {who} run {time} instead")
+        Cause::Throttling => row(5, "throttling let {owner} run {time} instead")
             .advice("find the limit that applied: real-time throttling, or the quota of the cgroup")
             .checks(&["rt-throttling", "fair-server", "rt-group-budget", "cpu-quota"]),
-        Cause::Demoted => row(0, "{who} ran {time}: the priority of the thread had been lowered")
+        Cause::Demoted => row(0, "{owner} ran {time}: the priority of the thread had been lowered")
             .advice("find what lowered its priority: rtkit, systemd, chrt or sched_setscheduler(2) in another program")
             .checks(&["realtime-permission"]),
-        Cause::FairScheduling => row(0, "{who} ran {time}: the fair scheduler shares the CPU")
+        Cause::FairScheduling => row(0, "{owner} ran {time}: the fair scheduler shares the CPU")
             .advice("use --policy fifo:80 or deadline, or keep other threads off the CPU")
             .checks(&["realtime-permission", "isolated-cpus"]),
         Cause::TimerSlack => row(6, "its timer was allowed to expire {took} later (timer slack)")
@@ -79,12 +79,12 @@ pub const fn row_of(cause: Cause) -> CauseRow {
             .advice("use a longer period if this one is too short for the machine; else explain the wake-up before"),
         Cause::Away => row(7, "the answer took {time} on the link and at the responder")
             .advice("examine the link and the responding machine; this one waited"),
-        Cause::VcpuWaiting => row(0, "{who} ran {time} on the host instead of the vCPU")
+        Cause::VcpuWaiting => row(0, "{owner} ran {time} on the host instead of the vCPU")
             .advice("host: give vCPUs CPUs of their own, or a real-time policy (vcpu_cpus, vcpu_policy)")
             .checks(&["virtual-machine", "steal"]),
         Cause::EmulatorWaiting => row(
             1,
-            "{who} ran {time} on the host instead of the emulator, which was to wake the \
+            "{owner} ran {time} on the host instead of the emulator, which was to wake the \
              vCPU",
         )
         .advice(
@@ -124,21 +124,25 @@ pub const fn row_of(cause: Cause) -> CauseRow {
             .checks(&["isolated-cpus"]),
         Cause::UsualRun => row(8, "its usual work took {time}"),
         Cause::Ordinary => row(8, "the wake-up itself took {took}"),
-        Cause::Unknown => row(7, "no event explains {time} with {who} on the CPU"),
+        Cause::Unknown => row(7, "no event explains {time} with {owner} on the CPU"),
     }
 }
 
 /// Clauses where the trace allows two causes.
 pub(super) const EITHER: &[(Cause, Cause, &str)] = &[
-    (Cause::IrqsOff, Cause::Steal, "{who} disabled interrupts for {time}, or the CPU was stalled (host, SMI)"),
+    (Cause::IrqsOff, Cause::Steal, "{owner} disabled interrupts for {time}, or the CPU was stalled (host, SMI)"),
     (
         Cause::NonPreemptible,
         Cause::Steal,
-        "{who} ran {time} in the kernel, not preemptible, or the CPU was stalled (host, SMI)",
+        "{owner} ran {time} in the kernel, not preemptible, or the CPU was stalled (host, SMI)",
     ),
     (Cause::IdleExit, Cause::Steal, "the idle CPU took {time} to wake up, or was stalled (host, SMI)"),
-    (Cause::HigherPriority, Cause::Throttling, "{who} ran {time} before it"),
-    (Cause::Steal, Cause::Interrupt, "the CPU was stalled (host, SMI) for {time} under {who}, or {who} ran so long"),
+    (Cause::HigherPriority, Cause::Throttling, "{owner} ran {time} before it"),
+    (
+        Cause::Steal,
+        Cause::Interrupt,
+        "the CPU was stalled (host, SMI) for {time} under {owner}, or {owner} ran so long",
+    ),
     (Cause::LongRun, Cause::Steal, "it ran {time}, longer than usual, or the CPU was stalled (host, SMI)"),
     (
         Cause::OwnOverrun,

@@ -1,4 +1,4 @@
-//! Silence: intervals in which a CPU has no event, and the check for a standstill of the whole machine.
+//! Untraced gaps: intervals in which a CPU has no event, and the check for a standstill of the whole machine.
 
 use super::event::{CpuEvents, Event, Trace, What};
 use std::collections::HashMap;

@@ -84,7 +84,7 @@ fn clause(share: &Share) -> String {
         0 | 1 => String::new(),
         n => format!(" in {} (longest {longest})", things(n.into(), "part")),
     };
-    let who = match share.threads {
+    let owner = match share.threads {
         0 | 1 => name.clone(),
         n => format!("{n} threads of {name}"),
     };
@@ -92,11 +92,11 @@ fn clause(share: &Share) -> String {
     let is_both = |(cause, or, _): &&(Cause, Cause, &str)| (*cause, Some(*or)) == (share.cause, share.or);
     let clause = match EITHER.iter().find(is_both) {
         Some((.., clause)) => (*clause).to_owned(),
-        None if share.or.is_some() => format!("{{who}} {{time}}: {}", cause_name(share.cause, share.or)),
+        None if share.or.is_some() => format!("{{owner}} {{time}}: {}", cause_name(share.cause, share.or)),
         None => row_of(share.cause).clause.to_owned(),
     };
     // The owner last: its name may have braces.
-    clause.replace("{time}", &time).replace("{took}", &took).replace("{who}", &who)
+    clause.replace("{time}", &time).replace("{took}", &took).replace("{owner}", &owner)
 }
 
 #[cfg(test)]
