@@ -170,7 +170,7 @@ mod tests {
         assert!(cells.iter().all(|cell| cell.policy == Policy::OTHER && !cell.lock_memory));
         assert_eq!(cells.iter().filter(|cell| cell.conditions.cpu_dma_latency_us.is_some()).count(), 0);
         assert_eq!(skipped.len(), 2);
-        assert!(skipped[0].reason.contains("; setcap cap_sys_nice,cap_ipc_lock+ep /"), "{}", skipped[0].reason);
+        assert!(skipped[0].reason.contains("sudo setcap cap_sys_nice,cap_ipc_lock+ep /"), "{}", skipped[0].reason);
     }
 
     #[test]

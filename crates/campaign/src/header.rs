@@ -21,17 +21,20 @@ pub(super) fn header(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>
 /// impossible here, none of its cells can be measured, or this machine lacks one of its settings.
 pub(super) fn preview(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>> {
     let header = planned(plan, samples)?;
+    let is_elsewhere = header.plan.conditions.roles.is_logged_elsewhere();
+    let is_here = |cell: &&Cell| cell.kernel == Kernel::Running && !is_elsewhere;
+    // The lack of a policy is no news for a user that may not trace.
+    let mut asked = header.cells.iter().chain(header.skipped.iter().map(|skipped| &skipped.cell)).filter(is_here);
+    if asked.any(|cell| cell.conditions.explain.is_some()) {
+        Instance::root()?;
+    }
     if header.cells.is_empty() {
         let reason = header.skipped.first().map(|skipped| skipped.reason.clone()).unwrap_or_default();
         return Err(format!("cannot measure anything: {reason}").into());
     }
-    let is_elsewhere = header.plan.conditions.roles.is_logged_elsewhere();
-    let here = || header.cells.iter().filter(|cell| cell.kernel == Kernel::Running && !is_elsewhere);
-    if here().any(|cell| cell.conditions.explain.is_some()) {
-        Instance::root()?;
-    }
     // Thousands of cells have the same settings on the same CPUs.
-    let mut prepared: Vec<_> = here().map(|cell| (&cell.conditions.prepare, &cell.cpus)).collect();
+    let mut prepared: Vec<_> =
+        header.cells.iter().filter(is_here).map(|cell| (&cell.conditions.prepare, &cell.cpus)).collect();
     prepared.dedup();
     let fs = HostFs::here();
     prepared.into_iter().try_for_each(|(prepare, cpus)| Preparation::check(&fs, prepare, cpus))?;

@@ -2,7 +2,7 @@
 
 use super::snapshot::{container, scheduling};
 use super::{DmaLatency, HostFs};
-use punctual_model::{Policy, Scheduling};
+use punctual_model::{Permissions, Policy, Scheduling, shell_word};
 use std::io;
 use std::thread::Builder;
 
@@ -18,11 +18,16 @@ pub struct Privileges {
 /// The reason why this user cannot measure `policy`, and the one command that changes it.
 pub fn how_to_allow(policy: Policy) -> String {
     let here = HostFs::here();
-    how_to_allow_in(policy, &scheduling(&here), container(&here).as_deref())
+    how_to_allow_in(policy, &scheduling(&here), container(&here).as_deref(), is_member(&here))
 }
 
-/// The same for a process with these privileges in `container`, if it is in one.
-fn how_to_allow_in(policy: Policy, scheduling: &Scheduling, container: Option<&str>) -> String {
+/// The same for a process with these privileges in `container`, if it is in one, that is a member of the group or not.
+fn how_to_allow_in(
+    policy: Policy,
+    scheduling: &Scheduling,
+    container: Option<&str>,
+    is_member: Option<bool>,
+) -> String {
     let needs_no_privilege = match policy {
         Policy::Other(nice) => nice.get() >= 0,
         _ => !policy.is_realtime(),
@@ -50,13 +55,29 @@ fn how_to_allow_in(policy: Policy, scheduling: &Scheduling, container: Option<&s
              --cap-add IPC_LOCK (Kubernetes: securityContext.capabilities.add)"
         );
     }
+    if let Some(false) = is_member {
+        return format!(
+            "{policy} needs CAP_SYS_NICE; run with sudo, or once: sudo usermod -aG {} $USER, and log in again",
+            Permissions::GROUP
+        );
+    }
     let program = std::env::current_exe().map_or_else(|_| "punctual".to_owned(), |path| path.display().to_string());
-    // chgrp clears the capabilities of a file, so it comes first (chown(2)).
+    let program = shell_word(&program);
     format!(
-        "{policy} needs CAP_SYS_NICE; run as root, or once, as root: chgrp rt {program}; chmod 750 {program}; setcap \
-         cap_sys_nice,cap_ipc_lock+ep {program} (every member of group rt may then occupy CPUs at real-time priority; \
-         undo: setcap -r {program})"
+        "{policy} needs CAP_SYS_NICE; run with sudo, or once: sudo setcap {} {program} (any user may then occupy CPUs; undo: \
+         sudo setcap -r {program})",
+        Permissions::OF_FILE
     )
+}
+
+/// Whether this process is in the group that may use real-time policies; `None` where the machine has no such group.
+fn is_member(fs: &HostFs) -> Option<bool> {
+    let groups = fs.text("etc/group")?;
+    let group = groups.lines().find_map(|line| line.strip_prefix(Permissions::GROUP)?.strip_prefix(':'))?;
+    let id = group.split(':').nth(1)?;
+    let status = fs.text("proc/self/status")?;
+    let own = status.lines().find_map(|line| line.strip_prefix("Groups:"))?;
+    Some(own.split_ascii_whitespace().any(|own| own == id))
 }
 
 /// Drops the privileges that came with the file of this program. setcap(8) grants them to this program's own work;
@@ -116,31 +137,50 @@ fn locked_bytes(n_cpus: u64, cycles: u64, samples: bool) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Scratch;
 
     #[test]
     fn a_container_needs_another_command_than_a_machine() {
         let policy = |text: &str| text.parse::<Policy>().unwrap();
         let mut scheduling = Scheduling::default();
-        let advice = how_to_allow_in(policy("fifo:80"), &scheduling, Some("podman"));
+        let advice = how_to_allow_in(policy("fifo:80"), &scheduling, Some("podman"), None);
         assert!(advice.starts_with("fifo:80 needs CAP_SYS_NICE, which this container (podman) lacks; "), "{advice}");
         assert!(advice.contains("--cap-add SYS_NICE --cap-add IPC_LOCK") && !advice.contains("setcap"), "{advice}");
-        let advice = how_to_allow_in(policy("fifo:80"), &scheduling, None);
+        let advice = how_to_allow_in(policy("fifo:80"), &scheduling, None, None);
         assert!(advice.contains("setcap cap_sys_nice,cap_ipc_lock+ep") && !advice.contains("--cap-add"), "{advice}");
         for container in [None, Some("docker")] {
-            let advice = how_to_allow_in(Policy::OTHER, &scheduling, container);
+            let advice = how_to_allow_in(Policy::OTHER, &scheduling, container, None);
             assert!(advice.ends_with("start it without `nice`"), "{advice}");
         }
         // Without the privilege the group is not examined (user_check_sched_setscheduler, kernel/sched/syscalls.c).
         (scheduling.cgroup, scheduling.cgroup_rt_runtime_us) = (Some("/x".to_owned()), Some(0));
-        assert!(how_to_allow_in(policy("fifo:80"), &scheduling, None).contains("needs CAP_SYS_NICE"));
+        assert!(how_to_allow_in(policy("fifo:80"), &scheduling, None, None).contains("needs CAP_SYS_NICE"));
         scheduling.permissions.cap_sys_nice = Some(true);
         assert_eq!(
-            how_to_allow_in(policy("rr:5"), &scheduling, None),
+            how_to_allow_in(policy("rr:5"), &scheduling, None, None),
             "rr:5 is refused in control group /x, which has no real-time budget: echo 950000 > \
              /sys/fs/cgroup/cpu/x/cpu.rt_runtime_us (undo: echo 0 > /sys/fs/cgroup/cpu/x/cpu.rt_runtime_us; the group \
              above it must have as much to give)"
         );
-        assert!(how_to_allow_in(policy("deadline:1ms/2ms/2ms"), &scheduling, None).contains("and all CPUs"));
+        assert!(how_to_allow_in(policy("deadline:1ms/2ms/2ms"), &scheduling, None, None).contains("and all CPUs"));
+    }
+
+    #[test]
+    fn a_group_that_is_there_is_joined() {
+        for (groups, own, is) in [
+            ("", "", None),
+            ("root:x:0:\nrealtimes:x:5:\n", "5", None),
+            ("root:x:0:\nrealtime:x:5:a,b\n", "4 55", Some(false)),
+            ("root:x:0:\nrealtime:x:5:\n", "4 5", Some(true)),
+            ("realtime:x", "4 5", None),
+        ] {
+            let scratch = Scratch::make();
+            scratch.file("etc/group", groups);
+            scratch.file("proc/self/status", format!("Name:\tx\nGroups:\t{own} \n"));
+            assert_eq!(is_member(&scratch.machine()), is, "{groups:?}");
+        }
+        let advice = how_to_allow_in("fifo:80".parse().unwrap(), &Scheduling::default(), None, Some(false));
+        assert!(advice.ends_with("or once: sudo usermod -aG realtime $USER, and log in again"), "{advice}");
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! Checks of the permissions of this user.
 
 use super::{Check, Outcome};
-use punctual_model::Host;
+use punctual_model::{Host, Permissions};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -21,9 +21,7 @@ pub(super) const CHECKS: &[Check] = &[
 const PROGRAM: &str = "\"$(command -v punctual)\"";
 
 fn with_capabilities(outcome: Outcome) -> Outcome {
-    // chgrp clears the capabilities of a file, so it comes first (chown(2)). Every user who may start the program may
-    // then occupy CPUs at real-time priority. Therefore only a group gets access.
-    let allow = format!("chgrp rt {PROGRAM} && chmod 750 {PROGRAM} && setcap cap_sys_nice,cap_ipc_lock+ep {PROGRAM}");
+    let allow = format!("setcap {} {PROGRAM}", Permissions::OF_FILE);
     outcome.change(allow, format!("setcap -r {PROGRAM}"))
 }
 

@@ -84,6 +84,14 @@ pub struct Permissions {
     pub locked_memory_bytes: Option<i64>,
 }
 
+impl Permissions {
+    /// Capabilities of a file that allow every policy and locked memory, as setcap(8) takes them.
+    pub const OF_FILE: &str = "cap_sys_nice,cap_ipc_lock+ep";
+    /// The group that our packages make, as those of Fedora (realtime-setup) and Arch (realtime-privileges) do: its
+    /// members may use real-time policies and lock memory.
+    pub const GROUP: &str = "realtime";
+}
+
 /// Programs and kernel threads visible to this process.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(default)]
