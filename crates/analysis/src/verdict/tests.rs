@@ -548,7 +548,7 @@ fn a_limit_beyond_the_tail_is_kept_however_usual_latencies_differ_from_block_to_
     assert!(status == 0 && text.contains("none of 24 000 later"), "{text}");
 }
 
-/// The plan of docs/ci.md: 12 blocks of 1 s at 1 ms on two CPUs, 24 000 wake-ups, of which one in `late_in` is 250 us
+/// The gate that docs/ci.md has numbers of: 12 blocks of 1 s at 1 ms on two CPUs, 24 000 wake-ups, of which one in `late_in` is 250 us
 /// late.
 fn gate(late_in: usize) -> RunBuilder {
     let mut run = RunBuilder::new();

@@ -78,6 +78,7 @@ mod real {
     pub(crate) mod measured_thread;
     pub(crate) mod monitor;
     pub(crate) mod placement;
+    pub(crate) mod recipes;
     pub(crate) mod report;
     pub(crate) mod response;
     pub(crate) mod response_late;
