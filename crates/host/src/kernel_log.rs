@@ -1,36 +1,25 @@
 //! The kernel's log, as far as it is kept and readable.
 
 use super::HostFs;
-use std::fs::File;
-use std::io::{ErrorKind, Read};
-use std::os::unix::fs::OpenOptionsExt;
 
-/// Messages of the log, the oldest first; none where it may not be read (`dmesg_restrict`).
+/// Messages of the log, the oldest first; none where it may not be read (`dmesg_restrict`), and none of a recorded
+/// machine.
 pub(super) fn messages(fs: &HostFs) -> Vec<String> {
-    /// Longer than any record of the log (CONSOLE_EXT_LOG_MAX, kernel/printk).
-    const RECORD: usize = 8192;
-    /// Upper bound of the number of records.
-    const MAX_RECORDS: usize = 1 << 20;
-    let path = fs.root.join("dev/kmsg");
-    let Ok(mut log) = File::options().read(true).custom_flags(libc::O_NONBLOCK).open(path) else { return Vec::new() };
-    let (mut text, mut record) = (Vec::new(), [0; RECORD]);
-    for _ in 0..MAX_RECORDS {
-        match log.read(&mut record) {
-            Ok(1..) if text.len() > MAX_RECORDS << 6 => break,
-            Ok(n @ 1..) => text.extend_from_slice(record.get(..n).unwrap_or_default()),
-            // EPIPE: the next record was overwritten before it was read.
-            Err(err) if matches!(err.kind(), ErrorKind::BrokenPipe | ErrorKind::Interrupted) => {}
-            _ => break,
-        }
-    }
-    of_records(&String::from_utf8_lossy(&text))
+    let text = if fs.is_running() { punctual_sys::boot::kernel_log().unwrap_or_default() } else { Vec::new() };
+    String::from_utf8_lossy(&text).lines().map(|line| message(line).to_owned()).collect()
 }
 
-/// The messages of records, each `PRIORITY,NUMBER,TIME,FLAGS;MESSAGE` and lines of properties behind a blank
-/// (Documentation/ABI/testing/dev-kmsg).
-fn of_records(text: &str) -> Vec<String> {
-    let records = text.lines().filter(|line| !line.starts_with(' '));
-    records.filter_map(|line| line.split_once(';')).map(|(_, message)| message.to_owned()).collect()
+/// The message of `<PRIORITY>[TIME][CALLER] MESSAGE`, where time and caller depend on the configuration
+/// (`print_prefix`, kernel/printk/printk.c).
+fn message(line: &str) -> &str {
+    let mut rest = line.split_once('>').map_or(line, |(_, rest)| rest);
+    let is_prefix = |words: &str| words.chars().all(|c| c.is_ascii_digit() || " .TC".contains(c));
+    while let Some((_, after)) =
+        rest.strip_prefix('[').and_then(|rest| rest.split_once(']')).filter(|(words, _)| is_prefix(words))
+    {
+        rest = after;
+    }
+    rest.strip_prefix(' ').unwrap_or(rest)
 }
 
 #[cfg(test)]
@@ -38,10 +27,16 @@ mod tests {
     use super::*;
 
     #[test]
-    fn messages_are_what_follows_the_numbers() {
-        let text = "6,160,424069,-;pci_root PNP0A03:00: host bridge; ok\n SUBSYSTEM=acpi\n DEVICE=+acpi:PNP0A03:00\n\
-                    6,339,5140900,-;Dynamic Preempt: full\nnot a record\n";
-        assert_eq!(of_records(text), ["pci_root PNP0A03:00: host bridge; ok", "Dynamic Preempt: full"]);
+    fn messages_are_what_follows_the_prefix() {
+        for (line, expected) in [
+            ("<6>[    0.424069] pci_root PNP0A03:00: host bridge; ok", "pci_root PNP0A03:00: host bridge; ok"),
+            ("<6>[    5.140900][    T1] Dynamic Preempt: full", "Dynamic Preempt: full"),
+            ("<12>[   99.000001][   C12] [drm] ready", "[drm] ready"),
+            ("<4>Command line: a>b", "Command line: a>b"),
+            ("", ""),
+        ] {
+            assert_eq!(message(line), expected);
+        }
         assert_eq!(messages(&HostFs { root: "/does-not-exist".into() }), Vec::<String>::new());
     }
 }

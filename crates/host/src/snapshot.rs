@@ -33,7 +33,7 @@ pub fn snapshot(fs: &HostFs) -> Host {
     let config = Config::read(fs, kernel_release.as_deref());
     let clocks = clocks(fs, &cpuinfo, &online);
     Host {
-        cokernel: cokernel::read(fs, config.as_ref(), kernel_version.as_deref(), command_line.as_deref(), &clocks),
+        cokernel: cokernel::read(fs, config.as_deref(), kernel_version.as_deref(), command_line.as_deref(), &clocks),
         hostname: fs.text("proc/sys/kernel/hostname").map(|name| punctual_model::plain(&name).into_owned()),
         cpu_model: cpu_model(fs, &cpuinfo),
         cpus_online,
@@ -42,8 +42,8 @@ pub fn snapshot(fs: &HostFs) -> Host {
         memory_bytes: bytes(&meminfo, "MemTotal"),
         // Kernels before 6.1 have no such file.
         architecture: fs.text("proc/sys/kernel/arch").or_else(|| fs.is_running().then(punctual_sys::process::machine)),
-        preemption: preemption::read(fs, config.as_ref(), kernel_version.as_deref(), command_line.as_deref()),
-        kernel: kernel::read(fs, config.as_ref(), command_line.as_deref()),
+        preemption: preemption::read(fs, config.as_deref(), kernel_version.as_deref(), command_line.as_deref()),
+        kernel: kernel::read(fs, config.as_deref(), command_line.as_deref()),
         kernel_release,
         kernel_version,
         command_line,

@@ -1,4 +1,4 @@
-//! Calls of PID 1: the loopback device, kernel modules, the random generator, the restart.
+//! Calls of PID 1: the loopback device, kernel modules, the random generator, the restart; the log of the kernel.
 
 use crate::check;
 use std::ffi::CStr;
@@ -6,6 +6,24 @@ use std::io;
 use std::mem::zeroed;
 use std::net::Ipv4Addr;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
+use std::ptr::null_mut;
+
+/// The text of the kernel's log in one call, the oldest message first, at most 16 MiB (syslog(2)). Errors: without the
+/// right to read it (`dmesg_restrict`).
+pub fn kernel_log() -> io::Result<Vec<u8>> {
+    const READ_ALL: i32 = 3;
+    const SIZE: i32 = 10;
+    // SAFETY: the call takes integers only, and no memory.
+    let size = check(unsafe { libc::klogctl(SIZE, null_mut(), 0) }.into())?;
+    // Each line is longer in the text, by its priority and time.
+    let size = size.saturating_mul(2).clamp(0, 16 << 20);
+    let mut text = vec![0; usize::try_from(size).map_err(io::Error::other)?];
+    let room = i32::try_from(size).map_err(io::Error::other)?;
+    // SAFETY: the call writes at most `room` bytes to `text`, which is as long.
+    let n = check(unsafe { libc::klogctl(READ_ALL, text.as_mut_ptr().cast(), room) }.into())?;
+    text.truncate(usize::try_from(n).map_err(io::Error::other)?);
+    Ok(text)
+}
 
 /// Brings up the loopback device, which is down when a system starts (netdevice(7)). Errors: when there is no such
 /// device, or without `CAP_NET_ADMIN`.

@@ -3,60 +3,66 @@
 use crate::HostFs;
 use flate2::read::GzDecoder;
 use punctual_model::{KernelFacts, LARGEST_CONFIG};
-use std::collections::{BTreeMap, HashSet};
+use std::borrow::Cow;
+use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
 use std::io::Read;
+use std::sync::OnceLock;
 
 /// The configuration of the running kernel, and the file that it was read from; `None` if none can be read.
 pub fn kernel_config(fs: &HostFs) -> Option<(String, String)> {
-    let release = fs.text("proc/sys/kernel/osrelease");
-    Config::read(fs, release.as_deref()).map(|config| (config.file, config.text))
+    text(fs, fs.text("proc/sys/kernel/osrelease").as_deref())
 }
 
-/// The text of a configuration.
-#[derive(Debug)]
+/// The options of a configuration that are set.
+#[derive(Debug, Clone)]
 pub(crate) struct Config {
     /// The file that it was read from.
     pub(super) file: String,
-    text: String,
+    /// `y`, `m`, a number or a text by option, without `CONFIG_`.
+    values: HashMap<String, String>,
 }
 
 impl Config {
-    /// The configuration from the kernel itself if it provides it (`CONFIG_IKCONFIG_PROC`), else from the file that the
-    /// distribution keeps for this release.
-    pub(super) fn read(fs: &HostFs, release: Option<&str>) -> Option<Config> {
-        let own = "proc/config.gz";
-        let kept = release.map(|release| {
-            [
-                format!("boot/config-{release}"),
-                format!("lib/modules/{release}/config"),
-                format!("lib/modules/{release}/build/.config"),
-            ]
-        });
-        let unpacked = unpack(fs, own).map(|text| (own.to_owned(), text));
-        let (file, text) =
-            unpacked.or_else(|| kept?.into_iter().find_map(|file| Some((file.clone(), fs.text(file)?))))?;
-        text.contains("CONFIG_").then(|| Config { file: format!("/{file}"), text })
+    /// The configuration of this machine; that of the running kernel, which never changes, is read once.
+    pub(super) fn read(fs: &HostFs, release: Option<&str>) -> Option<Cow<'static, Config>> {
+        static RUNNING: OnceLock<Option<Config>> = OnceLock::new();
+        let read = || text(fs, release).map(|(file, text)| Config::of(file, &text));
+        if fs.is_running() { RUNNING.get_or_init(read).as_ref().map(Cow::Borrowed) } else { read().map(Cow::Owned) }
     }
 
-    /// A configuration with this text, for tests.
-    #[cfg(test)]
-    pub(crate) fn of(text: &str) -> Config {
-        Config { file: "test".to_owned(), text: text.to_owned() }
+    /// The configuration with this text.
+    pub(crate) fn of(file: String, text: &str) -> Config {
+        let pairs = text.lines().filter_map(|line| line.strip_prefix("CONFIG_")?.split_once('='));
+        Config { file, values: pairs.map(|(option, value)| (option.to_owned(), value.to_owned())).collect() }
     }
 
     /// The value of `CONFIG_{option}`: `y`, `m`, a number or a text.
     pub(crate) fn value(&self, option: &str) -> Option<&str> {
-        self.text.lines().find_map(|line| line.strip_prefix("CONFIG_")?.strip_prefix(option)?.strip_prefix('='))
+        self.values.get(option).map(String::as_str)
     }
 
     /// The recorded options that are set.
     pub(super) fn options(&self) -> BTreeMap<String, String> {
-        let pairs = self.text.lines().filter_map(|line| line.strip_prefix("CONFIG_")?.split_once('='));
-        let recorded: HashSet<&str> = KernelFacts::OPTIONS.split(' ').collect();
-        let kept = pairs.filter(|(option, _)| recorded.contains(option));
-        kept.map(|(option, value)| (option.to_owned(), value.to_owned())).collect()
+        let set = |option: &str| Some((option.to_owned(), self.value(option)?.to_owned()));
+        KernelFacts::OPTIONS.split(' ').filter_map(set).collect()
     }
+}
+
+/// The file and its text: from the kernel itself if it provides it (`CONFIG_IKCONFIG_PROC`), else from the file that
+/// the distribution keeps for this release.
+fn text(fs: &HostFs, release: Option<&str>) -> Option<(String, String)> {
+    let own = "proc/config.gz";
+    let kept = release.map(|release| {
+        [
+            format!("boot/config-{release}"),
+            format!("lib/modules/{release}/config"),
+            format!("lib/modules/{release}/build/.config"),
+        ]
+    });
+    let unpacked = unpack(fs, own).map(|text| (own.to_owned(), text));
+    let (file, text) = unpacked.or_else(|| kept?.into_iter().find_map(|file| Some((file.clone(), fs.text(file)?))))?;
+    text.contains("CONFIG_").then(|| (format!("/{file}"), text))
 }
 
 fn unpack(fs: &HostFs, path: &str) -> Option<String> {
@@ -72,8 +78,10 @@ mod tests {
 
     #[test]
     fn options_that_matter_are_kept() {
-        let config =
-            Config::of("CONFIG_HZ_250=y\nCONFIG_HZ=250\n# CONFIG_KASAN is not set\nCONFIG_PREEMPT=y\nCONFIG_EXT4_FS=m");
+        let config = Config::of(
+            String::new(),
+            "CONFIG_HZ_250=y\nCONFIG_HZ=250\n# CONFIG_KASAN is not set\nCONFIG_PREEMPT=y\nCONFIG_EXT4_FS=m",
+        );
         assert_eq!(
             (config.value("HZ"), config.value("KASAN"), config.value("EXT4_FS")),
             (Some("250"), None, Some("m"))

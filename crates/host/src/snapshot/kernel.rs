@@ -75,7 +75,7 @@ mod tests {
             // Effective only if the list of security modules contains it.
             (Some(format!("CONFIG_SECURITY_LOCKDOWN_LSM=y\n{integrity}")), None, None),
         ] {
-            let config = config.as_deref().map(Config::of);
+            let config = config.as_deref().map(|text| Config::of(String::new(), text));
             assert_eq!(
                 lockdown(&fs, config.as_ref(), command_line).as_deref(),
                 expected,

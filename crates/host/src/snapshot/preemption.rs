@@ -128,7 +128,7 @@ mod tests {
             ("CONFIG_PREEMPT=y\nCONFIG_PREEMPT_VOLUNTARY_BEHAVIOUR=y", "", Preemption::Voluntary),
             ("CONFIG_HZ=250", "", Preemption::Dynamic),
         ] {
-            let config = Config::of(&format!("CONFIG_PREEMPT_DYNAMIC=y\n{config}"));
+            let config = Config::of(String::new(), &format!("CONFIG_PREEMPT_DYNAMIC=y\n{config}"));
             let read = read(&fs, Some(&config), Some("#1 SMP PREEMPT_DYNAMIC @0"), Some(command_line));
             assert_eq!(read, Some(expected), "{config:?} {command_line}");
         }
