@@ -4,6 +4,7 @@
 //! each activation was released, when it ran, was preempted or slept, and when it was over. The call in which a thread
 //! waits for its next activation is found from its own behavior.
 
+mod account;
 mod activation;
 mod bounds;
 mod calls;
@@ -29,12 +30,13 @@ pub use tally::Usual;
 pub use timers::WAKING_TIMERS;
 
 use crate::events::{DEADLINE_PRIORITY, Event, What};
+use account::{Account, Occupants, Phase};
 use bounds::Bounded;
 use chain::Chain;
 use open::Open;
 use punctual_model::{
-    Censored, ChainRecord, CountedName, NamedTime, OpenActivation, OpenKind, SettingChange, Span, WatchSample,
-    WatchedThread,
+    Censored, ChainRecord, CountedName, NamedTime, OpenActivation, OpenKind, SettingChange, Span, TimeAccount,
+    WatchSample, WatchedThread,
 };
 use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
@@ -96,6 +98,7 @@ pub struct WatchedThreads {
     chain: Option<Chain>,
     /// Offsets of the other clocks from `CLOCK_MONOTONIC`, ns; positive when ahead.
     offsets: Vec<i64>,
+    occupants: Occupants,
     /// Names of threads.
     pub names: HashMap<i32, String>,
 }
@@ -108,6 +111,7 @@ impl WatchedThreads {
             threads: BTreeMap::new(),
             chain: (!chain.is_empty()).then(|| Chain::new(chain)),
             offsets: Vec::new(),
+            occupants: Occupants::default(),
             names: HashMap::new(),
         }
     }
@@ -151,11 +155,13 @@ impl WatchedThreads {
     fn follow(&mut self, cpu: u32, event: &Event, finished: &mut Vec<Finished>) {
         match event.what {
             What::Switch { prev, next, next_priority, .. } => {
+                self.occupants.leave(cpu, prev);
                 self.pass(prev, cpu, event, finished);
                 self.pass(next, cpu, event, finished);
                 if let Some(thread) = self.threads.get_mut(&next) {
                     thread.priority = Some(next_priority);
                 }
+                self.occupants.enter(cpu, event.at_ns, (next, next_priority));
             }
             What::Waking { pid } => {
                 if self.chain.is_some() {
@@ -185,6 +191,8 @@ impl WatchedThreads {
         let n_threads = self.threads.len();
         if let Some(thread) = self.threads.get_mut(&pid) {
             thread.take(pid, cpu, event, &self.offsets, &self.settings, finished);
+            let measured = (self.settings.since_ns, self.settings.until_ns);
+            thread.account.take(thread.track.phase(), cpu, event.at_ns, &self.occupants, measured);
             thread.keep_early(|| (MOST_EARLY / n_threads.max(1)).max(LEAST_EARLY));
         }
     }
@@ -217,6 +225,7 @@ impl WatchedThreads {
     /// Records that events of any CPU before this point were lost.
     pub fn lost(&mut self) {
         self.threads.values_mut().for_each(Thread::lose);
+        self.occupants.forget();
     }
 
     /// The usual activation of a thread; `None` while too few are known.
@@ -274,6 +283,8 @@ impl WatchedThreads {
                 continue;
             }
             thread.tally.finish();
+            let (cpu, measured) = (thread.tally.cpu(), (self.settings.since_ns, self.settings.until_ns));
+            thread.account.take(Phase::Unknown, cpu, at_ns, &self.occupants, measured);
             let open = thread.open(at_ns, &self.offsets, &self.settings, is_awake(pid));
             if thread.tally.thread.activations > 0 || open.is_some() {
                 results.push(self.result(pid, name, thread, open));
@@ -287,7 +298,7 @@ impl WatchedThreads {
     }
 
     fn result(&self, pid: i32, name: String, thread: Thread, open: Option<Open>) -> ThreadResult {
-        let Thread { wait, mut tally, ended_ns, priority, track, changes, .. } = thread;
+        let Thread { wait, mut tally, ended_ns, priority, track, changes, account, .. } = thread;
         let counted = open.filter(|open| open.kind != OpenKind::Silence);
         counted.iter().for_each(|open| tally.take_open(open));
         let since = self.settings.since_ns;
@@ -361,6 +372,7 @@ impl WatchedThreads {
             response_at_least: at_least,
             response_at_most: at_most,
             preempted_by: times(tally.preempted_by.iter().map(|(pid, sum)| (named(*pid), *sum)), MOST_WAKERS),
+            account: Some(accounted(account, self.occupants.has_gaps(), named)),
             blocked_in: times(tally.blocked_in.iter().map(sleeping), MOST_CALLS),
             changes: changes.into_iter().filter_map(change).collect(),
             refused: track.refused().cloned().collect(),
@@ -405,6 +417,20 @@ fn doing(doing: Doing, named: impl Fn(i32) -> String) -> String {
         Doing::Sleeps(call) => format!("sleeps in {}", call.text()),
         Doing::Faults => "sleeps in a page fault".to_owned(),
         Doing::SleepsElsewhere => "sleeps outside of system calls".to_owned(),
+    }
+}
+
+/// The account of a thread; `named` names those that it waited for, unless switches are missing.
+fn accounted(account: Account, has_gaps: bool, named: impl Fn(i32) -> String) -> TimeAccount {
+    let culprit = |(culprit, sum): (&(i32, i32), &Sum)| match *culprit {
+        (0, _) => ("idle".to_owned(), *sum),
+        (pid, priority) => (format!("{} ({})", named(pid), priority_text(priority)), *sum),
+    };
+    TimeAccount {
+        running: Span(account.running),
+        waiting_for_cpu: Span(account.waiting),
+        asleep: Span(account.asleep),
+        waited_for: times(account.culprits.iter().filter(|_| !has_gaps).map(culprit), MOST_WAKERS),
     }
 }
 

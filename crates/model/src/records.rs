@@ -21,7 +21,7 @@ pub use record::{
     InstrumentThread, LabRecord, Ledger, LoadFailure, LoadRecord, LoadSecond, MachineSecond, NamedTime, OnSpikeRecord,
     OpenActivation, OpenKind, OperationRecord, OsnoiseRecord, OtherThread, OwnExchange, PreparedSetting, ProgramRecord,
     RECORD_FORMAT, Record, RefusedPolicy, Releases, ResponseRecord, RuntimeRecord, Second, SettingChange,
-    SkippedOperation, SwitchReason, TargetRecord, ThreadRecord, ThreadState, TimerlatRecord, TracersRecord, Usage,
-    WatchRecord, WatchedThread, Worst,
+    SkippedOperation, SwitchReason, TargetRecord, ThreadRecord, ThreadState, TimeAccount, TimerlatRecord,
+    TracersRecord, Usage, WatchRecord, WatchedThread, Worst,
 };
 pub use run::{Entry, Failed, Header, Planned, RUN_FORMAT, Recovered, Recovery, Skipped};

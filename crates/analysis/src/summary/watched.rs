@@ -6,7 +6,7 @@ use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
 use punctual_model::{
     ChainRecord, ChainStage, CountedName, FoundPeriod, Histogram, NamedTime, OpenActivation, Order, OtherThread,
-    Policy, RefusedPolicy, Releases, SettingChange, Slice, Span, ThreadRecord, WatchRecord, WatchedThread,
+    Policy, RefusedPolicy, Releases, SettingChange, Slice, Span, ThreadRecord, TimeAccount, WatchRecord, WatchedThread,
 };
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -97,6 +97,8 @@ pub struct WatchedSummary {
     pub blocked: Spread,
     /// Threads that ran instead of it, most time first.
     pub preempted_by: Vec<NamedTime>,
+    /// Where its time went; `null` if a record does not say.
+    pub account: Option<TimeAccount>,
     /// Calls in which it slept within an activation, most time first.
     pub blocked_in: Vec<NamedTime>,
     /// Changes of its priority and of its CPUs, oldest first.
@@ -295,6 +297,7 @@ fn thread(all: &[Watched<'_>], is_sampled: bool, confidence: f64) -> Option<Watc
         preempted: spread(|thread| &thread.preempted),
         blocked: spread(|thread| &thread.blocked),
         preempted_by: times(all.iter().flat_map(|(thread, _)| &thread.preempted_by)),
+        account: account(all.iter().map(|(thread, _)| thread.account.as_ref())),
         blocked_in: times(all.iter().flat_map(|(thread, _)| &thread.blocked_in)),
         changes: all.iter().flat_map(|(thread, _)| thread.changes.iter().cloned()).collect(),
         refused: {
@@ -310,6 +313,18 @@ fn thread(all: &[Watched<'_>], is_sampled: bool, confidence: f64) -> Option<Watc
             .filter_map(|(thread, _)| thread.open.as_ref())
             .max_by_key(|open| (open.kind, open.at_least))
             .cloned(),
+    })
+}
+
+/// The accounts of several blocks as one.
+fn account<'a>(all: impl Iterator<Item = Option<&'a TimeAccount>>) -> Option<TimeAccount> {
+    let all: Vec<&TimeAccount> = all.collect::<Option<_>>()?;
+    let sum = |of: fn(&TimeAccount) -> Span| Span(all.iter().map(|one| of(one).ns()).sum());
+    Some(TimeAccount {
+        running: sum(|one| one.running),
+        waiting_for_cpu: sum(|one| one.waiting_for_cpu),
+        asleep: sum(|one| one.asleep),
+        waited_for: times(all.iter().flat_map(|one| &one.waited_for)),
     })
 }
 

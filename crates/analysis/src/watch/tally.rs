@@ -40,7 +40,7 @@ pub(super) struct Sum {
 }
 
 impl Sum {
-    fn add(&mut self, ns: u64) {
+    pub(super) fn add(&mut self, ns: u64) {
         self.n += 1;
         self.total_ns += ns;
         self.longest_ns = self.longest_ns.max(ns);

@@ -1,6 +1,7 @@
 //! One watched thread: its state, the call it waits in, and what it has not finished at the end.
 
 use super::Finished;
+use super::account::Account;
 use super::calls::{Call, CallKind};
 use super::open::Open;
 use super::period::{Behind, Missing, Rhythm};
@@ -34,6 +35,8 @@ pub(super) struct Thread {
     /// kernel counts.
     pub(super) changes: Vec<(u64, i32, i32)>,
     began_with: Option<i32>,
+    /// Where its time went.
+    pub(super) account: Account,
 }
 
 impl Thread {
@@ -91,6 +94,7 @@ impl Thread {
     /// ones.
     pub(super) fn lose(&mut self) {
         self.track.forget();
+        self.account.forget();
         self.tally.lose();
         self.behind = Behind::default();
         self.early.clear();

@@ -1,5 +1,6 @@
 //! State of one watched thread, event by event, and the activations that follow from it.
 
+use super::account::Phase;
 use super::activation::{Activation, Block, Hop, Release, Released, Wait};
 use super::calls::{Call, CallKind};
 use super::timers::{Due, Timers};
@@ -210,6 +211,16 @@ impl Track {
         match (self.state, self.current) {
             (State::Asleep { since, .. }, Some(current)) if current.call.kind() == CallKind::Futex => Some(since),
             _ => None,
+        }
+    }
+
+    /// What it does, for the account of its time.
+    pub(super) fn phase(&self) -> Phase {
+        match self.state {
+            State::Unknown => Phase::Unknown,
+            State::Running => Phase::Running,
+            State::Ready { .. } => Phase::Waiting,
+            State::Asleep { .. } => Phase::Asleep,
         }
     }
 

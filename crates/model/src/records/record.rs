@@ -28,7 +28,7 @@ pub use response::{AnswerParts, OwnExchange, ResponseRecord, TargetRecord};
 pub use tracers::{OsnoiseRecord, TimerlatRecord, TracersRecord};
 pub use watch::{
     ChainRecord, ChainStage, CountedName, FoundPeriod, NamedTime, OpenActivation, OpenKind, OtherThread, RefusedPolicy,
-    Releases, SettingChange, ThreadState, WatchRecord, WatchedThread,
+    Releases, SettingChange, ThreadState, TimeAccount, WatchRecord, WatchedThread,
 };
 
 /// The version of [`Record`] that this program writes.

@@ -7,7 +7,7 @@ use punctual_analysis::wording::{count, duration, things};
 use punctual_analysis::{
     CellSummary, ChainSummary, RunSummary, StageSummary, WatchSpread, WatchSummary, WatchedSummary,
 };
-use punctual_model::{Level, NamedTime, OpenKind, OtherThread, Releases, ThreadState};
+use punctual_model::{Level, NamedTime, OpenKind, OtherThread, Releases, ThreadState, TimeAccount};
 
 /// A watched thread and the name of its cell.
 type Row<'a> = (&'a str, &'a WatchedSummary);
@@ -150,6 +150,7 @@ fn sentence(thread: &WatchedSummary) -> String {
     if !thread.preempted_by.is_empty() {
         parts.push(format!("gave way to {}", named(&thread.preempted_by)));
     }
+    parts.extend(thread.account.as_ref().and_then(account));
     for (n, what) in [(thread.page_faults, "page fault"), (thread.migrations, "change of CPU")] {
         if n > 0 {
             // The plural of the latter is not formed by an s at its end.
@@ -160,6 +161,19 @@ fn sentence(thread: &WatchedSummary) -> String {
         parts.push(ended.clone());
     }
     format!("{}.", parts.join("; "))
+}
+
+/// Where the time of a thread went, in parts of a second; `None` if nothing is known.
+fn account(account: &TimeAccount) -> Option<String> {
+    let [ran, waited, slept] = [account.running, account.waiting_for_cpu, account.asleep].map(|time| time.ns() as f64);
+    let per_second = |ns: f64| duration(ns / (ran + waited + slept) * 1e9);
+    let named = |one: &NamedTime| format!("{} {}", one.name, per_second(one.total.ns() as f64));
+    let waited_for: Vec<String> = account.waited_for.iter().take(NAMED).map(named).collect();
+    let waited_for = if waited_for.is_empty() { String::new() } else { format!(" ({})", waited_for.join(", ")) };
+    (ran + waited + slept > 0.0).then(|| {
+        let [ran, waited, slept] = [ran, waited, slept].map(per_second);
+        format!("of each second it ran {ran}, waited {waited} for a CPU{waited_for} and slept {slept}")
+    })
 }
 
 fn plural(what: &str) -> String {

@@ -92,6 +92,9 @@ pub struct WatchedThread {
     pub interval: Histogram,
     /// Threads that ran instead of it within an activation, most time first, up to five. Those of single switches only.
     pub preempted_by: Vec<NamedTime>,
+    /// Where its time went; `null` in records of versions that did not count it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<TimeAccount>,
     /// Calls in which it slept within an activation, most time first, up to ten.
     pub blocked_in: Vec<NamedTime>,
     /// Changes of its priority and of the CPUs that it may use, oldest first, up to ten.
@@ -256,6 +259,24 @@ pub struct CountedName {
     pub name: String,
     /// Number of occurrences.
     pub n: u64,
+}
+
+/// Where the time of a watched thread went, within activations and between them. What the events do not show is in
+/// none.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct TimeAccount {
+    /// Time on a CPU, ns, with the interrupts that were handled meanwhile.
+    #[serde(rename = "running_ns")]
+    pub running: Span,
+    /// Time in which it was to run and did not, ns: `run_delay` of /proc/TID/schedstat.
+    #[serde(rename = "waiting_for_cpu_ns")]
+    pub waiting_for_cpu: Span,
+    /// Time asleep, ns.
+    #[serde(rename = "asleep_ns")]
+    pub asleep: Span,
+    /// Threads that had the CPU meanwhile, with their priority, most time first, up to five; `idle`: nothing had it yet.
+    /// Empty where the trace does not show all switches, as a live one of some threads.
+    pub waited_for: Vec<NamedTime>,
 }
 
 /// Time of a name.
