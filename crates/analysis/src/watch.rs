@@ -29,7 +29,7 @@ pub use samples::Settings;
 pub use tally::Usual;
 pub use timers::WAKING_TIMERS;
 
-use crate::events::{DEADLINE_PRIORITY, Event, What};
+use crate::events::{CpuEvents, DEADLINE_PRIORITY, Event, What};
 use account::{Account, Occupants, Phase};
 use bounds::Bounded;
 use chain::Chain;
@@ -99,6 +99,8 @@ pub struct WatchedThreads {
     /// Offsets of the other clocks from `CLOCK_MONOTONIC`, ns; positive when ahead.
     offsets: Vec<i64>,
     occupants: Occupants,
+    /// Whether the occupants of the CPUs come from another trace than the events of the threads.
+    occupants_are_given: bool,
     /// Names of threads.
     pub names: HashMap<i32, String>,
 }
@@ -112,8 +114,32 @@ impl WatchedThreads {
             chain: (!chain.is_empty()).then(|| Chain::new(chain)),
             offsets: Vec::new(),
             occupants: Occupants::default(),
+            occupants_are_given: false,
             names: HashMap::new(),
         }
+    }
+
+    /// Takes all switches of each CPU up to now, those that [`WatchedThreads::take`] gets next and more: only some
+    /// threads are in that trace.
+    pub fn occupied(&mut self, cpus: &[CpuEvents]) {
+        self.occupants_are_given = true;
+        for (cpu, events) in (0..).zip(cpus) {
+            if events.is_cut || !events.lost_ns.is_empty() {
+                self.occupants.forget();
+            }
+            for event in &events.events {
+                if let What::Switch { prev, next, next_priority, .. } = event.what {
+                    self.occupants.leave(cpu, prev);
+                    self.occupants.enter(cpu, event.at_ns, (next, next_priority));
+                }
+            }
+        }
+    }
+
+    /// Names nobody for whom a thread waited, from the beginning on.
+    pub fn occupants_unknown(&mut self) {
+        self.occupants_are_given = true;
+        self.occupants.are_unknown = true;
     }
 
     /// Sets the start of the measured time, `CLOCK_MONOTONIC`, ns.
@@ -155,13 +181,17 @@ impl WatchedThreads {
     fn follow(&mut self, cpu: u32, event: &Event, finished: &mut Vec<Finished>) {
         match event.what {
             What::Switch { prev, next, next_priority, .. } => {
-                self.occupants.leave(cpu, prev);
+                if !self.occupants_are_given {
+                    self.occupants.leave(cpu, prev);
+                }
                 self.pass(prev, cpu, event, finished);
                 self.pass(next, cpu, event, finished);
                 if let Some(thread) = self.threads.get_mut(&next) {
                     thread.priority = Some(next_priority);
                 }
-                self.occupants.enter(cpu, event.at_ns, (next, next_priority));
+                if !self.occupants_are_given {
+                    self.occupants.enter(cpu, event.at_ns, (next, next_priority));
+                }
             }
             What::Waking { pid } => {
                 if self.chain.is_some() {
@@ -225,7 +255,9 @@ impl WatchedThreads {
     /// Records that events of any CPU before this point were lost.
     pub fn lost(&mut self) {
         self.threads.values_mut().for_each(Thread::lose);
-        self.occupants.forget();
+        if !self.occupants_are_given {
+            self.occupants.forget();
+        }
     }
 
     /// The usual activation of a thread; `None` while too few are known.

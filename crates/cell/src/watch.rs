@@ -5,6 +5,7 @@ mod late;
 mod others;
 mod reader;
 mod stacks;
+mod switches;
 mod targets;
 
 use super::explainer;
@@ -38,6 +39,7 @@ use std::sync::mpsc::{channel, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
+use switches::Switches;
 use targets::Targets;
 
 /// Traces that wait to be explained: each has some MiB, as have the one being explained and the one being read.
@@ -198,6 +200,7 @@ impl Watcher {
                 })
             }
         };
+        let switches = Switches::start().ok();
         instance.start()?;
         let settings = WatchSettings {
             period: self.watch.period,
@@ -214,6 +217,7 @@ impl Watcher {
         let stacks = asked.stacks.then(Stacks::default).filter(|_| surroundings.is_some());
         let mut reader = Reader::new(self.watch.clone(), traces, threads, shared, surroundings, targets, self.started);
         reader.stacks = stacks;
+        reader.switches = switches;
         self.reader = Some(spawn("watcher", move || reader.run())?);
         Ok(())
     }
@@ -375,7 +379,7 @@ impl Measurers for Watcher {
             gaps: reader.results.gaps,
             events: reader.results.events,
             watching_us: reader.results.used_us,
-            missing: self.missing.clone(),
+            missing: self.missing.iter().cloned().chain(reader.switches.iter().filter_map(Switches::missing)).collect(),
         };
         drop(reader);
         let mut plain = Measurement::of_threads(self.started, measured, Ended::Completed, threads);

@@ -3,12 +3,12 @@
 use super::tally::Sum;
 use std::collections::{BTreeMap, VecDeque};
 
-/// Slices of a CPU that are kept: a longer wait is named in part.
-const MOST_SLICES: usize = 256;
+/// Slices of a CPU that are kept, 24 bytes each: a longer wait is named in part.
+const MOST_SLICES: usize = 1 << 14;
 /// CPUs whose slices are kept.
 const MOST_CPUS: usize = 4096;
-/// Threads with an own sum.
-const MOST_CULPRITS: usize = 64;
+/// Threads with an own sum: those with the least are forgotten when there are more, half of them at once.
+const MOST_CULPRITS: usize = 512;
 
 /// A thread that had a CPU: its ID, 0 for idle, and its priority as the kernel counts.
 pub(super) type Culprit = (i32, i32);
@@ -20,6 +20,8 @@ pub(super) struct Occupants {
     /// Number of switches, and of those between them that the trace lacks.
     switches: u64,
     unseen: u64,
+    /// Whether nothing is known of them.
+    pub(super) are_unknown: bool,
 }
 
 /// ID of a thread that is not known.
@@ -55,7 +57,7 @@ impl Occupants {
     /// Whether the trace lacks many switches, as one of a few threads does: then it is not known whom a thread waited
     /// for. Some kernels leave out one in a hundred.
     pub(super) fn has_gaps(&self) -> bool {
-        self.unseen > self.switches / 20
+        self.are_unknown || self.unseen > self.switches / 20
     }
 
     /// Forgets everything, because events were lost.
@@ -66,7 +68,8 @@ impl Occupants {
     /// The threads that had a CPU between two instants, the latest first, and how long each, ns. What is older than the
     /// switches that are known, or ended in one that is not, is left out.
     fn between(&self, cpu: u32, from: u64, to: u64) -> impl Iterator<Item = (Culprit, u64)> {
-        let slices = self.cpus.get(cpu as usize).into_iter().flat_map(|slices| slices.iter().rev());
+        let until = move |slices: &VecDeque<(u64, Culprit)>| slices.partition_point(|(at, _)| *at < to);
+        let slices = self.cpus.get(cpu as usize).into_iter().flat_map(move |all| all.range(..until(all)).rev());
         let mut end = to;
         let slices = slices.map(move |(at, who)| {
             let slice = (*who, end.saturating_sub((*at).max(from)));
@@ -121,12 +124,15 @@ impl Account {
             Phase::Waiting => {
                 self.waiting += length;
                 for (culprit, length) in occupants.between(self.queue.unwrap_or(cpu), from, to) {
-                    let has_room = self.culprits.len() < MOST_CULPRITS || self.culprits.contains_key(&culprit);
-                    if has_room {
-                        self.culprits.entry(culprit).or_default().add(length);
-                    }
+                    self.culprits.entry(culprit).or_default().add(length);
                 }
             }
+        }
+        if self.culprits.len() > MOST_CULPRITS {
+            let mut all: Vec<u64> = self.culprits.values().map(|sum| sum.total_ns).collect();
+            let (_, median, _) = all.select_nth_unstable(MOST_CULPRITS / 2);
+            let median = *median;
+            self.culprits.retain(|_, sum| sum.total_ns > median);
         }
         self.queue = Some(cpu).filter(|_| self.phase == Phase::Running);
         (self.phase, self.since) = (phase, at);
@@ -211,15 +217,12 @@ mod tests {
     fn memory_is_bounded() {
         let (mut occupants, mut account) = (Occupants::default(), Account::default());
         let pid = |at: u64| i32::try_from(at).unwrap();
-        for at in 1..=1_000 {
+        for at in 1..=20_000 {
             switch(&mut occupants, 0, at, pid(at) - 1, (pid(at), 120));
         }
         switch(&mut occupants, u32::MAX, 0, 0, A);
         account.take(Phase::Waiting, 0, 0, &occupants, (0, u64::MAX));
-        account.take(Phase::Running, 0, 1_000, &occupants, (0, u64::MAX));
-        assert_eq!(
-            (account.waiting, account.culprits.len(), occupants.cpus[0].len()),
-            (1_000, MOST_CULPRITS, MOST_SLICES)
-        );
+        account.take(Phase::Running, 0, 20_000, &occupants, (0, u64::MAX));
+        assert_eq!((account.waiting, account.culprits.len(), occupants.cpus[0].len()), (20_000, 0, MOST_SLICES));
     }
 }

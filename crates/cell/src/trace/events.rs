@@ -61,6 +61,8 @@ pub(crate) enum EventSet {
     Explanation,
     /// Those of the scheduling of some threads.
     Scheduling,
+    /// The switches of all threads.
+    Switches,
     /// All that some threads do and that happens to them, where [`super::Instance::follow`] limits them.
     Activity,
     /// The explanation of late wake-ups without what [`EventSet::Activity`] has.
@@ -76,6 +78,7 @@ impl EventSet {
         match self {
             EventSet::Explanation => EVENTS.to_vec(),
             EventSet::Scheduling => SCHEDULING.to_vec(),
+            EventSet::Switches => vec![all_threads("sched/sched_switch", None)],
             EventSet::Activity => ACTIVITY.to_vec(),
             EventSet::Surroundings => EVENTS.into_iter().filter(is_of_all).collect(),
             EventSet::Everything => {

@@ -75,6 +75,11 @@ impl Instance {
         Instance::create_named(&format!("{}-2", own_name()), MAX_KIB)
     }
 
+    /// A third one, for the switches of all CPUs. Errors: as [`Instance::create`].
+    pub(crate) fn create_third() -> Result<Instance, TraceError> {
+        Instance::create_named(&format!("{}-3", own_name()), 1024)
+    }
+
     /// As [`Instance::create`], with at most this memory for each CPU, KiB. Errors: as [`Instance::create`].
     pub(crate) fn create_sized(most_kib: usize) -> Result<Instance, TraceError> {
         Instance::create_named(&own_name(), most_kib)

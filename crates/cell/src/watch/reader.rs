@@ -5,6 +5,7 @@ mod look;
 use super::handover::Handover;
 use super::late::{LateActivation, Stopped};
 use super::stacks::Stacks;
+use super::switches::Switches;
 use super::targets::Targets;
 use crate::observed::Observed;
 use crate::trace::{Instance, PageSource};
@@ -103,6 +104,8 @@ pub(super) struct Reader {
     /// Facts of each thread, read once a second.
     facts: HashMap<i32, ThreadFacts>,
     next_look_ns: u64,
+    /// The switches of all CPUs, where they can be traced.
+    pub(super) switches: Option<Switches>,
     /// Samples of the stacks, where those are wanted.
     pub(super) stacks: Option<Stacks>,
     /// Time up to which all events are read, `CLOCK_MONOTONIC`, ns.
@@ -184,6 +187,7 @@ impl Reader {
             recent: vec![Vec::new(); n_cpus],
             facts: HashMap::new(),
             next_look_ns: 0,
+            switches: None,
             stacks: None,
             read_ns: 0,
             states: BTreeMap::new(),
@@ -279,6 +283,9 @@ impl Reader {
         let events: Vec<(u32, Event)> = self.pending.drain(..settled).collect();
         if let Some(stacks) = &mut self.stacks {
             stacks.drain();
+        }
+        if let Some(switches) = &mut self.switches {
+            switches.read(&mut self.threads);
         }
         let finished = self.threads.take(&events);
         if let Some(surroundings) = &mut self.surroundings {

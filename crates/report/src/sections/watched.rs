@@ -147,7 +147,8 @@ fn sentence(thread: &WatchedSummary) -> String {
     if !thread.blocked_in.is_empty() {
         parts.push(format!("slept in {}", named(&thread.blocked_in)));
     }
-    if !thread.preempted_by.is_empty() {
+    let is_accounted = thread.account.as_ref().is_some_and(|account| !account.waited_for.is_empty());
+    if !thread.preempted_by.is_empty() && !is_accounted {
         parts.push(format!("gave way to {}", named(&thread.preempted_by)));
     }
     parts.extend(thread.account.as_ref().and_then(account));
@@ -168,7 +169,11 @@ fn account(account: &TimeAccount) -> Option<String> {
     let [ran, waited, slept] = [account.running, account.waiting_for_cpu, account.asleep].map(|time| time.ns() as f64);
     let per_second = |ns: f64| duration(ns / (ran + waited + slept) * 1e9);
     let named = |one: &NamedTime| format!("{} {}", one.name, per_second(one.total.ns() as f64));
-    let waited_for: Vec<String> = account.waited_for.iter().take(NAMED).map(named).collect();
+    let mut waited_for: Vec<String> = account.waited_for.iter().take(NAMED).map(named).collect();
+    let others = waited - account.waited_for.iter().take(NAMED).map(|one| one.total.ns() as f64).sum::<f64>();
+    if !waited_for.is_empty() && others > waited * 0.01 {
+        waited_for.push(format!("others {}", per_second(others)));
+    }
     let waited_for = if waited_for.is_empty() { String::new() } else { format!(" ({})", waited_for.join(", ")) };
     (ran + waited + slept > 0.0).then(|| {
         let [ran, waited, slept] = [ran, waited, slept].map(per_second);
@@ -272,5 +277,38 @@ pub(crate) fn of_chains(chains: &[(String, ChainSummary)], several: bool, unit: 
         table: Some(table),
         sentences: sentences.collect(),
         notes: vec![format!("In {unit}; work: until the thread wakes the next one, or ends.")],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_model::Span;
+
+    #[test]
+    fn an_account_is_in_parts_of_a_second() {
+        let named = |name: &str, ms: u64| NamedTime {
+            name: name.to_owned(),
+            n: 1,
+            total: Span(ms * 1_000_000),
+            longest: Span(ms * 1_000_000),
+        };
+        let seconds = |s: u64| Span(s * 1_000_000_000);
+        let mut one = TimeAccount {
+            running: seconds(1),
+            waiting_for_cpu: seconds(3),
+            asleep: seconds(6),
+            ..TimeAccount::default()
+        };
+        assert_eq!(account(&one).unwrap(), "of each second it ran 100 ms, waited 300 ms for a CPU and slept 600 ms");
+        one.waited_for = vec![named("vr-server (nice 0)", 1_400), named("ik-loop (priority 50)", 1_150)];
+        let text = account(&one).unwrap();
+        assert!(
+            text.contains(
+                "300 ms for a CPU (vr-server (nice 0) 140 ms, ik-loop (priority 50) 115 ms, others 45 ms) and"
+            ),
+            "{text}"
+        );
+        assert_eq!(account(&TimeAccount::default()), None, "nothing was seen");
     }
 }
