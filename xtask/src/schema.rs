@@ -45,7 +45,7 @@ fn schemas() -> Schemas {
             ("monitor.schema.json", written::<punctual_report::MonitorDocument>()),
             ("tune.schema.json", written::<punctual_report::TuneDocument<'static>>()),
             ("history.schema.json", written::<punctual_report::HistoryDocument<'static>>()),
-            ("store-query.schema.json", written::<punctual_report::Answer>()),
+            ("store-query.schema.json", written::<punctual_report::Rows>()),
             ("again.schema.json", written::<punctual_report::AgainDocument>()),
             ("recorded.schema.json", written::<punctual_report::RecordedDocument>()),
             ("frontier.schema.json", written::<json::FrontierDocument<'static>>()),

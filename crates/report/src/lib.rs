@@ -5,7 +5,6 @@
 #![forbid(unsafe_code)]
 
 mod again;
-mod answer;
 mod cells;
 mod doctor;
 pub mod engines;
@@ -21,6 +20,7 @@ mod list;
 mod monitor;
 mod plan;
 mod published;
+mod query;
 mod recorded;
 mod results;
 mod sections;
@@ -40,7 +40,6 @@ use std::io;
 use std::time::{Duration, SystemTime};
 
 pub use again::{AgainDocument, JudgedAgain};
-pub use answer::{Answer, AnswerFormat, AnswerWriter, FIELD_WIDTH, escaped_json};
 pub use doctor::Examination;
 pub use formats::{Page, csv, gnuplot, hgrm, junit, kcidb, lava, markdown, monitor_metrics, prometheus, tap};
 pub use frontier::SearchReport;
@@ -51,6 +50,7 @@ pub use lines::COLORS;
 pub use list::{size, text as list_text};
 pub use monitor::{MonitorDocument, monitor_line, monitor_summary};
 pub use plan::{dry_run, ready_plans};
+pub use query::{FIELD_WIDTH, Rows, RowsFormat, RowsWriter, escaped_json};
 pub use recorded::RecordedDocument;
 pub use results::{ImportedSet, OwnRun, Results};
 pub use sections::intensity::{load_rate, machine_share};

@@ -7,7 +7,7 @@ use crate::cli::terminal::output;
 use crate::cli::terminal::output::Parts;
 use crate::cli::terminal::{ERROR, Outcome, note};
 use punctual_database::{Added, Database, DatabaseError, Location, Part, Value};
-use punctual_report::{AnswerFormat, AnswerWriter};
+use punctual_report::{RowsFormat, RowsWriter};
 use serde_json::Value as Json;
 use std::fs;
 use std::ops::ControlFlow;
@@ -85,34 +85,34 @@ fn list(arguments: &StoreListArguments) -> Outcome {
             run.path.into(),
         ]
     };
-    let mut answer = AnswerWriter::new(format(arguments.format), Parts::default());
-    let written = answer.begin(&columns.map(str::to_owned)).and_then(|()| {
-        runs.into_iter().try_for_each(|run| answer.row(&row(run)))?;
-        answer.end()
+    let mut rows = RowsWriter::new(format(arguments.format), Parts::default());
+    let written = rows.begin(&columns.map(str::to_owned)).and_then(|()| {
+        runs.into_iter().try_for_each(|run| rows.row(&row(run)))?;
+        rows.end()
     });
     output::written(written)
 }
 
 fn query(arguments: &StoreQueryArguments) -> Outcome {
-    let mut answer = AnswerWriter::new(format(arguments.format), Parts::default());
+    let mut rows = RowsWriter::new(format(arguments.format), Parts::default());
     // Twice the characters that a text shows.
     let bytes = if arguments.format == QueryFormat::Text { punctual_report::FIELD_WIDTH } else { usize::MAX };
     let mut written = Ok(());
     Database::open_to_read(&location(&arguments.store)?)?.query(&arguments.sql, &mut |part| {
         written = match part {
-            Part::Columns(names) => answer.begin(&names),
-            Part::Row(row) => answer.row(&row.into_iter().map(|value| json(value, bytes)).collect::<Vec<_>>()),
+            Part::Columns(names) => rows.begin(&names),
+            Part::Row(row) => rows.row(&row.into_iter().map(|value| json(value, bytes)).collect::<Vec<_>>()),
         };
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
     })?;
-    output::written(written.and_then(|()| answer.end()))
+    output::written(written.and_then(|()| rows.end()))
 }
 
-fn format(format: QueryFormat) -> AnswerFormat {
+fn format(format: QueryFormat) -> RowsFormat {
     match format {
-        QueryFormat::Text => AnswerFormat::Text(output::style(false)),
-        QueryFormat::Csv => AnswerFormat::Csv,
-        QueryFormat::Json => AnswerFormat::Json,
+        QueryFormat::Text => RowsFormat::Text(output::style(false)),
+        QueryFormat::Csv => RowsFormat::Csv,
+        QueryFormat::Json => RowsFormat::Json,
     }
 }
 

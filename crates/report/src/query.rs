@@ -1,4 +1,4 @@
-//! Answers to questions in SQL, written row by row: tables whose columns the question decides.
+//! Rows of a query in SQL, written one by one: tables whose columns the query decides.
 
 use super::Style;
 use super::formats::csv_field;
@@ -17,19 +17,19 @@ const BLOCK_BYTES: usize = 1 << 20;
 /// Characters of a field that a text shows.
 pub const FIELD_WIDTH: usize = 256;
 
-/// Columns and rows of an answer.
+/// Columns and rows of a query.
 // Only its schema is made from it: the writer keeps no rows.
 #[derive(Debug, schemars::JsonSchema)]
-pub struct Answer {
+pub struct Rows {
     /// Names of the columns.
     pub columns: Vec<String>,
     /// Rows, each with a number, a text or `null` for each column.
     pub rows: Vec<Vec<Value>>,
 }
 
-/// Format of an answer.
+/// Format of the rows.
 #[derive(Debug, Clone, Copy)]
-pub enum AnswerFormat {
+pub enum RowsFormat {
     /// A table of text; fields longer than 256 characters are cut.
     Text(Style),
     /// CSV (RFC 4180); an unknown value is empty.
@@ -38,10 +38,10 @@ pub enum AnswerFormat {
     Json,
 }
 
-/// Writer of an answer, which keeps at most a block of rows.
+/// Writer of rows, which keeps at most a block of rows.
 #[derive(Debug)]
-pub struct AnswerWriter<W> {
-    format: AnswerFormat,
+pub struct RowsWriter<W> {
+    format: RowsFormat,
     out: W,
     /// Columns of a text: whether one is text is known from the first block.
     columns: Vec<Column>,
@@ -52,22 +52,22 @@ pub struct AnswerWriter<W> {
     has_begun: bool,
 }
 
-impl<W: Write> AnswerWriter<W> {
+impl<W: Write> RowsWriter<W> {
     /// A writer in this format.
-    pub fn new(format: AnswerFormat, out: W) -> AnswerWriter<W> {
-        AnswerWriter { format, out, columns: Vec::new(), block: Vec::new(), block_bytes: 0, has_begun: false }
+    pub fn new(format: RowsFormat, out: W) -> RowsWriter<W> {
+        RowsWriter { format, out, columns: Vec::new(), block: Vec::new(), block_bytes: 0, has_begun: false }
     }
 
-    /// Begins the answer with these names of columns. Errors: if writing fails.
+    /// Begins with these names of columns. Errors: if writing fails.
     pub fn begin(&mut self, names: &[String]) -> io::Result<()> {
         match self.format {
-            AnswerFormat::Text(_) => {
+            RowsFormat::Text(_) => {
                 let column = |(n, name): (usize, &String)| Column::figure(cut(name)).after(if n == 0 { 0 } else { 2 });
                 self.columns = names.iter().enumerate().map(column).collect();
                 Ok(())
             }
-            AnswerFormat::Csv => self.csv_line(names.iter().map(Into::into)),
-            AnswerFormat::Json => {
+            RowsFormat::Csv => self.csv_line(names.iter().map(Into::into)),
+            RowsFormat::Json => {
                 let names = escaped_json(&serde_json::to_string(names)?);
                 write!(self.out, "{{\n  \"columns\": {names},\n  \"rows\": [")
             }
@@ -77,7 +77,7 @@ impl<W: Write> AnswerWriter<W> {
     /// Adds a row; that of a text is written with its block. Errors: if writing fails.
     pub fn row(&mut self, row: &[Value]) -> io::Result<()> {
         match self.format {
-            AnswerFormat::Text(style) => {
+            RowsFormat::Text(style) => {
                 if !self.has_begun {
                     self.columns.iter_mut().zip(row).for_each(|(column, field)| column.is_text |= field.is_string());
                 }
@@ -87,20 +87,20 @@ impl<W: Write> AnswerWriter<W> {
                 let is_full = self.block.len() == BLOCK_ROWS || self.block_bytes > BLOCK_BYTES;
                 if is_full { self.draw(style) } else { Ok(()) }
             }
-            AnswerFormat::Csv => self.csv_line(row.iter().map(|field| shown(field, ""))),
-            AnswerFormat::Json => {
+            RowsFormat::Csv => self.csv_line(row.iter().map(|field| shown(field, ""))),
+            RowsFormat::Json => {
                 let separator = if std::mem::replace(&mut self.has_begun, true) { "," } else { "" };
                 write!(self.out, "{separator}\n    {}", escaped_json(&serde_json::to_string(row)?))
             }
         }
     }
 
-    /// Ends the answer. Errors: if writing fails.
+    /// Ends the rows. Errors: if writing fails.
     pub fn end(mut self) -> io::Result<W> {
         match self.format {
-            AnswerFormat::Text(style) if !self.has_begun || !self.block.is_empty() => self.draw(style)?,
-            AnswerFormat::Json => self.out.write_all(if self.has_begun { b"\n  ]\n}\n" } else { b"]\n}\n" })?,
-            AnswerFormat::Text(_) | AnswerFormat::Csv => {}
+            RowsFormat::Text(style) if !self.has_begun || !self.block.is_empty() => self.draw(style)?,
+            RowsFormat::Json => self.out.write_all(if self.has_begun { b"\n  ]\n}\n" } else { b"]\n}\n" })?,
+            RowsFormat::Text(_) | RowsFormat::Csv => {}
         }
         self.out.flush()?;
         Ok(self.out)
@@ -160,7 +160,7 @@ mod tests {
     use super::*;
     use serde_json::json;
 
-    const TEXT: AnswerFormat = AnswerFormat::Text(Style {
+    const TEXT: RowsFormat = RowsFormat::Text(Style {
         width: 80,
         colour: false,
         unicode: false,
@@ -169,13 +169,13 @@ mod tests {
         columns: None,
     });
 
-    fn begun(names: &[&str], format: AnswerFormat) -> AnswerWriter<Vec<u8>> {
-        let mut writer = AnswerWriter::new(format, Vec::new());
+    fn begun(names: &[&str], format: RowsFormat) -> RowsWriter<Vec<u8>> {
+        let mut writer = RowsWriter::new(format, Vec::new());
         writer.begin(&names.iter().map(|&name| name.to_owned()).collect::<Vec<_>>()).unwrap();
         writer
     }
 
-    fn answer(names: &[&str], rows: impl Iterator<Item = Vec<Value>>, format: AnswerFormat) -> String {
+    fn written(names: &[&str], rows: impl Iterator<Item = Vec<Value>>, format: RowsFormat) -> String {
         let mut writer = begun(names, format);
         rows.for_each(|row| writer.row(&row).unwrap());
         String::from_utf8(writer.end().unwrap()).unwrap()
@@ -184,7 +184,7 @@ mod tests {
     #[test]
     fn a_text_has_one_head_and_keeps_at_most_a_block() {
         for n in [0, 1, BLOCK_ROWS - 1, BLOCK_ROWS, BLOCK_ROWS + 1, 3 * BLOCK_ROWS] {
-            let text = answer(&["n", "x"], (0..n).map(|n| vec![json!(n), json!("x")]), TEXT);
+            let text = written(&["n", "x"], (0..n).map(|n| vec![json!(n), json!("x")]), TEXT);
             let width = n.min(BLOCK_ROWS).saturating_sub(1).to_string().len();
             assert_eq!(text.lines().next(), Some(&*format!("{:>width$}  x", "n")), "{n}");
             assert_eq!(text.lines().count(), n + 1);
@@ -206,21 +206,21 @@ mod tests {
     fn a_long_field_is_cut_in_text_only() {
         for (length, shown) in [(255, 255), (256, 256), (257, 256), (100_000, 256)] {
             let row = || std::iter::once(vec![json!("\u{b5}".repeat(length))]);
-            let line = answer(&["x"], row(), TEXT).lines().last().unwrap().to_owned();
+            let line = written(&["x"], row(), TEXT).lines().last().unwrap().to_owned();
             assert_eq!((line.chars().count(), line.ends_with("...")), (shown, length > 256), "{length}");
-            assert_eq!(answer(&["x"], row(), AnswerFormat::Csv).chars().count(), length + 3);
+            assert_eq!(written(&["x"], row(), RowsFormat::Csv).chars().count(), length + 3);
         }
     }
 
     #[test]
     fn json_and_csv_have_a_line_for_each_row() {
         let rows = || [vec![json!(1), json!("a,\u{9b}")], vec![Value::Null, json!("")]].into_iter();
-        assert_eq!(answer(&["n", "x"], rows(), AnswerFormat::Csv), "n,x\n1,\"a,\u{fffd}\"\n,\n");
-        let text = answer(&["n", "x"], rows(), AnswerFormat::Json);
+        assert_eq!(written(&["n", "x"], rows(), RowsFormat::Csv), "n,x\n1,\"a,\u{fffd}\"\n,\n");
+        let text = written(&["n", "x"], rows(), RowsFormat::Json);
         assert_eq!(
             text,
             "{\n  \"columns\": [\"n\",\"x\"],\n  \"rows\": [\n    [1,\"a,\\u009b\"],\n    [null,\"\"]\n  ]\n}\n"
         );
-        assert_eq!(answer(&[], [].into_iter(), AnswerFormat::Json), "{\n  \"columns\": [],\n  \"rows\": []\n}\n");
+        assert_eq!(written(&[], [].into_iter(), RowsFormat::Json), "{\n  \"columns\": [],\n  \"rows\": []\n}\n");
     }
 }
