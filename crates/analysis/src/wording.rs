@@ -1,5 +1,7 @@
 //! Text forms of numbers: three significant digits, and always a unit.
 
+use punctual_model::{ImportedLoad, Load, Policy};
+
 /// Units of time: name, length in ns, and the multiple from which the unit is used.
 const UNITS: [(&str, f64, f64); 7] = [
     ("years", 31_557_600e9, 2.0),
@@ -46,6 +48,27 @@ pub fn number(value: f64) -> String {
     format!("{}{}{fraction}", if value < 0.0 { "-" } else { "" }, grouped(whole))
 }
 
+/// A scheduling policy by its name in the field: `FIFO 80`, `SCHED_OTHER`, `SCHED_OTHER nice -10`.
+pub fn policy(policy: Policy) -> String {
+    match policy {
+        Policy::OTHER => "SCHED_OTHER".to_owned(),
+        Policy::Other(nice) => format!("SCHED_OTHER nice {}", nice.get()),
+        Policy::Batch => "SCHED_BATCH".to_owned(),
+        Policy::Idle => "SCHED_IDLE".to_owned(),
+        Policy::Fifo(priority) => format!("FIFO {}", priority.get()),
+        Policy::RoundRobin(priority) => format!("RR {}", priority.get()),
+        Policy::Deadline(_) => policy.to_string().replacen("deadline:", "SCHED_DEADLINE ", 1),
+    }
+}
+
+/// The condition that a load is: `without load`, `under messaging`.
+pub fn load(load: &ImportedLoad) -> String {
+    match load {
+        ImportedLoad::Known(load) if *load == Load::NONE => "without load".to_owned(),
+        load => format!("under {}", load.label()),
+    }
+}
+
 /// A load that did `factor` times as much for one configuration as for another, with operations a second of each:
 /// `load mmap did 2.21 times as much on A as on B (440 and 199 mappings/s)`.
 pub(crate) fn different_work(
@@ -86,10 +109,10 @@ fn grouped(digits: &str) -> String {
     text
 }
 
-/// Texts of two facts that differ, shortened to the difference. Of long lists only the items that the other does not
-/// have; of other long texts the beginning, or the part from where they differ.
+/// Texts of two facts that differ, shortened to the difference; an empty one is `none`. Of long lists only the items
+/// that the other does not have; of other long texts the beginning, or the part from where they differ.
 pub fn facts_apart(a: Option<&str>, b: Option<&str>) -> (String, String) {
-    let [a, b] = [a, b].map(|fact| fact.unwrap_or("unknown"));
+    let [a, b] = [a, b].map(|fact| fact.map_or("unknown", |fact| if fact.is_empty() { "none" } else { fact }));
     const LONG: usize = 36;
     let is_long = |text: &str| text.chars().count() > LONG;
     if !is_long(a) && !is_long(b) {
@@ -158,6 +181,7 @@ mod tests {
     fn texts_show_where_they_differ() {
         let long = "BOOT_IMAGE=/boot/vmlinuz-6.1.0-28-amd64 root=/dev/sda1 ro quiet";
         for (a, b, shown) in [
+            ("", "1 x irq/9 fifo:50", ("none", "1 x irq/9 fifo:50")),
             ("tsc", "hpet", ("tsc", "hpet")),
             (long, &format!("{long} nosmt"), ("none", "nosmt")),
             (

@@ -4,7 +4,7 @@ use super::{Finding, throttling, when};
 use crate::machine::facts::{self, FAST_CLOCKS};
 use crate::wording::{facts_apart, things};
 use punctual_model::{Entry, Header, Host, Kernel, LabClock, Preemption, Prepare};
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
 
 finding!(
     /// A fact about the machine changed during the run.
@@ -15,13 +15,29 @@ finding!(
         pub before: Option<String>,
         /// Value after.
         pub after: Option<String>,
+        /// Number of further changes of it.
+        pub more: u64,
     },
-    importance = 1,
+    importance = 4,
     {
         let (before, after) = facts_apart(before.as_deref(), after.as_deref());
-        format!("{fact} changed during the run: {before} before, {after} after; blocks may not be comparable")
+        let more = if *more > 0 { format!(", then {}", things(*more, "other change")) } else { String::new() };
+        format!("{fact} changed during the run: {before} before, {after} after{more}; blocks may not be comparable")
     },
-    [HostChanged { fact: "frequency governor", before: Some("powersave".into()), after: Some("performance".into()) }]
+    [
+        HostChanged {
+            fact: "frequency governor",
+            before: Some("powersave".into()),
+            after: Some("performance".into()),
+            more: 0,
+        },
+        HostChanged {
+            fact: "other real-time tasks",
+            before: Some(String::new()),
+            after: Some("1 x audio fifo:60".into()),
+            more: 24,
+        },
+    ]
 );
 
 finding!(
@@ -195,11 +211,12 @@ pub(super) fn findings(header: &Header, entries: &[Entry]) -> Vec<Finding> {
     findings
 }
 
-/// Facts that changed between the start of the run and its end; each change once.
+/// Facts that changed between the start of the run and its end, each once, with its first change.
 ///
 /// A cell on another kernel is compared only with itself.
 fn changes(header: &Header, entries: &[Entry]) -> Vec<Finding> {
-    let mut changes = Vec::new();
+    let mut changes: Vec<HostChanged> = Vec::new();
+    let mut seen = HashSet::new();
     // Changes made for cells are in effect from the first of these cells on.
     let none = Prepare::default();
     let mut prepared: HashMap<&Prepare, &Host> = HashMap::from([(&none, &header.host)]);
@@ -212,14 +229,15 @@ fn changes(header: &Header, entries: &[Entry]) -> Vec<Finding> {
             for (fact, before, after) in
                 facts::changes(earlier, later, &record.cell.conditions.prepare, &record.cell.conditions.roles)
             {
-                let change = HostChanged { fact, before, after }.into();
-                if !changes.contains(&change) {
-                    changes.push(change);
+                let is_new = seen.insert((fact, before.clone(), after.clone()));
+                match changes.iter_mut().find(|known| known.fact == fact) {
+                    Some(known) => known.more += u64::from(is_new),
+                    None => changes.push(HostChanged { fact, before, after, more: 0 }),
                 }
             }
         }
     }
-    changes
+    changes.into_iter().map(Finding::from).collect()
 }
 
 #[cfg(test)]
@@ -346,7 +364,13 @@ mod tests {
             fact: "frequency governor",
             before: Some("performance".into()),
             after: Some("powersave".into()),
+            more: 0,
         });
         assert_eq!(findings(&run.header, &run.entries), [change]);
+        // Back and forth: one finding for the fact.
+        run.measure(2, 0, |_, _| 5_000);
+        run.entries[2].record.host_before = run.entries[1].record.host_after.clone();
+        let Finding::HostChanged(change) = &findings(&run.header, &run.entries)[0] else { panic!("a change") };
+        assert_eq!((change.fact, change.more), ("frequency governor", 1));
     }
 }

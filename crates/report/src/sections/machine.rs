@@ -173,9 +173,10 @@ impl Fact<'_> {
 /// Every known fact; those that changed, or differ between the runs, come first.
 pub(crate) fn facts<'a>(machines: &'a [Machine], changes: &'a [Changes]) -> Vec<Fact<'a>> {
     let fact = |(index, name)| {
-        let values: Vec<_> =
-            machines.iter().map(|machine| machine.facts.get(index).and_then(Option::as_deref)).collect();
-        let became = changes.iter().filter_map(|changes| changes.get(name)).flatten().map(String::as_str).collect();
+        let text = |machine: &'a Machine| machine.facts.get(index).and_then(Option::as_deref).map(or_none);
+        let values: Vec<_> = machines.iter().map(text).collect();
+        let became = changes.iter().filter_map(|changes| changes.get(name)).flatten();
+        let became = became.map(|value| or_none(value)).collect();
         // A missing value is not a difference.
         let of_runs = values.iter().zip(machines).filter(|(_, machine)| !machine.is_target);
         let differs = of_runs.filter_map(|(value, _)| *value).collect::<BTreeSet<_>>().len() > 1;
@@ -186,6 +187,11 @@ pub(crate) fn facts<'a>(machines: &'a [Machine], changes: &'a [Changes]) -> Vec<
         all.filter(|fact| !fact.became.is_empty() || fact.values.iter().any(Option::is_some)).collect();
     facts.order_by_key(|fact| !fact.is_marked());
     facts
+}
+
+/// The text of a fact; that of an empty list is a word.
+fn or_none(text: &str) -> &str {
+    if text.is_empty() { "none" } else { text }
 }
 
 /// Later values of facts, by name.
