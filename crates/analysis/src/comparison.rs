@@ -108,8 +108,8 @@ pub struct Comparison {
     pub loads: Vec<ComparedLoad>,
     /// Whether the kernels of two guests are built alike; `None` where a configuration is unknown, or it is one kernel.
     pub kernels: Option<Likeness>,
-    /// The answer.
-    pub answer: Answer,
+    /// Whether they differ.
+    pub decision: Decision,
 }
 
 /// One metric of both configurations.
@@ -149,10 +149,10 @@ impl Ratio {
     }
 }
 
-/// Answer of a comparison. `Display` is the sentence.
+/// Decision of a comparison.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]
-pub enum Answer {
+pub enum Decision {
     /// The interval of the ratio excludes 1 and is not within the margin.
     Different,
     /// The interval of the ratio lies within the margin, whether it excludes 1 or not.
@@ -208,14 +208,14 @@ pub enum Refusal {
     NotPositive,
 }
 
-impl Answer {
+impl Decision {
     /// Exit status of the program: 0 equivalent, 2 different, 3 undecided, 1 if the measurements are not comparable.
     pub fn exit_status(&self) -> u8 {
         match self {
-            Answer::Equivalent => 0,
-            Answer::Different => 2,
-            Answer::Refused { why: Refusal::Incomparable } => 1,
-            Answer::Undecided { .. } | Answer::Refused { .. } => 3,
+            Decision::Equivalent => 0,
+            Decision::Different => 2,
+            Decision::Refused { why: Refusal::Incomparable } => 1,
+            Decision::Undecided { .. } | Decision::Refused { .. } => 3,
         }
     }
 }
@@ -255,11 +255,11 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
     let deviation = differences.as_ref().ok().and_then(|d| deviation(d));
     let ratios = differences.as_ref().map_or_else(|_| Vec::new(), |d| d.iter().map(|d| d.exp()).collect());
     let primary = measured(metric, &numbers, shown(differences));
-    let answer = match (refusal.clone(), primary.ratio) {
-        (Some(why), _) => Answer::Refused { why },
-        (None, Some(ratio)) if ratio.is_within(margin) => Answer::Equivalent,
-        (None, Some(ratio)) if ratio.excludes_one() => Answer::Different,
-        (None, _) => Answer::Undecided { blocks_needed: deviation.and_then(|sd| blocks_needed(sd, margin.ln())) },
+    let decision = match (refusal.clone(), primary.ratio) {
+        (Some(why), _) => Decision::Refused { why },
+        (None, Some(ratio)) if ratio.is_within(margin) => Decision::Equivalent,
+        (None, Some(ratio)) if ratio.excludes_one() => Decision::Different,
+        (None, _) => Decision::Undecided { blocks_needed: deviation.and_then(|sd| blocks_needed(sd, margin.ln())) },
     };
     let others = Metric::ALL.into_iter().filter(|other| *other != metric);
     let of_other = |other| measured(other, &numbers, shown(self::differences(other, &numbers)));
@@ -292,7 +292,7 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
         causes: causes::of_one(a, b),
         loads: work::compared(&a.entries, &b.entries),
         kernels: layout::likeness([a, b]),
-        answer,
+        decision,
     }
 }
 

@@ -44,8 +44,8 @@ pub use on_host::{join, subjects, with_stops};
 pub use stages::{Stages, Watched};
 pub use timeline::{Slice, slices};
 pub use totals::{Totals, merged};
-pub(crate) use wording::not_caught;
 pub use wording::{blame, cause_name, code_line, share_line};
+pub(crate) use wording::{main_cause, not_caught};
 
 use crate::events as event;
 use baseline::Baseline;

@@ -5,6 +5,7 @@
 //! machine are correlated. A question that the data cannot answer is refused, with the numbers that show why.
 #![forbid(unsafe_code)]
 
+pub mod answer;
 pub mod comparison;
 mod events;
 pub mod explain;
@@ -39,6 +40,7 @@ pub mod enough {
     pub use crate::summary::looks::*;
 }
 
+pub use answer::Answer;
 pub use comparison::baseline::{Gate as BaselineGate, RunRef, check_against};
 pub use comparison::comparability;
 pub use findings::{Finding, ImportedFinding, run_progress};

@@ -1,5 +1,6 @@
 //! Summary of a run or of imports: summaries of the cells, findings, and the verdict on requirements.
 
+use crate::answer::{self, Answer};
 use crate::findings::{self, Finding, ImportedFinding, Realtime};
 use crate::row::Row;
 use crate::search::shortfall::{Shortfall, shortfalls};
@@ -28,6 +29,8 @@ pub struct RunSummary {
     pub verdict: Verdict,
     /// Verdict for each limit in each cell; empty without requirements.
     pub cases: Vec<Case>,
+    /// The answer without limits.
+    pub(crate) without_limits: Answer,
 }
 
 /// Summary of measurements that were imported together.
@@ -41,6 +44,27 @@ pub struct ImportedSummary {
     pub verdict: Verdict,
     /// Verdict for each limit in each cell; empty without requirements.
     pub cases: Vec<Case>,
+    /// The answer without limits.
+    pub(crate) without_limits: Answer,
+}
+
+impl RunSummary {
+    /// The answer: the verdict on the limits, or what the cells show without any.
+    pub fn answer(&self) -> Answer {
+        let answer = Answer::of(&self.verdict, &self.without_limits);
+        match self.cells.iter().filter(|cell| cell.cell.kernel.is_virtual()).count() {
+            0 => answer,
+            n if n == self.cells.len() => answer.marked("virtual time"),
+            _ => answer.marked("partly virtual time"),
+        }
+    }
+}
+
+impl ImportedSummary {
+    /// The answer, as [`RunSummary::answer`].
+    pub fn answer(&self) -> Answer {
+        Answer::of(&self.verdict, &self.without_limits)
+    }
 }
 
 /// Computes the summary of imported measurements.
@@ -49,7 +73,8 @@ pub fn summarise_imported(all: &[Imported], require: &Requirement) -> ImportedSu
     let cell_findings: Vec<_> = cells.iter().map(findings::of_imported).collect();
     let cases = Case::of_cells(require, &Row::of_imported(&cells, &cell_findings));
     let verdict = Verdict::together(cases.iter().map(|case| &case.verdict));
-    ImportedSummary { cells, cell_findings, verdict, cases }
+    let without_limits = answer::of_imported(&cells);
+    ImportedSummary { cells, cell_findings, verdict, cases, without_limits }
 }
 
 /// Computes the summary of a run. Pure: the same records give the same summary, on any machine.
@@ -70,7 +95,8 @@ pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
     let cases = Case::all(header, entries, &rows);
     let own = || rows.iter().filter_map(Row::own);
     let shortfalls = looks::looks(header).map(|_| shortfalls(&header.plan.require, own()));
-    RunSummary { cells, cell_findings, findings, shortfalls, verdict, cases }
+    let without_limits = answer::of_run(&cells, &rows);
+    RunSummary { cells, cell_findings, findings, shortfalls, verdict, cases, without_limits }
 }
 
 /// Maps `of` over the items, in order, with one thread for each CPU, because a run may have thousands of cells. If a

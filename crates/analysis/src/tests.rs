@@ -1,6 +1,6 @@
 //! Documentation test: every sentence of the statistics has an example in the documents, with advice.
 
-use crate::comparison::{Answer, Comparison, Measured, Metric, Ratio, Refusal};
+use crate::comparison::{Comparison, Decision, Measured, Metric, Ratio, Refusal};
 use crate::findings::{ImportedFinding, examples};
 use crate::search::enough::Outlook;
 use crate::search::shortfall::{Lack, Shortfall};
@@ -215,7 +215,7 @@ fn what_is_said_before_and_what_is_missing_have_their_examples() {
 }
 
 /// A comparison of 12 blocks with this ratio and interval.
-fn comparison(answer: Answer, ratio: Option<(f64, f64, f64)>) -> Comparison {
+fn comparison(decision: Decision, ratio: Option<(f64, f64, f64)>) -> Comparison {
     let ratio = ratio.map(|(value, lower, upper)| Ratio { value, interval: (lower, upper), p: 0.01 });
     Comparison {
         a: "none/rr:80".to_owned(),
@@ -232,19 +232,19 @@ fn comparison(answer: Answer, ratio: Option<(f64, f64, f64)>) -> Comparison {
         causes: Vec::new(),
         loads: Vec::new(),
         kernels: None,
-        answer,
+        decision,
     }
 }
 
 #[test]
 fn answers_and_remarks_have_their_examples() {
-    let refused = |why| comparison(Answer::Refused { why }, None).sentence();
-    let undecided = |blocks_needed| Answer::Undecided { blocks_needed };
-    let mut few = comparison(Answer::Refused { why: Refusal::FewExceedances { have: 4, need: 20 } }, None);
+    let refused = |why| comparison(Decision::Refused { why }, None).sentence();
+    let undecided = |blocks_needed| Decision::Undecided { blocks_needed };
+    let mut few = comparison(Decision::Refused { why: Refusal::FewExceedances { have: 4, need: 20 } }, None);
     few.primary.metric = Metric::Quantile(Level::P999);
     let mut never = comparison(undecided(None), None);
     never.blocks = 6;
-    let different = comparison(Answer::Different, Some((1.0 / 1.8, 1.0 / 2.2, 1.0 / 1.5)));
+    let different = comparison(Decision::Different, Some((1.0 / 1.8, 1.0 / 2.2, 1.0 / 1.5)));
     let mut remarked = Comparison { a: "none/other".to_owned(), ..different };
     (remarked.noise_floor, remarked.a_first, remarked.is_again) = (Some((0.86, 1.2)), 12, true);
     let governor = |governor: &str| Some(governor.to_owned());
@@ -256,7 +256,7 @@ fn answers_and_remarks_have_their_examples() {
     }];
     let mut sentences = vec![
         remarked.sentence(),
-        comparison(Answer::Equivalent, Some((1.0, 0.9, 1.1))).sentence(),
+        comparison(Decision::Equivalent, Some((1.0, 0.9, 1.1))).sentence(),
         comparison(undecided(Some(30)), Some((1.0, 0.86, 1.31))).sentence(),
         never.sentence(),
         refused(Refusal::FewBlocks { blocks: 5 }),
@@ -266,7 +266,7 @@ fn answers_and_remarks_have_their_examples() {
         refused(Refusal::NotSeen { unseen: 3_893 }),
         refused(Refusal::NotPositive),
     ];
-    let small = comparison(Answer::Equivalent, Some((1.1, 1.05, 1.15))).sentence();
+    let small = comparison(Decision::Equivalent, Some((1.1, 1.05, 1.15))).sentence();
     sentences.extend(small.split_once(" (95 %, 12 blocks). ").map(|(_, small)| small.to_owned()));
     assert_eq!(sentences.len(), 11, "{small}");
     sentences.extend(remarked.remarks());

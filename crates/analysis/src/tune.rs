@@ -6,6 +6,7 @@
 
 mod answer;
 mod disturbance;
+mod headline;
 mod knob_answer;
 mod price;
 mod screening;

@@ -11,6 +11,7 @@ use crate::row::Row;
 pub use cannot_pass::CannotPass;
 pub use case::Case;
 use judgment::Judgment;
+pub(crate) use missing_evidence::response_unseen;
 pub use part::{Count, Gap, Kept, Violation};
 use punctual_model::{Entry, Header, Level, Requirement, Span};
 use serde::Serialize;
@@ -52,6 +53,14 @@ pub(crate) fn limits(require: &Requirement) -> Vec<(String, Limit)> {
     let max = require.max.map(|limit| (format!("max={limit}"), Limit::Max(limit)));
     let misses = require.misses_per_hour.map(|limit| (format!("misses_per_hour={limit}"), Limit::MissesPerHour(limit)));
     max.into_iter().chain(require.quantiles().map(of)).chain(misses).collect()
+}
+
+/// Missing evidence that nothing in a cell was later than `limit`; none where something was.
+pub(crate) fn gaps(row: &Row<'_>, limit: Span) -> Vec<Gap> {
+    let mut judgment = Judgment::default();
+    judgment.gaps_of_cell(row);
+    judgment.judge(std::slice::from_ref(row), Limit::Max(limit));
+    judgment.gaps
 }
 
 impl Verdict {

@@ -3,7 +3,7 @@
 use super::carry_out::begun_blocks;
 use super::estimate::expected;
 use punctual_analysis::Level;
-use punctual_analysis::comparison::{Answer, Comparison, MIN_OF_EACH, Question, compare_cells};
+use punctual_analysis::comparison::{Comparison, Decision, MIN_OF_EACH, Question, compare_cells};
 use punctual_analysis::wording::{count, duration, things};
 use punctual_model::{Cell, Entry, Header, Span, Until};
 use std::time::{Duration, Instant};
@@ -120,7 +120,7 @@ pub fn decision(header: &Header, entries: &[Entry]) -> Option<String> {
 }
 
 fn is_decided(comparison: &Comparison) -> bool {
-    matches!(comparison.answer, Answer::Different | Answer::Equivalent)
+    matches!(comparison.decision, Decision::Different | Decision::Equivalent)
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::lines::Lines;
 use super::{Style, json};
 use crate::sections::machine::named;
+use punctual_analysis::Answer;
 use punctual_analysis::doctor::{Examined, Outcome, Severity};
 use punctual_analysis::facts::{self, Fingerprint};
 use punctual_model::Host;
@@ -29,33 +30,56 @@ impl Examination<'_> {
         self.count(Severity::Will) > 0
     }
 
+    /// The answer: the settings that cause latency.
+    pub fn answer(&self) -> Answer {
+        let names = |severity| -> Vec<&str> {
+            let of = self.checks.iter().filter(|check| check.outcome.severity == severity);
+            of.map(|check| check.name).collect()
+        };
+        let (will, may, unknown) = (names(Severity::Will), names(Severity::May), names(Severity::Unknown));
+        let mut answer = match will.len() {
+            0 => "no setting found that causes latency".to_owned(),
+            1 => format!("1 setting causes latency: {}", will.join(", ")),
+            n => format!("{n} settings cause latency: {}", will.join(", ")),
+        };
+        for (names, what) in [(may, "may"), (unknown, "unknown")] {
+            if !names.is_empty() {
+                answer += &format!("; {} {what}", names.len());
+            }
+        }
+        Answer::new(answer)
+    }
+
     fn count(&self, severity: Severity) -> usize {
         self.checks.iter().filter(|check| check.outcome.severity == severity).count()
     }
 
-    /// Writes an overview: certain and possible causes and the names of unknown ones; all checks with
+    /// Writes the answer and an overview: certain and possible causes and the names of unknown ones; all checks with
     /// `style.all_findings`.
     pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let lines = Lines::new(style);
-        let mut machine = vec![self.tool.to_owned()];
-        machine.extend(named(self.host));
-        lines.facts(out, &machine)?;
-        let cokernel: Vec<_> = facts::of_cokernel(self.host).map(|(name, text)| format!("{name}: {text}")).collect();
-        if !cokernel.is_empty() {
-            lines.facts(out, &cokernel)?;
-        }
-        lines.facts(out, &self.totals())?;
-        writeln!(out)?;
-        let is_shown = |severity| style.all_findings || matches!(severity, Severity::Will | Severity::May);
-        for check in self.checks.iter().filter(|check| is_shown(check.outcome.severity)) {
-            listed(out, check, &lines)?;
-        }
-        let unknown = self.checks.iter().filter(|check| check.outcome.severity == Severity::Unknown);
-        let unknown: Vec<_> = unknown.map(|check| check.name).collect();
-        if !style.all_findings && !unknown.is_empty() {
-            lines.paragraph(out, "", &format!(" ? unknown: {}", unknown.join(", ")))?;
-        }
-        lines.paragraph(out, "", "punctual doctor NAME explains a check; --all shows every one.")
+        lines.framed(out, &self.answer(), |out| {
+            let mut machine = vec![self.tool.to_owned()];
+            machine.extend(named(self.host));
+            lines.facts(out, &machine)?;
+            let cokernel: Vec<_> =
+                facts::of_cokernel(self.host).map(|(name, text)| format!("{name}: {text}")).collect();
+            if !cokernel.is_empty() {
+                lines.facts(out, &cokernel)?;
+            }
+            lines.facts(out, &self.totals())?;
+            writeln!(out)?;
+            let is_shown = |severity| style.all_findings || matches!(severity, Severity::Will | Severity::May);
+            for check in self.checks.iter().filter(|check| is_shown(check.outcome.severity)) {
+                listed(out, check, &lines)?;
+            }
+            let unknown = self.checks.iter().filter(|check| check.outcome.severity == Severity::Unknown);
+            let unknown: Vec<_> = unknown.map(|check| check.name).collect();
+            if !style.all_findings && !unknown.is_empty() {
+                lines.paragraph(out, "", &format!(" ? unknown: {}", unknown.join(", ")))?;
+            }
+            lines.paragraph(out, "", "punctual doctor NAME explains a check; --all shows every one.")
+        })
     }
 
     /// Writes the checks in full.
@@ -82,7 +106,7 @@ impl Examination<'_> {
 
     /// A JSON document with every requested check.
     pub fn json(&self) -> Value {
-        json::of_checks(self.tool, self.host, &self.checks)
+        json::of_checks(self.answer(), self.tool, self.host, &self.checks)
     }
 
     fn totals(&self) -> Vec<String> {
@@ -117,4 +141,35 @@ fn listed(out: &mut dyn io::Write, check: &Examined, lines: &Lines) -> io::Resul
         writeln!(out, "{indent}undo: {}", remedy.undo)?;
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_answer_names_the_settings_that_cause_latency_and_counts_what_is_unknown() {
+        let check = |name, severity| Examined {
+            name,
+            outcome: Outcome { severity, found: String::new(), remedy: None },
+            why: "",
+            source: "",
+        };
+        let (will, may) = (Severity::Will, Severity::May);
+        for (checks, answer) in [
+            (vec![], "no setting found that causes latency"),
+            (vec![("smt", Severity::Ok), ("swap", Severity::DoesNotApply)], "no setting found that causes latency"),
+            (vec![("smt", Severity::Unknown)], "no setting found that causes latency; 1 unknown"),
+            (vec![("smt", may), ("swap", may)], "no setting found that causes latency; 2 may"),
+            (vec![("smt", will)], "1 setting causes latency: smt"),
+            (
+                vec![("smt", will), ("swap", will), ("smi", may), ("tracer", Severity::Unknown)],
+                "2 settings cause latency: smt, swap; 1 may; 1 unknown",
+            ),
+        ] {
+            let checks = checks.into_iter().map(|(name, severity)| check(name, severity)).collect();
+            let examination = Examination { tool: "punctual 0.1.0", host: &Host::default(), checks };
+            assert_eq!(examination.answer().to_string(), answer);
+        }
+    }
 }

@@ -22,9 +22,10 @@ pub struct SearchReport<'a> {
 }
 
 impl SearchReport<'_> {
-    /// Writes the machine, the table of trials and the answer.
+    /// Writes the answer, the machine, the table of trials, and the answer with the limits of its evidence.
     pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let lines = Lines::new(style);
+        lines.answer(out, &self.search.answer())?;
         machine::write(out, self.header, &lines)?;
         lines.paragraph(out, "", &self.subject())?;
         if !self.search.trials().is_empty() {
@@ -32,7 +33,7 @@ impl SearchReport<'_> {
             table(self.search.trials()).write(out, &lines)?;
         }
         writeln!(out)?;
-        self.search.answer().iter().try_for_each(|sentence| lines.paragraph(out, "", sentence))
+        self.search.sentences().iter().try_for_each(|sentence| lines.paragraph(out, "", sentence))
     }
 
     /// Subject of the search: `Smallest period without a missed cycle: clock_nanosleep, none/fifo:80, CPUs 0-1; ...`.
@@ -125,6 +126,8 @@ mod tests {
         text(
             below_150_us,
             &expect![[r#"
+                Shortest period kept: 200 us (141 us, the next shorter one tried, was not: 7 of
+                  14 184 cycles missed, then 7 of 14 184 cycles missed)
                 punctual 0.1.0  |  board7  |  2 x Cortex-A53
                   Linux 6.1.0-21-rt-arm64 (PREEMPT_RT)  |  no hypervisor seen
                 Smallest period without a missed cycle: clock_nanosleep, none/fifo:80, CPUs 0-1;
@@ -138,8 +141,8 @@ mod tests {
                       5  200 us  confirm  10 000       0  41 us
                       6  200 us  confirm  10 000       0  41 us
 
-                Smallest period sustained: 200 us (141 us, the next shorter one tried, was not:
-                  7 of 14 184 cycles missed, then 7 of 14 184 cycles missed).
+                Shortest period kept: 200 us (141 us, the next shorter one tried, was not: 7 of
+                  14 184 cycles missed, then 7 of 14 184 cycles missed).
                 0 missed in 20 000 cycles of 2 fresh trials: at 95 % fewer than 150 in a
                   million, if each is missed by itself. A stall rarer than once in 1.34 s would
                   not have been seen; longer trials (--duration) or more (--confirm) see more.
@@ -152,6 +155,9 @@ mod tests {
         text(
             |_, cycles| Outcome { missed: cycles - 1, censored: 1, ..Outcome::default() },
             &expect![[r#"
+                No period is kept: even 400 us, the longest tried, was missed: 4 999 of
+                  5 000 cycles missed, 1 wait not ended, then 4 999 of 5 000 cycles missed,
+                  1 wait not ended. Try longer ones with --to
                 punctual 0.1.0  |  board7  |  2 x Cortex-A53
                   Linux 6.1.0-21-rt-arm64 (PREEMPT_RT)  |  no hypervisor seen
                 Smallest period without a missed cycle: clock_nanosleep, none/fifo:80, CPUs 0-1;
@@ -161,7 +167,7 @@ mod tests {
                       1  400 us  search   5 000   4 999          1  41 us
                       2  400 us  again    5 000   4 999          1  41 us
 
-                Not found: even 400 us, the longest period tried, was not sustained: 4 999 of
+                No period is kept: even 400 us, the longest tried, was missed: 4 999 of
                   5 000 cycles missed, 1 wait not ended, then 4 999 of 5 000 cycles missed,
                   1 wait not ended. Try longer ones with --to.
             "#]],

@@ -8,9 +8,11 @@ pub(crate) use text::{limits, table};
 
 pub use document::HistoryDocument;
 
-use punctual_analysis::history::{Direction, SeriesChange, SeriesHistory};
-use punctual_analysis::wording::{duration, number};
+use punctual_analysis::Answer;
+use punctual_analysis::history::{Direction, FIRST_TEST, SeriesChange, SeriesHistory, Standing};
+use punctual_analysis::wording::{count, duration, number, things};
 use punctual_model::{Span, plain};
+use std::cmp::Reverse;
 
 /// Which changes count as alarms.
 #[derive(Debug, Clone, Copy)]
@@ -52,6 +54,29 @@ impl History {
         changed.chain(others).take(IN_FULL).collect()
     }
 
+    /// The answer: the series that changed, the newest change first.
+    pub fn answer(&self) -> Answer {
+        let n = |n: usize| format!("{} series", count(n as u64));
+        let of = |standing| self.series.iter().filter(|series| series.standing == standing).count();
+        let (all, few) = (self.series.len(), of(Standing::TooFew));
+        let mut changes: Vec<_> =
+            self.series.iter().flat_map(|one| one.changes.iter().map(move |change| (one, change))).collect();
+        changes.sort_by_key(|(_, change)| Reverse(change.found_unix_ms));
+        let untested = if few > 0 { format!("; {} too short to test", n(few)) } else { String::new() };
+        match changes.first() {
+            Some((one, change)) => {
+                let newest = format!("{}: {}", name(one), sentence(change));
+                Answer::new(format!("{} of {} changed: {newest}{untested}", of(Standing::Changed), n(all)))
+            }
+            None if all == 0 => Answer::cannot_tell("whether latencies changed", "no series", 0),
+            None if few == all => {
+                let missing = format!("{} with fewer than {FIRST_TEST} runs", n(all));
+                Answer::cannot_tell("whether latencies changed", &missing, 0)
+            }
+            None => Answer::new(format!("no change in {}{untested}", n(all - few))),
+        }
+    }
+
     /// All of them.
     pub(crate) fn all(&self) -> &[SeriesHistory] {
         &self.series
@@ -84,7 +109,7 @@ pub(crate) fn sentence(change: &SeriesChange) -> String {
     let (first, last) = (day(change.range_unix_ms.0), day(change.range_unix_ms.1));
     let range = if first == last { String::new() } else { format!(" ({first} to {last})") };
     let (low, high) = change.interval;
-    let runs = punctual_analysis::wording::things(u64::try_from(change.runs_until_found).unwrap_or(u64::MAX), "run");
+    let runs = things(u64::try_from(change.runs_until_found).unwrap_or(u64::MAX), "run");
     let mut sentence = format!(
         "{} {direction} since {}{range}: {} times [{}, {}], {} before, {} after; found after {runs}",
         change.response.name(),
@@ -113,4 +138,63 @@ const MARKS: usize = 3;
 pub(crate) fn mark(mark: &punctual_analysis::history::Mark) -> String {
     let (before, after) = punctual_analysis::wording::facts_apart(Some(&mark.before), Some(&mark.after));
     format!("{}: {} to {}", mark.fact, plain(&before), plain(&after))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_analysis::history::{Response, Series};
+
+    fn series(cell: &str, standing: Standing, found_unix_ms: &[u64]) -> SeriesHistory {
+        let change = |found_unix_ms: &u64| SeriesChange {
+            response: Response::P99,
+            direction: Direction::Later,
+            since_unix_ms: 0,
+            before_unix_ms: 0,
+            range_unix_ms: (0, 0),
+            found_unix_ms: *found_unix_ms,
+            runs_until_found: 3,
+            before_ns: 40_000.0,
+            after_ns: 80_000.0,
+            ratio: 2.0,
+            interval: (1.8, 2.2),
+            coincides: Vec::new(),
+        };
+        let text = str::to_owned;
+        let series = Series {
+            machine: text("board7"),
+            machine_identity: String::new(),
+            cell: text(cell),
+            cell_identity: String::new(),
+            details: String::new(),
+            points: Vec::new(),
+        };
+        SeriesHistory { series, standing, changes: found_unix_ms.iter().map(change).collect(), marks: Vec::new() }
+    }
+
+    #[test]
+    fn the_answer_names_the_newest_change_or_counts_the_series_without_one() {
+        use Standing::{Changed, TooFew, Unchanged};
+        let changed = "p99 later since 1970-01-01: 2 times [1.8, 2.2], 40 us before, 80 us after; found after 3 runs";
+        for (all, answer) in [
+            (vec![], "cannot tell whether latencies changed: no series".to_owned()),
+            (
+                vec![series("a", TooFew, &[])],
+                "cannot tell whether latencies changed: 1 series with fewer than 20 runs".to_owned(),
+            ),
+            (vec![series("a", Unchanged, &[])], "no change in 1 series".to_owned()),
+            (
+                vec![series("a", Unchanged, &[]), series("b", TooFew, &[])],
+                "no change in 1 series; 1 series too short to test".to_owned(),
+            ),
+            (vec![series("a", Changed, &[5])], format!("1 of 1 series changed: board7 a: {changed}")),
+            (
+                vec![series("a", Changed, &[5]), series("b", Changed, &[4, 6]), series("c", Unchanged, &[])],
+                format!("2 of 3 series changed: board7 b: {changed}"),
+            ),
+        ] {
+            let history = History::new(all, Judgment { recent: Span(0), margin: 1.25 });
+            assert_eq!(history.answer().to_string(), answer);
+        }
+    }
 }

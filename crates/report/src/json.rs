@@ -8,12 +8,12 @@ mod plan;
 mod run;
 
 use crate::Results;
-use punctual_analysis::LoadRate;
 use punctual_analysis::comparison::Comparison;
 use punctual_analysis::cost::CostComparison;
 use punctual_analysis::doctor::{Examined, Severity};
 use punctual_analysis::facts::Fingerprint;
 use punctual_analysis::frontier::{Search, SearchParameters};
+use punctual_analysis::{Answer, LoadRate};
 use punctual_model::{Cell, CpuSet, Header, Host, LoadRecord, MachineSecond, Policy, Record};
 use serde::Serialize;
 use serde_json::Value;
@@ -36,7 +36,7 @@ pub fn of_results(results: &Results<'_>) -> Value {
 
 /// The comparison of latencies as a JSON document.
 pub fn of_comparison(comparison: &Comparison) -> Value {
-    value(&ComparisonDocument { comparison, sentence: comparison.sentence(), remarks: comparison.remarks() })
+    value(&ComparisonDocument { comparison, answer: comparison.answer(), remarks: comparison.remarks() })
 }
 
 /// A search as a JSON document; `cell` is the cell of every trial, except for its period.
@@ -46,11 +46,11 @@ pub(crate) fn of_search(header: &Header, cell: &Cell, asked: &SearchParameters, 
 
 /// The comparison of costs as one document.
 pub fn of_costs(comparison: &CostComparison) -> ComparisonDocument<'_, CostComparison> {
-    ComparisonDocument { comparison, sentence: comparison.sentence(), remarks: comparison.remarks() }
+    ComparisonDocument { comparison, answer: comparison.answer(), remarks: comparison.remarks() }
 }
 
 /// The checks of a machine as a JSON document; `tool` is the name and version of the program.
-pub(crate) fn of_checks(tool: &str, host: &Host, checks: &[Examined]) -> Value {
+pub(crate) fn of_checks(answer: Answer, tool: &str, host: &Host, checks: &[Examined]) -> Value {
     let count = |severity| checks.iter().filter(|check| check.outcome.severity == severity).count();
     let totals = Totals {
         will: count(Severity::Will),
@@ -59,7 +59,7 @@ pub(crate) fn of_checks(tool: &str, host: &Host, checks: &[Examined]) -> Value {
         ok: count(Severity::Ok),
         does_not_apply: count(Severity::DoesNotApply),
     };
-    value(&DoctorDocument { format: FORMAT, tool, fingerprint: Fingerprint::of(host), totals, checks, host })
+    value(&DoctorDocument { format: FORMAT, answer, tool, fingerprint: Fingerprint::of(host), totals, checks, host })
 }
 
 pub(crate) fn value(document: &impl Serialize) -> Value {
@@ -72,8 +72,8 @@ pub(crate) fn value(document: &impl Serialize) -> Value {
 pub struct ComparisonDocument<'a, C> {
     #[serde(flatten)]
     comparison: &'a C,
-    /// The answer in words.
-    sentence: String,
+    /// The answer in one sentence.
+    answer: Answer,
     /// Conditions and limits of the answer.
     remarks: Vec<String>,
 }
@@ -85,6 +85,8 @@ const FORMAT: u32 = 1;
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct DoctorDocument<'a> {
     format: u32,
+    /// The answer in one sentence.
+    answer: Answer,
     tool: &'a str,
     fingerprint: Fingerprint,
     totals: Totals,

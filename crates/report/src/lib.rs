@@ -29,7 +29,7 @@ mod table;
 mod tune;
 mod words;
 
-use lines::Lines;
+use lines::{Lines, SCREEN_ROWS, rows};
 use punctual_analysis::{Finding, RunSummary, Verdict};
 use punctual_model::{Header, RuntimeRecord, Task};
 use sections::{
@@ -114,30 +114,49 @@ pub fn text(out: &mut dyn io::Write, results: &Results<'_>, style: Style) -> io:
     }
 }
 
-/// Rows of the smallest usual terminal. The brief report fits it, with the line that names the run's directory.
-const SCREEN_ROWS: usize = 24;
+/// Rows that the command writes around the report, like the run's directory. The brief report fits a screen with them.
+const OTHER_ROWS: usize = 2;
 
-/// Rows that the command writes around the report, and the heading of the findings with the line after them.
-const OTHER_ROWS: usize = 4;
+/// The line without a verdict.
+const VERDICT_ROWS: usize = 1;
 
-/// Verdict and table come last, where the reader of a terminal looks first.
+/// The heading of the findings, with the line after them.
+const HEADING_ROWS: usize = 2;
+
+/// The answer comes first, table and verdict last, where the reader of a terminal looks; a report that is longer than a
+/// screen repeats the answer there.
 fn of_run(out: &mut dyn io::Write, run: &OwnRun<'_>, style: Style) -> io::Result<()> {
     let OwnRun { name, header, summary, .. } = *run;
     let lines = Lines::new(style);
-    let (mut about, mut answer) = (Vec::new(), Vec::new());
+    let (mut about, mut found, mut numbers) = (Vec::new(), Vec::new(), Vec::new());
+    headline(&mut about, &Results::Own(*run), &lines)?;
     write_about(&mut about, header, summary, &lines, style)?;
-    write_answer(&mut answer, run, &lines, style)?;
-    out.write_all(&about)?;
+    write_numbers(&mut numbers, run, &lines, style)?;
     if style.all_findings {
-        lines.findings(out, "Findings", findings::all(summary))?;
+        lines.findings(&mut found, "Findings", findings::all(summary))?;
     } else {
-        let rows = |text: &[u8]| text.iter().filter(|byte| **byte == b'\n').count();
-        let left = SCREEN_ROWS.saturating_sub(rows(&about) + rows(&answer) + OTHER_ROWS);
+        let left = SCREEN_ROWS.saturating_sub(rows(&about) + rows(&numbers) + VERDICT_ROWS + HEADING_ROWS + OTHER_ROWS);
         let digest = findings::Digest::fitting(summary, &lines, left);
         let heading = digest.heading(name);
-        lines.findings(out, &heading, digest.sentences.into_iter().chain(digest.limits))?;
+        lines.findings(&mut found, &heading, digest.sentences.into_iter().chain(digest.limits))?;
     }
-    out.write_all(&answer)
+    let is_long = rows(&about) + rows(&found) + rows(&numbers) + VERDICT_ROWS + OTHER_ROWS > SCREEN_ROWS;
+    [about, found, numbers].iter().try_for_each(|part| out.write_all(part))?;
+    if is_long {
+        writeln!(out)?;
+        headline(out, &Results::Own(*run), &lines)?;
+    }
+    // Requirements apply to latencies, which operations lack.
+    let has_latencies = summary.cells.is_empty() || summary.cells.iter().any(|cell| cell.cell.task.has_latencies());
+    if summary.verdict == Verdict::NoneAsked && has_latencies { lines.verdict(out, &summary.verdict) } else { Ok(()) }
+}
+
+/// Writes the verdict; without limits the answer.
+fn headline(out: &mut dyn io::Write, results: &Results<'_>, lines: &Lines) -> io::Result<()> {
+    match results.verdict() {
+        Verdict::NoneAsked => lines.answer(out, &results.answer()),
+        verdict => lines.verdict(out, verdict),
+    }
 }
 
 /// The machine, the extent of the run, and all tables that are not the answer.
@@ -165,8 +184,8 @@ fn write_about(
     explained::write(out, header, summary, lines, style.spikes)
 }
 
-/// The tables of latencies and costs, the worst of them, and the verdict.
-fn write_answer(out: &mut dyn io::Write, run: &OwnRun<'_>, lines: &Lines, style: Style) -> io::Result<()> {
+/// The tables of latencies and costs, and what a run lacks that was to end once they are precise.
+fn write_numbers(out: &mut dyn io::Write, run: &OwnRun<'_>, lines: &Lines, style: Style) -> io::Result<()> {
     let summary = run.summary;
     if summary.cells.iter().any(|cell| cell.cell.task.has_latencies()) {
         latencies::write(out, run, lines, style)?;
@@ -177,21 +196,10 @@ fn write_answer(out: &mut dyn io::Write, run: &OwnRun<'_>, lines: &Lines, style:
     for costs in [cost::of(summary, style.all_findings), cost::of_loads(summary), cost::by_kernel(summary)] {
         section(out, costs, lines)?;
     }
-    if !summary.cells.is_empty() {
-        writeln!(out)?;
-    }
     if let Some(shortfalls) = &summary.shortfalls {
         lines.paragraph(out, "", &conclusion::enough(shortfalls))?;
     }
-    if summary.verdict == Verdict::NoneAsked {
-        let answer = if style.all_findings { conclusion::how_late(summary) } else { conclusion::worst(summary) };
-        lines.paragraph(out, "", &answer)?;
-        // Requirements apply to latencies, which operations lack.
-        if !summary.cells.is_empty() && summary.cells.iter().all(|cell| !cell.cell.task.has_latencies()) {
-            return Ok(());
-        }
-    }
-    lines.verdict(out, &summary.verdict)
+    Ok(())
 }
 
 /// Writes a section, if there is one.
@@ -199,9 +207,11 @@ fn section(out: &mut dyn io::Write, section: Option<Section>, lines: &Lines) -> 
     section.map_or(Ok(()), |section| section.write(out, lines))
 }
 
-/// Writes the result of each limit in each cell, the differences from a baseline, and the verdict.
+/// Writes the verdict, the result of each limit in each cell, and the differences from a baseline.
 pub fn cases(out: &mut dyn io::Write, results: &Results<'_>, style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
+    headline(out, results, &lines)?;
+    writeln!(out)?;
     for case in results.cases() {
         let cell = case.cell.as_deref().unwrap_or("run");
         lines.paragraph(out, "", &format!("{cell} {}: {}", case.limit, case.verdict.sentence()))?;
@@ -210,8 +220,7 @@ pub fn cases(out: &mut dyn io::Write, results: &Results<'_>, style: Style) -> io
     for difference in differences {
         lines.paragraph(out, "", &difference.to_string())?;
     }
-    writeln!(out)?;
-    lines.verdict(out, results.verdict())
+    Ok(())
 }
 
 /// Writes the measured implementations of the languages.

@@ -1,8 +1,11 @@
 //! Lines of text within the width of the terminal.
 
 use super::Style;
-use punctual_analysis::Verdict;
+use punctual_analysis::{Answer, Verdict};
 use std::io;
+
+/// Rows of the smallest usual terminal.
+pub(super) const SCREEN_ROWS: usize = 24;
 
 /// Width for narrower terminals as well: shorter lines are unreadable.
 const NARROWEST: usize = 60;
@@ -34,6 +37,29 @@ impl Lines {
     /// Writes a line in bold.
     pub(super) fn heading(&self, out: &mut dyn io::Write, text: &str) -> io::Result<()> {
         if self.colour { writeln!(out, "{BOLD}{text}{RESET}") } else { writeln!(out, "{text}") }
+    }
+
+    /// Writes the answer, wrapped and in bold.
+    pub(super) fn answer(&self, out: &mut dyn io::Write, answer: &Answer) -> io::Result<()> {
+        self.wrapped("", &answer.to_string(), " ").iter().try_for_each(|line| self.heading(out, line))
+    }
+
+    /// Writes the answer and the text of `write`; the answer again at the end if that fills a screen.
+    pub(super) fn framed(
+        &self,
+        out: &mut dyn io::Write,
+        answer: &Answer,
+        write: impl FnOnce(&mut dyn io::Write) -> io::Result<()>,
+    ) -> io::Result<()> {
+        let mut text = Vec::new();
+        self.answer(&mut text, answer)?;
+        write(&mut text)?;
+        out.write_all(&text)?;
+        if rows(&text) < SCREEN_ROWS {
+            return Ok(());
+        }
+        writeln!(out)?;
+        self.answer(out, answer)
     }
 
     /// Writes wrapped text; lines after the first are indented by two more columns.
@@ -110,6 +136,11 @@ impl Lines {
         lines.push(line);
         lines
     }
+}
+
+/// Number of lines.
+pub(super) fn rows(text: &[u8]) -> usize {
+    text.iter().filter(|byte| **byte == b'\n').count()
 }
 
 /// The text, cut to `most` characters.

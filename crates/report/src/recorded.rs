@@ -5,14 +5,16 @@ use crate::lines::Lines;
 use crate::sections::{explained, watched};
 use punctual_analysis::recorded::Judged;
 use punctual_analysis::wording::{count, duration, things};
-use punctual_analysis::{CONFIDENCE, ChainSummary, WatchedSummary};
-use punctual_model::{ExplainRecord, WatchSample};
+use punctual_analysis::{Answer, CONFIDENCE, ChainSummary, WatchedSummary, answer};
+use punctual_model::{ExplainRecord, Span, WatchSample};
 use serde::Serialize;
 use std::io;
 
 /// What a recorded trace tells, printed by `punctual watch --from FILE --format json`.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct RecordedDocument {
+    /// The answer in one sentence.
+    pub answer: Answer,
     /// Version of the program that judges it.
     pub version: &'static str,
     /// The file.
@@ -50,8 +52,13 @@ impl RecordedDocument {
         sample: WatchSample,
     ) -> RecordedDocument {
         let Judged { times_ns, events, gaps, seen, threads, others, most_active, chain, explained } = judged;
+        let missing = (gaps > 0).then(|| format!("{} in the trace", things(gaps, "gap")));
         let is_sampled = sample == WatchSample::Response;
+        let threads: Vec<WatchedSummary> = (threads.iter())
+            .filter_map(|one| WatchedSummary::of(&one.thread, &one.slices, is_sampled, CONFIDENCE))
+            .collect();
         RecordedDocument {
+            answer: answer::of_threads(&threads, Some(&explained), missing, Span(0)),
             version,
             file,
             clock,
@@ -60,10 +67,7 @@ impl RecordedDocument {
             events,
             gaps,
             missing: seen.missing(),
-            threads: threads
-                .iter()
-                .filter_map(|one| WatchedSummary::of(&one.thread, &one.slices, is_sampled, CONFIDENCE))
-                .collect(),
+            threads,
             others,
             most_active,
             chain: chain.as_ref().and_then(ChainSummary::of),
@@ -74,24 +78,27 @@ impl RecordedDocument {
     /// Writes it for the terminal, with up to `style.spikes` of the latest activations one by one.
     pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let lines = Lines::new(style);
-        let (length, cpus) = (duration(self.length_ns as f64), things(self.cpus as u64, "CPU"));
-        let gaps = if self.gaps == 0 { String::new() } else { format!(", {}", things(self.gaps, "gap")) };
-        let head = format!("{}: {length} of {cpus}, {} events{gaps}", self.file, count(self.events));
-        lines.heading(out, &head)?;
-        self.missing.iter().try_for_each(|what| lines.paragraph(out, "", &format!("Not in the trace: {what}.")))?;
-        writeln!(out)?;
-        explained::of_recorded(out, &self.explained, &lines, style.spikes)?;
-        writeln!(out)?;
-        watched::of_threads(&self.threads).write(out, &lines)?;
-        if let Some(chain) = &self.chain {
+        lines.framed(out, &self.answer, |out| {
+            let (length, cpus) = (duration(self.length_ns as f64), things(self.cpus as u64, "CPU"));
+            let gaps = if self.gaps == 0 { String::new() } else { format!(", {}", things(self.gaps, "gap")) };
+            let head = format!("{}: {length} of {cpus}, {} events{gaps}", self.file, count(self.events));
+            lines.paragraph(out, "", &head)?;
+            self.missing.iter().try_for_each(|what| lines.paragraph(out, "", &format!("Not in the trace: {what}.")))?;
             writeln!(out)?;
-            let chains = [(String::new(), chain.clone())];
-            watched::of_chains(&chains, false, "us unless marked").write(out, &lines)?;
-        }
-        if self.others > 0 {
-            let said = format!("{} not listed: --thread shows those of a name.", things(self.others, "other thread"));
-            lines.paragraph(out, "", &said)?;
-        }
-        Ok(())
+            explained::of_recorded(out, &self.explained, &lines, style.spikes)?;
+            writeln!(out)?;
+            watched::of_threads(&self.threads).write(out, &lines)?;
+            if let Some(chain) = &self.chain {
+                writeln!(out)?;
+                let chains = [(String::new(), chain.clone())];
+                watched::of_chains(&chains, false, "us unless marked").write(out, &lines)?;
+            }
+            if self.others > 0 {
+                let said =
+                    format!("{} not listed: --thread shows those of a name.", things(self.others, "other thread"));
+                lines.paragraph(out, "", &said)?;
+            }
+            Ok(())
+        })
     }
 }

@@ -1,6 +1,6 @@
 //! Measurements of this program or of other tools, the source of every text, page and format.
 
-use punctual_analysis::{Case, Curves, Finding, ImportedSummary, Row, RunSummary, Verdict};
+use punctual_analysis::{Answer, Case, Curves, Finding, ImportedSummary, Row, RunSummary, Verdict};
 use punctual_model::{Entry, Header, Histogram, ImportHeader};
 use std::collections::{BTreeMap, HashSet};
 
@@ -78,6 +78,14 @@ impl<'a> Results<'a> {
         match self {
             Results::Own(run) => &run.summary.findings,
             Results::Imported(_) => &[],
+        }
+    }
+
+    /// The answer in one sentence.
+    pub(crate) fn answer(&self) -> Answer {
+        match self {
+            Results::Own(run) => run.summary.answer(),
+            Results::Imported(run) => run.summary.answer(),
         }
     }
 

@@ -6,7 +6,9 @@ mod output;
 
 use crate::OwnRun;
 use fill::filled;
-use punctual_analysis::study::{self, StudyJudgment, StudyMeasurement};
+use punctual_analysis::Answer;
+use punctual_analysis::study::{self, StudyJudgment, StudyMeasurement, StudyVerdict};
+use punctual_analysis::wording::things;
 use punctual_model::{Order, Study, StudyBeyond, StudyDefinition, plain};
 use serde::Serialize;
 use std::collections::{BTreeMap, BTreeSet};
@@ -15,6 +17,8 @@ use std::path::Path;
 /// A study with the values of runs.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct StudyReport {
+    /// The answer in one sentence: which conclusions hold here.
+    pub answer: Answer,
     /// Name of the study.
     pub study: String,
     /// Its title.
@@ -182,7 +186,9 @@ pub fn of_runs(study: Study, runs: &[OwnRun<'_>], ways: Vec<WayReport>) -> Study
     let names = names(runs);
     let several = all.iter().map(|one| &one.kernels).filter(|kernels| kernels.len() > 1).collect::<BTreeSet<_>>();
     let shared = several.into_iter().map(|kernels| kernels.iter().map(|name| (*name).to_owned()).collect()).collect();
+    let conclusions = study::judgments(definition, &all);
     StudyReport {
+        answer: answer(&conclusions),
         study: study.name().to_owned(),
         title: definition.title.clone(),
         source: definition.source.clone(),
@@ -191,9 +197,28 @@ pub fn of_runs(study: Study, runs: &[OwnRun<'_>], ways: Vec<WayReport>) -> Study
         tables: definition.tables.iter().map(|table| filled(study, definition, table, &all, &names)).collect(),
         shared,
         left_out: left_out(definition, runs, &all),
-        conclusions: study::judgments(definition, &all),
+        conclusions,
         has_virtual_time: all.iter().any(|measurement| measurement.is_virtual),
     }
+}
+
+/// How many conclusions hold here, and which do not.
+fn answer(conclusions: &[StudyJudgment]) -> Answer {
+    let of = |verdict| conclusions.iter().filter(move |one| one.verdict == verdict);
+    let found = of(StudyVerdict::FoundAgain).count();
+    let all = things(u64::try_from(conclusions.len()).unwrap_or(u64::MAX), "conclusion");
+    let mut answer = format!("{found} of {all} found again");
+    for verdict in [StudyVerdict::NotFound, StudyVerdict::CannotTell, StudyVerdict::NotTested] {
+        match (verdict, of(verdict).count()) {
+            (_, 0) => {}
+            (StudyVerdict::NotFound, _) => {
+                let says: Vec<&str> = of(verdict).map(|one| one.says.trim_end_matches('.')).collect();
+                answer += &format!("; not found: {}", says.join("; "));
+            }
+            (_, n) => answer += &format!("; {n} {}", verdict.words()),
+        }
+    }
+    Answer::new(answer)
 }
 
 /// The measurements of `runs` that are in no table of a study, of which `all` are those of its methods and kernels.

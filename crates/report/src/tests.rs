@@ -318,10 +318,10 @@ fn nothing_measured_is_no_panic() {
         text(&mut out, &own("run", run, &summarise(&run.header, &run.entries)), style).unwrap();
         String::from_utf8(out).unwrap()
     };
-    assert!(summary(&run).contains("Nothing was measured.\n"));
+    assert!(summary(&run).contains("nothing was measured"));
     run.cell("none", "other").require("max=1ms");
     assert!(
-        summary(&run).ends_with("Verdict: \x1b[1;33mINCONCLUSIVE\x1b[0m: only 0 of 1 measurement complete\n"),
+        summary(&run).starts_with("Verdict: \x1b[1;33mINCONCLUSIVE\x1b[0m: only 0 of 1 measurement complete\n"),
         "{}",
         summary(&run)
     );

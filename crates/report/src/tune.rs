@@ -3,6 +3,7 @@
 use super::table::{Column, Table, UNKNOWN, dash};
 use super::{Style, json, lines::Lines};
 use crate::sections::machine;
+use punctual_analysis::Answer;
 use punctual_analysis::comparison::Ratio;
 use punctual_analysis::tune::{ByValue, ConfirmedKnob, KnobAnswer, RatioOfRuns, ScreenedPair, Tuned};
 use punctual_analysis::wording::{duration, number, things};
@@ -26,6 +27,8 @@ pub struct TuneReport<'a> {
 /// The same as one document, printed by `punctual tune --format json`.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct TuneDocument<'a> {
+    /// The answer in one sentence.
+    answer: Answer,
     tool: &'a str,
     started_unix_ms: u64,
     host: &'a Host,
@@ -38,25 +41,35 @@ pub struct TuneDocument<'a> {
 }
 
 impl TuneReport<'_> {
-    /// Writes the machine, the table and the answers.
+    /// Writes the answer, the machine, the table, and the answer for each knob.
     pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let lines = Lines::new(style);
-        machine::write(out, self.header, &lines)?;
-        lines.paragraph(out, "", &self.subject())?;
-        writeln!(out)?;
-        self.table().write(out, &lines)?;
-        writeln!(out)?;
-        for knob in &self.tuned.knobs {
-            lines.paragraph(out, "", &format!("{}.", knob.sentence))?;
-        }
-        self.remarks().iter().try_for_each(|remark| lines.paragraph(out, "", remark))
+        lines.framed(out, &self.tuned.answer(), |out| {
+            machine::write(out, self.header, &lines)?;
+            lines.paragraph(out, "", &self.subject())?;
+            writeln!(out)?;
+            self.table().write(out, &lines)?;
+            writeln!(out)?;
+            for knob in &self.tuned.knobs {
+                lines.paragraph(out, "", &format!("{}.", knob.sentence))?;
+            }
+            self.remarks().iter().try_for_each(|remark| lines.paragraph(out, "", remark))
+        })
     }
 
     /// The answers as a JSON document.
     pub fn json(&self) -> serde_json::Value {
         let Header { tool, started_unix_ms, host, .. } = self.header;
         let (cell, dir, tuned) = (self.cell, self.dir, self.tuned);
-        json::value(&TuneDocument { tool, started_unix_ms: *started_unix_ms, host, cell, dir, tuned })
+        json::value(&TuneDocument {
+            answer: tuned.answer(),
+            tool,
+            started_unix_ms: *started_unix_ms,
+            host,
+            cell,
+            dir,
+            tuned,
+        })
     }
 
     /// `Effects on p99: clock_nanosleep, messaging/other, CPUs 0-1; 2 blocks of 8 measurements of 2 s, then ...`.
@@ -99,7 +112,7 @@ impl TuneReport<'_> {
             let confirmed = knob.confirmed.as_ref();
             let ratio = confirmed.and_then(|confirmed| confirmed.ratio).map_or_else(dash, of_ratio);
             let screened_work = knob.screened.work.map(|work| times(work.ratio, work.interval));
-            let work = confirmed.and_then(work).map(number).or(screened_work).unwrap_or_else(dash);
+            let work = confirmed.and_then(ConfirmedKnob::work).map(number).or(screened_work).unwrap_or_else(dash);
             let punctual_model::Knob { key, as_is, changed, between: _ } = &knob.knob;
             let price = |of: fn(&ConfirmedKnob) -> Option<f64>| confirmed.and_then(of).map_or_else(dash, number);
             let mut fields = vec![key.clone(), as_is.clone(), changed.clone(), screened, ratio, work];
@@ -118,8 +131,8 @@ impl TuneReport<'_> {
         let mut remarks: Vec<String> = self.tuned.disturbances.iter().map(changed).collect();
         if let Some(together) = &self.tuned.together {
             let ratio = together.ratio.map_or_else(|| UNKNOWN.to_owned(), of_ratio);
-            let work =
-                work(together).map_or(String::new(), |work| format!("; the load does {} times the work", number(work)));
+            let work = together.work();
+            let work = work.map_or(String::new(), |work| format!("; the load does {} times the work", number(work)));
             remarks
                 .push(format!("All confirmed again, changed together: {} {ratio}{work}.", self.tuned.screening.metric));
         }
@@ -154,13 +167,6 @@ impl TuneReport<'_> {
         let both: Vec<String> = both.into_iter().flatten().collect();
         format!("Interaction in the screening (p = {}): {}.", number(pair.p), both.join("; "))
     }
-}
-
-/// Work of the first load with the change, as a ratio to that without.
-pub(crate) fn work(confirmed: &ConfirmedKnob) -> Option<f64> {
-    let load = confirmed.loads.first()?;
-    let (a, b) = (load.a_per_second?, load.b_per_second?);
-    (a > 0.0).then(|| b / a)
 }
 
 fn of_ratio(ratio: Ratio) -> String {

@@ -13,7 +13,7 @@
 use super::noise::Noise;
 use super::scaled::scaled;
 use super::{Expected, ResultRow, counted, merged, relabelled, tuned};
-use punctual_analysis::comparison::{Answer, Arm, Comparison, Question, compare};
+use punctual_analysis::comparison::{Arm, Comparison, Decision, Question, compare};
 use punctual_analysis::paired::{decided_after, signed_rank};
 use punctual_analysis::{BaselineGate, Level};
 use punctual_model::{Ended, Entry, Header, Histogram};
@@ -159,7 +159,7 @@ fn alarms_of(a: &[&Entry], b: &[&Entry]) -> [bool; 6] {
         welch(&pooled_a, &pooled_b) < LEVEL,
         (maxima[0] / maxima[1]).ln().abs() > 1.2f64.ln(),
         signed_rank(&differences(a, b)).is_some_and(|test| test.p < LEVEL),
-        compared(a, b) == Answer::Different,
+        compared(a, b) == Decision::Different,
     ]
 }
 
@@ -178,8 +178,8 @@ fn differences(a: &[&Entry], b: &[&Entry]) -> Vec<f64> {
 }
 
 /// Result of `punctual compare` on the pairs, given as interleaved.
-fn compared(a: &[&Entry], b: &[&Entry]) -> Answer {
-    comparison(a, b, Level::P99, None).answer
+fn compared(a: &[&Entry], b: &[&Entry]) -> Decision {
+    comparison(a, b, Level::P99, None).decision
 }
 
 fn comparison(a: &[&Entry], b: &[&Entry], metric: Level, margin: Option<f64>) -> Comparison {

@@ -1,7 +1,7 @@
 //! Comparison of a run with an older run (baseline): no cell may be later than before.
 
 use crate::comparison::comparability::{Difference, Role};
-use crate::comparison::{Answer, Arm, Comparison, Question, compare};
+use crate::comparison::{Arm, Comparison, Decision, Question, compare};
 use crate::findings::{BaselineDiffers, Finding};
 use crate::run::RunSummary;
 use crate::stats::paired::holm;
@@ -97,9 +97,9 @@ pub enum Gate {
 impl Gate {
     /// Returns the result of `comparison`. `p` is its p-value, adjusted for the number of cells.
     pub fn of(comparison: &Comparison, p: f64) -> Gate {
-        match (&comparison.answer, comparison.primary.ratio) {
-            (Answer::Different, Some(ratio)) if ratio.value >= comparison.margin && p < LEVEL => Gate::Later,
-            (Answer::Different | Answer::Equivalent | Answer::Undecided { .. }, Some(ratio))
+        match (&comparison.decision, comparison.primary.ratio) {
+            (Decision::Different, Some(ratio)) if ratio.value >= comparison.margin && p < LEVEL => Gate::Later,
+            (Decision::Different | Decision::Equivalent | Decision::Undecided { .. }, Some(ratio))
                 if ratio.interval.1 <= comparison.margin =>
             {
                 Gate::NotLater
@@ -116,17 +116,17 @@ fn judged(name: &str, comparison: &Comparison, p: f64) -> Verdict {
         (Gate::Later, Some(ratio)) => {
             Verdict::Fail { violations: vec![Violation::Later { cell, ratio: ratio.value, said }] }
         }
-        (Gate::NotLater, Some(ratio)) if matches!(comparison.answer, Answer::Undecided { .. }) => {
+        (Gate::NotLater, Some(ratio)) if matches!(comparison.decision, Decision::Undecided { .. }) => {
             let (metric, times, blocks) = (comparison.primary.metric, number(ratio.interval.1), comparison.blocks);
             let said = format!("{metric} is at most {times} times that of the baseline (95 %, {blocks} blocks)");
             Verdict::Pass { kept: vec![Kept::NotLater { cell, said }] }
         }
         (Gate::NotLater, _) => Verdict::Pass { kept: vec![Kept::NotLater { cell, said }] },
-        (Gate::Open, Some(ratio)) if comparison.answer == Answer::Different && ratio.value >= comparison.margin => {
+        (Gate::Open, Some(ratio)) if comparison.decision == Decision::Different && ratio.value >= comparison.margin => {
             let cells = "with so many cells compared, one of them would look like this by chance";
             untold(name, &format!("{said}; {cells}"))
         }
-        (Gate::Open, Some(_)) if comparison.answer == Answer::Different => {
+        (Gate::Open, Some(_)) if comparison.decision == Decision::Different => {
             let margin = number(comparison.margin);
             untold(name, &format!("{said}; whether by more than the margin of {margin} times, more blocks would show"))
         }
@@ -242,22 +242,22 @@ mod tests {
             &Question { force: true, ..Question::default() },
         )
         .unwrap();
-        let mut of = |answer, value, interval, p| {
-            comparison.answer = answer;
+        let mut of = |decision, value, interval, p| {
+            comparison.decision = decision;
             comparison.primary.ratio = Some(crate::comparison::Ratio { value, interval, p });
             Gate::of(&comparison, p)
         };
-        let undecided = || Answer::Undecided { blocks_needed: None };
-        for (answer, value, interval, p, gate) in [
-            (Answer::Different, 1.3, (1.1, 1.5), 0.01, Gate::Later),
-            (Answer::Different, 1.3, (1.1, 1.5), 0.06, Gate::Open),
-            (Answer::Different, 1.2, (1.1, 1.5), 0.01, Gate::Open),
-            (Answer::Different, 0.5, (0.4, 0.6), 0.01, Gate::NotLater),
-            (Answer::Equivalent, 1.1, (1.05, 1.2), 0.01, Gate::NotLater),
+        let undecided = || Decision::Undecided { blocks_needed: None };
+        for (decision, value, interval, p, gate) in [
+            (Decision::Different, 1.3, (1.1, 1.5), 0.01, Gate::Later),
+            (Decision::Different, 1.3, (1.1, 1.5), 0.06, Gate::Open),
+            (Decision::Different, 1.2, (1.1, 1.5), 0.01, Gate::Open),
+            (Decision::Different, 0.5, (0.4, 0.6), 0.01, Gate::NotLater),
+            (Decision::Equivalent, 1.1, (1.05, 1.2), 0.01, Gate::NotLater),
             (undecided(), 0.9, (0.6, 1.25), 0.5, Gate::NotLater),
             (undecided(), 1.1, (0.9, 1.26), 0.5, Gate::Open),
         ] {
-            assert_eq!(of(answer.clone(), value, interval, p), gate, "{answer:?} {value} {interval:?} {p}");
+            assert_eq!(of(decision.clone(), value, interval, p), gate, "{decision:?} {value} {interval:?} {p}");
         }
     }
 

@@ -35,7 +35,7 @@ pub fn compare_cells(header: &Header, entries: &[Entry], a: usize, b: usize, que
 #[cfg(test)]
 mod tests {
     use super::{Question, compare_cells, only_pair};
-    use crate::comparison::Answer;
+    use crate::comparison::Decision;
     use crate::testing::RunBuilder;
 
     #[test]
@@ -82,13 +82,13 @@ mod tests {
             compare_cells(&run.header, &run.entries, 0, 1, &Question::default())
         };
         let same = compared(1);
-        assert_eq!(same.answer, Answer::Equivalent);
+        assert_eq!(same.decision, Decision::Equivalent);
         let floor = same.noise_floor.unwrap();
         assert!(same.is_again && floor.0 < 1.05 && floor.1 > 0.95, "{floor:?}");
         assert!(same.remarks()[0].starts_with("Noise floor: two measurements of none/other differ by"));
         assert!(!same.remarks().iter().any(|remark| remark.contains("same configuration")), "{:?}", same.remarks());
         let noisy = compared(2);
-        assert_eq!(noisy.answer, Answer::Different);
+        assert_eq!(noisy.decision, Decision::Different);
         assert!(noisy.remarks()[1].starts_with("Both are the same configuration: "), "{:?}", noisy.remarks());
     }
 }

@@ -1,6 +1,6 @@
 //! Two imported measurements side by side; without blocks, a difference cannot be separated from drift.
 
-use super::{Answer, Comparison, Measured, Metric, Question, Refusal};
+use super::{Comparison, Decision, Measured, Metric, Question, Refusal};
 use crate::comparison::comparability::{Difference, Role};
 use crate::machine::facts;
 use crate::summary::imported::ImportedCell;
@@ -38,7 +38,7 @@ pub fn compare_imported(a: &ImportedCell, b: &ImportedCell, question: &Question<
         causes: Vec::new(),
         loads: Vec::new(),
         kernels: None,
-        answer: Answer::Refused { why: Refusal::NoBlocks { forced: question.force } },
+        decision: Decision::Refused { why: Refusal::NoBlocks { forced: question.force } },
     }
 }
 
@@ -85,7 +85,7 @@ mod tests {
         assert!(both.primary.b.unwrap() > 40.0 * both.primary.a.unwrap());
         assert!(both.sentence().starts_with("UNDECIDED: confounded with drift: "), "{}", both.sentence());
         assert!(!both.sentence().contains("--force"));
-        assert_eq!((both.answer.exit_status(), both.remarks()), (3, Vec::new()));
+        assert_eq!((both.decision.exit_status(), both.remarks()), (3, Vec::new()));
         assert_eq!(
             both.secondary.iter().map(|other| other.metric.to_string()).collect::<Vec<_>>(),
             ["p50", "p99", "max"]

@@ -46,7 +46,7 @@ fn asked(run: &RunBuilder) -> Comparison {
 #[test]
 fn a_large_difference_is_found_and_said_in_times() {
     let found = asked(&run(12, 0.25, 0.1));
-    assert_eq!((found.answer.clone(), found.answer.exit_status()), (Answer::Different, 2));
+    assert_eq!((found.decision.clone(), found.decision.exit_status()), (Decision::Different, 2));
     let ratio = found.primary.ratio.unwrap();
     assert!((ratio.value - 0.25).abs() < 0.03 && ratio.interval.1 < 0.3, "{ratio:?}");
     assert_eq!(found.primary.metric, Metric::Quantile(Level::P99), "4 000 wake-ups have 4 above p99.9");
@@ -59,27 +59,29 @@ fn a_large_difference_is_found_and_said_in_times() {
 #[test]
 fn no_difference_is_equivalent_only_when_that_is_shown() {
     let quiet = asked(&run(12, 1.0, 0.02));
-    assert_eq!((quiet.answer.clone(), quiet.answer.exit_status()), (Answer::Equivalent, 0));
+    assert_eq!((quiet.decision.clone(), quiet.decision.exit_status()), (Decision::Equivalent, 0));
     assert_eq!(quiet.sentence(), "EQUIVALENT: p99 of fifo:80 and of other differ by less than 25 % (95 %, 12 blocks).");
     let noisy = asked(&run(12, 1.0, 1.0));
-    assert!(matches!(noisy.answer, Answer::Undecided { blocks_needed: Some(13..) }), "{:?}", noisy.answer);
+    assert!(matches!(noisy.decision, Decision::Undecided { blocks_needed: Some(13..) }), "{:?}", noisy.decision);
     let said = noisy.sentence();
     assert!(said.starts_with("UNDECIDED: p99 of fifo:80 is ") && said.contains("that they are equal. About "));
-    assert_eq!(noisy.answer.exit_status(), 3);
+    assert_eq!(noisy.decision.exit_status(), 3);
 }
 
 #[test]
 fn a_difference_within_the_margin_is_equivalent_and_said() {
     let found = asked(&run(12, 1.08, 0.01));
-    assert!(found.answer == Answer::Equivalent && found.sentence().ends_with("significant, but smaller than that."));
+    assert!(
+        found.decision == Decision::Equivalent && found.sentence().ends_with("significant, but smaller than that.")
+    );
     let strict = compared(&run(12, 1.08, 0.01), &Question { margin: Some(1.05), ..Question::default() });
-    assert_eq!(strict.answer, Answer::Different);
+    assert_eq!(strict.decision, Decision::Different);
 }
 
 #[test]
 fn too_few_blocks_are_refused_without_a_ratio() {
     let found = asked(&run(5, 0.25, 0.1));
-    assert_eq!(found.answer, Answer::Refused { why: Refusal::FewBlocks { blocks: 5 } });
+    assert_eq!(found.decision, Decision::Refused { why: Refusal::FewBlocks { blocks: 5 } });
     assert_eq!((found.primary.ratio, found.secondary.iter().filter(|m| m.ratio.is_some()).count()), (None, 0));
     assert!(found.primary.a.is_some(), "side by side all the same");
     assert!(found.sentence().starts_with("UNDECIDED: 5 blocks with both, 6 are needed "), "{}", found.sentence());
@@ -92,10 +94,10 @@ fn one_after_the_other_cannot_be_told_from_drift() {
         entry.record.started_unix_ms += 3_600_000;
     }
     let found = asked(&separate);
-    assert_eq!(found.answer, Answer::Refused { why: Refusal::Separate });
+    assert_eq!(found.decision, Decision::Refused { why: Refusal::Separate });
     assert!(found.primary.ratio.is_none() && found.sentence().contains("confounded with drift"));
     let forced = compared(&separate, &Question { force: true, ..Question::default() });
-    assert_eq!(forced.answer, Answer::Different);
+    assert_eq!(forced.decision, Decision::Different);
     assert_eq!(
         forced.remarks(),
         ["other was always measured first: carry-over from one to the other is part of the ratio."]
@@ -108,20 +110,20 @@ fn boots_are_units_too() {
     for entry in booted.entries.iter_mut().filter(|entry| entry.planned.cell_index == 1) {
         Arc::make_mut(&mut entry.record.host_before).boot_id = Some(format!("b{}", entry.planned.block / 2));
     }
-    assert_eq!(asked(&booted).answer, Answer::Refused { why: Refusal::FewBoots { boots: 1 } });
+    assert_eq!(asked(&booted).decision, Decision::Refused { why: Refusal::FewBoots { boots: 1 } });
     for entry in &mut booted.entries {
         Arc::make_mut(&mut entry.record.host_before).boot_id =
             Some(format!("{}{}", entry.planned.cell_index, entry.planned.block));
     }
-    assert_eq!(asked(&booted).answer, Answer::Different, "8 boots of each");
+    assert_eq!(asked(&booted).decision, Decision::Different, "8 boots of each");
     booted.entries.iter_mut().for_each(|entry| Arc::make_mut(&mut entry.record.host_before).boot_id = None);
-    assert_eq!(asked(&booted).answer, Answer::Different, "not known");
+    assert_eq!(asked(&booted).decision, Decision::Different, "not known");
 }
 
 #[test]
 fn a_quantile_needs_wake_ups_above_it_in_every_measurement() {
     let found = compared(&run(8, 0.25, 0.1), &Question { metric: Some(Level::P999), ..Question::default() });
-    assert_eq!(found.answer, Answer::Refused { why: Refusal::FewExceedances { have: 4, need: 20 } });
+    assert_eq!(found.decision, Decision::Refused { why: Refusal::FewExceedances { have: 4, need: 20 } });
     assert_eq!(
         found.sentence(),
         "UNDECIDED: a measurement has only 4 wake-ups above p99.9, 20 are needed: measure 5 times as long in each \
@@ -134,12 +136,12 @@ fn a_quantile_needs_wake_ups_above_it_in_every_measurement() {
 #[test]
 fn looked_at_after_every_block_it_takes_more_evidence() {
     let sequential = Question { looked_at_every_block: true, ..Question::default() };
-    assert_eq!(compared(&run(6, 0.25, 0.1), &Question::default()).answer, Answer::Different);
+    assert_eq!(compared(&run(6, 0.25, 0.1), &Question::default()).decision, Decision::Different);
     let early = compared(&run(6, 0.25, 0.1), &sequential);
-    assert!(matches!(early.answer, Answer::Undecided { .. }) && early.primary.ratio.is_none(), "{early:?}");
+    assert!(matches!(early.decision, Decision::Undecided { .. }) && early.primary.ratio.is_none(), "{early:?}");
     assert!(early.sentence().starts_with("UNDECIDED: no ratio is excluded after 6 blocks."), "{}", early.sentence());
     let later = compared(&run(8, 0.25, 0.1), &sequential);
-    assert_eq!(later.answer, Answer::Different);
+    assert_eq!(later.decision, Decision::Different);
     assert!((later.primary.ratio.unwrap().p - 1.0 / 28.444_4).abs() < 1e-4);
 }
 
@@ -183,7 +185,7 @@ fn missed_due_times_count() {
         built.measure(block, 1, |_, _| 10_000);
     }
     let found = compare(&arm(&built, 1, "fifo:80"), &arm(&built, 0, "other"), None, &Question::default());
-    assert!(found.answer == Answer::Different && found.primary.b.unwrap() > 80e6, "{:?}", found.primary);
+    assert!(found.decision == Decision::Different && found.primary.b.unwrap() > 80e6, "{:?}", found.primary);
 }
 
 #[test]
@@ -197,7 +199,7 @@ fn a_measurement_whose_threads_never_woke_is_the_latest_of_all() {
     for level in [Level::P50, Level::P99] {
         let question = Question { metric: Some(level), ..Question::default() };
         let found = compare(&arm(&built, 0, "idle"), &arm(&built, 1, "fifo:80"), None, &question);
-        assert_eq!(found.answer, Answer::Different, "{level}: {}", found.sentence());
+        assert_eq!(found.decision, Decision::Different, "{level}: {}", found.sentence());
         let starved = built.entries.iter().find(|entry| entry.record.threads[0].recorded == 0).unwrap();
         assert!(response(Metric::Quantile(level), starved).unwrap() > 400e6, "half of a second at least");
     }
@@ -264,8 +266,8 @@ fn what_is_of_something_else_is_refused_first_of_all_unless_forced() {
     }
     let refused = asked(&built);
     assert_eq!(
-        (refused.answer.clone(), refused.answer.exit_status()),
-        (Answer::Refused { why: Refusal::Incomparable }, 1)
+        (refused.decision.clone(), refused.decision.exit_status()),
+        (Decision::Refused { why: Refusal::Incomparable }, 1)
     );
     assert_eq!(
         refused.why_not().unwrap(),
@@ -280,13 +282,13 @@ fn what_is_of_something_else_is_refused_first_of_all_unless_forced() {
     assert_eq!((apart.blocks, apart.why_not().is_some()), (0, true));
 
     let forced = compared(&run_apart(), &Question { force: true, ..Question::default() });
-    assert_eq!((forced.answer.clone(), forced.why_not()), (Answer::Different, None));
+    assert_eq!((forced.decision.clone(), forced.why_not()), (Decision::Different, None));
     assert_eq!(
         forced.remarks(),
         ["Not comparable (forced): period (1ms and 2ms).", "Also different: deadline (1ms and 2ms)."]
     );
     let asked_for = compared(&run_apart(), &Question { asked: &["period", "policy"], ..Question::default() });
-    assert_eq!(asked_for.answer, Answer::Different);
+    assert_eq!(asked_for.decision, Decision::Different);
     assert_eq!(asked_for.remarks()[0], "They differ in policy and period: the ratio is their combined effect.");
 }
 
@@ -303,7 +305,7 @@ fn what_a_plan_varies_is_its_question() {
     let mut built = run_apart();
     built.header.cells[1].period = "2ms".parse().unwrap();
     let found = compare_cells(&built.header, &built.entries, 0, 1, &Question::default());
-    assert_eq!((found.answer.clone(), found.why_not()), (Answer::Different, None));
+    assert_eq!((found.decision.clone(), found.why_not()), (Decision::Different, None));
     // A change of the machine between blocks is not an axis of the plan.
     Arc::make_mut(&mut built.entries[15].record.host_before).hypervisor = Some("KVM".to_owned());
     let found = compare_cells(&built.header, &built.entries, 0, 1, &Question::default());

@@ -1,19 +1,25 @@
 //! Sentences for the answer of a comparison.
 
 use super::layout::times_as_long;
-use super::{Answer, Comparison, MIN_BLOCKS, Measured, Metric, Ratio, Refusal};
+use super::{Comparison, Decision, MIN_BLOCKS, Measured, Metric, Ratio, Refusal};
+use crate::answer::Answer;
 use crate::comparison::comparability::{self, Difference, Role};
 use crate::machine::config::Likeness;
 use crate::wording::{count, different_work, duration, number, things};
 use std::fmt;
 
 impl Comparison {
+    /// The answer in one sentence.
+    pub fn answer(&self) -> Answer {
+        Answer::new(self.sentence())
+    }
+
     /// The answer: a word in capitals, and a sentence that explains it.
     pub fn sentence(&self) -> String {
-        let Comparison { a, b, blocks, margin, primary, answer, .. } = self;
+        let Comparison { a, b, blocks, margin, primary, decision, .. } = self;
         let (metric, blocks) = (primary.metric, things(*blocks, "block"));
-        match (answer, primary.ratio) {
-            (Answer::Different, Some(ratio)) => {
+        match (decision, primary.ratio) {
+            (Decision::Different, Some(ratio)) => {
                 let way = if ratio.value > 1.0 { "higher" } else { "lower" };
                 let (times, low, high) = times(&ratio);
                 format!(
@@ -21,7 +27,7 @@ impl Comparison {
                      ({low} to {high} times, 95 %, {blocks})."
                 )
             }
-            (Answer::Equivalent, Some(ratio)) => {
+            (Decision::Equivalent, Some(ratio)) => {
                 let within = number((margin - 1.0) * 100.0);
                 let small =
                     if ratio.excludes_one() { " The difference is significant, but smaller than that." } else { "" };
@@ -30,9 +36,9 @@ impl Comparison {
                 )
             }
             // Reported as an error, with its own sentence.
-            (Answer::Refused { why: Refusal::Incomparable }, _) => self.why_not().unwrap_or_default(),
-            (Answer::Refused { why }, _) => format!("UNDECIDED: {}", why.in_words(metric)),
-            (answer, ratio) => {
+            (Decision::Refused { why: Refusal::Incomparable }, _) => self.why_not().unwrap_or_default(),
+            (Decision::Refused { why }, _) => format!("UNDECIDED: {}", why.in_words(metric)),
+            (decision, ratio) => {
                 let between = ratio.map_or_else(
                     || format!("no ratio is excluded after {blocks}"),
                     |Ratio { interval: (low, high), .. }| {
@@ -40,8 +46,8 @@ impl Comparison {
                         format!("{metric} of {b} is {low} to {high} times that of {a} (95 %, {blocks})")
                     },
                 );
-                let needed = match answer {
-                    Answer::Undecided { blocks_needed: Some(needed) } => {
+                let needed = match decision {
+                    Decision::Undecided { blocks_needed: Some(needed) } => {
                         let (needed, margin) = (things(*needed, "block"), number(*margin));
                         format!(" About {needed} would detect a ratio of {margin}.")
                     }
@@ -54,7 +60,7 @@ impl Comparison {
 
     /// Reason for which the two cannot be compared, in one line; `None` if they can, or if the comparison was forced.
     pub fn why_not(&self) -> Option<String> {
-        let is_refused = self.answer == Answer::Refused { why: Refusal::Incomparable };
+        let is_refused = self.decision == Decision::Refused { why: Refusal::Incomparable };
         let why = comparability::why_not(&self.differences).filter(|_| is_refused)?;
         Some(format!("{why}; --force compares anyway"))
     }
@@ -71,7 +77,7 @@ impl Comparison {
             causes,
             loads,
             kernels,
-            answer,
+            decision,
             is_again,
             ..
         } = self;
@@ -80,7 +86,7 @@ impl Comparison {
             let (low, high) = (digits(*low), digits(*high));
             remarks.push(format!("Noise floor: two measurements of {a} differ by {low} to {high} times (95 %)."));
         }
-        if *is_again && *answer == Answer::Different {
+        if *is_again && *decision == Decision::Different {
             remarks.push(
                 "Both are the same configuration: this is the noise of the machine, and a similar ratio between two \
                  others is not significant."
@@ -88,7 +94,7 @@ impl Comparison {
             );
         }
         let is_one_sided = *a_first == 0 || a_first == blocks;
-        if is_one_sided && *blocks >= 6 && !matches!(answer, Answer::Refused { why: Refusal::Separate }) {
+        if is_one_sided && *blocks >= 6 && !matches!(decision, Decision::Refused { why: Refusal::Separate }) {
             let first = if *a_first == 0 { "second" } else { "first" };
             remarks.push(format!(
                 "{a} was always measured {first}: carry-over from one to the other is part of the ratio."
@@ -118,7 +124,7 @@ impl Comparison {
             remarks.push(format!("They differ in {}: the ratio is their combined effect.", asked.join(" and ")));
         }
         // The names of cells contain the load and the policy; the name of an imported file need not.
-        let is_imported = matches!(answer, Answer::Refused { why: Refusal::NoBlocks { .. } });
+        let is_imported = matches!(decision, Decision::Refused { why: Refusal::NoBlocks { .. } });
         let is_in_name = |one: &Difference| !is_imported && ["load", "policy"].contains(&one.fact);
         let is_told = |one: &&Difference| one.role == Role::Asked || is_in_name(one);
         let untold = differences.iter().filter(|one| !is_told(one));

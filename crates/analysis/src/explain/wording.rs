@@ -2,7 +2,7 @@
 
 use super::causes::{EITHER, row_of};
 use crate::wording::{duration, things};
-use punctual_model::{Cause, CodePlace, ExplainRecord, Explanation, NotCovered, Share, Span};
+use punctual_model::{Cause, CodePlace, ExplainRecord, Explanation, NotCovered, Owner, Share, Span};
 
 /// Name of a cause in tables, with the alternative if the trace allows two.
 pub fn cause_name(cause: Cause, or: Option<Cause>) -> String {
@@ -29,6 +29,28 @@ pub fn blame(explanation: &Explanation) -> String {
     // Names keep their case; other sentences begin with a capital.
     let first = letters.next().filter(|_| !sentence.starts_with(&share.owner.name));
     first.map_or(sentence.clone(), |first| format!("{}{}", first.to_uppercase(), letters.as_str())) + "."
+}
+
+/// The cause of a share in a few words, with its owner unless that is `thread`, and its place.
+pub(crate) fn main_cause(share: &Share, thread: Option<&Owner>) -> String {
+    let (name, owner) = (cause_name(share.cause, share.or), &share.owner);
+    let held = share.place.as_deref().and_then(|place| place.strip_prefix("held by "));
+    let held = held.map(|held| held.split([',', ';']).next().unwrap_or(held));
+    let mut words = match (share.cause, held) {
+        (Cause::Lock, Some(by)) => format!("waiting for a lock held by {by}"),
+        (Cause::KernelLock, Some(by)) => format!("waiting for a lock of the kernel held by {by}"),
+        (Cause::PriorityInversion, Some(by)) => format!("priority inversion: lock held by {by}"),
+        _ if owner.name.starts_with(&name) || owner.name.starts_with("the ") => owner.name.clone(),
+        _ if thread.is_some_and(|thread| thread.name == owner.name) => name,
+        _ => format!("{name} by {}", owner.name),
+    };
+    if let (None, Some(place)) = (held, &share.place) {
+        words += &format!(" ({place})");
+    }
+    if let Some(code) = &share.code {
+        words += &format!(", {}", code_line(code));
+    }
+    words
 }
 
 /// One sentence if the latest wake-up of a cell was not caught, with its latency `max_ns`. `None` if it was caught or

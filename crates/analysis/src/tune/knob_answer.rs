@@ -21,6 +21,15 @@ pub struct ConfirmedKnob {
     pub wake_ups: Number,
 }
 
+impl ConfirmedKnob {
+    /// Work of the first load with the change, as a ratio to that without; `None` if unknown.
+    pub fn work(&self) -> Option<f64> {
+        let load = self.loads.first()?;
+        let (a, b) = (load.a_per_second?, load.b_per_second?);
+        (a > 0.0).then(|| b / a)
+    }
+}
+
 /// Answer for a knob.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, schemars::JsonSchema)]
 #[serde(tag = "kind", rename_all = "snake_case")]

@@ -17,7 +17,7 @@ use punctual_model::{Entry, Header, Level, Order, Span};
 pub(super) struct Judgment {
     kept: Vec<Kept>,
     violations: Vec<Violation>,
-    gaps: Vec<Gap>,
+    pub(super) gaps: Vec<Gap>,
 }
 
 impl Judgment {

@@ -76,6 +76,11 @@ fn of_watched(watch: &WatchSummary, is_response: bool, limit: Limit) -> Option<S
     }
 }
 
+/// Reason why it is unknown whether a response of a thread took longer than `limit`; `None` if it is known.
+pub(crate) fn response_unseen(one: &WatchedSummary, limit: Span) -> Option<String> {
+    releases_unseen(one, Limit::Max(limit))
+}
+
 /// Where a call returned at once, its data had come before, and an activation may be several that the kernel does not
 /// tell apart: responses may have taken longer than they show, or be more.
 fn releases_unseen(one: &WatchedSummary, limit: Limit) -> Option<String> {

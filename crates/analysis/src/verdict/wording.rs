@@ -117,6 +117,14 @@ fn misses(episodes: u64) -> String {
     if episodes == 0 { "0 misses".to_owned() } else { format!("{} of misses", things(episodes, "episode")) }
 }
 
+impl Gap {
+    /// The same without the name of its cell.
+    pub(crate) fn without_cell(&self, cell: &str) -> String {
+        let text = self.to_string();
+        text.strip_prefix(&format!("{cell}: ")).unwrap_or(&text).to_owned()
+    }
+}
+
 impl fmt::Display for Gap {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {

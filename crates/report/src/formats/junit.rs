@@ -29,10 +29,11 @@ pub fn junit(page: &Page<'_>) -> String {
     text
 }
 
-/// Writes the machine and the program version as properties.
+/// Writes the answer, the machine and the program version as properties.
 fn properties(text: &mut String, page: &Page<'_>) {
     let host = page.host;
     let facts = [
+        ("answer", Some(page.answer.to_string())),
         ("tool", Some(page.tool.to_owned())),
         ("cpu_model", host.cpu_model.clone()),
         ("kernel_release", host.kernel_release.clone()),

@@ -9,7 +9,7 @@ use std::fmt::Write;
 pub fn markdown(page: &Page<'_>) -> String {
     let mut text = format!("### {}\n\n", escaped(page.title));
     let _ = match page.verdict {
-        Verdict::NoneAsked => writeln!(text, "{}", escaped(&page.answer)),
+        Verdict::NoneAsked => writeln!(text, "{}", escaped(&page.answer.to_string())),
         verdict => {
             let (word, sentence) = (verdict.word(), verdict.sentence());
             writeln!(text, "**{word}**{}", escaped(sentence.strip_prefix(word).unwrap_or(&sentence)))

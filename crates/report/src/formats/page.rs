@@ -1,9 +1,9 @@
 //! Content of every format, for own runs and imported measurements; unknown facts are `None`.
 
 use super::super::table::Table;
-use crate::sections::{Section, conclusion, findings, imported, latencies, machine, threads, tracers, watched};
+use crate::sections::{Section, findings, imported, latencies, machine, threads, tracers, watched};
 use crate::{ImportedSet, OwnRun, Results};
-use punctual_analysis::{Case, Row, Verdict};
+use punctual_analysis::{Answer, Case, Row, Verdict};
 use punctual_model::Host;
 
 /// A run, ready for any format.
@@ -16,8 +16,8 @@ pub struct Page<'a> {
     pub(super) rows: Vec<Row<'a>>,
     pub(super) verdict: &'a Verdict,
     pub(super) cases: &'a [Case],
-    /// Answer without a requirement, in place of a verdict.
-    pub(super) answer: String,
+    /// The answer in one sentence.
+    pub(super) answer: Answer,
     /// The table of the text formats.
     pub(super) table: Table,
     /// Legend of the table.
@@ -59,7 +59,7 @@ impl<'a> Page<'a> {
             rows: rows.into_iter().filter(Row::has_latencies).collect(),
             verdict: &summary.verdict,
             cases: &summary.cases,
-            answer: conclusion::how_late(summary),
+            answer: summary.answer(),
             legend: format!("In {}; [95 %]: interval; when: into the run.", crate::unit(summary)),
             threads: threads::of(summary).or_else(|| watched::of(summary)),
             traced: tracers::of(summary),
@@ -84,7 +84,7 @@ impl<'a> Page<'a> {
             rows,
             verdict: &summary.verdict,
             cases: &summary.cases,
-            answer: imported::answer(summary),
+            answer: summary.answer(),
             legend: "In microseconds where no unit stands; - is not known.".to_owned(),
             threads: None,
             traced: None,

@@ -1,6 +1,7 @@
 //! Histories as one JSON document.
 
 use super::History;
+use punctual_analysis::Answer;
 use punctual_analysis::history::{
     Budget, FIRST_TEST, Mark, Point, Response, SeriesChange, SeriesHistory, Standing, threshold,
 };
@@ -9,6 +10,8 @@ use serde::Serialize;
 /// Histories of the series of one question.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct HistoryDocument<'a> {
+    /// The answer in one sentence.
+    pub answer: Answer,
     /// The test of all series.
     pub test: HistoryTest,
     /// One for each machine and cell.
@@ -60,6 +63,7 @@ impl History {
     pub fn document(&self) -> HistoryDocument<'_> {
         let charts = punctual_analysis::history::Charts(self.series.len() * Response::ALL.len());
         HistoryDocument {
+            answer: self.answer(),
             test: HistoryTest {
                 false_alarms_in_365_runs: Budget::NIGHTLY.0,
                 threshold: threshold(Budget::NIGHTLY, charts),

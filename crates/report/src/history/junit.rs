@@ -14,6 +14,11 @@ impl History {
         let mut text = String::from("<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n");
         let _ = writeln!(text, "<testsuites name=\"punctual\" {counts}>");
         let _ = writeln!(text, "  <testsuite name=\"history\" {counts} skipped=\"{skipped}\">");
+        let _ = writeln!(
+            text,
+            "    <properties>\n      <property name=\"answer\" value=\"{}\"/>\n    </properties>",
+            escaped(&self.answer().to_string())
+        );
         for series in &self.series {
             let (machine, cell) = (&series.series.machine, &series.series.cell);
             let _ = write!(

@@ -10,27 +10,25 @@ use punctual_model::plain;
 use std::io;
 
 impl History {
-    /// Writes a row for each series, a sentence for each change, and what is controlled.
+    /// Writes the answer, a row for each series, a sentence for each change, and what is controlled.
     pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let lines = Lines::new(style);
-        let table = table(&self.series).tightening().fitted(style.width);
-        table.write(out, &lines)?;
-        writeln!(out)?;
-        for history in &self.series {
-            for change in &history.changes {
-                lines.paragraph(out, "", &format!("{}: {}.", name(history), sentence(change)))?;
+        lines.framed(out, &self.answer(), |out| {
+            let alarms = self.series.iter().filter(|series| self.alarms(series).next().is_some()).count();
+            if alarms > 0 {
+                lines.paragraph(out, "", &format!("{alarms} later lately."))?;
             }
-        }
-        let alarms = self.series.iter().filter(|series| self.alarms(series).next().is_some()).count();
-        let of = |standing| self.series.iter().filter(|series| series.standing == standing).count();
-        let changed = of(Standing::Changed);
-        let mut summary = format!("{} series: {changed} changed, {alarms} later lately", self.series.len());
-        match of(Standing::TooFew) {
-            0 => {}
-            few => summary += &format!(", {few} with fewer than {FIRST_TEST} runs, which are not tested"),
-        }
-        lines.paragraph(out, "", &format!("{summary}."))?;
-        lines.paragraph(out, "", limits())
+            writeln!(out)?;
+            let table = table(&self.series).tightening().fitted(style.width);
+            table.write(out, &lines)?;
+            writeln!(out)?;
+            for history in &self.series {
+                for change in &history.changes {
+                    lines.paragraph(out, "", &format!("{}: {}.", name(history), sentence(change)))?;
+                }
+            }
+            lines.paragraph(out, "", limits())
+        })
     }
 }
 

@@ -6,7 +6,7 @@ use super::table::framed;
 use super::{Results, letter, runs};
 use crate::sections::comparison::comparisons;
 use crate::sections::intensity;
-use punctual_analysis::comparison::{Answer, Comparison, Ratio};
+use punctual_analysis::comparison::{Comparison, Decision, Ratio};
 use punctual_analysis::wording::number;
 use std::fmt::Write;
 
@@ -48,11 +48,11 @@ pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
 }
 
 fn row(page: &mut Markup, comparison: &Comparison, axis: Log) {
-    let Comparison { a, b, primary, answer, .. } = comparison;
-    let (word, class) = match answer {
-        Answer::Different => ("DIFFERENT", "differs"),
-        Answer::Equivalent => ("EQUIVALENT", "equals"),
-        Answer::Undecided { .. } | Answer::Refused { .. } => ("UNDECIDED", "undecided"),
+    let Comparison { a, b, primary, decision, .. } = comparison;
+    let (word, class) = match decision {
+        Decision::Different => ("DIFFERENT", "differs"),
+        Decision::Equivalent => ("EQUIVALENT", "equals"),
+        Decision::Undecided { .. } | Decision::Refused { .. } => ("UNDECIDED", "undecided"),
     };
     let sentence = comparison.sentence();
     let reason = sentence.split_once(": ").map_or("", |(_, reason)| reason);

@@ -29,6 +29,7 @@ pub fn history_html(history: &History, histograms: &[Vec<Buckets>]) -> String {
     let mut page = Markup::default();
     opening(&mut page, "History");
     page.raw("<main id=top>\n<h1>History</h1>\n");
+    page.add(format_args!("<p class=answer>{}</p>\n", Text(history.answer())));
     page.add(format_args!("<nav class=contents aria-label=Contents>\n{}</nav>\n", body.contents()));
     page.raw(&body.into_string());
     page.raw("</main>\n");

@@ -1,10 +1,10 @@
 //! The top of a page: title, verdict, answer, and the machine of each run.
 
 use super::markup::{Markup, Prose, Text};
-use crate::sections::{conclusion, imported, machine};
+use crate::sections::{imported, machine};
 use crate::{ImportedSet, OwnRun, Results, rfc3339};
 use punctual_analysis::wording::{count, things};
-use punctual_analysis::{RunSummary, Verdict};
+use punctual_analysis::{Answer, RunSummary, Verdict};
 use punctual_model::{Host, Requirement};
 
 /// Longest kernel command line that is shown unfolded, characters: a line of the page.
@@ -20,7 +20,7 @@ pub(super) struct Top<'a> {
     /// The reason why it is incomplete; `None` of a complete run.
     incomplete: Option<String>,
     /// The answer in a sentence.
-    answer: String,
+    answer: Answer,
     /// The machine and the program.
     facts: Vec<String>,
     /// The word before the date (may be empty), and the date, ms since 1970-01-01 UTC.
@@ -68,7 +68,7 @@ fn of_run<'a>(run: &OwnRun<'a>) -> Top<'a> {
         require: &header.plan.require,
         verdict: &summary.verdict,
         incomplete: incomplete(run),
-        answer: conclusion::how_late(summary),
+        answer: summary.answer(),
         facts,
         date: ("", header.started_unix_ms),
         command_line,
@@ -88,7 +88,7 @@ fn of_imported<'a>(set: &ImportedSet<'a>) -> Top<'a> {
         require: &header.require,
         verdict: &summary.verdict,
         incomplete: None,
-        answer: imported::answer(summary),
+        answer: summary.answer(),
         facts,
         date: ("imported ", header.imported_unix_ms),
         command_line: None,
@@ -142,7 +142,11 @@ pub(super) fn write(page: &mut Markup, top: &Top<'_>, letter: Option<char>) {
     if let Some(reason) = &top.incomplete {
         banner(page, "open", "INCOMPLETE", reason);
     }
-    page.add(format_args!("<p class=answer>{}</p>\n<ul class=facts>", Text(&top.answer)));
+    // With limits it is the verdict.
+    if *top.verdict == Verdict::NoneAsked {
+        page.add(format_args!("<p class=answer>{}</p>\n", Text(&top.answer)));
+    }
+    page.raw("<ul class=facts>");
     top.facts.iter().for_each(|fact| page.add(format_args!("<li>{}", Text(fact))));
     let (word, unix_ms) = top.date;
     let date = rfc3339(unix_ms);

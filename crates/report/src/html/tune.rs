@@ -4,7 +4,6 @@ use super::markup::{Markup, Text};
 use super::scale::{LEFT, Log, RIGHT};
 use super::{foot, opening, table};
 use crate::TuneReport;
-use crate::tune::work;
 use punctual_analysis::tune::{KnobAnswer, TunedKnob};
 use punctual_analysis::wording::number;
 use punctual_model::Order;
@@ -29,6 +28,7 @@ pub fn tune_html(report: &TuneReport<'_>) -> String {
     let mut page = Markup::default();
     opening(&mut page, "Tune");
     page.raw("<main id=top>\n<h1>Tune</h1>\n");
+    page.add(format_args!("<p class=answer>{}</p>\n", Text(report.tuned.answer())));
     page.add(format_args!("<p>{}</p>\n", Text(report.subject())));
     page.raw("<section id=answers>\n<h2>Answers</h2>\n<ul class=findings>\n");
     for knob in &report.tuned.knobs {
@@ -154,12 +154,16 @@ fn effects(page: &mut Markup, report: &TuneReport<'_>) {
 fn trade_off(page: &mut Markup, report: &TuneReport<'_>) {
     let point = |knob: &TunedKnob| {
         let confirmed = knob.confirmed.as_ref()?;
-        let (ratio, work) = (confirmed.ratio?, work(confirmed)?);
+        let (ratio, work) = (confirmed.ratio?, confirmed.work()?);
         (work > 0.0).then(|| (name(knob, LONGEST_IN_PLANE), ratio.value, ratio.interval, work, color(knob.answer)))
     };
     let mut points: Vec<_> = report.tuned.knobs.iter().filter_map(point).collect();
-    if let Some((ratio, work)) =
-        report.tuned.together.as_ref().and_then(|together| together.ratio.zip(work(together))).filter(|(_, w)| *w > 0.0)
+    if let Some((ratio, work)) = report
+        .tuned
+        .together
+        .as_ref()
+        .and_then(|together| together.ratio.zip(together.work()))
+        .filter(|(_, w)| *w > 0.0)
     {
         points.push(("all of them together".to_owned(), ratio.value, ratio.interval, work, "s0"));
     }

@@ -1,5 +1,6 @@
 //! A search as one JSON document: units in the keys, every trial, and the answer in sentences.
 
+use punctual_analysis::Answer;
 use punctual_analysis::frontier::{Frontier, Search, SearchParameters, Step, Trial};
 use punctual_model::{Cell, Conditions, CpuSet, Header, Host, Load, Policy, Prepare, Span, Task};
 use serde::Serialize;
@@ -7,13 +8,15 @@ use serde::Serialize;
 /// A search as one document, printed by `punctual frontier --format json`.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct FrontierDocument<'a> {
+    /// The answer in one sentence.
+    answer: Answer,
     tool: &'a str,
     started_unix_ms: u64,
     host: &'a Host,
     asked: AskedDocument<'a>,
     trials: Vec<TrialDocument>,
     frontier: AnswerDocument,
-    /// The answer in sentences.
+    /// The answer and the limits of its evidence, one sentence each.
     text: Vec<String>,
 }
 
@@ -59,6 +62,7 @@ pub(crate) fn document<'a>(
     let Cell { task, policy, load, cpus, duration, conditions, .. } = cell;
     let Conditions { warm_up, timer_slack, cpu_dma_latency_us, prepare, .. } = conditions;
     FrontierDocument {
+        answer: search.answer(),
         tool: &header.tool,
         started_unix_ms: header.started_unix_ms,
         host: &header.host,
@@ -83,6 +87,6 @@ pub(crate) fn document<'a>(
             Step::Done(frontier) => AnswerDocument::Ended(frontier),
             Step::Measure(..) => AnswerDocument::Interrupted { kind: "interrupted" },
         },
-        text: search.answer(),
+        text: search.sentences(),
     }
 }

@@ -1,12 +1,14 @@
 //! Imported measurements as one JSON document: units in the keys, `null` for unknown values.
 
-use punctual_analysis::{Case, ImportedCell, ImportedFinding, ImportedSummary, Verdict};
+use punctual_analysis::{Answer, Case, ImportedCell, ImportedFinding, ImportedSummary, Verdict};
 use punctual_model::{Host, ImportHeader, Source, Span, StatedConditions};
 use serde::Serialize;
 
 /// Imported measurements, printed by `punctual show --format json`.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct ImportedDocument<'a> {
+    /// The answer in one sentence.
+    answer: Answer,
     imported: &'a ImportHeader,
     cells: Vec<CellDocument<'a>>,
     verdict: &'a Verdict,
@@ -39,9 +41,9 @@ struct Remark<'a> {
 
 /// The document of imported measurements with their verdict.
 pub(crate) fn document<'a>(header: &'a ImportHeader, summary: &'a ImportedSummary) -> ImportedDocument<'a> {
-    let ImportedSummary { cells, cell_findings, verdict, cases } = summary;
+    let ImportedSummary { cells, cell_findings, verdict, cases, .. } = summary;
     let cells = cells.iter().zip(cell_findings).map(|(one, findings)| cell(one, findings)).collect();
-    ImportedDocument { imported: header, cells, verdict, cases }
+    ImportedDocument { answer: summary.answer(), imported: header, cells, verdict, cases }
 }
 
 fn cell<'a>(cell: &'a ImportedCell, findings: &'a [ImportedFinding]) -> CellDocument<'a> {

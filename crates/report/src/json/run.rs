@@ -1,13 +1,15 @@
 //! A run as one JSON document: units in the keys, `null` for unknown values.
 
 use punctual_analysis::enough::Shortfall;
-use punctual_analysis::{Case, CellSummary, Finding, Max, RunSummary, Verdict};
+use punctual_analysis::{Answer, Case, CellSummary, Finding, Max, RunSummary, Verdict};
 use punctual_model::{Cell, Header, Host};
 use serde::Serialize;
 
 /// A run as one document, printed by `punctual show --format json`.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct RunDocument<'a> {
+    /// The answer in one sentence.
+    answer: Answer,
     run: AboutRun<'a>,
     cells: Vec<CellDocument<'a>>,
     verdict: &'a Verdict,
@@ -58,6 +60,7 @@ struct SummaryDocument<'a> {
 /// The document of a run, its cells and the verdict.
 pub(crate) fn document<'a>(header: &'a Header, summary: &'a RunSummary) -> RunDocument<'a> {
     RunDocument {
+        answer: summary.answer(),
         run: AboutRun {
             title: &header.plan.title,
             tool: &header.tool,

@@ -4,7 +4,7 @@ use super::intensity;
 use crate::Style;
 use crate::lines::Lines;
 use punctual_analysis::comparison::{
-    Answer, Arm, Comparison, Measured, Question, Refusal, arm, compare, compare_cells, only_pair,
+    Arm, Comparison, Decision, Measured, Question, Refusal, arm, compare, compare_cells, only_pair,
 };
 use punctual_analysis::wording::{number, things};
 use punctual_model::{Cell, Conditions, Entry, Header};
@@ -14,12 +14,12 @@ use std::io;
 /// Limit of comparisons on a page, which has to stay readable.
 const MOST: usize = 40;
 
-/// Writes the comparison: the deciding metric, the others, the answer, and remarks.
+/// Writes the comparison: the answer, the deciding metric, the others, and remarks.
 pub fn text(out: &mut dyn io::Write, comparison: &Comparison, style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
-    let Comparison { a, b, blocks, margin, primary, secondary, loads, answer, .. } = comparison;
-    let head = match answer {
-        Answer::Refused { why: Refusal::NoBlocks { .. } } => {
+    let Comparison { a, b, blocks, margin, primary, secondary, loads, decision, .. } = comparison;
+    let head = match decision {
+        Decision::Refused { why: Refusal::NoBlocks { .. } } => {
             format!("{} side by side (by wake-up, imported: no blocks)", primary.metric)
         }
         _ => {
@@ -27,7 +27,8 @@ pub fn text(out: &mut dyn io::Write, comparison: &Comparison, style: Style) -> i
             format!("{} decides (by due time, margin {}, {blocks})", primary.metric, number(*margin))
         }
     };
-    lines.heading(out, &head)?;
+    lines.answer(out, &comparison.answer())?;
+    lines.paragraph(out, "", &head)?;
     let width = a.chars().count().max(b.chars().count());
     let ratio = primary.ratio.map_or_else(String::new, |ratio| format!("   ratio {ratio}"));
     let [of_a, of_b] = intensity::of_both(loads).map(|rate| if rate.is_empty() { rate } else { format!("   {rate}") });
@@ -44,7 +45,6 @@ pub fn text(out: &mut dyn io::Write, comparison: &Comparison, style: Style) -> i
     for other in secondary {
         writeln!(out, "{}", row(other).trim_end())?;
     }
-    lines.paragraph(out, "", &comparison.sentence())?;
     comparison.remarks().iter().try_for_each(|remark| lines.paragraph(out, "", remark))
 }
 
@@ -171,6 +171,8 @@ mod tests {
     #[test]
     fn a_difference() {
         expect![[r#"
+            DIFFERENT: p99 of messaging/fifo:80 is 50.6 times lower than that of
+              messaging/other (47.8 to 53.5 times, 95 %, 12 blocks)
             p99 decides (by due time, margin 1.25, 12 blocks)
               messaging/other      112 us
               messaging/fifo:80   2.21 us   ratio 0.0198 [0.0187-0.0209]
@@ -179,8 +181,6 @@ mod tests {
               p50      66.6 us  1.31 us   0.0197 [0.0186-0.0208] different
               p99.9          -        -
               max       112 us  2.21 us   0.0197 [0.0186-0.0209] different
-            DIFFERENT: p99 of messaging/fifo:80 is 50.6 times lower than that of
-              messaging/other (47.8 to 53.5 times, 95 %, 12 blocks).
             messaging/other was always measured first: carry-over from one to the other is
               part of the ratio.
         "#]]
@@ -206,6 +206,8 @@ mod tests {
     #[test]
     fn side_by_side_without_an_answer() {
         expect![[r#"
+            UNDECIDED: 4 blocks with both, 6 are needed to show any difference: measure more
+              (--repetitions 12)
             p99 decides (by due time, margin 1.25, 4 blocks)
               messaging/other      108 us
               messaging/fifo:80   2.32 us
@@ -214,8 +216,6 @@ mod tests {
               p50      64.6 us  1.38 us
               p99.9          -        -
               max       109 us  2.33 us
-            UNDECIDED: 4 blocks with both, 6 are needed to show any difference: measure more
-              (--repetitions 12).
         "#]]
         .assert_eq(&shown(&compared(0.02, 4)));
     }
@@ -223,10 +223,10 @@ mod tests {
     #[test]
     fn programs_get_the_numbers_and_the_sentence() {
         let json = crate::json::of_comparison(&compared(0.02, 12));
-        assert_eq!((&json["answer"]["kind"], &json["blocks"]), (&"different".into(), &12.into()));
+        assert_eq!((&json["decision"]["kind"], &json["blocks"]), (&"different".into(), &12.into()));
         assert_eq!((&json["primary"]["metric"], &json["a_first"]), (&"p99".into(), &12.into()));
         assert!(json["primary"]["ratio"]["interval"][0].as_f64() < json["primary"]["ratio"]["value"].as_f64());
-        assert!(json["sentence"].as_str().unwrap().starts_with("DIFFERENT: "));
+        assert!(json["answer"].as_str().unwrap().starts_with("DIFFERENT: "));
     }
 
     #[test]

@@ -191,28 +191,12 @@ fn of_several(cells: &[(&CellSummary, &CostSummary)]) -> (Table, Vec<String>) {
     (Table::new(std::iter::once(Column::text("operation")).chain(figures).collect(), rows), notes)
 }
 
-/// The answer of a run with costs only.
-pub(crate) fn answer(summary: &RunSummary) -> String {
-    let cells = cells(summary);
-    let operations = cells.iter().map(|(_, cost)| cost.operations.len() as u64).max().unwrap_or(0);
-    if operations == 0 {
-        return "Nothing was measured.".to_owned();
-    }
-    let slowest = cells.iter().filter_map(|(cell, cost)| Some((cell, cost.total_ns?)));
-    let slowest = slowest.max_by(|a, b| a.1.total_cmp(&b.1));
-    match slowest {
-        Some((cell, ns)) => format!("A fixed amount of work took up to {} ({}).", duration(ns), cell.name),
-        None => {
-            format!("{} measured. A cost has no verdict: compare two configurations.", things(operations, "operation"))
-        }
-    }
-}
-
 /// Writes two configurations side by side, operation by operation, and the answer.
 pub fn compared(out: &mut dyn Write, comparison: &CostComparison, style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
     let CostComparison { a, b, blocks, .. } = comparison;
-    lines.heading(out, &format!("Cost of {b} against {a} ({})", things(*blocks, "block")))?;
+    lines.answer(out, &comparison.answer())?;
+    lines.paragraph(out, "", &format!("Cost of {b} against {a} ({})", things(*blocks, "block")))?;
     let columns = vec![
         Column::text("operation"),
         Column::figure("first"),
@@ -242,7 +226,6 @@ pub fn compared(out: &mut dyn Write, comparison: &CostComparison, style: Style) 
         "Change within blocks (Hodges-Lehmann); p: adjusted for the number of operations (Holm). Groups are to explore, adjusted \
          for their own number; their means are geometric.",
     )?;
-    lines.paragraph(out, "", &comparison.sentence())?;
     comparison.remarks().iter().try_for_each(|remark| lines.paragraph(out, "", remark))
 }
 

@@ -32,7 +32,7 @@ pub(crate) fn write(
         let Some(explained) = &cell.explained else { continue };
         let name = if summary.cells.len() > 1 { format!(" {}", cell.name) } else { String::new() };
         let uncaught = cell.not_caught();
-        if let Some(first) = uncaught.clone().or_else(|| caught(explained)) {
+        if let Some(first) = &uncaught {
             let of = if name.is_empty() { String::new() } else { format!("{}: ", name.trim_start()) };
             lines.paragraph(out, "", &format!("{of}{first}"))?;
             writeln!(out)?;
@@ -84,12 +84,6 @@ fn has_two_readings(cell: &CellSummary) -> bool {
     let Some(explained) = cell.explained.as_ref().filter(|_| cell.cell.kernel == Kernel::Running) else { return false };
     let ns = explained.evidence_ns.get(Evidence::TwoReadings.index()).copied().unwrap_or(0);
     ns as f64 * 100.0 >= NOTABLE_PERCENT * explained.late.ns().max(1) as f64
-}
-
-/// One sentence, where the latest wake-up of a cell is the first of those that are explained.
-fn caught(explained: &ExplainRecord) -> Option<String> {
-    let latest = explained.worst.iter().filter(|one| one.cycle >= 0).max_by_key(|one| one.latency)?;
-    Some(format!("The latest ({}, CPU {}) was caught.", duration(latest.latency.ns() as f64), latest.cpu))
 }
 
 /// Writes one late wake-up.
@@ -427,7 +421,7 @@ mod tests {
         let one = explained();
         let three = ExplainRecord { worst: vec![one.worst[0].clone(); 3], latest_not_covered: None, ..one };
         let text = shown(three.clone(), 1);
-        assert!(text.starts_with("The latest (412 us, CPU 1) was caught.\n\nspike 1 of 3 "), "{text}");
+        assert!(text.starts_with("spike 1 of 3 "), "{text}");
         assert!(text.contains("\n2 more explained: --all shows them.\n") && !text.contains("spike 2"), "{text}");
         assert!(!shown(three.clone(), 0).contains("--all") && !shown(three, 3).contains("--all"));
     }

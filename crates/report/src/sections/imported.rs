@@ -4,17 +4,18 @@ use super::latencies::{dash, figures, shown_levels};
 use super::{findings, machine};
 use crate::Style;
 use crate::lines::Lines;
-use crate::results::ImportedSet;
+use crate::results::{ImportedSet, Results};
 use crate::table::{Column, Field, Table};
 use punctual_analysis::wording::duration;
 use punctual_analysis::{ImportedFinding, ImportedSummary, Row, Verdict};
 use punctual_model::{Imported, ImportedLoad, Order, Span, StatedConditions};
 use std::io;
 
-/// Writes the report: source, findings, table, answer. Errors: when `out` does not take it.
+/// Writes the report: answer, source, findings, table. Errors: when `out` does not take it.
 pub(crate) fn text(out: &mut dyn io::Write, run: &ImportedSet<'_>, style: Style) -> io::Result<()> {
     let ImportedSet { name, header, summary } = *run;
     let lines = Lines::new(style);
+    crate::headline(out, &Results::Imported(*run), &lines)?;
     let title = if header.title.is_empty() { String::new() } else { format!(": {}", header.title) };
     lines.paragraph(out, "", &format!("{}, imported{title}", header.tool))?;
     machines(summary).iter().try_for_each(|machine| lines.paragraph(out, "", machine))?;
@@ -32,10 +33,7 @@ pub(crate) fn text(out: &mut dyn io::Write, run: &ImportedSet<'_>, style: Style)
         .fitted(lines.width)
         .write(out, &lines)?;
     writeln!(out, " us unless marked; -: not known\n")?;
-    if summary.verdict == Verdict::NoneAsked {
-        lines.paragraph(out, "", &answer(summary))?;
-    }
-    lines.verdict(out, &summary.verdict)
+    if summary.verdict == Verdict::NoneAsked { lines.verdict(out, &summary.verdict) } else { Ok(()) }
 }
 
 /// The machines of the files, without duplicates.
@@ -135,17 +133,4 @@ pub(crate) fn sentences(summary: &ImportedSummary) -> Vec<String> {
         format!("{of}{finding}.")
     };
     found.iter().map(sentence).collect()
-}
-
-/// The largest latency, and its limits as a bound.
-pub(crate) fn answer(summary: &ImportedSummary) -> String {
-    let largest = summary.cells.iter().filter_map(|cell| Some((cell.max_ns?, cell))).max_by_key(|(max_ns, _)| *max_ns);
-    match largest {
-        Some((max_ns, cell)) => {
-            let time = cell.imported.measured.map(|measured| format!(" in {}", duration(measured.ns() as f64)));
-            let (max, time) = (duration(max_ns as f64), time.unwrap_or_default());
-            format!("Largest latency{time}: {max} ({}). A maximum is not a bound.", cell.name)
-        }
-        None => "The largest latency is not known.".to_owned(),
-    }
 }

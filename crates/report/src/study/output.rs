@@ -167,45 +167,46 @@ impl StudyReport {
     /// Writes the tables and the conclusions for a terminal.
     pub fn text(&self, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
         let lines = Lines::new(style);
-        lines.heading(out, &self.title)?;
-        lines.paragraph(out, "", &format!("{}.", self.source))?;
-        for table in self.with_rows() {
+        lines.framed(out, &self.answer, |out| {
+            lines.paragraph(out, "", &format!("{}; {}.", self.title, self.source))?;
+            for table in self.with_rows() {
+                writeln!(out)?;
+                lines.heading(out, &table.title)?;
+                table.lines().write(out, &lines)?;
+                let singles = table.singles();
+                if !singles.is_empty() {
+                    writeln!(out, "single values:")?;
+                    singles.iter().take(SINGLE_FIELDS).try_for_each(|single| lines.paragraph(out, "  ", single))?;
+                }
+                if let Some(more) = singles.len().checked_sub(SINGLE_FIELDS).filter(|more| *more > 0) {
+                    writeln!(out, "  ({} more: --format csv)", count(more as u64))?;
+                }
+            }
+            if !self.left_out.is_empty() {
+                writeln!(out)?;
+                lines.heading(out, "Not in these tables")?;
+                for LeftOut { cells, measurements, why } in &self.left_out {
+                    let cells = format!("{}: {}; {why}", plain(cells), things(*measurements as u64, "measurement"));
+                    lines.hanging(out, "  ", &cells)?;
+                }
+            }
             writeln!(out)?;
-            lines.heading(out, &table.title)?;
-            table.lines().write(out, &lines)?;
-            let singles = table.singles();
-            if !singles.is_empty() {
-                writeln!(out, "single values:")?;
-                singles.iter().take(SINGLE_FIELDS).try_for_each(|single| lines.paragraph(out, "  ", single))?;
+            lines.heading(out, "Conclusions")?;
+            for StudyJudgment { says, verdict, why, .. } in &self.conclusions {
+                lines.hanging(out, &format!("{:<16}", verdict.words()), says)?;
+                lines.paragraph(out, "                ", &plain(why))?;
             }
-            if let Some(more) = singles.len().checked_sub(SINGLE_FIELDS).filter(|more| *more > 0) {
-                writeln!(out, "  ({} more: --format csv)", count(more as u64))?;
+            if !self.ways.is_empty() {
+                writeln!(out)?;
+                lines.heading(out, "This machine")?;
+                self.ways.iter().try_for_each(|way| way.text(out, &lines))?;
+                for StudyBeyond { item, takes } in self.beyond {
+                    lines.paragraph(out, "  ", &format!("{item}: takes {takes}"))?;
+                }
             }
-        }
-        if !self.left_out.is_empty() {
             writeln!(out)?;
-            lines.heading(out, "Not in these tables")?;
-            for LeftOut { cells, measurements, why } in &self.left_out {
-                let cells = format!("{}: {}; {why}", plain(cells), things(*measurements as u64, "measurement"));
-                lines.hanging(out, "  ", &cells)?;
-            }
-        }
-        writeln!(out)?;
-        lines.heading(out, "Conclusions")?;
-        for StudyJudgment { says, verdict, why, .. } in &self.conclusions {
-            lines.hanging(out, &format!("{:<16}", verdict.words()), says)?;
-            lines.paragraph(out, "                ", &plain(why))?;
-        }
-        if !self.ways.is_empty() {
-            writeln!(out)?;
-            lines.heading(out, "This machine")?;
-            self.ways.iter().try_for_each(|way| way.text(out, &lines))?;
-            for StudyBeyond { item, takes } in self.beyond {
-                lines.paragraph(out, "  ", &format!("{item}: takes {takes}"))?;
-            }
-        }
-        writeln!(out)?;
-        self.notes().iter().try_for_each(|note| lines.paragraph(out, "", note))
+            self.notes().iter().try_for_each(|note| lines.paragraph(out, "", note))
+        })
     }
 
     /// Explanations of the tables.

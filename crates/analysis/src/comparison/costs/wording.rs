@@ -1,6 +1,7 @@
 //! A comparison of costs in sentences, and its exit status.
 
 use super::{Change, CostComparison};
+use crate::answer::Answer;
 use crate::comparison::comparability::{self, Difference, Role};
 use crate::comparison::{Metric, Refusal};
 use crate::wording::things;
@@ -24,7 +25,12 @@ impl CostComparison {
         }
     }
 
-    /// The answer as a sentence.
+    /// The answer in one sentence.
+    pub fn answer(&self) -> Answer {
+        Answer::new(self.sentence())
+    }
+
+    /// The same, followed by the change of all.
     pub fn sentence(&self) -> String {
         let (needed, of) = (self.blocks_needed, self.operations.len() as u64);
         let blocks = things(self.blocks, "block");

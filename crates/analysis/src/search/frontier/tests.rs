@@ -166,22 +166,22 @@ fn periods_in_between_have_three_digits() {
 fn the_answer_says_what_it_rests_on_and_what_was_not_seen() {
     let (kept, _) = on_threshold(asked(10_000, 10_000_000), 300_000);
     assert_eq!(
-        kept.answer(),
+        kept.sentences(),
         [
-            "Smallest period sustained: 300 us (292 us, the next shorter one tried, was not: 1 of 6 849 cycles missed, then \
+            "Shortest period kept: 300 us (292 us, the next shorter one tried, was not: 1 of 6 849 cycles missed, then \
              1 of 6 849 cycles missed).",
             "0 missed in 33 330 cycles of 5 fresh trials: at 95 % fewer than 89.9 in a million, if each is missed by \
              itself. A stall rarer than once in 3.34 s would not have been seen; longer trials (--duration) or more \
              (--confirm) see more.",
         ]
     );
-    let shortest = |from| on_threshold(asked(from, 10_000_000), 0).0.answer().swap_remove(0);
-    assert_eq!(shortest(10_000), "Smallest period sustained: 10 us (it is the shortest there is).");
-    assert_eq!(shortest(20_000), "Smallest period sustained: 20 us (it is the shortest that was asked for, --from).");
+    let shortest = |from| on_threshold(asked(from, 10_000_000), 0).0.sentences().swap_remove(0);
+    assert_eq!(shortest(10_000), "Shortest period kept: 10 us (it is the shortest there is).");
+    assert_eq!(shortest(20_000), "Shortest period kept: 20 us (it is the shortest that was asked for, --from).");
     assert_eq!(
-        on_threshold(asked(10_000, 20_000), 1_000_000).0.answer(),
+        on_threshold(asked(10_000, 20_000), 1_000_000).0.sentences(),
         [
-            "Not found: even 20 us, the longest period tried, was not sustained: 1 of 100 000 cycles missed, then 1 of 100 000 \
+            "No period is kept: even 20 us, the longest tried, was missed: 1 of 100 000 cycles missed, then 1 of 100 000 \
           cycles missed. Try longer ones with --to."
         ]
     );
@@ -196,9 +196,9 @@ fn the_answer_names_luck() {
         *n += 1;
         u64::from(if period.ns() == 1_000_000 { *n == 1 } else { *n > 1 })
     });
-    let answer = search.answer();
+    let answer = search.sentences();
     assert_eq!(answer.len(), 4, "{answer:#?}");
-    assert!(answer[0].starts_with("Smallest period sustained: 1 ms (958 us, "), "{}", answer[0]);
+    assert!(answer[0].starts_with("Shortest period kept: 1 ms (958 us, "), "{}", answer[0]);
     assert!(answer[2].contains(" missed when tried again. The more are tried, the sooner one passes by luck"));
     assert_eq!(
         answer[3],
@@ -212,11 +212,11 @@ fn a_search_that_was_broken_off_says_how_far_it_came() {
     let mut search = Search::new(asked(10_000, 10_000_000));
     let mut said = Vec::new();
     for missed in [1, 0, 1, 1, 0] {
-        said.extend(search.answer());
+        said.extend(search.sentences());
         let Step::Measure(period, _) = search.step() else { panic!("not done") };
         search.take(outcome(period, missed));
     }
-    said.extend(search.answer());
+    said.extend(search.sentences());
     let so_far = |n, text: &str| format!("Interrupted after {n}: {text}; nothing is confirmed.");
     assert_eq!(
         said,
@@ -275,7 +275,7 @@ proptest! {
                 prop_assert!(period == asked.to && last.period == period && !last.outcome.is_kept());
             }
         }
-        prop_assert!(!search.answer().is_empty());
+        prop_assert!(!search.sentences().is_empty());
     }
 
     /// On a machine with a sharp frontier, the result exceeds it by no more than the resolution and the rounding.

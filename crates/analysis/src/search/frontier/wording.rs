@@ -1,6 +1,7 @@
 //! Sentences for the result of a search: the period found, its evidence, and the limits of that evidence.
 
 use super::{Confirmed, Frontier, Outcome, Phase, Purpose, Search, Step, Trial};
+use crate::answer::Answer;
 use crate::wording::{count, duration, number, things};
 use punctual_model::Period;
 use std::fmt;
@@ -30,21 +31,25 @@ impl fmt::Display for Purpose {
 }
 
 impl Search {
-    /// The answer, one sentence each: the period found and the limits of the evidence. Before the end of the search,
-    /// its progress.
-    pub fn answer(&self) -> Vec<String> {
+    /// The answer: the period found.
+    pub fn answer(&self) -> Answer {
+        Answer::new(self.sentences().into_iter().next().unwrap_or_default())
+    }
+
+    /// The answer, then the limits of its evidence, one sentence each. Before the end of the search, its progress.
+    pub fn sentences(&self) -> Vec<String> {
         match self.step() {
             Step::Done(Frontier::Confirmed(confirmed)) => self.found(&confirmed),
             Step::Done(Frontier::LongestMissed { period }) => {
                 vec![format!(
-                    "Not found: even {}, the longest period tried, was not sustained: {}. Try longer ones with --to.",
+                    "No period is kept: even {}, the longest tried, was missed: {}. Try longer ones with --to.",
                     text(period),
                     self.misses(period)
                 )]
             }
             Step::Done(Frontier::NotConfirmed { period }) => {
                 vec![format!(
-                    "Not found: no period that the search sustained was sustained again, nor was the longest, {}: {}. \
+                    "No period is kept: none that was kept once was kept again, nor was the longest, {}: {}. \
                      Stalls occur at random here: try longer periods with --to.",
                     text(period),
                     self.misses(period)
@@ -61,7 +66,7 @@ impl Search {
             None => "it is the shortest that was asked for, --from".to_owned(),
         };
         let mut answer = vec![
-            format!("Smallest period sustained: {} ({below}).", text(found.period)),
+            format!("Shortest period kept: {} ({below}).", text(found.period)),
             format!(
                 "0 missed in {} of {}: at 95 % fewer than {} in a million, if each is missed by itself. A stall rarer \
                  than once in {} would not have been seen; longer trials (--duration) or more (--confirm) see more.",

@@ -147,3 +147,26 @@ fn a_maximum_needs_few_wake_ups() {
     entries.retain(|entry| entry.planned.block < 5);
     assert_eq!(answer(&entries), KnobAnswer::Undecided { blocks_needed: Some(6), seconds_needed: Some(36) });
 }
+
+#[test]
+fn the_answer_names_what_helps_or_says_that_nothing_does() {
+    let one = knobs(1);
+    let answer = |interval, factors: &[f64], noise, blocks| {
+        let candidates = vec![true; factors.len()];
+        let entries = confirmed(factors, blocks, noise, 3);
+        tuned(&knobs(factors.len()), screening(&candidates, interval), &[], &entries, 1).answer().to_string()
+    };
+    let none = tuned(&one, screening(&[false], (0.98, 1.03)), &[], &[], 1).answer().to_string();
+    assert_eq!(none, "no setting found that lowers p50: none of 1 setting tried is better than it is now");
+    assert_eq!(answer((0.5, 2.0), &[2.0], 50, 12), none, "worse");
+    let few = answer((0.5, 0.9), &[0.5], 50, 5);
+    assert!(few.starts_with("cannot tell whether a setting helps: prepare.k0 = on: undecided, p50 "), "{few}");
+    assert!(few.ends_with("; about 6 blocks, 36 s would probably decide (--confirm 6)"), "{few}");
+    let helps = answer((0.4, 0.6), &[0.5], 50, 12);
+    assert!(
+        helps.starts_with("prepare.k0 = on lowers p50 to 0.") && helps.ends_with("] times that with leave"),
+        "{helps}"
+    );
+    let both = answer((0.4, 0.6), &[0.8, 0.5], 50, 12);
+    assert!(both.starts_with("prepare.k1 = on ") && both.ends_with("; also prepare.k0 = on"), "the best first: {both}");
+}

@@ -34,7 +34,7 @@ pub(super) fn compare(arguments: &CompareArguments) -> Outcome {
         Format::Json => output::json(&mut text, &punctual_report::json::of_comparison(&comparison))?,
     }
     output::write(&text)?;
-    Ok(comparison.answer.exit_status())
+    Ok(comparison.decision.exit_status())
 }
 
 /// Runs and cells, as the command line names them.

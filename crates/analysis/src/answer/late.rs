@@ -1,0 +1,139 @@
+//! Why threads were late: the answers of explained wake-ups and of watched threads.
+
+use super::sentence::Answer;
+use crate::explain::{Totals, cause_name, main_cause, row_of};
+use crate::row::Row;
+use crate::summary::cell::CellSummary;
+use crate::summary::watched::WatchedSummary;
+use crate::verdict::{gaps, response_unseen};
+use crate::wording::{count, duration, load, policy, things};
+use punctual_model::{Cause, CauseTotal, ExplainRecord, Explanation, OpenKind, Share, Span};
+use std::cmp::Reverse;
+
+/// The answer of explained cells: the latest wake-up of all and its main cause. `None` if nothing is explained.
+pub(super) fn of_explained(rows: &[Row<'_>]) -> Option<Answer> {
+    let explained = rows.iter().filter_map(|row| Some((row, row.own()?, row.own()?.explained.as_ref()?)));
+    let (row, cell, explained) = explained.max_by_key(|(row, ..)| row.max_ns)?;
+    let load = row.load.as_ref().map_or(String::new(), |of| format!(" {}", load(of)));
+    let name = format!("with {}{load}", policy(cell.cell.policy));
+    let max = row.max_ns.map_or("unknown".to_owned(), |ns| duration(ns as f64));
+    let at_least = if row.max().is_some_and(|max| max.at_least) { "at least " } else { "" };
+    let worst = format!("worst wake-up {at_least}{max} {name}");
+    let Some(above) = explained.above else {
+        let why = format!("too few wake-ups to know which are late ({worst})");
+        return Some(Answer::cannot_tell("why", &why, cell.cell.duration.ns()));
+    };
+    let above = duration(above.ns() as f64);
+    let late = things(explained.spikes, "wake-up");
+    Some(Answer::new(match (cell.not_caught(), explained.worst.first()) {
+        (None, Some(first)) => format!("{worst}: {}", cause_of(first)),
+        (None, None) if explained.spikes == 0 && at_least.is_empty() => {
+            format!("no wake-up was later than {above} {name} (worst {max})")
+        }
+        (_, first) => {
+            let others = first.map(|_| format!("; of {late} above {above}: {}", of_all(explained, &explained.causes)));
+            format!("{worst}, whose cause was not captured{}", others.unwrap_or_default())
+        }
+    }))
+}
+
+/// The answer of watched threads: which was late how often, and the main cause.
+pub(super) fn of_watched(row: &Row<'_>, cell: &CellSummary) -> Answer {
+    let Some(watch) = &cell.watch else { return Answer::nothing(cell.cell.duration.ns()) };
+    let missing = gaps(row, Span(u64::MAX)).first().map(|gap| gap.without_cell(row.name));
+    of_threads(&watch.threads, cell.explained.as_ref(), missing, cell.cell.duration)
+}
+
+/// The same of the threads of a recorded trace or of a cell, `asked` long; `missing` is what is unknown of all.
+pub fn of_threads(
+    threads: &[WatchedSummary],
+    explained: Option<&ExplainRecord>,
+    missing: Option<String>,
+    asked: Span,
+) -> Answer {
+    // A deadline of 0 stands for none: nothing is known to be late.
+    let deadline = |one: &WatchedSummary| one.deadline.filter(|limit| limit.ns() > 0);
+    let late = |one: &WatchedSummary| one.late.filter(|_| deadline(one).is_some()).unwrap_or(0);
+    // Of equal ones that of the highest priority: it is first.
+    let Some(latest) = threads.iter().min_by_key(|one| Reverse((late(one), one.response_max_ns))) else {
+        let missing = missing.unwrap_or_else(|| "no watched thread waited twice in one call".to_owned());
+        return Answer::cannot_tell("whether a thread is late", &missing, asked.ns());
+    };
+    let name = &latest.name;
+    let cycles = things(latest.activations, "cycle");
+    let cause = explained.and_then(|explained| cause_of_thread(explained, name, threads.len() > 1));
+    let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
+    let unseen = deadline(latest).and_then(|limit| response_unseen(latest, limit)).or(missing);
+    let worst = worst(latest);
+    match (late(latest), deadline(latest)) {
+        (n @ 1.., _) => {
+            let at_least = if unseen.is_some() { "at least " } else { "" };
+            let others = threads.iter().filter(|one| one.name != *name && late(one) > 0).count() as u64;
+            let others =
+                if others > 0 { format!("; {} late, too", things(others, "other thread")) } else { String::new() };
+            Answer::new(format!("{name} was late in {at_least}{} of {cycles}{cause}{others}", count(n)))
+        }
+        (0, Some(deadline)) => match unseen {
+            Some(why) => Answer::cannot_tell(&format!("whether {name} was late"), &why, asked.ns()),
+            None => Answer::new(format!(
+                "no watched thread was late: {name} took {worst} of {} at worst in {cycles}",
+                duration(deadline.ns() as f64)
+            )),
+        },
+        // Without a period or a deadline nothing is late; a long response still has a cause.
+        _ => Answer::new(format!("{name} took {worst} at worst in {cycles}{cause}")),
+    }
+}
+
+/// The largest response time of a thread.
+fn worst(one: &WatchedSummary) -> String {
+    let open = one.open.as_ref().filter(|open| open.kind != OpenKind::Silence);
+    let open =
+        open.and_then(|open| i64::try_from(open.at_least.ns()).ok()).filter(|ns| Some(*ns) > one.response_max_ns);
+    match (open, one.response_max_ns) {
+        (Some(ns), _) => format!("at least {}", duration(ns as f64)),
+        (None, Some(ns)) => duration(ns as f64),
+        (None, None) => "an unknown time".to_owned(),
+    }
+}
+
+/// The main cause of the late activations of a thread; `None` where none of them was explained.
+fn cause_of_thread(explained: &ExplainRecord, name: &str, is_one_of_several: bool) -> Option<String> {
+    let is_own = |one: &&Explanation| one.thread.as_ref().is_none_or(|thread| thread.name == name);
+    let own: Vec<&Explanation> = explained.worst.iter().filter(is_own).collect();
+    own.first()?;
+    if !is_one_of_several || own.len() == explained.worst.len() {
+        return Some(of_all(explained, &explained.causes));
+    }
+    let mut totals = Totals::default();
+    own.iter().for_each(|one| totals.add(one));
+    let worst = own.into_iter().cloned().collect();
+    Some(of_all(&ExplainRecord { late: Span(totals.late_ns), worst, ..ExplainRecord::default() }, &totals.causes()))
+}
+
+/// The main cause of all that is explained, with its share of their time.
+fn of_all(explained: &ExplainRecord, causes: &[CauseTotal]) -> String {
+    let Some(first) = causes.iter().find(|total| !is_usual(total.cause)).or(causes.first()) else {
+        return "no cause is known".to_owned();
+    };
+    let percent = first.total.ns().saturating_mul(100) / explained.late.ns().max(1);
+    let is_of = |share: &&Share| (share.cause, share.or) == (first.cause, first.or);
+    let example = explained.worst.iter().find_map(|one| Some((one, one.shares.iter().find(is_of)?)));
+    let cause = match example {
+        Some((one, share)) => main_cause(share, one.thread.as_ref()),
+        None => cause_name(first.cause, first.or),
+    };
+    format!("{percent} % {cause}")
+}
+
+/// Whether it is work that a wake-up always has: nothing to change.
+fn is_usual(cause: Cause) -> bool {
+    cause != Cause::Unknown && row_of(cause).advice.is_none()
+}
+
+/// The main cause of one wake-up, with its share of it.
+fn cause_of(one: &Explanation) -> String {
+    let Some(share) = one.blame() else { return "no cause is known".to_owned() };
+    let percent = share.total.ns().saturating_mul(100) / one.latency.ns().max(1);
+    format!("{percent} % {}", main_cause(share, one.thread.as_ref()))
+}
