@@ -47,9 +47,9 @@ fn interfered(scratch: &Scratch, every: Duration, blocks: u32, duration: &str) -
 fn is_found_in_p99_and_not_in_p50(scratch: &Scratch) -> Round {
     let (_, p50) = compared(scratch, "p50");
     let (_, p99) = compared(scratch, "p99");
-    let said = format!("{} {}", p50["sentence"], p99["sentence"]);
+    let said = format!("{} {}", p50["answer"], p99["answer"]);
     let is_within = interval(&p50).is_none_or(|(low, high)| low < 1.1 && high > 1.0 / 1.1);
-    match p99["answer"]["kind"].as_str() {
+    match p99["decision"]["kind"].as_str() {
         _ if !is_within => Round::Wrong(said),
         Some("different") if interval(&p99).is_some_and(|(low, _)| low > 1.0) => Round::Right,
         Some("different" | "equivalent") => Round::Wrong(said),
@@ -95,7 +95,7 @@ fn root_a_real_time_thread_under_load_is_earlier_and_the_run_ends() {
         let (low, high) = interval(&json).unwrap_or((0.0, f64::INFINITY));
         // At least 8 blocks of one direction; 300 would fit.
         let is_soon = (8..=20).contains(&json["blocks"].as_u64().unwrap());
-        match json["answer"]["kind"].as_str() {
+        match json["decision"]["kind"].as_str() {
             Some("different") if high < 0.8 => Round::right_if(
                 is_soon
                     && said.stderr.contains("DIFFERENT: p99 of messaging/fifo:80 is ")
@@ -103,9 +103,9 @@ fn root_a_real_time_thread_under_load_is_earlier_and_the_run_ends() {
                     && !said.stdout.contains("are complete"),
                 || format!("{said:?}"),
             ),
-            Some("different") if low < 1.0 => Round::Nothing(json["sentence"].to_string()),
-            Some("different" | "equivalent") => Round::Wrong(json["sentence"].to_string()),
-            _ => Round::Nothing(json["sentence"].to_string()),
+            Some("different") if low < 1.0 => Round::Nothing(json["answer"].to_string()),
+            Some("different" | "equivalent") => Round::Wrong(json["answer"].to_string()),
+            _ => Round::Nothing(json["answer"].to_string()),
         }
     });
 }
@@ -117,10 +117,10 @@ fn what_is_measured_twice_is_not_found_to_differ() {
     series("effect none", || {
         measured_twice(&scratch);
         let (_, json) = compared(&scratch, "p99");
-        let Some((low, high)) = interval(&json) else { return Round::Nothing(json["sentence"].to_string()) };
+        let Some((low, high)) = interval(&json) else { return Round::Nothing(json["answer"].to_string()) };
         // 4 % of such experiments are DIFFERENT by chance, none so far beyond the margin that only this remains.
         if low >= 1.25 || high <= 1.0 / 1.25 {
-            return Round::Wrong(json["sentence"].to_string());
+            return Round::Wrong(json["answer"].to_string());
         }
         // A margin of 100 covers any difference here.
         let dirs = ["before", "after"].map(|side| scratch.path(side));

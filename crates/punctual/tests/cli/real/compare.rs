@@ -29,7 +29,7 @@ fn two_runs_in_alternation_are_one_comparison_with_its_noise_floor() {
     assert_eq!((&json["blocks"], &json["a_first"]), (&6.into(), &6.into()));
     match json["primary"]["ratio"]["value"].as_f64() {
         Some(ratio) => {
-            assert!(ratio > 0.0 && json["answer"]["kind"] != "refused", "{json}");
+            assert!(ratio > 0.0 && json["decision"]["kind"] != "refused", "{json}");
             assert_eq!(json["noise_floor"].as_array().map(Vec::len), Some(2), "{json}");
             assert!(json["remarks"].to_string().contains("was always measured first"), "{}", json["remarks"]);
         }

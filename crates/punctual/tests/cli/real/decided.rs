@@ -28,7 +28,7 @@ pub(crate) fn interval(json: &serde_json::Value) -> Option<(f64, f64)> {
 /// The exit status of an answer.
 #[track_caller]
 fn status_of(json: &serde_json::Value) -> i32 {
-    match json["answer"]["kind"].as_str() {
+    match json["decision"]["kind"].as_str() {
         Some("equivalent") => 0,
         Some("different") => 2,
         _ => 3,
@@ -42,7 +42,7 @@ fn a_run_that_ends_with_its_time_gives_the_answer_of_its_records() {
     let said = run(command("run --wait --until decided --at-most 20s --out").arg(&out).arg(&plan)).expect_success();
     let compared = run(command("compare --format json").arg(&out));
     let json = compared.json();
-    let sentence = json["sentence"].as_str().unwrap();
+    let sentence = json["answer"].as_str().unwrap();
     assert!(said.stderr.contains(sentence), "{sentence}: {said:?}");
     assert_eq!(compared.status, status_of(&json), "{json}");
     assert_eq!(header(&out).plan.until, Some(Until::Decided));
