@@ -69,6 +69,8 @@ pub(super) fn of_rows(rows: &[Row<'_>]) -> Answer {
     let names = Names::of(&settings);
     let Some((first, others)) = settings.split_first() else { return Answer::nothing(0) };
     let mut sentence = first.answer(&names);
+    let unmeasured = others.iter().filter(|other| other.worst().is_none());
+    let unmeasured: Vec<String> = unmeasured.map(|other| names.name(other, false)).collect();
     let mut others: Vec<_> = others.iter().filter_map(|other| Some((other, other.worst()?))).collect();
     others.sort_by_key(|(_, (_, max_ns, _))| Reverse(*max_ns));
     for (other, (_, max_ns, at_least)) in others.iter().take(OTHERS) {
@@ -78,6 +80,11 @@ pub(super) fn of_rows(rows: &[Row<'_>]) -> Answer {
     if more > 0 {
         sentence += &format!("; {more} other{} less late", if more == 1 { " is" } else { "s are" });
     }
+    match unmeasured.as_slice() {
+        [] => {}
+        [one] => sentence += &format!("; {one} was not measured"),
+        all => sentence += &format!("; {} were not measured", things(all.len() as u64, "setting")),
+    }
     Answer::new(sentence)
 }
 
@@ -85,7 +92,7 @@ pub(super) fn of_rows(rows: &[Row<'_>]) -> Answer {
 fn settings<'a>(rows: &'a [Row<'a>]) -> Vec<Setting<'a>> {
     let mut settings: Vec<Vec<(&Row<'_>, &CellSummary)>> = Vec::new();
     for (row, cell) in rows.iter().filter_map(|row| Some((row, row.own()?))) {
-        let is_of = |all: &&mut Vec<(&Row<'_>, &CellSummary)>| all.iter().all(|(_, other)| is_alike(cell, other));
+        let is_of = |all: &&mut Vec<(&Row<'_>, &CellSummary)>| all.first().is_some_and(|one| is_alike(cell, one.1));
         match settings.iter_mut().find(is_of) {
             Some(all) => all.push((row, cell)),
             None => settings.push(vec![(row, cell)]),
@@ -94,9 +101,9 @@ fn settings<'a>(rows: &'a [Row<'a>]) -> Vec<Setting<'a>> {
     settings.into_iter().map(|rows| Setting { state: State::of(&rows), rows }).collect()
 }
 
-fn is_alike(a: &CellSummary, b: &CellSummary) -> bool {
-    let of = |one: &CellSummary| (one.cell.policy, one.cell.period, one.cell.kernel.clone());
-    of(a) == of(b) && a.cell.task == b.cell.task && a.cell.conditions.prepare == b.cell.conditions.prepare
+fn is_alike(CellSummary { cell: a, .. }: &CellSummary, CellSummary { cell: b, .. }: &CellSummary) -> bool {
+    let is_same_wait = a.policy == b.policy && a.period == b.period && a.task == b.task;
+    is_same_wait && a.kernel == b.kernel && a.conditions.prepare == b.conditions.prepare
 }
 
 impl State {

@@ -76,8 +76,9 @@ pub fn of_threads(
         (0, Some(deadline)) => match unseen {
             Some(why) => Answer::cannot_tell(&format!("whether {name} was late"), &why, asked.ns()),
             None => Answer::new(format!(
-                "no watched thread was late: {name} took {worst} of {} at worst in {cycles}",
-                duration(deadline.ns() as f64)
+                "no watched thread was late: {name} took {worst} of {} at worst in {cycles}{}",
+                duration(deadline.ns() as f64),
+                cause.replacen(':', ",", 1)
             )),
         },
         // Without a period or a deadline nothing is late; a long response still has a cause.

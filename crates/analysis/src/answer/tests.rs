@@ -53,6 +53,8 @@ fn a_run_says_whether_its_period_is_kept() {
     unmeasured.cell("none", "fifo:80");
     let mut part = matrix(&["none", "messaging"], &["fifo:80"], &["1ms"]);
     part.entries.pop();
+    let mut other_unmeasured = matrix(&["none"], &["fifo:80", "other"], &["1ms"]);
+    other_unmeasured.entries.pop();
     let mut virtually = one("fifo:80", |_, _| 5_000);
     virtually.header.cells[0].kernel = "debian:6.1".parse::<Kernel>().unwrap();
     virtually.entries[0].record.cell.kernel = virtually.header.cells[0].kernel.clone();
@@ -98,6 +100,10 @@ fn a_run_says_whether_its_period_is_kept() {
         (
             part,
             "cannot tell whether 1 kHz is kept with FIFO 80: the cell under messaging was not measured; measure 2 s more",
+        ),
+        (
+            other_unmeasured,
+            "1 kHz is kept for 2 s: worst 20 us with FIFO 80 without load (p99 20 us); SCHED_OTHER was not measured",
         ),
         (virtually, "1 kHz is kept for 2 s of virtual time: worst 5 us with FIFO 80 without load (p99 5 us)"),
         (limited, "FAIL none/fifo:80: max 1.5 ms > 1 ms"),
