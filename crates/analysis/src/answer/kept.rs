@@ -65,7 +65,7 @@ pub(super) fn of_rows(rows: &[Row<'_>]) -> Answer {
     if settings.iter().all(|setting| setting.worst().is_none()) {
         return Answer::nothing(rows.iter().filter_map(Row::own).map(|cell| cell.cell.duration.ns()).sum());
     }
-    settings.sort_by(|a, b| a.rank().cmp(&b.rank()));
+    settings.sort_by_key(Setting::rank);
     let names = Names::of(&settings);
     let Some((first, others)) = settings.split_first() else { return Answer::nothing(0) };
     let mut sentence = first.answer(&names);

@@ -2,10 +2,11 @@
 
 use super::sentence::Answer;
 use crate::explain::{Totals, cause_name, main_cause, row_of};
+use crate::findings::unfinished;
 use crate::row::Row;
 use crate::summary::cell::CellSummary;
 use crate::summary::watched::WatchedSummary;
-use crate::verdict::{gaps, response_unseen};
+use crate::verdict::response_unseen;
 use crate::wording::{count, duration, load, policy, things};
 use punctual_model::{Cause, CauseTotal, ExplainRecord, Explanation, OpenKind, Share, Span};
 use std::cmp::Reverse;
@@ -17,7 +18,8 @@ pub(super) fn of_explained(rows: &[Row<'_>]) -> Option<Answer> {
     let load = row.load.as_ref().map_or(String::new(), |of| format!(" {}", load(of)));
     let name = format!("with {}{load}", policy(cell.cell.policy));
     let max = row.max_ns.map_or("unknown".to_owned(), |ns| duration(ns as f64));
-    let at_least = if row.max().is_some_and(|max| max.at_least) { "at least " } else { "" };
+    let is_bound = row.max().is_some_and(|max| max.at_least) || cell.lost > 0 || cell.ledger.not_seen() > 0;
+    let at_least = if is_bound { "at least " } else { "" };
     let worst = format!("worst wake-up {at_least}{max} {name}");
     let Some(above) = explained.above else {
         let why = format!("too few wake-ups to know which are late ({worst})");
@@ -38,10 +40,16 @@ pub(super) fn of_explained(rows: &[Row<'_>]) -> Option<Answer> {
 }
 
 /// The answer of watched threads: which was late how often, and the main cause.
-pub(super) fn of_watched(row: &Row<'_>, cell: &CellSummary) -> Answer {
+pub(super) fn of_watched(cell: &CellSummary) -> Answer {
     let Some(watch) = &cell.watch else { return Answer::nothing(cell.cell.duration.ns()) };
-    let missing = gaps(row, Span(u64::MAX)).first().map(|gap| gap.without_cell(row.name));
-    of_threads(&watch.threads, cell.explained.as_ref(), missing, cell.cell.duration)
+    let ended = watch.status.as_ref().zip(watch.ended_after_ns);
+    let ended = ended.map(|(status, ns)| format!("the program ended after {} ({status})", duration(ns as f64)));
+    let missing = if watch.gaps > 0 { Some("events were lost".to_owned()) } else { ended };
+    let answer = of_threads(&watch.threads, cell.explained.as_ref(), missing, cell.cell.duration);
+    match watch.unseen.len() as u64 {
+        0 => answer,
+        n => Answer::new(format!("{answer}; nothing is known of {}", things(n, "other thread"))),
+    }
 }
 
 /// The same of the threads of a recorded trace or of a cell, `asked` long; `missing` is what is unknown of all.
@@ -55,34 +63,39 @@ pub fn of_threads(
     let deadline = |one: &WatchedSummary| one.deadline.filter(|limit| limit.ns() > 0);
     let late = |one: &WatchedSummary| one.late.filter(|_| deadline(one).is_some()).unwrap_or(0);
     // Of equal ones that of the highest priority: it is first.
-    let Some(latest) = threads.iter().min_by_key(|one| Reverse((late(one), one.response_max_ns))) else {
+    let key = |one: &&WatchedSummary| Reverse((late(one), deadline(one).is_some(), one.response_max_ns));
+    let Some(latest) = threads.iter().min_by_key(key) else {
         let missing = missing.unwrap_or_else(|| "no watched thread waited twice in one call".to_owned());
         return Answer::cannot_tell("whether a thread is late", &missing, asked.ns());
     };
-    let name = &latest.name;
+    let unknown = |one: &WatchedSummary| {
+        let open = one.open.as_ref().filter(|open| open.kind != OpenKind::Silence);
+        let open = open.map(|open| unfinished(&one.name, open)).or_else(|| one.ended.clone());
+        missing.clone().or(open).or_else(|| response_unseen(one, deadline(one)?))
+    };
+    let (name, worst) = (&latest.name, worst(latest));
     let cycles = things(latest.activations, "cycle");
     let cause = explained.and_then(|explained| cause_of_thread(explained, name, threads.len() > 1));
-    let cause = cause.map_or(String::new(), |cause| format!(": {cause}"));
-    let unseen = deadline(latest).and_then(|limit| response_unseen(latest, limit)).or(missing);
-    let worst = worst(latest);
+    let cause = cause.unwrap_or_default();
+    let after = |sign: &str| if cause.is_empty() { String::new() } else { format!("{sign} {cause}") };
     match (late(latest), deadline(latest)) {
         (n @ 1.., _) => {
-            let at_least = if unseen.is_some() { "at least " } else { "" };
+            let at_least = if unknown(latest).is_some() { "at least " } else { "" };
             let others = threads.iter().filter(|one| one.name != *name && late(one) > 0).count() as u64;
             let others =
                 if others > 0 { format!("; {} late, too", things(others, "other thread")) } else { String::new() };
-            Answer::new(format!("{name} was late in {at_least}{} of {cycles}{cause}{others}", count(n)))
+            Answer::new(format!("{name} was late in {at_least}{} of {cycles}{}{others}", count(n), after(":")))
         }
-        (0, Some(deadline)) => match unseen {
+        (0, Some(limit)) => match threads.iter().filter(|one| deadline(one).is_some()).find_map(unknown) {
+            Some(why) if threads.len() > 1 => Answer::cannot_tell("whether a thread was late", &why, asked.ns()),
             Some(why) => Answer::cannot_tell(&format!("whether {name} was late"), &why, asked.ns()),
-            None => Answer::new(format!(
-                "no watched thread was late: {name} took {worst} of {} at worst in {cycles}{}",
-                duration(deadline.ns() as f64),
-                cause.replacen(':', ",", 1)
-            )),
+            None => {
+                let limit = duration(limit.ns() as f64);
+                Answer::new(format!("{name} was never late: {worst} of {limit} at worst in {cycles}{}", after(",")))
+            }
         },
         // Without a period or a deadline nothing is late; a long response still has a cause.
-        _ => Answer::new(format!("{name} took {worst} at worst in {cycles}{cause}")),
+        _ => Answer::new(format!("{name} took {worst} at worst in {cycles}{}", after(":"))),
     }
 }
 

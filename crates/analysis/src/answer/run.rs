@@ -10,7 +10,6 @@ pub(crate) fn of_run(cells: &[CellSummary], rows: &[Row<'_>]) -> Answer {
     if rows.is_empty() {
         return kept::of_costs(cells);
     }
-    let watched = rows.iter().find_map(|row| Some((row, row.own().filter(|cell| cell.watch.is_some())?)));
-    let watched = watched.map(|(row, cell)| late::of_watched(row, cell));
+    let watched = rows.iter().filter_map(Row::own).find(|cell| cell.watch.is_some()).map(late::of_watched);
     watched.or_else(|| late::of_explained(rows)).unwrap_or_else(|| kept::of_rows(rows))
 }

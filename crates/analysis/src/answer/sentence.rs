@@ -14,7 +14,10 @@ impl Answer {
     /// An answer in words, with or without a full stop.
     pub fn new(sentence: impl Into<String>) -> Answer {
         let mut sentence = sentence.into();
-        sentence.truncate(sentence.trim_end_matches('.').len());
+        // An ellipsis stays.
+        if sentence.ends_with('.') && !sentence.ends_with("..") {
+            sentence.truncate(sentence.len() - 1);
+        }
         Answer(sentence)
     }
 

@@ -207,7 +207,7 @@ fn watched_threads_say_which_was_late_how_often_and_why() {
             vec![watched("controller", 0, 2_000)],
             None,
             None,
-            "no watched thread was late: controller took 50 us of 2 ms at worst in 2 507 cycles",
+            "controller was never late: 50 us of 2 ms at worst in 2 507 cycles",
         ),
         (
             vec![watched("controller", 0, 2_000)],
@@ -250,7 +250,25 @@ fn watched_threads_say_which_was_late_how_often_and_why() {
             vec![open(OpenKind::Silence)],
             None,
             None,
-            "no watched thread was late: controller took 50 us of 2 ms at worst in 2 507 cycles",
+            "controller was never late: 50 us of 2 ms at worst in 2 507 cycles",
+        ),
+        (
+            vec![watched("controller", 0, 2_000), watched("logger", 7, 0)],
+            Some(&lock),
+            None,
+            "controller was never late: 50 us of 2 ms at worst in 2 507 cycles, 93 % waiting for a lock held by logger (nice 10)",
+        ),
+        (
+            vec![watched("sensor", 0, 2_000), open(OpenKind::Wait)],
+            None,
+            None,
+            "cannot tell whether a thread was late: controller was not released for 6 s beyond its period (sleeps in futex); measure 8 s more",
+        ),
+        (
+            vec![open(OpenKind::Activation)],
+            None,
+            None,
+            "cannot tell whether controller was late: controller had not finished an activation after 6 s (sleeps in futex); measure 8 s more",
         ),
         (
             vec![open(OpenKind::Activation)],
