@@ -38,31 +38,37 @@ use axes::Axes;
 pub use history::history_html;
 use markup::{Markup, Prose, Text};
 use punctual_analysis::RunSummary;
+use punctual_analysis::comparison::Comparison;
 use punctual_model::Study;
 use runs::lettered;
-use std::collections::HashSet;
 use top::Top;
 pub use tune::tune_html;
 
 /// The most findings listed for a run. Those of its cells are in their details, too.
 const FINDINGS: usize = 12;
 
-/// Returns the page for one run, or for several side by side; empty for none.
+/// Returns the page for one run, or for several side by side; empty for none: the answer, the picture that proves it,
+/// the tables, and the rest folded.
 pub fn html(runs: &[Results<'_>]) -> String {
     let tops: Vec<Top<'_>> = runs.iter().map(Results::top).collect();
     let Some(first) = tops.first() else { return String::new() };
     let members = members(runs);
     let curves = members.iter().filter_map(|member| member.curves.as_ref());
     let axes = Axes::around(curves, first.require, Counted::of(&members), cells::virtually(&members));
+    let compared = comparison::of(runs);
     let mut body = Markup::default();
-    cells_of(&mut body, runs, &members, axes.as_ref());
-    rest(&mut body, runs);
+    proof(&mut body, runs, &members, axes.as_ref(), &compared);
+    body.folded(REST, |body| rest(body, runs, &members, axes.as_ref()));
     let mut page = Markup::default();
-    head(&mut page, &tops);
+    let titles: Vec<_> = tops.iter().map(|top| top.title.as_str()).collect();
+    opening(&mut page, &titles.join("; "));
     if let Some(axes) = &axes {
         axes.define(&mut page, first.require);
     }
     page.raw("<main id=top>\n");
+    if let Some(answer) = comparison::answer(&compared).filter(|_| runs.len() > 1) {
+        top::answer(&mut page, None, &answer);
+    }
     tops.iter().enumerate().for_each(|(index, top)| top::write(&mut page, top, letter(runs, index)));
     page.add(format_args!("<nav class=contents aria-label=Contents>\n{}</nav>\n", body.contents()));
     page.raw(&body.into_string());
@@ -71,8 +77,17 @@ pub fn html(runs: &[Results<'_>]) -> String {
     page.into_string()
 }
 
-/// Writes the sections about latencies and costs.
-fn cells_of(page: &mut Markup, runs: &[Results<'_>], members: &[cells::Member<'_>], axes: Option<&Axes>) {
+/// The words of what is folded.
+const REST: &str = "Everything else: details of each cell, machine, plan";
+
+/// Writes the pictures that prove the answer, then the tables and findings.
+fn proof(
+    page: &mut Markup,
+    runs: &[Results<'_>],
+    members: &[cells::Member<'_>],
+    axes: Option<&Axes>,
+    compared: &[Comparison],
+) {
     let columns = columns::varying(members);
     let heat = matrix::heat(members);
     // A run that repeats a study is read for the tables of that study.
@@ -80,25 +95,37 @@ fn cells_of(page: &mut Markup, runs: &[Results<'_>], members: &[cells::Member<'_
         axes.iter().for_each(|axes| details::by_thread(page, members, axes));
     }
     differences::write(page, runs);
-    pivot::write(page, members, &columns, heat);
-    let is_empty = runs.iter().all(|run| run.rows().is_empty());
-    matrix::write(page, members, &columns, heat, is_empty);
-    let by_cpu = axes.map_or_else(HashSet::new, |axes| overlay::write(page, members, axes));
-    explained::write(page, runs);
-    topic(page, runs, "threads", threads::of);
-    topic(page, runs, "responses", responses::of);
+    if runs.len() > 1 {
+        comparison::write(page, compared);
+    }
+    let are_explained = explained::write(page, runs);
     topic(page, runs, "watched", watched::of);
     topic(page, runs, "chain", watched::chains);
+    let cells = |page: &mut Markup| {
+        pivot::write(page, members, &columns, heat);
+        axes.iter().for_each(|axes| overlay::write(page, members, axes));
+        matrix::write(page, members, &columns, heat, runs.iter().all(|run| run.rows().is_empty()));
+    };
+    if !are_explained {
+        cells(page);
+    }
+    topic(page, runs, "threads", threads::of);
+    topic(page, runs, "responses", responses::of);
     topic(page, runs, "tracers", tracers::of);
     cost::write(page, runs);
-    comparison::write(page, runs);
+    if runs.len() == 1 {
+        comparison::write(page, compared);
+    }
     findings(page, runs, !members.is_empty());
+    if are_explained {
+        page.folded("Latencies of all cells", cells);
+    }
     studies(page, runs, false);
-    details::write(page, members, axes, &by_cpu, heat);
 }
 
-/// Writes the sections about conditions, machine and plan.
-fn rest(page: &mut Markup, runs: &[Results<'_>]) {
+/// Writes the details of each cell, the conditions, the machine and the plan.
+fn rest(page: &mut Markup, runs: &[Results<'_>], members: &[cells::Member<'_>], axes: Option<&Axes>) {
+    details::write(page, members, axes, matrix::heat(members));
     conditions(page, runs);
     machine::write(page, runs);
     plans(page, runs);
@@ -111,11 +138,6 @@ fn topic(page: &mut Markup, runs: &[Results<'_>], id: &str, of: fn(&RunSummary) 
             table::section(page, &topic, &format!("{id}{index}"), letter(runs, index), |_| ());
         }
     }
-}
-
-fn head(page: &mut Markup, tops: &[Top<'_>]) {
-    let titles: Vec<_> = tops.iter().map(|top| top.title.as_str()).collect();
-    opening(page, &titles.join("; "));
 }
 
 /// Writes everything before the results.

@@ -16,28 +16,45 @@ const HEIGHT: f64 = 60.0;
 /// Room at both ends for the outermost dots.
 const EDGE: f64 = 14.0;
 
-/// Writes a row for each comparison; nothing where none has a ratio.
-pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
+/// Returns the comparisons of the cells of a run, or of several.
+pub(super) fn of(runs: &[Results<'_>]) -> Vec<Comparison> {
     let own: Vec<_> = runs::own(runs).map(|(index, run)| (letter(runs, index), run.header, run.entries)).collect();
-    let comparisons = comparisons(&own);
+    comparisons(&own)
+}
+
+/// The answer of several runs: how many of their cells differ, and the clearest of them; `None` without a comparison.
+pub(super) fn answer(comparisons: &[Comparison]) -> Option<String> {
+    let far = |one: &&Comparison| one.primary.ratio.map_or(0.0, |ratio| ratio.value.ln().abs());
+    let different = || comparisons.iter().filter(|one| one.decision == Decision::Different);
+    let clearest = different().max_by(|a, b| far(a).total_cmp(&far(b))).or(comparisons.first())?;
+    let sentence = clearest.sentence();
+    Some(match comparisons.len() {
+        1 => sentence,
+        all => format!("{} of {all} cells differ. {sentence}", different().count()),
+    })
+}
+
+/// Writes a row for each comparison; nothing where none has a ratio.
+pub(super) fn write(page: &mut Markup, comparisons: &[Comparison]) {
     if comparisons.iter().all(|comparison| comparison.primary.ratio.is_none()) {
         return;
     }
     let ratios = comparisons.iter().flat_map(|comparison| comparison.ratios.iter().copied());
     let margins = comparisons.iter().flat_map(|comparison| [1.0 / comparison.margin, comparison.margin]);
-    let (low, high) = ratios.chain(margins).fold((1.0_f64, 1.0_f64), |(low, high), x| (low.min(x), high.max(x)));
+    let held = ratios.chain(margins).filter(|ratio| ratio.is_finite() && *ratio > 0.0);
+    let (low, high) = held.fold((1.0_f64, 1.0_f64), |(low, high), x| (low.min(x), high.max(x)));
     let axis = Log::around(low, high);
     page.section("compared", "later", "Comparisons, block by block", None);
     page.raw(
         "<p>Ratio of the second cell to the first. A dot is one block, the bar the 95 % interval of all blocks; in the gray band \
-         a difference does not matter. Quantiles are by due time here: a missed period counts with its delay. These \
+         a difference does not matter; an arrow goes on beyond the axis. Quantiles are by due time here: a missed period counts with its delay. These \
          comparisons are exploratory; <code>punctual compare</code> answers a single question.</p>\n",
     );
     framed(page, "scroll", "Comparisons", |page| {
         page.raw(
             "<table class=compared><thead><tr><th scope=col>second against first<th scope=col>answer\
-             <th scope=col class=n>ratio<th scope=col class=dots><div><span>\u{2190} second is earlier</span>\
-             <span>second is later \u{2192}</span></div>",
+             <th scope=col class=n>ratio<th scope=col class=dots><div><span>\u{2190} second is lower</span>\
+             <span>second is higher \u{2192}</span></div>",
         );
         labels(page, axis);
         page.raw("</thead><tbody>\n");
@@ -77,15 +94,15 @@ fn row(page: &mut Markup, comparison: &Comparison, axis: Log) {
     page.raw("\n");
 }
 
-/// Returns a ratio as a factor and its direction, `4.7x earlier`, and its interval.
+/// Returns a ratio as a factor and its direction, `4.7 times lower`, and its interval.
 fn in_words(ratio: Ratio) -> (String, String) {
     let factor = |ratio: f64| number(ratio.max(1.0 / ratio));
-    let word = |ratio: f64| if ratio < 1.0 { "earlier" } else { "later" };
-    let one = |ratio: f64| format!("{}x {}", factor(ratio), word(ratio));
+    let word = |ratio: f64| if ratio < 1.0 { "lower" } else { "higher" };
+    let one = |ratio: f64| format!("{} times {}", factor(ratio), word(ratio));
     let (low, high) = ratio.interval;
     let range = match (word(low), word(high)) {
-        ("earlier", "earlier") => format!("{}x to {}x", factor(high), factor(low)),
-        ("later", "later") => format!("{}x to {}x", factor(low), factor(high)),
+        ("lower", "lower") => format!("{} to {} times", factor(high), factor(low)),
+        ("higher", "higher") => format!("{} to {} times", factor(low), factor(high)),
         _ => format!("{} to {}", one(low), one(high)),
     };
     (one(ratio.value), range)
@@ -104,10 +121,21 @@ fn forest(page: &mut Markup, comparison: &Comparison, axis: Log) {
     page.add(format_args!("<path class=margin d=M{from:.0},0H{to:.0}V{HEIGHT}H{from:.0}z />"));
     page.add(format_args!("<path class=one d=M{:.0},0V{HEIGHT} />", x(axis, 1.0)));
     if let Some(ratio) = primary.ratio {
-        let (from, to) = (x(axis, ratio.interval.0), x(axis, ratio.interval.1));
-        page.add(format_args!("<path class=interval d=M{from:.0},{0:.0}H{to:.0} />", HEIGHT / 2.0));
+        let path = axis.interval((EDGE, WIDTH - EDGE), ratio.interval, |x, y| (x, HEIGHT / 2.0 + y));
+        page.add(format_args!("<path class=interval d={path} />"));
     }
     for (block, ratio) in ratios.iter().enumerate() {
+        if !axis.holds(*ratio) {
+            let (end, side) = if *ratio > 1.0 { (WIDTH, -1.0) } else { (0.0, 1.0) };
+            page.add(format_args!(
+                "<path class=beyond d=\"M{end:.0},{0:.0}l{1:.0},-14v28z\"><title>block {2}: {3}</title></path>",
+                HEIGHT / 2.0,
+                side * EDGE,
+                block + 1,
+                number(*ratio)
+            ));
+            continue;
+        }
         // Three heights in turn, so that fewer dots hide each other.
         let y = HEIGHT * [0.32, 0.5, 0.68].get(block % 3).copied().unwrap_or(0.5);
         page.add(format_args!(
@@ -120,7 +148,7 @@ fn forest(page: &mut Markup, comparison: &Comparison, axis: Log) {
     page.raw("</svg>");
 }
 
-/// Returns the place of a ratio; of one outside, the nearer end.
+/// Returns the place of a ratio on the axis.
 fn x(axis: Log, ratio: f64) -> f64 {
     EDGE + axis.share(ratio) * (WIDTH - 2.0 * EDGE)
 }
@@ -146,9 +174,9 @@ mod tests {
     #[test]
     fn ratios_are_factors_with_a_direction() {
         for (value, interval, words) in [
-            (0.2, (0.1, 0.25), ("5x earlier", "4x to 10x")),
-            (2.0, (0.5, 8.0), ("2x later", "2x earlier to 8x later")),
-            (1.5, (1.25, 2.0), ("1.5x later", "1.25x to 2x")),
+            (0.2, (0.1, 0.25), ("5 times lower", "4 to 10 times")),
+            (2.0, (0.5, 8.0), ("2 times higher", "2 times lower to 8 times higher")),
+            (1.5, (1.25, 2.0), ("1.5 times higher", "1.25 to 2 times")),
         ] {
             let (found, range) = in_words(Ratio { value, interval, p: 0.01 });
             assert_eq!((found.as_str(), range.as_str()), words);

@@ -13,7 +13,6 @@ use punctual_analysis::wording::{count, duration, number, things};
 use punctual_analysis::{Curves, Origin};
 use punctual_model::{Histogram, Imported, Order};
 use std::cmp::Reverse;
-use std::collections::HashSet;
 
 /// The most CPUs drawn in one picture.
 const ALL: usize = 128;
@@ -24,21 +23,15 @@ const PICTURES: usize = 12;
 /// The CPUs of a cell with samples, by number.
 type Cpus<'a> = Vec<(u32, &'a Histogram)>;
 
-/// Writes the details of each measured cell. The histograms of the cells in `drawn` are already in the page, by name.
-pub(super) fn write(
-    page: &mut Markup,
-    members: &[Member<'_>],
-    axes: Option<&Axes>,
-    drawn: &HashSet<usize>,
-    heat: Option<Heat>,
-) {
+/// Writes the details of each measured cell.
+pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: Option<&Axes>, heat: Option<Heat>) {
     if members.is_empty() {
         return;
     }
     page.section("parts", "", "Details per cell", None);
     for member in members {
         if let Some(curves) = &member.curves {
-            part(page, member, curves, axes, heat, drawn.contains(&member.id));
+            part(page, member, curves, axes, heat);
         }
     }
     page.raw("</section>\n");
@@ -55,7 +48,11 @@ pub(super) fn by_thread(page: &mut Markup, members: &[Member<'_>], axes: &Axes) 
     for (member, cpus) in several {
         let of = member.of_number();
         keys(page, cpus.iter().map(|(cpu, _)| (format!("{of} {cpu}"), None)));
-        linear::write(page, &member.name(), &lines(of, &cpus, None), are_fine(std::iter::once(&member.row)), axes);
+        let lines = cpus.iter().enumerate();
+        let lines: Vec<_> = lines
+            .map(|(color, (cpu, histogram))| Line { color, name: format!("{of} {cpu}"), histogram, whole: None })
+            .collect();
+        linear::write(page, &member.name(), &lines, are_fine(std::iter::once(&member.row)), axes);
     }
     page.raw("</section>\n");
 }
@@ -65,14 +62,7 @@ fn cpus_of(curves: &Curves) -> Cpus<'_> {
     curves.by_cpu.iter().filter(|(_, cpu)| cpu.n > 0).map(|(cpu, all)| (*cpu, all)).collect()
 }
 
-fn part(
-    page: &mut Markup,
-    member: &Member<'_>,
-    curves: &Curves,
-    axes: Option<&Axes>,
-    heat: Option<Heat>,
-    is_drawn: bool,
-) {
+fn part(page: &mut Markup, member: &Member<'_>, curves: &Curves, axes: Option<&Axes>, heat: Option<Heat>) {
     let id = format!("c{}", member.id);
     page.add(format_args!("<section class=\"set part later\" id={id}>\n<h3>{}", Text(member.name())));
     page.permalink(&id, &member.name());
@@ -92,8 +82,7 @@ fn part(
                 all_cpus(page, member, &cpus, axes);
                 maxima(page, member, &cpus, heat);
             } else {
-                few_cpus(page, member, &cpus, axes, is_drawn);
-                linear_cpus(page, member, curves, &cpus, axes);
+                few_cpus(page, member, &cpus, axes);
             }
             cyclictest::write(page, member, &cpus);
             page.raw("</div><div>\n");
@@ -127,36 +116,13 @@ fn findings(page: &mut Markup, member: &Member<'_>) {
 }
 
 /// Draws a line for each CPU, in its own color.
-fn few_cpus(page: &mut Markup, member: &Member<'_>, cpus: &Cpus<'_>, axes: &Axes, is_drawn: bool) {
+fn few_cpus(page: &mut Markup, member: &Member<'_>, cpus: &Cpus<'_>, axes: &Axes) {
     let title = format!("{} histogram by {}", capital(axes.counted.latency()), member.of_number());
     begin(page, Kind::Histogram, &title, &format!("{title}: {}", member.name()));
-    for (line, (cpu, histogram)) in cpus.iter().enumerate() {
-        if is_drawn {
-            page.add(format_args!("<use class=s{line} href=#h{}.{cpu} />", member.id));
-        } else {
-            page.add(format_args!("<path class=s{line} d={} />", curves::histogram(histogram, axes)));
-        }
+    for (line, (_, histogram)) in cpus.iter().enumerate() {
+        page.add(format_args!("<path class=s{line} d={} />", curves::histogram(histogram, axes)));
     }
     end(page, "");
-}
-
-/// Draws a line for each CPU on a linear axis.
-fn linear_cpus(page: &mut Markup, member: &Member<'_>, curves: &Curves, cpus: &Cpus<'_>, axes: &Axes) {
-    let of = member.of_number();
-    let title = format!("{} histogram by {of}, linear axis", capital(axes.counted.latency()));
-    let whole = Some(curves).filter(|_| cpus.len() == 1);
-    linear::write(page, &title, &lines(of, cpus, whole), are_fine(std::iter::once(&member.row)), axes);
-}
-
-/// A line for each CPU; `whole` are the curves of the only one.
-fn lines<'a>(of: &str, cpus: &Cpus<'a>, whole: Option<&'a Curves>) -> Vec<Line<'a>> {
-    let one = |(color, (cpu, histogram)): (usize, &(u32, &'a Histogram))| Line {
-        color,
-        name: format!("{of} {cpu}"),
-        histogram,
-        whole,
-    };
-    cpus.iter().enumerate().map(one).collect()
 }
 
 /// Draws all CPUs over each other in one color, and the latest one in another.

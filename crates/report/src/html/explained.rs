@@ -1,19 +1,18 @@
-//! Causes of late wake-ups: a table for each cell, and a timeline of the CPU's owners for each of the worst.
+//! Causes of late wake-ups: the timeline of the worst, the share of each cause, a table, and the other timelines.
 
 use super::markup::{Markup, Prose, Text};
 use super::table::numbers;
 use super::{Results, runs};
 use crate::sections::explained::{self, stages, unseen};
+use punctual_analysis::Stages;
 use punctual_analysis::explain::{blame, cause_name, row_of};
-use punctual_analysis::wording::{count, duration};
+use punctual_analysis::wording::{count, duration, things};
 use punctual_model::{
-    Cause, Evidence, ExplainRecord, Explanation, HostLanes, HostPiece, HostState, Order, PhaseLength, Segment,
+    Evidence, ExplainRecord, Explanation, HostLanes, HostPiece, HostState, Order, PhaseLength, Segment,
 };
 use std::cmp::Reverse;
-use std::fmt::Write;
+use std::fmt::{self, Write};
 
-/// Timelines of a cell that are open; the others unfold.
-const SHOWN: usize = 4;
 /// Width of the time in a timeline, in its units, and the places of its rows.
 const WIDTH: f64 = 1720.0;
 const LEFT: f64 = 20.0;
@@ -32,36 +31,48 @@ const NARROWEST: f64 = 3.0;
 /// The most segments listed below a timeline, the longest.
 const LISTED: usize = 8;
 
-pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) {
+/// Writes the causes of each explained cell: the worst timeline, the share of each cause, and the table. Returns whether
+/// there is one.
+pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) -> bool {
+    let mut is_any = false;
     for (index, run) in runs::own(runs) {
-        let cells = || run.summary.cells.iter().filter_map(|cell| Some((cell, cell.explained.as_ref()?)));
-        if cells().next().is_none() {
+        let cells: Vec<_> =
+            run.summary.cells.iter().filter_map(|cell| Some((cell, cell.explained.as_ref()?))).collect();
+        if cells.is_empty() {
             continue;
         }
-        let id = format!("explained{index}");
-        page.section(&id, "later", "Causes of late wake-ups", super::letter(runs, index));
-        for (cell, explained) in cells() {
-            page.add(format_args!("<h3>{}</h3>\n", Text(&cell.name)));
+        is_any = true;
+        page.section(&format!("explained{index}"), "", "Causes of late wake-ups", super::letter(runs, index));
+        for (cell, explained) in &cells {
+            if cells.len() > 1 {
+                page.add(format_args!("<h3>{}</h3>\n", Text(&cell.name)));
+            }
             if let Some(said) = cell.not_caught() {
                 page.add(format_args!("<p><b>{}</b></p>\n", Prose(said)));
             }
-            causes(page, explained);
-            if let Some(both) = &cell.stages {
-                numbers(page, "Stages", "", &stages(both));
-                if let Some(said) = unseen(both, explained) {
-                    page.add(format_args!("<p>{}</p>\n", Prose(said)));
-                }
-            }
-            key(page, explained);
-            let (first, rest) = explained.worst.split_at(explained.worst.len().min(SHOWN));
-            first.iter().for_each(|one| spike(page, one));
-            if !rest.is_empty() {
-                page.add(format_args!("<details><summary>{} more</summary>\n", rest.len()));
-                rest.iter().for_each(|one| spike(page, one));
-                page.raw("</details>\n");
-            }
+            of_cell(page, explained, cell.stages.as_ref());
         }
         page.raw("</section>\n");
+    }
+    is_any
+}
+
+/// Writes the pictures of a cell, then its tables, then its other timelines, folded.
+fn of_cell(page: &mut Markup, explained: &ExplainRecord, both: Option<&Stages>) {
+    explained.worst.first().iter().for_each(|worst| spike(page, worst));
+    bar(page, explained);
+    causes(page, explained);
+    let rest = explained.worst.get(1..).unwrap_or_default();
+    if !rest.is_empty() {
+        page.folded(&format!("Timelines of {}", things(rest.len() as u64, "more spike")), |page| {
+            rest.iter().for_each(|one| spike(page, one));
+        });
+    }
+    if let Some(both) = both {
+        page.folded("Stages of every wake-up", |page| {
+            numbers(page, "Stages", "", &stages(both));
+            unseen(both, explained).iter().for_each(|said| page.add(format_args!("<p>{}</p>\n", Prose(said))));
+        });
     }
 }
 
@@ -91,39 +102,69 @@ fn causes(page: &mut Markup, record: &ExplainRecord) {
     }
 }
 
-/// Writes the legend of a cell's timelines.
-fn key(page: &mut Markup, explained: &ExplainRecord) {
-    let segments = explained.worst.iter().flat_map(|one| &one.segments);
-    let mut causes: Vec<Cause> = segments.map(|segment| segment.cause).collect();
-    causes.order_by_key(|cause| (row_of(*cause).color, *cause));
-    causes.dedup();
+/// Draws the share of each cause in all explained wake-ups; its list is the key to the colors of the timelines.
+fn bar(page: &mut Markup, record: &ExplainRecord) {
+    let ExplainRecord { causes, late, explained: n, .. } = record;
     if causes.is_empty() {
         return;
     }
-    page.raw("<ul class=key>");
-    for colors in causes.chunk_by(|a, b| row_of(*a).color == row_of(*b).color) {
-        let names: Vec<_> = colors.iter().map(|cause| cause.name()).collect();
-        let class = colors.first().map_or(0, |cause| row_of(*cause).color);
-        let words = Text(names.join(", "));
-        page.add(format_args!(
-            "<li><svg viewBox=\"0 0 32 10\"><rect class=w{class} width=32 height=10 /></svg>{words}"
-        ));
+    let scale = WIDTH / late.ns().max(1) as f64;
+    let title = format!("{}, {} in all: share of each cause", things(*n, "spike"), duration(late.ns() as f64));
+    page.add(format_args!(
+        "<figure class=spike><figcaption>{title}</figcaption><svg viewBox=\"0 0 1760 {}\" role=img aria-label=\"{title}\">\
+         <g transform=\"translate({LEFT})\">",
+        PHASES.0 + OWNERS.1
+    ));
+    let mut at = 0.0;
+    let (mut keys, mut left) = (String::new(), 0);
+    for total in causes {
+        let (width, percent) =
+            (total.total.ns() as f64 * scale, total.total.ns() as f64 * 100.0 / late.ns().max(1) as f64);
+        let (color, name) = (row_of(total.cause).color, explained::name_of(total));
+        let words = format!("{name} {percent:.0} %");
+        boxed(page, &format!("\"w{color}\""), (at, width), (PHASES.0, OWNERS.1), &words, &words);
+        at += width;
+        if percent >= 0.5 {
+            let class = format!("w{color}");
+            // Writing to a String never fails.
+            let _ = write!(keys, "<li>{}{}", Swatch(&class), Text(words));
+        } else {
+            left += 1;
+        }
     }
-    page.raw(
-        "<li><svg viewBox=\"0 0 32 10\"><rect class=\"w8 open\" width=32 height=10 /></svg>dashed outline: ambiguous evidence</ul>\n",
-    );
+    page.raw("</g></svg><ul class=key>");
+    page.raw(&keys);
+    if left > 0 {
+        page.add(format_args!("<li>{} of less than 0.5 %", things(left, "cause")));
+    }
+    page.add(format_args!("<li>{}dashed outline: ambiguous evidence</ul></figure>\n", Swatch("w8 open")));
+}
+
+/// A small box of a class, before a name in a key.
+struct Swatch<'a>(&'a str);
+
+impl fmt::Display for Swatch<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Swatch(class) = self;
+        write!(f, "<svg viewBox=\"0 0 32 10\"><rect class=\"{class}\" width=32 height=10 /></svg>")
+    }
 }
 
 /// Writes one late wake-up: its phases above, the CPU's owners below, and time.
 fn spike(page: &mut Markup, one: &Explanation) {
-    let Explanation { cpu, due_ns, latency, phases, segments, doubts, host, .. } = one;
+    let Explanation { cpu, due_ns, latency, phases, segments, doubts, host, thread, .. } = one;
     let scale = WIDTH / latency.ns().max(1) as f64;
     let late = duration(latency.ns() as f64);
+    let what = match thread {
+        Some(thread) => format!("{} took {late}", thread.name),
+        None => format!("{late} late"),
+    };
     let below = if host.is_some() { LANES } else { 0 };
     page.add(format_args!(
-        "<figure class=spike><figcaption>{late} late, CPU {cpu}, {:.4} s into the measurement</figcaption>\
-         <svg viewBox=\"0 0 1760 {}\" role=img aria-label=\"A wake-up {late} late: phases and owners of the CPU\">\
+        "<figure class=spike><figcaption>{}, CPU {cpu}, {:.4} s into the measurement</figcaption>\
+         <svg viewBox=\"0 0 1760 {}\" role=img aria-label=\"Phases and owners of the CPU: {late}\">\
          <g transform=\"translate({LEFT})\">",
+        Text(what),
         *due_ns as f64 / 1e9,
         HEIGHT + below
     ));
@@ -191,11 +232,7 @@ fn listed(page: &mut Markup, mut segments: Vec<&Segment>) {
     segments.order_by_key(|segment| segment.at);
     page.raw("<ul class=key>");
     for segment in segments {
-        page.add(format_args!(
-            "<li><svg viewBox=\"0 0 32 10\"><rect class=\"{}\" width=32 height=10 /></svg>{}",
-            class(segment),
-            Text(in_words(segment))
-        ));
+        page.add(format_args!("<li>{}{}", Swatch(&class(segment)), Text(in_words(segment))));
     }
     if n > LISTED {
         page.add(format_args!("<li>and {} shorter", n - LISTED));
@@ -275,7 +312,7 @@ fn step(latency_ns: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_model::{Owner, Phase, Span};
+    use punctual_model::{Cause, Owner, Phase, Span};
 
     #[test]
     fn ticks_are_round_and_few() {

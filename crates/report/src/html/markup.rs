@@ -41,6 +41,13 @@ impl Markup {
         self.contents.push(Entry { id: id.to_owned(), title: title.to_owned(), letter });
     }
 
+    /// Writes content that is folded until the reader opens it or follows a link into it.
+    pub(super) fn folded(&mut self, summary: &str, content: impl FnOnce(&mut Markup)) {
+        self.add(format_args!("<details class=rest><summary>{}</summary>\n", Text(summary)));
+        content(self);
+        self.raw("</details>\n");
+    }
+
     /// Appends a link to a heading, for its address.
     pub(super) fn permalink(&mut self, id: &str, title: &str) {
         self.add(format_args!(" <a class=here href=#{id} aria-label=\"Link to {}\">#</a>", Text(title)));

@@ -91,7 +91,7 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &[Column], 
 
 fn caption(page: &mut Markup, members: &[Member<'_>]) {
     page.raw(
-        "<p class=quiet>Below a quantile: its 95 % interval. Color: the stronger, the later, on one logarithmic scale for maxima \
+        "<p class=quiet>Below a quantile: its 95 % interval. Darker color: longer latency, on one logarithmic scale for maxima \
          and quantiles. ~ is an estimate and \u{2265} a lower limit, where fewer than 10 independent samples lie above the \
          quantile or a lower one; below it, the time still to be measured.",
     );

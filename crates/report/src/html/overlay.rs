@@ -2,22 +2,18 @@
 
 use super::axes::{Axes, Kind};
 use super::curves;
-use super::linear::{self, Line};
 use super::markup::{Markup, Text};
 use crate::cells::Member;
-use crate::linear::are_fine;
+use crate::linear::not_shown;
 use crate::words::capital;
 use punctual_analysis::wording::duration;
 use punctual_analysis::{Curves, Origin};
 use punctual_model::{ImportedLoad, LabClock};
-use std::collections::{BTreeSet, HashSet};
+use std::collections::BTreeSet;
 
 /// Lines in one picture: as many as there are colors that all kinds of color vision tell apart, each with its own
 /// dashes.
 pub(super) const LINES: usize = 8;
-
-/// The most CPUs with a histogram each; of more, one histogram counts all.
-const CPUS: usize = 4;
 
 /// The note of a histogram.
 const BINS: &str = "8 bins per doubling of latency; counts on a logarithmic axis.";
@@ -28,12 +24,11 @@ struct Group<'a, 'b> {
     members: Vec<&'b Member<'a>>,
 }
 
-/// Draws all groups. Returns the numbers of the cells with a histogram for each CPU, which is named `h{cell}.{cpu}`.
-pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &Axes) -> HashSet<usize> {
+/// Draws all groups.
+pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &Axes) {
     let groups = groups(members);
-    let mut by_cpu = HashSet::new();
     if groups.is_empty() {
-        return by_cpu;
+        return;
     }
     page.section("overlay", "", "Overlay", None);
     for group in &groups {
@@ -43,17 +38,13 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &Axes) -> H
         }
         keys(page, group.members.iter().map(|member| (member.name(), Some(member.id))));
         page.raw("<div class=grid>\n");
-        if histograms(page, group, axes) {
-            by_cpu.extend(group.members.iter().map(|member| member.id));
-        }
-        linear_histogram(page, group, axes);
+        exceedances(page, group, axes);
         percentiles(page, group, axes);
         staircases(page, group, axes);
-        exceedances(page, group, axes);
+        histogram(page, group, axes);
         page.raw("</div></section>\n");
     }
     page.raw("</section>\n");
-    by_cpu
 }
 
 /// Returns groups of cells with the same period, method and kind of time. Those of several kernels, or more than fit,
@@ -164,46 +155,17 @@ impl<'a, 'b> Group<'a, 'b> {
     }
 }
 
-/// Draws a histogram for each CPU, or one of all where there are many. Returns whether each CPU has one.
-fn histograms(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) -> bool {
-    let seen = group.lines().flat_map(|(.., curves)| &curves.by_cpu).filter(|(_, histogram)| histogram.n > 0);
-    let cpus: BTreeSet<u32> = seen.map(|(cpu, _)| *cpu).collect();
+/// Draws a histogram of all CPUs.
+fn histogram(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
     let title = format!("{} histogram", capital(axes.counted.latency()));
-    // Threads of two files with one number need not have been on one CPU.
-    let by_thread = group.members.iter().any(|member| member.is_by_thread());
-    if cpus.len() > CPUS || by_thread {
-        let on = if by_thread { "all threads".to_owned() } else { format!("all {} CPUs", cpus.len()) };
-        let title = format!("{title}, {on}");
-        begin(page, Kind::Histogram, &title, &format!("{title}: {}", group.names()));
-        for (line, _, curves) in group.lines() {
-            page.add(format_args!("<path class=s{line} d={} />", curves::histogram(&curves.histogram, axes)));
-        }
-        end(page, BINS);
-        return false;
+    begin(page, Kind::Histogram, &title, &format!("{title}: {}", group.names()));
+    for (line, _, curves) in group.lines().filter(|(.., curves)| curves.histogram.n > 0) {
+        page.add(format_args!("<path class=s{line} d={} />", curves::histogram(&curves.histogram, axes)));
     }
-    for cpu in cpus {
-        let title = format!("{title}, CPU {cpu}");
-        begin(page, Kind::Histogram, &title, &format!("{title}: {}", group.names()));
-        for (line, member, curves) in group.lines() {
-            let Some(histogram) = curves.by_cpu.get(&cpu).filter(|histogram| histogram.n > 0) else { continue };
-            let steps = curves::histogram(histogram, axes);
-            page.add(format_args!("<g class=s{line}><path id=h{}.{cpu} d={steps} /></g>", member.id));
-        }
-        end(page, BINS);
-    }
-    true
-}
-
-/// Draws a histogram of all CPUs on a linear axis.
-fn linear_histogram(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
-    let title = format!("{} histogram, linear axis", capital(axes.counted.latency()));
-    let line = |(color, member, curves): (usize, &Member<'_>, _)| {
-        let curves: &Curves = curves;
-        Line { color, name: member.name(), histogram: &curves.histogram, whole: Some(curves) }
-    };
-    let lines: Vec<_> = group.lines().map(line).collect();
-    let is_fine = are_fine(group.members.iter().map(|member| &member.row));
-    linear::write(page, &title, &lines, is_fine, axes);
+    let missing = group.lines().filter_map(|(_, member, curves)| {
+        not_shown(0, "", Some(curves)).map(|words| format!(" {}: {words}.", member.name()))
+    });
+    end(page, &(BINS.to_owned() + &missing.collect::<String>()));
 }
 
 fn percentiles(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
@@ -262,5 +224,5 @@ fn exceedances(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
             page.add(format_args!("<path class=s{line} d={data} />"));
         }
     }
-    end(page, "Tail: a straight line is a heavy tail, a cliff is bounded, a shelf is a second cause.");
+    end(page, "Straight: heavy tail. Sharp drop: bounded. Plateau: a second cause.");
 }

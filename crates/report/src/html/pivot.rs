@@ -89,7 +89,7 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: &[Column], 
     });
     let rates = if has_rates { " load: its operations a second." } else { "" };
     page.add(format_args!(
-        "<p class=quiet>Above the maximum, below it p99.9; the stronger, the later, on a logarithmic scale. ~ is an estimate, \
+        "<p class=quiet>Each cell: maximum, below it p99.9. Darker color: longer latency (logarithmic scale). ~ is an estimate, \
          \u{2265} a lower limit, - not measured.{rates}</p>\n</section>\n",
     ));
 }
@@ -110,7 +110,7 @@ fn pair(page: &mut Markup, member: &Member<'_>, heat: Option<Heat>, has_rate: bo
         None => page.add(format_args!("{}", Text(&max))),
     }
     let (p999, ns) = quantile(member.row.quantiles.at(Level::P999));
-    page.add(format_args!("</div><div{}><small>p99.9 {}</small></div>", class(ns), Text(p999)));
+    page.add(format_args!("</div><div{}><small><span>p99.9 </span>{}</small></div>", class(ns), Text(p999)));
     if let Some(cell) = member.row.own().filter(|cell| has_rate && !cell.loads.is_empty()) {
         page.add(format_args!("<div><small>load {}/s</small></div>", Text(intensity::rates(cell))));
     }

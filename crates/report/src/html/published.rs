@@ -50,10 +50,6 @@ pub(super) fn write(page: &mut Markup, study: Study, runs: &[OwnRun<'_>], index:
 /// Writes the study's own tables, and its conclusions with their verdicts.
 fn filled(page: &mut Markup, study: Study, runs: &[OwnRun<'_>]) {
     let report = study::of_runs(study, runs, Vec::new());
-    for (title, table) in report.tables() {
-        page.add(format_args!("<h3>{}</h3>\n", Text(title)));
-        numbers(page, title, "study", &table);
-    }
     page.raw("<h3>Conclusions</h3>\n<dl class=conclusions>\n");
     for judgment in &report.conclusions {
         page.add(format_args!(
@@ -64,6 +60,10 @@ fn filled(page: &mut Markup, study: Study, runs: &[OwnRun<'_>]) {
         ));
     }
     page.raw("</dl>\n");
+    for (title, table) in report.tables() {
+        page.add(format_args!("<h3>{}</h3>\n", Text(title)));
+        numbers(page, title, "study", &table);
+    }
     report.notes().iter().for_each(|note| page.add(format_args!("<p class=quiet>{}</p>\n", Text(note))));
 }
 

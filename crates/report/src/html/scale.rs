@@ -8,6 +8,9 @@ pub(super) const RIGHT: f64 = 1660.0;
 pub(super) const TOP: f64 = 96.0;
 pub(super) const BOTTOM: f64 = 912.0;
 
+/// Length of the arrow of an interval that goes on beyond its axis.
+const ARROW: f64 = 22.0;
+
 /// A logarithmic axis between two values above 0.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Log {
@@ -34,12 +37,48 @@ impl Log {
         ((value.log10() - self.from) / (self.to - self.from)).clamp(0.0, 1.0)
     }
 
+    /// Whether a value is on the axis, not beyond its ends.
+    pub(super) fn holds(self, value: f64) -> bool {
+        value.is_finite() && value > 0.0 && (self.from - 1e-9..=self.to + 1e-9).contains(&value.log10())
+    }
+
+    /// Returns the path of an interval on the axis drawn between these places: a line across which ends in an arrow where
+    /// the interval goes on beyond the axis. `at` turns a place on the axis and one across it into a point.
+    pub(super) fn interval(
+        self,
+        (begin, end): (f64, f64),
+        (low, high): (f64, f64),
+        at: impl Fn(f64, f64) -> (f64, f64),
+    ) -> String {
+        let place = |value: f64| begin + self.share(value) * (end - begin);
+        let point = |along: f64, across: f64| {
+            let (x, y) = at(along, across);
+            format!("{x:.1},{y:.1}")
+        };
+        let (low_at, high_at) = (place(low), place(high));
+        let mut path = format!("M{}L{}", point(low_at, 0.0), point(high_at, 0.0));
+        let back = ARROW * (end - begin).signum();
+        for (value, tip, back) in [(low, low_at, back), (high, high_at, -back)] {
+            if !self.holds(value) {
+                let sides = [-ARROW, ARROW].map(|across| point(tip + back, across));
+                path += &format!("M{}L{}L{}", sides[0], point(tip, 0.0), sides[1]);
+            }
+        }
+        path
+    }
+
     pub(super) fn x(self, value: f64) -> f64 {
         LEFT + self.share(value) * (RIGHT - LEFT)
     }
 
     pub(super) fn y(self, value: f64) -> f64 {
         BOTTOM - self.share(value) * (BOTTOM - TOP)
+    }
+
+    /// Returns the exponents of the powers of ten on the axis and next to it.
+    pub(super) fn decades(self) -> std::ops::RangeInclusive<i32> {
+        let whole = |power: f64| i32::try_from(super::path::whole(power)).unwrap_or(0);
+        whole(self.from.floor())..=whole(self.to.ceil())
     }
 
     /// Returns 1 to 9 of every decade within the axis: the value, and whether it is a power of ten.
@@ -140,6 +179,18 @@ mod tests {
         }
         assert!((Log::around(1.0, 100.0).share(10.0) - 0.5).abs() < 1e-9);
         assert_eq!((Log::around(1.0, 100.0).share(-3.0), Log::around(1.0, 100.0).share(1e9)), (0.0, 1.0));
+    }
+
+    #[test]
+    fn an_interval_beyond_the_axis_ends_in_an_arrow() {
+        let axis = Log::around(0.1, 10.0);
+        let path = |interval| axis.interval((0.0, 200.0), interval, |along, across| (along, 50.0 + across));
+        assert_eq!(path((1.0, 10.0)), "M100.0,50.0L200.0,50.0");
+        assert_eq!(path((1.0, 30.0)), "M100.0,50.0L200.0,50.0M178.0,28.0L200.0,50.0L178.0,72.0");
+        for (low, arrows) in [(0.1, 0), (0.0999, 1), (0.0, 1), (-1.0, 1), (f64::NAN, 1)] {
+            assert_eq!(path((low, 1.0)).matches('M').count(), 1 + arrows, "{low}");
+        }
+        assert!(!axis.holds(f64::INFINITY) && !axis.holds(11.0) && axis.holds(10.0));
     }
 
     #[test]

@@ -97,6 +97,80 @@ const markdown = () => {
 if (tables.length) tool('Copy as Markdown', tables[0].closest('section').querySelector('h2'), (made) => copy(markdown(), made));
 for (const text of $('pre.copy')) tool('Copy', text.previousElementSibling, (made) => copy(text.textContent, made));
 
+// ---- links into folded parts, and pictures as files
+const unfold = () => {
+  const target = location.hash && document.getElementById(location.hash.slice(1));
+  for (let one = target; one; one = one.parentElement) if (one.tagName === 'DETAILS') one.open = true;
+  if (target) target.scrollIntoView();
+};
+addEventListener('hashchange', unfold);
+unfold();
+const NS = 'http://www.w3.org/2000/svg';
+const LOOK = ['fill', 'fill-opacity', 'stroke', 'stroke-width', 'stroke-dasharray', 'stroke-linecap', 'stroke-linejoin', 'stroke-opacity', 'opacity',
+  'font-size', 'font-weight', 'font-family', 'text-anchor', 'paint-order'];
+// A copy with the computed style in each element: what an element refers to takes its place.
+const whole = (from) => {
+  if (from.tagName === 'use') {
+    const group = document.createElementNS(NS, 'g');
+    group.append(whole(document.getElementById(from.getAttribute('href').slice(1))));
+    return group;
+  }
+  const made = from.cloneNode(false), style = getComputedStyle(from);
+  for (const name of ['id', 'tabindex', 'class']) made.removeAttribute(name);
+  made.setAttribute('style', LOOK.map((name) => `${name}:${style.getPropertyValue(name)}`).join(';'));
+  for (const child of from.childNodes) if (child.nodeType === 3) made.append(child.data); else made.append(whole(child));
+  return made;
+};
+const standalone = (svg) => {
+  const made = whole(svg), paper = getComputedStyle(document.body).backgroundColor;
+  const [, , width, height] = svg.getAttribute('viewBox').split(' ').map(Number);
+  const title = svg.closest('figure').querySelector('figcaption').firstChild.data, set = svg.closest('.set');
+  const keys = set && svg.matches('.plot') ? $('.key > li', set) : [];
+  const add = (name, attributes, text) => {
+    const one = document.createElementNS(NS, name);
+    for (const key in attributes) one.setAttribute(key, attributes[key]);
+    if (text) one.textContent = text;
+    made.append(one);
+    return one;
+  };
+  const all = height + 90 + 64 * keys.length, ink = getComputedStyle(document.body).color;
+  made.setAttribute('viewBox', `0 -90 ${width} ${all}`);
+  made.setAttribute('width', width / 2);
+  made.setAttribute('height', all / 2);
+  made.prepend(add('rect', { y: -90, width, height: all, fill: paper }));
+  const letters = `font-size:44px;font-family:sans-serif;fill:${ink}`;
+  add('text', { x: 0, y: -36, style: letters + ';font-weight:600' }, title);
+  keys.forEach((item, index) => {
+    const y = height + 32 + 64 * index, line = whole(item.querySelector('path'));
+    line.setAttribute('transform', `translate(240 ${y - 36})`);
+    made.append(line);
+    add('text', { x: 400, y, style: letters }, item.textContent);
+  });
+  return [title, new XMLSerializer().serializeToString(made), width, all];
+};
+const save = (name, type, href) => {
+  const link = document.createElement('a');
+  link.href = href;
+  link.download = name.toLowerCase().replace(/[^a-z0-9]+/g, '-') + '.' + type;
+  link.click();
+};
+const data = (text) => 'data:image/svg+xml;charset=utf-8,' + encodeURIComponent(text);
+for (const svg of $('figure > svg')) {
+  const caption = svg.closest('figure').querySelector('figcaption');
+  tool('SVG', caption, () => { const [title, text] = standalone(svg); save(title, 'svg', data(text)); });
+  tool('PNG', caption, () => {
+    const [title, text, width, height] = standalone(svg), picture = new Image();
+    picture.onload = () => {
+      const canvas = document.createElement('canvas');
+      [canvas.width, canvas.height] = [width, height];
+      canvas.getContext('2d').drawImage(picture, 0, 0, width, height);
+      save(title, 'png', canvas.toDataURL());
+    };
+    picture.src = data(text);
+  });
+  caption.lastChild.title = caption.lastChild.previousSibling.title = 'Save this picture';
+}
+
 // ---- values under the pointer
 const tip = document.getElementById('tip');
 const defs = document.querySelector('svg.defs');
@@ -160,9 +234,8 @@ const lines = (plot) => {
   return read.get(plot);
 };
 const names = (plot) => $('.key > li', plot.closest('.set')).map((item) => item.textContent);
-const SVG = 'http://www.w3.org/2000/svg';
 const swatch = (index, parent) => {
-  const svg = document.createElementNS(SVG, 'svg'), path = document.createElementNS(SVG, 'path');
+  const svg = document.createElementNS(NS, 'svg'), path = document.createElementNS(NS, 'path');
   svg.setAttribute('viewBox', '0 0 112 36');
   path.setAttribute('class', 's' + index);
   path.setAttribute('d', 'M0,18h112');
@@ -186,7 +259,7 @@ const fill = (head, rows) => {
 const cursor = (svg, x, from, to) => {
   let line = svg.querySelector('.cursor');
   if (!line) {
-    line = document.createElementNS(SVG, 'path');
+    line = document.createElementNS(NS, 'path');
     line.setAttribute('class', 'cursor');
     svg.append(line);
   }

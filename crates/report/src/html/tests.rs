@@ -1,4 +1,4 @@
-//! Pages of runs of every kind: what is on them, what is not, and that nothing foreign gets in.
+//! Pages of every kind: what is on them, what is not, and that nothing foreign gets in.
 
 mod imported;
 mod lab;
@@ -21,7 +21,7 @@ fn page(run: &RunBuilder) -> String {
     page
 }
 
-/// Checks the properties of every page: it loads nothing, its names are unique, its links lead somewhere, and no number
+/// Checks the properties of every page: the answer comes first, it loads nothing, its names are unique, its links lead somewhere, and no number
 /// of a picture is none.
 fn check(page: &str) {
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
@@ -30,6 +30,15 @@ fn check(page: &str) {
         assert!(!body.contains(loaded), "{loaded}");
     }
     assert_eq!((page.matches("<script>").count(), page.matches("</script>").count()), (1, 1));
+    // The answer is its first element.
+    let (_, first) = body.split_once("<main id=top>\n").unwrap();
+    let first = first.trim_start_matches("<header>\n");
+    assert!(
+        first.starts_with("<p class=answer>") || first.starts_with("<p class=\"answer verdict "),
+        "{}",
+        &first[..99]
+    );
+    assert!(!first.starts_with("<p class=answer></p>"));
     let values = |attribute: &str| {
         let value = |rest: &str| match rest.strip_prefix('"') {
             Some(quoted) => quoted.split('"').next().unwrap().to_owned(),
@@ -94,10 +103,11 @@ fn a_page_has_every_part() {
     let page = page(&run);
     for part in [
         "<h1>How late can this machine be?</h1>",
-        "class=\"verdict pass\"><strong>PASS</strong> max",
+        "<p class=\"answer verdict pass\"><strong>PASS</strong> max",
         "<a href=#c1 aria-label=\"none/fifo:80\">none</a>",
         "<section class=\"set part later\" id=c2>",
-        "Latency histogram, CPU 1: none/fifo:80, messaging/fifo:80",
+        "Latency histogram: none/fifo:80, messaging/fifo:80",
+        "<li>load: none, messaging",
         "<figcaption>Percentiles</figcaption>",
         "<figcaption>Worst so far</figcaption>",
         "<figcaption>Share of wake-ups later than a latency (CCDF)</figcaption>",
@@ -227,7 +237,7 @@ fn cells_are_compared_block_by_block() {
         "id=compared",
         "none/fifo:80 <small>against</small> none/other",
         "<summary><b>DIFFERENT</b></summary>p99 of none/fifo:80 is",
-        "x earlier<small>",
+        " times lower<small>",
     ] {
         assert!(page.contains(part), "{part}");
     }

@@ -1,14 +1,15 @@
-//! The top of a page: title, verdict, answer, and the machine of each run.
+//! The head of a page: the answer, the title, and the machine, the kernel, the date and the load of each run.
 
 use super::markup::{Markup, Prose, Text};
 use crate::sections::{imported, machine};
 use crate::{ImportedSet, OwnRun, Results, rfc3339};
 use punctual_analysis::wording::{count, things};
 use punctual_analysis::{Answer, RunSummary, Verdict};
-use punctual_model::{Host, Requirement};
+use punctual_model::{Header, Host, Requirement};
+use std::fmt;
 
-/// Longest kernel command line that is shown unfolded, characters: a line of the page.
-const SHORT_COMMAND_LINE: usize = 120;
+/// Loads named in a head.
+const LOADS: usize = 4;
 
 /// The top of a page about one run.
 #[derive(Debug)]
@@ -59,6 +60,7 @@ fn of_run<'a>(run: &OwnRun<'a>) -> Top<'a> {
     };
     let qemu = entries.iter().find_map(|entry| entry.record.lab.as_ref()).map(|lab| lab.qemu.clone());
     facts.extend(qemu);
+    facts.extend(loads(header));
     facts.push(header.tool.clone());
     // In virtual time nothing depends on the command line of this machine.
     let command_line = machine.command_line.as_deref().filter(|line| !is_virtual && !line.is_empty());
@@ -128,55 +130,73 @@ fn incomplete(run: &OwnRun<'_>) -> Option<String> {
     Some(format!("{} of {planned}{failed}; resume with punctual run --resume --out RUN", count(done)))
 }
 
-/// Writes the title, the verdict, the answer and the facts of a run.
-pub(super) fn write(page: &mut Markup, top: &Top<'_>, letter: Option<char>) {
-    let title = Text(&top.title);
-    page.raw("<header>\n");
-    match letter {
-        None => page.add(format_args!("<h1>{title}</h1>\n")),
-        Some(letter) => {
-            page.add(format_args!("<h1><b class=run>{letter}</b> {title} <small>{}</small></h1>\n", Text(top.name)));
+/// Returns the loads of a run.
+pub(super) fn loads(header: &Header) -> Option<String> {
+    let mut names: Vec<String> = Vec::new();
+    for name in header.cells.iter().map(|cell| cell.load.to_string()) {
+        if !names.contains(&name) {
+            names.push(name);
         }
     }
-    verdict(page, top.verdict);
+    let more = names.len().saturating_sub(LOADS);
+    names.truncate(LOADS);
+    names.extend((more > 0).then(|| format!("{more} more")));
+    (!names.is_empty()).then(|| format!("load: {}", names.join(", ")))
+}
+
+/// Writes the answer, the title and the facts of a run.
+pub(super) fn write(page: &mut Markup, top: &Top<'_>, letter: Option<char>) {
+    page.raw("<header>\n");
+    let (class, word) = match top.verdict {
+        Verdict::NoneAsked => ("", ""),
+        Verdict::Pass { .. } => ("pass", top.verdict.word()),
+        Verdict::Fail { .. } => ("fail", top.verdict.word()),
+        Verdict::NotShown { .. } => ("open", top.verdict.word()),
+    };
+    let sentence = top.answer.to_string();
+    let reason = sentence.strip_prefix(word).unwrap_or(&sentence).trim_start_matches([':', ' ']);
+    match class {
+        "" => answer(page, letter, &top.answer),
+        // With limits the answer is the verdict.
+        class => {
+            page.add(format_args!("<p class=\"answer verdict {class}\">{}<strong>{word}</strong> ", Letter(letter)));
+            page.add(format_args!("{}</p>\n", Prose(reason)));
+        }
+    }
     if let Some(reason) = &top.incomplete {
-        banner(page, "open", "INCOMPLETE", reason);
+        page.add(format_args!("<p class=\"verdict open\"><strong>INCOMPLETE</strong> {}</p>\n", Prose(reason)));
     }
-    // With limits it is the verdict.
-    if *top.verdict == Verdict::NoneAsked {
-        page.add(format_args!("<p class=answer>{}</p>\n", Text(&top.answer)));
+    let name = letter.map(|_| format!(" <small>{}</small>", Text(top.name))).unwrap_or_default();
+    page.add(format_args!("<h1>{}{}{name}</h1>\n", Letter(letter), Text(&top.title)));
+    facts(page, &top.facts, top.date, top.command_line);
+    page.add(format_args!("<p class=quiet>{}.</p>\n</header>\n", Text(&top.extent)));
+}
+
+/// The letter of a run before its answer or title; nothing on a page of one.
+struct Letter(Option<char>);
+
+impl fmt::Display for Letter {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.map_or(Ok(()), |letter| write!(f, "<b class=run>{letter}</b> "))
     }
+}
+
+/// Writes the answer, the first element of each page.
+pub(super) fn answer(page: &mut Markup, letter: Option<char>, sentence: &Answer) {
+    page.add(format_args!("<p class=answer>{}{}</p>\n", Letter(letter), Prose(sentence)));
+}
+
+/// Writes the machine, the date after a word, which may be empty, and the kernel command line, folded.
+pub(super) fn facts(page: &mut Markup, facts: &[String], (word, unix_ms): (&str, u64), command_line: Option<&str>) {
     page.raw("<ul class=facts>");
-    top.facts.iter().for_each(|fact| page.add(format_args!("<li>{}", Text(fact))));
-    let (word, unix_ms) = top.date;
+    facts.iter().for_each(|fact| page.add(format_args!("<li>{}", Text(fact))));
     let date = rfc3339(unix_ms);
     let utc = date.trim_end_matches('Z').replace('T', " ");
     page.add(format_args!("<li>{word}<time datetime={date}>{utc} UTC</time></ul>\n"));
-    page.add(format_args!("<p class=quiet>{}.</p>\n", Text(&top.extent)));
-    if let Some(line) = top.command_line {
-        // A long one would push the answer off the screen.
-        let open = if line.chars().count() <= SHORT_COMMAND_LINE { " open" } else { "" };
+    if let Some(line) = command_line {
         page.add(format_args!(
-            "<details class=\"quiet wide\"{open}><summary>Kernel command line</summary><code>{}</code></details>\n",
+            "<details class=\"quiet wide\"><summary>Kernel command line</summary><code>{}</code></details>\n",
             Text(line)
         ));
     }
-    page.raw("</header>\n");
-}
-
-fn verdict(page: &mut Markup, verdict: &Verdict) {
-    let class = match verdict {
-        Verdict::NoneAsked => return,
-        Verdict::Pass { .. } => "pass",
-        Verdict::Fail { .. } => "fail",
-        Verdict::NotShown { .. } => "open",
-    };
-    let (word, sentence) = (verdict.word(), verdict.sentence());
-    let reason = sentence.strip_prefix(word).unwrap_or_default().trim_start_matches([':', ' ']);
-    banner(page, class, word, reason);
-}
-
-/// Writes a colored paragraph that begins with a word in capitals.
-fn banner(page: &mut Markup, class: &str, word: &str, reason: &str) {
-    page.add(format_args!("<p class=\"verdict {class}\"><strong>{word}</strong> {}</p>\n", Prose(reason)));
 }

@@ -2,8 +2,9 @@
 
 use super::markup::{Markup, Text};
 use super::scale::{LEFT, Log, RIGHT};
-use super::{foot, opening, table};
+use super::{foot, opening, table, top};
 use crate::TuneReport;
+use crate::sections::machine;
 use punctual_analysis::tune::{KnobAnswer, TunedKnob};
 use punctual_analysis::wording::number;
 use punctual_model::Order;
@@ -23,22 +24,28 @@ const LONGEST_IN_PLANE: usize = 24;
 const NAME_HEIGHT: f64 = 54.0;
 const LABEL_WIDTH: f64 = 150.0;
 
-/// Returns the page.
+/// Returns the page: the answer, the effects, the table and the answers of all knobs, and the price.
 pub fn tune_html(report: &TuneReport<'_>) -> String {
     let mut page = Markup::default();
-    opening(&mut page, "Tune");
-    page.raw("<main id=top>\n<h1>Tune</h1>\n");
-    page.add(format_args!("<p class=answer>{}</p>\n", Text(report.tuned.answer())));
-    page.add(format_args!("<p>{}</p>\n", Text(report.subject())));
-    page.raw("<section id=answers>\n<h2>Answers</h2>\n<ul class=findings>\n");
+    let title = format!("Which settings change {}?", report.tuned.screening.metric);
+    opening(&mut page, &title);
+    page.raw("<main id=top>\n<header>\n");
+    top::answer(&mut page, None, &report.tuned.answer());
+    page.add(format_args!("<h1>{}</h1>\n", Text(title)));
+    let header = report.header;
+    let mut facts = machine::measured_on(header);
+    facts.extend([format!("load: {}", report.cell.load), header.tool.clone()]);
+    top::facts(&mut page, &facts, ("", header.started_unix_ms), header.host.command_line.as_deref());
+    page.add(format_args!("<p class=quiet>{}</p>\n</header>\n", Text(report.subject())));
+    effects(&mut page, report);
+    page.raw("<section id=answers>\n<h2>Answers</h2>\n");
+    table::numbers(&mut page, "Answers", "", &report.table());
+    page.raw("<ul class=findings>\n");
     for knob in &report.tuned.knobs {
         page.add(format_args!("<li>{}.\n", Text(&knob.sentence)));
     }
     report.remarks().iter().for_each(|remark| page.add(format_args!("<li>{}\n", Text(remark))));
-    page.raw("</ul>\n");
-    table::numbers(&mut page, "Answers", "", &report.table());
-    page.raw("</section>\n");
-    effects(&mut page, report);
+    page.raw("</ul>\n</section>\n");
     trade_off(&mut page, report);
     page.raw("</main>\n");
     foot(&mut page);
@@ -70,15 +77,19 @@ fn name(knob: &TunedKnob, longest: usize) -> String {
     if n > longest { format!("...{end}") } else { name }
 }
 
-/// Ratios within which values and intervals are drawn; wider ones end at the edge.
-const FARTHEST: f64 = 1000.0;
-const FARTHEST_INTERVAL: f64 = 50.0;
+/// How far from the values an interval is drawn; one that goes on ends in an arrow.
+const FARTHEST_INTERVAL: f64 = 10.0;
 
 /// Axis of ratios around 1 that holds these values, and their intervals unless they are very wide.
 fn axis(effects: impl Iterator<Item = (f64, (f64, f64))>, least: f64) -> Log {
-    let within = |value: f64, most: f64| if value.is_nan() { 1.0 } else { value.clamp(1.0 / most, most) };
-    let ends = effects.flat_map(|(value, (low, high))| {
-        [within(value, FARTHEST), within(low, FARTHEST_INTERVAL), within(high, FARTHEST_INTERVAL)]
+    let is_drawn = |ratio: &f64| ratio.is_finite() && *ratio > 0.0;
+    let ends = effects.filter(|(value, _)| is_drawn(value)).flat_map(|(value, (low, high))| {
+        let (least, most) = (value / FARTHEST_INTERVAL, value * FARTHEST_INTERVAL);
+        [
+            value,
+            if is_drawn(&low) { low.max(least) } else { least },
+            if is_drawn(&high) { high.min(most) } else { most },
+        ]
     });
     let (low, high) = ends.fold((1.0 / least, least), |(low, high), end| (low.min(end), high.max(end)));
     Log { from: low.log10() - 0.03, to: high.log10() + 0.03 }
@@ -90,7 +101,7 @@ fn ticks(axis: Log, length: f64) -> Vec<f64> {
     let mut ticks = vec![1.0f64];
     // First what is most legible.
     for steps in [&[1.0][..], &[2.0, 5.0], &[1.5, 3.0, 7.0], &[1.1, 1.2, 8.0, 9.0]] {
-        for ratio in (-3..=3).flat_map(|decade| steps.iter().map(move |step| step * 10f64.powi(decade))) {
+        for ratio in axis.decades().flat_map(|decade| steps.iter().map(move |step| step * 10f64.powi(decade))) {
             let is_within = ratio.log10() >= axis.from && ratio.log10() <= axis.to;
             if is_within && ticks.iter().all(|other| (place(*other) - place(ratio)).abs() >= LABEL_WIDTH) {
                 ticks.push(ratio);
@@ -114,7 +125,7 @@ fn effects(page: &mut Markup, report: &TuneReport<'_>) {
     let metric = report.tuned.screening.metric;
     page.add(format_args!(
         "<section id=effects>\n<h2>Effects</h2>\n<figure><figcaption>{metric} with the change, divided by that of the \
-         machine as it is; 95 % intervals; hollow: of the screening only</figcaption>\
+         machine as it is; 95 % intervals, with an arrow where they go on beyond the axis; hollow: of the screening only</figcaption>\
          <svg class=ratios viewBox=\"0 0 {WIDTH} {:.0}\" role=img aria-label=\"Effects with their intervals\">\n",
         bottom + 80.0
     ));
@@ -134,17 +145,22 @@ fn effects(page: &mut Markup, report: &TuneReport<'_>) {
         let (value, (low, high), is_confirmed) = effect(knob);
         let color = color(knob.answer);
         let fill = if is_confirmed { color } else { "paper" };
+        let path = axis.interval((BEGIN, RIGHT), (low, high), |along, across| (along, y + across));
         page.add(format_args!(
-            "<g><title>{}</title><text x={:.0} y={:.0}>{}</text><path d=\"M{:.1} {y:.1}H{:.1}\" style=\"stroke:var(--{color});stroke-width:8\"/>\
-             <circle cx={:.1} cy={y:.1} r=14 style=\"fill:var(--{fill});stroke:var(--{color});stroke-width:6\"/></g>\n",
+            "<g><title>{}</title><text x={:.0} y={:.0}>{}</text>\
+             <path d=\"{path}\" style=\"stroke:var(--{color});stroke-width:8;fill:none\"/>",
             Text(&knob.sentence),
             BEGIN,
             y - 36.0,
             Text(name(knob, LONGEST)),
-            x(low.max(f64::MIN_POSITIVE)),
-            x(high),
-            x(value)
         ));
+        if axis.holds(value) {
+            page.add(format_args!(
+                "<circle cx={:.1} cy={y:.1} r=14 style=\"fill:var(--{fill});stroke:var(--{color});stroke-width:6\"/>",
+                x(value)
+            ));
+        }
+        page.raw("</g>\n");
     }
     page.raw("</svg></figure>\n</section>\n");
 }
@@ -207,15 +223,14 @@ fn trade_off(page: &mut Markup, report: &TuneReport<'_>) {
     // Names of points at the same height are moved apart.
     points.order_by(|a, b| b.1.total_cmp(&a.1));
     let mut at = f64::NEG_INFINITY;
-    for (name, value, (low, high), work, color) in &points {
+    for (name, value, interval, work, color) in points.iter().filter(|point| latency.holds(point.1)) {
         at = (y(*value) - 16.0).max(at + NAME_HEIGHT);
+        let path = latency.interval((bottom, top), *interval, |along, across| (x(*work) + across, along));
         page.add(format_args!(
-            "<path d=\"M{0:.1} {1:.1}V{2:.1}\" style=\"stroke:var(--{color});stroke-width:5\"/>\
-             <circle cx={0:.1} cy={3:.1} r=14 style=\"fill:var(--{color})\"/>\
-             <text x={4:.1} y={at:.1}>{5}</text>\n",
+            "<path d=\"{path}\" style=\"stroke:var(--{color});stroke-width:5;fill:none\"/>\
+             <circle cx={0:.1} cy={1:.1} r=14 style=\"fill:var(--{color})\"/>\
+             <text x={2:.1} y={at:.1}>{3}</text>\n",
             x(*work),
-            y(*low),
-            y(*high),
             y(*value),
             x(*work) + 24.0,
             Text(name)
@@ -228,6 +243,20 @@ fn trade_off(page: &mut Markup, report: &TuneReport<'_>) {
 mod tests {
     use super::*;
     use crate::tune::word;
+
+    #[test]
+    fn an_axis_holds_every_value_and_cuts_wide_intervals() {
+        let holds = |effects: &[(f64, (f64, f64))], all: &[f64], none: &[f64]| {
+            let axis = axis(effects.iter().copied(), 1.25);
+            assert!(all.iter().all(|ratio| axis.holds(*ratio)), "{axis:?}");
+            assert!(none.iter().all(|ratio| !axis.holds(*ratio)), "{axis:?}");
+            assert!(ticks(axis, 1_500.0).len() <= 11);
+        };
+        holds(&[], &[0.8, 1.0, 1.25], &[0.5, 2.0]);
+        holds(&[(4e-4, (3e-5, 6e-3))], &[4e-4, 4e-5, 4e-3, 1.0], &[3e-5]);
+        holds(&[(2.0, (0.0, f64::INFINITY))], &[0.2, 20.0], &[0.0, 25.0, f64::INFINITY]);
+        holds(&[(f64::NAN, (f64::NAN, f64::NAN)), (f64::INFINITY, (1.0, 2.0))], &[1.0], &[3.0]);
+    }
 
     #[test]
     fn every_answer_has_a_word_and_a_color() {

@@ -204,6 +204,16 @@ pub(crate) fn is_watched(explained: &ExplainRecord) -> bool {
     explained.worst.iter().any(|one| one.thread.is_some())
 }
 
+/// Name of a cause, with its owner if it has only one.
+pub(crate) fn name_of(total: &CauseTotal) -> String {
+    let name = cause_name(total.cause, total.or);
+    match total.owners.as_slice() {
+        [only] if only.name.starts_with(&name) => only.name.clone(),
+        [only] => format!("{name} by {}", only.name),
+        _ => name,
+    }
+}
+
 /// A row for each cause of the explained wake-ups, with one for each owner below it. Those of less than 0.5 % share a
 /// row.
 pub(crate) fn totals(explained: &ExplainRecord) -> Table {
@@ -222,13 +232,15 @@ pub(crate) fn totals(explained: &ExplainRecord) -> Table {
     let (small, large): (Vec<_>, Vec<_>) = causes.iter().partition(|total| is_small(total.total.ns()));
     let mut rows = Vec::new();
     for total in large {
-        let mut name = cause_name(total.cause, total.or);
-        if let [only] = total.owners.as_slice() {
-            let has_both = only.name.starts_with(&name);
-            name = if has_both { only.name.clone() } else { format!("{name} by {}", only.name) };
-        }
         let ns = total.total.ns();
-        rows.push(vec![name, share(ns), time(ns), time(total.worst.ns()), count(total.wakeups), count(total.blamed)]);
+        rows.push(vec![
+            name_of(total),
+            share(ns),
+            time(ns),
+            time(total.worst.ns()),
+            count(total.wakeups),
+            count(total.blamed),
+        ]);
         let owners = owners(total, is_small).into_iter().map(|(name, ns)| {
             let known = |of: &dyn Fn(u64) -> String| ns.map_or(UNKNOWN.to_owned(), of);
             vec![format!("  {name}"), known(&share), known(&time), String::new(), String::new(), String::new()]

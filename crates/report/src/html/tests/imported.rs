@@ -45,11 +45,12 @@ fn what_a_file_has_is_drawn_and_the_rest_refused_in_words() {
     let page = page("", &[imported("cut.txt", "wake-up", vec![cut]), imported("bare.txt", "wake-up", vec![bare])]);
     for part in [
         "<h1>Measurements of other tools</h1>",
-        "<p class=\"verdict open\"><strong>INCONCLUSIVE</strong>",
+        "<p class=\"answer verdict open\"><strong>INCONCLUSIVE</strong>",
         "\u{2265} 100 us<small>beyond the histogram</small>",
         "<td>-<small>no distribution</small>",
         "900 us<small>thread 0</small>",
-        "<figcaption>Latency histogram, all threads</figcaption>",
+        "<figcaption>Latency histogram</figcaption>",
+        "cut.txt: 900 beyond the histogram of its tool",
         "or at the end of the tool&#39;s histogram",
         "Share of samples later",
         "The file has no distribution that could be drawn.",
@@ -76,7 +77,7 @@ fn no_share_is_drawn_where_the_number_of_missing_samples_is_unknown() {
     let mut cut = thread(&latencies());
     cut.beyond = Some(Beyond { samples: None, at_least_ns: 100_000 });
     let page = page("rteval", &[imported("cut.xml", "wake-up", vec![cut])]);
-    assert!(page.contains("Latency histogram, all threads") && page.contains("an unknown number at"));
+    assert!(page.contains("<figcaption>Latency histogram") && page.contains("an unknown number at"));
     assert!(!page.contains("Share of samples later") && !page.contains("<figcaption>Percentiles"));
 }
 
@@ -89,7 +90,7 @@ fn a_course_of_time_is_a_staircase() {
     let mut imported = imported("samples.raw", "wake-up", vec![timed]);
     imported.measured = Some(Span::SECOND);
     let page = page("timed", &[imported]);
-    assert!(page.contains("<figcaption>Worst so far") && page.contains("<figcaption>Latency histogram, CPU 3"));
+    assert!(page.contains("<figcaption>Worst so far") && page.contains("<figcaption>Latency histogram by CPU"));
 }
 
 #[test]
