@@ -17,7 +17,7 @@ use punctual_model::Span;
 
 pub use csv::csv;
 pub(crate) use csv::field as csv_field;
-pub use gnuplot::gnuplot;
+pub use gnuplot::{GnuplotKind, gnuplot};
 pub use hgrm::hgrm;
 pub(crate) use junit::escaped as junit_text;
 pub use junit::junit;

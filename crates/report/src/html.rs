@@ -5,7 +5,6 @@
 //! [`Text`].
 
 mod axes;
-mod bins;
 mod columns;
 mod comparison;
 mod cost;
@@ -21,6 +20,7 @@ mod markup;
 mod matrix;
 mod overlay;
 mod path;
+mod pictures;
 mod pivot;
 mod published;
 mod runs;
@@ -37,6 +37,7 @@ use crate::words::Counted;
 use axes::Axes;
 pub use history::history_html;
 use markup::{Markup, Prose, Text};
+pub use pictures::{Picture, pictures};
 use punctual_analysis::RunSummary;
 use punctual_analysis::comparison::Comparison;
 use punctual_model::Study;
@@ -66,8 +67,8 @@ pub fn html(runs: &[Results<'_>]) -> String {
         axes.define(&mut page, first.require);
     }
     page.raw("<main id=top>\n");
-    if let Some(answer) = comparison::answer(&compared).filter(|_| runs.len() > 1) {
-        top::answer(&mut page, None, &answer);
+    if runs.len() > 1 {
+        top::answer(&mut page, None, &comparison::answer(&compared));
     }
     tops.iter().enumerate().for_each(|(index, top)| top::write(&mut page, top, letter(runs, index)));
     page.add(format_args!("<nav class=contents aria-label=Contents>\n{}</nav>\n", body.contents()));

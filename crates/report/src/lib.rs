@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod again;
+mod bins;
 mod cells;
 mod doctor;
 pub mod engines;
@@ -41,10 +42,12 @@ use std::time::{Duration, SystemTime};
 
 pub use again::{AgainDocument, JudgedAgain};
 pub use doctor::Examination;
-pub use formats::{Page, csv, gnuplot, hgrm, junit, kcidb, lava, markdown, monitor_metrics, prometheus, tap};
+pub use formats::{
+    GnuplotKind, Page, csv, gnuplot, hgrm, junit, kcidb, lava, markdown, monitor_metrics, prometheus, tap,
+};
 pub use frontier::SearchReport;
 pub use history::{Buckets, History, HistoryDocument, Judgment};
-pub use html::{history_html, html, tune_html};
+pub use html::{Picture, history_html, html, pictures, tune_html};
 pub use kernels::KernelPair;
 pub use lines::COLORS;
 pub use list::{size, text as list_text};

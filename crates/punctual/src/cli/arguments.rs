@@ -127,7 +127,7 @@ pub(super) enum Command {
     Load(LoadCommandArguments),
     /// Manage the kernels of the lab and check its virtual time
     Lab(LabArguments),
-    /// Write an HTML report or a gnuplot script of one or several runs
+    /// Write an HTML report or pictures of one or several runs
     Report(ReportArguments),
     /// Write the files that run a plan by Ansible, labgrid, LAVA, Kubernetes or Slurm
     Export(ExportArguments),
@@ -361,7 +361,7 @@ pub(super) struct ReportArguments {
     /// File to write [default: report.html in the run's directory; of several runs, here]
     #[arg(short, long, value_name = "FILE")]
     pub(super) output: Option<PathBuf>,
-    /// Page, or latency histograms of all cells as a gnuplot script (report.gnuplot)
+    /// Page, or pictures, one file a plot (report-histogram.gnuplot, report-1-percentiles.svg)
     #[arg(long, value_enum, default_value = "html")]
     pub(super) format: ReportFormat,
 }
@@ -371,8 +371,10 @@ pub(super) struct ReportArguments {
 pub(super) enum ReportFormat {
     /// A page for a browser
     Html,
-    /// A script for gnuplot, with its data
+    /// Scripts for gnuplot, with their data: histogram and CCDF
     Gnuplot,
+    /// The pictures of the page
+    Svg,
 }
 
 #[derive(Debug, Args)]

@@ -1,23 +1,32 @@
-//! Latency histograms as one gnuplot script with its data: linear latency, logarithmic counts.
+//! Latency histograms and shares of later samples as gnuplot scripts with their data, one a plot: both axes logarithmic.
 //!
-//! `cyclictest -h` and gnuplot made the plots of most published latency studies. One curve per cell; a single cell has
-//! one per CPU.
+//! One curve per cell; a single cell has one per CPU.
 
 use super::Page;
+use crate::bins::bins;
 use crate::cells::{Member, letter, members};
-use crate::linear::{Classes, are_fine, not_shown};
+use crate::linear::not_shown;
 use crate::words::Counted;
 use crate::{Results, rfc3339};
-use punctual_analysis::wording::duration;
 use punctual_model::{Histogram, plain};
 use std::fmt::Write;
 
-/// The most classes on the axis: those of 1 us end at 20 ms. Only nonempty ones take room in the file, and gnuplot
-/// enlarges a part of it.
-const CLASSES: u64 = 20_000;
-
-/// The count at the foot of the plot, below a single sample, because a logarithmic axis has no 0.
+/// The count at the foot of a histogram, below a single sample, because a logarithmic axis has no 0.
 const FOOT: &str = "0.5";
+
+/// Kind of a plot.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum GnuplotKind {
+    /// Samples in bins of latency.
+    Histogram,
+    /// Share of samples later than a latency.
+    Ccdf,
+}
+
+impl GnuplotKind {
+    /// All of them, with the word in the name of a file.
+    pub const ALL: [(GnuplotKind, &str); 2] = [(GnuplotKind::Histogram, "histogram"), (GnuplotKind::Ccdf, "ccdf")];
+}
 
 /// A curve of the plot.
 struct Curve<'a> {
@@ -27,27 +36,28 @@ struct Curve<'a> {
 }
 
 /// Returns the script for the cells of these runs; `None` if no cell has a histogram.
-pub fn gnuplot(runs: &[Results<'_>]) -> Option<String> {
+pub fn gnuplot(runs: &[Results<'_>], kind: GnuplotKind) -> Option<String> {
     let members = members(runs);
     let curves = curves(&members);
-    let is_fine = are_fine(members.iter().map(|member| &member.row));
-    let classes = Classes::around(curves.iter().map(|curve| curve.histogram), CLASSES, is_fine)?;
-    let end = duration(classes.end_ns as f64);
     let mut script = String::new();
-    comments(&mut script, runs);
+    comments(&mut script, runs, kind);
     let mut plots = Vec::new();
     for (index, Curve { title, histogram, member }) in curves.iter().enumerate() {
-        let counted = classes.count(histogram);
         // Samples beyond a tool's histogram belong to no CPU.
         let whole = member.curves.as_ref().filter(|curves| std::ptr::eq(&raw const curves.histogram, *histogram));
-        let not_shown = not_shown(counted.later, &end, whole).map(|words| format!(": {words}")).unwrap_or_default();
+        let points = match kind {
+            GnuplotKind::Histogram => counts(histogram),
+            // The share is not known.
+            GnuplotKind::Ccdf if whole.is_some_and(|curves| curves.is_cut) => continue,
+            GnuplotKind::Ccdf => shares(histogram, whole.map_or(0, |curves| curves.beyond)),
+        };
+        let not_shown = not_shown(0, "", whole).map(|words| format!(": {words}")).unwrap_or_default();
         let title = quoted(&format!("{title}{not_shown}"));
-        let _ = writeln!(script, "$curve{index} << EOD");
-        for (class, count) in counted.corners() {
-            let _ = writeln!(script, "{} {count}", us(class * classes.width_ns));
-        }
-        let _ = writeln!(script, "EOD");
-        plots.push(format!("$curve{index} using 1:(foot($2)) with steps lw 2 title {title} noenhanced"));
+        let _ = writeln!(script, "$curve{index} << EOD\n{points}EOD");
+        plots.push(format!("$curve{index} using 1:2 with steps lw 2 title {title} noenhanced"));
+    }
+    if plots.is_empty() {
+        return None;
     }
     let counted = Counted::of(&members);
     let are_virtual = members.iter().filter(|member| member.row.is_virtual()).count();
@@ -57,26 +67,62 @@ pub fn gnuplot(runs: &[Results<'_>]) -> Option<String> {
         _ => "us; of lab kernels in virtual time 1000 instructions",
     };
     let titles: Vec<String> = runs.iter().map(|run| Page::of(run, false).title.to_owned()).collect();
+    let (side, range) = match kind {
+        GnuplotKind::Histogram => (format!("{} per bin", counted.name()), format!("[{FOOT}:*]")),
+        GnuplotKind::Ccdf => (format!("share of {} later", counted.name()), "[*:1]".to_owned()),
+    };
     let _ = write!(
         script,
-        "foot(count) = count > 0 ? count : {FOOT}\n\
-         set encoding utf8\n\
+        "set encoding utf8\n\
          set title {} noenhanced\n\
          set xlabel {} noenhanced\n\
          set ylabel {} noenhanced\n\
-         set xrange [0:{}]\n\
-         set yrange [{FOOT}:*]\n\
-         set logscale y\n\
+         set yrange {range}\n\
+         set logscale xy\n\
+         set rmargin 6\n\
          set grid\n\
          set key top right noenhanced\n\
          plot {}\n",
         quoted(&titles.join("; ")),
         quoted(&format!("{} ({unit})", counted.latency())),
-        quoted(&format!("{} per class of {}", counted.name(), duration(classes.width_ns as f64))),
-        us(classes.end_ns),
+        quoted(&side),
         plots.join(", \\\n     ")
     );
     Some(script)
+}
+
+/// A line for each edge of a bin: its latency, and the samples in the bin that begins there.
+fn counts(histogram: &Histogram) -> String {
+    let mut lines = String::new();
+    let mut reached = None;
+    for (from, to, n) in bins(histogram) {
+        if reached.is_none_or(|reached| reached < from) {
+            // Empty bins before it.
+            let _ = reached.map(|reached| writeln!(lines, "{} {FOOT}", us(reached)));
+            let _ = writeln!(lines, "{} {FOOT}", us(from));
+        }
+        let _ = writeln!(lines, "{} {n}", us(from));
+        reached = Some(to);
+    }
+    let _ = reached.map(|reached| writeln!(lines, "{} {FOOT}", us(reached)));
+    lines
+}
+
+/// A line for each edge of a bin: its latency, and the share of samples that are later.
+fn shares(histogram: &Histogram, beyond: u64) -> String {
+    let all = histogram.n.saturating_add(beyond);
+    let mut later = all;
+    let mut lines = String::new();
+    for (from, to, n) in bins(histogram) {
+        if later == all {
+            let _ = writeln!(lines, "{} 1", us(from));
+        }
+        later = later.saturating_sub(n);
+        if later > 0 {
+            let _ = writeln!(lines, "{} {:e}", us(to), later as f64 / all as f64);
+        }
+    }
+    lines
 }
 
 /// A curve per cell with samples; of a single cell one per CPU.
@@ -103,7 +149,7 @@ fn curves<'a>(members: &'a [Member<'a>]) -> Vec<Curve<'a>> {
 }
 
 /// Writes how to draw the plot, and the source, machine and date of each run.
-fn comments(script: &mut String, runs: &[Results<'_>]) {
+fn comments(script: &mut String, runs: &[Results<'_>], kind: GnuplotKind) {
     let mut comment = |text: &str| {
         let _ = writeln!(script, "# {}", harmless(text));
     };
@@ -116,15 +162,17 @@ fn comments(script: &mut String, runs: &[Results<'_>]) {
         comment(&format!("  date: {}", page.started_unix_ms.map_or_else(|| "not known".to_owned(), rfc3339)));
     }
     comment("Window: gnuplot -persist FILE");
-    comment("Picture: gnuplot -e \"set terminal pngcairo size 1200,700; set output 'histogram.png'\" FILE");
-    comment("Part: append set xrange [0:100]; replot");
-    comment("Data: lower edge of a class (us), samples in it and in each class up to the next line.");
-    comment("Records hold latencies to 0.8 %; what is coarser than a class is divided evenly.");
+    comment("Picture: gnuplot -e \"set terminal pdfcairo size 12cm,8cm; set output 'plot.pdf'\" FILE");
+    comment("Linear axis: append unset logscale x; replot");
+    comment(match kind {
+        GnuplotKind::Histogram => "Data: lower edge of a bin (us), samples in it; 8 bins per doubling of latency.",
+        GnuplotKind::Ccdf => "Data: latency (us), share of samples that are later.",
+    });
 }
 
-/// A time on the axis, us.
+/// A time on the axis, us; a logarithmic axis has no 0.
 fn us(ns: u64) -> String {
-    super::decimal(ns as f64 / 1e3)
+    super::decimal(ns.max(1) as f64 / 1e3)
 }
 
 /// A string of gnuplot without substitutions: in single quotes. Apostrophes become U+2019, because gnuplot 5.4 does not

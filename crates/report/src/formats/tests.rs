@@ -1,5 +1,6 @@
 //! Every format against golden files and the rules of its readers. `UPDATE_EXPECT=1` renews the files.
 
+use super::GnuplotKind::{Ccdf, Histogram};
 use super::*;
 use crate::tests::{lab, own, run, starved};
 use expect_test::{ExpectFile, expect_file};
@@ -199,12 +200,16 @@ fn drawn(script: &str) -> Option<String> {
 fn gnuplot_draws_a_curve_for_each_cell() {
     let run = run();
     let summary = summarise(&run.header, &run.entries);
-    let script = gnuplot(&[own("runs/x", &run, &summary)]).unwrap();
-    check(&script, expect_file!["../../tests/golden/formats/run.gnuplot"]);
-    let Some(picture) = drawn(&script) else { return };
-    assert_eq!(picture.matches("id=\"gnuplot_plot_").count(), 4, "{picture}");
-    for text in ["none/other", "messaging/fifo:80", "latency (us)", "1 later than 3 ms"] {
-        assert!(picture.contains(text), "{text}");
+    for (kind, side) in [(Histogram, "wake-ups per bin"), (Ccdf, "share of wake-ups later")] {
+        let script = gnuplot(&[own("runs/x", &run, &summary)], kind).unwrap();
+        if kind == Ccdf {
+            check(&script, expect_file!["../../tests/golden/formats/run.gnuplot"]);
+        }
+        let Some(picture) = drawn(&script) else { return };
+        assert_eq!(picture.matches("id=\"gnuplot_plot_").count(), 4, "{picture}");
+        for text in ["none/other", "messaging/fifo:80", "latency (us)", side] {
+            assert!(picture.contains(text), "{text}");
+        }
     }
 }
 
@@ -215,20 +220,36 @@ fn gnuplot_draws_the_cpus_of_a_single_cell() {
     run.measure(0, 0, |cpu, cycle| 4_000 + i64::from(cpu) * 700 + i64::try_from(cycle % 9).unwrap() * 100);
     let summary = summarise(&run.header, &run.entries);
     let one = own("runs/x", &run, &summary);
-    let script = gnuplot(&[one]).unwrap();
-    for line in ["virtual us: 1000 instructions", "per class of 100 ns'", "/fifo:99, CPU 0'", "/fifo:99, CPU 1'"] {
+    let script = gnuplot(&[one], Histogram).unwrap();
+    for line in ["virtual us: 1000 instructions", "per bin'", "/fifo:99, CPU 0'", "/fifo:99, CPU 1'"] {
         assert!(script.contains(line), "{line}: {script}");
     }
     // The counts of both CPUs, read back from the script.
-    let corners = script.lines().filter_map(|line| line.split_once(' '));
-    let corners: Vec<(f64, u64)> =
-        corners.filter_map(|(us, count)| Some((us.parse().ok()?, count.parse().ok()?))).collect();
-    let steps = corners.windows(2).map(|pair| ((pair[1].0 - pair[0].0) * 10.0).round() * pair[0].1 as f64);
-    assert_eq!(steps.sum::<f64>(), histograms(&run.header, &run.entries)[0].n as f64);
+    let counts = script.lines().filter_map(|line| line.split_once(' ')?.1.parse::<u64>().ok());
+    assert_eq!(counts.sum::<u64>(), histograms(&run.header, &run.entries)[0].n);
     drawn(&script);
-    let both = gnuplot(&[one, one]).unwrap();
+    let both = gnuplot(&[one, one], Ccdf).unwrap();
     assert!(both.contains("title 'A ") && both.contains("title 'B ") && !both.contains(", CPU "), "{both}");
     drawn(&both);
+}
+
+#[test]
+fn each_picture_of_the_page_is_a_file_of_its_own() {
+    let mut run = run();
+    run.header.cells[0].load = "cmd:<i> & \"x\"".parse().unwrap();
+    let summary = summarise(&run.header, &run.entries);
+    let pictures = crate::pictures(&[own("runs/x", &run, &summary)]);
+    let names: Vec<_> = pictures.iter().take(4).map(|one| one.name.as_str()).collect();
+    assert_eq!(names, ["1-share-of-wake-ups-later-than", "2-percentiles", "3-worst-so-far", "4-latency-histogram"]);
+    for picture in &pictures {
+        let svg = &picture.svg;
+        assert!(!svg.contains("var(") && !svg.contains("<use") && !svg.contains("<a "), "{svg}");
+        assert_eq!(svg.matches("<g").count() - svg.matches("<g/").count(), svg.matches("</g>").count(), "{svg}");
+        if let Some([_, errors]) = output("xmllint", &["--noout", "-"], svg) {
+            assert!(errors.is_empty(), "{errors}");
+        }
+    }
+    assert!(pictures[0].svg.contains(">messaging/fifo:80</text>") && pictures[0].svg.contains("10⁻¹"));
 }
 
 #[test]
@@ -241,7 +262,7 @@ fn gnuplot_executes_no_foreign_text() {
     run.header.tool.clone_from(&evil);
     run.header.cells[0].load = "cmd:true '`touch x`' \\".parse().unwrap();
     let summary = summarise(&run.header, &run.entries);
-    let script = gnuplot(&[own(&evil, &run, &summary)]).unwrap();
+    let script = gnuplot(&[own(&evil, &run, &summary)], Ccdf).unwrap();
     let commands: Vec<_> = script.lines().filter(|line| line.trim_start().starts_with('!')).collect();
     assert!(commands.is_empty(), "{commands:?}");
     drawn(&script);
@@ -261,8 +282,8 @@ fn gnuplot_without_samples_is_no_script() {
     let mut run = RunBuilder::new();
     run.cell("none", "other");
     let summary = summarise(&run.header, &run.entries);
-    assert_eq!(gnuplot(&[own("x", &run, &summary)]), None);
-    assert_eq!(gnuplot(&[]), None);
+    assert_eq!(gnuplot(&[own("x", &run, &summary)], Histogram), None);
+    assert_eq!(gnuplot(&[], Ccdf), None);
 }
 
 #[test]

@@ -1,8 +1,8 @@
 //! The axes of a page: one pair for each kind of picture, the same for all cells, so that pictures can be compared.
 
-use super::bins::highest_bin;
 use super::markup::{Markup, Text};
 use super::scale::{BOTTOM, LEFT, Log, RIGHT, TOP, percentile_label, power_label, reciprocal_label, time_label};
+use crate::bins::highest_bin;
 use crate::words::Counted;
 use punctual_analysis::Curves;
 use punctual_model::{Requirement, Span};

@@ -6,6 +6,7 @@ use super::table::framed;
 use super::{Results, letter, runs};
 use crate::sections::comparison::comparisons;
 use crate::sections::intensity;
+use punctual_analysis::Answer;
 use punctual_analysis::comparison::{Comparison, Decision, Ratio};
 use punctual_analysis::wording::number;
 use std::fmt::Write;
@@ -22,16 +23,18 @@ pub(super) fn of(runs: &[Results<'_>]) -> Vec<Comparison> {
     comparisons(&own)
 }
 
-/// The answer of several runs: how many of their cells differ, and the clearest of them; `None` without a comparison.
-pub(super) fn answer(comparisons: &[Comparison]) -> Option<String> {
+/// The answer of several runs: how many of their cells differ, and the clearest of them.
+pub(super) fn answer(comparisons: &[Comparison]) -> Answer {
     let far = |one: &&Comparison| one.primary.ratio.map_or(0.0, |ratio| ratio.value.ln().abs());
     let different = || comparisons.iter().filter(|one| one.decision == Decision::Different);
-    let clearest = different().max_by(|a, b| far(a).total_cmp(&far(b))).or(comparisons.first())?;
-    let sentence = clearest.sentence();
-    Some(match comparisons.len() {
-        1 => sentence,
-        all => format!("{} of {all} cells differ. {sentence}", different().count()),
-    })
+    let clearest = different().max_by(|a, b| far(a).total_cmp(&far(b))).or(comparisons.first());
+    let Some(sentence) = clearest.map(Comparison::sentence) else {
+        return Answer::cannot_tell("which is later", "the runs have no cell in common", 0);
+    };
+    match comparisons.len() {
+        1 => Answer::new(sentence),
+        all => Answer::new(format!("{} of {all} cells differ. {sentence}", different().count())),
+    }
 }
 
 /// Writes a row for each comparison; nothing where none has a ratio.

@@ -1,9 +1,9 @@
 //! Lines of a cell: histogram, percentiles with their band, maxima over time, exceedances.
 
 use super::axes::Axes;
-use super::bins::bins;
 use super::path::Path;
 use super::scale::BOTTOM;
+use crate::bins::bins;
 use punctual_analysis::Curves;
 use punctual_model::Histogram;
 

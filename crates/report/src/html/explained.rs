@@ -111,7 +111,7 @@ fn bar(page: &mut Markup, record: &ExplainRecord) {
     let scale = WIDTH / late.ns().max(1) as f64;
     let title = format!("{}, {} in all: share of each cause", things(*n, "spike"), duration(late.ns() as f64));
     page.add(format_args!(
-        "<figure class=spike><figcaption>{title}</figcaption><svg viewBox=\"0 0 1760 {}\" role=img aria-label=\"{title}\">\
+        "<figure class=\"spike bar\"><figcaption>{title}</figcaption><svg viewBox=\"0 0 1760 {}\" role=img aria-label=\"{title}\">\
          <g transform=\"translate({LEFT})\">",
         PHASES.0 + OWNERS.1
     ));
@@ -120,12 +120,12 @@ fn bar(page: &mut Markup, record: &ExplainRecord) {
     for total in causes {
         let (width, percent) =
             (total.total.ns() as f64 * scale, total.total.ns() as f64 * 100.0 / late.ns().max(1) as f64);
-        let (color, name) = (row_of(total.cause).color, explained::name_of(total));
-        let words = format!("{name} {percent:.0} %");
-        boxed(page, &format!("\"w{color}\""), (at, width), (PHASES.0, OWNERS.1), &words, &words);
+        let open = if total.or.is_some() { " open" } else { "" };
+        let class = format!("w{}{open}", row_of(total.cause).color);
+        let words = format!("{} {percent:.0} %", explained::name_of(total));
+        boxed(page, &format!("\"{class}\""), (at, width), (PHASES.0, OWNERS.1), &words, &words);
         at += width;
         if percent >= 0.5 {
-            let class = format!("w{color}");
             // Writing to a String never fails.
             let _ = write!(keys, "<li>{}{}", Swatch(&class), Text(words));
         } else {

@@ -43,8 +43,13 @@ pub(super) fn numbers(page: &mut Markup, label: &str, class: &str, numbers: &Tab
         for fields in &numbers.rows {
             page.raw("<tr>");
             for (index, (field, column)) in fields.iter().zip(&numbers.columns).enumerate() {
-                let kind = if index == 0 { "th scope=row" } else { "td" };
-                page.add(format_args!("<{kind}{}>{}", side(column.is_text), Text(field)));
+                // The parts of the row above are indented.
+                let kind = match index {
+                    0 if field.starts_with("  ") => "th scope=row class=sub",
+                    0 => "th scope=row",
+                    _ => "td",
+                };
+                page.add(format_args!("<{kind}{}>{}", side(column.is_text), Text(field.trim_start())));
             }
             page.raw("\n");
         }

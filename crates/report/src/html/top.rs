@@ -166,8 +166,8 @@ pub(super) fn write(page: &mut Markup, top: &Top<'_>, letter: Option<char>) {
     if let Some(reason) = &top.incomplete {
         page.add(format_args!("<p class=\"verdict open\"><strong>INCOMPLETE</strong> {}</p>\n", Prose(reason)));
     }
-    let name = letter.map(|_| format!(" <small>{}</small>", Text(top.name))).unwrap_or_default();
-    page.add(format_args!("<h1>{}{}{name}</h1>\n", Letter(letter), Text(&top.title)));
+    let name = letter.map(|_| format!("{}: ", top.name)).unwrap_or_default();
+    page.add(format_args!("<h1>{}{}{}</h1>\n", Letter(letter), Text(name), Text(&top.title)));
     facts(page, &top.facts, top.date, top.command_line);
     page.add(format_args!("<p class=quiet>{}.</p>\n</header>\n", Text(&top.extent)));
 }

@@ -7,7 +7,7 @@ use crate::cli::terminal::output::OutputOptions;
 use crate::cli::terminal::{ERROR, Outcome, note, output};
 use punctual_model::{Entry, Header};
 use punctual_report::json::{List, Unreadable};
-use punctual_report::{OwnRun, Results, html};
+use punctual_report::{GnuplotKind, OwnRun, Results, html};
 use std::path::{Path, PathBuf};
 
 /// Prints a run. The verdict does not change the exit status: `check` judges.
@@ -48,15 +48,28 @@ pub(super) fn report(arguments: &ReportArguments) -> Outcome {
         (None, [run]) => punctual_store::report_path(run),
         (None, _) => PathBuf::from("report.html"),
     };
-    let (path, text) = match arguments.format {
-        ReportFormat::Html => (path, html(&shown)),
-        ReportFormat::Gnuplot if arguments.output.is_none() => {
-            (path.with_extension("gnuplot"), output::gnuplot(&shown)?)
-        }
-        ReportFormat::Gnuplot => (path, output::gnuplot(&shown)?),
+    let is_named = arguments.output.is_some();
+    let beside = |name: &str, suffix: &str| {
+        let stem = path.file_stem().unwrap_or_default().to_string_lossy();
+        path.with_file_name(format!("{stem}-{name}.{suffix}"))
     };
-    punctual_store::write_page(&path, arguments.output.is_some(), &text)?;
-    output::write(format!("{}\n", path.display()).as_bytes())?;
+    let files: Vec<(PathBuf, String)> = match arguments.format {
+        ReportFormat::Html => vec![(path, html(&shown))],
+        ReportFormat::Gnuplot => GnuplotKind::ALL
+            .into_iter()
+            .filter_map(|(kind, name)| Some((beside(name, "gnuplot"), punctual_report::gnuplot(&shown, kind)?)))
+            .collect(),
+        ReportFormat::Svg => {
+            punctual_report::pictures(&shown).into_iter().map(|one| (beside(&one.name, "svg"), one.svg)).collect()
+        }
+    };
+    if files.is_empty() {
+        return Err("unsupported: a picture without a cell that has a histogram".into());
+    }
+    for (path, text) in files {
+        punctual_store::write_page(&path, is_named, &text)?;
+        output::write(format!("{}\n", path.display()).as_bytes())?;
+    }
     Ok(0)
 }
 

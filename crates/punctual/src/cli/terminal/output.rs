@@ -4,7 +4,7 @@ use super::note;
 use crate::cli::arguments::RunFormat;
 use punctual_analysis::wording::things;
 use punctual_model::{Entry, Header, is_plain, plain};
-use punctual_report::{COLORS, Columns, OwnRun, Results, Style};
+use punctual_report::{COLORS, Columns, GnuplotKind, OwnRun, Results, Style};
 use std::borrow::Cow;
 use std::error::Error;
 use std::io::{self, IsTerminal, Write};
@@ -164,15 +164,16 @@ pub(in crate::cli) fn document(results: &Results<'_>, options: OutputOptions) ->
         RunFormat::Junit => text = punctual_report::junit(&page()).into_bytes(),
         RunFormat::Tap => text = punctual_report::tap(&page()).into_bytes(),
         RunFormat::Lava => text = punctual_report::lava(&page()).into_bytes(),
-        RunFormat::Gnuplot => text = gnuplot(&[*results])?.into_bytes(),
+        RunFormat::Gnuplot => text = gnuplot(&[*results], GnuplotKind::Histogram)?.into_bytes(),
         RunFormat::Prom => text = punctual_report::prometheus(&page()).into_bytes(),
     }
     Ok(text)
 }
 
-/// The histograms of these runs as a gnuplot script.
-pub(in crate::cli) fn gnuplot(runs: &[Results<'_>]) -> Result<String, Box<dyn Error>> {
-    punctual_report::gnuplot(runs).ok_or_else(|| "unsupported: gnuplot without a cell that has a histogram".into())
+/// A plot of these runs as a gnuplot script.
+pub(in crate::cli) fn gnuplot(runs: &[Results<'_>], kind: GnuplotKind) -> Result<String, Box<dyn Error>> {
+    punctual_report::gnuplot(runs, kind)
+        .ok_or_else(|| "unsupported: gnuplot without a cell that has a histogram".into())
 }
 
 /// The distribution of the only cell.

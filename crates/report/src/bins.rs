@@ -8,7 +8,7 @@ const STEPS: u64 = 8;
 
 /// Returns the bins of a drawn histogram that hold samples: from, to (excluded), count. Edges are those of the record's
 /// buckets, so no bucket is divided.
-pub(super) fn bins(histogram: &Histogram) -> Vec<(u64, u64, u64)> {
+pub(crate) fn bins(histogram: &Histogram) -> Vec<(u64, u64, u64)> {
     let mut bins: Vec<(u64, u64, u64)> = Vec::new();
     for bucket in histogram.buckets() {
         let (from, to) = bin(bucket.lower_ns);
@@ -21,7 +21,7 @@ pub(super) fn bins(histogram: &Histogram) -> Vec<(u64, u64, u64)> {
 }
 
 /// Returns the number of samples in the largest bin.
-pub(super) fn highest_bin(histogram: &Histogram) -> Option<u64> {
+pub(crate) fn highest_bin(histogram: &Histogram) -> Option<u64> {
     bins(histogram).into_iter().map(|(.., n)| n).max()
 }
 
