@@ -95,7 +95,7 @@ impl History {
 
 /// Machine and cell of a series.
 pub(crate) fn name(history: &SeriesHistory) -> String {
-    format!("{} {}", plain(&history.series.machine), plain(&history.series.cell))
+    format!("{} {}", plain(&history.series.machine), plain(&history.label))
 }
 
 /// The day of a time, UTC.

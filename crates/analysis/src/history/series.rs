@@ -5,7 +5,8 @@ use super::median::median;
 use crate::run::on_all_cpus;
 use punctual_model::Order;
 use serde::Serialize;
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, HashMap};
+
 use std::sync::Arc;
 
 /// One run of a series.
@@ -159,6 +160,8 @@ pub enum Standing {
 pub struct SeriesHistory {
     /// The series.
     pub series: Series,
+    /// Name of the cell, with those of its details that set it apart from series of the same name.
+    pub label: String,
     /// What is known of it.
     pub standing: Standing,
     /// Its changes, in the order of time.
@@ -171,6 +174,10 @@ pub struct SeriesHistory {
 pub fn of_series(all: Vec<Series>, budget: Budget) -> Vec<SeriesHistory> {
     let threshold = threshold(budget, Charts(all.len() * Response::ALL.len()));
     let found = on_all_cpus(&all, |series| history(series, threshold));
+    let mut same: HashMap<(String, String), Vec<String>> = HashMap::new();
+    for Series { machine, cell, details, .. } in &all {
+        same.entry((machine.clone(), cell.clone())).or_default().push(details.clone());
+    }
     let with_series = |(series, (changes, marks)): (Series, (Vec<SeriesChange>, Vec<Mark>))| {
         let n = |response: Response| series.points.iter().filter_map(|point| response.of(point)).count();
         let standing = match Response::ALL.into_iter().map(n).max().unwrap_or(0) {
@@ -178,9 +185,17 @@ pub fn of_series(all: Vec<Series>, budget: Budget) -> Vec<SeriesHistory> {
             ..FIRST_TEST => Standing::TooFew,
             _ => Standing::Unchanged,
         };
-        SeriesHistory { series, standing, changes, marks }
+        let others = same.get(&(series.machine.clone(), series.cell.clone())).map_or(&[][..], Vec::as_slice);
+        SeriesHistory { label: label(&series, others), series, standing, changes, marks }
     };
     all.into_iter().zip(found).map(with_series).collect()
+}
+
+/// Name of the cell of a series, with its details that not all series of the same name have.
+fn label(Series { cell, details, .. }: &Series, same: &[String]) -> String {
+    let is_shared = |part: &str| same.iter().all(|other| other.split(", ").any(|one| one == part));
+    let own: Vec<&str> = details.split(", ").filter(|part| !is_shared(part)).collect();
+    if own.is_empty() { cell.clone() } else { format!("{cell} ({})", own.join(", ")) }
 }
 
 fn history(series: &Series, threshold: f64) -> (Vec<SeriesChange>, Vec<Mark>) {

@@ -80,6 +80,7 @@ pub fn gnuplot(runs: &[Results<'_>], kind: GnuplotKind) -> Option<String> {
          set yrange {range}\n\
          set logscale xy\n\
          set rmargin 6\n\
+         set format xy '10^{{%L}}'\n\
          set grid\n\
          set key top right noenhanced\n\
          plot {}\n",
@@ -117,10 +118,11 @@ fn shares(histogram: &Histogram, beyond: u64) -> String {
         if later == all {
             let _ = writeln!(lines, "{} 1", us(from));
         }
+        let before = later;
         later = later.saturating_sub(n);
-        if later > 0 {
-            let _ = writeln!(lines, "{} {:e}", us(to), later as f64 / all as f64);
-        }
+        // The last step, to 0, is not on a logarithmic axis.
+        let share = if later > 0 { later } else { before };
+        let _ = writeln!(lines, "{} {:e}", us(to), share as f64 / all as f64);
     }
     lines
 }

@@ -44,7 +44,7 @@ pub(crate) fn table(series: &[SeriesHistory]) -> Table {
     let last = |history: &SeriesHistory| history.series.points.last().map(|point| day(point.started_unix_ms));
     let fields: [Field<SeriesHistory>; 8] = [
         (Column::text("machine").after(0), |history| plain(&history.series.machine).into_owned()),
-        (Column::text("cell"), |history| plain(&history.series.cell).into_owned()),
+        (Column::text("cell"), |history| plain(&history.label).into_owned()),
         (Column::figure("runs"), |history| history.series.points.len().to_string()),
         (Column::text("first").spare(0), |_| String::new()),
         (Column::text("last").spare(1), |_| String::new()),

@@ -20,7 +20,8 @@ pub fn history_html(history: &History, histograms: &[Vec<Buckets>]) -> String {
     let one = |body: &mut Markup, index: usize, one: &SeriesHistory| {
         series(body, index, one, histograms.get(index).unwrap_or(&none));
     };
-    let changed = shown.iter().take_while(|series| !series.changes.is_empty()).count();
+    // Without a change, the first stands for all.
+    let changed = shown.iter().take_while(|series| !series.changes.is_empty()).count().max(1);
     shown.iter().take(changed).enumerate().for_each(|(index, series)| one(&mut body, index, series));
     body.section("series", "", "Series", None);
     table::numbers(&mut body, "Series", "", &rows(history.all()));
@@ -29,9 +30,12 @@ pub fn history_html(history: &History, histograms: &[Vec<Buckets>]) -> String {
     if others > 0 {
         body.add(format_args!("<p class=quiet>{others} more series are in the table only.</p>\n"));
     }
-    body.folded("Series without a change", |body| {
-        shown.iter().enumerate().skip(changed).for_each(|(index, series)| one(body, index, series));
-    });
+    if shown.len() > changed {
+        // The table of contents lists what is open.
+        let mut rest = Markup::default();
+        shown.iter().enumerate().skip(changed).for_each(|(index, series)| one(&mut rest, index, series));
+        body.folded("Series without a change", |body| body.raw(&rest.into_string()));
+    }
     let mut page = Markup::default();
     opening(&mut page, "History");
     page.raw("<main id=top>\n<header>\n");

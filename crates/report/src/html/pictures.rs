@@ -20,6 +20,10 @@ const ABOVE: u32 = 90;
 const LINE: u32 = 64;
 const MARK: u32 = 128;
 
+/// Style of the title and of the key.
+const LETTERS: &str = "svg > .heading, svg > .key { font-size: 40px; text-anchor: start; fill: var(--ink); }\
+                       svg > .heading { font-weight: 600; } .spike > .heading, .spike > .key { font-size: 30px; }";
+
 /// Returns the pictures of the page of these runs, in its order.
 pub fn pictures(runs: &[Results<'_>]) -> Vec<Picture> {
     let page = super::html(runs);
@@ -151,11 +155,7 @@ fn light() -> String {
     let screen = css.split_once("* { box-sizing").map_or("", |(_, rules)| rules);
     let screen = screen.split("@media (max-width: 900px)").next().unwrap_or_default();
     let rules = screen.split_inclusive('}').map(str::trim).filter(|rule| !rule.starts_with('@')).filter(draws);
-    let mut style = "text.heading { font-size: 44px; font-weight: 600; text-anchor: start; fill: var(--ink); }\
-                     text.key { font-size: 44px; text-anchor: start; fill: var(--ink); }"
-        .to_owned();
-    let mut rules: String = rules.collect();
-    rules.push_str(&std::mem::take(&mut style));
+    let mut rules = rules.collect::<String>() + LETTERS;
     for (name, value) in variables {
         rules = rules.replace(&format!("var(--{name})"), value);
     }

@@ -200,3 +200,77 @@ fn without_its_script_the_page_is_whole() {
     let drawn = "return [...document.querySelectorAll('svg.plot')].filter(svg => svg.getBoundingClientRect().height > 100).length";
     assert!(number(&browser.run(drawn)) >= 4.0 * 2.0);
 }
+
+/// Pages of every kind: short runs of this machine, made once.
+fn pages() -> Vec<(&'static str, PathBuf)> {
+    let dir = pictures().join("pages");
+    let _ = std::fs::remove_dir_all(&dir);
+    std::fs::create_dir_all(&dir).expect("a directory for pages");
+    let at = |name: &str| dir.join(name).display().to_string();
+    let servo = crate::servo::Program::Servo.compiled(&crate::program::Scratch::new("pages"), &[]);
+    let (short, tuned) = ("--duration 200ms --wait --out", "--quick --cpus 0 --knob timer_slack=50us,1ns");
+    let made = [
+        format!("run {short} {}", at("run")),
+        format!("explain --policy other --load cpu --above 20us {short} {}", at("explain")),
+        format!("watch --for 2s --wait --out {} -- {}", at("watch"), servo.display()),
+        format!("tune {tuned} --wait --out {}", at("tune")),
+        format!("report {0} {0} --output {1}", at("run"), at("compare.html")),
+        format!("store add {} --store {}", at("run"), at("store")),
+        format!("history --store {} --format html --output {}", at("store"), at("history.html")),
+    ];
+    {
+        let _machine = machine();
+        made.iter().for_each(|words| drop(punctual(words)));
+    }
+    let report = |name: &'static str| (name, dir.join(name).join("report.html"));
+    let named = |name: &'static str| (name, dir.join(format!("{name}.html")));
+    let mut pages: Vec<_> = ["run", "explain", "watch", "tune"].map(report).into();
+    pages.extend(["compare", "history"].map(named));
+    pages.push(("study", page().to_owned()));
+    pages
+}
+
+#[test]
+#[ignore = "field: a browser"]
+fn the_answer_is_seen_first_and_four_cells_are_five_sheets() {
+    let Some(browser) = opened() else { return };
+    for (name, page) in pages() {
+        assert!(page.is_file(), "{name}: {}", page.display());
+        for (width, height) in [(1280, 720), (390, 844)] {
+            browser.look(width, height, false);
+            browser.open(&page);
+            let bottom = browser.run("return document.querySelector('main .answer').getBoundingClientRect().bottom");
+            assert!(number(&bottom) < 600.0, "{name} at {width}: {bottom}");
+            let wider = "return document.documentElement.scrollWidth - document.documentElement.clientWidth";
+            assert_eq!(browser.run(wider), 0, "{name} is wider than {width}");
+            let facts = browser.run("return document.querySelector('.facts').textContent");
+            assert!(
+                facts.as_str().is_some_and(|facts| facts.contains("Linux ") && facts.contains(" UTC")),
+                "{name}: {facts}"
+            );
+        }
+        let sheets = browser.sheets();
+        assert!((1..=5).contains(&sheets), "{name}: {sheets} sheets of letter");
+    }
+}
+
+#[test]
+#[ignore = "field: a browser"]
+fn each_picture_is_saved_as_it_is_seen() {
+    let Some(browser) = opened() else { return };
+    browser.run(
+        "HTMLAnchorElement.prototype.click = function () { (window.saved ||= []).push([this.download, this.href]); }",
+    );
+    let figures = number(&browser.run("return document.querySelectorAll('figure > svg').length"));
+    browser.run("for (const made of document.querySelectorAll('figcaption .tool[title]')) made.click()");
+    let saved = browser.wait_for(&format!(
+        "const wait = () => (window.saved || []).length === {} ? done(window.saved) : setTimeout(wait, 50); wait()",
+        2.0 * figures
+    ));
+    for one in saved.as_array().expect("names and addresses") {
+        let (name, href) = (one[0].as_str().unwrap(), one[1].as_str().unwrap());
+        let kind = if name.ends_with(".svg") { "data:image/svg+xml" } else { "data:image/png;base64," };
+        assert!(href.starts_with(kind) && href.len() > 2_000 && !href.contains("var("), "{name}: {:.200}", href);
+    }
+    assert_eq!(browser.log("browser"), Vec::<Value>::new(), "console errors and warnings");
+}

@@ -95,6 +95,16 @@ impl Browser {
         std::fs::write(file, base64(png["data"].as_str().unwrap_or_default())).expect("a picture can be written");
     }
 
+    /// Number of sheets of letter that the page takes in print.
+    pub(crate) fn sheets(&self) -> usize {
+        let printed =
+            self.devtools("Page.printToPDF", &json!({ "paperWidth": 8.5, "paperHeight": 11, "printBackground": true }));
+        let pdf = base64(printed["data"].as_str().unwrap_or_default());
+        let text = String::from_utf8_lossy(&pdf);
+        // The tree of pages is of the type "Pages".
+        text.matches("/Type /Page").count() - text.matches("/Type /Pages").count()
+    }
+
     /// Log entries since the last call: "browser" for the console, "performance" for requests.
     pub(crate) fn log(&self, kind: &str) -> Vec<Value> {
         let entries = self.ask("se/log", &json!({ "type": kind }));

@@ -3,7 +3,7 @@
 use crate::history::{Buckets, day};
 use crate::html::markup::{Markup, Text};
 use crate::html::scale::{BOTTOM, LEFT, Log, RIGHT, TOP, time_label};
-use punctual_analysis::history::{Point, Response, SeriesHistory};
+use punctual_analysis::history::{FIRST_TEST, Point, Response, SeriesHistory};
 use std::fmt::Write;
 
 /// Rows of the heat map.
@@ -21,7 +21,12 @@ struct Plane<'a> {
 impl Plane<'_> {
     /// Left edge of a run; of the number of runs, the right edge of the plane.
     fn x(&self, run: usize) -> f64 {
-        LEFT + (RIGHT - LEFT) * run as f64 / self.points.len().max(1) as f64
+        LEFT + (RIGHT - LEFT) * run as f64 / self.columns() as f64
+    }
+
+    /// Columns of the plane: a few runs do not fill it.
+    fn columns(&self) -> usize {
+        self.points.len().max(FIRST_TEST)
     }
 
     /// Left edge of the first run at or after this time.
@@ -41,9 +46,7 @@ pub(super) fn write(page: &mut Markup, history: &SeriesHistory, histograms: &[Bu
     let low = lowest.min().map_or(high as f64 / 100.0, |ns| ns as f64);
     let plane = Plane { points, axis: Log::around(low, high as f64) };
     page.add(format_args!(
-        "<figure><figcaption>Latencies of each run (shade: share of its wake-ups, a step is a factor of ten), maxima \
-         (dots), p99 (bars: 95 % intervals), medians between changes (lines), changes of the machine (dashed)\
-         </figcaption><svg viewBox=\"0 0 1760 1040\" role=img aria-label=\"History of {}\">\n",
+        "<figure><figcaption>Latencies of each run</figcaption><svg viewBox=\"0 0 1760 1040\" role=img aria-label=\"History of {}\">\n",
         Text(&history.series.cell)
     ));
     axes(page, &plane);
@@ -51,7 +54,10 @@ pub(super) fn write(page: &mut Markup, history: &SeriesHistory, histograms: &[Bu
     marks(page, &plane, history);
     dots(page, &plane);
     levels(page, &plane, history);
-    page.raw("</svg></figure>\n");
+    page.raw(
+        "</svg><p class=note>Shade: share of the wake-ups of a run, a step is a factor of ten. Dots: maxima. Bars: p99, 95 % \
+         intervals. Lines: medians between changes. Dashed: changes of the machine.</p></figure>\n",
+    );
 }
 
 fn axes(page: &mut Markup, plane: &Plane<'_>) {
@@ -65,8 +71,11 @@ fn axes(page: &mut Markup, plane: &Plane<'_>) {
             Text(time_label(value))
         ));
     }
-    let dates = [(0, "start", LEFT), (plane.points.len() - 1, "end", RIGHT)];
-    for (index, anchor, x) in dates {
+    let last = plane.points.len() - 1;
+    let dates = [(0, "start", LEFT), (last, "end", plane.x(last + 1))];
+    for (index, anchor, x) in dates.into_iter().skip(usize::from(last < FIRST_TEST / 2)) {
+        let anchor = if last < FIRST_TEST / 2 { "start" } else { anchor };
+        let x = if last < FIRST_TEST / 2 { LEFT } else { x };
         let date = plane.points.get(index).map(|point| day(point.started_unix_ms)).unwrap_or_default();
         page.add(format_args!(
             "<text x={x:.0} y={:.0} text-anchor={anchor} style=\"font-size:30px;fill:var(--quiet)\">{date}</text>\n",
@@ -82,7 +91,7 @@ fn heat(page: &mut Markup, plane: &Plane<'_>, histograms: &[Buckets]) {
         "<svg x={LEFT} y={TOP} width={} height={} viewBox=\"0 0 {} {ROWS}\" preserveAspectRatio=none>\n",
         RIGHT - LEFT,
         BOTTOM - TOP,
-        columns.len().max(1)
+        plane.columns()
     ));
     let mut paths = vec![String::new(); SHADES];
     for row in 0..ROWS {

@@ -19,6 +19,7 @@ $curve0 << EOD
 114.688 5e-3
 122.88 3e-3
 131.072 1e-3
+147.456 1e-3
 EOD
 $curve1 << EOD
 1.92 1
@@ -50,6 +51,7 @@ $curve1 << EOD
 32.768 5e-3
 36.864 3e-3
 40.96 1e-3
+45.056 1e-3
 EOD
 $curve2 << EOD
 163.84 1
@@ -80,6 +82,7 @@ $curve2 << EOD
 2359.296 4.156807571784869e-3
 2621.44 2.110379228752318e-3
 2883.584 6.395088571976722e-5
+46137.344 6.395088571976722e-5
 EOD
 $curve3 << EOD
 2.816 1
@@ -111,6 +114,7 @@ $curve3 << EOD
 53.248 4e-3
 57.344 2e-3
 61.44 1e-3
+65.536 1e-3
 EOD
 set encoding utf8
 set title 'How late can this machine be?' noenhanced
@@ -119,6 +123,7 @@ set ylabel 'share of wake-ups later' noenhanced
 set yrange [*:1]
 set logscale xy
 set rmargin 6
+set format xy '10^{%L}'
 set grid
 set key top right noenhanced
 plot $curve0 using 1:2 with steps lw 2 title 'none/other' noenhanced, \
