@@ -76,29 +76,16 @@ fn of_cell(page: &mut Markup, explained: &ExplainRecord, both: Option<&Stages>) 
     }
 }
 
-/// Writes the table of causes.
+/// Writes the extent, the table of causes, and the remarks on it.
 fn causes(page: &mut Markup, record: &ExplainRecord) {
-    let ExplainRecord { above, spikes, explained: n, not_covered, causes, host_error_ns, .. } = record;
-    let above = above.map_or_else(|| "a threshold that was not found".to_owned(), |above| duration(above.ns() as f64));
     page.add(format_args!(
-        "<p>{} {} later than {above}: {} explained, {} not covered by the trace.</p>\n",
-        count(*spikes),
-        if explained::is_watched(record) { "activations" } else { "wake-ups" },
-        count(*n),
-        count(*not_covered)
+        "<p>{}; {} not covered by the trace.</p>\n",
+        explained::extent(record),
+        count(record.not_covered)
     ));
-    if let Some(error_ns) = host_error_ns {
-        page.add(format_args!(
-            "<p>Explained through both kernels: below a wake-up, the guest's threads on this machine; times within {}.</p>\n",
-            duration(*error_ns as f64)
-        ));
-    }
-    if causes.is_empty() {
-        return;
-    }
-    numbers(page, "Causes", "", &explained::totals(record));
-    if let Some(said) = explained::kept_events(record) {
-        page.add(format_args!("<p>{}</p>\n", Prose(&said)));
+    if !record.causes.is_empty() {
+        numbers(page, "Causes", "", &explained::totals(record));
+        explained::remarks(record).iter().for_each(|said| page.add(format_args!("<p>{}</p>\n", Prose(said))));
     }
 }
 

@@ -124,9 +124,8 @@ fn effects(page: &mut Markup, report: &TuneReport<'_>) {
     let bottom = MARGIN + LINE * knobs.len() as f64;
     let metric = report.tuned.screening.metric;
     page.add(format_args!(
-        "<section id=effects>\n<h2>Effects</h2>\n<figure><figcaption>{metric} with the change, divided by that of the \
-         machine as it is; 95 % intervals, with an arrow where they go on beyond the axis; hollow: of the screening only</figcaption>\
-         <svg class=ratios viewBox=\"0 0 {WIDTH} {:.0}\" role=img aria-label=\"Effects with their intervals\">\n",
+        "<section id=effects>\n<h2>Effects</h2>\n<figure><figcaption>{metric} with the change, as ratio to the machine as it is\
+         </figcaption><svg class=ratios viewBox=\"0 0 {WIDTH} {:.0}\" role=img aria-label=\"Effects with their intervals\">\n",
         bottom + 80.0
     ));
     for ratio in ticks(axis, RIGHT - BEGIN) {
@@ -162,7 +161,10 @@ fn effects(page: &mut Markup, report: &TuneReport<'_>) {
         }
         page.raw("</g>\n");
     }
-    page.raw("</svg></figure>\n</section>\n");
+    page.raw(
+        "</svg><p class=note>Bars: 95 % intervals, with an arrow where they go on beyond the axis. Hollow: of the screening \
+         only.</p></figure>\n</section>\n",
+    );
 }
 
 /// Writes the picture of latency against the work of the load, with a point for each confirmed change; nothing without
@@ -195,9 +197,8 @@ fn trade_off(page: &mut Markup, report: &TuneReport<'_>) {
     let x = |ratio: f64| LEFT + works.share(ratio) * (right - LEFT);
     let metric = report.tuned.screening.metric;
     page.add(format_args!(
-        "<section id=price>\n<h2>Latency and throughput</h2>\n<figure><figcaption>{metric} (upwards) against the work of \
-         the load (to the right), as ratios to the machine as it is; lower and farther right is better</figcaption>\
-         <svg class=ratios viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=img aria-label=\"Latency and throughput\">\n"
+        "<section id=price>\n<h2>Latency and throughput</h2>\n<figure><figcaption>{metric} against the work of the load</figcaption>\
+         <svg class=\"ratios plane\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" role=img aria-label=\"Latency and throughput\">\n"
     ));
     for ratio in ticks(latency, bottom - top) {
         let (color, width) = line_of(ratio);
@@ -236,7 +237,10 @@ fn trade_off(page: &mut Markup, report: &TuneReport<'_>) {
             Text(name)
         ));
     }
-    page.raw("</svg></figure>\n</section>\n");
+    page.add(format_args!(
+        "</svg><p class=note>Upwards {metric}, to the right work, as ratios to the machine as it is: lower and farther right \
+         is better.</p></figure>\n</section>\n"
+    ));
 }
 
 #[cfg(test)]
