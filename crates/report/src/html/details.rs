@@ -45,16 +45,19 @@ pub(super) fn by_thread(page: &mut Markup, members: &[Member<'_>], axes: &Axes) 
         return;
     }
     page.section("bythread", "later", "Threads of each cell", None);
+    page.raw("<div class=grid>\n");
     for (member, cpus) in several {
         let of = member.of_number();
+        page.raw("<div class=set>\n");
         keys(page, cpus.iter().map(|(cpu, _)| (format!("{of} {cpu}"), None)));
         let lines = cpus.iter().enumerate();
         let lines: Vec<_> = lines
             .map(|(color, (cpu, histogram))| Line { color, name: format!("{of} {cpu}"), histogram, whole: None })
             .collect();
         linear::write(page, &member.name(), &lines, are_fine(std::iter::once(&member.row)), axes);
+        page.raw("</div>\n");
     }
-    page.raw("</section>\n");
+    page.raw("</div></section>\n");
 }
 
 /// The CPUs with samples.
