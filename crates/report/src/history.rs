@@ -169,7 +169,8 @@ mod tests {
             details: String::new(),
             points: Vec::new(),
         };
-        SeriesHistory { series, standing, changes: found_unix_ms.iter().map(change).collect(), marks: Vec::new() }
+        let changes = found_unix_ms.iter().map(change).collect();
+        SeriesHistory { label: series.cell.clone(), series, standing, changes, marks: Vec::new() }
     }
 
     #[test]

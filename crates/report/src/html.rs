@@ -67,8 +67,10 @@ pub fn html(runs: &[Results<'_>]) -> String {
         axes.define(&mut page, first.require);
     }
     page.raw("<main id=top>\n");
-    if runs.len() > 1 {
-        top::answer(&mut page, None, &comparison::answer(&compared));
+    match published::answer(runs) {
+        Some(answer) => top::answer(&mut page, None, &answer),
+        None if runs.len() > 1 => top::answer(&mut page, None, &comparison::answer(&compared)),
+        None => {}
     }
     tops.iter().enumerate().for_each(|(index, top)| top::write(&mut page, top, letter(runs, index)));
     page.add(format_args!("<nav class=contents aria-label=Contents>\n{}</nav>\n", body.contents()));

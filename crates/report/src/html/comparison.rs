@@ -33,7 +33,7 @@ pub(super) fn answer(comparisons: &[Comparison]) -> Answer {
     };
     match comparisons.len() {
         1 => Answer::new(sentence),
-        all => Answer::new(format!("{} of {all} cells differ. {sentence}", different().count())),
+        all => Answer::new(format!("{} of {all} cells are shown to differ. {sentence}", different().count())),
     }
 }
 

@@ -1,14 +1,14 @@
 //! Published rows of the study that a run repeats, next to the run's own, without a ranking.
 
-use super::OwnRun;
 use super::markup::{Markup, Text};
 use super::matrix::{max, mean, ns};
 use super::table::{numbers, table as framed_table};
+use super::{OwnRun, Results, runs};
 use crate::published::{self, Row as PublishedRow};
 use crate::sections::latencies::dash;
 use crate::study;
 use punctual_analysis::wording::{count, duration};
-use punctual_analysis::{CellSummary, Row};
+use punctual_analysis::{Answer, CellSummary, Row};
 use punctual_model::{Host, Kernel, LabClock, Load, Study, StudyDefinition, stands_for};
 use std::collections::BTreeSet;
 
@@ -26,6 +26,14 @@ impl<'a> Topic<'a> {
     fn of(row: &'a PublishedRow) -> Topic<'a> {
         Topic { load: row.text("load"), our_load: row.get("our_load"), period_us: row.get("period_us") }
     }
+}
+
+/// The answer of the study that all these runs repeat; `None` unless its conclusions can be judged.
+pub(super) fn answer(runs: &[Results<'_>]) -> Option<Answer> {
+    let own: Vec<OwnRun<'_>> = runs::own(runs).map(|(_, run)| *run).collect();
+    let study = own.first()?.header.plan.study?;
+    let is_judged = !study.definition().tables.is_empty() && own.iter().all(|run| run.header.plan.study == Some(study));
+    (is_judged && own.len() == runs.len()).then(|| study::of_runs(study, &own, Vec::new()).answer)
 }
 
 /// Writes the study of runs: its tables and conclusions, or the published rows beside those of the first run where only
