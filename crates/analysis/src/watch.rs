@@ -452,10 +452,14 @@ fn doing(doing: Doing, named: impl Fn(i32) -> String) -> String {
     }
 }
 
+/// Priority of normal threads, nice 0, as the kernel counts.
+const USUAL_PRIORITY: i32 = 120;
+
 /// The account of a thread; `named` names those that it waited for, unless switches are missing.
 fn accounted(account: Account, has_gaps: bool, named: impl Fn(i32) -> String) -> TimeAccount {
     let culprit = |(culprit, sum): (&(i32, i32), &Sum)| match *culprit {
         (0, _) => ("idle".to_owned(), *sum),
+        (pid, USUAL_PRIORITY) => (named(pid), *sum),
         (pid, priority) => (format!("{} ({})", named(pid), priority_text(priority)), *sum),
     };
     TimeAccount {
