@@ -136,7 +136,7 @@ impl WatchedThreads {
         }
     }
 
-    /// Names nobody for whom a thread waited, from the beginning on.
+    /// Names no thread that had a CPU, from the beginning on.
     pub fn occupants_unknown(&mut self) {
         self.occupants_are_given = true;
         self.occupants.are_unknown = true;

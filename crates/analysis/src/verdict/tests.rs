@@ -548,8 +548,8 @@ fn a_limit_beyond_the_tail_is_kept_however_usual_latencies_differ_from_block_to_
     assert!(status == 0 && text.contains("none of 24 000 later"), "{text}");
 }
 
-/// The gate that docs/ci.md has numbers of: 12 blocks of 1 s at 1 ms on two CPUs, 24 000 wake-ups, of which one in `late_in` is 250 us
-/// late.
+/// The gate that docs/ci.md has numbers of: 12 blocks of 1 s at 1 ms on two CPUs, 24 000 wake-ups, of which one in
+/// `late_in` is 250 us late.
 fn gate(late_in: usize) -> RunBuilder {
     let mut run = RunBuilder::new();
     run.cell("none", "fifo:80").require("max=1ms,p999=200us");

@@ -274,8 +274,8 @@ pub struct TimeAccount {
     /// Time asleep, ns.
     #[serde(rename = "asleep_ns")]
     pub asleep: Span,
-    /// Threads that had the CPU meanwhile, with their priority if it is not nice 0, most time first, up to five; `idle`: nothing had it yet.
-    /// Empty where the trace does not show all switches, as a live one of some threads.
+    /// Threads that had the CPU meanwhile, with their priority if it is not nice 0, most time first, up to five;
+    /// `idle`: nothing had it yet. Empty where the trace does not show all switches, as a live one of some threads.
     pub waited_for: Vec<NamedTime>,
 }
 
