@@ -69,61 +69,54 @@ fn a_run_says_whether_its_period_is_kept() {
     relative.header.cells[0].task = "nanosleep".parse().unwrap();
     relative.measure(0, 0, |_, _| 5_000);
     let policies = ["other", "other:nice=-10", "fifo:80", "rr:10"];
-    for (run, answer) in [
-        (RunBuilder::new(), "cannot tell how late: nothing was measured"),
-        (unmeasured, "cannot tell how late: nothing was measured; measure 2 s more"),
-        (late(0, 0), "1 kHz is kept for 2 s: worst 5 us with FIFO 80 without load (p99 5 us)"),
-        (late(1, 1_000_000), "1 kHz is kept for 2 s: worst 1 ms with FIFO 80 without load (p99 5.02 us)"),
-        (late(1, 1_000_001), "1 kHz is not kept: 1 of 4 000 periods missed with FIFO 80 (worst 1 ms without load)"),
-        (late(1, 2_000_001), "1 kHz is not kept: 2 of 4 000 periods missed with FIFO 80 (worst 2 ms without load)"),
-        (late(20, 1_500_000), "1 kHz is not kept: 20 of 4 000 periods missed with FIFO 80 (worst 1.5 ms without load)"),
-        (
-            one("fifo:80", |_, _| i64::MAX),
-            "1 kHz is not kept: 3 998 of 4 000 periods missed with FIFO 80 (worst at least 2 s without load)",
-        ),
-        (
-            one("fifo:80", |_, cycle| if cycle == 1_999 { i64::MAX } else { 5_000 }),
-            "cannot tell whether 1 kHz is kept with FIFO 80: a wait was still open, 1 ms late so far; measure 2 s more",
-        ),
-        (
-            changed(|thread| thread.passed_over = 3),
-            "cannot tell whether 1 kHz is kept with FIFO 80: 6 of 4 000 due times were not seen, and may be later; measure 2 s more",
-        ),
-        (
-            changed(|thread| thread.lost = 1),
-            "cannot tell whether 1 kHz is kept with FIFO 80: 2 lost samples, which may be later; measure 2 s more",
-        ),
-        (
-            changed(|thread| thread.missed = 2),
-            "cannot tell whether 1 kHz is kept with FIFO 80: 4 of 4 000 due times were not seen, and may be later; measure 2 s more",
-        ),
-        (
-            part,
-            "cannot tell whether 1 kHz is kept with FIFO 80: the cell under messaging was not measured; measure 2 s more",
-        ),
-        (
-            other_unmeasured,
-            "1 kHz is kept for 2 s: worst 20 us with FIFO 80 without load (p99 20 us); SCHED_OTHER was not measured",
-        ),
-        (virtually, "1 kHz is kept for 2 s of virtual time: worst 5 us with FIFO 80 without load (p99 5 us)"),
-        (limited, "FAIL none/fifo:80: max 1.5 ms > 1 ms"),
-        (sleeps, "worst sleep error in 2 s: 60 us with SCHED_OTHER without load (p99 60 us)"),
-        (relative, "worst wake-up in 2 s: 5 us with FIFO 80 without load (p99 5 us)"),
-        (
-            one("deadline:200us/1ms/1ms", |_, _| 5_000),
-            "1 kHz is kept for 2 s: worst 5 us with SCHED_DEADLINE 200us/1ms/1ms without load (p99 5 us)",
-        ),
-        (
-            matrix(&["none", "messaging"], &["other", "fifo:80"], &["1ms"]),
-            "1 kHz is kept for 2 s: worst 23 us with FIFO 80 under messaging (p99 23 us); SCHED_OTHER is 302 ms late",
-        ),
-        (
-            matrix(&["none", "messaging", "messaging:groups=1"], &policies, &["1ms", "500us", "300us", "10ms", "2ms"]),
-            "a period of 300 us is kept for 2 s: worst 54 us with FIFO 80 under messaging:groups=1 (p99.9 54 us); SCHED_OTHER (500 Hz) is 302 ms late; SCHED_OTHER nice -10 (500 Hz) is 302 ms late; 17 others are less late",
-        ),
-    ] {
-        assert_eq!(summarise(&run.header, &run.entries).answer().to_string(), answer);
-    }
+    let said = [
+        RunBuilder::new(),
+        unmeasured,
+        late(0, 0),
+        late(1, 1_000_000),
+        late(1, 1_000_001),
+        late(1, 2_000_001),
+        late(20, 1_500_000),
+        one("fifo:80", |_, _| i64::MAX),
+        one("fifo:80", |_, cycle| if cycle == 1_999 { i64::MAX } else { 5_000 }),
+        changed(|thread| thread.passed_over = 3),
+        changed(|thread| thread.lost = 1),
+        changed(|thread| thread.missed = 2),
+        part,
+        other_unmeasured,
+        virtually,
+        limited,
+        sleeps,
+        relative,
+        one("deadline:200us/1ms/1ms", |_, _| 5_000),
+        matrix(&["none", "messaging"], &["other", "fifo:80"], &["1ms"]),
+        matrix(&["none", "messaging", "messaging:groups=1"], &policies, &["1ms", "500us", "300us", "10ms", "2ms"]),
+    ];
+    let said = said.map(|run| summarise(&run.header, &run.entries).answer().to_string());
+    let answers = [
+        "cannot tell how late: nothing was measured",
+        "cannot tell how late: nothing was measured; measure 2 s more",
+        "1 kHz is kept for 2 s: worst 5 us with FIFO 80 without load (p99 5 us)",
+        "1 kHz is kept for 2 s: worst 1 ms with FIFO 80 without load (p99 5.02 us)",
+        "1 kHz is not kept: 1 of 4 000 periods missed with FIFO 80 (worst 1 ms without load)",
+        "1 kHz is not kept: 2 of 4 000 periods missed with FIFO 80 (worst 2 ms without load)",
+        "1 kHz is not kept: 20 of 4 000 periods missed with FIFO 80 (worst 1.5 ms without load)",
+        "1 kHz is not kept: 3 998 of 4 000 periods missed with FIFO 80 (worst at least 2 s without load)",
+        "cannot tell whether 1 kHz is kept with FIFO 80: a wait was still open, 1 ms late so far; measure 2 s more",
+        "cannot tell whether 1 kHz is kept with FIFO 80: 6 of 4 000 due times were not seen, and may be later; measure 2 s more",
+        "cannot tell whether 1 kHz is kept with FIFO 80: 2 lost samples, which may be later; measure 2 s more",
+        "cannot tell whether 1 kHz is kept with FIFO 80: 4 of 4 000 due times were not seen, and may be later; measure 2 s more",
+        "cannot tell whether 1 kHz is kept with FIFO 80: the cell under messaging was not measured; measure 2 s more",
+        "1 kHz is kept for 2 s: worst 20 us with FIFO 80 without load (p99 20 us); SCHED_OTHER was not measured",
+        "1 kHz is kept for 2 s of virtual time: worst 5 us with FIFO 80 without load (p99 5 us)",
+        "FAIL none/fifo:80: max 1.5 ms > 1 ms",
+        "worst sleep error in 2 s: 60 us with SCHED_OTHER without load (p99 60 us)",
+        "worst wake-up in 2 s: 5 us with FIFO 80 without load (p99 5 us)",
+        "1 kHz is kept for 2 s: worst 5 us with SCHED_DEADLINE 200us/1ms/1ms without load (p99 5 us)",
+        "1 kHz is kept for 2 s: worst 23 us with FIFO 80 under messaging (p99 23 us); SCHED_OTHER is 302 ms late",
+        "a period of 300 us is kept for 2 s: worst 54 us with FIFO 80 under messaging:groups=1 (p99.9 54 us); SCHED_OTHER (500 Hz) is 302 ms late; SCHED_OTHER nice -10 (500 Hz) is 302 ms late; 17 others are less late",
+    ];
+    assert_eq!(said, answers);
 }
 
 /// A watched thread of 2 507 activations, `late` of them later than a deadline of 2 ms.
@@ -195,90 +188,43 @@ fn watched_threads_say_which_was_late_how_often_and_why() {
         one
     };
     let missing = || Some("events were lost".to_owned());
-    for (threads, explained, missing, answer) in [
-        (
-            vec![],
-            None,
-            None,
-            "cannot tell whether a thread is late: no watched thread waited twice in one call; measure 8 s more",
-        ),
-        (vec![], None, missing(), "cannot tell whether a thread is late: events were lost; measure 8 s more"),
-        (
-            vec![watched("controller", 0, 2_000)],
-            None,
-            None,
-            "controller was never late: 50 us of 2 ms at worst in 2 507 cycles",
-        ),
-        (
-            vec![watched("controller", 0, 2_000)],
-            Some(&lock),
-            missing(),
-            "cannot tell whether controller was late: events were lost; measure 8 s more",
-        ),
-        (vec![watched("controller", 1, 2_000)], Some(&none), None, "controller was late in 1 of 2 507 cycles"),
-        (
-            vec![watched("controller", 101, 2_000)],
-            Some(&lock),
-            None,
-            "controller was late in 101 of 2 507 cycles: 93 % waiting for a lock held by logger (nice 10)",
-        ),
-        (
-            vec![watched("controller", 101, 2_000)],
-            Some(&inversion),
-            missing(),
-            "controller was late in at least 101 of 2 507 cycles: 93 % priority inversion: lock held by logger (nice 10)",
-        ),
-        (
-            vec![watched("controller", 2_507, 2_000)],
-            Some(&lock),
-            None,
-            "controller was late in 2 507 of 2 507 cycles: 93 % waiting for a lock held by logger (nice 10)",
-        ),
-        (
-            vec![watched("controller", 101, 0)],
-            Some(&lock),
-            None,
-            "controller took 5 ms at worst in 2 507 cycles: 93 % waiting for a lock held by logger (nice 10)",
-        ),
-        (
-            vec![watched("sensor", 1, 2_000), watched("controller", 101, 2_000)],
-            Some(&two),
-            None,
-            "controller was late in 101 of 2 507 cycles: 93 % softirq RCU; 1 other thread late, too",
-        ),
-        (
-            vec![open(OpenKind::Silence)],
-            None,
-            None,
-            "controller was never late: 50 us of 2 ms at worst in 2 507 cycles",
-        ),
-        (
-            vec![watched("controller", 0, 2_000), watched("logger", 7, 0)],
-            Some(&lock),
-            None,
-            "controller was never late: 50 us of 2 ms at worst in 2 507 cycles, 93 % waiting for a lock held by logger (nice 10)",
-        ),
-        (
-            vec![watched("sensor", 0, 2_000), open(OpenKind::Wait)],
-            None,
-            None,
-            "cannot tell whether a thread was late: controller was not released for 6 s beyond its period (sleeps in futex); measure 8 s more",
-        ),
-        (
-            vec![open(OpenKind::Activation)],
-            None,
-            None,
-            "cannot tell whether controller was late: controller had not finished an activation after 6 s (sleeps in futex); measure 8 s more",
-        ),
-        (
-            vec![open(OpenKind::Activation)],
-            None,
-            missing(),
-            "cannot tell whether controller was late: events were lost; measure 8 s more",
-        ),
-    ] {
-        assert_eq!(of_threads(&threads, explained, missing, Span(8_000_000_000)).to_string(), answer);
-    }
+    let said = [
+        (vec![], None, None),
+        (vec![], None, missing()),
+        (vec![watched("controller", 0, 2_000)], None, None),
+        (vec![watched("controller", 0, 2_000)], Some(&lock), missing()),
+        (vec![watched("controller", 1, 2_000)], Some(&none), None),
+        (vec![watched("controller", 101, 2_000)], Some(&lock), None),
+        (vec![watched("controller", 101, 2_000)], Some(&inversion), missing()),
+        (vec![watched("controller", 2_507, 2_000)], Some(&lock), None),
+        (vec![watched("controller", 101, 0)], Some(&lock), None),
+        (vec![watched("sensor", 1, 2_000), watched("controller", 101, 2_000)], Some(&two), None),
+        (vec![open(OpenKind::Silence)], None, None),
+        (vec![watched("controller", 0, 2_000), watched("logger", 7, 0)], Some(&lock), None),
+        (vec![watched("sensor", 0, 2_000), open(OpenKind::Wait)], None, None),
+        (vec![open(OpenKind::Activation)], None, None),
+        (vec![open(OpenKind::Activation)], None, missing()),
+    ];
+    let said = said
+        .map(|(threads, explained, missing)| of_threads(&threads, explained, missing, Span(8_000_000_000)).to_string());
+    let answers = [
+        "cannot tell whether a thread is late: no watched thread waited twice in one call; measure 8 s more",
+        "cannot tell whether a thread is late: events were lost; measure 8 s more",
+        "controller was never late: 50 us of 2 ms at worst in 2 507 cycles",
+        "cannot tell whether controller was late: events were lost; measure 8 s more",
+        "controller was late in 1 of 2 507 cycles",
+        "controller was late in 101 of 2 507 cycles: 93 % waiting for a lock held by logger (nice 10)",
+        "controller was late in at least 101 of 2 507 cycles: 93 % priority inversion: lock held by logger (nice 10)",
+        "controller was late in 2 507 of 2 507 cycles: 93 % waiting for a lock held by logger (nice 10)",
+        "controller took 5 ms at worst in 2 507 cycles: 93 % waiting for a lock held by logger (nice 10)",
+        "controller was late in 101 of 2 507 cycles: 93 % softirq RCU; 1 other thread late, too",
+        "controller was never late: 50 us of 2 ms at worst in 2 507 cycles",
+        "controller was never late: 50 us of 2 ms at worst in 2 507 cycles, 93 % waiting for a lock held by logger (nice 10)",
+        "cannot tell whether a thread was late: controller was not released for 6 s beyond its period (sleeps in futex); measure 8 s more",
+        "cannot tell whether controller was late: controller had not finished an activation after 6 s (sleeps in futex); measure 8 s more",
+        "cannot tell whether controller was late: events were lost; measure 8 s more",
+    ];
+    assert_eq!(said, answers);
 }
 
 #[test]
@@ -296,29 +242,22 @@ fn an_explained_run_says_what_delayed_its_worst_wake_up() {
         one
     };
     let quiet = ExplainRecord { above: Some(Span(100_000)), ..ExplainRecord::default() };
-    for (run, answer) in [
-        (
-            explained_run(ExplainRecord::default(), 90_000),
-            "cannot tell why: too few wake-ups to know which are late (worst wake-up 90 us with FIFO 80 without load); measure 2 s more",
-        ),
-        (
-            explained_run(quiet.clone(), 100_000),
-            "no wake-up was later than 100 us with FIFO 80 without load (worst 100 us)",
-        ),
-        (explained_run(quiet, 100_001), "worst wake-up 100 us with FIFO 80 without load, whose cause was not captured"),
-        (
-            explained_run(spike(412_000, Cause::NonPreemptible, "kworker"), 412_000),
-            "worst wake-up 412 us with FIFO 80 without load: 95 % not preemptible by kworker (rescheduled in vmstat_update)",
-        ),
-        (
-            explained_run(spike(412_000, Cause::Ordinary, "the wake-up itself"), 412_000),
-            "worst wake-up 412 us with FIFO 80 without load: 95 % the wake-up itself (rescheduled in vmstat_update)",
-        ),
-        (
-            explained_run(spike(412_000, Cause::Steal, "hackbench"), 5_000_000),
-            "worst wake-up 5 ms with FIFO 80 without load, whose cause was not captured; of 1 wake-up above 150 us: 93 % CPU stalled by hackbench (rescheduled in vmstat_update)",
-        ),
-    ] {
-        assert_eq!(summarise(&run.header, &run.entries).answer().to_string(), answer);
-    }
+    let said = [
+        explained_run(ExplainRecord::default(), 90_000),
+        explained_run(quiet.clone(), 100_000),
+        explained_run(quiet, 100_001),
+        explained_run(spike(412_000, Cause::NonPreemptible, "kworker"), 412_000),
+        explained_run(spike(412_000, Cause::Ordinary, "the wake-up itself"), 412_000),
+        explained_run(spike(412_000, Cause::Steal, "hackbench"), 5_000_000),
+    ];
+    let said = said.map(|run| summarise(&run.header, &run.entries).answer().to_string());
+    let answers = [
+        "cannot tell why: too few wake-ups to know which are late (worst wake-up 90 us with FIFO 80 without load); measure 2 s more",
+        "no wake-up was later than 100 us with FIFO 80 without load (worst 100 us)",
+        "worst wake-up 100 us with FIFO 80 without load, whose cause was not captured",
+        "worst wake-up 412 us with FIFO 80 without load: 95 % not preemptible by kworker (rescheduled in vmstat_update)",
+        "worst wake-up 412 us with FIFO 80 without load: 95 % the wake-up itself (rescheduled in vmstat_update)",
+        "worst wake-up 5 ms with FIFO 80 without load, whose cause was not captured; of 1 wake-up above 150 us: 93 % CPU stalled by hackbench (rescheduled in vmstat_update)",
+    ];
+    assert_eq!(said, answers);
 }
