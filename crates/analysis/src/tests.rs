@@ -110,7 +110,7 @@ fn verdicts_have_their_examples() {
         Violation::Later {
             cell: cell(),
             ratio: 1.8,
-            said: "DIFFERENT: p99 of none/fifo:80 is 1.8 times higher than that of the baseline (1.5 to 2.2 times, 95 %, 12 \
+            said: "DIFFERENT: none/fifo:80 is later than the baseline: p99 is 1.8 times higher (1.5 to 2.2 times, 95 %, 12 \
                    blocks)"
                 .to_owned(),
         },

@@ -159,7 +159,7 @@ mod tests {
         let different = run(12, 3, Until::Decided);
         assert_eq!(ends_after(&different), Some(8), "8 of 8 in one direction");
         let said = decision(&different.header, &different.entries[..16]).unwrap();
-        assert!(said.starts_with("DIFFERENT: p99 of none/fifo:80 is 3 times higher than"), "{said}");
+        assert!(said.starts_with("DIFFERENT: none/fifo:80 is later than none/other: p99 is 3 times higher"), "{said}");
         let again = run(12, 1, Until::Decided);
         assert_eq!(ends_after(&again), Some(8), "8 blocks without any difference are equivalent");
         assert_eq!(ends_after(&run(12, 3, Until::Enough)), None, "24 s are too short to tell whether it is steady");

@@ -51,7 +51,7 @@ fn a_large_difference_is_found_and_said_in_times() {
     assert!((ratio.value - 0.25).abs() < 0.03 && ratio.interval.1 < 0.3, "{ratio:?}");
     assert_eq!(found.primary.metric, Metric::Quantile(Level::P99), "4 000 wake-ups have 4 above p99.9");
     let said = found.sentence();
-    assert!(said.starts_with("DIFFERENT: p99 of fifo:80 is ") && said.contains(" times lower than that of other ("));
+    assert!(said.starts_with("DIFFERENT: fifo:80 is earlier than other: p99 is ") && said.contains(" times lower ("));
     assert!(said.ends_with(" times, 95 %, 12 blocks)."), "{said}");
     assert!(found.remarks().is_empty() && found.secondary.iter().any(|m| m.metric == Metric::Max && m.differs()));
 }

@@ -20,10 +20,10 @@ impl Comparison {
         let (metric, blocks) = (primary.metric, things(*blocks, "block"));
         match (decision, primary.ratio) {
             (Decision::Different, Some(ratio)) => {
-                let way = if ratio.value > 1.0 { "higher" } else { "lower" };
+                let (is, way) = if ratio.value > 1.0 { ("later", "higher") } else { ("earlier", "lower") };
                 let (times, low, high) = times(&ratio);
                 format!(
-                    "DIFFERENT: {metric} of {b} is {times} times {way} than that of {a} \
+                    "DIFFERENT: {b} is {is} than {a}: {metric} is {times} times {way} \
                      ({low} to {high} times, 95 %, {blocks})."
                 )
             }

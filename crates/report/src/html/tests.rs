@@ -236,7 +236,7 @@ fn cells_are_compared_block_by_block() {
     for part in [
         "id=compared",
         "none/fifo:80 <small>against</small> none/other",
-        "<summary><b>DIFFERENT</b></summary>p99 of none/fifo:80 is",
+        "<summary><b>DIFFERENT</b></summary>none/fifo:80 is earlier than none/other: p99 is",
         " times lower<small>",
     ] {
         assert!(page.contains(part), "{part}");

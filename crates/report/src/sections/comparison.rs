@@ -171,8 +171,8 @@ mod tests {
     #[test]
     fn a_difference() {
         expect![[r#"
-            DIFFERENT: p99 of messaging/fifo:80 is 50.6 times lower than that of
-              messaging/other (47.8 to 53.5 times, 95 %, 12 blocks)
+            DIFFERENT: messaging/fifo:80 is earlier than messaging/other: p99 is 50.6 times
+              lower (47.8 to 53.5 times, 95 %, 12 blocks)
             p99 decides (by due time, margin 1.25, 12 blocks)
               messaging/other      112 us
               messaging/fifo:80   2.21 us   ratio 0.0198 [0.0187-0.0209]
