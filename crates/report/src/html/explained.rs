@@ -42,30 +42,34 @@ pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) -> bool {
             continue;
         }
         is_any = true;
+        let answer = run.summary.answer().to_string();
         page.section(&format!("explained{index}"), "", "Causes of late wake-ups", super::letter(runs, index));
         for (cell, explained) in &cells {
             if cells.len() > 1 {
                 page.add(format_args!("<h3>{}</h3>\n", Text(&cell.name)));
             }
             if let Some(said) = cell.not_caught() {
-                page.add(format_args!("<p><b>{}</b></p>\n", Prose(said)));
+                page.add(format_args!("<p class=quiet>{}</p>\n", Prose(said)));
             }
-            of_cell(page, explained, cell.stages.as_ref());
+            of_cell(page, explained, cell.stages.as_ref(), &answer);
         }
         page.raw("</section>\n");
     }
     is_any
 }
 
-/// Writes the pictures of a cell, then its tables, then its other timelines, folded.
-fn of_cell(page: &mut Markup, explained: &ExplainRecord, both: Option<&Stages>) {
-    explained.worst.first().iter().for_each(|worst| spike(page, worst));
+/// Writes the pictures of a cell, then its tables, then its other timelines, folded. The first timeline is that of the
+/// thread that the answer names, if it names one.
+fn of_cell(page: &mut Markup, explained: &ExplainRecord, both: Option<&Stages>, answer: &str) {
+    let is_named = |one: &Explanation| one.thread.as_ref().is_some_and(|thread| answer.starts_with(&thread.name));
+    let first = explained.worst.iter().position(is_named).unwrap_or(0);
+    explained.worst.get(first).iter().for_each(|worst| spike(page, worst));
     bar(page, explained);
     causes(page, explained);
-    let rest = explained.worst.get(1..).unwrap_or_default();
+    let rest: Vec<_> = explained.worst.iter().enumerate().filter(|(index, _)| *index != first).collect();
     if !rest.is_empty() {
         page.folded(&format!("Timelines of {}", things(rest.len() as u64, "more spike")), |page| {
-            rest.iter().for_each(|one| spike(page, one));
+            rest.iter().for_each(|(_, one)| spike(page, one));
         });
     }
     if let Some(both) = both {
