@@ -1,4 +1,4 @@
-//! Latency histograms and shares of later samples as gnuplot scripts with their data, one a plot: both axes logarithmic.
+//! Latency histograms and shares of later samples as gnuplot scripts with their data, one a plot, on log axes.
 //!
 //! One curve per cell; a single cell has one per CPU.
 

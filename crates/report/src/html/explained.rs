@@ -31,8 +31,8 @@ const NARROWEST: f64 = 3.0;
 /// The most segments listed below a timeline, the longest.
 const LISTED: usize = 8;
 
-/// Writes the causes of each explained cell: the worst timeline, the share of each cause, and the table. Returns whether
-/// there is one.
+/// Writes the causes of each explained cell: the worst timeline, the share of each cause, and the table. Returns
+/// whether there is one.
 pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) -> bool {
     let mut is_any = false;
     for (index, run) in runs::own(runs) {

@@ -42,8 +42,8 @@ impl Log {
         value.is_finite() && value > 0.0 && (self.from - 1e-9..=self.to + 1e-9).contains(&value.log10())
     }
 
-    /// Returns the path of an interval on the axis drawn between these places: a line across which ends in an arrow where
-    /// the interval goes on beyond the axis. `at` turns a place on the axis and one across it into a point.
+    /// Returns the path of an interval on the axis drawn between these places: a line that ends in an arrow where the
+    /// interval goes on beyond the axis. `at` turns a place on the axis and one across it into a point.
     pub(super) fn interval(
         self,
         (begin, end): (f64, f64),

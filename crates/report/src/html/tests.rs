@@ -21,8 +21,8 @@ fn page(run: &RunBuilder) -> String {
     page
 }
 
-/// Checks the properties of every page: the answer comes first, it loads nothing, its names are unique, its links lead somewhere, and no number
-/// of a picture is none.
+/// Checks the properties of every page: the answer comes first, it loads nothing, its names are unique, its links lead
+/// somewhere, and no number of a picture is none.
 fn check(page: &str) {
     assert!(page.starts_with("<!doctype html>") && page.ends_with("</html>\n"));
     let body = page.split("</style>").nth(1).unwrap().split("<script>").next().unwrap();
