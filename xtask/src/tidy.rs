@@ -24,7 +24,7 @@ use tree::Tree;
 /// A rule: returns all violations in the tree.
 type Rule = fn(&Tree) -> Vec<Violation>;
 
-const RULES: [Rule; 17] = [
+const RULES: [Rule; 18] = [
     edges::crates,
     edges::floors,
     circles::circles,
@@ -41,6 +41,7 @@ const RULES: [Rule; 17] = [
     clock::unread,
     clock::ignored,
     words::avoided,
+    words::pointers,
     words::width,
 ];
 

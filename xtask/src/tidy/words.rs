@@ -102,6 +102,29 @@ pub(super) fn width(tree: &Tree) -> Vec<Violation> {
     found
 }
 
+/// Checks that texts of the program, in `crates/*/src`, plans and studies, do not point to pages of docs/, which are not
+/// installed.
+pub(super) fn pointers(tree: &Tree) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let is_text = |path: &str| {
+        path.starts_with("crates/") && path.contains("/src/")
+            || ["plans/", "studies/"].iter().any(|dir| path.starts_with(dir))
+    };
+    for file in [".rs", ".txt", ".toml"].iter().flat_map(|end| tree.files(end)).filter(|file| is_text(&file.path)) {
+        let mut is_test = file.is_test();
+        for (number, line) in file.lines() {
+            is_test |= line.trim() == "#[cfg(test)]";
+            let code = line.split(" // ").next().unwrap_or_default();
+            let is_pointer = code.contains("docs/") && code.contains(".md") && !code.contains("include_str!");
+            if is_pointer && !is_test && !line.trim_start().starts_with("//") {
+                let what = "a text points to a page of docs/, which is not installed";
+                found.push(Violation::new(&file.path, number, what, "write punctual help guide NAME"));
+            }
+        }
+    }
+    found
+}
+
 /// The line without what stands between backticks, in lower case.
 fn without_code(line: &str) -> String {
     line.split('`').step_by(2).collect::<Vec<_>>().join("`").to_lowercase()
@@ -138,6 +161,24 @@ mod tests {
             ("a.rs", "\"`x` is no link\"\n", vec![format!("a.rs:1: `is no`: {INVERTED}; {INVALID}")]),
         ] {
             assert_eq!(lines(avoided, &[(path, text)]), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn texts_point_to_what_is_installed() {
+        let what = "a text points to a page of docs/, which is not installed; write punctual help guide NAME";
+        for (path, text, is_found) in [
+            ("crates/a/src/b.rs", "const A: &str = \"\\\nsee docs/b.md\";\n", true),
+            ("crates/a/src/b.txt", "\nsee docs/b.md\n", true),
+            ("plans/b.toml", "\n# docs/b.md\n", true),
+            ("crates/a/src/b.rs", "\ninclude_str!(\"../docs/b.md\")\n", false),
+            ("crates/a/src/b.rs", "\n/// See docs/b.md\nf(); // docs/b.md\n", false),
+            ("crates/a/src/b.rs", "#[cfg(test)]\n\"docs/b.md\"\n", false),
+            ("crates/a/tests/b.rs", "\n\"docs/b.md\"\n", false),
+            ("xtask/src/b.rs", "\n\"docs/b.md\"\n", false),
+        ] {
+            let want = if is_found { vec![format!("{path}:2: {what}")] } else { vec![] };
+            assert_eq!(lines(pointers, &[(path, text)]), want, "{text}");
         }
     }
 

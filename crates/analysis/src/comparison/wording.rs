@@ -152,14 +152,14 @@ impl Refusal {
             ),
             Refusal::Separate => {
                 "confounded with drift: one was measured before the other. Measure both in one run, or in alternation \
-                 (docs/compare.md); --force compares anyway."
+                 (punctual help guide compare); --force compares anyway."
                     .to_owned()
             }
             Refusal::NoBlocks { forced } => {
                 let force = if *forced { "--force does not help: ratios need blocks. " } else { "" };
                 format!(
                     "confounded with drift: imported measurements have no blocks, each is one run. {force}\
-                     Measure both again in one run (docs/compare.md)."
+                     Measure both again in one run (punctual help guide compare)."
                 )
             }
             Refusal::FewBoots { boots } => format!(

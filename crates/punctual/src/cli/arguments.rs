@@ -18,6 +18,7 @@ mod plan;
 mod results;
 mod store;
 mod study;
+mod topics;
 mod tune;
 mod watch;
 
@@ -27,7 +28,7 @@ pub(super) use doctor::DoctorArguments;
 pub(super) use explain::{ExplainArguments, MethodOrRun};
 pub(super) use export::{Engine, ExportArguments, ExportCommand, PerfettoArguments};
 pub(super) use frontier::FrontierArguments;
-pub(super) use help::{command, page};
+pub(super) use help::{COLUMNS, command, page, screen, wrapped};
 pub(super) use internal::{CellArguments, LaunchArguments, OperationArguments, SuperviseArguments};
 pub(super) use lab::{
     LabArguments, LabBisectArguments, LabCheckArguments, LabCheckConfigArguments, LabCommand, LabFetchArguments,
@@ -45,6 +46,7 @@ pub(super) use store::{
     StoreName, StoreQueryArguments,
 };
 pub(super) use study::{StudyArguments, StudyCommand, StudyFormat, StudyRunArguments, StudyShowArguments};
+pub(super) use topics::LISTS;
 pub(super) use tune::TuneArguments;
 pub(super) use watch::WatchArguments;
 
@@ -141,7 +143,7 @@ pub(super) enum Command {
     Completion(CompletionArguments),
     /// Write the man pages of all commands into a directory
     Man(ManArguments),
-    /// Show the help of a command
+    /// Show the help of a command or topic: loads, findings, guides ...
     Help(HelpArguments),
     /// Measure one cell: JSON in on stdin, JSON out on stdout
     #[command(hide = true)]
@@ -413,8 +415,8 @@ pub(super) struct ManArguments {
 
 #[derive(Debug, Args)]
 pub(super) struct HelpArguments {
-    /// Command, e.g. measure, or measure cost [default: all]
-    #[arg(value_name = "COMMAND")]
+    /// Command, e.g. measure cost; or a topic, e.g. loads, findings; `topics` lists them [default: all commands]
+    #[arg(value_name = "NAME")]
     pub(super) path: Vec<String>,
 }
 

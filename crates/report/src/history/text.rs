@@ -35,7 +35,7 @@ impl History {
 /// What the test promises.
 pub(crate) fn limits() -> &'static str {
     "If runs are independent, one false alarm of all these series together is expected in ten years of nightly runs \
-     (docs/history.md)."
+     (punctual help guide history)."
 }
 
 /// A row for each series.

@@ -51,6 +51,9 @@ const CHOICE: [&str; 11] =
 pub struct Columns(u16);
 
 impl Columns {
+    /// Names of all columns.
+    pub const KNOWN: &[&str] = &CHOICE;
+
     fn has(self, head: &str) -> bool {
         // Sleeps and activations are the samples of their tables.
         let head = match head {

@@ -86,7 +86,7 @@ const EXCLUSIONS: &[Exclusion] = &[
     }),
     (&["[roles]"], |cell| {
         let is_guest = cell.kernel != Kernel::Running;
-        is_guest.then(|| "lab guests, which have their own (docs/response.md)".to_owned())
+        is_guest.then(|| "lab guests, which have their own (punctual help guide response)".to_owned())
     }),
     (&["load_cpus", "load_policy", "load_must_hold", "prepare"], |cell| {
         let roles = &cell.conditions.roles;

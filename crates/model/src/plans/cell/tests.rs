@@ -244,7 +244,7 @@ fn roles_that_nobody_can_have_are_refused() {
         ),
         (
             &|cell| cell.kernel = "debian:6.1".parse().unwrap(),
-            "[roles] does not apply to lab guests, which have their own (docs/response.md); leave it out",
+            "[roles] does not apply to lab guests, which have their own (punctual help guide response); leave it out",
         ),
         (
             &|cell| cell.conditions.roles = Roles { target_cpu: Some(1), ..Roles::default() },

@@ -91,7 +91,10 @@ impl Plan {
         };
         for kernel in &mut self.axes.kernel {
             let Kernel::Lab(kernel) = kernel else {
-                return Err("boot words are tried in the lab only; name its kernel in [axes] (docs/lab.md)".to_owned());
+                return Err(
+                    "boot words are tried in the lab only; name its kernel in [axes] (punctual help guide lab)"
+                        .to_owned(),
+                );
             };
             if value != Knob::AS_IS {
                 kernel.replace_argument(word, &text)?;

@@ -11,8 +11,8 @@ load=none,policy=fifo:80.
 Exit status: 0 equivalent, 1 error, 2 different, 3 undecided.
 
 Two cells of one run are compared block by block; two runs only if they were
-measured in alternation (docs/compare.md). Imported measurements are only shown
-side by side. Undecided does not mean equal.";
+measured in alternation (punctual help guide compare). Imported measurements are
+only shown side by side. Undecided does not mean equal.";
 
 #[derive(Debug, Args)]
 #[command(after_help = AFTER)]

@@ -1,11 +1,13 @@
-//! The layout of help: options that most need first, an example above them, forms of values below.
+//! The layout of help: `-h` is one screen, `--help` is whole; forms of values are topics of their own.
 
-use super::{Arguments, RunFormat};
-use clap::{Arg, ArgAction, Command, CommandFactory, ValueEnum};
-use punctual_model::{Load, Method, Policy, Task};
+use super::{Arguments, topics};
+use clap::{Arg, ArgAction, Command, CommandFactory};
 
 /// Columns of help.
-const COLUMNS: usize = 80;
+pub(in crate::cli) const COLUMNS: usize = 80;
+
+/// Lines of a screen.
+const LINES: usize = 24;
 
 /// As clap's, with `before_help`, the examples, below the usage.
 const TEMPLATE: &str = "{about-with-newline}\n{usage-heading} {usage}\n{before-help}{all-args}{after-help}";
@@ -68,32 +70,73 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("cyclictest", &["punctual cyclictest -S -m -p 80 -i 200 -D 1m -q"]),
     ("completion", &["punctual completion bash > /etc/bash_completion.d/punctual"]),
     ("man", &["punctual man /usr/local/share/man/man1"]),
-    ("help", &["punctual help measure cost"]),
+    ("help", &["punctual help measure cost", "punctual help loads"]),
 ];
 
-/// Groups of commands on the first page of help. Commands of no group follow under [`MORE`].
+/// Groups of commands. The first one answers questions; `punctual -h` shows no other.
 const GROUPS: &[(&str, &[&str])] = &[
-    ("Measure", &["run", "plan", "study", "measure", "explain", "watch", "frontier", "tune", "doctor"]),
-    ("Results", &["show", "report", "compare", "check", "list", "history"]),
+    ("Questions", &["run", "measure", "doctor", "watch", "explain", "compare", "check", "tune", "study", "show"]),
+    ("More measurements", &["frontier", "monitor", "capture", "load", "plan", "respond", "cyclictest"]),
+    ("Results", &["report", "list", "history", "store", "import", "merge"]),
+    ("Machines", &["lab", "export", "recover"]),
+    ("This program", &["help", "man", "completion"]),
 ];
-
-/// Heading of the commands that few need.
-const MORE: &str = "More commands";
 
 /// The definition of the whole command line, with the layout of its help.
 pub(in crate::cli) fn command() -> Command {
     let command = laid_out(Arguments::command(), "");
-    let template = TEMPLATE.replace("{all-args}", &format!("{}Options:\n{{options}}", groups(&command)));
+    let template = template(&command, GROUPS);
     command.help_template(template)
 }
 
-/// The help of a command of the definition, after `Command::build`.
+/// The whole help of a command of the definition, after `Command::build`.
 pub(in crate::cli) fn page(command: &Command) -> String {
-    command.clone().render_help().to_string().lines().map(wrapped).collect()
+    wrapped_lines(&command.clone().render_help().to_string())
+}
+
+/// The first screen of the help of a command: without the options that have a heading of their own.
+pub(in crate::cli) fn screen(command: &Command) -> String {
+    let name = command.get_bin_name().unwrap_or(command.get_name());
+    let is_root = command.get_name() == name;
+    let mut short = command.clone().mut_args(|arg| {
+        let is_first = arg.get_help_heading().is_none() && arg.get_id() != "help";
+        if is_first { arg } else { arg.hide(true) }
+    });
+    if is_root {
+        let template = template(command, &GROUPS[..1]).replace("Options:\n{options}", "");
+        short = short.help_template(template).after_help(
+            "All commands: punctual --help. One of them: punctual COMMAND -h, or --help for\n\
+             all its options. Lists, findings, guides: punctual help topics",
+        );
+    } else {
+        let text = format!("{}All options: {name} --help", values(&short));
+        short = short.after_help(text);
+    }
+    let text = wrapped_lines(&short.render_help().to_string());
+    // What a long one has no room for: further examples, then blank lines.
+    let mut lines: Vec<_> = text.lines().collect();
+    lines.dedup();
+    if lines.len() > LINES {
+        lines.retain(|line| !line.starts_with("         punctual "));
+    }
+    while let Some(blank) = lines.iter().rposition(|line| line.is_empty()).filter(|_| lines.len() > LINES) {
+        lines.remove(blank);
+    }
+    lines.join("\n") + "\n"
+}
+
+/// The template of the first page, with these groups of commands.
+fn template(command: &Command, groups: &[(&str, &[&str])]) -> String {
+    TEMPLATE.replace("{all-args}", &format!("{}Options:\n{{options}}", listed(command, groups)))
+}
+
+/// Lines of any text, each wrapped.
+fn wrapped_lines(text: &str) -> String {
+    text.lines().map(wrapped).collect()
 }
 
 /// A line, wrapped at [`COLUMNS`] to the column where its description begins. clap wraps too, with three crates more.
-fn wrapped(line: &str) -> String {
+pub(in crate::cli) fn wrapped(line: &str) -> String {
     let start = line.len() - line.trim_start().len();
     let gap = line[start..].find("  ").filter(|_| start > 0);
     let indent = gap.map_or(start, |gap| line.len() - line[start + gap..].trim_start().len());
@@ -127,7 +170,7 @@ fn laid_out(command: Command, path: &str) -> Command {
         let help = Arg::new("help").short('h').long("help").action(ArgAction::HelpShort).help("Print help");
         command.disable_help_flag(true).arg(help)
     };
-    let notes = [notes(&command), command.get_after_help().map(ToString::to_string).unwrap_or_default()];
+    let notes = [values(&command), command.get_after_help().map(ToString::to_string).unwrap_or_default()];
     let notes = notes.into_iter().filter(|note| !note.is_empty()).collect::<Vec<_>>().join("\n");
     let command = if notes.is_empty() { command } else { command.after_help(notes) };
     command.help_template(TEMPLATE).mut_subcommands(|below| {
@@ -136,52 +179,27 @@ fn laid_out(command: Command, path: &str) -> Command {
     })
 }
 
-/// Forms of the values that options of this command take.
-fn notes(command: &Command) -> String {
+/// Names the topics with the forms of values that arguments of this command take.
+fn values(command: &Command) -> String {
     let visible: Vec<_> = command.get_arguments().filter(|arg| !arg.is_hide_set()).collect();
-    let has = |id: &str| visible.iter().any(|arg| arg.get_id() == id);
-    let forms = |name: &str, known: &[&str]| format!("{name}: {}\n", known.join(", "));
-    let mut text = String::new();
-    if has("task") {
-        // A search for a period needs due times.
-        text += &forms("METHOD", if has("confirm") { Method::KNOWN } else { Task::KNOWN });
-        text += "CLOCK: monotonic, realtime, boottime, tai\n";
+    let names = topics::LISTS.iter().filter(|list| visible.iter().any(|arg| list.is_of(arg))).map(|list| list.name);
+    match names.collect::<Vec<_>>().join("|") {
+        names if names.is_empty() => names,
+        names => format!("Values: punctual help {names}\n"),
     }
-    if has("policy") {
-        text += &forms("POLICY", Policy::KNOWN);
-        text += "`fifo` and `rr` alone have priority 80.\n";
-    }
-    if has("load") {
-        text += &forms("LOAD", Load::KNOWN);
-        text += "Several with +, e.g. messaging+disk; `punctual load --list` describes them.\n";
-    }
-    if visible.iter().any(|arg| arg.get_value_names().is_some_and(|names| names.iter().any(|name| name == "LINK"))) {
-        text += "LINK: udp:HOST:PORT, serial:/dev/ttyX,BAUD, serial-loop:/dev/ttyX, gpio:CHIP/IN,OUT, \
-                 gpio-loop:CHIP/IN,OUT, parport:/dev/parportN, uio:/dev/uioN\n";
-    }
-    if visible.iter().any(|arg| arg.get_id() == "format" && arg.is_hide_possible_values_set()) {
-        let formats = RunFormat::value_variants().iter().filter_map(ValueEnum::to_possible_value);
-        let formats: Vec<_> = formats.map(|format| format.get_name().to_owned()).collect();
-        text += &format!("FORMAT: {}\n", formats.join(", "));
-    }
-    text
 }
 
-/// The commands of the first page, by groups.
-fn groups(command: &Command) -> String {
+/// These groups of commands, a line each.
+fn listed(command: &Command, groups: &[(&str, &[&str])]) -> String {
     let visible: Vec<_> = command.get_subcommands().filter(|below| !below.is_hide_set()).collect();
     let width = visible.iter().map(|below| below.get_name().len()).max().unwrap_or(0);
-    let line = |name: &str| {
-        let below = visible.iter().find(|below| below.get_name() == name)?;
+    let line = |name: &&str| {
+        let below = visible.iter().find(|below| below.get_name() == *name)?;
         Some(format!("  {name:width$}  {}\n", below.get_about().map(ToString::to_string).unwrap_or_default()))
     };
-    let group = |(title, names): (&str, Vec<&str>)| {
-        format!("{title}:\n{}\n", names.into_iter().filter_map(line).collect::<String>())
-    };
-    let is_grouped = |name: &str| GROUPS.iter().any(|(_, names)| names.contains(&name));
-    let others = visible.iter().map(|below| below.get_name()).filter(|name| !is_grouped(name)).collect();
-    let named = GROUPS.iter().map(|(title, names)| (*title, names.to_vec()));
-    named.chain([(MORE, others)]).map(group).collect()
+    let group =
+        |(title, names): &(&str, &[&str])| format!("{title}:\n{}\n", names.iter().filter_map(line).collect::<String>());
+    groups.iter().map(group).collect()
 }
 
 #[cfg(test)]

@@ -9,8 +9,8 @@ use std::path::PathBuf;
 const EXIT_STATUS: &str = "\
 A store is a file of SQLite, or a database of PostgreSQL by URL, e.g.
 postgresql://lab@db.example/lab; default: the variable PUNCTUAL_STORE, or
-punctual/store.sqlite in $XDG_DATA_HOME or ~/.local/share. docs/history.md
-describes its tables.
+punctual/store.sqlite in $XDG_DATA_HOME or ~/.local/share. Its tables: punctual
+help guide history.
 
 Exit status: 0 done, 1 error.";
 

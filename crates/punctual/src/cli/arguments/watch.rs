@@ -46,8 +46,8 @@ pub(in crate::cli) struct WatchArguments {
     /// Threads that wake each other, e.g. sensor,controller,actuator: end-to-end latency, and where it was spent
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = heading::TIMING)]
     pub(in crate::cli) chain: Vec<String>,
-    /// Time that is the result: from the release to the end (response), or until the program runs (latency)
-    #[arg(long, value_name = "TIME", default_value = "response", help_heading = heading::TIMING)]
+    /// Metric: response (from the release to the end), or latency (until the program runs)
+    #[arg(long, value_name = "METRIC", default_value = "response", help_heading = heading::TIMING)]
     pub(in crate::cli) sample: String,
     /// System call in which the threads wait for their next activation, e.g. futex [default: found]
     #[arg(long, value_name = "CALL", help_heading = heading::TIMING)]

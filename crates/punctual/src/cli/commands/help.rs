@@ -1,5 +1,9 @@
 //! `punctual help`, `man`, `completion`: what the commands are, for people and shells.
 
+mod guides;
+mod markdown;
+mod topics;
+
 use super::cyclictest;
 use crate::cli::arguments::{CompletionArguments, CyclictestArguments, HelpArguments, ManArguments, command, page};
 use crate::cli::terminal::{Outcome, output, usage};
@@ -17,7 +21,14 @@ pub(super) fn help(arguments: &HelpArguments) -> Outcome {
     let mut shown = &root;
     for word in &arguments.path {
         let below = shown.find_subcommand(word).filter(|below| !below.is_hide_set());
-        shown = below.ok_or_else(|| usage::unknown_command(shown, word))?;
+        let Some(below) = below else {
+            let words: Vec<_> = arguments.path.iter().map(String::as_str).collect();
+            return match topics::text(&words) {
+                Some(text) => output::write(text?.as_bytes()).map(|()| 0),
+                None => Err(usage::unknown_command(shown, word).into()),
+            };
+        };
+        shown = below;
     }
     output::write(page(shown).as_bytes())?;
     Ok(0)
@@ -119,7 +130,7 @@ mod tests {
         };
         let measure = page("punctual-measure.1");
         for text in
-            [".TH punctual-measure 1 \"\" ", ".SH LOAD", "load\\-must\\-hold", ".SH EXAMPLES", "POLICY: other, "]
+            [".TH punctual-measure 1 \"\" ", ".SH LOAD", "load\\-must\\-hold", ".SH EXAMPLES", "punctual help methods|"]
         {
             assert!(measure.contains(text), "{text}: {measure}");
         }

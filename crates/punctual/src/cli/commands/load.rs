@@ -182,12 +182,18 @@ fn list(format: Format) -> Outcome {
         output::write(&text)?;
         return Ok(0);
     }
-    let mut text = table(output::style(true).width);
-    text += "\nLatency: maximum of a real-time thread on Linux 6.1 with preempt=none, preempt=full and\n";
-    text += "PREEMPT_RT, in virtual time.\n";
-    text += "Several at once: messaging+disk. Plans name their own in [loads]; see docs/loads.md.\n";
+    let text = listed(output::style(true).width) + "More: punctual help guide loads\n";
     output::write(text.as_bytes())?;
     Ok(0)
+}
+
+/// All loads, in `width` columns.
+pub(super) fn listed(width: usize) -> String {
+    let mut text = table(width);
+    text += "\nLatency: maximum of a real-time thread on Linux 6.1 with preempt=none,\n";
+    text += "  preempt=full and PREEMPT_RT, in virtual time.\n";
+    text += "Several at once: messaging+disk. Plans name their own in [loads].\n";
+    text
 }
 
 /// A row for each load, wrapped into `width` columns.

@@ -5,7 +5,7 @@ mod libvirt;
 mod ready;
 
 pub(super) use dry_run::dry_run;
-pub(super) use ready::{command, needs_root};
+pub(super) use ready::{all, command, needs_root};
 
 use super::consent::Origin;
 use crate::cli::arguments::RunArguments;

@@ -11,7 +11,7 @@ use punctual_campaign::{Interrupted, forecast};
 use punctual_host::HostFs;
 use punctual_model::{Setting, Study, StudyWay, shell_word};
 use punctual_report::study::{StudyList, StudyReport, WayReport, of_runs};
-use punctual_report::{Results, html};
+use punctual_report::{Results, Style, html};
 use std::error::Error;
 use std::path::{Path, PathBuf};
 use std::time::SystemTime;
@@ -22,20 +22,23 @@ pub(super) fn command(command: StudyCommand) -> Outcome {
         return Err(punctual_model::left_out("published studies", "studies").into());
     }
     match command {
-        StudyCommand::List(arguments) => list(arguments.format),
+        StudyCommand::List(arguments) => {
+            output::write(&list(arguments.format, output::style(false))?)?;
+            Ok(0)
+        }
         StudyCommand::Show(arguments) => show(&arguments),
         StudyCommand::Run(arguments) => carry_out(&arguments),
     }
 }
 
-fn list(format: Format) -> Outcome {
+/// The list of all studies.
+pub(super) fn list(format: Format, style: Style) -> Result<Vec<u8>, Box<dyn Error>> {
     let (list, mut text) = (StudyList::new(), Vec::new());
     match format {
-        Format::Text => list.text(&mut text, output::style(false))?,
+        Format::Text => list.text(&mut text, style)?,
         Format::Json => output::json(&mut text, &list)?,
     }
-    output::write(&text)?;
-    Ok(0)
+    Ok(text)
 }
 
 fn show(arguments: &StudyShowArguments) -> Outcome {

@@ -3,7 +3,7 @@
 mod cyclictest_options;
 
 use super::{note, output};
-use crate::cli::arguments::{command, page};
+use crate::cli::arguments::{command, page, screen};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{Command, Error};
 use punctual_model::{CpuSet, Load, Policy, Span, nearest};
@@ -31,7 +31,10 @@ pub(in crate::cli) fn report(err: &Error, words: &[OsString], status: u8) -> Exi
     if !err.use_stderr() && histogram.is_none() {
         // `--help` and `--version`. A closed pipe is not an error.
         let _ = match err.kind() {
-            ErrorKind::DisplayHelp => output::write(page(typed.command()).as_bytes()),
+            ErrorKind::DisplayHelp if typed.rest.iter().any(|word| word == "--help") => {
+                output::write(page(typed.command()).as_bytes())
+            }
+            ErrorKind::DisplayHelp => output::write(screen(typed.command()).as_bytes()),
             _ => output::write(format!("{}\n", err.to_string().trim_end()).as_bytes()),
         };
         return ExitCode::SUCCESS;

@@ -1,10 +1,6 @@
 //! Help fits a screen, and its examples can be typed.
 
 use super::*;
-use crate::cli::arguments::heading;
-
-/// Lines of a screen.
-const LINES: usize = 24;
 
 /// Each visible command with its words after `punctual`, but cyclictest, which prints help of its own.
 fn commands() -> Vec<(String, Command)> {
@@ -23,39 +19,38 @@ fn commands() -> Vec<(String, Command)> {
     all
 }
 
-/// The part of a help before the options and notes that few need.
-fn first_part(help: &str) -> &str {
-    let few_need = [
-        heading::EXTENT,
-        heading::BASELINE,
-        heading::LOAD,
-        heading::TIMING,
-        heading::SPIKES,
-        heading::MACHINE,
-        heading::OUTPUT,
-        MORE,
-        "METHOD",
-        "POLICY",
-        "LOAD",
-        "LINK",
-        "FORMAT",
-        "Exit status",
-    ];
-    let starts = few_need.iter().filter_map(|title| help.find(&format!("\n{title}:")));
-    &help[..starts.min().unwrap_or(help.len())]
+#[test]
+fn a_screen_has_what_most_need_with_an_example() {
+    for (path, command) in commands() {
+        let (screen, page) = (screen(&command), page(&command));
+        assert!(screen.lines().count() <= LINES, "{path}: {} lines\n{screen}", screen.lines().count());
+        assert!(screen.contains("\nExample: "), "{path}: no example\n{screen}");
+        for text in [&screen, &page] {
+            let wide: Vec<_> = text.lines().filter(|line| line.chars().count() > COLUMNS).collect();
+            assert!(wide.is_empty(), "{path}: {wide:#?}");
+            assert!(!text.contains("docs/"), "{path}: names a file that is not installed\n{text}");
+        }
+        for arg in command.get_arguments().filter(|arg| !arg.is_hide_set() && arg.get_id() != "help") {
+            let shown = arg.get_long().map_or_else(|| arg.to_string(), |long| format!("--{long}"));
+            assert!(page.contains(&shown), "{path}: {shown}\n{page}");
+            let is_first = arg.get_help_heading().is_none() && !path.is_empty();
+            // After a short option, too.
+            let begins =
+                |line: &str| line.starts_with(&shown) || line.get(4..).is_some_and(|line| line.starts_with(&shown));
+            assert_eq!(screen.lines().map(str::trim_start).any(begins), is_first, "{path}: {shown}\n{screen}");
+        }
+    }
 }
 
 #[test]
-fn what_most_need_fits_a_screen_with_an_example() {
-    for (path, command) in commands() {
-        let help = page(&command);
-        let first = first_part(&help);
-        assert!(first.trim_end().lines().count() <= LINES, "{path}: {} lines\n{first}", first.lines().count());
-        assert!(first.contains("\nExample: "), "{path}: no example\n{first}");
-        assert!(path.is_empty() || first.contains("-h, --help"), "{path}\n{first}");
-        let wide: Vec<_> = help.lines().filter(|line| line.chars().count() > COLUMNS).collect();
-        assert!(wide.is_empty(), "{path}: {wide:#?}");
-    }
+fn forms_of_values_are_topics() {
+    let page = |path: &str| commands().into_iter().find(|(name, _)| name == path).map(|(_, command)| page(&command));
+    let measure = page("measure").unwrap();
+    assert!(
+        measure.contains("\nValues: punctual help methods|policies|loads|formats|percentiles|settings\n"),
+        "{measure}"
+    );
+    assert!(page("merge").is_some_and(|merge| !merge.contains("Values:")));
 }
 
 #[test]

@@ -59,8 +59,7 @@ pub(in crate::cli) fn command(command: &PlanCommand) -> Outcome {
     match command {
         PlanCommand::Show(arguments) => text.extend_from_slice(text_of(&arguments.name)?.as_bytes()),
         PlanCommand::List(arguments) => {
-            let plans: Result<Vec<_>, _> = ALL.iter().map(|(name, text)| listed(name, text)).collect();
-            let plans = ReadyPlans { plans: plans? };
+            let plans = ReadyPlans { plans: all()? };
             match arguments.format {
                 Format::Text => punctual_report::ready_plans(&plans, &mut text, output::style(false))?,
                 Format::Json => output::json(&mut text, &plans)?,
@@ -69,6 +68,11 @@ pub(in crate::cli) fn command(command: &PlanCommand) -> Outcome {
     }
     output::write(&text)?;
     Ok(0)
+}
+
+/// All ready plans.
+pub(in crate::cli) fn all() -> Result<Vec<ReadyPlan>, Box<dyn Error>> {
+    ALL.iter().map(|(name, text)| listed(name, text)).collect()
 }
 
 fn listed(name: &'static str, text: &str) -> Result<ReadyPlan, Box<dyn Error>> {

@@ -26,7 +26,7 @@ pub(super) fn asked(arguments: &TuneArguments) -> Result<(Plan, Option<Origin>),
         (plan.duration, plan.cycles, plan.min_cycles) = (duration, None, None);
     }
     if plan.knobs.is_empty() && arguments.plan.is_some() {
-        return Err("the plan has no knobs; name them in its table [knobs] (docs/tune.md)".into());
+        return Err("the plan has no knobs; name them in its table [knobs] (punctual help guide tune)".into());
     }
     if plan.knobs.is_empty() {
         plan.knobs = knobs_of_this_machine(&plan, &measured)?;
