@@ -148,7 +148,9 @@ impl Load {
             // `cpu=50` is `cpu:50` rather than a load called cpu.
             if is_known(name) {
                 let with_colon = format!("{name}:{parts}");
-                Load::parse(&with_colon, named).map_err(|_| LoadError::Taken(name.to_owned()))?;
+                let is_load = Load::parse(parts, named).is_ok();
+                let taken = |err| if is_load { LoadError::Taken(name.to_owned()) } else { err };
+                Load::parse(&with_colon, named).map_err(taken)?;
                 return Err(LoadError::Equals(text.to_owned(), with_colon));
             }
             return Load::parse(parts, named)?.named(name);

@@ -165,6 +165,12 @@ fn no_policy(text: &str, given: Option<&str>) -> PolicyError {
     PolicyError::NoPolicy { given: text.to_owned(), priority }
 }
 
+/// The priority in a word without a `:`, like `80` or `fifo80`.
+fn bare_priority(word: &str) -> Option<&str> {
+    let number = ["fifo", "rr", ""].into_iter().find_map(|policy| word.strip_prefix(policy))?;
+    priority("fifo", Some(number)).is_ok().then_some(number)
+}
+
 /// The nice value, from `nice=N`.
 fn nice(option: &str) -> Result<Nice, PolicyError> {
     let nice = option.strip_prefix("nice=").and_then(|n| n.parse().ok()).and_then(Nice::new);
@@ -201,7 +207,7 @@ impl FromStr for Policy {
             ("rr", given) => priority("rr", given).map(Policy::RoundRobin),
             ("deadline", given) => budget(given.unwrap_or_default()).map(Policy::Deadline),
             ("rt" | "realtime", given) => Err(no_policy(text, given)),
-            (number, None) if priority("fifo", Some(number)).is_ok() => Err(no_policy(text, Some(number))),
+            (word, None) if bare_priority(word).is_some() => Err(no_policy(text, bare_priority(word))),
             _ => Err(UnknownWord::new("scheduling policy", text, Policy::KNOWN).into()),
         }
     }

@@ -14,9 +14,11 @@ const LATE: u8 = 2;
 pub(super) fn doctor(arguments: &DoctorArguments) -> Outcome {
     static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| doctor::checks().map(|check| check.name).collect());
     if let Some(unknown) = arguments.checks.iter().find(|name| !NAMES.contains(&name.as_str())) {
-        let error = UnknownWord::new("check", unknown, &NAMES);
-        let near = error.nearest().map(|word| format!("did you mean `{word}`? ")).unwrap_or_default();
-        return Err(format!("unknown check `{unknown}` ({near}see punctual doctor --all)").into());
+        let begins = NAMES.iter().find(|name| unknown.len() > 2 && name.starts_with(unknown.as_str()));
+        let near =
+            begins.map(|name| (*name).to_owned()).or_else(|| UnknownWord::new("check", unknown, &NAMES).nearest());
+        let near = near.map(|word| format!("did you mean `{word}`? ")).unwrap_or_default();
+        return Err(format!("unknown check `{unknown}` ({near}see punctual help checks)").into());
     }
     punctual_host::check_proc()?;
     let host = punctual_host::snapshot(&HostFs::here());

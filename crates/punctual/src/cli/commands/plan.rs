@@ -12,6 +12,7 @@ use crate::cli::arguments::RunArguments;
 use punctual_host::file::read_named;
 use punctual_model::{ChangedPlanError, Plan, Setting};
 use std::error::Error;
+use std::io::ErrorKind;
 use std::path::Path;
 
 /// Maximum size of a plan in bytes. The bundled ones have about 2 KiB.
@@ -82,7 +83,12 @@ fn ready_name(path: &Path) -> Option<&str> {
 /// Reads a plan from a file.
 fn file(path: &Path) -> Result<(Origin, String), String> {
     let read = read_named(path, LARGEST_PLAN).and_then(|(file, bytes)| Ok((Origin::of(path, &file)?, bytes)));
-    let (origin, bytes) = read.map_err(|err| format!("{}: {err}", path.display()))?;
+    let (origin, bytes) = read.map_err(|err| match path.file_stem().and_then(|name| name.to_str()) {
+        Some(name) if err.kind() == ErrorKind::NotFound && ready::text_of(name).is_ok() => {
+            format!("cannot read {}: {err}; {name} is a ready plan: punctual run {name}", path.display())
+        }
+        _ => format!("cannot read {}: {err}; ready plans: punctual plan list", path.display()),
+    })?;
     let text = String::from_utf8(bytes).map_err(|err| {
         let valid = &err.as_bytes()[..err.utf8_error().valid_up_to()];
         let line = valid.iter().filter(|byte| **byte == b'\n').count() + 1;

@@ -22,10 +22,8 @@ pub(super) fn watch(arguments: WatchArguments) -> Outcome {
     }
     if let Some(word) = &arguments.run {
         let word = punctual_model::plain(&word.display().to_string()).into_owned();
-        return Err(format!(
-            "unknown argument `{word}`: a program to watch comes after `--`, like punctual watch -- {word}"
-        )
-        .into());
+        let hint = format!("a program to watch comes after `--`: punctual watch -- {word}");
+        return Err(format!("unknown argument `{word}`: {hint}").into());
     }
     let watch = arguments.watch()?;
     let WatchArguments { above, most, no_explain, all, export, record, keep, common, duration, load, .. } = arguments;

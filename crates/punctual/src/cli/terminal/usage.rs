@@ -5,7 +5,7 @@ mod cyclictest_options;
 use super::{note, output};
 use crate::cli::arguments::{command, page, screen};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
-use clap::{Command, Error};
+use clap::{Arg, Command, Error};
 use punctual_model::{CpuSet, Load, Policy, Span, nearest};
 use std::ffi::OsString;
 use std::process::ExitCode;
@@ -15,13 +15,30 @@ const LIKE_CYCLICTEST: &[&str] = &["", "run", "measure", "explain"];
 
 /// Words for commands that other programs use.
 const OTHER_WORDS: &[(&str, &str)] = &[
-    ("version", "punctual --version"),
-    ("diff", "punctual compare"),
-    ("view", "punctual show"),
-    ("trace", "punctual explain"),
-    ("stress", "punctual load"),
-    ("bench", "punctual measure cost"),
-    ("latency", "punctual measure"),
+    ("version", "write `punctual --version`"),
+    ("diff", "write `punctual compare`"),
+    ("view", "write `punctual show`"),
+    ("trace", "write `punctual explain`"),
+    ("stress", "write `punctual load`"),
+    ("bench", "write `punctual measure cost`"),
+    ("latency", "write `punctual measure`"),
+    ("plot", "write `punctual report --format gnuplot`"),
+    ("graph", "write `punctual report`"),
+    ("stop", "Ctrl-C stops a measurement; after a kill: `punctual recover`"),
+    ("kill", "Ctrl-C stops a measurement; after a kill: `punctual recover`"),
+];
+
+/// Options of other programs, and what to do instead; VALUE is the value as typed.
+const OTHER_OPTIONS: &[(&str, &str)] = &[
+    ("prio", "--policy fifo:VALUE"),
+    ("rtprio", "--policy fifo:VALUE"),
+    ("sched", "--policy VALUE"),
+    ("core", "--cpus VALUE"),
+    ("cores", "--cpus VALUE"),
+    ("time", "--duration VALUE"),
+    ("runtime", "--duration VALUE"),
+    ("html", "`punctual report`"),
+    ("fix", "the commands that `punctual doctor` prints; `punctual tune` tests settings"),
 ];
 
 /// Shows help as help, and any mistake as one line with this exit status.
@@ -47,7 +64,7 @@ pub(in crate::cli) fn report(err: &Error, words: &[OsString], status: u8) -> Exi
 pub(in crate::cli) fn unknown_command(command: &Command, word: &str) -> String {
     let known = command.get_subcommands().filter(|below| !below.is_hide_set()).map(Command::get_name);
     let hint = match OTHER_WORDS.iter().find(|(other, _)| *other == word) {
-        Some((_, write)) => format!("write `{write}`; "),
+        Some((_, hint)) => format!("{hint}; "),
         None => nearest(word, known).map(|near| format!("did you mean `{near}`? ")).unwrap_or_default(),
     };
     format!("unknown command `{word}` ({hint}see `{} --help`)", command.get_bin_name().unwrap_or("punctual"))
@@ -156,6 +173,32 @@ impl Typed {
         }
     }
 
+    /// The option to write in place of one with this name: a format, one that begins so, or one of another program.
+    fn other_option(&self, name: &str) -> Option<String> {
+        let command = self.command();
+        let formats = command.get_arguments().find(|arg| arg.get_id() == "format").map(Arg::get_possible_values);
+        if formats.is_some_and(|formats| formats.iter().any(|format| format.get_name() == name)) {
+            return Some(format!("--format {name}"));
+        }
+        let typed = self.rest.iter().position(|word| word.trim_start_matches("--").split('=').next() == Some(name))?;
+        let attached = self.rest[typed].split_once('=').map(|(_, value)| value);
+        let next = self.rest.get(typed + 1).map(String::as_str).filter(|word| !word.starts_with('-'));
+        if let Some((_, write)) = OTHER_OPTIONS.iter().find(|(other, _)| *other == name) {
+            let is_own = |long: &str| has_option(command, long.split(' ').next().unwrap_or(long));
+            let write = write.replace("VALUE", attached.or(next).unwrap_or("VALUE"));
+            return write.strip_prefix("--").is_none_or(is_own).then_some(write);
+        }
+        let longs = command.get_arguments().filter(|arg| !arg.is_hide_set());
+        let longs = longs.filter(|arg| arg.get_long().is_some_and(|long| name.len() > 2 && long.starts_with(name)));
+        let longer: Vec<_> = longs.collect();
+        // `--cpu` is `--cpus` rather than `--cpu-dma-latency`.
+        let is_plural = |arg: &&&Arg| arg.get_long().is_some_and(|long| long.len() == name.len() + 1);
+        let arg = longer.iter().find(is_plural).or(longer.first().filter(|_| longer.len() == 1))?;
+        let takes = arg.get_num_args().is_some_and(|n| n.takes_values());
+        let value = attached.or(next).filter(|_| takes).map(|value| format!(" {value}")).unwrap_or_default();
+        Some(format!("--{}{value}", arg.get_long()?))
+    }
+
     /// The answer to an option, or a word, that the command does not take.
     fn unknown_argument(&self, option: &str) -> String {
         if let Some(answer) = self.habit(option) {
@@ -165,8 +208,16 @@ impl Typed {
         let Some(name) = option.strip_prefix("--") else {
             let method = self.command().get_positionals().any(|arg| arg.get_id() == "task" || arg.get_id() == "what");
             let misplaced = method.then(|| misplaced(option)).flatten();
-            return misplaced.unwrap_or_else(|| format!("unknown argument `{option}` ({see})"));
+            let program = (self.path == "watch").then(|| self.rest.join(" "));
+            let watched =
+                program.map(|words| format!("a program to watch comes after `--`: punctual watch -- {words}"));
+            let hint = misplaced.or(watched.map(|hint| format!("unknown argument `{option}`: {hint}")));
+            return hint.unwrap_or_else(|| format!("unknown argument `{option}` ({see})"));
         };
+        if let Some(write) = self.other_option(name) {
+            let verb = if write.starts_with("the ") { "run" } else { "write" };
+            return format!("unknown argument `{option}`: {verb} {write}");
+        }
         let elsewhere: Vec<_> = self.root.get_subcommands().filter(|other| !other.is_hide_set()).collect();
         let elsewhere = elsewhere.iter().filter(|other| has_option(other, name)).take(3);
         let elsewhere: Vec<_> = elsewhere.map(|other| format!("`punctual {}`", other.get_name())).collect();

@@ -47,6 +47,15 @@ struct Given {
     value: Option<String>,
 }
 
+impl Given {
+    /// The value; of an option in microseconds without the unit, which cyclictest does not take.
+    fn number_or_value(&self) -> Option<String> {
+        let value = self.value.as_deref()?;
+        let span = value.parse::<Span>().ok().filter(|_| ['b', 'd', 'i'].contains(&self.letter));
+        Some(span.map_or_else(|| value.to_owned(), |span| (span.ns() / 1000).to_string()))
+    }
+}
+
 /// Returns the answer to `option`, which the command at `path` (its words after `punctual`) does not have; `None` when
 /// it is no option of cyclictest. `words` follow the command, `is_known` tells which long options the command has.
 pub(super) fn answer(option: &str, path: &str, words: &[String], is_known: impl Fn(&str) -> bool) -> Option<String> {
@@ -68,7 +77,7 @@ pub(super) fn answer(option: &str, path: &str, words: &[String], is_known: impl 
         (true, leave_out) => format!("write {write} (without {leave_out})"),
         (false, leave_out) => format!("leave out {leave_out}"),
     };
-    let value = |given: &Given| given.value.as_ref().map(|value| format!(" {value}")).unwrap_or_default();
+    let value = |given: &Given| given.number_or_value().map(|value| format!(" {value}")).unwrap_or_default();
     let theirs: Vec<_> = given.iter().map(|given| format!("-{}{}", given.letter, value(given))).collect();
     Some(format!("`{option}` is an option of cyclictest: {here}, or run `punctual cyclictest {}`", theirs.join(" ")))
 }
@@ -112,10 +121,11 @@ fn given(words: &[String], is_known: impl Fn(&str) -> bool) -> Vec<Given> {
 
 /// The words for one of the options; `None` for what is so by default.
 fn translated(one: &Given, all: &[Given]) -> Option<String> {
-    let value = one.value.as_deref();
+    let value = one.number_or_value();
+    let value = value.as_deref();
     let number = |default: u64| value.and_then(|value| value.parse().ok()).unwrap_or(default);
     let interval_us = || {
-        let interval = all.iter().find(|given| given.letter == 'i').and_then(|given| given.value.as_ref());
+        let interval = all.iter().find(|given| given.letter == 'i').and_then(Given::number_or_value);
         interval.and_then(|value| value.parse().ok()).unwrap_or(1000_u64)
     };
     Some(match one.letter {
