@@ -121,7 +121,7 @@ impl Foreign {
             WebPage => ("a web page", "save the file itself (raw, download)"),
             Elf => ("a program or core dump", "import its output"),
             Pcap => ("captured packets", "tshark -r FILE reads them"),
-            Database => ("an SQLite database", "a store of punctual: punctual history reads it"),
+            Database => ("an SQLite database", "a store of punctual: punctual store history reads it"),
             Parquet => ("Parquet", "export the latencies as text, one a line, and add --unit"),
             Utf16 => ("UTF-16 text", "iconv -f UTF-16 -t UTF-8 FILE > TEXT first"),
             OwnResult => ("a result of punctual", "punctual show DIR reads its directory"),

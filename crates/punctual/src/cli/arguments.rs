@@ -121,7 +121,8 @@ pub(super) enum Command {
     List(ListArguments),
     /// Keep runs of many machines and years in one database
     Store(StoreArguments),
-    /// Show whether and since when latencies of the store changed
+    /// The old spelling of `punctual store history`
+    #[command(hide = true)]
     History(HistoryArguments),
     /// Find settings that cause latency; change nothing
     Doctor(DoctorArguments),

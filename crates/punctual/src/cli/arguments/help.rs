@@ -53,7 +53,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("store add", &["punctual store add runs/", "punctual store add runs/new --store postgresql://lab@db.example/lab"]),
     ("store list", &["punctual store list"]),
     ("store query", &["punctual store query 'SELECT hostname, model FROM machine'"]),
-    ("history", &["punctual history", "punctual history --cell fifo:80 --format html"]),
+    ("store history", &["punctual store history", "punctual store history --cell fifo:80 --format html"]),
     ("doctor", &["punctual doctor"]),
     ("load", &["punctual load messaging+disk --for 10s", "punctual load --list"]),
     ("lab", &["punctual lab fetch debian:6.1-rt"]),
@@ -77,7 +77,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
 const GROUPS: &[(&str, &[&str])] = &[
     ("Questions", &["run", "measure", "doctor", "watch", "explain", "compare", "check", "tune", "study", "show"]),
     ("More measurements", &["frontier", "monitor", "capture", "load", "plan", "respond", "cyclictest"]),
-    ("Results", &["report", "list", "history", "store", "import", "merge"]),
+    ("Results", &["report", "list", "store", "import", "merge"]),
     ("Machines", &["lab", "export", "recover"]),
     ("This program", &["help", "man", "completion"]),
 ];

@@ -1,4 +1,4 @@
-//! Arguments of `punctual store` and `punctual history`.
+//! Arguments of `punctual store`.
 
 use super::compare::margin;
 use super::heading;
@@ -31,6 +31,8 @@ pub(in crate::cli) enum StoreCommand {
     /// Answer a question in SQL; nothing is changed
     #[command(after_help = EXIT_STATUS)]
     Query(StoreQueryArguments),
+    /// Show whether and since when latencies changed
+    History(HistoryArguments),
 }
 
 #[derive(Debug, Args)]

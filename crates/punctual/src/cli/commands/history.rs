@@ -1,10 +1,9 @@
-//! `punctual history`: whether and since when the series of the store changed.
+//! `punctual store history`: whether and since when the series of the store changed.
 
-use super::store;
 use crate::cli::arguments::{HistoryArguments, HistoryFormat};
 use crate::cli::terminal::{Outcome, output};
 use punctual_analysis::history::{Budget, of_series};
-use punctual_database::{Database, Selection};
+use punctual_database::{Database, Location, Selection};
 use punctual_report::{History, Judgment, history_html};
 use std::path::Path;
 
@@ -15,7 +14,7 @@ const LATER: u8 = 2;
 const HEAT_RUNS: usize = 400;
 
 pub(super) fn history(arguments: &HistoryArguments) -> Outcome {
-    let at = store::location(&arguments.store)?;
+    let at = Location::named_or_of_user(arguments.store.named.as_deref())?;
     let mut database = Database::open_to_read(&at)?;
     let selection = Selection { machine: arguments.machine.clone(), cell: arguments.cell.clone() };
     let series = database.series(&selection)?;

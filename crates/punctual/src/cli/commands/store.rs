@@ -1,5 +1,6 @@
 //! `punctual store`: adds runs to the store, lists them, and answers questions in SQL.
 
+use super::history;
 use crate::cli::arguments::{
     QueryFormat, StoreAddArguments, StoreCommand, StoreListArguments, StoreName, StoreQueryArguments,
 };
@@ -19,6 +20,7 @@ pub(super) fn command(command: &StoreCommand) -> Outcome {
         StoreCommand::Add(arguments) => add(arguments),
         StoreCommand::List(arguments) => list(arguments),
         StoreCommand::Query(arguments) => query(arguments),
+        StoreCommand::History(arguments) => history::history(arguments),
     }
 }
 
