@@ -29,7 +29,9 @@ pub(super) use explain::{ExplainArguments, MethodOrRun};
 pub(super) use export::{Engine, ExportArguments, ExportCommand, PerfettoArguments};
 pub(super) use frontier::FrontierArguments;
 pub(super) use help::{COLUMNS, command, page, screen, wrapped};
-pub(super) use internal::{CellArguments, LaunchArguments, OperationArguments, SuperviseArguments};
+pub(super) use internal::{
+    CellArguments, CompleteArguments, LaunchArguments, OperationArguments, Shell, SuperviseArguments,
+};
 pub(super) use lab::{
     LabArguments, LabBisectArguments, LabCheckArguments, LabCheckConfigArguments, LabCommand, LabFetchArguments,
     LabListArguments,
@@ -146,6 +148,9 @@ pub(super) enum Command {
     Man(ManArguments),
     /// Show the help of a command or topic: loads, findings, guides ...
     Help(HelpArguments),
+    /// Print the words that may stand next on a command line
+    #[command(hide = true)]
+    Complete(CompleteArguments),
     /// Measure one cell: JSON in on stdin, JSON out on stdout
     #[command(hide = true)]
     Cell(CellArguments),
@@ -405,7 +410,7 @@ pub(super) struct CyclictestArguments {
 #[derive(Debug, Args)]
 pub(super) struct CompletionArguments {
     /// Shell that reads the script
-    pub(super) shell: clap_complete::Shell,
+    pub(super) shell: Shell,
 }
 
 #[derive(Debug, Args)]

@@ -74,6 +74,7 @@ pub(super) fn execute(command: Command) -> Outcome {
         Command::Completion(arguments) => help::completion(&arguments),
         Command::Man(arguments) => help::man(&arguments),
         Command::Help(arguments) => help::help(&arguments),
+        Command::Complete(arguments) => help::complete(&arguments),
         Command::Cell(arguments) => cell::cell(&arguments),
         Command::Operation(arguments) => internal::operation(&arguments),
         Command::Launch(arguments) => internal::launch_program(arguments),

@@ -137,6 +137,13 @@ static NAMES: LazyLock<Vec<&str>> = LazyLock::new(|| KEYS.iter().map(|key| key.n
 /// What `--set` changes, the axes first.
 pub(super) static OF_SET: LazyLock<Vec<&str>> =
     LazyLock::new(|| AXES.iter().copied().chain(of_forms(&[Form::Text, Form::Bare])).collect());
+impl Plan {
+    /// The keys that `--set` changes.
+    pub fn keys_of_set() -> &'static [&'static str] {
+        &OF_SET
+    }
+}
+
 /// What a knob changes.
 static OF_KNOBS: LazyLock<Vec<&str>> = LazyLock::new(|| {
     let settings = ["prepare.SETTING", "boot.WORD"];

@@ -1,9 +1,25 @@
 //! Arguments of hidden commands, which this program calls itself.
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use punctual_model::{CostScope, CpuSet, Policy, Span};
 use std::ffi::OsString;
 use std::path::PathBuf;
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct CompleteArguments {
+    pub(in crate::cli) shell: Shell,
+    /// Words of the line up to the cursor, the last of them partial
+    #[arg(last = true)]
+    pub(in crate::cli) words: Vec<String>,
+}
+
+/// A shell with a completion script.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(in crate::cli) enum Shell {
+    Bash,
+    Zsh,
+    Fish,
+}
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct CellArguments {

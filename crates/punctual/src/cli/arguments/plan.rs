@@ -28,5 +28,5 @@ pub(in crate::cli) struct PlanListArguments {
 pub(in crate::cli) struct PlanShowArguments {
     /// Name of the plan, from `punctual plan list`
     #[arg(value_name = "NAME")]
-    pub(in crate::cli) name: String,
+    pub(in crate::cli) plan: String,
 }

@@ -57,7 +57,7 @@ pub(super) fn text_of(name: &str) -> Result<&'static str, String> {
 pub(in crate::cli) fn command(command: &PlanCommand) -> Outcome {
     let mut text = Vec::new();
     match command {
-        PlanCommand::Show(arguments) => text.extend_from_slice(text_of(&arguments.name)?.as_bytes()),
+        PlanCommand::Show(arguments) => text.extend_from_slice(text_of(&arguments.plan)?.as_bytes()),
         PlanCommand::List(arguments) => {
             let plans = ReadyPlans { plans: all()? };
             match arguments.format {
