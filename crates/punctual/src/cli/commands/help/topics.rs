@@ -1,6 +1,6 @@
 //! Topics of `punctual help` that are not commands: lists of values, guides, files and variables.
 
-use super::{guides, markdown};
+use super::{guides, markdown, places};
 use crate::cli::arguments::{COLUMNS, Format, LISTS, RunFormat, wrapped};
 use crate::cli::commands::{load, plan, study};
 use crate::cli::terminal::output;
@@ -15,6 +15,8 @@ pub(super) fn text(words: &[&str]) -> Option<Result<String, Box<dyn Error>>> {
     let text = match words {
         ["topics"] => Ok(overview()),
         ["guide"] => Ok(of_guides()),
+        ["files"] => Ok(described_all(places::FILES)),
+        ["environment"] => Ok(described_all(places::ENVIRONMENT)),
         ["guide", name] | [name] if guides::NAMES.contains(name) && !is_list(name) || words.len() == 2 => {
             guides::markdown(name)?.map(markdown::plain).map_err(Into::into)
         }
@@ -60,6 +62,10 @@ fn described(forms: &[&str], texts: &[(&str, &str)]) -> String {
     forms.iter().map(|form| row(form, about(form))).collect()
 }
 
+fn described_all(places: &[places::Place]) -> String {
+    places.iter().map(|place| row(place.name, place.about)).collect()
+}
+
 /// A line of a list.
 fn row(form: &str, about: &str) -> String {
     wrapped(&format!("  {form:22}  {about}"))
@@ -68,6 +74,8 @@ fn row(form: &str, about: &str) -> String {
 fn overview() -> String {
     let mut text = "Lists: punctual help NAME\n".to_owned();
     text.extend(LISTS.iter().map(|list| row(list.name, list.about)));
+    text += &row("files", "files and directories of punctual");
+    text += &row("environment", "environment variables");
     text += "\nGuides: punctual help guide NAME\n";
     text + &guides::NAMES.iter().map(|name| row(name, guides::title(name))).collect::<String>()
 }
