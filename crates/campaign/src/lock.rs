@@ -56,10 +56,13 @@ pub(super) fn take_machine(
     }
     let all = punctual_host::recover(&HostFs::here());
     let removed = punctual_host::remove_leftovers();
+    let failed = all.iter().flat_map(|recovered| &recovered.failed).next();
     if !all.is_empty() || !removed.is_empty() {
-        recovery_lines(&all, &removed).iter().for_each(|line| note(&format!("punctual: {line}")));
+        let lines = recovery_lines(&all, &removed);
+        // The error has the first failure.
+        lines.iter().filter(|line| Some(*line) != failed).for_each(|line| note(&format!("punctual: {line}")));
     }
-    match all.iter().flat_map(|recovered| &recovered.failed).next() {
+    match failed {
         Some(reason) => Err(format!("cannot measure: {reason}").into()),
         None => Ok(lock),
     }

@@ -28,7 +28,7 @@ pub(super) use doctor::DoctorArguments;
 pub(super) use explain::{ExplainArguments, MethodOrRun};
 pub(super) use export::{Engine, ExportArguments, ExportCommand, PerfettoArguments};
 pub(super) use frontier::FrontierArguments;
-pub(super) use help::{COLUMNS, command, page, screen, wrapped};
+pub(super) use help::{COLUMNS, command, page, screen, wrapped, wrapped_to};
 pub(super) use internal::{
     CellArguments, CompleteArguments, LaunchArguments, OperationArguments, Shell, SuperviseArguments,
 };

@@ -7,5 +7,5 @@ pub(in crate::cli) mod progress;
 pub(in crate::cli) mod redraw;
 pub(in crate::cli) mod usage;
 
-pub(in crate::cli) use message::{ERROR, Outcome, RUNS, note, one_line};
+pub(in crate::cli) use message::{ERROR, Outcome, RUNS, note, one_line, sentence};
 pub(in crate::cli) use usage::report;

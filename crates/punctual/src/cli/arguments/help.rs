@@ -135,15 +135,20 @@ fn wrapped_lines(text: &str) -> String {
     text.lines().map(wrapped).collect()
 }
 
-/// A line, wrapped at [`COLUMNS`] to the column where its description begins. clap wraps too, with three crates more.
+/// A line of help, wrapped at [`COLUMNS`].
 pub(in crate::cli) fn wrapped(line: &str) -> String {
+    wrapped_to(line, COLUMNS)
+}
+
+/// A line, wrapped at so many columns to the column where its description begins. clap wraps too, with three crates more.
+pub(in crate::cli) fn wrapped_to(line: &str, columns: usize) -> String {
     let start = line.len() - line.trim_start().len();
     let gap = line[start..].find("  ").filter(|_| start > 0);
     let indent = gap.map_or(start, |gap| line.len() - line[start + gap..].trim_start().len());
     let (mut text, mut column) = (line[..indent].to_owned(), indent);
     for (index, word) in line[indent..].split_whitespace().enumerate() {
         let length = word.chars().count();
-        if index > 0 && column + 1 + length > COLUMNS {
+        if index > 0 && column + 1 + length > columns {
             text += &format!("\n{:indent$}", "");
             column = indent;
         } else if index > 0 {

@@ -8,7 +8,7 @@ use crate::cli::arguments::{
 use crate::cli::terminal::live::Live;
 use crate::cli::terminal::output::OutputOptions;
 use crate::cli::terminal::progress::Lines;
-use crate::cli::terminal::{Outcome, note, output};
+use crate::cli::terminal::{Outcome, note, output, sentence};
 use punctual_analysis::enough::Outlook;
 use punctual_campaign::{Limits, Request, Session};
 use punctual_model::{Axes, Conditions, Header, Kernel, Plan, Span, Task};
@@ -35,7 +35,7 @@ pub(super) fn one(plan: Plan, common: &Common, keep: &Keep, samples: Option<&Pat
     let request = Request { samples: keeps, ..Request::here(plan, wait, &permit, &|line| note(line)) };
     let mut session = Session::begin(request)?;
     let dir = run_directory::keep(&mut session, keep)?;
-    note(Outlook::of(session.cell(), 1));
+    sentence(Outlook::of(session.cell(), 1));
     let mut live = Live::new(session.cell());
     let result = session.measure(samples, &mut |progress| live.show(progress));
     live.finish();

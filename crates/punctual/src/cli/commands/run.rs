@@ -6,7 +6,7 @@ use super::run_directory;
 use super::show::beside_run;
 use crate::cli::arguments::{RunArguments, RunFormat};
 use crate::cli::terminal::progress::Lines;
-use crate::cli::terminal::{ERROR, Outcome, note, output};
+use crate::cli::terminal::{ERROR, Outcome, note, output, sentence};
 use punctual_analysis::doctor;
 use punctual_campaign::{Limits, Request, Session, decision};
 use punctual_model::{Header, Shard, shell_word};
@@ -33,7 +33,7 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
         note(format_args!("{done} of {all} measurements made; continue with: {resume}"));
         return Ok(0);
     }
-    decision(header, entries).iter().for_each(note);
+    decision(header, entries).iter().for_each(sentence);
     let status = run_directory::finish(&session, Some(&dir), format.into())?;
     run_directory::note_failures(&session, &dir);
     Ok(status)
@@ -99,7 +99,7 @@ fn begin(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> 
     let dir = arguments.out.unwrap_or_else(|| run_directory::new_directory(run_directory::started(header)));
     session.keep_in(&dir)?;
     if session.header.cells.iter().any(|cell| !cell.kernel.is_virtual()) {
-        doctor::in_brief(&session.header.host).into_iter().for_each(note);
+        doctor::in_brief(&session.header.host).into_iter().for_each(sentence);
     }
     Ok((dir, session))
 }

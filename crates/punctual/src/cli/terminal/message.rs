@@ -1,5 +1,6 @@
 //! Lines for people on stderr, and how a command ends.
 
+use crate::cli::arguments::wrapped_to;
 use punctual_model::plain;
 use std::error::Error;
 use std::fmt::Display;
@@ -17,6 +18,15 @@ pub(in crate::cli) const RUNS: &str = "runs";
 /// Writes a line to stderr and ignores a failure.
 pub(in crate::cli) fn note(line: impl Display) {
     let _ = io::stderr().write_all((shown(&line.to_string()) + "\n").as_bytes());
+}
+
+/// Writes a sentence to stderr, on a terminal wrapped between words: not for commands, which have to be pasted whole.
+pub(in crate::cli) fn sentence(text: impl Display) {
+    let text = text.to_string();
+    match punctual_sys::terminal::size(&io::stderr()) {
+        Some(size) => wrapped_to(&text, size.columns).lines().for_each(note),
+        None => note(text),
+    }
 }
 
 /// The line without terminal control characters, and without the middle of a very long word. Quoted parts may come from

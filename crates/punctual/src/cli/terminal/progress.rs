@@ -1,6 +1,6 @@
 //! Progress of a campaign on stderr: a redrawn line on a terminal, otherwise plain lines.
 
-use super::note;
+use super::{note, sentence};
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use punctual_analysis::CannotPass;
 use punctual_analysis::enough::Outlook;
@@ -56,7 +56,7 @@ impl Lines {
             ProgressBar::with_draw_target(Some(all as u64), ProgressDrawTarget::hidden())
         };
         let style =
-            ProgressStyle::with_template("  [{bar:22}]  {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
+            ProgressStyle::with_template("  [{bar:12}]  {wide_msg}").unwrap_or_else(|_| ProgressStyle::default_bar());
         bar.set_style(style.progress_chars("#--"));
         bar.set_position(done as u64);
         Lines { header: header.clone(), names, bar, worst_ns: vec![None; header.cells.len()], now: None, done, all }
@@ -79,11 +79,12 @@ impl Lines {
         let worst = self.worst_ns.iter().copied().chain([running_ns]).flatten().max();
         let left = expected(&self.header, self.all.saturating_sub(self.done)).as_secs();
         self.bar.set_message(format!(
-            "block {}/{}  {name}  worst {}  {} left",
+            // A terminal of 80 columns may cut the name.
+            "block {}/{}  {} left  worst {}  {name}",
             now.block + 1,
             self.header.plan.repetitions,
-            latency(worst),
             duration(left as f64 * 1e9),
+            latency(worst),
         ));
     }
 }
@@ -138,7 +139,7 @@ fn outlook(header: &Header) {
     let periodic = header.cells.iter().filter(|cell| !matches!(cell.task, Task::Sleep(_)));
     let least = periodic.min_by_key(|cell| (cell.period.cycles_in(cell.duration), cell.duration));
     if let Some(cell) = least {
-        note(format_args!("each cell: {}", Outlook::of(cell, header.plan.repetitions)));
+        sentence(format_args!("each cell: {}", Outlook::of(cell, header.plan.repetitions)));
     }
 }
 
