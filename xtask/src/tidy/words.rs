@@ -102,8 +102,8 @@ pub(super) fn width(tree: &Tree) -> Vec<Violation> {
     found
 }
 
-/// Checks that texts of the program, in `crates/*/src`, plans and studies, do not point to pages of docs/, which are not
-/// installed.
+/// Checks that texts of the program, in `crates/*/src`, plans and studies, do not point to pages of docs/, which no
+/// package installs.
 pub(super) fn pointers(tree: &Tree) -> Vec<Violation> {
     let mut found = Vec::new();
     let is_text = |path: &str| {

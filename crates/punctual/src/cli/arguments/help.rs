@@ -140,7 +140,7 @@ pub(in crate::cli) fn wrapped(line: &str) -> String {
     wrapped_to(line, COLUMNS)
 }
 
-/// A line, wrapped at so many columns to the column where its description begins. clap wraps too, with three crates more.
+/// A line, wrapped at so many columns to the one where its description begins. clap wraps too, with three crates more.
 pub(in crate::cli) fn wrapped_to(line: &str, columns: usize) -> String {
     let start = line.len() - line.trim_start().len();
     let gap = line[start..].find("  ").filter(|_| start > 0);
