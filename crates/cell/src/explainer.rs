@@ -286,7 +286,11 @@ impl Explainer {
         let irq = cpus.iter().zip(stages.histograms()).filter(|(_, histogram)| histogram.n > 0);
         analyzer.results.irq = irq.map(|(cpu, histogram)| IrqLatency { cpu: *cpu, histogram }).collect();
         let answers = cpus.iter().zip(answers.histograms()).filter(|(_, [handler, _])| handler.n > 0);
-        let answers = answers.map(|(cpu, [handler, queue])| AnswerStages { cpu: *cpu, handler, queue });
+        let answers = answers.map(|(cpu, [interrupt_to_wakeup, wakeup_to_switch])| AnswerStages {
+            cpu: *cpu,
+            interrupt_to_wakeup,
+            wakeup_to_switch,
+        });
         analyzer.results.answers = answers.collect();
         analyzer.results.statistics = statistics;
         Some((analyzer.finish(), ran))

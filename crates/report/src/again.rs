@@ -96,7 +96,7 @@ mod tests {
 
     fn explanation(name: &str, cause: Cause, evidence: Evidence) -> Explanation {
         let share = Share {
-            phase: Phase::Queue,
+            phase: Phase::WakeupToSwitch,
             owner: Owner { name: name.to_owned(), pid: None },
             threads: 1,
             cause,
@@ -121,7 +121,7 @@ mod tests {
     #[test]
     fn what_changed_is_shown_with_old_and_new() {
         let softirq = || explanation("softirq RCU", Cause::Softirq, Evidence::Direct);
-        let steal = || explanation("hackbench", Cause::Steal, Evidence::Inferred);
+        let steal = || explanation("hackbench", Cause::CpuStalled, Evidence::Inferred);
         let spike = |then: Explanation, now: Option<Explanation>| JudgedAgain {
             capture: "b00-c00-spike-cpu1-cycle77.dat.zst".to_owned(),
             version: "0.1.0".to_owned(),

@@ -73,8 +73,8 @@ fn table(comparison: &ConfigComparison, all: bool) -> Option<Table> {
     let mut rows: Vec<Vec<String>> =
         comparison.facts.iter().map(|one| vec![one.fact.to_owned(), cut(&one.a), cut(&one.b)]).collect();
     for of_group in comparison.options.chunk_by(|a, b| a.group == b.group) {
-        let group = of_group.first().map_or(ConfigGroup::Other, |one| one.group);
-        let most = if group == ConfigGroup::Other { ROWS_OF_OTHERS } else { ROWS };
+        let group = of_group.first().map_or(ConfigGroup::OtherOptions, |one| one.group);
+        let most = if group == ConfigGroup::OtherOptions { ROWS_OF_OTHERS } else { ROWS };
         // One row more costs no more than the remark on it.
         let shown = if all || of_group.len() <= most + 1 { of_group.len() } else { most };
         rows.push(vec![group.name().to_owned(), String::new(), String::new()]);

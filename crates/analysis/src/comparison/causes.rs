@@ -44,7 +44,7 @@ pub(super) fn of_one(a: &Arm<'_>, b: &Arm<'_>) -> Vec<CauseOfOne> {
             other.causes.iter().any(|there| (there.cause, there.or) == (cause.cause, cause.or))
         };
         let causes = of.causes.iter().filter(|cause| {
-            cause.cause != Cause::Ordinary && cause.cause != Cause::UsualRun && cause.cause != Cause::Unknown
+            cause.cause != Cause::UsualWakeUp && cause.cause != Cause::UsualRun && cause.cause != Cause::Unknown
         });
         let causes = causes.filter(|cause| is_notable(cause.total.ns()) && !is_in(cause));
         causes.map(|cause| (cause.cause, cause.or, cause.total.ns())).collect()
@@ -83,7 +83,7 @@ mod tests {
         run.measure(0, 0, |_, _| 5).measure(0, 1, |_, _| 5);
         let records = [
             explained(&[(Cause::FairScheduling, 900), (Cause::Softirq, 60), (Cause::Interrupt, 40)]),
-            explained(&[(Cause::NonPreemptible, 50), (Cause::Softirq, 50)]),
+            explained(&[(Cause::NotPreemptible, 50), (Cause::Softirq, 50)]),
         ];
         for (entry, record) in run.entries.iter_mut().zip(records) {
             entry.record.explained = Some(record);
@@ -95,7 +95,7 @@ mod tests {
         };
         let found: Vec<_> = arms(&run).iter().map(|one| (one.cause, one.a_ns, one.b_ns)).collect();
         // Interrupts are 4 % of the first: below the share that counts.
-        assert_eq!(found, [(Cause::FairScheduling, Some(900), None), (Cause::NonPreemptible, None, Some(50))]);
+        assert_eq!(found, [(Cause::FairScheduling, Some(900), None), (Cause::NotPreemptible, None, Some(50))]);
         run.entries[1].record.cell.conditions.explain = Some(Explain { above: Some(Span(200)), ..Explain::default() });
         assert!(arms(&run).is_empty());
         run.entries[1].record.explained = None;

@@ -84,18 +84,18 @@ impl Scene<'_> {
         let usual = (Cause::UsualRun, None, None);
         match excess.call_at(stretch.from_ns) {
             _ if excess.is_stolen => {
-                (Cause::Steal, None, Some("the scheduler counts less time than it had the CPU".to_owned()))
+                (Cause::CpuStalled, None, Some("the scheduler counts less time than it had the CPU".to_owned()))
             }
             Some(call) => match excess.calls.get(&call.number) {
                 Some(more_ns) => {
                     let (cause, place) = match call.kind() {
-                        CallKind::Memory => (Cause::Memory, self.described(call)),
-                        CallKind::Storage => (Cause::Storage, self.described(call)),
+                        CallKind::Memory => (Cause::MemoryAllocation, self.described(call)),
+                        CallKind::Storage => (Cause::Disk, self.described(call)),
                         CallKind::Affinity => (Cause::Migration, self.described(call)),
                         CallKind::PiLock => (Cause::Lock, self.spun(call, stretch)),
                         _ => (Cause::SystemCall, self.described(call)),
                     };
-                    (cause, self.may_be_stolen(cpu, stretch, *more_ns, true).then_some(Cause::Steal), Some(place))
+                    (cause, self.may_be_stolen(cpu, stretch, *more_ns, true).then_some(Cause::CpuStalled), Some(place))
                 }
                 None => usual,
             },
@@ -110,10 +110,10 @@ impl Scene<'_> {
                     // Where pages came from a disk, the kernel's work for them has no events but its sleeps.
                     let reads_pages = activation.blocks.iter().any(|block| block.is_fault);
                     let or = match self.may_be_stolen(cpu, stretch, more_ns, more_ns < UNCOUNTED_NS) {
-                        true => Some(Cause::Steal),
+                        true => Some(Cause::CpuStalled),
                         false => reads_pages.then_some(Cause::PageFault),
                     };
-                    (Cause::LongRun, or, Some(place))
+                    (Cause::RanLonger, or, Some(place))
                 }
                 (None, None) => usual,
             },

@@ -67,9 +67,9 @@ impl Baseline {
     /// Largest ordinary length of a stretch of this phase, ns.
     pub(super) fn ordinary_ns(&self, phase: Phase) -> u64 {
         let usual = match phase {
-            Phase::Expiry => self.expiry_ns,
-            Phase::Handler => self.handler_ns,
-            Phase::Return => self.return_ns,
+            Phase::ExpiryToInterrupt => self.expiry_ns,
+            Phase::InterruptToWakeup => self.handler_ns,
+            Phase::SwitchToUser => self.return_ns,
             _ => 0,
         };
         usual.saturating_mul(3).saturating_add(ALLOWANCE_NS)
@@ -89,9 +89,9 @@ impl Lengths {
         for piece in wake.pieces(usual) {
             let Span(length) = piece.length().length;
             match piece.phase {
-                Phase::Expiry => self.expiry.push(length),
-                Phase::Handler => self.handler.push(length),
-                Phase::Return => self.on_return.push(length),
+                Phase::ExpiryToInterrupt => self.expiry.push(length),
+                Phase::InterruptToWakeup => self.handler.push(length),
+                Phase::SwitchToUser => self.on_return.push(length),
                 _ => {}
             }
         }

@@ -53,11 +53,11 @@ pub(super) fn place(
 fn is_own(cause: Cause) -> bool {
     matches!(
         cause,
-        Cause::LongRun
+        Cause::RanLonger
             | Cause::Lock
             | Cause::PriorityInversion
-            | Cause::Storage
-            | Cause::Memory
+            | Cause::Disk
+            | Cause::MemoryAllocation
             | Cause::SystemCall
             | Cause::Migration
             | Cause::PageFault
@@ -86,7 +86,7 @@ fn of_segment<'a>(
     }
     let is_here = |one: &&CodeSample| match one.kind {
         SampledAt::Switch => false,
-        SampledAt::Fault => matches!(cause, Cause::PageFault | Cause::Memory),
+        SampledAt::Fault => matches!(cause, Cause::PageFault | Cause::MemoryAllocation),
         SampledAt::Clock => true,
     };
     // A sample is taken in an interrupt, which follows what it interrupted.

@@ -116,7 +116,7 @@ impl Excess {
     /// Cause of running at `at_ns` in a page fault outside of system calls, if it does.
     pub(super) fn fault_at(&self, at_ns: u64) -> Option<Cause> {
         let is_in = self.faults.iter().any(|(from, to)| (*from..*to).contains(&at_ns));
-        is_in.then_some(if self.has_memory_calls { Cause::Memory } else { Cause::PageFault })
+        is_in.then_some(if self.has_memory_calls { Cause::MemoryAllocation } else { Cause::PageFault })
     }
 
     /// Parts of a stretch, cut where system calls and page faults begin and end.

@@ -54,11 +54,11 @@ impl Reading {
     }
 
     fn either(cause: Cause, or: Cause) -> Reading {
-        Reading { cause, or: Some(or), evidence: Evidence::TwoReadings, place: None }
+        Reading { cause, or: Some(or), evidence: Evidence::Ambiguous, place: None }
     }
 
     pub(super) fn cannot_tell(place: impl Into<String>) -> Reading {
-        Reading { cause: Cause::Unknown, or: None, evidence: Evidence::CannotTell, place: Some(place.into()) }
+        Reading { cause: Cause::Unknown, or: None, evidence: Evidence::Undetermined, place: Some(place.into()) }
     }
 
     pub(super) fn at(self, place: Option<String>) -> Reading {
@@ -78,7 +78,7 @@ impl Scene<'_> {
             return vec![self.segment(piece.phase, piece.from_ns, piece.to_ns, owner, reading)];
         };
         match piece.phase {
-            Phase::Slack => {
+            Phase::TimerSlack => {
                 let reading = match self.wake.has_unknown_slack {
                     true => {
                         Reading::inferred(Cause::TimerSlack, "other timers of its CPU expired, and its own did not")
@@ -89,20 +89,20 @@ impl Scene<'_> {
             }
             Phase::Away => {
                 let owner = Owner { name: "link and target".to_owned(), pid: None };
-                let reading = Reading::inferred(Cause::Away, "this machine has not received it yet");
+                let reading = Reading::inferred(Cause::LinkAndTarget, "this machine has not received it yet");
                 vec![self.segment(piece.phase, piece.from_ns, piece.to_ns, owner, reading)]
             }
             // The timer of a stopped thread does not wake it.
-            Phase::Handler if self.is_stopped_in(piece) || self.frozen_until(piece.to_ns).is_some() => {
+            Phase::InterruptToWakeup if self.is_stopped_in(piece) || self.frozen_until(piece.to_ns).is_some() => {
                 self.by_intervals(piece)
             }
-            Phase::Expiry | Phase::Handler => {
+            Phase::ExpiryToInterrupt | Phase::InterruptToWakeup => {
                 let judged = |stretch: &Stretch| self.interrupt(cpu, piece, stretch);
                 self.stretches(cpu, piece).iter().flat_map(|stretch| self.segments(piece, stretch, judged)).collect()
             }
-            Phase::Queue => self.queue(cpu, piece),
-            Phase::NotAsleep => self.parts_behind(piece).iter().flat_map(|part| self.by_intervals(part)).collect(),
-            Phase::Sending | Phase::Return | Phase::Undivided | Phase::Activation => self.by_intervals(piece),
+            Phase::WakeupToSwitch => self.queue(cpu, piece),
+            Phase::NotYetWaiting => self.parts_behind(piece).iter().flat_map(|part| self.by_intervals(part)).collect(),
+            Phase::Sending | Phase::SwitchToUser | Phase::WholeWakeUp | Phase::Activation => self.by_intervals(piece),
         }
     }
 
@@ -122,7 +122,7 @@ impl Scene<'_> {
 
     /// Whether an activation was under way in all of a piece.
     pub(super) fn is_inside(&self, piece: &Piece) -> bool {
-        piece.phase == Phase::Activation || piece.phase == Phase::NotAsleep && self.behind(piece.from_ns).is_some()
+        piece.phase == Phase::Activation || piece.phase == Phase::NotYetWaiting && self.behind(piece.from_ns).is_some()
     }
 
     /// Segments of a phase in which the thread itself may run, wait for the CPU or be stopped.
@@ -155,10 +155,10 @@ impl Scene<'_> {
             ThreadState::Blocked if piece.phase == Phase::Sending => {
                 one(Reading::cannot_tell("it blocked while sending"))
             }
-            ThreadState::Blocked if piece.phase == Phase::Undivided => {
+            ThreadState::Blocked if piece.phase == Phase::WholeWakeUp => {
                 one(Reading::cannot_tell("the events of its timer are missing"))
             }
-            ThreadState::Blocked if piece.phase == Phase::Handler => {
+            ThreadState::Blocked if piece.phase == Phase::InterruptToWakeup => {
                 one(Reading::cannot_tell("its timer had expired without a wakeup"))
             }
             ThreadState::Blocked if !self.facts.sees_page_faults => {
@@ -236,7 +236,7 @@ impl Scene<'_> {
         let after = Stretch { from_ns: to_ns, is_chosen: false, ..*stretch };
         let timers = crate::wording::things(late as u64, "timer");
         let stood = Reading::inferred(
-            Cause::Steal,
+            Cause::CpuStalled,
             format!("no CPU has an event, and {timers} of other CPUs were late as well"),
         );
         let parts = [(before, None), (within, Some(stood)), (after, None)];
@@ -252,10 +252,10 @@ impl Scene<'_> {
         }
         if self.is_inside(piece) {
             let (cause, or, place) = self.ran(cpu, stretch);
-            if cause == Cause::UsualRun && piece.phase == Phase::NotAsleep {
+            if cause == Cause::UsualRun && piece.phase == Phase::NotYetWaiting {
                 return Reading::direct(Cause::OwnOverrun);
             }
-            let or = or.or_else(|| (cause == Cause::LongRun && self.facts.lacks_calls).then_some(Cause::SystemCall));
+            let or = or.or_else(|| (cause == Cause::RanLonger && self.facts.lacks_calls).then_some(Cause::SystemCall));
             if self.facts.lacks_interrupts && cause != Cause::UsualRun {
                 return Reading::cannot_tell("it had the CPU, or an interrupt did: the trace has none");
             }
@@ -271,28 +271,28 @@ impl Scene<'_> {
             return Reading::cannot_tell("a context switch event is missing");
         }
         match piece.phase {
-            Phase::NotAsleep if length <= NOTABLE_NS => Reading::direct(Cause::OwnOverrun),
-            Phase::NotAsleep if self.facts.never_stands_still() => {
+            Phase::NotYetWaiting if length <= NOTABLE_NS => Reading::direct(Cause::OwnOverrun),
+            Phase::NotYetWaiting if self.facts.never_stands_still() => {
                 Reading::inferred(Cause::OwnOverrun, "the thread was running, not yet waiting")
             }
             // Between two waits, the thread runs for some microseconds only.
-            Phase::NotAsleep => Reading::either(Cause::OwnOverrun, Cause::Steal),
-            Phase::Sending => Reading::direct(Cause::Ordinary),
-            Phase::Undivided => Reading::cannot_tell("the events of its timer and its wakeup are missing"),
-            phase if length <= self.baseline.ordinary_ns(phase) => Reading::direct(Cause::Ordinary),
+            Phase::NotYetWaiting => Reading::either(Cause::OwnOverrun, Cause::CpuStalled),
+            Phase::Sending => Reading::direct(Cause::UsualWakeUp),
+            Phase::WholeWakeUp => Reading::cannot_tell("the events of its timer and its wakeup are missing"),
+            phase if length <= self.baseline.ordinary_ns(phase) => Reading::direct(Cause::UsualWakeUp),
             _ if !self.facts.sees_page_faults && !self.facts.never_stands_still() => {
-                Reading::either(Cause::PageFault, Cause::Steal)
+                Reading::either(Cause::PageFault, Cause::CpuStalled)
             }
             _ if self.facts.never_stands_still() => {
                 Reading::cannot_tell("the thread was switched in long before it read the clock")
             }
-            _ => Reading::inferred(Cause::Steal, "the thread was switched in, but continued late"),
+            _ => Reading::inferred(Cause::CpuStalled, "the thread was switched in, but continued late"),
         }
     }
 
     fn segment(&self, phase: Phase, from_ns: u64, to_ns: u64, owner: Owner, reading: Reading) -> Segment {
         let Reading { cause, or, evidence, mut place } = self.as_far_as_seen(reading);
-        if let Some(behind) = self.behind(from_ns).filter(|_| phase == Phase::NotAsleep) {
+        if let Some(behind) = self.behind(from_ns).filter(|_| phase == Phase::NotYetWaiting) {
             let took = duration(behind.response_ns() as f64);
             let before = format!("in an activation before it, of {took}");
             place = Some(place.map_or_else(|| before.clone(), |place| format!("{place}, {before}")));
@@ -311,7 +311,7 @@ impl Scene<'_> {
 
     /// A reading without what is concluded from the lack of interrupts where the trace has none at all.
     fn as_far_as_seen(&self, reading: Reading) -> Reading {
-        let needs_interrupts = |cause| matches!(cause, Cause::Steal | Cause::IrqsOff | Cause::IdleExit);
+        let needs_interrupts = |cause| matches!(cause, Cause::CpuStalled | Cause::InterruptsOff | Cause::IdleExit);
         let is_guess = needs_interrupts(reading.cause) || reading.or.is_some_and(needs_interrupts);
         match self.facts.lacks_interrupts && is_guess {
             true => Reading::cannot_tell("the trace has no interrupts"),

@@ -161,7 +161,7 @@ impl Wake {
     /// Phases from the due time to the reading of the clock, without gaps and without empty phases.
     pub(super) fn pieces(&self, subject: &Subject) -> Vec<Piece> {
         let (before, until_entry) = match subject.waits_for {
-            WaitsFor::Timer | WaitsFor::Device => (Phase::NotAsleep, Phase::Expiry),
+            WaitsFor::Timer | WaitsFor::Device => (Phase::NotYetWaiting, Phase::ExpiryToInterrupt),
             WaitsFor::Answer => (Phase::Sending, Phase::Away),
         };
         let home = self.switched.map_or(subject.cpu, |(cpu, _)| cpu);
@@ -179,25 +179,25 @@ impl Wake {
             until(before, cpu, asleep);
         }
         if let Some((_, entry)) = self.entry {
-            until(Phase::Slack, timer_cpu, subject.due_ns.saturating_add(self.slack_ns).min(entry));
+            until(Phase::TimerSlack, timer_cpu, subject.due_ns.saturating_add(self.slack_ns).min(entry));
             until(until_entry, timer_cpu, entry);
         }
         match (self.waking, self.switched) {
             (Some((cpu, waking)), _) => {
                 let phase = match self.entry {
-                    Some(_) => Phase::Handler,
+                    Some(_) => Phase::InterruptToWakeup,
                     None if subject.waits_for == WaitsFor::Answer => Phase::Away,
-                    None => Phase::Undivided,
+                    None => Phase::WholeWakeUp,
                 };
                 until(phase, cpu, waking);
                 if let Some((cpu, switched)) = self.switched {
-                    until(Phase::Queue, cpu, switched);
+                    until(Phase::WakeupToSwitch, cpu, switched);
                 }
             }
-            (None, Some((cpu, switched))) => until(Phase::Undivided, cpu, switched),
+            (None, Some((cpu, switched))) => until(Phase::WholeWakeUp, cpu, switched),
             (None, None) => {}
         }
-        let last = if self.waking.or(self.switched).is_some() { Phase::Return } else { Phase::Undivided };
+        let last = if self.waking.or(self.switched).is_some() { Phase::SwitchToUser } else { Phase::WholeWakeUp };
         until(last, home, subject.woke_ns);
         pieces
     }

@@ -75,11 +75,11 @@ fn not_traced(one: &NotCovered, cell: &Cell) -> Explanation {
     let segment = Segment {
         at: Span(0),
         length: latency,
-        phase: Phase::Undivided,
+        phase: Phase::WholeWakeUp,
         owner: Owner { name: "?".to_owned(), pid: None },
         cause: Cause::Unknown,
         or: None,
-        evidence: Evidence::CannotTell,
+        evidence: Evidence::Undetermined,
         place: Some(NOT_COVERED.to_owned()),
     };
     Explanation {
@@ -87,7 +87,7 @@ fn not_traced(one: &NotCovered, cell: &Cell) -> Explanation {
         cycle: due_ns.saturating_sub(lead_ns).div_euclid(period_ns),
         due_ns,
         latency,
-        phases: vec![PhaseLength { phase: Phase::Undivided, length: latency }],
+        phases: vec![PhaseLength { phase: Phase::WholeWakeUp, length: latency }],
         shares: shares::roll_up(std::slice::from_ref(&segment)),
         segments: vec![segment],
         ..Explanation::default()
@@ -118,7 +118,7 @@ fn on_host(guest: Explanation, lanes: HostLanes, error_ns: u64) -> Explanation {
         let at = |lane: &[HostPiece]| {
             lane.iter().find(|piece| (piece.at.ns()..piece.at.ns() + piece.length.ns()).contains(&from)).cloned()
         };
-        let part = Part { phase: phase.unwrap_or(Phase::Undivided), own, error_ns };
+        let part = Part { phase: phase.unwrap_or(Phase::WholeWakeUp), own, error_ns };
         let judged = part.judge(guest.cpu, at(&lanes.vcpu), at(&lanes.emulator));
         let next = Segment { at: Span(from), length: Span(to - from), ..judged };
         let is_same = |last: &&mut Segment| {
@@ -150,7 +150,7 @@ impl Part<'_> {
         match vcpu.state {
             HostState::Running => self.guest(),
             HostState::Waiting => {
-                self.waiting(Cause::VcpuWaiting, &vcpu, |on| format!("vCPU {cpu} waited for host CPU {on}"))
+                self.waiting(Cause::VcpuOffTheCpu, &vcpu, |on| format!("vCPU {cpu} waited for host CPU {on}"))
             }
             HostState::Stopped => {
                 let owner = Owner { name: SIGNAL.to_owned(), pid: None };
@@ -160,7 +160,7 @@ impl Part<'_> {
             HostState::Unknown => self.unknown("events of the host were lost"),
             HostState::Asleep => match emulator {
                 Some(emulator) if emulator.state == HostState::Waiting => {
-                    self.waiting(Cause::EmulatorWaiting, &emulator, |on| {
+                    self.waiting(Cause::EmulatorOffTheCpu, &emulator, |on| {
                         format!("the emulator waited for host CPU {on}")
                     })
                 }
@@ -182,13 +182,13 @@ impl Part<'_> {
         let Some(own) = self.own.filter(|own| own.cause != Cause::Unknown) else {
             let owner = Owner { name: "the guest".to_owned(), pid: None };
             let place = Some(self.own.map_or(MORE_PARTS, |_| NOT_COVERED).to_owned());
-            return self.segment(Cause::Guest, owner, Evidence::Direct, place);
+            return self.segment(Cause::InsideTheGuest, owner, Evidence::Direct, place);
         };
         let mut segment = Segment { phase: self.phase, ..own.clone() };
-        if own.cause == Cause::Steal {
+        if own.cause == Cause::CpuStalled {
             segment.owner = Owner { name: EMULATOR.to_owned(), pid: None };
             (segment.cause, segment.place) = (Cause::Emulation, Some("the vCPU's thread ran on the host".to_owned()));
-        } else if own.or == Some(Cause::Steal) {
+        } else if own.or == Some(Cause::CpuStalled) {
             segment.or = Some(Cause::Emulation);
         }
         segment
@@ -207,7 +207,7 @@ impl Part<'_> {
 
     fn unknown(&self, place: &str) -> Segment {
         let owner = self.own.map_or_else(|| Owner { name: "?".to_owned(), pid: None }, |own| own.owner.clone());
-        self.segment(Cause::Unknown, owner, Evidence::CannotTell, Some(place.to_owned()))
+        self.segment(Cause::Unknown, owner, Evidence::Undetermined, Some(place.to_owned()))
     }
 
     fn segment(&self, cause: Cause, owner: Owner, evidence: Evidence, place: Option<String>) -> Segment {
@@ -245,7 +245,7 @@ mod tests {
         Segment {
             at: Span(at),
             length: Span(length),
-            phase: Phase::Queue,
+            phase: Phase::WakeupToSwitch,
             owner: Owner { name: "swapper".to_owned(), pid: None },
             cause,
             or,
@@ -261,8 +261,8 @@ mod tests {
             due_ns: 3_000_000,
             latency: Span(1_000_000),
             phases: vec![
-                PhaseLength { phase: Phase::Expiry, length: Span(400_000) },
-                PhaseLength { phase: Phase::Queue, length: Span(600_000) },
+                PhaseLength { phase: Phase::ExpiryToInterrupt, length: Span(400_000) },
+                PhaseLength { phase: Phase::WakeupToSwitch, length: Span(600_000) },
             ],
             segments,
             ..Explanation::default()
@@ -290,18 +290,18 @@ mod tests {
             ],
         };
         let own = vec![
-            segment(0, 600_000, Cause::Steal, None),
+            segment(0, 600_000, Cause::CpuStalled, None),
             segment(600_000, 100_000, Cause::Softirq, None),
-            segment(700_000, 300_000, Cause::IrqsOff, Some(Cause::Steal)),
+            segment(700_000, 300_000, Cause::InterruptsOff, Some(Cause::CpuStalled)),
         ];
         let joined = on_host(guest(own), lanes.clone(), 2_000);
         assert!(joined.is_complete());
         let expected = [
-            (Cause::VcpuWaiting, "load/cpu", 200_000),
+            (Cause::VcpuOffTheCpu, "load/cpu", 200_000),
             (Cause::Emulation, "the emulator", 200_000),
             (Cause::GuestStopped, SIGNAL, 150_000),
-            (Cause::EmulatorWaiting, "kworker", 150_000),
-            (Cause::IrqsOff, "swapper", 150_000),
+            (Cause::EmulatorOffTheCpu, "kworker", 150_000),
+            (Cause::InterruptsOff, "swapper", 150_000),
             (Cause::Softirq, "swapper", 100_000),
             (Cause::Unknown, "swapper", 50_000),
         ];
@@ -309,7 +309,7 @@ mod tests {
         found.sort_by_key(|(cause, _, ns)| (std::cmp::Reverse(*ns), expected.iter().position(|one| one.0 == *cause)));
         assert_eq!(found, expected);
         assert_eq!(
-            joined.shares.iter().find(|share| share.cause == Cause::IrqsOff).unwrap().or,
+            joined.shares.iter().find(|share| share.cause == Cause::InterruptsOff).unwrap().or,
             Some(Cause::Emulation)
         );
         assert_eq!(joined.host, Some(lanes));
@@ -341,7 +341,7 @@ mod tests {
         };
         let evidence = |error_ns| {
             let joined = on_host(guest(vec![segment(0, 1_000_000, Cause::Softirq, None)]), lanes(), error_ns);
-            joined.shares.iter().find(|share| share.cause == Cause::VcpuWaiting).unwrap().evidence
+            joined.shares.iter().find(|share| share.cause == Cause::VcpuOffTheCpu).unwrap().evidence
         };
         assert_eq!((evidence(1_500), evidence(1_501)), (Evidence::Direct, Evidence::Inferred));
     }
@@ -375,7 +375,7 @@ mod tests {
         join(&mut record, &cell, lanes, 100, 2);
         assert_eq!((record.explained, record.not_covered, record.latest_not_covered), (3, 0, None));
         assert_eq!((record.worst.len(), record.host_error_ns, record.late), (2, Some(100), Span(1_030_000)));
-        let expected = [(Cause::Guest, "the guest", 12_000), (Cause::GuestStopped, SIGNAL, 8_000)];
+        let expected = [(Cause::InsideTheGuest, "the guest", 12_000), (Cause::GuestStopped, SIGNAL, 8_000)];
         assert_eq!(shares(&record.worst[1]), expected);
         assert!(record.worst.iter().all(Explanation::is_complete) && record.missing.is_empty());
         assert_eq!(record.causes.iter().map(|total| total.total.ns()).sum::<u64>(), 1_030_000);

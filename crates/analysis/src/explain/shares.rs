@@ -16,8 +16,8 @@ type Key<'a> = (&'a str, Cause, Option<Cause>, Evidence);
 
 /// What the stretches of one share have in common.
 fn key(segment: &Segment) -> Key<'_> {
-    // The ordinary cost of a wake-up is one share, regardless of the current thread.
-    let name = if segment.cause == Cause::Ordinary { ORDINARY } else { &segment.owner.name };
+    // What every wake-up costs is one share, regardless of the current thread.
+    let name = if segment.cause == Cause::UsualWakeUp { segment.cause.name() } else { &segment.owner.name };
     (name, segment.cause, segment.or, segment.evidence)
 }
 
@@ -41,8 +41,8 @@ pub(super) fn roll_up(segments: &[Segment]) -> Vec<Share> {
     }
     let share = |((name, cause, or, evidence), sum): (Key<'_>, Sum<'_>)| Share {
         phase: sum.longest.phase,
-        owner: Owner { name: name.to_owned(), pid: sum.longest.owner.pid.filter(|_| cause != Cause::Ordinary) },
-        threads: if cause == Cause::Ordinary { 1 } else { u32::try_from(sum.pids.len()).unwrap_or(u32::MAX) },
+        owner: Owner { name: name.to_owned(), pid: sum.longest.owner.pid.filter(|_| cause != Cause::UsualWakeUp) },
+        threads: if cause == Cause::UsualWakeUp { 1 } else { u32::try_from(sum.pids.len()).unwrap_or(u32::MAX) },
         cause,
         or,
         evidence,
@@ -56,9 +56,6 @@ pub(super) fn roll_up(segments: &[Segment]) -> Vec<Share> {
     shares.sort_by(|a, b| b.total.cmp(&a.total).then_with(|| a.owner.cmp(&b.owner)));
     shares
 }
-
-/// Name of the ordinary cost of a wake-up.
-const ORDINARY: &str = "the wake-up itself";
 
 /// Keeps the longest stretches, in the order of time.
 pub(super) fn keep_longest(segments: &mut Vec<Segment>) {

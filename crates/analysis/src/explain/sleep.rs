@@ -160,8 +160,8 @@ impl Scene<'_> {
             (CallKind::PiLock, Some(waker)) => self.lock(block, waker, true),
             (CallKind::Futex, _) if call.text() != "futex" || self.is_no_lock(block) => plain(Cause::SystemCall),
             (CallKind::Futex, Some(waker)) => self.lock(block, waker, false),
-            (CallKind::Memory, _) => plain(Cause::Memory),
-            (CallKind::Storage, _) => plain(Cause::Storage),
+            (CallKind::Memory, _) => plain(Cause::MemoryAllocation),
+            (CallKind::Storage, _) => plain(Cause::Disk),
             (CallKind::Affinity, _) => plain(Cause::Migration),
             (CallKind::Sleep, _) => {
                 let place = format!("it sleeps itself: {}", call.text());
@@ -198,8 +198,8 @@ impl Scene<'_> {
         let from_device = |is_certain: bool| {
             let (cause, place) = match (block.is_fault, calls) {
                 (true, _) => (Cause::PageFault, "the page came from a file or from swap".to_owned()),
-                (false, Some(CallKind::Memory)) => (Cause::Memory, format!("{what}{until}")),
-                (false, _) => (Cause::Storage, format!("{what}{until}")),
+                (false, Some(CallKind::Memory)) => (Cause::MemoryAllocation, format!("{what}{until}")),
+                (false, _) => (Cause::Disk, format!("{what}{until}")),
             };
             if is_certain { said(cause, place) } else { guessed(cause, place) }
         };
@@ -215,7 +215,9 @@ impl Scene<'_> {
             (Some(KernelWait::Server), _) => {
                 said(Cause::SystemCall, format!("{what}: the server of a file system{until}"))
             }
-            (Some(KernelWait::Reclaim), _) => said(Cause::Memory, format!("{what}: the kernel reclaims memory{until}")),
+            (Some(KernelWait::Reclaim), _) => {
+                said(Cause::MemoryAllocation, format!("{what}: the kernel reclaims memory{until}"))
+            }
             (Some(KernelWait::Timer), _) => said(Cause::SystemCall, format!("{what}: the kernel sleeps in it")),
             (Some(KernelWait::Work), _) => said(Cause::SystemCall, format!("{what}: work of the kernel{until}")),
             (Some(KernelWait::Lock), EndedBy::Thread(holder)) => locked(holder, &lock_name(&functions), true),

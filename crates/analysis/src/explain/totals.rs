@@ -117,8 +117,8 @@ pub fn merged<'a>(records: impl Iterator<Item = &'a ExplainRecord>) -> Option<Ex
         for seen in &record.answers {
             match all.answers.iter_mut().find(|known| known.cpu == seen.cpu) {
                 Some(known) => {
-                    known.handler.merge(&seen.handler);
-                    known.queue.merge(&seen.queue);
+                    known.interrupt_to_wakeup.merge(&seen.interrupt_to_wakeup);
+                    known.wakeup_to_switch.merge(&seen.wakeup_to_switch);
                 }
                 None => all.answers.push(seen.clone()),
             }

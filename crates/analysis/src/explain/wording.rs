@@ -128,7 +128,7 @@ mod tests {
 
     fn share(cause: Cause, or: Option<Cause>, evidence: Evidence) -> Share {
         Share {
-            phase: Phase::Queue,
+            phase: Phase::WakeupToSwitch,
             owner: Owner { name: "kworker vmstat_update".to_owned(), pid: Some(7) },
             threads: 1,
             cause,
@@ -201,7 +201,7 @@ mod tests {
         let with_code = Share {
             place: Some("usually 60 us".to_owned()),
             code: Some(place(Some("solve"), Some(9), 3, 4)),
-            ..share(Cause::LongRun, None, Evidence::Direct)
+            ..share(Cause::RanLonger, None, Evidence::Direct)
         };
         assert_eq!(
             said(vec![with_code], 391_000),
@@ -213,11 +213,11 @@ mod tests {
     fn the_blame_is_one_sentence_with_what_it_rests_on() {
         assert_eq!(said(Vec::new(), 0), "No cause made it late.");
         assert_eq!(
-            said(vec![share(Cause::NonPreemptible, None, Evidence::Direct)], 400_000),
+            said(vec![share(Cause::NotPreemptible, None, Evidence::Direct)], 400_000),
             "kworker vmstat_update ran 391 us in the kernel, not preemptible: rescheduled in refresh_cpu_vm_stats [direct]."
         );
         assert_eq!(
-            said(vec![share(Cause::NonPreemptible, Some(Cause::Steal), Evidence::TwoReadings)], 782_000),
+            said(vec![share(Cause::NotPreemptible, Some(Cause::CpuStalled), Evidence::Ambiguous)], 782_000),
             "kworker vmstat_update ran 391 us in the kernel, not preemptible, or the CPU was stalled (host, SMI): \
              rescheduled in refresh_cpu_vm_stats, 50 % of it [ambiguous]."
         );

@@ -97,7 +97,7 @@ pub fn compare_configs(a: ConfiguredKernel<'_>, b: ConfiguredKernel<'_>) -> Conf
     let versions = [a, b].map(|kernel| kernel.config.version.as_deref());
     let facts: Vec<_> = version(versions).into_iter().chain(words(a.words, b.words)).collect();
     let models = [a, b].map(|kernel| model(&kernel.config.options, kernel.words));
-    let others = options.iter().filter(|one| one.group == ConfigGroup::Other).count();
+    let others = options.iter().filter(|one| one.group == ConfigGroup::OtherOptions).count();
     let others = (others > 0).then(|| things(others.try_into().unwrap_or(u64::MAX), "other option"));
     let likeness = likeness(versions, &facts, &options, models, others);
     ConfigComparison { facts, options, likeness }
@@ -127,8 +127,8 @@ fn likeness(
     let mut reasons: Vec<String> =
         facts.iter().map(|KernelDifference { fact, a, b }| format!("{fact} ({a} and {b})")).collect();
     let groups: BTreeSet<ConfigGroup> = options.iter().map(|one| one.group).collect();
-    let asked = [ConfigGroup::Preemption, ConfigGroup::CoKernel];
-    for group in groups.iter().filter(|group| !asked.contains(group) && **group < ConfigGroup::Other) {
+    let asked = [ConfigGroup::PreemptionModel, ConfigGroup::CoKernel];
+    for group in groups.iter().filter(|group| !asked.contains(group) && **group < ConfigGroup::OtherOptions) {
         let of_group: Vec<_> = options.iter().filter(|one| one.group == *group).collect();
         reasons.push(match of_group[..] {
             [ConfigDifference { option, a, b, .. }] => {
@@ -150,7 +150,7 @@ fn likeness(
     let mut but = Vec::new();
     if a != b {
         but.push(format!("preemption model ({a} and {b})"));
-    } else if groups.contains(&ConfigGroup::Preemption) {
+    } else if groups.contains(&ConfigGroup::PreemptionModel) {
         but.push("options of the preemption model".to_owned());
     }
     if groups.contains(&ConfigGroup::CoKernel) {
@@ -166,7 +166,7 @@ fn differing(a: &BTreeMap<String, String>, b: &BTreeMap<String, String>) -> Vec<
     let values = names.into_iter().map(|option| (option, a.get(option), b.get(option)));
     let of = |(option, a, b): (&String, Option<&String>, Option<&String>)| {
         let group = a.into_iter().chain(b).map(|value| ConfigGroup::of(option, value)).min()?;
-        let is_different = a != b && group != ConfigGroup::Build;
+        let is_different = a != b && group != ConfigGroup::NamesOfTheBuild;
         is_different.then(|| ConfigDifference { group, option: option.clone(), a: a.cloned(), b: b.cloned() })
     };
     let mut options: Vec<ConfigDifference> = values.filter_map(of).collect();

@@ -146,7 +146,7 @@ fn without_system_calls_sleeps_are_told_apart_by_their_timers_and_have_no_cause(
     assert!(judged.seen.missing()[0].starts_with("system calls: "));
     let [spike] = &judged.explained.worst[..] else { panic!("{:#?}", judged.explained) };
     let first = &spike.shares[0];
-    assert_eq!((first.cause, first.evidence), (punctual_model::Cause::Unknown, punctual_model::Evidence::CannotTell));
+    assert_eq!((first.cause, first.evidence), (punctual_model::Cause::Unknown, punctual_model::Evidence::Undetermined));
     assert!(first.place.as_ref().is_some_and(|place| place.contains("until logger woke it")), "{first:?}");
     assert!(spike.is_complete());
 }
@@ -165,10 +165,10 @@ fn without_interrupts_or_timers_nothing_is_concluded_from_their_lack() {
         [Some(share.cause), share.or].into_iter().flatten().any(|cause| {
             matches!(
                 cause,
-                punctual_model::Cause::Steal
-                    | punctual_model::Cause::IrqsOff
+                punctual_model::Cause::CpuStalled
+                    | punctual_model::Cause::InterruptsOff
                     | punctual_model::Cause::IdleExit
-                    | punctual_model::Cause::LongRun
+                    | punctual_model::Cause::RanLonger
             )
         })
     };

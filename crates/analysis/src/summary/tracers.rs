@@ -2,7 +2,7 @@
 
 use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
-use punctual_model::{Histogram, Level, OsnoiseRecord, TimerlatRecord, TracersRecord};
+use punctual_model::{Histogram, Level, OsnoiseRecord, Phase, TimerlatRecord, TracersRecord};
 use serde::Serialize;
 
 /// Results of `timerlat` and `osnoise` after the blocks of a cell, under its load.
@@ -32,9 +32,9 @@ pub struct Stages {
     /// Until the timer's handler; `null` without a timer.
     pub irq: Option<TracedLatency>,
     /// From the interrupt until the wake-up of the thread; `null` for timers.
-    pub handler: Option<TracedLatency>,
+    pub interrupt_to_wakeup: Option<TracedLatency>,
     /// From that wake-up until the thread is switched in; `null` for timers.
-    pub queue: Option<TracedLatency>,
+    pub wakeup_to_switch: Option<TracedLatency>,
     /// Until the thread runs, which is the latency itself; it includes the part until the handler.
     pub thread: TracedLatency,
 }
@@ -44,8 +44,8 @@ impl Stages {
     pub fn named(&self) -> impl Iterator<Item = (&'static str, &TracedLatency)> {
         let known = [
             ("irq: to its interrupt", self.irq.as_ref()),
-            ("interrupt to wakeup", self.handler.as_ref()),
-            ("wakeup to switch", self.queue.as_ref()),
+            (Phase::InterruptToWakeup.name(), self.interrupt_to_wakeup.as_ref()),
+            (Phase::WakeupToSwitch.name(), self.wakeup_to_switch.as_ref()),
             ("thread: to its clock", Some(&self.thread)),
         ];
         known.into_iter().filter_map(|(name, stage)| Some((name, stage?)))
@@ -54,17 +54,17 @@ impl Stages {
 
 /// The stages of a cell; `None` without any.
 pub(crate) fn stages(pool: &Pool<'_>) -> Option<Stages> {
-    let [mut irq, mut handler, mut queue, mut thread]: [Histogram; 4] = Default::default();
+    let [mut irq, mut interrupt_to_wakeup, mut wakeup_to_switch, mut thread]: [Histogram; 4] = Default::default();
     for record in pool.entries.iter().filter_map(|entry| entry.record.explained.as_ref()) {
         record.irq.iter().for_each(|seen| irq.merge(&seen.histogram));
-        record.answers.iter().for_each(|seen| handler.merge(&seen.handler));
-        record.answers.iter().for_each(|seen| queue.merge(&seen.queue));
+        record.answers.iter().for_each(|seen| interrupt_to_wakeup.merge(&seen.interrupt_to_wakeup));
+        record.answers.iter().for_each(|seen| wakeup_to_switch.merge(&seen.wakeup_to_switch));
     }
     pool.threads().for_each(|(_, of_cpu)| thread.merge(&of_cpu.histogram));
     let known = |histogram: &Histogram| (histogram.n > 0).then(|| latency(histogram));
-    let [irq, handler, queue] = [&irq, &handler, &queue].map(known);
-    let is_any = irq.is_some() || handler.is_some();
-    is_any.then(|| Stages { irq, handler, queue, thread: latency(&thread) })
+    let [irq, interrupt_to_wakeup, wakeup_to_switch] = [&irq, &interrupt_to_wakeup, &wakeup_to_switch].map(known);
+    let is_any = irq.is_some() || interrupt_to_wakeup.is_some();
+    is_any.then(|| Stages { irq, interrupt_to_wakeup, wakeup_to_switch, thread: latency(&thread) })
 }
 
 /// A distribution reported by a tracer.

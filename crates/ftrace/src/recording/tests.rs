@@ -31,7 +31,7 @@ fn a_file_has_the_same_activations_by_every_clock() {
         assert_eq!((one.latency.min_ns, one.latency.max_ns), (at(5_000), at(403_000)));
         let [spike] = &judged.explained.worst[..] else { panic!("{:#?}", judged.explained) };
         let first = &spike.shares[0];
-        assert_eq!((first.cause, first.owner.name.as_str()), (Cause::NonPreemptible, "logger"), "{:#?}", spike.shares);
+        assert_eq!((first.cause, first.owner.name.as_str()), (Cause::NotPreemptible, "logger"), "{:#?}", spike.shares);
         assert_eq!((spike.latency, spike.is_complete()), (Span(at(448_000).unwrap().cast_unsigned()), true));
         assert_eq!((judged.gaps, judged.events), (0, LOOPS * 7 + 1));
     }

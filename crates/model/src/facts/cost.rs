@@ -12,9 +12,7 @@ use std::sync::LazyLock;
 
 words! {
     /// Operations of one kind.
-    #[derive(Serialize)]
-    #[serde(rename_all = "snake_case")]
-    CostGroup {
+    json CostGroup {
         /// Entry into the kernel, and the most frequent system calls.
         Syscall = "syscall",
         /// Handled signals and faults.

@@ -52,11 +52,11 @@ impl KernelConfig {
         let (mut options, mut others, mut count) = (BTreeMap::new(), String::new(), 0);
         for (option, value) in &self.options {
             match ConfigGroup::of(option, value) {
-                ConfigGroup::Other => {
+                ConfigGroup::OtherOptions => {
                     count += 1;
                     others.push_str(&format!("{option}={value}\n"));
                 }
-                ConfigGroup::Build => {}
+                ConfigGroup::NamesOfTheBuild => {}
                 _ => drop(options.insert(option.clone(), value.clone())),
             }
         }

@@ -124,9 +124,7 @@ pub struct MonitorGap {
 
 words! {
     /// The reason of a gap.
-    #[derive(Serialize, Deserialize, schemars::JsonSchema)]
-    #[serde(rename_all = "snake_case")]
-    GapReason {
+    json GapReason {
         /// Another punctual measured; the monitor paused.
         Measurement = "measurement",
         /// The machine was suspended, or the wall clock was set.

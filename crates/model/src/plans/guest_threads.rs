@@ -6,9 +6,7 @@ use std::fmt;
 
 words! {
     /// Kinds of threads of QEMU, as libvirt divides them (`vcpusched`, `iothreadsched`, `emulatorsched`).
-    #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
-    #[serde(rename_all = "snake_case")]
-    GuestThreadKind {
+    json GuestThreadKind {
         /// Runs the guest's code, one thread for each of its CPUs.
         Vcpu = "vcpu",
         /// Serves its disks (`iothread`).

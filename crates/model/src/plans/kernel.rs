@@ -320,9 +320,8 @@ as_text!(Kernel, KernelError);
 
 words! {
     /// The clock of the times of a guest. Times of different clocks are never compared.
-    #[derive(Default, Serialize, Deserialize, schemars::JsonSchema)]
-    #[serde(rename_all = "snake_case")]
-    LabClock, "clock" {
+    #[derive(Default)]
+    json LabClock, "clock" {
         /// Virtual time: each instruction counts as one nanosecond, and nothing else takes time (QEMU, "TCG Instruction
         /// Counting"). One CPU.
         #[default]

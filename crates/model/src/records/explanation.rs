@@ -15,29 +15,34 @@ pub use guest::{ClockMark, ClockTie, GuestStop, GuestTids, HostLanes, HostPiece,
 pub use options::Explain;
 
 words! {
-    #[doc = " An interval between the due time of a wake-up and its first clock reading. Phases follow each other in this order,"]
-    #[doc = " and any of them may be missing."]
-    #[derive(Serialize, Deserialize, schemars::JsonSchema)]
-    #[serde(rename_all = "snake_case")]
-    Phase {
+    /// An interval between the due time of a wake-up and its first clock reading. Phases follow each other in this
+    /// order, and any of them may be missing.
+    json Phase {
         /// From the due time until the thread began to wait: it was not asleep at the due time.
-        NotAsleep = "not yet waiting",
+        #[serde(alias = "not_asleep")]
+        NotYetWaiting = "not yet waiting",
         /// Of an answer: from the sending of the trigger until the thread began to wait.
         Sending = "sending",
         /// Of an answer: from then until its arrival at this machine, which includes the link and the peer.
         Away = "away",
         /// From the due time until the latest timer expiry that timer slack allows.
-        Slack = "timer slack",
+        #[serde(alias = "slack")]
+        TimerSlack = "timer slack",
         /// From the expiry of the timer, or from the due time of a device, until its interrupt began.
-        Expiry = "expiry to interrupt",
+        #[serde(alias = "expiry")]
+        ExpiryToInterrupt = "expiry to interrupt",
         /// From the interrupt until the wake-up of the thread began.
-        Handler = "interrupt to wakeup",
+        #[serde(alias = "handler")]
+        InterruptToWakeup = "interrupt to wakeup",
         /// From the wake-up until the thread was switched in.
-        Queue = "wakeup to switch",
+        #[serde(alias = "queue")]
+        WakeupToSwitch = "wakeup to switch",
         /// From the switch until the clock reading.
-        Return = "switch to user",
+        #[serde(alias = "return")]
+        SwitchToUser = "switch to user",
         /// An interval that cannot be divided, because events are missing.
-        Undivided = "whole wake-up",
+        #[serde(alias = "undivided")]
+        WholeWakeUp = "whole wake-up",
         /// Of a watched thread: from its return to the program until its next wait.
         Activation = "activation",
     }
@@ -246,9 +251,11 @@ pub struct AnswerStages {
     /// CPU that the thread belongs to.
     pub cpu: u32,
     /// From the interrupt until the wake-up of the thread began.
-    pub handler: Histogram,
+    #[serde(alias = "handler")]
+    pub interrupt_to_wakeup: Histogram,
     /// From then until the thread was switched in.
-    pub queue: Histogram,
+    #[serde(alias = "queue")]
+    pub wakeup_to_switch: Histogram,
 }
 
 /// A late wake-up that no trace covers.
@@ -303,7 +310,7 @@ pub struct ExplainRecord {
     /// Total latency, ns, of all explained wake-ups.
     #[serde(rename = "late_ns")]
     pub late: Span,
-    /// That time by evidence, ns: direct, inferred, two readings, cannot tell.
+    /// That time by evidence, ns: direct, inferred, ambiguous, undetermined.
     pub evidence_ns: [u64; 4],
     /// Delay of the interrupt of every wake-up; empty where the kernel has no timer events.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]

@@ -32,7 +32,7 @@ pub use watch::{
 };
 
 /// The version of [`Record`] that this program writes.
-pub const RECORD_FORMAT: u32 = 1;
+pub const RECORD_FORMAT: u32 = 2;
 
 /// The measurement of one cell, complete and raw, so that later versions can apply their statistics to old records.
 ///

@@ -6,7 +6,7 @@ use std::collections::HashSet;
 use std::path::PathBuf;
 
 /// The version of the run directory that this program writes.
-pub const RUN_FORMAT: u32 = 1;
+pub const RUN_FORMAT: u32 = 2;
 
 /// The first line of `run.jsonl`: everything decided before the first measurement.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]

@@ -2,14 +2,11 @@
 
 use crate::UnknownWord;
 use crate::words::word::words;
-use serde::{Deserialize, Serialize};
 use std::str::FromStr;
 
 words! {
     /// The level of a quantile.
-    #[derive(Serialize, Deserialize, schemars::JsonSchema)]
-    #[serde(rename_all = "snake_case")]
-    Level {
+    json Level {
         /// The median.
         P50 = "p50",
         /// 99 % of the samples are at most this.

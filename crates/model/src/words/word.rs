@@ -62,8 +62,44 @@ impl fmt::Display for UnknownWord {
 
 impl std::error::Error for UnknownWord {}
 
-/// Defines an enum of words, each variant with its text; with the kind of word they are also read from text.
+/// Whether two spellings are one word: letters and digits count, in any case.
+pub(crate) const fn is_one_word(a: &str, b: &str) -> bool {
+    let [a, b] = [a.as_bytes(), b.as_bytes()];
+    let [mut i, mut j] = [0; 2];
+    loop {
+        while i < a.len() && !a[i].is_ascii_alphanumeric() {
+            i += 1;
+        }
+        while j < b.len() && !b[j].is_ascii_alphanumeric() {
+            j += 1;
+        }
+        if i == a.len() || j == b.len() {
+            return i == a.len() && j == b.len();
+        }
+        if !a[i].eq_ignore_ascii_case(&b[j]) {
+            return false;
+        }
+        (i, j) = (i + 1, j + 1);
+    }
+}
+
+/// Defines an enum of words, each variant with its text; with the kind of word they are also read from text. With
+/// `json` the variant in snake case is the word of JSON, and it cannot be compiled unless that is the text's word, too;
+/// what older versions wrote is an alias.
 macro_rules! words {
+    ($(#[$meta:meta])* json $name:ident $(, $kind:literal)? { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
+        crate::words::word::words! {
+            $(#[$meta])*
+            #[derive(serde::Serialize, serde::Deserialize, schemars::JsonSchema)]
+            #[serde(rename_all = "snake_case")]
+            $name $(, $kind)? { $($(#[$doc])* $variant = $word,)+ }
+        }
+
+        $(const _: () = assert!(
+            crate::words::word::is_one_word(stringify!($variant), $word),
+            concat!("one word in JSON, text and code: ", stringify!($variant), ", ", $word),
+        );)+
+    };
     ($(#[$meta:meta])* $name:ident $(, $kind:literal)? { $($(#[$doc:meta])* $variant:ident = $word:literal,)+ }) => {
         $(#[$meta])*
         #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -139,6 +175,21 @@ mod tests {
         assert_eq!(UnknownWord::new("policy", "FIFOO:80", policies).nearest().as_deref(), Some("fifo:80"));
         // Not compared: the comparison would take minutes.
         assert_eq!(UnknownWord::new("policy", &"fifo".repeat(1_000_000), policies).nearest(), None);
+    }
+
+    #[test]
+    fn one_word_has_many_spellings() {
+        for (a, b, is_one) in [
+            ("", "", true),
+            ("P999", "p99.9", true),
+            ("WholeWakeUp", "whole wake-up", true),
+            ("Queue", "wakeup to switch", false),
+            ("Lock", "locks", false),
+            ("locks", "Lock", false),
+            ("-", "a", false),
+        ] {
+            assert_eq!(is_one_word(a, b), is_one, "{a} {b}");
+        }
     }
 
     #[test]

@@ -80,7 +80,7 @@ pub(crate) static KINDS: [Fault; 7] = [
 
 /// Those of the example in Python.
 pub(crate) static PYTHON: [Fault; 2] = [
-    Fault { program: Program::Python, name: "gc", causes: &[Cause::LongRun], text: "python3 usually " },
+    Fault { program: Program::Python, name: "gc", causes: &[Cause::RanLonger], text: "python3 usually " },
     Fault {
         program: Program::Python,
         name: "log",
@@ -119,13 +119,13 @@ pub(crate) static FAULTS: [Fault; 13] = [
     fault("nice_lock", LOCKS, "held by logger (nice 10)"),
     fault("pi_lock", LOCKS, "held by logger (nice 10); priority inheritance is on"),
     fault("inversion", &[Cause::PriorityInversion], "held by logger (nice 10), while "),
-    fault("fsync", &[Cause::Storage], "fsync"),
+    fault("fsync", &[Cause::Disk], "fsync"),
     fault("service", &[Cause::SystemCall], "socket, until service woke it"),
-    fault("malloc", &[Cause::Memory], ""),
+    fault("malloc", &[Cause::MemoryAllocation], ""),
     fault("full_pipe", &[Cause::SystemCall], "pipe, until reader woke it"),
     fault("equal_priority", &[Cause::EqualPriority], "rival"),
     fault("migration", &[Cause::Migration], ""),
-    fault("long_run", &[Cause::LongRun], "usually "),
+    fault("long_run", &[Cause::RanLonger], "usually "),
     fault("sleep", &[Cause::SystemCall], "it sleeps itself: clock_nanosleep for a length of time"),
 ];
 
@@ -133,17 +133,17 @@ pub(crate) static FAULTS: [Fault; 13] = [
 /// a fork each page that is written is copied.
 const TRUE_TOO: [Fault; 2] = [
     fault("inversion", &[Cause::Lock], "held by logger (nice 10)"),
-    blamed("memory_map", &[Cause::LongRun, Cause::PageFault, Cause::Memory], ""),
+    blamed("memory_map", &[Cause::RanLonger, Cause::PageFault, Cause::MemoryAllocation], ""),
 ];
 
 /// Causes that are in a program; others are in the machine, and may always be there as well.
 pub(crate) const OF_PROGRAMS: [Cause; 11] = [
-    Cause::LongRun,
+    Cause::RanLonger,
     Cause::Lock,
     Cause::KernelLock,
     Cause::PriorityInversion,
-    Cause::Storage,
-    Cause::Memory,
+    Cause::Disk,
+    Cause::MemoryAllocation,
     Cause::SystemCall,
     Cause::Migration,
     Cause::PageFault,
@@ -203,7 +203,8 @@ pub(crate) fn explained(said: &ProgramOutput) -> Option<ExplainRecord> {
 }
 
 pub(crate) fn described(share: &Share) -> String {
-    format!("{:?} {:?} {} {}", share.cause, share.or, share.owner.name, share.place.as_deref().unwrap_or_default())
+    let or = share.or.map_or(String::new(), |or| format!(" or {or}"));
+    format!("{}{or}: {} {}", share.cause, share.owner.name, share.place.as_deref().unwrap_or_default())
 }
 
 /// Whether a share is caused by a fault, without an alternative cause.

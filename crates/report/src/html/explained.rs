@@ -233,7 +233,7 @@ fn listed(page: &mut Markup, mut segments: Vec<&Segment>) {
 
 /// Returns the class of a segment: its color, and whether its evidence is ambiguous.
 fn class(segment: &Segment) -> String {
-    let is_open = matches!(segment.evidence, Evidence::TwoReadings | Evidence::CannotTell);
+    let is_open = matches!(segment.evidence, Evidence::Ambiguous | Evidence::Undetermined);
     format!("w{}{}", row_of(segment.cause).color, if is_open { " open" } else { "" })
 }
 
@@ -321,7 +321,7 @@ mod tests {
         let segment = |at, length, cause, or, evidence, name: &str| Segment {
             at: Span(at),
             length: Span(length),
-            phase: Phase::Queue,
+            phase: Phase::WakeupToSwitch,
             owner: Owner { name: name.to_owned(), pid: Some(7) },
             cause,
             or,
@@ -334,11 +334,11 @@ mod tests {
             due_ns: 5_000_000,
             latency: Span(430_000),
             phases: vec![
-                PhaseLength { phase: Phase::Expiry, length: Span(43_000) },
-                PhaseLength { phase: Phase::Queue, length: Span(387_000) },
+                PhaseLength { phase: Phase::ExpiryToInterrupt, length: Span(43_000) },
+                PhaseLength { phase: Phase::WakeupToSwitch, length: Span(387_000) },
             ],
             segments: vec![
-                segment(43_000, 215_000, Cause::NonPreemptible, Some(Cause::Steal), Evidence::TwoReadings, "<b>&"),
+                segment(43_000, 215_000, Cause::NotPreemptible, Some(Cause::CpuStalled), Evidence::Ambiguous, "<b>&"),
                 segment(258_000, 1, Cause::Softirq, None, Evidence::Direct, "softirq RCU"),
             ],
             ..Explanation::default()

@@ -82,7 +82,7 @@ fn worst(out: &mut dyn io::Write, explained: &ExplainRecord, lines: &Lines, spik
 /// Whether a notable part of the time that is explained has two readings on this machine.
 fn has_two_readings(cell: &CellSummary) -> bool {
     let Some(explained) = cell.explained.as_ref().filter(|_| cell.cell.kernel == Kernel::Running) else { return false };
-    let ns = explained.evidence_ns.get(Evidence::TwoReadings.index()).copied().unwrap_or(0);
+    let ns = explained.evidence_ns.get(Evidence::Ambiguous.index()).copied().unwrap_or(0);
     ns as f64 * 100.0 >= NOTABLE_PERCENT * explained.late.ns().max(1) as f64
 }
 
@@ -216,6 +216,7 @@ fn is_watched(explained: &ExplainRecord) -> bool {
 pub(crate) fn name_of(total: &CauseTotal) -> String {
     let name = cause_name(total.cause, total.or);
     match total.owners.as_slice() {
+        [_] if total.cause == Cause::UsualWakeUp => name,
         [only] if only.name.starts_with(&name) => only.name.clone(),
         [only] => format!("{name} by {}", only.name),
         _ => name,
@@ -227,7 +228,7 @@ pub(crate) fn name_of(total: &CauseTotal) -> String {
 pub(crate) fn totals(explained: &ExplainRecord) -> Table {
     let ExplainRecord { causes, late, .. } = explained;
     let columns = vec![
-        Column::text("cause, and by whom"),
+        Column::text("cause by owner"),
         Column::figure("share"),
         Column::figure("total").after(1).at_least(9),
         Column::figure("worst").after(1).at_least(9),
@@ -320,7 +321,7 @@ mod tests {
 
     fn share(name: &str, cause: Cause, or: Option<Cause>, evidence: Evidence, ns: u64) -> Share {
         Share {
-            phase: Phase::Queue,
+            phase: Phase::WakeupToSwitch,
             owner: Owner { name: name.to_owned(), pid: Some(7) },
             threads: 1,
             cause,
@@ -329,7 +330,7 @@ mod tests {
             total: Span(ns),
             longest: Span(ns),
             pieces: 1,
-            place: (cause == Cause::NonPreemptible)
+            place: (cause == Cause::NotPreemptible)
                 .then(|| "rescheduled in refresh_cpu_vm_stats < vmstat_update".to_owned()),
             code: None,
         }
@@ -342,11 +343,15 @@ mod tests {
             cycle: 12_031,
             due_ns: 12_031_800_000,
             latency: Span(412_000),
-            phases: vec![phase(Phase::Expiry, 2_000), phase(Phase::Queue, 404_000), phase(Phase::Return, 6_000)],
+            phases: vec![
+                phase(Phase::ExpiryToInterrupt, 2_000),
+                phase(Phase::WakeupToSwitch, 404_000),
+                phase(Phase::SwitchToUser, 6_000),
+            ],
             shares: vec![
-                share("kworker vmstat_update", Cause::NonPreemptible, None, Evidence::Direct, 391_000),
+                share("kworker vmstat_update", Cause::NotPreemptible, None, Evidence::Direct, 391_000),
                 share("softirq RCU", Cause::Softirq, None, Evidence::Direct, 13_000),
-                share("the wake-up itself", Cause::Ordinary, None, Evidence::Direct, 8_000),
+                share("usual wake-up", Cause::UsualWakeUp, None, Evidence::Direct, 8_000),
             ],
             doubts: vec!["1 switch of CPU 1 left no event".to_owned()],
             ..Explanation::default()
@@ -449,7 +454,7 @@ mod tests {
     #[test]
     fn that_a_guest_leaves_two_readings_is_said_once_and_only_where_it_does() {
         let weak = ExplainRecord {
-            evidence_ns: Evidence::ALL.map(|kind| if kind == Evidence::TwoReadings { 30_000 } else { 0 }),
+            evidence_ns: Evidence::ALL.map(|kind| if kind == Evidence::Ambiguous { 30_000 } else { 0 }),
             ..explained()
         };
         let times = |text: String| text.matches("have two readings").count();
@@ -474,7 +479,7 @@ mod tests {
 
     #[test]
     fn a_bar_fits_and_is_whole() {
-        let phase = |ns| PhaseLength { phase: Phase::Queue, length: Span(ns) };
+        let phase = |ns| PhaseLength { phase: Phase::WakeupToSwitch, length: Span(ns) };
         for (phases, width) in [(vec![], 20), (vec![phase(1)], 3), (vec![phase(1), phase(999_999), phase(1)], 40)] {
             let latency = phases.iter().map(|phase| phase.length.ns()).sum();
             let [drawn, _] = bar(&phases, latency, width);

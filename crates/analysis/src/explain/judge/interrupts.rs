@@ -22,27 +22,27 @@ impl Scene<'_> {
         let length = stretch.length_ns();
         // A phase of usual length is not divided.
         if piece.length().length.ns() <= self.baseline.ordinary_ns(piece.phase) {
-            return Reading::direct(Cause::Ordinary);
+            return Reading::direct(Cause::UsualWakeUp);
         }
         if stretch.is_broken {
             return Reading::cannot_tell("a context switch event is missing");
         }
-        if self.wake.has_unknown_slack && piece.phase == Phase::Expiry {
+        if self.wake.has_unknown_slack && piece.phase == Phase::ExpiryToInterrupt {
             return Reading::cannot_tell("its timer slack is unknown: the start of its timer is not in the trace");
         }
         match (piece.phase, stretch.context) {
-            (Phase::Handler, Some(context)) if self.subject.waits_for == WaitsFor::Timer => {
+            (Phase::InterruptToWakeup, Some(context)) if self.subject.waits_for == WaitsFor::Timer => {
                 self.handler(cpu, piece, context, stretch)
             }
             (_, Some(context)) if context.is_hard() => self.context(cpu, context, stretch),
             (_, None) if stretch.pid == 0 => self.idle_exit(cpu, stretch),
-            (Phase::Expiry, _) if length > NOTABLE_NS / 4 => self.held_off(cpu, stretch),
+            (Phase::ExpiryToInterrupt, _) if length > NOTABLE_NS / 4 => self.held_off(cpu, stretch),
             (_, Some(context)) => self.context(cpu, context, stretch),
-            (Phase::Handler, None) if self.wake.handled_by.is_some() => self.before_its_thread(stretch),
-            (Phase::Handler, None) if length > NOTABLE_NS => {
+            (Phase::InterruptToWakeup, None) if self.wake.handled_by.is_some() => self.before_its_thread(stretch),
+            (Phase::InterruptToWakeup, None) if length > NOTABLE_NS => {
                 Reading::cannot_tell("its timer had expired without a wakeup")
             }
-            _ => Reading::direct(Cause::Ordinary),
+            _ => Reading::direct(Cause::UsualWakeUp),
         }
     }
 
@@ -52,7 +52,7 @@ impl Scene<'_> {
         let hole = untraced_gap::longest_hole(cpu, stretch.from_ns, stretch.to_ns).length_ns();
         let may_be_stolen = self.facts.may_be_taken() && context != Context::Nmi;
         if may_be_stolen && hole > LONG_NS && hole > stretch.length_ns() / 2 {
-            return Reading::either(cause, Cause::Steal);
+            return Reading::either(cause, Cause::CpuStalled);
         }
         Reading::direct(cause)
     }
@@ -67,7 +67,7 @@ impl Scene<'_> {
         if is_long && !is_of_another && !self.facts.never_stands_still() {
             // Waking a thread takes microseconds, but it can wait for kernel locks.
             let place = "no activity in the handler of the timer is known".to_owned();
-            return Reading::either(Cause::Steal, Cause::Interrupt).at(Some(place));
+            return Reading::either(Cause::CpuStalled, Cause::Interrupt).at(Some(place));
         }
         let timers = calls.len() as u64;
         let place = (timers > 1).then(|| format!("{} expired in it", crate::wording::things(timers, "timer")));
@@ -81,7 +81,7 @@ impl Scene<'_> {
             (Some((_, Some(its))), Some(theirs)) if theirs < its => Reading::direct(Cause::HigherPriority),
             (Some((_, Some(its))), Some(theirs)) if theirs == its => Reading::direct(Cause::EqualPriority),
             (Some((_, Some(_))), Some(_)) => {
-                Reading::inferred(Cause::NonPreemptible, "the thread of the interrupt was due to run")
+                Reading::inferred(Cause::NotPreemptible, "the thread of the interrupt was due to run")
             }
             _ => Reading::cannot_tell("no event has its priority"),
         }
@@ -97,7 +97,7 @@ impl Scene<'_> {
         });
         let place = state.map(|state| format!("idle state {state}"));
         if self.facts.may_be_taken() {
-            return Reading::either(Cause::IdleExit, Cause::Steal).at(place);
+            return Reading::either(Cause::IdleExit, Cause::CpuStalled).at(place);
         }
         Reading::inferred(Cause::IdleExit, "the CPU was idle").at(place)
     }
@@ -111,7 +111,7 @@ impl Scene<'_> {
                 }
                 Some(Hit::User) | None => "the CPU ran without taking an interrupt".to_owned(),
             };
-            return Reading::inferred(Cause::IrqsOff, place);
+            return Reading::inferred(Cause::InterruptsOff, place);
         }
         let is_on = |event: &&Event| {
             let is_plain = !matches!(event.what, What::Enter(_) | What::Leave(_) | What::Stack(_));
@@ -123,25 +123,24 @@ impl Scene<'_> {
             let after = duration((event.at_ns - stretch.from_ns) as f64);
             let place =
                 format!("interrupts were enabled {after} after the timer had expired, but its own did not arrive");
-            return Reading::inferred(Cause::Steal, place);
+            return Reading::inferred(Cause::CpuStalled, place);
         }
         match self.hit() {
             Some(Hit::User) => {
-                Reading::inferred(Cause::Steal, "the late interrupt hit user mode, where interrupts are on")
+                Reading::inferred(Cause::CpuStalled, "the late interrupt hit user mode, where interrupts are on")
             }
             Some(Hit::Plain(place)) => {
                 let why = format!("the late interrupt hit {place}, which enables no interrupts");
-                Reading::inferred(Cause::Steal, why)
+                Reading::inferred(Cause::CpuStalled, why)
             }
-            Some(Hit::Kernel(place)) => {
-                Reading::either(Cause::IrqsOff, Cause::Steal).at(Some(format!("the late interrupt hit {place}")))
-            }
+            Some(Hit::Kernel(place)) => Reading::either(Cause::InterruptsOff, Cause::CpuStalled)
+                .at(Some(format!("the late interrupt hit {place}"))),
             Some(Hit::TurnsOn(place)) if self.facts.may_be_taken() => {
-                Reading::either(Cause::IrqsOff, Cause::Steal).at(Some(format!("enabled again in {place}")))
+                Reading::either(Cause::InterruptsOff, Cause::CpuStalled).at(Some(format!("enabled again in {place}")))
             }
-            Some(Hit::TurnsOn(place)) => Reading::inferred(Cause::IrqsOff, format!("enabled again in {place}")),
-            None if self.facts.may_be_taken() => Reading::either(Cause::IrqsOff, Cause::Steal),
-            None => Reading::inferred(Cause::IrqsOff, "the CPU ran without taking an interrupt"),
+            Some(Hit::TurnsOn(place)) => Reading::inferred(Cause::InterruptsOff, format!("enabled again in {place}")),
+            None if self.facts.may_be_taken() => Reading::either(Cause::InterruptsOff, Cause::CpuStalled),
+            None => Reading::inferred(Cause::InterruptsOff, "the CPU ran without taking an interrupt"),
         }
     }
 }

@@ -85,7 +85,7 @@ impl Scene<'_> {
             return self.context(cpu, context, stretch);
         }
         if stretch.pid == self.subject.pid {
-            return Reading::direct(Cause::Ordinary);
+            return Reading::direct(Cause::UsualWakeUp);
         }
         if stretch.is_broken {
             return Reading::cannot_tell("a context switch event is missing");
@@ -100,11 +100,11 @@ impl Scene<'_> {
         if stretch.pid == 0 {
             return match () {
                 () if !is_first => self.held_back(piece, "the CPU went idle with the thread runnable"),
-                () if length <= SWITCH_NS * 3 => Reading::direct(Cause::Ordinary),
+                () if length <= SWITCH_NS * 3 => Reading::direct(Cause::UsualWakeUp),
                 () if idles_on(cpu, piece) => {
                     self.held_back(piece, "the CPU took interrupts and stayed idle with the thread runnable")
                 }
-                () if self.facts.may_be_taken() => Reading::either(Cause::IdleExit, Cause::Steal),
+                () if self.facts.may_be_taken() => Reading::either(Cause::IdleExit, Cause::CpuStalled),
                 () => Reading::inferred(Cause::IdleExit, "the CPU was idle when the thread was woken"),
             };
         }
@@ -195,7 +195,7 @@ impl Scene<'_> {
             // Without an event meanwhile, the scheduler may have run and chosen it again.
             return match asked.seen_ns - asked.from_ns > PROMPT_NS {
                 true => self.non_preemptible(cpu, stretch),
-                false => Reading::either(Cause::FairScheduling, Cause::NonPreemptible),
+                false => Reading::either(Cause::FairScheduling, Cause::NotPreemptible),
             };
         }
         // Of a thread that waits for its turn and one whose group has used up its quota, the timer of the quota tells.
@@ -219,7 +219,7 @@ impl Scene<'_> {
             return self.limited(piece, "the scheduler chose it with the measured thread runnable");
         }
         if stretch.length_ns() <= SWITCH_NS {
-            return Reading::direct(Cause::Ordinary);
+            return Reading::direct(Cause::UsualWakeUp);
         }
         if self.inherited.is_given_back(stretch) {
             return self.non_preemptible(cpu, stretch);
@@ -281,13 +281,13 @@ impl Scene<'_> {
         {
             let silent = "the witness did not tick either";
             return match self.facts.never_stands_still() {
-                true => Reading::inferred(Cause::IrqsOff, silent).at(place),
-                false => Reading::inferred(Cause::Steal, silent).at(place),
+                true => Reading::inferred(Cause::InterruptsOff, silent).at(place),
+                false => Reading::inferred(Cause::CpuStalled, silent).at(place),
             };
         }
         if self.facts.may_be_taken() && hole > LONG_NS && hole > stretch.length_ns() / 4 {
-            return Reading::either(Cause::NonPreemptible, Cause::Steal).at(place);
+            return Reading::either(Cause::NotPreemptible, Cause::CpuStalled).at(place);
         }
-        Reading::direct(Cause::NonPreemptible).at(place)
+        Reading::direct(Cause::NotPreemptible).at(place)
     }
 }

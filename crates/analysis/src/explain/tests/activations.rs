@@ -77,10 +77,10 @@ fn phases_reach_from_the_release_to_the_end() {
     assert_eq!(
         phases,
         [
-            (Phase::Expiry, 1_000),
-            (Phase::Handler, 1_000),
-            (Phase::Queue, 2_000),
-            (Phase::Return, 1_000),
+            (Phase::ExpiryToInterrupt, 1_000),
+            (Phase::InterruptToWakeup, 1_000),
+            (Phase::WakeupToSwitch, 2_000),
+            (Phase::SwitchToUser, 1_000),
             (Phase::Activation, 45_000)
         ]
     );
@@ -104,14 +104,14 @@ fn a_disk_is_named_with_the_call_or_as_a_page_fault() {
     let disk = |script: Script| script.interrupted(2_011_000, Context::Interrupt(36));
     let asleep = Script::released().enter(1_010_000, Sysno::fsync, [7, 0, 0]).sleep_for_disk(1_012_000);
     let script = goes_on(disk(asleep), Sysno::fsync);
-    expect(&script, Storage, "control", 1_000_000, "fsync, until an interrupt or a timer woke it");
+    expect(&script, Disk, "control", 1_000_000, "fsync, until an interrupt or a timer woke it");
     let asleep = Script::released().at(1_011_000, What::PageFault).sleep_for_disk(1_012_000);
     let script = disk(asleep).switch(2_015_000, ME, 0).waits(2_050_000);
     expect(&script, PageFault, "control", 1_000_000, "the page came from a file or from swap");
     // Without a page fault, nothing shows why it slept.
     let script = disk(Script::released().sleep_for_disk(1_012_000)).switch(2_015_000, ME, 0).waits(2_050_000);
     let (cause, _, evidence, ..) = blamed(&script, facts());
-    assert_eq!((cause, evidence), (Unknown, CannotTell));
+    assert_eq!((cause, evidence), (Unknown, Undetermined));
 }
 
 /// An activation that sleeps in `pwrite64` or in a page fault with these functions, without signals that would end it,
@@ -161,8 +161,8 @@ fn an_uninterruptible_sleep_is_for_a_disk_only_if_a_device_ended_it() {
             Direct,
             "page fault: that of the memory map, in lock_mm_and_find_vma, held by logger (nice 10)".to_owned(),
         ),
-        (&["folio_wait_bit_common"], false, disk, Storage, Direct, interrupt.clone()),
-        (&["folio_wait_bit_common"], false, None, Storage, Inferred, woken("logger")),
+        (&["folio_wait_bit_common"], false, disk, Disk, Direct, interrupt.clone()),
+        (&["folio_wait_bit_common"], false, None, Disk, Inferred, woken("logger")),
         (&["handle_userfault"], true, None, PageFault, Direct, "userfaultfd, until logger woke it".to_owned()),
         (
             &["__refrigerator"],
@@ -185,7 +185,7 @@ fn an_uninterruptible_sleep_is_for_a_disk_only_if_a_device_ended_it() {
             &["reclaim_throttle"],
             false,
             None,
-            Memory,
+            MemoryAllocation,
             Direct,
             format!("{call}: the kernel reclaims memory, until logger woke it"),
         ),
@@ -200,8 +200,8 @@ fn an_uninterruptible_sleep_is_for_a_disk_only_if_a_device_ended_it() {
         ),
         (&["msleep"], false, softirq(1), SystemCall, Direct, format!("{call}: the kernel sleeps in it")),
         // By what ended it.
-        (&[], false, disk, Storage, Direct, interrupt.clone()),
-        (&[], false, softirq(4), Storage, Direct, interrupt),
+        (&[], false, disk, Disk, Direct, interrupt.clone()),
+        (&[], false, softirq(4), Disk, Direct, interrupt),
         (&[], false, softirq(1), SystemCall, Direct, format!("{call}: a timer ended it")),
         (&[], false, softirq(9), SystemCall, Direct, format!("{call}: a grace period of RCU")),
         (&[], false, None, KernelLock, Inferred, format!("{call}: unknown which, held by logger (nice 10)")),
@@ -211,7 +211,7 @@ fn an_uninterruptible_sleep_is_for_a_disk_only_if_a_device_ended_it() {
             true,
             softirq(3),
             Unknown,
-            CannotTell,
+            Undetermined,
             "page fault: nothing shows what it waited for, until an interrupt or a timer woke it".to_owned(),
         ),
     ] {
@@ -249,7 +249,7 @@ fn an_activation_behind_another_one_has_the_cause_of_that_one() {
     };
     let place =
         "held by logger (nice 10), of lower priority, without inheritance, in an activation before it, of 1.05 ms";
-    assert_eq!(case(Some(behind.clone())), (Phase::NotAsleep, Lock, Direct, 512_000, place.to_owned()));
+    assert_eq!(case(Some(behind.clone())), (Phase::NotYetWaiting, Lock, Direct, 512_000, place.to_owned()));
     assert_eq!(case(None).1, Unknown);
 }
 
@@ -262,12 +262,12 @@ fn page_faults_without_a_disk_explain_no_more_than_they_can_take() {
     expect(&script, PageFault, "control", 210_000, "20 page faults");
     // Two page faults do not take 300 us.
     let script = faults(2, Script::released()).waits(1_350_000);
-    expect(&script, LongRun, "control", 315_000, "usually 46 us");
+    expect(&script, RanLonger, "control", 315_000, "usually 46 us");
     let map = Script::released().enter(1_010_000, Sysno::mremap, [0, 0, 0]).exit(1_012_000, Sysno::mremap, 0);
     let script = faults(20, map).waits(1_350_000);
-    expect(&script, Memory, "control", 210_000, "20 page faults");
+    expect(&script, MemoryAllocation, "control", 210_000, "20 page faults");
     let unmap = Script::released().enter(1_010_000, Sysno::munmap, [0, 0, 0]).exit(1_410_000, Sysno::munmap, 0);
-    expect(&unmap.waits(1_450_000), Memory, "control", 400_000, "munmap");
+    expect(&unmap.waits(1_450_000), MemoryAllocation, "control", 400_000, "munmap");
 }
 
 #[test]
@@ -415,18 +415,18 @@ fn a_long_run_has_two_readings_where_a_hypervisor_may_take_the_cpu() {
         end.at(end_ns + 1_000, What::Ran { pid: ME, ran_ns }).sleep(end_ns + 2_000, 0)
     };
     let late = |ran_ns: u64| ends(Script::released(), 3_050_000, ran_ns);
-    expect(&late(2_048_000), LongRun, "control", 2_045_000, "usually 46 us");
-    assert_eq!(of(&late(2_048_000), false), (LongRun, Some(Steal), TwoReadings));
-    assert_eq!(of(&late(2_048_000), true), (LongRun, None, Direct));
-    assert_eq!(of(&late(48_000), true), (Steal, None, Direct));
+    expect(&late(2_048_000), RanLonger, "control", 2_045_000, "usually 46 us");
+    assert_eq!(of(&late(2_048_000), false), (RanLonger, Some(CpuStalled), Ambiguous));
+    assert_eq!(of(&late(2_048_000), true), (RanLonger, None, Direct));
+    assert_eq!(of(&late(48_000), true), (CpuStalled, None, Direct));
     // Most of it was taken, but not all that is unusual.
-    assert_eq!(of(&late(348_000), true), (LongRun, Some(Steal), TwoReadings));
+    assert_eq!(of(&late(348_000), true), (RanLonger, Some(CpuStalled), Ambiguous));
     // A short standstill may not have been counted.
     let short = ends(Script::released(), 2_850_000, 1_848_000);
-    assert_eq!(of(&short, true), (LongRun, Some(Steal), TwoReadings));
+    assert_eq!(of(&short, true), (RanLonger, Some(CpuStalled), Ambiguous));
     // A host does not count the time in which it works for its guest, as it does at some system calls.
     let calls = Script::released().enter(1_010_000, Sysno::write, [7, 0, 0]).exit(3_010_000, Sysno::write, 0);
-    assert_eq!(of(&ends(calls, 3_050_000, 2_048_000), true), (SystemCall, Some(Steal), TwoReadings));
+    assert_eq!(of(&ends(calls, 3_050_000, 2_048_000), true), (SystemCall, Some(CpuStalled), Ambiguous));
 }
 
 #[test]
@@ -438,7 +438,7 @@ fn time_of_interrupts_is_no_long_run() {
         .waits(1_450_000);
     expect(&script, Softirq, "softirq NET_RX", 400_000, "");
     let causes: Vec<_> = explained(&script, facts()).shares.iter().map(|share| share.cause).collect();
-    assert!(!causes.contains(&LongRun), "{causes:?}");
+    assert!(!causes.contains(&RanLonger), "{causes:?}");
 }
 
 #[test]

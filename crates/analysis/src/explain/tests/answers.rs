@@ -33,31 +33,31 @@ fn waits_for_device(current: i32) -> Story {
 #[test]
 fn an_answer_is_divided_by_its_interrupt_its_waking_and_its_switch() {
     let came = |story, at| answer(story, at).runs(at + 8_000);
-    use Phase::{Away, Handler, Queue, Return, Sending};
+    use Phase::{Away, InterruptToWakeup, Sending, SwitchToUser, WakeupToSwitch};
     let by_softirq = came(asked(), DUE + 500_000).explained();
     assert_eq!(
         lengths(&by_softirq),
-        [(Sending, 3_000), (Away, 497_000), (Handler, 4_000), (Queue, 4_000), (Return, 2_000)]
+        [(Sending, 3_000), (Away, 497_000), (InterruptToWakeup, 4_000), (WakeupToSwitch, 4_000), (SwitchToUser, 2_000)]
     );
     // A softirq at the end of an interrupt belongs to it; a later one does not.
     let interrupted = |at| asked().then(at, What::Enter(DEVICE)).then(at + 1_000, What::Leave(DEVICE));
     let behind = came(interrupted(DUE + 100_000), DUE + 101_500).explained();
-    assert_eq!(lengths(&behind)[1..3], [(Away, 97_000), (Handler, 5_500)]);
+    assert_eq!(lengths(&behind)[1..3], [(Away, 97_000), (InterruptToWakeup, 5_500)]);
     let later = came(interrupted(DUE + 100_000), DUE + 110_000).explained();
-    assert_eq!(lengths(&later)[1..3], [(Away, 107_000), (Handler, 4_000)]);
+    assert_eq!(lengths(&later)[1..3], [(Away, 107_000), (InterruptToWakeup, 4_000)]);
     // The cause is outside of this machine.
-    came(asked(), DUE + 500_000).expect(Cause::Away, None, Evidence::Inferred, "link and target");
+    came(asked(), DUE + 500_000).expect(Cause::LinkAndTarget, None, Evidence::Inferred, "link and target");
     // An earlier waking was not by an answer.
     let foreign = asked().then(DUE + 50_000, What::Waking { pid: ME }).switch(DUE + 52_000, ME, 19, 0);
     let again = came(foreign.switch(DUE + 60_000, 0, 120, 1), DUE + 200_000).explained();
-    assert_eq!(lengths(&again)[1..3], [(Away, 140_000), (Handler, 4_000)]);
+    assert_eq!(lengths(&again)[1..3], [(Away, 140_000), (InterruptToWakeup, 4_000)]);
 }
 
 #[test]
 fn an_answer_that_is_there_before_the_thread_sleeps_is_all_sending() {
     let explanation = asked().reads(DUE + 2_500).explained();
     assert_eq!(lengths(&explanation), [(Phase::Sending, 2_500)]);
-    assert_eq!(explanation.blame().unwrap().cause, Cause::Ordinary);
+    assert_eq!(explanation.blame().unwrap().cause, Cause::UsualWakeUp);
 }
 
 #[test]
@@ -80,8 +80,11 @@ fn a_device_that_is_due_while_interrupts_are_off_is_late_by_that() {
     let mut story = story.stack(at + 1_001, &[ENTRY, UNLOCK]).flags(flags::NEED_RESCHED);
     story.facts.taker = Taker::Nobody;
     let story = story.then(at + 1_500, What::Leave(DEVICE)).runs(at + 3_000);
-    story.expect(Cause::IrqsOff, None, Evidence::Inferred, "other");
-    assert_eq!(lengths(&story.explained())[..2], [(Phase::Expiry, 200_000), (Phase::Handler, 1_000)]);
+    story.expect(Cause::InterruptsOff, None, Evidence::Inferred, "other");
+    assert_eq!(
+        lengths(&story.explained())[..2],
+        [(Phase::ExpiryToInterrupt, 200_000), (Phase::InterruptToWakeup, 1_000)]
+    );
 }
 
 #[test]
@@ -95,13 +98,18 @@ fn an_interrupt_thread_is_part_of_handling_and_its_delays_are_named() {
     let quick = woken(120, 1_000).explained();
     assert_eq!(
         lengths(&quick),
-        [(Phase::Expiry, 1_000), (Phase::Handler, 12_000), (Phase::Queue, 2_000), (Phase::Return, 2_000)]
+        [
+            (Phase::ExpiryToInterrupt, 1_000),
+            (Phase::InterruptToWakeup, 12_000),
+            (Phase::WakeupToSwitch, 2_000),
+            (Phase::SwitchToUser, 2_000)
+        ]
     );
     let its_own = |share: &&punctual_model::Share| share.cause == Cause::Interrupt && share.owner.pid == Some(THREAD);
     assert_eq!(quick.shares.iter().find(its_own).map(|share| share.total.ns()), Some(10_000));
     woken(4, 300_000).expect(Cause::HigherPriority, None, Evidence::Direct, "other");
     woken(49, 300_000).expect(Cause::EqualPriority, None, Evidence::Direct, "other");
-    woken(120, 300_000).expect(Cause::NonPreemptible, None, Evidence::Inferred, "other");
+    woken(120, 300_000).expect(Cause::NotPreemptible, None, Evidence::Inferred, "other");
 }
 
 #[test]
@@ -136,10 +144,16 @@ fn who_is_woken_again_once_it_runs_was_woken_by_the_first() {
     let first = answer(asked(), DUE + 500_000).switch(DUE + 508_000, ME, 19, 0);
     // Answers to earlier triggers follow each other; the thread does not sleep for them.
     let explanation = answer(answer(first, DUE + 520_000), DUE + 530_000).reads(DUE + 540_000).explained();
-    use Phase::{Away, Handler, Queue, Return, Sending};
+    use Phase::{Away, InterruptToWakeup, Sending, SwitchToUser, WakeupToSwitch};
     assert_eq!(
         lengths(&explanation),
-        [(Sending, 3_000), (Away, 497_000), (Handler, 4_000), (Queue, 4_000), (Return, 32_000)]
+        [
+            (Sending, 3_000),
+            (Away, 497_000),
+            (InterruptToWakeup, 4_000),
+            (WakeupToSwitch, 4_000),
+            (SwitchToUser, 32_000)
+        ]
     );
 }
 
@@ -151,13 +165,16 @@ fn a_missing_switch_is_at_the_first_own_event_or_the_clock_reading() {
     let mut story = asked.then(DUE + 500_000, What::Enter(NET_RX)).then(DUE + 504_000, What::Waking { pid: ME });
     story = story.flags(flags::NEED_RESCHED).then(DUE + 505_000, What::Leave(NET_RX));
     story.current[0] = ME;
-    use Phase::{Away, Handler, Queue, Return, Sending};
+    use Phase::{Away, InterruptToWakeup, Sending, SwitchToUser, WakeupToSwitch};
     let unseen = story.clone().flags(0).reads(DUE + 600_000).explained();
-    assert_eq!(lengths(&unseen), [(Sending, 3_000), (Away, 497_000), (Handler, 4_000), (Queue, 96_000)]);
+    assert_eq!(
+        lengths(&unseen),
+        [(Sending, 3_000), (Away, 497_000), (InterruptToWakeup, 4_000), (WakeupToSwitch, 96_000)]
+    );
     let seen = story.flags(0).then(DUE + 550_000, expiry(1)).reads(DUE + 600_000).explained();
-    assert_eq!(lengths(&seen)[3..], [(Queue, 46_000), (Return, 50_000)]);
+    assert_eq!(lengths(&seen)[3..], [(WakeupToSwitch, 46_000), (SwitchToUser, 50_000)]);
     for explained in [unseen, seen] {
-        let unknown = explained.shares.iter().find(|share| share.evidence == Evidence::CannotTell).unwrap();
+        let unknown = explained.shares.iter().find(|share| share.evidence == Evidence::Undetermined).unwrap();
         assert_eq!(unknown.place.as_deref(), Some("a context switch event is missing"));
         assert_eq!(explained.doubts, ["1 switch of CPU 0 left no event"]);
     }
@@ -170,7 +187,7 @@ fn who_is_woken_while_it_is_being_switched_out_has_slept() {
     story.on(1, DUE + 2_000, What::Enter(NET_RX)).on(1, DUE + 2_500, What::Waking { pid: ME });
     let story = story.switch(DUE + 3_000, OTHER, 4, 1);
     let explanation = story.runs(DUE + 300_000);
-    use Phase::{Queue, Return, Sending};
-    assert_eq!(lengths(&explanation.explained()), [(Sending, 3_000), (Queue, 297_000), (Return, 2_000)]);
+    use Phase::{Sending, SwitchToUser, WakeupToSwitch};
+    assert_eq!(lengths(&explanation.explained()), [(Sending, 3_000), (WakeupToSwitch, 297_000), (SwitchToUser, 2_000)]);
     explanation.expect(Cause::HigherPriority, None, Evidence::Direct, "other");
 }

@@ -10,9 +10,14 @@ fn phases_begin_where_the_events_are_and_leave_nothing_over() {
     let phases: Vec<_> = explanation.phases.iter().map(|phase| (phase.phase, phase.length.ns())).collect();
     assert_eq!(
         phases,
-        [(Phase::Expiry, 1_000), (Phase::Handler, 1_000), (Phase::Queue, 3_000), (Phase::Return, 2_000)]
+        [
+            (Phase::ExpiryToInterrupt, 1_000),
+            (Phase::InterruptToWakeup, 1_000),
+            (Phase::WakeupToSwitch, 3_000),
+            (Phase::SwitchToUser, 2_000)
+        ]
     );
-    assert_eq!(explanation.blame().unwrap().cause, Ordinary);
+    assert_eq!(explanation.blame().unwrap().cause, UsualWakeUp);
     // All events at one time: no phase and no cause.
     let nothing = Story::new(OTHER).reads(DUE).explained();
     assert_eq!((nothing.phases.len(), nothing.shares.len()), (0, 0));
@@ -26,7 +31,7 @@ fn higher_and_equal_priorities_are_distinguished() {
     }
     // A thread one priority below, which cannot be preempted.
     let story = Story::new(0).switch(DUE - 100_000, OTHER, 20, 0).interrupt(DUE + 1_000);
-    story.runs(DUE + 55_000).expect(NonPreemptible, None, Direct, "other");
+    story.runs(DUE + 55_000).expect(NotPreemptible, None, Direct, "other");
 }
 
 #[test]
@@ -46,7 +51,7 @@ fn kernel_code_that_does_not_let_go_is_named_with_where_it_did() {
     with_stack.trace.cpus[0]
         .events
         .insert(behind + 1, Event { at_ns: DUE + 400_000, pid: 300, flags: 0, what: What::Stack(0) });
-    story.expect(NonPreemptible, None, Direct, "kworker clear_page_erms");
+    story.expect(NotPreemptible, None, Direct, "kworker clear_page_erms");
     assert!(with_stack.explained().doubts.is_empty(), "a stack behind a switch is of the thread before");
     let place = with_stack.explained().shares.iter().find_map(|share| share.place.clone());
     assert_eq!(place.as_deref(), Some("rescheduled in clear_page_erms"));
@@ -55,13 +60,13 @@ fn kernel_code_that_does_not_let_go_is_named_with_where_it_did() {
 #[test]
 fn a_silent_section_in_a_guest_has_two_readings_and_a_witness_decides() {
     let story = Story::new(OTHER).interrupt(DUE + 1_000).runs(DUE + 400_000);
-    story.expect(NonPreemptible, None, Direct, "other");
+    story.expect(NotPreemptible, None, Direct, "other");
     let mut guest = story.guest();
-    guest.expect(NonPreemptible, Some(Steal), TwoReadings, "other");
+    guest.expect(NotPreemptible, Some(CpuStalled), Ambiguous, "other");
     guest.facts.witness_ns = Some(100_000);
-    guest.expect(Steal, None, Inferred, "other");
+    guest.expect(CpuStalled, None, Inferred, "other");
     guest.facts.witness_ns = Some(200_000);
-    guest.expect(NonPreemptible, Some(Steal), TwoReadings, "other");
+    guest.expect(NotPreemptible, Some(CpuStalled), Ambiguous, "other");
 }
 
 #[test]
@@ -73,14 +78,14 @@ fn the_code_hit_by_the_interrupt_separates_irqs_off_from_steal() {
         let story = if stack.is_empty() { story } else { story.stack(at + 1_001, stack) };
         story.flags(flags::NEED_RESCHED).then(at + 1_500, What::Leave(TICK)).runs(at + 3_000)
     };
-    late(&[]).expect(IrqsOff, None, Inferred, "other");
-    late(&[]).guest().expect(IrqsOff, Some(Steal), TwoReadings, "other");
-    late(&[SCHEDULE, ENTRY, UNLOCK, CLEAR_PAGE]).expect(IrqsOff, None, Inferred, "other");
-    late(&[ENTRY, UNLOCK]).guest().expect(IrqsOff, Some(Steal), TwoReadings, "other");
-    late(&[ENTRY]).guest().expect(Steal, None, Inferred, "other");
-    late(&[ENTRY, CLEAR_PAGE, UNLOCK]).guest().expect(Steal, None, Inferred, "other");
+    late(&[]).expect(InterruptsOff, None, Inferred, "other");
+    late(&[]).guest().expect(InterruptsOff, Some(CpuStalled), Ambiguous, "other");
+    late(&[SCHEDULE, ENTRY, UNLOCK, CLEAR_PAGE]).expect(InterruptsOff, None, Inferred, "other");
+    late(&[ENTRY, UNLOCK]).guest().expect(InterruptsOff, Some(CpuStalled), Ambiguous, "other");
+    late(&[ENTRY]).guest().expect(CpuStalled, None, Inferred, "other");
+    late(&[ENTRY, CLEAR_PAGE, UNLOCK]).guest().expect(CpuStalled, None, Inferred, "other");
     // A function that is not in any list may have turned interrupts on itself.
-    late(&[ENTRY, SCHEDULE]).expect(IrqsOff, Some(Steal), TwoReadings, "other");
+    late(&[ENTRY, SCHEDULE]).expect(InterruptsOff, Some(CpuStalled), Ambiguous, "other");
     let place = late(&[ENTRY, UNLOCK, CLEAR_PAGE]).explained().shares[0].place.clone();
     assert_eq!(place.as_deref(), Some("enabled again in _raw_spin_unlock_irqrestore < clear_page_erms"));
 }
@@ -91,17 +96,17 @@ fn in_virtual_time_nobody_takes_the_cpu_so_silence_has_one_reading() {
         story.facts.taker = Taker::Nobody;
         story
     };
-    counted(Story::new(OTHER).interrupt(DUE + 1_000).runs(DUE + 400_000)).expect(NonPreemptible, None, Direct, "other");
+    counted(Story::new(OTHER).interrupt(DUE + 1_000).runs(DUE + 400_000)).expect(NotPreemptible, None, Direct, "other");
     let at = DUE + 300_000;
     let late = Story::new(OTHER).then(at, What::Enter(TICK)).then(at + 500, expiry(TIMER));
     let late = late.then(at + 1_000, What::Waking { pid: ME }).stack(at + 1_001, &[ENTRY, CLEAR_PAGE]);
     let late = counted(late.flags(flags::NEED_RESCHED).then(at + 1_500, What::Leave(TICK)).runs(at + 3_000));
-    late.expect(IrqsOff, None, Inferred, "other");
+    late.expect(InterruptsOff, None, Inferred, "other");
     assert_eq!(late.explained().shares[0].place.as_deref(), Some("enabled again in clear_page_erms"));
     let softirq = Context::Softirq(1);
     let held = Story::new(OTHER).then(DUE - 5_000, What::Enter(softirq)).interrupt(DUE + 1_000);
     let held = held.flags(0).then(DUE + 350_000, What::Leave(softirq)).runs(DUE + 352_000);
-    held.clone().guest().expect(Softirq, Some(Steal), TwoReadings, "softirq TIMER");
+    held.clone().guest().expect(Softirq, Some(CpuStalled), Ambiguous, "softirq TIMER");
     counted(held).expect(Softirq, None, Direct, "softirq TIMER");
 }
 
@@ -123,7 +128,7 @@ fn an_idle_cpu_that_idles_on_after_a_waking_shows_a_group_limit() {
     woken(&[100_000, 200_000]).expect(Throttling, None, Inferred, "idle");
     // With a requested switch, the CPU either took long to leave idle or was away.
     let story = Story::new(0).interrupt(DUE + 1_000).runs(DUE + 400_000);
-    story.guest().expect(IdleExit, Some(Steal), TwoReadings, "idle");
+    story.guest().expect(IdleExit, Some(CpuStalled), Ambiguous, "idle");
 }
 
 #[test]
@@ -137,33 +142,33 @@ fn a_timer_that_expires_while_the_thread_is_stopped_does_not_wake_it() {
     story.runs(DUE + 40_010_000).expect(Stopped, None, Direct, "measured/0");
     // No event explains the missing wake-up.
     let story = expired(Story::new(OTHER)).then(DUE + 40_000_000, What::Waking { pid: ME }).runs(DUE + 40_010_000);
-    story.expect(Unknown, None, CannotTell, "other");
+    story.expect(Unknown, None, Undetermined, "other");
 }
 
 #[test]
 fn an_event_with_interrupts_on_says_that_the_interrupt_itself_was_late() {
     let story = Story::new(OTHER).then(DUE + 100_000, What::PageFault).interrupt(DUE + 300_000).runs(DUE + 303_000);
-    story.guest().expect(Steal, None, Inferred, "other");
+    story.guest().expect(CpuStalled, None, Inferred, "other");
 }
 
 #[test]
 fn late_timers_of_other_cpus_show_that_the_machine_stood_still() {
     let tick = expiry(0xdef);
     let mut story = Story::new(OTHER).interrupt(DUE + 5_900_000).runs(DUE + 5_903_000).guest();
-    story.expect(IrqsOff, Some(Steal), TwoReadings, "other");
+    story.expect(InterruptsOff, Some(CpuStalled), Ambiguous, "other");
     // Ticks of CPU 1 every 300 us; the next one comes only when CPU 0 runs again.
     for at in [100_000, 400_000, 700_000, DUE - 1_000] {
         story.on(1, at, tick);
     }
-    story.expect(IrqsOff, Some(Steal), TwoReadings, "other");
+    story.expect(InterruptsOff, Some(CpuStalled), Ambiguous, "other");
     story.on(1, DUE + 5_901_000, tick);
-    story.expect(Steal, None, Inferred, "other");
+    story.expect(CpuStalled, None, Inferred, "other");
     // CPU 1 was active in between, so its lateness is no evidence.
     let mut active = story.clone();
     active.trace.cpus[1]
         .events
         .insert(4, Event { at_ns: DUE + 3_000_000, pid: 0, flags: 0, what: What::Waking { pid: 1 } });
-    active.expect(IrqsOff, Some(Steal), TwoReadings, "other");
+    active.expect(InterruptsOff, Some(CpuStalled), Ambiguous, "other");
 }
 
 #[test]
@@ -181,7 +186,7 @@ fn interrupts_and_softirqs_are_named() {
     // In a guest, a long silence in a handler may be stolen time.
     let story = Story::new(OTHER).then(DUE - 1_000, What::Enter(device)).then(DUE + 900_000, What::Leave(device));
     let story = story.interrupt(DUE + 901_000).runs(DUE + 904_000).guest();
-    story.expect(Interrupt, Some(Steal), TwoReadings, "interrupt 36 virtio1-req");
+    story.expect(Interrupt, Some(CpuStalled), Ambiguous, "interrupt 36 virtio1-req");
 }
 
 #[test]
@@ -198,7 +203,7 @@ fn a_handler_that_stalls_is_the_cpu_and_one_with_many_timers_is_not() {
     let story = Story::new(OTHER).then(at, What::Enter(TICK)).then(at + 500, expiry(TIMER));
     let stalled = story.clone().then(at + 200_000, What::Waking { pid: ME }).then(at + 201_000, What::Leave(TICK));
     // Waking takes kernel locks, so the CPU need not have stood still.
-    stalled.runs(at + 203_000).expect(Steal, Some(Interrupt), TwoReadings, "interrupt local_timer");
+    stalled.runs(at + 203_000).expect(CpuStalled, Some(Interrupt), Ambiguous, "interrupt local_timer");
     let mut busy = story;
     for i in 1..20 {
         busy.at(at + i * 8_000, expiry(i));
@@ -215,7 +220,7 @@ fn throttling_shows_by_a_scheduler_that_was_asked_and_chose_another() {
     let story = until(300_000);
     switched(story.clone()).expect(Throttling, None, Inferred, "other");
     // Real-time threads had less of the CPU than any limit: the thread may have been queued for another one.
-    switched(until(DUE - 100_000)).expect(Unknown, None, CannotTell, "other");
+    switched(until(DUE - 100_000)).expect(Unknown, None, Undetermined, "other");
     // A switch to idle.
     story.switch(DUE + 50_000, 0, 120, 0).runs(DUE + 40_000_000).expect(Throttling, None, Inferred, "idle");
     // The scheduler cleared the request without a switch: the fair server kept the same thread.
@@ -250,14 +255,14 @@ fn threads_of_one_program_that_the_fair_scheduler_lets_run_are_added_up() {
     story.expect(Throttling, None, Inferred, "other");
     // Control group quota: the CPU is idle while the thread is runnable.
     let mut story = Story::new(OTHER).fair().interrupt(DUE + 1_000).switch(DUE + 5_000, 0, 120, 0).runs(DUE + 90_000);
-    story.expect(Unknown, None, CannotTell, "idle");
+    story.expect(Unknown, None, Undetermined, "idle");
     story.facts.has_cpu_quota = true;
     story.expect(Throttling, None, Inferred, "idle");
     // A requested switch that comes late: the thread is in the kernel, as a later event shows, or was chosen again.
     let story = Story::new(OTHER).fair().interrupt(DUE + 1_000);
-    story.clone().runs(DUE + 90_000).expect(FairScheduling, Some(NonPreemptible), TwoReadings, "other");
+    story.clone().runs(DUE + 90_000).expect(FairScheduling, Some(NotPreemptible), Ambiguous, "other");
     let later = |story: Story| story.then(DUE + 70_000, What::Enter(TICK)).then(DUE + 72_000, What::Leave(TICK));
-    later(story.clone()).runs(DUE + 90_000).expect(NonPreemptible, None, Direct, "other");
+    later(story.clone()).runs(DUE + 90_000).expect(NotPreemptible, None, Direct, "other");
     later(story.flags(0)).runs(DUE + 200_000).expect(FairScheduling, None, Direct, "other");
 }
 
@@ -314,7 +319,7 @@ fn timer_slack_is_what_the_start_of_the_timer_allowed() {
     assert_eq!(late.explained().blame().unwrap().total.ns(), 50_000);
     // An earlier interrupt: only the used part of the slack counts.
     let early = story.interrupt(DUE + 20_000).runs(DUE + 23_000).explained();
-    assert_eq!((early.phases[0].phase, early.phases[0].length.ns()), (Phase::Slack, 20_000));
+    assert_eq!((early.phases[0].phase, early.phases[0].length.ns()), (Phase::TimerSlack, 20_000));
 }
 
 #[test]
@@ -322,7 +327,7 @@ fn an_idle_cpu_that_takes_long_to_come_back_is_named_with_its_state() {
     let story = Story::new(0).then(200_000, What::Idle { state: Some(3) }).interrupt(DUE + 200_000).runs(DUE + 204_000);
     story.expect(IdleExit, None, Inferred, "idle");
     assert_eq!(story.explained().blame().unwrap().place.as_deref(), Some("idle state 3"));
-    story.guest().expect(IdleExit, Some(Steal), TwoReadings, "idle");
+    story.guest().expect(IdleExit, Some(CpuStalled), Ambiguous, "idle");
 }
 
 #[test]
@@ -336,10 +341,10 @@ fn a_page_fault_after_the_switch_is_the_threads_own() {
     waits.flags(flags::NEED_RESCHED).runs(DUE + 702_000).expect(PageFault, None, Direct, "measured/0");
     // Silence without a page fault.
     let silent = story.reads(DUE + 90_000);
-    silent.expect(Steal, None, Inferred, "measured/0");
+    silent.expect(CpuStalled, None, Inferred, "measured/0");
     let mut blind = silent;
     blind.facts.sees_page_faults = false;
-    blind.expect(PageFault, Some(Steal), TwoReadings, "measured/0");
+    blind.expect(PageFault, Some(CpuStalled), Ambiguous, "measured/0");
 }
 
 #[test]
@@ -353,7 +358,7 @@ fn a_stopped_thread_is_late_by_the_stop_and_not_by_others() {
     let story = story.switch(DUE + 65_012_000, OTHER, 120, 1).interrupt(DUE + 65_013_000).runs(DUE + 65_020_000);
     story.expect(Stopped, None, Direct, "measured/0");
     let explanation = story.explained();
-    assert_eq!(explanation.phases[0].phase, Phase::NotAsleep);
+    assert_eq!(explanation.phases[0].phase, Phase::NotYetWaiting);
     assert_eq!(explanation.blame().unwrap().total.ns(), 65_000_000);
 }
 
@@ -363,6 +368,6 @@ fn without_the_events_of_the_wake_up_nothing_is_claimed() {
     let mut story = Story::new(OTHER);
     story.trace.cpus[0].events.remove(0);
     let story = story.runs(DUE + 300_000);
-    story.expect(Unknown, None, CannotTell, "measured/0");
-    assert_eq!(story.explained().phases[0].phase, Phase::Undivided);
+    story.expect(Unknown, None, Undetermined, "measured/0");
+    assert_eq!(story.explained().phases[0].phase, Phase::WholeWakeUp);
 }

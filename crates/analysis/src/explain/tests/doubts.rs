@@ -26,7 +26,7 @@ fn a_switch_that_left_no_event_makes_the_verdict_unsure_and_is_said() {
     let mut story = Story::new(OTHER);
     story.current[0] = 201;
     let story = story.interrupt(DUE + 300_000).runs(DUE + 303_000);
-    story.expect(Cause::Unknown, None, Evidence::CannotTell, "other");
+    story.expect(Cause::Unknown, None, Evidence::Undetermined, "other");
     assert_eq!(story.explained().doubts, ["1 switch of CPU 0 left no event"]);
 }
 

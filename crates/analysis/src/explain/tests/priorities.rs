@@ -59,7 +59,7 @@ fn what_is_inherited_counts_from_then_on_and_until_the_next_switch() {
     let story = boosted(DUE + 1_000_000, 9).interrupt(DUE + 1_000).runs(DUE + 4_000_000);
     let explanation = story.explained();
     let of = |cause| explanation.shares.iter().find(|share| share.cause == cause).map(|share| share.total.ns());
-    assert_eq!((of(NonPreemptible), of(HigherPriority)), (Some(997_500), Some(3_000_000)));
+    assert_eq!((of(NotPreemptible), of(HigherPriority)), (Some(997_500), Some(3_000_000)));
     // The thread releases the lock, which requests a switch that no event flag shows.
     let mut story = boosted(DUE - 300_000, 9);
     story = left_alone(story, 120);
@@ -68,10 +68,10 @@ fn what_is_inherited_counts_from_then_on_and_until_the_next_switch() {
     story.trace.cpus[0].events.insert(behind, Event { at_ns: DUE + 3_970_000, pid: OTHER, flags: 0, what });
     let explanation = story.explained();
     let of = |cause| explanation.shares.iter().find(|share| share.cause == cause).map(|share| share.total.ns());
-    assert_eq!((of(NonPreemptible), of(Throttling), of(Unknown)), (Some(30_000), None, None), "{explanation:#?}");
+    assert_eq!((of(NotPreemptible), of(Throttling), of(Unknown)), (Some(30_000), None, None), "{explanation:#?}");
     // A switch ends the inherited priority.
     let story = boosted(DUE - 300_000, 9).switch(DUE - 200_000, 201, 120, 1).switch(DUE - 100_000, OTHER, 120, 1);
-    story.interrupt(DUE + 1_000).runs(DUE + 400_000).expect(NonPreemptible, None, Direct, "other");
+    story.interrupt(DUE + 1_000).runs(DUE + 400_000).expect(NotPreemptible, None, Direct, "other");
 }
 
 #[test]
@@ -80,13 +80,13 @@ fn an_unseen_priority_raise_is_never_called_not_preemptible() {
     left_alone(Story::new(OTHER), 9).guest().expect(HigherPriority, None, Inferred, "other");
     left_alone(Story::new(OTHER), 19).guest().expect(EqualPriority, None, Inferred, "other");
     // The priority is lowered again. No switch was requested, which may also be throttling.
-    left_alone(Story::new(OTHER), 120).guest().expect(HigherPriority, Some(Throttling), TwoReadings, "other");
+    left_alone(Story::new(OTHER), 120).guest().expect(HigherPriority, Some(Throttling), Ambiguous, "other");
     // A request before the switch out: the time of the raise is unknown.
     let mut asked = left_alone(Story::new(OTHER), 9);
     asked.trace.cpus[0].events.iter_mut().filter(|event| event.what == What::Leave(TICK)).for_each(|event| {
         event.flags = flags::NEED_RESCHED;
     });
-    asked.expect(Unknown, None, CannotTell, "other");
+    asked.expect(Unknown, None, Undetermined, "other");
     // The same with a measured thread of normal priority.
     left_alone(Story::new(OTHER).fair(), 9).expect(HigherPriority, None, Inferred, "other");
     left_alone(Story::new(OTHER).fair(), 120).expect(FairScheduling, None, Direct, "other");
@@ -104,7 +104,7 @@ fn without_an_event_after_the_waking_nothing_is_said_of_who_ran() {
     ] {
         story.on(1, at_ns, what);
     }
-    story.runs(DUE + 400_000).guest().expect(Unknown, None, CannotTell, "other");
+    story.runs(DUE + 400_000).guest().expect(Unknown, None, Undetermined, "other");
 }
 
 #[test]
@@ -118,7 +118,7 @@ fn a_thread_that_was_long_not_waiting_was_busy_or_its_cpu_stood_still() {
         story.switch(until + 1_000, OTHER, 120, 1).interrupt(until + 2_000).runs(until + 5_000)
     };
     running(DUE + 20_000).expect(OwnOverrun, None, Direct, "measured/0");
-    running(DUE + 300_000).expect(OwnOverrun, Some(Steal), TwoReadings, "measured/0");
+    running(DUE + 300_000).expect(OwnOverrun, Some(CpuStalled), Ambiguous, "measured/0");
     // A sleep for another event than its timer.
     let mut slept = Story::new(OTHER);
     slept.trace.cpus[0].events.clear();
@@ -127,7 +127,7 @@ fn a_thread_that_was_long_not_waiting_was_busy_or_its_cpu_stood_still() {
     slept = slept.switch(DUE + 302_000, ME, 19, 0);
     slept.at(DUE + 305_000, What::TimerStart { timer: TIMER, expires_ns: 1_000_000, soft_ns: 1_000_000 });
     let slept = slept.switch(DUE + 306_000, OTHER, 120, 1).interrupt(DUE + 307_000).runs(DUE + 310_000);
-    slept.expect(Unknown, None, CannotTell, "measured/0");
+    slept.expect(Unknown, None, Undetermined, "measured/0");
     let mut counted = running(DUE + 300_000);
     counted.facts.taker = Taker::Nobody;
     counted.expect(OwnOverrun, None, Inferred, "measured/0");

@@ -64,7 +64,7 @@ proptest! {
             prop_assert_eq!(explanation.latency.ns(), latency);
             let with_evidence: u64 = Evidence::ALL.iter().map(|kind| explanation.time_with(*kind).ns()).sum();
             prop_assert_eq!(with_evidence, latency);
-            let is_steal = |share: &punctual_model::Share| [Some(share.cause), share.or].contains(&Some(Cause::Steal));
+            let is_steal = |share: &punctual_model::Share| [Some(share.cause), share.or].contains(&Some(Cause::CpuStalled));
             prop_assert!(taker != Taker::Nobody || !explanation.shares.iter().any(is_steal), "{explanation:#?}");
             prop_assert!(!blame(&explanation).is_empty());
         }

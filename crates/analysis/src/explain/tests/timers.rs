@@ -17,8 +17,8 @@ fn a_silence_in_another_timers_function_names_that_function() {
     behind(Some(CLEAR_PAGE)).expect(Interrupt, None, Direct, "interrupt local_timer (clear_page_erms)");
     // The CPU of a guest may be taken away in a timer function as well.
     let named = "interrupt local_timer (clear_page_erms)";
-    behind(Some(CLEAR_PAGE)).guest().expect(Interrupt, Some(Steal), TwoReadings, named);
-    behind(None).guest().expect(Interrupt, Some(Steal), TwoReadings, "interrupt local_timer");
+    behind(Some(CLEAR_PAGE)).guest().expect(Interrupt, Some(CpuStalled), Ambiguous, named);
+    behind(None).guest().expect(Interrupt, Some(CpuStalled), Ambiguous, "interrupt local_timer");
     let mut counted = behind(Some(CLEAR_PAGE));
     counted.facts.taker = Taker::Nobody;
     counted.expect(Interrupt, None, Direct, named);
@@ -49,11 +49,11 @@ fn a_timer_restarted_in_an_interrupt_is_not_the_threads_own() {
         story.then(DUE + 335_000, What::Leave(TICK)).flags(0).reads(DUE + 340_000).explained()
     };
     let phases = |one: &Explanation| one.phases.iter().map(|phase| phase.phase).collect::<Vec<_>>();
-    let usual = [Phase::Expiry, Phase::Handler, Phase::Queue, Phase::Return];
+    let usual = [Phase::ExpiryToInterrupt, Phase::InterruptToWakeup, Phase::WakeupToSwitch, Phase::SwitchToUser];
     assert_eq!(phases(&tick(flags::IRQS_OFF | flags::HARDIRQ)), usual);
     assert_eq!(phases(&tick(flags::SOFTIRQ)), usual);
     // Outside of interrupts, the thread itself starts its wait, too late.
-    assert_eq!(phases(&tick(flags::IRQS_OFF))[0], Phase::NotAsleep);
+    assert_eq!(phases(&tick(flags::IRQS_OFF))[0], Phase::NotYetWaiting);
 }
 
 #[test]
@@ -71,8 +71,8 @@ fn timers_of_the_wheel_name_their_function_and_are_no_silence() {
         }
         story.then(DUE + 350_000, What::Leave(wheel)).runs(DUE + 352_000).guest()
     };
-    story(0).expect(Softirq, Some(Steal), TwoReadings, "softirq TIMER");
-    story(1).expect(Softirq, Some(Steal), TwoReadings, "softirq TIMER (clear_page_erms)");
+    story(0).expect(Softirq, Some(CpuStalled), Ambiguous, "softirq TIMER");
+    story(1).expect(Softirq, Some(CpuStalled), Ambiguous, "softirq TIMER (clear_page_erms)");
     story(17).expect(Softirq, None, Direct, "softirq TIMER (clear_page_erms)");
 }
 
@@ -90,7 +90,7 @@ fn a_timer_that_is_passed_over_had_a_slack_that_is_unknown() {
     };
     let explanation = story(true).explained();
     let shares: Vec<_> = explanation.shares.iter().map(|one| (one.cause, one.evidence, one.total.ns())).collect();
-    assert_eq!(shares[..2], [(TimerSlack, Inferred, 30_000_000), (Unknown, CannotTell, 9_999_000)]);
+    assert_eq!(shares[..2], [(TimerSlack, Inferred, 30_000_000), (Unknown, Undetermined, 9_999_000)]);
     // Timers of real-time threads have no slack.
     assert!(story(false).explained().shares.iter().all(|share| share.cause != TimerSlack));
 }

@@ -22,9 +22,7 @@ pub struct CoKernel {
 
 words! {
     /// Interrupt pipeline: delivers interrupts to the co-kernel before Linux.
-    #[derive(Serialize, Deserialize, schemars::JsonSchema)]
-    #[serde(rename_all = "snake_case")]
-    Pipeline {
+    json Pipeline {
         /// `CONFIG_DOVETAIL`.
         Dovetail = "Dovetail",
         /// `CONFIG_IPIPE`, the predecessor.

@@ -1,19 +1,16 @@
 //! Groups of build options, by their effect on latency.
 
 use crate::words::word::words;
-use serde::Serialize;
 
 words! {
     /// A group of options, the most important first.
-    #[derive(Serialize, schemars::JsonSchema)]
-    #[serde(rename_all = "snake_case")]
-    ConfigGroup {
+    json ConfigGroup {
         /// The preemption model, and options that follow from it.
-        Preemption = "preemption model",
+        PreemptionModel = "preemption model",
         /// The co-kernel: Dovetail with Xenomai Cobalt or EVL.
         CoKernel = "co-kernel",
         /// Timers and ticks.
-        Ticks = "timers and ticks",
+        TimersAndTicks = "timers and ticks",
         /// Number of processors, and their topology.
         Processors = "processors",
         /// Checks that cost time.
@@ -23,11 +20,11 @@ words! {
         /// Mitigations of processor vulnerabilities, and hardening.
         Mitigations = "mitigations",
         /// Idle states and frequencies.
-        Power = "idle states and frequencies",
+        IdleStatesAndFrequencies = "idle states and frequencies",
         /// Scheduler and control groups.
         Scheduling = "scheduling",
         /// Interrupts and RCU.
-        Interrupts = "interrupts and RCU",
+        InterruptsAndRcu = "interrupts and RCU",
         /// Memory management.
         Memory = "memory",
         /// Support of hypervisors.
@@ -35,9 +32,9 @@ words! {
         /// Compiler and its optimization.
         Compiler = "compiler",
         /// All others: drivers, file systems, networks.
-        Other = "other options",
+        OtherOptions = "other options",
         /// Names and versions of the build, and what tools and architecture can do; these choose no code.
-        Build = "names of the build",
+        NamesOfTheBuild = "names of the build",
     }
 }
 
@@ -48,7 +45,7 @@ type Rule = (ConfigGroup, &'static str, &'static str);
 /// Linux 6.12.117 for x86 differs when only the model is changed (`make allnoconfig` with and without SMP).
 const RULES: [Rule; 14] = [
     (
-        ConfigGroup::Preemption,
+        ConfigGroup::PreemptionModel,
         "CONTEXT_TRACKING CONTEXT_TRACKING_IDLE PREEMPT PREEMPTION PREEMPT_BUILD PREEMPT_COUNT \
          PREEMPT_DYNAMIC PREEMPT_LAZY PREEMPT_LAZY_BUILD PREEMPT_NONE PREEMPT_NONE_BUILD PREEMPT_RCU \
          PREEMPT_RT PREEMPT_RT_FULL PREEMPT_VOLUNTARY PREEMPT_VOLUNTARY_BUILD PREEMPT__LL QUEUED_RWLOCKS \
@@ -58,7 +55,7 @@ const RULES: [Rule; 14] = [
     ),
     (ConfigGroup::CoKernel, "DOVETAIL EVL IPIPE IRQ_PIPELINE XENOMAI", "DOVETAIL_ EVL_ XENO_"),
     (
-        ConfigGroup::Build,
+        ConfigGroup::NamesOfTheBuild,
         "BINDGEN_VERSION_TEXT BUILD_SALT CLANG_VERSION DEFAULT_HOSTNAME DEFAULT_INIT GCC_VERSION HZ_100 \
          HZ_1000 HZ_250 HZ_300 IKCONFIG IKCONFIG_PROC IKHEADERS INITRAMFS_SOURCE LD_VERSION LLD_VERSION \
          LOCALVERSION LOCALVERSION_AUTO LOCKDEP_SUPPORT MODULE_SIG_HASH MODULE_SIG_KEY PAHOLE_VERSION \
@@ -67,7 +64,7 @@ const RULES: [Rule; 14] = [
          NR_CPUS_ PAHOLE_HAS_ RUSTC_HAS_ TOOLS_SUPPORT_",
     ),
     (
-        ConfigGroup::Ticks,
+        ConfigGroup::TimersAndTicks,
         "GENERIC_CLOCKEVENTS_BROADCAST HIGH_RES_TIMERS HPET_TIMER HZ HZ_PERIODIC \
          POSIX_CPU_TIMERS_TASK_WORK SCHED_HRTICK TICK_CPU_ACCOUNTING TICK_ONESHOT",
         "CONTEXT_TRACKING_ NO_HZ VIRT_CPU_ACCOUNTING",
@@ -105,7 +102,7 @@ const RULES: [Rule; 14] = [
          UNMAP_KERNEL_AT_EL0",
     ),
     (
-        ConfigGroup::Power,
+        ConfigGroup::IdleStatesAndFrequencies,
         "ACPI_PROCESSOR CPU_FREQ CPU_IDLE ENERGY_MODEL HALTPOLL_CPUIDLE INTEL_IDLE PM SUSPEND \
          X86_INTEL_PSTATE",
         "CPU_FREQ_ CPU_IDLE_ PM_ X86_AMD_PSTATE",
@@ -117,7 +114,7 @@ const RULES: [Rule; 14] = [
         "BLK_CGROUP CGROUP_ PARAVIRT_TIME PSI_ RT_GROUP_SCHED RT_MUTEXES SCHED_ TASK_ WQ_",
     ),
     (
-        ConfigGroup::Interrupts,
+        ConfigGroup::InterruptsAndRcu,
         "PCI_MSI RCU_BOOST RCU_EXPERT TASKS_RUDE_RCU TASKS_TRACE_RCU X86_IO_APIC X86_LOCAL_APIC",
         "GENERIC_IRQ_ GENERIC_PENDING_IRQ IRQ_ RCU_",
     ),
@@ -144,9 +141,9 @@ impl ConfigGroup {
                 || beginnings.split(' ').any(|beginning| option.starts_with(beginning))
         };
         if value == "m" {
-            return ConfigGroup::Other;
+            return ConfigGroup::OtherOptions;
         }
-        RULES.iter().find(is_in).map_or(ConfigGroup::Other, |(group, ..)| *group)
+        RULES.iter().find(is_in).map_or(ConfigGroup::OtherOptions, |(group, ..)| *group)
     }
 }
 
@@ -157,43 +154,43 @@ mod tests {
     #[test]
     fn options_are_in_the_group_of_their_effect() {
         for (option, group) in [
-            ("PREEMPT_RT", ConfigGroup::Preemption),
-            ("INLINE_SPIN_UNLOCK_IRQ", ConfigGroup::Preemption),
+            ("PREEMPT_RT", ConfigGroup::PreemptionModel),
+            ("INLINE_SPIN_UNLOCK_IRQ", ConfigGroup::PreemptionModel),
             ("PREEMPT_TRACER", ConfigGroup::Tracing),
             ("SCHED_TRACER", ConfigGroup::Tracing),
             ("DEBUG_PREEMPT", ConfigGroup::Debugging),
             ("XENO_OPT_STATS", ConfigGroup::CoKernel),
-            ("HZ", ConfigGroup::Ticks),
-            ("HZ_PERIODIC", ConfigGroup::Ticks),
-            ("HZ_250", ConfigGroup::Build),
-            ("NO_HZ_FULL", ConfigGroup::Ticks),
+            ("HZ", ConfigGroup::TimersAndTicks),
+            ("HZ_PERIODIC", ConfigGroup::TimersAndTicks),
+            ("HZ_250", ConfigGroup::NamesOfTheBuild),
+            ("NO_HZ_FULL", ConfigGroup::TimersAndTicks),
             ("SMP", ConfigGroup::Processors),
             ("SCHED_SMT", ConfigGroup::Processors),
             ("PROVE_LOCKING", ConfigGroup::Debugging),
             ("SCHED_DEBUG", ConfigGroup::Debugging),
             ("FUNCTION_TRACER", ConfigGroup::Tracing),
-            ("FUNCTION_ALIGNMENT", ConfigGroup::Other),
+            ("FUNCTION_ALIGNMENT", ConfigGroup::OtherOptions),
             ("MITIGATION_RETPOLINE", ConfigGroup::Mitigations),
-            ("CPU_IDLE", ConfigGroup::Power),
-            ("PMBUS", ConfigGroup::Other),
+            ("CPU_IDLE", ConfigGroup::IdleStatesAndFrequencies),
+            ("PMBUS", ConfigGroup::OtherOptions),
             ("CFS_BANDWIDTH", ConfigGroup::Scheduling),
-            ("RCU_NOCB_CPU", ConfigGroup::Interrupts),
+            ("RCU_NOCB_CPU", ConfigGroup::InterruptsAndRcu),
             ("TRANSPARENT_HUGEPAGE_ALWAYS", ConfigGroup::Memory),
             ("PARAVIRT_SPINLOCKS", ConfigGroup::Virtualization),
             ("CC_VERSION_TEXT", ConfigGroup::Compiler),
-            ("HAVE_PREEMPT_DYNAMIC", ConfigGroup::Build),
-            ("EXT4_FS", ConfigGroup::Other),
+            ("HAVE_PREEMPT_DYNAMIC", ConfigGroup::NamesOfTheBuild),
+            ("EXT4_FS", ConfigGroup::OtherOptions),
         ] {
             assert_eq!(ConfigGroup::of(option, "y"), group, "{option}");
         }
-        assert_eq!(ConfigGroup::of("KVM", "m"), ConfigGroup::Other, "it acts where it is loaded");
+        assert_eq!(ConfigGroup::of("KVM", "m"), ConfigGroup::OtherOptions, "it acts where it is loaded");
     }
 
     #[test]
     fn every_option_that_a_snapshot_records_matters() {
         for option in crate::KernelFacts::OPTIONS.split(' ') {
             let group = ConfigGroup::of(option, "y");
-            assert!(group < ConfigGroup::Other || option == "EFI_DISABLE_RUNTIME", "{option}: {group:?}");
+            assert!(group < ConfigGroup::OtherOptions || option == "EFI_DISABLE_RUNTIME", "{option}: {group:?}");
         }
     }
 

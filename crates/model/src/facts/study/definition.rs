@@ -161,9 +161,7 @@ pub struct StudyTable {
 
 words! {
     /// An axis of a table.
-    #[derive(Deserialize)]
-    #[serde(rename_all = "snake_case")]
-    StudyAxis {
+    json StudyAxis {
         /// Kernel of the study.
         Kernel = "kernel",
         /// Background load.

@@ -1,13 +1,10 @@
 //! Conditions that end a run before all of its blocks are measured.
 
 use crate::words::word::words;
-use serde::{Deserialize, Serialize};
 
 words! {
     /// The condition that ends a run; the number of blocks is then an upper bound.
-    #[derive(Serialize, Deserialize)]
-    #[serde(rename_all = "snake_case")]
-    Until, "end" {
+    json Until, "end" {
         /// Its two cells are shown to differ or to be equivalent. Checked after every block.
         Decided = "decided",
         /// Its numbers are as precise as required. Checked whenever the measured time has doubled.

@@ -7,9 +7,8 @@ use serde::{Deserialize, Serialize};
 
 words! {
     /// The late wake-ups whose events are kept.
-    #[derive(Default, Serialize, Deserialize, schemars::JsonSchema)]
-    #[serde(rename_all = "snake_case")]
-    Captures, "captures" {
+    #[derive(Default)]
+    json Captures, "captures" {
         /// None.
         None = "none",
         /// Those whose explanations are kept.

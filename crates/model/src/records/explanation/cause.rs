@@ -5,15 +5,16 @@ use serde::{Deserialize, Serialize};
 
 words! {
     /// Cause of a delay of a wake-up.
-    #[derive(Serialize, Deserialize, schemars::JsonSchema)]
-    #[serde(rename_all = "snake_case")]
-    Cause {
+    json Cause {
         /// The CPU itself was stopped: by a hypervisor, or by the firmware (SMI).
-        Steal = "CPU stalled",
+        #[serde(alias = "steal")]
+        CpuStalled = "CPU stalled",
         /// Interrupts were off.
-        IrqsOff = "interrupts off",
+        #[serde(alias = "irqs_off")]
+        InterruptsOff = "interrupts off",
         /// Kernel code that may not be preempted ran, although the thread was to be switched in.
-        NonPreemptible = "not preemptible",
+        #[serde(alias = "non_preemptible")]
+        NotPreemptible = "not preemptible",
         /// A softirq ran.
         Softirq = "softirq",
         /// An interrupt was handled.
@@ -40,19 +41,24 @@ words! {
         /// The thread itself was still running at its due time.
         OwnOverrun = "own overrun",
         /// The answer was in transit or not yet sent: the link and the peer.
-        Away = "link and target",
+        #[serde(alias = "away")]
+        LinkAndTarget = "link and target",
         /// In a guest: its vCPU was ready to run, and another thread of the host had the CPU.
-        VcpuWaiting = "vCPU off the CPU",
+        #[serde(alias = "vcpu_waiting")]
+        VcpuOffTheCpu = "vCPU off the CPU",
         /// In a guest: its vCPU slept, and the emulator, which was to wake it, waited for a CPU of the host.
-        EmulatorWaiting = "emulator off the CPU",
+        #[serde(alias = "emulator_waiting")]
+        EmulatorOffTheCpu = "emulator off the CPU",
         /// In a guest: its vCPU ran on the host, so that the guest itself was late; its own trace says no more.
-        Guest = "the guest itself",
+        #[serde(alias = "guest")]
+        InsideTheGuest = "inside the guest",
         /// In a guest: the emulator itself was at work.
         Emulation = "emulation",
         /// In a guest: it was stopped on the host, by a signal, a debugger or over QMP.
         GuestStopped = "guest stopped",
         /// In an activation: it ran longer than usual, in its own code.
-        LongRun = "ran longer",
+        #[serde(alias = "long_run")]
+        RanLonger = "ran longer",
         /// In an activation: another thread held a lock.
         Lock = "lock",
         /// In an activation: another thread held a lock of the kernel, like that of a file or of the memory map.
@@ -60,17 +66,20 @@ words! {
         /// In an activation: a thread of lower priority held a lock, and others ran instead of it.
         PriorityInversion = "priority inversion",
         /// In an activation: it waited for a disk.
-        Storage = "disk",
+        #[serde(alias = "storage")]
+        Disk = "disk",
         /// In an activation: it got memory from the kernel or gave some back.
-        Memory = "memory from the kernel",
+        #[serde(alias = "memory")]
+        MemoryAllocation = "memory allocation",
         /// In an activation: it waited in a system call, or worked there longer than usual.
         SystemCall = "system call",
         /// In an activation: it was moved to another CPU.
         Migration = "migration",
-        /// In an activation: its usual work.
-        UsualRun = "its usual work",
-        /// The ordinary cost of a wake-up.
-        Ordinary = "the wake-up itself",
+        /// In an activation: it ran, as long as usual.
+        UsualRun = "usual run",
+        /// What every wake-up costs.
+        #[serde(alias = "ordinary")]
+        UsualWakeUp = "usual wake-up",
         /// No event shows the cause.
         Unknown = "unknown",
     }
@@ -78,17 +87,17 @@ words! {
 
 words! {
     /// Evidence for a cause, strongest first.
-    #[derive(Serialize, Deserialize, schemars::JsonSchema)]
-    #[serde(rename_all = "snake_case")]
-    Evidence {
+    json Evidence {
         /// Events show it.
         Direct = "direct",
         /// The only sound interpretation of incomplete events.
         Inferred = "inferred",
         /// Two causes would leave the same trace.
-        TwoReadings = "ambiguous",
+        #[serde(alias = "two_readings")]
+        Ambiguous = "ambiguous",
         /// Events are missing.
-        CannotTell = "undetermined",
+        #[serde(alias = "cannot_tell")]
+        Undetermined = "undetermined",
     }
 }
 

@@ -1,10 +1,106 @@
-//! Tests of the invariants of explanations, and of the ranges of their options.
+//! Tests of the words and invariants of explanations, and of the ranges of their options.
 
 use super::*;
+use crate::Level;
+use serde::de::DeserializeOwned;
+use std::fmt::{Debug, Display};
+
+const GLOSSARY: &str = include_str!("../../../../../GLOSSARY.md");
+const DOCS: [&str; 3] = [
+    include_str!("../../../../../docs/explain.md"),
+    include_str!("../../../../../docs/watch.md"),
+    include_str!("../../../../../docs/lab.md"),
+];
+
+/// The words in the first column of all tables of the documents with this head.
+fn documented(head: &str) -> Vec<&'static str> {
+    let first = |line: &'static str| line.strip_prefix("| ").and_then(|rest| rest.split(" | ").next());
+    let mut words = Vec::new();
+    for text in DOCS {
+        let mut is_inside = false;
+        for line in text.lines() {
+            match first(line) {
+                Some(cell) if is_inside && cell != "---" => words.extend(cell.split(", ")),
+                cell => is_inside = cell.is_some_and(|cell| is_inside || cell == head),
+            }
+        }
+    }
+    words
+}
+
+/// Asserts that text and JSON have the same word, the latter in snake case, and that the words of older versions are
+/// read.
+#[track_caller]
+fn assert_one_word<T>(all: &[T], old: &[(&str, T)])
+where
+    T: Copy + Debug + Display + PartialEq + Serialize + DeserializeOwned,
+{
+    for word in all {
+        let text = word.to_string();
+        let snake = text.to_lowercase().replace(['-', ' '], "_").replace('.', "");
+        assert_eq!(serde_json::to_value(word).unwrap(), snake, "{text}");
+    }
+    for (was, word) in old {
+        assert_eq!(serde_json::from_value::<T>((*was).into()).unwrap(), *word, "{was}");
+    }
+}
+
+#[test]
+fn text_json_glossary_and_documents_have_one_word_for_one_thing() {
+    let glossary = GLOSSARY.split_whitespace().collect::<Vec<_>>().join(" ");
+    let in_glossary = |word: &str| [": ", ", ", "`"].iter().any(|before| glossary.contains(&format!("{before}{word}")));
+    assert_one_word(
+        &Phase::ALL,
+        &[
+            ("not_asleep", Phase::NotYetWaiting),
+            ("slack", Phase::TimerSlack),
+            ("expiry", Phase::ExpiryToInterrupt),
+            ("handler", Phase::InterruptToWakeup),
+            ("queue", Phase::WakeupToSwitch),
+            ("return", Phase::SwitchToUser),
+            ("undivided", Phase::WholeWakeUp),
+        ],
+    );
+    assert_one_word(
+        &Cause::ALL,
+        &[
+            ("steal", Cause::CpuStalled),
+            ("irqs_off", Cause::InterruptsOff),
+            ("non_preemptible", Cause::NotPreemptible),
+            ("away", Cause::LinkAndTarget),
+            ("vcpu_waiting", Cause::VcpuOffTheCpu),
+            ("emulator_waiting", Cause::EmulatorOffTheCpu),
+            ("guest", Cause::InsideTheGuest),
+            ("long_run", Cause::RanLonger),
+            ("storage", Cause::Disk),
+            ("memory", Cause::MemoryAllocation),
+            ("ordinary", Cause::UsualWakeUp),
+        ],
+    );
+    assert_one_word(&Evidence::ALL, &[("two_readings", Evidence::Ambiguous), ("cannot_tell", Evidence::Undetermined)]);
+    assert_one_word(&Level::ALL, &[]);
+
+    for (head, known) in [("phase", Phase::KNOWN), ("cause", Cause::KNOWN)] {
+        let documented = documented(head);
+        for word in known {
+            assert!(documented.contains(word), "{head} {word}: expected in a table of the documents");
+        }
+        for word in documented {
+            assert!(known.contains(&word), "unknown {head} {word} in the documents");
+        }
+    }
+    for word in [Phase::KNOWN, Evidence::KNOWN, Level::KNOWN].concat() {
+        assert!(in_glossary(word), "{word}: expected in GLOSSARY.md");
+    }
+    for word in Evidence::KNOWN {
+        assert!(DOCS[0].contains(&format!("**{word}**")), "{word}: expected in docs/explain.md");
+    }
+    assert!(Level::ALL.iter().all(|level| level.name().replace('.', "") == level.key()));
+}
 
 fn share(total: u64) -> Share {
     Share {
-        phase: Phase::Queue,
+        phase: Phase::WakeupToSwitch,
         owner: Owner { name: "busy".to_owned(), pid: Some(7) },
         threads: 1,
         cause: Cause::HigherPriority,
@@ -25,7 +121,7 @@ fn phases_and_shares_have_to_add_up() {
         cycle: 3,
         due_ns: 3_000_000,
         latency: Span(10),
-        phases: vec![PhaseLength { phase: Phase::Queue, length: Span(10) }],
+        phases: vec![PhaseLength { phase: Phase::WakeupToSwitch, length: Span(10) }],
         shares: vec![share(7), share(3)],
         ..Explanation::default()
     };

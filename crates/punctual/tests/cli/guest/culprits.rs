@@ -28,7 +28,7 @@ fn explained(scratch: &Scratch, rest: &str, policy: &str, period: &str, loads: &
 fn expect_all(entry: &Entry, least: usize, cause: (Cause, Option<Cause>), owner: &str) {
     expect_blamed(entry, least, cause, owner);
     let explained = entry.record.explained.as_ref().unwrap();
-    assert_eq!(explained.evidence_ns[Evidence::CannotTell.index()], 0, "{:#?}", explained.causes);
+    assert_eq!(explained.evidence_ns[Evidence::Undetermined.index()], 0, "{:#?}", explained.causes);
 }
 
 /// Asserts that at least `least` wake-ups were late, all explained, and each blamed on this cause by this owner.
@@ -102,7 +102,7 @@ fn vm_throttling_and_stops_are_named() {
     expect_blamed(stopped, 2, (Cause::Stopped, None), "measured/0");
     let explained = stopped.record.explained.as_ref().unwrap();
     assert!(
-        explained.evidence_ns[Evidence::CannotTell.index()] * 1000 < explained.late.ns(),
+        explained.evidence_ns[Evidence::Undetermined.index()] * 1000 < explained.late.ns(),
         "{:#?}",
         explained.causes
     );

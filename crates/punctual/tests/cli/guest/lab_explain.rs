@@ -41,9 +41,10 @@ fn blamed(explained: &ExplainRecord, cause: Cause, owner: &str) -> (usize, Strin
 /// Asserts that no time is blamed on steal: in virtual time instructions are the clock.
 #[track_caller]
 fn expect_no_steal(explained: &ExplainRecord) {
-    let is_steal = |total: &punctual_model::CauseTotal| [Some(total.cause), total.or].contains(&Some(Cause::Steal));
+    let is_steal =
+        |total: &punctual_model::CauseTotal| [Some(total.cause), total.or].contains(&Some(Cause::CpuStalled));
     assert!(!explained.causes.iter().any(is_steal), "{:#?}", explained.causes);
-    assert_eq!(explained.evidence_ns[Evidence::TwoReadings.index()], 0);
+    assert_eq!(explained.evidence_ns[Evidence::Ambiguous.index()], 0);
 }
 
 #[test]
@@ -61,7 +62,7 @@ fn vm_explanations_are_identical_and_name_non_preemptible_kernel_code() {
     for one in [none, full] {
         expect_no_steal(one);
         assert!(one.explained * 10 >= one.spikes * 9, "{} of {} explained", one.explained, one.spikes);
-        let [cannot_tell, all] = [one.evidence_ns[Evidence::CannotTell.index()], one.evidence_ns.iter().sum()];
+        let [cannot_tell, all] = [one.evidence_ns[Evidence::Undetermined.index()], one.evidence_ns.iter().sum()];
         assert!(cannot_tell * 100 < all, "{cannot_tell} ns of {all}");
     }
     // The interrupt's entry is a part of each latency. The trace shows it for every wake-up except the one after each
@@ -77,7 +78,7 @@ fn vm_explanations_are_identical_and_name_non_preemptible_kernel_code() {
         assert!(irq.histogram.mean_ns() < thread.histogram.mean_ns());
     }
     // Page tables are freed in long stretches, which only a kernel without preemption cannot interrupt.
-    let (meant, places) = blamed(none, Cause::NonPreemptible, "load/mmap");
+    let (meant, places) = blamed(none, Cause::NotPreemptible, "load/mmap");
     assert!(meant * 20 >= none.worst.len() * 19, "{meant} of {}: {:#?}", none.worst.len(), none.causes);
     assert!(places.contains("rescheduled in ") && places.contains("tlb_finish_mmu"), "{places}");
     let of = |one: &ExplainRecord| (one.spikes, one.worst[0].latency.ns());
@@ -123,12 +124,12 @@ fn vm_interrupts_that_are_off_and_a_long_softirq_are_named() {
     let entries = carried_out(&plan(&scratch, &[irqs, softirq], "cpu", rest), &scratch.path("run"));
     let [irqs, softirq] = [0, 1].map(|cell| explained(&entries[cell]));
     for (one, cause, owner) in
-        [(irqs, Cause::IrqsOff, "culprit"), (softirq, Cause::Softirq, "softirq TIMER (long_softirq)")]
+        [(irqs, Cause::InterruptsOff, "culprit"), (softirq, Cause::Softirq, "softirq TIMER (long_softirq)")]
     {
         expect_no_steal(one);
         let meant = blamed(one, cause, owner).0;
         assert!(meant >= 5 && meant * 20 >= one.worst.len() * 19, "{meant}: {:#?}", one.causes);
     }
-    let places = blamed(irqs, Cause::IrqsOff, "culprit").1;
+    let places = blamed(irqs, Cause::InterruptsOff, "culprit").1;
     assert!(places.contains("keeps_interrupts_off"), "{places}");
 }

@@ -68,19 +68,19 @@ fn vm_what_keeps_an_interrupt_from_being_answered_is_named() {
         let explained = entry.record.explained.as_ref().unwrap();
         assert!(explained.explained >= 50 && explained.worst.iter().all(Explanation::is_complete), "{explained:#?}");
         let [stages] = &explained.answers[..] else { panic!("{:?}", explained.answers) };
-        assert!(stages.handler.n >= 50, "{stages:?}");
+        assert!(stages.interrupt_to_wakeup.n >= 50, "{stages:?}");
         (explained, stages)
     };
     let ((none, of_none), (rt, of_rt)) = (of(&none), of("debian:6.1-rt"));
     // A kernel without preemption frees page tables until it reschedules.
     let is_of_load = |total: &&CauseTotal| {
-        total.cause == Cause::NonPreemptible && total.owners.iter().any(|owner| owner.name == "load/mmap")
+        total.cause == Cause::NotPreemptible && total.owners.iter().any(|owner| owner.name == "load/mmap")
     };
     let longest = |explained: &ExplainRecord| explained.causes.iter().find(is_of_load).map(|total| total.worst.ns());
     assert!(longest(none) > longest(rt), "{:#?} {:#?}", none.causes, rt.causes);
     // The handler of PREEMPT_RT is a thread, which needs a context switch.
-    assert!(of_rt.handler.min_ns > of_none.handler.min_ns, "{of_rt:?} {of_none:?}");
-    assert!(of_none.queue.max_ns > of_rt.queue.max_ns, "{of_rt:?} {of_none:?}");
+    assert!(of_rt.interrupt_to_wakeup.min_ns > of_none.interrupt_to_wakeup.min_ns, "{of_rt:?} {of_none:?}");
+    assert!(of_none.wakeup_to_switch.max_ns > of_rt.wakeup_to_switch.max_ns, "{of_rt:?} {of_none:?}");
 }
 
 #[test]

@@ -370,7 +370,7 @@ fn root_a_function_of_a_timer_is_not_a_halted_cpu() {
     let are_named =
         symbols.lines().any(|line| line.ends_with(" timerfd_tmrproc") && !line.starts_with("0000000000000000"));
     let owner = if are_named { "interrupt local_timer (timerfd_tmrproc)" } else { "interrupt local_timer" };
-    let causes = [(Cause::Interrupt, None), (Cause::Interrupt, Some(Cause::Steal))];
+    let causes = [(Cause::Interrupt, None), (Cause::Interrupt, Some(Cause::CpuStalled))];
     beside_threads("explain function of a timer", "herd", owner, &causes);
 }
 

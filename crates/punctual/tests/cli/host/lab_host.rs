@@ -115,7 +115,7 @@ fn beside_a_culprit(first: u32, last: u32) -> Round {
     if let Some(wrong) = blames().find(|share| share.cause == Cause::GuestStopped && share.or.is_none()) {
         return Round::Wrong(format!("{wrong:?}"));
     }
-    let named = blames().filter(|share| share.cause == Cause::VcpuWaiting && share.owner.name == "culprit");
+    let named = blames().filter(|share| share.cause == Cause::VcpuOffTheCpu && share.owner.name == "culprit");
     // One of 28 bursts may fall between two due times of the guest.
     Round::right_if(named.count() >= 20, || format!("{:#?}", explained.causes))
 }
@@ -162,7 +162,7 @@ fn vm_a_guest_whose_host_stops_it_says_that_its_cpus_stood_still() {
         // this machine delays the guest as well, but never for as long in sum.
         let Some(first) = explained.causes.first() else { return Round::Nothing("nothing was late".to_owned()) };
         let names_the_stop = [Some(first.cause), first.or].into_iter().flatten();
-        let is_named = names_the_stop.into_iter().any(|cause| matches!(cause, Cause::GuestStopped | Cause::Steal));
+        let is_named = names_the_stop.into_iter().any(|cause| matches!(cause, Cause::GuestStopped | Cause::CpuStalled));
         Round::right_if(is_named && first.blamed >= 10, || format!("{:#?}", explained.causes))
     });
 }

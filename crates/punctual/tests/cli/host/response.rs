@@ -67,7 +67,7 @@ fn root_the_way_of_late_answers_is_told_from_this_machine() {
         let whole = explained.worst.iter().filter(|one| has(one, Phase::Sending) && has(one, Phase::Away)).count();
         let n = due_times(&seen);
         // A snapshot of the trace sees no events. Late answers have stages as well.
-        let staged = explained.answers.first().map_or(0, |stages| stages.handler.n);
+        let staged = explained.answers.first().map_or(0, |stages| stages.interrupt_to_wakeup.n);
         let is_right = explained.explained >= 20 && whole * 10 >= explained.worst.len() * 8 && staged * 2 > n;
         Round::right_if(is_right, || {
             format!(

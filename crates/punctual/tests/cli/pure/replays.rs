@@ -94,9 +94,14 @@ fn replay(text: &mut String, file: &str, is_named: impl Fn(&Share) -> bool) {
         let thread = one.thread.as_ref().map_or("measured thread", |thread| &thread.name);
         writeln!(text, "  {thread}: {} ns", one.latency.ns()).unwrap();
         for share in &one.shares {
-            let said = (share.total.ns(), share.pieces, share.evidence);
             let code = share.code.as_ref().map_or("", |code| code.at.function.as_deref().unwrap_or("?"));
-            let line = format!("    {said:?} {} {code}", crate::servo::described(share));
+            let line = format!(
+                "    {} ns in {}, {}: {} {code}",
+                share.total.ns(),
+                share.pieces,
+                share.evidence,
+                crate::servo::described(share)
+            );
             writeln!(text, "{}", line.trim_end()).unwrap();
         }
     }

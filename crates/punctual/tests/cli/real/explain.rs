@@ -162,8 +162,9 @@ fn root_timer_slack_is_at_most_as_long_as_was_allowed() {
         conditions: Conditions { timer_slack: Some(Span(3_000_000)), ..asked.conditions },
         ..asked
     };
-    let slack =
-        |one: &Explanation| one.phases.iter().find(|phase| phase.phase == Phase::Slack).map(|phase| phase.length.ns());
+    let slack = |one: &Explanation| {
+        one.phases.iter().find(|phase| phase.phase == Phase::TimerSlack).map(|phase| phase.length.ns())
+    };
     let record = record(start_cell(command("cell"), &cell));
     let slacks: Vec<u64> = explained(&record).worst.iter().filter_map(slack).collect();
     assert!(slacks.iter().all(|ns| *ns <= 3_000_000), "{slacks:?}");

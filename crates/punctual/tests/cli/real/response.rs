@@ -282,10 +282,13 @@ fn root_late_answers_are_divided_and_their_parts_add_up() {
         return;
     }
     let [stages] = &explained.answers[..] else { panic!("{:?}", explained.answers) };
-    assert!(stages.handler.n == stages.queue.n && stages.handler.n <= n, "{n} {stages:?}");
-    assert!(stages.handler.n == 0 || stages.handler.min_ns > Some(0), "{stages:?}");
+    assert!(
+        stages.interrupt_to_wakeup.n == stages.wakeup_to_switch.n && stages.interrupt_to_wakeup.n <= n,
+        "{n} {stages:?}"
+    );
+    assert!(stages.interrupt_to_wakeup.n == 0 || stages.interrupt_to_wakeup.min_ns > Some(0), "{stages:?}");
     assert_eq!(seen["stages"]["irq"], Value::Null);
-    assert_eq!(seen["stages"]["handler"]["samples"].as_u64().unwrap_or(0), stages.handler.n);
+    assert_eq!(seen["stages"]["interrupt_to_wakeup"]["samples"].as_u64().unwrap_or(0), stages.interrupt_to_wakeup.n);
 }
 
 #[test]
