@@ -47,9 +47,9 @@ pub(crate) enum Limit {
     MissesPerHour(f64),
 }
 
-/// The limits of a requirement, each as it is typed, like `p999=200us`.
+/// The limits of a requirement, each as it is typed, like `p99.9=200us`.
 pub(crate) fn limits(require: &Requirement) -> Vec<(String, Limit)> {
-    let of = |(level, limit): (Level, Span)| (format!("{}={limit}", level.key()), Limit::Quantile(level, limit));
+    let of = |(level, limit): (Level, Span)| (format!("{level}={limit}"), Limit::Quantile(level, limit));
     let max = require.max.map(|limit| (format!("max={limit}"), Limit::Max(limit)));
     let misses = require.misses_per_hour.map(|limit| (format!("misses_per_hour={limit}"), Limit::MissesPerHour(limit)));
     max.into_iter().chain(require.quantiles().map(of)).chain(misses).collect()

@@ -185,7 +185,7 @@ mod tests {
 
             order: random in each block, seed 7; block 1: 1 2; block 2: 2 1; block 3: 2 1;
               ...
-            limits: max 1 ms; p999 200 us; misses per hour 1
+            limits: max 1 ms; p99.9 200 us; misses per hour 1
               misses_per_hour=1 cannot pass: messaging/fifo:80 takes 1 348 times as long at
                 least (--duration, --repetitions)
             settings: governor=performance

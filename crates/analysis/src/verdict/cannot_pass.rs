@@ -12,7 +12,7 @@ use std::fmt;
 /// A limit that a plan cannot show to be kept, whatever it measures. `Display` is one sentence.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
 pub struct CannotPass {
-    /// The limit as it is typed, like `p999=200us`.
+    /// The limit as it is typed, like `p99.9=200us`.
     pub limit: String,
     /// Name of the cell with the least evidence.
     pub cell: String,
@@ -85,7 +85,7 @@ mod tests {
             CannotPass::all(&run.header.plan.require, cells, blocks).iter().map(ToString::to_string).collect()
         };
         assert_eq!(said(2, "max=1ms,p99=1ms,p999=1ms"), [""; 0]);
-        let takes = "p9999=1ms cannot pass: short takes 7.49 times as long at least (--duration, --repetitions)";
+        let takes = "p99.99=1ms cannot pass: short takes 7.49 times as long at least (--duration, --repetitions)";
         assert_eq!(said(2, "max=1ms,p9999=1ms"), [takes]);
         assert_eq!(said(15, "p9999=1ms"), [""; 0], "30 000 due times");
         let takes =

@@ -13,7 +13,7 @@ use std::slice;
 pub struct Case {
     /// The cell; `None` for a limit on the run as a whole.
     pub cell: Option<String>,
-    /// The limit as it is typed, like `p999=200us`; `complete` for the run.
+    /// The limit as it is typed, like `p99.9=200us`; `complete` for the run.
     pub limit: String,
     /// The verdict on this limit alone; never [`Verdict::NoneAsked`].
     pub verdict: Verdict,
@@ -88,10 +88,10 @@ mod tests {
             [
                 "run complete pass",
                 "none/other max=1ms fail",
-                "none/other p999=10us not shown",
+                "none/other p99.9=10us not shown",
                 "none/other misses_per_hour=1 fail",
                 "none/fifo:80 max=1ms pass",
-                "none/fifo:80 p999=10us fail",
+                "none/fifo:80 p99.9=10us fail",
                 "none/fifo:80 misses_per_hour=1 not shown",
             ]
         );

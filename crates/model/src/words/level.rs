@@ -23,7 +23,7 @@ words! {
 }
 
 impl Level {
-    /// The name in limits and JSON: `p999`.
+    /// The key in JSON and plans: `p999`.
     pub fn key(self) -> &'static str {
         ["p50", "p99", "p999", "p9999", "p99999", "p999999"][self as usize]
     }

@@ -324,7 +324,7 @@ impl OneCell {
 /// Arguments that `run` and `measure` share.
 #[derive(Debug, Args)]
 pub(super) struct Common {
-    /// Latency limits, e.g. max=1ms,p999=200us
+    /// Latency limits, e.g. max=1ms,p99.9=200us
     #[arg(long, value_name = "LIMITS", value_parser = requirement)]
     pub(super) require: Option<Requirement>,
     /// CPUs to measure, e.g. 0-3,5 [default: all usable ones]

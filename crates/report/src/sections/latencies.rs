@@ -72,6 +72,8 @@ impl FromStr for Columns {
     fn from_str(text: &str) -> Result<Columns, String> {
         let mut columns = Columns(0);
         for name in text.split(',').map(str::trim) {
+            // A percentile may also be typed as in JSON: `p999`.
+            let name = name.parse::<Level>().map_or_else(|_| name.to_owned(), |level| level.to_string());
             let index = CHOICE.iter().position(|known| *known == name);
             let index = index.ok_or_else(|| format!("unknown column `{name}` (known: {})", CHOICE.join(", ")))?;
             columns.0 |= 1 << index;
@@ -350,6 +352,8 @@ mod tests {
         let error = "unknown column `avg` (known: wake-ups, n_eff, missed, min, mean, sd, p50, p99, p99.9, max, when)";
         assert_eq!("min,avg".parse::<Columns>(), Err(error.to_owned()));
         assert!("".parse::<Columns>().is_err());
+        assert_eq!("p999".parse::<Columns>(), "p99.9".parse());
+        assert!("p9999".parse::<Columns>().is_err_and(|err| err.contains("unknown column `p99.99`")));
         let columns: Columns = "max, sd".parse().unwrap();
         assert_eq!(
             ["max", "sd", "mean", "sleeps", "[95 %]"].map(|head| columns.has(head)),

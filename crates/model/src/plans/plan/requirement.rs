@@ -49,13 +49,18 @@ pub enum RequirementError {
     #[error("duplicate limit `{0}`; give each limit once")]
     Twice(String),
     /// Not `key=value`.
-    #[error("invalid requirement `{0}`: expected LIMIT=VALUE, like max=1ms or p999=200us")]
+    #[error("invalid requirement `{0}`: expected LIMIT=VALUE, like max=1ms or p99.9=200us")]
     NoValue(String),
 }
 
 impl Requirement {
     /// Every limit in its typed form.
-    pub const KNOWN: &[&str] = &["max", "p99", "p999", "p9999", "p99999", "p999999", "misses_per_hour"];
+    pub const KNOWN: &[&str] = &["max", "p99", "p99.9", "p99.99", "p99.999", "p99.9999", "misses_per_hour"];
+
+    /// Whether it is a limit, in any of its spellings.
+    pub(super) fn is_known(key: &str) -> bool {
+        Requirement::KNOWN.contains(&name(key))
+    }
 
     /// Whether nothing is required.
     pub fn is_empty(&self) -> bool {
@@ -80,9 +85,9 @@ impl Requirement {
         Level::ALL.into_iter().filter_map(move |level| Some((level, (*limits.quantile(level)?)?)))
     }
 
-    /// The latency limits by their names in plans and reports, the maximum first.
+    /// The latency limits by their names, the maximum first.
     pub fn limits(&self) -> impl Iterator<Item = (&'static str, Span)> {
-        self.max.map(|max| ("max", max)).into_iter().chain(self.quantiles().map(|(level, limit)| (level.key(), limit)))
+        self.max.map(|max| ("max", max)).into_iter().chain(self.quantiles().map(|(level, limit)| (level.name(), limit)))
     }
 
     /// Sets one limit from its text forms. Errors: if `key` is not a limit or `value` is invalid.
@@ -122,11 +127,11 @@ impl Requirement {
     }
 }
 
-/// The name of a limit. A quantile may also be typed as in table headings: `p99.9` is `p999`. Of response times it may
-/// have its name before it: `response_p999`.
+/// The name of a limit. A quantile may also be typed as in JSON: `p999` is `p99.9`. Of response times it may have its
+/// name before it: `response_p99.9`.
 fn name(key: &str) -> &str {
     let key = key.strip_prefix("response_").unwrap_or(key);
-    if let Ok(level) = key.parse::<Level>() { level.key() } else { key }
+    if let Ok(level) = key.parse::<Level>() { level.name() } else { key }
 }
 
 #[cfg(test)]
@@ -142,7 +147,7 @@ mod tests {
         higher.set_all("p99999=2ms,p9999=1ms,p99.9999=3ms").unwrap();
         let limits: Vec<_> = higher.limits().collect();
         let ms = |ms: u64| Span(ms * 1_000_000);
-        assert_eq!(limits, [("p9999", ms(1)), ("p99999", ms(2)), ("p999999", ms(3))]);
+        assert_eq!(limits, [("p99.99", ms(1)), ("p99.999", ms(2)), ("p99.9999", ms(3))]);
         assert_eq!(require.max, Some(Span(1_000_000)));
         assert_eq!((require.p999, require.misses_per_hour), (Some(Span(200_000)), Some(0.5)));
         let mut signs = Requirement::default();
@@ -150,7 +155,7 @@ mod tests {
         assert_eq!(signs, require);
         for (text, message) in [
             ("max<max=1ms", "invalid duration `max=1ms`: expected a number and a unit, like 500us, 1ms, 10s, 5min, 8h"),
-            ("max", "invalid requirement `max`: expected LIMIT=VALUE, like max=1ms or p999=200us"),
+            ("max", "invalid requirement `max`: expected LIMIT=VALUE, like max=1ms or p99.9=200us"),
             ("max=1ms,max=2ms", "duplicate limit `max`; give each limit once"),
             ("max=0s", "invalid limit `max = 0s`: expected more than 0"),
             ("max=1", "invalid duration `1`: expected a unit, as in 1us, 1ms, 1s, 1min or 1h"),
@@ -158,7 +163,7 @@ mod tests {
             ("misses_per_hour=nan", "invalid misses_per_hour `nan`: expected a number above 0, like 1 or 0.01"),
             (
                 "p98=1ms",
-                "unknown requirement `p98` (did you mean `p99`? known: max p99 p999 p9999 p99999 p999999 misses_per_hour)",
+                "unknown requirement `p98` (did you mean `p99`? known: max p99 p99.9 p99.99 p99.999 p99.9999 misses_per_hour)",
             ),
             ("p99.9=1ms,p999=1ms", "duplicate limit `p999`; give each limit once"),
             ("response_max=1ms,max=1ms", "duplicate limit `max`; give each limit once"),

@@ -97,8 +97,7 @@ pub(super) fn require(table: &DeTable<'_>, require: &mut Requirement) -> Located
             _ => None,
         };
         let text = number.map_or_else(|| string(value).map(str::to_owned), Ok)?;
-        let unknown = !Requirement::KNOWN.contains(&key.get_ref().as_ref());
-        let at = if unknown { key.span().start } else { value.span().start };
+        let at = if !Requirement::is_known(key.get_ref()) { key.span().start } else { value.span().start };
         require.set(key.get_ref(), &text).map_err(|err| (at, err.to_string()))?;
     }
     Ok(())

@@ -64,10 +64,11 @@ impl Plan {
         }
         if !self.require.is_empty() {
             out.push_str("\n[require]\n");
-            self.require.limits().for_each(|(key, limit)| text(&mut out, key, Some(limit)));
+            // A bare key of TOML has no dot.
+            self.require.limits().for_each(|(name, limit)| text(&mut out, &name.replace('.', ""), Some(limit)));
             if let Some(rate) = self.require.misses_per_hour {
                 // A whole number is not a float in TOML; the parser accepts both.
-                let _ = writeln!(out, "misses_per_hour = {rate:?}");
+                let _ = writeln!(out, "misses_per_hour = {rate}");
             }
         }
         out

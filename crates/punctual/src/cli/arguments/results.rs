@@ -36,7 +36,7 @@ pub(in crate::cli) struct CheckArguments {
     /// Only this cell, by its printed name or a part, e.g. fifo:80
     #[arg(long, value_name = "NAME", conflicts_with = "baseline")]
     pub(in crate::cli) cell: Option<String>,
-    /// Latency limits, e.g. max=1ms,p999=200us [default: those of the run]
+    /// Latency limits, e.g. max=1ms,p99.9=200us [default: those of the run]
     #[arg(long, value_name = "LIMITS", value_parser = requirement)]
     pub(in crate::cli) require: Option<Requirement>,
     /// Older run, or store:STORE for all earlier runs in a store: fail if a cell is later than there

@@ -77,7 +77,7 @@ fn against_store(
 fn asks_something(require: &Requirement, has_baseline: bool) -> Result<(), String> {
     if require.is_empty() && !has_baseline {
         return Err("nothing to check: the run was measured without limits; name some with --require, like \
-             max=1ms,p999=200us, or an older run with --baseline"
+             max=1ms,p99.9=200us, or an older run with --baseline"
             .to_owned());
     }
     Ok(())
