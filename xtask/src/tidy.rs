@@ -43,6 +43,7 @@ const RULES: [Rule; 18] = [
     words::avoided,
     words::pointers,
     words::width,
+    words::debug,
 ];
 
 /// A violation of a rule: position, problem and remedy.

@@ -125,6 +125,26 @@ pub(super) fn pointers(tree: &Tree) -> Vec<Violation> {
     found
 }
 
+/// Checks that no text of the program prints a value as `Debug` does: names of variants are not words of the glossary.
+pub(super) fn debug(tree: &Tree) -> Vec<Violation> {
+    let mut found = Vec::new();
+    let is_shipped = |path: &str| path.starts_with("crates/") && !path.contains("/tests") && !path.ends_with("fuzz.rs");
+    for file in tree.files(".rs").filter(|file| is_shipped(&file.path) && !file.is_test()) {
+        for (line, text) in file.lines().take_while(|(_, text)| text.trim() != "#[cfg(test)]") {
+            let is_checked = text.contains("assert") || text.contains("panic!") || text.trim_start().starts_with("//");
+            if !is_checked && [":?}", ":#?}"].iter().any(|end| literals(text).contains(end)) {
+                found.push(Violation::new(
+                    &file.path,
+                    line,
+                    "a text with `{:?}`",
+                    "implement Display, with the words of users",
+                ));
+            }
+        }
+    }
+    found
+}
+
 /// The line without what stands between backticks, in lower case.
 fn without_code(line: &str) -> String {
     line.split('`').step_by(2).collect::<Vec<_>>().join("`").to_lowercase()
@@ -147,6 +167,21 @@ fn has_phrase(text: &str, phrase: &str) -> bool {
 mod tests {
     use super::super::lines;
     use super::*;
+
+    #[test]
+    fn texts_print_no_names_of_variants() {
+        let line = "let text = format!(\"cannot be compared: {refusal:?}\");\n";
+        for (path, text, n) in [
+            ("crates/a/src/a.rs", line.to_owned(), 1),
+            ("crates/a/src/a.rs", format!("#[cfg(test)]\n{line}"), 0),
+            ("crates/a/src/a.rs", format!("// {line}"), 0),
+            ("crates/a/src/a.rs", "assert!(is_right, \"{refusal:?}\");\n".to_owned(), 0),
+            ("crates/a/tests/a.rs", line.to_owned(), 0),
+            ("xtask/src/a.rs", line.to_owned(), 0),
+        ] {
+            assert_eq!(lines(debug, &[(path, &text)]).len(), n, "{path} {text}");
+        }
+    }
 
     #[test]
     fn words_are_avoided_where_they_are_read() {

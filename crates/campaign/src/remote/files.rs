@@ -83,7 +83,7 @@ impl ReceivedFiles {
     pub(crate) fn take(&self, sent: &SentFile) -> Result<(), String> {
         let name = &sent.name;
         if name.is_empty() || name.contains(['/', '\0']) || [".", ".."].contains(&name.as_str()) {
-            return Err(format!("invalid name of a file: {name:?}"));
+            return Err(format!("invalid file name `{name}`: expected one without directories"));
         }
         let gzip = bytes(&sent.gzip).ok_or_else(|| format!("{name} is damaged"))?;
         let mut content = Vec::new();
@@ -138,7 +138,7 @@ mod tests {
         let sent =
             |name: &str, gzip: &str| SentFile { name: name.to_owned(), sha256: "x".to_owned(), gzip: gzip.to_owned() };
         for name in ["", ".", "..", "../x", "/etc/passwd", "a/b", "a\0b"] {
-            assert!(received.take(&sent(name, "")).unwrap_err().starts_with("invalid name of a file"), "{name:?}");
+            assert!(received.take(&sent(name, "")).unwrap_err().starts_with("invalid file name"), "{name:?}");
         }
         for (gzip, expected) in [("0", "tool is damaged"), ("zz", "tool is damaged"), ("00", "tool: ")] {
             assert!(received.take(&sent("tool", gzip)).unwrap_err().starts_with(expected), "{gzip}");

@@ -102,10 +102,10 @@ pub(crate) fn pairs_of(header: &Header) -> Vec<(usize, usize)> {
     for with in [with_policy, with_load, with_kernel] {
         // Cells that become equal with the policy, load or kernel of the model share a key; the first of each key is
         // the base. All pairs would be too many for a run of thousands of cells.
-        let mut firsts: HashMap<String, usize> = HashMap::new();
+        let mut firsts: HashMap<_, usize> = HashMap::new();
         for (b, cell) in &cells {
             // Kernels with different clocks are not compared.
-            let key = format!("{:?} {:?}", cell.kernel.clock(), with(cell, model));
+            let key = (cell.kernel.clock(), with(cell, model));
             let a = *firsts.entry(key).or_insert(*b);
             if a != *b {
                 pairs.push((a, *b));

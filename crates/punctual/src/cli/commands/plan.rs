@@ -22,7 +22,7 @@ const LARGEST_PLAN: u64 = 16 << 20;
 pub(super) fn plan(arguments: &RunArguments) -> Result<(Plan, Option<Origin>), Box<dyn Error>> {
     let (mut plan, origin) = match &arguments.plan {
         // A plan without keys is the default but for its title.
-        None => (Plan::parse_with(&format!("title = {:?}", Plan::default().title), &arguments.set)?, None),
+        None => (Plan::parse_with(&format!("title = '{}'", Plan::default().title), &arguments.set)?, None),
         Some(path) => named(path, &arguments.set)?,
     };
     let settings_are_typed = arguments.common.prepare.is_some();
