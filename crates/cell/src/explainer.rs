@@ -14,7 +14,7 @@ use punctual_analysis::explain::{Answered, Answers, Facts, Stages, Taker, WaitsF
 use punctual_ftrace::Decoder;
 use punctual_model::{
     AnswerStages, CpuSet, Explain, ExplainRecord, Explanation, Host, IrqLatency, Kernel, MonoTime, NotCovered,
-    OnSpikeRecord, Policy, Schedule, Span, Task,
+    OnSpikeRecord, OwnName, Policy, Schedule, Span, Task,
 };
 use punctual_rt::{LateReader, SpikeWatch};
 use results::Results;
@@ -184,8 +184,8 @@ impl Explainer {
             self.facts.witness_ns = Some(period.ns());
         }
         instance.start()?;
-        let (to_analyzer, analyzer) = waiting("explainer", Analyzer::run).map_err(TraceError::Process)?;
-        let (to_reader, reader) = waiting("trace-taker", TraceReader::run).map_err(TraceError::Process)?;
+        let (to_analyzer, analyzer) = waiting(OwnName::Explain, Analyzer::run).map_err(TraceError::Process)?;
+        let (to_reader, reader) = waiting(OwnName::Trace, TraceReader::run).map_err(TraceError::Process)?;
         self.threads = Some((reader, analyzer));
         self.begun = Some(Begun { instance, decoder, wake_rx, has_own_cpu, to_reader, to_analyzer });
         Ok(())
@@ -299,11 +299,11 @@ impl Explainer {
 
 /// Starts a thread that runs `run` on what is sent to it; it ends when nothing is.
 fn waiting<T: Send + 'static, R: Send + 'static>(
-    name: &str,
+    name: OwnName,
     run: fn(T) -> R,
 ) -> io::Result<(Sender<T>, JoinHandle<Option<R>>)> {
     let (sender, receiver) = mpsc::channel();
-    let thread = Builder::new().name(name.to_owned()).spawn(move || receiver.recv().ok().map(run))?;
+    let thread = Builder::new().name(name.to_string()).spawn(move || receiver.recv().ok().map(run))?;
     Ok((sender, thread))
 }
 

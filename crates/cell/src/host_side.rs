@@ -9,7 +9,8 @@ use crate::trace::{EventSet, Instance, PageSource, StackRequest, TraceError, Tra
 use punctual_analysis::explain::{LanePiece, LaneState, Lanes, Trace, What};
 use punctual_ftrace::Decoder;
 use punctual_model::{
-    CpuSet, GuestTids, HostLanes, HostPiece, HostState, Load, LoadRecord, Nice, Owner, Policy, RtPriority, Span,
+    CpuSet, GuestTids, HostLanes, HostPiece, HostState, Load, LoadRecord, Nice, OwnName, Owner, Policy, RtPriority,
+    Span,
 };
 use punctual_workload::load::{self, LoadMonitor, Place, Running};
 use serde::{Deserialize, Serialize};
@@ -151,7 +152,7 @@ impl Tracer {
             let is_over = Arc::clone(&is_over);
             let lanes = Lanes::new(&pids, instance.n_cpus());
             let reader = Reader { instance, decoder, lanes, names: HashMap::new(), early: Vec::new() };
-            Builder::new().name("host-trace".to_owned()).spawn(move || reader.run(&is_over))
+            Builder::new().name(OwnName::Trace.to_string()).spawn(move || reader.run(&is_over))
         };
         Ok(Tracer { threads: threads.clone(), is_over, reader: Some(reader.map_err(TraceError::Process)?) })
     }

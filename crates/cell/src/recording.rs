@@ -7,14 +7,14 @@ use crate::CellError;
 use crate::trace::{EventSet, Instance, PageSource, StackRequest, TraceRequest};
 use punctual_ftrace::{DatHead, Decoder, Machine};
 use punctual_host::{HostFs, KernelSymbols, file};
-use punctual_model::{Nice, Policy, plain};
+use punctual_model::{Nice, OwnName, Policy, plain};
 use std::collections::HashMap;
 use std::fs::File;
 use std::io::{self, Seek, Write};
 use std::path::{Path, PathBuf};
 
-/// Name of the thread that moves the pages; the kernel keeps 15 bytes.
-const NAME: &str = "punctual-record";
+/// Name of the thread that moves the pages.
+const NAME: &str = OwnName::Record.name();
 
 /// A recording. Dropping it removes the trace, and with it everything that was recorded.
 #[derive(Debug)]

@@ -22,8 +22,8 @@ use punctual_analysis::watch::{Settings as WatchSettings, WAKING_TIMERS, Watched
 use punctual_ftrace::Decoder;
 use punctual_host::KernelSymbols;
 use punctual_model::{
-    Achieved, Cell, Ended, ExplainRecord, MonoTime, Nice, NotCovered, OnSpikeRecord, Order, Policy, SettingChange,
-    Span, ThreadProgress, Watch, WatchRecord, WatchedThread,
+    Achieved, Cell, Ended, ExplainRecord, MonoTime, Nice, NotCovered, OnSpikeRecord, Order, OwnName, Policy,
+    SettingChange, Span, ThreadProgress, Watch, WatchRecord, WatchedThread,
 };
 use punctual_rt::Settings;
 use punctual_store::{ActivationWriter, SampleWriter};
@@ -185,7 +185,7 @@ impl Watcher {
                     kept,
                     events: 0,
                 };
-                self.explaining = Some(spawn("explainer", move || state.run(&taken))?);
+                self.explaining = Some(spawn(OwnName::Explain, move || state.run(&taken))?);
                 let armed_ns = punctual_sys::clock::monotonic().0;
                 Some(Surroundings {
                     instance: around,
@@ -218,7 +218,7 @@ impl Watcher {
         let mut reader = Reader::new(self.watch.clone(), traces, threads, shared, surroundings, targets, self.started);
         reader.stacks = stacks;
         reader.switches = switches;
-        self.reader = Some(spawn("watcher", move || reader.run())?);
+        self.reader = Some(spawn(OwnName::Watch, move || reader.run())?);
         Ok(())
     }
 
@@ -258,8 +258,11 @@ impl Watcher {
     }
 }
 
-fn spawn<T: Send + 'static>(name: &str, run: impl FnOnce() -> T + Send + 'static) -> Result<JoinHandle<T>, CellError> {
-    let spawned = Builder::new().name(name.to_owned()).spawn(run);
+fn spawn<T: Send + 'static>(
+    name: OwnName,
+    run: impl FnOnce() -> T + Send + 'static,
+) -> Result<JoinHandle<T>, CellError> {
+    let spawned = Builder::new().name(name.to_string()).spawn(run);
     spawned.map_err(|err| CellError::Setting(punctual_host::no_thread(&err).to_string()))
 }
 

@@ -6,8 +6,8 @@ mod terminal;
 
 use arguments::{Arguments, Command};
 use punctual_campaign::Interrupted;
-use punctual_model::{ClockId, ClockTime, Policy};
-use punctual_sys::{process, sched, signal};
+use punctual_model::{ClockId, ClockTime, OwnName, Policy};
+use punctual_sys::{process, sched, signal, thread};
 use std::error::Error;
 use std::ffi::OsString;
 use std::io;
@@ -31,7 +31,12 @@ pub(crate) fn main() -> ExitCode {
     // programs get the default action again.
     let _ = signal_hook::flag::register(libc::SIGXFSZ, Arc::default());
     let words: Vec<OsString> = std::env::args_os().collect();
-    let command = match commands::by_name(&words) {
+    let by_name = commands::by_name(&words);
+    if by_name.is_none() {
+        // Executed as /proc/self/exe, a process is called `exe`.
+        let _ = thread::set_name(OwnName::of_command(words.iter().skip(1).filter_map(|word| word.to_str())).name());
+    }
+    let command = match by_name {
         Some(arguments) => Command::Cyclictest(arguments),
         None => match Arguments::read(&words) {
             Ok(arguments) => arguments.command,

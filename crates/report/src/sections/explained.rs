@@ -5,7 +5,9 @@ use crate::table::{Column, Table, UNKNOWN};
 use punctual_analysis::explain::{blame, cause_name, row_of, share_line};
 use punctual_analysis::wording::{count, duration, things};
 use punctual_analysis::{CellSummary, RunSummary, Stages};
-use punctual_model::{Cause, CauseTotal, Evidence, ExplainRecord, Explanation, Header, Kernel, PhaseLength, Span};
+use punctual_model::{
+    Cause, CauseTotal, Evidence, ExplainRecord, Explanation, Header, Kernel, OwnName, PhaseLength, Share, Span,
+};
 use std::io;
 
 /// Number of shares shown for a wake-up; the rest is summed.
@@ -107,10 +109,16 @@ fn one(out: &mut dyn io::Write, explanation: &Explanation, n: usize, of: usize, 
     if rest > 0 {
         writeln!(out, "  and {} in {} more", duration(rest as f64), shares.len() - SHARES)?;
     }
-    if let Some(advice) = explanation.blame().and_then(|share| advice(share.cause)) {
+    if let Some(advice) = explanation.blame().and_then(advice_on) {
         lines.paragraph(out, "  ", &format!("Try: {advice}."))?;
     }
     doubts.iter().try_for_each(|doubt| lines.paragraph(out, "  ", &format!("Doubt: {doubt}.")))
+}
+
+/// The action against the largest share of a late wake-up.
+fn advice_on(share: &Share) -> Option<String> {
+    let is_own = share.cause != Cause::CpuStalled && OwnName::is_own(&share.owner.name);
+    if is_own { Some("leave a CPU to punctual itself (--cpus)".to_owned()) } else { advice(share.cause) }
 }
 
 /// The action against a cause, with the related checks of `punctual doctor`.
@@ -317,7 +325,7 @@ mod tests {
     use crate::Style;
     use expect_test::expect;
     use punctual_analysis::testing::RunBuilder;
-    use punctual_model::{Owner, Phase, Share};
+    use punctual_model::{Owner, Phase};
 
     fn share(name: &str, cause: Cause, or: Option<Cause>, evidence: Evidence, ns: u64) -> Share {
         Share {

@@ -1,6 +1,6 @@
 //! `punctual launch`: a foreign program and its descendants run with a cell's settings.
 
-use crate::program::{a_cpu, is_root, kill_and_wait, machine, run, running, skip_unless};
+use crate::program::{Scratch, a_cpu, is_root, kill_and_wait, machine, run, running, skip_unless};
 use crate::session::play;
 use punctual_sys::testing::comes_true;
 use std::process::{Command, Stdio};
@@ -49,6 +49,23 @@ fn root_a_real_time_policy_reaches_what_the_program_starts() {
     for (policy, number, priority) in [("fifo:1", "1", "1"), ("rr:7", "2", "7")] {
         let said = run(&mut launch(a_cpu(), policy, "50us", &["sh", "-c", "cat /proc/self/stat; :"]));
         assert_eq!((field(&said.stdout, 41), field(&said.stdout, 40)), (number, priority), "{policy}: {said:?}");
+    }
+}
+
+#[test]
+fn every_process_has_a_name_and_keeps_it() {
+    // Each waits for its input.
+    for (words, name) in [("cell", "punctual-cell"), ("serve-cells", "punctual-serve")] {
+        // As this program starts its own processes, which are called `exe` until they name themselves.
+        let scratch = Scratch::new("exe");
+        let link = scratch.path("exe");
+        std::os::unix::fs::symlink(crate::program::PROGRAM, &link).unwrap();
+        let mut child =
+            Command::new(&link).args(words.split(' ')).stdin(Stdio::piped()).stdout(Stdio::null()).spawn().unwrap();
+        let comm = format!("/proc/{}/comm", child.id());
+        let is_named = comes_true(|| std::fs::read_to_string(&comm).is_ok_and(|comm| comm.trim_end() == name));
+        kill_and_wait(&mut child);
+        assert!(is_named, "{words}");
     }
 }
 

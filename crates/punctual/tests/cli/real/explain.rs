@@ -4,7 +4,7 @@ use crate::program::{
     a_cpu, cell, command, entries, inconclusive, is_root, kill_and_wait, machine, machine_and_scratch, punctual,
     read_json, record, run, skip_unless, start_cell, wait_for_progress, wrapped,
 };
-use punctual_model::{Cell, Conditions, Explain, ExplainRecord, Explanation, Phase, Record, Span};
+use punctual_model::{Cell, Conditions, Explain, ExplainRecord, Explanation, OwnName, Phase, Record, Span};
 use punctual_sys::testing::comes_true;
 use punctual_sys::{process, sched};
 use std::path::{Path, PathBuf};
@@ -231,7 +231,9 @@ fn root_a_stopped_trace_restarts_at_once_and_counts_its_gap() {
     let mut child = start_cell(command, &asked("other", "1us", "2s"));
     wait_for_progress(&mut child);
     let threads = std::fs::read_dir(format!("/proc/{}/task", child.id())).unwrap().flatten();
-    let is_taker = |dir: &PathBuf| std::fs::read_to_string(dir.join("comm")).is_ok_and(|name| name == "trace-taker\n");
+    let is_taker = |dir: &PathBuf| {
+        std::fs::read_to_string(dir.join("comm")).is_ok_and(|name| name.trim_end() == OwnName::Trace.name())
+    };
     let taker = threads.map(|entry| entry.path()).find(is_taker);
     let taker = taker.and_then(|taker| taker.file_name()?.to_str()?.parse::<u32>().ok());
     let policy = taker.and_then(|taker| sched::policy(taker).ok()).map(|policy| policy.to_string());
