@@ -18,7 +18,9 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
         return dry_run(&arguments);
     }
     let (format, is_part) = (arguments.common.format, arguments.blocks.is_some());
-    let (dir, session) = measure(arguments)?;
+    // A shard has no numbers of its own.
+    let shown = arguments.shard.is_none().then_some(format);
+    let (dir, session) = measure(arguments, shown)?;
     let Session { header, entries, .. } = &session;
     if let Some(shard) = header.shard {
         if format != RunFormat::Text {
@@ -60,8 +62,8 @@ fn end_of_shard(shard: Shard, dir: &Path, session: &Session) -> u8 {
 }
 
 /// Measures the plan, or what is missing of it; returns the directory of the run and its session. Errors: if it cannot
-/// begin, or ends early; what was measured until then is kept.
-pub(super) fn measure(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> {
+/// begin, or ends early; what was measured until then is kept, and printed in the format `shown`, if there is one.
+pub(super) fn measure(arguments: RunArguments, shown: Option<RunFormat>) -> Result<(PathBuf, Session), Box<dyn Error>> {
     let limits = Limits { at_most: arguments.at_most, blocks: arguments.blocks };
     let (dir, mut session) = if arguments.resume { resume(arguments)? } else { begin(arguments)? };
     let mut lines = Lines::new(&session.header, session.entries.len());
@@ -71,6 +73,9 @@ pub(super) fn measure(arguments: RunArguments) -> Result<(PathBuf, Session), Box
     if let Err(err) = result {
         if !session.entries.is_empty() {
             beside_run(&dir, &session.header, &session.entries);
+            if let Some(format) = shown {
+                output::show(&dir.display().to_string(), &session.header, &session.entries, format.into())?;
+            }
         }
         return Err(run_directory::error(&session, &err, Some(&dir)));
     }

@@ -170,7 +170,8 @@ fn carry_out(arguments: &StudyRunArguments) -> Outcome {
             continue;
         }
         note(format_args!("{study}, way {} of {}: {} ({})", index + 1, ways.len(), way.name, way.what));
-        let measured = run_arguments(way, Some((arguments, dir.join(&way.name)))).and_then(run::measure);
+        let measured = run_arguments(way, Some((arguments, dir.join(&way.name))))
+            .and_then(|arguments| run::measure(arguments, None));
         match measured {
             Ok((dir, session)) => run_directory::note_failures(&session, &dir),
             Err(err) if err.is::<Interrupted>() => {

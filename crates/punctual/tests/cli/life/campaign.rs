@@ -173,6 +173,7 @@ fn ctrl_c_ends_a_campaign_with_the_way_to_go_on() {
     assert_eq!(said.status, 130);
     let go_on = format!("continue with: punctual run --resume --out {}", dir.display());
     assert!(last.contains("interrupted after 2 of 12 measurements") && last.ends_with(&go_on), "{said:?}");
+    assert!(said.stdout.contains("incomplete run: 2 of 12"), "the numbers so far: {said:?}");
     assert!(comes_true(|| running().is_empty()), "{:?} left", running());
 }
 
