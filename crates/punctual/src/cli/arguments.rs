@@ -107,7 +107,7 @@ pub(super) enum Command {
     Monitor(MonitorArguments),
     /// Search for the smallest period without a missed cycle
     Frontier(FrontierArguments),
-    /// Find out which settings change the latency, with proof and price
+    /// Test which settings reduce latency, and what they cost
     Tune(Box<TuneArguments>),
     /// Compare the latency of two cells or runs
     Compare(CompareArguments),
@@ -126,7 +126,7 @@ pub(super) enum Command {
     /// The old spelling of `punctual store history`
     #[command(hide = true)]
     History(HistoryArguments),
-    /// Find settings that cause latency; change nothing
+    /// Check this machine for causes of latency, without changing it
     Doctor(DoctorArguments),
     /// Run a load alone and show its rate; --list describes all loads
     Load(LoadCommandArguments),
@@ -173,8 +173,8 @@ pub(super) enum Command {
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(super) struct RunArguments {
-    /// Ready plan (`punctual plan list`) or TOML file with a `/` or .toml [default: none and messaging, other and
-    /// fifo:80, 1ms]
+    /// Ready plan (`punctual plan list`) or TOML file with a `/` or .toml [default: loads none, messaging;
+    /// policies other, fifo:80; period 1ms]
     pub(super) plan: Option<PathBuf>,
     /// Replace the values of an axis or key, like policy=other,fifo:80
     #[arg(long, value_name = "KEY=VALUE")]

@@ -36,7 +36,7 @@ pub(in crate::cli) struct FrontierArguments {
     /// Fresh trials that must confirm the period
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(1..=1_000), help_heading = heading::EXTENT)]
     pub(in crate::cli) confirm: u32,
-    /// Distance of the period from the next shorter one, which misses: 1% to 100%
+    /// Resolution of the search in percent of the period: 1% to 100%
     #[arg(long, value_name = "PERCENT", default_value = "5%", value_parser = resolution, allow_hyphen_values = true, help_heading = heading::EXTENT)]
     pub(in crate::cli) resolution: f64,
     /// CPUs to measure, e.g. 0-3,5 [default: all usable ones]

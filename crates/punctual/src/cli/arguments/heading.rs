@@ -1,6 +1,6 @@
 //! Headings of the options that few need.
 
-pub(super) const EXTENT: &str = "Extent";
+pub(super) const EXTENT: &str = "Amount of measuring";
 pub(super) const BASELINE: &str = "Comparison with the baseline";
 pub(super) const LOAD: &str = "Load";
 pub(super) const TIMING: &str = "Timing";

@@ -17,9 +17,9 @@ pub(in crate::cli) enum LabCommand {
     List(LabListArguments),
     /// Fetch kernels for use without a network; install nothing
     Fetch(LabFetchArguments),
-    /// Check that virtual time is exact: idle and loaded give one record
+    /// Check that virtual time is deterministic under a load of this machine
     Check(LabCheckArguments),
-    /// Tell whether two kernels are built alike, so that their latencies are like for like
+    /// Compare the configurations of two kernels
     CheckConfig(LabCheckConfigArguments),
     /// Test a kernel against a limit, as a step of `git bisect run`
     BisectStep(LabBisectArguments),

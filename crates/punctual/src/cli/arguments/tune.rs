@@ -16,7 +16,7 @@ pub(in crate::cli) struct TuneArguments {
     /// Plan with a table `knobs` and one cell [default: the options below]
     #[arg(conflicts_with_all = ["knob", "policy", "period", "load", "load_cpus", "load_policy", "load_must_hold"])]
     pub(in crate::cli) plan: Option<PathBuf>,
-    /// Knob and its values, as it is first, the most different last [default: what this machine can change]
+    /// Setting and the values to try, the current one first [default: what this machine can change]
     #[arg(long, value_name = "KEY=A,B[,C...]", value_parser = knob)]
     pub(in crate::cli) knob: Vec<Knob>,
     /// Number to improve: p50, p99, p99.9, max or misses
