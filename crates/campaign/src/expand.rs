@@ -40,7 +40,9 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
         return Err(format!("cannot use CPU {absent}: this process may use {allowed} (--cpus, key `cpus`)"));
     }
     if plan.conditions.timer_slack.is_some() && plan.axes.policy.iter().all(|policy| policy.is_realtime()) {
-        return Err("unsupported: timer slack of real-time threads, the only ones here; leave it out".to_owned());
+        return Err(
+            "timer_slack has no effect with real-time policies, the only ones of this plan; remove it".to_owned()
+        );
     }
     let is_costs = plan.axes.runtime.is_empty() && plan.axes.task.iter().all(|task| !task.has_latencies());
     if is_costs && !plan.require.is_empty() {

@@ -122,7 +122,7 @@ const SEVERITIES: [Severity; 5] =
 /// Mark and name of a severity.
 fn spelled(severity: Severity) -> (&'static str, &'static str) {
     match severity {
-        Severity::Will => ("!!", "will make it late"),
+        Severity::Will => ("!!", "will cause latency"),
         Severity::May => (" !", "may"),
         Severity::Unknown => (" ?", "unknown"),
         Severity::Ok => ("ok", "ok"),

@@ -141,8 +141,8 @@ impl TuneReport<'_> {
         match &self.tuned.screening.pairs {
             Some(_) => remarks.extend(self.tuned.screening.shown_pairs().map(|pair| self.interaction(pair))),
             None if self.tuned.knobs.len() > 1 => remarks.push(
-                "With this many knobs the screening does not tell interactions from effects: they may hide or imitate \
-                 each other there; the confirmation changes one knob at a time."
+                "In the screening, main effects are confounded with interactions; the confirmation changes one knob at a \
+                 time."
                     .to_owned(),
             ),
             None => {}

@@ -141,7 +141,7 @@ pub(super) const EITHER: &[(Cause, Cause, &str)] = &[
         "{owner} ran {time} in the kernel, not preemptible, or the CPU was stalled (host, SMI)",
     ),
     (Cause::IdleExit, Cause::CpuStalled, "the idle CPU took {time} to wake up, or was stalled (host, SMI)"),
-    (Cause::HigherPriority, Cause::Throttling, "{owner} ran {time} before it"),
+    (Cause::HigherPriority, Cause::Throttling, "{owner} preempted it for {time}"),
     (
         Cause::CpuStalled,
         Cause::Interrupt,

@@ -62,15 +62,15 @@ pub(crate) fn not_caught(explained: &ExplainRecord, max_ns: Option<i64>) -> Opti
     if let Some(NotCovered { cpu, due_ns, latency }) = missed {
         let (late, at) = (duration(latency.ns() as f64), due_ns as f64 / 1e9);
         return Some(format!(
-            "The latest ({late}, CPU {cpu}, {at:.4} s) was not caught: the trace was being read for another one, or had just \
-             restarted."
+            "Worst wake-up ({late} at {at:.4} s, CPU {cpu}): not captured; the trace was being read for another one, or had \
+             just restarted."
         ));
     }
     let max = max_ns.and_then(|ns| u64::try_from(ns).ok()).map(Span)?;
     let is_spike = explained.above.is_some_and(|above| max > above);
     let late = duration(max.ns() as f64);
     (is_spike && max > caught)
-        .then(|| format!("The latest ({late}) was not caught: it came before the threshold was known."))
+        .then(|| format!("Worst wake-up ({late}): not captured; it came before the threshold was known."))
 }
 
 /// Line of a list: a share with its place.
@@ -161,7 +161,8 @@ mod tests {
             ..ExplainRecord::default()
         };
         let behind = |record: &ExplainRecord, max_ns| not_caught(record, max_ns).map(|said| said[..40].to_owned());
-        let still = |late: &str| Some(format!("The latest ({late}, CPU 1, 2.5000 s) was not caught")[..40].to_owned());
+        let still =
+            |late: &str| Some(format!("Worst wake-up ({late} at 2.5000 s, CPU 1): not captured")[..40].to_owned());
         for (worst, missed, max_ns, said) in [
             (vec![one(5, 300_000)], None, Some(300_000), None),
             (vec![one(5, 300_000)], missed(300_000), Some(300_000), None),

@@ -31,7 +31,7 @@ finding!(
         pub threads: u64,
     },
     importance = 1,
-    format!("mode switches of {} are unknown: not ended", things(*threads, "thread")),
+    format!("mode switches unknown: {} did not end", things(*threads, "thread")),
     [UnknownModeSwitches { threads: 1 }]
 );
 
@@ -76,7 +76,7 @@ finding!(
         pub lost: u64,
     },
     importance = 0,
-    format!("lost samples: {} (log full), in no number here; measure again", count(*lost)),
+    format!("lost samples: {} (log full), missing from all results; measure again", count(*lost)),
     [Lost { lost: 3 }]
 );
 

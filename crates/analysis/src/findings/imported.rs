@@ -205,7 +205,7 @@ impl fmt::Display for ImportedFinding {
                 write!(f, "drift: {what} {before} in the first quarter, {after} in the last; {NO_INTERVAL}")
             }
             ImportedFinding::LatencyInWaves { what } => {
-                write!(f, "not stationary: calm and rough stretches of {}; {NO_INTERVAL}", of_file(*what))
+                write!(f, "not stationary: low and high stretches of {}; {NO_INTERVAL}", of_file(*what))
             }
             ImportedFinding::CourseNotTested => {
                 f.write_str("stationarity not tested: needs 30 s, with samples in each part of them")

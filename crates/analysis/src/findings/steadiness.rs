@@ -65,7 +65,7 @@ finding!(
     importance = 3,
     {
         let (names, none) = (listed(what), no_interval(what.iter().copied()));
-        format!("not stationary: calm and rough stretches of {names}; {none}measure longer, in more blocks")
+        format!("not stationary: low and high stretches of {names}; {none}measure longer, in more blocks")
     },
     [LatencyInWaves { what: vec![Measure::P99, Measure::Maxima] }]
 );

@@ -80,7 +80,7 @@ finding!(
         let runtime = us(*runtime_us);
         let period = if *period_us == 1_000_000 { "second".to_owned() } else { us(*period_us) };
         format!(
-            "fair server (default since Linux 6.12, not read back): normal threads get up to {runtime} of each {period} \
+            "fair server (default of Linux since 6.12; its setting is unreadable here): normal threads get up to {runtime} of each {period} \
              from busy real-time threads"
         )
     },

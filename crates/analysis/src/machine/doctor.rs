@@ -104,8 +104,8 @@ pub fn in_brief(host: &Host) -> Option<String> {
         examine(host).into_iter().filter(|one| one.outcome.severity == Severity::Will).map(|one| one.name).collect();
     let more = if will.len() > SHOWN { ", ..." } else { "" };
     let names = will.iter().take(SHOWN).copied().collect::<Vec<_>>().join(", ");
-    let things = crate::wording::things(u64::try_from(will.len()).unwrap_or(u64::MAX), "thing");
-    (!will.is_empty()).then(|| format!("doctor: {things} will make it late: {names}{more} (punctual doctor)"))
+    let causes = crate::wording::things(u64::try_from(will.len()).unwrap_or(u64::MAX), "cause");
+    (!will.is_empty()).then(|| format!("doctor: {causes} of latency: {names}{more} (punctual doctor)"))
 }
 
 #[cfg(test)]

@@ -5,7 +5,7 @@
 
 use crate::stats::rate::zero_events_upper;
 use crate::stats::special::whole;
-use crate::wording::{duration, number};
+use crate::wording::duration;
 use punctual_model::{Cell, Level, Period, Span};
 use std::fmt;
 
@@ -56,11 +56,11 @@ impl fmt::Display for Outlook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} at {}: ", duration(self.measured.ns() as f64), duration(self.period.ns() as f64))?;
         match self.level {
-            Some(level) => write!(f, "{level} at best")?,
+            Some(level) => write!(f, "enough for {level}")?,
             None => f.write_str("too few wake-ups for any quantile")?,
         }
-        let rate = self.per_hour.map(|rate| number(three_digits(rate)));
-        rate.map_or(Ok(()), |rate| write!(f, "; events rarer than {rate} per hour may be missed (95 %)"))
+        let every = self.per_hour.map(|rate| duration(3.6e12 / three_digits(rate)));
+        every.map_or(Ok(()), |every| write!(f, "; may miss events rarer than one in {every} (95 %)"))
     }
 }
 
@@ -113,15 +113,15 @@ mod tests {
     fn what_can_be_shown_is_said_before() {
         let mut cell = crate::testing::cell("none", "other");
         for (seconds, period, blocks, said) in [
-            (10, "1ms", 1, "10 s at 1 ms: p99.9 at best; events rarer than 1 080 per hour may be missed (95 %)"),
-            (2, "1ms", 1, "2 s at 1 ms: p99 at best; events rarer than 5 400 per hour may be missed (95 %)"),
-            (2, "1ms", 6, "12 s at 1 ms: p99.9 at best; events rarer than 899 per hour may be missed (95 %)"),
-            (36_000, "10us", 1, "10 h at 10 us: p99.9999 at best; events rarer than 0.3 per hour may be missed (95 %)"),
+            (10, "1ms", 1, "10 s at 1 ms: enough for p99.9; may miss events rarer than one in 3.33 s (95 %)"),
+            (2, "1ms", 1, "2 s at 1 ms: enough for p99; may miss events rarer than one in 667 ms (95 %)"),
+            (2, "1ms", 6, "12 s at 1 ms: enough for p99.9; may miss events rarer than one in 4 s (95 %)"),
+            (36_000, "10us", 1, "10 h at 10 us: enough for p99.9999; may miss events rarer than one in 3.33 h (95 %)"),
             (
                 2,
                 "1s",
                 1,
-                "2 s at 1 s: too few wake-ups for any quantile; events rarer than 5 400 per hour may be missed (95 %)",
+                "2 s at 1 s: too few wake-ups for any quantile; may miss events rarer than one in 667 ms (95 %)",
             ),
         ] {
             (cell.duration, cell.period) = (Span(seconds * 1_000_000_000), period.parse().unwrap());

@@ -88,7 +88,8 @@ fn groups<'a, 'b>(members: &'b [Member<'a>]) -> Vec<Group<'a, 'b>> {
             by(&members, |member| member.row.load.as_ref().map_or_else(|| "not known".to_owned(), ImportedLoad::label))
         {
             for some in members.chunks(LINES) {
-                groups.push(Group { title: format!("load {load}, {title}"), members: some.to_vec() });
+                let title = if load == "none" { format!("no load, {title}") } else { format!("load {load}, {title}") };
+                groups.push(Group { title, members: some.to_vec() });
             }
         }
     }

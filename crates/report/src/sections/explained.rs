@@ -415,7 +415,7 @@ mod tests {
     #[test]
     fn a_spike_is_a_story_and_a_cell_a_table() {
         expect![[r#"
-            The latest (7.5 ms, CPU 1, 3.0000 s) was not caught: the trace was being read for another
+            Worst wake-up (7.5 ms at 3.0000 s, CPU 1): not captured; the trace was being read for another
               one, or had just restarted.
 
             spike 1 of 1   412 us late   CPU 1   12.0318 s

@@ -34,7 +34,14 @@ pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
         let others = watch.others[..listed].iter().map(|one| format!("{prefix}{}", without_activations(one)));
         let unlisted = watch.inactive.max(watch.others.len() as u64) - listed as u64;
         let rest = (unlisted > 0).then(|| {
-            format!("{} never waited twice in one call and have no activations.", things(unlisted, "other thread"))
+            format!(
+                "{} no activations: never waited twice in one call.",
+                if unlisted == 1 {
+                    "1 more thread has".to_owned()
+                } else {
+                    format!("{} more threads have", count(unlisted))
+                }
+            )
         });
         let none = watch.threads.is_empty().then(|| format!("{prefix}No watched thread has activations."));
         none.into_iter().chain(watch.threads.iter().map(of_thread)).chain(others).chain(rest).collect::<Vec<_>>()
@@ -78,8 +85,8 @@ fn without_activations(one: &OtherThread) -> String {
     let at_end =
         if one.state == ThreadState::Ended { ", and ended".to_owned() } else { format!("; {} at the end", one.state) };
     format!(
-        "{}{policy} never waited twice in one call and has no activations: of {counted} it ran {ran} and waited {waited} \
-         for a CPU{at_end}.",
+        "{}{policy} has no activations, as it never waited twice in one call: of {counted} it ran {ran} and waited \
+         {waited} for a CPU{at_end}.",
         one.name
     )
 }
@@ -134,7 +141,7 @@ fn sentence(thread: &WatchedSummary) -> String {
     let mut parts = vec![match thread.wait.as_str() {
         "" => format!("{} never waited", thread.name),
         wait if thread.activations == 0 => format!("{} waits in {wait}", thread.name),
-        wait => format!("{} waits in {wait}, released {}", thread.name, released(thread)),
+        wait => format!("{} waits in {wait}: {}", thread.name, released(thread)),
     }];
     if let Some(found) = thread.period {
         let how = if found.is_given { "given" } else { "found" };
@@ -194,13 +201,14 @@ fn released(thread: &WatchedSummary) -> String {
     let wakers: Vec<&str> = thread.wakers.iter().take(NAMED).map(|waker| waker.name.as_str()).collect();
     let by_thread_name = if wakers.is_empty() { "other threads".to_owned() } else { wakers.join(", ") };
     let kinds = [
-        (timer, "by its timer, measured from the due time".to_owned()),
-        (by_thread, format!("by {by_thread_name}, measured from the waking")),
-        (interrupt, "by an interrupt, measured from the waking".to_owned()),
-        (immediate, "at once, because what it waits for had happened".to_owned()),
+        (timer, "released by its timer".to_owned()),
+        (by_thread, format!("woken by {by_thread_name}")),
+        (interrupt, "woken by an interrupt".to_owned()),
+        (immediate, "not asleep, because data was already there".to_owned()),
     ];
     let n_kinds = kinds.iter().filter(|(n, _)| *n > 0).count();
-    let text = |(n, how): &(u64, String)| if n_kinds > 1 { format!("{} {how}", count(*n)) } else { how.clone() };
+    let text =
+        |(n, how): &(u64, String)| if n_kinds > 1 { format!("{how} ({})", things(*n, "time")) } else { how.clone() };
     kinds.iter().filter(|(n, _)| *n > 0).map(text).collect::<Vec<_>>().join(", ")
 }
 

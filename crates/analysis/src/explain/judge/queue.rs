@@ -235,10 +235,8 @@ impl Scene<'_> {
         }
         // A thread can raise its own priority without an event, and lower it again.
         match !self.facts.lacks_flags && self.is_left_alone(cpu, piece, to) {
-            true => Reading::either(Cause::HigherPriority, Cause::Throttling).at(Some(
-                "no reschedule was requested: its priority was boosted while it ran, or the measured thread was held back"
-                    .to_owned(),
-            )),
+            true => Reading::either(Cause::HigherPriority, Cause::Throttling)
+                .at(Some("its priority was boosted, or the thread was throttled".to_owned())),
             false => Reading::cannot_tell("no event shows whether a reschedule was requested"),
         }
     }

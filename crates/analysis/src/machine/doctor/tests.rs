@@ -328,14 +328,14 @@ fn worst_comes_first_and_in_brief_only_what_will() {
     bad.preemption = Some(Preemption::None);
     let said: Vec<_> = examine(&bad).iter().map(|one| one.outcome.severity).collect();
     assert!(said.is_sorted());
-    let brief = "doctor: 3 things will make it late: preemption-model, clock-source, virtual-machine (punctual doctor)";
+    let brief = "doctor: 3 causes of latency: preemption-model, clock-source, virtual-machine (punctual doctor)";
     assert_eq!(in_brief(&bad).as_deref(), Some(brief));
     bad.kernel.tracer = own("function");
     boot(&mut bad, "highres=off");
     assert!(
-        in_brief(&bad).unwrap().contains(
-            "5 things will make it late: preemption-model, high-resolution-timers, tracer, clock-source, ... ("
-        )
+        in_brief(&bad)
+            .unwrap()
+            .contains("5 causes of latency: preemption-model, high-resolution-timers, tracer, clock-source, ... (")
     );
 }
 

@@ -31,7 +31,7 @@ pub(in crate::cli) enum StoreCommand {
     /// Answer a question in SQL; nothing is changed
     #[command(after_help = EXIT_STATUS)]
     Query(StoreQueryArguments),
-    /// Show whether and since when latencies changed
+    /// Detect latency changes over the runs in the store
     History(HistoryArguments),
 }
 
