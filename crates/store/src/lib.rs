@@ -87,7 +87,7 @@ fn line(value: &impl Serialize) -> io::Result<Vec<u8>> {
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// A file or directory cannot be used.
-    #[error("cannot {action} {path}: {source}", path = path.display())]
+    #[error("cannot {action} {path}: {reason}", path = path.display(), reason = reason(action, source))]
     Io {
         /// The failed operation.
         action: &'static str,
@@ -144,6 +144,14 @@ pub enum StoreError {
         /// Number of measurements recorded before.
         kept: usize,
     },
+}
+
+/// The error of the kernel; of what is not there to be read, what to do.
+fn reason(action: &str, source: &io::Error) -> String {
+    match (action, source.kind()) {
+        ("read", io::ErrorKind::NotFound) => "it does not exist; measure first, or name another directory".to_owned(),
+        _ => source.to_string(),
+    }
 }
 
 impl StoreError {
