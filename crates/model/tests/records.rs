@@ -35,7 +35,22 @@ fn what_is_not_known_is_refused() {
     }
 }
 
-/// The value without what may be omitted: `tracers` of `false`, and facts that were added since, if not known.
+/// The word of today for one of format 1: a key, or the value of a key.
+fn renamed<'a>(key: &str, word: &'a str) -> &'a str {
+    match (key, word) {
+        ("" | "phase", "handler") => "interrupt_to_wakeup",
+        ("" | "phase", "queue") => "wakeup_to_switch",
+        ("phase", "return") => "switch_to_user",
+        ("cause", "away") => "link_and_target",
+        ("cause", "ordinary") => "usual_wake_up",
+        ("cause", "steal") => "cpu_stalled",
+        ("name", "the wake-up itself") => "usual wake-up",
+        _ => word,
+    }
+}
+
+/// The value in the words of today, without what may be omitted: `tracers` of `false`, and facts that were added since,
+/// if not known.
 fn meaning(value: Value) -> Value {
     let may_be_omitted = |key: &str, value: &Value| match key {
         "tracers" => *value == Value::Bool(false),
@@ -44,10 +59,15 @@ fn meaning(value: Value) -> Value {
     };
     match value {
         Value::Object(fields) => {
-            let fields = fields.into_iter().map(|(key, value)| (key, meaning(value)));
+            let fields = fields.into_iter().map(|(key, value)| match value {
+                Value::String(word) => (key.clone(), Value::String(renamed(&key, &word).to_owned())),
+                value => (renamed("", &key).to_owned(), meaning(value)),
+            });
             Value::Object(fields.filter(|(key, value)| !may_be_omitted(key, value)).collect())
         }
         Value::Array(items) => items.into_iter().map(meaning).collect(),
+        // Of a list of owners.
+        Value::String(word) => Value::String(renamed("name", &word).to_owned()),
         other => other,
     }
 }

@@ -7,7 +7,7 @@ mod options;
 
 use crate::words::word::words;
 use crate::{Histogram, Span};
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 pub use capture::{CaptureFile, Captures};
 pub use cause::{Cause, CodeFrame, CodePlace, Evidence, SampledAt};
@@ -52,9 +52,20 @@ words! {
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct Owner {
     /// Name of the program, interrupt or softirq: `stress-ng-vm`, `interrupt 36 virtio1-req`, `softirq RCU`, `idle`.
+    #[serde(deserialize_with = "name_of_owner")]
     pub name: String,
     /// Thread id; `null` for an owner that is not a thread.
     pub pid: Option<i32>,
+}
+
+/// Reads the name of an owner.
+fn name_of_owner<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    String::deserialize(deserializer).map(of_today)
+}
+
+/// The name of an owner: format 1 has another one for what every wake-up costs.
+fn of_today(name: String) -> String {
+    if name == "the wake-up itself" { Cause::UsualWakeUp.name().to_owned() } else { name }
 }
 
 /// An interval of a late wake-up with one owner and one cause.
@@ -221,8 +232,8 @@ enum NameOrOwner {
 impl From<NameOrOwner> for OwnerTotal {
     fn from(form: NameOrOwner) -> OwnerTotal {
         match form {
-            NameOrOwner::Name(name) => OwnerTotal { name, total: None },
-            NameOrOwner::Owner { name, total_ns } => OwnerTotal { name, total: Some(total_ns) },
+            NameOrOwner::Name(name) => OwnerTotal { name: of_today(name), total: None },
+            NameOrOwner::Owner { name, total_ns } => OwnerTotal { name: of_today(name), total: Some(total_ns) },
         }
     }
 }

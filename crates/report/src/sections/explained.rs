@@ -415,8 +415,8 @@ mod tests {
     #[test]
     fn a_spike_is_a_story_and_a_cell_a_table() {
         expect![[r#"
-            Worst wake-up (7.5 ms at 3.0000 s, CPU 1): not captured; the trace was being read for another
-              one, or had just restarted.
+            Worst wake-up (7.5 ms at 3.0000 s, CPU 1): not captured; the trace was being read for
+              another one, or had just restarted.
 
             spike 1 of 1   412 us late   CPU 1   12.0318 s
               ||------------------------------------ 404 us ------------------------------------|-|
@@ -424,17 +424,17 @@ mod tests {
               kworker vmstat_update ran 391 us in the kernel, not preemptible: rescheduled in
                 refresh_cpu_vm_stats < vmstat_update, 94 % of it [direct].
               then softirq RCU ran 13 us [direct]
-              then the wake-up itself took 8 us [direct]
+              then the usual wake-up took 8 us [direct]
               Try: boot with preempt=full, or use a PREEMPT_RT kernel (punctual doctor:
                 preemption-model, workqueues).
               Doubt: 1 switch of CPU 1 left no event.
 
             What makes it late: 3 wake-ups above 100 us, 1 explained, 412 us in all
             2 not covered: the trace was being read for another one, or had just restarted.
-              cause, and by whom                        share     total     worst  wake-ups  blamed
+              cause by owner                            share     total     worst  wake-ups  blamed
               not preemptible by kworker vmstat_update   95 %    391 us    391 us         1       1
               softirq RCU                                 3 %     13 us     13 us         1       0
-              the wake-up itself                          2 %      8 us      8 us         1       0
+              usual wake-up                               2 %      8 us      8 us         1       0
             Evidence: direct 100 %, inferred 0 %, ambiguous 0 %, undetermined 0 %.
             not preemptible: boot with preempt=full, or use a PREEMPT_RT kernel (punctual doctor:
               preemption-model, workqueues).

@@ -80,6 +80,9 @@ fn text_json_glossary_and_documents_have_one_word_for_one_thing() {
     assert_one_word(&Evidence::ALL, &[("two_readings", Evidence::Ambiguous), ("cannot_tell", Evidence::Undetermined)]);
     assert_one_word(&Level::ALL, &[]);
 
+    let owner: Owner = serde_json::from_str(r#"{"name":"the wake-up itself","pid":null}"#).unwrap();
+    assert_eq!(owner.name, Cause::UsualWakeUp.name());
+
     for (head, known) in [("phase", Phase::KNOWN), ("cause", Cause::KNOWN)] {
         let documented = documented(head);
         for word in known {
@@ -92,6 +95,9 @@ fn text_json_glossary_and_documents_have_one_word_for_one_thing() {
     for word in [Phase::KNOWN, Evidence::KNOWN, Level::KNOWN].concat() {
         assert!(in_glossary(word), "{word}: expected in GLOSSARY.md");
     }
+    let mut named: Vec<_> = glossary.split("**").skip(1).step_by(2).flat_map(|names| names.split(", ")).collect();
+    named.sort_unstable();
+    assert!(named.windows(2).all(|pair| pair[0] != pair[1]), "a word twice in GLOSSARY.md: {named:?}");
     for word in Evidence::KNOWN {
         assert!(DOCS[0].contains(&format!("**{word}**")), "{word}: expected in docs/explain.md");
     }
