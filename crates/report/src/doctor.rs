@@ -117,7 +117,7 @@ impl Examination<'_> {
 }
 
 const SEVERITIES: [Severity; 5] =
-    [Severity::Will, Severity::May, Severity::Unknown, Severity::Ok, Severity::DoesNotApply];
+    [Severity::Will, Severity::May, Severity::Unknown, Severity::Ok, Severity::NotApplicable];
 
 /// Mark and name of a severity.
 fn spelled(severity: Severity) -> (&'static str, &'static str) {
@@ -126,7 +126,7 @@ fn spelled(severity: Severity) -> (&'static str, &'static str) {
         Severity::May => (" !", "may"),
         Severity::Unknown => (" ?", "unknown"),
         Severity::Ok => ("ok", "ok"),
-        Severity::DoesNotApply => (" -", "not here"),
+        Severity::NotApplicable => (" -", "not applicable"),
     }
 }
 

@@ -57,7 +57,7 @@ pub(crate) fn of_checks(answer: Answer, tool: &str, host: &Host, checks: &[Exami
         may: count(Severity::May),
         unknown: count(Severity::Unknown),
         ok: count(Severity::Ok),
-        does_not_apply: count(Severity::DoesNotApply),
+        not_applicable: count(Severity::NotApplicable),
     };
     value(&DoctorDocument { format: FORMAT, answer, tool, fingerprint: Fingerprint::of(host), totals, checks, host })
 }
@@ -79,7 +79,7 @@ pub struct ComparisonDocument<'a, C> {
 }
 
 /// Format version of the document of the checks.
-const FORMAT: u32 = 1;
+const FORMAT: u32 = 2;
 
 /// The requested checks of a machine.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
@@ -101,7 +101,7 @@ struct Totals {
     may: usize,
     unknown: usize,
     ok: usize,
-    does_not_apply: usize,
+    not_applicable: usize,
 }
 
 /// Work of a load without a measurement.

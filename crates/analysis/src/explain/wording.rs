@@ -176,7 +176,10 @@ mod tests {
             assert_eq!(behind(&record(worst, missed), max_ns), said);
         }
         let early = not_caught(&record(vec![one(5, 300_000)], missed(200_000)), Some(2_000_000));
-        assert_eq!(early.as_deref(), Some("The latest (2 ms) was not caught: it came before the threshold was known."));
+        assert_eq!(
+            early.as_deref(),
+            Some("Worst wake-up (2 ms): not captured; it came before the threshold was known.")
+        );
     }
 
     #[test]

@@ -15,7 +15,7 @@ pub enum Severity {
     /// As it should be.
     Ok,
     /// Does not exist on this machine.
-    DoesNotApply,
+    NotApplicable,
 }
 
 /// Finding of a check on one machine.
@@ -62,7 +62,7 @@ impl Outcome {
     }
 
     pub(super) fn not_here(found: impl Into<String>) -> Outcome {
-        Outcome::new(Severity::DoesNotApply, found)
+        Outcome::new(Severity::NotApplicable, found)
     }
 
     /// Adds a remedy: a command or kernel parameter, and its undo.

@@ -10,7 +10,7 @@ use std::collections::BTreeSet;
 /// A check, a change to a machine without problems, and the severity that the check then reports.
 type Row = (&'static str, fn(&mut Host), Severity);
 
-use Severity::{DoesNotApply, May, Ok as Good, Unknown, Will};
+use Severity::{May, NotApplicable, Ok as Good, Unknown, Will};
 
 fn own(text: &str) -> Option<String> {
     Some(text.to_owned())
@@ -105,10 +105,10 @@ const ROWS: &[Row] = &[
     ("clock-source", |h| h.clock_source = None, Unknown),
     ("tsc", |h| { h.clocks.tsc_is_invariant = Some(false); h.clock_source = own("tsc") }, May),
     ("tsc", |h| { h.clocks.tsc_is_invariant = Some(true); h.clock_source = own("tsc") }, Good),
-    ("tsc", |h| { h.clocks.tsc_is_invariant = Some(false); h.clock_source = own("hpet") }, DoesNotApply),
+    ("tsc", |h| { h.clocks.tsc_is_invariant = Some(false); h.clock_source = own("hpet") }, NotApplicable),
     ("counter-rate", |h| h.clocks.counter_hz = Some(4_000_000), May),
     ("counter-rate", |h| h.clocks.counter_hz = None, Unknown),
-    ("counter-rate", |h| { h.clocks.counter_hz = None; h.architecture = own("x86_64") }, DoesNotApply),
+    ("counter-rate", |h| { h.clocks.counter_hz = None; h.architecture = own("x86_64") }, NotApplicable),
     ("timer-device", |h| h.clocks.timer_devices[0].value = "hpet2".into(), May),
     ("timer-device", |h| h.clocks.timer_devices.clear(), Unknown),
     ("governor", |h| h.power.frequency[0].value.governor = own("schedutil"), Will),
@@ -116,11 +116,11 @@ const ROWS: &[Row] = &[
     ("governor", |h| h.power.frequency[0].value.governor = None, Unknown),
     ("governor", |h| h.power.frequency.clear(), Good),
     ("governor", |h| { h.power.frequency.clear(); h.governors = vec!["ondemand".into()] }, Will),
-    ("governor", |h| { h.power.frequency.clear(); h.governors.clear() }, DoesNotApply),
+    ("governor", |h| { h.power.frequency.clear(); h.governors.clear() }, NotApplicable),
     ("frequency-limit", |h| h.power.frequency[0].value.max_khz = Some(1_399_999), May),
     ("frequency-limit", |h| h.power.frequency[0].value.max_khz = Some(1_400_001), Good),
     ("frequency-limit", |h| h.power.frequency[0].value.max_khz = None, Unknown),
-    ("frequency-limit", |h| h.power.frequency.clear(), DoesNotApply),
+    ("frequency-limit", |h| h.power.frequency.clear(), NotApplicable),
     ("energy-preference", |h| h.power.frequency[0].value.energy_preference = own("balance_performance"), May),
     ("energy-preference", |h| h.power.frequency[0].value.energy_preference = own("performance"), Good),
     ("turbo", |h| h.power.turbo = Some(true), May),
@@ -129,7 +129,7 @@ const ROWS: &[Row] = &[
     ("power-daemon", contained, Unknown),
     ("thermal-throttling", |h| h.platform.throttle_events = Some(1), May),
     ("thermal-throttling", |h| h.platform.throttle_events = None, Unknown),
-    ("thermal-throttling", |h| { guest(h); h.platform.throttle_events = None }, DoesNotApply),
+    ("thermal-throttling", |h| { guest(h); h.platform.throttle_events = None }, NotApplicable),
     ("temperature", |h| h.platform.hottest = Some(ThermalZone { kind: None, millicelsius: 70_000, limit_millicelsius: Some(80_000) }), May),
     ("temperature", |h| h.platform.hottest = Some(ThermalZone { kind: None, millicelsius: 69_999, limit_millicelsius: Some(80_000) }), Good),
     ("temperature", |h| h.platform.hottest = Some(ThermalZone { kind: None, millicelsius: i64::MIN, limit_millicelsius: Some(i64::MIN) }), May),
@@ -149,7 +149,7 @@ const ROWS: &[Row] = &[
     ("guest-halt", |h| { x86_guest(h); h.power.idle_governor = own("haltpoll"); h.power.halt_poll_ns = Some(0) }, May),
     ("guest-halt", |h| { x86_guest(h); h.power.idle_governor = own("haltpoll"); h.power.halt_poll_ns = Some(200_000) }, Good),
     ("guest-halt", x86_guest, May),
-    ("guest-halt", guest, DoesNotApply),
+    ("guest-halt", guest, NotApplicable),
     ("guest-halt", |h| { x86_guest(h); (h.power.idle_driver, h.power.idle_governor) = (None, None) }, Unknown),
     ("pcie-aspm", |h| h.power.pcie_aspm = own("powersave"), May),
     ("pcie-aspm", |h| h.power.pcie_aspm = own("performance"), Good),
@@ -159,9 +159,9 @@ const ROWS: &[Row] = &[
     ("rt-throttling", |h| h.rt_runtime_us = Some(999_999), May),
     ("rt-throttling", |h| h.rt_runtime_us = Some(1_000_000), Good),
     ("rt-throttling", |h| h.rt_runtime_us = None, Unknown),
-    ("rt-throttling", |h| { h.rt_runtime_us = Some(950_000); release(h, "6.12.1") }, DoesNotApply),
+    ("rt-throttling", |h| { h.rt_runtime_us = Some(950_000); release(h, "6.12.1") }, NotApplicable),
     ("rt-throttling", |h| { h.rt_runtime_us = Some(950_000); release(h, "6.12.1"); built(h, "RT_GROUP_SCHED") }, May),
-    ("rt-throttling", |h| { h.rt_runtime_us = Some(950_000); release(h, "6.17"); built(h, "RT_GROUP_SCHED"); boot(h, "rt_group_sched=0") }, DoesNotApply),
+    ("rt-throttling", |h| { h.rt_runtime_us = Some(950_000); release(h, "6.17"); built(h, "RT_GROUP_SCHED"); boot(h, "rt_group_sched=0") }, NotApplicable),
     ("rt-throttling", |h| { release(h, "6.12.1"); h.kernel.config_file = None }, Unknown),
     ("fair-server", |h| release(h, "6.12.1"), May),
     ("fair-server", |h| { release(h, "6.12.1"); h.scheduling.fair_server_runtime_us = vec![OnCpus { cpus: cpus("0-1"), value: 0 }] }, Good),
@@ -176,10 +176,10 @@ const ROWS: &[Row] = &[
     ("cpu-quota", |h| (h.scheduling.cpu_quota_us, h.scheduling.cpu_quota_period_us) = (Some(50_000), Some(100_000)), May),
     ("cpu-quota", |h| h.scheduling.cpu_quota_us = None, Unknown),
     ("autogroup", |h| h.scheduling.autogroup = Some(true), May),
-    ("autogroup", |h| h.scheduling.autogroup = None, DoesNotApply),
+    ("autogroup", |h| h.scheduling.autogroup = None, NotApplicable),
     ("energy-aware", |h| { h.scheduling.energy_aware = Some(true); add_slow_cpu(h) }, May),
     ("energy-aware", |h| { h.scheduling.energy_aware = Some(false); add_slow_cpu(h) }, Good),
-    ("energy-aware", |h| h.scheduling.energy_aware = Some(true), DoesNotApply),
+    ("energy-aware", |h| h.scheduling.energy_aware = Some(true), NotApplicable),
     ("sched-ext", |h| h.scheduling.sched_ext = own("bpfland"), May),
     ("sched-ext", |h| h.scheduling.sched_ext = own("none"), Good),
     ("other-realtime-tasks", |h| h.tasks.realtime = vec![task("pipewire", "rr", Some(20), false)], May),
@@ -191,7 +191,7 @@ const ROWS: &[Row] = &[
     ("irq-threads", |h| h.tasks.realtime = vec![task("irq/*", "fifo", Some(50), true)], Good),
     ("irq-threads", contained, Unknown),
     ("isolated-cpus", |h| h.cpus_isolated = Some(cpus("")), May),
-    ("isolated-cpus", |h| { h.cpus_isolated = Some(cpus("")); h.cpus_online = Some(cpus("0")) }, DoesNotApply),
+    ("isolated-cpus", |h| { h.cpus_isolated = Some(cpus("")); h.cpus_online = Some(cpus("0")) }, NotApplicable),
     ("isolated-cpus", |h| (h.cpus_isolated, h.scheduling.nohz_full) = (None, None), Unknown),
     ("nohz-full", |h| h.scheduling.nohz_full = Some(cpus("1")), May),
     ("nohz-full", |h| { h.scheduling.nohz_full = None; built(h, "NO_HZ_FULL") }, Unknown),
@@ -203,17 +203,17 @@ const ROWS: &[Row] = &[
     ("rcu-callbacks", |h| boot(h, "rcu_nocbs=all"), Good),
     ("rcu-callbacks", |h| boot(h, "rcu_nocbs=1-N"), Unknown),
     ("rcu-callbacks", |h| { h.command_line = None; h.scheduling.nohz_full = Some(cpus("1")) }, Good),
-    ("rcu-callbacks", |h| h.cpus_isolated = Some(cpus("")), DoesNotApply),
+    ("rcu-callbacks", |h| h.cpus_isolated = Some(cpus("")), NotApplicable),
     ("workqueues", |h| h.scheduling.workqueue_cpus = Some(cpus("0-1")), May),
     ("workqueues", |h| h.scheduling.workqueue_cpus = None, Unknown),
     ("smt", |h| h.processors.smt_active = Some(true), May),
-    ("smt", guest, DoesNotApply),
+    ("smt", guest, NotApplicable),
     ("smt", |h| (h.processors.smt_active, h.processors.smt) = (None, None), Unknown),
     ("numa-balancing", |h| { h.scheduling.numa_balancing = Some(true); h.processors.nodes.push(MemoryNode { node: 1, cpus: None, memory_bytes: Some(1) }) }, May),
     ("numa-balancing", |h| { h.scheduling.numa_balancing = Some(false); h.processors.nodes.push(MemoryNode { node: 1, cpus: None, memory_bytes: Some(1) }) }, Good),
-    ("numa-balancing", |h| h.scheduling.numa_balancing = Some(true), DoesNotApply),
+    ("numa-balancing", |h| h.scheduling.numa_balancing = Some(true), NotApplicable),
     ("memory-nodes", |h| h.processors.nodes.push(MemoryNode { node: 1, cpus: None, memory_bytes: Some(1) }), May),
-    ("memory-nodes", |h| h.processors.nodes.push(MemoryNode { node: 1, cpus: None, memory_bytes: Some(0) }), DoesNotApply),
+    ("memory-nodes", |h| h.processors.nodes.push(MemoryNode { node: 1, cpus: None, memory_bytes: Some(0) }), NotApplicable),
     ("irq-affinity", |h| h.interrupts.groups.push(IrqGroup { irqs: "31-32,40".into(), count: 3, cpus: cpus("0-1"), effective: Some(cpus("1")) }), May),
     ("irq-affinity", |h| h.interrupts.groups.push(IrqGroup { irqs: "31".into(), count: 1, cpus: cpus("0-1"), effective: Some(cpus("0")) }), Good),
     ("irq-affinity", |h| h.interrupts.groups.push(IrqGroup { irqs: "31".into(), count: 1, cpus: cpus("0-1"), effective: None }), May),
@@ -230,7 +230,7 @@ const ROWS: &[Row] = &[
     ("statistics-interval", |h| { h.preemption = Some(Preemption::Full); h.memory.stat_interval_s = Some(60) }, Good),
     ("statistics-interval", |h| { h.preemption = Some(Preemption::Full); h.memory.stat_interval_s = None }, Unknown),
     ("huge-pages", |h| h.memory.huge_pages = own("always"), May),
-    ("huge-pages", |h| h.memory.huge_pages = None, DoesNotApply),
+    ("huge-pages", |h| h.memory.huge_pages = None, NotApplicable),
     ("swap", |h| h.memory.swap_bytes = Some(1), May),
     ("swap", |h| h.memory.swap_bytes = None, Unknown),
     ("page-merging", |h| h.memory.ksm = Some(true), May),
@@ -286,7 +286,7 @@ fn each_check_can_fire() {
 #[test]
 fn a_good_machine_has_nothing_to_change() {
     let said = examine(&host());
-    let bad: Vec<_> = said.iter().filter(|one| !matches!(one.outcome.severity, Good | DoesNotApply)).collect();
+    let bad: Vec<_> = said.iter().filter(|one| !matches!(one.outcome.severity, Good | NotApplicable)).collect();
     // A hypervisor may be invisible on this architecture.
     assert_eq!(bad.iter().map(|one| one.name).collect::<Vec<_>>(), ["virtual-machine"], "{bad:#?}");
     assert_eq!(in_brief(&host()), None);
@@ -315,7 +315,7 @@ fn names_are_unique_and_every_check_says_why_by_whom_and_what_to_do() {
         match said.severity {
             // The timer hardware has no remedy in every case.
             Will | May => assert!(said.remedy.is_some() || *name == "timer-device", "{name}: {said:?}"),
-            Unknown | Good | DoesNotApply => assert_eq!(said.remedy, None, "{name}"),
+            Unknown | Good | NotApplicable => assert_eq!(said.remedy, None, "{name}"),
         }
     }
 }

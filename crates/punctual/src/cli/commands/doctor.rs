@@ -71,7 +71,7 @@ mod tests {
             let (on, off) = fires.entry(one.name).or_default();
             match one.outcome.severity {
                 Severity::Will | Severity::May => *on = true,
-                Severity::Ok | Severity::DoesNotApply => *off = true,
+                Severity::Ok | Severity::NotApplicable => *off = true,
                 Severity::Unknown => {}
             }
         }
@@ -107,7 +107,7 @@ mod tests {
         let examination = Examination { tool: "punctual", host: &host, checks };
         examination.explained(&mut text, Style { width: 80, ..STYLE }).unwrap();
         expect![[r#"
-            governor: will make it late
+            governor: will cause latency
               found   CPUs 0-7 powersave
               why     A CPU that was idle begins at a low frequency, and changing it takes
                       time: the first work after a sleep is the slowest.
@@ -143,7 +143,7 @@ mod tests {
         expect![[r#"
             punctual  |  cell4  |  4 x Intel Atom(R) x6425E Processor @ 2.00GHz
               Linux 6.1.0-28-rt-amd64 (PREEMPT_RT)  |  bare metal
-            1 may  |  1 unknown  |  51 ok  |  16 not here  |  fingerprint 58505ffd1e9dfc0a
+            1 may  |  1 unknown  |  51 ok  |  16 not applicable  |  fingerprint 58505ffd1e9dfc0a
 
              ! tick-rate               CONFIG_HZ=250: normal threads take turns of 4 ms or
                                        more
