@@ -413,6 +413,13 @@ mod tests {
     }
 
     #[test]
+    fn against_a_thread_of_our_own_the_advice_is_to_leave_it_a_cpu() {
+        let advice = |owner| advice_on(&share(owner, Cause::NotPreemptible, None, Evidence::Direct, 1)).unwrap();
+        assert_eq!(advice("punctual-trace"), "leave a CPU to punctual itself (--cpus)");
+        assert!(advice("rcu_preempt").starts_with("boot with preempt=full"));
+    }
+
+    #[test]
     fn a_spike_is_a_story_and_a_cell_a_table() {
         expect![[r#"
             Worst wake-up (7.5 ms at 3.0000 s, CPU 1): not captured; the trace was being read for

@@ -143,7 +143,8 @@ mod tests {
         expect![[r#"
             punctual  |  cell4  |  4 x Intel Atom(R) x6425E Processor @ 2.00GHz
               Linux 6.1.0-28-rt-amd64 (PREEMPT_RT)  |  bare metal
-            1 may  |  1 unknown  |  51 ok  |  16 not applicable  |  fingerprint 58505ffd1e9dfc0a
+            1 may  |  1 unknown  |  51 ok  |  16 not applicable
+              fingerprint 58505ffd1e9dfc0a
 
              ! tick-rate               CONFIG_HZ=250: normal threads take turns of 4 ms or
                                        more
