@@ -13,7 +13,7 @@ use std::io;
 /// Number of shares shown for a wake-up; the rest is summed.
 const SHARES: usize = 4;
 /// The reason why evidence is weak in a guest, once for a run.
-const TWO_READINGS: &str = "In a virtual machine some causes have two readings: the guest's kernel, or the host that took the \
+const AMBIGUOUS: &str = "In a virtual machine some causes are ambiguous: the guest's kernel, or the host that took the \
                             CPU away. --stacks or --witness 100us may decide; on the hardware there is one.";
 /// Least share of the time for which advice is given, percent.
 const NOTABLE_PERCENT: f64 = 5.0;
@@ -26,8 +26,8 @@ pub(crate) fn write(
     lines: &Lines,
     spikes: usize,
 ) -> io::Result<()> {
-    if header.host.hypervisor.is_some() && summary.cells.iter().any(has_two_readings) {
-        lines.paragraph(out, "", TWO_READINGS)?;
+    if header.host.hypervisor.is_some() && summary.cells.iter().any(is_ambiguous) {
+        lines.paragraph(out, "", AMBIGUOUS)?;
         writeln!(out)?;
     }
     for cell in &summary.cells {
@@ -81,8 +81,8 @@ fn worst(out: &mut dyn io::Write, explained: &ExplainRecord, lines: &Lines, spik
     Ok(())
 }
 
-/// Whether a notable part of the time that is explained has two readings on this machine.
-fn has_two_readings(cell: &CellSummary) -> bool {
+/// Whether a notable part of the time that is explained is ambiguous on this machine.
+fn is_ambiguous(cell: &CellSummary) -> bool {
     let Some(explained) = cell.explained.as_ref().filter(|_| cell.cell.kernel == Kernel::Running) else { return false };
     let ns = explained.evidence_ns.get(Evidence::Ambiguous.index()).copied().unwrap_or(0);
     ns as f64 * 100.0 >= NOTABLE_PERCENT * explained.late.ns().max(1) as f64
@@ -472,7 +472,7 @@ mod tests {
             evidence_ns: Evidence::ALL.map(|kind| if kind == Evidence::Ambiguous { 30_000 } else { 0 }),
             ..explained()
         };
-        let times = |text: String| text.matches("have two readings").count();
+        let times = |text: String| text.matches("are ambiguous").count();
         assert_eq!(times(shown_of(weak.clone(), 20, Some("KVM"))), 1);
         assert_eq!(times(shown_of(weak, 20, None)), 0);
         assert_eq!(times(shown_of(explained(), 20, Some("KVM"))), 0);

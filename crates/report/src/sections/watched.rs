@@ -204,7 +204,7 @@ fn released(thread: &WatchedSummary) -> String {
         (timer, "released by its timer".to_owned()),
         (by_thread, format!("woken by {by_thread_name}")),
         (interrupt, "woken by an interrupt".to_owned()),
-        (immediate, "not asleep, because data was already there".to_owned()),
+        (immediate, "without sleeping, as data was already there".to_owned()),
     ];
     let n_kinds = kinds.iter().filter(|(n, _)| *n > 0).count();
     let text =
