@@ -24,7 +24,7 @@ use tree::Tree;
 /// A rule: returns all violations in the tree.
 type Rule = fn(&Tree) -> Vec<Violation>;
 
-const RULES: [Rule; 18] = [
+const RULES: [Rule; 19] = [
     edges::crates,
     edges::floors,
     circles::circles,

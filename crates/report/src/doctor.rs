@@ -158,7 +158,7 @@ mod tests {
         let (will, may) = (Severity::Will, Severity::May);
         for (checks, answer) in [
             (vec![], "no setting found that causes latency"),
-            (vec![("smt", Severity::Ok), ("swap", Severity::DoesNotApply)], "no setting found that causes latency"),
+            (vec![("smt", Severity::Ok), ("swap", Severity::NotApplicable)], "no setting found that causes latency"),
             (vec![("smt", Severity::Unknown)], "no setting found that causes latency; 1 unknown"),
             (vec![("smt", may), ("swap", may)], "no setting found that causes latency; 2 may"),
             (vec![("smt", will)], "1 setting causes latency: smt"),

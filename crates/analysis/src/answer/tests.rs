@@ -177,9 +177,9 @@ fn watched_threads_say_which_was_late_how_often_and_why() {
     let lock = explained(&[("controller", Cause::Lock, "logger", held)]);
     let inversion = explained(&[("controller", Cause::PriorityInversion, "logger", held)]);
     let two = explained(&[
-        ("sensor", Cause::Storage, "sensor", None),
+        ("sensor", Cause::Disk, "sensor", None),
         ("controller", Cause::Softirq, "softirq RCU", None),
-        ("sensor", Cause::Storage, "sensor", None),
+        ("sensor", Cause::Disk, "sensor", None),
     ]);
     let none = ExplainRecord::default();
     let open = |kind| {
@@ -246,9 +246,9 @@ fn an_explained_run_says_what_delayed_its_worst_wake_up() {
         explained_run(ExplainRecord::default(), 90_000),
         explained_run(quiet.clone(), 100_000),
         explained_run(quiet, 100_001),
-        explained_run(spike(412_000, Cause::NonPreemptible, "kworker"), 412_000),
-        explained_run(spike(412_000, Cause::Ordinary, "the wake-up itself"), 412_000),
-        explained_run(spike(412_000, Cause::Steal, "hackbench"), 5_000_000),
+        explained_run(spike(412_000, Cause::NotPreemptible, "kworker"), 412_000),
+        explained_run(spike(412_000, Cause::UsualWakeUp, "usual wake-up"), 412_000),
+        explained_run(spike(412_000, Cause::CpuStalled, "hackbench"), 5_000_000),
     ];
     let said = said.map(|run| summarise(&run.header, &run.entries).answer().to_string());
     let answers = [
