@@ -82,8 +82,11 @@ pub fn of_threads(
         (n @ 1.., _) => {
             let at_least = if unknown(latest).is_some() { "at least " } else { "" };
             let others = threads.iter().filter(|one| one.name != *name && late(one) > 0).count() as u64;
-            let others =
-                if others > 0 { format!("; {} late, too", things(others, "other thread")) } else { String::new() };
+            let others = match others {
+                0 => String::new(),
+                1 => "; 1 other thread was late, too".to_owned(),
+                n => format!("; {} were late, too", things(n, "other thread")),
+            };
             Answer::new(format!("{name} was late in {at_least}{} of {cycles}{}{others}", count(n), after(":")))
         }
         (0, Some(limit)) => match threads.iter().filter(|one| deadline(one).is_some()).find_map(unknown) {

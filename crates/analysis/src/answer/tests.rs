@@ -217,7 +217,7 @@ fn watched_threads_say_which_was_late_how_often_and_why() {
         "controller was late in at least 101 of 2 507 cycles: 93 % priority inversion: lock held by logger (nice 10)",
         "controller was late in 2 507 of 2 507 cycles: 93 % waiting for a lock held by logger (nice 10)",
         "controller took 5 ms at worst in 2 507 cycles: 93 % waiting for a lock held by logger (nice 10)",
-        "controller was late in 101 of 2 507 cycles: 93 % softirq RCU; 1 other thread late, too",
+        "controller was late in 101 of 2 507 cycles: 93 % softirq RCU; 1 other thread was late, too",
         "controller was never late: 50 us of 2 ms at worst in 2 507 cycles",
         "controller was never late: 50 us of 2 ms at worst in 2 507 cycles, 93 % waiting for a lock held by logger (nice 10)",
         "cannot tell whether a thread was late: controller was not released for 6 s beyond its period (sleeps in futex); measure 8 s more",
