@@ -84,7 +84,8 @@ fn ready_name(path: &Path) -> Option<&str> {
 fn file(path: &Path) -> Result<(Origin, String), String> {
     let read = read_named(path, LARGEST_PLAN).and_then(|(file, bytes)| Ok((Origin::of(path, &file)?, bytes)));
     let (origin, bytes) = read.map_err(|err| match path.file_stem().and_then(|name| name.to_str()) {
-        Some(name) if err.kind() == ErrorKind::NotFound && ready::text_of(name).is_ok() => {
+        _ if err.kind() != ErrorKind::NotFound => format!("{}: {err}", path.display()),
+        Some(name) if ready::text_of(name).is_ok() => {
             format!("cannot read {}: {err}; {name} is a ready plan: punctual run {name}", path.display())
         }
         _ => format!("cannot read {}: {err}; ready plans: punctual plan list", path.display()),
