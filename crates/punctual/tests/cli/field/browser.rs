@@ -226,7 +226,7 @@ fn pages() -> Vec<(&'static str, PathBuf)> {
     {
         let _machine = machine();
         // The status of an undecided experiment is not 0.
-        made.iter().for_each(|words| println!("{words}: {}", punctual(words).stderr));
+        made.iter().for_each(|words| eprintln!("{words}: {}", punctual(words).stderr));
     }
     let report = |name: &'static str| (name, dir.join(name).join("report.html"));
     let named = |name: &'static str| (name, dir.join(format!("{name}.html")));
