@@ -196,6 +196,11 @@ mod tests {
         ] {
             let history = History::new(all, Judgment { recent: Span(0), margin: 1.25 });
             assert_eq!(history.answer().to_string(), answer);
+            let page = crate::history_html(&history, &[]);
+            assert!(
+                page.contains(&format!("<main id=top>\n<header>\n<p class=answer>{answer}</p>")),
+                "first on the page"
+            );
         }
     }
 }
