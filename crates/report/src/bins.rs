@@ -1,5 +1,6 @@
 //! Bins of a drawn histogram, on a logarithmic scale.
 
+use punctual_analysis::Curves;
 use punctual_model::Histogram;
 
 /// Bins of a drawn histogram in each octave. The record has 128; 8 show every mode, and a late single sample is two
@@ -31,6 +32,14 @@ fn bin(ns: u64) -> (u64, u64) {
     let width = (octave / STEPS).max(1);
     let from = ns / width * width;
     (from, from.saturating_add(width))
+}
+
+/// Names the samples that a curve does not show: `3 beyond the histogram of its tool`; `None` if it shows all.
+pub(crate) fn not_shown(curves: &Curves) -> Option<String> {
+    let mut words =
+        Vec::from_iter((curves.beyond > 0).then(|| format!("{} beyond the histogram of its tool", curves.beyond)));
+    words.extend(curves.is_cut.then(|| "later ones not counted by its tool".to_owned()));
+    (!words.is_empty()).then(|| words.join(", "))
 }
 
 #[cfg(test)]

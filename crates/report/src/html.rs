@@ -14,7 +14,6 @@ mod details;
 mod differences;
 mod explained;
 mod history;
-mod linear;
 mod machine;
 mod markup;
 mod matrix;
@@ -37,7 +36,7 @@ use crate::words::Counted;
 use axes::Axes;
 pub use history::history_html;
 use markup::{Markup, Prose, Text};
-pub use pictures::{Picture, pictures};
+pub use pictures::Picture;
 use punctual_analysis::RunSummary;
 use punctual_analysis::comparison::Comparison;
 use punctual_model::Study;
@@ -78,6 +77,11 @@ pub fn html(runs: &[Results<'_>]) -> String {
     page.raw("</main>\n");
     foot(&mut page);
     page.into_string()
+}
+
+/// Returns the pictures of the page of these runs, in its order.
+pub fn pictures(runs: &[Results<'_>]) -> Vec<Picture> {
+    pictures::of(&html(runs))
 }
 
 /// The words of what is folded.

@@ -15,7 +15,6 @@ mod history;
 mod html;
 pub mod json;
 mod kernels;
-mod linear;
 mod lines;
 mod list;
 mod monitor;

@@ -3,9 +3,8 @@
 //! One curve per cell; a single cell has one per CPU.
 
 use super::Page;
-use crate::bins::bins;
+use crate::bins::{bins, not_shown};
 use crate::cells::{Member, letter, members};
-use crate::linear::not_shown;
 use crate::words::Counted;
 use crate::{Results, rfc3339};
 use punctual_model::{Histogram, plain};
@@ -51,7 +50,7 @@ pub fn gnuplot(runs: &[Results<'_>], kind: GnuplotKind) -> Option<String> {
             GnuplotKind::Ccdf if whole.is_some_and(|curves| curves.is_cut) => continue,
             GnuplotKind::Ccdf => shares(histogram, whole.map_or(0, |curves| curves.beyond)),
         };
-        let not_shown = not_shown(0, "", whole).map(|words| format!(": {words}")).unwrap_or_default();
+        let not_shown = whole.and_then(not_shown).map(|words| format!(": {words}")).unwrap_or_default();
         let title = quoted(&format!("{title}{not_shown}"));
         let _ = writeln!(script, "$curve{index} << EOD\n{points}EOD");
         plots.push(format!("$curve{index} using 1:2 with steps lw 2 title {title} noenhanced"));

@@ -1,13 +1,11 @@
 //! Details of one cell: its CPUs in one picture, its seconds, its numbers and findings.
 
 use super::axes::{Axes, Kind};
-use super::linear::{self, Line};
 use super::markup::{Markup, Prose, Text};
 use super::matrix::{Heat, mean, ns};
 use super::overlay::{LINES, begin, end, keys};
 use super::{curves, cyclictest, strip};
 use crate::cells::Member;
-use crate::linear::are_fine;
 use crate::words::{Counted, capital};
 use punctual_analysis::wording::{count, duration, number, things};
 use punctual_analysis::{Curves, Origin};
@@ -37,7 +35,7 @@ pub(super) fn write(page: &mut Markup, members: &[Member<'_>], axes: Option<&Axe
     page.raw("</section>\n");
 }
 
-/// Writes a picture for each cell of a study with several threads, as its author drew them: a line for each thread.
+/// Writes a picture for each cell of a study with several threads: a line for each thread.
 pub(super) fn by_thread(page: &mut Markup, members: &[Member<'_>], axes: &Axes) {
     let all = members.iter().filter_map(|member| Some((member, cpus_of(member.curves.as_ref()?))));
     let several: Vec<_> = all.filter(|(_, cpus)| (2..=LINES).contains(&cpus.len())).collect();
@@ -50,11 +48,7 @@ pub(super) fn by_thread(page: &mut Markup, members: &[Member<'_>], axes: &Axes) 
         let of = member.of_number();
         page.raw("<div class=set>\n");
         keys(page, cpus.iter().map(|(cpu, _)| (format!("{of} {cpu}"), None)));
-        let lines = cpus.iter().enumerate();
-        let lines: Vec<_> = lines
-            .map(|(color, (cpu, histogram))| Line { color, name: format!("{of} {cpu}"), histogram, whole: None })
-            .collect();
-        linear::write(page, &member.name(), &lines, are_fine(std::iter::once(&member.row)), axes);
+        few_cpus(page, &member.name(), member, &cpus, axes);
         page.raw("</div>\n");
     }
     page.raw("</div></section>\n");
@@ -85,7 +79,8 @@ fn part(page: &mut Markup, member: &Member<'_>, curves: &Curves, axes: Option<&A
                 all_cpus(page, member, &cpus, axes);
                 maxima(page, member, &cpus, heat);
             } else {
-                few_cpus(page, member, &cpus, axes);
+                let title = format!("{} histogram by {}", capital(axes.counted.latency()), member.of_number());
+                few_cpus(page, &title, member, &cpus, axes);
             }
             cyclictest::write(page, member, &cpus);
             page.raw("</div><div>\n");
@@ -119,9 +114,8 @@ fn findings(page: &mut Markup, member: &Member<'_>) {
 }
 
 /// Draws a line for each CPU, in its own color.
-fn few_cpus(page: &mut Markup, member: &Member<'_>, cpus: &Cpus<'_>, axes: &Axes) {
-    let title = format!("{} histogram by {}", capital(axes.counted.latency()), member.of_number());
-    begin(page, Kind::Histogram, &title, &format!("{title}: {}", member.name()));
+fn few_cpus(page: &mut Markup, title: &str, member: &Member<'_>, cpus: &Cpus<'_>, axes: &Axes) {
+    begin(page, Kind::Histogram, title, &format!("{title}: {}", member.name()));
     for (line, (_, histogram)) in cpus.iter().enumerate() {
         page.add(format_args!("<path class=s{line} d={} />", curves::histogram(histogram, axes)));
     }

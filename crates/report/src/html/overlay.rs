@@ -3,8 +3,8 @@
 use super::axes::{Axes, Kind};
 use super::curves;
 use super::markup::{Markup, Text};
+use crate::bins::not_shown;
 use crate::cells::Member;
-use crate::linear::not_shown;
 use crate::words::capital;
 use punctual_analysis::wording::duration;
 use punctual_analysis::{Curves, Origin};
@@ -163,9 +163,9 @@ fn histogram(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
     for (line, _, curves) in group.lines().filter(|(.., curves)| curves.histogram.n > 0) {
         page.add(format_args!("<path class=s{line} d={} />", curves::histogram(&curves.histogram, axes)));
     }
-    let missing = group.lines().filter_map(|(_, member, curves)| {
-        not_shown(0, "", Some(curves)).map(|words| format!(" {}: {words}.", member.name()))
-    });
+    let missing = group
+        .lines()
+        .filter_map(|(_, member, curves)| not_shown(curves).map(|words| format!(" {}: {words}.", member.name())));
     end(page, &(BINS.to_owned() + &missing.collect::<String>()));
 }
 

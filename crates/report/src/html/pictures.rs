@@ -3,7 +3,6 @@
 //! They are cut out of the page, so there is one drawing code. Variables of the style become colors and attributes get
 //! quotes: programs that convert SVG know neither.
 
-use crate::Results;
 use std::fmt::Write;
 
 /// A picture as a file.
@@ -24,9 +23,8 @@ const MARK: u32 = 128;
 const LETTERS: &str = "svg > .heading, svg > .key { font-size: 40px; text-anchor: start; fill: var(--ink); }\
                        svg > .heading { font-weight: 600; } .spike > .heading, .spike > .key { font-size: 30px; }";
 
-/// Returns the pictures of the page of these runs, in its order.
-pub fn pictures(runs: &[Results<'_>]) -> Vec<Picture> {
-    let page = super::html(runs);
+/// Returns the pictures of a page, in its order.
+pub(super) fn of(page: &str) -> Vec<Picture> {
     let style = light();
     let mut before = "";
     let mut pictures = Vec::new();

@@ -190,7 +190,6 @@ const percent = (inverse) => {
 // Texts of a position along the x axis and along the y axis.
 const KINDS = {
   h: [(x) => 'about ' + time(x), count],
-  l: [(x) => 'about ' + time(x), count],
   n: [(x) => percent(x) + ' no later than', (y) => time(y)],
   s: [(x) => 'after ' + time(x), (y) => time(y)],
   c: [(x) => 'later than ' + time(x), (y) => one(1 / y)],
@@ -334,7 +333,7 @@ for (const svg of $('svg.plot[data-kind=h]')) {
 
 const showPlot = (svg, x, where) => {
   x = Math.min(right, Math.max(left, x));
-  const kind = svg.dataset.kind, [x0, x1, y0, y1] = axes[kind] || JSON.parse(svg.dataset.axes), [head, say] = KINDS[kind];
+  const kind = svg.dataset.kind, [x0, x1, y0, y1] = axes[kind], [head, say] = KINDS[kind];
   const share = (x - left) / (right - left);
   const side = (y) => 10 ** (y0 + (kind === 'c' ? y - top : bottom - y) / (bottom - top) * (y1 - y0));
   const all = lines(svg), named = names(svg);
@@ -346,7 +345,7 @@ const showPlot = (svg, x, where) => {
     const range = high === undefined || low === undefined ? '' : `  [${say(side(low))} to ${say(side(high))}]`;
     return [[index, named[index] || '', say(side(y)) + range]];
   });
-  const straightTo = kind === 'l' ? x1 : kind === 'h' && isLinear ? highest : 0;
+  const straightTo = kind === 'h' && isLinear ? highest : 0;
   fill(head(straightTo ? share * straightTo : 10 ** (x0 + share * (x1 - x0))), rows);
   cursor(svg, x, top, bottom);
   svg.cursorAt = x;

@@ -111,7 +111,7 @@ fn a_click_sorts_and_another_turns_it_round() {
 #[ignore = "field: a browser"]
 fn pointing_shows_what_is_there() {
     let Some(browser) = opened() else { return };
-    for kind in ["h", "l", "n", "s", "c"] {
+    for kind in ["h", "n", "s", "c"] {
         let script = format!(
             "const svg = document.querySelector('svg.plot[data-kind={kind}]'); svg.scrollIntoView({{block: 'center', behavior: 'instant'}});\
              const box = svg.getBoundingClientRect(); return [box.left, box.top, box.width, box.height]"
@@ -128,9 +128,9 @@ fn pointing_shows_what_is_there() {
                 browser.run(tip).as_str().unwrap().to_owned()
             })
             .collect();
-        // A linear axis is that of the threads of a study.
+        // The first histogram is of the threads of a study.
         let is_name = |text: &String| match kind {
-            "l" => text.contains("CPU 0"),
+            "h" => text.contains("CPU 0"),
             _ => text.contains("/other/1ms") || text.contains("/other/250us"),
         };
         assert!(texts.iter().any(is_name), "{kind}: {texts:?}");
