@@ -154,11 +154,12 @@ fn sentence(thread: &WatchedSummary) -> String {
     if !thread.blocked_in.is_empty() {
         parts.push(format!("slept in {}", named(&thread.blocked_in)));
     }
-    let is_accounted = thread.account.as_ref().is_some_and(|account| !account.waited_for.is_empty());
-    if !thread.preempted_by.is_empty() && !is_accounted {
+    let accounted = thread.account.as_ref().and_then(account);
+    let is_named = accounted.is_some() && thread.account.as_ref().is_some_and(|account| !account.waited_for.is_empty());
+    if !thread.preempted_by.is_empty() && !is_named {
         parts.push(format!("gave way to {}", named(&thread.preempted_by)));
     }
-    parts.extend(thread.account.as_ref().and_then(account));
+    parts.extend(accounted);
     for (n, what) in [(thread.page_faults, "page fault"), (thread.migrations, "change of CPU")] {
         if n > 0 {
             // The plural of the latter is not formed by an s at its end.
@@ -171,7 +172,8 @@ fn sentence(thread: &WatchedSummary) -> String {
     format!("{}.", parts.join("; "))
 }
 
-/// Where the time of a thread went, in parts of a second; `None` if nothing is known.
+/// Where the time of a thread went, in parts of a second; `None` if it waited for a CPU less than 1 % of it, or nothing
+/// is known.
 fn account(account: &TimeAccount) -> Option<String> {
     let [ran, waited, slept] = [account.running, account.waiting_for_cpu, account.asleep].map(|time| time.ns() as f64);
     let per_second = |ns: f64| duration(ns / (ran + waited + slept) * 1e9);
@@ -182,7 +184,7 @@ fn account(account: &TimeAccount) -> Option<String> {
         waited_for.push(format!("others {}", per_second(others)));
     }
     let waited_for = if waited_for.is_empty() { String::new() } else { format!(" ({})", waited_for.join(", ")) };
-    (ran + waited + slept > 0.0).then(|| {
+    (waited > 0.01 * (ran + waited + slept)).then(|| {
         let [ran, waited, slept] = [ran, waited, slept].map(per_second);
         format!("of each second it ran {ran}, waited {waited} for a CPU{waited_for} and slept {slept}")
     })

@@ -4,10 +4,10 @@ use clap::Arg;
 
 /// A list of values.
 #[derive(Debug)]
-pub(in crate::cli) struct List {
-    pub(in crate::cli) name: &'static str,
+pub(crate) struct List {
+    pub(crate) name: &'static str,
     /// What it lists.
-    pub(in crate::cli) about: &'static str,
+    pub(crate) about: &'static str,
     /// Identifiers of the arguments whose values these are; also names of values.
     of: &'static [&'static str],
 }
@@ -17,7 +17,7 @@ const fn list(name: &'static str, about: &'static str, of: &'static [&'static st
 }
 
 /// All lists, in the order of `punctual help topics`.
-pub(in crate::cli) const LISTS: &[List] = &[
+pub(crate) const LISTS: &[List] = &[
     list("methods", "ways to wait, and other things to measure", &["task", "what", "METHOD"]),
     list("policies", "scheduling policies", &["policy", "load_policy", "POLICY"]),
     list("loads", "background loads: what each does, disturbs and costs", &["load", "LOAD"]),
@@ -33,7 +33,7 @@ pub(in crate::cli) const LISTS: &[List] = &[
 
 impl List {
     /// Whether the argument takes values of this list.
-    pub(in crate::cli) fn is_of(&self, arg: &Arg) -> bool {
+    pub(crate) fn is_of(&self, arg: &Arg) -> bool {
         let id = arg.get_id().as_str();
         // Formats that help does not name one by one.
         let id = if id == "format" && arg.is_hide_possible_values_set() { "run-format" } else { id };

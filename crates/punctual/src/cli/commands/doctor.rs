@@ -141,6 +141,7 @@ mod tests {
         let examination = Examination { tool: "punctual", host: &host, checks: doctor::examine(&host) };
         examination.text(&mut text, Style { all_findings: false, width: 80, ..STYLE }).unwrap();
         expect![[r#"
+            no setting found that causes latency; 1 may; 1 unknown
             punctual  |  cell4  |  4 x Intel Atom(R) x6425E Processor @ 2.00GHz
               Linux 6.1.0-28-rt-amd64 (PREEMPT_RT)  |  bare metal
             1 may  |  1 unknown  |  51 ok  |  16 not applicable

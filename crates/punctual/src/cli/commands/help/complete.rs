@@ -17,7 +17,7 @@ const MOST: usize = 200;
 type Candidate = (String, String);
 
 /// Prints the candidates of the last word, one a line, as the shell takes them.
-pub(in crate::cli) fn complete(arguments: &CompleteArguments) -> Outcome {
+pub(crate) fn complete(arguments: &CompleteArguments) -> Outcome {
     let mut root = command();
     root.build();
     let mut words = arguments.words.clone();
@@ -211,7 +211,7 @@ mod tests {
             ("measure co", &["cost", "cobalt", "cobalt:kernel", "cobalt:handler", "cost"]),
             (
                 "measure --require max=1ms,p99",
-                &["max=1ms,p99=", "max=1ms,p999=", "max=1ms,p9999=", "max=1ms,p99999=", "max=1ms,p999999="],
+                &["max=1ms,p99=", "max=1ms,p99.9=", "max=1ms,p99.99=", "max=1ms,p99.999=", "max=1ms,p99.9999="],
             ),
             ("measure --prepare gov", &["governor="]),
             ("run quick", &["quick-look"]),
