@@ -256,7 +256,7 @@ fn an_explained_run_says_what_delayed_its_worst_wake_up() {
         "no wake-up was later than 100 us with FIFO 80 without load (worst 100 us)",
         "worst wake-up 100 us with FIFO 80 without load, whose cause was not captured",
         "worst wake-up 412 us with FIFO 80 without load: 95 % not preemptible by kworker (rescheduled in vmstat_update)",
-        "worst wake-up 412 us with FIFO 80 without load: 95 % the wake-up itself (rescheduled in vmstat_update)",
+        "worst wake-up 412 us with FIFO 80 without load: 95 % usual wake-up (rescheduled in vmstat_update)",
         "worst wake-up 5 ms with FIFO 80 without load, whose cause was not captured; of 1 wake-up above 150 us: 93 % CPU stalled by hackbench (rescheduled in vmstat_update)",
     ];
     assert_eq!(said, answers);
