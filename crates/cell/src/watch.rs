@@ -78,12 +78,13 @@ pub(super) struct Watcher {
     program: Option<WatchedProgram>,
 }
 
-/// Both traces with their decoders.
+/// The traces with their decoders.
 #[derive(Debug)]
 struct Traces {
     own: (Instance, Decoder),
     /// That of the surroundings; its decoder knows the events of both.
     around: Option<(Instance, Arc<Decoder>, WorstSpikes)>,
+    switches: Option<Switches>,
 }
 
 impl Watcher {
@@ -147,7 +148,7 @@ impl Watcher {
                 ..Shared::default()
             }),
             file: prepared.activations.as_deref().map(ActivationWriter::create).transpose()?,
-            ready: Some(Traces { own, around }),
+            ready: Some(Traces { own, around, switches: Switches::create().ok() }),
             started: MonoTime(0),
             ends: MonoTime(0),
             is_stopped: Arc::default(),
@@ -163,7 +164,7 @@ impl Watcher {
 
     /// Starts both traces, and the threads that read them.
     fn start(&mut self, pids: &[i32]) -> Result<(), CellError> {
-        let Some(Traces { own: (mut instance, decoder), around }) = self.ready.take() else { return Ok(()) };
+        let Some(Traces { own: (mut instance, decoder), around, switches }) = self.ready.take() else { return Ok(()) };
         instance.follow(pids)?;
         let asked = self.cell.conditions.explain.clone().unwrap_or_default();
         let surroundings = match around {
@@ -200,7 +201,7 @@ impl Watcher {
                 })
             }
         };
-        let switches = Switches::start().ok();
+        let switches = switches.and_then(Switches::started);
         instance.start()?;
         let settings = WatchSettings {
             period: self.watch.period,

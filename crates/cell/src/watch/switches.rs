@@ -21,15 +21,20 @@ pub(super) struct Switches {
 }
 
 impl Switches {
-    /// Starts the trace. Errors: where this process has no trace.
-    pub(super) fn start() -> Result<Switches, TraceError> {
+    /// Prepares the trace. Errors: where this process has none.
+    pub(super) fn create() -> Result<Switches, TraceError> {
         let mut instance = Instance::create_third()?;
         let request =
             TraceRequest { events: EventSet::Switches, pids: None, stacks: StackRequest::Nowhere, idle_states: false };
         let decoder = instance.enable(request)?;
-        instance.start()?;
-        let read_ns = punctual_sys::clock::monotonic().0;
-        Ok(Switches { instance, decoder, pages: Vec::new(), read_ns, too_many: None })
+        Ok(Switches { instance, decoder, pages: Vec::new(), read_ns: 0, too_many: None })
+    }
+
+    /// Starts it; `None` if that fails.
+    pub(super) fn started(mut self) -> Option<Switches> {
+        self.instance.start().ok()?;
+        self.read_ns = punctual_sys::clock::monotonic().0;
+        Some(self)
     }
 
     /// Reads the switches up to now, and passes them on.
