@@ -213,7 +213,7 @@ fn the_fixed_amount_of_work_is_one_number() {
 fn no_limit_of_latencies_is_advised_where_none_was_measured() {
     let _machine = machine();
     let said = punctual("measure cost --only syscall/null --quick --wait").expect_success();
-    assert!(said.stdout.contains("A cost has no verdict") && !said.stdout.contains("--require"), "{said:?}");
+    assert!(said.stdout.contains("a cost has no verdict") && !said.stdout.contains("--require"), "{said:?}");
 }
 
 #[test]
