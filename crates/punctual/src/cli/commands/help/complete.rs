@@ -8,6 +8,7 @@ use clap::{Arg, Command};
 use punctual_analysis::doctor;
 use punctual_model::{CostGroup, CostScope, Level, Link, Load, Plan, Policy, Prepare, Requirement, Study, Task};
 use punctual_report::Columns;
+use std::borrow::Cow;
 use std::path::Path;
 
 /// Runs and cells that are offered.
@@ -80,7 +81,12 @@ fn candidates(root: &Command, words: &[&str]) -> Vec<Candidate> {
             below.chain(of_arg).collect()
         }
     };
-    found.into_iter().filter(|(value, _)| value.starts_with(partial)).collect()
+    found.into_iter().filter(|(value, _)| value.starts_with(partial) && is_literal(value)).collect()
+}
+
+/// Whether a shell takes a word for what it is. Runs and cells have names by others, which a shell would carry out.
+fn is_literal(word: &str) -> bool {
+    matches!(punctual_model::shell_word(word), Cow::Borrowed(_))
 }
 
 /// Whether the option, typed without its first `-`, is this argument and its value is the next word.
@@ -194,6 +200,21 @@ fn cells(words: &[&str]) -> Vec<String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn names_that_a_shell_would_carry_out_are_not_offered() {
+        for (name, is) in [
+            ("runs/2026-11-28-231729", true),
+            ("none/fifo:80", true),
+            ("runs/x;reboot", false),
+            ("runs/$(reboot)", false),
+            ("runs/*", false),
+            ("a b", false),
+            ("a\nb", false),
+        ] {
+            assert_eq!(is_literal(name), is, "{name:?}");
+        }
+    }
 
     #[test]
     fn words_are_completed_from_the_tables_that_parse_them() {
