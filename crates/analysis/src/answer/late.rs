@@ -8,7 +8,7 @@ use crate::summary::cell::CellSummary;
 use crate::summary::watched::WatchedSummary;
 use crate::verdict::response_unseen;
 use crate::wording::{count, duration, load, policy, things};
-use punctual_model::{Cause, CauseTotal, ExplainRecord, Explanation, OpenKind, Share, Span};
+use punctual_model::{Cause, CauseTotal, ExplainRecord, Explanation, Share, Span};
 use std::cmp::Reverse;
 
 /// The answer of explained cells: the latest wake-up of all and its main cause. `None` if nothing is explained.
@@ -69,8 +69,7 @@ pub fn of_threads(
         return Answer::cannot_tell("whether a thread is late", &missing, asked.ns());
     };
     let unknown = |one: &WatchedSummary| {
-        let open = one.open.as_ref().filter(|open| open.kind != OpenKind::Silence);
-        let open = open.map(|open| unfinished(&one.name, open)).or_else(|| one.ended.clone());
+        let open = one.unfinished().map(|open| unfinished(&one.name, open)).or_else(|| one.ended.clone());
         missing.clone().or(open).or_else(|| response_unseen(one, deadline(one)?))
     };
     let (name, worst) = (&latest.name, worst(latest));
@@ -104,10 +103,7 @@ pub fn of_threads(
 
 /// The largest response time of a thread.
 fn worst(one: &WatchedSummary) -> String {
-    let open = one.open.as_ref().filter(|open| open.kind != OpenKind::Silence);
-    let open =
-        open.and_then(|open| i64::try_from(open.at_least.ns()).ok()).filter(|ns| Some(*ns) > one.response_max_ns);
-    match (open, one.response_max_ns) {
+    match (one.open_ns(), one.response_max_ns) {
         (Some(ns), _) => format!("at least {}", duration(ns as f64)),
         (None, Some(ns)) => duration(ns as f64),
         (None, None) => "an unknown time".to_owned(),

@@ -258,7 +258,7 @@ pub(super) fn findings(summary: &CellSummary) -> Vec<Finding> {
     .flatten()
     .collect();
     for thread in &watch.threads {
-        let open = thread.open.clone().filter(|open| open.kind != OpenKind::Silence);
+        let open = thread.unfinished().cloned();
         all.extend(open.map(|open| Finding::from(NotFinished { thread: thread.name.clone(), open })));
         let usual = thread.deadline.filter(|deadline| *deadline > Span(0)).map(|deadline| deadline.ns().cast_signed());
         let is_longer = |at_most: &i64| Some(*at_most) > usual.max(thread.response_max_ns);

@@ -5,8 +5,9 @@ use crate::stats::levels::Quantiles;
 use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
 use punctual_model::{
-    ChainRecord, ChainStage, CountedName, FoundPeriod, Histogram, NamedTime, OpenActivation, Order, OtherThread,
-    Policy, RefusedPolicy, Releases, SettingChange, Slice, Span, ThreadRecord, TimeAccount, WatchRecord, WatchedThread,
+    ChainRecord, ChainStage, CountedName, FoundPeriod, Histogram, NamedTime, OpenActivation, OpenKind, Order,
+    OtherThread, Policy, RefusedPolicy, Releases, SettingChange, Slice, Span, ThreadRecord, TimeAccount, WatchRecord,
+    WatchedThread,
 };
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -116,6 +117,19 @@ pub struct WatchedSummary {
     /// What it had not finished at the end of a block: the oldest of all blocks, of the gravest kind; `null` if there
     /// was nothing.
     pub open: Option<OpenActivation>,
+}
+
+impl WatchedSummary {
+    /// What it had not finished at the end, where that was due: not a thread that had nothing to do.
+    pub fn unfinished(&self) -> Option<&OpenActivation> {
+        self.open.as_ref().filter(|open| open.kind != OpenKind::Silence)
+    }
+
+    /// Response time so far of what is not over, ns, if it is larger than every complete one.
+    pub fn open_ns(&self) -> Option<i64> {
+        let so_far = i64::try_from(self.unfinished()?.at_least.ns()).ok();
+        so_far.filter(|open_ns| Some(*open_ns) > self.response_max_ns)
+    }
 }
 
 /// A distribution in three figures, ns; `null` without values.

@@ -8,7 +8,7 @@ use crate::summary::imported::ImportedCell;
 use crate::summary::instrument::InstrumentSummary;
 use crate::summary::watched::{WatchSummary, WatchedSummary};
 use crate::wording::{count, duration, things};
-use punctual_model::{Level, OpenKind, Span, WatchSample};
+use punctual_model::{Level, Span, WatchSample};
 
 /// Reason why `limit` cannot be shown to be met; `None` if it can.
 pub(super) fn why(row: &Row<'_>, limit: Limit) -> Option<String> {
@@ -125,8 +125,8 @@ pub(super) fn why_not_violated(row: &Row<'_>, limit: Limit) -> Option<String> {
     let why = watch.threads.iter().find_map(several).filter(|_| sample == WatchSample::Response)?;
     let all: u64 = watch.threads.iter().map(|one| one.activations).sum();
     let beyond = |one: &WatchedSummary, limit: Span| {
-        let open = one.open.iter().filter(|open| open.kind != OpenKind::Silence && open.at_least > limit);
-        one.at_least.count_above(limit.ns()) + u64::from(open.count() > 0)
+        let is_open = one.unfinished().is_some_and(|open| open.at_least > limit);
+        one.at_least.count_above(limit.ns()) + u64::from(is_open)
     };
     let beyond_all = |limit: Span| watch.threads.iter().map(|one| beyond(one, limit)).sum::<u64>();
     let is_shown = match limit {

@@ -7,7 +7,7 @@ use punctual_analysis::wording::{count, duration, things};
 use punctual_analysis::{
     CellSummary, ChainSummary, RunSummary, StageSummary, WatchSpread, WatchSummary, WatchedSummary,
 };
-use punctual_model::{Level, NamedTime, OpenKind, OtherThread, Releases, ThreadState, TimeAccount};
+use punctual_model::{Level, NamedTime, OtherThread, Releases, ThreadState, TimeAccount};
 
 /// A watched thread and the name of its cell.
 type Row<'a> = (&'a str, &'a WatchedSummary);
@@ -109,7 +109,7 @@ fn fields<'a>() -> [Field<Row<'a>>; 12] {
         (Column::figure("slept").spare(3), |(_, one)| p50_and_max(&one.blocked)),
         (Column::figure("response"), |(_, one)| {
             let p50_ns = one.response.at(Level::P50).value_ns();
-            match open_ns(one) {
+            match one.open_ns() {
                 Some(open_ns) => format!("{} / >{}", latency_or_dash(p50_ns), latency_or_dash(Some(open_ns))),
                 None => p50_and_max(&WatchSpread { p50_ns, p99_ns: None, max_ns: one.response_max_ns }),
             }
@@ -128,12 +128,6 @@ fn p50_and_max(spread: &WatchSpread) -> String {
         (_, None | Some(0)) => dash(),
         (p50_ns, max_ns) => format!("{} / {}", latency_or_dash(p50_ns), latency_or_dash(max_ns)),
     }
-}
-
-/// Response time so far of what is not over, ns, if it is larger than every complete one.
-fn open_ns(one: &WatchedSummary) -> Option<i64> {
-    let open = one.open.as_ref().filter(|open| open.kind != OpenKind::Silence)?;
-    i64::try_from(open.at_least.ns()).ok().filter(|open_ns| Some(*open_ns) > one.response_max_ns)
 }
 
 /// What a thread waits for, and what it met within its activations.
