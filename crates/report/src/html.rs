@@ -36,6 +36,7 @@ use crate::words::Counted;
 use axes::Axes;
 pub use history::history_html;
 use markup::{Markup, Prose, Text};
+use matrix::Heat;
 pub use pictures::Picture;
 use punctual_analysis::RunSummary;
 use punctual_analysis::comparison::Comparison;
@@ -57,8 +58,14 @@ pub fn html(runs: &[Results<'_>]) -> String {
     let axes = Axes::around(curves, first.require, Counted::of(&members), cells::virtually(&members));
     let compared = comparison::of(runs);
     let mut body = Markup::default();
-    proof(&mut body, runs, &members, axes.as_ref(), &compared);
-    body.folded(REST, |body| rest(body, runs, &members, axes.as_ref()));
+    let heat = matrix::heat(&members);
+    proof(&mut body, runs, &members, (axes.as_ref(), heat), &compared);
+    body.folded(REST, |body| {
+        details::write(body, &members, axes.as_ref(), heat);
+        conditions(body, runs);
+        machine::write(body, runs);
+        plans(body, runs);
+    });
     let mut page = Markup::default();
     let titles: Vec<_> = tops.iter().map(|top| top.title.as_str()).collect();
     opening(&mut page, &titles.join("; "));
@@ -92,11 +99,10 @@ fn proof(
     page: &mut Markup,
     runs: &[Results<'_>],
     members: &[cells::Member<'_>],
-    axes: Option<&Axes>,
+    (axes, heat): (Option<&Axes>, Option<Heat>),
     compared: &[Comparison],
 ) {
     let columns = columns::varying(members);
-    let heat = matrix::heat(members);
     // A run that repeats a study is read for the tables of that study.
     if studies(page, runs, true) {
         axes.iter().for_each(|axes| details::by_thread(page, members, axes));
@@ -128,14 +134,6 @@ fn proof(
         page.folded("Latencies of all cells", cells);
     }
     studies(page, runs, false);
-}
-
-/// Writes the details of each cell, the conditions, the machine and the plan.
-fn rest(page: &mut Markup, runs: &[Results<'_>], members: &[cells::Member<'_>], axes: Option<&Axes>) {
-    details::write(page, members, axes, matrix::heat(members));
-    conditions(page, runs);
-    machine::write(page, runs);
-    plans(page, runs);
 }
 
 /// Writes a section for each own run with this topic.

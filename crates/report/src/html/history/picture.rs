@@ -72,10 +72,12 @@ fn axes(page: &mut Markup, plane: &Plane<'_>) {
         ));
     }
     let last = plane.points.len() - 1;
-    let dates = [(0, "start", LEFT), (last, "end", plane.x(last + 1))];
-    for (index, anchor, x) in dates.into_iter().skip(usize::from(last < FIRST_TEST / 2)) {
-        let anchor = if last < FIRST_TEST / 2 { "start" } else { anchor };
-        let x = if last < FIRST_TEST / 2 { LEFT } else { x };
+    // Few runs have no room for two dates.
+    let dates = match last < FIRST_TEST / 2 {
+        true => vec![(last, "start", LEFT)],
+        false => vec![(0, "start", LEFT), (last, "end", plane.x(last + 1))],
+    };
+    for (index, anchor, x) in dates {
         let date = plane.points.get(index).map(|point| day(point.started_unix_ms)).unwrap_or_default();
         page.add(format_args!(
             "<text x={x:.0} y={:.0} text-anchor={anchor} style=\"font-size:30px;fill:var(--quiet)\">{date}</text>\n",
