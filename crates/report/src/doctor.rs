@@ -32,26 +32,27 @@ impl Examination<'_> {
 
     /// The answer: the settings that cause latency.
     pub fn answer(&self) -> Answer {
-        let names = |severity| -> Vec<&str> {
-            let of = self.checks.iter().filter(|check| check.outcome.severity == severity);
-            of.map(|check| check.name).collect()
-        };
-        let (will, may, unknown) = (names(Severity::Will), names(Severity::May), names(Severity::Unknown));
+        let will = self.names(Severity::Will);
         let mut answer = match will.len() {
             0 => "no setting found that causes latency".to_owned(),
             1 => format!("1 setting causes latency: {}", will.join(", ")),
             n => format!("{n} settings cause latency: {}", will.join(", ")),
         };
-        for (names, what) in [(may, "may"), (unknown, "unknown")] {
-            if !names.is_empty() {
-                answer += &format!("; {} {what}", names.len());
+        for (severity, what) in [(Severity::May, "may"), (Severity::Unknown, "unknown")] {
+            match self.count(severity) {
+                0 => {}
+                n => answer += &format!("; {n} {what}"),
             }
         }
         Answer::new(answer)
     }
 
+    fn names(&self, severity: Severity) -> Vec<&str> {
+        self.checks.iter().filter(|check| check.outcome.severity == severity).map(|check| check.name).collect()
+    }
+
     fn count(&self, severity: Severity) -> usize {
-        self.checks.iter().filter(|check| check.outcome.severity == severity).count()
+        self.names(severity).len()
     }
 
     /// Writes the answer and an overview: certain and possible causes and the names of unknown ones; all checks with
@@ -73,8 +74,7 @@ impl Examination<'_> {
             for check in self.checks.iter().filter(|check| is_shown(check.outcome.severity)) {
                 listed(out, check, &lines)?;
             }
-            let unknown = self.checks.iter().filter(|check| check.outcome.severity == Severity::Unknown);
-            let unknown: Vec<_> = unknown.map(|check| check.name).collect();
+            let unknown = self.names(Severity::Unknown);
             if !style.all_findings && !unknown.is_empty() {
                 lines.paragraph(out, "", &format!(" ? unknown: {}", unknown.join(", ")))?;
             }
