@@ -31,15 +31,14 @@ pub(crate) fn main() -> ExitCode {
     // programs get the default action again.
     let _ = signal_hook::flag::register(libc::SIGXFSZ, Arc::default());
     let words: Vec<OsString> = std::env::args_os().collect();
-    let by_name = commands::by_name(&words);
-    if by_name.is_none() {
-        // Executed as /proc/self/exe, a process is called `exe`.
-        let _ = thread::set_name(OwnName::of_command(words.iter().skip(1).filter_map(|word| word.to_str())).name());
-    }
-    let command = match by_name {
+    let command = match commands::by_name(&words) {
         Some(arguments) => Command::Cyclictest(arguments),
         None => match Arguments::read(&words) {
-            Ok(arguments) => arguments.command,
+            Ok(arguments) => {
+                // Executed as /proc/self/exe, a process is called `exe`.
+                let _ = thread::set_name(own_name(&arguments.command).name());
+                arguments.command
+            }
             Err(err) => return terminal::report(&err, &words, commands::usage_error_status(&words)),
         },
     };
@@ -51,6 +50,20 @@ pub(crate) fn main() -> ExitCode {
         },
         ExitCode::from,
     )
+}
+
+/// The name of a process that carries out this command.
+fn own_name(command: &Command) -> OwnName {
+    match command {
+        Command::Cell(arguments) if arguments.beside_guest => OwnName::Host,
+        Command::Cell(_) => OwnName::Cell,
+        Command::Load(_) => OwnName::Load,
+        Command::Launch(_) => OwnName::Launch,
+        Command::Supervise(_) => OwnName::Role,
+        Command::ServeCells => OwnName::Serve,
+        Command::Operation(_) => OwnName::Cost,
+        _ => OwnName::Main,
+    }
 }
 
 /// Leaves SCHED_DEADLINE, which `chrt -d` gives to this process: such a thread cannot create a thread or a process.
@@ -65,4 +78,25 @@ fn leave_deadline() -> Result<(), Box<dyn Error>> {
 fn can_sleep() -> Result<(), Box<dyn Error>> {
     let slept = punctual_sys::clock::sleep_until(ClockId::Monotonic, ClockTime(0));
     Ok(slept.map_err(|errno| format!("cannot sleep (clock_nanosleep): {}", io::Error::from_raw_os_error(errno)))?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_process_has_the_name_of_what_it_does() {
+        for (words, name) in [
+            ("run gate", "punctual"),
+            ("doctor", "punctual"),
+            ("cell", "punctual-cell"),
+            ("cell --beside-guest", "punctual-host"),
+            ("load cpu", "punctual-load"),
+            ("serve-cells", "punctual-serve"),
+            ("supervise-role -- load light", "punctual-role"),
+        ] {
+            let words: Vec<OsString> = ["punctual"].into_iter().chain(words.split(' ')).map(Into::into).collect();
+            assert_eq!(own_name(&Arguments::read(&words).unwrap().command).name(), name, "{words:?}");
+        }
+    }
 }

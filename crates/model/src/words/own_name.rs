@@ -33,20 +33,6 @@ words! {
 }
 
 impl OwnName {
-    /// The name of a process with these words after the program's.
-    pub fn of_command<'a>(mut words: impl Iterator<Item = &'a str>) -> OwnName {
-        match words.next() {
-            Some("cell") if words.any(|word| word == "--beside-guest") => OwnName::Host,
-            Some("cell") => OwnName::Cell,
-            Some("load") => OwnName::Load,
-            Some("launch") => OwnName::Launch,
-            Some("supervise-role") => OwnName::Role,
-            Some("serve-cells") => OwnName::Serve,
-            Some("operation") => OwnName::Cost,
-            _ => OwnName::Main,
-        }
-    }
-
     /// Whether a thread of this name is one that this program needs to measure: not a measured one, and not a load.
     pub fn is_own(name: &str) -> bool {
         OwnName::KNOWN.contains(&name)
@@ -60,15 +46,6 @@ mod tests {
     #[test]
     fn the_kernel_keeps_every_name() {
         assert!(OwnName::KNOWN.iter().all(|name| name.len() <= 15));
-        for (words, name) in [
-            ("", "punctual"),
-            ("run gate", "punctual"),
-            ("cell", "punctual-cell"),
-            ("cell --beside-guest", "punctual-host"),
-            ("load cpu", "punctual-load"),
-        ] {
-            assert_eq!(OwnName::of_command(words.split_whitespace()).name(), name, "{words}");
-        }
         assert!(OwnName::is_own("punctual-trace") && !OwnName::is_own("measured/0") && !OwnName::is_own("exe"));
     }
 }
