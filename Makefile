@@ -10,7 +10,7 @@ unexport MAKEFLAGS MFLAGS
 # Where `make install` puts things; packages set DESTDIR, too.
 PREFIX = /usr/local
 
-.PHONY: help build install uninstall dist others image run gate check test quick test-host test-field captures bench
+.PHONY: help build install uninstall dist others image run about-run gate check test quick test-host test-field captures bench
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -37,10 +37,11 @@ image: ## container image `punctual`, FROM scratch, with podman
 	@scripts/image
 
 # Only the binary's status tells scripts that a limit is violated (2) or undecided (3).
-run: ## measure this machine: punctual run $(ARGS), with status 0 after any verdict
-	@echo "builds punctual (3 minutes on two cores, the first time), then measures (about a minute): punctual run $(ARGS)"
-	@$(MAKE) --no-print-directory build
+run: about-run build ## measure this machine: punctual run $(ARGS), with status 0 after any verdict
 	@"$$(scripts/install built)" run $(ARGS) || case $$? in 2 | 3) ;; *) exit 1 ;; esac
+
+about-run:
+	@echo "builds punctual (3 minutes on two cores, the first time), then measures (about a minute): punctual run $(ARGS)"
 
 gate: check test ## both, as before a change lands: 25 minutes from nothing on 2 CPUs
 
