@@ -23,7 +23,7 @@ pub(super) fn preview(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
     let header = planned(plan, samples)?;
     let is_elsewhere = header.plan.conditions.roles.is_logged_elsewhere();
     let is_here = |cell: &&Cell| cell.kernel == Kernel::Running && !is_elsewhere;
-    // The lack of a policy is no news for a user that may not trace.
+    // Without the right to trace, that of the policy does not matter.
     let mut asked = header.cells.iter().chain(header.skipped.iter().map(|skipped| &skipped.cell)).filter(is_here);
     if asked.any(|cell| cell.conditions.explain.is_some()) {
         Instance::root()?;
