@@ -138,7 +138,6 @@ impl WatchedThreads {
 
     /// Names no thread that had a CPU, from the beginning on.
     pub fn occupants_unknown(&mut self) {
-        self.occupants_are_given = true;
         self.occupants.are_unknown = true;
     }
 

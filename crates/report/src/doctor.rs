@@ -38,11 +38,9 @@ impl Examination<'_> {
             1 => format!("1 setting causes latency: {}", will.join(", ")),
             n => format!("{n} settings cause latency: {}", will.join(", ")),
         };
-        for (severity, what) in [(Severity::May, "may"), (Severity::Unknown, "unknown")] {
-            match self.count(severity) {
-                0 => {}
-                n => answer += &format!("; {n} {what}"),
-            }
+        let others = [(self.count(Severity::May), "may"), (self.count(Severity::Unknown), "unknown")];
+        for (n, what) in others.into_iter().filter(|(n, _)| *n > 0) {
+            answer += &format!("; {n} {what}");
         }
         Answer::new(answer)
     }
