@@ -63,7 +63,7 @@ use std::fmt;
 pub(crate) use fair_scheduling::Realtime;
 pub use imported::ImportedFinding;
 pub(crate) use imported::of_imported;
-pub use run::progress as run_progress;
+pub use run::{progress as run_progress, skipped};
 pub use steadiness::{Changed, Drifted};
 pub use throttling::Limiter;
 pub(crate) use watched::unfinished;

@@ -192,7 +192,7 @@ fn verdicts_have_their_examples() {
     let mut sentences: Vec<String> = Vec::new();
     sentences.extend(kept.map(|kept| Verdict::Pass { kept: vec![kept] }.to_string()));
     sentences.extend(violations.map(|violation| Verdict::Fail { violations: vec![violation] }.to_string()));
-    sentences.extend(gaps.map(|gap| Verdict::NotShown { gaps: vec![gap] }.to_string()));
+    sentences.extend(gaps.map(|gap| Verdict::Inconclusive { gaps: vec![gap] }.to_string()));
     assert_documented(STATISTICS, &sentences);
 }
 

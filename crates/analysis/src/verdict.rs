@@ -33,7 +33,7 @@ pub enum Verdict {
         violations: Vec<Violation>,
     },
     /// Inconclusive: nothing is violated, but not every limit is shown to be met.
-    NotShown {
+    Inconclusive {
         /// The missing evidence.
         gaps: Vec<Gap>,
     },
@@ -84,13 +84,13 @@ impl Verdict {
             match verdict {
                 Verdict::Pass { kept: parts } => kept.extend(parts.iter().cloned()),
                 Verdict::Fail { violations: parts } => violations.extend(parts.iter().cloned()),
-                Verdict::NotShown { gaps: parts } => gaps.extend(parts.iter().cloned()),
+                Verdict::Inconclusive { gaps: parts } => gaps.extend(parts.iter().cloned()),
                 Verdict::NoneAsked => {}
             }
         }
         match () {
             () if !violations.is_empty() => Verdict::Fail { violations },
-            () if !gaps.is_empty() => Verdict::NotShown { gaps },
+            () if !gaps.is_empty() => Verdict::Inconclusive { gaps },
             () if is_asked => Verdict::Pass { kept },
             () => Verdict::NoneAsked,
         }
@@ -108,7 +108,7 @@ impl Verdict {
             Verdict::NoneAsked => "",
             Verdict::Pass { .. } => "PASS",
             Verdict::Fail { .. } => "FAIL",
-            Verdict::NotShown { .. } => "INCONCLUSIVE",
+            Verdict::Inconclusive { .. } => "INCONCLUSIVE",
         }
     }
 
@@ -117,7 +117,7 @@ impl Verdict {
         match self {
             Verdict::NoneAsked | Verdict::Pass { .. } => 0,
             Verdict::Fail { .. } => 2,
-            Verdict::NotShown { .. } => 3,
+            Verdict::Inconclusive { .. } => 3,
         }
     }
 }

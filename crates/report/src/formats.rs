@@ -35,7 +35,7 @@ enum Outcome {
     Passed,
     Failed,
     /// Inconclusive: neither a pass nor a failure.
-    NotShown,
+    Inconclusive,
     /// No requirement, so nothing was tested.
     NotAsked,
 }
@@ -67,7 +67,7 @@ fn as_tests<'a>(page: &'a Page<'_>) -> Vec<Test<'a>> {
         let outcome = match case.verdict {
             Verdict::Pass { .. } => Outcome::Passed,
             Verdict::Fail { .. } => Outcome::Failed,
-            Verdict::NotShown { .. } | Verdict::NoneAsked => Outcome::NotShown,
+            Verdict::Inconclusive { .. } | Verdict::NoneAsked => Outcome::Inconclusive,
         };
         let row = page.rows.iter().find(|row| Some(row.name) == case.cell.as_deref());
         let virtually = if row.is_some_and(Row::is_virtual) { " (virtual time)" } else { "" };

@@ -23,7 +23,7 @@ pub use configs::{ComparedKernel, ConfigCheckDocument};
 pub use frontier::FrontierDocument;
 pub use imported::ImportedDocument;
 pub use list::{List, Listed, Unreadable};
-pub use plan::{DryRun, PlannedCell, ReadyPlan, ReadyPlans, SkippedCell};
+pub use plan::{DryRun, PlannedCell, ReadyPlan, ReadyPlans};
 pub use run::RunDocument;
 
 /// The document of `punctual show --format json`.

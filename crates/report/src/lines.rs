@@ -108,7 +108,7 @@ impl Lines {
             Verdict::NoneAsked => "",
             Verdict::Pass { .. } => GREEN,
             Verdict::Fail { .. } => RED,
-            Verdict::NotShown { .. } => YELLOW,
+            Verdict::Inconclusive { .. } => YELLOW,
         };
         let word = verdict.word();
         let text = self.wrapped("", &verdict.to_string(), " ").join("\n");

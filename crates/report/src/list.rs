@@ -33,7 +33,7 @@ fn table(list: &List) -> Table {
         (Column::text("date (UTC)").after(0), |run| date(run.started_unix_ms)),
         (Column::text("host"), |run| or_dash(run.host.as_deref().unwrap_or_default())),
         (Column::text("title"), |run| or_dash(&run.title)),
-        (Column::text("verdict"), |run| run.verdict.to_uppercase().replace("NOT_SHOWN", "INCONCLUSIVE")),
+        (Column::text("verdict"), |run| run.verdict.to_uppercase()),
         (Column::figure("measured"), |run| match run.measurements == run.planned {
             true => count(u64::try_from(run.measurements).unwrap_or(u64::MAX)),
             false => format!("{} of {}", run.measurements, run.planned),

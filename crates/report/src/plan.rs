@@ -4,7 +4,7 @@ use super::Style;
 use super::json::{DryRun, ReadyPlan, ReadyPlans};
 use super::lines::{Lines, shortened};
 use super::list::size;
-use super::table::{Column, Field, Table};
+use super::table::{Column, Field, Table, UNKNOWN};
 use punctual_analysis::wording::{count, duration, things};
 use punctual_model::Cell;
 use std::io;
@@ -17,22 +17,29 @@ const SHOWN_BLOCKS: usize = 3;
 /// Writes the plans of the binary, one line each. Errors: if `out` cannot be written.
 pub fn ready_plans(plans: &ReadyPlans, out: &mut dyn io::Write, style: Style) -> io::Result<()> {
     let lines = Lines::new(style);
-    let fields: [Field<ReadyPlan>; 5] = [
+    let fields: [Field<ReadyPlan>; 4] = [
         (Column::text("name").after(0), |plan| plan.name.to_owned()),
-        (Column::figure("cells"), |plan| count(number(plan.cells))),
-        (Column::figure("about"), |plan| duration(plan.expected_ns as f64)),
-        (Column::text("needs"), |plan| if plan.needs.is_empty() { "-".to_owned() } else { plan.needs.join(", ") }),
+        (Column::figure("cells"), |plan| known(plan, count(number(plan.cells)))),
+        (Column::figure("about"), |plan| known(plan, duration(plan.expected_ns as f64))),
         (Column::text("title"), |_| String::new()),
     ];
     let mut table = Table::of(&fields, &plans.plans);
-    let room = lines.width.saturating_sub(table.width() + "title".len()).max(SHORTEST_TITLE);
+    let room = lines.width.saturating_sub(table.width() - "title".len()).max(SHORTEST_TITLE);
     for (row, plan) in table.rows.iter_mut().zip(&plans.plans) {
         row.last_mut().into_iter().for_each(|title| *title = shortened(&plan.title, room));
     }
     table.write(out, &lines)?;
+    if plans.plans.iter().any(|plan| plan.cells == 0) {
+        lines.paragraph(out, "", "-: this machine lacks what it needs; punctual run NAME --dry-run says what.")?;
+    }
     let next = "punctual run NAME measures one, with --dry-run it shows the cells; punctual plan show NAME > my.toml is a \
                 start for your own.";
     lines.paragraph(out, "", next)
+}
+
+/// `value`, unless nothing of the plan can be measured here.
+fn known(plan: &ReadyPlan, value: String) -> String {
+    if plan.cells == 0 { UNKNOWN.to_owned() } else { value }
 }
 
 /// Writes a run before it begins: cells, order, time, disk space, limits, settings, programs. Errors: if `out` cannot
@@ -55,7 +62,7 @@ pub fn dry_run(run: &DryRun<'_>, out: &mut dyn io::Write, style: Style) -> io::R
         cells(run).fitted(lines.width).write(out, &lines)?;
     }
     for skipped in &run.skipped {
-        lines.paragraph(out, "", &format!("skipped {}: {}", skipped.name, skipped.reason))?;
+        lines.paragraph(out, "", &skipped.to_string())?;
     }
     writeln!(out)?;
     lines.paragraph(out, "", &order(run))?;
@@ -115,10 +122,11 @@ fn number(n: usize) -> u64 {
 
 #[cfg(test)]
 mod tests {
-    use super::super::json::{PlannedCell, SkippedCell};
+    use super::super::json::PlannedCell;
     use super::*;
     use expect_test::expect;
     use punctual_analysis::CannotPass;
+    use punctual_analysis::findings::Skipped;
     use punctual_analysis::testing::RunBuilder;
     use punctual_model::Requirement;
 
@@ -141,9 +149,9 @@ mod tests {
         };
         let plans = ReadyPlans { plans: vec![plan("a", 8, 6, &[]), plan("b", 1, 1, &["root", "QEMU"])] };
         expect![[r#"
-            name  cells   about  needs       title
-            a         8  86.4 s  -           The plan a
-            b         1  86.4 s  root, QEMU  The plan b
+            name  cells   about  title
+            a         8  86.4 s  The plan a
+            b         1  86.4 s  The plan b
             punctual run NAME measures one, with --dry-run it shows the cells; punctual plan
               show NAME > my.toml is a start for your own.
         "#]]
@@ -194,7 +202,7 @@ mod tests {
         .assert_eq(&written(|out| dry_run(&run, out, Style::plain(80))));
         let few = DryRun {
             cells: planned().take(1).collect(),
-            skipped: vec![SkippedCell { name: "messaging/fifo:80".to_owned(), reason: "needs root" }],
+            skipped: vec![Skipped { cells: vec!["messaging/fifo:80".to_owned()], reason: "needs root".to_owned() }],
             blocks: 1,
             measurements: 1,
             can_end_early: true,
@@ -212,7 +220,7 @@ mod tests {
 
             no.  cell        every  for  CPUs
               1  none/other   1 ms  2 s  0-1
-            skipped messaging/fifo:80: needs root
+            skipped cells: messaging/fifo:80: needs root
 
             order: random in each block; the seed is drawn at the start and recorded (--seed
               fixes it)

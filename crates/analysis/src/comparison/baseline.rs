@@ -55,7 +55,7 @@ pub fn check_against(
 }
 
 fn untold(cell: &str, why: &str) -> Verdict {
-    Verdict::NotShown { gaps: vec![Gap::Untold { cell: cell.to_owned(), why: why.to_owned() }] }
+    Verdict::Inconclusive { gaps: vec![Gap::Untold { cell: cell.to_owned(), why: why.to_owned() }] }
 }
 
 /// Comparison of a cell with the same cell of the older run; `None` if the older run does not have it.

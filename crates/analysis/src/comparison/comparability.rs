@@ -108,6 +108,18 @@ pub fn of_runs(a: &Header, b: &Header) -> Vec<Difference> {
     conditions.chain(of_machines(&a.host, &b.host)).collect()
 }
 
+/// Says `differences` in one sentence for each role, those that prevent a comparison first.
+pub(super) fn remarks<'a>(differences: impl Iterator<Item = &'a Difference>) -> Vec<String> {
+    let (preventing, beside): (Vec<_>, Vec<_>) = differences.partition(|one| one.role == Role::Prevents);
+    let joined = |all: Vec<&Difference>| all.into_iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
+    let roles = [("Not comparable (forced)", preventing), ("Also different", beside)];
+    roles
+        .into_iter()
+        .filter(|(_, all)| !all.is_empty())
+        .map(|(head, all)| format!("{head}: {}.", joined(all)))
+        .collect()
+}
+
 /// All conditions of a cell, as texts in a fixed order.
 fn conditions(cell: &Cell) -> Vec<(&'static str, String)> {
     let Cell { kernel, load, policy, period, task, cpus, duration, deadline: _, lock_memory, load_cpus, conditions } =

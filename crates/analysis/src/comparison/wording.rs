@@ -127,10 +127,7 @@ impl Comparison {
         let is_imported = matches!(decision, Decision::Refused { why: Refusal::NoBlocks { .. } });
         let is_in_name = |one: &Difference| !is_imported && ["load", "policy"].contains(&one.fact);
         let is_told = |one: &&Difference| one.role == Role::Asked || is_in_name(one);
-        let untold = differences.iter().filter(|one| !is_told(one));
-        let (preventing, beside): (Vec<_>, Vec<_>) = untold.partition(|one| one.role == Role::Prevents);
-        remarks.extend(preventing.iter().map(|one| format!("Not comparable (forced): {one}.")));
-        remarks.extend(beside.iter().map(|one| format!("Also different: {one}.")));
+        remarks.extend(comparability::remarks(differences.iter().filter(|one| !is_told(one))));
         remarks
     }
 }

@@ -196,7 +196,7 @@ mod tests {
             (verdict(failed, kept), "load messaging: 8 of 40 workers stalled"),
             (verdict(idle, kept), "load messaging: it did nothing"),
         ] {
-            assert!(matches!(verdict, Verdict::NotShown { .. }), "{verdict:?}");
+            assert!(matches!(verdict, Verdict::Inconclusive { .. }), "{verdict:?}");
             assert!(verdict.to_string().contains(why), "{verdict}");
         }
         assert!(matches!(verdict(failed, violated), Verdict::Fail { .. }), "too late is too late");

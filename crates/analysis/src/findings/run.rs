@@ -163,7 +163,7 @@ fn failed(header: &Header) -> Vec<MeasurementsFailed> {
 }
 
 /// Skipped combinations, grouped by reason.
-fn skipped(header: &Header) -> Vec<Skipped> {
+pub fn skipped(header: &Header) -> Vec<Skipped> {
     let all: Vec<_> = header.cells.iter().chain(header.skipped.iter().map(|skipped| &skipped.cell)).cloned().collect();
     let names = names::of_cells(&all).into_iter().skip(header.cells.len());
     let mut all: Vec<Skipped> = Vec::new();

@@ -126,5 +126,5 @@ fn judged(cell: &str, expected: &Expectation, ns: f64, p: f64, response: Respons
 }
 
 fn untold(cell: &str, why: &str) -> Verdict {
-    Verdict::NotShown { gaps: vec![Gap::Untold { cell: cell.to_owned(), why: why.to_owned() }] }
+    Verdict::Inconclusive { gaps: vec![Gap::Untold { cell: cell.to_owned(), why: why.to_owned() }] }
 }

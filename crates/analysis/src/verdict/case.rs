@@ -44,7 +44,7 @@ impl Case {
             let verdict = match judgment.verdict() {
                 // A cell without any record has no evidence.
                 Verdict::Pass { kept } if kept.is_empty() => {
-                    Verdict::NotShown { gaps: vec![Gap::NoSamples { cell: cell() }] }
+                    Verdict::Inconclusive { gaps: vec![Gap::NoSamples { cell: cell() }] }
                 }
                 verdict => verdict,
             };

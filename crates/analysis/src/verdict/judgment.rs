@@ -28,7 +28,7 @@ impl Judgment {
             self.violations.order_by(|a, b| b.factor().total_cmp(&a.factor()));
             return Verdict::Fail { violations: self.violations };
         }
-        if self.gaps.is_empty() { Verdict::Pass { kept: self.kept } } else { Verdict::NotShown { gaps: self.gaps } }
+        if self.gaps.is_empty() { Verdict::Pass { kept: self.kept } } else { Verdict::Inconclusive { gaps: self.gaps } }
     }
 
     pub(super) fn gaps_of_run(&mut self, header: &Header, entries: &[Entry]) {

@@ -14,7 +14,7 @@ impl fmt::Display for Verdict {
             }
             Verdict::Pass { kept } => write!(f, "Verdict: PASS {}", listed(kept)),
             Verdict::Fail { violations } => write!(f, "Verdict: FAIL {}", some(violations)),
-            Verdict::NotShown { gaps } => write!(f, "Verdict: INCONCLUSIVE: {}", some(gaps)),
+            Verdict::Inconclusive { gaps } => write!(f, "Verdict: INCONCLUSIVE: {}", some(gaps)),
         }
     }
 }

@@ -10,7 +10,7 @@ use std::fmt::Write;
 pub fn junit(page: &Page<'_>) -> String {
     let tests = as_tests(page);
     let count = |outcome| tests.iter().filter(|test| test.outcome == outcome).count();
-    let (failures, errors, skipped) = (count(Outcome::Failed), count(Outcome::NotShown), count(Outcome::NotAsked));
+    let (failures, errors, skipped) = (count(Outcome::Failed), count(Outcome::Inconclusive), count(Outcome::NotAsked));
     let seconds: f64 = page.rows.iter().map(super::seconds).sum();
     let name = escaped(page.title);
     let counts = format!("tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\"", tests.len());
@@ -54,7 +54,7 @@ fn case(text: &mut String, test: &Test<'_>) {
     let _ = match test.outcome {
         Outcome::Passed => write!(text, "<system-out>{why}</system-out>"),
         Outcome::Failed => write!(text, "<failure type=\"violated\" message=\"{why}\"/>"),
-        Outcome::NotShown => write!(text, "<error type=\"not_shown\" message=\"{why}\"/>"),
+        Outcome::Inconclusive => write!(text, "<error type=\"inconclusive\" message=\"{why}\"/>"),
         Outcome::NotAsked => write!(text, "<skipped message=\"{why}\"/>"),
     };
     text.push_str("</testcase>\n");

@@ -32,7 +32,7 @@ pub fn kcidb(page: &Page<'_>) -> String {
         let status = match test.outcome {
             Outcome::Passed => "PASS",
             Outcome::Failed => "FAIL",
-            Outcome::NotShown => "ERROR",
+            Outcome::Inconclusive => "ERROR",
             Outcome::NotAsked => continue,
         };
         let of =

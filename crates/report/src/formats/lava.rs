@@ -26,7 +26,7 @@ pub fn lava(page: &Page<'_>) -> String {
         let result = match test.outcome {
             Outcome::Passed => "pass",
             Outcome::Failed => "fail",
-            Outcome::NotShown => "unknown",
+            Outcome::Inconclusive => "unknown",
             Outcome::NotAsked => continue,
         };
         signals.case(&format!("{}-{}", test.of, test.limit), result, "");

@@ -40,7 +40,7 @@ pub fn prometheus(page: &Page<'_>) -> String {
         let rows = page.rows.iter().filter_map(|cell| Some((labels(cell, &[]), of(cell)?)));
         metric(&mut text, name, help, "gauge", rows);
     }
-    let verdicts = [("none_asked", ""), ("pass", "PASS"), ("fail", "FAIL"), ("not_shown", "INCONCLUSIVE")];
+    let verdicts = [("none_asked", ""), ("pass", "PASS"), ("fail", "FAIL"), ("inconclusive", "INCONCLUSIVE")];
     let is_it = |word| if page.verdict.word() == word { 1.0 } else { 0.0 };
     let verdicts = verdicts.map(|(name, word)| (format!("{{verdict=\"{name}\"}}"), is_it(word)));
     metric(&mut text, "punctual_verdict", "1 for the verdict of the run.", "gauge", verdicts.into_iter());

@@ -16,7 +16,7 @@ pub fn tap(page: &Page<'_>) -> String {
         let verdict = match test.outcome {
             Outcome::Passed => "PASS",
             Outcome::Failed => "FAIL",
-            Outcome::NotShown => "NOT SHOWN",
+            Outcome::Inconclusive => "INCONCLUSIVE",
             Outcome::NotAsked => continue,
         };
         let _ = writeln!(text, "  ---\n  verdict: {verdict}\n  message: \"{}\"\n  ...", quoted(&test.why));

@@ -151,7 +151,7 @@ pub(super) fn write(page: &mut Markup, top: &Top<'_>, letter: Option<char>) {
         Verdict::NoneAsked => ("", ""),
         Verdict::Pass { .. } => ("pass", top.verdict.word()),
         Verdict::Fail { .. } => ("fail", top.verdict.word()),
-        Verdict::NotShown { .. } => ("open", top.verdict.word()),
+        Verdict::Inconclusive { .. } => ("open", top.verdict.word()),
     };
     let sentence = top.answer.to_string();
     let reason = sentence.strip_prefix(word).unwrap_or(&sentence).trim_start_matches([':', ' ']);

@@ -18,7 +18,7 @@ pub struct Listed {
     pub kernel_release: Option<String>,
     /// Title of the plan or of the import.
     pub title: String,
-    /// `none` (no requirement), `pass`, `fail` or `not_shown`.
+    /// `none` (no requirement), `pass`, `fail` or `inconclusive`.
     pub verdict: String,
     /// The verdict in one line.
     pub text: String,
@@ -81,7 +81,7 @@ impl List {
             host: same(|host| &host.hostname),
             kernel_release: same(|host| &host.kernel_release),
             title,
-            verdict: word(results.verdict()).to_owned(),
+            verdict: word(results.verdict()),
             text: results.verdict().to_string(),
             cells,
             measurements,
@@ -98,11 +98,6 @@ impl List {
     }
 }
 
-fn word(verdict: &Verdict) -> &'static str {
-    match verdict {
-        Verdict::NoneAsked => "none",
-        Verdict::Pass { .. } => "pass",
-        Verdict::Fail { .. } => "fail",
-        Verdict::NotShown { .. } => "not_shown",
-    }
+fn word(verdict: &Verdict) -> String {
+    if *verdict == Verdict::NoneAsked { "none".to_owned() } else { verdict.word().to_lowercase() }
 }

@@ -1,6 +1,7 @@
 //! Ready plans, and a run before it begins, as JSON: `punctual plan list` and `punctual run --dry-run`.
 
 use punctual_analysis::CannotPass;
+use punctual_analysis::findings::Skipped;
 use punctual_model::{Cell, Requirement};
 use serde::Serialize;
 
@@ -39,15 +40,6 @@ pub struct PlannedCell<'a> {
     pub cell: &'a Cell,
 }
 
-/// A combination of the plan that this machine or user cannot measure.
-#[derive(Debug, Serialize, schemars::JsonSchema)]
-pub struct SkippedCell<'a> {
-    /// Its name.
-    pub name: String,
-    /// The reason, with the command that changes it where there is one.
-    pub reason: &'a str,
-}
-
 /// A run before it begins: what `punctual run --dry-run` prints.
 #[derive(Debug, Serialize, schemars::JsonSchema)]
 pub struct DryRun<'a> {
@@ -56,7 +48,7 @@ pub struct DryRun<'a> {
     /// Cells in the order of the plan.
     pub cells: Vec<PlannedCell<'a>>,
     /// Combinations that cannot be measured here.
-    pub skipped: Vec<SkippedCell<'a>>,
+    pub skipped: Vec<Skipped>,
     /// Blocks: passes over all cells; the maximum if a stopping rule ends the run.
     pub blocks: u32,
     /// Cells of all blocks.

@@ -55,11 +55,7 @@ impl CostComparison {
     pub fn remarks(&self) -> Vec<String> {
         // The names of cells contain the load and the policy.
         let is_told = |one: &&Difference| one.role == Role::Asked || ["load", "policy"].contains(&one.fact);
-        let said = |one: &Difference| match one.role {
-            Role::Prevents => format!("Not comparable (forced): {one}."),
-            _ => format!("Also different: {one}."),
-        };
-        self.differences.iter().filter(|one| !is_told(one)).map(said).collect()
+        comparability::remarks(self.differences.iter().filter(|one| !is_told(one)))
     }
 
     /// Reason for which the two cannot be compared; `None` if they can.

@@ -7,7 +7,7 @@ use crate::cli::terminal::{Outcome, note, output};
 use punctual_analysis::CannotPass;
 use punctual_campaign::{Forecast, forecast};
 use punctual_model::Header;
-use punctual_report::json::{DryRun, PlannedCell, SkippedCell};
+use punctual_report::json::{DryRun, PlannedCell};
 
 /// Shows the run; measures and changes nothing, and needs no privilege.
 pub(in crate::cli) fn dry_run(arguments: &RunArguments) -> Outcome {
@@ -40,19 +40,18 @@ fn document(forecast: &Forecast) -> Result<DryRun<'_>, std::num::TryFromIntError
     let Header { plan, cells, skipped, .. } = &forecast.header;
     let all: Vec<_> = cells.iter().chain(skipped.iter().map(|skipped| &skipped.cell)).cloned().collect();
     let mut names = punctual_analysis::cell_names(&all);
-    let skipped_names = names.split_off(cells.len());
+    names.truncate(cells.len());
     let (settings, programs) = consent::actions(&forecast.header);
     // Every block has each cell once; a shard in virtual time has some of them.
     let of_block = |block: &[punctual_model::Planned]| block.iter().map(|planned| planned.cell_index).collect();
     let blocks =
         |order: &Vec<punctual_model::Planned>| order.chunk_by(|a, b| a.block == b.block).map(of_block).collect();
     let order = forecast.order.as_ref().map(blocks);
-    let skipped = skipped_names.into_iter().zip(skipped);
     let cannot_pass = CannotPass::all(&plan.require, names.iter().map(String::as_str).zip(cells), plan.repetitions);
     Ok(DryRun {
         title: &plan.title,
         cells: names.into_iter().zip(cells).map(|(name, cell)| PlannedCell { name, cell }).collect(),
-        skipped: skipped.map(|(name, skipped)| SkippedCell { name, reason: &skipped.reason }).collect(),
+        skipped: punctual_analysis::findings::skipped(&forecast.header),
         blocks: plan.repetitions,
         measurements: forecast.header.n_measurements(),
         can_end_early: plan.until.is_some(),
