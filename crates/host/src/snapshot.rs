@@ -16,7 +16,7 @@ use config::Config;
 pub use config::kernel_config;
 
 use super::HostFs;
-use punctual_model::{Clocks, CpuSet, Host, Interrupts, IrqGroup, Memory, OnCpus};
+use punctual_model::{Clocks, CpuSet, Host, Interrupts, IrqGroup, Memory, NetworkDevice, OnCpus};
 use read::field;
 use std::collections::BTreeSet;
 
@@ -60,6 +60,7 @@ pub fn snapshot(fs: &HostFs) -> Host {
         scheduling: scheduling::read(fs, &status),
         tasks: tasks::read(fs),
         interrupts: interrupts(fs),
+        network: network(fs),
         memory: memory(fs, &meminfo),
         platform: platform::read(fs, &online),
     }
@@ -155,16 +156,17 @@ fn clocks(fs: &HostFs, cpuinfo: &str, online: &CpuSet) -> Clocks {
     let devices = online.iter().filter_map(|cpu| Some((CpuSet::from_iter([cpu]), device(cpu)?)));
     Clocks {
         available: available.split_whitespace().map(str::to_owned).collect(),
-        tsc_is_invariant: tsc_is_invariant(cpuinfo),
+        tsc_is_invariant: tsc_has(cpuinfo, &["constant_tsc", "nonstop_tsc"]),
+        tsc_has_adjust: tsc_has(cpuinfo, &["tsc_adjust"]),
         counter_hz: counter_hz(fs),
         timer_devices: OnCpus::gather(devices),
     }
 }
 
-/// Whether the TSC has one rate in all frequencies and all idle states, by the flags of the first CPU.
-fn tsc_is_invariant(cpuinfo: &str) -> Option<bool> {
+/// Whether the first CPU has all these flags, if it has a time stamp counter.
+fn tsc_has(cpuinfo: &str, wanted: &[&str]) -> Option<bool> {
     let flags: Vec<&str> = field(cpuinfo, "flags")?.split(' ').collect();
-    flags.contains(&"tsc").then(|| flags.contains(&"constant_tsc") && flags.contains(&"nonstop_tsc"))
+    flags.contains(&"tsc").then(|| wanted.iter().all(|flag| flags.contains(flag)))
 }
 
 /// The rate of the architecture's counter: in the device tree (timer/arm,arch_timer.yaml, riscv/cpus.yaml), else in a
@@ -173,6 +175,24 @@ fn counter_hz(fs: &HostFs) -> Option<u64> {
     let property = |name: &str| fs.cell(format!("proc/device-tree/{name}"));
     let named = property("cpus/timebase-frequency").or_else(|| property("timer/clock-frequency"));
     named.map(u64::from).or_else(|| fs.is_running().then(punctual_sys::clock::counter_hz).flatten())
+}
+
+/// The network devices of hardware, whose settings only their driver can tell.
+fn network(fs: &HostFs) -> Vec<NetworkDevice> {
+    const MOST: usize = 64;
+    let dir = "sys/class/net";
+    let is_hardware = |name: &String| fs.is_running() && fs.exists(format!("{dir}/{name}/device"));
+    let device = |name: String| {
+        let c_name = std::ffi::CString::new(name.as_str()).ok()?;
+        let coalescing = punctual_sys::network::coalescing(&c_name).ok();
+        Some(NetworkDevice {
+            name: punctual_model::plain(&name).into_owned(),
+            rx_delay_us: coalescing.map(|(us, _)| us),
+            rx_adapts: coalescing.map(|(_, adapts)| adapts),
+            link_sleeps: punctual_sys::network::energy_efficient(&c_name).ok(),
+        })
+    };
+    fs.names(dir).into_iter().filter(is_hardware).take(MOST).filter_map(device).collect()
 }
 
 fn interrupts(fs: &HostFs) -> Interrupts {

@@ -53,7 +53,7 @@ pub fn set_address(name: &CStr, address: Ipv4Addr, mask: Ipv4Addr) -> io::Result
 }
 
 /// Makes a call of netdevice(7) on a network device, with the part of the request that `set` fills in.
-fn configure(name: &CStr, call: libc::Ioctl, set: impl FnOnce(&mut libc::ifreq)) -> io::Result<()> {
+pub(crate) fn configure(name: &CStr, call: libc::Ioctl, set: impl FnOnce(&mut libc::ifreq)) -> io::Result<()> {
     // SAFETY: the call takes integers only.
     let socket = check(unsafe { libc::socket(libc::AF_INET, libc::SOCK_DGRAM | libc::SOCK_CLOEXEC, 0) }.into())?;
     let socket = i32::try_from(socket).map_err(io::Error::other)?;

@@ -15,6 +15,7 @@ pub mod lock;
 pub mod mapping;
 pub mod memory;
 pub mod mount;
+pub mod network;
 pub mod parport;
 pub mod perf;
 pub mod pipe;

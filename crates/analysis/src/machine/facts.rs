@@ -99,6 +99,8 @@ const FACTS: &[Fact] = &[
     both("idle states", idle_states).made_by(|prepare| prepare.idle_latency.is_some()),
     both("guest_halt_poll_ns", |host| number(host.power.halt_poll_ns)),
     both("PCIe ASPM", |host| host.power.pcie_aspm.clone()),
+    holds("PCI devices that may be suspended", |host| Some(host.power.suspendable.as_ref()?.join(" "))),
+    holds("cache groups", |host| number(host.processors.cache_groups)),
     both("sched_rt_runtime_us", |host| number(host.rt_runtime_us))
         .made_by(|prepare| prepare.rt_runtime_us.is_some() || !prepare.files.is_empty()),
     both("sched_rt_period_us", |host| number(host.rt_period_us)),
@@ -106,6 +108,7 @@ const FACTS: &[Fact] = &[
         .made_by(|prepare| prepare.rt_runtime_us.is_some() || prepare.cgroup.is_some()),
     both("CPU quota", |host| number(host.scheduling.cpu_quota_us)).made_by(|prepare| prepare.cgroup.is_some()),
     holds("fair server", |host| groups(&host.scheduling.fair_server_runtime_us, ToString::to_string)),
+    holds("ext server", |host| groups(&host.scheduling.ext_server_runtime_us, ToString::to_string)),
     holds("energy-aware scheduling", |host| switch(host.scheduling.energy_aware)),
     both("sched_ext", |host| host.scheduling.sched_ext.clone()),
     both("autogroup", |host| switch(host.scheduling.autogroup)),
@@ -119,6 +122,7 @@ const FACTS: &[Fact] = &[
     both("soft watchdog", |host| switch(host.scheduling.soft_watchdog)),
     both("NMI watchdog", |host| switch(host.scheduling.nmi_watchdog)),
     holds("interrupt affinities", irq_affinities).made_by(|prepare| prepare.irq_cpus.is_some()),
+    holds("network interrupts", network_interrupts),
     both("default interrupt affinity", |host| cpus(host.interrupts.default_cpus.as_ref()))
         .made_by(|prepare| prepare.irq_cpus.is_some()),
     holds(OTHER_TASKS, other_tasks),

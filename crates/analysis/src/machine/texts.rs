@@ -1,6 +1,6 @@
 //! Text forms of facts.
 
-use punctual_model::{CpuSet, Host, OnCpus};
+use punctual_model::{CpuSet, Host, NetworkDevice, OnCpus};
 use std::collections::BTreeMap;
 use std::fmt::Display;
 
@@ -100,6 +100,16 @@ pub(super) fn number<T: ToString>(number: Option<T>) -> Option<String> {
 
 pub(super) fn some_of(count: usize) -> Option<String> {
     (count > 0).then(|| count.to_string())
+}
+
+/// What each network device holds back, and whether its link sleeps.
+pub(super) fn network_interrupts(host: &Host) -> Option<String> {
+    let text = |value: Option<String>| value.unwrap_or_else(|| "?".to_owned());
+    let one = |device: &NetworkDevice| {
+        let (us, adapts) = (text(number(device.rx_delay_us)), text(switch(device.rx_adapts)));
+        format!("{} {us} us adaptive {adapts} EEE {}", device.name, text(switch(device.link_sleeps)))
+    };
+    (!host.network.is_empty()).then(|| host.network.iter().map(one).collect::<Vec<_>>().join(", "))
 }
 
 pub(super) fn cpus(cpus: Option<&CpuSet>) -> Option<String> {

@@ -44,6 +44,7 @@ pub fn host() -> Host {
         clocks: Clocks {
             available: vec!["arch_sys_counter".to_owned()],
             tsc_is_invariant: None,
+            tsc_has_adjust: None,
             counter_hz: Some(54_000_000),
             timer_devices: on_all("arch_sys_timer".to_owned()),
         },
@@ -54,6 +55,7 @@ pub fn host() -> Host {
             default_cpus: Some(cpus("0")),
             groups: vec![IrqGroup { irqs: "9-30".to_owned(), count: 22, cpus: cpus("0"), effective: Some(cpus("0")) }],
         },
+        network: Vec::new(),
         memory: Memory {
             huge_pages: some("madvise"),
             swap_bytes: Some(0),

@@ -17,7 +17,18 @@ pub(super) fn read(fs: &HostFs, online: &CpuSet) -> Power {
         halt_poll_ns: fs.number("sys/module/haltpoll/parameters/guest_halt_poll_ns"),
         idle_states: idle_states(fs, online),
         pcie_aspm: fs.chosen("sys/module/pcie_aspm/parameters/policy"),
+        suspendable: suspendable(fs),
     }
+}
+
+fn suspendable(fs: &HostFs) -> Option<Vec<String>> {
+    let dir = "sys/bus/pci/devices";
+    let may_be = |device: &String| {
+        let of = |name: &str| fs.text(format!("{dir}/{device}/power/{name}"));
+        let is_managed = of("runtime_status").is_some_and(|status| status != "unsupported");
+        is_managed && of("control").as_deref() == Some("auto") && fs.exists(format!("{dir}/{device}/driver"))
+    };
+    fs.exists(dir).then(|| fs.names(dir).into_iter().filter(may_be).collect())
 }
 
 fn frequency(fs: &HostFs) -> Vec<OnCpus<FrequencyPolicy>> {

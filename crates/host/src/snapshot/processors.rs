@@ -19,6 +19,7 @@ pub(super) fn read(fs: &HostFs, cpuinfo: &str, online: &CpuSet) -> Processors {
         siblings: siblings(fs, online),
         caches: online.iter().next().map(caches).unwrap_or_default(),
         last_level_caches: last_level_caches(fs, online),
+        cache_groups: cache_groups(fs, cpuinfo),
         nodes: fs.numbered("sys/devices/system/node", "node").into_iter().map(|node| memory_node(fs, node)).collect(),
         vulnerabilities: vulnerabilities(fs),
     }
@@ -98,6 +99,15 @@ fn last_level_caches(fs: &HostFs, online: &CpuSet) -> Vec<CpuSet> {
         let last = fs.numbered(&format!("{CPUS}/cpu{cpu}/cache"), "index").into_iter().next_back()?;
         fs.cpu_list(&format!("{CPUS}/cpu{cpu}/cache/index{last}/shared_cpu_list"))
     })
+}
+
+/// The groups of resctrl with the root group (Documentation/filesystems/resctrl.rst).
+fn cache_groups(fs: &HostFs, cpuinfo: &str) -> Option<u64> {
+    let dir = "sys/fs/resctrl";
+    let is_able = field(cpuinfo, "flags")?.split(' ').any(|flag| flag == "cat_l3");
+    let is_group = |name: &&String| fs.exists(format!("{dir}/{name}/schemata"));
+    let count = || fs.names(dir).iter().filter(is_group).count() + usize::from(fs.exists(format!("{dir}/schemata")));
+    is_able.then(|| u64::try_from(count()).unwrap_or(u64::MAX))
 }
 
 /// Groups of CPUs: the group of each CPU that is in no earlier group.

@@ -16,7 +16,8 @@ pub(super) fn read(fs: &HostFs, status: &str) -> Scheduling {
         timer_migration: fs.switch("proc/sys/kernel/timer_migration"),
         numa_balancing: fs.switch("proc/sys/kernel/numa_balancing"),
         autogroup: fs.switch("proc/sys/kernel/sched_autogroup_enabled"),
-        fair_server_runtime_us: fair_server(fs),
+        fair_server_runtime_us: server(fs, "fair_server"),
+        ext_server_runtime_us: server(fs, "ext_server"),
         energy_aware: fs.switch("proc/sys/kernel/sched_energy_aware"),
         sched_ext: sched_ext(fs),
         soft_watchdog: fs.switch("proc/sys/kernel/soft_watchdog"),
@@ -27,13 +28,14 @@ pub(super) fn read(fs: &HostFs, status: &str) -> Scheduling {
     }
 }
 
-fn fair_server(fs: &HostFs) -> Vec<OnCpus<u64>> {
-    let dir = "sys/kernel/debug/sched/fair_server";
+/// Runtimes of a deadline server, us.
+fn server(fs: &HostFs, name: &str) -> Vec<OnCpus<u64>> {
+    let dir = format!("sys/kernel/debug/sched/{name}");
     let of_cpu = |cpu| {
         let runtime_ns: u64 = fs.number(format!("{dir}/cpu{cpu}/runtime"))?;
         Some((CpuSet::from_iter([cpu]), runtime_ns / 1000))
     };
-    OnCpus::gather(fs.numbered(dir, "cpu").into_iter().filter(|cpu| *cpu <= CpuSet::MAX_CPU).filter_map(of_cpu))
+    OnCpus::gather(fs.numbered(&dir, "cpu").into_iter().filter(|cpu| *cpu <= CpuSet::MAX_CPU).filter_map(of_cpu))
 }
 
 /// The sched_ext scheduler. `sched_ext/state` is `disabled`, `enabled` or in between

@@ -99,6 +99,30 @@ proptest! {
 }
 
 #[test]
+fn devices_that_may_be_suspended_and_parts_of_the_cache_are_found() {
+    let mut tree = Tree::of("laptop");
+    for (device, control, status, driver) in [
+        ("0000:00:02.0", "auto", "suspended", "driver/uevent"),
+        ("0000:00:14.0", "on", "active", "driver/uevent"),
+        ("0000:00:1f.0", "auto", "unsupported", "driver/uevent"),
+        ("0000:00:1f.3", "auto", "active", "no_driver"),
+    ] {
+        let dir = format!("sys/bus/pci/devices/{device}");
+        for (file, text) in [("power/control", control), ("power/runtime_status", status), (driver, "")] {
+            tree.write(&format!("{dir}/{file}"), text.as_bytes());
+        }
+    }
+    assert_eq!(tree.snapshot().power.suspendable, Some(vec!["0000:00:02.0".to_owned()]));
+
+    tree.write("proc/cpuinfo", b"processor : 0\nflags : tsc cat_l3\n");
+    assert_eq!(tree.snapshot().processors.cache_groups, Some(0));
+    for file in ["schemata", "info/L3/cbm_mask", "realtime/schemata"] {
+        tree.write(&format!("sys/fs/resctrl/{file}"), b"L3:0=f");
+    }
+    assert_eq!(tree.snapshot().processors.cache_groups, Some(2));
+}
+
+#[test]
 fn as_many_cpus_as_there_can_be_are_read() {
     let mut tree = Tree::of("rt");
     for (file, list) in [("online", "1-4095"), ("offline", "0"), ("present", "0-4095")] {

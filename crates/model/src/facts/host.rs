@@ -9,7 +9,7 @@ mod scheduling;
 
 pub use cokernel::{CoKernel, Cobalt, Evl, Gravity, ModeSwitches, Pipeline, SwitchingThread};
 pub use hardware::{Cache, Memory, MemoryNode, OnCpus, Platform, Processors, ThermalZone};
-pub use interrupts::{Interrupts, IrqGroup};
+pub use interrupts::{Interrupts, IrqGroup, NetworkDevice};
 pub use kernel::{Clocks, KernelFacts, Preemption};
 pub use power::{FrequencyPolicy, IdleState, Power};
 pub use scheduling::{Permissions, RealtimeTask, Scheduling, Tasks};
@@ -79,6 +79,9 @@ pub struct Host {
     /// Interrupt affinities.
     #[serde(default)]
     pub interrupts: Interrupts,
+    /// Network devices of hardware.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub network: Vec<NetworkDevice>,
     /// Memory management settings.
     #[serde(default)]
     pub memory: Memory,

@@ -20,6 +20,13 @@ pub(super) const CHECKS: &[Check] = &[
         examine: tsc,
     },
     Check {
+        name: "tsc-watchdog",
+        why: "Twice a second a timer on one CPU after the other compares the counter with a slower clock, and the kernel \
+              drops the counter if they differ, which a late timer suffices for.",
+        source: "kernel/time/clocksource.c, arch/x86/kernel/tsc.c (check_system_tsc_reliable), kernel-parameters.txt (tsc=)",
+        examine: tsc_watchdog,
+    },
+    Check {
         name: "counter-rate",
         why: "Arm and RISC-V processors count time at a fixed rate. Where it is low, each instant and each latency is a \
               multiple of many nanoseconds, and a timer expires up to one count late.",
@@ -59,6 +66,31 @@ fn tsc(host: &Host) -> Outcome {
                 .caution("keeps it from stopping; its rate may still change with the frequency")
         }
         (Some(false), _) => Outcome::not_here("the counter is not the clock source"),
+    }
+}
+
+fn tsc_watchdog(host: &Host) -> Outcome {
+    /// Memory nodes up to which the kernel trusts a counter whose register shows every write (since Linux 6.2).
+    const MOST_NODES: usize = 4;
+    if host.clock_source.as_deref() != Some("tsc") {
+        return Outcome::not_here("the counter is not the clock source");
+    }
+    if let Some(word @ ("reliable" | "nowatchdog")) = host.boot_parameter("tsc") {
+        return Outcome::ok(format!("tsc={word}: nothing watches it"));
+    }
+    let Host { clocks, processors, .. } = host;
+    let has_register = clocks.tsc_is_invariant == Some(true) && clocks.tsc_has_adjust == Some(true);
+    let Some(version) = host.kernel_version_number() else {
+        return Outcome::unknown("the kernel's release is not known");
+    };
+    if has_register && version >= (6, 2) && processors.nodes.len() <= MOST_NODES {
+        return Outcome::ok("the kernel trusts this counter");
+    }
+    match clocks.available.iter().find(|clock| *clock != "tsc") {
+        None => Outcome::ok("no other clock is there to watch it"),
+        Some(clock) => Outcome::may(format!("{clock} watches it"))
+            .boot_with("tsc=nowatchdog")
+            .caution("only where the counters of all CPUs are known to agree: nothing would notice otherwise"),
     }
 }
 

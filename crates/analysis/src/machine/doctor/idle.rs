@@ -30,6 +30,13 @@ pub(super) const CHECKS: &[Check] = &[
         source: "Documentation/core-api/real-time/hardware.rst (Hardware buses), kernel-parameters.txt (pcie_aspm.policy=)",
         examine: pcie_aspm,
     },
+    Check {
+        name: "pci-suspend",
+        why: "A device that the kernel suspends while it is idle takes up to milliseconds to resume, and its driver and every \
+              program that uses it wait. A graphics processor is the usual one.",
+        source: "Documentation/power/runtime_pm.rst, Documentation/ABI/testing/sysfs-devices-power (control)",
+        examine: pci_suspend,
+    },
 ];
 
 /// Exit latencies, us: from 1 % of the default period of 1 ms on visible, from 10 % on most of a wake-up.
@@ -130,4 +137,18 @@ fn pcie_aspm(host: &Host) -> Outcome {
         Some("default") => Outcome::unknown("left as the firmware set it; `lspci -vv | grep ASPM` shows each link"),
         Some(policy) => Outcome::may(policy).write("/sys/module/pcie_aspm/parameters/policy", "performance", policy),
     }
+}
+
+fn pci_suspend(host: &Host) -> Outcome {
+    const SHOWN: usize = 3;
+    let Some(devices) = &host.power.suspendable else { return Outcome::not_here("no PCI devices here") };
+    if devices.is_empty() {
+        return Outcome::ok("every device stays awake");
+    }
+    let more = if devices.len() > SHOWN { ", ..." } else { "" };
+    let named = devices.iter().take(SHOWN).map(String::as_str).collect::<Vec<_>>().join(", ");
+    let set = |to: &str| {
+        format!("for device in {}; do echo {to} > /sys/bus/pci/devices/$device/power/control; done", devices.join(" "))
+    };
+    Outcome::may(format!("{}: {named}{more}", devices.len())).change(set("on"), set("auto"))
 }

@@ -2,7 +2,7 @@
 
 use super::isolation::{housekeeping, isolated};
 use super::{Check, Outcome, text};
-use punctual_model::{Host, IrqGroup, Preemption};
+use punctual_model::{Host, IrqGroup, NetworkDevice, Preemption, shell_word};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -22,6 +22,13 @@ pub(super) const CHECKS: &[Check] = &[
         why: "It moves interrupts between CPUs every ten seconds, also to measured CPUs.",
         source: "irqbalance(1)",
         examine: irqbalance,
+    },
+    Check {
+        name: "network-interrupts",
+        why: "A network device that collects packets before it interrupts, or whose link sleeps between them, delays a packet, \
+              and with it the thread that waits for one.",
+        source: "ethtool(8) (--coalesce, --set-eee), Documentation/networking/ethtool-netlink.rst (COALESCE_GET)",
+        examine: network_interrupts,
     },
     Check {
         name: "soft-watchdog",
@@ -135,4 +142,37 @@ fn statistics_interval(host: &Host) -> Outcome {
         Some(seconds) => Outcome::ok(format!("every {seconds} s")),
         None => Outcome::unknown("stat_interval cannot be read"),
     }
+}
+
+/// Delay of a packet, us, from which on it is worth a word: 1 % of the default period.
+const PACKET_US: u32 = 10;
+
+fn network_interrupts(host: &Host) -> Outcome {
+    if host.network.is_empty() {
+        return Outcome::not_here("no network device of hardware found");
+    }
+    let knows = |device: &NetworkDevice| device.rx_delay_us.is_some() || device.link_sleeps.is_some();
+    if !host.network.iter().any(knows) {
+        return Outcome::unknown("no driver tells its settings");
+    }
+    let (mut found, mut change, mut undo) = (Vec::new(), Vec::new(), Vec::new());
+    for NetworkDevice { name, rx_delay_us, rx_adapts, link_sleeps } in &host.network {
+        let (us, adapts) = (rx_delay_us.unwrap_or(0), *rx_adapts == Some(true));
+        let word = shell_word(name);
+        if us >= PACKET_US || adapts {
+            found.push(format!("{name} waits {}{}", text::micros(us.into()), if adapts { ", adapted" } else { "" }));
+            let set = |adapt, us| format!("ethtool -C {word} adaptive-rx {adapt} rx-usecs {us}");
+            change.push(set("off", 0));
+            undo.push(set(if adapts { "on" } else { "off" }, us));
+        }
+        if *link_sleeps == Some(true) {
+            found.push(format!("the link of {name} sleeps"));
+            change.push(format!("ethtool --set-eee {word} eee off"));
+            undo.push(format!("ethtool --set-eee {word} eee on"));
+        }
+    }
+    if found.is_empty() {
+        return Outcome::ok("they interrupt at once, and links stay awake");
+    }
+    Outcome::may(found.join("; ")).change(change.join("; "), undo.join("; "))
 }

@@ -1,7 +1,8 @@
 //! Checks of the kernel: preemption, timers, ticks, RCU, console, EFI.
 
+use super::scheduling::sees_all_tasks;
 use super::{Check, Outcome};
-use punctual_model::{Host, Preemption};
+use punctual_model::{CpuSet, Host, Preemption};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -22,6 +23,19 @@ pub(super) const CHECKS: &[Check] = &[
         why: "Normal threads that share a CPU are switched at a tick. Real-time threads do not wait for it.",
         source: "kernel/Kconfig.hz, Documentation/scheduler/sched-eevdf.rst",
         examine: tick_rate,
+    },
+    Check {
+        name: "skew-tick",
+        why: "Where the ticks of all CPUs come at the same instant, their handlers wait for each other's locks.",
+        source: "Documentation/admin-guide/kernel-parameters.txt (skew_tick=), kernel/time/tick-sched.c",
+        examine: skew_tick,
+    },
+    Check {
+        name: "rcu-priority",
+        why: "Threads of RCU run before every real-time thread of a lower priority. Below a thread that keeps its CPU busy \
+              they stall, and memory is not freed.",
+        source: "Documentation/admin-guide/kernel-parameters.txt (rcutree.kthread_prio=)",
+        examine: rcu_priority,
     },
     Check {
         name: "rcu-expedited",
@@ -97,6 +111,37 @@ fn tick_rate(host: &Host) -> Outcome {
         }
         Some(hz) => Outcome::ok(format!("CONFIG_HZ={hz}")),
         None => Outcome::unknown("the kernel's configuration cannot be read"),
+    }
+}
+
+/// Number of CPUs from which on their ticks are said to disturb each other.
+const MANY_CPUS: usize = 8;
+
+fn skew_tick(host: &Host) -> Outcome {
+    match (host.boot_parameter("skew_tick"), host.cpus_online.as_ref().map(CpuSet::len)) {
+        (Some(word), _) if word != "0" => Outcome::ok(format!("skew_tick={word}: each CPU has its own instant")),
+        (_, None) => Outcome::unknown("the number of CPUs cannot be read"),
+        (_, Some(cpus)) if cpus < MANY_CPUS => Outcome::ok(format!("too few CPUs to matter: {cpus}")),
+        (_, Some(cpus)) => Outcome::may(format!("{cpus} CPUs have their tick at the same instant"))
+            .boot_with("skew_tick=1")
+            .caution("idle CPUs wake at different times then, which costs energy"),
+    }
+}
+
+fn rcu_priority(host: &Host) -> Outcome {
+    let of_rcu = host.tasks.realtime.iter().filter(|task| task.is_kernel && task.name.starts_with("rcu"));
+    match (of_rcu.filter_map(|task| task.priority).max(), host.boot_parameter("rcutree.kthread_prio")) {
+        (None, _) if sees_all_tasks(host) => Outcome::ok("they are normal threads"),
+        (None, _) => Outcome::unknown("not all threads of the machine can be seen here"),
+        (Some(priority), _) if priority <= 1 => Outcome::ok(format!("fifo:{priority}")),
+        (Some(priority), asked) => {
+            let found = Outcome::may(format!("they run as fifo:{priority}"));
+            let parameter = |value| format!("kernel parameter rcutree.kthread_prio={value}");
+            match asked {
+                Some(value) => found.change(format!("boot without rcutree.kthread_prio={value}"), parameter(value)),
+                None => found.boot_with("rcutree.kthread_prio=1"),
+            }
+        }
     }
 }
 

@@ -18,6 +18,13 @@ pub(super) const CHECKS: &[Check] = &[
         examine: swap,
     },
     Check {
+        name: "shared-cache",
+        why: "Programs on other CPUs evict what a thread needs from the last-level cache. Some processors can keep a part of \
+              it for some CPUs.",
+        source: "Documentation/filesystems/resctrl.rst",
+        examine: shared_cache,
+    },
+    Check {
         name: "page-merging",
         why: "A kernel thread compares pages all the time, and a write to a merged page faults.",
         source: "Documentation/admin-guide/mm/ksm.rst",
@@ -55,6 +62,19 @@ fn swap(host: &Host) -> Outcome {
             let gib = crate::wording::number(bytes as f64 / f64::from(1 << 30));
             Outcome::may(format!("{gib} GiB")).change("swapoff -a", "swapon -a")
         }
+    }
+}
+
+fn shared_cache(host: &Host) -> Outcome {
+    match host.processors.cache_groups {
+        None => Outcome::not_here("this processor cannot divide its last-level cache"),
+        Some(n @ 2..) => Outcome::ok(format!("divided between {n} groups")),
+        Some(1) => Outcome::may("all CPUs share all of it: resctrl is mounted, and has one group")
+            .change("mkdir /sys/fs/resctrl/realtime", "rmdir /sys/fs/resctrl/realtime")
+            .caution("then write its part of the cache to the file schemata there, and its CPUs to cpus_list"),
+        Some(_) => Outcome::may("all CPUs share all of it")
+            .change("mount -t resctrl resctrl /sys/fs/resctrl", "umount /sys/fs/resctrl")
+            .caution("then give the real-time CPUs a group, and a part of the cache, of their own"),
     }
 }
 

@@ -1,7 +1,7 @@
 //! Checks of scheduling limits and of other threads that compete for the CPU.
 
 use super::{Check, Outcome, text};
-use punctual_model::{Host, Scheduling};
+use punctual_model::{Host, OnCpus, Scheduling};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -15,6 +15,12 @@ pub(super) const CHECKS: &[Check] = &[
         why: "Since Linux 6.12 normal threads get 50 ms of each second on a CPU that real-time threads keep busy.",
         source: "kernel/sched/deadline.c (fair_server_init), kernel/sched/debug.c (fair_server)",
         examine: fair_server,
+    },
+    Check {
+        name: "ext-server",
+        why: "Threads of a BPF scheduler get CPU time beside real-time threads that keep a CPU busy, as normal threads do.",
+        source: "kernel/sched/ext.c (ext_server_init), kernel/sched/debug.c (ext_server)",
+        examine: ext_server,
     },
     Check {
         name: "rt-group-budget",
@@ -109,12 +115,25 @@ fn rt_throttling(host: &Host) -> Outcome {
 }
 
 fn fair_server(host: &Host) -> Outcome {
-    let read = &host.scheduling.fair_server_runtime_us;
     match host.has_fair_server() {
-        None => return Outcome::unknown("the kernel's release is not known"),
-        Some(false) => return Outcome::not_here("it came with Linux 6.12"),
-        Some(true) => {}
+        None => Outcome::unknown("the kernel's release is not known"),
+        Some(false) => Outcome::not_here("it came with Linux 6.12"),
+        Some(true) => server(host, "fair_server", "normal threads", &host.scheduling.fair_server_runtime_us),
     }
+}
+
+fn ext_server(host: &Host) -> Outcome {
+    let read = &host.scheduling.ext_server_runtime_us;
+    match host.scheduling.sched_ext.as_deref() {
+        None => Outcome::not_here("this kernel does not support such schedulers"),
+        Some("none") => Outcome::ok("none is loaded"),
+        Some(_) if read.is_empty() => Outcome::unknown("debugfs does not show whether this kernel has one"),
+        Some(name) => server(host, "ext_server", &format!("threads of {name}"), read),
+    }
+}
+
+/// The outcome of a deadline server that gives CPU time to `threads`, with its runtimes as far as they could be read.
+fn server(host: &Host, name: &str, threads: &str, read: &[OnCpus<u64>]) -> Outcome {
     if !read.is_empty() && read.iter().all(|on| on.value == 0) {
         return Outcome::ok("switched off on every CPU");
     }
@@ -123,7 +142,7 @@ fn fair_server(host: &Host) -> Outcome {
         |us| format!("up to {} of each period", text::micros(us)),
     );
     let before = read.iter().map(|on| on.value).max().unwrap_or(50_000).saturating_mul(1000);
-    let found = Outcome::may(format!("normal threads get {share} from busy real-time threads"));
+    let found = Outcome::may(format!("{threads} get {share} from busy real-time threads"));
     // A locked-down kernel denies debugfs even to root (kernel_lockdown(7)).
     if let Some(level @ ("integrity" | "confidentiality")) = host.kernel.lockdown.as_deref() {
         return found
@@ -135,7 +154,9 @@ fn fair_server(host: &Host) -> Outcome {
             )
             .caution(NO_SPINNING);
     }
-    found.write_all("/sys/kernel/debug/sched/fair_server/cpu*/runtime", "0", &before.to_string()).caution(NO_SPINNING)
+    found
+        .write_all(&format!("/sys/kernel/debug/sched/{name}/cpu*/runtime"), "0", &before.to_string())
+        .caution(NO_SPINNING)
 }
 
 fn rt_group_budget(host: &Host) -> Outcome {

@@ -4,7 +4,7 @@ mod cokernel;
 
 use super::*;
 use crate::testing::host;
-use punctual_model::{IrqGroup, MemoryNode, OnCpus, Preemption, RealtimeTask, ThermalZone};
+use punctual_model::{IrqGroup, MemoryNode, NetworkDevice, OnCpus, Preemption, RealtimeTask, ThermalZone};
 use std::collections::BTreeSet;
 
 /// A check, a change to a machine without problems, and the severity that the check then reports.
@@ -55,6 +55,28 @@ fn cpus(list: &str) -> punctual_model::CpuSet {
     list.parse().unwrap()
 }
 
+/// A counter that another clock watches.
+fn watched(host: &mut Host) {
+    host.clock_source = own("tsc");
+    host.clocks.available = ["tsc", "hpet"].map(str::to_owned).to_vec();
+    (host.clocks.tsc_is_invariant, host.clocks.tsc_has_adjust) = (Some(true), Some(false));
+    release(host, "6.2.0");
+}
+
+fn nic(rx_delay_us: Option<u32>, rx_adapts: Option<bool>, link_sleeps: Option<bool>) -> NetworkDevice {
+    NetworkDevice { name: "eth0".to_owned(), rx_delay_us, rx_adapts, link_sleeps }
+}
+
+fn nodes(host: &mut Host, n: u32) {
+    host.processors.nodes = (0..n).map(|node| MemoryNode { node, cpus: None, memory_bytes: None }).collect();
+}
+
+/// A BPF scheduler whose threads have this runtime, us.
+fn ext(host: &mut Host, runtime_us: u64) {
+    host.scheduling.sched_ext = own("lavd");
+    host.scheduling.ext_server_runtime_us = vec![OnCpus { cpus: cpus("0-1"), value: runtime_us }];
+}
+
 fn idle_latency(host: &mut Host, us: u64) {
     host.power.idle_states[0].exit_latency_us = Some(us);
 }
@@ -74,6 +96,15 @@ const ROWS: &[Row] = &[
     ("tick-rate", |h| h.kernel.tick_hz = Some(999), May),
     ("tick-rate", |h| h.kernel.tick_hz = Some(0), Good),
     ("tick-rate", |h| h.kernel.tick_hz = None, Unknown),
+    ("skew-tick", |h| h.cpus_online = Some(cpus("0-6")), Good),
+    ("skew-tick", |h| h.cpus_online = Some(cpus("0-7")), May),
+    ("skew-tick", |h| { h.cpus_online = Some(cpus("0-7")); boot(h, "skew_tick=0") }, May),
+    ("skew-tick", |h| { h.cpus_online = Some(cpus("0-7")); boot(h, "skew_tick=1") }, Good),
+    ("skew-tick", |h| h.cpus_online = None, Unknown),
+    ("rcu-priority", |h| h.tasks.realtime = vec![task("rcuc/*", "fifo", Some(1), true)], Good),
+    ("rcu-priority", |h| h.tasks.realtime = vec![task("rcuc/*", "fifo", Some(2), true)], May),
+    ("rcu-priority", |h| h.tasks.realtime = vec![task("rcu", "fifo", Some(2), false)], Good),
+    ("rcu-priority", contained, Unknown),
     ("rcu-expedited", |h| h.kernel.rcu_normal = Some(false), May),
     ("rcu-expedited", |h| (h.kernel.rcu_normal, h.kernel.rcu_expedited) = (Some(false), Some(true)), May),
     ("rcu-expedited", |h| h.kernel.rcu_normal = None, Unknown),
@@ -151,6 +182,33 @@ const ROWS: &[Row] = &[
     ("guest-halt", x86_guest, May),
     ("guest-halt", guest, NotApplicable),
     ("guest-halt", |h| { x86_guest(h); (h.power.idle_driver, h.power.idle_governor) = (None, None) }, Unknown),
+    ("network-interrupts", |h| h.network.clear(), NotApplicable),
+    ("network-interrupts", |h| h.network = vec![nic(None, None, None)], Unknown),
+    ("network-interrupts", |h| h.network = vec![nic(Some(9), Some(false), Some(false))], Good),
+    ("network-interrupts", |h| h.network = vec![nic(Some(10), Some(false), None)], May),
+    ("network-interrupts", |h| h.network = vec![nic(Some(0), Some(true), None)], May),
+    ("network-interrupts", |h| h.network = vec![nic(None, None, Some(true)), nic(Some(0), None, None)], May),
+    ("pci-suspend", |h| h.power.suspendable = None, NotApplicable),
+    ("pci-suspend", |h| h.power.suspendable = Some(vec![]), Good),
+    ("pci-suspend", |h| h.power.suspendable = Some(vec!["0000:00:02.0".into()]), May),
+    ("shared-cache", |h| h.processors.cache_groups = Some(0), May),
+    ("shared-cache", |h| h.processors.cache_groups = Some(1), May),
+    ("shared-cache", |h| h.processors.cache_groups = Some(2), Good),
+    ("shared-cache", |h| h.processors.cache_groups = None, NotApplicable),
+    ("ext-server", |h| h.scheduling.sched_ext = None, NotApplicable),
+    ("ext-server", |h| h.scheduling.sched_ext = own("none"), Good),
+    ("ext-server", |h| h.scheduling.sched_ext = own("lavd"), Unknown),
+    ("ext-server", |h| ext(h, 50_000), May),
+    ("ext-server", |h| ext(h, 0), Good),
+    ("tsc-watchdog", |h| h.clock_source = own("hpet"), NotApplicable),
+    ("tsc-watchdog", watched, May),
+    ("tsc-watchdog", |h| { watched(h); boot(h, "tsc=nowatchdog") }, Good),
+    ("tsc-watchdog", |h| { watched(h); h.clocks.tsc_has_adjust = Some(true) }, Good),
+    ("tsc-watchdog", |h| { watched(h); h.clocks.tsc_has_adjust = Some(true); release(h, "6.1.0") }, May),
+    ("tsc-watchdog", |h| { watched(h); h.clocks.tsc_has_adjust = Some(true); nodes(h, 4) }, Good),
+    ("tsc-watchdog", |h| { watched(h); h.clocks.tsc_has_adjust = Some(true); nodes(h, 5) }, May),
+    ("tsc-watchdog", |h| { watched(h); h.clocks.available = vec!["tsc".into()] }, Good),
+    ("tsc-watchdog", |h| { watched(h); h.kernel_release = None }, Unknown),
     ("pcie-aspm", |h| h.power.pcie_aspm = own("powersave"), May),
     ("pcie-aspm", |h| h.power.pcie_aspm = own("performance"), Good),
     ("pcie-aspm", |h| h.power.pcie_aspm = own("default"), Unknown),

@@ -27,6 +27,9 @@ pub struct Processors {
     pub caches: Vec<Cache>,
     /// CPUs that share each last-level cache.
     pub last_level_caches: Vec<CpuSet>,
+    /// Groups of tasks and CPUs that have their own part of the last-level cache; 0: resctrl is not mounted, `null`:
+    /// the processor cannot divide it (`cat_l3`).
+    pub cache_groups: Option<u64>,
     /// Memory nodes that have CPUs or memory.
     pub nodes: Vec<MemoryNode>,
     /// Vulnerabilities of the CPUs with the mitigation of each; unaffected ones are omitted.

@@ -27,6 +27,19 @@ pub struct IrqGroup {
     pub effective: Option<CpuSet>,
 }
 
+/// A network device of hardware.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct NetworkDevice {
+    /// Name.
+    pub name: String,
+    /// Time, us, for which it holds back the interrupt of a received packet; `null` where it cannot tell.
+    pub rx_delay_us: Option<u32>,
+    /// Whether it adapts that time to the traffic; `null` where it cannot tell.
+    pub rx_adapts: Option<bool>,
+    /// Whether its link sleeps between packets (IEEE 802.3az); `null` where it cannot tell.
+    pub link_sleeps: Option<bool>,
+}
+
 /// Upper bound for the number of interrupts of any machine.
 const MOST: usize = 1 << 16;
 

@@ -56,6 +56,8 @@ pub struct Clocks {
     pub available: Vec<String>,
     /// Whether the time stamp counter runs at a constant rate in every state; `null` on machines without one.
     pub tsc_is_invariant: Option<bool>,
+    /// Whether its adjustment register shows writes to the counter (`tsc_adjust`); `null` on machines without one.
+    pub tsc_has_adjust: Option<bool>,
     /// Rate of the counter that the kernel's clock reads on Arm and RISC-V, Hz: times come in steps of one count.
     /// `null` on x86, and where nothing names it.
     pub counter_hz: Option<u64>,

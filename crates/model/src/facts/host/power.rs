@@ -24,6 +24,9 @@ pub struct Power {
     pub idle_states: Vec<IdleState>,
     /// Power management of PCI Express links: `default`, `performance`, `powersave`, `powersupersave`.
     pub pcie_aspm: Option<String>,
+    /// Addresses of the PCI devices with a driver that the kernel may suspend while they are idle (`power/control`);
+    /// `null` without PCI.
+    pub suspendable: Option<Vec<String>>,
 }
 
 /// Frequency policy of a CPU (Documentation/admin-guide/pm/cpufreq.rst).

@@ -37,6 +37,9 @@ pub struct Scheduling {
     /// Whether normal threads are placed where they need the least energy (`kernel.sched_energy_aware`); `null` where
     /// CPUs are alike or the kernel cannot.
     pub energy_aware: Option<bool>,
+    /// CPU time, us a period, of threads of a BPF scheduler beside busy real-time threads (`ext_server/cpuN/runtime`);
+    /// empty where it cannot be read.
+    pub ext_server_runtime_us: Vec<OnCpus<u64>>,
     /// The loaded BPF scheduler, or `none`; `null` where the kernel has no sched_ext.
     pub sched_ext: Option<String>,
     /// Whether the soft lockup detector runs (`kernel.soft_watchdog`).
