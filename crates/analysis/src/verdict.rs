@@ -45,6 +45,8 @@ pub(crate) enum Limit {
     Max(Span),
     Quantile(Level, Span),
     MissesPerHour(f64),
+    /// Percent of the time of a watched thread.
+    Waiting(f64),
 }
 
 /// The limits of a requirement, each as it is typed, like `p99.9=200us`.
@@ -52,7 +54,8 @@ pub(crate) fn limits(require: &Requirement) -> Vec<(String, Limit)> {
     let of = |(level, limit): (Level, Span)| (format!("{level}={limit}"), Limit::Quantile(level, limit));
     let max = require.max.map(|limit| (format!("max={limit}"), Limit::Max(limit)));
     let misses = require.misses_per_hour.map(|limit| (format!("misses_per_hour={limit}"), Limit::MissesPerHour(limit)));
-    max.into_iter().chain(require.quantiles().map(of)).chain(misses).collect()
+    let waiting = require.waiting_percent.map(|limit| (format!("waiting={limit}%"), Limit::Waiting(limit)));
+    max.into_iter().chain(require.quantiles().map(of)).chain(misses).chain(waiting).collect()
 }
 
 /// Missing evidence that nothing in a cell was later than `limit`; none where something was.

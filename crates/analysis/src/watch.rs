@@ -221,7 +221,7 @@ impl WatchedThreads {
         if let Some(thread) = self.threads.get_mut(&pid) {
             thread.take(pid, cpu, event, &self.offsets, &self.settings, finished);
             let measured = (self.settings.since_ns, self.settings.until_ns);
-            thread.account.take(thread.track.phase(), cpu, event.at_ns, &self.occupants, measured);
+            thread.account.take(thread.phase(), cpu, event.at_ns, &self.occupants, measured);
             thread.keep_early(|| (MOST_EARLY / n_threads.max(1)).max(LEAST_EARLY));
         }
     }
@@ -315,7 +315,7 @@ impl WatchedThreads {
             }
             thread.tally.finish();
             let (cpu, measured) = (thread.tally.cpu(), (self.settings.since_ns, self.settings.until_ns));
-            thread.account.take(Phase::Unknown, cpu, at_ns, &self.occupants, measured);
+            thread.account.take(Phase::Ended, cpu, at_ns, &self.occupants, measured);
             let open = thread.open(at_ns, &self.offsets, &self.settings, is_awake(pid));
             if thread.tally.thread.activations > 0 || open.is_some() {
                 results.push(self.result(pid, name, thread, open));
@@ -465,6 +465,7 @@ fn accounted(account: Account, has_gaps: bool, named: impl Fn(i32) -> String) ->
         running: Span(account.running),
         waiting_for_cpu: Span(account.waiting),
         asleep: Span(account.asleep),
+        unknown: Some(Span(account.unknown)),
         waited_for: times(account.culprits.iter().filter(|_| !has_gaps).map(culprit), MOST_WAKERS),
     }
 }

@@ -68,7 +68,8 @@ pub fn dry_run(run: &DryRun<'_>, out: &mut dyn io::Write, style: Style) -> io::R
     lines.paragraph(out, "", &order(run))?;
     let limits = run.require.limits().map(|(key, limit)| format!("{key} {}", duration(limit.ns() as f64)));
     let rate = run.require.misses_per_hour.map(|rate| format!("misses per hour {rate}"));
-    list(out, &lines, "limits", &limits.chain(rate).collect::<Vec<_>>())?;
+    let waiting = run.require.waiting_percent.map(|percent| format!("waiting {percent} %"));
+    list(out, &lines, "limits", &limits.chain(rate).chain(waiting).collect::<Vec<_>>())?;
     run.cannot_pass.iter().try_for_each(|limit| lines.paragraph(out, "  ", &limit.to_string()))?;
     list(out, &lines, "settings", &run.settings)?;
     list(out, &lines, "programs", &run.programs)

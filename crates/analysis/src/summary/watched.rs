@@ -338,6 +338,7 @@ fn account<'a>(all: impl Iterator<Item = Option<&'a TimeAccount>>) -> Option<Tim
         running: sum(|one| one.running),
         waiting_for_cpu: sum(|one| one.waiting_for_cpu),
         asleep: sum(|one| one.asleep),
+        unknown: all.iter().map(|one| one.unknown.map(Span::ns)).sum::<Option<u64>>().map(Span),
         waited_for: times(all.iter().flat_map(|one| &one.waited_for)),
     })
 }

@@ -30,7 +30,7 @@ impl CannotPass {
     ) -> Vec<CannotPass> {
         let times = |limit: Limit, cell: &Cell| match limit {
             // One more wake-up could exceed it, which the verdict says with the rate.
-            Limit::Max(_) => None,
+            Limit::Max(_) | Limit::Waiting(_) => None,
             Limit::Quantile(level, _) => {
                 let due = cell.cycles_of_all().saturating_mul(u64::from(blocks));
                 Some(samples_to_bound(level.p(), CONFIDENCE)? as f64 / due as f64)

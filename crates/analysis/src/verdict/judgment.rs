@@ -113,6 +113,7 @@ impl Judgment {
             Limit::Max(limit) => self.max(cells, limit),
             Limit::Quantile(level, limit) => self.quantile(cells, level, limit),
             Limit::MissesPerHour(limit) => self.misses(cells, limit),
+            Limit::Waiting(limit) => self.waiting(cells, limit),
         }
     }
 
@@ -278,6 +279,33 @@ impl Judgment {
             upper_per_hour: rate.upper_per_hour,
         }));
     }
+
+    fn waiting(&mut self, cells: &[Row<'_>], limit_percent: f64) {
+        for row in cells {
+            self.is_untold(row, Limit::Waiting(limit_percent));
+        }
+        let of_cell = |row| waited(row).map(move |(thread, percent)| (row, thread, percent));
+        let shares: Vec<(&Row<'_>, &str, f64)> = cells.iter().flat_map(of_cell).collect();
+        for (row, thread, percent) in shares.iter().filter(|(.., percent)| *percent > limit_percent) {
+            let (cell, thread, percent) = (row.name.to_owned(), (*thread).to_owned(), *percent);
+            self.violations.push(Violation::Waiting { cell, thread, limit_percent, percent });
+        }
+        let largest = shares.into_iter().max_by(|(.., a), (.., b)| a.total_cmp(b));
+        self.kept.extend(largest.map(|(row, thread, percent)| {
+            let (cell, thread) = (row.name.to_owned(), thread.to_owned());
+            Kept::Waiting { cell, thread, limit_percent, percent }
+        }));
+    }
+}
+
+/// The watched threads of a cell, and the percentage of its time that each waited for a CPU, as far as that is known.
+fn waited<'a>(row: &Row<'a>) -> impl Iterator<Item = (&'a str, f64)> {
+    let threads = row.own().and_then(|cell| cell.watch.as_ref()).into_iter().flat_map(|watch| &watch.threads);
+    threads.filter_map(|one| {
+        let account = one.account.as_ref()?;
+        let share = account.waiting_for_cpu.ns() as f64 / account.total().ns() as f64;
+        Some((one.name.as_str(), share * 100.0)).filter(|(_, percent)| percent.is_finite())
+    })
 }
 
 /// The quantile by wake-up and by due time; once if no due time was missed, or if both are known and equal. Imported

@@ -13,6 +13,7 @@ use punctual_model::{Level, Span, WatchSample};
 /// Reason why `limit` cannot be shown to be met; `None` if it can.
 pub(super) fn why(row: &Row<'_>, limit: Limit) -> Option<String> {
     match (row.origin, limit) {
+        (_, Limit::Waiting(percent)) => waiting_unseen(row.own().and_then(|cell| cell.watch.as_ref()), percent),
         (Origin::Own(cell, _), limit) if let Some(instrument) = &cell.instrument => of_program(cell, instrument, limit),
         (Origin::Own(cell, _), _) if cell.cobalt.is_some_and(|cobalt| cobalt.mode_switches > 0) => {
             Some("its threads left primary mode of Cobalt".to_owned())
@@ -76,6 +77,24 @@ fn of_watched(watch: &WatchSummary, is_response: bool, limit: Limit) -> Option<S
     }
 }
 
+/// Reason why a watched thread may have waited for a CPU for more than this percentage of its time; `None` if none did.
+fn waiting_unseen(watch: Option<&WatchSummary>, percent: f64) -> Option<String> {
+    let Some(watch) = watch else { return Some("only of watched threads is it known how long they wait".to_owned()) };
+    if watch.gaps > 0 {
+        return Some("events of the watched threads were lost, so waits may be missing".to_owned());
+    }
+    watch.threads.iter().find_map(|one| {
+        let account = one.account.as_ref().and_then(|account| Some((account, account.unknown?)));
+        let Some((account, unknown)) = account else {
+            return Some(format!("{}: the record does not say where all of its time went", one.name));
+        };
+        let (at_most, all) = (account.waiting_for_cpu.ns() + unknown.ns(), account.total().ns());
+        let is_within = unknown == Span(0) || at_most as f64 * 100.0 <= percent * all as f64;
+        let [unknown, all] = [unknown.ns(), all].map(|ns| duration(ns as f64));
+        (!is_within).then(|| format!("{}: nothing is known of {unknown} of {all}", one.name))
+    })
+}
+
 /// Reason why it is unknown whether a response of a thread took longer than `limit`; `None` if it is known.
 pub(crate) fn response_unseen(one: &WatchedSummary, limit: Span) -> Option<String> {
     releases_unseen(one, Limit::Max(limit))
@@ -93,6 +112,7 @@ fn releases_unseen(one: &WatchedSummary, limit: Limit) -> Option<String> {
         Limit::Max(limit) => one.at_most.is_some() && beyond(limit) == 0,
         Limit::Quantile(level, limit) => beyond(limit) as f64 <= one.activations as f64 * (1.0 - level.p()) / 2.0,
         Limit::MissesPerHour(_) => beyond(one.deadline?) <= one.late?,
+        Limit::Waiting(_) => true,
     };
     let longest = one.response_max_at_most_ns.map(|ns| format!(", at most {}", duration(ns as f64)));
     let data_waited = || {
@@ -135,6 +155,7 @@ pub(super) fn why_not_violated(row: &Row<'_>, limit: Limit) -> Option<String> {
         Limit::MissesPerHour(_) => {
             watch.threads.iter().any(|one| one.deadline.is_some_and(|limit| beyond(one, limit) > 0))
         }
+        Limit::Waiting(_) => true,
     };
     (!is_shown).then_some(why)
 }
@@ -147,7 +168,7 @@ fn of_program(cell: &CellSummary, instrument: &InstrumentSummary, limit: Limit) 
         Limit::Max(limit) if instrument.may_exceed(limit) => {
             Some("its values are truncated, so the largest may be above the limit".to_owned())
         }
-        Limit::Max(_) => None,
+        Limit::Max(_) | Limit::Waiting(_) => None,
         Limit::Quantile(..) => {
             of_missed(program, cell.missed, |_| format!("{program} does not report when it missed due times"))
         }

@@ -67,6 +67,17 @@ pub enum Kept {
         /// The upper limit of the rate at 95 %.
         upper_per_hour: f64,
     },
+    /// No watched thread waited for a CPU for a larger share of its time.
+    Waiting {
+        /// The cell of the thread that waited for the largest share.
+        cell: String,
+        /// The thread.
+        thread: String,
+        /// The limit, percent.
+        limit_percent: f64,
+        /// The share, percent.
+        percent: f64,
+    },
 }
 
 /// A limit that is violated.
@@ -135,6 +146,17 @@ pub enum Violation {
         episodes: u64,
         /// The lower limit of their rate at 95 %.
         lower_per_hour: f64,
+    },
+    /// A watched thread waited for a CPU for a larger share of its time.
+    Waiting {
+        /// The cell.
+        cell: String,
+        /// The thread.
+        thread: String,
+        /// The limit, percent.
+        limit_percent: f64,
+        /// The share, percent.
+        percent: f64,
     },
 }
 
@@ -286,6 +308,7 @@ impl Violation {
             Violation::MissesPerHour { limit_per_hour, lower_per_hour, .. } => lower_per_hour / limit_per_hour,
             Violation::Late { level, at_least, .. } => at_least / (1.0 - level.p()),
             Violation::Later { ratio, .. } => *ratio,
+            Violation::Waiting { limit_percent, percent, .. } => percent / limit_percent,
         }
     }
 }

@@ -74,6 +74,10 @@ impl fmt::Display for Kept {
                 let (upper, limit) = (number(*upper_per_hour), number(*limit_per_hour));
                 write!(f, "misses at most {upper}/h <= {limit}/h (95 %; worst: {cell})")
             }
+            Kept::Waiting { cell, thread, limit_percent, percent } => {
+                let (percent, limit) = (number(*percent), number(*limit_percent));
+                write!(f, "waiting for a CPU {percent} % <= {limit} % (worst: {thread} of {cell})")
+            }
         }
     }
 }
@@ -98,6 +102,10 @@ impl fmt::Display for Violation {
                 let (lower, limit) = (number(*lower_per_hour), number(*limit_per_hour));
                 let misses = misses(*episodes);
                 write!(f, "{cell}: {misses}, at least {lower}/h (95 %) > {limit}/h")
+            }
+            Violation::Waiting { cell, thread, limit_percent, percent } => {
+                let (percent, limit) = (number(*percent), number(*limit_percent));
+                write!(f, "{cell}: {thread} waited for a CPU {percent} % of its time > {limit} %")
             }
         }
     }

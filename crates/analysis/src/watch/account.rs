@@ -93,6 +93,7 @@ pub(super) enum Phase {
     Running,
     Waiting,
     Asleep,
+    Ended,
 }
 
 /// Where the time of one thread went, ns.
@@ -106,10 +107,16 @@ pub(super) struct Account {
     pub(super) running: u64,
     pub(super) waiting: u64,
     pub(super) asleep: u64,
+    pub(super) unknown: u64,
     pub(super) culprits: BTreeMap<Culprit, Sum>,
 }
 
 impl Account {
+    /// The account of a thread of which nothing is known since `since`, ns.
+    pub(super) fn new(since: u64) -> Account {
+        Account { since, ..Account::default() }
+    }
+
     /// Takes what the thread does from `at` on. `cpu` is that of the event, `measured` the measured time, ns.
     pub(super) fn take(&mut self, phase: Phase, cpu: u32, at: u64, occupants: &Occupants, measured: (u64, u64)) {
         if phase == self.phase {
@@ -118,7 +125,8 @@ impl Account {
         let (from, to) = (self.since.max(measured.0), at.min(measured.1));
         let length = to.saturating_sub(from);
         match self.phase {
-            Phase::Unknown => {}
+            Phase::Ended => {}
+            Phase::Unknown => self.unknown += length,
             Phase::Running => self.running += length,
             Phase::Asleep => self.asleep += length,
             Phase::Waiting => {
@@ -140,7 +148,9 @@ impl Account {
 
     /// Forgets the present phase, because events were lost.
     pub(super) fn forget(&mut self) {
-        self.phase = Phase::Unknown;
+        if self.phase != Phase::Ended {
+            self.phase = Phase::Unknown;
+        }
     }
 }
 
@@ -198,6 +208,7 @@ mod tests {
         account.take(Phase::Asleep, 0, 2_500, &occupants, measured);
         account.take(Phase::Waiting, 0, 2_600, &occupants, measured);
         assert_eq!((account.running, account.waiting, account.asleep), (400, 200, 0));
+        assert_eq!(account.unknown, 400, "from the waiting that was lost to the next event");
         assert_eq!(sums(&account), [(A, 1, 100)]);
     }
 

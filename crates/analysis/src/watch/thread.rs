@@ -1,7 +1,7 @@
 //! One watched thread: its state, the call it waits in, and what it has not finished at the end.
 
 use super::Finished;
-use super::account::Account;
+use super::account::{Account, Phase};
 use super::calls::{Call, CallKind};
 use super::open::Open;
 use super::period::{Behind, Missing, Rhythm};
@@ -47,7 +47,16 @@ impl Thread {
             track: Track::new(pid, None),
             tally: Tally::new(settings),
             rhythm: Rhythm::new(settings.period),
+            account: Account::new(seen_ns),
             ..Thread::default()
+        }
+    }
+
+    /// What it does, for the account of its time. Its last event is the switch after its end.
+    pub(super) fn phase(&self) -> Phase {
+        match self.track.phase() {
+            Phase::Asleep if self.ended_ns.is_some() => Phase::Ended,
+            phase => phase,
         }
     }
 

@@ -7,7 +7,7 @@ use crate::verdict::Verdict;
 use crate::watch::script::{ME, OTHER, Script, TIMER, call};
 use crate::watch::track::Track;
 use crate::watch::{Settings, ThreadResult, WatchedThreads};
-use punctual_model::{Achieved, Censored, MonoTime, OpenKind, Period, Span, WatchRecord, WatchSample};
+use punctual_model::{Achieved, Censored, MonoTime, OpenKind, Period, Span, TimeAccount, WatchRecord, WatchSample};
 use syscalls::Sysno;
 
 pub(in crate::watch) const PERIOD_NS: u64 = Script::PERIOD_NS;
@@ -287,6 +287,34 @@ fn only_threads_that_were_seen_to_the_end_pass() {
     let said = "Verdict: INCONCLUSIVE: none/other: nothing is known of thread main (running), which never waited twice in \
                 one call";
     assert_eq!(unseen.to_string(), said);
+}
+
+#[test]
+fn waiting_is_limited_by_the_account_of_each_thread() {
+    // 2 us in each period of 2 ms.
+    let whole = Script::in_a_loop(UNTIL_NS / PERIOD_NS - 2).waits_until(UNTIL_NS - PERIOD_NS + 50_000, UNTIL_NS);
+    let said = |percent: &str, change: fn(&mut TimeAccount)| {
+        let change = |watch: &mut WatchRecord| change(watch.threads[0].account.as_mut().unwrap());
+        verdict(&whole, &format!("waiting={percent}"), change).to_string()
+    };
+    assert_eq!(said("1%", |_| {}), "Verdict: PASS waiting for a CPU 0.1 % <= 1 % (worst: control of none/other)");
+    let violated = "Verdict: FAIL none/other: control waited for a CPU 0.1 % of its time > 0.05 %";
+    assert_eq!(said("0.05%", |_| {}), violated);
+    let lose = |account: &mut TimeAccount| {
+        (account.asleep, account.unknown) = (Span(account.asleep.ns() - 20_000_000), Some(Span(20_000_000)));
+    };
+    let unseen = "Verdict: INCONCLUSIVE: none/other: control: nothing is known of 20 ms of 1 s";
+    assert_eq!((said("1%", lose).as_str(), said("0.05%", lose).as_str()), (unseen, violated));
+    assert!(said("2.2%", lose).starts_with("Verdict: PASS"), "even if it waited all of that time");
+    assert!(said("1%", |account| account.unknown = None).ends_with("the record does not say where all of its time went"));
+    let lost = verdict(&whole, "waiting=1%", |watch| watch.gaps = 1);
+    assert_eq!(lost.exit_status(), 3, "{lost}");
+    let old = verdict(&whole, "waiting=1%", |watch| watch.threads[0].account = None);
+    assert_eq!(old.exit_status(), 3, "{old}");
+    let mut plain = RunBuilder::new();
+    plain.cell("none", "other").require("waiting=1%").measure(0, 0, |_, _| 0);
+    let said = summarise(&plain.header, &plain.entries).verdict.to_string();
+    assert_eq!(said, "Verdict: INCONCLUSIVE: none/other: only of watched threads is it known how long they wait");
 }
 
 #[test]

@@ -28,6 +28,9 @@ pub struct Requirement {
     pub p999999: Option<Span>,
     /// Maximum rate of episodes of missed deadlines (the `max`, else the period), per hour.
     pub misses_per_hour: Option<f64>,
+    /// Largest share of the time of a watched thread in which it may wait for a CPU, percent.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub waiting_percent: Option<f64>,
 }
 
 /// Error in a limit.
@@ -45,6 +48,9 @@ pub enum RequirementError {
     /// Not a rate.
     #[error("invalid misses_per_hour `{0}`: expected a number above 0, like 1 or 0.01")]
     Rate(String),
+    /// Not a share.
+    #[error("invalid waiting `{0}`: expected a percentage above 0 and below 100, like 2%")]
+    Share(String),
     /// The same limit twice.
     #[error("duplicate limit `{0}`; give each limit once")]
     Twice(String),
@@ -55,7 +61,7 @@ pub enum RequirementError {
 
 impl Requirement {
     /// Every limit in its typed form.
-    pub const KNOWN: &[&str] = &["max", "p99", "p99.9", "p99.99", "p99.999", "p99.9999", "misses_per_hour"];
+    pub const KNOWN: &[&str] = &["max", "p99", "p99.9", "p99.99", "p99.999", "p99.9999", "misses_per_hour", "waiting"];
 
     /// Whether it is a limit, in any of its spellings.
     pub(super) fn is_known(key: &str) -> bool {
@@ -95,6 +101,12 @@ impl Requirement {
         if key == "misses_per_hour" {
             let rate = value.parse().ok().filter(|rate: &f64| rate.is_finite() && *rate > 0.0);
             self.misses_per_hour = Some(rate.ok_or_else(|| RequirementError::Rate(value.to_owned()))?);
+            return Ok(());
+        }
+        if key == "waiting" {
+            let percent = value.strip_suffix('%').and_then(|number| number.trim_end().parse().ok());
+            let percent = percent.filter(|percent: &f64| 0.0 < *percent && *percent < 100.0);
+            self.waiting_percent = Some(percent.ok_or_else(|| RequirementError::Share(value.to_owned()))?);
             return Ok(());
         }
         let name = name(key);
@@ -153,6 +165,8 @@ mod tests {
         let mut signs = Requirement::default();
         signs.set_all("max<1ms,p999 <= 200us,misses_per_hour<0.5").unwrap();
         assert_eq!(signs, require);
+        signs.set_all("waiting<=2.5%").unwrap();
+        assert_eq!(signs, Requirement { waiting_percent: Some(2.5), ..require });
         for (text, message) in [
             ("max<max=1ms", "invalid duration `max=1ms`: expected a number and a unit, like 500us, 1ms, 10s, 5min, 8h"),
             ("max", "invalid requirement `max`: expected LIMIT=VALUE, like max=1ms or p99.9=200us"),
@@ -161,9 +175,12 @@ mod tests {
             ("max=1", "invalid duration `1`: expected a unit, as in 1us, 1ms, 1s, 1min or 1h"),
             ("misses_per_hour=0", "invalid misses_per_hour `0`: expected a number above 0, like 1 or 0.01"),
             ("misses_per_hour=nan", "invalid misses_per_hour `nan`: expected a number above 0, like 1 or 0.01"),
+            ("waiting=2", "invalid waiting `2`: expected a percentage above 0 and below 100, like 2%"),
+            ("waiting=100%", "invalid waiting `100%`: expected a percentage above 0 and below 100, like 2%"),
             (
                 "p98=1ms",
-                "unknown requirement `p98` (did you mean `p99`? known: max p99 p99.9 p99.99 p99.999 p99.9999 misses_per_hour)",
+                "unknown requirement `p98` (did you mean `p99`? known: max p99 p99.9 p99.99 p99.999 p99.9999 misses_per_hour \
+                 waiting)",
             ),
             ("p99.9=1ms,p999=1ms", "duplicate limit `p999`; give each limit once"),
             ("response_max=1ms,max=1ms", "duplicate limit `max`; give each limit once"),

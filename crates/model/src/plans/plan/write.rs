@@ -70,6 +70,7 @@ impl Plan {
                 // A whole number is not a float in TOML; the parser accepts both.
                 let _ = writeln!(out, "misses_per_hour = {rate}");
             }
+            text(&mut out, "waiting", self.require.waiting_percent.map(|percent| format!("{percent}%")));
         }
         out
     }
@@ -151,6 +152,7 @@ mod tests {
             max = "1ms"
             p999 = "200us"
             misses_per_hour = 0.5
+            waiting = "2.5%"
         "#;
         let with_cycles = "cycles = 5000\ncpu_dma_latency = \"3us\"\n[require]\nmisses_per_hour = 2\n";
         let roles = "[roles]\ntarget = \"ssh:root@board\"\ntarget_cpu = 3\ntarget_link = \"udp:0.0.0.0:4000\"\nlogger = \"here\"\n\

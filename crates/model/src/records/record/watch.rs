@@ -261,8 +261,8 @@ pub struct CountedName {
     pub n: u64,
 }
 
-/// Where the time of a watched thread went, within activations and between them. What the events do not show is in
-/// none.
+/// Where the time of a watched thread went, within activations and between them, from the first look at it until it
+/// ended: the sum of the parts is exactly that.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
 pub struct TimeAccount {
     /// Time on a CPU, ns, with the interrupts that were handled meanwhile.
@@ -274,9 +274,22 @@ pub struct TimeAccount {
     /// Time asleep, ns.
     #[serde(rename = "asleep_ns")]
     pub asleep: Span,
+    /// Time of which nothing is known, ns: before its first event, and after lost ones; `null` in records of versions
+    /// that did not count it.
+    #[serde(rename = "unknown_ns", default, skip_serializing_if = "Option::is_none")]
+    pub unknown: Option<Span>,
     /// Threads that had the CPU meanwhile, with their priority if it is not nice 0, most time first, up to five;
     /// `idle`: nothing had it yet. Empty where the trace does not show all switches, as a live one of some threads.
     pub waited_for: Vec<NamedTime>,
+}
+
+impl TimeAccount {
+    /// All of its time.
+    pub fn total(&self) -> Span {
+        let unknown = self.unknown.unwrap_or_default();
+        let all = [self.running, self.waiting_for_cpu, self.asleep, unknown];
+        Span(all.into_iter().map(Span::ns).sum())
+    }
 }
 
 /// Time of a name.
