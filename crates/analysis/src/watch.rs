@@ -23,19 +23,19 @@ mod wait;
 
 pub use activation::{Activation, Block, Hop, Release, Wait};
 pub use calls::Call;
-pub(crate) use calls::{CallKind, UNKNOWN};
+pub(crate) use calls::{CONTENDED, CallKind, HAS_WAITERS, UNKNOWN};
 pub use result::ThreadResult;
 pub use samples::Settings;
 pub use tally::Usual;
 pub use timers::WAKING_TIMERS;
 
-use crate::events::{CpuEvents, DEADLINE_PRIORITY, Event, What};
-use account::{Account, Occupants, Phase};
+use crate::events::{CpuEvents, DEADLINE_PRIORITY, Event, Trace, What};
+use account::{Account, Occupants, Phase, Slept};
 use bounds::Bounded;
 use chain::Chain;
 use open::Open;
 use punctual_model::{
-    Censored, ChainRecord, CountedName, NamedTime, OpenActivation, OpenKind, SettingChange, Span, TimeAccount,
+    Censored, ChainRecord, CountedName, InterruptTime, NamedTime, OpenActivation, OpenKind, SettingChange, SleepTime, Span, TimeAccount,
     WatchSample, WatchedThread,
 };
 use std::collections::{BTreeMap, HashMap};
@@ -101,6 +101,8 @@ pub struct WatchedThreads {
     occupants: Occupants,
     /// Whether the occupants of the CPUs come from another trace than the events of the threads.
     occupants_are_given: bool,
+    /// Names of interrupts, where those are traced while the threads run.
+    interrupts: Option<Trace>,
     /// Names of threads.
     pub names: HashMap<i32, String>,
 }
@@ -115,6 +117,7 @@ impl WatchedThreads {
             offsets: Vec::new(),
             occupants: Occupants::default(),
             occupants_are_given: false,
+            interrupts: None,
             names: HashMap::new(),
         }
     }
@@ -134,6 +137,13 @@ impl WatchedThreads {
                 }
             }
         }
+    }
+
+    /// Notes that the interrupts on top of the threads are among the events, and takes their names.
+    pub fn interrupts_are_traced(&mut self, part: &mut Trace) {
+        let known = self.interrupts.get_or_insert_default();
+        known.vectors.clone_from(&part.vectors);
+        known.interrupts.extend(part.interrupts.drain());
     }
 
     /// Names no thread that had a CPU, from the beginning on.
@@ -209,6 +219,13 @@ impl WatchedThreads {
                     self.add(event.pid, event.at_ns);
                 }
                 self.pass(event.pid, cpu, event, finished);
+            }
+            What::Enter(context) | What::Leave(context) => {
+                if let Some(thread) = self.threads.get_mut(&event.pid) {
+                    let (begins, measured) =
+                        (matches!(event.what, What::Enter(_)), (self.settings.since_ns, self.settings.until_ns));
+                    thread.account.interrupt(context, begins, event.at_ns, measured);
+                }
             }
             // The stack of a switch follows it, with the previous thread as current.
             What::Stack(_) => {}
@@ -403,7 +420,7 @@ impl WatchedThreads {
             response_at_least: at_least,
             response_at_most: at_most,
             preempted_by: times(tally.preempted_by.iter().map(|(pid, sum)| (named(*pid), *sum)), MOST_WAKERS),
-            account: Some(accounted(account, self.occupants.has_gaps(), named)),
+            account: Some(self.accounted(&account, wait, named)),
             blocked_in: times(tally.blocked_in.iter().map(sleeping), MOST_CALLS),
             changes: changes.into_iter().filter_map(change).collect(),
             refused: track.refused().cloned().collect(),
@@ -423,6 +440,40 @@ impl WatchedThreads {
             last_end_ns: tally.last_end_ns,
             censored,
             priority: priority.unwrap_or(i32::MAX),
+        }
+    }
+
+    /// The account of a thread that waits in `wait`; `named` names the others.
+    fn accounted(&self, account: &Account, wait: Option<Call>, named: impl Fn(i32) -> String) -> TimeAccount {
+        let culprit = |(culprit, sum): (&(i32, i32), &Sum)| match *culprit {
+            (0, _) => ("idle".to_owned(), *sum),
+            (pid, USUAL_PRIORITY) => (named(pid), *sum),
+            (pid, priority) => (format!("{} ({})", named(pid), priority_text(priority)), *sum),
+        };
+        let has_gaps = self.occupants.has_gaps();
+        let interrupts = self.interrupts.as_ref().map(|names| {
+            let by = account.interrupts.iter().map(|(context, sum)| (names.owner_name(Some(*context), 0), *sum));
+            InterruptTime { total: Span(account.interrupted), by: times(by, MOST_WAKERS) }
+        });
+        let Slept { on_purpose, for_locks, for_memory, uninterruptible, stopped, for_others, unknown } =
+            account.slept(wait);
+        TimeAccount {
+            running: Span(account.running),
+            interrupts,
+            waiting_for_cpu: Span(account.waiting),
+            waited_for: times(account.culprits.iter().filter(|_| !has_gaps).map(culprit), MOST_WAKERS),
+            asleep: Span(account.asleep),
+            asleep_for: Some(SleepTime {
+                on_purpose: Span(on_purpose),
+                locks: Span(for_locks),
+                locks_of: times(account.locks.iter().map(|(pid, sum)| (named(*pid), *sum)), MOST_WAKERS),
+                memory: Span(for_memory),
+                uninterruptible: Span(uninterruptible),
+                stopped: Span(stopped),
+                others: Span(for_others),
+                unknown: Span(unknown),
+            }),
+            unknown: Some(Span(account.unknown)),
         }
     }
 }
@@ -453,22 +504,6 @@ fn doing(doing: Doing, named: impl Fn(i32) -> String) -> String {
 
 /// Priority of normal threads, nice 0, as the kernel counts.
 const USUAL_PRIORITY: i32 = 120;
-
-/// The account of a thread; `named` names those that it waited for, unless switches are missing.
-fn accounted(account: Account, has_gaps: bool, named: impl Fn(i32) -> String) -> TimeAccount {
-    let culprit = |(culprit, sum): (&(i32, i32), &Sum)| match *culprit {
-        (0, _) => ("idle".to_owned(), *sum),
-        (pid, USUAL_PRIORITY) => (named(pid), *sum),
-        (pid, priority) => (format!("{} ({})", named(pid), priority_text(priority)), *sum),
-    };
-    TimeAccount {
-        running: Span(account.running),
-        waiting_for_cpu: Span(account.waiting),
-        asleep: Span(account.asleep),
-        unknown: Some(Span(account.unknown)),
-        waited_for: times(account.culprits.iter().filter(|_| !has_gaps).map(culprit), MOST_WAKERS),
-    }
-}
 
 /// Sums by name, most time first.
 fn times(sums: impl Iterator<Item = (String, Sum)>, most: usize) -> Vec<NamedTime> {

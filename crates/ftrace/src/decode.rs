@@ -173,6 +173,12 @@ impl Decoder {
         self.kinds.iter().flatten().any(|kind| matches!(kind, Kind::PageFault))
     }
 
+    /// Whether interrupts and softirqs are among the events.
+    pub fn sees_interrupts(&self) -> bool {
+        let sees = |is_it: fn(&Kind) -> bool| self.kinds.iter().flatten().any(is_it);
+        sees(|kind| matches!(kind, Kind::InterruptEntry { .. })) && sees(|kind| matches!(kind, Kind::SoftirqEntry { .. }))
+    }
+
     fn kind(&mut self, path: &str, format: &Format) -> Option<Kind> {
         let field = |name: &str| format.field(name);
         let (system, event) = path.split_once('/')?;

@@ -76,15 +76,16 @@ pub(super) fn forget_before(trace: &mut Trace, since_ns: u64) {
     }
 }
 
-/// Adds the events of watched threads on a CPU to the trace of the surroundings. Both have the switches and the changes
-/// of priorities.
+/// Adds the events of watched threads on a CPU to the trace of the surroundings. Both have the switches, the changes of
+/// priorities and the interrupts.
 fn add(trace: &mut Trace, cpu: usize, own: &[Event]) {
     let Some(events) = trace.cpus.get_mut(cpu) else { return };
     // Not before the surroundings begin: nothing else is known of that time.
     let Some(first_ns) = events.events.first().map(|first| first.at_ns) else { return };
-    let is_new =
-        |event: &&Event| event.at_ns >= first_ns && !matches!(event.what, What::Switch { .. } | What::Inherit { .. });
-    events.events.extend(own.iter().filter(is_new));
+    let is_known = |what: What| {
+        matches!(what, What::Switch { .. } | What::Inherit { .. } | What::Enter(_) | What::Leave(_))
+    };
+    events.events.extend(own.iter().filter(|event| event.at_ns >= first_ns && !is_known(event.what)));
     events.events.sort_by_key(|event| event.at_ns);
 }
 

@@ -18,10 +18,10 @@ pub use progress::{Bin, LoadProgress, Measured, Progress, Spike, ThreadProgress}
 pub use record::{
     Achieved, AllBatches, AnswerParts, Censored, ChainRecord, ChainStage, ClockStep, CobaltRecord, CostRecord,
     CountedName, Ended, Episode, Episodes, FoundPeriod, GuestThread, HostSideRecord, InstrumentRecord,
-    InstrumentThread, LabRecord, Ledger, LoadFailure, LoadRecord, LoadSecond, MachineSecond, NamedTime, OnSpikeRecord,
+    InstrumentThread, InterruptTime, LabRecord, Ledger, LoadFailure, LoadRecord, LoadSecond, MachineSecond, NamedTime, OnSpikeRecord,
     OpenActivation, OpenKind, OperationRecord, OsnoiseRecord, OtherThread, OwnExchange, PreparedSetting, ProgramRecord,
     RECORD_FORMAT, Record, RefusedPolicy, Releases, ResponseRecord, RuntimeRecord, Second, SettingChange,
-    SkippedOperation, SwitchReason, TargetRecord, ThreadRecord, ThreadState, TimeAccount, TimerlatRecord,
+    SkippedOperation, SleepTime, SwitchReason, TargetRecord, ThreadRecord, ThreadState, TimeAccount, TimerlatRecord,
     TracersRecord, Usage, WatchRecord, WatchedThread, Worst,
 };
 pub use run::{Entry, Failed, Header, Planned, RUN_FORMAT, Recovered, Recovery, Skipped};

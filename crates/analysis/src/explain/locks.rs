@@ -6,14 +6,9 @@ use super::locate::last_between;
 use super::sleep::Sleep;
 use super::thread_state::{self, ThreadState};
 use super::timeline;
-use crate::watch::{Block, Call};
+use crate::watch::{Block, CONTENDED, Call, HAS_WAITERS};
 use punctual_model::Cause;
 use std::collections::BTreeMap;
-
-/// Value of a futex that is a lock for which others wait, as in glibc, and the bit for that in one that names its owner
-/// (futex(2), `FUTEX_WAITERS`). What waits for numbers, like a barrier, has others.
-const CONTENDED: u64 = 2;
-const HAS_WAITERS: u64 = 0x8000_0000;
 
 /// A call of futex(2).
 #[derive(Debug, Clone, Copy)]

@@ -19,6 +19,8 @@ pub(super) struct FirstReading<'a> {
     pub(super) threads: WatchedThreads,
     sleeps: Option<UnseenCalls>,
     pub(super) seen: Seen,
+    /// Whether it has softirqs, and interrupts.
+    has_contexts: [bool; 2],
     pub(super) events: u64,
     pub(super) gaps: u64,
     /// Time up to which events have been passed on, and the last of them, ns.
@@ -52,6 +54,7 @@ impl<'a> FirstReading<'a> {
             threads,
             sleeps: (!has_calls).then(UnseenCalls::default),
             seen: Seen::default(),
+            has_contexts: [false; 2],
             events: 0,
             gaps: 0,
             settled_ns: 0,
@@ -124,11 +127,17 @@ impl<'a> FirstReading<'a> {
             self.events += events.events.len() as u64;
             for event in events.events.drain(..) {
                 self.seen.note(event);
+                if let What::Enter(context) = event.what {
+                    self.has_contexts[usize::from(context.is_hard())] = true;
+                }
                 let is_of_threads = match event.what {
                     What::Switch { .. } | What::Waking { .. } | What::Exit => true,
-                    What::SysEnter { .. } | What::SysExit { .. } | What::TimerStart { .. } | What::PageFault => {
-                        self.meant.get(&event.pid) != Some(&false)
-                    }
+                    What::SysEnter { .. }
+                    | What::SysExit { .. }
+                    | What::TimerStart { .. }
+                    | What::PageFault
+                    | What::Enter(_)
+                    | What::Leave(_) => event.pid > 0 && self.meant.get(&event.pid) != Some(&false),
                     _ => false,
                 };
                 // Times that go back are those of damaged pages.
@@ -136,6 +145,9 @@ impl<'a> FirstReading<'a> {
                     self.pending.push((cpu, event));
                 }
             }
+        }
+        if self.has_contexts == [true; 2] {
+            self.threads.interrupts_are_traced(part);
         }
         part.stacks.clear();
         part.interrupts.clear();

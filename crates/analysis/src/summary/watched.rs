@@ -5,8 +5,8 @@ use crate::stats::levels::Quantiles;
 use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
 use punctual_model::{
-    ChainRecord, ChainStage, CountedName, FoundPeriod, Histogram, NamedTime, OpenActivation, OpenKind, Order,
-    OtherThread, Policy, RefusedPolicy, Releases, SettingChange, Slice, Span, ThreadRecord, TimeAccount, WatchRecord,
+    ChainRecord, ChainStage, CountedName, FoundPeriod, Histogram, InterruptTime, NamedTime, OpenActivation, OpenKind, Order,
+    OtherThread, Policy, RefusedPolicy, Releases, SettingChange, SleepTime, Slice, Span, ThreadRecord, TimeAccount, WatchRecord,
     WatchedThread,
 };
 use serde::Serialize;
@@ -331,13 +331,32 @@ fn thread(all: &[Watched<'_>], is_sampled: bool, confidence: f64) -> Option<Watc
 }
 
 /// The accounts of several blocks as one.
-fn account<'a>(all: impl Iterator<Item = Option<&'a TimeAccount>>) -> Option<TimeAccount> {
+pub(crate) fn account<'a>(all: impl Iterator<Item = Option<&'a TimeAccount>>) -> Option<TimeAccount> {
     let all: Vec<&TimeAccount> = all.collect::<Option<_>>()?;
     let sum = |of: fn(&TimeAccount) -> Span| Span(all.iter().map(|one| of(one).ns()).sum());
+    let interrupts: Option<Vec<&InterruptTime>> = all.iter().map(|one| one.interrupts.as_ref()).collect();
+    let asleep: Option<Vec<&SleepTime>> = all.iter().map(|one| one.asleep_for.as_ref()).collect();
     Some(TimeAccount {
         running: sum(|one| one.running),
+        interrupts: interrupts.map(|all| InterruptTime {
+            total: Span(all.iter().map(|one| one.total.ns()).sum()),
+            by: times(all.iter().flat_map(|one| &one.by)),
+        }),
         waiting_for_cpu: sum(|one| one.waiting_for_cpu),
         asleep: sum(|one| one.asleep),
+        asleep_for: asleep.map(|all| {
+            let sum = |of: fn(&SleepTime) -> Span| Span(all.iter().map(|one| of(one).ns()).sum());
+            SleepTime {
+                on_purpose: sum(|one| one.on_purpose),
+                locks: sum(|one| one.locks),
+                locks_of: times(all.iter().flat_map(|one| &one.locks_of)),
+                memory: sum(|one| one.memory),
+                uninterruptible: sum(|one| one.uninterruptible),
+                stopped: sum(|one| one.stopped),
+                others: sum(|one| one.others),
+                unknown: sum(|one| one.unknown),
+            }
+        }),
         unknown: all.iter().map(|one| one.unknown.map(Span::ns)).sum::<Option<u64>>().map(Span),
         waited_for: times(all.iter().flat_map(|one| &one.waited_for)),
     })

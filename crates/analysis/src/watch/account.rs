@@ -1,7 +1,10 @@
 //! The account of a thread's time: running, waiting for a CPU by the threads that had it, asleep.
 
+use super::calls::{Call, CallKind};
 use super::tally::Sum;
-use std::collections::{BTreeMap, VecDeque};
+use crate::events::Context;
+use std::collections::{BTreeMap, HashMap, VecDeque};
+use std::hash::Hash;
 
 /// Slices of a CPU that are kept, 24 bytes each: a longer wait is named in part.
 const MOST_SLICES: usize = 1 << 14;
@@ -9,6 +12,9 @@ const MOST_SLICES: usize = 1 << 14;
 const MOST_CPUS: usize = 4096;
 /// Threads with an own sum: those with the least are forgotten when there are more, half of them at once.
 const MOST_CULPRITS: usize = 512;
+/// Interrupts and kinds of sleeps with an own sum, and interrupts within each other.
+const MOST_NAMES: usize = 256;
+const MOST_NESTED: usize = 16;
 
 /// A thread that had a CPU: its ID, 0 for idle, and its priority as the kernel counts.
 pub(super) type Culprit = (i32, i32);
@@ -92,8 +98,38 @@ pub(super) enum Phase {
     Unknown,
     Running,
     Waiting,
-    Asleep,
+    Asleep(Sleep),
     Ended,
+}
+
+/// A kind of sleep.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub(super) struct Sleep {
+    /// The system call; `None`: outside of all.
+    pub(super) call: Option<Call>,
+    pub(super) is_fault: bool,
+    pub(super) is_uninterruptible: bool,
+    pub(super) is_stopped: bool,
+}
+
+/// What a thread slept for, ns.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub(super) struct Slept {
+    pub(super) on_purpose: u64,
+    pub(super) for_locks: u64,
+    pub(super) for_memory: u64,
+    pub(super) uninterruptible: u64,
+    pub(super) stopped: u64,
+    pub(super) for_others: u64,
+    pub(super) unknown: u64,
+}
+
+/// An interrupt that is handled.
+#[derive(Debug, Clone, Copy)]
+struct Handled {
+    context: Context,
+    /// Its time so far without those within it, ns.
+    own_ns: u64,
 }
 
 /// Where the time of one thread went, ns.
@@ -109,6 +145,22 @@ pub(super) struct Account {
     pub(super) asleep: u64,
     pub(super) unknown: u64,
     pub(super) culprits: BTreeMap<Culprit, Sum>,
+    /// Part of the running: interrupts that were handled meanwhile.
+    pub(super) interrupted: u64,
+    pub(super) interrupts: HashMap<Context, Sum>,
+    /// Those that are handled, the innermost last, and the time up to which they are counted, ns.
+    handled: Vec<Handled>,
+    counted_ns: u64,
+    asleep_in: HashMap<Sleep, u64>,
+    for_locks: u64,
+    /// Part of the sleep: by the thread that released the lock.
+    pub(super) locks: HashMap<i32, Sum>,
+}
+
+/// The sum of a key, if there is room for it.
+fn slot<K: Eq + Hash, V: Default>(sums: &mut HashMap<K, V>, key: K) -> Option<&mut V> {
+    let has_room = sums.len() < MOST_NAMES || sums.contains_key(&key);
+    has_room.then(|| sums.entry(key).or_default())
 }
 
 impl Account {
@@ -127,8 +179,16 @@ impl Account {
         match self.phase {
             Phase::Ended => {}
             Phase::Unknown => self.unknown += length,
-            Phase::Running => self.running += length,
-            Phase::Asleep => self.asleep += length,
+            Phase::Running => {
+                self.running += length;
+                self.count_interrupts(at, measured);
+                // An interrupt ends before a switch; a softirq in the context of a thread may be preempted.
+                self.handled.retain(|handled| !handled.context.is_hard());
+            }
+            Phase::Asleep(sleep) => {
+                self.asleep += length;
+                slot(&mut self.asleep_in, sleep).into_iter().for_each(|sum| *sum += length);
+            }
             Phase::Waiting => {
                 self.waiting += length;
                 for (culprit, length) in occupants.between(self.queue.unwrap_or(cpu), from, to) {
@@ -143,7 +203,66 @@ impl Account {
             self.culprits.retain(|_, sum| sum.total_ns > median);
         }
         self.queue = Some(cpu).filter(|_| self.phase == Phase::Running);
-        (self.phase, self.since) = (phase, at);
+        (self.phase, self.since, self.counted_ns) = (phase, at, at);
+    }
+
+    /// Takes the beginning or the end of an interrupt or softirq while the thread is current.
+    pub(super) fn interrupt(&mut self, context: Context, begins: bool, at: u64, measured: (u64, u64)) {
+        if self.phase != Phase::Running {
+            return;
+        }
+        self.count_interrupts(at, measured);
+        if begins {
+            if self.handled.len() >= MOST_NESTED {
+                self.handled.clear();
+            }
+            self.handled.push(Handled { context, own_ns: 0 });
+        } else if let Some(index) = self.handled.iter().rposition(|handled| handled.context == context) {
+            for Handled { context, own_ns } in self.handled.drain(index..) {
+                slot(&mut self.interrupts, context).into_iter().for_each(|sum| sum.add(own_ns));
+            }
+        }
+    }
+
+    /// Counts the time of the interrupt that is handled, up to `at`, ns.
+    fn count_interrupts(&mut self, at: u64, measured: (u64, u64)) {
+        let from = std::mem::replace(&mut self.counted_ns, at).max(measured.0);
+        let length = at.min(measured.1).saturating_sub(from);
+        if let Some(handled) = self.handled.last_mut() {
+            handled.own_ns += length;
+            self.interrupted += length;
+        }
+    }
+
+    /// Takes a sleep for a lock that this thread released. It is one of those so far.
+    pub(super) fn locked(&mut self, holder: i32, from: u64, to: u64, measured: (u64, u64)) {
+        let length = to.min(measured.1).saturating_sub(from.max(measured.0));
+        if length > 0 {
+            self.for_locks += length;
+            slot(&mut self.locks, holder).into_iter().for_each(|sum| sum.add(length));
+        }
+    }
+
+    /// What a thread slept for that waits for its activations in `wait`: exactly the time that it was asleep.
+    pub(super) fn slept(&self, wait: Option<Call>) -> Slept {
+        let mut slept = Slept::default();
+        for (sleep, length) in &self.asleep_in {
+            let kind = sleep.call.map(Call::kind);
+            let sum = match () {
+                () if sleep.is_stopped => &mut slept.stopped,
+                () if sleep.call.is_some() && sleep.call == wait => &mut slept.on_purpose,
+                () if kind == Some(CallKind::Sleep) => &mut slept.on_purpose,
+                () if sleep.is_fault || kind == Some(CallKind::Memory) => &mut slept.for_memory,
+                () if sleep.is_uninterruptible || kind == Some(CallKind::Storage) => &mut slept.uninterruptible,
+                () if wait.is_some() && sleep.call.is_some_and(|call| !call.is_unknown()) => &mut slept.for_others,
+                () => &mut slept.unknown,
+            };
+            *sum += length;
+        }
+        slept.for_locks = self.for_locks.min(slept.for_others);
+        slept.for_others -= slept.for_locks;
+        slept.unknown += self.asleep - self.asleep_in.values().sum::<u64>();
+        slept
     }
 
     /// Forgets the present phase, because events were lost.
@@ -151,6 +270,7 @@ impl Account {
         if self.phase != Phase::Ended {
             self.phase = Phase::Unknown;
         }
+        self.handled.clear();
     }
 }
 
@@ -161,6 +281,7 @@ mod tests {
     const A: Culprit = (5, 120);
     const B: Culprit = (6, 100);
     const IDLE: Culprit = (0, 120);
+    const ASLEEP: Phase = Phase::Asleep(Sleep { call: None, is_fault: false, is_uninterruptible: false, is_stopped: false });
 
     fn switch(occupants: &mut Occupants, cpu: u32, at: u64, prev: i32, next: Culprit) {
         occupants.leave(cpu, prev);
@@ -187,7 +308,7 @@ mod tests {
         account.take(Phase::Running, 0, 200, &occupants, all);
         assert_eq!((account.running, account.waiting, sums(&account)), (50, 50, vec![(A, 1, 20), (B, 1, 30)]));
         // Woken on CPU 1, which B has since before.
-        account.take(Phase::Asleep, 0, 210, &occupants, all);
+        account.take(ASLEEP, 0, 210, &occupants, all);
         account.take(Phase::Waiting, 0, 300, &occupants, all);
         account.take(Phase::Running, 1, 340, &occupants, all);
         assert_eq!((account.asleep, account.waiting, sums(&account)), (90, 90, vec![(A, 1, 20), (B, 2, 70)]));
@@ -205,7 +326,7 @@ mod tests {
         account.take(Phase::Waiting, 0, 1_500, &occupants, measured);
         // The switches before are not known, so this wait has no culprit.
         account.take(Phase::Running, 0, 1_600, &occupants, measured);
-        account.take(Phase::Asleep, 0, 2_500, &occupants, measured);
+        account.take(ASLEEP, 0, 2_500, &occupants, measured);
         account.take(Phase::Waiting, 0, 2_600, &occupants, measured);
         assert_eq!((account.running, account.waiting, account.asleep), (400, 200, 0));
         assert_eq!(account.unknown, 400, "from the waiting that was lost to the next event");
@@ -235,5 +356,75 @@ mod tests {
         account.take(Phase::Waiting, 0, 0, &occupants, (0, u64::MAX));
         account.take(Phase::Running, 0, 20_000, &occupants, (0, u64::MAX));
         assert_eq!((account.waiting, account.culprits.len(), occupants.cpus[0].len()), (20_000, 0, MOST_SLICES));
+    }
+
+    #[test]
+    fn interrupts_are_counted_without_those_within_them() {
+        let (mut account, none, all) = (Account::default(), Occupants::default(), (1_000, 2_000));
+        let (tick, disk, net) = (Context::Vector(0), Context::Interrupt(36), Context::Softirq(3));
+        account.take(Phase::Running, 0, 900, &none, all);
+        for (context, begins, at) in [
+            (tick, true, 980),
+            (tick, false, 1_020),
+            (net, true, 1_100),
+            (disk, true, 1_130),
+            (disk, false, 1_140),
+            (net, false, 1_200),
+            (net, false, 1_300),
+            (net, true, 1_400),
+        ] {
+            account.interrupt(context, begins, at, all);
+        }
+        // The softirq is preempted, and goes on.
+        account.take(Phase::Waiting, 0, 1_450, &none, all);
+        account.interrupt(disk, true, 1_460, all);
+        account.take(Phase::Running, 0, 1_500, &none, all);
+        account.interrupt(net, false, 1_510, all);
+        account.interrupt(disk, true, 1_990, all);
+        account.take(Phase::Waiting, 0, 2_010, &none, all);
+        let sum = |context| account.interrupts.get(&context).map(|sum| (sum.n, sum.total_ns, sum.longest_ns));
+        assert_eq!((sum(tick), sum(disk)), (Some((1, 20, 20)), Some((1, 10, 10))));
+        assert_eq!(sum(net), Some((2, 90 + 60, 90)));
+        assert_eq!((account.running, account.interrupted), (950, 20 + 100 + 60 + 10));
+    }
+
+    #[test]
+    fn all_of_the_sleep_is_divided() {
+        use crate::watch::script::{call, until_instant};
+        use syscalls::Sysno;
+        let (mut account, none, all) = (Account::default(), Occupants::default(), (0, u64::MAX));
+        let plain = |call| Sleep { call, ..Sleep::default() };
+        let futex = plain(Some(call(Sysno::futex, [7, 128, 2])));
+        let sleeps = [
+            (plain(Some(until_instant())), 1),
+            (plain(Some(call(Sysno::clock_nanosleep, [1, 0, 0]))), 10),
+            (futex, 100),
+            (plain(Some(call(Sysno::read, [5, 0, 0]))), 1_000),
+            (Sleep { is_uninterruptible: true, ..plain(Some(call(Sysno::write, [5, 0, 0]))) }, 10_000),
+            (Sleep { is_fault: true, is_uninterruptible: true, ..plain(None) }, 100_000),
+            (Sleep { is_stopped: true, ..futex }, 1_000_000),
+            (plain(None), 10_000_000),
+        ];
+        let mut at = 0;
+        for (sleep, length) in sleeps {
+            account.take(Phase::Asleep(sleep), 0, at, &none, all);
+            if sleep == futex {
+                account.locked(9, at, at + 70, all);
+            }
+            at += length;
+        }
+        account.take(Phase::Ended, 0, at, &none, all);
+        let known = Slept {
+            on_purpose: 11,
+            for_locks: 70,
+            for_memory: 100_000,
+            uninterruptible: 10_000,
+            stopped: 1_000_000,
+            for_others: 1_030,
+            unknown: 10_000_000,
+        };
+        assert_eq!((account.slept(Some(until_instant())), account.asleep), (known, at));
+        let not_chosen = account.slept(None);
+        assert_eq!((not_chosen.on_purpose, not_chosen.unknown, not_chosen.for_others), (11, 10_001_100, 0));
     }
 }

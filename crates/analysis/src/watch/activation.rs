@@ -40,6 +40,10 @@ pub struct Block {
     /// Whether it may have been the wait for another activation: in a poll, or in a futex that the thread did not
     /// release afterwards, as it does with a lock.
     pub may_be_wait: bool,
+    /// Whether it was for a lock that `waker` released: the thread waited with the value of a lock that others wait
+    /// for, and released it afterwards, or the call is one for locks.
+    #[serde(default)]
+    pub is_lock: bool,
 }
 
 /// Time of a thread that ran instead.
@@ -130,25 +134,38 @@ impl Activation {
 /// Most releases of one activation that are kept.
 const MOST: usize = 256;
 
-/// The futexes that a thread released in one activation, by address, and when, ns.
+/// The futexes of one activation, by address: those that the thread waited for as for a lock, and those that it
+/// released, and when, ns.
 #[derive(Debug, Default)]
-pub(super) struct Released(Vec<(u64, u64)>);
+pub(super) struct Futexes {
+    contended: Vec<u64>,
+    released: Vec<(u64, u64)>,
+}
 
-impl Released {
-    /// Takes a call with this first argument.
-    pub(super) fn take(&mut self, call: Call, first: u64, at_ns: u64) {
-        if call.wakes_futex() && self.0.len() < MOST {
-            self.0.push((first, at_ns));
+impl Futexes {
+    /// Takes a call with these arguments.
+    pub(super) fn take(&mut self, call: Call, [first, _, value]: [u64; 3], at_ns: u64) {
+        if call.wakes_futex() && self.released.len() < MOST {
+            self.released.push((first, at_ns));
+        } else if call.waits_for_lock(value) && self.contended.len() < MOST {
+            self.contended.push(first);
         }
     }
 
     /// Marks the sleeps that may have been waits for another activation. A thread that has slept for a lock releases it
-    /// afterwards, and wakes the others that sleep for it.
-    pub(super) fn mark(&self, blocks: &mut [Block]) {
-        for block in blocks {
-            let is_lock = self.0.iter().any(|(futex, at_ns)| *futex == block.futex && *at_ns >= block.to_ns);
+    /// afterwards, and wakes the others that sleep for it. Later sleeps than `most` are part of the last one.
+    pub(super) fn mark(&self, blocks: &mut [Block], most: usize) {
+        for (index, block) in blocks.iter_mut().enumerate() {
+            let is_lock = self.released.iter().any(|(futex, at_ns)| *futex == block.futex && *at_ns >= block.to_ns);
             let may_be = |call: Call| call.polls() || call.kind() == CallKind::Futex && !is_lock;
             block.may_be_wait = block.call.is_some_and(may_be);
+            let is_of = |call: Call| match call.kind() {
+                CallKind::PiLock => true,
+                CallKind::Futex => is_lock && self.contended.contains(&block.futex),
+                _ => false,
+            };
+            let is_single = index + 1 < most && !block.is_stopped && block.waker.is_some();
+            block.is_lock = is_single && block.call.is_some_and(is_of);
         }
     }
 }

@@ -45,6 +45,10 @@ const ABSOLUTE: u64 = 1;
 /// Operations of futex(2), without its flags.
 const OPERATION: u64 = 0x7f;
 const WAIT: u64 = 0;
+/// Value of a futex that is a lock for which others wait, as in glibc, and the bit for that in one that names its owner
+/// (futex(2), `FUTEX_WAITERS`). What waits for numbers, like a barrier, has others.
+pub(crate) const CONTENDED: u64 = 2;
+pub(crate) const HAS_WAITERS: u64 = 0x8000_0000;
 const WAIT_BITSET: u64 = 9;
 const LOCK_PI: [u64; 2] = [6, 13];
 /// `FUTEX_WAKE`, `FUTEX_WAKE_OP`, `FUTEX_UNLOCK_PI`, `FUTEX_WAKE_BITSET`.
@@ -109,6 +113,12 @@ impl Call {
     /// Whether it wakes threads that sleep in the futex that is its first argument.
     pub(crate) fn wakes_futex(self) -> bool {
         WAKE.contains(&self.detail) && self.is_futex()
+    }
+
+    /// Whether it waits in a futex with a value that a lock has for which others wait, too.
+    pub(crate) fn waits_for_lock(self, value: u64) -> bool {
+        let value = value & 0xffff_ffff;
+        (value == CONTENDED || value & HAS_WAITERS != 0) && self.detail == WAIT && self.is_futex()
     }
 
     /// Whether it is one of futex(2).

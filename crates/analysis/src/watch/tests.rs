@@ -1,7 +1,8 @@
 //! Tests of what is known of a thread besides its activations.
 
-use super::script::{ME, Script};
+use super::script::{ME, OTHER, Script};
 use super::*;
+use crate::events::{Context, flags};
 use punctual_model::RefusedPolicy;
 use syscalls::Sysno;
 
@@ -31,6 +32,44 @@ fn a_change_of_the_priority_has_its_instant_and_a_raise_at_the_beginning_is_none
     let demoted = turns(raised.priority(ME, 125), 12..14);
     let change = SettingChange { at: Span(3 * SECOND_NS), from: "priority 50".to_owned(), to: "nice 5".to_owned() };
     assert_eq!(watched(&demoted).changes, [change]);
+}
+
+#[test]
+fn the_account_divides_all_activations_and_knows_the_locks_from_the_first_one_on() {
+    const N: u64 = 100;
+    // 100 us for a lock that another thread releases, 30 us on the CPU, and 10 us of an interrupt.
+    let turn = |script: Script, cycle: u64| {
+        let due_ns = cycle * Script::PERIOD_NS;
+        let asleep = script.runs_at(due_ns).enter(due_ns + 10_000, Sysno::futex, [7, 128, 2]).sleep(due_ns + 11_000, 0);
+        let woken = asleep.woken_by(1, due_ns + 111_000).switch(due_ns + 113_000, ME, 0);
+        let locked = woken.exit(due_ns + 114_000, Sysno::futex, 0);
+        let unlocked =
+            locked.enter(due_ns + 115_000, Sysno::futex, [7, 129, 1]).exit(due_ns + 116_000, Sysno::futex, 0);
+        let tick = Context::Vector(0);
+        let interrupted = unlocked.on(0, due_ns + 120_000, flags::HARDIRQ, What::Enter(tick));
+        let back = interrupted.on(0, due_ns + 130_000, flags::HARDIRQ, What::Leave(tick));
+        back.waits_until(due_ns + 140_000, due_ns + Script::PERIOD_NS)
+    };
+    let begin = Script::new().switch_on(1, 50_000, OTHER, 0).waits_until(100_000, Script::PERIOD_NS);
+    let mut script = (1..=N).fold(begin, turn);
+    let until_ns = (N + 1) * Script::PERIOD_NS;
+    let mut threads = WatchedThreads::new(Settings { until_ns, ..Settings::default() }, &[]);
+    threads.names.clone_from(&script.trace.names);
+    threads.interrupts_are_traced(&mut script.trace);
+    threads.take(&script.events());
+    threads.undecided().into_iter().for_each(|pid| drop(threads.settle(pid)));
+    let account = threads.finish(until_ns, |_| true, |_| false).0.remove(0).thread.account.unwrap();
+    let one = |name: &str, each: u64| {
+        vec![NamedTime { name: name.to_owned(), n: N, total: Span(N * each), longest: Span(each) }]
+    };
+    assert_eq!(account.total(), Span(until_ns - 100_000));
+    let interrupts = InterruptTime { total: Span(N * 10_000), by: one("interrupt local_timer", 10_000) };
+    assert_eq!((account.interrupts, account.unknown), (Some(interrupts), Some(Span(0))));
+    let ran_each = 7_000 + 29_000;
+    assert_eq!((account.running, account.waiting_for_cpu), (Span(2_000 + N * ran_each), Span(N * (2_000 + 2_000))));
+    let asleep = account.asleep_for.unwrap();
+    assert_eq!((asleep.locks, asleep.locks_of), (Span(N * 100_000), one("logger", 100_000)));
+    assert_eq!(asleep.on_purpose, Span(account.asleep.ns() - N * 100_000));
 }
 
 #[test]

@@ -55,7 +55,7 @@ impl Thread {
     /// What it does, for the account of its time. Its last event is the switch after its end.
     pub(super) fn phase(&self) -> Phase {
         match self.track.phase() {
-            Phase::Asleep if self.ended_ns.is_some() => Phase::Ended,
+            Phase::Asleep(_) if self.ended_ns.is_some() => Phase::Ended,
             phase => phase,
         }
     }
@@ -128,6 +128,10 @@ impl Thread {
         let Some(Completed::Activation(one)) = self.track.take(cpu, event, offsets) else { return None };
         if one.release_ns < settings.until_ns {
             self.rhythm.take(&one);
+        }
+        for block in one.blocks.iter().filter(|block| block.is_lock) {
+            let measured = (settings.since_ns, settings.until_ns);
+            self.account.locked(block.waker.unwrap_or(0), block.from_ns, block.to_ns, measured);
         }
         let behind = self.behind.take(&one);
         if let (Some(before), Some(since)) = (self.began_with, one.priority)

@@ -1,7 +1,7 @@
 //! State of one watched thread, event by event, and the activations that follow from it.
 
-use super::account::Phase;
-use super::activation::{Activation, Block, Hop, Release, Released, Wait};
+use super::account::{Phase, Sleep};
+use super::activation::{Activation, Block, Futexes, Hop, Release, Wait};
 use super::calls::{Call, CallKind};
 use super::timers::{Due, Timers};
 use crate::events::{Event, What, flags, state};
@@ -135,8 +135,8 @@ pub(super) struct Track {
     yields: bool,
     /// Policies that the kernel refused.
     refused: BTreeSet<RefusedPolicy>,
-    /// The futexes that it released in the open activation.
-    released: Released,
+    /// The futexes of the open activation.
+    futexes: Futexes,
 }
 
 impl Track {
@@ -220,7 +220,11 @@ impl Track {
             State::Unknown => Phase::Unknown,
             State::Running => Phase::Running,
             State::Ready { .. } => Phase::Waiting,
-            State::Asleep { .. } => Phase::Asleep,
+            State::Asleep { is_uninterruptible, is_stopped, .. } => {
+                let of = |current: Current| if current.is_wait { self.wait } else { Some(current.call) };
+                let call = self.current.and_then(of);
+                Phase::Asleep(Sleep { call, is_fault: self.in_fault, is_uninterruptible, is_stopped })
+            }
         }
     }
 
@@ -263,7 +267,7 @@ impl Track {
                 self.waking(at, event.pid, in_interrupt);
                 None
             }
-            What::SysEnter { number, arguments } if is_own => self.enter(at, Call::of(number, arguments), arguments[0]),
+            What::SysEnter { number, arguments } if is_own => self.enter(at, Call::of(number, arguments), arguments),
             What::SysExit { result, .. } if is_own => self.exit(cpu, at, result, offsets),
             What::TimerStart { timer, soft_ns, .. } if is_own => {
                 self.timers.start(timer, at, soft_ns);
@@ -345,6 +349,7 @@ impl Track {
             waker: Some(by).filter(|_| !in_interrupt),
             futex: self.current.filter(|current| current.call.is_futex()).map_or(0, |current| current.first),
             may_be_wait: false,
+            is_lock: false,
         };
         if let Some(open) = &mut self.open {
             let is_full = open.blocks.len() >= MOST_PIECES;
@@ -414,10 +419,10 @@ impl Track {
             hops: if matches!(release, Release::Thread(_)) { std::mem::take(&mut self.hops) } else { Vec::new() },
             ..Activation::default()
         });
-        self.released = Released::default();
+        self.futexes = Futexes::default();
     }
 
-    fn enter(&mut self, at: u64, call: Call, first: u64) -> Option<Completed> {
+    fn enter(&mut self, at: u64, call: Call, arguments: [u64; 3]) -> Option<Completed> {
         self.runs(at);
         self.in_fault = false;
         // A wait that a signal interrupted goes on.
@@ -425,9 +430,10 @@ impl Track {
             Some(before) if call.is_restart() => before.is_wait,
             _ => self.wait == Some(call),
         };
+        let first = arguments[0];
         self.current = Some(Current { call, first, at_ns: at, is_wait, slept: false, timer: None, run_ns: 0 });
         self.yields |= call.is_yield();
-        self.released.take(call, first, at);
+        self.futexes.take(call, arguments, at);
         if !is_wait {
             return None;
         }
@@ -436,9 +442,9 @@ impl Track {
 
     /// Ends the activation, if the program has run in it.
     fn complete(&mut self, at: u64) -> Option<Completed> {
-        let released = std::mem::take(&mut self.released);
+        let futexes = std::mem::take(&mut self.futexes);
         let mut open = self.open.take().filter(|open| open.user_ns > 0)?;
-        released.mark(&mut open.blocks);
+        futexes.mark(&mut open.blocks, MOST_PIECES);
         Some(Completed::Activation(Box::new(Activation { end_ns: at, ..open })))
     }
 

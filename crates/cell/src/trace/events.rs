@@ -90,12 +90,12 @@ impl EventSet {
 
     /// Whether the processor's own interrupts belong to it.
     pub(super) fn has_vectors(self) -> bool {
-        matches!(self, EventSet::Explanation | EventSet::Surroundings | EventSet::Everything)
+        !matches!(self, EventSet::Scheduling | EventSet::Switches)
     }
 }
 
 /// The events of what some threads do. Those without which nothing can be told are among [`NEEDED`].
-const ACTIVITY: [EventRequest; 9] = [
+const ACTIVITY: [EventRequest; 13] = [
     all_threads("sched/sched_switch", None),
     all_threads("sched/sched_waking", None),
     all_threads("raw_syscalls/sys_enter", None),
@@ -105,6 +105,10 @@ const ACTIVITY: [EventRequest; 9] = [
     all_threads("sched/sched_pi_setprio", Some("inherited priorities")),
     all_threads("sched/sched_process_exit", Some("the end of threads")),
     all_threads("sched/sched_stat_runtime", None),
+    all_threads("irq/irq_handler_entry", None),
+    all_threads("irq/irq_handler_exit", None),
+    all_threads("irq/softirq_entry", None),
+    all_threads("irq/softirq_exit", None),
 ];
 
 /// The events of the scheduling of some threads, and of the CPUs that they wait for. All are needed.

@@ -269,6 +269,9 @@ impl Reader {
             self.results.events += self.decoder.read(&mut trace, cpu, new).events;
         }
         self.threads.names = std::mem::take(&mut trace.names);
+        if self.decoder.sees_interrupts() {
+            self.threads.interrupts_are_traced(&mut trace);
+        }
         let lost = trace.cpus.iter().filter(|cpu| cpu.is_cut || !cpu.lost_ns.is_empty()).count();
         if lost > 0 {
             self.results.gaps += u64::try_from(lost).unwrap_or(u64::MAX);

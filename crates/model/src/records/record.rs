@@ -27,8 +27,8 @@ pub use machine::MachineSecond;
 pub use response::{AnswerParts, OwnExchange, ResponseRecord, TargetRecord};
 pub use tracers::{OsnoiseRecord, TimerlatRecord, TracersRecord};
 pub use watch::{
-    ChainRecord, ChainStage, CountedName, FoundPeriod, NamedTime, OpenActivation, OpenKind, OtherThread, RefusedPolicy,
-    Releases, SettingChange, ThreadState, TimeAccount, WatchRecord, WatchedThread,
+    ChainRecord, ChainStage, CountedName, FoundPeriod, InterruptTime, NamedTime, OpenActivation, OpenKind, OtherThread, RefusedPolicy,
+    Releases, SettingChange, SleepTime, ThreadState, TimeAccount, WatchRecord, WatchedThread,
 };
 
 /// The version of [`Record`] that this program writes.

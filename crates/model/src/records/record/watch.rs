@@ -268,19 +268,64 @@ pub struct TimeAccount {
     /// Time on a CPU, ns, with the interrupts that were handled meanwhile.
     #[serde(rename = "running_ns")]
     pub running: Span,
+    /// These interrupts; `null` where they were not traced.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub interrupts: Option<InterruptTime>,
     /// Time in which it was to run and did not, ns: `run_delay` of /proc/TID/schedstat.
     #[serde(rename = "waiting_for_cpu_ns")]
     pub waiting_for_cpu: Span,
     /// Time asleep, ns.
     #[serde(rename = "asleep_ns")]
     pub asleep: Span,
+    /// What it slept for; `null` in records of versions that did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub asleep_for: Option<SleepTime>,
     /// Time of which nothing is known, ns: before its first event, and after lost ones; `null` in records of versions
     /// that did not count it.
     #[serde(rename = "unknown_ns", default, skip_serializing_if = "Option::is_none")]
     pub unknown: Option<Span>,
     /// Threads that had the CPU meanwhile, with their priority if it is not nice 0, most time first, up to five;
-    /// `idle`: nothing had it yet. Empty where the trace does not show all switches, as a live one of some threads.
+    /// `idle`: nothing had it yet, or the thread was throttled. Empty where the trace does not show all switches.
     pub waited_for: Vec<NamedTime>,
+}
+
+/// Interrupts and softirqs that were handled while a thread was running.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct InterruptTime {
+    /// Their time, ns.
+    #[serde(rename = "total_ns")]
+    pub total: Span,
+    /// Each without those that interrupted it, most time first, up to five.
+    pub by: Vec<NamedTime>,
+}
+
+/// What a thread slept for. The sum of the times is exactly that of its sleeps.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SleepTime {
+    /// The next activation, and lengths of time that it chose, ns.
+    #[serde(rename = "on_purpose_ns")]
+    pub on_purpose: Span,
+    /// Locks of the program, ns: futexes with the value of a lock that it released afterwards, and locks with priority
+    /// inheritance. Others are among `others_ns`.
+    #[serde(rename = "locks_ns")]
+    pub locks: Span,
+    /// The threads that released these locks, most time first, up to five.
+    pub locks_of: Vec<NamedTime>,
+    /// Page faults, and calls for memory, ns.
+    #[serde(rename = "memory_ns")]
+    pub memory: Span,
+    /// Uninterruptible sleeps in other calls, and calls like `fsync`, ns: disks, and locks of the kernel.
+    #[serde(rename = "uninterruptible_ns")]
+    pub uninterruptible: Span,
+    /// A signal or a debugger that stopped it, ns.
+    #[serde(rename = "stopped_ns")]
+    pub stopped: Span,
+    /// Others within an activation, ns: data, messages and conditions that other threads or devices bring.
+    #[serde(rename = "others_ns")]
+    pub others: Span,
+    /// Nothing that the events tell, ns.
+    #[serde(rename = "unknown_ns")]
+    pub unknown: Span,
 }
 
 impl TimeAccount {
