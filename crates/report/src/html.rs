@@ -112,7 +112,12 @@ fn proof(
         comparison::write(page, compared);
     }
     let are_explained = explained::write(page, runs);
-    topic(page, runs, "watched", watched::of);
+    for (index, run) in runs::own(runs) {
+        if let Some(threads) = watched::of(run.summary) {
+            let accounts = |page: &mut Markup| explained::accounts(page, run.summary);
+            table::section(page, &threads, &format!("watched{index}"), letter(runs, index), accounts);
+        }
+    }
     topic(page, runs, "chain", watched::chains);
     let cells = |page: &mut Markup| {
         pivot::write(page, members, &columns, heat);

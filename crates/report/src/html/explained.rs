@@ -4,11 +4,12 @@ use super::markup::{Markup, Prose, Text};
 use super::table::numbers;
 use super::{Results, runs};
 use crate::sections::explained::{self, stages, unseen};
-use punctual_analysis::Stages;
+use crate::sections::watched::parts;
+use punctual_analysis::{RunSummary, Stages};
 use punctual_analysis::explain::{blame, cause_name, row_of};
 use punctual_analysis::wording::{count, duration, things};
 use punctual_model::{
-    Evidence, ExplainRecord, Explanation, HostLanes, HostPiece, HostState, Order, PhaseLength, Segment,
+    CauseTotal, Evidence, ExplainRecord, Explanation, HostLanes, HostPiece, HostState, Order, PhaseLength, Segment,
 };
 use std::cmp::Reverse;
 use std::fmt::{self, Write};
@@ -28,6 +29,8 @@ const HEIGHT: u32 = 200;
 const CHARACTER: f64 = 18.0;
 /// The least width of a box, so that the shortest is visible.
 const NARROWEST: f64 = 3.0;
+/// The most watched threads of a cell whose time is drawn.
+const BARS: usize = 12;
 /// The most segments listed below a timeline, the longest.
 const LISTED: usize = 8;
 
@@ -99,21 +102,51 @@ fn bar(page: &mut Markup, record: &ExplainRecord) {
     if causes.is_empty() {
         return;
     }
-    let scale = WIDTH / late.ns().max(1) as f64;
     let title = format!("{}, {} in all: share of each cause", things(*n, "spike"), duration(late.ns() as f64));
+    let cause = |total: &CauseTotal| {
+        let open = if total.or.is_some() { " open" } else { "" };
+        (format!("w{}{open}", row_of(total.cause).color), explained::name_of(total), total.total.ns())
+    };
+    shares(page, &title, late.ns(), "cause", causes.iter().map(cause));
+    page.add(format_args!("<li>{}dashed outline: ambiguous evidence</ul></figure>\n", Swatch("w8 open")));
+}
+
+/// Draws the account of each watched thread.
+pub(super) fn accounts(page: &mut Markup, summary: &RunSummary) {
+    for cell in &summary.cells {
+        let threads = cell.watch.iter().flat_map(|watch| watch.threads.iter().take(BARS));
+        for (thread, account) in threads.filter_map(|thread| Some((thread, thread.account.as_ref()?))) {
+            let several = if summary.cells.len() > 1 { format!("{}: ", cell.name) } else { String::new() };
+            let title = format!("{several}time of {}", thread.name);
+            let parts = parts(account).into_iter().filter(|part| part.ns > 0);
+            let shown = parts.map(|part| (part.class(), part.name.to_owned(), part.ns));
+            shares(page, &title, account.total().ns(), "part", shown);
+            page.raw("</ul></figure>\n");
+        }
+    }
+}
+
+/// Draws the shares of a time, ns, each with its class, its name and its length, ns, up to the key, which is not closed
+/// yet. `what` they are is said of those that are too short for it.
+fn shares(
+    page: &mut Markup,
+    title: &str,
+    all_ns: u64,
+    what: &str,
+    parts: impl Iterator<Item = (String, String, u64)>,
+) {
+    let scale = WIDTH / all_ns.max(1) as f64;
     page.add(format_args!(
         "<figure class=\"spike bar\"><figcaption>{title}</figcaption><svg viewBox=\"0 0 1760 {}\" role=img aria-label=\"{title}\">\
          <g transform=\"translate({LEFT})\">",
-        PHASES.0 + OWNERS.1
+        PHASES.0 + OWNERS.1,
+        title = Text(title),
     ));
     let mut at = 0.0;
     let (mut keys, mut left) = (String::new(), 0);
-    for total in causes {
-        let (width, percent) =
-            (total.total.ns() as f64 * scale, total.total.ns() as f64 * 100.0 / late.ns().max(1) as f64);
-        let open = if total.or.is_some() { " open" } else { "" };
-        let class = format!("w{}{open}", row_of(total.cause).color);
-        let words = format!("{} {percent:.0} %", explained::name_of(total));
+    for (class, name, ns) in parts {
+        let (width, percent) = (ns as f64 * scale, ns as f64 * 100.0 / all_ns.max(1) as f64);
+        let words = format!("{name} {percent:.0} %");
         boxed(page, &format!("\"{class}\""), (at, width), (PHASES.0, OWNERS.1), &words, &words);
         at += width;
         if percent >= 0.5 {
@@ -126,9 +159,8 @@ fn bar(page: &mut Markup, record: &ExplainRecord) {
     page.raw("</g></svg><ul class=key>");
     page.raw(&keys);
     if left > 0 {
-        page.add(format_args!("<li>{} of less than 0.5 %", things(left, "cause")));
+        page.add(format_args!("<li>{} of less than 0.5 %", things(left, what)));
     }
-    page.add(format_args!("<li>{}dashed outline: ambiguous evidence</ul></figure>\n", Swatch("w8 open")));
 }
 
 /// A small box of a class, before a name in a key.

@@ -7,7 +7,8 @@ use punctual_analysis::wording::{count, duration, things};
 use punctual_analysis::{
     CellSummary, ChainSummary, RunSummary, StageSummary, WatchSpread, WatchSummary, WatchedSummary,
 };
-use punctual_model::{Level, NamedTime, OtherThread, Releases, ThreadState, TimeAccount};
+use punctual_model::{Level, NamedTime, Order, OtherThread, Releases, Span, ThreadState, TimeAccount};
+use std::cmp::Reverse;
 
 /// A watched thread and the name of its cell.
 type Row<'a> = (&'a str, &'a WatchedSummary);
@@ -148,7 +149,7 @@ fn sentence(thread: &WatchedSummary) -> String {
     if !thread.blocked_in.is_empty() {
         parts.push(format!("slept in {}", named(&thread.blocked_in)));
     }
-    let accounted = thread.account.as_ref().and_then(account);
+    let accounted = thread.account.as_ref().and_then(|one| account(one, Deadline::of(thread)));
     let is_named = accounted.is_some() && thread.account.as_ref().is_some_and(|account| !account.waited_for.is_empty());
     if !thread.preempted_by.is_empty() && !is_named {
         parts.push(format!("gave way to {}", named(&thread.preempted_by)));
@@ -166,22 +167,104 @@ fn sentence(thread: &WatchedSummary) -> String {
     format!("{}.", parts.join("; "))
 }
 
-/// Where the time of a thread went, in parts of a second; `None` if it waited for a CPU less than 1 % of it, or nothing
-/// is known.
-fn account(account: &TimeAccount) -> Option<String> {
-    let [ran, waited, slept] = [account.running, account.waiting_for_cpu, account.asleep].map(|time| time.ns() as f64);
-    let per_second = |ns: f64| duration(ns / (ran + waited + slept) * 1e9);
-    let named = |one: &NamedTime| format!("{} {}", one.name, per_second(one.total.ns() as f64));
-    let mut waited_for: Vec<String> = account.waited_for.iter().take(NAMED).map(named).collect();
-    let others = waited - account.waited_for.iter().take(NAMED).map(|one| one.total.ns() as f64).sum::<f64>();
-    if !waited_for.is_empty() && others > waited * 0.01 {
-        waited_for.push(format!("others {}", per_second(others)));
+/// A part of the account of a thread.
+pub(crate) struct Part<'a> {
+    /// Whether it is time that the thread neither needed nor chose.
+    is_lost: bool,
+    /// Its place among the colors of the page.
+    color: u8,
+    /// What the thread did; `{}` is for how long.
+    said: &'static str,
+    /// The same without a time.
+    pub(crate) name: &'static str,
+    /// Its time, ns.
+    pub(crate) ns: u64,
+    by: &'a [NamedTime],
+}
+
+impl Part<'_> {
+    /// Its class on the page.
+    pub(crate) fn class(&self) -> String {
+        match self.color {
+            7 => "w7 open".to_owned(),
+            9 => "phase".to_owned(),
+            color => format!("w{color}"),
+        }
     }
-    let waited_for = if waited_for.is_empty() { String::new() } else { format!(" ({})", waited_for.join(", ")) };
-    (waited > 0.01 * (ran + waited + slept)).then(|| {
-        let [ran, waited, slept] = [ran, waited, slept].map(per_second);
-        format!("of each second it ran {ran}, waited {waited} for a CPU{waited_for} and slept {slept}")
-    })
+}
+
+/// The parts of an account, those that are lost first, the longest of them first. Their sum is all of it.
+pub(crate) fn parts(account: &TimeAccount) -> Vec<Part<'_>> {
+    let interrupts = account.interrupts.as_ref();
+    let interrupted = interrupts.map_or(0, |one| one.total.ns());
+    let named = interrupts.map_or(&[][..], |one| &one.by);
+    let ran = account.running.ns().saturating_sub(interrupted);
+    let part = |color, said, name, ns, by| Part { is_lost: color < 7, color, said, name, ns, by };
+    let mut all = vec![
+        part(0, "waited {} for a CPU", "waiting for a CPU", account.waiting_for_cpu.ns(), &account.waited_for[..]),
+        part(6, "handled interrupts for {}", "interrupts", interrupted, named),
+        part(8, "ran {}", "running", ran, &[]),
+        part(7, "is unknown for {}", "unknown", account.unknown.map_or(0, Span::ns), &[]),
+    ];
+    all.extend(account.asleep_for.as_ref().map_or_else(
+        || vec![part(9, "slept {}", "asleep", account.asleep.ns(), &[])],
+        |one| {
+            vec![
+                part(1, "waited {} for locks", "locks", one.locks.ns(), &one.locks_of),
+                part(2, "slept {} uninterruptibly", "uninterruptible sleep", one.uninterruptible.ns(), &[]),
+                part(3, "waited {} for memory", "memory", one.memory.ns(), &[]),
+                part(4, "waited {} for others", "others", one.others.ns(), &[]),
+                part(5, "was stopped for {}", "stopped", one.stopped.ns(), &[]),
+                part(9, "slept {} on purpose", "asleep on purpose", one.on_purpose.ns(), &[]),
+                part(7, "slept {} for unknown reasons", "asleep, unknown", one.unknown.ns(), &[]),
+            ]
+        },
+    ));
+    all.order_by_key(|part| (Reverse(part.is_lost), Reverse(part.ns)));
+    all
+}
+
+/// Where the time of a thread went, in parts of a second, those that are at least 1 % of it; `None` if nothing that it
+/// lost is, or nothing is known. What it lost is also a share of its deadline, if it has a period.
+fn account(account: &TimeAccount, deadline: Option<Deadline>) -> Option<String> {
+    let all = account.total().ns() as f64;
+    let per_second = |ns: f64| duration(ns / all * 1e9);
+    let mut parts = parts(account);
+    parts.retain(|part| part.ns as f64 > 0.01 * all);
+    let said = |part: &Part<'_>| {
+        let ns = part.ns as f64;
+        let mut by: Vec<String> = deadline.filter(|_| part.is_lost).map(|deadline| deadline.said(ns / all)).into_iter().collect();
+        let named = part.by.get(..part.by.len().min(NAMED)).unwrap_or_default();
+        by.extend(named.iter().map(|one| format!("{} {}", one.name, per_second(one.total.ns() as f64))));
+        let others = ns - named.iter().map(|one| one.total.ns() as f64).sum::<f64>();
+        by.extend((!named.is_empty() && others > ns * 0.01).then(|| format!("others {}", per_second(others))));
+        let by = if by.is_empty() { String::new() } else { format!(" ({})", by.join(", ")) };
+        format!("{}{by}", part.said.replace("{}", &per_second(ns)))
+    };
+    let all: Vec<String> = parts.iter().map(said).collect();
+    let (last, rest) = all.split_last().filter(|_| parts.iter().any(|part| part.is_lost))?;
+    Some(format!("of each second it {}{}{last}", rest.join(", "), if rest.is_empty() { "" } else { " and " }))
+}
+
+/// The deadline of a periodic thread.
+#[derive(Debug, Clone, Copy)]
+struct Deadline {
+    period: Span,
+    deadline: Span,
+}
+
+impl Deadline {
+    fn of(thread: &WatchedSummary) -> Option<Deadline> {
+        let period = thread.period?.period.span();
+        Some(Deadline { period, deadline: thread.deadline.unwrap_or(period) })
+    }
+
+    /// A share of the time as one of the deadline, which is so much of each period.
+    fn said(self, share: f64) -> String {
+        let Deadline { period, deadline } = self;
+        let percent = share * 100.0 * period.ns() as f64 / deadline.ns().max(1) as f64;
+        format!("{percent:.0} % of its {}", if period == deadline { "period" } else { "deadline" })
+    }
 }
 
 fn plural(what: &str) -> String {
@@ -287,7 +370,7 @@ pub(crate) fn of_chains(chains: &[(String, ChainSummary)], several: bool, unit: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_model::Span;
+    use punctual_model::{InterruptTime, SleepTime};
 
     #[test]
     fn an_account_is_in_parts_of_a_second() {
@@ -304,15 +387,26 @@ mod tests {
             asleep: seconds(6),
             ..TimeAccount::default()
         };
-        assert_eq!(account(&one).unwrap(), "of each second it ran 100 ms, waited 300 ms for a CPU and slept 600 ms");
+        let said = |one: &TimeAccount| account(one, None).unwrap();
+        assert_eq!(said(&one), "of each second it waited 300 ms for a CPU, slept 600 ms and ran 100 ms");
         one.waited_for = vec![named("vr-server (nice 0)", 1_400), named("ik-loop (priority 50)", 1_150)];
-        let text = account(&one).unwrap();
-        assert!(
-            text.contains(
-                "300 ms for a CPU (vr-server (nice 0) 140 ms, ik-loop (priority 50) 115 ms, others 45 ms) and"
-            ),
-            "{text}"
-        );
-        assert_eq!(account(&TimeAccount::default()), None, "nothing was seen");
+        one.interrupts = Some(InterruptTime { total: Span(120_000_000), by: vec![named("softirq NET_RX", 120)] });
+        let sleep = SleepTime {
+            locks: seconds(1),
+            locks_of: vec![named("logger", 1_000)],
+            on_purpose: Span(4_910_000_000),
+            others: Span(90_000_000),
+            ..SleepTime::default()
+        };
+        one.asleep_for = Some(sleep);
+        let rest = "handled interrupts for 12 ms (softirq NET_RX 12 ms), slept 491 ms on purpose and ran 88 ms";
+        let waited = "300 ms for a CPU (vr-server (nice 0) 140 ms, ik-loop (priority 50) 115 ms, others 45 ms)";
+        assert_eq!(said(&one), format!("of each second it waited {waited}, waited 100 ms for locks (logger 100 ms), {rest}"));
+        assert_eq!(parts(&one).iter().map(|part| part.ns).sum::<u64>(), one.total().ns());
+        let [period, deadline] = [2_000_000, 500_000].map(Span);
+        let text = account(&one, Some(Deadline { period, deadline })).unwrap();
+        assert!(text.contains("for locks (40 % of its deadline, logger 100 ms), "), "{text}");
+        (one.waiting_for_cpu, one.interrupts, one.asleep_for) = (Span(0), None, None);
+        assert_eq!((account(&one, None), account(&TimeAccount::default(), None)), (None, None), "nothing lost, or known");
     }
 }
