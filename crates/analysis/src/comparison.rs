@@ -4,6 +4,7 @@
 //! is tested. Samples are never pooled. On real runs in which nothing was changed, tests of pooled samples find a
 //! difference in 88 to 100 % of cases.
 
+mod accounts;
 pub(crate) mod baseline;
 mod causes;
 mod cells;
@@ -21,6 +22,7 @@ use crate::stats::paired::{
     blocks_needed, confidence_sequence, deviation, evidence_of, hodges_lehmann, holm, signed_rank,
 };
 use crate::summary::work::{self, ComparedLoad};
+pub use accounts::ChangedAccount;
 pub use causes::CauseOfOne;
 pub use cells::{arm, compare_cells, only_pair};
 pub use imported::compare_imported;
@@ -104,6 +106,8 @@ pub struct Comparison {
     pub differences: Vec<Difference>,
     /// Causes of late wake-ups that only one of them has; empty unless both were explained.
     pub causes: Vec<CauseOfOne>,
+    /// Watched threads of both whose time went elsewhere.
+    pub accounts: Vec<ChangedAccount>,
     /// Work of the loads that both have, by part.
     pub loads: Vec<ComparedLoad>,
     /// Whether the kernels of two guests are built alike; `None` where a configuration is unknown, or it is one kernel.
@@ -290,6 +294,7 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
         noise_floor: again.and_then(|again| noise_floor(a, again, metric)),
         differences: unequal,
         causes: causes::of_one(a, b),
+        accounts: accounts::changed(a, b),
         loads: work::compared(&a.entries, &b.entries),
         kernels: layout::likeness([a, b]),
         decision,

@@ -230,6 +230,7 @@ fn comparison(decision: Decision, ratio: Option<(f64, f64, f64)>) -> Comparison 
         noise_floor: None,
         differences: Vec::new(),
         causes: Vec::new(),
+        accounts: Vec::new(),
         loads: Vec::new(),
         kernels: None,
         decision,

@@ -36,6 +36,7 @@ pub fn compare_imported(a: &ImportedCell, b: &ImportedCell, question: &Question<
         noise_floor: None,
         differences: differences(a, b),
         causes: Vec::new(),
+        accounts: Vec::new(),
         loads: Vec::new(),
         kernels: None,
         decision: Decision::Refused { why: Refusal::NoBlocks { forced: question.force } },

@@ -1,7 +1,7 @@
 //! Sentences for the answer of a comparison.
 
 use super::layout::times_as_long;
-use super::{Comparison, Decision, MIN_BLOCKS, Measured, Metric, Ratio, Refusal};
+use super::{ChangedAccount, Comparison, Decision, MIN_BLOCKS, Measured, Metric, Ratio, Refusal};
 use crate::answer::Answer;
 use crate::comparison::comparability::{self, Difference, Role};
 use crate::machine::config::Likeness;
@@ -75,6 +75,7 @@ impl Comparison {
             noise_floor,
             differences,
             causes,
+            accounts,
             loads,
             kernels,
             decision,
@@ -118,6 +119,12 @@ impl Comparison {
             };
             let took = crate::wording::duration(ns as f64);
             remarks.push(format!("Delay by {name}: {took} in {with}, none in {without}."));
+        }
+        for ChangedAccount { thread, ran_percent: ran, waited_percent: waited } in accounts {
+            let [(waited_a, waited_b), (ran_a, ran_b)] = [waited, ran].map(|(a, b)| (number(*a), number(*b)));
+            remarks.push(format!(
+                "Time of {thread}: waited for a CPU {waited_a} % in {a}, {waited_b} % in {b}; ran {ran_a} % and {ran_b} %."
+            ));
         }
         let asked: Vec<_> = differences.iter().filter(|one| one.role == Role::Asked).map(|one| one.fact).collect();
         if asked.len() > 1 {
