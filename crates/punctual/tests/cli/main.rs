@@ -87,6 +87,7 @@ mod real {
     pub(crate) mod study;
     pub(crate) mod tune;
     pub(crate) mod watch;
+    pub(crate) mod watch_account;
     pub(crate) mod watch_hangs;
     pub(crate) mod watch_places;
 }
@@ -129,6 +130,7 @@ mod host {
     pub(crate) mod spinner;
     pub(crate) mod tune;
     pub(crate) mod watch;
+    pub(crate) mod watch_account;
     pub(crate) mod watch_faults;
     pub(crate) mod watch_kinds;
     pub(crate) mod watch_stacks;
