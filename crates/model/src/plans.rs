@@ -3,6 +3,7 @@
 pub(crate) mod cell;
 pub(crate) mod conditions;
 pub(crate) mod guest_threads;
+pub(crate) mod handoff;
 pub(crate) mod instrument;
 pub(crate) mod kernel;
 pub(crate) mod link;
@@ -20,6 +21,7 @@ pub(crate) mod watch;
 pub use cell::{Cell, CellId};
 pub use conditions::Conditions;
 pub use guest_threads::{GuestThreadKind, GuestThreadSettings, GuestThreads, GuestThreadsError};
+pub use handoff::{Handoff, HandoffError, HandoffKind};
 pub use instrument::{Instrument, InstrumentError, ResultFormat, ResultTool};
 pub use kernel::{Flavour, GuestFile, Kernel, KernelError, KernelSource, LabClock, LabKernel};
 pub use link::{Link, LinkError, Pins, Place};

@@ -54,6 +54,11 @@ impl Ends {
 }
 
 impl Limits {
+    /// The first recorded cycle.
+    pub(crate) fn first_recorded(&self) -> u64 {
+        self.first_recorded
+    }
+
     /// One past the last cycle.
     #[inline]
     fn end(&self) -> u64 {
@@ -68,7 +73,7 @@ pub struct LoopResult {
     pub origin_uncertainty: Span,
     /// Overruns that the kernel counted in recorded cycles.
     pub overruns: u64,
-    /// Due times before the end that passed while the thread stopped the trace.
+    /// Due times before the end that passed while the thread stopped the trace, or for which its waker made no hand-off.
     pub passed_over: u64,
 }
 

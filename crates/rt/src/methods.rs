@@ -4,6 +4,7 @@ mod cobalt;
 #[cfg(target_arch = "x86_64")]
 mod devices;
 mod exchange;
+mod handoff;
 mod signals;
 mod sleep;
 
@@ -14,6 +15,7 @@ use cobalt::CobaltSleep;
 #[cfg(target_arch = "x86_64")]
 use devices::Timers;
 use exchange::{LoggerWait, TargetWait};
+use handoff::HandoffWait;
 use punctual_model::{Method, Period, Policy, Schedule};
 use signals::{Itimer, SignalTimer};
 use sleep::{FutexTimeout, PollTimeout, Relative, Sleep, TimerFile, Yield};
@@ -35,6 +37,7 @@ pub(crate) enum AnyWait {
     Timers(Timers),
     Logger(Box<LoggerWait>),
     Target(TargetWait),
+    Handoff(HandoffWait),
 }
 
 impl AnyWait {
@@ -71,12 +74,18 @@ impl AnyWait {
             Method::Poll => AnyWait::Poll(PollTimeout),
             Method::Deadline => AnyWait::Yield(Yield),
             Method::Cobalt { timerfd } => AnyWait::Cobalt(CobaltSleep::new(policy.priority().unwrap_or(0), timerfd)?),
+            Method::Handoff(handoff) => AnyWait::Handoff(HandoffWait::new(handoff, period)?),
         })
     }
 
     /// Whether the kernel counts overruns of this method.
     pub(crate) fn counts_overruns(&self) -> bool {
         matches!(self, AnyWait::SignalTimer(_))
+    }
+
+    /// The thread id of the waker, if another thread wakes this one.
+    pub(crate) fn waker(&self) -> Option<u32> {
+        if let AnyWait::Handoff(wait) = self { Some(wait.waker()) } else { None }
     }
 
     /// What Cobalt counted for the cycles, where it schedules this thread.
@@ -117,6 +126,11 @@ impl AnyWait {
             AnyWait::Timers(wait) => run(wait, with),
             AnyWait::Logger(wait) => run(&**wait, with),
             AnyWait::Target(wait) => run(wait, with),
+            AnyWait::Handoff(wait) => {
+                let wait = wait.counting_from(limits.first_recorded());
+                let ended = run(wait, with)?;
+                Ok(LoopResult { passed_over: ended.passed_over + wait.passed_over(), ..ended })
+            }
         }
     }
 }

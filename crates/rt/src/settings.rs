@@ -121,6 +121,14 @@ impl Settings {
         Ok((self.policy, found))
     }
 
+    /// Sets the CPU and the policy of thread `tid`, the waker of one on `cpus`, as [`Settings::place`] does.
+    pub(crate) fn place_waker(&self, tid: u32, cpus: &CpuSet) -> Result<(), SettingError> {
+        let (cpu, policy) = self.method.handoff().map_or((None, None), |handoff| (handoff.cpu, handoff.policy));
+        let own: Option<CpuSet> = cpu.map(|cpu| [cpu].into_iter().collect());
+        let settings = Settings { policy: policy.unwrap_or(self.policy), ..*self };
+        settings.place(tid, own.as_ref().unwrap_or(cpus)).map(drop)
+    }
+
     /// The error for a refused policy.
     fn refused(&self, source: io::Error) -> SettingError {
         let policy = self.policy;

@@ -138,6 +138,9 @@ impl Waker {
     }
 }
 
+/// What a thread reports of its setup: its id, its timer slack, and the id of its waker, if it has one.
+type Ready = (u32, Span, Option<u32>);
+
 /// The start parameters of one thread.
 struct Start {
     index: usize,
@@ -148,7 +151,7 @@ struct Start {
     watcher: Option<Watcher>,
     gate: Arc<Gate>,
     limits: Limits,
-    ready: Sender<Result<(u32, Span), SettingError>>,
+    ready: Sender<Result<Ready, SettingError>>,
     events_tx: Sender<Event>,
 }
 
@@ -156,7 +159,10 @@ impl Start {
     /// The whole life of a measured thread. A send without a receiver means that the cell was canceled.
     fn live(mut self) {
         let (wait, ready) = match self.settings.apply(self.link.take()) {
-            Ok((wait, slack)) => (Some(wait), Ok((punctual_sys::thread::id(), slack))),
+            Ok((wait, slack)) => {
+                let ready = (punctual_sys::thread::id(), slack, wait.waker());
+                (Some(wait), Ok(ready))
+            }
             Err(err) => (None, Err(err)),
         };
         let _ = self.ready.send(ready);
@@ -208,11 +214,12 @@ impl Team {
             let handle = thread.spawn(move || start.live()).map_err(|source| TeamError::Spawn { cpu, source })?;
             team.threads.push(handle.thread().clone());
             let setting = |source| TeamError::Setting { cpu, source };
-            let (tid, timer_slack) =
+            let (tid, timer_slack, waker) =
                 report(|time| is_ready.recv_timeout(time)).ok_or(TeamError::Starved(cpu))?.map_err(setting)?;
             // From outside: a thread that pins itself to a busy CPU, or gives itself a policy that runs only on an idle
             // one, might never report.
             let (policy, cpus) = settings.place(tid, &spec.cpus).map_err(setting)?;
+            waker.map_or(Ok(()), |waker| settings.place_waker(waker, &spec.cpus)).map_err(setting)?;
             team.members.push(Member { spec, tid, policy, cpus, timer_slack, log: reader, late, outcome: None });
         }
         Ok(team)

@@ -10,8 +10,17 @@ use std::sync::atomic::{AtomicU32, Ordering::SeqCst};
 
 /// An event file, `eventfd(2)`: a write of 8 bytes unblocks a read. Errors: `ENOSYS` when the kernel has no eventfd.
 pub fn event_file() -> io::Result<File> {
+    event_file_with(0)
+}
+
+/// As [`event_file`]; each read takes one (`EFD_SEMAPHORE`), not all that was written.
+pub fn event_semaphore() -> io::Result<File> {
+    event_file_with(libc::EFD_SEMAPHORE)
+}
+
+fn event_file_with(flags: libc::c_int) -> io::Result<File> {
     // SAFETY: the call takes integers only.
-    let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC) }.into())?;
+    let fd = check(unsafe { libc::eventfd(0, libc::EFD_CLOEXEC | flags) }.into())?;
     // SAFETY: the kernel has just returned this descriptor, which has no other owner.
     Ok(unsafe { owned(fd)? }.into())
 }
@@ -196,10 +205,17 @@ pub fn remove_semaphores(set: i32) -> io::Result<()> {
     check(unsafe { libc::semctl(set, 0, libc::IPC_RMID) }.into()).map(drop)
 }
 
+impl Semaphores {
+    /// Removes them: waits and posts end with `EIDRM` or `EINVAL`.
+    pub fn remove(&self) {
+        let _ = remove_semaphores(self.set);
+    }
+}
+
 impl Drop for Semaphores {
     fn drop(&mut self) {
         if self.maker == std::process::id() {
-            let _ = remove_semaphores(self.set);
+            self.remove();
         }
     }
 }

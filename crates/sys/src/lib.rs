@@ -10,6 +10,7 @@ pub mod cobalt;
 pub mod fail;
 pub mod futex;
 pub mod gpio;
+pub mod handoff;
 pub mod ipc;
 pub mod lock;
 pub mod mapping;

@@ -24,6 +24,14 @@ pub fn of_timers() -> i32 {
     libc::SIGRTMIN()
 }
 
+/// Sends `signal` to a thread of this process, `tgkill(2)`. Errors: the errno; `EAGAIN` when the kernel queues no more
+/// real-time signals (`RLIMIT_SIGPENDING`).
+#[inline]
+pub fn send_to(thread: u32, signal: i32) -> Result<(), i32> {
+    // SAFETY: the call takes integers only.
+    errno_of(unsafe { libc::syscall(libc::SYS_tgkill, std::process::id(), thread, signal) })
+}
+
 /// Blocks no signal for the calling thread.
 pub fn block_none() {
     let none = SignalSet::any(&[]);

@@ -1,5 +1,6 @@
 //! The wait methods of a measured thread, and the clocks they wait by.
 
+use super::handoff::{Handoff, HandoffError};
 use crate::UnknownWord;
 use std::fmt;
 use std::str::FromStr;
@@ -82,6 +83,9 @@ pub enum Method {
         /// A timerfd, armed for each due time, instead of `clock_nanosleep`.
         timerfd: bool,
     },
+    /// A wait for another thread, which wakes this one at each due time. Its latency counts from the waker's reading of
+    /// the clock just before it does, so that its own lateness is no part of it.
+    Handoff(Handoff),
 }
 
 /// The word of the only method with an option that is neither a clock nor `relative`.
@@ -99,6 +103,7 @@ impl Method {
         "poll",
         "deadline",
         "cobalt[:timerfd]",
+        "handoff:KIND",
     ];
 
     /// The most common method: `clock_nanosleep` until an instant on `CLOCK_MONOTONIC`.
@@ -118,7 +123,9 @@ impl Method {
             | Method::Futex { clock } => clock,
             // The scheduler counts periods on its own clock, which NTP does not slew.
             Method::Deadline => ClockId::MonotonicRaw,
-            Method::Nanosleep | Method::Itimer | Method::Poll | Method::Cobalt { .. } => ClockId::Monotonic,
+            Method::Nanosleep | Method::Itimer | Method::Poll | Method::Cobalt { .. } | Method::Handoff(_) => {
+                ClockId::Monotonic
+            }
         }
     }
 
@@ -132,7 +139,13 @@ impl Method {
                 | Method::PosixTimer { .. }
                 | Method::Deadline
                 | Method::Cobalt { .. }
+                | Method::Handoff(_)
         )
+    }
+
+    /// The hand-off, if another thread wakes the one that waits.
+    pub fn handoff(self) -> Option<Handoff> {
+        if let Method::Handoff(handoff) = self { Some(handoff) } else { None }
     }
 
     /// Whether a process can wait by it in one thread only.
@@ -154,6 +167,7 @@ impl Method {
             Method::Deadline => ("deadline", false, default),
             Method::Cobalt { timerfd: false } => ("cobalt", false, default),
             Method::Cobalt { timerfd: true } => (COBALT_TIMERFD, false, default),
+            Method::Handoff(_) => (Handoff::WORD, false, default),
         }
     }
 }
@@ -164,6 +178,9 @@ pub enum MethodError {
     /// Unknown method.
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
+    /// A malformed hand-off.
+    #[error(transparent)]
+    Handoff(#[from] HandoffError),
     /// An option that the method does not have.
     #[error("invalid option `{given}` for method {method}: expected {takes}")]
     Option {
@@ -182,6 +199,10 @@ impl FromStr for Method {
     fn from_str(text: &str) -> Result<Self, MethodError> {
         if text == COBALT_TIMERFD {
             return Ok(Method::Cobalt { timerfd: true });
+        }
+        if let Some(handoff) = text.strip_prefix(Handoff::WORD).filter(|rest| rest.is_empty() || rest.starts_with(':'))
+        {
+            return Ok(Method::Handoff(handoff.trim_start_matches(':').parse()?));
         }
         use ClockId::{Boottime, Monotonic, Realtime};
         let (word, options) = text.split_once(':').map_or((text, None), |(word, options)| (word, Some(options)));
@@ -224,6 +245,9 @@ impl FromStr for Method {
 
 impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        if let Method::Handoff(handoff) = self {
+            return f.pad(&handoff.to_string());
+        }
         let (word, relative, clock) = self.parts();
         let clock = (clock != ClockId::Monotonic).then_some(clock.name());
         let options = [relative.then_some("relative"), clock];

@@ -64,6 +64,7 @@ impl Task {
         "poll",
         "deadline",
         "cobalt[:timerfd]",
+        "handoff:KIND",
         "cobalt:kernel",
         "cobalt:handler",
         "sleep:RUNTIME",

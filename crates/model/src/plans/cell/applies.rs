@@ -82,6 +82,7 @@ const EXCLUSIONS: &[Exclusion] = &[
     (&["explain"], |cell| match cell.task {
         Task::Cyclic(Method::Cobalt { .. }) => Some("method cobalt, whose threads must not call Linux".to_owned()),
         Task::Response(Link::Oob) => Some("response:oob, whose threads must not call Linux".to_owned()),
+        Task::Cyclic(Method::Handoff(_)) => Some("method handoff, whose wake-ups no timer starts".to_owned()),
         _ => None,
     }),
     (&["[roles]"], |cell| {
@@ -155,6 +156,7 @@ mod tests {
             ("itimer", "explain stop_above"),
             ("deadline", "align distance period_step"),
             ("cobalt", "explain"),
+            ("handoff:pipe", "explain"),
             ("cobalt:kernel", "warm_up align distance period_step lock_memory explain stop_above tracers cgroup"),
             ("sleep:c", "align distance period_step lock_memory explain stop_above cgroup"),
             ("response:udp:h:1", "align distance period_step"),

@@ -222,6 +222,11 @@ impl Cell {
             }
             (Method::Cobalt { .. }, Policy::Fifo(_)) => Ok(()),
             (Method::Cobalt { .. }, _) => Err(format!("method cobalt needs policy fifo, like fifo:80, not {policy}")),
+            (Method::Handoff(handoff), _)
+                if [Some(policy), handoff.policy].iter().any(|policy| matches!(policy, Some(Policy::Deadline(_)))) =>
+            {
+                Err("method handoff cannot run under SCHED_DEADLINE; choose another policy".to_owned())
+            }
             // setitimer(2) takes microseconds.
             (Method::Itimer, _) if period.ns() % 1000 != 0 => {
                 Err(format!("invalid period `{period}` for method itimer: expected whole microseconds"))
