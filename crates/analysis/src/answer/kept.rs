@@ -110,7 +110,9 @@ impl State {
     fn of(rows: &[(&Row<'_>, &CellSummary)]) -> State {
         let is_counted = |cell: &CellSummary| {
             let task = &cell.cell.task;
-            let waits = task.method().is_some() && !task.is_relative() || task.is_reported();
+            // A hand-off shows nothing of the timer that the waker waits for.
+            let waits = task.method().is_some_and(|method| method.handoff().is_none()) && !task.is_relative();
+            let waits = waits || task.is_reported();
             waits && (cell.blocks == 0 || cell.missed.is_some())
         };
         if !rows.iter().all(|(_, cell)| is_counted(cell)) {
@@ -196,6 +198,7 @@ impl<'a> Setting<'a> {
                 let event = match self.rows.first().map(|(_, cell)| &cell.cell.task) {
                     Some(Task::Response(_) | Task::Watch(_)) => "response",
                     Some(Task::Sleep(_)) => "sleep error",
+                    Some(Task::Cyclic(method)) if method.handoff().is_some() => "hand-off",
                     _ => "wake-up",
                 };
                 format!("worst {event} in {time}: {max} with {name}{load}{tail}")

@@ -191,7 +191,8 @@ pub struct ThreadRecord {
     pub missed: u64,
     /// Samples lost because the buffer was full.
     pub lost: u64,
-    /// Due times passed over while the thread stopped the trace of a late wake-up: neither missed nor late.
+    /// Due times passed over while the thread stopped the trace of a late wake-up, or for which its waker made no
+    /// hand-off: neither missed nor late.
     #[serde(default)]
     pub passed_over: u64,
     /// Wake-ups before their due time; part of the recorded ones.

@@ -20,7 +20,7 @@ pub struct Ledger {
     pub open: u64,
     /// Those whose wake-up was lost, because the buffer was full.
     pub lost: u64,
-    /// Those passed over while the thread stopped the trace.
+    /// Those passed over while the thread stopped the trace, or without a hand-off.
     pub passed_over: u64,
     /// Those that passed without a wake-up that tells how late: they may have been later than all others.
     pub unseen: u64,

@@ -22,6 +22,7 @@ pub(crate) const LISTS: &[List] = &[
     list("policies", "scheduling policies", &["policy", "load_policy", "POLICY"]),
     list("loads", "background loads: what each does, disturbs and costs", &["load", "LOAD"]),
     list("links", "links to a responder", &["LINK"]),
+    list("handoffs", "kinds of hand-offs between threads", &["KIND"]),
     list("formats", "output formats of a run", &["run-format"]),
     list("percentiles", "names of percentiles, limits and columns", &["require", "metric", "columns"]),
     list("settings", "system settings of --prepare", &["prepare"]),

@@ -6,7 +6,7 @@ use crate::cli::commands::plan;
 use crate::cli::terminal::{Outcome, RUNS, output};
 use clap::{Arg, Command};
 use punctual_analysis::doctor;
-use punctual_model::{CostGroup, CostScope, Level, Link, Load, Plan, Policy, Prepare, Requirement, Study, Task};
+use punctual_model::{CostGroup, CostScope, HandoffKind, Level, Link, Load, Plan, Policy, Prepare, Requirement, Study, Task};
 use punctual_report::Columns;
 use std::borrow::Cow;
 use std::path::Path;
@@ -157,7 +157,10 @@ fn of_list(list: &str, id: &str) -> Vec<Candidate> {
     let stems = |forms: &[&str]| forms.iter().map(|form| (stem(form).to_owned(), String::new())).collect::<Vec<_>>();
     let keys = |names: &[&str]| names.iter().map(|name| (format!("{name}="), String::new())).collect();
     match list {
-        "methods" => stems(Task::KNOWN),
+        "methods" => {
+            let handoffs = HandoffKind::KNOWN.iter().map(|kind| (format!("handoff:{kind}"), String::new()));
+            stems(Task::KNOWN).into_iter().filter(|(form, _)| form != "handoff:").chain(handoffs).collect()
+        }
         "policies" => stems(Policy::KNOWN),
         "loads" => stems(Load::KNOWN),
         "links" => stems(Link::KNOWN),

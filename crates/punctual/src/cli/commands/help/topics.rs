@@ -6,7 +6,7 @@ use crate::cli::commands::{load, plan, study};
 use crate::cli::terminal::output;
 use clap::ValueEnum;
 use punctual_analysis::doctor;
-use punctual_model::{CostScope, Level, Link, Policy, Requirement, Task};
+use punctual_model::{CostScope, HandoffKind, Level, Link, Policy, Requirement, Task};
 use punctual_report::{Columns, Style};
 use std::error::Error;
 
@@ -35,6 +35,7 @@ fn of_list(name: &str) -> Option<Result<String, Box<dyn Error>>> {
     let (text, guide) = match name {
         "methods" => (Ok(described(Task::KNOWN, METHODS)), "plans"),
         "policies" => (Ok(described(Policy::KNOWN, POLICIES)), "plans"),
+        "handoffs" => (Ok(described(HandoffKind::KNOWN, HANDOFFS)), "handoff"),
         "links" => (Ok(described(Link::KNOWN, LINKS)), "response"),
         "loads" => (Ok(load::listed(COLUMNS)), "loads"),
         "formats" => (Ok(of_formats()), "formats"),
@@ -128,6 +129,7 @@ const METHODS: &[(&str, &str)] = &[
     ("poll", "ppoll(2) with the remaining time as timeout, as event loops do"),
     ("deadline", "sched_yield(2) of a thread with policy deadline"),
     ("cobalt[:timerfd]", "a wait of Cobalt, the co-kernel of Xenomai 3"),
+    ("handoff:KIND", "a hand-off by another thread, the waker; see punctual help handoffs; not with explain"),
     ("cobalt:kernel", "a thread in the kernel of Cobalt, measured by the driver timerbench; not with explain"),
     ("cobalt:handler", "a timer handler of Cobalt, measured by the driver timerbench; not with explain"),
     ("sleep:RUNTIME", "the sleep of c, python3, node, go or java; run and measure, not with explain"),
@@ -149,6 +151,21 @@ const POLICIES: &[(&str, &str)] = &[
         "deadline:RUNTIME/DEADLINE/PERIOD",
         "SCHED_DEADLINE: this much CPU time before the deadline in each period, e.g. deadline:1ms/5ms/10ms",
     ),
+];
+
+/// The words of [`HandoffKind::KNOWN`].
+const HANDOFFS: &[(&str, &str)] = &[
+    ("futex", "FUTEX_WAKE of a word of memory, futex(2)"),
+    ("futex-pi", "FUTEX_UNLOCK_PI of a lock with priority inheritance"),
+    ("condvar", "pthread_cond_signal(3), by the C library of this program"),
+    ("eventfd", "write(2) to an event file that is read"),
+    ("epoll", "write(2) to an event file that is waited for by epoll_wait(2), then read"),
+    ("pipe", "write(2) of a byte to a pipe"),
+    ("socketpair", "write(2) of a byte to a pair of stream sockets"),
+    ("mq", "mq_send(3) to a POSIX message queue"),
+    ("sem", "sem_post(3) of a POSIX semaphore, by the C library of this program"),
+    ("sysv-sem", "semop(2) of a System V semaphore"),
+    ("signal", "tgkill(2); the thread waits by sigwaitinfo(2)"),
 ];
 
 /// The forms of [`Link::KNOWN`].
@@ -174,6 +191,7 @@ mod tests {
         assert_eq!(forms(METHODS), Task::KNOWN);
         assert_eq!(forms(POLICIES), Policy::KNOWN);
         assert_eq!(forms(LINKS), Link::KNOWN);
+        assert_eq!(forms(HANDOFFS), HandoffKind::KNOWN);
     }
 
     #[test]
