@@ -4,11 +4,13 @@
 
 mod kept;
 mod late;
+mod noise;
 mod run;
 mod sentence;
 
 pub(crate) use kept::of_imported;
 pub use late::of_threads;
+pub use noise::share;
 pub(crate) use run::of_run;
 pub use sentence::Answer;
 

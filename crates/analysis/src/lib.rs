@@ -40,7 +40,7 @@ pub mod enough {
     pub use crate::summary::looks::*;
 }
 
-pub use answer::Answer;
+pub use answer::{Answer, share as lost_share};
 pub use comparison::baseline::{Gate as BaselineGate, RunRef, check_against};
 pub use comparison::comparability;
 pub use findings::{Finding, ImportedFinding, run_progress};
@@ -64,6 +64,7 @@ pub use summary::imported::{ImportedCell, imported_curves, imported_histogram};
 pub use summary::intensity::{Busy, LoadRate};
 pub use summary::late::share_later;
 pub use summary::names::of_cells as cell_names;
+pub use summary::noise::{CpuNoise, GapRate, NoiseSummary};
 pub use summary::open::Open;
 pub use summary::pool::histograms;
 pub use summary::responses::{Part, Response, Target};

@@ -11,6 +11,7 @@ pub(crate) mod late;
 pub(crate) mod load_costs;
 pub(crate) mod looks;
 pub(crate) mod names;
+pub(crate) mod noise;
 pub(crate) mod open;
 pub(crate) mod pool;
 pub(crate) mod responses;

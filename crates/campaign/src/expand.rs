@@ -1,6 +1,6 @@
 //! Expansion of a plan into the cells for this machine and user.
 
-use punctual_model::{Cell, Conditions, CpuSet, Kernel, Load, Plan, Policy, Skipped, Task};
+use punctual_model::{Cell, Conditions, CpuSet, Kernel, Load, Method, Plan, Policy, Skipped, Task};
 use std::collections::HashMap;
 
 /// Limit of cells of a run: each is in its header and in memory, and takes a second at least.
@@ -61,8 +61,8 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
     // A guest has all privileges, and CPUs of its own: as many of them are measured as the plan names.
     let named = plan.cpus.as_ref().and_then(|cpus| u32::try_from(cpus.len()).ok());
     let measured = |kernel: &Kernel, task: &Task| match kernel {
-        // One thread waits for responses: on the last CPU, which is the least busy on most machines.
-        Kernel::Running if task.link().is_some() && named.is_none() => cpus.iter().last().into_iter().collect(),
+        // One thread waits for responses, or never waits: on the last CPU, which is the least busy on most machines.
+        Kernel::Running if (task.link().is_some() || task.is_noise()) && named.is_none() => cpus.iter().last().into_iter().collect(),
         // So does the driver; the timer of its handler is always on CPU 0.
         Kernel::Running if task.cobalt_context().is_some() && named.is_none() => {
             cpus.iter().next().into_iter().collect()
@@ -72,8 +72,8 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
         Kernel::Lab(kernel) => (0..named.unwrap_or(kernel.cpus)).collect(),
     };
     for (kernel, load, policy, period, task, prepare) in plan.axes.points() {
-        // Operations have no period: they get cells for the first period only.
-        if !task.has_latencies() && plan.axes.period.first() != Some(&period) {
+        // Operations and loops without waits have no period: they get cells for the first period only.
+        if (!task.has_latencies() || task.is_noise()) && plan.axes.period.first() != Some(&period) {
             continue;
         }
         let is_here = kernel == Kernel::Running;
@@ -89,7 +89,7 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
             kernel,
             load,
             policy,
-            period,
+            period: if task.is_noise() { Method::NOISE_PERIOD } else { period },
             duration: plan.duration_of(period),
             deadline: plan.require.max.filter(|_| task.has_latencies()),
             lock_memory: (machine.lock_memory || !is_here) && !has_program && task.has_latencies(),

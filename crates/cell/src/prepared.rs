@@ -47,12 +47,14 @@ impl Prepared {
         let preparation = Preparation::make(&fs, &cell.conditions.prepare, &cell.cpus).map_err(CellError::Setting)?;
         let dma_latency =
             cell.conditions.cpu_dma_latency_us.map(DmaLatency::hold).transpose().map_err(CellError::Setting)?;
+        let host = punctual_host::snapshot(&fs);
+        cell.check_on_host(&host).map_err(CellError::Impossible)?;
         // Activations are more than one latency each: their file has another form.
         let activations = samples.filter(|_| cell.task.watch().is_some()).map(Path::to_owned);
         let samples = samples.filter(|_| activations.is_none()).map(SampleWriter::create).transpose()?;
         punctual_sys::fail::point("samples-created");
         Ok(Prepared {
-            host: punctual_host::snapshot(&fs),
+            host,
             cell,
             allowed,
             dma_latency,

@@ -9,11 +9,12 @@ use super::steps::Steps;
 use super::{CellError, link, prepared::Prepared};
 use punctual_model::{
     Achieved, Cell, Censored, ClockId, ClockTime, CobaltRecord, CpuSet, Ended, Explanation, Link, Method, MonoTime,
-    Nanos, OnSpikeRecord, Schedule, SettingChange, Span, SwitchReason, Task, ThreadProgress, ThreadRecord,
+    Nanos, NoiseRecord, OnSpikeRecord, Schedule, SettingChange, Span, SwitchReason, Task, ThreadProgress, ThreadRecord,
 };
-use punctual_rt::{CobaltOutcome, LinkEnd, Logger, Member, Settings, Team, ThreadSpec};
+use punctual_rt::{CobaltOutcome, LinkEnd, Logger, Member, NoiseOutcome, Settings, Team, ThreadSpec};
 use punctual_store::SampleWriter;
 use punctual_sys::cobalt::ThreadCounters;
+use punctual_sys::counter::Counter;
 use punctual_workload::link::{Fate, LinkMonitor};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -34,6 +35,8 @@ pub(super) struct Threads {
     observed: Vec<Observed>,
     memory_locked_bytes: u64,
     cpu_dma_latency_us: Option<u32>,
+    /// The counter that a loop without waits reads.
+    counter: Counter,
     steps: Steps,
     /// The due times of the first thread.
     schedule: Schedule,
@@ -79,7 +82,8 @@ impl Threads {
         let watch = explainer.as_ref().map(Explainer::watch);
         let (end, link) = link::end_of(&cell)?;
         let end = timers.or(end);
-        let team = Team::spawn(threads(&cell, method, &prepared.allowed, end), stop_above, room, watch)?;
+        let counter = Counter::best(prepared.host.clock_source.as_deref());
+        let team = Team::spawn(threads(&cell, (method, counter), &prepared.allowed, end), stop_above, room, watch)?;
         if let Some(explainer) = &mut explainer {
             explainer.enable(&team.members.iter().map(|member| member.tid).collect::<Vec<_>>())?;
         }
@@ -98,6 +102,7 @@ impl Threads {
             observed: Vec::new(),
             memory_locked_bytes,
             cpu_dma_latency_us: prepared.dma_latency.as_ref().map(|(_, us)| *us),
+            counter,
             steps: Steps::watch(cell.task.clock()),
             schedule: Schedule { first_due: ClockTime(0), period: cell.period },
             window: Window { started: MonoTime(0), ends: MonoTime(0) },
@@ -201,9 +206,13 @@ impl Threads {
         let worst = collector.finish(censored);
 
         let first = member.spec.cycles.start;
-        let cycles_due = collector.end().saturating_sub(first);
         let (recorded, lost) = (collector.histogram.n, member.log.lost());
         let open_cycles = u64::from(censored.is_some_and(|wait| wait.cycle >= 0));
+        // A thread that never waits has gaps, and nothing else is due.
+        let cycles_due = match self.cell.task.is_noise() {
+            true => recorded + lost + open_cycles,
+            false => collector.end().saturating_sub(first),
+        };
         if let Some(link) = link.as_ref().filter(|_| ended.is_none()) {
             // The length of the wait is unknown for those still on their way when the thread cannot be waited for.
             let sent = link.counts().triggers.load(Relaxed).min(cycles_due);
@@ -250,7 +259,14 @@ impl Threads {
             episodes: collector.episodes,
             usage: member.outcome.and_then(|outcome| outcome.usage),
             cobalt: member.outcome.and_then(|outcome| outcome.cobalt).map(cobalt_record),
+            noise: member.outcome.and_then(|outcome| outcome.noise).map(|noise| self.noise_record(noise)),
         })
+    }
+
+    fn noise_record(&self, counts: NoiseOutcome) -> NoiseRecord {
+        let NoiseOutcome { threshold, reading_ps, readings, gaps, lost, observed } = counts;
+        let counter = self.counter.name().to_owned();
+        NoiseRecord { counter, threshold, reading_ps, readings, gaps, lost, observed }
     }
 
     /// The wait that was still open when waiting was given up at `cut`, if it was due before `end`; with its cycle.
@@ -276,13 +292,19 @@ fn schedule_of(member: &Member, first_due: ClockTime) -> Schedule {
 }
 
 /// One thread for each CPU of the cell; the first one has the link.
-fn threads(cell: &Cell, method: Method, allowed: &CpuSet, mut link: Option<LinkEnd>) -> Vec<ThreadSpec> {
+fn threads(
+    cell: &Cell,
+    (method, counter): (Method, Counter),
+    allowed: &CpuSet,
+    mut link: Option<LinkEnd>,
+) -> Vec<ThreadSpec> {
     let distance = cell.conditions.distance.unwrap_or_default().ns();
     let phases = (0..).map(|n: u64| Span(n.saturating_mul(distance) % cell.period.ns()));
     let cpus = |cpu| if cell.policy.can_be_pinned() { [cpu].into_iter().collect() } else { allowed.clone() };
     let spec = |((n, cpu), phase)| {
         let period = cell.period_of(n);
-        let settings = Settings { policy: cell.policy, timer_slack: cell.conditions.timer_slack, method, period };
+        let timer_slack = cell.conditions.timer_slack;
+        let settings = Settings { policy: cell.policy, timer_slack, method, period, counter };
         ThreadSpec { cpu, cpus: cpus(cpu), settings, phase, cycles: cell.cycles_of(period), link: link.take() }
     };
     cell.cpus.iter().enumerate().zip(phases).map(spec).collect()
@@ -419,10 +441,19 @@ impl Measurers for Threads {
         let mut members = std::mem::take(&mut self.team.members);
         let mut link = self.link.take();
         let changes: Vec<_> = std::mem::take(&mut self.observed).into_iter().map(|observed| observed.changes).collect();
+        let measured = |collector: &Collector| Span(collector.end().saturating_mul(self.cell.period.ns()));
+        let longest = collectors.iter().map(measured).max().filter(|longest| *longest > Span(0));
         let thread = |((member, collector), changes)| self.thread(member, collector, changes, cut, &mut link, samples);
         let threads = members.iter_mut().zip(collectors).zip(changes).map(thread).collect::<Result<Vec<_>, _>>()?;
         self.link = link;
-        let measurement = Measurement::of(self.window.started, &self.cell, threads)?;
+        let observed = threads.iter().filter_map(|thread| Some(thread.noise.as_ref()?.observed)).max();
+        let measurement = match longest.filter(|_| self.cell.task.is_noise()) {
+            Some(window) => {
+                let measured = observed.map_or(window, |observed| observed.min(window));
+                Measurement::of_threads(self.window.started, measured, Ended::Completed, threads)
+            }
+            None => Measurement::of(self.window.started, &self.cell, threads)?,
+        };
         let ended = if self.is_stopped() { Ended::Stopped } else { measurement.ended };
         let (explained, told) = self.explainer.as_mut().and_then(Explainer::finish).unzip();
         let on_spike = self.on_spike.take().map(|on_spike| self.told(on_spike, &measurement)).or(told.flatten());

@@ -4,6 +4,7 @@ use super::options::{Options, Start, ThreadOptions};
 use super::text;
 use punctual_host::{DmaLatency, HostFs, SmiCounter};
 use punctual_model::{ClockTime, CpuSet, Method, Nanos, Period, Span};
+use punctual_sys::counter::Counter;
 use punctual_rt::{Settings, Team, ThreadSpec};
 use std::error::Error;
 use std::fmt::Write;
@@ -136,7 +137,8 @@ pub(super) fn spawn_threads(options: &Options, usable: &CpuSet) -> Result<Team, 
     for (thread, phase) in options.threads.iter().zip(phases(options)) {
         let period = period(thread)?;
         let cpus = thread.cpu.map_or_else(|| usable.clone(), |cpu| [cpu].into_iter().collect());
-        let settings = Settings { policy: thread.policy, timer_slack: None, method: options.method, period };
+        let (policy, method, counter) = (thread.policy, options.method, Counter::Clock);
+        let settings = Settings { policy, timer_slack: None, method, period, counter };
         tasks.push(ThreadSpec {
             cpu: thread.cpu.unwrap_or(0),
             cpus,

@@ -18,7 +18,7 @@ pub use progress::{Bin, LoadProgress, Measured, Progress, Spike, ThreadProgress}
 pub use record::{
     Achieved, AllBatches, AnswerParts, Censored, ChainRecord, ChainStage, ClockStep, CobaltRecord, CostRecord,
     CountedName, Ended, Episode, Episodes, FoundPeriod, GuestThread, HostSideRecord, InstrumentRecord,
-    InstrumentThread, InterruptTime, LabRecord, Ledger, LoadFailure, LoadRecord, LoadSecond, MachineSecond, NamedTime, OnSpikeRecord,
+    InstrumentThread, InterruptTime, LabRecord, Ledger, LoadFailure, LoadRecord, LoadSecond, MachineSecond, NamedTime, NoiseRecord, OnSpikeRecord,
     OpenActivation, OpenKind, OperationRecord, OsnoiseRecord, OtherThread, OwnExchange, PreparedSetting, ProgramRecord,
     RECORD_FORMAT, Record, RefusedPolicy, Releases, ResponseRecord, RuntimeRecord, Second, SettingChange,
     SkippedOperation, SleepTime, SwitchReason, TargetRecord, ThreadRecord, ThreadState, TimeAccount, TimerlatRecord,

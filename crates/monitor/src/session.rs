@@ -5,6 +5,7 @@ use punctual_cell::trace::TraceError;
 use punctual_cell::{EndlessExplainer, SpikeReport};
 use punctual_model::{ClockTime, Host, Method, MonitorTotals, MonoTime, Nanos, Period, Schedule, Span};
 use punctual_rt::{Member, Settings as ThreadSettings, Team, TeamError, ThreadSpec};
+use punctual_sys::counter::Counter;
 use std::time::Duration;
 
 /// Time to start the trace and to open the gate, before the first due time.
@@ -65,6 +66,7 @@ impl Session {
                 timer_slack: None,
                 method: Method::CLOCK_NANOSLEEP,
                 period,
+                counter: Counter::Clock,
             },
             phase: Span(period.ns() / n * index),
             cycles: 0..u64::MAX,

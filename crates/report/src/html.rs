@@ -29,7 +29,7 @@ mod table;
 mod top;
 mod tune;
 
-use super::sections::{Section, imported, responses, threads, tracers, watched};
+use super::sections::{Section, imported, noise, responses, threads, tracers, watched};
 use super::{OwnRun, Results};
 use crate::cells::{self, letter, members};
 use crate::words::Counted;
@@ -127,6 +127,7 @@ fn proof(
     if !are_explained {
         cells(page);
     }
+    topic(page, runs, "noise", noise::of);
     topic(page, runs, "threads", threads::of);
     topic(page, runs, "responses", responses::of);
     topic(page, runs, "tracers", tracers::of);

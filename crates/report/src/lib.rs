@@ -33,8 +33,8 @@ use lines::{Lines, SCREEN_ROWS, rows};
 use punctual_analysis::{Finding, RunSummary, Verdict};
 use punctual_model::{Header, RuntimeRecord, Task};
 use sections::{
-    Section, conclusion, explained, findings, imported, intensity, latencies, machine, responses, threads, tracers,
-    watched,
+    Section, conclusion, explained, findings, imported, intensity, latencies, machine, noise, responses, threads,
+    tracers, watched,
 };
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -192,6 +192,7 @@ fn write_numbers(out: &mut dyn io::Write, run: &OwnRun<'_>, lines: &Lines, style
     if summary.cells.iter().any(|cell| cell.cell.task.has_latencies()) {
         latencies::write(out, run, lines, style)?;
     }
+    section(out, noise::of(summary), lines)?;
     section(out, threads::of(summary), lines)?;
     section(out, watched::of(summary), lines)?;
     section(out, watched::chains(summary), lines)?;

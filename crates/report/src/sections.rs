@@ -9,6 +9,7 @@ pub(crate) mod imported;
 pub(crate) mod intensity;
 pub(crate) mod latencies;
 pub(crate) mod machine;
+pub(crate) mod noise;
 pub(crate) mod responses;
 pub(crate) mod threads;
 pub(crate) mod tracers;

@@ -12,6 +12,8 @@ pub(super) enum Counted {
     Answers,
     /// Sleeps of a language.
     Sleeps,
+    /// Gaps of threads that never wait.
+    Gaps,
     /// Activations of watched threads.
     Activations,
     /// Several kinds, or those of other tools.
@@ -23,6 +25,7 @@ impl Counted {
     pub(super) fn of(members: &[Member<'_>]) -> Counted {
         let kind = |member: &Member<'_>| match member.row.origin {
             Origin::Imported(..) => Counted::Samples,
+            Origin::Own(cell, _) if cell.cell.task.is_noise() => Counted::Gaps,
             Origin::Own(cell, _) => match cell.cell.task {
                 Task::Response(_) => Counted::Answers,
                 Task::Sleep(_) => Counted::Sleeps,
@@ -40,6 +43,7 @@ impl Counted {
             Counted::WakeUps => "wake-ups",
             Counted::Answers => "answers",
             Counted::Sleeps => "sleeps",
+            Counted::Gaps => "gaps",
             Counted::Activations => "activations",
             Counted::Samples => "samples",
         }
@@ -55,6 +59,7 @@ impl Counted {
         match self {
             Counted::Answers | Counted::Activations => "response time",
             Counted::Sleeps => "sleep error",
+            Counted::Gaps => "length",
             Counted::WakeUps | Counted::Samples => "latency",
         }
     }
@@ -63,7 +68,7 @@ impl Counted {
     pub(super) fn missed(self) -> &'static str {
         match self {
             Counted::Answers => "not sent",
-            Counted::WakeUps | Counted::Sleeps | Counted::Samples => "missed",
+            Counted::WakeUps | Counted::Sleeps | Counted::Gaps | Counted::Samples => "missed",
             Counted::Activations => "skipped",
         }
     }

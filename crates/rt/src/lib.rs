@@ -25,7 +25,7 @@ pub use line::{Line, LineEvent, Message};
 pub use link::{DmaTimer, Interrupts};
 pub use link::{LinkCounts, LinkEnd, Logger, Target};
 pub use log::{LogReader, LogWriter, Sample, sample_log};
-pub use methods::CobaltOutcome;
+pub use methods::{CobaltOutcome, NoiseOutcome};
 pub use section::RtSection;
 pub use settings::{SettingError, Settings};
 pub use spike::{LateReader, LateWakeup, SpikeWatch, Watcher};

@@ -5,17 +5,20 @@ mod cobalt;
 mod devices;
 mod exchange;
 mod handoff;
+mod noise;
 mod signals;
 mod sleep;
 
 use crate::cyclic::{Limits, run_cycles};
-use crate::{LinkEnd, LogWriter, LoopResult, RtSection, Wait, Watcher};
+use crate::{LinkEnd, LogWriter, LoopResult, RtSection, Settings, Wait, Watcher};
 pub use cobalt::CobaltOutcome;
 use cobalt::CobaltSleep;
 #[cfg(target_arch = "x86_64")]
 use devices::Timers;
 use exchange::{LoggerWait, TargetWait};
 use handoff::HandoffWait;
+use noise::Noise;
+pub use noise::NoiseOutcome;
 use punctual_model::{Method, Period, Policy, Schedule};
 use signals::{Itimer, SignalTimer};
 use sleep::{FutexTimeout, PollTimeout, Relative, Sleep, TimerFile, Yield};
@@ -33,6 +36,7 @@ pub(crate) enum AnyWait {
     Poll(PollTimeout),
     Yield(Yield),
     Cobalt(CobaltSleep),
+    Noise(Box<Noise>),
     #[cfg(target_arch = "x86_64")]
     Timers(Timers),
     Logger(Box<LoggerWait>),
@@ -42,10 +46,10 @@ pub(crate) enum AnyWait {
 
 impl AnyWait {
     /// Makes the kernel objects of `link`, or of `method` without a link, in the thread that will wait.
-    pub(crate) fn new(method: Method, policy: Policy, period: Period, link: Option<LinkEnd>) -> io::Result<AnyWait> {
+    pub(crate) fn new(settings: &Settings, link: Option<LinkEnd>) -> io::Result<AnyWait> {
         match link {
-            Some(link) => AnyWait::of_link(link, policy),
-            None => AnyWait::of_method(method, policy, period),
+            Some(link) => AnyWait::of_link(link, settings.policy),
+            None => AnyWait::of_method(settings),
         }
     }
 
@@ -59,7 +63,7 @@ impl AnyWait {
         })
     }
 
-    fn of_method(method: Method, policy: Policy, period: Period) -> io::Result<AnyWait> {
+    fn of_method(&Settings { method, policy, period, counter, .. }: &Settings) -> io::Result<AnyWait> {
         let span = period.span();
         Ok(match method {
             Method::ClockNanosleep { clock, relative: false } => AnyWait::Sleep(Sleep(clock)),
@@ -73,6 +77,7 @@ impl AnyWait {
             Method::Futex { clock } => AnyWait::Futex(FutexTimeout::new(clock)),
             Method::Poll => AnyWait::Poll(PollTimeout),
             Method::Deadline => AnyWait::Yield(Yield),
+            Method::Noise { threshold } => AnyWait::Noise(Box::new(Noise::new(threshold, counter)?)),
             Method::Cobalt { timerfd } => AnyWait::Cobalt(CobaltSleep::new(policy.priority().unwrap_or(0), timerfd)?),
             Method::Handoff(handoff) => AnyWait::Handoff(HandoffWait::new(handoff, period)?),
         })
@@ -96,6 +101,11 @@ impl AnyWait {
             AnyWait::Timers(wait) => wait.cobalt_outcome(),
             _ => None,
         }
+    }
+
+    /// What a loop without waits counted.
+    pub(crate) fn noise(&self) -> Option<NoiseOutcome> {
+        if let AnyWait::Noise(noise) = self { Some(noise.outcome()) } else { None }
     }
 
     /// Runs the cycles, see [`run_cycles`].
@@ -122,6 +132,7 @@ impl AnyWait {
             AnyWait::Poll(wait) => run(wait, with),
             AnyWait::Yield(wait) => run(wait, with),
             AnyWait::Cobalt(wait) => run(wait, with),
+            AnyWait::Noise(wait) => run(&**wait, with),
             #[cfg(target_arch = "x86_64")]
             AnyWait::Timers(wait) => run(wait, with),
             AnyWait::Logger(wait) => run(&**wait, with),

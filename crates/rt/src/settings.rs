@@ -4,6 +4,7 @@
 use crate::LinkEnd;
 use crate::methods::AnyWait;
 use punctual_model::{CpuSet, Method, Period, Policy, Span};
+use punctual_sys::counter::Counter;
 use std::io;
 
 /// The required settings of a measured thread.
@@ -17,6 +18,8 @@ pub struct Settings {
     pub method: Method,
     /// The distance between due times.
     pub period: Period,
+    /// The counter that method `noise` reads.
+    pub counter: Counter,
 }
 
 /// A setting that could not be made, or was not kept.
@@ -82,7 +85,7 @@ impl Settings {
         punctual_sys::thread::block_signals().map_err(SettingError::refused("the signal mask"))?;
         let slack = self.apply_timer_slack()?;
         let what = if link.is_some() { "a link".to_owned() } else { format!("method {}", self.method) };
-        let wait = AnyWait::new(self.method, self.policy, self.period, link).map_err(SettingError::refused(what))?;
+        let wait = AnyWait::new(self, link).map_err(SettingError::refused(what))?;
         punctual_sys::memory::touch_stack();
         Ok((wait, slack))
     }

@@ -8,7 +8,7 @@
 use crate::cyclic::{Ends, Limits};
 use crate::gate::Gate;
 use crate::log::{LogReader, LogWriter, sample_log};
-use crate::methods::CobaltOutcome;
+use crate::methods::{CobaltOutcome, NoiseOutcome};
 use crate::{LateReader, LinkEnd, LoopResult, RtSection, SettingError, Settings, SpikeWatch, Watcher};
 use punctual_model::{ClockTime, CpuSet, Nanos, Policy, Schedule, Span, Usage};
 use punctual_sys::signal;
@@ -88,6 +88,8 @@ pub struct Outcome {
     pub counts_overruns: bool,
     /// What Cobalt counted, where it schedules the thread.
     pub cobalt: Option<CobaltOutcome>,
+    /// What a loop without waits counted.
+    pub noise: Option<NoiseOutcome>,
 }
 
 /// One measured thread, waiting at the gate or measuring.
@@ -173,10 +175,10 @@ impl Start {
             RtSection::enter(|rt| wait.run(rt, &schedule, &self.limits, &mut self.log, &mut self.watcher));
         let usage = before.ok().zip(punctual_sys::usage::thread().ok());
         let usage = usage.map(|(before, after)| Usage { allocations, ..punctual_sys::usage::since(&before, &after) });
-        let (counts_overruns, cobalt) = (wait.counts_overruns(), wait.cobalt());
+        let (counts_overruns, cobalt, noise) = (wait.counts_overruns(), wait.cobalt(), wait.noise());
         // The method's kernel objects go first: the end of this thread may start the next one.
         drop(wait);
-        let _ = self.events_tx.send(Some((self.index, Outcome { usage, result, counts_overruns, cobalt })));
+        let _ = self.events_tx.send(Some((self.index, Outcome { usage, result, counts_overruns, cobalt, noise })));
     }
 }
 

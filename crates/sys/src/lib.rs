@@ -7,6 +7,7 @@ pub mod boot;
 pub mod calls;
 pub mod clock;
 pub mod cobalt;
+pub mod counter;
 pub mod fail;
 pub mod futex;
 pub mod gpio;

@@ -9,6 +9,7 @@ use crate::summary::due_time::{self, DueTimes};
 use crate::summary::instrument::{self, InstrumentSummary};
 use crate::summary::intensity::{self, Busy, LoadRate};
 use crate::summary::late::{self, Late, Views};
+use crate::summary::noise::{self, NoiseSummary};
 use crate::summary::open::Open;
 use crate::summary::pool::Pool;
 use crate::summary::responses::{self, Response};
@@ -108,6 +109,9 @@ pub struct CellSummary {
     /// Watched threads of another program; `None` for every method but `watch`, or without a record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watch: Option<WatchSummary>,
+    /// Gaps of a thread that never waits; `None` for every method but `noise`, or without a record.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub noise: Option<NoiseSummary>,
     /// Utilization of the machine during the measurement.
     pub machine: Busy,
     /// Causes of late wake-ups; `None` if not requested.
@@ -189,6 +193,7 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
         load_cost: cost::summary_of_load(pool.entries.iter().map(|entry| &entry.record)),
         load_cost_change: None,
         watch: watched::of(pool),
+        noise: noise::of(pool),
         machine: intensity::busy(header, pool),
         stages: tracers::stages(pool),
         explained: explain::merged(pool.entries.iter().filter_map(|entry| entry.record.explained.as_ref())),

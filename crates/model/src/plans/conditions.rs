@@ -63,9 +63,13 @@ impl Conditions {
     pub fn that_apply(&self, task: &Task, policy: Policy, is_loaded: bool) -> Conditions {
         let all = if task.has_latencies() { self.clone() } else { self.of_costs() };
         Conditions {
-            // Programs and drivers warm up by themselves.
-            warm_up: if task.runtime().is_some() || task.is_reported() { Span(0) } else { all.warm_up },
-            timer_slack: all.timer_slack.filter(|_| !policy.is_realtime()),
+            // Programs, drivers and loops without waits warm up by themselves.
+            warm_up: if task.runtime().is_some() || task.is_reported() || task.is_noise() {
+                Span(0)
+            } else {
+                all.warm_up
+            },
+            timer_slack: all.timer_slack.filter(|_| !policy.is_realtime() && !task.is_noise()),
             load_policy: all.load_policy.filter(|_| is_loaded),
             load_must_hold: all.load_must_hold.filter(|_| is_loaded),
             ..all

@@ -1,7 +1,7 @@
 //! The wait methods of a measured thread, and the clocks they wait by.
 
 use super::handoff::{Handoff, HandoffError};
-use crate::UnknownWord;
+use crate::{Period, Span, UnknownWord};
 use std::fmt;
 use std::str::FromStr;
 
@@ -86,10 +86,16 @@ pub enum Method {
     /// A wait for another thread, which wakes this one at each due time. Its latency counts from the waker's reading of
     /// the clock just before it does, so that its own lateness is no part of it.
     Handoff(Handoff),
+    /// No wait: a loop that reads the processor's counter, and reports each gap between two readings.
+    Noise {
+        /// Shortest gap that is reported; `None`: 1 us, or more where a reading is slow.
+        threshold: Option<Span>,
+    },
 }
 
 /// The word of the only method with an option that is neither a clock nor `relative`.
 const COBALT_TIMERFD: &str = "cobalt:timerfd";
+const NOISE: &str = "noise";
 
 impl Method {
     /// Every method in its typed form.
@@ -104,14 +110,18 @@ impl Method {
         "deadline",
         "cobalt[:timerfd]",
         "handoff:KIND",
+        "noise[:THRESHOLD]",
     ];
 
     /// The most common method: `clock_nanosleep` until an instant on `CLOCK_MONOTONIC`.
     pub const CLOCK_NANOSLEEP: Method = Method::ClockNanosleep { clock: ClockId::Monotonic, relative: false };
 
-    /// Whether it waits for a length of time, so that there are no due times on a grid.
+    /// The period of cells of method `noise`: the stretches that the instants of their gaps are told in.
+    pub const NOISE_PERIOD: Period = Period::SHORTEST;
+
+    /// Whether it waits for a length of time, or not at all, so that there are no due times on a grid.
     pub fn is_relative(self) -> bool {
-        matches!(self, Method::ClockNanosleep { relative: true, .. } | Method::Nanosleep)
+        matches!(self, Method::ClockNanosleep { relative: true, .. } | Method::Nanosleep | Method::Noise { .. })
     }
 
     /// The clock of its due times.
@@ -123,9 +133,12 @@ impl Method {
             | Method::Futex { clock } => clock,
             // The scheduler counts periods on its own clock, which NTP does not slew.
             Method::Deadline => ClockId::MonotonicRaw,
-            Method::Nanosleep | Method::Itimer | Method::Poll | Method::Cobalt { .. } | Method::Handoff(_) => {
-                ClockId::Monotonic
-            }
+            Method::Nanosleep
+            | Method::Itimer
+            | Method::Poll
+            | Method::Cobalt { .. }
+            | Method::Handoff(_)
+            | Method::Noise { .. } => ClockId::Monotonic,
         }
     }
 
@@ -140,6 +153,7 @@ impl Method {
                 | Method::Deadline
                 | Method::Cobalt { .. }
                 | Method::Handoff(_)
+                | Method::Noise { .. }
         )
     }
 
@@ -168,6 +182,7 @@ impl Method {
             Method::Cobalt { timerfd: false } => ("cobalt", false, default),
             Method::Cobalt { timerfd: true } => (COBALT_TIMERFD, false, default),
             Method::Handoff(_) => (Handoff::WORD, false, default),
+            Method::Noise { .. } => (NOISE, false, default),
         }
     }
 }
@@ -205,6 +220,12 @@ impl FromStr for Method {
             return Ok(Method::Handoff(handoff.trim_start_matches(':').parse()?));
         }
         use ClockId::{Boottime, Monotonic, Realtime};
+        if let Some(given) = text.strip_prefix(NOISE).and_then(|rest| rest.strip_prefix(':')) {
+            let threshold = given.parse().ok().filter(|span| *span > Span(0));
+            let (method, takes) = (NOISE.to_owned(), "a threshold, like 5us".to_owned());
+            let wrong = MethodError::Option { method, given: given.to_owned(), takes };
+            return threshold.map(|span| Method::Noise { threshold: Some(span) }).ok_or(wrong);
+        }
         let (word, options) = text.split_once(':').map_or((text, None), |(word, options)| (word, Some(options)));
         // futex(2) and timerfd_create(2) support fewer clocks than clock_nanosleep(2) and timer_create(2).
         let (clocks, can_be_relative): (&[ClockId], bool) = match word {
@@ -238,6 +259,7 @@ impl FromStr for Method {
             "poll" => Method::Poll,
             "deadline" => Method::Deadline,
             "cobalt" => Method::Cobalt { timerfd: false },
+            NOISE => Method::Noise { threshold: None },
             _ => return Err(UnknownWord::new("method", text, Method::KNOWN).into()),
         })
     }
@@ -247,6 +269,9 @@ impl fmt::Display for Method {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if let Method::Handoff(handoff) = self {
             return f.pad(&handoff.to_string());
+        }
+        if let Method::Noise { threshold: Some(threshold) } = self {
+            return f.pad(&format!("{NOISE}:{threshold}"));
         }
         let (word, relative, clock) = self.parts();
         let clock = (clock != ClockId::Monotonic).then_some(clock.name());
@@ -279,6 +304,8 @@ mod tests {
             "deadline",
             "cobalt",
             "cobalt:timerfd",
+            "noise",
+            "noise:500ns",
         ] {
             assert_eq!(text.parse::<Method>().map(|method| method.to_string()), Ok(text.to_owned()));
         }
@@ -293,6 +320,7 @@ mod tests {
             ("futex:boottime", "invalid option `boottime` for method futex: expected monotonic realtime"),
             ("timerfd:relative", "invalid option `relative` for method timerfd: expected monotonic realtime boottime"),
             ("poll:", "invalid option `` for method poll: expected no option"),
+            ("noise:0us", "invalid option `0us` for method noise: expected a threshold, like 5us"),
             ("itimer:realtime", "invalid option `realtime` for method itimer: expected no option"),
             (
                 "clock_nanosleep:tai:tai",

@@ -65,6 +65,7 @@ impl Task {
         "deadline",
         "cobalt[:timerfd]",
         "handoff:KIND",
+        "noise[:THRESHOLD]",
         "cobalt:kernel",
         "cobalt:handler",
         "sleep:RUNTIME",
@@ -82,6 +83,11 @@ impl Task {
     /// The wait method; `None` where no thread waits for due times.
     pub fn method(&self) -> Option<Method> {
         if let Task::Cyclic(method) = self { Some(*method) } else { None }
+    }
+
+    /// Whether gaps of a thread that never waits are measured.
+    pub fn is_noise(&self) -> bool {
+        matches!(self, Task::Cyclic(Method::Noise { .. }))
     }
 
     /// The language whose sleep is measured, if any.

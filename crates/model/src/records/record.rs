@@ -7,6 +7,7 @@ mod lab;
 mod ledger;
 mod load;
 mod machine;
+mod noise;
 mod response;
 mod tracers;
 mod watch;
@@ -24,6 +25,7 @@ pub use lab::{GuestThread, HostSideRecord, LabRecord};
 pub use ledger::Ledger;
 pub use load::{LoadFailure, LoadRecord, LoadSecond, ProgramRecord};
 pub use machine::MachineSecond;
+pub use noise::NoiseRecord;
 pub use response::{AnswerParts, OwnExchange, ResponseRecord, TargetRecord};
 pub use tracers::{OsnoiseRecord, TimerlatRecord, TracersRecord};
 pub use watch::{
@@ -220,6 +222,9 @@ pub struct ThreadRecord {
     /// `response:oob`, or when the thread did not end.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cobalt: Option<CobaltRecord>,
+    /// Counts of a loop that never waits; `null` for every method but `noise`, or when the thread did not end.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub noise: Option<NoiseRecord>,
 }
 
 impl ThreadRecord {

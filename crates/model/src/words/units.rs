@@ -186,6 +186,8 @@ pub struct Period(Span);
 impl Period {
     /// The shortest period.
     pub const MIN: Span = Span(10_000);
+    /// The same as a period.
+    pub const SHORTEST: Period = Period(Period::MIN);
     /// The longest period.
     pub const MAX: Span = Span(100_000_000_000);
 

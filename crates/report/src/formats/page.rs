@@ -1,7 +1,7 @@
 //! Content of every format, for own runs and imported measurements; unknown facts are `None`.
 
 use super::super::table::Table;
-use crate::sections::{Section, findings, imported, latencies, machine, threads, tracers, watched};
+use crate::sections::{Section, findings, imported, latencies, machine, noise, threads, tracers, watched};
 use crate::{ImportedSet, OwnRun, Results};
 use punctual_analysis::{Answer, Case, Row, Verdict};
 use punctual_model::Host;
@@ -61,7 +61,7 @@ impl<'a> Page<'a> {
             cases: &summary.cases,
             answer: summary.answer(),
             legend: format!("In {}; [95 %]: interval; when: into the run.", crate::unit(summary)),
-            threads: threads::of(summary).or_else(|| watched::of(summary)),
+            threads: threads::of(summary).or_else(|| watched::of(summary)).or_else(|| noise::of(summary)),
             traced: tracers::of(summary),
             sentences: if all_findings {
                 findings::all(summary)

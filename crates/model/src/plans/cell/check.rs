@@ -1,7 +1,7 @@
 //! Checks of a cell that do not depend on the machine.
 
 use super::{Cell, applies};
-use crate::{CobaltContext, CpuSet, Explain, Kernel, Link, Method, Period, Policy, Span, Task};
+use crate::{CobaltContext, CpuSet, Explain, Host, Kernel, Link, Method, Period, Policy, Span, Task};
 use std::mem::discriminant;
 
 /// Valid periods of timerlat (`timerlat_period_us`, kernel/trace/trace_osnoise.c).
@@ -57,7 +57,39 @@ impl Cell {
                 "no CPU is left for the command of on_spike: all are measured; measure fewer, like --cpus 0".to_owned()
             );
         }
+        if self.task.is_noise() && self.policy.is_realtime() && allowed.minus(&self.cpus).is_empty() {
+            return Err(self.no_housekeeping(allowed));
+        }
         Ok(())
+    }
+
+    /// Checks a cell whose threads never wait against the machine: in real time, they must leave the rest of it a CPU
+    /// and the throttling that ends a mistake. Errors: as [`Cell::check`].
+    pub fn check_on_host(&self, host: &Host) -> Result<(), String> {
+        if !self.task.is_noise() || !self.policy.is_realtime() {
+            return Ok(());
+        }
+        let housekeeping = host.cpus_online.as_ref().map(|online| online.minus(&host.isolated().unwrap_or_default()));
+        match housekeeping {
+            Some(cpus) if cpus.minus(&self.cpus).is_empty() => return Err(self.no_housekeeping(&cpus)),
+            _ => {}
+        }
+        match host.rt_runtime_us {
+            Some(-1) => Err(format!(
+                "method {} cannot run under {} without real-time throttling (sched_rt_runtime_us is -1); set it, like \
+                 `sysctl kernel.sched_rt_runtime_us=950000`, or choose policy other",
+                self.task, self.policy
+            )),
+            _ => Ok(()),
+        }
+    }
+
+    fn no_housekeeping(&self, cpus: &CpuSet) -> String {
+        format!(
+            "method {} under {} would take every housekeeping CPU ({cpus}), where all else runs; leave one out (cpus, \
+             --cpus), or choose policy other",
+            self.task, self.policy
+        )
     }
 
     /// Conditions that contradict threads of different periods.
@@ -226,6 +258,24 @@ impl Cell {
                 if [Some(policy), handoff.policy].iter().any(|policy| matches!(policy, Some(Policy::Deadline(_)))) =>
             {
                 Err("method handoff cannot run under SCHED_DEADLINE; choose another policy".to_owned())
+            }
+            (Method::Noise { .. }, Policy::Deadline(_)) => Err(format!(
+                "method {} cannot run under SCHED_DEADLINE, which throttles a thread that never waits; choose another \
+                 policy",
+                self.task
+            )),
+            (Method::Noise { .. }, _) if self.kernel != Kernel::Running => Err(format!(
+                "unsupported: method {} in lab guests; measure the running kernel, or leave it out",
+                self.task
+            )),
+            (Method::Noise { .. }, _) if period != Method::NOISE_PERIOD => {
+                let expected = Method::NOISE_PERIOD;
+                Err(format!("invalid period `{period}` for method {}: expected {expected}", self.task))
+            }
+            (Method::Noise { .. }, policy) if policy.is_realtime() => {
+                self.conditions.prepare.without_realtime_limit().map_or(Ok(()), |setting| {
+                    Err(format!("method {} cannot run under {policy} with `{setting}`; leave it out", self.task))
+                })
             }
             // setitimer(2) takes microseconds.
             (Method::Itimer, _) if period.ns() % 1000 != 0 => {

@@ -12,6 +12,8 @@ pub(in crate::cli) enum MeasureCommand {
     Sleep(Box<SleepArguments>),
     /// Measure the response time of a peer or an interrupt
     Response(Box<ResponseArguments>),
+    /// Measure the time that a CPU is taken from a thread that never waits
+    Noise(Box<NoiseArguments>),
     /// Measure the cost of system calls, switches, files ...
     Cost(Box<CostArguments>),
 }
@@ -65,6 +67,29 @@ pub(in crate::cli) struct CostArguments {
     /// Scheduling policy of the processes, e.g. fifo:80
     #[arg(long, default_value = "other")]
     pub(in crate::cli) policy: Policy,
+    #[command(flatten)]
+    pub(in crate::cli) load: LoadArguments,
+    #[command(flatten)]
+    pub(in crate::cli) keep: Keep,
+    #[command(flatten)]
+    pub(in crate::cli) common: Common,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = EXIT_STATUS)]
+pub(in crate::cli) struct NoiseArguments {
+    /// Shortest gap that is reported [default: 1us, or 8 readings where that is longer]
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
+    pub(in crate::cli) threshold: Option<Span>,
+    /// Measured time
+    #[arg(long, value_name = "TIME", default_value = "10s", allow_hyphen_values = true)]
+    pub(in crate::cli) duration: Span,
+    /// Scheduling policy, e.g. fifo:80; a real-time one leaves at least one housekeeping CPU alone
+    #[arg(long, default_value = "other")]
+    pub(in crate::cli) policy: Policy,
+    /// Stop at the first gap longer than this
+    #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = heading::SPIKES)]
+    pub(in crate::cli) stop_above: Option<Span>,
     #[command(flatten)]
     pub(in crate::cli) load: LoadArguments,
     #[command(flatten)]

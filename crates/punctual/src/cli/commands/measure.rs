@@ -3,7 +3,7 @@
 use super::cost::cost;
 use super::{consent, run_directory};
 use crate::cli::arguments::{
-    Common, Keep, MeasureArguments, MeasureCommand, ResponseArguments, RunFormat, SleepArguments,
+    Common, Keep, MeasureArguments, MeasureCommand, NoiseArguments, ResponseArguments, RunFormat, SleepArguments,
 };
 use crate::cli::terminal::live::Live;
 use crate::cli::terminal::output::OutputOptions;
@@ -11,7 +11,7 @@ use crate::cli::terminal::progress::Lines;
 use crate::cli::terminal::{Outcome, note, output, sentence};
 use punctual_analysis::enough::Outlook;
 use punctual_campaign::{Limits, Request, Session};
-use punctual_model::{Axes, Conditions, Header, Kernel, Plan, Span, Task};
+use punctual_model::{Axes, Conditions, Header, Kernel, Method, Plan, Span, Task};
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::hash::Hash;
@@ -21,6 +21,7 @@ pub(super) fn measure(arguments: MeasureArguments) -> Outcome {
     match arguments.command {
         Some(MeasureCommand::Sleep(arguments)) => return sleep(*arguments),
         Some(MeasureCommand::Response(arguments)) => return response(*arguments),
+        Some(MeasureCommand::Noise(arguments)) => return noise(*arguments),
         Some(MeasureCommand::Cost(arguments)) => return cost(*arguments),
         None => {}
     }
@@ -53,6 +54,31 @@ pub(super) fn one(plan: Plan, common: &Common, keep: &Keep, samples: Option<&Pat
 /// Measures one cell on one CPU.
 pub(super) fn response(arguments: ResponseArguments) -> Outcome {
     let (common, keep, plan) = arguments.cell.ask("measure", Task::Response(arguments.to));
+    one(plan, &common, &keep, None, common.format.into())
+}
+
+/// Measures the gaps of one CPU, or of those named.
+fn noise(arguments: NoiseArguments) -> Outcome {
+    let NoiseArguments { threshold, duration, policy, stop_above, load, keep, common } = arguments;
+    if threshold == Some(Span(0)) {
+        return Err("invalid --threshold: expected more than 0, like 1us".into());
+    }
+    let plan = load.ask(Plan {
+        title: "noise".to_owned(),
+        conditions: Conditions { stop_above, ..common.conditions() },
+        repetitions: 1,
+        duration,
+        cpus: common.cpus.clone(),
+        axes: Axes {
+            kernel: vec![Kernel::Running],
+            policy: vec![policy],
+            task: vec![Task::Cyclic(Method::Noise { threshold })],
+            period: vec![Method::NOISE_PERIOD],
+            ..Plan::default().axes
+        },
+        require: common.require.clone().unwrap_or_default(),
+        ..Plan::default()
+    });
     one(plan, &common, &keep, None, common.format.into())
 }
 

@@ -7,6 +7,7 @@ use crate::cli::terminal::{Outcome, note, output};
 use punctual_campaign::Stop;
 use punctual_host::{DmaLatency, HostFs, Privileges};
 use punctual_model::{Achieved, CpuSet, Histogram, Method, MonoTime, Nanos, Nice, Policy, Span, TargetRecord};
+use punctual_sys::counter::Counter;
 use punctual_rt::{LinkEnd, Member, Settings, Team, ThreadSpec};
 use punctual_workload::link::{self, LinkMonitor};
 use punctual_workload::load::{self, LoadError, Place, Running};
@@ -40,6 +41,7 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
         // The thread waits for triggers: method and period have no effect.
         method: Method::CLOCK_NANOSLEEP,
         period: "100s".parse()?,
+        counter: Counter::Clock,
     };
     let cpus: CpuSet = [cpu].into_iter().collect();
     let spec = ThreadSpec {

@@ -160,9 +160,8 @@ fn answers_are_limited_in_the_long_run() {
 /// 20 triggers of 5 ms; returns the samples.
 fn run(end: LinkEnd) -> (Vec<(u64, i64)>, Result<LoopResult, i32>) {
     let period = Period::try_from(Span(5_000_000)).unwrap();
-    let waiting =
-        AnyWait::new(punctual_model::Method::CLOCK_NANOSLEEP, punctual_model::Policy::OTHER, period, Some(end))
-            .unwrap();
+    let settings = crate::methods::tests::settings(punctual_model::Method::CLOCK_NANOSLEEP, period);
+    let waiting = AnyWait::new(&settings, Some(end)).unwrap();
     run_by(&waiting, ClockId::Monotonic, period, Span(20_000_000))
 }
 

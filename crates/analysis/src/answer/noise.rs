@@ -1,0 +1,65 @@
+//! The time that CPUs lost: the answer of threads that never wait.
+
+use super::sentence::Answer;
+use crate::summary::cell::CellSummary;
+use crate::summary::noise::CpuNoise;
+use crate::wording::{duration, load, number, policy, things};
+
+/// CPUs besides the first that are named.
+const OTHERS: usize = 2;
+
+/// The CPU that lost the largest share of its time, and the next ones.
+pub(super) fn of_cells(cells: &[CellSummary]) -> Answer {
+    let of_cell = |cell| cpus_of(cell).iter().map(move |cpu| (cell, cpu));
+    let mut cpus: Vec<(&CellSummary, &CpuNoise)> = cells.iter().flat_map(of_cell).collect();
+    cpus.sort_by(|a, b| b.1.lost_share.total_cmp(&a.1.lost_share));
+    let Some((first, others)) = cpus.split_first() else {
+        let not_ended = cells.iter().filter_map(|cell| cell.noise.as_ref()).any(|noise| noise.not_ended > 0);
+        let why = if not_ended { "no loop ended" } else { "nothing was measured" };
+        return Answer::cannot_tell("how much time was lost", why, cells.iter().map(|c| c.cell.duration.ns()).sum());
+    };
+    let name = |cell: &CellSummary| match cells.len() {
+        1 => String::new(),
+        _ => format!(" ({} {})", policy(cell.cell.policy), load(&cell.cell.load.clone().into())),
+    };
+    let (cell, cpu) = first;
+    let (above, time) = (duration(cpu.threshold_ns as f64), duration(cpu.observed_ns as f64));
+    let mut sentence = match (cpu.gaps, cpu.longest_ns) {
+        (0, _) => format!("CPU {}{} lost nothing to gaps above {above} in {time}", cpu.cpu, name(cell)),
+        (gaps, longest) => format!(
+            "CPU {}{} lost {} to {} above {above} in {time}; the longest {}",
+            cpu.cpu,
+            name(cell),
+            share(cpu.lost_share),
+            things(gaps, "gap"),
+            longest.map_or_else(|| "unknown".to_owned(), |ns| duration(ns as f64))
+        ),
+    };
+    for (cell, cpu) in others.iter().take(OTHERS) {
+        let lost = match cpu.longest_ns {
+            Some(ns) => format!("{}, the longest {}", share(cpu.lost_share), duration(ns as f64)),
+            None => "nothing".to_owned(),
+        };
+        sentence += &format!("; CPU {}{} lost {lost}", cpu.cpu, name(cell));
+    }
+    let more = others.len().saturating_sub(OTHERS);
+    if more > 0 {
+        sentence += &format!("; {more} other{} lost less", if more == 1 { "" } else { "s" });
+    }
+    Answer::new(sentence)
+}
+
+fn cpus_of(cell: &CellSummary) -> &[CpuNoise] {
+    cell.noise.as_ref().map_or(&[], |noise| &noise.cpus)
+}
+
+/// A share, 0 to 1, with the digits that matter: `0.42 %`, `0.00003 %`.
+pub fn share(share: f64) -> String {
+    match share * 100.0 {
+        percent if percent >= 0.01 || percent <= 0.0 => format!("{} %", number(percent)),
+        percent => {
+            let digits = usize::try_from(-percent.log10().floor() as i64).unwrap_or(0) + 1;
+            format!("{percent:.digits$} %")
+        }
+    }
+}
