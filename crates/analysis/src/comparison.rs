@@ -210,6 +210,8 @@ pub enum Refusal {
     },
     /// A value is 0 or less, so the ratio is undefined.
     NotPositive,
+    /// A quantile of gaps: it rises when the short ones disappear.
+    OfGaps,
 }
 
 impl Decision {

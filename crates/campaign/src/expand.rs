@@ -62,7 +62,9 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
     let named = plan.cpus.as_ref().and_then(|cpus| u32::try_from(cpus.len()).ok());
     let measured = |kernel: &Kernel, task: &Task| match kernel {
         // One thread waits for responses, or never waits: on the last CPU, which is the least busy on most machines.
-        Kernel::Running if (task.link().is_some() || task.is_noise()) && named.is_none() => cpus.iter().last().into_iter().collect(),
+        Kernel::Running if (task.link().is_some() || task.is_noise()) && named.is_none() => {
+            cpus.iter().last().into_iter().collect()
+        }
         // So does the driver; the timer of its handler is always on CPU 0.
         Kernel::Running if task.cobalt_context().is_some() && named.is_none() => {
             cpus.iter().next().into_iter().collect()

@@ -53,15 +53,7 @@ impl Prepared {
         let activations = samples.filter(|_| cell.task.watch().is_some()).map(Path::to_owned);
         let samples = samples.filter(|_| activations.is_none()).map(SampleWriter::create).transpose()?;
         punctual_sys::fail::point("samples-created");
-        Ok(Prepared {
-            host,
-            cell,
-            allowed,
-            dma_latency,
-            samples,
-            activations,
-            preparation,
-        })
+        Ok(Prepared { host, cell, allowed, dma_latency, samples, activations, preparation })
     }
 
     /// Starts the load of the cell, for the sum of these spans.

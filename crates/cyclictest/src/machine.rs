@@ -4,8 +4,8 @@ use super::options::{Options, Start, ThreadOptions};
 use super::text;
 use punctual_host::{DmaLatency, HostFs, SmiCounter};
 use punctual_model::{ClockTime, CpuSet, Method, Nanos, Period, Span};
-use punctual_sys::counter::Counter;
 use punctual_rt::{Settings, Team, ThreadSpec};
+use punctual_sys::counter::Counter;
 use std::error::Error;
 use std::fmt::Write;
 

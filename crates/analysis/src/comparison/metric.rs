@@ -48,6 +48,7 @@ impl Metric {
             return Err(Refusal::NotSeen { unseen });
         }
         match self {
+            Metric::Quantile(_) if numbers.are_gaps => Err(Refusal::OfGaps),
             Metric::Quantile(level) => {
                 let have = above(numbers.due_times, level);
                 if have < MIN_OF_EACH {
@@ -73,6 +74,8 @@ pub(super) struct Numbers {
     episodes: u64,
     /// Due times of which nothing is known.
     unseen: u64,
+    /// Whether they are gaps of threads that never wait.
+    are_gaps: bool,
 }
 
 impl Numbers {
@@ -83,7 +86,8 @@ impl Numbers {
         let due_times = if is_relative { sum(|thread| thread.recorded) } else { sum(|thread| thread.cycles_due) };
         let episodes = sum(|thread| thread.episodes.count);
         let unseen = threads.iter().map(|thread| thread.ledger(&entry.record.cell.task).unseen).sum();
-        Numbers { by_due_time: due_time::of_record(&entry.record), due_times, episodes, unseen }
+        let are_gaps = entry.record.cell.task.is_noise();
+        Numbers { by_due_time: due_time::of_record(&entry.record), due_times, episodes, unseen, are_gaps }
     }
 
     pub(super) fn has_misses(&self) -> bool {

@@ -185,6 +185,9 @@ impl Refusal {
                     longer.unwrap_or_default()
                 )
             }
+            Refusal::OfGaps => format!(
+                "{metric} of gaps rises when short gaps disappear: compare the largest, or episodes (--metric max)."
+            ),
             Refusal::NotSeen { unseen } => {
                 format!(
                     "{} of a measurement were not seen, and may be later: measure again.",

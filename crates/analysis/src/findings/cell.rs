@@ -164,8 +164,12 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
     findings.extend(stalls::findings(pool, summary));
     findings.extend(stalls::clock(pool));
     findings.extend(throttling::of_cell(header, summary));
-    findings.extend(steadiness::findings(summary));
-    findings.extend(uncertainty::by_block(pool));
+    // Of gaps those speak that count, not their quantiles, which depend on the threshold.
+    if !pool.cell.task.is_noise() {
+        findings.extend(steadiness::findings(summary));
+        findings.extend(uncertainty::by_block(pool));
+        findings.extend(uncertainty::uncertainty(pool, summary));
+    }
     let (minor, major) = (usage(|usage| usage.minor_faults), usage(|usage| usage.major_faults));
     findings.extend(when(minor + major > 0, PageFaults { minor, major }));
     if let (1.., Some(min_ns @ ..0)) = (summary.early, summary.min_ns) {
@@ -177,7 +181,6 @@ pub(super) fn findings(header: &Header, pool: &Pool<'_>, summary: &CellSummary) 
     findings.extend(on_spike(pool));
     findings.extend(coincidence::steal(header, pool));
     findings.extend(coincidence::findings(pool));
-    findings.extend(uncertainty::uncertainty(pool, summary));
     findings
 }
 

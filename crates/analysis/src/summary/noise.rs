@@ -209,7 +209,9 @@ mod tests {
         assert_eq!((cpu.cpu, cpu.gaps, cpu.lost_ns, cpu.longest_ns), (1, 3, 36_000_013_500, Some(36_000_000_000)));
         let rates: Vec<_> = cpu.above.iter().map(|rate| (rate.above_ns, rate.gaps)).collect();
         assert_eq!(rates, [(1_000, 3), (10_000, 2), (100_000, 1), (1_000_000, 1), (10_000_000, 1)]);
-        assert!((cpu.above[2].lower_per_hour - 0.0253).abs() < 1e-4 && (cpu.above[2].upper_per_hour - 5.572).abs() < 1e-3);
+        assert!(
+            (cpu.above[2].lower_per_hour - 0.0253).abs() < 1e-4 && (cpu.above[2].upper_per_hour - 5.572).abs() < 1e-3
+        );
         // Two CPUs, two seconds; a count that is unknown once is unknown.
         assert_eq!((noise.timer_interrupts_per_second, noise.interrupts_per_second), (Some(200.0), Some(202.0)));
         assert_eq!((noise.steal_ms, noise.smis), (Some(10), None));

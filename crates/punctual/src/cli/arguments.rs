@@ -37,7 +37,9 @@ pub(super) use lab::{
     LabListArguments,
 };
 pub(super) use load::{LoadArguments, LoadCommandArguments};
-pub(super) use measure::{CostArguments, Keep, MeasureCommand, NoiseArguments, RespondArguments, ResponseArguments, SleepArguments};
+pub(super) use measure::{
+    CostArguments, Keep, MeasureCommand, NoiseArguments, RespondArguments, ResponseArguments, SleepArguments,
+};
 pub(super) use monitor::{MonitorArguments, MonitorCommand, MonitorShowArguments};
 pub(super) use plan::{PlanArguments, PlanCommand};
 pub(super) use results::{

@@ -77,6 +77,7 @@ mod real {
     pub(crate) mod loads;
     pub(crate) mod measured_thread;
     pub(crate) mod monitor;
+    pub(crate) mod noise;
     pub(crate) mod placement;
     pub(crate) mod recipes;
     pub(crate) mod report;

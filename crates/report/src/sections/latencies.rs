@@ -57,7 +57,7 @@ impl Columns {
     fn has(self, head: &str) -> bool {
         // Sleeps and activations are the samples of their tables.
         let head = match head {
-            "sleeps" | "activations" => "wake-ups",
+            "sleeps" | "activations" | "gaps" => "wake-ups",
             "skipped" => "missed",
             head => head,
         };
@@ -206,6 +206,12 @@ fn asked<'a, 'b>(rows: &'b [Row<'a>], columns: Option<Columns>) -> (Vec<Field<'a
                 _ => column.head.clone(),
             };
         }
+    }
+    if !rows.is_empty() && rows.iter().all(|row| row.own().is_some_and(|cell| cell.cell.task.is_noise())) {
+        fields.retain(|(column, _)| column.head != "missed");
+        fields.iter_mut().filter(|(column, _)| column.head == "wake-ups").for_each(|(column, _)| {
+            column.head = "gaps".into();
+        });
     }
     match columns {
         Some(columns) => fields = chosen(fields, axes, columns),

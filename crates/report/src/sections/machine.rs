@@ -93,6 +93,7 @@ pub(crate) fn measured(header: &Header, summary: &RunSummary) -> String {
             match method {
                 // Its threads have periods of their own.
                 Task::Watch(_) => method.label(),
+                _ if method.is_noise() => method.label(),
                 _ => format!("every {}{to} ({})", span(shortest.span()), method.label()),
             }
         } else {

@@ -51,7 +51,8 @@ struct Rate {
 impl Rate {
     /// `None`: the counter or the clock stands still, or their rates differ by more than 2^31.
     fn of(ns: u64, ticks: u64) -> Option<Rate> {
-        let factor = |a: u64, b: u64| u64::try_from((u128::from(a) << 32).checked_div(b.into())?).ok().filter(|f| *f > 0);
+        let factor =
+            |a: u64, b: u64| u64::try_from((u128::from(a) << 32).checked_div(b.into())?).ok().filter(|f| *f > 0);
         Some(Rate { ns: factor(ns, ticks)?, ticks: factor(ticks, ns)? })
     }
 
@@ -76,7 +77,8 @@ fn times(factor: u64, by: u64) -> u64 {
 pub(crate) struct Noise<C = Counter> {
     counter: C,
     rate: Rate,
-    /// Ticks.
+    /// The threshold, and its ticks.
+    longest: Span,
     threshold: u64,
     reading_ps: u64,
     first_due: Cell<ClockTime>,
@@ -137,6 +139,7 @@ impl<C: Ticks> Noise<C> {
         Ok(Noise {
             counter,
             rate,
+            longest: threshold,
             threshold: rate.ticks(threshold.ns()),
             reading_ps,
             first_due: Cell::default(),
@@ -152,7 +155,7 @@ impl<C: Ticks> Noise<C> {
     /// The counts so far.
     pub(super) fn outcome(&self) -> NoiseOutcome {
         NoiseOutcome {
-            threshold: Span(self.rate.ns(self.threshold)),
+            threshold: self.longest,
             reading_ps: self.reading_ps,
             readings: self.readings.get(),
             gaps: self.gaps.get(),
@@ -273,7 +276,9 @@ mod tests {
     impl Machine<'_> {
         fn step(&self) -> u64 {
             let mut ns = self.ns.get() + READING;
-            if let Some((_, gap)) = self.gaps.get(self.next.get()).filter(|(at, _)| ns > BEGIN.saturating_add_signed(*at)) {
+            if let Some((_, gap)) =
+                self.gaps.get(self.next.get()).filter(|(at, _)| ns > BEGIN.saturating_add_signed(*at))
+            {
                 ns += gap - READING;
                 self.next.set(self.next.get() + 1);
             }
@@ -321,7 +326,7 @@ mod tests {
 
     #[test]
     fn gaps_have_the_cycle_that_they_begin_in() {
-        let gaps = [(0, 1_500), (9_990, 1_500), (20_000, 25_000), (45_100, 2_000), (47_200, 2_000)];
+        let gaps = [(100, 1_500), (9_980, 1_500), (20_050, 25_000), (45_100, 2_000), (47_200, 2_000)];
         let (seen, _, counts) = run(&gaps, 5, 8);
         assert_eq!(seen, [(0, 1_500), (0, 1_500), (2, 25_000), (4, 2_000), (4, 2_000)]);
         assert_eq!((counts.gaps, counts.lost.ns()), (5, 32_000));
@@ -374,7 +379,7 @@ mod tests {
         let rate = Rate::of(20_000_000, 59_985_000).unwrap();
         assert_eq!((rate.ns(0), rate.ticks(0)), (0, 0));
         assert_eq!(rate.ns(59_985_000_000) / 1_000, 19_999_999, "millionths of a nanosecond a tick");
-        assert_eq!(rate.ns(u64::MAX) / 1_000_000_000, 6_150_451_860);
+        assert_eq!(rate.ns(u64::MAX) / 1_000_000_000, 6_150_452_300);
         assert_eq!(Rate::of(1, 1).map(|rate| (rate.ns(u64::MAX), rate.ticks(5))), Some((u64::MAX, 5)));
     }
 

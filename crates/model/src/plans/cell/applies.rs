@@ -34,10 +34,9 @@ const EXCLUSIONS: &[Exclusion] = &[
         &["explain", "stop_above", "on_spike", "align", "distance", "period_step", "tracers", "lock_memory", "[roles]"],
         |cell| (!cell.task.has_latencies()).then(|| format!("method {}, which has no due times", cell.task)),
     ),
-    (
-        &["warm_up", "align", "distance", "period_step", "timer_slack", "explain", "tracers"],
-        |cell| cell.task.is_noise().then(|| format!("method {}, whose threads never wait", cell.task)),
-    ),
+    (&["warm_up", "align", "distance", "period_step", "timer_slack", "explain", "tracers"], |cell| {
+        cell.task.is_noise().then(|| format!("method {}, whose threads never wait", cell.task))
+    }),
     (&["timer_slack"], |cell| {
         cell.policy.is_realtime().then(|| format!("policy {}, under which threads have none", cell.policy))
     }),

@@ -70,18 +70,21 @@ impl Cell {
             return Ok(());
         }
         let housekeeping = host.cpus_online.as_ref().map(|online| online.minus(&host.isolated().unwrap_or_default()));
-        match housekeeping {
-            Some(cpus) if cpus.minus(&self.cpus).is_empty() => return Err(self.no_housekeeping(&cpus)),
-            _ => {}
+        if let Some(cpus) = housekeeping.filter(|cpus| cpus.minus(&self.cpus).is_empty()) {
+            return Err(self.no_housekeeping(&cpus));
         }
-        match host.rt_runtime_us {
-            Some(-1) => Err(format!(
-                "method {} cannot run under {} without real-time throttling (sched_rt_runtime_us is -1); set it, like \
-                 `sysctl kernel.sched_rt_runtime_us=950000`, or choose policy other",
-                self.task, self.policy
-            )),
-            _ => Ok(()),
+        let limit = host.rt_runtime_us.and_then(|us| u64::try_from(us).ok()).zip(host.rt_period_us);
+        // The fair server took its place in Linux 6.12; unread, it is as the kernel starts it.
+        let mut servers = host.scheduling.fair_server_runtime_us.iter();
+        let is_unserved = servers.any(|of| of.value == 0 && self.cpus.iter().any(|cpu| of.cpus.contains(cpu)));
+        if limit.is_some_and(|(runtime, period)| runtime < period) && !is_unserved {
+            return Ok(());
         }
+        Err(format!(
+            "method {} cannot run under {} without real-time throttling (sched_rt_runtime_us, fair_server); set it, \
+             like `sysctl kernel.sched_rt_runtime_us=950000`, or choose policy other",
+            self.task, self.policy
+        ))
     }
 
     fn no_housekeeping(&self, cpus: &CpuSet) -> String {

@@ -1,7 +1,7 @@
 //! Tests of cells, and of the checks.
 
 use super::*;
-use crate::{Method, Percent, Roles};
+use crate::{Host, Method, OnCpus, Percent, Roles};
 use serde_json::{Value, json};
 
 pub(crate) fn cell() -> Cell {
@@ -262,4 +262,43 @@ fn roles_that_nobody_can_have_are_refused() {
     for (change, reason) in changes {
         assert_eq!(changed(change), reason);
     }
+}
+
+#[test]
+fn a_real_time_loop_leaves_a_housekeeping_cpu_and_runs_with_throttling_only() {
+    let on = |policy: &str, cpus: &str| Cell {
+        task: "noise".parse().unwrap(),
+        policy: policy.parse().unwrap(),
+        cpus: cpus.parse().unwrap(),
+        ..cell()
+    };
+    let host = |online: &str, isolated: &str, runtime: i64| Host {
+        cpus_online: Some(online.parse().unwrap()),
+        cpus_isolated: (!isolated.is_empty()).then(|| isolated.parse().unwrap()),
+        rt_runtime_us: Some(runtime),
+        rt_period_us: Some(1_000_000),
+        ..Host::default()
+    };
+    let why = |cell: &Cell, host: &Host| cell.check_on_host(host).err().unwrap_or_default();
+    for (policy, cpus, online, isolated, runtime, refusal) in [
+        ("fifo:1", "1", "0-1", "", 950_000, ""),
+        ("fifo:1", "0-1", "0-1", "", 950_000, "(0-1)"),
+        ("rr:1", "0", "0", "", 950_000, "(0)"),
+        ("fifo:1", "1-3", "0-3", "1-3", 950_000, ""),
+        ("fifo:1", "0", "0-3", "1-3", 950_000, "(0)"),
+        ("fifo:1", "1", "0-1", "", -1, "throttling"),
+        ("fifo:1", "1", "0-1", "", 1_000_000, "throttling"),
+        ("fifo:1", "1", "0-1", "", 999_999, ""),
+        ("other", "0-1", "0-1", "", -1, ""),
+    ] {
+        let message = why(&on(policy, cpus), &host(online, isolated, runtime));
+        assert!(message.contains(refusal) && message.is_empty() == refusal.is_empty(), "{policy} {cpus}: {message}");
+    }
+    let mut unserved = host("0-1", "", 950_000);
+    unserved.scheduling.fair_server_runtime_us = vec![OnCpus { cpus: [1].into_iter().collect(), value: 0 }];
+    assert!(why(&on("fifo:1", "1"), &unserved).contains("fair_server"));
+    assert_eq!(why(&on("fifo:1", "0"), &unserved), "");
+    assert!(why(&on("fifo:1", "1"), &Host::default()).contains("throttling"), "unknown is not on");
+    let allowed = |cpus: &str| on("fifo:1", "1").check_on(&cpus.parse().unwrap());
+    assert!(allowed("1").is_err_and(|err| err.contains("housekeeping")) && allowed("0-1").is_ok());
 }

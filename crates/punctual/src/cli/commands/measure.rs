@@ -36,7 +36,10 @@ pub(super) fn one(plan: Plan, common: &Common, keep: &Keep, samples: Option<&Pat
     let request = Request { samples: keeps, ..Request::here(plan, wait, &permit, &|line| note(line)) };
     let mut session = Session::begin(request)?;
     let dir = run_directory::keep(&mut session, keep)?;
-    sentence(Outlook::of(session.cell(), 1));
+    // The number of gaps is not known before.
+    if !session.cell().task.is_noise() {
+        sentence(Outlook::of(session.cell(), 1));
+    }
     let mut live = Live::new(session.cell());
     let result = session.measure(samples, &mut |progress| live.show(progress));
     live.finish();

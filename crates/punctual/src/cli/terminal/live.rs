@@ -28,6 +28,9 @@ impl Live {
         let period = if cell.has_several_periods() { format!("{period} to {longest}") } else { period };
         match cell.task.watch() {
             Some(watch) => note(format_args!("watching {} for {time}", watch.name())),
+            None if cell.task.is_noise() => {
+                note(format_args!("{}, {}, for {time} on {}", cell.label(), cell.task, cell.cpus.named()));
+            }
             None => note(format_args!("{}, every {period}, for {time} on {}", cell.label(), cell.cpus.named())),
         }
         let view = View { duration: cell.duration, limit: cell.deadline };

@@ -136,7 +136,7 @@ impl Observer for Lines {
 
 /// Prints the outlook of the cell with the fewest cycles. Sleeps have neither due times nor misses.
 fn outlook(header: &Header) {
-    let periodic = header.cells.iter().filter(|cell| !matches!(cell.task, Task::Sleep(_)));
+    let periodic = header.cells.iter().filter(|cell| !matches!(cell.task, Task::Sleep(_)) && !cell.task.is_noise());
     let least = periodic.min_by_key(|cell| (cell.period.cycles_in(cell.duration), cell.duration));
     if let Some(cell) = least {
         sentence(format_args!("each cell: {}", Outlook::of(cell, header.plan.repetitions)));

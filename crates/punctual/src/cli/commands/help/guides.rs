@@ -13,7 +13,7 @@ macro_rules! guides {
 
 guides![
     "boards", "ci", "compare", "containers", "cost", "cyclictest", "doctor", "engines", "explain", "findings",
-    "formats", "frontier", "handoff", "history", "import", "instruments", "lab", "loads", "monitor", "packages", "plans",
+    "formats", "frontier", "handoff", "history", "import", "instruments", "lab", "loads", "monitor", "noise", "packages", "plans",
     "prepare", "report", "response", "samples", "shards", "sleep", "statistics", "studies", "tune", "watch", "xenomai",
 ];
 

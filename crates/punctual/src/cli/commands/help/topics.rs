@@ -130,6 +130,7 @@ const METHODS: &[(&str, &str)] = &[
     ("deadline", "sched_yield(2) of a thread with policy deadline"),
     ("cobalt[:timerfd]", "a wait of Cobalt, the co-kernel of Xenomai 3"),
     ("handoff:KIND", "a hand-off by another thread, the waker; see punctual help handoffs; not with explain"),
+    ("noise[:THRESHOLD]", "no wait: gaps between clock readings of a thread that never waits; not with explain"),
     ("cobalt:kernel", "a thread in the kernel of Cobalt, measured by the driver timerbench; not with explain"),
     ("cobalt:handler", "a timer handler of Cobalt, measured by the driver timerbench; not with explain"),
     ("sleep:RUNTIME", "the sleep of c, python3, node, go or java; run and measure, not with explain"),
