@@ -45,6 +45,7 @@ mod instrument;
 mod kernels;
 mod load;
 mod machine;
+mod refused;
 mod run;
 mod settings;
 mod stalls;
@@ -66,6 +67,7 @@ pub(crate) use imported::of_imported;
 pub use run::{progress as run_progress, skipped};
 pub use steadiness::{Changed, Drifted};
 pub use throttling::Limiter;
+pub use watched::of_threads as of_watched_threads;
 pub(crate) use watched::unfinished;
 
 /// Lists all findings, in the order of the schema.
@@ -179,7 +181,7 @@ kinds!(
     machine::ClockSource,
     watched::ActivityLost,
     watched::DataWaited,
-    watched::PolicyRefused,
+    refused::CallRefused,
     watched::SettingsChanged,
     watched::Several,
     watched::ThreadsPooled,

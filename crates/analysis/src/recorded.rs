@@ -9,10 +9,10 @@ mod sleeps;
 
 use crate::events::{Event, Trace, What, flags};
 use crate::explain::{Case, Facts, Inside, Symbols, Taker, Totals};
-use crate::watch::{Activation, ThreadResult, Usual, late_above_ns};
+use crate::watch::{Activation, Refused, ThreadResult, Usual, late_above_ns};
 use first_reading::FirstReading;
 use late::Late;
-use punctual_model::{ChainRecord, ExplainRecord, Explanation, NotCovered, Owner, Span, Watch};
+use punctual_model::{ChainRecord, ExplainRecord, Explanation, NotCovered, Owner, RefusedCall, Span, Watch};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::iter::once;
@@ -121,6 +121,8 @@ pub struct Judged {
     pub others: u64,
     /// Names of those of them with most activations.
     pub most_active: Vec<String>,
+    /// Calls that asked for a policy, CPUs or locked memory and were refused.
+    pub refused: Vec<RefusedCall>,
     /// The chain, if one was asked for.
     pub chain: Option<ChainRecord>,
     /// The late activations.
@@ -161,8 +163,9 @@ pub fn judge<R: Recording + ?Sized>(
         frozen_ns: first.latest_ns,
         ..Facts::default()
     };
-    let FirstReading { threads, seen, events, gaps, since_ns, late, awake, .. } = first;
+    let FirstReading { mut threads, seen, events, gaps, since_ns, late, awake, .. } = first;
     let names = threads.names.clone();
+    let refused = refused(threads.refused(), &names);
     let usual: HashMap<i32, Usual> = late.keys().filter_map(|pid| Some((*pid, threads.usual(*pid)?))).collect();
     let is_meant = |name: &str| wanted.watch.is_meant(name);
     let (results, mut others, chain) = threads.finish(until_ns, is_meant, |pid| awake.contains(&pid));
@@ -205,7 +208,7 @@ pub fn judge<R: Recording + ?Sized>(
     explained.evidence_ns = totals.evidence_ns;
     explained.causes = totals.causes();
     explained.events = events;
-    Ok(Judged { times_ns: since_ns..until_ns, events, gaps, seen, threads, others, most_active, chain, explained })
+    Ok(Judged { times_ns: since_ns..until_ns, events, gaps, seen, threads, others, most_active, refused, chain, explained })
 }
 
 impl Wanted {
@@ -298,6 +301,12 @@ fn not_covered(activation: &Activation, since_ns: u64) -> NotCovered {
         due_ns: activation.release_ns.cast_signed().wrapping_sub_unsigned(since_ns),
         latency: Span(activation.response_ns()),
     }
+}
+
+/// Refused calls with the names of their threads. A trace does not tell the limits.
+fn refused(all: &[Refused], names: &HashMap<i32, String>) -> Vec<RefusedCall> {
+    let named = |pid: i32| names.get(&pid).cloned().unwrap_or_else(|| format!("thread {pid}"));
+    all.iter().map(|one| RefusedCall { thread: named(one.pid), ..one.call.clone() }).collect()
 }
 
 /// Names of the threads with most activations.

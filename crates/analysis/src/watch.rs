@@ -11,6 +11,7 @@ mod calls;
 mod chain;
 mod open;
 mod period;
+mod refused;
 mod result;
 mod samples;
 #[cfg(test)]
@@ -24,6 +25,7 @@ mod wait;
 pub use activation::{Activation, Block, Hop, Release, Wait};
 pub use calls::Call;
 pub(crate) use calls::{CONTENDED, CallKind, HAS_WAITERS, UNKNOWN};
+pub use refused::{Refused, Wish};
 pub use result::ThreadResult;
 pub use samples::Settings;
 pub use tally::Usual;
@@ -39,6 +41,7 @@ use punctual_model::{
     WatchSample, WatchedThread,
 };
 use std::collections::{BTreeMap, HashMap};
+use refused::Requests;
 use std::sync::Arc;
 use tally::{Sleeping, Sum};
 use thread::Thread;
@@ -103,6 +106,7 @@ pub struct WatchedThreads {
     occupants_are_given: bool,
     /// Names of interrupts, where those are traced while the threads run.
     interrupts: Option<Trace>,
+    requests: Requests,
     /// Names of threads.
     pub names: HashMap<i32, String>,
 }
@@ -118,6 +122,7 @@ impl WatchedThreads {
             occupants: Occupants::default(),
             occupants_are_given: false,
             interrupts: None,
+            requests: Requests::default(),
             names: HashMap::new(),
         }
     }
@@ -215,6 +220,7 @@ impl WatchedThreads {
                 self.pass(event.pid, cpu, event, finished);
             }
             What::SysEnter { .. } | What::SysExit { .. } => {
+                self.requests.take(event, self.threads.contains_key(&event.pid));
                 if event.pid > 0 {
                     self.add(event.pid, event.at_ns);
                 }
@@ -271,9 +277,15 @@ impl WatchedThreads {
     /// Records that events of any CPU before this point were lost.
     pub fn lost(&mut self) {
         self.threads.values_mut().for_each(Thread::lose);
+        self.requests.lost();
         if !self.occupants_are_given {
             self.occupants.forget();
         }
+    }
+
+    /// Calls so far that asked for a policy, CPUs or locked memory and were refused.
+    pub fn refused(&mut self) -> &mut Vec<Refused> {
+        &mut self.requests.refused
     }
 
     /// The usual activation of a thread; `None` while too few are known.
@@ -423,7 +435,6 @@ impl WatchedThreads {
             account: Some(self.accounted(&account, wait, named)),
             blocked_in: times(tally.blocked_in.iter().map(sleeping), MOST_CALLS),
             changes: changes.into_iter().filter_map(change).collect(),
-            refused: track.refused().cloned().collect(),
             is_relative: tally.is_relative(),
             ended,
             open,

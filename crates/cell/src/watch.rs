@@ -4,6 +4,7 @@ mod handover;
 mod late;
 mod others;
 mod reader;
+mod refused;
 mod stacks;
 mod switches;
 mod targets;
@@ -284,6 +285,7 @@ impl Measurers for Watcher {
             i32::try_from(pid).into_iter().collect()
         };
         self.start(&pids)?;
+        self.program.iter().for_each(WatchedProgram::proceed);
         Ok(Window { started: self.started, ends: self.ends })
     }
 
@@ -291,8 +293,9 @@ impl Measurers for Watcher {
         let until = punctual_sys::clock::monotonic().plus(Span(u64::try_from(timeout.as_nanos()).unwrap_or(u64::MAX)));
         loop {
             let now = punctual_sys::clock::monotonic();
-            let has_ended =
-                self.program.as_mut().is_some_and(WatchedProgram::has_ended) || self.shared.has_ended.load(Relaxed);
+            // Not reaped yet: the limits of a refused call are read of it.
+            let is_gone = |program: &WatchedProgram| punctual_host::is_gone(program.pid());
+            let has_ended = self.program.as_ref().is_some_and(is_gone) || self.shared.has_ended.load(Relaxed);
             if has_ended {
                 self.ended_by_itself = true;
                 self.ends = self.ends.min(now);
@@ -338,7 +341,8 @@ impl Measurers for Watcher {
             program.status()
         });
         let watch = self.watch.clone();
-        let threads = std::mem::replace(&mut reader.threads, WatchedThreads::new(WatchSettings::default(), &[]));
+        let mut threads = std::mem::replace(&mut reader.threads, WatchedThreads::new(WatchSettings::default(), &[]));
+        let refused = refused::at_end(&mut threads, &reader);
         let names = threads.names.clone();
         let is_awake = |pid: i32| reader.states.get(&pid.cast_unsigned()).is_some_and(|state| state.is_awake());
         let (results, inactive, chain) = threads.finish(reader.read_ns, |name| watch.is_meant(name), is_awake);
@@ -346,7 +350,7 @@ impl Measurers for Watcher {
         let ended = self.program.as_ref().filter(|_| self.ended_by_itself);
         if results.is_empty() && (others.is_empty() || ended.is_some()) {
             return Err(match ended {
-                Some(program) => program.ended_early().into(),
+                Some(program) => refused::ended_early(program, refused),
                 _ if self.is_stopped.load(Relaxed) => CellError::NothingMeasured,
                 _ => CellError::Impossible(nothing(&watch, inactive, self.cell.duration)),
             });
@@ -379,6 +383,7 @@ impl Measurers for Watcher {
             unseen: Vec::new(),
             others,
             threads: watched,
+            refused,
             chain,
             gaps: reader.results.gaps,
             events: reader.results.events,

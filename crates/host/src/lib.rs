@@ -26,6 +26,7 @@ mod process;
 mod programs;
 #[cfg(any(test, feature = "testing"))]
 pub mod recorded;
+mod refused;
 mod semaphores;
 mod sha256;
 mod smi;
@@ -61,10 +62,11 @@ pub use private_directory::PrivateDirectory;
 pub use privilege::{Privileges, drop_rights_of_file, how_to_allow, how_to_allow_others};
 pub use process::{
     check_proc, children_of, is_gone, is_initial_pid_namespace, kernel_release, look_at_all_processes,
-    memory_locked_bytes_of, name_of_thread, no_thread, pid_namespace, started_ticks_of, state_of_thread, threads_of,
-    times_of_thread, with_descendants,
+    memory_locked_bytes_of, name_of_thread, no_thread, pid_namespace, started_ticks_of, state_of_thread, thread_as_known_to,
+    threads_of, times_of_thread, with_descendants,
 };
 pub use programs::{BINARIES_VARIABLE, program_for, program_of};
+pub use refused::{RefusedBy, limit_of};
 pub use sha256::sha256;
 pub use smi::SmiCounter;
 pub use snapshot::{kernel_config, snapshot};

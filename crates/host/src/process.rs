@@ -10,6 +10,21 @@ pub fn threads_of(pid: u32) -> Vec<u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
+/// The thread that thread `caller` knows as `tid`, in its PID namespace (pid_namespaces(7)); `None` when there is none in
+/// its process, or it cannot be read.
+pub fn thread_as_known_to(caller: u32, tid: u32) -> Option<u32> {
+    let fs = HostFs::running();
+    let ids = |tid: u32| -> Option<Vec<u32>> {
+        let status = fs.text(format!("proc/{tid}/status"))?;
+        let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+        ids.split_whitespace().map(|id| id.parse().ok()).collect()
+    };
+    if ids(caller)?.len() == 1 {
+        return Some(tid);
+    }
+    threads_of(caller).into_iter().find(|one| ids(*one).is_some_and(|ids| ids.last() == Some(&tid)))
+}
+
 /// Name of thread `tid` of process `pid`; `None` when it has ended.
 pub fn name_of_thread(pid: u32, tid: u32) -> Option<String> {
     HostFs::running().text(format!("proc/{pid}/task/{tid}/comm"))

@@ -8,7 +8,7 @@ mod platform;
 mod power;
 pub(super) mod preemption;
 mod processors;
-mod read;
+pub(crate) mod read;
 mod scheduling;
 mod tasks;
 
@@ -119,11 +119,16 @@ pub(super) fn scheduling(fs: &HostFs) -> punctual_model::Scheduling {
 /// disk was made from a container's image; there the kernel threads are visible, which no container shows.
 pub(super) fn container(fs: &HostFs) -> Option<String> {
     let cgroup = fs.text("proc/self/cgroup").unwrap_or_default();
-    let in_path = ["kubepods", "docker", "libpod", "lxc"].into_iter().find(|name| cgroup.contains(*name));
+    let in_path = engine_in(&cgroup);
     let marks = [(".dockerenv", "docker"), ("run/.containerenv", "podman")];
     let is_whole = fs.text("proc/2/comm").as_deref() == Some("kthreadd");
     let marked = || marks.into_iter().find_map(|(path, name)| (!is_whole && fs.exists(path)).then_some(name));
     in_path.or_else(marked).map(str::to_owned)
+}
+
+/// The container engine that the paths of control groups name.
+pub(super) fn engine_in(cgroup: &str) -> Option<&'static str> {
+    ["kubepods", "docker", "libpod", "lxc"].into_iter().find(|name| cgroup.contains(*name))
 }
 
 fn governors(fs: &HostFs) -> Vec<String> {

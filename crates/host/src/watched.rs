@@ -62,23 +62,8 @@ impl CpuGroups {
     }
 
     fn below(fs: &HostFs, pid: u32) -> CpuGroups {
-        let mounts = fs.text("proc/self/mountinfo").unwrap_or_default();
-        let mut limited = Vec::new();
-        for (controllers, path) in groups_of(fs, pid) {
-            let is_cpu = controllers.is_empty() || controllers.split(',').any(|one| one == "cpu");
-            let Some(root) = mounts.lines().filter(|_| is_cpu).find_map(|line| mounted(line, &controllers)) else {
-                continue;
-            };
-            let root = fs.root.join(root.trim_start_matches('/'));
-            let own = root.join(path.trim_start_matches('/'));
-            limited.extend(
-                own.ancestors()
-                    .take_while(|dir| dir.starts_with(&root))
-                    .filter(|dir| has_quota(dir))
-                    .map(Path::to_owned),
-            );
-        }
-        CpuGroups { limited }
+        let groups = lineages(fs, pid, "cpu").into_iter().flatten();
+        CpuGroups { limited: groups.filter(|dir| has_quota(dir)).collect() }
     }
 
     /// Whether there is a quota.
@@ -96,6 +81,20 @@ impl CpuGroups {
         };
         self.limited.iter().map(of).sum()
     }
+}
+
+/// The directories of the control group of process `pid` and of those above it, nearest first, in each hierarchy that has
+/// or may have the controller.
+pub(crate) fn lineages(fs: &HostFs, pid: u32, controller: &str) -> Vec<Vec<PathBuf>> {
+    let mounts = fs.text("proc/self/mountinfo").unwrap_or_default();
+    let lineage = |(controllers, path): (String, String)| {
+        let is_meant = controllers.is_empty() || controllers.split(',').any(|one| one == controller);
+        let root = mounts.lines().filter(|_| is_meant).find_map(|line| mounted(line, &controllers))?;
+        let root = fs.root.join(root.trim_start_matches('/'));
+        let own = root.join(path.trim_start_matches('/'));
+        Some(own.ancestors().take_while(|dir| dir.starts_with(&root)).map(Path::to_owned).collect())
+    };
+    groups_of(fs, pid).into_iter().filter_map(lineage).collect()
 }
 
 /// The mount point of the hierarchy with these controllers, from a line of `mountinfo`; version 2 has none.

@@ -5,7 +5,8 @@ use crate::lines::Lines;
 use crate::sections::{explained, watched};
 use punctual_analysis::recorded::Judged;
 use punctual_analysis::wording::{count, duration, things};
-use punctual_analysis::{Answer, CONFIDENCE, ChainSummary, WatchedSummary, answer};
+use punctual_analysis::{Answer, CONFIDENCE, ChainSummary, Finding, WatchedSummary, answer};
+use punctual_analysis::findings::of_watched_threads;
 use punctual_model::{ExplainRecord, Span, WatchSample};
 use serde::Serialize;
 use std::io;
@@ -37,6 +38,8 @@ pub struct RecordedDocument {
     pub others: u64,
     /// Names of those of them with most activations.
     pub most_active: Vec<String>,
+    /// What to know of them, most important first.
+    pub findings: Vec<Finding>,
     /// The chain; `null` if none was requested.
     pub chain: Option<ChainSummary>,
     /// The late activations.
@@ -51,7 +54,7 @@ impl RecordedDocument {
         judged: Judged,
         sample: WatchSample,
     ) -> RecordedDocument {
-        let Judged { times_ns, events, gaps, seen, threads, others, most_active, chain, explained } = judged;
+        let Judged { times_ns, events, gaps, seen, threads, others, most_active, refused, chain, explained } = judged;
         let missing = (gaps > 0).then(|| format!("{} in the trace", things(gaps, "gap")));
         let is_sampled = sample == WatchSample::Response;
         let threads: Vec<WatchedSummary> = (threads.iter())
@@ -67,6 +70,7 @@ impl RecordedDocument {
             events,
             gaps,
             missing: seen.missing(),
+            findings: of_watched_threads(&threads, &refused),
             threads,
             others,
             most_active,
@@ -93,6 +97,10 @@ impl RecordedDocument {
                 let chains = [(String::new(), chain.clone())];
                 watched::of_chains(&chains, false, "us unless marked").write(out, &lines)?;
             }
+            if !self.findings.is_empty() {
+                writeln!(out, "\nFindings")?;
+            }
+            self.findings.iter().try_for_each(|finding| lines.paragraph(out, "  ", &finding.to_string()))?;
             if self.others > 0 {
                 let said =
                     format!("{} not listed: --thread shows those of a name.", things(self.others, "other thread"));

@@ -39,9 +39,15 @@ pub struct FoundPolicy {
     number: u32,
     priority: u32,
     nice: i32,
+    resets_on_fork: bool,
 }
 
 impl FoundPolicy {
+    /// Whether children of the thread start as SCHED_OTHER.
+    pub fn resets_on_fork(&self) -> bool {
+        self.resets_on_fork
+    }
+
     /// The policy; `None` for one that punctual never sets.
     pub fn known(&self) -> Option<Policy> {
         self.known
@@ -119,7 +125,8 @@ pub fn policy(tid: u32) -> io::Result<FoundPolicy> {
         })),
         _ => None,
     };
-    Ok(FoundPolicy { known, number: attr.policy, priority: attr.priority, nice: attr.nice })
+    let resets_on_fork = attr.flags & RESET_ON_FORK != 0;
+    Ok(FoundPolicy { known, number: attr.policy, priority: attr.priority, nice: attr.nice, resets_on_fork })
 }
 
 /// The policy of thread `tid`; `None` where it cannot be read, as after its end, and for one that punctual never sets.

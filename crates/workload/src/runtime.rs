@@ -9,6 +9,7 @@ mod sleeper;
 
 pub use find::{Installed, find};
 pub use guest::{ForGuests, for_guests, ready};
+pub(crate) use launch::held_command;
 pub use launch::{Launch, command as launch_command, launch};
 pub use make::SleepProgram;
 pub use protocol::Sleep;

@@ -1,7 +1,7 @@
 //! A program that is watched: started as a user would, its output kept out of the way, always ended.
 
 use crate::instrument::{InstrumentError, end_group, find};
-use crate::runtime::{Launch, launch_command};
+use crate::runtime::{Launch, held_command};
 use punctual_sys::waited::Waited;
 use std::io::Read;
 use std::os::unix::process::CommandExt;
@@ -14,6 +14,8 @@ use std::time::Duration;
 const MOST_SAID: usize = 4096;
 /// Timeout of the end of its stderr: a process that has left its group and its environment may keep it open.
 const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
+/// Timeout of a program that gets ready to run.
+const START_TIMEOUT: Duration = Duration::from_secs(10);
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A running program in the working directory of this process. Dropping it ends everything that it has started.
@@ -66,7 +68,8 @@ impl Stderr {
 }
 
 impl WatchedProgram {
-    /// Starts the program of the first of `words`. What it writes to stdout is discarded, and to stderr too, but for
+    /// Starts the program of the first of `words`, which waits for [`WatchedProgram::proceed`] before its first
+    /// instruction: its first calls may be those that matter. What it writes to stdout is discarded, and to stderr too, but for
     /// its beginning. Errors: when it is not installed or cannot be started.
     pub fn start(words: &[String], settings: &Launch) -> Result<WatchedProgram, InstrumentError> {
         let (program, arguments) =
@@ -75,7 +78,7 @@ impl WatchedProgram {
         let name = program.rsplit('/').next().unwrap_or_default().to_owned();
         let failed = |source| InstrumentError::Start { program: name.clone(), source };
         let mark = punctual_host::named("punctual-program", std::process::id());
-        let mut child = launch_command(Some(settings), &path)
+        let mut child = held_command(Some(settings), true, path.as_ref())
             .args(arguments)
             .env(punctual_host::MARK, &mark)
             .stdin(Stdio::null())
@@ -85,7 +88,17 @@ impl WatchedProgram {
             .spawn()
             .map_err(failed)?;
         let stderr = Stderr::of(child.stderr.take());
-        Ok(WatchedProgram { name, child, mark, status: None, stderr })
+        let mut program = WatchedProgram { name, child, mark, status: None, stderr };
+        let mut waited = Waited::begin();
+        while !program.has_ended() && !punctual_host::is_stopped(program.pid()) && waited.look() < START_TIMEOUT {
+            std::thread::sleep(POLL_INTERVAL);
+        }
+        Ok(program)
+    }
+
+    /// Lets the program run.
+    pub fn proceed(&self) {
+        let _ = punctual_sys::process::signal(self.pid(), libc::SIGCONT);
     }
 
     /// Process id of the program.

@@ -1,9 +1,10 @@
 //! Findings about watched threads of other programs.
 
-use super::{Finding, when};
+use super::{Finding, refused, when};
 use crate::summary::cell::CellSummary;
+use crate::summary::watched::WatchedSummary;
 use crate::wording::{count, duration, things};
-use punctual_model::{OpenActivation, OpenKind, RefusedPolicy, SettingChange, Span};
+use punctual_model::{OpenActivation, OpenKind, RefusedCall, SettingChange, Span};
 
 finding!(
     /// Events of the watched threads were lost.
@@ -209,29 +210,6 @@ finding!(
     }]
 );
 
-finding!(
-    /// A thread asked for a real-time policy and was refused.
-    pub struct PolicyRefused {
-        /// Name of the thread.
-        pub thread: String,
-        /// What it asked for.
-        pub refused: RefusedPolicy,
-    },
-    importance = 2,
-    {
-        let RefusedPolicy { call, policy } = refused;
-        let policy = policy.as_ref().map_or("a policy", String::as_str);
-        format!(
-            "refused policy: {thread} asked for {policy} and was refused (EPERM of {call}); give it CAP_SYS_NICE or a limit: \
-             punctual doctor realtime-permission"
-        )
-    },
-    [PolicyRefused {
-        thread: "control".to_owned(),
-        refused: RefusedPolicy { call: "sched_setscheduler".to_owned(), policy: Some("fifo".to_owned()) },
-    }]
-);
-
 impl SettingsChanged {
     /// That of the thread with this name; `None` without a change.
     pub(super) fn of(thread: String, changes: &[SettingChange]) -> Option<Finding> {
@@ -257,7 +235,14 @@ pub(super) fn findings(summary: &CellSummary) -> Vec<Finding> {
     .into_iter()
     .flatten()
     .collect();
-    for thread in &watch.threads {
+    all.extend(of_threads(&watch.threads, &watch.refused));
+    all
+}
+
+/// Findings about watched threads and their refused calls, wherever they come from.
+pub fn of_threads(threads: &[WatchedSummary], refused: &[RefusedCall]) -> Vec<Finding> {
+    let mut all: Vec<Finding> = refused::of_calls(refused).collect();
+    for thread in threads {
         let open = thread.unfinished().cloned();
         all.extend(open.map(|open| Finding::from(NotFinished { thread: thread.name.clone(), open })));
         let usual = thread.deadline.filter(|deadline| *deadline > Span(0)).map(|deadline| deadline.ns().cast_signed());
@@ -270,8 +255,6 @@ pub(super) fn findings(summary: &CellSummary) -> Vec<Finding> {
             all.push(Several { thread: thread.name.clone(), activations: thread.activations, at_most }.into());
         }
         all.extend(SettingsChanged::of(thread.name.clone(), &thread.changes));
-        let refused = thread.refused.iter().cloned();
-        all.extend(refused.map(|refused| PolicyRefused { thread: thread.name.clone(), refused }.into()));
         if thread.is_relative == Some(true) {
             let given = thread.period.filter(|found| found.is_given).map(|found| found.period.ns());
             let interval_ns = thread.interval_p50_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);

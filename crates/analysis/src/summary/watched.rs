@@ -6,7 +6,7 @@ use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
 use punctual_model::{
     ChainRecord, ChainStage, CountedName, FoundPeriod, Histogram, InterruptTime, NamedTime, OpenActivation, OpenKind, Order,
-    OtherThread, Policy, RefusedPolicy, Releases, SettingChange, SleepTime, Slice, Span, ThreadRecord, TimeAccount, WatchRecord,
+    OtherThread, Policy, RefusedCall, Releases, SettingChange, SleepTime, Slice, Span, ThreadRecord, TimeAccount, WatchRecord,
     WatchedThread,
 };
 use serde::Serialize;
@@ -30,6 +30,8 @@ pub struct WatchSummary {
     pub others: Vec<OtherThread>,
     /// Those of them that were not asleep at the end of a block, with their state, as text: nothing is known of them.
     pub unseen: Vec<String>,
+    /// Calls that asked for a policy, CPUs or locked memory and were refused, those of the first block with each.
+    pub refused: Vec<RefusedCall>,
     /// The chain; `null` if none was requested.
     pub chain: Option<ChainSummary>,
     /// Gaps in the trace of the threads' activity: events were lost.
@@ -104,8 +106,6 @@ pub struct WatchedSummary {
     pub blocked_in: Vec<NamedTime>,
     /// Changes of its priority and of its CPUs, oldest first.
     pub changes: Vec<SettingChange>,
-    /// Policies that it asked for and was refused.
-    pub refused: Vec<RefusedPolicy>,
     /// Page faults within activations.
     pub page_faults: u64,
     /// Changes of the CPU.
@@ -245,6 +245,20 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<WatchSummary> {
         }
     }
     others.order_by_key(|other| Reverse(other.ran));
+    let of_older = |thread: &WatchedThread| -> Vec<RefusedCall> {
+        let named = |call: &RefusedCall| RefusedCall { thread: thread.name.clone(), ..call.clone() };
+        thread.refused.iter().map(named).collect()
+    };
+    let mut refused: Vec<RefusedCall> = Vec::new();
+    let of_all_blocks = records.iter().flat_map(|(record, _)| {
+        record.refused.iter().cloned().chain(record.threads.iter().flat_map(of_older))
+    });
+    for call in of_all_blocks {
+        let is_known = |known: &RefusedCall| (&known.thread, &known.call, &known.asked) == (&call.thread, &call.call, &call.asked);
+        if !refused.iter().any(is_known) {
+            refused.push(call);
+        }
+    }
     Some(WatchSummary {
         command_line: first.command_line.clone(),
         ended_after_ns: ended.as_ref().map(|(_, after_ns)| *after_ns),
@@ -253,6 +267,7 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<WatchSummary> {
         inactive: records.iter().map(|(record, _)| record.inactive).max().unwrap_or(0),
         unseen: unseen.into_iter().collect(),
         others,
+        refused,
         chain: chain(&chains),
         gaps: records.iter().map(|(record, _)| record.gaps).sum(),
         watching_cpus: used
@@ -314,10 +329,6 @@ fn thread(all: &[Watched<'_>], is_sampled: bool, confidence: f64) -> Option<Watc
         account: account(all.iter().map(|(thread, _)| thread.account.as_ref())),
         blocked_in: times(all.iter().flat_map(|(thread, _)| &thread.blocked_in)),
         changes: all.iter().flat_map(|(thread, _)| thread.changes.iter().cloned()).collect(),
-        refused: {
-            let refused = all.iter().flat_map(|(thread, _)| thread.refused.iter().cloned());
-            refused.collect::<BTreeSet<_>>().into_iter().collect()
-        },
         page_faults: sum(|thread| thread.page_faults),
         migrations: sum(|thread| thread.migrations),
         is_relative: first.is_relative,

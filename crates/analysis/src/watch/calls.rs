@@ -1,6 +1,5 @@
 //! System calls: their names, and what a thread that sleeps in one of them waits for.
 
-use punctual_model::RefusedPolicy;
 use serde::{Deserialize, Serialize};
 use syscalls::Sysno;
 
@@ -62,7 +61,6 @@ impl Call {
             name if SLEEPS.contains(&name) => arguments[1] & ABSOLUTE,
             name if FUTEXES.contains(&name) => arguments[1] & OPERATION,
             name if takes_descriptor(name) => arguments[0],
-            "sched_setscheduler" => arguments[1],
             "" if number == UNKNOWN => arguments[0],
             _ => 0,
         };
@@ -129,23 +127,6 @@ impl Call {
     /// Whether it gives up the CPU and stays runnable.
     pub(crate) fn is_yield(self) -> bool {
         sysno(self.number) == Some(Sysno::sched_yield)
-    }
-
-    /// The policy that it asks the kernel for, if it does.
-    pub(crate) fn asks_for(self) -> Option<RefusedPolicy> {
-        /// Names by number (include/uapi/linux/sched.h), without the flag that children do not inherit it.
-        const POLICIES: [&str; 7] = ["other", "fifo", "rr", "batch", "", "idle", "deadline"];
-        const RESET_ON_FORK: u64 = 0x4000_0000;
-        let call = self.name();
-        let policy = match call.as_str() {
-            "sched_setscheduler" => {
-                let number = usize::try_from(self.detail & !RESET_ON_FORK).ok()?;
-                POLICIES.get(number).map(|name| (*name).to_owned())
-            }
-            "sched_setattr" | "sched_setparam" => None,
-            _ => return None,
-        };
-        Some(RefusedPolicy { call, policy })
     }
 
     /// Whether it waits for one of several things.

@@ -3,7 +3,6 @@
 use super::script::{ME, OTHER, Script};
 use super::*;
 use crate::events::{Context, flags};
-use punctual_model::RefusedPolicy;
 use syscalls::Sysno;
 
 const SECOND_NS: u64 = 1_000_000_000;
@@ -70,21 +69,6 @@ fn the_account_divides_all_activations_and_knows_the_locks_from_the_first_one_on
     let asleep = account.asleep_for.unwrap();
     assert_eq!((asleep.locks, asleep.locks_of), (Span(N * 100_000), one("logger", 100_000)));
     assert_eq!(asleep.on_purpose, Span(account.asleep.ns() - N * 100_000));
-}
-
-#[test]
-fn a_policy_that_was_refused_is_known_once() {
-    let asks = |script: Script, at_ns: u64, result: i64| {
-        let script = script.enter(at_ns, Sysno::sched_setscheduler, [0, 1, 0xf00]);
-        script.exit(at_ns + 1_000, Sysno::sched_setscheduler, result)
-    };
-    let of = |result: i64| {
-        let script = asks(asks(Script::new(), 10_000, result), 20_000, result);
-        let script = script.waits_until(100_000, Script::PERIOD_NS).runs_at(Script::PERIOD_NS);
-        watched(&script.waits_until(2_050_000, 4_000_000).runs_at(4_000_000).waits(4_050_000)).refused
-    };
-    let fifo = RefusedPolicy { call: "sched_setscheduler".to_owned(), policy: Some("fifo".to_owned()) };
-    assert_eq!((of(-1), of(0), of(-22)), (vec![fifo], vec![], vec![]));
 }
 
 #[test]

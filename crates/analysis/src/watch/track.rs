@@ -5,8 +5,6 @@ use super::activation::{Activation, Block, Futexes, Hop, Release, Wait};
 use super::calls::{Call, CallKind};
 use super::timers::{Due, Timers};
 use crate::events::{Event, What, flags, state};
-use punctual_model::RefusedPolicy;
-use std::collections::BTreeSet;
 
 /// Most sleeps and waits of one activation that are kept; later ones are added to the last.
 const MOST_PIECES: usize = 256;
@@ -15,8 +13,6 @@ const MOST_HOPS: usize = 8;
 /// Range of results of a system call that a signal interrupted and that goes on (`ERESTARTSYS` to
 /// `ERESTART_RESTARTBLOCK`, include/linux/errno.h).
 const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
-/// Result of a system call without the permission for it (`EPERM`).
-const REFUSED: i64 = -1;
 /// Longest time, ns, from a waking by another CPU to the switch out that it does not prevent.
 const SWITCH_OUT_NS: u64 = 50_000;
 
@@ -133,8 +129,6 @@ pub(super) struct Track {
     hops: Vec<Hop>,
     /// Whether it has called sched_yield(2).
     yields: bool,
-    /// Policies that the kernel refused.
-    refused: BTreeSet<RefusedPolicy>,
     /// The futexes of the open activation.
     futexes: Futexes,
 }
@@ -147,9 +141,9 @@ impl Track {
     /// Forgets what may be wrong after lost events.
     pub(super) fn forget(&mut self) {
         let Track { pid, wait, n_activations, yields, .. } = *self;
-        let (mut timers, refused) = (std::mem::take(&mut self.timers), std::mem::take(&mut self.refused));
+        let mut timers = std::mem::take(&mut self.timers);
         timers.forget();
-        *self = Track { n_activations, timers, yields, refused, ..Track::new(pid, wait) };
+        *self = Track { n_activations, timers, yields, ..Track::new(pid, wait) };
     }
 
     /// The open activation and what caused it, for a thread that it wakes at `at_ns`.
@@ -199,11 +193,6 @@ impl Track {
     /// Whether it has called sched_yield(2).
     pub(super) fn yields(&self) -> bool {
         self.yields
-    }
-
-    /// Policies that the kernel refused to it.
-    pub(super) fn refused(&self) -> impl Iterator<Item = &RefusedPolicy> {
-        self.refused.iter()
     }
 
     /// The instant since which it sleeps in a futex, ns.
@@ -457,9 +446,6 @@ impl Track {
             return None;
         }
         let current = self.current.take()?;
-        if result == REFUSED {
-            self.refused.extend(current.call.asks_for());
-        }
         if !current.is_wait {
             if let Some(open) = &mut self.open {
                 let (run_ns, n) = open.calls.entry(current.call.number).or_default();

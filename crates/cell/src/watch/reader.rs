@@ -4,6 +4,7 @@ mod look;
 
 use super::handover::Handover;
 use super::late::{LateActivation, Stopped};
+use super::refused;
 use super::stacks::Stacks;
 use super::switches::Switches;
 use super::targets::Targets;
@@ -291,6 +292,7 @@ impl Reader {
             switches.read(&mut self.threads);
         }
         let finished = self.threads.take(&events);
+        refused::examine(&mut self.threads);
         if let Some(surroundings) = &mut self.surroundings {
             let none = surroundings.explaining.pass_on(None);
             debug_assert!(none.is_empty(), "what had room has room");

@@ -44,7 +44,7 @@ impl HostFs {
 }
 
 /// The value of the first `name : value` line.
-pub(super) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
+pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     text.lines().find_map(|line| {
         let (key, value) = line.split_once(':')?;
         (key.trim() == name && !value.trim().is_empty()).then(|| value.trim())

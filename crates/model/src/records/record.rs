@@ -8,6 +8,7 @@ mod ledger;
 mod load;
 mod machine;
 mod noise;
+mod refused;
 mod response;
 mod tracers;
 mod watch;
@@ -26,10 +27,11 @@ pub use ledger::Ledger;
 pub use load::{LoadFailure, LoadRecord, LoadSecond, ProgramRecord};
 pub use machine::MachineSecond;
 pub use noise::NoiseRecord;
+pub use refused::{CallLimit, RefusedCall, StartPlace};
 pub use response::{AnswerParts, OwnExchange, ResponseRecord, TargetRecord};
 pub use tracers::{OsnoiseRecord, TimerlatRecord, TracersRecord};
 pub use watch::{
-    ChainRecord, ChainStage, CountedName, FoundPeriod, InterruptTime, NamedTime, OpenActivation, OpenKind, OtherThread, RefusedPolicy,
+    ChainRecord, ChainStage, CountedName, FoundPeriod, InterruptTime, NamedTime, OpenActivation, OpenKind, OtherThread, 
     Releases, SettingChange, SleepTime, ThreadState, TimeAccount, WatchRecord, WatchedThread,
 };
 

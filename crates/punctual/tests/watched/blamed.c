@@ -2,10 +2,13 @@
 #define _GNU_SOURCE
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/filter.h>
+#include <linux/seccomp.h>
 #include <linux/userfaultfd.h>
 #include <pthread.h>
 #include <sched.h>
 #include <semaphore.h>
+#include <stddef.h>
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +16,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
+#include <sys/resource.h>
 #include <sys/syscall.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -44,6 +48,12 @@ static void sleep_ns(int64_t ns) { struct timespec t = spec(ns); nanosleep(&t, N
 static int fifo(pid_t tid, int policy, int priority) {
     struct sched_param param = { .sched_priority = priority };
     return sched_setscheduler(tid, policy, &param);
+}
+// Gives up root and all limits.
+static void give_up(void) {
+    struct rlimit none = { 0, 0 };
+    check(setrlimit(RLIMIT_MEMLOCK, &none) == 0 && setrlimit(RLIMIT_NICE, &none) == 0 && setrlimit(RLIMIT_RTPRIO, &none) == 0);
+    check(setresuid(65534, 65534, 65534) == 0);
 }
 static void on(int cpu) {
     cpu_set_t one;
@@ -170,7 +180,23 @@ int main(int count, char **arguments) {
             budget = { 48, SCHED_DEADLINE, 0, 0, 0, MS / 2, PERIOD, PERIOD };
         check(syscall(SYS_sched_setattr, 0, &budget, 0) == 0);
     } else if (is("refused")) {
-        check(setresuid(65534, 65534, 65534) == 0);
+        give_up();
+        check(fifo(0, SCHED_FIFO, 50) != 0 && errno == EPERM);
+        check(mlockall(MCL_CURRENT) != 0 && errno == EPERM);
+        check(setpriority(PRIO_PROCESS, 0, -5) != 0 && errno == EACCES);
+        on(CPU_SETSIZE - 1);
+    } else if (is("retried")) {
+        give_up();
+        check(fifo(0, SCHED_FIFO, 50) != 0 && errno == EPERM);
+        check(fifo(0, SCHED_BATCH, 0) == 0);
+    } else if (is("filtered")) {
+        struct sock_filter code[] = {
+            BPF_STMT(BPF_LD | BPF_W | BPF_ABS, offsetof(struct seccomp_data, nr)),
+            BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, SYS_sched_setscheduler, 0, 1),
+            BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ERRNO | EPERM), BPF_STMT(BPF_RET | BPF_K, SECCOMP_RET_ALLOW),
+        };
+        struct sock_fprog filter = { sizeof code / sizeof *code, code };
+        check(prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) == 0 && prctl(PR_SET_SECCOMP, SECCOMP_MODE_FILTER, &filter) == 0);
         check(fifo(0, SCHED_FIFO, 50) != 0 && errno == EPERM);
     } else {
         check(fifo(0, SCHED_FIFO, 50) == 0);

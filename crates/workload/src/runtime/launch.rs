@@ -20,11 +20,16 @@ pub struct Launch {
 /// across `execve(2)` and by every thread and process that the program starts, as with taskset(1), chrt(1) and nice(1).
 ///
 /// Returns only on failure, with one line of text that states the reason.
-pub fn launch(parent: u32, settings: Option<&Launch>, program: &[OsString]) -> String {
+///
+/// If `is_held`, it stops itself before that, until SIGCONT.
+pub fn launch(parent: u32, settings: Option<&Launch>, is_held: bool, program: &[OsString]) -> String {
     let Some((program, arguments)) = program.split_first() else { return "no program given".to_owned() };
     let tied = punctual_sys::process::die_with(parent).map_err(|err| cannot("set the parent death signal", err));
     if let Err(reason) = tied.and_then(|()| settings.map_or(Ok(()), apply)) {
         return reason;
+    }
+    if is_held && let Err(err) = punctual_sys::process::signal(std::process::id(), libc::SIGSTOP) {
+        return cannot("stop before the program", err);
     }
     let err = Command::new(program).args(arguments).exec();
     cannot(format_args!("start {}", program.display()), err)
@@ -54,13 +59,18 @@ fn apply(settings: &Launch) -> Result<(), String> {
 /// The command that starts `program` so that it ends with this process, which has to wait for it; `settings` are those
 /// of its threads.
 pub fn command(settings: Option<&Launch>, program: impl AsRef<OsStr>) -> Command {
+    held_command(settings, false, program.as_ref())
+}
+
+/// As [`command`]; if `is_held`, the process stops before the program, until SIGCONT.
+pub(crate) fn held_command(settings: Option<&Launch>, is_held: bool, program: &OsStr) -> Command {
     let mut command = Command::new(punctual_host::THIS_PROGRAM);
     command.args(["launch", "--parent", &std::process::id().to_string()]);
     if let Some(Launch { cpus, policy, timer_slack }) = settings {
         command.args(["--cpus", &cpus.to_string(), "--policy", &policy.to_string()]);
         command.args(["--timer-slack", &timer_slack.to_string()]);
     }
-    command.arg("--").arg(program);
+    command.args(is_held.then_some("--held")).arg("--").arg(program);
     command
 }
 

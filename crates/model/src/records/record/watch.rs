@@ -1,6 +1,6 @@
 //! Results of watched threads: their activations in distributions and sums.
 
-use crate::{CpuSet, Histogram, Period, Policy, Span};
+use crate::{CpuSet, Histogram, Period, Policy, RefusedCall, Span};
 use serde::{Deserialize, Serialize};
 
 /// Results of a cell that watches threads of other programs.
@@ -22,6 +22,9 @@ pub struct WatchRecord {
     /// Threads without activations that ran or did not sleep at the end, those that ran longest first.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub others: Vec<OtherThread>,
+    /// Calls of all threads that asked for a policy, CPUs or locked memory and were refused, each kind once.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub refused: Vec<RefusedCall>,
     /// The chain of threads, if requested.
     pub chain: Option<ChainRecord>,
     /// Number of gaps in the trace of the threads' activity: the kernel overwrote events before they were read.
@@ -100,9 +103,9 @@ pub struct WatchedThread {
     /// Changes of its priority and of the CPUs that it may use, oldest first, up to ten.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub changes: Vec<SettingChange>,
-    /// Real-time policies that it asked for and was refused, each once.
+    /// Policies that it asked for and was refused; only in records of versions without [`WatchRecord::refused`].
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub refused: Vec<RefusedPolicy>,
+    pub refused: Vec<RefusedCall>,
     /// Page faults within activations.
     pub page_faults: u64,
     /// Changes of the CPU within and between activations.
@@ -134,15 +137,6 @@ impl SettingChange {
     pub const BEGINNING: Span = Span::SECOND;
     /// Changes of one thread that are kept, at most.
     pub const MOST: usize = 10;
-}
-
-/// A policy that the kernel refused to a thread.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
-pub struct RefusedPolicy {
-    /// The system call.
-    pub call: String,
-    /// Name of the policy; `null` where the call has it in memory.
-    pub policy: Option<String>,
 }
 
 /// A watched thread that never waited twice in one call, so that it has no activations.

@@ -57,6 +57,9 @@ pub(in crate::cli) struct LaunchArguments {
     /// Timer slack of its threads
     #[arg(long, value_name = "TIME", requires = "cpus")]
     pub(in crate::cli) timer_slack: Option<Span>,
+    /// Stop before the program, until SIGCONT
+    #[arg(long)]
+    pub(in crate::cli) held: bool,
     /// The program and its arguments
     #[arg(required = true, last = true)]
     pub(in crate::cli) program: Vec<OsString>,

@@ -97,6 +97,7 @@ fn record(asked: &CaptureArguments, directory: &Path, stop: &Stop) -> Result<(Re
         [] => None,
         words => Some(WatchedProgram::start(words, &settings)?),
     };
+    program.iter().for_each(WatchedProgram::proceed);
     let time = asked.duration;
     note(format_args!("recording all threads for {time}; Ctrl-C ends it"));
     let target = if io::stderr().is_terminal() { ProgressDrawTarget::stderr() } else { ProgressDrawTarget::hidden() };

@@ -15,10 +15,10 @@ use std::thread::{Builder, sleep};
 use std::time::Duration;
 
 pub(super) fn launch_program(arguments: LaunchArguments) -> Outcome {
-    let LaunchArguments { parent, cpus, policy, timer_slack, program } = arguments;
+    let LaunchArguments { parent, cpus, policy, timer_slack, held, program } = arguments;
     let settings = cpus.zip(policy).zip(timer_slack);
     let settings = settings.map(|((cpus, policy), timer_slack)| Launch { cpus, policy, timer_slack });
-    Err(launch(parent, settings.as_ref(), &program).into())
+    Err(launch(parent, settings.as_ref(), held, &program).into())
 }
 
 pub(super) fn operation(arguments: &OperationArguments) -> Outcome {
