@@ -112,6 +112,7 @@ pub fn run(words: &[String], call: &Call, console: &mut Console<'_>) -> Result<u
     if options.resolution {
         notes.extend(machine::resolution(options.method, options.verbose));
     }
+    notes.extend(machine::unfit(&options));
     notes.iter().for_each(|note| console.say(&format!("{note}\n")));
     let (cpus, threads) = if options.verbose {
         (machine::about_cpus(&options), machine::about_threads(&options))

@@ -87,6 +87,15 @@ pub(super) fn resolution(method: Method, verbose: bool) -> Vec<String> {
     ]
 }
 
+/// Warnings about threads that delay others: those of the highest priority, and those of other programs that spin.
+pub(super) fn unfit(options: &Options) -> Vec<String> {
+    let is_highest = options.threads.iter().any(|thread| thread.priority == 99);
+    let highest = "WARN: priority 99 delays interrupt threads and the kernel's migration threads; use -p 98 at most";
+    let spinning = punctual_host::spinning_tasks();
+    let spinning = spinning.iter().map(|task| format!("WARN: {task}; it may be left over: kill {}", task.tid));
+    is_highest.then(|| highest.to_owned()).into_iter().chain(spinning).collect()
+}
+
 /// The SMI counters of the threads' CPUs, each with its present count, if requested.
 pub(super) fn smi_counters(options: &Options) -> Result<Vec<(SmiCounter, u64)>, String> {
     if !options.smi {

@@ -62,14 +62,14 @@ pub use private_directory::PrivateDirectory;
 pub use privilege::{Privileges, drop_rights_of_file, how_to_allow, how_to_allow_others};
 pub use process::{
     check_proc, children_of, is_gone, is_initial_pid_namespace, kernel_release, look_at_all_processes,
-    memory_locked_bytes_of, name_of_thread, no_thread, pid_namespace, started_ticks_of, state_of_thread, thread_as_known_to,
-    threads_of, times_of_thread, with_descendants,
+    memory_locked_bytes_of, name_of_thread, no_thread, pid_namespace, started_ticks_of, state_of_thread,
+    thread_as_known_to, threads_of, times_of_thread, with_descendants,
 };
 pub use programs::{BINARIES_VARIABLE, program_for, program_of};
 pub use refused::{RefusedBy, limit_of};
 pub use sha256::sha256;
 pub use smi::SmiCounter;
-pub use snapshot::{kernel_config, snapshot};
+pub use snapshot::{kernel_config, snapshot, spinning_tasks};
 pub use status::{configured_cpus, load_average, memory_available_bytes, node_of_cpu, offset_from_monotonic_ns};
 pub use symbols::KernelSymbols;
 pub use trace_mark::TraceMark;

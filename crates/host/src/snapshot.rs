@@ -110,6 +110,12 @@ fn hypervisor(fs: &HostFs, cpuinfo: &str) -> Option<String> {
     }
 }
 
+/// Real-time threads of other programs that keep a CPU busy and whose parent is PID 1 or systemd. It takes a second where
+/// one may be.
+pub fn spinning_tasks() -> Vec<punctual_model::SpinningTask> {
+    tasks::read(&HostFs::running()).spinning
+}
+
 /// Scheduler settings and privileges of this process.
 pub(super) fn scheduling(fs: &HostFs) -> punctual_model::Scheduling {
     scheduling::read(fs, &fs.text("proc/self/status").unwrap_or_default())

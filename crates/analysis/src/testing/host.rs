@@ -50,7 +50,7 @@ pub fn host() -> Host {
         },
         power: power(),
         scheduling: scheduling(),
-        tasks: Tasks { looked_at: Some(90), is_complete: true, realtime: Vec::new(), daemons: Vec::new() },
+        tasks: Tasks { looked_at: Some(90), is_complete: true, ..Tasks::default() },
         interrupts: Interrupts {
             default_cpus: Some(cpus("0")),
             groups: vec![IrqGroup { irqs: "9-30".to_owned(), count: 22, cpus: cpus("0"), effective: Some(cpus("0")) }],

@@ -1,8 +1,10 @@
 //! Reading the other programs that run in real time or change settings.
 
+use super::read::field;
 use crate::HostFs;
-use punctual_model::{RealtimeTask, Tasks};
+use punctual_model::{CpuSet, CrowdedCpu, RealtimeTask, SpinningTask, Tasks};
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 /// Programs that change frequencies, affinities or policies by themselves, by the kernel's names of at most 15 bytes.
 const DAEMONS: [&str; 9] = [
@@ -12,6 +14,10 @@ const DAEMONS: [&str; 9] = [
 /// Maximum number of threads read: one takes about 10 us, so all take no more than a tenth of a second.
 const MOST: u32 = 10_000;
 
+/// Looks at a thread that may keep a CPU busy, with the percentage above which it does: most others show in the first.
+/// The second is as long as the period of real-time throttling and of the fair server, which leave it 95 %: 90 % of that.
+const LOOKS: [(Duration, u64); 2] = [(Duration::from_millis(60), 15), (Duration::from_secs(1), 85)];
+
 /// `PF_KTHREAD` (include/linux/sched.h).
 const KERNEL_THREAD: u64 = 0x0020_0000;
 
@@ -19,6 +25,7 @@ const KERNEL_THREAD: u64 = 0x0020_0000;
 #[derive(Debug, PartialEq, Eq)]
 struct Stat {
     name: String,
+    is_running: bool,
     parent: u32,
     is_kernel: bool,
     threads: u32,
@@ -40,12 +47,12 @@ pub(super) fn read(fs: &HostFs) -> Tasks {
         if own.is_some_and(|own| own == *pid || own == process.parent) {
             continue;
         }
-        found.note(&process);
+        found.note(fs, *pid, &process);
         if process.threads > 1 {
             let dir = format!("proc/{pid}/task");
             for tid in fs.numbered(&dir, "").into_iter().filter(|tid| tid != pid) {
                 if let Some(thread) = found.look_at(fs, &format!("{dir}/{tid}/stat")) {
-                    found.note(&thread);
+                    found.note(fs, tid, &thread);
                 }
             }
         }
@@ -55,6 +62,8 @@ pub(super) fn read(fs: &HostFs) -> Tasks {
         looked_at: (!processes.is_empty()).then_some(found.looked_at.min(MOST)),
         is_complete: !processes.is_empty() && found.looked_at <= MOST,
         realtime: together(found.realtime),
+        spinning: spinning(fs, found.running),
+        crowded: crowded(found.bound),
         daemons: found.daemons,
     }
 }
@@ -64,6 +73,10 @@ struct TaskScan {
     looked_at: u32,
     realtime: Vec<RealtimeTask>,
     daemons: Vec<String>,
+    /// Real-time threads that run and have no parent of their own.
+    running: Vec<SpinningTask>,
+    /// Names of real-time threads by the one CPU that they may use.
+    bound: BTreeMap<u32, Vec<String>>,
 }
 
 impl TaskScan {
@@ -77,12 +90,55 @@ impl TaskScan {
         parse(&String::from_utf8_lossy(&bytes))
     }
 
-    fn note(&mut self, Stat { name, is_kernel, realtime, .. }: &Stat) {
+    fn note(&mut self, fs: &HostFs, tid: u32, Stat { name, is_kernel, realtime, parent, is_running, .. }: &Stat) {
         if let Some((policy, priority)) = *realtime {
             let (name, policy) = (name.clone(), policy.to_owned());
+            if !*is_kernel {
+                let status = fs.text(format!("proc/{tid}/status")).unwrap_or_default();
+                let cpus = field(&status, "Cpus_allowed_list").and_then(|list| list.parse::<CpuSet>().ok());
+                if let Some(cpu) = cpus.filter(|cpus| cpus.len() == 1).and_then(|cpus| cpus.iter().next()) {
+                    self.bound.entry(cpu).or_default().push(name.clone());
+                }
+                let manager = || fs.text(format!("proc/{parent}/comm")).is_some_and(|name| name == "systemd");
+                if *is_running && (*parent == 1 || manager()) {
+                    let (name, policy) = (name.clone(), policy.clone());
+                    self.running.push(SpinningTask { tid, name, policy, priority, used_percent: 0 });
+                }
+            }
             self.realtime.push(RealtimeTask { name, policy, priority, is_kernel: *is_kernel, count: 1 });
         }
     }
+}
+
+/// Those of these threads that keep a CPU busy. It takes no time where there is none.
+fn spinning(fs: &HostFs, mut tasks: Vec<SpinningTask>) -> Vec<SpinningTask> {
+    // Recorded machines stand still.
+    tasks.retain(|_| fs.is_running());
+    for (time, percent) in LOOKS {
+        if tasks.is_empty() {
+            break;
+        }
+        let used = |task: &SpinningTask| crate::times_of_thread(task.tid).map(|(ran_ns, _)| ran_ns);
+        let before: Vec<(SpinningTask, Option<u64>)> =
+            tasks.drain(..).map(|task| (task.clone(), used(&task))).collect();
+        let began = punctual_sys::clock::monotonic();
+        std::thread::sleep(time);
+        for (mut task, before) in before {
+            let took_ns = punctual_sys::clock::monotonic().0.saturating_sub(began.0).max(1);
+            let ran_ns = used(&task).zip(before).map_or(0, |(now, before)| now.saturating_sub(before));
+            let share = ran_ns.saturating_mul(100) / took_ns;
+            task.used_percent = u32::try_from(share.min(100)).unwrap_or(100);
+            if share > percent {
+                tasks.push(task);
+            }
+        }
+    }
+    tasks
+}
+
+fn crowded(bound: BTreeMap<u32, Vec<String>>) -> Vec<CrowdedCpu> {
+    let crowded = bound.into_iter().filter(|(_, threads)| threads.len() > 1);
+    crowded.map(|(cpu, threads)| CrowdedCpu { cpu, threads }).collect()
 }
 
 fn parse(stat: &str) -> Option<Stat> {
@@ -101,6 +157,7 @@ fn parse(stat: &str) -> Option<Stat> {
     };
     Some(Stat {
         name: name.to_owned(),
+        is_running: fields.first() == Some(&"R"),
         parent: u32::try_from(number(4)?).ok()?,
         is_kernel: number(9)? & KERNEL_THREAD != 0,
         threads: u32::try_from(number(20)?).ok()?,

@@ -12,7 +12,7 @@ pub use hardware::{Cache, Memory, MemoryNode, OnCpus, Platform, Processors, Ther
 pub use interrupts::{Interrupts, IrqGroup, NetworkDevice};
 pub use kernel::{Clocks, KernelFacts, Preemption};
 pub use power::{FrequencyPolicy, IdleState, Power};
-pub use scheduling::{Permissions, RealtimeTask, Scheduling, Tasks};
+pub use scheduling::{CrowdedCpu, Permissions, RealtimeTask, Scheduling, SpinningTask, Tasks};
 
 use crate::CpuSet;
 use serde::{Deserialize, Serialize};

@@ -233,6 +233,9 @@ fn sched_ext(host: &Host) -> Outcome {
     }
 }
 
+/// The highest priority, which the kernel's migration and watchdog threads have (sched(7)).
+const HIGHEST: u32 = 99;
+
 fn other_realtime_tasks(host: &Host) -> Outcome {
     const SHOWN: usize = 4;
     let others: Vec<_> = host.tasks.realtime.iter().filter(|task| !task.is_kernel).collect();
@@ -250,7 +253,15 @@ fn other_realtime_tasks(host: &Host) -> Outcome {
     };
     let more = others.len().checked_sub(SHOWN).filter(|more| *more > 0).map(|more| format!(" and {more} more"));
     let names = others.iter().take(SHOWN).map(describe).collect::<Vec<_>>().join(", ");
-    let outcome = Outcome::may(format!("{names}{}", more.unwrap_or_default()));
+    if let Some(task) = host.tasks.spinning.first() {
+        return Outcome::will(task.to_string())
+            .change(format!("kill {}", task.tid), format!("start {} again", task.name));
+    }
+    let at_99 = others.iter().find(|task| task.priority == Some(HIGHEST));
+    let at_99 = at_99.map(|task| format!("; {} at {HIGHEST} runs before the kernel's own threads", task.name));
+    let crowded = host.tasks.crowded.iter().map(|one| format!("; all on CPU {}: {}", one.cpu, one.threads.join(", ")));
+    let unfit = at_99.into_iter().chain(crowded).collect::<String>();
+    let outcome = Outcome::may(format!("{names}{}{unfit}", more.unwrap_or_default()));
     let Some(priority) = first.priority else {
         return outcome.change(format!("stop {}", first.name), format!("start {} again", first.name));
     };

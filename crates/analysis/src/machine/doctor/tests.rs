@@ -4,7 +4,7 @@ mod cokernel;
 
 use super::*;
 use crate::testing::host;
-use punctual_model::{IrqGroup, MemoryNode, NetworkDevice, OnCpus, Preemption, RealtimeTask, ThermalZone};
+use punctual_model::{CrowdedCpu, IrqGroup, MemoryNode, NetworkDevice, OnCpus, Preemption, RealtimeTask, SpinningTask, ThermalZone};
 use std::collections::BTreeSet;
 
 /// A check, a change to a machine without problems, and the severity that the check then reports.
@@ -32,6 +32,23 @@ fn add_slow_cpu(host: &mut Host) {
 
 fn release(host: &mut Host, release: &str) {
     host.kernel_release = own(release);
+}
+
+fn spinning() -> SpinningTask {
+    let (name, policy) = ("x".to_owned(), "fifo".to_owned());
+    SpinningTask { tid: 7, name, policy, priority: Some(50), used_percent: 95 }
+}
+
+#[test]
+fn real_time_tasks_that_are_unfit_are_named() {
+    let mut host = host();
+    host.tasks.realtime = vec![task("a", "fifo", Some(99), false), task("b", "rr", Some(5), false)];
+    host.tasks.crowded = vec![CrowdedCpu { cpu: 1, threads: vec!["a".to_owned(), "b".to_owned()] }];
+    let check = checks().find(|check| check.name == "other-realtime-tasks").unwrap();
+    let found = |host: &Host| check.examine(host).outcome.found;
+    assert_eq!(found(&host), "a fifo:99, b rr:5; a at 99 runs before the kernel's own threads; all on CPU 1: a, b");
+    host.tasks.spinning = vec![spinning()];
+    assert_eq!(found(&host), "x (fifo:50, thread 7, child of init) keeps a CPU busy to 95 %");
 }
 
 fn task(name: &str, policy: &str, priority: Option<u32>, is_kernel: bool) -> RealtimeTask {
@@ -243,6 +260,7 @@ const ROWS: &[Row] = &[
     ("other-realtime-tasks", |h| h.tasks.realtime = vec![task("pipewire", "rr", Some(20), false)], May),
     ("other-realtime-tasks", |h| h.tasks.realtime = vec![task("x", "deadline", None, false)], May),
     ("other-realtime-tasks", |h| h.tasks.realtime = vec![task("migration/*", "fifo", Some(99), true)], Good),
+    ("other-realtime-tasks", |h| { h.tasks.realtime = vec![task("x", "fifo", Some(50), false)]; h.tasks.spinning = vec![spinning()] }, Will),
     ("other-realtime-tasks", contained, Unknown),
     ("other-realtime-tasks", |h| h.tasks.is_complete = false, Unknown),
     ("irq-threads", |h| h.tasks.realtime = vec![task("irq/9-eth0", "fifo", Some(51), true)], May),

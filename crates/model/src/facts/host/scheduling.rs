@@ -3,6 +3,7 @@
 use super::OnCpus;
 use crate::CpuSet;
 use serde::{Deserialize, Serialize};
+use std::fmt;
 
 /// Scheduler settings besides real-time throttling.
 #[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
@@ -105,6 +106,12 @@ pub struct Tasks {
     pub is_complete: bool,
     /// Real-time threads of other programs, equal ones together, highest priority first.
     pub realtime: Vec<RealtimeTask>,
+    /// Real-time threads of programs that keep a CPU busy and whose parent is PID 1 or systemd.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub spinning: Vec<SpinningTask>,
+    /// CPUs to which several real-time threads of programs are bound, each of them to no other.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub crowded: Vec<CrowdedCpu>,
     /// Running daemons that change settings which affect latency, by name.
     pub daemons: Vec<String>,
 }
@@ -122,6 +129,38 @@ pub struct RealtimeTask {
     pub is_kernel: bool,
     /// Number of threads.
     pub count: u32,
+}
+
+/// A real-time thread that keeps a CPU busy and whose parent is PID 1 or systemd: left over, or of a service.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct SpinningTask {
+    /// Thread ID.
+    pub tid: u32,
+    /// Its name.
+    pub name: String,
+    /// `fifo`, `rr` or `deadline`.
+    pub policy: String,
+    /// Priority, 1 to 99; `null` for deadline threads.
+    pub priority: Option<u32>,
+    /// Share of a CPU that it used in the second in which it was looked at, in percent.
+    pub used_percent: u32,
+}
+
+impl fmt::Display for SpinningTask {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let SpinningTask { tid, name, policy, priority, used_percent } = self;
+        let priority = priority.map(|priority| format!(":{priority}")).unwrap_or_default();
+        write!(f, "{name} ({policy}{priority}, thread {tid}, child of init) keeps a CPU busy to {used_percent} %")
+    }
+}
+
+/// A CPU with several real-time threads that may use no other.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct CrowdedCpu {
+    /// The CPU.
+    pub cpu: u32,
+    /// The names of the threads.
+    pub threads: Vec<String>,
 }
 
 impl RealtimeTask {
