@@ -52,6 +52,7 @@ mod stalls;
 mod steadiness;
 mod throttling;
 mod uncertainty;
+mod unfit;
 mod watched;
 
 use crate::summary::cell::CellSummary;
@@ -179,6 +180,11 @@ kinds!(
     machine::NotRealtimeKernel,
     machine::Governor,
     machine::ClockSource,
+    unfit::Spinning,
+    unfit::OnOneCpu,
+    unfit::FaultsUnlocked,
+    unfit::HighestPriority,
+    unfit::SlackOfWait,
     watched::ActivityLost,
     watched::DataWaited,
     refused::CallRefused,
@@ -239,6 +245,10 @@ pub(crate) fn of_run(header: &Header, entries: &[Entry], cells: &[CellSummary]) 
     let mut findings = run::findings(header, entries, cells);
     findings.extend(machine::findings(header, entries));
     findings.extend(kernels::findings(header, entries));
+    let hosts = entries.iter().flat_map(|entry| [&*entry.record.host_before, &*entry.record.host_after]);
+    let spinning = [&header.host].into_iter().chain(hosts).flat_map(|host| &host.tasks.spinning);
+    let watched = cells.iter().filter_map(|cell| cell.watch.as_ref()).flat_map(|watch| &watch.threads);
+    findings.extend(unfit::of_others(spinning, &watched.map(|thread| thread.tid).collect()));
     findings.order_by_key(Finding::importance);
     findings
 }
@@ -253,6 +263,7 @@ pub(crate) fn of_cell(
     let mut findings = cell::findings(header, pool, summary);
     findings.extend(instrument::findings(pool, summary));
     findings.extend(watched::findings(summary));
+    findings.extend(unfit::of_measured(pool));
     findings.extend(fair_scheduling::finding(&header.host, pool, summary, realtime));
     findings.order_by_key(Finding::importance);
     findings

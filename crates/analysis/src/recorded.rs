@@ -208,7 +208,18 @@ pub fn judge<R: Recording + ?Sized>(
     explained.evidence_ns = totals.evidence_ns;
     explained.causes = totals.causes();
     explained.events = events;
-    Ok(Judged { times_ns: since_ns..until_ns, events, gaps, seen, threads, others, most_active, refused, chain, explained })
+    Ok(Judged {
+        times_ns: since_ns..until_ns,
+        events,
+        gaps,
+        seen,
+        threads,
+        others,
+        most_active,
+        refused,
+        chain,
+        explained,
+    })
 }
 
 impl Wanted {

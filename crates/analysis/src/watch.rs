@@ -40,8 +40,8 @@ use punctual_model::{
     Censored, ChainRecord, CountedName, InterruptTime, NamedTime, OpenActivation, OpenKind, SettingChange, SleepTime, Span, TimeAccount,
     WatchSample, WatchedThread,
 };
-use std::collections::{BTreeMap, HashMap};
 use refused::Requests;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use tally::{Sleeping, Sum};
 use thread::Thread;
@@ -435,6 +435,7 @@ impl WatchedThreads {
             account: Some(self.accounted(&account, wait, named)),
             blocked_in: times(tally.blocked_in.iter().map(sleeping), MOST_CALLS),
             changes: changes.into_iter().filter_map(change).collect(),
+            timer_slack: track.slack_ns().map(Span),
             is_relative: tally.is_relative(),
             ended,
             open,

@@ -370,6 +370,7 @@ impl Measurers for Watcher {
             one.changes.extend(facts.into_iter().flat_map(|facts| facts.observed.changes.iter().cloned()));
             one.changes.order_by_key(|change| change.at);
             one.changes.truncate(SettingChange::MOST);
+            one.memory_locked_bytes = one.process.and_then(punctual_host::memory_locked_bytes_of);
             one.blocked_in.iter_mut().for_each(|call| describe(&mut call.name, one.process));
             describe(&mut one.wait, one.process);
             one.open.iter_mut().for_each(|open| describe(&mut open.doing, one.process));

@@ -225,7 +225,8 @@ mod tests {
 
     fn machine(capabilities: u64, limits: [&str; 3], more: &str) -> Scratch {
         let scratch = Scratch::make();
-        let status = format!("Name:\tx\nUid:\t7\t7\t7\t7\nGroups:\t5 9 \nVmLck:\t 8 kB\nCapEff:\t{capabilities:016x}\n{more}");
+        let status =
+            format!("Name:\tx\nUid:\t7\t7\t7\t7\nGroups:\t5 9 \nVmLck:\t 8 kB\nCapEff:\t{capabilities:016x}\n{more}");
         scratch.file(&format!("proc/{}/status", pid()), status);
         let [rtprio, memlock, nice] = limits;
         let limits = format!(
@@ -332,7 +333,10 @@ mod tests {
         assert_eq!(place(&scratch), StartPlace::Session { granted_by: None });
         scratch.file("etc/passwd", "root:x:0:0\nrobot:x:7:7:::");
         scratch.file("etc/group", "audio:x:9:\nrealtime:x:8:");
-        scratch.file("etc/security/limits.conf", "# * - rtprio 9\n@realtime - rtprio 99\nrobot - memlock 9\nrobot - rtprio 0");
+        scratch.file(
+            "etc/security/limits.conf",
+            "# * - rtprio 9\n@realtime - rtprio 99\nrobot - memlock 9\nrobot - rtprio 0",
+        );
         assert_eq!(place(&scratch), StartPlace::Session { granted_by: None });
         scratch.file("etc/security/limits.d/audio.conf", "@audio - rtprio 95");
         let granted_by = Some("/etc/security/limits.d/audio.conf".to_owned());

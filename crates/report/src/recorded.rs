@@ -3,10 +3,10 @@
 use crate::Style;
 use crate::lines::Lines;
 use crate::sections::{explained, watched};
+use punctual_analysis::findings::of_watched_threads;
 use punctual_analysis::recorded::Judged;
 use punctual_analysis::wording::{count, duration, things};
 use punctual_analysis::{Answer, CONFIDENCE, ChainSummary, Finding, WatchedSummary, answer};
-use punctual_analysis::findings::of_watched_threads;
 use punctual_model::{ExplainRecord, Span, WatchSample};
 use serde::Serialize;
 use std::io;

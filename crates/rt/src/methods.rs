@@ -19,7 +19,7 @@ use exchange::{LoggerWait, TargetWait};
 use handoff::HandoffWait;
 use noise::Noise;
 pub use noise::NoiseOutcome;
-use punctual_model::{Method, Period, Policy, Schedule};
+use punctual_model::{Method, Policy, Schedule};
 use signals::{Itimer, SignalTimer};
 use sleep::{FutexTimeout, PollTimeout, Relative, Sleep, TimerFile, Yield};
 use std::io;

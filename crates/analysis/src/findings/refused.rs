@@ -34,7 +34,7 @@ finding!(
             Some("fifo"),
             "sched_setscheduler",
             "EPERM",
-            Some(CallLimit::RtBudget { file: "/sys/fs/cgroup/cpu/robot/cpu.rt_runtime_us".to_owned() })
+            Some(CallLimit::RtBudget { file: "/sys/fs/cgroup/cpu/a/cpu.rt_runtime_us".to_owned() })
         ),
         of(
             None,
@@ -84,7 +84,9 @@ fn cause(limit: &CallLimit) -> String {
                 }
                 StartPlace::Session { .. } => String::new(),
                 StartPlace::Unit { unit } => format!(" in {unit}"),
-                StartPlace::Container { engine } => format!(" in its container ({engine}), which has no {}", lifts(name)),
+                StartPlace::Container { engine } => {
+                    format!(" in its container ({engine}), which has no {}", lifts(name))
+                }
             };
             format!("{name} is {}{unit}{why}", count(*value))
         }
@@ -159,7 +161,7 @@ fn remedy(limit: &CallLimit) -> Option<String> {
 
 /// A setting of a system service, which it has after a restart.
 fn of_unit(unit: &str, setting: &str) -> String {
-    format!("sudo systemctl edit {}: {setting} below [Service]", shell_word(unit))
+    format!("sudo systemctl edit {}: {setting}", shell_word(unit))
 }
 
 #[cfg(test)]
@@ -180,8 +182,8 @@ fn of(asked: Option<&str>, call: &str, error: &str, limit: Option<CallLimit>) ->
         asked: asked.map(str::to_owned),
         error: Some(error.to_owned()),
         n: 1,
+        at_end: limit.as_ref().and_then(|limit| cause(limit).contains("RTPRIO").then(|| "policy other".to_owned())),
         limit,
-        at_end: Some("policy other".to_owned()),
         ..RefusedCall::default()
     };
     CallRefused { refused }

@@ -1,6 +1,6 @@
 //! Findings about watched threads of other programs.
 
-use super::{Finding, refused, when};
+use super::{Finding, refused, unfit, when};
 use crate::summary::cell::CellSummary;
 use crate::summary::watched::WatchedSummary;
 use crate::wording::{count, duration, things};
@@ -241,7 +241,7 @@ pub(super) fn findings(summary: &CellSummary) -> Vec<Finding> {
 
 /// Findings about watched threads and their refused calls, wherever they come from.
 pub fn of_threads(threads: &[WatchedSummary], refused: &[RefusedCall]) -> Vec<Finding> {
-    let mut all: Vec<Finding> = refused::of_calls(refused).collect();
+    let mut all: Vec<Finding> = refused::of_calls(refused).chain(unfit::of_watched(threads)).collect();
     for thread in threads {
         let open = thread.unfinished().cloned();
         all.extend(open.map(|open| Finding::from(NotFinished { thread: thread.name.clone(), open })));

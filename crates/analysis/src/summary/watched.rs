@@ -5,7 +5,7 @@ use crate::stats::levels::Quantiles;
 use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
 use punctual_model::{
-    ChainRecord, ChainStage, CountedName, FoundPeriod, Histogram, InterruptTime, NamedTime, OpenActivation, OpenKind, Order,
+    ChainRecord, ChainStage, CountedName, CpuSet, FoundPeriod, Histogram, InterruptTime, NamedTime, OpenActivation, OpenKind, Order,
     OtherThread, Policy, RefusedCall, Releases, SettingChange, SleepTime, Slice, Span, ThreadRecord, TimeAccount, WatchRecord,
     WatchedThread,
 };
@@ -51,6 +51,8 @@ pub struct WatchedSummary {
     pub tid: u32,
     /// Policy in the first block; `null` when unknown.
     pub policy: Option<Policy>,
+    /// CPUs that it may use, in the first block; `null` when unknown.
+    pub cpus: Option<CpuSet>,
     /// CPU on which most activations of the first block began.
     pub cpu: u32,
     /// The call in which it waits for its next activation, as text.
@@ -108,6 +110,10 @@ pub struct WatchedSummary {
     pub changes: Vec<SettingChange>,
     /// Page faults within activations.
     pub page_faults: u64,
+    /// Locked memory of its process at the end of the first block; `null` when unknown.
+    pub memory_locked_bytes: Option<u64>,
+    /// Time by which the kernel may delay the timer of its wait, in the first block; `null` without one.
+    pub timer_slack_ns: Option<u64>,
     /// Changes of the CPU.
     pub migrations: u64,
     /// Whether its sleeps last a length of time instead of until an instant; `null` when that is not clear.
@@ -250,11 +256,12 @@ pub(crate) fn of(pool: &Pool<'_>) -> Option<WatchSummary> {
         thread.refused.iter().map(named).collect()
     };
     let mut refused: Vec<RefusedCall> = Vec::new();
-    let of_all_blocks = records.iter().flat_map(|(record, _)| {
-        record.refused.iter().cloned().chain(record.threads.iter().flat_map(of_older))
-    });
+    let of_all_blocks = records
+        .iter()
+        .flat_map(|(record, _)| record.refused.iter().cloned().chain(record.threads.iter().flat_map(of_older)));
     for call in of_all_blocks {
-        let is_known = |known: &RefusedCall| (&known.thread, &known.call, &known.asked) == (&call.thread, &call.call, &call.asked);
+        let is_known =
+            |known: &RefusedCall| (&known.thread, &known.call, &known.asked) == (&call.thread, &call.call, &call.asked);
         if !refused.iter().any(is_known) {
             refused.push(call);
         }
@@ -304,6 +311,7 @@ fn thread(all: &[Watched<'_>], is_sampled: bool, confidence: f64) -> Option<Watc
         name: first.name.clone(),
         tid: first.tid,
         policy: first.policy,
+        cpus: first.cpus.clone(),
         cpu: first.cpu,
         wait: first.wait.clone(),
         period: first.period,
@@ -330,6 +338,8 @@ fn thread(all: &[Watched<'_>], is_sampled: bool, confidence: f64) -> Option<Watc
         blocked_in: times(all.iter().flat_map(|(thread, _)| &thread.blocked_in)),
         changes: all.iter().flat_map(|(thread, _)| thread.changes.iter().cloned()).collect(),
         page_faults: sum(|thread| thread.page_faults),
+        memory_locked_bytes: first.memory_locked_bytes,
+        timer_slack_ns: first.timer_slack.map(Span::ns),
         migrations: sum(|thread| thread.migrations),
         is_relative: first.is_relative,
         ended: all.iter().find_map(|(thread, _)| thread.ended.clone()),

@@ -70,9 +70,27 @@ pub struct Refused {
 /// The calls of all watched threads that ask.
 #[derive(Debug, Default)]
 pub(super) struct Requests {
-    open: HashMap<i32, Request>,
+    /// What each thread asks for that is in one of [`ASKING`].
+    open: HashMap<i32, Option<Request>>,
     pub(super) refused: Vec<Refused>,
     has_gaps: bool,
+}
+
+/// Calls that may ask.
+const ASKING: [Sysno; 9] = [
+    Sysno::sched_setscheduler,
+    Sysno::sched_setattr,
+    Sysno::sched_setparam,
+    Sysno::sched_setaffinity,
+    Sysno::mlock,
+    Sysno::mlock2,
+    Sysno::mlockall,
+    Sysno::setpriority,
+    Sysno::prlimit64,
+];
+
+fn asks(number: i64) -> bool {
+    ASKING.iter().any(|known| i64::from(known.id()) == number)
 }
 
 impl Request {
@@ -111,17 +129,17 @@ impl Requests {
     pub(super) fn take(&mut self, event: &Event, is_known: bool) {
         match event.what {
             What::SysEnter { number, arguments } => {
-                if let Some(request) = Request::of(number, Some(arguments)) {
-                    self.open.insert(event.pid, request);
+                if asks(number) {
+                    self.open.insert(event.pid, Request::of(number, Some(arguments)));
                 }
             }
             What::SysExit { number, result } => {
                 let open = if self.open.is_empty() { None } else { self.open.remove(&event.pid) };
-                let is_filtered = open.is_none() && is_known && !self.has_gaps;
+                let is_filtered = open.is_none() && is_known && !self.has_gaps && asks(number);
                 if result >= 0 {
-                    self.granted(event.pid, number, open.as_ref());
+                    self.granted(event.pid, number, open.flatten().as_ref());
                 } else if let Some((_, error)) = ERRORS.into_iter().find(|(number, _)| -number == result)
-                    && let Some(request) = open.or_else(|| Request::of(number, None).filter(|_| is_filtered))
+                    && let Some(request) = if is_filtered { Request::of(number, None) } else { open.flatten() }
                 {
                     self.refuse(event.pid, request, error, is_filtered);
                 }
@@ -209,9 +227,10 @@ mod tests {
         ] {
             let before = Script::new().enter(1, Sysno::getpid, [0; 3]).exit(2, Sysno::getpid, 0);
             let all = refused(before.enter(10, known, arguments).exit(20, known, result));
-            let found: Vec<_> = all.iter().map(|one| {
-                (one.call.asked.as_deref(), one.call.target.as_deref(), one.call.error.as_deref().unwrap())
-            }).collect();
+            let found: Vec<_> = all
+                .iter()
+                .map(|one| (one.call.asked.as_deref(), one.call.target.as_deref(), one.call.error.as_deref().unwrap()))
+                .collect();
             assert_eq!(found, expected.into_iter().collect::<Vec<_>>(), "{known} {arguments:?}");
             assert!(all.iter().all(|one| !one.is_filtered && one.call.n == 1));
         }
@@ -220,7 +239,11 @@ mod tests {
     #[test]
     fn calls_alike_are_one_and_a_later_one_that_succeeds_is_known() {
         let asks = |script: Script, at_ns: u64, policy: u64, result: i64| {
-            script.enter(at_ns, Sysno::sched_setscheduler, [0, policy, 9]).exit(at_ns + 1, Sysno::sched_setscheduler, result)
+            script.enter(at_ns, Sysno::sched_setscheduler, [0, policy, 9]).exit(
+                at_ns + 1,
+                Sysno::sched_setscheduler,
+                result,
+            )
         };
         let twice = asks(asks(Script::new(), 10, 1, -1), 20, 1, -1);
         let of = |script: &Script| -> Vec<(u64, bool)> {

@@ -127,6 +127,8 @@ pub(super) struct Track {
     open: Option<Activation>,
     /// The threads that caused the next activation.
     hops: Vec<Hop>,
+    /// Time by which the kernel may delay the timer of its latest wait, ns.
+    slack_ns: Option<u64>,
     /// Whether it has called sched_yield(2).
     yields: bool,
     /// The futexes of the open activation.
@@ -188,6 +190,11 @@ impl Track {
             (State::Asleep { .. }, None) if self.in_fault => Doing::Faults,
             (State::Asleep { .. }, None) => Doing::SleepsElsewhere,
         }
+    }
+
+    /// Time by which the kernel may delay the timer of its latest wait, ns.
+    pub(super) fn slack_ns(&self) -> Option<u64> {
+        self.slack_ns
     }
 
     /// Whether it has called sched_yield(2).
@@ -258,10 +265,13 @@ impl Track {
             }
             What::SysEnter { number, arguments } if is_own => self.enter(at, Call::of(number, arguments), arguments),
             What::SysExit { result, .. } if is_own => self.exit(cpu, at, result, offsets),
-            What::TimerStart { timer, soft_ns, .. } if is_own => {
+            What::TimerStart { timer, soft_ns, expires_ns } if is_own => {
                 self.timers.start(timer, at, soft_ns);
                 if let Some(current) = &mut self.current {
                     current.timer = Some(timer);
+                    if current.is_wait {
+                        self.slack_ns = Some(expires_ns.saturating_sub(soft_ns).max(0).cast_unsigned());
+                    }
                 }
                 None
             }

@@ -43,7 +43,9 @@ pub(super) fn at_end(threads: &mut WatchedThreads, reader: &Reader) -> Vec<Refus
         let caller = threads.names.get(&one.pid).cloned();
         let known = Some(call.thread).filter(|name| !name.is_empty());
         call.thread = caller.or(known).unwrap_or_else(|| format!("thread {}", one.pid));
-        if let Some(name) = target.filter(|_| call.target.is_some()).and_then(|tid| threads.names.get(&tid.cast_signed())) {
+        if let Some(name) =
+            target.filter(|_| call.target.is_some()).and_then(|tid| threads.names.get(&tid.cast_signed()))
+        {
             call.target = Some(name.clone());
         }
         call.at_end = target.and_then(|tid| at_end_of(tid, one.wish, reader));

@@ -108,6 +108,12 @@ pub struct WatchedThread {
     pub refused: Vec<RefusedCall>,
     /// Page faults within activations.
     pub page_faults: u64,
+    /// Locked memory of its process at the end, bytes (`VmLck`); `null` when it had ended, and in older records.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub memory_locked_bytes: Option<u64>,
+    /// Time by which the kernel may delay the timer of its latest wait; `null` without one, and in older records.
+    #[serde(default, rename = "timer_slack_ns", skip_serializing_if = "Option::is_none")]
+    pub timer_slack: Option<Span>,
     /// Changes of the CPU within and between activations.
     pub migrations: u64,
     /// Whether its sleeps last a length of time instead of until an instant, so that its activations drift.
