@@ -37,8 +37,8 @@ use bounds::Bounded;
 use chain::Chain;
 use open::Open;
 use punctual_model::{
-    Censored, ChainRecord, CountedName, InterruptTime, NamedTime, OpenActivation, OpenKind, SettingChange, SleepTime, Span, TimeAccount,
-    WatchSample, WatchedThread,
+    Censored, ChainRecord, CountedName, InterruptTime, NamedTime, OpenActivation, OpenKind, SettingChange, SleepTime,
+    Span, TimeAccount, WatchSample, WatchedThread,
 };
 use refused::Requests;
 use std::collections::{BTreeMap, HashMap};

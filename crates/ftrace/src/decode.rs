@@ -176,7 +176,8 @@ impl Decoder {
     /// Whether interrupts and softirqs are among the events.
     pub fn sees_interrupts(&self) -> bool {
         let sees = |is_it: fn(&Kind) -> bool| self.kinds.iter().flatten().any(is_it);
-        sees(|kind| matches!(kind, Kind::InterruptEntry { .. })) && sees(|kind| matches!(kind, Kind::SoftirqEntry { .. }))
+        sees(|kind| matches!(kind, Kind::InterruptEntry { .. }))
+            && sees(|kind| matches!(kind, Kind::SoftirqEntry { .. }))
     }
 
     fn kind(&mut self, path: &str, format: &Format) -> Option<Kind> {

@@ -82,9 +82,8 @@ fn add(trace: &mut Trace, cpu: usize, own: &[Event]) {
     let Some(events) = trace.cpus.get_mut(cpu) else { return };
     // Not before the surroundings begin: nothing else is known of that time.
     let Some(first_ns) = events.events.first().map(|first| first.at_ns) else { return };
-    let is_known = |what: What| {
-        matches!(what, What::Switch { .. } | What::Inherit { .. } | What::Enter(_) | What::Leave(_))
-    };
+    let is_known =
+        |what: What| matches!(what, What::Switch { .. } | What::Inherit { .. } | What::Enter(_) | What::Leave(_));
     events.events.extend(own.iter().filter(|event| event.at_ns >= first_ns && !is_known(event.what)));
     events.events.sort_by_key(|event| event.at_ns);
 }

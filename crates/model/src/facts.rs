@@ -11,8 +11,8 @@ pub use architecture::Architecture;
 pub use cost::{COST_OPERATIONS, CostGroup, CostOperation, CostScope};
 pub use host::{
     Cache, Clocks, CoKernel, Cobalt, CrowdedCpu, Evl, FrequencyPolicy, Gravity, Host, IdleState, Interrupts, IrqGroup,
-    KernelFacts, Memory, MemoryNode, ModeSwitches, NetworkDevice, OnCpus, Permissions, Pipeline, Platform, Power, Preemption,
-    Processors, RealtimeTask, Scheduling, SpinningTask, SwitchingThread, Tasks, ThermalZone,
+    KernelFacts, Memory, MemoryNode, ModeSwitches, NetworkDevice, OnCpus, Permissions, Pipeline, Platform, Power,
+    Preemption, Processors, RealtimeTask, Scheduling, SpinningTask, SwitchingThread, Tasks, ThermalZone,
 };
 pub use kernel_config::{
     ConfigGroup, ConfigSummary, KernelConfig, KernelConfigError, LARGEST_CONFIG, ListedKernel, ListedKernels,

@@ -63,17 +63,15 @@ mod tests {
                 let [waiting_for_cpu, asleep] = [Span(waiting), Span(asleep)];
                 Some(TimeAccount { running: Span(10), waiting_for_cpu, asleep, ..TimeAccount::default() })
             };
-            let thread = |name: &str, account| WatchedThread { name: name.to_owned(), account, ..WatchedThread::default() };
+            let thread =
+                |name: &str, account| WatchedThread { name: name.to_owned(), account, ..WatchedThread::default() };
             let threads = vec![thread("control", account(waited, 90 - waited)), thread("log", account(0, 90))];
             let watch = WatchRecord { threads, ..WatchRecord::default() };
             run.entries.last_mut().unwrap().record.watch = Some(Box::new(watch));
         }
         let [a, b] = [0, 1].map(|at| Arm { name: String::new(), entries: vec![&run.entries[at]] });
-        let control = ChangedAccount {
-            thread: "control".to_owned(),
-            ran_percent: (10.0, 10.0),
-            waited_percent: (30.0, 2.0),
-        };
+        let control =
+            ChangedAccount { thread: "control".to_owned(), ran_percent: (10.0, 10.0), waited_percent: (30.0, 2.0) };
         assert_eq!((changed(&a, &b), changed(&a, &a)), (vec![control], vec![]));
     }
 }

@@ -5,9 +5,9 @@ use crate::stats::levels::Quantiles;
 use crate::stats::quantile::quantile;
 use crate::summary::pool::Pool;
 use punctual_model::{
-    ChainRecord, ChainStage, CountedName, CpuSet, FoundPeriod, Histogram, InterruptTime, NamedTime, OpenActivation, OpenKind, Order,
-    OtherThread, Policy, RefusedCall, Releases, SettingChange, SleepTime, Slice, Span, ThreadRecord, TimeAccount, WatchRecord,
-    WatchedThread,
+    ChainRecord, ChainStage, CountedName, CpuSet, FoundPeriod, Histogram, InterruptTime, NamedTime, OpenActivation,
+    OpenKind, Order, OtherThread, Policy, RefusedCall, Releases, SettingChange, SleepTime, Slice, Span, ThreadRecord,
+    TimeAccount, WatchRecord, WatchedThread,
 };
 use serde::Serialize;
 use std::cmp::Reverse;

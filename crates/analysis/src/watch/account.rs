@@ -281,7 +281,8 @@ mod tests {
     const A: Culprit = (5, 120);
     const B: Culprit = (6, 100);
     const IDLE: Culprit = (0, 120);
-    const ASLEEP: Phase = Phase::Asleep(Sleep { call: None, is_fault: false, is_uninterruptible: false, is_stopped: false });
+    const ASLEEP: Phase =
+        Phase::Asleep(Sleep { call: None, is_fault: false, is_uninterruptible: false, is_stopped: false });
 
     fn switch(occupants: &mut Occupants, cpu: u32, at: u64, prev: i32, next: Culprit) {
         occupants.leave(cpu, prev);

@@ -31,7 +31,7 @@ pub use refused::{CallLimit, RefusedCall, StartPlace};
 pub use response::{AnswerParts, OwnExchange, ResponseRecord, TargetRecord};
 pub use tracers::{OsnoiseRecord, TimerlatRecord, TracersRecord};
 pub use watch::{
-    ChainRecord, ChainStage, CountedName, FoundPeriod, InterruptTime, NamedTime, OpenActivation, OpenKind, OtherThread, 
+    ChainRecord, ChainStage, CountedName, FoundPeriod, InterruptTime, NamedTime, OpenActivation, OpenKind, OtherThread,
     Releases, SettingChange, SleepTime, ThreadState, TimeAccount, WatchRecord, WatchedThread,
 };
 

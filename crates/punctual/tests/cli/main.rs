@@ -69,6 +69,7 @@ mod real {
     pub(crate) mod engine_logs;
     pub(crate) mod explain;
     pub(crate) mod frontier;
+    pub(crate) mod handoff;
     pub(crate) mod import;
     pub(crate) mod inherited;
     pub(crate) mod instrument;

@@ -5,9 +5,9 @@ use super::table::numbers;
 use super::{Results, runs};
 use crate::sections::explained::{self, stages, unseen};
 use crate::sections::watched::parts;
-use punctual_analysis::{RunSummary, Stages};
 use punctual_analysis::explain::{blame, cause_name, row_of};
 use punctual_analysis::wording::{count, duration, things};
+use punctual_analysis::{RunSummary, Stages};
 use punctual_model::{
     CauseTotal, Evidence, ExplainRecord, Explanation, HostLanes, HostPiece, HostState, Order, PhaseLength, Segment,
 };
@@ -128,13 +128,7 @@ pub(super) fn accounts(page: &mut Markup, summary: &RunSummary) {
 
 /// Draws the shares of a time, ns, each with its class, its name and its length, ns, up to the key, which is not closed
 /// yet. `what` they are is said of those that are too short for it.
-fn shares(
-    page: &mut Markup,
-    title: &str,
-    all_ns: u64,
-    what: &str,
-    parts: impl Iterator<Item = (String, String, u64)>,
-) {
+fn shares(page: &mut Markup, title: &str, all_ns: u64, what: &str, parts: impl Iterator<Item = (String, String, u64)>) {
     let scale = WIDTH / all_ns.max(1) as f64;
     page.add(format_args!(
         "<figure class=\"spike bar\"><figcaption>{title}</figcaption><svg viewBox=\"0 0 1760 {}\" role=img aria-label=\"{title}\">\

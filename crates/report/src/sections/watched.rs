@@ -233,7 +233,8 @@ fn account(account: &TimeAccount, deadline: Option<Deadline>) -> Option<String> 
     parts.retain(|part| part.ns as f64 > 0.01 * all);
     let said = |part: &Part<'_>| {
         let ns = part.ns as f64;
-        let mut by: Vec<String> = deadline.filter(|_| part.is_lost).map(|deadline| deadline.said(ns / all)).into_iter().collect();
+        let mut by: Vec<String> =
+            deadline.filter(|_| part.is_lost).map(|deadline| deadline.said(ns / all)).into_iter().collect();
         let named = part.by.get(..part.by.len().min(NAMED)).unwrap_or_default();
         by.extend(named.iter().map(|one| format!("{} {}", one.name, per_second(one.total.ns() as f64))));
         let others = ns - named.iter().map(|one| one.total.ns() as f64).sum::<f64>();
@@ -401,12 +402,19 @@ mod tests {
         one.asleep_for = Some(sleep);
         let rest = "handled interrupts for 12 ms (softirq NET_RX 12 ms), slept 491 ms on purpose and ran 88 ms";
         let waited = "300 ms for a CPU (vr-server (nice 0) 140 ms, ik-loop (priority 50) 115 ms, others 45 ms)";
-        assert_eq!(said(&one), format!("of each second it waited {waited}, waited 100 ms for locks (logger 100 ms), {rest}"));
+        assert_eq!(
+            said(&one),
+            format!("of each second it waited {waited}, waited 100 ms for locks (logger 100 ms), {rest}")
+        );
         assert_eq!(parts(&one).iter().map(|part| part.ns).sum::<u64>(), one.total().ns());
         let [period, deadline] = [2_000_000, 500_000].map(Span);
         let text = account(&one, Some(Deadline { period, deadline })).unwrap();
         assert!(text.contains("for locks (40 % of its deadline, logger 100 ms), "), "{text}");
         (one.waiting_for_cpu, one.interrupts, one.asleep_for) = (Span(0), None, None);
-        assert_eq!((account(&one, None), account(&TimeAccount::default(), None)), (None, None), "nothing lost, or known");
+        assert_eq!(
+            (account(&one, None), account(&TimeAccount::default(), None)),
+            (None, None),
+            "nothing lost, or known"
+        );
     }
 }

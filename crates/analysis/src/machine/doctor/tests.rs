@@ -4,7 +4,9 @@ mod cokernel;
 
 use super::*;
 use crate::testing::host;
-use punctual_model::{CrowdedCpu, IrqGroup, MemoryNode, NetworkDevice, OnCpus, Preemption, RealtimeTask, SpinningTask, ThermalZone};
+use punctual_model::{
+    CrowdedCpu, IrqGroup, MemoryNode, NetworkDevice, OnCpus, Preemption, RealtimeTask, SpinningTask, ThermalZone,
+};
 use std::collections::BTreeSet;
 
 /// A check, a change to a machine without problems, and the severity that the check then reports.

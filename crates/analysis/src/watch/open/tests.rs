@@ -306,7 +306,9 @@ fn waiting_is_limited_by_the_account_of_each_thread() {
     let unseen = "Verdict: INCONCLUSIVE: none/other: control: nothing is known of 20 ms of 1 s";
     assert_eq!((said("1%", lose).as_str(), said("0.05%", lose).as_str()), (unseen, violated));
     assert!(said("2.2%", lose).starts_with("Verdict: PASS"), "even if it waited all of that time");
-    assert!(said("1%", |account| account.unknown = None).ends_with("the record does not say where all of its time went"));
+    assert!(
+        said("1%", |account| account.unknown = None).ends_with("the record does not say where all of its time went")
+    );
     let lost = verdict(&whole, "waiting=1%", |watch| watch.gaps = 1);
     assert_eq!(lost.exit_status(), 3, "{lost}");
     let old = verdict(&whole, "waiting=1%", |watch| watch.threads[0].account = None);

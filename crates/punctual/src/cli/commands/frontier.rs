@@ -51,7 +51,8 @@ fn asked(arguments: &FrontierArguments) -> Result<SearchParameters, Box<dyn Erro
     let unit = Span(if task.method() == Some(Method::Itimer) { 1_000 } else { 1 });
     let asked = SearchParameters { from, to, unit, confirm, resolution };
     asked.check()?;
-    if task.is_relative() || task.is_reported() || !task.has_latencies() {
+    let is_handoff = task.method().is_some_and(|method| method.handoff().is_some());
+    if task.is_relative() || task.is_reported() || !task.has_latencies() || is_handoff {
         return Err(format!(
             "unsupported: {task} has no due times that can be missed; use a method with absolute times, like timerfd"
         )

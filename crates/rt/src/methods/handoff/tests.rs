@@ -1,10 +1,13 @@
 //! The accounting of hand-offs with a scripted waker, and every kind with the running kernel.
 
-use super::super::{AnyWait, run_cycles, tests::run};
+use super::super::{
+    AnyWait, run_cycles,
+    tests::{run, settings},
+};
 use super::*;
 use crate::cyclic::Ends;
 use crate::{LoopResult, sample_log};
-use punctual_model::{HandoffKind, Method, Nanos, Policy};
+use punctual_model::{HandoffKind, Method, Nanos};
 use punctual_sys::signal::{self, SignalSet};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -126,7 +129,8 @@ fn every_kind_wakes_and_its_waker_ends() {
     SignalSet::new(signal::of_timers()).block().unwrap();
     for kind in HandoffKind::KNOWN {
         let method: Method = format!("handoff:{kind}").parse().unwrap();
-        let settings = Settings { policy: Policy::OTHER, timer_slack: None, method, period, counter: Counter::default() };
+        let settings =
+            Settings { policy: Policy::OTHER, timer_slack: None, method, period, counter: Counter::default() };
         let wait = match AnyWait::new(&settings, None) {
             Err(err) if err.raw_os_error().is_none() => {
                 eprintln!("skipped: {kind}: {err}");

@@ -6,7 +6,9 @@ use crate::cli::commands::plan;
 use crate::cli::terminal::{Outcome, RUNS, output};
 use clap::{Arg, Command};
 use punctual_analysis::doctor;
-use punctual_model::{CostGroup, CostScope, HandoffKind, Level, Link, Load, Plan, Policy, Prepare, Requirement, Study, Task};
+use punctual_model::{
+    CostGroup, CostScope, HandoffKind, Level, Link, Load, Plan, Policy, Prepare, Requirement, Study, Task,
+};
 use punctual_report::Columns;
 use std::borrow::Cow;
 use std::path::Path;
