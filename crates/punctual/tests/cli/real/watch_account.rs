@@ -26,8 +26,7 @@ pub(crate) fn accounted(
 ) -> Option<(TimeAccount, u64, Logged)> {
     let (log, out) = (scratch.path("log"), scratch.path("run"));
     let _ = std::fs::remove_dir_all(&out);
-    let options =
-        format!("watch --for 1h --warm-up 0s --thread victim --no-explain --wait --out {}", out.display());
+    let options = format!("watch --for 1h --warm-up 0s --thread victim --no-explain --wait --out {}", out.display());
     let numbers = [a_cpu().to_string(), ms.to_string(), u8::from(is_fifo).to_string()];
     let said = run(command(&options).arg("--").arg(program).arg(&log).args(numbers));
     if did_nothing(&said) {
@@ -65,7 +64,9 @@ fn root_the_account_of_a_thread_is_what_the_scheduler_counts() {
     // The account begins before the first reading and ends after the last one.
     let beyond_ns = all_ns.saturating_sub(last[0] - first[1]);
     let unknown_ns = account.unknown.unwrap().ns();
-    let slack_ns = |counted_ns: u64| counted_ns / 100 + 2 * A_SWITCH_NS * (n + account.waited_for.iter().map(|one| one.n).sum::<u64>());
+    let slack_ns = |counted_ns: u64| {
+        counted_ns / 100 + 2 * A_SWITCH_NS * (n + account.waited_for.iter().map(|one| one.n).sum::<u64>())
+    };
     let waited_ns = last[3] - first[3];
     let least_ns = waited_ns.saturating_sub(slack_ns(waited_ns) + unknown_ns);
     let most_ns = waited_ns + slack_ns(waited_ns) + beyond_ns;
@@ -76,6 +77,8 @@ fn root_the_account_of_a_thread_is_what_the_scheduler_counts() {
     let least_ns = ran_ns.saturating_sub(slack_ns(ran_ns) + unknown_ns);
     assert!(account.running.ns() >= least_ns, "{ran_ns} {least_ns} {account:#?}");
     if beyond_ns + unknown_ns > waited_ns / 100 {
-        inconclusive(&format!("{beyond_ns} ns outside of the readings, {unknown_ns} ns unknown, {waited_ns} ns waited"));
+        inconclusive(&format!(
+            "{beyond_ns} ns outside of the readings, {unknown_ns} ns unknown, {waited_ns} ns waited"
+        ));
     }
 }

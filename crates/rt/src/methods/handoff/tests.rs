@@ -129,9 +129,7 @@ fn every_kind_wakes_and_its_waker_ends() {
     SignalSet::new(signal::of_timers()).block().unwrap();
     for kind in HandoffKind::KNOWN {
         let method: Method = format!("handoff:{kind}").parse().unwrap();
-        let settings =
-            Settings { policy: Policy::OTHER, timer_slack: None, method, period, counter: Counter::default() };
-        let wait = match AnyWait::new(&settings, None) {
+        let wait = match AnyWait::new(&settings(method, period), None) {
             Err(err) if err.raw_os_error().is_none() => {
                 eprintln!("skipped: {kind}: {err}");
                 continue;
