@@ -2,7 +2,7 @@
 
 use crate::guest::vm::{in_virtual_time, kernel, run_seeded};
 use crate::program::{Scratch, Start, beside_a_load, ended, entries, finish, is_stopped, kill_and_wait, punctual, run};
-use punctual_model::{Entry, Histogram, LabClock};
+use punctual_model::{Entry, HandoffKind, Histogram, LabClock};
 use punctual_sys::testing::comes_true;
 use std::os::unix::fs::FileExt;
 use std::path::Path;
@@ -73,6 +73,26 @@ fn vm_virtual_time_is_the_same_to_the_bit_and_tells_kernels_apart() {
     }
     assert!(said.stdout.contains("virtual time: 1 us = 1000 instructions"), "{}", said.stdout);
     assert!(said.stdout.contains("use it to rank"), "{}", said.stdout);
+}
+
+#[test]
+fn vm_hand_offs_are_the_same_to_the_bit() {
+    let Some(kernel) = kernel() else { return };
+    let scratch = Scratch::new("lab-handoff");
+    let methods = HandoffKind::ALL.map(|kind| format!("\"handoff:{kind}\"")).join(", ");
+    let plan = format!(
+        "repetitions = 1\nduration = \"100ms\"\nwarm_up = \"20ms\"\n[axes]\nkernel = [\"{}\"]\nload = [\"none\"]\n\
+         policy = [\"fifo:80\"]\nperiod = [\"1ms\"]\nmethod = [{methods}]\n",
+        kernel.display()
+    );
+    let plan = scratch.file("plan.toml", plan).display().to_string();
+    let [first, second] = ["first", "second"].map(|name| {
+        run_seeded(&plan, &scratch.path(name));
+        entries(&scratch.path(name))
+    });
+    assert_eq!(first, second);
+    let recorded: Vec<_> = first.iter().map(|entry| entry.record.threads[0].recorded).collect();
+    assert_eq!(recorded, [100; HandoffKind::ALL.len()]);
 }
 
 /// A number of the latencies of a cell in each phase, ns.
