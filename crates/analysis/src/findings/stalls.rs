@@ -170,9 +170,8 @@ pub(super) fn findings(pool: &Pool<'_>, summary: &CellSummary) -> Vec<Finding> {
         };
         findings.push(missed.into());
     }
-    // Twice the requested time is no miss for a sleep without a deadline; a gap has no period.
-    let has_period = !matches!(pool.cell.task, Task::Sleep(_)) && !pool.cell.task.is_noise();
-    let has_deadline = pool.cell.deadline.is_some() || has_period;
+    // Twice the requested time is no miss for a sleep without a deadline.
+    let has_deadline = pool.cell.deadline.is_some() || !matches!(pool.cell.task, Task::Sleep(_));
     let storms = summary.misses.filter(|rate| rate.storms && has_deadline);
     let storms = storms.map(|rate| MissStorms { episodes: rate.episodes, upper_per_hour: rate.upper_per_hour });
     findings.extend(storms.map(Finding::from));

@@ -183,7 +183,9 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
         due_times: DueTimes { quantiles: shown(due_times.quantiles), ..due_times },
         late,
         quantiles: shown(quantiles),
-        misses: Rate::of(&pool.episode_starts_ns(), pool.measured()),
+        // A gap has no period that could be its deadline.
+        misses: Rate::of(&pool.episode_starts_ns(), pool.measured())
+            .filter(|_| pool.cell.deadline.is_some() || !pool.cell.task.is_noise()),
         runtime: pool.entries.iter().find_map(|entry| entry.record.runtime.clone()),
         response: responses::of(pool),
         instrument,

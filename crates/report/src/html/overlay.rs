@@ -5,7 +5,7 @@ use super::curves;
 use super::markup::{Markup, Text};
 use crate::bins::not_shown;
 use crate::cells::Member;
-use crate::words::capital;
+use crate::words::{Counted, capital};
 use punctual_analysis::wording::duration;
 use punctual_analysis::{Curves, Origin};
 use punctual_model::{ImportedLoad, LabClock};
@@ -217,7 +217,8 @@ fn exceedances(page: &mut Markup, group: &Group<'_, '_>, axes: &Axes) {
     if group.lines().all(|(.., curves)| curves.is_cut) {
         return;
     }
-    let title = format!("Share of {} later than a {} (CCDF)", axes.counted.name(), axes.counted.latency());
+    let later = if axes.counted == Counted::Gaps { "longer" } else { "later" };
+    let title = format!("Share of {} {later} than a {} (CCDF)", axes.counted.name(), axes.counted.latency());
     begin(page, Kind::Ccdf, &title, &format!("{title}: {}", group.names()));
     for (line, _, curves) in group.lines() {
         let data = curves::exceedances(curves, axes);

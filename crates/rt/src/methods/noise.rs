@@ -164,15 +164,17 @@ impl<C: Ticks> Noise<C> {
         }
     }
 
-    /// The gap between two readings as a sample, where the clock stood at `now` when the counter was `at`.
+    /// The gap between two readings as a sample, where the clock stood at `now` when the counter was `at`. It began in
+    /// the period from `due` on, or before that.
     #[inline]
-    fn sample(&self, before: u64, after: u64, (now, at): (ClockTime, u64)) -> Sample {
+    fn sample(&self, before: u64, after: u64, (now, at): (ClockTime, u64), due: ClockTime) -> Sample {
         let gap_ns = self.rate.ns(after - before);
         self.gaps.set(self.gaps.get() + 1);
         self.lost_ns.set(self.lost_ns.get().saturating_add(gap_ns));
         let later = self.rate.ns(before.saturating_sub(at));
         let begin = now.plus(Span(later)).0.saturating_sub(self.rate.ns(at.saturating_sub(before)));
-        let cycle = begin.saturating_sub(self.first_due.get().0) / self.period_ns.get();
+        let cycle = begin.min(due.0 + self.period_ns.get() - 1).saturating_sub(self.first_due.get().0);
+        let cycle = cycle / self.period_ns.get();
         Sample { cycle, latency: Nanos(i64::try_from(gap_ns).unwrap_or(i64::MAX)) }
     }
 }
@@ -242,13 +244,18 @@ impl<C: Ticks> Wait for Noise<C> {
     #[inline]
     fn complete(&self, _rt: &RtSection<'_>, due: ClockTime) -> Result<Completion, i32> {
         let both = together(&self.counter, self.threshold);
-        let left = due.plus(Span(self.period_ns.get())).0.saturating_sub(both.0.0);
-        let end = both.1.saturating_add(self.rate.ticks(left));
+        let (now, at, ends) = (both.0.0, both.1, due.plus(Span(self.period_ns.get())).0);
+        let left = |from: u64, to: u64| self.rate.ticks(to.saturating_sub(from));
+        let end = at.saturating_add(left(now, ends)).saturating_sub(left(ends, now));
+        if self.last.get() >= end {
+            // A gap from here on begins in another period.
+            return Ok(Completion::TimedOut);
+        }
         let spun = spin(&self.counter, self.last.get(), self.threshold, end, self.period_ns.get());
         self.last.set(spun.at);
         self.readings.set(self.readings.get() + spun.readings);
         if spun.at.saturating_sub(spun.before) > self.threshold {
-            return Ok(Completion::Late(self.sample(spun.before, spun.at, both)));
+            return Ok(Completion::Late(self.sample(spun.before, spun.at, both, due)));
         }
         Ok(Completion::TimedOut)
     }
@@ -326,16 +333,17 @@ mod tests {
 
     #[test]
     fn gaps_have_the_cycle_that_they_begin_in() {
-        let gaps = [(100, 1_500), (9_980, 1_500), (20_050, 25_000), (45_100, 2_000), (47_200, 2_000)];
+        let gaps = [(100, 1_500), (9_980, 1_500), (22_000, 22_000), (46_100, 2_000), (49_000, 2_000)];
         let (seen, _, counts) = run(&gaps, 5, 8);
-        assert_eq!(seen, [(0, 1_500), (0, 1_500), (2, 25_000), (4, 2_000), (4, 2_000)]);
-        assert_eq!((counts.gaps, counts.lost.ns()), (5, 32_000));
+        assert_eq!(seen, [(0, 1_500), (0, 1_500), (2, 22_000), (4, 2_000), (4, 2_000)]);
+        assert_eq!((counts.gaps, counts.lost.ns()), (5, 29_000));
     }
 
     /// A gap across the first due time counts from there, one across the end whole.
     #[test]
     fn gaps_are_cut_at_the_begin_and_whole_at_the_end() {
-        let (seen, _, counts) = run(&[(-3_000, 1_500), (-500, 5_500), (19_995, 70_000)], 2, 8);
+        let gaps = [(-3_000, 1_500), (-500, 5_500), (19_995, 70_000), (89_000, 9_000)];
+        let (seen, _, counts) = run(&gaps, 2, 8);
         let ([(0, first), (1, 70_000)], rest) = (&seen[..], counts.observed.ns() - counts.lost.ns()) else {
             panic!("{seen:?}")
         };
