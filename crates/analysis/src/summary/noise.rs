@@ -190,7 +190,7 @@ mod tests {
         assert_eq!((cpu.above[0].lower_per_hour, cpu.above.len()), (0.0, 5));
         assert!((cpu.above[0].upper_per_hour - 2.9957).abs() < 1e-3, "{cpu:?}");
         assert_eq!((noise.timer_interrupts_per_second, noise.steal_ms, noise.smis), (None, None, None));
-        assert_eq!(answer.to_string(), "CPU 0 lost nothing to gaps above 1 us in 1 h; CPU 1 lost nothing");
+        assert_eq!(answer.to_string(), "CPU 0 lost nothing to gaps above 1 us in 60 min; CPU 1 lost nothing");
     }
 
     #[test]
@@ -217,7 +217,7 @@ mod tests {
         assert_eq!((noise.steal_ms, noise.smis), (Some(10), None));
         assert_eq!(
             answer.to_string(),
-            "CPU 1 lost 1 % to 3 gaps above 1 us in 1 h; the longest 36 s; CPU 0 lost 0.000000056 %, the longest 2 us"
+            "CPU 1 lost 1 % to 3 gaps above 1 us in 60 min; the longest 36 s; CPU 0 lost 0.000000056 %, the longest 2 us"
         );
         run.entries[0].record.threads[1].noise = None;
         assert_eq!((of_run(&run).0.cpus.len(), of_run(&run).0.not_ended), (1, 1));
