@@ -5,7 +5,7 @@ use crate::real::watch_account::{accounted, program};
 use crate::series::{Round, series};
 use crate::servo::may_watch;
 
-/// The peers of the program with their share of the wait, percent.
+/// The peers of the program with their shares of what all of them take, percent.
 const PEERS: [(&str, f64); 4] = [("peer-40", 53.3), ("peer-20", 26.7), ("peer-10", 13.3), ("peer-5", 6.7)];
 
 #[test]
@@ -18,14 +18,14 @@ fn root_peers_with_known_shares_are_named_in_order() {
         let Some((account, ..)) = accounted(&scratch, &program, 2000, true) else {
             return Round::Nothing("the program did nothing, or events were lost".to_owned());
         };
-        let waited = account.waiting_for_cpu.ns() as f64;
-        let share = |name: &str| {
-            let named = account.waited_for.iter().find(|one| one.name.starts_with(&format!("{name} ")));
-            named.map_or(0.0, |one| one.total.ns() as f64 * 100.0 / waited)
+        let named =
+            account.waited_for.iter().map(|one| (one.name.split(' ').next().unwrap_or(""), one.total.ns() as f64));
+        let peers: Vec<(&str, f64)> = named.filter(|(name, _)| name.starts_with("peer-")).collect();
+        let all: f64 = peers.iter().map(|(_, ns)| ns).sum();
+        let is_right = |((name, ns), (peer, percent)): (&(&str, f64), (&str, f64))| {
+            *name == peer && (ns * 100.0 / all - percent).abs() <= 5.0
         };
-        let names: Vec<&str> = account.waited_for.iter().filter_map(|one| one.name.split(' ').next()).collect();
-        let peers: Vec<&str> = names.into_iter().filter(|name| name.starts_with("peer-")).collect();
-        let is_near = PEERS.iter().all(|(name, percent)| (share(name) - percent).abs() <= 5.0);
-        Round::right_if(is_near && peers.iter().eq(PEERS.iter().map(|(name, _)| name)), || format!("{account:?}"))
+        let are_right = peers.len() == PEERS.len() && peers.iter().zip(PEERS).all(is_right);
+        Round::right_if(are_right, || format!("{peers:?}"))
     });
 }
