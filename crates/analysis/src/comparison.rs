@@ -296,7 +296,7 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
         noise_floor: again.and_then(|again| noise_floor(a, again, metric)),
         differences: unequal,
         causes: causes::of_one(a, b),
-        accounts: accounts::changed(a, b),
+        accounts: accounts::changed(&a.entries, &b.entries),
         loads: work::compared(&a.entries, &b.entries),
         kernels: layout::likeness([a, b]),
         decision,

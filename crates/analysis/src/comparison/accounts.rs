@@ -1,9 +1,9 @@
 //! Where the time of watched threads went in two configurations.
 
-use super::Arm;
 use crate::summary::watched::account;
-use punctual_model::{Span, TimeAccount};
+use punctual_model::{Entry, Span, TimeAccount, WatchedThread};
 use serde::Serialize;
+use std::collections::BTreeSet;
 
 /// A watched thread of both configurations that ran, or waited for a CPU, for different shares of its time.
 #[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
@@ -19,20 +19,14 @@ pub struct ChangedAccount {
 /// Smallest difference of a share, percent of the time, that counts.
 const NOTABLE: f64 = 1.0;
 
-/// The threads whose accounts differ, in the order of the first configuration.
-pub(super) fn changed(a: &Arm<'_>, b: &Arm<'_>) -> Vec<ChangedAccount> {
-    let threads = |arm: &Arm<'_>| {
-        let watches = arm.entries.iter().filter_map(|entry| entry.record.watch.as_deref());
-        watches.flat_map(|watch| &watch.threads).map(|thread| thread.name.clone()).collect::<Vec<String>>()
-    };
-    let of = |arm: &Arm<'_>, name: &str| -> Option<TimeAccount> {
-        let watches = arm.entries.iter().filter_map(|entry| entry.record.watch.as_deref());
-        let threads = watches.flat_map(|watch| &watch.threads).filter(|thread| thread.name == name);
+/// The threads of both measurements whose accounts differ, in the order of the first one.
+pub(super) fn changed(a: &[&Entry], b: &[&Entry]) -> Vec<ChangedAccount> {
+    let of = |entries: &[&Entry], name: &str| -> Option<TimeAccount> {
+        let threads = threads(entries).filter(|thread| thread.name == name);
         account(threads.map(|thread| thread.account.as_ref())).filter(|account| account.total() > Span(0))
     };
-    let mut names = threads(a);
-    let mut seen = std::collections::BTreeSet::new();
-    names.retain(|name| seen.insert(name.clone()));
+    let mut seen = BTreeSet::new();
+    let names = threads(a).map(|thread| thread.name.clone()).filter(|name| seen.insert(name.clone()));
     let one = |thread: String| {
         let (of_a, of_b) = (of(a, &thread)?, of(b, &thread)?);
         let percent = |part: fn(&TimeAccount) -> Span| {
@@ -44,14 +38,18 @@ pub(super) fn changed(a: &Arm<'_>, b: &Arm<'_>) -> Vec<ChangedAccount> {
         let changed = ChangedAccount { thread, ran_percent, waited_percent };
         (is_notable(ran_percent) || is_notable(waited_percent)).then_some(changed)
     };
-    names.into_iter().filter_map(one).collect()
+    names.filter_map(one).collect()
+}
+
+fn threads<'a>(entries: &'a [&Entry]) -> impl Iterator<Item = &'a WatchedThread> {
+    entries.iter().filter_map(|entry| entry.record.watch.as_deref()).flat_map(|watch| &watch.threads)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
     use crate::testing::RunBuilder;
-    use punctual_model::{WatchRecord, WatchedThread};
+    use punctual_model::WatchRecord;
 
     #[test]
     fn threads_of_both_that_waited_longer_are_named_with_their_shares() {
@@ -69,7 +67,7 @@ mod tests {
             let watch = WatchRecord { threads, ..WatchRecord::default() };
             run.entries.last_mut().unwrap().record.watch = Some(Box::new(watch));
         }
-        let [a, b] = [0, 1].map(|at| Arm { name: String::new(), entries: vec![&run.entries[at]] });
+        let [a, b] = [0, 1].map(|at| [&run.entries[at]]);
         let control =
             ChangedAccount { thread: "control".to_owned(), ran_percent: (10.0, 10.0), waited_percent: (30.0, 2.0) };
         assert_eq!((changed(&a, &b), changed(&a, &a)), (vec![control], vec![]));
