@@ -342,7 +342,8 @@ impl Measurers for Watcher {
         });
         let watch = self.watch.clone();
         let mut threads = std::mem::replace(&mut reader.threads, WatchedThreads::new(WatchSettings::default(), &[]));
-        let refused = refused::at_end(&mut threads, &reader);
+        let last_known = |tid| reader.facts(tid).map(|facts| (facts.policy, facts.observed.cpus.clone()));
+        let refused = refused::at_end(&mut threads, |tid| last_known(tid).unwrap_or_default());
         let names = threads.names.clone();
         let is_awake = |pid: i32| reader.states.get(&pid.cast_unsigned()).is_some_and(|state| state.is_awake());
         let (results, inactive, chain) = threads.finish(reader.read_ns, |name| watch.is_meant(name), is_awake);

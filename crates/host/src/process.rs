@@ -10,8 +10,8 @@ pub fn threads_of(pid: u32) -> Vec<u32> {
     entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok()).collect()
 }
 
-/// The thread that thread `caller` knows as `tid`, in its PID namespace (pid_namespaces(7)); `None` when there is none in
-/// its process, or it cannot be read.
+/// The thread that thread `caller` knows as `tid`, in its PID namespace (pid_namespaces(7)); `None` when there is none
+/// in its process, or it cannot be read.
 pub fn thread_as_known_to(caller: u32, tid: u32) -> Option<u32> {
     let fs = HostFs::running();
     let ids = |tid: u32| -> Option<Vec<u32>> {

@@ -54,6 +54,11 @@ impl Refusal<'_> {
         Some(Refusal { fs, by, status, limits, capabilities: if is_ours { capabilities } else { 0 } })
     }
 
+    /// Whether the process has ended and is not reaped: it has left its control groups.
+    fn has_ended(&self) -> bool {
+        field(&self.status, "State").is_some_and(|state| state.starts_with(['Z', 'X']))
+    }
+
     fn has(&self, capability: u32) -> bool {
         self.capabilities >> capability & 1 == 1
     }
@@ -63,10 +68,8 @@ impl Refusal<'_> {
             return (field(&self.status, "Seccomp") == Some("2")).then(|| CallLimit::Seccomp { place: self.place() });
         }
         match (call.call.as_str(), call.error.as_deref()?) {
-            ("sched_setaffinity", "EINVAL") => self.cpuset(),
-            ("sched_setscheduler" | "sched_setparam" | "sched_setattr" | "mlockall", "EINVAL") => {
-                Some(CallLimit::Argument)
-            }
+            ("sched_setaffinity", "EINVAL") if !self.has_ended() => self.cpuset(),
+            ("sched_setscheduler" | "sched_setparam" | "sched_setattr", "EINVAL") => Some(CallLimit::Argument),
             ("sched_setscheduler" | "sched_setattr", "EBUSY") => Some(CallLimit::Bandwidth),
             ("sched_setscheduler" | "sched_setattr" | "sched_setparam", "EPERM") => self.policy(call),
             ("sched_setaffinity" | "setpriority", "EPERM") => {
@@ -96,7 +99,9 @@ impl Refusal<'_> {
         // With a limit above 0, the priority may be above it, which is in memory, or else another reason remains.
         let is_alone = || {
             let before = punctual_sys::sched::policy(self.by.target).ok();
-            self.without_rt_budget().is_none() && before.is_some_and(|policy| !policy.resets_on_fork())
+            !self.has_ended()
+                && self.without_rt_budget().is_none()
+                && before.is_some_and(|policy| !policy.resets_on_fork())
         };
         (self.soft("RLIMIT_RTPRIO")? == 0 || is_alone()).then(|| self.resource("RLIMIT_RTPRIO"))?
     }
@@ -313,6 +318,9 @@ mod tests {
         scratch.file("set/robot/cpuset.effective_cpus", "2");
         assert_eq!(short(limit(&scratch, ("sched_setaffinity", None, "EINVAL"))), "2 true");
         // With a limit above 0, the budget or the priority may be the reason.
+        let ended = machine(0, ["20", "0", "0"], "State:\tZ (zombie)");
+        assert_eq!(short(limit(&ended, FIFO)), "unknown", "it has left its control groups");
+        assert_eq!(short(limit(&ended, ("sched_setaffinity", None, "EINVAL"))), "unknown");
         let both = machine(0, ["20", "0", "0"], "");
         both.file("cpu/robot/cpu.rt_runtime_us", "0");
         assert_eq!(short(limit(&both, FIFO)), "unknown");

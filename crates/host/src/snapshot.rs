@@ -110,8 +110,8 @@ fn hypervisor(fs: &HostFs, cpuinfo: &str) -> Option<String> {
     }
 }
 
-/// Real-time threads of other programs that keep a CPU busy and whose parent is PID 1 or systemd. It takes a second where
-/// one may be.
+/// Real-time threads of other programs that keep a CPU busy and whose parent is PID 1 or systemd. It takes a second
+/// where one may be.
 pub fn spinning_tasks() -> Vec<punctual_model::SpinningTask> {
     tasks::read(&HostFs::running()).spinning
 }

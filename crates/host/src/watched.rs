@@ -83,8 +83,8 @@ impl CpuGroups {
     }
 }
 
-/// The directories of the control group of process `pid` and of those above it, nearest first, in each hierarchy that has
-/// or may have the controller.
+/// The directories of the control group of process `pid` and of those above it, nearest first, in each hierarchy that
+/// has or may have the controller.
 pub(crate) fn lineages(fs: &HostFs, pid: u32, controller: &str) -> Vec<Vec<PathBuf>> {
     let mounts = fs.text("proc/self/mountinfo").unwrap_or_default();
     let lineage = |(controllers, path): (String, String)| {

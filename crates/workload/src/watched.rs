@@ -15,7 +15,7 @@ const MOST_SAID: usize = 4096;
 /// Timeout of the end of its stderr: a process that has left its group and its environment may keep it open.
 const STDERR_TIMEOUT: Duration = Duration::from_secs(1);
 /// Timeout of a program that gets ready to run.
-const START_TIMEOUT: Duration = Duration::from_secs(10);
+const START_TIMEOUT: Duration = Duration::from_secs(60);
 const POLL_INTERVAL: Duration = Duration::from_millis(1);
 
 /// A running program in the working directory of this process. Dropping it ends everything that it has started.
@@ -69,8 +69,8 @@ impl Stderr {
 
 impl WatchedProgram {
     /// Starts the program of the first of `words`, which waits for [`WatchedProgram::proceed`] before its first
-    /// instruction: its first calls may be those that matter. What it writes to stdout is discarded, and to stderr too, but for
-    /// its beginning. Errors: when it is not installed or cannot be started.
+    /// instruction: its first calls may be those that matter. What it writes to stdout is discarded, and to stderr too,
+    /// but for its beginning. Errors: when it is not installed or cannot be started.
     pub fn start(words: &[String], settings: &Launch) -> Result<WatchedProgram, InstrumentError> {
         let (program, arguments) =
             words.split_first().map_or(("", &[][..]), |(program, rest)| (program.as_str(), rest));
@@ -90,7 +90,8 @@ impl WatchedProgram {
         let stderr = Stderr::of(child.stderr.take());
         let mut program = WatchedProgram { name, child, mark, status: None, stderr };
         let mut waited = Waited::begin();
-        while !program.has_ended() && !punctual_host::is_stopped(program.pid()) && waited.look() < START_TIMEOUT {
+        let is_held = |pid: u32| punctual_host::state_of_thread(pid) == Some('T');
+        while !program.has_ended() && !is_held(program.pid()) && waited.look() < START_TIMEOUT {
             std::thread::sleep(POLL_INTERVAL);
         }
         Ok(program)

@@ -34,7 +34,7 @@ finding!(
             Some("fifo"),
             "sched_setscheduler",
             "EPERM",
-            Some(CallLimit::RtBudget { file: "/sys/fs/cgroup/cpu/a/cpu.rt_runtime_us".to_owned() })
+            Some(CallLimit::RtBudget { file: "/cgroup/cpu/robot/cpu.rt_runtime_us".to_owned() })
         ),
         of(
             None,
@@ -43,7 +43,7 @@ finding!(
             Some(CallLimit::Cpuset {
                 cpus: punctual_model::CpuSet::from_iter([0]),
                 online: punctual_model::CpuSet::from_iter(0..4),
-                file: Some("/sys/fs/cgroup/robot/cpuset.cpus".to_owned()),
+                file: Some("/cgroup/robot/cpuset.cpus".to_owned()),
             })
         ),
         of(None, "sched_setscheduler", "EPERM", None),
@@ -84,14 +84,12 @@ fn cause(limit: &CallLimit) -> String {
                 }
                 StartPlace::Session { .. } => String::new(),
                 StartPlace::Unit { unit } => format!(" in {unit}"),
-                StartPlace::Container { engine } => {
-                    format!(" in its container ({engine}), which has no {}", lifts(name))
-                }
+                StartPlace::Container { engine } => format!(" in its container ({engine}), without {}", lifts(name)),
             };
             format!("{name} is {}{unit}{why}", count(*value))
         }
         CallLimit::Capability { name, place, .. } => match place {
-            StartPlace::Container { engine } => format!("its container ({engine}) has no {name}"),
+            StartPlace::Container { engine } => format!("it has no {name} in its container ({engine})"),
             _ => format!("it has no {name}"),
         },
         CallLimit::RtBudget { .. } => "its control group has no real-time budget".to_owned(),

@@ -7,8 +7,8 @@ use syscalls::Sysno;
 
 /// Most refused calls that are kept apart.
 const MOST: usize = 64;
-/// Errors by which the kernel refuses (errno(3)). Others tell that the call cannot mean anything, or that its thread has
-/// ended; programs probe with `EFAULT` and `E2BIG`.
+/// Errors by which the kernel refuses (errno(3)). Others tell that a call means nothing, or that its thread has ended;
+/// programs probe with `EFAULT` and `E2BIG`.
 const ERRORS: [(i64, &str); 7] =
     [(1, "EPERM"), (11, "EAGAIN"), (12, "ENOMEM"), (13, "EACCES"), (16, "EBUSY"), (22, "EINVAL"), (38, "ENOSYS")];
 /// Names of policies by number (include/uapi/linux/sched.h), and the flag that children do not inherit it.
@@ -128,10 +128,8 @@ impl Requests {
     /// Takes the entry or the exit of a call; `is_known`: the thread had events before.
     pub(super) fn take(&mut self, event: &Event, is_known: bool) {
         match event.what {
-            What::SysEnter { number, arguments } => {
-                if asks(number) {
-                    self.open.insert(event.pid, Request::of(number, Some(arguments)));
-                }
+            What::SysEnter { number, arguments } if asks(number) => {
+                self.open.insert(event.pid, Request::of(number, Some(arguments)));
             }
             What::SysExit { number, result } => {
                 let open = if self.open.is_empty() { None } else { self.open.remove(&event.pid) };

@@ -1,11 +1,10 @@
 //! Refused calls of watched threads: the limits that refused them, and what their threads have at the end.
 
-use super::reader::Reader;
 use crate::CellError;
 use punctual_analysis::findings::CallRefused;
 use punctual_analysis::watch::{Refused, WatchedThreads, Wish};
 use punctual_host::RefusedBy;
-use punctual_model::RefusedCall;
+use punctual_model::{CpuSet, Policy, RefusedCall};
 use punctual_workload::watched::WatchedProgram;
 
 /// The thread for which a call asked; `None` when it is not known.
@@ -33,8 +32,11 @@ pub(super) fn examine(threads: &mut WatchedThreads) {
     }
 }
 
+/// The policy and the CPUs that a thread had at the last look.
+type LastKnown = (Option<Policy>, Option<CpuSet>);
+
 /// All refused calls at the end of the cell.
-pub(super) fn at_end(threads: &mut WatchedThreads, reader: &Reader) -> Vec<RefusedCall> {
+pub(super) fn at_end(threads: &mut WatchedThreads, last_known: impl Fn(u32) -> LastKnown) -> Vec<RefusedCall> {
     let all = std::mem::take(threads.refused());
     let finished = |one: Refused| {
         let target = target(&one);
@@ -48,7 +50,7 @@ pub(super) fn at_end(threads: &mut WatchedThreads, reader: &Reader) -> Vec<Refus
         {
             call.target = Some(name.clone());
         }
-        call.at_end = target.and_then(|tid| at_end_of(tid, one.wish, reader));
+        call.at_end = target.and_then(|tid| at_end_of(tid, one.wish, last_known(tid)));
         call
     };
     all.into_iter().map(finished).collect()
@@ -64,15 +66,14 @@ pub(super) fn ended_early(program: &WatchedProgram, refused: Vec<RefusedCall>) -
 }
 
 /// What a thread has at the end of a kind of thing that it asked for, as text.
-fn at_end_of(tid: u32, wish: Wish, reader: &Reader) -> Option<String> {
-    let facts = reader.facts(tid);
+fn at_end_of(tid: u32, wish: Wish, (policy, cpus): LastKnown) -> Option<String> {
     match wish {
         Wish::Policy | Wish::Nice => {
-            let policy = punctual_sys::sched::known_policy(tid).or_else(|| facts?.policy);
+            let policy = punctual_sys::sched::known_policy(tid).or(policy);
             policy.map(|policy| format!("policy {policy}"))
         }
         Wish::Cpus => {
-            let cpus = punctual_sys::sched::affinity(tid).ok().or_else(|| facts?.observed.cpus.clone());
+            let cpus = punctual_sys::sched::affinity(tid).ok().or(cpus);
             cpus.map(|cpus| format!("CPUs {cpus}"))
         }
         Wish::Memory => punctual_host::memory_locked_bytes_of(tid).map(|bytes| format!("{bytes} bytes locked")),

@@ -15,7 +15,8 @@ const DAEMONS: [&str; 9] = [
 const MOST: u32 = 10_000;
 
 /// Looks at a thread that may keep a CPU busy, with the percentage above which it does: most others show in the first.
-/// The second is as long as the period of real-time throttling and of the fair server, which leave it 95 %: 90 % of that.
+/// The second is as long as the period of real-time throttling and of the fair server, which leave it 95 %: this is
+/// 90 % of that.
 const LOOKS: [(Duration, u64); 2] = [(Duration::from_millis(60), 15), (Duration::from_secs(1), 85)];
 
 /// `PF_KTHREAD` (include/linux/sched.h).
