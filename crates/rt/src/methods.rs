@@ -10,7 +10,7 @@ mod signals;
 mod sleep;
 
 use crate::cyclic::{Limits, run_cycles};
-use crate::{LinkEnd, LogWriter, LoopResult, RtSection, Settings, Wait, Watcher};
+use crate::{LinkEnd, LogWriter, LoopResult, RtSection, Wait, Watcher};
 pub use cobalt::CobaltOutcome;
 use cobalt::CobaltSleep;
 #[cfg(target_arch = "x86_64")]
@@ -19,7 +19,8 @@ use exchange::{LoggerWait, TargetWait};
 use handoff::HandoffWait;
 use noise::Noise;
 pub use noise::NoiseOutcome;
-use punctual_model::{Method, Policy, Schedule};
+use punctual_model::{Method, Period, Policy, Schedule};
+use punctual_sys::counter::Counter;
 use signals::{Itimer, SignalTimer};
 use sleep::{FutexTimeout, PollTimeout, Relative, Sleep, TimerFile, Yield};
 use std::io;
@@ -46,10 +47,15 @@ pub(crate) enum AnyWait {
 
 impl AnyWait {
     /// Makes the kernel objects of `link`, or of `method` without a link, in the thread that will wait.
-    pub(crate) fn new(settings: &Settings, link: Option<LinkEnd>) -> io::Result<AnyWait> {
+    pub(crate) fn new(
+        (method, counter): (Method, Counter),
+        policy: Policy,
+        period: Period,
+        link: Option<LinkEnd>,
+    ) -> io::Result<AnyWait> {
         match link {
-            Some(link) => AnyWait::of_link(link, settings.policy),
-            None => AnyWait::of_method(settings),
+            Some(link) => AnyWait::of_link(link, policy),
+            None => AnyWait::of_method((method, counter), policy, period),
         }
     }
 
@@ -63,7 +69,7 @@ impl AnyWait {
         })
     }
 
-    fn of_method(&Settings { method, policy, period, counter, .. }: &Settings) -> io::Result<AnyWait> {
+    fn of_method((method, counter): (Method, Counter), policy: Policy, period: Period) -> io::Result<AnyWait> {
         let span = period.span();
         Ok(match method {
             Method::ClockNanosleep { clock, relative: false } => AnyWait::Sleep(Sleep(clock)),

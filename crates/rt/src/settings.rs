@@ -85,7 +85,8 @@ impl Settings {
         punctual_sys::thread::block_signals().map_err(SettingError::refused("the signal mask"))?;
         let slack = self.apply_timer_slack()?;
         let what = if link.is_some() { "a link".to_owned() } else { format!("method {}", self.method) };
-        let wait = AnyWait::new(self, link).map_err(SettingError::refused(what))?;
+        let wait = AnyWait::new((self.method, self.counter), self.policy, self.period, link)
+            .map_err(SettingError::refused(what))?;
         punctual_sys::memory::touch_stack();
         Ok((wait, slack))
     }

@@ -11,8 +11,7 @@ use std::io;
 
 /// Default threshold: some 50 readings, and less than an interrupt takes. It is also the bucket of oslat (rt-tests).
 const THRESHOLD: Span = Span(1_000);
-/// The default is at least so many readings, where one is slow; a threshold of fewer than two would take the loop itself
-/// for a gap.
+/// The default is at least so many readings; a threshold of fewer than two would take the loop itself for a gap.
 const DEFAULT_READINGS: u64 = 8;
 const MIN_READINGS: u64 = 2;
 /// Time over which the rate of the counter is compared with the clock: its error is then some millionths.
@@ -100,9 +99,9 @@ pub struct NoiseOutcome {
     pub reading_ps: u64,
     /// Number of readings.
     pub readings: u64,
-    /// Number of gaps above the threshold, and the sum of their lengths.
+    /// Number of gaps above the threshold.
     pub gaps: u64,
-    /// Sum of the gaps.
+    /// Sum of their lengths.
     pub lost: Span,
     /// From the first due time to the last reading.
     pub observed: Span,

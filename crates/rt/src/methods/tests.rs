@@ -3,13 +3,12 @@
 use super::*;
 use crate::cyclic::Ends;
 use crate::sample_log;
-use punctual_model::{ClockId, ClockTime, Nanos, Period, Span};
-use punctual_sys::counter::Counter;
+use punctual_model::{ClockId, ClockTime, Nanos, Span};
 use punctual_sys::signal;
 
-/// Settings of a normal thread.
-pub(super) fn settings(method: Method, period: Period) -> Settings {
-    Settings { policy: Policy::OTHER, timer_slack: None, method, period, counter: Counter::Clock }
+/// The wait of a normal thread.
+pub(super) fn wait_of(method: Method, period: Period, link: Option<LinkEnd>) -> AnyWait {
+    AnyWait::new((method, Counter::Clock), Policy::OTHER, period, link).unwrap()
 }
 
 /// Runs 20 cycles of `period` by `wait`, the first of them `soon`; returns the cycles and latencies (ns), and the
@@ -35,7 +34,7 @@ fn cycles(method: &str) -> (Vec<(u64, i64)>, LoopResult) {
     let method: Method = method.parse().unwrap();
     let period = Period::try_from(Span(500_000)).unwrap();
     signal::SignalSet::new(signal::of_timers()).block().unwrap();
-    let wait = AnyWait::new(&settings(method, period), None).unwrap();
+    let wait = wait_of(method, period, None);
     let (samples, ended) = run(&wait, method.clock(), period, Span(2_000_000));
     (samples, ended.unwrap())
 }
@@ -99,7 +98,7 @@ fn a_due_time_that_is_past_ends_the_wait_at_once() {
         let schedule = Schedule { first_due: ClockTime(begun.0 - 5_000_000), period };
         let limits = Ends::of(std::iter::once(&(0..1))).limits(0, 0, Nanos(i64::MAX));
         let (mut writer, mut reader) = sample_log(1);
-        let wait = AnyWait::new(&settings(method.parse().unwrap(), period), None).unwrap();
+        let wait = wait_of(method.parse().unwrap(), period, None);
         let (ended, _) = RtSection::enter(|rt| wait.run(rt, &schedule, &limits, &mut writer, &mut None));
         ended.unwrap();
         let mut latency = 0;

@@ -3,7 +3,7 @@
 use super::*;
 use crate::LinkCounts;
 use crate::link::Target;
-use crate::methods::{AnyWait, tests::run as run_by};
+use crate::methods::tests::{run as run_by, wait_of};
 use crate::{LinkEnd, LogReader, LoopResult, sample_log};
 use punctual_model::{MonoTime, Period};
 use std::collections::BTreeMap;
@@ -160,8 +160,7 @@ fn answers_are_limited_in_the_long_run() {
 /// 20 triggers of 5 ms; returns the samples.
 fn run(end: LinkEnd) -> (Vec<(u64, i64)>, Result<LoopResult, i32>) {
     let period = Period::try_from(Span(5_000_000)).unwrap();
-    let settings = crate::methods::tests::settings(punctual_model::Method::CLOCK_NANOSLEEP, period);
-    let waiting = AnyWait::new(&settings, Some(end)).unwrap();
+    let waiting = wait_of(punctual_model::Method::CLOCK_NANOSLEEP, period, Some(end));
     run_by(&waiting, ClockId::Monotonic, period, Span(20_000_000))
 }
 
