@@ -58,7 +58,8 @@ pub fn share(share: f64) -> String {
     match share * 100.0 {
         percent if percent >= 0.01 || percent <= 0.0 => format!("{} %", number(percent)),
         percent => {
-            let digits = usize::try_from(-percent.log10().floor() as i64).unwrap_or(0) + 1;
+            let has_two = |digits: &u8| percent * 10_f64.powi(i32::from(*digits)) >= 9.5;
+            let digits = (3..=12).find(has_two).map_or(12, usize::from);
             format!("{percent:.digits$} %")
         }
     }

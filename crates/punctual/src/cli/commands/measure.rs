@@ -79,7 +79,7 @@ fn noise(arguments: NoiseArguments) -> Outcome {
             period: vec![Method::NOISE_PERIOD],
             ..Plan::default().axes
         },
-        require: common.require.clone().unwrap_or_default(),
+        require: common.require.unwrap_or_default(),
         ..Plan::default()
     });
     one(plan, &common, &keep, None, common.format.into())
