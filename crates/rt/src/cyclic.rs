@@ -73,7 +73,7 @@ pub struct LoopResult {
     pub origin_uncertainty: Span,
     /// Overruns that the kernel counted in recorded cycles.
     pub overruns: u64,
-    /// Due times before the end that passed while the thread stopped the trace, or for which its waker made no hand-off.
+    /// Due times before the end that passed while the thread stopped the trace, or without a hand-off by its waker.
     pub passed_over: u64,
 }
 

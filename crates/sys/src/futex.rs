@@ -10,8 +10,8 @@ use std::sync::atomic::{AtomicU32, Ordering::*};
 pub struct Futex(AtomicU32);
 
 impl Futex {
-    /// Waits while it is 0, until `due` on the monotonic or realtime clock: `FUTEX_WAIT_BITSET` has an absolute timeout (futex(2)).
-    /// Errors: the errno, `EINTR` included, `EAGAIN` when it is not 0; the timeout is no error.
+    /// Waits while it is 0, until `due` on the monotonic or realtime clock: `FUTEX_WAIT_BITSET` has an absolute timeout
+    /// (futex(2)). Errors: the errno, `EINTR` included, `EAGAIN` when it is not 0; the timeout is no error.
     #[inline]
     pub fn wait_until(&self, clock: ClockId, due: ClockTime) -> Result<(), i32> {
         let timeout = timespec_of(due.0);

@@ -82,9 +82,10 @@ const CALLS: [(&str, &str, &str, &[&str]); 18] = [
     ("poll", "other", "ppoll(NULL, 0, {", &[]),
     ("deadline", "deadline:300us/1ms/1ms", "sched_yield(", &[]),
     ("handoff:eventfd", "other", "read(", &[]),
-    ("handoff:epoll", "other", "epoll_", &["read("]),
+    // Or epoll_pwait, and semtimedop, by the C library.
+    ("handoff:epoll", "other", "wait(", &["read("]),
     ("handoff:mq", "other", "mq_timedreceive(", &[]),
-    ("handoff:sysv-sem", "other", "sem", &[]),
+    ("handoff:sysv-sem", "other", "op(", &[]),
     ("handoff:signal", "other", "rt_sigtimedwait([RT_", &[]),
 ];
 

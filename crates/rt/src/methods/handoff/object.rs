@@ -154,7 +154,7 @@ impl TwoLocks {
     /// The lock of the `n`-th hand-off, and the other one.
     fn of(&self, n: u32) -> (&PiFutex, &PiFutex) {
         let [even, odd] = &self.locks;
-        if n % 2 == 0 { (even, odd) } else { (odd, even) }
+        if n.is_multiple_of(2) { (even, odd) } else { (odd, even) }
     }
 
     fn begin(&self) -> io::Result<()> {

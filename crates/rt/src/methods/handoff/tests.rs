@@ -1,13 +1,13 @@
 //! The accounting of hand-offs with a scripted waker, and every kind with the running kernel.
 
-use super::super::{
-    AnyWait, run_cycles,
-    tests::{run, settings},
-};
+#![expect(clippy::disallowed_macros, reason = "tests")]
+
+use super::super::{AnyWait, run_cycles, tests::run};
 use super::*;
 use crate::cyclic::Ends;
 use crate::{LoopResult, sample_log};
-use punctual_model::{HandoffKind, Method, Nanos};
+use punctual_model::{HandoffKind, Method, Nanos, Policy};
+use punctual_sys::counter::Counter;
 use punctual_sys::signal::{self, SignalSet};
 use std::cell::RefCell;
 use std::collections::VecDeque;
@@ -52,8 +52,11 @@ impl Receive for Script {
     }
 }
 
+/// The cycles and latencies (ns) of a run, and its result with the due times passed over.
+type Outcome = (Vec<(u64, i64)>, Result<(LoopResult, u64), i32>);
+
 /// The samples of the cycles from `first` to 8 with these hand-offs, and the result of the loop.
-fn cycles_with(first: u64, turns: &[HandedOver]) -> (Vec<(u64, i64)>, Result<(LoopResult, u64), i32>) {
+fn cycles_with(first: u64, turns: &[HandedOver]) -> Outcome {
     let schedule = Schedule { first_due: ClockTime(FIRST_NS), period: Period::try_from(Span(PERIOD_NS)).unwrap() };
     let turns = RefCell::new(turns.iter().copied().collect());
     let receiver =
@@ -129,7 +132,7 @@ fn every_kind_wakes_and_its_waker_ends() {
     SignalSet::new(signal::of_timers()).block().unwrap();
     for kind in HandoffKind::KNOWN {
         let method: Method = format!("handoff:{kind}").parse().unwrap();
-        let wait = match AnyWait::new(&settings(method, period), None) {
+        let wait = match AnyWait::new((method, Counter::Clock), Policy::OTHER, period, None) {
             Err(err) if err.raw_os_error().is_none() => {
                 eprintln!("skipped: {kind}: {err}");
                 continue;
