@@ -80,17 +80,9 @@ pub fn share_later(
 }
 
 fn of_view(pooled: &Histogram, slices: &[Histogram], (level, limit): (Level, Span), period: Period) -> Option<Late> {
-    let later = |slice: &Histogram, is_later: &dyn Fn(u64, i64) -> bool| {
-        let later = slice.buckets().rev().take_while(|bucket| is_later(bucket.lower_ns, upper_edge(slice, *bucket)));
-        later.map(|bucket| bucket.count).sum::<u64>()
-    };
-    let at_most = |slice: &Histogram| later(slice, &|_, upper| u64::try_from(upper).is_ok_and(|ns| ns > limit.ns()));
-    let at_least = |slice: &Histogram| later(slice, &|lower, _| lower > limit.ns());
-    let counts = |above: &dyn Fn(&Histogram) -> u64| -> Vec<Count> {
-        slices.iter().filter(|slice| slice.n > 0).map(|slice| Count { n: slice.n, above: above(slice) }).collect()
-    };
-    let (most, least) = (counts(&at_most), counts(&at_least));
     let allowed = 1.0 - level.p();
+    let most = counts(slices, |_, upper| u64::try_from(upper).is_ok_and(|ns| ns > limit.ns()));
+    let least = counts(slices, |lower, _| lower > limit.ns());
     let is_throughout = least.iter().all(|count| count.above as f64 > allowed * count.n as f64);
     if most.len() < MIN_SLICES {
         return of_few(pooled, &most, &least, level, is_throughout);
@@ -102,13 +94,29 @@ fn of_view(pooled: &Histogram, slices: &[Histogram], (level, limit): (Level, Spa
         let counts: Vec<_> = exceedances(pooled, slices, p)?.into_iter().filter(|count| count.n > 0).collect();
         Some(Spread::of(&counts, CONFIDENCE)?.design_effect)
     });
+    let usual_effect = effects.fold(1.0, f64::max);
     // Without a later sample, all that is shown of a smaller limit is shown of this one: of the largest latency, too.
     let largest = pooled.max_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
-    let of_limit = limit.ns().min(largest) as f64 / period.ns() as f64;
-    let least_effect = of_limit.max(1.0);
-    let effect = effects.fold(least_effect, f64::max);
-    let (upper, lower) = (share(&most, effect)?, share(&least, effect)?);
-    let usual = share(&without_bursts(&least), least_effect).map_or(0.0, |share| share.interval.0);
+    let of_limit = |limit_ns: u64| (limit_ns.min(largest) as f64 / period.ns() as f64).max(1.0);
+    let shown = |limit_ns: u64| {
+        let least = counts(slices, |lower, _| lower > limit_ns);
+        let usual = share(&without_bursts(&least), of_limit(limit_ns)).map_or(0.0, |share| share.interval.0);
+        let effect = usual_effect.max(of_limit(limit_ns));
+        Some(Shown { usual, lowest: share(&least, effect)?.interval.0.max(usual) })
+    };
+    let upper = share(&most, usual_effect.max(of_limit(limit.ns())))?;
+    let mut own = shown(limit.ns())?;
+    if own.lowest <= allowed {
+        // What is later than a larger limit is later than this one. Its share may be shown better, where latencies near
+        // this limit differ from block to block.
+        let mut later: u64 = least.iter().map(|count| count.above).sum();
+        let beyond = pooled.buckets().filter(|bucket| bucket.lower_ns > limit.ns()).map_while(|bucket| {
+            later -= bucket.count.min(later);
+            (later as f64 > allowed * pooled.n as f64).then_some(bucket.lower_ns)
+        });
+        let violated = beyond.filter_map(shown).filter(|shown| shown.lowest > allowed);
+        own = violated.max_by(|a, b| a.usual.total_cmp(&b.usual)).unwrap_or(own);
+    }
     let times_as_long = || {
         let mut times = 1.0;
         while share_interval(upper.seen * times, upper.of * times)?.1 > allowed {
@@ -125,10 +133,27 @@ fn of_view(pooled: &Histogram, slices: &[Histogram], (level, limit): (Level, Spa
         late: most.iter().map(|count| count.above).sum(),
         of: pooled.n,
         n_eff: upper.of,
-        share: (lower.interval.0.max(usual), upper.interval.1),
-        is_throughout: is_throughout || usual > allowed,
+        share: (own.lowest, upper.interval.1),
+        is_throughout: is_throughout || own.usual > allowed,
         times_as_long: if upper.seen < allowed * upper.of { times_as_long() } else { None },
     })
+}
+
+/// Lower bounds of a late share.
+struct Shown {
+    /// Without bursts.
+    usual: f64,
+    /// The larger one of that and of all samples.
+    lowest: f64,
+}
+
+/// The samples of each slice, and those in buckets that are later by their lower and upper edges.
+fn counts(slices: &[Histogram], is_later: impl Fn(u64, i64) -> bool) -> Vec<Count> {
+    let later = |slice: &Histogram| {
+        let later = slice.buckets().rev().take_while(|bucket| is_later(bucket.lower_ns, upper_edge(slice, *bucket)));
+        later.map(|bucket| bucket.count).sum::<u64>()
+    };
+    slices.iter().filter(|slice| slice.n > 0).map(|slice| Count { n: slice.n, above: later(slice) }).collect()
 }
 
 /// The counts with no slice above the upper quartile of all: a lower bound of the late share that a burst does not
