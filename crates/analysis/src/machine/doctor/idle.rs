@@ -150,5 +150,6 @@ fn pci_suspend(host: &Host) -> Outcome {
     let set = |to: &str| {
         format!("for device in {}; do echo {to} > /sys/bus/pci/devices/$device/power/control; done", devices.join(" "))
     };
-    Outcome::may(format!("{}: {named}{more}", devices.len())).change(set("on"), set("auto"))
+    let n = crate::wording::things(u64::try_from(devices.len()).unwrap_or(u64::MAX), "device");
+    Outcome::may(format!("{n} may be suspended: {named}{more}")).change(set("on"), set("auto"))
 }

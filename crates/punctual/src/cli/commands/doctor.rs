@@ -75,7 +75,9 @@ mod tests {
                 Severity::Unknown => {}
             }
         }
-        let missing: Vec<_> = fires.iter().filter(|(_, (on, off))| !on || !off).collect();
+        // Its facts are those of a driver, which a recorded machine does not have.
+        let is_recorded = |name: &str| name != "network-interrupts";
+        let missing: Vec<_> = fires.iter().filter(|(name, (on, off))| is_recorded(name) && (!on || !off)).collect();
         assert!(missing.is_empty(), "{missing:?}");
         assert_eq!(fires.len(), doctor::checks().count());
     }
@@ -141,16 +143,21 @@ mod tests {
         let examination = Examination { tool: "punctual", host: &host, checks: doctor::examine(&host) };
         examination.text(&mut text, Style { all_findings: false, width: 80, ..STYLE }).unwrap();
         expect![[r#"
-            no setting found that causes latency; 1 may; 1 unknown
+            no setting found that causes latency; 2 may; 1 unknown
             punctual  |  cell4  |  4 x Intel Atom(R) x6425E Processor @ 2.00GHz
               Linux 6.1.0-28-rt-amd64 (PREEMPT_RT)  |  bare metal
-            1 may  |  1 unknown  |  51 ok  |  16 not applicable
+            2 may  |  1 unknown  |  53 ok  |  20 not applicable
               fingerprint 58505ffd1e9dfc0a
 
              ! tick-rate               CONFIG_HZ=250: normal threads take turns of 4 ms or
                                        more
                                        boot a kernel built with CONFIG_HZ=1000
                                        undo: boot the former kernel
+             ! tsc-watchdog            hpet watches it
+                                       kernel parameter tsc=nowatchdog
+                                       (only where the counters of all CPUs are known to
+                                       agree: nothing would notice otherwise)
+                                       undo: boot without tsc=nowatchdog
              ? unknown: smi
             punctual doctor NAME explains a check; --all shows every one.
         "#]]
