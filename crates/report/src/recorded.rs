@@ -97,15 +97,15 @@ impl RecordedDocument {
                 let chains = [(String::new(), chain.clone())];
                 watched::of_chains(&chains, false, "us unless marked").write(out, &lines)?;
             }
-            if !self.findings.is_empty() {
-                writeln!(out, "\nFindings")?;
-            }
-            self.findings.iter().try_for_each(|finding| lines.paragraph(out, "  ", &finding.to_string()))?;
             if self.others > 0 {
                 let said =
                     format!("{} not listed: --thread shows those of a name.", things(self.others, "other thread"));
                 lines.paragraph(out, "", &said)?;
             }
+            if !self.findings.is_empty() {
+                writeln!(out, "\nFindings")?;
+            }
+            self.findings.iter().try_for_each(|finding| lines.paragraph(out, "  ", &finding.to_string()))?;
             Ok(())
         })
     }
