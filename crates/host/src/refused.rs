@@ -2,14 +2,12 @@
 
 use super::HostFs;
 use super::snapshot::engine_in;
-use super::snapshot::read::field;
+use super::snapshot::read::{CAP_IPC_LOCK, CAP_SYS_NICE, capabilities, field, soft_limit};
 use super::watched::lineages;
 use punctual_model::{CallLimit, RefusedCall, StartPlace};
 use std::path::PathBuf;
 
 /// capabilities(7).
-const CAP_IPC_LOCK: u32 = 14;
-const CAP_SYS_NICE: u32 = 23;
 const CAP_SYS_RESOURCE: u32 = 24;
 /// Files of pam_limits(8), the first of which are read last.
 const PAM_LIMITS: [&str; 2] = ["etc/security/limits.d", "etc/security"];
@@ -47,7 +45,7 @@ impl Refusal<'_> {
         let caller = by.caller;
         let status = fs.text(format!("proc/{caller}/status"))?;
         let limits = fs.text(format!("proc/{caller}/limits"))?;
-        let capabilities = u64::from_str_radix(field(&status, "CapEff")?, 16).ok()?;
+        let capabilities = capabilities(&status)?;
         let user_namespace = |of: &str| fs.root.join(format!("proc/{of}/ns/user")).read_link().ok();
         // Those of another user namespace do not count (capable, kernel/capability.c).
         let is_ours = user_namespace(&caller.to_string()) == user_namespace("self");
@@ -167,7 +165,7 @@ impl Refusal<'_> {
             "RLIMIT_NICE" => "Max nice priority",
             _ => "Max locked memory",
         };
-        let value = self.limits.lines().find_map(|line| line.strip_prefix(label)?.split_whitespace().next())?;
+        let value = soft_limit(&self.limits, label)?;
         if value == "unlimited" { Some(u64::MAX) } else { value.parse().ok() }
     }
 

@@ -51,6 +51,20 @@ pub(crate) fn field<'a>(text: &'a str, name: &str) -> Option<&'a str> {
     })
 }
 
+/// capabilities(7).
+pub(crate) const CAP_IPC_LOCK: u32 = 14;
+pub(crate) const CAP_SYS_NICE: u32 = 23;
+
+/// The effective capabilities in `/proc/PID/status`, a bit each.
+pub(crate) fn capabilities(status: &str) -> Option<u64> {
+    u64::from_str_radix(field(status, "CapEff")?, 16).ok()
+}
+
+/// The soft limit of a resource in `/proc/PID/limits`: a number, or `unlimited`.
+pub(crate) fn soft_limit<'a>(limits: &'a str, resource: &str) -> Option<&'a str> {
+    limits.lines().find_map(|line| line.strip_prefix(resource)?.split_whitespace().next())
+}
+
 fn mask(text: &str) -> Option<CpuSet> {
     let mut cpus = CpuSet::default();
     for (word, index) in text.trim().rsplit(',').zip(0_u32..) {

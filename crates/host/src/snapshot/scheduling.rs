@@ -1,13 +1,9 @@
 //! Reading the settings of the scheduler.
 
 use super::cgroup;
-use super::read::field;
+use super::read::{CAP_IPC_LOCK, CAP_SYS_NICE, capabilities, soft_limit};
 use crate::HostFs;
 use punctual_model::{CpuSet, OnCpus, Permissions, Scheduling};
-
-/// capabilities(7).
-const CAP_IPC_LOCK: u32 = 14;
-const CAP_SYS_NICE: u32 = 23;
 
 pub(super) fn read(fs: &HostFs, status: &str) -> Scheduling {
     Scheduling {
@@ -49,14 +45,13 @@ fn sched_ext(fs: &HostFs) -> Option<String> {
 }
 
 fn permissions(fs: &HostFs, status: &str) -> Permissions {
-    let capabilities = field(status, "CapEff").and_then(|hex| u64::from_str_radix(hex, 16).ok());
+    let capabilities = capabilities(status);
     let limits = fs.text("proc/self/limits").unwrap_or_default();
-    let soft = |name: &str| limits.lines().find_map(|line| line.strip_prefix(name)?.split_whitespace().next());
-    let locked = soft("Max locked memory");
+    let locked = soft_limit(&limits, "Max locked memory");
     Permissions {
         cap_sys_nice: capabilities.map(|bits| bits >> CAP_SYS_NICE & 1 == 1),
         cap_ipc_lock: capabilities.map(|bits| bits >> CAP_IPC_LOCK & 1 == 1),
-        realtime_priority: soft("Max realtime priority").and_then(|limit| limit.parse().ok()),
+        realtime_priority: soft_limit(&limits, "Max realtime priority").and_then(|limit| limit.parse().ok()),
         locked_memory_bytes: locked.and_then(|limit| if limit == "unlimited" { Some(-1) } else { limit.parse().ok() }),
     }
 }
