@@ -98,14 +98,13 @@ fn of_view(pooled: &Histogram, slices: &[Histogram], (level, limit): (Level, Spa
     // Without a later sample, all that is shown of a smaller limit is shown of this one: of the largest latency, too.
     let largest = pooled.max_ns.and_then(|ns| u64::try_from(ns).ok()).unwrap_or(0);
     let of_limit = |limit_ns: u64| (limit_ns.min(largest) as f64 / period.ns() as f64).max(1.0);
-    let shown = |limit_ns: u64| {
-        let least = counts(slices, |lower, _| lower > limit_ns);
-        let usual = share(&without_bursts(&least), of_limit(limit_ns)).map_or(0.0, |share| share.interval.0);
+    let shown = |limit_ns: u64, least: &[Count]| {
+        let usual = share(&without_bursts(least), of_limit(limit_ns)).map_or(0.0, |share| share.interval.0);
         let effect = usual_effect.max(of_limit(limit_ns));
-        Some(Shown { usual, lowest: share(&least, effect)?.interval.0.max(usual) })
+        Some(Shown { usual, lowest: share(least, effect)?.interval.0.max(usual) })
     };
     let upper = share(&most, usual_effect.max(of_limit(limit.ns())))?;
-    let mut own = shown(limit.ns())?;
+    let mut own = shown(limit.ns(), &least)?;
     if own.lowest <= allowed {
         // What is later than a larger limit is later than this one. Its share may be shown better, where latencies near
         // this limit differ from block to block.
@@ -114,7 +113,8 @@ fn of_view(pooled: &Histogram, slices: &[Histogram], (level, limit): (Level, Spa
             later -= bucket.count.min(later);
             (later as f64 > allowed * pooled.n as f64).then_some(bucket.lower_ns)
         });
-        let violated = beyond.filter_map(shown).filter(|shown| shown.lowest > allowed);
+        let shown = beyond.filter_map(|ns| shown(ns, &counts(slices, |lower, _| lower > ns)));
+        let violated = shown.filter(|shown| shown.lowest > allowed);
         own = violated.max_by(|a, b| a.usual.total_cmp(&b.usual)).unwrap_or(own);
     }
     let times_as_long = || {

@@ -43,7 +43,7 @@ fn table(rows: &[(&CellSummary, &CpuNoise)], lengths: &BTreeSet<u64>) -> Table {
     let row = |(cell, cpu): &(&CellSummary, &CpuNoise)| {
         let rate = |length: &u64| {
             let rate = cpu.above.iter().find(|rate| rate.above_ns == *length);
-            rate.map_or_else(|| [dash(), String::new()], |rate| [per_hour(rate.per_hour), limits(rate)])
+            rate.map_or_else(|| [dash(), String::new()], |rate| [number(rate.per_hour), limits(rate)])
         };
         let first = [
             cell.name.clone(),
@@ -58,11 +58,7 @@ fn table(rows: &[(&CellSummary, &CpuNoise)], lengths: &BTreeSet<u64>) -> Table {
 }
 
 fn limits(rate: &GapRate) -> String {
-    format!("[{}-{}]", per_hour(rate.lower_per_hour), per_hour(rate.upper_per_hour))
-}
-
-fn per_hour(rate: f64) -> String {
-    if rate < 99.95 { number(rate) } else { format!("{rate:.0}").parse().map_or_else(|_| dash(), count) }
+    format!("[{}-{}]", number(rate.lower_per_hour), number(rate.upper_per_hour))
 }
 
 /// What the machine counted meanwhile, and what the loop itself costs.
