@@ -11,7 +11,7 @@ pub struct Futex(AtomicU32);
 
 impl Futex {
     /// Waits while it is 0, until `due` on the monotonic or realtime clock: `FUTEX_WAIT_BITSET` has an absolute timeout
-    /// (futex(2)). Errors: the errno, `EINTR` included, `EAGAIN` when it is not 0; the timeout is no error.
+    /// (futex(2)). Errors: the errno, such as `EINTR`, or `EAGAIN` when it is not 0. A timeout is a success.
     #[inline]
     pub fn wait_until(&self, clock: ClockId, due: ClockTime) -> Result<(), i32> {
         let timeout = timespec_of(due.0);

@@ -84,7 +84,7 @@ pub enum Method {
         timerfd: bool,
     },
     /// A wait for another thread, which wakes this one at each due time. Its latency counts from the waker's reading of
-    /// the clock just before it does, so that its own lateness is no part of it.
+    /// the clock just before it does: the waker may be late itself.
     Handoff(Handoff),
     /// No wait: a loop that reads the processor's counter, and reports each gap between two readings.
     Noise {
@@ -116,7 +116,7 @@ impl Method {
     /// The most common method: `clock_nanosleep` until an instant on `CLOCK_MONOTONIC`.
     pub const CLOCK_NANOSLEEP: Method = Method::ClockNanosleep { clock: ClockId::Monotonic, relative: false };
 
-    /// The period of cells of method `noise`: the stretches that the instants of their gaps are told in.
+    /// The period of cells of method `noise`: the resolution of the instants of gaps.
     pub const NOISE_PERIOD: Period = Period::SHORTEST;
 
     /// Whether it waits for a length of time, or not at all, so that there are no due times on a grid.

@@ -1,7 +1,7 @@
 //! Hand-offs: a waker thread wakes the measured one at each due time.
 //!
 //! The waker sleeps until a due time, reads the clock, publishes both and wakes. The latency counts from that reading,
-//! so that the waker's own lateness is no part of it. Due times that the measured thread passed while it was late are
+//! so that it excludes the lateness of the waker. Due times that the measured thread passed while it was late are
 //! missed, as with every method; those for which the waker made no hand-off are passed over.
 
 mod object;

@@ -75,7 +75,7 @@ pub enum CallLimit {
     Argument,
 }
 
-/// The place in which a process was started, as far as it decides who may lift a limit.
+/// Origin of a process: where its limits are set.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
 #[serde(tag = "in", rename_all = "snake_case")]
 pub enum StartPlace {
