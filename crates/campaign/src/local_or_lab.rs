@@ -6,7 +6,7 @@ use super::host_side::Companions;
 use super::remote::Deliveries;
 use super::roles;
 use super::stop::Stop;
-use punctual_lab::{Guests, LabError, MessageSink};
+use punctual_lab::{Guests, LabError, MessageSink, STARTS_GUESTS, left_out};
 use punctual_model::{Cell, Kernel, Progress, Record};
 use std::path::Path;
 use std::sync::Arc;
@@ -14,20 +14,24 @@ use std::sync::Arc;
 /// Carries out each cell on its kernel: in a child process, with roles on other machines, or in a lab guest.
 #[expect(missing_debug_implementations, reason = "a closure has nothing to show")]
 pub struct LocalOrLab {
-    guests: Guests,
+    /// `None` in a program that starts none.
+    guests: Option<Guests>,
     deliveries: Deliveries,
 }
 
 impl LocalOrLab {
     /// Creates the executor; `say` receives messages about slow operations of lab guests.
     pub fn new(say: MessageSink) -> LocalOrLab {
-        LocalOrLab { guests: Guests::new(say, Arc::new(Companions::default())), deliveries: Deliveries::default() }
+        let guests = STARTS_GUESTS.then(|| Guests::new(say, Arc::new(Companions::default())));
+        LocalOrLab { guests, deliveries: Deliveries::default() }
     }
 }
 
 impl Executor for LocalOrLab {
     fn expect(&mut self, next: &mut dyn Iterator<Item = (&Cell, u32)>, stop: &Stop) {
-        self.guests.run_ahead(next, stop.flag());
+        if let Some(guests) = &mut self.guests {
+            guests.run_ahead(next, stop.flag());
+        }
     }
 
     fn execute(
@@ -43,10 +47,13 @@ impl Executor for LocalOrLab {
                 roles::execute(cell, samples, &mut self.deliveries, stop, observe)
             }
             Kernel::Running => Child.execute(cell, block, samples, stop, observe),
-            Kernel::Lab(_) => self.guests.record(cell, block, stop.flag()).map_err(|err| match err {
-                LabError::Guest { .. } => Failure::Reported(err.to_string()),
-                _ => Failure::Unsupported(err.to_string()),
-            }),
+            Kernel::Lab(_) => {
+                let Some(guests) = &mut self.guests else { return Err(Failure::Unsupported(left_out())) };
+                guests.record(cell, block, stop.flag()).map_err(|err| match err {
+                    LabError::Guest { .. } => Failure::Reported(err.to_string()),
+                    _ => Failure::Unsupported(err.to_string()),
+                })
+            }
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use super::clock_marks::ClockMarks;
 use super::devices::{Devices, LinkDevices};
+use super::left_out::{STARTS_GUESTS, left_out};
 use super::machine::{AtRest, Setup};
 use super::one_cpu::OneCpu;
 use super::protocol::Job;
@@ -38,6 +39,9 @@ pub fn carry_out(
     beside: &dyn Beside,
     monitor: Monitor<'_>,
 ) -> Result<Record, LabError> {
+    if !STARTS_GUESTS {
+        return Err(LabError::program("lab", left_out()));
+    }
     // The files of a language are no part of the cell: they follow from it, and from what is installed here.
     let mut kernel = kernel.clone();
     kernel.files.extend(beside.files(cell)?);

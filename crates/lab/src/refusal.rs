@@ -1,6 +1,7 @@
 //! Checks of cells that the lab cannot carry out, made before anything is started.
 
 use super::devices::Devices;
+use super::left_out::{STARTS_GUESTS, left_out};
 use super::platform::Platform;
 use super::{disk, guest_files, guest_threads, kernels, network, qemu};
 use punctual_model::{Architecture, Cell, Kernel, LabClock, Link, LoadPart, Task};
@@ -11,6 +12,9 @@ const OLDEST: (u32, u32) = (7, 0);
 /// Reason why a cell cannot be carried out in the lab; `None` when it can.
 pub fn why_not(cell: &Cell) -> Option<String> {
     let Kernel::Lab(kernel) = &cell.kernel else { return None };
+    if !STARTS_GUESTS {
+        return Some(left_out());
+    }
     let programs = cell.load.parts().iter().filter_map(|part| match part {
         LoadPart::Program(program) => Some(program.tool.command()),
         _ => None,

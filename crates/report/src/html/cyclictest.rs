@@ -8,7 +8,8 @@ use std::fmt::Write;
 /// Writes the lines of a cell, folded; nothing for other tasks than periodic waits, and for policies without a number.
 pub(super) fn write(page: &mut Markup, member: &Member<'_>, cpus: &[(u32, &Histogram)]) {
     let Some(cell) = member.row.own().map(|own| &own.cell) else { return };
-    let Some(priority) = priority(cell.policy).filter(|_| matches!(cell.task, Task::Cyclic(_))) else { return };
+    let waits = matches!(cell.task, Task::Cyclic(_)) && !cell.task.is_noise();
+    let Some(priority) = priority(cell.policy).filter(|_| waits) else { return };
     let lines = lines(priority, |cpu| cell.period_on(cpu).ns() / 1_000, cpus);
     page.add(format_args!(
         "<details class=quiet><summary>cyclictest lines</summary><p>T is the CPU; latencies in us. The thread id (-) and \

@@ -33,7 +33,7 @@ pub(super) fn answer(runs: &[Results<'_>]) -> Option<Answer> {
     let own: Vec<OwnRun<'_>> = runs::own(runs).map(|(_, run)| *run).collect();
     let study = own.first()?.header.plan.study?;
     let is_judged = !study.definition().tables.is_empty() && own.iter().all(|run| run.header.plan.study == Some(study));
-    (is_judged && own.len() == runs.len()).then(|| study::of_runs(study, &own, Vec::new()).answer)
+    (Study::ARE_KNOWN && is_judged && own.len() == runs.len()).then(|| study::of_runs(study, &own, Vec::new()).answer)
 }
 
 /// Writes the study of runs: its tables and conclusions, or the published rows beside those of the first run where only

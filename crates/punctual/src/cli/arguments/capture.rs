@@ -10,7 +10,7 @@ pub(in crate::cli) struct CaptureArguments {
     #[arg(last = true, value_name = "COMMAND")]
     pub(in crate::cli) command: Vec<String>,
     /// Record for this time, or until Ctrl-C
-    #[arg(long = "for", value_name = "TIME", default_value = "10s", allow_hyphen_values = true)]
+    #[arg(long = "for", alias = "duration", value_name = "TIME", default_value = "10s", allow_hyphen_values = true)]
     pub(in crate::cli) duration: Span,
     /// New file, for `trace-cmd report`, KernelShark and `punctual watch --from`; `-` is stdout
     #[arg(short, long, value_name = "FILE", default_value = "trace.dat")]

@@ -39,7 +39,7 @@ pub(in crate::cli) struct LoadCommandArguments {
     #[arg(long, conflicts_with_all = ["load", "duration", "cpus", "policy"])]
     pub(in crate::cli) list: bool,
     /// Running time [default: until Ctrl-C]
-    #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true, requires = "load")]
+    #[arg(long = "for", alias = "duration", value_name = "TIME", allow_hyphen_values = true, requires = "load")]
     pub(in crate::cli) duration: Option<Span>,
     /// CPUs of the load, e.g. 0-3,5 [default: all usable ones]
     #[arg(long, value_name = "LIST", allow_hyphen_values = true, requires = "load")]

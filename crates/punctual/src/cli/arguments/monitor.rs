@@ -29,7 +29,7 @@ pub(in crate::cli) struct MonitorArguments {
     #[arg(long, value_name = "TIME", default_value = "5min", allow_hyphen_values = true)]
     pub(in crate::cli) window: Span,
     /// End after this time [default: at a signal]
-    #[arg(long = "for", value_name = "TIME", allow_hyphen_values = true)]
+    #[arg(long = "for", alias = "duration", value_name = "TIME", allow_hyphen_values = true)]
     pub(in crate::cli) duration: Option<Span>,
     /// Directory of the history, 64 MiB at most
     #[arg(long, value_name = "DIR", default_value = "monitor")]

@@ -41,7 +41,7 @@ pub(in crate::cli) struct WatchArguments {
     #[arg(long, value_name = "TIME", allow_hyphen_values = true)]
     pub(in crate::cli) deadline: Option<Span>,
     /// Watch for this time
-    #[arg(long = "for", value_name = "TIME", default_value = "10s", allow_hyphen_values = true)]
+    #[arg(long = "for", alias = "duration", value_name = "TIME", default_value = "10s", allow_hyphen_values = true)]
     pub(in crate::cli) duration: Span,
     /// Threads that wake each other, e.g. sensor,controller,actuator: end-to-end latency, and where it was spent
     #[arg(long, value_name = "NAMES", value_delimiter = ',', help_heading = heading::TIMING)]

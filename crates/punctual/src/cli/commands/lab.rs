@@ -14,6 +14,9 @@ use std::error::Error;
 use std::ffi::{OsStr, OsString};
 
 pub(super) fn lab(command: LabCommand) -> Outcome {
+    if !punctual_lab::STARTS_GUESTS {
+        return Err(punctual_lab::left_out().into());
+    }
     match command {
         LabCommand::List(arguments) => list::list(&arguments),
         LabCommand::Fetch(arguments) => fetch::fetch(&arguments),
