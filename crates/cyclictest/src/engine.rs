@@ -1,10 +1,11 @@
 //! The main loop of a run: it drains the sample logs, prints, and checks the stop conditions.
 
+use super::machine;
 use super::options::Options;
+use super::output::Console;
 use super::signals::{PendingRequests, Requests};
 use super::text::{self, ThreadReport};
 use super::thread_progress::ThreadProgress;
-use super::{Console, machine};
 use punctual_host::{HostFs, SmiCounter, TraceMark};
 use punctual_model::{ClockTime, CpuSet, MonoTime, Nanos, Schedule, Span};
 use punctual_rt::Team;

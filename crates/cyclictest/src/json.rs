@@ -7,15 +7,20 @@ use punctual_model::{Host, Preemption, TOOL};
 use serde::{Serialize, Serializer};
 use std::time::{Duration, SystemTime};
 
-/// Properties of a run for the JSON, besides its threads.
+/// What the JSON of every program of rt-tests tells of a run.
 #[derive(Debug)]
-pub(super) struct Run<'a> {
+pub(super) struct Header<'a> {
     pub(super) command_line: &'a str,
     pub(super) layout: Layout,
     pub(super) started: SystemTime,
     pub(super) ended: SystemTime,
     pub(super) exit_status: u8,
     pub(super) host: &'a Host,
+}
+
+/// Properties of a run of cyclictest, besides its threads.
+#[derive(Debug)]
+pub(super) struct Run<'a> {
     pub(super) nanoseconds: bool,
     pub(super) method: &'a str,
     /// Thread id and value of the break, if there was one.
@@ -23,7 +28,7 @@ pub(super) struct Run<'a> {
 }
 
 #[derive(Debug, Serialize)]
-struct Document<'a> {
+struct Document<'a, Results> {
     file_version: u8,
     #[serde(rename = "cmdline:")]
     cmdline_with_colon: &'a str,
@@ -36,6 +41,12 @@ struct Document<'a> {
     end_time: String,
     return_code: u8,
     sysinfo: SystemInformation<'a>,
+    #[serde(flatten)]
+    results: Results,
+}
+
+#[derive(Debug, Serialize)]
+struct Results<'a> {
     num_threads: usize,
     resolution_in_ns: u8,
     method: &'a str,
@@ -115,19 +126,18 @@ fn of_thread(thread: &ThreadReport) -> Thread<'_> {
 }
 
 /// Serializes the document, with a line feed at its end. Errors: none in practice: all keys are strings.
-pub(super) fn json(run: &Run<'_>, threads: &[ThreadReport]) -> serde_json::Result<String> {
-    let host = run.host;
-    let version = run.layout.version();
+pub(super) fn document(header: &Header<'_>, results: impl Serialize) -> serde_json::Result<String> {
+    let (host, version) = (header.host, header.layout.version());
     let document = Document {
         file_version: 1,
-        cmdline_with_colon: run.command_line,
-        cmdline: run.command_line,
+        cmdline_with_colon: header.command_line,
+        cmdline: header.command_line,
         rt_test_version_with_colon: version,
         rt_test_version: version,
         tool: TOOL,
-        start_time: date(run.started),
-        end_time: date(run.ended),
-        return_code: run.exit_status,
+        start_time: date(header.started),
+        end_time: date(header.ended),
+        return_code: header.exit_status,
         sysinfo: SystemInformation {
             sysname: "Linux",
             nodename: host.hostname.as_deref(),
@@ -136,6 +146,14 @@ pub(super) fn json(run: &Run<'_>, threads: &[ThreadReport]) -> serde_json::Resul
             machine: host.architecture.as_deref(),
             realtime: host.preemption.map(|preemption| u8::from(preemption == Preemption::Realtime)),
         },
+        results,
+    };
+    serde_json::to_string_pretty(&document).map(|text| text + "\n")
+}
+
+/// The document of cyclictest. Errors: as [`document`].
+pub(super) fn json(header: &Header<'_>, run: &Run<'_>, threads: &[ThreadReport]) -> serde_json::Result<String> {
+    let results = Results {
         num_threads: threads.len(),
         resolution_in_ns: u8::from(run.nanoseconds),
         method: run.method,
@@ -143,7 +161,7 @@ pub(super) fn json(run: &Run<'_>, threads: &[ThreadReport]) -> serde_json::Resul
         break_value: run.broke.map(|(_, value)| value),
         thread: threads,
     };
-    serde_json::to_string_pretty(&document).map(|text| text + "\n")
+    document(header, results)
 }
 
 /// Formats a date as in e-mail (RFC 5322), UTC: `Sat, 21 Nov 2026 00:22:35 +0000`.
@@ -176,18 +194,16 @@ mod tests {
             ..Host::default()
         };
         let started = SystemTime::UNIX_EPOCH + Duration::new(1_795_220_555, 0);
-        let run = Run {
+        let header = Header {
             command_line,
             layout: Layout::V2_4,
             started,
             ended: started + Duration::new(86_400, 0),
             exit_status: 2,
             host: &host,
-            nanoseconds: false,
-            method: "clock_nanosleep",
-            broke: Some((7326, 9)),
         };
-        json(&run, threads).unwrap().replace(TOOL, "TOOL")
+        let run = Run { nanoseconds: false, method: "clock_nanosleep", broke: Some((7326, 9)) };
+        json(&header, &run, threads).unwrap().replace(TOOL, "TOOL")
     }
 
     #[test]

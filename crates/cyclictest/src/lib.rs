@@ -13,6 +13,8 @@ mod machine;
 mod option_table;
 mod option_values;
 mod options;
+mod oslat;
+mod output;
 mod parsed;
 mod signals;
 mod tally;
@@ -22,11 +24,12 @@ mod thread_progress;
 pub use command_line::asked_there;
 use engine::RunResult;
 use options::{Invocation, Options};
+pub use oslat::run as oslat;
+pub use output::Console;
+use output::Sink;
 use punctual_host::HostFs;
 use punctual_model::TOOL;
 use std::error::Error;
-use std::fs::{File, OpenOptions};
-use std::io::{self, Write};
 use std::time::SystemTime;
 
 /// Invocation of the program, apart from its options.
@@ -57,34 +60,6 @@ impl Call {
     }
 }
 
-/// Output streams of a run.
-#[expect(missing_debug_implementations, reason = "a writer has nothing to show")]
-pub struct Console<'a> {
-    /// Stream of the result.
-    pub out: &'a mut dyn Write,
-    /// Stream of notes and of the status.
-    pub err: &'a mut dyn Write,
-    /// Whether the reader of the result has closed its pipe.
-    pub is_closed: bool,
-}
-
-impl Console<'_> {
-    /// Prints whole lines and flushes.
-    fn print(&mut self, text: &str) -> io::Result<()> {
-        if text.is_empty() {
-            return Ok(());
-        }
-        let written = self.out.write_all(text.as_bytes()).and_then(|()| self.out.flush());
-        self.is_closed |= written.as_ref().is_err_and(|err| err.kind() == io::ErrorKind::BrokenPipe);
-        written
-    }
-
-    /// Prints a note; a closed stderr does not end the run.
-    fn say(&mut self, text: &str) {
-        let _ = self.err.write_all(text.as_bytes());
-    }
-}
-
 /// Runs with `words`, the command line without the program's name; returns the exit status. Errors: one line: reason
 /// and advice.
 pub fn run(words: &[String], call: &Call, console: &mut Console<'_>) -> Result<u8, Box<dyn Error>> {
@@ -112,7 +87,7 @@ pub fn run(words: &[String], call: &Call, console: &mut Console<'_>) -> Result<u
     if options.resolution {
         notes.extend(machine::resolution(options.method, options.verbose));
     }
-    notes.extend(machine::unfit(&options));
+    notes.extend(options.threads.first().into_iter().flat_map(|thread| machine::unfit(thread.policy)));
     notes.iter().for_each(|note| console.say(&format!("{note}\n")));
     let (cpus, threads) = if options.verbose {
         (machine::about_cpus(&options), machine::about_threads(&options))
@@ -125,18 +100,17 @@ pub fn run(words: &[String], call: &Call, console: &mut Console<'_>) -> Result<u
     let done = engine::run(&options, &usable, console)?;
     let status = if done.broke.is_some() { status_of_break } else { 0 };
     if let Some(json) = json {
-        let run = json::Run {
+        let header = json::Header {
             command_line: &call.command_line,
             layout: options.layout,
             started,
             ended: SystemTime::now(),
             exit_status: status,
             host: &punctual_host::snapshot(&HostFs::here()),
-            nanoseconds: options.nanoseconds,
-            method: &options.method.to_string(),
-            broke: done.broke,
         };
-        json.write(&json::json(&run, &done.shown)?, console)?;
+        let method = options.method.to_string();
+        let run = json::Run { nanoseconds: options.nanoseconds, method: &method, broke: done.broke };
+        json.write(&json::json(&header, &run, &done.shown)?, console)?;
     }
     let (to_file, to_stdout) = result(&options, &done);
     if let Some(histfile) = histfile {
@@ -170,39 +144,4 @@ fn result(options: &Options, done: &RunResult) -> (String, String) {
         text += &text::row("Clock Was Set By us", 1, [step.0 / 1000]);
     }
     (to_file, text)
-}
-
-/// Output file of a result.
-#[derive(Debug)]
-struct Sink {
-    option: &'static str,
-    path: String,
-    /// The file; `None`: stdout.
-    file: Option<File>,
-}
-
-impl Sink {
-    /// Opens `path` without truncating it, so that a failed run keeps the previous result.
-    fn open(option: &'static str, path: &str, may_be_stdout: bool) -> Result<Sink, String> {
-        let open = || OpenOptions::new().write(true).create(true).truncate(false).open(path);
-        let file = if may_be_stdout && path == "-" { None } else { Some(open()) };
-        let file = file.transpose().map_err(|err| format!("{option} {path}: {err}"))?;
-        Ok(Sink { option, path: path.to_owned(), file })
-    }
-
-    fn write(self, text: &str, console: &mut Console<'_>) -> Result<(), String> {
-        let Sink { option, path, file } = self;
-        let written = match file {
-            None => console.print(text),
-            // Devices and pipes cannot be truncated, and need not be.
-            Some(mut file) => {
-                if file.metadata().is_ok_and(|found| found.is_file()) {
-                    file.set_len(0).and_then(|()| file.write_all(text.as_bytes()))
-                } else {
-                    file.write_all(text.as_bytes())
-                }
-            }
-        };
-        written.map_err(|err| format!("{option} {path}: {err}"))
-    }
 }

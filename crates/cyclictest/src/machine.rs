@@ -3,7 +3,7 @@
 use super::options::{Options, Start, ThreadOptions};
 use super::text;
 use punctual_host::{DmaLatency, HostFs, SmiCounter};
-use punctual_model::{ClockTime, CpuSet, Method, Nanos, Period, Span};
+use punctual_model::{ClockTime, CpuSet, Method, Nanos, Period, Policy, Span};
 use punctual_rt::{Settings, Team, ThreadSpec};
 use punctual_sys::counter::Counter;
 use std::error::Error;
@@ -88,9 +88,9 @@ pub(super) fn resolution(method: Method, verbose: bool) -> Vec<String> {
 }
 
 /// Warnings about threads that delay others: those of the highest priority, and those of other programs that spin.
-pub(super) fn unfit(options: &Options) -> Vec<String> {
-    let is_highest = options.threads.iter().any(|thread| thread.priority == 99);
-    let highest = "WARN: priority 99 delays interrupt threads and the kernel's migration threads; use -p 98 at most";
+pub(super) fn unfit(policy: Policy) -> Vec<String> {
+    let is_highest = matches!(policy, Policy::Fifo(priority) | Policy::RoundRobin(priority) if priority.get() == 99);
+    let highest = "WARN: priority 99 delays interrupt threads and the kernel's migration threads; use 98 at most";
     let spinning = punctual_host::spinning_tasks();
     let spinning = spinning.iter().map(|task| format!("WARN: {task}; it may be left over: kill {}", task.tid));
     is_highest.then(|| highest.to_owned()).into_iter().chain(spinning).collect()

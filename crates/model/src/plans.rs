@@ -18,7 +18,7 @@ pub(crate) mod shard;
 pub(crate) mod task;
 pub(crate) mod watch;
 
-pub use cell::{Cell, CellId};
+pub use cell::{Cell, CellId, check_endless};
 pub use conditions::Conditions;
 pub use guest_threads::{GuestThreadKind, GuestThreadSettings, GuestThreads, GuestThreadsError};
 pub use handoff::{Handoff, HandoffError, HandoffKind};

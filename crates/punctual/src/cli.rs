@@ -32,7 +32,11 @@ pub(crate) fn main() -> ExitCode {
     let _ = signal_hook::flag::register(libc::SIGXFSZ, Arc::default());
     let words: Vec<OsString> = std::env::args_os().collect();
     let command = match commands::by_name(&words) {
-        Some(arguments) => Command::Cyclictest(arguments),
+        Some(Ok(command)) => command,
+        Some(Err(refused)) => {
+            note(format_args!("punctual: {refused}"));
+            return ExitCode::from(ERROR);
+        }
         None => match Arguments::read(&words) {
             Ok(arguments) => {
                 // Executed as /proc/self/exe, a process is called `exe`.

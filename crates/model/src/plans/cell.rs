@@ -2,7 +2,10 @@
 
 mod applies;
 mod check;
+mod endless;
 mod program;
+
+pub use endless::check_endless;
 
 use crate::words::plain::fnv1a;
 use crate::{Conditions, CpuSet, Kernel, Load, Period, Policy, Span, Task};

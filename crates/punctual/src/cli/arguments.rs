@@ -143,7 +143,9 @@ pub(super) enum Command {
     /// Restore what a killed measurement left changed
     Recover(RecoverArguments),
     /// Measure with the options and the output of cyclictest
-    Cyclictest(CyclictestArguments),
+    Cyclictest(DropInArguments),
+    /// Measure lost time with the options and the output of oslat
+    Oslat(DropInArguments),
     /// Print a completion script for a shell
     Completion(CompletionArguments),
     /// Write the man pages of all commands into a directory
@@ -397,14 +399,14 @@ pub(super) struct RecoverArguments {
     pub(super) format: Format,
 }
 
-/// Parsed by the rules of getopt: `-h` is the histogram.
+/// Parsed by the rules of getopt: `-h` of cyclictest is the histogram.
 #[derive(Debug, Args)]
 #[command(disable_help_flag = true)]
-pub(super) struct CyclictestArguments {
-    /// Options of cyclictest; see `punctual cyclictest --help`
+pub(super) struct DropInArguments {
+    /// Options of that program; see --help
     #[arg(value_name = "OPTIONS", trailing_var_arg = true, allow_hyphen_values = true)]
     pub(super) words: Vec<OsString>,
-    /// Called by the name of cyclictest, not as a command.
+    /// Called by the name of that program, not as a command.
     #[arg(skip)]
     pub(super) is_drop_in: bool,
 }

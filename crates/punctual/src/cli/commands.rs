@@ -8,8 +8,8 @@ mod check;
 mod compare;
 mod consent;
 mod cost;
-mod cyclictest;
 mod doctor;
+mod drop_in;
 mod explain;
 mod export;
 mod frontier;
@@ -36,7 +36,7 @@ mod study;
 mod tune;
 mod watch;
 
-pub(super) use cyclictest::by_name;
+pub(super) use drop_in::by_name;
 pub(super) use lab::usage_error_status;
 
 use crate::cli::arguments::Command;
@@ -70,7 +70,8 @@ pub(super) fn execute(command: Command) -> Outcome {
         Command::Export(arguments) => export::export(&arguments),
         Command::Respond(arguments) => respond::respond(&arguments),
         Command::Recover(arguments) => recover::recover(&arguments),
-        Command::Cyclictest(arguments) => cyclictest::cyclictest(arguments),
+        Command::Cyclictest(arguments) => drop_in::cyclictest(arguments),
+        Command::Oslat(arguments) => drop_in::oslat(arguments),
         Command::Completion(arguments) => help::completion(&arguments),
         Command::Man(arguments) => help::man(&arguments),
         Command::Help(arguments) => help::help(&arguments),

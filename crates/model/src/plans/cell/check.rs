@@ -1,5 +1,6 @@
 //! Checks of a cell that do not depend on the machine.
 
+use super::endless::{check_endless, no_housekeeping};
 use super::{Cell, applies};
 use crate::{CobaltContext, CpuSet, Explain, Host, Kernel, Link, Method, Period, Policy, Span, Task};
 use std::mem::discriminant;
@@ -58,41 +59,14 @@ impl Cell {
             );
         }
         if self.task.is_noise() && self.policy.is_realtime() && allowed.minus(&self.cpus).is_empty() {
-            return Err(self.no_housekeeping(allowed));
+            return Err(no_housekeeping(self.policy, allowed));
         }
         Ok(())
     }
 
-    /// Checks a cell whose threads never wait against the machine: in real time, they must leave the rest of it a CPU
-    /// and the throttling that ends a mistake. Errors: as [`Cell::check`].
+    /// Checks a cell whose threads never wait against the machine. Errors: as [`Cell::check`].
     pub fn check_on_host(&self, host: &Host) -> Result<(), String> {
-        if !self.task.is_noise() || !self.policy.is_realtime() {
-            return Ok(());
-        }
-        let housekeeping = host.cpus_online.as_ref().map(|online| online.minus(&host.isolated().unwrap_or_default()));
-        if let Some(cpus) = housekeeping.filter(|cpus| cpus.minus(&self.cpus).is_empty()) {
-            return Err(self.no_housekeeping(&cpus));
-        }
-        let limit = host.rt_runtime_us.and_then(|us| u64::try_from(us).ok()).zip(host.rt_period_us);
-        // The fair server took its place in Linux 6.12; unread, it is as the kernel starts it.
-        let mut servers = host.scheduling.fair_server_runtime_us.iter();
-        let is_unserved = servers.any(|of| of.value == 0 && self.cpus.iter().any(|cpu| of.cpus.contains(cpu)));
-        if limit.is_some_and(|(runtime, period)| runtime < period) && !is_unserved {
-            return Ok(());
-        }
-        Err(format!(
-            "method {} cannot run under {} without real-time throttling (sched_rt_runtime_us, fair_server); set it, \
-             like `sysctl kernel.sched_rt_runtime_us=950000`, or choose policy other",
-            self.task, self.policy
-        ))
-    }
-
-    fn no_housekeeping(&self, cpus: &CpuSet) -> String {
-        format!(
-            "method {} under {} would take every housekeeping CPU ({cpus}), where all else runs; leave one out (cpus, \
-             --cpus), or choose policy other",
-            self.task, self.policy
-        )
+        if self.task.is_noise() { check_endless(self.policy, &self.cpus, host) } else { Ok(()) }
     }
 
     /// Conditions that contradict threads of different periods.

@@ -69,6 +69,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("respond", &["punctual respond --on udp:192.0.2.7:4000 --policy fifo:80"]),
     ("recover", &["punctual recover"]),
     ("cyclictest", &["punctual cyclictest -S -m -p 80 -i 200 -D 1m -q"]),
+    ("oslat", &["punctual oslat -c 1-3 -f 1 -D 1m"]),
     ("completion", &["punctual completion bash > /etc/bash_completion.d/punctual"]),
     ("man", &["punctual man /usr/local/share/man/man1"]),
     ("help", &["punctual help measure cost", "punctual help loads"]),
@@ -77,7 +78,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
 /// Groups of commands. The first one answers questions; `punctual -h` shows no other.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Questions", &["run", "measure", "doctor", "watch", "explain", "compare", "check", "tune", "study", "show"]),
-    ("More measurements", &["frontier", "monitor", "capture", "load", "plan", "respond", "cyclictest"]),
+    ("More measurements", &["frontier", "monitor", "capture", "load", "plan", "respond", "cyclictest", "oslat"]),
     ("Results", &["report", "list", "store", "import", "merge"]),
     ("Machines", &["lab", "export", "recover"]),
     ("This program", &["help", "man", "completion"]),

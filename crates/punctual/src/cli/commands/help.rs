@@ -8,10 +8,8 @@ mod topics;
 
 pub(super) use complete::complete;
 
-use super::cyclictest;
-use crate::cli::arguments::{
-    CompletionArguments, CyclictestArguments, HelpArguments, ManArguments, Shell, command, page,
-};
+use super::drop_in;
+use crate::cli::arguments::{CompletionArguments, DropInArguments, HelpArguments, ManArguments, Shell, command, page};
 use crate::cli::terminal::{Outcome, output, usage};
 use clap::Command;
 use clap_mangen::Man;
@@ -19,8 +17,11 @@ use clap_mangen::roff::{Inline, Roff, bold, roman};
 use std::io::{self, Write};
 
 pub(super) fn help(arguments: &HelpArguments) -> Outcome {
-    if arguments.path.first().is_some_and(|word| word == "cyclictest") {
-        return cyclictest::cyclictest(CyclictestArguments { words: vec!["--help".into()], is_drop_in: false });
+    let of_drop_in = || DropInArguments { words: vec!["--help".into()], is_drop_in: false };
+    match arguments.path.first().map(String::as_str) {
+        Some("cyclictest") => return drop_in::cyclictest(of_drop_in()),
+        Some("oslat") => return drop_in::oslat(of_drop_in()),
+        _ => {}
     }
     let mut root = command();
     root.build();

@@ -1,8 +1,8 @@
 //! `punctual cyclictest` against the installed cyclictest, and under the parsers that read its output.
 
 use crate::program::{
-    PROGRAM, ProgramOutput, Scratch, Start, a_cpu, command, finish, inconclusive, is_installed, is_root, is_stopped,
-    machine, machine_and_scratch, punctual, read_json, run, skip_unless,
+    PROGRAM, ProgramOutput, Scratch, Start, a_cpu, a_cpu_and_the_others, command, finish, inconclusive, is_installed,
+    is_root, is_stopped, machine, machine_and_scratch, punctual, read_json, run, skip_unless,
 };
 use punctual_sys::process;
 use punctual_sys::testing::comes_true;
@@ -252,6 +252,35 @@ fn root_the_json_has_all_that_the_originals_has() {
             return inconclusive("a thread never woke: the machine stood still");
         }
         assert_has_all(&ours, &json("theirs"), "");
+    }
+}
+
+/// By the name of oslat: the same lines, of which only numbers differ, the same keys, and `import` reads it.
+#[test]
+fn root_oslat_has_the_lines_and_keys_of_the_original() {
+    skip_unless!(is_root() && is_installed("oslat", "rt-tests"));
+    let (_machine, scratch) = machine_and_scratch("oslat");
+    let link = scratch.path("oslat");
+    std::os::unix::fs::symlink(PROGRAM, &link).unwrap();
+    let Some((cpu, _)) = a_cpu_and_the_others() else { return };
+    for options in [vec![], vec!["-B", "-b", "8", "-q"], vec!["-f", "1", "-s"]] {
+        let json = |name: &str| scratch.path(name);
+        let output = |program: &mut Command, name: &str| {
+            let said = run(program.args(&options).arg(format!("-c{cpu}")).arg("--json").arg(json(name)));
+            assert_eq!(said.status, 0, "{said:?}");
+            said
+        };
+        let ours = output(&mut Command::new(&link), "ours.json");
+        let theirs = output(&mut Command::new("oslat"), "theirs.json");
+        let lines = |said: &ProgramOutput| {
+            let lines = said.stdout.lines().filter(|line| !line.starts_with("# Lost"));
+            lines.map(|line| line.replace(|c: char| c.is_ascii_digit(), "").replace('.', "")).collect::<Vec<_>>()
+        };
+        assert_eq!(lines(&ours), lines(&theirs), "{options:?}");
+        assert_has_all(&read_json(json("ours.json")), &read_json(json("theirs.json")), "");
+        let imported = run(command("import --format json").arg(json("ours.json")).arg("-o").arg(scratch.path("run")));
+        assert_eq!(imported.status, 0, "{imported:?}");
+        std::fs::remove_dir_all(scratch.path("run")).unwrap();
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// Each visible command with its words after `punctual`, but cyclictest, which prints help of its own.
+/// Each visible command with its words after `punctual`, but cyclictest and oslat, which print help of their own.
 fn commands() -> Vec<(String, Command)> {
     fn collect(command: &Command, path: &str, into: &mut Vec<(String, Command)>) {
         for below in command.get_subcommands().filter(|below| !below.is_hide_set()) {
@@ -15,7 +15,7 @@ fn commands() -> Vec<(String, Command)> {
     root.build();
     let mut all = Vec::new();
     collect(&root, "", &mut all);
-    all.retain(|(path, _)| path != "cyclictest");
+    all.retain(|(path, _)| path != "cyclictest" && path != "oslat");
     all
 }
 
