@@ -1,4 +1,4 @@
-//! oslat (rt-tests): the same options and output on the loop of `measure noise`.
+//! The program oslat of rt-tests: the same options and output on the loop of `measure noise`.
 
 mod options;
 mod result;

@@ -170,34 +170,39 @@ mod tests {
         vec![core(1, &[2, 2, 5, 40], 0), core(3, &[], 1)]
     }
 
+    /// With `|` for tabs.
+    fn visible(text: &str) -> String {
+        text.replace('\t', "|")
+    }
+
     #[test]
     fn the_table_is_that_of_oslat() {
         expect![[r#"
-                    Core:	 1 3
-            Counter Freq:	 2600 2600 (Mhz)
-                001 (us):	 996 999
-                002 (us):	 2 0
-                003 (us):	 0 0
-                004 (us):	 0 0
-                005 (us):	 2 0 (including overflows)
-                 Minimum:	 1 1 (us)
-                 Average:	 1.045 1.000 (us)
-                 Maximum:	 40 1 (us)
-                 Max-Min:	 39 0 (us)
-                Duration:	 2.000 2.000 (sec)
+                    Core:| 1 3
+            Counter Freq:| 2600 2600 (Mhz)
+                001 (us):| 996 999
+                002 (us):| 2 0
+                003 (us):| 0 0
+                004 (us):| 0 0
+                005 (us):| 2 0 (including overflows)
+                 Minimum:| 1 1 (us)
+                 Average:| 1.045 1.000 (us)
+                 Maximum:| 40 1 (us)
+                 Max-Min:| 39 0 (us)
+                Duration:| 2.000 2.000 (sec)
 
             # Lost Samples: 0 1
         "#]]
-        .assert_eq(&table(&cores(0), false));
+        .assert_eq(&visible(&table(&cores(0), false)));
         expect![[r#"
-                    Core:	 1 3
-            Counter Freq:	 2600 2600 (Mhz)
-                002 (us):	 998 999
+                    Core:| 1 3
+            Counter Freq:| 2600 2600 (Mhz)
+                002 (us):| 998 999
                 ...
-                005 (us):	 1 0
-                006 (us):	 1 0 (including overflows)
+                005 (us):| 1 0
+                006 (us):| 1 0 (including overflows)
         "#]]
-        .assert_eq(&table(&cores(1), true).split_inclusive('\n').take(6).collect::<String>());
+        .assert_eq(&visible(&table(&cores(1), true).split_inclusive('\n').take(6).collect::<String>()));
     }
 
     #[test]
