@@ -35,6 +35,7 @@ pub use endless::EndlessExplainer;
 pub use explainer::SpikeReport;
 pub use prepared::Prepared;
 pub use recording::Recording;
+pub use tracers::check as check_tracers;
 
 use crate::trace::TraceError;
 use punctual_store::StoreError;

@@ -17,15 +17,12 @@ const OSNOISE_SLEEP: Duration = Duration::from_millis(1);
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 impl Prepared {
-    /// Runs `timerlat`, then `osnoise`, each for the duration of the cell. Nothing runs where the kernel has neither.
-    /// Errors: when the load or a tracer does not do what is requested.
-    pub fn trace(self) -> Result<TracersRecord, CellError> {
+    /// Runs `timerlat`, then `osnoise`, each for the duration of the cell. Nothing runs where the kernel has neither;
+    /// `None`: stopped. Errors: when the load or a tracer does not do what is requested.
+    pub fn trace(self) -> Result<Option<TracersRecord>, CellError> {
         let cell = &self.cell;
-        if !cell.conditions.tracers {
-            return Err(CellError::Impossible("this cell has no tracers".to_owned()));
-        }
-        if !Tracer::exists(TIMERLAT) && !Tracer::exists(OSNOISE) {
-            return Ok(TracersRecord { timerlat: None, osnoise: None });
+        if !are_there() {
+            return Ok(Some(TracersRecord { timerlat: None, osnoise: None }));
         }
         sched::set_policy(0, Policy::OTHER).map_err(|err| CellError::setting("run at nice 0", err))?;
         let loads = self.start_load(&[cell.conditions.warm_up, cell.duration, cell.duration, cell.duration])?;
@@ -36,8 +33,27 @@ impl Prepared {
         let seen = TracersRecord { timerlat: timerlat(cell)?, osnoise: osnoise(cell)? };
         match loads.iter().find_map(|load| Some((load, load.failure()?))) {
             Some((load, reason)) => Err(load.error(reason).into()),
-            None => Ok(seen),
+            None => Ok(Some(seen).filter(|_| !punctual_host::is_wait_to_end())),
         }
+    }
+}
+
+/// Whether this kernel has one of the tracers.
+fn are_there() -> bool {
+    Tracer::exists(TIMERLAT) || Tracer::exists(OSNOISE)
+}
+
+/// Whether the tracers that the kernel has can be used now: not after a whole measurement. Errors: another program uses
+/// the trace, or it needs more rights.
+pub fn check() -> Result<(), CellError> {
+    [TIMERLAT, OSNOISE].into_iter().filter(|name| Tracer::exists(name)).try_for_each(Tracer::check).map_err(failed)
+}
+
+/// Sleeps, unless it is asked to stop.
+fn wait(length: Duration) {
+    let began = Instant::now();
+    while let Some(left) = length.checked_sub(began.elapsed()).filter(|_| !punctual_host::is_wait_to_end()) {
+        std::thread::sleep(left.min(POLL_INTERVAL));
     }
 }
 
@@ -65,9 +81,9 @@ fn timerlat(cell: &Cell) -> Result<Option<Vec<TimerlatRecord>>, CellError> {
     };
     let Some(tracer) = there(Tracer::start(&request))? else { return Ok(None) };
     tracer.set_policy(&cell.cpus, cell.policy).map_err(failed)?;
-    std::thread::sleep(Duration::from_nanos(cell.conditions.warm_up.ns()));
+    wait(Duration::from_nanos(cell.conditions.warm_up.ns()));
     tracer.forget().map_err(failed)?;
-    std::thread::sleep(Duration::from_nanos(cell.duration.ns()));
+    wait(Duration::from_nanos(cell.duration.ns()));
     let record = |cpu: u32| {
         let lost = tracer.lines(cpu).map_err(failed)?.1;
         Ok(TimerlatRecord { cpu, irq: Histogram::default(), thread: Histogram::default(), lost })
@@ -91,9 +107,12 @@ fn osnoise(cell: &Cell) -> Result<Option<Vec<OsnoiseRecord>>, CellError> {
     let Some(tracer) = there(Tracer::start(&request))? else { return Ok(None) };
     let duration = Duration::from_nanos(cell.duration.ns());
     let began = Instant::now();
-    std::thread::sleep(duration + OSNOISE_SLEEP.saturating_mul(u32::try_from(samples).unwrap_or(u32::MAX)));
+    wait(duration + OSNOISE_SLEEP.saturating_mul(u32::try_from(samples).unwrap_or(u32::MAX)));
     // A thread that the load keeps from running ends its samples late.
-    while !has_all(&tracer, &cell.cpus, samples)? && began.elapsed() < duration.saturating_mul(2) + POLL_INTERVAL {
+    let is_late = || -> Result<bool, CellError> {
+        Ok(!punctual_host::is_wait_to_end() && !has_all(&tracer, &cell.cpus, samples)?)
+    };
+    while is_late()? && began.elapsed() < duration.saturating_mul(2) + POLL_INTERVAL {
         std::thread::sleep(POLL_INTERVAL);
     }
     let mut known: Vec<_> = cell.cpus.iter().map(|cpu| OsnoiseRecord { cpu, ..OsnoiseRecord::default() }).collect();

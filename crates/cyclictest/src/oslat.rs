@@ -71,12 +71,14 @@ pub fn run(words: &[String], command_line: &str, console: &mut Console<'_>) -> R
         say(&format!("Global bias set to {} (us)\n", options.bias), true)?;
     }
     say("Test starts...\n", false)?;
-    let (cores, broke) = measure(&options, counter, trace.as_mut())?;
-    if let Some((cpu, us)) = broke {
-        let from = options.trace_from.unwrap_or(0);
-        console.say(&format!("oslat: Trace threshold ({from} us) triggered on cpu {cpu} with {us} us!\n"));
-        return Ok(BREAK_STATUS);
-    }
+    let cores = match measure(&options, counter, trace.as_mut())? {
+        End::Whole(cores) => cores,
+        End::Broke(cpu, us) => {
+            let from = options.trace_from.unwrap_or(0);
+            console.say(&format!("oslat: Trace threshold ({from} us) triggered on cpu {cpu} with {us} us!\n"));
+            return Ok(BREAK_STATUS);
+        }
+    };
     if !options.quiet {
         console.print("Test completed.\n\n")?;
     }
@@ -131,12 +133,15 @@ fn spawn(options: &Options, counter: Counter, duration: Span) -> Result<Team, Bo
     })
 }
 
-/// Measures to the end, or to the first gap that stops the trace: its CPU and length, us.
-fn measure(
-    options: &Options,
-    counter: Counter,
-    mut trace: Option<&mut TraceMark>,
-) -> Result<(Vec<Core>, Option<(u32, u64)>), Box<dyn Error>> {
+/// The end of a measurement.
+enum End {
+    Whole(Vec<Core>),
+    /// A gap of `-T`: its CPU and length, us.
+    Broke(u32, u64),
+}
+
+/// Measures to the end, or to the first gap that stops the trace.
+fn measure(options: &Options, counter: Counter, mut trace: Option<&mut TraceMark>) -> Result<End, Box<dyn Error>> {
     let requests = Requests::accept()?;
     let mut team = spawn(options, counter, options.duration)?;
     let asked = requests.forward(team.waker())?;
@@ -177,5 +182,5 @@ fn measure(
             _ => return Err(format!("CPU {}: the thread had no time to read the counter", core.cpu).into()),
         }
     }
-    Ok((cores, broke))
+    Ok(broke.map_or(End::Whole(cores), |(cpu, us)| End::Broke(cpu, us)))
 }

@@ -30,6 +30,8 @@ pub struct Preparation {
     fs: HostFs,
     /// In the order in which they were made.
     changes: Vec<Change>,
+    /// In the journal, and not made yet.
+    last: Option<Change>,
     /// Number of interrupts that the kernel does not allow to be moved.
     kept: usize,
     journal: Option<Journal>,
@@ -39,34 +41,60 @@ impl Preparation {
     /// Makes all changes of `prepare`, for a cell on the CPUs `measured`. Each is read back. Errors: one line with the
     /// setting, the value and the reason. Nothing is left changed then.
     pub fn make(fs: &HostFs, prepare: &Prepare, measured: &CpuSet) -> Result<Preparation, String> {
-        let mut preparation = Preparation { fs: fs.clone(), changes: Vec::new(), kept: 0, journal: None };
+        let mut preparation = Preparation::nothing(fs);
         let mut planned = plan::changes(fs, prepare, measured)?;
         for attempt in 1..=JOURNALS {
             if planned.is_empty() {
                 return Ok(preparation);
             }
-            preparation.journal = Some(Journal::write(fs, &planned)?);
+            preparation.journal = Some(Journal::write(fs, "", &planned)?);
             let now = plan::changes(fs, prepare, measured)?;
             if now == planned || attempt == JOURNALS {
                 break;
             }
             planned = now;
         }
-        for change in planned {
-            // Recorded before it is made: a change that fails halfway is undone, too.
-            preparation.changes.push(change);
-            let change = preparation.changes.last().ok_or("no change")?;
-            if !change.make(fs)? {
-                preparation.changes.pop();
-                preparation.kept += 1;
-            }
-            punctual_sys::fail::point("setting-made");
-        }
+        preparation.change(planned)?;
         if plan::leaves_its_group(prepare) {
             plan::leave_group(fs)?;
         }
         punctual_sys::fail::point("settings-made");
         Ok(preparation)
+    }
+
+    fn nothing(fs: &HostFs) -> Preparation {
+        Preparation { fs: fs.clone(), changes: Vec::new(), last: None, kept: 0, journal: None }
+    }
+
+    /// Gives the `files` of the trace these values, in this order, but for the last one, which [`Preparation::end`]
+    /// gives. Errors: as [`Preparation::make`].
+    pub(super) fn of_trace(fs: &HostFs, files: &[(String, String)]) -> Result<Preparation, String> {
+        let mut preparation = Preparation::nothing(fs);
+        let mut changes = plan::of_trace(fs, files);
+        preparation.journal = Some(Journal::write(fs, "trace.", &changes)?);
+        preparation.last = changes.pop();
+        preparation.change(changes)?;
+        Ok(preparation)
+    }
+
+    /// Makes the last change of [`Preparation::of_trace`]. Errors: as [`Preparation::make`].
+    pub(super) fn end(&mut self) -> Result<(), String> {
+        let last = self.last.take();
+        self.change(last.into_iter().collect())
+    }
+
+    fn change(&mut self, planned: Vec<Change>) -> Result<(), String> {
+        for change in planned {
+            // Recorded before it is made: a change that fails halfway is undone, too.
+            self.changes.push(change);
+            let change = self.changes.last().ok_or("no change")?;
+            if !change.make(&self.fs)? {
+                self.changes.pop();
+                self.kept += 1;
+            }
+            punctual_sys::fail::point("setting-made");
+        }
+        Ok(())
     }
 
     /// Whether this machine has all settings of `prepare`, with these values. Changes nothing. Errors: one line with

@@ -1,18 +1,16 @@
 //! One of the kernel's tracers in operation: `timerlat` or `osnoise`.
 //!
-//! It uses the kernel's main trace, not an instance: the tracers' options exist only there, kernels before 5.17 run
-//! them nowhere else, and a guest has no other user of the trace.
+//! It uses the kernel's main trace, not an instance: the tracers' options exist only there, and kernels before 5.17 run
+//! them nowhere else. A trace that another program uses is left alone, and what is set is restored.
 
-use super::HostFs;
+use super::mounts::TRACEFS_MOUNTS;
+use super::{HostFs, Preparation};
 use punctual_model::{CpuSet, Policy};
 use punctual_sys::{mount, sched};
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, BufRead, BufReader, Write};
+use std::io::{self, BufRead, BufReader};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
-
-/// Mount point of tracefs in a guest.
-const TRACING: &str = super::mounts::TRACEFS_MOUNTS[0];
 
 /// Timeout until the tracer's threads have set themselves up.
 const SETUP_TIMEOUT: Duration = Duration::from_secs(10);
@@ -32,6 +30,17 @@ pub enum NoTracer {
         /// The kernel's reason.
         source: io::Error,
     },
+    /// The trace cannot be set up.
+    #[error("{0}")]
+    Setting(String),
+    /// Another program uses the trace.
+    #[error("{path} {found}: another program uses the trace; stop it, or leave `tracers` out")]
+    InUse {
+        /// The file that shows it.
+        path: PathBuf,
+        /// What it has.
+        found: String,
+    },
     /// The tracer's threads did not start, or did not take their policy.
     #[error("the threads of {0}: {1}")]
     Threads(&'static str, io::Error),
@@ -50,11 +59,12 @@ pub struct TracerRequest<'a> {
     pub lines: u64,
 }
 
-/// A tracer that runs until it is dropped.
+/// A tracer that runs until it is dropped, which restores the trace.
 #[derive(Debug)]
 pub struct Tracer {
     dir: PathBuf,
     name: &'static str,
+    settings: Preparation,
 }
 
 /// Bytes reserved for a line in the kernel's buffer; both tracers need less than 50.
@@ -69,32 +79,57 @@ impl Tracer {
         Tracer::dir(name).is_some()
     }
 
-    /// The mount point of tracefs, if the kernel has such a tracer.
-    fn dir(name: &str) -> Option<PathBuf> {
-        let dir = HostFs::running().root.join(TRACING);
-        if !dir.join("available_tracers").exists() {
+    /// The mount point of tracefs below the root, if the kernel has such a tracer.
+    fn dir(name: &str) -> Option<&'static str> {
+        let fs = HostFs::running();
+        let tracers = |dir: &str| fs.text(format!("{dir}/available_tracers"));
+        if TRACEFS_MOUNTS.into_iter().all(|dir| tracers(dir).is_none()) {
             // Fails for a kernel without tracing.
-            mount::file_system("tracefs", dir.to_str()?).ok()?;
+            mount::file_system("tracefs", fs.root.join(TRACEFS_MOUNTS[0]).to_str()?).ok()?;
         }
-        let all = fs::read_to_string(dir.join("available_tracers")).ok()?;
-        all.split_whitespace().any(|tracer| tracer == name).then_some(dir)
+        let has = |dir: &&str| tracers(dir).is_some_and(|all| all.split_whitespace().any(|tracer| tracer == name));
+        TRACEFS_MOUNTS.into_iter().find(has)
+    }
+
+    /// Whether the tracer could be started now. Errors: as [`Tracer::start`].
+    pub fn check(name: &'static str) -> Result<(), NoTracer> {
+        let fs = HostFs::running();
+        let dir = fs.root.join(Tracer::dir(name).ok_or(NoTracer::Lacking)?);
+        let path = dir.join("current_tracer");
+        OpenOptions::new().write(true).open(&path).map_err(file(&path))?;
+        let text = |name: &str| fs::read_to_string(dir.join(name)).unwrap_or_default().trim().to_owned();
+        let stats = |cpu: u32| text(&format!("per_cpu/cpu{cpu}/stats"));
+        let holds = |cpu: &u32| stats(*cpu).lines().any(|line| line.starts_with("entries: ") && line != "entries: 0");
+        let cpus = punctual_sys::sched::affinity(0).unwrap_or_default();
+        let found = match (text("current_tracer").as_str(), text("set_event").is_empty(), cpus.iter().find(holds)) {
+            ("nop" | "", true, None) => return Ok(()),
+            ("nop" | "", true, Some(_)) => ("trace", "has lines (echo > trace clears it)".to_owned()),
+            ("nop" | "", false, _) => ("set_event", "names events".to_owned()),
+            (other, ..) => ("current_tracer", format!("is {other}")),
+        };
+        Err(NoTracer::InUse { path: dir.join(found.0), found: found.1 })
     }
 
     /// Starts the tracer. Errors: when unsupported: the kernel lacks this tracer, or does not accept the request.
     pub fn start(request: &TracerRequest<'_>) -> Result<Tracer, NoTracer> {
-        let dir = Tracer::dir(request.name).ok_or(NoTracer::Lacking)?;
-        let tracer = Tracer { dir, name: request.name };
+        Tracer::check(request.name)?;
+        let (fs, below) = (HostFs::running(), Tracer::dir(request.name).ok_or(NoTracer::Lacking)?);
         let kib = (request.lines.saturating_mul(LINE_BYTES) / 1024).clamp(MIN_KIB, MAX_KIB);
-        tracer.write("tracing_on", "1")?;
-        // The beginning is kept, so that lines are lost at the end only, and counted.
-        tracer.write("options/overwrite", "0")?;
-        tracer.write("buffer_size_kb", &kib.to_string())?;
-        tracer.write("osnoise/cpus", &request.cpus.to_string())?;
-        for (option, value) in request.options {
-            tracer.write(&format!("osnoise/{option}"), &value.to_string())?;
-        }
-        tracer.write("current_tracer", request.name)?;
-        Ok(tracer)
+        let options = request.options.iter().map(|(option, value)| (format!("osnoise/{option}"), value.to_string()));
+        let files = [
+            ("tracing_on", "1".to_owned()),
+            // The beginning is kept, so that lines are lost at the end only, and counted.
+            ("options/overwrite", "0".to_owned()),
+            ("buffer_size_kb", kib.to_string()),
+            ("osnoise/cpus", request.cpus.to_string()),
+        ];
+        let files = files.map(|(name, value)| (name.to_owned(), value)).into_iter().chain(options);
+        // The trace stops at the end.
+        let last = [("current_tracer".to_owned(), request.name.to_owned()), ("tracing_on".to_owned(), "0".to_owned())];
+        let files = files.chain(last);
+        let files: Vec<_> = files.map(|(name, value)| (format!("{below}/{name}"), value)).collect();
+        let settings = Preparation::of_trace(&fs, &files).map_err(NoTracer::Setting)?;
+        Ok(Tracer { dir: fs.root.join(below), name: request.name, settings })
     }
 
     /// Sets the policy of the tracer's threads, once they have the policy that the kernel gives them. Errors: when the
@@ -151,34 +186,20 @@ impl Tracer {
         Ok((number("entries"), number("overrun") + number("commit overrun") + number("dropped events")))
     }
 
-    /// Stops the tracer, and passes every line of the trace to `take`.
-    pub fn finish(self, mut take: impl FnMut(&str)) -> Result<(), NoTracer> {
-        self.write("tracing_on", "0")?;
+    /// Stops the trace, passes every line of it to `take`, and discards them.
+    pub fn finish(mut self, mut take: impl FnMut(&str)) -> Result<(), NoTracer> {
+        self.settings.end().map_err(NoTracer::Setting)?;
         let path = self.dir.join("trace");
         let lines = BufReader::new(File::open(&path).map_err(file(&path))?).lines();
         for line in lines {
             take(&line.map_err(file(&path))?);
         }
-        Ok(())
+        self.forget()
     }
 
     fn read(&self, name: &str) -> Result<String, NoTracer> {
         let path = self.dir.join(name);
         fs::read_to_string(&path).map_err(file(&path))
-    }
-
-    /// Writes `text` in one call, because each write is a command of its own.
-    fn write(&self, name: &str, text: &str) -> Result<(), NoTracer> {
-        let path = self.dir.join(name);
-        let written = OpenOptions::new().write(true).open(&path).and_then(|mut file| file.write_all(text.as_bytes()));
-        written.map_err(file(&path))
-    }
-}
-
-impl Drop for Tracer {
-    fn drop(&mut self) {
-        // If this fails, the guest ends soon anyway.
-        let _ = self.write("current_tracer", "nop");
     }
 }
 

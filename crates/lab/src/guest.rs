@@ -5,7 +5,7 @@
 //! result, and ends QEMU.
 
 use super::protocol::{
-    FAILED, Job, MACHINE_SETTLE_TIME, MACHINE_TIME_VARIABLE, READY, RECORD, REFUSED, SETTLE_TIME, TARGET, TRACERS,
+    FAILED, Job, MACHINE_SETTLE_TIME, MACHINE_TIME_VARIABLE, READY, RECORD, REFUSED, SETTLE_TIME, TARGET,
 };
 use super::{channel, clock_marks, disk, guest_files, machine, modules, network};
 use punctual_sys::boot;
@@ -91,7 +91,7 @@ fn measured(job: &Job) -> String {
     carry_out(job).unwrap_or_else(|err| format!("{FAILED}{err}"))
 }
 
-/// The record. Tracers run after the cell, in a process of their own.
+/// The record.
 fn carry_out(job: &Job) -> io::Result<String> {
     if job.cell.conditions.explain.is_some() {
         punctual_host::mount_tracing().map_err(|err| io::Error::other(format!("cannot explain: tracefs: {err}")))?;
@@ -112,15 +112,11 @@ fn carry_out(job: &Job) -> io::Result<String> {
     if job.has_marks {
         clock_marks::exchange(1)?;
     }
-    let record = cell(job, &[])?;
+    let record = cell(job)?;
     if job.has_marks {
         clock_marks::exchange(2)?;
     }
     Ok(match record {
-        Ok(record) if job.cell.conditions.tracers => match cell(job, &["--tracers"])? {
-            Ok(seen) => format!("{RECORD}{record}\n{TRACERS}{seen}"),
-            Err(said) => format!("{FAILED}{said}"),
-        },
         Ok(record) => format!("{RECORD}{record}"),
         Err(said) => format!("{FAILED}{said}"),
     })
@@ -151,9 +147,9 @@ fn target(job: &Job) -> io::Result<String> {
 }
 
 /// The output of `punctual cell`, or its error.
-fn cell(job: &Job, arguments: &[&str]) -> io::Result<Result<String, String>> {
+fn cell(job: &Job) -> io::Result<Result<String, String>> {
     let mut command = Command::new(punctual_host::THIS_PROGRAM);
-    let command = command.arg("cell").args(arguments).env("PATH", guest_files::PATH);
+    let command = command.arg("cell").env("PATH", guest_files::PATH);
     let mut cell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     if let Some(mut stdin) = cell.stdin.take() {
         stdin.write_all(&serde_json::to_vec(&job.cell)?)?;

@@ -5,8 +5,7 @@ use super::guest_threads;
 use super::initramfs::{Archive, stripped_program};
 use super::platform::{Channel, Platform};
 use super::protocol::{
-    FAILED, Job, MACHINE_SETTLE_TIME, MACHINE_TIME_VARIABLE, READY, RECORD, REFUSED, SETTLE_TIME, SHARED_RESULT,
-    TARGET, TRACERS,
+    FAILED, Job, MACHINE_SETTLE_TIME, MACHINE_TIME_VARIABLE, READY, RECORD, REFUSED, SETTLE_TIME, SHARED_RESULT, TARGET,
 };
 use super::qemu::{Limits, Qemu, QemuError, version};
 use super::{BootableKernel, LabError, Monitor, directories, disk, guest_files, hash, memory, ready, shared_memory};
@@ -200,11 +199,6 @@ impl Setup {
     pub(super) fn record(&self, files: &Files, job: &Job) -> Result<Record, LabError> {
         let record = files.result_line(RECORD).and_then(|json| punctual_model::json::record(json.as_bytes()).ok());
         let mut record = record.ok_or_else(|| self.missing_result(files, "exited without a record"))?;
-        if job.cell.conditions.tracers {
-            let seen = files.result_line(TRACERS).and_then(|json| punctual_model::json::tracers(json.as_bytes()).ok());
-            let missing = || self.error(format!("exited before the results of its tracers; {}", files.console_tail()));
-            record.tracers = Some(seen.ok_or_else(missing)?);
-        }
         let settle_time = if self.clock == LabClock::Virtual { SETTLE_TIME } else { MACHINE_SETTLE_TIME };
         record.lab = Some(LabRecord {
             clock: self.clock,

@@ -5,9 +5,8 @@ use serde::{Deserialize, Serialize};
 use std::net::Ipv4Addr;
 use std::time::Duration;
 
-/// Prefixes of the result lines: the record, the output of the kernel's tracers, and the reason of a failure.
+/// Prefixes of the result lines: the record, and the reason of a failure.
 pub(super) const RECORD: &str = "record ";
-pub(super) const TRACERS: &str = "tracers ";
 pub(super) const FAILED: &str = "failed ";
 /// Prefix of the line with the reason why this kernel cannot be measured as requested.
 pub(super) const REFUSED: &str = "refused ";

@@ -2,7 +2,6 @@
 
 use crate::{
     Cell, Entry, Failed, Header, ImportHeader, Imported, LoadRecord, MonitorLine, Progress, Record, TargetRecord,
-    TracersRecord,
 };
 use serde::Deserialize;
 use serde_json::{Result, from_slice};
@@ -64,12 +63,6 @@ pub fn progress(text: &[u8]) -> Result<Progress> {
 /// Parses the record of a responder.
 #[inline(never)]
 pub fn target(text: &[u8]) -> Result<TargetRecord> {
-    from_slice(text)
-}
-
-/// Parses the results of the kernel's tracers.
-#[inline(never)]
-pub fn tracers(text: &[u8]) -> Result<TracersRecord> {
     from_slice(text)
 }
 

@@ -51,6 +51,8 @@ pub(super) enum Form {
     Gravity,
     /// CPUs as hexadecimal digits: `00000000,0000000f`.
     Mask,
+    /// KiB of a buffer, which the kernel rounds up to whole pages.
+    Kib,
     /// The controllers of a control group; `+cpuset` and `-cpuset` are written.
     Controllers,
 }
@@ -189,6 +191,11 @@ impl Form {
             Form::Text | Form::Choice | Form::Gravity => now == meant,
             Form::GroupCpus | Form::Interrupt => now == meant || cpus(now).is_some() && cpus(now) == cpus(meant),
             Form::Mask => mask(now) == mask(meant),
+            Form::Kib => {
+                let [now, meant] = [now, meant].map(|text| text.parse::<u64>().ok());
+                let page = (punctual_sys::mapping::page_bytes() as u64).div_ceil(1024);
+                now.zip(meant).is_some_and(|(now, meant)| now.abs_diff(meant) <= page)
+            }
             Form::Controllers => {
                 let has = |name: &str| now.split_whitespace().any(|controller| controller == name);
                 meant.strip_prefix('+').map_or_else(|| !meant.strip_prefix('-').is_some_and(has), has)

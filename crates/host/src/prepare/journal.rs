@@ -37,12 +37,13 @@ pub(super) struct Entry {
 }
 
 impl Journal {
-    /// Writes the planned changes of this process; they are on disk when this returns. Errors: one line, when the
+    /// Writes the planned changes of this process; they are on disk when this returns. `kind` tells its journals apart:
+    /// empty, or with a dot at its end. Errors: one line, when the
     /// journal cannot be written: then nothing may be changed.
-    pub(super) fn write(fs: &HostFs, changes: &[Change]) -> Result<Journal, String> {
+    pub(super) fn write(fs: &HostFs, kind: &str, changes: &[Change]) -> Result<Journal, String> {
         let pid = std::process::id();
         let directory = fs.root.join(DIRECTORY);
-        let path = directory.join(format!("{pid}.{SUFFIX}"));
+        let path = directory.join(format!("{pid}.{kind}{SUFFIX}"));
         let entry = Entry {
             pid,
             started_ticks: process::started_ticks_of(pid),

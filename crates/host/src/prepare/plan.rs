@@ -66,6 +66,23 @@ fn file(fs: &HostFs, setting: &str, path: &str, value: &str, form: Form) -> Resu
     Ok((before != value).then(|| Change::File { path: path.to_owned(), before, during: value.to_owned(), form }))
 }
 
+/// New values of files of the trace, in this order. What a file has is its value before, or else what it got here.
+pub(super) fn of_trace(fs: &HostFs, files: &[(String, String)]) -> Vec<Change> {
+    let mut changes: Vec<Change> = Vec::new();
+    for (path, during) in files {
+        let earlier = changes.iter().rev().find_map(|change| match change {
+            Change::File { path: changed, during, .. } => Some(during.clone()).filter(|_| changed == path),
+            Change::Stopped { .. } => None,
+        });
+        let before = earlier.or_else(|| read(fs, path, Form::Text)).unwrap_or_default();
+        // `7 (expanded: 1408)`: of a trace that was never used.
+        let before = before.split_once("(expanded: ").map_or(before.as_str(), |(_, size)| size.trim_end_matches(')'));
+        let form = if path.ends_with("_kb") { Form::Kib } else { Form::Text };
+        changes.push(Change::File { path: path.clone(), before: before.to_owned(), during: during.clone(), form });
+    }
+    changes
+}
+
 fn governor(fs: &HostFs, cpu: u32, governor: &str) -> Result<Option<Change>, String> {
     let directory = format!("sys/devices/system/cpu/cpu{cpu}/cpufreq");
     let available = fs.text(format!("{directory}/scaling_available_governors")).unwrap_or_default();

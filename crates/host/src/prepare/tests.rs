@@ -175,7 +175,7 @@ fn a_value_that_something_else_has_changed_shows_and_is_left_alone() {
 
 /// Makes the journal of `preparation` look like that of a process that was killed.
 fn killed(machine: &Machine, preparation: Preparation) {
-    let path = machine.fs.root.join(format!("run/punctual/{}.journal.json", std::process::id()));
+    let path = std::fs::read_dir(machine.fs.root.join("run/punctual")).unwrap().next().unwrap().unwrap().path();
     let text = std::fs::read_to_string(&path).unwrap();
     std::mem::forget(preparation);
     let ticks = format!("\"started_ticks\":{}", process_ticks());
@@ -309,4 +309,30 @@ fn the_gravity_of_a_clock_is_read_from_a_running_core_only() {
     let same = Machine::new().with_cobalt();
     same.set(GRAVITY, "gravity: irq=0 kernel=0 user=0");
     assert!(same.prepare("cobalt_gravity=0us").unwrap().settings().is_empty(), "it has the value");
+}
+
+/// A trace that was never used has its size in brackets, and is stopped at the end whether it was on or not.
+#[test]
+fn the_trace_is_put_back_as_it_was() {
+    for on in ["0", "1"] {
+        let machine = Machine::new();
+        let files = ["tracing_on", "buffer_size_kb", "current_tracer"].map(|name| format!("sys/kernel/tracing/{name}"));
+        let before = [on, "7 (expanded: 1408)", "nop"];
+        for (path, value) in files.iter().zip(before) {
+            machine.set(path, value);
+        }
+        let now = || files.each_ref().map(|path| machine.get(path));
+        let [on_path, size, tracer] = &files;
+        let planned = [(on_path, "1"), (size, "125"), (tracer, "timerlat"), (on_path, "0")];
+        let planned = planned.map(|(path, value)| (path.clone(), value.to_owned()));
+        let mut preparation = Preparation::of_trace(&machine.fs, &planned).unwrap();
+        assert_eq!(now(), ["1", "125", "timerlat"]);
+        preparation.end().unwrap();
+        assert_eq!(now(), ["0", "125", "timerlat"]);
+        drop(preparation);
+        assert_eq!(now(), [on, "1408", "nop"]);
+        killed(&machine, Preparation::of_trace(&machine.fs, &planned).unwrap());
+        recover(&machine.fs);
+        assert_eq!(now(), [on, "1408", "nop"]);
+    }
 }

@@ -35,11 +35,8 @@ pub(in crate::cli) struct CellArguments {
     /// Keep the raw samples in this new Parquet file
     #[arg(long, value_name = "FILE")]
     pub(in crate::cli) samples: Option<PathBuf>,
-    /// Run the kernel's tracers instead of measured threads, and write their results instead of the record
-    #[arg(long, conflicts_with_all = ["progress", "samples"])]
-    pub(in crate::cli) tracers: bool,
     /// Run load and trace of this machine beside a guest that measures
-    #[arg(long, conflicts_with_all = ["progress", "samples", "tracers"])]
+    #[arg(long, conflicts_with_all = ["progress", "samples"])]
     pub(in crate::cli) beside_guest: bool,
 }
 

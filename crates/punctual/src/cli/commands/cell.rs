@@ -35,14 +35,19 @@ pub(super) fn cell(arguments: &CellArguments) -> Outcome {
             let _ = writeln!(io::stderr(), "{line}");
         }
     };
-    if arguments.tracers {
-        return write(&Prepared::new(cell, None)?.trace()?);
-    }
+    // The kernel's tracers run afterwards, with the machine prepared anew.
+    let traced = cell.conditions.tracers.then(|| cell.clone());
+    traced.as_ref().map_or(Ok(()), |_| punctual_cell::check_tracers())?;
     let prepared = Prepared::new(cell, arguments.samples.as_deref());
     let armed = prepared.and_then(Prepared::arm);
     let record = armed.and_then(|armed| armed.measure(stop.flag(), observe)?.record());
     match record {
-        Ok(record) => write(&record),
+        Ok(mut record) => {
+            let seen =
+                traced.filter(|_| !stop.is_requested()).map(|cell| Prepared::new(cell, None)?.trace()).transpose();
+            record.tracers = seen?.flatten();
+            write(&record)
+        }
         // A campaign, which requests progress, continues after a transient failure.
         Err(err) if arguments.progress && err.is_of_this_time() => {
             note(format_args!("punctual: {}", one_line(&err)));

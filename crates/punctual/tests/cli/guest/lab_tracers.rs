@@ -1,7 +1,9 @@
-//! The kernel's tracers in guests: present if the kernel has them, identical to the bit, and refused elsewhere.
+//! The tracers of kernels: in guests identical to the bit, on the running kernel its trace is restored.
 
-use crate::guest::vm::{kernel, run_seeded};
-use crate::program::{Scratch, entries, punctual};
+use crate::guest::vm::{Clock, INIT, boot, kernel, records, run_seeded};
+use crate::program::{Scratch, cell, entries, punctual};
+use punctual_model::{Cell, Conditions};
+use std::path::PathBuf;
 
 /// A kernel with both tracers.
 const RT: &str = "debian:6.1-rt";
@@ -67,4 +69,49 @@ fn vm_tracers_follow_a_cell_and_are_the_same_to_the_bit() {
     assert!(!record_line.contains("tracers") && !said.stdout.contains("irq p50"), "{record_line:.400}");
     let [entry] = &entries(&untraced)[..] else { panic!("one cell") };
     assert_eq!(entry.record.threads[0].recorded, record.threads[0].recorded);
+}
+
+/// The running kernel of a guest: its trace is restored after the tracers, and by `recover` after a kill.
+#[test]
+fn vm_tracers_of_the_running_kernel_leave_its_trace_as_it_was() {
+    let Some(_) = kernel() else { return };
+    if punctual(&format!("lab fetch {RT}")).status != 0 {
+        eprintln!("skipped: needs {RT} (Debian's packages, or one fetched before)");
+        return;
+    }
+    let listed = punctual("lab list --format json").json();
+    let listed = listed.as_array().unwrap().iter().find(|listed| listed["kernel"] == RT).expect("a kernel");
+    let traced = Cell {
+        conditions: Conditions { tracers: true, ..Conditions::default() },
+        ..cell("fifo:80", "none", "0", "200ms")
+    };
+    let scratch = Scratch::new("traced");
+    scratch.file("cell", serde_json::to_vec(&traced).unwrap());
+    let init = "cd /sys/kernel/debug/tracing\n\
+        state() { echo \"state $1: $(/busybox cat tracing_on current_tracer options/overwrite | /busybox tr '\\n' ' ')\"; }\n\
+        state before; /punctual cell </cell | /busybox sed 's/^/record: /'; state ended\n\
+        /punctual cell </cell >/dev/null & killed=$!\n\
+        until /busybox grep -q timerlat current_tracer; do /busybox sleep 0.01; done; state traced\n\
+        kill -9 $killed; wait $killed; state killed; /punctual recover; state recovered\n\
+        echo 1 >events/irq/enable; /punctual cell </cell\n\
+        /busybox poweroff -f\n";
+    let said =
+        boot(&scratch, &PathBuf::from(listed["path"].as_str().unwrap()), &format!("{INIT}{init}"), Clock::Virtual);
+    let states: Vec<&str> = said.lines().filter_map(|line| line.trim().strip_prefix("state ")).collect();
+    let usual = "1 nop 1";
+    assert_eq!(
+        states.iter().map(|state| state.trim()).collect::<Vec<_>>(),
+        [
+            format!("before: {usual}"),
+            format!("ended: {usual}"),
+            "traced: 1 timerlat 0".to_owned(),
+            "killed: 1 timerlat 0".to_owned(),
+            format!("recovered: {usual}"),
+        ],
+        "{said}"
+    );
+    let [record] = &records(&said)[..] else { panic!("{said}") };
+    let seen = record.tracers.as_ref().unwrap();
+    assert!((195..=205).contains(&seen.timerlat.as_ref().unwrap()[0].thread.n) && seen.osnoise.is_some(), "{seen:?}");
+    assert!(said.contains("set_event names events: another program uses the trace"), "{said}");
 }

@@ -255,7 +255,7 @@ pub(crate) fn boot(scratch: &Scratch, kernel: &Path, init: &str, clock: Clock) -
 }
 
 /// The records in the output of a guest.
-fn records(said: &str) -> Vec<Record> {
+pub(crate) fn records(said: &str) -> Vec<Record> {
     let records = said.lines().filter_map(|line| line.split_once("record: "));
     records
         .map(|(_, json)| serde_json::from_str(json.trim()).unwrap_or_else(|err| panic!("{err}: {json:.200}")))
