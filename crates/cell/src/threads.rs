@@ -7,9 +7,11 @@ use super::observed::Observed;
 use super::on_spike::OnSpike;
 use super::steps::Steps;
 use super::{CellError, link, prepared::Prepared};
+use punctual_host::HostFs;
 use punctual_model::{
-    Achieved, Cell, Censored, ClockId, ClockTime, CobaltRecord, CpuSet, Ended, Explanation, Link, Method, MonoTime,
-    Nanos, NoiseRecord, OnSpikeRecord, Schedule, SettingChange, Span, SwitchReason, Task, ThreadProgress, ThreadRecord,
+    Achieved, Cell, Censored, ClockId, ClockTime, CobaltRecord, CpuSet, Ended, Explanation, Handoff, Link, Method,
+    MonoTime, Nanos, NoiseRecord, OnSpikeRecord, Schedule, SettingChange, Span, SwitchReason, Task, ThreadProgress,
+    ThreadRecord, WakerCpu,
 };
 use punctual_rt::{CobaltOutcome, LinkEnd, Logger, Member, NoiseOutcome, Settings, Team, ThreadSpec};
 use punctual_store::SampleWriter;
@@ -83,7 +85,7 @@ impl Threads {
         let (end, link) = link::end_of(&cell)?;
         let end = timers.or(end);
         let counter = Counter::best(prepared.host.clock_source.as_deref());
-        let team = Team::spawn(threads(&cell, (method, counter), &prepared.allowed, end), stop_above, room, watch)?;
+        let team = Team::spawn(threads(&cell, (method, counter), &prepared.allowed, end)?, stop_above, room, watch)?;
         if let Some(explainer) = &mut explainer {
             explainer.enable(&team.members.iter().map(|member| member.tid).collect::<Vec<_>>())?;
         }
@@ -297,17 +299,30 @@ fn threads(
     (method, counter): (Method, Counter),
     allowed: &CpuSet,
     mut link: Option<LinkEnd>,
-) -> Vec<ThreadSpec> {
+) -> Result<Vec<ThreadSpec>, CellError> {
     let distance = cell.conditions.distance.unwrap_or_default().ns();
     let phases = (0..).map(|n: u64| Span(n.saturating_mul(distance) % cell.period.ns()));
     let cpus = |cpu| if cell.policy.can_be_pinned() { [cpu].into_iter().collect() } else { allowed.clone() };
     let spec = |((n, cpu), phase)| {
         let period = cell.period_of(n);
         let timer_slack = cell.conditions.timer_slack;
+        let method = on_a_cpu(method, cpu, allowed)?;
         let settings = Settings { policy: cell.policy, timer_slack, method, period, counter };
-        ThreadSpec { cpu, cpus: cpus(cpu), settings, phase, cycles: cell.cycles_of(period), link: link.take() }
+        Ok(ThreadSpec { cpu, cpus: cpus(cpu), settings, phase, cycles: cell.cycles_of(period), link: link.take() })
     };
     cell.cpus.iter().enumerate().zip(phases).map(spec).collect()
+}
+
+/// The method with the CPU of its waker, where that is a place. Errors: there is none that this process may use.
+fn on_a_cpu(method: Method, cpu: u32, allowed: &CpuSet) -> Result<Method, CellError> {
+    let Method::Handoff(Handoff { cpu: Some(WakerCpu::At(place)), kind, policy }) = method else { return Ok(method) };
+    let there = punctual_host::cpus_at(&HostFs::here(), cpu, place);
+    let waker = there.iter().find(|cpu| allowed.contains(*cpu)).map(WakerCpu::Cpu).ok_or_else(|| {
+        CellError::Impossible(format!(
+            "method {method} needs a CPU at `{place}` seen from CPU {cpu}, and this process may use none; leave it out"
+        ))
+    })?;
+    Ok(Method::Handoff(Handoff { kind, cpu: Some(waker), policy }))
 }
 
 /// Drains the log of `member` into its tables, and its measured samples into `samples`. Answers over a link are taken

@@ -69,7 +69,7 @@ pub use programs::{BINARIES_VARIABLE, program_for, program_of};
 pub use refused::{RefusedBy, limit_of};
 pub use sha256::sha256;
 pub use smi::SmiCounter;
-pub use snapshot::{kernel_config, snapshot, spinning_tasks};
+pub use snapshot::{cpus_at, kernel_config, snapshot, spinning_tasks};
 pub use status::{configured_cpus, load_average, memory_available_bytes, node_of_cpu, offset_from_monotonic_ns};
 pub use symbols::KernelSymbols;
 pub use trace_mark::TraceMark;

@@ -14,6 +14,7 @@ mod tasks;
 
 use config::Config;
 pub use config::kernel_config;
+pub use processors::cpus_at;
 
 use super::HostFs;
 use punctual_model::{Clocks, CpuSet, Host, Interrupts, IrqGroup, Memory, NetworkDevice, OnCpus};

@@ -21,7 +21,7 @@ pub(crate) mod watch;
 pub use cell::{Cell, CellId, check_endless};
 pub use conditions::Conditions;
 pub use guest_threads::{GuestThreadKind, GuestThreadSettings, GuestThreads, GuestThreadsError};
-pub use handoff::{Handoff, HandoffError, HandoffKind};
+pub use handoff::{CpuPlace, Handoff, HandoffError, HandoffKind, WakerCpu};
 pub use instrument::{Instrument, InstrumentError, ResultFormat, ResultTool};
 pub use kernel::{Flavour, GuestFile, Kernel, KernelError, KernelSource, LabClock, LabKernel};
 pub use link::{Link, LinkError, Pins, Place};

@@ -3,7 +3,7 @@
 
 use crate::LinkEnd;
 use crate::methods::AnyWait;
-use punctual_model::{CpuSet, Method, Period, Policy, Span};
+use punctual_model::{CpuSet, Method, Period, Policy, Span, WakerCpu};
 use punctual_sys::counter::Counter;
 use std::io;
 
@@ -128,7 +128,8 @@ impl Settings {
     /// Sets the CPU and the policy of thread `tid`, the waker of one on `cpus`, as [`Settings::place`] does.
     pub(crate) fn place_waker(&self, tid: u32, cpus: &CpuSet) -> Result<(), SettingError> {
         let (cpu, policy) = self.method.handoff().map_or((None, None), |handoff| (handoff.cpu, handoff.policy));
-        let own: Option<CpuSet> = cpu.map(|cpu| [cpu].into_iter().collect());
+        // A place has become a CPU when the thread was specified.
+        let own = cpu.and_then(|cpu| if let WakerCpu::Cpu(cpu) = cpu { Some(CpuSet::from_iter([cpu])) } else { None });
         let settings = Settings { policy: policy.unwrap_or(self.policy), ..*self };
         settings.place(tid, own.as_ref().unwrap_or(cpus)).map(drop)
     }

@@ -2,7 +2,7 @@
 
 use super::read::field;
 use crate::HostFs;
-use punctual_model::{Cache, CpuSet, MemoryNode, OnCpus, Processors};
+use punctual_model::{Cache, CpuPlace, CpuSet, MemoryNode, OnCpus, Processors};
 use std::collections::BTreeMap;
 
 const CPUS: &str = "sys/devices/system/cpu";
@@ -89,16 +89,39 @@ fn capacities(fs: &HostFs, online: &CpuSet) -> Vec<OnCpus<u64>> {
 
 /// The CPUs that share a core, for each core with several; each core is read once.
 fn siblings(fs: &HostFs, online: &CpuSet) -> Vec<CpuSet> {
-    let groups = sharing(online, |cpu| fs.cpu_list(&format!("{CPUS}/cpu{cpu}/topology/thread_siblings_list")));
+    let groups = sharing(online, |cpu| core_of(fs, cpu));
     groups.into_iter().filter(|core| core.len() > 1).collect()
 }
 
+/// The CPUs at this place, as seen from `cpu`; empty where the machine has none, or does not tell.
+pub fn cpus_at(fs: &HostFs, cpu: u32, place: CpuPlace) -> CpuSet {
+    let core = core_of(fs, cpu).unwrap_or_else(|| [cpu].into_iter().collect());
+    let found = match place {
+        CpuPlace::Sibling => Some(core.minus(&[cpu].into_iter().collect())),
+        CpuPlace::SameCache => last_level_cache_of(fs, cpu).map(|cache| cache.minus(&core)),
+        CpuPlace::OtherSocket => {
+            let socket = |name: &str| fs.cpu_list(&format!("{CPUS}/cpu{cpu}/topology/{name}"));
+            let online = fs.cpu_list(&format!("{CPUS}/online"));
+            // The second name is that of kernels before 5.3.
+            let socket = socket("package_cpus_list").or_else(|| socket("core_siblings_list"));
+            online.zip(socket).map(|(online, socket)| online.minus(&socket))
+        }
+    };
+    found.unwrap_or_default()
+}
+
+fn core_of(fs: &HostFs, cpu: u32) -> Option<CpuSet> {
+    fs.cpu_list(&format!("{CPUS}/cpu{cpu}/topology/thread_siblings_list"))
+}
+
+fn last_level_cache_of(fs: &HostFs, cpu: u32) -> Option<CpuSet> {
+    // Indices ascend with the level (Documentation/ABI/testing/sysfs-devices-system-cpu).
+    let last = fs.numbered(&format!("{CPUS}/cpu{cpu}/cache"), "index").into_iter().next_back()?;
+    fs.cpu_list(&format!("{CPUS}/cpu{cpu}/cache/index{last}/shared_cpu_list"))
+}
+
 fn last_level_caches(fs: &HostFs, online: &CpuSet) -> Vec<CpuSet> {
-    sharing(online, |cpu| {
-        // Indices ascend with the level (Documentation/ABI/testing/sysfs-devices-system-cpu).
-        let last = fs.numbered(&format!("{CPUS}/cpu{cpu}/cache"), "index").into_iter().next_back()?;
-        fs.cpu_list(&format!("{CPUS}/cpu{cpu}/cache/index{last}/shared_cpu_list"))
-    })
+    sharing(online, |cpu| last_level_cache_of(fs, cpu))
 }
 
 /// The groups of resctrl with the root group (Documentation/filesystems/resctrl.rst).
@@ -156,4 +179,27 @@ fn vulnerabilities(fs: &HostFs) -> BTreeMap<String, String> {
     let dir = "sys/devices/system/cpu/vulnerabilities";
     let named = fs.names(dir).into_iter().filter_map(|name| Some((fs.text(format!("{dir}/{name}"))?, name)));
     named.filter(|(state, _)| state != "Not affected").map(|(state, name)| (name, state)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::testing::Scratch;
+
+    #[test]
+    fn places_are_seen_from_a_cpu() {
+        let scratch = Scratch::make();
+        let fs = scratch.machine();
+        scratch.file(&format!("{CPUS}/online"), "0-7\n");
+        scratch.file(&format!("{CPUS}/cpu2/topology/thread_siblings_list"), "2,6\n");
+        scratch.file(&format!("{CPUS}/cpu2/topology/core_siblings_list"), "0,2,4,6\n");
+        scratch.file(&format!("{CPUS}/cpu2/cache/index0/shared_cpu_list"), "2,6\n");
+        scratch.file(&format!("{CPUS}/cpu2/cache/index3/shared_cpu_list"), "0,2,4,6\n");
+        for (place, there) in
+            [(CpuPlace::Sibling, "6"), (CpuPlace::SameCache, "0,4"), (CpuPlace::OtherSocket, "1,3,5,7")]
+        {
+            assert_eq!(cpus_at(&fs, 2, place).to_string(), there);
+            assert_eq!(cpus_at(&fs, 3, place), CpuSet::default(), "the machine does not tell");
+        }
+    }
 }

@@ -34,13 +34,51 @@ words! {
     }
 }
 
+words! {
+    /// A place relative to a CPU.
+    CpuPlace, "place of a CPU" {
+        /// The same core.
+        Sibling = "sibling",
+        /// Another core with the same last-level cache.
+        SameCache = "same-cache",
+        /// Another socket.
+        OtherSocket = "other-socket",
+    }
+}
+
+/// The CPU of a waker.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum WakerCpu {
+    /// This one.
+    Cpu(u32),
+    /// The first usable one there, from the CPU of the measured thread.
+    At(CpuPlace),
+}
+
+impl FromStr for WakerCpu {
+    type Err = UnknownWord;
+
+    fn from_str(text: &str) -> Result<Self, UnknownWord> {
+        text.parse().map(WakerCpu::Cpu).or_else(|_| text.parse().map(WakerCpu::At))
+    }
+}
+
+impl fmt::Display for WakerCpu {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            WakerCpu::Cpu(cpu) => write!(f, "{cpu}"),
+            WakerCpu::At(place) => write!(f, "{place}"),
+        }
+    }
+}
+
 /// A waker thread that wakes the measured one at each due time.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Handoff {
     /// The object.
     pub kind: HandoffKind,
     /// The CPU of the waker; `None`: that of the measured thread.
-    pub cpu: Option<u32>,
+    pub cpu: Option<WakerCpu>,
     /// The policy of the waker; `None`: that of the measured thread.
     pub policy: Option<Policy>,
 }
@@ -57,14 +95,14 @@ pub enum HandoffError {
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
     /// An option that hand-offs do not have, a wrong value, or an option given twice.
-    #[error("invalid option `{0}` for method handoff: expected cpu=N policy=POLICY, each once")]
+    #[error("invalid option `{0}` for method handoff: expected cpu=CPU policy=POLICY, each once")]
     Option(String),
 }
 
 impl FromStr for Handoff {
     type Err = HandoffError;
 
-    /// Reads `KIND[,cpu=N][,policy=POLICY]`.
+    /// Reads `KIND[,cpu=CPU][,policy=POLICY]`.
     fn from_str(text: &str) -> Result<Self, HandoffError> {
         let mut parts = text.split(',');
         let kind: HandoffKind = parts.next().unwrap_or_default().parse()?;
@@ -99,7 +137,7 @@ mod tests {
     #[test]
     fn hand_offs_print_as_they_are_typed() {
         for kind in HandoffKind::KNOWN {
-            for options in ["", ",cpu=3", ",policy=fifo:90", ",cpu=0,policy=other:nice=5"] {
+            for options in ["", ",cpu=3", ",cpu=same-cache", ",policy=fifo:90", ",cpu=0,policy=other:nice=5"] {
                 let text = format!("handoff:{kind}{options}");
                 assert_eq!(text.parse::<Method>().map(|method| method.to_string()), Ok(text));
             }
@@ -111,7 +149,7 @@ mod tests {
     #[test]
     fn a_wrong_hand_off_is_one_line() {
         let option = |given: &str| {
-            format!("invalid option `{given}` for method handoff: expected cpu=N policy=POLICY, each once")
+            format!("invalid option `{given}` for method handoff: expected cpu=CPU policy=POLICY, each once")
         };
         for given in ["cpu=", "cpu=-1", "cpu=a", "policy=fast", "other", "cpu", ""] {
             let error = format!("handoff:mq,{given}").parse::<Method>().unwrap_err();
