@@ -48,6 +48,7 @@ fn schemas() -> Schemas {
             ("store-query.schema.json", written::<punctual_report::Rows>()),
             ("again.schema.json", written::<punctual_report::AgainDocument>()),
             ("recorded.schema.json", written::<punctual_report::RecordedDocument>()),
+            ("verify.schema.json", written::<punctual_report::VerifyDocument<'static>>()),
             ("frontier.schema.json", written::<json::FrontierDocument<'static>>()),
         ]
         .map(|(name, schema)| (name, schema.to_value())),

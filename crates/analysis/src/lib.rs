@@ -12,6 +12,7 @@ pub mod explain;
 pub mod findings;
 pub mod history;
 mod machine;
+pub mod promises;
 pub mod recorded;
 mod row;
 mod run;

@@ -3,6 +3,7 @@
 pub(crate) mod explanation;
 pub(crate) mod imported;
 pub(crate) mod progress;
+pub(crate) mod promise;
 pub(crate) mod record;
 pub(crate) mod run;
 
@@ -15,6 +16,7 @@ pub use imported::{
     Beyond, ImportHeader, Imported, ImportedLoad, ImportedLoadError, ImportedThread, Source, StatedConditions,
 };
 pub use progress::{Bin, LoadProgress, Measured, Progress, Spike, ThreadProgress};
+pub use promise::{Claim, ClaimCases, ControlCases, Promise, PromiseVerdict};
 pub use record::{
     Achieved, AllBatches, AnswerParts, CallLimit, Censored, ChainRecord, ChainStage, ClockStep, CobaltRecord,
     CostRecord, CountedName, Ended, Episode, Episodes, FoundPeriod, GuestThread, HostSideRecord, InstrumentRecord,

@@ -31,7 +31,7 @@ pub use tap::tap;
 
 /// Result of one test, in the categories of CI systems.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Outcome {
+pub(crate) enum Outcome {
     Passed,
     Failed,
     /// Inconclusive: neither a pass nor a failure.
@@ -41,21 +41,24 @@ enum Outcome {
 }
 
 /// One line of a test report.
-#[derive(Debug)]
-struct Test<'a> {
+#[derive(Debug, Clone)]
+pub(crate) struct Test<'a> {
     /// Name of the cell; `run` for a requirement on the whole run.
-    of: &'a str,
+    pub(crate) of: &'a str,
     /// The limit in the syntax of `--require`; `measured` without a requirement.
-    limit: &'a str,
-    outcome: Outcome,
+    pub(crate) limit: &'a str,
+    pub(crate) outcome: Outcome,
     /// The result, in a sentence without its full stop.
-    why: String,
+    pub(crate) why: String,
     /// Measured time of the cell, s; 0 for the run as a whole.
-    seconds: f64,
+    pub(crate) seconds: f64,
 }
 
 /// A run as tests: one for each limit in each cell, or one skipped test for each cell without requirements.
 fn as_tests<'a>(page: &'a Page<'_>) -> Vec<Test<'a>> {
+    if let Some(given) = &page.given {
+        return given.clone();
+    }
     if *page.verdict == Verdict::NoneAsked {
         let test = |row: &'a Row<'_>| {
             let why = "nothing was required".to_owned();

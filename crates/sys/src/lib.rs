@@ -25,6 +25,7 @@ pub mod poll;
 #[cfg(target_arch = "x86_64")]
 pub mod port;
 pub mod process;
+pub mod pthread;
 pub mod registers;
 pub mod sched;
 pub mod serial;

@@ -4,6 +4,7 @@ use crate::check;
 use punctual_model::{CpuSet, DeadlineBudget, Nice, Policy, RtPriority, Span};
 use std::fmt;
 use std::io;
+use std::mem::MaybeUninit;
 
 /// `struct sched_attr` as of its first version, `SCHED_ATTR_SIZE_VER0` (sched_setattr(2)).
 #[repr(C)]
@@ -139,6 +140,23 @@ pub fn known_policy(tid: u32) -> Option<Policy> {
 pub fn yield_now() -> Result<(), i32> {
     // SAFETY: the call takes no arguments.
     crate::errno_of(unsafe { libc::sched_yield() }.into())
+}
+
+/// The time quantum of the calling thread, which has policy SCHED_RR, `sched_rr_get_interval(2)`.
+pub fn round_robin_interval() -> io::Result<Span> {
+    let mut interval = MaybeUninit::<libc::timespec>::zeroed();
+    // SAFETY: `interval` is memory for a timespec of the C library's function.
+    check(unsafe { libc::sched_rr_get_interval(0, interval.as_mut_ptr()) }.into())?;
+    // SAFETY: all zeroes is a valid timespec, and the kernel has filled it in.
+    let interval = unsafe { interval.assume_init() };
+    Ok(Span(crate::unsigned(interval.tv_sec) * 1_000_000_000 + crate::unsigned(interval.tv_nsec)))
+}
+
+/// The CPU that the calling thread runs on, `getcpu(2)`; `None` where the kernel has no such call.
+#[inline]
+pub fn current_cpu() -> Option<u32> {
+    // SAFETY: the call takes no arguments.
+    u32::try_from(unsafe { libc::sched_getcpu() }).ok()
 }
 
 /// A CPU mask with one bit for every CPU that Linux supports.

@@ -5,5 +5,6 @@ pub mod cost;
 pub mod instrument;
 pub mod link;
 pub mod load;
+pub mod promises;
 pub mod runtime;
 pub mod watched;

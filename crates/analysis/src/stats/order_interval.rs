@@ -3,7 +3,7 @@
 use crate::stats::special::{beta_i, normal_quantile, whole};
 
 /// The chance of at most `k` successes in `n` trials of probability `p`.
-fn binomial_cdf(k: u64, n: u64, p: f64) -> f64 {
+pub(crate) fn binomial_cdf(k: u64, n: u64, p: f64) -> f64 {
     if k >= n { 1.0 } else { beta_i((n - k) as f64, (k + 1) as f64, 1.0 - p) }
 }
 

@@ -20,6 +20,7 @@ mod store;
 mod study;
 mod topics;
 mod tune;
+mod verify;
 mod watch;
 
 pub(super) use capture::CaptureArguments;
@@ -52,6 +53,7 @@ pub(super) use store::{
 pub(super) use study::{StudyArguments, StudyCommand, StudyFormat, StudyRunArguments, StudyShowArguments};
 pub(super) use topics::LISTS;
 pub(super) use tune::TuneArguments;
+pub(super) use verify::{VerifyArguments, VerifyFormat};
 pub(super) use watch::WatchArguments;
 
 use clap::{Args, FromArgMatches, Parser, Subcommand, ValueEnum};
@@ -130,6 +132,8 @@ pub(super) enum Command {
     History(HistoryArguments),
     /// Check this machine for causes of latency, without changing it
     Doctor(DoctorArguments),
+    /// Test what man pages promise of scheduling: inheritance, preemption, timers ... (root)
+    Verify(VerifyArguments),
     /// Run a load alone and show its rate; --list describes all loads
     Load(LoadCommandArguments),
     /// Manage the kernels of the lab and check its virtual time

@@ -34,6 +34,7 @@ mod show;
 mod store;
 mod study;
 mod tune;
+mod verify;
 mod watch;
 
 pub(super) use drop_in::by_name;
@@ -64,6 +65,7 @@ pub(super) fn execute(command: Command) -> Outcome {
         Command::Store(arguments) => store::command(&arguments.command),
         Command::History(arguments) => history::history(&arguments),
         Command::Doctor(arguments) => doctor::doctor(&arguments),
+        Command::Verify(arguments) => verify::verify(&arguments),
         Command::Load(arguments) => load::load(&arguments),
         Command::Lab(arguments) => lab::lab(arguments.command),
         Command::Report(arguments) => show::report(&arguments),

@@ -7,7 +7,7 @@
 use super::page::Page;
 use super::{Outcome, as_tests};
 use punctual_analysis::{Origin, Row};
-use punctual_model::Kernel;
+use punctual_model::{Host, Kernel};
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 
@@ -17,7 +17,10 @@ const ORIGIN: &str = "punctual";
 /// The numbers of each cell, then the verdict on each limit.
 pub fn kcidb(page: &Page<'_>) -> String {
     let mut report = Report::of(page);
-    let builds: Vec<String> = page.rows.iter().map(|row| report.build(row)).collect();
+    let mut builds: Vec<String> = page.rows.iter().map(|row| report.build(lab_kernel(row), row.host)).collect();
+    if page.given.is_some() {
+        builds.push(report.build(None, page.host));
+    }
     for (row, build) in page.rows.iter().zip(&builds) {
         for (name, value_ns) in super::latencies(row) {
             let Some(value_ns) = value_ns else { continue };
@@ -35,9 +38,8 @@ pub fn kcidb(page: &Page<'_>) -> String {
             Outcome::Inconclusive => "ERROR",
             Outcome::NotAsked => continue,
         };
-        let of =
-            page.rows.iter().position(|row| row.name == test.of).or(if page.rows.is_empty() { None } else { Some(0) });
-        let Some(build) = of.map(|index| &builds[index]) else { continue };
+        let of = page.rows.iter().position(|row| row.name == test.of).unwrap_or(0);
+        let Some(build) = builds.get(of) else { continue };
         report.test(test.of, test.limit, build, status, [("log_excerpt", json!(plain(&test.why)))]);
     }
     report.into_text()
@@ -62,16 +64,12 @@ impl<'a> Report<'a> {
         Report { page, run, checkouts, builds, tests: Vec::new(), paths: HashSet::new() }
     }
 
-    /// Adds the kernel of a cell, if it is new; returns the identifier of its build.
-    fn build(&mut self, row: &Row<'_>) -> String {
-        let lab = match row.origin {
-            Origin::Own(summary, _) if summary.cell.kernel != Kernel::Running => Some(summary.cell.kernel.to_string()),
-            _ => None,
-        };
-        let release = lab.as_deref().or(row.host.kernel_release.as_deref()).unwrap_or("unknown");
+    /// Adds the kernel of the lab or of a machine, if it is new; returns the identifier of its build.
+    fn build(&mut self, lab: Option<String>, host: &Host) -> String {
+        let release = lab.as_deref().or(host.kernel_release.as_deref()).unwrap_or("unknown");
         let release = plain(release);
         // The architecture of a guest is part of the kernel's name.
-        let architecture = row.host.architecture.as_deref().filter(|_| lab.is_none()).unwrap_or_default();
+        let architecture = host.architecture.as_deref().filter(|_| lab.is_none()).unwrap_or_default();
         let architecture: String =
             architecture.chars().filter(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || *c == '_').collect();
         let checkout = format!("{ORIGIN}:kernel:{release}");
@@ -134,6 +132,14 @@ impl<'a> Report<'a> {
             "tests": self.tests,
         });
         format!("{document:#}\n")
+    }
+}
+
+/// The kernel of a cell in the lab.
+fn lab_kernel(row: &Row<'_>) -> Option<String> {
+    match row.origin {
+        Origin::Own(summary, _) if summary.cell.kernel != Kernel::Running => Some(summary.cell.kernel.to_string()),
+        _ => None,
     }
 }
 

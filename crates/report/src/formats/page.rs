@@ -1,6 +1,7 @@
 //! Content of every format, for own runs and imported measurements; unknown facts are `None`.
 
 use super::super::table::Table;
+use super::Test;
 use crate::sections::{Section, findings, imported, latencies, machine, noise, threads, tracers, watched};
 use crate::{ImportedSet, OwnRun, Results};
 use punctual_analysis::{Answer, Case, Row, Verdict};
@@ -16,6 +17,8 @@ pub struct Page<'a> {
     pub(super) rows: Vec<Row<'a>>,
     pub(super) verdict: &'a Verdict,
     pub(super) cases: &'a [Case],
+    /// Tests that are no limits of cells, which stand for all others.
+    pub(super) given: Option<Vec<Test<'a>>>,
     /// The answer in one sentence.
     pub(super) answer: Answer,
     /// The table of the text formats.
@@ -59,6 +62,7 @@ impl<'a> Page<'a> {
             rows: rows.into_iter().filter(Row::has_latencies).collect(),
             verdict: &summary.verdict,
             cases: &summary.cases,
+            given: None,
             answer: summary.answer(),
             legend: format!("In {}; [95 %]: interval; when: into the run.", crate::unit(summary)),
             threads: threads::of(summary).or_else(|| watched::of(summary)).or_else(|| noise::of(summary)),
@@ -84,12 +88,34 @@ impl<'a> Page<'a> {
             rows,
             verdict: &summary.verdict,
             cases: &summary.cases,
+            given: None,
             answer: summary.answer(),
             legend: "In microseconds where no unit stands; - is not known.".to_owned(),
             threads: None,
             traced: None,
             sentences: imported::sentences(summary),
             about: format!("{}; {}", header.tool, imported::machines(summary).join("; ")),
+        }
+    }
+
+    /// The page of tests without cells.
+    pub(crate) fn of_tests(title: &'a str, host: &'a Host, answer: Answer, given: Vec<Test<'a>>) -> Page<'a> {
+        Page {
+            title,
+            tool: punctual_model::TOOL,
+            started_unix_ms: None,
+            host,
+            rows: Vec::new(),
+            verdict: &Verdict::NoneAsked,
+            cases: &[],
+            given: Some(given),
+            answer,
+            table: latencies::table(&[]),
+            legend: String::new(),
+            threads: None,
+            traced: None,
+            sentences: Vec::new(),
+            about: String::new(),
         }
     }
 }

@@ -56,6 +56,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("store query", &["punctual store query 'SELECT hostname, model FROM machine'"]),
     ("store history", &["punctual store history", "punctual store history --cell fifo:80 --format html"]),
     ("doctor", &["punctual doctor"]),
+    ("verify", &["punctual verify", "punctual verify wake-order timers --format tap"]),
     ("load", &["punctual load messaging+disk --for 10s", "punctual load --list"]),
     ("lab", &["punctual lab fetch debian:6.1-rt"]),
     ("lab list", &["punctual lab list"]),
@@ -78,7 +79,10 @@ const EXAMPLES: &[(&str, &[&str])] = &[
 /// Groups of commands. The first one answers questions; `punctual -h` shows no other.
 const GROUPS: &[(&str, &[&str])] = &[
     ("Questions", &["run", "measure", "doctor", "watch", "explain", "compare", "check", "tune", "study", "show"]),
-    ("More measurements", &["frontier", "monitor", "capture", "load", "plan", "respond", "cyclictest", "oslat"]),
+    (
+        "More measurements",
+        &["frontier", "monitor", "capture", "verify", "load", "plan", "respond", "cyclictest", "oslat"],
+    ),
     ("Results", &["report", "list", "store", "import", "merge"]),
     ("Machines", &["lab", "export", "recover"]),
     ("This program", &["help", "man", "completion"]),
