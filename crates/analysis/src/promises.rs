@@ -72,15 +72,14 @@ impl JudgedPromise {
         alike.filter_map(|claim| claim.chance_wrong).reduce(f64::max)
     }
 
-    /// The promise and those of its claims that decide the verdict, unless all do, with the reason.
-    fn named(&self) -> String {
-        let (name, deciding) = (self.promise.name(), self.claims.iter().filter(|claim| claim.verdict == self.verdict));
-        let claims = deciding.clone().map(|claim| claim.cases.claim.name()).collect::<Vec<_>>().join(", ");
-        let named = if deciding.clone().count() == self.claims.len() { name.to_owned() } else { format!("{name}, {claims}") };
-        match deciding.clone().find_map(|claim| claim.why.as_deref()) {
-            Some(why) => format!("{named} ({why})"),
-            None => named,
-        }
+    /// The promise and those of its claims that decide the verdict, unless all do; and the reason, without its remedy.
+    fn named(&self) -> (String, &str) {
+        let deciding = || self.claims.iter().filter(|claim| claim.verdict == self.verdict);
+        let claims = deciding().map(|claim| claim.cases.claim.name()).collect::<Vec<_>>().join(", ");
+        let name = self.promise.name();
+        let named = if deciding().count() == self.claims.len() { name.to_owned() } else { format!("{name}, {claims}") };
+        let why = deciding().find_map(|claim| claim.why.as_deref()).unwrap_or_default();
+        (named, why.split(": ").next().unwrap_or_default())
     }
 }
 
@@ -132,7 +131,8 @@ fn seen(cases: &ClaimCases, claimed: &Claimed) -> Option<String> {
     if let (Some(quantity), Some([least, most])) = (claimed.quantity, cases.seen_ns) {
         let (least, most) = (duration(least as f64), duration(most as f64));
         let range = if least == most { least } else { format!("{least} to {most}") };
-        let asked = cases.asked_ns.map(|ns| format!(" ({} {})", claimed.limit, duration(ns as f64))).unwrap_or_default();
+        let asked =
+            cases.asked_ns.map(|ns| format!(" ({} {})", claimed.limit, duration(ns as f64))).unwrap_or_default();
         parts.push(format!("{quantity} {range}{asked}"));
     }
     Some(parts.join("; "))
@@ -152,24 +152,24 @@ pub fn answer(promises: &[JudgedPromise]) -> Answer {
         (PromiseVerdict::Broken, "is broken", "are broken"),
         (PromiseVerdict::CannotTell, "cannot be told", "cannot be told"),
     ] {
-        let named: Vec<_> = of(verdict).map(JudgedPromise::named).collect();
-        if !named.is_empty() {
-            answer += &format!("; {} {}: {}", named.len(), if named.len() == 1 { is } else { are }, shortened(&named));
+        let mut by_reason: Vec<(Vec<String>, &str)> = Vec::new();
+        for (name, why) in of(verdict).map(JudgedPromise::named) {
+            match by_reason.iter_mut().find(|(_, known)| *known == why) {
+                Some((names, _)) => names.push(name),
+                None => by_reason.push((vec![name], why)),
+            }
+        }
+        let n = of(verdict).count();
+        let named = by_reason.iter().map(|(names, why)| {
+            let names = names.join(", ");
+            if why.is_empty() { names } else { format!("{names} ({why})") }
+        });
+        if n > 0 {
+            let named = named.collect::<Vec<_>>().join(", ");
+            answer += &format!("; {n} {}: {named}", if n == 1 { is } else { are });
         }
     }
     Answer::new(answer)
-}
-
-/// Names joined; a reason that all of them share is given once.
-fn shortened(named: &[String]) -> String {
-    let parts: Vec<_> = named.iter().map(|name| name.split_once(" (").unwrap_or((name, ""))).collect();
-    match parts[..] {
-        [(_, first), (_, second), ..] if !first.is_empty() && first == second && parts.iter().all(|(_, why)| *why == first) => {
-            let names: Vec<_> = parts.iter().map(|(name, _)| *name).collect();
-            format!("{} ({first}", names.join(", "))
-        }
-        _ => named.join(", "),
-    }
 }
 
 /// The exit status of the program: 0 all are kept, 2 one is broken, 3 one cannot be told.

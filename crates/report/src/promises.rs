@@ -20,6 +20,8 @@ const CLAIM: usize = 18;
 pub struct Verification<'a> {
     /// The machine.
     pub host: &'a Host,
+    /// Start, ms since 1970.
+    pub started_unix_ms: u64,
     /// CPUs of the experiments.
     pub cpus: Vec<u32>,
     /// Time of all experiments, s.
@@ -37,6 +39,8 @@ pub struct VerifyDocument<'a> {
     answer: Answer,
     /// Name and version of this program.
     tool: &'a str,
+    /// Start, ms since 1970.
+    started_unix_ms: u64,
     /// CPUs of the experiments.
     cpus: &'a [u32],
     /// Time of all experiments, s.
@@ -56,10 +60,22 @@ impl Verification<'_> {
             lines.facts(out, &facts)?;
             let cpus = self.cpus.iter().map(u32::to_string).collect::<Vec<_>>().join(" and ");
             writeln!(out, "CPU {cpus}, {:.1} s", self.seconds)?;
+            let mut last = &None;
             for promise in &self.promises {
-                let chance = promise.chance_wrong().map(|chance| format!("; chance of a wrong answer {}", percent(chance)));
-                writeln!(out, "\n{:<PROMISE$}{}{}", promise.promise.name(), promise.verdict, chance.unwrap_or_default())?;
-                promise.claims.iter().try_for_each(|claim| listed(out, claim, &lines, style.all_findings))?;
+                let chance =
+                    promise.chance_wrong().map(|chance| format!("; chance of a wrong answer {}", percent(chance)));
+                writeln!(
+                    out,
+                    "\n{:<PROMISE$}{}{}",
+                    promise.promise.name(),
+                    promise.verdict,
+                    chance.unwrap_or_default()
+                )?;
+                for claim in &promise.claims {
+                    // A reason that claims share is given once.
+                    let is_known = claim.why.is_some() && std::mem::replace(&mut last, &claim.why) == &claim.why;
+                    listed(out, claim, &lines, (style.all_findings, is_known))?;
+                }
             }
             if !style.all_findings {
                 writeln!(out)?;
@@ -75,6 +91,7 @@ impl Verification<'_> {
             format: 1,
             answer: answer(&self.promises),
             tool: punctual_model::TOOL,
+            started_unix_ms: self.started_unix_ms,
             cpus: &self.cpus,
             seconds: self.seconds,
             promises: &self.promises,
@@ -88,15 +105,22 @@ impl Verification<'_> {
             let name = promise.promise.name();
             promise.claims.iter().map(move |claim| test(name, claim))
         }
-        Page::of_tests("verify", self.host, answer(&self.promises), self.promises.iter().flat_map(of).collect())
+        let tests = self.promises.iter().flat_map(of).collect();
+        Page::of_tests("verify", self.host, self.started_unix_ms, answer(&self.promises), tests)
     }
 }
 
 /// Writes a claim.
-fn listed(out: &mut dyn io::Write, claim: &JudgedClaim, lines: &Lines, all: bool) -> io::Result<()> {
+fn listed(
+    out: &mut dyn io::Write,
+    claim: &JudgedClaim,
+    lines: &Lines,
+    (all, is_known): (bool, bool),
+) -> io::Result<()> {
     let label = format!("  {:<CLAIM$}  ", claim.cases.claim.name());
     let indent = " ".repeat(CLAIM + 4);
-    let texts = [claim.seen.clone(), claim.why.as_ref().map(|why| format!("cannot tell: {why}"))];
+    let why = |why: &String| if is_known { "cannot tell either".to_owned() } else { format!("cannot tell: {why}") };
+    let texts = [claim.seen.clone(), claim.why.as_ref().map(why)];
     let text = texts.into_iter().flatten().collect::<Vec<_>>().join("; ");
     let mark = if claim.verdict == PromiseVerdict::Broken { "BROKEN: " } else { "" };
     lines.hanging(out, &label, &format!("{mark}{text}"))?;
@@ -136,5 +160,79 @@ fn percent(chance: f64) -> String {
         _ if percent < 0.01 => format!("{percent:.4} %"),
         _ if percent < 9.5 => format!("{percent:.2} %"),
         _ => format!("{percent:.0} %"),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use expect_test::expect;
+    use punctual_model::{Claim, ClaimCases, Promise};
+
+    /// A promise that is kept, one that is broken, and one that cannot be told.
+    fn verification(host: &Host) -> Verification<'_> {
+        let cases = |claim, broken| ClaimCases { cases: 50, broken, ..ClaimCases::new(claim) };
+        let promises = vec![
+            JudgedPromise::new(
+                Promise::RobustMutex,
+                vec![cases(Claim::ThreadEnded, 0), cases(Claim::ProcessKilled, 0)],
+            ),
+            JudgedPromise::new(Promise::WakeOrder, vec![cases(Claim::Semaphore, 0), cases(Claim::Signal, 49)]),
+            JudgedPromise::new(
+                Promise::Affinity,
+                Promise::Affinity.claims().iter().map(|claim| ClaimCases::unknown(*claim, "needs two CPUs")).collect(),
+            ),
+        ];
+        Verification { host, started_unix_ms: 0, cpus: vec![1, 0], seconds: 4.75, promises }
+    }
+
+    #[test]
+    fn the_text_has_what_was_asked_of_what_is_broken() {
+        let (mut text, host) = (Vec::new(), Host::default());
+        let style = Style { width: 80, colour: false, unicode: false, all_findings: false, spikes: 0, columns: None };
+        verification(&host).text(&mut text, style).unwrap();
+        expect![[r#"
+            1 of 3 promises are kept; 1 is broken: wake-order, signal; 1 cannot be told:
+              affinity (needs two CPUs)
+            punctual 0.1.0  |  no hypervisor seen
+            CPU 1 and 0, 4.8 s
+
+            robust-mutex           kept; chance of a wrong answer 0.52 %
+              thread ended        otherwise: 0 of 50
+              process killed      otherwise: 0 of 50
+
+            wake-order             broken; chance of a wrong answer < 0.0001 %
+              semaphore           out of order: 0 of 50
+              signal              BROKEN: out of order: 49 of 50
+                                  asked   pthread_cond_signal wakes waiters by priority, if
+                                          all wait before the first signal
+                                  source  pthread_cond_signal(3p)
+
+            affinity               cannot tell
+              move                cannot tell: needs two CPUs
+              stay                cannot tell either
+
+            --all shows what was asked and the documents that promise it.
+        "#]]
+        .assert_eq(&String::from_utf8(text).unwrap());
+    }
+
+    #[test]
+    fn every_claim_is_a_test_of_other_formats() {
+        let host = Host::default();
+        let verification = verification(&host);
+        let page = verification.page();
+        let junit = crate::junit(&page);
+        assert!(junit.contains("tests=\"6\" failures=\"1\" errors=\"2\" skipped=\"0\" time=\"0.000\""), "{junit}");
+        assert!(junit.contains("classname=\"punctual.wake-order\" name=\"signal\""), "{junit}");
+        let tap = crate::tap(&page);
+        assert!(tap.starts_with("TAP version 13\n1..6\nok 1 - robust-mutex thread ended\n"), "{tap}");
+        assert_eq!(tap.matches("\nnot ok ").count(), 3);
+        let lava = crate::lava(&page);
+        assert!(lava.contains("TEST_CASE_ID=wake-order-signal RESULT=fail>\n"), "{lava}");
+        assert_eq!(lava.matches("RESULT=unknown").count(), 2);
+        let kcidb = crate::kcidb(&page);
+        let words = ["PASS", "FAIL", "ERROR"].map(|word| kcidb.matches(&format!("\"status\": \"{word}\"")).count());
+        assert_eq!(words, [3, 1, 2], "{kcidb}");
     }
 }

@@ -5,13 +5,16 @@
 
 mod across;
 mod budgets;
+mod grounds;
 mod inheritance;
 mod order;
 mod plain;
 mod same_cpu;
 mod stage;
 
-use punctual_model::{Claim, ClaimCases, Policy, Promise, RtPriority};
+use grounds::{CPU_SECONDS, SECONDS, reason};
+pub use grounds::{Grounds, unknown};
+use punctual_model::{Claim, ClaimCases, Promise};
 use punctual_sys::waited::Waited;
 use punctual_sys::{pipe, process, usage};
 use std::io::{self, Read, Write};
@@ -20,31 +23,9 @@ use std::time::Duration;
 
 /// Longest time of one promise; the longest takes 3 s.
 const AT_MOST: Duration = Duration::from_secs(8);
-/// CPU time and time after which the kernel ends the process itself, s.
-const CPU_SECONDS: u32 = 8;
-const SECONDS: u32 = 30;
-
-/// What the experiments need to know about the machine.
-#[derive(Debug, Clone)]
-pub struct Grounds {
-    /// CPU of the experiments.
-    pub cpu: u32,
-    /// Another one; `None` on a machine with one CPU.
-    pub other: Option<u32>,
-    /// Share of all CPUs that deadline threads may have; `None` without a limit.
-    pub realtime_share: Option<f64>,
-    /// Whether the fair server is known to give time to normal threads; `None` if that cannot be read.
-    pub fair_server: Option<bool>,
-}
-
 /// What was seen of each claim of `promise`. Call it while this process has one thread.
 pub fn observe(promise: Promise, grounds: &Grounds) -> Vec<ClaimCases> {
     watched(promise, grounds).unwrap_or_else(|reason| unknown(promise, &reason))
-}
-
-/// Every claim of a promise with the reason that it cannot be tested.
-pub fn unknown(promise: Promise, reason: &str) -> Vec<ClaimCases> {
-    promise.claims().iter().map(|claim| ClaimCases::unknown(*claim, reason)).collect()
 }
 
 /// Runs the experiments in a child process, which is killed after [`AT_MOST`].
@@ -74,17 +55,6 @@ fn watched(promise: Promise, grounds: &Grounds) -> Result<Vec<ClaimCases>, Strin
     }
     read.and(ended.map(drop)).map_err(|err| format!("its process is lost: {err}"))?;
     serde_json::from_slice(&text).map_err(|_| "its process was killed".to_owned())
-}
-
-/// The reason of a failed experiment, with a remedy for missing privileges.
-fn reason(err: &io::Error) -> String {
-    match err.raw_os_error() {
-        Some(libc::EPERM) => {
-            format!("needs real-time priority: {}", punctual_host::how_to_allow(Policy::Fifo(RtPriority::DEFAULT)))
-        }
-        Some(libc::ENOTSUP | libc::ENOSYS) => format!("this kernel lacks it: {err}"),
-        _ => format!("the experiment failed: {err}"),
-    }
 }
 
 fn carry_out(promise: Promise, grounds: &Grounds) -> io::Result<Vec<ClaimCases>> {

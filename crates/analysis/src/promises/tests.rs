@@ -1,3 +1,5 @@
+//! Verdicts on counts of cases: the boundaries of kept, broken and cannot tell.
+
 use super::*;
 use punctual_model::{Claim, ControlCases};
 
@@ -39,8 +41,8 @@ fn a_promise_is_broken_only_beyond_disturbance_and_kept_only_with_enough_cases()
         (Claim::Push, 40, 12, None, CannotTell),
         (Claim::Push, 40, 40, None, Broken),
         (Claim::Push, 6, 0, None, CannotTell),
-        (Claim::Turn, 2, 0, None, Kept),
-        (Claim::Turn, 1, 0, None, CannotTell),
+        (Claim::Turn, 3, 0, None, Kept),
+        (Claim::Turn, 2, 0, None, CannotTell),
         (Claim::Turn, 6, 4, None, Broken),
         (Claim::Starvation, 2, 0, None, Kept),
         (Claim::Starvation, 2, 1, None, CannotTell),
@@ -67,16 +69,16 @@ fn the_answer_counts_promises_and_names_what_decides() {
     };
     let (order, preemption, robust) = (Promise::WakeOrder, Promise::Preemption, Promise::RobustMutex);
     for (promises, text, status) in [
-        (vec![of(robust, &[], None)], "the promise is kept: robust mutex", 0),
+        (vec![of(robust, &[], None)], "the promise is kept: robust-mutex", 0),
         (vec![of(order, &[], None), of(robust, &[], None)], "all 2 promises are kept", 0),
         (
             vec![of(order, &[Claim::Signal], None), of(preemption, &[], Some("needs two CPUs")), of(robust, &[], None)],
-            "1 of 3 promises are kept; 1 is broken: wake order, signal; 1 cannot be told: preemption (needs two CPUs)",
+            "1 of 3 promises are kept; 1 is broken: wake-order, signal; 1 cannot be told: preemption (needs two CPUs)",
             2,
         ),
         (
             vec![of(order, &[], Some("needs root")), of(preemption, &[], Some("needs root"))],
-            "0 of 2 promises are kept; 2 cannot be told: wake order, preemption (needs root)",
+            "0 of 2 promises are kept; 2 cannot be told: wake-order, preemption (needs root)",
             3,
         ),
     ] {
@@ -87,7 +89,11 @@ fn the_answer_counts_promises_and_names_what_decides() {
 
 #[test]
 fn numbers_stand_beside_what_was_asked() {
-    let turns = ClaimCases { asked_ns: Some(100_000_000), seen_ns: Some([99_000_000, 101_000_000]), ..cases(Claim::Turn, 6, 0) };
+    let turns = ClaimCases {
+        asked_ns: Some(100_000_000),
+        seen_ns: Some([99_000_000, 101_000_000]),
+        ..cases(Claim::Turn, 6, 0)
+    };
     assert_eq!(
         JudgedClaim::new(turns).seen.as_deref(),
         Some("shorter than half or longer than twice: 0 of 6; turns 99 ms to 101 ms (quantum 100 ms)")

@@ -7,15 +7,15 @@ words! {
     /// A promise about scheduling.
     json Promise, "promise" {
         /// A holder of a mutex inherits the priority of its waiters.
-        PriorityInheritance = "priority inheritance",
+        PriorityInheritance = "priority-inheritance",
         /// The same when the waiter returns from a condition variable.
-        ConditionInheritance = "condition inheritance",
+        ConditionInheritance = "condition-inheritance",
         /// The waiter of the highest priority is woken first.
-        WakeOrder = "wake order",
+        WakeOrder = "wake-order",
         /// A thread that becomes ready preempts one of lower priority.
         Preemption = "preemption",
         /// Threads of one priority take turns.
-        RoundRobin = "round robin",
+        RoundRobin = "round-robin",
         /// Deadline threads are admitted, and limited to their runtime.
         Deadline = "deadline",
         /// Normal threads run in spite of a real-time thread that never sleeps.
@@ -25,9 +25,9 @@ words! {
         /// Timers expire in order and never early.
         Timers = "timers",
         /// A mutex tells that its owner has ended.
-        RobustMutex = "robust mutex",
+        RobustMutex = "robust-mutex",
         /// Locked memory causes no page faults.
-        LockedMemory = "locked memory",
+        LockedMemory = "locked-memory",
     }
 }
 

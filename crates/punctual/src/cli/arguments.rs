@@ -132,7 +132,7 @@ pub(super) enum Command {
     History(HistoryArguments),
     /// Check this machine for causes of latency, without changing it
     Doctor(DoctorArguments),
-    /// Test what man pages promise of scheduling: inheritance, preemption, timers ... (root)
+    /// Test what man pages promise about scheduling (root)
     Verify(VerifyArguments),
     /// Run a load alone and show its rate; --list describes all loads
     Load(LoadCommandArguments),

@@ -88,6 +88,7 @@ mod real {
     pub(crate) mod stalls;
     pub(crate) mod study;
     pub(crate) mod tune;
+    pub(crate) mod verify;
     pub(crate) mod watch;
     pub(crate) mod watch_account;
     pub(crate) mod watch_hangs;

@@ -11,7 +11,8 @@ pub fn junit(page: &Page<'_>) -> String {
     let tests = as_tests(page);
     let count = |outcome| tests.iter().filter(|test| test.outcome == outcome).count();
     let (failures, errors, skipped) = (count(Outcome::Failed), count(Outcome::Inconclusive), count(Outcome::NotAsked));
-    let seconds: f64 = page.rows.iter().map(super::seconds).sum();
+    // The sum of nothing is -0.
+    let seconds = 0.0 + page.rows.iter().map(super::seconds).sum::<f64>();
     let name = escaped(page.title);
     let counts = format!("tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\"", tests.len());
     let host = page.host.hostname.as_deref().map(|host| format!(" hostname=\"{}\"", escaped(host)));

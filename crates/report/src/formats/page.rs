@@ -99,11 +99,17 @@ impl<'a> Page<'a> {
     }
 
     /// The page of tests without cells.
-    pub(crate) fn of_tests(title: &'a str, host: &'a Host, answer: Answer, given: Vec<Test<'a>>) -> Page<'a> {
+    pub(crate) fn of_tests(
+        title: &'a str,
+        host: &'a Host,
+        started_unix_ms: u64,
+        answer: Answer,
+        given: Vec<Test<'a>>,
+    ) -> Page<'a> {
         Page {
             title,
             tool: punctual_model::TOOL,
-            started_unix_ms: None,
+            started_unix_ms: Some(started_unix_ms),
             host,
             rows: Vec::new(),
             verdict: &Verdict::NoneAsked,

@@ -2,7 +2,7 @@
 //!
 //! The work is counted in rounds of a loop, so that time in which the CPU was taken from it does not count.
 
-use super::Grounds;
+use super::grounds::Grounds;
 use super::stage::{Actor, cues, fifo, move_to, perform, since};
 use punctual_model::{Claim, ClaimCases, CpuSet};
 use punctual_sys::futex::Futex;
@@ -78,7 +78,8 @@ impl Race {
 
     /// The waker, which keeps its CPU.
     fn wake(&self, claim: Claim, limit: u64, go: &Futex) -> Result<(), i32> {
-        let is_ready = || if claim == Claim::Pull { self.is_taken.load(Acquire) } else { self.rounds.load(Acquire) > 0 };
+        let is_ready =
+            || if claim == Claim::Pull { self.is_taken.load(Acquire) } else { self.rounds.load(Acquire) > 0 };
         if !Race::until(is_ready) {
             self.is_void.store(true, Release);
         }
@@ -150,7 +151,9 @@ fn run(race: &Race, claim: Claim, (cpu, other): (u32, u32), limit: u64) -> io::R
     let woken = || {
         let everywhere = [cpu, other].into_iter().filter(|at| claim != Claim::OtherCpu || *at == other);
         // It last ran on the other CPU.
-        move_to(other).and_then(|()| sched::set_affinity(0, &everywhere.collect::<CpuSet>())).map_err(punctual_sys::errno)?;
+        move_to(other)
+            .and_then(|()| sched::set_affinity(0, &everywhere.collect::<CpuSet>()))
+            .map_err(punctual_sys::errno)?;
         home.post()?;
         go.take()?;
         race.ran_at.store(race.rounds.load(Acquire), Release);

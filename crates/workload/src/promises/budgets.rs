@@ -1,8 +1,8 @@
 //! Limits of CPU time: turns of SCHED_RR, budgets of SCHED_DEADLINE, time for normal threads beside SCHED_FIFO.
 
+use super::grounds::{Grounds, reason};
 use super::stage::{Actor, cues, fifo, perform, since};
-use super::{Grounds, reason};
-use punctual_model::{Claim, ClaimCases, DeadlineBudget, Policy, RtPriority, Span};
+use punctual_model::{Claim, ClaimCases, DeadlineBudget, MonoTime, Policy, RtPriority, Span};
 use punctual_sys::futex::Futex;
 use punctual_sys::usage::thread_cpu_time;
 use punctual_sys::{clock, sched, thread};
@@ -21,75 +21,89 @@ const TURNS_NS: u64 = 850 * MS;
 /// Rounds of a loop between two readings of the clock.
 const STEP: u64 = 64;
 
-/// A turn of a thread: from its first to its last look at the clock, and the rounds of its loop.
+/// A turn of a thread: from its first to its last look at the clock, `None` for one that is not complete; and the
+/// rounds of its loop.
 struct Turn {
-    wall_ns: u64,
+    wall_ns: Option<u64>,
     rounds: u64,
+}
+
+/// What two threads that take turns share.
+struct Turns {
+    begun: MonoTime,
+    /// Rounds of each.
+    rounds: [AtomicU64; 2],
+    /// Least time of [`STEP`] rounds, ns.
+    step_ns: AtomicU64,
+    is_over: AtomicBool,
+    all: Mutex<Vec<Turn>>,
+}
+
+impl Turns {
+    /// Adds a turn; the last one ends the test.
+    fn push(&self, turn: Turn) {
+        if let Ok(mut all) = self.all.lock() {
+            all.push(turn);
+            self.is_over.fetch_or(all.len() >= TURNS, AcqRel);
+        }
+    }
+
+    /// The loop of a thread.
+    fn take(&self, me: usize) {
+        let others = || self.rounds[1 - me].load(Acquire);
+        let (mut before, mut from, mut first, mut n) = (others(), clock::monotonic(), 0, 0);
+        let mut last = from;
+        while !self.is_over.load(Acquire) && since(self.begun) < TURNS_NS {
+            for _ in 0..STEP {
+                self.rounds[me].fetch_add(1, AcqRel);
+            }
+            let (now, seen) = (clock::monotonic(), others());
+            if seen == before {
+                self.step_ns.fetch_min(now.0.saturating_sub(last.0), AcqRel);
+            } else {
+                // The other one has run since the last look.
+                self.push(Turn { wall_ns: Some(last.0.saturating_sub(from.0)), rounds: n - first });
+                (before, first, from) = (seen, n, now);
+            }
+            (last, n) = (now, n + STEP);
+        }
+        if !self.is_over.swap(true, AcqRel) {
+            self.push(Turn { wall_ns: None, rounds: n - first });
+        }
+    }
 }
 
 /// Turns of two threads of one priority. One is too short if it lasts less than half of the quantum, also with what was
 /// taken from the CPU, and too long if it does the work of two.
 pub(super) fn round_robin(policy: fn(RtPriority) -> Policy) -> io::Result<Vec<ClaimCases>> {
     const PRIORITY: u32 = 15;
-    let policy = policy(RtPriority::new(PRIORITY).unwrap_or(RtPriority::DEFAULT));
-    let (cues, rounds) = (cues(2), [const { AtomicU64::new(0) }; 2]);
-    let (is_over, turns, quantum) = (AtomicBool::new(false), Mutex::new(Vec::new()), AtomicU64::new(0));
-    let step_ns = AtomicU64::new(u64::MAX);
-    let begun = clock::monotonic();
-    let take_turns = |me: usize| {
-        let (mut others, mut first, mut from) = (rounds[1 - me].load(Acquire), 0, clock::monotonic());
-        let (mut last, mut n) = (from, 0);
-        let push = |turn: Turn| turns.lock().map_or(0, |mut all| {
-            all.push(turn);
-            all.len()
-        });
-        while !is_over.load(Acquire) && since(begun) < TURNS_NS {
-            n += STEP;
-            for _ in 0..STEP {
-                rounds[me].fetch_add(1, AcqRel);
-            }
-            let (now, seen) = (clock::monotonic(), rounds[1 - me].load(Acquire));
-            if seen == others {
-                step_ns.fetch_min(now.0.saturating_sub(last.0), AcqRel);
-            } else {
-                // The other one has run since the last look.
-                let turn = Turn { wall_ns: last.0.saturating_sub(from.0), rounds: n - STEP - first };
-                if push(turn) >= TURNS {
-                    is_over.store(true, Release);
-                }
-                (others, first, from) = (seen, n, now);
-            }
-            last = now;
-        }
-        // The last turn is not complete; it counts if it was too long already.
-        if !is_over.swap(true, AcqRel) {
-            push(Turn { wall_ns: u64::MAX, rounds: n - first });
-        }
+    let priority = RtPriority::new(PRIORITY).unwrap_or(RtPriority::DEFAULT);
+    let (policy, round_robin) = (policy(priority), Policy::RoundRobin(priority));
+    let (begun, step_ns, rounds) = (clock::monotonic(), AtomicU64::new(u64::MAX), Default::default());
+    let turns = Turns { begun, rounds, step_ns, is_over: AtomicBool::new(false), all: Mutex::default() };
+    let (cues, quantum) = (cues(2), AtomicU64::new(1));
+    let first = || {
+        // That of a FIFO thread is 0.
+        let interval = sched::set_policy(0, round_robin).and_then(|()| sched::round_robin_interval());
+        quantum.store(interval.map_err(punctual_sys::errno)?.ns().max(1), Release);
+        sched::set_policy(0, policy).map_err(punctual_sys::errno)?;
+        // Ready, and behind this one.
+        cues[1].post()?;
+        turns.take(0);
+        Ok(())
     };
-    let (take_turns, quantum_seen, cue) = (&take_turns, &quantum, &cues[1]);
-    let actors = vec![
-        Actor::new(policy, move || {
-            let interval = sched::round_robin_interval().map_err(punctual_sys::errno)?;
-            quantum_seen.store(interval.ns(), Release);
-            // Ready, and behind this one.
-            cue.post()?;
-            take_turns(0);
-            Ok(())
-        }),
-        Actor::new(policy, move || {
-            take_turns(1);
-            Ok(())
-        }),
-    ];
-    perform(&cues, actors, || cues[0].post())?;
-    let quantum = quantum.load(Acquire);
-    let round_ns = step_ns.load(Acquire) as f64 / STEP as f64;
+    let second = || {
+        turns.take(1);
+        Ok(())
+    };
+    perform(&cues, vec![Actor::new(policy, first), Actor::new(policy, second)], || cues[0].post())?;
+    let (quantum, step_ns) = (quantum.load(Acquire), turns.step_ns.load(Acquire));
     let mut cases = ClaimCases { asked_ns: Some(quantum), ..ClaimCases::new(Claim::Turn) };
-    for Turn { wall_ns, rounds } in turns.into_inner().unwrap_or_default() {
+    for Turn { wall_ns, rounds } in turns.all.into_inner().unwrap_or_default() {
         // Two quanta of work are a turn that the other thread missed.
-        let missed = (rounds as f64 * round_ns / (2.0 * quantum as f64)) as u64;
-        (0..missed).for_each(|_| cases.add(false));
-        if wall_ns < u64::MAX {
+        let missed = (rounds / STEP).saturating_mul(step_ns) / quantum.saturating_mul(2);
+        (0..missed.min(TURNS as u64)).for_each(|_| cases.add(false));
+        if let Some(wall_ns) = wall_ns {
             cases.see(wall_ns);
             if missed == 0 {
                 cases.add(wall_ns >= quantum / 2);
@@ -112,13 +126,15 @@ pub(super) fn deadline(grounds: &Grounds) -> io::Result<Vec<ClaimCases>> {
     let or_unknown = |claim, cases: io::Result<ClaimCases>| {
         cases.unwrap_or_else(|err| {
             let deadline = err.raw_os_error() == Some(libc::EPERM);
-            let rights = || punctual_host::how_to_allow(budget(MS, 10 * MS));
+            let rights = || format!("needs real-time priority: {}", punctual_host::how_to_allow(budget(MS, 10 * MS)));
             ClaimCases::unknown(claim, if deadline { rights() } else { reason(&err) })
         })
     };
     let admission = match grounds.realtime_share {
         Some(share) => or_unknown(Claim::Admission, admission(share)),
-        None => ClaimCases::unknown(Claim::Admission, "sched_rt_runtime_us is -1: there is no admission test"),
+        None => {
+            ClaimCases::unknown(Claim::Admission, "sched_rt_runtime_us is -1, which switches the admission test off")
+        }
     };
     Ok(vec![admission, or_unknown(Claim::Runtime, runtime())])
 }
@@ -231,7 +247,9 @@ pub(super) fn starvation(grounds: &Grounds) -> io::Result<Vec<ClaimCases>> {
         } else if grounds.fair_server == Some(true) {
             cases.add(false);
         } else {
-            cases.unknown = Some("the kernel may need up to 1.95 s to stop a real-time thread; this test ends after 1.1 s".to_owned());
+            cases.unknown = Some(
+                "the kernel may need up to 1.95 s to stop a real-time thread; this test ends after 1.1 s".to_owned(),
+            );
         }
     }
     Ok(vec![cases])

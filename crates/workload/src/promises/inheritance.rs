@@ -65,11 +65,7 @@ pub(super) fn of_condition(kind: MutexKind) -> io::Result<Vec<ClaimCases>> {
 }
 
 /// Cases with mutexes of `kind`, and a control with plain ones, which the hog must delay for its whole length.
-fn series(
-    claim: Claim,
-    kind: MutexKind,
-    case: impl Fn(usize, MutexKind) -> io::Result<u64>,
-) -> io::Result<ClaimCases> {
+fn series(claim: Claim, kind: MutexKind, case: impl Fn(usize, MutexKind) -> io::Result<u64>) -> io::Result<ClaimCases> {
     let mut cases = ClaimCases { asked_ns: Some(HOG.ns()), ..ClaimCases::new(claim) };
     for index in 0..CASES {
         let hog_ns = case(index, kind)?;

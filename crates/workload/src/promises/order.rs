@@ -83,8 +83,7 @@ pub(super) fn of_waiters(policy: fn(u32) -> Policy) -> io::Result<Vec<ClaimCases
 
 fn is_in_order(claim: Claim, policy: fn(u32) -> Policy, random: &mut SplitMix64) -> io::Result<bool> {
     let kind = if claim == Claim::Unlock { MutexKind::Inheriting } else { MutexKind::Plain };
-    let gate =
-        Gate { claim, semaphore: Semaphore::new()?, mutex: Mutex::new(kind)?, tokens: AtomicU32::new(0) };
+    let gate = Gate { claim, semaphore: Semaphore::new()?, mutex: Mutex::new(kind)?, tokens: AtomicU32::new(0) };
     // The last cue is that of the holder; another one ends its section.
     let (cues, holder) = (cues(WAITERS + 1), Futex::default());
     let (next, places) = (AtomicUsize::new(0), [const { AtomicUsize::new(0) }; WAITERS]);

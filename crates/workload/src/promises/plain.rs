@@ -1,8 +1,9 @@
 //! Promises that need no order of several threads: affinity, timers, robust mutexes, locked memory.
 
+use super::grounds::{Grounds, SECONDS, unknown};
+use super::stage;
 use super::stage::{Actor, cues, fifo, perform};
-use super::{Grounds, stage};
-use punctual_model::{Claim, ClaimCases, ClockId, ClockTime, Span, SplitMix64};
+use punctual_model::{Claim, ClaimCases, ClockId, ClockTime, Promise, Span, SplitMix64};
 use punctual_sys::ipc::SharedWords;
 use punctual_sys::mapping::{Mapping, page_bytes};
 use punctual_sys::pthread::{Mutex, MutexKind};
@@ -17,7 +18,7 @@ pub(super) fn affinity(grounds: &Grounds) -> io::Result<Vec<ClaimCases>> {
     /// Time in which two threads share a CPU, ns.
     const STAY: u64 = 100_000_000;
     let Some(other) = grounds.other else {
-        return Ok(super::unknown(punctual_model::Promise::Affinity, "needs two CPUs"));
+        return Ok(unknown(Promise::Affinity, "needs two CPUs"));
     };
     let [mut moves, mut stays] = [Claim::Move, Claim::Stay].map(ClaimCases::new);
     for cpu in [grounds.cpu, other].into_iter().cycle().take(MOVES) {
@@ -113,7 +114,7 @@ pub(super) fn robust_mutex() -> io::Result<Vec<ClaimCases>> {
     for _ in 0..CASES {
         let (mutex, held) = (Mutex::new(MutexKind::Robust)?, SharedWords::new(1)?);
         let owner = process::fork_tied(None, libc::SIGKILL, || {
-            process::end_after(super::SECONDS);
+            process::end_after(SECONDS);
             let _ = mutex.lock();
             let _ = held.post(0);
             let _ = SharedWords::new(1).and_then(|never| never.take(0));
@@ -152,7 +153,7 @@ pub(super) fn locked_memory() -> io::Result<Vec<ClaimCases>> {
         cases.control(faults()? > 0);
     }
     if memory::try_to_lock(LOCKED).and_then(|()| memory::lock_all()).is_err() {
-        let reason = "needs CAP_IPC_LOCK, or a higher limit of locked memory: ulimit -l 65536";
+        let reason = "needs locked memory: run as root, with CAP_IPC_LOCK, or after ulimit -l 65536";
         return Ok(vec![ClaimCases::unknown(Claim::NoFaults, reason)]);
     }
     for _ in 0..CASES {

@@ -1,14 +1,15 @@
 //! Arguments of `punctual verify`.
 
 use super::EXIT_STATUS;
+use clap::builder::{PossibleValuesParser, TypedValueParser};
 use clap::{Args, ValueEnum};
-use punctual_model::{CpuSet, Promise, UnknownWord};
+use punctual_model::{CpuSet, Promise};
 
 #[derive(Debug, Args)]
 #[command(after_help = EXIT_STATUS)]
 pub(in crate::cli) struct VerifyArguments {
-    /// Promises to test, e.g. priority-inheritance [default: all, up to 20 s]
-    #[arg(value_name = "PROMISE", value_parser = promise)]
+    /// Promises to test, e.g. timers [default: all, up to 20 s]
+    #[arg(value_name = "PROMISE", value_parser = PossibleValuesParser::new(Promise::KNOWN).try_map(|name| name.parse::<Promise>()), hide_possible_values = true)]
     pub(in crate::cli) promises: Vec<Promise>,
     /// Show what was asked, and the documents that promise it
     #[arg(long)]
@@ -40,9 +41,4 @@ pub(in crate::cli) enum VerifyFormat {
     Lava,
     /// Report of KCIDB
     Kcidb,
-}
-
-/// A promise by its name, with hyphens for blanks.
-fn promise(text: &str) -> Result<Promise, UnknownWord> {
-    text.replace('-', " ").parse()
 }

@@ -5,9 +5,9 @@ use crate::cli::terminal::{Outcome, note, output};
 use punctual_analysis::promises::{JudgedPromise, exit_status};
 use punctual_campaign::take_lock;
 use punctual_host::{HostFs, Subject};
-use punctual_model::{CpuSet, Host, Promise};
+use punctual_model::{ClockId, CpuSet, Host, Promise};
 use punctual_report::Verification;
-use punctual_sys::sched;
+use punctual_sys::{clock, sched};
 use punctual_workload::promises::{self, Grounds};
 use std::time::Instant;
 
@@ -16,10 +16,12 @@ pub(super) fn verify(arguments: &VerifyArguments) -> Outcome {
     let host = punctual_host::snapshot(&HostFs::here());
     let grounds = grounds(&host, arguments.cpus.as_ref())?;
     let is_asked = |promise: &Promise| arguments.promises.is_empty() || arguments.promises.contains(promise);
+    let started_unix_ms = clock::now(ClockId::Realtime).0 / 1_000_000;
     let begun = Instant::now();
     let judge = |promise| JudgedPromise::new(promise, promises::observe(promise, &grounds));
     let verification = Verification {
         host: &host,
+        started_unix_ms,
         cpus: [grounds.cpu].into_iter().chain(grounds.other).collect(),
         promises: Promise::ALL.into_iter().filter(is_asked).map(judge).collect(),
         seconds: begun.elapsed().as_secs_f64(),
