@@ -99,8 +99,8 @@ pub(super) fn migration(grounds: &Grounds) -> io::Result<Vec<ClaimCases>> {
     let Some(other) = grounds.other else {
         return Ok(claims.map(|claim| ClaimCases::unknown(claim, "needs two CPUs")).into());
     };
-    let round_ns = round_ns();
-    let limit = (WORK_NS as f64 / round_ns) as u64;
+    let round_ps = round_ps();
+    let limit = WORK_NS * 1_000 / round_ps;
     let series = |claim: Claim| {
         let mut cases = ClaimCases { asked_ns: Some(WORK_NS), ..ClaimCases::new(claim) };
         let mut spent_ns = 0;
@@ -114,7 +114,7 @@ pub(super) fn migration(grounds: &Grounds) -> io::Result<Vec<ClaimCases>> {
                 continue;
             }
             let rounds = race.ran_at.load(Acquire).saturating_sub(race.woken_at.load(Acquire));
-            cases.see((rounds as f64 * round_ns) as u64);
+            cases.see(rounds.saturating_mul(round_ps) / 1_000);
             cases.add(!is_late);
         }
         Ok(cases)
@@ -122,8 +122,8 @@ pub(super) fn migration(grounds: &Grounds) -> io::Result<Vec<ClaimCases>> {
     claims.into_iter().map(series).collect()
 }
 
-/// Time of a round of the lower thread's loop, ns: the least of many stretches.
-fn round_ns() -> f64 {
+/// Time of a round of the lower thread's loop, ps: the least of many stretches.
+fn round_ps() -> u64 {
     const ROUNDS: u64 = 4_000;
     let stretch = || {
         let race = Race { end: AtomicU64::new(ROUNDS), ..Race::default() };
@@ -132,7 +132,7 @@ fn round_ns() -> f64 {
         since(begun)
     };
     let least = (0..20).map(|_| stretch()).min().unwrap_or(0);
-    least.max(1) as f64 / ROUNDS as f64
+    (least * 1_000 / ROUNDS).max(1)
 }
 
 /// One case. The director and the experiments are on the first CPU.

@@ -130,8 +130,8 @@ pub(super) fn deadline(grounds: &Grounds) -> io::Result<Vec<ClaimCases>> {
             ClaimCases::unknown(claim, if deadline { rights() } else { reason(&err) })
         })
     };
-    let admission = match grounds.realtime_share {
-        Some(share) => or_unknown(Claim::Admission, admission(share)),
+    let admission = match grounds.realtime_us {
+        Some(limit) => or_unknown(Claim::Admission, admission(limit)),
         None => {
             ClaimCases::unknown(Claim::Admission, "sched_rt_runtime_us is -1, which switches the admission test off")
         }
@@ -139,14 +139,13 @@ pub(super) fn deadline(grounds: &Grounds) -> io::Result<Vec<ClaimCases>> {
     Ok(vec![admission, or_unknown(Claim::Runtime, runtime())])
 }
 
-/// Sleeping threads ask for 0.9 of a CPU each, until one is refused. No more may be admitted than `share` of all CPUs,
-/// and the refusal is `EBUSY`, each time.
-fn admission(share: f64) -> io::Result<ClaimCases> {
-    const RUNTIME: f64 = 0.9;
+/// Sleeping threads ask for 0.9 of a CPU each, until one is refused. No more may be admitted than the
+/// real-time share of all CPUs, and the refusal is `EBUSY`, each time.
+fn admission((runtime_us, period_us): (u64, u64)) -> io::Result<ClaimCases> {
     const REFUSALS: u64 = 60;
     let policy = budget(9 * MS, 10 * MS);
-    let n_cpus = sched::affinity(0)?.len();
-    let most = (n_cpus as f64 * share / RUNTIME) as usize;
+    let n_cpus = sched::affinity(0)?.len() as u64;
+    let most = n_cpus * runtime_us * 10 / (period_us.max(1) * 9);
     let (end, ready) = (Futex::default(), Futex::default());
     let mut cases = ClaimCases::new(Claim::Admission);
     scope(|scope| {

@@ -14,8 +14,8 @@ pub struct Grounds {
     pub cpu: u32,
     /// Another one; `None` on a machine with one CPU.
     pub other: Option<u32>,
-    /// Share of all CPUs that deadline threads may have; `None` without a limit.
-    pub realtime_share: Option<f64>,
+    /// CPU time of real-time threads in a period, and the period, us; `None` without a limit.
+    pub realtime_us: Option<(u64, u64)>,
     /// Whether the fair server is known to give time to normal threads; `None` if that cannot be read.
     pub fair_server: Option<bool>,
 }

@@ -46,10 +46,10 @@ pub(super) fn affinity(grounds: &Grounds) -> io::Result<Vec<ClaimCases>> {
 
 /// Sleeps until instants of two clocks, by `sleep_until`.
 pub(super) fn never_early(sleep_until: fn(ClockId, ClockTime) -> Result<(), i32>) -> ClaimCases {
-    const SLEEPS: u64 = 300;
+    const SLEEPS: usize = 300;
     const AHEAD: Span = Span(150_000);
     let mut cases = ClaimCases::new(Claim::NeverEarly);
-    for clock_id in [ClockId::Monotonic, ClockId::Boottime].into_iter().cycle().take(2 * SLEEPS as usize) {
+    for clock_id in [ClockId::Monotonic, ClockId::Boottime].into_iter().cycle().take(2 * SLEEPS) {
         let due = clock::now(clock_id).plus(AHEAD);
         if sleep_until(clock_id, due).is_ok() {
             let woke = clock::now(clock_id);

@@ -55,12 +55,11 @@ fn grounds(host: &Host, asked: Option<&CpuSet>) -> Result<Grounds, String> {
     }
     let cpu = cpus.first().copied().or_else(|| usable.iter().next()).unwrap_or(0);
     let limited = |runtime: i64| u64::try_from(runtime).ok();
-    let share = host.rt_runtime_us.and_then(limited).zip(host.rt_period_us.filter(|period| *period > 0));
     let server = host.scheduling.fair_server_runtime_us.iter().find(|server| server.cpus.contains(cpu));
     Ok(Grounds {
         cpu,
         other: cpus.get(1).copied(),
-        realtime_share: share.map(|(runtime, period)| runtime as f64 / period as f64),
+        realtime_us: host.rt_runtime_us.and_then(limited).zip(host.rt_period_us),
         fair_server: server.map(|server| server.value > 0),
     })
 }
