@@ -12,9 +12,9 @@ use punctual_workload::promises::{self, Grounds};
 use std::time::Instant;
 
 pub(super) fn verify(arguments: &VerifyArguments) -> Outcome {
-    let _lock = take_lock(Subject::Machine, arguments.wait, &|line| note(line))?;
     let host = punctual_host::snapshot(&HostFs::here());
     let grounds = grounds(&host, arguments.cpus.as_ref())?;
+    let _lock = take_lock(Subject::Machine, arguments.wait, &|line| note(line))?;
     let is_asked = |promise: &Promise| arguments.promises.is_empty() || arguments.promises.contains(promise);
     let started_unix_ms = clock::now(ClockId::Realtime).0 / 1_000_000;
     let begun = Instant::now();

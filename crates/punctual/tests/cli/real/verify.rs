@@ -1,6 +1,8 @@
 //! `punctual verify` on this machine: however busy it is, no promise is called broken.
 
-use crate::program::{Scratch, Start, UNPRIVILEGED, command, is_root, machine, punctual, run, running, wrapped};
+use crate::program::{
+    Start, UNPRIVILEGED, command, is_root, machine, machine_and_scratch, punctual, run, running, wrapped,
+};
 use punctual_sys::testing::comes_true;
 use serde_json::Value;
 
@@ -35,7 +37,7 @@ fn root_without_the_privilege_nothing_is_called_broken() {
     if !is_root() {
         return;
     }
-    let (_machine, scratch) = (machine(), Scratch::make("verify"));
+    let (_machine, scratch) = machine_and_scratch("verify");
     let said = run(&mut wrapped(&scratch, UNPRIVILEGED, "verify wake-order robust-mutex --wait --format json"));
     assert_eq!(said.status, 3, "{said:?}");
     for claim in claims(&said.json()).iter().take(4) {
