@@ -104,6 +104,17 @@ pub enum What {
         /// Its new priority, as in `Switch`.
         priority: i32,
     },
+    /// `softirq_raise`: this softirq is to run on this CPU.
+    Raise(Context),
+    /// `netif_rx`, or `netif_receive_skb`: the kernel receives a packet.
+    Packet {
+        /// Address of its buffer.
+        buffer: u64,
+        /// Its device, by its index in [`Trace::devices`].
+        device: u16,
+        /// Whether it is queued for a softirq; else it is passed on to its socket.
+        is_queued: bool,
+    },
     /// Entry of an interrupt or softirq.
     Enter(Context),
     /// Exit of an interrupt or softirq.
@@ -245,6 +256,8 @@ pub struct Trace {
     pub vectors: Vec<String>,
     /// Names of device interrupts, by number.
     pub interrupts: HashMap<u32, String>,
+    /// Names of network devices.
+    pub devices: Vec<String>,
     /// Kernel stacks, innermost function first.
     pub stacks: Vec<Vec<u64>>,
     /// Addresses of the functions that timers called.
@@ -260,6 +273,17 @@ impl Trace {
                 self.names.insert(pid, name);
             }
         }
+    }
+
+    /// Index of a network device; `None` if there are too many.
+    pub fn device(&mut self, name: String) -> Option<u16> {
+        const MOST: usize = 4096;
+        let known = self.devices.iter().position(|known| *known == name);
+        let index = known.or_else(|| (self.devices.len() < MOST).then_some(self.devices.len()))?;
+        if known.is_none() {
+            self.devices.push(name);
+        }
+        u16::try_from(index).ok()
     }
 
     /// Adds the names of another trace of the same time.
@@ -312,6 +336,12 @@ impl Trace {
             first.is_some_and(|first| !cpu.is_cut || first.at_ns <= at_ns)
         })
     }
+}
+
+/// Number of the interrupt that a thread of this name handles: `irq/36-eth0` (kernel/irq/manage.c).
+pub(crate) fn interrupt_of_thread(name: &str) -> Option<u32> {
+    let (number, _) = name.strip_prefix("irq/")?.split_once('-')?;
+    number.parse().ok()
 }
 
 /// Kernel name of a softirq (include/linux/interrupt.h).

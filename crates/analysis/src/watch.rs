@@ -10,6 +10,8 @@ mod bounds;
 mod calls;
 mod chain;
 mod open;
+mod packet_stages;
+mod packets;
 mod period;
 mod refused;
 mod result;
@@ -31,17 +33,18 @@ pub use samples::Settings;
 pub use tally::Usual;
 pub use timers::WAKING_TIMERS;
 
-use crate::events::{CpuEvents, DEADLINE_PRIORITY, Event, Trace, What};
+use crate::events::{Context, CpuEvents, DEADLINE_PRIORITY, Event, Trace, What};
 use account::{Account, Occupants, Phase, Slept};
 use bounds::Bounded;
 use chain::Chain;
 use open::Open;
+use packets::{Carrier, Packets};
 use punctual_model::{
-    Censored, ChainRecord, CountedName, InterruptTime, NamedTime, OpenActivation, OpenKind, SettingChange, SleepTime,
-    Span, TimeAccount, WatchSample, WatchedThread,
+    Censored, ChainRecord, InterruptTime, NamedTime, OpenActivation, OpenKind, SettingChange, SleepTime, Span,
+    TimeAccount, WatchSample, WatchedThread,
 };
 use refused::Requests;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 use tally::{Sleeping, Sum};
 use thread::Thread;
@@ -107,6 +110,9 @@ pub struct WatchedThreads {
     /// Names of interrupts, where those are traced while the threads run.
     interrupts: Option<Trace>,
     requests: Requests,
+    packets: Packets,
+    /// Threads that a softirq woke while they may have waited for a packet.
+    by_softirq: BTreeSet<i32>,
     /// Names of threads.
     pub names: HashMap<i32, String>,
 }
@@ -123,6 +129,8 @@ impl WatchedThreads {
             occupants_are_given: false,
             interrupts: None,
             requests: Requests::default(),
+            packets: Packets::default(),
+            by_softirq: BTreeSet::new(),
             names: HashMap::new(),
         }
     }
@@ -149,6 +157,28 @@ impl WatchedThreads {
         let known = self.interrupts.get_or_insert_default();
         known.vectors.clone_from(&part.vectors);
         known.interrupts.extend(part.interrupts.drain());
+    }
+
+    /// IDs of the threads that may wait for packets.
+    pub fn may_wait_for_packets(&self) -> impl Iterator<Item = i32> {
+        self.by_softirq.iter().copied()
+    }
+
+    /// Notes that packets are traced from this instant on, ns, on so many CPUs.
+    pub fn packets_begin(&mut self, n_cpus: usize, at_ns: u64) {
+        self.packets.begin(n_cpus, at_ns);
+    }
+
+    /// Passes the trace of packets to `read`, which adds those of all CPUs; those before `until_ns` are complete.
+    pub fn packets(&mut self, until_ns: u64, trace: &mut Trace) {
+        self.packets.known.interrupts.extend(trace.interrupts.drain());
+        self.packets.known.devices.clone_from(&trace.devices);
+        self.packets.take(&trace.cpus, until_ns, &self.names);
+    }
+
+    /// Notes that packets are not traced any more.
+    pub fn packets_end(&mut self) {
+        self.packets.end();
     }
 
     /// Names no thread that had a CPU, from the beginning on.
@@ -210,6 +240,13 @@ impl WatchedThreads {
             What::Waking { pid } => {
                 if self.chain.is_some() {
                     self.hand_on(event.pid, pid, event.at_ns);
+                }
+                if let Some(brought) = self.packets.brought(cpu, event, &self.names)
+                    && let Some(thread) = self.threads.get_mut(&pid)
+                    && thread.track.may_wait_for_packet()
+                {
+                    self.by_softirq.insert(pid);
+                    thread.track.brought(event.at_ns, brought);
                 }
                 self.pass(pid, cpu, event, finished);
             }
@@ -375,16 +412,17 @@ impl WatchedThreads {
             0 => "idle".to_owned(),
             pid => self.names.get(&pid).cloned().unwrap_or_else(|| format!("thread {pid}")),
         };
-        let mut wakers: Vec<CountedName> = Vec::new();
-        for (pid, n) in &tally.wakers {
-            let name = named(*pid);
-            match wakers.iter_mut().find(|known| known.name == name) {
-                Some(known) => known.n += n,
-                None => wakers.push(CountedName { name, n: *n }),
-            }
-        }
-        wakers.sort_by(|a, b| b.n.cmp(&a.n).then_with(|| a.name.cmp(&b.name)));
-        wakers.truncate(MOST_WAKERS);
+        let wakers = packet_stages::counted(tally.wakers.iter().map(|(pid, n)| (named(*pid), *n)), MOST_WAKERS);
+        let known = &self.packets.known;
+        let device = |index: u16| known.devices.get(usize::from(index)).cloned().unwrap_or_default();
+        let carrier = |carrier: Carrier| match carrier {
+            Carrier::Interrupt(number) => known.owner_name(Some(Context::Interrupt(number)), 0),
+            Carrier::Thread(pid) => named(pid),
+            Carrier::Sender(pid) => format!("its sender {}", named(pid)),
+            Carrier::OtherCpu => "another CPU".to_owned(),
+            Carrier::Softirq => "a softirq".to_owned(),
+        };
+        let packets = std::mem::take(&mut tally.packets).result(device, carrier, MOST_WAKERS);
         let sleeping = |(sleeping, sum): (&Sleeping, &Sum)| {
             let name = match sleeping {
                 Sleeping::In(call) => call.text(),
@@ -429,6 +467,7 @@ impl WatchedThreads {
             period,
             deadline: tally.deadline().filter(|_| period.is_some() || self.settings.deadline.is_some()),
             wakers,
+            packets,
             response_at_least: at_least,
             response_at_most: at_most,
             preempted_by: times(tally.preempted_by.iter().map(|(pid, sum)| (named(*pid), *sum)), MOST_WAKERS),

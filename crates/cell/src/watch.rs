@@ -202,7 +202,7 @@ impl Watcher {
                 })
             }
         };
-        let switches = switches.and_then(Switches::started);
+        let switches = switches.and_then(|switches| switches.started().ok());
         instance.start()?;
         let settings = WatchSettings {
             period: self.watch.period,
@@ -390,7 +390,7 @@ impl Measurers for Watcher {
             gaps: reader.results.gaps,
             events: reader.results.events,
             watching_us: reader.results.used_us,
-            missing: self.missing.iter().cloned().chain(reader.switches.iter().filter_map(Switches::missing)).collect(),
+            missing: self.missing.iter().cloned().chain(reader.missing()).collect(),
         };
         drop(reader);
         let mut plain = Measurement::of_threads(self.started, measured, Ended::Completed, threads);

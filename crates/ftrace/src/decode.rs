@@ -67,6 +67,14 @@ enum Kind {
     SoftirqExit {
         number: Field,
     },
+    SoftirqRaise {
+        number: Field,
+    },
+    Packet {
+        buffer: Field,
+        device: Field,
+        is_queued: bool,
+    },
     Vector {
         index: u8,
         begins: bool,
@@ -221,6 +229,10 @@ impl Decoder {
             "irq_handler_exit" => Kind::InterruptExit { number: field("irq")? },
             "softirq_entry" => Kind::SoftirqEntry { number: field("vec")? },
             "softirq_exit" => Kind::SoftirqExit { number: field("vec")? },
+            "softirq_raise" => Kind::SoftirqRaise { number: field("vec")? },
+            "netif_rx" | "netif_receive_skb" => {
+                Kind::Packet { buffer: field("skbaddr")?, device: field("name")?, is_queued: event == "netif_rx" }
+            }
             "nmi_handler" => Kind::Nmi { length: field("delta_ns")? },
             "cpu_idle" => Kind::Idle { state: field("state")? },
             "workqueue_execute_start" => Kind::Work { function: field("function")? },
@@ -382,6 +394,11 @@ impl Decoder {
             Kind::InterruptExit { number } => What::Leave(Context::Interrupt(int(data, *number)?.cast_unsigned())),
             Kind::SoftirqEntry { number } => What::Enter(softirq(data, *number)?),
             Kind::SoftirqExit { number } => What::Leave(softirq(data, *number)?),
+            Kind::SoftirqRaise { number } => What::Raise(softirq(data, *number)?),
+            Kind::Packet { buffer, device, is_queued } => {
+                let device = trace.device(located(data, *device)?)?;
+                What::Packet { buffer: long(data, *buffer)?, device, is_queued: *is_queued }
+            }
             Kind::Vector { index, begins: true } => What::Enter(Context::Vector(*index)),
             Kind::Vector { index, begins: false } => What::Leave(Context::Vector(*index)),
             Kind::Nmi { length } => What::Nmi { length_ns: long(data, *length)? },

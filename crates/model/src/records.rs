@@ -22,8 +22,8 @@ pub use record::{
     CostRecord, CountedName, Ended, Episode, Episodes, FoundPeriod, GuestThread, HostSideRecord, InstrumentRecord,
     InstrumentThread, InterruptTime, LabRecord, Ledger, LoadFailure, LoadRecord, LoadSecond, MachineSecond, NamedTime,
     NoiseRecord, OnSpikeRecord, OpenActivation, OpenKind, OperationRecord, OsnoiseRecord, OtherThread, OwnExchange,
-    PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, RefusedCall, Releases, ResponseRecord, RuntimeRecord,
-    Second, SettingChange, SkippedOperation, SleepTime, StartPlace, SwitchReason, TargetRecord, ThreadRecord,
-    ThreadState, TimeAccount, TimerlatRecord, TracersRecord, Usage, WatchRecord, WatchedThread, Worst,
+    PacketReleases, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, RefusedCall, Releases, ResponseRecord,
+    RuntimeRecord, Second, SettingChange, SkippedOperation, SleepTime, StartPlace, SwitchReason, TargetRecord,
+    ThreadRecord, ThreadState, TimeAccount, TimerlatRecord, TracersRecord, Usage, WatchRecord, WatchedThread, Worst,
 };
 pub use run::{Entry, Failed, Header, Planned, RUN_FORMAT, Recovered, Recovery, Skipped};

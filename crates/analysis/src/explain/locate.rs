@@ -1,14 +1,14 @@
 //! Events of one wake-up: from the start of its timer, or the interrupt of its device, to its switch.
 
-use super::event::{Context, CpuEvents, DEADLINE_PRIORITY, Event, Trace, What, state};
+use super::event::{Context, CpuEvents, DEADLINE_PRIORITY, Event, Trace, What, interrupt_of_thread, state};
 use super::timeline;
 use punctual_model::{Phase, PhaseLength, Span};
 use serde::{Deserialize, Serialize};
 
 /// Longest time, ns, between an interrupt and the start of a softirq that belongs to it.
 const BEHIND_NS: u64 = 5_000;
-/// Prefix of the names of interrupt threads, before the number (kernel/irq/manage.c).
-const IRQ_THREAD_PREFIX: &str = "irq/";
+/// Time, ns, by which events of two traces may differ.
+const TWO_TRACES_NS: u64 = 1_000;
 
 /// Event that a thread waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
@@ -282,7 +282,8 @@ impl Wake {
             first_after(trace, since, switched.1, is_waking).or_else(|| last_between(trace, due, since, is_waking));
         if let Some((cpu, waking)) = waking.filter(|(_, waking)| waking.at_ns >= due) {
             let (entry, handled_by) = brought_by(trace, cpu, &waking);
-            let entry = entry.filter(|(_, at)| *at >= due);
+            // A packet is due at its interrupt, as another trace has it.
+            let entry = entry.filter(|(_, at)| *at + TWO_TRACES_NS >= due);
             let (waking, switched) = (Some((cpu, waking.at_ns)), Some(switched));
             return Wake { asleep, entry, handled_by, waking, switched, ..Wake::default() };
         }
@@ -299,19 +300,13 @@ fn brought_by(trace: &Trace, cpu: u32, waking: &Event) -> (Option<Place>, Option
     if let Some((_, at)) = open.iter().find(|(context, _)| context.is_hard()) {
         return (Some((cpu, *at)), None);
     }
-    if let Some(number) = thread_of(trace, waking.pid) {
+    if let Some(number) = trace.names.get(&waking.pid).and_then(|name| interrupt_of_thread(name)) {
         let begins = |event: &Event| event.what == What::Enter(Context::Interrupt(number));
         let entry = last_between(trace, 0, waking.at_ns, begins).map(place);
         return (entry, Some((waking.pid, priority_of(events, waking))));
     }
     let softirq = open.first().map(|(_, at)| interrupt_before(events, *at).unwrap_or(*at));
     (softirq.map(|at| (cpu, at)), None)
-}
-
-/// Number of the interrupt that a thread handles: `irq/36-eth0`.
-fn thread_of(trace: &Trace, pid: i32) -> Option<u32> {
-    let (number, _) = trace.names.get(&pid)?.strip_prefix(IRQ_THREAD_PREFIX)?.split_once('-')?;
-    number.parse().ok()
 }
 
 /// Priority of the current thread of an event at its switch in.

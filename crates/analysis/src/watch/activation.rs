@@ -1,6 +1,7 @@
 //! One activation of a thread: from its release to its next wait, and all that happened meanwhile.
 
 use super::calls::{Call, CallKind};
+use super::packets::Brought;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -107,6 +108,9 @@ pub struct Activation {
     pub hops: Vec<Hop>,
     /// Time in sleeps that were, by their length, waits for another activation, ns.
     pub idle_ns: u64,
+    /// What released it, and when that woke the thread, ns, if a softirq did.
+    #[serde(skip)]
+    pub(super) brought: Option<(u64, Brought)>,
 }
 
 impl Activation {

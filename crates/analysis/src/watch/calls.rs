@@ -129,6 +129,13 @@ impl Call {
         sysno(self.number) == Some(Sysno::sched_yield)
     }
 
+    /// Whether it may wait for data of a socket.
+    pub(crate) fn may_be_of_socket(self) -> bool {
+        let name = self.name();
+        let is_read = ["read", "readv", "io_uring_enter"].contains(&name.as_str());
+        is_read || self.polls() || name.starts_with("recv") || name.starts_with("accept")
+    }
+
     /// Whether it waits for one of several things.
     pub(crate) fn polls(self) -> bool {
         let name = self.name();

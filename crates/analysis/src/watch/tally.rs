@@ -4,6 +4,7 @@ use super::activation::{Activation, Release};
 use super::bounds::{Bounded, Bounds};
 use super::calls::{Call, CallKind};
 use super::open::Open;
+use super::packet_stages::PacketStages;
 use super::period::PeriodFinder;
 use super::samples::{Sample, Samples, Settings};
 use crate::stats::quantile::quantile;
@@ -85,6 +86,7 @@ pub(super) struct Tally {
     pub(super) lost: u64,
     is_after_loss: bool,
     pub(super) wakers: BTreeMap<i32, u64>,
+    pub(super) packets: PacketStages,
     user_run: Histogram,
     calls: BTreeMap<i64, Histogram>,
     faults: Histogram,
@@ -143,6 +145,7 @@ impl Tally {
                 }
             }
         }
+        self.packets.take(one);
         self.thread.latency.record(ns(one.latency_ns()));
         self.thread.run.record(ns(one.run_ns));
         self.user_run.record(ns(one.user_run_ns));

@@ -119,7 +119,7 @@ impl Thread {
     fn choose(&mut self, pid: i32, wait: Call, offsets: &[i64], settings: &Settings, finished: &mut Vec<Finished>) {
         self.wait = Some(wait);
         self.tally.wait_in(wait, settings.wait.is_some());
-        self.track = Track::new(pid, Some(wait));
+        self.track = self.track.again(wait);
         let early = std::mem::take(&mut self.early);
         finished.extend(early.iter().filter_map(|(cpu, event)| self.known(pid, *cpu, event, offsets, settings)));
     }

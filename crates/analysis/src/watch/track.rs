@@ -3,8 +3,10 @@
 use super::account::{Phase, Sleep};
 use super::activation::{Activation, Block, Futexes, Hop, Release, Wait};
 use super::calls::{Call, CallKind};
+use super::packets::Brought;
 use super::timers::{Due, Timers};
 use crate::events::{Event, What, flags, state};
+use std::collections::VecDeque;
 
 /// Most sleeps and waits of one activation that are kept; later ones are added to the last.
 const MOST_PIECES: usize = 256;
@@ -13,6 +15,8 @@ const MOST_HOPS: usize = 8;
 /// Range of results of a system call that a signal interrupted and that goes on (`ERESTARTSYS` to
 /// `ERESTART_RESTARTBLOCK`, include/linux/errno.h).
 const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
+/// Wakings by softirqs that are kept until the wait is known.
+const MOST_BROUGHT: usize = 4096;
 /// Longest time, ns, from a waking by another CPU to the switch out that it does not prevent.
 const SWITCH_OUT_NS: u64 = 50_000;
 
@@ -55,6 +59,7 @@ struct Woken {
     at_ns: u64,
     by: i32,
     in_interrupt: bool,
+    brought: Option<Brought>,
 }
 
 /// Something that a thread completed.
@@ -127,6 +132,8 @@ pub(super) struct Track {
     open: Option<Activation>,
     /// The threads that caused the next activation.
     hops: Vec<Hop>,
+    /// What softirqs brought that woke it: when, ns, the latest last.
+    brought: VecDeque<(u64, Brought)>,
     /// Time by which the kernel may delay the timer of its latest wait, ns.
     slack_ns: Option<u64>,
     /// Whether it has called sched_yield(2).
@@ -234,6 +241,24 @@ impl Track {
         self.hops = hops;
     }
 
+    /// Notes what wakes it at `at_ns`, before that event.
+    pub(super) fn brought(&mut self, at_ns: u64, brought: Brought) {
+        if self.brought.len() >= MOST_BROUGHT {
+            self.brought.pop_front();
+        }
+        self.brought.push_back((at_ns, brought));
+    }
+
+    /// The same track once the wait is known, from its beginning on.
+    pub(super) fn again(&mut self, wait: Call) -> Track {
+        Track { brought: std::mem::take(&mut self.brought), ..Track::new(self.pid, Some(wait)) }
+    }
+
+    /// Whether it sleeps in a call that may wait for a packet.
+    pub(super) fn may_wait_for_packet(&self) -> bool {
+        self.is_asleep() && self.current.is_some_and(|current| current.call.may_be_of_socket())
+    }
+
     /// Takes an event by the thread or about it. `offsets` are those of the other clocks from `CLOCK_MONOTONIC`, ns.
     pub(super) fn take(&mut self, cpu: u32, event: &Event, offsets: &[i64]) -> Option<Completed> {
         let at = event.at_ns;
@@ -330,7 +355,12 @@ impl Track {
     }
 
     fn waking(&mut self, at: u64, by: i32, in_interrupt: bool) {
-        let woken = Woken { at_ns: at, by, in_interrupt };
+        while self.wait.is_some() && self.brought.front().is_some_and(|(before, _)| *before < at) {
+            self.brought.pop_front();
+        }
+        let brought = self.brought.binary_search_by_key(&at, |(at, _)| *at).ok();
+        let brought = brought.and_then(|index| self.brought.get(index)).map(|(_, brought)| *brought);
+        let woken = Woken { at_ns: at, by, in_interrupt, brought };
         let State::Asleep { since, is_uninterruptible, is_stopped } = self.state else {
             self.woken_early = Some(woken).filter(|_| self.state == State::Running);
             return;
@@ -380,6 +410,7 @@ impl Track {
                 self.timers.take(due, current.timer);
                 self.begin(cpu, at, release, release_ns);
                 if let Some(open) = &mut self.open {
+                    open.brought = woken.brought.map(|brought| (woken.at_ns, brought));
                     open.priority = priority;
                     open.timer_started_ns = due.map(|due| due.started_ns);
                 }
@@ -397,6 +428,9 @@ impl Track {
 
     /// What released the thread, when, and the due time of the timer that did.
     fn release(&self, current: Current, woken: Woken, offsets: &[i64]) -> (Release, u64, Option<Due>) {
+        if let Some(Brought::By(packet)) = woken.brought {
+            return (Release::Interrupt, packet.arrived_ns(), None);
+        }
         if woken.in_interrupt || woken.by == 0 {
             let due = self.timers.due_of_any(current.timer, woken.at_ns, offsets);
             return due.map_or((Release::Interrupt, woken.at_ns, None), |due| (Release::Timer, due.at_ns, Some(due)));

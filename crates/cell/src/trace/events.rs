@@ -7,6 +7,8 @@ pub(super) enum EventScope {
     AllThreads,
     /// The measured threads: this field of the event identifies them.
     MeasuredThreads(&'static str),
+    /// All threads, where this filter holds.
+    Where(&'static str),
 }
 
 /// One kind of event, traced where the kernel has it.
@@ -63,6 +65,8 @@ pub(crate) enum EventSet {
     Scheduling,
     /// The switches of all threads.
     Switches,
+    /// The packets of all threads, and what delivers them.
+    Packets,
     /// All that some threads do and that happens to them, where [`super::Instance::follow`] limits them.
     Activity,
     /// The explanation of late wake-ups without what [`EventSet::Activity`] has.
@@ -79,6 +83,7 @@ impl EventSet {
             EventSet::Explanation => EVENTS.to_vec(),
             EventSet::Scheduling => SCHEDULING.to_vec(),
             EventSet::Switches => vec![all_threads("sched/sched_switch", None)],
+            EventSet::Packets => PACKETS.to_vec(),
             EventSet::Activity => ACTIVITY.to_vec(),
             EventSet::Surroundings => EVENTS.into_iter().filter(is_of_all).collect(),
             EventSet::Everything => {
@@ -90,7 +95,7 @@ impl EventSet {
 
     /// Whether the processor's own interrupts belong to it.
     pub(super) fn has_vectors(self) -> bool {
-        !matches!(self, EventSet::Scheduling | EventSet::Switches)
+        !matches!(self, EventSet::Scheduling | EventSet::Switches | EventSet::Packets)
     }
 }
 
@@ -118,6 +123,22 @@ const SCHEDULING: [EventRequest; 3] = [
     EventRequest { path: "sched/sched_migrate_task", of: EventScope::MeasuredThreads("pid"), tells: None },
 ];
 
+/// The softirq that receives packets (include/linux/interrupt.h).
+const fn receiving(path: &'static str) -> EventRequest {
+    EventRequest { path, of: EventScope::Where("vec == 3"), tells: None }
+}
+
+/// The events of received packets. All are needed.
+const PACKETS: [EventRequest; 7] = [
+    all_threads("irq/irq_handler_entry", None),
+    all_threads("irq/irq_handler_exit", None),
+    receiving("irq/softirq_raise"),
+    receiving("irq/softirq_entry"),
+    receiving("irq/softirq_exit"),
+    all_threads("net/netif_rx", None),
+    all_threads("net/netif_receive_skb", None),
+];
+
 /// Events of all system calls.
 pub(super) const SYSTEM_CALLS: [&str; 2] = ["raw_syscalls/sys_enter", "raw_syscalls/sys_exit"];
 
@@ -125,12 +146,14 @@ pub(super) const SYSTEM_CALLS: [&str; 2] = ["raw_syscalls/sys_enter", "raw_sysca
 pub(super) const IDLE: &str = "power/cpu_idle";
 
 /// Events without which nothing can be explained, where they are requested.
-pub(super) const NEEDED: [&str; 5] = [
+pub(super) const NEEDED: [&str; 7] = [
     "sched/sched_switch",
     "sched/sched_waking",
     "sched/sched_migrate_task",
     "raw_syscalls/sys_enter",
     "raw_syscalls/sys_exit",
+    "net/netif_rx",
+    "net/netif_receive_skb",
 ];
 
 /// Most measured threads for a filter by ID; more are filtered by thread name, because a filter is at most a page long.
@@ -173,7 +196,7 @@ mod tests {
 
     #[test]
     fn what_is_needed_is_wanted() {
-        let all = || EVENTS.iter().chain(&SCHEDULING).chain(&ACTIVITY);
+        let all = || EVENTS.iter().chain(&SCHEDULING).chain(&ACTIVITY).chain(&PACKETS);
         assert!(NEEDED.iter().all(|needed| all().any(|wanted| wanted.path == *needed)));
     }
 }

@@ -75,9 +75,9 @@ impl Instance {
         Instance::create_named(&format!("{}-2", own_name()), MAX_KIB)
     }
 
-    /// A third one, for the switches of all CPUs. Errors: as [`Instance::create`].
-    pub(crate) fn create_third() -> Result<Instance, TraceError> {
-        Instance::create_named(&format!("{}-3", own_name()), 1024)
+    /// A further one, the `number`th, for events of all CPUs that are read often. Errors: as [`Instance::create`].
+    pub(crate) fn create_further(number: u8) -> Result<Instance, TraceError> {
+        Instance::create_named(&format!("{}-{number}", own_name()), 1024)
     }
 
     /// As [`Instance::create`], with at most this memory for each CPU, KiB. Errors: as [`Instance::create`].
@@ -203,8 +203,10 @@ impl Instance {
         for (path, _) in formats.iter().filter(|(path, _)| is_on(path)) {
             let of =
                 events.iter().find(|wanted| wanted.path == path).map_or(EventScope::AllThreads, |wanted| wanted.of);
-            if let EventScope::MeasuredThreads(field) = of {
-                self.filter(path, &filter(field, watched.pids))?;
+            match of {
+                EventScope::AllThreads => {}
+                EventScope::MeasuredThreads(field) => self.filter(path, &filter(field, watched.pids))?,
+                EventScope::Where(wanted) => self.filter(path, wanted)?,
             }
             self.write(&format!("events/{path}/enable"), "1")?;
         }

@@ -203,15 +203,9 @@ mod tests {
     use punctual_analysis::watch::{Activation, Release};
 
     fn late(release_ns: u64, end_ns: u64, idle_ns: u64) -> LateActivation {
-        let activation = Activation {
-            release: Release::Interrupt,
-            release_ns,
-            start_ns: release_ns,
-            user_ns: release_ns,
-            end_ns,
-            idle_ns,
-            ..Activation::default()
-        };
+        let mut activation = Activation::default();
+        (activation.release, activation.release_ns, activation.end_ns) = (Release::Interrupt, release_ns, end_ns);
+        (activation.start_ns, activation.user_ns, activation.idle_ns) = (release_ns, release_ns, idle_ns);
         let inside = Inside { activation, ..Inside::default() };
         LateActivation { pid: 1, priority: 120, inside, ..LateActivation::default() }
     }

@@ -9,7 +9,7 @@ use super::stacks::Stacks;
 use super::switches::Switches;
 use super::targets::Targets;
 use crate::observed::Observed;
-use crate::trace::{Instance, PageSource};
+use crate::trace::{Instance, PageSource, TraceError};
 use punctual_analysis::explain::{Event, Inside};
 use punctual_analysis::watch::{Activation, Finished, Release, Usual, WatchedThreads};
 use punctual_ftrace::Decoder;
@@ -107,6 +107,8 @@ pub(super) struct Reader {
     next_look_ns: u64,
     /// The switches of all CPUs, where they can be traced.
     pub(super) switches: Option<Switches>,
+    /// The packets, from the first softirq on that wakes a thread; or why they cannot be traced.
+    pub(super) packets: Option<Result<Switches, TraceError>>,
     /// Samples of the stacks, where those are wanted.
     pub(super) stacks: Option<Stacks>,
     /// Time up to which all events are read, `CLOCK_MONOTONIC`, ns.
@@ -189,6 +191,7 @@ impl Reader {
             facts: HashMap::new(),
             next_look_ns: 0,
             switches: None,
+            packets: None,
             stacks: None,
             read_ns: 0,
             states: BTreeMap::new(),
@@ -291,7 +294,13 @@ impl Reader {
         if let Some(switches) = &mut self.switches {
             switches.read(&mut self.threads);
         }
+        if let Some(Ok(packets)) = &mut self.packets {
+            packets.read(&mut self.threads);
+        }
         let finished = self.threads.take(&events);
+        if self.packets.is_none() && self.threads.may_wait_for_packets().any(|pid| self.is_meant(pid)) {
+            self.packets = Some(Switches::of_packets(&mut self.threads));
+        }
         refused::examine(&mut self.threads);
         if let Some(surroundings) = &mut self.surroundings {
             let none = surroundings.explaining.pass_on(None);
@@ -413,6 +422,16 @@ impl Reader {
         for stopped in surroundings.explaining.pass_on(Some(stopped)) {
             self.results.pass_over(stopped.late.len(), stopped.late.first().map(|late| &late.inside.activation));
         }
+    }
+
+    /// The information that is missing because of traces beside that of the threads.
+    pub(super) fn missing(&self) -> impl Iterator<Item = String> {
+        let untraced = |err: &TraceError| format!("packets that released threads: {err}");
+        let packets = self.packets.as_ref().and_then(|packets| match packets {
+            Ok(packets) => packets.missing(),
+            Err(err) => Some(untraced(err)),
+        });
+        self.switches.iter().filter_map(Switches::missing).chain(packets)
     }
 
     /// What was read last about a thread.

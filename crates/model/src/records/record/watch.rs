@@ -1,6 +1,6 @@
 //! Results of watched threads: their activations in distributions and sums.
 
-use crate::{CpuSet, Histogram, Period, Policy, RefusedCall, Span};
+use crate::{CpuSet, Histogram, PacketReleases, Period, Policy, RefusedCall, Span};
 use serde::{Deserialize, Serialize};
 
 /// Results of a cell that watches threads of other programs.
@@ -69,6 +69,9 @@ pub struct WatchedThread {
     pub releases: Releases,
     /// Names of the threads that released most activations, most frequent first, up to five.
     pub wakers: Vec<CountedName>,
+    /// Those that packets released; `null`: no softirq released any, and in records of versions that did not say.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub packets: Option<PacketReleases>,
     /// From the release until the program runs.
     pub latency: Histogram,
     /// Difference of the interval between two starts from the period, without its sign; empty without a period.
@@ -246,7 +249,7 @@ pub struct Releases {
     pub timer: u64,
     /// Another thread, whose waking is the release.
     pub thread: u64,
-    /// An interrupt, whose waking is the release.
+    /// An interrupt, whose waking is the release, or a packet, whose arrival is.
     pub interrupt: u64,
     /// Nothing: the call returned at once, and its beginning is the release.
     pub immediate: u64,
