@@ -338,12 +338,6 @@ impl Trace {
     }
 }
 
-/// Number of the interrupt that a thread of this name handles: `irq/36-eth0` (kernel/irq/manage.c).
-pub(crate) fn interrupt_of_thread(name: &str) -> Option<u32> {
-    let (number, _) = name.strip_prefix("irq/")?.split_once('-')?;
-    number.parse().ok()
-}
-
 /// Kernel name of a softirq (include/linux/interrupt.h).
 pub(crate) fn softirq_name(number: u8) -> &'static str {
     const NAMES: [&str; 10] =

@@ -187,6 +187,7 @@ kinds!(
     unfit::SlackOfWait,
     watched::ActivityLost,
     watched::DataWaited,
+    watched::PacketsHeldBack,
     refused::CallRefused,
     watched::SettingsChanged,
     watched::Several,
@@ -262,7 +263,7 @@ pub(crate) fn of_cell(
 ) -> Vec<Finding> {
     let mut findings = cell::findings(header, pool, summary);
     findings.extend(instrument::findings(pool, summary));
-    findings.extend(watched::findings(summary));
+    findings.extend(watched::findings(&header.host, summary));
     findings.extend(unfit::of_measured(pool));
     findings.extend(fair_scheduling::finding(&header.host, pool, summary, realtime));
     findings.order_by_key(Finding::importance);

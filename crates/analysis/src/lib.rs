@@ -67,12 +67,14 @@ pub use summary::late::share_later;
 pub use summary::names::of_cells as cell_names;
 pub use summary::noise::{CpuNoise, GapRate, NoiseSummary};
 pub use summary::open::Open;
+pub use summary::packets::{PacketStage, PacketSummary};
 pub use summary::pool::histograms;
 pub use summary::responses::{Part, Response, Target};
+pub use summary::spread::Spread as WatchSpread;
 pub use summary::steadiness::Steadiness;
 pub use summary::threads::{ThreadBlock, ThreadFigures, ThreadSummary};
 pub use summary::tracers::{Osnoise, Stages, Timerlat, TracedLatency, Tracers};
-pub use summary::watched::{ChainSummary, Spread as WatchSpread, StageSummary, WatchSummary, WatchedSummary};
+pub use summary::watched::{ChainSummary, StageSummary, WatchSummary, WatchedSummary};
 pub use summary::work::ComparedLoad;
 pub use verdict::{CannotPass, Case, Count, Gap, Kept, Verdict, Violation};
 

@@ -40,8 +40,8 @@ use chain::Chain;
 use open::Open;
 use packets::{Carrier, Packets};
 use punctual_model::{
-    Censored, ChainRecord, InterruptTime, NamedTime, OpenActivation, OpenKind, SettingChange, SleepTime, Span,
-    TimeAccount, WatchSample, WatchedThread,
+    Censored, ChainRecord, CountedName, InterruptTime, NamedTime, OpenActivation, OpenKind, SettingChange, SleepTime,
+    Span, TimeAccount, WatchSample, WatchedThread,
 };
 use refused::Requests;
 use std::collections::{BTreeMap, BTreeSet, HashMap};
@@ -157,6 +157,11 @@ impl WatchedThreads {
         let known = self.interrupts.get_or_insert_default();
         known.vectors.clone_from(&part.vectors);
         known.interrupts.extend(part.interrupts.drain());
+    }
+
+    /// Calls of each thread for data that returned at once without any.
+    pub fn empty_polls(&self) -> HashMap<i32, u64> {
+        self.threads.iter().map(|(pid, thread)| (*pid, thread.track.empty_polls)).collect()
     }
 
     /// IDs of the threads that may wait for packets.
@@ -412,13 +417,13 @@ impl WatchedThreads {
             0 => "idle".to_owned(),
             pid => self.names.get(&pid).cloned().unwrap_or_else(|| format!("thread {pid}")),
         };
-        let wakers = packet_stages::counted(tally.wakers.iter().map(|(pid, n)| (named(*pid), *n)), MOST_WAKERS);
+        let wakers = CountedName::most_frequent(tally.wakers.iter().map(|(pid, n)| (named(*pid), *n)), MOST_WAKERS);
         let known = &self.packets.known;
         let device = |index: u16| known.devices.get(usize::from(index)).cloned().unwrap_or_default();
         let carrier = |carrier: Carrier| match carrier {
             Carrier::Interrupt(number) => known.owner_name(Some(Context::Interrupt(number)), 0),
             Carrier::Thread(pid) => named(pid),
-            Carrier::Sender(pid) => format!("its sender {}", named(pid)),
+            Carrier::Sender(pid) => format!("the call of {}", named(pid)),
             Carrier::OtherCpu => "another CPU".to_owned(),
             Carrier::Softirq => "a softirq".to_owned(),
         };

@@ -344,10 +344,10 @@ impl Measurers for Watcher {
         let mut threads = std::mem::replace(&mut reader.threads, WatchedThreads::new(WatchSettings::default(), &[]));
         let last_known = |tid| reader.facts(tid).map(|facts| (facts.policy, facts.observed.cpus.clone()));
         let refused = refused::at_end(&mut threads, |tid| last_known(tid).unwrap_or_default());
-        let names = threads.names.clone();
+        let (names, polls) = (threads.names.clone(), threads.empty_polls());
         let is_awake = |pid: i32| reader.states.get(&pid.cast_unsigned()).is_some_and(|state| state.is_awake());
         let (results, inactive, chain) = threads.finish(reader.read_ns, |name| watch.is_meant(name), is_awake);
-        let others = others(&reader, &names, &watch, &results);
+        let others = others(&reader, &names, &watch, &results, &polls);
         let ended = self.program.as_ref().filter(|_| self.ended_by_itself);
         if results.is_empty() && (others.is_empty() || ended.is_some()) {
             return Err(match ended {

@@ -194,6 +194,17 @@ fn network(fs: &HostFs) -> Vec<NetworkDevice> {
     const MOST: usize = 64;
     let dir = "sys/class/net";
     let is_hardware = |name: &String| fs.is_running() && fs.exists(format!("{dir}/{name}/device"));
+    let rps_cpus = |name: &str| {
+        let queues = fs.names(&format!("{dir}/{name}/queues")).into_iter().filter(|queue| queue.starts_with("rx-"));
+        let all: Vec<CpuSet> =
+            queues.filter_map(|queue| fs.cpu_mask(&format!("{dir}/{name}/queues/{queue}/rps_cpus"))).collect();
+        (!all.is_empty()).then(|| all.iter().flat_map(CpuSet::iter).collect())
+    };
+    // Those of a virtio device belong to the device around it.
+    let irqs = |name: &str| {
+        let numbers = |place: &str| fs.numbered(&format!("{dir}/{name}/{place}/msi_irqs"), "");
+        Some(numbers("device")).filter(|found| !found.is_empty()).unwrap_or_else(|| numbers("device/.."))
+    };
     let device = |name: String| {
         let c_name = std::ffi::CString::new(name.as_str()).ok()?;
         let coalescing = punctual_sys::network::coalescing(&c_name).ok();
@@ -202,6 +213,8 @@ fn network(fs: &HostFs) -> Vec<NetworkDevice> {
             rx_delay_us: coalescing.map(|(us, _)| us),
             rx_adapts: coalescing.map(|(_, adapts)| adapts),
             link_sleeps: punctual_sys::network::energy_efficient(&c_name).ok(),
+            rps_cpus: rps_cpus(&name),
+            irqs: irqs(&name),
         })
     };
     fs.names(dir).into_iter().filter(is_hardware).take(MOST).filter_map(device).collect()

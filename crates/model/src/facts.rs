@@ -13,6 +13,7 @@ pub use host::{
     Cache, Clocks, CoKernel, Cobalt, CrowdedCpu, Evl, FrequencyPolicy, Gravity, Host, IdleState, Interrupts, IrqGroup,
     KernelFacts, Memory, MemoryNode, ModeSwitches, NetworkDevice, OnCpus, Permissions, Pipeline, Platform, Power,
     Preemption, Processors, RealtimeTask, Scheduling, SpinningTask, SwitchingThread, Tasks, ThermalZone,
+    interrupt_of_thread,
 };
 pub use kernel_config::{
     ConfigGroup, ConfigSummary, KernelConfig, KernelConfigError, LARGEST_CONFIG, ListedKernel, ListedKernels,

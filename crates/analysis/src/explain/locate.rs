@@ -1,8 +1,8 @@
 //! Events of one wake-up: from the start of its timer, or the interrupt of its device, to its switch.
 
-use super::event::{Context, CpuEvents, DEADLINE_PRIORITY, Event, Trace, What, interrupt_of_thread, state};
+use super::event::{Context, CpuEvents, DEADLINE_PRIORITY, Event, Trace, What, state};
 use super::timeline;
-use punctual_model::{Phase, PhaseLength, Span};
+use punctual_model::{Phase, PhaseLength, Span, interrupt_of_thread};
 use serde::{Deserialize, Serialize};
 
 /// Longest time, ns, between an interrupt and the start of a softirq that belongs to it.

@@ -1,10 +1,11 @@
 //! Findings about watched threads of other programs.
 
 use super::{Finding, refused, unfit, when};
+use crate::machine::doctor::{self, Outcome};
 use crate::summary::cell::CellSummary;
 use crate::summary::watched::WatchedSummary;
 use crate::wording::{count, duration, things};
-use punctual_model::{OpenActivation, OpenKind, RefusedCall, SettingChange, Span};
+use punctual_model::{Host, OpenActivation, OpenKind, RefusedCall, SettingChange, Span};
 
 finding!(
     /// Events of the watched threads were lost.
@@ -150,6 +151,25 @@ finding!(
 );
 
 finding!(
+    /// A network device holds back the packets that release a thread.
+    pub struct PacketsHeldBack {
+        /// Name of the thread.
+        pub thread: String,
+        /// What the device, or the kernel for it, does.
+        pub held: String,
+        /// The command that changes it.
+        pub change: String,
+    },
+    importance = 3,
+    format!("packets that release {thread} may come late: {held}; {change}"),
+    [PacketsHeldBack {
+        thread: "control".to_owned(),
+        held: "eth0 waits 30 us".to_owned(),
+        change: "ethtool -C eth0 adaptive-rx off rx-usecs 0".to_owned(),
+    }]
+);
+
+finding!(
     /// Activations of a thread that waits for a futex may be several: a release that finds it running is not seen.
     pub struct Several {
         /// Name of the thread.
@@ -220,7 +240,7 @@ impl SettingsChanged {
 }
 
 /// Findings about the watched threads of a cell.
-pub(super) fn findings(summary: &CellSummary) -> Vec<Finding> {
+pub(super) fn findings(host: &Host, summary: &CellSummary) -> Vec<Finding> {
     let Some(watch) = &summary.watch else { return Vec::new() };
     let n = u64::try_from(watch.threads.len()).unwrap_or(u64::MAX);
     let ended = watch.status.as_ref().zip(watch.ended_after_ns);
@@ -236,7 +256,19 @@ pub(super) fn findings(summary: &CellSummary) -> Vec<Finding> {
     .flatten()
     .collect();
     all.extend(of_threads(&watch.threads, &watch.refused));
+    all.extend(watch.threads.iter().flat_map(|thread| held_back(host, thread)));
     all
+}
+
+/// What the network devices whose packets release a thread do to them.
+fn held_back(host: &Host, thread: &WatchedSummary) -> Vec<Finding> {
+    let devices = thread.packets.iter().flat_map(|packets| &packets.devices);
+    let outcomes = devices.filter_map(|device| doctor::of_network_device(host, &device.name));
+    let found = |Outcome { found, remedy, .. }: Outcome| {
+        let (thread, change) = (thread.name.clone(), remedy?.change);
+        Some(PacketsHeldBack { thread, held: found, change }.into())
+    };
+    outcomes.filter_map(found).collect()
 }
 
 /// Findings about watched threads and their refused calls, wherever they come from.
@@ -266,4 +298,31 @@ pub fn of_threads(threads: &[WatchedSummary], refused: &[RefusedCall]) -> Vec<Fi
         }
     }
     all
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_model::{CountedName, NetworkDevice, PacketReleases, WatchedThread};
+
+    #[test]
+    fn the_device_of_the_packets_is_named_if_it_holds_them_back() {
+        let device = |name: &str, rx_delay_us| NetworkDevice {
+            name: name.to_owned(),
+            rx_delay_us,
+            rx_adapts: None,
+            link_sleeps: None,
+            rps_cpus: None,
+            irqs: Vec::new(),
+        };
+        let host = Host { network: vec![device("eth0", Some(30)), device("eth1", Some(0))], ..Host::default() };
+        for (name, expected) in [("eth0", 1), ("eth1", 0), ("lo", 0)] {
+            let devices = vec![CountedName { name: name.to_owned(), n: 1 }];
+            let packets = Some(PacketReleases { devices, ..PacketReleases::default() });
+            let thread = WatchedThread { name: "control".to_owned(), packets, ..WatchedThread::default() };
+            let found = held_back(&host, &WatchedSummary::of(&thread, &[], true, 0.95).unwrap());
+            assert_eq!(found.len(), expected, "{found:?}");
+            assert!(found.iter().all(|one| one.to_string().contains("late: eth0 waits 30 us; ethtool -C eth0")));
+        }
+    }
 }

@@ -97,6 +97,12 @@ pub fn examine(host: &Host) -> Vec<Examined> {
     examined
 }
 
+/// The check of one network device; `None` if it is none of hardware.
+pub(crate) fn of_network_device(host: &Host, name: &str) -> Option<Outcome> {
+    let device = host.network.iter().find(|device| device.name == name)?;
+    Some(interrupts::of_devices(host, std::slice::from_ref(device)))
+}
+
 /// One line that names the checks with [`Severity::Will`]; `None` if there are none.
 pub fn in_brief(host: &Host) -> Option<String> {
     const SHOWN: usize = 4;

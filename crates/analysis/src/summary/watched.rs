@@ -2,8 +2,9 @@
 
 use crate::stats::histogram::merged;
 use crate::stats::levels::Quantiles;
-use crate::stats::quantile::quantile;
+use crate::summary::packets::{self, PacketSummary};
 use crate::summary::pool::Pool;
+use crate::summary::spread::Spread;
 use punctual_model::{
     ChainRecord, ChainStage, CountedName, CpuSet, FoundPeriod, Histogram, InterruptTime, NamedTime, OpenActivation,
     OpenKind, Order, OtherThread, Policy, RefusedCall, Releases, SettingChange, SleepTime, Slice, Span, ThreadRecord,
@@ -76,6 +77,8 @@ pub struct WatchedSummary {
     pub releases: Releases,
     /// Threads that released most of them.
     pub wakers: Vec<CountedName>,
+    /// Those that packets released; `null`: a softirq released none, or a record does not say.
+    pub packets: Option<PacketSummary>,
     /// Response time, with intervals.
     pub response: Quantiles,
     /// Largest response time of a complete activation.
@@ -135,23 +138,6 @@ impl WatchedSummary {
     pub fn open_ns(&self) -> Option<i64> {
         let so_far = i64::try_from(self.unfinished()?.at_least.ns()).ok();
         so_far.filter(|open_ns| Some(*open_ns) > self.response_max_ns)
-    }
-}
-
-/// A distribution in three figures, ns; `null` without values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
-pub struct Spread {
-    /// Median.
-    pub p50_ns: Option<i64>,
-    /// 99 % quantile of the values as they are, without an interval.
-    pub p99_ns: Option<i64>,
-    /// Largest value.
-    pub max_ns: Option<i64>,
-}
-
-impl Spread {
-    fn of(histogram: &Histogram) -> Spread {
-        Spread { p50_ns: quantile(histogram, 0.5), p99_ns: quantile(histogram, 0.99), max_ns: histogram.max_ns }
     }
 }
 
@@ -322,6 +308,7 @@ fn thread(all: &[Watched<'_>], is_sampled: bool, confidence: f64) -> Option<Watc
         activations_at_most: at_most.as_ref().map(|all| all.n).filter(|_| has_several),
         releases,
         wakers: first.wakers.clone(),
+        packets: packets::of(all.iter().filter_map(|(thread, _)| thread.packets.as_ref())),
         response: Quantiles::of(&response, &slices, confidence),
         response_max_ns: response.max_ns,
         response_max_at_most_ns: at_most.as_ref().and_then(|all| all.max_ns).filter(|_| releases.immediate > 0),

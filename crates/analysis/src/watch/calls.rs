@@ -131,14 +131,19 @@ impl Call {
 
     /// Whether it may wait for data of a socket.
     pub(crate) fn may_be_of_socket(self) -> bool {
-        let name = self.name();
-        let is_read = ["read", "readv", "io_uring_enter"].contains(&name.as_str());
+        let name = self.known_name();
+        let is_read = ["read", "readv", "io_uring_enter"].contains(&name);
         is_read || self.polls() || name.starts_with("recv") || name.starts_with("accept")
+    }
+
+    /// Its name; empty if that is not known.
+    fn known_name(self) -> &'static str {
+        sysno(self.number).map_or("", |known| known.name())
     }
 
     /// Whether it waits for one of several things.
     pub(crate) fn polls(self) -> bool {
-        let name = self.name();
+        let name = self.known_name();
         ["epoll_", "poll", "ppoll", "select", "pselect"].iter().any(|begin| name.starts_with(begin))
     }
 

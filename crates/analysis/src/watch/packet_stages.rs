@@ -54,22 +54,8 @@ impl PacketStages {
         most: usize,
     ) -> Option<PacketReleases> {
         let is_any = self.record.unknown > 0 || self.record.arrival_to_running.n > 0;
-        let devices = counted(self.devices.into_iter().map(|(index, n)| (device(index), n)), most);
-        let carriers = counted(self.carriers.into_iter().map(|(one, n)| (carrier(one), n)), most);
+        let devices = CountedName::most_frequent(self.devices.into_iter().map(|(index, n)| (device(index), n)), most);
+        let carriers = CountedName::most_frequent(self.carriers.into_iter().map(|(one, n)| (carrier(one), n)), most);
         is_any.then_some(PacketReleases { devices, carriers, ..self.record })
     }
-}
-
-/// The most frequent names.
-pub(super) fn counted(all: impl Iterator<Item = (String, u64)>, most: usize) -> Vec<CountedName> {
-    let mut named: Vec<CountedName> = Vec::new();
-    for (name, n) in all {
-        match named.iter_mut().find(|known| known.name == name) {
-            Some(known) => known.n += n,
-            None => named.push(CountedName { name, n }),
-        }
-    }
-    named.sort_by(|a, b| b.n.cmp(&a.n).then_with(|| a.name.cmp(&b.name)));
-    named.truncate(most);
-    named
 }

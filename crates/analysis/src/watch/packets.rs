@@ -1,6 +1,7 @@
 //! Packets that woke threads: when each arrived, and the context that delivered it.
 
-use crate::events::{Context, CpuEvents, Event, Trace, What, flags, interrupt_of_thread};
+use crate::events::{Context, CpuEvents, Event, Trace, What, flags};
+use punctual_model::interrupt_of_thread;
 use std::collections::{BTreeSet, HashMap, VecDeque};
 
 /// The softirq that receives packets (include/linux/interrupt.h).
@@ -220,8 +221,12 @@ impl Packets {
                 cpu.run = Some(Run { at_ns, raisers, devices: BTreeSet::new() });
             }
             What::Leave(RECEIVING) => {
-                let began_ns = cpu.run.take().map_or(at_ns, |run| run.at_ns);
-                let of_run = |one: &&mut Delivery| one.packet.delivered_ns >= began_ns;
+                let Some(run) = cpu.run.take() else {
+                    // Its beginning is not among the events, so neither are its packets.
+                    cpu.known_ns = Some(at_ns + 1);
+                    return;
+                };
+                let of_run = |one: &&mut Delivery| one.packet.delivered_ns >= run.at_ns;
                 cpu.deliveries.iter_mut().rev().take_while(of_run).for_each(|one| one.until_ns = at_ns);
             }
             What::Packet { buffer, is_queued: true, .. } => {
@@ -320,3 +325,6 @@ impl Run {
         its.all(|(other, _)| other == number).then_some((number, is_only, at_ns))
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -17,6 +17,8 @@ const MOST_HOPS: usize = 8;
 const RESTARTS: std::ops::RangeInclusive<i64> = -516..=-512;
 /// Wakings by softirqs that are kept until the wait is known.
 const MOST_BROUGHT: usize = 4096;
+/// Result of a call that would have to wait (`EAGAIN`).
+const AGAIN: i64 = -11;
 /// Longest time, ns, from a waking by another CPU to the switch out that it does not prevent.
 const SWITCH_OUT_NS: u64 = 50_000;
 
@@ -134,6 +136,8 @@ pub(super) struct Track {
     hops: Vec<Hop>,
     /// What softirqs brought that woke it: when, ns, the latest last.
     brought: VecDeque<(u64, Brought)>,
+    /// Calls for data that returned at once without any.
+    pub(super) empty_polls: u64,
     /// Time by which the kernel may delay the timer of its latest wait, ns.
     slack_ns: Option<u64>,
     /// Whether it has called sched_yield(2).
@@ -149,10 +153,10 @@ impl Track {
 
     /// Forgets what may be wrong after lost events.
     pub(super) fn forget(&mut self) {
-        let Track { pid, wait, n_activations, yields, .. } = *self;
+        let Track { pid, wait, n_activations, yields, empty_polls, .. } = *self;
         let mut timers = std::mem::take(&mut self.timers);
         timers.forget();
-        *self = Track { n_activations, timers, yields, ..Track::new(pid, wait) };
+        *self = Track { n_activations, timers, yields, empty_polls, ..Track::new(pid, wait) };
     }
 
     /// The open activation and what caused it, for a thread that it wakes at `at_ns`.
@@ -490,6 +494,8 @@ impl Track {
             return None;
         }
         let current = self.current.take()?;
+        let is_empty = result == AGAIN || result == 0 && current.call.polls();
+        self.empty_polls += u64::from(is_empty && !current.slept && current.call.may_be_of_socket());
         if !current.is_wait {
             if let Some(open) = &mut self.open {
                 let (run_ns, n) = open.calls.entry(current.call.number).or_default();

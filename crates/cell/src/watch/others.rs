@@ -12,6 +12,7 @@ pub(super) fn others(
     names: &HashMap<i32, String>,
     watch: &Watch,
     with_activations: &[ThreadResult],
+    empty_polls: &HashMap<i32, u64>,
 ) -> Vec<OtherThread> {
     let one = |(tid, [first, latest]): (&u32, &[Times; 2])| {
         let name = names.get(&tid.cast_signed()).filter(|name| watch.is_meant(name))?.clone();
@@ -25,7 +26,8 @@ pub(super) fn others(
         let policy = punctual_sys::sched::known_policy(*tid);
         let is_known = with_activations.iter().any(|one| one.thread.tid == *tid);
         let is_listed = !is_known && (ran > Span(0) || state.is_awake());
-        is_listed.then_some(OtherThread { tid: *tid, name, policy, state, ran, waited, counted })
+        let empty_polls = empty_polls.get(&tid.cast_signed()).copied();
+        is_listed.then_some(OtherThread { tid: *tid, name, policy, state, ran, waited, counted, empty_polls })
     };
     let mut all: Vec<OtherThread> = reader.times.iter().filter_map(one).collect();
     all.order_by_key(|one| Reverse(one.ran));

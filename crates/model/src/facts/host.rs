@@ -12,7 +12,7 @@ pub use hardware::{Cache, Memory, MemoryNode, OnCpus, Platform, Processors, Ther
 pub use interrupts::{Interrupts, IrqGroup, NetworkDevice};
 pub use kernel::{Clocks, KernelFacts, Preemption};
 pub use power::{FrequencyPolicy, IdleState, Power};
-pub use scheduling::{CrowdedCpu, Permissions, RealtimeTask, Scheduling, SpinningTask, Tasks};
+pub use scheduling::{CrowdedCpu, Permissions, RealtimeTask, Scheduling, SpinningTask, Tasks, interrupt_of_thread};
 
 use crate::CpuSet;
 use serde::{Deserialize, Serialize};

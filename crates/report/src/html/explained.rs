@@ -4,7 +4,7 @@ use super::markup::{Markup, Prose, Text};
 use super::table::numbers;
 use super::{Results, runs};
 use crate::sections::explained::{self, stages, unseen};
-use crate::sections::watched::parts;
+use crate::sections::watched::{packet_stages, parts};
 use punctual_analysis::explain::{blame, cause_name, row_of};
 use punctual_analysis::wording::{count, duration, things};
 use punctual_analysis::{RunSummary, Stages};
@@ -111,10 +111,13 @@ fn bar(page: &mut Markup, record: &ExplainRecord) {
     page.add(format_args!("<li>{}dashed outline: ambiguous evidence</ul></figure>\n", Swatch("w8 open")));
 }
 
-/// Draws the account of each watched thread.
+/// Writes the stages of the packets, and draws the account, of each watched thread.
 pub(super) fn accounts(page: &mut Markup, summary: &RunSummary) {
     for cell in &summary.cells {
         let threads = cell.watch.iter().flat_map(|watch| watch.threads.iter().take(BARS));
+        for (thread, packets) in threads.clone().filter_map(|thread| Some((thread, thread.packets.as_ref()?))) {
+            numbers(page, &format!("Packets of {}", thread.name), "", &packet_stages(packets));
+        }
         for (thread, account) in threads.filter_map(|thread| Some((thread, thread.account.as_ref()?))) {
             let several = if summary.cells.len() > 1 { format!("{}: ", cell.name) } else { String::new() };
             let title = format!("{several}time of {}", thread.name);

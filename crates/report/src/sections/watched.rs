@@ -5,7 +5,8 @@ use super::latencies::latency_or_dash;
 use crate::table::{Column, Field, Table, dash};
 use punctual_analysis::wording::{count, duration, things};
 use punctual_analysis::{
-    CellSummary, ChainSummary, RunSummary, StageSummary, WatchSpread, WatchSummary, WatchedSummary,
+    CellSummary, ChainSummary, PacketStage, PacketSummary, RunSummary, StageSummary, WatchSpread, WatchSummary,
+    WatchedSummary,
 };
 use punctual_model::{Level, NamedTime, Order, OtherThread, Releases, Span, ThreadState, TimeAccount};
 use std::cmp::Reverse;
@@ -15,6 +16,8 @@ type Row<'a> = (&'a str, &'a WatchedSummary);
 
 /// Threads without activations that are listed one by one.
 const MOST_OTHERS: usize = 5;
+/// Calls without data up to which a thread does not poll.
+const MOST_EMPTY: u64 = 100;
 /// Names of a list that are shown.
 const NAMED: usize = 3;
 
@@ -85,9 +88,12 @@ fn without_activations(one: &OtherThread) -> String {
     let [ran, waited, counted] = [one.ran, one.waited, one.counted].map(|span| duration(span.ns() as f64));
     let at_end =
         if one.state == ThreadState::Ended { ", and ended".to_owned() } else { format!("; {} at the end", one.state) };
+    let polls = one.empty_polls.filter(|n| *n > MOST_EMPTY).map_or_else(String::new, |n| {
+        format!("; it polls: {} for data returned at once without any, so that no wake-up exists", things(n, "call"))
+    });
     format!(
         "{}{policy} has no activations, as it never waited twice in one call: of {counted} it ran {ran} and waited \
-         {waited} for a CPU{at_end}.",
+         {waited} for a CPU{polls}{at_end}.",
         one.name
     )
 }
@@ -138,6 +144,7 @@ fn sentence(thread: &WatchedSummary) -> String {
         wait if thread.activations == 0 => format!("{} waits in {wait}", thread.name),
         wait => format!("{} waits in {wait}: {}", thread.name, released(thread)),
     }];
+    parts.extend(thread.packets.iter().flat_map(by_packets));
     if let Some(found) = thread.period {
         let how = if found.is_given { "given" } else { "found" };
         parts.push(format!(
@@ -280,16 +287,56 @@ fn released(thread: &WatchedSummary) -> String {
     let Releases { timer, thread: by_thread, interrupt, immediate } = thread.releases;
     let wakers: Vec<&str> = thread.wakers.iter().take(NAMED).map(|waker| waker.name.as_str()).collect();
     let by_thread_name = if wakers.is_empty() { "other threads".to_owned() } else { wakers.join(", ") };
+    let by_packets = thread.packets.as_ref().map_or(0, |packets| packets.n);
+    let devices: Vec<&str> = thread.packets.iter().flat_map(|packets| &packets.devices).map(|one| &*one.name).collect();
     let kinds = [
         (timer, "released by its timer".to_owned()),
+        (by_packets, format!("released by packets of {}", devices.join(", "))),
         (by_thread, format!("woken by {by_thread_name}")),
-        (interrupt, "woken by an interrupt".to_owned()),
+        (interrupt.saturating_sub(by_packets), "woken by an interrupt".to_owned()),
         (immediate, "without sleeping, as data was already there".to_owned()),
     ];
     let n_kinds = kinds.iter().filter(|(n, _)| *n > 0).count();
     let text =
         |(n, how): &(u64, String)| if n_kinds > 1 { format!("{how} ({})", things(*n, "time")) } else { how.clone() };
     kinds.iter().filter(|(n, _)| *n > 0).map(text).collect::<Vec<_>>().join(", ")
+}
+
+/// The stages of the activations that packets released.
+fn by_packets(packets: &PacketSummary) -> Vec<String> {
+    let us = |ns: Option<i64>| ns.map_or_else(dash, |ns| duration(ns as f64));
+    let known = packets.stages.iter().filter(|stage| stage.n > 0);
+    let stage = |PacketStage { stage, n, length, .. }: &PacketStage| {
+        let of = if *n == packets.n { String::new() } else { format!(", {}", things(*n, "time")) };
+        format!("{stage} {} (p99 {}{of})", us(length.p50_ns), us(length.p99_ns))
+    };
+    let carriers: Vec<&str> = packets.carriers.iter().take(NAMED).map(|one| one.name.as_str()).collect();
+    let mut all = Vec::new();
+    if packets.n > 0 {
+        let stages: Vec<String> = known.map(stage).collect();
+        all.push(format!("packets delivered by {}: {}", carriers.join(", "), stages.join(", ")));
+    }
+    if packets.unknown > 0 {
+        all.push(format!("woken {} by a softirq while packets were not traced", things(packets.unknown, "time")));
+    }
+    all
+}
+
+/// The columns of these stages.
+fn packet_fields<'a>() -> [Field<&'a PacketStage>; 6] {
+    [
+        (Column::text("stage"), |stage| stage.stage.clone()),
+        (Column::figure("activations"), |stage| count(stage.n)),
+        (Column::figure("p50"), |stage| latency_or_dash(stage.length.p50_ns)),
+        (Column::figure("p99"), |stage| latency_or_dash(stage.length.p99_ns)),
+        (Column::figure("max"), |stage| latency_or_dash(stage.length.max_ns)),
+        (Column::figure("share"), |stage| stage.share.map_or_else(dash, |share| format!("{:.0} %", share * 100.0))),
+    ]
+}
+
+/// The same as a table, of which the page has one for each thread.
+pub(crate) fn packet_stages(packets: &PacketSummary) -> Table {
+    Table::of(&packet_fields(), &packets.stages.iter().collect::<Vec<_>>())
 }
 
 /// `fsync 12 times, 3.1 ms at most; read(5) pipe ...`.
@@ -371,7 +418,31 @@ pub(crate) fn of_chains(chains: &[(String, ChainSummary)], several: bool, unit: 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use punctual_model::{InterruptTime, SleepTime};
+    use punctual_model::{CountedName, InterruptTime, SleepTime};
+
+    #[test]
+    fn stages_of_packets_are_told_with_the_number_of_those_that_have_them() {
+        let stage = |stage: &str, n, us: i64| PacketStage {
+            stage: stage.to_owned(),
+            n,
+            length: WatchSpread { p50_ns: Some(us * 1_000), p99_ns: Some(us * 5_000), max_ns: None },
+            share: None,
+        };
+        let carrier = CountedName { name: "interrupt 38 eth0-rx-0".to_owned(), n: 9 };
+        let mut packets = PacketSummary {
+            n: 9,
+            devices: Vec::new(),
+            carriers: vec![carrier],
+            stages: vec![stage("interrupt to softirq", 7, 3), stage("queue to softirq", 0, 0), stage("x", 9, 2)],
+            arrival_to_running: WatchSpread::default(),
+            unknown: 0,
+        };
+        let told = "packets delivered by interrupt 38 eth0-rx-0: interrupt to softirq 3 us (p99 15 us, 7 times), x 2 us (p99 \
+                    10 us)";
+        assert_eq!(by_packets(&packets), [told]);
+        (packets.n, packets.unknown) = (0, 1);
+        assert_eq!(by_packets(&packets), ["woken 1 time by a softirq while packets were not traced"]);
+    }
 
     #[test]
     fn an_account_is_in_parts_of_a_second() {

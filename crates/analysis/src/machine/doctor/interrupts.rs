@@ -2,7 +2,7 @@
 
 use super::isolation::{housekeeping, isolated};
 use super::{Check, Outcome, text};
-use punctual_model::{Host, IrqGroup, NetworkDevice, Preemption, shell_word};
+use punctual_model::{Host, IrqGroup, NetworkDevice, Preemption, RealtimeTask, shell_word};
 
 pub(super) const CHECKS: &[Check] = &[
     Check {
@@ -25,9 +25,10 @@ pub(super) const CHECKS: &[Check] = &[
     },
     Check {
         name: "network-interrupts",
-        why: "A network device that collects packets before it interrupts, or whose link sleeps between them, delays a packet, \
-              and with it the thread that waits for one.",
-        source: "ethtool(8) (--coalesce, --set-eee), Documentation/networking/ethtool-netlink.rst (COALESCE_GET)",
+        why: "A network device that collects packets before it interrupts, whose link sleeps between them, whose interrupt thread \
+              waits for others, or whose packets go to another CPU first (RPS), delays the thread that waits for a packet.",
+        source: "ethtool(8) (--coalesce, --set-eee), Documentation/networking/ethtool-netlink.rst (COALESCE_GET), \
+                 scaling.rst (RPS)",
         examine: network_interrupts,
     },
     Check {
@@ -148,15 +149,18 @@ fn statistics_interval(host: &Host) -> Outcome {
 const PACKET_US: u32 = 10;
 
 fn network_interrupts(host: &Host) -> Outcome {
-    if host.network.is_empty() {
+    of_devices(host, &host.network)
+}
+
+/// What these devices of `host` do to packets.
+pub(super) fn of_devices(host: &Host, devices: &[NetworkDevice]) -> Outcome {
+    if devices.is_empty() {
         return Outcome::not_here("no network device of hardware found");
     }
     let knows = |device: &NetworkDevice| device.rx_delay_us.is_some() || device.link_sleeps.is_some();
-    if !host.network.iter().any(knows) {
-        return Outcome::unknown("no driver tells its settings");
-    }
     let (mut found, mut change, mut undo) = (Vec::new(), Vec::new(), Vec::new());
-    for NetworkDevice { name, rx_delay_us, rx_adapts, link_sleeps } in &host.network {
+    for device in devices {
+        let NetworkDevice { name, rx_delay_us, rx_adapts, link_sleeps, rps_cpus, irqs } = device;
         let (us, adapts) = (rx_delay_us.unwrap_or(0), *rx_adapts == Some(true));
         let word = shell_word(name);
         if us >= PACKET_US || adapts {
@@ -170,6 +174,30 @@ fn network_interrupts(host: &Host) -> Outcome {
             change.push(format!("ethtool --set-eee {word} eee off"));
             undo.push(format!("ethtool --set-eee {word} eee on"));
         }
+        if let Some(cpus) = rps_cpus.as_ref().filter(|cpus| !cpus.is_empty()) {
+            found.push(format!("{name} passes packets on to {} (RPS)", text::cpus(cpus)));
+            let set = |mask| format!("echo {mask} | tee /sys/class/net/{word}/queues/rx-*/rps_cpus");
+            change.push(set("0".to_owned()));
+            undo.push(set(text::mask(cpus)));
+        }
+        let handles = |task: &&RealtimeTask| {
+            task.is_kernel && punctual_model::interrupt_of_thread(&task.name).is_some_and(|irq| irqs.contains(&irq))
+        };
+        let handler = host.tasks.realtime.iter().filter(handles).min_by_key(|task| task.priority);
+        let before = |task: &&RealtimeTask| !task.is_kernel && handler.is_some_and(|own| task.priority >= own.priority);
+        if let (Some(own), Some(first)) =
+            (handler, host.tasks.realtime.iter().filter(before).max_by_key(|task| task.priority))
+        {
+            let [lower, higher] = [own, first].map(|task| task.priority.unwrap_or(0));
+            found.push(format!("{} at {lower} waits for {} at {higher}", own.name, first.name));
+            let own = shell_word(own.name.as_str());
+            let set = |priority: u32| format!("chrt --fifo --pid {} $(pgrep -x {own})", priority.min(99));
+            change.push(set(higher + 1));
+            undo.push(set(lower));
+        }
+    }
+    if found.is_empty() && !devices.iter().any(knows) {
+        return Outcome::unknown("no driver tells its settings");
     }
     if found.is_empty() {
         return Outcome::ok("they interrupt at once, and links stay awake");

@@ -83,7 +83,21 @@ fn watched(host: &mut Host) {
 }
 
 fn nic(rx_delay_us: Option<u32>, rx_adapts: Option<bool>, link_sleeps: Option<bool>) -> NetworkDevice {
-    NetworkDevice { name: "eth0".to_owned(), rx_delay_us, rx_adapts, link_sleeps }
+    let (rps_cpus, irqs) = (None, vec![38]);
+    NetworkDevice { name: "eth0".to_owned(), rx_delay_us, rx_adapts, link_sleeps, rps_cpus, irqs }
+}
+
+/// A device that passes packets on to these CPUs, and an interrupt thread of priority 50 beside a program's.
+fn nic_beside(host: &mut Host, rps_cpus: &str, priority: u32) {
+    host.network = vec![NetworkDevice { rps_cpus: rps_cpus.parse().ok(), ..nic(Some(0), Some(false), None) }];
+    let task = |name: &str, priority, is_kernel| RealtimeTask {
+        name: name.to_owned(),
+        policy: "fifo".to_owned(),
+        priority: Some(priority),
+        is_kernel,
+        count: 1,
+    };
+    host.tasks.realtime = vec![task("irq/38-eth0", 50, true), task("control", priority, false)];
 }
 
 fn nodes(host: &mut Host, n: u32) {
@@ -207,6 +221,9 @@ const ROWS: &[Row] = &[
     ("network-interrupts", |h| h.network = vec![nic(Some(10), Some(false), None)], May),
     ("network-interrupts", |h| h.network = vec![nic(Some(0), Some(true), None)], May),
     ("network-interrupts", |h| h.network = vec![nic(None, None, Some(true)), nic(Some(0), None, None)], May),
+    ("network-interrupts", |h| nic_beside(h, "", 49), Good),
+    ("network-interrupts", |h| nic_beside(h, "", 50), May),
+    ("network-interrupts", |h| nic_beside(h, "2-3", 49), May),
     ("pci-suspend", |h| h.power.suspendable = None, NotApplicable),
     ("pci-suspend", |h| h.power.suspendable = Some(vec![]), Good),
     ("pci-suspend", |h| h.power.suspendable = Some(vec!["0000:00:02.0".into()]), May),

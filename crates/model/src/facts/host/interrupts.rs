@@ -38,6 +38,12 @@ pub struct NetworkDevice {
     pub rx_adapts: Option<bool>,
     /// Whether its link sleeps between packets (IEEE 802.3az); `null` where it cannot tell.
     pub link_sleeps: Option<bool>,
+    /// CPUs to which its queues pass received packets on (RPS); none: they do not; `null` where unknown.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub rps_cpus: Option<CpuSet>,
+    /// Its interrupts; none where unknown.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub irqs: Vec<u32>,
 }
 
 /// Upper bound for the number of interrupts of any machine.

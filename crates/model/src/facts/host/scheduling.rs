@@ -169,3 +169,9 @@ impl RealtimeTask {
         self.is_kernel && self.name.starts_with("irq/")
     }
 }
+
+/// Number of the interrupt that a thread of this name handles: `irq/36-eth0` (kernel/irq/manage.c).
+pub fn interrupt_of_thread(name: &str) -> Option<u32> {
+    let (number, _) = name.strip_prefix("irq/")?.split_once('-')?;
+    number.parse().ok()
+}

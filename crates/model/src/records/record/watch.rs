@@ -168,6 +168,10 @@ pub struct OtherThread {
     /// Time in which both were counted, ns.
     #[serde(rename = "counted_ns")]
     pub counted: Span,
+    /// Calls for data of a socket, a file or several of them that returned at once without any; `null` in records of
+    /// versions that did not count them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub empty_polls: Option<u64>,
 }
 
 /// State of a thread.
@@ -262,6 +266,22 @@ pub struct CountedName {
     pub name: String,
     /// Number of occurrences.
     pub n: u64,
+}
+
+impl CountedName {
+    /// The most frequent names, at most so many; the numbers of one name are added up.
+    pub fn most_frequent(all: impl Iterator<Item = (String, u64)>, most: usize) -> Vec<CountedName> {
+        let mut named: Vec<CountedName> = Vec::new();
+        for (name, n) in all {
+            match named.iter_mut().find(|known| known.name == name) {
+                Some(known) => known.n += n,
+                None => named.push(CountedName { name, n }),
+            }
+        }
+        named.sort_by(|a, b| b.n.cmp(&a.n).then_with(|| a.name.cmp(&b.name)));
+        named.truncate(most);
+        named
+    }
 }
 
 /// Where the time of a watched thread went, within activations and between them, from the first look at it until it
