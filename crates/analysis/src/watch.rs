@@ -250,7 +250,9 @@ impl WatchedThreads {
                     && let Some(thread) = self.threads.get_mut(&pid)
                     && thread.track.may_wait_for_packet()
                 {
-                    self.by_softirq.insert(pid);
+                    if !thread.track.is_due(event.at_ns, &self.offsets) {
+                        self.by_softirq.insert(pid);
+                    }
                     thread.track.brought(event.at_ns, brought);
                 }
                 self.pass(pid, cpu, event, finished);

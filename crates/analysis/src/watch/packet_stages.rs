@@ -1,6 +1,6 @@
 //! The stages of activations that packets released, as distributions.
 
-use super::activation::Activation;
+use super::activation::{Activation, Release};
 use super::packets::{Brought, Carrier};
 use punctual_model::{CountedName, PacketReleases};
 use std::collections::BTreeMap;
@@ -20,7 +20,8 @@ impl PacketStages {
     pub(super) fn take(&mut self, one: &Activation) {
         let Some((woken_ns, brought)) = one.brought else { return };
         let Brought::By(packet) = brought else {
-            self.record.unknown += 1;
+            // A timer may expire in a softirq, too.
+            self.record.unknown += u64::from(one.release == Release::Interrupt);
             return;
         };
         if self.devices.len() < MOST_NAMES || self.devices.contains_key(&packet.device) {

@@ -196,26 +196,7 @@ impl Packets {
                     run.devices.retain(|known| Some(*known) != *device);
                 }
             }
-            What::Raise(RECEIVING) => {
-                let raiser = match &mut cpu.handler {
-                    Some(handler) if event.flags & flags::HARDIRQ != 0 => {
-                        handler.has_raised = true;
-                        self.interrupts.entry(handler.number).or_default();
-                        Raiser::Interrupt(handler.number, handler.at_ns)
-                    }
-                    _ if event.flags & flags::HARDIRQ != 0 => Raiser::OtherCpu,
-                    _ => match names.get(&event.pid).and_then(|name| interrupt_of_thread(name)) {
-                        Some(number) if let Some(at_ns) = self.started.get(&number) => {
-                            self.interrupts.entry(number).or_default();
-                            Raiser::Interrupt(number, *at_ns)
-                        }
-                        _ => Raiser::Else,
-                    },
-                };
-                if cpu.raisers.len() < MOST_RAISED {
-                    cpu.raisers.push(raiser);
-                }
-            }
+            What::Raise(RECEIVING) => self.raise(number, event, names.get(&event.pid)),
             What::Enter(RECEIVING) => {
                 let raisers = std::mem::take(&mut cpu.raisers);
                 cpu.run = Some(Run { at_ns, raisers, devices: BTreeSet::new() });
@@ -240,6 +221,28 @@ impl Packets {
                 self.deliver(number, event, (buffer, device), names);
             }
             _ => {}
+        }
+    }
+
+    fn raise(&mut self, cpu: u32, event: &Event, name: Option<&String>) {
+        let Some(cpu) = self.cpus.get_mut(cpu as usize) else { return };
+        let is_hard = event.flags & flags::HARDIRQ != 0;
+        let of_thread = name.and_then(|name| interrupt_of_thread(name)).filter(|_| !is_hard);
+        let started = of_thread.and_then(|number| Some((number, *self.started.get(&number)?)));
+        let handled = cpu.handler.as_mut().filter(|_| is_hard).map(|handler| {
+            handler.has_raised = true;
+            (handler.number, handler.at_ns)
+        });
+        let raiser = match handled.or(started) {
+            Some((number, at_ns)) => {
+                self.interrupts.entry(number).or_default();
+                Raiser::Interrupt(number, at_ns)
+            }
+            None if is_hard => Raiser::OtherCpu,
+            None => Raiser::Else,
+        };
+        if cpu.raisers.len() < MOST_RAISED {
+            cpu.raisers.push(raiser);
         }
     }
 

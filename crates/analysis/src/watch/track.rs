@@ -258,6 +258,12 @@ impl Track {
         Track { brought: std::mem::take(&mut self.brought), ..Track::new(self.pid, Some(wait)) }
     }
 
+    /// Whether a timer of its own may wake it at `at_ns`.
+    pub(super) fn is_due(&self, at_ns: u64, offsets: &[i64]) -> bool {
+        let of_call = self.current.and_then(|current| current.timer);
+        self.timers.due_of_any(of_call, at_ns, offsets).is_some()
+    }
+
     /// Whether it sleeps in a call that may wait for a packet.
     pub(super) fn may_wait_for_packet(&self) -> bool {
         self.is_asleep() && self.current.is_some_and(|current| current.call.may_be_of_socket())

@@ -291,12 +291,8 @@ impl Reader {
         if let Some(stacks) = &mut self.stacks {
             stacks.drain();
         }
-        if let Some(switches) = &mut self.switches {
-            switches.read(&mut self.threads);
-        }
-        if let Some(Ok(packets)) = &mut self.packets {
-            packets.read(&mut self.threads);
-        }
+        let packets = self.packets.iter_mut().flatten();
+        self.switches.iter_mut().chain(packets).for_each(|events| events.read(&mut self.threads));
         let finished = self.threads.take(&events);
         if self.packets.is_none() && self.threads.may_wait_for_packets().any(|pid| self.is_meant(pid)) {
             self.packets = Some(Switches::of_packets(&mut self.threads));

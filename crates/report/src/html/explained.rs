@@ -116,7 +116,9 @@ pub(super) fn accounts(page: &mut Markup, summary: &RunSummary) {
     for cell in &summary.cells {
         let threads = cell.watch.iter().flat_map(|watch| watch.threads.iter().take(BARS));
         for (thread, packets) in threads.clone().filter_map(|thread| Some((thread, thread.packets.as_ref()?))) {
-            numbers(page, &format!("Packets of {}", thread.name), "", &packet_stages(packets));
+            let title = format!("stages of the packets that release {}, us", thread.name);
+            page.add(format_args!("<p>{}</p>\n", Prose(&title)));
+            numbers(page, &title, "", &packet_stages(packets));
         }
         for (thread, account) in threads.filter_map(|thread| Some((thread, thread.account.as_ref()?))) {
             let several = if summary.cells.len() > 1 { format!("{}: ", cell.name) } else { String::new() };

@@ -89,7 +89,7 @@ fn without_activations(one: &OtherThread) -> String {
     let at_end =
         if one.state == ThreadState::Ended { ", and ended".to_owned() } else { format!("; {} at the end", one.state) };
     let polls = one.empty_polls.filter(|n| *n > MOST_EMPTY).map_or_else(String::new, |n| {
-        format!("; it polls: {} for data returned at once without any, so that no wake-up exists", things(n, "call"))
+        format!("; {} for data found none: it polls, and has no wake-up", things(n, "call"))
     });
     format!(
         "{}{policy} has no activations, as it never waited twice in one call: of {counted} it ran {ran} and waited \

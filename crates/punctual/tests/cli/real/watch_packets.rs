@@ -106,5 +106,6 @@ fn root_a_thread_that_polls_has_no_wake_up_and_its_calls_are_counted() {
     let Some(receiver) = seen.others.iter().find(|one| one.name == "receiver") else {
         return inconclusive("the receiver never ran at a look");
     };
-    assert_eq!(receiver.empty_polls, Some(empty), "{receiver:#?}");
+    // Before it becomes the program, its process makes such a call.
+    assert!(receiver.empty_polls.is_some_and(|n| (empty..empty + 10).contains(&n)), "{empty} {receiver:#?}");
 }
