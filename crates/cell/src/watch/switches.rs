@@ -1,5 +1,4 @@
-//! Events of all CPUs beside the activity of the watched threads: the switches tell for whom those waited, the packets
-//! what woke them.
+//! Events of all CPUs beside the activity of the watched threads: switches, and packets.
 
 use crate::trace::{EventSet, Instance, PageSource, StackRequest, TraceError, TraceRequest};
 use punctual_analysis::watch::WatchedThreads;
@@ -11,7 +10,8 @@ use punctual_model::Span;
 const MOST_SWITCHES: u64 = 50_000;
 const MOST_OF_PACKETS: u64 = 100_000;
 
-/// The trace of such events, as long as there are not too many.
+/// The trace of such events, as long as there are not too many: the switches tell for whom threads waited, the packets
+/// what woke them.
 #[derive(Debug)]
 pub(super) struct Switches {
     events: EventSet,

@@ -8,8 +8,8 @@ use serde::{Deserialize, Serialize};
 pub struct PacketReleases {
     /// Network devices of the packets, most frequent first, up to five.
     pub devices: Vec<CountedName>,
-    /// What delivered the packets, as text: the softirq of an interrupt, `ksoftirqd/1`, the call of the thread that sent
-    /// them. Most frequent first, up to five.
+    /// What delivered the packets, as text: the softirq of an interrupt, `ksoftirqd/1`, the call of the thread that
+    /// sent them. Most frequent first, up to five.
     pub carriers: Vec<CountedName>,
     /// From the interrupt of the device to the softirq. `null`: none of the packets has a known one, as those of veth
     /// and the loopback device, and all but the first of each poll.
