@@ -21,9 +21,9 @@ type Log = (Vec<[u64; 3]>, u64);
 /// The records and the log of the program with these arguments; `None` if the machine let it do nothing.
 fn measured(scratch: &Scratch, program: &Path, arguments: &str, more: &str) -> Option<(Record, WatchRecord, Log)> {
     let (log, out, rows) = (scratch.path("log"), scratch.path("run"), scratch.path("rows.parquet"));
-    let _ = fs::remove_dir_all(&out);
+    let _ = (fs::remove_dir_all(&out), fs::remove_file(&rows));
     let words: Vec<&str> = arguments.split(' ').chain([log.to_str().unwrap()]).collect();
-    let options = format!("--for 1h --warm-up 0s --no-explain {more} --record {}", rows.display());
+    let options = format!("--for 1h --warm-up 0s --no-explain --wait {more} --record {}", rows.display());
     let program = program.to_str().unwrap();
     let said = watch(&format!("{options} --out {}", out.display()), &[&[program], &words[..]].concat());
     if saw_nothing(&said) {
