@@ -264,9 +264,9 @@ impl Track {
         self.timers.due_of_any(of_call, at_ns, offsets).is_some()
     }
 
-    /// Whether it sleeps in a call that may wait for a packet.
+    /// Whether it is in a call that may wait for a packet: asleep, or on its way to sleep.
     pub(super) fn may_wait_for_packet(&self) -> bool {
-        self.is_asleep() && self.current.is_some_and(|current| current.call.may_be_of_socket())
+        self.current.is_some_and(|current| current.call.may_be_of_socket())
     }
 
     /// Takes an event by the thread or about it. `offsets` are those of the other clocks from `CLOCK_MONOTONIC`, ns.
