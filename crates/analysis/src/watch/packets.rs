@@ -296,7 +296,8 @@ impl Packets {
     /// The packet that woke a thread by this event of a CPU; `None` if none did.
     pub(super) fn brought(&self, cpu: u32, waking: &Event, names: &HashMap<i32, String>) -> Option<Brought> {
         let is_softirq = waking.flags & (flags::HARDIRQ | flags::SOFTIRQ) == flags::SOFTIRQ;
-        if !is_softirq && !(waking.flags & flags::HARDIRQ == 0 && polls_devices(names.get(&waking.pid))) {
+        let is_thread = waking.flags & flags::HARDIRQ == 0 && polls_devices(names.get(&waking.pid));
+        if !is_softirq && !is_thread {
             return None;
         }
         let Some(cpu) = self.cpus.get(cpu as usize) else { return Some(Brought::Unknown) };
