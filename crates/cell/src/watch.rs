@@ -1,6 +1,7 @@
 //! Measuring by watching: activations of threads of another program, from the kernel's trace. Nothing is changed there.
 
 mod handover;
+mod interpreted;
 mod late;
 mod others;
 mod reader;

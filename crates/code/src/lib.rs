@@ -9,11 +9,13 @@ mod elf;
 #[cfg(test)]
 mod fuzz;
 mod module;
+mod perf_map;
 mod registers;
 mod sample;
 mod symbols;
 mod unwind;
 
+pub use perf_map::PerfMap;
 pub use registers::{PERF_REGISTERS, Registers};
 pub use sample::{RawSample, Record, parse};
 
@@ -52,12 +54,13 @@ impl Resolver {
     }
 
     /// Stack of a sample, innermost frame first: up to [`CodePlace::FRAMES`]. It ends where nothing tells the caller.
-    pub fn stack(&mut self, sample: &RawSample, mapped: &[MappedCode]) -> Vec<CodeFrame> {
+    /// Code without a file has the names of `made`, which is read after the sample.
+    pub fn stack(&mut self, sample: &RawSample, mapped: &[MappedCode], made: Option<&PerfMap>) -> Vec<CodeFrame> {
         let budget = Rc::clone(&self.budget);
-        budget.timed(|| self.walked(sample, mapped))
+        budget.timed(|| self.walked(sample, mapped, made))
     }
 
-    fn walked(&mut self, sample: &RawSample, mapped: &[MappedCode]) -> Vec<CodeFrame> {
+    fn walked(&mut self, sample: &RawSample, mapped: &[MappedCode], made: Option<&PerfMap>) -> Vec<CodeFrame> {
         let mut find = |address: u64| {
             let mapping = mapped.iter().find(|one| (one.start..one.end).contains(&address))?;
             Some((mapping, self.module(mapping)))
@@ -69,7 +72,10 @@ impl Resolver {
             let Some(mapping) = mapped.iter().find(|one| (one.start..one.end).contains(&address)) else { break };
             // A return address is behind its call.
             let probe = if index == 0 { address } else { address.saturating_sub(1) };
-            self.add_frames(mapping, address, probe, &mut frames);
+            match made.filter(|_| mapping.file.is_none()).and_then(|made| made.frame(probe, sample.at_ns)) {
+                Some(frame) => frames.push(frame),
+                None => self.add_frames(mapping, address, probe, &mut frames),
+            }
         }
         frames.truncate(CodePlace::FRAMES);
         frames

@@ -91,7 +91,7 @@ impl Module {
 }
 
 /// Only what can be printed, and not too much of it.
-fn plain(name: &str) -> String {
+pub(crate) fn plain(name: &str) -> String {
     name.chars().filter(|c| punctual_model::is_plain(*c)).take(MOST_CHARACTERS).collect()
 }
 

@@ -50,7 +50,7 @@ pub use leftovers::{
     MARK, OwnDirectory, end_group, is_process, kill_marked, named, remove_leftovers, remove_leftovers_of_guests,
 };
 pub use lock::{LockError, MachineLock, MonitorMark, Subject, keep_lock, pass_lock};
-pub use mapped::{MappedCode, debug_file, mapped_code};
+pub use mapped::{MappedCode, debug_file, mapped_code, perf_map};
 pub use mounts::{NoTracing, make_system, mount_points, mount_tracing, tracing_dir};
 pub use output::{
     ANSWER_BYTES, Lines, OutputLimit, TooMuchOutput, end_waits_with, end_within, is_wait_to_end, output_of, written,
@@ -62,7 +62,7 @@ pub use private_directory::PrivateDirectory;
 pub use privilege::{Privileges, drop_rights_of_file, how_to_allow, how_to_allow_others};
 pub use process::{
     check_proc, children_of, is_gone, is_initial_pid_namespace, kernel_release, look_at_all_processes,
-    memory_locked_bytes_of, name_of_thread, no_thread, pid_namespace, started_ticks_of, state_of_thread,
+    memory_locked_bytes_of, name_of_thread, no_thread, own_id_of, pid_namespace, started_ticks_of, state_of_thread,
     thread_as_known_to, threads_of, times_of_thread, with_descendants,
 };
 pub use programs::{BINARIES_VARIABLE, program_for, program_of};

@@ -1,15 +1,21 @@
 //! Files of code that another process has mapped, opened without trusting any name.
 
 use crate::{HostFs, file};
-use std::fs::File;
+use punctual_model::ClockId;
+use std::fs::{File, OpenOptions};
+use std::os::fd::AsRawFd;
 use std::os::linux::fs::MetadataExt;
+use std::os::unix::fs::OpenOptionsExt;
 use std::path::PathBuf;
 use std::sync::Arc;
+use std::time::SystemTime;
 
 /// Most mappings of code of a process.
 const MOST: usize = 2000;
 /// Beginning of the types of file systems that another process provides: even opening a file there may wait for it.
 const OF_PROCESSES: &str = "fuse";
+/// Unit of the start times of processes, ns (`USER_HZ`, proc_pid_stat(5)); times of files are as coarse.
+const TICK_NS: u64 = 10_000_000;
 
 /// An executable mapping of a process.
 #[derive(Debug, Clone)]
@@ -115,9 +121,82 @@ pub fn debug_file(build_id: &[u8]) -> Option<File> {
     file::open(&HostFs::running().root.join(path)).ok()
 }
 
+/// The map that process `pid` writes of the code it makes while it runs, `/tmp/perf-PID.map` with its own ID, below its
+/// own root directory (tools/perf/Documentation/jit-interface.txt). `None` unless it is a regular file of the user of
+/// the process or of root, without a link on the way, on a file system of the kernel, and not older than the process:
+/// IDs are used again.
+pub fn perf_map(pid: u32) -> Option<File> {
+    let since_boot_ns = crate::started_ticks_of(pid)?.checked_mul(TICK_NS)?;
+    let [wall_ns, boot_ns] = [ClockId::Realtime, ClockId::Boottime].map(crate::offset_from_monotonic_ns);
+    let started_ns = since_boot_ns.checked_add_signed(wall_ns.checked_sub(boot_ns)?)?;
+    perf_map_below(&HostFs::running(), pid, crate::own_id_of(pid)?, started_ns)
+}
+
+fn perf_map_below(fs: &HostFs, pid: u32, own_id: u32, started_ns: u64) -> Option<File> {
+    let process = fs.root.join(format!("proc/{pid}"));
+    let name = format!("perf-{own_id}.map");
+    let mounts = std::fs::read(process.join("mountinfo")).ok()?;
+    let mounts = String::from_utf8_lossy(&mounts);
+    let is_above = |place: &str| ["/", "/tmp"].contains(&place) || place.strip_prefix("/tmp/") == Some(&name);
+    let is_of_process = |line: &str| {
+        let (before, after) = line.split_once(" - ")?;
+        Some(is_above(before.split(' ').nth(4)?) && after.starts_with(OF_PROCESSES))
+    };
+    if mounts.lines().any(|line| is_of_process(line).unwrap_or(false)) {
+        return None;
+    }
+    let directory = |path: PathBuf, more: i32| {
+        OpenOptions::new().read(true).custom_flags(libc::O_PATH | libc::O_DIRECTORY | more).open(path).ok()
+    };
+    // Each step begins at what the one before has opened, so that no link on the way leads out of the root.
+    let within =
+        |directory: &File, name: &str| PathBuf::from(format!("/proc/self/fd/{}/{name}", directory.as_raw_fd()));
+    let root = directory(process.join("root"), 0)?;
+    let place = directory(within(&root, "tmp"), libc::O_NOFOLLOW)?;
+    let map = file::open_without_link(&within(&place, &name)).ok()?;
+    let (found, user) = (map.metadata().ok()?, std::fs::metadata(process).ok()?.st_uid());
+    let born_ns = found.created().ok()?.duration_since(SystemTime::UNIX_EPOCH).ok()?.as_nanos();
+    let is_younger = born_ns + 2 * u128::from(TICK_NS) > u128::from(started_ns);
+    (is_younger && [0, user].contains(&found.st_uid())).then_some(map)
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::testing::Scratch;
+    use std::io::Read;
+    use std::os::unix::fs::symlink;
+
+    #[test]
+    fn a_map_of_made_code_is_opened_below_the_root_of_its_process_alone() {
+        let scratch = Scratch::make();
+        let fs = scratch.machine();
+        let open = |pid| perf_map_below(&fs, pid, 7, 0);
+        let local = "1 0 8:1 / / rw - ext4 /dev/sda rw\n2 1 0:9 / /home rw - fuse.sshfs x rw\n";
+        scratch.file("proc/9/mountinfo", local);
+        let map = scratch.file("proc/9/root/tmp/perf-7.map", "1000 10 name\n");
+        let mut text = String::new();
+        open(9).unwrap().read_to_string(&mut text).unwrap();
+        assert_eq!(text, "1000 10 name\n");
+        assert!(open(8).is_none() && perf_map_below(&fs, 9, 9, 0).is_none());
+        assert!(perf_map_below(&fs, 9, 7, u64::MAX).is_none(), "of an earlier process");
+        for place in ["/", "/tmp", "/tmp/perf-7.map"] {
+            scratch.file("proc/9/mountinfo", format!("{local}3 1 0:9 / {place} rw - fuse x rw\n"));
+            assert!(open(9).is_none(), "{place}");
+        }
+        scratch.file("proc/9/mountinfo", local);
+        let other = scratch.file("other/perf-7.map", "2000 10 secret\n");
+        std::fs::remove_file(&map).unwrap();
+        symlink(&other, &map).unwrap();
+        assert!(open(9).is_none(), "a link");
+        std::fs::remove_dir_all(scratch.path("proc/9/root/tmp")).unwrap();
+        symlink(scratch.path("other"), scratch.path("proc/9/root/tmp")).unwrap();
+        assert!(open(9).is_none(), "a link to its directory");
+        std::fs::remove_file(scratch.path("proc/9/root/tmp")).unwrap();
+        scratch.file("proc/9/root/tmp/other", "");
+        scratch.fifo("proc/9/root/tmp/perf-7.map");
+        assert!(open(9).is_none(), "a pipe");
+    }
 
     #[test]
     fn mappings_of_code_have_the_name_of_their_file() {

@@ -13,16 +13,22 @@ pub fn threads_of(pid: u32) -> Vec<u32> {
 /// The thread that thread `caller` knows as `tid`, in its PID namespace (pid_namespaces(7)); `None` when there is none
 /// in its process, or it cannot be read.
 pub fn thread_as_known_to(caller: u32, tid: u32) -> Option<u32> {
-    let fs = HostFs::running();
-    let ids = |tid: u32| -> Option<Vec<u32>> {
-        let status = fs.text(format!("proc/{tid}/status"))?;
-        let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
-        ids.split_whitespace().map(|id| id.parse().ok()).collect()
-    };
-    if ids(caller)?.len() == 1 {
+    if ids_of(caller)?.len() == 1 {
         return Some(tid);
     }
-    threads_of(caller).into_iter().find(|one| ids(*one).is_some_and(|ids| ids.last() == Some(&tid)))
+    threads_of(caller).into_iter().find(|one| own_id_of(*one) == Some(tid))
+}
+
+/// The ID that thread or process `id` has in its own PID namespace; `None` when it has ended.
+pub fn own_id_of(id: u32) -> Option<u32> {
+    ids_of(id)?.last().copied()
+}
+
+/// The IDs of a thread in its PID namespace and in those around it, the outermost first.
+fn ids_of(tid: u32) -> Option<Vec<u32>> {
+    let status = HostFs::running().text(format!("proc/{tid}/status"))?;
+    let ids = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
+    ids.split_whitespace().map(|id| id.parse().ok()).collect()
 }
 
 /// Name of thread `tid` of process `pid`; `None` when it has ended.

@@ -1,4 +1,4 @@
-//! Locking memory, and memory shared between processes.
+//! Locking memory, memory shared between processes, and reading that of another process.
 
 use crate::check;
 use std::hint::black_box;
@@ -43,6 +43,29 @@ pub fn touch_stack() {
     let mut pages = [0_u8; 64 * 1024];
     pages.iter_mut().step_by(4096).for_each(|byte| *byte = 1);
     black_box(&mut pages);
+}
+
+/// Reads memory of process `pid` without stopping it: from each address as many bytes as its part has
+/// (process_vm_readv(2)). At most 1024 parts (`UIO_MAXIOV`). Errors: `EFAULT` if one is not all mapped; `EPERM` without
+/// the right to trace the process (ptrace(2)), `ESRCH` after its end.
+pub fn read_of(pid: u32, parts: &mut [(u64, &mut [u8])]) -> io::Result<()> {
+    let outside = |address: &u64| usize::try_from(*address).map_err(|_| io::Error::from_raw_os_error(libc::EFAULT));
+    let remote = parts.iter().map(|(address, part)| {
+        Ok(libc::iovec { iov_base: std::ptr::without_provenance_mut(outside(address)?), iov_len: part.len() })
+    });
+    let remote = remote.collect::<io::Result<Vec<libc::iovec>>>()?;
+    let local =
+        parts.iter_mut().map(|(_, part)| libc::iovec { iov_base: part.as_mut_ptr().cast(), iov_len: part.len() });
+    let local: Vec<libc::iovec> = local.collect();
+    let (n, wanted) = (local.len() as libc::c_ulong, local.iter().map(|part| part.iov_len).sum::<usize>());
+    // SAFETY: the kernel writes to the parts in `local` only, which are borrowed until the call returns, and reads the
+    // memory of the other process itself; both lists have `n` entries.
+    let read = unsafe { libc::process_vm_readv(pid.cast_signed(), local.as_ptr(), n, remote.as_ptr(), n, 0) };
+    if read == -1 {
+        return Err(io::Error::last_os_error());
+    }
+    // A part that is not mapped ends the reading.
+    if read.unsigned_abs() == wanted { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::EFAULT)) }
 }
 
 /// Counters that processes made by `fork` share, each in a cache line of its own.
@@ -122,6 +145,21 @@ mod tests {
         assert!(try_to_lock(0).is_err(), "an empty mapping");
         assert!(try_to_lock(usize::MAX / 2).is_err(), "more than the address space");
         assert_eq!(locked(), before);
+    }
+
+    #[test]
+    fn memory_is_read_whole_or_not_at_all() {
+        let (first, second) = ([1_u8, 2, 3], [9_u8; 2]);
+        let at = |from: &[u8]| from.as_ptr().expose_provenance() as u64;
+        let (mut a, mut b, mut c) = ([0; 3], [0; 2], [0; 1]);
+        read_of(std::process::id(), &mut [(at(&first), &mut a), (at(&second), &mut b)]).unwrap();
+        assert_eq!((a, b), (first, second));
+        for wrong in [0, u64::MAX] {
+            let read = read_of(std::process::id(), &mut [(at(&first), &mut a), (wrong, &mut c)]);
+            assert_eq!(read.unwrap_err().raw_os_error(), Some(libc::EFAULT));
+        }
+        let gone = read_of(i32::MAX.unsigned_abs(), &mut [(at(&first), &mut a)]);
+        assert_eq!(gone.unwrap_err().raw_os_error(), Some(libc::ESRCH));
     }
 
     #[test]

@@ -88,6 +88,7 @@ pub fn code_line(place: &CodePlace) -> String {
         (Some(function), Some(file), Some(line)) => {
             format!("at {function} ({}:{line})", file.rsplit('/').next().unwrap_or(file))
         }
+        (Some(function), Some(file), None) => format!("at {function} ({})", file.rsplit('/').next().unwrap_or(file)),
         (Some(function), ..) => format!("at {function} of {object}"),
         (None, ..) => format!("in {object}, which has no symbols"),
     };

@@ -1,12 +1,14 @@
 //! Explanation of late activations: another trace holds what happened around them, and stops when one is seen.
 
 use super::handover::Waiting;
+use super::interpreted::locked;
+use super::stacks::Sampled;
 use crate::on_spike::OnSpike;
 use crate::worst_spikes::WorstSpikes;
 use punctual_analysis::explain::{Case, CodeSample, Facts, Inside, Trace};
 use punctual_code::{RawSample, Resolver};
 use punctual_ftrace::{Decoder, Window};
-use punctual_host::{KernelSymbols, MappedCode};
+use punctual_host::KernelSymbols;
 use punctual_model::{ExplainRecord, MonoTime, NotCovered, OnSpikeRecord, Owner, Policy, SampledAt, Span};
 use std::cell::OnceCell;
 use std::collections::{BTreeSet, HashMap};
@@ -26,9 +28,8 @@ pub(super) struct LateActivation {
     pub(super) inside: Inside,
     pub(super) has_cpu_quota: bool,
     pub(super) throttled_ns: Option<u64>,
-    /// Samples of its stack meanwhile, with the files of its process.
-    pub(super) samples: Vec<(SampledAt, RawSample)>,
-    pub(super) mapped: Arc<Vec<MappedCode>>,
+    /// Samples of its stack meanwhile.
+    pub(super) sampled: Sampled,
 }
 
 /// What was traced around some late activations.
@@ -67,7 +68,7 @@ impl Waiting for Stopped {
     }
 
     fn bytes(&self) -> usize {
-        let samples = self.late.iter().flat_map(|late| &late.samples).map(|(_, sample)| sample.stack.len());
+        let samples = self.late.iter().flat_map(|late| &late.sampled.samples).map(|(_, sample)| sample.stack.len());
         let names = self.names.len() * size_of::<(i32, String)>();
         let pages = self.pages.iter().chain(&self.own).map(Vec::capacity);
         pages.sum::<usize>() + samples.sum::<usize>() + names
@@ -154,15 +155,17 @@ impl Explaining {
     }
 
     fn case(&self, stopped: &Stopped, trace: &Trace, late: LateActivation, code: &mut Resolver) -> Case {
-        let LateActivation { pid, name, priority, inside, has_cpu_quota, throttled_ns, samples, mapped } = late;
+        let LateActivation { pid, name, priority, inside, has_cpu_quota, throttled_ns, sampled } = late;
         let (armed_ns, frozen_ns) = (stopped.armed_ns, stopped.frozen_ns);
         let facts = Facts { armed_ns, frozen_ns, has_cpu_quota, throttled_ns, ..self.facts };
+        let mut made = sampled.made.as_deref().map(locked);
+        made.iter_mut().for_each(|map| map.refresh());
         let resolved = |(kind, sample): &(SampledAt, RawSample)| CodeSample {
             at_ns: sample.at_ns,
             kind: *kind,
-            stack: code.stack(sample, &mapped),
+            stack: code.stack(sample, &sampled.mapped, made.as_deref()),
         };
-        let inside = Inside { samples: samples.iter().map(resolved).collect(), ..inside };
+        let inside = Inside { samples: sampled.samples.iter().map(resolved).collect(), ..inside };
         Case::of_activation(trace, Owner { name, pid: Some(pid) }, priority, inside, facts, self.started.0)
     }
 

@@ -353,7 +353,7 @@ impl Reader {
         // From the look before the last one to now: it contains the activation unless that took seconds.
         let before = facts.and_then(|facts| facts.throttled_ns[0]);
         let stacks = self.stacks.as_mut();
-        let (samples, mapped) = stacks.map(|stacks| stacks.of(process, one.pid, &one.activation)).unwrap_or_default();
+        let sampled = stacks.map(|stacks| stacks.of(process, one.pid, &one.activation)).unwrap_or_default();
         let throttled_ns = groups.throttled_ns().zip(before).map(|(now, before)| now.saturating_sub(before));
         let inside = Inside {
             activation: one.activation.clone(),
@@ -370,8 +370,7 @@ impl Reader {
             inside,
             has_cpu_quota: groups.have_quota(),
             throttled_ns: throttled_ns.filter(|_| groups.have_quota()),
-            samples,
-            mapped,
+            sampled,
         })
     }
 

@@ -1,5 +1,6 @@
 //! Samples of the stacks of watched threads, by perf events of each thread: where it sleeps, and where it runs.
 
+use super::interpreted::{Interpreted, SharedMap};
 use crate::CellError;
 use punctual_analysis::explain::SAMPLE_PERIOD_NS;
 use punctual_analysis::watch::Activation;
@@ -28,19 +29,29 @@ const MOST_SAMPLES: usize = 400;
 
 /// Samples of one thread, until it ends.
 #[derive(Debug)]
-struct Sampled {
+struct Thread {
     process: u32,
     sampler: StackSampler,
     recent: VecDeque<(SampledAt, RawSample)>,
     bytes: usize,
 }
 
+/// Samples of the stack of a thread during an activation.
+#[derive(Debug, Default)]
+pub(super) struct Sampled {
+    pub(super) samples: Vec<(SampledAt, RawSample)>,
+    /// Code that its process has mapped, and code that it has made.
+    pub(super) mapped: Arc<Vec<MappedCode>>,
+    pub(super) made: Option<SharedMap>,
+}
+
 /// The samples of all watched threads.
 #[derive(Debug, Default)]
 pub(super) struct Stacks {
-    threads: BTreeMap<i32, Sampled>,
+    threads: BTreeMap<i32, Thread>,
     /// Code that each process has mapped, as last read.
     mapped: HashMap<u32, Arc<Vec<MappedCode>>>,
+    interpreted: Interpreted,
     /// Threads beyond the limit, and the first reason why one could not be sampled.
     left_out: BTreeSet<i32>,
     failed: Option<io::Error>,
@@ -76,7 +87,7 @@ impl Stacks {
             }
             match Stacks::sampler(tid.unsigned_abs()) {
                 Ok(sampler) => {
-                    let thread = Sampled { process: *process, sampler, recent: VecDeque::new(), bytes: 0 };
+                    let thread = Thread { process: *process, sampler, recent: VecDeque::new(), bytes: 0 };
                     self.threads.insert(*tid, thread);
                     self.left_out.remove(tid);
                     // A program that ends by itself is explained from these.
@@ -87,12 +98,14 @@ impl Stacks {
                 Err(err) => self.failed = self.failed.take().or(Some(err)),
             }
         }
+        let sampled: Vec<_> = threads.iter().filter(|(tid, _)| self.threads.contains_key(tid)).copied().collect();
+        self.interpreted.follow(&sampled);
     }
 
     /// Takes the samples that the kernel has written since.
     pub(super) fn drain(&mut self) {
         for thread in self.threads.values_mut() {
-            let Sampled { process, sampler, recent, bytes } = thread;
+            let Thread { process, sampler, recent, bytes } = thread;
             let mut taken = Vec::new();
             sampler.drain(|record| taken.extend(punctual_code::parse(record)));
             for record in taken {
@@ -105,6 +118,7 @@ impl Stacks {
                     Record::Lost(n) => self.lost += n,
                     // Addresses of the program before mean nothing in the one after.
                     Record::Exec => {
+                        self.interpreted.forget(*process);
                         recent.clear();
                         *bytes = 0;
                         self.mapped.remove(process);
@@ -119,14 +133,9 @@ impl Stacks {
         }
     }
 
-    /// The samples of an activation of a thread, and the code that its process has mapped.
-    pub(super) fn of(
-        &mut self,
-        process: u32,
-        tid: i32,
-        one: &Activation,
-    ) -> (Vec<(SampledAt, RawSample)>, Arc<Vec<MappedCode>>) {
-        let Some(thread) = self.threads.get(&tid) else { return Default::default() };
+    /// The samples of an activation of a thread, and what names them.
+    pub(super) fn of(&mut self, process: u32, tid: i32, one: &Activation) -> Sampled {
+        let Some(thread) = self.threads.get(&tid) else { return Sampled::default() };
         let (from_ns, to_ns) = (one.release_ns.saturating_sub(MARGIN_NS), one.end_ns.saturating_add(MARGIN_NS));
         let within = thread.recent.iter().filter(|(_, sample)| (from_ns..=to_ns).contains(&sample.at_ns));
         let mut samples: Vec<_> = within.cloned().collect();
@@ -140,7 +149,7 @@ impl Stacks {
         // It has ended: what it had mapped is known.
         let mapped = if now.is_empty() { known } else { Arc::new(now) };
         self.mapped.insert(process, Arc::clone(&mapped));
-        (samples, mapped)
+        Sampled { samples, mapped, made: self.interpreted.map_of(process) }
     }
 
     /// Reasons why places in the code may be missing.
