@@ -10,12 +10,14 @@ mod elf;
 mod fuzz;
 mod module;
 mod perf_map;
+mod python;
 mod registers;
 mod sample;
 mod symbols;
 mod unwind;
 
 pub use perf_map::PerfMap;
+pub use python::{Python, PythonThread};
 pub use registers::{PERF_REGISTERS, Registers};
 pub use sample::{RawSample, Record, parse};
 

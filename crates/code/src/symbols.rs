@@ -8,6 +8,20 @@ const MOST: usize = 1_000_000;
 /// `STT_FUNC`, `STT_GNU_IFUNC`.
 const FUNCTIONS: [u64; 2] = [2, 10];
 
+/// Addresses, without relocation, of what a file exports under these names.
+pub(crate) fn addresses_of<const N: usize>(elf: &Elf, wanted: [&str; N]) -> [Option<u64>; N] {
+    let mut found = [None; N];
+    let (Some(table), Some(names)) = (elf.data(".dynsym"), elf.data(".dynstr")) else { return found };
+    let (entry, field, size) = if elf.address_bytes() == 8 { (24, 8, 8) } else { (16, 4, 4) };
+    for one in table.chunks_exact(entry).take(MOST) {
+        let Some(name) = integer(one, 0, 4).and_then(|at| text(&names, at)) else { continue };
+        if let Some(index) = wanted.iter().position(|wanted| wanted.as_bytes() == name) {
+            found[index] = integer(one, field, size).filter(|address| *address > 0);
+        }
+    }
+    found
+}
+
 /// Functions, by their addresses.
 #[derive(Debug, Default)]
 pub(crate) struct Symbols {

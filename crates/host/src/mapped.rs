@@ -46,13 +46,16 @@ pub fn mapped_code(pid: u32, known: &[MappedCode]) -> Vec<MappedCode> {
     let mounts = [text(format!("proc/{pid}/mountinfo")), text("proc/self/mountinfo".to_owned())];
     let mut all: Vec<MappedCode> = Vec::new();
     for line in maps.lines() {
-        let Some((range, device, mut one)) = executable(line) else { continue };
+        let Some((device, mut one)) = executable(line) else { continue };
         if device.is_some_and(|device| mounts.iter().find_map(|mounts| is_local(mounts, &device)).unwrap_or(false)) {
             let same = |old: &&MappedCode| (old.start, old.end, old.offset) == (one.start, one.end, one.offset);
             one.file = match known.iter().find(|old| same(old) && old.name == one.name && old.inode() == one.inode()) {
                 Some(old) => old.file.clone(),
-                // A link of the kernel to the mapped file itself (proc_pid_map_files(5)).
-                None => file::open(&fs.root.join(format!("proc/{pid}/map_files/{range}"))).ok().map(Arc::new),
+                // A link of the kernel to the mapped file itself (proc_pid_map_files(5)); `maps` pads its addresses.
+                None => {
+                    let link = format!("proc/{pid}/map_files/{:x}-{:x}", one.start, one.end);
+                    file::open(&fs.root.join(link)).ok().map(Arc::new)
+                }
             };
             if let Some(found) = one.file.as_ref().and_then(|file| file.metadata().ok()) {
                 one.id = (found.st_dev(), found.st_ino());
@@ -82,9 +85,9 @@ fn is_local(mounts: &str, device: &str) -> Option<bool> {
     types.next().map(|kind| !kind.starts_with(OF_PROCESSES))
 }
 
-/// A line of `maps` (proc_pid_maps(5)): its range as text, the device of its file as in `mountinfo` if it has one, and
-/// the mapping; `None` unless it is code.
-fn executable(line: &str) -> Option<(&str, Option<String>, MappedCode)> {
+/// A line of `maps` (proc_pid_maps(5)): the device of its file as in `mountinfo` if it has one, and the mapping; `None`
+/// unless it is code.
+fn executable(line: &str) -> Option<(Option<String>, MappedCode)> {
     let mut words = line.splitn(6, ' ');
     let (range, rights, offset, device, inode) =
         (words.next()?, words.next()?, words.next()?, words.next()?, words.next()?);
@@ -109,7 +112,7 @@ fn executable(line: &str) -> Option<(&str, Option<String>, MappedCode)> {
     // Hexadecimal here, decimal in `mountinfo`.
     let (major, minor) = device.split_once(':')?;
     let device = format!("{}:{}", hexadecimal(major)?, hexadecimal(minor)?);
-    Some((range, Some(device).filter(|_| inode != 0 && path.starts_with('/')), code))
+    Some((Some(device).filter(|_| inode != 0 && path.starts_with('/')), code))
 }
 
 /// The separate file of debug information of a build, below `/usr/lib/debug`.
@@ -201,7 +204,7 @@ mod tests {
     #[test]
     fn mappings_of_code_have_the_name_of_their_file() {
         let found = |line| {
-            let (_, device, one) = executable(line)?;
+            let (device, one) = executable(line)?;
             Some((one.start, one.offset, one.name, device.unwrap_or_default()))
         };
         for (line, expected) in [

@@ -1,0 +1,190 @@
+//! Where fields are in the structures of CPython: a table by version, or the offsets that the interpreter publishes.
+//!
+//! `offsetof` of the headers of 3.8.18, 3.9.18, 3.10.13, 3.11.7 and 3.12.1, with Py_BUILD_CORE, on 64-bit machines; they
+//! do not change within a version. From 3.13 on `_PyRuntime` begins with them (`_Py_DebugOffsets`).
+
+/// Largest offset within the structures of the runtime and of an interpreter, and within all others, bytes.
+const FARTHEST: u64 = 1 << 20;
+const FAR: u64 = 1024;
+
+/// How an object tells the lines of its code.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Lines {
+    /// `co_lnotab`: pairs of differences, up to 3.9. Frames are objects, with an offset in bytes.
+    Lnotab,
+    /// `co_linetable` of 3.10: pairs with ranges without a line. Frames are objects, with a number of an instruction.
+    Pairs,
+    /// `co_linetable` from 3.11 on (Objects/locations.md). Frames are on a stack, with an address.
+    Locations,
+}
+
+/// Offsets in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Layout {
+    pub(super) minor: u8,
+    pub(super) lines: Lines,
+    /// Of the runtime: the first interpreter; of that: the next one, and its first thread.
+    pub(super) interpreters: u64,
+    pub(super) next_interpreter: u64,
+    pub(super) threads: u64,
+    /// Of a thread: the next one, its interpreter, its identity, and its frame or (3.11, 3.12) what has it.
+    pub(super) next_thread: u64,
+    pub(super) interpreter: u64,
+    pub(super) id: u64,
+    pub(super) frame: u64,
+    /// The frame in `_PyCFrame`.
+    pub(super) in_c_frame: Option<u64>,
+    /// Of a frame: its caller, its code, its instruction, and whether C owns it.
+    pub(super) previous: u64,
+    pub(super) code: u64,
+    pub(super) instruction: u64,
+    pub(super) owner: Option<u64>,
+    /// Of code: its first line, texts, table of lines, and instructions or (up to 3.10) the object that has them.
+    pub(super) first_line: u64,
+    pub(super) filename: u64,
+    pub(super) name: u64,
+    pub(super) table: u64,
+    pub(super) instructions: u64,
+    /// Size of a text before its ASCII characters; others have 2 words more, or (up to 3.11) 3.
+    pub(super) ascii: u64,
+    pub(super) other: u64,
+}
+
+const OF_3_8: Layout = Layout {
+    minor: 8,
+    lines: Lines::Lnotab,
+    interpreters: 32,
+    next_interpreter: 0,
+    threads: 8,
+    next_thread: 8,
+    interpreter: 16,
+    id: 176,
+    frame: 24,
+    in_c_frame: None,
+    previous: 24,
+    code: 32,
+    instruction: 104,
+    owner: None,
+    first_line: 40,
+    filename: 104,
+    name: 112,
+    table: 120,
+    instructions: 48,
+    ascii: 48,
+    other: 72,
+};
+const OF_3_11: Layout = Layout {
+    minor: 11,
+    lines: Lines::Locations,
+    interpreters: 40,
+    threads: 16,
+    id: 160,
+    frame: 56,
+    in_c_frame: Some(8),
+    code: 32,
+    previous: 48,
+    instruction: 56,
+    owner: Some(69),
+    first_line: 72,
+    filename: 112,
+    name: 120,
+    table: 136,
+    instructions: 184,
+    ..OF_3_8
+};
+const TABLE: [Layout; 5] = [
+    OF_3_8,
+    Layout { minor: 9, ..OF_3_8 },
+    Layout { minor: 10, lines: Lines::Pairs, instruction: 96, ..OF_3_8 },
+    OF_3_11,
+    Layout {
+        minor: 12,
+        threads: 72,
+        id: 144,
+        in_c_frame: Some(0),
+        code: 0,
+        previous: 8,
+        owner: Some(70),
+        first_line: 68,
+        instructions: 192,
+        ascii: 40,
+        other: 56,
+        ..OF_3_11
+    },
+];
+
+/// Bytes of `_Py_DebugOffsets` that are read.
+pub(super) const PUBLISHED_BYTES: usize = 73 * 8;
+
+/// Words of `_Py_DebugOffsets` in 3.13: interpreters_head, next and threads_head of an interpreter; next, interp,
+/// native_thread_id and current_frame of a thread; previous, executable, instr_ptr and owner of a frame; firstlineno,
+/// filename, name, linetable and co_code_adaptive of code; asciiobject_size.
+const WORDS_3_13: [usize; 17] = [5, 8, 9, 21, 22, 25, 23, 29, 30, 31, 33, 39, 35, 36, 38, 43, 70];
+/// Other words with a known value: ob_type, ob_sval, state and length of a text.
+const FIXED_3_13: [(usize, u64); 4] = [(45, 8), (66, 32), (68, 32), (69, 16)];
+
+impl Layout {
+    /// That of a version which publishes none.
+    pub(super) fn of(minor: u8) -> Option<Layout> {
+        TABLE.into_iter().find(|one| one.minor == minor)
+    }
+
+    /// That which the interpreter publishes at the beginning of `_PyRuntime`; `None` for other versions, and for builds
+    /// without the global lock.
+    pub(super) fn published(bytes: &[u8]) -> Option<Layout> {
+        let word = |at: usize| Some(u64::from_le_bytes(bytes.get(at * 8..at * 8 + 8)?.try_into().ok()?));
+        let is_known = bytes.get(..8)? == b"xdebugpy" && word(1)? >> 16 == 0x030d && word(2)? == 0;
+        let is_usual = FIXED_3_13.iter().all(|(at, value)| word(*at) == Some(*value));
+        if !is_known || !is_usual {
+            return None;
+        }
+        let mut values = [0; WORDS_3_13.len()];
+        for (index, (value, at)) in values.iter_mut().zip(WORDS_3_13).enumerate() {
+            let most = if index < 3 { FARTHEST } else { FAR };
+            *value = word(at).filter(|value| *value <= most)?;
+        }
+        let [interpreters, next_interpreter, threads, next_thread, interpreter, id, frame, rest @ ..] = values;
+        let [previous, code, instruction, owner, first_line, filename, name, table, instructions, ascii] = rest;
+        Some(Layout {
+            minor: 13,
+            lines: Lines::Locations,
+            interpreters,
+            next_interpreter,
+            threads,
+            next_thread,
+            interpreter,
+            id,
+            frame,
+            in_c_frame: None,
+            previous,
+            code,
+            instruction,
+            owner: Some(owner),
+            first_line,
+            filename,
+            name,
+            table,
+            instructions,
+            ascii,
+            other: ascii + 16,
+        })
+    }
+
+    /// Bytes of a thread, a frame and a code object up to the last field that is read.
+    pub(super) fn thread_bytes(&self) -> usize {
+        length(&[self.next_thread, self.interpreter, self.id, self.frame])
+    }
+
+    pub(super) fn frame_bytes(&self) -> usize {
+        length(&[self.previous, self.code, self.instruction, self.owner.unwrap_or(0) & !7])
+    }
+
+    pub(super) fn code_bytes(&self) -> usize {
+        length(&[self.first_line, self.filename, self.name, self.table, self.instructions & !7])
+    }
+}
+
+/// Length of a structure whose words begin at these offsets.
+fn length(words: &[u64]) -> usize {
+    words.iter().max().and_then(|last| usize::try_from(last + 8).ok()).unwrap_or(0)
+}
