@@ -36,7 +36,7 @@ pub use answers::{Answered, Answers};
 pub use case::Case;
 pub use causes::{CauseRow, row_of};
 pub use clock_tie::GuestClock;
-pub use code::{CodeSample, SAMPLE_PERIOD_NS};
+pub use code::{CodeSample, READING_PERIOD_NS, SAMPLE_PERIOD_NS};
 pub use excess::Inside;
 pub use lanes::{LanePiece, LaneState, Lanes};
 pub use locate::{Subject, WaitsFor};

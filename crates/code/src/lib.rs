@@ -17,7 +17,7 @@ mod symbols;
 mod unwind;
 
 pub use perf_map::PerfMap;
-pub use python::{Python, PythonThread};
+pub use python::{Python, PythonFrames, PythonThread};
 pub use registers::{PERF_REGISTERS, Registers};
 pub use sample::{RawSample, Record, parse};
 

@@ -63,7 +63,7 @@ pub use privilege::{Privileges, drop_rights_of_file, how_to_allow, how_to_allow_
 pub use process::{
     check_proc, children_of, is_gone, is_initial_pid_namespace, kernel_release, look_at_all_processes,
     memory_locked_bytes_of, name_of_thread, no_thread, own_id_of, pid_namespace, started_ticks_of, state_of_thread,
-    thread_as_known_to, threads_of, times_of_thread, with_descendants,
+    thread_as_known_to, threads_of, times_of_thread, turns_of_thread, with_descendants,
 };
 pub use programs::{BINARIES_VARIABLE, program_for, program_of};
 pub use refused::{RefusedBy, limit_of};

@@ -67,6 +67,11 @@ pub fn times_of_thread(tid: u32) -> Option<(u64, u64)> {
     numbers.next().zip(numbers.next())
 }
 
+/// How often thread `tid` got a CPU (`/proc/TID/schedstat`); `None` as for [`times_of_thread`].
+pub fn turns_of_thread(tid: u32) -> Option<u64> {
+    HostFs::running().text(format!("proc/{tid}/schedstat"))?.split_whitespace().nth(2)?.parse().ok()
+}
+
 /// States of a thread that has ended: zombie, dead (proc_pid_stat(5)).
 const ENDED: [char; 3] = ['Z', 'X', 'x'];
 

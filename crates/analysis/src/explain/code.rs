@@ -4,6 +4,7 @@ use super::shares;
 use crate::watch::Activation;
 use punctual_model::{Cause, CodeFrame, CodePlace, Phase, SampledAt, Segment, Share};
 use serde::{Deserialize, Serialize};
+use std::ops::RangeInclusive;
 
 /// A sample of the stack of a watched thread.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -18,6 +19,8 @@ pub struct CodeSample {
 
 /// Time between two samples of a running thread, ns of its CPU time.
 pub const SAMPLE_PERIOD_NS: u64 = 250_000;
+/// Time between two readings of the frames of an interpreter, ns.
+pub const READING_PERIOD_NS: u64 = 1_000_000;
 /// Difference of two readings of one clock by different means, ns.
 const NEAR_NS: u64 = 5_000;
 
@@ -45,6 +48,10 @@ pub(super) fn place(
         for segment in segments.iter().filter(|one| shares::is_part(one, share)) {
             found.extend(of_segment(segment, segments, share.cause, activation, samples, release_ns));
         }
+        // What is in the interpreter itself does not tell one place of the program from another.
+        if found.iter().any(|(one, _)| is_read(one)) {
+            found.retain(|(one, _)| is_read(one));
+        }
         share.code = chosen(&found);
     }
 }
@@ -64,6 +71,11 @@ fn is_own(cause: Cause) -> bool {
     )
 }
 
+/// Whether the frames of a sample are those of an interpreter.
+fn is_read(sample: &CodeSample) -> bool {
+    matches!(sample.kind, SampledAt::Asleep | SampledAt::Running)
+}
+
 /// The samples of a segment with the time, ns, that each stands for: of a sleep the one at its beginning.
 fn of_segment<'a>(
     segment: &Segment,
@@ -80,21 +92,26 @@ fn of_segment<'a>(
     if let Some(block) = blocks.iter().find(|block| (block.from_ns..=block.to_ns).contains(&middle)) {
         // It leaves the CPU once in a sleep, and the sample comes just after the event.
         let off_cpu = block.from_ns.saturating_sub(NEAR_NS)..=block.to_ns;
-        let mut switches = samples.iter().filter(|one| one.kind == SampledAt::Switch);
-        let first = switches.find(|one| off_cpu.contains(&one.at_ns));
+        let within = |kind, times: RangeInclusive<u64>| {
+            samples.iter().find(move |one| one.kind == kind && times.contains(&one.at_ns))
+        };
+        // The interpreter's frames stay as they are in the sleep.
+        let read = within(SampledAt::Asleep, block.from_ns..=block.to_ns);
+        let first = read.or_else(|| within(SampledAt::Switch, off_cpu));
         return first.map(|one| (one, segment.length.ns())).into_iter().collect();
     }
     let is_here = |one: &&CodeSample| match one.kind {
-        SampledAt::Switch => false,
+        SampledAt::Switch | SampledAt::Asleep => false,
         SampledAt::Fault => matches!(cause, Cause::PageFault | Cause::MemoryAllocation),
-        SampledAt::Clock => true,
+        SampledAt::Clock | SampledAt::Running => true,
     };
     // A sample is taken in an interrupt, which follows what it interrupted.
     let next = segments.iter().filter(|one| !matches!(one.cause, Cause::Interrupt | Cause::Softirq));
     let next_ns = next.map(|one| release_ns.saturating_add(one.at.ns())).filter(|at| *at > from_ns).min();
     let until_ns = next_ns.unwrap_or(to_ns).max(to_ns).min(activation.end_ns.max(to_ns));
     let within = samples.iter().filter(|one| (from_ns..until_ns).contains(&one.at_ns));
-    within.filter(is_here).map(|one| (one, SAMPLE_PERIOD_NS)).collect()
+    let weight = |one| if is_read(one) { READING_PERIOD_NS } else { SAMPLE_PERIOD_NS };
+    within.filter(is_here).map(|one| (one, weight(one))).collect()
 }
 
 /// The place with most of the time; of equal ones the first.
@@ -137,7 +154,10 @@ fn is_same_function(a: &CodeFrame, b: &CodeFrame) -> bool {
 
 /// The frame that names a stack: the innermost one of the program itself with a line, or else with a name, or else any.
 fn named(stack: &[CodeFrame]) -> Option<&CodeFrame> {
-    let is_library = |frame: &CodeFrame| LIBRARIES.iter().any(|start| frame.object.starts_with(start));
+    let is_of_python = |file: &str| file.starts_with("<frozen ") || file.contains("/lib/python3");
+    let is_library = |frame: &CodeFrame| {
+        LIBRARIES.iter().any(|start| frame.object.starts_with(start)) || frame.file.as_deref().is_some_and(is_of_python)
+    };
     let own = || stack.iter().filter(|frame| !is_library(frame));
     own()
         .find(|frame| frame.line.is_some() && frame.function.is_some())

@@ -1,25 +1,63 @@
 //! Names of code without a file: read from watched programs while they run, by a thread beside that of the activations.
+//!
+//! What Python executes is only known while it does so: its frames are read once a millisecond. Those of a sleep are
+//! read in it, so the kernel's sample of it gets them; while a thread runs, each reading is a sample.
 
-use punctual_code::PerfMap;
-use punctual_model::{Nice, Policy};
-use std::collections::HashMap;
+use punctual_analysis::explain::READING_PERIOD_NS;
+use punctual_code::{PerfMap, Python, PythonFrames, PythonThread};
+use punctual_model::{CodeFrame, Nice, OwnName, Policy};
+use std::collections::{BTreeSet, HashMap, VecDeque};
+use std::ops::RangeInclusive;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
 /// Interval of reading the maps of code that programs make: its names hold for samples after.
-const MAPS_INTERVAL: Duration = Duration::from_millis(100);
+const MAPS_NS: u64 = 100_000_000;
+/// The least pause as a multiple of the time that the frames of all threads took.
+const PAUSE: u64 = 4;
+/// Pauses between attempts to find an interpreter or a thread in it: doubled each time.
+const RETRY_NS: RangeInclusive<u64> = 50_000_000..=10_000_000_000;
+/// Longest time in which frames are confirmed: longer, this thread was interrupted.
+const CONFIRMED_NS: u64 = 100_000;
+/// Readings that are kept of a thread: their age, ns, and the memory of their stacks, bytes.
+const RECENT_NS: u64 = 3_000_000_000;
+const MOST_BYTES: usize = 1 << 20;
 
 /// The map of a process, for all its explanations.
 pub(super) type SharedMap = Arc<Mutex<PerfMap>>;
+
+/// Frames that a thread had.
+#[derive(Debug, Clone)]
+pub(super) struct Reading {
+    /// Time, `CLOCK_MONOTONIC`, ns.
+    pub(super) at_ns: u64,
+    /// Whether it did not run on while they were read.
+    pub(super) is_still: bool,
+    pub(super) frames: Arc<[CodeFrame]>,
+}
 
 /// What both threads use.
 #[derive(Debug, Default)]
 struct Shared {
     is_over: AtomicBool,
+    /// The threads, each with its process.
+    threads: Mutex<Vec<(i32, u32)>>,
     /// By process.
     maps: Mutex<HashMap<u32, SharedMap>>,
+    /// By thread.
+    readings: Mutex<HashMap<i32, Readings>>,
+    missing: Mutex<BTreeSet<String>>,
+    /// Processes that have started another program.
+    changed: Mutex<Vec<u32>>,
+}
+
+/// The latest frames of a thread.
+#[derive(Debug, Default)]
+struct Readings {
+    all: VecDeque<Reading>,
+    bytes: usize,
 }
 
 /// The thread that reads names; it ends when this is dropped.
@@ -35,27 +73,43 @@ pub(super) fn locked<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 impl Interpreted {
-    /// Reads those of the processes of these threads, and of no others.
+    /// Reads those of these threads, each given with its process, and of no others.
     pub(super) fn follow(&mut self, threads: &[(i32, u32)]) {
         let mut maps = locked(&self.shared.maps);
         maps.retain(|process, _| threads.iter().any(|(_, one)| one == process));
         for (_, process) in threads {
             maps.entry(*process).or_insert_with(|| Arc::new(Mutex::new(PerfMap::of(*process))));
         }
+        threads.clone_into(&mut locked(&self.shared.threads));
+        locked(&self.shared.readings).retain(|tid, _| threads.iter().any(|(one, _)| one == tid));
         if self.thread.is_none() {
             let shared = Arc::clone(&self.shared);
-            self.thread = Builder::new().name("names".to_owned()).spawn(move || read(&shared)).ok();
+            let run = move || Reader { shared, interpreters: HashMap::new(), threads: HashMap::new() }.run();
+            self.thread = Builder::new().name(OwnName::Names.to_string()).spawn(run).ok();
         }
     }
 
     /// Forgets what was known of a process that started another program.
     pub(super) fn forget(&mut self, process: u32) {
         locked(&self.shared.maps).remove(&process);
+        locked(&self.shared.changed).push(process);
     }
 
     /// The map of a process.
     pub(super) fn map_of(&self, process: u32) -> Option<SharedMap> {
         locked(&self.shared.maps).get(&process).map(Arc::clone)
+    }
+
+    /// The frames of a thread in a time, ns.
+    pub(super) fn frames_of(&self, tid: i32, ns: &RangeInclusive<u64>) -> Vec<Reading> {
+        let readings = locked(&self.shared.readings);
+        let all = readings.get(&tid).into_iter().flat_map(|readings| &readings.all);
+        all.filter(|one| ns.contains(&one.at_ns)).cloned().collect()
+    }
+
+    /// Reasons why names are missing.
+    pub(super) fn missing(&self) -> Vec<String> {
+        locked(&self.shared.missing).iter().cloned().collect()
     }
 }
 
@@ -68,12 +122,128 @@ impl Drop for Interpreted {
     }
 }
 
-fn read(shared: &Shared) {
-    // As the thread that reads the activations.
-    let _ = punctual_sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
-    while !shared.is_over.load(Relaxed) {
-        let maps: Vec<SharedMap> = locked(&shared.maps).values().map(Arc::clone).collect();
-        maps.iter().for_each(|map| locked(map).refresh());
-        std::thread::sleep(MAPS_INTERVAL);
+impl Readings {
+    fn take(&mut self, reading: Reading) {
+        let old = reading.at_ns.saturating_sub(RECENT_NS);
+        self.bytes += bytes(&reading);
+        self.all.push_back(reading);
+        while let Some(first) = self.all.front().filter(|one| self.bytes > MOST_BYTES || one.at_ns < old) {
+            self.bytes -= bytes(first);
+            self.all.pop_front();
+        }
+    }
+}
+
+/// Memory of a reading, bytes, as if no other one had the same frames.
+fn bytes(reading: &Reading) -> usize {
+    let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
+    let of_frame =
+        |one: &CodeFrame| size_of::<CodeFrame>() + text(&one.function) + text(&one.file) + one.object.len();
+    size_of::<Reading>() + reading.frames.iter().map(of_frame).sum::<usize>()
+}
+
+/// Something that is looked for again, less and less often, until it is found.
+#[derive(Debug)]
+struct Sought<T> {
+    found: Option<T>,
+    next_ns: u64,
+    pause_ns: u64,
+}
+
+impl<T> Default for Sought<T> {
+    fn default() -> Sought<T> {
+        Sought { found: None, next_ns: 0, pause_ns: *RETRY_NS.start() }
+    }
+}
+
+impl<T> Sought<T> {
+    fn get(&mut self, now_ns: u64, find: impl FnOnce() -> Option<T>) -> Option<&T> {
+        if self.found.is_none() && now_ns >= self.next_ns {
+            self.found = find();
+            self.next_ns = now_ns + self.pause_ns;
+            self.pause_ns = (self.pause_ns * 2).min(*RETRY_NS.end());
+        }
+        self.found.as_ref()
+    }
+}
+
+/// A thread of an interpreter.
+#[derive(Debug, Default)]
+struct Followed {
+    thread: Sought<PythonThread>,
+    /// What it had when it was last seen asleep, and how often it had got a CPU before.
+    asleep: Option<(u64, Reading)>,
+}
+
+/// The state of the reading thread.
+struct Reader {
+    shared: Arc<Shared>,
+    /// By process.
+    interpreters: HashMap<u32, Sought<Python>>,
+    threads: HashMap<i32, Followed>,
+}
+
+impl Reader {
+    fn run(mut self) {
+        // As the thread that reads the activations.
+        let _ = punctual_sys::sched::set_policy(0, Policy::Other(Nice::HIGHEST));
+        let mut maps_ns = 0;
+        while !self.shared.is_over.load(Relaxed) {
+            let now_ns = punctual_sys::clock::monotonic().0;
+            if now_ns >= maps_ns {
+                let maps: Vec<SharedMap> = locked(&self.shared.maps).values().map(Arc::clone).collect();
+                maps.iter().for_each(|map| locked(map).refresh());
+                maps_ns = now_ns + MAPS_NS;
+            }
+            for process in locked(&self.shared.changed).drain(..) {
+                self.interpreters.remove(&process);
+                self.threads.clear();
+            }
+            let threads = locked(&self.shared.threads).clone();
+            self.interpreters.retain(|process, _| threads.iter().any(|(_, one)| one == process));
+            self.threads.retain(|tid, _| threads.iter().any(|(one, _)| one == tid));
+            threads.iter().for_each(|(tid, process)| self.read(*tid, *process, now_ns));
+            let took_ns = punctual_sys::clock::monotonic().0.saturating_sub(now_ns);
+            let pause_ns = READING_PERIOD_NS.saturating_sub(took_ns).max(took_ns.saturating_mul(PAUSE));
+            std::thread::sleep(Duration::from_nanos(pause_ns.min(MAPS_NS)));
+        }
+    }
+
+    /// Reads the frames of a thread.
+    fn read(&mut self, tid: i32, process: u32, now_ns: u64) {
+        let find = || {
+            let found = Python::find(process, &punctual_host::mapped_code(process, &[]));
+            found.unwrap_or_else(|reason| {
+                locked(&self.shared.missing).insert(reason);
+                None
+            })
+        };
+        let Some(python) = self.interpreters.entry(process).or_default().get(now_ns, find) else { return };
+        let one = self.threads.entry(tid).or_default();
+        let id = tid.unsigned_abs();
+        let Some(known) = one.thread.get(now_ns, || python.thread(punctual_host::own_id_of(id)?)) else { return };
+        // In a sleep nothing changes: it has not got a CPU since it was in it.
+        let turns = punctual_host::turns_of_thread(id);
+        let reading = match one.asleep.take().filter(|(before, _)| turns == Some(*before)) {
+            Some((_, reading)) => Reading { at_ns: now_ns, ..reading },
+            None => {
+                let is_asleep = matches!(punctual_host::state_of_thread(id), Some('S' | 'D'));
+                let Some(PythonFrames { frames, at_ns, is_still }) = python.frames(known) else {
+                    // It has ended, unless it was elsewhere at the end of the reading.
+                    if !python.has(known) {
+                        self.threads.remove(&tid);
+                    }
+                    return;
+                };
+                let is_confirmed = punctual_sys::clock::monotonic().0.saturating_sub(at_ns) < CONFIRMED_NS;
+                if frames.is_empty() || !is_confirmed {
+                    return;
+                }
+                let is_still = is_still && is_asleep;
+                Reading { at_ns, is_still, frames: frames.into() }
+            }
+        };
+        one.asleep = turns.filter(|_| reading.is_still).map(|turns| (turns, reading.clone()));
+        locked(&self.shared.readings).entry(tid).or_default().take(reading);
     }
 }

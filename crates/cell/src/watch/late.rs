@@ -165,7 +165,12 @@ impl Explaining {
             kind: *kind,
             stack: code.stack(sample, &sampled.mapped, made.as_deref()),
         };
-        let inside = Inside { samples: sampled.samples.iter().map(resolved).collect(), ..inside };
+        let read = sampled.frames.iter().map(|one| CodeSample {
+            at_ns: one.at_ns,
+            kind: if one.is_still { SampledAt::Asleep } else { SampledAt::Running },
+            stack: one.frames.to_vec(),
+        });
+        let inside = Inside { samples: sampled.samples.iter().map(resolved).chain(read).collect(), ..inside };
         Case::of_activation(trace, Owner { name, pid: Some(pid) }, priority, inside, facts, self.started.0)
     }
 

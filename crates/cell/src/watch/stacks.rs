@@ -1,6 +1,6 @@
 //! Samples of the stacks of watched threads, by perf events of each thread: where it sleeps, and where it runs.
 
-use super::interpreted::{Interpreted, SharedMap};
+use super::interpreted::{Interpreted, Reading, SharedMap};
 use crate::CellError;
 use punctual_analysis::explain::SAMPLE_PERIOD_NS;
 use punctual_analysis::watch::Activation;
@@ -43,6 +43,8 @@ pub(super) struct Sampled {
     /// Code that its process has mapped, and code that it has made.
     pub(super) mapped: Arc<Vec<MappedCode>>,
     pub(super) made: Option<SharedMap>,
+    /// Frames of an interpreter meanwhile.
+    pub(super) frames: Vec<Reading>,
 }
 
 /// The samples of all watched threads.
@@ -136,8 +138,8 @@ impl Stacks {
     /// The samples of an activation of a thread, and what names them.
     pub(super) fn of(&mut self, process: u32, tid: i32, one: &Activation) -> Sampled {
         let Some(thread) = self.threads.get(&tid) else { return Sampled::default() };
-        let (from_ns, to_ns) = (one.release_ns.saturating_sub(MARGIN_NS), one.end_ns.saturating_add(MARGIN_NS));
-        let within = thread.recent.iter().filter(|(_, sample)| (from_ns..=to_ns).contains(&sample.at_ns));
+        let ns = one.release_ns.saturating_sub(MARGIN_NS)..=one.end_ns.saturating_add(MARGIN_NS);
+        let within = thread.recent.iter().filter(|(_, sample)| ns.contains(&sample.at_ns));
         let mut samples: Vec<_> = within.cloned().collect();
         samples.order_by_key(|(_, sample)| sample.at_ns);
         if samples.len() > MOST_SAMPLES {
@@ -149,7 +151,9 @@ impl Stacks {
         // It has ended: what it had mapped is known.
         let mapped = if now.is_empty() { known } else { Arc::new(now) };
         self.mapped.insert(process, Arc::clone(&mapped));
-        Sampled { samples, mapped, made: self.interpreted.map_of(process) }
+        let mut frames = self.interpreted.frames_of(tid, &ns);
+        frames.truncate(MOST_SAMPLES);
+        Sampled { samples, mapped, made: self.interpreted.map_of(process), frames }
     }
 
     /// Reasons why places in the code may be missing.
@@ -161,6 +165,7 @@ impl Stacks {
         if self.lost > 0 {
             all.push(format!("{} samples of stacks: their ring was full", self.lost));
         }
+        all.extend(self.interpreted.missing());
         all.extend(self.failed.as_ref().map(|err| format!("stacks of some threads: {err}")));
         all
     }

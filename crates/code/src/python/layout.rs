@@ -171,20 +171,20 @@ impl Layout {
     }
 
     /// Bytes of a thread, a frame and a code object up to the last field that is read.
-    pub(super) fn thread_bytes(&self) -> usize {
+    pub(super) fn thread_bytes(&self) -> u64 {
         length(&[self.next_thread, self.interpreter, self.id, self.frame])
     }
 
-    pub(super) fn frame_bytes(&self) -> usize {
+    pub(super) fn frame_bytes(&self) -> u64 {
         length(&[self.previous, self.code, self.instruction, self.owner.unwrap_or(0) & !7])
     }
 
-    pub(super) fn code_bytes(&self) -> usize {
+    pub(super) fn code_bytes(&self) -> u64 {
         length(&[self.first_line, self.filename, self.name, self.table, self.instructions & !7])
     }
 }
 
 /// Length of a structure whose words begin at these offsets.
-fn length(words: &[u64]) -> usize {
-    words.iter().max().and_then(|last| usize::try_from(last + 8).ok()).unwrap_or(0)
+fn length(words: &[u64]) -> u64 {
+    words.iter().max().map_or(0, |last| last + 8)
 }

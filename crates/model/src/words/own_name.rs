@@ -27,6 +27,8 @@ words! {
         Explain = "punctual-expl",
         /// A watched program is followed.
         Watch = "punctual-watch",
+        /// Names of code are read in a watched program.
+        Names = "punctual-names",
         /// A trace is recorded into a file.
         Record = "punctual-record",
     }

@@ -113,17 +113,18 @@ impl Evidence {
 pub struct CodeFrame {
     /// Function; `null` without symbols.
     pub function: Option<String>,
-    /// Source file, as the compiler recorded it; `null` without debug information.
+    /// Source file, as the compiler or interpreter recorded it; `null` without debug information.
     pub file: Option<String>,
     /// Line in it; `null` without debug information.
     pub line: Option<u32>,
-    /// Name of the mapped file, without its directory, like `libc.so.6`, or of another mapping, like `[vdso]`.
+    /// Name of the mapped file, without its directory, like `libc.so.6`, or of another mapping, like `[vdso]`; of code
+    /// that was made at run time its map, like `perf-4711.map`; of Python the file of the interpreter.
     pub object: String,
     /// Address of the instruction as in that file, as `objdump -d` and `addr2line` have it; `null` where no file tells.
     pub address: Option<u64>,
 }
 
-/// What made the kernel take a sample of a stack.
+/// What made the kernel, or this program, take a sample of a stack.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub enum SampledAt {
     /// The thread left the CPU.
@@ -132,6 +133,10 @@ pub enum SampledAt {
     Fault,
     /// A time on the CPU was over.
     Clock,
+    /// This program read the frames of an interpreter while the thread slept.
+    Asleep,
+    /// The same while it ran or waited for a CPU.
+    Running,
 }
 
 /// The place in the code of a share of a late activation.
@@ -141,7 +146,8 @@ pub struct CodePlace {
     pub at: CodeFrame,
     /// Number of samples with this function.
     pub samples: u32,
-    /// Number of samples in the share: one for each sleep, and one for a quarter of a millisecond of running.
+    /// Number of samples in the share: one for each sleep, and one for a quarter of a millisecond of running, or for a
+    /// millisecond of running Python.
     pub of: u32,
     /// Stack of one of these samples, innermost frame first: up to [`CodePlace::FRAMES`].
     pub stack: Vec<CodeFrame>,
