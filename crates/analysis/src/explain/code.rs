@@ -170,6 +170,8 @@ fn named(stack: &[CodeFrame]) -> Option<&CodeFrame> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::watch::Block;
+    use punctual_model::{Evidence, Owner, Span};
 
     fn frame(object: &str, function: Option<&str>, line: Option<u32>) -> CodeFrame {
         CodeFrame {
@@ -189,6 +191,9 @@ mod tests {
         let step = frame("servo", Some("storage_step"), Some(212));
         let main = frame("servo", Some("main"), Some(400));
         let vdso = frame("[vdso]", None, None);
+        let of_python = |file: &str| CodeFrame { file: Some(file.to_owned()), ..frame("python3.12", Some("wait"), Some(9)) };
+        let (threading, frozen) = (of_python("/usr/lib/python3.12/threading.py"), of_python("<frozen importlib>"));
+        let control = of_python("control.py");
         for (stack, expected) in [
             (vec![&libc, &step, &main], Some(&step)),
             (vec![&static_part, &step, &main], Some(&step)),
@@ -196,11 +201,64 @@ mod tests {
             (vec![&libc, &bare], Some(&bare)),
             (vec![&vdso, &libc], Some(&libc)),
             (vec![&vdso], Some(&vdso)),
+            (vec![&threading, &frozen, &control], Some(&control)),
+            (vec![&threading], Some(&threading)),
             (vec![], None),
         ] {
             let stack: Vec<CodeFrame> = stack.into_iter().cloned().collect();
             assert_eq!(named(&stack), expected, "{stack:?}");
         }
+    }
+
+    #[test]
+    fn what_an_interpreter_executes_comes_before_what_is_in_it() {
+        let sample = |at_ns, kind, function| CodeSample {
+            at_ns,
+            kind,
+            stack: vec![frame("python3.12", Some(function), Some(5))],
+        };
+        let samples = [
+            sample(1_100, SampledAt::Switch, "clock_nanosleep"),
+            sample(1_200, SampledAt::Running, "before"),
+            sample(1_500, SampledAt::Asleep, "fetch"),
+            sample(2_100, SampledAt::Clock, "eval"),
+            sample(2_200, SampledAt::Clock, "eval"),
+            sample(2_500, SampledAt::Running, "solve"),
+            sample(2_600, SampledAt::Asleep, "after"),
+        ];
+        let block = Block {
+            call: None,
+            is_fault: false,
+            is_uninterruptible: false,
+            is_stopped: false,
+            from_ns: 1_000,
+            to_ns: 2_000,
+            waker: None,
+            futex: 0,
+            may_be_wait: false,
+            is_lock: false,
+        };
+        let activation = Activation { release_ns: 1_000, end_ns: 3_000, blocks: vec![block], ..Activation::default() };
+        let segment = |at, length, cause| Segment {
+            at: Span(at),
+            length: Span(length),
+            phase: Phase::Activation,
+            owner: Owner { name: String::new(), pid: None },
+            cause,
+            or: None,
+            evidence: Evidence::Direct,
+            place: None,
+        };
+        let (sleep, run) = (segment(0, 1_000, Cause::SystemCall), segment(1_000, 1_000, Cause::RanLonger));
+        let names = |segment: &Segment, samples: &[CodeSample]| {
+            let found = of_segment(segment, &[sleep.clone(), run.clone()], segment.cause, &activation, samples, 1_000);
+            found.iter().map(|(one, ns)| (one.stack[0].function.clone().unwrap(), *ns)).collect::<Vec<_>>()
+        };
+        let named = |all: &[(&str, u64)]| all.iter().map(|(name, ns)| ((*name).to_owned(), *ns)).collect::<Vec<_>>();
+        assert_eq!(names(&sleep, &samples), named(&[("fetch", 1_000)]));
+        assert_eq!(names(&sleep, &samples[..2]), named(&[("clock_nanosleep", 1_000)]));
+        let ran = [("eval", SAMPLE_PERIOD_NS), ("eval", SAMPLE_PERIOD_NS), ("solve", READING_PERIOD_NS)];
+        assert_eq!(names(&run, &samples), named(&ran));
     }
 
     #[test]

@@ -200,6 +200,14 @@ mod tests {
             (place(Some("control_step"), Some(212), 12, 14), "at control_step (servo.c:212) (12 of 14 samples)"),
             (place(Some("control_step"), None, 1, 1), "at control_step of servo"),
             (place(None, None, 1, 1), "in servo, which has no symbols"),
+            (
+                {
+                    let mut of_python = place(Some("step"), Some(7), 1, 1);
+                    of_python.at.line = None;
+                    of_python
+                },
+                "at step (servo.c)",
+            ),
         ] {
             assert_eq!(code_line(&place), words);
         }

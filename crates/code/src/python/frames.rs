@@ -93,6 +93,9 @@ impl Python {
         let at_ns = punctual_sys::clock::monotonic().0;
         let (changed, is_still) = self.confirmed(thread, holder, first, &all)?;
         frames.drain(..visible(all.get(..changed)?).count());
+        // It may have left the innermost one and be in it again: called from elsewhere.
+        let callers = frames.iter_mut().skip(1).filter(|_| changed == 0 && !is_still);
+        callers.for_each(|one| one.line = None);
         (is_still || !frames.is_empty()).then_some(PythonFrames { frames, at_ns, is_still })
     }
 
@@ -104,35 +107,36 @@ impl Python {
     }
 
     /// The number of frames, from the innermost on, that are not what they were, and whether the thread stands still. All
-    /// are read at once, inwards and outwards. A caller is at its call for as long as what it calls.
+    /// are read at once, inwards and outwards, and the thread before and after each. A caller is at its call for as long
+    /// as what it calls.
     fn confirmed(&self, thread: &PythonThread, holder: Option<u64>, first: u64, all: &[Frame]) -> Option<(usize, bool)> {
         let layout = &self.layout;
         let length = |bytes: u64| usize::try_from(bytes).ok();
-        let heads = [Some((thread.state, length(layout.thread_bytes())?)), holder.map(|holder| (holder, 8))];
+        let state = (thread.state, length(layout.thread_bytes())?);
+        let head = holder.map_or(state, |holder| (holder, 8));
         let bytes = length(layout.frame_bytes())?;
-        let parts = heads.into_iter().flatten().chain(all.iter().map(|frame| (frame.address, bytes)));
-        let mut parts: Vec<_> = parts.collect();
-        let n = parts.len();
-        parts.extend(parts.clone().iter().rev());
-        let mut inwards = self.memory.read(&parts).ok()?;
-        let mut outwards = inwards.split_off(n);
-        outwards.reverse();
-        let (mut changed, mut has_moved, mut is_first) = (0, false, true);
-        for now in [inwards, outwards] {
-            let (heads, frames) = now.split_at_checked(n - all.len())?;
-            let of_state = self.frame_in(thread, heads.first()?)?;
-            is_first &= match holder {
-                Some(holder) => of_state.checked_add(layout.in_c_frame?)? == holder && word(heads.get(1)?, 0)? == first,
-                None => of_state == first,
-            };
-            for (index, (before, bytes)) in all.iter().zip(frames).enumerate() {
-                let after = Frame::of(layout, before.address, bytes.clone())?;
-                let is_there = after.instruction == before.instruction;
-                let is_it = (after.previous, after.code, after.is_of_c) == (before.previous, before.code, before.is_of_c);
-                has_moved |= index == 0 && is_it && !is_there;
-                if !is_it || (index > 0 && !is_there) {
-                    changed = changed.max(index + 1);
-                }
+        let inwards = all.iter().enumerate();
+        let order: Vec<(usize, &Frame)> = inwards.clone().chain(inwards.rev()).collect();
+        let mut parts = vec![state, head];
+        parts.extend(order.iter().flat_map(|(_, frame)| [(frame.address, bytes), head]));
+        parts.push(state);
+        let read = self.memory.read(&parts).ok()?;
+        let of_state = |bytes: &[u8]| {
+            let at = self.frame_in(thread, bytes)?;
+            Some(holder.map_or(at == first, |holder| Some(holder) == at.checked_add(layout.in_c_frame.unwrap_or(0))))
+        };
+        let of_head = |bytes: &[u8]| if holder.is_some() { Some(word(bytes, 0)? == first) } else { of_state(bytes) };
+        let mut is_first = of_state(read.first()?)? & of_state(read.last()?)? & of_head(read.get(1)?)?;
+        let (mut changed, mut has_moved) = (0, false);
+        for ((index, before), now) in order.into_iter().zip(read.get(2..)?.chunks_exact(2)) {
+            let [bytes, head] = now else { return None };
+            is_first &= of_head(head)?;
+            let after = Frame::of(layout, before.address, bytes.clone())?;
+            let is_there = after.instruction == before.instruction;
+            let is_it = (after.previous, after.code, after.is_of_c) == (before.previous, before.code, before.is_of_c);
+            has_moved |= index == 0 && is_it && !is_there;
+            if !is_it || (index > 0 && !is_there) {
+                changed = changed.max(index + 1);
             }
         }
         let changed = if is_first { changed } else { changed.max(1) };

@@ -84,3 +84,48 @@ fn signed(bytes: &mut impl Iterator<Item = u8>) -> Option<i64> {
     }
     Some(if value & 1 == 1 { -(value >> 1) } else { value >> 1 })
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::python::layout::Layout;
+    use proptest::prelude::*;
+
+    /// What the interpreters say of one function: `co_lines()`, before 3.10 `dis.findlinestarts()`; line 0 is none.
+    const SAID: &str = include_str!("lines.txt");
+
+    #[test]
+    fn lines_are_those_that_the_interpreter_says() {
+        let mut versions = Vec::new();
+        for row in SAID.lines() {
+            let words: Vec<&str> = row.split(' ').collect();
+            let [minor, first, table, ranges @ ..] = &words[..] else { panic!("{row}") };
+            let minor: u8 = minor.parse().unwrap();
+            let lines = Layout::of(minor).map_or(Lines::Locations, |layout| layout.lines);
+            let table: Vec<u8> = table.as_bytes().chunks(2).map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap()).collect();
+            let first = first.parse().unwrap();
+            let mut at = 0;
+            for range in ranges {
+                let (end, expected) = range.split_once(':').unwrap();
+                let (end, expected): (i64, u32) = (end.parse().unwrap(), expected.parse().unwrap());
+                for at in at..end {
+                    assert_eq!(line(lines, &table, first, at), Some(expected).filter(|line| *line > 0), "3.{minor}: {at}");
+                }
+                at = end;
+            }
+            assert_eq!(line(lines, &table, first, -2), Some(first));
+            assert!(at > 100 && (lines == Lines::Lnotab || line(lines, &table, first, at).is_none()), "3.{minor}");
+            versions.push(minor);
+        }
+        assert_eq!(versions, [8, 9, 10, 11, 12, 13]);
+    }
+
+    proptest! {
+        #[test]
+        fn no_table_is_trusted(table in prop::collection::vec(any::<u8>(), 0..64), first: u32, at in -4..1000_i64) {
+            for lines in [Lines::Lnotab, Lines::Pairs, Lines::Locations] {
+                let _ = line(lines, &table, first, at);
+            }
+        }
+    }
+}
