@@ -24,7 +24,8 @@ const MOST_THREADS: usize = 1000;
 /// Bytes of a thread of the C library in which its ID is looked for.
 const THREAD_BYTES: u64 = 1024;
 /// What a `_PyRuntime` is found by, and the types of objects.
-const SYMBOLS: [&str; 6] = ["_PyRuntime", "PyCode_Type", "PyUnicode_Type", "PyBytes_Type", "PyFrame_Type", "Py_Version"];
+const SYMBOLS: [&str; 6] =
+    ["_PyRuntime", "PyCode_Type", "PyUnicode_Type", "PyBytes_Type", "PyFrame_Type", "Py_Version"];
 
 /// Addresses of the runtime and of the types of objects.
 #[derive(Debug, Clone, Copy)]
@@ -130,7 +131,8 @@ fn symbols_in(mapping: &MappedCode, budget: &Rc<Budget>) -> Option<[Option<u64>;
 
 /// The layout of an interpreter. Errors: why it is unknown.
 fn layout_of(memory: &dyn Memory, file: &str, runtime: u64, version: Option<u64>) -> Result<Layout, String> {
-    let published = memory.read(&[(runtime, PUBLISHED_BYTES)]).map_err(|err| format!("cannot read its memory: {err}"))?;
+    let published =
+        memory.read(&[(runtime, PUBLISHED_BYTES)]).map_err(|err| format!("cannot read its memory: {err}"))?;
     if let Some(layout) = published.first().and_then(|bytes| Layout::published(bytes)) {
         return Ok(layout);
     }

@@ -191,7 +191,8 @@ mod tests {
         let step = frame("servo", Some("storage_step"), Some(212));
         let main = frame("servo", Some("main"), Some(400));
         let vdso = frame("[vdso]", None, None);
-        let of_python = |file: &str| CodeFrame { file: Some(file.to_owned()), ..frame("python3.12", Some("wait"), Some(9)) };
+        let of_python =
+            |file: &str| CodeFrame { file: Some(file.to_owned()), ..frame("python3.12", Some("wait"), Some(9)) };
         let (threading, frozen) = (of_python("/usr/lib/python3.12/threading.py"), of_python("<frozen importlib>"));
         let control = of_python("control.py");
         for (stack, expected) in [

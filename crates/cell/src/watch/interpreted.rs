@@ -5,22 +5,25 @@
 
 use punctual_analysis::explain::READING_PERIOD_NS;
 use punctual_code::{PerfMap, Python, PythonFrames, PythonThread};
-use punctual_model::{CodeFrame, Nice, OwnName, Policy};
+use punctual_host::MappedCode;
+use punctual_model::{CodeFrame, Nice, OwnName, Policy, RtPriority};
 use std::collections::{BTreeSet, HashMap, VecDeque};
 use std::ops::RangeInclusive;
-use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread::{Builder, JoinHandle};
 use std::time::Duration;
 
+/// The file of Java's virtual machine.
+const JAVA: &str = "libjvm.so";
 /// Interval of reading the maps of code that programs make: its names hold for samples after.
 const MAPS_NS: u64 = 100_000_000;
 /// The least pause as a multiple of the time that the frames of all threads took.
 const PAUSE: u64 = 4;
 /// Pauses between attempts to find an interpreter or a thread in it: doubled each time.
 const RETRY_NS: RangeInclusive<u64> = 50_000_000..=10_000_000_000;
-/// Longest time in which frames are confirmed: longer, this thread was interrupted.
-const CONFIRMED_NS: u64 = 100_000;
+/// Longest time of a reading, ns: longer, this thread was interrupted.
+const LONGEST_NS: u64 = 1_000_000;
 /// Readings that are kept of a thread: their age, ns, and the memory of their stacks, bytes.
 const RECENT_NS: u64 = 3_000_000_000;
 const MOST_BYTES: usize = 1 << 20;
@@ -42,6 +45,8 @@ pub(super) struct Reading {
 #[derive(Debug, Default)]
 struct Shared {
     is_over: AtomicBool,
+    /// CPU time of the thread that reads names so far, us.
+    used_us: AtomicU64,
     /// The threads, each with its process.
     threads: Mutex<Vec<(i32, u32)>>,
     /// By process.
@@ -84,7 +89,9 @@ impl Interpreted {
         locked(&self.shared.readings).retain(|tid, _| threads.iter().any(|(one, _)| one == tid));
         if self.thread.is_none() {
             let shared = Arc::clone(&self.shared);
-            let run = move || Reader { shared, interpreters: HashMap::new(), threads: HashMap::new() }.run();
+            let run = move || {
+                Reader { shared, has_found: false, interpreters: HashMap::new(), threads: HashMap::new() }.run()
+            };
             self.thread = Builder::new().name(OwnName::Names.to_string()).spawn(run).ok();
         }
     }
@@ -95,8 +102,14 @@ impl Interpreted {
         locked(&self.shared.changed).push(process);
     }
 
-    /// The map of a process.
-    pub(super) fn map_of(&self, process: u32) -> Option<SharedMap> {
+    /// The map of a process that has mapped this code.
+    pub(super) fn map_of(&self, process: u32, mapped: &[MappedCode]) -> Option<SharedMap> {
+        // Its map is of one moment: what it has compiled since, in place of other code, is not in it.
+        if mapped.iter().any(|one| one.name == JAVA) {
+            locked(&self.shared.missing)
+                .insert(format!("names of Java code of process {process}: its map is not kept current"));
+            return None;
+        }
         locked(&self.shared.maps).get(&process).map(Arc::clone)
     }
 
@@ -105,6 +118,11 @@ impl Interpreted {
         let readings = locked(&self.shared.readings);
         let all = readings.get(&tid).into_iter().flat_map(|readings| &readings.all);
         all.filter(|one| ns.contains(&one.at_ns)).cloned().collect()
+    }
+
+    /// CPU time of reading them so far, us.
+    pub(super) fn used_us(&self) -> u64 {
+        self.shared.used_us.load(Relaxed)
     }
 
     /// Reasons why names are missing.
@@ -137,8 +155,7 @@ impl Readings {
 /// Memory of a reading, bytes, as if no other one had the same frames.
 fn bytes(reading: &Reading) -> usize {
     let text = |text: &Option<String>| text.as_ref().map_or(0, String::len);
-    let of_frame =
-        |one: &CodeFrame| size_of::<CodeFrame>() + text(&one.function) + text(&one.file) + one.object.len();
+    let of_frame = |one: &CodeFrame| size_of::<CodeFrame>() + text(&one.function) + text(&one.file) + one.object.len();
     size_of::<Reading>() + reading.frames.iter().map(of_frame).sum::<usize>()
 }
 
@@ -178,6 +195,8 @@ struct Followed {
 /// The state of the reading thread.
 struct Reader {
     shared: Arc<Shared>,
+    /// Whether a thread of an interpreter was found.
+    has_found: bool,
     /// By process.
     interpreters: HashMap<u32, Sought<Python>>,
     threads: HashMap<i32, Followed>,
@@ -204,6 +223,7 @@ impl Reader {
             self.threads.retain(|tid, _| threads.iter().any(|(one, _)| one == tid));
             threads.iter().for_each(|(tid, process)| self.read(*tid, *process, now_ns));
             let took_ns = punctual_sys::clock::monotonic().0.saturating_sub(now_ns);
+            self.shared.used_us.store(punctual_sys::usage::thread_cpu_time().ns() / 1000, Relaxed);
             let pause_ns = READING_PERIOD_NS.saturating_sub(took_ns).max(took_ns.saturating_mul(PAUSE));
             std::thread::sleep(Duration::from_nanos(pause_ns.min(MAPS_NS)));
         }
@@ -222,12 +242,18 @@ impl Reader {
         let one = self.threads.entry(tid).or_default();
         let id = tid.unsigned_abs();
         let Some(known) = one.thread.get(now_ns, || python.thread(punctual_host::own_id_of(id)?)) else { return };
+        if !std::mem::replace(&mut self.has_found, true) {
+            // Else it would wait on the CPU of a real-time thread until that is done. Without the right it does.
+            let _ = RtPriority::new(1).map(|lowest| punctual_sys::sched::set_policy(0, Policy::Fifo(lowest)));
+        }
         // In a sleep nothing changes: it has not got a CPU since it was in it.
         let turns = punctual_host::turns_of_thread(id);
+        let slept_since = |id, before| punctual_host::turns_of_thread(id) == Some(before);
         let reading = match one.asleep.take().filter(|(before, _)| turns == Some(*before)) {
             Some((_, reading)) => Reading { at_ns: now_ns, ..reading },
             None => {
                 let is_asleep = matches!(punctual_host::state_of_thread(id), Some('S' | 'D'));
+                let began_ns = punctual_sys::clock::monotonic().0;
                 let Some(PythonFrames { frames, at_ns, is_still }) = python.frames(known) else {
                     // It has ended, unless it was elsewhere at the end of the reading.
                     if !python.has(known) {
@@ -235,11 +261,11 @@ impl Reader {
                     }
                     return;
                 };
-                let is_confirmed = punctual_sys::clock::monotonic().0.saturating_sub(at_ns) < CONFIRMED_NS;
-                if frames.is_empty() || !is_confirmed {
+                let took_ns = punctual_sys::clock::monotonic().0.saturating_sub(began_ns);
+                if frames.is_empty() || took_ns > LONGEST_NS {
                     return;
                 }
-                let is_still = is_still && is_asleep;
+                let is_still = is_still && is_asleep && turns.is_some_and(|turns| slept_since(id, turns));
                 Reading { at_ns, is_still, frames: frames.into() }
             }
         };

@@ -215,7 +215,8 @@ impl Reader {
         let used = before
             .zip(punctual_sys::usage::thread().ok())
             .map(|(before, after)| punctual_sys::usage::since(&before, &after));
-        self.results.used_us = used.map(|used| used.user_us + used.system_us);
+        let names_us = self.stacks.as_ref().map_or(0, Stacks::names_us);
+        self.results.used_us = used.map(|used| used.user_us + used.system_us + names_us);
         self
     }
 

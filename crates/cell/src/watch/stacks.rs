@@ -153,7 +153,13 @@ impl Stacks {
         self.mapped.insert(process, Arc::clone(&mapped));
         let mut frames = self.interpreted.frames_of(tid, &ns);
         frames.truncate(MOST_SAMPLES);
-        Sampled { samples, mapped, made: self.interpreted.map_of(process), frames }
+        let made = self.interpreted.map_of(process, &mapped);
+        Sampled { samples, mapped, made, frames }
+    }
+
+    /// CPU time of reading names of code so far, us.
+    pub(super) fn names_us(&self) -> u64 {
+        self.interpreted.used_us()
     }
 
     /// Reasons why places in the code may be missing.

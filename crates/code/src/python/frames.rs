@@ -109,7 +109,13 @@ impl Python {
     /// The number of frames, from the innermost on, that are not what they were, and whether the thread stands still. All
     /// are read at once, inwards and outwards, and the thread before and after each. A caller is at its call for as long
     /// as what it calls.
-    fn confirmed(&self, thread: &PythonThread, holder: Option<u64>, first: u64, all: &[Frame]) -> Option<(usize, bool)> {
+    fn confirmed(
+        &self,
+        thread: &PythonThread,
+        holder: Option<u64>,
+        first: u64,
+        all: &[Frame],
+    ) -> Option<(usize, bool)> {
         let layout = &self.layout;
         let length = |bytes: u64| usize::try_from(bytes).ok();
         let state = (thread.state, length(layout.thread_bytes())?);

@@ -102,14 +102,22 @@ mod tests {
             let [minor, first, table, ranges @ ..] = &words[..] else { panic!("{row}") };
             let minor: u8 = minor.parse().unwrap();
             let lines = Layout::of(minor).map_or(Lines::Locations, |layout| layout.lines);
-            let table: Vec<u8> = table.as_bytes().chunks(2).map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap()).collect();
+            let table: Vec<u8> = table
+                .as_bytes()
+                .chunks(2)
+                .map(|two| u8::from_str_radix(std::str::from_utf8(two).unwrap(), 16).unwrap())
+                .collect();
             let first = first.parse().unwrap();
             let mut at = 0;
             for range in ranges {
                 let (end, expected) = range.split_once(':').unwrap();
                 let (end, expected): (i64, u32) = (end.parse().unwrap(), expected.parse().unwrap());
                 for at in at..end {
-                    assert_eq!(line(lines, &table, first, at), Some(expected).filter(|line| *line > 0), "3.{minor}: {at}");
+                    assert_eq!(
+                        line(lines, &table, first, at),
+                        Some(expected).filter(|line| *line > 0),
+                        "3.{minor}: {at}"
+                    );
                 }
                 at = end;
             }

@@ -46,7 +46,9 @@ impl<'a> Pages<'a> {
         let mut wanted: Vec<(u64, usize)> = Vec::new();
         for (at, length) in parts {
             let last = at.checked_add(length.max(1) - 1)? / PAGE;
-            wanted.extend((at / PAGE..=last).filter(|page| !known.contains_key(page)).map(|page| (page * PAGE, PAGE as usize)));
+            wanted.extend(
+                (at / PAGE..=last).filter(|page| !known.contains_key(page)).map(|page| (page * PAGE, PAGE as usize)),
+            );
         }
         wanted.sort_unstable();
         wanted.dedup();

@@ -2,11 +2,11 @@
 
 use super::*;
 use punctual_host::mapped_code;
-use punctual_model::{CodeFrame, CodePlace};
 use punctual_host::testing::Scratch;
+use punctual_model::{CodeFrame, CodePlace};
+use std::collections::BTreeMap;
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
-use std::collections::BTreeMap;
 use std::process::{Child, ChildStdin, Command, Stdio};
 
 /// A thread beside the main one waits in known lines, and says before what its frames are; then both call, for as long
@@ -73,7 +73,9 @@ impl Running {
         BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
         let mut words = line.split_whitespace();
         let tid = words.next().unwrap().parse().unwrap();
-        let told = words.map(|word| word.rsplit_once(':').unwrap()).map(|(name, line)| (name.to_owned(), line.parse().unwrap()));
+        let told = words
+            .map(|word| word.rsplit_once(':').unwrap())
+            .map(|(name, line)| (name.to_owned(), line.parse().unwrap()));
         let (input, told) = (child.stdin.take().unwrap(), told.collect());
         Running { child, input, tid, told }
     }
@@ -117,7 +119,8 @@ fn root_frames_are_those_that_the_program_itself_says() {
         };
         assert!(punctual_sys::testing::comes_true(is_there), "{}: {found:#?} {:?}", python.display(), running.told);
         assert!(running.told.iter().any(|(name, _)| name == "gehe_nach_fünf_日本"), "{:?}", running.told);
-        let is_script = |one: &CodeFrame| one.file.as_deref().is_some_and(|file| script.to_string_lossy().ends_with(file));
+        let is_script =
+            |one: &CodeFrame| one.file.as_deref().is_some_and(|file| script.to_string_lossy().ends_with(file));
         assert!(found.iter().take(6).all(is_script), "{found:#?}");
         assert!(interpreter.thread(running.tid + 1).is_none());
         assert!(interpreter.has(&thread) && !interpreter.has(&PythonThread { id: thread.id + 1, ..thread }));
@@ -156,7 +159,10 @@ fn root_a_running_thread_is_never_in_a_line_that_its_caller_does_not_call() {
             read > 100 && inner > 10
         };
         assert!(punctual_sys::testing::comes_true(is_enough), "{}: {read} {unknown} {inner}", python.display());
-        println!("{}: {read} read, {inner} within a function, {moved} moved on, {unknown} unknown, {wrong} wrong", python.display());
+        println!(
+            "{}: {read} read, {inner} within a function, {moved} moved on, {unknown} unknown, {wrong} wrong",
+            python.display()
+        );
     }
 }
 

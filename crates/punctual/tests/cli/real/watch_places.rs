@@ -78,3 +78,69 @@ fn damage(scratch: &Scratch, program: &std::path::Path) {
         assert_eq!(said.status, 0, "{said:?}");
     }
 }
+
+/// Loops whose late steps compute in `solve`, and wait in `fetch`.
+const CONTROL_PY: &str = "\
+import time
+def solve(n):
+    return sum(i ** 0.5 for i in range(n))
+def fetch():
+    time.sleep(0.003)
+def step(k):
+    solve(60000 if k % 20 == 0 else 300)
+    if k % 20 == 10: fetch()
+for k in range(100000):
+    time.sleep(0.005)
+    step(k)
+";
+const CONTROL_JS: &str = "\
+function solve(n) { let s = 0; for (let i = 0; i < n; i++) s += Math.sqrt(i) * Math.sin(i); return s; }
+let k = 0, sum = 0;
+setInterval(function step() { sum += solve(++k % 20 === 0 ? 100000 : 300); }, 5);
+";
+
+#[test]
+fn root_what_python_executes_is_named_with_its_own_lines() {
+    skip_unless!(may_watch() && is_installed("python3", "python3"));
+    let (_machine, scratch) = machine_and_scratch("watch-python");
+    let script = scratch.file("control.py", CONTROL_PY);
+    let program = ["python3".to_owned(), script.display().to_string()];
+    let said = watched(2500, "python*", &["--stacks"], &program);
+    let Some(explained) = explained(&said) else { return inconclusive("the program did nothing") };
+    let stacks = places(&explained).into_iter().flat_map(|place| place.stack.iter().chain([&place.at]));
+    let is_script = |file: &str| script.to_string_lossy().ends_with(file);
+    let of_script: Vec<_> = stacks.filter(|frame| frame.file.as_deref().is_some_and(is_script)).collect();
+    for frame in &of_script {
+        let lines = match frame.function.as_deref() {
+            Some("solve" | "<genexpr>") => 2..=3,
+            Some("fetch") => 4..=5,
+            Some("step") => 6..=8,
+            Some("<module>") => 1..=11,
+            _ => panic!("{frame:#?}"),
+        };
+        assert!(frame.line.is_none_or(|line| lines.contains(&line)), "{frame:#?}");
+    }
+    if of_script.is_empty() {
+        inconclusive("nothing late was read in time");
+    }
+}
+
+#[test]
+fn root_what_node_compiles_is_named_by_its_map() {
+    skip_unless!(may_watch() && is_installed("node", "nodejs"));
+    let (_machine, scratch) = machine_and_scratch("watch-node");
+    let script = scratch.file("control.js", CONTROL_JS);
+    let program = ["node", "--perf-basic-prof", &script.display().to_string()].map(str::to_owned);
+    let said = watched(2500, "node*", &["--stacks"], &program);
+    let Some(explained) = explained(&said) else { return inconclusive("the program did nothing") };
+    let frames = places(&explained).into_iter().flat_map(|place| &place.stack);
+    let of_map: Vec<_> = frames.filter(|frame| frame.object.starts_with("perf-")).collect();
+    let names = of_map.iter().filter_map(|frame| frame.function.as_deref());
+    for name in names.filter(|name| name.contains("control.js")) {
+        // The script itself has none.
+        assert!(["solve ", "step ", ":~ ", ":^ ", ":* "].iter().any(|own| name.contains(own)), "{name}");
+    }
+    if of_map.is_empty() {
+        inconclusive("nothing late was sampled in compiled code");
+    }
+}
