@@ -29,8 +29,8 @@ pub struct PythonFrames {
     pub frames: Vec<CodeFrame>,
     /// A time at which it had these frames, `CLOCK_MONOTONIC`, ns.
     pub at_ns: u64,
-    /// Whether it was at the same instruction before and after: else it has moved on, in the first of these functions or
-    /// in others that it has called.
+    /// Whether it was at the same instruction before and after: else it has moved on, in the first of these functions
+    /// or in others that it has called.
     pub is_still: bool,
 }
 
@@ -67,8 +67,8 @@ impl Frame {
 }
 
 impl Python {
-    /// The frames of a thread, as far as they are the same before and after; `None` if none is, or if they are not what a
-    /// Python of this version has.
+    /// The frames of a thread, as far as they are the same before and after; `None` if none is, or if they are not what
+    /// a Python of this version has.
     pub fn frames(&self, thread: &PythonThread) -> Option<PythonFrames> {
         let (layout, pages) = (&self.layout, Pages::of(&*self.memory));
         let state = pages.bytes(thread.state, layout.thread_bytes())?;
@@ -106,9 +106,9 @@ impl Python {
         word(state, layout.frame).filter(|_| is_it)
     }
 
-    /// The number of frames, from the innermost on, that are not what they were, and whether the thread stands still. All
-    /// are read at once, inwards and outwards, and the thread before and after each. A caller is at its call for as long
-    /// as what it calls.
+    /// The number of frames, from the innermost on, that are not what they were, and whether the thread stands still.
+    /// All are read at once, inwards and outwards, and the thread before and after each. A caller is at its call for as
+    /// long as what it calls.
     fn confirmed(
         &self,
         thread: &PythonThread,

@@ -1,7 +1,7 @@
 //! Where fields are in the structures of CPython: a table by version, or the offsets that the interpreter publishes.
 //!
-//! `offsetof` of the headers of 3.8.18, 3.9.18, 3.10.13, 3.11.7 and 3.12.1, with Py_BUILD_CORE, on 64-bit machines; they
-//! do not change within a version. From 3.13 on `_PyRuntime` begins with them (`_Py_DebugOffsets`).
+//! `offsetof` of the headers of 3.8.18, 3.9.18, 3.10.13, 3.11.7 and 3.12.1, with Py_BUILD_CORE, on 64-bit machines;
+//! they do not change within a version. From 3.13 on `_PyRuntime` begins with them (`_Py_DebugOffsets`).
 
 /// Largest offset within the structures of the runtime and of an interpreter, and within all others, bytes.
 const FARTHEST: u64 = 1 << 20;
