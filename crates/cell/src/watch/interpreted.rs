@@ -211,7 +211,8 @@ impl Reader {
             let now_ns = punctual_sys::clock::monotonic().0;
             if now_ns >= maps_ns {
                 let maps: Vec<SharedMap> = locked(&self.shared.maps).values().map(Arc::clone).collect();
-                maps.iter().for_each(|map| locked(map).refresh());
+                // One that names an activation now is read again later: that takes long, at the lowest priority.
+                maps.iter().filter_map(|map| map.try_lock().ok()).for_each(|mut map| map.refresh());
                 maps_ns = now_ns + MAPS_NS;
             }
             for process in locked(&self.shared.changed).drain(..) {
