@@ -20,7 +20,7 @@ const JAVA: &str = "libjvm.so";
 const MAPS_NS: u64 = 100_000_000;
 /// The least pause as a multiple of the time that the frames of all threads took.
 const PAUSE: u64 = 4;
-/// Pauses between attempts to find an interpreter or a thread in it: doubled each time.
+/// Pauses between attempts to find an interpreter or a thread in it: longer by a quarter each time.
 const RETRY_NS: RangeInclusive<u64> = 50_000_000..=10_000_000_000;
 /// Longest time of a reading, ns: longer, this thread was interrupted.
 const LONGEST_NS: u64 = 1_000_000;
@@ -178,7 +178,7 @@ impl<T> Sought<T> {
         if self.found.is_none() && now_ns >= self.next_ns {
             self.found = find();
             self.next_ns = now_ns + self.pause_ns;
-            self.pause_ns = (self.pause_ns * 2).min(*RETRY_NS.end());
+            self.pause_ns = (self.pause_ns + self.pause_ns / 4).min(*RETRY_NS.end());
         }
         self.found.as_ref()
     }
