@@ -90,7 +90,7 @@ impl Interpreted {
         if self.thread.is_none() {
             let shared = Arc::clone(&self.shared);
             let run = move || {
-                Reader { shared, has_found: false, interpreters: HashMap::new(), threads: HashMap::new() }.run()
+                Reader { shared, is_real_time: false, interpreters: HashMap::new(), threads: HashMap::new() }.run()
             };
             self.thread = Builder::new().name(OwnName::Names.to_string()).spawn(run).ok();
         }
@@ -195,8 +195,8 @@ struct Followed {
 /// The state of the reading thread.
 struct Reader {
     shared: Arc<Shared>,
-    /// Whether a thread of an interpreter was found.
-    has_found: bool,
+    /// Whether a real-time thread of an interpreter was found.
+    is_real_time: bool,
     /// By process.
     interpreters: HashMap<u32, Sought<Python>>,
     threads: HashMap<i32, Followed>,
@@ -243,7 +243,9 @@ impl Reader {
         let one = self.threads.entry(tid).or_default();
         let id = tid.unsigned_abs();
         let Some(known) = one.thread.get(now_ns, || python.thread(punctual_host::own_id_of(id)?)) else { return };
-        if !std::mem::replace(&mut self.has_found, true) {
+        let is_real_time = |policy: Policy| policy.kernel_priority() < 100;
+        if !self.is_real_time && punctual_sys::sched::known_policy(id).is_some_and(is_real_time) {
+            self.is_real_time = true;
             // Else it would wait on the CPU of a real-time thread until that is done. Without the right it does.
             let _ = RtPriority::new(1).map(|lowest| punctual_sys::sched::set_policy(0, Policy::Fifo(lowest)));
         }
