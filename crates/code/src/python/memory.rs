@@ -5,7 +5,8 @@ use std::collections::HashMap;
 use std::io;
 
 /// The smallest page of all machines, bytes: what is in one is mapped as a whole or not at all.
-const PAGE: u64 = 4096;
+const PAGE_BYTES: usize = 4096;
+const PAGE: u64 = PAGE_BYTES as u64;
 /// Most parts in one reading (`UIO_MAXIOV`).
 const MOST_PARTS: usize = 1024;
 
@@ -47,7 +48,7 @@ impl<'a> Pages<'a> {
         for (at, length) in parts {
             let last = at.checked_add(length.max(1) - 1)? / PAGE;
             wanted.extend(
-                (at / PAGE..=last).filter(|page| !known.contains_key(page)).map(|page| (page * PAGE, PAGE as usize)),
+                (at / PAGE..=last).filter(|page| !known.contains_key(page)).map(|page| (page * PAGE, PAGE_BYTES)),
             );
         }
         wanted.sort_unstable();
