@@ -1,5 +1,9 @@
 //! Kernel events used by explanations, as plain data.
 
+mod marks;
+
+pub use marks::MarkNames;
+
 use std::collections::{BTreeSet, HashMap};
 use std::ops::Range;
 
@@ -162,8 +166,10 @@ pub enum What {
     Exit,
     /// Kernel stack, by its index in [`Trace::stacks`]. It belongs to the event before it.
     Stack(u32),
-    /// Mark that a measured thread writes when it stops the trace.
+    /// Text that a thread writes into the trace, as a measured one does to stop it.
     Mark,
+    /// A wanted mark that the current thread passes, by its number among the [`MarkNames`].
+    Pass(u16),
 }
 
 /// One event of one CPU.
@@ -262,6 +268,8 @@ pub struct Trace {
     pub stacks: Vec<Vec<u64>>,
     /// Addresses of the functions that timers called.
     pub timer_functions: BTreeSet<u64>,
+    /// Wanted marks, and texts that are.
+    pub marks: MarkNames,
 }
 
 impl Trace {

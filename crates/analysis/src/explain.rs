@@ -30,7 +30,7 @@ mod totals;
 mod untraced_gap;
 mod wording;
 
-pub use crate::events::{Context, CpuEvents, Event, Trace, What, flags, state};
+pub use crate::events::{Context, CpuEvents, Event, MarkNames, Trace, What, flags, state};
 pub use activation::explain_activation;
 pub use answers::{Answered, Answers};
 pub use case::Case;
@@ -44,7 +44,7 @@ pub use on_host::{join, subjects, with_stops};
 pub use stages::{Stages, Watched};
 pub use timeline::{Slice, slices};
 pub use totals::{Totals, merged};
-pub use wording::{blame, cause_name, code_line, share_line};
+pub use wording::{blame, cause_name, code_line, marks_line, share_line};
 pub(crate) use wording::{main_cause, not_caught};
 
 use crate::events as event;

@@ -7,12 +7,12 @@ mod first_reading;
 mod late;
 mod sleeps;
 
-use crate::events::{Event, Trace, What, flags};
+use crate::events::{Event, MarkNames, Trace, What, flags};
 use crate::explain::{Case, Facts, Inside, Symbols, Taker, Totals};
 use crate::watch::{Activation, Refused, ThreadResult, Usual, late_above_ns};
 use first_reading::FirstReading;
 use late::Late;
-use punctual_model::{ChainRecord, ExplainRecord, Explanation, NotCovered, Owner, RefusedCall, Span, Watch};
+use punctual_model::{ChainRecord, ExplainRecord, Explanation, Mark, NotCovered, Owner, RefusedCall, Span, Watch};
 use std::cmp::Reverse;
 use std::collections::HashMap;
 use std::iter::once;
@@ -56,6 +56,8 @@ pub struct Wanted {
     pub taker: Taker,
     /// Names of threads that the file has besides its events.
     pub names: HashMap<i32, String>,
+    /// Marks that cut activations into phases.
+    pub marks: Vec<Mark>,
 }
 
 /// Kinds of events that a trace has.
@@ -164,7 +166,7 @@ pub fn judge<R: Recording + ?Sized>(
         ..Facts::default()
     };
     let FirstReading { mut threads, seen, events, gaps, since_ns, late, awake, .. } = first;
-    let names = threads.names.clone();
+    let (names, marks) = (threads.names.clone(), threads.marks.clone());
     let refused = refused(threads.refused(), &names);
     let usual: HashMap<i32, Usual> = late.keys().filter_map(|pid| Some((*pid, threads.usual(*pid)?))).collect();
     let is_meant = |name: &str| wanted.watch.is_meant(name);
@@ -191,7 +193,7 @@ pub fn judge<R: Recording + ?Sized>(
     latest.truncate(wanted.keep);
     progress(1.0);
     let mut totals = Totals::default();
-    for one in explain(recording, &latest, &names, facts, since_ns)? {
+    for one in explain(recording, &latest, (&names, &marks), facts, since_ns)? {
         match one {
             Ok(explanation) => {
                 totals.add(&explanation);
@@ -237,7 +239,7 @@ type Chosen<'a> = (&'a ThreadResult, Late, &'a Usual);
 fn explain<R: Recording + ?Sized>(
     recording: &mut R,
     late: &[Chosen<'_>],
-    names: &HashMap<i32, String>,
+    (names, marks): (&HashMap<i32, String>, &MarkNames),
     facts: Facts,
     since_ns: u64,
 ) -> Result<Vec<Result<Explanation, NotCovered>>, R::Error> {
@@ -260,7 +262,7 @@ fn explain<R: Recording + ?Sized>(
             let mut own = if shared.is_none() && group.len() > 1 { window(recording, times_ns, names)? } else { None };
             let symbols = |address| recording.function(address);
             // The other activations of the group make no difference.
-            let explain = |trace: &Trace| explain_one(one, trace, facts, since_ns, &symbols);
+            let explain = |trace: &Trace| explain_one(one, trace, marks, (facts, since_ns), &symbols);
             let explanation = shared.as_mut().or(own.as_mut()).and_then(|trace| trace.within(times_ns, explain));
             explained.push((rank, explanation.ok_or_else(|| not_covered(&one.1.activation, since_ns))));
         }
@@ -287,8 +289,8 @@ fn window<R: Recording + ?Sized>(
 fn explain_one(
     (thread, Late { activation, behind, .. }, usual): &Chosen<'_>,
     trace: &Trace,
-    facts: Facts,
-    since_ns: u64,
+    marks: &MarkNames,
+    (facts, since_ns): (Facts, u64),
     symbols: Symbols<'_>,
 ) -> Option<Explanation> {
     // One that did not sleep has that of the thread.
@@ -300,6 +302,7 @@ fn explain_one(
         usual: (*usual).clone(),
         priorities: HashMap::new(),
         files: HashMap::new(),
+        marks: activation.marks.times(activation.release_ns, marks),
         samples: Vec::new(),
     };
     let owner = Owner { name: thread.thread.name.clone(), pid: Some(thread.thread.tid.cast_signed()) };

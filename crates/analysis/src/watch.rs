@@ -9,9 +9,11 @@ mod activation;
 mod bounds;
 mod calls;
 mod chain;
+mod marks;
 mod open;
 mod packet_stages;
 mod packets;
+mod passes;
 mod period;
 mod refused;
 mod result;
@@ -27,13 +29,14 @@ mod wait;
 pub use activation::{Activation, Block, Hop, Release, Wait};
 pub use calls::Call;
 pub(crate) use calls::{CONTENDED, CallKind, HAS_WAITERS, UNKNOWN};
+pub use passes::{Passed, Passes};
 pub use refused::{Refused, Wish};
 pub use result::ThreadResult;
 pub use samples::Settings;
 pub use tally::Usual;
 pub use timers::WAKING_TIMERS;
 
-use crate::events::{Context, CpuEvents, DEADLINE_PRIORITY, Event, Trace, What};
+use crate::events::{Context, CpuEvents, DEADLINE_PRIORITY, Event, MarkNames, Trace, What};
 use account::{Account, Occupants, Phase, Slept};
 use bounds::Bounded;
 use chain::Chain;
@@ -115,12 +118,15 @@ pub struct WatchedThreads {
     by_softirq: BTreeSet<i32>,
     /// Names of threads.
     pub names: HashMap<i32, String>,
+    /// Names of marks.
+    pub marks: MarkNames,
 }
 
 impl WatchedThreads {
     /// Nothing is known yet; `chain` has the names of a chain of threads, or none.
     pub fn new(settings: Settings, chain: &[String]) -> WatchedThreads {
         WatchedThreads {
+            marks: MarkNames::new(&settings.marks),
             settings,
             threads: BTreeMap::new(),
             chain: (!chain.is_empty()).then(|| Chain::new(chain)),
@@ -478,6 +484,7 @@ impl WatchedThreads {
             response_at_least: at_least,
             response_at_most: at_most,
             preempted_by: times(tally.preempted_by.iter().map(|(pid, sum)| (named(*pid), *sum)), MOST_WAKERS),
+            phases: tally.phases.take().map(|phases| phases.finish(&self.marks)),
             account: Some(self.accounted(&account, wait, named)),
             blocked_in: times(tally.blocked_in.iter().map(sleeping), MOST_CALLS),
             changes: changes.into_iter().filter_map(change).collect(),

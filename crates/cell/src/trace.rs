@@ -1,11 +1,12 @@
 //! Tracing by ftrace: a private instance, raw reads of the ring buffer, and exports. The crate `ftrace` decodes.
 //!
 //! The only module that writes below tracefs, apart from `punctual_host::tracer` in guests, and only below directories
-//! that it has created there.
+//! that it has created there, and `uprobe_events`.
 
 mod events;
 mod export;
 mod instance;
+mod probes;
 #[cfg(test)]
 mod rate;
 mod source;
@@ -37,6 +38,15 @@ pub enum TraceError {
         /// Advice for the user, with its own separator.
         advice: &'static str,
     },
+    /// The kernel cannot trace programs.
+    #[error("unsupported: marks in programs, which need uprobe_events (CONFIG_UPROBE_EVENTS); leave them out")]
+    NoProbes,
+    /// The kernel cannot pass texts of the program to this trace.
+    #[error(
+        "unsupported: marks by trace_marker, which need Linux 6.16 (options/copy_trace_marker); use function: or usdt:, or \
+         record a trace and judge it (--from)"
+    )]
+    NoMarkers,
     /// A perf timer on a measured CPU is not available.
     #[error("cannot start the witness: {0}; leave --witness out, or run as root (perf_event_open(2))")]
     Witness(io::Error),

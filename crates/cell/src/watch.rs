@@ -3,6 +3,7 @@
 mod handover;
 mod interpreted;
 mod late;
+mod marks;
 mod others;
 mod reader;
 mod refused;
@@ -121,7 +122,9 @@ impl Watcher {
             Some(_) => StackRequest::Sleeps,
             None => StackRequest::Nowhere,
         };
-        let mut own = prepare(Instance::create()?, EventSet::Activity, sleeps)?;
+        let mut own = Instance::create()?;
+        marks::add(&mut own, &cell.conditions.marks, words.first().map(String::as_str), &targets)?;
+        let mut own = prepare(own, EventSet::Activity, sleeps)?;
         let timers = KernelSymbols::read().addresses(&WAKING_TIMERS);
         own.1.only_timers_of(timers.clone());
         let mut missing = std::mem::take(&mut own.0.missing);
@@ -212,6 +215,7 @@ impl Watcher {
             sample: self.watch.sample,
             since_ns: self.started.0,
             until_ns: self.ends.0,
+            marks: self.cell.conditions.marks.clone(),
         };
         let threads = WatchedThreads::new(settings, &self.watch.chain);
         let shared = Arc::clone(&self.shared);

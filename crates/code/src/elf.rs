@@ -149,6 +149,15 @@ impl Elf {
         segment.address.checked_add(offset - segment.offset)
     }
 
+    /// The byte of the file that is mapped to an address without relocation.
+    pub(crate) fn offset_of(&self, address: u64) -> Option<u64> {
+        let segment = self
+            .segments
+            .iter()
+            .find(|one| address.checked_sub(one.address).is_some_and(|within| within < one.bytes))?;
+        segment.offset.checked_add(address - segment.address)
+    }
+
     /// Size of an address, bytes.
     pub(crate) fn address_bytes(&self) -> u8 {
         if self.is_64 { 8 } else { 4 }

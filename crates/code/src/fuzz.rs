@@ -34,6 +34,8 @@ fn program(directory: &Scratch, options: &[&str]) -> Option<Vec<u8>> {
 fn open(directory: &Scratch, bytes: &[u8]) -> Option<Module> {
     let path = directory.path("damaged");
     std::fs::write(&path, bytes).unwrap();
+    let file = || File::open(&path).unwrap();
+    let _ = (crate::functions(file(), "middle"), crate::static_probes(file(), "small", "middle"));
     Module::open(&Arc::new(File::open(path).unwrap()), &Rc::new(Budget::new(Arc::default())))
 }
 

@@ -1,4 +1,4 @@
-//! Places in the code of other programs: from the registers and the stack of a sample to functions, files and lines.
+//! Places in the code of other programs: functions, files and lines of a sample's stack, and where probes can be.
 //!
 //! All input is hostile: another user's process maps the files. Nothing here panics; memory and time are bounded
 //! ([`budget`]), for all files together.
@@ -10,6 +10,7 @@ mod elf;
 mod fuzz;
 mod module;
 mod perf_map;
+mod probe;
 mod python;
 mod registers;
 mod sample;
@@ -17,6 +18,7 @@ mod symbols;
 mod unwind;
 
 pub use perf_map::PerfMap;
+pub use probe::{NoPlace, ProbePlace, functions, static_probes};
 pub use python::{Python, PythonFrames, PythonThread};
 pub use registers::{PERF_REGISTERS, Registers};
 pub use sample::{RawSample, Record, parse};

@@ -111,23 +111,35 @@ fn inlined(lines: &addr2line::Context<Bytes>, address: u64) -> Vec<Place> {
     places
 }
 
+/// The file with what was stripped: symbols, lines or both.
+fn separate(elf: &Elf) -> Option<Elf> {
+    let id = elf.build_id()?;
+    let file = punctual_host::debug_file(&id)?;
+    elf.other(file).filter(|found| found.build_id().as_ref() == Some(&id))
+}
+
+fn symbols_of(elf: &Elf, separate: Option<&Elf>) -> Symbols {
+    let own = Symbols::of(elf);
+    match separate {
+        Some(separate) if elf.section(".symtab").is_none() => {
+            Some(Symbols::of(separate)).filter(|found| !found.is_empty()).unwrap_or(own)
+        }
+        _ => own,
+    }
+}
+
+/// The functions of a file, and whether they are all, not only those for linking.
+pub(crate) fn symbols(elf: &Elf) -> (Symbols, bool) {
+    let separate = separate(elf);
+    (symbols_of(elf, separate.as_ref()), elf.section(".symtab").is_some() || separate.is_some())
+}
+
 impl Names {
     fn of(elf: &Elf) -> Names {
-        // A separate file has what was stripped: symbols, lines or both.
-        let separate = elf.build_id().and_then(|id| {
-            let file = punctual_host::debug_file(&id)?;
-            elf.other(file).filter(|found| found.build_id().as_ref() == Some(&id))
-        });
+        let separate = separate(elf);
         let has_lines = |elf: &&Elf| elf.section(".debug_info").is_some();
         let with_lines = Some(elf).filter(has_lines).or(separate.as_ref().filter(has_lines));
-        let own = Symbols::of(elf);
-        let symbols = match &separate {
-            Some(separate) if elf.section(".symtab").is_none() => {
-                Some(Symbols::of(separate)).filter(|found| !found.is_empty()).unwrap_or(own)
-            }
-            _ => own,
-        };
-        Names { symbols, lines: with_lines.and_then(lines_of) }
+        Names { symbols: symbols_of(elf, separate.as_ref()), lines: with_lines.and_then(lines_of) }
     }
 }
 

@@ -42,6 +42,13 @@ impl Symbols {
         self.functions.is_empty()
     }
 
+    /// All names as in the file, with the addresses of their functions.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (&str, u64)> {
+        self.functions
+            .iter()
+            .filter_map(|(address, _, name)| Some((std::str::from_utf8(text(&self.names, *name)?).ok()?, *address)))
+    }
+
     fn read(elf: &Elf, table: &str, names: &str) -> Option<Symbols> {
         let (table, names) = (elf.data(table)?, elf.data(names)?);
         let is_64 = elf.address_bytes() == 8;
@@ -60,14 +67,16 @@ impl Symbols {
         };
         let mut functions: Vec<_> = table.chunks_exact(entry).take(MOST).filter_map(symbol).collect();
         functions.sort_unstable();
-        functions.dedup_by_key(|one| one.0);
         Some(Symbols { functions, names })
     }
 
     /// Name of the function that contains an address, as in the file.
     pub(crate) fn name(&self, address: u64) -> Option<String> {
         let after = self.functions.partition_point(|(from, ..)| *from <= address);
-        let (from, size, name) = *self.functions.get(after.checked_sub(1)?)?;
+        let (from, ..) = *self.functions.get(after.checked_sub(1)?)?;
+        // The first of several names.
+        let first = self.functions.partition_point(|(before, ..)| *before < from);
+        let (_, size, name) = *self.functions.get(first)?;
         let name = text(&self.names, name).filter(|name| !name.is_empty() && address - from < size)?;
         Some(String::from_utf8_lossy(name).into_owned())
     }

@@ -11,6 +11,11 @@ pub const BEGIN: &str = "_entry";
 /// As [`BEGIN`].
 pub const END: &str = "_exit";
 
+/// Beginning of the directories of probes, and of their names: the number of their mark follows.
+const PROBES: &str = "punctual_";
+/// As [`PROBES`].
+pub const PROBE: &str = "mark";
+
 /// Bytes of a thread's name (`TASK_COMM_LEN`).
 const NAME_BYTES: usize = 16;
 
@@ -106,7 +111,12 @@ enum Kind {
         size: Field,
         callers: Field,
     },
-    Print,
+    Print {
+        text: Option<Field>,
+    },
+    Probe {
+        mark: u16,
+    },
 }
 
 /// Decoder for the pages of one kernel.
@@ -203,6 +213,10 @@ impl Decoder {
             });
             return Some(Kind::Vector { index: u8::try_from(index).ok()?, begins });
         }
+        if system.starts_with(PROBES) {
+            let mark = event.strip_prefix(PROBE)?.split('_').next()?.parse().ok()?;
+            return Some(Kind::Probe { mark });
+        }
         Some(match event {
             "sched_switch" => Kind::Switch {
                 prev: field("prev_pid")?,
@@ -242,7 +256,7 @@ impl Decoder {
             "sched_stat_runtime" => Kind::Ran { pid: field("pid")?, runtime: field("runtime")? },
             "sched_process_exit" => Kind::Exit,
             "kernel_stack" => Kind::Stack { size: field("size")?, callers: field("caller")? },
-            "print" => Kind::Print,
+            "print" => Kind::Print { text: field("buf") },
             _ => return None,
         })
     }
@@ -340,6 +354,8 @@ impl Decoder {
         let [id_0, id_1, flags, _, pid @ ..] = *head;
         let kind = self.kinds.get(usize::from(u16::from_ne_bytes([id_0, id_1])))?.as_ref()?;
         let what = self.what(kind, (at_ns, data), trace, names)?;
+        // Those of probes are not set: they are where the kernel counts no preemption.
+        let flags = if matches!(kind, Kind::Probe { .. }) { 0 } else { flags };
         Some(Event { at_ns, pid: i32::from_ne_bytes(pid), flags, what })
     }
 
@@ -428,7 +444,11 @@ impl Decoder {
                 trace.stacks.push(stack.collect());
                 What::Stack(index)
             }
-            Kind::Print => What::Mark,
+            Kind::Print { text: written } => {
+                let written = written.and_then(|field| data.get(field.at..)).map(text);
+                written.and_then(|written| trace.marks.of_text(&written)).map_or(What::Mark, What::Pass)
+            }
+            Kind::Probe { mark } => What::Pass(trace.marks.of_probe(*mark)?),
         })
     }
 }

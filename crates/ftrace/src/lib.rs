@@ -26,7 +26,7 @@ mod window;
 
 pub use capture::{Again, Capture, CaptureError};
 pub use dat::{Buffer, DatError, DatFile, DatHead, Machine};
-pub use decode::{BEGIN, Decoder, END, ReadCounts, VECTORS};
+pub use decode::{BEGIN, Decoder, END, PROBE, ReadCounts, VECTORS};
 pub use layouts::{LayoutError, Layouts};
 pub use marks::{MARKS, marks};
 pub use recorded_file::RecordedFile;

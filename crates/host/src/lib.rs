@@ -74,7 +74,7 @@ pub use status::{configured_cpus, load_average, memory_available_bytes, node_of_
 pub use symbols::KernelSymbols;
 pub use trace_mark::TraceMark;
 pub use tracer::{NoTracer, Tracer, TracerRequest};
-pub use watched::{CpuGroups, is_in_group, is_in_unit, open_file, process_of, processes};
+pub use watched::{CpuGroups, executable_of, is_in_group, is_in_unit, open_file, process_of, processes};
 
 use std::path::{Path, PathBuf};
 

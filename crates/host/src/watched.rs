@@ -1,6 +1,8 @@
 //! Other programs that are watched: which processes there are, their control groups, open files and CPU quota.
 
 use super::HostFs;
+use std::fs::File;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 /// All processes.
@@ -12,6 +14,13 @@ pub fn processes() -> Vec<u32> {
 pub fn process_of(tid: u32) -> Option<u32> {
     let status = HostFs::running().text(format!("proc/{tid}/status"))?;
     status.lines().find_map(|line| line.strip_prefix("Tgid:"))?.trim().parse().ok()
+}
+
+/// The executable of process `pid`, whatever has its name now, with device and inode; `None` when it has ended.
+pub fn executable_of(pid: u32) -> Option<((u64, u64), File)> {
+    let file = crate::file::open(&HostFs::running().root.join(format!("proc/{pid}/exe"))).ok()?;
+    let found = file.metadata().ok()?;
+    Some(((found.dev(), found.ino()), file))
 }
 
 /// Whether process `pid` belongs to the control group at `path`, a path below the root of any hierarchy, or to one

@@ -8,6 +8,7 @@ pub(crate) mod instrument;
 pub(crate) mod kernel;
 pub(crate) mod link;
 pub(crate) mod load;
+pub(crate) mod mark;
 pub(crate) mod method;
 pub(crate) mod plan;
 pub(crate) mod policy;
@@ -28,6 +29,7 @@ pub use link::{Link, LinkError, Pins, Place};
 pub use load::{
     AboutLoad, FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool,
 };
+pub use mark::{Mark, MarkError};
 pub use method::{ClockId, Method, MethodError};
 pub use plan::{Axes, ChangedPlanError, Knob, Plan, PlanError, Point, Requirement, Setting, Until};
 pub use policy::{DeadlineBudget, Nice, Policy, PolicyError, RtPriority};

@@ -9,8 +9,8 @@ pub(crate) mod run;
 
 pub use explanation::{
     AnswerStages, CaptureFile, Captures, Cause, CauseTotal, ClockMark, ClockTie, CodeFrame, CodePlace, Evidence,
-    Explain, ExplainRecord, Explanation, GuestStop, GuestTids, HostLanes, HostPiece, HostState, IrqLatency, NotCovered,
-    Owner, OwnerTotal, Phase, PhaseLength, SampledAt, Segment, Share,
+    Explain, ExplainRecord, Explanation, GuestStop, GuestTids, HostLanes, HostPiece, HostState, IrqLatency, MarkTime,
+    NotCovered, Owner, OwnerTotal, Phase, PhaseLength, SampledAt, Segment, Share,
 };
 pub use imported::{
     Beyond, ImportHeader, Imported, ImportedLoad, ImportedLoadError, ImportedThread, Source, StatedConditions,
@@ -22,8 +22,9 @@ pub use record::{
     CostRecord, CountedName, Ended, Episode, Episodes, FoundPeriod, GuestThread, HostSideRecord, InstrumentRecord,
     InstrumentThread, InterruptTime, LabRecord, Ledger, LoadFailure, LoadRecord, LoadSecond, MachineSecond, NamedTime,
     NoiseRecord, OnSpikeRecord, OpenActivation, OpenKind, OperationRecord, OsnoiseRecord, OtherThread, OwnExchange,
-    PacketReleases, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, RefusedCall, Releases, ResponseRecord,
-    RuntimeRecord, Second, SettingChange, SkippedOperation, SleepTime, StartPlace, SwitchReason, TargetRecord,
-    ThreadRecord, ThreadState, TimeAccount, TimerlatRecord, TracersRecord, Usage, WatchRecord, WatchedThread, Worst,
+    PacketReleases, PhaseKind, PhaseRecord, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, RefusedCall,
+    Releases, ResponseRecord, RuntimeRecord, Second, SettingChange, SkippedOperation, SleepTime, StartPlace,
+    SwitchReason, TargetRecord, ThreadRecord, ThreadState, TimeAccount, TimerlatRecord, TracersRecord, Usage,
+    WatchRecord, WatchedThread, Worst,
 };
 pub use run::{Entry, Failed, Header, Planned, RUN_FORMAT, Recovered, Recovery, Skipped};

@@ -29,7 +29,7 @@ mod table;
 mod top;
 mod tune;
 
-use super::sections::{Section, imported, noise, responses, threads, tracers, watched};
+use super::sections::{Section, imported, noise, phases, responses, threads, tracers, watched};
 use super::{OwnRun, Results};
 use crate::cells::{self, letter, members};
 use crate::words::Counted;
@@ -118,6 +118,7 @@ fn proof(
             table::section(page, &threads, &format!("watched{index}"), letter(runs, index), accounts);
         }
     }
+    topic(page, runs, "phases", phases::of);
     topic(page, runs, "chain", watched::chains);
     let cells = |page: &mut Markup| {
         pivot::write(page, members, &columns, heat);

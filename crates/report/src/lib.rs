@@ -34,8 +34,8 @@ use lines::{Lines, SCREEN_ROWS, rows};
 use punctual_analysis::{Finding, RunSummary, Verdict};
 use punctual_model::{Header, RuntimeRecord, Task};
 use sections::{
-    Section, conclusion, explained, findings, imported, intensity, latencies, machine, noise, responses, threads,
-    tracers, watched,
+    Section, conclusion, explained, findings, imported, intensity, latencies, machine, noise, phases, responses,
+    threads, tracers, watched,
 };
 use std::io;
 use std::time::{Duration, SystemTime};
@@ -197,6 +197,7 @@ fn write_numbers(out: &mut dyn io::Write, run: &OwnRun<'_>, lines: &Lines, style
     section(out, noise::of(summary), lines)?;
     section(out, threads::of(summary), lines)?;
     section(out, watched::of(summary), lines)?;
+    section(out, phases::of(summary), lines)?;
     section(out, watched::chains(summary), lines)?;
     for costs in [cost::of(summary, style.all_findings), cost::of_loads(summary), cost::by_kernel(summary)] {
         section(out, costs, lines)?;

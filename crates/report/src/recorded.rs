@@ -2,7 +2,7 @@
 
 use crate::Style;
 use crate::lines::Lines;
-use crate::sections::{explained, watched};
+use crate::sections::{explained, phases, watched};
 use punctual_analysis::findings::of_watched_threads;
 use punctual_analysis::recorded::Judged;
 use punctual_analysis::wording::{count, duration, things};
@@ -92,6 +92,11 @@ impl RecordedDocument {
             explained::of_recorded(out, &self.explained, &lines, style.spikes)?;
             writeln!(out)?;
             watched::of_threads(&self.threads).write(out, &lines)?;
+            if let Some(phases) = phases::of_cells(&[(String::new(), self.threads.clone())], false, "us unless marked")
+            {
+                writeln!(out)?;
+                phases.write(out, &lines)?;
+            }
             if let Some(chain) = &self.chain {
                 writeln!(out)?;
                 let chains = [(String::new(), chain.clone())];

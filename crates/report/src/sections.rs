@@ -10,6 +10,7 @@ pub(crate) mod intensity;
 pub(crate) mod latencies;
 pub(crate) mod machine;
 pub(crate) mod noise;
+pub(crate) mod phases;
 pub(crate) mod responses;
 pub(crate) mod threads;
 pub(crate) mod tracers;

@@ -6,7 +6,7 @@
 
 use crate::machine::facts;
 use crate::wording::facts_apart;
-use punctual_model::{Cell, Conditions, Explain, Header, Host, Kernel};
+use punctual_model::{Cell, Conditions, Explain, Header, Host, Kernel, Mark};
 use serde::Serialize;
 use std::collections::BTreeSet;
 use std::fmt;
@@ -138,6 +138,7 @@ fn conditions(cell: &Cell) -> Vec<(&'static str, String)> {
         stop_above: _,
         // Runs outside the measured CPUs.
         on_spike: _,
+        marks,
         // Run after the cell.
         tracers: _,
         roles,
@@ -166,8 +167,13 @@ fn conditions(cell: &Cell) -> Vec<(&'static str, String)> {
         ("policy of the load", or(load_policy.as_ref(), "other")),
         ("prepare", prepare.to_string()),
         ("roles", if roles.is_empty() { "none".to_owned() } else { roles.to_string() }),
+        ("marks", if marks.is_empty() { "none".to_owned() } else { texts(marks).join(", ") }),
         ("traced", explain.as_ref().map_or("no", traced).to_owned()),
     ]
+}
+
+fn texts(marks: &[Mark]) -> Vec<String> {
+    marks.iter().map(Mark::to_string).collect()
 }
 
 /// Tracing overhead added to every wake-up. The number of explained wake-ups does not add to it.

@@ -45,7 +45,7 @@ pub fn explain_activation(
         inside: Some(inside),
         activations,
     };
-    Some(explanation(&scene, &pieces, one.end_ns))
+    Some(Explanation { marks: inside.marks.clone(), ..explanation(&scene, &pieces, one.end_ns) })
 }
 
 /// Longest standstill of a guest, ns, that its host may not count as stolen while the program computes: some of 1 ms

@@ -6,7 +6,7 @@ use super::thread_state::{self, ThreadState};
 use super::timeline::{self, Stretch};
 use super::{Facts, Subject, Trace};
 use crate::watch::{Activation, Call, CallKind, Usual};
-use punctual_model::Cause;
+use punctual_model::{Cause, MarkTime};
 use serde::{Deserialize, Serialize};
 use std::collections::{BTreeMap, HashMap};
 
@@ -29,6 +29,9 @@ pub struct Inside {
     pub priorities: HashMap<i32, i32>,
     /// Names of the files behind descriptors of the process, like `pipe`.
     pub files: HashMap<u64, String>,
+    /// Marks that it passed.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<MarkTime>,
     /// Samples of the stack of the thread meanwhile; empty where it is not sampled.
     pub samples: Vec<CodeSample>,
 }

@@ -2,7 +2,7 @@
 
 use super::causes::{EITHER, row_of};
 use crate::wording::{duration, things};
-use punctual_model::{Cause, CodePlace, ExplainRecord, Explanation, NotCovered, Owner, Share, Span};
+use punctual_model::{Cause, CodePlace, ExplainRecord, Explanation, MarkTime, NotCovered, Owner, Share, Span};
 
 /// Name of a cause in tables, with the alternative if the trace allows two.
 pub fn cause_name(cause: Cause, or: Option<Cause>) -> String {
@@ -29,6 +29,16 @@ pub fn blame(explanation: &Explanation) -> String {
     // Names keep their case; other sentences begin with a capital.
     let first = letters.next().filter(|_| !sentence.starts_with(&share.owner.name));
     first.map_or(sentence.clone(), |first| format!("{}{}", first.to_uppercase(), letters.as_str())) + "."
+}
+
+/// The phases into which marks cut an activation; `None` without marks.
+pub fn marks_line(explanation: &Explanation) -> Option<String> {
+    let one = |one: &MarkTime| {
+        let again = if one.n > 1 { format!(" ({})", things(one.n, "time")) } else { String::new() };
+        format!("{} {}{again}", one.mark, duration(one.length.ns() as f64))
+    };
+    let all: Vec<String> = explanation.marks.iter().map(one).collect();
+    (!all.is_empty()).then(|| format!("From its marks on: {}", all.join(" | ")))
 }
 
 /// The cause of a share in a few words, with its owner unless that is `thread`, and its place.

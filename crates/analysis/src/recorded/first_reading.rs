@@ -45,6 +45,7 @@ impl<'a> FirstReading<'a> {
             wait: wait.clone(),
             sample: *sample,
             until_ns: u64::MAX,
+            marks: wanted.marks.clone(),
             ..Settings::default()
         };
         let mut threads = WatchedThreads::new(settings, chain);
@@ -77,6 +78,7 @@ impl<'a> FirstReading<'a> {
         is_try: bool,
     ) -> Result<bool, R::Error> {
         let mut part = Trace { cpus: vec![CpuEvents::default(); recording.n_cpus()], ..Trace::default() };
+        part.marks.clone_from(&self.threads.marks);
         let mut first_ns: Vec<Option<(u64, bool)>> = vec![None; recording.n_cpus()];
         while let Some(horizon_ns) = recording.next(&mut part)? {
             progress(recording.share());
@@ -99,6 +101,7 @@ impl<'a> FirstReading<'a> {
             self.begin(&first_ns);
         }
         self.settle(u64::MAX);
+        self.threads.marks = part.marks;
         Ok(true)
     }
 
@@ -136,6 +139,7 @@ impl<'a> FirstReading<'a> {
                     | What::SysExit { .. }
                     | What::TimerStart { .. }
                     | What::PageFault
+                    | What::Pass(_)
                     | What::Enter(_)
                     | What::Leave(_) => event.pid > 0 && self.meant.get(&event.pid) != Some(&false),
                     _ => false,

@@ -102,7 +102,7 @@ fn a_loop() -> Script {
 
 fn wanted() -> Wanted {
     let watch = Watch::new(WatchTarget::Everywhere);
-    Wanted { watch, above: None, keep: 20, taker: Taker::Firmware, names: HashMap::new() }
+    Wanted { watch, above: None, keep: 20, taker: Taker::Firmware, names: HashMap::new(), marks: Vec::new() }
 }
 
 fn judged(recording: &mut InMemory, wanted: &Wanted) -> Judged {

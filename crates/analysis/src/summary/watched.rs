@@ -2,13 +2,14 @@
 
 use crate::stats::histogram::merged;
 use crate::stats::levels::Quantiles;
+use crate::stats::quantile::quantile;
 use crate::summary::packets::{self, PacketSummary};
 use crate::summary::pool::Pool;
 use crate::summary::spread::Spread;
 use punctual_model::{
     ChainRecord, ChainStage, CountedName, CpuSet, FoundPeriod, Histogram, InterruptTime, NamedTime, OpenActivation,
-    OpenKind, Order, OtherThread, Policy, RefusedCall, Releases, SettingChange, SleepTime, Slice, Span, ThreadRecord,
-    TimeAccount, WatchRecord, WatchedThread,
+    OpenKind, Order, OtherThread, PhaseKind, PhaseRecord, Policy, RefusedCall, Releases, SettingChange, SleepTime,
+    Slice, Span, ThreadRecord, TimeAccount, WatchRecord, WatchedThread,
 };
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -107,6 +108,8 @@ pub struct WatchedSummary {
     pub preempted_by: Vec<NamedTime>,
     /// Where its time went; `null` if a record does not say.
     pub account: Option<TimeAccount>,
+    /// Phases into which marks cut its activations, in their order; `null` without marks, or if a record does not say.
+    pub phases: Option<Vec<PhaseSummary>>,
     /// Calls in which it slept within an activation, most time first.
     pub blocked_in: Vec<NamedTime>,
     /// Changes of its priority and of its CPUs, oldest first.
@@ -139,6 +142,29 @@ impl WatchedSummary {
         let so_far = i64::try_from(self.unfinished()?.at_least.ns()).ok();
         so_far.filter(|open_ns| Some(*open_ns) > self.response_max_ns)
     }
+}
+
+/// A phase of the activations of a thread. Times are in nanoseconds.
+#[derive(Debug, Clone, PartialEq, Serialize, schemars::JsonSchema)]
+pub struct PhaseSummary {
+    /// Its kind.
+    pub phase: PhaseKind,
+    /// The mark that begins it; empty for other kinds.
+    pub mark: String,
+    /// Activations that have it: of a mark, those that passed it.
+    pub activations: u64,
+    /// Activations that do not.
+    pub without: u64,
+    /// Passes of its mark after the first one of an activation.
+    pub repeated: u64,
+    /// From the release to its beginning: the lateness of its mark.
+    pub since_release: Spread,
+    /// Its length.
+    pub length: Spread,
+    /// Its share of the time of all activations; `null` without any.
+    pub share: Option<f64>,
+    /// Its share of the time by which the phases of late activations exceed their medians; `null` without late ones.
+    pub late_share: Option<f64>,
 }
 
 /// A chain of threads.
@@ -321,6 +347,7 @@ fn thread(all: &[Watched<'_>], is_sampled: bool, confidence: f64) -> Option<Watc
         preempted: spread(|thread| &thread.preempted),
         blocked: spread(|thread| &thread.blocked),
         preempted_by: times(all.iter().flat_map(|(thread, _)| &thread.preempted_by)),
+        phases: phases(all),
         account: account(all.iter().map(|(thread, _)| thread.account.as_ref())),
         blocked_in: times(all.iter().flat_map(|(thread, _)| &thread.blocked_in)),
         changes: all.iter().flat_map(|(thread, _)| thread.changes.iter().cloned()).collect(),
@@ -336,6 +363,48 @@ fn thread(all: &[Watched<'_>], is_sampled: bool, confidence: f64) -> Option<Watc
             .max_by_key(|open| (open.kind, open.at_least))
             .cloned(),
     })
+}
+
+/// The phases of several blocks as one.
+fn phases(all: &[Watched<'_>]) -> Option<Vec<PhaseSummary>> {
+    let of_blocks: Vec<&Vec<PhaseRecord>> =
+        all.iter().map(|(thread, _)| thread.phases.as_ref()).collect::<Option<_>>()?;
+    let mut groups: Vec<Vec<&PhaseRecord>> = Vec::new();
+    for one in of_blocks.into_iter().flatten() {
+        let is_it = |known: &&mut Vec<&PhaseRecord>| {
+            known.iter().any(|other| (other.phase, &other.mark) == (one.phase, &one.mark))
+        };
+        match groups.iter_mut().find(is_it) {
+            Some(known) => known.push(one),
+            None => groups.push(vec![one]),
+        }
+    }
+    let activations: u64 = all.iter().map(|(thread, _)| thread.activations).sum();
+    // Above the median in late activations, ns.
+    let excess = |group: &[&PhaseRecord], length: &Histogram| {
+        let late: u64 = group.iter().map(|one| one.late).sum();
+        let late_ns: u64 = group.iter().map(|one| one.late_length.ns()).sum();
+        (late_ns as f64 - late as f64 * quantile(length, 0.5).unwrap_or(0) as f64).max(0.0)
+    };
+    let lengths: Vec<Histogram> = groups.iter().map(|group| merged(group.iter().map(|one| &one.length))).collect();
+    let excesses: Vec<f64> = groups.iter().zip(&lengths).map(|(group, length)| excess(group, length)).collect();
+    let (all_ns, all_excess) = (lengths.iter().map(|one| one.sum_ns as f64).sum::<f64>(), excesses.iter().sum::<f64>());
+    let share = |ns: f64, of: f64| (of > 0.0).then(|| ns / of);
+    let phase = |((group, length), excess): ((&Vec<&PhaseRecord>, &Histogram), &f64)| {
+        let first = *group.first()?;
+        Some(PhaseSummary {
+            phase: first.phase,
+            mark: first.mark.clone(),
+            activations: length.n,
+            without: activations.saturating_sub(length.n),
+            repeated: group.iter().map(|one| one.repeated).sum(),
+            since_release: Spread::of(&merged(group.iter().map(|one| &one.since_release))),
+            length: Spread::of(length),
+            share: share(length.sum_ns as f64, all_ns),
+            late_share: share(*excess, all_excess),
+        })
+    };
+    groups.iter().zip(&lengths).zip(&excesses).map(phase).collect()
 }
 
 /// The accounts of several blocks as one.

@@ -2,6 +2,7 @@
 
 use super::calls::{Call, CallKind};
 use super::packets::Brought;
+use super::passes::Passes;
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
@@ -110,7 +111,10 @@ pub struct Activation {
     pub idle_ns: u64,
     /// What released it, and when that woke the thread, ns, if a softirq did.
     #[serde(skip)]
-    pub(super) brought: Option<(u64, Brought)>,
+    pub(crate) brought: Option<(u64, Brought)>,
+    /// Marks that it passed.
+    #[serde(default, skip_serializing_if = "Passes::is_empty")]
+    pub marks: Passes,
 }
 
 impl Activation {

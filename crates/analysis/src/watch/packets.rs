@@ -61,7 +61,7 @@ impl Packet {
 
 /// What woke a thread in a softirq, or in a thread that polls a device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Brought {
+pub(crate) enum Brought {
     /// This packet.
     By(Packet),
     /// Packets were not traced at that time.

@@ -1,6 +1,6 @@
 //! Samples of a watched thread in the tables of a measured thread, in memory that does not grow with their number.
 
-use punctual_model::{Episode, Episodes, Histogram, Period, Second, Slice, Span, WatchSample, Worst};
+use punctual_model::{Episode, Episodes, Histogram, Mark, Period, Second, Slice, Span, WatchSample, Worst};
 
 /// Slices at most; above, pairs are joined. And the samples of the first slices.
 const MOST_SLICES: usize = 128;
@@ -150,6 +150,8 @@ pub struct Settings {
     pub since_ns: u64,
     /// Its end, ns: releases from then on do not count.
     pub until_ns: u64,
+    /// Marks that cut activations into phases.
+    pub marks: Vec<Mark>,
 }
 
 #[cfg(test)]

@@ -3,6 +3,7 @@
 use super::activation::{Activation, Release};
 use super::bounds::{Bounded, Bounds};
 use super::calls::{Call, CallKind};
+use super::marks::{Lengths, Phases};
 use super::open::Open;
 use super::packet_stages::PacketStages;
 use super::period::PeriodFinder;
@@ -99,8 +100,10 @@ pub(super) struct Tally {
     last: Option<(u64, u64)>,
     /// Activations and skipped due times so far.
     pub(super) cycles: u64,
-    /// Activations whose deadline is not known yet: the sample, ns, its release and the response time.
-    pending: Vec<(u64, u64, u64)>,
+    /// Activations whose deadline is not known yet: the sample, ns, its release, the response time, and the phases.
+    pending: Vec<(u64, u64, u64, Lengths)>,
+    /// The phases of all of them, where marks are wanted.
+    pub(super) phases: Option<Phases>,
     waits: Spread,
     steps: Spread,
     /// Usual response time, ns; `None` while too few are known.
@@ -115,6 +118,7 @@ impl Tally {
             sample: settings.sample,
             deadline: settings.deadline,
             period: PeriodFinder::new(settings.period),
+            phases: (!settings.marks.is_empty()).then(|| Phases::new(&settings.marks)),
             ..Tally::default()
         }
     }
@@ -192,7 +196,8 @@ impl Tally {
         self.thread.skipped += skipped;
         self.cycles += skipped;
         self.samples.missed += skipped;
-        self.pending.push((sample, one.release_ns, one.response_ns()));
+        let phases = self.phases.as_mut().map(|phases| phases.take(one)).unwrap_or_default();
+        self.pending.push((sample, one.release_ns, one.response_ns(), phases));
         if self.deadline().is_some() {
             self.flush();
         }
@@ -237,9 +242,10 @@ impl Tally {
     fn flush(&mut self) {
         let deadline = self.deadline();
         let first = self.first_release_ns.unwrap_or(0);
-        for (length_ns, release_ns, response_ns) in std::mem::take(&mut self.pending) {
+        for (length_ns, release_ns, response_ns, phases) in std::mem::take(&mut self.pending) {
             let is_late = deadline.is_some_and(|deadline| response_ns > deadline.ns());
             self.thread.late += u64::from(is_late);
+            self.phases.iter_mut().filter(|_| is_late).for_each(|all| all.take_late(&phases));
             let at_ns = release_ns.saturating_sub(first);
             self.samples.take(Sample { cycle: self.cycles, at_ns, length_ns, skipped: 0, is_late });
             self.cycles += 1;
@@ -257,6 +263,7 @@ impl Tally {
             if self.deadline.is_none() {
                 self.thread.late = 0;
                 self.samples.clear_late();
+                self.phases.iter_mut().for_each(Phases::clear_late);
             }
         }
     }

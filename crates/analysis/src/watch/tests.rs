@@ -99,3 +99,32 @@ fn events_before_the_waits_are_known_are_bounded_in_sum() {
     }
     assert_eq!(threads.threads.values().map(|thread| thread.early.len()).sum::<usize>(), MOST_EARLY);
 }
+
+#[test]
+fn marks_are_those_of_activations_that_are_whole() {
+    // The program runs 20 us after its due time, and passes a mark 10 us later; events of the fourth are lost.
+    let turn = |script: Script, cycle: u64| {
+        let due_ns = cycle * Script::PERIOD_NS;
+        let passed = script.runs_at(due_ns).at(due_ns + 30_000, What::Pass(1));
+        passed.waits_until(due_ns + 70_000, due_ns + Script::PERIOD_NS)
+    };
+    let marks = ["function:never", "function:solve"].map(|mark| mark.parse().unwrap());
+    let settings = Settings { until_ns: u64::MAX, marks: marks.into(), ..Settings::default() };
+    let mut threads = WatchedThreads::new(settings, &[]);
+    let script = (1..=60).fold(Script::new().waits_until(100_000, Script::PERIOD_NS), turn);
+    let events = script.events();
+    let at = events.partition_point(|(_, event)| event.at_ns < 50 * Script::PERIOD_NS + 40_000);
+    let (before, after) = events.split_at(at);
+    threads.take(before);
+    threads.lost();
+    threads.take(after);
+    threads.undecided().into_iter().for_each(|pid| drop(threads.settle(pid)));
+    let thread = threads.finish(u64::MAX, |_| true, |_| false).0.remove(0).thread;
+    let phases = thread.phases.unwrap();
+    let sum: i128 = phases.iter().map(|one| one.length.sum_ns).sum();
+    assert_eq!(sum, thread.response.sum_ns);
+    let found: Vec<_> = phases.iter().map(|one| (&*one.mark, one.length.n, one.since_release.max_ns)).collect();
+    let n = thread.activations;
+    assert!(n < 60, "one is not whole: {n}");
+    assert_eq!(found[2..], [("solve", n, Some(30_000)), ("never", 0, None)]);
+}

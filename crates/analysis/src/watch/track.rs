@@ -322,6 +322,11 @@ impl Track {
                 }
                 None
             }
+            What::Pass(mark) if is_own => {
+                let open = self.open.as_mut().filter(|open| open.user_ns > 0);
+                open.into_iter().for_each(|open| open.marks.pass(mark, at));
+                None
+            }
             _ => None,
         }
     }
@@ -488,6 +493,7 @@ impl Track {
         let futexes = std::mem::take(&mut self.futexes);
         let mut open = self.open.take().filter(|open| open.user_ns > 0)?;
         futexes.mark(&mut open.blocks, MOST_PIECES);
+        open.marks.end(at);
         Some(Completed::Activation(Box::new(Activation { end_ns: at, ..open })))
     }
 

@@ -2,8 +2,10 @@
 
 use super::TraceError;
 use super::events::{EventScope, EventSet, IDLE, NEEDED, SYSTEM_CALLS, filter};
+use super::probes::{self, Probes};
 use super::source::PageSource;
 use punctual_analysis::explain::state;
+use punctual_code::ProbePlace;
 use punctual_ftrace::{BEGIN, Decoder, END, Layouts, VECTORS};
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -60,6 +62,10 @@ pub struct Instance {
     buffer_bytes: usize,
     /// Events that the kernel lacks, and the information lost by that.
     pub(crate) missing: Vec<String>,
+    /// Whether texts of `trace_marker` are among the events.
+    takes_markers: bool,
+    /// The last field: they are removed after the instance.
+    probes: Probes,
 }
 
 impl Instance {
@@ -89,10 +95,13 @@ impl Instance {
         let root = Instance::root()?;
         let instances = root.join("instances");
         sweep(&instances);
+        probes::sweep(&root, is_abandoned);
         let dir = instances.join(name);
         fs::create_dir(&dir).map_err(TraceError::file(&dir))?;
         let mut made = Instance {
             dir,
+            probes: Probes::new(&root, name),
+            takes_markers: false,
             root,
             hold: None,
             raw: Vec::new(),
@@ -127,7 +136,11 @@ impl Instance {
     pub fn remove_abandoned() -> Vec<PathBuf> {
         let Ok(root) = Instance::root() else { return Vec::new() };
         let instances = root.join("instances");
-        sweep(&instances).into_iter().map(|name| instances.join(name)).collect()
+        let removed = sweep(&instances).into_iter().map(|name| instances.join(name));
+        // While an instance has them enabled, they stay.
+        let removed: Vec<PathBuf> = removed.collect();
+        let groups = probes::sweep(&root, is_abandoned).into_iter().map(|group| root.join("events").join(group));
+        removed.into_iter().chain(groups).collect()
     }
 
     /// One more than the highest number of a CPU that has a trace.
@@ -161,6 +174,19 @@ impl Instance {
             && self.read(TRIGGER).is_some_and(|kept| kept.lines().any(|line| line.starts_with("traceoff:unlimited")))
     }
 
+    /// Adds to the events the texts that threads write into `trace_marker`. Errors: where the kernel does not pass them
+    /// to other traces than the main one.
+    pub(crate) fn take_markers(&mut self) -> Result<(), TraceError> {
+        self.takes_markers = true;
+        self.write("options/copy_trace_marker", "1").map_err(|_| TraceError::NoMarkers)
+    }
+
+    /// Adds to the events the passing of places in a file: that of the mark with this number. Errors: where the kernel
+    /// cannot trace programs, or not there.
+    pub(crate) fn add_probes(&mut self, mark: usize, file: &File, places: &[ProbePlace]) -> Result<(), TraceError> {
+        self.probes.add(mark, file, places)
+    }
+
     /// Enables the events for `watched`, reads every filter back, and returns their decoder. Errors: when an essential
     /// event does not exist, or a filter is not kept.
     pub(crate) fn enable(&mut self, watched: TraceRequest<'_>) -> Result<Decoder, TraceError> {
@@ -176,8 +202,10 @@ impl Instance {
                 None => self.missing.extend(wanted.tells.map(|tells| format!("no event {}: {tells}", wanted.path))),
             }
         }
-        let stack = "ftrace/kernel_stack";
-        formats.extend(self.format(stack).map(|format| (stack.to_owned(), format)));
+        let others = ["ftrace/kernel_stack", "ftrace/print"].into_iter().take(1 + usize::from(self.takes_markers));
+        for path in others.chain(self.probes.paths.iter().map(String::as_str)) {
+            formats.extend(self.format(path).map(|format| (path.to_owned(), format)));
+        }
         for vector in if watched.events.has_vectors() { self.vectors() } else { Vec::new() } {
             formats.extend(self.format(&vector).map(|format| (vector, format)));
         }

@@ -259,6 +259,7 @@ impl Reader {
         let horizon = if is_last { u64::MAX } else { self.read_ns };
         let mut trace = self.decoder.begin(self.instance.n_cpus());
         trace.names = std::mem::take(&mut self.threads.names);
+        trace.marks = std::mem::take(&mut self.threads.marks);
         let page_bytes = self.decoder.page_bytes();
         let most_recent = if self.surroundings.is_some() { MOST_RECENT.next_multiple_of(page_bytes) } else { 0 };
         for (cpu, pages) in self.recent.iter_mut().enumerate() {
@@ -274,6 +275,7 @@ impl Reader {
             self.results.events += self.decoder.read(&mut trace, cpu, new).events;
         }
         self.threads.names = std::mem::take(&mut trace.names);
+        self.threads.marks = std::mem::take(&mut trace.marks);
         if self.decoder.sees_interrupts() {
             self.threads.interrupts_are_traced(&mut trace);
         }
@@ -362,6 +364,7 @@ impl Reader {
             usual,
             priorities,
             files,
+            marks: one.activation.marks.times(one.activation.release_ns, &self.threads.marks),
             samples: Vec::new(),
         };
         Some(LateActivation {

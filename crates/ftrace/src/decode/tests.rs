@@ -2,7 +2,7 @@
 
 use super::super::testing::{LAYOUT, Record, all_kinds, data, decoder, page, page_of_all_kinds, written};
 use super::*;
-use punctual_analysis::explain::Trace;
+use punctual_analysis::explain::{MarkNames, Trace};
 
 fn decoded(pages: &[u8]) -> (Trace, ReadCounts) {
     let decoder = decoder();
@@ -83,4 +83,27 @@ fn lost_and_damaged_pages_are_known() {
     ] {
         assert_eq!(decoder.lost(pages), expected);
     }
+}
+
+#[test]
+fn texts_and_probes_are_passes_of_the_marks_that_are_wanted() {
+    let mut layouts = super::super::testing::layouts();
+    for (path, format) in &mut layouts.formats {
+        if path == "ftrace/print" {
+            format.push_str("\tfield:char buf[];\toffset:16;\tsize:0;\tsigned:0;\n");
+        }
+    }
+    let probes = [("punctual_4_7_9/mark1_0", 21), ("punctual_4_7_9/mark7_1", 22), ("punctual_4_7_9/other", 23)];
+    layouts.formats.extend(probes.map(|(path, id)| (path.to_owned(), format!("name: x\nID: {id}\n"))));
+    let decoder = layouts.decoder().unwrap();
+    let text = |text: &[u8]| data(14, 8, 32, &[(16, text)]);
+    let probe = |id| data(id, 8, 16, &[]);
+    let events = [text(b"frame 7\n\0"), text(b"other\0"), probe(21), probe(22), probe(23)];
+    let records: Vec<Record> = events.into_iter().map(|data| Record::Event(10, data)).collect();
+    let page = page(1000, 0, &written(&records), &LAYOUT, None);
+    let mut trace = decoder.begin(1);
+    trace.marks = MarkNames::new(&["marker:frame", "function:solve"].map(|mark| mark.parse().unwrap()));
+    decoder.read(&mut trace, 0, &page);
+    let found: Vec<_> = trace.cpus[0].events.iter().map(|event| (event.what, event.flags)).collect();
+    assert_eq!(found, [(What::Pass(0), 5), (What::Mark, 5), (What::Pass(1), 0)]);
 }

@@ -233,7 +233,8 @@ pub(crate) fn files() -> Vec<(&'static str, Vec<u8>)> {
 pub(crate) fn judged(file: RecordedFile) -> Result<Judged, RecordingError> {
     let RecordedFile { mut recording, names, .. } = file;
     let watch = Watch::new(WatchTarget::Everywhere);
-    let wanted = Wanted { watch, above: Some(Span(200_000)), keep: 3, taker: Taker::Hypervisor, names };
+    let wanted =
+        Wanted { watch, above: Some(Span(200_000)), keep: 3, taker: Taker::Hypervisor, names, marks: Vec::new() };
     judge(&mut *recording, &wanted, &mut |_| ())
 }
 

@@ -12,7 +12,8 @@ use std::io::Cursor;
 fn judged(file: Vec<u8>) -> Judged {
     let mut recording = DatRecording::new(DatFile::open(Cursor::new(file)).unwrap()).unwrap();
     let watch = Watch::new(WatchTarget::Everywhere);
-    let wanted = Wanted { watch, above: None, keep: 20, taker: Taker::Firmware, names: HashMap::new() };
+    let wanted =
+        Wanted { watch, above: None, keep: 20, taker: Taker::Firmware, names: HashMap::new(), marks: Vec::new() };
     judge(&mut recording, &wanted, &mut |_| ()).unwrap()
 }
 

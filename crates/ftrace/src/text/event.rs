@@ -116,6 +116,8 @@ impl Known {
                 let (number, result) = text.strip_prefix("NR ")?.split_once(" = ")?;
                 What::SysExit { number: number.parse().ok()?, result: result.parse().ok()? }
             }
+            "tracing_mark_write" => What::Pass(trace.marks.of_text(text)?),
+            "print" => What::Pass(trace.marks.of_text(text.split_once(": ")?.1)?),
             // Interrupts of the processor itself.
             name if text.starts_with("vector=") => {
                 let (name, begins) = match name.strip_suffix(BEGIN) {

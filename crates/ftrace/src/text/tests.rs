@@ -72,7 +72,8 @@ fn every_kind_of_event_is_read() {
     let preempted = What::Switch { prev: 7, prev_priority: 120, prev_state: 0x100, next: 0, next_priority: 120 };
     let start = What::TimerStart { timer: 0xabc, expires_ns: 50_000, soft_ns: 10 };
     let mut known = Known::default();
-    let mut trace = Trace::default();
+    let marks = punctual_analysis::explain::MarkNames::new(&["marker:frame".parse().unwrap()]);
+    let mut trace = Trace { marks, ..Trace::default() };
     for (text, want) in [
         (
             "sched_switch: prev_comm=a ==> b:1 prev_pid=7 prev_prio=120 prev_state=S ==> next_comm=c d next_pid=8 next_prio=-1",
@@ -125,6 +126,8 @@ fn every_kind_of_event_is_read() {
         ("sys_enter: NR 1 (b)", None),
         ("sys_exit: NR 1 = -4", Some(What::SysExit { number: 1, result: -4 })),
         ("tracing_mark_write: anything", None),
+        ("tracing_mark_write: frame: 7", Some(What::Pass(0))),
+        ("print: tracing_mark_write: frame 8", Some(What::Pass(0))),
     ] {
         let line = format!("           servo-9       [001] .....  1.000000: {text}");
         let line = Line::parse(&line).expect(text);

@@ -1,6 +1,6 @@
 //! The conditions of a measurement: settings that are equal in every cell of a plan.
 
-use crate::{CpuSet, Explain, Percent, Policy, Prepare, Roles, Span, Task};
+use crate::{CpuSet, Explain, Mark, Percent, Policy, Prepare, Roles, Span, Task};
 use serde::{Deserialize, Serialize};
 
 /// Settings of every cell of a plan, apart from its point in the matrix.
@@ -50,6 +50,9 @@ pub struct Conditions {
     /// [`Explanation`]: crate::Explanation
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub on_spike: Option<String>,
+    /// Places that watched threads pass, which cut their activations into phases.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<Mark>,
     /// Whether the kernel's tracers `timerlat` and `osnoise` run after the cell, under the same load.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub tracers: bool,
@@ -92,6 +95,7 @@ impl Conditions {
         } = self;
         let prepare = Some(prepare).filter(|prepare| !prepare.is_empty());
         let roles = Some(&self.roles).filter(|roles| !roles.is_empty());
+        let marks: Vec<String> = self.marks.iter().map(Mark::to_string).collect();
         let words = [
             align.map(|offset| format!(" align {offset}")),
             distance.map(|distance| format!(" distance {distance}")),
@@ -103,6 +107,7 @@ impl Conditions {
             explain.as_ref().map(|asked| format!(" explain {asked}")),
             stop_above.map(|above| format!(" stop above {above}")),
             self.on_spike.as_ref().map(|command| format!(" on spike {command}")),
+            (!self.marks.is_empty()).then(|| format!(" marks {}", marks.join(", "))),
             self.tracers.then(|| " tracers".to_owned()),
             roles.map(|roles| format!(" {roles}")),
         ];

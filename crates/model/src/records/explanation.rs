@@ -160,6 +160,9 @@ pub struct Explanation {
     /// The guest's threads on the host meanwhile; `null` unless it was measured in a guest that the host traced.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub host: Option<HostLanes>,
+    /// Phases into which marks of the program cut a watched activation, by their first passes; none without marks.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub marks: Vec<MarkTime>,
     /// File below `captures/` with the events that it is made from; `null`: they were not kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub capture: Option<String>,
@@ -186,6 +189,21 @@ impl Explanation {
     pub fn blame(&self) -> Option<&Share> {
         self.shares.first()
     }
+}
+
+/// A mark in one activation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct MarkTime {
+    /// The mark.
+    pub mark: String,
+    /// Number of passes.
+    pub n: u64,
+    /// From the release to the first pass, ns.
+    #[serde(rename = "since_release_ns")]
+    pub since_release: Span,
+    /// From each pass to that of another mark, or to the end, added up, ns.
+    #[serde(rename = "length_ns")]
+    pub length: Span,
 }
 
 /// Share of a cause in all explained wake-ups of a cell.

@@ -34,7 +34,7 @@ pub use response::{AnswerParts, OwnExchange, ResponseRecord, TargetRecord};
 pub use tracers::{OsnoiseRecord, TimerlatRecord, TracersRecord};
 pub use watch::{
     ChainRecord, ChainStage, CountedName, FoundPeriod, InterruptTime, NamedTime, OpenActivation, OpenKind, OtherThread,
-    Releases, SettingChange, SleepTime, ThreadState, TimeAccount, WatchRecord, WatchedThread,
+    PhaseKind, PhaseRecord, Releases, SettingChange, SleepTime, ThreadState, TimeAccount, WatchRecord, WatchedThread,
 };
 
 /// The version of [`Record`] that this program writes.

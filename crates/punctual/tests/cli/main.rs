@@ -92,6 +92,7 @@ mod real {
     pub(crate) mod watch;
     pub(crate) mod watch_account;
     pub(crate) mod watch_hangs;
+    pub(crate) mod watch_marks;
     pub(crate) mod watch_packets;
     pub(crate) mod watch_places;
 }

@@ -5,7 +5,7 @@ use super::table::numbers;
 use super::{Results, runs};
 use crate::sections::explained::{self, stages, unseen};
 use crate::sections::watched::{packet_stages, parts};
-use punctual_analysis::explain::{blame, cause_name, row_of};
+use punctual_analysis::explain::{blame, cause_name, marks_line, row_of};
 use punctual_analysis::wording::{count, duration, things};
 use punctual_analysis::{RunSummary, Stages};
 use punctual_model::{
@@ -220,6 +220,7 @@ fn spike(page: &mut Markup, one: &Explanation) {
     if !short_phases.is_empty() {
         page.add(format_args!(" Short phases: {}.", Text(short_phases.join(", "))));
     }
+    marks_line(one).iter().for_each(|marks| page.add(format_args!(" {}.", Text(marks))));
     page.raw("</p>");
     listed(page, short);
     page.raw("</figure>\n");

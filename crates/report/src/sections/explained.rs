@@ -2,7 +2,7 @@
 
 use crate::lines::Lines;
 use crate::table::{Column, Table, UNKNOWN};
-use punctual_analysis::explain::{blame, cause_name, row_of, share_line};
+use punctual_analysis::explain::{blame, cause_name, marks_line, row_of, share_line};
 use punctual_analysis::wording::{count, duration, things};
 use punctual_analysis::{CellSummary, RunSummary, Stages};
 use punctual_model::{
@@ -100,6 +100,7 @@ fn one(out: &mut dyn io::Write, explanation: &Explanation, n: usize, of: usize, 
     let [drawn, lengths] = bar(phases, latency.ns(), lines.width.min(100) - 4);
     writeln!(out, "  {drawn}")?;
     lines.paragraph(out, "  ", &lengths)?;
+    marks_line(explanation).iter().try_for_each(|marks| lines.paragraph(out, "  ", marks))?;
     lines.paragraph(out, "  ", &blame(explanation))?;
     for share in shares.iter().take(SHARES).skip(1) {
         let said = format!("then {} [{}]", share_line(share), share.evidence);

@@ -32,7 +32,15 @@ fn explained(script: &Script, facts: Facts) -> Explanation {
     };
     let (priorities, usual) = (HashMap::from([(OTHER, 130)]), usual());
     let files = HashMap::from([(7, "socket".to_owned()), (8, "pipe".to_owned())]);
-    let inside = Inside { activation: one.clone(), behind: None, usual, priorities, files, samples: Vec::new() };
+    let inside = Inside {
+        activation: one.clone(),
+        behind: None,
+        usual,
+        priorities,
+        files,
+        marks: Vec::new(),
+        samples: Vec::new(),
+    };
     let explanation = explain_activation(&script.trace, &subject, &inside, &facts, &symbols).expect("it is covered");
     assert!(explanation.is_complete(), "{explanation:#?}");
     assert_eq!(explanation.latency.ns(), one.response_ns());
@@ -237,6 +245,7 @@ fn an_activation_behind_another_one_has_the_cause_of_that_one() {
             usual: usual(),
             priorities,
             files: HashMap::new(),
+            marks: vec![],
             samples: vec![],
         };
         let thread = punctual_model::Owner { name: "control".to_owned(), pid: Some(ME) };

@@ -6,7 +6,7 @@ use crate::{Kernel, Link, Method, Task};
 /// A condition, and whether a cell has it.
 type Condition = (&'static str, fn(&Cell) -> bool);
 
-const CONDITIONS: [Condition; 17] = [
+const CONDITIONS: [Condition; 18] = [
     ("timer_slack", |cell| cell.conditions.timer_slack.is_some()),
     ("warm_up", |cell| cell.conditions.warm_up.ns() > 0),
     ("align", |cell| cell.conditions.align.is_some()),
@@ -17,6 +17,7 @@ const CONDITIONS: [Condition; 17] = [
     ("witness", |cell| cell.conditions.explain.as_ref().is_some_and(|explain| explain.witness.is_some())),
     ("stop_above", |cell| cell.conditions.stop_above.is_some()),
     ("on_spike", |cell| cell.conditions.on_spike.is_some()),
+    ("marks", |cell| !cell.conditions.marks.is_empty()),
     ("tracers", |cell| cell.conditions.tracers),
     ("[roles]", |cell| !cell.conditions.roles.is_empty()),
     ("cgroup", |cell| cell.conditions.prepare.cgroup.is_some()),
@@ -71,6 +72,10 @@ const EXCLUSIONS: &[Exclusion] = &[
     (&["stop_above"], |cell| {
         let is_watched = matches!(cell.task, Task::Watch(_));
         is_watched.then(|| "method watch, which changes nothing in the watched program".to_owned())
+    }),
+    (&["marks"], |cell| {
+        let is_watched = matches!(cell.task, Task::Watch(_));
+        (!is_watched).then(|| format!("method {}, only to watch", cell.task.label()))
     }),
     (&["lock_memory", "cgroup", "tracers", "witness"], |cell| {
         matches!(cell.task, Task::Watch(_)).then(|| "method watch".to_owned())

@@ -2,7 +2,7 @@
 
 use super::endless::{check_endless, no_housekeeping};
 use super::{Cell, applies};
-use crate::{CobaltContext, CpuSet, Explain, Host, Kernel, Link, Method, Period, Policy, Span, Task};
+use crate::{CobaltContext, CpuSet, Explain, Host, Kernel, Link, Mark, Method, Period, Policy, Span, Task};
 use std::mem::discriminant;
 
 /// Valid periods of timerlat (`timerlat_period_us`, kernel/trace/trace_osnoise.c).
@@ -43,6 +43,7 @@ impl Cell {
         self.check_period_step()?;
         self.check_load_policy()?;
         asked.explain.as_ref().map_or(Ok(()), Explain::check)?;
+        Mark::check(&asked.marks)?;
         if asked.on_spike.is_some() && asked.explain.is_none() && asked.stop_above.is_none() {
             return Err("on_spike needs a definition of a spike; add stop_above or explain".to_owned());
         }

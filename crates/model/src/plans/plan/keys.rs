@@ -2,7 +2,7 @@
 
 use super::axes::{AXES, axes, guest_files};
 use super::tables::{explain, knobs, named_loads, prepare, require, roles, share, some_cpus};
-use super::values::{Located, any_text, boolean, integer, parsed, quoted, string, table};
+use super::values::{Located, any_text, boolean, integer, parsed, quoted, string, table, texts};
 use super::{Knob, Plan};
 use crate::{GuestFile, LoadCpus, NamedLoads, UnknownWord, plain};
 use std::fmt::Display;
@@ -111,6 +111,7 @@ keys! {
         |plan| text(plan.conditions.stop_above);
     "on_spike" Text, |it, value| it.plan.conditions.on_spike = Some(any_text(value)?.to_owned()),
         |plan| text(plan.conditions.on_spike.as_ref());
+    "marks" Text, |it, value| it.plan.conditions.marks = texts(value)?, |plan| list(&plan.conditions.marks);
     "tracers" Bare, |it, value| it.plan.conditions.tracers = boolean(value)?,
         |plan| bare(plan.conditions.tracers.then_some(true));
     "roles" File, |it, value| roles(table(value)?, &mut it.plan.conditions.roles)?, |_plan| None;
@@ -122,6 +123,12 @@ keys! {
 
 fn text(value: Option<impl Display>) -> Option<String> {
     value.map(|value| quoted(&value.to_string()))
+}
+
+/// A list; `None` if it is empty.
+fn list(values: &[impl Display]) -> Option<String> {
+    let all: Vec<String> = values.iter().map(|value| quoted(&value.to_string())).collect();
+    (!all.is_empty()).then(|| format!("[{}]", all.join(", ")))
 }
 
 fn bare(value: Option<impl Display>) -> Option<String> {

@@ -48,6 +48,14 @@ pub(super) fn parsed<T: FromStr<Err: Display>>(value: &Spanned<DeValue<'_>>) -> 
     string(value)?.parse().map_err(|err: T::Err| (value.span().start, err.to_string()))
 }
 
+/// One value as text, or a list of them.
+pub(super) fn texts<T: FromStr<Err: Display>>(value: &Spanned<DeValue<'_>>) -> Located<Vec<T>> {
+    match value.get_ref() {
+        DeValue::Array(values) => values.iter().map(parsed).collect(),
+        _ => Ok(vec![parsed(value)?]),
+    }
+}
+
 pub(super) fn integer<T>(value: &Spanned<DeValue<'_>>, range: std::ops::RangeInclusive<T>) -> Located<T>
 where
     T: TryFrom<u64> + PartialOrd + Display,

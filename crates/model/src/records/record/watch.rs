@@ -101,6 +101,10 @@ pub struct WatchedThread {
     /// Where its time went; `null` in records of versions that did not count it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub account: Option<TimeAccount>,
+    /// Phases into which marks cut its activations, the median first pass of each in order; `null` where no marks were
+    /// given, and in records of versions without them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub phases: Option<Vec<PhaseRecord>>,
     /// Calls in which it slept within an activation, most time first, up to ten.
     pub blocked_in: Vec<NamedTime>,
     /// Changes of its priority and of the CPUs that it may use, oldest first, up to ten.
@@ -373,6 +377,42 @@ pub struct NamedTime {
     /// Longest time, ns.
     #[serde(rename = "longest_ns")]
     pub longest: Span,
+}
+
+/// A phase of the activations of a thread. The phases of one activation add up to the time from its release to its end.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct PhaseRecord {
+    /// Its kind.
+    pub phase: PhaseKind,
+    /// The mark that begins it; empty for other kinds.
+    pub mark: String,
+    /// Passes after the first one of an activation.
+    pub repeated: u64,
+    /// From the release to its beginning, once for each activation that has the phase: of a mark that was passed
+    /// several times, to the first pass.
+    pub since_release: Histogram,
+    /// Its length in each of these activations: from each pass of its mark to that of another one, or to the end.
+    pub length: Histogram,
+    /// Late activations that have it.
+    pub late: u64,
+    /// Its length in these, added up, ns.
+    #[serde(rename = "late_ns")]
+    pub late_length: Span,
+}
+
+/// Kinds of phases, in the order in which they begin.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default, Serialize, Deserialize, schemars::JsonSchema)]
+#[serde(rename_all = "snake_case")]
+pub enum PhaseKind {
+    /// From the release until the program runs.
+    #[default]
+    WakeUp,
+    /// From then to the first mark, or to the end.
+    Start,
+    /// From a mark.
+    Mark,
+    /// From a mark beyond those that are told apart.
+    OtherMark,
 }
 
 /// Activations of the last thread of a chain that the first one caused by waking the next, and so on.

@@ -8,9 +8,9 @@ use clap::{Arg, ArgMatches, Error};
 /// What goes with `--again`: what is explained, and how it is shown.
 const WITH_AGAIN: [&str; 4] = ["again", "what", "run", "format"];
 /// What goes with a recorded trace.
-const WITH_TRACE: [&str; 13] = [
-    "from", "what", "thread", "period", "deadline", "chain", "sample", "wait_in", "above", "most", "keep", "all",
-    "format",
+const WITH_TRACE: [&str; 14] = [
+    "from", "what", "thread", "period", "deadline", "chain", "sample", "wait_in", "marks", "above", "most", "keep",
+    "all", "format",
 ];
 
 /// Refuses another option beside `--again` and recorded traces. Errors: as clap reports two options that conflict.

@@ -4,7 +4,7 @@ use super::explain::{Above, CapturesArgument, above};
 use super::load::LoadArguments;
 use super::{Common, EXIT_STATUS, Keep, heading};
 use clap::Args;
-use punctual_model::{Period, Policy, Span, Watch, WatchError, WatchTarget};
+use punctual_model::{Mark, Period, Policy, Span, Watch, WatchError, WatchTarget};
 use std::path::PathBuf;
 
 #[derive(Debug, Args)]
@@ -52,6 +52,10 @@ pub(in crate::cli) struct WatchArguments {
     /// System call in which the threads wait for their next activation, e.g. futex [default: found]
     #[arg(long, value_name = "CALL", help_heading = heading::TIMING)]
     pub(in crate::cli) wait_in: Option<String>,
+    /// Cut activations into phases at what the program passes: marker[:TEXT] (what it writes to trace_marker),
+    /// function:[FILE:]NAME, usdt:[FILE:]PROVIDER:NAME; may be repeated
+    #[arg(long = "mark", value_name = "MARK", help_heading = heading::TIMING)]
+    pub(in crate::cli) marks: Vec<Mark>,
     /// Activations that begin in this time are not recorded
     #[arg(long, value_name = "TIME", default_value = "200ms", allow_hyphen_values = true, help_heading = heading::TIMING)]
     pub(in crate::cli) warm_up: Span,

@@ -21,7 +21,7 @@ pub(super) fn explain(arguments: ExplainArguments) -> Outcome {
             let mut watch = Watch::new(WatchTarget::Everywhere);
             thread.map_or(Ok(()), |thread| watch.set("thread", &thread))?;
             watch.period = has_period.then_some(one_cell.period);
-            return judge(&file, watch, (above.0, most), all, one_cell.common.format);
+            return judge(&file, watch, (above.0, most, Vec::new()), all, one_cell.common.format);
         }
         MethodOrRun::Method(task) => task,
     };

@@ -7,7 +7,7 @@ use indicatif::ProgressBar;
 use punctual_analysis::explain::Taker;
 use punctual_analysis::recorded::{Judged, Wanted};
 use punctual_ftrace::RecordedFile;
-use punctual_model::{Span, Watch, shell_word};
+use punctual_model::{Mark, Span, Watch, shell_word};
 use punctual_report::{RecordedDocument, Style};
 use std::error::Error;
 use std::io::{self, IsTerminal};
@@ -18,16 +18,22 @@ const STEPS: u64 = 1000;
 /// Most files of a directory with a trace.
 const MOST_FILES: usize = 1 << 17;
 
-/// Judges the threads of `watch` in a file. Explains activations above a response time, at most this number of them.
+/// Judges the threads of `watch` in a file. Explains activations above a response time, at most this number of them;
+/// `marks` cut all into phases.
 pub(super) fn judge(
     path: &Path,
     watch: Watch,
-    (above, keep): (Option<Span>, u32),
+    (above, keep, marks): (Option<Span>, u32, Vec<Mark>),
     all: bool,
     format: RunFormat,
 ) -> Outcome {
     if !matches!(format, RunFormat::Text | RunFormat::Json) {
         return Err("unsupported: a recorded trace in this format; use text or json".into());
+    }
+    if let Some(mark) = marks.iter().find(|mark| !matches!(mark, Mark::Marker(_))) {
+        return Err(
+            format!("unsupported: mark `{mark}` in a recorded trace, which has texts only: use marker[:TEXT]").into()
+        );
     }
     let of_file = |err: &dyn std::fmt::Display| format!("{}: {err}", path.display());
     let RecordedFile { mut recording, clock, names, machine, resolution_ns, foreign } =
@@ -39,6 +45,7 @@ pub(super) fn judge(
         names,
         watch,
         above,
+        marks,
         keep: usize::try_from(keep).unwrap_or(usize::MAX),
         // Files of other programs do not say whether there is a hypervisor.
         taker: if is_bare { Taker::Firmware } else { Taker::Hypervisor },

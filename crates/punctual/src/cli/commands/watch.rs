@@ -18,7 +18,7 @@ pub(super) fn watch(arguments: WatchArguments) -> Outcome {
     }
     if let Some(file) = &arguments.from {
         let (watch, above, keep) = (arguments.watch()?, arguments.above.0, arguments.most);
-        return judge(file, watch, (above, keep), arguments.all, arguments.common.format);
+        return judge(file, watch, (above, keep, arguments.marks), arguments.all, arguments.common.format);
     }
     if let Some(word) = &arguments.run {
         let word = punctual_model::plain(&word.display().to_string()).into_owned();
@@ -57,6 +57,7 @@ pub(super) fn watch(arguments: WatchArguments) -> Outcome {
         conditions: Conditions {
             warm_up: arguments.warm_up,
             on_spike: arguments.on_spike,
+            marks: arguments.marks,
             cpu_dma_latency_us: dma_latency,
             explain: (!no_explain).then_some(asked),
             ..common.conditions()

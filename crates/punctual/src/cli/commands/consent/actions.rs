@@ -204,6 +204,7 @@ fn of_conditions(conditions: &Conditions, is_loaded: bool) -> Vec<Action> {
         explain,
         stop_above: _,
         on_spike,
+        marks,
         tracers,
         roles,
     } = conditions;
@@ -211,7 +212,7 @@ fn of_conditions(conditions: &Conditions, is_loaded: bool) -> Vec<Action> {
     let mut all: Vec<Action> = prepare.words().into_iter().map(Action::Set).collect();
     all.extend(cpu_dma_latency_us.map(|us| Action::Harmless(Harmless::Hold(us))));
     all.extend(load_policy.map(|policy| Action::Other(format!("run its load as {policy}"))));
-    all.extend((explain.is_some() || *tracers).then_some(Action::Harmless(Harmless::Trace)));
+    all.extend((explain.is_some() || *tracers || !marks.is_empty()).then_some(Action::Harmless(Harmless::Trace)));
     if let Some(Explain { above: _, keep: _, stacks: _, witness: _, export, for_host: _, captures: _ }) = explain {
         all.extend(export.iter().map(|directory| writes_in(&directory.display().to_string())));
     }
