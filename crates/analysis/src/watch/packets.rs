@@ -32,7 +32,7 @@ pub(super) enum Carrier {
 
 /// A packet that woke a thread. Times are `CLOCK_MONOTONIC`, ns.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Packet {
+pub(crate) struct Packet {
     /// Its device, by index.
     pub(super) device: u16,
     pub(super) carrier: Carrier,
