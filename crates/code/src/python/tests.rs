@@ -150,7 +150,7 @@ fn root_a_running_thread_is_never_in_a_line_that_its_caller_does_not_call() {
                 read += 1;
                 let Some(within) = run.checked_sub(1).map(|within| places[within].clone()) else { continue };
                 inner += 1;
-                // Each function is in its own lines. Called in a line of the other one: in one reading of a million.
+                // Each function is in its own lines; callers in a line of the other one are rare.
                 assert!([0, left, right].contains(&places[run].1), "{places:?}");
                 assert!(["left", "right"].contains(&within.0.as_str()), "{places:?}");
                 let called = if within.0 == "left" { left } else { right };

@@ -10,8 +10,8 @@ use std::path::Path;
 
 /// The other programs of rt-tests, with the command that measures the same.
 const OTHERS: &[(&str, &str)] = &[
-    ("cyclicdeadline", "punctual measure --policy deadline"),
-    ("deadline_test", "punctual measure --policy deadline"),
+    ("cyclicdeadline", "punctual measure --policy deadline:200us/1ms/1ms"),
+    ("deadline_test", "punctual measure --policy deadline:200us/1ms/1ms"),
     ("hackbench", "punctual load messaging"),
     ("hwlatdetect", "punctual measure noise"),
     ("pi_stress", "punctual verify"),

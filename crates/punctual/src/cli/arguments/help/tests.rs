@@ -79,7 +79,7 @@ fn examples_can_be_typed() {
             assert!(path.is_empty() || words[1..].join(" ").starts_with(path), "{path}: {example}");
         }
     }
-    assert_eq!(EXAMPLES.len(), commands().len() + 1, "one of each command, and of cyclictest");
+    assert_eq!(EXAMPLES.len(), commands().len() + 2, "one of each command, and of cyclictest and oslat");
 }
 
 #[test]
