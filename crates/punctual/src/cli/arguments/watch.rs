@@ -52,8 +52,8 @@ pub(in crate::cli) struct WatchArguments {
     /// System call in which the threads wait for their next activation, e.g. futex [default: found]
     #[arg(long, value_name = "CALL", help_heading = heading::TIMING)]
     pub(in crate::cli) wait_in: Option<String>,
-    /// Cut activations into phases at what the program passes: marker[:TEXT] (what it writes to trace_marker),
-    /// function:[FILE:]NAME, usdt:[FILE:]PROVIDER:NAME; may be repeated
+    /// Cut activations into phases where the program writes to trace_marker (marker, marker:TEXT), calls a function
+    /// (function:NAME, function:FILE:NAME) or passes a probe (usdt:PROVIDER:NAME, usdt:FILE:PROVIDER:NAME); repeatable
     #[arg(long = "mark", value_name = "MARK", help_heading = heading::TIMING)]
     pub(in crate::cli) marks: Vec<Mark>,
     /// Activations that begin in this time are not recorded

@@ -80,7 +80,7 @@ fn vm_tracers_of_the_running_kernel_leave_its_trace_as_it_was() {
         return;
     }
     let listed = punctual("lab list --format json").json();
-    let listed = listed.as_array().unwrap().iter().find(|listed| listed["kernel"] == RT).expect("a kernel");
+    let listed = listed["kernels"].as_array().unwrap().iter().find(|listed| listed["kernel"] == RT).expect("a kernel");
     let traced = Cell {
         conditions: Conditions { tracers: true, ..Conditions::default() },
         ..cell("fifo:80", "none", "0", "200ms")
