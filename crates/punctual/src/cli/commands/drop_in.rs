@@ -16,13 +16,13 @@ const OTHERS: &[(&str, &str)] = &[
     ("hwlatdetect", "punctual measure noise"),
     ("pi_stress", "punctual verify"),
     ("pip_stress", "punctual verify"),
-    ("pmqtest", "punctual measure --method handoff:mq"),
-    ("ptsematest", "punctual measure --method handoff:sem"),
+    ("pmqtest", "punctual measure handoff:mq"),
+    ("ptsematest", "punctual measure handoff:sem"),
     ("queuelat", "punctual measure noise"),
     ("rt-migrate-test", "punctual verify"),
-    ("signaltest", "punctual measure --method handoff:signal"),
-    ("sigwaittest", "punctual measure --method handoff:signal"),
-    ("svsematest", "punctual measure --method handoff:sysv-sem"),
+    ("signaltest", "punctual measure handoff:signal"),
+    ("sigwaittest", "punctual measure handoff:signal"),
+    ("svsematest", "punctual measure handoff:sysv-sem"),
 ];
 
 /// The command if this program was started under the name of one of rt-tests. Errors: the command to type instead.
