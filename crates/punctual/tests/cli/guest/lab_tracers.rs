@@ -87,11 +87,12 @@ fn vm_tracers_of_the_running_kernel_leave_its_trace_as_it_was() {
     };
     let scratch = Scratch::new("traced");
     scratch.file("cell", serde_json::to_vec(&traced).unwrap());
-    let init = "cd /sys/kernel/debug/tracing\n\
+    let init = "/busybox mount -t tracefs tracefs /sys/kernel/tracing; cd /sys/kernel/tracing\n\
         state() { echo \"state $1: $(/busybox cat tracing_on current_tracer options/overwrite | /busybox tr '\\n' ' ')\"; }\n\
         state before; /punctual cell </cell | /busybox sed 's/^/record: /'; state ended\n\
         /punctual cell </cell >/dev/null & killed=$!\n\
-        until /busybox grep -q timerlat current_tracer; do /busybox sleep 0.01; done; state traced\n\
+        n=0; until /busybox grep -q timerlat current_tracer || [ $((n += 1)) -gt 999 ]; do /busybox sleep 0.01; done\n\
+        state traced\n\
         kill -9 $killed; wait $killed; state killed; /punctual recover; state recovered\n\
         echo 1 >events/irq/enable; /punctual cell </cell\n\
         /busybox poweroff -f\n";

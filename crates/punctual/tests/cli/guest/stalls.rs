@@ -89,9 +89,10 @@ fn vm_a_thread_that_gets_little_cpu_time_misses_cycles_beside_a_load_that_works(
         assert_eq!((thread.cycles_due, thread.achieved.policy), (600, entry.record.cell.policy), "{name}");
         assert!(thread.recorded > 0 && thread.missed > 300, "{name}: {} missed", thread.missed);
         let [load] = &entry.record.loads[..] else { panic!("one load") };
-        // The last row may cover only a few milliseconds, possibly without an operation.
-        let rows = load.seconds.iter().filter(|second| second.elapsed.ns() >= 500_000_000);
-        assert!(rows.clone().count() > 0 && rows.clone().all(|row| row.operations > Some(0)), "{name}: {load:?}");
+        // The load keeps the reader of its counts waiting, too: a row may cover only a few milliseconds, possibly
+        // without an operation.
+        let longest = load.seconds.iter().max_by_key(|second| second.elapsed).expect("a row");
+        assert!(longest.operations > Some(0), "{name}: {load:?}");
         assert_eq!(load.failure, None, "{name}");
     }
 }
