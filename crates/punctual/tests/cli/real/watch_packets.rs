@@ -102,7 +102,7 @@ fn root_a_thread_that_polls_has_no_wake_up_and_its_calls_are_counted() {
     skip_unless!(may_watch());
     let (_machine, scratch) = machine_and_scratch("watch-polls");
     let program = compiled_from(&scratch, "packets", include_str!("../../watched/packets.c"), &[]);
-    let Some((_, seen, (_, empty))) = measured(&scratch, &program, "spin 10 - - 127.0.0.1", "") else { return };
+    let Some((_, seen, (_, empty))) = measured(&scratch, &program, "spin 400 - - 127.0.0.1", "") else { return };
     let Some(receiver) = seen.others.iter().find(|one| one.name == "receiver") else {
         return inconclusive("the receiver never ran at a look");
     };
