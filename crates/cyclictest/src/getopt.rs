@@ -25,6 +25,11 @@ pub(super) struct OptionSpec<Id: 'static> {
     pub(super) in_full: bool,
 }
 
+/// The specification of an option that prefixes match.
+pub(super) const fn option<Id>(id: Id, short: Option<char>, long: &'static str, takes: ArgumentKind) -> OptionSpec<Id> {
+    OptionSpec { id, short, long, takes, in_full: false }
+}
+
 /// An option given on the command line.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct GivenOption<Id> {

@@ -81,7 +81,9 @@ pub fn run(words: &[String], call: &Call, console: &mut Console<'_>) -> Result<u
     let histfile = options.histogram.as_ref().and_then(|histogram| histogram.file.as_deref());
     let histfile = histfile.map(|path| Sink::open("--histfile", path, false)).transpose()?;
 
-    machine::lock_memory(&options)?;
+    if options.lock_memory {
+        machine::lock_memory().map_err(|err| format!("-m: {err}"))?;
+    }
     let mut notes = options.notes.clone();
     let dma_latency = machine::hold_dma_latency(&options, &mut notes)?;
     if options.resolution {

@@ -18,15 +18,13 @@ const LEAD: Span = Span(2_000_000);
 /// Minimum time before a start at a full second.
 const MIN_SECOND_LEAD: Span = Span(100_000_000);
 
-/// Locks memory if requested, and verifies that the kernel did.
-pub(super) fn lock_memory(options: &Options) -> Result<(), Box<dyn Error>> {
-    if options.lock_memory {
-        punctual_sys::memory::use_one_arena();
-        punctual_sys::memory::lock_all()
-            .map_err(|err| format!("-m: cannot lock memory: {err}; raise `ulimit -l`, or run as root"))?;
-        if punctual_host::memory_locked_bytes_of(std::process::id()) == Some(0) {
-            return Err("-m: cannot lock memory: the kernel reports none locked (VmLck)".into());
-        }
+/// Locks memory, and verifies that the kernel did.
+pub(super) fn lock_memory() -> Result<(), String> {
+    punctual_sys::memory::use_one_arena();
+    punctual_sys::memory::lock_all()
+        .map_err(|err| format!("cannot lock memory: {err}; raise `ulimit -l`, or run as root"))?;
+    if punctual_host::memory_locked_bytes_of(std::process::id()) == Some(0) {
+        return Err("cannot lock memory: the kernel reports none locked (VmLck)".to_owned());
     }
     Ok(())
 }
@@ -165,7 +163,12 @@ pub(super) fn spawn_threads(options: &Options, usable: &CpuSet) -> Result<Team, 
     let room = (LOG_SECONDS * Span::SECOND.ns() / shortest).clamp(MIN_LOG_CAPACITY, MAX_LOG_CAPACITY);
     // A thread makes at most this many loops, except for those before it is ended.
     let room = options.loops.map_or(room, |loops| room.min(loops.max(MIN_LOG_CAPACITY)));
-    Team::spawn(tasks, stop_above, usize::try_from(room)?, None).map_err(|err| match err.refused_policy() {
+    spawn(tasks, stop_above, usize::try_from(room)?)
+}
+
+/// The threads at the barrier. Errors: as [`Team::spawn`]; of a refused policy, how to allow it.
+pub(super) fn spawn(tasks: Vec<ThreadSpec>, stop_above: Nanos, room: usize) -> Result<Team, Box<dyn Error>> {
+    Team::spawn(tasks, stop_above, room, None).map_err(|err| match err.refused_policy() {
         Some(policy) => punctual_host::how_to_allow(policy).into(),
         None => err.into(),
     })

@@ -2,7 +2,7 @@
 
 use super::getopt::{
     ArgumentKind::{self, MaybeValue, Nothing, Value},
-    OptionSpec,
+    OptionSpec, option,
 };
 
 /// Identifier of an option.
@@ -51,10 +51,6 @@ pub(super) enum Id {
     Version,
     /// Option of cyclictest that is not supported here, with advice.
     Refused(&'static str),
-}
-
-const fn option(id: Id, short: Option<char>, long: &'static str, takes: ArgumentKind) -> OptionSpec<Id> {
-    OptionSpec { id, short, long, takes, in_full: false }
 }
 
 const fn ours(id: Id, long: &'static str, takes: ArgumentKind) -> OptionSpec<Id> {

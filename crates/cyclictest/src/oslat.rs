@@ -50,27 +50,25 @@ pub fn run(words: &[String], command_line: &str, console: &mut Console<'_>) -> R
     let json = options.json.as_deref().map(|path| Sink::open("--json", path, true)).transpose()?;
     let trace = options.trace_from.map(|_| TraceMark::open(&HostFs::here())).transpose();
     let mut trace = trace.map_err(|err| format!("-T: {err}"))?;
-    punctual_sys::memory::use_one_arena();
-    punctual_sys::memory::lock_all()
-        .map_err(|err| format!("cannot lock memory: {err}; raise `ulimit -l`, or run as root"))?;
+    machine::lock_memory()?;
     machine::unfit(options.policy).iter().for_each(|note| console.say(&format!("{note}\n")));
     let main_cpus = options.main_cpu.map_or_else(|| usable.minus(&options.cpus), |cpu| [cpu].into_iter().collect());
     if !main_cpus.is_empty() {
         punctual_sys::sched::set_affinity(0, &main_cpus).map_err(|err| format!("-C {main_cpus}: {err}"))?;
     }
     console.print(&format!("oslat V {}\n", LAYOUT.version()))?;
-    let mut say = |text: &str, is_result: bool| if options.quiet && !is_result { Ok(()) } else { console.print(text) };
-    say(&about(&options, &main_cpus), false)?;
-    say("Pre-heat for 1 seconds...\n", false)?;
+    let say = |console: &mut Console<'_>, text: &str| if options.quiet { Ok(()) } else { console.print(text) };
+    say(console, &about(&options, &main_cpus))?;
+    say(console, "Pre-heat for 1 seconds...\n")?;
     let started = SystemTime::now();
     let counter = Counter::best(host.clock_source.as_deref());
     let mut preheat = spawn(&options, counter, PREHEAT)?;
     preheat.release(punctual_sys::clock::now(ClockId::Monotonic).plus(LEAD));
     while !preheat.wait(TICK) {}
     if options.bias > 0 {
-        say(&format!("Global bias set to {} (us)\n", options.bias), true)?;
+        console.print(&format!("Global bias set to {} (us)\n", options.bias))?;
     }
-    say("Test starts...\n", false)?;
+    say(console, "Test starts...\n")?;
     let cores = match measure(&options, counter, trace.as_mut())? {
         End::Whole(cores) => cores,
         End::Broke(cpu, us) => {
@@ -79,9 +77,7 @@ pub fn run(words: &[String], command_line: &str, console: &mut Console<'_>) -> R
             return Ok(BREAK_STATUS);
         }
     };
-    if !options.quiet {
-        console.print("Test completed.\n\n")?;
-    }
+    say(console, "Test completed.\n\n")?;
     console.print(&result::table(&cores, options.leaves_zeros_out))?;
     if let Some(json) = json {
         json.write(&document(command_line, started, &host, &cores)?, console)?;
@@ -126,11 +122,7 @@ fn spawn(options: &Options, counter: Counter, duration: Span) -> Result<Team, Bo
     };
     // From N us on, where a gap counts as the next whole microsecond.
     let above = options.trace_from.and_then(|us| i64::try_from((us - 1) * 1_000).ok()).unwrap_or(i64::MAX);
-    let team = Team::spawn(options.cpus.iter().map(spec).collect(), Nanos(above), ROOM, None);
-    team.map_err(|err| match err.refused_policy() {
-        Some(policy) => punctual_host::how_to_allow(policy).into(),
-        None => err.into(),
-    })
+    machine::spawn(options.cpus.iter().map(spec).collect(), Nanos(above), ROOM)
 }
 
 /// The end of a measurement.

@@ -93,16 +93,21 @@ impl Tracer {
 
     /// Whether the tracer could be started now. Errors: as [`Tracer::start`].
     pub fn check(name: &'static str) -> Result<(), NoTracer> {
-        let fs = HostFs::running();
-        let dir = fs.root.join(Tracer::dir(name).ok_or(NoTracer::Lacking)?);
+        Tracer::usable(&HostFs::running(), name).map(drop)
+    }
+
+    /// The mount point of a trace that the tracer can be started in. Errors: as [`Tracer::start`].
+    fn usable(fs: &HostFs, name: &'static str) -> Result<&'static str, NoTracer> {
+        let below = Tracer::dir(name).ok_or(NoTracer::Lacking)?;
+        let dir = fs.root.join(below);
         let path = dir.join("current_tracer");
         OpenOptions::new().write(true).open(&path).map_err(file(&path))?;
-        let text = |name: &str| fs::read_to_string(dir.join(name)).unwrap_or_default().trim().to_owned();
+        let text = |name: &str| fs.text(format!("{below}/{name}")).unwrap_or_default();
         let stats = |cpu: u32| text(&format!("per_cpu/cpu{cpu}/stats"));
         let holds = |cpu: &u32| stats(*cpu).lines().any(|line| line.starts_with("entries: ") && line != "entries: 0");
         let cpus = punctual_sys::sched::affinity(0).unwrap_or_default();
         let found = match (text("current_tracer").as_str(), text("set_event").is_empty(), cpus.iter().find(holds)) {
-            ("nop" | "", true, None) => return Ok(()),
+            ("nop" | "", true, None) => return Ok(below),
             ("nop" | "", true, Some(_)) => ("trace", "has lines (echo > trace clears it)".to_owned()),
             ("nop" | "", false, _) => ("set_event", "names events".to_owned()),
             (other, ..) => ("current_tracer", format!("is {other}")),
@@ -112,8 +117,8 @@ impl Tracer {
 
     /// Starts the tracer. Errors: when unsupported: the kernel lacks this tracer, or does not accept the request.
     pub fn start(request: &TracerRequest<'_>) -> Result<Tracer, NoTracer> {
-        Tracer::check(request.name)?;
-        let (fs, below) = (HostFs::running(), Tracer::dir(request.name).ok_or(NoTracer::Lacking)?);
+        let fs = HostFs::running();
+        let below = Tracer::usable(&fs, request.name)?;
         let kib = (request.lines.saturating_mul(LINE_BYTES) / 1024).clamp(MIN_KIB, MAX_KIB);
         let options = request.options.iter().map(|(option, value)| (format!("osnoise/{option}"), value.to_string()));
         let files = [

@@ -92,8 +92,8 @@ impl RecordedDocument {
             explained::of_recorded(out, &self.explained, &lines, style.spikes)?;
             writeln!(out)?;
             watched::of_threads(&self.threads).write(out, &lines)?;
-            if let Some(phases) = phases::of_cells(&[(String::new(), self.threads.clone())], false, "us unless marked")
-            {
+            let threads = std::iter::once(("", &*self.threads));
+            if let Some(phases) = phases::of_cells(threads, false, "us unless marked") {
                 writeln!(out)?;
                 phases.write(out, &lines)?;
             }

@@ -12,6 +12,11 @@ pub(super) fn dash() -> String {
     UNKNOWN.to_owned()
 }
 
+/// A share in whole percent.
+pub(super) fn share(share: Option<f64>) -> String {
+    share.map_or_else(dash, |share| format!("{:.0} %", share * 100.0))
+}
+
 /// Default number of spaces before a column.
 const SPACE: u16 = 2;
 

@@ -3,7 +3,7 @@
 use punctual_model::{Mark, is_plain};
 use std::collections::HashMap;
 
-/// Most different texts that are told apart.
+/// Most different texts with a number of their own.
 const MOST_TEXTS: u16 = 1024;
 
 /// Marks by number: those that are wanted by their place in the list, then the texts that were written, as they come.
@@ -14,7 +14,7 @@ pub struct MarkNames {
 }
 
 impl MarkNames {
-    /// Number of all texts beyond those that are told apart.
+    /// Number of all texts without one of their own.
     pub const OTHER: u16 = u16::MAX;
 
     /// These marks are wanted.

@@ -243,8 +243,7 @@ impl Reader {
         let one = self.threads.entry(tid).or_default();
         let id = tid.unsigned_abs();
         let Some(known) = one.thread.get(now_ns, || python.thread(punctual_host::own_id_of(id)?)) else { return };
-        let is_real_time = |policy: Policy| policy.kernel_priority() < 100;
-        if !self.is_real_time && punctual_sys::sched::known_policy(id).is_some_and(is_real_time) {
+        if !self.is_real_time && punctual_sys::sched::known_policy(id).is_some_and(Policy::is_realtime) {
             self.is_real_time = true;
             // Else it would wait on the CPU of a real-time thread until that is done. Without the right it does.
             let _ = RtPriority::new(1).map(|lowest| punctual_sys::sched::set_policy(0, Policy::Fifo(lowest)));

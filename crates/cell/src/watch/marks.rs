@@ -7,9 +7,11 @@ use punctual_code::{NoPlace, ProbePlace};
 use punctual_host::{file, mapped_code};
 use punctual_model::Mark;
 use punctual_workload::instrument;
+use std::collections::BTreeMap;
 use std::fs::File;
 use std::io;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 /// Directories of libraries besides those in `LD_LIBRARY_PATH`, each also with that of the architecture.
 const LIBRARIES: [&str; 5] = ["/usr/local/lib", "/lib", "/usr/lib", "/lib64", "/usr/lib64"];
@@ -108,25 +110,13 @@ fn of_processes(targets: &Targets, name: Option<&str>) -> Vec<File> {
     let mut processes: Vec<u32> = targets.tids.iter().filter_map(|tid| punctual_host::process_of(*tid)).collect();
     processes.sort_unstable();
     processes.dedup();
-    let mut known = Vec::new();
-    let mut files = Vec::new();
-    for pid in processes {
+    let files_of = |pid: u32| -> Vec<((u64, u64), Arc<File>)> {
         let Some(name) = name else {
-            let Some((id, file)) = punctual_host::executable_of(pid) else { continue };
-            if !known.contains(&id) {
-                known.push(id);
-                files.push(file);
-            }
-            continue;
+            return punctual_host::executable_of(pid).map(|(id, file)| (id, Arc::new(file))).into_iter().collect();
         };
-        for one in mapped_code(pid, &[]).into_iter().filter(|one| one.name == name) {
-            let Some(file) = one.file.filter(|_| !known.contains(&one.id)).and_then(|file| file.try_clone().ok())
-            else {
-                continue;
-            };
-            known.push(one.id);
-            files.push(file);
-        }
-    }
-    files
+        let mapped = mapped_code(pid, &[]).into_iter().filter(|one| one.name == name);
+        mapped.filter_map(|one| Some((one.id, one.file?))).collect()
+    };
+    let files: BTreeMap<_, _> = processes.into_iter().flat_map(files_of).collect();
+    files.into_values().filter_map(|file| file.try_clone().ok()).collect()
 }

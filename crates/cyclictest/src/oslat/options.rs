@@ -1,6 +1,6 @@
 //! Options of oslat (rt-tests 2.4 to 2.10).
 
-use crate::getopt::{self, ArgumentKind, ArgumentKind::Nothing, ArgumentKind::Value, OptionSpec};
+use crate::getopt::{self, ArgumentKind::Nothing, ArgumentKind::Value, OptionSpec, option};
 use crate::option_values::{cpus, duration, number};
 use punctual_model::{CpuSet, Nice, Policy, RtPriority, Span};
 
@@ -53,10 +53,6 @@ enum Id {
     Workload,
     WorkloadMemory,
     ZeroOmit,
-}
-
-const fn option(id: Id, short: Option<char>, long: &'static str, takes: ArgumentKind) -> OptionSpec<Id> {
-    OptionSpec { id, short, long, takes, in_full: false }
 }
 
 const OPTIONS: &[OptionSpec<Id>] = &[

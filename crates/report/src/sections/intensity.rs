@@ -1,7 +1,7 @@
 //! The table of activity during the measurement: the load's work and the machine's CPU time.
 
 use crate::lines::{Lines, shortened};
-use crate::table::{Column, Table, dash};
+use crate::table::{Column, Table, dash, share};
 use punctual_analysis::wording::{number, things};
 use punctual_analysis::{CellSummary, ComparedLoad, LoadRate, RunSummary};
 use punctual_model::{LoadRecord, MachineSecond};
@@ -45,8 +45,7 @@ pub(crate) fn table(summary: &RunSummary) -> Table {
 
 /// Rows of a cell: the first has its name and the machine's activity; further parts of its load follow.
 fn rows(cell: &CellSummary) -> Vec<[String; 5]> {
-    let percent = |share: Option<f64>| share.map_or_else(dash, |share| format!("{:.0} %", share * 100.0));
-    let (idle, steal) = (percent(cell.machine.idle), percent(cell.machine.steal));
+    let (idle, steal) = (share(cell.machine.idle), share(cell.machine.steal));
     let of = |part: &LoadRate| {
         let several = cell.loads.len() > 1;
         (did(part, several), part.cpus_used.map_or_else(dash, |cpus| format!("{cpus:.1}")))

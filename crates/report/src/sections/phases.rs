@@ -2,9 +2,9 @@
 
 use super::Section;
 use super::latencies::latency_or_dash;
-use crate::table::{Column, Field, Table, dash};
+use crate::table::{Column, Field, Table, dash, share};
 use punctual_analysis::wording::{count, things};
-use punctual_analysis::{CellSummary, PhaseSummary, RunSummary, WatchSpread, WatchedSummary};
+use punctual_analysis::{PhaseSummary, RunSummary, WatchSpread, WatchedSummary};
 use punctual_model::PhaseKind;
 use std::collections::BTreeSet;
 
@@ -16,16 +16,16 @@ type Row<'a> = (&'a str, &'a str, &'a PhaseSummary);
 
 /// The phases of a run: a row for each.
 pub(crate) fn of(summary: &RunSummary) -> Option<Section> {
-    let threads = |cell: &CellSummary| {
-        let watch = cell.watch.as_ref()?;
-        Some((cell.name.clone(), watch.threads.clone()))
-    };
-    let cells: Vec<(String, Vec<WatchedSummary>)> = summary.cells.iter().filter_map(threads).collect();
-    of_cells(&cells, summary.cells.len() > 1, crate::unit(summary))
+    let cells = summary.cells.iter().filter_map(|cell| Some((&*cell.name, &*cell.watch.as_ref()?.threads)));
+    of_cells(cells, summary.cells.len() > 1, crate::unit(summary))
 }
 
 /// The same of these cells: their names and threads.
-pub(crate) fn of_cells(cells: &[(String, Vec<WatchedSummary>)], several: bool, unit: &str) -> Option<Section> {
+pub(crate) fn of_cells<'a>(
+    cells: impl Iterator<Item = (&'a str, &'a [WatchedSummary])>,
+    several: bool,
+    unit: &str,
+) -> Option<Section> {
     let (mut rows, mut sentences) = (Vec::<Row<'_>>::new(), Vec::new());
     let mut has_phases = false;
     for (name, threads) in cells {
@@ -37,7 +37,7 @@ pub(crate) fn of_cells(cells: &[(String, Vec<WatchedSummary>)], several: bool, u
             known.extend(marks().map(title));
             passed.extend(marks().filter(|one| one.activations > 0).map(title));
             if marks().any(|one| one.activations > 0) {
-                rows.extend(phases.iter().map(|one| (&**name, &*thread.name, one)));
+                rows.extend(phases.iter().map(|one| (name, &*thread.name, one)));
                 sentences.extend(sentence(&thread.name, phases).map(|text| format!("{prefix}{text}")));
             }
         }
@@ -76,7 +76,7 @@ fn sentence(thread: &str, phases: &[PhaseSummary]) -> Option<String> {
         .collect();
     late.sort_by(|a, b| b.0.total_cmp(&a.0));
     let named: Vec<String> =
-        late.iter().take(NAMED).map(|(share, name)| format!("{name} {:.0} %", share * 100.0)).collect();
+        late.iter().take(NAMED).map(|(of_late, name)| format!("{name} {}", share(Some(*of_late)))).collect();
     let again: Vec<String> = phases
         .iter()
         .filter(|one| one.repeated > 0)
@@ -105,10 +105,6 @@ fn fields<'a>() -> [Field<Row<'a>>; 7] {
         (Column::figure("length"), |(_, _, one)| three(&one.length)),
         (Column::figure("of lateness").spare(2), |(_, _, one)| share(one.late_share)),
     ]
-}
-
-fn share(share: Option<f64>) -> String {
-    share.map_or_else(dash, |share| format!("{:.0} %", share * 100.0))
 }
 
 /// `5.0 / 12 / 33`; `-` where nothing is known.

@@ -2,7 +2,7 @@
 
 use super::Section;
 use super::latencies::latency_or_dash;
-use crate::table::{Column, Field, Table, dash};
+use crate::table::{Column, Field, Table, dash, share};
 use punctual_analysis::wording::{count, duration, things};
 use punctual_analysis::{
     CellSummary, ChainSummary, PacketStage, PacketSummary, RunSummary, StageSummary, WatchSpread, WatchSummary,
@@ -330,7 +330,7 @@ fn packet_fields<'a>() -> [Field<&'a PacketStage>; 6] {
         (Column::figure("p50"), |stage| latency_or_dash(stage.length.p50_ns)),
         (Column::figure("p99"), |stage| latency_or_dash(stage.length.p99_ns)),
         (Column::figure("max"), |stage| latency_or_dash(stage.length.max_ns)),
-        (Column::figure("share"), |stage| stage.share.map_or_else(dash, |share| format!("{:.0} %", share * 100.0))),
+        (Column::figure("share"), |stage| share(stage.share)),
     ]
 }
 
@@ -363,9 +363,7 @@ fn stage_fields<'a>() -> [Field<Stage<'a>>; 7] {
         (Column::figure("p50"), |(_, stage)| latency_or_dash(stage.length.p50_ns)),
         (Column::figure("p99"), |(_, stage)| latency_or_dash(stage.length.p99_ns)),
         (Column::figure("max"), |(_, stage)| latency_or_dash(stage.length.max_ns)),
-        (Column::figure("share"), |(_, stage)| {
-            stage.share.map_or_else(dash, |share| format!("{:.0} %", share * 100.0))
-        }),
+        (Column::figure("share"), |(_, stage)| share(stage.share)),
     ]
 }
 

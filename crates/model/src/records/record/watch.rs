@@ -411,7 +411,7 @@ pub enum PhaseKind {
     Start,
     /// From a mark.
     Mark,
-    /// From a mark beyond those that are told apart.
+    /// From a mark beyond those that are distinguished.
     OtherMark,
 }
 
