@@ -126,6 +126,9 @@ pub fn drawn_seed() -> u64 {
 
 /// Reason why the program of a task cannot be run here.
 fn why_no_program(task: &Task) -> Option<String> {
+    if task.instrument().is_some() && !punctual_cell::READS_RESULTS {
+        return Some(punctual_cell::reads_no_results());
+    }
     let of_instrument = task.instrument().and_then(|instrument| instrument::find_or_expect(instrument).err());
     let of_language = task.runtime().and_then(|runtime| runtime::find(runtime).err());
     let words = task.watch().and_then(punctual_model::Watch::words);

@@ -13,6 +13,7 @@ use super::sleepers::Sleepers;
 use super::threads::Threads;
 use super::timerbench::Driver;
 use super::watch::Watcher;
+use punctual_import::{READS_RESULTS, left_out};
 use punctual_model::{Ended, MonoTime, Policy, Progress, Span, Task};
 use punctual_workload::load::Running;
 use std::path::Path;
@@ -58,7 +59,12 @@ impl Prepared {
         }
         let measurers: Box<dyn Measurers> = match sleepers {
             Some(sleepers) => Box::new(sleepers),
-            None if let Task::Program(instrument) = &cell.task => Box::new(OutsideProgram::arm(&self, instrument)?),
+            None if let Task::Program(instrument) = &cell.task => {
+                if !READS_RESULTS {
+                    return Err(CellError::Impossible(left_out()));
+                }
+                Box::new(OutsideProgram::arm(&self, instrument)?)
+            }
             None if let Task::Watch(watch) = &cell.task => Box::new(Watcher::arm(&self, watch)?),
             None if let Task::Timerbench(context) = cell.task => Box::new(Driver::arm(&self, context)?),
             None if let Task::Cost(scope) = cell.task => Box::new(Costs::arm(&self, scope)?),

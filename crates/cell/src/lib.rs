@@ -34,6 +34,7 @@ mod worst_spikes;
 pub use endless::EndlessExplainer;
 pub use explainer::SpikeReport;
 pub use prepared::Prepared;
+pub use punctual_import::{READS_RESULTS, left_out as reads_no_results};
 pub use recording::Recording;
 pub use tracers::check as check_tracers;
 

@@ -38,6 +38,14 @@ use punctual_model::{Imported, ImportedLoad, ImportedThread, Period, Policy, Res
 use std::io::{BufRead, BufReader, Cursor, Read};
 use std::path::{Path, PathBuf};
 
+/// Whether this program reads results of others. What follows the test is left out by the compiler otherwise.
+pub const READS_RESULTS: bool = cfg!(feature = "results");
+
+/// Why it reads none.
+pub fn left_out() -> String {
+    punctual_model::left_out("results of other programs", "import")
+}
+
 /// Properties of an imported file stated by the user, where the file lacks them.
 #[derive(Debug, Clone, Default)]
 pub struct ImportOptions {

@@ -4,13 +4,16 @@ use super::read::Read;
 use super::run_directory;
 use crate::cli::arguments::{ImportArguments, ImportUnit, RunFormat};
 use crate::cli::terminal::{Outcome, note, output};
-use punctual_import::{ImportOptions, Unit, import as read};
+use punctual_import::{ImportOptions, READS_RESULTS, Unit, import as read, left_out};
 use punctual_model::{ImportHeader, RUN_FORMAT, TOOL};
 use punctual_store::ImportedRun;
 use std::collections::BTreeSet;
 use std::time::SystemTime;
 
 pub(super) fn import(arguments: &ImportArguments) -> Outcome {
+    if !READS_RESULTS {
+        return Err(left_out().into());
+    }
     let stated = ImportOptions {
         unit: arguments.unit.map(|unit| match unit {
             ImportUnit::Ns => Unit::Ns,

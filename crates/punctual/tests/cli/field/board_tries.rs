@@ -131,6 +131,7 @@ fn expect_board_measures(known: &Known) {
         ("history", "stores in files", "history"),
         ("store list --store postgresql://db/lab", "PostgreSQL", "postgres"),
         ("measure --samples a.parquet", "sample files", "samples"),
+        ("import a.txt", "results of other programs", "import"),
         ("study list", "published studies", "studies"),
     ] {
         let line =

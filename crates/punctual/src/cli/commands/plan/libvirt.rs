@@ -1,7 +1,7 @@
 //! Settings of guests' threads taken over from domains of libvirt, so that records hold them and not the file's name.
 
 use crate::cli::terminal::note;
-use punctual_import::{Domain, libvirt_domain};
+use punctual_import::{Domain, READS_RESULTS, left_out, libvirt_domain};
 use punctual_model::{GuestThreadKind, GuestThreads, Kernel};
 use std::error::Error;
 use std::path::Path;
@@ -11,6 +11,9 @@ pub(super) fn take_over(kernels: &mut [Kernel]) -> Result<(), Box<dyn Error>> {
     for kernel in kernels {
         let Kernel::Lab(kernel) = kernel else { continue };
         let Some(path) = kernel.libvirt.take() else { continue };
+        if !READS_RESULTS {
+            return Err(left_out().into());
+        }
         let Domain { vcpus, threads, not_taken } = libvirt_domain(Path::new(&path))?;
         kernel.threads = joined(&kernel.threads, &threads)
             .map_err(|twice| format!("{path}: sets {twice}, as the plan does; leave `{twice}` out of the plan"))?;
