@@ -1,44 +1,38 @@
-//! `cargo xtask specification`: the promises of SPECIFICATION.md, each with what was measured last.
+//! `cargo xtask specification`: the promises of `docs/specification.toml` as a page.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
-/// The results of the promises.
-pub(crate) const RESULTS: &str = "docs/measured.toml";
+/// The promises, their tests and results.
+pub(crate) const PATH: &str = "docs/specification.toml";
 
-/// Prints the specification with the results below each promise.
+/// Prints the promises of each section, each with its tests and below it what was measured last.
 pub(crate) fn print(root: &Path) -> Result<(), String> {
-    let read =
-        |name: &str| std::fs::read_to_string(root.join(name)).map_err(|err| format!("cannot read {name}: {err}"));
-    let text = read(RESULTS)?;
-    let results = results(&text);
-    for line in read("SPECIFICATION.md")?.lines() {
-        println!("{line}");
-        let promise = line.strip_prefix("* ").and_then(|line| line.rsplit_once(": ")).map(|(promise, _)| promise);
-        for result in promise.and_then(|promise| results.get(promise)).into_iter().flat_map(|(_, results)| results) {
-            println!("  * {result}");
-        }
-    }
+    let text = std::fs::read_to_string(root.join(PATH)).map_err(|err| format!("cannot read {PATH}: {err}"))?;
+    print!("# Specification\n\n{}", page(&text));
     Ok(())
 }
 
-/// Each promise with the number of its line and its results.
-pub(crate) fn results(text: &str) -> BTreeMap<&str, (usize, Vec<&str>)> {
-    let mut results = BTreeMap::<_, (usize, Vec<_>)>::new();
-    let mut promise = "";
-    for (index, line) in text.lines().enumerate() {
-        if let Some(value) = line.strip_prefix("promise = ") {
+/// Comments are text, their headings begin with `##`. The file has each value on a line of its own and escapes nothing.
+fn page(text: &str) -> String {
+    let (mut page, mut promise) = (String::new(), "");
+    for line in text.lines() {
+        if line.starts_with("##") {
+            page += &format!("\n{line}\n\n");
+        } else if let Some(text) = line.strip_prefix("# ") {
+            page += &format!("{text}\n");
+        } else if let Some(value) = line.strip_prefix("promise = ") {
             promise = unquoted(value);
-            results.insert(promise, (index + 1, Vec::new()));
-        } else if let (Some(value), Some((_, of))) = (line.strip_prefix("    "), results.get_mut(promise)) {
-            of.push(unquoted(value));
+        } else if let Some(value) = line.strip_prefix("test = ") {
+            page += &format!("* {promise}: {}\n", unquoted(value));
+        } else if let Some(value) = line.strip_prefix("    ") {
+            page += &format!("  * {}\n", unquoted(value));
         }
     }
-    results
+    page
 }
 
-/// A string of TOML without the quotes around it; the file escapes nothing.
-fn unquoted(value: &str) -> &str {
+/// A string of TOML without the quotes around it.
+pub(crate) fn unquoted(value: &str) -> &str {
     value.trim_end_matches(',').trim_matches(['"', '\''])
 }
 
@@ -47,8 +41,8 @@ mod tests {
     use super::*;
 
     #[test]
-    fn each_promise_has_its_results() {
-        let text = "# T\n\n[[measured]]\npromise = \"a\"\nresults = [\n    \"1: 2\",\n    '\"3\"',\n]\n";
-        assert_eq!(results(text), BTreeMap::from([("a", (4, vec!["1: 2", "3"]))]));
+    fn each_promise_has_its_tests_and_results() {
+        let text = "## T\n\n# Text.\n\n[[promise]]\npromise = \"a\"\ntest = '`b`'\nmeasured = [\n    \"1: 2\",\n    '\"3\"',\n]\n";
+        assert_eq!(page(text), "\n## T\n\nText.\n* a: `b`\n  * 1: 2\n  * 3\n");
     }
 }

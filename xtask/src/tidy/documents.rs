@@ -1,33 +1,28 @@
-//! Rules for SPECIFICATION.md: each promise names its test, each test exists, each result has its promise.
+//! Rules for the specification: each promise names its test, and each test exists.
 
 use super::Violation;
 use super::tree::Tree;
-use crate::specification::{RESULTS, results};
+use crate::specification::{PATH, unquoted};
 
-const PATH: &str = "SPECIFICATION.md";
-
-/// Checks the list items `* PROMISE: TESTS`, and the results of the promises.
+/// Checks that a line `test = "TESTS"` follows each `promise = "..."`.
 pub(super) fn specification(tree: &Tree) -> Vec<Violation> {
     let Some(file) = tree.file(PATH) else {
         return vec![Violation::new(PATH, 1, "is missing", "write the promises down, each with its test")];
     };
     let mut found = Vec::new();
-    for (line, text) in file.lines().filter(|(_, text)| text.starts_with("* ")) {
-        let is_named = |tests: &str| tests.contains('`') || ["\"", "by hand", "test pending"].contains(&tests);
-        let Some((_, tests)) = text.rsplit_once(": ").filter(|(_, tests)| is_named(tests)) else {
-            let remedy = "end it in `: ` and the test or bench, or `test pending`";
+    for (line, _) in file.lines().filter(|(_, text)| text.starts_with("promise = ")) {
+        let next = file.lines().nth(line).and_then(|(_, text)| text.strip_prefix("test = ")).map(unquoted);
+        let is_named = |tests: &&str| tests.contains('`') || ["by hand", "test pending"].contains(tests);
+        let Some(tests) = next.filter(is_named) else {
+            let remedy = "name the test or bench in the next line, or `test pending`";
             found.push(Violation::new(PATH, line, "a promise without a test", remedy));
             continue;
         };
         let missing = tests.split('`').skip(1).step_by(2).filter(|name| !is_test(tree, name));
-        let violation = |name| Violation::new(PATH, line, format!("no test `{name}`"), "name the test as it is now");
+        let violation =
+            |name| Violation::new(PATH, line + 1, format!("no test `{name}`"), "name the test as it is now");
         found.extend(missing.map(violation));
     }
-    let measured = tree.file(RESULTS).map(|file| results(&file.text)).unwrap_or_default();
-    let rows = measured.iter().filter(|(promise, _)| !file.text.contains(&format!("\n* {promise}: ")));
-    let remedy = "copy the promise from its row";
-    found
-        .extend(rows.map(|(promise, (line, _))| Violation::new(RESULTS, *line, format!("no row `{promise}`"), remedy)));
     found
 }
 
@@ -54,23 +49,24 @@ mod tests {
 
     #[test]
     fn each_promise_names_a_test() {
-        let without =
-            "SPECIFICATION.md:3: a promise without a test; end it in `: ` and the test or bench, or `test pending`";
+        let without = "docs/specification.toml:2: a promise without a test; name the test or bench in the next line, or \
+                       `test pending`";
         for (row, want) in [
-            ("* fast: `bench cycle`", vec![]),
-            ("* `a`: fast: test pending", vec![]),
-            ("* fast: slow", vec![without]),
-            ("* fast", vec![without]),
+            ("test = \"`bench cycle`\"", vec![]),
+            ("test = 'test pending'", vec![]),
+            ("test = \"slow\"", vec![without]),
+            ("measured = []", vec![without]),
         ] {
-            let text = format!("# S\n\n{row}\n\nText.\n");
+            let text = format!("[[promise]]\npromise = \"`a`: fast\"\n{row}\n");
             assert_eq!(lines(specification, &[(PATH, text.as_str())]), want, "{row}");
         }
         assert_eq!(lines(specification, &[]).len(), 1);
     }
 
     #[test]
-    fn each_test_exists_and_each_result_has_its_promise() {
-        let gone = |name: &str| vec![format!("SPECIFICATION.md:3: no test `{name}`; name the test as it is now")];
+    fn each_test_exists() {
+        let gone =
+            |name: &str| vec![format!("docs/specification.toml:2: no test `{name}`; name the test as it is now")];
         for (name, want) in [
             ("cli::a::tests::works", vec![]),
             ("a::wor*", vec![]),
@@ -79,12 +75,9 @@ mod tests {
             ("a::work", gone("a::work")),
             ("b::*", gone("b::*")),
         ] {
-            let text = format!("# S\n\n* fast: `{name}`\n");
+            let text = format!("promise = \"fast\"\ntest = \"`{name}`\"\n");
             let files = [(PATH, text.as_str()), ("crates/x/src/a.rs", "fn works() {}\n")];
             assert_eq!(lines(specification, &files), want, "{name}");
         }
-        let files = [(PATH, "\n* fast: by hand\n"), (RESULTS, "promise = \"fast\"\npromise = \"slow\"\n")];
-        let want = ["docs/measured.toml:2: no row `slow`; copy the promise from its row"];
-        assert_eq!(lines(specification, &files), want);
     }
 }
