@@ -275,9 +275,7 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
     let is_told = |metric: Metric| match metric {
         Metric::Quantile(level) => is_shown(level),
         // The same difference in every block has no variance, so its interval and p-value mean nothing.
-        Metric::Misses => {
-            self::differences(metric, &numbers).is_ok_and(|d| d.windows(2).any(|pair| pair[0] != pair[1]))
-        }
+        Metric::Misses => self::differences(metric, &numbers).is_ok_and(|all| varies(&all)),
         Metric::Max => true,
     };
     let without_ratio = |other: Measured| Measured { ratio: other.ratio.filter(|_| is_told(other.metric)), ..other };
@@ -301,6 +299,10 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
         kernels: layout::likeness([a, b]),
         decision,
     }
+}
+
+fn varies(differences: &[f64]) -> bool {
+    differences.windows(2).any(|pair| pair[0] != pair[1])
 }
 
 /// Equivalence margin of a metric, unless another is asked for.

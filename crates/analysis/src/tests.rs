@@ -59,20 +59,23 @@ fn findings_of_imports_have_their_examples() {
     assert_documented(FINDINGS, &findings.map(|finding| finding.to_string()));
 }
 
-#[test]
-fn verdicts_have_their_examples() {
-    let cell = || "none/fifo:80".to_owned();
-    let kept = [
+/// The cell of the examples.
+fn of_cell() -> String {
+    "none/fifo:80".to_owned()
+}
+
+fn kept() -> [Kept; 5] {
+    [
         Kept::Max {
-            cell: cell(),
+            cell: of_cell(),
             limit_ns: 1_000_000,
             value_ns: 96_000,
             measured_ns: 80_000_000_000,
             upper_per_hour: 135.0,
         },
-        Kept::Quantile { cell: cell(), level: Level::P99, view: View::Both, limit_ns: 200_000, upper_ns: 48_000 },
+        Kept::Quantile { cell: of_cell(), level: Level::P99, view: View::Both, limit_ns: 200_000, upper_ns: 48_000 },
         Kept::Late {
-            cell: cell(),
+            cell: of_cell(),
             level: Level::P99,
             view: View::DueTimes,
             limit_ns: 20_000_000,
@@ -80,17 +83,20 @@ fn verdicts_have_their_examples() {
             of: 8_000,
             at_most: 0.0075,
         },
-        Kept::MissesPerHour { cell: cell(), limit_per_hour: 200.0, upper_per_hour: 135.0 },
+        Kept::MissesPerHour { cell: of_cell(), limit_per_hour: 200.0, upper_per_hour: 135.0 },
         Kept::NotLater {
-            cell: cell(),
+            cell: of_cell(),
             said: "EQUIVALENT: p99 of none/fifo:80 and of the baseline differ by less than 25 % (95 %, 12 blocks)"
                 .to_owned(),
         },
-    ];
-    let violations = [
-        Violation::Max { cell: cell(), limit_ns: 50_000, value_ns: 96_000, at_least: false },
+    ]
+}
+
+fn violations() -> [Violation; 5] {
+    [
+        Violation::Max { cell: of_cell(), limit_ns: 50_000, value_ns: 96_000, at_least: false },
         Violation::Quantile {
-            cell: cell(),
+            cell: of_cell(),
             level: Level::P99,
             view: View::DueTimes,
             limit_ns: 30_000,
@@ -98,7 +104,7 @@ fn verdicts_have_their_examples() {
             lower_ns: 39_000,
         },
         Violation::Late {
-            cell: cell(),
+            cell: of_cell(),
             level: Level::P99,
             view: View::DueTimes,
             limit_ns: 20_000_000,
@@ -106,17 +112,20 @@ fn verdicts_have_their_examples() {
             of: 8_000,
             at_least: 0.013,
         },
-        Violation::MissesPerHour { cell: cell(), limit_per_hour: 1.0, episodes: 4, lower_per_hour: 49.0 },
+        Violation::MissesPerHour { cell: of_cell(), limit_per_hour: 1.0, episodes: 4, lower_per_hour: 49.0 },
         Violation::Later {
-            cell: cell(),
+            cell: of_cell(),
             ratio: 1.8,
             said: "DIFFERENT: none/fifo:80 is later than the baseline: p99 is 1.8 times higher (1.5 to 2.2 times, 95 %, 12 \
                    blocks)"
                 .to_owned(),
         },
-    ];
+    ]
+}
+
+fn gaps() -> Vec<Gap> {
     let rate = |episodes, upper_per_hour, hours_needed| Gap::MissesPerHour {
-        cell: cell(),
+        cell: of_cell(),
         limit_per_hour: 1.0,
         episodes,
         hours: 80.0 / 3600.0,
@@ -124,7 +133,7 @@ fn verdicts_have_their_examples() {
         hours_needed,
     };
     let quantile = |interval_ns| Gap::Quantile {
-        cell: cell(),
+        cell: of_cell(),
         level: Level::P99,
         view: View::Both,
         limit_ns: 45_000,
@@ -132,33 +141,33 @@ fn verdicts_have_their_examples() {
         late: None,
     };
     let counted = |late, more_ns| Gap::Quantile {
-        cell: cell(),
+        cell: of_cell(),
         level: Level::P99,
         view: View::DueTimes,
         limit_ns: 20_000_000,
         interval_ns: None,
         late: Some(crate::verdict::Count { late, of: 4_000, n_eff: 200, more_ns }),
     };
-    let gaps = [
+    vec![
         quantile(Some((39_000, 48_000))),
         quantile(None),
         counted(0, Some(2_000_000_000)),
         counted(60, None),
-        Gap::Unsteady { cell: cell(), level: Level::P99 },
+        Gap::Unsteady { cell: of_cell(), level: Level::P99 },
         rate(0, 135.0, Some(3.0)),
         rate(1, 251.0, None),
         Gap::Incomplete { done: 11, planned: 12 },
         Gap::Incomplete { done: 0, planned: 0 },
         Gap::Skipped { cells: 2, why: "fifo:80 needs CAP_SYS_NICE; run as root".to_owned() },
-        Gap::Untold { cell: cell(), why: "the baseline has no cell like it".to_owned() },
-        Gap::NoSamples { cell: cell() },
-        Gap::Load { cell: cell(), load: "messaging".to_owned(), what: "1 of 400 processes ended".to_owned() },
-        Gap::Lost { cell: cell(), lost: 3 },
-        Gap::NotSeen { cell: cell(), unseen: 3_893, due: 8_000 },
-        Gap::Open { cell: cell(), at_least_ns: 3_000_000_000 },
-        Gap::NeverAnswered { cell: cell(), never: 12 },
+        Gap::Untold { cell: of_cell(), why: "the baseline has no cell like it".to_owned() },
+        Gap::NoSamples { cell: of_cell() },
+        Gap::Load { cell: of_cell(), load: "messaging".to_owned(), what: "1 of 400 processes ended".to_owned() },
+        Gap::Lost { cell: of_cell(), lost: 3 },
+        Gap::NotSeen { cell: of_cell(), unseen: 3_893, due: 8_000 },
+        Gap::Open { cell: of_cell(), at_least_ns: 3_000_000_000 },
+        Gap::NeverAnswered { cell: of_cell(), never: 12 },
         Gap::Unfinished {
-            cell: cell(),
+            cell: of_cell(),
             thread: "control".to_owned(),
             open: OpenActivation {
                 kind: OpenKind::Activation,
@@ -167,10 +176,15 @@ fn verdicts_have_their_examples() {
             },
         },
         Gap::Ended {
-            cell: cell(),
+            cell: of_cell(),
             what: "the program ended after 1.85 s of 8 s (signal: 11 (SIGSEGV) (core dumped))".to_owned(),
         },
-    ];
+    ]
+}
+
+#[test]
+fn verdicts_have_their_examples() {
+    let (kept, violations, gaps) = (kept(), violations(), gaps());
     // The match is exhaustive, so that a new kind of gap does not compile here without an example.
     let is_known = |gap: &Gap| match gap {
         Gap::Incomplete { .. }
@@ -192,7 +206,7 @@ fn verdicts_have_their_examples() {
     let mut sentences: Vec<String> = Vec::new();
     sentences.extend(kept.map(|kept| Verdict::Pass { kept: vec![kept] }.to_string()));
     sentences.extend(violations.map(|violation| Verdict::Fail { violations: vec![violation] }.to_string()));
-    sentences.extend(gaps.map(|gap| Verdict::Inconclusive { gaps: vec![gap] }.to_string()));
+    sentences.extend(gaps.into_iter().map(|gap| Verdict::Inconclusive { gaps: vec![gap] }.to_string()));
     assert_documented(STATISTICS, &sentences);
 }
 

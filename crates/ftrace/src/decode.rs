@@ -202,16 +202,7 @@ impl Decoder {
         let field = |name: &str| format.field(name);
         let (system, event) = path.split_once('/')?;
         if system == VECTORS {
-            let (name, begins) = match event.strip_suffix(BEGIN) {
-                Some(name) => (name, true),
-                None => (event.strip_suffix(END)?, false),
-            };
-            let known = self.vectors.iter().position(|known| known == name);
-            let index = known.unwrap_or_else(|| {
-                self.vectors.push(name.to_owned());
-                self.vectors.len() - 1
-            });
-            return Some(Kind::Vector { index: u8::try_from(index).ok()?, begins });
+            return self.vector(event);
         }
         if system.starts_with(PROBES) {
             let mark = event.strip_prefix(PROBE)?.split('_').next()?.parse().ok()?;
@@ -259,6 +250,20 @@ impl Decoder {
             "print" => Kind::Print { text: field("buf") },
             _ => return None,
         })
+    }
+
+    /// The interrupt vector that an event of [`VECTORS`] begins or ends.
+    fn vector(&mut self, event: &str) -> Option<Kind> {
+        let (name, begins) = match event.strip_suffix(BEGIN) {
+            Some(name) => (name, true),
+            None => (event.strip_suffix(END)?, false),
+        };
+        let known = self.vectors.iter().position(|known| known == name);
+        let index = known.unwrap_or_else(|| {
+            self.vectors.push(name.to_owned());
+            self.vectors.len() - 1
+        });
+        Some(Kind::Vector { index: u8::try_from(index).ok()?, begins })
     }
 
     /// An empty trace for this many CPUs.

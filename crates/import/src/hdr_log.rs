@@ -84,35 +84,41 @@ pub(super) fn read(text: &str, name: &str, stated: &ImportOptions) -> Result<Vec
     if all.is_empty() {
         return Err(ParseError::of_file("no interval in the HdrHistogram log: nothing was measured"));
     }
+    let source = Source { version, ..Source::of(tool, name) };
     let of_tag = |(tag, series): (&str, Series)| {
-        let started_s: Option<f64> = match (base_s, start_s) {
+        let started_s = match (base_s, start_s) {
             (Some(base_s), _) => Some(base_s + series.begin_s),
             (None, Some(start_s)) if series.begin_s < start_s - YEAR_S => Some(start_s + series.begin_s),
             (None, _) => (series.begin_s > YEAR_S).then_some(series.begin_s),
         };
-        let span_ns = |seconds: f64| rounded(seconds * 1e9).and_then(|ns| u64::try_from(ns).ok());
-        let mut remarks = vec![format!("values are rounded up to {digits} significant digits")];
-        if series.gaps > 0 {
-            let longest = series.longest_gap_s;
-            remarks.push(format!("gaps between intervals: {}, the longest of {longest:.1} s", series.gaps));
-        }
-        if series.overlaps > 0 {
-            remarks.push(format!("intervals that begin before the end of the last one: {}", series.overlaps));
-        }
-        Imported {
-            conditions: StatedConditions::of(tag),
-            // A date has more digits than a time of ns.
-            started_unix_ms: started_s.and_then(|s| span_ns(s / 1e6)).filter(|ms| *ms <= LAST_UNIX_MS),
-            measured: span_ns(series.end_s - series.begin_s).map(Span),
-            threads: vec![samples::of_slices(0, series.slices)],
-            remarks,
-            ..Imported::of(Source { version: version.clone(), ..Source::of(tool, name) }, 1)
-        }
+        series.imported(tag, started_s, digits, source.clone())
     };
     Ok(all.into_iter().map(of_tag).collect())
 }
 
 impl Series {
+    /// The measurement of a tag, which began at `started_s` if that is a date.
+    fn imported(self, tag: &str, started_s: Option<f64>, digits: u32, source: Source) -> Imported {
+        let span_ns = |seconds: f64| rounded(seconds * 1e9).and_then(|ns| u64::try_from(ns).ok());
+        let mut remarks = vec![format!("values are rounded up to {digits} significant digits")];
+        if self.gaps > 0 {
+            let longest = self.longest_gap_s;
+            remarks.push(format!("gaps between intervals: {}, the longest of {longest:.1} s", self.gaps));
+        }
+        if self.overlaps > 0 {
+            remarks.push(format!("intervals that begin before the end of the last one: {}", self.overlaps));
+        }
+        Imported {
+            conditions: StatedConditions::of(tag),
+            // A date has more digits than a time of ns.
+            started_unix_ms: started_s.and_then(|s| span_ns(s / 1e6)).filter(|ms| *ms <= LAST_UNIX_MS),
+            measured: span_ns(self.end_s - self.begin_s).map(Span),
+            threads: vec![samples::of_slices(0, self.slices)],
+            remarks,
+            ..Imported::of(source, 1)
+        }
+    }
+
     fn add(&mut self, start_s: f64, length_s: f64, histogram: Histogram, line: usize) -> Result<(), ParseError> {
         let end_s = start_s + length_s;
         // A date in seconds, far in the future.
@@ -188,6 +194,16 @@ impl Fields<'_> {
         self.bytes().map(u64::from_be_bytes)
     }
 
+    /// A count in a word of this many bytes.
+    fn word(&mut self, bytes: u32) -> Result<u64, String> {
+        match bytes {
+            2 => self.bytes().map(u16::from_be_bytes).map(u64::from),
+            4 => self.u32().map(u64::from),
+            8 => self.u64(),
+            other => Err(format!("invalid histogram: words of {other} bytes")),
+        }
+    }
+
     /// A count in LEB128: seven bits a byte, and all eight of the ninth.
     fn leb128(&mut self) -> Result<u64, String> {
         let mut value = 0;
@@ -258,12 +274,7 @@ fn histogram(encoded: &str, unit: Unit) -> Result<Decoded, String> {
             }
             word >> 1
         } else {
-            match cookie >> 4 & 0xf {
-                2 => u64::from(u16::from_be_bytes(fields.bytes()?)),
-                4 => u64::from(fields.u32()?),
-                8 => fields.u64()?,
-                other => return Err(format!("invalid histogram: words of {other} bytes")),
-            }
+            fields.word(cookie >> 4 & 0xf)?
         };
         if n > 0 {
             let value = values.at(index).ok_or_else(|| format!("invalid histogram: no class {index}"))?;

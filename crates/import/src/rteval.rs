@@ -45,16 +45,8 @@ fn text_of<'a>(root: Node<'a, '_>, name: &str) -> Option<&'a str> {
     root.descendants().find(|node| node.has_tag_name(name))?.text().map(str::trim).filter(|text| !text.is_empty())
 }
 
-fn of_tool(node: Node<'_, '_>, report: &Report<'_>) -> Result<Imported, ParseError> {
-    let command_line = node.attribute("command_line").unwrap_or_default();
-    let is_timerlat = node.has_tag_name("timerlat");
-    let cores: Vec<_> = node.children().filter(|child| child.has_tag_name("core")).collect();
-    // rtla omits samples beyond the histogram, so rteval does not know their number.
-    let entries = option(command_line, "-E", "--entries").and_then(|n| n.parse::<i64>().ok()).filter(|_| is_timerlat);
-    let threads: Vec<_> = cores.iter().map(|core| of_core(*core, entries)).collect::<Result<_, _>>()?;
-    if threads.is_empty() {
-        return Err(ParseError::at(line(node), format!("<{}> has no <core>", node.tag_name().name())));
-    }
+/// Remarks on what rteval leaves out of its report.
+fn remarks_on(threads: &[ImportedThread], is_timerlat: bool) -> Vec<String> {
     let mut remarks = Vec::new();
     if is_timerlat {
         remarks.push("rteval adds interrupt, thread and user latencies of timerlat into one distribution".to_owned());
@@ -70,6 +62,20 @@ fn of_tool(node: Node<'_, '_>, report: &Report<'_>) -> Result<Imported, ParseErr
     }
     let skips = "cyclictest and timerlat skip missed periods and do not count them";
     remarks.push(skips.to_owned());
+    remarks
+}
+
+fn of_tool(node: Node<'_, '_>, report: &Report<'_>) -> Result<Imported, ParseError> {
+    let command_line = node.attribute("command_line").unwrap_or_default();
+    let is_timerlat = node.has_tag_name("timerlat");
+    let cores: Vec<_> = node.children().filter(|child| child.has_tag_name("core")).collect();
+    // rtla omits samples beyond the histogram, so rteval does not know their number.
+    let entries = option(command_line, "-E", "--entries").and_then(|n| n.parse::<i64>().ok()).filter(|_| is_timerlat);
+    let threads: Vec<_> = cores.iter().map(|core| of_core(*core, entries)).collect::<Result<_, _>>()?;
+    if threads.is_empty() {
+        return Err(ParseError::at(line(node), format!("<{}> has no <core>", node.tag_name().name())));
+    }
+    let remarks = remarks_on(&threads, is_timerlat);
     let count = u32::try_from(threads.len()).unwrap_or(u32::MAX);
     let asked = asked_there(command_line, count);
     let priorities: Vec<Option<u32>> = cores.iter().map(|core| core.attribute("priority")?.parse().ok()).collect();

@@ -21,6 +21,8 @@ struct Series {
 /// Labels of the footer lines.
 const FOOTER_LABELS: [&str; 5] = ["over", "count", "min", "avg", "max"];
 
+const UNITS_NS: [(&str, u64); 2] = [("microseconds", 1_000), ("nanoseconds", 1)];
+
 /// Parses a whole output: one measurement for each kind of latency.
 pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, ParseError> {
     let mut tool = "";
@@ -37,8 +39,7 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, ParseError> 
                 _ => {}
             }
             if let Some(unit) = rest.strip_prefix("Time unit is ") {
-                let known = [("microseconds", 1_000), ("nanoseconds", 1)];
-                unit_ns = known.iter().find(|(word, _)| unit.starts_with(word)).map(|(_, ns)| *ns);
+                unit_ns = UNITS_NS.iter().find(|(word, _)| unit.starts_with(word)).map(|(_, ns)| *ns);
             }
             if let Some(duration) = rest.strip_prefix("Duration:") {
                 measured = days_and_clock(duration);
@@ -79,13 +80,18 @@ pub(super) fn read(text: &str, name: &str) -> Result<Vec<Imported>, ParseError> 
     if is_stopped {
         remarks.push("stopped at a threshold (-i, -T, -s, -S): the maximum ended the measurement".to_owned());
     }
+    kinds(&series).iter().map(|kind| of_kind(kind, &series, (tool, name, (unit_ns, end), measured), &remarks)).collect()
+}
+
+/// The kinds of latency, in the order of the columns.
+fn kinds(series: &[Series]) -> Vec<&str> {
     let mut kinds: Vec<&str> = Vec::new();
-    for series in &series {
+    for series in series {
         if !kinds.contains(&series.kind.as_str()) {
             kinds.push(&series.kind);
         }
     }
-    kinds.iter().map(|kind| of_kind(kind, &series, (tool, name, (unit_ns, end), measured), &remarks)).collect()
+    kinds
 }
 
 /// A measurement in which no CPU had noise above the tracer's threshold: rtla omits the columns of such CPUs.

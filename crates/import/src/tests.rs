@@ -4,6 +4,7 @@ use super::*;
 use expect_test::expect_file;
 use proptest::prelude::*;
 use std::fmt::Write;
+use std::path::PathBuf;
 
 /// Path of a file of `tests/files`. Those of cyclictest, jitterdebugger and rtla 6.1 were written by the tools (rtla in
 /// an emulated guest with Debian's PREEMPT_RT kernel), the others by hand from documentation and sources.
@@ -549,6 +550,10 @@ fn mistakes_are_named_with_their_line() {
     ] {
         assert_eq!(refused(text), reason, "{text:?}");
     }
+}
+
+#[test]
+fn what_is_not_there_or_not_text_is_named() {
     let latin1 = import(&fixture("nowhere"), &ImportOptions::default()).unwrap_err().to_string();
     assert!(latin1.starts_with("cannot read ") && latin1.contains("nowhere: No such file"), "{latin1}");
     let invalid = super::text(b"T: 0\n\xff\n", "x", &ImportOptions::default()).unwrap_err();

@@ -125,11 +125,7 @@ pub fn merge(parts: Vec<Part>, out: &Path, force: bool) -> Result<Merged, MergeE
             match found.get(&place.planned) {
                 Some((_, same)) if same.hash == place.hash => {}
                 Some((other, _)) => {
-                    let reason = format!(
-                        "both hold block {} of {}, with different results; name one of them",
-                        place.planned.block + 1,
-                        cell_name(&parts[index].header, &place.planned)
-                    );
+                    let reason = both_hold(&parts[index].header, &place.planned);
                     return Err(apart(&parts[*other], &parts[index], reason));
                 }
                 None => drop(found.insert(place.planned, (index, place))),
@@ -153,6 +149,11 @@ pub fn merge(parts: Vec<Part>, out: &Path, force: bool) -> Result<Merged, MergeE
         super::failed::keep(out, &failed)?;
     }
     Ok(Merged { made: lines.len(), all, incomplete, failed, damage, notes, is_changed })
+}
+
+fn both_hold(header: &Header, planned: &Planned) -> String {
+    let (block, cell) = (planned.block + 1, cell_name(header, planned));
+    format!("both hold block {block} of {cell}, with different results; name one of them")
 }
 
 /// The first part with each other.

@@ -152,9 +152,8 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
     let views = Views { by_wakeup: (&histogram, &slices), by_due_time: by_due_time.as_ref() };
     // The shortest period, where threads differ: a thread later than a limit is so for the most due times.
     let late = late::of(&header.plan.require, &views, pool.cell.period);
-    let instrument = instrument::of(pool);
+    let (instrument, ledger) = (instrument::of(pool), pool.ledger());
     let of_program = instrument.as_ref();
-    let ledger = pool.ledger();
     CellSummary {
         cell: pool.cell.clone(),
         again: name.ends_with("/again"),

@@ -109,21 +109,14 @@ pub fn tuned(knobs: &[Knob], screening: Screened, screened: &[Entry], confirmati
     // Misses beside a maximum need the fewest wake-ups beside the median.
     let level = if let Metric::Quantile(level) = screening.metric { level } else { Level::P50 };
     // What the knobs change is what is asked for, whatever it is.
-    let question = Question {
-        metric: Some(level),
-        force: true,
-        asked: punctual_model::Selector::AXES,
-        looks,
-        ..Question::default()
-    };
+    let asked = punctual_model::Selector::AXES;
+    let question = Question { metric: Some(level), force: true, asked, looks, ..Question::default() };
     let as_is = arm(0);
     let effect_of = |cell: usize| {
         let changed = arm(cell);
         Effect::of(screening.metric, &as_is, &changed, &question)
     };
-    let effects: Vec<Effect> = (1..=values.len()).map(effect_of).collect();
-    let raw: Vec<f64> = effects.iter().map(|effect| effect.confirmed.ratio.map_or(1.0, |ratio| ratio.p)).collect();
-    let effects: Vec<Effect> = effects.into_iter().zip(holm(&raw)).map(|(effect, p)| effect.with(p)).collect();
+    let effects = adjusted((1..=values.len()).map(effect_of).collect());
     let disturbances = disturbances(knobs, screened, confirmation);
     let block_seconds = super::block_seconds(confirmation);
     let row = |index: usize, knob: Knob, screened: &ScreenedKnob, at: Option<usize>| {
@@ -163,6 +156,12 @@ pub fn tuned(knobs: &[Knob], screening: Screened, screened: &[Entry], confirmati
     };
     tuned.added = tuned.best_of_several().and_then(added);
     tuned
+}
+
+/// The effects with p-values for all of them together.
+fn adjusted(effects: Vec<Effect>) -> Vec<Effect> {
+    let raw: Vec<f64> = effects.iter().map(|effect| effect.confirmed.ratio.map_or(1.0, |ratio| ratio.p)).collect();
+    effects.into_iter().zip(holm(&raw)).map(|(effect, p)| effect.with(p)).collect()
 }
 
 impl Added {

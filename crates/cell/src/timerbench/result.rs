@@ -130,12 +130,16 @@ fn thread(
     } else {
         // Magnitudes say neither what was early nor how late the others were.
         thread.beyond = None;
-        remarks.push(format!(
-            "negative latencies, down to {min_ns} ns, are counted as positive ones, so the histogram is left out; set \
-             cobalt_gravity = \"0us\""
-        ));
+        remarks.push(negative(min_ns));
     }
     Ok(thread)
+}
+
+fn negative(min_ns: i64) -> String {
+    format!(
+        "negative latencies, down to {min_ns} ns, are counted as positive ones, so the histogram is left out; set \
+         cobalt_gravity = \"0us\""
+    )
 }
 
 /// The numbers of the result in order, each of four bytes, little endian.

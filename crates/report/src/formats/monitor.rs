@@ -114,8 +114,8 @@ mod tests {
     use punctual_model::{Histogram, MonitorStart, MonitorTotals, MonitorWindow, MonitoredCpu, Policy, Span};
     use std::sync::Arc;
 
-    #[test]
-    fn metrics_follow_the_conventions() {
+    /// Two CPUs with latencies, misses, an open wait, a cause and a gap.
+    fn status() -> MonitorStatus {
         let start = MonitorStart {
             format: 1,
             tool: "punctual 0.1.0".to_owned(),
@@ -156,7 +156,12 @@ mod tests {
         status.causes.insert((1, Cause::HigherPriority), 4);
         status.gaps.insert(GapReason::Measurement, Span(60_000_000_000));
         status.cpu_time = Some(Span(123_000_000));
-        let text = monitor_metrics(&status);
+        status
+    }
+
+    #[test]
+    fn metrics_follow_the_conventions() {
+        let text = monitor_metrics(&status());
         for line in [
             "punctual_monitor_start_timestamp_seconds 1700000000.123",
             "punctual_wakeup_latency_seconds_bucket{cpu=\"1\",le=\"0.000001\"} 2",

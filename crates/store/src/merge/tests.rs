@@ -116,53 +116,55 @@ fn what_is_missing_is_named_and_can_be_added() {
     assert_eq!((found.entries, found.header.shard), (run.1, None));
 }
 
+type Change = fn(&mut Header, &mut Vec<Entry>);
+/// Changes of a shard's run, with the reason for which it does not belong to the others.
+const CHANGES: [(&str, Change, &str); 7] = [
+    (
+        "version",
+        |header, _| header.tool = "punctual 9".to_owned(),
+        "they differ in the version that measured (punctual 0.1.0 and punctual 9)",
+    ),
+    (
+        "plan",
+        |header, entries| {
+            header.plan.repetitions = 6;
+            header.plan.axes.load.pop();
+            entries.clear()
+        },
+        "they are parts of different plans, which differ in axes.load, repetitions",
+    ),
+    (
+        "seed",
+        |header, entries| {
+            header.seed = 8;
+            entries.clear()
+        },
+        "they differ in the seed of the order (7 and 8)",
+    ),
+    ("samples", |header, _| header.samples = true, "only one of them keeps samples"),
+    (
+        "cells",
+        |header, entries| {
+            header.cells[0].cpus = [0].into_iter().collect();
+            entries.clear()
+        },
+        "their cells differ in measured CPUs (0-1 and 0, 0-1)",
+    ),
+    (
+        "machine",
+        |header, _| header.host.cpu_model = Some("Cortex-A76".to_owned()),
+        "their machines differ: CPU model (",
+    ),
+    ("kernel", |header, _| header.host.kernel_release = Some("6.99".to_owned()), "their machines differ: kernel ("),
+];
+
 #[test]
 fn what_does_not_belong_together_is_refused_and_named() {
     let scratch = Scratch::make();
     let (header, entries) = whole(false);
     let shard = |text: &str| text.parse::<Shard>().unwrap();
     let a = shard_of(&scratch, &header, &entries, shard("1/2"), "a");
-    type Change = fn(&mut Header, &mut Vec<Entry>);
-    let changes: [(&str, Change, &str); 7] = [
-        (
-            "version",
-            |header, _| header.tool = "punctual 9".to_owned(),
-            "they differ in the version that measured (punctual 0.1.0 and punctual 9)",
-        ),
-        (
-            "plan",
-            |header, entries| {
-                header.plan.repetitions = 6;
-                header.plan.axes.load.pop();
-                entries.clear()
-            },
-            "they are parts of different plans, which differ in axes.load, repetitions",
-        ),
-        (
-            "seed",
-            |header, entries| {
-                header.seed = 8;
-                entries.clear()
-            },
-            "they differ in the seed of the order (7 and 8)",
-        ),
-        ("samples", |header, _| header.samples = true, "only one of them keeps samples"),
-        (
-            "cells",
-            |header, entries| {
-                header.cells[0].cpus = [0].into_iter().collect();
-                entries.clear()
-            },
-            "their cells differ in measured CPUs (0-1 and 0, 0-1)",
-        ),
-        (
-            "machine",
-            |header, _| header.host.cpu_model = Some("Cortex-A76".to_owned()),
-            "their machines differ: CPU model (",
-        ),
-        ("kernel", |header, _| header.host.kernel_release = Some("6.99".to_owned()), "their machines differ: kernel ("),
-    ];
-    for (name, change, reason) in changes {
+    for (name, change, reason) in CHANGES {
         let (mut header, mut entries) = (header.clone(), entries.clone());
         change(&mut header, &mut entries);
         let b = shard_of(&scratch, &header, &entries, shard("2/2"), name);

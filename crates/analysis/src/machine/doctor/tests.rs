@@ -434,12 +434,14 @@ fn worst_comes_first_and_in_brief_only_what_will() {
     );
 }
 
+/// What the check of this name advises: the change, how it is undone, and what to mind.
+fn change(name: &str, host: &Host) -> Option<(String, String, Option<String>)> {
+    let check = checks().find(|check| check.name == name).unwrap();
+    check.examine(host).outcome.remedy.map(|remedy| (remedy.change, remedy.undo, remedy.caution))
+}
+
 #[test]
 fn advice_fits_the_machine() {
-    let change = |name: &str, host: &Host| {
-        let check = checks().find(|check| check.name == name).unwrap();
-        check.examine(host).outcome.remedy.map(|remedy| (remedy.change, remedy.undo, remedy.caution))
-    };
     let mut dynamic = host();
     (dynamic.preemption, dynamic.kernel_version) = (Some(Preemption::None), own("#1 SMP PREEMPT_DYNAMIC Debian"));
     assert_eq!(change("preemption-model", &dynamic).unwrap().0, "kernel parameter preempt=full");
@@ -473,7 +475,10 @@ fn advice_fits_the_machine() {
     let file = "/sys/devices/system/cpu/cpu$cpu/cpufreq/scaling_governor";
     assert_eq!(on, format!("for cpu in 1; do echo performance > {file}; done"), "only what differs");
     assert_eq!(off, format!("for cpu in 1; do echo ondemand > {file}; done"));
+}
 
+#[test]
+fn advice_fits_the_cpus() {
     let mut deep = host();
     idle_latency(&mut deep, 500);
     deep.power.idle_states[0].disabled = cpus("0");

@@ -24,32 +24,7 @@ impl Plan {
             text(&mut out, "logger", logger.as_ref());
             text(&mut out, "host", host.as_ref());
         }
-        out.push_str("\n[axes]\n");
-        list(&mut out, "kernel", &self.axes.kernel);
-        list(&mut out, "load", &self.axes.load);
-        list(&mut out, "policy", &self.axes.policy);
-        list(&mut out, "period", &self.axes.period);
-        // `runtime` replaces `method`.
-        if self.axes.runtime.is_empty() {
-            list(&mut out, "method", &self.axes.task);
-        } else {
-            list(&mut out, "runtime", &self.axes.runtime);
-        }
-        if !self.axes.prepare.is_empty() {
-            list(&mut out, "prepare", &self.axes.prepare);
-        }
-        if !self.axes.only.is_empty() {
-            list(&mut out, "only", &self.axes.only);
-        }
-
-        if !self.knobs.is_empty() {
-            out.push_str("\n[knobs]\n");
-            for knob in &self.knobs {
-                let in_table = |prefix: &str| Some(format!("{prefix}{}", quoted(knob.key.strip_prefix(prefix)?)));
-                let key = [Knob::PREPARE, Knob::BOOT].into_iter().find_map(in_table);
-                list(&mut out, &key.unwrap_or_else(|| knob.key.clone()), &knob.values().collect::<Vec<_>>());
-            }
-        }
+        self.write_axes(&mut out);
         if !asked.prepare.is_empty() {
             out.push_str("\n[prepare]\n");
             prepare(&mut out, &asked.prepare);
@@ -73,6 +48,35 @@ impl Plan {
             text(&mut out, "waiting", self.require.waiting_percent.map(|percent| format!("{percent}%")));
         }
         out
+    }
+
+    fn write_axes(&self, out: &mut String) {
+        out.push_str("\n[axes]\n");
+        list(out, "kernel", &self.axes.kernel);
+        list(out, "load", &self.axes.load);
+        list(out, "policy", &self.axes.policy);
+        list(out, "period", &self.axes.period);
+        // `runtime` replaces `method`.
+        if self.axes.runtime.is_empty() {
+            list(out, "method", &self.axes.task);
+        } else {
+            list(out, "runtime", &self.axes.runtime);
+        }
+        if !self.axes.prepare.is_empty() {
+            list(out, "prepare", &self.axes.prepare);
+        }
+        if !self.axes.only.is_empty() {
+            list(out, "only", &self.axes.only);
+        }
+
+        if !self.knobs.is_empty() {
+            out.push_str("\n[knobs]\n");
+            for knob in &self.knobs {
+                let in_table = |prefix: &str| Some(format!("{prefix}{}", quoted(knob.key.strip_prefix(prefix)?)));
+                let key = [Knob::PREPARE, Knob::BOOT].into_iter().find_map(in_table);
+                list(out, &key.unwrap_or_else(|| knob.key.clone()), &knob.values().collect::<Vec<_>>());
+            }
+        }
     }
 }
 
