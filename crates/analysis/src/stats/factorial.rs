@@ -13,9 +13,6 @@ const PERMUTATIONS: u32 = 2_000;
 /// Replicates of a design below which an effect is not distinguishable from noise.
 const MIN_REPLICATES: usize = 2;
 
-/// Boots at each level below which a setting that needs a boot cannot be blamed.
-pub const MIN_BOOTS: usize = 4;
-
 /// The effect of one knob.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct KnobEffect {
@@ -43,11 +40,6 @@ pub enum KnobRefusal {
     Incomplete,
     /// Interactions were requested of a design that confounds them.
     NotFull,
-    /// Fewer boots at a level than [`MIN_BOOTS`]: the difference may be one between boots.
-    FewBoots {
-        /// Boots of the level with fewer.
-        boots: usize,
-    },
 }
 
 /// The effects of all knobs on responses such as `ln(p99.9)`: for each replicate one response for each run of the
@@ -83,13 +75,6 @@ pub fn interactions(design: &Design, replicates: &[Vec<f64>], seed: u64) -> Resu
     let columns: Vec<Vec<bool>> = pairs.iter().map(column).collect();
     let judged = judged(design, &columns, replicates, seed)?;
     Ok(pairs.into_iter().zip(judged).map(|(knobs, effect)| Interaction { knobs, effect }).collect())
-}
-
-/// Checks that a setting that needs a boot has enough of them: its error is that between boots. Errors: with fewer than
-/// [`MIN_BOOTS`] boots at either level.
-pub fn enough_boots(low: usize, high: usize) -> Result<(), KnobRefusal> {
-    let boots = low.min(high);
-    if boots < MIN_BOOTS { Err(KnobRefusal::FewBoots { boots }) } else { Ok(()) }
 }
 
 /// The contrast of each column and its p-value.
@@ -181,7 +166,6 @@ mod tests {
         assert_eq!(effects(&design, &[vec![1.0; 4], vec![1.0; 3]], 1), Err(KnobRefusal::Incomplete));
         assert_eq!(effects(&design, &[vec![1.0; 4], vec![f64::NAN; 4]], 1), Err(KnobRefusal::Incomplete));
         assert_eq!(interactions(&Design::of(5).unwrap(), &[], 1), Err(KnobRefusal::NotFull));
-        assert_eq!((enough_boots(4, 4), enough_boots(3, 9)), (Ok(()), Err(KnobRefusal::FewBoots { boots: 3 })));
     }
 
     #[test]

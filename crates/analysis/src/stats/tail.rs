@@ -5,16 +5,12 @@
 //! rare mechanism makes it wrong in either direction. A mechanism that never acted during the measurement is never
 //! covered.
 
-mod extremal_index;
 mod fitness;
-mod gev;
 mod gpd;
 mod profile;
 mod search;
 
-pub use extremal_index::extremal_index;
 pub use fitness::{Gap, MOST_DISTANCE, anderson_darling, widest_by_chance, widest_gap};
-pub use gev::Gev;
 pub use gpd::{Gpd, SHAPES};
 pub use profile::{Level, ONE_SIDED_95, TWO_SIDED_95, level};
 

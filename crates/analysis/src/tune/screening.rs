@@ -6,7 +6,6 @@ use crate::factorial::Design;
 use crate::stats::factorial::{self, KnobEffect, KnobRefusal};
 use crate::stats::special::student_t;
 use crate::summary::work::first_rate;
-use crate::wording::things;
 use punctual_model::{Ended, Entry, Knob, Order};
 use serde::Serialize;
 
@@ -213,9 +212,6 @@ fn why(refusal: &KnobRefusal) -> String {
         KnobRefusal::FewReplicates => "the screening needs two whole blocks".to_owned(),
         KnobRefusal::Incomplete => "a run of the screening has no number to compare".to_owned(),
         KnobRefusal::NotFull => "the screening confounds the interactions asked for".to_owned(),
-        KnobRefusal::FewBoots { boots } => {
-            format!("a value was measured in {} only; boot again", things(u64::try_from(*boots).unwrap_or(0), "boot"))
-        }
     }
 }
 
