@@ -55,7 +55,7 @@ const ROUNDS: u32 = 1000;
 fn marked(fs: &HostFs, is_over: &impl Fn(&str) -> bool) -> Vec<u32> {
     let mark = |pid: &u32| {
         // An ended process has no environment any more (proc_pid_environ(5)).
-        let environment = std::fs::read(fs.root.join(format!("proc/{pid}/environ"))).unwrap_or_default();
+        let environment = fs.bytes(format!("proc/{pid}/environ")).unwrap_or_default();
         let mut variables =
             environment.split(|byte| *byte == 0).filter_map(|variable| std::str::from_utf8(variable).ok());
         variables.find_map(|variable| variable.strip_prefix(MARK)?.strip_prefix('=').map(is_over)).unwrap_or(false)

@@ -11,6 +11,7 @@ mod dma_latency;
 #[cfg(target_arch = "x86_64")]
 mod dma_timers;
 pub mod file;
+mod host_fs;
 mod kernel_log;
 mod leftovers;
 mod lock;
@@ -46,6 +47,7 @@ pub use cobalt_threads::{CobaltTask, cobalt_tasks};
 pub use dma_latency::DmaLatency;
 #[cfg(target_arch = "x86_64")]
 pub use dma_timers::dma_timers;
+pub use host_fs::HostFs;
 pub use leftovers::{
     MARK, OwnDirectory, end_group, is_process, kill_marked, named, remove_leftovers, remove_leftovers_of_guests,
 };
@@ -76,7 +78,7 @@ pub use trace_mark::TraceMark;
 pub use tracer::{NoTracer, Tracer, TracerRequest};
 pub use watched::{CpuGroups, executable_of, is_in_group, is_in_unit, open_file, process_of, processes};
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// This program, also when its file was replaced since it started (proc_pid_exe(5)).
 pub const THIS_PROGRAM: &str = "/proc/self/exe";
@@ -91,85 +93,4 @@ pub const GUEST_VARIABLE: &str = "PUNCTUAL_GUEST";
 /// process are inaccessible where that one has more privileges, as this one has after setcap(8).
 pub fn name_of_open(file: &impl std::os::fd::AsRawFd) -> PathBuf {
     PathBuf::from(format!("/proc/self/fd/{}", file.as_raw_fd()))
-}
-
-/// The root below which facts are read: `/` in use, a recorded machine in tests.
-#[derive(Debug, Clone)]
-pub struct HostFs {
-    root: PathBuf,
-}
-
-impl HostFs {
-    /// The running machine, or the one whose `/proc` and `/sys` are below `PUNCTUAL_ROOT`, for testing changes of
-    /// settings without making any.
-    pub fn here() -> Self {
-        HostFs { root: std::env::var_os("PUNCTUAL_ROOT").map_or_else(|| PathBuf::from("/"), PathBuf::from) }
-    }
-
-    /// The running kernel, whatever [`HostFs::here`] is: processes are always its own.
-    fn running() -> Self {
-        HostFs { root: PathBuf::from("/") }
-    }
-
-    /// Whether this is the running machine.
-    fn is_running(&self) -> bool {
-        self.root == Path::new("/")
-    }
-
-    /// The text of a file, without trailing white space; `None` when it is unreadable, empty or not UTF-8.
-    fn text(&self, path: impl AsRef<Path>) -> Option<String> {
-        let text = std::fs::read_to_string(self.root.join(path)).ok()?;
-        let text = text.trim_end_matches(['\n', '\0', ' ']);
-        (!text.is_empty()).then(|| text.to_owned())
-    }
-
-    /// The number in a file; `None` when it has none.
-    fn number<T: std::str::FromStr>(&self, path: impl AsRef<Path>) -> Option<T> {
-        self.text(path)?.trim().parse().ok()
-    }
-
-    /// The number in a property of the device tree with one cell, which is big-endian (Devicetree Specification 2.2.4).
-    fn cell(&self, path: impl AsRef<Path>) -> Option<u32> {
-        let bytes = std::fs::read(self.root.join(path)).ok()?;
-        bytes.try_into().ok().map(u32::from_be_bytes)
-    }
-
-    /// The names in a directory, sorted; none when it cannot be read.
-    fn names_in(&self, path: &str) -> Vec<String> {
-        let entries = std::fs::read_dir(self.root.join(path)).into_iter().flatten().flatten();
-        let mut names: Vec<String> = entries.filter_map(|entry| entry.file_name().into_string().ok()).collect();
-        names.sort_unstable();
-        names
-    }
-
-    /// The names in a directory that are numbers, in ascending order.
-    fn numbers_in(&self, path: &str) -> Vec<u32> {
-        let mut numbers: Vec<u32> = self.names_in(path).iter().filter_map(|name| name.parse().ok()).collect();
-        numbers.sort_unstable();
-        numbers
-    }
-
-    /// The directories in a directory, in the order of their names.
-    fn directories_in(&self, path: &str) -> Vec<String> {
-        let directory = self.root.join(path);
-        self.names_in(path).into_iter().filter(|name| directory.join(name).is_dir()).collect()
-    }
-
-    /// Whether a path exists.
-    fn exists(&self, path: impl AsRef<Path>) -> bool {
-        self.root.join(path).exists()
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::HostFs;
-    use crate::testing::Scratch;
-
-    impl Scratch {
-        /// The machine whose files are in this directory.
-        pub(crate) fn machine(&self) -> HostFs {
-            HostFs { root: self.dir().to_owned() }
-        }
-    }
 }

@@ -4,7 +4,7 @@ use crate::HostFs;
 use flate2::read::GzDecoder;
 use punctual_model::{KernelFacts, LARGEST_CONFIG};
 use std::borrow::Cow;
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
 use std::io::Read;
 use std::sync::OnceLock;
@@ -14,13 +14,18 @@ pub fn kernel_config(fs: &HostFs) -> Option<(String, String)> {
     text(fs, fs.text("proc/sys/kernel/osrelease").as_deref())
 }
 
-/// The options of a configuration that are set.
+/// Options whose values are used, besides those that are recorded.
+const USED: &str = "ARCH_HAS_PREEMPT_LAZY DOVETAIL IPIPE IRQ_PIPELINE LOCK_DOWN_KERNEL_FORCE_CONFIDENTIALITY \
+    LOCK_DOWN_KERNEL_FORCE_INTEGRITY PREEMPT_NONE_BEHAVIOUR PREEMPT_VOLUNTARY_BEHAVIOUR SECURITY_LOCKDOWN_LSM \
+    SECURITY_LOCKDOWN_LSM_EARLY XENOMAI";
+
+/// Those options of a configuration that are used or recorded, and set.
 #[derive(Debug, Clone)]
 pub(crate) struct Config {
     /// The file that it was read from.
     pub(super) file: String,
     /// `y`, `m`, a number or a text by option, without `CONFIG_`.
-    values: HashMap<String, String>,
+    values: BTreeMap<&'static str, String>,
 }
 
 impl Config {
@@ -33,12 +38,15 @@ impl Config {
 
     /// The configuration with this text.
     pub(crate) fn of(file: String, text: &str) -> Config {
+        let used: BTreeSet<&str> = USED.split(' ').chain(KernelFacts::OPTIONS.split(' ')).collect();
         let pairs = text.lines().filter_map(|line| line.strip_prefix("CONFIG_")?.split_once('='));
-        Config { file, values: pairs.map(|(option, value)| (option.to_owned(), value.to_owned())).collect() }
+        Config { file, values: pairs.filter_map(|(name, value)| Some((*used.get(name)?, value.to_owned()))).collect() }
     }
 
     /// The value of `CONFIG_{option}`: `y`, `m`, a number or a text.
     pub(crate) fn value(&self, option: &str) -> Option<&str> {
+        let is_used = || USED.split(' ').chain(KernelFacts::OPTIONS.split(' ')).any(|used| used == option);
+        debug_assert!(is_used(), "{option}");
         self.values.get(option).map(String::as_str)
     }
 
@@ -80,12 +88,9 @@ mod tests {
     fn options_that_matter_are_kept() {
         let config = Config::of(
             String::new(),
-            "CONFIG_HZ_250=y\nCONFIG_HZ=250\n# CONFIG_KASAN is not set\nCONFIG_PREEMPT=y\nCONFIG_EXT4_FS=m",
+            "CONFIG_HZ_250=y\nCONFIG_HZ=250\n# CONFIG_KASAN is not set\nCONFIG_PREEMPT=y\nCONFIG_IPIPE=m",
         );
-        assert_eq!(
-            (config.value("HZ"), config.value("KASAN"), config.value("EXT4_FS")),
-            (Some("250"), None, Some("m"))
-        );
+        assert_eq!((config.value("HZ"), config.value("KASAN"), config.value("IPIPE")), (Some("250"), None, Some("m")));
         let kept: Vec<_> = config.options().into_iter().map(|(option, value)| format!("{option}={value}")).collect();
         assert_eq!(kept, ["HZ=250", "PREEMPT=y"]);
     }

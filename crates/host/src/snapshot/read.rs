@@ -6,7 +6,7 @@ use punctual_model::CpuSet;
 impl HostFs {
     /// A list of CPUs. An empty file is the empty set, and so is `(null)`, which `nohz_full` contains without any.
     pub(crate) fn cpu_list(&self, path: &str) -> Option<CpuSet> {
-        let text = std::fs::read_to_string(self.root.join(path)).ok()?;
+        let text = String::from_utf8(self.bytes(path).ok()?).ok()?;
         if text.trim() == "(null)" { Some(CpuSet::default()) } else { text.parse().ok() }
     }
 

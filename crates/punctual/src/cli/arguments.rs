@@ -75,6 +75,9 @@ pub(super) struct Arguments {
 impl Arguments {
     /// Parses a command line, whose first word is the name of the program.
     pub(super) fn read(words: &[OsString]) -> Result<Arguments, clap::Error> {
+        if let Some(command) = Command::alone(words) {
+            return Ok(Arguments { command });
+        }
         let mut matches = command().try_get_matches_from(words)?;
         measureless::stands_alone(&matches)?;
         let explain = matches.subcommand_matches("explain");
@@ -176,6 +179,24 @@ pub(super) enum Command {
     #[command(hide = true)]
     #[command(name = "serve-cells")]
     ServeCells,
+}
+
+impl Command {
+    /// A command that measures, parsed without the definitions of all others, which take a millisecond. `None` if it is
+    /// another one, or if there is something to say about its arguments.
+    fn alone(words: &[OsString]) -> Option<Command> {
+        fn of<T: Args>(words: &[OsString]) -> Option<T> {
+            let definition = T::augment_args(clap::Command::new("punctual"));
+            T::from_arg_matches(&definition.try_get_matches_from(words).ok()?).ok()
+        }
+        let words = words.get(1..)?;
+        match words.first()?.to_str()? {
+            "cell" => of(words).map(Command::Cell),
+            "measure" => of(words).map(Command::Measure),
+            "run" => of(words).map(Command::Run),
+            _ => None,
+        }
+    }
 }
 
 #[derive(Debug, Args)]
@@ -459,4 +480,34 @@ fn requirement(text: &str) -> Result<Requirement, String> {
     let mut require = Requirement::default();
     require.set_all(text).map_err(|err| err.to_string())?;
     Ok(require)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_command_is_read_alone_as_among_all_others() {
+        for (line, is_alone) in [
+            ("cell --progress --parent 7 --lock 3", true),
+            ("cell --beside-guest --progress", false),
+            ("measure", true),
+            ("measure clock_nanosleep --policy fifo:80 --period 100us --load messaging --require max=1ms", true),
+            ("measure sleep --runtime c", true),
+            ("measure --period 0", false),
+            ("measure --help", false),
+            ("measure help", false),
+            ("run --quick --set policy=fifo:80 --out runs/a", true),
+            ("run --resume", false),
+            ("show", false),
+        ] {
+            let words: Vec<OsString> = format!("punctual {line}").split(' ').map(OsString::from).collect();
+            let alone = Command::alone(&words);
+            assert_eq!(alone.is_some(), is_alone, "{line}");
+            let among_all = || Arguments::from_arg_matches(&command().try_get_matches_from(&words).unwrap()).unwrap();
+            if let Some(alone) = alone {
+                assert_eq!(format!("{alone:?}"), format!("{:?}", among_all().command), "{line}");
+            }
+        }
+    }
 }
