@@ -9,23 +9,12 @@ mod machine;
 mod peers;
 mod response;
 mod runs;
+mod setup;
 mod store;
 mod traces;
 
-use punctual_model::CpuSet;
-use std::path::{Path, PathBuf};
-
-/// What all benchmarks need.
-struct Setup {
-    root: PathBuf,
-    /// The program in cargo's release directory.
-    program: PathBuf,
-    cpus: CpuSet,
-    /// The measured CPU, the last.
-    cpu: u32,
-    pairs: u64,
-    cycles: u64,
-}
+use setup::Setup;
+use std::path::Path;
 
 /// A benchmark: its name, what it needs, whether `cargo xtask bench` alone runs it, and its function.
 struct Bench {

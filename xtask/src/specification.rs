@@ -22,6 +22,9 @@ fn page(text: &str) -> String {
             page += &format!("{text}\n");
         } else if let Some(value) = line.strip_prefix("promise = ") {
             promise = unquoted(value);
+            if page.lines().last().is_some_and(|line| !line.is_empty() && !line.trim_start().starts_with('*')) {
+                page.push('\n');
+            }
         } else if let Some(value) = line.strip_prefix("test = ") {
             page += &format!("* {promise}: {}\n", unquoted(value));
         } else if let Some(value) = line.strip_prefix("    ") {
@@ -43,6 +46,6 @@ mod tests {
     #[test]
     fn each_promise_has_its_tests_and_results() {
         let text = "## T\n\n# Text.\n\n[[promise]]\npromise = \"a\"\ntest = '`b`'\nmeasured = [\n    \"1: 2\",\n    '\"3\"',\n]\n";
-        assert_eq!(page(text), "\n## T\n\nText.\n* a: `b`\n  * 1: 2\n  * 3\n");
+        assert_eq!(page(text), "\n## T\n\nText.\n\n* a: `b`\n  * 1: 2\n  * 3\n");
     }
 }

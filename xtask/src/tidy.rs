@@ -14,12 +14,13 @@ mod source;
 mod text;
 mod tree;
 mod unsafety;
+mod violation;
 mod words;
 
-use std::fmt;
 use std::path::Path;
 
 use tree::Tree;
+use violation::Violation;
 
 /// A rule: returns all violations in the tree.
 type Rule = fn(&Tree) -> Vec<Violation>;
@@ -45,27 +46,6 @@ const RULES: [Rule; 19] = [
     words::width,
     words::debug,
 ];
-
-/// A violation of a rule: position, problem and remedy.
-#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-struct Violation {
-    path: String,
-    line: usize,
-    what: String,
-    remedy: String,
-}
-
-impl Violation {
-    fn new(path: &str, line: usize, what: impl Into<String>, remedy: impl Into<String>) -> Violation {
-        Violation { path: path.to_owned(), line, what: what.into(), remedy: remedy.into() }
-    }
-}
-
-impl fmt::Display for Violation {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}:{}: {}; {}", self.path, self.line, self.what, self.remedy)
-    }
-}
 
 /// Applies all rules to the repository at `root` and prints the violations.
 pub(crate) fn run(root: &Path) -> Result<(), String> {

@@ -1,6 +1,6 @@
 //! Parsers for numbers, times and options in the notation of these tools.
 
-use super::ParseError;
+use super::error::{ParseError, cut};
 use punctual_model::{Period, Span};
 use std::str::FromStr;
 
@@ -76,14 +76,4 @@ pub(super) fn option<'a>(command_line: &'a str, short: &str, long: &str) -> Opti
 /// A word shortened and without control characters, for error messages.
 pub(super) fn shortened(word: &str) -> String {
     cut(word, 40)
-}
-
-/// At most `long` characters of a text and a mark of the cut, without control characters.
-pub(super) fn cut(text: &str, long: usize) -> String {
-    let mut rest = text.chars().map(|c| if punctual_model::is_plain(c) { c } else { '?' });
-    let mut cut: String = rest.by_ref().take(long).collect();
-    if rest.next().is_some() {
-        cut.push_str("...");
-    }
-    cut
 }

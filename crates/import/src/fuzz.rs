@@ -3,8 +3,10 @@
 //! A parser may accept or reject any input, but must not panic; accepted input must be consistent and survive being
 //! stored.
 
+use super::error::MAX_REASON;
 use super::*;
 use punctual_sys::testing::{fuzz, mutate};
+use std::path::PathBuf;
 
 /// Words that are likely to trigger parser errors.
 const WORDS: [&str; 25] = [

@@ -8,6 +8,7 @@ mod column;
 mod cyclictest;
 mod cyclictest_json;
 mod detect;
+mod error;
 mod fields;
 #[cfg(test)]
 mod fuzz;
@@ -16,6 +17,7 @@ mod jitterdebugger;
 mod latmus;
 mod libvirt;
 mod numbers;
+mod options;
 mod oslat;
 mod performance_test;
 mod raw;
@@ -30,13 +32,16 @@ mod xenomai;
 mod xenomai_plot;
 mod xml;
 
+pub use error::ImportError;
 pub use libvirt::{Domain, libvirt_domain};
+pub use options::{ImportOptions, Unit};
 
 use detect::{Content, Kind};
+use error::ParseError;
 use punctual_host::file;
-use punctual_model::{Imported, ImportedLoad, ImportedThread, Period, Policy, ResultFormat, ResultTool};
+use punctual_model::{Imported, ImportedThread, ResultFormat, ResultTool};
 use std::io::{BufRead, BufReader, Cursor, Read};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 /// Whether this program reads results of others. What follows the test is left out by the compiler otherwise.
 pub const READS_RESULTS: bool = cfg!(feature = "results");
@@ -44,98 +49,6 @@ pub const READS_RESULTS: bool = cfg!(feature = "results");
 /// Why it reads none.
 pub fn left_out() -> String {
     punctual_model::left_out("results of other programs", "import")
-}
-
-/// Properties of an imported file stated by the user, where the file lacks them.
-#[derive(Debug, Clone, Default)]
-pub struct ImportOptions {
-    /// Unit of the values.
-    pub unit: Option<Unit>,
-    /// Period of the thread.
-    pub period: Option<Period>,
-    /// Scheduling policy of the thread.
-    pub policy: Option<Policy>,
-    /// Background work.
-    pub load: Option<ImportedLoad>,
-}
-
-/// Unit of the values of a file.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Unit {
-    /// Nanoseconds.
-    Ns,
-    /// Microseconds.
-    Us,
-    /// Milliseconds.
-    Ms,
-    /// Seconds.
-    S,
-}
-
-impl Unit {
-    /// One unit, ns.
-    fn ns(self) -> u64 {
-        match self {
-            Unit::Ns => 1,
-            Unit::Us => 1_000,
-            Unit::Ms => 1_000_000,
-            Unit::S => 1_000_000_000,
-        }
-    }
-}
-
-/// Reason why a file cannot be imported.
-#[derive(Debug, thiserror::Error)]
-pub enum ImportError {
-    /// The file cannot be read.
-    #[error("cannot read {path}: {source}", path = path.display())]
-    Io {
-        /// The file.
-        path: PathBuf,
-        /// Error of the kernel.
-        source: std::io::Error,
-    },
-    /// The content is invalid.
-    #[error("{path}{place}: {reason}", path = path.display())]
-    ParseError {
-        /// The file.
-        path: PathBuf,
-        /// `:LINE`, or empty.
-        place: String,
-        /// Reason and advice.
-        reason: String,
-    },
-}
-
-/// An error in a text.
-#[derive(Debug, PartialEq, Eq)]
-struct ParseError {
-    /// Line, from 1; `None` for the file as a whole.
-    line: Option<usize>,
-    reason: String,
-}
-
-/// Limit of the characters of a reason, far more than those that quote nothing have.
-const MAX_REASON: usize = 400;
-
-impl ParseError {
-    fn at(line: usize, reason: impl Into<String>) -> ParseError {
-        ParseError { line: Some(line), ..ParseError::of_file(reason) }
-    }
-
-    /// A reason may quote any length of the file.
-    fn of_file(reason: impl Into<String>) -> ParseError {
-        ParseError { line: None, reason: fields::cut(&reason.into(), MAX_REASON) }
-    }
-
-    /// The error in this file.
-    fn of(self, path: &Path) -> ImportError {
-        ImportError::ParseError {
-            path: path.to_owned(),
-            place: self.line.map(|line| format!(":{line}")).unwrap_or_default(),
-            reason: self.reason,
-        }
-    }
 }
 
 /// Size limit of text files, bytes: a histogram of a million rows and a thousand CPUs fits.

@@ -6,6 +6,7 @@ use punctual_host::testing::Scratch;
 use punctual_import::{ImportOptions, import};
 use punctual_model::{Entry, Header, ImportHeader, SplitMix64};
 use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 /// A run of four measurements, in a directory.

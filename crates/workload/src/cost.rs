@@ -8,17 +8,18 @@ mod file;
 mod ipc;
 mod memory;
 mod net;
+mod operation;
 mod process;
 mod ring;
 mod suite;
 mod times;
 mod worker;
 
+use operation::{Batch, NotReady, Operation, ReadyOperation, open_device, unknown};
 pub use process::is_nothing;
 use punctual_model::{CostGroup, CostOperation, CostScope, Usage};
 use punctual_sys::{sched, storage, usage};
 use std::ffi::CString;
-use std::fs::{File, OpenOptions};
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::unix::ffi::OsStrExt;
@@ -29,63 +30,6 @@ pub use worker::SuiteRequest;
 
 /// Reason of an operation whose turn did not come before the end of the measurement.
 pub const NOT_REACHED: &str = "the measurement ended before its turn";
-
-/// An operation that is ready to run.
-trait Operation {
-    /// Prepares a batch of `n`, outside the measured time.
-    fn prepare(&mut self, n: u64) -> io::Result<()> {
-        let _ = n;
-        Ok(())
-    }
-
-    /// Runs `n` operations.
-    fn run(&mut self, n: u64) -> io::Result<()>;
-}
-
-/// An operation, and the size of its batches.
-struct ReadyOperation {
-    operation: Box<dyn Operation>,
-    batch: Batch,
-}
-
-/// Size of batches.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Batch {
-    /// This number times a power of two that suits the clock.
-    Of(u64),
-    /// Always this number: the cost of an operation depends on it.
-    Exactly(u64),
-}
-
-/// The reason that an operation is not ready.
-#[derive(Debug, thiserror::Error)]
-enum NotReady {
-    /// The machine, or its kernel, lacks a feature.
-    #[error("{0}")]
-    Missing(String),
-    /// Another failure.
-    #[error(transparent)]
-    Failed(#[from] io::Error),
-}
-
-/// An operation that is a loop of single calls.
-struct Each<F>(F);
-
-impl<F: FnMut() -> io::Result<()>> Operation for Each<F> {
-    fn run(&mut self, n: u64) -> io::Result<()> {
-        for _ in 0..n {
-            (self.0)()?;
-        }
-        Ok(())
-    }
-}
-
-impl ReadyOperation {
-    /// Creates an operation of single calls, in batches that suit the clock.
-    fn each(call: impl FnMut() -> io::Result<()> + 'static) -> ReadyOperation {
-        ReadyOperation { operation: Box::new(Each(call)), batch: Batch::Of(1) }
-    }
-}
 
 /// Prepares an operation; its files are in `directory`.
 fn make(operation: &CostOperation, directory: &Directory) -> Result<ReadyOperation, NotReady> {
@@ -104,19 +48,6 @@ fn make(operation: &CostOperation, directory: &Directory) -> Result<ReadyOperati
         NotReady::Failed(err) => worded(err),
         missing @ NotReady::Missing(_) => missing,
     })
-}
-
-/// Opens a device, or says that it is missing.
-fn open_device(options: &OpenOptions, path: &str) -> Result<File, NotReady> {
-    options.open(path).map_err(|err| match err.raw_os_error() {
-        Some(libc::ENOENT | libc::ENXIO | libc::ENODEV) => NotReady::Missing(format!("no {path}")),
-        _ => NotReady::Failed(io::Error::other(format!("{path}: {err}"))),
-    })
-}
-
-/// The error for a name in the table without an implementation: a defect, which a test finds.
-fn unknown(name: &str) -> NotReady {
-    NotReady::Failed(io::Error::other(format!("unknown operation {name}")))
 }
 
 /// An error in words, with advice.
@@ -219,6 +150,7 @@ pub fn carry_out(scope: CostScope, n: u64) -> Result<Usage, String> {
 mod tests {
     use super::*;
     use punctual_sys::clock;
+    use std::fs::OpenOptions;
 
     #[test]
     fn memory_is_moved_and_not_optimized_away() {

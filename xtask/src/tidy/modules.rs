@@ -20,6 +20,8 @@ pub(super) struct Use<'a> {
     pub(super) to: Module,
     pub(super) file: &'a File,
     pub(super) line: usize,
+    /// Whether the file of `to` may define the item, and does not just re-export it by `*`.
+    is_defined: bool,
 }
 
 /// A path in the code.
@@ -35,6 +37,8 @@ struct Path {
 struct Names {
     modules: BTreeSet<Module>,
     imports: BTreeMap<Module, BTreeMap<String, Vec<String>>>,
+    /// The code of modules that re-export by `*`.
+    with_stars: BTreeMap<Module, String>,
 }
 
 /// Every use of a module by another one in the crate with sources below `root`, neither of which contains the other.
@@ -45,7 +49,7 @@ pub(super) fn uses<'a>(tree: &'a Tree, root: &str) -> Vec<Use<'a>> {
 
 /// The number of modules that use what the file of a module around them defines.
 pub(super) fn users_of_parents(tree: &Tree, root: &str) -> usize {
-    let is_of_parent = |one: &Use<'_>| one.to.len() < one.from.len() && one.from.starts_with(&one.to);
+    let is_of_parent = |one: &Use<'_>| one.is_defined && one.to.len() < one.from.len() && one.from.starts_with(&one.to);
     let users = every_use(tree, root).into_iter().filter(is_of_parent).map(|one| one.from);
     users.collect::<BTreeSet<Module>>().len()
 }
@@ -55,8 +59,11 @@ fn every_use<'a>(tree: &'a Tree, root: &str) -> Vec<Use<'a>> {
     let parsed: Vec<(Module, &File, Vec<Path>)> =
         sources.filter_map(|file| Some((module(&file.path, root)?, file, paths(&code(&file.text))))).collect();
     let modules = parsed.iter().flat_map(|(module, ..)| (0..=module.len()).map(|n| module[..n].to_vec())).collect();
-    let mut names = Names { modules, imports: BTreeMap::new() };
-    for (module, _, paths) in &parsed {
+    let mut names = Names { modules, imports: BTreeMap::new(), with_stars: BTreeMap::new() };
+    for (module, file, paths) in &parsed {
+        if paths.iter().any(|path| path.name.as_deref() == Some("*") && path.segments[0] != "super") {
+            names.with_stars.insert(module.clone(), code(&file.text));
+        }
         let imports =
             paths.iter().filter_map(|path| Some((path.name.clone()?, names.absolute(module, &path.segments)?)));
         let imports = imports.collect();
@@ -66,7 +73,15 @@ fn every_use<'a>(tree: &'a Tree, root: &str) -> Vec<Use<'a>> {
     for (from, file, paths) in parsed {
         for path in paths {
             let to = names.absolute(&from, &path.segments).map(|absolute| names.home(&absolute, MOST_STEPS));
-            found.extend(to.map(|to| Use { from: from.clone(), to, file, line: path.line }));
+            let item = path.segments.last().map_or("", String::as_str);
+            let of = |to: Module| Use {
+                is_defined: names.may_define(&to, item),
+                from: from.clone(),
+                to,
+                file,
+                line: path.line,
+            };
+            found.extend(to.map(of));
         }
     }
     found
@@ -88,6 +103,15 @@ impl Names {
             }
         };
         Some([&module[..base], rest].concat())
+    }
+
+    /// Whether the file of a module defines this item, as far as its text shows.
+    fn may_define(&self, module: &[String], item: &str) -> bool {
+        let Some(code) = self.with_stars.get(module) else { return true };
+        ["struct", "enum", "trait", "type", "fn", "const", "static", "macro_rules!"].iter().any(|kind| {
+            let start = format!("{kind} {item}");
+            code.match_indices(&start).any(|(at, _)| !code[at + start.len()..].starts_with(source::is_word))
+        })
     }
 
     /// The module that defines the item of this path from the root.
@@ -151,7 +175,10 @@ fn tests(code: &str) -> Option<(usize, usize)> {
 fn paths(code: &str) -> Vec<Path> {
     let mut found = Vec::new();
     let line = |at: usize| 1 + code[..at].matches('\n').count();
-    let begins = |at: usize| !code[..at].ends_with(source::is_word) && !code[..at].ends_with(':');
+    // `pub(in crate::a)` uses nothing.
+    let begins = |at: usize| {
+        !code[..at].ends_with(source::is_word) && ![":", "(in "].iter().any(|end| code[..at].ends_with(end))
+    };
     let mut declared: Vec<(usize, usize)> = Vec::new();
     for (at, word) in code.match_indices("use") {
         let text = &code[at + word.len()..];
@@ -239,6 +266,20 @@ mod tests {
             ("#[cfg(test)]\nmod tests;\nfn f() { crate::b::f() }\n", vec!["src/a.rs:3 b"]),
         ] {
             assert_eq!(found(&files(text)), want, "{text}");
+        }
+    }
+
+    #[test]
+    fn users_of_a_parent_use_what_its_file_defines() {
+        for (parent, child, want) in [
+            ("mod x;\nfn f() {}\n", "use super::f;\n", 1),
+            ("mod x;\nmod y;\nuse y::f;\n", "use super::f;\n", 0),
+            ("mod x;\nmod y;\npub use y::*;\n", "use super::f;\n", 0),
+            ("mod x;\nmod y;\npub use y::*;\nfn f() {}\n", "use super::f;\n", 1),
+            ("mod x;\nfn f() {}\n", "pub(in crate::a) fn g() {}\n", 0),
+        ] {
+            let files = [("src/lib.rs", "mod a;\n"), ("src/a.rs", parent), ("src/a/x.rs", child), ("src/a/y.rs", "")];
+            assert_eq!(users_of_parents(&Tree::of(&files), "src/"), want, "{parent} {child}");
         }
     }
 

@@ -1,5 +1,6 @@
 //! Checks for properties of a machine that make wake-ups late. Each is a pure function of the machine's facts.
 
+mod check;
 mod clock;
 mod cokernel;
 mod debug;
@@ -16,22 +17,11 @@ mod scheduling;
 mod text;
 mod virtualisation;
 
+pub use check::Check;
 pub use outcome::{Outcome, Remedy, Severity};
 
 use punctual_model::{Host, Order};
 use serde::Serialize;
-
-/// One check.
-#[derive(Debug, Clone, Copy)]
-pub struct Check {
-    /// Name in kebab-case.
-    pub name: &'static str,
-    /// Effect on latency.
-    pub why: &'static str,
-    /// Source of that statement: a man page, or a file of the kernel's documentation or source.
-    pub source: &'static str,
-    examine: fn(&Host) -> Outcome,
-}
 
 /// Result of a check on one machine.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
