@@ -1,5 +1,6 @@
 //! The loop of a campaign: all measurements in their planned order.
 
+use super::boots::{Step, is_possible};
 use super::executor::{Executor, Failure};
 use super::stop::Stop;
 use punctual_model::{Ended, Entry, Failed, Header, Planned, Progress, Record};
@@ -28,6 +29,9 @@ pub enum CampaignError {
         /// Measurements recorded.
         made: usize,
     },
+    /// The boots of a run over several cannot be counted.
+    #[error("cannot tell boots apart: /proc/sys/kernel/random/boot_id cannot be read; mount /proc")]
+    NoBootId,
     /// A signal interrupted it.
     #[error("interrupted after {done} of {all} measurements")]
     Interrupted {
@@ -67,6 +71,15 @@ pub(super) fn keep(writer: Option<&mut Writer>, mut entry: Entry, all: usize) ->
 /// Whether a run with these begun blocks is over; the records are those of a run with a rule about them, or not kept.
 pub(super) type IsOver<'a> = &'a dyn Fn(u32, &[Entry]) -> bool;
 
+/// What a session leaves out of a run.
+#[derive(Clone, Copy)]
+pub(super) struct Rules<'a> {
+    /// Blocks that need not begin.
+    pub(super) is_over: IsOver<'a>,
+    /// Of the cells on installed kernels only those of this boot are measured.
+    pub(super) now: Option<Step<'a>>,
+}
+
 /// Measurements of a run.
 struct Made {
     planned: Vec<Planned>,
@@ -92,7 +105,7 @@ pub(super) fn begun_blocks(planned: impl Iterator<Item = Planned>) -> u32 {
 }
 
 /// Makes every measurement of the run that `entries` does not hold, in planned order, and adds it to `entries` and to
-/// `writer`, if any. Returns the measurements that failed twice. Before each new block `is_over` may end the run early.
+/// `writer`, if any. Returns the measurements that failed twice. Before each new block `rules` may end the run early.
 ///
 /// A failed measurement is repeated once after all others, because the cause may have been temporary. Records that only
 /// the report needs are read back at the end, so that memory does not grow while the machine measures. Errors: if the
@@ -104,12 +117,12 @@ pub(super) fn carry_out(
     executor: &mut dyn Executor,
     observer: &mut impl Observer,
     stop: &Stop,
-    is_over: IsOver<'_>,
+    rules: Rules<'_>,
 ) -> Result<Vec<Failed>, CampaignError> {
     let are_held = writer.is_none() || header.plan.until.is_some();
     let mut made = Made { planned: Vec::new(), records: Vec::new(), are_held, hosts: Hosts::default() };
     std::mem::take(entries).into_iter().for_each(|entry| made.add(entry));
-    let failed = make(header, &mut made, writer.as_deref_mut(), executor, observer, stop, is_over);
+    let failed = make(header, &mut made, writer.as_deref_mut(), executor, observer, stop, rules);
     match writer.filter(|_| !are_held) {
         None => *entries = made.records,
         Some(writer) => match writer.read_back() {
@@ -131,7 +144,7 @@ fn make(
     executor: &mut dyn Executor,
     observer: &mut impl Observer,
     stop: &Stop,
-    is_over: IsOver<'_>,
+    rules: Rules<'_>,
 ) -> Result<Vec<Failed>, CampaignError> {
     /// Failures per cell that end a run without any record: they are no accident then.
     const MAX_FAILURES: usize = 2;
@@ -139,15 +152,18 @@ fn make(
     let interrupted = |done| CampaignError::Interrupted { done, all: all.len() };
     let names = punctual_analysis::cell_names(&header.cells);
     let before: HashSet<Planned> = made.planned.iter().copied().collect();
-    let mut to_make: VecDeque<(Planned, bool)> =
-        all.iter().filter(|planned| !before.contains(planned)).map(|planned| (*planned, false)).collect();
+    let mut to_make: VecDeque<(Planned, bool)> = all
+        .iter()
+        .filter(|planned| !before.contains(planned) && is_possible(header, rules.now, planned))
+        .map(|planned| (*planned, false))
+        .collect();
     let (mut failed, mut last_failure, mut n_failures) = (Vec::new(), None, 0);
     while let Some((planned, is_again)) = to_make.pop_front() {
         if stop.is_requested() {
             return Err(interrupted(made.planned.len()));
         }
         let is_begun = made.planned.iter().any(|made| made.block == planned.block);
-        if !is_again && !is_begun && is_over(begun_blocks(made.planned.iter().copied()), &made.records) {
+        if !is_again && !is_begun && (rules.is_over)(begun_blocks(made.planned.iter().copied()), &made.records) {
             to_make.retain(|(_, is_again)| *is_again);
             continue;
         }

@@ -5,7 +5,7 @@ use super::executor::{Executor, Failure};
 use super::stop::Stop;
 use punctual_cell::child::{self, CellFailure, CellProcess};
 use punctual_host::HostFs;
-use punctual_model::{Cell, CpuSet, Kernel, Progress, Record, plain};
+use punctual_model::{Cell, CpuSet, Progress, Record, plain};
 use punctual_sys::{process, sched};
 use std::io::{self, Write};
 use std::os::unix::process::ExitStatusExt;
@@ -30,7 +30,7 @@ impl Executor for Child {
         stop: &Stop,
         observe: &mut dyn FnMut(&Progress),
     ) -> Result<Record, Failure> {
-        if cell.kernel != Kernel::Running {
+        if !cell.kernel.is_here() {
             return Err(Failure::Unsupported(format!("kernel {} is not the running kernel", cell.kernel)));
         }
         let mut child = CellProcess::start(samples)?;

@@ -1,6 +1,6 @@
 //! Estimates of the duration of measurements.
 
-use punctual_model::{Cell, Header, Kernel, Task};
+use punctual_model::{Cell, Header, Task};
 use std::time::Duration;
 
 /// Overhead of a cell besides its warm-up and duration: start, load, end. Measured: 0.1 s idle, 1 s under load.
@@ -57,7 +57,7 @@ pub(super) fn measured_after(cell: &Cell) -> Duration {
 pub(super) fn expected_of(cells: &[Cell], n: usize) -> Duration {
     let overhead = |cell: &Cell| match &cell.task {
         _ if cell.kernel.is_virtual() => GUEST_OVERHEAD,
-        _ if cell.kernel != Kernel::Running => BOOT_OVERHEAD,
+        _ if !cell.kernel.is_here() => BOOT_OVERHEAD,
         _ if !cell.conditions.roles.is_empty() => ROLES_OVERHEAD,
         Task::Sleep(_) => LANGUAGE_OVERHEAD,
         // The driver warms up for a second.

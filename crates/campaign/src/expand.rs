@@ -62,14 +62,14 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
     let named = plan.cpus.as_ref().and_then(|cpus| u32::try_from(cpus.len()).ok());
     let measured = |kernel: &Kernel, task: &Task| match kernel {
         // One thread waits for responses, or never waits: on the last CPU, which is the least busy on most machines.
-        Kernel::Running if (task.link().is_some() || task.is_noise()) && named.is_none() => {
+        Kernel::Running | Kernel::Installed(_) if (task.link().is_some() || task.is_noise()) && named.is_none() => {
             cpus.iter().last().into_iter().collect()
         }
         // So does the driver; the timer of its handler is always on CPU 0.
-        Kernel::Running if task.cobalt_context().is_some() && named.is_none() => {
+        Kernel::Running | Kernel::Installed(_) if task.cobalt_context().is_some() && named.is_none() => {
             cpus.iter().next().into_iter().collect()
         }
-        Kernel::Running => cpus.clone(),
+        Kernel::Running | Kernel::Installed(_) => cpus.clone(),
         Kernel::Lab(_) if task.link().is_some() || task.cobalt_context().is_some() => (0..named.unwrap_or(1)).collect(),
         Kernel::Lab(kernel) => (0..named.unwrap_or(kernel.cpus)).collect(),
     };
@@ -78,7 +78,7 @@ pub fn expand(plan: &Plan, machine: &Machine<'_>) -> Result<(Vec<Cell>, Vec<Skip
         if (!task.has_latencies() || task.is_noise()) && plan.axes.period.first() != Some(&period) {
             continue;
         }
-        let is_here = kernel == Kernel::Running;
+        let is_here = kernel.is_here();
         let has_program = task.runtime().is_some() || task.is_reported() || task.watch().is_some();
         let is_loaded = !load.parts().is_empty();
         let conditions = plan.conditions.that_apply(&task, policy, is_loaded);

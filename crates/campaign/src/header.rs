@@ -1,10 +1,11 @@
 //! The run of a plan on this machine: its cells, its seed, the snapshot of the host.
 
+use super::boots;
 use super::estimate::expected;
 use super::expand::{Machine, expand};
 use punctual_cell::trace::Instance;
 use punctual_host::{HostFs, Preparation, Privileges};
-use punctual_model::{Cell, Header, Host, Kernel, Plan, RUN_FORMAT, Span, TOOL, Task};
+use punctual_model::{Cell, Header, Host, Plan, RUN_FORMAT, Span, TOOL, Task};
 use punctual_workload::runtime;
 use punctual_workload::{instrument, load};
 use std::error::Error;
@@ -22,7 +23,7 @@ pub(super) fn header(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>
 pub(super) fn preview(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error>> {
     let header = planned(plan, samples)?;
     let is_elsewhere = header.plan.conditions.roles.is_logged_elsewhere();
-    let is_here = |cell: &&Cell| cell.kernel == Kernel::Running && !is_elsewhere;
+    let is_here = |cell: &&Cell| cell.kernel.is_here() && !is_elsewhere;
     // Without the right to trace, that of the policy does not matter.
     let mut asked = header.cells.iter().chain(header.skipped.iter().map(|skipped| &skipped.cell)).filter(is_here);
     if asked.any(|cell| cell.conditions.explain.is_some()) {
@@ -87,7 +88,10 @@ pub(super) fn planned(plan: Plan, samples: bool) -> Result<Header, Box<dyn Error
         why_not: &why_no_program,
         why_no_load: &load::why_not,
     };
-    let (cells, skipped) = expand(&plan, &machine)?;
+    boots::check_plan(&plan)?;
+    let plan = boots::with_release(plan, punctual_host::kernel_release().as_deref())?;
+    let (cells, skipped) =
+        boots::without_absent(expand(&plan, &machine)?, &punctual_host::installed_kernels(&HostFs::here()));
     let unix = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let seed = plan.seed.unwrap_or_else(drawn_seed);
     let header = Header {

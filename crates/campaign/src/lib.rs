@@ -1,6 +1,7 @@
 //! Execution of a plan: its cells in random order, one at a time, each in a process of its own.
 #![forbid(unsafe_code)]
 
+mod boots;
 mod carry_out;
 mod child;
 mod estimate;
@@ -20,6 +21,7 @@ mod shard;
 mod stop;
 mod stopping;
 
+pub use boots::NextBoot;
 pub use carry_out::{CampaignError, Observer};
 pub use child::Child;
 pub use estimate::expected;

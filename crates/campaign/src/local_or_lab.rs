@@ -43,10 +43,10 @@ impl Executor for LocalOrLab {
         observe: &mut dyn FnMut(&Progress),
     ) -> Result<Record, Failure> {
         match &cell.kernel {
-            Kernel::Running if !cell.conditions.roles.is_empty() => {
+            Kernel::Running | Kernel::Installed(_) if !cell.conditions.roles.is_empty() => {
                 roles::execute(cell, samples, &mut self.deliveries, stop, observe)
             }
-            Kernel::Running => Child.execute(cell, block, samples, stop, observe),
+            Kernel::Running | Kernel::Installed(_) => Child.execute(cell, block, samples, stop, observe),
             Kernel::Lab(_) => {
                 let Some(guests) = &mut self.guests else { return Err(Failure::Unsupported(left_out())) };
                 guests.record(cell, block, stop.flag()).map_err(|err| match err {

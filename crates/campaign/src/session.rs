@@ -3,7 +3,8 @@
 //! The order is the same for every measuring command. Errors of the plan are reported before the wait for the machine;
 //! the header, whose snapshot describes the host, is made after it.
 
-use super::carry_out::{CampaignError, Observer, carry_out, keep};
+use super::boots::{Boots, NextBoot};
+use super::carry_out::{CampaignError, Observer, Rules, carry_out, keep};
 use super::child::Child;
 use super::estimate::expected;
 use super::executor::Executor;
@@ -14,10 +15,13 @@ use super::remote::{Board, files_of};
 use super::shard::{seeded, sharded};
 use super::stop::Stop;
 use super::stopping::{self, Limits, Stopping};
-use punctual_analysis::comparability;
+use punctual_analysis::comparability::{self, Role};
 use punctual_host::{HostFs, MachineLock};
 use punctual_lab::MessageSink;
-use punctual_model::{Cell, Ended, Entry, Header, Host, Plan, Planned, Progress, Shard, Site, Span};
+use punctual_model::{
+    BootEvent, BootLine, Cell, Ended, Entry, Header, Host, Kernel, Plan, Planned, Progress, RunningKernel, Shard, Site,
+    Span,
+};
 use punctual_store::{Run, StoreError, Writer};
 use std::collections::HashSet;
 use std::error::Error;
@@ -234,9 +238,40 @@ impl Session {
             }
         };
         let is_over = |begun: u32, entries: &[Entry]| stopping.is_reached(header, begun, entries);
-        let failed = carry_out(header, entries, writer.as_mut(), executor, observer, stop, &is_over)?;
-        self.header.failed = failed;
-        Ok(())
+        if !header.is_over_boots() {
+            let rules = Rules { is_over: &is_over, now: None };
+            header.failed = carry_out(header, entries, writer.as_mut(), executor, observer, stop, rules)?;
+            return Ok(());
+        }
+        let running = running()?;
+        let log = writer.as_ref().map(Writer::boots).unwrap_or_default();
+        let before = header.clone();
+        let boots = Boots::of(&before, entries, &log, &running);
+        let (now, given_up) = (boots.now(), boots.given_up());
+        if let Some((step, writer)) = now.zip(writer.as_ref()) {
+            writer.boot(&boots.line(BootEvent::Began, step))?;
+        }
+        let rules = Rules { is_over: &is_over, now };
+        header.failed.extend(carry_out(header, entries, writer.as_mut(), executor, observer, stop, rules)?);
+        header.failed.extend(given_up);
+        Ok(writer.as_ref().map_or(Ok(()), |writer| writer.failed(&header.failed))?)
+    }
+
+    /// The boot that the run needs next; `None` if it needs none. Errors: if boots cannot be told apart.
+    pub fn next_boot(&self) -> Result<Option<NextBoot>, CampaignError> {
+        if !self.header.is_over_boots() {
+            return Ok(None);
+        }
+        let log = self.writer.as_ref().map(Writer::boots).unwrap_or_default();
+        Ok(Boots::of(&self.header, &self.entries, &log, &running()?).next())
+    }
+
+    /// Records that the machine is set to boot `next`. Errors: if that cannot be written.
+    pub fn ask_for(&self, next: &NextBoot) -> Result<(), CampaignError> {
+        let running = running()?;
+        let kernel = Kernel::Installed(Box::new(next.kernel.clone()));
+        let line = BootLine { event: BootEvent::Asked, block: next.block, kernel, running };
+        Ok(self.writer.as_ref().map_or(Ok(()), |writer| writer.boot(&line))?)
     }
 
     /// Measures the only cell of the run in a child process, without a second attempt. Its latencies go to the new file
@@ -270,10 +305,18 @@ impl Session {
     }
 }
 
+/// The kernel that runs.
+fn running() -> Result<RunningKernel, CampaignError> {
+    punctual_host::running_kernel().ok_or(CampaignError::NoBootId)
+}
+
 /// Rejects what only this machine could do. Errors: one line with the remedy.
 pub(super) fn may_be_elsewhere(plan: &Plan, samples: bool) -> Result<(), String> {
     if samples {
         return Err("unsupported: --samples with --on; the samples would stay there; leave one of them out".to_owned());
+    }
+    if plan.axes.kernel.iter().any(|kernel| kernel.installed().is_some()) {
+        return Err("unsupported: installed kernels with --on; start punctual run on that machine".to_owned());
     }
     if !plan.conditions.roles.is_empty() {
         return Err("unsupported: [roles] with --on; start punctual run on that machine".to_owned());
@@ -310,7 +353,11 @@ fn depends_on_its_machine(run: &Run) -> bool {
 /// Rejects the continuation of a run if the machine has changed since it began, unless `force` is set; `now` is its
 /// present state. Settings of the plan itself do not count.
 fn check_same_machine(header: &Header, now: &Host, force: bool, note: &dyn Fn(&str)) -> Result<(), String> {
-    let differences = comparability::since(header, now);
+    let mut differences = comparability::since(header, now);
+    if header.is_over_boots() {
+        // Each kernel has facts of its own.
+        differences.retain(|one| one.role == Role::Prevents);
+    }
     if !force && !differences.is_empty() {
         let named = differences.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
         return Err(format!(

@@ -1,12 +1,17 @@
 //! Campaigns with a fake executor: order, resumption, failure, interruption; no real measurement.
 
-use super::carry_out::{IsOver, carry_out};
+use super::carry_out::{IsOver, Rules, carry_out};
 use super::executor::Failure;
 use super::*;
 use punctual_analysis::testing::RunBuilder;
 use punctual_host::testing::Scratch;
 use punctual_model::{Cell, Entry, Failed, Header, Plan, Planned, Progress, Record, Until, planned_order};
 use std::path::{Path, PathBuf};
+
+/// Everything is measured.
+fn all() -> Rules<'static> {
+    Rules { is_over: &|_, _| false, now: None }
+}
 
 /// Executor that returns at once; it fails or is interrupted as configured.
 #[derive(Default)]
@@ -104,14 +109,14 @@ impl Campaign {
     fn try_all(&self, fake: &mut Fake) -> Result<(Vec<Entry>, Vec<Failed>), CampaignError> {
         let mut writer = punctual_store::create(&self.dir, &self.header).unwrap();
         let (mut entries, stop) = (Vec::new(), Stop::new().unwrap());
-        let failed = carry_out(&self.header, &mut entries, Some(&mut writer), fake, &mut Silent, &stop, &|_, _| false)?;
+        let failed = carry_out(&self.header, &mut entries, Some(&mut writer), fake, &mut Silent, &stop, all())?;
         Ok((entries, failed))
     }
 
     /// The measurements of a run that is not stored and ends when `is_over`.
     fn until(&self, fake: &mut Fake, is_over: IsOver<'_>) -> Vec<Entry> {
         let (mut entries, stop) = (Vec::new(), Stop::new().unwrap());
-        carry_out(&self.header, &mut entries, None, fake, &mut Silent, &stop, is_over).unwrap();
+        carry_out(&self.header, &mut entries, None, fake, &mut Silent, &stop, Rules { is_over, now: None }).unwrap();
         entries
     }
 
@@ -120,7 +125,7 @@ impl Campaign {
         let mut writer = punctual_store::append(&self.dir, run.entries.len()).unwrap();
         let stop = Stop::new().unwrap();
         let mut entries = run.entries;
-        carry_out(&run.header, &mut entries, Some(&mut writer), fake, &mut Silent, &stop, &|_, _| false)?;
+        carry_out(&run.header, &mut entries, Some(&mut writer), fake, &mut Silent, &stop, all())?;
         Ok(entries)
     }
 
@@ -141,7 +146,16 @@ fn records_that_only_the_report_needs_are_not_held_while_measuring() {
             false
         };
         let fake = &mut Fake::default();
-        carry_out(&campaign.header, &mut entries, Some(&mut writer), fake, &mut Silent, &stop, &is_over).unwrap();
+        carry_out(
+            &campaign.header,
+            &mut entries,
+            Some(&mut writer),
+            fake,
+            &mut Silent,
+            &stop,
+            Rules { is_over: &is_over, now: None },
+        )
+        .unwrap();
         assert_eq!((seen.get(), entries.len()), (held, 12), "{until:?}");
     }
 }
@@ -159,7 +173,15 @@ fn records_that_vanish_while_measuring_are_an_error() {
         false
     };
     let fake = &mut Fake::default();
-    let made = carry_out(&campaign.header, &mut entries, Some(&mut writer), fake, &mut Silent, &stop, &damage);
+    let made = carry_out(
+        &campaign.header,
+        &mut entries,
+        Some(&mut writer),
+        fake,
+        &mut Silent,
+        &stop,
+        Rules { is_over: &damage, now: None },
+    );
     let error = made.unwrap_err().to_string();
     assert_eq!(error, "11 of 12 measurements of this run can be read; punctual show names the damaged lines");
     assert_eq!(entries.len(), 11);

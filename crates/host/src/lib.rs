@@ -5,6 +5,7 @@
 
 mod activity;
 mod boot_arguments;
+mod boots;
 mod cgroup;
 mod cobalt_threads;
 mod dma_latency;
@@ -42,6 +43,10 @@ mod watched;
 
 pub use activity::ActivityLog;
 pub use boot_arguments::without_effect;
+pub use boots::{
+    BootWay, NoBoot, ResumeUnit, boot_next, forget_boots, installed_kernels, is_lost_by_a_boot, other_users,
+    restart_system, way_to_boot,
+};
 pub use cgroup::{Cgroup, cpu_us_of_group, enter_group, is_stopped};
 pub use cobalt_threads::{CobaltTask, cobalt_tasks};
 pub use dma_latency::DmaLatency;
@@ -64,8 +69,8 @@ pub use private_directory::PrivateDirectory;
 pub use privilege::{Privileges, drop_rights_of_file, how_to_allow, how_to_allow_others};
 pub use process::{
     check_proc, children_of, is_gone, is_initial_pid_namespace, kernel_release, look_at_all_processes,
-    memory_locked_bytes_of, name_of_thread, no_thread, own_id_of, pid_namespace, started_ticks_of, state_of_thread,
-    thread_as_known_to, threads_of, times_of_thread, turns_of_thread, with_descendants,
+    memory_locked_bytes_of, name_of_thread, no_thread, own_id_of, pid_namespace, running_kernel, started_ticks_of,
+    state_of_thread, thread_as_known_to, threads_of, times_of_thread, turns_of_thread, with_descendants,
 };
 pub use programs::{BINARIES_VARIABLE, program_for, program_of};
 pub use refused::{RefusedBy, limit_of};

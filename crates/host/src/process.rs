@@ -1,6 +1,7 @@
 //! Other processes, as the kernel shows them.
 
 use super::HostFs;
+use punctual_model::RunningKernel;
 use std::io;
 
 /// The threads of process `pid`; none when it has ended.
@@ -88,6 +89,16 @@ pub fn no_thread(err: &io::Error) -> io::Error {
 /// The release of the running kernel, like `6.1.0-56-amd64`.
 pub fn kernel_release() -> Option<String> {
     HostFs::running().text("proc/sys/kernel/osrelease")
+}
+
+/// The kernel that runs; `None` where its boot has no identity.
+pub fn running_kernel() -> Option<RunningKernel> {
+    let fs = HostFs::running();
+    Some(RunningKernel {
+        boot_id: fs.text("proc/sys/kernel/random/boot_id")?,
+        release: kernel_release()?,
+        command_line: fs.text("proc/cmdline").unwrap_or_default(),
+    })
 }
 
 /// The number of the PID namespace of this process (pid_namespaces(7)).

@@ -1,7 +1,8 @@
 //! JSON of records and cells, parsed here: each other crate that did so would compile the parsers of all types again.
 
 use crate::{
-    Cell, Entry, Failed, Header, ImportHeader, Imported, LoadRecord, MonitorLine, Progress, Record, TargetRecord,
+    BootLine, Cell, Entry, Failed, Header, ImportHeader, Imported, LoadRecord, MonitorLine, Progress, Record,
+    TargetRecord,
 };
 use serde::Deserialize;
 use serde_json::{Result, from_slice};
@@ -33,6 +34,12 @@ pub fn entry(text: &[u8]) -> Result<Entry> {
 /// Parses a failed measurement.
 #[inline(never)]
 pub fn failed(text: &[u8]) -> Result<Failed> {
+    from_slice(text)
+}
+
+/// Parses a line about a boot.
+#[inline(never)]
+pub fn boot(text: &[u8]) -> Result<BootLine> {
     from_slice(text)
 }
 

@@ -24,7 +24,7 @@ pub use conditions::Conditions;
 pub use guest_threads::{GuestThreadKind, GuestThreadSettings, GuestThreads, GuestThreadsError};
 pub use handoff::{CpuPlace, Handoff, HandoffError, HandoffKind, WakerCpu};
 pub use instrument::{Instrument, InstrumentError, ResultFormat, ResultTool};
-pub use kernel::{Flavour, GuestFile, Kernel, KernelError, KernelSource, LabClock, LabKernel};
+pub use kernel::{Flavour, GuestFile, InstalledKernel, Kernel, KernelError, KernelSource, LabClock, LabKernel};
 pub use link::{Link, LinkError, Pins, Place};
 pub use load::{
     AboutLoad, FileLoad, KernelLoad, Load, LoadCpus, LoadError, LoadPart, NamedLoads, Percent, Program, Tool,

@@ -1,5 +1,6 @@
 //! What was measured: records and runs, explanations, progress, results of other tools.
 
+pub(crate) mod boots;
 pub(crate) mod explanation;
 pub(crate) mod imported;
 pub(crate) mod progress;
@@ -7,6 +8,7 @@ pub(crate) mod promise;
 pub(crate) mod record;
 pub(crate) mod run;
 
+pub use boots::{BootEvent, BootLine, RunningKernel};
 pub use explanation::{
     AnswerStages, CaptureFile, Captures, Cause, CauseTotal, ClockMark, ClockTie, CodeFrame, CodePlace, Evidence,
     Explain, ExplainRecord, Explanation, GuestStop, GuestTids, HostLanes, HostPiece, HostState, IrqLatency, MarkTime,

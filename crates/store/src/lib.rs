@@ -5,6 +5,7 @@
 //! and reported by the reader. `samples/` holds the raw samples of each measurement, if requested.
 #![forbid(unsafe_code)]
 
+mod boots;
 mod captures;
 mod directory;
 mod failed;

@@ -99,6 +99,22 @@ pub fn seed_random(file: &impl AsRawFd, seed: [u8; SEED_BYTES]) -> io::Result<()
     check(unsafe { libc::ioctl(file.as_raw_fd(), RNDADDENTROPY, &raw const seed) }.into()).map(drop)
 }
 
+/// Loads the kernel that restarting by kexec boots (kexec_file_load(2)). Errors: the kernel's error: `EPERM` without
+/// `CAP_SYS_BOOT`, `ENOSYS` in a kernel without the call, `EKEYREJECTED` when it takes signed kernels only, `ENOEXEC`
+/// when `image` is none.
+pub fn load_next_kernel(image: &impl AsRawFd, initrd: Option<&impl AsRawFd>, command_line: &str) -> io::Result<()> {
+    /// `KEXEC_FILE_NO_INITRAMFS` (linux/kexec.h).
+    const NO_INITRD: libc::c_ulong = 4;
+    let line = std::ffi::CString::new(command_line).map_err(io::Error::other)?;
+    let flags = if initrd.is_some() { 0 } else { NO_INITRD };
+    let initrd = initrd.map_or(-1, AsRawFd::as_raw_fd);
+    let length = line.as_bytes_with_nul().len();
+    // SAFETY: the descriptors are open, or none is asked for; the text is as long as said, with its 0.
+    let call =
+        unsafe { libc::syscall(libc::SYS_kexec_file_load, image.as_raw_fd(), initrd, length, line.as_ptr(), flags) };
+    check(call).map(drop)
+}
+
 /// Restarts the machine at once (reboot(2)), without a sync of the file systems. A virtual machine that may not restart
 /// ends instead. Errors: `EPERM` without `CAP_SYS_BOOT`; otherwise it does not return.
 pub fn restart() -> io::Result<()> {

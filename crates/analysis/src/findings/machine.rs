@@ -185,7 +185,7 @@ pub(super) fn findings(header: &Header, entries: &[Entry]) -> Vec<Finding> {
     // Where a target was started, the target is the measured machine.
     let of_target = entries.iter().find_map(|entry| entry.record.response.as_ref()?.target.as_ref()?.host.as_deref());
     let host = of_target.unwrap_or(&header.host);
-    let here = || header.cells.iter().filter(|cell| cell.kernel == Kernel::Running);
+    let here = || header.cells.iter().filter(|cell| cell.kernel.is_here());
     let in_guests = |clock| header.cells.iter().filter(|cell| cell.kernel.clock() == Some(clock)).count() as u64;
     let realtime_cells = here().any(|cell| cell.policy.is_realtime());
     let mut findings = changes(header, entries);

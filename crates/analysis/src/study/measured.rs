@@ -141,7 +141,7 @@ impl<'a> StudyMeasurement<'a> {
             cpu: 0,
             time: cell.kernel.time(),
             is_virtual: cell.kernel.is_virtual(),
-            is_here: cell.kernel == Kernel::Running,
+            is_here: cell.kernel.is_here(),
             machine: crate::machine::facts::identity(host),
             boot: host.boot_id.clone().unwrap_or_else(|| format!("run {}", measurement.0)),
             measurement,

@@ -54,7 +54,11 @@ fn planned<'a>(
 
 /// What is known of the machine of a kernel before it boots.
 fn expected_host(kernel: &Kernel, here: &Host) -> Option<Host> {
-    let Kernel::Lab(kernel) = kernel else { return here.preemption.map(|_| here.clone()) };
+    let kernel = match kernel {
+        Kernel::Running => return here.preemption.map(|_| here.clone()),
+        Kernel::Installed(_) => return None,
+        Kernel::Lab(kernel) => kernel,
+    };
     let preemption = match (&kernel.source, Preemption::asked_by(&kernel.arguments).next_back()) {
         (KernelSource::Debian { flavour: Flavour::Rt, .. }, _) => Preemption::Realtime,
         (_, Some(asked)) => asked,

@@ -2,7 +2,7 @@
 
 use super::files::SentFile;
 use crate::estimate::measured_after;
-use punctual_model::{Cell, Header, Host, Kernel, Plan, Record};
+use punctual_model::{Cell, Header, Host, Plan, Record};
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -36,7 +36,7 @@ impl Ask {
             Ask::Header { wait: true, .. } | Ask::Host { wait: true } => None,
             Ask::Cell { cell, .. } => {
                 let measured = measured_after(cell).saturating_mul(CELL_FACTOR);
-                (cell.kernel == Kernel::Running).then(|| measured.saturating_add(ANSWER_TIMEOUT))
+                cell.kernel.is_here().then(|| measured.saturating_add(ANSWER_TIMEOUT))
             }
             _ => Some(ANSWER_TIMEOUT),
         }

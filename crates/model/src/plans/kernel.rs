@@ -1,5 +1,9 @@
 //! The kernels that cells run on.
 
+mod installed;
+
+pub use installed::InstalledKernel;
+
 use crate::words::word::{as_text, words};
 use crate::{Architecture, GuestThreads, GuestThreadsError, Load, LoadError, UnknownWord};
 use serde::{Deserialize, Serialize};
@@ -12,6 +16,8 @@ use std::str::FromStr;
 pub enum Kernel {
     /// The kernel of this machine, as booted.
     Running,
+    /// A kernel that is installed on this machine, which has to be booted with it.
+    Installed(Box<InstalledKernel>),
     /// A kernel that is booted in the lab.
     Lab(Box<LabKernel>),
 }
@@ -92,10 +98,20 @@ impl Flavour {
 }
 
 impl Kernel {
-    /// Clock of its guests; `None` for the running kernel, whose clock is this machine's.
+    /// Whether it runs on this machine itself, and not in a guest.
+    pub fn is_here(&self) -> bool {
+        !matches!(self, Kernel::Lab(_))
+    }
+
+    /// The installed kernel that has to be booted.
+    pub fn installed(&self) -> Option<&InstalledKernel> {
+        if let Kernel::Installed(kernel) = self { Some(kernel) } else { None }
+    }
+
+    /// Clock of its guests; `None` for a kernel of this machine, whose clock it has.
     pub fn clock(&self) -> Option<LabClock> {
         match self {
-            Kernel::Running => None,
+            Kernel::Running | Kernel::Installed(_) => None,
             Kernel::Lab(kernel) => Some(kernel.clock),
         }
     }
@@ -111,10 +127,15 @@ impl Kernel {
     }
 
     /// Every form of a kernel as typed.
-    pub const KNOWN: &[&str] =
-        &["running", "debian:VERSION[-rt|-cloud][-amd64|-arm64|-riscv64][ WORDS]", "/PATH/OF/vmlinuz[ WORDS]"];
+    pub const KNOWN: &[&str] = &[
+        "running",
+        "installed:RELEASE[ WORDS]",
+        "installed:current[ WORDS]",
+        "debian:VERSION[-rt|-cloud][-amd64|-arm64|-riscv64][ WORDS]",
+        "/PATH/OF/vmlinuz[ WORDS]",
+    ];
 
-    /// Adds files for its guests; no effect on the running kernel.
+    /// Adds files for its guests; no effect on a kernel of this machine.
     pub fn give(&mut self, files: &[GuestFile]) {
         if let Kernel::Lab(kernel) = self {
             let new = files.iter().filter(|file| !kernel.files.contains(file)).cloned().collect::<Vec<_>>();
@@ -129,6 +150,15 @@ pub enum KernelError {
     /// Unknown kernel.
     #[error(transparent)]
     Unknown(#[from] UnknownWord),
+    /// An invalid release of an installed kernel.
+    #[error(
+        "invalid release `{0}`: expected the name below /lib/modules, like installed:6.1.0-13-rt-amd64, or \
+             installed:current"
+    )]
+    Release(String),
+    /// An invalid argument of an installed kernel.
+    #[error("invalid argument `{0}` of an installed kernel: expected a word of its command line, like threadirqs")]
+    Argument(String),
     /// An invalid path of a guest file.
     #[error(
         "invalid guest path `{0}`: expected an absolute path without blanks, like /usr/bin/fio or /usr/bin/dash:/bin/sh"
@@ -192,6 +222,7 @@ const CLOCK: &str = "clock=";
 const CPUS: &str = "cpus=";
 const HOST_LOAD: &str = "host_load=";
 const LIBVIRT: &str = "libvirt=";
+const GUEST_WORDS: [&str; 6] = [FILE, MODULES, CLOCK, CPUS, HOST_LOAD, LIBVIRT];
 
 impl LabKernel {
     /// The limit of QEMU's `pc` machine without further devices.
@@ -226,6 +257,9 @@ impl FromStr for Kernel {
     fn from_str(text: &str) -> Result<Self, KernelError> {
         let (name, words) = text.trim().split_once(char::is_whitespace).unwrap_or((text.trim(), ""));
         let unknown = || UnknownWord::new("kernel", text, Kernel::KNOWN);
+        if let Some(release) = name.strip_prefix(InstalledKernel::PREFIX) {
+            return Ok(Kernel::Installed(Box::new(InstalledKernel::parse(release, words)?)));
+        }
         let source = match name.strip_prefix("debian:") {
             Some(version) => debian(version).ok_or_else(unknown)?,
             None if name.contains('/') => KernelSource::File(name.to_owned()),
@@ -307,6 +341,7 @@ impl fmt::Display for Kernel {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Kernel::Running => f.pad("running"),
+            Kernel::Installed(kernel) => kernel.fmt(f),
             Kernel::Lab(kernel) => {
                 let words = [kernel.source.to_string(), kernel.words()];
                 let words: Vec<_> = words.into_iter().filter(|words| !words.is_empty()).collect();
@@ -341,6 +376,9 @@ mod tests {
     fn kernels_are_what_they_are_typed_as() {
         for (text, shown) in [
             ("running", "running"),
+            ("installed:6.1.0-13-amd64", "installed:6.1.0-13-amd64"),
+            ("installed:current preempt=lazy", "installed:current preempt=lazy"),
+            ("installed:6.12.9+rt  threadirqs  isolcpus=1,2", "installed:6.12.9+rt threadirqs isolcpus=1,2"),
             ("debian:6.1", "debian:6.1"),
             ("debian:6.12-rt", "debian:6.12-rt"),
             ("debian:6.1-rt-arm64 threadirqs", "debian:6.1-rt-arm64 threadirqs"),
@@ -389,6 +427,14 @@ mod tests {
         for text in ["file=", "file=/", "file=usr/bin/fio", "file=/a:b", "file=/a:/b:/c", "file=/a/../b", "modules=x"] {
             let message = format!("debian:6.1 {text}").parse::<Kernel>().unwrap_err().to_string();
             assert!(message.starts_with("invalid guest path `"), "{message}");
+        }
+        for release in ["", "-rt", "../vmlinuz", "6.1/x", "six"] {
+            let message = format!("installed:{release}").parse::<Kernel>().unwrap_err().to_string();
+            assert!(message.starts_with(&format!("invalid release `{release}`")), "{message}");
+        }
+        for word in ["cpus=2", "vcpu_policy=fifo:50", "a\"b", "$(reboot)", "a;b", "'", "{"] {
+            let message = format!("installed:6.1 {word}").parse::<Kernel>().unwrap_err().to_string();
+            assert!(message.starts_with(&format!("invalid argument `{word}`")), "{message}");
         }
         for cpus in ["0", "256", "two", "-1", ""] {
             let message = format!("/k clock=kvm cpus={cpus}").parse::<Kernel>().unwrap_err().to_string();

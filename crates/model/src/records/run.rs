@@ -70,9 +70,32 @@ impl Header {
         !self.cells.is_empty() && self.cells.iter().all(|cell| cell.kernel.is_virtual())
     }
 
+    /// Whether its kernels have to be booted on this machine.
+    pub fn is_over_boots(&self) -> bool {
+        self.cells.iter().any(|cell| cell.kernel.installed().is_some())
+    }
+
+    /// Puts the cells of an installed kernel one after the other in each block, in the order of the first of each.
+    fn order_by_boots(&self, all: &mut [Planned]) {
+        let kernel = |planned: &Planned| self.cells.get(planned.cell_index).map(|cell| &cell.kernel);
+        for block in all.chunk_by_mut(|a, b| a.block == b.block) {
+            let mut kernels = Vec::new();
+            block.iter().for_each(|planned| {
+                if !kernels.contains(&kernel(planned)) {
+                    kernels.push(kernel(planned))
+                }
+            });
+            block.sort_by_key(|planned| kernels.iter().position(|known| *known == kernel(planned)));
+            (0..).zip(block).for_each(|(position, planned)| planned.position = position);
+        }
+    }
+
     /// Every measurement of the run, or of this shard of it, in order.
     pub fn measurements(&self) -> Vec<Planned> {
         let mut all = planned_order(self.cells.len(), self.plan.repetitions, self.seed);
+        if self.is_over_boots() {
+            self.order_by_boots(&mut all);
+        }
         if let Some(shard) = self.shard {
             let is_virtual = self.is_virtual();
             all.retain(|planned| shard.has(planned, self.cells.len(), is_virtual));

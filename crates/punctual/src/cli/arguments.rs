@@ -229,6 +229,9 @@ pub(super) struct RunArguments {
     /// Resume although the machine changed (recorded as a finding)
     #[arg(long, requires = "resume", help_heading = heading::EXTENT)]
     pub(super) force: bool,
+    /// Boot the next kernel `installed:RELEASE` of the run, and go on there, until all are measured
+    #[arg(long, conflicts_with_all = ["dry_run", "blocks", "shard", "on"], help_heading = heading::EXTENT)]
+    pub(super) reboot: bool,
     /// Measure at most N blocks now; --resume continues
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=10_000), help_heading = heading::EXTENT)]
     pub(super) blocks: Option<u32>,

@@ -30,6 +30,7 @@ mod recover;
 mod respond;
 mod run;
 mod run_directory;
+mod run_over_boots;
 mod show;
 mod store;
 mod study;

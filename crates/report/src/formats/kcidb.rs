@@ -7,7 +7,7 @@
 use super::page::Page;
 use super::{Outcome, as_tests};
 use punctual_analysis::{Origin, Row};
-use punctual_model::{Host, Kernel};
+use punctual_model::Host;
 use serde_json::{Map, Value, json};
 use std::collections::{BTreeMap, HashSet};
 
@@ -138,7 +138,7 @@ impl<'a> Report<'a> {
 /// The kernel of a cell in the lab.
 fn lab_kernel(row: &Row<'_>) -> Option<String> {
     match row.origin {
-        Origin::Own(summary, _) if summary.cell.kernel != Kernel::Running => Some(summary.cell.kernel.to_string()),
+        Origin::Own(summary, _) if !summary.cell.kernel.is_here() => Some(summary.cell.kernel.to_string()),
         _ => None,
     }
 }

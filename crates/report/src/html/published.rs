@@ -233,7 +233,7 @@ fn kernel(cell: &CellSummary, run: &OwnRun<'_>) -> String {
         Kernel::Running => {
             target(cell).unwrap_or(&run.header.host).kernel_release.clone().unwrap_or_else(|| "unknown".to_owned())
         }
-        lab @ Kernel::Lab(_) => lab.to_string(),
+        named @ (Kernel::Installed(_) | Kernel::Lab(_)) => named.to_string(),
     }
 }
 

@@ -6,7 +6,7 @@ use punctual_analysis::explain::{blame, cause_name, marks_line, row_of, share_li
 use punctual_analysis::wording::{count, duration, things};
 use punctual_analysis::{CellSummary, RunSummary, Stages};
 use punctual_model::{
-    Cause, CauseTotal, Evidence, ExplainRecord, Explanation, Header, Kernel, OwnName, PhaseLength, Share, Span,
+    Cause, CauseTotal, Evidence, ExplainRecord, Explanation, Header, OwnName, PhaseLength, Share, Span,
 };
 use std::io;
 
@@ -83,7 +83,7 @@ fn worst(out: &mut dyn io::Write, explained: &ExplainRecord, lines: &Lines, spik
 
 /// Whether a notable part of the time that is explained is ambiguous on this machine.
 fn is_ambiguous(cell: &CellSummary) -> bool {
-    let Some(explained) = cell.explained.as_ref().filter(|_| cell.cell.kernel == Kernel::Running) else { return false };
+    let Some(explained) = cell.explained.as_ref().filter(|_| cell.cell.kernel.is_here()) else { return false };
     let ns = explained.evidence_ns.get(Evidence::Ambiguous.index()).copied().unwrap_or(0);
     ns as f64 * 100.0 >= NOTABLE_PERCENT * explained.late.ns().max(1) as f64
 }

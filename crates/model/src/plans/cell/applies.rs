@@ -1,7 +1,7 @@
 //! Conditions that do not apply to what a cell measures: one table of what excludes which, and why.
 
 use super::Cell;
-use crate::{Kernel, Link, Method, Task};
+use crate::{Link, Method, Task};
 
 /// A condition, and whether a cell has it.
 type Condition = (&'static str, fn(&Cell) -> bool);
@@ -94,8 +94,7 @@ const EXCLUSIONS: &[Exclusion] = &[
         _ => None,
     }),
     (&["[roles]"], |cell| {
-        let is_guest = cell.kernel != Kernel::Running;
-        is_guest.then(|| "lab guests, which have their own (punctual help guide response)".to_owned())
+        (!cell.kernel.is_here()).then(|| "lab guests, which have their own (punctual help guide response)".to_owned())
     }),
     (&["load_cpus", "load_policy", "load_must_hold", "prepare"], |cell| {
         let roles = &cell.conditions.roles;

@@ -2,7 +2,7 @@
 
 use super::endless::{check_endless, no_housekeeping};
 use super::{Cell, applies};
-use crate::{CobaltContext, CpuSet, Explain, Host, Kernel, Link, Mark, Method, Period, Policy, Span, Task};
+use crate::{CobaltContext, CpuSet, Explain, Host, Link, Mark, Method, Period, Policy, Span, Task};
 use std::mem::discriminant;
 
 /// Valid periods of timerlat (`timerlat_period_us`, kernel/trace/trace_osnoise.c).
@@ -237,7 +237,7 @@ impl Cell {
                  policy",
                 self.task
             )),
-            (Method::Noise { .. }, _) if self.kernel != Kernel::Running => Err(format!(
+            (Method::Noise { .. }, _) if !self.kernel.is_here() => Err(format!(
                 "unsupported: method {} in lab guests; measure the running kernel, or leave it out",
                 self.task
             )),

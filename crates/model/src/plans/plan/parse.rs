@@ -95,7 +95,7 @@ impl<'a> Reading<'a> {
     fn finish(self, is_room_checked: bool) -> Located<Plan> {
         let Reading { document, draft: Draft { mut plan, duration_at, files, knobs, .. } } = self;
         if let Some((files, at)) = files {
-            if plan.axes.kernel.iter().all(|kernel| *kernel == Kernel::Running) {
+            if plan.axes.kernel.iter().all(Kernel::is_here) {
                 return Err((
                     at,
                     "`files` applies to lab kernels only; name one in axis `kernel`, or leave it out".into(),

@@ -52,10 +52,12 @@ impl TestCell {
     /// Takes the machine for a run with this cell. Errors: if the kernel does not belong to the lab, the lab cannot run
     /// it here, or the machine is not available.
     fn begin(self, title: &str, wait: bool) -> Result<Session, Box<dyn Error>> {
-        if self.kernel == Kernel::Running {
-            return Err("invalid kernel `running`: it is the host's kernel, which guests do not boot; expected \
-                one like debian:6.1"
-                .into());
+        if self.kernel.is_here() {
+            return Err(format!(
+                "invalid kernel `{}`: it is the host's kernel, which guests do not boot; expected one like debian:6.1",
+                self.kernel
+            )
+            .into());
         }
         let plan = Plan {
             title: title.to_owned(),

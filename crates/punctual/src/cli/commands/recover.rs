@@ -11,6 +11,7 @@ pub(super) fn recover(arguments: &RecoverArguments) -> Outcome {
     let _lock = take_lock(Subject::Settings, arguments.wait, &|line| note(line))?;
     let mut removed = punctual_host::remove_leftovers();
     removed.extend(punctual_cell::trace::Instance::remove_abandoned());
+    removed.extend(punctual_host::forget_boots(&HostFs::here())?);
     let recovery = Recovery { recovered: punctual_host::recover(&HostFs::here()), removed };
     let Recovery { recovered, removed } = &recovery;
     let text = match arguments.format {

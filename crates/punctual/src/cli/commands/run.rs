@@ -2,8 +2,8 @@
 
 use super::consent;
 use super::plan::{dry_run, plan};
-use super::run_directory;
 use super::show::beside_run;
+use super::{run_directory, run_over_boots};
 use crate::cli::arguments::{RunArguments, RunFormat};
 use crate::cli::terminal::progress::Lines;
 use crate::cli::terminal::{ERROR, Outcome, note, output, sentence};
@@ -17,10 +17,16 @@ pub(super) fn run(arguments: RunArguments) -> Outcome {
     if arguments.dry_run {
         return dry_run(&arguments);
     }
-    let (format, is_part) = (arguments.common.format, arguments.blocks.is_some());
+    let (format, is_part, reboots) = (arguments.common.format, arguments.blocks.is_some(), arguments.reboot);
     // A shard has no numbers of its own.
     let shown = arguments.shard.is_none().then_some(format);
     let (dir, session) = measure(arguments, shown)?;
+    if session.header.is_over_boots() {
+        match session.next_boot()? {
+            Some(next) => return run_over_boots::go_on(&dir, session, &next, reboots),
+            None => run_over_boots::end()?,
+        }
+    }
     let Session { header, entries, .. } = &session;
     if let Some(shard) = header.shard {
         if format != RunFormat::Text {
@@ -89,6 +95,9 @@ fn begin(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> 
     let permit = |header: &Header| {
         origin.iter().try_for_each(|origin| origin.permit(header, common.yes))?;
         consent::permit_floods(header, common.yes)?;
+        if arguments.reboot {
+            run_over_boots::permit(header, common.yes)?;
+        }
         output::check(header, common.format)
     };
     let (samples, at_most, wait) = (arguments.samples, arguments.at_most, common.wait);
@@ -113,7 +122,12 @@ fn begin(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> 
 fn resume(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> {
     let dir = arguments.out.unwrap_or_default();
     let (yes, wait, on) = (arguments.common.yes, arguments.common.wait, arguments.on);
-    let permit = |header: &Header| Ok(consent::permit_resumption(&dir, header, on.as_ref(), yes)?);
+    let permit = |header: &Header| {
+        if arguments.reboot {
+            run_over_boots::permit(header, yes)?;
+        }
+        Ok(consent::permit_resumption(&dir, header, on.as_ref(), yes)?)
+    };
     let session = Session::resume(&dir, on.as_ref(), wait, arguments.force, &permit, &|line| note(line))?;
     Ok((dir, session))
 }

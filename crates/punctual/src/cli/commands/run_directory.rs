@@ -55,7 +55,13 @@ pub(super) fn finish(session: &Session, dir: Option<&Path>, options: OutputOptio
 
 /// Names the measurements that failed, with the command that tries them again.
 pub(super) fn note_failures(session: &Session, dir: &Path) {
-    if !session.header.failed.is_empty() {
+    if session.header.failed.is_empty() {
+        return;
+    }
+    // What failed in each of its boots is not tried again.
+    if session.header.is_over_boots() {
+        note(format_args!("{} failed", output::failures(&session.header)));
+    } else {
         note(format_args!("{} failed; try again with: {}", output::failures(&session.header), resume(session, dir)));
     }
 }

@@ -122,6 +122,7 @@ fn run_arguments(way: &StudyWay, study: Option<(&StudyRunArguments, PathBuf)>) -
         duration: None,
         repetitions: None,
         out: None,
+        reboot: false,
         resume: false,
         force: false,
         blocks: None,

@@ -6,7 +6,7 @@ use punctual_analysis::CannotPass;
 use punctual_analysis::enough::Outlook;
 use punctual_analysis::wording::{duration, things};
 use punctual_campaign::{Observer, expected};
-use punctual_model::{Entry, Failed, Header, Kernel, Planned, Progress, Task};
+use punctual_model::{Entry, Failed, Header, Planned, Progress, Task};
 use std::io::{self, IsTerminal};
 use std::sync::Arc;
 
@@ -92,7 +92,7 @@ impl Lines {
 impl Observer for Lines {
     fn starts(&mut self, planned: &Planned, done: usize) {
         (self.now, self.done) = (Some(*planned), done);
-        let is_guest = self.header.cells.get(planned.cell_index).is_some_and(|cell| cell.kernel != Kernel::Running);
+        let is_guest = self.header.cells.get(planned.cell_index).is_some_and(|cell| !cell.kernel.is_here());
         if is_guest && self.bar.is_hidden() {
             // On a busy machine a guest may run for long without output.
             let name = self.names.get(planned.cell_index).map_or("", String::as_str);

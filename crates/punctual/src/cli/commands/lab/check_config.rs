@@ -56,6 +56,11 @@ fn found(kernel: &Kernel, monitor: Monitor<'_>) -> Result<Option<FoundConfig>, B
                 Err(err) => Err(format!("{file}: {err}").into()),
             })
             .transpose(),
+        Kernel::Installed(kernel) => Err(format!(
+            "unsupported: the configuration of installed:{0}; compare its file, like /boot/config-{0}",
+            kernel.release
+        )
+        .into()),
         Kernel::Lab(kernel) => Ok(punctual_lab::config_of(&kernel.source, monitor)?),
     }
 }
@@ -64,6 +69,7 @@ fn found(kernel: &Kernel, monitor: Monitor<'_>) -> Result<Option<FoundConfig>, B
 fn words(kernel: &Kernel) -> String {
     match kernel {
         Kernel::Running => String::new(),
+        Kernel::Installed(kernel) => kernel.arguments.clone(),
         Kernel::Lab(kernel) => kernel.words(),
     }
 }

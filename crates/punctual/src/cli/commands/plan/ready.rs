@@ -25,6 +25,7 @@ ready_plans![
     "cost-with-interrupts",
     "debian-stock-vs-rt",
     "debian-stock-vs-rt-lab",
+    "full-or-lazy",
     "interrupt-response",
     "interrupt-response-cokernel",
     "interrupt-response-machines",
@@ -95,13 +96,13 @@ pub(in crate::cli) fn needs_root(plan: &Plan) -> bool {
     let is_privileged =
         |policy: &Policy| policy.is_realtime() || matches!(policy, Policy::Other(nice) if nice.get() < 0);
     // A guest has all privileges.
-    plan.axes.kernel.contains(&Kernel::Running)
+    plan.axes.kernel.iter().any(Kernel::is_here)
         && (plan.axes.policy.iter().any(is_privileged) || plan.axes.task.iter().any(|task| task.watch().is_some()))
 }
 
 /// Privileges, programs and machines without which cells of the plan are skipped.
 fn needs(plan: &Plan) -> Vec<String> {
-    let is_guest = |kernel: &Kernel| *kernel != Kernel::Running;
+    let is_guest = |kernel: &Kernel| !kernel.is_here();
     let root = needs_root(plan).then(|| "root".to_owned());
     let lab = plan.axes.kernel.iter().any(is_guest).then(|| "QEMU".to_owned());
     let n_machines = plan.conditions.roles.elsewhere().count();

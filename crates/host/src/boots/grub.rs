@@ -1,0 +1,103 @@
+//! A boot by GRUB: an entry of our own in `custom.cfg`, and `grub-reboot`, which counts once.
+//!
+//! GRUB reads `custom.cfg` beside its generated configuration (the script `41_custom`), and takes the entry of
+//! `grub-reboot` back before it starts the kernel, so that whatever happens afterwards, the next boot is the usual one.
+
+use super::{NoBoot, mount_of, run, with_arguments, write};
+use crate::HostFs;
+use punctual_model::InstalledKernel;
+use std::path::{Path, PathBuf};
+
+const CONFIGURATION: &str = "boot/grub/grub.cfg";
+const CUSTOM: &str = "boot/grub/custom.cfg";
+/// The name of our entry, and the lines around it.
+const ENTRY: &str = "punctual";
+const BEGIN: &str = "### BEGIN punctual: removed by `punctual recover`";
+const END: &str = "### END punctual";
+
+/// Reason why GRUB cannot boot `kernel` once.
+pub(super) fn check(fs: &HostFs, kernel: &InstalledKernel) -> Result<(), String> {
+    let configuration = fs.text(CONFIGURATION).ok_or_else(|| format!("no /{CONFIGURATION}"))?;
+    if !configuration.contains("custom.cfg") {
+        return Err(format!("/{CONFIGURATION} does not read custom.cfg; install /etc/grub.d/41_custom"));
+    }
+    if !configuration.contains("next_entry") {
+        return Err(format!("/{CONFIGURATION} does not know grub-reboot"));
+    }
+    entry(&configuration, kernel, &[])
+        .ok_or_else(|| format!("no entry of /{CONFIGURATION} boots {}", kernel.release))?;
+    // GRUB has to take the choice back itself.
+    let (device, kind) = mount_of(&fs.text("proc/mounts").unwrap_or_default(), Path::new("/boot/grub"));
+    let is_writable = matches!(kind.as_str(), "ext2" | "ext3" | "ext4" | "vfat");
+    let is_plain = ["/dev/mapper/", "/dev/dm-", "/dev/md"].iter().all(|prefix| !device.starts_with(prefix));
+    if is_writable && is_plain {
+        return Ok(());
+    }
+    Err(format!("GRUB cannot write to /boot/grub ({kind} on {device}), and would boot the kernel each time"))
+}
+
+pub(super) fn boot_next(fs: &HostFs, kernel: &InstalledKernel, without: &[&str]) -> Result<(), NoBoot> {
+    write_entry(fs, kernel, without)?;
+    run("grub-reboot", &[ENTRY])
+}
+
+/// Adds our entry to `custom.cfg`, in the place of an earlier one.
+pub(super) fn write_entry(fs: &HostFs, kernel: &InstalledKernel, without: &[&str]) -> Result<(), NoBoot> {
+    let configuration = fs.text(CONFIGURATION).unwrap_or_default();
+    let entry = entry(&configuration, kernel, without)
+        .ok_or_else(|| NoBoot::Failed(format!("no entry of /{CONFIGURATION} boots {}", kernel.release)))?;
+    let path = fs.root.join(CUSTOM);
+    let others = without_ours(&std::fs::read_to_string(&path).unwrap_or_default());
+    write(&path, &format!("{others}{BEGIN}\n{entry}{END}\n"))
+}
+
+/// Removes our entry.
+pub(super) fn forget(fs: &HostFs) -> Result<Option<PathBuf>, NoBoot> {
+    let path = fs.root.join(CUSTOM);
+    let Ok(text) = std::fs::read_to_string(&path) else { return Ok(None) };
+    let others = without_ours(&text);
+    if others == text {
+        return Ok(None);
+    }
+    write(&path, &others).map(|()| Some(path))
+}
+
+/// The text of `custom.cfg` without our entry.
+fn without_ours(text: &str) -> String {
+    let mut is_ours = false;
+    let mut kept = String::new();
+    for line in text.lines() {
+        is_ours |= line == BEGIN;
+        if !is_ours {
+            kept += line;
+            kept.push('\n');
+        }
+        is_ours &= line != END;
+    }
+    kept
+}
+
+/// Our entry for `kernel`: that of the configuration which boots its release, with its arguments besides; `None`
+/// without one.
+fn entry(configuration: &str, kernel: &InstalledKernel, without: &[&str]) -> Option<String> {
+    let image = format!("/vmlinuz-{}", kernel.release);
+    let is_image = |line: &str| line.split_whitespace().nth(1).is_some_and(|path| path.ends_with(&image));
+    let is_start = |line: &str| line.starts_with("linux") && is_image(line);
+    let mut lines = configuration.lines().map(str::trim);
+    while lines.any(|line| line.starts_with("menuentry ") && line.ends_with('{')) {
+        let body: Vec<&str> = lines.by_ref().take_while(|line| *line != "}").collect();
+        let Some(start) = body.iter().copied().find(|line| is_start(line)) else { continue };
+        if start.split_whitespace().any(|word| ["single", "recovery"].contains(&word)) {
+            continue;
+        }
+        let mut entry = format!("menuentry 'punctual: {}' --id {ENTRY} {{\n", kernel.release);
+        // `savedefault` would make it the default.
+        for line in body.iter().copied().filter(|line| !line.starts_with("savedefault")) {
+            let words = line.split_whitespace();
+            let line = if line == start { with_arguments(words, kernel, without).join(" ") } else { line.to_owned() };
+            entry += &format!("\t{line}\n");
+        }
+        return Some(entry + "}\n");
+    }
+    None
+}

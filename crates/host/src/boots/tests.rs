@@ -1,0 +1,186 @@
+use super::*;
+use crate::testing::Scratch;
+use std::fs;
+
+/// What grub-mkconfig 2.06 of Debian 12 writes, shortened.
+const CONFIGURATION: &str = r#"if [ "${next_entry}" ] ; then
+   set default="${next_entry}"
+   set next_entry=
+   save_env next_entry
+   set boot_once=true
+else
+   set default="0"
+fi
+menuentry 'Debian GNU/Linux' --class debian $menuentry_id_option 'gnulinux-simple-5c2f' {
+	load_video
+	insmod ext2
+	search --no-floppy --fs-uuid --set=root 5c2f
+	linux	/boot/vmlinuz-6.1.0-13-rt-amd64 root=UUID=5c2f ro  quiet
+	initrd	/boot/initrd.img-6.1.0-13-rt-amd64
+}
+submenu 'Advanced options for Debian GNU/Linux' $menuentry_id_option 'gnulinux-advanced-5c2f' {
+	menuentry 'Debian GNU/Linux, with Linux 6.1.0-13-amd64 (recovery mode)' $menuentry_id_option 'r' {
+		linux	/boot/vmlinuz-6.1.0-13-amd64 root=UUID=5c2f ro single
+		initrd	/boot/initrd.img-6.1.0-13-amd64
+	}
+	menuentry 'Debian GNU/Linux, with Linux 6.1.0-13-amd64' $menuentry_id_option 'gnulinux-6.1.0-13-amd64' {
+		savedefault
+		insmod ext2
+		linux	/boot/vmlinuz-6.1.0-13-amd64 root=UUID=5c2f ro  quiet threadirqs
+		initrd	/boot/initrd.img-6.1.0-13-amd64
+	}
+}
+if [ -f  ${config_directory}/custom.cfg ]; then
+  source ${config_directory}/custom.cfg
+fi
+"#;
+
+fn kernel(text: &str) -> InstalledKernel {
+    let kernel: punctual_model::Kernel = text.parse().unwrap();
+    kernel.installed().unwrap().clone()
+}
+
+fn machine() -> Scratch {
+    let scratch = Scratch::make();
+    scratch.file("boot/grub/grub.cfg", CONFIGURATION);
+    scratch.file("boot/vmlinuz-6.1.0-13-amd64", "");
+    scratch.file("boot/vmlinuz-6.1.0-13-rt-amd64", "");
+    scratch.file("boot/vmlinuz-6.5.0", "");
+    scratch.file("lib/modules/6.1.0-13-amd64/modules.dep", "");
+    scratch.file("lib/modules/6.1.0-13-rt-amd64/modules.dep", "");
+    scratch.file("proc/mounts", "/dev/sda1 / ext4 rw 0 0\ntmpfs /tmp tmpfs rw 0 0\n");
+    scratch
+}
+
+#[test]
+fn kernels_are_those_with_an_image_and_modules() {
+    assert_eq!(installed_kernels(&machine().machine()), ["6.1.0-13-amd64", "6.1.0-13-rt-amd64"]);
+}
+
+#[test]
+fn an_entry_of_grub_boots_the_kernel_with_its_arguments_and_leaves_the_rest_as_it_was() {
+    let scratch = machine();
+    let fs = scratch.machine();
+    let asked = kernel("installed:6.1.0-13-amd64 isolcpus=1");
+    assert_eq!(way_to_boot(&fs, &asked).unwrap(), BootWay::Grub);
+    let custom = scratch.file("boot/grub/custom.cfg", "set timeout=3\n");
+    for _ in 0..2 {
+        grub::write_entry(&fs, &asked, &["threadirqs", "isolcpus=1", AFTER_PANIC]).unwrap();
+        assert_eq!(
+            fs::read_to_string(&custom).unwrap(),
+            "set timeout=3\n\
+             ### BEGIN punctual: removed by `punctual recover`\n\
+             menuentry 'punctual: 6.1.0-13-amd64' --id punctual {\n\
+             \tinsmod ext2\n\
+             \tlinux /boot/vmlinuz-6.1.0-13-amd64 root=UUID=5c2f ro quiet isolcpus=1 panic=30\n\
+             \tinitrd\t/boot/initrd.img-6.1.0-13-amd64\n\
+             }\n\
+             ### END punctual\n"
+        );
+    }
+    assert_eq!(grub::forget(&fs).unwrap(), Some(custom.clone()));
+    assert_eq!(fs::read_to_string(&custom).unwrap(), "set timeout=3\n");
+    assert_eq!(grub::forget(&fs).unwrap(), None);
+    fs::remove_file(&custom).unwrap();
+    grub::write_entry(&fs, &asked, &[]).unwrap();
+    grub::forget(&fs).unwrap();
+    assert!(!custom.exists(), "a file that only we wrote is gone");
+    assert_eq!(fs::read_to_string(scratch.path("boot/grub/grub.cfg")).unwrap(), CONFIGURATION);
+}
+
+#[test]
+fn what_cannot_boot_a_kernel_once_is_named() {
+    let asked = kernel("installed:6.1.0-13-amd64");
+    let why_not = |change: &dyn Fn(&Scratch)| {
+        let scratch = machine();
+        change(&scratch);
+        way_to_boot(&scratch.machine(), &asked).unwrap_err().to_string()
+    };
+    let mounted = |line: &'static str| move |scratch: &Scratch| drop(scratch.file("proc/mounts", line));
+    let without = |word: &'static str| {
+        move |scratch: &Scratch| drop(scratch.file("boot/grub/grub.cfg", CONFIGURATION.replace(word, "")))
+    };
+    for (message, grub) in [
+        (why_not(&without("6.1.0-13-amd64")), "no entry of /boot/grub/grub.cfg boots 6.1.0-13-amd64"),
+        (why_not(&without("next_entry")), "/boot/grub/grub.cfg does not know grub-reboot"),
+        (
+            why_not(&without("custom.cfg")),
+            "/boot/grub/grub.cfg does not read custom.cfg; install /etc/grub.d/41_custom",
+        ),
+        (
+            why_not(&mounted("/dev/mapper/vg-root / ext4 rw 0 0\n")),
+            "GRUB cannot write to /boot/grub (ext4 on /dev/mapper/vg-root), and would boot the kernel each time",
+        ),
+        (
+            why_not(&mounted("/dev/sda1 / ext4 rw 0 0\n/dev/sda2 /boot btrfs rw 0 0\n")),
+            "GRUB cannot write to /boot/grub (btrfs on /dev/sda2), and would boot the kernel each time",
+        ),
+        (why_not(&|scratch| fs::remove_dir_all(scratch.path("boot/grub")).unwrap()), "no /boot/grub/grub.cfg"),
+    ] {
+        let kexec = "the running kernel has no kexec (CONFIG_KEXEC_FILE)";
+        assert_eq!(message, format!("neither GRUB nor kexec can boot installed:6.1.0-13-amd64 here: {grub}; {kexec}"));
+    }
+    let no_grub = machine();
+    fs::remove_dir_all(no_grub.path("boot/grub")).unwrap();
+    no_grub.file("sys/kernel/kexec_loaded", "0\n");
+    assert_eq!(way_to_boot(&no_grub.machine(), &asked).unwrap(), BootWay::Kexec);
+    no_grub.file("proc/sys/kernel/kexec_load_disabled", "1\n");
+    let message = way_to_boot(&no_grub.machine(), &asked).unwrap_err().to_string();
+    assert!(message.ends_with("; kexec_load_disabled forbids kexec until the next boot"), "{message}");
+}
+
+#[test]
+fn a_command_line_has_no_words_of_other_kernels_and_none_twice() {
+    let asked = kernel("installed:6.1 threadirqs");
+    let line = "root=/dev/sda1 ro nohz_full=1 panic=30 threadirqs";
+    let words = with_arguments(line.split(' '), &asked, &["nohz_full=1", "threadirqs", AFTER_PANIC]);
+    assert_eq!(words.join(" "), "root=/dev/sda1 ro threadirqs panic=30");
+}
+
+#[test]
+fn sessions_of_others_are_found_and_services_are_none() {
+    let scratch = machine();
+    scratch.file("run/systemd/sessions/1", "UID=1000\nUSER=anna\nCLASS=user\n");
+    scratch.file("run/systemd/sessions/2", "UID=1001\nUSER=ben\nCLASS=user\n");
+    scratch.file("run/systemd/sessions/3", "UID=114\nUSER=sddm\nCLASS=greeter\n");
+    scratch.file("run/systemd/sessions/2.ref", "");
+    let fs = scratch.machine();
+    assert_eq!((other_users(&fs, 1000), other_users(&fs, 0).len()), (vec!["ben".to_owned()], 2));
+}
+
+#[test]
+fn a_run_that_a_boot_would_lose_is_known() {
+    let fs = machine();
+    let fs = fs.machine();
+    assert_eq!(is_lost_by_a_boot(&fs, Path::new("/tmp/run")), Some("tmpfs".to_owned()));
+    assert_eq!(is_lost_by_a_boot(&fs, Path::new("/root/run")), None);
+}
+
+#[test]
+fn root_a_unit_goes_on_after_a_boot_and_leaves_nothing() {
+    if punctual_sys::process::effective_user_id() != 0 {
+        return println!("skipped: needs root");
+    }
+    let scratch = machine();
+    let fs = scratch.machine();
+    let unit = |run: &str| ResumeUnit { run: Path::new(run) }.install(&fs).map_err(|err| err.to_string());
+    assert!(unit("/srv/run").unwrap_err().contains("no systemd"));
+    fs::create_dir_all(scratch.path("run/systemd/system")).unwrap();
+    fs::create_dir_all(scratch.path("etc/systemd/system")).unwrap();
+    for run in ["/srv/a\"b", "/srv/100%", "/srv/$x"] {
+        assert!(unit(run).unwrap_err().contains("a unit of systemd cannot hold this name"), "{run}");
+    }
+    unit("/srv/my run").unwrap();
+    unit("/srv/my run").unwrap();
+    let text = fs::read_to_string(scratch.path("etc/systemd/system/punctual-resume.service")).unwrap();
+    assert!(
+        text.contains(
+            "\nExecStart=/var/lib/punctual/resume run --resume --reboot --yes --wait --out \"/srv/my run\"\n"
+        ),
+        "{text}"
+    );
+    let link = scratch.path("etc/systemd/system/multi-user.target.wants/punctual-resume.service");
+    assert_eq!(fs::read_link(&link).unwrap(), Path::new("/etc/systemd/system/punctual-resume.service"));
+    assert_eq!(forget_boots(&fs).unwrap().len(), 3);
+    assert_eq!(forget_boots(&fs).unwrap().len(), 0);
+}

@@ -1,0 +1,59 @@
+//! Kernels that are installed on this machine, and measured after it was booted with them.
+
+use super::{GUEST_WORDS, KernelError};
+use crate::GuestThreads;
+use std::fmt;
+
+/// A kernel that is installed on this machine.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct InstalledKernel {
+    /// Its release, as `uname -r` prints it; a file name without blanks. In a plan [`InstalledKernel::CURRENT`], too.
+    pub release: String,
+    /// Arguments that are added to its command line, one blank between two; may be empty.
+    pub arguments: String,
+}
+
+/// Characters besides letters and digits. Arguments are written into commands and into the configuration of boot
+/// loaders, where others have a meaning.
+const OF_RELEASE: &str = "._+~-";
+const OF_ARGUMENTS: &str = "._+~-,:=/@%";
+
+impl InstalledKernel {
+    /// What its text begins with.
+    pub const PREFIX: &str = "installed:";
+    /// The release of the kernel under which the run begins.
+    pub const CURRENT: &str = "current";
+
+    /// Parses what follows the prefix: the release, and the words after it. Errors: if it is no release, or a word is
+    /// none of a command line.
+    pub(super) fn parse(release: &str, words: &str) -> Result<InstalledKernel, KernelError> {
+        let has_only = |text: &str, others: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c));
+        let is_release = release.starts_with(|c: char| c.is_ascii_digit()) && has_only(release, OF_RELEASE);
+        if !is_release && release != InstalledKernel::CURRENT {
+            return Err(KernelError::Release(release.to_owned()));
+        }
+        let words: Vec<&str> = words.split_whitespace().collect();
+        for word in &words {
+            let is_of_guests = GUEST_WORDS.iter().any(|prefix| word.starts_with(prefix))
+                || GuestThreads::default().take(word).is_ok_and(|taken| taken);
+            if is_of_guests || !has_only(word, OF_ARGUMENTS) {
+                return Err(KernelError::Argument((*word).to_owned()));
+            }
+        }
+        Ok(InstalledKernel { release: release.to_owned(), arguments: words.join(" ") })
+    }
+
+    /// Whether the kernel `release` with this command line is it.
+    pub fn is_booted(&self, release: &str, command_line: &str) -> bool {
+        let given: Vec<&str> = command_line.split_whitespace().collect();
+        self.release == release && self.arguments.split_whitespace().all(|word| given.contains(&word))
+    }
+}
+
+impl fmt::Display for InstalledKernel {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let InstalledKernel { release, arguments } = self;
+        let blank = if arguments.is_empty() { "" } else { " " };
+        f.pad(&format!("{}{release}{blank}{arguments}", InstalledKernel::PREFIX))
+    }
+}

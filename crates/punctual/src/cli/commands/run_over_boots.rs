@@ -1,0 +1,65 @@
+//! Runs over boots: what `punctual run` does before and after the cells of one installed kernel.
+
+use super::run_directory;
+use super::show::beside_run;
+use crate::cli::terminal::{Outcome, note};
+use punctual_campaign::{NextBoot, Session};
+use punctual_host::{
+    BootWay, HostFs, ResumeUnit, boot_next, forget_boots, is_lost_by_a_boot, other_users, restart_system, way_to_boot,
+};
+use punctual_model::Header;
+use std::error::Error;
+use std::path::Path;
+
+/// Rejects `--reboot` where this machine cannot do it by itself.
+pub(super) fn permit(header: &Header, is_confirmed: bool) -> Result<(), Box<dyn Error>> {
+    let fs = HostFs::here();
+    if !header.is_over_boots() {
+        return Err(
+            "--reboot: no kernel of this plan has to be booted; name one, like installed:6.1.0-13-rt-amd64".into()
+        );
+    }
+    if punctual_sys::process::effective_user_id() != 0 {
+        return Err("--reboot needs root; leave it out, and boot by hand".into());
+    }
+    let own = std::env::var("SUDO_UID").ok().and_then(|uid| uid.parse().ok()).unwrap_or(0);
+    if let Some(user) = other_users(&fs, own).first().filter(|_| !is_confirmed) {
+        return Err(format!("{user} has a session on this machine, which --reboot ends; add --yes to do so").into());
+    }
+    header.cells.iter().filter_map(|cell| cell.kernel.installed()).try_for_each(|kernel| {
+        way_to_boot(&fs, kernel)?;
+        Ok(())
+    })
+}
+
+/// Boots the kernel that the run needs next, or says how. Errors: if the machine cannot be set to boot it.
+pub(super) fn go_on(dir: &Path, session: Session, next: &NextBoot, reboots: bool) -> Outcome {
+    beside_run(dir, &session.header, &session.entries);
+    let NextBoot { kernel, without, block, done, all } = next;
+    note(format_args!("{done} of {all} boots measured; next: block {} with {kernel}", block + 1));
+    let resume = run_directory::resume(&session, dir);
+    if !reboots {
+        note(format_args!("boot it and go on by itself: {resume} --reboot; or boot it by hand, then: {resume}"));
+        return Ok(0);
+    }
+    let fs = HostFs::here();
+    let run = dir.canonicalize()?;
+    if let Some(kind) = is_lost_by_a_boot(&fs, &run) {
+        return Err(format!("{}: a boot empties this {kind}; name another directory with --out", run.display()).into());
+    }
+    let way = way_to_boot(&fs, kernel)?;
+    ResumeUnit { run: &run }.install(&fs)?;
+    boot_next(&fs, way, kernel, without)?;
+    session.ask_for(next)?;
+    let by = if way == BootWay::Grub { "GRUB" } else { "kexec" };
+    note(format_args!("booting it by {by}; the run goes on by itself (punctual-resume.service)"));
+    drop(session);
+    restart_system(way)?;
+    Ok(0)
+}
+
+/// Removes what boots have left at the end of a run.
+pub(super) fn end() -> Result<(), Box<dyn Error>> {
+    forget_boots(&HostFs::here())?.iter().for_each(|path| note(format_args!("removed {}", path.display())));
+    Ok(())
+}
