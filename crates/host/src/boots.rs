@@ -7,6 +7,7 @@ mod unit;
 use super::{HostFs, file};
 use punctual_model::InstalledKernel;
 use std::io;
+use std::os::unix::fs::MetadataExt;
 use std::path::{Path, PathBuf};
 
 pub use unit::ResumeUnit;
@@ -97,6 +98,17 @@ pub fn other_users(fs: &HostFs, own: u32) -> Vec<String> {
     users.sort_unstable();
     users.dedup();
     users
+}
+
+/// The first directory above `path`, or itself, in which another user could put something else in its place. Root goes on
+/// with the run after a boot, and starts what it names.
+pub fn changeable_by_others(path: &Path) -> Option<PathBuf> {
+    let is_safe = |found: std::fs::Metadata| {
+        let mode = found.mode();
+        // A sticky directory does not let one user rename the files of another.
+        found.uid() == 0 && (mode & 0o022 == 0 || mode & 0o1000 != 0)
+    };
+    path.ancestors().find(|part| !part.symlink_metadata().is_ok_and(is_safe)).map(Path::to_owned)
 }
 
 /// The kind of file system that holds `path`, if a boot empties it.

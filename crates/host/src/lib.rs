@@ -44,8 +44,8 @@ mod watched;
 pub use activity::ActivityLog;
 pub use boot_arguments::without_effect;
 pub use boots::{
-    BootWay, NoBoot, ResumeUnit, boot_next, forget_boots, installed_kernels, is_lost_by_a_boot, other_users,
-    restart_system, way_to_boot,
+    BootWay, NoBoot, ResumeUnit, boot_next, changeable_by_others, forget_boots, installed_kernels, is_lost_by_a_boot,
+    other_users, restart_system, way_to_boot,
 };
 pub use cgroup::{Cgroup, cpu_us_of_group, enter_group, is_stopped};
 pub use cobalt_threads::{CobaltTask, cobalt_tasks};

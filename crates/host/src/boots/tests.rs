@@ -1,6 +1,7 @@
 use super::*;
 use crate::testing::Scratch;
 use std::fs;
+use std::os::unix::fs::PermissionsExt;
 
 /// What grub-mkconfig 2.06 of Debian 12 writes, shortened.
 const CONFIGURATION: &str = r#"if [ "${next_entry}" ] ; then
@@ -38,6 +39,10 @@ fi
 fn kernel(text: &str) -> InstalledKernel {
     let kernel: punctual_model::Kernel = text.parse().unwrap();
     kernel.installed().unwrap().clone()
+}
+
+fn is_root() -> bool {
+    punctual_sys::process::effective_user_id() == 0
 }
 
 fn machine() -> Scratch {
@@ -157,8 +162,21 @@ fn a_run_that_a_boot_would_lose_is_known() {
 }
 
 #[test]
+fn a_directory_that_another_user_can_change_is_found() {
+    let scratch = Scratch::make();
+    fs::create_dir(scratch.path("run")).unwrap();
+    let open = fs::Permissions::from_mode(0o777);
+    fs::set_permissions(scratch.dir(), open).unwrap();
+    assert_eq!(
+        changeable_by_others(&scratch.path("run")).unwrap().file_name(),
+        scratch.dir().file_name().filter(|_| is_root()).or(Some("run".as_ref()))
+    );
+    assert_eq!(changeable_by_others(Path::new("/proc")), None);
+}
+
+#[test]
 fn root_a_unit_goes_on_after_a_boot_and_leaves_nothing() {
-    if punctual_sys::process::effective_user_id() != 0 {
+    if !is_root() {
         return println!("skipped: needs root");
     }
     let scratch = machine();

@@ -112,6 +112,12 @@ fn begin(arguments: RunArguments) -> Result<(PathBuf, Session), Box<dyn Error>> 
     }
     let dir = arguments.out.unwrap_or_else(|| run_directory::new_directory(run_directory::started(header)));
     session.keep_in(&dir)?;
+    if arguments.reboot
+        && let Err(err) = run_over_boots::kept(&dir)
+    {
+        session.discard_empty();
+        return Err(err);
+    }
     if session.header.cells.iter().any(|cell| !cell.kernel.is_virtual()) {
         doctor::in_brief(&session.header.host).into_iter().for_each(sentence);
     }

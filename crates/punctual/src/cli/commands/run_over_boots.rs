@@ -5,11 +5,12 @@ use super::show::beside_run;
 use crate::cli::terminal::{Outcome, note};
 use punctual_campaign::{NextBoot, Session};
 use punctual_host::{
-    BootWay, HostFs, ResumeUnit, boot_next, forget_boots, is_lost_by_a_boot, other_users, restart_system, way_to_boot,
+    BootWay, HostFs, ResumeUnit, boot_next, changeable_by_others, forget_boots, is_lost_by_a_boot, other_users,
+    restart_system, way_to_boot,
 };
 use punctual_model::Header;
 use std::error::Error;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 /// Rejects `--reboot` where this machine cannot do it by itself.
 pub(super) fn permit(header: &Header, is_confirmed: bool) -> Result<(), Box<dyn Error>> {
@@ -43,10 +44,7 @@ pub(super) fn go_on(dir: &Path, session: Session, next: &NextBoot, reboots: bool
         return Ok(0);
     }
     let fs = HostFs::here();
-    let run = dir.canonicalize()?;
-    if let Some(kind) = is_lost_by_a_boot(&fs, &run) {
-        return Err(format!("{}: a boot empties this {kind}; name another directory with --out", run.display()).into());
-    }
+    let run = kept(dir)?;
     let way = way_to_boot(&fs, kernel)?;
     ResumeUnit { run: &run }.install(&fs)?;
     boot_next(&fs, way, kernel, without)?;
@@ -56,6 +54,24 @@ pub(super) fn go_on(dir: &Path, session: Session, next: &NextBoot, reboots: bool
     drop(session);
     restart_system(way)?;
     Ok(0)
+}
+
+/// The absolute path of a run that a boot keeps, and that root alone can change. Errors: if it is none.
+pub(super) fn kept(dir: &Path) -> Result<PathBuf, Box<dyn Error>> {
+    let run = dir.canonicalize().map_err(|err| format!("{}: {err}", dir.display()))?;
+    if let Some(kind) = is_lost_by_a_boot(&HostFs::here(), &run) {
+        return Err(format!("{}: a boot empties this {kind}; name another directory with --out", run.display()).into());
+    }
+    if let Some(part) = changeable_by_others(&run) {
+        return Err(format!(
+            "{}: --reboot goes on with the run as root, and another user can change {}; name a directory below /root with \
+             --out",
+            run.display(),
+            part.display()
+        )
+        .into());
+    }
+    Ok(run)
 }
 
 /// Removes what boots have left at the end of a run.
