@@ -51,11 +51,13 @@ pub struct JudgedPromise {
     pub verdict: PromiseVerdict,
     /// Its claims.
     pub claims: Vec<JudgedClaim>,
+    /// Time of its experiments, which its claims share, s.
+    pub seconds: f64,
 }
 
 impl JudgedPromise {
-    /// Judges what was seen of a promise.
-    pub fn new(promise: Promise, cases: Vec<ClaimCases>) -> JudgedPromise {
+    /// Judges what was seen of a promise in so many seconds.
+    pub fn new(promise: Promise, cases: Vec<ClaimCases>, seconds: f64) -> JudgedPromise {
         let claims: Vec<_> = cases.into_iter().map(JudgedClaim::new).collect();
         let is_any = |verdict| claims.iter().any(|claim| claim.verdict == verdict);
         let verdict = match () {
@@ -63,7 +65,7 @@ impl JudgedPromise {
             () if is_any(PromiseVerdict::CannotTell) || claims.is_empty() => PromiseVerdict::CannotTell,
             () => PromiseVerdict::Kept,
         };
-        JudgedPromise { promise, verdict, claims }
+        JudgedPromise { promise, verdict, claims, seconds }
     }
 
     /// Largest chance of a wrong answer among its claims with this verdict; `None` where it cannot be told.

@@ -103,7 +103,9 @@ impl Verification<'_> {
     pub fn page(&self) -> Page<'_> {
         fn of(promise: &JudgedPromise) -> impl Iterator<Item = Test<'_>> {
             let name = promise.promise.name();
-            promise.claims.iter().map(move |claim| test(name, claim))
+            // Claims are tried together: each takes an equal part.
+            let seconds = promise.seconds / promise.claims.len() as f64;
+            promise.claims.iter().map(move |claim| test(name, claim, seconds))
         }
         let tests = self.promises.iter().flat_map(of).collect();
         Page::of_tests("verify", self.host, self.started_unix_ms, answer(&self.promises), tests)
@@ -135,7 +137,7 @@ fn listed(
     Ok(())
 }
 
-fn test<'a>(name: &'a str, claim: &'a JudgedClaim) -> Test<'a> {
+fn test<'a>(name: &'a str, claim: &'a JudgedClaim, seconds: f64) -> Test<'a> {
     let outcome = match claim.verdict {
         PromiseVerdict::Kept => Outcome::Passed,
         PromiseVerdict::Broken => Outcome::Failed,
@@ -149,7 +151,7 @@ fn test<'a>(name: &'a str, claim: &'a JudgedClaim) -> Test<'a> {
         Some(claim.document.to_owned()),
     ];
     let why = texts.into_iter().flatten().collect::<Vec<_>>().join("; ");
-    Test { of: name, limit: claim.cases.claim.name(), outcome, why, seconds: 0.0 }
+    Test { of: name, limit: claim.cases.claim.name(), outcome, why, seconds }
 }
 
 /// A chance with two digits; those below one in a million are not told apart.
@@ -176,11 +178,13 @@ mod tests {
             JudgedPromise::new(
                 Promise::RobustMutex,
                 vec![cases(Claim::ThreadEnded, 0), cases(Claim::ProcessKilled, 0)],
+                0.5,
             ),
-            JudgedPromise::new(Promise::WakeOrder, vec![cases(Claim::Semaphore, 0), cases(Claim::Signal, 49)]),
+            JudgedPromise::new(Promise::WakeOrder, vec![cases(Claim::Semaphore, 0), cases(Claim::Signal, 49)], 0.25),
             JudgedPromise::new(
                 Promise::Affinity,
                 Promise::Affinity.claims().iter().map(|claim| ClaimCases::unknown(*claim, "needs two CPUs")).collect(),
+                4.0,
             ),
         ];
         Verification { host, started_unix_ms: 0, cpus: vec![1, 0], seconds: 4.75, promises }

@@ -65,7 +65,7 @@ fn the_answer_counts_promises_and_names_what_decides() {
             unknown: unknown.map(str::to_owned),
             ..cases(*claim, 60, if broken.contains(claim) { 60 } else { 0 })
         });
-        JudgedPromise::new(promise, all.collect())
+        JudgedPromise::new(promise, all.collect(), 1.0)
     };
     let (order, preemption, robust) = (Promise::WakeOrder, Promise::Preemption, Promise::RobustMutex);
     for (promises, text, status) in [

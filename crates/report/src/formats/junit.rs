@@ -12,7 +12,11 @@ pub fn junit(page: &Page<'_>) -> String {
     let count = |outcome| tests.iter().filter(|test| test.outcome == outcome).count();
     let (failures, errors, skipped) = (count(Outcome::Failed), count(Outcome::Inconclusive), count(Outcome::NotAsked));
     // The sum of nothing is -0.
-    let seconds = 0.0 + page.rows.iter().map(super::seconds).sum::<f64>();
+    let seconds = 0.0
+        + match &page.given {
+            Some(given) => given.iter().map(|test| test.seconds).sum::<f64>(),
+            None => page.rows.iter().map(super::seconds).sum(),
+        };
     let name = escaped(page.title);
     let counts = format!("tests=\"{}\" failures=\"{failures}\" errors=\"{errors}\"", tests.len());
     let host = page.host.hostname.as_deref().map(|host| format!(" hostname=\"{}\"", escaped(host)));

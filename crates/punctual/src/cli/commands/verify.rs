@@ -18,7 +18,11 @@ pub(super) fn verify(arguments: &VerifyArguments) -> Outcome {
     let is_asked = |promise: &Promise| arguments.promises.is_empty() || arguments.promises.contains(promise);
     let started_unix_ms = clock::now(ClockId::Realtime).0 / 1_000_000;
     let begun = Instant::now();
-    let judge = |promise| JudgedPromise::new(promise, promises::observe(promise, &grounds));
+    let judge = |promise| {
+        let begun = Instant::now();
+        let cases = promises::observe(promise, &grounds);
+        JudgedPromise::new(promise, cases, begun.elapsed().as_secs_f64())
+    };
     let verification = Verification {
         host: &host,
         started_unix_ms,
