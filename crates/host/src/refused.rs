@@ -86,8 +86,9 @@ impl Refusal<'_> {
     fn policy(&self, call: &RefusedCall) -> Option<CallLimit> {
         let is_realtime = call.call == "sched_setparam" || matches!(call.asked.as_deref(), Some("fifo" | "rr"));
         if self.has(CAP_SYS_NICE) {
-            let file = self.without_rt_budget().filter(|_| is_realtime)?;
-            return Some(CallLimit::RtBudget { file: file.display().to_string() });
+            let mut files = self.without_rt_budget().into_iter().filter(|_| is_realtime);
+            let file = files.next()?;
+            return Some(CallLimit::RtBudget { file, above: files.collect() });
         }
         if self.is_of_other_user()? || !is_realtime {
             // A policy of no known name may be deadline, which no resource limit allows.
@@ -98,7 +99,7 @@ impl Refusal<'_> {
         let is_alone = || {
             let before = punctual_sys::sched::policy(self.by.target).ok();
             !self.has_ended()
-                && self.without_rt_budget().is_none()
+                && self.without_rt_budget().is_empty()
                 && before.is_some_and(|policy| !policy.resets_on_fork())
         };
         (self.soft("RLIMIT_RTPRIO")? == 0 || is_alone()).then(|| self.resource("RLIMIT_RTPRIO"))?
@@ -132,11 +133,16 @@ impl Refusal<'_> {
         Some(CallLimit::Cpuset { cpus, online, file })
     }
 
-    /// The file of a real-time budget of 0 of the process (`CONFIG_RT_GROUP_SCHED`, version 1).
-    fn without_rt_budget(&self) -> Option<PathBuf> {
+    /// The files of real-time budgets of 0, that of the process first and those of the groups around it, if it has one
+    /// (`CONFIG_RT_GROUP_SCHED`, version 1).
+    fn without_rt_budget(&self) -> Vec<String> {
         let groups = lineages(self.fs, self.by.target, "cpu");
-        let files = groups.iter().filter_map(|lineage| Some(lineage.first()?.join("cpu.rt_runtime_us")));
-        files.into_iter().find(|file| self.fs.number::<i64>(file) == Some(0))
+        let of = |lineage: &Vec<PathBuf>| {
+            let files = lineage.iter().map(|group| group.join("cpu.rt_runtime_us"));
+            let empty = files.take_while(|file| self.fs.number::<i64>(file) == Some(0));
+            empty.map(|file| file.display().to_string()).collect::<Vec<_>>()
+        };
+        groups.iter().map(of).find(|files| !files.is_empty()).unwrap_or_default()
     }
 
     /// Whether the target belongs to another user than the caller (`check_same_owner`); `None` when it has ended.
@@ -258,7 +264,10 @@ mod tests {
         match limit {
             Some(CallLimit::Resource { name, value, .. }) => format!("{name} {value}"),
             Some(CallLimit::Capability { name, .. }) => name,
-            Some(CallLimit::RtBudget { file }) => file.rsplit_once("/cpu/").map(|(_, file)| file.to_owned()).unwrap(),
+            Some(CallLimit::RtBudget { file, above }) => {
+                let below = |file: &String| file.rsplit_once("/cpu/").map(|(_, file)| file.to_owned()).unwrap();
+                [file].iter().chain(&above).map(below).collect::<Vec<_>>().join(" ")
+            }
             Some(CallLimit::Cpuset { cpus, file, .. }) => format!("{cpus} {}", file.is_some()),
             Some(CallLimit::Seccomp { .. }) => "seccomp".to_owned(),
             Some(CallLimit::Bandwidth) => "bandwidth".to_owned(),
@@ -309,6 +318,8 @@ mod tests {
         assert_eq!(short(limit(&machine(NICE, ["0"; 3], "Seccomp:\t0"), ("mlockall", None, "filtered"))), "unknown");
         scratch.file("cpu/robot/cpu.rt_runtime_us", "0");
         assert_eq!(short(limit(&scratch, FIFO)), "robot/cpu.rt_runtime_us");
+        scratch.file("cpu/cpu.rt_runtime_us", "0");
+        assert_eq!(short(limit(&scratch, FIFO)), "robot/cpu.rt_runtime_us cpu.rt_runtime_us");
         // It may also be deadline, and then have another reason.
         assert_eq!(short(limit(&scratch, ATTR)), "unknown");
         scratch.file("set/cpuset.effective_cpus", "0-3");

@@ -34,7 +34,10 @@ finding!(
             Some("fifo"),
             "sched_setscheduler",
             "EPERM",
-            Some(CallLimit::RtBudget { file: "/cgroup/cpu/robot/cpu.rt_runtime_us".to_owned() })
+            Some(CallLimit::RtBudget {
+                file: "/cgroup/cpu/robot/arm/cpu.rt_runtime_us".to_owned(),
+                above: vec!["/cgroup/cpu/robot/cpu.rt_runtime_us".to_owned()],
+            })
         ),
         of(
             None,
@@ -138,9 +141,10 @@ fn remedy(limit: &CallLimit) -> Option<String> {
                 }
             }
         }
-        CallLimit::RtBudget { file } => {
-            let (file, us) = (shell_word(file), punctual_model::Scheduling::RT_BUDGET_US);
-            format!("echo {us} | sudo tee {file} (undo: echo 0)")
+        CallLimit::RtBudget { file, above } => {
+            // A group gets no more than those around it have.
+            let files: Vec<_> = above.iter().rev().chain([file]).map(|file| shell_word(file)).collect();
+            format!("echo {} | sudo tee {} (undo: echo 0)", punctual_model::Scheduling::RT_BUDGET_US, files.join(" "))
         }
         CallLimit::Cpuset { cpus, online, file } => match file {
             Some(file) => {

@@ -29,9 +29,10 @@ pub fn highest_level(samples: u64) -> Option<Level> {
 pub struct Outlook {
     /// Measuring time of all blocks together.
     pub measured: Span,
-    /// Its period.
-    pub period: Period,
-    /// Highest quantile that this number of samples can show, if they are all independent; `None`: not even the median.
+    /// Its period; `None` where that of the watched threads is still to be found.
+    pub period: Option<Period>,
+    /// Highest quantile that this number of samples can show, if they are all independent; `None`: not even the median,
+    /// or it is not known yet.
     pub level: Option<Level>,
     /// Rate per hour that cannot be excluded at 95 % after no event; `None` without measuring time.
     pub per_hour: Option<f64>,
@@ -41,12 +42,17 @@ impl Outlook {
     /// Resolution of `blocks` measurements of this cell together.
     pub fn of(cell: &Cell, blocks: u32) -> Outlook {
         let measured = Span(cell.duration.ns().saturating_mul(u64::from(blocks)));
-        let cycles = cell.cycles_of_all().saturating_mul(u64::from(blocks));
+        let watch = cell.task.watch();
+        let period = watch.map_or(Some(cell.period), |watch| watch.period);
+        let cycles = |period: Period| match watch {
+            Some(_) => measured.ns() / period.ns(),
+            None => cell.cycles_of_all().saturating_mul(u64::from(blocks)),
+        };
         let hours = measured.as_secs_f64() / 3600.0;
         Outlook {
             measured,
-            period: cell.period,
-            level: highest_level(cycles),
+            period,
+            level: period.map(cycles).and_then(highest_level),
             per_hour: (hours > 0.0).then(|| zero_events_upper(hours)),
         }
     }
@@ -54,13 +60,19 @@ impl Outlook {
 
 impl fmt::Display for Outlook {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{} at {}: ", duration(self.measured.ns() as f64), duration(self.period.ns() as f64))?;
-        match self.level {
-            Some(level) => write!(f, "enough for {level}")?,
-            None => f.write_str("too few wake-ups for any quantile")?,
-        }
+        f.write_str(&duration(self.measured.ns() as f64))?;
+        let end = if let Some(period) = self.period {
+            write!(f, " at {}: ", duration(period.ns() as f64))?;
+            match self.level {
+                Some(level) => write!(f, "enough for {level}")?,
+                None => f.write_str("too few wake-ups for any quantile")?,
+            }
+            ";"
+        } else {
+            ":"
+        };
         let every = self.per_hour.map(|rate| duration(3.6e12 / three_digits(rate)));
-        every.map_or(Ok(()), |every| write!(f, "; may miss events rarer than one in {every} (95 %)"))
+        every.map_or(Ok(()), |every| write!(f, "{end} may miss events rarer than one in {every} (95 %)"))
     }
 }
 
@@ -126,6 +138,14 @@ mod tests {
         ] {
             (cell.duration, cell.period) = (Span(seconds * 1_000_000_000), period.parse().unwrap());
             assert_eq!(Outlook::of(&cell, blocks).to_string(), said);
+        }
+        cell.duration = Span(10_000_000_000);
+        for (method, said) in [
+            ("watch:./x", "10 s: may miss events rarer than one in 3.33 s (95 %)"),
+            ("watch,period=1ms:./x", "10 s at 1 ms: enough for p99.9; may miss events rarer than one in 3.33 s (95 %)"),
+        ] {
+            cell.task = method.parse().unwrap();
+            assert_eq!(Outlook::of(&cell, 1).to_string(), said);
         }
     }
 

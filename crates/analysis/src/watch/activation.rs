@@ -57,11 +57,24 @@ pub struct Wait {
     pub length_ns: u64,
 }
 
+impl Release {
+    /// The thread that released it, if one did.
+    pub(super) fn by_thread(self) -> Option<i32> {
+        match self {
+            Release::Thread(pid) => Some(pid),
+            Release::Timer | Release::Interrupt | Release::Immediate => None,
+        }
+    }
+}
+
 /// A thread whose activation woke the next thread of a chain.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hop {
     /// Its ID.
     pub pid: i32,
+    /// The thread that released it, if one did.
+    #[serde(default)]
+    pub released_by: Option<i32>,
     /// Its release, ns.
     pub release_ns: u64,
     /// Time from which it ran, ns.

@@ -1,5 +1,6 @@
 //! System calls: their names, and what a thread that sleeps in one of them waits for.
 
+use crate::events::{Event, What};
 use serde::{Deserialize, Serialize};
 use syscalls::Sysno;
 
@@ -145,6 +146,18 @@ impl Call {
     pub(crate) fn polls(self) -> bool {
         let name = self.known_name();
         ["epoll_", "poll", "ppoll", "select", "pselect"].iter().any(|begin| name.starts_with(begin))
+    }
+
+    /// Whether a timer that it starts is its own timeout and ends with it, unlike that of `timerfd_settime` or of a
+    /// read of one.
+    pub(super) fn owns_its_timer(self) -> bool {
+        SLEEPS.contains(&self.known_name()) || self.known_name() == "nanosleep" || self.is_futex() || self.polls()
+    }
+
+    /// Whether an event ends a call that has replaced the program.
+    pub(super) fn is_exec(event: &Event) -> bool {
+        let What::SysExit { number, result: 0 } = event.what else { return false };
+        matches!(sysno(number), Some(Sysno::execve | Sysno::execveat))
     }
 
     /// What a sleep in it is for.

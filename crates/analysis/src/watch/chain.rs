@@ -39,7 +39,7 @@ impl Chain {
         let hops = one.hops.len().checked_sub(before.len()).and_then(|surplus| one.hops.get(surplus..));
         let chained = hops.filter(|hops| hops.iter().zip(before).all(|(hop, name)| is_named(hop.pid, name)));
         let Some(hops) = chained.filter(|hops| !hops.is_empty()) else {
-            self.record.other += 1;
+            self.record.other += u64::from(!is_cut(one, before, is_named));
             return;
         };
         let ns = |from: u64, to: u64| i64::try_from(to.saturating_sub(from)).unwrap_or(i64::MAX);
@@ -55,5 +55,43 @@ impl Chain {
 
     pub(super) fn record(self) -> ChainRecord {
         self.record
+    }
+}
+
+/// Whether the thread of the chain that released the earliest known one was not followed yet then: its wait is known
+/// after some sleeps only, and nothing tells what released it.
+fn is_cut(one: &Activation, before: &[String], is_named: impl Fn(i32, &str) -> bool) -> bool {
+    let Some((unknown, known)) = before.split_at_checked(before.len().saturating_sub(one.hops.len())) else {
+        return false;
+    };
+    let by = one.hops.first().map_or(one.release.by_thread(), |first| first.released_by);
+    let is_followed = one.hops.iter().zip(known).all(|(hop, name)| is_named(hop.pid, name));
+    is_followed && unknown.last().zip(by).is_some_and(|(name, by)| is_named(by, name))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::watch::{Hop, Release};
+
+    #[test]
+    fn a_cause_before_its_thread_was_followed_is_unknown_and_not_another_one() {
+        let names = ["sensor", "controller", "actuator"];
+        let is_named = |pid: i32, name: &str| names.get(usize::try_from(pid).unwrap()) == Some(&name);
+        let hop = |pid, released_by| Hop { pid, released_by, release_ns: 1, user_ns: 2, woke_next_ns: 3 };
+        for (release, hops, n, other) in [
+            (Release::Thread(1), vec![hop(0, None), hop(1, Some(0))], 1, 0),
+            (Release::Thread(1), vec![hop(1, Some(0))], 0, 0),
+            (Release::Thread(1), vec![], 0, 0),
+            (Release::Thread(1), vec![hop(1, None)], 0, 1),
+            (Release::Thread(1), vec![hop(1, Some(7))], 0, 1),
+            (Release::Thread(0), vec![], 0, 1),
+            (Release::Timer, vec![], 0, 1),
+        ] {
+            let mut chain = Chain::new(&names.map(str::to_owned));
+            chain.take(2, &Activation { release, hops: hops.clone(), ..Activation::default() }, is_named);
+            let record = chain.record();
+            assert_eq!((record.latency.n, record.other), (n, other), "{release:?} {hops:?}");
+        }
     }
 }

@@ -72,6 +72,22 @@ fn the_account_divides_all_activations_and_knows_the_locks_from_the_first_one_on
 }
 
 #[test]
+fn a_program_that_replaces_a_script_is_another_one() {
+    let child = |script: Script, turn: u64| {
+        let at_ns = turn * 10_000_000;
+        let asleep = script.enter(at_ns, Sysno::wait4, [0; 3]).sleep(at_ns + 1_000, 0);
+        let woken = asleep.woken_by(1, at_ns + 9_000_000).switch(at_ns + 9_001_000, ME, 0);
+        woken.exit(at_ns + 9_002_000, Sysno::wait4, 0)
+    };
+    let begin = Script::new().switch_on(1, 50_000, OTHER, 0);
+    let script = (1..100).fold(begin, child).enter(1_000_000_000, Sysno::execve, [0; 3]);
+    let program = script.exit(1_001_000_000, Sysno::execve, 0).waits_until(1_010_000_000, 1_020_000_000);
+    let turn = |script: Script, due_ns: u64| script.runs_at(due_ns).waits_until(due_ns + 50_000, due_ns + 20_000_000);
+    let thread = watched(&(51..151).map(|n| n * 20_000_000).fold(program, turn));
+    assert_eq!((&*thread.wait, thread.activations), ("clock_nanosleep until an instant", 100));
+}
+
+#[test]
 fn a_thread_with_many_calls_has_no_hole_before_its_wait_is_known() {
     // Each turn makes 15 000 calls.
     let turn = |mut script: Script, cycle: u64| {

@@ -70,6 +70,11 @@ impl Thread {
         settings: &Settings,
         finished: &mut Vec<Finished>,
     ) {
+        if Call::is_exec(event) && event.pid == pid {
+            // From now on it is another program, which waits elsewhere.
+            let (account, seen_ns) = (std::mem::take(&mut self.account), self.seen_ns);
+            *self = Thread { account, priority: self.priority, ..Thread::new(pid, seen_ns, settings) };
+        }
         if self.wait.is_some() {
             finished.extend(self.known(pid, cpu, event, offsets, settings));
             return;

@@ -68,6 +68,11 @@ impl Timers {
         }
     }
 
+    /// Forgets a timer that ended with the call that started it.
+    pub(super) fn end(&mut self, timer: u64) {
+        self.known.retain(|(address, _)| *address != timer);
+    }
+
     fn known(&self, timer: u64) -> Option<&Timer> {
         self.known.iter().find(|(address, _)| *address == timer).map(|(_, known)| known)
     }

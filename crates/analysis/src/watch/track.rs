@@ -163,7 +163,9 @@ impl Track {
     pub(super) fn hops(&self, at_ns: u64) -> Option<Vec<Hop>> {
         let open = self.open.as_ref()?;
         let mut hops = open.hops.clone();
-        hops.push(Hop { pid: self.pid, release_ns: open.release_ns, user_ns: open.user_ns, woke_next_ns: at_ns });
+        let Activation { release, release_ns, user_ns, .. } = *open;
+        let released_by = release.by_thread();
+        hops.push(Hop { pid: self.pid, released_by, release_ns, user_ns, woke_next_ns: at_ns });
         let surplus = hops.len().saturating_sub(MOST_HOPS);
         hops.drain(..surplus);
         Some(hops)
@@ -506,6 +508,15 @@ impl Track {
             return None;
         }
         let current = self.current.take()?;
+        self.returned(cpu, at, result, current, offsets);
+        if let Some(timer) = current.timer.filter(|_| current.call.owns_its_timer()) {
+            self.timers.end(timer);
+        }
+        None
+    }
+
+    /// Takes the end of a call.
+    fn returned(&mut self, cpu: u32, at: u64, result: i64, current: Current, offsets: &[i64]) {
         let is_empty = result == AGAIN || result == 0 && current.call.polls();
         self.empty_polls += u64::from(is_empty && !current.slept && current.call.may_be_of_socket());
         if !current.is_wait {
@@ -514,7 +525,7 @@ impl Track {
                 *run_ns += current.run_ns;
                 *n += 1;
             }
-            return None;
+            return;
         }
         if self.open.is_none() {
             // It did not sleep: the due time had passed, or what it waits for had happened.
@@ -522,7 +533,7 @@ impl Track {
             self.timers.take(due, current.timer);
             if due.is_none() && current.slept {
                 // The event of its waking is missing, and so is the release.
-                return None;
+                return;
             }
             let (release, release_ns) =
                 due.map_or((Release::Immediate, current.at_ns), |due| (Release::Timer, due.at_ns));
@@ -534,7 +545,6 @@ impl Track {
         if let Some(open) = &mut self.open {
             open.user_ns = at;
         }
-        None
     }
 
     /// An event of the thread itself shows that it runs.

@@ -20,6 +20,8 @@ struct Sleeps {
     n: u64,
     by_timer: u64,
     slept_ns: u64,
+    /// Beginning of the first one.
+    began_ns: u64,
     last_release_ns: Option<u64>,
     intervals: Vec<u64>,
 }
@@ -43,14 +45,12 @@ fn median(values: &mut [u64]) -> Option<u64> {
 #[derive(Debug, Default)]
 pub(super) struct Chooser {
     calls: BTreeMap<Call, Sleeps>,
-    began_ns: Option<u64>,
 }
 
 impl Chooser {
     /// Adds a sleep; returns the call that it waits in once enough are known.
     pub(super) fn take(&mut self, call: Call, from_ns: u64, release_ns: u64, by_timer: bool) -> Option<Call> {
-        let began = *self.began_ns.get_or_insert(from_ns);
-        let sleeps = self.calls.entry(call).or_default();
+        let sleeps = self.calls.entry(call).or_insert_with(|| Sleeps { began_ns: from_ns, ..Sleeps::default() });
         sleeps.n += 1;
         sleeps.by_timer += u64::from(by_timer);
         sleeps.slept_ns += release_ns.saturating_sub(from_ns);
@@ -59,7 +59,7 @@ impl Chooser {
         {
             sleeps.intervals.push(release_ns.saturating_sub(last));
         }
-        let (n, passed) = (sleeps.n, release_ns.saturating_sub(began));
+        let (n, passed) = (sleeps.n, release_ns.saturating_sub(sleeps.began_ns));
         let is_enough = (n >= ENOUGH && passed >= ENOUGH_NS) || (n >= FEW && passed >= LONG_NS);
         if is_enough { self.choice() } else { None }
     }
@@ -117,6 +117,16 @@ mod tests {
         assert_eq!(chosen(100, &[(service, 3 * MS, false), (absolute, MS / 2, true)]), Some(absolute));
         // A rare sleep is not the wait, even if it is long.
         assert_eq!(chosen(100, &[(absolute, MS, true)]), Some(absolute));
+    }
+
+    #[test]
+    fn a_slow_start_hastens_no_choice() {
+        let mut chooser = Chooser::default();
+        assert_eq!(chooser.take(call(Sysno::read, [3, 0, 0]), 0, MS, false), None);
+        for index in 0..60 {
+            let at = 5_000 * MS + index * 4 * MS;
+            assert_eq!(chooser.take(call(Sysno::recvfrom, [7, 0, 0]), at, at + MS, false), None, "{index}");
+        }
     }
 
     #[test]

@@ -9,7 +9,7 @@ use std::str::FromStr;
 /// Threads that are watched.
 ///
 /// Its text form is `watch[,KEY=VALUE]...[:COMMAND]`, like `watch,thread=control*,period=1ms:./servo --rate 1000` or
-/// `watch,pid=4711`.
+/// `watch,pid=4711`. Blanks, commas, colons, `+` and `%` of a name are `%20`, `%2C`, `%3A`, `%2B` and `%25`.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize, schemars::JsonSchema)]
 #[schemars(with = "String")]
 #[serde(try_from = "String", into = "String")]
@@ -79,7 +79,7 @@ pub enum WatchError {
     #[error("invalid pid `{0}`: expected a number above 0")]
     Pid(String),
     /// A malformed name.
-    #[error("invalid {0} `{1}`: expected a name without blanks, commas and colons")]
+    #[error("invalid {0} `{1}`: expected a name in one line")]
     Name(&'static str, String),
     /// A malformed period.
     #[error("invalid period: {0}")]
@@ -172,12 +172,21 @@ impl Watch {
     }
 }
 
-/// A name that can stand in the text form.
+/// Characters of a name that separate its parts in the text form, and their form there.
+const ESCAPED: [(char, &str); 5] = [('%', "%25"), (' ', "%20"), (',', "%2C"), (':', "%3A"), ('+', "%2B")];
+
+/// The name with this text form, like `CPU%200/KVM`.
 fn named(what: &'static str, value: &str) -> Result<String, WatchError> {
-    let is_plain = !value.is_empty()
-        && !value.contains([',', ':', '+'])
-        && !value.contains(|c: char| c.is_whitespace() || c.is_control());
-    is_plain.then(|| value.to_owned()).ok_or_else(|| WatchError::Name(what, value.to_owned()))
+    let is_name = !value.is_empty() && !value.contains(char::is_control);
+    // `%` last: what it becomes is not looked at again.
+    let name =
+        || ESCAPED.iter().rev().fold(value.to_owned(), |name, (plain, form)| name.replace(form, &plain.to_string()));
+    is_name.then(name).ok_or_else(|| WatchError::Name(what, value.to_owned()))
+}
+
+/// The text form of a name.
+fn escaped(name: &str) -> String {
+    ESCAPED.iter().fold(name.to_owned(), |name, (plain, form)| name.replace(*plain, form))
 }
 
 /// Whether `name` matches a pattern in which `*` stands for any text and `?` for one character.
@@ -245,16 +254,16 @@ impl fmt::Display for Watch {
         f.write_str("watch")?;
         match target {
             WatchTarget::Pid(pid) => write!(f, ",pid={pid}")?,
-            WatchTarget::Cgroup(path) => write!(f, ",cgroup={path}")?,
-            WatchTarget::Unit(unit) => write!(f, ",unit={unit}")?,
+            WatchTarget::Cgroup(path) => write!(f, ",cgroup={}", escaped(path))?,
+            WatchTarget::Unit(unit) => write!(f, ",unit={}", escaped(unit))?,
             WatchTarget::Command(_) | WatchTarget::Everywhere => {}
         }
-        thread.as_ref().map_or(Ok(()), |thread| write!(f, ",thread={thread}"))?;
+        thread.as_ref().map_or(Ok(()), |thread| write!(f, ",thread={}", escaped(thread)))?;
         period.map_or(Ok(()), |period| write!(f, ",period={period}"))?;
         deadline.map_or(Ok(()), |deadline| write!(f, ",deadline={deadline}"))?;
         wait.as_ref().map_or(Ok(()), |wait| write!(f, ",wait={wait}"))?;
         if !chain.is_empty() {
-            write!(f, ",chain={}", chain.join("+"))?;
+            write!(f, ",chain={}", chain.iter().map(|name| escaped(name)).collect::<Vec<_>>().join("+"))?;
         }
         if *sample != WatchSample::default() {
             write!(f, ",sample={}", sample.name())?;
@@ -281,12 +290,18 @@ mod tests {
             "watch,cgroup=/robot/arm,thread=c?ntrol",
             "watch,unit=servo.service,chain=sensor+controller+actuator",
             "watch,thread=measured/*,sample=latency",
+            "watch,thread=CPU%20?/KVM,chain=rtapi_app%3AT#0+50%25%2B,cgroup=/pod%3Aa%2Cb",
         ] {
             assert_eq!(text.parse::<Watch>().map(|watch| watch.to_string()), Ok(text.to_owned()));
         }
         let watch: Watch = "watch,thread=a*:/opt/x/servo -v".parse().unwrap();
         assert_eq!(watch.name(), "servo a*");
         assert_eq!("watch,pid=7".parse::<Watch>().unwrap().name(), "pid 7");
+        let mut typed = Watch::default();
+        typed.set("thread", "CPU ?/KVM").unwrap();
+        typed.set("chain", "rtapi_app:T#0+5%").unwrap();
+        assert_eq!(typed.to_string(), "watch,thread=CPU%20?/KVM,chain=rtapi_app%3AT#0+5%25");
+        assert_eq!(typed.to_string().parse(), Ok(typed));
     }
 
     #[test]

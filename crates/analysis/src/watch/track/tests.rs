@@ -200,3 +200,19 @@ fn sleeps_and_waits_within_an_activation_are_kept_with_their_reasons() {
     // 7 us after the first sleep, 4 us of fsync around the second, 5 us, and 10 us after the last wait.
     assert_eq!((one.user_run_ns, one.run_ns), (6_000 + 7_000 + 5_000 + 10_000, 1_000 + 28_000 + 4_000));
 }
+
+#[test]
+fn the_timeout_of_another_call_releases_nothing() {
+    // A sleep of 100 us within the activation, and a packet 200 us after its due time.
+    let wait = call(Sysno::recvfrom, [3, 0, 0]);
+    let turn = |script: Script, cycle: u64| {
+        let at_ns = cycle * Script::PERIOD_NS;
+        let due_ns = at_ns + 100_000;
+        let sleeping = script.waits_until(at_ns, due_ns).runs_at(due_ns);
+        let receiving = sleeping.enter(due_ns + 50_000, Sysno::recvfrom, [3, 0, 0]).sleep(due_ns + 60_000, 0);
+        let woken = receiving.on(0, due_ns + 200_000, flags::SOFTIRQ, What::Waking { pid: ME });
+        woken.switch(due_ns + 210_000, ME, 0).exit(due_ns + 211_000, Sysno::recvfrom, 8)
+    };
+    let found = (1..5).fold(Script::new(), turn).activations(wait);
+    assert!(found.len() > 2 && found.iter().all(|one| one.release == Release::Interrupt), "{found:#?}");
+}

@@ -54,6 +54,9 @@ pub enum CallLimit {
     RtBudget {
         /// File of the budget.
         file: String,
+        /// The same of the groups above it that have none either, which come first, the outermost last.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        above: Vec<String>,
     },
     /// None of the requested CPUs is allowed.
     Cpuset {
