@@ -495,6 +495,7 @@ impl WatchedThreads {
             ..std::mem::take(&mut tally.thread)
         };
         ThreadResult {
+            held_ns: (!self.occupants.has_gaps()).then_some(account.held),
             thread: record,
             slices: std::mem::take(&mut tally.samples.slices),
             seconds: std::mem::take(&mut tally.samples.seconds),
@@ -526,6 +527,7 @@ impl WatchedThreads {
             running: Span(account.running),
             interrupts,
             waiting_for_cpu: Span(account.waiting),
+            throttled: None,
             waited_for: times(account.culprits.iter().filter(|_| !has_gaps).map(culprit), MOST_WAKERS),
             asleep: Span(account.asleep),
             asleep_for: Some(SleepTime {

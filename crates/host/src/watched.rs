@@ -58,7 +58,7 @@ pub fn open_file(pid: u32, descriptor: u64) -> Option<String> {
 }
 
 /// The control groups that limit the CPU time of a process: its own and those above.
-#[derive(Debug, Clone, Default)]
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CpuGroups {
     /// Directories of the groups with a quota.
     limited: Vec<PathBuf>,

@@ -26,7 +26,7 @@ pub use record::{
     NoiseRecord, OnSpikeRecord, OpenActivation, OpenKind, OperationRecord, OsnoiseRecord, OtherThread, OwnExchange,
     PacketReleases, PhaseKind, PhaseRecord, PreparedSetting, ProgramRecord, RECORD_FORMAT, Record, RefusedCall,
     Releases, ResponseRecord, RuntimeRecord, Second, SettingChange, SkippedOperation, SleepTime, StartPlace,
-    SwitchReason, TargetRecord, ThreadRecord, ThreadState, TimeAccount, TimerlatRecord, TracersRecord, Usage,
-    WatchRecord, WatchedThread, Worst,
+    SwitchReason, TargetRecord, ThreadRecord, ThreadState, ThrottledTime, TimeAccount, TimerlatRecord, TracersRecord,
+    Usage, WatchRecord, WatchedThread, Worst,
 };
 pub use run::{Entry, Failed, Header, Planned, RUN_FORMAT, Recovered, Recovery, Skipped};

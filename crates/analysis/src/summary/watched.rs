@@ -9,7 +9,7 @@ use crate::summary::spread::Spread;
 use punctual_model::{
     ChainRecord, ChainStage, CountedName, CpuSet, FoundPeriod, Histogram, InterruptTime, NamedTime, OpenActivation,
     OpenKind, Order, OtherThread, PhaseKind, PhaseRecord, Policy, RefusedCall, Releases, SettingChange, SleepTime,
-    Slice, Span, ThreadRecord, TimeAccount, WatchRecord, WatchedThread,
+    Slice, Span, ThreadRecord, ThrottledTime, TimeAccount, WatchRecord, WatchedThread,
 };
 use serde::Serialize;
 use std::cmp::Reverse;
@@ -206,6 +206,18 @@ impl WatchedSummary {
     }
 }
 
+impl PhaseSummary {
+    /// Its name: that of its mark, or one in parentheses.
+    pub fn name(&self) -> &str {
+        match self.phase {
+            PhaseKind::WakeUp => "(wake-up)",
+            PhaseKind::Start => "(start)",
+            PhaseKind::Mark => &self.mark,
+            PhaseKind::OtherMark => "(other marks)",
+        }
+    }
+}
+
 impl ChainSummary {
     /// The summary of one measurement of a chain.
     pub fn of(one: &ChainRecord) -> Option<ChainSummary> {
@@ -217,7 +229,7 @@ impl ChainSummary {
 type Key<'a> = (&'a str, usize);
 
 /// A thread in one block, with its samples in slices.
-type Watched<'a> = (&'a WatchedThread, &'a [Slice]);
+pub(crate) type Watched<'a> = (&'a WatchedThread, &'a [Slice]);
 
 /// The watched threads of a cell; `None` for every method but `watch`, or without a record.
 pub(crate) fn of(pool: &Pool<'_>) -> Option<WatchSummary> {
@@ -366,7 +378,7 @@ fn thread(all: &[Watched<'_>], is_sampled: bool, confidence: f64) -> Option<Watc
 }
 
 /// The phases of several blocks as one.
-fn phases(all: &[Watched<'_>]) -> Option<Vec<PhaseSummary>> {
+pub(crate) fn phases(all: &[Watched<'_>]) -> Option<Vec<PhaseSummary>> {
     let of_blocks: Vec<&Vec<PhaseRecord>> =
         all.iter().map(|(thread, _)| thread.phases.as_ref()).collect::<Option<_>>()?;
     let mut groups: Vec<Vec<&PhaseRecord>> = Vec::new();
@@ -420,6 +432,10 @@ pub(crate) fn account<'a>(all: impl Iterator<Item = Option<&'a TimeAccount>>) ->
             by: times(all.iter().flat_map(|one| &one.by)),
         }),
         waiting_for_cpu: sum(|one| one.waiting_for_cpu),
+        throttled: all.iter().map(|one| one.throttled).collect::<Option<Vec<_>>>().map(|all| ThrottledTime {
+            at_least: Span(all.iter().map(|one| one.at_least.ns()).sum()),
+            at_most: Span(all.iter().map(|one| one.at_most.ns()).sum()),
+        }),
         asleep: sum(|one| one.asleep),
         asleep_for: asleep.map(|all| {
             let sum = |of: fn(&SleepTime) -> Span| Span(all.iter().map(|one| of(one).ns()).sum());

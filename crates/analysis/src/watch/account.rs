@@ -12,6 +12,8 @@ const MOST_SLICES: usize = 1 << 14;
 const MOST_CPUS: usize = 4096;
 /// Threads with an own sum: those with the least are forgotten when there are more, half of them at once.
 const MOST_CULPRITS: usize = 512;
+/// Wait, ns, beside an idle CPU from which on the thread may have been throttled: a wake-up takes less.
+const HELD_NS: u64 = 500_000;
 /// Interrupts and kinds of sleeps with an own sum, and interrupts within each other.
 const MOST_NAMES: usize = 256;
 const MOST_NESTED: usize = 16;
@@ -145,6 +147,8 @@ pub(super) struct Account {
     pub(super) asleep: u64,
     pub(super) unknown: u64,
     pub(super) culprits: BTreeMap<Culprit, Sum>,
+    /// Part of the waiting: long waits beside an idle CPU.
+    pub(super) held: u64,
     /// Part of the running: interrupts that were handled meanwhile.
     pub(super) interrupted: u64,
     pub(super) interrupts: HashMap<Context, Sum>,
@@ -193,6 +197,7 @@ impl Account {
                 self.waiting += length;
                 for (culprit, length) in occupants.between(self.queue.unwrap_or(cpu), from, to) {
                     self.culprits.entry(culprit).or_default().add(length);
+                    self.held += length * u64::from(culprit.0 == 0 && length >= HELD_NS);
                 }
             }
         }
@@ -313,6 +318,20 @@ mod tests {
         account.take(Phase::Waiting, 0, 300, &occupants, all);
         account.take(Phase::Running, 1, 340, &occupants, all);
         assert_eq!((account.asleep, account.waiting, sums(&account)), (90, 90, vec![(A, 1, 20), (B, 2, 70)]));
+    }
+
+    #[test]
+    fn a_long_wait_beside_an_idle_cpu_may_be_throttling() {
+        let (mut occupants, mut account) = (Occupants::default(), Account::default());
+        let all = (0, u64::MAX);
+        for (from, length) in [(0, HELD_NS - 1), (10 * HELD_NS, HELD_NS)] {
+            account.take(Phase::Running, 0, from, &occupants, all);
+            account.take(Phase::Waiting, 0, from + 5, &occupants, all);
+            switch(&mut occupants, 0, from + 5, 9, IDLE);
+            account.take(Phase::Running, 0, from + 5 + length, &occupants, all);
+            switch(&mut occupants, 0, from + 5 + length, 0, (9, 50));
+        }
+        assert_eq!((account.waiting, account.held), (2 * HELD_NS - 1, HELD_NS));
     }
 
     #[test]

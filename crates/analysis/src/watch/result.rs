@@ -25,6 +25,8 @@ pub struct ThreadResult {
     pub last_end_ns: u64,
     /// The sample that is still growing, if it has one.
     pub censored: Option<Censored>,
+    /// Long waits beside an idle CPU, ns; `None` where the trace does not show all switches.
+    pub held_ns: Option<u64>,
     /// Priority at its last start, as the kernel counts: lower is more.
     pub priority: i32,
 }

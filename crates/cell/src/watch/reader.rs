@@ -14,7 +14,7 @@ use punctual_analysis::explain::{Event, Inside};
 use punctual_analysis::watch::{Activation, Finished, Release, Usual, WatchedThreads};
 use punctual_ftrace::Decoder;
 use punctual_host::CpuGroups;
-use punctual_model::{MonoTime, Nice, Order, Policy, Span, ThreadProgress, ThreadState, Watch};
+use punctual_model::{MonoTime, Nice, Order, Policy, Span, ThreadProgress, ThreadState, ThrottledTime, Watch};
 use punctual_store::ActivationRow;
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -137,6 +137,21 @@ pub(super) struct ThreadFacts {
     groups: CpuGroups,
     /// Throttled time at the last two looks, ns.
     throttled_ns: [Option<u64>; 2],
+    /// The same at the last look before the measured time, else at the first one; `None`: unknown, or it has changed
+    /// its groups since.
+    throttled_before_ns: Option<u64>,
+}
+
+impl ThreadFacts {
+    /// The part of a wait for a CPU in which the thread was throttled; `held_ns` of it were beside an idle CPU.
+    pub(super) fn throttled(&self, waiting: Span, held_ns: Option<u64>) -> Option<ThrottledTime> {
+        // Quotas of control groups hold for the threads of the fair scheduler only.
+        self.policy.filter(|policy| !policy.is_realtime())?;
+        let counted_ns = self.throttled_ns[1]?.checked_sub(self.throttled_before_ns?)?;
+        let at_most = Span(waiting.ns().min(counted_ns));
+        let held_ns = if counted_ns == 0 { 0 } else { held_ns? };
+        Some(ThrottledTime { at_least: at_most.min(Span(held_ns)), at_most })
+    }
 }
 
 /// Results of the reading thread, apart from the activations.
@@ -466,4 +481,38 @@ fn row(one: &Finished, started: MonoTime) -> ActivationRow {
 /// Priority of a thread as the kernel counts (include/linux/sched/prio.h): lower is more.
 fn kernel_priority(pid: i32) -> Option<i32> {
     punctual_sys::sched::known_policy(pid.unsigned_abs()).map(Policy::kernel_priority)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_thread_is_throttled_no_longer_than_its_groups_count() {
+        let facts = |policy, before, now| ThreadFacts {
+            process: 1,
+            policy,
+            observed: Observed::default(),
+            groups: CpuGroups::default(),
+            throttled_ns: [None, now],
+            throttled_before_ns: before,
+        };
+        let other = Some(Policy::Other(Nice::default()));
+        let fifo: Option<Policy> = "fifo:50".parse().ok();
+        assert!(fifo.is_some());
+        for (facts, held_ns, expected) in [
+            (facts(other, Some(10), Some(10)), None, Some((0, 0))),
+            (facts(other, Some(10), Some(40)), Some(20), Some((20, 30))),
+            (facts(other, Some(10), Some(40)), Some(90), Some((30, 30))),
+            (facts(other, Some(10), Some(500)), Some(90), Some((90, 100))),
+            (facts(other, Some(10), Some(40)), None, None),
+            (facts(other, None, Some(40)), Some(20), None),
+            (facts(other, Some(10), None), Some(20), None),
+            (facts(fifo, Some(10), Some(40)), Some(20), None),
+            (facts(None, Some(10), Some(40)), Some(20), None),
+        ] {
+            let throttled = facts.throttled(Span(100), held_ns);
+            assert_eq!(throttled.map(|one| (one.at_least.ns(), one.at_most.ns())), expected, "{facts:?} {held_ns:?}");
+        }
+    }
 }

@@ -34,7 +34,8 @@ pub use response::{AnswerParts, OwnExchange, ResponseRecord, TargetRecord};
 pub use tracers::{OsnoiseRecord, TimerlatRecord, TracersRecord};
 pub use watch::{
     ChainRecord, ChainStage, CountedName, FoundPeriod, InterruptTime, NamedTime, OpenActivation, OpenKind, OtherThread,
-    PhaseKind, PhaseRecord, Releases, SettingChange, SleepTime, ThreadState, TimeAccount, WatchRecord, WatchedThread,
+    PhaseKind, PhaseRecord, Releases, SettingChange, SleepTime, ThreadState, ThrottledTime, TimeAccount, WatchRecord,
+    WatchedThread,
 };
 
 /// The version of [`Record`] that this program writes.

@@ -8,7 +8,7 @@ use punctual_analysis::{
     CellSummary, ChainSummary, PacketStage, PacketSummary, RunSummary, StageSummary, WatchSpread, WatchSummary,
     WatchedSummary,
 };
-use punctual_model::{Level, NamedTime, Order, OtherThread, Releases, Span, ThreadState, TimeAccount};
+use punctual_model::{Level, NamedTime, Order, OtherThread, Releases, Span, ThreadState, ThrottledTime, TimeAccount};
 use std::cmp::Reverse;
 
 /// A watched thread and the name of its cell.
@@ -174,6 +174,9 @@ fn sentence(thread: &WatchedSummary) -> String {
     format!("{}.", parts.join("; "))
 }
 
+/// Place of throttling among the colors of the page.
+const THROTTLED: u8 = 10;
+
 /// A part of the account of a thread.
 pub(crate) struct Part<'a> {
     /// Whether it is time that the thread neither needed nor chose.
@@ -186,7 +189,9 @@ pub(crate) struct Part<'a> {
     pub(crate) name: &'static str,
     /// Its time, ns.
     pub(crate) ns: u64,
-    by: &'a [NamedTime],
+    by: Vec<&'a NamedTime>,
+    /// Part of it in which the thread may have been throttled, ns.
+    maybe_throttled_ns: u64,
 }
 
 impl Part<'_> {
@@ -195,20 +200,35 @@ impl Part<'_> {
         match self.color {
             7 => "w7 open".to_owned(),
             9 => "phase".to_owned(),
+            THROTTLED => "w4 open".to_owned(),
             color => format!("w{color}"),
         }
     }
 }
 
 /// The parts of an account, those that are lost first, the longest of them first. Their sum is all of it.
-pub(crate) fn parts(account: &TimeAccount) -> Vec<Part<'_>> {
+pub(crate) fn parts<'a>(account: &'a TimeAccount) -> Vec<Part<'a>> {
     let interrupts = account.interrupts.as_ref();
     let interrupted = interrupts.map_or(0, |one| one.total.ns());
     let named = interrupts.map_or(&[][..], |one| &one.by);
     let ran = account.running.ns().saturating_sub(interrupted);
-    let part = |color, said, name, ns, by| Part { is_lost: color < 7, color, said, name, ns, by };
+    let part = |color, said, name, ns, by: &'a [NamedTime]| Part {
+        is_lost: color < 7 || color == THROTTLED,
+        color,
+        said,
+        name,
+        ns,
+        by: by.iter().collect(),
+        maybe_throttled_ns: 0,
+    };
+    let ThrottledTime { at_least, at_most } = account.throttled.unwrap_or_default();
+    let waiting = account.waiting_for_cpu.ns().saturating_sub(at_least.ns());
+    let mut waiting = part(0, "waited {} for a CPU", "waiting for a CPU", waiting, &account.waited_for);
+    waiting.by.retain(|one| at_least == Span(0) || one.name != "idle");
+    waiting.maybe_throttled_ns = at_most.ns().saturating_sub(at_least.ns());
     let mut all = vec![
-        part(0, "waited {} for a CPU", "waiting for a CPU", account.waiting_for_cpu.ns(), &account.waited_for[..]),
+        waiting,
+        part(THROTTLED, "was throttled for {}", "throttled", at_least.ns(), &[]),
         part(6, "handled interrupts for {}", "interrupts", interrupted, named),
         part(8, "ran {}", "running", ran, &[]),
         part(7, "is unknown for {}", "unknown", account.unknown.map_or(0, Span::ns), &[]),
@@ -242,6 +262,8 @@ fn account(account: &TimeAccount, deadline: Option<Deadline>) -> Option<String> 
         let ns = part.ns as f64;
         let mut by: Vec<String> =
             deadline.filter(|_| part.is_lost).map(|deadline| deadline.said(ns / all)).into_iter().collect();
+        let maybe_ns = part.maybe_throttled_ns as f64;
+        by.extend((maybe_ns > 0.01 * all).then(|| format!("up to {} of it throttled", per_second(maybe_ns))));
         let named = part.by.get(..part.by.len().min(NAMED)).unwrap_or_default();
         by.extend(named.iter().map(|one| format!("{} {}", one.name, per_second(one.total.ns() as f64))));
         let others = ns - named.iter().map(|one| one.total.ns() as f64).sum::<f64>();
@@ -336,7 +358,8 @@ fn packet_fields<'a>() -> [Field<&'a PacketStage>; 6] {
 
 /// The same as a table, of which the page has one for each thread.
 pub(crate) fn packet_stages(packets: &PacketSummary) -> Table {
-    Table::of(&packet_fields(), &packets.stages.iter().collect::<Vec<_>>())
+    let known: Vec<_> = packets.stages.iter().filter(|stage| stage.n > 0).collect();
+    Table::of(&packet_fields(), &known)
 }
 
 /// `fsync 12 times, 3.1 ms at most; read(5) pipe ...`.
@@ -479,6 +502,14 @@ mod tests {
         let [period, deadline] = [2_000_000, 500_000].map(Span);
         let text = account(&one, Some(Deadline { period, deadline })).unwrap();
         assert!(text.contains("for locks (40 % of its deadline, logger 100 ms), "), "{text}");
+        one.throttled = Some(ThrottledTime { at_least: Span(400_000_000), at_most: Span(1_200_000_000) });
+        one.waited_for.push(named("idle", 400));
+        let waited = "260 ms for a CPU (up to 80 ms of it throttled, vr-server (nice 0) 140 ms, ik-loop (priority 50) \
+                      115 ms, others 5 ms)";
+        let text = account(&one, None).unwrap();
+        assert!(text.contains(waited) && text.contains("was throttled for 40 ms"), "{text}");
+        assert_eq!(parts(&one).iter().map(|part| part.ns).sum::<u64>(), one.total().ns());
+        one.throttled = None;
         (one.waiting_for_cpu, one.interrupts, one.asleep_for) = (Span(0), None, None);
         assert_eq!(
             (account(&one, None), account(&TimeAccount::default(), None)),

@@ -58,10 +58,16 @@ impl Reader {
             let before = known.as_ref().map_or(throttled, |facts| facts.throttled_ns[1]);
             // In its beginning, a program sets up its threads; their priorities are in the events.
             let is_set_up = at >= SettingChange::BEGINNING;
+            let throttled_before_ns = match &known {
+                Some(facts) if facts.groups == groups && at > Span(0) => facts.throttled_before_ns,
+                Some(facts) if facts.groups != groups && is_set_up => None,
+                _ => throttled,
+            };
             let mut observed = known.map(|facts| facts.observed).filter(|_| is_set_up).unwrap_or_default();
             observed.look(None, cpus, at);
             let throttled_ns = [before, throttled];
-            self.facts.insert(*pid, ThreadFacts { process, policy, observed, groups, throttled_ns });
+            let facts = ThreadFacts { process, policy, observed, groups, throttled_ns, throttled_before_ns };
+            self.facts.insert(*pid, facts);
         }
         if let Some(stacks) = &mut self.stacks {
             let is_meant = |pid: &i32| self.threads.names.get(pid).is_some_and(|name| self.watch.is_meant(name));

@@ -301,6 +301,10 @@ pub struct TimeAccount {
     /// Time in which it was to run and did not, ns: `run_delay` of /proc/TID/schedstat.
     #[serde(rename = "waiting_for_cpu_ns")]
     pub waiting_for_cpu: Span,
+    /// The part of it in which a quota of its control groups was used up; `null` where that is unknown: of real-time
+    /// threads, in recorded traces, and in records of versions that did not tell.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub throttled: Option<ThrottledTime>,
     /// Time asleep, ns.
     #[serde(rename = "asleep_ns")]
     pub asleep: Span,
@@ -314,6 +318,17 @@ pub struct TimeAccount {
     /// Threads that had the CPU meanwhile, with their priority if it is not nice 0, most time first, up to five;
     /// `idle`: nothing had it yet, or the thread was throttled. Empty where the trace does not show all switches.
     pub waited_for: Vec<NamedTime>,
+}
+
+/// Time in which a quota of control groups kept a thread from a CPU (`cpu.max`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize, schemars::JsonSchema)]
+pub struct ThrottledTime {
+    /// Its waits while the CPU was idle, ns, as far as its groups count that much.
+    #[serde(rename = "at_least_ns")]
+    pub at_least: Span,
+    /// All of its waits, ns, as far as its groups count that much (`throttled_usec` of cpu.stat).
+    #[serde(rename = "at_most_ns")]
+    pub at_most: Span,
 }
 
 /// Interrupts and softirqs that were handled while a thread was running.

@@ -1,9 +1,10 @@
 //! Peers with known shares of a CPU, as those that a watched thread waited for.
 
-use crate::program::{machine_and_scratch, skip_unless};
+use crate::program::{command, machine_and_scratch, run, skip_unless};
+use crate::real::watch::watched;
 use crate::real::watch_account::{accounted, program};
 use crate::series::{Round, series};
-use crate::servo::may_watch;
+use crate::servo::{group_with_quota, may_watch};
 
 /// The peers of the program with their shares of what all of them take, percent.
 const PEERS: [(&str, f64); 4] = [("peer-40", 53.3), ("peer-20", 26.7), ("peer-10", 13.3), ("peer-5", 6.7)];
@@ -27,5 +28,30 @@ fn root_peers_with_known_shares_are_named_in_order() {
         };
         let are_right = peers.len() == PEERS.len() && peers.iter().zip(PEERS).all(is_right);
         Round::right_if(are_right, || format!("{peers:?}"))
+    });
+}
+
+#[test]
+#[ignore = "host: time in which a quota is used up"]
+fn root_a_thread_of_a_group_that_has_used_up_its_quota_is_throttled_as_long_as_the_group_counts() {
+    skip_unless!(may_watch());
+    let Some(group) = group_with_quota() else { return };
+    let (_machine, scratch) = machine_and_scratch("watch-throttled");
+    let out = scratch.path("run");
+    // More than the quota of a fifth of a CPU, in one thread.
+    let script = "echo $$ > \"$0\"/cgroup.procs; exec timeout 20 sh -c 'while :; do for i in 1 2 3 4 5 6 7 8 9; do \
+                  for j in 1 2 3 4 5 6 7 8 9; do for k in 1 2 3 4 5 6 7 8 9; do :; done; done; done; sleep 0.001; done'";
+    series("the throttled time of a thread in a group", || {
+        let _ = std::fs::remove_dir_all(&out);
+        let options = format!("watch --for 3s --warm-up 1s --thread sh --no-explain --wait --out {}", out.display());
+        run(command(&options).args(["--", "sh", "-c", script]).arg(&group.0)).expect_success();
+        let (_, watch) = watched(&out);
+        let busiest = watch.threads.iter().filter_map(|one| one.account.as_ref()).max_by_key(|one| one.running);
+        let Some(account) = busiest else { return Round::Nothing("no activations".to_owned()) };
+        let Some(throttled) = account.throttled else { return Round::Nothing("unknown".to_owned()) };
+        let (least, most, waited) = (throttled.at_least, throttled.at_most, account.waiting_for_cpu);
+        // Without the quota it would have waited for other threads only.
+        let is_told = least <= most && most <= waited && most.ns() * 2 > waited.ns();
+        Round::right_if(is_told, || format!("{least:?} to {most:?} of {waited:?}"))
     });
 }
