@@ -14,6 +14,7 @@ mod document;
 mod imported;
 mod layout;
 mod metric;
+mod stages;
 mod wording;
 
 use crate::comparison::comparability::Difference;
@@ -31,6 +32,7 @@ use metric::Numbers;
 pub use metric::{MIN_OF_EACH, Metric};
 use punctual_model::{Ended, Entry, Level, Order};
 use serde::Serialize;
+pub use stages::ComparedStage;
 
 /// Smallest number of blocks that can show a difference: with 5, the smallest p-value of the test is 1 in 16.
 pub const MIN_BLOCKS: usize = 6;
@@ -108,6 +110,8 @@ pub struct Comparison {
     pub causes: Vec<CauseOfOne>,
     /// Watched threads of both whose time went elsewhere.
     pub accounts: Vec<ChangedAccount>,
+    /// Phases of the activations of watched threads of both, and stages of the packets that released them.
+    pub stages: Vec<ComparedStage>,
     /// Work of the loads that both have, by part.
     pub loads: Vec<ComparedLoad>,
     /// Whether the kernels of two guests are built alike; `None` where a configuration is unknown, or it is one kernel.
@@ -295,6 +299,7 @@ pub fn compare(a: &Arm<'_>, b: &Arm<'_>, again: Option<&Arm<'_>>, question: &Que
         differences: unequal,
         causes: causes::of_one(a, b),
         accounts: accounts::changed(&a.entries, &b.entries),
+        stages: stages::compared(&a.entries, &b.entries),
         loads: work::compared(&a.entries, &b.entries),
         kernels: layout::likeness([a, b]),
         decision,

@@ -245,6 +245,7 @@ fn comparison(decision: Decision, ratio: Option<(f64, f64, f64)>) -> Comparison 
         differences: Vec::new(),
         causes: Vec::new(),
         accounts: Vec::new(),
+        stages: Vec::new(),
         loads: Vec::new(),
         kernels: None,
         decision,

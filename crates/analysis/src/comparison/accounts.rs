@@ -41,7 +41,7 @@ pub(super) fn changed(a: &[&Entry], b: &[&Entry]) -> Vec<ChangedAccount> {
     names.filter_map(one).collect()
 }
 
-fn threads<'a>(entries: &'a [&Entry]) -> impl Iterator<Item = &'a WatchedThread> {
+pub(super) fn threads<'a>(entries: &'a [&Entry]) -> impl Iterator<Item = &'a WatchedThread> {
     entries.iter().filter_map(|entry| entry.record.watch.as_deref()).flat_map(|watch| &watch.threads)
 }
 

@@ -37,6 +37,7 @@ pub fn compare_imported(a: &ImportedCell, b: &ImportedCell, question: &Question<
         differences: differences(a, b),
         causes: Vec::new(),
         accounts: Vec::new(),
+        stages: Vec::new(),
         loads: Vec::new(),
         kernels: None,
         decision: Decision::Refused { why: Refusal::NoBlocks { forced: question.force } },

@@ -1,7 +1,7 @@
 //! Sentences for the answer of a comparison.
 
 use super::layout::times_as_long;
-use super::{ChangedAccount, Comparison, Decision, MIN_BLOCKS, Measured, Metric, Ratio, Refusal};
+use super::{ChangedAccount, ComparedStage, Comparison, Decision, MIN_BLOCKS, Measured, Metric, Ratio, Refusal};
 use crate::answer::Answer;
 use crate::comparison::comparability::{self, Difference, Role};
 use crate::machine::config::Likeness;
@@ -76,6 +76,8 @@ impl Comparison {
             differences,
             causes,
             accounts,
+            stages,
+            margin,
             loads,
             kernels,
             decision,
@@ -126,6 +128,7 @@ impl Comparison {
                 "Time of {thread}: waited for a CPU {waited_a} % in {a}, {waited_b} % in {b}; ran {ran_a} % and {ran_b} %."
             ));
         }
+        remarks.extend(stage_remarks(stages, *margin));
         let asked: Vec<_> = differences.iter().filter(|one| one.role == Role::Asked).map(|one| one.fact).collect();
         if asked.len() > 1 {
             remarks.push(format!("They differ in {}: the ratio is their combined effect.", asked.join(" and ")));
@@ -137,6 +140,31 @@ impl Comparison {
         remarks.extend(comparability::remarks(differences.iter().filter(|one| !is_told(one))));
         remarks
     }
+}
+
+/// What is said of the phases and packet stages of watched threads.
+fn stage_remarks(stages: &[ComparedStage], margin: f64) -> Vec<String> {
+    let mut of_threads: Vec<(&str, bool, Vec<&ComparedStage>)> = Vec::new();
+    for one in stages {
+        match of_threads.iter_mut().find(|(thread, of, _)| (*thread, *of) == (&one.thread, one.is_of_packets)) {
+            Some((.., all)) => all.push(one),
+            None => of_threads.push((&one.thread, one.is_of_packets, vec![one])),
+        }
+    }
+    let length = |ns: Option<i64>| ns.map_or_else(|| "-".to_owned(), |ns| crate::wording::duration(ns as f64));
+    let said = |(thread, is_of_packets, all): (&str, bool, Vec<&ComparedStage>)| {
+        let what = if is_of_packets { "Packet stages" } else { "Phases" };
+        let one = |one: &&ComparedStage| {
+            let [a, b] = [one.a, one.b].map(|spread| format!("{} / {}", length(spread.p50_ns), length(spread.p99_ns)));
+            format!("{} {a}, then {b}", one.stage)
+        };
+        let changed: Vec<String> = all.iter().filter(|one| one.differs(margin)).map(one).collect();
+        match changed.is_empty() {
+            true => format!("{what} of {thread}: none differs by more than {} times.", number(margin)),
+            false => format!("{what} of {thread} that differ (p50 / p99): {}.", changed.join("; ")),
+        }
+    };
+    of_threads.into_iter().map(said).collect()
 }
 
 /// The factor and its interval, inverted if the ratio is below 1.

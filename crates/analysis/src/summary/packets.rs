@@ -37,7 +37,7 @@ pub struct PacketStage {
 }
 
 /// The summary of several blocks; `None` if no softirq released an activation.
-pub(super) fn of<'a>(all: impl Iterator<Item = &'a PacketReleases>) -> Option<PacketSummary> {
+pub(crate) fn of<'a>(all: impl Iterator<Item = &'a PacketReleases>) -> Option<PacketSummary> {
     const MOST: usize = 5;
     let all: Vec<&PacketReleases> = all.collect();
     let first = *all.first()?;

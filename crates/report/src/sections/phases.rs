@@ -34,8 +34,8 @@ pub(crate) fn of_cells<'a>(
         for (thread, phases) in threads.iter().filter_map(|one| Some((one, one.phases.as_deref()?))) {
             has_phases = true;
             let marks = || phases.iter().filter(|one| one.phase > PhaseKind::Start);
-            known.extend(marks().map(title));
-            passed.extend(marks().filter(|one| one.activations > 0).map(title));
+            known.extend(marks().map(PhaseSummary::name));
+            passed.extend(marks().filter(|one| one.activations > 0).map(PhaseSummary::name));
             if marks().any(|one| one.activations > 0) {
                 rows.extend(phases.iter().map(|one| (name, &*thread.name, one)));
                 sentences.extend(sentence(&thread.name, phases).map(|text| format!("{prefix}{text}")));
@@ -57,21 +57,11 @@ pub(crate) fn of_cells<'a>(
     })
 }
 
-/// The name of a phase.
-fn title(one: &PhaseSummary) -> &str {
-    match one.phase {
-        PhaseKind::WakeUp => "(wake-up)",
-        PhaseKind::Start => "(start)",
-        PhaseKind::Mark => &one.mark,
-        PhaseKind::OtherMark => "(other marks)",
-    }
-}
-
 /// Where the lateness of a thread is, and what passes of marks were counted besides.
 fn sentence(thread: &str, phases: &[PhaseSummary]) -> Option<String> {
     let mut late: Vec<(f64, &str)> = phases
         .iter()
-        .filter_map(|one| Some((one.late_share?, title(one))))
+        .filter_map(|one| Some((one.late_share?, one.name())))
         .filter(|(share, _)| *share >= 0.005)
         .collect();
     late.sort_by(|a, b| b.0.total_cmp(&a.0));
@@ -80,7 +70,7 @@ fn sentence(thread: &str, phases: &[PhaseSummary]) -> Option<String> {
     let again: Vec<String> = phases
         .iter()
         .filter(|one| one.repeated > 0)
-        .map(|one| format!("{} ({})", title(one), things(one.repeated, "time")))
+        .map(|one| format!("{} ({})", one.name(), things(one.repeated, "time")))
         .collect();
     let mut parts = Vec::new();
     if !named.is_empty() {
@@ -96,7 +86,7 @@ fn fields<'a>() -> [Field<Row<'a>>; 7] {
     [
         (Column::text("cell"), |(cell, ..)| (*cell).to_owned()),
         (Column::text("thread"), |(_, thread, _)| (*thread).to_owned()),
-        (Column::text("phase"), |(_, _, one)| title(one).to_owned()),
+        (Column::text("phase"), |(_, _, one)| one.name().to_owned()),
         (Column::figure("activations"), |(_, _, one)| count(one.activations)),
         (Column::figure("since release").spare(3), |(_, _, one)| match one.phase {
             PhaseKind::WakeUp => dash(),
