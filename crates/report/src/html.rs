@@ -118,7 +118,12 @@ fn proof(
             table::section(page, &threads, &format!("watched{index}"), letter(runs, index), accounts);
         }
     }
-    topic(page, runs, "phases", phases::of);
+    for (index, run) in runs::own(runs) {
+        if let Some(all) = phases::of(run.summary) {
+            let bars = |page: &mut Markup| explained::phases(page, run.summary);
+            table::section(page, &all, &format!("phases{index}"), letter(runs, index), bars);
+        }
+    }
     topic(page, runs, "chain", watched::chains);
     let cells = |page: &mut Markup| {
         pivot::write(page, members, &columns, heat);

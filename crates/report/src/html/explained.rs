@@ -7,7 +7,7 @@ use crate::sections::explained::{self, stages, unseen};
 use crate::sections::watched::{packet_stages, parts};
 use punctual_analysis::explain::{blame, cause_name, marks_line, row_of};
 use punctual_analysis::wording::{count, duration, things};
-use punctual_analysis::{RunSummary, Stages};
+use punctual_analysis::{PhaseSummary, RunSummary, Stages, WatchedSummary};
 use punctual_model::{
     CauseTotal, Evidence, ExplainRecord, Explanation, HostLanes, HostPiece, HostState, Order, PhaseLength, Segment,
 };
@@ -105,36 +105,73 @@ fn bar(page: &mut Markup, record: &ExplainRecord) {
     let title = format!("{}, {} in all: share of each cause", things(*n, "spike"), duration(late.ns() as f64));
     let cause = |total: &CauseTotal| {
         let open = if total.or.is_some() { " open" } else { "" };
-        (format!("w{}{open}", row_of(total.cause).color), explained::name_of(total), total.total.ns())
+        (format!("w{}{open}", row_of(total.cause).color), explained::name_of(total), total.total.ns() as f64)
     };
-    shares(page, &title, late.ns(), "cause", causes.iter().map(cause));
+    shares(page, &title, late.ns() as f64, "cause", causes.iter().map(cause));
     page.add(format_args!("<li>{}dashed outline: ambiguous evidence</ul></figure>\n", Swatch("w8 open")));
 }
 
 /// Writes the stages of the packets, and draws the account, of each watched thread.
 pub(super) fn accounts(page: &mut Markup, summary: &RunSummary) {
     for cell in &summary.cells {
-        let threads = cell.watch.iter().flat_map(|watch| watch.threads.iter().take(BARS));
+        let all = cell.watch.as_ref().map_or(&[][..], |watch| &watch.threads);
+        let threads = all.iter().take(BARS);
         for (thread, packets) in threads.clone().filter_map(|thread| Some((thread, thread.packets.as_ref()?))) {
-            let title = format!("stages of the packets that release {}, us", thread.name);
+            let title = format!("stages of the packets that release {}, us", unique(thread, all));
             page.add(format_args!("<p>{}</p>\n", Prose(&title)));
             numbers(page, &title, "", &packet_stages(packets));
         }
         for (thread, account) in threads.filter_map(|thread| Some((thread, thread.account.as_ref()?))) {
             let several = if summary.cells.len() > 1 { format!("{}: ", cell.name) } else { String::new() };
-            let title = format!("{several}time of {}", thread.name);
+            let title = format!("{several}time of {}", unique(thread, all));
             let parts = parts(account).into_iter().filter(|part| part.ns > 0);
-            let shown = parts.map(|part| (part.class(), part.name.to_owned(), part.ns));
-            shares(page, &title, account.total().ns(), "part", shown);
+            let shown = parts.map(|part| (part.class(), part.name.to_owned(), part.ns as f64));
+            shares(page, &title, account.total().ns() as f64, "part", shown);
             page.raw("</ul></figure>\n");
         }
     }
 }
 
-/// Draws the shares of a time, ns, each with its class, its name and its length, ns, up to the key, which is not closed
+/// The name of a thread, with its ID where others have the same name.
+fn unique(thread: &WatchedSummary, all: &[WatchedSummary]) -> String {
+    match all.iter().filter(|other| other.name == thread.name).count() {
+        0 | 1 => thread.name.clone(),
+        _ => format!("{} ({})", thread.name, thread.tid),
+    }
+}
+
+/// Draws the phases of the activations of each watched thread: of all of them, and of the lateness.
+pub(super) fn phases(page: &mut Markup, summary: &RunSummary) {
+    for cell in &summary.cells {
+        let several = if summary.cells.len() > 1 { format!("{}: ", cell.name) } else { String::new() };
+        let all = cell.watch.as_ref().map_or(&[][..], |watch| &watch.threads);
+        for (thread, phases) in all.iter().take(BARS).filter_map(|thread| Some((thread, thread.phases.as_deref()?))) {
+            let shares_of: [(&str, fn(&PhaseSummary) -> Option<f64>); 2] =
+                [("response time", |one| one.share), ("lateness", |one| one.late_share)];
+            for (what, share) in shares_of {
+                // Colors of the causes, none twice in a row; before the first mark it is the kernel's.
+                let class = |index: usize| match index {
+                    0 => "phase".to_owned(),
+                    index => format!("w{}", (index - 1) % 7),
+                };
+                let shown = phases.iter().enumerate().filter_map(|(index, one)| {
+                    Some((class(index), one.name().to_owned(), share(one).filter(|share| *share > 0.0)?))
+                });
+                let shown: Vec<_> = shown.collect();
+                if !shown.is_empty() {
+                    let title = format!("{several}{what} of {} by phase", unique(thread, all));
+                    shares(page, &title, 1.0, "phase", shown.into_iter());
+                    page.raw("</ul></figure>\n");
+                }
+            }
+        }
+    }
+}
+
+/// Draws the shares of a time, each with its class, its name and its length, in the unit of all of it, up to the key, which is not closed
 /// yet. `what` they are is said of those that are too short for it.
-fn shares(page: &mut Markup, title: &str, all_ns: u64, what: &str, parts: impl Iterator<Item = (String, String, u64)>) {
-    let scale = WIDTH / all_ns.max(1) as f64;
+fn shares(page: &mut Markup, title: &str, all: f64, what: &str, parts: impl Iterator<Item = (String, String, f64)>) {
+    let all = if all > 0.0 { all } else { 1.0 };
     page.add(format_args!(
         "<figure class=\"spike bar\"><figcaption>{title}</figcaption><svg viewBox=\"0 0 1760 {}\" role=img aria-label=\"{title}\">\
          <g transform=\"translate({LEFT})\">",
@@ -143,8 +180,8 @@ fn shares(page: &mut Markup, title: &str, all_ns: u64, what: &str, parts: impl I
     ));
     let mut at = 0.0;
     let (mut keys, mut left) = (String::new(), 0);
-    for (class, name, ns) in parts {
-        let (width, percent) = (ns as f64 * scale, ns as f64 * 100.0 / all_ns.max(1) as f64);
+    for (class, name, part) in parts {
+        let (width, percent) = (part / all * WIDTH, part / all * 100.0);
         let words = format!("{name} {percent:.0} %");
         boxed(page, &format!("\"{class}\""), (at, width), (PHASES.0, OWNERS.1), &words, &words);
         at += width;

@@ -16,7 +16,7 @@ use std::collections::BTreeSet;
 pub(super) const LINES: usize = 8;
 
 /// The note of a histogram.
-const BINS: &str = "8 bins per doubling of latency; counts on a logarithmic axis.";
+const BINS: &str = "8 bins per doubling; counts on a logarithmic axis.";
 
 /// Cells in one picture, and the conditions that they share.
 struct Group<'a, 'b> {
