@@ -227,8 +227,8 @@ mod tests {
         let verification = verification(&host);
         let page = verification.page();
         let junit = crate::junit(&page);
-        assert!(junit.contains("tests=\"6\" failures=\"1\" errors=\"2\" skipped=\"0\" time=\"0.000\""), "{junit}");
-        assert!(junit.contains("classname=\"punctual.wake-order\" name=\"signal\""), "{junit}");
+        assert!(junit.contains("tests=\"6\" failures=\"1\" errors=\"2\" skipped=\"0\" time=\"4.750\""), "{junit}");
+        assert!(junit.contains("classname=\"punctual.wake-order\" name=\"signal\" time=\"0.125\""), "{junit}");
         let tap = crate::tap(&page);
         assert!(tap.starts_with("TAP version 13\n1..6\nok 1 - robust-mutex thread ended\n"), "{tap}");
         assert_eq!(tap.matches("\nnot ok ").count(), 3);

@@ -72,6 +72,7 @@ impl Thread {
     ) {
         if Call::is_exec(event) && event.pid == pid {
             // From now on it is another program, which waits elsewhere.
+            finished.retain(|one| one.pid != pid);
             let (account, seen_ns) = (std::mem::take(&mut self.account), self.seen_ns);
             *self = Thread { account, priority: self.priority, ..Thread::new(pid, seen_ns, settings) };
         }

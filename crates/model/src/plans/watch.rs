@@ -290,7 +290,7 @@ mod tests {
             "watch,cgroup=/robot/arm,thread=c?ntrol",
             "watch,unit=servo.service,chain=sensor+controller+actuator",
             "watch,thread=measured/*,sample=latency",
-            "watch,thread=CPU%20?/KVM,chain=rtapi_app%3AT#0+50%25%2B,cgroup=/pod%3Aa%2Cb",
+            "watch,cgroup=/pod%3Aa%2Cb,thread=CPU%20?/KVM,chain=rtapi_app%3AT#0+50%25%2B",
         ] {
             assert_eq!(text.parse::<Watch>().map(|watch| watch.to_string()), Ok(text.to_owned()));
         }
