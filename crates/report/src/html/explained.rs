@@ -168,8 +168,8 @@ pub(super) fn phases(page: &mut Markup, summary: &RunSummary) {
     }
 }
 
-/// Draws the shares of a time, each with its class, its name and its length, in the unit of all of it, up to the key, which is not closed
-/// yet. `what` they are is said of those that are too short for it.
+/// Draws the shares of a time, each with its class, its name and its length, in the unit of all of it, up to the key,
+/// which is not closed yet. `what` they are is said of those that are too short for it.
 fn shares(page: &mut Markup, title: &str, all: f64, what: &str, parts: impl Iterator<Item = (String, String, f64)>) {
     let all = if all > 0.0 { all } else { 1.0 };
     page.add(format_args!(
