@@ -10,7 +10,7 @@ unexport MAKEFLAGS MFLAGS
 # Where `make install` puts things; packages set DESTDIR, too.
 PREFIX = /usr/local
 
-.PHONY: help build install uninstall dist others image run about-run gate check test quick test-host test-field captures bench
+.PHONY: help build install uninstall dist others image stick run about-run gate check test quick test-host test-field captures bench
 
 help: ## this list
 	@sed -n 's/^\([a-z-]*\):[^#]*## /  make \1\t/p' $(MAKEFILE_LIST)
@@ -35,6 +35,13 @@ others: ## the program for other machines, for their guests and boards, beside t
 image: ## container image `punctual`, FROM scratch, with podman
 	@scripts/install built >/dev/null || $(MAKE) build
 	@scripts/image
+
+# Kernels of the stick, the first one is the default.
+KERNELS = debian:6.12-rt debian:6.12
+
+stick: ## image of a USB stick that measures any PC: target/stick.img; KERNELS="debian:6.1-rt ..."
+	@scripts/install built >/dev/null || $(MAKE) build
+	@"$$(scripts/install built)" stick $(KERNELS:%=--kernel %) -o target/stick.img
 
 # Only the binary's status tells scripts that a limit is violated (2) or undecided (3).
 run: about-run build ## measure this machine: punctual run $(ARGS), with status 0 after any verdict

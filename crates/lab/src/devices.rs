@@ -1,5 +1,6 @@
 //! Devices of a guest that only some cells need, and their kernel modules.
 
+use super::stick_modules::STICK_MODULES;
 use punctual_model::{Cell, FileLoad, GuestThreadSettings, Kernel, Link, Load, LoadPart};
 use std::ffi::OsString;
 use std::fmt;
@@ -45,9 +46,10 @@ const DISK_MODULES: [&str; 6] = ["virtio_blk.ko", "crc16.ko", "crc32c_generic.ko
 /// Further ones of the network device.
 const NETWORK_MODULES: [&str; 3] = ["failover.ko", "net_failover.ko", "virtio_net.ko"];
 
-/// Names of the modules of all devices.
+/// Names of the modules of all devices, and of sticks.
 pub(super) fn all_modules() -> impl Iterator<Item = &'static str> {
-    TIMER_MODULES.into_iter().chain(VIRTIO_MODULES).chain(DISK_MODULES).chain(NETWORK_MODULES)
+    let of_guests = TIMER_MODULES.into_iter().chain(VIRTIO_MODULES).chain(DISK_MODULES).chain(NETWORK_MODULES);
+    of_guests.chain(STICK_MODULES)
 }
 
 /// Whether a guest with the device of module `name` cannot start without that module.

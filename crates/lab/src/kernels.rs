@@ -114,7 +114,22 @@ pub fn ready_observed(
         return Ok(ready.clone());
     }
     let cache = directories::cache("kernels")?;
-    let (name, kernel) = match (source, package_of(source, monitor)?) {
+    let (name, kernel) = as_packaged(source, monitor, observe)?;
+    let mut ready = unpacked(name, &kernel, &cache, monitor)?;
+    let dir = kernel.parent().filter(|dir| dir.parent() == Some(&cache));
+    ready.config = config::summary(&ready.name, dir, &kernel, &ready.file);
+    found.insert(source.clone(), ready.clone());
+    Ok(ready)
+}
+
+/// The name of a kernel's package or file, and the kernel as it is in there; it is downloaded on a cache miss.
+pub(super) fn as_packaged(
+    source: &KernelSource,
+    monitor: Monitor<'_>,
+    observe: &mut dyn FnMut(Fetching<'_>),
+) -> Result<(String, PathBuf), LabError> {
+    let cache = directories::cache("kernels")?;
+    Ok(match (source, package_of(source, monitor)?) {
         (_, Some(package)) => {
             let kernel = fetch::from_package(&package, &cache, monitor, observe)?;
             (package, kernel)
@@ -123,12 +138,7 @@ pub fn ready_observed(
             (path.clone(), fetch::from_archive(Path::new(path), &cache, monitor)?)
         }
         (_, None) => (source.to_string(), PathBuf::from(source.to_string())),
-    };
-    let mut ready = unpacked(name, &kernel, &cache, monitor)?;
-    let dir = kernel.parent().filter(|dir| dir.parent() == Some(&cache));
-    ready.config = config::summary(&ready.name, dir, &kernel, &ready.file);
-    found.insert(source.clone(), ready.clone());
-    Ok(ready)
+    })
 }
 
 /// The modules with these names for `kernel`, uncompressed. Errors: if modules are missing that cannot be built in, and

@@ -40,6 +40,8 @@ mod refusal;
 mod regular_file;
 mod shared_memory;
 mod snapshot;
+mod stick;
+mod stick_modules;
 mod tar;
 mod two_guests;
 mod unpack;
@@ -57,6 +59,7 @@ pub use left_out::{STARTS_GUESTS, left_out};
 pub use list::list;
 pub use measure::carry_out;
 pub use refusal::why_not;
+pub use stick::{is_stick, make_stick, run_stick};
 use twox_hash::XxHash3_64;
 
 /// The caller of the lab: a stop flag, and a callback for messages about slow or unusual operations.

@@ -84,29 +84,34 @@ pub(super) fn uncompressed(path: &Path, content: Vec<u8>) -> Option<(String, Vec
     content.starts_with(super::elf::MAGIC).then_some((name, content))
 }
 
-/// Loads all modules in a guest, in dependency order: a module with missing symbols is tried again after the others.
-/// Errors: if the kernel rejects a module in every order.
+/// Loads all modules in a guest. Errors: if the kernel rejects a module in every order.
 pub(super) fn load_all() -> io::Result<()> {
+    match load().first() {
+        None => Ok(()),
+        Some((name, reason)) => Err(io::Error::other(format!("cannot load module {name}: {reason}"))),
+    }
+}
+
+/// Loads the modules of this initramfs, in dependency order: a module with missing symbols is tried again after the
+/// others. Returns those that the kernel rejects in every order, with the reasons.
+pub(super) fn load() -> Vec<(String, String)> {
     let entries = fs::read_dir(PLACE).into_iter().flatten().flatten();
     let mut waiting: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     waiting.sort();
-    while !waiting.is_empty() {
-        let before = waiting.len();
-        let mut refused = None;
+    loop {
+        let (before, mut refused) = (waiting.len(), Vec::new());
         waiting.retain(|path| match File::open(path).and_then(|file| boot::load_module(&file)) {
             Ok(()) => false,
             Err(err) if err.kind() == io::ErrorKind::AlreadyExists => false,
             Err(err) => {
-                refused.get_or_insert((path.clone(), err));
+                refused.push((path.file_name().unwrap_or_default().display().to_string(), why(&err)));
                 true
             }
         });
-        if let Some((path, err)) = refused.filter(|_| waiting.len() == before) {
-            let name = path.file_name().unwrap_or_default().display();
-            return Err(io::Error::other(format!("cannot load module {name}: {}", why(&err))));
+        if waiting.len() == before {
+            return refused;
         }
     }
-    Ok(())
 }
 
 /// The kernel's reason (init_module(2)).

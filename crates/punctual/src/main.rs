@@ -13,6 +13,7 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 fn main() -> ExitCode {
     match () {
         () if punctual_lab::is_first_process() => punctual_lab::run_guest(),
+        () if punctual_lab::is_stick() => punctual_lab::run_stick(),
         () if punctual_workload::cost::is_nothing() => ExitCode::SUCCESS,
         () => cli::main(),
     }

@@ -121,3 +121,9 @@ pub fn restart() -> io::Result<()> {
     // SAFETY: the call takes an integer only.
     check(unsafe { libc::reboot(libc::RB_AUTOBOOT) }.into()).map(drop)
 }
+
+/// Powers the machine off (reboot(2)), without a sync of the file systems. Errors: as [`restart`].
+pub fn power_off() -> io::Result<()> {
+    // SAFETY: the call takes an integer only.
+    check(unsafe { libc::reboot(libc::RB_POWER_OFF) }.into()).map(drop)
+}

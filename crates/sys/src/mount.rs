@@ -20,6 +20,14 @@ pub fn device(source: &str, kind: &str, place: &str) -> io::Result<()> {
     mount_source(&CString::new(source)?, &CString::new(kind)?, &CString::new(place)?, 0)
 }
 
+/// Unmounts what is mounted at `place`; its files are written before (umount(2)). Errors: `EBUSY` while files of it are
+/// open.
+pub fn leave(place: &str) -> io::Result<()> {
+    let place = CString::new(place)?;
+    // SAFETY: the string ends with NUL and outlives the call.
+    check(unsafe { libc::umount2(place.as_ptr(), 0) }.into()).map(drop)
+}
+
 /// Makes a new file system of `kind` that is mounted nowhere (fsopen(2), fsmount(2)): it is reached through the
 /// descriptor of its root only, and is gone when that is closed. Errors: the kernel's error: `EPERM` without
 /// `CAP_SYS_ADMIN`, `ENODEV` for an unknown kind, `ENOSYS` before Linux 5.2.

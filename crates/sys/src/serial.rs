@@ -156,14 +156,9 @@ mod tests {
     #[test]
     fn a_terminal_hands_on_each_byte_as_it_is() {
         use std::io::{Read, Write};
-        let mut master = File::options().read(true).write(true).open("/dev/ptmx").unwrap();
-        let mut number: libc::c_int = 0;
-        // SAFETY: the file is open; the request writes one int.
-        check(unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCGPTN, &raw mut number) }.into()).unwrap();
-        let unlock: libc::c_int = 0;
-        // SAFETY: the file is open; the request reads one int.
-        check(unsafe { libc::ioctl(master.as_raw_fd(), libc::TIOCSPTLCK, &raw const unlock) }.into()).unwrap();
-        let mut port = open(&Path::new("/dev/pts").join(number.to_string())).unwrap();
+        let size = crate::terminal::Size { columns: 80, rows: 24 };
+        let (mut master, mut port) = crate::terminal::pair(size).unwrap();
+        assert_eq!(crate::terminal::size(&port), Some(size));
         make_raw(&port, 115_200).unwrap();
         master.write_all(&[3, 13, 0]).unwrap();
         let mut bytes = [9; 3];

@@ -16,6 +16,7 @@ mod measureless;
 mod monitor;
 mod plan;
 mod results;
+mod stick;
 mod store;
 mod study;
 mod topics;
@@ -46,6 +47,7 @@ pub(super) use plan::{PlanArguments, PlanCommand};
 pub(super) use results::{
     CheckArguments, ImportArguments, ImportUnit, ListArguments, MergeArguments, RunFormat, ShowArguments,
 };
+pub(super) use stick::StickArguments;
 pub(super) use store::{
     HistoryArguments, HistoryFormat, QueryFormat, StoreAddArguments, StoreArguments, StoreCommand, StoreListArguments,
     StoreName, StoreQueryArguments,
@@ -141,6 +143,8 @@ pub(super) enum Command {
     Load(LoadCommandArguments),
     /// Manage the kernels of the lab and check its virtual time
     Lab(LabArguments),
+    /// Make an image for a USB stick that measures any PC, without installing anything
+    Stick(StickArguments),
     /// Write an HTML report or pictures of one or several runs
     Report(ReportArguments),
     /// Write the files that run a plan by Ansible, labgrid, LAVA, Kubernetes or Slurm

@@ -12,6 +12,7 @@ mod doctor;
 mod drop_in;
 mod explain;
 mod export;
+mod fetching;
 mod frontier;
 mod help;
 mod history;
@@ -32,6 +33,7 @@ mod run;
 mod run_directory;
 mod run_over_boots;
 mod show;
+mod stick;
 mod store;
 mod study;
 mod tune;
@@ -69,6 +71,7 @@ pub(super) fn execute(command: Command) -> Outcome {
         Command::Verify(arguments) => verify::verify(&arguments),
         Command::Load(arguments) => load::load(&arguments),
         Command::Lab(arguments) => lab::lab(arguments.command),
+        Command::Stick(arguments) => stick::stick(&arguments),
         Command::Report(arguments) => show::report(&arguments),
         Command::Export(arguments) => export::export(&arguments),
         Command::Respond(arguments) => respond::respond(&arguments),

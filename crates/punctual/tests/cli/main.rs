@@ -157,6 +157,7 @@ mod field {
     pub(crate) mod lab_sleep;
     pub(crate) mod lab_timerbench;
     pub(crate) mod prometheus;
+    pub(crate) mod stick;
     pub(crate) mod store_postgres;
     pub(crate) mod webdriver;
     pub(crate) mod wires;

@@ -64,6 +64,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("lab check", &["punctual lab check debian:6.1"]),
     ("lab check-config", &["punctual lab check-config debian:6.12 ./bzImage"]),
     ("lab bisect-step", &["git bisect run punctual lab bisect-step --kernel ./bzImage --max 30us"]),
+    ("stick", &["punctual stick --kernel debian:6.12-rt --kernel debian:6.12 -o stick.img"]),
     ("export", &["punctual export ansible loads --shards 2 --target a --target b"]),
     ("export perfetto", &["punctual export perfetto runs/2026-11-20-143205"]),
     ("report", &["punctual report runs/a -o a.html"]),
@@ -84,7 +85,7 @@ const GROUPS: &[(&str, &[&str])] = &[
         &["frontier", "monitor", "capture", "verify", "load", "plan", "respond", "cyclictest", "oslat"],
     ),
     ("Results", &["report", "list", "store", "import", "merge"]),
-    ("Machines", &["lab", "export", "recover"]),
+    ("Machines", &["lab", "stick", "export", "recover"]),
     ("This program", &["help", "man", "completion"]),
 ];
 

@@ -1,10 +1,10 @@
 //! `punctual lab fetch`: downloads kernels into the cache, with a progress line.
 
+use super::super::fetching::observed;
 use crate::cli::arguments::LabFetchArguments;
-use crate::cli::terminal::redraw::RedrawnLines;
 use crate::cli::terminal::{Outcome, note, output};
 use punctual_campaign::Stop;
-use punctual_lab::{Fetching, Monitor};
+use punctual_lab::Monitor;
 use punctual_model::Kernel;
 
 pub(super) fn fetch(arguments: &LabFetchArguments) -> Outcome {
@@ -17,19 +17,7 @@ pub(super) fn fetch(arguments: &LabFetchArguments) -> Outcome {
                     .into(),
             );
         };
-        let mut terminal = RedrawnLines::on_terminal();
-        let mut is_said = false;
-        let ready = punctual_lab::ready_observed(&of_lab.source, monitor, &mut |fetching| match &mut terminal {
-            Some(terminal) => terminal.draw(&[line(fetching).into()], RedrawnLines::size().columns),
-            None if !is_said => {
-                is_said = true;
-                note(format_args!("fetching {}{}", fetching.package, size_of(fetching)));
-            }
-            None => {}
-        });
-        if let Some(terminal) = &mut terminal {
-            terminal.erase();
-        }
+        let ready = observed(|observe| punctual_lab::ready_observed(&of_lab.source, monitor, observe));
         if stop.is_requested() {
             return Err("interrupted; the partial download is removed".into());
         }
@@ -37,14 +25,4 @@ pub(super) fn fetch(arguments: &LabFetchArguments) -> Outcome {
         output::write(format!("{kernel}: {}, {}\n", ready.name, ready.file.display()).as_bytes())?;
     }
     Ok(0)
-}
-
-fn size_of(fetching: Fetching<'_>) -> String {
-    fetching.of_bytes.map(|bytes| format!(", {}", punctual_report::size(bytes))).unwrap_or_default()
-}
-
-fn line(fetching: Fetching<'_>) -> String {
-    let Fetching { package, bytes, of_bytes } = fetching;
-    let of = of_bytes.map(|all| format!(" of {}", punctual_report::size(all))).unwrap_or_default();
-    format!("fetching {package}: {}{of}", punctual_report::size(bytes))
 }
