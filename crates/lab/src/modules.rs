@@ -88,13 +88,13 @@ pub(super) fn uncompressed(path: &Path, content: Vec<u8>) -> Option<(String, Vec
 pub(super) fn load_all() -> io::Result<()> {
     match load().first() {
         None => Ok(()),
-        Some((name, reason)) => Err(io::Error::other(format!("cannot load module {name}: {reason}"))),
+        Some((name, err)) => Err(io::Error::other(format!("cannot load module {name}: {}", why(err)))),
     }
 }
 
 /// Loads the modules of this initramfs, in dependency order: a module with missing symbols is tried again after the
-/// others. Returns those that the kernel rejects in every order, with the reasons.
-pub(super) fn load() -> Vec<(String, String)> {
+/// others. Returns those that the kernel rejects in every order.
+pub(super) fn load() -> Vec<(String, io::Error)> {
     let entries = fs::read_dir(PLACE).into_iter().flatten().flatten();
     let mut waiting: Vec<PathBuf> = entries.map(|entry| entry.path()).collect();
     waiting.sort();
@@ -104,7 +104,7 @@ pub(super) fn load() -> Vec<(String, String)> {
             Ok(()) => false,
             Err(err) if err.kind() == io::ErrorKind::AlreadyExists => false,
             Err(err) => {
-                refused.push((path.file_name().unwrap_or_default().display().to_string(), why(&err)));
+                refused.push((path.file_name().unwrap_or_default().display().to_string(), err));
                 true
             }
         });
@@ -115,7 +115,7 @@ pub(super) fn load() -> Vec<(String, String)> {
 }
 
 /// The kernel's reason (init_module(2)).
-fn why(err: &io::Error) -> String {
+pub(super) fn why(err: &io::Error) -> String {
     match err.raw_os_error() {
         Some(libc::ENOEXEC) => "built for another kernel".to_owned(),
         Some(libc::ENOENT) => "requires symbols of a module that is not in the directory".to_owned(),

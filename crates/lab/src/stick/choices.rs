@@ -35,12 +35,13 @@ pub(super) const CHOICES: [Choice; 7] = [
 /// Loads that hold up a thread on some kernel, and none that writes to a disk.
 const LOADS: &str = r#""messaging", "mmap+exec+tcp""#;
 
-/// The plans, by name. The thread wakes every 250 us, so that the answers for all longer periods are in one cell.
+/// The plans, by name. The thread wakes every 250 us, so that the answers for all longer periods are in one cell; the
+/// verdict of the page is that for 1 ms.
 pub(super) fn plans() -> [(&'static str, String); 3] {
     let plan = |title: &str, loads: &str, blocks: u32, duration: &str| {
         format!(
             "title = \"{title}\"\nrepetitions = {blocks}\nduration = \"{duration}\"\nwarm_up = \"500ms\"\n\n[axes]\n\
-             load = [{loads}]\npolicy = [\"fifo:80\"]\nperiod = [\"250us\"]\n"
+             load = [{loads}]\npolicy = [\"fifo:80\"]\nperiod = [\"250us\"]\n\n[require]\nmax = \"500us\"\n"
         )
     };
     let with_idle = format!("\"none\", {LOADS}");

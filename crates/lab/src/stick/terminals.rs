@@ -9,9 +9,8 @@ use std::process::{Command, ExitStatus, Stdio};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
-/// The first virtual console, and the first serial port.
-const DEVICES: [&str; 2] = ["/dev/tty1", "/dev/ttyS0"];
-const BAUD: u32 = 115_200;
+/// The first virtual console, whose speed cannot be set to another (drivers/tty/vt), and the first serial port.
+const DEVICES: [(&str, u32); 2] = [("/dev/tty1", 38_400), ("/dev/ttyS0", 115_200)];
 /// Size of a terminal for what is shown: the least that a screen or the other end of a serial line has.
 const SIZE: Size = Size { columns: 80, rows: 24 };
 /// Ctrl-C.
@@ -38,8 +37,8 @@ impl Terminals {
     pub(super) fn open() -> Terminals {
         let (sender, events) = channel();
         let mut outputs = Vec::new();
-        for path in DEVICES {
-            let opened = serial::open(Path::new(path)).and_then(|file| serial::make_raw(&file, BAUD).map(|()| file));
+        for (path, baud) in DEVICES {
+            let opened = serial::open(Path::new(path)).and_then(|file| serial::make_raw(&file, baud).map(|()| file));
             let Ok((mut keys, output)) = opened.and_then(|file| Ok((file.try_clone()?, file))) else { continue };
             let sender = sender.clone();
             let read = std::thread::Builder::new().spawn(move || {

@@ -28,7 +28,7 @@ impl Pc {
         let _ = std::fs::remove_file(&monitor);
         let drive = |id: &str, path: &Path| format!("if=none,id={id},format=raw,file={}", path.display());
         let mut qemu = Command::new("setpriv");
-        qemu.args(["--pdeathsig", "KILL", "timeout", "3000", "qemu-system-x86_64", "-M", "q35", "-nodefaults"]);
+        qemu.args(["--pdeathsig", "KILL", "qemu-system-x86_64", "-M", "q35", "-nodefaults"]);
         qemu.args(["-accel", "tcg,thread=multi", "-smp", "2", "-m", "1024", "-cpu", "max", "-vga", "std"]);
         qemu.args(["-display", "none", "-serial", "stdio"]);
         qemu.args(["-qmp", &format!("unix:{},server=on,wait=off", monitor.display())]);
@@ -116,10 +116,18 @@ fn a_stick_measures_a_pc_by_bios_and_uefi_and_its_disk_is_unchanged() {
     for (n, uefi) in [false, true].into_iter().enumerate() {
         let mut pc = Pc::on(&scratch, &stick, &disk, uefi);
         pc.shows("Press a key.");
-        if uefi { pc.keyboard_key("5") } else { pc.serial_key("5") }
+        if uefi {
+            pc.keyboard_key("5")
+        } else {
+            pc.serial_key("5")
+        }
         let shown = pc.shows("Press a key.");
         assert!(shown.contains("fit for 2 ms: "), "{shown}");
-        if uefi { pc.serial_key("9") } else { pc.keyboard_key("9") }
+        if uefi {
+            pc.serial_key("9")
+        } else {
+            pc.keyboard_key("9")
+        }
         assert!(pc.qemu.wait().unwrap().success(), "it powers itself off");
         assert!(std::fs::read(&disk).unwrap() == planted, "the disk of the PC is unchanged to the byte");
         let runs = runs(&scratch, &stick);
