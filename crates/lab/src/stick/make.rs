@@ -178,3 +178,43 @@ fn put(image: &Path, to: Partition, files: &[BootFile], tools: &Tools, scratch: 
 fn place(image: &Path, of: Partition) -> String {
     format!("{}@@{}", image.display(), of.offset())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_model::Kernel;
+
+    #[test]
+    fn what_a_stick_cannot_boot_is_refused() {
+        let checked = |kernel: &str, output: &str| {
+            let Kernel::Lab(kernel) = kernel.parse().unwrap() else { panic!("{kernel} is of the lab") };
+            check(&[*kernel], Path::new(output)).map_err(|err| err.to_string())
+        };
+        assert_eq!(checked("debian:6.12", "/nowhere/stick.img"), Ok(()));
+        assert_eq!(checked("debian:6.12-rt-amd64 preempt=full  isolcpus=1", "stick.img"), Ok(()));
+        for (kernel, expected) in [
+            ("debian:6.12-arm64", "debian:6.12-arm64: unsupported: a stick for another machine than a PC (x86-64)"),
+            ("debian:6.12 clock=emulated", "unsupported on a stick: clock=, cpus=, modules= and files; leave them out"),
+            ("debian:6.12 file=/etc/fstab", "unsupported on a stick: clock=, cpus=, modules= and files; leave them out"),
+            ("debian:6.12 a=}menuentry", "unsupported on a stick: arguments with quotes, $, \\, ; or braces"),
+        ] {
+            let reason = checked(kernel, "stick.img").unwrap_err();
+            assert!(reason.ends_with(expected), "{kernel}: {reason}");
+        }
+        assert!(checked("debian:6.12", "/dev/null").unwrap_err().starts_with("/dev/null: expected a file; "));
+        let Kernel::Lab(kernel) = "debian:6.12".parse().unwrap() else { panic!("of the lab") };
+        assert_eq!(check(&vec![*kernel.clone(); MAX_KERNELS], Path::new("stick.img")).ok(), Some(()));
+        let many = check(&vec![*kernel; MAX_KERNELS + 1], Path::new("stick.img")).unwrap_err().to_string();
+        assert!(many.ends_with("at most 9 kernels; leave some out"), "{many}");
+    }
+
+    #[test]
+    fn the_initramfs_has_all_plans_and_names() {
+        let item = |name: &str| Item { name: name.to_owned(), arguments: String::new() };
+        let packed = program(&[item("6.12-rt"), item("6.12 preempt=full")]).unwrap();
+        let unpacked = crate::image::piped("gzip", &["-dc"], &packed).unwrap();
+        let has = |text: &str| memchr::memmem::find(&unpacked, text.as_bytes()).is_some();
+        assert!(has("6.12-rt\n6.12 preempt=full\n") && has("plans/ten-minutes.toml") && has("TRAILER!!!"));
+        assert!(unpacked.starts_with(b"070701"), "the kernel's form of cpio");
+    }
+}

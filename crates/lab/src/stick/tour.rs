@@ -52,10 +52,11 @@ impl Tour {
     /// step is taken.
     pub(super) fn next(&mut self, running: usize) -> Step {
         if let Some(turn) = self.now.take().and_then(|now| self.kernels.get_mut(now).filter(|_| now != running)) {
-            turn.give_up_if_tried();
+            turn.give_up_booting();
+            turn.give_up_measuring();
         }
         if let Some(turn) = self.kernels.get_mut(running) {
-            turn.give_up_if_tried();
+            turn.give_up_measuring();
             if turn.outcome.is_none() {
                 turn.begun += 1;
                 self.now = Some(running);
@@ -77,16 +78,17 @@ impl Tour {
 }
 
 impl Turn {
-    fn give_up_if_tried(&mut self) {
-        if self.outcome.is_some() {
-            return;
-        }
-        if self.begun >= MAX_TRIES {
-            let reason = "did not finish: the machine stopped or restarted while it measured";
-            self.outcome = Some(format!("{reason}, {} times", self.begun));
-        } else if self.boots >= MAX_TRIES && self.begun == 0 {
+    fn give_up_booting(&mut self) {
+        if self.outcome.is_none() && self.boots >= MAX_TRIES && self.begun == 0 {
             let reason = "did not boot: it panicked, hung, or another one was chosen";
             self.outcome = Some(format!("{reason}, {} times", self.boots));
+        }
+    }
+
+    fn give_up_measuring(&mut self) {
+        if self.outcome.is_none() && self.begun >= MAX_TRIES {
+            let reason = "did not finish: the machine stopped or restarted while it measured";
+            self.outcome = Some(format!("{reason}, {} times", self.begun));
         }
     }
 }
