@@ -1,8 +1,8 @@
 //! A stick: a disk image from which a PC boots into this program, on kernels of the lab.
 //!
 //! GRUB is its boot loader, because one menu serves BIOS and UEFI, and because Debian signs it: where Secure Boot is
-//! on, shim starts the signed GRUB, and that the signed kernel. The first partition holds what boots, the second one the
-//! results; both are FAT, which firmware and any machine read.
+//! on, shim starts the signed GRUB, and that the signed kernel. The first partition holds what boots, the second one
+//! the results; both are FAT, which firmware and any machine read.
 
 mod boot_loader;
 mod choices;

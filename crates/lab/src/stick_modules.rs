@@ -1,6 +1,6 @@
 //! Kernel modules of a stick: what a PC needs to write to it, and a keyboard. No driver of its other devices is loaded.
 
-/// Modules, with those that they depend on in Debian's kernels since 6.1. A kernel may have each built in, or not at all.
+/// Modules, with those that they depend on in Debian's kernels since 6.1. A kernel may have each built in, or lack it.
 pub(super) const STICK_MODULES: [&str; 53] = [
     // USB, with sticks and keyboards.
     "usb-common.ko",

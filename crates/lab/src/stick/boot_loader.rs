@@ -1,7 +1,7 @@
 //! GRUB on a stick: its boot code for BIOS, its files for UEFI, its menu.
 
 use super::layout::FIRST_SECTOR;
-use super::names::{ARGUMENTS, ENVIRONMENT, KERNEL, STICK};
+use super::names::{ARGUMENTS, BIOS_MODULES, BIOS_SECTOR, ENVIRONMENT, KERNEL, STICK};
 use super::tools::Tools;
 use crate::LabError;
 use std::fmt::Write as _;
@@ -9,16 +9,6 @@ use std::path::Path;
 
 /// Directory of the menu: the one that is built into Debian's signed GRUB.
 pub(super) const DIRECTORY: &str = "EFI/debian";
-
-/// Files of the first partition, with the files of packages that they are copies of. shim starts `grubx64.efi` beside it.
-pub(super) const EFI_FILES: [(&str, &str); 2] = [
-    ("EFI/BOOT/BOOTX64.EFI", "usr/lib/shim/shimx64.efi.signed"),
-    ("EFI/BOOT/grubx64.efi", "usr/lib/grub/x86_64-efi-signed/grubx64.efi.signed"),
-];
-
-/// Files of packages for BIOS: modules, and the code of the first sector.
-pub(super) const BIOS_MODULES: &str = "usr/lib/grub/i386-pc";
-pub(super) const BIOS_SECTOR: &str = "usr/lib/grub/i386-pc/boot.img";
 
 /// Modules of GRUB that the menu needs; the signed GRUB has them built in.
 const MODULES: [&str; 16] = [

@@ -15,8 +15,8 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::Duration;
 
-/// Directory of the runs on the stick, and the files of one: `run.jsonl` is there from its beginning on, the answer from
-/// its end on.
+/// Directory of the runs on the stick, and the files of one: `run.jsonl` is there from its beginning on, the answer
+/// from its end on.
 const RUNS: &str = "runs";
 const RUN: &str = "run.jsonl";
 const ANSWER: &str = "answer.txt";

@@ -1,9 +1,9 @@
 //! Making a stick: its boot files, the image with two file systems, and its name at the end.
 
-use super::boot_loader::{DIRECTORY, EFI_FILES, Item, bios_code, menu};
+use super::boot_loader::{DIRECTORY, Item, bios_code, menu};
 use super::choices::plans;
 use super::layout::{Partition, add_table, partitions, text_of};
-use super::names::KERNELS;
+use super::names::{EFI_FILES, KERNELS};
 use super::tools::Tools;
 use crate::initramfs::{Archive, stripped_program};
 use crate::stick_modules::STICK_MODULES;
@@ -27,8 +27,8 @@ const MAX_KERNELS: usize = 9;
 /// A file of the first partition, and its content.
 type BootFile = (String, Vec<u8>);
 
-/// Writes the image of a stick that boots these kernels to the new file `output`, or replaces it. Errors: if a kernel is
-/// not one of a PC or cannot be fetched, a program fails, or the image cannot be written; nothing is left then.
+/// Writes the image of a stick that boots these kernels to the new file `output`, or replaces it. Errors: if a kernel
+/// is not one of a PC or cannot be fetched, a program fails, or the image cannot be written; nothing is left then.
 pub fn make(
     asked: &[LabKernel],
     output: &Path,
@@ -195,7 +195,10 @@ mod tests {
         for (kernel, expected) in [
             ("debian:6.12-arm64", "debian:6.12-arm64: unsupported: a stick for another machine than a PC (x86-64)"),
             ("debian:6.12 clock=emulated", "unsupported on a stick: clock=, cpus=, modules= and files; leave them out"),
-            ("debian:6.12 file=/etc/fstab", "unsupported on a stick: clock=, cpus=, modules= and files; leave them out"),
+            (
+                "debian:6.12 file=/etc/fstab",
+                "unsupported on a stick: clock=, cpus=, modules= and files; leave them out",
+            ),
             ("debian:6.12 a=}menuentry", "unsupported on a stick: arguments with quotes, $, \\, ; or braces"),
         ] {
             let reason = checked(kernel, "stick.img").unwrap_err();

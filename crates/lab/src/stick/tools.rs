@@ -1,6 +1,6 @@
 //! Programs and boot loaders from Debian's packages: those of this machine, or fetched ones, which are not installed.
 
-use super::boot_loader::{BIOS_MODULES, BIOS_SECTOR, EFI_FILES};
+use super::names::{BIOS_MODULES, BIOS_SECTOR, EFI_FILES};
 use crate::packages::described;
 use crate::{LabError, Monitor, apt, directories, error_line, hash};
 use punctual_model::Architecture;
@@ -32,9 +32,9 @@ impl Tools {
         if !apt::is_here() {
             return Err(LabError::program("stick", format!("needs the packages {all} of Debian, and apt to get them")));
         }
-        let known = described(&PACKAGES);
+        let known = described(&PACKAGES).into_iter().filter_map(|package| package.sha256);
         let cache = directories::cache("stick")?;
-        let fetched = Tools { root: cache.join(hash(format!("{known:?}").as_bytes())) };
+        let fetched = Tools { root: cache.join(hash(known.collect::<String>().as_bytes())) };
         if !fetched.are_whole() {
             fetch(&cache, &fetched.root, monitor)?;
         }

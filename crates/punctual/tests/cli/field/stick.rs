@@ -10,8 +10,8 @@ use std::time::Duration;
 
 const FIRMWARE: &str = "/usr/share/OVMF/OVMF_CODE_4M.fd";
 const VARIABLES: &str = "/usr/share/OVMF/OVMF_VARS_4M.fd";
-/// Patience with a guest that QEMU translates on a busy machine.
-const PATIENCE: Duration = Duration::from_secs(600);
+/// For a guest that QEMU translates on a busy machine.
+const TIMEOUT: Duration = Duration::from_secs(600);
 
 /// A PC with a stick in it.
 struct Pc {
@@ -52,7 +52,7 @@ impl Pc {
     fn shows(&mut self, text: &str) -> String {
         let mut shown = Vec::new();
         while !shown.ends_with(text.as_bytes()) {
-            match self.shown.recv_timeout(PATIENCE) {
+            match self.shown.recv_timeout(TIMEOUT) {
                 Ok(byte) => shown.push(byte),
                 Err(err) => panic!("no `{text}`: {err}: {}", String::from_utf8_lossy(&shown)),
             }
