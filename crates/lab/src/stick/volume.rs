@@ -32,10 +32,17 @@ pub(super) fn mount(identity: &str) -> Result<(), String> {
     std::thread::sleep(SETTLE_TIME);
     let partition = the_one(&partitions_of(Path::new("/dev"), identity))?;
     let name = partition.display().to_string();
-    mount::device(&name, "vfat", PLACE).map_err(|err| format!("cannot mount {name}: {err}"))?;
+    mount::device(&name, "vfat", PLACE).map_err(|err| match err.raw_os_error() {
+        Some(libc::EACCES | libc::EROFS) => format!("the stick ({name}) is write-protected; unlock it, and restart"),
+        _ => format!("cannot mount the stick ({name}): {err}"),
+    })?;
     let probe = Path::new(PLACE).join(".probe");
     let written = fs::write(&probe, "").and_then(|()| fs::remove_file(&probe));
-    written.map_err(|err| format!("cannot write to the stick ({name}): {err}; free it, or unlock its write protection"))
+    written.map_err(|err| {
+        // What is measured then stays in memory.
+        let _ = mount::leave(PLACE);
+        format!("cannot write to the stick ({name}): {err}")
+    })
 }
 
 /// The only partition. Errors: if there are several: written to the wrong one, results would be lost.

@@ -1,6 +1,6 @@
 //! A stick boots a PC by BIOS and UEFI, answers at keyboard and serial port, and leaves the PC's disk alone.
 
-use crate::program::{Scratch, is_installed, punctual, skip_unless};
+use crate::program::{Scratch, is_installed, punctual};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
@@ -22,8 +22,8 @@ struct Pc {
 }
 
 impl Pc {
-    /// Switches it on, with the firmware `uefi` or a BIOS.
-    fn on(scratch: &Scratch, stick: &Path, disk: &Path, uefi: bool) -> Pc {
+    /// Switches it on, with the firmware `uefi` or a BIOS, and with `more` options of QEMU.
+    fn on(scratch: &Scratch, stick: &Path, disk: &Path, uefi: bool, more: &[&str]) -> Pc {
         let monitor = scratch.path("monitor");
         let _ = std::fs::remove_file(&monitor);
         let drive = |id: &str, path: &Path| format!("if=none,id={id},format=raw,file={}", path.display());
@@ -41,7 +41,7 @@ impl Pc {
             qemu.args(["-drive", &format!("if=pflash,format=raw,readonly=on,file={FIRMWARE}")]);
             qemu.args(["-drive", &format!("if=pflash,format=raw,file={}", variables.display())]);
         }
-        let mut qemu = qemu.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
+        let mut qemu = qemu.args(more).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (serial, output) = (qemu.stdin.take().unwrap(), qemu.stdout.take().unwrap());
         let (send, shown) = channel();
         std::thread::spawn(move || output.bytes().map_while(Result::ok).try_for_each(|byte| send.send(byte)));
@@ -100,21 +100,30 @@ fn runs(scratch: &Scratch, stick: &Path) -> Vec<PathBuf> {
     runs
 }
 
-#[test]
-#[ignore = "field: boots PCs with firmware"]
-fn a_stick_measures_a_pc_by_bios_and_uefi_and_its_disk_is_unchanged() {
-    skip_unless!(is_installed("qemu-system-x86_64", "qemu-system-x86") && is_installed("mcopy", "mtools"));
+/// Makes a stick with these kernels, and the disk of a PC with its content; `None`, and a line, where that is not
+/// possible.
+fn made(scratch: &Scratch, kernels: &str) -> Option<(PathBuf, PathBuf, Vec<u8>)> {
+    if !(is_installed("qemu-system-x86_64", "qemu-system-x86") && is_installed("mcopy", "mtools")) {
+        return None;
+    }
     if !Path::new(FIRMWARE).exists() {
         eprintln!("skipped: needs {FIRMWARE} (apt-get install ovmf)");
-        return;
+        return None;
     }
-    let scratch = Scratch::new("stick");
     let (stick, disk) = (scratch.path("stick.img"), scratch.path("disk"));
     let planted: Vec<u8> = (0..8_u32 << 20).map(|n| n.wrapping_mul(2_654_435_761).to_le_bytes()[3]).collect();
     std::fs::write(&disk, &planted).unwrap();
-    punctual(&format!("stick --kernel debian:6.12-rt --kernel debian:6.12 -o {}", stick.display())).expect_success();
+    punctual(&format!("stick {kernels} -o {}", stick.display())).expect_success();
+    Some((stick, disk, planted))
+}
+
+#[test]
+#[ignore = "field: boots PCs with firmware"]
+fn a_stick_measures_a_pc_by_bios_and_uefi_and_its_disk_is_unchanged() {
+    let scratch = Scratch::new("stick");
+    let Some((stick, disk, planted)) = made(&scratch, "--kernel debian:6.12-rt --kernel debian:6.12") else { return };
     for (n, uefi) in [false, true].into_iter().enumerate() {
-        let mut pc = Pc::on(&scratch, &stick, &disk, uefi);
+        let mut pc = Pc::on(&scratch, &stick, &disk, uefi, &[]);
         pc.shows("Press a key.");
         if uefi {
             pc.keyboard_key("5")
@@ -137,4 +146,22 @@ fn a_stick_measures_a_pc_by_bios_and_uefi_and_its_disk_is_unchanged() {
         let shown = punctual(&format!("show {}", run.display())).expect_success();
         assert!(shown.stdout.contains("messaging"), "{}", shown.stdout);
     }
+}
+
+#[test]
+#[ignore = "field: boots PCs with firmware"]
+fn what_is_wrong_with_a_stick_is_one_line_and_the_disk_is_unchanged() {
+    let scratch = Scratch::new("stick-wrong");
+    let Some((stick, disk, planted)) = made(&scratch, "--kernel debian:6.12-rt") else { return };
+    let copy = scratch.path("copy.img");
+    std::fs::copy(&stick, &copy).unwrap();
+    let second = format!("if=none,id=second,format=raw,file={}", copy.display());
+    let mut pc = Pc::on(&scratch, &stick, &disk, false, &["-drive", &second, "-device", "usb-storage,drive=second"]);
+    let shown = pc.shows("Press a key.");
+    let lines: Vec<_> = shown.lines().filter(|line| line.starts_with("disks with the same identity: ")).collect();
+    assert_eq!(lines.len(), 1, "{shown}");
+    assert!(shown.contains("results stay in memory, and are lost"), "{shown}");
+    drop(pc);
+    assert!(std::fs::read(&stick).unwrap() == std::fs::read(&copy).unwrap(), "neither is written");
+    assert!(std::fs::read(&disk).unwrap() == planted);
 }
