@@ -162,7 +162,13 @@ impl Stick {
         match made {
             // Passed, a limit violated, or inconclusive: the run is whole.
             Ok(status) if matches!(status.code(), Some(0 | 2 | 3)) => {}
-            Ok(_) => return None,
+            Ok(_) => {
+                if let Err(err) = volume::probe() {
+                    self.terminals
+                        .say(&format!("the stick cannot be written: {err}; if it was pulled out, restart with it"));
+                }
+                return None;
+            }
             Err(err) => {
                 self.terminals.say(&format!("cannot measure: {err}"));
                 return None;

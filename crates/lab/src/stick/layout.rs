@@ -4,7 +4,7 @@
 pub(super) const FIRST_SECTOR: u64 = 2048;
 /// Size of the second partition, MiB: an hour of measurements and its page take about 3.
 const RESULTS_MIB: u64 = 256;
-/// The least size of a FAT32 file system with clusters of one sector, 65 525 of them (FAT specification), and some room.
+/// The least size of a FAT32 file system with clusters of one sector, 65 525 of them (FAT specification), with room.
 const LEAST_MIB: u64 = 64;
 /// Room for the structures of the file system beside its files, MiB.
 const SPARE_MIB: u64 = 8;

@@ -12,8 +12,9 @@ pub(super) const KERNELS: &str = "kernels";
 /// File of the second partition in which GRUB finds the kernel to boot once.
 pub(super) const ENVIRONMENT: &str = "punctual.env";
 
-/// Words of every kernel's command line. A kernel that panics restarts the machine, so that the others have their turn.
-pub(super) const ARGUMENTS: &str = "quiet loglevel=4 panic=20 console=ttyS0,115200 console=tty0";
+/// Words of every kernel's command line. Errors of drivers, as of a stick that is pulled out, would hide the menu; a
+/// panic is shown all the same. A kernel that panics restarts the machine, so that the others have their turn.
+pub(super) const ARGUMENTS: &str = "quiet loglevel=3 panic=20 console=ttyS0,115200 console=tty0";
 
 /// Files of the first partition, with the files of packages that they are copies of. shim starts `grubx64.efi`, which
 /// is beside it.

@@ -1,9 +1,10 @@
 //! The second partition of the stick that the machine runs from: found by the identity of its disk, never by a name.
 
 use super::layout::identity_of;
+use punctual_host::file;
 use punctual_sys::mount;
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{self, Read};
 use std::os::unix::fs::FileTypeExt;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -36,13 +37,17 @@ pub(super) fn mount(identity: &str) -> Result<(), String> {
         Some(libc::EACCES | libc::EROFS) => format!("the stick ({name}) is write-protected; unlock it, and restart"),
         _ => format!("cannot mount the stick ({name}): {err}"),
     })?;
-    let probe = Path::new(PLACE).join(".probe");
-    let written = fs::write(&probe, "").and_then(|()| fs::remove_file(&probe));
-    written.map_err(|err| {
+    probe().map_err(|err| {
         // What is measured then stays in memory.
         let _ = mount::leave(PLACE);
         format!("cannot write to the stick ({name}): {err}")
     })
+}
+
+/// Writes to the stick. Errors: if it was pulled out, is full, or is write-protected.
+pub(super) fn probe() -> io::Result<()> {
+    let path = Path::new(PLACE).join(".probe");
+    file::replace(&path, b"").and_then(|()| fs::remove_file(&path))
 }
 
 /// The only partition. Errors: if there are several: written to the wrong one, results would be lost.

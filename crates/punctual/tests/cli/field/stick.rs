@@ -1,7 +1,7 @@
 //! A stick boots a PC by BIOS and UEFI, answers at keyboard and serial port, and leaves the PC's disk alone.
 
 use crate::program::{Scratch, is_installed, punctual};
-use std::io::{Read, Write};
+use std::io::{BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdin, Command, Stdio};
@@ -44,6 +44,7 @@ impl Pc {
         let mut qemu = qemu.args(more).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().unwrap();
         let (serial, output) = (qemu.stdin.take().unwrap(), qemu.stdout.take().unwrap());
         let (send, shown) = channel();
+        let output = BufReader::new(output);
         std::thread::spawn(move || output.bytes().map_while(Result::ok).try_for_each(|byte| send.send(byte)));
         Pc { qemu, serial, shown, monitor }
     }
