@@ -193,7 +193,7 @@ fn root_a_unit_goes_on_after_a_boot_and_leaves_nothing() {
     let text = fs::read_to_string(scratch.path("etc/systemd/system/punctual-resume.service")).unwrap();
     assert!(
         text.contains(
-            "\nExecStart=/var/lib/punctual/resume run --resume --reboot --yes --wait --out \"/srv/my run\"\n"
+            "\nExecStart=/var/lib/punctual/punctual run --resume --reboot --yes --wait --out \"/srv/my run\"\n"
         ),
         "{text}"
     );

@@ -9,7 +9,7 @@ use std::path::{Path, PathBuf};
 const UNIT: &str = "etc/systemd/system/punctual-resume.service";
 const WANTED: &str = "etc/systemd/system/multi-user.target.wants/punctual-resume.service";
 /// A copy of this program: another user must not choose what root starts.
-const PROGRAM: &str = "var/lib/punctual/resume";
+const PROGRAM: &str = "var/lib/punctual/punctual";
 
 /// The unit of a run. It stays until the run is complete or given up, so that a machine that went down goes on.
 #[derive(Debug)]

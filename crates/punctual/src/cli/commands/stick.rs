@@ -15,8 +15,9 @@ pub(super) fn stick(arguments: &StickArguments) -> Outcome {
     for kernel in &arguments.kernel {
         match kernel {
             Kernel::Lab(kernel) => kernels.push(LabKernel::clone(kernel)),
-            Kernel::Running => {
-                return Err("invalid kernel `running`: expected one like debian:6.12-rt, or a file".into());
+            of_this_machine => {
+                let message = "expected one like debian:6.12-rt, or a file";
+                return Err(format!("invalid kernel `{of_this_machine}`: {message}").into());
             }
         }
     }
