@@ -312,7 +312,7 @@ impl Trace {
     }
 
     /// Passes to `use_it` what the trace of these times, ns, would be: of each CPU with the last event before them.
-    pub(crate) fn within<T>(&mut self, times_ns: &Range<u64>, use_it: impl FnOnce(&Trace) -> T) -> T {
+    pub fn within<T>(&mut self, times_ns: &Range<u64>, use_it: impl FnOnce(&Trace) -> T) -> T {
         let all = std::mem::take(&mut self.cpus);
         self.cpus = all.iter().map(|cpu| cpu.within(times_ns)).collect();
         let result = use_it(self);

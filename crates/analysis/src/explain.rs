@@ -13,6 +13,7 @@ mod clock_tie;
 mod code;
 mod excess;
 mod expiry;
+mod gap;
 mod judge;
 mod lanes;
 mod locate;
@@ -38,6 +39,7 @@ pub use causes::{CauseRow, row_of};
 pub use clock_tie::GuestClock;
 pub use code::{CodeSample, READING_PERIOD_NS, SAMPLE_PERIOD_NS};
 pub use excess::Inside;
+pub use gap::{Below, is_silent};
 pub use lanes::{LanePiece, LaneState, Lanes};
 pub use locate::{Subject, WaitsFor};
 pub use on_host::{join, subjects, with_stops};
@@ -79,6 +81,9 @@ pub struct Facts {
     pub counts_stolen: bool,
     /// Period, ns, of the witness: an interrupt that shows whether a CPU runs with interrupts on.
     pub witness_ns: Option<u64>,
+    /// What was counted below the kernel; of gaps only.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub below: Option<Below>,
     /// Start of the complete trace, `CLOCK_MONOTONIC`, ns: the last restart of tracing.
     pub armed_ns: u64,
     /// Stop of the trace, `CLOCK_MONOTONIC`, ns.
@@ -120,9 +125,13 @@ pub fn explain(trace: &Trace, subject: &Subject, facts: &Facts, symbols: Symbols
         return None;
     }
     let (asked, subject) = (subject.priority, &subject.as_shown(trace));
-    let wake = Wake::find(trace, subject);
-    let pieces = wake.pieces(subject);
-    let baseline = Baseline::of(trace, subject);
+    let (wake, pieces, baseline) = match subject.waits_for {
+        WaitsFor::Nothing => (Wake::default(), vec![subject.gap()], Baseline::default()),
+        _ => {
+            let wake = Wake::find(trace, subject);
+            (wake, wake.pieces(subject), Baseline::of(trace, subject))
+        }
+    };
     let inherited = Inherited::of(trace);
     let scene = Scene {
         trace,
@@ -143,7 +152,12 @@ pub fn explain(trace: &Trace, subject: &Subject, facts: &Facts, symbols: Symbols
 fn is_covered(trace: &Trace, subject: &Subject, facts: &Facts, end_ns: u64) -> bool {
     let (due, woke) = (subject.due_ns, subject.woke_ns);
     let is_in_order = due <= woke && woke <= end_ns;
-    is_in_order && facts.armed_ns <= due && facts.frozen_ns >= end_ns && trace.covers(subject.cpu, due)
+    let is_whole = |cpu: &CpuEvents| !cpu.lost_ns.iter().any(|at| (due..=end_ns).contains(at));
+    is_in_order
+        && facts.armed_ns <= due
+        && facts.frozen_ns >= end_ns
+        && trace.covers(subject.cpu, due)
+        && (subject.waits_for != WaitsFor::Nothing || trace.cpu(subject.cpu).is_some_and(is_whole))
 }
 
 /// The explanation of these pieces, which end at `end_ns`.

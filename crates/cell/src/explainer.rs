@@ -10,6 +10,7 @@ mod trace_reader;
 use super::on_spike::OnSpike;
 use crate::trace::{EventSet, Instance, PageSource, StackRequest, TraceError, TraceRequest};
 use analyzer::Analyzer;
+pub(super) use analyzer::{kernel_pid, name_measured};
 use punctual_analysis::explain::{Answered, Answers, Facts, Stages, Taker, WaitsFor, Watched as WatchedThread};
 use punctual_ftrace::Decoder;
 use punctual_model::{

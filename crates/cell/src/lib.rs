@@ -12,6 +12,7 @@ mod costs;
 mod endless;
 mod error;
 mod explainer;
+mod gaps;
 pub mod host_side;
 mod link;
 mod measured;

@@ -2,14 +2,16 @@
 
 use super::collector::Collector;
 use super::explainer::{self, Explainer};
+use super::gaps::GapExplainer;
 use super::measurers::{Measurement, Measurers, Window};
 use super::observed::Observed;
 use super::on_spike::OnSpike;
 use super::steps::Steps;
+use super::trace::TraceError;
 use super::{CellError, link, prepared::Prepared};
 use punctual_host::HostFs;
 use punctual_model::{
-    Achieved, Cell, Censored, ClockId, ClockTime, CobaltRecord, CpuSet, Ended, Explanation, Handoff, Link, Method,
+    Achieved, Cell, Censored, ClockId, ClockTime, CobaltRecord, CpuSet, Ended, ExplainRecord, Explanation, Handoff, Link, Method,
     MonoTime, Nanos, NoiseRecord, OnSpikeRecord, Schedule, SettingChange, Span, SwitchReason, Task, ThreadProgress,
     ThreadRecord, WakerCpu,
 };
@@ -30,6 +32,8 @@ pub(super) struct Threads {
     link: Option<LinkMonitor>,
     /// The explainer of late wake-ups, if requested.
     explainer: Option<Explainer>,
+    /// The explainer of the gaps of threads that never wait, if requested.
+    gaps: Option<GapExplainer>,
     /// The command that runs when a late wake-up has stopped the cell, where nothing is explained.
     on_spike: Option<OnSpike>,
     collectors: Vec<Collector>,
@@ -70,25 +74,23 @@ impl Threads {
         // The first thread has the shortest period.
         let cycles = cell.end_cycle() - cell.first_cycle();
         let room = usize::try_from(cycles.min(MAX_LOG_CAPACITY)).unwrap_or(usize::MAX);
-        let mut explainer = cell
-            .conditions
-            .explain
-            .clone()
-            .map(|asked| Explainer::create(asked, &cell.kernel, &prepared.host))
-            .transpose()?;
+        let asked = |is_noise: bool| cell.conditions.explain.clone().filter(|_| cell.task.is_noise() == is_noise);
+        let of = (&cell.kernel, &prepared.host);
+        let mut explainer = asked(false).map(|asked| Explainer::create(asked, of.0, of.1)).transpose()?;
+        let mut gaps = asked(true).map(|asked| GapExplainer::create(asked, of.0, of.1)).transpose()?;
         let others = prepared.allowed.minus(&cell.cpus);
         let mut on_spike = cell.conditions.on_spike.clone().and_then(|command| OnSpike::new(command, &others));
         if let Some(explainer) = &mut explainer {
             explainer.set_command(on_spike.take());
         }
-        let watch = explainer.as_ref().map(Explainer::watch);
+        let watch = explainer.as_ref().map(Explainer::watch).or(gaps.as_ref().map(GapExplainer::watch));
         let (end, link) = link::end_of(&cell)?;
         let end = timers.or(end);
         let counter = Counter::best(prepared.host.clock_source.as_deref());
         let team = Team::spawn(threads(&cell, (method, counter), &prepared.allowed, end)?, stop_above, room, watch)?;
-        if let Some(explainer) = &mut explainer {
-            explainer.enable(&team.members.iter().map(|member| member.tid).collect::<Vec<_>>())?;
-        }
+        let tids: Vec<u32> = team.members.iter().map(|member| member.tid).collect();
+        explainer.as_mut().map_or(Ok(()), |explainer| explainer.enable(&tids))?;
+        gaps.as_mut().map_or(Ok(()), |gaps| gaps.enable(&tids))?;
 
         let memory_locked_bytes = punctual_host::memory_locked_bytes_of(std::process::id()).unwrap_or(0);
         if cell.lock_memory && memory_locked_bytes == 0 {
@@ -99,6 +101,7 @@ impl Threads {
             team,
             link,
             explainer,
+            gaps,
             on_spike,
             collectors: Vec::new(),
             observed: Vec::new(),
@@ -136,8 +139,7 @@ impl Threads {
     }
 
     /// Explains late wake-ups from now on, if requested.
-    fn follow(&mut self) {
-        let Some(explainer) = &mut self.explainer else { return };
+    fn follow(&mut self) -> Result<(), TraceError> {
         let first_due = self.schedule.first_due;
         let measured = |member: &mut Member| {
             let late = member.late.take()?;
@@ -151,8 +153,13 @@ impl Threads {
             };
             Some((measured, late))
         };
-        let measured = self.team.members.iter_mut().filter_map(measured).collect();
-        explainer.follow(&self.cell.task, self.window.started, measured);
+        let measured: Vec<_> = self.team.members.iter_mut().filter_map(measured).collect();
+        match (&mut self.explainer, &mut self.gaps) {
+            (Some(explainer), _) => explainer.follow(&self.cell.task, self.window.started, measured),
+            (None, Some(gaps)) => return gaps.follow(self.window.started, &self.cell.cpus, measured),
+            (None, None) => {}
+        }
+        Ok(())
     }
 
     /// Sets the spike threshold where the cell has none: twice the p99 of the worst CPU.
@@ -398,7 +405,7 @@ impl Measurers for Threads {
             changes: Vec::new(),
         };
         self.observed = self.team.members.iter().map(observed).collect();
-        self.follow();
+        self.follow()?;
         self.team.release(self.schedule.first_due);
         Ok(self.window)
     }
@@ -471,6 +478,10 @@ impl Measurers for Threads {
         };
         let ended = if self.is_stopped() { Ended::Stopped } else { measurement.ended };
         let (explained, told) = self.explainer.as_mut().and_then(Explainer::finish).unzip();
+        let above = || measurement.threads.iter().filter_map(|thread| Some(thread.noise.as_ref()?.threshold)).max();
+        let gaps = self.gaps.as_mut().and_then(GapExplainer::finish);
+        let explained =
+            gaps.map(|gaps| ExplainRecord { above: above(), above_at_end: above(), ..gaps }).or(explained);
         let on_spike = self.on_spike.take().map(|on_spike| self.told(on_spike, &measurement)).or(told.flatten());
         self.link.iter_mut().for_each(LinkMonitor::collect);
         let response = self.link.as_ref().map(LinkMonitor::record);

@@ -75,7 +75,7 @@ fn fuzz_trace() {
         let late = random.below(200_000) as u64;
         let subject = Subject {
             pid: 9,
-            waits_for: [WaitsFor::Timer, WaitsFor::Device, WaitsFor::Answer][random.below(3)],
+            waits_for: [WaitsFor::Timer, WaitsFor::Device, WaitsFor::Answer, WaitsFor::Nothing][random.below(4)],
             cpu: 0,
             priority,
             due_ns: 5_000,

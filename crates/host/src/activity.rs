@@ -1,10 +1,12 @@
 //! The machine's activity, read once a second.
 
+mod below;
 mod counters;
 mod power;
 mod sensors;
 
 use super::HostFs;
+pub use below::BelowKernel;
 use counters::{Stat, interrupts_of_cpus};
 use power::Meter;
 use punctual_model::{CpuSet, MachineSecond, Span};

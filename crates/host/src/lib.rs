@@ -41,7 +41,7 @@ mod trace_mark;
 mod tracer;
 mod watched;
 
-pub use activity::ActivityLog;
+pub use activity::{ActivityLog, BelowKernel};
 pub use boot_arguments::without_effect;
 pub use boots::{
     BootWay, NoBoot, ResumeUnit, boot_next, changeable_by_others, forget_boots, installed_kernels, is_lost_by_a_boot,

@@ -114,6 +114,12 @@ pub(crate) fn run_cycles<W: Wait>(
                 Ok(Completion::Done) => break true,
                 Ok(Completion::TimedOut) => break false,
                 Ok(Completion::Late(sample)) => record_late(log, sample),
+                Ok(Completion::Gap(sample, begin)) => {
+                    record_late(log, sample);
+                    if let Some(watcher) = watcher {
+                        watcher.note(rt, LateWakeup { due: begin, latency: sample.latency });
+                    }
+                }
                 Err(libc::EINTR) => {}
                 Err(errno) => return Err(errno),
             }

@@ -10,6 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering::*};
 
 /// Late wake-ups of one thread that the log holds. They are rare, and read after each stop.
 const ROOM: usize = 256;
+/// Gaps of one thread that the log holds, of which half are read at a time: 160 000 a second.
+const GAPS: usize = 1 << 14;
 /// The mark that is written into the trace.
 const MARK: &[u8] = b"punctual: late";
 
@@ -24,7 +26,8 @@ pub struct SpikeWatch {
     frozen_since_ns: AtomicU64,
     /// The longest time that a thread took to stop the trace, ns; 0 before the first stop.
     longest_freeze_ns: AtomicU64,
-    marker: File,
+    /// The file of marks; `None` where nothing stops a trace.
+    marker: Option<File>,
     /// The file in which 0 stops the trace; `None` where the mark stops it.
     tracing_on: Option<File>,
     wake_tx: PipeWriter,
@@ -69,6 +72,15 @@ impl SpikeWatch {
     /// file the mark itself. Returns also a pipe that becomes readable when the trace was stopped. Nothing is a spike
     /// yet. Errors: when no pipe can be created.
     pub fn new(marker: File, tracing_on: Option<File>) -> io::Result<(Arc<SpikeWatch>, PipeReader)> {
+        SpikeWatch::of(Some(marker), tracing_on)
+    }
+
+    /// A watch of threads that never wait: it notes every gap, and stops no trace. Errors: as [`SpikeWatch::new`].
+    pub fn of_gaps() -> io::Result<Arc<SpikeWatch>> {
+        SpikeWatch::of(None, None).map(|(watch, _)| watch)
+    }
+
+    fn of(marker: Option<File>, tracing_on: Option<File>) -> io::Result<(Arc<SpikeWatch>, PipeReader)> {
         let (wake_rx, wake_tx) = io::pipe()?;
         let watch = SpikeWatch {
             above_ns: AtomicI64::new(i64::MAX),
@@ -119,7 +131,7 @@ impl SpikeWatch {
 
     /// A thread's part, and the reader of its spikes.
     pub fn watcher(self: &Arc<Self>) -> (Watcher, LateReader) {
-        let (late, reader) = sample_log(ROOM);
+        let (late, reader) = sample_log(if self.marker.is_some() { ROOM } else { GAPS });
         (Watcher { watch: Arc::clone(self), late }, LateReader(reader))
     }
 }
@@ -131,18 +143,24 @@ impl Watcher {
         latency.0 > self.watch.above_ns.load(Relaxed)
     }
 
+    /// Records a gap.
+    #[inline]
+    pub(crate) fn note(&mut self, rt: &RtSection<'_>, LateWakeup { due, latency }: LateWakeup) {
+        self.late.push(rt, Sample { cycle: due.0, latency });
+    }
+
     /// Records a spike, and stops the trace unless it is already stopped. Returns whether it stopped the trace. The two
     /// or three calls come after the reading of the clock, and their time is not counted as lateness.
     #[cold]
     pub(crate) fn take(&mut self, rt: &RtSection<'_>, LateWakeup { due, latency }: LateWakeup) -> bool {
-        self.late.push(rt, Sample { cycle: due.0, latency });
+        self.note(rt, LateWakeup { due, latency });
         if self.watch.is_frozen.compare_exchange(false, true, AcqRel, Relaxed).is_err() {
             return false;
         }
         let before = punctual_sys::clock::monotonic();
         self.watch.frozen_since_ns.store(before.0, Relaxed);
         // On failure the mark is missing, and the reader reports that.
-        let _ = (&self.watch.marker).write(MARK);
+        let _ = self.watch.marker.as_ref().map(|mut marker| marker.write(MARK));
         let _ = self.watch.tracing_on.as_ref().map(|mut tracing_on| tracing_on.write(b"0"));
         let _ = (&self.watch.wake_tx).write(&[1]);
         let took = punctual_sys::clock::monotonic().0.saturating_sub(before.0);

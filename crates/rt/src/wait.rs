@@ -21,6 +21,8 @@ pub enum Completion {
     TimedOut,
     /// An answer to the trigger of an earlier cycle; call again.
     Late(Sample),
+    /// A gap of a thread that never waits, with the instant of its begin; call again.
+    Gap(Sample, ClockTime),
 }
 
 /// A method of waiting, and the clock of its due times. Monomorphized: no indirect call in the measured path.

@@ -1,12 +1,16 @@
 //! The time that CPUs lost: the answer of threads that never wait.
 
 use super::sentence::Answer;
+use crate::explain::cause_name;
 use crate::summary::cell::CellSummary;
 use crate::summary::noise::CpuNoise;
 use crate::wording::{duration, load, number, policy, things};
+use punctual_model::CauseTotal;
 
 /// CPUs besides the first that are named.
 const OTHERS: usize = 2;
+/// Least share of the time of gaps of a cause that is named, percent.
+const NOTABLE_PERCENT: f64 = 5.0;
 
 /// The CPU that lost the largest share of its time, and the next ones.
 pub(super) fn of_cells(cells: &[CellSummary]) -> Answer {
@@ -46,7 +50,20 @@ pub(super) fn of_cells(cells: &[CellSummary]) -> Answer {
     if more > 0 {
         sentence += &format!("; {more} other{} lost less", if more == 1 { "" } else { "s" });
     }
-    Answer::new(sentence)
+    Answer::new(sentence + &causes(cell))
+}
+
+/// The causes with most of the time of the gaps of a cell; empty unless they were explained.
+fn causes(cell: &CellSummary) -> String {
+    let Some(explained) = cell.explained.as_ref().filter(|explained| explained.late.ns() > 0) else {
+        return String::new();
+    };
+    let one = |cause: &CauseTotal| {
+        let percent = cause.total.ns() as f64 * 100.0 / explained.late.ns() as f64;
+        (percent >= NOTABLE_PERCENT).then(|| format!("{} {percent:.0} %", cause_name(cause.cause, cause.or)))
+    };
+    let named: Vec<String> = explained.causes.iter().filter_map(one).collect();
+    format!(". Of the time: {}", named.join(", "))
 }
 
 fn cpus_of(cell: &CellSummary) -> &[CpuNoise] {

@@ -122,6 +122,13 @@ pub const fn row_of(cause: Cause) -> CauseRow {
         Cause::Migration => row(7, "moving it to another CPU took {time}")
             .advice("give the thread a CPU of its own (taskset, pthread_setaffinity_np)")
             .checks(&["isolated-cpus"]),
+        Cause::KernelEntry => row(2, "the way into the kernel and back took {time}"),
+        Cause::Firmware => row(4, "the firmware stopped the CPU for {time} (SMI)")
+            .advice("look for settings of the firmware (power, USB legacy, error handling); no kernel lowers it")
+            .checks(&["smi"]),
+        Cause::Hypervisor => row(4, "the hypervisor did not run the CPU for {time}")
+            .advice("on its host, pin the vCPUs to CPUs of their own; no setting of this machine lowers it")
+            .checks(&["virtual-machine", "steal"]),
         Cause::UsualRun => row(8, "its usual run took {time}"),
         Cause::UsualWakeUp => row(8, "the usual wake-up took {took}"),
         Cause::Unknown => row(7, "no event explains {time} with {owner} on the CPU"),
@@ -164,7 +171,8 @@ mod tests {
         let names: Vec<_> = crate::machine::doctor::checks().map(|check| check.name).collect();
         for cause in Cause::ALL {
             assert!(row_of(cause).checks.iter().all(|check| names.contains(check)), "{cause:?}");
-            let is_named = !matches!(cause, Cause::UsualWakeUp | Cause::UsualRun | Cause::Unknown);
+            let is_named =
+                !matches!(cause, Cause::KernelEntry | Cause::UsualWakeUp | Cause::UsualRun | Cause::Unknown);
             assert_eq!(row_of(cause).advice.is_some(), is_named, "{cause:?}");
         }
     }

@@ -102,7 +102,9 @@ impl Scene<'_> {
             }
             Phase::WakeupToSwitch => self.queue(cpu, piece),
             Phase::NotYetWaiting => self.parts_behind(piece).iter().flat_map(|part| self.by_intervals(part)).collect(),
-            Phase::Sending | Phase::SwitchToUser | Phase::WholeWakeUp | Phase::Activation => self.by_intervals(piece),
+            Phase::Sending | Phase::SwitchToUser | Phase::WholeWakeUp | Phase::Activation | Phase::Gap => {
+                self.by_intervals(piece)
+            }
         }
     }
 
@@ -221,7 +223,8 @@ impl Scene<'_> {
             self.segment(piece.phase, part.from_ns, part.to_ns, self.owner(piece.cpu, part), reading)
         };
         let still = self.trace.cpu(piece.cpu).and_then(|cpu| {
-            if stretch.length_ns() < STANDSTILL_NS || self.facts.never_stands_still() {
+            let is_of_gap = piece.phase == Phase::Gap && stretch.context.is_none() && stretch.pid == self.subject.pid;
+            if stretch.length_ns() < STANDSTILL_NS || self.facts.never_stands_still() || is_of_gap {
                 return None;
             }
             let hole = untraced_gap::longest_hole(cpu, stretch.from_ns, stretch.to_ns);
@@ -235,10 +238,13 @@ impl Scene<'_> {
         let within = Stretch { from_ns, to_ns, ..*stretch };
         let after = Stretch { from_ns: to_ns, is_chosen: false, ..*stretch };
         let timers = crate::wording::things(late as u64, "timer");
-        let stood = Reading::inferred(
-            Cause::CpuStalled,
-            format!("no CPU has an event, and {timers} of other CPUs were late as well"),
-        );
+        let stood = match piece.phase {
+            Phase::Gap => self.below(piece.cpu, &within),
+            _ => Reading::inferred(
+                Cause::CpuStalled,
+                format!("no CPU has an event, and {timers} of other CPUs were late as well"),
+            ),
+        };
         let parts = [(before, None), (within, Some(stood)), (after, None)];
         let parts = parts.into_iter().filter(|(part, _)| part.from_ns < part.to_ns);
         parts.map(|(part, reading)| segment(&part, reading.unwrap_or_else(|| judged(&part)))).collect()
@@ -278,6 +284,7 @@ impl Scene<'_> {
             // Between two waits, the thread runs for some microseconds only.
             Phase::NotYetWaiting => Reading::either(Cause::OwnOverrun, Cause::CpuStalled),
             Phase::Sending => Reading::direct(Cause::UsualWakeUp),
+            Phase::Gap => self.in_gap(cpu, piece, stretch),
             Phase::WholeWakeUp => Reading::cannot_tell("the events of its timer and its wakeup are missing"),
             phase if length <= self.baseline.ordinary_ns(phase) => Reading::direct(Cause::UsualWakeUp),
             _ if !self.facts.sees_page_faults && !self.facts.never_stands_still() => {
@@ -311,7 +318,10 @@ impl Scene<'_> {
 
     /// A reading without what is concluded from the lack of interrupts where the trace has none at all.
     fn as_far_as_seen(&self, reading: Reading) -> Reading {
-        let needs_interrupts = |cause| matches!(cause, Cause::CpuStalled | Cause::InterruptsOff | Cause::IdleExit);
+        let needs_interrupts = |cause| {
+            use Cause::{CpuStalled, Firmware, Hypervisor, IdleExit, InterruptsOff, KernelEntry};
+            matches!(cause, CpuStalled | InterruptsOff | IdleExit | Firmware | Hypervisor | KernelEntry)
+        };
         let is_guess = needs_interrupts(reading.cause) || reading.or.is_some_and(needs_interrupts);
         match self.facts.lacks_interrupts && is_guess {
             true => Reading::cannot_tell("the trace has no interrupts"),

@@ -20,6 +20,8 @@ pub enum WaitsFor {
     Device,
     /// The answer to a trigger that the thread sends at its due time.
     Answer,
+    /// Nothing: it reads a counter, and a gap between two readings is explained.
+    Nothing,
 }
 
 /// The wake-up to explain.
@@ -56,6 +58,11 @@ impl Subject {
             Some(What::Switch { prev_priority: priority, .. }) => Subject { priority, ..*self },
             _ => *self,
         }
+    }
+
+    /// A gap: all of it is one phase.
+    pub(super) fn gap(&self) -> Piece {
+        Piece { phase: Phase::Gap, cpu: self.cpu, from_ns: self.due_ns, to_ns: self.woke_ns }
     }
 
     /// Whether it runs under the policy deadline.
@@ -161,7 +168,7 @@ impl Wake {
     /// Phases from the due time to the reading of the clock, without gaps and without empty phases.
     pub(super) fn pieces(&self, subject: &Subject) -> Vec<Piece> {
         let (before, until_entry) = match subject.waits_for {
-            WaitsFor::Timer | WaitsFor::Device => (Phase::NotYetWaiting, Phase::ExpiryToInterrupt),
+            WaitsFor::Timer | WaitsFor::Device | WaitsFor::Nothing => (Phase::NotYetWaiting, Phase::ExpiryToInterrupt),
             WaitsFor::Answer => (Phase::Sending, Phase::Away),
         };
         let home = self.switched.map_or(subject.cpu, |(cpu, _)| cpu);

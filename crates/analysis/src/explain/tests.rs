@@ -4,6 +4,7 @@ mod activations;
 mod answers;
 mod causes;
 mod doubts;
+mod gaps;
 mod priorities;
 mod properties;
 mod timers;

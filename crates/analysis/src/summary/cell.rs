@@ -211,7 +211,11 @@ impl CellSummary {
     /// finding of its own.
     pub fn not_caught(&self) -> Option<String> {
         let ended = self.max.filter(|max| !max.at_least);
-        explain::not_caught(self.explained.as_ref()?, ended.map(|max| max.latency_ns))
+        let explained = self.explained.as_ref()?;
+        // Of gaps, those of which events were lost are counted beside the causes.
+        (!self.cell.task.is_noise())
+            .then(|| explain::not_caught(explained, ended.map(|max| max.latency_ns)))
+            .flatten()
     }
 
     /// Mean latency, ns, and whether it is a lower bound: waits that are open count with what they had reached.

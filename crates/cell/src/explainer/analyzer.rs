@@ -131,7 +131,7 @@ fn one_not_covered(cpu: u32, started: MonoTime, LateWakeup { due, latency }: Lat
 }
 
 /// Names measured threads, which may have no switch in the trace.
-fn name_measured(measured: &[MeasuredThread], trace: &mut Trace) {
+pub(crate) fn name_measured(measured: &[MeasuredThread], trace: &mut Trace) {
     for thread in measured.iter().filter(|_| punctual_host::is_initial_pid_namespace()) {
         let Ok(pid) = i32::try_from(thread.tid) else { continue };
         trace.names.entry(pid).or_insert_with(|| name_of(thread));
@@ -143,7 +143,7 @@ fn name_of(thread: &MeasuredThread) -> String {
 }
 
 /// The ID of a thread in the trace. In a container the kernel's ID differs, so that the thread is found by its name.
-fn kernel_pid(thread: &MeasuredThread, trace: &Trace) -> Option<i32> {
+pub(crate) fn kernel_pid(thread: &MeasuredThread, trace: &Trace) -> Option<i32> {
     if punctual_host::is_initial_pid_namespace() {
         return i32::try_from(thread.tid).ok();
     }

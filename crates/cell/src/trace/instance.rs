@@ -342,6 +342,11 @@ impl Instance {
         &self.layouts
     }
 
+    /// Whether the events of the processor's own interrupts are missing, which this architecture has.
+    pub(crate) fn lacks_vectors(&self) -> bool {
+        cfg!(target_arch = "x86_64") && !self.layouts.formats.iter().any(|(path, _)| path.starts_with(VECTORS))
+    }
+
     fn set_running(&mut self, word: &[u8]) -> Result<(), TraceError> {
         let path = self.dir.join("tracing_on");
         let closed = || TraceError::Process(io::Error::from_raw_os_error(libc::EBADF));

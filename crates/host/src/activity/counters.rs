@@ -4,7 +4,7 @@ use punctual_model::CpuSet;
 use std::collections::BTreeMap;
 
 /// `USER_HZ` of every Linux architecture that this program runs on: 100 ticks a second (proc_stat(5)).
-const TICK_MS: u64 = 10;
+pub(super) const TICK_MS: u64 = 10;
 
 /// Counters since boot; `None` where the kernel does not provide them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]

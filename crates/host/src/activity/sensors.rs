@@ -26,12 +26,10 @@ impl Sensors {
         let zones =
             names.filter(|name| name.starts_with("thermal_zone")).map(|name| format!("sys/class/thermal/{name}"));
         let is_quiet = |zone: &String| fs.text(format!("{zone}/type")).is_some_and(|kind| kind != INTERRUPTING_ZONE);
-        let online: Option<CpuSet> = fs.text("sys/devices/system/cpu/online").and_then(|list| list.parse().ok());
-        let other = online.and_then(|online| online.minus(measured).iter().next());
         Sensors {
             zones: zones.filter(is_quiet).map(|zone| format!("{zone}/temp")).collect(),
             reads_frequency: !cfg!(target_arch = "x86_64") || release(fs) >= Some(FREQUENCY_WITHOUT_INTERRUPT),
-            smis: other.and_then(|cpu| SmiCounter::open(cpu).ok()),
+            smis: smi_counter(fs, measured),
         }
     }
 
@@ -47,6 +45,12 @@ impl Sensors {
     pub(super) fn smis(&self) -> Option<u64> {
         self.smis.as_ref()?.count().ok()
     }
+}
+
+/// The counter of a CPU that is not measured: reading it interrupts that CPU.
+pub(super) fn smi_counter(fs: &HostFs, measured: &CpuSet) -> Option<SmiCounter> {
+    let online: CpuSet = fs.text("sys/devices/system/cpu/online")?.parse().ok()?;
+    SmiCounter::open(online.minus(measured).iter().next()?).ok()
 }
 
 /// Number of heat throttling events of the CPUs; `None` when none of them counts it.

@@ -45,6 +45,8 @@ words! {
         WholeWakeUp = "whole wake-up",
         /// Of a watched thread: from its return to the program until its next wait.
         Activation = "activation",
+        /// Of a thread that never waits: between two readings of its counter.
+        Gap = "gap",
     }
 }
 

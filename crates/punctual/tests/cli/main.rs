@@ -129,6 +129,7 @@ mod host {
     pub(crate) mod live;
     pub(crate) mod loads;
     pub(crate) mod monitor;
+    pub(crate) mod noise;
     pub(crate) mod on_spike;
     pub(crate) mod programs;
     pub(crate) mod response;

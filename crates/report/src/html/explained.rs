@@ -46,7 +46,9 @@ pub(super) fn write(page: &mut Markup, runs: &[Results<'_>]) -> bool {
         }
         is_any = true;
         let answer = run.summary.answer().to_string();
-        page.section(&format!("explained{index}"), "", "Causes of late wake-ups", super::letter(runs, index));
+        let are_gaps = cells.iter().all(|(cell, _)| cell.cell.task.is_noise());
+        let title = if are_gaps { "Causes of gaps" } else { "Causes of late wake-ups" };
+        page.section(&format!("explained{index}"), "", title, super::letter(runs, index));
         for (cell, explained) in &cells {
             if cells.len() > 1 {
                 page.add(format_args!("<h3>{}</h3>\n", Text(&cell.name)));
@@ -216,6 +218,7 @@ fn spike(page: &mut Markup, one: &Explanation) {
     let late = duration(latency.ns() as f64);
     let what = match thread {
         Some(thread) => format!("{} took {late}", thread.name),
+        None if explained::is_gap(one) => format!("gap of {late}"),
         None => format!("{late} late"),
     };
     let below = if host.is_some() { LANES } else { 0 };

@@ -6,7 +6,7 @@ use punctual_analysis::explain::{blame, cause_name, marks_line, row_of, share_li
 use punctual_analysis::wording::{count, duration, things};
 use punctual_analysis::{CellSummary, RunSummary, Stages};
 use punctual_model::{
-    Cause, CauseTotal, Evidence, ExplainRecord, Explanation, Header, OwnName, PhaseLength, Share, Span,
+    Cause, CauseTotal, Evidence, ExplainRecord, Explanation, Header, OwnName, Phase, PhaseLength, Share, Span,
 };
 use std::io;
 
@@ -40,8 +40,11 @@ pub(crate) fn write(
             writeln!(out)?;
         }
         worst(out, explained, lines, spikes)?;
-        let while_reading = "the trace was being read for another one, or had just restarted";
-        causes(out, (&name, while_reading), explained, lines, uncaught.is_some())?;
+        let why = match cell.cell.task.is_noise() {
+            true => "events around them were lost, or the trace began later",
+            false => "the trace was being read for another one, or had just restarted",
+        };
+        causes(out, (&name, why), explained, lines, uncaught.is_some())?;
         if let Some(stages) = &cell.stages {
             write_stages(out, stages, explained, lines)?;
         }
@@ -93,6 +96,7 @@ fn one(out: &mut dyn io::Write, explanation: &Explanation, n: usize, of: usize, 
     let Explanation { cpu, due_ns, latency, phases, shares, doubts, thread, .. } = explanation;
     let what = match thread {
         Some(thread) => format!("{} took {}", thread.name, duration(latency.ns() as f64)),
+        None if is_gap(explanation) => format!("gap of {}", duration(latency.ns() as f64)),
         None => format!("{} late", duration(latency.ns() as f64)),
     };
     let head = format!("spike {n} of {of}   {what}   CPU {cpu}   {:.4} s", *due_ns as f64 / 1e9);
@@ -164,9 +168,10 @@ fn causes(
     let above = duration(above.ns() as f64);
     if *spikes == 0 {
         let since = if is_uncaught { " once that was known" } else { "" };
-        return lines.heading(out, &format!("What makes it late:{name} no wake-up was later than {above}{since}"));
+        return lines.heading(out, &format!("What makes it late:{name} nothing was later than {above}{since}"));
     }
-    lines.heading(out, &format!("What makes it late:{name} {}", extent(explained)))?;
+    let what = if thing(explained) == GAP { "What takes the time" } else { "What makes it late" };
+    lines.heading(out, &format!("{what}:{name} {}", extent(explained)))?;
     if *not_covered > 0 {
         lines.paragraph(out, "", &format!("{} not covered: {why}.", count(*not_covered)))?;
     }
@@ -179,7 +184,7 @@ pub(crate) fn extent(explained: &ExplainRecord) -> String {
     let above = explained.above.map_or_else(|| "an unknown threshold".to_owned(), |above| duration(above.ns() as f64));
     format!(
         "{} above {above}, {} explained, {} in all",
-        things(explained.spikes, if is_watched(explained) { "activation" } else { "wake-up" }),
+        things(explained.spikes, thing(explained)),
         count(explained.explained),
         duration(explained.late.ns() as f64)
     )
@@ -216,9 +221,20 @@ fn kept_events(explained: &ExplainRecord) -> Option<String> {
     (kept > 0).then_some(said)
 }
 
-/// Whether activations of watched threads are explained, not wake-ups of measured ones.
-fn is_watched(explained: &ExplainRecord) -> bool {
-    explained.worst.iter().any(|one| one.thread.is_some())
+const GAP: &str = "gap";
+
+/// What is explained: wake-ups, activations of watched threads, or gaps of threads that never wait.
+fn thing(explained: &ExplainRecord) -> &'static str {
+    match explained.worst.first() {
+        Some(one) if is_gap(one) => GAP,
+        Some(one) if one.thread.is_some() => "activation",
+        _ => "wake-up",
+    }
+}
+
+/// Whether it explains a gap.
+pub(crate) fn is_gap(one: &Explanation) -> bool {
+    one.phases.iter().any(|phase| phase.phase == Phase::Gap)
 }
 
 /// Name of a cause, with its owner if it has only one.
@@ -241,7 +257,7 @@ pub(crate) fn totals(explained: &ExplainRecord) -> Table {
         Column::figure("share"),
         Column::figure("total").after(1).at_least(9),
         Column::figure("worst").after(1).at_least(9),
-        Column::figure("wake-ups"),
+        Column::figure(if thing(explained) == GAP { "gaps" } else { "wake-ups" }),
         Column::figure("blamed"),
     ];
     let share = |ns: u64| format!("{:.0} %", ns as f64 * 100.0 / late.ns().max(1) as f64);
@@ -488,7 +504,7 @@ mod tests {
             above: Some(Span(100_000)),
             ..ExplainRecord::default()
         };
-        assert_eq!(shown(none.clone(), 0), "What makes it late: no wake-up was later than 100 us\n\n");
+        assert_eq!(shown(none.clone(), 0), "What makes it late: nothing was later than 100 us\n\n");
         let unknown = ExplainRecord { above: None, ..none };
         assert!(shown(unknown, 0).starts_with("What makes it late: nothing was explained\n"));
     }

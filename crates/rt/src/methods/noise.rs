@@ -163,10 +163,10 @@ impl<C: Ticks> Noise<C> {
         }
     }
 
-    /// The gap between two readings as a sample, where the clock stood at `now` when the counter was `at`. It began in
-    /// the period from `due` on, or before that.
+    /// The gap between two readings as a sample, and its begin, where the clock stood at `now` when the counter was
+    /// `at`. It began in the period from `due` on, or before that.
     #[inline]
-    fn sample(&self, before: u64, after: u64, (now, at): (ClockTime, u64), due: ClockTime) -> Sample {
+    fn gap(&self, before: u64, after: u64, (now, at): (ClockTime, u64), due: ClockTime) -> Completion {
         let gap_ns = self.rate.ns(after - before);
         self.gaps.set(self.gaps.get() + 1);
         self.lost_ns.set(self.lost_ns.get().saturating_add(gap_ns));
@@ -174,7 +174,8 @@ impl<C: Ticks> Noise<C> {
         let begin = now.plus(Span(later)).0.saturating_sub(self.rate.ns(at.saturating_sub(before)));
         let cycle = begin.min(due.0 + self.period_ns.get() - 1).saturating_sub(self.first_due.get().0);
         let cycle = cycle / self.period_ns.get();
-        Sample { cycle, latency: Nanos(i64::try_from(gap_ns).unwrap_or(i64::MAX)) }
+        let latency = Nanos(i64::try_from(gap_ns).unwrap_or(i64::MAX));
+        Completion::Gap(Sample { cycle, latency }, ClockTime(begin))
     }
 }
 
@@ -254,7 +255,7 @@ impl<C: Ticks> Wait for Noise<C> {
         self.last.set(spun.at);
         self.readings.set(self.readings.get() + spun.readings);
         if spun.at.saturating_sub(spun.before) > self.threshold {
-            return Ok(Completion::Late(self.sample(spun.before, spun.at, both, due)));
+            return Ok(self.gap(spun.before, spun.at, both, due));
         }
         Ok(Completion::TimedOut)
     }

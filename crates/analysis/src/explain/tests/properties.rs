@@ -48,7 +48,7 @@ proptest! {
     fn phases_and_shares_are_the_latency_to_the_nanosecond(
         first in events(), second in events(), due in 0_u64..2_000_000, latency in 0_u64..3_000_000,
         taker in prop_oneof![Just(Taker::Firmware), Just(Taker::Hypervisor), Just(Taker::Nobody)], priority in -1_i32..140, cpu in 0_u32..2,
-        waits_for in prop_oneof![Just(WaitsFor::Timer), Just(WaitsFor::Device), Just(WaitsFor::Answer)],
+        waits_for in prop_oneof![Just(WaitsFor::Timer), Just(WaitsFor::Device), Just(WaitsFor::Answer), Just(WaitsFor::Nothing)],
     ) {
         let trace = Trace {
             cpus: [first, second].map(|events| CpuEvents { events, ..CpuEvents::default() }).to_vec(),

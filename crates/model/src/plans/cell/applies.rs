@@ -35,7 +35,7 @@ const EXCLUSIONS: &[Exclusion] = &[
         &["explain", "stop_above", "on_spike", "align", "distance", "period_step", "tracers", "lock_memory", "[roles]"],
         |cell| (!cell.task.has_latencies()).then(|| format!("method {}, which has no due times", cell.task)),
     ),
-    (&["warm_up", "align", "distance", "period_step", "timer_slack", "explain", "tracers"], |cell| {
+    (&["warm_up", "align", "distance", "period_step", "timer_slack", "witness", "tracers"], |cell| {
         cell.task.is_noise().then(|| format!("method {}, whose threads never wait", cell.task))
     }),
     (&["timer_slack"], |cell| {
@@ -164,7 +164,7 @@ mod tests {
             ("deadline", "align distance period_step"),
             ("cobalt", "explain"),
             ("handoff:pipe", "explain"),
-            ("noise", "timer_slack warm_up align distance period_step explain tracers"),
+            ("noise", "timer_slack warm_up align distance period_step tracers"),
             ("cobalt:kernel", "warm_up align distance period_step lock_memory explain stop_above tracers cgroup"),
             ("sleep:c", "align distance period_step lock_memory explain stop_above cgroup"),
             ("response:udp:h:1", "align distance period_step"),

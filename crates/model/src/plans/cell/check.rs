@@ -245,6 +245,16 @@ impl Cell {
                 let expected = Method::NOISE_PERIOD;
                 Err(format!("invalid period `{period}` for method {}: expected {expected}", self.task))
             }
+            (Method::Noise { .. }, _) if let Some(explain) = &self.conditions.explain
+                && (explain.above.is_some() || explain.stacks) =>
+            {
+                let what = if explain.stacks { "stacks" } else { "above" };
+                Err(format!(
+                    "{what} of explain does not apply to method {}, of which every gap above its threshold is explained; \
+                     leave it out",
+                    self.task
+                ))
+            }
             (Method::Noise { .. }, policy) if policy.is_realtime() => {
                 self.conditions.prepare.without_realtime_limit().map_or(Ok(()), |setting| {
                     Err(format!("method {} cannot run under {policy} with `{setting}`; leave it out", self.task))

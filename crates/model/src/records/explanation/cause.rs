@@ -77,6 +77,12 @@ words! {
         Migration = "migration",
         /// In an activation: it ran, as long as usual.
         UsualRun = "usual run",
+        /// In a gap: the way into the kernel and back, around an interrupt or a switch.
+        KernelEntry = "kernel entry",
+        /// In a gap without an event: the firmware, which counted its interrupts meanwhile (SMI).
+        Firmware = "firmware",
+        /// In a gap without an event: the hypervisor, or what is below it, did not run the CPU of this machine.
+        Hypervisor = "hypervisor",
         /// What every wake-up costs.
         #[serde(alias = "ordinary")]
         UsualWakeUp = "usual wake-up",

@@ -34,7 +34,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ),
     ("measure", &["punctual measure --policy fifo:80 --load messaging"]),
     ("measure sleep", &["punctual measure sleep --runtime c,python3 --targets 1ms"]),
-    ("measure noise", &["punctual measure noise --cpus 1 --require max=100us"]),
+    ("measure noise", &["punctual measure noise --cpus 1 --explain"]),
     ("measure response", &["punctual measure response --to udp:192.0.2.7:4000 --policy fifo:80"]),
     ("measure cost", &["punctual measure cost --only syscall"]),
     ("explain", &["punctual explain --policy fifo:80 --load disk --above 100us"]),

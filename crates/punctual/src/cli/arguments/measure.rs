@@ -87,6 +87,9 @@ pub(in crate::cli) struct NoiseArguments {
     /// Scheduling policy, e.g. fifo:80; a real-time one leaves at least one housekeeping CPU alone
     #[arg(long, default_value = "other")]
     pub(in crate::cli) policy: Policy,
+    /// Trace the kernel, and find what took the time of each gap (root; adds some microseconds to a gap)
+    #[arg(long, help_heading = heading::SPIKES)]
+    pub(in crate::cli) explain: bool,
     /// Stop at the first gap longer than this
     #[arg(long, value_name = "TIME", allow_hyphen_values = true, help_heading = heading::SPIKES)]
     pub(in crate::cli) stop_above: Option<Span>,

@@ -11,7 +11,7 @@ use crate::cli::terminal::progress::Lines;
 use crate::cli::terminal::{Outcome, note, output, sentence};
 use punctual_analysis::enough::Outlook;
 use punctual_campaign::{Limits, Request, Session};
-use punctual_model::{Axes, Conditions, Header, Kernel, Method, Plan, Span, Task};
+use punctual_model::{Axes, Conditions, Explain, Header, Kernel, Method, Plan, Span, Task};
 use std::collections::HashSet;
 use std::fmt::Display;
 use std::hash::Hash;
@@ -62,13 +62,13 @@ pub(super) fn response(arguments: ResponseArguments) -> Outcome {
 
 /// Measures the gaps of one CPU, or of those named.
 fn noise(arguments: NoiseArguments) -> Outcome {
-    let NoiseArguments { threshold, duration, policy, stop_above, load, keep, common } = arguments;
+    let NoiseArguments { threshold, duration, policy, explain, stop_above, load, keep, common } = arguments;
     if threshold == Some(Span(0)) {
         return Err("invalid --threshold: expected more than 0, like 1us".into());
     }
     let plan = load.ask(Plan {
         title: "noise".to_owned(),
-        conditions: Conditions { stop_above, ..common.conditions() },
+        conditions: Conditions { stop_above, explain: explain.then(Explain::default), ..common.conditions() },
         repetitions: 1,
         duration,
         cpus: common.cpus.clone(),

@@ -33,7 +33,8 @@ impl Live {
             }
             None => note(format_args!("{}, every {period}, for {time} on {}", cell.label(), cell.cpus.named())),
         }
-        let view = View { duration: cell.duration, limit: cell.deadline };
+        let has_due_times = !cell.task.is_noise();
+        let view = View { duration: cell.duration, limit: cell.deadline, has_due_times };
         Live { redrawn: RedrawnLines::on_terminal(), unicode: shows_unicode(), view }
     }
 
@@ -58,7 +59,8 @@ impl Live {
         }
         let max_ns = progress.threads.iter().filter_map(|thread| thread.max_ns).max();
         let missed: u64 = progress.threads.iter().map(|thread| thread.missed).sum();
-        note(format_args!("{:7.1} s  max {}  missed {missed}", progress.elapsed.as_secs_f64(), latency(max_ns)));
+        let missed = if self.view.has_due_times { format!("  missed {missed}") } else { String::new() };
+        note(format_args!("{:7.1} s  max {}{missed}", progress.elapsed.as_secs_f64(), latency(max_ns)));
     }
 
     /// Erases the view.

@@ -4,12 +4,16 @@ use crate::program::{
     a_cpu, a_cpu_and_the_others, cell, command, is_root, is_stopped, machine, punctual, record, skip_unless,
     start_cell, wait_for_progress,
 };
-use punctual_model::{Cell, Ended, Method, Record, Task};
+use crate::real::explain::{instances, left_behind, sums_agree};
+use punctual_ftrace::Capture;
+use punctual_model::{
+    Captures, Cell, Conditions, Ended, Explain, ExplainRecord, Explanation, Method, Phase, Record, Task,
+};
 use punctual_sys::process;
 use punctual_sys::testing::comes_true;
 use std::process::Command;
 
-fn noise(policy: &str, duration: &str) -> Cell {
+pub(crate) fn noise(policy: &str, duration: &str) -> Cell {
     let task = Task::Cyclic(Method::Noise { threshold: None });
     Cell { task, period: Method::NOISE_PERIOD, ..cell(policy, "none", &a_cpu().to_string(), duration) }
 }
@@ -58,6 +62,39 @@ fn root_a_loop_in_real_time_ends_by_itself_and_leaves_a_cpu() {
     let refused = punctual(&format!("measure noise --no-keep --duration 100ms --policy fifo:1 --cpus {all}"));
     assert_eq!((refused.status, &*refused.stdout), (1, ""), "{refused:?}");
     assert!(refused.last_line().contains("every housekeeping CPU"), "{refused:?}");
+}
+
+/// Asserts that every gap has an explanation or is counted without one, and that each adds up.
+#[track_caller]
+pub(crate) fn assert_divided(record: &Record) -> &ExplainRecord {
+    let explained = record.explained.as_ref().expect("it was asked for");
+    sums_agree(explained);
+    let gaps: u64 = record.threads.iter().filter_map(|thread| thread.noise.as_ref()).map(|noise| noise.gaps).sum();
+    assert_eq!(explained.spikes, gaps);
+    assert_eq!(explained.above, record.threads[0].noise.as_ref().map(|noise| noise.threshold));
+    let is_gap = |one: &Explanation| one.phases.iter().all(|phase| phase.phase == Phase::Gap);
+    assert!(explained.worst.iter().all(is_gap), "{:#?}", explained.worst);
+    explained
+}
+
+#[test]
+fn root_every_gap_is_divided_into_what_took_its_time() {
+    let Some(instances) = instances() else { return };
+    let _machine = machine();
+    let explain = Some(Explain { captures: Captures::All, ..Explain::default() });
+    let cell = noise("other", "500ms");
+    let record = record(start_cell(
+        command("cell"),
+        &Cell { conditions: Conditions { explain, ..cell.conditions.clone() }, ..cell },
+    ));
+    assert_adds_up(&record);
+    let explained = assert_divided(&record);
+    // Each is explained again from its own events.
+    for file in &explained.captures {
+        let capture = Capture::unpack(&file.content().unwrap()).unwrap();
+        assert!(capture.again().unwrap().iter().all(|again| again.now.is_some()), "{}", file.name);
+    }
+    assert_eq!(left_behind(&instances), [""; 0]);
 }
 
 #[test]

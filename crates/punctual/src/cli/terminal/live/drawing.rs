@@ -24,6 +24,8 @@ pub(super) struct View {
     pub(super) duration: Span,
     /// Limit of its latencies.
     pub(super) limit: Option<Span>,
+    /// Whether due times can be missed.
+    pub(super) has_due_times: bool,
 }
 
 /// Width of the first column, of a latency and of a count.
@@ -60,7 +62,7 @@ const LATE: Column = Column { head: "late", ..MISSED };
 /// or the spikes are omitted if they do not fit.
 pub(super) fn lines(progress: &Progress, view: View, room: Room) -> Vec<String> {
     let mut lines = vec![status(progress, view)];
-    lines.extend(threads(progress, view.duration, Room { height: room.height.saturating_sub(1), ..room }));
+    lines.extend(threads(progress, view, Room { height: room.height.saturating_sub(1), ..room }));
     for section in [bins(&progress.threads, room), spikes(&progress.threads, room)] {
         let left = room.height.saturating_sub(lines.len() + 1);
         // A heading without rows is omitted.
@@ -117,11 +119,12 @@ fn of_thread(thread: &Measured) -> String {
 }
 
 /// A row for each thread, or for those with the latest wake-ups if not all fit.
-fn threads(progress: &Progress, duration: Span, room: Room) -> Vec<String> {
+fn threads(progress: &Progress, view: View, room: Room) -> Vec<String> {
     let names = progress.threads.iter().map(|one| one.thread.to_string().chars().count());
     let first = names.fold(FIRST, usize::max);
     let is_watched = progress.threads.iter().any(|one| matches!(one.thread, Measured::Thread { .. }));
-    let mut columns: Vec<&Column> = COLUMNS.iter().chain([if is_watched { &LATE } else { &MISSED }]).collect();
+    let last = if is_watched { &LATE } else { &MISSED };
+    let mut columns: Vec<&Column> = COLUMNS.iter().chain(Some(last).filter(|_| view.has_due_times)).collect();
     while first + columns.iter().map(|column| column.width).sum::<usize>() > room.width {
         let spare = columns.iter().filter_map(|column| column.spare).min();
         let Some(index) = spare.and_then(|spare| columns.iter().position(|column| column.spare == Some(spare))) else {
@@ -133,9 +136,9 @@ fn threads(progress: &Progress, duration: Span, room: Room) -> Vec<String> {
         let others = columns.iter().map(|column| format!("{:>width$}", show(column), width = column.width));
         format!("{head:>first$}{}", others.collect::<String>())
     };
-    let seconds = progress.elapsed.min(duration).as_secs_f64().floor();
+    let seconds = progress.elapsed.min(view.duration).as_secs_f64().floor();
     let mut lines =
-        vec![row(format!("{seconds:.0}/{:.0} s", duration.as_secs_f64()), &|column| column.head.to_owned())];
+        vec![row(format!("{seconds:.0}/{:.0} s", view.duration.as_secs_f64()), &|column| column.head.to_owned())];
     let n_rows = room.height.saturating_sub(1).max(1);
     let mut shown: Vec<_> = progress.threads.iter().collect();
     let mut others = Vec::new();

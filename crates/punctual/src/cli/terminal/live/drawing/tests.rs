@@ -37,7 +37,7 @@ fn progress() -> Progress {
 }
 
 fn check(progress: &Progress, room: Room, expected: &Expect) {
-    let view = View { duration: Span(10_000_000_000), limit: None };
+    let view = View { duration: Span(10_000_000_000), limit: None, has_due_times: true };
     let lines = lines(progress, view, room);
     assert!(lines.len() <= room.height && lines.iter().all(|line| line.chars().count() <= room.width), "{lines:#?}");
     // The bar keeps the indentation, which `expect!` would strip.
@@ -138,7 +138,7 @@ fn at_40_columns_only_what_matters_is_left() {
 #[test]
 fn the_first_line_has_the_time_left_and_the_limit() {
     let line = |limit: Option<u64>, elapsed_ns| {
-        let view = View { duration: Span(10_000_000_000), limit: limit.map(Span) };
+        let view = View { duration: Span(10_000_000_000), limit: limit.map(Span), has_due_times: true };
         let progress = Progress { elapsed: Span(elapsed_ns), ..progress() };
         lines(&progress, view, WIDE).remove(0)
     };
@@ -157,7 +157,7 @@ fn the_first_line_has_the_rate_of_each_load_that_counts() {
     };
     let loads =
         vec![load("messaging", "message", Some(248_012)), load("make", "run", None), load("disk", "write", Some(1))];
-    let view = View { duration: Span(10_000_000_000), limit: None };
+    let view = View { duration: Span(10_000_000_000), limit: None, has_due_times: true };
     let first = lines(&Progress { loads, ..progress() }, view, WIDE).remove(0);
     assert_eq!(first, "       3 s left, messaging 248 012 messages/s, disk 1 write/s");
 }
@@ -300,7 +300,7 @@ fn watched_threads_are_named_and_not_by_a_cpu() {
             |              2 other threads, max 126 us
         "#]],
     );
-    let view = View { duration: Span(10_000_000_000), limit: Some(Span(100_000)) };
+    let view = View { duration: Span(10_000_000_000), limit: Some(Span(100_000)), has_due_times: true };
     let status = &lines(&progress, view, WIDE)[0];
     assert!(status.contains("EXCEEDED: 126 us of log"), "{status}");
 }
