@@ -46,6 +46,11 @@ pub enum Context {
 }
 
 impl Context {
+    /// Whether the owner of this name is a device interrupt, which has a number ([`Trace::owner_name`]).
+    pub(crate) fn is_of_device(owner: &str) -> bool {
+        owner.strip_prefix("interrupt ").is_some_and(|rest| rest.starts_with(|first: char| first.is_ascii_digit()))
+    }
+
     /// Whether interrupts are off in this context.
     pub fn is_hard(self) -> bool {
         !matches!(self, Context::Softirq(_))

@@ -40,6 +40,7 @@ mod cell;
 mod coincidence;
 mod cost;
 mod fair_scheduling;
+mod floor;
 mod imported;
 mod instrument;
 mod kernels;
@@ -159,6 +160,7 @@ kinds!(
     steadiness::RegularSpikes,
     steadiness::OwnPopulation,
     steadiness::TailLimit,
+    floor::BelowFloor,
     throttling::MaxIsThrottleQuantum,
     throttling::RtThrottling,
     throttling::FairServer,
@@ -265,6 +267,7 @@ pub(crate) fn of_cell(
     findings.extend(instrument::findings(pool, summary));
     findings.extend(watched::findings(&header.host, summary));
     findings.extend(unfit::of_measured(pool));
+    findings.extend(floor::finding(header, pool));
     findings.extend(fair_scheduling::finding(&header.host, pool, summary, realtime));
     findings.order_by_key(Finding::importance);
     findings

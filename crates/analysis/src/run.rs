@@ -5,6 +5,7 @@ use crate::findings::{self, Finding, ImportedFinding, Realtime};
 use crate::row::Row;
 use crate::search::shortfall::{Shortfall, shortfalls};
 use crate::summary::cell::{self, CellSummary};
+use crate::summary::floor::{self, FloorSummary};
 use crate::summary::imported::{self, ImportedCell};
 use crate::summary::pool::Pool;
 use crate::summary::{load_costs, looks, names};
@@ -25,6 +26,8 @@ pub struct RunSummary {
     pub findings: Vec<Finding>,
     /// Shortfalls until the numbers are precise enough; `None` unless the run was to end at that point.
     pub shortfalls: Option<Vec<Shortfall>>,
+    /// What settings change; `None` unless it is a run of `punctual floor`.
+    pub floor: Option<FloorSummary>,
     /// Verdict: whether the machine meets the requirements of the plan.
     pub verdict: Verdict,
     /// Verdict for each limit in each cell; empty without requirements.
@@ -96,7 +99,8 @@ pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
     let own = || rows.iter().filter_map(Row::own);
     let shortfalls = looks::looks(header).map(|_| shortfalls(&header.plan.require, own()));
     let without_limits = answer::of_run(&cells, &rows);
-    RunSummary { cells, cell_findings, findings, shortfalls, verdict, cases, without_limits }
+    let floor = floor::of(header, &cells);
+    RunSummary { cells, cell_findings, findings, shortfalls, floor, verdict, cases, without_limits }
 }
 
 /// Maps `of` over the items, in order, with one thread for each CPU, because a run may have thousands of cells. If a

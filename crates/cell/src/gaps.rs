@@ -195,7 +195,8 @@ impl GapReader {
             }
         }
         let is_over = |gap: &LateWakeup| is_last || end_ns(gap) < now_ns;
-        let over: Vec<Vec<LateWakeup>> = self.pending.iter_mut().map(|all| all.extract_if(.., |gap| is_over(gap)).collect()).collect();
+        let over: Vec<Vec<LateWakeup>> =
+            self.pending.iter_mut().map(|all| all.extract_if(.., |gap| is_over(gap)).collect()).collect();
         let Some(first_ns) = over.iter().flatten().map(|gap| gap.due.0).min() else { return };
         let from_ns = first_ns.saturating_sub(BEFORE_NS);
         let around = Window::cut(&self.decoder, &(from_ns..u64::MAX), &self.pages, self.is_cut);
@@ -246,10 +247,8 @@ impl GapReader {
             let facts = Facts { below: Some(Below { others, ..below }), ..self.facts };
             self.case(thread, pid?, gap, facts)
         };
-        let mut all: Vec<(LateWakeup, Result<(Case, Explanation), u32>)> = gaps
-            .iter()
-            .map(|gap| (*gap, case(gap).ok_or(thread.cpu).and_then(&mut explain)))
-            .collect();
+        let mut all: Vec<(LateWakeup, Result<(Case, Explanation), u32>)> =
+            gaps.iter().map(|gap| (*gap, case(gap).ok_or(thread.cpu).and_then(&mut explain))).collect();
         // The firmware is named only if it was counted at least as often as nothing else was seen.
         if self.facts.taker == Taker::Firmware && below.smis.is_some_and(|smis| smis > 0) {
             let is_open = |one: &Result<(Case, Explanation), u32>| {

@@ -11,9 +11,9 @@ use super::trace::TraceError;
 use super::{CellError, link, prepared::Prepared};
 use punctual_host::HostFs;
 use punctual_model::{
-    Achieved, Cell, Censored, ClockId, ClockTime, CobaltRecord, CpuSet, Ended, ExplainRecord, Explanation, Handoff, Link, Method,
-    MonoTime, Nanos, NoiseRecord, OnSpikeRecord, Schedule, SettingChange, Span, SwitchReason, Task, ThreadProgress,
-    ThreadRecord, WakerCpu,
+    Achieved, Cell, Censored, ClockId, ClockTime, CobaltRecord, CpuSet, Ended, ExplainRecord, Explanation, Handoff,
+    Link, Method, MonoTime, Nanos, NoiseRecord, OnSpikeRecord, Schedule, SettingChange, Span, SwitchReason, Task,
+    ThreadProgress, ThreadRecord, WakerCpu,
 };
 use punctual_rt::{CobaltOutcome, LinkEnd, Logger, Member, NoiseOutcome, Settings, Team, ThreadSpec};
 use punctual_store::SampleWriter;
@@ -480,8 +480,7 @@ impl Measurers for Threads {
         let (explained, told) = self.explainer.as_mut().and_then(Explainer::finish).unzip();
         let above = || measurement.threads.iter().filter_map(|thread| Some(thread.noise.as_ref()?.threshold)).max();
         let gaps = self.gaps.as_mut().and_then(GapExplainer::finish);
-        let explained =
-            gaps.map(|gaps| ExplainRecord { above: above(), above_at_end: above(), ..gaps }).or(explained);
+        let explained = gaps.map(|gaps| ExplainRecord { above: above(), above_at_end: above(), ..gaps }).or(explained);
         let on_spike = self.on_spike.take().map(|on_spike| self.told(on_spike, &measurement)).or(told.flatten());
         self.link.iter_mut().for_each(LinkMonitor::collect);
         let response = self.link.as_ref().map(LinkMonitor::record);

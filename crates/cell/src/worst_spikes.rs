@@ -130,6 +130,7 @@ impl WorstSpikes {
             evidence_ns: totals.evidence_ns,
             missing,
             causes: totals.causes(),
+            layers: totals.layers(),
             worst,
             captures,
             ..ExplainRecord::default()

@@ -13,6 +13,7 @@ mod dma_latency;
 mod dma_timers;
 pub mod file;
 mod host_fs;
+mod floor;
 mod kernel_log;
 mod leftovers;
 mod lock;
@@ -53,6 +54,7 @@ pub use dma_latency::DmaLatency;
 #[cfg(target_arch = "x86_64")]
 pub use dma_timers::dma_timers;
 pub use host_fs::HostFs;
+pub use floor::keep_floor;
 pub use leftovers::{
     MARK, OwnDirectory, end_group, is_process, kill_marked, named, remove_leftovers, remove_leftovers_of_guests,
 };
@@ -64,7 +66,7 @@ pub use output::{
 };
 pub use pci::{DeviceMemory, device_memory};
 pub use ports::{disable_rx_buffering, parallel_port, uio_name};
-pub use prepare::{Permanent, Preparation, changing_process, knobs, permanent, recover};
+pub use prepare::{Permanent, Preparation, changes_something, changing_process, knobs, permanent, recover};
 pub use private_directory::PrivateDirectory;
 pub use privilege::{Privileges, drop_rights_of_file, how_to_allow, how_to_allow_others};
 pub use process::{

@@ -10,7 +10,7 @@ mod permanent;
 mod plan;
 mod recover;
 
-pub use knobs::knobs;
+pub use knobs::{changes_something, knobs};
 pub use permanent::{Permanent, permanent};
 pub use recover::{changing_process, recover};
 

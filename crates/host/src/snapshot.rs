@@ -33,6 +33,7 @@ pub fn snapshot(fs: &HostFs) -> Host {
     let online = cpus_online.clone().unwrap_or_default();
     let config = Config::read(fs, kernel_release.as_deref());
     let clocks = clocks(fs, &cpuinfo, &online);
+    let boot_id = fs.text("proc/sys/kernel/random/boot_id");
     Host {
         cokernel: cokernel::read(fs, config.as_deref(), kernel_version.as_deref(), command_line.as_deref(), &clocks),
         hostname: fs.text("proc/sys/kernel/hostname").map(|name| punctual_model::plain(&name).into_owned()),
@@ -54,7 +55,8 @@ pub fn snapshot(fs: &HostFs) -> Host {
         governors: governors(fs),
         rt_runtime_us: fs.number("proc/sys/kernel/sched_rt_runtime_us"),
         rt_period_us: fs.number("proc/sys/kernel/sched_rt_period_us"),
-        boot_id: fs.text("proc/sys/kernel/random/boot_id"),
+        floor: crate::floor::read(fs, boot_id.as_deref()),
+        boot_id,
         processors: processors::read(fs, &cpuinfo, &online),
         clocks,
         power: power::read(fs, &online),

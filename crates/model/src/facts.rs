@@ -2,6 +2,7 @@
 
 pub(crate) mod architecture;
 pub(crate) mod cost;
+pub(crate) mod floor;
 pub(crate) mod host;
 pub(crate) mod kernel_config;
 pub(crate) mod monitor;
@@ -9,6 +10,7 @@ pub(crate) mod study;
 
 pub use architecture::Architecture;
 pub use cost::{COST_OPERATIONS, CostGroup, CostOperation, CostScope};
+pub use floor::{Floor, Layer, LayerTotal};
 pub use host::{
     Cache, Clocks, CoKernel, Cobalt, CrowdedCpu, Evl, FrequencyPolicy, Gravity, Host, IdleState, Interrupts, IrqGroup,
     KernelFacts, Memory, MemoryNode, ModeSwitches, NetworkDevice, OnCpus, Permissions, Pipeline, Platform, Power,

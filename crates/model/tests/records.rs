@@ -54,7 +54,7 @@ fn renamed<'a>(key: &str, word: &'a str) -> &'a str {
 fn meaning(value: Value) -> Value {
     let may_be_omitted = |key: &str, value: &Value| match key {
         "tracers" => *value == Value::Bool(false),
-        "counter_hz" | "energy_aware" | "tsc_has_adjust" | "suspendable" | "cache_groups" => value.is_null(),
+        "counter_hz" | "floor" | "energy_aware" | "tsc_has_adjust" | "suspendable" | "cache_groups" => value.is_null(),
         "ext_server_runtime_us" => value.as_array().is_some_and(Vec::is_empty),
         _ => false,
     };

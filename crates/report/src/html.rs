@@ -29,7 +29,7 @@ mod table;
 mod top;
 mod tune;
 
-use super::sections::{Section, imported, noise, phases, responses, threads, tracers, watched};
+use super::sections::{Section, floor, imported, noise, phases, responses, threads, tracers, watched};
 use super::{OwnRun, Results};
 use crate::cells::{self, letter, members};
 use crate::words::Counted;
@@ -134,6 +134,8 @@ fn proof(
         cells(page);
     }
     topic(page, runs, "noise", noise::of);
+    topic(page, runs, "layers", floor::layers);
+    topic(page, runs, "floor", floor::settings);
     topic(page, runs, "threads", threads::of);
     topic(page, runs, "responses", responses::of);
     topic(page, runs, "tracers", tracers::of);

@@ -34,7 +34,7 @@ use lines::{Lines, SCREEN_ROWS, rows};
 use punctual_analysis::{Finding, RunSummary, Verdict};
 use punctual_model::{Header, RuntimeRecord, Task};
 use sections::{
-    Section, conclusion, explained, findings, imported, intensity, latencies, machine, noise, phases, responses,
+    Section, conclusion, explained, findings, floor, imported, intensity, latencies, machine, noise, phases, responses,
     threads, tracers, watched,
 };
 use std::io;
@@ -195,6 +195,8 @@ fn write_numbers(out: &mut dyn io::Write, run: &OwnRun<'_>, lines: &Lines, style
         latencies::write(out, run, lines, style)?;
     }
     section(out, noise::of(summary), lines)?;
+    section(out, floor::layers(summary), lines)?;
+    section(out, floor::settings(summary), lines)?;
     section(out, threads::of(summary), lines)?;
     section(out, watched::of(summary), lines)?;
     section(out, phases::of(summary), lines)?;
@@ -225,6 +227,11 @@ pub fn cases(out: &mut dyn io::Write, results: &Results<'_>, style: Style) -> io
     let differences = results.findings().iter().filter(|one| matches!(one, Finding::BaselineDiffers(_)));
     for difference in differences {
         lines.paragraph(out, "", &difference.to_string())?;
+    }
+    let Results::Own(run) = results else { return Ok(()) };
+    for (cell, findings) in run.summary.cells.iter().zip(&run.summary.cell_findings) {
+        let floor = findings.iter().filter(|one| matches!(one, Finding::BelowFloor(_)));
+        floor.map(|floor| format!("{}: {floor}", cell.name)).try_for_each(|said| lines.paragraph(out, "", &said))?;
     }
     Ok(())
 }

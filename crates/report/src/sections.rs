@@ -5,6 +5,7 @@ pub(crate) mod conclusion;
 pub mod cost;
 pub(crate) mod explained;
 pub(crate) mod findings;
+pub(crate) mod floor;
 pub(crate) mod imported;
 pub(crate) mod intensity;
 pub(crate) mod latencies;

@@ -171,8 +171,7 @@ mod tests {
         let names: Vec<_> = crate::machine::doctor::checks().map(|check| check.name).collect();
         for cause in Cause::ALL {
             assert!(row_of(cause).checks.iter().all(|check| names.contains(check)), "{cause:?}");
-            let is_named =
-                !matches!(cause, Cause::KernelEntry | Cause::UsualWakeUp | Cause::UsualRun | Cause::Unknown);
+            let is_named = !matches!(cause, Cause::KernelEntry | Cause::UsualWakeUp | Cause::UsualRun | Cause::Unknown);
             assert_eq!(row_of(cause).advice.is_some(), is_named, "{cause:?}");
         }
     }

@@ -36,6 +36,7 @@ pub fn join(record: &mut ExplainRecord, cell: &Cell, lanes: Vec<HostLanes>, erro
     }
     record.host_error_ns = Some(error_ns);
     (record.late, record.evidence_ns, record.causes) = (Span(totals.late_ns), totals.evidence_ns, totals.causes());
+    record.layers = totals.layers();
     worst.sort_by_key(|one| std::cmp::Reverse(one.latency));
     worst.truncate(keep);
     record.worst = worst;

@@ -1,12 +1,14 @@
 //! Totals of a cell: the causes of all its explained wake-ups together.
 
-use punctual_model::{Cause, CauseTotal, Evidence, ExplainRecord, Explanation, OwnerTotal, Span};
+use super::layers::layers_of;
+use punctual_model::{Cause, CauseTotal, Evidence, ExplainRecord, Explanation, Layer, LayerTotal, OwnerTotal, Span};
 use std::collections::BTreeMap;
 
 /// Sums over explained wake-ups, including those that are not kept.
 #[derive(Debug, Clone, Default)]
 pub struct Totals {
     causes: BTreeMap<(Cause, Option<Cause>), Total>,
+    layers: BTreeMap<Layer, LayerTotal>,
     /// Number of wake-ups added.
     pub explained: u64,
     /// Sum of their latencies, ns.
@@ -37,6 +39,9 @@ impl Totals {
                 *sum += explanation.time_with(evidence).ns();
             }
         }
+        for (layer, took) in layers_of(explanation) {
+            self.layers.entry(layer).or_insert(LayerTotal::none(layer)).add(took);
+        }
         let mut own: BTreeMap<_, u64> = BTreeMap::new();
         for share in &explanation.shares {
             *own.entry((share.cause, share.or)).or_default() += share.total.ns();
@@ -51,6 +56,11 @@ impl Totals {
             total.wakeups += 1;
             total.blamed += u64::from(blamed == Some(key));
         }
+    }
+
+    /// What each layer took, in their order.
+    pub fn layers(&self) -> Vec<LayerTotal> {
+        self.layers.values().copied().collect()
     }
 
     /// Causes by total time, largest first.
@@ -123,6 +133,12 @@ pub fn merged<'a>(records: impl Iterator<Item = &'a ExplainRecord>) -> Option<Ex
                 None => all.answers.push(seen.clone()),
             }
         }
+        for layer in &record.layers {
+            match all.layers.iter_mut().find(|known| known.layer == layer.layer) {
+                Some(known) => known.merge(layer),
+                None => all.layers.push(*layer),
+            }
+        }
         for cause in &record.causes {
             let Some(sum) = causes.get_mut(&(cause.cause, cause.or)) else {
                 causes.insert((cause.cause, cause.or), cause.clone());
@@ -147,6 +163,7 @@ pub fn merged<'a>(records: impl Iterator<Item = &'a ExplainRecord>) -> Option<Ex
     }
     all.worst.sort_by_key(|one| std::cmp::Reverse(one.latency));
     all.worst.truncate(most);
+    all.layers.sort_by_key(|total| total.layer);
     all.causes = causes.into_values().collect();
     all.causes.sort_by_key(|cause| std::cmp::Reverse(cause.total));
     found.then_some(all)

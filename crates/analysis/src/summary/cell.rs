@@ -9,6 +9,7 @@ use crate::summary::due_time::{self, DueTimes};
 use crate::summary::instrument::{self, InstrumentSummary};
 use crate::summary::intensity::{self, Busy, LoadRate};
 use crate::summary::late::{self, Late, Views};
+use crate::summary::layers::{self, LayerFloor};
 use crate::summary::noise::{self, NoiseSummary};
 use crate::summary::open::Open;
 use crate::summary::pool::Pool;
@@ -109,6 +110,9 @@ pub struct CellSummary {
     /// Watched threads of another program; `None` for every method but `watch`, or without a record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub watch: Option<WatchSummary>,
+    /// What each layer of the machine took; empty unless its gaps or late wake-ups were explained.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<LayerFloor>,
     /// Gaps of a thread that never waits; `None` for every method but `noise`, or without a record.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub noise: Option<NoiseSummary>,
@@ -194,6 +198,7 @@ pub(crate) fn summary(header: &Header, pool: &Pool<'_>, name: String) -> CellSum
         load_cost: cost::summary_of_load(pool.entries.iter().map(|entry| &entry.record)),
         load_cost_change: None,
         watch: watched::of(pool),
+        layers: layers::of(pool),
         noise: noise::of(pool),
         machine: intensity::busy(header, pool),
         stages: tracers::stages(pool),
@@ -213,9 +218,7 @@ impl CellSummary {
         let ended = self.max.filter(|max| !max.at_least);
         let explained = self.explained.as_ref()?;
         // Of gaps, those of which events were lost are counted beside the causes.
-        (!self.cell.task.is_noise())
-            .then(|| explain::not_caught(explained, ended.map(|max| max.latency_ns)))
-            .flatten()
+        (!self.cell.task.is_noise()).then(|| explain::not_caught(explained, ended.map(|max| max.latency_ns))).flatten()
     }
 
     /// Mean latency, ns, and whether it is a lower bound: waits that are open count with what they had reached.

@@ -73,6 +73,15 @@ pub struct GapRate {
     pub upper_per_hour: f64,
 }
 
+impl GapRate {
+    /// The rate of so many gaps in the time `observed`.
+    pub(super) fn of(above_ns: u64, gaps: u64, observed: Span) -> GapRate {
+        let hours = observed.as_secs_f64() / 3600.0;
+        let (lower_per_hour, upper_per_hour) = poisson_interval(gaps as f64, hours);
+        GapRate { above_ns, gaps, per_hour: gaps as f64 / hours, lower_per_hour, upper_per_hour }
+    }
+}
+
 /// The gaps of a cell; `None` for every other method, or without a record.
 pub(super) fn of(pool: &Pool<'_>) -> Option<NoiseSummary> {
     if !pool.cell.task.is_noise() || pool.entries.is_empty() {
@@ -118,11 +127,7 @@ fn of_cpu(cpu: u32, records: &[(&ThreadRecord, &NoiseRecord)]) -> Option<CpuNois
     let (gaps, lost_ns) = (sum(|noise| noise.gaps), sum(|noise| noise.lost.ns()));
     let longer = |ns: u64| records.iter().map(|(thread, _)| thread.histogram.count_above(ns)).sum();
     let lengths = ABOVE_NS.into_iter().filter(|ns| *ns > threshold_ns).map(|ns| (ns, longer(ns)));
-    let rate = |(above_ns, gaps): (u64, u64)| {
-        let hours = Span(observed_ns).as_secs_f64() / 3600.0;
-        let (lower_per_hour, upper_per_hour) = poisson_interval(gaps as f64, hours);
-        GapRate { above_ns, gaps, per_hour: gaps as f64 / hours, lower_per_hour, upper_per_hour }
-    };
+    let rate = |(above_ns, gaps): (u64, u64)| GapRate::of(above_ns, gaps, Span(observed_ns));
     let switches = |usage: Usage| usage.involuntary_switches;
     Some(CpuNoise {
         cpu,

@@ -39,6 +39,7 @@ pub fn host() -> Host {
         rt_runtime_us: Some(-1),
         rt_period_us: Some(1_000_000),
         boot_id: some("b7"),
+        floor: None,
         processors: processors(),
         kernel: kernel(),
         clocks: Clocks {

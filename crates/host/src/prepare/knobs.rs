@@ -17,12 +17,16 @@ const TRIED: &[(&str, &str)] = &[
 /// The settings among those known to matter for the CPUs `measured` that this machine has and that have another value
 /// now, with the value to try.
 pub fn knobs(fs: &HostFs, measured: &CpuSet) -> Vec<(&'static str, &'static str)> {
-    let changes_something = |(key, value): &&(&str, &str)| {
+    let is_tried = |(key, value): &&(&str, &str)| {
         let mut prepare = Prepare::default();
-        prepare.set(key, value).is_ok()
-            && plan::changes(fs, &prepare, measured).is_ok_and(|changes| !changes.is_empty())
+        prepare.set(key, value).is_ok() && changes_something(fs, &prepare, measured)
     };
-    TRIED.iter().filter(changes_something).copied().collect()
+    TRIED.iter().filter(is_tried).copied().collect()
+}
+
+/// Whether this machine has these settings, and any of them has another value now.
+pub fn changes_something(fs: &HostFs, prepare: &Prepare, measured: &CpuSet) -> bool {
+    plan::changes(fs, prepare, measured).is_ok_and(|changes| !changes.is_empty())
 }
 
 #[cfg(test)]

@@ -14,7 +14,7 @@ pub use kernel::{Clocks, KernelFacts, Preemption};
 pub use power::{FrequencyPolicy, IdleState, Power};
 pub use scheduling::{CrowdedCpu, Permissions, RealtimeTask, Scheduling, SpinningTask, Tasks, interrupt_of_thread};
 
-use crate::CpuSet;
+use crate::{CpuSet, Floor};
 use serde::{Deserialize, Serialize};
 
 /// A snapshot of the machine. A fact that could not be read is `null`, never a default.
@@ -88,6 +88,9 @@ pub struct Host {
     /// Firmware, temperature and steal time.
     #[serde(default)]
     pub platform: Platform,
+    /// Its floor, if `punctual floor` has measured it since the boot; `null` if not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub floor: Option<Floor>,
     /// A co-kernel beside Linux; `null` when nothing shows one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub cokernel: Option<CoKernel>,

@@ -6,7 +6,7 @@ mod guest;
 mod options;
 
 use crate::words::word::words;
-use crate::{Histogram, Span};
+use crate::{Histogram, LayerTotal, Span};
 use serde::{Deserialize, Deserializer, Serialize};
 
 pub use capture::{CaptureFile, Captures};
@@ -356,6 +356,9 @@ pub struct ExplainRecord {
     pub missing: Vec<String>,
     /// Causes, largest first.
     pub causes: Vec<CauseTotal>,
+    /// What each layer of the machine took; empty in old runs.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub layers: Vec<LayerTotal>,
     /// The worst explained wake-ups, worst first.
     pub worst: Vec<Explanation>,
     /// Captures on their way to the directory of the run; empty in the run itself.

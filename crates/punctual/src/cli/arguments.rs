@@ -5,6 +5,7 @@ mod compare;
 mod doctor;
 mod explain;
 mod export;
+mod floor;
 mod frontier;
 mod heading;
 mod help;
@@ -29,6 +30,7 @@ pub(super) use compare::CompareArguments;
 pub(super) use doctor::DoctorArguments;
 pub(super) use explain::{ExplainArguments, MethodOrRun};
 pub(super) use export::{Engine, ExportArguments, ExportCommand, PerfettoArguments};
+pub(super) use floor::FloorArguments;
 pub(super) use frontier::FrontierArguments;
 pub(super) use help::{COLUMNS, command, page, screen, wrapped, wrapped_to};
 pub(super) use internal::{
@@ -114,6 +116,8 @@ pub(super) enum Command {
     Capture(CaptureArguments),
     /// Measure for weeks at a low rate: maxima of 5 minutes, metrics for Prometheus
     Monitor(MonitorArguments),
+    /// Measure what takes a CPU: firmware or host, kernel, treatable (root)
+    Floor(FloorArguments),
     /// Search for the smallest period without a missed cycle
     Frontier(FrontierArguments),
     /// Test which settings reduce latency, and what they cost

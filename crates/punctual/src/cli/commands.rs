@@ -13,6 +13,7 @@ mod drop_in;
 mod explain;
 mod export;
 mod fetching;
+mod floor;
 mod frontier;
 mod help;
 mod history;
@@ -57,6 +58,7 @@ pub(super) fn execute(command: Command) -> Outcome {
         Command::Capture(arguments) => capture::capture(arguments),
         Command::Monitor(arguments) => monitor::monitor(arguments),
         Command::Explain(arguments) => explain::explain(arguments),
+        Command::Floor(arguments) => floor::floor(arguments),
         Command::Frontier(arguments) => frontier::frontier(arguments),
         Command::Tune(arguments) => tune::tune(*arguments),
         Command::Compare(arguments) => compare::compare(&arguments),

@@ -68,6 +68,7 @@ mod real {
     pub(crate) mod decided;
     pub(crate) mod engine_logs;
     pub(crate) mod explain;
+    pub(crate) mod floor;
     pub(crate) mod frontier;
     pub(crate) mod handoff;
     pub(crate) mod import;

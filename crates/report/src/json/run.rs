@@ -1,7 +1,7 @@
 //! A run as one JSON document: units in the keys, `null` for unknown values.
 
 use punctual_analysis::enough::Shortfall;
-use punctual_analysis::{Answer, Case, CellSummary, Finding, Max, RunSummary, Verdict};
+use punctual_analysis::{Answer, Case, CellSummary, Finding, FloorSummary, Max, RunSummary, Verdict};
 use punctual_model::{Cell, Header, Host};
 use serde::Serialize;
 
@@ -28,6 +28,9 @@ struct AboutRun<'a> {
     host: &'a Host,
     findings: Vec<Remark<'a>>,
     shortfalls: &'a Option<Vec<Shortfall>>,
+    /// What settings change; absent unless it is a run of `punctual floor`.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    floor: Option<&'a FloorSummary>,
 }
 
 #[derive(Debug, Serialize, schemars::JsonSchema)]
@@ -71,6 +74,7 @@ pub(crate) fn document<'a>(header: &'a Header, summary: &'a RunSummary) -> RunDo
             host: &header.host,
             findings: remarks(&summary.findings),
             shortfalls: &summary.shortfalls,
+            floor: summary.floor.as_ref(),
         },
         cells: summary.cells.iter().zip(&summary.cell_findings).map(cell).collect(),
         verdict: &summary.verdict,

@@ -57,7 +57,7 @@ fn table(rows: &[(&CellSummary, &CpuNoise)], lengths: &BTreeSet<u64>) -> Table {
     Table::new(columns, rows.iter().map(row).collect())
 }
 
-fn limits(rate: &GapRate) -> String {
+pub(super) fn limits(rate: &GapRate) -> String {
     format!("[{}-{}]", number(rate.lower_per_hour), number(rate.upper_per_hour))
 }
 

@@ -62,10 +62,12 @@ fn a_thread_that_ran_is_named_and_one_that_did_not_is_not() {
 #[test]
 fn a_stop_is_no_fault_of_what_ran_meanwhile() {
     let story = gap(DUE + 10_000_000, |story| {
-        let mut story = story
-            .then(DUE + 300, What::Enter(TICK))
-            .then(DUE + 1_300, What::Leave(TICK))
-            .switch(DUE + 2_000, OTHER, 120, state::STOPPED);
+        let mut story = story.then(DUE + 300, What::Enter(TICK)).then(DUE + 1_300, What::Leave(TICK)).switch(
+            DUE + 2_000,
+            OTHER,
+            120,
+            state::STOPPED,
+        );
         story.on(1, DUE + 9_990_000, What::Waking { pid: ME });
         story.switch(DUE + 9_998_000, ME, 120, 1)
     });

@@ -245,8 +245,9 @@ impl Cell {
                 let expected = Method::NOISE_PERIOD;
                 Err(format!("invalid period `{period}` for method {}: expected {expected}", self.task))
             }
-            (Method::Noise { .. }, _) if let Some(explain) = &self.conditions.explain
-                && (explain.above.is_some() || explain.stacks) =>
+            (Method::Noise { .. }, _)
+                if let Some(explain) = &self.conditions.explain
+                    && (explain.above.is_some() || explain.stacks) =>
             {
                 let what = if explain.stacks { "stacks" } else { "above" };
                 Err(format!(

@@ -40,6 +40,7 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("explain", &["punctual explain --policy fifo:80 --load disk --above 100us"]),
     ("monitor", &["punctual monitor --cpus 3 --listen 127.0.0.1:9769", "punctual monitor show --last 24h"]),
     ("monitor show", &["punctual monitor show --last 7d"]),
+    ("floor", &["punctual floor", "punctual floor --cpu 3 --policy fifo:1 --for 10min"]),
     ("frontier", &["punctual frontier --policy fifo:80 --load messaging"]),
     ("watch", &["punctual watch --pid 4711 --for 1min", "punctual watch --deadline 500us -- ./servo --rate 1000"]),
     ("capture", &["punctual capture --for 30s", "punctual capture --on ssh:root@board --output board.dat"]),
@@ -82,7 +83,7 @@ const GROUPS: &[(&str, &[&str])] = &[
     ("Questions", &["run", "measure", "doctor", "watch", "explain", "compare", "check", "tune", "study", "show"]),
     (
         "More measurements",
-        &["frontier", "monitor", "capture", "verify", "load", "plan", "respond", "cyclictest", "oslat"],
+        &["floor", "frontier", "monitor", "capture", "verify", "load", "plan", "respond", "cyclictest", "oslat"],
     ),
     ("Results", &["report", "list", "store", "import", "merge"]),
     ("Machines", &["lab", "stick", "export", "recover"]),

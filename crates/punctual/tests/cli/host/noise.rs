@@ -1,14 +1,18 @@
 //! Gaps with a known cause: how often it is named, and whether a thread is named that did not run.
 
+use crate::guest::vm::{Clock, INIT, boot, kernel, records};
 use crate::host::spinner::Spinner;
-use crate::program::{a_cpu, command, is_stopped, machine, record, skip_unless, start_cell, wait_for_progress};
+use crate::program::{
+    Scratch, a_cpu, command, is_stopped, machine, record, skip_unless, start_cell, wait_for_progress,
+};
 use crate::real::explain::instances;
 use crate::real::noise::{assert_divided, noise};
 use crate::series::{Round, series};
-use punctual_model::{Cause, Cell, Conditions, Evidence, Explain, ExplainRecord, Share};
+use punctual_model::{Cause, Cell, Conditions, Evidence, Explain, ExplainRecord, Layer, Share};
 use punctual_sys::process;
 use punctual_sys::testing::comes_true;
 use std::process::Command;
+use std::thread::{scope, sleep};
 use std::time::Duration;
 
 /// A cell whose gaps are explained.
@@ -84,5 +88,52 @@ fn root_without_a_culprit_none_is_named() {
             0 => Round::right_if(explained.explained > 0 && direct > 0, || format!("{explained:#?}")),
             _ => Round::Wrong(format!("{:#?}", explained.causes)),
         }
+    });
+}
+
+/// The process of a guest that was booted from these files.
+fn emulator_of(scratch: &Scratch) -> Option<u32> {
+    let image = scratch.path("image").display().to_string();
+    let pids =
+        std::fs::read_dir("/proc").unwrap().flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
+    pids.into_iter().find(|pid: &u32| {
+        let words = std::fs::read_to_string(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        words.starts_with("qemu") && words.contains(&image)
+    })
+}
+
+/// A guest whose emulator is stopped for 100 ms each second: its kernel sees nothing of that.
+#[test]
+#[ignore = "host: causes of gaps"]
+fn vm_a_stopped_vcpu_is_the_hosts() {
+    let Some(kernel) = kernel() else { return };
+    const STOP: Duration = Duration::from_millis(100);
+    series("noise stopped vCPU", || {
+        let scratch = Scratch::new("noise-vcpu");
+        let cell = Cell { cpus: "1".parse().unwrap(), ..explained("8s") };
+        scratch.file("cell0", serde_json::to_vec(&cell).unwrap());
+        let init =
+            format!("{INIT}/punctual cell </cell0 2>/dev/null | /busybox sed 's/^/record: /'\n/busybox poweroff -f\n");
+        let said = scope(|scope| {
+            let guest = scope.spawn(|| boot(&scratch, &kernel, &init, Clock::Machine));
+            while !guest.is_finished() {
+                sleep(Duration::from_secs(1));
+                let Some(pid) = emulator_of(&scratch) else { continue };
+                let _ = process::signal(pid, libc::SIGSTOP);
+                sleep(STOP);
+                let _ = process::signal(pid, libc::SIGCONT);
+            }
+            guest.join().unwrap()
+        });
+        let [record] = &records(&said)[..] else { return Round::Nothing(said) };
+        let explained = assert_divided(record);
+        let blames = longer(explained, 95_000_000);
+        let is_host = |share: &&Share| share.cause == Cause::Hypervisor || share.cause == Cause::CpuStalled;
+        if let Some(wrong) = blames.iter().find(|share| share.or.is_none() && !is_host(share)) {
+            return Round::Wrong(format!("{wrong:?}"));
+        }
+        let below = explained.layers.iter().find(|total| total.layer == Layer::FirmwareOrHost);
+        let longest = below.map_or(0, |total| total.longest.ns());
+        Round::right_if(longest >= 95_000_000, || format!("{longest} {:#?}", explained.causes))
     });
 }

@@ -13,11 +13,12 @@ const fn place(name: &'static str, about: &'static str, commands: &'static [&'st
 }
 
 /// Commands that measure.
-const MEASURING: &[&str] = &["run", "measure", "explain", "watch", "monitor", "frontier", "tune", "study", "recover"];
+const MEASURING: &[&str] =
+    &["run", "measure", "explain", "watch", "monitor", "floor", "frontier", "tune", "study", "recover"];
 /// Commands that keep or read runs.
 const OF_RUNS: &[&str] = &[
-    "run", "measure", "explain", "watch", "frontier", "tune", "study", "show", "report", "compare", "check", "list",
-    "merge", "import", "store", "export",
+    "run", "measure", "explain", "watch", "floor", "frontier", "tune", "study", "show", "report", "compare", "check",
+    "list", "merge", "import", "store", "export",
 ];
 
 /// Files and directories, and what they hold.
@@ -27,7 +28,11 @@ pub(super) const FILES: &[Place] = &[
     place("~/.local/share/punctual/store.sqlite", "the store of punctual store", &["store", "check"]),
     place("~/.cache/punctual/", "kernels and images of the lab", &["lab", "run", "study"]),
     place("/tmp/punctual.lock", "one measurement at a time; also in /run/lock or /dev/shm", MEASURING),
-    place("/run/punctual/", "settings that punctual recover restores after a kill", MEASURING),
+    place(
+        "/run/punctual/",
+        "settings that punctual recover restores after a kill, and the floor of this boot",
+        MEASURING,
+    ),
     place("/dev/cpu_dma_latency", "held open while a cell is measured", MEASURING),
 ];
 
