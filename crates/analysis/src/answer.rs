@@ -2,12 +2,14 @@
 //!
 //! Answers of runs are made here; those of other experiments stand beside their results.
 
+mod floor;
 mod kept;
 mod late;
 mod noise;
 mod run;
 mod sentence;
 
+pub(crate) use floor::of_floor;
 pub(crate) use kept::of_imported;
 pub use late::of_threads;
 pub use noise::share;

@@ -61,7 +61,9 @@ pub use stats::{factorial, paired, stationarity, tail};
 pub use summary::cell::{CellSummary, Max};
 pub use summary::curves::{Curves, NewMaximum, Rung, Strip, curves};
 pub use summary::due_time::{DueTimes, View, by_due_time};
-pub use summary::floor::{FLOOR, FLOOR_SETTINGS, FloorArm, FloorSetting, FloorSummary, floor_of, floor_prepare};
+pub use summary::floor::{
+    FLOOR, FLOOR_SETTINGS, FloorArm, FloorSetting, FloorSummary, floor_of, floor_prepare, floor_setting,
+};
 pub use summary::imported::{ImportedCell, imported_curves, imported_histogram};
 pub use summary::intensity::{Busy, LoadRate};
 pub use summary::late::share_later;

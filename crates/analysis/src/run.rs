@@ -98,8 +98,9 @@ pub fn summarise(header: &Header, entries: &[Entry]) -> RunSummary {
     let cases = Case::all(header, entries, &rows);
     let own = || rows.iter().filter_map(Row::own);
     let shortfalls = looks::looks(header).map(|_| shortfalls(&header.plan.require, own()));
-    let without_limits = answer::of_run(&cells, &rows);
     let floor = floor::of(header, &cells);
+    let of_floor = floor.as_ref().and_then(|_| answer::of_floor(&cells));
+    let without_limits = of_floor.unwrap_or_else(|| answer::of_run(&cells, &rows));
     RunSummary { cells, cell_findings, findings, shortfalls, floor, verdict, cases, without_limits }
 }
 

@@ -23,6 +23,9 @@ const BEFORE_NS: u64 = 5_000_000;
 /// Most bytes of the trace of one CPU that are kept for gaps that are not over yet.
 const MOST_BYTES: usize = 8 << 20;
 
+/// A gap with its explanation, or the CPU of one that no trace covers.
+type Explained = (LateWakeup, Result<(Case, Explanation), u32>);
+
 /// The trace of a cell whose threads never wait. Dropping it removes the trace.
 #[derive(Debug)]
 pub(super) struct GapExplainer {
@@ -233,7 +236,7 @@ impl GapReader {
         below: Below,
         trace: &mut Trace,
         gaps: &[LateWakeup],
-    ) -> Vec<(LateWakeup, Result<(Case, Explanation), u32>)> {
+    ) -> Vec<Explained> {
         let symbols = |address| self.symbols.get_or_init(KernelSymbols::read).name(address);
         let pid = kernel_pid(thread, trace);
         let mut explain = |case: Case| {
@@ -247,15 +250,15 @@ impl GapReader {
             let facts = Facts { below: Some(Below { others, ..below }), ..self.facts };
             self.case(thread, pid?, gap, facts)
         };
-        let mut all: Vec<(LateWakeup, Result<(Case, Explanation), u32>)> =
+        let mut all: Vec<Explained> =
             gaps.iter().map(|gap| (*gap, case(gap).ok_or(thread.cpu).and_then(&mut explain))).collect();
         // The firmware is named only if it was counted at least as often as nothing else was seen.
         if self.facts.taker == Taker::Firmware && below.smis.is_some_and(|smis| smis > 0) {
-            let is_open = |one: &Result<(Case, Explanation), u32>| {
+            let is_open = |(_, one): &Explained| {
                 one.as_ref().is_ok_and(|(case, explanation)| is_silent(explanation, &case.facts))
             };
-            let silent = all.iter().filter(|(_, one)| is_open(one)).count() as u64;
-            for (_, one) in all.iter_mut().filter(|(_, one)| is_open(one)) {
+            let silent = all.iter().filter(|one| is_open(one)).count() as u64;
+            for (_, one) in all.iter_mut().filter(|one| is_open(one)) {
                 if let Ok((case, _)) = one {
                     let below = case.facts.below.map(|below| Below { silent, ..below });
                     *one = explain(Case { facts: Facts { below, ..case.facts }, ..case.clone() });

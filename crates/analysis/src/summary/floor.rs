@@ -93,6 +93,16 @@ pub(crate) fn of(header: &Header, cells: &[CellSummary]) -> Option<FloorSummary>
     Some(FloorSummary { as_is, settings })
 }
 
+/// The name of these settings in a run of `punctual floor`.
+pub fn floor_setting(prepare: &Prepare) -> &'static str {
+    let is_it = |(_, changes): &&(&str, &[(&str, &str)])| floor_prepare(changes) == *prepare;
+    match FLOOR_SETTINGS.iter().find(is_it) {
+        _ if prepare.is_empty() => "as it is",
+        Some((name, _)) => name,
+        None => ALL,
+    }
+}
+
 /// The settings of a row of [`FLOOR_SETTINGS`].
 pub fn floor_prepare(changes: &[(&str, &str)]) -> Prepare {
     let mut prepare = Prepare::default();
@@ -146,7 +156,7 @@ mod tests {
             [("noise", 0), ("noise", 2), ("timerfd", 0), ("timerfd", 2)].into_iter().enumerate()
         {
             run.cell("none", "other");
-            run.measure(index, 0, |_, _| 5_000);
+            run.measure(0, index, |_, _| 5_000);
             let task: Task = task.parse().unwrap();
             let prepare = floor_prepare(if held == 2 { FLOOR_SETTINGS[2].1 } else { &[] });
             let record = &mut run.entries[index].record;
@@ -183,6 +193,13 @@ mod tests {
     fn what_cannot_be_switched_is_null_with_its_reason() {
         let mut run = run();
         let floor = summarise(&run.header, &run.entries).floor.unwrap();
+        let names = run.header.cells.iter().map(|cell| floor_setting(&cell.conditions.prepare));
+        assert_eq!(
+            names.collect::<Vec<_>>(),
+            ["as it is", "interrupts moved away", "as it is", "interrupts moved away"]
+        );
+        let answer = summarise(&run.header, &run.entries).without_limits.to_string();
+        assert!(answer.starts_with("CPU ") && answer.contains("with all settings held: firmware or host"), "{answer}");
         assert_eq!((floor.as_is.lost_share, floor.as_is.wakeup_max_ns), (Some(0.01), Some(5_000)));
         let rows: Vec<_> =
             floor.settings.iter().map(|row| (row.setting, row.held.is_some(), row.why_not.as_deref())).collect();

@@ -160,7 +160,7 @@ fn causes(
     is_uncaught: bool,
 ) -> io::Result<()> {
     let ExplainRecord { above, spikes, not_covered, .. } = explained;
-    let Some(above) = above else {
+    let Some(above) = above.or(Some(Span(0)).filter(|_| *spikes > 0)) else {
         lines.heading(out, &format!("What makes it late:{name} nothing was explained"))?;
         let why = "There were too few wake-ups to know what is usual; measure longer, or say --above.";
         return lines.paragraph(out, "", why);

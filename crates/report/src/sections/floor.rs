@@ -5,7 +5,7 @@ use super::latencies::latency_or_dash;
 use super::noise::limits;
 use crate::table::{Column, Table, dash};
 use punctual_analysis::wording::{count, duration, number};
-use punctual_analysis::{CellSummary, FloorArm, LayerFloor, RunSummary, lost_share};
+use punctual_analysis::{CellSummary, FloorArm, LayerFloor, RunSummary, floor_setting, lost_share};
 use punctual_model::LayerTotal;
 
 /// What each layer took in each explained cell; `None` unless threads that never wait were explained.
@@ -17,7 +17,7 @@ pub(crate) fn layers(summary: &RunSummary) -> Option<Section> {
         summary.cells.iter().flat_map(|cell| cell.layers.iter().map(move |layer| (cell, layer))).collect();
     Some(Section {
         title: "Layers of the machine",
-        table: Some(layer_table(&rows)),
+        table: Some(layer_table(&rows, summary.floor.is_some())),
         sentences: Vec::new(),
         notes: vec![
             "Firmware or host: no setting of this machine lowers it. Treatable: idle states, other threads, interrupts \
@@ -28,7 +28,7 @@ pub(crate) fn layers(summary: &RunSummary) -> Option<Section> {
     })
 }
 
-fn layer_table(rows: &[(&CellSummary, &LayerFloor)]) -> Table {
+fn layer_table(rows: &[(&CellSummary, &LayerFloor)], is_of_floor: bool) -> Table {
     let mut columns = vec![
         Column::text("cell"),
         Column::text("layer").after(1),
@@ -42,13 +42,12 @@ fn layer_table(rows: &[(&CellSummary, &LayerFloor)]) -> Table {
     }
     let row = |(cell, layer): &(&CellSummary, &LayerFloor)| {
         let longest = Some(layer.longest_ns).filter(|ns| *ns > 0).and_then(|ns| i64::try_from(ns).ok());
-        let first = [
-            cell.name.clone(),
-            layer.layer.to_string(),
-            lost_share(layer.lost_share),
-            count(layer.gaps),
-            latency_or_dash(longest),
-        ];
+        let name = match is_of_floor {
+            true => format!("{}, {}", cell.cell.task, floor_setting(&cell.cell.conditions.prepare)),
+            false => cell.name.clone(),
+        };
+        let first =
+            [name, layer.layer.to_string(), lost_share(layer.lost_share), count(layer.gaps), latency_or_dash(longest)];
         let rates = layer.above.iter().flat_map(|rate| [number(rate.per_hour), limits(rate)]);
         first.into_iter().chain(rates).collect()
     };

@@ -8,7 +8,7 @@ use punctual_analysis::{FLOOR, FLOOR_SETTINGS, floor_of, floor_prepare};
 use punctual_campaign::{Limits, Request, Session};
 use punctual_host::{HostFs, SmiCounter, changes_something, keep_floor};
 use punctual_model::{
-    Axes, Conditions, CpuSet, Explain, Header, Kernel, Period, Plan, Policy, Prepare, Selector, Span, Task,
+    Axes, Conditions, CpuSet, Explain, Header, Kernel, Load, Period, Plan, Policy, Prepare, Selector, Span, Task,
 };
 use std::error::Error;
 
@@ -91,6 +91,7 @@ fn plan(arguments: &FloorArguments, fs: &HostFs) -> Result<Plan, Box<dyn Error>>
         },
         axes: Axes {
             kernel: vec![Kernel::Running],
+            load: vec![Load::NONE],
             only: vec![only(arguments.policy, &looping)?, only(wakes, &method)?],
             policy,
             period: vec![Period::try_from(Span(1_000_000))?],

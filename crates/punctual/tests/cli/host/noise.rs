@@ -17,7 +17,7 @@ use std::time::Duration;
 
 /// A cell whose gaps are explained.
 fn explained(duration: &str) -> Cell {
-    let cell = noise("other", duration);
+    let cell = noise("fifo:1", duration);
     let explain = Some(Explain::default());
     Cell { conditions: Conditions { explain, ..cell.conditions.clone() }, ..cell }
 }

@@ -1,23 +1,25 @@
 //! The floor of a machine, in a scratch machine whose settings may be changed: rows, settings put back, later reports.
 
-use crate::program::{a_cpu, command, machine_and_scratch, run, skip_unless};
+use crate::program::{a_cpu, a_cpu_and_the_others, command, machine_and_scratch, run, skip_unless};
 use crate::real::explain::{instances, left_behind};
 use std::process::Command;
 
 #[test]
 fn root_a_floor_has_its_layers_restores_what_it_held_and_is_known_to_later_runs() {
-    skip_unless!(instances().is_some());
+    skip_unless!(instances().is_some() && a_cpu_and_the_others().is_some());
     let (_machine, scratch) = machine_and_scratch("floor");
     let governor = format!("sys/devices/system/cpu/cpu{}/cpufreq/scaling_governor", a_cpu());
     scratch.file("sys/devices/system/cpu/online", "0-1\n");
     scratch.file("proc/sys/kernel/random/boot_id", "this-boot\n");
+    scratch.file("proc/sys/kernel/sched_rt_runtime_us", "950000\n");
+    scratch.file("proc/sys/kernel/sched_rt_period_us", "1000000\n");
     scratch.file(&governor, "powersave\n");
     let on = |words: &str| -> Command {
         let mut command = command(words);
         command.env("PUNCTUAL_ROOT", scratch.dir());
         command
     };
-    let floor = run(&mut on("floor --for 2s --no-keep --wait --format json")).expect_success().json();
+    let floor = run(&mut on("floor --for 2s --policy fifo:1 --no-keep --wait --format json")).expect_success().json();
     crate::pure::schema::assert_conforms("show", &floor);
     let rows = floor["run"]["floor"]["settings"].as_array().unwrap();
     let held: Vec<_> = rows.iter().map(|row| (row["held"].is_object(), row["why_not"].is_string())).collect();
