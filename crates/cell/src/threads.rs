@@ -19,6 +19,7 @@ use punctual_rt::{CobaltOutcome, LinkEnd, Logger, Member, NoiseOutcome, Settings
 use punctual_store::SampleWriter;
 use punctual_sys::cobalt::ThreadCounters;
 use punctual_sys::counter::Counter;
+use punctual_sys::guest_ports::MOVABLE_VARIABLE;
 use punctual_workload::link::{Fate, LinkMonitor};
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -310,11 +311,12 @@ fn threads(
     let distance = cell.conditions.distance.unwrap_or_default().ns();
     let phases = (0..).map(|n: u64| Span(n.saturating_mul(distance) % cell.period.ns()));
     let cpus = |cpu| if cell.policy.can_be_pinned() { [cpu].into_iter().collect() } else { allowed.clone() };
+    let movable = std::env::var(MOVABLE_VARIABLE).ok().and_then(|cycle| cycle.parse().ok());
     let spec = |((n, cpu), phase)| {
         let period = cell.period_of(n);
         let timer_slack = cell.conditions.timer_slack;
         let method = on_a_cpu(method, cpu, allowed)?;
-        let settings = Settings { policy: cell.policy, timer_slack, method, period, counter };
+        let settings = Settings { policy: cell.policy, timer_slack, method, period, counter, movable };
         Ok(ThreadSpec { cpu, cpus: cpus(cpu), settings, phase, cycles: cell.cycles_of(period), link: link.take() })
     };
     cell.cpus.iter().enumerate().zip(phases).map(spec).collect()

@@ -145,7 +145,7 @@ pub(super) fn spawn_threads(options: &Options, usable: &CpuSet) -> Result<Team, 
         let period = period(thread)?;
         let cpus = thread.cpu.map_or_else(|| usable.clone(), |cpu| [cpu].into_iter().collect());
         let (policy, method, counter) = (thread.policy, options.method, Counter::Clock);
-        let settings = Settings { policy, timer_slack: None, method, period, counter };
+        let settings = Settings { policy, timer_slack: None, method, period, counter, movable: None };
         tasks.push(ThreadSpec {
             cpu: thread.cpu.unwrap_or(0),
             cpus,

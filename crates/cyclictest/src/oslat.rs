@@ -111,7 +111,7 @@ fn about(options: &Options, main_cpus: &CpuSet) -> String {
 /// One thread for each CPU, at the barrier.
 fn spawn(options: &Options, counter: Counter, duration: Span) -> Result<Team, Box<dyn Error>> {
     let (method, period) = (Method::Noise { threshold: Some(THRESHOLD) }, Method::NOISE_PERIOD);
-    let settings = Settings { policy: options.policy, timer_slack: None, method, period, counter };
+    let settings = Settings { policy: options.policy, timer_slack: None, method, period, counter, movable: None };
     let spec = |cpu| ThreadSpec {
         cpu,
         cpus: [cpu].into_iter().collect(),

@@ -5,10 +5,11 @@
 //! result, and ends QEMU.
 
 use super::protocol::{
-    FAILED, Job, MACHINE_SETTLE_TIME, MACHINE_TIME_VARIABLE, READY, RECORD, REFUSED, SETTLE_TIME, TARGET,
+    FAILED, Job, MACHINE_SETTLE_TIME, MACHINE_TIME_VARIABLE, READY, RECORD, REFUSED, SETTLE_TIME, SYMBOL, TARGET,
 };
 use super::{channel, clock_marks, disk, guest_files, machine, modules, network};
 use punctual_sys::boot;
+use punctual_sys::guest_ports::MOVABLE_VARIABLE;
 use std::io::{self, BufRead, BufReader, Write};
 use std::process::{Command, ExitCode, Stdio};
 use std::time::{Duration, Instant};
@@ -87,8 +88,23 @@ fn measured(job: &Job) -> String {
     if let Err(err) = limited {
         return format!("{FAILED}cannot create a thread: {err}");
     }
+    if job.lists_symbols {
+        return list_symbols().err().map_or_else(|| READY.to_owned(), |err| format!("{FAILED}{err}"));
+    }
     std::thread::sleep(Duration::from_nanos(job.wait_ns));
     carry_out(job).unwrap_or_else(|err| format!("{FAILED}{err}"))
+}
+
+/// Reports the functions of the kernel and of its modules, a line each: address, name and module
+/// (Documentation/admin-guide/sysctl/kernel.rst, `kptr_restrict`).
+fn list_symbols() -> io::Result<()> {
+    for line in std::fs::read_to_string("/proc/kallsyms")?.lines() {
+        let mut words = line.split_whitespace();
+        if let (Some(address), Some("t" | "T" | "w" | "W"), Some(name)) = (words.next(), words.next(), words.next()) {
+            channel::write(&format!("{SYMBOL}{address} {name} {}", words.next().unwrap_or_default()))?;
+        }
+    }
+    Ok(())
 }
 
 /// The record.
@@ -150,6 +166,7 @@ fn target(job: &Job) -> io::Result<String> {
 fn cell(job: &Job) -> io::Result<Result<String, String>> {
     let mut command = Command::new(punctual_host::THIS_PROGRAM);
     let command = command.arg("cell").env("PATH", guest_files::PATH);
+    let command = command.envs(job.movable.iter().map(|cycle| (MOVABLE_VARIABLE, cycle)));
     let mut cell = command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn()?;
     if let Some(mut stdin) = cell.stdin.take() {
         stdin.write_all(&serde_json::to_vec(&job.cell)?)?;

@@ -38,6 +38,7 @@ mod protocol;
 mod qemu;
 mod refusal;
 mod regular_file;
+mod search;
 mod shared_memory;
 mod snapshot;
 mod stick;
@@ -60,6 +61,7 @@ pub use list::list;
 pub use measure::carry_out;
 pub use refusal::why_not;
 pub use stick::{is_stick, make_stick, run_stick};
+pub use search::{Approach, Limit, Search, Symbols, Woken};
 use twox_hash::XxHash3_64;
 
 /// The caller of the lab: a stop flag, and a callback for messages about slow or unusual operations.

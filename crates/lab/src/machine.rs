@@ -180,6 +180,26 @@ impl Setup {
         format!("{machine}, {processor}, {cpus}{remark}{}", self.devices)
     }
 
+    /// The architecture of its kernel.
+    pub(super) fn architecture(&self) -> Architecture {
+        self.platform.architecture
+    }
+
+    /// The rest of the line of the result that begins so.
+    pub(super) fn result(&self, files: &Files, begin: &str) -> Result<String, LabError> {
+        files.result_line(begin).ok_or_else(|| self.missing_result(files, "exited without a result"))
+    }
+
+    /// The error of a cell that ended before this cycle.
+    pub(super) fn not_reached(&self, cycle: u64) -> LabError {
+        self.error(format!("cycle {cycle} was missed or is not part of the cell"))
+    }
+
+    /// The error of a kernel that does not tell its functions.
+    pub(super) fn without_symbols(&self) -> LabError {
+        self.unusable("reports no functions; it needs CONFIG_KALLSYMS".to_owned())
+    }
+
     /// QEMU's program.
     pub(super) fn qemu(&self) -> &'static str {
         self.platform.qemu
@@ -299,6 +319,17 @@ impl Files {
             Channel::SharedMemory => shared_memory::read(&self.result).ok()?,
         };
         result.lines().find_map(|line| line.strip_prefix(begin)).map(str::to_owned)
+    }
+
+    /// The rest of each result line that begins with `begin`.
+    pub(super) fn result_lines(&self, begin: &str) -> Vec<String> {
+        let result = fs::read_to_string(&self.result).unwrap_or_default();
+        result.lines().filter_map(|line| line.strip_prefix(begin)).map(str::to_owned).collect()
+    }
+
+    /// A further file of the guest.
+    pub(super) fn beside(&self, name: &str) -> PathBuf {
+        self.result.with_file_name(name)
     }
 
     /// The file of the console.

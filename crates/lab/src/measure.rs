@@ -46,23 +46,7 @@ pub fn carry_out(
     let mut kernel = kernel.clone();
     kernel.files.extend(beside.files(cell)?);
     let setup = Setup::of(cell.kernel.to_string(), &kernel, Devices::of(cell), monitor)?;
-    let busy = Duration::from_nanos(cell.duration.ns().saturating_add(cell.conditions.warm_up.ns()));
-    let busy = busy.saturating_mul(if cell.conditions.tracers { TRACERS_FACTOR } else { 1 });
-    let cpu = BOOT_CPU_LIMIT + busy.saturating_mul(CPU_LIMIT_PER_SECOND);
-    let limits = Limits { monitor, cpu, stall: STALL_TIMEOUT, console: None };
-    let margin = if setup.clock == LabClock::Virtual { GUEST_TIME_MARGIN } else { HOST_TIME_MARGIN };
-    let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
-    let wait_ns = ns(FIRST_BLOCK_DELAY + BLOCK_DELAY_STEP.saturating_mul(block));
-    let limit_ns = ns(margin + busy.saturating_mul(2));
-    let job = Job {
-        cell: cell.clone(),
-        wait_ns,
-        limit_ns,
-        is_target: false,
-        has_marks: false,
-        has_disk: Devices::of(cell).has_disk,
-        address: None,
-    };
+    let (limits, job) = (limits(cell, monitor), job(cell, setup.clock, block));
     match setup.clock {
         LabClock::Virtual => in_virtual_time(&setup, &job, limits),
         LabClock::Emulated | LabClock::Kvm
@@ -77,15 +61,44 @@ pub fn carry_out(
     }
 }
 
+/// The time that `cell` keeps its guest busy, by the guest's clock.
+fn busy(cell: &Cell) -> Duration {
+    let busy = Duration::from_nanos(cell.duration.ns().saturating_add(cell.conditions.warm_up.ns()));
+    busy.saturating_mul(if cell.conditions.tracers { TRACERS_FACTOR } else { 1 })
+}
+
+/// The limits of a guest that measures `cell`.
+pub(super) fn limits<'a>(cell: &Cell, monitor: Monitor<'a>) -> Limits<'a> {
+    let cpu = BOOT_CPU_LIMIT + busy(cell).saturating_mul(CPU_LIMIT_PER_SECOND);
+    Limits { monitor, cpu, stall: STALL_TIMEOUT, console: None }
+}
+
+/// The job to measure `cell` in `block`.
+pub(super) fn job(cell: &Cell, clock: LabClock, block: u32) -> Job {
+    let margin = if clock == LabClock::Virtual { GUEST_TIME_MARGIN } else { HOST_TIME_MARGIN };
+    let ns = |duration: Duration| u64::try_from(duration.as_nanos()).unwrap_or(u64::MAX);
+    Job {
+        cell: cell.clone(),
+        wait_ns: ns(FIRST_BLOCK_DELAY + BLOCK_DELAY_STEP.saturating_mul(block)),
+        limit_ns: ns(margin + busy(cell).saturating_mul(2)),
+        is_target: false,
+        has_marks: false,
+        has_disk: Devices::of(cell).has_disk,
+        address: None,
+        movable: None,
+        lists_symbols: false,
+    }
+}
+
 /// Resumes a guest from its snapshot. Only virtual time can be stopped and resumed without a trace.
-fn in_virtual_time(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<Record, LabError> {
+pub(super) fn in_virtual_time(setup: &Setup, job: &Job, limits: Limits<'_>) -> Result<Record, LabError> {
     let _one_cpu = OneCpu::take();
     let saved = snapshot::ready(setup, limits)?;
     let place = directories::for_guest()?;
     let files = setup.files_below(place.path(), Some(job))?;
     let incoming = snapshot::arguments(&saved);
     let mut qemu = Qemu::start(setup.qemu(), setup.arguments(&files).into_iter().chain(incoming).collect())?;
-    let resumed = snapshot::resume(&mut qemu, &saved, limits);
+    let resumed = snapshot::resume(&mut qemu, &saved.devices(), limits);
     resumed.and_then(|()| qemu.wait(limits)).map_err(|gone| setup.failed(&files, gone))?;
     setup.record(&files, job)
 }

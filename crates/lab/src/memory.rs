@@ -27,6 +27,13 @@ impl Memory {
         Ok(Memory(file))
     }
 
+    /// Memory with the content of file `path`.
+    pub(super) fn copy_of(path: &Path) -> io::Result<Memory> {
+        let memory = Memory::new()?;
+        for_each_page(&File::open(path)?, |at, page| memory.0.write_all_at(page, at))?;
+        Ok(memory)
+    }
+
     /// QEMU arguments for this memory.
     pub(super) fn arguments(&self) -> [OsString; 4] {
         arguments(&punctual_host::name_of_open(&self.0), "on")
@@ -43,6 +50,11 @@ impl Memory {
 /// QEMU arguments for a guest that resumes with the memory in file `path`, mapped private.
 pub(super) fn of_file(path: &Path) -> [OsString; 4] {
     arguments(path, "off")
+}
+
+/// QEMU arguments for a guest that resumes with this memory, mapped private.
+pub(super) fn of_open(memory: &Memory) -> [OsString; 4] {
+    arguments(&punctual_host::name_of_open(&memory.0), "off")
 }
 
 fn arguments(path: &Path, share: &str) -> [OsString; 4] {

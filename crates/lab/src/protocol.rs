@@ -14,6 +14,9 @@ pub(super) const REFUSED: &str = "refused ";
 pub(super) const READY: &str = "ready";
 pub(super) const TARGET: &str = "target ";
 
+/// Prefix of each line with a function of the kernel.
+pub(super) const SYMBOL: &str = "symbol ";
+
 /// Settling time of the kernel, which finishes its start in the background. The guest is idle meanwhile, so it costs
 /// next to nothing in virtual time.
 pub(super) const SETTLE_TIME: Duration = Duration::from_secs(5);
@@ -21,16 +24,6 @@ pub(super) const SETTLE_TIME: Duration = Duration::from_secs(5);
 pub(super) const MACHINE_SETTLE_TIME: Duration = Duration::from_secs(3);
 /// Environment variable of guests in machine time, from their command line, as [`punctual_host::GUEST_VARIABLE`].
 pub(super) const MACHINE_TIME_VARIABLE: &str = "PUNCTUAL_MACHINE_TIME";
-
-/// I/O port that signals to QEMU that the guest is at rest; without effect unless a snapshot is taken.
-pub(super) const AT_REST: u16 = 0x505;
-/// I/O port that ends QEMU (isa-debug-exit), with status 2 * value + 1.
-#[cfg(target_arch = "x86_64")]
-pub(super) const END: u16 = 0x501;
-
-/// I/O port for the result, byte by byte (isa-debugcon). It needs no driver: that of serial ports treats its interrupt
-/// as stuck after some 100 000 bytes under PREEMPT_RT, and disables it.
-pub(super) const RESULT: u16 = 0xe9;
 
 /// Size of the memory that a guest without I/O ports shares with the lab: a file with holes. It begins with the length
 /// of the job, 8 bytes little-endian, and the job; the result follows at [`SHARED_RESULT`], up to the first zero byte.
@@ -63,6 +56,13 @@ pub(super) struct Job {
     /// Its address in the network of two guests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) address: Option<Ipv4Addr>,
+    /// The cycle whose due time can be moved ([`punctual_rt::Settings::movable`]), 12 digits: the work of reading it is
+    /// the same for all.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) movable: Option<String>,
+    /// Whether the guest reports the functions of its kernel, and measures nothing.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub(super) lists_symbols: bool,
 }
 
 /// Name of the job among the firmware configuration files of QEMU.

@@ -258,6 +258,12 @@ impl Qemu {
         }
     }
 
+    /// Carries out a command of QEMU's monitor for people; returns what it prints.
+    pub(super) fn monitor(&mut self, command: &str, limits: Limits<'_>) -> Result<String, QemuError> {
+        let answer = self.execute("human-monitor-command", json!({ "command-line": command }), limits)?;
+        Ok(answer.as_str().unwrap_or_default().trim().to_owned())
+    }
+
     /// Waits for an event of QEMU, unless it was received before.
     pub(super) fn wait_for(&mut self, event: &str, limits: Limits<'_>) -> Result<(), QemuError> {
         while !self.events.iter().any(|before| before.name == event) {

@@ -36,6 +36,11 @@ impl Snapshot {
         self.0.join("devices")
     }
 
+    /// File of the kernel's functions, once they were read.
+    pub(super) fn symbols(&self) -> PathBuf {
+        self.0.join("symbols")
+    }
+
     fn seal(&self) -> PathBuf {
         self.0.join("hash")
     }
@@ -118,6 +123,11 @@ fn at_rest_into(qemu: &mut Qemu, file: &Path, limits: Limits<'_>) -> Result<(), 
     qemu.negotiate(limits)?;
     keep_memory_in_file(qemu, limits)?;
     start(qemu, limits)?;
+    save_when_paused(qemu, file, limits)
+}
+
+/// Waits until the guest pauses, and saves vCPU and devices.
+pub(super) fn save_when_paused(qemu: &mut Qemu, file: &Path, limits: Limits<'_>) -> Result<(), QemuError> {
     qemu.wait_for("GUEST_PANICKED", limits)?;
     qemu.execute("migrate", json!({ "uri": format!("exec:cat > {}", quoted(file)) }), limits)?;
     loop {
@@ -135,23 +145,34 @@ fn at_rest_into(qemu: &mut Qemu, file: &Path, limits: Limits<'_>) -> Result<(), 
 
 /// QEMU arguments to wait for an incoming snapshot.
 pub(super) fn arguments(saved: &Snapshot) -> impl Iterator<Item = OsString> {
-    memory::of_file(&saved.memory()).into_iter().chain(["-incoming".into(), "defer".into()])
+    incoming(memory::of_file(&saved.memory()))
+}
+
+/// QEMU arguments to wait for an incoming guest with this memory.
+pub(super) fn incoming(memory: [OsString; 4]) -> impl Iterator<Item = OsString> {
+    memory.into_iter().chain(["-incoming".into(), "defer".into()])
 }
 
 /// Resumes the snapshot in a new QEMU, started with [`arguments`].
-pub(super) fn resume(qemu: &mut Qemu, saved: &Snapshot, limits: Limits<'_>) -> Result<(), QemuError> {
-    qemu.negotiate(limits)?;
-    keep_memory_in_file(qemu, limits)?;
-    announce_nothing(qemu, limits)?;
-    qemu.execute("migrate-incoming", json!({ "uri": format!("exec:cat {}", quoted(&saved.devices())) }), limits)?;
-    while qemu.execute("query-status", json!({}), limits)?["status"] == "inmigrate" {
-        std::thread::sleep(Duration::from_millis(2));
-    }
+pub(super) fn resume(qemu: &mut Qemu, devices: &Path, limits: Limits<'_>) -> Result<(), QemuError> {
+    enter(qemu, devices, limits)?;
     start(qemu, limits)
 }
 
+/// Loads vCPU and devices from a file, and leaves the guest paused.
+pub(super) fn enter(qemu: &mut Qemu, devices: &Path, limits: Limits<'_>) -> Result<(), QemuError> {
+    qemu.negotiate(limits)?;
+    keep_memory_in_file(qemu, limits)?;
+    announce_nothing(qemu, limits)?;
+    qemu.execute("migrate-incoming", json!({ "uri": format!("exec:cat {}", quoted(devices)) }), limits)?;
+    while qemu.execute("query-status", json!({}), limits)?["status"] == "inmigrate" {
+        std::thread::sleep(Duration::from_millis(2));
+    }
+    Ok(())
+}
+
 /// Starts the paused guest. All external input has been given before: only the guest wakes QEMU's main loop.
-fn start(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), QemuError> {
+pub(super) fn start(qemu: &mut Qemu, limits: Limits<'_>) -> Result<(), QemuError> {
     qemu.raise_main_loop_priority();
     qemu.execute("cont", json!({}), limits).map(drop)
 }

@@ -1,6 +1,7 @@
 //! What was measured: records and runs, explanations, progress, results of other tools.
 
 pub(crate) mod boots;
+pub(crate) mod delay;
 pub(crate) mod explanation;
 pub(crate) mod imported;
 pub(crate) mod progress;
@@ -9,6 +10,7 @@ pub(crate) mod record;
 pub(crate) mod run;
 
 pub use boots::{BootEvent, BootLine, RunningKernel};
+pub use delay::{Delay, DelayKind, Film, Frame, LongestDelays, Piece, Witness, WitnessError};
 pub use explanation::{
     AnswerStages, CaptureFile, Captures, Cause, CauseTotal, ClockMark, ClockTie, CodeFrame, CodePlace, Evidence,
     Explain, ExplainRecord, Explanation, GuestStop, GuestTids, HostLanes, HostPiece, HostState, IrqLatency, MarkTime,

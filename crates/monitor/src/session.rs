@@ -67,6 +67,7 @@ impl Session {
                 method: Method::CLOCK_NANOSLEEP,
                 period,
                 counter: Counter::Clock,
+                movable: None,
             },
             phase: Span(period.ns() / n * index),
             cycles: 0..u64::MAX,

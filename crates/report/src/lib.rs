@@ -9,6 +9,7 @@ mod bins;
 mod cells;
 mod doctor;
 pub mod engines;
+mod film;
 mod formats;
 mod frontier;
 mod history;
@@ -42,6 +43,7 @@ use std::time::{Duration, SystemTime};
 
 pub use again::{AgainDocument, JudgedAgain};
 pub use doctor::Examination;
+pub use film::{SEARCH_LIMITS, film_svg, film_text, film_timeline};
 pub use formats::{
     GnuplotKind, Page, csv, gnuplot, hgrm, junit, kcidb, lava, markdown, monitor_metrics, prometheus, tap,
 };

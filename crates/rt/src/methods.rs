@@ -5,6 +5,8 @@ mod cobalt;
 mod devices;
 mod exchange;
 mod handoff;
+#[cfg(target_arch = "x86_64")]
+mod movable;
 mod noise;
 mod signals;
 mod sleep;
@@ -17,6 +19,8 @@ use cobalt::CobaltSleep;
 use devices::Timers;
 use exchange::{LoggerWait, TargetWait};
 use handoff::HandoffWait;
+#[cfg(target_arch = "x86_64")]
+use movable::Movable;
 use noise::Noise;
 pub use noise::NoiseOutcome;
 use punctual_model::{Method, Period, Policy, Schedule};
@@ -29,6 +33,8 @@ use std::io;
 #[derive(Debug)]
 pub(crate) enum AnyWait {
     Sleep(Sleep),
+    #[cfg(target_arch = "x86_64")]
+    Movable(Movable),
     Relative(Relative),
     TimerFile(TimerFile),
     Itimer(Itimer),
@@ -56,6 +62,17 @@ impl AnyWait {
         match link {
             Some(link) => AnyWait::of_link(link, policy),
             None => AnyWait::of_method((method, counter), policy, period),
+        }
+    }
+
+    /// A wait whose due time in `cycle` can be moved. Errors: outside a guest that was started for this, and for all
+    /// methods but `clock_nanosleep`.
+    #[cfg_attr(not(target_arch = "x86_64"), expect(unused_variables, reason = "only guests of x86-64 are searched"))]
+    pub(crate) fn movable(method: Method, cycle: u64) -> io::Result<AnyWait> {
+        match method {
+            #[cfg(target_arch = "x86_64")]
+            Method::ClockNanosleep { clock, relative: false } => Movable::new(clock, cycle).map(AnyWait::Movable),
+            _ => Err(io::ErrorKind::Unsupported.into()),
         }
     }
 
@@ -130,6 +147,8 @@ impl AnyWait {
         let with = (rt, schedule, limits, log, watcher);
         match self {
             AnyWait::Sleep(wait) => run(wait, with),
+            #[cfg(target_arch = "x86_64")]
+            AnyWait::Movable(wait) => run(wait, with),
             AnyWait::Relative(wait) => run(wait, with),
             AnyWait::TimerFile(wait) => run(wait, with),
             AnyWait::Itimer(wait) => run(wait, with),

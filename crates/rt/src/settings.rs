@@ -20,6 +20,8 @@ pub struct Settings {
     pub period: Period,
     /// The counter that method `noise` reads.
     pub counter: Counter,
+    /// The cycle whose due time the lab can move, in a guest that was started for this.
+    pub movable: Option<u64>,
 }
 
 /// A setting that could not be made, or was not kept.
@@ -85,8 +87,11 @@ impl Settings {
         punctual_sys::thread::block_signals().map_err(SettingError::refused("the signal mask"))?;
         let slack = self.apply_timer_slack()?;
         let what = if link.is_some() { "a link".to_owned() } else { format!("method {}", self.method) };
-        let wait = AnyWait::new((self.method, self.counter), self.policy, self.period, link)
-            .map_err(SettingError::refused(what))?;
+        let wait = match self.movable {
+            Some(cycle) => AnyWait::movable(self.method, cycle),
+            None => AnyWait::new((self.method, self.counter), self.policy, self.period, link),
+        };
+        let wait = wait.map_err(SettingError::refused(what))?;
         punctual_sys::memory::touch_stack();
         Ok((wait, slack))
     }

@@ -12,6 +12,7 @@ mod errno;
 pub mod fail;
 pub mod futex;
 pub mod gpio;
+pub mod guest_ports;
 pub mod handoff;
 pub mod ipc;
 pub mod lock;

@@ -1,14 +1,21 @@
 //! I/O ports of x86, through which a guest reaches devices of QEMU that it has no driver for.
 
 use crate::check;
+use crate::guest_ports::{END, PAUSE, RESULT};
 use std::arch::asm;
 use std::io;
 use std::marker::PhantomData;
 use std::ops::RangeInclusive;
 
+/// Ports of the firmware configuration (QEMU, docs/specs/fw_cfg.rst): an item is selected by a number at the first one
+/// and read byte by byte at the second. It needs no driver, and its content is not part of a snapshot.
+pub const FIRMWARE: RangeInclusive<u16> = SELECT..=DATA;
+const SELECT: u16 = 0x510;
+const DATA: u16 = 0x511;
+
 /// Ports of devices that access no memory: debug console, exit, panic, and the firmware configuration with its selector
 /// and its data, but not its DMA (QEMU, docs/specs/fw_cfg.rst).
-const WITHOUT_DMA: [RangeInclusive<u16>; 4] = [0xe9..=0xe9, 0x501..=0x501, 0x505..=0x505, 0x510..=0x511];
+const WITHOUT_DMA: [RangeInclusive<u16>; 4] = [RESULT..=RESULT, END..=END, PAUSE..=PAUSE, FIRMWARE];
 
 /// Adjacent ports that the calling thread may use; the permission is its own.
 #[derive(Debug)]
@@ -55,6 +62,31 @@ impl Ports {
             unsafe { asm!("in al, dx", in("dx") port, out("al") value, options(nostack, preserves_flags)) }
         }
         value
+    }
+
+    /// Selector and size, bytes, of the file `name` of the firmware configuration, where [`FIRMWARE`] is allowed;
+    /// `None` if there is none.
+    pub fn firmware_file(&self, name: &str) -> Option<(u16, u32)> {
+        const DIRECTORY: u16 = 0x19;
+        let number = || u32::from_be_bytes([(); 4].map(|()| self.read_byte(DATA)));
+        self.write_word(SELECT, DIRECTORY);
+        (0..number()).find_map(|_| {
+            let size = number();
+            let [high, low, ..] = number().to_be_bytes();
+            let found = [(); 56].map(|()| self.read_byte(DATA));
+            let is_it = found.split(|byte| *byte == 0).next() == Some(name.as_bytes());
+            is_it.then(|| (u16::from_be_bytes([high, low]), size))
+        })
+    }
+
+    /// Goes to the beginning of a file of the firmware configuration.
+    pub fn select_firmware_file(&self, selector: u16) {
+        self.write_word(SELECT, selector);
+    }
+
+    /// The next byte of the selected file.
+    pub fn next_firmware_byte(&self) -> u8 {
+        self.read_byte(DATA)
     }
 }
 

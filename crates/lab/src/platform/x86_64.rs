@@ -1,8 +1,9 @@
 //! Guests on x86-64: QEMU's `pc`.
 
 use super::{Channel, Platform};
-use crate::protocol::{AT_REST, JOB_NAME, RESULT};
+use crate::protocol::JOB_NAME;
 use punctual_model::Architecture;
+use punctual_sys::guest_ports::{PAUSE, RESULT};
 use std::ffi::OsString;
 use std::path::Path;
 
@@ -10,7 +11,7 @@ pub(super) static PLATFORM: Platform = Platform {
     architecture: Architecture::X86_64,
     qemu: "qemu-system-x86_64",
     package: "qemu-system-x86",
-    // The device ends QEMU (`protocol::END`).
+    // The device ends QEMU (`guest_ports::END`).
     machine: &["-M", "pc", "-device", "isa-debug-exit,iobase=0x501,iosize=1"],
     names: ["pc", "qemu64"],
     remark: "",
@@ -39,5 +40,5 @@ pub(super) fn channel(job: &Path, result: &Path) -> Vec<OsString> {
 
 /// The device at which a guest signals that it is at rest.
 pub(super) fn pause() -> OsString {
-    format!("pvpanic,ioport={AT_REST}").into()
+    format!("pvpanic,ioport={PAUSE}").into()
 }

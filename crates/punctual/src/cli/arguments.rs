@@ -38,7 +38,7 @@ pub(super) use internal::{
 };
 pub(super) use lab::{
     LabArguments, LabBisectArguments, LabCheckArguments, LabCheckConfigArguments, LabCommand, LabFetchArguments,
-    LabListArguments,
+    LabFilmArguments, LabListArguments, LabSearchCell, LabWorstArguments,
 };
 pub(super) use load::{LoadArguments, LoadCommandArguments};
 pub(super) use measure::{

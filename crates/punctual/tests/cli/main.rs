@@ -107,6 +107,7 @@ mod guest {
     pub(crate) mod lab_explain;
     pub(crate) mod lab_host;
     pub(crate) mod lab_response;
+    pub(crate) mod lab_search;
     pub(crate) mod lab_sleep;
     pub(crate) mod lab_tracers;
     pub(crate) mod loads;

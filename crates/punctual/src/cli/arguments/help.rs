@@ -64,6 +64,8 @@ const EXAMPLES: &[(&str, &[&str])] = &[
     ("lab fetch", &["punctual lab fetch debian:6.1-rt"]),
     ("lab check", &["punctual lab check debian:6.1"]),
     ("lab check-config", &["punctual lab check-config debian:6.12 ./bzImage"]),
+    ("lab worst", &["punctual lab worst \"debian:6.1 preempt=none\" --load mmap --budget 10s"]),
+    ("lab film", &["punctual lab film \"debian:6.1 preempt=none\" --load mmap --witness 3/1204/61877 --out film"]),
     ("lab bisect-step", &["git bisect run punctual lab bisect-step --kernel ./bzImage --max 30us"]),
     ("stick", &["punctual stick --kernel debian:6.12-rt --kernel debian:6.12 -o stick.img"]),
     ("export", &["punctual export ansible loads --shards 2 --target a --target b"]),

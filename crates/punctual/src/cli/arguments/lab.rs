@@ -2,8 +2,8 @@
 
 use super::Format;
 use clap::{Args, Subcommand};
-use punctual_model::{CostScope, Kernel, KernelError, Load, Period, Policy, Span};
-use std::path::Path;
+use punctual_model::{CostScope, Kernel, KernelError, Load, Period, Policy, Span, Witness};
+use std::path::{Path, PathBuf};
 
 #[derive(Debug, Args)]
 pub(in crate::cli) struct LabArguments {
@@ -21,6 +21,10 @@ pub(in crate::cli) enum LabCommand {
     Check(LabCheckArguments),
     /// Compare the configurations of two kernels
     CheckConfig(LabCheckConfigArguments),
+    /// Search the longest delays of wake-ups, in virtual time
+    Worst(LabWorstArguments),
+    /// Show the execution of a wake-up that `lab worst` has found
+    Film(LabFilmArguments),
     /// Test a kernel against a limit, as a step of `git bisect run`
     BisectStep(LabBisectArguments),
 }
@@ -83,6 +87,56 @@ fn kernel_or_file(text: &str) -> Result<Kernel, KernelError> {
         let is_file = !name.is_empty() && name != "running" && Path::new(name).is_file();
         if is_file { format!("./{}", text.trim()).parse() } else { Err(err) }
     })
+}
+
+const SEARCH_CELL: &str = "\
+The wake-ups of one thread every 100 us, in guests of 200 ms that start at
+different phases. Each late one is repeated with its due time moved earlier, to
+the first instruction of what delayed it. One second of budget takes about ten
+seconds of CPU time. The same arguments give the same result.";
+
+/// The cell of a search.
+#[derive(Debug, Args)]
+pub(in crate::cli) struct LabSearchCell {
+    /// Kernel, e.g. "debian:6.1 preempt=none"
+    pub(in crate::cli) kernel: Kernel,
+    /// Background load
+    #[arg(long, default_value = "exec")]
+    pub(in crate::cli) load: Load,
+    /// Scheduling policy of the thread that wakes up
+    #[arg(long, default_value = "fifo:90")]
+    pub(in crate::cli) policy: Policy,
+}
+
+#[derive(Debug, Args)]
+#[command(after_help = SEARCH_CELL)]
+pub(in crate::cli) struct LabWorstArguments {
+    #[command(flatten)]
+    pub(in crate::cli) cell: LabSearchCell,
+    /// Virtual time of all guests
+    #[arg(long, value_name = "TIME", default_value = "10s")]
+    pub(in crate::cli) budget: Span,
+    /// Number of delays to list
+    #[arg(long, value_name = "N", default_value_t = 10, value_parser = clap::value_parser!(u16).range(1..=1000))]
+    pub(in crate::cli) top: u16,
+    /// Chooses the phases of the guests
+    #[arg(long, value_name = "N", default_value_t = 0, value_parser = clap::value_parser!(u32).range(0..=100))]
+    pub(in crate::cli) seed: u32,
+    /// Output format
+    #[arg(long, value_enum, default_value = "text")]
+    pub(in crate::cli) format: Format,
+}
+
+#[derive(Debug, Args)]
+pub(in crate::cli) struct LabFilmArguments {
+    #[command(flatten)]
+    pub(in crate::cli) cell: LabSearchCell,
+    /// Wake-up, as `lab worst` prints it: BLOCK/CYCLE/EARLIER
+    #[arg(long)]
+    pub(in crate::cli) witness: Witness,
+    /// Directory for film.svg and film.perfetto.json
+    #[arg(long, value_name = "DIR")]
+    pub(in crate::cli) out: Option<PathBuf>,
 }
 
 const BISECT_STATUS: &str = "\

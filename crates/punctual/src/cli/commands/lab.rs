@@ -4,7 +4,9 @@ mod bisect;
 mod check;
 mod check_config;
 mod fetch;
+mod film;
 mod list;
+mod worst;
 
 use crate::cli::arguments::LabCommand;
 use crate::cli::terminal::{ERROR, Outcome, note};
@@ -22,6 +24,8 @@ pub(super) fn lab(command: LabCommand) -> Outcome {
         LabCommand::Fetch(arguments) => fetch::fetch(&arguments),
         LabCommand::Check(arguments) => check::check(arguments),
         LabCommand::CheckConfig(arguments) => check_config::check_config(&arguments),
+        LabCommand::Film(arguments) => film::film(arguments),
+        LabCommand::Worst(arguments) => worst::worst(arguments),
         LabCommand::BisectStep(arguments) => bisect::bisect_step(arguments),
     }
 }

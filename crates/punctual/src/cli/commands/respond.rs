@@ -42,6 +42,7 @@ pub(super) fn respond(arguments: &RespondArguments) -> Outcome {
         method: Method::CLOCK_NANOSLEEP,
         period: "100s".parse()?,
         counter: Counter::Clock,
+        movable: None,
     };
     let cpus: CpuSet = [cpu].into_iter().collect();
     let spec = ThreadSpec {

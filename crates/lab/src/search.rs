@@ -1,0 +1,83 @@
+//! Search of late wake-ups: one due time of a cell in virtual time, moved in copies of its guest.
+
+mod approach;
+mod calls;
+mod film;
+mod longest;
+mod refine;
+mod symbols;
+
+use super::devices::Devices;
+use super::machine::{Files, Setup};
+use super::one_cpu::OneCpu;
+use super::protocol::Job;
+use super::qemu::{Limits, Qemu};
+use super::{LabError, Monitor, directories, measure, snapshot};
+pub use approach::{Approach, Woken};
+pub use longest::Limit;
+use punctual_model::{Architecture, Cell, LabClock, LabKernel, Record};
+use punctual_sys::guest_ports::MOVE_FILE;
+use refine::refine;
+use std::ffi::OsString;
+use std::sync::Arc;
+pub use symbols::Symbols;
+
+/// A cell whose wake-ups are searched.
+#[derive(Debug)]
+pub struct Search {
+    setup: Arc<Setup>,
+    cell: Cell,
+}
+
+/// A cycle index as part of a job, see [`Job::movable`].
+fn movable(cycle: u64) -> Option<String> {
+    Some(format!("{cycle:012}"))
+}
+
+/// A cycle that no cell reaches.
+const NO_CYCLE: u64 = 999_999_999_999;
+
+impl Search {
+    /// Errors: if there is no such kernel, or its guests cannot be searched.
+    pub fn new(cell: &Cell, kernel: &LabKernel, monitor: Monitor<'_>) -> Result<Search, LabError> {
+        let setup = Setup::of(cell.kernel.to_string(), kernel, Devices::of(cell), monitor)?;
+        if setup.clock != LabClock::Virtual || setup.architecture() != Architecture::X86_64 {
+            return Err(LabError::program("lab", "unsupported: search of guests other than x86-64 in virtual time"));
+        }
+        Ok(Search { setup, cell: cell.clone() })
+    }
+
+    fn job(&self, block: u32, cycle: u64) -> Job {
+        Job { movable: movable(cycle), ..measure::job(&self.cell, self.setup.clock, block) }
+    }
+
+    /// Measures the cell in this block, with no due time moved.
+    pub fn sample(&self, block: u32, monitor: Monitor<'_>) -> Result<Record, LabError> {
+        let (job, limits) = (self.job(block, NO_CYCLE), measure::limits(&self.cell, monitor));
+        let _one_cpu = OneCpu::take();
+        let saved = snapshot::ready(&self.setup, limits)?;
+        let place = directories::for_guest()?;
+        let files = self.setup.files_below(place.path(), Some(&job))?;
+        let more = moving(&files, 0, false)?.into_iter().chain(snapshot::arguments(&saved));
+        let mut qemu = self.start(&files, more.collect())?;
+        let resumed = snapshot::resume(&mut qemu, &saved.devices(), limits);
+        resumed.and_then(|()| qemu.wait(limits)).map_err(|gone| self.setup.failed(&files, gone))?;
+        self.setup.record(&files, &job)
+    }
+
+    fn start(&self, files: &Files, more: Vec<OsString>) -> Result<Qemu, LabError> {
+        Qemu::start(self.setup.qemu(), self.setup.arguments(files).into_iter().chain(more).collect())
+    }
+
+    fn limits<'a>(&self, monitor: Monitor<'a>) -> Limits<'a> {
+        measure::limits(&self.cell, monitor)
+    }
+}
+
+/// QEMU arguments for a guest with a due time that is moved earlier by so much, and that may end after it.
+fn moving(files: &Files, earlier_ns: u64, is_last: bool) -> Result<[OsString; 2], LabError> {
+    let path = files.beside("move");
+    let content = [&earlier_ns.to_le_bytes()[..], &[u8::from(is_last)]].concat();
+    directories::write_new(&path, &content).map_err(|err| LabError::file(&path, err))?;
+    Ok(["-fw_cfg".into(), format!("name={MOVE_FILE},file={}", directories::as_value(&path)).into()])
+}

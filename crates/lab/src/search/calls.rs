@@ -1,0 +1,88 @@
+//! Calls and interrupts in a log of instructions, and what each instruction delays.
+
+use super::Symbols;
+use punctual_model::DelayKind;
+
+/// An instruction that changes the callers, or reads the clock.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Instruction {
+    Call,
+    Return,
+    InterruptReturn,
+    ReadsClock,
+}
+
+impl Instruction {
+    /// Reads a disassembled line after its address.
+    pub(super) fn of(line: &str) -> Option<Instruction> {
+        let mnemonic =
+            line.split_whitespace().find(|word| word.len() != 2 || !word.bytes().all(|b| b.is_ascii_hexdigit()));
+        match mnemonic? {
+            "call" | "callq" | "lcall" | "lcallq" => Some(Instruction::Call),
+            "ret" | "retq" => Some(Instruction::Return),
+            "iretq" | "iret" | "sysretq" | "sysret" => Some(Instruction::InterruptReturn),
+            "rdtsc" | "rdtscp" => Some(Instruction::ReadsClock),
+            _ => None,
+        }
+    }
+}
+
+/// Functions entered and not left.
+#[derive(Debug, Default)]
+pub(super) struct Calls {
+    stack: Vec<Option<usize>>,
+    before: Option<Instruction>,
+    softirqs: usize,
+    interrupts: usize,
+}
+
+/// Entries of interrupts (arch/x86/entry/entry_64.S).
+fn is_entry(name: &str) -> bool {
+    name.starts_with("asm_sysvec_") || name == "asm_common_interrupt"
+}
+
+/// Functions that carry out softirqs (kernel/softirq.c).
+fn is_softirq(name: &str) -> bool {
+    matches!(name, "__do_softirq" | "handle_softirqs")
+}
+
+impl Calls {
+    /// Takes the next instruction, in this function. Whether another stretch begins.
+    pub(super) fn step(&mut self, function: Option<usize>, symbols: &Symbols, kind: Option<Instruction>) -> bool {
+        let before = std::mem::replace(&mut self.before, kind);
+        let is_same = self.stack.last() == Some(&function);
+        match before {
+            Some(Instruction::Call) => self.stack.push(function),
+            _ if is_same => return false,
+            _ if is_entry(symbols.name(function)) => self.stack.push(function),
+            Some(Instruction::Return | Instruction::InterruptReturn) => {
+                let place = self.stack.iter().rposition(|caller| *caller == function);
+                self.stack.truncate(place.map_or(0, |place| place + 1));
+                if place.is_none() {
+                    self.stack.push(function);
+                }
+            }
+            // A jump to another function ends the present one.
+            _ => {
+                self.stack.pop();
+                self.stack.push(function);
+            }
+        }
+        let count = |is: fn(&str) -> bool| self.stack.iter().filter(|function| is(symbols.name(**function))).count();
+        (self.softirqs, self.interrupts) = (count(is_softirq), count(is_entry));
+        true
+    }
+
+    pub(super) fn depth(&self) -> usize {
+        self.stack.len().saturating_sub(1)
+    }
+
+    /// What the present instruction delays a wake-up by.
+    pub(super) fn kind(&self) -> DelayKind {
+        match () {
+            () if self.softirqs > 0 => DelayKind::Softirq,
+            () if self.interrupts > 0 => DelayKind::Interrupt,
+            () => DelayKind::PreemptionOff,
+        }
+    }
+}

@@ -1,0 +1,198 @@
+//! The search: samples wake-ups in guests of different phases, and refines the late ones.
+
+use super::super::{LabError, Monitor};
+use super::{Search, Symbols, film, refine};
+use punctual_model::{Delay, DelayKind, Film, LongestDelays, Record, Span, Witness, Worst};
+use std::collections::BTreeMap;
+
+/// Late wake-ups of a guest that are refined.
+const REFINED_PER_GUEST: usize = 4;
+/// Times that one function is refined, unless a sampled wake-up is later than all its delays so far.
+const REFINED_PER_FUNCTION: u32 = 2;
+/// Delays kept for each one that is listed: memory does not grow with the budget.
+const KEPT_PER_LISTED: usize = 4;
+/// Failed guests after which the search ends.
+const MAX_FAILED: usize = 10;
+/// Phases between the guests of one seed and those of the next.
+const BLOCKS_PER_SEED: u32 = 97;
+
+/// What a search may use, and what it lists.
+#[derive(Debug, Clone, Copy)]
+pub struct Limit {
+    /// Virtual time of all guests.
+    pub budget: Span,
+    /// Number of delays.
+    pub top: usize,
+    /// Chooses the phases of the guests.
+    pub seed: u32,
+}
+
+/// The delays so far.
+struct Found<'a> {
+    search: &'a Search,
+    symbols: &'a Symbols,
+    limit: Limit,
+    result: LongestDelays,
+    /// Delays by kind and the function in which they begin.
+    delays: BTreeMap<(DelayKind, String), Delay>,
+    /// Refinements, and the longest latency, by kind and function of the sampled wake-up.
+    refined: BTreeMap<(DelayKind, String), (u32, u64)>,
+}
+
+impl Search {
+    /// Searches the longest delays until the budget is used. The result depends on the arguments alone. Errors: if the
+    /// budget is smaller than one guest, or no guest can be measured.
+    pub fn longest(&self, limit: Limit, symbols: &Symbols, monitor: Monitor<'_>) -> Result<LongestDelays, LabError> {
+        let first = limit.seed.saturating_mul(BLOCKS_PER_SEED);
+        let needed = self.guest_ns(first);
+        if limit.budget.ns() < needed {
+            let reason = format!("budget {} is too small: one guest takes {}", limit.budget, Span(needed));
+            return Err(LabError::program("lab worst", reason));
+        }
+        let result = LongestDelays {
+            kernel: self.cell.kernel.to_string(),
+            load: self.cell.load.to_string(),
+            policy: self.cell.policy.to_string(),
+            seed: limit.seed,
+            ..LongestDelays::default()
+        };
+        let mut found =
+            Found { search: self, symbols, limit, result, delays: BTreeMap::new(), refined: BTreeMap::new() };
+        for block in first.. {
+            if found.result.searched_ns + self.guest_ns(block) > limit.budget.ns() {
+                break;
+            }
+            found.guest(block, monitor)?;
+            if found.result.failed.len() >= MAX_FAILED {
+                break;
+            }
+        }
+        Ok(found.finish())
+    }
+
+    /// Virtual time of a guest whose cell is carried out, ns.
+    fn guest_ns(&self, block: u32) -> u64 {
+        let busy = self.cell.duration.ns().saturating_add(self.cell.conditions.warm_up.ns());
+        self.job(block, 0).wait_ns.saturating_add(busy)
+    }
+}
+
+impl Found<'_> {
+    /// Samples one guest and refines its late wake-ups.
+    fn guest(&mut self, block: u32, monitor: Monitor<'_>) -> Result<(), LabError> {
+        let record = self.search.sample(block, monitor);
+        self.result.searched_ns += self.search.guest_ns(block);
+        self.result.guests += 1;
+        let Some(record) = self.unless_failed(block, record)? else { return Ok(()) };
+        if let Some(failure) = record.loads.iter().find_map(|load| load.failure.as_ref()) {
+            self.result.failed.push(format!("guest {block}: load: {}", failure.reason));
+        }
+        for worst in self.late(&record) {
+            if self.result.searched_ns + self.search.guest_ns(block) > self.limit.budget.ns() {
+                break;
+            }
+            let refined = self.refine(block, worst, monitor);
+            self.unless_failed(block, refined)?;
+        }
+        Ok(())
+    }
+
+    /// The result of a guest. One that failed, by a panic for example, is noted; all other errors end the search.
+    fn unless_failed<T>(&mut self, block: u32, result: Result<T, LabError>) -> Result<Option<T>, LabError> {
+        match result {
+            Ok(result) => Ok(Some(result)),
+            Err(LabError::Guest { reason, .. }) if reason != "interrupted" => {
+                self.result.failed.push(format!("guest {block}: {reason}"));
+                Ok(None)
+            }
+            Err(err) => Err(err),
+        }
+    }
+
+    /// Counts the wake-ups of a record, and returns late ones of different lengths: the latest, then the latest that is
+    /// by a third less late than the one before.
+    fn late(&mut self, record: &Record) -> Vec<Worst> {
+        let Some(thread) = record.threads.first() else { return Vec::new() };
+        self.result.sampled += thread.recorded;
+        let ns = |latency: i64| u64::try_from(latency).unwrap_or(0);
+        self.result.sampled_max_ns = self.result.sampled_max_ns.max(thread.histogram.max_ns.map_or(0, ns));
+        let usual = thread.histogram.min_ns.map_or(0, ns);
+        let mut below = u64::MAX;
+        let mut late = Vec::new();
+        for worst in thread.worst.iter().filter(|worst| ns(worst.latency_ns) > 2 * usual) {
+            if ns(worst.latency_ns) <= below && late.len() < REFINED_PER_GUEST {
+                below = ns(worst.latency_ns) / 3 * 2;
+                late.push(*worst);
+            }
+        }
+        late
+    }
+
+    /// Moves the due time of a late wake-up to the beginning of its delay.
+    fn refine(&mut self, block: u32, worst: Worst, monitor: Monitor<'_>) -> Result<(), LabError> {
+        let search = self.search;
+        let cycle = search.cell.first_cycle() + worst.cycle;
+        let period_ns = search.cell.period.ns();
+        let sampled_ns = u64::try_from(worst.latency_ns).unwrap_or(0);
+        if sampled_ns + period_ns > film::LONGEST_NS {
+            let reason = format!("cycle {cycle} is {} late, too long for a film", Span(sampled_ns));
+            self.result.failed.push(format!("guest {block}: {reason}"));
+            return Ok(());
+        }
+        let approach = search.approach(block, cycle, monitor)?;
+        self.result.searched_ns += search.guest_ns(block);
+        let (first, seen) = approach.film(0, self.symbols, monitor)?;
+        self.result.moved += 1;
+        let place = (seen.kind(), function_of(&seen));
+        let (times, longest_ns) = self.refined.get(&place).copied().unwrap_or_default();
+        if times >= REFINED_PER_FUNCTION && longest_ns >= sampled_ns {
+            return Ok(());
+        }
+        let refined = refine(first, period_ns, |earlier_ns| approach.wake(earlier_ns, monitor))?;
+        let (_, film) = approach.film(refined.earlier_ns, self.symbols, monitor)?;
+        self.result.moved += u64::from(refined.tried) + 1;
+        self.result.searched_ns += u64::from(refined.tried) * refined.latency_ns;
+        let _ = self.refined.insert(place, (times + 1, longest_ns.max(refined.latency_ns)));
+        let witness = Witness { block, cycle, earlier_ns: refined.earlier_ns };
+        let kind = film.kind();
+        self.keep(Delay {
+            latency_ns: refined.latency_ns,
+            kind,
+            kind_instructions: film.kinds[kind as usize],
+            function: function_of(&film),
+            begins: film.begins,
+            witness,
+            sampled_ns,
+            reached: 1,
+            is_whole: refined.is_whole,
+        });
+        for (longest, instructions) in self.result.longest_of_kind.iter_mut().zip(film.kinds) {
+            *longest = instructions.max(*longest);
+        }
+        Ok(())
+    }
+
+    /// Keeps the longest delay of each kind and beginning, and the longest of all.
+    fn keep(&mut self, delay: Delay) {
+        let key = (delay.kind, delay.begins.clone());
+        let reached = self.delays.get(&key).map_or(0, |known| known.reached);
+        let longer = self.delays.remove(&key).filter(|known| known.latency_ns >= delay.latency_ns).unwrap_or(delay);
+        let _ = self.delays.insert(key, Delay { reached: reached + 1, ..longer });
+        if self.delays.len() > self.limit.top.saturating_mul(KEPT_PER_LISTED) {
+            let shortest = self.delays.iter().min_by_key(|(_, delay)| delay.latency_ns).map(|(key, _)| key.clone());
+            shortest.map(|key| self.delays.remove(&key));
+        }
+    }
+
+    fn finish(self) -> LongestDelays {
+        let mut delays: Vec<Delay> = self.delays.into_values().collect();
+        delays.sort_by(|a, b| b.latency_ns.cmp(&a.latency_ns).then(a.witness.cmp(&b.witness)));
+        delays.truncate(self.limit.top);
+        LongestDelays { delays, ..self.result }
+    }
+}
+
+/// The function with most instructions of its own.
+fn function_of(film: &Film) -> String {
+    film.functions().first().map(|(name, _)| (*name).to_owned()).unwrap_or_default()
+}

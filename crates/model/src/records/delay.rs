@@ -1,0 +1,239 @@
+//! Delays of wake-ups that were searched in virtual time, and the execution of one of them.
+
+use crate::words::word::words;
+use serde::Serialize;
+use std::collections::HashMap;
+use std::fmt;
+use std::str::FromStr;
+
+words! {
+    /// What the longest part of a delay was.
+    json DelayKind, "kind of delay" {
+        /// The timer's interrupt was not taken: interrupts were off.
+        InterruptsOff = "interrupts-off",
+        /// The scheduler was not called: preemption was off, or the kernel has none there.
+        PreemptionOff = "preemption-off",
+        /// Work in softirq context.
+        Softirq = "softirq",
+        /// Handlers of interrupts, that of the timer included.
+        Interrupt = "interrupt",
+        /// Other threads of a higher priority, and the change to the woken one.
+        Other = "other",
+    }
+}
+
+/// Place of a wake-up in a search: enough to repeat it, with the same cell and program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Witness {
+    /// Number of the guest, which starts at another phase.
+    pub block: u32,
+    /// Index of the cycle, counted from the first of the warm-up.
+    pub cycle: u64,
+    /// How much earlier its due time is, ns.
+    pub earlier_ns: u64,
+}
+
+impl fmt::Display for Witness {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "{}/{}/{}", self.block, self.cycle, self.earlier_ns)
+    }
+}
+
+/// A witness in another form than `BLOCK/CYCLE/EARLIER`.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("invalid witness `{0}`: expected BLOCK/CYCLE/EARLIER as `lab worst` prints it, like 3/1204/61877")]
+pub struct WitnessError(String);
+
+impl FromStr for Witness {
+    type Err = WitnessError;
+
+    fn from_str(text: &str) -> Result<Witness, WitnessError> {
+        let mut parts = text.split('/');
+        let witness = (|| {
+            Some(Witness {
+                block: parts.next()?.parse().ok()?,
+                cycle: parts.next()?.parse().ok()?,
+                earlier_ns: parts.next()?.parse().ok()?,
+            })
+        })();
+        witness.filter(|_| parts.next().is_none()).ok_or_else(|| WitnessError(text.to_owned()))
+    }
+}
+
+impl Serialize for Witness {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+/// A stretch of instructions in one function, called through the same others.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Piece {
+    /// Name of the function, with its module; `user` in programs.
+    pub function: String,
+    /// Instructions from the due time to its first.
+    pub from: u64,
+    /// Number of instructions, calls left out.
+    pub instructions: u64,
+    /// Number of known callers.
+    pub depth: usize,
+}
+
+/// The execution of a late wake-up, from its due time to its reading of the clock.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
+pub struct Film {
+    /// All instructions in order.
+    pub pieces: Vec<Piece>,
+    /// Instructions of each kind, in the order of [`DelayKind::ALL`].
+    pub kinds: [u64; DelayKind::ALL.len()],
+    /// Function in which the due time was, helpers of locks left out.
+    pub begins: String,
+}
+
+impl Film {
+    /// All instructions: the latency, ns.
+    pub fn instructions(&self) -> u64 {
+        self.pieces.iter().map(|piece| piece.instructions).sum()
+    }
+
+    /// Functions with the sum of their own instructions, most first.
+    pub fn functions(&self) -> Vec<(&str, u64)> {
+        let mut sums: HashMap<&str, u64> = HashMap::new();
+        for piece in &self.pieces {
+            *sums.entry(&piece.function).or_default() += piece.instructions;
+        }
+        let mut sums: Vec<_> = sums.into_iter().collect();
+        sums.sort_by(|a, b| b.1.cmp(&a.1).then(a.0.cmp(b.0)));
+        sums
+    }
+
+    /// Functions with their calls as nested frames, in the order of their beginnings.
+    pub fn frames(&self) -> Vec<Frame<'_>> {
+        let mut frames: Vec<Frame<'_>> = Vec::new();
+        // Places of the open frames, from the outermost.
+        let mut open: Vec<usize> = Vec::new();
+        for piece in &self.pieces {
+            open.retain(|place| frames[*place].depth <= piece.depth);
+            let innermost = open.last().map(|place| (frames[*place].depth, frames[*place].function));
+            if innermost != Some((piece.depth, piece.function.as_str())) {
+                open.retain(|place| frames[*place].depth < piece.depth);
+                open.push(frames.len());
+                let Piece { function, from, depth, .. } = piece;
+                frames.push(Frame { function, depth: *depth, from: *from, to: *from });
+            }
+            for place in &open {
+                frames[*place].to = piece.from + piece.instructions;
+            }
+        }
+        frames
+    }
+
+    /// The kind with most instructions.
+    pub fn kind(&self) -> DelayKind {
+        let kinds = DelayKind::ALL.into_iter().zip(self.kinds).rev();
+        kinds.max_by_key(|(_, instructions)| *instructions).map_or(DelayKind::Other, |(kind, _)| kind)
+    }
+}
+
+/// A call of a function in a film.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Frame<'a> {
+    /// Name of the function.
+    pub function: &'a str,
+    /// Number of known callers.
+    pub depth: usize,
+    /// Instructions from the due time to its first.
+    pub from: u64,
+    /// One past its last.
+    pub to: u64,
+}
+
+/// A delay that a search has found, from its first instruction on.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, schemars::JsonSchema)]
+pub struct Delay {
+    /// Latency of a wake-up that is due at its first instruction, virtual ns.
+    pub latency_ns: u64,
+    /// Its longest part.
+    pub kind: DelayKind,
+    /// Instructions of that part.
+    pub kind_instructions: u64,
+    /// Function in which it begins.
+    pub begins: String,
+    /// Function with most of its instructions.
+    pub function: String,
+    /// Place of the wake-up, as `punctual lab film` takes it.
+    #[schemars(with = "String")]
+    pub witness: Witness,
+    /// Latency of the sampled wake-up that led to it, virtual ns.
+    pub sampled_ns: u64,
+    /// Number of refined wake-ups that led to it.
+    pub reached: u32,
+    /// Whether its beginning was found; it is longer otherwise.
+    pub is_whole: bool,
+}
+
+/// Longest delays of wake-ups on one kernel, as a search has found them.
+#[derive(Debug, Clone, PartialEq, Eq, Default, Serialize, schemars::JsonSchema)]
+pub struct LongestDelays {
+    /// The kernel as requested.
+    pub kernel: String,
+    /// Background load.
+    pub load: String,
+    /// Policy of the thread that wakes up.
+    pub policy: String,
+    /// Number that chose the phases.
+    pub seed: u32,
+    /// Virtual time of all guests, ns.
+    pub searched_ns: u64,
+    /// Guests with sampled wake-ups.
+    pub guests: u32,
+    /// Sampled wake-ups.
+    pub sampled: u64,
+    /// The longest latency among them, ns.
+    pub sampled_max_ns: u64,
+    /// Wake-ups with a moved due time.
+    pub moved: u64,
+    /// Most instructions of each kind in one refined wake-up, in the order of [`DelayKind::ALL`].
+    pub longest_of_kind: [u64; DelayKind::ALL.len()],
+    /// The delays, longest first.
+    pub delays: Vec<Delay>,
+    /// Guests that failed during the search, with the reason: a panic is a find.
+    pub failed: Vec<String>,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn piece(function: &str, from: u64, instructions: u64, depth: usize) -> Piece {
+        Piece { function: function.to_owned(), from, instructions, depth }
+    }
+
+    #[test]
+    fn frames_last_until_a_caller_goes_on() {
+        let pieces = vec![
+            piece("f", 0, 10, 1),
+            piece("g", 10, 5, 2),
+            piece("h", 15, 1, 3),
+            piece("g", 16, 4, 2),
+            piece("f", 20, 2, 1),
+            piece("g", 22, 1, 2),
+            piece("e", 23, 7, 0),
+        ];
+        let film = Film { pieces, ..Film::default() };
+        let frames: Vec<_> = film.frames().iter().map(|f| (f.function, f.depth, f.from, f.to)).collect();
+        assert_eq!(frames, [("f", 1, 0, 23), ("g", 2, 10, 20), ("h", 3, 15, 16), ("g", 2, 22, 23), ("e", 0, 23, 30)]);
+        assert_eq!((film.instructions(), film.functions()[..2].to_vec()), (30, vec![("f", 12), ("g", 10)]));
+        assert_eq!(Film::default().frames(), []);
+    }
+
+    #[test]
+    fn a_witness_is_read_as_it_is_printed() {
+        for text in ["0/0/0", "3/1204/61877"] {
+            assert_eq!(text.parse::<Witness>().map(|witness| witness.to_string()), Ok(text.to_owned()));
+        }
+        for text in ["", "1", "1/2", "1/2/3/4", "1/2/-3", "a/2/3", "1//3"] {
+            assert!(text.parse::<Witness>().is_err(), "{text}");
+        }
+    }
+}

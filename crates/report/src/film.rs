@@ -1,0 +1,131 @@
+//! The execution of one late wake-up: text, a picture and a timeline for Perfetto.
+
+use punctual_model::{DelayKind, Film};
+use serde_json::{Value, json};
+use std::fmt::Write as _;
+
+/// Limits of what such results mean, said before each.
+pub const SEARCH_LIMITS: &str = "One CPU in virtual time: no lock held on another CPU, no IPI, no cache, no firmware; \
+    instructions are not nanoseconds of a machine.";
+
+/// Functions listed.
+const LISTED: usize = 10;
+/// Size of the picture, pixels.
+const WIDTH: f64 = 1200.0;
+const ROW: usize = 18;
+const HEAD: usize = 28;
+/// Narrower frames are left out of the picture, pixels.
+const NARROWEST: f64 = 0.3;
+/// Frames of at least so many pixels have their name in them.
+const NAMED: f64 = 60.0;
+
+/// The kinds of a delay and its ten longest functions.
+pub fn film_text(film: &Film) -> String {
+    let all = film.instructions();
+    let mut text = format!("{all} instructions from the due time to the wake-up, {} ns late\n", all);
+    for (kind, instructions) in DelayKind::ALL.into_iter().zip(film.kinds).filter(|(_, n)| *n > 0) {
+        let _ = writeln!(text, "  {instructions:>9}  {}", kind.name().replace('-', " "));
+    }
+    let _ = writeln!(text, "begins in {}; functions by their own instructions:", film.begins);
+    for (function, instructions) in film.functions().into_iter().take(LISTED) {
+        let share = instructions as f64 * 100.0 / all.max(1) as f64;
+        let _ = writeln!(text, "  {instructions:>9}  {share:>3.0} %  {function}");
+    }
+    text
+}
+
+/// The film as a timeline in the "Trace Event Format" of Perfetto; an instruction is a nanosecond.
+pub fn film_timeline(film: &Film, title: &str) -> Value {
+    let us = |instructions: u64| instructions as f64 / 1000.0;
+    let name =
+        |what: &str, name: &str| json!({ "ph": "M", "name": what, "pid": 1, "tid": 1, "args": { "name": name } });
+    let slices = film.frames().into_iter().map(|frame| {
+        let length = us(frame.to - frame.from);
+        json!({ "ph": "X", "name": frame.function, "pid": 1, "tid": 1, "ts": us(frame.from), "dur": length })
+    });
+    let heads = [name("process_name", title), name("thread_name", "instructions, 1 ns each")].into_iter();
+    json!({ "displayTimeUnit": "ns", "traceEvents": heads.chain(slices).collect::<Vec<_>>(),
+        "otherData": { "tool": punctual_model::TOOL, "limits": SEARCH_LIMITS } })
+}
+
+/// The film as a picture: callers above what they call, instructions from left to right.
+pub fn film_svg(film: &Film, title: &str) -> String {
+    let all = film.instructions().max(1) as f64;
+    let frames = film.frames();
+    let rows = frames.iter().map(|frame| frame.depth + 1).max().unwrap_or(0);
+    let height = HEAD + rows * ROW + ROW;
+    let mut svg = format!(
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" font-family=\"sans-serif\" \
+         font-size=\"11\"><title>{title}</title><text x=\"4\" y=\"18\">{title}: {} instructions</text>\n",
+        film.instructions(),
+        title = escaped(title)
+    );
+    for frame in frames {
+        let [x, width] = [frame.from, frame.to - frame.from].map(|n| n as f64 * WIDTH / all);
+        if width < NARROWEST {
+            continue;
+        }
+        let (y, name) = (HEAD + frame.depth * ROW, escaped(frame.function));
+        let _ = write!(
+            svg,
+            "<g><title>{name}: {} instructions from {}</title><rect x=\"{x:.1}\" y=\"{y}\" width=\"{width:.1}\" \
+             height=\"{}\" fill=\"hsl({},60%,75%)\" stroke=\"#fff\" stroke-width=\"0.3\"/>",
+            frame.to - frame.from,
+            frame.from,
+            ROW - 1,
+            hue(frame.function)
+        );
+        if width >= NAMED {
+            // Six pixels a character.
+            let fitting: String =
+                name.chars().take((0..200).take_while(|n| f64::from(n + 1) * 6.0 < width).count()).collect();
+            let _ = write!(svg, "<text x=\"{:.1}\" y=\"{}\">{fitting}</text>", x + 2.0, y + 13);
+        }
+        svg += "</g>\n";
+    }
+    svg + "</svg>\n"
+}
+
+/// A color for a function, the same in each picture.
+fn hue(function: &str) -> u32 {
+    function.bytes().fold(7_u32, |hash, byte| hash.wrapping_mul(31).wrapping_add(byte.into())) % 360
+}
+
+/// Text in XML. Names of functions have none of these characters.
+fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use punctual_model::Piece;
+
+    #[test]
+    fn a_film_has_the_same_instructions_in_each_form() {
+        let piece = |function: &str, from, instructions, depth| Piece {
+            function: function.to_owned(),
+            from,
+            instructions,
+            depth,
+        };
+        let pieces = vec![
+            piece("planted", 0, 37_000, 0),
+            piece("asm_sysvec", 37_000, 900, 0),
+            piece("__schedule", 37_900, 100, 1),
+        ];
+        let film = Film { pieces, kinds: [37_000, 100, 0, 900, 0], begins: "planted".to_owned() };
+        let text = film_text(&film);
+        assert!(text.starts_with("38000 instructions from the due time"), "{text}");
+        assert!(
+            text.contains("\n      37000  interrupts off\n") && text.contains("\n      37000   97 %  planted\n"),
+            "{text}"
+        );
+        let timeline = film_timeline(&film, "a <b>");
+        let slices: Vec<_> =
+            timeline["traceEvents"].as_array().unwrap().iter().filter(|event| event["ph"] == "X").collect();
+        assert_eq!((slices.len(), &slices[0]["dur"], &slices[1]["ts"]), (3, &json!(37.0), &json!(37.0)));
+        let svg = film_svg(&film, "a <b>");
+        assert!(svg.contains("a &lt;b&gt;: 38000 instructions") && svg.matches("<rect").count() == 3, "{svg}");
+    }
+}
