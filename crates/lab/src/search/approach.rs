@@ -3,6 +3,7 @@
 use super::super::memory::{self, Memory};
 use super::super::qemu::QemuError;
 use super::super::{LabError, Monitor, directories, measure, snapshot};
+use super::film::Footage;
 use super::{NO_CYCLE, OneCpu, Search, Symbols, moving};
 use crate::protocol::Job;
 use punctual_host::PrivateDirectory;
@@ -66,8 +67,18 @@ impl Approach<'_> {
 
     /// As [`Approach::wake`], with the execution from the due time on.
     pub fn film(&self, earlier_ns: u64, symbols: &Symbols, monitor: Monitor<'_>) -> Result<(Woken, Film), LabError> {
-        let (woken, film) = self.go_on(earlier_ns, Some(symbols), monitor)?;
-        film.map(|film| (woken, film)).ok_or_else(|| LabError::program("lab", "no execution log"))
+        self.footage(earlier_ns, symbols, monitor).map(|(woken, footage)| (woken, footage.film))
+    }
+
+    /// As [`Approach::film`], with a guess where the delay begins.
+    pub(super) fn footage(
+        &self,
+        earlier_ns: u64,
+        symbols: &Symbols,
+        monitor: Monitor<'_>,
+    ) -> Result<(Woken, Footage), LabError> {
+        let (woken, footage) = self.go_on(earlier_ns, Some(symbols), monitor)?;
+        footage.map(|footage| (woken, footage)).ok_or_else(|| LabError::program("lab", "no execution log"))
     }
 
     fn go_on(
@@ -75,7 +86,7 @@ impl Approach<'_> {
         earlier_ns: u64,
         symbols: Option<&Symbols>,
         monitor: Monitor<'_>,
-    ) -> Result<(Woken, Option<Film>), LabError> {
+    ) -> Result<(Woken, Option<Footage>), LabError> {
         let (setup, limits) = (&self.search.setup, self.search.limits(monitor));
         let _one_cpu = OneCpu::take();
         let guest = directories::for_guest()?;

@@ -10,6 +10,7 @@ pub(super) enum Instruction {
     Return,
     InterruptReturn,
     ReadsClock,
+    DisablesInterrupts,
 }
 
 impl Instruction {
@@ -22,6 +23,7 @@ impl Instruction {
             "ret" | "retq" => Some(Instruction::Return),
             "iretq" | "iret" | "sysretq" | "sysret" => Some(Instruction::InterruptReturn),
             "rdtsc" | "rdtscp" => Some(Instruction::ReadsClock),
+            "cli" => Some(Instruction::DisablesInterrupts),
             _ => None,
         }
     }
@@ -35,6 +37,9 @@ pub(super) struct Calls {
     softirqs: usize,
     interrupts: usize,
 }
+
+/// Functions that call another one by a return (arch/x86/lib/retpoline.S).
+const INDIRECT: &str = "__x86_indirect_thunk";
 
 /// Entries of interrupts (arch/x86/entry/entry_64.S).
 fn is_entry(name: &str) -> bool {
@@ -51,15 +56,24 @@ impl Calls {
     pub(super) fn step(&mut self, function: Option<usize>, symbols: &Symbols, kind: Option<Instruction>) -> bool {
         let before = std::mem::replace(&mut self.before, kind);
         let is_same = self.stack.last() == Some(&function);
+        let name = |function: &Option<usize>| symbols.name(*function);
         match before {
             Some(Instruction::Call) => self.stack.push(function),
             _ if is_same => return false,
             _ if is_entry(symbols.name(function)) => self.stack.push(function),
             Some(Instruction::Return | Instruction::InterruptReturn) => {
                 let place = self.stack.iter().rposition(|caller| *caller == function);
-                self.stack.truncate(place.map_or(0, |place| place + 1));
-                if place.is_none() {
+                if let Some(place) = place {
+                    self.stack.truncate(place + 1);
+                } else if self.stack.last().is_some_and(|top| name(top).starts_with(INDIRECT)) {
+                    // It returns to what is called.
+                    while self.stack.last().is_some_and(|top| name(top).starts_with(INDIRECT)) {
+                        self.stack.pop();
+                    }
                     self.stack.push(function);
+                } else {
+                    // An unknown caller: of a program, or of another thread after a switch.
+                    self.stack = vec![function];
                 }
             }
             // A jump to another function ends the present one.

@@ -64,6 +64,18 @@ impl Log {
         }
     }
 
+    /// Index after the last instruction before `expiry` that disabled interrupts; of another kind, of the first
+    /// instruction of the function that was executed.
+    fn began(&self, expiry: usize, kind: DelayKind, symbols: &Symbols) -> Option<usize> {
+        let before = self.executed.get(..expiry)?;
+        let last = symbols.index(*before.last()?);
+        let is_before = |address: &u64| match kind {
+            DelayKind::InterruptsOff => self.known.get(address) == Some(&Instruction::DisablesInterrupts),
+            _ => symbols.index(*address) != last,
+        };
+        before.iter().rposition(is_before).map(|at| at + 1)
+    }
+
     /// Index of the last instruction of a program that read the clock.
     fn last_reading(&self) -> Option<usize> {
         let is_reading = |address: &u64| {
@@ -73,9 +85,16 @@ impl Log {
     }
 }
 
+/// A film, and a guess from what was executed before it.
+pub(super) struct Footage {
+    pub(super) film: Film,
+    /// How much earlier what delays the wake-up probably begins, ns.
+    pub(super) began_ns: u64,
+}
+
 /// Reads the log of a wake-up with this latency. Errors: if the timer did not expire so many instructions before the
 /// reading of the clock.
-pub(super) fn read(path: &Path, latency_ns: u64, symbols: &Symbols) -> Result<Film, LabError> {
+pub(super) fn read(path: &Path, latency_ns: u64, symbols: &Symbols) -> Result<Footage, LabError> {
     let failed = |reason: String| LabError::file(path, reason);
     let mut log = Log::default();
     for line in BufReader::new(File::open(path).map_err(|err| failed(err.to_string()))?).lines() {
@@ -89,9 +108,13 @@ pub(super) fn read(path: &Path, latency_ns: u64, symbols: &Symbols) -> Result<Fi
     let (from, expiry) = expiry.ok_or_else(|| {
         let found: Vec<_> = log.expiries.iter().filter_map(|at| woke.checked_sub(*at)).collect();
         let found = found.iter().map(ToString::to_string).collect::<Vec<_>>().join(", ");
-        failed(format!("no expiry of the timer {latency_ns} instructions before the wake-up in QEMU's log, but {found}"))
+        failed(format!(
+            "no expiry of the timer {latency_ns} instructions before the wake-up in QEMU's log, but {found}"
+        ))
     })?;
-    Ok(film(&log, [from, expiry, woke], symbols))
+    let film = film(&log, [from, expiry, woke], symbols);
+    let began_ns = log.began(expiry, film.kind(), symbols).map_or(0, |began| (expiry - began) as u64);
+    Ok(Footage { film, began_ns })
 }
 
 /// The film of the instructions from a due time to the wake-up.
@@ -107,7 +130,10 @@ fn film(log: &Log, [from, expiry, woke]: [usize; 3], symbols: &Symbols) -> Film 
         let Some(since) = at.checked_sub(from) else { continue };
         let name = symbols.name(function);
         if begins.is_none() && at >= expiry && !is_helper(name) {
-            begins = Some(name.to_owned());
+            // An interrupt that is taken at once interrupts the instruction before.
+            let interrupted = at.checked_sub(1).and_then(|before| log.executed.get(before));
+            let interrupted = interrupted.filter(|_| name == TIMER_INTERRUPT && at == expiry);
+            begins = Some(symbols.name(interrupted.map_or(function, |before| symbols.index(*before))).to_owned());
         }
         is_taken |= at >= expiry && name == TIMER_INTERRUPT;
         let kind = match () {
@@ -199,7 +225,8 @@ mod tests {
             (None, "nop"),
         ];
         let path = scratch.file("log", log(&executed));
-        let film = read(&path, 14, &symbols()).unwrap();
+        let Footage { film, began_ns } = read(&path, 14, &symbols()).unwrap();
+        assert_eq!(began_ns, 2, "where the interrupted function was entered");
         let pieces: Vec<_> = film
             .pieces
             .iter()
@@ -224,7 +251,10 @@ mod tests {
         );
         assert_eq!((film.kinds, film.begins.as_str()), ([2, 3, 2, 5, 2], "irqs_off m"));
         assert_eq!((film.instructions(), film.kind()), (14, DelayKind::Interrupt));
-        let err = read(&path, 13, &symbols()).unwrap_err().to_string();
-        assert!(err.ends_with(": no expiry of the timer 13 instructions before the wake-up in QEMU's log, but 14"), "{err}");
+        let err = read(&path, 13, &symbols()).err().unwrap().to_string();
+        assert!(
+            err.ends_with(": no expiry of the timer 13 instructions before the wake-up in QEMU's log, but 14"),
+            "{err}"
+        );
     }
 }

@@ -1,7 +1,8 @@
 //! The search: samples wake-ups in guests of different phases, and refines the late ones.
 
 use super::super::{LabError, Monitor};
-use super::{Search, Symbols, film, refine};
+use super::film::{self, Footage};
+use super::{Search, Symbols, refine};
 use punctual_model::{Delay, DelayKind, Film, LongestDelays, Record, Span, Witness, Worst};
 use std::collections::BTreeMap;
 
@@ -44,7 +45,7 @@ impl Search {
     /// budget is smaller than one guest, or no guest can be measured.
     pub fn longest(&self, limit: Limit, symbols: &Symbols, monitor: Monitor<'_>) -> Result<LongestDelays, LabError> {
         let first = limit.seed.saturating_mul(BLOCKS_PER_SEED);
-        let needed = self.guest_ns(first);
+        let needed = self.guest_ns();
         if limit.budget.ns() < needed {
             let reason = format!("budget {} is too small: one guest takes {}", limit.budget, Span(needed));
             return Err(LabError::program("lab worst", reason));
@@ -59,7 +60,7 @@ impl Search {
         let mut found =
             Found { search: self, symbols, limit, result, delays: BTreeMap::new(), refined: BTreeMap::new() };
         for block in first.. {
-            if found.result.searched_ns + self.guest_ns(block) > limit.budget.ns() {
+            if found.result.searched_ns + self.guest_ns() > limit.budget.ns() {
                 break;
             }
             found.guest(block, monitor)?;
@@ -70,10 +71,9 @@ impl Search {
         Ok(found.finish())
     }
 
-    /// Virtual time of a guest whose cell is carried out, ns.
-    fn guest_ns(&self, block: u32) -> u64 {
-        let busy = self.cell.duration.ns().saturating_add(self.cell.conditions.warm_up.ns());
-        self.job(block, 0).wait_ns.saturating_add(busy)
+    /// Virtual time of a guest whose cell is carried out, ns, without that before its start.
+    fn guest_ns(&self) -> u64 {
+        self.cell.duration.ns().saturating_add(self.cell.conditions.warm_up.ns())
     }
 }
 
@@ -81,14 +81,14 @@ impl Found<'_> {
     /// Samples one guest and refines its late wake-ups.
     fn guest(&mut self, block: u32, monitor: Monitor<'_>) -> Result<(), LabError> {
         let record = self.search.sample(block, monitor);
-        self.result.searched_ns += self.search.guest_ns(block);
+        self.result.searched_ns += self.search.guest_ns();
         self.result.guests += 1;
         let Some(record) = self.unless_failed(block, record)? else { return Ok(()) };
         if let Some(failure) = record.loads.iter().find_map(|load| load.failure.as_ref()) {
             self.result.failed.push(format!("guest {block}: load: {}", failure.reason));
         }
         for worst in self.late(&record) {
-            if self.result.searched_ns + self.search.guest_ns(block) > self.limit.budget.ns() {
+            if self.result.searched_ns > self.limit.budget.ns() {
                 break;
             }
             let refined = self.refine(block, worst, monitor);
@@ -140,15 +140,15 @@ impl Found<'_> {
             return Ok(());
         }
         let approach = search.approach(block, cycle, monitor)?;
-        self.result.searched_ns += search.guest_ns(block);
-        let (first, seen) = approach.film(0, self.symbols, monitor)?;
+        self.result.searched_ns += cycle * period_ns;
+        let (first, Footage { film: seen, began_ns }) = approach.footage(0, self.symbols, monitor)?;
         self.result.moved += 1;
         let place = (seen.kind(), function_of(&seen));
         let (times, longest_ns) = self.refined.get(&place).copied().unwrap_or_default();
         if times >= REFINED_PER_FUNCTION && longest_ns >= sampled_ns {
             return Ok(());
         }
-        let refined = refine(first, period_ns, |earlier_ns| approach.wake(earlier_ns, monitor))?;
+        let refined = refine(first, began_ns, period_ns, |earlier_ns| approach.wake(earlier_ns, monitor))?;
         let (_, film) = approach.film(refined.earlier_ns, self.symbols, monitor)?;
         self.result.moved += u64::from(refined.tried) + 1;
         self.result.searched_ns += u64::from(refined.tried) * refined.latency_ns;

@@ -6,6 +6,9 @@ use super::Woken;
 /// at another place.
 const TOLERANCE_NS: u64 = 2_000;
 
+/// Distance from a guess to both sides, ns: two steps of a timer.
+const AROUND_GUESS_NS: u64 = 32;
+
 /// The end of a refinement.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Refined {
@@ -21,9 +24,10 @@ pub(super) struct Refined {
 
 /// Moves the due time of the wake-up `first`, at most `most_ns` earlier, as long as it wakes at the same instant, to
 /// the nanosecond: one nanosecond earlier it would have woken before the delay. `wake` lets it wake with a due time
-/// that is so much earlier. Errors: those of `wake`.
+/// that is so much earlier; `guess_ns` saves most of them if the delay begins there. Errors: those of `wake`.
 pub(super) fn refine<E>(
     first: Woken,
+    guess_ns: u64,
     most_ns: u64,
     mut wake: impl FnMut(u64) -> Result<Woken, E>,
 ) -> Result<Refined, E> {
@@ -39,10 +43,14 @@ pub(super) fn refine<E>(
         }
         Ok(is_delayed)
     };
-    if try_at(&mut refined, most_ns)? {
-        return Ok(Refined { is_whole: false, ..refined });
+    let (mut delayed, mut before) = (0, None);
+    for earlier_ns in [guess_ns + AROUND_GUESS_NS, guess_ns.saturating_sub(AROUND_GUESS_NS), most_ns] {
+        let is_open = earlier_ns > delayed && before.is_none_or(|before| earlier_ns < before) && earlier_ns <= most_ns;
+        if is_open {
+            if try_at(&mut refined, earlier_ns)? { delayed = earlier_ns } else { before = Some(earlier_ns) }
+        }
     }
-    let (mut delayed, mut before) = (0, most_ns);
+    let Some(mut before) = before else { return Ok(Refined { is_whole: false, ..refined }) };
     while before - delayed > 1 {
         let middle = delayed + (before - delayed) / 2;
         if try_at(&mut refined, middle)? { delayed = middle } else { before = middle }
@@ -75,10 +83,12 @@ mod tests {
             (100_000, 1_300_000, 95_000, false),
         ] {
             let wake = with_delay(begin, end);
-            let refined = refine(wake(0).unwrap(), 95_000, &wake).unwrap();
-            assert_eq!((refined.earlier_ns, refined.is_whole), (earlier_ns, is_whole), "{begin}");
-            assert_eq!(refined.latency_ns, end + 4_000 - (1_000_000 - earlier_ns), "{begin}");
-            assert!(refined.tried <= 18, "{begin}: {}", refined.tried);
+            for (guess_ns, most_tried) in [(0, 20), (earlier_ns, 9), (earlier_ns + 20, 9), (50_000, 20), (99_999, 20)] {
+                let refined = refine(wake(0).unwrap(), guess_ns, 95_000, &wake).unwrap();
+                assert_eq!((refined.earlier_ns, refined.is_whole), (earlier_ns, is_whole), "{begin} {guess_ns}");
+                assert_eq!(refined.latency_ns, end + 4_000 - (1_000_000 - earlier_ns), "{begin}");
+                assert!(refined.tried <= most_tried, "{begin}, {guess_ns}: {}", refined.tried);
+            }
         }
     }
 }
