@@ -148,9 +148,8 @@ pub(super) fn phases(page: &mut Markup, summary: &RunSummary) {
         let several = if summary.cells.len() > 1 { format!("{}: ", cell.name) } else { String::new() };
         let all = cell.watch.as_ref().map_or(&[][..], |watch| &watch.threads);
         for (thread, phases) in all.iter().take(BARS).filter_map(|thread| Some((thread, thread.phases.as_deref()?))) {
-            let shares_of: [(&str, fn(&PhaseSummary) -> Option<f64>); 2] =
-                [("response time", |one| one.share), ("lateness", |one| one.late_share)];
-            for (what, share) in shares_of {
+            for what in ["response time", "lateness"] {
+                let share = |one: &PhaseSummary| if what == "lateness" { one.late_share } else { one.share };
                 // Colors of the causes, none twice in a row; before the first mark it is the kernel's.
                 let class = |index: usize| match index {
                     0 => "phase".to_owned(),
