@@ -12,8 +12,8 @@ mod dma_latency;
 #[cfg(target_arch = "x86_64")]
 mod dma_timers;
 pub mod file;
-mod host_fs;
 mod floor;
+mod host_fs;
 mod kernel_log;
 mod leftovers;
 mod lock;
@@ -53,8 +53,8 @@ pub use cobalt_threads::{CobaltTask, cobalt_tasks};
 pub use dma_latency::DmaLatency;
 #[cfg(target_arch = "x86_64")]
 pub use dma_timers::dma_timers;
-pub use host_fs::HostFs;
 pub use floor::keep_floor;
+pub use host_fs::HostFs;
 pub use leftovers::{
     MARK, OwnDirectory, end_group, is_process, kill_marked, named, remove_leftovers, remove_leftovers_of_guests,
 };

@@ -60,8 +60,8 @@ pub use left_out::{STARTS_GUESTS, left_out};
 pub use list::list;
 pub use measure::carry_out;
 pub use refusal::why_not;
-pub use stick::{is_stick, make_stick, run_stick};
 pub use search::{Approach, Limit, Search, Symbols, Woken};
+pub use stick::{is_stick, make_stick, run_stick};
 use twox_hash::XxHash3_64;
 
 /// The caller of the lab: a stop flag, and a callback for messages about slow or unusual operations.
