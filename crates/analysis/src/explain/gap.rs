@@ -1,5 +1,6 @@
-//! Gaps of a thread that never waits: what had its CPU between two readings of its counter, and what is below the
-//! kernel where no event tells.
+//! Gaps of a thread that never waits: what had its CPU between two readings of its counter.
+//!
+//! Where no event tells, counts of what is below the kernel give a name, or none.
 
 use super::event::CpuEvents;
 use super::judge::{Reading, Scene};
@@ -10,8 +11,7 @@ use crate::wording::{duration, things};
 use punctual_model::{Cause, Phase};
 use serde::{Deserialize, Serialize};
 
-/// Longest way into the kernel or back, ns, around an event: some hundred of it are usual, and a guest adds those of its
-/// host.
+/// Longest way into the kernel or back, ns, around an event: some hundred are usual.
 const ENTRY_NS: u64 = 5_000;
 
 /// What was counted in the time around a gap in which no event happened.

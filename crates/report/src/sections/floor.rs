@@ -31,7 +31,7 @@ pub(crate) fn layers(summary: &RunSummary) -> Option<Section> {
 fn layer_table(rows: &[(&CellSummary, &LayerFloor)], is_of_floor: bool) -> Table {
     let mut columns = vec![
         Column::text("cell"),
-        Column::text("layer").after(1),
+        Column::text("layer"),
         Column::figure("lost"),
         Column::figure("gaps"),
         Column::figure("longest"),

@@ -80,7 +80,9 @@ fn a_stop_is_no_fault_of_what_ran_meanwhile() {
 /// A gap of 300 us in which nothing is traced.
 fn silent(taker: Taker, below: Below, of_others: &[u64]) -> (Cause, Evidence, bool) {
     let mut story = gap(DUE + 300_000, |mut story| {
-        of_others.iter().for_each(|at| drop(story.on(1, DUE + at, What::Waking { pid: 300 })));
+        for at in of_others {
+            story.on(1, DUE + at, What::Waking { pid: 300 });
+        }
         story
     });
     (story.facts.taker, story.facts.below) = (taker, Some(below));
