@@ -26,7 +26,6 @@ fn vm_planted_stretches_are_found_to_the_instruction_and_filmed() {
     let search = search.unwrap();
     assert!(search.status.success(), "{}", String::from_utf8_lossy(&search.stderr));
     let found: Value = serde_json::from_slice(&search.stdout).unwrap();
-    crate::pure::schema::assert_conforms("lab-worst", &found);
     let delays = found["delays"].as_array().unwrap();
     let mut planted = 0;
     for delay in delays {
