@@ -60,11 +60,12 @@ impl Calls {
         match before {
             Some(Instruction::Call) => self.stack.push(function),
             _ if is_same => return false,
-            _ if is_entry(symbols.name(function)) => self.stack.push(function),
             Some(Instruction::Return | Instruction::InterruptReturn) => {
                 let place = self.stack.iter().rposition(|caller| *caller == function);
                 if let Some(place) = place {
                     self.stack.truncate(place + 1);
+                } else if is_entry(symbols.name(function)) {
+                    self.stack.push(function);
                 } else if self.stack.last().is_some_and(|top| name(top).starts_with(INDIRECT)) {
                     // It returns to what is called.
                     while self.stack.last().is_some_and(|top| name(top).starts_with(INDIRECT)) {
@@ -76,6 +77,7 @@ impl Calls {
                     self.stack = vec![function];
                 }
             }
+            _ if is_entry(symbols.name(function)) => self.stack.push(function),
             // A jump to another function ends the present one.
             _ => {
                 self.stack.pop();
