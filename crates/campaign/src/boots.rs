@@ -1,7 +1,7 @@
 //! Runs whose kernels are installed ones: what the running kernel can measure, and which one is to be booted next.
 //!
-//! A step is what one boot is for: the cells of one kernel in one block. So boots alternate as blocks do, and each block
-//! adds one boot of each kernel to the statistics.
+//! A step is what one boot is for: the cells of one kernel in one block. So boots alternate as blocks do, and each
+//! block adds one boot of each kernel to the statistics.
 
 use punctual_model::{
     BootEvent, BootLine, Cell, Entry, Failed, Header, InstalledKernel, Kernel, Plan, Planned, RunningKernel, Skipped,

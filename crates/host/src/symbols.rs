@@ -53,6 +53,17 @@ impl KernelSymbols {
     }
 }
 
+/// The functions of the kernel and of its modules, a line each: address, name, and the module in brackets or nothing;
+/// none for a user that may not see them.
+pub fn kernel_functions() -> Vec<String> {
+    let text = std::fs::read_to_string(HostFs::running().root.join("proc/kallsyms")).unwrap_or_default();
+    let line = |line: &str| {
+        let (address, name) = function(line)?;
+        Some(format!("{address:x} {name} {}", line.split_ascii_whitespace().nth(3).unwrap_or_default()))
+    };
+    text.lines().filter_map(line).collect()
+}
+
 /// Parses a line like `ffffffff81000000 T _text [module]`; `None` unless it is of code with a visible address.
 fn function(line: &str) -> Option<(u64, &str)> {
     let mut words = line.split_ascii_whitespace();

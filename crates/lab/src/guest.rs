@@ -95,16 +95,9 @@ fn measured(job: &Job) -> String {
     carry_out(job).unwrap_or_else(|err| format!("{FAILED}{err}"))
 }
 
-/// Reports the functions of the kernel and of its modules, a line each: address, name and module
-/// (Documentation/admin-guide/sysctl/kernel.rst, `kptr_restrict`).
+/// Reports the functions of the kernel and of its modules.
 fn list_symbols() -> io::Result<()> {
-    for line in std::fs::read_to_string("/proc/kallsyms")?.lines() {
-        let mut words = line.split_whitespace();
-        if let (Some(address), Some("t" | "T" | "w" | "W"), Some(name)) = (words.next(), words.next(), words.next()) {
-            channel::write(&format!("{SYMBOL}{address} {name} {}", words.next().unwrap_or_default()))?;
-        }
-    }
-    Ok(())
+    punctual_host::kernel_functions().iter().try_for_each(|line| channel::write(&format!("{SYMBOL}{line}")))
 }
 
 /// The record.

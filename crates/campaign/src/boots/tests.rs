@@ -1,3 +1,5 @@
+//! Tests of runs over boots: kernels that come up, do not, or go down, played without a machine.
+
 use super::*;
 use punctual_analysis::testing::RunBuilder;
 

@@ -3,7 +3,7 @@
 //! GRUB reads `custom.cfg` beside its generated configuration (the script `41_custom`), and takes the entry of
 //! `grub-reboot` back before it starts the kernel, so that whatever happens afterwards, the next boot is the usual one.
 
-use super::{NoBoot, mount_of, run, with_arguments, write};
+use super::common::{NoBoot, mount_of, run, with_arguments, write};
 use crate::HostFs;
 use punctual_model::InstalledKernel;
 use std::path::{Path, PathBuf};

@@ -1,6 +1,6 @@
 //! A boot by the running kernel (kexec_file_load(2)).
 
-use super::{NoBoot, with_arguments};
+use super::common::{NoBoot, with_arguments};
 use crate::HostFs;
 use punctual_model::InstalledKernel;
 use std::fs::File;

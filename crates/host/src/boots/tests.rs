@@ -1,40 +1,15 @@
+//! Tests of boots on a recorded machine: kernels, entries of GRUB, sessions, the unit.
+
+use super::common::{AFTER_PANIC, with_arguments};
 use super::*;
 use crate::testing::Scratch;
+use punctual_model::InstalledKernel;
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
 
 /// What grub-mkconfig 2.06 of Debian 12 writes, shortened.
-const CONFIGURATION: &str = r#"if [ "${next_entry}" ] ; then
-   set default="${next_entry}"
-   set next_entry=
-   save_env next_entry
-   set boot_once=true
-else
-   set default="0"
-fi
-menuentry 'Debian GNU/Linux' --class debian $menuentry_id_option 'gnulinux-simple-5c2f' {
-	load_video
-	insmod ext2
-	search --no-floppy --fs-uuid --set=root 5c2f
-	linux	/boot/vmlinuz-6.1.0-13-rt-amd64 root=UUID=5c2f ro  quiet
-	initrd	/boot/initrd.img-6.1.0-13-rt-amd64
-}
-submenu 'Advanced options for Debian GNU/Linux' $menuentry_id_option 'gnulinux-advanced-5c2f' {
-	menuentry 'Debian GNU/Linux, with Linux 6.1.0-13-amd64 (recovery mode)' $menuentry_id_option 'r' {
-		linux	/boot/vmlinuz-6.1.0-13-amd64 root=UUID=5c2f ro single
-		initrd	/boot/initrd.img-6.1.0-13-amd64
-	}
-	menuentry 'Debian GNU/Linux, with Linux 6.1.0-13-amd64' $menuentry_id_option 'gnulinux-6.1.0-13-amd64' {
-		savedefault
-		insmod ext2
-		linux	/boot/vmlinuz-6.1.0-13-amd64 root=UUID=5c2f ro  quiet threadirqs
-		initrd	/boot/initrd.img-6.1.0-13-amd64
-	}
-}
-if [ -f  ${config_directory}/custom.cfg ]; then
-  source ${config_directory}/custom.cfg
-fi
-"#;
+const CONFIGURATION: &str = include_str!("tests/grub.cfg");
 
 fn kernel(text: &str) -> InstalledKernel {
     let kernel: punctual_model::Kernel = text.parse().unwrap();

@@ -1,6 +1,6 @@
 //! A unit of systemd that goes on with a run after a boot.
 
-use super::{NoBoot, write};
+use super::common::{NoBoot, write};
 use crate::{HostFs, THIS_PROGRAM, file};
 use std::fs;
 use std::os::unix::fs::{MetadataExt, PermissionsExt, symlink};

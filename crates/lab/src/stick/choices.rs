@@ -22,12 +22,17 @@ pub(super) enum Action {
 }
 
 /// The menu. A command of this program that answers a question about a PC has its line here.
-pub(super) const CHOICES: [Choice; 7] = [
+pub(super) const CHOICES: [Choice; 8] = [
     Choice { key: '1', title: "Doctor: settings of this PC that cause latency", does: Action::Show(&["doctor"]) },
     Choice { key: '2', title: "Ten minutes, idle and loaded", does: Action::Measure("ten-minutes") },
     Choice { key: '3', title: "An hour under load", does: Action::Measure("hour") },
     Choice { key: '4', title: "Ten minutes on each kernel of this stick", does: Action::EachKernel("ten-minutes") },
     Choice { key: '5', title: "One minute, a trial", does: Action::Measure("minute") },
+    Choice {
+        key: '6',
+        title: "Floor: what no setting of this PC lowers (three minutes)",
+        does: Action::Show(&["floor", "--no-keep"]),
+    },
     Choice { key: '8', title: "Restart", does: Action::Restart },
     Choice { key: '9', title: "Power off", does: Action::PowerOff },
 ];

@@ -38,7 +38,7 @@ pub(super) fn floor(arguments: FloorArguments) -> Outcome {
         return Err(run_directory::error(&session, &err, dir.as_deref()));
     }
     if let Some(floor) = floor_of(&session.header, &session.entries) {
-        keep_floor(&fs, &floor).unwrap_or_else(|why| note(why));
+        keep_floor(&fs, &floor).unwrap_or_else(note);
     }
     run_directory::finish(&session, dir.as_deref(), arguments.format.into())
 }
