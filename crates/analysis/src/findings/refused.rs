@@ -35,8 +35,8 @@ finding!(
             "sched_setscheduler",
             "EPERM",
             Some(CallLimit::RtBudget {
-                file: "/cgroup/cpu/robot/arm/cpu.rt_runtime_us".to_owned(),
-                above: vec!["/cgroup/cpu/robot/cpu.rt_runtime_us".to_owned()],
+                file: "/g/cpu.rt_runtime_us".to_owned(),
+                above: vec!["/cpu.rt_runtime_us".to_owned()],
             })
         ),
         of(

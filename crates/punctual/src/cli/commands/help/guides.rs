@@ -12,10 +12,10 @@ macro_rules! guides {
 }
 
 guides![
-    "boards", "ci", "compare", "containers", "cost", "cyclictest", "doctor", "engines", "explain", "findings",
+    "boards", "boots", "ci", "compare", "containers", "cost", "cyclictest", "doctor", "engines", "explain", "findings",
     "formats", "frontier", "handoff", "history", "import", "instruments", "lab", "loads", "monitor", "noise",
-    "packages", "plans", "prepare", "report", "response", "samples", "shards", "sleep", "statistics", "studies",
-    "tune", "verify", "watch", "xenomai",
+    "packages", "plans", "prepare", "report", "response", "samples", "shards", "sleep", "statistics", "stick",
+    "studies", "tune", "verify", "watch", "xenomai",
 ];
 
 /// The Markdown of a guide; `None` for a name that no guide has. Errors: where this program was built without it.

@@ -66,9 +66,11 @@ mod tests {
     use std::path::Path;
 
     /// Set by this program for itself, in guests and child processes; or read by its tests.
-    const INTERNAL: [&str; 7] = [
+    const INTERNAL: &[&str] = &[
         "PUNCTUAL_FILES",
         "PUNCTUAL_GUEST",
+        "PUNCTUAL_STICK",
+        "PUNCTUAL_STICK_KERNEL",
         "PUNCTUAL_MACHINE_TIME",
         "PUNCTUAL_LOAD",
         "PUNCTUAL_FAIL_AT",
