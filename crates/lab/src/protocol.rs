@@ -56,7 +56,7 @@ pub(super) struct Job {
     /// Its address in the network of two guests.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) address: Option<Ipv4Addr>,
-    /// The cycle whose due time can be moved ([`punctual_rt::Settings::movable`]), 12 digits: the work of reading it is
+    /// The cycle whose due time can be moved (`movable` of the settings in `rt`), 12 digits: the work of reading it is
     /// the same for all.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(super) movable: Option<String>,

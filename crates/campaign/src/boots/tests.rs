@@ -5,6 +5,8 @@ use punctual_analysis::testing::RunBuilder;
 
 const STOCK: &str = "installed:6.1-amd64";
 const RT: &str = "installed:6.1-rt-amd64";
+/// What the machine boots by default.
+const OTHER: &str = "installed:6.5";
 const THREADED: &str = "installed:6.1-rt-amd64 threadirqs";
 
 /// A run of two loads on three kernels in 3 blocks, played over boots.
@@ -51,6 +53,18 @@ impl Play {
         self.log.push(BootLine { event: BootEvent::Asked, block: next.block, kernel, running: running.clone() });
         Some(next)
     }
+
+    /// Lets `boot` do what the run asks for until it asks for nothing; returns how often it asked.
+    fn until_the_end(&mut self, boot: impl Fn(&mut Play, &str) -> Option<NextBoot>) -> usize {
+        let mut next = self.boot(OTHER, 9);
+        let mut n = 0;
+        while let Some(asked) = next {
+            n += 1;
+            assert!(n < 40, "no boot loop");
+            next = boot(self, &asked.kernel.to_string());
+        }
+        n
+    }
 }
 
 fn entry(header: &Header, planned: Planned, boot_id: &str) -> Entry {
@@ -66,7 +80,7 @@ fn entry(header: &Header, planned: Planned, boot_id: &str) -> Entry {
 #[test]
 fn each_block_has_a_boot_of_each_kernel() {
     let mut play = Play::new();
-    let mut next = play.boot("installed:6.5", 9);
+    let mut next = play.boot(OTHER, 9);
     let mut booted = Vec::new();
     while let Some(boot) = next {
         assert_eq!((boot.done, boot.all), (booted.len(), 9));
@@ -90,52 +104,37 @@ fn a_boot_measures_its_kernel_only_and_one_with_other_words_is_another() {
     play.boot(THREADED, 9);
     assert_eq!(play.entries.len(), 4);
     assert_eq!(play.entries[3].record.cell.kernel.to_string(), THREADED);
-    let next = play.boot("installed:6.5", 9).unwrap();
+    let next = play.boot(OTHER, 9).unwrap();
     assert_eq!(next.without, if next.kernel.arguments.is_empty() { vec!["threadirqs".to_owned()] } else { Vec::new() });
 }
 
 #[test]
 fn a_kernel_that_does_not_come_up_is_tried_twice_and_the_others_go_on() {
     let mut play = Play::new();
-    let mut next = play.boot("installed:6.5", 9);
-    let mut n = 0;
-    while let Some(boot) = next {
-        n += 1;
-        assert!(n < 40, "no boot loop");
-        let kernel = boot.kernel.to_string();
-        next = play.boot(if kernel == RT { "installed:6.5" } else { &kernel }, 9);
-    }
+    let n = play.until_the_end(|play, kernel| play.boot(if kernel == RT { OTHER } else { kernel }, 9));
     assert_eq!((play.entries.len(), play.header.failed.len(), n), (12, 6, 2 + 6));
     assert!(play.header.failed.iter().all(|failed| {
         failed.reason.starts_with(&format!("{RT} was booted 2 times, and another kernel ran afterwards"))
     }));
 }
 
+/// The machine goes down after `of_stock` cells of the first kernel, and comes up with its usual one.
+fn going_down(of_stock: usize) -> Play {
+    let mut play = Play::new();
+    play.until_the_end(|play, kernel| {
+        play.boot(kernel, if kernel == STOCK { of_stock } else { 9 });
+        play.log.pop_if(|line| line.event == BootEvent::Asked);
+        play.boot(OTHER, 9)
+    });
+    play
+}
+
 #[test]
 fn a_machine_that_goes_down_goes_on_where_it_was_and_gives_up_after_two_times() {
-    let mut play = Play::new();
-    let mut next = play.boot("installed:6.5", 9);
-    let mut n = 0;
-    while let Some(boot) = next {
-        n += 1;
-        assert!(n < 40, "no boot loop");
-        // It goes down before the second cell of the kernel.
-        let kernel = boot.kernel.to_string();
-        play.boot(&kernel, if kernel == STOCK { 1 } else { 9 });
-        play.log.pop_if(|line| line.event == BootEvent::Asked);
-        next = play.boot("installed:6.5", 9);
-    }
-    let of_stock = play.entries.iter().filter(|entry| entry.record.cell.kernel.to_string() == STOCK).count();
     // The second boot makes the cell that the first one did not.
-    assert_eq!((of_stock, play.entries.len(), play.header.failed.len()), (6, 18, 0));
-    let mut play = Play::new();
-    let mut next = play.boot("installed:6.5", 9);
-    while let Some(boot) = next {
-        let kernel = boot.kernel.to_string();
-        play.boot(&kernel, if kernel == STOCK { 0 } else { 9 });
-        play.log.pop_if(|line| line.event == BootEvent::Asked);
-        next = play.boot("installed:6.5", 9);
-    }
+    let play = going_down(1);
+    assert_eq!((play.entries.len(), play.header.failed.len()), (18, 0));
+    let play = going_down(0);
     assert_eq!((play.entries.len(), play.header.failed.len()), (12, 6));
     assert_eq!(play.header.failed[0].reason, format!("the machine went down 2 times while {STOCK} was measured"));
 }
