@@ -83,7 +83,8 @@ pub fn restart_system(way: BootWay) -> Result<(), NoBoot> {
     run("systemctl", &[verb])
 }
 
-/// Removes what [`boot_next`] and [`ResumeUnit`] have left; returns it. Errors: the first file that cannot be removed.
+/// Removes what [`boot_next`] and [`unit::ResumeUnit`] have left; returns it. Errors: the first file that cannot be
+/// removed.
 pub fn forget_boots(fs: &HostFs) -> Result<Vec<PathBuf>, NoBoot> {
     let removed = unit::remove(fs)?.into_iter().chain(grub::forget(fs)?);
     Ok(removed.collect())

@@ -69,6 +69,7 @@ mod tests {
     const INTERNAL: &[&str] = &[
         "PUNCTUAL_FILES",
         "PUNCTUAL_GUEST",
+        "PUNCTUAL_MOVABLE_CYCLE",
         "PUNCTUAL_STICK",
         "PUNCTUAL_STICK_KERNEL",
         "PUNCTUAL_MACHINE_TIME",
