@@ -35,14 +35,12 @@ pub struct NextBoot {
 
 /// A run over boots, and the kernel that runs.
 pub(super) struct Boots<'a> {
-    header: &'a Header,
     log: &'a [BootLine],
     running: &'a RunningKernel,
-    /// Measurements that have a record, or have failed.
-    made: HashSet<Planned>,
     /// Each step with an entry of this boot.
     of_this_boot: Vec<Step<'a>>,
-    steps: Vec<Step<'a>>,
+    /// In order, each with its measurements that have neither a record nor failed.
+    steps: Vec<(Step<'a>, Vec<Planned>)>,
 }
 
 impl<'a> Boots<'a> {
@@ -51,62 +49,59 @@ impl<'a> Boots<'a> {
             let kernel = &header.cells.get(planned.cell_index)?.kernel;
             kernel.installed().map(|_| Step { block: planned.block, kernel })
         };
-        let mut steps: Vec<Step<'a>> = header.measurements().iter().filter_map(step).collect();
-        steps.dedup();
         let is_now = |entry: &&Entry| entry.record.host_before.boot_id.as_ref() == Some(&running.boot_id);
         let of_this_boot = entries.iter().filter(is_now).filter_map(|entry| step(&entry.planned)).collect();
         // What failed in its boot is not measured in another one.
         let failed = header.failed.iter().map(|failed| failed.planned);
-        let made = entries.iter().map(|entry| entry.planned).chain(failed).collect();
-        Boots { header, log, running, made, of_this_boot, steps }
+        let made: HashSet<Planned> = entries.iter().map(|entry| entry.planned).chain(failed).collect();
+        let mut steps: Vec<(Step<'a>, Vec<Planned>)> = Vec::new();
+        // The measurements of a step follow each other.
+        for (step, planned) in header.measurements().into_iter().filter_map(|one| Some((step(&one)?, one))) {
+            if steps.last().is_none_or(|(last, _)| *last != step) {
+                steps.push((step, Vec::new()));
+            }
+            if let Some((_, missing)) = steps.last_mut().filter(|_| !made.contains(&planned)) {
+                missing.push(planned);
+            }
+        }
+        Boots { log, running, of_this_boot, steps }
     }
 
     /// The step that this boot is for; `None` if the running kernel is not asked for, or has been used.
     pub(super) fn now(&self) -> Option<Step<'a>> {
-        self.steps.iter().copied().find(|step| {
-            self.is_running(step.kernel) && self.is_for(step) && self.is_open(step) && self.why_given_up(step).is_none()
-        })
+        let mut open = self.open().filter(|step| self.is_running(step.kernel) && self.is_for(step));
+        open.find(|step| self.why_given_up(step).is_none()).copied()
+    }
+
+    /// The steps with missing measurements.
+    fn open(&self) -> impl Iterator<Item = &Step<'a>> {
+        self.steps.iter().filter(|(_, missing)| !missing.is_empty()).map(|(step, _)| step)
     }
 
     /// The boot that the run needs; `None` if no step is left that the running kernel cannot measure.
     pub(super) fn next(&self) -> Option<NextBoot> {
-        let is_left = |step: &&Step<'_>| self.is_open(step) && self.why_given_up(step).is_none();
-        let step = self.steps.iter().find(is_left)?;
+        let step = self.open().find(|step| self.why_given_up(step).is_none())?;
         Some(NextBoot {
             kernel: step.kernel.installed()?.clone(),
             without: self.without(step.kernel.installed()?),
             block: step.block,
-            done: self.steps.iter().filter(|step| !self.is_open(step)).count(),
+            done: self.steps.len() - self.open().count(),
             all: self.steps.len(),
         })
     }
 
     /// The measurements whose kernel was booted in vain.
     pub(super) fn given_up(&self) -> Vec<Failed> {
-        let steps = self.steps.iter().filter_map(|step| Some((step, self.why_given_up(step)?)));
-        steps
-            .flat_map(|(step, reason)| {
-                self.missing(step).into_iter().map(move |planned| Failed { planned, reason: reason.clone() })
-            })
-            .collect()
+        let given_up = self.steps.iter().filter_map(|(step, missing)| Some((self.why_given_up(step)?, missing)));
+        let failed = |(reason, missing): (String, &Vec<Planned>)| {
+            missing.iter().map(|planned| Failed { planned: *planned, reason: reason.clone() }).collect::<Vec<_>>()
+        };
+        given_up.flat_map(failed).collect()
     }
 
     /// A line of the log about `step` under the running kernel.
     pub(super) fn line(&self, event: BootEvent, step: Step<'_>) -> BootLine {
         BootLine { event, block: step.block, kernel: step.kernel.clone(), running: self.running.clone() }
-    }
-
-    fn missing(&self, step: &Step<'a>) -> Vec<Planned> {
-        let is_of = |planned: &Planned| {
-            let cell = self.header.cells.get(planned.cell_index);
-            planned.block == step.block && cell.is_some_and(|cell| cell.kernel == *step.kernel)
-        };
-        let all = self.header.measurements().into_iter();
-        all.filter(|planned| is_of(planned) && !self.made.contains(planned)).collect()
-    }
-
-    fn is_open(&self, step: &Step<'a>) -> bool {
-        !self.missing(step).is_empty()
     }
 
     /// Whether the running kernel is this one: the release, its arguments, and none that only others of the run have.
@@ -118,7 +113,7 @@ impl<'a> Boots<'a> {
 
     /// Words that other kernels of the run have, and this one has not.
     fn without(&self, kernel: &InstalledKernel) -> Vec<String> {
-        let all = self.steps.iter().filter_map(|step| step.kernel.installed());
+        let all = self.steps.iter().filter_map(|(step, _)| step.kernel.installed());
         let words: BTreeSet<&str> = all.flat_map(|other| other.arguments.split_whitespace()).collect();
         let is_own = |word: &&str| kernel.arguments.split_whitespace().any(|own| own == *word);
         words.into_iter().filter(|word| !is_own(word)).map(str::to_owned).collect()
@@ -126,9 +121,9 @@ impl<'a> Boots<'a> {
 
     /// Whether this boot has not been used for another step: each block has a boot of its own.
     fn is_for(&self, step: &Step<'a>) -> bool {
-        let began = self.log.iter().filter(|line| line.event == BootEvent::Began && self.is_of_this_boot(line));
+        let mut began = self.log.iter().filter(|line| line.event == BootEvent::Began && self.is_of_this_boot(line));
         self.of_this_boot.iter().all(|used| used == step)
-            && began.into_iter().all(|line| line.block == step.block && line.kernel == *step.kernel)
+            && began.all(|line| line.block == step.block && line.kernel == *step.kernel)
     }
 
     fn is_of_this_boot(&self, line: &BootLine) -> bool {
@@ -144,7 +139,7 @@ impl<'a> Boots<'a> {
 
     /// Reason why a step, or the kernel of an earlier one, is not tried again.
     fn why_given_up(&self, step: &Step<'a>) -> Option<String> {
-        let mut of_kernel = self.steps.iter().filter(|other| other.kernel == step.kernel && self.is_open(other));
+        let mut of_kernel = self.open().filter(|other| other.kernel == step.kernel);
         of_kernel.find_map(|step| {
             let [asked, began] = [BootEvent::Asked, BootEvent::Began].map(|event| self.tries(event, step));
             let kernel = step.kernel;

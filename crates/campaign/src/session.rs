@@ -245,15 +245,14 @@ impl Session {
         }
         let running = running()?;
         let log = writer.as_ref().map(Writer::boots).unwrap_or_default();
-        let before = header.clone();
-        let boots = Boots::of(&before, entries, &log, &running);
+        let boots = Boots::of(header, entries, &log, &running);
         let (now, given_up) = (boots.now(), boots.given_up());
         if let Some((step, writer)) = now.zip(writer.as_ref()) {
             writer.boot(&boots.line(BootEvent::Began, step))?;
         }
         let rules = Rules { is_over: &is_over, now };
-        header.failed.extend(carry_out(header, entries, writer.as_mut(), executor, observer, stop, rules)?);
-        header.failed.extend(given_up);
+        let failed = carry_out(header, entries, writer.as_mut(), executor, observer, stop, rules)?;
+        header.failed.extend(failed.into_iter().chain(given_up));
         Ok(writer.as_ref().map_or(Ok(()), |writer| writer.failed(&header.failed))?)
     }
 

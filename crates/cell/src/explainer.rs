@@ -8,7 +8,7 @@ mod trace_queue;
 mod trace_reader;
 
 use super::on_spike::OnSpike;
-use crate::trace::{EventSet, Instance, PageSource, StackRequest, TraceError, TraceRequest};
+use crate::trace::{Instance, PageSource, StackRequest, TraceError};
 use analyzer::Analyzer;
 pub(super) use analyzer::{kernel_pid, name_measured};
 use punctual_analysis::explain::{Answered, Answers, Facts, Stages, Taker, WaitsFor, Watched as WatchedThread};
@@ -160,14 +160,8 @@ impl Explainer {
     /// done before anything is measured.
     pub(super) fn enable(&mut self, tids: &[u32]) -> Result<(), TraceError> {
         let Some((instance, decoder, _)) = &mut self.ready else { return Ok(()) };
-        let pids: Option<Vec<i32>> = punctual_host::is_initial_pid_namespace()
-            .then(|| tids.iter().map(|tid| i32::try_from(*tid).unwrap_or(-1)).collect());
-        let enabled = instance.enable(TraceRequest {
-            events: EventSet::Explanation,
-            pids: pids.as_deref(),
-            stacks: if self.request.stacks { StackRequest::WakeUps } else { StackRequest::Nowhere },
-            idle_states: self.idle_states,
-        })?;
+        let stacks = if self.request.stacks { StackRequest::WakeUps } else { StackRequest::Nowhere };
+        let enabled = instance.enable_for(tids, stacks, self.idle_states)?;
         self.facts.sees_page_faults = enabled.sees_page_faults();
         *decoder = Some(enabled);
         Ok(())

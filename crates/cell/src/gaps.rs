@@ -1,7 +1,7 @@
 //! Explanation of the gaps of threads that never wait: the trace is never stopped, and every gap is explained.
 
 use crate::explainer::{MeasuredThread, kernel_pid, name_measured, taker};
-use crate::trace::{EventSet, Instance, PageSource, StackRequest, TraceError, TraceRequest};
+use crate::trace::{Instance, PageSource, StackRequest, TraceError};
 use crate::worst_spikes::WorstSpikes;
 use punctual_analysis::explain::{Below, Case, Facts, Subject, Taker, Trace, WaitsFor, is_silent};
 use punctual_ftrace::{Decoder, Window};
@@ -69,14 +69,7 @@ impl GapExplainer {
     /// Enables the events of the threads with these IDs, and starts the trace. Errors: as of the trace.
     pub(super) fn enable(&mut self, tids: &[u32]) -> Result<(), TraceError> {
         let Some((instance, decoder)) = &mut self.ready else { return Ok(()) };
-        let pids: Option<Vec<i32>> = punctual_host::is_initial_pid_namespace()
-            .then(|| tids.iter().map(|tid| i32::try_from(*tid).unwrap_or(-1)).collect());
-        let enabled = instance.enable(TraceRequest {
-            events: EventSet::Explanation,
-            pids: pids.as_deref(),
-            stacks: StackRequest::Nowhere,
-            idle_states: self.idle_states,
-        })?;
+        let enabled = instance.enable_for(tids, StackRequest::Nowhere, self.idle_states)?;
         self.facts.sees_page_faults = enabled.sees_page_faults();
         // Without all interrupts, silence tells nothing about what is below the kernel.
         self.facts.lacks_interrupts = !enabled.sees_interrupts() || instance.lacks_vectors();

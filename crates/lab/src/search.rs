@@ -12,6 +12,7 @@ use super::machine::{Files, Setup};
 use super::one_cpu::OneCpu;
 use super::protocol::Job;
 use super::qemu::{Limits, Qemu};
+use super::snapshot::Snapshot;
 use super::{LabError, Monitor, directories, measure, snapshot};
 pub use approach::{Approach, Woken};
 pub use longest::Limit;
@@ -42,7 +43,7 @@ const LATER_NS: u64 = 201_270_007;
 const NO_CYCLE: u64 = 999_999_999_999;
 
 impl Search {
-    /// Errors: if there is no such kernel, or its guests cannot be searched.
+    /// Errors: an unknown kernel, or one whose guests cannot be searched.
     pub fn new(cell: &Cell, kernel: &LabKernel, monitor: Monitor<'_>) -> Result<Search, LabError> {
         let setup = Setup::of(cell.kernel.to_string(), kernel, Devices::of(cell), monitor)?;
         if setup.clock != LabClock::Virtual || setup.architecture() != Architecture::X86_64 {
@@ -60,16 +61,27 @@ impl Search {
 
     /// Measures the cell in this block, which starts later than the one before, with no due time moved.
     pub fn sample(&self, block: u32, monitor: Monitor<'_>) -> Result<Record, LabError> {
-        let (job, limits) = (self.job(block, NO_CYCLE), measure::limits(&self.cell, monitor));
+        let (job, limits) = (self.job(block, NO_CYCLE), self.limits(monitor));
         let _one_cpu = OneCpu::take();
         let saved = snapshot::ready(&self.setup, limits)?;
         let place = directories::for_guest()?;
         let files = self.setup.files_below(place.path(), Some(&job))?;
         let more = moving(&files, 0, false)?.into_iter().chain(snapshot::arguments(&saved));
-        let mut qemu = self.start(&files, more.collect())?;
-        let resumed = snapshot::resume(&mut qemu, &saved.devices(), limits);
-        resumed.and_then(|()| qemu.wait(limits)).map_err(|gone| self.setup.failed(&files, gone))?;
+        self.carry_out(&saved, &files, more.collect(), limits)?;
         self.setup.record(&files, &job)
+    }
+
+    /// Lets a guest go on from the saved state to the end of its job.
+    fn carry_out(
+        &self,
+        saved: &Snapshot,
+        files: &Files,
+        more: Vec<OsString>,
+        limits: Limits<'_>,
+    ) -> Result<(), LabError> {
+        let mut qemu = self.start(files, more)?;
+        let resumed = snapshot::resume(&mut qemu, &saved.devices(), limits);
+        resumed.and_then(|()| qemu.wait(limits)).map_err(|gone| self.setup.failed(files, gone))
     }
 
     fn start(&self, files: &Files, more: Vec<OsString>) -> Result<Qemu, LabError> {

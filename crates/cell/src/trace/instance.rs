@@ -187,6 +187,18 @@ impl Instance {
         self.probes.add(mark, file, places)
     }
 
+    /// Enables the events that explain the threads with these IDs. Errors: as of [`Instance::enable`].
+    pub(crate) fn enable_for(
+        &mut self,
+        tids: &[u32],
+        stacks: StackRequest,
+        idle_states: bool,
+    ) -> Result<Decoder, TraceError> {
+        let pids: Option<Vec<i32>> = punctual_host::is_initial_pid_namespace()
+            .then(|| tids.iter().map(|tid| i32::try_from(*tid).unwrap_or(-1)).collect());
+        self.enable(TraceRequest { events: EventSet::Explanation, pids: pids.as_deref(), stacks, idle_states })
+    }
+
     /// Enables the events for `watched`, reads every filter back, and returns their decoder. Errors: when an essential
     /// event does not exist, or a filter is not kept.
     pub(crate) fn enable(&mut self, watched: TraceRequest<'_>) -> Result<Decoder, TraceError> {

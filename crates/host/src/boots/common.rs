@@ -1,6 +1,6 @@
 //! What the ways to boot a kernel share: errors, programs, files, command lines.
 
-use crate::file;
+use crate::{HostFs, file};
 use punctual_model::InstalledKernel;
 use std::io;
 use std::path::{Path, PathBuf};
@@ -41,7 +41,8 @@ pub(super) fn with_arguments<'a>(
 }
 
 /// Device and type of the file system that holds `path`.
-pub(super) fn mount_of(mounts: &str, path: &Path) -> (String, String) {
+pub(super) fn mount_of(fs: &HostFs, path: &Path) -> (String, String) {
+    let mounts = fs.text("proc/mounts").unwrap_or_default();
     let fields = mounts.lines().filter_map(|line| {
         let mut fields = line.split(' ');
         Some((fields.next()?, fields.next()?, fields.next()?))

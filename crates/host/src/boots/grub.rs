@@ -27,7 +27,7 @@ pub(super) fn check(fs: &HostFs, kernel: &InstalledKernel) -> Result<(), String>
     entry(&configuration, kernel, &[])
         .ok_or_else(|| format!("no entry of /{CONFIGURATION} boots {}", kernel.release))?;
     // GRUB has to take the choice back itself.
-    let (device, kind) = mount_of(&fs.text("proc/mounts").unwrap_or_default(), Path::new("/boot/grub"));
+    let (device, kind) = mount_of(fs, Path::new("/boot/grub"));
     let is_writable = matches!(kind.as_str(), "ext2" | "ext3" | "ext4" | "vfat");
     let is_plain = ["/dev/mapper/", "/dev/dm-", "/dev/md"].iter().all(|prefix| !device.starts_with(prefix));
     if is_writable && is_plain {

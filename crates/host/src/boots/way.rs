@@ -73,7 +73,7 @@ pub fn changeable_by_others(path: &Path) -> Option<PathBuf> {
 
 /// The kind of file system that holds `path`, if a boot empties it.
 pub fn is_lost_by_a_boot(fs: &HostFs, path: &Path) -> Option<String> {
-    let (_, kind) = mount_of(&fs.text("proc/mounts").unwrap_or_default(), path);
+    let (_, kind) = mount_of(fs, path);
     ["tmpfs", "ramfs", "rootfs", "overlay"].contains(&kind.as_str()).then_some(kind)
 }
 

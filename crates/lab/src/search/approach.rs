@@ -2,7 +2,7 @@
 
 use super::super::memory::{self, Memory};
 use super::super::qemu::QemuError;
-use super::super::{LabError, Monitor, directories, measure, snapshot};
+use super::super::{LabError, Monitor, directories, snapshot};
 use super::film::Footage;
 use super::{NO_CYCLE, OneCpu, Search, Symbols, moving};
 use crate::protocol::Job;
@@ -34,7 +34,7 @@ impl Search {
     /// Runs the cell up to the wait of this cycle, counted from the first of the warm-up, and saves the guest in
     /// memory. Errors: as for a record, and if the cycle is missed.
     pub fn approach(&self, block: u32, cycle: u64, monitor: Monitor<'_>) -> Result<Approach<'_>, LabError> {
-        let (job, limits) = (self.job(block, cycle.min(NO_CYCLE - 1)), measure::limits(&self.cell, monitor));
+        let (job, limits) = (self.job(block, cycle.min(NO_CYCLE - 1)), self.limits(monitor));
         let _one_cpu = OneCpu::take();
         let saved = snapshot::ready(&self.setup, limits)?;
         let place = directories::for_guest()?;

@@ -1,7 +1,7 @@
 //! Functions of a guest's kernel by their addresses.
 
 use super::super::protocol::SYMBOL;
-use super::super::{LabError, Monitor, directories, measure, snapshot};
+use super::super::{LabError, Monitor, directories, snapshot};
 use super::{OneCpu, Search};
 use crate::protocol::Job;
 use std::fs;
@@ -54,7 +54,7 @@ impl Search {
     /// The functions of the kernel, from a guest of its own; kept with the snapshot. Errors: if the kernel does not
     /// tell them.
     pub fn symbols(&self, monitor: Monitor<'_>) -> Result<Symbols, LabError> {
-        let limits = measure::limits(&self.cell, monitor);
+        let limits = self.limits(monitor);
         let _one_cpu = OneCpu::take();
         let saved = snapshot::ready(&self.setup, limits)?;
         let kept = saved.symbols();
@@ -66,9 +66,7 @@ impl Search {
         let place = directories::for_guest()?;
         let job = Job { movable: None, lists_symbols: true, ..self.job(0, 0) };
         let files = self.setup.files_below(place.path(), Some(&job))?;
-        let mut qemu = self.start(&files, snapshot::arguments(&saved).collect())?;
-        let resumed = snapshot::resume(&mut qemu, &saved.devices(), limits);
-        resumed.and_then(|()| qemu.wait(limits)).map_err(|gone| self.setup.failed(&files, gone))?;
+        self.carry_out(&saved, &files, snapshot::arguments(&saved).collect(), limits)?;
         let text = files.result_lines(SYMBOL).join("\n");
         let symbols = Symbols::parse(&text);
         if symbols.is_empty() {

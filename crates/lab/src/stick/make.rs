@@ -51,7 +51,7 @@ pub fn make(
         let path = tools.file(from);
         files.push((name.to_owned(), fs::read(&path).map_err(|err| LabError::file(&path, err))?));
     }
-    // Two sticks, and the disks of the PC, are told apart by it.
+    // It distinguishes the stick from another one, and from the disks of the PC.
     let identity = u32::try_from(RandomState::new().hash_one(output) >> 32).unwrap_or(1).max(1);
     files.push((format!("{DIRECTORY}/grub.cfg"), menu(&text_of(identity), &items).into_bytes()));
     let image = scratch.path().join("image");

@@ -24,8 +24,8 @@ impl InstalledKernel {
     /// The release of the kernel under which the run begins.
     pub const CURRENT: &str = "current";
 
-    /// Parses what follows the prefix: the release, and the words after it. Errors: if it is no release, or a word is
-    /// none of a command line.
+    /// Parses what follows the prefix: the release, and the words after it. Errors: an invalid release or
+    /// argument.
     pub(super) fn parse(release: &str, words: &str) -> Result<InstalledKernel, KernelError> {
         let has_only = |text: &str, others: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c));
         let is_release = release.starts_with(|c: char| c.is_ascii_digit()) && has_only(release, OF_RELEASE);
