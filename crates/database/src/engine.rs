@@ -110,7 +110,7 @@ impl Engine {
     /// Begins a transaction that excludes other writers of the store.
     pub(crate) fn begin(&mut self) -> Result<(), Failure> {
         match self {
-            Engine::Sqlite(connection) => sqlite::execute(connection, "BEGIN IMMEDIATE", &[]),
+            Engine::Sqlite(connection) => sqlite::begin(connection),
             Engine::Postgres(client) => postgres::begin(client),
         }
     }
@@ -136,11 +136,13 @@ impl Engine {
         Ok(!self.query(tables, &[Value::text(name)])?.is_empty())
     }
 
-    /// Whether there are tables of something else.
+    /// Whether there are tables, but no schema of a store among them: one statement, as another process may define it.
     pub(crate) fn is_foreign(&mut self) -> Result<bool, Failure> {
         match self {
             Engine::Sqlite(connection) => {
-                Ok(!sqlite::query(connection, "SELECT 1 FROM sqlite_master LIMIT 1", &[])?.is_empty())
+                let others = "SELECT 1 FROM sqlite_master WHERE NOT EXISTS \
+                              (SELECT 1 FROM sqlite_master WHERE name = 'schema_version') LIMIT 1";
+                Ok(!sqlite::query(connection, others, &[])?.is_empty())
             }
             // A schema of its own: other tables of the database are in others.
             Engine::Postgres(_) => Ok(false),

@@ -45,11 +45,12 @@ const VERSION_1: &[&str] = &[
 /// Version of the schema; `None` for an empty database.
 pub(crate) fn version(engine: &mut Engine, at: &Location) -> Result<Option<i64>, DatabaseError> {
     let reading = |failure: Failure| failure.reading(at);
+    if engine.is_foreign().map_err(reading)? {
+        return Err(DatabaseError::Foreign(at.to_string()));
+    }
+    punctual_sys::fail::point("schema-looked");
     if !engine.has_table("schema_version").map_err(reading)? {
-        return match engine.is_foreign().map_err(reading)? {
-            true => Err(DatabaseError::Foreign(at.to_string())),
-            false => Ok(None),
-        };
+        return Ok(None);
     }
     let rows = engine.query("SELECT max(version) FROM schema_version", &[]).map_err(reading)?;
     let version = rows.first().and_then(|row| row.first()).and_then(Value::as_int);

@@ -88,6 +88,25 @@ fn set_up(connection: &Connection, access: Access) -> Result<(), Failure> {
     query(connection, "SELECT count(*) FROM sqlite_master", &[]).map(|_| ())
 }
 
+/// Begins a transaction that excludes other writers. An addition of many runs releases the
+/// lock only for moments, which the looks of another process can all miss: it looks on as long as the store changes.
+pub(super) fn begin(connection: &Connection) -> Result<(), Failure> {
+    let version = || query(connection, "PRAGMA data_version", &[]);
+    let mut before = version()?;
+    loop {
+        match execute(connection, "BEGIN IMMEDIATE", &[]) {
+            Err(Failure::Locked) => {
+                let now = version()?;
+                if now == before {
+                    return Err(Failure::Locked);
+                }
+                before = now;
+            }
+            other => return other,
+        }
+    }
+}
+
 pub(super) fn execute(connection: &Connection, sql: &str, parameters: &[Value]) -> Result<(), Failure> {
     let mut statement = connection.prepare_cached(sql).map_err(failure)?;
     statement.execute(rusqlite::params_from_iter(parameters)).map(|_| ()).map_err(failure)

@@ -142,6 +142,43 @@ fn a_locked_store_is_waited_for_and_then_an_error() {
 }
 
 #[test]
+fn a_process_that_keeps_runs_meanwhile_is_waited_for_longer() {
+    let (scratch, places) = (Scratch::new("store-busy"), Places::new());
+    let runs = nights(&scratch, 2, 1.0);
+    of(&scratch, &format!("store add {runs}/0000")).expect_success();
+    let path = scratch.path("lab.sqlite");
+    let other = rusqlite::Connection::open(&path).unwrap();
+    let hold = || other.execute_batch("BEGIN IMMEDIATE; UPDATE machine SET hostname = 'other'").unwrap();
+    hold();
+    let mut add = command(&format!("store add {runs}/0001 --store {}", path.display()));
+    let mut waiting = places.act(&mut add, "stop:store-waits@1001,stop:store-waits@1002").start_piped();
+    // The last look, after which a lock that nothing changed is an error.
+    let stopped = places.stopped(&mut waiting, "store-waits@1001");
+    other.execute_batch("COMMIT").unwrap();
+    hold();
+    go_on(stopped);
+    let stopped = places.stopped(&mut waiting, "store-waits@1002");
+    other.execute_batch("COMMIT").unwrap();
+    go_on(stopped);
+    let added = finish(waiting).expect_success();
+    assert!(added.stdout.contains(": added"), "{added:?}");
+}
+
+#[test]
+fn an_addition_that_meets_the_schema_of_another_goes_on() {
+    let (scratch, places) = (Scratch::new("store-met"), Places::new());
+    let runs = nights(&scratch, 2, 1.0);
+    let words = |run| format!("store add {runs}/{run} --store {}", scratch.path("lab.sqlite").display());
+    let mut first = places.act(&mut command(&words("0000")), "stop:schema-looked").start_piped();
+    let stopped = places.stopped(&mut first, "schema-looked");
+    run(&mut command(&words("0001"))).expect_success();
+    go_on(stopped);
+    let added = finish(first).expect_success();
+    assert!(added.stdout.contains(": added"), "{added:?}");
+    assert_eq!(number(&scratch, "SELECT count(*) FROM run"), 2);
+}
+
+#[test]
 fn a_full_disk_loses_nothing() {
     let scratch = Scratch::new("store-full");
     let runs = nights(&scratch, 30, 1.0);
