@@ -64,6 +64,12 @@ impl Rate {
     fn ticks(self, ns: u64) -> u64 {
         times(self.ticks, ns)
     }
+
+    /// The most ticks that count as at most `ns`, so that one more is above it in both units.
+    fn most_ticks(self, ns: u64) -> u64 {
+        let below = (u128::from(ns) + 1) << 32;
+        u64::try_from((below - 1) / u128::from(self.ns)).unwrap_or(u64::MAX)
+    }
 }
 
 #[inline]
@@ -139,7 +145,7 @@ impl<C: Ticks> Noise<C> {
             counter,
             rate,
             longest: threshold,
-            threshold: rate.ticks(threshold.ns()),
+            threshold: rate.most_ticks(threshold.ns()),
             reading_ps,
             first_due: Cell::default(),
             period_ns: Cell::new(1),
@@ -389,6 +395,13 @@ mod tests {
         assert_eq!(rate.ns(59_985_000_000) / 1_000, 19_999_999, "millionths of a nanosecond a tick");
         assert_eq!(rate.ns(u64::MAX) / 1_000_000_000, 6_150_452_300);
         assert_eq!(Rate::of(1, 1).map(|rate| (rate.ns(u64::MAX), rate.ticks(5))), Some((u64::MAX, 5)));
+        for (ns, ticks) in [(1, 1), (1, 2), (3, 1), (20_000_000, 59_985_000), (20_000_003, 49_000_001)] {
+            let rate = Rate::of(ns, ticks).unwrap();
+            for most in [0, 1, 999, 1_000, 5_000_000_000] {
+                let ticks = rate.most_ticks(most);
+                assert!(rate.ns(ticks) <= most && rate.ns(ticks + 1) > most, "{rate:?} {most}");
+            }
+        }
     }
 
     #[test]
