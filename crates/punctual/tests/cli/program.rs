@@ -17,15 +17,16 @@ use std::sync::atomic::{AtomicU32, Ordering};
 /// The program under test.
 pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_punctual");
 
-/// The machine, held by a measuring test: concurrent measurements would disturb each other. A lock of a file, because
-/// tests may run in processes of their own.
+/// The machine, held by a measuring test: concurrent measurements would exclude or disturb each other. A lock of a file,
+/// because tests may run in processes of their own; one of all checkouts of a user.
 #[derive(Debug)]
 pub(crate) struct Machine(#[expect(dead_code, reason = "held, not used")] File);
 
 pub(crate) fn machine() -> Machine {
     let beside = std::thread::current().name().is_some_and(runs_beside_others);
     assert!(!beside, "a test that holds the machine is in life, real, host or field");
-    let lock = File::create(Path::new(DIRECTORY).join("machine.lock")).expect("the directory of tests");
+    let name = format!("punctual-tests-{}.lock", punctual_sys::process::user_id());
+    let lock = File::create(std::env::temp_dir().join(name)).expect("the directory of temporary files");
     lock.lock().expect("a local file can be locked");
     Machine(lock)
 }
