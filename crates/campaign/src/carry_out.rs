@@ -1,9 +1,9 @@
 //! The loop of a campaign: all measurements in their planned order.
 
-use super::boots::{Step, is_possible};
+use super::boots::{NextBoot, is_possible};
 use super::executor::{Executor, Failure};
 use super::stop::Stop;
-use punctual_model::{Ended, Entry, Failed, Header, Planned, Progress, Record};
+use punctual_model::{BootStep, Ended, Entry, Failed, Header, Planned, Progress, Record};
 use punctual_store::{Hosts, StoreError, Writer};
 use std::collections::{HashSet, VecDeque};
 
@@ -29,6 +29,9 @@ pub enum CampaignError {
         /// Measurements recorded.
         made: usize,
     },
+    /// Another kernel has to be booted first.
+    #[error("a boot of {} is needed", .0.kernel)]
+    NeedsBoot(Box<NextBoot>),
     /// The boots of a run over several cannot be counted.
     #[error("cannot tell boots apart: /proc/sys/kernel/random/boot_id cannot be read; mount /proc")]
     NoBootId,
@@ -77,7 +80,7 @@ pub(super) struct Rules<'a> {
     /// Blocks that need not begin.
     pub(super) is_over: IsOver<'a>,
     /// Of the cells on installed kernels only those of this boot are measured.
-    pub(super) now: Option<Step<'a>>,
+    pub(super) now: Option<&'a BootStep<'a>>,
 }
 
 /// Measurements of a run.

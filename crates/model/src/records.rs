@@ -9,7 +9,7 @@ pub(crate) mod promise;
 pub(crate) mod record;
 pub(crate) mod run;
 
-pub use boots::{BootEvent, BootLine, RunningKernel};
+pub use boots::{BootEvent, BootLine, BootStep, BootSteps, RunningKernel};
 pub use delay::{Delay, DelayKind, Film, Frame, LongestDelays, Piece, Witness, WitnessError};
 pub use explanation::{
     AnswerStages, CaptureFile, Captures, Cause, CauseTotal, ClockMark, ClockTie, CodeFrame, CodePlace, Evidence,

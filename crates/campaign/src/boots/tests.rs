@@ -40,7 +40,7 @@ impl Play {
         };
         let boots = Boots::of(&self.header, &self.entries, &self.log, &running);
         let (now, given_up) = (boots.now(), boots.given_up());
-        let line = now.map(|step| boots.line(BootEvent::Began, step));
+        let line = now.map(|step| boots.began(step));
         let made: HashSet<Planned> = self.entries.iter().map(|entry| entry.planned).collect();
         let possible = |planned: &Planned| !made.contains(planned) && is_possible(&self.header, now, planned);
         let new: Vec<Planned> = self.header.measurements().into_iter().filter(possible).take(most).collect();
@@ -114,7 +114,7 @@ fn a_kernel_that_does_not_come_up_is_tried_twice_and_the_others_go_on() {
     let n = play.until_the_end(|play, kernel| play.boot(if kernel == RT { OTHER } else { kernel }, 9));
     assert_eq!((play.entries.len(), play.header.failed.len(), n), (12, 6, 2 + 6));
     assert!(play.header.failed.iter().all(|failed| {
-        failed.reason.starts_with(&format!("{RT} was booted 2 times, and another kernel ran afterwards"))
+        failed.reason.starts_with(&format!("{RT}: booted 2 times, and another kernel ran afterwards"))
     }));
 }
 
@@ -136,7 +136,8 @@ fn a_machine_that_goes_down_goes_on_where_it_was_and_gives_up_after_two_times() 
     assert_eq!((play.entries.len(), play.header.failed.len()), (18, 0));
     let play = going_down(0);
     assert_eq!((play.entries.len(), play.header.failed.len()), (12, 6));
-    assert_eq!(play.header.failed[0].reason, format!("the machine went down 2 times while {STOCK} was measured"));
+    let reason = format!("{STOCK}: booted 2 times, and the machine went down 2 times while it was measured");
+    assert_eq!(play.header.failed[0].reason, reason);
 }
 
 #[test]

@@ -120,7 +120,7 @@ impl Stick {
         match action {
             Action::Show(words) => self.show(words),
             Action::Measure(plan) => drop(self.measure(plan, &self.new_run(plan))),
-            Action::EachKernel(plan) => self.tour(Tour::new(plan, self.kernels.len())),
+            Action::EachKernel(plan) => self.tour(Tour::new(plan, &self.kernels)),
             Action::Restart => self.leave(boot::restart),
             Action::PowerOff => self.leave(boot::power_off),
         }
@@ -197,8 +197,11 @@ impl Stick {
 
     /// Takes the steps of a tour: it restarts the machine until all kernels have had their turn.
     fn tour(&mut self, mut tour: Tour) {
+        let Some(running) = punctual_host::running_kernel() else {
+            return self.terminals.say("/proc/sys/kernel/random/boot_id cannot be read; the tour ends");
+        };
         loop {
-            let step = tour.next(self.running);
+            let step = tour.next(self.running, &running);
             if let Step::Measure(kernel) = step
                 && tour.kernels[kernel].run.is_none()
             {
@@ -223,8 +226,8 @@ impl Stick {
             }
         }
         self.terminals.say("\nall kernels in turn:");
-        for (name, turn) in self.kernels.clone().iter().zip(&tour.kernels) {
-            self.terminals.say(&format!("  {name}: {}", turn.outcome.as_deref().unwrap_or("no result")));
+        for turn in &tour.kernels {
+            self.terminals.say(&format!("  {}: {}", turn.kernel, turn.outcome.as_deref().unwrap_or("no result")));
         }
         tour_file::remove();
     }

@@ -3,10 +3,8 @@
 //! GRUB boots a named kernel once and then the first one again, so that a kernel that panics or hangs is noticed by
 //! another one.
 
+use punctual_model::{BootEvent, BootLine, BootStep, BootSteps, RunningKernel};
 use serde::{Deserialize, Serialize};
-
-/// Attempts of a kernel: to boot, and to measure to the end.
-const MAX_TRIES: u32 = 2;
 
 /// State of a tour, kept on the stick.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
@@ -15,17 +13,15 @@ pub(super) struct Tour {
     pub(super) plan: String,
     /// One for each kernel, in the order of the menu.
     pub(super) kernels: Vec<Turn>,
-    /// The kernel that was named to GRUB, or measures.
-    now: Option<usize>,
+    /// What was done; the block of a kernel is its place in the menu.
+    log: Vec<BootLine<String>>,
 }
 
 /// The turn of one kernel.
-#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct Turn {
-    /// How often it was to boot.
-    boots: u32,
-    /// How often it has begun to measure.
-    begun: u32,
+    /// Name of the kernel.
+    pub(super) kernel: String,
     /// Directory of its run, from its first beginning on.
     pub(super) run: Option<String>,
     /// Its result, or why there is none; `None` until its turn is over.
@@ -44,51 +40,39 @@ pub(super) enum Step {
 }
 
 impl Tour {
-    pub(super) fn new(plan: &str, kernels: usize) -> Tour {
-        Tour { plan: plan.to_owned(), kernels: vec![Turn::default(); kernels], now: None }
+    pub(super) fn new(plan: &str, kernels: &[String]) -> Tour {
+        let turn = |kernel: &String| Turn { kernel: kernel.clone(), run: None, outcome: None };
+        Tour { plan: plan.to_owned(), kernels: kernels.iter().map(turn).collect(), log: Vec::new() }
     }
 
-    /// The next step after kernel `running` has booted, or has measured. The new state has to be on disk before the
-    /// step is taken.
-    pub(super) fn next(&mut self, running: usize) -> Step {
-        if let Some(turn) = self.now.take().and_then(|now| self.kernels.get_mut(now).filter(|_| now != running)) {
-            turn.give_up_booting();
-            turn.give_up_measuring();
+    /// The next step after the kernel at the place `now` has booted, as `running`, or has measured. The new state has
+    /// to be on disk before the step is taken.
+    pub(super) fn next(&mut self, now: usize, running: &RunningKernel) -> Step {
+        let steps = (0..).zip(&self.kernels).map(|(block, Turn { kernel, outcome, .. })| BootStep {
+            block,
+            kernel,
+            is_running: usize::try_from(block) == Ok(now),
+            is_open: outcome.is_none(),
+        });
+        let boots = BootSteps { steps: steps.collect(), log: &self.log, running };
+        let reasons: Vec<_> = boots.steps.iter().map(|step| boots.why_given_up(step)).collect();
+        let place = |step: &BootStep<'_, String>| usize::try_from(step.block).unwrap_or(usize::MAX);
+        let (line, step) = match (boots.now(), boots.next()) {
+            (Some(step), _) => (Some(boots.line(BootEvent::Began, step)), Step::Measure(place(step))),
+            (None, Some(step)) => (Some(boots.line(BootEvent::Asked, step)), Step::Boot(place(step))),
+            (None, None) => (None, Step::Finished),
+        };
+        self.log.extend(line);
+        for (turn, reason) in self.kernels.iter_mut().zip(reasons) {
+            turn.outcome = turn.outcome.take().or(reason);
         }
-        if let Some(turn) = self.kernels.get_mut(running) {
-            turn.give_up_measuring();
-            if turn.outcome.is_none() {
-                turn.begun += 1;
-                self.now = Some(running);
-                return Step::Measure(running);
-            }
-        }
-        let Some(next) = self.kernels.iter().position(|turn| turn.outcome.is_none()) else { return Step::Finished };
-        self.kernels[next].boots += 1;
-        self.now = Some(next);
-        Step::Boot(next)
+        step
     }
 
     /// Ends the turn of a kernel.
     pub(super) fn end(&mut self, kernel: usize, outcome: String) {
         if let Some(turn) = self.kernels.get_mut(kernel) {
             turn.outcome = Some(outcome);
-        }
-    }
-}
-
-impl Turn {
-    fn give_up_booting(&mut self) {
-        if self.outcome.is_none() && self.boots >= MAX_TRIES && self.begun == 0 {
-            let reason = "did not boot: it panicked, hung, or another one was chosen";
-            self.outcome = Some(format!("{reason}, {} times", self.boots));
-        }
-    }
-
-    fn give_up_measuring(&mut self) {
-        if self.outcome.is_none() && self.begun >= MAX_TRIES {
-            let reason = "did not finish: the machine stopped or restarted while it measured";
-            self.outcome = Some(format!("{reason}, {} times", self.begun));
         }
     }
 }
@@ -100,9 +84,11 @@ mod tests {
     /// Plays a tour of `kernels` kernels; `of` says what becomes of a kernel that is to boot or measures. Returns the
     /// steps and the outcomes.
     fn play(kernels: usize, mut of: impl FnMut(Step) -> Fate) -> (Vec<Step>, Vec<String>) {
-        let (mut tour, mut running, mut steps) = (Tour::new("minute", kernels), 0, Vec::new());
+        let names: Vec<String> = (0..kernels).map(|n| format!("6.{n}")).collect();
+        let (mut tour, mut place, mut steps) = (Tour::new("minute", &names), 0, Vec::new());
+        let mut running = RunningKernel { boot_id: String::new(), release: "6".into(), command_line: String::new() };
         loop {
-            let step = tour.next(running);
+            let step = tour.next(place, &running);
             steps.push(step);
             assert!(steps.len() < 50, "an endless tour: {steps:?}");
             match (step, of(step)) {
@@ -111,8 +97,12 @@ mod tests {
                     return (steps, outcomes.collect());
                 }
                 (Step::Measure(kernel), Fate::Works) => tour.end(kernel, "measured".to_owned()),
-                (Step::Boot(kernel), Fate::Works) => running = kernel,
-                (_, Fate::Stops) => running = 0,
+                (Step::Boot(kernel), Fate::Works) => place = kernel,
+                (_, Fate::Stops) => place = 0,
+            }
+            // A measurement that ends needs no boot.
+            if !matches!(step, Step::Measure(kernel) if tour.kernels[kernel].outcome.is_some()) {
+                running.boot_id += "x";
             }
             // As from the file.
             tour = serde_json::from_slice(&serde_json::to_vec(&tour).unwrap()).unwrap();
@@ -137,13 +127,13 @@ mod tests {
     fn a_kernel_that_does_not_boot_or_finish_is_named_and_not_tried_for_ever() {
         let (steps, outcomes) = play(3, |step| if step == Step::Boot(1) { Fate::Stops } else { Fate::Works });
         assert_eq!(steps.iter().filter(|step| **step == Step::Boot(1)).count(), 2);
-        assert!(outcomes[1].starts_with("did not boot: ") && outcomes[1].ends_with(", 2 times"), "{outcomes:?}");
+        assert!(outcomes[1] == "booted 2 times, and another kernel ran afterwards, at last 6", "{outcomes:?}");
         assert_eq!((&*outcomes[0], &*outcomes[2]), ("measured", "measured"));
         let (steps, outcomes) = play(2, |step| if step == Step::Measure(1) { Fate::Stops } else { Fate::Works });
         assert_eq!(steps.iter().filter(|step| **step == Step::Measure(1)).count(), 2);
-        assert!(outcomes[1].starts_with("did not finish: "), "{outcomes:?}");
+        assert!(outcomes[1].contains("went down 2 times while it was measured"), "{outcomes:?}");
         let (_, outcomes) = play(2, |step| if step == Step::Measure(0) { Fate::Stops } else { Fate::Works });
-        assert!(outcomes[0].starts_with("did not finish: ") && outcomes[1] == "measured", "{outcomes:?}");
+        assert!(outcomes[0].contains("went down 2 times") && outcomes[1] == "measured", "{outcomes:?}");
     }
 
     #[test]

@@ -156,8 +156,8 @@ pub enum KernelError {
              installed:current"
     )]
     Release(String),
-    /// An invalid argument of an installed kernel.
-    #[error("invalid argument `{0}` of an installed kernel: expected a word of its command line, like threadirqs")]
+    /// An invalid argument of a kernel that a machine boots.
+    #[error("invalid argument `{0}` of a kernel to boot: expected a word of its command line, like threadirqs")]
     Argument(String),
     /// An invalid path of a guest file.
     #[error(

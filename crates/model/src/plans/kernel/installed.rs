@@ -27,27 +27,29 @@ impl InstalledKernel {
     /// Parses what follows the prefix: the release, and the words after it. Errors: an invalid release or
     /// argument.
     pub(super) fn parse(release: &str, words: &str) -> Result<InstalledKernel, KernelError> {
-        let has_only = |text: &str, others: &str| text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c));
         let is_release = release.starts_with(|c: char| c.is_ascii_digit()) && has_only(release, OF_RELEASE);
         if !is_release && release != InstalledKernel::CURRENT {
             return Err(KernelError::Release(release.to_owned()));
         }
+        InstalledKernel::check_arguments(words)?;
         let words: Vec<&str> = words.split_whitespace().collect();
-        for word in &words {
-            let is_of_guests = GUEST_WORDS.iter().any(|prefix| word.starts_with(prefix))
-                || GuestThreads::default().take(word).is_ok_and(|taken| taken);
-            if is_of_guests || !has_only(word, OF_ARGUMENTS) {
-                return Err(KernelError::Argument((*word).to_owned()));
-            }
-        }
         Ok(InstalledKernel { release: release.to_owned(), arguments: words.join(" ") })
     }
 
-    /// Whether the kernel `release` with this command line is it.
-    pub fn is_booted(&self, release: &str, command_line: &str) -> bool {
-        let given: Vec<&str> = command_line.split_whitespace().collect();
-        self.release == release && self.arguments.split_whitespace().all(|word| given.contains(&word))
+    /// Rejects words that a boot loader or the kernel would not take as they are. Errors: the first of them.
+    pub fn check_arguments(words: &str) -> Result<(), KernelError> {
+        let is_valid = |word: &&str| {
+            let is_of_guests = GUEST_WORDS.iter().any(|prefix| word.starts_with(prefix))
+                || GuestThreads::default().take(word).is_ok_and(|taken| taken);
+            !is_of_guests && has_only(word, OF_ARGUMENTS)
+        };
+        let invalid = words.split_whitespace().find(|word| !is_valid(word));
+        invalid.map_or(Ok(()), |word| Err(KernelError::Argument(word.to_owned())))
     }
+}
+
+fn has_only(text: &str, others: &str) -> bool {
+    text.chars().all(|c| c.is_ascii_alphanumeric() || others.contains(c))
 }
 
 impl fmt::Display for InstalledKernel {
